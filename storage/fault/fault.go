@@ -17,41 +17,41 @@ type Kind uint8
 
 // The kinds. New ones are added at the end.
 const (
-	Internal             Kind = 1  // nothing a client can mend
-	BadRequest           Kind = 2  // malformed input
-	NotFound             Kind = 3  // database, document, revision, attachment, job, … unknown
-	Conflict             Kind = 4  // the named revision is not a leaf
-	Exists               Kind = 5  // the database is there already
-	Unauthorized         Kind = 6  // nobody is logged in, or the credentials are wrong
-	Forbidden            Kind = 7  // somebody is logged in, but may not
-	MissingStub          Kind = 8  // an attachment stub without the earlier attachment
-	DocumentTooLarge     Kind = 9  // reason: the document's id
-	AttachmentTooLarge   Kind = 10 // reason: the attachment's name
-	RequestTooLarge      Kind = 11 // the body of the request
-	BadContentType       Kind = 12 // media type or content coding not supported
-	IllegalDocID         Kind = 13 // document id
-	IllegalDatabaseName  Kind = 14 // database name
-	DatabaseNameTooLong  Kind = 15 // a path segment does not fit a file name
-	DocValidation        Kind = 16 // bad underscore member of a document
-	QueryParse           Kind = 17 // bad parameter of a view-like query
-	IllegalPartition     Kind = 18 // name of a partition
-	PartitionOverflow    Kind = 19 // the partition is full
-	InsufficientStorage  Kind = 20 // the disk is full
-	Timeout              Kind = 21 // not done in time
-	Unavailable          Kind = 22 // no copy, or no majority for metadata, can answer now
-	NodeDown             Kind = 23 // the named node cannot be reached
-	RangeNotSatisfiable  Kind = 24 // Range header outside the attachment
-	NotAcceptable        Kind = 25 // no representation fits the Accept header
-	Gone                 Kind = 26 // an endpoint that existed once
-	InvalidDesignDoc     Kind = 27 // structural check of a design document
-	CompilationError     Kind = 28 // a function of a design document does not compile
-	MissingRev           Kind = 29 // the revision named by an attachment write is unknown
-	ExpectationFailed    Kind = 30 // all_or_nothing cannot be promised
-	URITooLong           Kind = 31 // the request's URI
-	InvalidSelector      Kind = 32 // Mango: selector malformed; Code holds CouchDB's error name
-	Closed               Kind = 33 // the node or the shard is shutting down
-	Corruption           Kind = 34 // stored bytes do not decode, or a checksum fails
-	BadAuthorization     Kind = 35 // credentials cannot even be read
+	Internal            Kind = 1  // nothing a client can mend
+	BadRequest          Kind = 2  // malformed input
+	NotFound            Kind = 3  // database, document, revision, attachment, job, … unknown
+	Conflict            Kind = 4  // the named revision is not a leaf
+	Exists              Kind = 5  // the database is there already
+	Unauthorized        Kind = 6  // nobody is logged in, or the credentials are wrong
+	Forbidden           Kind = 7  // somebody is logged in, but may not
+	MissingStub         Kind = 8  // an attachment stub without the earlier attachment
+	DocumentTooLarge    Kind = 9  // reason: the document's id
+	AttachmentTooLarge  Kind = 10 // reason: the attachment's name
+	RequestTooLarge     Kind = 11 // the body of the request
+	BadContentType      Kind = 12 // media type or content coding not supported
+	IllegalDocID        Kind = 13 // document id
+	IllegalDatabaseName Kind = 14 // database name
+	DatabaseNameTooLong Kind = 15 // a path segment does not fit a file name
+	DocValidation       Kind = 16 // bad underscore member of a document
+	QueryParse          Kind = 17 // bad parameter of a view-like query
+	IllegalPartition    Kind = 18 // name of a partition
+	PartitionOverflow   Kind = 19 // the partition is full
+	InsufficientStorage Kind = 20 // the disk is full
+	Timeout             Kind = 21 // not done in time
+	Unavailable         Kind = 22 // no copy, or no majority for metadata, can answer now
+	NodeDown            Kind = 23 // the named node cannot be reached
+	RangeNotSatisfiable Kind = 24 // Range header outside the attachment
+	NotAcceptable       Kind = 25 // no representation fits the Accept header
+	Gone                Kind = 26 // an endpoint that existed once
+	InvalidDesignDoc    Kind = 27 // structural check of a design document
+	CompilationError    Kind = 28 // a function of a design document does not compile
+	MissingRev          Kind = 29 // the revision named by an attachment write is unknown
+	ExpectationFailed   Kind = 30 // all_or_nothing cannot be promised
+	URITooLong          Kind = 31 // the request's URI
+	InvalidSelector     Kind = 32 // Mango: selector malformed; Code holds CouchDB's error name
+	Closed              Kind = 33 // the node or the shard is shutting down
+	Corruption          Kind = 34 // stored bytes do not decode, or a checksum fails
+	BadAuthorization    Kind = 35 // credentials cannot even be read
 )
 
 // Error is a refusal with a text for the client.
