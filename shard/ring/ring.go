@@ -1,0 +1,157 @@
+// Package ring holds the pure rules that say where a document lives: the hash
+// of its id, the cut of the ring in ranges, the placement of copies on nodes,
+// and the names of copies and databases. It knows no clock, no disk and no
+// network; everything random or dated is a parameter.
+//
+// The arithmetic is CouchDB's (mem3_util:create_partition_map), because ranges
+// and copy names are visible through the API.
+package ring
+
+import (
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+)
+
+// MaxQ is the largest number of ranges a database may have. Each range is a
+// store with files of its own, so an absurd number is refused at the door; up
+// to here CouchDB's arithmetic cuts exactly q ranges.
+const MaxQ = 1024
+
+// Hash returns the place of a document on the ring: the CRC-32 (IEEE) of its
+// id. In a partitioned database the partition alone counts (the text before
+// the first colon), except for ids that start with an underscore.
+func Hash(id string, partitioned bool) uint32 {
+	if partitioned && !strings.HasPrefix(id, "_") {
+		if i := strings.IndexByte(id, ':'); i >= 0 {
+			id = id[:i]
+		}
+	}
+	return update(id)
+}
+
+// update is crc32.ChecksumIEEE over a string without a heap allocation for
+// ids of ordinary length.
+func update(s string) uint32 {
+	var buf [256]byte
+	if len(s) <= len(buf) {
+		return crc32.ChecksumIEEE(buf[:copy(buf[:], s)])
+	}
+	return crc32.ChecksumIEEE([]byte(s))
+}
+
+// Range is a closed interval of the ring.
+type Range struct {
+	Begin, End uint32 // both belong to the range
+}
+
+// Full is the whole ring.
+func Full() Range { return Range{Begin: 0, End: 1<<32 - 1} }
+
+// String returns the range as it appears in the API: "00000000-7fffffff".
+func (r Range) String() string { return string(r.AppendText(make([]byte, 0, rangeLen))) }
+
+const (
+	rangeLen = 17
+	hexDigit = "0123456789abcdef"
+)
+
+// AppendText appends String to dst.
+func (r Range) AppendText(dst []byte) []byte {
+	for shift := 28; shift >= 0; shift -= 4 {
+		dst = append(dst, hexDigit[r.Begin>>shift&15])
+	}
+	dst = append(dst, '-')
+	for shift := 28; shift >= 0; shift -= 4 {
+		dst = append(dst, hexDigit[r.End>>shift&15])
+	}
+	return dst
+}
+
+// Contains reports whether a hash falls in the range.
+func (r Range) Contains(hash uint32) bool { return r.Begin <= hash && hash <= r.End }
+
+// ParseRange is the inverse of Range.String. It takes lower-case digits only,
+// so that each range has one spelling.
+func ParseRange(s string) (Range, error) {
+	if len(s) != rangeLen || s[8] != '-' {
+		return Range{}, fmt.Errorf("range %q: want hhhhhhhh-hhhhhhhh", s)
+	}
+	var ends [2]uint32
+	for i, part := range [2]string{s[:8], s[9:]} {
+		for _, c := range []byte(part) {
+			d := strings.IndexByte(hexDigit, c)
+			if d < 0 {
+				return Range{}, fmt.Errorf("range %q: %q is no lower-case hexadecimal digit", s, c)
+			}
+			ends[i] = ends[i]<<4 | uint32(d)
+		}
+	}
+	if ends[0] > ends[1] {
+		return Range{}, fmt.Errorf("range %q begins after its end", s)
+	}
+	return Range{Begin: ends[0], End: ends[1]}, nil
+}
+
+// Split cuts the ring in q ranges of equal width, the last one taking what the
+// division leaves over. q must be in 1…MaxQ; otherwise Split returns nil.
+func Split(q int) []Range {
+	if q < 1 || q > MaxQ {
+		return nil
+	}
+	width := uint64(1<<32) / uint64(q)
+	out := make([]Range, q)
+	for i := range out {
+		begin := uint64(i) * width
+		out[i] = Range{Begin: uint32(begin), End: uint32(begin + width - 1)}
+	}
+	out[q-1].End = 1<<32 - 1
+	return out
+}
+
+// Shard is one range of a database with the nodes that hold a copy of it.
+type Shard struct {
+	Range
+	Nodes []string // node names, the first one leads; never empty in a database's map
+}
+
+// On reports whether node holds a copy.
+func (s Shard) On(node string) bool { return slices.Contains(s.Nodes, node) }
+
+// Lookup returns the index of the shard that owns hash, or -1 when none does.
+// The shards must be sorted by Begin and must not overlap, as Place returns
+// them.
+func Lookup(shards []Shard, hash uint32) int {
+	i, found := slices.BinarySearchFunc(shards, hash, func(s Shard, h uint32) int {
+		switch {
+		case s.End < h:
+			return -1
+		case s.Begin > h:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// Covers reports whether the shards, sorted by Begin, cover the ring without
+// gap or overlap, each with at least one copy and no node twice.
+func Covers(shards []Shard) bool {
+	next := uint64(0)
+	for _, s := range shards {
+		if uint64(s.Begin) != next || s.Begin > s.End || len(s.Nodes) == 0 {
+			return false
+		}
+		for i, n := range s.Nodes {
+			if slices.Contains(s.Nodes[:i], n) {
+				return false
+			}
+		}
+		next = uint64(s.End) + 1
+	}
+	return next == 1<<32
+}
