@@ -1,0 +1,51 @@
+# Divan. The tools run at pinned versions through the Go proxy.
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
+FUZZTIME ?= 60s
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+export CGO_ENABLED ?= 0
+
+.PHONY: help build run test race verify fix lint fuzz crash bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## bin/divan, one static binary
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/divan ./cmd/divan
+
+run: build ## a working database on 127.0.0.1:5984, data in ./data
+	./bin/divan serve --data data --admin admin:password
+
+test: ## every test
+	go test ./...
+
+race: ## every test under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -short ./...
+
+lint: ## golangci-lint and dead code
+	go run $(GOLANGCI) run ./...
+	@out=$$(go run $(DEADCODE) -test ./...) && test -z "$$out" || { echo "dead code:"; echo "$$out"; exit 1; }
+
+verify: ## what CI checks before the tests: format, module files, vet, lint
+	@out=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+	go mod tidy -diff
+	go vet ./...
+	$(MAKE) lint
+
+fix: ## repairs what verify finds, as far as a tool can
+	go mod tidy
+	go run $(GOLANGCI) run --fix ./...
+	go run $(GOLANGCI) fmt ./...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	sh ./cmd/tidy/fuzz.sh $(FUZZTIME)
+
+crash: ## 1,000 power cuts in memory and 20 killed processes
+	DIVAN_CRASHES=1000 go test -count=1 -run 'Crash|PowerCut' -timeout 60m ./storage/... ./shard/...
+	DIVAN_KILLS=20 go test -count=1 -run Kill -timeout 30m ./cmd/divan/...
+
+bench: build ## loads a server of its own and prints the figures
+	go test -count=1 -run '^$$' -bench . ./storage/... ./shard/... ./cluster/... ./httpapi/...
+
+clean: ## removes what was built
+	rm -rf bin

@@ -1,0 +1,269 @@
+package tidy
+
+import (
+	"bufio"
+	"go/ast"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func repository(t *testing.T) *tree {
+	t.Helper()
+	tr, err := load("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.files) < 10 {
+		t.Fatalf("only %d files found: the root is wrong", len(tr.files))
+	}
+	return tr
+}
+
+// floor returns the floor of a package folder, -1 for none.
+func floor(dir string) int {
+	top, _, _ := strings.Cut(dir, "/")
+	switch top {
+	case "storage":
+		return 0
+	case "shard":
+		return 1
+	case "cluster":
+		return 2
+	case "replicator", "reshard":
+		return 3
+	case "httpapi":
+		return 4
+	case "cmd":
+		return 5
+	}
+	return -1
+}
+
+// pure lists packages that do nothing but compute: no files, network or clock.
+func pure() []string {
+	return []string{"storage/doc", "storage/fault", "storage/collate", "shard/ring", "shard/query", "cluster/quorum"}
+}
+
+func TestFloors(t *testing.T) {
+	for _, f := range repository(t).files {
+		from := floor(f.dir())
+		if from < 0 {
+			t.Errorf("%s: a folder without a floor", f.path)
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inside, ok := strings.CutPrefix(imported, "divan/")
+			if !ok {
+				continue
+			}
+			to := floor(inside)
+			sameFolder := strings.SplitN(inside, "/", 2)[0] == strings.SplitN(f.dir(), "/", 2)[0]
+			if to > from || to == from && !sameFolder {
+				t.Errorf("%s imports %s: floor %d may not see floor %d", f.path, imported, from, to)
+			}
+			if (from == 1 || from == 0) && sameFolder && !strings.Contains(inside, "/") && f.dir() != inside && !f.test() {
+				t.Errorf("%s imports %s: a room may not see the corridor it opens to", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestPurePackages(t *testing.T) {
+	banned := []string{"os", "net", "net/http", "time", "sync", "io/fs", "os/exec", "github.com/cockroachdb/pebble/v2", "go.uber.org/zap"}
+	for _, f := range repository(t).files {
+		if f.test() || !slices.Contains(pure(), f.dir()) {
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			if name, _ := strconv.Unquote(spec.Path.Value); slices.Contains(banned, name) {
+				t.Errorf("%s imports %s: %s is pure", f.path, name, f.dir())
+			}
+		}
+	}
+}
+
+func TestPackageDocs(t *testing.T) {
+	documented := map[string]bool{}
+	for _, f := range repository(t).files {
+		if !f.test() {
+			documented[f.dir()] = documented[f.dir()] || f.ast.Doc != nil
+		}
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s: no package comment", dir)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	ratchet, err := readRatchet("testdata/ratchet.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, measured := limits(), map[string]int{}
+	for _, s := range repository(t).sizes() {
+		if s.n <= limit[s.rule] {
+			continue
+		}
+		key := s.rule + " " + s.where
+		measured[key] = max(measured[key], s.n)
+	}
+	for key, n := range measured {
+		allowed, listed := ratchet[key]
+		switch {
+		case !listed:
+			rule, _, _ := strings.Cut(key, " ")
+			t.Errorf("%s is %d, the limit is %d", key, n, limit[rule])
+		case n > allowed:
+			t.Errorf("%s grew from %d to %d", key, allowed, n)
+		case n < allowed:
+			t.Errorf("%s shrank from %d to %d: write that into testdata/ratchet.txt", key, allowed, n)
+		}
+	}
+	for key := range ratchet {
+		if _, ok := measured[key]; !ok {
+			t.Errorf("%s is within the limit now: take it out of testdata/ratchet.txt", key)
+		}
+	}
+}
+
+// goroutineFiles returns the files that may start goroutines.
+func goroutineFiles(t *testing.T) []string {
+	t.Helper()
+	f, err := os.Open("testdata/goroutines.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []string
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		name, _, _ := strings.Cut(scan.Text(), " ")
+		if name != "" && name != "#" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func TestGoroutinesStartInKnownFiles(t *testing.T) {
+	known := goroutineFiles(t)
+	found := map[string]bool{}
+	for _, f := range repository(t).files {
+		if f.test() {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok {
+				found[f.path] = true
+			}
+			return true
+		})
+	}
+	for name := range found {
+		if !slices.Contains(known, name) {
+			t.Errorf("%s starts goroutines: say who waits for them in testdata/goroutines.txt", name)
+		}
+	}
+	for _, name := range known {
+		if !found[name] {
+			t.Errorf("%s starts no goroutine any more: take it out of testdata/goroutines.txt", name)
+		}
+	}
+}
+
+func TestBannedCalls(t *testing.T) {
+	for _, f := range repository(t).files {
+		for _, decl := range f.ast.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s: func init", f.path)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "time" && sel.Sel.Name == "Sleep" {
+				t.Errorf("%s: time.Sleep (wait for what you wait for)", f.path)
+			}
+			return true
+		})
+		for _, group := range f.ast.Comments {
+			for _, marker := range []string{"TO" + "DO", "FIX" + "ME", "XX" + "X"} {
+				if strings.Contains(group.Text(), marker) {
+					t.Errorf("%s: %s in a comment: finish it or write an issue", f.path, marker)
+				}
+			}
+		}
+	}
+}
+
+// sentinels may be package variables: they are never assigned again.
+func TestNoMutablePackageVariables(t *testing.T) {
+	constant := []string{"errors.New", "fmt.Errorf", "regexp.MustCompile", "fault.New", "base64.", "hex.", "strings.NewReplacer", "crc32.MakeTable", "template.Must"}
+	for _, f := range repository(t).files {
+		if f.test() || strings.HasPrefix(path.Base(f.path), "tables") {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			gen, ok := decl.(*ast.GenDecl)
+			if !ok || gen.Tok.String() != "var" {
+				continue
+			}
+			for _, spec := range gen.Specs {
+				v, ok := spec.(*ast.ValueSpec)
+				if !ok || v.Names[0].Name == "_" {
+					continue
+				}
+				if len(v.Values) == 0 || !isConstant(v.Values[0], constant) {
+					t.Errorf("%s: package variable %s (make it a field, a function or a constant)", f.path, v.Names[0].Name)
+				}
+			}
+		}
+	}
+}
+
+func isConstant(e ast.Expr, calls []string) bool {
+	switch e := e.(type) {
+	case *ast.CallExpr:
+		sel, ok := e.Fun.(*ast.SelectorExpr)
+		if !ok {
+			switch fun := e.Fun.(type) {
+			case *ast.ArrayType: // []byte("…") that nobody writes to
+				return true
+			case *ast.FuncLit: // a table computed once
+				arr, ok := fun.Type.Results.List[0].Type.(*ast.ArrayType)
+				return ok && arr.Len != nil
+			}
+			return false
+		}
+		if inner, ok := sel.X.(*ast.SelectorExpr); ok { // base64.RawURLEncoding.WithPadding
+			if pkg, ok := inner.X.(*ast.Ident); ok {
+				return slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, pkg.Name+".") })
+			}
+		}
+		pkg, ok := sel.X.(*ast.Ident)
+		return ok && slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(pkg.Name+"."+sel.Sel.Name, c) })
+	case *ast.CompositeLit: // lookup tables, header values that many answers share, pools
+		if arr, ok := e.Type.(*ast.ArrayType); ok {
+			elem, _ := arr.Elt.(*ast.Ident)
+			return arr.Len != nil || elem != nil && elem.Name == "string"
+		}
+		sel, ok := e.Type.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Pool"
+	case *ast.SelectorExpr:
+		return true
+	case *ast.UnaryExpr:
+		return false
+	}
+	return false
+}
