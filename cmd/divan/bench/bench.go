@@ -1,0 +1,205 @@
+// Package bench loads a server that speaks CouchDB's HTTP API and measures it:
+// writes one by one and in bulk, point reads, scans, the changes feed,
+// attachments and the creation of databases. It uses nothing that CouchDB does
+// not have, so that the same command measures both.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/valyala/fasthttp"
+)
+
+// Config says what to load and how hard.
+type Config struct {
+	URL             string        // of the server; may carry user and password
+	Clients         int           // requests under way at the same time
+	Duration        time.Duration // of each workload that has no fixed amount of work
+	Docs            int           // documents of the bulk load, which the scans then read
+	DocSize         int           // bytes of a document's JSON, about
+	Batch           int           // documents per _bulk_docs
+	AttachmentBytes int64         // size of one attachment
+	Databases       int           // how many the creation workload makes
+	Q               int           // shards per database; 0 leaves it to the server
+	Only            []string      // names of workloads; empty means all
+	Keep            bool          // leave the databases behind
+	Progress        io.Writer     // one line per workload while it runs; nil for none
+}
+
+// Result is what one workload measured.
+type Result struct {
+	Name      string  `json:"name"`
+	Unit      string  `json:"unit"` // what PerSecond counts
+	Count     int64   `json:"count"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"per_second"`
+	Errors    int64   `json:"errors"`
+	// Latency of one request in milliseconds.
+	P50 float64 `json:"p50_ms"`
+	P90 float64 `json:"p90_ms"`
+	P99 float64 `json:"p99_ms"`
+	Max float64 `json:"max_ms"`
+}
+
+// Report is the outcome of a whole run.
+type Report struct {
+	Server  string   `json:"server"` // the Server header of the answer
+	Started string   `json:"started"`
+	Clients int      `json:"clients"`
+	Docs    int      `json:"docs"`
+	DocSize int      `json:"doc_size"`
+	Results []Result `json:"results"`
+}
+
+// workload is one thing to measure.
+type workload struct {
+	name string
+	unit string
+	run  func(b *bench, ctx context.Context, r *recorder) error
+}
+
+// workloads returns all of them in the order in which they run: the later ones
+// read what the earlier ones wrote.
+func workloads() []workload {
+	return []workload{
+		{"put", "documents", (*bench).put},
+		{"update", "documents", (*bench).update},
+		{"bulk", "documents", (*bench).bulk},
+		{"get", "documents", (*bench).get},
+		{"all_docs", "rows", (*bench).allDocs},
+		{"all_docs_limit_20", "requests", (*bench).allDocsLimit},
+		{"changes", "rows", (*bench).changes},
+		{"attachment_put", "bytes", (*bench).attachmentPut},
+		{"attachment_get", "bytes", (*bench).attachmentGet},
+		{"create_database", "databases", (*bench).createDatabases},
+	}
+}
+
+// Names returns the names of all workloads.
+func Names() []string {
+	var out []string
+	for _, w := range workloads() {
+		out = append(out, w.name)
+	}
+	return out
+}
+
+// bench is one run.
+type bench struct {
+	cfg    Config
+	client *fasthttp.HostClient
+	auth   string // value of the Authorization header, or empty
+	prefix string // of the databases of this run
+	puts   int64  // documents that the put workload wrote
+	revs   []string
+	loaded bool // the bulk database is there
+}
+
+// ErrUnknownWorkload is the error of a name in Config.Only that is none.
+var ErrUnknownWorkload = errors.New("unknown workload")
+
+// Run measures the workloads one after the other. It drops its databases at the
+// end, unless told to keep them, also when it fails.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	for _, name := range cfg.Only {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("%w: %q (there are %s)", ErrUnknownWorkload, name, strings.Join(Names(), ", "))
+		}
+	}
+	b, err := newBench(cfg)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Started: time.Now().UTC().Format(time.RFC3339), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize}
+	if report.Server, err = b.hello(); err != nil {
+		return nil, err
+	}
+	defer b.cleanUp()
+	for _, w := range workloads() {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, w.name) {
+			continue
+		}
+		result, err := b.measure(ctx, w)
+		if err != nil {
+			return report, fmt.Errorf("%s: %w", w.name, err)
+		}
+		report.Results = append(report.Results, result)
+	}
+	return report, nil
+}
+
+func newBench(cfg Config) (*bench, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the server's URL: %w", err)
+	}
+	if u.Scheme != "http" || u.Host == "" {
+		return nil, fmt.Errorf("the server's URL must look like http://user:password@host:port, not %q", cfg.URL)
+	}
+	b := &bench{cfg: cfg, prefix: fmt.Sprintf("bench_%x_", time.Now().UnixNano()&0xffffffffff)}
+	b.client = &fasthttp.HostClient{
+		Addr: u.Host, MaxConns: cfg.Clients + 16, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
+		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, NoDefaultUserAgentHeader: true,
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		b.auth = basic(u.User.Username(), password)
+	}
+	return b, nil
+}
+
+// hello checks that the server answers and lets us in, and tells its name.
+func (b *bench) hello() (string, error) {
+	var server string
+	a := b.newCall()
+	defer a.release()
+	if err := a.do(fasthttp.MethodGet, "/_all_dbs?limit=1", nil); err != nil {
+		return "", fmt.Errorf("the server does not answer: %w", err)
+	}
+	if a.status() != fasthttp.StatusOK {
+		return "", fmt.Errorf("the server refuses us with status %d: give a server administrator in the URL", a.status())
+	}
+	server = string(a.resp.Header.Server())
+	return server, nil
+}
+
+func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
+	r := newRecorder(w, b.cfg.Progress)
+	stop := r.showProgress(ctx)
+	start := time.Now()
+	r.start = start
+	err := w.run(b, ctx, r)
+	took := time.Since(r.start)
+	stop()
+	return r.result(took), err
+}
+
+// cleanUp drops the databases of this run.
+func (b *bench) cleanUp() {
+	if b.cfg.Keep {
+		return
+	}
+	names := []string{"put", "bulk", "att"}
+	for i := range b.cfg.Databases {
+		names = append(names, fmt.Sprintf("c%d", i))
+	}
+	a := b.newCall()
+	defer a.release()
+	for _, n := range names {
+		// a workload that did not run made none, then the answer is 404
+		if err := a.do(fasthttp.MethodDelete, "/"+b.prefix+n, nil); err != nil {
+			return
+		}
+	}
+}
+
+// histogram returns one for latencies from a microsecond to ten minutes.
+func histogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, 600_000_000, 3) }

@@ -1,0 +1,32 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Print writes the report as a table for people.
+func (r *Report) Print(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "server %s, %d clients, documents of %d bytes\n%-20s %14s %-12s %9s %9s %9s %9s %7s\n",
+		r.Server, r.Clients, r.DocSize, "workload", "per second", "of", "p50 ms", "p90 ms", "p99 ms", "max ms", "errors"); err != nil {
+		return err
+	}
+	for _, x := range r.Results {
+		rate, unit := x.PerSecond, x.Unit
+		if unit == "bytes" {
+			rate, unit = rate/1e6, "MB"
+		}
+		if _, err := fmt.Fprintf(w, "%-20s %14.0f %-12s %9.2f %9.2f %9.2f %9.2f %7d\n", x.Name, rate, unit, x.P50, x.P90, x.P99, x.Max, x.Errors); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintJSON writes the report for machines.
+func (r *Report) PrintJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}

@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// recorder counts what the clients of one workload did.
+type recorder struct {
+	w        workload
+	progress io.Writer
+	start    time.Time // set again by a workload that prepares something first
+	count    atomic.Int64
+	errors   atomic.Int64
+	mu       struct {
+		sync.Mutex
+		latency *hdrhistogram.Histogram
+	}
+}
+
+func newRecorder(w workload, progress io.Writer) *recorder {
+	r := &recorder{w: w, progress: progress, start: time.Now()}
+	r.mu.latency = histogram()
+	return r
+}
+
+// merge adds the latencies of one client.
+func (r *recorder) merge(h *hdrhistogram.Histogram) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.latency.Merge(h)
+}
+
+// showProgress prints the count twice a second until the function that it
+// returns is called; that one waits for the goroutine.
+func (r *recorder) showProgress(ctx context.Context) (stop func()) {
+	if r.progress == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				fmt.Fprintf(r.progress, "\r%-60s\r", "")
+				return
+			case <-tick.C:
+				fmt.Fprintf(r.progress, "\r%-20s %14d %s", r.w.name, r.count.Load(), r.w.unit)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// result sums up.
+func (r *recorder) result(took time.Duration) Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ms := func(q float64) float64 { return float64(r.mu.latency.ValueAtQuantile(q)) / 1000 }
+	n := r.count.Load()
+	return Result{
+		Name: r.w.name, Unit: r.w.unit, Count: n, Seconds: took.Seconds(), PerSecond: float64(n) / took.Seconds(),
+		Errors: r.errors.Load(), P50: ms(50), P90: ms(90), P99: ms(99), Max: float64(r.mu.latency.Max()) / 1000,
+	}
+}
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
