@@ -1,0 +1,310 @@
+package shard
+
+import (
+	"context"
+	"slices"
+
+	"divan/storage/doc"
+)
+
+// AdminRole is the role of server administrators (semantics.md section 6).
+const AdminRole = "_admin"
+
+// User is who asks: the userCtx of semantics.md section 5.2.
+type User struct {
+	Name      string // empty when Anonymous
+	Anonymous bool
+	Roles     []string
+}
+
+// Admin reports whether the user is a server administrator.
+func (u User) Admin() bool { return slices.Contains(u.Roles, AdminRole) }
+
+// Edit is one wish to change one document. An id that starts with "_local/"
+// makes it the write of a local document, whose revisions only count
+// (semantics.md section 3).
+type Edit struct {
+	ID      string
+	Parent  doc.Rev  // interactive: the revision the client named, zero when none
+	Path    doc.Path // replicated: the new revision and its ancestors, newest first
+	Deleted bool
+	Body    []byte // canonical JSON object text without underscore members
+	Atts    []EditAttachment
+}
+
+// EditAttachment is one attachment of an Edit: a stub (content of the parent
+// or nearest stored ancestor), small content in Data, or content that
+// Local.PutAttachment has stored already under Key.
+type EditAttachment struct {
+	doc.Attachment
+	Stub      bool   // take everything but the name from the revision before
+	HasRevPos bool   // RevPos was named by the client
+	Data      []byte // the stored bytes of small new content; nil: they are stored under Key
+}
+
+// EditResult answers one Edit.
+type EditResult struct {
+	Rev      doc.Rev  // the new revision; of a local document 0-N
+	Path     doc.Path // Rev and, with UpdateRequest.WithPath, all its ancestors: what other copies are sent
+	Err      error    // a *fault.Error for a refusal
+	Accepted bool     // set by the coordinator: fewer copies than asked for have it
+}
+
+// Limits are the database's limits as the metadata holds them.
+type Limits struct {
+	Revs             int   // _revs_limit; 0 = DefaultRevsLimit
+	PurgedInfos      int   // _purged_infos_limit; 0 = DefaultPurgedInfosLimit
+	Partitioned      bool  // ids are partition:id
+	MaxPartitionSize int64 // bytes (external); 0 = no limit
+}
+
+// Defaults of the limits, as CouchDB has them.
+const (
+	DefaultRevsLimit        = 1000
+	DefaultPurgedInfosLimit = 1000
+)
+
+// UpdateRequest is a list of edits of one shard copy, decided in order.
+type UpdateRequest struct {
+	Copy     string
+	Edits    []Edit
+	NewEdits bool // interactive: conflicts are refused, revisions made; else merged as they are
+	Limits   Limits
+	User     User
+	DB       string // name of the database, for the validation functions
+	Security []byte // security object of the database, JSON
+	Delayed  bool   // batch=ok: answer when applied, not when durable
+	Trusted  bool   // a write between copies: no validation function is asked
+	WithPath bool   // EditResult.Path is wanted whole; otherwise it holds the new revision only
+}
+
+// Validate decides whether an edit of a regular document may be written; it
+// returns a *fault.Error for a refusal. It is called on the goroutine of the
+// request, never on the writer's, and may be called again when the document
+// has changed in the meantime.
+type Validate func(ctx context.Context, r ValidateRequest) error
+
+// ValidateRequest is what a validation function may look at
+// (semantics.md section 5.2).
+type ValidateRequest struct {
+	DB       string
+	User     User
+	Security []byte
+	New      *Doc // Rev: interactive the parent the client named (zero: none), replicated the new revision
+	Old      *Doc // the revision it replaces; nil when there is none or it is a tombstone being re-created
+}
+
+// OpenRequest asks for one revision of one document.
+type OpenRequest struct {
+	Copy, ID         string
+	Rev              doc.Rev // zero: the winner
+	Latest           bool    // ignore Rev: the winner (api.md section 9.1)
+	Revs             bool    // fill in Doc.Revisions
+	RevsInfo         bool    // the next four act on the winner only
+	Conflicts        bool
+	DeletedConflicts bool
+	LocalSeq         bool
+	AllowDeleted     bool // the winner may be a tombstone
+	HeadOnly         bool // the body is not wanted
+	RevsLimit        int  // at most so many ids in Revisions; 0 = all
+}
+
+// Doc is one revision of a document as stored.
+type Doc struct {
+	ID               string
+	Rev              doc.Rev
+	Deleted          bool
+	Body             []byte // canonical JSON object text without underscore members
+	Atts             []doc.Attachment
+	Revisions        doc.Path // empty unless asked for
+	RevsInfo         []RevInfo
+	Conflicts        []doc.Rev // live leaves that lost, best first
+	DeletedConflicts []doc.Rev // deleted leaves that lost, best first
+	LocalSeq         uint64    // 0 unless asked for
+}
+
+// RevInfo tells what is left of one revision.
+type RevInfo struct {
+	Rev    doc.Rev
+	Status string // StatusAvailable, StatusMissing, StatusDeleted
+}
+
+// The words of _revs_info.
+const (
+	StatusAvailable = "available" // the body is stored
+	StatusMissing   = "missing"   // known by id only
+	StatusDeleted   = "deleted"   // a stored tombstone
+)
+
+// OpenRevsRequest asks for several revisions of one document.
+type OpenRevsRequest struct {
+	Copy, ID  string
+	Revs      []doc.Rev
+	All       bool // every leaf; Revs is not looked at
+	Latest    bool // for each of Revs the leaves that descend from it
+	WithPath  bool // fill in Doc.Revisions
+	RevsLimit int  // at most so many ids in Revisions; 0 = all
+}
+
+// RevResult is one answer to an OpenRevsRequest.
+type RevResult struct {
+	Rev doc.Rev
+	Doc *Doc // nil: not stored here
+}
+
+// IDRevs names revisions of one document.
+type IDRevs struct {
+	ID   string
+	Revs []doc.Rev
+}
+
+// IDMissing tells which of the revisions asked about are unknown here, and
+// which leaves they may descend from. Both empty: everything is known.
+type IDMissing struct {
+	ID                string
+	Missing           []doc.Rev // in the order asked, repetitions kept
+	PossibleAncestors []doc.Rev
+}
+
+// DocsRequest asks for the live documents whose ids lie between two bounds.
+type DocsRequest struct {
+	Copy        string
+	Lo          string // lower bound whatever the direction; empty: from the first
+	LoExclusive bool
+	Hi          string // upper bound; only when HasHi
+	HasHi       bool
+	HiExclusive bool
+	Desc        bool
+	IncludeDocs bool
+	Conflicts   bool // with IncludeDocs: fill in Doc.Conflicts
+	Limit       int  // hint: how many rows will be read; 0 = unknown
+}
+
+// Row is one row of a listing by id. Its strings are parts of one allocation
+// of the whole batch: clone what outlives it.
+type Row struct {
+	ID      string
+	Rev     doc.Rev // the winner
+	Deleted bool    // only in DocsByID
+	Missing bool    // only in DocsByID
+	Doc     *Doc    // nil unless asked for, and for deleted or missing documents
+}
+
+// ChangesRequest asks for the changes of one copy in the order they happened.
+type ChangesRequest struct {
+	Copy        string
+	Since       uint64 // exclusive
+	Desc        bool   // newest first, down to Since
+	AllLeaves   bool   // style=all_docs
+	Filter      Filter
+	IncludeDocs bool
+	Conflicts   bool // with IncludeDocs: fill in Doc.Conflicts
+	Limit       int  // hint: how many rows will be read; 0 = unknown
+}
+
+// Change is one row of a changes feed. Its strings are parts of one allocation
+// of the whole batch: clone what outlives it.
+type Change struct {
+	Seq     uint64
+	ID      string
+	Leaves  []doc.Rev // winner first; one entry unless AllLeaves
+	Deleted bool      // the winner is a tombstone
+	Doc     *Doc      // the winner; nil unless asked for
+}
+
+// FilterKind names a built-in filter of the changes feed.
+type FilterKind uint8
+
+// The built-in filters (semantics.md section 13).
+const (
+	FilterNone     FilterKind = iota
+	FilterDocIDs              // only the documents named in Filter.IDs
+	FilterDesign              // only design documents
+	FilterSelector            // only leaves that match Filter.Selector
+)
+
+// Filter is data only, so that it can travel to another node; the selector's
+// text is compiled where it runs, by Options.CompileSelector.
+type Filter struct {
+	Kind     FilterKind
+	IDs      []string
+	Selector []byte // JSON text of a Mango selector
+}
+
+// Matcher is a compiled selector. Match is given the full text of a document
+// with _id, _rev, _deleted and _attachments (as stubs), and is safe for
+// concurrent use.
+type Matcher interface {
+	Match(doc []byte) bool
+}
+
+// LocalDoc is a local document (semantics.md section 3).
+type LocalDoc struct {
+	ID   string // with "_local/"
+	Rev  uint64 // the N of 0-N
+	Body []byte // canonical JSON object text without underscore members
+}
+
+// LocalDocsRequest asks for the local documents whose ids (with "_local/") lie
+// between two bounds.
+type LocalDocsRequest struct {
+	Copy        string
+	Lo          string
+	LoExclusive bool
+	Hi          string
+	HasHi       bool
+	HiExclusive bool
+	Desc        bool
+	System      bool // also the checkpoints of the server itself (shard-sync, purge)
+}
+
+// PurgeItem asks for the removal of leaves of one document for good.
+type PurgeItem struct {
+	UUID [16]byte // the same on every copy; zero: one is made
+	ID   string
+	Revs []doc.Rev
+}
+
+// PurgeResult lists what was removed: those of the revisions that were leaves.
+type PurgeResult struct {
+	ID     string
+	Purged []doc.Rev
+}
+
+// PurgeInfo is one entry of the log of purges.
+type PurgeInfo struct {
+	Seq  uint64
+	UUID [16]byte
+	ID   string
+	Revs []doc.Rev // as requested
+}
+
+// Info describes one copy. Everything in it is maintained, nothing counted.
+type Info struct {
+	UUID        [16]byte
+	Live        uint64 // documents whose winner is no tombstone
+	Deleted     uint64 // documents whose winner is one
+	Seq         uint64
+	PurgeSeq    uint64
+	External    int64 // bytes: bodies and attachments as clients see them
+	Active      int64 // bytes: what the leaves take
+	File        int64 // bytes on disk
+	Compacting  bool
+	PurgeOldest uint64 // first purge sequence still in the log; 0: none
+}
+
+// PartitionInfo describes one partition of one copy.
+type PartitionInfo struct {
+	Live, Deleted    uint64
+	External, Active int64
+}
+
+// Compaction tells how far a running compaction is.
+type Compaction struct {
+	Copy      string
+	DB        string // as given to Compact
+	StartedMS int64  // unix time, milliseconds
+	UpdatedMS int64
+	Done      uint64 // documents looked at
+	Total     uint64 // documents there are
+}
