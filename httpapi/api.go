@@ -1,0 +1,258 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/httpapi/auth"
+	"divan/storage/fault"
+)
+
+// Deps is what the API stands on. All of it must be set.
+type Deps struct {
+	Coordinator *cluster.Coordinator
+	Meta        *meta.Meta
+	Config      *config.Holder
+	Auth        *auth.Authenticator
+	Logger      *zap.Logger
+	Version     string // of this server, for "/", the Server header and _versions
+	// Restart is called, at most once, when an administrator asks the node to
+	// restart (POST /_node/{name}/_restart); it must return at once.
+	Restart func()
+}
+
+// API answers HTTP requests. It is safe for concurrent use and starts no
+// goroutine; New returns it ready.
+type API struct {
+	deps    Deps
+	log     *zap.Logger
+	router  *router
+	stats   *statistics
+	buffers bufferPool
+	chunks  chunkPool
+	calls   sync.Pool
+	set     atomic.Pointer[settings]
+	access  securityCache
+	uuids   uuidSource
+	started time.Time
+	active  atomic.Int64 // requests under way
+	stopped atomic.Bool
+}
+
+// New builds the API.
+func New(d Deps) (*API, error) {
+	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
+		return nil, errors.New("httpapi: a dependency is missing")
+	}
+	return &API{deps: d, log: d.Logger, router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now()}, nil
+}
+
+// Handler returns the API as an http.Handler for the whole path space.
+func (a *API) Handler() http.Handler { return a }
+
+// Stop makes /_up answer 404, so that a load balancer sends no more requests
+// here; requests are still served. It cannot be undone.
+func (a *API) Stop() { a.stopped.Store(true) }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := a.newCall(w, r)
+	a.active.Add(1)
+	err := c.run()
+	if err != nil {
+		c.fail(err)
+	} else if !c.w.started() {
+		c.w.WriteHeader(http.StatusOK)
+	}
+	a.active.Add(-1)
+	c.finish(err)
+	a.release(c)
+}
+
+// newCall takes a call from the pool.
+func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c, ok := a.calls.Get().(*call)
+	if !ok {
+		c = &call{w: &response{}, scratch: &scratch{}}
+	}
+	res, s := c.w, c.scratch
+	*res = response{inner: w, c: c}
+	*c = call{api: a, w: res, r: r, log: a.log, scratch: s, start: time.Now(), method: r.Method}
+	c.cfg = a.deps.Config.Load()
+	c.set = a.settings(c.cfg)
+	c.id = requestID(r)
+	return c
+}
+
+// release gives the call back. The request may live on in a handler that was
+// hijacked; the call may not.
+func (a *API) release(c *call) {
+	s, res := c.scratch, c.w
+	clear(s.params)
+	clear(s.segments)
+	clear(s.escaped)
+	*res = response{}
+	*c = call{w: res, scratch: s}
+	a.calls.Put(c)
+}
+
+// settings returns what this package made of a snapshot. Two requests may both
+// read a new snapshot; either result is right.
+func (a *API) settings(cfg *config.Snapshot) *settings {
+	if s := a.set.Load(); s != nil && s.from == cfg {
+		return s
+	}
+	s := newSettings(cfg, a.deps.Version)
+	a.set.Store(s)
+	return s
+}
+
+// run takes a request through the corridor. A panic becomes an error.
+func (c *call) run() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
+				panic(v)
+			}
+			err = &panicError{value: v, stack: debug.Stack()}
+		}
+	}()
+	c.commonHeaders()
+	if err := c.admit(); err != nil {
+		return err
+	}
+	if done := c.preflight(); done {
+		return nil
+	}
+	if err := c.identify(); err != nil {
+		return err
+	}
+	found := c.api.router.route(c)
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	return c.dispatch(found)
+}
+
+// admit checks what can be checked before anybody is asked who they are.
+func (c *call) admit() error {
+	if c.method == http.MethodPost {
+		c.overrideMethod()
+	}
+	if c.method == http.MethodHead {
+		c.method, c.head = http.MethodGet, true
+	}
+	raw, query := c.r.RequestURI, ""
+	if i := strings.IndexByte(raw, '?'); i >= 0 {
+		raw, query = raw[:i], raw[i+1:]
+	}
+	if int64(len(c.r.RequestURI)) > c.cfg.Chttpd.MaxURILength {
+		return fault.New(fault.URITooLong, "the request uri is too long")
+	}
+	if !strings.HasPrefix(raw, "/") {
+		raw = c.r.URL.EscapedPath() // absolute-form, as proxies send it
+	}
+	if err := c.parsePath(raw, c.cfg.Chttpd.DecodePlusToSpace); err != nil {
+		return err
+	}
+	if err := c.parseQuery(query); err != nil {
+		return err
+	}
+	if c.r.ContentLength > c.set.maxRequestSize {
+		return c.tooLarge()
+	}
+	return nil
+}
+
+// overrideMethod honours X-HTTP-Method-Override on a POST.
+func (c *call) overrideMethod() {
+	switch m := c.r.Header.Get("X-HTTP-Method-Override"); m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
+		http.MethodTrace, http.MethodConnect, "COPY":
+		c.method = m
+	}
+}
+
+// identify finds out who sent the request.
+func (c *call) identify() error {
+	result, err := c.api.deps.Auth.Authenticate(c.r)
+	if err != nil {
+		return err
+	}
+	c.auth, c.user = result, result.User
+	if result.RefreshCookie != "" {
+		c.w.Header().Add("Set-Cookie", result.RefreshCookie)
+	}
+	return nil
+}
+
+// dispatch runs the endpoint's handler for the method.
+func (c *call) dispatch(found bool) error {
+	if c.dbName != "" && c.db == nil && !c.createsDatabase() {
+		if err := c.openDatabase(); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fault.New(fault.NotFound, "missing")
+	}
+	h := c.route.handlerFor(c.method)
+	if h == nil {
+		return &methodError{allow: c.route.allow}
+	}
+	return h(c)
+}
+
+// openDatabase looks the database of the path up.
+func (c *call) openDatabase() error {
+	db, err := c.api.deps.Coordinator.DB(c.r.Context(), c.dbName)
+	if err != nil {
+		return err
+	}
+	c.db = db
+	return nil
+}
+
+// requestID returns the client's id when it is short and plain, else ten
+// random hexadecimal digits.
+func requestID(r *http.Request) string {
+	if v := r.Header["X-Couch-Request-Id"]; len(v) != 0 && wellFormedID(v[0]) {
+		return v[0]
+	}
+	const digits = "0123456789abcdef"
+	var id [10]byte
+	n := rand.Uint64()
+	for i := range id {
+		id[i] = digits[n&15]
+		n >>= 4
+	}
+	return string(id[:])
+}
+
+func wellFormedID(s string) bool {
+	if len(s) == 0 || len(s) > 36 {
+		return false
+	}
+	for i := range len(s) {
+		b := s[i]
+		if (b < '0' || b > '9') && (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && b != '-' && b != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// gone reports whether the client has hung up.
+func (c *call) gone() bool { return errors.Is(c.r.Context().Err(), context.Canceled) }

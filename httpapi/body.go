@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"divan/storage/fault"
+)
+
+// readJSON reads a whole JSON body, inflated, and checks nothing of its
+// content. limit is the most bytes wanted after inflation, 0 for the server's
+// own cap. A request without any body is refused; an empty one is left to the
+// parser.
+func (c *call) readJSON(limit int64) ([]byte, error) {
+	if !c.hasBody() {
+		return nil, fault.New(fault.BadRequest, "Missing request body")
+	}
+	return c.readBody(limit)
+}
+
+// hasBody reports whether the request announced a body, even one of no bytes.
+func (c *call) hasBody() bool {
+	return c.r.ContentLength != 0 || len(c.r.Header["Content-Length"]) != 0
+}
+
+// readBody reads and inflates a body of any kind, an absent one as no bytes.
+func (c *call) readBody(limit int64) ([]byte, error) {
+	start := time.Now()
+	defer func() { c.bodyTime += time.Since(start) }()
+	limit = c.bodyLimit(limit)
+	body, length, err := c.inflate()
+	if err != nil {
+		return nil, err
+	}
+	out, err := readAll(body, length, limit)
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.Is(err, errTooLarge):
+		return nil, c.tooLarge()
+	case isGzipError(err) && c.r.Header.Get("Content-Encoding") == "gzip":
+		return nil, errNotGzip()
+	default:
+		return nil, fault.Wrap(fault.BadRequest, "The request body could not be read.", err)
+	}
+}
+
+// bodyLimit returns the smaller of a limit of the endpoint and the server's.
+func (c *call) bodyLimit(limit int64) int64 {
+	if most := c.set.maxRequestSize; limit <= 0 || limit > most {
+		return most
+	}
+	return limit
+}
+
+// inflate returns the body as a reader of identity bytes and their number, -1
+// when it is unknown.
+func (c *call) inflate() (io.Reader, int64, error) {
+	switch coding := c.r.Header.Get("Content-Encoding"); coding {
+	case "", "identity":
+		return c.r.Body, c.r.ContentLength, nil
+	case "gzip":
+		z, err := gzip.NewReader(c.r.Body)
+		if err != nil {
+			return nil, 0, errNotGzip()
+		}
+		return z, -1, nil
+	default:
+		return nil, 0, fault.New(fault.BadContentType, coding+" is not a supported content encoding.")
+	}
+}
+
+// bodyReader returns the body for endpoints that stream it (attachments,
+// multipart): the transfer bytes as they come, capped at the server's limit.
+func (c *call) bodyReader() io.ReadCloser {
+	return http.MaxBytesReader(c.w, c.r.Body, c.set.maxRequestSize)
+}
+
+func errNotGzip() error {
+	return fault.New(fault.BadRequest, "Request body is not properly gzipped.")
+}
+
+// tooLarge is the refusal of a body above the cap. The rest of the body is not
+// read: the connection cannot be used again.
+func (c *call) tooLarge() error {
+	c.w.Header().Set("Connection", "close")
+	return fault.New(fault.RequestTooLarge, "the request entity is too large")
+}
+
+func isGzipError(err error) bool {
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || strings.HasPrefix(err.Error(), "flate: ")
+}
+
+var errTooLarge = errors.New("body too large")
+
+// readAll reads everything up to limit bytes. With a known length it
+// allocates once, but never more than a megabyte on the client's word alone.
+func readAll(r io.Reader, length, limit int64) ([]byte, error) {
+	if length > limit {
+		return nil, errTooLarge
+	}
+	const trusted = 1 << 20
+	size := int64(512)
+	if length >= 0 {
+		size = min(length, trusted) + 1 // room to see the end without growing
+	}
+	buf := make([]byte, 0, size)
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > limit {
+			return nil, errTooLarge
+		}
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+	}
+}
+
+// mediaType returns a Content-Type without its parameters.
+func mediaType(value string) string {
+	if i := strings.IndexByte(value, ';'); i >= 0 {
+		value = value[:i]
+	}
+	return strings.TrimSpace(value)
+}

@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// wire is what one kind of error becomes on the wire.
+type wire struct {
+	status int
+	name   string
+}
+
+// wireOf is the one table from kinds of errors to status and error name
+// (api.md section 2). A fault's Code replaces the name.
+func wireOf(k fault.Kind) wire {
+	switch k {
+	case fault.BadRequest, fault.BadAuthorization:
+		return wire{http.StatusBadRequest, "bad_request"}
+	case fault.NotFound:
+		return wire{http.StatusNotFound, "not_found"}
+	case fault.Conflict:
+		return wire{http.StatusConflict, "conflict"}
+	case fault.Exists:
+		return wire{http.StatusPreconditionFailed, "file_exists"}
+	case fault.Unauthorized:
+		return wire{http.StatusUnauthorized, "unauthorized"}
+	case fault.Forbidden:
+		return wire{http.StatusForbidden, "forbidden"}
+	case fault.MissingStub:
+		return wire{http.StatusPreconditionFailed, "missing_stub"}
+	case fault.DocumentTooLarge:
+		return wire{http.StatusRequestEntityTooLarge, "document_too_large"}
+	case fault.AttachmentTooLarge:
+		return wire{http.StatusRequestEntityTooLarge, "attachment_too_large"}
+	case fault.RequestTooLarge:
+		return wire{http.StatusRequestEntityTooLarge, "too_large"}
+	case fault.BadContentType:
+		return wire{http.StatusUnsupportedMediaType, "bad_content_type"}
+	case fault.URITooLong:
+		return wire{http.StatusRequestURITooLong, "too_long"}
+	default:
+		return wireOfRare(k)
+	}
+}
+
+// wireOfRare is the rest of wireOf.
+func wireOfRare(k fault.Kind) wire {
+	switch k {
+	case fault.IllegalDocID:
+		return wire{http.StatusBadRequest, "illegal_docid"}
+	case fault.IllegalDatabaseName:
+		return wire{http.StatusBadRequest, "illegal_database_name"}
+	case fault.DatabaseNameTooLong:
+		return wire{http.StatusBadRequest, "database_name_too_long"}
+	case fault.DocValidation:
+		return wire{http.StatusBadRequest, "doc_validation"}
+	case fault.QueryParse:
+		return wire{http.StatusBadRequest, "query_parse_error"}
+	case fault.IllegalPartition:
+		return wire{http.StatusBadRequest, "illegal_partition"}
+	case fault.PartitionOverflow:
+		return wire{http.StatusForbidden, "partition_overflow"}
+	case fault.InsufficientStorage:
+		return wire{http.StatusInsufficientStorage, "insufficient_storage"}
+	case fault.Timeout:
+		return wire{http.StatusInternalServerError, "timeout"}
+	case fault.Unavailable, fault.Closed:
+		return wire{http.StatusServiceUnavailable, "service unavailable"}
+	case fault.NodeDown:
+		return wire{http.StatusPreconditionFailed, "nodedown"}
+	case fault.RangeNotSatisfiable:
+		return wire{http.StatusRequestedRangeNotSatisfiable, "requested_range_not_satisfiable"}
+	case fault.NotAcceptable:
+		return wire{http.StatusNotAcceptable, "not_acceptable"}
+	case fault.Gone:
+		return wire{http.StatusGone, "gone"}
+	case fault.InvalidDesignDoc:
+		return wire{http.StatusBadRequest, "invalid_design_doc"}
+	case fault.CompilationError:
+		return wire{http.StatusBadRequest, "compilation_error"}
+	case fault.MissingRev:
+		return wire{http.StatusConflict, "not_found"}
+	case fault.ExpectationFailed:
+		return wire{http.StatusExpectationFailed, "expectation_failed"}
+	case fault.InvalidSelector:
+		return wire{http.StatusBadRequest, "invalid_selector"}
+	default: // Internal, Corruption, and whatever a newer node may send
+		return wire{http.StatusInternalServerError, "internal_server_error"}
+	}
+}
+
+// methodError is a 405 with the endpoint's own Allow list.
+type methodError struct{ allow string }
+
+func (e *methodError) Error() string { return "Only " + e.allow + " allowed" }
+
+// panicError is a panic that a request caused; the request's goroutine turns
+// it into a 500.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return "panic while serving a request" }
+
+// failure is an error as it goes to a client: what fail writes as an answer
+// and what a stream or a bulk answer writes as a part of itself.
+type failure struct {
+	status int
+	name   string // member "error"
+	reason string // member "reason"
+	ref    string // member "ref" (a number as text) of errors whose cause is only in the log, else empty
+}
+
+// describe turns any error into what the client is told. The text of an error
+// that is no *fault.Error never leaves the server: the client gets the number
+// of the request under which the log has it.
+func (c *call) describe(err error) failure {
+	var f *fault.Error
+	var m *methodError
+	switch {
+	case errors.As(err, &m):
+		return failure{status: http.StatusMethodNotAllowed, name: "method_not_allowed", reason: m.Error()}
+	case errors.As(err, &f) && f.Kind != fault.Internal && f.Kind != fault.Corruption:
+		return c.describeFault(f)
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure{
+			status: http.StatusInternalServerError, name: "timeout",
+			reason: "The request could not be processed in a reasonable amount of time.",
+		}
+	default:
+		return failure{
+			status: http.StatusInternalServerError, name: "internal_server_error",
+			reason: "An internal error occurred; the server's log has it under request id " + c.id,
+			ref:    c.reference(),
+		}
+	}
+}
+
+// describeFault applies the table, and the rule that a refusal is a 401 as
+// long as nobody is logged in (api.md section 3).
+func (c *call) describeFault(f *fault.Error) failure {
+	w := wireOf(f.Kind)
+	out := failure{status: w.status, name: w.name, reason: f.Reason}
+	if f.Code != "" {
+		out.name = f.Code
+	}
+	return out
+}
+
+// appendJSON appends the failure as {"error":…,"reason":…}.
+func (f failure) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"error":`...)
+	dst = doc.AppendString(dst, f.name)
+	dst = append(dst, `,"reason":`...)
+	dst = doc.AppendString(dst, f.reason)
+	if f.ref != "" {
+		dst = append(dst, `,"ref":`...)
+		dst = append(dst, f.ref...)
+	}
+	return append(dst, '}')
+}
+
+// reference is the number that CouchDB's 500 answers carry as "ref": here it
+// is made of the request id, so that the log line can be found by either.
+func (c *call) reference() string {
+	var n uint64 = 14695981039346656037 // FNV-1a
+	for i := range len(c.id) {
+		n = (n ^ uint64(c.id[i])) * 1099511628211
+	}
+	return strconv.FormatUint(n>>32, 10)
+}

@@ -1,0 +1,241 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// response is the http.ResponseWriter of a call. It knows what has been sent,
+// drops the body of a HEAD, and adds at the last moment what every answer has.
+type response struct {
+	inner  http.ResponseWriter
+	c      *call
+	status int   // 0 until the status line is out
+	bytes  int64 // of the body
+	// errAfter is the error that came when the status line was out already.
+	errAfter error
+}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header { return w.inner.Header() }
+
+// WriteHeader implements http.ResponseWriter. The second status of a request
+// is ignored; an informational one (1xx) passes.
+func (w *response) WriteHeader(status int) {
+	if w.status != 0 {
+		return
+	}
+	if status < 200 && status != http.StatusSwitchingProtocols {
+		w.inner.WriteHeader(status)
+		return
+	}
+	w.status = status
+	w.c.finishHeaders(status)
+	w.inner.WriteHeader(status)
+}
+
+// Write implements io.Writer: the first byte sends status 200 when none was
+// set. The body of a HEAD and of a 304 is counted nowhere and dropped.
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.c.head || w.status == http.StatusNotModified || w.status == http.StatusNoContent {
+		return len(p), nil
+	}
+	n, err := w.inner.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what is buffered to the client.
+func (w *response) Flush() {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if f, ok := w.inner.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// Unwrap lets http.ResponseController reach deadlines and full duplex.
+func (w *response) Unwrap() http.ResponseWriter { return w.inner }
+
+// started reports whether the status line is out.
+func (w *response) started() bool { return w.status != 0 }
+
+// Header values that are the same for every answer. net/http only reads them.
+var (
+	mustRevalidate = []string{"must-revalidate"}
+	noCache        = []string{"no-cache"}
+	typeJSON       = []string{"application/json"}
+	typeText       = []string{"text/plain; charset=utf-8"}
+	typeScript     = []string{"application/javascript"}
+	zeroTime       = []string{"0"}
+)
+
+// sendJSON answers with a compact JSON text without its newline: it adds the
+// newline, Content-Length, Cache-Control and the negotiated Content-Type, and
+// wraps the text for a JSONP callback. Headers of the endpoint are set before.
+func (c *call) sendJSON(status int, body []byte) error {
+	h := c.w.Header()
+	c.setJSONType(h)
+	if callback := c.jsonp(); callback != "" {
+		body = wrapCallback(callback, body)
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(body) + 1)}
+	c.w.WriteHeader(status)
+	if c.head {
+		return nil
+	}
+	buf := c.api.buffers.get()
+	defer c.api.buffers.put(buf)
+	buf.Write(body)
+	buf.WriteByte('\n')
+	_, err := c.w.Write(buf.Bytes())
+	return err
+}
+
+// sendOK answers {"ok":true}.
+func (c *call) sendOK(status int) error { return c.sendJSON(status, okBody) }
+
+var okBody = []byte(`{"ok":true}`)
+
+// sendEmpty answers with a status and without a body; not for 200 JSON answers.
+func (c *call) sendEmpty(status int) error {
+	h := c.w.Header()
+	if status != http.StatusNotModified && status != http.StatusNoContent {
+		h["Content-Length"] = zeroTime
+	}
+	c.w.WriteHeader(status)
+	return nil
+}
+
+// setJSONType sets Content-Type and Cache-Control of a JSON answer unless the
+// endpoint has set others.
+func (c *call) setJSONType(h http.Header) {
+	if _, set := h["Content-Type"]; !set {
+		switch {
+		case c.jsonp() != "":
+			h["Content-Type"] = typeScript
+		case c.wantsText():
+			h["Content-Type"] = typeText
+		default:
+			h["Content-Type"] = typeJSON
+		}
+	}
+	if _, set := h["Cache-Control"]; !set {
+		h["Cache-Control"] = mustRevalidate
+	}
+}
+
+// wantsText is row 1 of api.md section 20: the client accepts text/plain and
+// neither application/json nor everything.
+func (c *call) wantsText() bool {
+	accept := c.r.Header["Accept"]
+	if len(accept) == 0 {
+		return false
+	}
+	return !c.accepts("application/json") && c.accepts("text/plain")
+}
+
+// accepts reports whether the request's Accept header takes a media type. No
+// Accept header takes everything.
+func (c *call) accepts(mediaType string) bool {
+	values := c.r.Header["Accept"]
+	if len(values) == 0 || (len(values) == 1 && values[0] == mediaType) {
+		return true
+	}
+	family, _, _ := strings.Cut(mediaType, "/")
+	any := false
+	for _, v := range values {
+		for item := range strings.SplitSeq(v, ",") {
+			item = strings.TrimSpace(item)
+			if item == "" {
+				continue
+			}
+			any = true
+			name, options, _ := strings.Cut(item, ";")
+			name = strings.TrimSpace(name)
+			if name != mediaType && name != "*/*" && name != "*" && name != family+"/*" {
+				continue
+			}
+			if !refusedByQuality(options) {
+				return true
+			}
+		}
+	}
+	return !any
+}
+
+// refusedByQuality reports whether the parameters of an Accept item hold q=0.
+func refusedByQuality(options string) bool {
+	for o := range strings.SplitSeq(options, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(o), "=")
+		if strings.EqualFold(name, "q") {
+			q, err := strconv.ParseFloat(value, 64)
+			return err == nil && q == 0
+		}
+	}
+	return false
+}
+
+// jsonp returns the callback of a JSONP request, empty when there is none or
+// the server does not allow it.
+func (c *call) jsonp() string {
+	if !c.set.allowJSONP {
+		return ""
+	}
+	callback, _ := c.qs("callback")
+	return callback
+}
+
+func wrapCallback(callback string, body []byte) []byte {
+	out := make([]byte, 0, len(callback)+len(body)+20)
+	out = append(out, "/* CouchDB */"...)
+	out = append(out, callback...)
+	out = append(out, '(')
+	out = append(out, body...)
+	return append(out, ");"...)
+}
+
+// commonHeaders sets what every answer has, before the handler runs.
+func (c *call) commonHeaders() {
+	h := c.w.Header()
+	h["Server"] = c.set.serverHeader
+	h["X-Couch-Request-ID"] = []string{c.id}
+}
+
+// finishHeaders sets and removes headers at the moment the status is known.
+func (c *call) finishHeaders(status int) {
+	h := c.w.Header()
+	if ms := c.bodyTime.Milliseconds(); ms == 0 {
+		h["X-CouchDB-Body-Time"] = zeroTime
+	} else {
+		h["X-CouchDB-Body-Time"] = []string{strconv.FormatInt(ms, 10)}
+	}
+	if len(c.r.Header["Origin"]) != 0 {
+		c.exposeHeaders(h)
+	}
+	if p := c.r.Header["Prefer"]; len(p) != 0 && p[0] == "return=minimal" && status < 400 {
+		c.minimalHeaders(h)
+	}
+}
+
+// minimalHeaders keeps only the headers of [chttpd] prefer_minimal.
+func (c *call) minimalHeaders(h http.Header) {
+	for name := range h {
+		if !c.set.preferMinimal[strings.ToLower(name)] {
+			delete(h, name)
+		}
+	}
+	h["Date"] = nil // net/http would add it
+}
+
+// setETag sets the ETag header: the value without its quotes.
+func (c *call) setETag(value string) { c.w.Header()["ETag"] = []string{`"` + value + `"`} }
+
+// elapsed returns the time since the request came in.
+func (c *call) elapsed() time.Duration { return time.Since(c.start) }

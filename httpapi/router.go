@@ -1,0 +1,263 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"divan/storage/fault"
+)
+
+// table names one of the three routing tables. Which of them a path belongs
+// to follows from its first two segments alone, so each table stays small and
+// a document write looks at a handful of patterns.
+type table uint8
+
+const (
+	serverTable table = iota // "/", "/favicon.ico" and "/_…"
+	dbTable                  // "/{db}" and "/{db}/_…": the patterns start after the database
+	docTable                 // "/{db}/{doc}…", "/{db}/_design/…", "/{db}/_local/…": the patterns start after the database
+	tables
+)
+
+// methods holds the handlers of an endpoint. HEAD runs get.
+type methods struct {
+	get, post, put, del, cp handler
+	any                     handler // every method that has no handler of its own
+}
+
+// route is one row of a routing table. Families may contribute to the same
+// path: their methods are joined, the Allow list comes from the row that has
+// one.
+type route struct {
+	table table
+	path  string // gorilla/mux template on the escaped path, "/" for the root of the table
+	allow string // value of Allow, exactly as CouchDB writes it: its order, with or without HEAD
+	name  string // for the access log and the request statistics
+	methods
+}
+
+// endpoint is a route in its table. It is the http.Handler that gorilla/mux
+// hands back, and runs on the call behind the response.
+type endpoint struct{ route }
+
+// ServeHTTP implements http.Handler for the matched route.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if res, ok := w.(*response); ok {
+		res.c.route = e
+	}
+}
+
+// handlerFor returns the handler of a method, nil when it is not allowed.
+func (m *methods) handlerFor(method string) handler {
+	var h handler
+	switch method {
+	case http.MethodGet:
+		h = m.get
+	case http.MethodPut:
+		h = m.put
+	case http.MethodPost:
+		h = m.post
+	case http.MethodDelete:
+		h = m.del
+	case "COPY":
+		h = m.cp
+	}
+	if h == nil {
+		return m.any
+	}
+	return h
+}
+
+// join adds the methods and the Allow list of another row for the same path.
+func (e *endpoint) join(r route) {
+	for _, p := range []struct{ to, from *handler }{
+		{&e.get, &r.get}, {&e.post, &r.post}, {&e.put, &r.put}, {&e.del, &r.del}, {&e.cp, &r.cp}, {&e.any, &r.any},
+	} {
+		if *p.from != nil {
+			*p.to = *p.from
+		}
+	}
+	if r.allow != "" {
+		e.allow = r.allow
+	}
+	if r.name != "" {
+		e.name = r.name
+	}
+}
+
+// router holds the three tables.
+type router struct {
+	tables [tables]*mux.Router
+}
+
+// newRouter builds the tables from the rows of all families. The order of the
+// rows is the order in which patterns are tried: hot and narrow ones first.
+func newRouter(rows []route) *router {
+	rt := &router{}
+	type key struct {
+		table table
+		path  string
+	}
+	seen := make(map[key]*endpoint, len(rows))
+	for i := range rt.tables {
+		rt.tables[i] = mux.NewRouter().UseEncodedPath().SkipClean(true)
+	}
+	for _, r := range rows {
+		k := key{r.table, r.path}
+		if e, ok := seen[k]; ok {
+			e.join(r)
+			continue
+		}
+		e := &endpoint{route: r}
+		seen[k] = e
+		rt.tables[r.table].Path(r.path).Handler(e)
+	}
+	return rt
+}
+
+// scratch is what the router needs for each request and reuses with the call.
+type scratch struct {
+	req      http.Request
+	url      url.URL
+	escaped  []string // segments as they are matched
+	segments []string // backing of call.path
+	params   []param  // backing of call.query
+}
+
+// find looks a path up in a table: the segments from first on.
+func (rt *router) find(c *call, t table, first int) bool {
+	s := c.scratch
+	s.url = url.URL{}
+	if first >= len(c.path) {
+		s.url.Path = "/"
+	} else {
+		s.url.Path = "/" + strings.Join(c.path[first:], "/")
+		s.url.RawPath = "/" + strings.Join(s.escaped[first:], "/")
+	}
+	s.req.URL = &s.url
+	s.req.Method = c.method
+	var match mux.RouteMatch
+	if !rt.tables[t].Match(&s.req, &match) || match.MatchErr != nil || match.Route == nil {
+		return false
+	}
+	match.Handler.ServeHTTP(c.w, &s.req)
+	return true
+}
+
+// route finds the endpoint of a call. It reports false when there is none on
+// the server or below a database; the caller decides what that means.
+func (rt *router) route(c *call) bool {
+	p := c.path
+	if len(p) == 0 {
+		return rt.find(c, serverTable, 0)
+	}
+	if p[0][0] == '_' || p[0] == "favicon.ico" {
+		if rt.find(c, serverTable, 0) {
+			return true
+		}
+	}
+	c.dbName = p[0]
+	if len(p) == 1 {
+		return rt.find(c, dbTable, 1)
+	}
+	if p[1][0] == '_' && p[1] != "_design" && p[1] != "_local" && rt.find(c, dbTable, 1) {
+		return true
+	}
+	c.splitDocument()
+	return rt.find(c, docTable, 1)
+}
+
+// splitDocument sets docID and rest from the segments after the database.
+func (c *call) splitDocument() {
+	p := c.path[1:]
+	if len(p) > 1 && (p[0] == "_design" || p[0] == "_local") {
+		c.docID, c.rest = p[0]+"/"+p[1], p[2:]
+		return
+	}
+	c.docID, c.rest = p[0], p[1:]
+}
+
+// parsePath splits the path of the request line at its slashes, drops empty
+// segments, and decodes each one. plusIsSpace is [chttpd] decode_plus_to_space.
+func (c *call) parsePath(raw string, plusIsSpace bool) error {
+	s := c.scratch
+	s.segments, s.escaped = s.segments[:0], s.escaped[:0]
+	for len(raw) > 0 {
+		segment := raw
+		if i := strings.IndexByte(raw, '/'); i >= 0 {
+			segment, raw = raw[:i], raw[i+1:]
+		} else {
+			raw = ""
+		}
+		if segment == "" {
+			continue
+		}
+		if plain(segment) {
+			s.segments, s.escaped = append(s.segments, segment), append(s.escaped, segment)
+			continue
+		}
+		decoded, err := decode(segment, plusIsSpace)
+		if err != nil {
+			return err
+		}
+		s.segments, s.escaped = append(s.segments, decoded), append(s.escaped, url.PathEscape(decoded))
+	}
+	c.path = s.segments
+	return nil
+}
+
+// plain reports whether a segment is the same decoded and escaped.
+func plain(s string) bool {
+	for i := range len(s) {
+		b := s[i]
+		if b < '-' || b > 'z' || (b > '9' && b < 'A') || (b > 'Z' && b < '_') || b == '/' || b == '`' {
+			return false
+		}
+	}
+	return true
+}
+
+// decode undoes percent-encoding; a malformed escape is an error.
+func decode(s string, plusIsSpace bool) (string, error) {
+	if strings.IndexByte(s, '%') < 0 && (!plusIsSpace || strings.IndexByte(s, '+') < 0) {
+		return s, nil
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '%':
+			if i+2 >= len(s) {
+				return "", errInvalidEncoding()
+			}
+			hi, lo := unhex(s[i+1]), unhex(s[i+2])
+			if hi < 0 || lo < 0 {
+				return "", errInvalidEncoding()
+			}
+			out = append(out, byte(hi<<4|lo))
+			i += 2
+		case s[i] == '+' && plusIsSpace:
+			out = append(out, ' ')
+		default:
+			out = append(out, s[i])
+		}
+	}
+	return string(out), nil
+}
+
+func errInvalidEncoding() error { return fault.New(fault.BadRequest, "invalid_url_encoding") }
+
+// unhex returns the value of a hexadecimal digit, -1 for another byte.
+func unhex(b byte) int {
+	switch {
+	case b >= '0' && b <= '9':
+		return int(b - '0')
+	case b >= 'a' && b <= 'f':
+		return int(b-'a') + 10
+	case b >= 'A' && b <= 'F':
+		return int(b-'A') + 10
+	}
+	return -1
+}

@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"divan/cluster/config"
+)
+
+// settings is what the corridor of a request needs of the configuration, made
+// ready once per snapshot: sets, header values.
+type settings struct {
+	from *config.Snapshot
+
+	maxRequestSize int64 // bytes of a body
+	allowJSONP     bool
+	serverHeader   []string
+	preferMinimal  map[string]bool // lower case
+	cors           *corsSettings   // nil: off
+	requireUser    bool
+}
+
+// newSettings makes a snapshot ready. version is the server's own.
+func newSettings(cfg *config.Snapshot, version string) *settings {
+	jsonp, _ := cfg.Get("chttpd", "allow_jsonp")
+	s := &settings{
+		from:           cfg,
+		maxRequestSize: cfg.Chttpd.MaxHTTPRequestSize,
+		allowJSONP:     jsonp == "true",
+		serverHeader:   []string{"CouchDB"},
+		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
+		requireUser:    cfg.Chttpd.RequireValidUser,
+	}
+	for _, name := range cfg.Chttpd.PreferMinimal {
+		s.preferMinimal[name] = true
+	}
+	if cfg.Chttpd.ServerHeaderVersions {
+		s.serverHeader = []string{"CouchDB/" + version + " (Divan)"}
+	}
+	if cfg.Chttpd.EnableCORS {
+		s.cors = newCORSSettings(cfg.CORS)
+	}
+	return s
+}

@@ -1,0 +1,4 @@
+package httpapi
+
+// uuidSource makes document ids.
+type uuidSource struct{}
