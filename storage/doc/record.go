@@ -1,0 +1,137 @@
+package doc
+
+import (
+	"encoding/binary"
+)
+
+// InlineLimit is the size in bytes of the largest encoded revision that is
+// kept inside the record of its document: a body of about 1 KB and its
+// overhead, so that reading a usual document is one lookup.
+const InlineLimit = 1400
+
+// Record is everything the documents keyspace holds for one document.
+type Record struct {
+	ID      string
+	Seq     uint64 // update sequence of the last change
+	Winner  Rev
+	Deleted bool // the winner is a tombstone, so every leaf is
+	Tree    Tree
+	// Inline is the encoded Revision of the winner, nil when that is larger
+	// than InlineLimit or not stored.
+	Inline []byte
+	// External and Active are the sizes in bytes of all leaves: of their JSON
+	// text and attachments, and of what is stored for them.
+	External, Active int64
+}
+
+// Head is the part of a Record that serves reads of the winner. Decoding it
+// does not touch the tree.
+type Head struct {
+	Seq              uint64
+	Winner           Rev
+	Deleted          bool
+	External, Active int64
+	Inline           []byte // aliases the decoded bytes; nil when there is none
+}
+
+// The first byte of an encoded record: version and flags.
+const (
+	recordVersion = 0x10
+	recordDeleted = 0x01
+	recordInline  = 0x02
+	recordLongID  = 0x04 // the winner's id has not 16 bytes: uvarint length first
+)
+
+// AppendBinary appends the stored form; the id is not part of it (it is the
+// key). The tree comes last, so that DecodeHead never reads it:
+//
+//	byte    version and flags
+//	uvarint seq; uvarint winner position; winner id
+//	uvarint external, active
+//	uvarint length and bytes of Inline, when flagged
+//	tree
+func (r *Record) AppendBinary(dst []byte) []byte {
+	head := byte(recordVersion)
+	if r.Deleted {
+		head |= recordDeleted
+	}
+	if r.Inline != nil {
+		head |= recordInline
+	}
+	if len(r.Winner.ID) != rawIDLen {
+		head |= recordLongID
+	}
+	dst = append(dst, head)
+	dst = binary.AppendUvarint(dst, r.Seq)
+	dst = binary.AppendUvarint(dst, r.Winner.Pos)
+	if head&recordLongID != 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(r.Winner.ID)))
+	}
+	dst = append(dst, r.Winner.ID...)
+	dst = binary.AppendUvarint(dst, uint64(r.External))
+	dst = binary.AppendUvarint(dst, uint64(r.Active))
+	if r.Inline != nil {
+		dst = binary.AppendUvarint(dst, uint64(len(r.Inline)))
+		dst = append(dst, r.Inline...)
+	}
+	return r.Tree.appendBinary(dst)
+}
+
+// DecodeHead reads the front of an encoded record into h, overwriting every
+// field. h.Inline aliases b. The error is fault.Corruption; h is then zero.
+func DecodeHead(b []byte, h *Head) error {
+	r := reader{b: b}
+	r.head(h)
+	if r.bad {
+		*h = Head{}
+		return damaged("document record")
+	}
+	return nil
+}
+
+func (r *reader) head(h *Head) {
+	flags := r.byte()
+	if flags&versionMask != recordVersion {
+		r.fail()
+		return
+	}
+	h.Deleted = flags&recordDeleted != 0
+	h.Seq = r.uvarint()
+	h.Winner.Pos = r.uvarint()
+	n := uint64(rawIDLen)
+	if flags&recordLongID != 0 {
+		n = r.uvarint()
+	}
+	id := r.take(n)
+	// A caller that decodes row after row often meets the same short ids
+	// again (1-…), and then keeps the string it has.
+	if string(id) != h.Winner.ID {
+		h.Winner.ID = string(id)
+	}
+	h.External = int64(r.uvarint())
+	h.Active = int64(r.uvarint())
+	h.Inline = nil
+	if flags&recordInline != 0 {
+		h.Inline = r.bytes()
+	}
+}
+
+// DecodeRecord reads the stored form of the document id. Inline aliases b; the
+// tree and the winner's name do not. The error is fault.Corruption.
+func DecodeRecord(id string, b []byte) (Record, error) {
+	r := reader{b: b}
+	var h Head
+	r.head(&h)
+	if r.bad {
+		return Record{}, damaged("document record")
+	}
+	rec := Record{
+		ID: id, Seq: h.Seq, Winner: h.Winner, Deleted: h.Deleted, Inline: h.Inline,
+		External: h.External, Active: h.Active,
+	}
+	r.tree(&rec.Tree)
+	if r.bad || len(r.b) != 0 {
+		return Record{}, damaged("document record")
+	}
+	return rec, nil
+}
