@@ -1,0 +1,78 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// adminSection holds the administrators. Its values are stored forms of
+// passwords; plain text from a file or the environment never reaches a
+// Snapshot.
+const adminSection = "admins"
+
+// IsHashed reports whether a value of section [admins] is a stored form rather
+// than plain text (semantics.md 9.2).
+func IsHashed(v string) bool {
+	return strings.HasPrefix(v, "-pbkdf2-") || strings.HasPrefix(v, "-pbkdf2:") || strings.HasPrefix(v, "-hashed-")
+}
+
+// HashAdmins replaces each plain-text administrator from files, environment
+// and flags by its stored form. known are stored forms of earlier runs: where
+// one fits the plain text it is kept, so that sessions, which hang on its
+// salt, outlive a restart. It returns the stored forms made anew, which the
+// caller should keep and pass as known next time. It is as slow as one hash
+// for each plain-text administrator.
+func (h *Holder) HashAdmins(known map[string]string) (fresh map[string]string, err error) {
+	fresh = map[string]string{}
+	for name, plain := range h.pendingAdmins() {
+		if h.opts.Hash == nil || h.opts.Verify == nil {
+			return nil, fmt.Errorf("hash the password of administrator %q: no hash function", name)
+		}
+		stored := h.knownAdmin(name, known)
+		if stored == "" || !h.opts.Verify(stored, plain) {
+			if stored, err = h.opts.Hash(plain); err != nil {
+				return nil, fmt.Errorf("hash the password of administrator %q: %w", name, err)
+			}
+			fresh[name] = stored
+		}
+		h.settleAdmin(name, plain, stored)
+	}
+	return fresh, nil
+}
+
+// pendingAdmins returns the administrators that have a plain-text value in
+// force.
+func (h *Holder) pendingAdmins() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := maps.Clone(merge(h.mu.layers[:]...)[adminSection])
+	maps.DeleteFunc(out, func(_, v string) bool { return IsHashed(v) || v == "" })
+	return out
+}
+
+func (h *Holder) knownAdmin(name string, known map[string]string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v := h.mu.known[name]; v != "" {
+		return v
+	}
+	return known[name]
+}
+
+// settleAdmin puts the stored form in the place of the plain text, in every
+// layer that has it.
+func (h *Holder) settleAdmin(name, plain, stored string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.known[name] = stored
+	for i, l := range slices.Clone(h.mu.layers[:]) {
+		if v, ok := l.Set[adminSection][name]; ok && strings.TrimSpace(v) == plain {
+			next := l.Clone()
+			next.Put(adminSection, name, stored)
+			h.mu.layers[i] = next
+		}
+	}
+	h.rebuildLocked()
+}

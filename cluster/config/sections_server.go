@@ -1,0 +1,279 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"divan/shard/ring"
+)
+
+// CouchDB is section [couchdb].
+type CouchDB struct {
+	UUID                    string // identifies the cluster; the same on all its nodes
+	DatabaseDir             string // data directory; empty: the command line decides
+	MaxDocumentSize         int64  // bytes of a document's JSON text
+	MaxAttachmentSize       int64  // bytes
+	MaxDocumentIDLength     int64  // bytes
+	MaxPartitionSize        int64  // bytes; 0 or less: no limit
+	MaxDBsOpen              int    // stores held open
+	DefaultSecurity         string // everyone, admin_only or admin_local
+	MaintenanceMode         string // "" (off), "true" or "nolb"
+	SingleNode              bool   // bootstrap alone, set-up is complete
+	UsersDBSecurityEditable bool
+	StemInteractiveUpdates  bool
+	ChangesDocIDsThreshold  int           // up to that many ids a _doc_ids filter looks documents up instead of scanning
+	AttachmentWriterTimeout time.Duration // longest pause of a client that sends an attachment
+	OSProcessTimeout        time.Duration // longest run of a JavaScript function
+	JSEngine                string
+}
+
+func readCouchDB(r *reader) CouchDB {
+	const s = "couchdb"
+	mode := r.oneOf(s, "maintenance_mode", "false", "false", "true", "nolb")
+	if mode == "false" {
+		mode = ""
+	}
+	return CouchDB{
+		UUID:                    r.text(s, "uuid", ""),
+		DatabaseDir:             r.text(s, "database_dir", ""),
+		MaxDocumentSize:         r.integer(s, "max_document_size", 8_000_000, atLeastOrInfinity(1)),
+		MaxAttachmentSize:       r.integer(s, "max_attachment_size", 1<<30, atLeastOrInfinity(0)),
+		MaxDocumentIDLength:     r.integer(s, "max_document_id_length", Infinity, atLeastOrInfinity(1)),
+		MaxPartitionSize:        r.integer(s, "max_partition_size", 10<<30, atLeastOrInfinity(-1)),
+		MaxDBsOpen:              r.count(s, "max_dbs_open", 500, atLeast(1)),
+		DefaultSecurity:         r.oneOf(s, "default_security", "admin_only", "everyone", "admin_only", "admin_local"),
+		MaintenanceMode:         mode,
+		SingleNode:              r.boolean(s, "single_node", false),
+		UsersDBSecurityEditable: r.boolean(s, "users_db_security_editable", false),
+		StemInteractiveUpdates:  r.boolean(s, "stem_interactive_updates", true),
+		ChangesDocIDsThreshold:  r.count(s, "changes_doc_ids_optimization_threshold", 1000, atLeast(0)),
+		AttachmentWriterTimeout: r.duration(s, "attachment_writer_timeout", 5*time.Minute, time.Millisecond, atLeastOrInfinity(1)),
+		OSProcessTimeout:        r.duration(s, "os_process_timeout", 5*time.Second, time.Millisecond, atLeast(1)),
+		JSEngine:                r.oneOf(s, "js_engine", "quickjs", "quickjs", "spidermonkey"),
+	}
+}
+
+// Cluster is section [cluster].
+type Cluster struct {
+	Q                 int            // shards of a new database
+	N                 int            // copies of each shard
+	Placement         ring.Placement // copies zone by zone; nil: zones do not matter
+	SeedList          []string       // nodes to join
+	NodeName          string         // name@host; empty: the command line or the default decides
+	ReconnectInterval time.Duration
+}
+
+func readCluster(r *reader) Cluster {
+	const s = "cluster"
+	c := Cluster{
+		Q:                 r.count(s, "q", 2, between(1, ring.MaxQ)),
+		N:                 r.count(s, "n", 3, between(1, 1000)),
+		SeedList:          r.list(s, "seedlist"),
+		NodeName:          r.text(s, "node_name", ""),
+		ReconnectInterval: r.duration(s, "reconnect_interval_sec", 37*time.Second, time.Second, atLeast(1)),
+	}
+	if v, found := r.lookup(s, "placement"); found != "" && v != "" {
+		p, err := ring.ParsePlacement(v)
+		if err != nil {
+			r.bad(s, "placement", "zone:n[,zone:n]")
+		}
+		c.Placement = p
+	}
+	return c
+}
+
+// UUIDs is section [uuids].
+type UUIDs struct {
+	Algorithm   string // sequential, random, utc_random, utc_id or uuid_v7
+	MaxCount    int64  // most that one request gets
+	UTCIDSuffix string // appended by utc_id
+}
+
+func readUUIDs(r *reader) UUIDs {
+	const s = "uuids"
+	return UUIDs{
+		Algorithm:   r.oneOf(s, "algorithm", "sequential", "sequential", "random", "utc_random", "utc_id", "uuid_v7"),
+		MaxCount:    r.integer(s, "max_count", 1000, atLeastOrInfinity(0)),
+		UTCIDSuffix: r.text(s, "utc_id_suffix", ""),
+	}
+}
+
+// Attachments is section [attachments].
+type Attachments struct {
+	CompressionLevel  int      // 0 (off) to 9
+	CompressibleTypes []string // media types, lower case; "*" stands for any text
+}
+
+func readAttachments(r *reader) Attachments {
+	const s = "attachments"
+	types := r.list(s, "compressible_types", "text/*", "application/javascript", "application/json", "application/xml")
+	for i, t := range types {
+		if lower := strings.ToLower(t); lower != t {
+			types[i] = lower
+		}
+	}
+	return Attachments{
+		CompressionLevel:  r.count(s, "compression_level", 8, between(0, 9)),
+		CompressibleTypes: types,
+	}
+}
+
+// Compressible reports whether an attachment of that content type is stored
+// compressed. Parameters of the type ("; charset=…") do not count.
+func (a Attachments) Compressible(contentType string) bool {
+	if a.CompressionLevel == 0 {
+		return false
+	}
+	media, _, _ := strings.Cut(contentType, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	for _, glob := range a.CompressibleTypes {
+		if matchGlob(glob, media) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchGlob matches text against a pattern in which "*" stands for any text.
+func matchGlob(pattern, text string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == text
+	}
+	text, ok := strings.CutPrefix(text, head)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	for _, part := range parts[:len(parts)-1] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return strings.HasSuffix(text, parts[len(parts)-1])
+}
+
+// Limits gathers the numbers that shards and coordinators heed: sections
+// [purge], [query_server_config], [mem3] and [smoosh].
+type Limits struct {
+	PurgeMaxRevisions   int64         // revisions in one purge request
+	PurgeMaxDocuments   int64         // documents in one purge request
+	IndexLagWarn        time.Duration // an index that lags longer behind a purge is reported
+	ReduceLimit         string        // "true", "false" or "log"
+	ReduceThreshold     int64         // bytes of a reduction below which it may be any size
+	ReduceRatio         float64       // of a reduction to its input
+	QueryLimit          int64         // largest limit of a view query
+	PartitionQueryLimit int64         // the same on a partition
+	OSProcessLimit      int           // JavaScript machines at work at once
+	OSProcessSoftLimit  int           // machines kept when idle
+	OSProcessIdle       time.Duration // how long an idle machine is kept
+}
+
+func readLimits(r *reader) Limits {
+	const query = "query_server_config"
+	return Limits{
+		PurgeMaxRevisions:   r.integer("purge", "max_revisions_number", Infinity, atLeastOrInfinity(1)),
+		PurgeMaxDocuments:   r.integer("purge", "max_document_id_number", Infinity, atLeastOrInfinity(1)),
+		IndexLagWarn:        r.duration("purge", "index_lag_warn_seconds", 24*time.Hour, time.Second, atLeast(1)),
+		ReduceLimit:         r.oneOf(query, "reduce_limit", "true", "true", "false", "log"),
+		ReduceThreshold:     r.integer(query, "reduce_limit_threshold", 5000, atLeast(0)),
+		ReduceRatio:         r.float(query, "reduce_limit_ratio", 2),
+		QueryLimit:          r.integer(query, "query_limit", Infinity, atLeastOrInfinity(0)),
+		PartitionQueryLimit: r.integer(query, "partition_query_limit", Infinity, atLeastOrInfinity(0)),
+		OSProcessLimit:      r.count(query, "os_process_limit", 100, atLeast(1)),
+		OSProcessSoftLimit:  r.count(query, "os_process_soft_limit", 100, atLeast(0)),
+		OSProcessIdle:       r.duration(query, "os_process_idle_limit", 5*time.Minute, time.Second, atLeast(1)),
+	}
+}
+
+// Fabric is section [fabric]: how long a coordinator waits.
+type Fabric struct {
+	RequestTimeout       time.Duration // 0: infinity
+	AllDocsTimeout       time.Duration // 0: infinity
+	AttachmentsTimeout   time.Duration // 0: infinity
+	ViewTimeout          time.Duration // 0: infinity
+	PartitionViewTimeout time.Duration // 0: infinity
+	ChangesDuration      time.Duration // longest life of a continuous feed; 0: infinity
+	AllDocsConcurrency   int
+}
+
+func readFabric(r *reader) Fabric {
+	ms := func(key string, def time.Duration) time.Duration {
+		return r.duration("fabric", key, def, time.Millisecond, atLeastOrInfinity(1))
+	}
+	return Fabric{
+		RequestTimeout:       ms("request_timeout", time.Minute),
+		AllDocsTimeout:       ms("all_docs_timeout", 10*time.Second),
+		AttachmentsTimeout:   ms("attachments_timeout", 10*time.Minute),
+		ViewTimeout:          ms("view_timeout", 0),
+		PartitionViewTimeout: ms("partition_view_timeout", 0),
+		ChangesDuration:      ms("changes_duration", 0),
+		AllDocsConcurrency:   r.count("fabric", "all_docs_concurrency", 10, atLeast(1)),
+	}
+}
+
+// Mango is section [mango].
+type Mango struct {
+	DefaultLimit              int64
+	IndexScanWarningThreshold int64 // documents scanned per document found
+	IndexAllDisabled          bool
+}
+
+func readMango(r *reader) Mango {
+	return Mango{
+		DefaultLimit:              r.integer("mango", "default_limit", 25, atLeast(0)),
+		IndexScanWarningThreshold: r.integer("mango", "index_scan_warning_threshold", 10, atLeast(0)),
+		IndexAllDisabled:          r.boolean("mango", "index_all_disabled", false),
+	}
+}
+
+// Log is section [log].
+type Log struct {
+	Level  string // debug, info, notice, warning, error, critical, alert, emergency or none
+	Writer string // stderr, stdout or file
+	File   string // of writer file
+	Format string // console or json
+}
+
+func readLog(r *reader) Log {
+	const s = "log"
+	level := r.oneOf(s, "level", "info", "debug", "info", "notice", "warning", "warn", "error", "err",
+		"critical", "crit", "alert", "emergency", "emerg", "none")
+	switch level {
+	case "warn", "err", "crit", "emerg":
+		level = map[string]string{"warn": "warning", "err": "error", "crit": "critical", "emerg": "emergency"}[level]
+	}
+	return Log{
+		Level:  level,
+		Writer: r.oneOf(s, "writer", "stderr", "stderr", "stdout", "file", "syslog", "journald"),
+		File:   r.text(s, "file", "./couch.log"),
+		Format: r.oneOf(s, "format", "console", "console", "json"),
+	}
+}
+
+// Prometheus is section [prometheus].
+type Prometheus struct {
+	AdditionalPort bool // serve the metrics on a port of their own too, without authentication
+	BindAddress    string
+	Port           int
+	Interval       time.Duration
+}
+
+func readPrometheus(r *reader) Prometheus {
+	const s = "prometheus"
+	return Prometheus{
+		AdditionalPort: r.boolean(s, "additional_port", false),
+		BindAddress:    r.text(s, "bind_address", "127.0.0.1"),
+		Port:           r.count(s, "port", 17986, between(0, 65535)),
+		Interval:       r.duration(s, "interval", 5*time.Second, time.Second, atLeast(1)),
+	}
+}
+
+// Vendor is section [vendor]: who packaged this server.
+type Vendor struct{ Name, Version string }
+
+func readVendor(r *reader) Vendor {
+	return Vendor{Name: r.text("vendor", "name", "Divan"), Version: r.text("vendor", "version", "")}
+}
