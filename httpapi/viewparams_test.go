@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"testing"
+
+	"divan/storage/fault"
+)
+
+func TestViewParamsRefused(t *testing.T) {
+	for _, tc := range []struct{ name, value, reason string }{
+		{"limit", "x", `Invalid value for integer: "x"`},
+		{"limit", "-1", `Invalid value for positive integer: "-1"`},
+		{"limit", "1.5", `Invalid value for integer: "1.5"`},
+		{"limit", "", `Invalid value for integer: []`},
+		{"limit", "a\"b", `Invalid value for integer: "a\"b"`},
+		{"limit", "a\x01", `Invalid value for integer: [97,1]`},
+		{"skip", "few", `Invalid value for integer: "few"`},
+		{"skip", "-99999999999999999999", `Invalid value for positive integer: "-99999999999999999999"`},
+		{"group_level", "-", `Invalid value for integer: "-"`},
+		{"descending", "maybe", `Invalid boolean parameter: "maybe"`},
+		{"descending", "", `Invalid boolean parameter: []`},
+		{"inclusive_end", "0", `Invalid boolean parameter: "0"`},
+		{"reduce", "1", `Invalid boolean parameter: "1"`},
+		{"stale", "true", "Invalid value for `stale`."},
+		{"stable", "x", "Invalid value for `stable`."},
+		{"update", "x", "Invalid value for `update`."},
+	} {
+		_, err := parseViewQuery([]param{{tc.name, tc.value}})
+		if !fault.Is(err, fault.QueryParse) || fault.Reason(err) != tc.reason {
+			t.Errorf("%s=%q: got %v, want %s", tc.name, tc.value, err, tc.reason)
+		}
+	}
+	for _, name := range []string{"key", "keys", "startkey", "endkey", "start_key", "end_key"} {
+		if _, err := parseViewQuery([]param{{name, "a"}}); fault.Reason(err) != "invalid UTF-8 JSON" {
+			t.Errorf("%s=a: got %v", name, err)
+		}
+	}
+}
+
+func TestViewParamsBodyRefused(t *testing.T) {
+	for _, tc := range []struct{ body, reason string }{
+		{`{"limit":-1}`, "Invalid value for positive integer: -1"},
+		{`{"limit":"many"}`, `Invalid value for integer: <<"many">>`},
+		{`{"limit":"2"}`, `Invalid value for integer: <<"2">>`},
+		{`{"limit":1.5}`, "Invalid value for integer: 1.5"},
+		{`{"limit":null}`, "Invalid value for integer: null"},
+		{`{"descending":"sure"}`, `Invalid boolean parameter: "sure"`},
+		{`{"descending":1}`, "Invalid boolean parameter: 1"},
+		{`{"stale":1}`, "Invalid value for `stale`."},
+	} {
+		v := newViewParams()
+		err := v.applyBody([]byte(tc.body))
+		if !fault.Is(err, fault.QueryParse) || fault.Reason(err) != tc.reason {
+			t.Errorf("%s: got %v, want %s", tc.body, err, tc.reason)
+		}
+	}
+}
+
+func TestViewParamsLaterOnesCount(t *testing.T) {
+	v := newViewParams()
+	if err := v.applyBody([]byte(`{"limit":3,"startkey":"b","descending":"true","x":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	err := v.applyQuery([]param{{"limit", "0"}, {"limit", "1"}, {"key", "+2"}, {"startkey", ` [1, "a"]`}, {"conflicts", "TRUE"}})
+	if err == nil {
+		t.Error("+2 is no JSON")
+	}
+	if err := v.applyQuery([]param{{"key", " 2"}, {"startkey", ` [1, "a"]`}, {"conflicts", "TRUE"}}); err != nil {
+		t.Fatal(err)
+	}
+	if v.limit != 1 || string(v.startKey) != `[1,"a"]` || string(v.endKey) != "2" || !v.descending || !v.conflicts {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestViewParamsCheckMap(t *testing.T) {
+	for _, tc := range []struct {
+		query []param
+		want  string
+	}{
+		{[]param{{"reduce", "true"}}, "Reduce is invalid for map-only views."},
+		{[]param{{"reduce", "false"}, {"group", "false"}, {"group_level", "0"}}, ""},
+		{[]param{{"group", "true"}}, "Invalid use of grouping on a map view."},
+		{[]param{{"group_level", "1"}}, "Invalid use of grouping on a map view."},
+		{[]param{{"keys", "[]"}, {"key", "1"}}, "`keys` is incompatible with `key`, `start_key` and `end_key`"},
+		{[]param{{"keys", "[]"}, {"endkey", "1"}}, "`keys` is incompatible with `key`, `start_key` and `end_key`"},
+	} {
+		v, err := parseViewQuery(tc.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fault.Reason(v.checkMap()); got != tc.want {
+			t.Errorf("%v: got %q, want %q", tc.query, got, tc.want)
+		}
+	}
+}
