@@ -1,0 +1,249 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Result says who sent a request.
+type Result struct {
+	User    shard.User // Anonymous when no handler recognised a credential
+	Handler string     // "cookie", "default", "jwt", "proxy"; empty for nobody
+	// RefreshCookie is the value of a Set-Cookie header that prolongs the
+	// session, empty when none is due. It must not be sent when the answer
+	// sets the cookie itself (POST and DELETE /_session).
+	RefreshCookie string
+}
+
+// UserDoc is one document of the authentication database.
+type UserDoc struct {
+	Name       string  // the part of the id after "org.couchdb.user:"
+	Rev        doc.Rev // the winner
+	Body       []byte  // canonical JSON object without underscore members
+	Conflicted bool    // there are live losing revisions
+	Atts       []doc.Attachment
+}
+
+// UserStore reads and writes the authentication database. db is the
+// configured name of that database. Implementations are safe for concurrent
+// use.
+type UserStore interface {
+	// Get returns the winner of a user's document. fault.NotFound: no such
+	// user, or no such database.
+	Get(ctx context.Context, db, name string) (UserDoc, error)
+	// Put replaces the revision u.Rev and keeps the attachments.
+	// fault.Conflict: it is not current.
+	Put(ctx context.Context, db string, u UserDoc) error
+	// Watch calls ready once it sees every change from then on, then changed
+	// for each changed user's name, until ctx ends (it returns nil) or the
+	// feed cannot go on.
+	Watch(ctx context.Context, db string, ready func(), changed func(name string)) error
+}
+
+// Options are what New needs.
+type Options struct {
+	Config *config.Holder
+	Users  UserStore
+	Logger *zap.Logger
+}
+
+// Authenticator finds out who sent a request. It is safe for concurrent use.
+type Authenticator struct {
+	config   *config.Holder
+	log      *zap.Logger
+	derived  atomic.Pointer[settings]
+	users    *accounts
+	verifier *verifier
+	lockout  lockout
+	tokens   *lru[tokenUse, uint64] // one-time tokens that were used
+	upgrades chan upgrade
+}
+
+// New returns an Authenticator. It works as it is; Run makes it follow changes
+// of user documents made elsewhere and rewrite outdated hashes.
+func New(o Options) *Authenticator {
+	snap := o.Config.Load()
+	return &Authenticator{
+		config:   o.Config,
+		log:      o.Logger,
+		users:    newAccounts(o.Users, max(accountLimit, snap.ChttpdAuth.AuthCacheSize)),
+		verifier: newVerifier(runtime.GOMAXPROCS(0) / 2),
+		lockout:  newLockout(max(1, snap.Lockout.MaxObjects)),
+		tokens:   newLRU[tokenUse, uint64](accountLimit),
+		upgrades: make(chan upgrade, upgradeQueue),
+	}
+}
+
+// settings returns what the present configuration says, parsed.
+func (a *Authenticator) settings() *settings {
+	snap := a.config.Load()
+	s := a.derived.Load()
+	if s == nil || s.from != snap {
+		s = newSettings(snap)
+		a.derived.Store(s)
+	}
+	return s
+}
+
+// Handlers returns the names of the handlers in the order they are asked, as
+// GET /_session lists them. The slice must not be changed.
+func (a *Authenticator) Handlers() []string { return a.settings().handlers }
+
+// Peer returns the address that failed logins of a request are counted under.
+func (a *Authenticator) Peer(r *http.Request) string { return Peer(r, a.settings().peerHeader) }
+
+func nobody() Result { return Result{User: shard.User{Anonymous: true, Roles: []string{}}} }
+
+// Authenticate finds out who sent r. A credential that is malformed or wrong
+// is an error (fault.BadRequest, Unauthorized, Forbidden, Unavailable); an
+// expired session and a wrong proxy token count as no credential. Without any,
+// the user is anonymous, or refused where require_valid_user is set.
+func (a *Authenticator) Authenticate(r *http.Request) (Result, error) {
+	s := a.settings()
+	for _, handler := range s.handlers {
+		var res Result
+		var ok bool
+		var err error
+		switch handler {
+		case handlerCookie:
+			res, ok, err = a.byCookie(r, s)
+		case handlerBasic:
+			res, ok, err = a.byBasic(r, s)
+		case handlerJWT:
+			res, ok, err = a.byToken(r, s)
+		case handlerProxy:
+			res.User, ok = s.proxy.identify(r.Header, s.cookie.algorithms, s.cookie.secret)
+		}
+		if err != nil {
+			return nobody(), err
+		}
+		if ok {
+			res.Handler = handler
+			return res, nil
+		}
+	}
+	if s.requireUser && !s.public(r) {
+		return nobody(), fault.New(fault.Unauthorized, "Authentication required.")
+	}
+	return nobody(), nil
+}
+
+// Challenge returns the value of WWW-Authenticate for a 401 to r, empty for
+// none, so that browsers open no dialog on their own (api.md section 1.2).
+func (a *Authenticator) Challenge(r *http.Request) string {
+	if wish := r.Header.Get("X-CouchDB-WWW-Authenticate"); wish != "" {
+		return wish
+	}
+	chttpd := &a.config.Load().Chttpd
+	if chttpd.AuthenticationRealm != "" {
+		return chttpd.AuthenticationRealm
+	}
+	if chttpd.RequireValidUser {
+		return `Basic realm="server"`
+	}
+	return ""
+}
+
+func (a *Authenticator) byBasic(r *http.Request, s *settings) (Result, bool, error) {
+	name, password, ok, err := parseBasic(r.Header.Get("Authorization"))
+	if !ok || err != nil {
+		return Result{}, false, err
+	}
+	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: Peer(r, s.peerHeader)})
+	if err != nil {
+		return Result{}, false, err
+	}
+	return Result{User: acc.user()}, true, nil
+}
+
+func (a *Authenticator) byToken(r *http.Request, s *settings) (Result, bool, error) {
+	token, ok := parseBearer(r.Header.Get("Authorization"))
+	if !ok {
+		return Result{}, false, nil
+	}
+	user, err := s.jwt.identify(token, time.Now())
+	return Result{User: user}, err == nil, err
+}
+
+// refreshBelow is how much of a session, in tenths, is left when the cookie is
+// sent anew (semantics.md section 9.1).
+const refreshBelow = 9
+
+func (a *Authenticator) byCookie(r *http.Request, s *settings) (Result, bool, error) {
+	value := sessionCookie(r.Header)
+	if value == "" {
+		return Result{}, false, nil
+	}
+	ses, err := parseSession(value)
+	if err != nil {
+		return Result{}, false, err
+	}
+	now := time.Now()
+	left := s.cookie.left(ses, now)
+	if left <= 0 {
+		return Result{}, false, nil
+	}
+	acc, err := a.account(r.Context(), s, ses.name, now)
+	if err != nil || acc == nil || !s.cookie.signedBy(ses, acc.salt) {
+		return Result{}, false, err
+	}
+	if err := s.usable(acc); err != nil {
+		return Result{}, false, err
+	}
+	res := Result{User: acc.user()}
+	if left*10 < s.cookie.timeout*refreshBelow {
+		res.RefreshCookie = s.cookie.issue(acc.name, acc.salt, now, s.secure(r))
+	}
+	return res, true, nil
+}
+
+// usable refuses an account whose document is in conflict: nobody knows which
+// of the passwords counts.
+func (s *settings) usable(acc *account) error {
+	if acc.conflicted && !s.conflicted {
+		return fault.New(fault.Unauthorized,
+			"User document conflicts must be resolved before the document is used for authentication purposes.")
+	}
+	return nil
+}
+
+// account returns the account of a name, nil when there is none. A server
+// administrator counts even when the authentication database cannot be read:
+// somebody must be able to mend it.
+func (a *Authenticator) account(ctx context.Context, s *settings, name string, now time.Time) (*account, error) {
+	if name == "" || !utf8.ValidString(name) {
+		return nil, nil
+	}
+	acc, err := a.users.get(ctx, accountKey{s.db, name}, now)
+	h, isAdmin := s.admins[name]
+	if !isAdmin {
+		return acc, err
+	}
+	if err != nil {
+		a.log.Warn("roles of a server administrator are incomplete: the user document cannot be read",
+			zap.String("user", name), zap.Error(err))
+		acc = nil
+	}
+	return s.admin(name, h, acc), nil
+}
+
+// Invalidate forgets what is known of users whose documents were written
+// through this node. It must be called before the write is answered; writes
+// through other nodes come in by UserStore.Watch.
+func (a *Authenticator) Invalidate(names ...string) {
+	db := a.settings().db
+	for _, name := range names {
+		a.users.invalidate(accountKey{db, name})
+	}
+}

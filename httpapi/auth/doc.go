@@ -1,0 +1,35 @@
+// Package auth finds out who sent a request, and keeps the rules of the
+// authentication database.
+//
+// An [Authenticator] asks its handlers in the configured order (cookie, Basic,
+// JSON web token, trusted proxy); the first one that recognises its credential
+// decides. Passwords come from the documents of the authentication database
+// and from the [admins] section. The rules of that database (what may be
+// written, how a password becomes a hash, who sees what) are pure functions on
+// canonical JSON, see [UserWrite] and [VisibleUser].
+//
+// Invariants, cited by tests:
+//
+//   - I1: every comparison of a secret, a signature or a token takes the same
+//     time whatever the difference.
+//   - I2: an unknown name costs the same password hashing as a known one, and
+//     is locked out the same way, so that neither time nor text tells which
+//     names exist.
+//   - I3: at most a fixed number of slow password hashes run at a time, and at
+//     most a fixed number wait; the same credential sent many times at once is
+//     hashed once.
+//   - I4: a cached verification is bound to the stored hash that it was
+//     verified against: with another hash, salt or iteration count it is not
+//     found any more.
+//   - I5: roles that start with an underscore come from the configuration, a
+//     signed token or a trusted proxy, never from a user document (_metrics
+//     excepted).
+//   - I6: every cache has an upper bound.
+//
+// Long-lived goroutine: [Authenticator.Run], the only one; it follows the
+// changes of the authentication database and rewrites outdated hashes.
+//
+// LOCKS: each cache has one mutex per part, held only for map and list
+// operations; accounts.mu → the cache's mutex. No lock is held while hashing or
+// reading the database.
+package auth

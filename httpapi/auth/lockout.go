@@ -1,0 +1,73 @@
+package auth
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"divan/storage/fault"
+)
+
+// lockoutMode is [chttpd_auth_lockout] mode.
+type lockoutMode uint8
+
+const (
+	lockoutOff lockoutMode = iota
+	lockoutWarn
+	lockoutEnforce
+)
+
+// lockoutRule is the section [chttpd_auth_lockout].
+type lockoutRule struct {
+	mode      lockoutMode
+	threshold int
+	lifetime  time.Duration // a count starts again so long after its first failure
+}
+
+// attempt is what failures are counted by. The salt is part of it so that a
+// new password starts with a clean record.
+type attempt struct{ peer, name, salt string }
+
+// newAttempt takes the network of an IPv6 peer for its address: whoever has
+// one address there has 2^64 of them.
+func newAttempt(peer, name, salt string) attempt {
+	if strings.IndexByte(peer, ':') >= 0 {
+		if ip, err := netip.ParseAddr(peer); err == nil && ip.Is6() && !ip.Is4In6() {
+			if network, err := ip.WithZone("").Prefix(64); err == nil {
+				peer = network.String()
+			}
+		}
+	}
+	return attempt{peer: peer, name: name, salt: salt}
+}
+
+// lockout counts failed logins.
+type lockout struct {
+	failures *lru[attempt, int]
+}
+
+// newLockout remembers at most limit attempts (I6).
+func newLockout(limit int) lockout {
+	return lockout{failures: newLRU[attempt, int](limit)}
+}
+
+// reached reports whether there were as many failures as the rule allows.
+func (l lockout) reached(r lockoutRule, a attempt, now time.Time) bool {
+	if r.mode == lockoutOff {
+		return false
+	}
+	n, _ := l.failures.get(a, now, r.lifetime, false)
+	return n >= r.threshold
+}
+
+// failed counts one more failure.
+func (l lockout) failed(r lockoutRule, a attempt, now time.Time) {
+	if r.mode != lockoutOff {
+		l.failures.update(a, now, r.lifetime, func(n int) int { return n + 1 })
+	}
+}
+
+// errLocked is the refusal, the same for names that exist and that do not.
+func errLocked() error {
+	return fault.New(fault.Forbidden, "Account is temporarily locked due to multiple authentication failures")
+}

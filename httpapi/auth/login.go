@@ -1,0 +1,135 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// credential is a name with its proof.
+type credential struct {
+	name, password string
+	peer           string
+	token          string // one-time token
+	session        bool   // for a session: only then a second factor can be given
+}
+
+func errPassword() error {
+	return fault.New(fault.Unauthorized, "Name or password is incorrect.")
+}
+
+// tokenUse names whose one-time token was used: the salt makes a new password
+// start afresh.
+type tokenUse struct{ name, salt string }
+
+// tokenMemory is how long used one-time tokens are remembered: as long as they
+// could be used again.
+const tokenMemory = 3 * totpPeriod * time.Second
+
+// check returns the account that c proves to own. The order is the same for
+// names that exist and that do not (I2): lockout, password, second factor.
+func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*account, error) {
+	now := time.Now()
+	acc, err := a.account(ctx, s, c.name, now)
+	if err != nil {
+		return nil, err
+	}
+	hash, salt := &s.nobody, ""
+	if acc != nil {
+		hash, salt = &acc.hash, acc.salt
+	}
+	try := newAttempt(c.peer, c.name, salt)
+	if a.lockout.reached(s.lockout, try, now) {
+		if s.lockout.mode == lockoutEnforce {
+			return nil, errLocked()
+		}
+		a.log.Warn("threshold of failed logins reached", zap.String("user", c.name), zap.String("peer", c.peer))
+	}
+	if err := s.passwords.allows(hash); err != nil {
+		return nil, err
+	}
+	ok, fresh, err := a.verifier.verify(ctx, c.password, hash, s.passwords.hashing, now)
+	if err != nil {
+		return nil, err
+	}
+	if !ok || acc == nil || !a.secondFactor(acc, c, now) {
+		a.lockout.failed(s.lockout, try, now)
+		a.log.Warn("login failed", zap.String("user", c.name), zap.String("peer", c.peer))
+		return nil, errPassword()
+	}
+	if err := s.usable(acc); err != nil {
+		return nil, err
+	}
+	if fresh {
+		a.offerUpgrade(s, acc, c.password)
+	}
+	return acc, nil
+}
+
+// secondFactor reports whether the one-time token is right, for an account
+// that needs one. It can only be given for a session, and a token that was
+// used is used up (RFC 6238 section 5.2).
+func (a *Authenticator) secondFactor(acc *account, c credential, now time.Time) bool {
+	if acc.totp == nil {
+		return true
+	}
+	if !c.session {
+		return false
+	}
+	step, ok := acc.totp.check(c.token, now)
+	if !ok {
+		return false
+	}
+	unused := false
+	a.tokens.update(tokenUse{acc.name, acc.salt}, now, tokenMemory, func(last uint64) uint64 {
+		unused = step > last
+		return max(last, step)
+	})
+	return unused
+}
+
+// Login is what POST /_session brings.
+type Login struct {
+	Name, Password string
+	Token          string // one-time token, for users with a second factor
+	Peer           string // see Authenticator.Peer
+	Secure         bool   // the client speaks TLS: the cookie must not go out without
+}
+
+// Session is what a login gives.
+type Session struct {
+	User      shard.User
+	SetCookie string // value of the Set-Cookie header
+}
+
+var errNoSecret = errors.New("[chttpd_auth] secret is not set: no session can be signed")
+
+// Login opens a session. fault.Unauthorized: the name or the password is
+// wrong; fault.Forbidden: too many failures, or the iteration count is outside
+// the limits.
+func (a *Authenticator) Login(ctx context.Context, l Login) (Session, error) {
+	s := a.settings()
+	acc, err := a.check(ctx, s, credential{
+		name: l.Name, password: l.Password, peer: l.Peer, token: l.Token, session: true,
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	cookie := s.cookie.issue(acc.name, acc.salt, time.Now(), l.Secure)
+	if cookie == "" {
+		return Session{}, errNoSecret
+	}
+	return Session{User: acc.user(), SetCookie: cookie}, nil
+}
+
+// Logout returns the value of the Set-Cookie header that makes a client forget
+// its session. The session itself stays valid until it runs out: nothing of it
+// is kept on the server.
+func (a *Authenticator) Logout(secure bool) string {
+	return a.settings().cookie.header("", time.Now(), secure)
+}

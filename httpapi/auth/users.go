@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"divan/storage/fault"
+)
+
+const (
+	// accountLimit bounds the cache of accounts unless auth_cache_size is
+	// larger (I6).
+	accountLimit = 10_000
+	// accountTrust is how long an account counts while the changes of the
+	// authentication database are not being followed.
+	accountTrust = 5 * time.Second
+	// accountAge is how long one counts while they are; every change is seen
+	// then, so this only ends what nobody asks for.
+	accountAge = time.Hour
+)
+
+// accountKey names an account: the authentication database is a setting.
+type accountKey struct{ db, name string }
+
+// accounts reads user documents through a cache.
+type accounts struct {
+	store UserStore
+	cache *lru[accountKey, *account] // nil values: there is no such user
+	// flight's key has the generation, so that nobody is given an answer that
+	// was asked for before a change it knows about.
+	flight flight[accountFlight, *account]
+	// mu makes an account enter the cache only when no invalidation came since
+	// it was read: generation moves with each, under mu.
+	mu         sync.Mutex
+	generation atomic.Uint64
+	following  atomic.Bool // every change is being seen
+}
+
+type accountFlight struct {
+	accountKey
+	generation uint64
+}
+
+func newAccounts(store UserStore, limit int) *accounts {
+	return &accounts{store: store, cache: newLRU[accountKey, *account](limit)}
+}
+
+// get returns the account of a user document, nil when there is none.
+func (s *accounts) get(ctx context.Context, k accountKey, now time.Time) (*account, error) {
+	age := accountTrust
+	if s.following.Load() {
+		age = accountAge
+	}
+	if a, ok := s.cache.get(k, now, age, false); ok {
+		return a, nil
+	}
+	generation := s.generation.Load()
+	return s.flight.do(ctx, accountFlight{k, generation}, func(ctx context.Context) (*account, error) {
+		return s.load(ctx, k, generation, now)
+	})
+}
+
+func (s *accounts) load(ctx context.Context, k accountKey, generation uint64, now time.Time) (*account, error) {
+	u, err := s.store.Get(ctx, k.db, k.name)
+	var a *account
+	switch {
+	case fault.Is(err, fault.NotFound):
+	case err != nil:
+		return nil, err
+	default:
+		if a, err = parseAccount(u); err != nil {
+			return nil, err
+		}
+	}
+	if len(u.Body) <= accountSize {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.generation.Load() == generation {
+			s.cache.put(k, a, now)
+		}
+	}
+	return a, nil
+}
+
+// invalidate forgets one account.
+func (s *accounts) invalidate(k accountKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation.Add(1)
+	s.cache.remove(k)
+}
+
+// forget forgets all accounts; following tells whether every change is seen
+// from now on.
+func (s *accounts) forget(following bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.following.Store(following)
+	s.generation.Add(1)
+	s.cache.clear()
+}

@@ -1,0 +1,91 @@
+package auth
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// UserRead is one document of the authentication database that somebody
+// wants to see.
+type UserRead struct {
+	ID     string
+	User   shard.User
+	Admin  bool     // User is admin of the server or of the database
+	Public []string // [chttpd_auth] public_fields
+}
+
+// MayRead refuses what is refused without looking at the document: a design
+// document is for administrators.
+func (r UserRead) MayRead() error {
+	if !r.Admin && strings.HasPrefix(r.ID, "_design/") {
+		return forbidden("Only administrators can view design docs in the users database.")
+	}
+	return nil
+}
+
+// Whole reports whether the reader sees the whole document, attachments
+// included: administrators and its owner do.
+func (r UserRead) Whole() bool {
+	if r.Admin {
+		return true
+	}
+	name, ok := UserName(r.ID)
+	return ok && owns(r.User, name)
+}
+
+// Visible returns what the reader sees of a stored body: all of it, or for
+// strangers the public members; fault.NotFound "missing" when nothing is left,
+// so that it looks like a document that does not exist.
+func (r UserRead) Visible(body []byte) ([]byte, error) {
+	if err := r.MayRead(); err != nil {
+		return nil, err
+	}
+	if r.Whole() {
+		return body, nil
+	}
+	out := append(make([]byte, 0, 128), '{')
+	err := doc.EachMember(body, func(name string, value []byte) error {
+		if !slices.Contains(r.Public, name) {
+			return nil
+		}
+		out = append(doc.AppendString(out, name), ':')
+		out = append(append(out, value...), ',')
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 1 {
+		return nil, errMissing()
+	}
+	out[len(out)-1] = '}'
+	return out, nil
+}
+
+// UsersOpenTo reports whether a request for the authentication database may be
+// made by somebody who is not a server administrator, as far as the security
+// object of the database lets them in (golden auth/04). method is the HTTP
+// method with HEAD as GET; segments is the decoded path below the database.
+// Single documents are judged one by one; everything that lists documents, or
+// tells which exist, is for administrators.
+func UsersOpenTo(method string, segments []string) bool {
+	if len(segments) == 0 {
+		return method == http.MethodGet || method == http.MethodPost
+	}
+	if !strings.HasPrefix(segments[0], "_") {
+		return true
+	}
+	switch segments[0] {
+	case "_bulk_docs", "_bulk_get", "_ensure_full_commit":
+		return true
+	case "_security", "_revs_limit":
+		return method == http.MethodGet
+	case "_design": // reading one is refused with its own text, see MayRead
+		return len(segments) == 2
+	}
+	return false
+}
