@@ -136,18 +136,8 @@ func lengthHint(value []byte) int64 {
 
 // takeData takes the base64 text of the content.
 func (a *AttachmentSpec) takeData(value []byte) error {
-	if len(value) < 2 || value[0] != '"' {
-		return a.invalid()
-	}
-	data := value[1 : len(value)-1]
-	if plain(value, 1) != len(value)-1 {
-		text, ok := appendUnquoted(nil, value)
-		if !ok {
-			return a.invalid()
-		}
-		data = text
-	}
-	if decodedLen(data) < 0 {
+	data, ok := unquoted(value)
+	if !ok || decodedLen(data) < 0 {
 		return a.invalid()
 	}
 	a.Data, a.HasData = data, true

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"divan/storage/fault"
@@ -56,101 +55,123 @@ func (e *Envelope) Path() Path {
 func ParseEnvelope(text []byte) (Envelope, error) {
 	p := envelopeParser{scanner: scanner{src: text}}
 	if p.space() != '{' {
-		return Envelope{}, p.wrongType("Document must be a JSON object")
+		return Envelope{}, p.wrongType(notObject)
 	}
 	p.dst = make([]byte, 0, len(text)-p.pos)
-	if !p.object() || !p.atEnd() {
+	if !p.document() || !p.atEnd() {
 		return Envelope{}, p.err()
 	}
 	if p.refusal != nil {
 		return Envelope{}, p.refusal
 	}
-	p.env.Body = p.dst
 	return p.env, nil
 }
 
-// envelopeParser reads the members of a document.
+const notObject = "Document must be a JSON object"
+
+// envelopeParser reads documents, one after the other, and writes their bodies
+// one after the other to dst.
 type envelopeParser struct {
 	scanner
-	env     Envelope
-	refusal error // the first refused underscore member
-	kept    bool  // a member has been kept in the body
+	env     Envelope // of the last document read
+	refusal error    // the first refused underscore member of all documents
+	kept    bool     // the body has a member already
+	id, rev []byte   // the texts of _id and _rev, on their way to env
 }
 
-// object reads the document; src[pos] is its opening brace.
-func (p *envelopeParser) object() bool {
+// document reads one document into env; src[pos] is its opening brace. False
+// means that the text is no JSON.
+func (p *envelopeParser) document() bool {
+	p.env, p.kept, p.id, p.rev = Envelope{}, false, nil, nil
+	p.mark = p.pos
+	start := len(p.dst)
 	p.depth++
 	p.pos++
-	p.flushTo(p.pos)
 	if p.space() == '}' {
 		p.pos++
-		p.flushTo(p.pos)
-		return true
+	} else if !p.members() {
+		return false
 	}
+	p.flushTo(p.pos)
+	p.depth--
+	p.env.Body = p.dst[start:len(p.dst):len(p.dst)]
+	p.finish()
+	return true
+}
+
+// members reads the members of a document up to and including its closing
+// brace. At the start of each member, everything before it is either written
+// or pending, without the comma that leads the member.
+func (p *envelopeParser) members() bool {
 	for {
 		p.space()
-		if !p.member() {
+		if p.pos >= len(p.src) || p.src[p.pos] != '"' || !p.member() {
 			return false
 		}
-		// Nothing is pending here but the member, if it was kept. The comma is
-		// written by the next member that is.
-		p.flushTo(p.pos)
-		more, ok := p.comma('}')
-		if !ok {
-			return false
-		}
-		p.mark = p.pos
-		if !more {
-			p.dst = append(p.dst, '}')
+		switch p.space() {
+		case ',':
+			p.pos++
+			if p.kept && p.plainNext() {
+				continue // the comma is pending, in its place
+			}
+			p.flushTo(p.pos - 1)
+			p.mark = p.pos
+		case '}':
+			p.pos++
 			return true
+		default:
+			return false
 		}
 	}
+}
+
+// plainNext reports whether the next member follows at once and is certainly
+// an ordinary one.
+func (p *envelopeParser) plainNext() bool {
+	return p.pos+1 < len(p.src) && p.src[p.pos] == '"' && p.src[p.pos+1] != '_' && p.src[p.pos+1] != '\\'
 }
 
 // member reads one member of the document; src[pos] is its opening quote.
 func (p *envelopeParser) member() bool {
 	from := p.pos
-	if from+1 >= len(p.src) || p.src[from] != '"' {
+	if from+1 >= len(p.src) {
 		return false
 	}
 	if c := p.src[from+1]; c == '_' || c == '\\' {
-		name, ok := p.specialName()
-		if !ok {
+		p.flushTo(from)
+		if name, next, ok := underscoreName(p.src, from); !ok {
 			return false
-		}
-		if name != "" {
+		} else if name != nil {
+			p.pos = next
 			return p.special(name)
 		}
 	}
-	if p.kept {
+	// A pending comma is there only when nothing was left out.
+	if p.kept && p.mark == from {
 		p.dst = append(p.dst, ',')
 	}
 	p.kept = true
 	return p.str() && p.colon() && p.value()
 }
 
-// specialName returns the name of the member at src[pos] when it is an
-// underscore member that is not kept as data, and an empty name otherwise. It
-// moves on only in the first case.
-func (p *envelopeParser) specialName() (string, bool) {
-	look := scanner{src: p.src, pos: p.pos, drop: true}
+// underscoreName returns the name of the member at src[at] when it is an
+// underscore member that is not kept as data, and where its closing quote
+// ends; a nil name otherwise. It fails when there is no proper string.
+func underscoreName(src []byte, at int) (name []byte, next int, ok bool) {
+	look := scanner{src: src, pos: at, drop: true}
 	if !look.str() {
-		return "", false
+		return nil, 0, false
 	}
-	name, ok := Unquote(p.src[p.pos:look.pos])
-	if !ok {
-		return "", false
+	name, ok = unquoted(src[at:look.pos])
+	if !ok || len(name) == 0 || name[0] != '_' || isData(name) {
+		return nil, 0, ok
 	}
-	if !strings.HasPrefix(name, "_") || isData(name) {
-		return "", true
-	}
-	p.pos = look.pos
-	return name, true
+	return name, look.pos, true
 }
 
 // isData tells the underscore members that are kept like any other.
-func isData(name string) bool {
-	switch name {
+func isData(name []byte) bool {
+	switch string(name) {
 	case "_access", "_replication_id", "_replication_state", "_replication_state_time",
 		"_replication_state_reason", "_replication_stats":
 		return true
@@ -160,34 +181,66 @@ func isData(name string) bool {
 
 // special reads the value of an underscore member, which is not written, and
 // takes it over.
-func (p *envelopeParser) special(name string) bool {
+func (p *envelopeParser) special(name []byte) bool {
 	p.drop = true
-	ok := p.colon()
-	p.space()
-	from := p.pos
-	ok = ok && p.value()
+	if !p.colon() {
+		return false
+	}
+	value, ok := p.raw()
 	p.drop = false
 	p.mark = p.pos
 	if !ok {
 		return false
 	}
-	if err := p.env.take(name, p.src[from:p.pos:p.pos]); err != nil && p.refusal == nil {
+	if err := p.take(name, value); err != nil && p.refusal == nil {
 		p.refusal = err
 	}
 	return true
 }
 
+// finish makes the strings of _id and _rev: slices of one, so that a usual
+// document costs two allocations, this and its body.
+func (p *envelopeParser) finish() {
+	if p.id == nil && p.rev == nil {
+		return
+	}
+	var buf [192]byte
+	text := append(buf[:0], p.id...)
+	text = append(text, p.rev...)
+	e := &p.env
+	e.HasID, e.HasRev = p.id != nil, p.rev != nil
+	_, idAt := revPosition(p.rev)
+	hex := len(p.rev)-idAt == 2*rawIDLen
+	if hex {
+		raw, _ := decodeHexID(p.rev[idAt:])
+		text = append(text, raw[:]...)
+	}
+	all := string(text)
+	e.ID = all[:len(p.id)]
+	if !e.HasRev {
+		return
+	}
+	all = all[len(p.id):]
+	e.RevText = all[:len(p.rev)]
+	if hex {
+		e.Rev.ID = all[len(p.rev):]
+	} else {
+		e.Rev.ID = e.RevText[idAt:]
+	}
+}
+
 // take interprets the underscore member name; value is valid JSON.
-func (e *Envelope) take(name string, value []byte) error {
-	switch name {
+func (p *envelopeParser) take(name, value []byte) error {
+	e := &p.env
+	switch string(name) {
 	case "_id":
-		return e.takeID(value)
+		return p.takeID(value)
 	case "_rev":
-		return e.takeRev(value)
+		return p.takeRev(value)
 	case "_deleted":
 		e.Deleted = value[0] == 't'
 		if value[0] != 't' && value[0] != 'f' {
-			return errSpecial(name)
+			return errSpecial("_deleted")
 		}
 		return nil
 	case "_revisions":
@@ -197,36 +250,41 @@ func (e *Envelope) take(name string, value []byte) error {
 	case "_revs_info", "_local_seq", "_conflicts", "_deleted_conflicts":
 		return nil // what a read adds
 	}
-	return errSpecial(name)
+	return errSpecial(string(name))
 }
 
 func errSpecial(name string) *fault.Error {
 	return fault.New(fault.DocValidation, "Bad special document member: "+name)
 }
 
-func (e *Envelope) takeID(value []byte) error {
-	id, ok := Unquote(value)
+func (p *envelopeParser) takeID(value []byte) error {
+	id, ok := unquoted(value)
 	if !ok {
 		return fault.New(fault.IllegalDocID, "Document id must be a string")
 	}
-	e.ID, e.HasID = id, true
-	return ValidateID(id)
+	p.id = id
+	return illegalID(id)
 }
 
 // takeRev reads _rev. After _revisions it is not looked at (golden docs/13).
-func (e *Envelope) takeRev(value []byte) error {
-	if e.HasRevisions {
+func (p *envelopeParser) takeRev(value []byte) error {
+	if p.env.HasRevisions {
 		return nil
 	}
-	text, ok := Unquote(value)
+	text, ok := unquoted(value)
 	if !ok {
 		return errRev()
 	}
-	rev, err := ParseRev(text)
-	if err != nil {
-		return err
+	pos, id := revPosition(text)
+	if id == 0 {
+		return errRev()
 	}
-	e.Rev, e.HasRev, e.RevText = rev, true, text
+	if len(text)-id == 2*rawIDLen {
+		if _, ok := decodeHexID(text[id:]); !ok {
+			return errRev()
+		}
+	}
+	p.rev, p.env.Rev.Pos = text, pos
 	return nil
 }
 
@@ -289,22 +347,32 @@ func revisionIDs(list []byte) ([]string, error) {
 // underscore only below _design/ and _local/. The errors are
 // fault.IllegalDocID with the texts of api.md 9.6.
 func ValidateID(id string) error {
-	reason := ""
+	if !utf8.ValidString(id) {
+		return fault.New(fault.IllegalDocID, "Document id must be valid UTF-8")
+	}
+	return illegalID(id)
+}
+
+// illegalID is ValidateID for text that is known to be UTF-8.
+func illegalID[T string | []byte](id T) error {
+	if len(id) > 0 && id[0] != '_' {
+		return nil
+	}
+	const design, local = "_design/", "_local/"
+	reason := "Only reserved document ids may start with underscore."
 	switch {
-	case id == "":
+	case len(id) == 0:
 		reason = "Document id must not be empty"
-	case !utf8.ValidString(id):
-		reason = "Document id must be valid UTF-8"
-	case id[0] != '_':
-		return nil
-	case id == "_design/":
+	case len(id) >= len(design) && string(id[:len(design)]) == design:
+		if len(id) > len(design) {
+			return nil
+		}
 		reason = "Illegal document id `_design/`"
-	case id == "_local/":
+	case len(id) >= len(local) && string(id[:len(local)]) == local:
+		if len(id) > len(local) {
+			return nil
+		}
 		reason = "Illegal document id `_local/`"
-	case strings.HasPrefix(id, "_design/"), strings.HasPrefix(id, "_local/"):
-		return nil
-	default:
-		reason = "Only reserved document ids may start with underscore."
 	}
 	return fault.New(fault.IllegalDocID, reason)
 }

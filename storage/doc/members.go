@@ -34,7 +34,7 @@ func Canonical(dst, text []byte) ([]byte, error) {
 func EachMember(obj []byte, fn func(name string, value []byte) error) error {
 	s := scanner{src: obj, drop: true}
 	if s.space() != '{' {
-		return s.wrongType("Request body must be a JSON object")
+		return s.wrongType(notRequestObject)
 	}
 	s.pos++
 	s.depth++
@@ -52,7 +52,11 @@ func EachMember(obj []byte, fn func(name string, value []byte) error) error {
 		if !ok || !s.colon() {
 			return s.err()
 		}
-		if err := s.visit(func(value []byte) error { return fn(name, value) }); err != nil {
+		value, ok := s.raw()
+		if !ok {
+			return s.err()
+		}
+		if err := fn(name, value); err != nil {
 			return err
 		}
 		more, ok := s.comma('}')
@@ -83,7 +87,11 @@ func EachElement(arr []byte, fn func(value []byte) error) error {
 		return s.end()
 	}
 	for {
-		if err := s.visit(fn); err != nil {
+		value, ok := s.raw()
+		if !ok {
+			return s.err()
+		}
+		if err := fn(value); err != nil {
 			return err
 		}
 		more, ok := s.comma(']')
@@ -96,14 +104,14 @@ func EachElement(arr []byte, fn func(value []byte) error) error {
 	}
 }
 
-// visit reads one value and hands its raw text to fn.
-func (s *scanner) visit(fn func(value []byte) error) error {
+// raw reads one value and returns its text as it is.
+func (s *scanner) raw() ([]byte, bool) {
 	s.space()
 	from := s.pos
 	if !s.value() {
-		return s.err()
+		return nil, false
 	}
-	return fn(s.src[from:s.pos:s.pos])
+	return s.src[from:s.pos:s.pos], true
 }
 
 // comma reads what follows an element: a comma (more) or the closing bracket.
@@ -139,3 +147,5 @@ func IsObject(value []byte) bool { return bytes.HasPrefix(value, []byte("{")) }
 
 // IsArray is IsObject for arrays.
 func IsArray(value []byte) bool { return bytes.HasPrefix(value, []byte("[")) }
+
+const notRequestObject = "Request body must be a JSON object"

@@ -28,22 +28,34 @@ type Rev struct {
 func errRev() *fault.Error { return fault.New(fault.BadRequest, "Invalid rev format") }
 
 // ParseRev reads "<pos>-<id>". The error is fault.BadRequest "Invalid rev
-// format": no dash, a position that is no decimal number below 2^63, or 32
+// format": no dash, a position that is no decimal number (or one near 2^63), or 32
 // characters that are not all hexadecimal digits.
 func ParseRev(s string) (Rev, error) {
-	dash := strings.IndexByte(s, '-')
-	if dash <= 0 {
+	pos, id := revPosition(s)
+	if id == 0 {
 		return Rev{}, errRev()
 	}
-	pos, err := strconv.ParseUint(s[:dash], 10, 63)
-	if err != nil {
-		return Rev{}, errRev()
-	}
-	id, ok := parseRevID(s[dash+1:])
+	raw, ok := parseRevID(s[id:])
 	if !ok {
 		return Rev{}, errRev()
 	}
-	return Rev{Pos: pos, ID: id}, nil
+	return Rev{Pos: pos, ID: raw}, nil
+}
+
+// revPosition reads the position of a revision and tells where its id starts;
+// 0 when there is no proper position.
+func revPosition[T string | []byte](s T) (pos uint64, id int) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '-' && i > 0:
+			return pos, i + 1
+		case !isDigit(c) || pos > (math.MaxInt64-9)/10:
+			return 0, 0
+		default:
+			pos = pos*10 + uint64(c-'0')
+		}
+	}
+	return 0, 0
 }
 
 // parseRevID turns the printed form of a revision id into the kept one. It
@@ -52,15 +64,20 @@ func parseRevID(s string) (string, bool) {
 	if len(s) != 2*rawIDLen {
 		return s, true
 	}
-	var raw [rawIDLen]byte
+	raw, ok := decodeHexID(s)
+	return string(raw[:]), ok
+}
+
+// decodeHexID decodes the 32 hexadecimal digits s.
+func decodeHexID[T string | []byte](s T) (raw [rawIDLen]byte, ok bool) {
 	for i := range raw {
 		hi, lo := hexDigit(s[2*i]), hexDigit(s[2*i+1])
 		if hi|lo > 15 {
-			return "", false
+			return raw, false
 		}
 		raw[i] = hi<<4 | lo
 	}
-	return string(raw[:]), true
+	return raw, true
 }
 
 // hexDigit returns the value of a hexadecimal digit, 255 for anything else.

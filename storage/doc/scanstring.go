@@ -217,15 +217,19 @@ func AppendString(dst []byte, s string) []byte {
 // Unquote returns the text of a JSON string, false when value is none or is
 // malformed. White space around it is not accepted.
 func Unquote(value []byte) (string, bool) {
-	if len(value) < 2 || value[0] != '"' {
-		return "", false
-	}
-	end := plain(value, 1)
-	if end == len(value)-1 && value[end] == '"' {
-		return string(value[1:end]), true
-	}
-	text, ok := appendUnquoted(nil, value)
+	text, ok := unquoted(value)
 	return string(text), ok
+}
+
+// unquoted is Unquote; the result aliases value when that has no escapes.
+func unquoted(value []byte) ([]byte, bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return nil, false
+	}
+	if end := plain(value, 1); end == len(value)-1 && value[end] == '"' {
+		return value[1:end:end], true
+	}
+	return appendUnquoted(make([]byte, 0, len(value)), value)
 }
 
 // appendUnquoted appends the text of a JSON string.

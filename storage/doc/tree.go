@@ -36,7 +36,8 @@ const (
 //	    equal sets of revisions have one representation and a parent stands
 //	    before its children;
 //	I2. a node's parent has the position below its own;
-//	I3. inner is set on exactly the nodes that have a child.
+//	I3. inner is set on exactly the nodes that have a child;
+//	I4. sizes are 0 where nothing is stored.
 //
 // A copy of a Tree shares its nodes: use Clone before changing one of both.
 type Tree struct {
@@ -55,6 +56,14 @@ type treeNode struct {
 }
 
 const noParent = -1
+
+// set takes over the content that leaf describes.
+func (n *treeNode) set(leaf Node) {
+	n.deleted, n.stored = leaf.Deleted, leaf.Stored
+	if leaf.Stored {
+		n.external, n.active = leaf.External, leaf.Active
+	}
+}
 
 func (n *treeNode) node() Node {
 	return Node{
@@ -238,11 +247,16 @@ func (t *Tree) Missing(revs []Rev) (missing, possibleAncestors []Rev) {
 	return missing, possibleAncestors
 }
 
-// SetStored notes whether the content of r is on disk; an unknown r is
-// ignored.
+// SetStored notes whether the content of r is on disk; what is not has no
+// sizes. An unknown r is ignored.
 func (t *Tree) SetStored(r Rev, stored bool) {
-	if i, ok := t.index(r.Pos, r.ID); ok {
-		t.nodes[i].stored = stored
+	i, ok := t.index(r.Pos, r.ID)
+	if !ok {
+		return
+	}
+	n := &t.nodes[i]
+	if n.stored = stored; !stored {
+		n.external, n.active = 0, 0
 	}
 }
 

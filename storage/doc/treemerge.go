@@ -27,8 +27,7 @@ func (t *Tree) Merge(p Path, leaf Node) Outcome {
 	}
 	outcome := Known
 	if n := &t.nodes[at]; leaf.Stored && !n.stored {
-		n.stored, n.deleted = true, leaf.Deleted
-		n.external, n.active = leaf.External, leaf.Active
+		n.set(leaf)
 		outcome = Filled
 	}
 	if t.join(p, 0, at) {
@@ -53,9 +52,7 @@ func (t *Tree) mergeNew(p Path, leaf Node) Outcome {
 		parent = at
 	}
 	newest := t.insertRun(p, 0, fresh, parent)
-	n := &t.nodes[newest]
-	n.deleted, n.stored = leaf.Deleted, leaf.Stored
-	n.external, n.active = leaf.External, leaf.Active
+	t.nodes[newest].set(leaf)
 	return outcome
 }
 
