@@ -1,0 +1,161 @@
+package quorum
+
+import (
+	"slices"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Verdict says what the answers of several copies about one document amount
+// to.
+type Verdict uint8
+
+// The verdicts of a read.
+const (
+	Asking   Verdict = iota // more answers are needed
+	Agreed                  // enough copies gave the same answer
+	Newest                  // all asked copies have answered; the others' revisions are ancestors of the chosen one's
+	Diverged                // all have answered; revisions that do not descend from each other were named
+	Absent                  // every copy that answered has no such document
+	Unread                  // no copy gave a usable answer
+)
+
+// Answer is what one copy says a document is: its winner's path, newest first,
+// as long as the copy remembers it.
+type Answer struct {
+	Path    doc.Path
+	Deleted bool // the winner is a tombstone
+}
+
+func (a Answer) rev() doc.Rev { return a.Path.Rev() }
+
+// Read collects the answers of the copies of one range about one document
+// (semantics.md section 8.5). R equal answers are the answer at once, also
+// when older copies have named an ancestor of it; otherwise all copies are
+// heard, and the newest answer by ancestry is it, or else the one whose
+// revision wins among the diverged ones, by the rule of winners.
+type Read struct {
+	copies, need int
+	answers      []answer // those that have come
+	missing      int      // copies without the document
+	lost         int
+	err          error // why the first lost copy was lost, or why it is missing
+}
+
+type answer struct {
+	Answer
+	copy  int
+	votes int // copies whose answer this is
+	older int // copies whose answer is an ancestor
+}
+
+// NewRead returns a reader for a range with that many copies. r below 1 means
+// the majority, and no more than all of them can be asked for.
+func NewRead(copies, r int) *Read {
+	if r < 1 {
+		r = Majority(copies)
+	}
+	return &Read{copies: copies, need: min(r, copies)}
+}
+
+// Found tells what copy i answered.
+func (q *Read) Found(i int, a Answer) {
+	for k := range q.answers {
+		if q.answers[k].rev() == a.rev() {
+			q.answers[k].votes++
+			return
+		}
+	}
+	q.answers = append(q.answers, answer{Answer: a, copy: i, votes: 1})
+}
+
+// Refused tells that a copy answered with an error: that there is no such
+// document, or that it cannot answer.
+func (q *Read) Refused(err error) {
+	if fault.Is(err, fault.NotFound) {
+		q.missing++
+		if q.err == nil || !Usable(q.err) || fault.Reason(err) == "deleted" {
+			q.err = err
+		}
+		return
+	}
+	q.lost++
+	if q.err == nil || (absent(q.err) && !absent(err)) {
+		q.err = err
+	}
+}
+
+// Verdict returns what the answers so far amount to; the number of the copy
+// whose answer is the one to give for Agreed, Newest and Diverged; and the
+// error to give for Absent and Unread.
+func (q *Read) Verdict() (v Verdict, from int, err error) {
+	heads := q.heads()
+	heard := q.missing + q.lost
+	for _, a := range q.answers {
+		heard += a.votes
+	}
+	if len(heads) == 1 && heads[0].votes >= q.need {
+		return Agreed, heads[0].copy, nil
+	}
+	if len(heads) == 0 && q.missing >= q.need {
+		return Absent, 0, q.err
+	}
+	if heard < q.copies {
+		return Asking, 0, nil
+	}
+	switch len(heads) {
+	case 0:
+		if q.missing > 0 {
+			return Absent, 0, q.err
+		}
+		return Unread, 0, q.err
+	case 1:
+		if heads[0].older == 0 && q.missing == 0 {
+			return Agreed, heads[0].copy, nil // fewer than r, because the others are down
+		}
+		return Newest, heads[0].copy, nil
+	default:
+		best := slices.MaxFunc(heads, func(a, b answer) int { return winner(a.Answer, b.Answer) })
+		return Diverged, best.copy, nil
+	}
+}
+
+// heads returns the answers that are no ancestor of another answer.
+func (q *Read) heads() []answer {
+	var out []answer
+	for i, a := range q.answers {
+		covered := slices.ContainsFunc(q.answers, func(b answer) bool {
+			return b.rev() != a.rev() && contains(b.Path, a.rev())
+		})
+		if covered {
+			continue
+		}
+		for k, b := range q.answers {
+			if k != i && contains(a.Path, b.rev()) {
+				a.older += b.votes
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// contains reports whether r is on a path.
+func contains(p doc.Path, r doc.Rev) bool {
+	if r.Pos > p.Start || p.Start-r.Pos >= uint64(len(p.IDs)) {
+		return false
+	}
+	return p.IDs[p.Start-r.Pos] == r.ID
+}
+
+// winner orders answers by the triple of semantics.md section 2.4.
+func winner(a, b Answer) int {
+	if a.Deleted != b.Deleted {
+		if a.Deleted {
+			return -1
+		}
+		return 1
+	}
+	return a.rev().Compare(b.rev())
+}
