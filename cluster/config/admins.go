@@ -1,10 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"divan/storage/fault"
 )
 
 // adminSection holds the administrators. Its values are stored forms of
@@ -75,4 +78,22 @@ func (h *Holder) settleAdmin(name, plain, stored string) {
 		}
 	}
 	h.rebuildLocked()
+}
+
+// StoredForm returns a value as it is to be kept: hashed when it is the plain
+// password of an administrator, unchanged otherwise.
+func (h *Holder) StoredForm(section, value string) (string, error) {
+	switch {
+	case section != adminSection || IsHashed(value):
+		return value, nil
+	case value == "":
+		return "", fault.New(fault.BadRequest, "an administrator needs a password")
+	case h.opts.Hash == nil:
+		return "", errors.New("hash the password of an administrator: no hash function")
+	}
+	stored, err := h.opts.Hash(value)
+	if err != nil {
+		return "", fmt.Errorf("hash the password of an administrator: %w", err)
+	}
+	return stored, nil
 }

@@ -191,7 +191,7 @@ func (h *Holder) rebuildLocked() {
 // setLocked reports whether a layer above the defaults says something of a key.
 func (h *Holder) setLocked(section, key string) bool {
 	for _, l := range h.mu.layers[Defaults+1:] {
-		if _, ok := l.Set[section][key]; ok || l.Hidden[section][key] {
+		if l.Has(section, key) {
 			return true
 		}
 	}

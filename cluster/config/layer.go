@@ -91,3 +91,9 @@ func defaults() Layer {
 		"prometheus":      {"additional_port": "false", "bind_address": "127.0.0.1", "port": "17986"},
 	})
 }
+
+// Has reports whether the layer says something of a key.
+func (l Layer) Has(section, key string) bool {
+	_, set := l.Set[section][key]
+	return set || l.Hidden[section][key]
+}

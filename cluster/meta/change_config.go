@@ -1,0 +1,139 @@
+package meta
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// ConfigChange names a key of the configuration and what it is to be.
+type ConfigChange struct {
+	Section, Key, Value string
+	Volatile            bool // in the memory of this node only, until the next reload (X-Couch-Persist: false)
+	ClusterWide         bool // for all nodes, not for this one only; some keys are shared in any case, see config.Shared
+}
+
+// SetConfig sets a key and returns the text it had before, empty when it was
+// not set. Values of section admins are hashed before they go anywhere. The
+// refusals are those of config.Check.
+func (m *Meta) SetConfig(ctx context.Context, c ConfigChange) (old string, err error) {
+	c.Value = strings.TrimSpace(c.Value)
+	if err := config.Check(c.Section, c.Key, c.Value); err != nil {
+		return "", err
+	}
+	if c.Value, err = m.opts.Config.StoredForm(c.Section, c.Value); err != nil {
+		return "", err
+	}
+	m.configMu.Lock()
+	defer m.configMu.Unlock()
+	old, _ = m.opts.Config.Load().Get(c.Section, c.Key)
+	if c.Volatile {
+		m.opts.Config.SetVolatile(c.Section, c.Key, c.Value)
+	} else if err := m.writeConfig(ctx, c, configPut); err != nil {
+		return "", err
+	}
+	m.logConfig("configuration set", c)
+	return old, nil
+}
+
+// DeleteConfig makes a key unset and returns the text it had. A key that the
+// ini files or the built-in defaults set is hidden. fault.NotFound when it is
+// not set.
+func (m *Meta) DeleteConfig(ctx context.Context, c ConfigChange) (old string, err error) {
+	if err := config.CheckName(c.Section, c.Key); err != nil {
+		return "", err
+	}
+	m.configMu.Lock()
+	defer m.configMu.Unlock()
+	old, ok := m.opts.Config.Load().Get(c.Section, c.Key)
+	if !ok {
+		return "", fault.New(fault.NotFound, "unknown_config_value")
+	}
+	if c.Volatile {
+		m.opts.Config.HideVolatile(c.Section, c.Key)
+	} else if err := m.writeConfig(ctx, c, configDrop); err != nil {
+		return "", err
+	}
+	c.Value = ""
+	m.logConfig("configuration deleted", c)
+	return old, nil
+}
+
+// writeConfig writes to the layer that the key belongs to, and clears away
+// what would hide the result in a stronger one.
+func (m *Meta) writeConfig(ctx context.Context, c ConfigChange, op configOp) error {
+	level, node := config.Node, m.Self()
+	if c.ClusterWide || config.Shared(c.Section, c.Key) {
+		level, node = config.ClusterWide, ""
+	}
+	if op == configDrop && m.opts.Config.SetBelow(level, c.Section, c.Key) {
+		op = configHide
+	}
+	cmd := configCommand{op: op, node: node, section: c.Section, key: c.Key}
+	if op == configPut {
+		cmd.value = c.Value
+	}
+	if _, err := m.propose(ctx, &command{kind: kindConfig, config: cmd}); err != nil {
+		return err
+	}
+	if own := m.fsm.load().perNode[m.Self()]; level == config.ClusterWide && own.Has(c.Section, c.Key) {
+		drop := configCommand{op: configDrop, node: m.Self(), section: c.Section, key: c.Key}
+		if _, err := m.propose(ctx, &command{kind: kindConfig, config: drop}); err != nil {
+			return err
+		}
+	}
+	m.opts.Config.DropVolatile(c.Section, c.Key)
+	return nil
+}
+
+func (m *Meta) logConfig(msg string, c ConfigChange) {
+	value := c.Value
+	if config.Sensitive(c.Section, c.Key) {
+		value = "****"
+	}
+	m.log.Info(msg, zap.String("section", c.Section), zap.String("key", c.Key), zap.String("value", value),
+		zap.Bool("volatile", c.Volatile))
+}
+
+// ReloadConfig reads the ini files of this node again and forgets volatile
+// values.
+func (m *Meta) ReloadConfig(ctx context.Context) error {
+	m.configMu.Lock()
+	defer m.configMu.Unlock()
+	if err := m.opts.Config.Reload(); err != nil {
+		return err
+	}
+	r := m.raft.Load()
+	if r == nil {
+		return errUnavailable(nil)
+	}
+	return m.keepAdmins(ctx, r)
+}
+
+// hashSection keeps the stored forms of the passwords that this node's ini
+// files and environment give in plain text. Its name is one that no ini file
+// or request can spell.
+const hashSection = "\x00admins"
+
+// keepAdmins hashes plain-text administrators and keeps what it made, so that
+// the salts, and with them sessions, outlive a restart.
+func (m *Meta) keepAdmins(ctx context.Context, r *raft.Raft) error {
+	known := m.fsm.load().perNode[m.Self()].Set[hashSection]
+	fresh, err := m.opts.Config.HashAdmins(known)
+	if err != nil {
+		return fmt.Errorf("metadata: %w", err)
+	}
+	for name, stored := range fresh {
+		c := configCommand{op: configPut, node: m.Self(), section: hashSection, key: name, value: stored}
+		if _, err := proposeTo(ctx, r, &command{kind: kindConfig, config: c}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package meta
+
+import (
+	"context"
+	"crypto/rand"
+	randv2 "math/rand/v2"
+	"time"
+
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// Create says what a new database is to be.
+type Create struct {
+	Name             string
+	Q                int            // ranges, 1…ring.MaxQ
+	N                int            // copies, cut to the number of nodes; ignored with a placement
+	Placement        ring.Placement // copies zone by zone; may be nil
+	Partitioned      bool
+	Security         []byte // JSON object; nil: none
+	RevsLimit        int    // 0: 1000
+	PurgedInfosLimit int    // 0: 1000
+}
+
+// defaultLimit is CouchDB's _revs_limit and _purged_infos_limit of a new
+// database.
+const defaultLimit = 1000
+
+// CreateDatabase makes a database and returns it once this node knows it. Its
+// refusals are fault.IllegalDatabaseName, DatabaseNameTooLong, BadRequest,
+// Exists, and Unavailable when no majority or no node for a copy is there.
+func (m *Meta) CreateDatabase(ctx context.Context, c Create) (*Database, error) {
+	if err := ring.ValidateName(c.Name); err != nil {
+		return nil, err
+	}
+	// Many clients create on every start what is there since long: answer them
+	// without an entry in the log.
+	if _, ok := m.Database(c.Name); ok {
+		if err := m.CatchUp(ctx); err != nil {
+			return nil, err
+		}
+		if _, ok := m.Database(c.Name); ok {
+			return nil, errDatabaseExists()
+		}
+	}
+	db, err := m.design(c)
+	if err != nil {
+		return nil, err
+	}
+	res, err := m.propose(ctx, &command{kind: kindCreate, db: db})
+	return res.db, err
+}
+
+// design decides all that a creation leaves to chance or to the clock.
+func (m *Meta) design(c Create) (*Database, error) {
+	nodes := m.Nodes()
+	candidates := make([]ring.Node, len(nodes))
+	for i, n := range nodes {
+		candidates[i] = n.ring()
+	}
+	shards, err := ring.Place(ring.Request{
+		Nodes: candidates, Q: c.Q, N: c.N, Placement: c.Placement, Rotate: randv2.Uint64(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	db := &Database{
+		Name: c.Name, Created: time.Now().Unix(), N: len(shards[0].Nodes), Partitioned: c.Partitioned,
+		Shards: shards, Security: c.Security, RevsLimit: c.RevsLimit, PurgedInfosLimit: c.PurgedInfosLimit,
+	}
+	if db.RevsLimit == 0 {
+		db.RevsLimit = defaultLimit
+	}
+	if db.PurgedInfosLimit == 0 {
+		db.PurgedInfosLimit = defaultLimit
+	}
+	_, _ = rand.Read(db.ID[:]) // never fails
+	return db, nil
+}
+
+// DeleteDatabase removes a database and returns what it was. fault.NotFound
+// when there is none of that name.
+func (m *Meta) DeleteDatabase(ctx context.Context, name string) (*Database, error) {
+	if err := m.mustExist(ctx, name); err != nil {
+		return nil, err
+	}
+	res, err := m.propose(ctx, &command{kind: kindDelete, name: name})
+	return res.db, err
+}
+
+// SetSecurity replaces the security object, a JSON object whose shape the
+// caller has checked.
+func (m *Meta) SetSecurity(ctx context.Context, name string, object []byte) error {
+	if object == nil {
+		object = []byte("{}")
+	}
+	return m.alterDatabase(ctx, name, alterCommand{security: object})
+}
+
+// SetRevsLimit sets how many generations a revision's ancestry keeps. limit is
+// at least 1.
+func (m *Meta) SetRevsLimit(ctx context.Context, name string, limit int) error {
+	if limit < 1 {
+		return fault.New(fault.BadRequest, "`rev_limit` must be positive")
+	}
+	return m.alterDatabase(ctx, name, alterCommand{revsLimit: &limit})
+}
+
+// SetPurgedInfosLimit sets how many purges are remembered. limit is at least 1.
+func (m *Meta) SetPurgedInfosLimit(ctx context.Context, name string, limit int) error {
+	if limit < 1 {
+		return fault.New(fault.BadRequest, "`purge_infos_limit` must be positive")
+	}
+	return m.alterDatabase(ctx, name, alterCommand{purgedInfosLimit: &limit})
+}
+
+func (m *Meta) alterDatabase(ctx context.Context, name string, a alterCommand) error {
+	if err := m.mustExist(ctx, name); err != nil {
+		return err
+	}
+	_, err := m.propose(ctx, &command{kind: kindAlter, name: name, alter: a})
+	return err
+}
+
+// mustExist spares the log a command that would find nothing.
+func (m *Meta) mustExist(ctx context.Context, name string) error {
+	_, err := m.Require(ctx, name)
+	return err
+}
+
+// Require returns a database, catching up with the group before it says
+// fault.NotFound.
+func (m *Meta) Require(ctx context.Context, name string) (*Database, error) {
+	if db, ok := m.Database(name); ok {
+		return db, nil
+	}
+	if err := m.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	if db, ok := m.Database(name); ok {
+		return db, nil
+	}
+	return nil, errNoDatabase()
+}
+
+// PutNode adds a member or changes what is known of it.
+func (m *Meta) PutNode(ctx context.Context, n Node) error {
+	if n.Name == "" {
+		return fault.New(fault.BadRequest, "a node needs a name")
+	}
+	_, err := m.propose(ctx, &command{kind: kindPutNode, node: n})
+	return err
+}
+
+// DropNode forgets a member; copies that the map places on it stay in the map.
+// fault.NotFound when it is not one.
+func (m *Meta) DropNode(ctx context.Context, name string) error {
+	_, err := m.propose(ctx, &command{kind: kindDropNode, name: name})
+	return err
+}

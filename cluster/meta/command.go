@@ -1,0 +1,383 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"divan/shard/ring"
+)
+
+// A command is one entry of the Raft log. Its bytes are
+//
+//	version (1) | kind | fields
+//
+// with fields in protobuf's wire format: an older program skips fields it does
+// not know. A kind it does not know stops it, since guessing would let the
+// copies of the state drift apart; a newer node must not propose such a kind
+// while an older one is in the cluster.
+
+const commandVersion = 1
+
+// maxCommand bounds an entry; a security object is what could be large.
+const maxCommand = 4 << 20
+
+// kind numbers the commands. Numbers are never reused.
+type kind byte
+
+const (
+	kindInit     kind = 1
+	kindCreate   kind = 2
+	kindDelete   kind = 3
+	kindAlter    kind = 4
+	kindConfig   kind = 5
+	kindPutNode  kind = 6
+	kindDropNode kind = 7
+)
+
+var errMalformed = errors.New("malformed metadata")
+
+// command is the sum of all kinds; the fields of other kinds are zero.
+type command struct {
+	kind   kind
+	init   initCommand
+	db     *Database // create; Suffix is the proposer's wish, Created follows it
+	name   string    // delete, alter, drop node
+	alter  alterCommand
+	config configCommand
+	node   Node
+}
+
+// initCommand gives the cluster its identity; only the first one counts.
+type initCommand struct {
+	uuid, secret string
+}
+
+// alterCommand changes the settings of a database that are not nil.
+type alterCommand struct {
+	security         []byte
+	revsLimit        *int
+	purgedInfosLimit *int
+}
+
+// configOp says what happens to a key.
+type configOp uint64
+
+const (
+	configPut  configOp = 1
+	configHide configOp = 2
+	configDrop configOp = 3
+)
+
+// configCommand changes one key of the cluster-wide configuration, or with a
+// node of that node's.
+type configCommand struct {
+	op                        configOp
+	node, section, key, value string
+}
+
+// Field numbers of commands.
+const (
+	fieldUUID   = 1
+	fieldSecret = 2
+
+	fieldDatabase = 1
+
+	fieldName             = 1
+	fieldSecurity         = 2
+	fieldRevsLimit        = 3
+	fieldPurgedInfosLimit = 4
+
+	fieldOp      = 1
+	fieldNode    = 2
+	fieldSection = 3
+	fieldKey     = 4
+	fieldValue   = 5
+
+	fieldNodeBody = 1
+)
+
+func (c *command) appendBinary(b []byte) []byte {
+	b = append(b, commandVersion, byte(c.kind))
+	switch c.kind {
+	case kindInit:
+		b = appendText(b, fieldUUID, c.init.uuid)
+		b = appendText(b, fieldSecret, c.init.secret)
+	case kindCreate:
+		b = protowire.AppendTag(b, fieldDatabase, protowire.BytesType)
+		b = protowire.AppendBytes(b, c.db.appendBinary(nil))
+	case kindDelete, kindDropNode:
+		b = appendText(b, fieldName, c.name)
+	case kindAlter:
+		b = appendText(b, fieldName, c.name)
+		if c.alter.security != nil {
+			b = protowire.AppendTag(b, fieldSecurity, protowire.BytesType)
+			b = protowire.AppendBytes(b, c.alter.security)
+		}
+		b = appendOptional(b, fieldRevsLimit, c.alter.revsLimit)
+		b = appendOptional(b, fieldPurgedInfosLimit, c.alter.purgedInfosLimit)
+	case kindConfig:
+		b = c.config.appendBinary(b)
+	case kindPutNode:
+		b = protowire.AppendTag(b, fieldNodeBody, protowire.BytesType)
+		b = protowire.AppendBytes(b, c.node.appendBinary(nil))
+	}
+	return b
+}
+
+func (c configCommand) appendBinary(b []byte) []byte {
+	b = appendNumber(b, fieldOp, uint64(c.op))
+	b = appendText(b, fieldNode, c.node)
+	b = appendText(b, fieldSection, c.section)
+	b = appendText(b, fieldKey, c.key)
+	return appendText(b, fieldValue, c.value)
+}
+
+func decodeCommand(b []byte) (*command, error) {
+	if len(b) < 2 || b[0] != commandVersion {
+		return nil, fmt.Errorf("%w: version of a log entry", errMalformed)
+	}
+	c := &command{kind: kind(b[1])}
+	var err error
+	switch body := b[2:]; c.kind {
+	case kindInit:
+		err = eachField(body, func(f field) error {
+			switch f.num {
+			case fieldUUID:
+				c.init.uuid = f.text()
+			case fieldSecret:
+				c.init.secret = f.text()
+			}
+			return nil
+		})
+	case kindCreate:
+		err = c.decodeCreate(body)
+	case kindDelete, kindDropNode:
+		err = eachField(body, func(f field) error {
+			if f.num == fieldName {
+				c.name = f.text()
+			}
+			return nil
+		})
+	case kindAlter:
+		err = c.decodeAlter(body)
+	case kindConfig:
+		c.config, err = decodeConfig(body)
+	case kindPutNode:
+		err = eachField(body, func(f field) (err error) {
+			if f.num == fieldNodeBody {
+				c.node, err = decodeNode(f.bytes)
+			}
+			return err
+		})
+	default:
+		err = fmt.Errorf("%w: log entry of unknown kind %d; a newer version wrote it", errMalformed, c.kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *command) decodeCreate(body []byte) error {
+	err := eachField(body, func(f field) (err error) {
+		if f.num == fieldDatabase {
+			c.db, err = decodeDatabase(f.bytes)
+		}
+		return err
+	})
+	if err == nil && c.db == nil {
+		err = fmt.Errorf("%w: creation without a database", errMalformed)
+	}
+	return err
+}
+
+func (c *command) decodeAlter(body []byte) error {
+	return eachField(body, func(f field) error {
+		switch f.num {
+		case fieldName:
+			c.name = f.text()
+		case fieldSecurity:
+			c.alter.security = append([]byte{}, f.bytes...)
+		case fieldRevsLimit:
+			c.alter.revsLimit = f.intPointer()
+		case fieldPurgedInfosLimit:
+			c.alter.purgedInfosLimit = f.intPointer()
+		}
+		return nil
+	})
+}
+
+func decodeConfig(body []byte) (c configCommand, err error) {
+	err = eachField(body, func(f field) error {
+		switch f.num {
+		case fieldOp:
+			c.op = configOp(f.number)
+		case fieldNode:
+			c.node = f.text()
+		case fieldSection:
+			c.section = f.text()
+		case fieldKey:
+			c.key = f.text()
+		case fieldValue:
+			c.value = f.text()
+		}
+		return nil
+	})
+	if err == nil && (c.op < configPut || c.op > configDrop) {
+		err = fmt.Errorf("%w: operation %d on the configuration", errMalformed, c.op)
+	}
+	return c, err
+}
+
+// Field numbers of a database and a node; FORMAT of log and snapshot alike.
+const (
+	dbName             = 1
+	dbSuffix           = 2 // unix seconds
+	dbID               = 3
+	dbN                = 4
+	dbPartitioned      = 5
+	dbNode             = 6 // repeated: the names that shards refer to by number
+	dbShard            = 7 // repeated: begin, end, numbers of nodes, all varints
+	dbSecurity         = 8
+	dbRevsLimit        = 9
+	dbPurgedInfosLimit = 10
+
+	nodeName     = 1
+	nodeHTTP     = 2
+	nodeRPC      = 3
+	nodeRaft     = 4
+	nodeZone     = 5
+	nodeDraining = 6
+)
+
+func (d *Database) appendBinary(b []byte) []byte {
+	b = appendText(b, dbName, d.Name)
+	b = appendNumber(b, dbSuffix, uint64(d.Created))
+	b = protowire.AppendTag(b, dbID, protowire.BytesType)
+	b = protowire.AppendBytes(b, d.ID[:])
+	b = appendNumber(b, dbN, uint64(d.N))
+	if d.Partitioned {
+		b = appendNumber(b, dbPartitioned, 1)
+	}
+	numbers := map[string]uint64{}
+	for _, s := range d.Shards {
+		for _, n := range s.Nodes {
+			if _, ok := numbers[n]; !ok {
+				numbers[n] = uint64(len(numbers))
+				b = appendText(b, dbNode, n)
+			}
+		}
+	}
+	var buf []byte
+	for _, s := range d.Shards {
+		buf = protowire.AppendVarint(buf[:0], uint64(s.Begin))
+		buf = protowire.AppendVarint(buf, uint64(s.End))
+		for _, n := range s.Nodes {
+			buf = protowire.AppendVarint(buf, numbers[n])
+		}
+		b = protowire.AppendTag(b, dbShard, protowire.BytesType)
+		b = protowire.AppendBytes(b, buf)
+	}
+	if d.Security != nil {
+		b = protowire.AppendTag(b, dbSecurity, protowire.BytesType)
+		b = protowire.AppendBytes(b, d.Security)
+	}
+	b = appendNumber(b, dbRevsLimit, uint64(d.RevsLimit))
+	return appendNumber(b, dbPurgedInfosLimit, uint64(d.PurgedInfosLimit))
+}
+
+func decodeDatabase(b []byte) (*Database, error) {
+	d := &Database{}
+	var names []string
+	err := eachField(b, func(f field) error {
+		switch f.num {
+		case dbName:
+			d.Name = f.text()
+		case dbSuffix:
+			d.Created = int64(f.number)
+			d.Suffix = suffixOf(d.Created)
+		case dbID:
+			copy(d.ID[:], f.bytes)
+		case dbN:
+			d.N = f.int()
+		case dbPartitioned:
+			d.Partitioned = f.number != 0
+		case dbNode:
+			names = append(names, f.shared())
+		case dbShard:
+			s, err := decodeShard(f.bytes, names)
+			d.Shards = append(d.Shards, s)
+			return err
+		case dbSecurity:
+			d.Security = append([]byte{}, f.bytes...)
+		case dbRevsLimit:
+			d.RevsLimit = f.int()
+		case dbPurgedInfosLimit:
+			d.PurgedInfosLimit = f.int()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d.Name == "" || d.Created <= 0 || !ring.Covers(d.Shards) {
+		return nil, fmt.Errorf("%w: database %q", errMalformed, d.Name)
+	}
+	d.Shards = d.Shards[:len(d.Shards):len(d.Shards)]
+	return d, nil
+}
+
+func decodeShard(b []byte, names []string) (ring.Shard, error) {
+	begin, b := takeNumber(b)
+	end, b := takeNumber(b)
+	if b == nil || begin > end || end > 1<<32-1 {
+		return ring.Shard{}, fmt.Errorf("%w: range of a shard", errMalformed)
+	}
+	s := ring.Shard{Range: ring.Range{Begin: uint32(begin), End: uint32(end)}}
+	for len(b) > 0 {
+		var i uint64
+		if i, b = takeNumber(b); b == nil || i >= uint64(len(names)) {
+			return ring.Shard{}, fmt.Errorf("%w: node of a shard", errMalformed)
+		}
+		s.Nodes = append(s.Nodes, names[i])
+	}
+	return s, nil
+}
+
+func (n Node) appendBinary(b []byte) []byte {
+	b = appendText(b, nodeName, n.Name)
+	b = appendText(b, nodeHTTP, n.HTTP)
+	b = appendText(b, nodeRPC, n.RPC)
+	b = appendText(b, nodeRaft, n.Raft)
+	b = appendText(b, nodeZone, n.Zone)
+	if n.Draining {
+		b = appendNumber(b, nodeDraining, 1)
+	}
+	return b
+}
+
+func decodeNode(b []byte) (n Node, err error) {
+	err = eachField(b, func(f field) error {
+		switch f.num {
+		case nodeName:
+			n.Name = f.shared()
+		case nodeHTTP:
+			n.HTTP = f.text()
+		case nodeRPC:
+			n.RPC = f.text()
+		case nodeRaft:
+			n.Raft = f.text()
+		case nodeZone:
+			n.Zone = f.shared()
+		case nodeDraining:
+			n.Draining = f.number != 0
+		}
+		return nil
+	})
+	if err == nil && n.Name == "" {
+		err = fmt.Errorf("%w: node without a name", errMalformed)
+	}
+	return n, err
+}

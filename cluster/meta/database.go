@@ -1,0 +1,59 @@
+package meta
+
+import (
+	"strconv"
+
+	"divan/shard/ring"
+)
+
+// Database is what the cluster knows of one database. It is immutable: a
+// change makes a new one, so nobody may change what is reached through it.
+type Database struct {
+	Name             string
+	Suffix           string // digits at the end of its copies' names, unique among all databases of that name ever
+	ID               [16]byte
+	N                int // copies of each range asked for at creation, cut to the number of nodes
+	Partitioned      bool
+	Shards           []ring.Shard // sorted by range, covering the ring
+	Security         []byte       // JSON object; nil: never set
+	RevsLimit        int
+	PurgedInfosLimit int
+	Created          int64 // unix seconds; the number that Suffix spells
+}
+
+// Q returns the number of ranges.
+func (d *Database) Q() int { return len(d.Shards) }
+
+// Shard returns the shard that owns a document.
+func (d *Database) Shard(docID string) ring.Shard {
+	return d.Shards[ring.Lookup(d.Shards, ring.Hash(docID, d.Partitioned))]
+}
+
+// CopyName returns the name of the database's copies of one range.
+func (d *Database) CopyName(r ring.Range) string { return ring.CopyName(r, d.Name, d.Suffix) }
+
+// CopiesOn returns the names of the copies that a node is to hold.
+func (d *Database) CopiesOn(node string) []string {
+	var out []string
+	for _, s := range d.Shards {
+		if s.On(node) {
+			out = append(out, d.CopyName(s.Range))
+		}
+	}
+	return out
+}
+
+// suffixOf spells a time as a suffix.
+func suffixOf(unix int64) string { return strconv.FormatInt(unix, 10) }
+
+// Node is a member of the cluster.
+type Node struct {
+	Name     string // name@host
+	HTTP     string // addresses, host:port; empty when not known
+	RPC      string
+	Raft     string
+	Zone     string
+	Draining bool // gets no new copies
+}
+
+func (n Node) ring() ring.Node { return ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining} }

@@ -1,0 +1,112 @@
+package meta
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// machine is Raft's state machine. Raft calls ApplyBatch, Apply, Snapshot and
+// Restore on one goroutine.
+type machine struct {
+	self    string
+	config  *config.Holder
+	subs    subscribers
+	current atomic.Pointer[state]
+	fatal   chan error // gets the first reason why the state cannot be followed further
+
+	graves *graves
+	failed error
+}
+
+var _ raft.BatchingFSM = (*machine)(nil)
+
+func newMachine(self string, c *config.Holder) *machine {
+	m := &machine{self: self, config: c, fatal: make(chan error, 1), graves: newGraves()}
+	m.current.Store(&state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}})
+	return m
+}
+
+func (m *machine) load() *state { return m.current.Load() }
+
+// Apply implements raft.FSM.
+func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
+
+// ApplyBatch implements raft.BatchingFSM: the commands become visible together.
+func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+	next := *m.load()
+	var e effects
+	out := make([]any, len(logs))
+	for i, l := range logs {
+		if l.Type != raft.LogCommand {
+			continue
+		}
+		out[i] = m.applyOne(&next, l, &e)
+	}
+	if m.failed != nil {
+		return out
+	}
+	m.publish(&next, e)
+	return out
+}
+
+// applyOne applies one entry. An entry that cannot be read stops the machine
+// for good rather than let this node's state drift away from the others'.
+func (m *machine) applyOne(next *state, l *raft.Log, e *effects) result {
+	if m.failed == nil {
+		c, err := decodeCommand(l.Data)
+		if err == nil {
+			n := len(e.events)
+			res := next.apply(c, m.graves, e)
+			next.index = l.Index
+			for i := range e.events[n:] {
+				e.events[n+i].Index = l.Index
+			}
+			return res
+		}
+		m.failed = fmt.Errorf("apply log entry %d: %w", l.Index, err)
+		m.fatal <- m.failed // has room for one
+	}
+	return result{err: fault.Wrap(fault.Corruption, "The metadata of the cluster cannot be followed.", m.failed)}
+}
+
+// publish makes a state the current one, and only then tells of it.
+func (m *machine) publish(next *state, e effects) {
+	m.current.Store(next)
+	if e.config {
+		own := next.perNode[m.self].Clone()
+		delete(own.Set, hashSection)
+		m.config.SetReplicated(next.generated(), next.cluster, own)
+	}
+	m.subs.publish(e.events)
+}
+
+func (m *machine) closeSubscriptions() { m.subs.close() }
+
+// Snapshot implements raft.FSM. It copies what later commands change in place.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	if m.failed != nil {
+		return nil, m.failed
+	}
+	return &snapshot{state: m.load(), graves: m.graves.clone()}, nil
+}
+
+// Restore implements raft.FSM.
+func (m *machine) Restore(r io.ReadCloser) (err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	s, g, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
+	if err != nil {
+		return fmt.Errorf("restore metadata: %w", err)
+	}
+	m.graves = g
+	m.publish(s, effects{config: true})
+	m.subs.lag()
+	return nil
+}

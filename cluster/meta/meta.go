@@ -1,0 +1,199 @@
+// Package meta is the cluster's memory of everything but documents: nodes,
+// databases with their shard maps, security objects and limits, and
+// configuration. One Raft group agrees on it, so that a create or a delete has
+// one exact answer on every node.
+//
+// A change is a command (command.go) in the Raft log. The state machine
+// (machine.go, state.go) applies it, deterministically. The state is a value
+// whose parts are immutable, published through an atomic pointer after each
+// batch of commands, so readers take no lock and see one moment. A call that
+// changes something returns after this node has applied it.
+//
+// Documents never pass through here: without a majority, changes of metadata
+// answer fault.Unavailable while the last known state can still be read.
+//
+// Goroutines: Run owns those of hashicorp/raft; the state machine runs on one
+// of them and is the only writer of the state.
+//
+// LOCKS: Meta.configMu → config.Holder's. The state machine takes that of a
+// Subscription and, through the Holder, the Holder's, never configMu.
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// Stores is where Raft keeps its log, its vote and its snapshots.
+type Stores struct {
+	Log       raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+}
+
+// Options is what a Meta is made of.
+type Options struct {
+	// Dir is the directory for the log and the snapshots; it is made when it
+	// does not exist. With an empty Dir everything is kept in memory.
+	Dir string
+
+	// Stores overrides Dir, for tests that restart a node on the same stores.
+	// The caller closes them.
+	Stores *Stores
+
+	// Self is this node as the cluster is to know it; its Name is also its
+	// identity in Raft, so it cannot change later.
+	Self Node
+
+	// Bootstrap founds a group of one when there is no state yet. Without it a
+	// new node knows nothing until it is set up or joins a group.
+	Bootstrap bool
+
+	// Config gets the replicated layers of configuration. Required.
+	Config *config.Holder
+
+	// Transport carries Raft's messages; nil suits a group of one. The caller
+	// closes it.
+	Transport raft.Transport
+
+	// Logger may be nil.
+	Logger *zap.Logger
+}
+
+// Meta is one node's part of the group.
+type Meta struct {
+	opts Options
+	log  *zap.Logger
+	fsm  *machine
+
+	raft    atomic.Pointer[raft.Raft] // nil until Run has started it
+	leading atomic.Bool               // leader that has applied all that earlier leaders committed
+	running atomic.Bool
+	ready   chan struct{} // closed when the state is known for the first time
+	stop    chan struct{} // closed by Close
+	done    chan struct{} // closed when Run has returned
+	onReady sync.Once
+	onClose sync.Once
+
+	configMu sync.Mutex // orders changes of configuration made on this node
+}
+
+// New returns a Meta that does nothing before Run.
+func New(o Options) (*Meta, error) {
+	if o.Self.Name == "" {
+		return nil, errors.New("metadata: a node needs a name")
+	}
+	if o.Config == nil {
+		return nil, errors.New("metadata: no configuration to keep")
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return &Meta{
+		opts:  o,
+		log:   o.Logger,
+		fsm:   newMachine(o.Self.Name, o.Config),
+		ready: make(chan struct{}),
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
+	}, nil
+}
+
+// Run takes part in the group until ctx ends or Close is called, which is no
+// error. It returns an error when the state cannot be read or kept, and then
+// the node must stop: it no longer knows what the cluster agreed on.
+func (m *Meta) Run(ctx context.Context) (err error) {
+	if !m.running.CompareAndSwap(false, true) {
+		return errors.New("metadata: run twice")
+	}
+	defer close(m.done)
+	defer m.fsm.closeSubscriptions()
+	g, err := m.open()
+	if err != nil {
+		return err
+	}
+	m.raft.Store(g.raft)
+	defer func() {
+		m.leading.Store(false)
+		err = errors.Join(err, g.close())
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.stop:
+			return nil
+		case err := <-m.fsm.fatal:
+			return fmt.Errorf("metadata: %w", err)
+		case leader := <-g.raft.LeaderCh():
+			m.leading.Store(false)
+			if !leader {
+				continue
+			}
+			if err := m.lead(ctx, g.raft); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Close ends Run and waits for it.
+func (m *Meta) Close() error {
+	m.onClose.Do(func() { close(m.stop) })
+	if m.running.Load() {
+		<-m.done
+	}
+	return nil
+}
+
+// Ready returns a channel that is closed once the state is known: this node
+// has founded or rejoined its group and applied what the group had agreed on.
+func (m *Meta) Ready() <-chan struct{} { return m.ready }
+
+// WaitReady waits for Ready. Its errors are that of ctx, and fault.Closed
+// when the node stops first.
+func (m *Meta) WaitReady(ctx context.Context) error {
+	select {
+	case <-m.ready:
+		return nil
+	case <-m.done:
+		return errStopping()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for metadata: %w", ctx.Err())
+	}
+}
+
+func errStopping() error { return fault.New(fault.Closed, "The node is shutting down.") }
+
+// Self returns the name of this node.
+func (m *Meta) Self() string { return m.opts.Self.Name }
+
+// UUID identifies the cluster: [couchdb] uuid where that is configured, else
+// what the group made up when it was founded. It is empty before Ready.
+func (m *Meta) UUID() string { return m.opts.Config.Load().CouchDB.UUID }
+
+// Databases returns all databases as they are now on this node.
+func (m *Meta) Databases() Databases { return m.fsm.load().dbs }
+
+// Database returns a database as this node knows it now. One that is not
+// found may have been created a moment ago through another node: CatchUp
+// before answering that it does not exist.
+func (m *Meta) Database(name string) (*Database, bool) { return m.fsm.load().dbs.Get(name) }
+
+// Nodes returns the members of the cluster, sorted by name.
+func (m *Meta) Nodes() []Node { return m.fsm.load().sortedNodes() }
+
+// Node returns a member by name.
+func (m *Meta) Node(name string) (Node, bool) {
+	n, ok := m.fsm.load().nodes[name]
+	return n, ok
+}

@@ -1,0 +1,104 @@
+package meta
+
+import (
+	"io"
+	"log"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// raftLog writes hashicorp/raft's log lines through zap.
+type raftLog struct {
+	zap   *zap.Logger
+	name  string
+	args  []any
+	quiet *atomic.Bool // everything below an error counts as debug
+}
+
+var _ hclog.Logger = (*raftLog)(nil)
+
+func newRaftLog(z *zap.Logger) *raftLog {
+	return &raftLog{zap: z.Named("raft"), name: "raft", quiet: &atomic.Bool{}}
+}
+
+func (l *raftLog) level(level hclog.Level) zapcore.Level {
+	switch {
+	case level >= hclog.Error:
+		return zapcore.ErrorLevel
+	case l.quiet.Load() || level <= hclog.Debug:
+		return zapcore.DebugLevel
+	case level == hclog.Warn:
+		return zapcore.WarnLevel
+	default:
+		return zapcore.InfoLevel
+	}
+}
+
+// Log implements hclog.Logger, as the methods below do.
+func (l *raftLog) Log(level hclog.Level, msg string, args ...any) {
+	entry := l.zap.Check(l.level(level), msg)
+	if entry == nil {
+		return
+	}
+	all := append(l.args[:len(l.args):len(l.args)], args...)
+	fields := make([]zap.Field, 0, len(all)/2)
+	for i := 0; i+1 < len(all); i += 2 {
+		key, _ := all[i].(string)
+		fields = append(fields, zap.Any(key, all[i+1]))
+	}
+	entry.Write(fields...)
+}
+
+func (l *raftLog) Trace(msg string, args ...any) { l.Log(hclog.Trace, msg, args...) }
+func (l *raftLog) Debug(msg string, args ...any) { l.Log(hclog.Debug, msg, args...) }
+func (l *raftLog) Info(msg string, args ...any)  { l.Log(hclog.Info, msg, args...) }
+func (l *raftLog) Warn(msg string, args ...any)  { l.Log(hclog.Warn, msg, args...) }
+func (l *raftLog) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
+
+func (l *raftLog) enabled(level hclog.Level) bool { return l.zap.Core().Enabled(l.level(level)) }
+
+func (l *raftLog) IsTrace() bool { return l.enabled(hclog.Trace) }
+func (l *raftLog) IsDebug() bool { return l.enabled(hclog.Debug) }
+func (l *raftLog) IsInfo() bool  { return l.enabled(hclog.Info) }
+func (l *raftLog) IsWarn() bool  { return l.enabled(hclog.Warn) }
+func (l *raftLog) IsError() bool { return l.enabled(hclog.Error) }
+
+func (l *raftLog) ImpliedArgs() []any { return l.args }
+func (l *raftLog) Name() string       { return l.name }
+
+func (l *raftLog) With(args ...any) hclog.Logger {
+	out := *l
+	out.args = append(l.args[:len(l.args):len(l.args)], args...)
+	return &out
+}
+
+func (l *raftLog) Named(name string) hclog.Logger {
+	out := *l
+	out.name, out.zap = l.name+"."+name, l.zap.Named(name)
+	return &out
+}
+
+func (l *raftLog) ResetNamed(name string) hclog.Logger { return l.Named(name) }
+
+// SetLevel does nothing: the level is zap's.
+func (l *raftLog) SetLevel(hclog.Level) {}
+
+func (l *raftLog) GetLevel() hclog.Level {
+	for level := hclog.Trace; level < hclog.Error; level++ {
+		if l.enabled(level) {
+			return level
+		}
+	}
+	return hclog.Error
+}
+
+func (l *raftLog) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
+	return zap.NewStdLog(l.zap)
+}
+
+func (l *raftLog) StandardWriter(o *hclog.StandardLoggerOptions) io.Writer {
+	return l.StandardLogger(o).Writer()
+}

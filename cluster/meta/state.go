@@ -1,0 +1,202 @@
+package meta
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// state is all that the group has agreed on. A published state is immutable;
+// the machine changes a copy whose maps it replaces before it writes to them.
+type state struct {
+	uuid, secret string
+	dbs          Databases
+	nodes        map[string]Node
+	cluster      config.Layer            // configuration for all nodes
+	perNode      map[string]config.Layer // and for one
+	index        uint64                  // of the last command applied
+}
+
+func (s *state) sortedNodes() []Node {
+	return slices.SortedFunc(maps.Values(s.nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// generated is the configuration that the group made up for itself.
+func (s *state) generated() config.Layer {
+	var l config.Layer
+	if s.uuid != "" {
+		l.Put("couchdb", "uuid", s.uuid)
+		l.Put("chttpd_auth", "secret", s.secret)
+	}
+	return l
+}
+
+// result is what a command came to. err is a fault for the client.
+type result struct {
+	err error
+	db  *Database
+}
+
+// effects gathers what the machine has to tell after a batch.
+type effects struct {
+	events []Event
+	config bool // a layer of configuration changed
+}
+
+// apply carries out a command on s. It must come to the same result on every
+// node: it may look at s, at the graves and at the command only.
+func (s *state) apply(c *command, g *graves, e *effects) result {
+	switch c.kind {
+	case kindInit:
+		if s.uuid == "" {
+			s.uuid, s.secret = c.init.uuid, c.init.secret
+			e.config = true
+		}
+	case kindCreate:
+		return s.create(c.db, g, e)
+	case kindDelete:
+		old, ok := s.dbs.Get(c.name)
+		if !ok {
+			return result{err: errNoDatabase()}
+		}
+		g.bury(old.Name, old.Created)
+		s.dbs = s.dbs.without(c.name)
+		e.events = append(e.events, Event{Kind: Deleted, Old: old})
+		return result{db: old}
+	case kindAlter:
+		return s.alter(c, e)
+	case kindConfig:
+		s.setConfig(c.config)
+		e.config = true
+	case kindPutNode:
+		s.nodes = maps.Clone(s.nodes)
+		s.nodes[c.node.Name] = c.node
+	case kindDropNode:
+		if _, ok := s.nodes[c.name]; !ok {
+			return result{err: fault.Newf(fault.NotFound, "no such node: %s", c.name)}
+		}
+		s.nodes = maps.Clone(s.nodes)
+		delete(s.nodes, c.name)
+	}
+	return result{}
+}
+
+func errNoDatabase() error { return fault.New(fault.NotFound, "Database does not exist.") }
+
+func errDatabaseExists() error {
+	return fault.New(fault.Exists, "The database could not be created, the file already exists.")
+}
+
+func (s *state) create(wish *Database, g *graves, e *effects) result {
+	if _, ok := s.dbs.Get(wish.Name); ok {
+		return result{err: errDatabaseExists()}
+	}
+	db := *wish
+	db.Created = g.suffix(wish.Name, wish.Created)
+	db.Suffix = suffixOf(db.Created)
+	s.dbs = s.dbs.with(&db)
+	e.events = append(e.events, Event{Kind: Created, New: &db})
+	return result{db: &db}
+}
+
+func (s *state) alter(c *command, e *effects) result {
+	old, ok := s.dbs.Get(c.name)
+	if !ok {
+		return result{err: errNoDatabase()}
+	}
+	db := *old
+	if c.alter.security != nil {
+		db.Security = c.alter.security
+	}
+	if c.alter.revsLimit != nil {
+		db.RevsLimit = *c.alter.revsLimit
+	}
+	if c.alter.purgedInfosLimit != nil {
+		db.PurgedInfosLimit = *c.alter.purgedInfosLimit
+	}
+	s.dbs = s.dbs.with(&db)
+	e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
+	return result{db: &db}
+}
+
+func (s *state) setConfig(c configCommand) {
+	l := s.cluster
+	if c.node != "" {
+		l = s.perNode[c.node]
+	}
+	l = l.Clone()
+	switch c.op {
+	case configPut:
+		l.Put(c.section, c.key, c.value)
+	case configHide:
+		l.Hide(c.section, c.key)
+	case configDrop:
+		l.Drop(c.section, c.key)
+	}
+	if c.node == "" {
+		s.cluster = l
+		return
+	}
+	s.perNode = maps.Clone(s.perNode)
+	s.perNode[c.node] = l
+}
+
+// maxGraves bounds the deleted databases that are remembered one by one.
+const maxGraves = 10_000
+
+// graves remembers the suffixes of deleted databases, so that a database that
+// is made again never gets the suffix of an earlier one of its name: copies
+// left behind on a node that was away can then never be taken for new ones.
+// Names beyond maxGraves are forgotten, the oldest first; floor, the largest
+// suffix forgotten, stands in for them.
+type graves struct {
+	floor int64
+	last  map[string]int64 // name → its largest suffix
+	queue []grave          // in the order of deletion
+}
+
+type grave struct {
+	name   string
+	suffix int64
+}
+
+func newGraves() *graves { return &graves{last: map[string]int64{}} }
+
+// suffix returns the suffix of a new database for which wish was proposed.
+func (g *graves) suffix(name string, wish int64) int64 {
+	return max(wish, g.floor+1, g.last[name]+1)
+}
+
+func (g *graves) bury(name string, suffix int64) {
+	g.last[name] = suffix
+	g.queue = append(g.queue, grave{name, suffix})
+	if len(g.queue) <= maxGraves {
+		return
+	}
+	oldest := g.queue[0]
+	g.queue = g.queue[1:]
+	g.floor = max(g.floor, oldest.suffix)
+	if g.last[oldest.name] == oldest.suffix {
+		delete(g.last, oldest.name)
+	}
+}
+
+func (g *graves) clone() *graves {
+	return &graves{floor: g.floor, last: maps.Clone(g.last), queue: slices.Clone(g.queue)}
+}
+
+// check verifies what commands and snapshots must keep true.
+func (s *state) check() error {
+	prev := ""
+	for db := range s.dbs.All() {
+		if db.Name <= prev && prev != "" {
+			return fmt.Errorf("%w: database %q out of order", errMalformed, db.Name)
+		}
+		prev = db.Name
+	}
+	return nil
+}
