@@ -45,7 +45,7 @@ type EditAttachment struct {
 // EditResult answers one Edit.
 type EditResult struct {
 	Rev      doc.Rev  // the new revision; of a local document 0-N
-	Path     doc.Path // Rev and, with UpdateRequest.WithPath, all its ancestors: what other copies are sent
+	Path     doc.Path // Rev and its ancestors: what the other copies are sent
 	Err      error    // a *fault.Error for a refusal
 	Accepted bool     // set by the coordinator: fewer copies than asked for have it
 }
@@ -75,7 +75,7 @@ type UpdateRequest struct {
 	Security []byte // security object of the database, JSON
 	Delayed  bool   // batch=ok: answer when applied, not when durable
 	Trusted  bool   // a write between copies: no validation function is asked
-	WithPath bool   // EditResult.Path is wanted whole; otherwise it holds the new revision only
+	NoPath   bool   // nobody needs EditResult.Path: it stays empty
 }
 
 // Validate decides whether an edit of a regular document may be written; it

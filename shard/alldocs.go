@@ -1,0 +1,235 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/doc"
+)
+
+// RowBatch holds rows of a DocStream. It is meant to be used again: everything
+// in it but strings is valid until the next call of Next with it.
+type RowBatch struct {
+	Rows  []Row
+	arena arena
+}
+
+// DocStream lists live documents in the order of their ids, all of one moment.
+// It is used by one goroutine and holds that moment until it is closed.
+type DocStream struct {
+	Total  uint64   // live documents in the copy
+	Before uint64   // live documents before the range, in the direction of the listing
+	Seq    uint64   // the moment
+	UUID   [16]byte // of the copy
+
+	ctx  context.Context // of the request
+	req  DocsRequest
+	snap *storage.Snapshot
+	it   *storage.Docs
+	some bool // it stands on a row that has not been given out
+	init bool // it has been positioned
+}
+
+// AllDocs opens a listing; close it. Design documents are in it: _design_docs
+// is the range from "_design/" to "_design0".
+func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error) {
+	snap, uuid, err := l.snapshot(ctx, req.Copy)
+	if err != nil {
+		return nil, err
+	}
+	s := &DocStream{ctx: ctx, req: req, snap: snap, Seq: snap.Seq(), UUID: uuid, Total: snap.Counters().Live}
+	if s.Before, err = before(snap, &req); err == nil {
+		s.it, err = snap.Docs(idRange(req.Lo, req.LoExclusive, req.Hi, req.HasHi, req.HiExclusive, req.Desc))
+	}
+	if err != nil {
+		_ = snap.Close()
+		return nil, fmt.Errorf("list %s: %w", req.Copy, err)
+	}
+	return s, nil
+}
+
+// snapshot takes a moment of a copy and returns when it is durable. The
+// snapshot keeps the store pinned.
+func (l *Local) snapshot(ctx context.Context, name string) (*storage.Snapshot, [16]byte, error) {
+	store, err := l.pin(ctx, name)
+	if err != nil {
+		return nil, [16]byte{}, err
+	}
+	defer l.engine.Release(store)
+	snap, err := store.Snapshot()
+	if err != nil {
+		return nil, [16]byte{}, fmt.Errorf("snapshot of %s: %w", name, err)
+	}
+	if err = l.durable(ctx, name, snap.Seq()); err == nil {
+		err = l.durableLoose(ctx, name)
+	}
+	if err != nil {
+		_ = snap.Close()
+		return nil, [16]byte{}, err
+	}
+	return snap, store.UUID(), nil
+}
+
+// idRange turns bounds of either kind into [lo, hi). The first id after x is
+// x and a zero byte.
+func idRange(lo string, loExclusive bool, hi string, hasHi, hiExclusive, desc bool) storage.Range {
+	r := storage.Range{Lo: lo, Desc: desc}
+	if loExclusive {
+		r.Lo += "\x00"
+	}
+	if hasHi {
+		r.Hi = hi
+		if !hiExclusive {
+			r.Hi += "\x00"
+		}
+	}
+	return r
+}
+
+// before counts the live documents that a listing over the whole copy in the
+// same direction would show first.
+func before(snap *storage.Snapshot, req *DocsRequest) (uint64, error) {
+	r := idRange(req.Lo, req.LoExclusive, req.Hi, req.HasHi, req.HiExclusive, false)
+	if req.Desc {
+		if !req.HasHi {
+			return 0, nil
+		}
+		n, err := snap.CountDocs(r.Hi)
+		return snap.Counters().Live - n, err
+	}
+	if r.Lo == "" {
+		return 0, nil
+	}
+	return snap.CountDocs(r.Lo)
+}
+
+// empty reports whether no id can be in the range: storage reads an empty
+// upper bound as none.
+func (r *DocsRequest) empty() bool {
+	return r.HasHi && (r.Hi == "" || r.Lo > r.Hi)
+}
+
+// Next fills the batch with the next rows. more is false when there are none
+// after it; the batch may then still hold rows. It fails when the request's
+// context ends.
+func (s *DocStream) Next(b *RowBatch) (more bool, err error) {
+	size := batchSize(s.req.Limit)
+	b.arena.reset(size, s.req.IncludeDocs)
+	if cap(b.Rows) < size {
+		b.Rows = make([]Row, 0, size)
+	}
+	b.Rows = b.Rows[:0]
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	if !s.init {
+		s.init = true
+		s.some = !s.req.empty() && s.it.First()
+	}
+	for skipped := 0; s.some && len(b.Rows) < size && !b.arena.full(); s.some = s.it.Next() {
+		h := s.it.Head()
+		if h.Deleted {
+			if skipped++; skipped%batchRows == 0 && s.ctx.Err() != nil {
+				return false, s.ctx.Err()
+			}
+			continue
+		}
+		b.arena.addID(s.it.ID())
+		b.Rows = append(b.Rows, Row{Rev: h.Winner})
+		if s.req.IncludeDocs {
+			if err := s.addDoc(b, h); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := s.it.Err(); err != nil {
+		return false, fmt.Errorf("list %s: %w", s.req.Copy, err)
+	}
+	b.settle()
+	return s.some, nil
+}
+
+// addDoc adds the document of the row the iterator stands on.
+func (s *DocStream) addDoc(b *RowBatch, h *doc.Head) error {
+	id := ""
+	if h.Inline == nil {
+		id = string(s.it.ID())
+	}
+	d, err := b.arena.addDoc(s.snap, id, h.Winner, false, h.Inline)
+	if err != nil {
+		return err
+	}
+	b.Rows[len(b.Rows)-1].Doc = d
+	if s.req.Conflicts {
+		rec, err := s.it.Record()
+		if err != nil {
+			return fmt.Errorf("list %s: %w", s.req.Copy, err)
+		}
+		d.Conflicts, _ = losers(&rec.Tree)
+	}
+	return nil
+}
+
+// settle gives the rows their ids and the documents their bodies.
+func (b *RowBatch) settle() {
+	b.arena.settle()
+	b.arena.texts(func(i int, id string) {
+		b.Rows[i].ID = id
+		if d := b.Rows[i].Doc; d != nil {
+			d.ID = id
+		}
+	})
+}
+
+// Close lets go of the moment. It may be called more than once.
+func (s *DocStream) Close() {
+	if s.it != nil {
+		_ = s.it.Close() // read only: nothing to lose
+		_ = s.snap.Close()
+		s.it = nil
+	}
+}
+
+// DocsByID looks documents up and answers in the order of ids, repetitions
+// included (_all_docs with keys): live, deleted and missing ones. Deleted ones
+// have no Doc (golden docs/11).
+func (l *Local) DocsByID(ctx context.Context, name string, ids []string, includeDocs, conflicts bool) ([]Row, error) {
+	snap, _, err := l.snapshot(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = snap.Close() }() // read only: nothing to lose
+	rows := make([]Row, len(ids))
+	for i, id := range ids {
+		if i%batchRows == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if rows[i], err = rowByID(snap, id, includeDocs, conflicts); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func rowByID(snap *storage.Snapshot, id string, includeDocs, conflicts bool) (Row, error) {
+	var h doc.Head
+	ok, err := snap.Head(id, &h)
+	if err != nil {
+		return Row{}, fmt.Errorf("read document %q: %w", id, err)
+	}
+	row := Row{ID: id, Rev: h.Winner, Deleted: h.Deleted, Missing: !ok}
+	if !ok || h.Deleted || !includeDocs {
+		return row, nil
+	}
+	row.Doc = &Doc{ID: id, Rev: h.Winner}
+	if err := fillDoc(snap, row.Doc, h.Inline); err != nil || !conflicts {
+		return row, err
+	}
+	rec, _, err := snap.Record(id)
+	if err != nil {
+		return Row{}, fmt.Errorf("read document %q: %w", id, err)
+	}
+	row.Doc.Conflicts, _ = losers(&rec.Tree)
+	return row, nil
+}

@@ -1,0 +1,129 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"divan/storage"
+)
+
+// AttachmentSink takes the content of one attachment. Close makes it durable,
+// Abort drops it, also after a failed Write or Close; Abort after a successful
+// Close does nothing. One of them has to be called.
+type AttachmentSink interface {
+	io.Writer
+	Close() error
+	Abort()
+}
+
+// PutAttachment opens a sink for large content of a document that an edit will
+// refer to by key, in any number at once. Until a revision refers to it, the
+// content can be dropped again with DropAttachments; compaction does not touch
+// what came in since the process started it.
+func (l *Local) PutAttachment(ctx context.Context, name, id string, key [16]byte) (AttachmentSink, error) {
+	store, err := l.pin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	w, err := store.NewAttachment(id, key)
+	if err != nil {
+		l.engine.Release(store)
+		return nil, fmt.Errorf("store an attachment of %q in %s: %w", id, name, err)
+	}
+	return &sink{local: l, store: store, w: w}, nil
+}
+
+// sink keeps the store pinned while content comes in.
+type sink struct {
+	local *Local
+	store *storage.Store
+	w     *storage.AttachmentWriter
+	once  sync.Once // releases the pin
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("store an attachment: %w", err)
+	}
+	return n, nil
+}
+
+// Close implements AttachmentSink.
+func (s *sink) Close() error {
+	if err := s.w.Close(); err != nil {
+		return fmt.Errorf("store an attachment: %w", err)
+	}
+	s.release()
+	return nil
+}
+
+// Abort implements AttachmentSink.
+func (s *sink) Abort() {
+	s.once.Do(func() {
+		_ = s.w.Abort() // nothing refers to it: what is left goes with compaction
+		s.local.engine.Release(s.store)
+	})
+}
+
+func (s *sink) release() { s.once.Do(func() { s.local.engine.Release(s.store) }) }
+
+// ReadAttachment streams stored bytes, n of them from off on (negative: to the
+// end). The caller closes the reader. fault.NotFound when there is no such
+// content.
+func (l *Local) ReadAttachment(ctx context.Context, name, id string, key [16]byte, off, n int64) (io.ReadCloser, error) {
+	store, err := l.pin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := store.OpenAttachment(id, key, off, n)
+	if err != nil {
+		l.engine.Release(store)
+		return nil, fmt.Errorf("read an attachment of %q in %s: %w", id, name, err)
+	}
+	return &pinnedReader{ReadCloser: r, local: l, store: store}, nil
+}
+
+// pinnedReader keeps the store pinned while content is read.
+type pinnedReader struct {
+	io.ReadCloser
+	local *Local
+	store *storage.Store
+	once  sync.Once
+}
+
+// Close implements io.Closer.
+func (r *pinnedReader) Close() error {
+	err := r.ReadCloser.Close()
+	r.once.Do(func() { r.local.engine.Release(r.store) })
+	if err != nil {
+		return fmt.Errorf("read an attachment: %w", err)
+	}
+	return nil
+}
+
+// DropAttachments removes content that PutAttachment stored and no revision
+// refers to, after the edit it was meant for has been refused.
+func (l *Local) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	return l.submit(ctx, name, &dropTask{id: id, keys: keys}, false)
+}
+
+type dropTask struct {
+	id   string
+	keys [][16]byte
+}
+
+func (t *dropTask) cost() (edits, bytes int) { return len(t.keys), 0 }
+
+func (t *dropTask) stage(rd *round) error {
+	for _, k := range t.keys {
+		rd.discard = append(rd.discard, attachmentKey{id: t.id, key: k})
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/doc"
+)
+
+// scanLimit is how many changes one call of ChangeStream.Next looks at before
+// it returns, even without a row: whoever sends the feed can then send a
+// heartbeat while a filter rejects everything (semantics.md section 7.3).
+const scanLimit = 4096
+
+// ChangeBatch holds rows of a ChangeStream. It is meant to be used again:
+// everything in it but strings is valid until the next call of Next with it.
+type ChangeBatch struct {
+	Rows []Change
+	// Upto is the sequence up to which (descending: down to which) changes
+	// have been looked at. A feed whose rows were all given out may go on from
+	// here.
+	Upto uint64
+
+	arena  arena
+	leaves []doc.Rev
+	ends   []int // where each row's leaves end
+	buf    []byte
+}
+
+// ChangeStream lists changes in the order they happened, all of one moment. It
+// is used by one goroutine and holds that moment until it is closed.
+type ChangeStream struct {
+	Seq  uint64   // the moment: the last sequence there is
+	UUID [16]byte // of the copy
+
+	ctx    context.Context // of the request
+	req    ChangesRequest
+	snap   *storage.Snapshot
+	from   changeSource
+	filter changeFilter
+	some   bool // from stands on a change that has not been looked at
+	init   bool // from has been positioned
+}
+
+// changeSource is where changes come from: the sequence keyspace, or a list of
+// documents looked up by id.
+type changeSource interface {
+	First() bool
+	Next() bool
+	Change() *storage.Change
+	Err() error
+	Close() error
+}
+
+// Changes opens a feed of what is there now; close it. To go on when there is
+// more, Watch the copy first. Errors of the filter (an unknown operator in a
+// selector) are *fault.Error.
+func (l *Local) Changes(ctx context.Context, req ChangesRequest) (*ChangeStream, error) {
+	filter, err := l.changeFilter(&req)
+	if err != nil {
+		return nil, err
+	}
+	snap, uuid, err := l.snapshot(ctx, req.Copy)
+	if err != nil {
+		return nil, err
+	}
+	s := &ChangeStream{ctx: ctx, req: req, snap: snap, filter: filter, Seq: snap.Seq(), UUID: uuid}
+	if s.from, err = s.source(); err != nil {
+		_ = snap.Close()
+		return nil, fmt.Errorf("changes of %s: %w", req.Copy, err)
+	}
+	return s, nil
+}
+
+// Next fills the batch with the next rows that pass the filter. more is false
+// when there are none after it. A batch may be empty although there is more.
+// It fails when the request's context ends.
+func (s *ChangeStream) Next(b *ChangeBatch) (more bool, err error) {
+	size := batchSize(s.req.Limit)
+	b.reset(size, s.req.IncludeDocs)
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	if !s.init {
+		s.init = true
+		s.some = s.from.First()
+	}
+	for looked := 0; s.some && looked < scanLimit && len(b.Rows) < size && !b.arena.full(); s.some = s.from.Next() {
+		c := s.from.Change()
+		looked++
+		b.Upto = c.Seq
+		if err := s.take(b, c); err != nil {
+			return false, err
+		}
+	}
+	if err := s.from.Err(); err != nil {
+		return false, fmt.Errorf("changes of %s: %w", s.req.Copy, err)
+	}
+	b.settle()
+	if !s.some {
+		b.Upto = s.end()
+	}
+	return s.some, nil
+}
+
+// end is the sequence to go on from when everything has been looked at.
+func (s *ChangeStream) end() uint64 {
+	if s.req.Desc {
+		return s.req.Since
+	}
+	return max(s.Seq, s.req.Since)
+}
+
+// take adds a change to the batch when the filter lets it through.
+func (s *ChangeStream) take(b *ChangeBatch, c *storage.Change) error {
+	from := len(b.leaves)
+	if err := s.filter.pass(s, b, c); err != nil {
+		return err
+	}
+	if len(b.leaves) == from {
+		return nil
+	}
+	b.ends = append(b.ends, len(b.leaves))
+	b.arena.addID(c.ID)
+	b.Rows = append(b.Rows, Change{Seq: c.Seq, Deleted: c.Deleted})
+	if !s.req.IncludeDocs {
+		return nil
+	}
+	return s.addDoc(b, c)
+}
+
+// addDoc adds the winner of the row added last.
+func (s *ChangeStream) addDoc(b *ChangeBatch, c *storage.Change) error {
+	id := string(c.ID)
+	var h doc.Head
+	ok, err := s.snap.Head(id, &h)
+	if err == nil && !ok {
+		err = errLostContent()
+	}
+	if err != nil {
+		return fmt.Errorf("read document %q: %w", id, err)
+	}
+	d, err := b.arena.addDoc(s.snap, id, h.Winner, h.Deleted, h.Inline)
+	if err != nil {
+		return err
+	}
+	b.Rows[len(b.Rows)-1].Doc = d
+	if s.req.Conflicts && len(c.Leaves) > 1 {
+		for i := range c.Leaves {
+			if i > 0 && !c.Leaves[i].Deleted {
+				d.Conflicts = append(d.Conflicts, c.Leaves[i].Rev)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *ChangeBatch) reset(size int, docs bool) {
+	b.arena.reset(size, docs)
+	if cap(b.Rows) < size {
+		b.Rows = make([]Change, 0, size)
+	}
+	b.Rows, b.leaves, b.ends = b.Rows[:0], b.leaves[:0], b.ends[:0]
+}
+
+// settle gives the rows their ids and leaves and the documents their bodies.
+func (b *ChangeBatch) settle() {
+	b.arena.settle()
+	from := 0
+	b.arena.texts(func(i int, id string) {
+		r := &b.Rows[i]
+		r.ID = id
+		r.Leaves = b.leaves[from:b.ends[i]:b.ends[i]]
+		from = b.ends[i]
+		if r.Doc != nil {
+			r.Doc.ID = id
+		}
+	})
+}
+
+// Pending counts the changes of this moment that come after a sequence in the
+// direction of the feed, filters not applied.
+func (s *ChangeStream) Pending(after uint64) (uint64, error) {
+	n, err := s.pending(after)
+	if err != nil {
+		return 0, fmt.Errorf("changes of %s: %w", s.req.Copy, err)
+	}
+	return n, nil
+}
+
+func (s *ChangeStream) pending(after uint64) (uint64, error) {
+	if !s.req.Desc {
+		return s.snap.CountChanges(max(after, s.req.Since))
+	}
+	if after <= s.req.Since {
+		return 0, nil
+	}
+	all, err := s.snap.CountChanges(s.req.Since)
+	if err != nil {
+		return 0, err
+	}
+	shown, err := s.snap.CountChanges(after - 1)
+	return all - shown, err
+}
+
+// Close lets go of the moment. It may be called more than once.
+func (s *ChangeStream) Close() {
+	if s.from != nil {
+		_ = s.from.Close() // read only: nothing to lose
+		_ = s.snap.Close()
+		s.from = nil
+	}
+}

@@ -1,0 +1,119 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// OpenRevs reads several revisions of one document (api.md section 9.2): with
+// All every leaf, winner first, and nothing for a document that is not here;
+// otherwise each of Revs in the order asked, with Latest replaced by the
+// leaves that descend from it, each leaf once.
+func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult, error) {
+	store, err := l.pin(ctx, req.Copy)
+	if err != nil {
+		return nil, err
+	}
+	defer l.engine.Release(store)
+	for tries := 0; ; tries++ {
+		out, err := l.openRevs(ctx, store, &req)
+		if !fault.Is(err, fault.Corruption) || tries == lostTries {
+			return out, err
+		}
+	}
+}
+
+func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRevsRequest) ([]RevResult, error) {
+	rec, ok, err := store.Record(req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read document %q: %w", req.ID, err)
+	}
+	o := opener{local: l, store: store, req: &OpenRequest{Copy: req.Copy, ID: req.ID}}
+	if err := o.settle(ctx, rec.Seq, ok); err != nil {
+		return nil, err
+	}
+	chosen := chooseRevs(&rec.Tree, req)
+	out := make([]RevResult, len(chosen))
+	for i, n := range chosen {
+		out[i].Rev = n.Rev
+		if !n.Stored {
+			continue
+		}
+		d := &Doc{ID: req.ID, Rev: n.Rev, Deleted: n.Deleted}
+		var inline []byte
+		if n.Rev == rec.Winner {
+			inline = rec.Inline
+		}
+		if err := fillDoc(store, d, inline); err != nil {
+			return nil, err
+		}
+		if req.WithPath {
+			d.Revisions = rec.Tree.Path(n.Rev, req.RevsLimit)
+		}
+		out[i].Doc = d
+	}
+	return out, nil
+}
+
+// chooseRevs works out which revisions answer a request, in the order asked;
+// those that are not Stored are missing.
+func chooseRevs(t *doc.Tree, req *OpenRevsRequest) []doc.Node {
+	if req.All {
+		return t.Leaves()
+	}
+	var out []doc.Node
+	var taken map[doc.Rev]bool // leaves of Latest, which may descend from several of Revs
+	if req.Latest {
+		taken = make(map[doc.Rev]bool)
+	}
+	for _, r := range req.Revs {
+		n, _, ok := t.Find(r)
+		switch {
+		case !ok:
+			out = append(out, doc.Node{Rev: r})
+		case !req.Latest:
+			out = append(out, n)
+		default:
+			for _, leaf := range t.LeavesFrom(r) {
+				if !taken[leaf.Rev] {
+					taken[leaf.Rev] = true
+					out = append(out, leaf)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Missing tells for each document which of the named revisions are not here;
+// inner revisions and tombstones are (golden bulk/07). The answers are in the
+// order of ids.
+func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMissing, error) {
+	store, err := l.pin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer l.engine.Release(store)
+	out := make([]IDMissing, len(ids))
+	var newest uint64 // what has to be durable for the answers to stand
+	gone := false
+	for i := range ids {
+		rec, ok, err := store.Record(ids[i].ID)
+		if err != nil {
+			return nil, fmt.Errorf("read document %q: %w", ids[i].ID, err)
+		}
+		newest, gone = max(newest, rec.Seq), gone || !ok
+		out[i].ID = ids[i].ID
+		out[i].Missing, out[i].PossibleAncestors = rec.Tree.Missing(ids[i].Revs)
+	}
+	if gone {
+		if err := l.durableLoose(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return out, l.durable(ctx, name, newest)
+}

@@ -1,0 +1,183 @@
+package shard
+
+import (
+	"fmt"
+
+	"divan/storage/doc"
+)
+
+// state is one document while edits are decided on it: the record as stored
+// and what the edits so far made of it. It is used by one goroutine at a time:
+// that of the request, then the writer's.
+//
+// The winner's content is kept inside the record when it is small
+// (doc.InlineLimit). So a revision's content moves: into the record when it
+// becomes the winner in the round that brings it, and from there to the bodies
+// keyspace when another one wins while it is still in the tree. It never moves
+// back, which would need a read.
+type state struct {
+	id       string
+	base     *doc.Record // as stored; nil: there is no such document
+	tree     doc.Tree    // shares nothing with base
+	fresh    []freshRev  // contents that came with this round's edits, in order
+	gone     []doc.Rev   // stored revisions that left the tree
+	contents []content   // small attachments that came with this round's edits
+	changed  bool        // the tree differs from base's
+}
+
+// freshRev is a revision whose content is not stored yet.
+type freshRev struct {
+	rev     doc.Rev
+	content doc.Revision
+	encoded []byte
+}
+
+// newState starts deciding on a document. base is not changed.
+func newState(id string, base *doc.Record) *state {
+	s := &state{id: id, base: base}
+	if base != nil {
+		s.tree = base.Tree.Clone()
+	}
+	return s
+}
+
+// clone returns a state that goes its own way from here.
+func (s *state) clone() *state {
+	c := *s
+	c.tree = s.tree.Clone()
+	c.fresh = s.fresh[:len(s.fresh):len(s.fresh)]
+	c.gone = s.gone[:len(s.gone):len(s.gone)]
+	c.contents = s.contents[:len(s.contents):len(s.contents)]
+	return &c
+}
+
+// add merges a revision with its content and cuts histories to limit
+// revisions. It changes nothing when the revision and its path are known.
+func (s *state) add(p doc.Path, v doc.Revision, contents []content, limit int) {
+	encoded := v.AppendBinary(make([]byte, 0, len(v.Body)+16+64*len(v.Atts)))
+	n := doc.Node{
+		Rev: p.Rev(), Deleted: v.Deleted, Stored: true,
+		External: int64(len(v.Body)), Active: int64(len(encoded)),
+	}
+	for i := range v.Atts {
+		n.External += v.Atts[i].Length
+		n.Active += v.Atts[i].StoredLength
+	}
+	if s.tree.Merge(p, n) == doc.Known {
+		return
+	}
+	s.changed = true
+	s.fresh = append(s.fresh, freshRev{rev: n.Rev, content: v, encoded: encoded})
+	s.contents = append(s.contents, contents...)
+	s.stem(limit)
+}
+
+// join merges the ancestors in p of a revision whose content is stored.
+func (s *state) join(p doc.Path, limit int) {
+	if s.tree.Merge(p, doc.Node{Rev: p.Rev()}) == doc.Known {
+		return
+	}
+	s.changed = true
+	s.stem(limit)
+}
+
+func (s *state) stem(limit int) {
+	if limit <= 0 {
+		limit = DefaultRevsLimit
+	}
+	s.drop(s.tree.Stem(limit))
+}
+
+// purge removes those of revs that are leaves and returns them.
+func (s *state) purge(revs []doc.Rev) []doc.Rev {
+	purged, removed := s.tree.Prune(revs)
+	if len(purged) > 0 {
+		s.changed = true
+		s.drop(removed)
+	}
+	return purged
+}
+
+func (s *state) drop(removed []doc.Node) {
+	for _, n := range removed {
+		if n.Stored {
+			s.gone = append(s.gone, n.Rev)
+		}
+	}
+}
+
+// revision returns the content of a revision that is at hand: new in this
+// round, or inside the record. ok is false when it has to be looked up.
+func (s *state) revision(r doc.Rev) (v doc.Revision, ok bool, err error) {
+	for i := len(s.fresh) - 1; i >= 0; i-- {
+		if s.fresh[i].rev == r {
+			return s.fresh[i].content, true, nil
+		}
+	}
+	if s.base == nil || s.base.Winner != r || s.base.Inline == nil {
+		return doc.Revision{}, false, nil
+	}
+	v, err = doc.DecodeRevision(s.base.Inline)
+	if err != nil {
+		return doc.Revision{}, false, fmt.Errorf("read %s of %q: %w", r, s.id, err)
+	}
+	return v, true, nil
+}
+
+// sealed is what has to be written for a changed document, except that the
+// sequence is not known yet.
+type sealed struct {
+	next *doc.Record // nil: the document is gone
+	dels []doc.Rev   // from the bodies keyspace; to be done before puts
+	puts []freshRev  // into the bodies keyspace
+}
+
+// seal works out the record and the moves of contents.
+func (s *state) seal() (sealed, error) {
+	var out sealed
+	for _, r := range s.gone {
+		if !s.inlineBase(r) {
+			out.dels = append(out.dels, r)
+		}
+	}
+	winner, ok := s.tree.Winner()
+	if !ok {
+		return out, nil
+	}
+	next := &doc.Record{ID: s.id, Winner: winner.Rev, Deleted: winner.Deleted, Tree: s.tree}
+	next.External, next.Active = s.tree.LeafSizes()
+	out.next = next
+	isFresh := false // the base's winner came again in this round
+	for i := range s.fresh {
+		f := &s.fresh[i]
+		isFresh = isFresh || s.inlineBase(f.rev)
+		n, _, ok := s.tree.Find(f.rev)
+		switch {
+		case !ok || !n.Stored: // cut off again
+		case f.rev == winner.Rev && len(f.encoded) <= doc.InlineLimit:
+			next.Inline = f.encoded
+		default:
+			out.puts = append(out.puts, *f)
+		}
+	}
+	if s.base == nil || s.base.Inline == nil || isFresh {
+		return out, nil
+	}
+	if s.base.Winner == winner.Rev {
+		next.Inline = s.base.Inline
+		return out, nil
+	}
+	if n, _, ok := s.tree.Find(s.base.Winner); ok && n.Stored {
+		v, _, err := s.revision(s.base.Winner)
+		if err != nil {
+			return sealed{}, err
+		}
+		out.puts = append(out.puts, freshRev{rev: s.base.Winner, content: v, encoded: s.base.Inline})
+	}
+	return out, nil
+}
+
+// inlineBase reports whether the content of r is inside the stored record.
+func (s *state) inlineBase(r doc.Rev) bool {
+	return s.base != nil && s.base.Inline != nil && s.base.Winner == r
+}

@@ -1,0 +1,165 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Update does the edits of one request and answers each, in order; edits of
+// one document see those before them. On return what was accepted is durable,
+// with Delayed only visible to later writes.
+//
+// A refused edit has a *fault.Error in its result. An error of Update itself
+// means that no edit was done: fault.MissingStub (a stub refers to nothing,
+// golden attachments/03), fault.NotFound (no such copy), fault.Closed, the end
+// of ctx before the writer took the request, or an internal error.
+func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, error) {
+	if len(req.Edits) == 0 {
+		return nil, nil
+	}
+	t := &updateTask{local: l, req: &req}
+	t.validator = validator{ctx: ctx, ask: l.validate, req: &req}
+	for {
+		if err := t.prepare(ctx); err != nil {
+			return nil, err
+		}
+		err := l.submit(ctx, req.Copy, t, req.Delayed)
+		if err == nil {
+			return t.decided.results, nil
+		}
+		if !isStale(err) {
+			return nil, err
+		}
+	}
+}
+
+// updateTask is an Update on its way through the writer.
+type updateTask struct {
+	local     *Local
+	req       *UpdateRequest
+	validator validator
+	moment    uint64  // of the node's clock before the documents were read
+	decided   decider // what came out last
+	again     bool    // the writer has to decide in any case
+}
+
+// prepare reads the documents and decides the edits on the goroutine of the
+// request: the reading warms the cache for the writer, and usually the writer
+// only has to take over the outcome.
+func (t *updateTask) prepare(ctx context.Context) error {
+	t.moment = t.local.clock.Load()
+	store, err := t.local.pin(ctx, t.req.Copy)
+	if err != nil {
+		return err
+	}
+	defer t.local.engine.Release(store)
+	full, err := fullPartitions(store, t.req)
+	if err != nil {
+		return err
+	}
+	t.decided = decider{req: t.req, from: stored{store}, judge: &t.validator, full: full}
+	err = t.decided.run()
+	for tries := 0; fault.Is(err, fault.Corruption) && tries < lostTries; tries++ {
+		// Compaction may have dropped an ancestor's content between the
+		// reading of the tree and that of the content.
+		t.decided = decider{req: t.req, from: stored{store}, judge: &t.validator, full: full}
+		err = t.decided.run()
+	}
+	if fault.Is(err, fault.MissingStub) {
+		// Whatever made the stub miss may not be durable yet; the writer
+		// decides again and answers when it is.
+		t.again = true
+		return nil
+	}
+	t.again = false
+	return err
+}
+
+// lostTries is how often a read is repeated whose content went away between
+// two steps.
+const lostTries = 3
+
+// cost implements task.
+func (t *updateTask) cost() (edits, bytes int) {
+	for i := range t.req.Edits {
+		bytes += len(t.req.Edits[i].Body)
+	}
+	return len(t.req.Edits), bytes
+}
+
+// stage implements task.
+func (t *updateTask) stage(rd *round) error {
+	if !t.current(rd) {
+		t.decided = decider{req: t.req, from: rd, judge: recorded{&t.validator}, full: t.decided.full}
+		if err := t.decided.run(); err != nil {
+			return err
+		}
+	}
+	rd.adopt(t.decided.order)
+	rd.locals = append(rd.locals, t.decided.locals...)
+	return nil
+}
+
+// current reports whether every document is as prepare read it.
+func (t *updateTask) current(rd *round) bool {
+	if t.again {
+		return false
+	}
+	for _, s := range t.decided.order {
+		if !rd.untouched(s.id, t.moment) {
+			return false
+		}
+	}
+	return true
+}
+
+// stored is the source of a decider on the goroutine of a request.
+type stored struct{ store *storage.Store }
+
+func (s stored) state(id string) (*state, error) { return readState(s.store, id) }
+
+func (s stored) revision(id string, rev doc.Rev) (doc.Revision, error) {
+	return readRevision(s.store, id, rev)
+}
+
+// fullPartitions returns those partitions among the edits' that are at their
+// limit; nil when there are none. Sizes are those before the request: one
+// request may exceed the limit, the next one will not.
+func fullPartitions(store *storage.Store, req *UpdateRequest) (map[string]bool, error) {
+	if !req.Limits.Partitioned || req.Limits.MaxPartitionSize <= 0 || !req.NewEdits {
+		return nil, nil
+	}
+	snap, err := store.Snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("partition sizes of %s: %w", req.Copy, err)
+	}
+	defer func() { _ = snap.Close() }()
+	seen := make(map[string]bool)
+	var full map[string]bool
+	for i := range req.Edits {
+		name, ok := partitionOf(req.Edits[i].ID)
+		if !ok || seen[name] {
+			continue
+		}
+		seen[name] = true
+		sums, err := snap.Sums(partitionBounds(name))
+		if err != nil {
+			return nil, fmt.Errorf("size of partition %q of %s: %w", name, req.Copy, err)
+		}
+		if sums.External >= req.Limits.MaxPartitionSize {
+			if full == nil {
+				full = make(map[string]bool)
+			}
+			full[name] = true
+		}
+	}
+	return full, nil
+}
+
+// partitionBounds returns the ids of a partition as [lo, hi): those that begin
+// with its name and a colon.
+func partitionBounds(name string) (lo, hi string) { return name + ":", name + ";" }
