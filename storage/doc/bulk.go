@@ -112,7 +112,7 @@ func (b *bulkParser) member() bool {
 // documents reads the array of documents; src[pos] is its opening bracket.
 func (b *bulkParser) documents() bool {
 	if b.dst == nil {
-		b.dst = make([]byte, 0, len(b.src)-b.pos)
+		b.dst = make([]byte, 0, bodyRoom(b.src[b.pos:]))
 	}
 	b.depth++
 	b.pos++

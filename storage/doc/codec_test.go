@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"divan/storage/fault"
-
 	"pgregory.net/rapid"
+
+	"divan/storage/fault"
 )
 
 func bytes16(t *rapid.T, label string) (b [16]byte) {

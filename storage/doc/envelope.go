@@ -57,7 +57,7 @@ func ParseEnvelope(text []byte) (Envelope, error) {
 	if p.space() != '{' {
 		return Envelope{}, p.wrongType(notObject)
 	}
-	p.dst = make([]byte, 0, len(text)-p.pos)
+	p.dst = make([]byte, 0, bodyRoom(text[p.pos:]))
 	if !p.document() || !p.atEnd() {
 		return Envelope{}, p.err()
 	}
@@ -65,6 +65,16 @@ func ParseEnvelope(text []byte) (Envelope, error) {
 		return Envelope{}, p.refusal
 	}
 	return p.env, nil
+}
+
+// bodyRoom guesses how much room the bodies in text need: all of it, unless
+// most of it may be the data of attachments.
+func bodyRoom(text []byte) int {
+	const large, start = 64 << 10, 4 << 10
+	if len(text) > large && bytes.Contains(text, []byte(`"_attachments"`)) {
+		return start
+	}
+	return len(text)
 }
 
 const notObject = "Document must be a JSON object"
@@ -323,24 +333,37 @@ func (e *Envelope) takeRevisions(value []byte) error {
 	return nil
 }
 
-// revisionIDs reads the array of _revisions.ids. Ids of the usual length are
-// slices of one string.
+// revisionIDs reads the array of _revisions.ids. The ids are slices of one
+// string: a history of 1000 costs a few allocations.
 func revisionIDs(list []byte) ([]string, error) {
-	n := bytes.Count(list, []byte(","))
-	ids := make([]string, 0, min(n+1, len(list)/4))
+	n := bytes.Count(list, []byte(",")) + 1
+	all := make([]byte, 0, min(n*rawIDLen, len(list)))
+	ends := make([]int, 0, n)
 	err := EachElement(list, func(v []byte) error {
-		text, ok := Unquote(v)
+		text, ok := unquoted(v)
 		if !ok {
 			return fault.New(fault.DocValidation, "RevId isn't a string")
 		}
-		id, ok := parseRevID(text)
-		if !ok {
-			return fault.New(fault.DocValidation, "RevId isn't a valid hexadecimal")
+		if len(text) == 2*rawIDLen {
+			raw, ok := decodeHexID(text)
+			if !ok {
+				return fault.New(fault.DocValidation, "RevId isn't a valid hexadecimal")
+			}
+			text = raw[:]
 		}
-		ids = append(ids, id)
+		all = append(all, text...)
+		ends = append(ends, len(all))
 		return nil
 	})
-	return ids, err
+	if err != nil {
+		return nil, err
+	}
+	ids, text, from := make([]string, len(ends)), string(all), 0
+	for i, end := range ends {
+		ids[i] = text[from:end]
+		from = end
+	}
+	return ids, nil
 }
 
 // ValidateID checks a document id: not empty, UTF-8, and with a leading

@@ -6,6 +6,8 @@ import (
 	"divan/storage/fault"
 )
 
+const notRequestObject = "Request body must be a JSON object"
+
 // Canonical appends the canonical form of text, one JSON value with optional
 // white space around it, to dst: what CouchDB would print for it (see the
 // package's scanner; golden docs/08). Members of an object keep their order,
@@ -147,5 +149,3 @@ func IsObject(value []byte) bool { return bytes.HasPrefix(value, []byte("{")) }
 
 // IsArray is IsObject for arrays.
 func IsArray(value []byte) bool { return bytes.HasPrefix(value, []byte("[")) }
-
-const notRequestObject = "Request body must be a JSON object"

@@ -25,11 +25,22 @@ func (r *reader) byte() byte {
 }
 
 func (r *reader) uvarint() uint64 {
-	if len(r.b) > 0 && r.b[0] < 0x80 {
-		c := r.b[0]
-		r.b = r.b[1:]
-		return uint64(c)
+	// Most numbers here are small.
+	if len(r.b) > 1 {
+		a, b := r.b[0], r.b[1]
+		if a < 0x80 {
+			r.b = r.b[1:]
+			return uint64(a)
+		}
+		if b < 0x80 {
+			r.b = r.b[2:]
+			return uint64(a&0x7f) | uint64(b)<<7
+		}
 	}
+	return r.longUvarint()
+}
+
+func (r *reader) longUvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
 		r.fail()

@@ -45,14 +45,6 @@ func (s *scanner) flushTo(end int) {
 	s.mark = end
 }
 
-// put writes text in place of src[s.mark:next].
-func (s *scanner) put(text string, next int) {
-	if !s.drop {
-		s.dst = append(s.dst, text...)
-	}
-	s.mark = next
-}
-
 // space skips white space and returns the byte after it, 0 at the end of the
 // text (a zero byte in the text itself is no legal token either).
 func (s *scanner) space() byte {
@@ -107,7 +99,7 @@ func (s *scanner) value() bool {
 	var levels nesting
 	base := s.depth
 	for {
-		empty := false
+		var empty bool
 		switch c = s.space(); c {
 		case '{', '[':
 			if !s.open(&levels, c == '{') {

@@ -84,7 +84,7 @@ func (s *scanner) escape(i int) int {
 	return -1
 }
 
-// unicode reads the escape \uXXXX at src[i], together with the one that
+// unicode reads the escape \uNNNN at src[i], together with the one that
 // follows when it is the first half of a surrogate pair.
 func (s *scanner) unicode(i int) int {
 	r, next := unicodeEscape(s.src, i)
@@ -102,13 +102,13 @@ func (s *scanner) unicode(i int) int {
 	return next
 }
 
-// canonicalControl reports whether the escape \uXXXX at src[i] of the control
+// canonicalControl reports whether the escape \uNNNN at src[i] of the control
 // character c is written as AppendString does.
 func (s *scanner) canonicalControl(i int, c byte) bool {
 	return shortEscape(c) == 0 && s.src[i+5] == upperHex[c&15]
 }
 
-// unicodeEscape decodes the escape \uXXXX at src[i] and, for the first half of
+// unicodeEscape decodes the escape \uNNNN at src[i] and, for the first half of
 // a surrogate pair, the second one after it. next is -1 when it is malformed or
 // a surrogate stands alone.
 func unicodeEscape(src []byte, i int) (r rune, next int) {

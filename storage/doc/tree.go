@@ -272,5 +272,11 @@ func (t *Tree) Nodes() []Node {
 	return list
 }
 
-// Clone returns a tree that shares nothing changeable with t.
-func (t *Tree) Clone() Tree { return Tree{nodes: slices.Clone(t.nodes)} }
+// Clone returns a tree that shares nothing changeable with t. It has room for
+// one more revision.
+func (t *Tree) Clone() Tree {
+	if t.nodes == nil {
+		return Tree{}
+	}
+	return Tree{nodes: append(make([]treeNode, 0, len(t.nodes)+1), t.nodes...)}
+}

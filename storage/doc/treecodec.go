@@ -89,7 +89,7 @@ func (r *reader) tree(t *Tree) {
 		return
 	}
 	ids := string(raw)
-	nodes := make([]treeNode, count)
+	nodes := make([]treeNode, count, count+1) // room for the usual edit
 	for i := range nodes {
 		n := &nodes[i]
 		flags := r.byte()

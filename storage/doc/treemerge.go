@@ -187,6 +187,9 @@ func (t *Tree) Stem(limit int) []Node {
 	if len(t.nodes) <= limit {
 		return nil
 	}
+	if t.line() {
+		return t.cut(len(t.nodes) - limit)
+	}
 	// reach is how many revisions of a path, the node included, may still be
 	// kept from that node upward: the greatest over all leaves below it.
 	reach := make([]int, len(t.nodes))
@@ -199,6 +202,29 @@ func (t *Tree) Stem(limit int) []Node {
 		}
 	}
 	return t.keep(func(i int) bool { return reach[i] > 0 })
+}
+
+// line reports whether the tree is one path.
+func (t *Tree) line() bool {
+	for i := range t.nodes {
+		if int(t.nodes[i].parent) != i-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// cut is Stem for a tree that is one path: the oldest n revisions go.
+func (t *Tree) cut(n int) []Node {
+	removed := make([]Node, n)
+	for i := range removed {
+		removed[i] = t.nodes[i].node()
+	}
+	t.nodes = slices.Delete(t.nodes, 0, n)
+	for i := range t.nodes {
+		t.nodes[i].parent = int32(i - 1)
+	}
+	return removed
 }
 
 // Prune removes those of revs that are leaves, each with the ancestors that
@@ -233,8 +259,7 @@ func (t *Tree) Prune(revs []Rev) (purged []Rev, removed []Node) {
 func (n *treeNode) rev() Rev { return Rev{Pos: n.pos, ID: n.id} }
 
 // keep removes the nodes that stays does not hold for and returns them, oldest
-// first. A kept node below a removed one becomes a root. It writes into a new
-// list, so that a copy of the tree made before is untouched.
+// first. A kept node below a removed one becomes a root.
 func (t *Tree) keep(stays func(i int) bool) []Node {
 	var removed []Node
 	moved := make([]int32, len(t.nodes))
