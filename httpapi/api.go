@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"divan/cluster"
@@ -31,24 +32,32 @@ type Deps struct {
 	// Restart is called, at most once, when an administrator asks the node to
 	// restart (POST /_node/{name}/_restart); it must return at once.
 	Restart func()
+	// Figures returns numbers of the node for _stats, _system and _prometheus;
+	// nil when there is nobody to ask.
+	Figures func() Figures
+	// Tasks lists what is running in the background, for _active_tasks; nil
+	// when there is nobody to ask.
+	Tasks func() []Task
 }
 
 // API answers HTTP requests. It is safe for concurrent use and starts no
 // goroutine; New returns it ready.
 type API struct {
-	deps    Deps
-	log     *zap.Logger
-	router  *router
-	stats   *statistics
-	buffers bufferPool
-	chunks  chunkPool
-	calls   sync.Pool
-	set     atomic.Pointer[settings]
-	access  securityCache
-	uuids   uuidSource
-	started time.Time
-	active  atomic.Int64 // requests under way
-	stopped atomic.Bool
+	deps     Deps
+	log      *zap.Logger
+	router   *router
+	stats    *statistics
+	registry *prometheus.Registry
+	buffers  bufferPool
+	chunks   chunkPool
+	calls    sync.Pool
+	set      atomic.Pointer[settings]
+	access   securityCache
+	uuids    uuidSource
+	feeds    feedGate
+	started  time.Time
+	active   atomic.Int64 // requests under way
+	stopped  atomic.Bool
 }
 
 // New builds the API.
@@ -56,7 +65,10 @@ func New(d Deps) (*API, error) {
 	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}
-	return &API{deps: d, log: d.Logger, router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now()}, nil
+	a := &API{deps: d, log: d.Logger, router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now()}
+	var err error
+	a.registry, err = a.newRegistry()
+	return a, err
 }
 
 // Handler returns the API as an http.Handler for the whole path space.
@@ -192,10 +204,10 @@ func (c *call) identify() error {
 		return err
 	}
 	c.auth, c.user = result, result.User
-	if result.RefreshCookie != "" {
-		c.w.Header().Add("Set-Cookie", result.RefreshCookie)
+	if result.RefreshCookie != "" && (len(c.path) != 1 || c.path[0] != "_session") {
+		c.w.Header()["Set-Cookie"] = []string{result.RefreshCookie}
 	}
-	return nil
+	return c.requireUser()
 }
 
 // dispatch runs the endpoint's handler for the method.

@@ -39,11 +39,11 @@ type call struct {
 	target             // the database and document of the path
 	db     *cluster.DB // the database, nil on server endpoints and while creating or deleting one
 
-	route    *endpoint
-	start    time.Time
-	bodyTime time.Duration // spent reading the request's body
-	scratch  *scratch      // what is reused with the call
-	open     *streamWriter // the streamed answer under way
+	route     *endpoint
+	start     time.Time
+	bodyTime  time.Duration // spent reading the request's body
+	scratch   *scratch      // what is reused with the call
+	streaming *streamWriter // the streamed answer under way
 }
 
 // target is what the path of a request names.

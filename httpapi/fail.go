@@ -11,15 +11,15 @@ import (
 // fail answers a request with an error, or ends a streamed answer with it.
 func (c *call) fail(err error) {
 	if err == errHeadDone { //nolint:errorlint // a sentinel of this package that is never wrapped
-		if c.open != nil {
-			c.open.release()
+		if c.streaming != nil {
+			c.streaming.release()
 		}
 		return
 	}
 	f := c.describe(err)
 	c.logFailure(f, err)
-	if c.open != nil {
-		if sent := c.open.fail(f); sent {
+	if c.streaming != nil {
+		if sent := c.streaming.fail(f); sent {
 			return
 		}
 	}

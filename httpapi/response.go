@@ -14,8 +14,9 @@ type response struct {
 	c      *call
 	status int   // 0 until the status line is out
 	bytes  int64 // of the body
-	// errAfter is the error that came when the status line was out already.
-	errAfter error
+	// preflight says that this answers a CORS preflight request, whose headers
+	// are complete.
+	preflight bool
 }
 
 // Header implements http.ResponseWriter.

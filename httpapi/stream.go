@@ -40,7 +40,7 @@ func (c *call) stream(contentType string) *streamWriter {
 	s := &streamWriter{c: c, buf: c.api.chunks.get(), status: http.StatusOK}
 	buffered, _ := c.qs("buffer_response")
 	s.whole = buffered == "true" || (buffered == "" && c.cfg.Chttpd.BufferResponse)
-	c.open = s
+	c.streaming = s
 	if contentType == "" {
 		c.setJSONType(h)
 		if callback := c.jsonp(); callback != "" {
@@ -149,8 +149,8 @@ func (s *streamWriter) fail(f failure) (sent bool) {
 }
 
 func (s *streamWriter) release() {
-	if s.c.open == s {
-		s.c.open = nil
+	if s.c.streaming == s {
+		s.c.streaming = nil
 	}
 	s.c.api.chunks.put(s.buf)
 	s.buf = nil

@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// settingRoutes lists the endpoints of a database's settings and shard map.
+func settingRoutes() []route {
+	return []route{
+		{table: dbTable, path: "/_security", allow: "PUT,GET", methods: methods{get: getSecurity, put: putSecurity}},
+		{table: dbTable, path: "/_security/{rest:.*}", methods: methods{any: notHere}},
+		{table: dbTable, path: "/_revs_limit", allow: "PUT,GET", methods: methods{get: getRevsLimit, put: putRevsLimit}},
+		{table: dbTable, path: "/_purged_infos_limit", allow: "GET,PUT", methods: methods{get: getPurgedInfosLimit, put: putPurgedInfosLimit}},
+		{table: dbTable, path: "/_shards", allow: "GET", methods: methods{get: getShards}},
+		{table: dbTable, path: "/_shards/{doc}", allow: "GET", methods: methods{get: getShardOf}},
+	}
+}
+
+// notHere answers for paths below an endpoint that has nothing below it.
+func notHere(*call) error { return fault.New(fault.NotFound, "missing") }
+
+// getSecurity answers GET /{db}/_security.
+func getSecurity(c *call) error { return c.sendJSON(http.StatusOK, c.db.Security()) }
+
+// putSecurity answers PUT /{db}/_security: administrators of the server and of
+// the database may (api.md section 20, row 20).
+func putSecurity(c *call) error {
+	if err := c.requireDBAdmin(); err != nil {
+		return err
+	}
+	if c.dbName == c.cfg.ChttpdAuth.AuthenticationDB && !c.cfg.CouchDB.UsersDBSecurityEditable {
+		return fault.New(fault.Forbidden, "You can't edit the security object of the user database.")
+	}
+	body, err := c.readJSON(0)
+	if err != nil {
+		return err
+	}
+	if err := c.db.SetSecurity(c.r.Context(), body); err != nil {
+		return err
+	}
+	return c.sendOK(http.StatusOK)
+}
+
+// getRevsLimit answers GET /{db}/_revs_limit.
+func getRevsLimit(c *call) error { return c.sendNumber(c.db.RevsLimit()) }
+
+// getPurgedInfosLimit answers GET /{db}/_purged_infos_limit.
+func getPurgedInfosLimit(c *call) error { return c.sendNumber(c.db.PurgedInfosLimit()) }
+
+func (c *call) sendNumber(n int) error {
+	return c.sendJSON(http.StatusOK, strconv.AppendInt(nil, int64(n), 10))
+}
+
+// putRevsLimit answers PUT /{db}/_revs_limit.
+func putRevsLimit(c *call) error {
+	if err := c.requireDBAdmin(); err != nil {
+		return err
+	}
+	n, err := c.readLimit("`revs_limit` must be a positive integer")
+	if err != nil {
+		return err
+	}
+	if err := c.db.SetRevsLimit(c.r.Context(), n); err != nil {
+		return err
+	}
+	return c.sendOK(http.StatusOK)
+}
+
+// putPurgedInfosLimit answers PUT /{db}/_purged_infos_limit.
+func putPurgedInfosLimit(c *call) error {
+	n, err := c.readLimit("`purged_infos_limit` must be positive integer")
+	if err != nil {
+		return err
+	}
+	if err := c.db.SetPurgedInfosLimit(c.r.Context(), n); err != nil {
+		return err
+	}
+	return c.sendOK(http.StatusOK)
+}
+
+// readLimit reads a body that is an integer above zero; refusal is the text
+// for any other JSON.
+func (c *call) readLimit(refusal string) (int, error) {
+	body, err := c.readJSON(0)
+	if err != nil {
+		return 0, err
+	}
+	value, err := doc.Canonical(nil, body)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return 0, fault.New(fault.BadRequest, refusal)
+	}
+	return n, nil
+}
+
+// getShards answers GET /{db}/_shards.
+func getShards(c *call) error {
+	out := []byte(`{"shards":{`)
+	for i, s := range c.db.Shards() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(doc.AppendString(out, s.Range.String()), ':')
+		out = appendStrings(out, s.Nodes)
+	}
+	return c.sendJSON(http.StatusOK, append(out, "}}"...))
+}
+
+// getShardOf answers GET /{db}/_shards/{docid}; the document need not exist.
+func getShardOf(c *call) error {
+	s := c.db.ShardOf(c.path[2])
+	out := doc.AppendString([]byte(`{"range":`), s.Range.String())
+	out = appendStrings(append(out, `,"nodes":`...), s.Nodes)
+	return c.sendJSON(http.StatusOK, append(out, '}'))
+}
+
+// appendStrings appends a JSON array of strings.
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = doc.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// getConfig answers GET /_node/{name}/_config: everything that is set.
+func getConfig(c *call) error {
+	all := c.cfg.All()
+	out := []byte{'{'}
+	for i, name := range sortedKeys(all) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(doc.AppendString(out, name), ':')
+		out = appendSection(out, all[name])
+	}
+	return c.sendJSON(http.StatusOK, append(out, '}'))
+}
+
+// getConfigSection answers GET /_node/{name}/_config/{section}.
+func getConfigSection(c *call) error {
+	return c.sendJSON(http.StatusOK, appendSection(nil, c.cfg.Section(c.path[3])))
+}
+
+func appendSection(dst []byte, section map[string]string) []byte {
+	dst = append(dst, '{')
+	for i, key := range sortedKeys(section) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(doc.AppendString(dst, key), ':')
+		dst = doc.AppendString(dst, section[key])
+	}
+	return append(dst, '}')
+}
+
+// getConfigKey answers GET /_node/{name}/_config/{section}/{key}.
+func getConfigKey(c *call) error {
+	value, ok := c.cfg.Get(c.path[3], c.path[4])
+	if !ok {
+		return fault.New(fault.NotFound, "unknown_config_value")
+	}
+	return c.sendJSON(http.StatusOK, doc.AppendString(nil, value))
+}
+
+// putConfigKey answers PUT /_node/{name}/_config/{section}/{key} with the value
+// that was there before. Any JSON value may be set (api.md section 20, row 10).
+func putConfigKey(c *call) error {
+	change := c.configChange()
+	if err := config.CheckName(change.Section, change.Key); err != nil {
+		return err
+	}
+	body, err := c.readJSON(0)
+	if err != nil {
+		return err
+	}
+	if change.Value, err = config.ValueFromJSON(body); err != nil {
+		return err
+	}
+	old, err := c.api.deps.Meta.SetConfig(c.r.Context(), change)
+	if err != nil {
+		return err
+	}
+	return c.sendJSON(http.StatusOK, doc.AppendString(nil, old))
+}
+
+// deleteConfigKey answers DELETE /_node/{name}/_config/{section}/{key} with the
+// value that was there.
+func deleteConfigKey(c *call) error {
+	old, err := c.api.deps.Meta.DeleteConfig(c.r.Context(), c.configChange())
+	if err != nil {
+		return err
+	}
+	return c.sendJSON(http.StatusOK, doc.AppendString(nil, old))
+}
+
+// configChange returns the key that the path names.
+func (c *call) configChange() meta.ConfigChange {
+	return meta.ConfigChange{
+		Section: c.path[3], Key: c.path[4], Volatile: c.r.Header.Get("X-Couch-Persist") == "false",
+	}
+}
+
+// reloadConfig answers POST /_node/{name}/_config/_reload.
+func reloadConfig(c *call) error {
+	if err := c.api.deps.Meta.ReloadConfig(c.r.Context()); err != nil {
+		return err
+	}
+	return c.sendOK(http.StatusOK)
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+)
+
+// promType is what CouchDB says; scrapers take it for the text format 0.0.4.
+const promType = "text/plain; version=2.0"
+
+// newRegistry returns a registry with this server's figures under CouchDB's
+// names and the figures of the Go runtime and of the process under theirs.
+func (a *API) newRegistry() (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		promCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// getPrometheus answers GET /_node/{name}/_prometheus.
+func getPrometheus(c *call) error {
+	families, err := c.api.registry.Gather()
+	if err != nil {
+		return fmt.Errorf("gather metrics: %w", err)
+	}
+	out := c.stream(promType)
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(out, f); err != nil {
+			return fmt.Errorf("write metric %s: %w", f.GetName(), err)
+		}
+	}
+	return out.Close()
+}
+
+// MetricsHandler serves the metrics without authentication, for the port of
+// [prometheus] additional_port.
+func (a *API) MetricsHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		families, err := a.registry.Gather()
+		if err != nil {
+			http.Error(w, "the metrics could not be gathered", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", promType)
+		for _, f := range families {
+			if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+				return // the client has hung up
+			}
+		}
+	})
+}
+
+// promCollector offers the figures of _stats to a registry.
+type promCollector struct{ a *API }
+
+// Describe implements prometheus.Collector: the metrics are not known
+// beforehand, which makes the collector an unchecked one.
+func (promCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (p promCollector) Collect(out chan<- prometheus.Metric) {
+	now := time.Now()
+	for _, f := range p.a.figures() {
+		out <- promMetric(f, now)
+	}
+	for _, g := range p.a.runtimeFigures(now) {
+		desc := prometheus.NewDesc(g.name, g.help, nil, g.labels)
+		out <- prometheus.MustNewConstMetric(desc, g.kind, g.value)
+	}
+}
+
+// promMetric turns a figure into a metric with the name that CouchDB gives it.
+func promMetric(f figure, now time.Time) prometheus.Metric {
+	name, help, labels := promName(f)
+	desc := prometheus.NewDesc(name, help, nil, labels)
+	switch {
+	case f.hist != nil:
+		d, unit := f.hist.recent(now), 1.0
+		if f.milli {
+			unit = 1e6 // recorded in microseconds, told in seconds
+		}
+		quantiles := map[float64]float64{}
+		for _, q := range []float64{0.5, 0.75, 0.9, 0.95, 0.99, 0.999} {
+			quantiles[q] = d.quantile(q) / unit
+		}
+		return prometheus.MustNewConstSummary(desc, f.hist.count.Load(), float64(f.hist.sum.Load())/unit, quantiles)
+	case isGauge(f, name):
+		return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, f.value)
+	default:
+		return prometheus.MustNewConstMetric(desc, prometheus.CounterValue, f.value)
+	}
+}
+
+// promName returns name and help of a figure: its path joined, "_total" after a
+// counter, methods and status codes as labels.
+func promName(f figure) (name, help string, labels prometheus.Labels) {
+	if len(f.path) == 3 && f.path[0] == "couchdb" {
+		switch f.path[1] {
+		case "httpd_request_methods":
+			return "couchdb_httpd_request_methods", "number of HTTP requests by method", prometheus.Labels{"method": f.path[2]}
+		case "httpd_status_codes":
+			return "couchdb_httpd_status_codes", "number of HTTP responses by status code", prometheus.Labels{"code": f.path[2]}
+		}
+	}
+	name = strings.Join(f.path, "_")
+	if !strings.HasPrefix(name, "couchdb_") {
+		name = "couchdb_" + name
+	}
+	switch {
+	case f.hist != nil && f.milli:
+		name += "_seconds"
+	case f.hist == nil && !isGauge(f, name):
+		name += "_total"
+	}
+	return name, f.desc, nil
+}
+
+// isGauge reports whether a figure goes up and down: CouchDB's _stats calls
+// some of those counters.
+func isGauge(f figure, name string) bool {
+	switch name {
+	case "couchdb_open_databases", "couchdb_open_os_files", "couchdb_httpd_clients_requesting_changes":
+		return true
+	}
+	return f.kind == "gauge"
+}

@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"divan/storage/doc"
+)
+
+// Figures are numbers of the node that only the other parts of it know.
+type Figures struct {
+	OpenDatabases                  int // stores held open
+	AuthCacheHits, AuthCacheMisses uint64
+	ReplicationBacklog             int // pushes between copies that wait
+}
+
+// nodeFigures asks the root for its numbers.
+func (a *API) nodeFigures() Figures {
+	if a.deps.Figures == nil {
+		return Figures{}
+	}
+	return a.deps.Figures()
+}
+
+// runtimeStats are figures of the process under the names of the machine
+// below it: bytes where nothing else is said.
+type runtimeStats struct {
+	heap, stacks, code, released, other uint64
+	goroutines                          int
+	collections, freedWords             uint64
+	switches                            uint64
+}
+
+// readRuntime reads the runtime's own counters; it does not stop the world.
+func readRuntime() runtimeStats {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/frees:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},
+	}
+	metrics.Read(samples)
+	value := func(i int) uint64 {
+		if samples[i].Value.Kind() == metrics.KindUint64 {
+			return samples[i].Value.Uint64()
+		}
+		return 0
+	}
+	s := runtimeStats{
+		heap: value(0), stacks: value(1), released: value(3), collections: value(4), freedWords: value(5) / 8, code: value(6),
+		goroutines: runtime.NumGoroutine(),
+	}
+	if total := value(2); total > s.heap+s.stacks+s.released+s.code {
+		s.other = total - s.heap - s.stacks - s.released - s.code
+	}
+	s.switches = contextSwitches()
+	return s
+}
+
+// contextSwitches returns how often the kernel switched away from the process,
+// 0 where the kernel does not tell.
+func contextSwitches() uint64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	var sum uint64
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if strings.HasSuffix(name, "ctxt_switches") {
+			n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+			if err == nil {
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// openFiles returns the number of open file descriptors, 0 where the kernel
+// does not tell.
+func openFiles() float64 {
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	names, err := dir.Readdirnames(-1)
+	if closeErr := dir.Close(); err != nil || closeErr != nil {
+		return 0
+	}
+	return float64(len(names))
+}
+
+// getSystem answers GET /_node/{name}/_system. The names are those of the
+// Erlang machine; what has no counterpart here is 0.
+func getSystem(c *call) error {
+	s, node := readRuntime(), c.api.nodeFigures()
+	out := []byte(`{"uptime":`)
+	out = strconv.AppendInt(out, int64(time.Since(c.api.started).Seconds()), 10)
+	out = append(out, `,"memory":{"other":`...)
+	out = strconv.AppendUint(out, s.other, 10)
+	out = append(out, `,"atom":0,"atom_used":0,"processes":`...)
+	out = strconv.AppendUint(out, s.stacks, 10)
+	out = append(out, `,"processes_used":`...)
+	out = strconv.AppendUint(out, s.stacks, 10)
+	out = append(out, `,"binary":`...)
+	out = strconv.AppendUint(out, s.heap, 10)
+	out = append(out, `,"code":`...)
+	out = strconv.AppendUint(out, s.code, 10)
+	out = append(out, `,"ets":0},"run_queue":0,"run_queue_dirty_cpu":0,"ets_table_count":0,"context_switches":`...)
+	out = strconv.AppendUint(out, s.switches, 10)
+	out = append(out, `,"reductions":0,"garbage_collection_count":`...)
+	out = strconv.AppendUint(out, s.collections, 10)
+	out = append(out, `,"words_reclaimed":`...)
+	out = strconv.AppendUint(out, s.freedWords, 10)
+	out = append(out, `,"io_input":0,"io_output":0,"os_proc_count":0,"stale_proc_count":0,"process_count":`...)
+	out = strconv.AppendInt(out, int64(s.goroutines), 10)
+	out = append(out, `,"process_limit":`...)
+	out = strconv.AppendInt(out, goroutineLimit, 10)
+	out = append(out, `,"message_queues":{"couch_file":{},"couch_db_updater":{},"couch_server":0,"index_server":0},"internal_replication_jobs":`...)
+	out = strconv.AppendInt(out, int64(node.ReplicationBacklog), 10)
+	out = append(out, `,"distribution":{},"distribution_events":{}}`...)
+	return c.sendJSON(http.StatusOK, out)
+}
+
+// goroutineLimit is told as process_limit: the runtime has none but memory.
+const goroutineLimit = 1 << 31
+
+// getVersions answers GET /_node/{name}/_versions. The collation figures are
+// those of the ICU tables that keys are compared with.
+func getVersions(c *call) error {
+	out := []byte(`{"go":{"version":`)
+	out = doc.AppendString(out, runtime.Version())
+	out = append(out, `},"divan":{"version":`...)
+	out = doc.AppendString(out, c.api.deps.Version)
+	out = append(out, `},"erlang":{"version":"none","supported_hashes":["sha","sha224","sha256","sha384","sha512"]},`+
+		`"collation_driver":{"name":"divan","library_version":"72.1","collation_algorithm_version":"15.0","collator_version":"153.120"},`+
+		`"javascript_engine":{"name":"none","version":""}}`...)
+	return c.sendJSON(http.StatusOK, out)
+}
+
+// runtimeFigure is one metric of the process under CouchDB's name for that of
+// its own machine.
+type runtimeFigure struct {
+	name, help string
+	labels     prometheus.Labels
+	kind       prometheus.ValueType
+	value      float64
+}
+
+// runtimeFigures lists the metrics that CouchDB's dashboards look for.
+func (a *API) runtimeFigures(now time.Time) []runtimeFigure {
+	s := readRuntime()
+	const memory = "couchdb_erlang_memory_bytes"
+	const memoryHelp = "size of memory (in bytes) dynamically allocated by the runtime"
+	out := []runtimeFigure{
+		{name: "couchdb_uptime_seconds", help: "couchdb uptime", kind: prometheus.CounterValue, value: now.Sub(a.started).Seconds()},
+		{name: "couchdb_erlang_processes", help: "the number of goroutines", kind: prometheus.GaugeValue, value: float64(s.goroutines)},
+		{name: "couchdb_erlang_process_limit", help: "the number of goroutines there may be", kind: prometheus.GaugeValue, value: goroutineLimit},
+		{name: "couchdb_erlang_gc_collections_total", help: "number of garbage collections by the runtime", kind: prometheus.CounterValue, value: float64(s.collections)},
+		{name: "couchdb_erlang_gc_words_reclaimed_total", help: "number of words reclaimed by garbage collections", kind: prometheus.CounterValue, value: float64(s.freedWords)},
+		{name: "couchdb_erlang_context_switches_total", help: "total number of context switches", kind: prometheus.CounterValue, value: float64(s.switches)},
+	}
+	for _, m := range []struct {
+		name  string
+		bytes uint64
+	}{{"other", s.other}, {"processes", s.stacks}, {"binary", s.heap}, {"code", s.code}, {"ets", 0}, {"atom", 0}} {
+		out = append(out, runtimeFigure{
+			name: memory, help: memoryHelp, labels: prometheus.Labels{"memory_type": m.name},
+			kind: prometheus.GaugeValue, value: float64(m.bytes),
+		})
+	}
+	return out
+}

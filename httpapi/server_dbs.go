@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"divan/cluster"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// getAllDBs answers GET /_all_dbs.
+func getAllDBs(c *call) error {
+	names, err := c.databaseNames()
+	if err != nil {
+		return err
+	}
+	out := make([]byte, 0, 16+16*len(names))
+	out = append(out, '[')
+	for i, name := range names {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = doc.AppendString(out, name)
+	}
+	out = append(out, ']')
+	tag := hashOf(out)
+	c.setETag(tag)
+	if c.etagMatches(`"` + tag + `"`) {
+		return c.sendEmpty(http.StatusNotModified)
+	}
+	return c.sendJSON(http.StatusOK, out)
+}
+
+// databaseNames returns the names that the view-like parameters of the query
+// string select.
+func (c *call) databaseNames() ([]string, error) {
+	v, err := parseViewQuery(c.query)
+	if err != nil {
+		return nil, err
+	}
+	r := cluster.NameRange{InclusiveEnd: v.inclusiveEnd, Descending: v.descending, Skip: v.skip, Limit: v.limit}
+	from, to := keyBound(v.startKey), keyBound(v.endKey)
+	// The side of all names on which a key that is no string lies is known, so
+	// that it bounds everything or nothing.
+	lower, upper := from, to
+	if v.descending {
+		lower, upper = to, from
+	}
+	if lower.side > 0 || upper.side < 0 {
+		return nil, nil
+	}
+	r.StartKey, r.EndKey = from.name, to.name
+	return c.api.deps.Coordinator.Names(c.r.Context(), r)
+}
+
+// bound is where a key lies among names: at one, or on one side of all of
+// them.
+type bound struct {
+	name *string
+	side int // with a nil name: -1 before all names, 1 after them, 0 no bound
+}
+
+// keyBound compares a JSON key with names as views do: null, booleans and
+// numbers sort before strings, arrays and objects after them.
+func keyBound(key []byte) bound {
+	if key == nil {
+		return bound{}
+	}
+	if name, ok := doc.Unquote(key); ok {
+		return bound{name: &name}
+	}
+	if doc.IsArray(key) || doc.IsObject(key) {
+		return bound{side: 1}
+	}
+	return bound{side: -1}
+}
+
+// getDBsInfo answers GET /_dbs_info: the same names as _all_dbs with what each
+// database tells about itself. One that vanishes meanwhile is passed over.
+func getDBsInfo(c *call) error {
+	names, err := c.databaseNames()
+	if err != nil {
+		return err
+	}
+	c.setETag(randomHex(16))
+	return c.streamInfos(names, false)
+}
+
+// postDBsInfo answers POST /_dbs_info: databases by name, in that order.
+func postDBsInfo(c *call) error {
+	if err := c.requireJSON(); err != nil {
+		return err
+	}
+	body, err := c.readJSON(0)
+	if err != nil {
+		return err
+	}
+	names, err := parseInfoKeys(body)
+	if err != nil {
+		return err
+	}
+	if len(names) > c.cfg.Chttpd.MaxDBsInfo {
+		return fault.New(fault.BadRequest, "too_many_keys")
+	}
+	return c.streamInfos(names, true)
+}
+
+// parseInfoKeys reads {"keys":[…]}; an item that is no string names no
+// database.
+func parseInfoKeys(body []byte) ([]string, error) {
+	var keys []byte
+	err := doc.EachMember(body, func(name string, value []byte) error {
+		if name == "keys" {
+			keys = value
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case keys == nil:
+		return nil, fault.New(fault.BadRequest, "`keys` member must exist.")
+	case !doc.IsArray(keys):
+		return nil, fault.New(fault.BadRequest, "`keys` member must be an array.")
+	}
+	var names []string
+	err = doc.EachElement(keys, func(value []byte) error {
+		name, ok := doc.Unquote(value)
+		if !ok {
+			return fault.New(fault.BadRequest, "`keys` member must be an array of strings.")
+		}
+		names = append(names, name)
+		return nil
+	})
+	return names, err
+}
+
+// streamInfos writes the array of _dbs_info. With missing, a database that is
+// not there is listed as such.
+func (c *call) streamInfos(names []string, missing bool) error {
+	out := c.stream("")
+	out.buf = append(out.buf, '[')
+	first := true
+	for _, name := range names {
+		info, err := c.infoOf(c.r.Context(), name)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		if info == nil && !missing {
+			continue
+		}
+		if !first {
+			out.buf = append(out.buf, ',')
+		}
+		first = false
+		out.buf = doc.AppendString(append(out.buf, `{"key":`...), name)
+		if info == nil {
+			out.buf = append(out.buf, `,"error":"not_found"}`...)
+		} else {
+			out.buf = append(out.buf, `,"info":`...)
+			out.buf = append(appendInfo(out.buf, info), '}')
+		}
+		if err := out.spill(); err != nil {
+			return err
+		}
+	}
+	out.buf = append(out.buf, "]\n"...)
+	return out.Close()
+}
+
+// infoOf asks a database for its information; the error for one that is not
+// there is fault.NotFound.
+func (c *call) infoOf(ctx context.Context, name string) (*cluster.Info, error) {
+	db, err := c.api.deps.Coordinator.DB(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return db.Info(ctx)
+}
+
+// appendInfo appends database information (api.md section 8.2).
+func appendInfo(dst []byte, in *cluster.Info) []byte {
+	dst = doc.AppendString(append(dst, `{"instance_start_time":`...), in.InstanceStart)
+	dst = doc.AppendString(append(dst, `,"db_name":`...), in.Name)
+	dst = strconv.AppendUint(append(dst, `,"purge_seq":`...), in.PurgeSeq, 10)
+	dst = doc.AppendString(append(dst, `,"update_seq":`...), in.UpdateSeq)
+	dst = strconv.AppendInt(append(dst, `,"sizes":{"file":`...), in.SizeFile, 10)
+	dst = strconv.AppendInt(append(dst, `,"external":`...), in.SizeExternal, 10)
+	dst = strconv.AppendInt(append(dst, `,"active":`...), in.SizeActive, 10)
+	if in.Partitioned {
+		dst = append(dst, `},"props":{"partitioned":true},"doc_del_count":`...)
+	} else {
+		dst = append(dst, `},"props":{},"doc_del_count":`...)
+	}
+	dst = strconv.AppendUint(dst, in.DocDelCount, 10)
+	dst = strconv.AppendUint(append(dst, `,"doc_count":`...), in.DocCount, 10)
+	dst = strconv.AppendInt(append(dst, `,"disk_format_version":`...), int64(in.DiskFormat), 10)
+	dst = strconv.AppendBool(append(dst, `,"compact_running":`...), in.CompactRunning)
+	for _, m := range []struct {
+		name  string
+		value int
+	}{{`,"cluster":{"q":`, in.Q}, {`,"n":`, in.N}, {`,"w":`, in.W}, {`,"r":`, in.R}} {
+		dst = strconv.AppendInt(append(dst, m.name...), int64(m.value), 10)
+	}
+	return append(dst, "}}"...)
+}

@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// compatible is the version of CouchDB whose API this is: what clients compare
+// with, in "/" and in the Server header.
+const compatible = "3.5.0"
+
+// serverRoutes lists the endpoints of the server that say something about it.
+func serverRoutes() []route {
+	return []route{
+		{table: serverTable, path: "/", allow: "GET,HEAD", methods: methods{get: getRoot}},
+		{table: serverTable, path: "/_up", allow: "GET,HEAD", methods: methods{get: getUp}},
+		{table: serverTable, path: "/_uuids", allow: "GET", methods: methods{get: getUUIDs}},
+		{table: serverTable, path: "/_all_dbs", allow: "GET,HEAD", methods: methods{get: getAllDBs}},
+		{table: serverTable, path: "/_dbs_info", allow: "GET,HEAD,POST", methods: methods{get: getDBsInfo, post: postDBsInfo}},
+		{table: serverTable, path: "/_membership", allow: "GET", methods: methods{get: getMembership}},
+		{table: serverTable, path: "/_active_tasks", allow: "GET,HEAD", methods: methods{get: getActiveTasks}},
+		{table: serverTable, path: "/_reload_query_servers", allow: "POST", methods: methods{post: reloadQueryServers}},
+		{table: serverTable, path: "/_cluster_setup", allow: "GET,POST", methods: methods{get: getClusterSetup, post: postClusterSetup}},
+		{table: serverTable, path: "/favicon.ico", allow: "GET", methods: methods{get: getFavicon}},
+	}
+}
+
+// getRoot answers GET /.
+func getRoot(c *call) error {
+	out := []byte(`{"couchdb":"Welcome","divan":"Welcome","version":"` + compatible + `","git_sha":"`)
+	out = append(out, gitSHA(c.api.deps.Version)...)
+	out = append(out, `","uuid":`...)
+	out = doc.AppendString(out, c.api.deps.Meta.UUID())
+	out = append(out, `,"features":["partitioned"],"vendor":{`...)
+	vendor := c.cfg.Section("vendor")
+	vendor["name"] = c.cfg.Vendor.Name
+	vendor["version"] = cmp.Or(c.cfg.Vendor.Version, c.api.deps.Version)
+	for i, name := range sortedKeys(vendor) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(doc.AppendString(out, name), ':')
+		out = doc.AppendString(out, vendor[name])
+	}
+	return c.sendJSON(http.StatusOK, append(out, "}}"...))
+}
+
+// gitSHA stands for the commit: nine digits that tell versions apart.
+func gitSHA(version string) string {
+	sum := sha256.Sum256([]byte(version))
+	return hex.EncodeToString(sum[:])[:9]
+}
+
+// sortedKeys returns the keys of a map in byte order.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// getUp answers GET /_up: 404 while a load balancer must not send requests
+// here.
+func getUp(c *call) error {
+	switch mode := c.cfg.CouchDB.MaintenanceMode; {
+	case mode == "true":
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
+	case mode != "":
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"nolb"}`))
+	case c.api.stopped.Load():
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"stopping"}`))
+	}
+	return c.sendJSON(http.StatusOK, []byte(`{"status":"ok","seeds":{}}`))
+}
+
+// getFavicon answers GET /favicon.ico: there is none, which browsers remember.
+func getFavicon(*call) error { return fault.New(fault.NotFound, "missing") }
+
+// getUUIDs answers GET /_uuids.
+func getUUIDs(c *call) error {
+	count := int64(1)
+	if text, ok := c.qs("count"); ok {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return fault.New(fault.BadRequest, "count must be a positive integer")
+		}
+		count = n
+	}
+	if count > c.cfg.UUIDs.MaxCount {
+		return fault.New(fault.BadRequest, "count parameter too large")
+	}
+	out := []byte(`{"uuids":[`)
+	for i := range count {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = doc.AppendString(out, c.newID())
+	}
+	out = append(out, "]}"...)
+	h := c.w.Header()
+	h["Cache-Control"], h["Pragma"], h["Expires"] = noCache, noCache, longAgo
+	c.setETag(hashOf(out))
+	return c.sendJSON(http.StatusOK, out)
+}
+
+// longAgo is an Expires that has passed.
+var longAgo = []string{"Mon, 01 Jan 1990 00:00:00 GMT"}
+
+// hashOf returns an opaque entity tag for a text.
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// reloadQueryServers answers POST /_reload_query_servers. Functions run inside
+// this process and are compiled from the design document whenever it changes,
+// so that there is nothing that could be out of date.
+func reloadQueryServers(c *call) error {
+	if err := c.requireJSON(); err != nil {
+		return err
+	}
+	return c.sendOK(http.StatusOK)
+}
+
+// Task is an operation that runs in the background (api.md section 4.2).
+type Task struct {
+	Node, PID          string
+	Type               string // database_compaction, …
+	Database           string // of a compaction the name of the copy
+	Phase              string // may be empty
+	ChangesDone        uint64
+	TotalChanges       uint64
+	StartedOn, Updated time.Time
+}
+
+// getActiveTasks answers GET /_active_tasks.
+func getActiveTasks(c *call) error {
+	var tasks []Task
+	if c.api.deps.Tasks != nil {
+		tasks = c.api.deps.Tasks()
+	}
+	out := []byte{'['}
+	for i := range tasks {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = tasks[i].appendJSON(out)
+	}
+	return c.sendJSON(http.StatusOK, append(out, ']'))
+}
+
+// appendJSON appends the task with the fields of CouchDB and with task and
+// status (api.md section 20, row 12).
+func (t *Task) appendJSON(dst []byte) []byte {
+	progress := uint64(100)
+	if t.TotalChanges > 0 {
+		progress = min(t.ChangesDone*100/t.TotalChanges, 100)
+	}
+	status := strconv.FormatUint(progress, 10) + "%"
+	for i, m := range []struct{ name, value string }{
+		{"node", t.Node}, {"pid", t.PID}, {"type", t.Type}, {"task", t.Type}, {"status", status},
+		{"database", t.Database}, {"phase", t.Phase},
+	} {
+		if m.name == "phase" && m.value == "" {
+			continue
+		}
+		dst = append(dst, "{,"[min(i, 1)], '"')
+		dst = append(dst, m.name...)
+		dst = append(dst, `":`...)
+		dst = doc.AppendString(dst, m.value)
+	}
+	for _, m := range []struct {
+		name  string
+		value uint64
+	}{
+		{"changes_done", t.ChangesDone}, {"total_changes", t.TotalChanges}, {"progress", progress},
+		{"started_on", uint64(t.StartedOn.Unix())}, {"updated_on", uint64(t.Updated.Unix())},
+	} {
+		dst = append(dst, `,"`...)
+		dst = append(dst, m.name...)
+		dst = append(dst, `":`...)
+		dst = strconv.AppendUint(dst, m.value, 10)
+	}
+	return append(dst, '}')
+}
