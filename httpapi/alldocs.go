@@ -1,0 +1,437 @@
+package httpapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"divan/cluster"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// allDocs, designDocs and localDocs serve GET and POST of /{db}/_all_docs,
+// _design_docs and _local_docs (api.md section 11).
+func allDocs(c *call) error    { return c.listDocs(docList{space: cluster.AllDocs}) }
+func designDocs(c *call) error { return c.listDocs(docList{space: cluster.DesignDocs}) }
+func localDocs(c *call) error  { return c.listDocs(docList{space: cluster.LocalDocs}) }
+
+// allDocsQueries and its kin serve POST of …/queries.
+func allDocsQueries(c *call) error    { return c.listQueries(docList{space: cluster.AllDocs}) }
+func designDocsQueries(c *call) error { return c.listQueries(docList{space: cluster.DesignDocs}) }
+func localDocsQueries(c *call) error  { return c.listQueries(docList{space: cluster.LocalDocs}) }
+
+// partitionDocs serves /{db}/_partition/{name}/_all_docs.
+func partitionDocs(c *call) error {
+	l, err := c.partitionList()
+	if err != nil {
+		return err
+	}
+	return c.listDocs(l)
+}
+
+// partitionDocsQueries serves POST /{db}/_partition/{name}/_all_docs/queries.
+func partitionDocsQueries(c *call) error {
+	l, err := c.partitionList()
+	if err != nil {
+		return err
+	}
+	return c.listQueries(l)
+}
+
+// partitionList is the list of the partition in the path.
+func (c *call) partitionList() (docList, error) {
+	if !c.db.Meta().Partitioned {
+		return docList{}, fault.New(fault.BadRequest, "database is not partitioned")
+	}
+	name := c.path[2]
+	if err := cluster.ValidatePartition(name); err != nil {
+		return docList{}, err
+	}
+	return docList{space: cluster.AllDocs, partition: name}, nil
+}
+
+// docList names what is listed: one of the namespaces, perhaps one partition.
+type docList struct {
+	space     cluster.Namespace
+	partition string
+}
+
+// prefix is what the ids of the namespace have in common.
+func (l docList) prefix() string {
+	switch l.space {
+	case cluster.DesignDocs:
+		return designPrefix
+	case cluster.LocalDocs:
+		return localPrefix
+	default:
+		return ""
+	}
+}
+
+// listDocs answers one list.
+func (c *call) listDocs(l docList) error {
+	v := newViewParams()
+	posted := c.method == "POST"
+	if posted {
+		if err := c.requireJSON(); err != nil {
+			return err
+		}
+		text, err := c.readBody(0)
+		if err != nil {
+			return err
+		}
+		if err := v.applyBody(text); err != nil {
+			return err
+		}
+		if err := refuseQueries(text); err != nil {
+			return err
+		}
+	}
+	// The query string comes after the body and wins (api.md 11.1).
+	fromBody := v.keys != nil
+	if err := v.applyQuery(c.query); err != nil {
+		return err
+	}
+	inBody := fromBody && !c.hasQuery("keys")
+	r, err := c.prepareList(l, &v, inBody)
+	if err != nil {
+		return err
+	}
+	rows, err := c.db.AllDocs(c.r.Context(), r.query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	out := c.stream("")
+	if err := r.write(c, out, rows); err != nil {
+		return err
+	}
+	out.buf = append(out.buf, '\n')
+	return out.Close()
+}
+
+func (c *call) hasQuery(name string) bool {
+	_, ok := c.qs(name)
+	return ok
+}
+
+// refuseQueries refuses the member that CouchDB 2 took on the plain path.
+func refuseQueries(body []byte) error {
+	return doc.EachMember(body, func(name string, _ []byte) error {
+		if name == "queries" {
+			return fault.New(fault.BadRequest, "The `queries` parameter is no longer supported at this endpoint")
+		}
+		return nil
+	})
+}
+
+// listQueries answers several lists in one request. All queries are checked
+// before the first row goes out.
+func (c *call) listQueries(l docList) error {
+	if err := c.requireJSON(); err != nil {
+		return err
+	}
+	text, err := c.readBody(0)
+	if err != nil {
+		return err
+	}
+	queries, err := c.parseQueries(l, text)
+	if err != nil {
+		return err
+	}
+	out := c.stream("")
+	out.buf = append(out.buf, "{\"results\":[\r\n"...)
+	for i := range queries {
+		if i > 0 {
+			out.buf = append(out.buf, ",\r\n"...)
+		}
+		rows, err := c.db.AllDocs(c.r.Context(), queries[i].query)
+		if err != nil {
+			return err
+		}
+		err = queries[i].write(c, out, rows)
+		rows.Close()
+		if err != nil {
+			return err
+		}
+	}
+	out.buf = append(out.buf, "\r\n]}\n"...)
+	return out.Close()
+}
+
+// parseQueries reads {"queries":[…]}. The query string holds defaults for all.
+func (c *call) parseQueries(l docList, text []byte) ([]*listing, error) {
+	var list []byte
+	err := doc.EachMember(text, func(name string, value []byte) error {
+		if name == "queries" {
+			list = value
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case list == nil:
+		return nil, fault.New(fault.BadRequest, "POST body must include `queries` parameter.")
+	case !doc.IsArray(list):
+		return nil, fault.New(fault.BadRequest, "`queries` member must be an array.")
+	}
+	defaults, err := parseViewQuery(c.query)
+	if err != nil {
+		return nil, err
+	}
+	var queries []*listing
+	err = doc.EachElement(list, func(value []byte) error {
+		v := defaults
+		if err := v.applyBody(value); err != nil {
+			return err
+		}
+		q, err := c.prepareList(l, &v, true)
+		queries = append(queries, q)
+		return err
+	})
+	return queries, err
+}
+
+// listing is one list ready to be read.
+type listing struct {
+	query cluster.DocsQuery
+	style docStyle
+	docs  bool     // include_docs
+	seq   bool     // update_seq
+	keys  [][]byte // with keys: those to be answered, in order, as JSON; the query has those that are strings
+}
+
+// prepareList checks the parameters of a list and makes the query of them.
+func (c *call) prepareList(l docList, v *viewParams, inBody bool) (*listing, error) {
+	if err := c.checkList(l, v); err != nil {
+		return nil, err
+	}
+	r := &listing{
+		docs: v.includeDocs, seq: v.updateSeq,
+		style: docStyle{attachments: v.attachments, encoding: v.attEncoding},
+		query: cluster.DocsQuery{
+			Namespace: l.space, InclusiveEnd: v.inclusiveEnd, Descending: v.descending, Skip: v.skip, Limit: v.limit,
+			Partition: l.partition, IncludeDocs: v.includeDocs, Conflicts: v.conflicts,
+			UpdateSeq: v.updateSeq && l.space != cluster.LocalDocs,
+		},
+	}
+	if v.hasPartition {
+		r.query.Partition = v.partition
+	}
+	system, _ := c.qs("include_system")
+	r.query.System = system == "true"
+	if v.keys != nil {
+		return r, r.setKeys(l, v.keys, inBody)
+	}
+	r.query.StartKey, r.query.EndKey = listBound(v.startKey, v.descending, true), listBound(v.endKey, v.descending, false)
+	return r, nil
+}
+
+// checkList refuses parameters that do not fit this list.
+func (c *call) checkList(l docList, v *viewParams) error {
+	if err := v.checkMap(); err != nil {
+		return err
+	}
+	limit := c.cfg.Limits.QueryLimit
+	if l.partition != "" || v.hasPartition {
+		limit = c.cfg.Limits.PartitionQueryLimit
+	}
+	if v.limit >= 0 && int64(v.limit) > limit {
+		return fault.New(fault.QueryParse, "Limit is too large, must not exceed "+strconv.FormatInt(limit, 10))
+	}
+	switch {
+	case !v.hasPartition:
+		return nil
+	case !c.db.Meta().Partitioned:
+		return fault.New(fault.QueryParse, "`partition` parameter is not supported on this db")
+	case l.partition != "" && l.partition != v.partition:
+		return fault.New(fault.BadRequest, "Conflicting value for `partition` in query string")
+	}
+	return cluster.ValidatePartition(v.partition)
+}
+
+// listBound makes a bound of a key. Ids are strings: every other JSON value
+// comes before all of them, so as a bound it either says nothing or leaves
+// nothing.
+func listBound(key []byte, descending, start bool) *string {
+	if key == nil {
+		return nil
+	}
+	if s, ok := doc.Unquote(key); ok {
+		return &s
+	}
+	if start == descending {
+		empty := "" // no id comes before the empty one
+		return &empty
+	}
+	return nil
+}
+
+// setKeys takes a list of keys. Skip, limit and direction are applied to it
+// here, because keys that are no strings are answered without being looked up.
+func (r *listing) setKeys(l docList, text []byte, inBody bool) error {
+	if !doc.IsArray(text) {
+		if inBody {
+			return fault.New(fault.BadRequest, "`keys` body member must be an array.")
+		}
+		return fault.New(fault.BadRequest, "`keys` parameter must be an array.")
+	}
+	r.keys = [][]byte{}
+	prefix := l.prefix()
+	err := doc.EachElement(text, func(value []byte) error {
+		// Ids of another namespace are passed over.
+		if id, ok := doc.Unquote(value); !ok || strings.HasPrefix(id, prefix) {
+			r.keys = append(r.keys, value)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	q := &r.query
+	if q.Descending {
+		slices.Reverse(r.keys)
+	}
+	r.keys = r.keys[min(q.Skip, len(r.keys)):]
+	if q.Limit >= 0 {
+		r.keys = r.keys[:min(q.Limit, len(r.keys))]
+	}
+	q.HasKeys, q.Skip, q.Limit, q.Descending = true, 0, cluster.NoLimit, false
+	for _, key := range r.keys {
+		if id, ok := doc.Unquote(key); ok {
+			q.Keys = append(q.Keys, id)
+		}
+	}
+	return nil
+}
+
+// write writes the list: totals, then the rows, one per line.
+func (r *listing) write(c *call, out *streamWriter, rows *cluster.DocRows) error {
+	out.buf = r.appendPrologue(out.buf, rows)
+	docs := docStream{out: out, db: c.db, style: r.style}
+	var err error
+	if r.keys != nil {
+		err = r.writeKeys(c, &docs, rows)
+	} else {
+		err = r.writeRows(c, &docs, rows)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	if err != nil {
+		return err
+	}
+	out.buf = append(out.buf, "\r\n]}"...)
+	return out.spill()
+}
+
+// appendPrologue appends the members before the rows.
+func (r *listing) appendPrologue(dst []byte, rows *cluster.DocRows) []byte {
+	dst = append(dst, `{"total_rows":`...)
+	dst = appendCount(dst, rows.Total)
+	dst = append(dst, `,"offset":`...)
+	dst = appendCount(dst, rows.Offset)
+	if r.seq {
+		dst = append(dst, `,"update_seq":`...)
+		if rows.UpdateSeq == "" || r.keys != nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = doc.AppendString(dst, rows.UpdateSeq)
+		}
+	}
+	return append(dst, ",\"rows\":[\r\n"...)
+}
+
+// appendCount appends a number of rows, null for one that is not known.
+func appendCount(dst []byte, n int64) []byte {
+	if n < 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// writeRows writes the rows of a range.
+func (r *listing) writeRows(c *call, docs *docStream, rows *cluster.DocRows) error {
+	out := docs.out
+	for first := true; rows.Next(); first = false {
+		if !first {
+			out.buf = append(out.buf, ",\r\n"...)
+		}
+		row := rows.Row()
+		out.buf = appendDocRow(out.buf, row)
+		if r.docs {
+			if err := r.writeDoc(c, docs, row.Doc); err != nil {
+				return err
+			}
+		}
+		out.buf = append(out.buf, '}')
+		if len(out.buf) >= streamBuffer {
+			if err := out.spill(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeKeys writes one row for each key.
+func (r *listing) writeKeys(c *call, docs *docStream, rows *cluster.DocRows) error {
+	out := docs.out
+	for i, key := range r.keys {
+		if i > 0 {
+			out.buf = append(out.buf, ",\r\n"...)
+		}
+		var row *shard.Row
+		if key[0] == '"' {
+			if !rows.Next() {
+				return rows.Err()
+			}
+			row = rows.Row()
+		}
+		if row == nil || row.Missing {
+			out.buf = append(append(append(out.buf, `{"key":`...), key...), `,"error":"not_found"}`...)
+		} else {
+			out.buf = appendDocRow(out.buf, row)
+			if r.docs {
+				if err := r.writeDoc(c, docs, row.Doc); err != nil {
+					return err
+				}
+			}
+			out.buf = append(out.buf, '}')
+		}
+		if err := out.spill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeDoc writes the document of a row, null for a deleted one.
+func (r *listing) writeDoc(c *call, docs *docStream, d *shard.Doc) error {
+	out := docs.out
+	out.buf = append(out.buf, `,"doc":`...)
+	if d == nil || d.Deleted {
+		out.buf = append(out.buf, "null"...)
+		return nil
+	}
+	return docs.write(c.r.Context(), d)
+}
+
+// appendDocRow appends a row up to its document, without the closing brace.
+func appendDocRow(dst []byte, row *shard.Row) []byte {
+	dst = append(dst, `{"id":`...)
+	from := len(dst)
+	dst = doc.AppendString(dst, row.ID)
+	to := len(dst)
+	dst = append(dst, `,"key":`...)
+	dst = append(dst, dst[from:to]...)
+	dst = append(dst, `,"value":{"rev":`...)
+	dst = row.Rev.AppendJSON(dst)
+	if row.Deleted {
+		dst = append(dst, `,"deleted":true`...)
+	}
+	return append(dst, '}')
+}

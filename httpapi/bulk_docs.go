@@ -1,0 +1,223 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"divan/cluster"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// bulkDocs serves POST /{db}/_bulk_docs (api.md 8.3).
+func bulkDocs(c *call) error {
+	if err := c.requireJSON(); err != nil {
+		return err
+	}
+	text, err := c.readBody(0)
+	if err != nil {
+		return err
+	}
+	body, err := doc.ParseBulk(text)
+	if err != nil {
+		return err
+	}
+	b := &bulk{c: c, docs: body.Docs, replicated: !body.NewEdits}
+	if err := b.options(body.Others); err != nil {
+		return err
+	}
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	if err := b.store(); err != nil {
+		return err
+	}
+	if err := b.update(); err != nil {
+		return err
+	}
+	return b.answer()
+}
+
+// bulk is one _bulk_docs request. edits and results go together; an edit whose
+// result has an error before update is not sent.
+type bulk struct {
+	c          *call
+	docs       []doc.Envelope
+	replicated bool
+	w          int
+	edits      []shard.Edit
+	results    []shard.EditResult
+	refused    int             // results with an error before update
+	uploads    map[int]*upload // by the position of their document
+}
+
+// options reads w, which in the body counts more than in the query string, and
+// refuses what cannot be promised.
+func (b *bulk) options(others []doc.Member) error {
+	var err error
+	for _, p := range b.c.query {
+		if p.name == "w" && err == nil {
+			b.w, err = parseQuorum(p)
+		}
+	}
+	for _, m := range others {
+		switch m.Name {
+		case "all_or_nothing":
+			if string(m.Value) == "true" {
+				return fault.New(fault.ExpectationFailed, "all_or_nothing is not supported")
+			}
+		case "w":
+			text, ok := doc.Unquote(m.Value)
+			if !ok {
+				text = string(m.Value)
+			}
+			b.w, err = parseQuorum(param{"w", text})
+		}
+	}
+	return err
+}
+
+// prepare makes the edits. A document that cannot be taken refuses the whole
+// request, one that this user may not write only itself.
+func (b *bulk) prepare() error {
+	b.edits = make([]shard.Edit, len(b.docs))
+	b.results = make([]shard.EditResult, len(b.docs))
+	for i := range b.docs {
+		env := &b.docs[i]
+		id := env.ID
+		if !env.HasID {
+			id = b.c.newID()
+			if !b.replicated {
+				env.HasRev, env.HasRevisions = false, false
+			}
+		}
+		edit, err := b.c.edit(id, env)
+		if err != nil {
+			return err
+		}
+		if b.edits[i], err = finishEdit(edit, b.replicated); err != nil {
+			return err
+		}
+	}
+	for i := range b.edits {
+		if err := b.c.guardEdit(&b.edits[i]); err != nil {
+			b.results[i].Err = err
+			b.refused++
+		}
+	}
+	return nil
+}
+
+// store stores the attachments of all documents. They are all checked before
+// the first is stored.
+func (b *bulk) store() error {
+	for i := range b.docs {
+		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil {
+			continue
+		}
+		if b.uploads == nil {
+			b.uploads = make(map[int]*upload)
+		}
+		u := b.c.newUpload(b.edits[i].ID, b.replicated)
+		if err := u.check(b.docs[i].Atts, false); err != nil {
+			return err
+		}
+		b.uploads[i] = u
+	}
+	for i, u := range b.uploads {
+		atts, err := u.attach(b.docs[i].Atts, nil)
+		if err != nil {
+			b.discard()
+			return err
+		}
+		b.edits[i].Atts = atts
+	}
+	return nil
+}
+
+// discard gives back what was stored for edits that were not made.
+func (b *bulk) discard() {
+	for i, u := range b.uploads {
+		if b.results[i].Err != nil || b.results[i].Rev.IsZero() {
+			u.discard()
+		}
+	}
+}
+
+// update writes the edits that were not refused.
+func (b *bulk) update() error {
+	defer b.discard()
+	edits, at := b.edits, []int(nil)
+	if b.refused > 0 {
+		edits = make([]shard.Edit, 0, len(b.edits)-b.refused)
+		for i := range b.edits {
+			if b.results[i].Err == nil {
+				edits, at = append(edits, b.edits[i]), append(at, i)
+			}
+		}
+	}
+	results, err := b.c.db.Update(b.c.r.Context(), cluster.UpdateOptions{
+		NewEdits: !b.replicated, W: b.w, User: b.c.user,
+	}, edits)
+	if err != nil {
+		return err
+	}
+	if at == nil {
+		b.results = results
+		return nil
+	}
+	for i, r := range results {
+		b.results[at[i]] = r
+	}
+	return nil
+}
+
+// answer tells the outcomes: of interactive edits each, of replicated ones
+// those that failed. A stub without an attachment refuses the whole request,
+// as in CouchDB, whatever became of the other documents.
+func (b *bulk) answer() error {
+	status := http.StatusCreated
+	for i := range b.results {
+		switch err := b.results[i].Err; {
+		case err == nil:
+			if b.results[i].Accepted && status == http.StatusCreated {
+				status = http.StatusAccepted
+			}
+		case fault.Is(err, fault.MissingStub):
+			return err
+		case fault.KindOf(err) == fault.Internal:
+			status = http.StatusInternalServerError
+		}
+	}
+	buf := append(make([]byte, 0, 2+len(b.edits)*96), '[')
+	for i := range b.results {
+		if b.results[i].Err == nil && b.replicated {
+			continue
+		}
+		if len(buf) > 1 {
+			buf = append(buf, ',')
+		}
+		buf = b.appendOutcome(buf, i)
+	}
+	return b.c.sendJSON(status, append(buf, ']'))
+}
+
+// appendOutcome appends the outcome of one edit.
+func (b *bulk) appendOutcome(dst []byte, i int) []byte {
+	edit, result := &b.edits[i], &b.results[i]
+	if result.Err == nil {
+		dst = appendWritten(dst, edit.ID, result.Rev)
+		if result.Accepted {
+			dst = append(dst[:len(dst)-1], `,"accepted":true}`...)
+		}
+		return dst
+	}
+	dst = append(dst, `{"id":`...)
+	dst = doc.AppendString(dst, edit.ID)
+	if b.replicated {
+		dst = append(dst, `,"rev":`...)
+		dst = edit.Path.Rev().AppendJSON(dst)
+	}
+	dst = append(dst, ',')
+	return append(dst, b.c.describe(result.Err).appendJSON(nil)[1:]...)
+}

@@ -1,0 +1,365 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"divan/cluster"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// changes serves GET and POST /{db}/_changes (api.md section 13).
+func changes(c *call) error {
+	body, err := c.changesBody()
+	if err != nil {
+		return err
+	}
+	p, err := c.parseChanges()
+	if err != nil {
+		return err
+	}
+	filter, fields, err := c.changesFilter(p, body)
+	if err != nil {
+		return err
+	}
+	p.query.Filter = filter
+	if p.feed == feedNormal {
+		matched, err := c.changesETag(body)
+		if err != nil || matched {
+			return err
+		}
+	}
+	ctx, leave, open := c.api.feeds.join(c.r.Context())
+	defer leave()
+	feed, err := c.db.Changes(ctx, p.query)
+	if err != nil {
+		return err
+	}
+	defer feed.Close()
+	w := &changesWriter{ctx: ctx, p: p, feed: feed, fields: fields, once: !open, out: c.stream(p.feed.contentType())}
+	w.docs = docStream{out: w.out, db: c.db, style: p.style}
+	if p.feed == feedEventSource {
+		c.w.Header()["Cache-Control"] = noCache
+	}
+	return w.run(c.cfg.Fabric.ChangesDuration)
+}
+
+// contentType is the media type of a feed, empty for JSON.
+func (k feedKind) contentType() string {
+	if k == feedEventSource {
+		return "text/event-stream"
+	}
+	return ""
+}
+
+// heartbeat is the text of a heartbeat. In continuous feeds it is a lone LF
+// (api.md section 20, row 16), between the rows of a longpoll white space.
+func (k feedKind) heartbeat() string {
+	if k == feedEventSource {
+		return "event: heartbeat\ndata: \n\n"
+	}
+	return "\n"
+}
+
+// changesBody reads the body of a POST: an object, or nothing at all.
+func (c *call) changesBody() ([]byte, error) {
+	if c.method != http.MethodPost {
+		return nil, nil
+	}
+	if err := c.requireJSON(); err != nil {
+		return nil, err
+	}
+	text, err := c.readBody(0)
+	if err != nil || len(text) == 0 {
+		return nil, err
+	}
+	return text, doc.EachMember(text, func(string, []byte) error { return nil })
+}
+
+// changesETag sets the entity tag of a normal feed, which stands for the state
+// of the database and the request, and answers 304 when the client has it.
+func (c *call) changesETag(body []byte) (matched bool, err error) {
+	info, err := c.db.Info(c.r.Context())
+	if err != nil {
+		return false, err
+	}
+	h := md5.New()
+	for _, s := range []string{
+		info.Name, info.InstanceStart, info.UpdateSeq, strconv.FormatUint(info.PurgeSeq, 10),
+		c.r.URL.RawQuery, c.r.Header.Get("Last-Event-ID"), string(body),
+	} {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	etag := `"` + base64.RawStdEncoding.EncodeToString(h.Sum(nil)) + `"`
+	c.w.Header()["Etag"] = []string{etag}
+	if !c.etagMatches(etag) {
+		return false, nil
+	}
+	return true, c.sendEmpty(http.StatusNotModified)
+}
+
+// changesWriter writes one feed.
+type changesWriter struct {
+	ctx    context.Context // ends with the request, and when the server stops
+	p      *changesParams
+	feed   *cluster.Feed
+	out    *streamWriter
+	docs   docStream
+	fields *projection
+	pulse  *pulse // nil: no heartbeats
+	once   bool   // the server stops: answer what there is and do not wait
+	rows   int
+}
+
+// run writes the feed from its first byte to its end.
+func (w *changesWriter) run(longest time.Duration) error {
+	if w.p.feed == feedNormal || w.p.feed == feedLongpoll {
+		w.out.buf = append(w.out.buf, "{\"results\":[\n"...)
+	}
+	if w.p.feed.waits() {
+		if w.p.heartbeat > 0 {
+			w.pulse = &pulse{out: w.out, text: w.p.feed.heartbeat()}
+			w.ctx = w.pulse.start(w.ctx, w.p.heartbeat)
+			defer w.pulse.stop()
+		}
+		if longest > 0 {
+			var cancel context.CancelFunc
+			w.ctx, cancel = context.WithTimeout(w.ctx, longest)
+			defer cancel()
+		}
+	}
+	for {
+		if err := w.drain(); err != nil {
+			return err
+		}
+		if w.finished() {
+			break
+		}
+		more, err := w.wait()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	if w.pulse != nil {
+		w.pulse.stop()
+	}
+	return w.end()
+}
+
+// finished reports whether the feed ends although the client would wait.
+func (w *changesWriter) finished() bool {
+	limit := w.p.query.Limit
+	switch {
+	case w.p.feed == feedNormal, w.p.query.Descending, w.once:
+		return true
+	case limit >= 0 && w.rows >= max(limit, 1):
+		return true
+	}
+	return w.p.feed == feedLongpoll && w.rows > 0
+}
+
+// drain writes the rows there are.
+func (w *changesWriter) drain() error {
+	if w.p.feed.waits() && w.p.query.Filter.Kind != 0 {
+		// Nothing may pass the filter for a long time: let the client see the
+		// beginning of the answer.
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	for w.feed.Next() {
+		if err := w.row(); err != nil {
+			return err
+		}
+	}
+	if err := w.feed.Err(); err != nil && !w.over(err) {
+		return err
+	}
+	return nil
+}
+
+// over reports whether err only says that the feed ends: the time is up, the
+// server stops, or the database is gone. A client that went away is no such
+// end: there is nobody to tell.
+func (w *changesWriter) over(err error) bool {
+	switch {
+	case errors.Is(context.Cause(w.ctx), errFeedsEnd):
+		return true
+	case errors.Is(err, context.DeadlineExceeded):
+		return w.p.feed.waits()
+	}
+	return w.p.feed.waits() && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Closed))
+}
+
+// wait sends what there is and blocks until there may be more. It returns
+// false when the feed is over.
+func (w *changesWriter) wait() (more bool, err error) {
+	if err := w.feed.Err(); err != nil {
+		return false, nil // drain took it for the end
+	}
+	if err := w.flush(); err != nil {
+		return false, err
+	}
+	ctx := w.ctx
+	if w.pulse == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.p.timeout)
+		defer cancel()
+	}
+	err = w.feed.Wait(ctx)
+	switch {
+	case err == nil:
+		return true, nil
+	case w.over(err):
+		return false, nil
+	case w.pulse != nil && w.pulse.failed() != nil:
+		return false, w.pulse.failed()
+	}
+	return false, err
+}
+
+// flush sends what there is. The first time that is at least a line end, so
+// that the client sees the headers.
+func (w *changesWriter) flush() error {
+	w.lock()
+	defer w.unlock()
+	if len(w.out.buf) == 0 {
+		if w.out.c.w.started() {
+			return w.out.err
+		}
+		w.out.buf = append(w.out.buf, '\n')
+	}
+	return w.out.Flush()
+}
+
+// lock and unlock keep heartbeats out of what is being written.
+func (w *changesWriter) lock() {
+	if w.pulse != nil {
+		w.pulse.mu.Lock()
+	}
+}
+
+func (w *changesWriter) unlock() {
+	if w.pulse != nil {
+		w.pulse.mu.Unlock()
+	}
+}
+
+// row writes the current row.
+func (w *changesWriter) row() error {
+	w.lock()
+	defer w.unlock()
+	out, row := w.out, w.feed.Row()
+	w.rows++
+	numbered := w.p.seqInterval == 1 || w.rows%w.p.seqInterval == 0
+	switch w.p.feed {
+	case feedEventSource:
+		out.buf = append(out.buf, "data: "...)
+	case feedNormal, feedLongpoll:
+		if w.rows > 1 {
+			out.buf = append(out.buf, ",\r\n"...)
+		}
+	}
+	out.buf = append(out.buf, `{"seq":`...)
+	out.buf = w.appendSeq(out.buf, numbered)
+	out.buf = appendChange(out.buf, row)
+	if w.p.query.IncludeDocs {
+		if err := w.doc(row); err != nil {
+			return err
+		}
+	}
+	out.buf = append(out.buf, '}')
+	switch w.p.feed {
+	case feedContinuous:
+		out.buf = append(out.buf, "\r\n"...)
+	case feedEventSource:
+		if numbered {
+			out.buf = w.appendSeq(append(out.buf, "\nid: "...), true)
+		}
+		out.buf = append(out.buf, "\n\n"...)
+	}
+	if len(out.buf) >= streamBuffer {
+		return out.spill()
+	}
+	return nil
+}
+
+// appendSeq appends the sequence of the current row as a JSON string, null
+// for a row that has none because of seq_interval.
+func (w *changesWriter) appendSeq(dst []byte, numbered bool) []byte {
+	if !numbered {
+		return append(dst, "null"...)
+	}
+	return append(w.feed.AppendSeq(append(dst, '"')), '"')
+}
+
+// appendChange appends a row from behind its sequence up to its document,
+// without the closing brace.
+func appendChange(dst []byte, row *cluster.ChangeRow) []byte {
+	dst = append(dst, `,"id":`...)
+	dst = doc.AppendString(dst, row.ID)
+	dst = append(dst, `,"changes":[`...)
+	for i, rev := range row.Leaves {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"rev":`...)
+		dst = rev.AppendJSON(dst)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, ']')
+	if row.Deleted {
+		dst = append(dst, `,"deleted":true`...)
+	}
+	return dst
+}
+
+// doc appends the document of a row: all of it, or the fields that were
+// selected. A document that was purged meanwhile is null.
+func (w *changesWriter) doc(row *cluster.ChangeRow) error {
+	out := w.out
+	out.buf = append(out.buf, `,"doc":`...)
+	switch {
+	case row.Doc == nil:
+		out.buf = append(out.buf, "null"...)
+		return nil
+	case w.fields == nil:
+		return w.docs.write(w.ctx, row.Doc)
+	}
+	text := appendDoc(nil, row.Doc, false, docStyle{encoding: w.p.style.encoding})
+	out.buf = w.fields.append(out.buf, text)
+	return nil
+}
+
+// end writes what comes after the last row.
+func (w *changesWriter) end() error {
+	if w.p.feed == feedEventSource {
+		return w.out.Close()
+	}
+	buf := w.out.buf
+	if w.p.feed == feedContinuous {
+		buf = append(buf, '{')
+	} else {
+		buf = append(buf, "\n],\n"...)
+	}
+	buf = append(buf, `"last_seq":`...)
+	buf = doc.AppendString(buf, w.feed.LastSeq())
+	buf = append(buf, `,"pending":`...)
+	buf = strconv.AppendUint(buf, w.feed.Pending(), 10)
+	buf = append(buf, '}')
+	if w.p.feed == feedContinuous {
+		buf = append(buf, '\r')
+	}
+	w.out.buf = append(buf, '\n')
+	return w.out.Close()
+}

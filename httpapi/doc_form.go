@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/url"
+	"strings"
+
+	"divan/cluster"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// formUpload is what a form brings while it is read.
+type formUpload struct {
+	text    []byte  // of _doc
+	hasText bool    // _doc is there
+	rev     doc.Rev // of _rev
+	files   []shard.EditAttachment
+}
+
+// postForm serves POST /{db}/{docid}: a multipart/form-data upload as a web
+// page sends it, with a field _doc (a document) or _rev (the revision that
+// keeps its body and its other attachments), and files named _attachments
+// (api.md 9.4).
+func postForm(c *call) error {
+	if err := c.checkReferer(); err != nil {
+		return err
+	}
+	if err := c.checkPathID(); err != nil {
+		return err
+	}
+	parts, err := newMultipart(c.bodyReader(), c.r.Header.Get("Content-Type"), "multipart/form-data")
+	if err != nil {
+		return err
+	}
+	if err := c.checkID(c.docID); err != nil {
+		return err
+	}
+	up := c.newUpload(c.docID, false)
+	form, err := c.readForm(parts, up)
+	if err != nil {
+		up.discard()
+		return err
+	}
+	edit, err := c.formEdit(form, up)
+	if err != nil {
+		up.discard()
+		return err
+	}
+	return c.write(writeJob{edit: edit, options: &docOptions{}, upload: up, etag: true, created: true})
+}
+
+// checkReferer refuses forms that another site's page sends with this user's
+// cookie.
+func (c *call) checkReferer() error {
+	referer := c.r.Header.Get("Referer")
+	if referer == "" {
+		return fault.New(fault.BadRequest, "Referer header required.")
+	}
+	u, err := url.Parse(referer)
+	_, own, _ := strings.Cut(c.baseURL(), "://")
+	if err != nil || u.Host != own {
+		return fault.New(fault.BadRequest, "Referer header must match host.")
+	}
+	return nil
+}
+
+// readForm reads the fields of a form, storing files as they come.
+func (c *call) readForm(parts *multipart.Reader, up *upload) (*formUpload, error) {
+	form := &formUpload{}
+	for {
+		part, err := nextPart(parts)
+		if errors.Is(err, io.EOF) {
+			return form, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.readField(form, part, up); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *call) readField(form *formUpload, part *multipart.Part, up *upload) error {
+	switch part.FormName() {
+	case "_doc":
+		text, err := c.readFormText(part)
+		form.text, form.hasText = text, true
+		return err
+	case "_rev":
+		text, err := c.readFormText(part)
+		if err != nil {
+			return err
+		}
+		form.rev, err = doc.ParseRev(strings.TrimSpace(string(text)))
+		return err
+	case "_attachments":
+		name := formFileName(part)
+		if name == "" {
+			return nil // the page's file field was left empty
+		}
+		if isLocal(c.docID) {
+			return fault.New(fault.BadRequest, "_local documents do not accept attachments.")
+		}
+		if err := doc.ValidateAttachmentName(name); err != nil {
+			return err
+		}
+		a, err := up.store(content{
+			name: name, contentType: part.Header.Get("Content-Type"), length: -1, r: partReader{part},
+		})
+		if err == nil {
+			form.files = append(form.files, a)
+		}
+		return err
+	}
+	return nil
+}
+
+// formFileName returns the name of a file as the form gives it: with its
+// slashes, which the standard library would cut off.
+func formFileName(part *multipart.Part) string {
+	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return params["filename"]
+}
+
+// readFormText reads a field that is no file.
+func (c *call) readFormText(part *multipart.Part) ([]byte, error) {
+	text, err := readAll(part, -1, c.bodyLimit(0))
+	switch {
+	case errors.Is(err, errTooLarge):
+		return nil, c.tooLarge()
+	case err != nil:
+		return nil, badMultipart(err)
+	}
+	return text, nil
+}
+
+// formEdit makes the edit of a form. Files replace attachments of the same
+// name and stand before the others.
+func (c *call) formEdit(form *formUpload, up *upload) (shard.Edit, error) {
+	var edit shard.Edit
+	if form.hasText {
+		env, err := doc.ParseEnvelope(form.text)
+		if err != nil {
+			return edit, err
+		}
+		if edit, err = c.pathEdit(&env, &docOptions{}); err != nil {
+			return edit, err
+		}
+		if edit.Atts, err = up.attach(env.Atts, nil); err != nil {
+			return edit, err
+		}
+	} else {
+		if form.rev.IsZero() {
+			return edit, fault.New(fault.BadRequest, "Invalid rev format")
+		}
+		d, err := c.open(cluster.OpenOptions{ID: c.docID, Rev: form.rev})
+		if err != nil {
+			return edit, err
+		}
+		edit = shard.Edit{ID: c.docID, Parent: form.rev, Body: d.Body, Atts: keptAttachments(d)}
+	}
+	atts := form.files
+	for _, a := range edit.Atts {
+		if !hasFile(form.files, a.Name) {
+			atts = append(atts, a)
+		}
+	}
+	edit.Atts = atts
+	return edit, c.guardEdit(&edit)
+}
+
+func hasFile(files []shard.EditAttachment, name string) bool {
+	for i := range files {
+		if files[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// docOptions are the options of a document read or write that come in the
+// query string (api.md 9.1, 9.3). A switch is on when one of its values is the
+// literal "true"; everything else leaves it as it is.
+type docOptions struct {
+	rev    doc.Rev // of ?rev=
+	hasRev bool
+	open   openRevs
+	since  attsSince
+	r, w   int // quorum overrides, 0 when not given
+
+	revs, revsInfo, conflicts, deletedConflicts bool
+	localSeq, latest, deleted                   bool
+	attachments, attEncoding                    bool
+	batch, replicated                           bool // batch=ok, new_edits=false
+}
+
+// openRevs is ?open_revs=: every leaf, or a list of revisions.
+type openRevs struct {
+	all  bool
+	list []doc.Rev
+}
+
+// given reports whether the revisions named are to be answered as a list. An
+// empty list asks for a plain read.
+func (o openRevs) given() bool { return o.all || len(o.list) > 0 }
+
+// attsSince is ?atts_since=: attachments that came in with one of these
+// revisions or before are answered as stubs.
+type attsSince struct {
+	given bool
+	revs  []doc.Rev
+}
+
+// parseDocOptions reads the query string of a document.
+func parseDocOptions(query []param) (docOptions, error) {
+	var o docOptions
+	for _, p := range query {
+		if p.value == "true" {
+			o.switchOn(p.name)
+		}
+		var err error
+		switch p.name {
+		case "rev":
+			o.rev, err = doc.ParseRev(p.value)
+			o.hasRev = true
+		case "open_revs":
+			o.open, err = parseOpenRevs(p.value)
+		case "atts_since":
+			o.since.given = true
+			o.since.revs, err = parseRevList([]byte(p.value))
+		case "r":
+			o.r, err = parseQuorum(p)
+		case "w":
+			o.w, err = parseQuorum(p)
+		case "batch":
+			o.batch = p.value == "ok"
+		case "new_edits":
+			o.replicated = p.value == "false"
+		}
+		if err != nil {
+			return docOptions{}, err
+		}
+	}
+	return o, nil
+}
+
+// switchOn sets the option of that name; an unknown one is passed over.
+func (o *docOptions) switchOn(name string) {
+	switch name {
+	case "revs":
+		o.revs = true
+	case "revs_info":
+		o.revsInfo = true
+	case "conflicts":
+		o.conflicts = true
+	case "deleted_conflicts":
+		o.deletedConflicts = true
+	case "meta":
+		o.revsInfo, o.conflicts, o.deletedConflicts = true, true, true
+	case "local_seq":
+		o.localSeq = true
+	case "latest":
+		o.latest = true
+	case "deleted":
+		o.deleted = true
+	case "attachments":
+		o.attachments = true
+	case "att_encoding_info":
+		o.attEncoding = true
+	}
+}
+
+// style is what the options say about attachments in the answer.
+func (o *docOptions) style() docStyle {
+	return docStyle{
+		attachments: o.attachments || o.since.given,
+		encoding:    o.attEncoding,
+		since:       o.since.revs,
+	}
+}
+
+func parseOpenRevs(text string) (openRevs, error) {
+	if text == "all" {
+		return openRevs{all: true}, nil
+	}
+	list, err := parseRevList([]byte(text))
+	return openRevs{list: list}, err
+}
+
+// parseRevList reads a JSON array of revisions.
+func parseRevList(text []byte) ([]doc.Rev, error) {
+	canonical, err := doc.Canonical(nil, text)
+	if err != nil {
+		return nil, err
+	}
+	if canonical[0] != '[' {
+		return nil, fault.New(fault.BadRequest, "Invalid list of revisions")
+	}
+	var list []doc.Rev
+	err = doc.EachElement(canonical, func(value []byte) error {
+		s, ok := doc.Unquote(value)
+		if !ok {
+			return fault.New(fault.BadRequest, "Invalid rev format")
+		}
+		rev, err := doc.ParseRev(s)
+		list = append(list, rev)
+		return err
+	})
+	return list, err
+}
+
+// parseQuorum reads r or w: a number of copies.
+func parseQuorum(p param) (int, error) {
+	n, err := strconv.Atoi(p.value)
+	if err != nil || n < 1 {
+		return 0, fault.Newf(fault.BadRequest, "The `%s` value should be a positive integer.", p.name)
+	}
+	return n, nil
+}
+
+// parseETagRev reads an If-Match header as a revision; the quotes of an
+// entity tag are optional.
+func parseETagRev(header string) (doc.Rev, error) {
+	return doc.ParseRev(strings.Trim(header, `"`))
+}
+
+// requestRev returns the revision that a request names in ?rev= or If-Match,
+// zero when it names none. Both may be there when they agree.
+func (c *call) requestRev(o *docOptions) (doc.Rev, error) {
+	header := c.r.Header.Get("If-Match")
+	if header == "" {
+		return o.rev, nil
+	}
+	rev, err := parseETagRev(header)
+	if err != nil {
+		return doc.Rev{}, err
+	}
+	if o.hasRev && o.rev.Compare(rev) != 0 {
+		return doc.Rev{}, fault.New(fault.BadRequest, "Document rev and etag have different values")
+	}
+	return rev, nil
+}
+
+// etagMatches reports whether the request's If-None-Match lists that entity
+// tag (given with its quotes). Items are separated by commas, a W/ prefix is
+// dropped, and "*" never matches (api.md 1.4).
+func (c *call) etagMatches(etag string) bool {
+	header := c.r.Header.Get("If-None-Match")
+	if header == "" {
+		return false
+	}
+	for item := range strings.SplitSeq(header, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(item), "W/") == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// quoteRev writes a revision as an entity tag.
+func quoteRev(r doc.Rev) string {
+	b := make([]byte, 0, 48)
+	b = append(b, '"')
+	b = r.AppendText(b)
+	return string(append(b, '"'))
+}

@@ -1,0 +1,252 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"divan/cluster"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+const (
+	localPrefix  = "_local/"
+	designPrefix = "_design/"
+)
+
+func isLocal(id string) bool { return strings.HasPrefix(id, localPrefix) }
+
+// putDocument serves PUT /{db}/{docid} (api.md 9.3).
+func putDocument(c *call) error {
+	o, err := parseDocOptions(c.query)
+	if err != nil {
+		return err
+	}
+	if err := c.checkPathID(); err != nil {
+		return err
+	}
+	var parts *relatedReader
+	var text []byte
+	if contentType := c.r.Header.Get("Content-Type"); mediaType(contentType) == "multipart/related" {
+		parts, text, err = newRelatedReader(c.bodyReader(), contentType, c.bodyLimit(0))
+	} else {
+		text, err = c.readBody(0)
+	}
+	if err != nil {
+		return err
+	}
+	env, err := doc.ParseEnvelope(text)
+	if err != nil {
+		return err
+	}
+	edit, err := c.pathEdit(&env, &o)
+	if err != nil {
+		return err
+	}
+	if err := c.guardEdit(&edit); err != nil {
+		return err
+	}
+	up := c.newUpload(edit.ID, o.replicated)
+	if edit.Atts, err = up.attach(env.Atts, parts); err != nil {
+		return err
+	}
+	if parts != nil {
+		parts.drain()
+	}
+	return c.write(writeJob{edit: edit, options: &o, upload: up, location: true, etag: true})
+}
+
+// pathEdit makes the edit of a document whose id is in the path and whose
+// revision may be in the body, the query string and If-Match.
+func (c *call) pathEdit(env *doc.Envelope, o *docOptions) (shard.Edit, error) {
+	edit, err := c.edit(c.docID, env)
+	if err != nil {
+		return shard.Edit{}, err
+	}
+	inBody := len(edit.Path.IDs) > 0
+	if inBody && o.hasRev && edit.Path.Rev().Compare(o.rev) != 0 {
+		return shard.Edit{}, fault.New(fault.BadRequest,
+			"Document rev from request body and query string have different values")
+	}
+	named := *o
+	if inBody {
+		named.rev, named.hasRev = edit.Path.Rev(), true
+	}
+	rev, err := c.requestRev(&named)
+	if err != nil {
+		return shard.Edit{}, err
+	}
+	if !inBody && !rev.IsZero() {
+		edit.Path = doc.Path{Start: rev.Pos, IDs: []string{rev.ID}}
+	}
+	return finishEdit(edit, o.replicated)
+}
+
+// edit makes an edit of a document's body. The revision that the body names is
+// in Path; finishEdit puts it where it belongs.
+func (c *call) edit(id string, env *doc.Envelope) (shard.Edit, error) {
+	if err := c.checkID(id); err != nil {
+		return shard.Edit{}, err
+	}
+	if limit := c.cfg.CouchDB.MaxDocumentSize; int64(len(env.Body)) > limit {
+		return shard.Edit{}, fault.New(fault.DocumentTooLarge, id)
+	}
+	edit := shard.Edit{ID: id, Deleted: env.Deleted, Body: env.Body, Path: env.Path()}
+	return edit, nil
+}
+
+// finishEdit turns the revision in Path into the parent of an interactive
+// edit; a replicated one must have it.
+func finishEdit(edit shard.Edit, replicated bool) (shard.Edit, error) {
+	if !replicated {
+		edit.Parent, edit.Path = edit.Path.Rev(), doc.Path{}
+		return edit, nil
+	}
+	if len(edit.Path.IDs) == 0 {
+		return shard.Edit{}, fault.New(fault.BadRequest,
+			"When `new_edits: false`, the document needs `_rev` or `_revisions` specified")
+	}
+	return edit, nil
+}
+
+// checkPathID refuses the names below _local that are none.
+func (c *call) checkPathID() error {
+	if c.docID == "_local" || c.docID == localPrefix {
+		return fault.New(fault.BadRequest, "Invalid _local document id.")
+	}
+	return nil
+}
+
+// checkID refuses ids that no document of this database may have.
+func (c *call) checkID(id string) error {
+	if err := doc.ValidateID(id); err != nil {
+		return err
+	}
+	if limit := c.cfg.CouchDB.MaxDocumentIDLength; int64(len(id)) > limit {
+		return fault.New(fault.IllegalDocID, "Document id is too long")
+	}
+	if !c.db.Meta().Partitioned || isLocal(id) || strings.HasPrefix(id, designPrefix) {
+		return nil
+	}
+	partition, rest, ok := strings.Cut(id, ":")
+	switch {
+	case !ok:
+		return fault.New(fault.IllegalDocID, "Doc id must be of form partition:id")
+	case partition == "":
+		return fault.New(fault.IllegalPartition, "Partition must not be empty")
+	case rest == "":
+		return fault.New(fault.IllegalDocID, "Document id must not be empty")
+	}
+	return nil
+}
+
+// writeJob is one edit ready to be written, and how its answer looks.
+type writeJob struct {
+	edit     shard.Edit
+	options  *docOptions
+	upload   *upload
+	created  bool   // 201 also for a tombstone
+	reported bool   // 200 below the write quorum too (attachment DELETE)
+	location bool   // Location of the document
+	etag     bool   // ETag of the new revision
+	part     string // attachment whose Location is answered instead of the document's
+}
+
+// write writes one edit and answers {"ok":true,"id":…,"rev":…}. Content that
+// was uploaded for a refused edit is given back.
+func (c *call) write(job writeJob) error {
+	ctx := c.r.Context()
+	o := cluster.UpdateOptions{
+		NewEdits: !job.options.replicated, W: job.options.w, User: c.user, Delayed: job.options.batch,
+	}
+	edits := []shard.Edit{job.edit}
+	results, err := c.db.Update(ctx, o, edits)
+	if err == nil {
+		err = results[0].Err
+	}
+	if err != nil {
+		job.upload.discard()
+	}
+	if job.options.batch && (err == nil || fault.KindOf(err) != fault.Internal) {
+		return c.sendJSON(http.StatusAccepted, appendBatched(nil, job.edit.ID))
+	}
+	if err != nil {
+		return err
+	}
+	return c.answerWrite(&job, results[0])
+}
+
+// answerWrite tells the outcome of an edit that was written.
+func (c *call) answerWrite(job *writeJob, result shard.EditResult) error {
+	rev := result.Rev
+	if job.options.replicated {
+		rev = job.edit.Path.Rev()
+	}
+	status := http.StatusCreated
+	switch {
+	case job.reported:
+		status = http.StatusOK
+	case result.Accepted:
+		status = http.StatusAccepted
+	case job.edit.Deleted && !job.created:
+		status = http.StatusOK
+	}
+	h := c.w.Header()
+	if job.etag {
+		h["Etag"] = []string{quoteRev(rev)}
+	}
+	if job.location {
+		h["Location"] = []string{c.locationOf(job.edit.ID, job.part)}
+	}
+	var small [256]byte
+	return c.sendJSON(status, appendWritten(small[:0], job.edit.ID, rev))
+}
+
+// appendWritten appends the answer to a write.
+func appendWritten(dst []byte, id string, rev doc.Rev) []byte {
+	dst = append(dst, `{"ok":true,"id":`...)
+	dst = doc.AppendString(dst, id)
+	dst = append(dst, `,"rev":`...)
+	dst = rev.AppendJSON(dst)
+	return append(dst, '}')
+}
+
+// appendBatched appends the answer to a write that is not waited for.
+func appendBatched(dst []byte, id string) []byte {
+	dst = append(dst, `{"ok":true,"id":`...)
+	dst = doc.AppendString(dst, id)
+	return append(dst, '}')
+}
+
+// locationOf is the absolute address of a document, or of one of its
+// attachments when part is not empty.
+func (c *call) locationOf(id, part string) string {
+	b := make([]byte, 0, 128)
+	b = append(b, c.baseURL()...)
+	b = append(b, '/')
+	b = appendEscaped(b, c.db.Name())
+	b = append(b, '/')
+	b = appendEscaped(b, id)
+	if part != "" {
+		b = append(b, '/')
+		b = appendEscaped(b, part)
+	}
+	return string(b)
+}
+
+// appendEscaped appends s percent-encoded as CouchDB does it: only letters,
+// digits and ". - _ :" stand for themselves.
+func appendEscaped(dst []byte, s string) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := range len(s) {
+		b := s[i]
+		switch {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '-', b == '_', b == ':':
+			dst = append(dst, b)
+		default:
+			dst = append(dst, '%', digits[b>>4], digits[b&15])
+		}
+	}
+	return dst
+}

@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"divan/storage/doc"
+)
+
+// boundary returns 32 random hexadecimal digits that separate MIME parts.
+func boundary() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// related is one document as multipart/related: its JSON, then the stored
+// bytes of the attachments that the JSON marks as following (api.md 10.4).
+//
+//	--B CRLF Content-Type: application/json CRLF CRLF <json>
+//	CRLF --B CRLF <headers of an attachment> CRLF CRLF <bytes>     repeated
+//	CRLF --B--
+type related struct {
+	boundary string
+	json     []byte
+	id       string
+	atts     []doc.Attachment
+}
+
+const relatedHead = "\r\nContent-Type: application/json\r\n\r\n"
+
+// contentType is the Content-Type of the document.
+func (m *related) contentType() string {
+	return `multipart/related; boundary="` + m.boundary + `"`
+}
+
+// size is the exact number of bytes that write writes.
+func (m *related) size() int64 {
+	line := int64(len("\r\n--") + len(m.boundary))
+	n := line - int64(len("\r\n")) + int64(len(relatedHead)+len(m.json)) + line
+	var head []byte
+	for i := range m.atts {
+		head = appendPartHead(head[:0], &m.atts[i])
+		n += int64(len(head)) + m.atts[i].StoredLength + line
+	}
+	return n + int64(len("--"))
+}
+
+// write writes the document. The attachments are read one after the other.
+func (m *related) write(ctx context.Context, w io.Writer, db contentReader) error {
+	buf := make([]byte, 0, len(m.json)+256)
+	buf = append(append(buf, "--"...), m.boundary...)
+	buf = append(append(buf, relatedHead...), m.json...)
+	buf = append(append(buf, "\r\n--"...), m.boundary...)
+	for i := range m.atts {
+		a := &m.atts[i]
+		buf = appendPartHead(buf, a)
+		if _, err := w.Write(buf); err != nil {
+			return fmt.Errorf("write part: %w", err)
+		}
+		if err := copyStored(ctx, w, db, m.id, a); err != nil {
+			return err
+		}
+		buf = append(append(buf[:0], "\r\n--"...), m.boundary...)
+	}
+	if _, err := w.Write(append(buf, "--"...)); err != nil {
+		return fmt.Errorf("write the end of the parts: %w", err)
+	}
+	return nil
+}
+
+// appendPartHead appends the headers of an attachment's part and the empty
+// line, starting with the end of the boundary's line.
+func appendPartHead(dst []byte, a *doc.Attachment) []byte {
+	dst = append(dst, "\r\nContent-Disposition: attachment; filename=\""...)
+	dst = appendQuotedParam(dst, a.Name)
+	dst = append(dst, "\"\r\nContent-Type: "...)
+	dst = appendHeaderValue(dst, a.ContentType)
+	dst = append(dst, "\r\nContent-Length: "...)
+	dst = strconv.AppendInt(dst, a.StoredLength, 10)
+	if a.Gzip {
+		dst = append(dst, "\r\nContent-Encoding: gzip"...)
+	}
+	return append(dst, "\r\n\r\n"...)
+}
+
+// appendQuotedParam appends the inside of a quoted MIME parameter. Names of
+// attachments are free text: quotes are escaped, line ends become spaces, so
+// that no name can add a header.
+func appendQuotedParam(dst []byte, s string) []byte {
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\r', '\n', 0:
+			dst = append(dst, ' ')
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// appendHeaderValue appends a header's value with control characters replaced
+// by spaces.
+func appendHeaderValue(dst []byte, s string) []byte { return append(dst, headerValue(s)...) }
+
+// headerValue returns s without characters that would end a header line. It
+// is the stored content type of an attachment, which came in as JSON text.
+func headerValue(s string) string {
+	if strings.IndexFunc(s, isControl) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// copyStored writes the stored bytes of an attachment.
+func copyStored(ctx context.Context, w io.Writer, db contentReader, id string, a *doc.Attachment) error {
+	r, err := db.ReadAttachment(ctx, id, *a, 0, a.StoredLength)
+	if err != nil {
+		return fmt.Errorf("open attachment %q of %q: %w", a.Name, id, err)
+	}
+	n, err := io.Copy(w, r)
+	if closeErr := r.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && n != a.StoredLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return fmt.Errorf("send attachment %q of %q: %w", a.Name, id, err)
+	}
+	return nil
+}
+
+// mixed writes multipart/mixed and multipart/byteranges: parts with headers of
+// their own, whose number need not be known.
+//
+//	--B CRLF <headers> CRLF CRLF <body>  CRLF --B CRLF …  CRLF --B--
+type mixed struct {
+	out      *streamWriter
+	boundary string
+}
+
+// newMixed starts a body in which parts are separated by boundary.
+func newMixed(out *streamWriter, boundary string) (*mixed, error) {
+	m := &mixed{out: out, boundary: boundary}
+	out.buf = append(append(out.buf, "--"...), boundary...)
+	return m, out.spill()
+}
+
+// part starts a part; head holds its header lines, separated by CRLF and
+// without one at the end.
+func (m *mixed) part(head string) error {
+	m.out.buf = append(append(append(m.out.buf, "\r\n"...), head...), "\r\n\r\n"...)
+	return m.out.spill()
+}
+
+// end ends a part.
+func (m *mixed) end() error {
+	m.out.buf = append(append(m.out.buf, "\r\n--"...), m.boundary...)
+	return m.out.spill()
+}
+
+// close ends the body.
+func (m *mixed) close() error {
+	m.out.buf = append(m.out.buf, "--"...)
+	return m.out.Close()
+}
