@@ -3,6 +3,7 @@ package doc
 import (
 	"encoding/base64"
 	"strings"
+	"unicode/utf8"
 
 	"divan/storage/fault"
 )
@@ -57,7 +58,7 @@ func ValidateAttachmentName(name string) error {
 	if strings.HasPrefix(name, "_") {
 		return fault.New(fault.BadRequest, "Attachment name '"+name+"' starts with prohibited character '_'")
 	}
-	if strings.ToValidUTF8(name, "") != name {
+	if !utf8.ValidString(name) {
 		return fault.New(fault.BadRequest, "Attachment name is not UTF-8 encoded")
 	}
 	return nil

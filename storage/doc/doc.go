@@ -7,8 +7,9 @@
 // calls give the same bytes on every node, which is what lets copies of a
 // document that took the same edits in different orders end up identical.
 //
-// Files: rev.go (names of revisions), tree.go and treemerge.go (the tree),
-// treecodec.go, record.go and revision.go (bytes), scan.go and scanstring.go
-// and scannumber.go (the JSON scanner), envelope.go and attachments.go (the
-// client's document), members.go (helpers for other request bodies).
+// Files: rev.go (names of revisions); tree.go, treemerge.go (the tree);
+// revision.go, record.go, treecodec.go, reader.go (stored bytes); scan.go,
+// scanstring.go, scannumber.go (the JSON scanner); envelope.go, attachments.go,
+// bulk.go (a client's documents); members.go (other request bodies); splice.go
+// (a document on its way to a client).
 package doc

@@ -27,7 +27,8 @@ const (
 	Known     Outcome = iota // nothing new; the tree is unchanged
 	NewLeaf                  // the revision extends a leaf or is the document's first
 	NewBranch                // the revision is a further leaf beside the others
-	Filled                   // the revision was known, but its content or some of its ancestors were not
+	Filled                   // the revision was known, but its content was not: it is taken over
+	Joined                   // the revision and its content were known, but not all of its ancestors
 )
 
 // Tree is the forest of a document's revisions. The zero value is empty.
@@ -271,6 +272,10 @@ func (t *Tree) Nodes() []Node {
 	}
 	return list
 }
+
+// Equal reports whether both trees hold the same revisions, linked and stored
+// in the same way.
+func (t *Tree) Equal(o *Tree) bool { return slices.Equal(t.nodes, o.nodes) }
 
 // Clone returns a tree that shares nothing changeable with t. It has room for
 // one more revision.

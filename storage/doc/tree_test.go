@@ -88,6 +88,27 @@ func (m *model) retain(keep map[Rev]bool) []Node {
 	return removed
 }
 
+// stem keeps of each leaf's path the newest limit revisions and the links
+// between them.
+func (m *model) stem(limit int) []Node {
+	keep, linked := map[Rev]bool{}, map[Rev]bool{}
+	for _, l := range m.leaves() {
+		line := m.lineage(l.Rev)
+		line = line[:min(max(limit, 1), len(line))]
+		for i, n := range line {
+			keep[n.Rev] = true
+			linked[n.Rev] = linked[n.Rev] || i+1 < len(line)
+		}
+	}
+	removed := m.retain(keep)
+	for r := range m.parent {
+		if !linked[r] {
+			delete(m.parent, r)
+		}
+	}
+	return removed
+}
+
 // diff describes how t differs from the model, empty when it does not.
 func (m *model) diff(t *Tree) string {
 	if err := t.verify(); err != "" {
@@ -221,7 +242,8 @@ func TestMerge(t *testing.T) {
 		var tree Tree
 		for _, e := range edits(t) {
 			before := tree.Clone()
-			_, _, known := before.Find(e.leaf.Rev)
+			was, _, known := before.Find(e.leaf.Rev)
+			stored := was.Stored
 			_, parentLeaf, _ := before.Find(e.path.Parent())
 			// The nearest known ancestor decides between leaf and branch.
 			joinsLeaf := parentLeaf
@@ -242,8 +264,10 @@ func TestMerge(t *testing.T) {
 				want = NewLeaf
 			case !known:
 				want = NewBranch
-			case !reflect.DeepEqual(before.nodes, tree.nodes):
+			case !stored && e.leaf.Stored:
 				want = Filled
+			case !before.Equal(&tree):
+				want = Joined
 			}
 			if got != want {
 				t.Fatalf("%v: outcome %d, want %d", e, got, want)
@@ -308,15 +332,8 @@ func TestStem(t *testing.T) {
 		tree, m := build(edits(t))
 		leaves := tree.Leaves()
 		limit := rapid.IntRange(0, 6).Draw(t, "limit")
-		keep := map[Rev]bool{}
-		for _, l := range m.leaves() {
-			line := m.lineage(l.Rev)
-			for _, n := range line[:min(max(limit, 1), len(line))] {
-				keep[n.Rev] = true
-			}
-		}
 		removed := tree.Stem(limit)
-		if want := m.retain(keep); !reflect.DeepEqual(removed, want) {
+		if want := m.stem(limit); !reflect.DeepEqual(removed, want) {
 			t.Fatalf("removed %v, want %v", removed, want)
 		}
 		if d := m.diff(&tree); d != "" {
@@ -327,6 +344,35 @@ func TestStem(t *testing.T) {
 		}
 		if more := tree.Stem(limit); more != nil {
 			t.Fatalf("a second time: %v", more)
+		}
+	})
+}
+
+// TestAdd holds an update to merging and stemming one after the other, and
+// checks that repeating it changes nothing.
+func TestAdd(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{parent: map[Rev]Rev{}, node: map[Rev]Node{}}
+		var tree Tree
+		limit := rapid.IntRange(1, 6).Draw(t, "limit")
+		for _, e := range edits(t) {
+			before := tree.Clone()
+			outcome, removed := tree.Add(e.path, e.leaf, limit)
+			m.merge(e.path, e.leaf)
+			want := m.stem(limit)
+			if d := m.diff(&tree); d != "" {
+				t.Fatalf("after %v: %s", e, d)
+			}
+			if (outcome == Known) != before.Equal(&tree) {
+				t.Fatalf("%v: outcome %d, from %v to %v", e, outcome, before, tree)
+			}
+			if outcome != Known && !reflect.DeepEqual(removed, want) || outcome == Known && removed != nil {
+				t.Fatalf("%v: outcome %d, removed %v, want %v", e, outcome, removed, want)
+			}
+			if again, removed := tree.Add(e.path, e.leaf, limit); again != Known || again == Known && removed != nil {
+				t.Fatalf("%v again: outcome %d", e, again)
+			}
 		}
 	})
 }
@@ -462,6 +508,36 @@ func TestWinner(t *testing.T) {
 	var empty Tree
 	if _, ok := empty.Winner(); ok || empty.Leaves() != nil || empty.Nodes() != nil || empty.Lineage(Rev{1, "x"}) != nil || empty.LeavesFrom(Rev{1, "x"}) != nil {
 		t.Error("the empty tree has something")
+	}
+}
+
+// TestAddRepeated plays golden docs/12: a history longer than the limit is cut,
+// and sent again it changes nothing, whatever its body.
+func TestAddRepeated(t *testing.T) {
+	t.Parallel()
+	var tree Tree
+	p := Path{6, []string{"6", "5", "4", "3", "2", "1"}}
+	leaf := Node{Rev: p.Rev(), Stored: true, Active: 10}
+	outcome, removed := tree.Add(p, leaf, 3)
+	if outcome != NewLeaf || len(removed) != 3 || removed[0].Rev != (Rev{1, "1"}) {
+		t.Errorf("outcome %d, removed %v", outcome, removed)
+	}
+	leaf.Active = 99
+	if outcome, removed := tree.Add(p, leaf, 3); outcome != Known || removed != nil {
+		t.Errorf("again: outcome %d, removed %v", outcome, removed)
+	}
+	if outcome, _ := tree.Add(Path{4, []string{"e", "3", "2", "1"}}, Node{Rev: Rev{4, "e"}, Stored: true}, 3); outcome != NewBranch {
+		t.Errorf("branch: outcome %d", outcome)
+	}
+	if got := tree.Path(Rev{4, "e"}, 0); !reflect.DeepEqual(got, Path{4, []string{"e", "3", "2"}}) {
+		t.Errorf("branch: %v", got)
+	}
+	// With more room the same edit brings its ancestors, but not its body.
+	if outcome, _ := tree.Add(p, leaf, 1000); outcome != Joined {
+		t.Errorf("with more room: outcome %d", outcome)
+	}
+	if n, _, _ := tree.Find(Rev{6, "6"}); n.Active != 10 || len(tree.Path(n.Rev, 0).IDs) != 6 {
+		t.Errorf("with more room: %v", tree.Nodes())
 	}
 }
 

@@ -30,10 +30,32 @@ func (t *Tree) Merge(p Path, leaf Node) Outcome {
 		n.set(leaf)
 		outcome = Filled
 	}
-	if t.join(p, 0, at) {
-		outcome = Filled
+	if t.join(p, 0, at) && outcome == Known {
+		outcome = Joined
 	}
 	return outcome
+}
+
+// Add is Merge followed by Stem, as an update needs them. It answers Known
+// when the tree ends up as it was, also when the path named ancestors that the
+// limit cuts off at once: repeating an edit then changes nothing. The content
+// of the edit has to be stored for NewLeaf, NewBranch and Filled, and the
+// removed nodes, oldest first, are no longer part of the document.
+func (t *Tree) Add(p Path, leaf Node, limit int) (Outcome, []Node) {
+	var before Tree
+	n, _, known := t.Find(p.Rev())
+	if known = known && (n.Stored || !leaf.Stored); known {
+		before = t.Clone()
+	}
+	outcome := t.Merge(p, leaf)
+	if outcome == Known {
+		return Known, nil
+	}
+	removed := t.Stem(limit)
+	if known && t.Equal(&before) {
+		return Known, nil
+	}
+	return outcome, removed
 }
 
 // mergeNew adds a path whose newest revision is unknown.
@@ -180,8 +202,9 @@ func (n treeNode) movedBy(moved []int32) treeNode {
 
 // Stem cuts every path from a leaf towards its root to the newest limit
 // revisions and returns the nodes that are on no path any more, oldest first.
-// Branches that shared only such revisions become roots of their own. A limit
-// below 1 is taken as 1: leaves always stay.
+// Paths that share a revision they both keep stay joined there, others become
+// roots of their own (semantics.md 2.7). A limit below 1 is taken as 1: leaves
+// always stay.
 func (t *Tree) Stem(limit int) []Node {
 	limit = max(limit, 1)
 	if len(t.nodes) <= limit {
@@ -199,6 +222,11 @@ func (t *Tree) Stem(limit int) []Node {
 		}
 		if up := t.nodes[i].parent; up != noParent {
 			reach[up] = max(reach[up], reach[i]-1)
+		}
+	}
+	for i := range t.nodes {
+		if reach[i] == 1 { // the oldest one of every path it is on
+			t.nodes[i].parent = noParent
 		}
 	}
 	return t.keep(func(i int) bool { return reach[i] > 0 })
