@@ -23,7 +23,7 @@ func (l *Layer) Put(section, key, value string) {
 		l.Set[section] = map[string]string{}
 	}
 	l.Set[section][key] = value
-	delete(l.Hidden[section], key)
+	prune(l.Hidden, section, key)
 }
 
 // Hide drops a value and hides the key of the layers below.
@@ -40,9 +40,21 @@ func (l *Layer) Hide(section, key string) {
 
 // Drop forgets a key, so that the layers below decide.
 func (l *Layer) Drop(section, key string) {
-	delete(l.Hidden[section], key)
-	delete(l.Set[section], key)
+	prune(l.Hidden, section, key)
+	prune(l.Set, section, key)
 }
+
+// prune removes a key and what is empty without it, so that layers that say
+// the same are equal.
+func prune[L ~map[string]map[string]V, V any](l L, section, key string) {
+	delete(l[section], key)
+	if len(l[section]) == 0 {
+		delete(l, section)
+	}
+}
+
+// Empty reports whether the layer says nothing.
+func (l Layer) Empty() bool { return len(l.Set) == 0 && len(l.Hidden) == 0 }
 
 // Clone returns a copy that may be changed.
 func (l Layer) Clone() Layer {

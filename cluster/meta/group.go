@@ -16,7 +16,7 @@ import (
 const (
 	logFile       = "raft.db"
 	keepSnapshots = 2
-	lockTimeout   = 3 * time.Second  // for the file lock, held by another process on the same directory
+	lockTimeout   = time.Second      // for the file lock, held by another process on the same directory
 	leadTimeout   = 30 * time.Second // for the first commands of a leader
 
 	// A group of one has nobody to wait for: it elects itself after at most

@@ -143,6 +143,9 @@ func (s *state) setConfig(c configCommand) {
 	}
 	s.perNode = maps.Clone(s.perNode)
 	s.perNode[c.node] = l
+	if l.Empty() {
+		delete(s.perNode, c.node)
+	}
 }
 
 // maxGraves bounds the deleted databases that are remembered one by one.

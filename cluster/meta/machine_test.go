@@ -1,0 +1,337 @@
+package meta
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// model says in the plainest way what the machine must do.
+type model struct {
+	uuid  string
+	dbs   map[string]Database
+	used  map[string]int64 // largest suffix ever of a name
+	nodes map[string]Node
+	conf  map[string]string // "node/section/key" → value, or "-" when hidden
+}
+
+func newModel() *model {
+	return &model{dbs: map[string]Database{}, used: map[string]int64{}, nodes: map[string]Node{}, conf: map[string]string{}}
+}
+
+func (m *model) apply(c *command) fault.Kind {
+	switch c.kind {
+	case kindInit:
+		if m.uuid == "" {
+			m.uuid = c.init.uuid
+		}
+	case kindCreate:
+		if _, ok := m.dbs[c.db.Name]; ok {
+			return fault.Exists
+		}
+		db := *c.db
+		if used, ok := m.used[db.Name]; ok && db.Created <= used {
+			db.Created = used + 1
+		}
+		db.Suffix = suffixOf(db.Created)
+		m.used[db.Name] = db.Created
+		m.dbs[db.Name] = db
+	case kindDelete, kindAlter:
+		db, ok := m.dbs[c.name]
+		if !ok {
+			return fault.NotFound
+		}
+		delete(m.dbs, c.name)
+		if c.kind == kindDelete {
+			break
+		}
+		if c.alter.security != nil {
+			db.Security = c.alter.security
+		}
+		if c.alter.revsLimit != nil {
+			db.RevsLimit = *c.alter.revsLimit
+		}
+		if c.alter.purgedInfosLimit != nil {
+			db.PurgedInfosLimit = *c.alter.purgedInfosLimit
+		}
+		m.dbs[c.name] = db
+	case kindConfig:
+		key := c.config.node + "/" + c.config.section + "/" + c.config.key
+		switch c.config.op {
+		case configPut:
+			m.conf[key] = "+" + c.config.value
+		case configHide:
+			m.conf[key] = "-"
+		case configDrop:
+			delete(m.conf, key)
+		}
+	case kindPutNode:
+		m.nodes[c.node.Name] = c.node
+	case kindDropNode:
+		if _, ok := m.nodes[c.name]; !ok {
+			return fault.NotFound
+		}
+		delete(m.nodes, c.name)
+	}
+	return 0
+}
+
+func (m *model) compare(t *rapid.T, s *state) {
+	if s.uuid != m.uuid || !maps.Equal(s.nodes, m.nodes) {
+		t.Fatalf("uuid %q nodes %v, want %q %v", s.uuid, s.nodes, m.uuid, m.nodes)
+	}
+	names := slices.Sorted(maps.Keys(m.dbs))
+	i := 0
+	for db := range s.dbs.All() {
+		if i == len(names) || db.Name != names[i] {
+			t.Fatalf("database %q at %d, want %v", db.Name, i, names)
+		}
+		if want := m.dbs[db.Name]; fmt.Sprintf("%+v", *db) != fmt.Sprintf("%+v", want) {
+			t.Fatalf("database %+v, want %+v", *db, want)
+		}
+		i++
+	}
+	if i != len(names) {
+		t.Fatalf("%d databases, want %d", i, len(names))
+	}
+	got := map[string]string{}
+	flatten := func(node string, l config.Layer) {
+		for section, keys := range l.Set {
+			for k, v := range keys {
+				got[node+"/"+section+"/"+k] = "+" + v
+			}
+		}
+		for section, keys := range l.Hidden {
+			for k := range keys {
+				got[node+"/"+section+"/"+k] = "-"
+			}
+		}
+	}
+	flatten("", s.cluster)
+	for node, l := range s.perNode {
+		flatten(node, l)
+	}
+	if !maps.Equal(got, m.conf) {
+		t.Fatalf("configuration %v, want %v", got, m.conf)
+	}
+}
+
+// The machine does what the model does, its events tell the whole difference,
+// and a machine restored from its snapshot goes on as if nothing had happened.
+func TestMachineAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, err := config.New(config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, mod := newMachine(self, h), newModel()
+		sub, mirror := m.subscribe()
+		for i := range rapid.IntRange(1, 60).Draw(t, "batches") {
+			var logs []*raft.Log
+			var want []fault.Kind
+			for range rapid.IntRange(1, 4).Draw(t, "commands") {
+				c := drawCommand(t)
+				data := c.appendBinary(nil)
+				want = append(want, mod.apply(c))
+				logs = append(logs, &raft.Log{Index: uint64(10*i + len(logs)), Type: raft.LogCommand, Data: data})
+			}
+			before := m.load()
+			kept := dumpDatabases(before.dbs)
+			for j, res := range m.ApplyBatch(logs) {
+				if got := fault.KindOf(res.(result).err); got != want[j] {
+					t.Fatalf("command %d: kind %d, want %d", j, got, want[j])
+				}
+			}
+			if dumpDatabases(before.dbs) != kept {
+				t.Fatal("an earlier state has changed")
+			}
+			mod.compare(t, m.load())
+			mirror = follow(t, sub, mirror)
+			if got, want := dumpDatabases(mirror), dumpDatabases(m.load().dbs); got != want {
+				t.Fatalf("by the events\n%s\nin truth\n%s", got, want)
+			}
+			if rapid.IntRange(0, 9).Draw(t, "restore") == 0 {
+				m = restored(t, m)
+				mod.compare(t, m.load())
+				sub, mirror = m.subscribe()
+			}
+		}
+	})
+}
+
+func dumpDatabases(d Databases) string {
+	var b strings.Builder
+	for db := range d.All() {
+		fmt.Fprintf(&b, "%+v\n", *db)
+	}
+	return b.String()
+}
+
+// follow applies the events that wait.
+func follow(t *rapid.T, sub *Subscription, d Databases) Databases {
+	events, err := sub.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for _, e := range events {
+		if e.Index < last {
+			t.Fatalf("event of %d after %d", e.Index, last)
+		}
+		last = e.Index
+		switch e.Kind {
+		case Created:
+			if _, ok := d.Get(e.New.Name); ok || e.Old != nil {
+				t.Fatalf("created twice: %s", e.New.Name)
+			}
+			d = d.with(e.New)
+		case Changed:
+			if old, ok := d.Get(e.New.Name); !ok || old != e.Old {
+				t.Fatalf("change of another database than the last one told: %s", e.New.Name)
+			}
+			d = d.with(e.New)
+		case Deleted:
+			if old, ok := d.Get(e.Old.Name); !ok || old != e.Old || e.New != nil {
+				t.Fatalf("deleted what was not there: %s", e.Old.Name)
+			}
+			d = d.without(e.Old.Name)
+		}
+	}
+	return d
+}
+
+func restored(t *rapid.T, m *machine) *machine {
+	b := snapshotOf(t, m)
+	next := newMachine(m.self, m.config)
+	if err := next.Restore(io.NopCloser(bytes.NewReader(b))); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := dump(next), dump(m); got != want {
+		t.Fatalf("restored\n%s\nwant\n%s", got, want)
+	}
+	if again := snapshotOf(t, next); !bytes.Equal(again, b) {
+		t.Fatal("the snapshot of a restored machine differs")
+	}
+	if !reflect.DeepEqual(m.config.Load(), next.config.Load()) {
+		t.Fatal("another configuration")
+	}
+	return next
+}
+
+// Beyond maxGraves deleted names the floor keeps suffixes unique.
+func TestGraves(t *testing.T) {
+	g := newGraves()
+	used := map[string]map[int64]bool{}
+	for i := range 3 * maxGraves {
+		name := fmt.Sprintf("db%d", i%(maxGraves+maxGraves/2))
+		s := g.suffix(name, 100)
+		if used[name] == nil {
+			used[name] = map[int64]bool{}
+		}
+		if used[name][s] {
+			t.Fatalf("suffix %d of %s twice", s, name)
+		}
+		used[name][s] = true
+		g.bury(name, s)
+	}
+	if len(g.queue) != maxGraves || len(g.last) > maxGraves {
+		t.Errorf("%d graves of %d names", len(g.queue), len(g.last))
+	}
+}
+
+func TestDatabasesAgainstSlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d Databases
+		var names []string
+		for range rapid.IntRange(0, 300).Draw(t, "steps") {
+			name := fmt.Sprintf("%c%d", 'a'+rapid.IntRange(0, 3).Draw(t, "letter"), rapid.IntRange(0, 40).Draw(t, "number"))
+			at, found := slices.BinarySearch(names, name)
+			if rapid.IntRange(0, 2).Draw(t, "remove") == 0 {
+				d = d.without(name)
+				if found {
+					names = slices.Delete(names, at, at+1)
+				}
+			} else {
+				d = d.with(&Database{Name: name})
+				if !found {
+					names = slices.Insert(names, at, name)
+				}
+			}
+			if d.Len() != len(names) {
+				t.Fatalf("%d names, want %d", d.Len(), len(names))
+			}
+			if at := d.Index(name); at != firstAtLeast(names, name) {
+				t.Fatalf("index of %s is %d", name, at)
+			}
+		}
+		if depth := height(d.root); d.Len() > 1 && depth > 3*bits(d.Len()) {
+			t.Fatalf("%d databases in a tree of height %d", d.Len(), depth)
+		}
+		lo, hi := rapid.IntRange(-2, 150).Draw(t, "lo"), rapid.IntRange(-2, 150).Draw(t, "hi")
+		stop := rapid.IntRange(1, 100).Draw(t, "stop")
+		want := names[min(max(lo, 0), len(names)):]
+		if hi = min(hi, len(names)); hi <= max(lo, 0) {
+			want = nil
+		} else {
+			want = names[max(lo, 0):hi]
+		}
+		back := slices.Clone(want)
+		slices.Reverse(back)
+		check(t, d.Slice(lo, hi), want, stop)
+		check(t, d.Backward(lo, hi), back, stop)
+	})
+}
+
+func check(t *rapid.T, seq func(func(*Database) bool), want []string, stop int) {
+	var got []string
+	for db := range seq {
+		if got = append(got, db.Name); len(got) == stop {
+			break
+		}
+	}
+	if want = want[:min(stop, len(want))]; !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func firstAtLeast(names []string, name string) int {
+	i, _ := slices.BinarySearch(names, name)
+	return i
+}
+
+func height(n *treeNode) int {
+	if n == nil {
+		return 0
+	}
+	return 1 + max(height(n.left), height(n.right))
+}
+
+func bits(n int) int {
+	b := 0
+	for ; n > 0; n >>= 1 {
+		b++
+	}
+	return b
+}
+
+func TestBuildIsBalanced(t *testing.T) {
+	var dbs []*Database
+	for i := range 1000 {
+		dbs = append(dbs, &Database{Name: fmt.Sprintf("%04d", i)})
+	}
+	d := Databases{build(dbs)}
+	if d.Len() != 1000 || height(d.root) != 10 {
+		t.Errorf("%d databases, height %d", d.Len(), height(d.root))
+	}
+}
