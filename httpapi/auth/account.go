@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"divan/shard"
 	"divan/storage/doc"
 )
 
-// account is what authentication needs to know about one name. It is
-// immutable once made.
+// account is what authentication needs to know about one name. All but
+// upgrading is immutable once made.
 type account struct {
 	name       string
 	roles      []string
@@ -20,6 +21,7 @@ type account struct {
 	rev        doc.Rev
 	inDB       bool // there is a user document
 	conflicted bool // its conflicts must be resolved before it counts
+	upgrading  atomic.Bool
 }
 
 func (a *account) user() shard.User { return shard.User{Name: a.name, Roles: a.roles} }

@@ -108,7 +108,8 @@ func nobody() Result { return Result{User: shard.User{Anonymous: true, Roles: []
 // Authenticate finds out who sent r. A credential that is malformed or wrong
 // is an error (fault.BadRequest, Unauthorized, Forbidden, Unavailable); an
 // expired session and a wrong proxy token count as no credential. Without any,
-// the user is anonymous, or refused where require_valid_user is set.
+// the user is anonymous: whether that is enough (require_valid_user, security
+// objects) is the caller's to decide.
 func (a *Authenticator) Authenticate(r *http.Request) (Result, error) {
 	s := a.settings()
 	for _, handler := range s.handlers {
@@ -133,26 +134,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (Result, error) {
 			return res, nil
 		}
 	}
-	if s.requireUser && !s.public(r) {
-		return nobody(), fault.New(fault.Unauthorized, "Authentication required.")
-	}
 	return nobody(), nil
-}
-
-// Challenge returns the value of WWW-Authenticate for a 401 to r, empty for
-// none, so that browsers open no dialog on their own (api.md section 1.2).
-func (a *Authenticator) Challenge(r *http.Request) string {
-	if wish := r.Header.Get("X-CouchDB-WWW-Authenticate"); wish != "" {
-		return wish
-	}
-	chttpd := &a.config.Load().Chttpd
-	if chttpd.AuthenticationRealm != "" {
-		return chttpd.AuthenticationRealm
-	}
-	if chttpd.RequireValidUser {
-		return `Basic realm="server"`
-	}
-	return ""
 }
 
 func (a *Authenticator) byBasic(r *http.Request, s *settings) (Result, bool, error) {

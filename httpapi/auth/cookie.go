@@ -70,13 +70,12 @@ func (r *cookieRule) signedBy(s session, salt string) bool {
 	if r.secret == "" {
 		return false
 	}
-	found := false
 	for _, algorithm := range r.algorithms {
 		if mac := r.mac(algorithm, salt, s.signed); mac != nil && hmac.Equal(mac, s.mac) {
-			found = true
+			return true // which of the algorithms it was is no secret
 		}
 	}
-	return found
+	return false
 }
 
 // mac signs text with the secret followed by the user's salt; nil for an

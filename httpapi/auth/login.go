@@ -53,7 +53,7 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	if err := s.passwords.allows(hash); err != nil {
 		return nil, err
 	}
-	ok, fresh, err := a.verifier.verify(ctx, c.password, hash, s.passwords.hashing, now)
+	ok, err := a.verifier.verify(ctx, c, hash, s.passwords.hashing, now)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,7 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	if err := s.usable(acc); err != nil {
 		return nil, err
 	}
-	if fresh {
-		a.offerUpgrade(s, acc, c.password)
-	}
+	a.offerUpgrade(s, acc, c.password)
 	return acc, nil
 }
 

@@ -10,33 +10,29 @@ import (
 // settings is what authentication reads from one configuration snapshot,
 // parsed once for each snapshot. It is immutable.
 type settings struct {
-	from        *config.Snapshot
-	handlers    []string // in the order they are asked
-	requireUser bool     // require_valid_user or …_except_for_up
-	exceptUp    bool
-	peerHeader  string
-	forwarded   config.Forwarded
-	db          string // name of the authentication database
-	cookie      cookieRule
-	proxy       proxyRule
-	jwt         jwtRule
-	admins      map[string]passwordHash
-	lockout     lockoutRule
-	passwords   passwordPolicy
-	upgrade     bool         // upgrade_hash_on_auth
-	conflicted  bool         // allow_conflicted_user_docs
-	nobody      passwordHash // what passwords of unknown names are compared with
+	from       *config.Snapshot
+	handlers   []string // in the order they are asked
+	peerHeader string
+	forwarded  config.Forwarded
+	db         string // name of the authentication database
+	cookie     cookieRule
+	proxy      proxyRule
+	jwt        jwtRule
+	admins     map[string]passwordHash
+	lockout    lockoutRule
+	passwords  passwordPolicy
+	upgrade    bool         // upgrade_hash_on_auth
+	conflicted bool         // allow_conflicted_user_docs
+	nobody     passwordHash // what passwords of unknown names are compared with
 }
 
 func newSettings(snap *config.Snapshot) *settings {
 	a := &snap.ChttpdAuth
 	s := &settings{
-		from:        snap,
-		handlers:    knownHandlers(snap.Chttpd.AuthHandlers),
-		requireUser: snap.Chttpd.RequireValidUser || snap.Chttpd.ExceptUp,
-		exceptUp:    snap.Chttpd.ExceptUp,
-		forwarded:   snap.Chttpd.Forwarded,
-		db:          a.AuthenticationDB,
+		from:      snap,
+		handlers:  knownHandlers(snap.Chttpd.AuthHandlers),
+		forwarded: snap.Chttpd.Forwarded,
+		db:        a.AuthenticationDB,
 		cookie: cookieRule{
 			secret: a.Secret, algorithms: a.HashAlgorithms, timeout: a.Timeout,
 			persistent: a.AllowPersistentCookies, domain: cookieText(a.CookieDomain), sameSite: sameSite(a.SameSite),
@@ -123,17 +119,4 @@ func cookieText(value string) string {
 // in front of it. A client that lies about it harms its own cookie only.
 func (s *settings) secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get(s.forwarded.SSL) == "on" || r.Header.Get(s.forwarded.Proto) == "https"
-}
-
-// public reports whether nobody needs a name for this request even where
-// require_valid_user is set: one must be able to log in, and
-// require_valid_user_except_for_up is about health checks.
-func (s *settings) public(r *http.Request) bool {
-	switch strings.TrimSuffix(r.URL.Path, "/") {
-	case "/_session":
-		return r.Method == http.MethodPost
-	case "/_up":
-		return s.exceptUp
-	}
-	return false
 }

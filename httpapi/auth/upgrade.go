@@ -22,15 +22,17 @@ type upgrade struct {
 	rev                doc.Rev // of the document it was verified against
 }
 
-// offerUpgrade asks for a new hash of the password when the stored one is
-// weaker than new ones are ([chttpd_auth] upgrade_hash_on_auth).
+// offerUpgrade asks, once for each account that was read, for a new hash of the
+// password when the stored one is weaker than new ones are ([chttpd_auth]
+// upgrade_hash_on_auth).
 func (a *Authenticator) offerUpgrade(s *settings, acc *account, password string) {
-	if !s.upgrade || !acc.inDB || !s.passwords.outdated(acc.hash) {
+	if !s.upgrade || !acc.inDB || !s.passwords.outdated(acc.hash) || !acc.upgrading.CompareAndSwap(false, true) {
 		return
 	}
 	select {
 	case a.upgrades <- upgrade{db: s.db, name: acc.name, password: password, rev: acc.rev}:
 	default:
+		acc.upgrading.Store(false)
 	}
 }
 
@@ -80,14 +82,14 @@ func (a *Authenticator) upgrade(ctx context.Context, u upgrade) error {
 		return err
 	}
 	err = a.users.store.Put(ctx, u.db, stored)
-	a.users.invalidate(accountKey{u.db, u.name})
-	if fault.Is(err, fault.Conflict) {
-		return nil
+	if err != nil && !fault.Is(err, fault.Conflict) {
+		return err // the account stays as it is, and is not tried again soon
 	}
+	a.users.invalidate(accountKey{u.db, u.name})
 	if err == nil {
 		a.log.Info("password hash upgraded", zap.String("user", u.name))
 	}
-	return err
+	return nil
 }
 
 // followRetry is how long to wait before the changes are asked for again: the

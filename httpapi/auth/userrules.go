@@ -2,9 +2,11 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 
+	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -84,6 +86,17 @@ func truthy(v []byte) bool {
 }
 
 func forbidden(reason string) error { return fault.New(fault.Forbidden, reason) }
+
+// Validator returns the validation function of the shards for the
+// authentication database; documents of other databases pass.
+func Validator(h *config.Holder) shard.Validate {
+	return func(_ context.Context, r shard.ValidateRequest) error {
+		if !IsUsersDatabase(h.Load(), r.DB) {
+			return nil
+		}
+		return ValidateUser(r)
+	}
+}
 
 // ValidateUser decides whether an edit of a document of the authentication
 // database may be written (semantics.md section 10; the texts are part of the

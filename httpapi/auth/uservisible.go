@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -62,8 +63,7 @@ func (r UserRead) Visible(body []byte) ([]byte, error) {
 	if len(out) == 1 {
 		return nil, errMissing()
 	}
-	out[len(out)-1] = '}'
-	return out, nil
+	return closeObject(out), nil
 }
 
 // UsersOpenTo reports whether a request for the authentication database may be
@@ -88,4 +88,11 @@ func UsersOpenTo(method string, segments []string) bool {
 		return len(segments) == 2
 	}
 	return false
+}
+
+// IsUsersDatabase reports whether the rules of this package hold for the
+// database of that name: the configured authentication database, and _users
+// even when another one is configured, because it may still hold hashes.
+func IsUsersDatabase(c *config.Snapshot, name string) bool {
+	return name == "_users" || name == c.ChttpdAuth.AuthenticationDB
 }

@@ -24,8 +24,8 @@ type UserWrite struct {
 // null, stays as it is. It must be called before each such edit.
 //
 // fault.NotFound "missing": the document is somebody else's. fault.Forbidden,
-// fault.BadRequest: the document is refused, or the password. The rules that
-// need the stored document are ValidateUser's.
+// fault.BadRequest: the password is refused. A document that ValidateUser will
+// refuse comes back without its password.
 func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, error) {
 	if strings.HasPrefix(w.ID, "_design/") || strings.HasPrefix(w.ID, "_local/") {
 		return w.Body, nil
@@ -41,13 +41,10 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 	if len(d.password) == 0 || string(d.password) == "null" {
 		return w.Body, nil
 	}
-	if !w.Deleted { // cheaper than hashing first
-		if err := d.wellFormed(w.ID); err != nil {
-			return nil, err
-		}
-		if err := d.namesAllowed(); err != nil {
-			return nil, err
-		}
+	if w.Deleted || d.wellFormed(w.ID) != nil || d.namesAllowed() != nil {
+		// A tombstone needs no password, and ValidateUser refuses the others,
+		// each with its own text: not worth a slow hash.
+		return withMembers(w.Body, nil)
 	}
 	password, ok := doc.Unquote(d.password)
 	if !ok {
@@ -78,14 +75,13 @@ func errMissing() error { return fault.New(fault.NotFound, "missing") }
 // first the members of the hash in CouchDB's order, then the others in their
 // own; nothing of an earlier hash stays, and no password.
 func withHash(body []byte, h passwordHash) ([]byte, error) {
-	out := make([]byte, 0, len(body)+256)
+	first := make([]byte, 0, 256)
 	text := func(name, value string) {
-		out = append(out, '"')
-		out = append(out, name...)
-		out = append(out, `":`...)
-		out = append(doc.AppendString(out, value), ',')
+		first = append(first, '"')
+		first = append(first, name...)
+		first = append(first, `":`...)
+		first = append(doc.AppendString(first, value), ',')
 	}
-	out = append(out, '{')
 	if h.scheme == schemeSimple {
 		text("password_scheme", nameSimple)
 		text("salt", h.salt)
@@ -94,15 +90,26 @@ func withHash(body []byte, h passwordHash) ([]byte, error) {
 		text("password_scheme", namePBKDF2)
 		text("pbkdf2_prf", h.prf)
 		text("salt", h.salt)
-		out = append(out, `"iterations":`...)
-		out = append(strconv.AppendInt(out, int64(h.iterations), 10), ',')
+		first = append(first, `"iterations":`...)
+		first = append(strconv.AppendInt(first, int64(h.iterations), 10), ',')
 		text("derived_key", h.key)
 	}
+	return withMembers(body, first)
+}
+
+// withMembers returns body with the members first, each followed by a comma,
+// in place of its password and, when there are any, its earlier hash.
+func withMembers(body, first []byte) ([]byte, error) {
+	out := make([]byte, 0, len(body)+len(first))
+	out = append(append(out, '{'), first...)
 	err := doc.EachMember(body, func(name string, value []byte) error {
 		switch name {
-		case "password", "preserve_salt",
-			"password_scheme", "pbkdf2_prf", "salt", "iterations", "derived_key", "password_sha":
+		case "password", "preserve_salt":
 			return nil
+		case "password_scheme", "pbkdf2_prf", "salt", "iterations", "derived_key", "password_sha":
+			if len(first) > 0 {
+				return nil
+			}
 		}
 		out = append(doc.AppendString(out, name), ':')
 		out = append(append(out, value...), ',')
@@ -111,6 +118,13 @@ func withHash(body []byte, h passwordHash) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out[len(out)-1] = '}' // in place of the last comma
-	return out, nil
+	return closeObject(out), nil
+}
+
+// closeObject ends an object whose members are each followed by a comma.
+func closeObject(b []byte) []byte {
+	if b[len(b)-1] == ',' {
+		b = b[:len(b)-1]
+	}
+	return append(b, '}')
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -24,9 +25,10 @@ const (
 	hashTime = 30 * time.Second
 )
 
-// digest identifies a password together with the stored hash it is compared
-// with. It is keyed with a secret of the process: the cache is of no use to
-// anybody who gets to see it.
+// digest identifies a name and a password together with the stored hash they
+// are compared with. The name is part of it so that attempts on two names that
+// do not exist are as separate as those on two that do (I2). It is keyed with a
+// secret of the process: the cache is of no use to anybody who gets to see it.
 type digest [sha256.Size]byte
 
 // verifier compares passwords with stored hashes, slowly the first time and
@@ -49,32 +51,33 @@ func newVerifier(parallel int) *verifier {
 	return v
 }
 
-func (v *verifier) digest(password string, h *passwordHash) digest {
-	buf := make([]byte, 0, 192) // on the stack unless the password is long
+func (v *verifier) digest(name, password string, h *passwordHash) digest {
+	buf := make([]byte, 0, 256) // on the stack unless name or password are long
 	buf = append(buf, v.key[:]...)
 	buf = append(buf, h.id[:]...)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(name)))
+	buf = append(buf, name...)
 	buf = append(buf, password...)
 	return sha256.Sum256(buf)
 }
 
-// verify reports whether password belongs to h; fresh tells that it was
-// compared now, not found in the cache. A wrong one costs at least as many
-// iterations as floor.hash would, whatever h is: what took less is made up for
-// (I2).
+// verify reports whether c's password belongs to h. A wrong one costs at
+// least as many iterations as floor.hash would, whatever h is: what took less
+// is made up for (I2).
 func (v *verifier) verify(
-	ctx context.Context, password string, h *passwordHash, floor hashing, now time.Time,
-) (ok, fresh bool, err error) {
-	d := v.digest(password, h)
+	ctx context.Context, c credential, h *passwordHash, floor hashing, now time.Time,
+) (ok bool, err error) {
+	d := v.digest(c.name, c.password, h)
 	if _, ok := v.verified.get(d, now, verifiedIdle, true); ok {
-		return true, false, nil
+		return true, nil
 	}
 	ok, err = v.flight.do(ctx, d, func(ctx context.Context) (bool, error) {
-		return v.compare(ctx, password, h, floor)
+		return v.compare(ctx, c.password, h, floor)
 	})
 	if ok {
 		v.verified.put(d, struct{}{}, now)
 	}
-	return ok, true, err
+	return ok, err
 }
 
 // compare is verify without the cache.
