@@ -28,17 +28,17 @@ func Hash(id string, partitioned bool) uint32 {
 			id = id[:i]
 		}
 	}
-	return update(id)
+	return checksum(id)
 }
 
-// update is crc32.ChecksumIEEE over a string without a heap allocation for
-// ids of ordinary length.
-func update(s string) uint32 {
-	var buf [256]byte
-	if len(s) <= len(buf) {
-		return crc32.ChecksumIEEE(buf[:copy(buf[:], s)])
+// checksum is crc32.ChecksumIEEE of a string. Handing the bytes to package
+// crc32 would cost a copy on the heap; ids are short, so a plain loop wins.
+func checksum(s string) uint32 {
+	crc := ^uint32(0)
+	for i := range len(s) {
+		crc = crc32.IEEETable[byte(crc)^s[i]] ^ crc>>8
 	}
-	return crc32.ChecksumIEEE([]byte(s))
+	return ^crc
 }
 
 // Range is a closed interval of the ring.
