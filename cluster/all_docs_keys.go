@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"divan/shard"
+)
+
+// keyWindow is how many keys are looked up at a time, which bounds what is
+// held of a listing by keys.
+const keyWindow = 512
+
+// keyed is the rows of a listing by keys, in the order of the request.
+type keyed struct {
+	db   *DB
+	ctx  context.Context // of the request, like the whole listing
+	q    DocsQuery
+	in   interval
+	keys []string // not looked up yet
+	rows []shard.Row
+	at   int
+}
+
+// newKeyed prepares the listing: the order, the keys of other kinds of
+// documents that _design_docs and _local_docs pass over, and as many keys as
+// skip and limit leave.
+func newKeyed(ctx context.Context, d *DB, q DocsQuery) *keyed {
+	k := &keyed{db: d, ctx: ctx, q: q, keys: q.Keys, at: -1}
+	if q.Namespace != AllDocs {
+		space := spaceOf(&DocsQuery{Namespace: q.Namespace})
+		k.keys = slices.DeleteFunc(slices.Clone(k.keys), func(id string) bool { return !space.holds(id) })
+	}
+	k.in = interval{}
+	if q.Partition != "" {
+		k.in = spaceOf(&q)
+	}
+	if q.Descending {
+		k.keys = slices.Clone(k.keys)
+		slices.Reverse(k.keys)
+	}
+	k.keys = k.keys[min(max(q.Skip, 0), len(k.keys)):]
+	if q.Limit >= 0 && q.Limit < len(k.keys) {
+		k.keys = k.keys[:q.Limit]
+	}
+	return k
+}
+
+func (k *keyed) next() (*shard.Row, error) {
+	if k.at++; k.at >= len(k.rows) {
+		if len(k.keys) == 0 {
+			return nil, nil
+		}
+		window := k.keys[:min(keyWindow, len(k.keys))]
+		k.keys = k.keys[len(window):]
+		k.at = 0
+		if err := k.look(window); err != nil {
+			return nil, err
+		}
+	}
+	return &k.rows[k.at], nil
+}
+
+func (k *keyed) close() {}
+
+// look finds the rows of some keys.
+func (k *keyed) look(keys []string) error {
+	k.rows = make([]shard.Row, len(keys))
+	regular := make([]int, 0, len(keys)) // places of keys that are ids of regular documents here
+	for i, id := range keys {
+		switch {
+		case id == "" || !k.in.holds(id):
+			k.rows[i] = shard.Row{ID: id, Missing: true}
+		case strings.HasPrefix(id, "_local/"):
+			row, err := k.db.localByID(k.ctx, id, k.q.IncludeDocs)
+			if err != nil {
+				return err
+			}
+			k.rows[i] = row
+		default:
+			regular = append(regular, i)
+		}
+	}
+	groups := k.db.group(len(regular), func(i int) string { return keys[regular[i]] })
+	return each(len(groups), func(g int) error {
+		ids := make([]string, len(groups[g].items))
+		for i, at := range groups[g].items {
+			ids[i] = keys[regular[at]]
+		}
+		return k.db.ask(k.ctx, groups[g].stretch, func(ctx context.Context, rep replica, name string) error {
+			found, err := rep.DocsByID(ctx, name, ids, k.q.IncludeDocs, k.q.Conflicts)
+			if err != nil {
+				return err
+			}
+			for i, at := range groups[g].items {
+				k.rows[regular[at]] = found[i]
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,315 @@
+package cluster
+
+import (
+	"context"
+	"io"
+
+	"divan/shard"
+	"divan/shard/ring"
+	"divan/storage/doc"
+)
+
+// ChangeRow is one row of a feed. Its sequence is that of the feed when the
+// row is current: Feed.AppendSeq.
+type ChangeRow struct {
+	ID      string
+	Leaves  []doc.Rev  // the winner first; one entry unless ChangesQuery.AllLeaves
+	Deleted bool       // the winner is a tombstone
+	Doc     *shard.Doc // the winner of now; nil unless asked for
+}
+
+// Feed is a changes feed over all shards, each in the order of its sequence,
+// interleaved:
+//
+//	for {
+//		for feed.Next() { use(feed.Row(), feed.AppendSeq(buf)) }
+//		if feed.Err() != nil || normal { break }
+//		if feed.Wait(ctx) != nil { break }
+//	}
+//	feed.Close()
+//
+// It belongs to one goroutine.
+type Feed struct {
+	db    *DB
+	ctx   context.Context // of the request
+	query ChangesQuery
+	parts []*changePart
+	at    vector // where a client that has seen all rows up to now goes on
+	row   ChangeRow
+	turn  int // the part whose rows come next
+	quota int // rows it may give before the next part's turn
+	chunk int // rows a part may give in one turn
+	left  int // rows until the limit; negative: none
+	err   error
+
+	wake    chan struct{} // a watched copy has moved
+	watches []io.Closer
+}
+
+// changePart is the changes of one copy.
+type changePart struct {
+	target target
+	stream changeStream // nil once everything there was has been read
+	ahead  *ahead[shard.ChangeBatch]
+	rows   []shard.Change // of the current batch
+	next   int            // the row that comes next
+	upto   uint64         // where the current batch ends
+	hint   int            // rows that are likely to come, 0: unknown
+	more   bool           // there is something to read
+	shown  bool           // a row has been given out
+}
+
+// Changes opens a feed from q.Since on, or backwards from the end. Ranges
+// whose copy is not the one that the sequence names start again from where
+// both are known to be the same, in doubt from the beginning: a feed may
+// repeat changes, but never misses one (semantics.md section 7.2).
+func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
+	picked, err := d.covered()
+	if err != nil {
+		return nil, err
+	}
+	if q.Limit == 0 {
+		q.Limit = 1 // api.md section 20, row 15
+	}
+	f := &Feed{db: d, ctx: ctx, query: q, left: q.Limit, chunk: 64, parts: make([]*changePart, len(picked))}
+	if q.Limit > 0 {
+		f.chunk = min(max(q.Limit/len(picked), 1), f.chunk)
+	}
+	f.quota = f.chunk
+	marks := make([]mark, len(picked))
+	err = d.onEach(picked, func(i int) error {
+		p := &changePart{target: picked[i], hint: rowsHint(0, q.Limit, len(picked))}
+		f.parts[i] = p
+		var err error
+		marks[i], err = f.begin(p)
+		return err
+	})
+	if err != nil {
+		f.Close()
+		return nil, d.explain(err)
+	}
+	f.at = newVector(marks)
+	return f, nil
+}
+
+// begin opens the stream of a part where the feed is to begin and returns that
+// position.
+func (f *Feed) begin(p *changePart) (mark, error) {
+	m := mark{begin: p.target.Begin, end: p.target.End}
+	since := f.query.Since
+	if since.now && !f.query.Descending {
+		info, err := f.info(f.ctx, p)
+		m.copy, m.seq = prefixOf(info.UUID), info.Seq
+		return m, err // nothing to read yet
+	}
+	if f.query.Descending {
+		head, err := f.open(p, 0)
+		m.copy, m.seq = prefixOf(head.UUID), head.Seq
+		return m, err
+	}
+	seq, head, err := f.resume(p, since)
+	m.copy, m.seq = prefixOf(head.UUID), seq
+	return m, err
+}
+
+// replica returns the node of a part. A copy that cannot be reached any more
+// ends the feed: the client comes back with its last sequence, and the feed
+// goes on from another copy.
+func (f *Feed) replica(p *changePart) (replica, error) {
+	if rep := f.db.c.replica(p.target.node); rep != nil {
+		return rep, nil
+	}
+	return nil, errNodeDown(p.target.node)
+}
+
+func (f *Feed) info(ctx context.Context, p *changePart) (shard.Info, error) {
+	rep, err := f.replica(p)
+	if err != nil {
+		return shard.Info{}, err
+	}
+	return rep.Info(ctx, p.target.name)
+}
+
+// resume opens the stream of a part where a client that has seen since goes
+// on, and returns that position.
+func (f *Feed) resume(p *changePart, since Seq) (uint64, changesHead, error) {
+	guess := since.lowest(p.target.Range)
+	head, err := f.open(p, guess)
+	if err != nil {
+		return 0, head, err
+	}
+	seq := since.resume(p.target.Range, head)
+	if seq != guess {
+		f.shut(p)
+		head, err = f.open(p, seq)
+	}
+	return seq, head, err
+}
+
+// open opens the stream of a part behind a sequence.
+func (f *Feed) open(p *changePart, since uint64) (changesHead, error) {
+	req := shard.ChangesRequest{
+		Copy: p.target.name, Since: since, Desc: f.query.Descending, AllLeaves: f.query.AllLeaves,
+		Filter: f.filter(p.target.Range), IncludeDocs: f.query.IncludeDocs, Conflicts: f.query.Conflicts,
+		Limit: p.hint,
+	}
+	rep, err := f.replica(p)
+	if err != nil {
+		return changesHead{}, err
+	}
+	head, stream, err := rep.Changes(f.ctx, req)
+	if err != nil {
+		return head, err
+	}
+	p.stream, p.more = stream, true
+	p.ahead = &ahead[shard.ChangeBatch]{read: stream.Next}
+	return head, nil
+}
+
+// filter returns the filter as a copy of that range needs it: it holds none of
+// the other documents that a list names.
+func (f *Feed) filter(r ring.Range) shard.Filter {
+	filter := f.query.Filter
+	if filter.Kind != shard.FilterDocIDs || len(f.parts) == 1 {
+		return filter
+	}
+	var mine []string
+	for _, id := range filter.IDs {
+		if r.Contains(ring.Hash(id, f.db.meta.Partitioned)) {
+			mine = append(mine, id)
+		}
+	}
+	filter.IDs = mine
+	return filter
+}
+
+// Next moves to the next row. It returns false when the rows that are there
+// now are exhausted, at the limit, and after an error.
+func (f *Feed) Next() bool {
+	if f.err != nil || f.left == 0 {
+		return false
+	}
+	for idle := 0; idle < len(f.parts); {
+		p := f.parts[f.turn]
+		if p.next < len(p.rows) && f.quota > 0 {
+			f.give(p)
+			return true
+		}
+		if p.next == len(p.rows) && p.more {
+			if f.err = f.refill(p); f.err != nil {
+				return false
+			}
+			continue
+		}
+		idle++
+		if p.next < len(p.rows) {
+			idle = 0 // only its turn is over
+		}
+		f.turn, f.quota = (f.turn+1)%len(f.parts), f.chunk
+	}
+	return false
+}
+
+// give makes a part's next row the current one.
+func (f *Feed) give(p *changePart) {
+	c := &p.rows[p.next]
+	p.next++
+	p.shown = true
+	f.quota--
+	if f.left > 0 {
+		f.left--
+	}
+	f.row = ChangeRow{ID: c.ID, Leaves: c.Leaves, Deleted: c.Deleted, Doc: c.Doc}
+	f.at.set(f.turn, c.Seq)
+}
+
+// refill reads the next batch of a part whose rows have all been given out. It
+// may be empty, when a filter lets nothing through.
+func (f *Feed) refill(p *changePart) error {
+	if !f.query.Descending && p.rows != nil {
+		f.at.set(f.turn, p.upto)
+	}
+	b, err := p.ahead.next()
+	if err != nil {
+		return f.db.explain(err)
+	}
+	p.next = 0
+	if b == nil { // all read, and the last batch was given out
+		f.shut(p)
+		return nil
+	}
+	p.rows, p.upto = b.Rows, b.Upto
+	if len(b.Rows) > 0 {
+		return nil
+	}
+	if !f.query.Descending {
+		f.at.set(f.turn, b.Upto)
+	}
+	if f.query.Beat != nil {
+		f.query.Beat()
+	}
+	return nil
+}
+
+// shut lets go of what a part reads from.
+func (f *Feed) shut(p *changePart) {
+	if p.stream != nil {
+		p.ahead.close()
+		p.stream.Close()
+	}
+	p.stream, p.ahead, p.rows, p.next, p.more = nil, nil, nil, 0, false
+}
+
+// Row returns the current row. It and what it refers to are valid until the
+// next call of Next.
+func (f *Feed) Row() *ChangeRow { return &f.row }
+
+// AppendSeq appends the sequence of the current row; after Next has returned
+// false, LastSeq.
+func (f *Feed) AppendSeq(dst []byte) []byte { return f.at.AppendTo(dst) }
+
+// LastSeq returns the sequence to go on from: that of the last row when the
+// limit ended the feed, otherwise that of everything that was looked at, rows
+// that a filter held back included.
+func (f *Feed) LastSeq() string { return string(f.at.AppendTo(nil)) }
+
+// Err returns what ended the feed early: fault.NotFound "Database does not
+// exist." when the database was deleted meanwhile, an error of the context, or
+// one of a copy. It is nil at the end of what there is.
+func (f *Feed) Err() error { return f.err }
+
+// Pending returns how many changes come after the current row in the direction
+// of the feed, filters not applied; 0 when a copy fails, with the reason in
+// Err.
+func (f *Feed) Pending() uint64 {
+	var sum uint64
+	for i, p := range f.parts {
+		if p.stream == nil {
+			continue
+		}
+		after := f.at.marks[i].seq
+		if f.query.Descending && !p.shown {
+			after++ // the newest change itself is still to come
+		}
+		n, err := p.stream.Pending(after)
+		if err != nil {
+			f.err = f.db.explain(err)
+			return 0
+		}
+		sum += n
+	}
+	return sum
+}
+
+// Close ends the feed and waits for its goroutines. It must be called.
+func (f *Feed) Close() {
+	for _, p := range f.parts {
+		if p != nil {
+			f.shut(p)
+		}
+	}
+	for _, w := range f.watches {
+		_ = w.Close() // forgetting a watch cannot fail
+	}
+	f.watches = nil
+}

@@ -1,0 +1,237 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// Options are what a Coordinator is made of. All are required.
+type Options struct {
+	NodeName string // this node, as the shard maps name it
+	Meta     *meta.Meta
+	Config   *config.Holder
+	Local    *shard.Local // the copies on this node
+	Logger   *zap.Logger
+}
+
+// Coordinator does what clients ask of databases. It is safe for concurrent
+// use.
+//
+// LOCKS: handles.mu and work.mu guard maps and counters only; nothing is
+// called while one is held.
+type Coordinator struct {
+	node   string
+	meta   *meta.Meta
+	config *config.Holder
+	log    *zap.Logger
+	local  ownReplica
+	peers  map[string]replica // nodes other than this one that can be reached
+
+	handles handles
+	gzips   gzips
+	work    struct {
+		sync.Mutex
+		closed  bool
+		running sync.WaitGroup // goroutines that may outlive the request they belong to
+	}
+}
+
+// New returns a coordinator. It starts nothing; Run must be running for copies
+// to be brought in line with the map.
+func New(o Options) (*Coordinator, error) {
+	if o.NodeName == "" || o.Meta == nil || o.Config == nil || o.Local == nil || o.Logger == nil {
+		return nil, errors.New("cluster: NodeName, Meta, Config, Local and Logger are required")
+	}
+	c := &Coordinator{
+		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
+		local: localCopies{o.Local},
+	}
+	c.handles.byName = make(map[string]*DB)
+	return c, nil
+}
+
+// replica returns the copies of a node, nil when it cannot be reached.
+func (c *Coordinator) replica(node string) replica {
+	if node == c.node {
+		return c.local
+	}
+	if p, ok := c.peers[node]; ok {
+		return p
+	}
+	return nil
+}
+
+// DB returns a handle on a database. The error is fault.NotFound "Database
+// does not exist." when there is none: for a name that this node does not
+// know that is said only after it has caught up with the metadata of the
+// cluster, so that a database created through another node is never denied.
+func (c *Coordinator) DB(ctx context.Context, name string) (*DB, error) {
+	m, err := c.meta.Require(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return c.handles.get(ctx, c, m)
+}
+
+// maxHandles bounds the cache of handles: one costs a few hundred bytes.
+const maxHandles = 4096
+
+// handles keeps the handles of databases in use, because the names of the
+// copies and the cover need not be worked out for every request. A handle gets
+// in only when the copies on this node are there.
+type handles struct {
+	making singleflight.Group // by name and suffix
+	mu     sync.RWMutex
+	byName map[string]*DB
+}
+
+func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
+	h.mu.RLock()
+	d := h.byName[m.Name]
+	h.mu.RUnlock()
+	if d != nil && d.meta == m {
+		return d, nil
+	}
+	fresh := newDB(c, m)
+	if d == nil || d.meta.ID != m.ID {
+		_, err, _ := h.making.Do(m.Name+"."+m.Suffix, func() (any, error) {
+			return nil, c.ensureStill(context.WithoutCancel(ctx), fresh) // others wait for it too
+		})
+		if err != nil {
+			return nil, fresh.explain(err)
+		}
+	}
+	h.put(fresh)
+	return fresh, nil
+}
+
+func (h *handles) put(d *DB) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.byName) >= maxHandles {
+		for name := range h.byName { // any one will do: making it again is cheap
+			delete(h.byName, name)
+			break
+		}
+	}
+	h.byName[d.meta.Name] = d
+}
+
+func (h *handles) forget(name string) {
+	h.mu.Lock()
+	delete(h.byName, name)
+	h.mu.Unlock()
+}
+
+// Close waits for the writes to slower copies that are still under way. No
+// operation may be started after Close.
+func (c *Coordinator) Close() error {
+	c.work.Lock()
+	c.work.closed = true
+	c.work.Unlock()
+	c.work.running.Wait()
+	return nil
+}
+
+// detach runs f on a goroutine of its own that ends when [fabric]
+// request_timeout is over, even if the request ends before. It returns false
+// when the coordinator is closing.
+func (c *Coordinator) detach(ctx context.Context, f func(context.Context)) bool {
+	c.work.Lock()
+	defer c.work.Unlock()
+	if c.work.closed {
+		return false
+	}
+	ctx, cancel := c.deadline(context.WithoutCancel(ctx))
+	c.work.running.Go(func() {
+		defer cancel()
+		f(ctx)
+	})
+	return true
+}
+
+// deadline bounds a fan-out by [fabric] request_timeout; a nearer deadline of
+// the request itself stands.
+func (c *Coordinator) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := c.config.Load().Fabric.RequestTimeout
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+func (c *Coordinator) maxPartitionSize() int64 {
+	return max(c.config.Load().CouchDB.MaxPartitionSize, 0)
+}
+
+// each runs f for 0 … n-1, all at once, the last one on the caller's
+// goroutine, waits for all of them, and returns the error of the lowest number
+// that had one.
+func each(n int, f func(i int) error) error {
+	if n == 1 {
+		return f(0)
+	}
+	if n == 0 {
+		return nil
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n - 1 {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	errs[n-1] = f(n - 1)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoDatabase is the text that PouchDB and the replicator test for.
+func errNoDatabase() error { return fault.New(fault.NotFound, "Database does not exist.") }
+
+func errNoCopy() error {
+	return fault.New(fault.Unavailable, "No copy of the shard can answer now.")
+}
+
+func errNodeDown(node string) error {
+	return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", node)
+}
+
+func errClosed() error { return fault.New(fault.Closed, "The node is shutting down.") }
+
+const timeoutText = "The request could not be processed in a reasonable amount of time."
+
+// explain turns what a copy said into what the client is told: a copy that is
+// gone because the database was deleted meanwhile, and a deadline that passed.
+func (d *DB) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isNoCopy(err):
+		if m, ok := d.c.meta.Database(d.meta.Name); !ok || m.ID != d.meta.ID {
+			return errNoDatabase()
+		}
+		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.Wrap(fault.Timeout, timeoutText, err)
+	default:
+		return err
+	}
+}
+
+// isNoCopy reports whether a node says that it does not hold the copy.
+func isNoCopy(err error) bool {
+	return fault.Is(err, fault.NotFound) && fault.Reason(err) == "no_db_file"
+}

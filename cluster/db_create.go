@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/meta"
+	"divan/shard"
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// CreateDB makes a database; when it returns, its copies on this node can be
+// used. Refusals: fault.IllegalDatabaseName, fault.DatabaseNameTooLong,
+// fault.BadRequest for options that cannot be, fault.Exists, and
+// fault.Unavailable without a majority for metadata.
+func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions) error {
+	cfg := c.config.Load()
+	wish := meta.Create{
+		Name: name, Q: o.Q, N: o.N, Partitioned: o.Partitioned,
+		Security: defaultSecurity(cfg.CouchDB.DefaultSecurity),
+	}
+	if o.Partitioned && ring.IsSystemName(name) {
+		return fault.New(fault.BadRequest, "Cannot partition a system database")
+	}
+	if wish.Q == 0 {
+		wish.Q = cfg.Cluster.Q
+	}
+	if wish.Q < 1 || wish.Q > ring.MaxQ {
+		return fault.New(fault.BadRequest, "The `q` value should be a positive integer.")
+	}
+	if o.N < 0 {
+		return fault.New(fault.BadRequest, "The `n` value should be a positive integer.")
+	}
+	switch {
+	case o.Placement != "":
+		p, err := ring.ParsePlacement(o.Placement)
+		if err != nil {
+			return err
+		}
+		wish.Placement = p
+	case o.N == 0:
+		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
+	}
+	m, err := c.meta.CreateDatabase(ctx, wish)
+	if err != nil {
+		return err
+	}
+	d, err := c.handles.get(ctx, c, m)
+	if err != nil {
+		// Without a copy the name would be taken by a database that cannot be
+		// used; a disk that is full is the likely reason.
+		if _, undo := c.meta.DeleteDatabase(context.WithoutCancel(ctx), name); undo != nil {
+			c.log.Error("database without its copies stays in the map", zap.String("db", name), zap.Error(undo))
+		}
+		return err
+	}
+	c.createElsewhere(ctx, d)
+	return nil
+}
+
+// createElsewhere makes the copies on other nodes. One that cannot be reached
+// makes its copies when it sees the map.
+func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	all := d.all()
+	_ = each(len(all), func(i int) error { // logged one by one
+		rep := c.replica(all[i].node)
+		if all[i].node == c.node || rep == nil {
+			return nil
+		}
+		err := rep.Create(ctx, all[i].name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
+		if err != nil && !fault.Is(err, fault.Exists) {
+			c.log.Warn("copy not made yet", zap.String("copy", all[i].name), zap.String("node", all[i].node), zap.Error(err))
+		}
+		return nil
+	})
+}
+
+// ensure makes the copies of a database that this node is to hold and does not
+// have: they are made with the database, or here after a crash between the
+// two. All of them at once, since making one is waiting for the disk.
+func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
+	var own []target
+	for _, t := range d.all() {
+		if t.node == c.node {
+			own = append(own, t)
+		}
+	}
+	return each(len(own), func(i int) error {
+		err := c.local.Create(ctx, own[i].name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
+		if err != nil && !fault.Is(err, fault.Exists) {
+			return fmt.Errorf("make the copies of %s: %w", d.meta.Name, err)
+		}
+		return nil
+	})
+}
+
+// ensureStill is ensure for a database that may be deleted meanwhile: what is
+// made for it then goes again.
+func (c *Coordinator) ensureStill(ctx context.Context, d *DB) error {
+	if err := c.ensure(ctx, d); err != nil {
+		return err
+	}
+	if m, ok := c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID {
+		return nil
+	}
+	for _, name := range d.meta.CopiesOn(c.node) {
+		c.drop(ctx, name)
+	}
+	return errNoDatabase()
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"divan/cluster/quorum"
+	"divan/shard"
+)
+
+// Info is what a database tells about itself (api.md section 8.2).
+type Info struct {
+	Name           string
+	InstanceStart  string // unix seconds of the creation; constant over the life of the database
+	UpdateSeq      string
+	PurgeSeq       uint64 // sum over the shards (api.md section 20, row 3)
+	DocCount       uint64
+	DocDelCount    uint64
+	SizeFile       int64 // bytes on disk of one set of copies
+	SizeExternal   int64 // bytes
+	SizeActive     int64 // bytes
+	CompactRunning bool
+	Partitioned    bool
+	Q, N           int // distinct ranges; most copies of one range
+	W, R           int // default quorums
+	DiskFormat     int // disk_format_version
+}
+
+// diskFormat is what CouchDB 3 says; clients do not look at it.
+const diskFormat = 8
+
+// Info asks one copy of every range. The counts of the copies are taken one
+// after the other, not at one moment.
+func (d *DB) Info(ctx context.Context) (*Info, error) {
+	picked, err := d.covered()
+	if err != nil {
+		return nil, err
+	}
+	infos, err := d.infos(ctx, picked)
+	if err != nil {
+		return nil, err
+	}
+	out := &Info{
+		Name: d.meta.Name, InstanceStart: d.InstanceStart(), Partitioned: d.meta.Partitioned,
+		DiskFormat: diskFormat, Q: len(d.stretches), N: d.copies(),
+	}
+	out.W = quorum.Majority(out.N)
+	out.R = out.W
+	marks := make([]mark, len(picked))
+	for i, in := range infos {
+		marks[i] = mark{begin: picked[i].Begin, end: picked[i].End, copy: prefixOf(in.UUID), seq: in.Seq}
+		out.PurgeSeq += in.PurgeSeq
+		out.DocCount += in.Live
+		out.DocDelCount += in.Deleted
+		out.SizeFile += in.File
+		out.SizeExternal += in.External
+		out.SizeActive += in.Active
+		out.CompactRunning = out.CompactRunning || in.Compacting
+	}
+	out.UpdateSeq = Seq{marks: marks}.String()
+	return out, nil
+}
+
+// infos asks copies for their counters. They are maintained, not counted, so
+// that copies on this node are asked one after the other.
+func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
+	out := make([]shard.Info, len(picked))
+	one := func(i int) error {
+		rep := d.c.replica(picked[i].node)
+		if rep == nil {
+			return errNodeDown(picked[i].node)
+		}
+		var err error
+		out[i], err = rep.Info(ctx, picked[i].name)
+		return err
+	}
+	if d.local(picked) {
+		for i := range picked {
+			if err := one(i); err != nil {
+				return nil, d.explain(err)
+			}
+		}
+		return out, nil
+	}
+	ctx, cancel := d.c.deadline(ctx)
+	defer cancel()
+	if err := each(len(picked), one); err != nil {
+		return nil, d.explain(err)
+	}
+	return out, nil
+}
+
+// local reports whether all of these copies are on this node.
+func (d *DB) local(picked []target) bool {
+	return !slices.ContainsFunc(picked, func(t target) bool { return t.node != d.c.node })
+}
+
+// copies returns the most copies that one part of the ring has.
+func (d *DB) copies() int {
+	n := 0
+	for _, s := range d.stretches {
+		n = max(n, len(s.copies))
+	}
+	return n
+}
+
+// InstanceStart returns instance_start_time, which replicators compare: the
+// unix seconds of the creation as text.
+func (d *DB) InstanceStart() string { return strconv.FormatInt(d.meta.Created, 10) }

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+
+	"divan/cluster/quorum"
+	"divan/shard"
+)
+
+// Update writes edits, which may belong to any shards, and answers each in the
+// order given. For every edit: Err nil and not Accepted means that W copies
+// have it durable (201); Accepted that fewer do, but at least one (202); Err a
+// *fault.Error that it was refused and left no trace; any other Err that no
+// copy answered. An error of Update itself says that no edit was even tried,
+// or that all of them failed for that same reason.
+//
+// Edits of one document are decided in the order given. Edits of different
+// shards are not atomic together.
+func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+	if len(edits) == 0 {
+		return nil, nil
+	}
+	first := d.ownerIndex(edits[0].ID)
+	single := true
+	for i := 1; i < len(edits) && single; i++ {
+		single = d.ownerIndex(edits[i].ID) == first
+	}
+	if single {
+		results, err := d.write(ctx, &d.stretches[first], o, edits)
+		return results, d.explain(err)
+	}
+	return d.updateMany(ctx, o, edits)
+}
+
+// updateMany sends each shard its edits in one message, all shards at once.
+func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+	ctx, cancel := d.c.deadline(ctx)
+	defer cancel()
+	groups := d.group(len(edits), func(i int) string { return edits[i].ID })
+	results := make([]shard.EditResult, len(edits))
+	errs := make([]error, len(groups))
+	each(len(groups), func(g int) error {
+		mine := make([]shard.Edit, len(groups[g].items))
+		for i, at := range groups[g].items {
+			mine[i] = edits[at]
+		}
+		var answers []shard.EditResult
+		answers, errs[g] = d.write(ctx, groups[g].stretch, o, mine)
+		for i, at := range groups[g].items {
+			if errs[g] != nil {
+				results[at] = shard.EditResult{Err: d.explain(errs[g])}
+				continue
+			}
+			results[at] = answers[i]
+		}
+		return nil
+	})
+	for _, err := range errs {
+		if err == nil {
+			return results, nil
+		}
+	}
+	return nil, d.explain(errs[0])
+}
+
+// write brings the edits of one stretch to its copies. The error is that of
+// every edit: none of them got an answer from any copy.
+func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+	req := shard.UpdateRequest{
+		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
+		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
+	}
+	if len(s.copies) > 1 {
+		return d.writeCopies(ctx, s, o.W, req)
+	}
+	rep := d.c.replica(s.copies[0].node)
+	if rep == nil {
+		return nil, errNoCopy()
+	}
+	req.Copy, req.NoPath = s.copies[0].name, true // nobody follows
+	results, err := rep.Update(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	for i := range results {
+		q := quorum.NewWrite(1, o.W)
+		q.Decide(results[i].Err)
+		outcome, err := q.Outcome()
+		results[i].Err, results[i].Accepted = err, outcome == quorum.Accepted
+	}
+	return results, nil
+}

@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/meta"
+	"divan/shard"
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+const (
+	// dropGrace is how long a copy that no database names is kept after it was
+	// first noticed: the map that this node knows may be behind, and a wrong
+	// one must not cost data. A copy whose database was seen to be deleted is
+	// removed at once.
+	dropGrace = time.Hour
+	// sweepEvery is how often the disk is compared with the map.
+	sweepEvery = 10 * time.Minute
+)
+
+// Run keeps the copies on this node in line with the map until ctx ends: it
+// makes those that are missing and removes those that no database names. It
+// waits for the metadata to be ready first.
+func (c *Coordinator) Run(ctx context.Context) error {
+	if err := c.meta.WaitReady(ctx); err != nil {
+		return ended(ctx, err)
+	}
+	sub, dbs := c.meta.Subscribe()
+	defer sub.Close()
+	k := &tidier{c: c, orphans: make(map[string]time.Time)}
+	for {
+		if err := k.sweep(ctx, dbs); err != nil {
+			c.log.Error("copies on disk not compared with the map", zap.Error(err))
+		}
+		err := k.follow(ctx, sub)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !errors.Is(err, meta.ErrLagged) && !errors.Is(err, context.DeadlineExceeded):
+			return ended(ctx, err)
+		}
+		dbs = c.meta.Databases()
+	}
+}
+
+// ended turns the end of the node into no error.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil || fault.Is(err, fault.Closed) {
+		return nil
+	}
+	return fmt.Errorf("follow the metadata: %w", err)
+}
+
+// tidier is the state of one Run.
+type tidier struct {
+	c       *Coordinator
+	orphans map[string]time.Time // copies without a database, and when they were noticed
+}
+
+// follow does what events ask for until it is time for the next sweep.
+func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
+	defer cancel()
+	for {
+		events, err := sub.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			switch e.Kind {
+			case meta.Created:
+				k.make(ctx, e.New.CopiesOn(k.c.node), e.New.Partitioned)
+			case meta.Deleted:
+				k.c.handles.forget(e.Old.Name)
+				for _, name := range e.Old.CopiesOn(k.c.node) {
+					k.c.drop(ctx, name)
+				}
+			case meta.Changed: // nothing on disk depends on it
+			}
+		}
+	}
+}
+
+// sweep compares the disk with the map.
+func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
+	names, err := k.c.local.Names()
+	if err != nil {
+		return err
+	}
+	plan := meta.Reconcile(dbs, k.c.node, names)
+	for _, name := range plan.Create {
+		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
+		if db, ok := k.c.meta.Database(dbName); ok {
+			k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
+			k.make(ctx, []string{name}, db.Partitioned)
+		}
+	}
+	now := time.Now()
+	still := make(map[string]time.Time, len(plan.Drop))
+	for _, name := range plan.Drop {
+		since, known := k.orphans[name]
+		switch {
+		case !known:
+			k.c.log.Warn("copy belongs to no database, it will be removed", zap.String("copy", name), zap.Duration("after", dropGrace))
+			still[name] = now
+		case now.Sub(since) < dropGrace:
+			still[name] = since
+		default:
+			k.c.log.Info("remove copy without a database", zap.String("copy", name))
+			k.c.drop(ctx, name)
+		}
+	}
+	k.orphans = still
+	return ctx.Err()
+}
+
+// make makes copies that may be there already.
+func (k *tidier) make(ctx context.Context, names []string, partitioned bool) {
+	for _, name := range names {
+		err := k.c.local.Create(ctx, name, shard.CreateOptions{Partitioned: partitioned})
+		if err != nil && !fault.Is(err, fault.Exists) && ctx.Err() == nil {
+			k.c.log.Error("copy not made", zap.String("copy", name), zap.Error(err))
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"context"
+	"io"
+
+	"divan/shard"
+)
+
+// ownReplica is the copies on this node's disk.
+type ownReplica interface {
+	replica
+	Names() ([]string, error)
+}
+
+// replica is the copies that one node holds: this one's *shard.Local, called
+// directly, or another node's. Copies are named as in the shard map. An error
+// that is no *fault.Error, or one of the kinds that quorum.Usable excludes,
+// says that the copy could not answer; fault.NotFound "no_db_file" that the
+// node does not hold it.
+type replica interface {
+	writer
+	reader
+	lister
+	contents
+	keeper
+}
+
+// writer changes documents.
+type writer interface {
+	Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error)
+	Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error)
+}
+
+// reader reads documents by id.
+type reader interface {
+	Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error)
+	OpenRevs(ctx context.Context, req shard.OpenRevsRequest) ([]shard.RevResult, error)
+	Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error)
+	DocsByID(ctx context.Context, name string, ids []string, includeDocs, conflicts bool) ([]shard.Row, error)
+	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
+}
+
+// contents stores and reads the content of attachments.
+type contents interface {
+	PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error)
+	ReadAttachment(ctx context.Context, name, id string, key [16]byte, off, n int64) (io.ReadCloser, error)
+	DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error
+}
+
+// keeper makes, removes, describes and compacts copies.
+type keeper interface {
+	Create(ctx context.Context, name string, o shard.CreateOptions) error
+	Drop(ctx context.Context, name string) error
+	Info(ctx context.Context, name string) (shard.Info, error)
+	Partition(ctx context.Context, name, partition string) (shard.PartitionInfo, error)
+	Compact(ctx context.Context, name string, l shard.Limits, db string) error
+}
+
+// lister reads many documents. Streams end early with an error when ctx does,
+// and hold what they read from until they are closed.
+type lister interface {
+	AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error)
+	LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error)
+	Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error)
+	// Watch sends a value to c, which has room for one, whenever the copy's
+	// durable sequence has moved, and when the copy is dropped. Read the copy
+	// after Watch to miss nothing.
+	Watch(name string, c chan struct{}) (io.Closer, error)
+	Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error)
+}
+
+// docsHead is what a copy tells about a listing before its rows.
+type docsHead struct {
+	Total, Before uint64 // live documents in the copy; those before the range in its direction
+	Seq           uint64
+	UUID          [16]byte
+}
+
+// docStream is a listing of one copy; more is false when no batch follows.
+type docStream interface {
+	Next(b *shard.RowBatch) (more bool, err error)
+	Close()
+}
+
+// localCopies makes the copies of this node a replica: streams are concrete
+// types there.
+type localCopies struct{ *shard.Local }
+
+// AllDocs implements lister.
+func (l localCopies) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {
+	s, err := l.Local.AllDocs(ctx, req)
+	if err != nil {
+		return docsHead{}, nil, err
+	}
+	return docsHead{Total: s.Total, Before: s.Before, Seq: s.Seq, UUID: s.UUID}, s, nil
+}
+
+// localStream is a listing of one copy's local documents.
+type localStream interface {
+	Next(b *shard.LocalBatch) (more bool, err error)
+	Close()
+}
+
+// changesHead is what a copy tells about a feed before its rows.
+type changesHead struct {
+	Seq     uint64 // the last sequence there is
+	UUID    [16]byte
+	Origins []origin
+}
+
+// origin names a copy that this one continues: whatever that one held up to a
+// sequence is in this one under the same sequence. Only a range that was split
+// has origins.
+type origin struct {
+	UUID [16]byte
+	Upto uint64
+}
+
+// changeStream is a feed of one copy. Pending counts the changes after a
+// sequence in its direction, filters not applied.
+type changeStream interface {
+	Next(b *shard.ChangeBatch) (more bool, err error)
+	Pending(after uint64) (uint64, error)
+	Close()
+}
+
+// LocalDocs implements lister.
+func (l localCopies) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error) {
+	s, err := l.Local.LocalDocs(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Changes implements lister.
+func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
+	s, err := l.Local.Changes(ctx, req)
+	if err != nil {
+		return changesHead{}, nil, err
+	}
+	return changesHead{Seq: s.Seq, UUID: s.UUID}, s, nil
+}
+
+// Watch implements lister.
+func (l localCopies) Watch(name string, c chan struct{}) (io.Closer, error) {
+	w, err := l.Local.WatchOn(name, c)
+	if err != nil {
+		return nil, err
+	}
+	return closer(w.Close), nil
+}
+
+// closer makes a function an io.Closer.
+type closer func()
+
+// Close implements io.Closer.
+func (f closer) Close() error {
+	f()
+	return nil
+}

@@ -1,0 +1,334 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" //nolint:gosec // the digest of attachments is an MD5 by the API (api.md section 10.3)
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+const (
+	// InlineAttachment is the most stored bytes of an attachment that travel
+	// with the edit in EditAttachment.Data; larger ones are written to the
+	// copies while they come in.
+	InlineAttachment = 64 << 10
+
+	uploadBlock  = 256 << 10 // bytes handed from stage to stage
+	uploadBlocks = 4         // of them in flight: one per stage and one to spare
+)
+
+// UploadOptions describe the content of one attachment as it comes in.
+type UploadOptions struct {
+	Name        string
+	ContentType string // empty: application/octet-stream
+	Encoding    string // "" or "identity": as it is; "gzip": stored untouched
+	Length      int64  // bytes announced; -1 when not announced
+	MaxSize     int64  // bytes accepted; 0: [couchdb] max_attachment_size
+}
+
+// Upload reads the content of an attachment and returns what an edit needs to
+// refer to it. Content of a compressible type is stored compressed. Content of
+// up to InlineAttachment stored bytes stays in Data; more is streamed to all
+// copies of the document's shard, where it is durable when Upload returns, and
+// must be given to Discard if no edit takes it. Whatever the size, a few
+// blocks of memory are held.
+//
+// Refusals: fault.BadContentType for another encoding, fault.AttachmentTooLarge
+// with the name, fault.BadRequest "attachment shorter than expected" and
+// "attachment longer than expected". An error of r is returned as it is.
+func (d *DB) Upload(ctx context.Context, docID string, o UploadOptions, r io.Reader) (shard.EditAttachment, error) {
+	cfg := d.c.config.Load()
+	if o.MaxSize <= 0 {
+		o.MaxSize = cfg.CouchDB.MaxAttachmentSize
+	}
+	if o.ContentType == "" {
+		o.ContentType = "application/octet-stream"
+	}
+	if o.Length > o.MaxSize {
+		return shard.EditAttachment{}, fault.New(fault.AttachmentTooLarge, o.Name)
+	}
+	u := &upload{db: d, id: docID, sum: md5.New()} //nolint:gosec // see the import
+	u.att.Name, u.att.ContentType = o.Name, o.ContentType
+	in := &counted{r: r, name: o.Name, length: o.Length, limit: o.MaxSize}
+	level := 0
+	switch o.Encoding {
+	case "", "identity":
+		if cfg.Attachments.Compressible(o.ContentType) {
+			level, u.att.Gzip = cfg.Attachments.CompressionLevel, true
+		}
+	case "gzip":
+		u.att.Gzip = true
+	default:
+		return shard.EditAttachment{}, fault.New(fault.BadContentType, "Only gzip and identity content-encodings are supported")
+	}
+	if err := u.take(ctx, in, level); err != nil {
+		u.abort()
+		return shard.EditAttachment{}, err
+	}
+	u.att.Length = in.n
+	return u.att, nil
+}
+
+// counted is the client's stream with its length checked while it is read.
+type counted struct {
+	r             io.Reader
+	name          string
+	n             int64
+	length, limit int64
+}
+
+// Read implements io.Reader; the end of the stream is an error when it comes
+// too early.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	switch {
+	case c.n > c.limit:
+		return 0, fault.New(fault.AttachmentTooLarge, c.name)
+	case c.length >= 0 && c.n > c.length:
+		return 0, fault.New(fault.BadRequest, "attachment longer than expected")
+	case errors.Is(err, io.EOF) && c.n < c.length:
+		return 0, fault.New(fault.BadRequest, "attachment shorter than expected")
+	}
+	return n, err
+}
+
+// upload is the way of one attachment to the copies.
+type upload struct {
+	db    *DB
+	id    string
+	sum   hash.Hash
+	att   shard.EditAttachment
+	sinks []shard.AttachmentSink // open ones, once the content outgrew Data
+}
+
+// take reads the content and stores it, compressed when level is not 0.
+func (u *upload) take(ctx context.Context, in *counted, level int) error {
+	head := make([]byte, InlineAttachment+1)
+	n, err := fill(in, head)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	head = head[:n]
+	if errors.Is(err, io.EOF) {
+		return u.keep(head, level)
+	}
+	rest := io.MultiReader(bytes.NewReader(head), in)
+	if level == 0 {
+		return u.stream(ctx, rest)
+	}
+	pr, pw := io.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() { pw.CloseWithError(u.db.c.gzips.compress(pw, rest, level)) })
+	err = u.stream(ctx, pr)
+	pr.CloseWithError(errStopped) // ends the goroutine when stream gave up first
+	wg.Wait()
+	return err
+}
+
+var errStopped = errors.New("cluster: upload given up")
+
+// keep puts small content into the edit itself.
+func (u *upload) keep(content []byte, level int) error {
+	if level > 0 {
+		var zip bytes.Buffer
+		if err := u.db.c.gzips.compress(&zip, bytes.NewReader(content), level); err != nil {
+			return err
+		}
+		content = zip.Bytes()
+	}
+	u.att.Data = slices.Clip(content)
+	u.att.Digest = md5.Sum(content) //nolint:gosec // see the import
+	u.att.StoredLength = int64(len(content))
+	rand.Read(u.att.Key[:]) // never fails, says its documentation
+	return nil
+}
+
+// fill reads until p is full or r ends or fails; at the end of r the error is
+// io.EOF, however much was read before.
+func fill(r io.Reader, p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		k, err := r.Read(p[n:])
+		n += k
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// stream brings the stored bytes to all copies, in blocks that go round
+// through three stages at once: reading (this goroutine), hashing, writing.
+// MD5 is the slowest of them on one core.
+func (u *upload) stream(ctx context.Context, r io.Reader) error {
+	rand.Read(u.att.Key[:]) // never fails, says its documentation
+	if err := u.open(ctx); err != nil {
+		return err
+	}
+	var (
+		free   = make(chan []byte, uploadBlocks) // every channel has room for all blocks, so that no stage waits to hand over
+		read   = make(chan []byte, uploadBlocks)
+		hashed = make(chan []byte, uploadBlocks)
+		failed = make(chan error, 1)
+		wg     sync.WaitGroup
+	)
+	for range uploadBlocks {
+		free <- make([]byte, uploadBlock)
+	}
+	wg.Go(func() {
+		defer close(hashed)
+		for b := range read {
+			u.sum.Write(b)
+			hashed <- b
+		}
+	})
+	wg.Go(func() {
+		var err error
+		for b := range hashed {
+			if err == nil {
+				if err = u.write(b); err != nil {
+					failed <- err
+				}
+			}
+			free <- b[:cap(b)]
+		}
+	})
+	err := u.pump(ctx, r, free, read, failed)
+	close(read)
+	wg.Wait()
+	if err == nil {
+		select {
+		case err = <-failed:
+		default:
+		}
+	}
+	if err != nil {
+		return err
+	}
+	u.sum.Sum(u.att.Digest[:0])
+	return u.close()
+}
+
+// pump reads r into the blocks that come back until it ends.
+func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read chan<- []byte, failed <-chan error) error {
+	for {
+		var b []byte
+		select {
+		case b = <-free:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		n, err := fill(r, b)
+		u.att.StoredLength += int64(n)
+		if n > 0 {
+			read <- b[:n]
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// open opens a sink on every copy of the stretch that can be reached. A copy
+// that cannot is left out: an edit that names the content is refused there,
+// and counts as not stored.
+func (u *upload) open(ctx context.Context) error {
+	err := errNoCopy()
+	for _, t := range u.db.owner(u.id).copies {
+		rep := u.db.c.replica(t.node)
+		if rep == nil {
+			continue
+		}
+		s, openErr := rep.PutAttachment(ctx, t.name, u.id, u.att.Key)
+		if openErr != nil {
+			err = openErr
+			continue
+		}
+		u.sinks = append(u.sinks, s)
+	}
+	if len(u.sinks) == 0 {
+		return u.db.explain(err)
+	}
+	return nil
+}
+
+// write gives a block to all sinks and gives up those that fail; the error is
+// that of the last one to fail.
+func (u *upload) write(b []byte) error {
+	return u.each(func(s shard.AttachmentSink) error {
+		_, err := s.Write(b)
+		return err
+	})
+}
+
+// close makes the content durable.
+func (u *upload) close() error { return u.each(shard.AttachmentSink.Close) }
+
+func (u *upload) each(f func(shard.AttachmentSink) error) error {
+	var failure error
+	u.sinks = slices.DeleteFunc(u.sinks, func(s shard.AttachmentSink) bool {
+		err := f(s)
+		if err != nil {
+			failure = fmt.Errorf("store attachment: %w", err)
+			s.Abort()
+		}
+		return err != nil
+	})
+	if len(u.sinks) > 0 {
+		return nil
+	}
+	return failure
+}
+
+// abort drops what the sinks hold.
+func (u *upload) abort() {
+	for _, s := range u.sinks {
+		s.Abort()
+	}
+	u.sinks = nil
+}
+
+// gzips keeps compressors, which are close to a megabyte each, by level.
+//
+// The digest of an attachment is that of its compressed bytes and enters the
+// revision id, so that all nodes have to compress alike, also while they run
+// different builds. klauspost's deflate is a dependency pinned by go.mod; the
+// standard library's changes with the toolchain. It is also about twice as
+// fast at level 8.
+type gzips [gzip.BestCompression + 1]sync.Pool
+
+// compress writes the compression of r. An error of r is returned as it is.
+func (g *gzips) compress(w io.Writer, r io.Reader, level int) error {
+	zip, ok := g[level].Get().(*gzip.Writer)
+	if ok {
+		zip.Reset(w)
+	} else {
+		var err error
+		if zip, err = gzip.NewWriterLevel(w, level); err != nil {
+			return fmt.Errorf("compress attachment: %w", err)
+		}
+	}
+	_, err := io.CopyBuffer(zip, r, make([]byte, uploadBlock))
+	if closeErr := zip.Close(); err == nil {
+		err = closeErr
+	}
+	g[level].Put(zip)
+	return err
+}
