@@ -12,6 +12,12 @@ type Watch struct {
 // change falls between the two. Close it when done; fault.Closed when the
 // Local is closed.
 func (l *Local) Watch(name string) (*Watch, error) {
+	return l.WatchOn(name, make(chan struct{}, 1))
+}
+
+// WatchOn is Watch with a channel that watches of several copies may share. It
+// needs room for one value.
+func (l *Local) WatchOn(name string, c chan struct{}) (*Watch, error) {
 	r, err := l.enter(name)
 	if err != nil {
 		return nil, err
@@ -19,7 +25,7 @@ func (l *Local) Watch(name string) (*Watch, error) {
 	// A watch is a user of the replica, but not of the Local: Close does not
 	// wait for it.
 	l.wg.Done()
-	w := &Watch{local: l, replica: r, c: make(chan struct{}, 1)}
+	w := &Watch{local: l, replica: r, c: c}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.watchers == nil {
