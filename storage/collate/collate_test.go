@@ -1,0 +1,146 @@
+package collate
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// sample returns strings with the keys that ICU 72.1 computed for them.
+func sample(t testing.TB) (texts []string, keys [][]byte) {
+	t.Helper()
+	f, err := os.Open("testdata/icu.txt.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zr, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for scan := bufio.NewScanner(zr); scan.Scan(); {
+		text, key, _ := strings.Cut(scan.Text(), " ")
+		s, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := hex.DecodeString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, keys = append(texts, string(s)), append(keys, k)
+	}
+	return texts, keys
+}
+
+func TestStringsAsICU(t *testing.T) {
+	texts, keys := sample(t)
+	if len(texts) < 9000 {
+		t.Fatalf("only %d strings in the sample", len(texts))
+	}
+	for i, s := range texts {
+		if got := AppendString(nil, s); !bytes.Equal(got, keys[i]) {
+			t.Errorf("%+q: got %x, ICU has %x", s, got, keys[i])
+		}
+		b := &scratch{}
+		root().elements(b, s)
+		if got := root().appendElements(nil, b); !bytes.Equal(got, keys[i]) {
+			t.Errorf("%+q by the general way: got %x, ICU has %x", s, got, keys[i])
+		}
+	}
+}
+
+func key(t testing.TB, value string) []byte {
+	t.Helper()
+	k, err := AppendKey(nil, []byte(value))
+	if err != nil {
+		t.Fatalf("%s: %v", value, err)
+	}
+	return k
+}
+
+func TestOrderOfValues(t *testing.T) {
+	// Each is less than the next.
+	values := []string{
+		`null`, `false`, `true`,
+		`-1e300`, `-5`, `-0.5`, `0`, `1e-7`, `1`, `1.5`, `2`, `10`, `123456789012345678901234567890`,
+		`""`, `"a"`, `"A"`, `"aa"`, `"b"`, `"B"`, `"ba"`, `"bb"`, `"foo"`, `"foo\ufff0"`,
+		`[]`, `[null]`, `["a"]`, `["a",null]`, `["a",1]`, `["a",{}]`, `["b"]`, `["b",["c"]]`, `[{}]`,
+		`{}`, `{"a":1}`, `{"a":2}`, `{"a":2,"b":1}`, `{"b":1}`, `{"b":2,"a":1}`, `{"b":2,"c":2}`,
+	}
+	for i := 1; i < len(values); i++ {
+		if bytes.Compare(key(t, values[i-1]), key(t, values[i])) >= 0 {
+			t.Errorf("%s should sort before %s", values[i-1], values[i])
+		}
+	}
+	if bytes.Compare(key(t, values[len(values)-1]), []byte(MaxKey)) >= 0 {
+		t.Error("MaxKey is not the greatest")
+	}
+}
+
+func TestEqualValues(t *testing.T) {
+	for _, pair := range [][2]string{
+		{`0`, `-0.0`}, {`1`, `1.0`}, {`100`, `1e2`}, {`"\u00e9"`, `"e\u0301"`}, {` [1, 2] `, `[1,2]`},
+		{`{"a": 1}`, `{"a":1.0}`}, {`"a\u200b"`, `"a"`},
+	} {
+		if !bytes.Equal(key(t, pair[0]), key(t, pair[1])) {
+			t.Errorf("%s and %s should be equal keys", pair[0], pair[1])
+		}
+	}
+}
+
+func TestNoJSON(t *testing.T) {
+	for _, s := range []string{``, ` `, `"a`, `x`, `--1`} {
+		if _, err := AppendKey(nil, []byte(s)); err == nil {
+			t.Errorf("%q: no error", s)
+		}
+	}
+}
+
+func TestPrefixSortsFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.String().Draw(t, "a")
+		b := a + rapid.StringN(1, 5, -1).Draw(t, "b")
+		ka, kb := AppendString(nil, a), AppendString(nil, b)
+		if bytes.IndexByte(ka, 0) >= 0 {
+			t.Fatalf("a zero byte in the key of %q", a)
+		}
+		// a combining mark may make the longer string smaller than the shorter
+		// with another letter, never smaller than the shorter itself, unless it
+		// is ignorable
+		if isASCII(b) && bytes.Compare(ka, kb) > 0 {
+			t.Fatalf("%q sorts behind %q", a, b)
+		}
+	})
+}
+
+func FuzzAppendKey(f *testing.F) {
+	f.Add([]byte(`{"a":[1,"x",null]}`))
+	f.Add([]byte(`"\ud83d"`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		_, _ = AppendKey(nil, text) // must not panic
+	})
+}
+
+func BenchmarkKey(b *testing.B) {
+	for name, value := range map[string]string{
+		"ascii":    `"the quick brown fox jumps ov"`,
+		"accented": `"résumé déjà vu naïve çà et là"`,
+		"array":    `["2026","post",17,"a title"]`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			text := []byte(value)
+			var dst []byte
+			for b.Loop() {
+				dst, _ = AppendKey(dst[:0], text)
+			}
+		})
+	}
+}

@@ -1,0 +1,21 @@
+// Package collate puts JSON values in the order of view keys, as bytes whose
+// order under bytes.Compare is the order of the values (semantics.md section
+// 12.3).
+//
+// Kinds: null < false < true < numbers < strings < arrays < objects. Numbers
+// compare as doubles; strings by the root collation of ICU 72 (UCA 15),
+// tertiary strength, nothing ignorable shifted, normalization off, which is
+// what CouchDB asks ICU for; arrays item by item and objects member by member,
+// name before value, a prefix first. Strings that ICU holds equal get equal
+// keys, so a key cannot be turned back into its value.
+//
+// The tables (tables.bin.gz) are made from ICU's own data by the programs in
+// gen. Version names them: an index that stores keys stores the version too and
+// is built anew when it differs. The sort keys are byte-identical to ICU's,
+// which the test checks on a sample that ICU computed (testdata/icu.txt).
+//
+// Input must be valid UTF-8.
+package collate
+
+// Version names the collation: library, and version of the algorithm.
+const Version = "icu72.1-uca15.0"
