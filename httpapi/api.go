@@ -74,9 +74,13 @@ func New(d Deps) (*API, error) {
 // Handler returns the API as an http.Handler for the whole path space.
 func (a *API) Handler() http.Handler { return a }
 
-// Stop makes /_up answer 404, so that a load balancer sends no more requests
-// here; requests are still served. It cannot be undone.
-func (a *API) Stop() { a.stopped.Store(true) }
+// Stop prepares for the end: /_up answers 404, so that a load balancer sends
+// no more requests here, and changes feeds end. Other requests are still
+// served. It cannot be undone.
+func (a *API) Stop() {
+	a.stopped.Store(true)
+	a.EndFeeds()
+}
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {

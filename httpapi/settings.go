@@ -32,7 +32,7 @@ func newSettings(cfg *config.Snapshot, version string) *settings {
 		s.preferMinimal[name] = true
 	}
 	if cfg.Chttpd.ServerHeaderVersions {
-		s.serverHeader = []string{"CouchDB/" + version + " (Divan)"}
+		s.serverHeader = []string{"CouchDB/" + compatible + " (Divan/" + version + ")"}
 	}
 	if cfg.Chttpd.EnableCORS {
 		s.cors = newCORSSettings(cfg.CORS)
