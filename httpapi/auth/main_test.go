@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -142,16 +143,19 @@ func newTest(tb testing.TB, more ...string) (*Authenticator, *memStore, *config.
 }
 
 // addUser stores a user document as a client's write would.
-func addUser(tb testing.TB, a *Authenticator, s *memStore, name, password, members string) {
+func addUser(tb testing.TB, a *Authenticator, name, password, members string) {
 	tb.Helper()
 	body := fmt.Sprintf(`{"name":%q,"type":"user","roles":["readers"],"password":%q%s}`, name, password, members)
 	out, err := a.PrepareUser(tb.Context(), UserWrite{ID: UserPrefix + name, Body: []byte(body), Admin: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.set("_users", name, string(out))
+	a.users.store.(*memStore).set("_users", name, string(out))
 	a.Invalidate(name)
 }
+
+// pass lets the virtual time of a bubble pass.
+func pass(d time.Duration) { <-time.After(d) }
 
 func request(headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/db", nil)

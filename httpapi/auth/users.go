@@ -16,9 +16,9 @@ const (
 	// accountTrust is how long an account counts while the changes of the
 	// authentication database are not being followed.
 	accountTrust = 5 * time.Second
-	// accountAge is how long one counts while they are; every change is seen
-	// then, so this only ends what nobody asks for.
-	accountAge = time.Hour
+	// accountAge is how long one counts while they are. A purge is no change:
+	// it is only noticed then.
+	accountAge = time.Minute
 )
 
 // accountKey names an account: the authentication database is a setting.

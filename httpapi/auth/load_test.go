@@ -1,0 +1,121 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"divan/storage/fault"
+)
+
+func TestLockout(t *testing.T) {
+	const locked = "Account is temporarily locked due to multiple authentication failures"
+	synctest.Test(t, func(t *testing.T) {
+		a, _, h := newTest(t)
+		addUser(t, a, "alice", "apple", "")
+		fail := func(name string, n int) {
+			for range n {
+				if got := who(t, a, "Authorization", basic(name, "wrong")); got != refused {
+					t.Fatalf("%s: %s", name, got)
+				}
+			}
+		}
+		for _, name := range []string{"alice", "adm", "nobody"} { // I2: the same for all of them
+			fail(name, 5)
+			_, err := a.Authenticate(request("Authorization", basic(name, "wrong")))
+			wantFault(t, err, fault.Forbidden, locked)
+		}
+		if got := who(t, a, "Authorization", basic("alice", "apple")); got != locked {
+			t.Error("the right password opens a locked account:", got)
+		}
+		elsewhere := request("Authorization", basic("alice", "apple"))
+		elsewhere.RemoteAddr = "198.51.100.7:1"
+		if res, err := a.Authenticate(elsewhere); err != nil || res.User.Name != "alice" {
+			t.Error("another peer is locked out:", err)
+		}
+		h.SetVolatile("chttpd_auth_lockout", "mode", "warn")
+		if got := who(t, a, "Authorization", basic("alice", "apple")); got != "default:alice readers" {
+			t.Error("mode warn:", got)
+		}
+		h.SetVolatile("chttpd_auth_lockout", "mode", "enforce")
+		addUser(t, a, "alice", "apricot", "")
+		if got := who(t, a, "Authorization", basic("alice", "apricot")); got != "default:alice readers" {
+			t.Error("a new password is locked:", got)
+		}
+		pass(5 * time.Minute)
+		if got := who(t, a, "Authorization", basic("adm", "pass")); got != "default:adm _admin" {
+			t.Error("after max_lifetime:", got)
+		}
+		h.SetVolatile("chttpd_auth_lockout", "mode", "off")
+		fail("adm", 7)
+		h.SetVolatile("chttpd_auth_lockout", "mode", "enforce")
+		if got := who(t, a, "Authorization", basic("adm", "pass")); got != "default:adm _admin" {
+			t.Error("failures were counted in mode off:", got)
+		}
+		h.SetVolatile("chttpd_auth_lockout", "threshold", "2")
+		fail("adm", 2)
+		if got := who(t, a, "Authorization", basic("adm", "pass")); got != locked {
+			t.Error("threshold 2:", got)
+		}
+	})
+}
+
+// TestOneHashForManyRequests holds I3: 64 clients with the same credentials,
+// some with a wrong password, while the only slot is taken.
+func TestOneHashForManyRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, _ := newTest(t)
+		a.verifier = newVerifier(1)
+		addUser(t, a, "alice", "apple", "")
+		a.verifier.slots <- struct{}{}
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				password, want := "apple", "default:alice readers"
+				if i%2 == 1 {
+					password, want = "pear", refused
+				}
+				if got := who(t, a, "Authorization", basic("alice", password)); got != want {
+					t.Errorf("%s: %s", password, got)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := a.verifier.waiting.Load(); n != 2 {
+			t.Errorf("%d hashes wait for two credentials", n)
+		}
+		<-a.verifier.slots
+		wg.Wait()
+	})
+}
+
+func TestHashQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, _ := newTest(t)
+		a.verifier = newVerifier(1)
+		a.verifier.slots <- struct{}{}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range hashQueue {
+			wg.Go(func() {
+				r := request("Authorization", basic("u"+strconv.Itoa(i), "x")).WithContext(ctx)
+				if _, err := a.Authenticate(r); !errors.Is(err, context.Canceled) {
+					t.Errorf("a request that was given up: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		_, err := a.Authenticate(request("Authorization", basic("late", "x")))
+		wantFault(t, err, fault.Unavailable, "Too many logins at this time. Try again later.")
+		cancel()
+		wg.Wait()
+		<-a.verifier.slots
+		if got := who(t, a, "Authorization", basic("late", "x")); got != refused {
+			t.Error(got)
+		}
+	})
+}
