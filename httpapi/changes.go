@@ -37,12 +37,15 @@ func changes(c *call) error {
 	}
 	ctx, leave, open := c.api.feeds.join(c.r.Context())
 	defer leave()
-	feed, err := c.db.Changes(ctx, p.query)
-	if err != nil {
+	w := &changesWriter{ctx: ctx, p: p, fields: fields, once: !open}
+	if p.feed.waits() && p.heartbeat > 0 {
+		p.query.Beat = w.beat
+	}
+	if w.feed, err = c.db.Changes(ctx, p.query); err != nil {
 		return err
 	}
-	defer feed.Close()
-	w := &changesWriter{ctx: ctx, p: p, feed: feed, fields: fields, once: !open, out: c.stream(p.feed.contentType())}
+	defer w.feed.Close()
+	w.out = c.stream(p.feed.contentType())
 	w.docs = docStream{out: w.out, db: c.db, style: p.style}
 	if p.feed == feedEventSource {
 		c.w.Header()["Cache-Control"] = noCache
@@ -113,9 +116,9 @@ type changesWriter struct {
 	out    *streamWriter
 	docs   docStream
 	fields *projection
-	pulse  *pulse // nil: no heartbeats
-	once   bool   // the server stops: answer what there is and do not wait
+	once   bool // the server stops: answer what there is and do not wait
 	rows   int
+	sent   time.Time // of the last byte
 }
 
 // run writes the feed from its first byte to its end.
@@ -123,37 +126,27 @@ func (w *changesWriter) run(longest time.Duration) error {
 	if w.p.feed == feedNormal || w.p.feed == feedLongpoll {
 		w.out.buf = append(w.out.buf, "{\"results\":[\n"...)
 	}
-	if w.p.feed.waits() {
-		if w.p.heartbeat > 0 {
-			w.pulse = &pulse{out: w.out, text: w.p.feed.heartbeat()}
-			w.ctx = w.pulse.start(w.ctx, w.p.heartbeat)
-			defer w.pulse.stop()
-		}
-		if longest > 0 {
-			var cancel context.CancelFunc
-			w.ctx, cancel = context.WithTimeout(w.ctx, longest)
-			defer cancel()
-		}
+	if longest > 0 && w.p.feed.waits() {
+		var cancel context.CancelFunc
+		w.ctx, cancel = context.WithTimeout(w.ctx, longest)
+		defer cancel()
 	}
+	w.sent = time.Now()
 	for {
 		if err := w.drain(); err != nil {
 			return err
 		}
 		if w.finished() {
-			break
+			return w.end()
 		}
 		more, err := w.wait()
 		if err != nil {
 			return err
 		}
 		if !more {
-			break
+			return w.end()
 		}
 	}
-	if w.pulse != nil {
-		w.pulse.stop()
-	}
-	return w.end()
 }
 
 // finished reports whether the feed ends although the client would wait.
@@ -182,6 +175,9 @@ func (w *changesWriter) drain() error {
 			return err
 		}
 	}
+	if w.out.err != nil {
+		return w.out.err
+	}
 	if err := w.feed.Err(); err != nil && !w.over(err) {
 		return err
 	}
@@ -201,64 +197,68 @@ func (w *changesWriter) over(err error) bool {
 	return w.p.feed.waits() && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Closed))
 }
 
-// wait sends what there is and blocks until there may be more. It returns
-// false when the feed is over.
+// wait sends what there is and blocks until there may be more, with a
+// heartbeat now and then. It returns false when the feed is over.
 func (w *changesWriter) wait() (more bool, err error) {
-	if err := w.feed.Err(); err != nil {
+	if w.feed.Err() != nil {
 		return false, nil // drain took it for the end
 	}
 	if err := w.flush(); err != nil {
 		return false, err
 	}
-	ctx := w.ctx
-	if w.pulse == nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.p.timeout)
-		defer cancel()
+	patience := w.p.timeout
+	if w.p.heartbeat > 0 {
+		patience = w.p.heartbeat
 	}
-	err = w.feed.Wait(ctx)
-	switch {
-	case err == nil:
-		return true, nil
-	case w.over(err):
-		return false, nil
-	case w.pulse != nil && w.pulse.failed() != nil:
-		return false, w.pulse.failed()
+	for {
+		ctx, cancel := context.WithTimeout(w.ctx, patience)
+		err := w.feed.Wait(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			return true, nil
+		case w.p.heartbeat > 0 && w.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			if err := w.heartbeat(); err != nil {
+				return false, err
+			}
+		case w.over(err):
+			return false, nil
+		default:
+			return false, err
+		}
 	}
-	return false, err
 }
 
 // flush sends what there is. The first time that is at least a line end, so
 // that the client sees the headers.
 func (w *changesWriter) flush() error {
-	w.lock()
-	defer w.unlock()
 	if len(w.out.buf) == 0 {
 		if w.out.c.w.started() {
 			return w.out.err
 		}
 		w.out.buf = append(w.out.buf, '\n')
 	}
+	w.sent = time.Now()
 	return w.out.Flush()
 }
 
-// lock and unlock keep heartbeats out of what is being written.
-func (w *changesWriter) lock() {
-	if w.pulse != nil {
-		w.pulse.mu.Lock()
-	}
+// heartbeat sends a heartbeat.
+func (w *changesWriter) heartbeat() error {
+	w.out.buf = append(w.out.buf, w.p.feed.heartbeat()...)
+	return w.flush()
 }
 
-func (w *changesWriter) unlock() {
-	if w.pulse != nil {
-		w.pulse.mu.Unlock()
+// beat sends a heartbeat when one is due. The feed calls it while a filter
+// lets nothing through (a client must not take that for a dead connection).
+// An error of the connection stays in out and ends the feed at the next row.
+func (w *changesWriter) beat() {
+	if w.out != nil && time.Since(w.sent) >= w.p.heartbeat {
+		_ = w.heartbeat()
 	}
 }
 
 // row writes the current row.
 func (w *changesWriter) row() error {
-	w.lock()
-	defer w.unlock()
 	out, row := w.out, w.feed.Row()
 	w.rows++
 	numbered := w.p.seqInterval == 1 || w.rows%w.p.seqInterval == 0
@@ -289,6 +289,7 @@ func (w *changesWriter) row() error {
 		out.buf = append(out.buf, "\n\n"...)
 	}
 	if len(out.buf) >= streamBuffer {
+		w.sent = time.Now()
 		return out.spill()
 	}
 	return nil

@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// errFeedsEnd ends feeds because the server stops.
+var errFeedsEnd = errors.New("the server ends its feeds")
+
+// feedGate knows the feeds that are open, so that they can be ended before the
+// server stops: clients get a proper end and come back elsewhere.
+type feedGate struct {
+	mu    sync.Mutex
+	ended bool
+	next  uint64
+	open  map[uint64]context.CancelCauseFunc
+}
+
+// join returns a context that also ends with errFeedsEnd when the gate does;
+// the feed calls leave when it is over. When the gate has ended already open is
+// false and the context is only the parent's: such a feed must not wait.
+func (g *feedGate) join(parent context.Context) (ctx context.Context, leave func(), open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		return parent, func() {}, false
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	if g.open == nil {
+		g.open = make(map[uint64]context.CancelCauseFunc)
+	}
+	g.next++
+	id := g.next
+	g.open[id] = cancel
+	return ctx, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.open, id)
+		cancel(nil)
+	}, true
+}
+
+// EndFeeds ends all changes feeds, present and future, with their last
+// sequence; a feed that is asked for later still answers what there is. It is
+// for the moment before the server stops taking requests, and cannot be undone.
+func (a *API) EndFeeds() {
+	g := &a.feeds
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	for _, cancel := range g.open {
+		cancel(errFeedsEnd)
+	}
+}
