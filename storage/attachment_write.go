@@ -1,0 +1,211 @@
+package storage
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/fault"
+)
+
+// AttachmentWriter streams one content into sstables beside the store, so that
+// its bytes are written once, not three times, and pass neither log nor
+// memtable. Close makes them part of the store, durable on return; Abort drops
+// them. One of the two must be called. A writer belongs to one goroutine; many
+// may work on one store.
+//
+// Content that no document came to refer to is deleted when the store is next
+// opened after a crash, or by Batch.DeleteAttachment.
+type AttachmentWriter struct {
+	s     *Store
+	db    *pebble.DB
+	id    string
+	key   contentKey
+	chunk uint32 // number of the next chunk
+	buf   []byte // bytes that are no whole chunk yet
+	kbuf  []byte
+	paths []string
+	table *sstable.Writer
+	size  int // bytes in table
+	err   error
+	done  bool
+}
+
+// tableBytes is the size at which a content goes on in another sstable.
+const tableBytes = 64 << 20
+
+// NewAttachment begins the content with that key, which the caller chooses and
+// uses once. It pins the store until Close or Abort.
+func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error) {
+	db, err := s.writable()
+	if err != nil {
+		return nil, err
+	}
+	s.engine.pin(s)
+	return &AttachmentWriter{s: s, db: db, id: id, key: key, buf: make([]byte, 0, chunkSize)}, nil
+}
+
+// Write implements io.Writer. The error is fault.InsufficientStorage when the
+// disk is full.
+func (w *AttachmentWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 && w.err == nil {
+		if len(w.buf) == 0 && len(p) >= chunkSize {
+			w.put(p[:chunkSize])
+			p = p[chunkSize:]
+			continue
+		}
+		part := min(chunkSize-len(w.buf), len(p))
+		w.buf = append(w.buf, p[:part]...)
+		p = p[part:]
+		if len(w.buf) == chunkSize {
+			w.put(w.buf)
+			w.buf = w.buf[:0]
+		}
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return n, nil
+}
+
+// put writes one chunk.
+func (w *AttachmentWriter) put(data []byte) {
+	if w.table != nil && w.size >= tableBytes {
+		w.fail(w.table.Close())
+		w.table = nil
+	}
+	if w.table == nil && w.err == nil {
+		w.begin()
+	}
+	if w.err != nil {
+		return
+	}
+	w.kbuf = appendChunkKey(w.kbuf[:0], w.id, w.key, w.chunk)
+	w.fail(w.table.Set(w.kbuf, data))
+	w.chunk++
+	w.size += len(data)
+}
+
+// begin starts the next sstable.
+func (w *AttachmentWriter) begin() {
+	var name [12]byte
+	_, _ = rand.Read(name[:]) // never fails
+	fs := w.s.engine.o.FS
+	path := fs.PathJoin(w.s.dir, hex.EncodeToString(name[:])+uploadSuffix)
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	// Written back while the upload goes on, so that the final sync is short.
+	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: 1 << 20})
+	w.paths = append(w.paths, path)
+	o := w.s.engine.pebbleOptions(w.s)
+	o.EnsureDefaults()
+	wo := o.MakeWriterOptions(len(o.Levels)-1, w.db.TableFormat())
+	// What compresses is compressed by the caller, and a filter would be asked
+	// for chunks that exist.
+	wo.Compression = sstable.NoCompression
+	wo.FilterPolicy = pebble.NoFilterPolicy
+	w.table, w.size = sstable.NewWriter(objstorageprovider.NewFileWritable(f), wo), 0
+}
+
+// fail keeps the first error.
+func (w *AttachmentWriter) fail(err error) {
+	if w.err == nil && err != nil {
+		w.err = diskError("write attachment", err)
+	}
+}
+
+// diskError marks an error of a full disk.
+func diskError(doing string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fault.Wrap(fault.InsufficientStorage, "No space left on the disk.", err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// Close writes the rest and makes the content part of the store, durable on
+// return. After an error nothing of it is left.
+func (w *AttachmentWriter) Close() error {
+	if w.done {
+		return w.err
+	}
+	w.done = true
+	defer w.s.engine.Release(w.s)
+	if len(w.buf) > 0 || w.chunk == 0 {
+		w.put(w.buf)
+	}
+	w.finish()
+	upload := appendUploadKey(nil, w.id, w.key)
+	w.mark(upload)
+	w.fail(w.s.Err())
+	if w.err == nil {
+		// Known before it can be found, so that no compaction takes it for
+		// garbage.
+		w.s.uploads.add(upload)
+		//nolint:forbidigo // only traced; an ingestion cannot be given up half way
+		w.fail(w.db.Ingest(context.Background(), w.paths))
+		if w.err == nil {
+			return nil
+		}
+		w.s.uploads.drop(upload)
+	}
+	w.remove()
+	return w.err
+}
+
+// finish closes the sstable being written; it is synced then.
+func (w *AttachmentWriter) finish() {
+	if w.table != nil {
+		w.fail(w.table.Close())
+		w.table = nil
+	}
+}
+
+// mark writes the entry that says the content is an upload, as an sstable of
+// its own: beside the chunks it would stretch theirs over every other keyspace.
+func (w *AttachmentWriter) mark(upload []byte) {
+	if w.err == nil {
+		w.begin()
+	}
+	if w.err == nil {
+		w.fail(w.table.Set(upload, nil))
+		w.finish()
+	}
+}
+
+// Abort drops what was written.
+func (w *AttachmentWriter) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	defer w.s.engine.Release(w.s)
+	w.finish()
+	return w.remove()
+}
+
+// remove deletes the files.
+func (w *AttachmentWriter) remove() error {
+	var errs []error
+	if w.table != nil {
+		_ = w.table.Close() // the file goes anyway
+		w.table = nil
+	}
+	for _, path := range w.paths {
+		if err := w.s.engine.o.FS.Remove(path); err != nil {
+			errs = append(errs, fmt.Errorf("remove upload: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

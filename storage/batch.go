@@ -1,0 +1,381 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/doc"
+)
+
+// Batch collects changes of one store; they become visible, and durable, all
+// together or not at all. It belongs to the store's single writer: everything
+// it is told about old states is that of the last applied batch, plus what the
+// caller put into this batch itself. Apply or Discard must be called.
+//
+// Methods keep the first error, and Apply returns it; nothing of such a batch
+// is written.
+type Batch struct {
+	s        *Store
+	b        *pebble.Batch // nil after an error of NewBatch
+	err      error
+	counters Counters // what this batch adds; sequences are the highest of it
+	docs     []docDelta
+	seqs     []seqDelta
+	claimed  [][]byte // upload keys that a document of this batch refers to
+	key, val []byte
+}
+
+// NewBatch starts a batch. For the first one of a store it opens the store's
+// files, which takes milliseconds.
+func (s *Store) NewBatch() *Batch {
+	b := &Batch{s: s}
+	db, err := s.writable()
+	if err != nil {
+		b.err = err
+		return b
+	}
+	b.b = db.NewBatch()
+	return b
+}
+
+// note keeps the first error.
+func (b *Batch) note(err error) {
+	if b.err == nil && err != nil {
+		b.err = fmt.Errorf("build batch: %w", err)
+	}
+}
+
+func (b *Batch) set() {
+	if b.err == nil {
+		b.note(b.b.Set(b.key, b.val, nil))
+	}
+}
+
+func (b *Batch) delete() {
+	if b.err == nil {
+		b.note(b.b.Delete(b.key, nil))
+	}
+}
+
+// Empty reports whether the batch would change nothing.
+func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() }
+
+// Size returns how many bytes the batch holds so far.
+func (b *Batch) Size() int {
+	if b.b == nil {
+		return 0
+	}
+	return b.b.Len()
+}
+
+// Put writes a document: its record, its entry in the sequence at next.Seq
+// instead of the one at old.Seq, and what it changes in counters and
+// aggregates. old is the record as it is before, nil for a new document.
+// next.Seq must be above every sequence in use, or old.Seq when the leaves
+// stay as they are. Bodies that next.Inline does not hold are the caller's to
+// put.
+func (b *Batch) Put(old, next *doc.Record) {
+	if b.err != nil {
+		return
+	}
+	b.key = appendDocKey(b.key[:0], next.ID)
+	b.val = next.AppendBinary(b.val[:0])
+	b.set()
+	b.count(old, next)
+	if old != nil && old.Seq != next.Seq {
+		b.dropSeq(old.Seq)
+	}
+	if old == nil || old.Seq != next.Seq {
+		b.seqs = append(b.seqs, seqDelta{next.Seq, 1})
+	}
+	b.key = appendSeqKey(b.key[:0], next.Seq)
+	b.val = appendChange(b.val[:0], next)
+	b.set()
+	b.counters.Seq = max(b.counters.Seq, next.Seq)
+	if next.Inline != nil && b.s.uploads.any() {
+		v, err := doc.DecodeRevision(next.Inline)
+		b.note(err)
+		b.claim(next.ID, v.Atts)
+	}
+}
+
+// Remove takes a document out: record and sequence entry. Its bodies are the
+// caller's to delete; its attachments go with the next compaction unless they
+// are deleted too.
+func (b *Batch) Remove(old *doc.Record) {
+	if b.err != nil {
+		return
+	}
+	b.key = appendDocKey(b.key[:0], old.ID)
+	b.delete()
+	b.dropSeq(old.Seq)
+	b.count(old, nil)
+}
+
+func (b *Batch) dropSeq(seq uint64) {
+	b.key = appendSeqKey(b.key[:0], seq)
+	b.delete()
+	b.seqs = append(b.seqs, seqDelta{seq, -1})
+}
+
+// count adds the difference between two states of a document.
+func (b *Batch) count(old, next *doc.Record) {
+	var d Sums
+	var id string
+	if old != nil {
+		id = old.ID
+		d = recordSums(old).neg()
+	}
+	if next != nil {
+		id = next.ID
+		d.add(recordSums(next))
+	}
+	b.counters.Live += uint64(d.Live) // wraps around for a negative difference
+	b.counters.Deleted += uint64(d.Deleted)
+	b.counters.External += d.External
+	b.counters.Active += d.Active
+	if !b.s.partitioned {
+		d.External, d.Active = 0, 0
+	}
+	if !d.zero() {
+		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: old == nil})
+	}
+}
+
+func recordSums(r *doc.Record) Sums {
+	return headSums(&doc.Head{Deleted: r.Deleted, External: r.External, Active: r.Active})
+}
+
+// Advance moves the update sequence to seq without an entry there: what a
+// document that was purged leaves behind, so that whoever saw the store before
+// knows that it has changed.
+func (b *Batch) Advance(seq uint64) { b.counters.Seq = max(b.counters.Seq, seq) }
+
+// PutRevision stores a revision in the bodies keyspace.
+func (b *Batch) PutRevision(id string, rev doc.Rev, v doc.Revision) {
+	b.key = appendBodyKey(b.key[:0], id, rev)
+	b.val = v.AppendBinary(b.val[:0])
+	b.set()
+	if b.s.uploads.any() {
+		b.claim(id, v.Atts)
+	}
+}
+
+// PutRevisionText is PutRevision for a revision that is encoded already, such
+// as Record.Inline of a winner that is about to be replaced.
+func (b *Batch) PutRevisionText(id string, rev doc.Rev, encoded []byte) {
+	b.key = appendBodyKey(b.key[:0], id, rev)
+	b.val = append(b.val[:0], encoded...)
+	b.set()
+}
+
+// DeleteRevision removes a revision from the bodies keyspace.
+func (b *Batch) DeleteRevision(id string, rev doc.Rev) {
+	b.key = appendBodyKey(b.key[:0], id, rev)
+	b.delete()
+}
+
+// PutAttachment stores a content that is small enough to pass through the log;
+// larger ones go through NewAttachment. Content of no bytes is legal.
+func (b *Batch) PutAttachment(id string, key [16]byte, data []byte) {
+	for chunk := uint32(0); ; chunk++ {
+		n := min(len(data), chunkSize)
+		b.key = appendChunkKey(b.key[:0], id, key, chunk)
+		b.val = append(b.val[:0], data[:n]...)
+		b.set()
+		if data = data[n:]; len(data) == 0 {
+			return
+		}
+	}
+}
+
+// maxPointDeletes is how many chunks of a content are deleted one by one;
+// above it one range tombstone does, of which a store should have few.
+const maxPointDeletes = 16
+
+// DeleteAttachment removes a content, and the note that it was uploaded when no
+// revision refers to it yet: this is how an upload is given up after Close.
+func (b *Batch) DeleteAttachment(id string, key [16]byte) {
+	if b.err != nil {
+		return
+	}
+	lo, hi := appendContent(nil, id, key), appendContentEnd(nil, id, key)
+	b.note(b.deleteChunks(lo, hi))
+	if upload := appendUploadKey(nil, id, key); b.s.uploads.has(upload) {
+		b.note(b.b.Delete(upload, nil))
+		b.claimed = append(b.claimed, upload)
+	}
+}
+
+func (b *Batch) deleteChunks(lo, hi []byte) error {
+	it, err := b.s.db.Load().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	if err != nil {
+		return err
+	}
+	n := 0
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		if n++; n > maxPointDeletes {
+			err = b.b.DeleteRange(lo, hi, nil)
+			break
+		}
+		err = b.b.Delete(it.Key(), nil)
+	}
+	return errors.Join(err, it.Close())
+}
+
+// claim notes that a document refers to uploads from now on: a crash keeps
+// them.
+func (b *Batch) claim(id string, atts []doc.Attachment) {
+	for i := range atts {
+		upload := appendUploadKey(nil, id, atts[i].Key)
+		if b.err != nil || !b.s.uploads.has(upload) {
+			continue
+		}
+		b.note(b.b.Delete(upload, nil))
+		b.claimed = append(b.claimed, upload)
+	}
+}
+
+// PutLocal stores the text of a local document.
+func (b *Batch) PutLocal(id string, text []byte) {
+	b.key = appendLocalKey(b.key[:0], id)
+	b.val = append(b.val[:0], text...)
+	b.set()
+}
+
+// DeleteLocal removes a local document.
+func (b *Batch) DeleteLocal(id string) {
+	b.key = appendLocalKey(b.key[:0], id)
+	b.delete()
+}
+
+// PutPurge adds an entry to the purge log; p.Seq must be above Counters.PurgeSeq.
+func (b *Batch) PutPurge(p Purge) {
+	b.key = appendPurgeKey(b.key[:0], p.Seq)
+	b.val = appendPurge(b.val[:0], &p)
+	b.set()
+	b.counters.PurgeSeq = max(b.counters.PurgeSeq, p.Seq)
+}
+
+// TrimPurges drops the entries of the purge log up to and including that
+// sequence.
+func (b *Batch) TrimPurges(upto uint64) {
+	if b.err != nil {
+		return
+	}
+	now := b.s.Counters()
+	upto = min(upto, max(now.PurgeSeq, b.counters.PurgeSeq))
+	if upto <= max(now.PurgeTrimmed, b.counters.PurgeTrimmed) {
+		return
+	}
+	b.note(b.b.DeleteRange(appendPurgeKey(nil, now.PurgeTrimmed), appendPurgeKey(nil, upto+1), nil))
+	b.counters.PurgeTrimmed = upto
+}
+
+// Discard gives the batch up.
+func (b *Batch) Discard() {
+	if b.b != nil {
+		_ = b.b.Close() // nothing was written
+		b.b = nil
+	}
+}
+
+// Apply makes the batch visible to every reader and queues it for the disk.
+// Batches become durable in the order of Apply; Commit.Wait waits for it. An
+// error means that nothing was applied, and unless it is one of the batch
+// itself, that the store has stopped.
+func (b *Batch) Apply() (*Commit, error) {
+	s := b.s
+	if b.err == nil {
+		b.err = s.Err()
+	}
+	if b.err != nil {
+		b.Discard()
+		return nil, b.err
+	}
+	prev := s.state.Load().prev
+	next, err := b.finish(prev)
+	if err != nil {
+		b.Discard()
+		return nil, err
+	}
+	s.state.Store(&state{prev: prev, next: next})
+	if s.inflight.Add(1) == 1 {
+		s.engine.syncing.Add(1)
+	}
+	if err := s.apply(b.b); err != nil {
+		s.landed()
+		return nil, s.fail(err)
+	}
+	s.state.Store(&state{prev: next})
+	s.uploads.drop(b.claimed...)
+	return &Commit{s: s, b: b.b}, nil
+}
+
+// finish adds counters and aggregates and returns the state that the batch
+// leaves.
+func (b *Batch) finish(prev *view) (*view, error) {
+	next := &view{batch: prev.batch + 1, counters: prev.counters.plus(&b.counters)}
+	var err error
+	if next.docs, err = b.s.foldDocs(b.s.db.Load(), b.b, prev.docs, b.docs); err == nil {
+		next.seqs, err = foldSeqs(b.b, prev.seqs, b.seqs)
+	}
+	if err == nil {
+		b.key = appendMetaKey(b.key[:0], metaCounters)
+		b.val = appendCounters(b.val[:0], next.batch, &next.counters)
+		err = b.b.Set(b.key, b.val, nil)
+	}
+	if err != nil {
+		b.s.low = lowBorders{} // it may know borders that no batch will bring
+		return nil, fmt.Errorf("build batch: %w", err)
+	}
+	return next, nil
+}
+
+// apply hands a batch to Pebble, which panics when it cannot begin a new log:
+// it then holds its locks for ever.
+func (s *Store) apply(b *pebble.Batch) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.stuck.Store(true)
+			err = fmt.Errorf("apply batch: %v", r)
+			if cause, ok := r.(error); ok {
+				err = fmt.Errorf("apply batch: %w", cause)
+			}
+		}
+	}()
+	if err := s.db.Load().ApplyNoSyncWait(b, pebble.Sync); err != nil {
+		return fmt.Errorf("apply batch: %w", err)
+	}
+	return s.Err() // set by the logger when Pebble reported a failure there
+}
+
+// landed notes that a batch is no longer on its way to the disk.
+func (s *Store) landed() {
+	if s.inflight.Add(-1) == 0 {
+		s.engine.syncing.Add(-1)
+	}
+}
+
+// Commit is an applied batch on its way to the disk.
+type Commit struct {
+	s *Store
+	b *pebble.Batch
+}
+
+// Wait blocks until the batch and all before it are durable. It must be called
+// once. An error means that the batch may be lost, and that the store has
+// stopped.
+func (c *Commit) Wait() error {
+	err := c.b.SyncWait()
+	c.s.landed()
+	if err == nil {
+		err = c.b.Close()
+	}
+	if err != nil {
+		return c.s.fail(fmt.Errorf("sync batch: %w", err))
+	}
+	return nil
+}

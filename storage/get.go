@@ -1,0 +1,83 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/doc"
+)
+
+// Point reads, from the store as it is or from a snapshot.
+
+// getCopy returns a copy of a value.
+func getCopy(r pebble.Reader, key []byte) ([]byte, bool, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read: %w", err)
+	}
+	out := append(make([]byte, 0, len(value)), value...)
+	return out, true, closer.Close()
+}
+
+// getRecord looks up a document that perhaps does not exist. Pebble's Get
+// never asks the filters of the lowest level, where most keys are, and so
+// reads a block for every new id; an iterator with UseL6Filters does.
+func getRecord(r pebble.Reader, id string) (rec doc.Record, ok bool, err error) {
+	var buf [128]byte
+	key := appendDocKey(buf[:0], id)
+	it, err := r.NewIter(&pebble.IterOptions{
+		LowerBound: key, UpperBound: append(key[:len(key):len(key)], 0), UseL6Filters: true,
+	})
+	if err != nil {
+		return rec, false, fmt.Errorf("read record: %w", err)
+	}
+	if it.SeekPrefixGE(key) {
+		rec, err = decodeRecordCopy(id, it)
+		ok = err == nil
+	}
+	if err = errors.Join(err, it.Close()); err != nil {
+		return doc.Record{}, false, fmt.Errorf("read record: %w", err)
+	}
+	return rec, ok, nil
+}
+
+func decodeRecordCopy(id string, it *pebble.Iterator) (doc.Record, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return doc.Record{}, err
+	}
+	return doc.DecodeRecord(id, append(make([]byte, 0, len(value)), value...))
+}
+
+func getHead(r pebble.Reader, id string, h *doc.Head) (bool, error) {
+	var buf [128]byte
+	value, closer, err := r.Get(appendDocKey(buf[:0], id))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read document: %w", err)
+	}
+	if err = doc.DecodeHead(value, h); err == nil && h.Inline != nil {
+		h.Inline = append(make([]byte, 0, len(h.Inline)), h.Inline...)
+	}
+	if err = errors.Join(err, closer.Close()); err != nil {
+		return false, fmt.Errorf("read document: %w", err)
+	}
+	return true, nil
+}
+
+func getRevision(r pebble.Reader, id string, rev doc.Rev) (v doc.Revision, ok bool, err error) {
+	var buf [160]byte
+	value, ok, err := getCopy(r, appendBodyKey(buf[:0], id, rev))
+	if err != nil || !ok {
+		return v, false, err
+	}
+	v, err = doc.DecodeRevision(value)
+	return v, err == nil, err
+}

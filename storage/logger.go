@@ -1,0 +1,99 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+)
+
+// failure is why a store has stopped.
+type failure struct{ err error }
+
+// fail stops the store: every later call returns the error. The first failure
+// stays. What the store showed but had not made durable is gone with the next
+// open, which is why nothing may be read from it any more.
+func (s *Store) fail(cause error) error {
+	kind, reason := fault.Unavailable, "The shard has stopped after a failure of its disk."
+	if errors.Is(cause, syscall.ENOSPC) {
+		kind, reason = fault.InsufficientStorage, "No space left on the disk."
+	}
+	f := &failure{fault.Wrap(kind, reason, cause)}
+	if s.failed.CompareAndSwap(nil, f) {
+		s.log.Error("store stopped", zap.Error(cause))
+		return f.err
+	}
+	return s.failed.Load().err
+}
+
+// Err returns why the store has stopped, nil while it works. The error is
+// fault.Unavailable, or fault.InsufficientStorage when the disk is full.
+func (s *Store) Err() error {
+	if f := s.failed.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// pebbleLogger passes Pebble's messages on. Pebble calls Fatalf where it cannot
+// go on (a failed write of the manifest, say) and expects the process to end;
+// here only the store does.
+type pebbleLogger struct{ s *Store }
+
+// Infof implements pebble.Logger. Pebble reports every flush and compaction.
+func (l pebbleLogger) Infof(format string, args ...any) {
+	if l.s.log.Core().Enabled(zap.DebugLevel) {
+		l.s.log.Debug(fmt.Sprintf(format, args...))
+	}
+}
+
+// Errorf implements pebble.Logger.
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.s.log.Error(fmt.Sprintf(format, args...))
+}
+
+// Fatalf implements pebble.Logger. The arguments may hold the cause.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	cause := fmt.Errorf("pebble: %s", fmt.Sprintf(format, args...))
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			cause = fmt.Errorf("pebble: %w", err)
+		}
+	}
+	_ = l.s.fail(cause) // kept for every later call
+}
+
+// pauseFailed is how long the background work of a stopped store pauses after
+// each failure: Pebble repeats a failed flush at once.
+const pauseFailed = 50 * time.Millisecond
+
+// events reacts to failures in the background. A failed flush stops the store:
+// memory would fill until writes block. A failed compaction is tried again
+// later, since everything stays readable and durable.
+func (s *Store) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		FlushEnd: func(info pebble.FlushInfo) {
+			if info.Err != nil {
+				_ = s.fail(fmt.Errorf("flush: %w", info.Err)) // kept for every later call
+			}
+		},
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			if info.Err != nil && !errors.Is(info.Err, pebble.ErrCancelledCompaction) {
+				s.slots.delay(retryCompaction)
+				s.log.Error("compaction failed", zap.Error(info.Err))
+			}
+		},
+		BackgroundError: func(err error) {
+			if s.Err() != nil {
+				time.Sleep(pauseFailed)
+				return
+			}
+			s.log.Error("background work failed", zap.Error(err))
+		},
+	}
+}

@@ -1,0 +1,120 @@
+package storage
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+)
+
+// Options configure an Engine. Zero values take the defaults.
+type Options struct {
+	// Dir is the data directory, made when missing.
+	Dir string
+	// FS is where Dir lives; default the operating system's.
+	FS vfs.FS
+	// CacheBytes is what blocks of all stores may take together; default 64 MB.
+	// Memtables come on top, see memoryBudget.
+	CacheBytes int64
+	// MaxOpen is how many stores stay open at most while nobody uses them;
+	// stores in use are never closed. Default 400.
+	MaxOpen int
+	// IdleClose closes a store that was not used for so long; default 5 minutes.
+	IdleClose time.Duration
+	// Logger gets what happens to stores; default nothing.
+	Logger *zap.Logger
+}
+
+// Defaults. An open store costs 120 KB when idle and 350 KB after some writes,
+// so that 400 of them and the caches stay well below 300 MB.
+const (
+	defaultCache     = 64 << 20
+	defaultMaxOpen   = 400
+	defaultIdleClose = 5 * time.Minute
+)
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = defaultCache
+	}
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = defaultMaxOpen
+	}
+	if o.IdleClose <= 0 {
+		o.IdleClose = defaultIdleClose
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return o
+}
+
+// CreateOptions are fixed when a store is made.
+type CreateOptions struct {
+	// Partitioned keeps sizes per range of ids, so that Sums knows External and
+	// Active. It costs one small write more per update of a document.
+	Partitioned bool
+}
+
+// Sizes in bytes.
+const (
+	memTableBytes = 16 << 20  // grows from idleMemTable by doubling
+	idleMemTable  = 256 << 10 // what an open store always holds
+	blockBytes    = 16 << 10
+	indexBytes    = 64 << 10
+	// busyMemTables is what the cache may hold above CacheBytes so that the
+	// memtables of a few busy stores do not push every block out: Pebble
+	// charges memtables to the block cache.
+	busyMemTables = 4 * memTableBytes
+)
+
+// memoryBudget is the size to make the shared cache with: blocks, the memtables
+// of busy stores, and the smallest memtable of every store that may be open.
+// The last part is reserved by the engine while fewer are open.
+func (o Options) memoryBudget() int64 {
+	return o.CacheBytes + busyMemTables + int64(o.MaxOpen)*idleMemTable
+}
+
+// groupInterval is how long a log waits after a sync before the next one, while
+// many stores are written at once: fewer syncs with more edits each.
+const groupInterval = time.Millisecond
+
+// pebbleOptions are the options of one store. Everything shared comes from the
+// engine; the rest is measured (1 KB documents, two cores).
+func (e *Engine) pebbleOptions(s *Store) *pebble.Options {
+	listener := s.events()
+	o := &pebble.Options{
+		Cache:                       e.cache,
+		FileCache:                   e.files,
+		FS:                          e.lean,
+		Logger:                      pebbleLogger{s},
+		EventListener:               listener,
+		Merger:                      sumsMerger(),
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: 2,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       20,
+		WALMinSyncInterval:          e.syncInterval,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, e.scheduler.slots },
+	}
+	o.Experimental.CompactionScheduler = s.slots
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockBytes
+		o.Levels[i].IndexBlockSize = indexBytes
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	// Zstandard costs 2.4 times as much to read without cgo, which is how the
+	// program is built; minlz is the same in both.
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	return o
+}
+
+// compactionSlots is how many compactions run at once on the node.
+func compactionSlots() int { return max(1, runtime.GOMAXPROCS(0)) }

@@ -1,0 +1,297 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Store is one open shard copy. Reads are safe for concurrent use; batches
+// belong to one goroutine at a time, the shard's writer. Engine.Acquire gives
+// one, Engine.Release takes it back.
+//
+// Invariants:
+//
+//	T1  a batch is applied whole, after its predecessor, and becomes durable
+//	    after it: a crash leaves a prefix of the applied batches.
+//	T2  state is what the last applied batch left: counters and top-level
+//	    aggregates in memory equal those in the store.
+//	T3  a store that never took a write has no Pebble instance; it reads from
+//	    the engine's empty one. Ten thousand empty databases cost nothing.
+//	T4  after a failure nothing is read or written any more.
+type Store struct {
+	engine      *Engine
+	entry       *entry // guarded by engine.mu
+	counted     bool   // in engine.mu.open; guarded by engine.mu
+	name, dir   string
+	uuid        [16]byte
+	partitioned bool
+	log         *zap.Logger
+	slots       *compactions
+	uploads     *uploadSet
+
+	db       atomic.Pointer[pebble.DB]
+	own      atomic.Bool // db is the store's own, not the engine's empty one
+	opening  sync.Mutex  // one first write opens the instance
+	state    atomic.Pointer[state]
+	low      lowBorders // writer only
+	inflight atomic.Int32
+	failed   atomic.Pointer[failure]
+	stuck    atomic.Bool // Pebble cannot be closed any more
+}
+
+// view is what one batch left, immutable.
+type view struct {
+	batch    uint64 // number of the batch, from 1; 0 before the first
+	counters Counters
+	docs     *summary // top-level blocks of documents
+	seqs     *summary // top-level blocks of sequences, Live counts entries
+}
+
+// state is the view before and after the batch that is being applied; next is
+// nil between batches.
+type state struct{ prev, next *view }
+
+// openStore reads what is fixed about a store and, when it ever took a write,
+// opens its Pebble instance.
+func (e *Engine) openStore(name string) (*Store, error) {
+	if !validName(name) {
+		return nil, noStore()
+	}
+	dir := e.path(name)
+	m, uuid, err := e.readMarker(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		engine: e, name: name, dir: dir, uuid: uuid, partitioned: m.Partitioned,
+		log: e.log.With(zap.String("store", name)), slots: e.scheduler.newStore(),
+		uploads: e.uploads.of(name),
+	}
+	s.state.Store(&state{prev: &view{docs: newSummary(), seqs: newSummary()}})
+	if err := s.attach(); err != nil {
+		e.uploads.release(s.uploads)
+		return nil, err
+	}
+	return s, nil
+}
+
+// attach opens the store's instance, or takes the empty one when the directory
+// holds nothing but the STORE file.
+func (s *Store) attach() error {
+	files, err := s.engine.o.FS.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("list store: %w", err)
+	}
+	if len(files) > 1 {
+		return s.openPebble()
+	}
+	empty, err := s.engine.emptyDB()
+	if err == nil {
+		s.db.Store(empty)
+	}
+	return err
+}
+
+// openPebble opens the store's own instance and loads its state.
+func (s *Store) openPebble() error {
+	db, err := pebble.Open(s.dir, s.engine.pebbleOptions(s))
+	if err != nil {
+		if pebble.IsCorruptionError(err) {
+			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
+		}
+		return fmt.Errorf("open store: %w", err)
+	}
+	err = s.Err()
+	if err == nil {
+		err = s.load(db)
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	s.db.Store(db)
+	s.own.Store(true)
+	s.engine.countOpen(s)
+	return nil
+}
+
+// load reads counters and top-level aggregates, and drops uploads that a crash
+// left without a document.
+func (s *Store) load(db *pebble.DB) error {
+	if err := s.sweepUploads(db); err != nil {
+		return err
+	}
+	v := &view{docs: newSummary(), seqs: newSummary()}
+	var err error
+	if v.batch, v.counters, err = readCounters(db); err != nil {
+		return err
+	}
+	if v.docs, err = loadSummary(db, aggDocs); err != nil {
+		return err
+	}
+	if v.seqs, err = loadSummary(db, aggSeqs); err != nil {
+		return err
+	}
+	s.state.Store(&state{prev: v})
+	return nil
+}
+
+func readCounters(r pebble.Reader) (uint64, Counters, error) {
+	value, closer, err := r.Get(appendMetaKey(nil, metaCounters))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, Counters{}, nil
+	}
+	if err != nil {
+		return 0, Counters{}, fmt.Errorf("read counters: %w", err)
+	}
+	batch, c, err := decodeCounters(value)
+	return batch, c, errors.Join(err, closer.Close())
+}
+
+// emptyDB is the instance that stores without a write read from.
+func (e *Engine) emptyDB() (*pebble.DB, error) {
+	e.empty.Lock()
+	defer e.empty.Unlock()
+	if e.empty.db != nil {
+		return e.empty.db, nil
+	}
+	o := &pebble.Options{
+		FS: vfs.NewMem(), Cache: e.cache, FileCache: e.files, Merger: sumsMerger(),
+		FormatMajorVersion: pebble.FormatNewest, MemTableSize: idleMemTable,
+		Logger: discardLogger{}, DisableWAL: true,
+	}
+	o.Experimental.CompactionScheduler = e.scheduler.newStore()
+	db, err := pebble.Open("empty", o)
+	if err != nil {
+		return nil, fmt.Errorf("open empty store: %w", err)
+	}
+	e.empty.db = db
+	return db, nil
+}
+
+func (e *Engine) closeEmpty() error {
+	e.empty.Lock()
+	defer e.empty.Unlock()
+	if e.empty.db == nil {
+		return nil
+	}
+	err := e.empty.db.Close()
+	e.empty.db = nil
+	return err
+}
+
+// opened reports whether the store has its own instance.
+func (s *Store) opened() bool { return s.own.Load() }
+
+// writable returns the store's own instance, opening it for the first write.
+func (s *Store) writable() (*pebble.DB, error) {
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if s.opened() {
+		return s.db.Load(), nil
+	}
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if !s.opened() {
+		if err := s.openPebble(); err != nil {
+			return nil, err
+		}
+	}
+	return s.db.Load(), nil
+}
+
+// close closes the store's instance, unless Pebble is stuck: its lock on the
+// commit pipeline is held for ever when a log could not be rotated.
+func (s *Store) close() error {
+	s.engine.uploads.release(s.uploads)
+	if !s.opened() || s.stuck.Load() {
+		return nil
+	}
+	return s.db.Load().Close()
+}
+
+// Name returns the name of the store, its path below the data directory.
+func (s *Store) Name() string { return s.name }
+
+// UUID returns what names this copy, made with the store: sequences of two
+// copies, or of a store made anew under the same name, do not compare.
+func (s *Store) UUID() [16]byte { return s.uuid }
+
+// Partitioned reports the option the store was created with.
+func (s *Store) Partitioned() bool { return s.partitioned }
+
+// Counters returns the totals as of the last applied batch, which may not be
+// durable yet.
+func (s *Store) Counters() Counters { return s.state.Load().prev.counters }
+
+// FileSize returns the bytes that the store has on disk, files that wait for
+// their removal included.
+func (s *Store) FileSize() (int64, error) {
+	if err := s.Err(); err != nil {
+		return 0, err
+	}
+	if !s.opened() {
+		return 0, nil
+	}
+	return int64(s.db.Load().Metrics().DiskSpaceUsage()), nil
+}
+
+// Record returns the record of a document as of the last applied batch; ok is
+// false when there is none. It costs a microsecond for an id that does not
+// exist, which is what every new document asks. Nothing aliases the store.
+func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
+	if err := s.Err(); err != nil {
+		return rec, false, err
+	}
+	return getRecord(s.db.Load(), id)
+}
+
+// Head fills h with the front of the record of a document, enough to answer
+// with its winner; ok is false, and h untouched, when there is none. h.Inline
+// is a copy.
+func (s *Store) Head(id string, h *doc.Head) (ok bool, err error) {
+	if err := s.Err(); err != nil {
+		return false, err
+	}
+	return getHead(s.db.Load(), id, h)
+}
+
+// Revision returns a revision from the bodies keyspace, where all are but the
+// winners that their records hold; ok is false when it is not there. Nothing
+// aliases the store.
+func (s *Store) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, err error) {
+	if err := s.Err(); err != nil {
+		return v, false, err
+	}
+	return getRevision(s.db.Load(), id, rev)
+}
+
+// Local returns the text of a local document; ok is false when there is none.
+func (s *Store) Local(id string) (text []byte, ok bool, err error) {
+	if err := s.Err(); err != nil {
+		return nil, false, err
+	}
+	var key [128]byte
+	return getCopy(s.db.Load(), appendLocalKey(key[:0], id))
+}
+
+// discardLogger is for the engine's own empty instance, which does no I/O.
+type discardLogger struct{}
+
+// Infof implements pebble.Logger.
+func (discardLogger) Infof(string, ...any) {}
+
+// Errorf implements pebble.Logger.
+func (discardLogger) Errorf(string, ...any) {}
+
+// Fatalf implements pebble.Logger.
+func (discardLogger) Fatalf(string, ...any) {}

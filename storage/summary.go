@@ -1,0 +1,183 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// summary is the top level of an aggregate in memory: blocks in the order of
+// their borders, each with the sums of what lies between its border and the
+// next. It is immutable, so that a snapshot keeps the one of its moment; an
+// edit copies the chunks it touches and shares the rest. There is always a
+// block with the empty border.
+//
+// A block stands for about 4096 documents or exactly 65536 sequences, so a
+// hundred million documents are 24,000 blocks, 2 MB.
+type summary struct{ chunks []*chunk }
+
+// chunk is a run of blocks with their total; chunks are never empty.
+type chunk struct {
+	blocks []block
+	total  Sums
+}
+
+type block struct {
+	border string
+	sums   Sums
+}
+
+// maxChunk is the number of blocks at which a chunk is cut in two.
+const maxChunk = 64
+
+func newSummary() *summary {
+	return &summary{chunks: []*chunk{{blocks: []block{{}}}}}
+}
+
+// loadSummary reads the top level of one kind from the store.
+func loadSummary(r pebble.Reader, kind byte) (*summary, error) {
+	e := newSummary().edit()
+	err := each(r, appendAggKey(nil, kind, levelTop, ""), appendAggKey(nil, kind, levelTop+1, ""),
+		func(key, value []byte) error {
+			sums, err := decodeSums(value)
+			border := string(aggBorder(key))
+			if border != "" {
+				e.insert(border)
+			}
+			e.add(border, sums)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("load aggregates: %w", err)
+	}
+	return e.summary, nil
+}
+
+// find returns where the block that contains key is.
+func (s *summary) find(key string) (c, b int) {
+	c = sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].blocks[0].border > key }) - 1
+	blocks := s.chunks[c].blocks
+	b = sort.Search(len(blocks), func(i int) bool { return blocks[i].border > key }) - 1
+	return c, b
+}
+
+// before returns the sums of all blocks that end at or before key, and the
+// border of the block that contains key.
+func (s *summary) before(key string) (Sums, string) {
+	var sums Sums
+	c, b := s.find(key)
+	for _, ch := range s.chunks[:c] {
+		sums.add(ch.total)
+	}
+	for i := range b {
+		sums.add(s.chunks[c].blocks[i].sums)
+	}
+	return sums, s.chunks[c].blocks[b].border
+}
+
+// border returns the border of the block that contains key.
+func (s *summary) border(key string) string {
+	c, b := s.find(key)
+	return s.chunks[c].blocks[b].border
+}
+
+// next returns the border after the block that contains key; ok is false when
+// that is the last.
+func (s *summary) next(key string) (border string, ok bool) {
+	c, b := s.find(key)
+	if b+1 < len(s.chunks[c].blocks) {
+		return s.chunks[c].blocks[b+1].border, true
+	}
+	if c+1 < len(s.chunks) {
+		return s.chunks[c+1].blocks[0].border, true
+	}
+	return "", false
+}
+
+// sums returns the sums of the block that contains key.
+func (s *summary) sums(key string) Sums {
+	c, b := s.find(key)
+	return s.chunks[c].blocks[b].sums
+}
+
+// all calls fn for every block in order.
+func (s *summary) all(fn func(border string, sums Sums)) {
+	for _, c := range s.chunks {
+		for i := range c.blocks {
+			fn(c.blocks[i].border, c.blocks[i].sums)
+		}
+	}
+}
+
+// summaryEdit is a summary being changed: chunks in own are its alone.
+type summaryEdit struct {
+	*summary
+	own map[*chunk]struct{}
+}
+
+// edit begins a changed copy of s.
+func (s *summary) edit() *summaryEdit {
+	return &summaryEdit{&summary{slices.Clone(s.chunks)}, map[*chunk]struct{}{}}
+}
+
+// writable returns chunk c, copied when it is shared.
+func (e *summaryEdit) writable(c int) *chunk {
+	ch := e.chunks[c]
+	if _, own := e.own[ch]; !own {
+		ch = &chunk{append(make([]block, 0, len(ch.blocks)+1), ch.blocks...), ch.total}
+		e.own[ch] = struct{}{}
+		e.chunks[c] = ch
+	}
+	return ch
+}
+
+// add changes the block that contains key.
+func (e *summaryEdit) add(key string, d Sums) {
+	c, b := e.find(key)
+	ch := e.writable(c)
+	ch.blocks[b].sums.add(d)
+	ch.total.add(d)
+}
+
+// insert opens an empty block. It reports false when there is one already.
+func (e *summaryEdit) insert(border string) bool {
+	c, b := e.find(border)
+	if e.chunks[c].blocks[b].border == border {
+		return false
+	}
+	ch := e.writable(c)
+	ch.blocks = slices.Insert(ch.blocks, b+1, block{border: border})
+	if len(ch.blocks) >= maxChunk {
+		e.cut(c)
+	}
+	return true
+}
+
+// cut makes two chunks of one that the edit owns.
+func (e *summaryEdit) cut(c int) {
+	ch := e.chunks[c]
+	half := len(ch.blocks) / 2
+	right := &chunk{blocks: slices.Clone(ch.blocks[half:])}
+	for i := range right.blocks {
+		right.total.add(right.blocks[i].sums)
+	}
+	clear(ch.blocks[half:])
+	ch.blocks = ch.blocks[:half]
+	ch.total.add(right.total.neg())
+	e.own[right] = struct{}{}
+	e.chunks = slices.Insert(e.chunks, c+1, right)
+}
+
+// remove drops the block with that border, which must hold nothing and not be
+// the first.
+func (e *summaryEdit) remove(border string) {
+	c, b := e.find(border)
+	ch := e.writable(c)
+	ch.blocks = slices.Delete(ch.blocks, b, b+1)
+	if len(ch.blocks) == 0 {
+		delete(e.own, ch)
+		e.chunks = slices.Delete(e.chunks, c, c+1)
+	}
+}

@@ -1,0 +1,138 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A large content is durable before the document that refers to it. In between
+// it is an upload: an entry in its keyspace says so, which the document's batch
+// removes. An entry found when a store is opened is what a crash, or a client
+// that went away with it, left: the content is deleted.
+//
+// A store may also be closed for lack of use between the two, so what is on its
+// way is remembered here, by the engine: an upload known to the process is kept.
+
+// uploadSets are the uploads of all stores.
+type uploadSets struct {
+	mu   sync.Mutex
+	sets map[string]*uploadSet
+}
+
+// uploadSet are the uploads of one store, by upload key.
+type uploadSet struct {
+	name  string
+	users int          // open stores; guarded by uploadSets.mu
+	n     atomic.Int64 // len(keys), to be asked without the lock
+	mu    sync.Mutex
+	keys  map[string]struct{}
+}
+
+// of returns the uploads of a store that is being opened.
+func (u *uploadSets) of(name string) *uploadSet {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	set := u.sets[name]
+	if set == nil {
+		set = &uploadSet{name: name, keys: map[string]struct{}{}}
+		if u.sets == nil {
+			u.sets = map[string]*uploadSet{}
+		}
+		u.sets[name] = set
+	}
+	set.users++
+	return set
+}
+
+// release is called when the store is closed.
+func (u *uploadSets) release(set *uploadSet) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	set.users--
+	if set.users == 0 && !set.any() {
+		delete(u.sets, set.name)
+	}
+}
+
+// forget is called when the store is dropped.
+func (u *uploadSets) forget(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.sets, name)
+}
+
+// any reports whether there is an upload.
+func (u *uploadSet) any() bool { return u.n.Load() > 0 }
+
+func (u *uploadSet) has(key []byte) bool {
+	if !u.any() {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.keys[string(key)]
+	return ok
+}
+
+func (u *uploadSet) add(key []byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keys[string(key)] = struct{}{}
+	u.n.Store(int64(len(u.keys)))
+}
+
+func (u *uploadSet) drop(keys ...[]byte) {
+	if len(keys) == 0 {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, key := range keys {
+		delete(u.keys, string(key))
+	}
+	u.n.Store(int64(len(u.keys)))
+}
+
+// uploadSuffix ends the names of files that are written before they are
+// ingested.
+const uploadSuffix = ".upload"
+
+// sweepUploads deletes what was uploaded but not referred to before a crash.
+// The store is not in use yet.
+func (s *Store) sweepUploads(db *pebble.DB) error {
+	files, err := s.engine.o.FS.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("list store: %w", err)
+	}
+	var errs []error
+	for _, name := range files {
+		if strings.HasSuffix(name, uploadSuffix) {
+			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.dir, name)))
+		}
+	}
+	b := db.NewBatch()
+	errs = append(errs, each(db, spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
+		id, key, ok := cutUploadKey(k)
+		if !ok {
+			return corrupt("upload key")
+		}
+		if s.uploads.has(k) {
+			return nil
+		}
+		lo, hi := appendContent(nil, string(id), key), appendContentEnd(nil, string(id), key)
+		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
+	}))
+	if err = errors.Join(errs...); err == nil && !b.Empty() {
+		// Not synced: what is lost again is swept again.
+		err = b.Commit(pebble.NoSync)
+	}
+	if err = errors.Join(err, b.Close()); err != nil {
+		return fmt.Errorf("sweep uploads: %w", err)
+	}
+	return nil
+}
