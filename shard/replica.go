@@ -41,7 +41,7 @@ type replica struct {
 	mu struct {
 		sync.Mutex
 		queue    []*job
-		active   bool // the writer runs
+		active   bool          // the writer runs
 		exited   chan struct{} // closed when the writer that runs has ended
 		leaving  bool          // the copy was dropped: do not linger
 		err      error

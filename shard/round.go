@@ -26,7 +26,7 @@ type round struct {
 	fresh   uint64  // purge sequence of the last entry in purges
 
 	commit *storage.Commit // nil: nothing was written
-	number uint64          // counts the rounds of a replica that write
+	number uint64          // counts the rounds of a replica that write; 0: this one does not
 	seq    uint64          // last sequence of the store after this round
 	moved  bool            // seq is not what it was before
 }
@@ -70,10 +70,12 @@ func (r *replica) round(jobs []*job, syncs chan<- *round) {
 		rd.run(j)
 	}
 	if err := rd.apply(); err != nil {
-		r.fail(fmt.Errorf("shard copy %s stopped: write: %w", r.name, err))
-		answerAll(rd.jobs, r.failure())
-		r.local.engine.Release(store)
-		return
+		if cause := store.Err(); cause != nil {
+			r.fail(fmt.Errorf("shard copy %s stopped: %w", r.name, cause))
+		}
+		for i := range rd.errs {
+			rd.errs[i] = err
+		}
 	}
 	for i, j := range rd.jobs {
 		if j.early {
@@ -110,12 +112,7 @@ func (rd *round) apply() error {
 		if !s.changed {
 			continue
 		}
-		wrote, err := s.write(b, seq+1)
-		if err != nil {
-			b.Discard()
-			return err
-		}
-		if wrote {
+		if s.write(b, seq+1) {
 			seq++
 			ids = append(ids, s.id)
 		}
@@ -159,31 +156,34 @@ func (rd *round) commitBatch(b *storage.Batch, seq uint64, ids []string) error {
 }
 
 // write puts what the round made of the document into the batch. It reports
-// whether that took the sequence.
-func (s *state) write(b *storage.Batch, seq uint64) (bool, error) {
-	out, err := s.seal()
-	if err != nil {
-		return false, err
-	}
+// whether that took the sequence: also a document that is gone moves it, so
+// that whoever saw the copy before knows that it has changed.
+func (s *state) write(b *storage.Batch, seq uint64) bool {
+	out := s.seal()
 	if out.next == nil && s.base == nil {
-		return false, nil // came and went within the round
+		return false // came and went within the round
 	}
 	for _, rev := range out.dels {
 		b.DeleteRevision(s.id, rev)
 	}
 	for i := range out.puts {
-		b.PutRevision(s.id, out.puts[i].rev, out.puts[i].content)
+		if p := &out.puts[i]; p.moved {
+			b.PutRevisionText(s.id, p.rev, p.encoded)
+		} else {
+			b.PutRevision(s.id, p.rev, p.content)
+		}
 	}
 	for i := range s.contents {
 		b.PutAttachment(s.id, s.contents[i].key, s.contents[i].data)
 	}
 	if out.next == nil {
 		b.Remove(s.base)
-		return true, nil
+		b.Advance(seq)
+		return true
 	}
 	out.next.Seq = seq
 	b.Put(s.base, out.next)
-	return true, nil
+	return true
 }
 
 // finish is the finisher goroutine: it waits for the batches in order,
@@ -203,7 +203,7 @@ func (r *replica) finish(syncs <-chan *round) {
 			answerAll(rd.jobs, err)
 			continue
 		}
-		if rd.commit != nil {
+		if rd.number != 0 {
 			r.horizon.publish(rd.number, rd.seq)
 		}
 		for i, j := range rd.jobs {

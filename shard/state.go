@@ -25,11 +25,13 @@ type state struct {
 	changed  bool        // the tree differs from base's
 }
 
-// freshRev is a revision whose content is not stored yet.
+// freshRev is a revision whose content is not stored yet, or not where it has
+// to be now.
 type freshRev struct {
 	rev     doc.Rev
-	content doc.Revision
+	content doc.Revision // of one that came with an edit
 	encoded []byte
+	moved   bool // it came out of the record: content is empty
 }
 
 // newState starts deciding on a document. base is not changed.
@@ -133,7 +135,7 @@ type sealed struct {
 }
 
 // seal works out the record and the moves of contents.
-func (s *state) seal() (sealed, error) {
+func (s *state) seal() sealed {
 	var out sealed
 	for _, r := range s.gone {
 		if !s.inlineBase(r) {
@@ -142,7 +144,7 @@ func (s *state) seal() (sealed, error) {
 	}
 	winner, ok := s.tree.Winner()
 	if !ok {
-		return out, nil
+		return out
 	}
 	next := &doc.Record{ID: s.id, Winner: winner.Rev, Deleted: winner.Deleted, Tree: s.tree}
 	next.External, next.Active = s.tree.LeafSizes()
@@ -161,20 +163,16 @@ func (s *state) seal() (sealed, error) {
 		}
 	}
 	if s.base == nil || s.base.Inline == nil || isFresh {
-		return out, nil
+		return out
 	}
 	if s.base.Winner == winner.Rev {
 		next.Inline = s.base.Inline
-		return out, nil
+		return out
 	}
 	if n, _, ok := s.tree.Find(s.base.Winner); ok && n.Stored {
-		v, _, err := s.revision(s.base.Winner)
-		if err != nil {
-			return sealed{}, err
-		}
-		out.puts = append(out.puts, freshRev{rev: s.base.Winner, content: v, encoded: s.base.Inline})
+		out.puts = append(out.puts, freshRev{rev: s.base.Winner, encoded: s.base.Inline, moved: true})
 	}
-	return out, nil
+	return out
 }
 
 // inlineBase reports whether the content of r is inside the stored record.
