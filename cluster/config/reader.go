@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -38,13 +37,14 @@ func formerly(section string) string {
 	return ""
 }
 
-// lookup returns a value with the section it was found in.
+// lookup returns a value with the section it was found in. An empty value
+// counts as unset: that is how CouchDB's clients take a setting back.
 func (r *reader) lookup(section, key string) (value, found string) {
-	if v, ok := r.values[section][key]; ok {
+	if v := r.values[section][key]; v != "" {
 		return v, section
 	}
 	if old := formerly(section); old != "" && key != "port" && key != "bind_address" {
-		if v, ok := r.values[old][key]; ok {
+		if v := r.values[old][key]; v != "" {
 			return v, old
 		}
 	}
@@ -177,18 +177,4 @@ func splitList(v string) []string {
 		}
 	}
 	return out
-}
-
-// pattern reads a regular expression; nil when unset.
-func (r *reader) pattern(section, key string) *regexp.Regexp {
-	v, found := r.lookup(section, key)
-	if found == "" || v == "" {
-		return nil
-	}
-	re, err := regexp.Compile(v)
-	if err != nil {
-		r.bad(found, key, "a regular expression")
-		return nil
-	}
-	return re
 }

@@ -44,7 +44,7 @@ func readChttpdAuth(r *reader) ChttpdAuth {
 		Timeout:                r.duration(s, "timeout", 10*time.Minute, time.Second, atLeast(1)),
 		AllowPersistentCookies: r.boolean(s, "allow_persistent_cookies", true),
 		CookieDomain:           r.text(s, "cookie_domain", ""),
-		SameSite:               strings.ToLower(r.oneOf(s, "same_site", "", "", "strict", "lax", "none", "Strict", "Lax", "None")),
+		SameSite:               strings.ToLower(r.oneOf(s, "same_site", "", "strict", "lax", "none", "Strict", "Lax", "None")),
 		HashAlgorithms:         readHashes(r),
 		PasswordScheme:         r.oneOf(s, "password_scheme", "pbkdf2", "pbkdf2", "simple"),
 		PBKDF2PRF:              r.oneOf(s, "pbkdf2_prf", "sha256", "sha", "sha224", "sha256", "sha384", "sha512"),
@@ -83,7 +83,7 @@ func readHashes(r *reader) []string {
 func readPasswordRules(r *reader) []PasswordRule {
 	const s, key, want = "chttpd_auth", "password_regexp", `a list like [{"regular expression", "reason"}]`
 	v, found := r.lookup(s, key)
-	if found == "" || v == "" {
+	if found == "" {
 		return nil
 	}
 	terms, ok := parseTerms(v)

@@ -89,8 +89,8 @@ func readHandlers(r *reader) []string {
 	const s, key = "chttpd", "authentication_handlers"
 	def := []string{"cookie", "default"}
 	// Not looked up under [httpd]: there it names the handlers of another port.
-	v, ok := r.values[s][key]
-	if !ok {
+	v := r.values[s][key]
+	if v == "" {
 		return def
 	}
 	var out []string

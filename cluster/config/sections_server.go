@@ -72,7 +72,7 @@ func readCluster(r *reader) Cluster {
 		NodeName:          r.text(s, "node_name", ""),
 		ReconnectInterval: r.duration(s, "reconnect_interval_sec", 37*time.Second, time.Second, atLeast(1)),
 	}
-	if v, found := r.lookup(s, "placement"); found != "" && v != "" {
+	if v, found := r.lookup(s, "placement"); found != "" {
 		p, err := ring.ParsePlacement(v)
 		if err != nil {
 			r.bad(s, "placement", "zone:n[,zone:n]")
