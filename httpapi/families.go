@@ -7,7 +7,7 @@ func allRoutes() []route {
 	var rows []route
 	for _, family := range [][]route{
 		documentRoutes(), dbRoutes(), revisionRoutes(), settingRoutes(),
-		serverRoutes(), nodeRoutes(), partitionRoutes(),
+		serverRoutes(), sessionRoutes(), nodeRoutes(), partitionRoutes(),
 	} {
 		rows = append(rows, family...)
 	}
