@@ -159,6 +159,9 @@ func (b *bulk) update() error {
 	results, err := b.c.db.Update(b.c.r.Context(), cluster.UpdateOptions{
 		NewEdits: !b.replicated, W: b.w, User: b.c.user,
 	}, edits)
+	for i := range edits {
+		b.c.forgetUser(edits[i].ID)
+	}
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,9 @@ func purge(c *call) error {
 	}
 	c.api.stats.purgeRequests.Inc()
 	outcomes, err := c.db.Purge(c.r.Context(), 0, items)
+	for i := range items {
+		c.forgetUser(items[i].ID)
+	}
 	if err != nil {
 		return err
 	}

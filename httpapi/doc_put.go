@@ -162,6 +162,7 @@ func (c *call) write(job writeJob) error {
 	}
 	edits := []shard.Edit{job.edit}
 	results, err := c.db.Update(ctx, o, edits)
+	c.forgetUser(job.edit.ID)
 	if err == nil {
 		err = results[0].Err
 	}
