@@ -104,7 +104,7 @@ func settleAttachments(atts []shard.EditAttachment, pos uint64, interactive bool
 	}
 	out := make([]shard.EditAttachment, len(atts))
 	for i, a := range atts {
-		if !a.Stub {
+		if !a.Stub && !a.HasRevPos {
 			a.RevPos, a.HasRevPos = pos, true
 		}
 		out[i] = a

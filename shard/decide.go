@@ -101,9 +101,10 @@ type content struct {
 
 // resolveAttachments turns the attachments of an edit into what is stored with
 // the new revision at position pos: stubs take everything from the entry of
-// the same name in base (api.md section 10.5), new content gets its revpos.
-// newKey names small content that has no key yet.
-func resolveAttachments(e *Edit, pos uint64, interactive bool, base []doc.Attachment, newKey func() [16]byte) ([]doc.Attachment, []content, error) {
+// the same name in base (api.md section 10.5), new content is of that position
+// unless the edit names another. newKey names small content that has no key
+// yet.
+func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, newKey func() [16]byte) ([]doc.Attachment, []content, error) {
 	if len(e.Atts) == 0 {
 		return nil, nil, nil
 	}
@@ -120,7 +121,7 @@ func resolveAttachments(e *Edit, pos uint64, interactive bool, base []doc.Attach
 			continue
 		}
 		atts[i] = a.Attachment
-		if interactive || !a.HasRevPos {
+		if !a.HasRevPos {
 			atts[i].RevPos = pos
 		}
 		if a.Data == nil && a.StoredLength > 0 {

@@ -134,31 +134,28 @@ func TestResolveAttachments(t *testing.T) {
 		return EditAttachment{Attachment: doc.Attachment{Name: name, RevPos: revpos, ContentType: "image/gif"}, Stub: true, HasRevPos: has}
 	}
 	for _, c := range []struct {
-		name        string
-		att         EditAttachment
-		interactive bool
-		revpos      uint64
-		missing     bool
-		content     bool
+		name    string
+		att     EditAttachment
+		revpos  uint64
+		missing bool
+		content bool
 	}{
-		{name: "stub alone", att: stub("a.bin", 0, false), interactive: true, revpos: 1},
-		{name: "stub with its revpos", att: stub("a.bin", 1, true), interactive: true, revpos: 1},
-		{name: "stub with another revpos", att: stub("a.bin", 2, true), interactive: true, missing: true},
-		{name: "stub of nothing", att: stub("b.bin", 0, false), interactive: true, missing: true},
-		{name: "new content gets the new position", interactive: true, revpos: 7, content: true,
+		{name: "stub alone", att: stub("a.bin", 0, false), revpos: 1},
+		{name: "stub with its revpos", att: stub("a.bin", 1, true), revpos: 1},
+		{name: "stub with another revpos", att: stub("a.bin", 2, true), missing: true},
+		{name: "stub of nothing", att: stub("b.bin", 0, false), missing: true},
+		{name: "content keeps the position it is sent with", revpos: 2, content: true,
 			att: EditAttachment{Attachment: doc.Attachment{Name: "n", RevPos: 2, StoredLength: 1}, HasRevPos: true, Data: []byte("x")}},
-		{name: "replicated content keeps its position", revpos: 2, content: true,
-			att: EditAttachment{Attachment: doc.Attachment{Name: "n", RevPos: 2, StoredLength: 1}, HasRevPos: true, Data: []byte("x")}},
-		{name: "replicated content without a position", revpos: 7, content: true,
+		{name: "content without a position gets the new one", revpos: 7, content: true,
 			att: EditAttachment{Attachment: doc.Attachment{Name: "n", StoredLength: 1}, Data: []byte("x")}},
-		{name: "ingested content", interactive: true, revpos: 7,
+		{name: "ingested content", revpos: 7,
 			att: EditAttachment{Attachment: doc.Attachment{Name: "n", StoredLength: 1 << 20, Key: [16]byte{5}}}},
-		{name: "empty content", interactive: true, revpos: 7, content: true,
+		{name: "empty content", revpos: 7, content: true,
 			att: EditAttachment{Attachment: doc.Attachment{Name: "n"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &Edit{ID: "d", Atts: []EditAttachment{c.att}}
-			atts, contents, err := resolveAttachments(e, 7, c.interactive, base, key)
+			atts, contents, err := resolveAttachments(e, 7, base, key)
 			if c.missing {
 				want := "Invalid attachment stub in d for " + c.att.Name
 				if !fault.Is(err, fault.MissingStub) || fault.Reason(err) != want {

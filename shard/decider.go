@@ -113,7 +113,7 @@ func (d *decider) write(i int, s *state, v *verdict, judged bool) error {
 	if d.req.NewEdits {
 		pos = v.parent.Pos + 1
 	}
-	atts, contents, err := resolveAttachments(e, pos, d.req.NewEdits, base.Atts, newKey)
+	atts, contents, err := resolveAttachments(e, pos, base.Atts, newKey)
 	if err != nil {
 		return err
 	}

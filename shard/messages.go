@@ -38,7 +38,7 @@ type Edit struct {
 type EditAttachment struct {
 	doc.Attachment
 	Stub      bool   // take everything but the name from the revision before
-	HasRevPos bool   // RevPos was named by the client
+	HasRevPos bool   // RevPos counts: of a stub as what it must agree with, of new content as it is
 	Data      []byte // the stored bytes of small new content; nil: they are stored under Key
 }
 
