@@ -26,8 +26,20 @@ type account struct {
 
 func (a *account) user() shard.User { return shard.User{Name: a.name, Roles: a.roles} }
 
-// accountSize is the largest user document whose account is cached (I6).
-const accountSize = 64 << 10
+// accountSize is the largest account that is cached, in bytes (I6).
+const accountSize = 8 << 10
+
+// size is about what a keeps in memory.
+func (a *account) size() int {
+	n := len(a.name) + len(a.salt) + len(a.hash.salt) + len(a.hash.key)
+	for _, role := range a.roles {
+		n += len(role) + 16
+	}
+	if a.totp != nil {
+		n += len(a.totp.key)
+	}
+	return n
+}
 
 // parseAccount reads a user document. Members of the wrong type count as
 // missing: nobody can log in with half a hash.

@@ -200,11 +200,15 @@ func (s *settings) usable(acc *account) error {
 	return nil
 }
 
+// maxName is the longest name that is looked up, in bytes: names are kept in
+// the caches, and anybody may send one as long as the header of a request (I6).
+const maxName = 1024
+
 // account returns the account of a name, nil when there is none. A server
 // administrator counts even when the authentication database cannot be read:
 // somebody must be able to mend it.
 func (a *Authenticator) account(ctx context.Context, s *settings, name string, now time.Time) (*account, error) {
-	if name == "" || !utf8.ValidString(name) {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) {
 		return nil, nil
 	}
 	acc, err := a.users.get(ctx, accountKey{s.db, name}, now)

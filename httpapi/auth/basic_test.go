@@ -179,7 +179,7 @@ func TestAttemptsOfOneNetwork(t *testing.T) {
 		{"2001:db8::1", "2001:db8:0:1::1", false},
 		{"::ffff:192.0.2.1", "::ffff:192.0.2.2", false},
 	} {
-		if got := newAttempt(tt.a, "n", "s") == newAttempt(tt.b, "n", "s"); got != tt.same {
+		if got := newAttempt(tt.a, "n", &passwordHash{}) == newAttempt(tt.b, "n", &passwordHash{}); got != tt.same {
 			t.Errorf("%s and %s: %v", tt.a, tt.b, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -118,4 +119,24 @@ func TestHashQueueIsBounded(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// TestCachesStaySmall holds I6 for what strangers can send.
+func TestCachesStaySmall(t *testing.T) {
+	a, store, _ := newTest(t)
+	long := strings.Repeat("x", maxName+1)
+	if got := who(t, a, "Authorization", basic(long, "p")); got != refused || store.reads() != 0 || a.users.cache.len() != 0 {
+		t.Errorf("%s, %d reads, %d accounts kept", got, store.reads(), a.users.cache.len())
+	}
+	for range 4 {
+		who(t, a, "Authorization", basic(long+"y", "p")) // the same beginning: the same attempts
+	}
+	if got := who(t, a, "Authorization", basic(long, "p")); !strings.Contains(got, "locked") {
+		t.Error("a long name is not locked out:", got)
+	}
+	addUser(t, a, "big", "p", `,"totp":{"key":"`+strings.Repeat("GEZDGNBV", accountSize/4)+`"}`)
+	who(t, a, "Authorization", basic("big", "p"))
+	if n := a.users.cache.len(); n != 0 {
+		t.Errorf("%d accounts kept, one too large", n)
+	}
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/sha256"
 	"net/netip"
 	"strings"
 	"time"
@@ -24,13 +25,16 @@ type lockoutRule struct {
 	lifetime  time.Duration // a count starts again so long after its first failure
 }
 
-// attempt is what failures are counted by. The salt is part of it so that a
-// new password starts with a clean record.
-type attempt struct{ peer, name, salt string }
+// attempt is what failures are counted by. The stored hash is part of it so
+// that a new password starts with a clean record.
+type attempt struct {
+	peer, name string
+	hash       [sha256.Size]byte
+}
 
 // newAttempt takes the network of an IPv6 peer for its address: whoever has
 // one address there has 2^64 of them.
-func newAttempt(peer, name, salt string) attempt {
+func newAttempt(peer, name string, h *passwordHash) attempt {
 	if strings.IndexByte(peer, ':') >= 0 {
 		if ip, err := netip.ParseAddr(peer); err == nil && ip.Is6() && !ip.Is4In6() {
 			if network, err := ip.WithZone("").Prefix(64); err == nil {
@@ -38,7 +42,7 @@ func newAttempt(peer, name, salt string) attempt {
 			}
 		}
 	}
-	return attempt{peer: peer, name: name, salt: salt}
+	return attempt{peer: peer, name: name[:min(len(name), maxName)], hash: h.id}
 }
 
 // lockout counts failed logins.

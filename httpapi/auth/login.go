@@ -39,11 +39,11 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	if err != nil {
 		return nil, err
 	}
-	hash, salt := &s.nobody, ""
+	hash := &s.nobody
 	if acc != nil {
-		hash, salt = &acc.hash, acc.salt
+		hash = &acc.hash
 	}
-	try := newAttempt(c.peer, c.name, salt)
+	try := newAttempt(c.peer, c.name, hash)
 	if a.lockout.reached(s.lockout, try, now) {
 		if s.lockout.mode == lockoutEnforce {
 			return nil, errLocked()

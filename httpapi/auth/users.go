@@ -74,7 +74,7 @@ func (s *accounts) load(ctx context.Context, k accountKey, generation uint64, no
 			return nil, err
 		}
 	}
-	if len(u.Body) <= accountSize {
+	if a == nil || a.size() <= accountSize {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.generation.Load() == generation {
