@@ -77,6 +77,7 @@ const maxBorders = 1 << 14
 
 // fold is one batch being added to the aggregates.
 type fold struct {
+	s       *Store
 	db      *pebble.DB // as of the batch before
 	b       *pebble.Batch
 	low     *lowBorders
@@ -94,7 +95,7 @@ func (s *Store) foldDocs(db *pebble.DB, b *pebble.Batch, cur *summary, deltas []
 		return cur, nil
 	}
 	s.low.shrink()
-	f := &fold{db: db, b: b, low: &s.low, top: cur.edit(), touched: map[string]struct{}{}}
+	f := &fold{s: s, db: db, b: b, low: &s.low, top: cur.edit(), touched: map[string]struct{}{}}
 	if err := f.docs(deltas); err != nil {
 		return nil, err
 	}
@@ -229,7 +230,7 @@ func (f *fold) open(id string) error {
 	if i+1 < len(list) {
 		end, last = list[i+1], false
 	}
-	moved, err := sumDocs(f.db, id, end, last)
+	moved, err := f.s.sumDocs(f.db, id, end, last)
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (f *fold) open(id string) error {
 }
 
 // sumDocs adds up the documents with lo <= id < hi.
-func sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
+func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
 	var sums Sums
 	end := appendDocKey(nil, hi)
 	if toEnd {
@@ -269,7 +270,7 @@ func sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
 	var h doc.Head
 	err := each(r, appendDocKey(nil, lo), end, func(_, value []byte) error {
 		err := doc.DecodeHead(value, &h)
-		sums.add(headSums(&h))
+		sums.add(s.kept(headSums(&h)))
 		return err
 	})
 	if err != nil {
@@ -287,6 +288,14 @@ func headSums(h *doc.Head) Sums {
 		s.Live = 1
 	}
 	return s
+}
+
+// kept is the part of the sums that this store keeps.
+func (s *Store) kept(sums Sums) Sums {
+	if !s.partitioned {
+		sums.External, sums.Active = 0, 0
+	}
+	return sums
 }
 
 func (l *lowBorders) put(top string, list []string) {

@@ -136,10 +136,7 @@ func (b *Batch) count(old, next *doc.Record) {
 	b.counters.Deleted += uint64(d.Deleted)
 	b.counters.External += d.External
 	b.counters.Active += d.Active
-	if !b.s.partitioned {
-		d.External, d.Active = 0, 0
-	}
-	if !d.zero() {
+	if d = b.s.kept(d); !d.zero() {
 		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: old == nil})
 	}
 }

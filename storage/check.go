@@ -100,9 +100,7 @@ func (c *checker) checkDocs() error {
 		c.deleted += uint64(sums.Deleted)
 		c.external += sums.External
 		c.active += sums.Active
-		if !c.s.partitioned {
-			sums.External, sums.Active = 0, 0
-		}
+		sums = c.s.kept(sums)
 		hash := borderHash(id)
 		c.docLow.add(id, hash&lowMask == 0, sums)
 		c.docTop.add(id, hash&topMask == 0, sums)

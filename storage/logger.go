@@ -79,7 +79,7 @@ func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(info pebble.FlushInfo) {
 			if info.Err != nil {
-				_ = s.fail(fmt.Errorf("flush: %w", info.Err)) // kept for every later call
+				s.flushErr.Store(&failure{info.Err})
 			}
 		},
 		CompactionEnd: func(info pebble.CompactionInfo) {
@@ -89,6 +89,11 @@ func (s *Store) events() *pebble.EventListener {
 			}
 		},
 		BackgroundError: func(err error) {
+			// FlushEnd also reports, as an error, that a flush had nothing to
+			// write; only failures come here as well.
+			if f := s.flushErr.Load(); f != nil && errors.Is(err, f.err) {
+				_ = s.fail(fmt.Errorf("flush: %w", err)) // kept for every later call
+			}
 			if s.Err() != nil {
 				time.Sleep(pauseFailed)
 				return

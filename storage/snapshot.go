@@ -136,11 +136,7 @@ func (s *Snapshot) Sums(lo, hi string) (Sums, error) {
 // total is the sums over every document.
 func (s *Snapshot) total() Sums {
 	c := &s.v.counters
-	sums := Sums{Live: int64(c.Live), Deleted: int64(c.Deleted)}
-	if s.s.partitioned {
-		sums.External, sums.Active = c.External, c.Active
-	}
-	return sums
+	return s.s.kept(Sums{Live: int64(c.Live), Deleted: int64(c.Deleted), External: c.External, Active: c.Active})
 }
 
 // sumsBefore adds up top-level blocks, then low ones, then documents.
@@ -154,14 +150,11 @@ func (s *Snapshot) sumsBefore(id string) (Sums, error) {
 		return Sums{}, err
 	}
 	sums.add(low)
-	rest, err := sumDocs(s.snap, border, id, false)
+	rest, err := s.s.sumDocs(s.snap, border, id, false)
 	if err != nil {
 		return Sums{}, err
 	}
 	sums.add(rest)
-	if !s.s.partitioned {
-		sums.External, sums.Active = 0, 0
-	}
 	return sums, nil
 }
 

@@ -45,7 +45,8 @@ type Store struct {
 	low      lowBorders // writer only
 	inflight atomic.Int32
 	failed   atomic.Pointer[failure]
-	stuck    atomic.Bool // Pebble cannot be closed any more
+	flushErr atomic.Pointer[failure] // of the last flush that reported one
+	stuck    atomic.Bool             // Pebble cannot be closed any more
 }
 
 // view is what one batch left, immutable.

@@ -1,0 +1,231 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+	"go.uber.org/zap/zaptest"
+
+	"divan/storage/doc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// startEngine runs an engine until the test ends, or until the returned
+// function is called.
+func startEngine(t testing.TB, o Options) (*Engine, func()) {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = "data"
+	}
+	if o.Logger == nil {
+		o.Logger = zaptest.NewLogger(t, zaptest.Level(zapErrorLevel))
+	}
+	e, err := NewEngine(o)
+	if err != nil {
+		t.Fatalf("NewEngine: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := e.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			if err := e.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			cancel()
+			wg.Wait()
+		})
+	}
+	t.Cleanup(stop)
+	return e, stop
+}
+
+const testStore = "shards/00000000-7fffffff/db.1763600000"
+
+// newStore makes an engine on a file system in memory with one store.
+func newStore(t testing.TB, o CreateOptions) *Store {
+	t.Helper()
+	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
+	must(t, e.Create(testStore, o))
+	return acquire(t, e, testStore)
+}
+
+// acquire pins a store until the test ends.
+func acquire(t testing.TB, e *Engine, name string) *Store {
+	t.Helper()
+	s, err := e.Acquire(name)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	t.Cleanup(func() { e.Release(s) })
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fatalist is what *testing.T and *rapid.T share.
+type fatalist interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// commit applies a batch and waits.
+func commit(t fatalist, b *Batch) {
+	t.Helper()
+	c, err := b.Apply()
+	if err == nil {
+		err = c.Wait()
+	}
+	if err != nil {
+		t.Fatalf("commit: %v", err)
+	}
+}
+
+// checkStore fails the test for every broken invariant.
+func checkStore(t fatalist, s *Store) {
+	t.Helper()
+	var problems []string
+	err := s.Check(context.Background(), func(p string) { problems = append(problems, p) })
+	if err != nil {
+		t.Fatalf("Check: %v", err)
+	}
+	if len(problems) > 0 {
+		t.Fatalf("Check found %d problems, first: %s", len(problems), problems[0])
+	}
+}
+
+// edits is a minimal shard: it turns edits into what a batch takes and keeps
+// the records, as the model of what is in the store.
+type edits struct {
+	seq  uint64
+	recs map[string]*doc.Record
+}
+
+func newEdits() *edits { return &edits{recs: map[string]*doc.Record{}} }
+
+// load fills the model from a store.
+func (w *edits) load(t fatalist, s *Store) {
+	t.Helper()
+	w.recs = map[string]*doc.Record{}
+	w.seq = s.Counters().Seq
+	snap, err := s.Snapshot()
+	if err != nil {
+		t.Fatalf("Snapshot: %v", err)
+	}
+	it, err := snap.Docs(Range{})
+	if err != nil {
+		t.Fatalf("Docs: %v", err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		rec, err := it.Record()
+		if err != nil {
+			t.Fatalf("Record: %v", err)
+		}
+		w.recs[rec.ID] = &rec
+	}
+	if err := it.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	if err := snap.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+}
+
+// edit is one change of a document.
+type edit struct {
+	id      string
+	parent  doc.Rev // zero: the winner, or a first revision
+	root    bool    // a first revision even when there are others
+	deleted bool
+	body    []byte
+	atts    []doc.Attachment
+}
+
+// put adds the edit to the batch and to the model.
+func (w *edits) put(b *Batch, ed edit) doc.Rev {
+	old := w.recs[ed.id]
+	next := &doc.Record{ID: ed.id}
+	if old != nil {
+		next.Tree = old.Tree.Clone()
+		if ed.parent.IsZero() && !ed.root {
+			ed.parent = old.Winner
+		}
+	}
+	if ed.body == nil {
+		ed.body = []byte("{}")
+	}
+	v := doc.Revision{Deleted: ed.deleted, Body: ed.body, Atts: ed.atts}
+	rev := doc.Rev{Pos: ed.parent.Pos + 1, ID: doc.NewRevID(ed.deleted, ed.parent, ed.body, ed.atts)}
+	path := doc.Path{Start: rev.Pos, IDs: []string{rev.ID}}
+	if !ed.parent.IsZero() {
+		path.IDs = append(path.IDs, next.Tree.Path(ed.parent, 0).IDs...)
+	}
+	next.Tree.Merge(path, doc.Node{
+		Rev: rev, Deleted: ed.deleted, Stored: true, External: int64(len(ed.body)), Active: int64(len(ed.body)) + 7,
+	})
+	w.seq++
+	next.Seq = w.seq
+	winner, _ := next.Tree.Winner()
+	next.Winner, next.Deleted = winner.Rev, winner.Deleted
+	next.External, next.Active = next.Tree.LeafSizes()
+	if old != nil && old.Inline != nil && old.Winner != winner.Rev {
+		b.PutRevisionText(ed.id, old.Winner, old.Inline)
+	}
+	encoded := v.AppendBinary(nil)
+	switch {
+	case winner.Rev == rev && len(encoded) <= doc.InlineLimit:
+		next.Inline = encoded
+	case old != nil && winner.Rev == old.Winner:
+		next.Inline = old.Inline
+		b.PutRevision(ed.id, rev, v)
+	default:
+		b.PutRevision(ed.id, rev, v)
+	}
+	b.Put(old, next)
+	w.recs[ed.id] = next
+	return rev
+}
+
+// purge takes a document out, bodies included.
+func (w *edits) purge(b *Batch, id string) {
+	old := w.recs[id]
+	for _, n := range old.Tree.Nodes() {
+		b.DeleteRevision(id, n.Rev)
+	}
+	b.Remove(old)
+	delete(w.recs, id)
+	w.seq++
+	b.Advance(w.seq)
+}
+
+// putDocs writes n new documents in batches.
+func putDocs(t testing.TB, s *Store, w *edits, n, perBatch int, id func(i int) string) {
+	t.Helper()
+	body := bytes.Repeat([]byte("x"), 100)
+	for i := 0; i < n; {
+		b := s.NewBatch()
+		for range min(perBatch, n-i) {
+			w.put(b, edit{id: id(i), body: fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, i, body)})
+			i++
+		}
+		commit(t, b)
+	}
+}
+
+func numbered(i int) string { return fmt.Sprintf("doc-%08d", i) }
