@@ -16,7 +16,8 @@ import (
 // sessionAPI has one user, the administrator adm with password pass.
 func sessionAPI(t *testing.T, more config.Values) *API {
 	t.Helper()
-	adm, err := auth.HashAdmin(context.Background(), "pass", "pbkdf2", "sha256", 1)
+	cheap := config.ChttpdAuth{PasswordScheme: "pbkdf2", PBKDF2PRF: "sha256", Iterations: 1}
+	adm, err := auth.HashAdmin(context.Background(), cheap, "pass")
 	if err != nil {
 		t.Fatal(err)
 	}
