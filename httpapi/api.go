@@ -40,6 +40,9 @@ type Deps struct {
 	Tasks func() []Task
 }
 
+// textOverload is the reason of a 503 while there is too much to do.
+const textOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
+
 // API answers HTTP requests. It is safe for concurrent use and starts no
 // goroutine; New returns it ready.
 type API struct {
@@ -85,14 +88,13 @@ func (a *API) Stop() {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := a.newCall(w, r)
-	a.active.Add(1)
-	err := c.run()
+	defer a.active.Add(-1)
+	err := c.run(a.active.Add(1))
 	if err != nil {
 		c.fail(err)
 	} else if !c.w.started() {
 		c.w.WriteHeader(http.StatusOK)
 	}
-	a.active.Add(-1)
 	c.finish(err)
 	a.release(c)
 }
@@ -136,7 +138,8 @@ func (a *API) settings(cfg *config.Snapshot) *settings {
 }
 
 // run takes a request through the corridor. A panic becomes an error.
-func (c *call) run() (err error) {
+// active is the number of requests under way, this one included.
+func (c *call) run(active int64) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
@@ -146,6 +149,9 @@ func (c *call) run() (err error) {
 		}
 	}()
 	c.commonHeaders()
+	if active > c.set.maxActive {
+		return fault.New(fault.Unavailable, textOverload)
+	}
 	if err := c.admit(); err != nil {
 		return err
 	}

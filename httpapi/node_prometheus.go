@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
+	"go.uber.org/zap"
 )
 
 // promType is what CouchDB says; scrapers take it for the text format 0.0.4.
@@ -30,15 +33,9 @@ func (a *API) newRegistry() (*prometheus.Registry, error) {
 
 // getPrometheus answers GET /_node/{name}/_prometheus.
 func getPrometheus(c *call) error {
-	families, err := c.api.registry.Gather()
-	if err != nil {
-		return fmt.Errorf("gather metrics: %w", err)
-	}
 	out := c.stream(promType)
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(out, f); err != nil {
-			return fmt.Errorf("write metric %s: %w", f.GetName(), err)
-		}
+	if err := c.api.writeMetrics(out); err != nil {
+		return err
 	}
 	return out.Close()
 }
@@ -47,18 +44,44 @@ func getPrometheus(c *call) error {
 // [prometheus] additional_port.
 func (a *API) MetricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		families, err := a.registry.Gather()
-		if err != nil {
+		var text bytes.Buffer
+		if err := a.writeMetrics(&text); err != nil {
+			a.log.Error("metrics", zap.Error(err))
 			http.Error(w, "the metrics could not be gathered", http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", promType)
-		for _, f := range families {
-			if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
-				return // the client has hung up
-			}
+		if _, err := w.Write(text.Bytes()); err != nil {
+			a.log.Debug("metrics not delivered", zap.Error(err))
 		}
 	})
+}
+
+// writeMetrics writes everything: the figures of the runtime under CouchDB's
+// names come last, in CouchDB's order, which is not that of a registry.
+func (a *API) writeMetrics(w io.Writer) error {
+	families, err := a.registry.Gather()
+	if err != nil {
+		return fmt.Errorf("gather metrics: %w", err)
+	}
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+			return fmt.Errorf("write metric %s: %w", f.GetName(), err)
+		}
+	}
+	var text []byte
+	last := ""
+	for _, f := range a.runtimeFigures(time.Now()) {
+		if f.name != last {
+			text = fmt.Appendf(text, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+			last = f.name
+		}
+		text = fmt.Appendf(text, "%s%s %s\n", f.name, f.label, appendNumber(nil, f.value))
+	}
+	if _, err := w.Write(text); err != nil {
+		return fmt.Errorf("write metrics of the runtime: %w", err)
+	}
+	return nil
 }
 
 // promCollector offers the figures of _stats to a registry.
@@ -73,10 +96,6 @@ func (p promCollector) Collect(out chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, f := range p.a.figures() {
 		out <- promMetric(f, now)
-	}
-	for _, g := range p.a.runtimeFigures(now) {
-		desc := prometheus.NewDesc(g.name, g.help, nil, g.labels)
-		out <- prometheus.MustNewConstMetric(desc, g.kind, g.value)
 	}
 }
 

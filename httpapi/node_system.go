@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"divan/storage/doc"
 )
 
@@ -149,32 +147,31 @@ func getVersions(c *call) error {
 // its own machine.
 type runtimeFigure struct {
 	name, help string
-	labels     prometheus.Labels
-	kind       prometheus.ValueType
+	kind       string // counter or gauge
+	label      string // with its braces, or empty
 	value      float64
 }
 
 // runtimeFigures lists the metrics that CouchDB's dashboards look for.
 func (a *API) runtimeFigures(now time.Time) []runtimeFigure {
 	s := readRuntime()
-	const memory = "couchdb_erlang_memory_bytes"
-	const memoryHelp = "size of memory (in bytes) dynamically allocated by the runtime"
 	out := []runtimeFigure{
-		{name: "couchdb_uptime_seconds", help: "couchdb uptime", kind: prometheus.CounterValue, value: now.Sub(a.started).Seconds()},
-		{name: "couchdb_erlang_processes", help: "the number of goroutines", kind: prometheus.GaugeValue, value: float64(s.goroutines)},
-		{name: "couchdb_erlang_process_limit", help: "the number of goroutines there may be", kind: prometheus.GaugeValue, value: goroutineLimit},
-		{name: "couchdb_erlang_gc_collections_total", help: "number of garbage collections by the runtime", kind: prometheus.CounterValue, value: float64(s.collections)},
-		{name: "couchdb_erlang_gc_words_reclaimed_total", help: "number of words reclaimed by garbage collections", kind: prometheus.CounterValue, value: float64(s.freedWords)},
-		{name: "couchdb_erlang_context_switches_total", help: "total number of context switches", kind: prometheus.CounterValue, value: float64(s.switches)},
+		{"couchdb_uptime_seconds", "couchdb uptime", "counter", "", now.Sub(a.started).Seconds()},
+		{"couchdb_erlang_gc_collections_total", "number of garbage collections by the runtime", "counter", "", float64(s.collections)},
+		{"couchdb_erlang_gc_words_reclaimed_total", "number of words reclaimed by garbage collections", "counter", "", float64(s.freedWords)},
+		{"couchdb_erlang_context_switches_total", "total number of context switches", "counter", "", float64(s.switches)},
 	}
 	for _, m := range []struct {
 		name  string
 		bytes uint64
-	}{{"other", s.other}, {"processes", s.stacks}, {"binary", s.heap}, {"code", s.code}, {"ets", 0}, {"atom", 0}} {
+	}{{"other", s.other}, {"atom", 0}, {"processes", s.stacks}, {"binary", s.heap}, {"code", s.code}, {"ets", 0}} {
 		out = append(out, runtimeFigure{
-			name: memory, help: memoryHelp, labels: prometheus.Labels{"memory_type": m.name},
-			kind: prometheus.GaugeValue, value: float64(m.bytes),
+			"couchdb_erlang_memory_bytes", "size of memory (in bytes) allocated by the runtime", "gauge",
+			`{memory_type="` + m.name + `"}`, float64(m.bytes),
 		})
 	}
-	return out
+	return append(out,
+		runtimeFigure{"couchdb_erlang_processes", "the number of goroutines", "gauge", "", float64(s.goroutines)},
+		runtimeFigure{"couchdb_erlang_process_limit", "the number of goroutines there may be", "gauge", "", goroutineLimit},
+	)
 }

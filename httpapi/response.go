@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -207,6 +208,23 @@ func (c *call) commonHeaders() {
 	h := c.w.Header()
 	h["Server"] = c.set.serverHeader
 	h["X-Couch-Request-ID"] = []string{c.id}
+	if c.cfg.Chttpd.XFrame.Enable {
+		h["X-Frame-Options"] = []string{c.frameOptions()}
+	}
+}
+
+// frameOptions is the value of X-Frame-Options: who may show this server's
+// pages in a frame.
+func (c *call) frameOptions() string {
+	x := &c.cfg.Chttpd.XFrame
+	if x.SameOrigin {
+		return "SAMEORIGIN"
+	}
+	base := c.baseURL()
+	if len(x.Hosts) == 1 && x.Hosts[0] == "*" || slices.Contains(x.Hosts, base) {
+		return "ALLOW-FROM " + base
+	}
+	return "DENY"
 }
 
 // finishHeaders sets and removes headers at the moment the status is known.

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"strconv"
+
 	"divan/cluster/config"
 )
 
@@ -10,6 +12,7 @@ type settings struct {
 	from *config.Snapshot
 
 	maxRequestSize int64 // bytes of a body
+	maxActive      int64 // requests at the same time
 	allowJSONP     bool
 	serverHeader   []string
 	preferMinimal  map[string]bool // lower case
@@ -17,16 +20,26 @@ type settings struct {
 	requireUser    bool
 }
 
+// defaultMaxActive bounds the requests that are under way at the same time,
+// feeds included: about 30 KB each.
+const defaultMaxActive = 10_000
+
 // newSettings makes a snapshot ready. version is the server's own.
 func newSettings(cfg *config.Snapshot, version string) *settings {
 	jsonp, _ := cfg.Get("chttpd", "allow_jsonp")
 	s := &settings{
 		from:           cfg,
 		maxRequestSize: cfg.Chttpd.MaxHTTPRequestSize,
+		maxActive:      defaultMaxActive,
 		allowJSONP:     jsonp == "true",
 		serverHeader:   []string{"CouchDB"},
 		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
 		requireUser:    cfg.Chttpd.RequireValidUser,
+	}
+	if text, ok := cfg.Get("chttpd", "max_connections"); ok {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+			s.maxActive = n
+		}
 	}
 	for _, name := range cfg.Chttpd.PreferMinimal {
 		s.preferMinimal[name] = true

@@ -10,13 +10,17 @@ import (
 // the socket, in bytes.
 const streamBuffer = 32 << 10
 
+// wholeLimit bounds an answer that is kept until its end, in bytes.
+const wholeLimit = 64 << 20
+
 // errHeadDone ends the work for a HEAD as soon as the headers are out.
 var errHeadDone = errors.New("the answer to HEAD is complete")
 
 // streamWriter writes a body whose length is not known beforehand. Nothing is
 // sent before the buffer is full or Flush is called, so an error up to then
 // still gets its own status; with buffer_response that holds for the whole
-// answer. The first error of the connection sticks and is returned by every
+// answer, unless it is flushed in between or grows beyond wholeLimit. The first
+// error of the connection sticks and is returned by every
 // later call, so that the work behind it stops.
 //
 // Exactly one of Close (the answer is complete) or an error returned by the
@@ -90,7 +94,7 @@ func (s *streamWriter) Append(fn func(dst []byte) []byte) error {
 
 // spill sends the buffer when it is full.
 func (s *streamWriter) spill() error {
-	if len(s.buf) < streamBuffer || s.whole {
+	if len(s.buf) < streamBuffer || s.whole && len(s.buf) < wholeLimit {
 		return nil
 	}
 	return s.send()
@@ -116,9 +120,6 @@ func (s *streamWriter) send() error {
 
 // Flush sends what there is to the client now: for feeds that wait.
 func (s *streamWriter) Flush() error {
-	if s.whole {
-		return s.err
-	}
 	if err := s.send(); err != nil {
 		return err
 	}
