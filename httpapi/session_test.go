@@ -16,8 +16,7 @@ import (
 // sessionAPI has one user, the administrator adm with password pass.
 func sessionAPI(t *testing.T, more config.Values) *API {
 	t.Helper()
-	cheap := config.ChttpdAuth{PasswordScheme: "pbkdf2", PBKDF2PRF: "sha256", Iterations: 1}
-	adm, err := auth.HashAdmin(context.Background(), cheap, "pass")
+	adm, err := auth.HashAdmin(context.Background(), "pass", "pbkdf2", "sha256", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 
-	"divan/cluster/config"
 	"divan/storage/fault"
 )
 
@@ -201,10 +200,11 @@ func (s hashing) outdated(h passwordHash) bool {
 
 // HashAdmin turns the plain password of a server administrator into the text
 // that is kept in the [admins] section: "-pbkdf2:<prf>-<key>,<salt>,<n>", or
-// "-hashed-<sha1>,<salt>" when password_scheme is "simple". It is slow on
-// purpose. fault.Forbidden: the settings make no sense.
-func HashAdmin(ctx context.Context, c config.ChttpdAuth, password string) (string, error) {
-	h, err := hashing{scheme: c.PasswordScheme, prf: c.PBKDF2PRF, iterations: c.Iterations}.hash(ctx, password, "")
+// "-hashed-<sha1>,<salt>" when scheme is "simple". scheme, prf and iterations
+// are password_scheme, pbkdf2_prf and iterations of [chttpd_auth]. It is slow
+// on purpose. fault.Forbidden: the settings make no sense.
+func HashAdmin(ctx context.Context, password, scheme, prf string, iterations int) (string, error) {
+	h, err := hashing{scheme: scheme, prf: prf, iterations: iterations}.hash(ctx, password, "")
 	if err != nil {
 		return "", err
 	}

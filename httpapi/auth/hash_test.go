@@ -124,13 +124,11 @@ func TestAdminForms(t *testing.T) {
 
 func TestHashAdminRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := config.ChttpdAuth{
-			PasswordScheme: rapid.SampledFrom([]string{nameSimple, namePBKDF2}).Draw(t, "scheme"),
-			PBKDF2PRF:      rapid.SampledFrom([]string{"sha", "sha256", "sha512"}).Draw(t, "prf"),
-			Iterations:     rapid.IntRange(1, 20).Draw(t, "iterations"),
-		}
+		scheme := rapid.SampledFrom([]string{nameSimple, namePBKDF2}).Draw(t, "scheme")
+		prf := rapid.SampledFrom([]string{"sha", "sha256", "sha512"}).Draw(t, "prf")
+		iterations := rapid.IntRange(1, 20).Draw(t, "iterations")
 		password := rapid.String().Draw(t, "password")
-		stored, err := HashAdmin(context.Background(), c, password)
+		stored, err := HashAdmin(context.Background(), password, scheme, prf, iterations)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +139,7 @@ func TestHashAdminRoundTrip(t *testing.T) {
 			t.Fatalf("%q does not verify", stored)
 		}
 	})
-	_, err := HashAdmin(t.Context(), config.ChttpdAuth{PasswordScheme: "rot13"}, "x")
+	_, err := HashAdmin(t.Context(), "x", "rot13", "sha256", 10)
 	wantFault(t, err, fault.Forbidden, "Server cannot hash passwords at this time.")
 }
 

@@ -122,8 +122,7 @@ func testValues(more ...string) config.Values {
 }
 
 func mustHashAdmin(password string, iterations int) string {
-	text, err := HashAdmin(context.Background(),
-		config.ChttpdAuth{PasswordScheme: namePBKDF2, PBKDF2PRF: "sha256", Iterations: iterations}, password)
+	text, err := HashAdmin(context.Background(), password, namePBKDF2, "sha256", iterations)
 	if err != nil {
 		panic(err)
 	}
