@@ -1,12 +1,17 @@
 package config
 
-// build parses every typed field. Problems are values that do not parse; the
+import "maps"
+
+// build makes a snapshot that takes v over, parsing every typed field. Problems are values that do not parse; the
 // snapshot has the default in their place, while Get still shows the text.
 func build(v Values) (*Snapshot, []Problem) {
 	r := &reader{values: v}
-	admins := make(map[string]string, len(v[adminSection]))
-	for name, stored := range v[adminSection] {
-		admins[name] = stored
+	// Plain text must reach neither Admins nor what Get shows.
+	maps.DeleteFunc(v[adminSection], func(_, stored string) bool { return !IsHashed(stored) })
+	admins := v[adminSection]
+	if len(admins) == 0 {
+		delete(v, adminSection)
+		admins = map[string]string{}
 	}
 	return &Snapshot{
 		CouchDB:     readCouchDB(r),

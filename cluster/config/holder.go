@@ -165,7 +165,6 @@ func (h *Holder) Reload() error {
 // subscribers.
 func (h *Holder) rebuildLocked() {
 	values := merge(h.mu.layers[:]...)
-	maps.DeleteFunc(values[adminSection], func(_, v string) bool { return !IsHashed(v) })
 	if _, ok := values["cluster"]["n"]; ok && values["couchdb"]["single_node"] == "true" && !h.setLocked("cluster", "n") {
 		values["cluster"]["n"] = "1" // a node that is to stay alone keeps one copy
 	}

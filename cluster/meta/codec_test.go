@@ -150,6 +150,7 @@ func TestMalformedCommands(t *testing.T) {
 		"creation of none":   {commandVersion, byte(kindCreate)},
 		"hole in the ring":   gap,
 		"no operation":       {commandVersion, byte(kindConfig)},
+		"no node":            {commandVersion, byte(kindPutNode)},
 		"node without name":  {commandVersion, byte(kindPutNode), fieldNodeBody<<3 | 2, 0},
 		"truncated varint":   {commandVersion, byte(kindConfig), fieldOp << 3, 0x80},
 		"length beyond data": {commandVersion, byte(kindDelete), fieldName<<3 | 2, 100, 'a'},

@@ -171,6 +171,9 @@ func decodeCommand(b []byte) (*command, error) {
 			}
 			return err
 		})
+		if err == nil && c.node.Name == "" {
+			err = fmt.Errorf("%w: no node to put", errMalformed)
+		}
 	default:
 		err = fmt.Errorf("%w: log entry of unknown kind %d; a newer version wrote it", errMalformed, c.kind)
 	}
@@ -338,7 +341,7 @@ func decodeShard(b []byte, names []string) (ring.Shard, error) {
 	s := ring.Shard{Range: ring.Range{Begin: uint32(begin), End: uint32(end)}}
 	for len(b) > 0 {
 		var i uint64
-		if i, b = takeNumber(b); b == nil || i >= uint64(len(names)) {
+		if i, b = takeNumber(b); b == nil || i >= uint64(len(names)) || names[i] == "" {
 			return ring.Shard{}, fmt.Errorf("%w: node of a shard", errMalformed)
 		}
 		s.Nodes = append(s.Nodes, names[i])

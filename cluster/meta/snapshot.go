@@ -2,6 +2,7 @@ package meta
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -152,17 +153,18 @@ func readSnapshot(in *bufio.Reader) (*state, *graves, error) {
 		state:  &state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}},
 		graves: newGraves(),
 	}
-	var buf []byte
+	var buf bytes.Buffer
 	for !r.ended {
 		size, err := binary.ReadUvarint(in)
 		if err != nil || size == 0 || size > maxCommand {
 			return nil, nil, fmt.Errorf("%w: length of record %d", errMalformed, r.count)
 		}
-		buf = slices.Grow(buf[:0], int(size))[:size]
-		if _, err := io.ReadFull(in, buf); err != nil {
+		buf.Reset() // grows as bytes come, not as a length promises them
+		if _, err := io.CopyN(&buf, in, int64(size)); err != nil {
 			return nil, nil, fmt.Errorf("%w: record %d is cut off", errMalformed, r.count)
 		}
-		if err := r.record(buf[0], buf[1:]); err != nil {
+		b := buf.Bytes()
+		if err := r.record(b[0], b[1:]); err != nil {
 			return nil, nil, err
 		}
 		r.count++
