@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"divan/cmd/divan/bench"
+)
+
+func benchCommand() *cobra.Command {
+	cfg := bench.Config{}
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "bench URL",
+		Short: "Load a CouchDB-compatible server and measure it",
+		Long: `Load a server and measure it. The server may be Divan, CouchDB or any other that speaks its API:
+
+    divan bench http://admin:password@127.0.0.1:5984
+
+It makes databases of its own, whose names start with bench_, and drops them at the end.
+The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.URL = args[0]
+			cfg.Progress = cmd.ErrOrStderr()
+			report, err := bench.Run(cmd.Context(), cfg)
+			if report != nil && len(report.Results) > 0 {
+				show := report.Print
+				if asJSON {
+					show = report.PrintJSON
+				}
+				if printErr := show(cmd.OutOrStdout()); printErr != nil {
+					return fmt.Errorf("print the report: %w", printErr)
+				}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&cfg.Clients, "clients", 64, "requests under way at the same time")
+	f.DurationVar(&cfg.Duration, "duration", 10*time.Second, "time for each workload that has no fixed amount of work")
+	f.IntVar(&cfg.Docs, "docs", 1_000_000, "documents of the bulk load, which the scans read")
+	f.IntVar(&cfg.DocSize, "doc-size", 1024, "bytes of a document, about")
+	f.IntVar(&cfg.Batch, "batch", 1000, "documents per _bulk_docs")
+	f.Int64Var(&cfg.AttachmentBytes, "attachment-bytes", 128<<20, "bytes of an attachment")
+	f.IntVar(&cfg.Databases, "databases", 200, "databases that create_database makes")
+	f.IntVar(&cfg.Q, "q", 0, "shards per database; 0 leaves it to the server")
+	f.StringSliceVar(&cfg.Only, "only", nil, "run only these workloads")
+	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
+	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return cmd
+}

@@ -1,0 +1,96 @@
+// Package node puts one node together: it builds the floors of the house from
+// the lowest up, runs them, and stops them in the reverse order. Tests start
+// real nodes with it.
+//
+// Goroutines: Run starts one for each part that lives (storage, shard, meta,
+// cluster, auth, the listeners) and waits for all of them.
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+)
+
+// Config is what a node is started with. Only DataDir is required.
+type Config struct {
+	DataDir     string   // everything that must survive; made when it does not exist
+	FS          vfs.FS   // nil: the real file system
+	ConfigFiles []string // ini files, or directories of them, later ones are stronger
+	Environ     []string // "NAME=value", as os.Environ returns it
+	Listen      string   // HOST:PORT, stronger than bind_address and port of files and environment; empty: theirs
+	Admin       string   // NAME:PASSWORD of a server administrator; empty: none from here
+	Version     string   // of the program, for answers
+
+	// Listener serves instead of an address, for tests; Listen is not looked at.
+	Listener net.Listener
+	// MetaInMemory keeps the metadata in memory, for tests.
+	MetaInMemory bool
+	// Logger is used instead of one that the configuration describes.
+	Logger *zap.Logger
+}
+
+// ErrNoAdmin is the error of a node that has no server administrator and is
+// told to listen beyond this machine.
+var ErrNoAdmin = errors.New("no server administrator is set")
+
+func (c Config) fileSystem() vfs.FS {
+	if c.FS == nil {
+		return vfs.Default
+	}
+	return c.FS
+}
+
+// files returns the ini files to read: those that were named, else those that
+// CouchDB's layout puts beside the data.
+func (c Config) files() []string {
+	if len(c.ConfigFiles) > 0 || c.FS != nil {
+		return c.ConfigFiles
+	}
+	var out []string
+	for _, name := range []string{"local.ini", "local.d"} {
+		path := c.DataDir + string(os.PathSeparator) + name
+		if _, err := os.Stat(path); err == nil {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// flags returns the settings that the command line makes.
+func (c Config) flags() (config.Values, error) {
+	out := config.Values{}
+	if c.Listen != "" {
+		host, port, err := net.SplitHostPort(c.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("the address to listen on must be HOST:PORT: %w", err)
+		}
+		if host == "" {
+			host = "0.0.0.0"
+		}
+		put(out, "chttpd", "bind_address", host)
+		put(out, "chttpd", "port", port)
+	}
+	if c.Admin != "" {
+		name, password, ok := strings.Cut(c.Admin, ":")
+		if !ok || name == "" || password == "" {
+			return nil, errors.New("an administrator must be given as NAME:PASSWORD")
+		}
+		put(out, "admins", name, password)
+	}
+	return out, nil
+}
+
+func put(v config.Values, section, key, value string) {
+	if v[section] == nil {
+		v[section] = map[string]string{}
+	}
+	v[section][key] = value
+}

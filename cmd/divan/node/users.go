@@ -1,0 +1,86 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"divan/cluster"
+	"divan/httpapi/auth"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// userStore reads and writes the authentication database for package auth.
+type userStore struct{ c *cluster.Coordinator }
+
+// Get implements auth.UserStore.
+func (s userStore) Get(ctx context.Context, db, name string) (auth.UserDoc, error) {
+	d, err := s.c.DB(ctx, db)
+	if err != nil {
+		return auth.UserDoc{}, err
+	}
+	got, err := d.Open(ctx, cluster.OpenOptions{ID: auth.UserPrefix + name, Conflicts: true})
+	if err != nil {
+		return auth.UserDoc{}, err
+	}
+	return auth.UserDoc{Name: name, Rev: got.Rev, Body: got.Body, Conflicted: len(got.Conflicts) > 0, Atts: got.Atts}, nil
+}
+
+// Put implements auth.UserStore.
+func (s userStore) Put(ctx context.Context, db string, u auth.UserDoc) error {
+	d, err := s.c.DB(ctx, db)
+	if err != nil {
+		return err
+	}
+	edit := shard.Edit{ID: auth.UserPrefix + u.Name, Parent: u.Rev, Body: u.Body}
+	for _, a := range u.Atts {
+		edit.Atts = append(edit.Atts, shard.EditAttachment{Attachment: a, Stub: true})
+	}
+	admin := shard.User{Anonymous: true, Roles: []string{shard.AdminRole}}
+	results, err := d.Update(ctx, cluster.UpdateOptions{NewEdits: true, User: admin}, []shard.Edit{edit})
+	if err != nil {
+		return err
+	}
+	return results[0].Err
+}
+
+// Watch implements auth.UserStore.
+func (s userStore) Watch(ctx context.Context, db string, ready func(), changed func(name string)) error {
+	d, err := s.c.DB(ctx, db)
+	if err != nil {
+		return err
+	}
+	since, err := cluster.ParseSince("now")
+	if err != nil {
+		return err
+	}
+	feed, err := d.Changes(ctx, cluster.ChangesQuery{Since: since, Limit: cluster.NoLimit})
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", db, err)
+	}
+	defer feed.Close()
+	ready()
+	for {
+		for feed.Next() {
+			if name, ok := auth.UserName(feed.Row().ID); ok {
+				changed(name)
+			}
+		}
+		if err := feed.Err(); err != nil {
+			return ended(ctx, fmt.Errorf("follow %s: %w", db, err))
+		}
+		if err := feed.Wait(ctx); err != nil {
+			return ended(ctx, fmt.Errorf("follow %s: %w", db, err))
+		}
+	}
+}
+
+// ended returns nil for an error that only says that ctx ended.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, io.EOF) || fault.Is(err, fault.Closed) {
+		return nil
+	}
+	return err
+}
