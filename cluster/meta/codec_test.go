@@ -127,9 +127,10 @@ func TestCommandRoundTrip(t *testing.T) {
 func TestUnknownFields(t *testing.T) {
 	c := &command{kind: kindDelete, name: "films"}
 	b := c.appendBinary(nil)
-	b = append(b, 15<<3|0, 7, 16<<3|2&7, 1) // varint field 15, bytes field 16 …
-	b[len(b)-2] = 14<<3 | 5                 // … replaced by a fixed32 field 14
-	b = append(b[:len(b)-1], 1, 2, 3, 4)
+	b = append(b, 15<<3, 7)                   // a number
+	b = append(b, 14<<3|5, 1, 2, 3, 4)        // four bytes
+	b = append(b, 13<<3|2, 2, 'h', 'i')       // a text
+	b = append(b, fieldName<<3|5, 9, 9, 9, 9) // a known number with another type
 	got, err := decodeCommand(b)
 	if err != nil || got.name != "films" {
 		t.Errorf("got %+v, %v", got, err)

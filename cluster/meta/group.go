@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 const (
@@ -131,7 +132,7 @@ func (m *Meta) openStores(g *group, logger *raftLog) (Stores, error) {
 		BoltOptions:             &bbolt.Options{Timeout: lockTimeout, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
 		MsgpackUseNewTimeFormat: true,
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return Stores{}, fmt.Errorf("open metadata: %s is in use by another process", path)
 	}
 	if err != nil {

@@ -280,11 +280,9 @@ func TestDatabasesAgainstSlice(t *testing.T) {
 		}
 		lo, hi := rapid.IntRange(-2, 150).Draw(t, "lo"), rapid.IntRange(-2, 150).Draw(t, "hi")
 		stop := rapid.IntRange(1, 100).Draw(t, "stop")
-		want := names[min(max(lo, 0), len(names)):]
-		if hi = min(hi, len(names)); hi <= max(lo, 0) {
-			want = nil
-		} else {
-			want = names[max(lo, 0):hi]
+		var want []string
+		if from, to := max(lo, 0), min(hi, len(names)); from < to {
+			want = names[from:to]
 		}
 		back := slices.Clone(want)
 		slices.Reverse(back)
