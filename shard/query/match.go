@@ -1,0 +1,231 @@
+package query
+
+import "bytes"
+
+// frame is the state of one Match.
+type frame struct {
+	slots   [][]byte
+	inline  [inlineSlots][]byte
+	scratch []byte
+}
+
+// eval reports whether n holds for the value v. raw: strings compare byte by
+// byte, as ids do.
+func (f *frame) eval(n *node, v []byte, raw bool) bool {
+	switch n.op {
+	case opField:
+		return f.field(n, v, raw)
+	case opAnd:
+		for _, kid := range n.kids {
+			if !f.eval(kid, v, raw) {
+				return false
+			}
+		}
+		return true
+	case opOr:
+		return len(n.kids) == 0 || f.any(n.kids, v, raw)
+	case opNot:
+		return !f.eval(n.kids[0], v, raw)
+	case opNor:
+		return !f.any(n.kids, v, raw)
+	case opElemMatch, opAllMatch:
+		return f.elements(n, v, raw)
+	case opKeyMapMatch:
+		return f.keys(n, v, raw)
+	case opDefault:
+		return true
+	case opIn:
+		return f.in(n.set, v, raw)
+	case opNin:
+		return !f.in(n.set, v, raw)
+	default:
+		return f.operator(n, v, raw)
+	}
+}
+
+func (f *frame) any(kids []*node, v []byte, raw bool) bool {
+	for _, kid := range kids {
+		if f.eval(kid, v, raw) {
+			return true
+		}
+	}
+	return false
+}
+
+// field follows the path of an opField. Without a value nothing holds but that
+// it does not exist, and not even that where the path ends at something that
+// can have no members.
+func (f *frame) field(n *node, v []byte, raw bool) bool {
+	kid := n.kids[0]
+	if n.field == "" {
+		return f.eval(kid, v, raw)
+	}
+	state := present
+	if n.slot >= 0 {
+		if v = f.slots[n.slot]; v == nil {
+			state = missing
+		}
+	}
+	if state == present && len(n.path) > 0 {
+		v, state = follow(v, n.path)
+	}
+	if state != present {
+		return state == missing && kid.op == opExists && !kid.flag
+	}
+	return f.eval(kid, v, raw || n.raw)
+}
+
+// elements evaluates $elemMatch and $allMatch: neither holds for an empty array.
+func (f *frame) elements(n *node, v []byte, raw bool) bool {
+	if kindOf(v) != kindArray {
+		return false
+	}
+	all := n.op == opAllMatch
+	some := false
+	for e := (elements{text: v}); e.next(); {
+		some = true
+		if f.eval(n.kids[0], e.value, raw) != all {
+			return !all
+		}
+	}
+	return all && some
+}
+
+func (f *frame) keys(n *node, v []byte, raw bool) bool {
+	if kindOf(v) != kindObject {
+		return false
+	}
+	for m := (members{text: v}); m.next(); {
+		if f.eval(n.kids[0], m.name, raw) {
+			return true
+		}
+	}
+	return false
+}
+
+// in reports whether v, or an element of it when it is an array, is in the set.
+func (f *frame) in(s *set, v []byte, raw bool) bool {
+	if kindOf(v) != kindArray {
+		return f.member(s, v, raw)
+	}
+	for e := (elements{text: v}); e.next(); {
+		if f.member(s, e.value, raw) {
+			return true
+		}
+	}
+	return false
+}
+
+// operator evaluates an operator about one value.
+func (f *frame) operator(n *node, v []byte, raw bool) bool {
+	switch n.op {
+	case opEq:
+		return f.equal(&n.arg, v, raw)
+	case opNe:
+		return !f.equal(&n.arg, v, raw)
+	case opLt:
+		return f.compare(&n.arg, v, raw) < 0
+	case opLte:
+		return f.compare(&n.arg, v, raw) <= 0
+	case opGt:
+		return f.compare(&n.arg, v, raw) > 0
+	case opGte:
+		return f.compare(&n.arg, v, raw) >= 0
+	case opExists:
+		return n.flag
+	case opType:
+		return string(n.arg.text) == typeName(v)
+	case opAll:
+		return all(n.terms, v)
+	case opSize:
+		return kindOf(v) == kindArray && int64(count(v)) == n.count
+	case opMod:
+		return remains(v, n.mod)
+	case opRegex:
+		return kindOf(v) == kindString && n.regex.match(v)
+	case opBeginsWith:
+		// Canonical text writes each character in one way only.
+		return kindOf(v) == kindString && bytes.HasPrefix(v, n.arg.text[:len(n.arg.text)-1])
+	default:
+		return false
+	}
+}
+
+// typeName returns the name of a value's type as $type writes it, in quotes.
+func typeName(v []byte) string {
+	switch kindOf(v) {
+	case kindNull:
+		return `"null"`
+	case kindFalse, kindTrue:
+		return `"boolean"`
+	case kindNumber:
+		return `"number"`
+	case kindString:
+		return `"string"`
+	case kindArray:
+		return `"array"`
+	case kindObject:
+		return `"object"`
+	default:
+		return ""
+	}
+}
+
+// all evaluates $all: each term is an element of the array v, or the only term
+// is that array. Terms are the same only when they are written the same: 1 is
+// not 1.0, and the order of members counts.
+func all(terms [][]byte, v []byte) bool {
+	if len(terms) == 0 || kindOf(v) != kindArray {
+		return false
+	}
+	if len(terms) == 1 && kindOf(terms[0]) == kindArray && sameTerm(terms[0], v) {
+		return true
+	}
+	for _, t := range terms {
+		e := elements{text: v}
+		for {
+			if !e.next() {
+				return false
+			}
+			if bytes.Equal(e.value, t) {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// sameTerm compares arrays as wholes, where 1 is 1.0.
+func sameTerm(a, b []byte) bool {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] != b[0] && (!startsNumber(a[0]) || !startsNumber(b[0])) {
+			return false
+		}
+		n, m := 1, 1
+		switch {
+		case a[0] == '"':
+			n, m = skipString(a, 0), skipString(b, 0)
+			if !bytes.Equal(a[:n], b[:m]) {
+				return false
+			}
+		case startsNumber(a[0]):
+			n, m = skipValue(a, 0), skipValue(b, 0)
+			if !bytes.Equal(a[:n], b[:m]) && number(a[:n]) != number(b[:m]) {
+				return false
+			}
+		}
+		a, b = a[n:], b[m:]
+	}
+	return len(a) == len(b)
+}
+
+func startsNumber(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+
+// count returns the number of elements of an array.
+func count(v []byte) int {
+	n := 0
+	for e := (elements{text: v}); e.next(); {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package query
+
+import (
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Limits of what a selector may be; CouchDB has none.
+const (
+	// maxDepth bounds the nesting of conditions, so that no selector can
+	// exhaust the stack.
+	maxDepth = 400
+	// inlineSlots is the number of top-level names that need no allocation.
+	inlineSlots = 8
+)
+
+// Selector is a parsed selector. It never changes and is safe for concurrent
+// use.
+type Selector struct {
+	root  *node // nil: matches every document
+	slots slots
+}
+
+// Parse reads the JSON text of a selector. A selector that is refused gives
+// *fault.Error of kind InvalidSelector, with CouchDB's error name in Code and
+// its text in Reason (api.md section 14.4); text that is no JSON gives
+// fault.BadRequest.
+func Parse(text []byte) (*Selector, error) {
+	canonical, err := doc.Canonical(nil, text)
+	if err != nil {
+		return nil, err
+	}
+	if !doc.IsObject(canonical) {
+		return nil, invalid("invalid_selector_json", "Selector must be a JSON object, not: "+term(canonical))
+	}
+	if string(canonical) == "{}" {
+		return &Selector{}, nil
+	}
+	p := parser{text: canonical}
+	root, err := p.selector()
+	if err != nil {
+		return nil, err
+	}
+	if root, err = pushFields(root, ""); err != nil {
+		return nil, err
+	}
+	if root, err = pushNegations(root); err != nil {
+		return nil, err
+	}
+	if root.op == opField && root.field == "" {
+		return nil, invalid("invalid_selector", "One or more conditions is missing a field name.")
+	}
+	s := &Selector{root: root}
+	if err := s.resolve(root, true); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Match reports whether a document satisfies the selector. The document is
+// its whole canonical JSON text, with _id, _rev and the like.
+func (s *Selector) Match(document []byte) bool {
+	if s.root == nil {
+		return true
+	}
+	if !doc.IsObject(document) {
+		return false
+	}
+	var f frame
+	f.slots = s.slots.fill(f.inline[:0], document)
+	return f.eval(s.root, document, false)
+}
+
+// Nothing reports whether a query by this selector returns no rows whatever
+// the documents are: its whole content is an empty list of conditions, as in
+// {"$or": []}. Match, as in CouchDB, knows no such exception.
+func (s *Selector) Nothing() bool {
+	return s.root != nil && (s.root.op == opAnd || s.root.op == opOr) && len(s.root.kids) == 0
+}
+
+// resolve splits the paths of the fields below n. Those that start at the
+// document (top) get a slot.
+func (s *Selector) resolve(n *node, top bool) error {
+	if n.op == opField && n.field != "" {
+		names, err := splitField(n.field)
+		if err != nil {
+			return err
+		}
+		n.slot = -1
+		if top {
+			n.slot = s.slots.add(names[0])
+			names = names[1:]
+		}
+		n.path = make([]step, len(names))
+		for i, name := range names {
+			n.path[i] = newStep(name)
+		}
+		n.raw = n.field == "_id"
+		top = false
+	}
+	for _, kid := range n.kids {
+		if err := s.resolve(kid, top && n.op != opElemMatch && n.op != opAllMatch && n.op != opKeyMapMatch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// invalid is a refusal with CouchDB's name and text.
+func invalid(code, reason string) *fault.Error {
+	return &fault.Error{Kind: fault.InvalidSelector, Code: code, Reason: reason}
+}

@@ -1,0 +1,57 @@
+package query
+
+// set is the argument of $in and $nin.
+type set struct {
+	kinds   uint16               // bit k: a value of that kind is in it
+	numbers map[float64]struct{} // the numbers
+	texts   map[string]struct{}  // the strings, as they are written
+	keys    map[string]struct{}  // collation keys of strings, arrays and objects
+	odd     bool                 // a string that is not plain is in it
+}
+
+func newSet(array []byte) (*set, error) {
+	s := &set{numbers: map[float64]struct{}{}, texts: map[string]struct{}{}, keys: map[string]struct{}{}}
+	for e := (elements{text: array}); e.next(); {
+		l, err := newLiteral(e.value)
+		if err != nil {
+			return nil, err
+		}
+		s.kinds |= 1 << l.kind
+		switch l.kind {
+		case kindNumber:
+			s.numbers[l.num] = struct{}{}
+		case kindString:
+			s.texts[string(l.text)] = struct{}{}
+			s.odd = s.odd || !l.plain
+		default:
+		}
+		if l.key != nil {
+			s.keys[string(l.key)] = struct{}{}
+		}
+	}
+	return s, nil
+}
+
+// member reports whether a value equal to v is in the set.
+func (f *frame) member(s *set, v []byte, raw bool) bool {
+	k := kindOf(v)
+	if s.kinds&(1<<k) == 0 {
+		return false
+	}
+	switch k {
+	case kindNumber:
+		_, ok := s.numbers[number(v)]
+		return ok
+	case kindString:
+		_, ok := s.texts[string(v)]
+		if ok || raw || !s.odd && plain(v) {
+			return ok
+		}
+	case kindArray, kindObject:
+	default:
+		return true
+	}
+	_, ok := s.keys[string(f.key(v))]
+	return ok
+}
+
