@@ -37,10 +37,12 @@ func open(t testing.TB, fs vfs.FS, o Options) *node {
 	return &node{t: t, fs: fs, engine: e, Local: New(o)}
 }
 
+func newFS() vfs.FS { return vfs.NewMem() }
+
 // start is open with an empty copy.
 func start(t testing.TB, o Options) *node {
 	t.Helper()
-	n := open(t, vfs.NewMem(), o)
+	n := open(t, newFS(), o)
 	n.create(CreateOptions{})
 	t.Cleanup(n.stop)
 	return n

@@ -65,29 +65,29 @@ func (s *state) add(p doc.Path, v doc.Revision, contents []content, limit int) {
 		n.External += v.Atts[i].Length
 		n.Active += v.Atts[i].StoredLength
 	}
-	if s.tree.Merge(p, n) == doc.Known {
-		return
+	switch s.merge(p, n, limit) {
+	case doc.NewLeaf, doc.NewBranch, doc.Filled:
+		s.fresh = append(s.fresh, freshRev{rev: n.Rev, content: v, encoded: encoded})
+		s.contents = append(s.contents, contents...)
+	case doc.Known, doc.Joined:
 	}
-	s.changed = true
-	s.fresh = append(s.fresh, freshRev{rev: n.Rev, content: v, encoded: encoded})
-	s.contents = append(s.contents, contents...)
-	s.stem(limit)
 }
 
 // join merges the ancestors in p of a revision whose content is stored.
 func (s *state) join(p doc.Path, limit int) {
-	if s.tree.Merge(p, doc.Node{Rev: p.Rev()}) == doc.Known {
-		return
-	}
-	s.changed = true
-	s.stem(limit)
+	s.merge(p, doc.Node{Rev: p.Rev()}, limit)
 }
 
-func (s *state) stem(limit int) {
+func (s *state) merge(p doc.Path, n doc.Node, limit int) doc.Outcome {
 	if limit <= 0 {
 		limit = DefaultRevsLimit
 	}
-	s.drop(s.tree.Stem(limit))
+	outcome, removed := s.tree.Add(p, n, limit)
+	if outcome != doc.Known {
+		s.changed = true
+		s.drop(removed)
+	}
+	return outcome
 }
 
 // purge removes those of revs that are leaves and returns them.

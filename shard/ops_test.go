@@ -1,0 +1,338 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Golden local/01.
+func TestLocalDocuments(t *testing.T) {
+	n := start(t, Options{})
+	ctx := context.Background()
+	put := func(r string, want string) {
+		t.Helper()
+		got, err := n.LocalPut(ctx, copyName, "_local/a", rev(t, r), []byte(`{"r":"`+r+`"}`))
+		if err != nil || got.String() != want {
+			t.Fatalf("put with %q: %v %v", r, got, err)
+		}
+	}
+	for _, c := range [][2]string{{"", "0-1"}, {"0-1", "0-2"}, {"0-2", "0-3"}, {"0-2", "0-3"}, {"", "0-1"}, {"0-100", "0-101"}} {
+		put(c[0], c[1])
+	}
+	for _, bad := range []doc.Rev{{Pos: 1, ID: "1"}, {ID: "x"}, {ID: "-1"}} {
+		if _, err := n.LocalPut(ctx, copyName, "_local/a", bad, []byte("{}")); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != reasonBadRev {
+			t.Errorf("put with %v: %v", bad, err)
+		}
+	}
+	d, err := n.LocalGet(ctx, copyName, "_local/a")
+	if err != nil || d.Rev != 101 || string(d.Body) != `{"r":"0-100"}` {
+		t.Fatalf("%+v %v", d, err)
+	}
+	e := Edit{ID: "_local/l", Path: doc.Path{IDs: []string{"7"}}, Body: []byte("{}")}
+	if r := n.edits(false, e)[0]; r.Rev.String() != "0-8" {
+		t.Fatalf("replicated: %+v", r)
+	}
+	for _, id := range []string{"_local/shard-sync-x-y", "_local/purge-mem3-x", "_local/z"} {
+		if _, err := n.LocalPut(ctx, copyName, id, doc.Rev{}, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		req  LocalDocsRequest
+		want string
+	}{
+		{LocalDocsRequest{}, "_local/a _local/l _local/z"},
+		{LocalDocsRequest{System: true}, "_local/a _local/l _local/purge-mem3-x _local/shard-sync-x-y _local/z"},
+		{LocalDocsRequest{Desc: true}, "_local/z _local/l _local/a"},
+		{LocalDocsRequest{Lo: "_local/b", Hi: "_local/z", HasHi: true, HiExclusive: true}, "_local/l"},
+		{LocalDocsRequest{Lo: "_local/z", Hi: "_local/a", HasHi: true}, ""},
+	} {
+		if got := n.locals(c.req); got != c.want {
+			t.Errorf("%+v: %s", c.req, got)
+		}
+	}
+	if r, err := n.LocalDelete(ctx, copyName, "_local/a", doc.Rev{}); err != nil || r.String() != "0-0" {
+		t.Fatal(r, err)
+	}
+	if _, err := n.LocalGet(ctx, copyName, "_local/a"); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "missing" {
+		t.Fatal(err)
+	}
+	if _, err := n.LocalDelete(ctx, copyName, "_local/a", doc.Rev{}); !fault.Is(err, fault.NotFound) {
+		t.Fatal(err)
+	}
+	if i := n.info(); i.Seq != 0 || i.Live != 0 {
+		t.Fatalf("local documents count: %+v", i)
+	}
+}
+
+func (n *node) locals(req LocalDocsRequest) string {
+	n.t.Helper()
+	req.Copy = copyName
+	s, err := n.LocalDocs(context.Background(), req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer s.Close()
+	var out []string
+	var b LocalBatch
+	for more := true; more; {
+		if more, err = s.Next(&b); err != nil {
+			n.t.Fatal(err)
+		}
+		for _, d := range b.Rows {
+			out = append(out, d.ID)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (n *node) purge(id string, revs ...string) string {
+	n.t.Helper()
+	item := PurgeItem{ID: id}
+	for _, r := range revs {
+		item.Revs = append(item.Revs, rev(n.t, r))
+	}
+	res, err := n.Purge(context.Background(), copyName, []PurgeItem{item})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var out []string
+	for _, r := range res[0].Purged {
+		out = append(out, r.String())
+	}
+	return strings.Join(out, " ")
+}
+
+// Golden bulk/08.
+func TestPurge(t *testing.T) {
+	n := start(t, Options{})
+	n.replicate("one", "1-1", `{"v":1}`)
+	n.replicate("two", "2-a 1", `{"v":"winner"}`)
+	n.replicate("two", "2-5 1", string(body(3000)))
+	n.replicate("long", "3-3 2 1", `{"v":3}`)
+	n.replicate("long", "3-7 2 1", `{"v":7}`)
+	seq := n.info().Seq
+	if got := n.purge("one", "1-1"); got != "1-1" || n.show("one") != "missing" || n.showRev("one", "1-1") != "missing" {
+		t.Fatal(got)
+	}
+	if now := n.info(); now.Seq != seq+1 || now.PurgeSeq != 1 || now.Live != 2 {
+		t.Fatalf("the sequence moves: %+v", now)
+	}
+	if got := n.purge("two", "2-a"); got != "2-a" || n.show("two") != "2-5 "+string(body(3000)) {
+		t.Fatal(got)
+	}
+	for _, c := range [][2]string{{"long", "2-2"}, {"long", "3-9"}, {"none", "1-1"}, {"one", "1-1"}} {
+		if got := n.purge(c[0], c[1]); got != "" {
+			t.Errorf("purged %s of %s", got, c[0])
+		}
+	}
+	if now := n.info(); now.Seq != seq+2 || now.PurgeSeq != 6 {
+		t.Fatalf("what removes nothing is only logged: %+v", now)
+	}
+	if got := n.purge("long", "2-2", "3-7"); got != "3-7" {
+		t.Fatal(got)
+	}
+	if got := n.feed(ChangesRequest{}); !equal(got, fmt.Sprintf("%d two 2-5", seq+2), fmt.Sprintf("%d long 3-3", seq+3)) {
+		t.Fatalf("feed %v", got)
+	}
+	n.purge("two", "2-5")
+	n.purge("long", "3-3")
+	if now := n.info(); now.Live != 0 || now.External != 0 || now.Active != 0 {
+		t.Fatalf("something is left: %+v", now)
+	}
+	if r := n.must(n.edit("one", "", "{}")); !strings.HasPrefix(r, "1-") {
+		t.Fatalf("created anew as %s", r)
+	}
+	n.replicate("long", "3-3 2 1", `{"v":3}`)
+	if got := n.show("long"); got != `3-3 {"v":3}` {
+		t.Fatal(got)
+	}
+	infos, err := n.Purges(context.Background(), copyName, 1)
+	if err != nil || len(infos) != 8 || infos[0].ID != "two" || infos[0].Seq != 2 || infos[7].ID != "long" || infos[0].UUID == ([16]byte{}) {
+		t.Fatalf("%+v %v", infos, err)
+	}
+	n.check()
+	if err := n.compactNow(Limits{PurgedInfos: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if infos, _ := n.Purges(context.Background(), copyName, 0); len(infos) != 3 || n.info().PurgeOldest != 7 {
+		t.Fatalf("%d entries left, oldest %d", len(infos), n.info().PurgeOldest)
+	}
+	n.check()
+}
+
+// Several items of one document in one request see each other.
+func TestPurgeItemsInOrder(t *testing.T) {
+	n := start(t, Options{})
+	n.replicate("d", "1-a", "{}")
+	n.replicate("d", "1-b", "{}")
+	res, err := n.Purge(context.Background(), copyName, []PurgeItem{
+		{ID: "d", Revs: []doc.Rev{rev(t, "1-a")}, UUID: [16]byte{1}},
+		{ID: "d", Revs: []doc.Rev{rev(t, "1-a"), rev(t, "1-b")}, UUID: [16]byte{2}},
+	})
+	if err != nil || len(res[0].Purged) != 1 || len(res[1].Purged) != 1 || n.show("d") != "missing" {
+		t.Fatalf("%+v %v", res, err)
+	}
+	n.check()
+}
+
+func TestPartitions(t *testing.T) {
+	n := open(t, newFS(), Options{})
+	defer n.stop()
+	n.create(CreateOptions{Partitioned: true})
+	ctx := context.Background()
+	limits := Limits{Partitioned: true, MaxPartitionSize: 2000}
+	put := func(newEdits bool, e Edit) error {
+		t.Helper()
+		res, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: []Edit{e}, Limits: limits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res[0].Err
+	}
+	for i := range 2 {
+		if err := put(true, Edit{ID: fmt.Sprintf("p:%d", i), Body: body(1000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := put(true, Edit{ID: "p:x", Body: body(1)})
+	if !fault.Is(err, fault.PartitionOverflow) || fault.Reason(err) != "Partition limit exceeded due to update on 'p:x'" {
+		t.Fatal(err)
+	}
+	for _, e := range []Edit{{ID: "q:x", Body: body(1)}, {ID: "p;", Body: body(1)}, {ID: "_design/p:x", Body: body(1)}, {ID: "p:gone", Deleted: true, Body: []byte("{}")}} {
+		if err := put(true, e); err != nil {
+			t.Errorf("%s: %v", e.ID, err)
+		}
+	}
+	if err := put(false, replicated(t, "p:r", "1-x", "{}")); err != nil {
+		t.Fatal(err)
+	}
+	i, err := n.Partition(ctx, copyName, "p")
+	if err != nil || i.Live != 3 || i.Deleted != 1 || i.External < 2000 || i.Active < i.External {
+		t.Fatalf("%+v %v", i, err)
+	}
+	if i, err := n.Partition(ctx, copyName, "none"); err != nil || i != (PartitionInfo{}) {
+		t.Fatalf("%+v %v", i, err)
+	}
+}
+
+// Content that came in as a stream, shared between revisions, read in parts.
+func TestLargeAttachments(t *testing.T) {
+	n := start(t, Options{})
+	ctx := context.Background()
+	data := bytes.Repeat([]byte("0123456789abcdef"), 20000)
+	upload := func(key byte) EditAttachment {
+		t.Helper()
+		s, err := n.PutAttachment(ctx, copyName, "d", [16]byte{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from := 0; from < len(data); from += 1000 {
+			if _, err := s.Write(data[from : from+1000]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.Abort() // does nothing now
+		return EditAttachment{Attachment: doc.Attachment{
+			Name: "big", Key: [16]byte{key}, Length: int64(len(data)), StoredLength: int64(len(data)),
+		}}
+	}
+	r1 := n.must(n.edits(true, Edit{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{upload(1)}})[0])
+	stub := EditAttachment{Attachment: doc.Attachment{Name: "big"}, Stub: true}
+	r2 := n.must(n.edits(true, Edit{ID: "d", Parent: rev(t, r1), Body: []byte(`{"v":2}`), Atts: []EditAttachment{stub}})[0])
+	if got := n.read("d", [16]byte{1}); got != string(data) {
+		t.Fatalf("%d bytes", len(got))
+	}
+	r, err := n.ReadAttachment(ctx, copyName, "d", [16]byte{1}, 100000, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, data[100000:100100]) {
+		t.Fatalf("%q %v", b, err)
+	}
+	_ = r.Close()
+	// Content that no edit took is dropped; given up content never was.
+	upload(2)
+	if err := n.DropAttachments(ctx, copyName, "d", [][16]byte{{2}}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := n.PutAttachment(ctx, copyName, "d", [16]byte{3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Abort()
+	for _, key := range []byte{2, 3} {
+		if r, err := n.ReadAttachment(ctx, copyName, "d", [16]byte{key}, 0, -1); err == nil {
+			_ = r.Close()
+			t.Errorf("content %d is still there", key)
+		} else if !fault.Is(err, fault.NotFound) {
+			t.Error(err)
+		}
+	}
+	n.check()
+	n.must(n.remove("d", r2))
+	if err := n.compactNow(Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := n.ReadAttachment(ctx, copyName, "d", [16]byte{1}, 0, -1); err == nil {
+		_ = r.Close()
+		t.Error("compaction left the content of inner revisions")
+	}
+	if got := n.showRev("d", r2); got != "missing" {
+		t.Errorf("compaction left the content of an inner revision: %s", got)
+	}
+	if i := n.info(); i.External != 2 {
+		t.Errorf("sizes after deletion: %+v", i)
+	}
+	n.check()
+}
+
+// Copies come, go, and come again.
+func TestCreateAndDrop(t *testing.T) {
+	n := start(t, Options{})
+	ctx := context.Background()
+	if err := n.Create(ctx, copyName, CreateOptions{}); !fault.Is(err, fault.Exists) {
+		t.Fatal(err)
+	}
+	n.must(n.edit("a", "", "{}"))
+	w, err := n.Watch(copyName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	uuid := n.info().UUID
+	if err := n.Compact(ctx, copyName, Limits{}, "db"); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Drop(ctx, copyName); err != nil {
+		t.Fatal(err)
+	}
+	<-w.C()
+	if _, err := n.get(OpenRequest{ID: "a"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+		t.Fatal(err)
+	}
+	if _, err := n.Update(ctx, UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "a"}}}); !fault.Is(err, fault.NotFound) {
+		t.Fatal(err)
+	}
+	if err := n.Drop(ctx, copyName); !fault.Is(err, fault.NotFound) {
+		t.Fatal(err)
+	}
+	n.create(CreateOptions{})
+	if got := n.show("a"); got != "missing" || n.info().UUID == uuid {
+		t.Fatal(got)
+	}
+	n.must(n.edit("a", "", "{}"))
+	if names, err := n.Names(); err != nil || len(names) != 1 || names[0] != copyName {
+		t.Fatal(names, err)
+	}
+}

@@ -1,0 +1,342 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+func ids(rows []Row) string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.ID)
+	}
+	return strings.Join(out, " ")
+}
+
+// Golden alldocs/01.
+func TestAllDocsRanges(t *testing.T) {
+	n := start(t, Options{})
+	for _, id := range []string{"_design/x", "a", "b", "c", "d", "e"} {
+		n.must(n.edit(id, "", `{"id":"`+id+`"}`))
+	}
+	n.must(n.remove("gone", ""))
+	all := "_design/x a b c d e"
+	for _, c := range []struct {
+		req    DocsRequest
+		want   string
+		before uint64
+	}{
+		{DocsRequest{}, all, 0},
+		{DocsRequest{Desc: true}, "e d c b a _design/x", 0},
+		{DocsRequest{Lo: "b"}, "b c d e", 2},
+		{DocsRequest{Lo: "b", LoExclusive: true}, "c d e", 3},
+		{DocsRequest{Lo: "b", Hi: "d", HasHi: true}, "b c d", 2},
+		{DocsRequest{Lo: "b", Hi: "d", HasHi: true, HiExclusive: true}, "b c", 2},
+		{DocsRequest{Lo: "b", Hi: "d", HasHi: true, Desc: true}, "d c b", 1},
+		{DocsRequest{Lo: "b", LoExclusive: true, Hi: "d", HasHi: true, Desc: true}, "d c", 1},
+		{DocsRequest{Hi: "d", HasHi: true, HiExclusive: true, Desc: true}, "c b a _design/x", 2},
+		{DocsRequest{Lo: "d", Hi: "b", HasHi: true}, "", 4},
+		{DocsRequest{Lo: "c", LoExclusive: true, Hi: "c", HasHi: true, HiExclusive: true}, "", 4},
+		{DocsRequest{HasHi: true}, "", 0},
+		{DocsRequest{Lo: "_design/", Hi: "_design0", HasHi: true, HiExclusive: true}, "_design/x", 0},
+		{DocsRequest{Lo: "zzz"}, "", 6},
+	} {
+		c.req.Copy = copyName
+		if got := ids(n.rows(c.req)); got != c.want {
+			t.Errorf("%+v: got %q", c.req, got)
+		}
+		s, err := n.AllDocs(context.Background(), c.req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Before != c.before || s.Total != 6 || s.Seq != 7 || s.UUID != n.info().UUID {
+			t.Errorf("%+v: before %d, total %d, sequence %d", c.req, s.Before, s.Total, s.Seq)
+		}
+		s.Close()
+	}
+}
+
+func TestAllDocsWithDocuments(t *testing.T) {
+	n := start(t, Options{})
+	big := string(body(5000))
+	n.replicate("a", "2-a x", `{"v":1}`)
+	n.replicate("a", "2-b x", big)
+	n.replicate("a", "3-c b x!", `{}`)
+	n.replicate("b", "1-b", big)
+	n.replicate("c", "1-c!", `{}`)
+	rows := n.rows(DocsRequest{IncludeDocs: true, Conflicts: true})
+	if len(rows) != 2 || string(rows[0].Doc.Body) != `{"v":1}` || rows[0].Doc.ID != "a" || string(rows[1].Doc.Body) != big {
+		t.Fatalf("%+v", rows)
+	}
+	n.replicate("a", "2-d x", big)
+	rows = n.rows(DocsRequest{IncludeDocs: true, Conflicts: true})
+	if string(rows[0].Doc.Body) != big || len(rows[0].Doc.Conflicts) != 1 || rows[0].Doc.Conflicts[0] != rev(t, "2-a") {
+		t.Fatalf("%+v", rows[0].Doc)
+	}
+	got, err := n.DocsByID(context.Background(), copyName, []string{"c", "x", "a", "a"}, true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got[0].Deleted || got[0].Doc != nil || got[0].Rev != rev(t, "1-c") || !got[1].Missing ||
+		got[2].Doc == nil || len(got[3].Doc.Conflicts) != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+// A listing is of one moment, in batches, however many rows there are.
+func TestAllDocsInBatches(t *testing.T) {
+	n := start(t, Options{})
+	const docs = 2*batchRows + 100
+	edits := make([]Edit, docs)
+	for i := range edits {
+		edits[i] = Edit{ID: fmt.Sprintf("%06d", i), Body: []byte(fmt.Sprintf(`{"i":%d}`, i))}
+	}
+	n.edits(true, edits...)
+	s, err := n.AllDocs(context.Background(), DocsRequest{Copy: copyName, IncludeDocs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n.must(n.edit("000000a", "", "{}"))
+	var b RowBatch
+	seen := 0
+	for more := true; more; {
+		if more, err = s.Next(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range b.Rows {
+			if want := fmt.Sprintf(`%06d{"i":%d}`, seen, seen); r.ID+string(r.Doc.Body) != want {
+				t.Fatalf("row %d is %s %s", seen, r.ID, r.Doc.Body)
+			}
+			seen++
+		}
+	}
+	if seen != docs {
+		t.Fatalf("%d rows", seen)
+	}
+	// The hint is taken: no more rows are read than wanted.
+	s, err = n.AllDocs(context.Background(), DocsRequest{Copy: copyName, Limit: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if more, err := s.Next(&b); err != nil || !more || len(b.Rows) != 20 {
+		t.Fatalf("%v %v %d rows", more, err, len(b.Rows))
+	}
+	// A stream ends with its request.
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err = n.AllDocs(ctx, DocsRequest{Copy: copyName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cancel()
+	if _, err := s.Next(&b); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+// Golden changes/01 and changes/02.
+func TestChanges(t *testing.T) {
+	n := start(t, Options{})
+	a := n.must(n.edit("a", "", `{"n":1}`))
+	n.must(n.edit("b", "", `{"n":2}`))
+	n.replicate("c", "2-bb 11", `{"from":"bb"}`)
+	n.replicate("c", "2-aa 11", `{"from":"aa"}`)
+	n.replicate("c", "3-cc c2 11!", `{}`)
+	b := n.must(n.remove("b", n.must(n.edit("b", n.showRev1("b"), `{"n":3}`))))
+	for _, c := range []struct {
+		req  ChangesRequest
+		want []string
+	}{
+		{ChangesRequest{}, []string{"1 a " + a, "5 c 2-bb", "7 b " + b + " deleted"}},
+		{ChangesRequest{AllLeaves: true}, []string{"1 a " + a, "5 c 2-bb,2-aa,3-cc", "7 b " + b + " deleted"}},
+		{ChangesRequest{Since: 1}, []string{"5 c 2-bb", "7 b " + b + " deleted"}},
+		{ChangesRequest{Since: 7}, nil},
+		{ChangesRequest{Since: 70}, nil},
+		{ChangesRequest{Desc: true}, []string{"7 b " + b + " deleted", "5 c 2-bb", "1 a " + a}},
+	} {
+		if got := n.feed(c.req); !equal(got, c.want...) {
+			t.Errorf("%+v: %v", c.req, got)
+		}
+	}
+	rows := n.changes(ChangesRequest{IncludeDocs: true, Conflicts: true})
+	if string(rows[0].Doc.Body) != `{"n":1}` || !slices.Equal(rows[1].Doc.Conflicts, []doc.Rev{rev(t, "2-aa")}) || !rows[2].Doc.Deleted {
+		t.Fatalf("%+v", rows)
+	}
+	for _, c := range []struct {
+		desc        bool
+		after, want uint64
+	}{{false, 0, 3}, {false, 1, 2}, {false, 4, 2}, {false, 7, 0}, {true, 7, 2}, {true, 5, 1}, {true, 1, 0}} {
+		s, err := n.Changes(context.Background(), ChangesRequest{Copy: copyName, Desc: c.desc})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Pending(c.after); err != nil || got != c.want {
+			t.Errorf("pending after %d (descending %v): %d %v", c.after, c.desc, got, err)
+		}
+		s.Close()
+	}
+}
+
+func (n *node) showRev1(id string) string {
+	d, err := n.get(OpenRequest{ID: id})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return d.Rev.String()
+}
+
+// contains is a Matcher of documents that hold a text.
+type contains string
+
+func (c contains) Match(text []byte) bool { return bytes.Contains(text, []byte(c)) }
+
+func compileContains(selector []byte) (Matcher, error) {
+	if len(selector) == 0 {
+		return nil, fault.New(fault.BadRequest, "Selector error: expected a JSON object")
+	}
+	return contains(selector), nil
+}
+
+// Golden changes/03.
+func TestFilters(t *testing.T) {
+	n := start(t, Options{CompileSelector: compileContains})
+	n.must(n.edit("_design/d", "", `{"views":{}}`))
+	for _, id := range []string{"a", "b", "c"} {
+		n.must(n.edit(id, "", `{"t":"`+id+`"}`))
+	}
+	n.replicate("d", "1-x", `{"t":"a"}`)
+	n.replicate("d", "1-y", `{"t":"b"}`)
+	n.must(n.remove("c", n.showRev1("c")))
+	for i := range 30 { // so that looking up is cheaper than searching
+		n.must(n.edit(fmt.Sprintf("more%d", i), "", "{}"))
+	}
+	short := func(req ChangesRequest) string {
+		var out []string
+		for _, line := range n.feed(req) {
+			words := strings.Fields(line)
+			out = append(out, words[1])
+		}
+		return strings.Join(out, " ")
+	}
+	docIDs := func(ids ...string) Filter { return Filter{Kind: FilterDocIDs, IDs: ids} }
+	many := make([]string, directIDs+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("nope%d", i)
+	}
+	for _, c := range []struct {
+		req  ChangesRequest
+		want string
+	}{
+		{ChangesRequest{Filter: docIDs("c", "a", "nope")}, "a c"},
+		{ChangesRequest{Filter: docIDs("c", "a", "nope"), Desc: true}, "c a"},
+		{ChangesRequest{Filter: docIDs("c", "a"), Since: 5}, "c"},
+		{ChangesRequest{Filter: docIDs()}, ""},
+		{ChangesRequest{Filter: docIDs(append(many, "b", "a")...)}, "a b"},
+		{ChangesRequest{Filter: docIDs("more29", "a", "b", "c"), Since: 35}, "more29"},
+		{ChangesRequest{Filter: Filter{Kind: FilterDesign}}, "_design/d"},
+		{ChangesRequest{Filter: Filter{Kind: FilterDesign}, Since: 1}, ""},
+		{ChangesRequest{Filter: Filter{Kind: FilterSelector, Selector: []byte(`"t":"a"`)}}, "a"},
+		{ChangesRequest{Filter: Filter{Kind: FilterSelector, Selector: []byte(`"t":"a"`)}, AllLeaves: true}, "a d"},
+		{ChangesRequest{Filter: Filter{Kind: FilterSelector, Selector: []byte(`"_deleted":true`)}}, "c"},
+		{ChangesRequest{Filter: Filter{Kind: FilterSelector, Selector: []byte(`"_id":"_design/d"`)}}, "_design/d"},
+	} {
+		if got := short(c.req); got != c.want {
+			t.Errorf("%+v: %s", c.req.Filter.Kind, got)
+		}
+	}
+	got := n.feed(ChangesRequest{Filter: Filter{Kind: FilterSelector, Selector: []byte(`"t":"a"`)}, AllLeaves: true, Since: 5})
+	if !equal(got, "6 d 1-x") {
+		t.Errorf("only the leaves that pass are listed: %v", got)
+	}
+	for _, f := range []Filter{{Kind: FilterSelector}, {Kind: 99}} {
+		if _, err := n.Changes(context.Background(), ChangesRequest{Copy: copyName, Filter: f}); !fault.Is(err, fault.BadRequest) {
+			t.Errorf("filter %+v: %v", f, err)
+		}
+	}
+}
+
+// A filter that lets nothing through does not keep Next from returning.
+func TestFilterThatRejectsEverything(t *testing.T) {
+	n := start(t, Options{CompileSelector: compileContains})
+	edits := make([]Edit, scanLimit+10)
+	for i := range edits {
+		edits[i] = Edit{ID: fmt.Sprint(i), Body: []byte("{}")}
+	}
+	n.edits(true, edits...)
+	s, err := n.Changes(context.Background(), ChangesRequest{
+		Copy: copyName, Filter: Filter{Kind: FilterSelector, Selector: []byte("never")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var b ChangeBatch
+	if more, err := s.Next(&b); err != nil || !more || len(b.Rows) != 0 || b.Upto != scanLimit {
+		t.Fatalf("%v %v, %d rows, up to %d", more, err, len(b.Rows), b.Upto)
+	}
+	if more, err := s.Next(&b); err != nil || more || b.Upto != s.Seq {
+		t.Fatalf("%v %v, up to %d of %d", more, err, b.Upto, s.Seq)
+	}
+}
+
+func TestAppendDoc(t *testing.T) {
+	d := &Doc{
+		ID: "a\"b", Rev: rev(t, "2-x"), Deleted: true, Body: []byte(`{"v":1}`),
+		Atts: []doc.Attachment{{Name: "n", ContentType: "text/plain", RevPos: 1, Length: 3}, {Name: "m"}},
+	}
+	want := `{"_id":"a\"b","_rev":"2-x","v":1,"_deleted":true,"_attachments":{` +
+		`"n":{"content_type":"text/plain","revpos":1,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==","length":3,"stub":true},` +
+		`"m":{"content_type":"","revpos":0,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==","length":0,"stub":true}}}`
+	if got := string(appendDoc(nil, d)); got != want {
+		t.Fatalf("got %s", got)
+	}
+}
+
+// Golden bulk/07.
+func TestMissing(t *testing.T) {
+	n := start(t, Options{})
+	n.replicate("a", "3-3 2 1", "{}")
+	n.replicate("a", "2-b 1", "{}")
+	n.replicate("b", "1-1", "{}")
+	revs := func(texts ...string) []doc.Rev {
+		var out []doc.Rev
+		for _, s := range texts {
+			out = append(out, rev(t, s))
+		}
+		return out
+	}
+	got, err := n.Missing(context.Background(), copyName, []IDRevs{
+		{"a", revs("3-3", "2-2", "1-1", "2-b")},
+		{"a", revs("1-f", "4-4", "9-9", "3-3")},
+		{"none", revs("2-2", "1-1")},
+		{"b", revs("2-2", "2-2")},
+		{"_local/x", revs("0-1")},
+		{"b", nil},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []IDMissing{
+		{"a", nil, nil},
+		{"a", revs("1-f", "4-4", "9-9"), revs("3-3", "2-b")},
+		{"none", revs("2-2", "1-1"), nil},
+		{"b", revs("2-2", "2-2"), revs("1-1")},
+		{"_local/x", revs("0-1"), nil},
+		{"b", nil, nil},
+	}
+	for i := range want {
+		if got[i].ID != want[i].ID || !slices.Equal(got[i].Missing, want[i].Missing) || !slices.Equal(got[i].PossibleAncestors, want[i].PossibleAncestors) {
+			t.Errorf("%d: got %+v", i, got[i])
+		}
+	}
+}
