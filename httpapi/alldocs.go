@@ -188,11 +188,28 @@ func (c *call) parseQueries(l docList, text []byte) ([]*listing, error) {
 		if err := v.applyBody(value); err != nil {
 			return err
 		}
+		v.singleKey(l)
 		q, err := c.prepareList(l, &v, true)
 		queries = append(queries, q)
 		return err
 	})
 	return queries, err
+}
+
+// singleKey treats a list of one key as that key in the queries on design
+// documents, as CouchDB does there and nowhere else (golden alldocs/05).
+func (v *viewParams) singleKey(l docList) {
+	if l.space != cluster.DesignDocs || v.keys == nil || v.startKey != nil || v.endKey != nil {
+		return
+	}
+	var keys [][]byte
+	_ = doc.EachElement(v.keys, func(key []byte) error { // no array is refused later
+		keys = append(keys, key)
+		return nil
+	})
+	if len(keys) == 1 {
+		v.startKey, v.endKey, v.keys = keys[0], keys[0], nil
+	}
 }
 
 // listing is one list ready to be read.

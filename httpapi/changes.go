@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"divan/cluster"
+	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -42,9 +43,13 @@ func changes(c *call) error {
 		p.query.Beat = w.beat
 	}
 	if w.feed, err = c.db.Changes(ctx, p.query); err != nil {
-		return err
+		return selectorError(err)
 	}
 	defer w.feed.Close()
+	if p.feed == feedNormal && filter.Kind == shard.FilterDocIDs && len(filter.IDs) <= c.cfg.CouchDB.ChangesDocIDsThreshold {
+		n := w.feed.Pending()
+		w.looked = &n
+	}
 	w.out = c.stream(p.feed.contentType())
 	w.docs = docStream{out: w.out, db: c.db, style: p.style}
 	if p.feed == feedEventSource {
@@ -119,6 +124,9 @@ type changesWriter struct {
 	once   bool // the server stops: answer what there is and do not wait
 	rows   int
 	sent   time.Time // of the last byte
+	// looked is, for a feed that looks documents up instead of scanning, the
+	// number of changes when it began: what it has not shown counts as pending.
+	looked *uint64
 }
 
 // run writes the feed from its first byte to its end.
@@ -342,6 +350,14 @@ func (w *changesWriter) doc(row *cluster.ChangeRow) error {
 	return nil
 }
 
+// pending is the number of changes that come after the last row.
+func (w *changesWriter) pending() uint64 {
+	if w.looked != nil {
+		return *w.looked - min(uint64(w.rows), *w.looked)
+	}
+	return w.feed.Pending()
+}
+
 // end writes what comes after the last row.
 func (w *changesWriter) end() error {
 	if w.p.feed == feedEventSource {
@@ -356,7 +372,7 @@ func (w *changesWriter) end() error {
 	buf = append(buf, `"last_seq":`...)
 	buf = doc.AppendString(buf, w.feed.LastSeq())
 	buf = append(buf, `,"pending":`...)
-	buf = strconv.AppendUint(buf, w.feed.Pending(), 10)
+	buf = strconv.AppendUint(buf, w.pending(), 10)
 	buf = append(buf, '}')
 	if w.p.feed == feedContinuous {
 		buf = append(buf, '\r')

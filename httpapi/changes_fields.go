@@ -27,6 +27,15 @@ func (c *call) selectorFilter(body []byte) (shard.Filter, *projection, error) {
 	return shard.Filter{Kind: shard.FilterSelector, Selector: bytes.Clone(selector)}, fields, nil
 }
 
+// selectorError gives the refusal of a selector the name it has in feeds
+// (api.md section 20, row 18).
+func selectorError(err error) error {
+	if fault.Is(err, fault.InvalidSelector) {
+		return fault.New(fault.BadRequest, fault.Reason(err))
+	}
+	return err
+}
+
 // projection is the part of a document that a list of fields selects. A field
 // "a.b" is the member b of the member a; a dot behind a backslash belongs to
 // the name.
