@@ -1,0 +1,289 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/httpapi/auth"
+	"divan/shard"
+	"divan/storage"
+)
+
+// storedUsers reads the user documents of a coordinator.
+type storedUsers struct{ c *cluster.Coordinator }
+
+func (s storedUsers) Get(ctx context.Context, db, name string) (auth.UserDoc, error) {
+	d, err := s.c.DB(ctx, db)
+	if err != nil {
+		return auth.UserDoc{}, err
+	}
+	got, err := d.Open(ctx, cluster.OpenOptions{ID: auth.UserPrefix + name, Conflicts: true})
+	if err != nil {
+		return auth.UserDoc{}, err
+	}
+	return auth.UserDoc{Name: name, Rev: got.Rev, Body: got.Body, Conflicted: len(got.Conflicts) > 0}, nil
+}
+
+func (s storedUsers) Put(context.Context, string, auth.UserDoc) error { return nil }
+
+func (s storedUsers) Watch(context.Context, string, func(), func(string)) error { return nil }
+
+// nodeAPI is a whole node on a file system in memory: one copy of each shard,
+// a Raft group of one, and the administrator adm with password pass.
+func nodeAPI(t testing.TB, values config.Values) *API {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	run := func(what string, f func(context.Context) error) {
+		running.Go(func() {
+			if err := f(ctx); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+	stored, err := auth.HashAdmin(ctx, "pass", "pbkdf2", "sha256", 1)
+	must(t, err)
+	flags := config.Values{
+		"couchdb": {"single_node": "true"}, "chttpd_auth": {"iterations": "1"}, "admins": {"adm": stored},
+	}
+	for section, keys := range values {
+		if flags[section] == nil {
+			flags[section] = map[string]string{}
+		}
+		for k, v := range keys {
+			flags[section][k] = v
+		}
+	}
+	holder, err := config.New(config.Options{Flags: flags})
+	must(t, err)
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
+	must(t, err)
+	local := shard.New(shard.Options{Engine: engine, Validate: auth.Validator(holder)})
+	group, err := meta.New(meta.Options{Self: meta.Node{Name: "divan@127.0.0.1"}, Bootstrap: true, Config: holder})
+	must(t, err)
+	run("metadata", group.Run)
+	wait, done := context.WithTimeout(ctx, 10*time.Second)
+	defer done()
+	must(t, group.WaitReady(wait))
+	coordinator, err := cluster.New(cluster.Options{
+		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Logger: zap.NewNop(),
+	})
+	must(t, err)
+	run("coordinator", coordinator.Run)
+	a, err := New(Deps{
+		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
+		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, coordinator.Close())
+		cancel()
+		running.Wait()
+		must(t, local.Close())
+		must(t, engine.Close())
+	})
+	for _, name := range meta.SystemDatabases() {
+		must(t, coordinator.CreateDB(ctx, name, cluster.CreateOptions{}))
+	}
+	return a
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visit is one request of a test and what its answer has to be. An empty body
+// is not compared.
+type visit struct {
+	who    string // name:password of Basic, "adm" for the administrator, "" for nobody
+	method string
+	target string
+	send   string
+	status int
+	body   string
+}
+
+// follow makes the requests one after the other.
+func follow(t *testing.T, a *API, steps []visit) {
+	t.Helper()
+	for _, s := range steps {
+		headers := []string{"Content-Type: application/json"}
+		switch s.who {
+		case "":
+		case "adm":
+			headers = append(headers, "Authorization: Basic YWRtOnBhc3M=")
+		default:
+			r := http.Request{Header: http.Header{}}
+			for i := range s.who {
+				if s.who[i] == ':' {
+					r.SetBasicAuth(s.who[:i], s.who[i+1:])
+				}
+			}
+			headers = append(headers, "Authorization: "+r.Header.Get("Authorization"))
+		}
+		w := ask(t, a, s.method, s.target, s.send, headers...)
+		if w.Code != s.status || (s.body != "" && w.Body.String() != s.body+"\n") {
+			t.Errorf("%s: %s %s %s: got %d %s want %d %s", s.who, s.method, s.target, s.send, w.Code, w.Body, s.status, s.body)
+		}
+	}
+}
+
+func TestDatabases(t *testing.T) {
+	a := nodeAPI(t, nil)
+	const exists = `{"error":"file_exists","reason":"The database could not be created, the file already exists."}`
+	const gone = `{"error":"not_found","reason":"Database does not exist."}`
+	follow(t, a, []visit{
+		{"adm", "GET", "/db", "", 404, gone},
+		{"adm", "PUT", "/db?q=0", "", 400, "{\"error\":\"bad_request\",\"reason\":\"The `q` value should be a positive integer.\"}"},
+		{"adm", "PUT", "/db?placement=a:1,b", "", 400, "{\"error\":\"bad_request\",\"reason\":\"The `placement` value should be in a format `zone:n`.\"}"},
+		{"adm", "PUT", "/db?partitioned=yes", "", 400, "{\"error\":\"bad_request\",\"reason\":\"Invalid `partitioned` parameter\"}"},
+		{"adm", "PUT", "/_users?partitioned=true", "", 400, `{"error":"bad_request","reason":"Cannot partition a system database"}`},
+		{"adm", "PUT", "/db?engine=none", "", 400, `{"error":"bad_request","reason":"invalid_engine_extension"}`},
+		{"adm", "PUT", "/db?q=3", "{broken", 201, `{"ok":true}`},
+		{"adm", "PUT", "/db", "", 412, exists},
+		{"adm", "GET", "/_all_dbs?startkey=%22d%22&endkey=%22e%22", "", 200, `["db"]`},
+		{"adm", "GET", "/_all_dbs?startkey=5&endkey=%22_u%22", "", 200, `["_global_changes","_replicator"]`},
+		{"adm", "GET", "/_all_dbs?startkey=%5B%5D", "", 200, `[]`},
+		{"adm", "GET", "/_all_dbs?endkey=%7B%7D&descending=true", "", 200, `[]`},
+		{"adm", "GET", "/_all_dbs?startkey=%7B%7D&descending=true&limit=1", "", 200, `["db"]`},
+		{"adm", "POST", "/_dbs_info", `{"keys":["none",1]}`, 400, "{\"error\":\"bad_request\",\"reason\":\"`keys` member must be an array of strings.\"}"},
+		{"adm", "POST", "/_dbs_info", `{"keys":["none"]}`, 200, `[{"key":"none","error":"not_found"}]`},
+		{"adm", "GET", "/db/_revs_limit", "", 200, "1000"},
+		{"adm", "PUT", "/db/_revs_limit", "1.0", 400, "{\"error\":\"bad_request\",\"reason\":\"`revs_limit` must be a positive integer\"}"},
+		{"adm", "PUT", "/db/_revs_limit", " 7 ", 200, `{"ok":true}`},
+		{"adm", "GET", "/db/_revs_limit", "", 200, "7"},
+		{"adm", "PUT", "/db/_purged_infos_limit", "null", 400, "{\"error\":\"bad_request\",\"reason\":\"`purged_infos_limit` must be positive integer\"}"},
+		{"adm", "GET", "/db/_temp_view", "", 410, `{"error":"gone","reason":"Temporary views are not supported in CouchDB"}`},
+		{"adm", "GET", "/db/_partition/p", "", 400, `{"error":"bad_request","reason":"database is not partitioned"}`},
+		{"adm", "GET", "/db/_shards/a", "", 200, ""},
+		{"adm", "POST", "/db/_revs_diff", `{"x":["1-a"],"y":[]}`, 200, `{"x":{"missing":["1-a"]}}`},
+		{"adm", "POST", "/db/_missing_revs", `{"x":["1-a"],"x":["2-b"]}`, 200, `{"missing_revs":{"x":["2-b"]}}`},
+		{"adm", "POST", "/db/_purge", `{"x":["1-a"]}`, 201, `{"purge_seq":null,"purged":{"x":[]}}`},
+		{"adm", "GET", "/db/_purged_infos", "", 200, `{"purged_infos":[{"id":"x","revs":["1-a"]}]}`},
+		{"adm", "POST", "/db/_compact/none", "{}", 404, `{"error":"not_found","reason":"missing"}`},
+		{"adm", "DELETE", "/db?rev=1-a", "", 400, ""},
+		{"adm", "DELETE", "/db", "", 200, `{"ok":true}`},
+		{"adm", "DELETE", "/db", "", 404, gone},
+		{"adm", "GET", "/_nothing", "", 404, gone},
+		{"", "GET", "/_nothing", "", 401, `{"error":"unauthorized","reason":"You are not a server admin."}`},
+	})
+}
+
+func TestPurgeLimits(t *testing.T) {
+	a := nodeAPI(t, config.Values{"purge": {"max_document_id_number": "1", "max_revisions_number": "2"}})
+	follow(t, a, []visit{
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "POST", "/db/_purge", `{"a":["1-a"],"b":["1-b"]}`, 400, `{"error":"bad_request","reason":"Exceeded maximum number of documents."}`},
+		{"adm", "POST", "/db/_purge", `{"a":["1-a","2-b","3-c"]}`, 400, `{"error":"bad_request","reason":"Exceeded maximum number of revisions."}`},
+		{"adm", "POST", "/db/_purge", `{"a":["1-a","2-b"]}`, 201, ""},
+	})
+}
+
+// TestWhoMay is the matrix of api.md section 3.
+func TestWhoMay(t *testing.T) {
+	a := nodeAPI(t, nil)
+	user := func(name, roles string) visit {
+		return visit{
+			"adm", "PUT", "/_users/org.couchdb.user:" + name,
+			`{"name":"` + name + `","type":"user","roles":[` + roles + `],"password":"pw"}`, 201, "",
+		}
+	}
+	follow(t, a, []visit{
+		user("mem", ""), user("rol", `"readers"`), user("own", ""), user("out", `"elsewhere"`), user("met", `"_metrics"`),
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "PUT", "/db/_security", `{"admins":{"names":["own"]},"members":{"names":["mem"],"roles":["readers"]}}`, 200, ""},
+		{"adm", "PUT", "/old", "", 201, ""},
+		{"adm", "PUT", "/old/_security", `{"readers":{"names":["mem"]}}`, 200, ""},
+		{"adm", "PUT", "/open", "", 201, ""},
+		{"adm", "PUT", "/open/_security", `{}`, 200, ""},
+	})
+	const (
+		serverAdmin = `{"error":"unauthorized","reason":"You are not a server admin."}`
+		metrics     = `{"error":"unauthorized","reason":"You are not a server admin or read-only metrics user"}`
+		serverOrDB  = `{"error":"unauthorized","reason":"You are not a server or db admin."}`
+		dbOrServer  = `{"error":"unauthorized","reason":"You are not a db or server admin."}`
+		nobody      = `{"error":"unauthorized","reason":"You are not authorized to access this db."}`
+		forbidden   = `{"error":"forbidden","reason":"You are not allowed to access this db."}`
+	)
+	var steps []visit
+	add := func(method, target, send string, ok int, answers map[string]string) {
+		for _, who := range []string{"", "out", "mem", "rol", "own", "met", "adm"} {
+			s := visit{who, method, target, send, ok, ""}
+			if refusal, refused := answers[who]; refused {
+				s.status, s.body = 401, refusal
+				if refusal == forbidden {
+					s.status = 403
+				}
+			}
+			if who != "" && who != "adm" {
+				s.who += ":pw"
+			}
+			steps = append(steps, s)
+		}
+	}
+	strangers := map[string]string{"": nobody, "out": forbidden, "met": forbidden}
+	with := func(base map[string]string, refusal string, who ...string) map[string]string {
+		out := map[string]string{}
+		for k, v := range base {
+			out[k] = v
+		}
+		for _, w := range who {
+			out[w] = refusal
+		}
+		return out
+	}
+	noAdmins := with(nil, serverAdmin, "", "out", "mem", "rol", "own", "met")
+	add("GET", "/_up", "", 200, nil)
+	add("GET", "/_membership", "", 200, noAdmins)
+	add("GET", "/_all_dbs", "", 200, noAdmins)
+	add("GET", "/_node/_local/_config", "", 200, noAdmins)
+	add("GET", "/_node/_local/_versions", "", 200, noAdmins)
+	add("GET", "/_node/_local/_stats", "", 200, with(nil, metrics, "", "out", "mem", "rol", "own"))
+	add("GET", "/_node/_local/_system", "", 200, with(nil, metrics, "", "out", "mem", "rol", "own"))
+	add("GET", "/_node/_local/_prometheus", "", 200, with(nil, metrics, "", "out", "mem", "rol", "own"))
+	add("GET", "/db", "", 200, strangers)
+	add("GET", "/db/_all_docs", "", 200, strangers)
+	add("GET", "/db/_security", "", 200, strangers)
+	add("GET", "/old", "", 200, with(strangers, forbidden, "rol", "own"))
+	add("GET", "/open", "", 200, nil)
+	add("PUT", "/db/_revs_limit", "9", 200, with(strangers, dbOrServer, "mem", "rol"))
+	add("POST", "/db/_compact", "{}", 202, with(strangers, serverOrDB, "mem", "rol"))
+	add("POST", "/db/_view_cleanup", "{}", 202, with(strangers, serverOrDB, "mem", "rol"))
+	add("POST", "/db/_sync_shards", "{}", 202, noAdmins)
+	add("POST", "/db/_purge", "{}", 201, noAdmins)
+	add("GET", "/db/_purged_infos_limit", "", 200, noAdmins)
+	add("GET", "/_users/_all_docs", "", 200, noAdmins)
+	add("GET", "/_users/_design_docs", "", 200, with(with(nil, forbidden, "out", "mem", "rol", "own", "met"), nobody, ""))
+	add("GET", "/_global_changes", "", 200, noAdmins)
+	add("PUT", "/_users/_security", "{}", 403, with(with(nil, forbidden, "out", "mem", "rol", "own", "met"), nobody, ""))
+	follow(t, a, steps)
+}
+
+func TestConfiguration(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{
+		{"adm", "PUT", "/_node/_local/_config/mine/a", `" one "`, 200, `""`},
+		{"adm", "PUT", "/_node/_local/_config/mine/a", `{"x": 1}`, 200, `"one"`},
+		{"adm", "GET", "/_node/divan@127.0.0.1/_config/mine", "", 200, `{"a":"{\"x\":1}"}`},
+		{"adm", "PUT", "/_node/_local/_config/query_servers/x", `broken`, 403, ""},
+		{"adm", "PUT", "/_node/_local/_config/mine/b", `broken`, 400, `{"error":"bad_request","reason":"invalid UTF-8 JSON"}`},
+		{"adm", "DELETE", "/_node/_local/_config/mine/b", "", 404, `{"error":"not_found","reason":"unknown_config_value"}`},
+		{"adm", "DELETE", "/_node/_local/_config/mine/a", "", 200, `"{\"x\":1}"`},
+		{"adm", "GET", "/_node/nobody@nowhere/_config", "", 404, `{"error":"not_found","reason":"no such node: nobody@nowhere"}`},
+		{"adm", "GET", "/_node/_local/_config/a/b/c", "", 404, `{"error":"not_found","reason":"missing"}`},
+		{"adm", "PUT", "/_node/_local/_config/chttpd/max_connections", `"0"`, 200, ""},
+		{"adm", "POST", "/_node/_local/_config/_reload", "", 200, `{"ok":true}`},
+	})
+}
