@@ -14,8 +14,10 @@ import (
 // sessionRoutes lists the endpoint of sessions (api.md section 18).
 func sessionRoutes() []route {
 	return []route{
-		{table: serverTable, path: "/_session", allow: "GET,HEAD,POST,DELETE", name: "session",
-			methods: methods{get: getSession, post: postSession, del: deleteSession}},
+		{
+			table: serverTable, path: "/_session", allow: "GET,HEAD,POST,DELETE", name: "session",
+			methods: methods{get: getSession, post: postSession, del: deleteSession},
+		},
 	}
 }
 

@@ -51,39 +51,69 @@ func TestSession(t *testing.T) {
 		want                       string
 		cookie, location           string
 	}{
-		{"nobody", "GET", "/_session", "", nil, 200,
-			`{"ok":true,"userCtx":{"name":null,"roles":[]},"info":{"authentication_handlers":["cookie","default"]}}`, "", ""},
-		{"by basic authentication", "GET", "/_session", "", []string{asAdmin}, 200,
-			`{"ok":true,"userCtx":{"name":"adm","roles":["_admin"]},"info":{"authentication_handlers":["cookie","default"],"authenticated":"default"}}`, "", ""},
+		{
+			"nobody", "GET", "/_session", "", nil, 200,
+			`{"ok":true,"userCtx":{"name":null,"roles":[]},"info":{"authentication_handlers":["cookie","default"]}}`, "", "",
+		},
+		{
+			"by basic authentication", "GET", "/_session", "",
+			[]string{asAdmin},
+			200,
+			`{"ok":true,"userCtx":{"name":"adm","roles":["_admin"]},"info":{"authentication_handlers":["cookie","default"],"authenticated":"default"}}`, "", "",
+		},
 		{"a wrong password by basic authentication", "GET", "/_session", "", []string{"Authorization: Basic YWRtOnBlYXI="}, 401, wrongText, "", ""},
 		{"nobody where a name is demanded", "GET", "/_session?basic=true", "", nil, 401, `{"error":"unauthorized","reason":"Please login."}`, "", ""},
 		{"log in by JSON", "POST", "/_session", goodLogin, []string{asJSON}, 200, loggedIn, fresh, ""},
 		{"log in by form", "POST", "/_session", "name=adm&password=p%61ss", []string{asForm + "; charset=utf-8"}, 200, loggedIn, fresh, ""},
 		{"username is another word for name", "POST", "/_session", `{"username":"adm","password":"pass"}`, []string{asJSON}, 200, loggedIn, fresh, ""},
 		{"both, the same", "POST", "/_session", `{"name":"adm","username":"adm","password":"pass"}`, []string{asJSON}, 200, loggedIn, fresh, ""},
-		{"both, different", "POST", "/_session", `{"name":"adm","username":"bob","password":"pass"}`, []string{asJSON}, 400,
-			`{"error":"bad_request","reason":"request body contains different usernames"}`, "", ""},
+		{
+			"both, different", "POST", "/_session", `{"name":"adm","username":"bob","password":"pass"}`,
+			[]string{asJSON},
+			400,
+			`{"error":"bad_request","reason":"request body contains different usernames"}`, "", "",
+		},
 		{"neither", "POST", "/_session", `{"password":"pass"}`, []string{asJSON}, 400, `{"error":"bad_request","reason":"request body must contain a username"}`, "", ""},
-		{"a name that is no text", "POST", "/_session", `{"name":5,"password":"pass"}`, []string{asJSON}, 400,
-			`{"error":"bad_request","reason":"request body must contain a username"}`, "", ""},
+		{
+			"a name that is no text", "POST", "/_session", `{"name":5,"password":"pass"}`,
+			[]string{asJSON},
+			400,
+			`{"error":"bad_request","reason":"request body must contain a username"}`, "", "",
+		},
 		{"a wrong password clears the cookie", "POST", "/_session", `{"name":"adm","password":"pear"}`, []string{asJSON}, 401, wrongText, cleared, ""},
 		{"an unknown user", "POST", "/_session", `{"name":"nobody","password":"pear"}`, []string{asJSON}, 401, wrongText, cleared, ""},
 		{"no password", "POST", "/_session", "name=adm", []string{asForm}, 401, wrongText, cleared, ""},
 		{"a password that is no text", "POST", "/_session", `{"name":"adm","password":["pass"]}`, []string{asJSON}, 401, wrongText, cleared, ""},
-		{"another content type", "POST", "/_session", "name=adm&password=pass", []string{"Content-Type: text/plain"}, 415,
-			`{"error":"bad_content_type","reason":"Content-Type must be 'application/x-www-form-urlencoded' or 'application/json'"}`, "", ""},
+		{
+			"another content type", "POST", "/_session", "name=adm&password=pass",
+			[]string{"Content-Type: text/plain"},
+			415,
+			`{"error":"bad_content_type","reason":"Content-Type must be 'application/x-www-form-urlencoded' or 'application/json'"}`, "", "",
+		},
 		{"a body that is no JSON", "POST", "/_session", `{"name": `, []string{asJSON}, 400, `{"error":"bad_request","reason":"invalid UTF-8 JSON"}`, "", ""},
 		{"a body that is no object", "POST", "/_session", `["adm"]`, []string{asJSON}, 400, `{"error":"bad_request","reason":"Request body must be a JSON object"}`, "", ""},
 		{"a body that is no form", "POST", "/_session", "name=%zz", []string{asForm}, 400, `{"error":"bad_request","reason":"invalid_url_encoding"}`, "", ""},
 		{"where to go next", "POST", "/_session?next=/_up", goodLogin, []string{asJSON}, 302, loggedIn, fresh, "http://example.com/_up"},
-		{"next on another server", "POST", "/_session?next=http://x/", goodLogin, []string{asJSON}, 400,
-			`{"error":"bad_request","reason":"path must begin with a slash."}`, "", ""},
-		{"where to go when it fails", "POST", "/_session?fail=/_utils/login.html", `{"name":"adm","password":"pear"}`, []string{asJSON}, 302, wrongText, cleared,
-			"http://example.com/_utils/login.html"},
+		{
+			"next on another server", "POST", "/_session?next=http://x/", goodLogin,
+			[]string{asJSON},
+			400,
+			`{"error":"bad_request","reason":"path must begin with a slash."}`, "", "",
+		},
+		{
+			"where to go when it fails", "POST", "/_session?fail=/_utils/login.html", `{"name":"adm","password":"pear"}`,
+			[]string{asJSON},
+			302, wrongText, cleared,
+			"http://example.com/_utils/login.html",
+		},
 		{"log out", "DELETE", "/_session", "", nil, 200, `{"ok":true}`, cleared, ""},
 		{"log out and go on", "DELETE", "/_session?next=/_up", "", nil, 302, `{"ok":true}`, cleared, "http://example.com/_up"},
-		{"a broken cookie", "POST", "/_session", goodLogin, []string{asJSON, "Cookie: AuthSession=broken!"}, 400,
-			`{"error":"bad_request","reason":"Malformed AuthSession cookie. Please clear your cookies."}`, "", ""},
+		{
+			"a broken cookie", "POST", "/_session", goodLogin,
+			[]string{asJSON, "Cookie: AuthSession=broken!"},
+			400,
+			`{"error":"bad_request","reason":"Malformed AuthSession cookie. Please clear your cookies."}`, "", "",
+		},
 		{"put", "PUT", "/_session", "{}", nil, 405, `{"error":"method_not_allowed","reason":"Only GET,HEAD,POST,DELETE allowed"}`, "", ""},
 	}
 	a := sessionAPI(t, nil)
@@ -140,7 +170,12 @@ func TestSessionWhereANameIsDemanded(t *testing.T) {
 		{"POST", `{"name":"adm","password":"wrong"}`, http.StatusUnauthorized, ""},
 	} {
 		w := ask(t, a, tt.method, "/_session", tt.body, asJSON)
-		challenge := strings.Join(w.Header()["WWW-Authenticate"], "|")
+		challenge := ""
+		for name, values := range w.Header() { // whatever the spelling of the name
+			if strings.EqualFold(name, "WWW-Authenticate") {
+				challenge = strings.Join(values, "|")
+			}
+		}
 		if w.Code != tt.status || challenge != tt.challenge {
 			t.Errorf("%s %s: %d, challenge %q", tt.method, tt.body, w.Code, challenge)
 		}

@@ -87,8 +87,10 @@ func TestCookieText(t *testing.T) {
 	}{
 		{"as delivered", func(*cookieRule) {}, false, "; Version=1; Expires=Sat, 04 Jul 2020 04:15:20 GMT; Max-Age=600; Path=/; HttpOnly"},
 		{"for this session", func(r *cookieRule) { r.persistent = false }, false, "; Version=1; Path=/; HttpOnly"},
-		{"with everything", func(r *cookieRule) { r.domain, r.sameSite = "example.com", "Strict" }, true,
-			"; Version=1; Expires=Sat, 04 Jul 2020 04:15:20 GMT; Max-Age=600; Secure; Domain=example.com; Path=/; HttpOnly; SameSite=Strict"},
+		{
+			"with everything", func(r *cookieRule) { r.domain, r.sameSite = "example.com", "Strict" }, true,
+			"; Version=1; Expires=Sat, 04 Jul 2020 04:15:20 GMT; Max-Age=600; Secure; Domain=example.com; Path=/; HttpOnly; SameSite=Strict",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

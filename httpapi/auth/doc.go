@@ -6,7 +6,7 @@
 // decides. Passwords come from the documents of the authentication database
 // and from the [admins] section. The rules of that database (what may be
 // written, how a password becomes a hash, who sees what) are pure functions on
-// canonical JSON, see [UserWrite] and [VisibleUser].
+// canonical JSON, see [ValidateUser], [UserWrite] and [UserRead].
 //
 // Invariants, cited by tests:
 //
@@ -26,8 +26,9 @@
 //     excepted).
 //   - I6: every cache has an upper bound.
 //
-// Long-lived goroutine: [Authenticator.Run], the only one; it follows the
-// changes of the authentication database and rewrites outdated hashes.
+// Long-lived goroutines: [Authenticator.Run] rewrites outdated hashes, and
+// waits for one of its own that follows the changes of the authentication
+// database. Everything else runs on the goroutine of a request.
 //
 // LOCKS: each cache has one mutex per part, held only for map and list
 // operations; accounts.mu → the cache's mutex. No lock is held while hashing or

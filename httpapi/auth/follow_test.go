@@ -80,7 +80,7 @@ func TestFollowRetries(t *testing.T) {
 			t.Error("changes are not followed")
 		}
 		cancel()
-		<-done
+		_ = <-done
 		if a.users.following.Load() {
 			t.Error("changes count as followed after the end")
 		}
@@ -120,7 +120,7 @@ func TestUpgrade(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- a.Run(ctx) }()
-		defer func() { cancel(); <-done }()
+		defer func() { cancel(); _ = <-done }()
 		store.set("_users", "bob", simple)
 		h.SetVolatile("chttpd_auth", "upgrade_hash_on_auth", "false")
 		who(t, a, "Authorization", basic("bob", "cherry"))

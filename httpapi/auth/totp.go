@@ -2,7 +2,7 @@ package auth
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // the algorithm of RFC 6238 that most authenticators use
+	"crypto/sha1" // the algorithm of RFC 6238 that most authenticators use
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"

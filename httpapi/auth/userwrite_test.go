@@ -27,15 +27,21 @@ func TestPrepareUserHashes(t *testing.T) {
 	a, _, _ := newTest(t)
 	hash := `"password_scheme":"pbkdf2","pbkdf2_prf":"sha256","salt":"[0-9a-f]{32}","iterations":10,"derived_key":"[0-9a-f]{64}"`
 	tests := []struct{ name, body, want string }{
-		{"hash members first, the others in their order",
+		{
+			"hash members first, the others in their order",
 			`{"name":"bob","type":"user","roles":["cooks"],"password":"banana","note":"x"}`,
-			`{` + hash + `,"name":"bob","type":"user","roles":\["cooks"\],"note":"x"}`},
-		{"nothing of an earlier hash stays",
+			`{` + hash + `,"name":"bob","type":"user","roles":\["cooks"\],"note":"x"}`,
+		},
+		{
+			"nothing of an earlier hash stays",
 			`{"password_scheme":"simple","salt":"s","password_sha":"a","name":"bob","type":"user","roles":[],"password":"b","derived_key":"c","iterations":1,"pbkdf2_prf":"sha"}`,
-			`{` + hash + `,"name":"bob","type":"user","roles":\[\]}`},
-		{"preserve_salt",
+			`{` + hash + `,"name":"bob","type":"user","roles":\[\]}`,
+		},
+		{
+			"preserve_salt",
 			`{"name":"bob","type":"user","roles":[],"password":"b","salt":"kept","preserve_salt":true}`,
-			`{"password_scheme":"pbkdf2","pbkdf2_prf":"sha256","salt":"kept","iterations":10,"derived_key":"[0-9a-f]{64}","name":"bob","type":"user","roles":\[\]}`},
+			`{"password_scheme":"pbkdf2","pbkdf2_prf":"sha256","salt":"kept","iterations":10,"derived_key":"[0-9a-f]{64}","name":"bob","type":"user","roles":\[\]}`,
+		},
 		{"an empty password is one", `{"name":"bob","type":"user","roles":[],"password":""}`, `{` + hash + `,"name":"bob","type":"user","roles":\[\]}`},
 		{"a document that will be refused loses its password", `{"name":"bob","password":"b","x":1}`, `{"name":"bob","x":1}`},
 		{"also when that is all there is", `{"password":"b"}`, `{}`},
@@ -90,13 +96,25 @@ func TestPrepareUserRefuses(t *testing.T) {
 		{"an admin of the database", nil, UserWrite{ID: bob, Body: []byte(body + `"x"}`), User: someone, Admin: true}, 0, ""},
 		{"a design document", nil, UserWrite{ID: "_design/x", Body: []byte(`{"password":"p"}`), User: someone}, 0, ""},
 		{"no text", nil, UserWrite{ID: bob, Body: []byte(body + `5}`), User: admin, Admin: true}, fault.Forbidden, "Password value of '5' is invalid."},
-		{"too short", []string{"chttpd_auth", "password_regexp", rules}, UserWrite{ID: bob, Body: []byte(body + `"ABC"}`), User: admin, Admin: true},
-			fault.BadRequest, "Password does not conform to requirements. Min length is 4 chars."},
-		{"no capitals", []string{"chttpd_auth", "password_regexp", rules}, UserWrite{ID: bob, Body: []byte(body + `"abcd"}`), User: admin, Admin: true},
-			fault.BadRequest, "Password does not conform to requirements."},
+		{
+			"too short",
+			[]string{"chttpd_auth", "password_regexp", rules},
+			UserWrite{ID: bob, Body: []byte(body + `"ABC"}`), User: admin, Admin: true},
+			fault.BadRequest, "Password does not conform to requirements. Min length is 4 chars.",
+		},
+		{
+			"no capitals",
+			[]string{"chttpd_auth", "password_regexp", rules},
+			UserWrite{ID: bob, Body: []byte(body + `"abcd"}`), User: admin, Admin: true},
+			fault.BadRequest, "Password does not conform to requirements.",
+		},
 		{"good", []string{"chttpd_auth", "password_regexp", rules}, UserWrite{ID: bob, Body: []byte(body + `"Abcd"}`), User: admin, Admin: true}, 0, ""},
-		{"rules that do not parse", []string{"chttpd_auth", "password_regexp", `[{"(?=x)"}]`}, UserWrite{ID: bob, Body: []byte(body + `"Abcd"}`), User: admin, Admin: true},
-			fault.Forbidden, "Server cannot hash passwords at this time."},
+		{
+			"rules that do not parse",
+			[]string{"chttpd_auth", "password_regexp", `[{"(?=x)"}]`},
+			UserWrite{ID: bob, Body: []byte(body + `"Abcd"}`), User: admin, Admin: true},
+			fault.Forbidden, "Server cannot hash passwords at this time.",
+		},
 		{"no rules", []string{"chttpd_auth", "password_regexp", ` [ ] `}, UserWrite{ID: bob, Body: []byte(body + `"x"}`), User: admin, Admin: true}, 0, ""},
 	}
 	for _, tt := range tests {
@@ -154,8 +172,12 @@ func TestVisible(t *testing.T) {
 		{"fields that are not there", UserRead{ID: carl, User: noone, Public: []string{"x"}}, "", fault.NotFound, "missing", false},
 		{"the owner of another kind of document", UserRead{ID: "carl", User: someone}, "", fault.NotFound, "missing", false},
 		{"nobody owns the nameless", UserRead{ID: UserPrefix, User: noone}, "", fault.NotFound, "missing", false},
-		{"design documents", UserRead{ID: "_design/_auth", User: someone, Public: public}, "", fault.Forbidden,
-			"Only administrators can view design docs in the users database.", false},
+		{
+			"design documents",
+			UserRead{ID: "_design/_auth", User: someone, Public: public},
+			"", fault.Forbidden,
+			"Only administrators can view design docs in the users database.", false,
+		},
 		{"design documents for administrators", UserRead{ID: "_design/_auth", Admin: true}, body, 0, "", true},
 	}
 	for _, tt := range tests {
