@@ -56,7 +56,7 @@ func TestHeaders(t *testing.T) {
 		{"browser that takes JSON", "GET", "/_all_dbs", []string{"Accept: text/html, application/json"}, 401, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := ask(t, a, tc.method, tc.target, "", tc.send...)
+			w := ask(t, a, tc.method+" "+tc.target, "", tc.send...)
 			if w.Code != tc.status {
 				t.Errorf("status %d, want %d: %s", w.Code, tc.status, w.Body)
 			}
@@ -87,7 +87,7 @@ func checkHeader(t *testing.T, h http.Header, name, want string) {
 
 func TestErrorsByKind(t *testing.T) {
 	a := frontAPI(t, nil)
-	c, _ := testCall(t, a, "GET", "/_up", "")
+	c, _ := testCall(t, a, "GET /_up", "")
 	for _, tc := range []struct {
 		err    error
 		status int
@@ -127,7 +127,7 @@ func TestErrorsByKind(t *testing.T) {
 func TestPanicIsA500(t *testing.T) {
 	a := frontAPI(t, nil)
 	a.router = newRouter([]route{{table: serverTable, path: "/_up", methods: methods{get: func(*call) error { panic("boom") }}}})
-	w := ask(t, a, "GET", "/_up", "", "X-Couch-Request-ID: abc")
+	w := ask(t, a, "GET /_up", "", "X-Couch-Request-ID: abc")
 	if w.Code != 500 || !strings.Contains(w.Body.String(), "abc") || strings.Contains(w.Body.String(), "boom") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
@@ -168,7 +168,7 @@ func TestBodies(t *testing.T) {
 		{"none", "", nil, "", "Missing request body"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, _ := testCall(t, a, "POST", "/_dbs_info", tc.body, tc.headers...)
+			c, _ := testCall(t, a, "POST /_dbs_info", tc.body, tc.headers...)
 			if tc.body == "" {
 				c.r.ContentLength = 0
 			}
@@ -178,10 +178,10 @@ func TestBodies(t *testing.T) {
 			}
 		})
 	}
-	if w := ask(t, a, "POST", "/_dbs_info", long); w.Code != 413 || w.Header().Get("Connection") != "close" {
+	if w := ask(t, a, "POST /_dbs_info", long); w.Code != 413 || w.Header().Get("Connection") != "close" {
 		t.Errorf("announced too long: got %d %v", w.Code, w.Header())
 	}
-	c, _ := testCall(t, a, "POST", "/_dbs_info", "x")
+	c, _ := testCall(t, a, "POST /_dbs_info", "x")
 	c.r.ContentLength, c.r.Body = -1, io.NopCloser(strings.NewReader(long))
 	if _, err := c.readJSON(0); !fault.Is(err, fault.RequestTooLarge) {
 		t.Errorf("chunked and too long: %v", err)
@@ -212,7 +212,7 @@ func TestStreams(t *testing.T) {
 			a.router = newRouter([]route{{table: serverTable, path: "/_up", methods: methods{get: func(c *call) error {
 				return tc.serve(c.stream(""))
 			}}}})
-			w := ask(t, a, "GET", tc.target, "")
+			w := ask(t, a, "GET "+tc.target, "")
 			if w.Code != tc.status || w.Body.String() != tc.body {
 				t.Errorf("got %d %.80q, want %d %.80q", w.Code, w.Body, tc.status, tc.body)
 			}
@@ -233,7 +233,7 @@ func TestStreamOfHeadStops(t *testing.T) {
 		}
 		return s.Close()
 	}}}})
-	w := ask(t, a, "HEAD", "/_up", "")
+	w := ask(t, a, "HEAD /_up", "")
 	if w.Code != 200 || w.Body.Len() != 0 || writes > 100 {
 		t.Errorf("got %d, %d bytes after %d writes", w.Code, w.Body.Len(), writes)
 	}
@@ -266,7 +266,7 @@ func TestCORS(t *testing.T) {
 		{"of another origin", "OPTIONS", []string{"Origin: http://c", "Access-Control-Request-Method: GET"}, 405, map[string]string{corsOrigin: "-"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := ask(t, a, tc.method, "/_up", "", tc.headers...)
+			w := ask(t, a, tc.method+" /_up", "", tc.headers...)
 			if w.Code != tc.status {
 				t.Errorf("status %d, want %d", w.Code, tc.status)
 			}
@@ -275,7 +275,7 @@ func TestCORS(t *testing.T) {
 			}
 		})
 	}
-	c, w := testCall(t, a, "GET", "/_up", "", "Origin: http://anywhere")
+	c, w := testCall(t, a, "GET /_up", "", "Origin: http://anywhere")
 	c.r.Host = "other.host:5984"
 	if err := c.sendOK(200); err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestCORS(t *testing.T) {
 func TestUUIDs(t *testing.T) {
 	for _, algorithm := range []string{"sequential", "random", "utc_random", "utc_id", "uuid_v7"} {
 		a := frontAPI(t, config.Values{"uuids": {"algorithm": algorithm, "utc_id_suffix": "-x"}})
-		w := ask(t, a, "GET", "/_uuids?count=1000", "")
+		w := ask(t, a, "GET /_uuids?count=1000", "")
 		if w.Code != 200 || w.Header().Get("Cache-Control") != "no-cache" {
 			t.Fatalf("%s: %d %v", algorithm, w.Code, w.Header())
 		}

@@ -90,7 +90,7 @@ func TestHistogramFromManyGoroutines(t *testing.T) {
 func TestStatsAreJSONAndPrometheusText(t *testing.T) {
 	a := frontAPI(t, nil)
 	for range 3 {
-		ask(t, a, "GET", "/_up", "")
+		ask(t, a, "GET /_up", "")
 	}
 	text := a.statsJSON(time.Now())
 	if _, err := doc.Canonical(nil, text); err != nil {

@@ -69,10 +69,11 @@ func frontAPI(t testing.TB, values config.Values) *API {
 	return a
 }
 
-// ask sends a request to an API and returns the answer. Headers are
-// "Name: value".
-func ask(t testing.TB, h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+// ask sends a request to an API and returns the answer. The line is "METHOD
+// target", headers are "Name: value".
+func ask(t testing.TB, h http.Handler, line, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
+	method, target, _ := strings.Cut(line, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.RequestURI = target
 	if body == "" {
@@ -88,9 +89,11 @@ func ask(t testing.TB, h http.Handler, method, target, body string, headers ...s
 	return w
 }
 
-// call on a's pool for tests of single methods.
-func testCall(t testing.TB, a *API, method, target, body string, headers ...string) (*call, *httptest.ResponseRecorder) {
+// testCall returns an admitted call for tests of single methods, and where its
+// answer goes.
+func testCall(t testing.TB, a *API, line, body string, headers ...string) (*call, *httptest.ResponseRecorder) {
 	t.Helper()
+	method, target, _ := strings.Cut(line, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.RequestURI = target
 	for _, line := range headers {

@@ -133,7 +133,7 @@ func follow(t *testing.T, a *API, steps []visit) {
 			}
 			headers = append(headers, "Authorization: "+r.Header.Get("Authorization"))
 		}
-		w := ask(t, a, s.method, s.target, s.send, headers...)
+		w := ask(t, a, s.method+" "+s.target, s.send, headers...)
 		if w.Code != s.status || (s.body != "" && w.Body.String() != s.body+"\n") {
 			t.Errorf("%s: %s %s %s: got %d %s want %d %s", s.who, s.method, s.target, s.send, w.Code, w.Body, s.status, s.body)
 		}
