@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +25,7 @@ func TestChangesMadeElsewhere(t *testing.T) {
 		}
 
 		// Followed: a change counts at once, and nothing is read again without.
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
+		stop := start(t, a)
 		synctest.Wait()
 		addUser(t, a, "alice", "apple", "")
 		if got := login(); got != "default:alice readers" {
@@ -54,10 +51,7 @@ func TestChangesMadeElsewhere(t *testing.T) {
 			t.Errorf("%d databases were followed, want both", n)
 		}
 		store.mu.Unlock()
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }
 
@@ -65,9 +59,7 @@ func TestFollowRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, store, _ := newTest(t)
 		store.deaf = true
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
+		stop := start(t, a)
 		pass(3 * followRetry)
 		if a.users.following.Load() {
 			t.Error("changes count as followed without a database")
@@ -79,8 +71,7 @@ func TestFollowRetries(t *testing.T) {
 		if !a.users.following.Load() {
 			t.Error("changes are not followed")
 		}
-		cancel()
-		_ = <-done
+		stop()
 		if a.users.following.Load() {
 			t.Error("changes count as followed after the end")
 		}
@@ -117,10 +108,7 @@ func TestUpgrade(t *testing.T) {
 	const simple = `{"name":"bob","type":"user","roles":["old"],"password_scheme":"simple","salt":"0123456789abcdef0123456789abcdef","password_sha":"a46bd4798a459535a54bd684c61f556626357bbb"}`
 	synctest.Test(t, func(t *testing.T) {
 		a, store, h := newTest(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
-		defer func() { cancel(); _ = <-done }()
+		defer start(t, a)()
 		store.set("_users", "bob", simple)
 		h.SetVolatile("chttpd_auth", "upgrade_hash_on_auth", "false")
 		who(t, a, "Authorization", basic("bob", "cherry"))

@@ -176,3 +176,17 @@ func wantFault(tb testing.TB, err error, kind fault.Kind, reason string) {
 		tb.Errorf("got %v (kind %d), want kind %d %q", err, fault.KindOf(err), kind, reason)
 	}
 }
+
+// start runs a until stop is called.
+func start(t *testing.T, a *Authenticator) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- a.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
