@@ -90,7 +90,7 @@ func (c *call) edit(id string, env *doc.Envelope) (shard.Edit, error) {
 		return shard.Edit{}, err
 	}
 	if limit := c.cfg.CouchDB.MaxDocumentSize; int64(len(env.Body)) > limit {
-		return shard.Edit{}, fault.New(fault.DocumentTooLarge, id)
+		return shard.Edit{}, fault.New(fault.DocumentTooLarge, env.ID) // that of the body alone, as in CouchDB
 	}
 	edit := shard.Edit{ID: id, Deleted: env.Deleted, Body: env.Body, Path: env.Path()}
 	return edit, nil
