@@ -164,6 +164,7 @@ func (c *call) write(job writeJob) error {
 	results, err := c.db.Update(ctx, o, edits)
 	c.forgetUser(job.edit.ID)
 	if err == nil {
+		c.api.stats.edits(edits, results)
 		err = results[0].Err
 	}
 	if err != nil {

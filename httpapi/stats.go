@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"divan/shard"
 )
 
 // statistics are the numbers that requests leave behind, for _stats and
@@ -83,17 +85,38 @@ func (s *statistics) request(c *call, took time.Duration) {
 
 // document counts a successful request for one document.
 func (s *statistics) document(c *call) {
-	switch c.method {
-	case http.MethodGet:
+	if c.method == http.MethodGet {
 		s.databaseReads.Inc()
-	case http.MethodPut, http.MethodPost, http.MethodDelete, "COPY":
-		s.databaseWrites.Inc()
-		if isLocal(c.docID) {
-			s.localWrites.Inc()
-			return
-		}
-		s.documentWrites.Inc()
 	}
+}
+
+// edits counts what became of edits that were sent together.
+func (s *statistics) edits(sent []shard.Edit, results []shard.EditResult) {
+	written, local, inserted := 0, 0, 0
+	for i := range results {
+		switch {
+		case results[i].Err != nil:
+		case isLocal(sent[i].ID):
+			local++
+		default:
+			written++
+			if results[i].Rev.Pos == 1 {
+				inserted++
+			}
+		}
+	}
+	s.documentWrites.Add(written)
+	s.documentInserts.Add(inserted)
+	s.localWrites.Add(local)
+	if written+local > 0 {
+		s.databaseWrites.Inc()
+	}
+}
+
+// bulk counts a request with several documents.
+func (s *statistics) bulk(documents int, now time.Time) {
+	s.bulkRequests.Inc()
+	s.bulkDocs.record(uint64(max(documents, 0)), now)
 }
 
 // figure is one number of _stats, with its place in the tree.
