@@ -34,7 +34,7 @@ func putAttachment(c *call) error {
 		return err
 	}
 	up := c.newUpload(c.docID, false)
-	in := content{name: name, contentType: c.r.Header.Get("Content-Type"), length: c.r.ContentLength}
+	in := content{name: name, contentType: c.r.Header.Get("Content-Type"), length: c.r.ContentLength, identity: -1}
 	switch coding := c.r.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 	case "gzip":

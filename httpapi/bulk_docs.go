@@ -165,7 +165,9 @@ func (b *bulk) update() error {
 	if err != nil {
 		return err
 	}
-	if at == nil {
+	b.c.api.stats.bulk(len(b.edits), b.c.start)
+	b.c.api.stats.edits(edits, results)
+	if b.refused == 0 {
 		b.results = results
 		return nil
 	}

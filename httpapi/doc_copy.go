@@ -102,7 +102,7 @@ func (u *upload) copyOne(id string, a *doc.Attachment) (shard.EditAttachment, er
 	}
 	defer r.Close()
 	out, err := u.store(content{
-		name: a.Name, contentType: a.ContentType, gzip: a.Gzip, length: a.StoredLength, r: r,
+		name: a.Name, contentType: a.ContentType, gzip: a.Gzip, length: a.StoredLength, identity: -1, r: r,
 	})
 	if err != nil {
 		return shard.EditAttachment{}, err

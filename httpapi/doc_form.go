@@ -111,7 +111,7 @@ func (c *call) readField(form *formUpload, part *multipart.Part, up *upload) err
 			return err
 		}
 		a, err := up.store(content{
-			name: name, contentType: part.Header.Get("Content-Type"), length: -1, r: partReader{part},
+			name: name, contentType: part.Header.Get("Content-Type"), length: -1, identity: -1, r: partReader{part},
 		})
 		if err == nil {
 			form.files = append(form.files, a)

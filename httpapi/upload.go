@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
@@ -90,10 +91,10 @@ func (u *upload) one(s *doc.AttachmentSpec, parts *relatedReader) (shard.EditAtt
 		a.Name, a.RevPos = s.Name, s.RevPos
 		return a, nil
 	}
-	in := content{name: s.Name, contentType: s.ContentType}
+	in := content{name: s.Name, contentType: s.ContentType, identity: -1}
 	if s.Follows {
 		in.length = followingLength(s)
-		in.gzip = s.Encoding == "gzip"
+		in.gzip, in.identity = s.Encoding == "gzip", s.Length
 		r, err := parts.next(s)
 		if err != nil {
 			return shard.EditAttachment{}, err
@@ -131,6 +132,7 @@ type content struct {
 	name, contentType string
 	gzip              bool  // r is a gzip stream, to be stored as it is
 	length            int64 // of r, -1 unknown
+	identity          int64 // with gzip: what the stream is said to inflate to, -1 not said
 	r                 io.Reader
 }
 
@@ -140,16 +142,43 @@ func (u *upload) store(in content) (shard.EditAttachment, error) {
 		Name: in.name, ContentType: in.contentType, Length: in.length,
 		MaxSize: u.c.cfg.CouchDB.MaxAttachmentSize,
 	}
+	var tail *tailReader
 	if in.gzip {
-		o.Encoding = "gzip"
+		tail = &tailReader{r: in.r}
+		o.Encoding, in.r = "gzip", tail
 	}
 	a, err := u.c.db.Upload(u.c.r.Context(), u.id, o, in.r)
 	if err != nil {
 		return shard.EditAttachment{}, u.c.uploadError(err)
 	}
+	if tail != nil && in.identity >= 0 && tail.inflated() == uint32(in.identity) {
+		a.Length = in.identity
+	}
 	u.done = append(u.done, a)
 	return a, nil
 }
+
+// tailReader remembers the last four bytes of a gzip stream: the number of
+// bytes that it inflates to, modulo 2^32. A length that contradicts it would
+// be announced to every client that takes no gzip.
+type tailReader struct {
+	r    io.Reader
+	last [4]byte
+}
+
+// Read implements io.Reader.
+func (t *tailReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if n >= len(t.last) {
+		copy(t.last[:], p[n-len(t.last):n])
+	} else {
+		copy(t.last[:], t.last[n:])
+		copy(t.last[len(t.last)-n:], p[:n])
+	}
+	return n, err
+}
+
+func (t *tailReader) inflated() uint32 { return binary.LittleEndian.Uint32(t.last[:]) }
 
 // uploadError tells a client that sent less than it announced from trouble of
 // the server.

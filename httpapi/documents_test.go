@@ -1,0 +1,302 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"divan/cluster/config"
+)
+
+// site is a node behind a real HTTP server, for what a recorder does not show.
+type site struct {
+	t   *testing.T
+	api *API
+	url string
+}
+
+func newSite(t *testing.T, values config.Values) *site {
+	t.Helper()
+	a := nodeAPI(t, values)
+	server := httptest.NewServer(a)
+	t.Cleanup(func() {
+		a.EndFeeds()
+		server.Close()
+	})
+	return &site{t: t, api: a, url: server.URL}
+}
+
+// do sends a request as the administrator. Headers are "Name: value".
+func (s *site) do(method, path string, body any, headers ...string) *http.Response {
+	s.t.Helper()
+	var r io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		r = strings.NewReader(b)
+	case []byte:
+		r = bytes.NewReader(b)
+	case io.Reader:
+		r = b
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, r)
+	must(s.t, err)
+	req.Header.Set("Authorization", "Basic YWRtOnBhc3M=")
+	req.Header.Set("Accept-Encoding", "identity")
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	must(s.t, err)
+	s.t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// text sends a request whose status must be the one given, and returns the
+// body.
+func (s *site) text(status int, method, path string, body any, headers ...string) string {
+	s.t.Helper()
+	if b, ok := body.(string); ok && strings.HasPrefix(b, "{") && len(headers) == 0 {
+		headers = []string{"Content-Type: application/json"}
+	}
+	res := s.do(method, path, body, headers...)
+	got, err := io.ReadAll(res.Body)
+	must(s.t, err)
+	if res.StatusCode != status {
+		s.t.Fatalf("%s %s: %d, want %d: %.500s", method, path, res.StatusCode, status, got)
+	}
+	return string(got)
+}
+
+// rev returns the member rev of an answer.
+func (s *site) rev(text string) string {
+	s.t.Helper()
+	var answer struct{ Rev string }
+	must(s.t, json.Unmarshal([]byte(text), &answer))
+	return answer.Rev
+}
+
+// noise is content that does not compress.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{1})
+	_, _ = r.Read(b)
+	return b
+}
+
+func digest(b []byte) string {
+	sum := md5.Sum(b)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// TestLargeAttachment takes content that is stored outside the edit through
+// every way in and out.
+func TestLargeAttachment(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	const size = 1<<20 + 77
+	data := noise(size)
+	s.text(201, "PUT", "/db/put/a.bin", data, "Content-Type: image/png")
+	s.text(201, "PUT", "/db/inline", `{"_attachments":{"a.bin":{"content_type":"image/png","data":"`+base64.StdEncoding.EncodeToString(data)+`"}}}`)
+	head := fmt.Sprintf("--xyz\r\n\r\n{\"_attachments\":{\"a.bin\":{\"follows\":true,\"content_type\":\"image/png\",\"length\":%d}}}\r\n--xyz\r\n\r\n", size)
+	s.text(201, "PUT", "/db/parts", head+string(data)+"\r\n--xyz--", "Content-Type: multipart/related; boundary=xyz")
+	s.text(201, "COPY", "/db/put", nil, "Destination: copied")
+	form := "--xyz\r\nContent-Disposition: form-data; name=\"_doc\"\r\n\r\n{}\r\n--xyz\r\nContent-Disposition: form-data; name=\"_attachments\"; filename=\"a.bin\"\r\nContent-Type: image/png\r\n\r\n"
+	s.text(201, "POST", "/db/form", form+string(data)+"\r\n--xyz--", "Content-Type: multipart/form-data; boundary=xyz", "Referer: "+s.url)
+	for _, id := range []string{"put", "inline", "parts", "copied", "form"} {
+		res := s.do("GET", "/db/"+id+"/a.bin", nil)
+		got, err := io.ReadAll(res.Body)
+		if err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes, %v", id, len(got), err)
+		}
+		if want := `"` + digest(data) + `"`; res.Header.Get("Etag") != want {
+			t.Errorf("%s: ETag %s, want %s", id, res.Header.Get("Etag"), want)
+		}
+		res = s.do("GET", "/db/"+id+"/a.bin", nil, "Range: bytes=65530-65545")
+		if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, data[65530:65546]) || res.StatusCode != 206 {
+			t.Errorf("%s: range: %d, %d bytes, %v", id, res.StatusCode, len(got), err)
+		}
+		var doc struct {
+			Attachments map[string]struct {
+				Data   []byte
+				Digest string
+			} `json:"_attachments"`
+		}
+		text := s.text(200, "GET", "/db/"+id+"?attachments=true", nil, "Accept: application/json")
+		must(t, json.Unmarshal([]byte(text), &doc))
+		if a := doc.Attachments["a.bin"]; !bytes.Equal(a.Data, data) || a.Digest != "md5-"+digest(data) {
+			t.Errorf("%s: inline: %d bytes, %s", id, len(a.Data), a.Digest)
+		}
+		res = s.do("GET", "/db/"+id+"?attachments=true", nil, "Accept: multipart/related")
+		parts, err := io.ReadAll(res.Body)
+		if err != nil || int64(len(parts)) != res.ContentLength || !bytes.Contains(parts, data) {
+			t.Errorf("%s: multipart: %d bytes of %d, %v", id, len(parts), res.ContentLength, err)
+		}
+	}
+}
+
+// TestReplicateByParts sends what open_revs answers back to another database,
+// as a replicator does.
+func TestReplicateByParts(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/source", nil)
+	s.text(201, "PUT", "/target", nil)
+	plain := []byte(strings.Repeat("compress me ", 10_000))
+	rev := s.rev(s.text(201, "PUT", "/source/d/text", plain, "Content-Type: text/plain"))
+	rev = s.rev(s.text(201, "PUT", "/source/d/bin?rev="+rev, noise(100_000), "Content-Type: image/png"))
+	res := s.do("GET", "/source/d?attachments=true&revs=true&rev="+rev, nil, "Accept: multipart/related")
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	s.text(201, "PUT", "/target/d?new_edits=false", body, "Content-Type: "+res.Header.Get("Content-Type"))
+	for _, query := range []string{"", "?att_encoding_info=true", "?attachments=true", "?revs=true"} {
+		want := s.text(200, "GET", "/source/d"+query, nil, "Accept: application/json")
+		if got := s.text(200, "GET", "/target/d"+query, nil, "Accept: application/json"); got != want {
+			t.Errorf("%s: got %.300s\nwant %.300s", query, got, want)
+		}
+	}
+	if got := s.text(200, "GET", "/target/d/text", nil); got != string(plain) {
+		t.Errorf("%d bytes of text", len(got))
+	}
+	res = s.do("GET", "/target/d/text", nil, "Accept-Encoding: gzip")
+	z, err := gzip.NewReader(res.Body)
+	must(t, err)
+	if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, plain) {
+		t.Errorf("%d bytes of gzip, %v", len(got), err)
+	}
+}
+
+func TestMultipartRefusals(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	const related = "Content-Type: multipart/related; boundary=xyz"
+	follows := func(length string) string {
+		return `{"_attachments":{"a":{"follows":true,"content_type":"image/png"` + length + `}}}`
+	}
+	for name, c := range map[string]struct{ body, want string }{
+		"no part follows":   {"--xyz\r\n\r\n" + follows("") + "\r\n--xyz--", "No part follows for attachment `a`."},
+		"too short":         {"--xyz\r\n\r\n" + follows(`,"length":9`) + "\r\n--xyz\r\n\r\nabc\r\n--xyz--", "attachment shorter than expected"},
+		"too long":          {"--xyz\r\n\r\n" + follows(`,"length":2`) + "\r\n--xyz\r\n\r\nabc\r\n--xyz--", "attachment longer than expected"},
+		"cut off":           {"--xyz\r\n\r\n" + follows("") + "\r\n--xyz\r\n\r\nab", "The multipart body is malformed."},
+		"wrong digest":      {"--xyz\r\n\r\n" + follows(`,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA=="`) + "\r\n--xyz\r\n\r\nabc\r\n--xyz--", "Possible message corruption of attachment `a`."},
+		"nothing":           {"", "invalid UTF-8 JSON"},
+		"no JSON":           {"--xyz\r\n\r\n{\r\n--xyz--", "invalid UTF-8 JSON"},
+		"an invalid member": {"--xyz\r\n\r\n{\"_x\":1}\r\n--xyz--", "Bad special document member: _x"},
+	} {
+		if got := s.text(400, "PUT", "/db/d", c.body, related); !strings.Contains(got, `"reason":"`+c.want+`"`) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	s.text(404, "GET", "/db/d", nil)
+	if got := s.text(400, "PUT", "/db/d", follows("")); !strings.Contains(got, "Invalid attachment data for a") {
+		t.Errorf("follows without parts: %s", got)
+	}
+	// Parts beyond those announced are passed over.
+	s.text(201, "PUT", "/db/d", "--xyz\r\n\r\n"+follows("")+"\r\n--xyz\r\n\r\nabc\r\n--xyz\r\n\r\nmore\r\n--xyz--", related)
+}
+
+func TestSizeLimits(t *testing.T) {
+	s := newSite(t, config.Values{"couchdb": {"max_document_size": "50", "max_attachment_size": "10"}})
+	s.text(201, "PUT", "/db", nil)
+	const related = "Content-Type: multipart/related; boundary=xyz"
+	long := strings.Repeat("x", 60)
+	text64 := base64.StdEncoding.EncodeToString([]byte(long))
+	for name, c := range map[string]struct {
+		method, path, body string
+		headers            []string
+		want               string
+	}{
+		"document":         {"PUT", "/db/d", `{"_id":"d","a":"` + long + `"}`, nil, `{"error":"document_too_large","reason":"d"}`},
+		"one of many":      {"POST", "/db/_bulk_docs", `{"docs":[{"_id":"x"},{"_id":"y","a":"` + long + `"}]}`, nil, `{"error":"document_too_large","reason":"y"}`},
+		"attachment":       {"PUT", "/db/d/a", long, []string{"Content-Type: image/png"}, `{"error":"attachment_too_large","reason":"a"}`},
+		"inline":           {"PUT", "/db/d", `{"_attachments":{"a":{"data":"` + text64 + `"}}}`, nil, `{"error":"attachment_too_large","reason":"a"}`},
+		"bulk":             {"POST", "/db/_bulk_docs", `{"docs":[{"_attachments":{"b":{"data":"` + text64 + `"}}}]}`, nil, `{"error":"attachment_too_large","reason":"b"}`},
+		"part":             {"PUT", "/db/d", "--xyz\r\n\r\n{\"_attachments\":{\"a\":{\"follows\":true}}}\r\n--xyz\r\n\r\n" + long + "\r\n--xyz--", []string{related}, `{"error":"attachment_too_large","reason":"a"}`},
+		"part as promised": {"PUT", "/db/d", "--xyz\r\n\r\n{\"_attachments\":{\"a\":{\"follows\":true,\"length\":60}}}\r\n--xyz\r\n\r\n" + long + "\r\n--xyz--", []string{related}, `{"error":"attachment_too_large","reason":"a"}`},
+	} {
+		if got := s.text(413, c.method, c.path, c.body, c.headers...); got != c.want+"\n" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := s.text(200, "GET", "/db/_all_docs", nil); !strings.HasPrefix(got, `{"total_rows":0,`) {
+		t.Errorf("something was written: %s", got)
+	}
+}
+
+// TestListBounds has bounds and keys that are no strings: they come before
+// every id, or are not found.
+func TestListBounds(t *testing.T) {
+	a := nodeAPI(t, nil)
+	list := func(offset string, rows ...string) string {
+		return `{"total_rows":2,"offset":` + offset + `,"rows":[` + "\r\n" + strings.Join(rows, ",\r\n") + "\r\n]}"
+	}
+	const (
+		rowA = `{"id":"a","key":"a","value":{"rev":"1-aa"}}`
+		rowB = `{"id":"b","key":"b","value":{"rev":"1-bb"}}`
+	)
+	follow(t, a, []visit{
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"new_edits":false,"docs":[{"_id":"a","_rev":"1-aa"},{"_id":"b","_rev":"1-bb"}]}`, 201, `[]`},
+		{"adm", "GET", "/db/_all_docs?startkey=null", "", 200, list("0", rowA, rowB)},
+		{"adm", "GET", "/db/_all_docs?startkey=%7B%7D", "", 200, list("0", rowA, rowB)},
+		{"adm", "GET", "/db/_all_docs?endkey=5", "", 200, list("0")},
+		{"adm", "GET", "/db/_all_docs?key=%5B%22a%22%5D", "", 200, list("0")},
+		{"adm", "GET", "/db/_all_docs?descending=true&endkey=5", "", 200, list("0", rowB, rowA)},
+		{"adm", "GET", "/db/_all_docs?descending=true&startkey=5", "", 200, list("2")},
+		{"adm", "GET", "/db/_all_docs?keys=%5B%22b%22,5,%22a%22,null%5D", "", 200, list("null", rowB, `{"key":5,"error":"not_found"}`, rowA, `{"key":null,"error":"not_found"}`)},
+		{"adm", "GET", "/db/_all_docs?keys=%5B%22b%22,5,%22a%22%5D&descending=true&skip=1&limit=1", "", 200, list("null", `{"key":5,"error":"not_found"}`)},
+		{"adm", "POST", "/db/_all_docs", `{"queries":[]}`, 400, "{\"error\":\"bad_request\",\"reason\":\"The `queries` parameter is no longer supported at this endpoint\"}"},
+		{"adm", "POST", "/db/_all_docs/queries", `{"queries":[]}`, 200, "{\"results\":[\r\n\r\n]}"},
+		{"adm", "POST", "/db/_all_docs/queries", `{"queries":[5]}`, 400, ""},
+	})
+}
+
+func TestPartitionedIDs(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{
+		{"adm", "PUT", "/p?partitioned=true", "", 201, ""},
+		{"adm", "PUT", "/p/x", "{}", 400, `{"error":"illegal_docid","reason":"Doc id must be of form partition:id"}`},
+		{"adm", "PUT", "/p/:x", "{}", 400, `{"error":"illegal_partition","reason":"Partition must not be empty"}`},
+		{"adm", "PUT", "/p/x:", "{}", 400, `{"error":"illegal_docid","reason":"Document id must not be empty"}`},
+		{"adm", "PUT", "/p/x:y/a", "abc", 201, ""},
+		{"adm", "PUT", "/p/x/a", "abc", 400, `{"error":"illegal_docid","reason":"Doc id must be of form partition:id"}`},
+		{"adm", "PUT", "/p/_design/d", `{"options":{"partitioned":true}}`, 201, ""},
+		{"adm", "GET", "/p/_all_docs?partition=x&limit=0", "", 200, ""},
+		{"adm", "GET", "/p/_all_docs?partition=", "", 400, `{"error":"illegal_partition","reason":"Partition must not be empty"}`},
+		{"adm", "GET", "/p/_partition/x/_all_docs?partition=y", "", 400, "{\"error\":\"bad_request\",\"reason\":\"Conflicting value for `partition` in query string\"}"},
+		{"adm", "POST", "/p/_partition/x/_all_docs/queries", `{"queries":[{"limit":0}]}`, 200, ""},
+	})
+}
+
+// TestDesignDocsNeedAnAdmin checks that whoever may write documents may not
+// write design documents, whatever the way.
+func TestDesignDocsNeedAnAdmin(t *testing.T) {
+	a := nodeAPI(t, nil)
+	const refusal = `{"error":"forbidden","reason":"You are not a db or server admin."}`
+	const user = "bob:pw"
+	follow(t, a, []visit{
+		{"adm", "PUT", "/_users/org.couchdb.user:bob", `{"name":"bob","type":"user","roles":[],"password":"pw"}`, 201, ""},
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "PUT", "/db/_security", `{"members":{"roles":[]}}`, 200, ""},
+		{"adm", "PUT", "/db/_design/d?new_edits=false", `{"_rev":"1-a"}`, 201, ""},
+		{user, "PUT", "/db/doc", `{}`, 201, ""},
+		{user, "PUT", "/db/_design/x", `{}`, 403, refusal},
+		{user, "POST", "/db", `{"_id":"_design/x"}`, 403, refusal},
+		{user, "DELETE", "/db/_design/d?rev=1-a", "", 403, refusal},
+		{user, "PUT", "/db/_design/d/a?rev=1-a", "x", 403, refusal},
+		{user, "GET", "/db/_design/d", "", 200, `{"_id":"_design/d","_rev":"1-a"}`},
+		{user, "POST", "/db/_bulk_docs", `{"docs":[{"_id":"_design/x"}]}`, 201, `[{"id":"_design/x","error":"forbidden","reason":"You are not a db or server admin."}]`},
+		{user, "POST", "/db/_bulk_docs", `{"new_edits":false,"docs":[{"_id":"ok","_rev":"1-a"},{"_id":"_design/x","_rev":"1-b"}]}`, 201, `[{"id":"_design/x","rev":"1-b","error":"forbidden","reason":"You are not a db or server admin."}]`},
+		{user, "GET", "/db/ok", "", 200, `{"_id":"ok","_rev":"1-a"}`},
+		{"", "PUT", "/db/_design/x", `{}`, 401, `{"error":"unauthorized","reason":"You are not a db or server admin."}`},
+	})
+}
