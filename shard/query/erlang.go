@@ -35,8 +35,9 @@ func appendTerm(dst, value []byte) []byte {
 		return appendFloat(dst, number(value))
 	case kindArray:
 		dst = append(dst, '[')
-		for e := (elements{text: value}); e.next(); {
-			if dst[len(dst)-1] != '[' || e.pos > 1+len(e.value) {
+		first := true
+		for e := (elements{text: value}); e.next(); first = false {
+			if !first {
 				dst = append(dst, ',')
 			}
 			dst = appendTerm(dst, e.value)
@@ -85,10 +86,8 @@ func appendFloat(dst []byte, f float64) []byte {
 		dst = append(dst, '-')
 		f = -f
 	}
-	var buf [32]byte
-	sci := strconv.AppendFloat(buf[:0], f, 'e', -1, 64)
-	digits, exponent := splitFloat(sci)
-	return appendDigits(dst, digits, exponent, f)
+	digits, place := splitFloat(strconv.AppendFloat(nil, f, 'e', -1, 64))
+	return appendDigits(dst, digits, place, f)
 }
 
 // splitFloat takes apart what strconv writes: the digits, and the place of the

@@ -76,11 +76,11 @@ func (f *frame) compare(l *literal, v []byte, raw bool) int {
 
 // key returns the collation key of v, good until the next call.
 func (f *frame) key(v []byte) []byte {
-	key, err := collate.AppendKey(f.scratch[:0], v)
+	key, err := collate.AppendKey((*f.scratch)[:0], v)
 	if err != nil {
 		return nil // v is no canonical text
 	}
-	f.scratch = key
+	*f.scratch = key
 	return key
 }
 

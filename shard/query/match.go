@@ -4,9 +4,8 @@ import "bytes"
 
 // frame is the state of one Match.
 type frame struct {
-	slots   [][]byte
-	inline  [inlineSlots][]byte
-	scratch []byte
+	slots   [][]byte // the values that the selector's slots have in the document
+	scratch *[]byte  // holds a collation key; a pointer, as it would draw slots to the heap
 }
 
 // eval reports whether n holds for the value v. raw: strings compare byte by

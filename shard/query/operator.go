@@ -3,7 +3,6 @@ package query
 import (
 	"strconv"
 
-	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -96,7 +95,7 @@ func newAll(arg []byte) (*node, error) {
 }
 
 func newSize(arg []byte) (*node, error) {
-	if !isInteger(arg) || arg[0] == '-' && string(arg) != "-0" {
+	if !isInteger(arg) || arg[0] == '-' {
 		return nil, badArg("$size", arg)
 	}
 	n := &node{op: opSize, arg: literal{text: arg}}
@@ -123,13 +122,4 @@ func newMod(arg []byte) (*node, error) {
 		return nil, badArg("$mod", arg)
 	}
 	return n, nil
-}
-
-func newRegex(arg []byte) (*node, error) {
-	text, _ := doc.Unquote(arg) // canonical
-	re, ok := compile(text)
-	if !ok {
-		return nil, badArg("$regex", arg)
-	}
-	return &node{op: opRegex, regex: re, arg: literal{text: arg}}, nil
 }

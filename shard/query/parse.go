@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"strings"
 
 	"divan/storage/doc"
@@ -36,7 +37,7 @@ func (p *parser) selector() (*node, error) {
 		return newCompare(opEq, p.value())
 	}
 	if p.depth++; p.depth > maxDepth {
-		return nil, invalid("invalid_selector", "The selector is nested too deeply.")
+		return nil, invalid("invalid_selector", fmt.Sprintf("The selector is nested more than %d levels deep.", maxDepth))
 	}
 	defer func() { p.depth-- }()
 	var kids []*node

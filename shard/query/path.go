@@ -88,37 +88,62 @@ func (s *step) of(v []byte) ([]byte, found) {
 
 // slots are the names of the top-level members that a selector needs.
 type slots struct {
-	names [][]byte // with quotes
+	names [][]byte       // with quotes
+	index map[string]int // by name, when they are too many to search
 }
 
 // add returns the slot of a name.
 func (s *slots) add(name string) int {
 	quoted := doc.AppendString(nil, name)
-	for i, n := range s.names {
-		if string(n) == string(quoted) {
-			return i
+	if slot := s.find(quoted); slot >= 0 {
+		return slot
+	}
+	slot := len(s.names)
+	s.names = append(s.names, quoted)
+	if s.index != nil {
+		s.index[string(quoted)] = slot
+	} else if len(s.names) > inlineSlots {
+		s.index = make(map[string]int, len(s.names))
+		for i, n := range s.names {
+			s.index[string(n)] = i
 		}
 	}
-	s.names = append(s.names, quoted)
-	return len(s.names) - 1
+	return slot
 }
 
-// fill appends the value of each slot in the document, nil where there is none.
+// fill appends the value of each slot in the document, nil where there is
+// none. It stops as soon as it has all.
 func (s *slots) fill(dst [][]byte, document []byte) [][]byte {
 	for range s.names {
 		dst = append(dst, nil)
 	}
 	left := len(dst)
-	for m := (members{text: document}); left > 0 && m.next(); {
-		for i, n := range s.names {
-			if len(n) == len(m.name) && string(n) == string(m.name) {
-				if dst[i] == nil {
-					dst[i] = m.value
-					left--
-				}
-				break
-			}
+	for i := 1; left > 0 && i < len(document) && document[i] == '"'; i++ {
+		from := i
+		i = skipString(document, i)
+		slot := s.find(document[from:i])
+		from = i + 1
+		i = skipValue(document, from)
+		if slot >= 0 && dst[slot] == nil && from < i {
+			dst[slot] = document[from:i]
+			left--
 		}
 	}
 	return dst
+}
+
+// find returns the slot of a name, -1 when the selector does not need it.
+func (s *slots) find(name []byte) int {
+	if s.index != nil {
+		if slot, ok := s.index[string(name)]; ok {
+			return slot
+		}
+		return -1
+	}
+	for slot, n := range s.names {
+		if string(n) == string(name) {
+			return slot
+		}
+	}
+	return -1
 }

@@ -1,6 +1,9 @@
 package query
 
-import "bytes"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // The scans below read canonical text, where no white space stands between
 // tokens. They do not check it: on other text their results mean nothing, but
@@ -42,20 +45,37 @@ func kindOf(value []byte) kind {
 	return kindNumber
 }
 
+// Eight bytes at a time: a byte of each and the highest bit of each.
+const (
+	eachOne   = 0x0101010101010101
+	eachTop   = 0x8080808080808080
+	eachQuote = '"' * eachOne
+	eachSlash = '\\' * eachOne
+)
+
 // skipString returns the position behind the string that starts at text[i].
 func skipString(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		n := bytes.IndexByte(text[i:], '"')
-		if n < 0 {
-			break
+	for i++; i+8 <= len(text); {
+		w := binary.LittleEndian.Uint64(text[i:])
+		quote, slash := w^eachQuote, w^eachSlash
+		// The top bit of the first zero byte of each is set, and none before.
+		at := ((quote-eachOne)&^quote | (slash-eachOne)&^slash) & eachTop
+		if at == 0 {
+			i += 8
+			continue
 		}
-		i += n
-		escapes := 0
-		for text[i-1-escapes] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
+		i += bits.TrailingZeros64(at) / 8
+		if text[i] == '"' {
 			return i + 1
+		}
+		i += 2
+	}
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
 		}
 	}
 	return len(text)

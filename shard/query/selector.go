@@ -66,8 +66,9 @@ func (s *Selector) Match(document []byte) bool {
 	if !doc.IsObject(document) {
 		return false
 	}
-	var f frame
-	f.slots = s.slots.fill(f.inline[:0], document)
+	var inline [inlineSlots][]byte
+	var scratch []byte
+	f := frame{slots: s.slots.fill(inline[:0], document), scratch: &scratch}
 	return f.eval(s.root, document, false)
 }
 

@@ -54,4 +54,3 @@ func (f *frame) member(s *set, v []byte, raw bool) bool {
 	_, ok := s.keys[string(f.key(v))]
 	return ok
 }
-
