@@ -88,6 +88,10 @@ func errNotGzip() error {
 // read: the connection cannot be used again.
 func (c *call) tooLarge() error {
 	c.w.Header().Set("Connection", "close")
+	return errTooLong()
+}
+
+func errTooLong() *fault.Error {
 	return fault.New(fault.RequestTooLarge, "the request entity is too large")
 }
 

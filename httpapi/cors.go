@@ -124,7 +124,6 @@ func (c *call) preflight() bool {
 // allow sets the headers that grant the answer to an origin.
 func (r *corsRules) allow(h http.Header, origin string) {
 	h[corsOrigin] = []string{origin}
-	h["Vary"] = append(h["Vary"], "Origin")
 	if r.credentials {
 		h[corsCredentials] = []string{"true"}
 	}

@@ -124,11 +124,16 @@ type failure struct {
 func (c *call) describe(err error) failure {
 	var f *fault.Error
 	var m *methodError
+	var long *http.MaxBytesError
 	switch {
+	case errors.As(err, &long):
+		return c.describeFault(errTooLong())
 	case errors.As(err, &m):
 		return failure{status: http.StatusMethodNotAllowed, name: "method_not_allowed", reason: m.Error()}
 	case errors.As(err, &f) && f.Kind != fault.Internal && f.Kind != fault.Corruption:
 		return c.describeFault(f)
+	case errors.Is(err, context.Canceled) && c.gone(): // nobody reads this, but the access log
+		return failure{status: http.StatusServiceUnavailable, name: "service unavailable", reason: "The client has gone."}
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure{
 			status: http.StatusInternalServerError, name: "timeout",
@@ -143,8 +148,7 @@ func (c *call) describe(err error) failure {
 	}
 }
 
-// describeFault applies the table, and the rule that a refusal is a 401 as
-// long as nobody is logged in (api.md section 3).
+// describeFault applies the table.
 func (c *call) describeFault(f *fault.Error) failure {
 	w := wireOf(f.Kind)
 	out := failure{status: w.status, name: w.name, reason: f.Reason}

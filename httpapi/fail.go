@@ -1,8 +1,8 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"go.uber.org/zap"
@@ -10,7 +10,7 @@ import (
 
 // fail answers a request with an error, or ends a streamed answer with it.
 func (c *call) fail(err error) {
-	if err == errHeadDone { //nolint:errorlint // a sentinel of this package that is never wrapped
+	if errors.Is(err, errHeadDone) {
 		if c.streaming != nil {
 			c.streaming.release()
 		}
@@ -27,7 +27,7 @@ func (c *call) fail(err error) {
 		return // the status is out: the answer just ends
 	}
 	c.resetHeaders()
-	if m, ok := err.(*methodError); ok { //nolint:errorlint // made by dispatch, never wrapped
+	if m := (*methodError)(nil); errors.As(err, &m) {
 		c.w.Header()["Allow"] = []string{m.allow}
 	}
 	status := f.status
@@ -60,14 +60,9 @@ func (c *call) challenge(f failure) int {
 	case c.set.requireUser:
 		h["WWW-Authenticate"] = []string{`Basic realm="server"`}
 	case page != "" && !c.accepts("application/json") && c.accepts("text/html"):
-		h["Location"] = []string{c.baseURL() + page +
-			"?return=" + escapeQuery("/"+strings.Join(c.path, "/")) + "&reason=" + escapeQuery(f.reason)}
+		to := appendEscaped([]byte(c.baseURL()+page+"?return="), "/"+strings.Join(c.path, "/"))
+		h["Location"] = []string{string(appendEscaped(append(to, "&reason="...), f.reason))}
 		return http.StatusFound
 	}
 	return f.status
-}
-
-// escapeQuery escapes a value of a query string, a space as %20.
-func escapeQuery(s string) string {
-	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }

@@ -235,7 +235,8 @@ func (c *call) finishHeaders(status int) {
 	} else {
 		h["X-CouchDB-Body-Time"] = []string{strconv.FormatInt(ms, 10)}
 	}
-	if len(c.r.Header["Origin"]) != 0 {
+	if c.set.cors != nil {
+		h["Vary"] = append(h["Vary"], "Origin") // with or without one, or a cache would mix them up
 		c.exposeHeaders(h)
 	}
 	if p := c.r.Header["Prefer"]; len(p) != 0 && p[0] == "return=minimal" && status < 400 {

@@ -30,7 +30,6 @@ type statistics struct {
 	purgeRequests     counter
 	bulkDocs          histogram // documents in a _bulk_docs request
 	allDocsPartitions counter   // _partition/{p}/_all_docs
-	changesClients    gauge     // waiting _changes feeds
 }
 
 // counter is a number that only grows; the zero value is ready.
@@ -43,14 +42,6 @@ func (c *counter) Inc() { c.n.Add(1) }
 func (c *counter) Add(n int) { c.n.Add(uint64(max(n, 0))) }
 
 func (c *counter) value() float64 { return float64(c.n.Load()) }
-
-// gauge is a number that goes up and down.
-type gauge struct{ n atomic.Int64 }
-
-// Add adds n, which may be negative.
-func (g *gauge) Add(n int) { g.n.Add(int64(n)) }
-
-func (g *gauge) value() float64 { return float64(g.n.Load()) }
 
 func newStatistics() *statistics { return &statistics{} }
 
@@ -78,16 +69,20 @@ func (s *statistics) request(c *call, took time.Duration) {
 			s.statuses[i].Inc()
 		}
 	}
-	if c.docID != "" && c.w.status < 300 {
-		s.document(c)
+	switch {
+	case c.w.status >= 300 || c.route == nil:
+	case c.docID != "" && c.method == http.MethodGet:
+		s.databaseReads.Inc()
+	case c.route.name == "partition docs":
+		s.allDocsPartitions.Inc()
 	}
 }
 
-// document counts a successful request for one document.
-func (s *statistics) document(c *call) {
-	if c.method == http.MethodGet {
-		s.databaseReads.Inc()
-	}
+// openFeeds returns the number of _changes feeds under way.
+func (a *API) openFeeds() float64 {
+	a.feeds.mu.Lock()
+	defer a.feeds.mu.Unlock()
+	return float64(len(a.feeds.open))
 }
 
 // edits counts what became of edits that were sent together.
@@ -150,7 +145,7 @@ func (a *API) figures() []figure {
 		count("number of document write operations", &s.documentWrites, "couchdb", "document_writes"),
 		{path: []string{"couchdb", "httpd", "bulk_docs"}, kind: "histogram", desc: "distribution of the number of docs in _bulk_docs requests", hist: &s.bulkDocs},
 		count("number of bulk requests", &s.bulkRequests, "couchdb", "httpd", "bulk_requests"),
-		{path: []string{"couchdb", "httpd", "clients_requesting_changes"}, kind: "counter", desc: "number of clients for continuous _changes", value: s.changesClients.value()},
+		{path: []string{"couchdb", "httpd", "clients_requesting_changes"}, kind: "counter", desc: "number of clients for continuous _changes", value: a.openFeeds()},
 		count("number of partition HTTP _all_docs requests", &s.allDocsPartitions, "couchdb", "httpd", "partition_all_docs_requests"),
 		count("number of purge requests", &s.purgeRequests, "couchdb", "httpd", "purge_requests"),
 		count("number of HTTP requests", &s.requests, "couchdb", "httpd", "requests"),
