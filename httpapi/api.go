@@ -118,12 +118,21 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
 // hijacked; the call may not.
 func (a *API) release(c *call) {
 	s, res := c.scratch, c.w
-	clear(s.params)
-	clear(s.segments)
-	clear(s.escaped)
+	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
 	*res = response{}
 	*c = call{w: res, scratch: s}
 	a.calls.Put(c)
+}
+
+// emptied returns a slice for reuse that holds on to nothing of the request; a
+// large one is left to the collector.
+func emptied[T any](s []T) []T {
+	const keep = 64
+	if cap(s) > keep {
+		return nil
+	}
+	clear(s[:cap(s)])
+	return s[:0]
 }
 
 // settings returns what this package made of a snapshot. Two requests may both

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"net"
 
 	"go.uber.org/zap"
 )
@@ -17,7 +16,7 @@ func (c *call) finish(err error) {
 			user = "-"
 		}
 		ce.Write(
-			zap.String("request", c.id), zap.String("peer", c.peer()), zap.String("user", user),
+			zap.String("request", c.id), zap.String("peer", c.api.deps.Auth.Peer(c.r)), zap.String("user", user),
 			zap.String("method", c.r.Method), zap.String("path", c.logPath()), zap.Int("status", c.w.status),
 			zap.Int64("bytes", c.w.bytes), zap.Duration("took", took),
 		)
@@ -44,11 +43,3 @@ func (c *call) logFailure(f failure, err error) {
 
 // logPath is the path without the query string, which may hold secrets.
 func (c *call) logPath() string { return c.r.URL.EscapedPath() }
-
-// peer returns the client's address without its port.
-func (c *call) peer() string {
-	if host, _, err := net.SplitHostPort(c.r.RemoteAddr); err == nil {
-		return host
-	}
-	return c.r.RemoteAddr
-}
