@@ -127,7 +127,9 @@ func (b *bulk) store() error {
 	for i, u := range b.uploads {
 		atts, err := u.attach(b.docs[i].Atts, nil)
 		if err != nil {
-			b.discard()
+			for _, stored := range b.uploads {
+				stored.discard()
+			}
 			return err
 		}
 		b.edits[i].Atts = atts
@@ -135,18 +137,8 @@ func (b *bulk) store() error {
 	return nil
 }
 
-// discard gives back what was stored for edits that were not made.
-func (b *bulk) discard() {
-	for i, u := range b.uploads {
-		if b.results[i].Err != nil || b.results[i].Rev.IsZero() {
-			u.discard()
-		}
-	}
-}
-
 // update writes the edits that were not refused.
 func (b *bulk) update() error {
-	defer b.discard()
 	edits, at := b.edits, []int(nil)
 	if b.refused > 0 {
 		edits = make([]shard.Edit, 0, len(b.edits)-b.refused)
@@ -163,16 +155,22 @@ func (b *bulk) update() error {
 		b.c.forgetUser(edits[i].ID)
 	}
 	if err != nil {
+		for _, u := range b.uploads {
+			u.settle(err)
+		}
 		return err
 	}
 	b.c.api.stats.bulk(len(b.edits), b.c.start)
 	b.c.api.stats.edits(edits, results)
 	if b.refused == 0 {
 		b.results = results
-		return nil
+	} else {
+		for i, r := range results {
+			b.results[at[i]] = r
+		}
 	}
-	for i, r := range results {
-		b.results[at[i]] = r
+	for i, u := range b.uploads {
+		u.settle(b.results[i].Err)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (c *call) write(job writeJob) error {
 		err = results[0].Err
 	}
 	if err != nil {
-		job.upload.discard()
+		job.upload.settle(err)
 	}
 	if job.options.batch && (err == nil || fault.KindOf(err) != fault.Internal) {
 		return c.sendJSON(http.StatusAccepted, appendBatched(nil, job.edit.ID))

@@ -38,6 +38,18 @@ func (u *upload) discard() {
 	u.done = nil
 }
 
+// settle gives back what was stored when err says that the edit was refused and
+// left no trace. After any other error it may have been written, or be written
+// still: then the content stays until it is seen that nothing refers to it.
+func (u *upload) settle(err error) {
+	switch fault.KindOf(err) {
+	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
+		fault.InsufficientStorage, fault.Corruption:
+		return
+	}
+	u.discard()
+}
+
 // attach turns the attachments of a document's body into those of an edit.
 // Content that is marked as following comes from parts; nil parts means that
 // nothing can follow. After an error nothing stays stored.
