@@ -21,7 +21,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Deps is what the API stands on. All of it must be set.
+// Deps is what the API stands on. Everything up to Logger is required.
 type Deps struct {
 	Coordinator *cluster.Coordinator
 	Meta        *meta.Meta
@@ -29,8 +29,9 @@ type Deps struct {
 	Auth        *auth.Authenticator
 	Logger      *zap.Logger
 	Version     string // of this server, for "/", the Server header and _versions
-	// Restart is called, at most once, when an administrator asks the node to
-	// restart (POST /_node/{name}/_restart); it must return at once.
+	// Restart is called when an administrator asks the node to restart (POST
+	// /_node/{name}/_restart), once the answer is written; it must return at
+	// once. nil: such a request is refused.
 	Restart func()
 	// Figures returns numbers of the node for _stats, _system and _prometheus;
 	// nil when there is nobody to ask.
@@ -262,6 +263,10 @@ func requestID(r *http.Request) string {
 	if v := r.Header["X-Couch-Request-Id"]; len(v) != 0 && wellFormedID(v[0]) {
 		return v[0]
 	}
+	return newRequestID()
+}
+
+func newRequestID() string {
 	const digits = "0123456789abcdef"
 	var id [10]byte
 	n := rand.Uint64()
