@@ -14,7 +14,6 @@ type ahead[B any] struct {
 	own   [2]B                            // the caller holds one, the goroutine the other
 	used  int                             // which of own the caller holds
 	ended bool
-	calm  bool // never start a goroutine
 
 	free chan *B
 	full chan filled[B]
@@ -34,7 +33,7 @@ func (a *ahead[B]) next() (*B, error) {
 		return nil, nil
 	}
 	a.turns++
-	if a.turns > 2 && a.full == nil && !a.calm {
+	if a.turns > 2 && a.full == nil {
 		a.start()
 	}
 	var f filled[B]
@@ -60,18 +59,19 @@ func (a *ahead[B]) next() (*B, error) {
 func (a *ahead[B]) start() {
 	a.free, a.full, a.stop = make(chan *B, 2), make(chan filled[B], 1), make(chan struct{})
 	a.free <- &a.own[1-a.used]
+	free, full, stop := a.free, a.full, a.stop
 	a.wg.Go(func() {
 		for {
 			var b *B
 			select {
-			case b = <-a.free:
-			case <-a.stop:
+			case b = <-free:
+			case <-stop:
 				return
 			}
 			more, err := a.read(b)
 			select {
-			case a.full <- filled[B]{batch: b, more: more, err: err}:
-			case <-a.stop:
+			case full <- filled[B]{batch: b, more: more, err: err}:
+			case <-stop:
 				return
 			}
 			if !more || err != nil {

@@ -139,7 +139,7 @@ func (w *world) open(name string) *DB {
 }
 
 // put writes one document on top of a revision and returns the new one.
-func put(tb testing.TB, d *DB, id string, parent doc.Rev, body string) doc.Rev {
+func put(tb tester, d *DB, id string, parent doc.Rev, body string) doc.Rev {
 	tb.Helper()
 	r := update(tb, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: id, Parent: parent, Body: []byte(body)})[0]
 	if r.Err != nil {
@@ -148,7 +148,7 @@ func put(tb testing.TB, d *DB, id string, parent doc.Rev, body string) doc.Rev {
 	return r.Rev
 }
 
-func update(tb testing.TB, d *DB, o UpdateOptions, edits ...shard.Edit) []shard.EditResult {
+func update(tb tester, d *DB, o UpdateOptions, edits ...shard.Edit) []shard.EditResult {
 	tb.Helper()
 	o.User = shard.User{Name: "admin", Roles: []string{shard.AdminRole}}
 	results, err := d.Update(tb.Context(), o, edits)
@@ -159,7 +159,7 @@ func update(tb testing.TB, d *DB, o UpdateOptions, edits ...shard.Edit) []shard.
 }
 
 // bulk writes new documents, body {"n":i}.
-func bulk(tb testing.TB, d *DB, ids ...string) []doc.Rev {
+func bulk(tb tester, d *DB, ids ...string) []doc.Rev {
 	tb.Helper()
 	edits := make([]shard.Edit, len(ids))
 	for i, id := range ids {
@@ -177,7 +177,7 @@ func bulk(tb testing.TB, d *DB, ids ...string) []doc.Rev {
 
 // list returns a listing as one line: its rows' ids, "!" behind a missing one,
 // "-" behind a deleted one; and its totals.
-func list(tb testing.TB, d *DB, q DocsQuery) (ids string, total, offset int64) {
+func list(tb tester, d *DB, q DocsQuery) (ids string, total, offset int64) {
 	tb.Helper()
 	rows, err := d.AllDocs(tb.Context(), q)
 	if err != nil {
@@ -199,6 +199,14 @@ func list(tb testing.TB, d *DB, q DocsQuery) (ids string, total, offset int64) {
 		tb.Fatal(err)
 	}
 	return strings.Join(out, " "), rows.Total, rows.Offset
+}
+
+// tester is what testing.T and rapid.T have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Context() context.Context
 }
 
 func ptr(s string) *string { return &s }
