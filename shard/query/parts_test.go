@@ -1,0 +1,243 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"divan/storage/collate"
+	"divan/storage/doc"
+)
+
+func TestTerms(t *testing.T) {
+	for text, want := range map[string]string{
+		`null`: "null", `true`: "true", `"n"`: "<<110>>", `""`: "<<>>", `"é"`: "<<195,169>>", `"\n"`: "<<10>>",
+		`[]`: "[]", `[[],[[]],1]`: "[[],[[]],1]", `{}`: "{[]}", `{"n":1}`: "{[{<<110>>,1}]}",
+		`[{"n":1},{"a":[],"b":null}]`: "[{[{<<110>>,1}]},{[{<<97>>,[]},{<<98>>,null}]}]",
+		`1.5`:                         "1.5", `-3.25`: "-3.25", `0.0`: "0.0", `100.0`: "100.0", `1000.0`: "1.0e3", `100000.0`: "1.0e5", `123456.0`: "123456.0",
+		`1e300`: "1.0e300", `1.25e-7`: "1.25e-7", `0.001`: "0.001", `0.0625`: "0.0625", `1e22`: "1.0e22", `12345678901234567890`: "12345678901234567890",
+	} {
+		canonical, err := doc.Canonical(nil, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := term(canonical); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	long := `["` + strings.Repeat("x", 1<<20) + `","y"]`
+	if got := term([]byte(long)); len(got) > maxTerm+3 || !strings.HasSuffix(got, "...") {
+		t.Errorf("a long term prints as %d bytes", len(got))
+	}
+}
+
+func TestPlainOrderIsThatOfCollate(t *testing.T) {
+	ascii := rapid.StringOfN(rapid.RuneFrom([]rune(" aAbBzZ019_-.\"~$|@[]{}")), 0, 6, -1)
+	any95 := rapid.StringOfN(rapid.Map(rapid.IntRange(' ', '~'), func(i int) rune { return rune(i) }), 0, 4, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.OneOf(ascii, any95).Draw(t, "x")
+		y := rapid.OneOf(ascii, any95, rapid.Just(x), rapid.Just(strings.ToUpper(x))).Draw(t, "y")
+		a, b := doc.AppendString(nil, x), doc.AppendString(nil, y)
+		if !plain(a) || !plain(b) {
+			return // a quote or a backslash in it
+		}
+		want := bytes.Compare(collate.AppendString(nil, x), collate.AppendString(nil, y))
+		if got := comparePlain(a, b); got != want {
+			t.Fatalf("%s against %s: %d, want %d", a, b, got, want)
+		}
+	})
+	for c := byte(' '); c <= '~'; c++ {
+		for d := byte(' '); d <= '~'; d++ {
+			want := bytes.Compare(collate.AppendString(nil, string(c)), collate.AppendString(nil, string(d)))
+			if got := comparePlain([]byte{'"', c, '"'}, []byte{'"', d, '"'}); got != want {
+				t.Errorf("%c against %c: %d, want %d", c, d, got, want)
+			}
+		}
+	}
+	for _, text := range []string{`"\u0001"`, `"\\"`, `"é"`, "\"\x7f\"", `"`, ``} {
+		if plain([]byte(text)) {
+			t.Errorf("%q is plain", text)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,8}(e[+-]?[0-9]{1,2})?)?`).Draw(t, "number")
+		want, _ := strconv.ParseFloat(text, 64)
+		if got := number([]byte(text)); got != want {
+			t.Fatalf("%s: %v, want %v", text, got, want)
+		}
+	})
+	if !math.IsInf(number([]byte("-1"+strings.Repeat("0", 400))), -1) {
+		t.Error("a number beyond all doubles is not infinite")
+	}
+}
+
+func TestSplitField(t *testing.T) {
+	for field, want := range map[string][]string{
+		`a`: {"a"}, `a.b.c`: {"a", "b", "c"}, `a\.b`: {"a.b"}, `a\.b.c`: {"a.b", "c"}, `\$x`: {"$x"}, `\`: {""},
+		`a\\.b`: {"a.b"}, `a.\.`: {"a", "."}, `é.0`: {"é", "0"},
+		``: nil, `.`: nil, `a.`: nil, `.a`: nil, `a..b`: nil,
+	} {
+		names, err := splitField(field)
+		if (err != nil) != (want == nil) || !slices.Equal(names, want) {
+			t.Errorf("%s: %q %v, want %q", field, names, err, want)
+		}
+	}
+}
+
+// TestScan compares what the scans see in canonical text with what doc sees.
+func TestScan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := doc.Canonical(nil, encode(nil, genObject(4).Draw(t, "object")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scanned := members{text: text}
+		if err := doc.EachMember(text, func(name string, value []byte) error {
+			if !scanned.next() || string(scanned.name) != string(doc.AppendString(nil, name)) || !bytes.Equal(scanned.value, value) {
+				t.Fatalf("%s: %s:%s instead of %q:%s", text, scanned.name, scanned.value, name, value)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if scanned.next() {
+			t.Fatalf("%s: another member %s", text, scanned.name)
+		}
+	})
+}
+
+func TestSkipString(t *testing.T) {
+	for n := range 40 {
+		for _, inner := range []string{"", `\"`, `\\`, `\\\"`, `"`} {
+			text := `"` + strings.Repeat("x", n) + inner + `yy",`
+			want := len(text) - 1
+			if inner == `"` {
+				want = n + 2
+			}
+			if got := skipString([]byte(text), 0); got != want {
+				t.Errorf("%s: %d, want %d", text, got, want)
+			}
+		}
+		if got := skipString([]byte(`"`+strings.Repeat("x", n)), 0); got != n+1 {
+			t.Errorf("without end: %d, want %d", got, n+1)
+		}
+	}
+}
+
+func TestRegex(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{`pie$`, "pie\n", true},
+		{`pie$`, "pie\n\n", false},
+		{`pie$`, "pies", false},
+		{`pie\z`, "pie\n", false},
+		{`(?m)a$`, "a\nb", true},
+		{`^a$|^b$`, "b\n", true},
+		{`a[$]b`, "a$b", true},
+		{`[^]$]`, "]$", false},
+		{`[]$]`, "$", true},
+		{`[[:alpha:]$]$`, "$", true},
+		{`[\]$]`, "$", true},
+		{`\$5`, "$5", true},
+		{`\Q$5.\E$`, "$5.", true},
+		{`(?#cost in $)a$`, "a\n", true},
+		{`[[:a]$`, ":", true},
+		{`^(?=.*\d)(?=.*[a-z]).{4,}$`, "abc1", true},
+		{`^(?=.*\d)(?=.*[a-z]).{4,}$`, "abcd", false},
+		{`(?=.*[[:digit:]])x$`, "x1", false},
+		{`(?=x)x$`, "x\n", true},
+		{`(\w)\1`, "hello", true},
+		{`(\w)\1`, "helo", false},
+		{`(?<!a)b`, "ab", false},
+		{`(?>a+)b`, "aab", true},
+		{`(?i)ÄPFEL`, "äpfel", true},
+		{`a{1,2000}b`, "aab", true},
+		{`(?x) a b # c`, "ab", true},
+		{``, "", true},
+		{`.`, "\n", false},
+		{`(?s).`, "\n", true},
+	} {
+		p, ok := compile(c.pattern)
+		if !ok {
+			t.Errorf("%s: refused", c.pattern)
+			continue
+		}
+		if got := p.match(doc.AppendString(nil, c.text)); got != c.want {
+			t.Errorf("%s in %q: %v", c.pattern, c.text, got)
+		}
+	}
+	for _, bad := range []string{`[a`, `(`, `a)`, `*`, `(?<n`, `\1`, `[[:nope:]]`} {
+		if _, ok := compile(bad); ok {
+			t.Errorf("%s: taken", bad)
+		}
+	}
+}
+
+func TestRegexIsBounded(t *testing.T) {
+	hostile, ok := compile(`^(?=a)(a+)+$`)
+	if !ok {
+		t.Fatal("refused")
+	}
+	text := doc.AppendString(nil, strings.Repeat("a", 40)+"!")
+	start := time.Now()
+	if hostile.match(text) {
+		t.Error("match")
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a match took %v", took)
+	}
+	large, ok := compile(`(?:[ab]{0,50}[bc]{0,50}){10}x`)
+	if !ok {
+		t.Fatal("refused")
+	}
+	text = doc.AppendString(nil, strings.Repeat("b", maxWork/large.size)+"x")
+	if large.match(text) {
+		t.Error("a match that exceeds the limit")
+	}
+	if !large.match(text[len(text)-100:]) {
+		t.Error("the limit holds for short texts")
+	}
+}
+
+func TestSetOfEveryKind(t *testing.T) {
+	s, err := newSet([]byte(`[null,1,"a","é",[1],{"k":1.0}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scratch []byte
+	f := frame{scratch: &scratch}
+	for text, want := range map[string]bool{
+		`null`: true, `false`: false, `true`: false, `1`: true, `1.0`: true, `2`: false, `"a"`: true, `"A"`: false,
+		`"a\u0001"`: true, `"é"`: true, `"e"`: false, `[1.0]`: true, `[]`: false, `{"k":1}`: true, `{}`: false,
+	} {
+		if got := f.member(s, []byte(text), false); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if f.member(s, []byte(`"a\u0001"`), true) {
+		t.Error("ids that only collate alike are equal")
+	}
+}
+
+func TestCompareBytes(t *testing.T) {
+	texts := []string{"", "\x01", "!", `"`, "A", `\`, "a", "a\n", "é"}
+	for i, x := range texts {
+		for j, y := range texts {
+			if got := compareBytes(doc.AppendString(nil, x), doc.AppendString(nil, y)); got != cmp.Compare(i, j) {
+				t.Errorf("%q against %q: %d", x, y, got)
+			}
+		}
+	}
+}
