@@ -253,7 +253,11 @@ func (c *call) refuseFunction(ddoc, group, name string) error {
 	if err != nil {
 		return err
 	}
-	if bodyMember(bodyMember(d.Body, group), name) == nil {
+	functions := bodyMember(d.Body, group)
+	if functions == nil {
+		return fault.New(fault.NotFound, "missing json key: "+group)
+	}
+	if !doc.IsObject(functions) || bodyMember(functions, name) == nil {
 		return fault.New(fault.NotFound, "missing json key: "+name)
 	}
 	return &fault.Error{

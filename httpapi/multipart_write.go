@@ -90,14 +90,14 @@ func appendPartHead(dst []byte, a *doc.Attachment) []byte {
 }
 
 // appendQuotedParam appends the inside of a quoted MIME parameter. Names of
-// attachments are free text: quotes are escaped, line ends become spaces, so
-// that no name can add a header.
+// attachments are free text: quotes are escaped, control characters become
+// spaces, so that no name can add a header.
 func appendQuotedParam(dst []byte, s string) []byte {
 	for i := range len(s) {
-		switch c := s[i]; c {
-		case '"', '\\':
+		switch c := s[i]; {
+		case c == '"', c == '\\':
 			dst = append(dst, '\\', c)
-		case '\r', '\n', 0:
+		case isControl(rune(c)):
 			dst = append(dst, ' ')
 		default:
 			dst = append(dst, c)
