@@ -11,6 +11,7 @@ import (
 	"divan/cluster/config"
 	"divan/httpapi"
 	"divan/shard"
+	"divan/shard/query"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -43,7 +44,7 @@ func (n *Node) furnish(ctx context.Context) error {
 }
 
 // compileSelector makes the matcher of a changes feed with filter=_selector.
-func compileSelector(text []byte) (shard.Matcher, error) { return nil, fmt.Errorf("%s", text) }
+func compileSelector(text []byte) (shard.Matcher, error) { return query.Parse(text) }
 
 // tasks lists the compactions that run, for _active_tasks.
 func (n *Node) tasks() []httpapi.Task {
