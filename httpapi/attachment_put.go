@@ -42,7 +42,7 @@ func putAttachment(c *call) error {
 	default:
 		return fault.New(fault.BadContentType, "Only gzip and identity content-encodings are supported")
 	}
-	in.r = c.bodyReader()
+	in.r = c.uploadBody()
 	a, err := up.store(in)
 	if err != nil {
 		return err

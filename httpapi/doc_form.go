@@ -33,7 +33,7 @@ func postForm(c *call) error {
 	if err := c.checkPathID(); err != nil {
 		return err
 	}
-	parts, err := newMultipart(c.bodyReader(), c.r.Header.Get("Content-Type"), "multipart/form-data")
+	parts, err := newMultipart(c.uploadBody(), c.r.Header.Get("Content-Type"), "multipart/form-data")
 	if err != nil {
 		return err
 	}

@@ -300,3 +300,16 @@ func TestDesignDocsNeedAnAdmin(t *testing.T) {
 		{"", "PUT", "/db/_design/x", `{}`, 401, `{"error":"unauthorized","reason":"You are not a db or server admin."}`},
 	})
 }
+
+// TestSilentUpload checks that a client which falls silent is not waited for.
+func TestSilentUpload(t *testing.T) {
+	s := newSite(t, config.Values{"couchdb": {"attachment_writer_timeout": "50"}})
+	s.text(201, "PUT", "/db", nil)
+	silent, speak := io.Pipe()
+	defer speak.Close()
+	res := s.do("PUT", "/db/d/a", io.MultiReader(strings.NewReader("abc"), silent), "Content-Type: image/png")
+	if got, err := io.ReadAll(res.Body); res.StatusCode != 500 || !strings.HasPrefix(string(got), `{"error":"timeout"`) {
+		t.Errorf("%d %s %v", res.StatusCode, got, err)
+	}
+	s.text(201, "PUT", "/db/d/a", "abc", "Content-Type: image/png")
+}

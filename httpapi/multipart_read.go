@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"net/http"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -45,6 +46,9 @@ func badMultipart(err error) error {
 	if f := new(fault.Error); errors.As(err, &f) {
 		return err
 	}
+	if tooMuch := new(http.MaxBytesError); errors.As(err, &tooMuch) {
+		return errTooLong()
+	}
 	return fault.Wrap(fault.BadRequest, "The multipart body is malformed.", err)
 }
 
@@ -71,7 +75,7 @@ func newRelatedReader(body io.Reader, contentType string, limit int64) (*related
 	text, err := readAll(first, -1, limit)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, nil, fault.New(fault.RequestTooLarge, "the request entity is too large")
+		return nil, nil, errTooLong()
 	case err != nil:
 		return nil, nil, badMultipart(err)
 	}
