@@ -2,74 +2,233 @@ package httpapi
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
 )
 
-// refusedByHTTP is what net/http itself writes, without asking a handler, when
-// a request cannot be parsed. One cause is of CouchDB's API: an escape in the
-// path that is none, which has to be told in JSON (api.md section 1.1).
-const refusedByHTTP = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+// This file makes one kind of answer of what net/http refuses by itself,
+// before it asks a handler: a request that cannot be parsed, too large a
+// header, an HTTP version or a transfer coding that is not known. It writes
+// them as text; here they become JSON with the headers of every other answer.
+// One of them is of CouchDB's API: an escape in the path that is none (api.md
+// section 1.1).
 
-// Listener wraps a listener of plain connections so that requests which
-// net/http refuses by itself get an answer in JSON as every other one. It is
-// not for connections that are to be known as TLS: for those wrap nothing.
-func Listener(l net.Listener) net.Listener { return &listener{l} }
+// Attach makes srv serve the API, and returns the listener that srv is to
+// serve on. TLS goes below: l is what tls.NewListener has made. HTTP/2 is not
+// spoken on it. The handshake of a TLS connection has as long as the header of
+// a request, srv.ReadHeaderTimeout.
+func (a *API) Attach(srv *http.Server, l net.Listener) net.Listener {
+	srv.Handler = a
+	srv.ConnState = connState
+	return &listener{Listener: l, api: a, handshake: srv.ReadHeaderTimeout}
+}
 
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	api       *API
+	handshake time.Duration
+}
 
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+	inner, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c}, nil
+	c := conn{Conn: inner, api: l.api, begins: true}
+	if secret, ok := inner.(*tls.Conn); ok {
+		return &tlsConn{conn: c, tls: secret, timeout: l.handshake}, nil
+	}
+	return &c, nil
 }
 
-// conn is a connection that replaces net/http's own refusal.
+// conn is a connection that replaces net/http's own refusals. Its fields need
+// no lock: those about reading change with the first bytes of a request only,
+// when no handler runs (the read that net/http keeps going beside a handler is
+// of one byte), and one goroutine at a time writes.
 type conn struct {
 	net.Conn
-	// last is where the latest bytes were read to: net/http's buffer, which
-	// holds the request that it is about to refuse. It is set and looked at on
-	// the goroutine that serves the connection only; the reads of net/http that
-	// run in the background are of one byte.
-	last []byte
+	api *API
+	// begins says that nothing was written since the connection was new or
+	// idle: what is written next begins an answer. Only there may a refusal
+	// be looked for, the same bytes in a document are nobody's business.
+	begins bool
+	// read says that something was read since then, and badEscape what the
+	// request line in it was like.
+	read, badEscape bool
+}
+
+// idle gets ready for the next request.
+func (c *conn) idle() { c.begins, c.read, c.badEscape = true, false, false }
+
+// connState is the http.Server's hook: it is called between two requests.
+func connState(c net.Conn, state http.ConnState) {
+	if i, ok := c.(interface{ idle() }); ok && state == http.StateIdle {
+		i.idle()
+	}
 }
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if len(p) > 1 {
-		c.last = p[:n]
+	if len(p) > 1 && !c.read && n > 0 {
+		c.read, c.badEscape = true, badEscape(p[:n])
 	}
 	return n, err
 }
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
-	if len(p) != len(refusedByHTTP) || string(p) != refusedByHTTP {
-		return c.Conn.Write(p)
+	begins := c.begins
+	c.begins = false
+	if begins {
+		if status, reason, ok := parseRefusal(p); ok {
+			return len(p), c.refuse(status, reason)
+		}
 	}
-	reason := "The request is not well-formed."
-	if badEscape(c.last) {
-		reason = "invalid_url_encoding"
-	}
-	body := failure{name: "bad_request", reason: reason}.appendJSON(nil)
-	answer := "HTTP/1.1 400 Bad Request\r\nServer: CouchDB\r\nContent-Type: application/json\r\nCache-Control: must-revalidate\r\n" +
-		"Content-Length: " + strconv.Itoa(len(body)+1) + "\r\nConnection: close\r\n\r\n" + string(body) + "\n"
-	if _, err := c.Conn.Write([]byte(answer)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return c.Conn.Write(p)
 }
 
-// badEscape reports whether the target of a request line has a "%" that is not
-// followed by two hexadecimal digits.
+// CloseWrite tells the client that nothing more comes. net/http calls it when
+// the client may still be sending, so that it gets to read why it was refused.
+func (c *conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// refuse writes the answer to a request that no handler has seen.
+func (c *conn) refuse(status int, reason string) error {
+	if reason == "" {
+		reason = "malformed request"
+		if c.badEscape {
+			reason = "invalid_url_encoding"
+		}
+	}
+	id := newRequestID()
+	c.api.log.Info("malformed request", zap.String("request", id), zap.String("peer", c.RemoteAddr().String()),
+		zap.Int("status", status), zap.String("reason", reason))
+	return writeRefusal(c.Conn, c.api.settings(c.api.deps.Config.Load()), id, status, reason)
+}
+
+func writeRefusal(w io.Writer, set *settings, id string, status int, reason string) error {
+	text := http.StatusText(status)
+	body := failure{name: strings.ReplaceAll(strings.ToLower(text), " ", "_"), reason: reason}.appendJSON(nil)
+	answer := "HTTP/1.1 " + strconv.Itoa(status) + " " + text +
+		"\r\nServer: " + set.serverHeader[0] + "\r\nX-Couch-Request-ID: " + id +
+		"\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) +
+		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)+1) +
+		"\r\nCache-Control: must-revalidate\r\nConnection: close\r\n\r\n" + string(body) + "\n"
+	_, err := io.WriteString(w, answer)
+	return err
+}
+
+// What net/http writes itself: a status line, these headers and a body of
+// text. Answers of handlers have other headers in front of them.
+const (
+	statusPrefix   = "HTTP/1.1 "
+	refusalHeaders = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+	expectHeaders  = "\r\nConnection: close\r\nDate: " // and no body: an Expect header that is not known
+	maxRefusal     = 300                               // bytes, more than any of them has
+)
+
+// parseRefusal reports whether the first bytes of an answer are a refusal of
+// net/http, its status, and the reason when net/http gives one.
+func parseRefusal(p []byte) (status int, reason string, ok bool) {
+	if len(p) > maxRefusal || len(p) < len(statusPrefix)+3 || p[len(statusPrefix)] < '4' || !bytes.HasPrefix(p, []byte(statusPrefix)) {
+		return 0, "", false
+	}
+	line, rest, _ := strings.Cut(string(p[len(statusPrefix):]), "\r\n")
+	status, err := strconv.Atoi(line[:3])
+	if err != nil || http.StatusText(status) == "" {
+		return 0, "", false
+	}
+	body, ok := strings.CutPrefix("\r\n"+rest, refusalHeaders)
+	switch {
+	case !ok:
+		expect := status == http.StatusExpectationFailed && strings.HasPrefix("\r\n"+rest, expectHeaders)
+		return status, "the expectation is not known", expect
+	case body == "400 Bad Request":
+		return status, "", true
+	case status == http.StatusRequestHeaderFieldsTooLarge:
+		return status, "the header of the request is too large", true
+	}
+	if _, why, told := strings.Cut(body, ": "); told {
+		body = why
+	}
+	return status, body, true
+}
+
+// badEscape reports whether the path of the request line that a request begins
+// with has a "%" that is not followed by two hexadecimal digits. The path may
+// be cut off.
 func badEscape(request []byte) bool {
+	if bytes.IndexByte(request, '%') < 0 {
+		return false
+	}
 	line, _, _ := bytes.Cut(request, []byte("\n"))
 	_, target, _ := bytes.Cut(line, []byte(" "))
-	target, _, _ = bytes.Cut(target, []byte(" "))
+	if end := bytes.IndexAny(target, " ?"); end >= 0 {
+		target = target[:end]
+	} else if at := bytes.LastIndexByte(target, '%'); at >= len(target)-2 && at >= 0 {
+		target = target[:at] // the rest of the escape may come
+	}
 	_, err := decode(string(target), false)
 	return err != nil
+}
+
+// tlsConn is a conn with TLS below.
+type tlsConn struct {
+	conn
+	tls     *tls.Conn
+	timeout time.Duration
+}
+
+// ConnectionState shakes hands first. net/http asks for it, once, before it
+// reads the first request; for a plain *tls.Conn it would do the same.
+func (c *tlsConn) ConnectionState() tls.ConnectionState {
+	err := c.shakeHands()
+	if err == nil {
+		return c.tls.ConnectionState()
+	}
+	c.api.log.Info("TLS handshake failed", zap.String("peer", c.RemoteAddr().String()), zap.Error(err))
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+		set := c.api.settings(c.api.deps.Config.Load())
+		_ = writeRefusal(plain.Conn, set, newRequestID(), http.StatusBadRequest, //nolint:errcheck // the connection ends either way
+			"Client sent an HTTP request to an HTTPS server.")
+		_ = plain.Conn.Close()
+	}
+	return tls.ConnectionState{}
+}
+
+func (c *tlsConn) shakeHands() error {
+	if c.timeout > 0 {
+		if err := c.SetDeadline(time.Now().Add(c.timeout)); err != nil {
+			return err
+		}
+	}
+	if _, err := c.tls.Read(nil); err != nil { // nothing is read, but the handshake is done
+		return err
+	}
+	return c.SetDeadline(time.Time{})
+}
+
+// looksLikeHTTP reports whether the first bytes of a connection begin a
+// request of HTTP.
+func looksLikeHTTP(head [5]byte) bool {
+	switch string(head[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "DELET", "COPY ", "OPTIO":
+		return true
+	}
+	return false
 }
