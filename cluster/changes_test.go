@@ -452,3 +452,21 @@ func TestFeedEndsWithTheDatabase(t *testing.T) {
 		t.Fatalf("after that: %v", f.Err())
 	}
 }
+
+// TestDescendingOverShards: pending counts also what other shards have not
+// shown yet.
+func TestDescendingOverShards(t *testing.T) {
+	w := start(t, setup{})
+	d := w.create("db", CreateOptions{Q: 4})
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, fmt.Sprintf("doc%d", i))
+	}
+	bulk(t, d, ids...)
+	for limit := 1; limit <= 20; limit++ {
+		rows, _, pending := changes(t, d, ChangesQuery{Limit: limit, Descending: true})
+		if len(rows) != limit || int(pending) != 20-limit {
+			t.Fatalf("limit %d: %d rows, %d pending", limit, len(rows), pending)
+		}
+	}
+}
