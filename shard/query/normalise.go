@@ -30,6 +30,7 @@ func pushFields(n *node, path string) (*node, error) {
 			return nil, err
 		}
 		n.kids[0] = kid
+	default:
 	}
 	return &node{op: opField, field: path, kids: []*node{n}}, nil
 }
@@ -52,8 +53,9 @@ func pushNegations(n *node) (*node, error) {
 		return n.each(opAnd, negate)
 	case opAnd, opOr:
 		return n.each(n.op, pushNegations)
+	default:
+		return n, nil
 	}
-	return n, nil
 }
 
 // each applies fn to the kids of n, which becomes an o.
@@ -103,6 +105,7 @@ func negate(n *node) (*node, error) {
 		c := n.with(opExists)
 		c.flag = !c.flag
 		return c, nil
+	default:
+		return &node{op: opNot, kids: []*node{n}}, nil
 	}
-	return &node{op: opNot, kids: []*node{n}}, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const sample = `{"_id":"m","_rev":"1-x","n":2.5,"i":-7,"s":"apple","u":"é","esc":"tab\there","t":[1,"x",[1,2],{"k":1}],` +
-	`"nums":[1,2.0],"o":{"p":1,"q":null,"p":2},"a.b":"dotted","":"empty","x\\y":1,"list":[{"_id":"B"},{"_id":"a"}],"e":[],"z":null,"n":3}`
+	`"nums":[1,2.0],"o":{"p":1,"q":null,"p":2},"a.b":"dotted","":"empty","x\\y":1,"list":[{"_id":"B"},{"_id":"a"}],"e":[],"z":null,"ign":"app\u0001le","ids":[{"_id":["a"]}],"n":3}`
 
 // TestMatch holds what the transcripts do not say.
 func TestMatch(t *testing.T) {
@@ -18,6 +18,9 @@ func TestMatch(t *testing.T) {
 		want           bool
 	}{
 		{"of members with one name the first counts", `{"n":2.5,"o.p":1}`, true},
+		{"also when the whole document is searched", `{"n":2.5,"none":{"$exists":false}}`, true},
+		{"ids that are arrays compare by bytes", `{"ids":{"$elemMatch":{"_id":{"$elemMatch":{"$gt":"Z"}}}}}`, true},
+		{"what ICU ignores may be in the document", `{"ign":"apple"}`, true},
 		{"a condition twice is two", `{"n":{"$gt":2},"n":{"$lt":2}}`, false},
 		{"ids compare by bytes", `{"_id":{"$gt":"Z"}}`, true},
 		{"other fields do not", `{"s":{"$lt":"Z"}}`, true},

@@ -158,6 +158,7 @@ func (s scope) terminal(name string, arg any, path string, negated bool) bool {
 		return name == "$exists" && ok && want == negated
 	case barred:
 		return false
+	case present:
 	}
 	at := scope{value: v, raw: s.raw || path == "_id", inner: true}
 	return at.operator(name, arg) != negated
