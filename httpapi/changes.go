@@ -123,7 +123,8 @@ type changesWriter struct {
 	fields *projection
 	once   bool // the server stops: answer what there is and do not wait
 	rows   int
-	sent   time.Time // of the last byte
+	sent   time.Time // when the last byte went out
+	fresh  time.Time // when the last row was there, or the feed began
 	// looked is, for a feed that looks documents up instead of scanning, the
 	// number of changes when it began: what it has not shown counts as pending.
 	looked *uint64
@@ -139,10 +140,14 @@ func (w *changesWriter) run(longest time.Duration) error {
 		w.ctx, cancel = context.WithTimeout(w.ctx, longest)
 		defer cancel()
 	}
-	w.sent = time.Now()
+	w.sent, w.fresh = time.Now(), time.Now()
 	for {
+		before := w.rows
 		if err := w.drain(); err != nil {
 			return err
+		}
+		if w.rows > before {
+			w.fresh = time.Now()
 		}
 		if w.finished() {
 			return w.end()
@@ -214,12 +219,13 @@ func (w *changesWriter) wait() (more bool, err error) {
 	if err := w.flush(); err != nil {
 		return false, err
 	}
-	patience := w.p.timeout
-	if w.p.heartbeat > 0 {
-		patience = w.p.heartbeat
-	}
 	for {
-		ctx, cancel := context.WithTimeout(w.ctx, patience)
+		// What moves without passing the filter does not count.
+		due := w.fresh.Add(w.p.timeout)
+		if w.p.heartbeat > 0 {
+			due = w.sent.Add(w.p.heartbeat)
+		}
+		ctx, cancel := context.WithDeadline(w.ctx, due)
 		err := w.feed.Wait(ctx)
 		cancel()
 		switch {

@@ -261,3 +261,28 @@ func TestFilterFunctionsAreRefused(t *testing.T) {
 		{"adm", "GET", "/db/_changes?filter=_view&view=d/w", "", 404, `{"error":"not_found","reason":"missing json key: w"}`},
 	})
 }
+
+// TestTimeoutWhileFiltering writes all the time what the filter does not pass:
+// the timeout counts from the last row all the same.
+func TestTimeoutWhileFiltering(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				ask(t, s.api, fmt.Sprintf("PUT /db/d%d", i), "{}", asAdmin)
+			}
+		}
+	}()
+	_, next := s.feed("feed=continuous&filter=_design&timeout=200&since=now")
+	if text := withoutSeqs(rest(next)); !strings.HasPrefix(text, "\n{\"last_seq\":\"S\"") {
+		t.Errorf("%q", text)
+	}
+	close(stop)
+	<-done
+}
