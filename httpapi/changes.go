@@ -36,13 +36,16 @@ func changes(c *call) error {
 			return err
 		}
 	}
-	ctx, leave, open := c.api.feeds.join(c.r.Context())
-	defer leave()
-	w := &changesWriter{ctx: ctx, p: p, fields: fields, once: !open}
-	if p.feed.waits() && p.heartbeat > 0 {
-		p.query.Beat = w.beat
+	w := &changesWriter{ctx: c.r.Context(), p: p, fields: fields}
+	if p.feed.waits() {
+		ctx, leave, open := c.api.feeds.join(w.ctx)
+		defer leave()
+		w.ctx, w.once = ctx, !open
+		if p.heartbeat > 0 {
+			p.query.Beat = w.beat
+		}
 	}
-	if w.feed, err = c.db.Changes(ctx, p.query); err != nil {
+	if w.feed, err = c.db.Changes(w.ctx, p.query); err != nil {
 		return selectorError(err)
 	}
 	defer w.feed.Close()
@@ -115,7 +118,7 @@ func (c *call) changesETag(body []byte) (matched bool, err error) {
 
 // changesWriter writes one feed.
 type changesWriter struct {
-	ctx    context.Context // ends with the request, and when the server stops
+	ctx    context.Context // ends with the request; of a feed that waits also when the server stops
 	p      *changesParams
 	feed   *cluster.Feed
 	out    *streamWriter

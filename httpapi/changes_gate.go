@@ -9,7 +9,7 @@ import (
 // errFeedsEnd ends feeds because the server stops.
 var errFeedsEnd = errors.New("the server ends its feeds")
 
-// feedGate knows the feeds that are open, so that they can be ended before the
+// feedGate knows the feeds that wait for changes, so that they can be ended before the
 // server stops: clients get a proper end and come back elsewhere.
 type feedGate struct {
 	mu    sync.Mutex
