@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"divan/cluster"
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// write writes the list: totals, then the rows, one per line.
+func (r *listing) write(c *call, out *streamWriter, rows *cluster.DocRows) error {
+	out.buf = r.appendPrologue(out.buf, rows)
+	docs := docStream{out: out, db: c.db, style: r.style}
+	var err error
+	if r.keys != nil {
+		err = r.writeKeys(c, &docs, rows)
+	} else {
+		err = r.writeRows(c, &docs, rows)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	if err != nil {
+		return err
+	}
+	out.buf = append(out.buf, "\r\n]}"...)
+	return out.spill()
+}
+
+// appendPrologue appends the members before the rows.
+func (r *listing) appendPrologue(dst []byte, rows *cluster.DocRows) []byte {
+	dst = append(dst, `{"total_rows":`...)
+	dst = appendCount(dst, rows.Total)
+	dst = append(dst, `,"offset":`...)
+	dst = appendCount(dst, rows.Offset)
+	if r.seq {
+		dst = append(dst, `,"update_seq":`...)
+		if rows.UpdateSeq == "" || r.keys != nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = doc.AppendString(dst, rows.UpdateSeq)
+		}
+	}
+	return append(dst, ",\"rows\":[\r\n"...)
+}
+
+// appendCount appends a number of rows, null for one that is not known.
+func appendCount(dst []byte, n int64) []byte {
+	if n < 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// writeRows writes the rows of a range.
+func (r *listing) writeRows(c *call, docs *docStream, rows *cluster.DocRows) error {
+	out := docs.out
+	for first := true; rows.Next(); first = false {
+		if !first {
+			out.buf = append(out.buf, ",\r\n"...)
+		}
+		row := rows.Row()
+		out.buf = appendDocRow(out.buf, row)
+		if r.docs {
+			if err := r.writeDoc(c, docs, row.Doc); err != nil {
+				return err
+			}
+		}
+		out.buf = append(out.buf, '}')
+		if len(out.buf) >= streamBuffer {
+			if err := out.spill(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeKeys writes one row for each key.
+func (r *listing) writeKeys(c *call, docs *docStream, rows *cluster.DocRows) error {
+	out := docs.out
+	for i, key := range r.keys {
+		if i > 0 {
+			out.buf = append(out.buf, ",\r\n"...)
+		}
+		var row *shard.Row
+		if key[0] == '"' {
+			if !rows.Next() {
+				return rows.Err()
+			}
+			row = rows.Row()
+		}
+		if row == nil || row.Missing {
+			out.buf = append(append(append(out.buf, `{"key":`...), key...), `,"error":"not_found"}`...)
+		} else {
+			out.buf = appendDocRow(out.buf, row)
+			if r.docs {
+				if err := r.writeDoc(c, docs, row.Doc); err != nil {
+					return err
+				}
+			}
+			out.buf = append(out.buf, '}')
+		}
+		if err := out.spill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeDoc writes the document of a row, null for a deleted one.
+func (r *listing) writeDoc(c *call, docs *docStream, d *shard.Doc) error {
+	out := docs.out
+	out.buf = append(out.buf, `,"doc":`...)
+	if d == nil || d.Deleted {
+		out.buf = append(out.buf, "null"...)
+		return nil
+	}
+	return docs.write(c.r.Context(), d)
+}
+
+// appendDocRow appends a row up to its document, without the closing brace.
+func appendDocRow(dst []byte, row *shard.Row) []byte {
+	dst = append(dst, `{"id":`...)
+	from := len(dst)
+	dst = doc.AppendString(dst, row.ID)
+	to := len(dst)
+	dst = append(dst, `,"key":`...)
+	dst = append(dst, dst[from:to]...)
+	dst = append(dst, `,"value":{"rev":`...)
+	dst = row.Rev.AppendJSON(dst)
+	if row.Deleted {
+		dst = append(dst, `,"deleted":true`...)
+	}
+	return append(dst, '}')
+}
