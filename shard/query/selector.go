@@ -82,27 +82,37 @@ func (s *Selector) Nothing() bool {
 // resolve splits the paths of the fields below n. Those that start at the
 // document (top) get a slot.
 func (s *Selector) resolve(n *node, top bool) error {
-	if n.op == opField && n.field != "" {
-		names, err := splitField(n.field)
-		if err != nil {
+	if n.op == opField {
+		if err := s.resolvePath(n, top); err != nil {
 			return err
 		}
-		n.slot = -1
-		if top {
-			n.slot = s.slots.add(names[0])
-			names = names[1:]
-		}
-		n.path = make([]step, len(names))
-		for i, name := range names {
-			n.path[i] = newStep(name)
-		}
-		n.raw = n.field == "_id"
 		top = false
 	}
 	for _, kid := range n.kids {
-		if err := s.resolve(kid, top && n.op != opElemMatch && n.op != opAllMatch && n.op != opKeyMapMatch); err != nil {
+		if err := s.resolve(kid, top); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (s *Selector) resolvePath(n *node, top bool) error {
+	if n.field == "" {
+		return nil
+	}
+	names, err := splitField(n.field)
+	if err != nil {
+		return err
+	}
+	n.raw = n.field == "_id"
+	n.slot = -1
+	if top {
+		n.slot = s.slots.add(names[0])
+		names = names[1:]
+	}
+	n.path = make([]step, len(names))
+	for i, name := range names {
+		n.path[i] = newStep(name)
 	}
 	return nil
 }

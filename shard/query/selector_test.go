@@ -9,7 +9,7 @@ import (
 )
 
 const sample = `{"_id":"m","_rev":"1-x","n":2.5,"i":-7,"s":"apple","u":"é","esc":"tab\there","t":[1,"x",[1,2],{"k":1}],` +
-	`"nums":[1,2.0],"o":{"p":1,"q":null,"p":2},"a.b":"dotted","":"empty","x\\y":1,"list":[{"_id":"B"},{"_id":"a"}],"e":[],"z":null,"ign":"app\u0001le","ids":[{"_id":["a"]}],"n":3}`
+	`"nums":[1,2.0],"o":{"p":1,"q":null,"p":2},"a.b":"dotted","":"empty","x\\y":1,"list":[{"_id":"B"},{"_id":"a"}],"e":[],"z":null,"ign":"app\u0001le","ids":[{"_id":["a",{"x":"a"}]}],"n":3}`
 
 // TestMatch holds what the transcripts do not say.
 func TestMatch(t *testing.T) {
@@ -20,6 +20,9 @@ func TestMatch(t *testing.T) {
 		{"of members with one name the first counts", `{"n":2.5,"o.p":1}`, true},
 		{"also when the whole document is searched", `{"n":2.5,"none":{"$exists":false}}`, true},
 		{"ids that are arrays compare by bytes", `{"ids":{"$elemMatch":{"_id":{"$elemMatch":{"$gt":"Z"}}}}}`, true},
+		{"and what is below them", `{"ids":{"$elemMatch":{"_id":{"$elemMatch":{"x":{"$gt":"Z"}}}}}}`, true},
+		{"a condition about the document as a value", `{"$and":[{"$keyMapMatch":{"$eq":"nums"}}]}`, true},
+		{"sees no fields in its names", `{"$and":[{"$keyMapMatch":{"s":"apple"}}]}`, false},
 		{"what ICU ignores may be in the document", `{"ign":"apple"}`, true},
 		{"a condition twice is two", `{"n":{"$gt":2},"n":{"$lt":2}}`, false},
 		{"ids compare by bytes", `{"_id":{"$gt":"Z"}}`, true},
