@@ -39,17 +39,18 @@ func borderIDs() []string {
 
 // machine drives a store and a model with the same operations.
 type machine struct {
-	t      *rapid.T
-	fs     vfs.FS
-	e      *Engine
-	s      *Store
-	w      *edits
-	locals map[string]string
-	purges []Purge
-	conts  map[string][]byte // content key → bytes, of all that must be readable
-	ids    []string
-	nkey   byte
-	stop   func()
+	t         *rapid.T
+	fs        vfs.FS
+	e         *Engine
+	s         *Store
+	w         *edits
+	locals    map[string]string
+	purges    []Purge
+	lastPurge uint64
+	conts     map[string][]byte // content key → bytes, of all that must be readable
+	ids       []string
+	nkey      byte
+	stop      func()
 }
 
 func (m *machine) open() {
@@ -95,11 +96,10 @@ func (m *machine) edit(b *Batch) {
 	rec := m.w.recs[id]
 	switch kind := rapid.IntRange(0, 9).Draw(m.t, "kind"); {
 	case kind == 0 && rec != nil:
-		for _, n := range rec.Tree.Leaves() {
-			m.forget(id, n.Rev)
-		}
+		m.forget(id)
 		m.w.purge(b, id)
-		p := Purge{Seq: m.purgeSeq() + 1, ID: id, Revs: []doc.Rev{rec.Winner}}
+		m.lastPurge++
+		p := Purge{Seq: m.lastPurge, ID: id, Revs: []doc.Rev{rec.Winner}}
 		p.UUID[0] = byte(p.Seq)
 		b.PutPurge(p)
 		m.purges = append(m.purges, p)
@@ -117,14 +117,6 @@ func (m *machine) edit(b *Batch) {
 	default:
 		m.putDoc(b, id, kind)
 	}
-}
-
-func (m *machine) purgeSeq() uint64 {
-	seq := m.s.Counters().PurgeSeq
-	for _, p := range m.purges {
-		seq = max(seq, p.Seq)
-	}
-	return seq
 }
 
 func (m *machine) putDoc(b *Batch, id string, kind int) {
@@ -148,7 +140,7 @@ func (m *machine) contentKey() (key contentKey) {
 }
 
 // forget drops the contents of a document from the model.
-func (m *machine) forget(id string, _ doc.Rev) {
+func (m *machine) forget(id string) {
 	for k := range m.conts {
 		if strings.HasPrefix(k, id) && len(k) == len(id)+16 {
 			delete(m.conts, k)
@@ -182,8 +174,6 @@ func (m *machine) upload() {
 	}
 	if rapid.Bool().Draw(m.t, "reopen between") {
 		m.e.Release(m.s)
-		m.e.mu.Lock()
-		m.e.mu.Unlock()
 		_ = m.e.closeStores(m.e.takeUnused(0))
 		s, err := m.e.Acquire(testStore)
 		if err != nil {
@@ -290,7 +280,7 @@ func (m *machine) verify() {
 		want.External += s.External
 		want.Active += s.Active
 	}
-	want.Seq, want.PurgeSeq, want.PurgeTrimmed = m.w.seq, m.purgeSeq(), snap.Counters().PurgeTrimmed
+	want.Seq, want.PurgeSeq, want.PurgeTrimmed = m.w.seq, m.lastPurge, snap.Counters().PurgeTrimmed
 	if got := snap.Counters(); got != want {
 		m.t.Fatalf("counters are %+v, want %+v", got, want)
 	}

@@ -37,6 +37,7 @@ type Store struct {
 	log         *zap.Logger
 	slots       *compactions
 	uploads     *uploadSet
+	swept       int // uploads that opening has removed
 
 	db       atomic.Pointer[pebble.DB]
 	own      atomic.Bool // db is the store's own, not the engine's empty one

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
 )
 
 // A large content is durable before the document that refers to it. In between
@@ -124,12 +125,14 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		if s.uploads.has(k) {
 			return nil
 		}
+		s.swept++
 		lo, hi := appendContent(nil, string(id), key), appendContentEnd(nil, string(id), key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
 	}))
 	if err = errors.Join(errs...); err == nil && !b.Empty() {
 		// Not synced: what is lost again is swept again.
 		err = b.Commit(pebble.NoSync)
+		s.log.Info("uploads without a document removed", zap.Int("uploads", s.swept))
 	}
 	if err = errors.Join(err, b.Close()); err != nil {
 		return fmt.Errorf("sweep uploads: %w", err)
