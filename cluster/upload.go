@@ -104,6 +104,24 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// head reads the beginning: at most one byte more than can be kept inline. The
+// error is io.EOF when that is all there is.
+func (c *counted) head() ([]byte, error) {
+	size := int64(4 << 10) // when nothing is known
+	if c.length >= 0 {
+		size = c.length + 1 // sees the end, too
+	}
+	buf := make([]byte, 0, min(size, InlineAttachment+1))
+	for {
+		n, err := fill(c, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err != nil || len(buf) > InlineAttachment {
+			return buf, err
+		}
+		buf = append(make([]byte, 0, min(4*cap(buf), InlineAttachment+1)), buf...)
+	}
+}
+
 // upload is the way of one attachment to the copies.
 type upload struct {
 	db    *DB
@@ -115,13 +133,11 @@ type upload struct {
 
 // take reads the content and stores it, compressed when level is not 0.
 func (u *upload) take(ctx context.Context, in *counted, level int) error {
-	head := make([]byte, InlineAttachment+1)
-	n, err := fill(in, head)
+	head, err := in.head()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	head = head[:n]
-	if errors.Is(err, io.EOF) {
+	if err != nil && len(head) <= InlineAttachment {
 		return u.keep(head, level)
 	}
 	rest := io.MultiReader(bytes.NewReader(head), in)
@@ -325,7 +341,7 @@ func (g *gzips) compress(w io.Writer, r io.Reader, level int) error {
 			return fmt.Errorf("compress attachment: %w", err)
 		}
 	}
-	_, err := io.CopyBuffer(zip, r, make([]byte, uploadBlock))
+	_, err := io.Copy(zip, r)
 	if closeErr := zip.Close(); err == nil {
 		err = closeErr
 	}
