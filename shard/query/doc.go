@@ -1,5 +1,6 @@
 // Package query holds the language of Mango: selectors that are parsed once
-// and matched against the text of documents (semantics.md section 14).
+// and matched against the text of documents, and lists of fields that select a
+// part of a document (semantics.md section 14).
 //
 // Parse turns a selector into CouchDB's normal form: every condition explicit,
 // objects as dotted paths, $not and $nor pushed down to the conditions. That
@@ -8,7 +9,19 @@
 // it: one pass over the top level finds the members that the selector names,
 // and a comparison reads only the value it needs.
 //
-// Values compare as view keys do (package collate). For numbers and ASCII
-// strings that order is computed directly; everything else goes through the
-// key bytes. The package is pure: no clock, no lock, no goroutine of its own.
+// Values compare as view keys do (package collate), the field _id by its
+// bytes. For numbers and ASCII strings that order is computed directly;
+// everything else goes through the key bytes.
+//
+// Where it differs from CouchDB on purpose:
+//   - $regex is RE2, with a slower engine for what RE2 has not (look-around,
+//     back-references, atomic groups), and matches characters where CouchDB
+//     matches bytes. Patterns, and the work that a match may take, have limits.
+//   - $nor within $elemMatch and its like means none of its conditions; in
+//     CouchDB it is an error while matching, so that nothing is found.
+//   - What CouchDB finds out only while matching is refused when it is parsed:
+//     a path with an empty name, a $mod by zero.
+//   - Selectors have a limit of depth.
+//
+// The package is pure: no clock, no lock, no goroutine of its own.
 package query

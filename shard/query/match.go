@@ -135,7 +135,7 @@ func (f *frame) operator(n *node, v []byte, raw bool) bool {
 	case opType:
 		return string(n.arg.text) == typeName(v)
 	case opAll:
-		return all(n.terms, v)
+		return all(n, v)
 	case opSize:
 		return kindOf(v) == kindArray && int64(count(v)) == n.count
 	case opMod:
@@ -173,25 +173,29 @@ func typeName(v []byte) string {
 // all evaluates $all: each term is an element of the array v, or the only term
 // is that array. Terms are the same only when they are written the same: 1 is
 // not 1.0, and the order of members counts.
-func all(terms [][]byte, v []byte) bool {
-	if len(terms) == 0 || kindOf(v) != kindArray {
+func all(n *node, v []byte) bool {
+	if len(n.terms) == 0 || kindOf(v) != kindArray {
 		return false
 	}
-	if len(terms) == 1 && kindOf(terms[0]) == kindArray && sameTerm(terms[0], v) {
+	if n.whole != nil && sameTerm(n.whole, v) {
 		return true
 	}
-	for _, t := range terms {
-		e := elements{text: v}
-		for {
-			if !e.next() {
-				return false
-			}
-			if bytes.Equal(e.value, t) {
-				break
+	if len(n.terms) == 1 {
+		for e := (elements{text: v}); e.next(); {
+			if _, ok := n.terms[string(e.value)]; ok {
+				return true
 			}
 		}
+		return false
 	}
-	return true
+	missing := make(map[string]struct{}, len(n.terms))
+	for t := range n.terms {
+		missing[t] = struct{}{}
+	}
+	for e := (elements{text: v}); len(missing) > 0 && e.next(); {
+		delete(missing, string(e.value))
+	}
+	return len(missing) == 0
 }
 
 // sameTerm compares arrays as wholes, where 1 is 1.0.

@@ -48,9 +48,10 @@ type node struct {
 	// The argument; which one is set depends on op.
 	arg   literal
 	set   *set
-	terms [][]byte // of opAll
-	flag  bool     // of opExists
-	count int64    // of opSize
+	terms map[string]struct{} // of opAll, as they are written
+	whole []byte              // of opAll: the only term, if it is an array
+	flag  bool                // of opExists
+	count int64               // of opSize
 	mod   [2]int64
 	regex pattern
 	def   []byte // of opDefault: its argument

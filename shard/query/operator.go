@@ -87,9 +87,14 @@ func newAll(arg []byte) (*node, error) {
 	if kindOf(arg) != kindArray {
 		return nil, badArg("$all", arg)
 	}
-	n := &node{op: opAll, arg: literal{text: arg}}
-	for e := (elements{text: arg}); e.next(); {
-		n.terms = append(n.terms, e.value)
+	n := &node{op: opAll, arg: literal{text: arg}, terms: map[string]struct{}{}}
+	count := 0
+	for e := (elements{text: arg}); e.next(); count++ {
+		n.terms[string(e.value)] = struct{}{}
+		n.whole = e.value
+	}
+	if count != 1 || kindOf(n.whole) != kindArray {
+		n.whole = nil
 	}
 	return n, nil
 }
