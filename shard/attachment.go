@@ -19,9 +19,9 @@ type AttachmentSink interface {
 }
 
 // PutAttachment opens a sink for large content of a document that an edit will
-// refer to by key, in any number at once. Until a revision refers to it, the
-// content can be dropped again with DropAttachments; compaction does not touch
-// what came in since the process started it.
+// refer to by key, in any number at once. Until a revision refers to it the
+// content survives compaction, but not a restart, and can be dropped again with
+// DropAttachments.
 func (l *Local) PutAttachment(ctx context.Context, name, id string, key [16]byte) (AttachmentSink, error) {
 	store, err := l.pin(ctx, name)
 	if err != nil {

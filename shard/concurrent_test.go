@@ -372,3 +372,27 @@ func TestRequestThatEndsInTheQueue(t *testing.T) {
 		n.stop()
 	})
 }
+
+// A batch that cannot even be begun is an error, never a success that writes
+// nothing.
+func TestStoreThatCannotBeOpenedForWriting(t *testing.T) {
+	var broken atomic.Bool
+	fs := errorfs.Wrap(newFS(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return errors.New("disk gone")
+		}
+		return nil
+	}))
+	n := open(t, fs, Options{})
+	defer n.stop()
+	n.create(CreateOptions{})
+	broken.Store(true)
+	put := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}}
+	if res, err := n.Update(context.Background(), put); err == nil {
+		t.Fatalf("answered with %+v", res)
+	}
+	broken.Store(false)
+	if res, err := n.Update(context.Background(), put); err != nil || res[0].Err != nil {
+		t.Fatal(res, err)
+	}
+}

@@ -13,8 +13,6 @@ const (
 	reasonBadRev   = "Invalid rev format"
 )
 
-func errConflict() *fault.Error { return fault.New(fault.Conflict, reasonConflict) }
-
 func errMissingStub(id, name string) *fault.Error {
 	return fault.Newf(fault.MissingStub, "Invalid attachment stub in %s for %s", id, name)
 }
@@ -22,11 +20,19 @@ func errMissingStub(id, name string) *fault.Error {
 // verdict is what the tree of a document says to an edit, before its body and
 // attachments are looked at.
 type verdict struct {
-	refusal *fault.Error // not nil: the edit is refused and the rest is empty
-	parent  doc.Rev      // interactive: what the new revision goes on top of; zero: it starts the document
-	base    doc.Rev      // where stubs find their attachments and what validation sees as the old document; zero: nothing
-	leaf    bool         // the revision becomes a leaf, so validation functions are asked
-	stored  bool         // replicated: the content of this revision is here already
+	refused fault.Kind // not 0: the edit is refused and the rest is empty
+	parent  doc.Rev    // interactive: what the new revision goes on top of; zero: it starts the document
+	base    doc.Rev    // where stubs find their attachments and what validation sees as the old document; zero: nothing
+	leaf    bool       // the revision becomes a leaf, so validation functions are asked
+	stored  bool       // replicated: the content of this revision is here already
+}
+
+// refusal is what a refused edit is answered with.
+func (v *verdict) refusal() *fault.Error {
+	if v.refused == fault.Conflict {
+		return fault.New(fault.Conflict, reasonConflict)
+	}
+	return fault.New(v.refused, reasonBadRev)
 }
 
 // decideInteractive is the table of semantics.md section 2.5: what becomes of
@@ -37,21 +43,21 @@ func decideInteractive(t *doc.Tree, parent doc.Rev, deleted bool) verdict {
 	case !exists && parent.IsZero():
 		return verdict{leaf: true}
 	case !exists:
-		return verdict{refusal: errConflict()}
+		return verdict{refused: fault.Conflict}
 	case winner.Deleted:
 		// Only a live body that names nothing brings a document back, and it
 		// continues the winning tombstone. Neither stubs nor validation
 		// functions see what was before (golden docs/11, attachments/03).
 		if !parent.IsZero() || deleted {
-			return verdict{refusal: errConflict()}
+			return verdict{refused: fault.Conflict}
 		}
 		return verdict{parent: winner.Rev, leaf: true}
 	case parent.IsZero():
-		return verdict{refusal: errConflict()}
+		return verdict{refused: fault.Conflict}
 	}
 	// Any leaf may be continued, winner or not, live or deleted.
 	if _, leaf, ok := t.Find(parent); !ok || !leaf {
-		return verdict{refusal: errConflict()}
+		return verdict{refused: fault.Conflict}
 	}
 	return verdict{parent: parent, base: parent, leaf: true}
 }
@@ -60,7 +66,7 @@ func decideInteractive(t *doc.Tree, parent doc.Rev, deleted bool) verdict {
 // asks for the nearest stored ancestor, which costs a walk along the path.
 func decideReplicated(t *doc.Tree, p doc.Path, wantBase bool) verdict {
 	if len(p.IDs) == 0 || p.Start == 0 || uint64(len(p.IDs)) > p.Start {
-		return verdict{refusal: fault.New(fault.BadRequest, reasonBadRev)}
+		return verdict{refused: fault.BadRequest}
 	}
 	n, _, known := t.Find(p.Rev())
 	v := verdict{leaf: !known, stored: known && n.Stored}

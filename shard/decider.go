@@ -81,8 +81,8 @@ func (d *decider) edit(i int) error {
 	asks := d.judge.asks(e.ID)
 	v := d.verdict(s, e, asks)
 	switch {
-	case v.refusal != nil:
-		res.Err = v.refusal
+	case v.refused != 0:
+		res.Err = v.refusal()
 		return nil
 	case v.stored:
 		s.join(e.Path, d.req.Limits.Revs)

@@ -102,8 +102,7 @@ func (rd *round) apply() error {
 	if rd.alone != nil {
 		if err := rd.alone(b); err != nil {
 			b.Discard()
-			rd.errs[0] = err
-			return nil
+			return err
 		}
 	}
 	seq := rd.seq
@@ -126,7 +125,8 @@ func (rd *round) apply() error {
 	for _, k := range rd.discard {
 		b.DeleteAttachment(k.id, k.key)
 	}
-	if b.Empty() {
+	// A batch that could not be begun is empty too, so it is not asked.
+	if len(ids)+len(rd.locals)+len(rd.purges)+len(rd.discard) == 0 && rd.alone == nil {
 		b.Discard()
 		return nil
 	}
