@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -37,8 +39,12 @@ the purge log of each shard copy. No node may be using the directory. The exit s
 }
 
 // check verifies all copies below dir and prints each problem. It returns how
-// many problems and copies there are.
+// many problems and copies there are. A copy that cannot be read is a problem
+// of that copy; the others are looked at all the same.
 func check(ctx context.Context, dir string, out io.Writer, verbose bool) (problems, stores int, err error) {
+	if err := isDataDirectory(dir); err != nil {
+		return 0, 0, err
+	}
 	engine, err := storage.NewEngine(storage.Options{Dir: dir, Logger: zap.NewNop()})
 	if err != nil {
 		return 0, 0, err
@@ -49,33 +55,45 @@ func check(ctx context.Context, dir string, out io.Writer, verbose bool) (proble
 		return 0, 0, err
 	}
 	for _, name := range names {
-		if err := ctx.Err(); err != nil {
-			return problems, stores, err
-		}
 		if verbose {
-			if _, err := fmt.Fprintln(out, name); err != nil {
-				return problems, stores, err
+			fmt.Fprintln(out, name)
+		}
+		report := func(problem string) {
+			problems++
+			fmt.Fprintf(out, "%s: %s\n", name, problem)
+		}
+		if err := checkStore(ctx, engine, name, report); err != nil {
+			if ctx.Err() != nil {
+				return problems, stores, ctx.Err()
 			}
+			report(err.Error())
 		}
-		found, err := checkStore(ctx, engine, name, out)
-		problems += found
 		stores++
-		if err != nil {
-			return problems, stores, fmt.Errorf("%s: %w", name, err)
-		}
 	}
 	return problems, stores, nil
 }
 
-func checkStore(ctx context.Context, engine *storage.Engine, name string, out io.Writer) (problems int, err error) {
+// isDataDirectory keeps check from making a data directory of anything else.
+func isDataDirectory(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		for _, name := range []string{"shards", "meta", "LOCK"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s is no data directory of Divan", dir)
+}
+
+func checkStore(ctx context.Context, engine *storage.Engine, name string, report func(problem string)) error {
 	store, err := engine.Acquire(name)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer engine.Release(store)
-	err = store.Check(ctx, func(problem string) {
-		problems++
-		fmt.Fprintf(out, "%s: %s\n", name, problem)
-	})
-	return problems, err
+	return store.Check(ctx, report)
 }

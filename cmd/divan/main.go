@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,21 +11,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker (see the Makefile).
-const unversioned = "devel"
-
-var errSilent = errors.New("said already")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for a graceful stop, a second one ends the process.
+	context.AfterFunc(ctx, stop)
 	err := rootCommand().ExecuteContext(ctx)
-	stop()
 	if err == nil {
 		return
 	}
-	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(os.Stderr, "divan:", err)
-	}
+	fmt.Fprintln(os.Stderr, "divan:", err)
 	os.Exit(1)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -57,16 +58,13 @@ func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		greeted := make(chan struct{})
+		var greeting sync.WaitGroup
 		running, stop := context.WithCancel(ctx)
-		go func() {
-			defer close(greeted)
-			greet(running, n, out)
-		}()
+		greeting.Go(func() { greet(running, n, out) })
 		err = n.Run(ctx)
 		stop()
-		<-greeted
-		if !errors.Is(err, node.ErrRestart) || ctx.Err() != nil {
+		greeting.Wait()
+		if !errors.Is(err, node.ErrRestart) {
 			return err
 		}
 	}

@@ -2,6 +2,9 @@ package main
 
 import "runtime/debug"
 
+// unversioned is what a program calls itself that was built without its history.
+const unversioned = "devel"
+
 // programVersion returns the tag or commit that the program was built from.
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()

@@ -3,14 +3,19 @@
 // real nodes with it.
 //
 // Goroutines: Run starts one for each part that lives (storage, shard, meta,
-// cluster, auth, the listeners) and waits for all of them.
+// cluster, auth, the listeners) and waits for all of them; the part that
+// listens has one per listener, and one per listener that was given up and
+// whose requests are still finishing.
 package node
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -29,7 +34,7 @@ type Config struct {
 	Admin       string   // NAME:PASSWORD of a server administrator; empty: none from here
 	Version     string   // of the program, for answers
 
-	// Listener serves instead of an address, for tests; Listen is not looked at.
+	// Listener serves instead of every address, for tests; the node closes it.
 	Listener net.Listener
 	// MetaInMemory keeps the metadata in memory, for tests.
 	MetaInMemory bool
@@ -56,9 +61,9 @@ func (c Config) files() []string {
 	}
 	var out []string
 	for _, name := range []string{"local.ini", "local.d"} {
-		path := c.DataDir + string(os.PathSeparator) + name
-		if _, err := os.Stat(path); err == nil {
-			out = append(out, path)
+		path := filepath.Join(c.DataDir, name)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, path) // one that cannot be looked at is reported when it is read
 		}
 	}
 	return out
@@ -67,10 +72,16 @@ func (c Config) files() []string {
 // flags returns the settings that the command line makes.
 func (c Config) flags() (config.Values, error) {
 	out := config.Values{}
+	if c.DataDir == "" {
+		return nil, errors.New("a data directory is needed")
+	}
 	if c.Listen != "" {
 		host, port, err := net.SplitHostPort(c.Listen)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("the address to listen on must be HOST:PORT: %w", err)
+			return nil, fmt.Errorf("the address to listen on must be HOST:PORT, not %q", c.Listen)
 		}
 		if host == "" {
 			host = "0.0.0.0"

@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"go.uber.org/zap"
@@ -10,30 +12,61 @@ import (
 	"divan/cluster/config"
 )
 
-// newLogger returns the log that section [log] describes. The level follows
-// later changes of the configuration.
-func newLogger(h *config.Holder) (*zap.Logger, error) {
-	l := h.Load().Log
-	level := zap.NewAtomicLevelAt(levelOf(l.Level))
-	h.Subscribe(func(_, now *config.Snapshot) { level.SetLevel(levelOf(now.Log.Level)) })
-	target := "stderr"
-	if l.Writer == "file" && l.File != "" {
-		target = l.File
-	}
-	c := zap.Config{
-		Level: level, Encoding: "console", OutputPaths: []string{target}, ErrorOutputPaths: []string{"stderr"},
-		EncoderConfig: zap.NewProductionEncoderConfig(), DisableCaller: true, DisableStacktrace: true,
-	}
-	c.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	if l.Format == "json" {
-		c.Encoding = "json"
-	}
-	log, err := c.Build()
-	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
-	}
-	return log, nil
+// journal is the log of a node.
+type journal struct {
+	*zap.Logger
+	level zap.AtomicLevel
+	close func() error // gives its file back
 }
+
+// journal opens the log that section [log] describes, unless there is one.
+func (c Config) journal(l config.Log) (*journal, error) {
+	if c.Logger != nil {
+		return &journal{c.Logger, zap.NewAtomicLevel(), func() error { return nil }}, nil
+	}
+	out, done, err := logTarget(l)
+	if err != nil {
+		return nil, err
+	}
+	format := zap.NewProductionEncoderConfig()
+	format.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	encoder := zapcore.NewConsoleEncoder(format)
+	if l.Format == "json" {
+		encoder = zapcore.NewJSONEncoder(format)
+	}
+	level := zap.NewAtomicLevelAt(levelOf(l.Level))
+	return &journal{zap.New(zapcore.NewCore(encoder, zapcore.Lock(out), level)), level, done}, nil
+}
+
+// follow makes the level follow changes of the configuration; writer, file and
+// format are those of the start.
+func (j *journal) follow(h *config.Holder) {
+	h.Subscribe(func(_, now *config.Snapshot) { j.level.SetLevel(levelOf(now.Log.Level)) })
+}
+
+// logTarget opens what the log is written to. A file is appended to, so that
+// it can be cut (logrotate's copytruncate) while the node runs.
+func logTarget(l config.Log) (zapcore.WriteSyncer, func() error, error) {
+	nothing := func() error { return nil }
+	switch l.Writer {
+	case "stdout":
+		return unsynced{os.Stdout}, nothing, nil
+	case "file":
+		f, err := os.OpenFile(l.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open the log: %w", err)
+		}
+		return unsynced{f}, f.Close, nil
+	}
+	return unsynced{os.Stderr}, nothing, nil
+}
+
+// unsynced never waits for the disk: losing the last lines of a log with the
+// machine is better than waiting for every one.
+type unsynced struct{ io.Writer }
+
+// Sync implements zapcore.WriteSyncer.
+func (unsynced) Sync() error { return nil }
 
 // levelOf maps CouchDB's names of levels.
 func levelOf(name string) zapcore.Level {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -21,37 +21,37 @@ import (
 
 // Node is one node of a cluster, or a server that stands alone.
 type Node struct {
-	cfg    Config
-	log    *zap.Logger
-	config *config.Holder
-	engine *storage.Engine
-	local  *shard.Local
-	meta   *meta.Meta
-	coord  *cluster.Coordinator
-	auth   *auth.Authenticator
-	api    *httpapi.API
-	door   *door
+	cfg     Config
+	journal *journal
+	log     *zap.Logger
+	config  *config.Holder
+	engine  *storage.Engine
+	local   *shard.Local
+	meta    *meta.Meta
+	coord   *cluster.Coordinator
+	auth    *auth.Authenticator
+	api     *httpapi.API
+	door    *door
 
-	ready   chan struct{}
-	restart atomic.Bool
-	halt    context.CancelFunc // ends Run, for a restart; set by Run
-	haltMu  sync.Mutex
+	ready      chan struct{}
+	restarting chan struct{}
+	askRestart sync.Once
 }
 
 // New opens the data directory and builds every part; nothing runs yet. A node
 // that was built must be run, or closed with Close.
 func New(ctx context.Context, cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, ready: make(chan struct{})}
+	n := &Node{cfg: cfg, ready: make(chan struct{}), restarting: make(chan struct{})}
 	if err := n.configure(ctx); err != nil {
 		return nil, err
 	}
 	var err error
 	n.engine, err = storage.NewEngine(engineOptions(cfg, n.config.Load(), n.log))
 	if err != nil {
-		return nil, fmt.Errorf("open the data directory %s: %w", cfg.DataDir, err)
+		return nil, errors.Join(err, n.journal.close())
 	}
 	if err := n.build(); err != nil {
-		return nil, errors.Join(err, n.engine.Close())
+		return nil, errors.Join(err, n.engine.Close(), n.journal.close())
 	}
 	return n, nil
 }
@@ -70,17 +70,24 @@ func (n *Node) configure(ctx context.Context) error {
 		},
 		Verify: func(stored, password string) bool { return auth.VerifyAdmin(ctx, stored, password) },
 	}
-	if n.config, err = config.New(options); err == nil && alone(n.config.Load()) {
-		put(flags, "couchdb", "single_node", "true")
-		n.config, err = config.New(options)
-	}
+	first, err := config.New(options)
 	if err != nil {
-		return fmt.Errorf("read the configuration: %w", err)
+		return err
 	}
-	if n.log = n.cfg.Logger; n.log == nil {
-		n.log, err = newLogger(n.config)
+	if alone(first.Load()) {
+		put(flags, "couchdb", "single_node", "true")
 	}
-	return err
+	if n.journal, err = n.cfg.journal(first.Load().Log); err != nil {
+		return err
+	}
+	n.log = n.journal.Logger
+	// Once more, now that there is a log that can say which values it ignores.
+	options.Logger = n.log.Named("config")
+	if n.config, err = config.New(options); err != nil {
+		return errors.Join(err, n.journal.close())
+	}
+	n.journal.follow(n.config)
+	return nil
 }
 
 // alone reports whether nothing in the configuration speaks of other nodes: then
@@ -99,12 +106,14 @@ func (n *Node) build() error {
 	if name == "" {
 		name = defaultName
 	}
-	dir := n.cfg.DataDir + "/meta"
+	dir := filepath.Join(n.cfg.DataDir, "meta")
 	if n.cfg.MetaInMemory {
 		dir = ""
 	}
 	var err error
 	n.meta, err = meta.New(meta.Options{
+		// A node that waits for its set-up founds a group too: it has to answer
+		// requests, and to remember its settings, before it belongs anywhere.
 		Dir: dir, Self: meta.Node{Name: name}, Bootstrap: true, Config: n.config, Logger: n.log.Named("meta"),
 	})
 	if err != nil {
@@ -141,116 +150,10 @@ func (n *Node) Addr() net.Addr { return n.door.Addr() }
 // Config returns the node's configuration.
 func (n *Node) Config() *config.Holder { return n.config }
 
-// Restart makes Run return ErrRestart after a graceful stop.
-func (n *Node) Restart() {
-	n.restart.Store(true)
-	n.haltMu.Lock()
-	defer n.haltMu.Unlock()
-	if n.halt != nil {
-		n.halt()
-	}
-}
+// Restart makes Run return ErrRestart after a graceful stop. It returns at
+// once.
+func (n *Node) Restart() { n.askRestart.Do(func() { close(n.restarting) }) }
 
 // ErrRestart is what Run returns when the node was asked to start anew: the
 // caller builds a new node with the same Config.
 var ErrRestart = errors.New("the node was asked to restart")
-
-// part is something that lives. It is stopped by the end of the context of
-// run, and close is called after run has returned.
-type part struct {
-	name  string
-	run   func(ctx context.Context) error
-	close func() error
-	// up is called, when it is there, before the next part starts.
-	up func(ctx context.Context) error
-}
-
-// parts returns what lives, from the lowest floor up.
-func (n *Node) parts() []part {
-	nothing := func() error { return nil }
-	return []part{
-		{name: "storage", run: n.engine.Run, close: n.engine.Close},
-		{name: "shard", run: n.local.Run, close: n.local.Close},
-		{name: "metadata", run: n.meta.Run, close: n.meta.Close, up: n.settle},
-		{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
-		{name: "auth", run: n.auth.Run, close: nothing},
-		{name: "http", run: func(ctx context.Context) error {
-			return n.door.run(ctx, func() { close(n.ready) }, n.api.Stop)
-		}, close: nothing},
-	}
-}
-
-// Run serves until ctx ends or a part fails, then stops every part, the
-// highest first, so that requests under way can finish.
-func (n *Node) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	n.haltMu.Lock()
-	n.halt = cancel
-	n.haltMu.Unlock()
-
-	type running struct {
-		part
-		stop context.CancelFunc
-		done chan struct{}
-		err  error
-	}
-	var up []*running
-	var errs []error
-	for _, p := range n.parts() {
-		if ctx.Err() != nil {
-			break
-		}
-		own, stop := context.WithCancel(context.WithoutCancel(ctx))
-		r := &running{part: p, stop: stop, done: make(chan struct{})}
-		up = append(up, r)
-		go func() {
-			defer close(r.done)
-			if r.err = r.run(own); r.err != nil {
-				cancel() // the house comes down in order
-			}
-		}()
-		if p.up == nil {
-			continue
-		}
-		if err := p.up(ctx); err != nil && ctx.Err() == nil {
-			errs = append(errs, err)
-			cancel()
-		}
-	}
-	<-ctx.Done()
-	for i := len(up) - 1; i >= 0; i-- {
-		r := up[i]
-		r.stop()
-		<-r.done
-		if r.err != nil && !errors.Is(r.err, context.Canceled) {
-			errs = append(errs, fmt.Errorf("%s: %w", r.name, r.err))
-		}
-		if err := r.close(); err != nil {
-			errs = append(errs, fmt.Errorf("close %s: %w", r.name, err))
-		}
-	}
-	if len(up) < len(n.parts()) {
-		errs = append(errs, n.closeFrom(len(up)))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if n.restart.Load() {
-		return ErrRestart
-	}
-	return nil
-}
-
-// closeFrom closes the parts that were built but never ran.
-func (n *Node) closeFrom(first int) error {
-	var errs []error
-	all := n.parts()
-	for i := len(all) - 1; i >= first; i-- {
-		errs = append(errs, all[i].close())
-	}
-	return errors.Join(errs...)
-}
-
-// Close releases a node that was built and never run.
-func (n *Node) Close() error { return n.closeFrom(0) }

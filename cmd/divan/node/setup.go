@@ -9,6 +9,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/meta"
 	"divan/httpapi"
 	"divan/shard"
 	"divan/shard/query"
@@ -34,7 +35,7 @@ func (n *Node) furnish(ctx context.Context) error {
 	if !n.config.Load().CouchDB.SingleNode {
 		return nil
 	}
-	for _, name := range []string{"_users", "_replicator", "_global_changes"} {
+	for _, name := range meta.SystemDatabases() {
 		err := n.coord.CreateDB(ctx, name, cluster.CreateOptions{})
 		if err != nil && !fault.Is(err, fault.Exists) {
 			return fmt.Errorf("create %s: %w", name, err)

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// part is something that lives. It is stopped by the end of the context of
+// run, and close is called after run has returned.
+type part struct {
+	name  string
+	run   func(ctx context.Context) error
+	close func() error
+	// up is called, when it is there, before the next part starts.
+	up func(ctx context.Context) error
+}
+
+// parts returns what lives, from the lowest floor up.
+func (n *Node) parts() []part {
+	nothing := func() error { return nil }
+	return []part{
+		{name: "log", run: untilDone, close: n.journal.close},
+		{name: "storage", run: n.engine.Run, close: n.engine.Close},
+		{name: "shard", run: n.local.Run, close: n.local.Close},
+		{name: "metadata", run: n.meta.Run, close: n.meta.Close, up: n.settle},
+		{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
+		{name: "auth", run: n.auth.Run, close: nothing},
+		{name: "http", run: func(ctx context.Context) error {
+			return n.door.run(ctx, func() { close(n.ready) }, n.api.Stop)
+		}, close: n.door.close},
+	}
+}
+
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// running is a part at work.
+type running struct {
+	part
+	stop context.CancelFunc
+	done sync.WaitGroup
+	err  error // of run, or else of up
+}
+
+// Run serves until ctx ends, Restart is called or a part fails, then stops
+// every part, the highest first, so that requests under way can finish. It
+// returns ErrRestart after Restart, nil when ctx has ended.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	up := n.start(ctx, cancel)
+	select {
+	case <-ctx.Done():
+	case <-n.restarting:
+	}
+	again := ctx.Err() == nil
+	err := n.stop(up)
+	if err == nil && again {
+		return ErrRestart
+	}
+	return err
+}
+
+// start starts one part after the other and returns those that run, not all of
+// them when ctx ends or one fails. fail is called when one does.
+func (n *Node) start(ctx context.Context, fail func()) []*running {
+	var up []*running
+	for _, p := range n.parts() {
+		if ctx.Err() != nil {
+			break
+		}
+		own, stop := context.WithCancel(context.WithoutCancel(ctx))
+		r := &running{part: p, stop: stop}
+		up = append(up, r)
+		r.done.Go(func() {
+			if err := p.run(own); err != nil && !errors.Is(err, context.Canceled) {
+				r.err = err
+				fail() // the house comes down in order
+			}
+		})
+		if p.up == nil {
+			continue
+		}
+		if err := p.up(ctx); err != nil && ctx.Err() == nil {
+			fail()
+			stop()
+			r.done.Wait()
+			if r.err == nil { // else err only says that the part is gone
+				r.err = err
+			}
+		}
+	}
+	return up
+}
+
+// stop stops what runs, from the highest floor down, and closes every part.
+func (n *Node) stop(up []*running) error {
+	errs := []error{n.closeFrom(len(up))}
+	for _, r := range slices.Backward(up) {
+		r.stop()
+		r.done.Wait()
+		if r.err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.name, r.err))
+		}
+		if err := r.close(); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", r.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// closeFrom closes the parts that were built but never ran.
+func (n *Node) closeFrom(first int) error {
+	var errs []error
+	for _, p := range slices.Backward(n.parts()[first:]) {
+		errs = append(errs, p.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Close releases a node that was built and never run.
+func (n *Node) Close() error { return n.closeFrom(0) }

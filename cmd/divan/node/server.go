@@ -1,0 +1,163 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+)
+
+// Limits of a connection. Bodies and answers may take as long as they need;
+// only a client that does not say what it wants is cut off.
+const (
+	headerTimeout  = 30 * time.Second
+	idleTimeout    = 5 * time.Minute
+	maxHeaderBytes = 1 << 20
+	// stopTimeout is how long requests may still take once their listener is
+	// given up or the node stops.
+	stopTimeout = 30 * time.Second
+)
+
+// kind says what is served at a place.
+type kind uint8
+
+const (
+	plain kind = iota
+	secret
+	metrics // only the figures for Prometheus, without authentication
+)
+
+func (k kind) String() string { return [...]string{"HTTP", "HTTPS", "metrics"}[k] }
+
+// place is an address and how to serve it.
+type place struct {
+	kind    kind
+	address string  // HOST:PORT
+	secrecy secrecy // of kind secret
+}
+
+// places returns where the configuration wants the server.
+func places(s *config.Snapshot) []place {
+	at := func(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+	out := []place{{kind: plain, address: at(s.Chttpd.BindAddress, s.Chttpd.Port)}}
+	if s.SSL.Enable {
+		host := s.SSL.BindAddress
+		if host == "" {
+			host = s.Chttpd.BindAddress
+		}
+		out = append(out, place{kind: secret, address: at(host, s.SSL.Port), secrecy: secrecyOf(s.SSL)})
+	}
+	if p := s.Prometheus; p.AdditionalPort {
+		out = append(out, place{kind: metrics, address: at(p.BindAddress, p.Port)})
+	}
+	return out
+}
+
+// port is the part of the address that two places cannot share on one machine.
+func (p place) port() string {
+	_, port, _ := net.SplitHostPort(p.address) // made by JoinHostPort
+	return port
+}
+
+// loopback reports whether nothing but this machine can reach the address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// allowed refuses to be reachable from other machines without an administrator.
+func allowed(s *config.Snapshot, p place) error {
+	if len(s.Admins) > 0 || p.kind == metrics || loopback(p.address) {
+		return nil
+	}
+	return fmt.Errorf("%w, so the node listens on this machine only, not on %s; set one with --admin NAME:PASSWORD, "+
+		"with COUCHDB_USER and COUCHDB_PASSWORD, or in section [admins] of an ini file", ErrNoAdmin, p.address)
+}
+
+// server serves at one place.
+type server struct {
+	place       place
+	http        *http.Server
+	credentials *credentials  // of kind secret
+	secrets     *tls.Config   // of kind secret
+	listener    net.Listener  // nil until listen
+	ended       chan struct{} // closed when nothing is accepted any more
+}
+
+// prepare does what can fail without an address: it looks for an administrator
+// and reads the certificate.
+func (d *door) prepare(p place) (*server, error) {
+	if err := allowed(d.config.Load(), p); err != nil {
+		return nil, err
+	}
+	s := &server{place: p, ended: make(chan struct{}), http: &http.Server{
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: zap.NewStdLog(d.log.Named("http")),
+	}}
+	if p.kind != secret {
+		return s, nil
+	}
+	s.credentials = &credentials{secrecy: p.secrecy}
+	err := s.credentials.load()
+	if err == nil {
+		s.secrets, err = s.credentials.tlsConfig()
+	}
+	return s, err
+}
+
+// listen takes the address.
+func (s *server) listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.place.address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", s.place.address, err)
+	}
+	s.listener = l
+	return nil
+}
+
+// serve begins to answer on the listener.
+func (d *door) serve(s *server) {
+	l := s.listener
+	if s.secrets != nil {
+		l = tls.NewListener(l, s.secrets)
+	}
+	if s.place.kind == metrics {
+		s.http.Handler = d.api.MetricsHandler()
+	} else {
+		l = d.api.Attach(s.http, l)
+	}
+	d.serving.Go(func() {
+		defer close(s.ended)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			d.fail(fmt.Errorf("serve on %s: %w", s.place.address, err))
+		}
+	})
+	d.log.Info("listening", zap.Stringer("for", s.place.kind), zap.Stringer("address", s.listener.Addr()))
+}
+
+// drain takes no more connections, lets requests finish, and cuts off those
+// that take longer than stopTimeout.
+func (d *door) drain(ctx context.Context, s *server) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err == nil {
+		return
+	}
+	d.log.Warn("requests that did not end in time are cut off", zap.String("address", s.place.address), zap.Duration("after", stopTimeout))
+	if err := s.http.Close(); err != nil {
+		d.log.Warn("close connections", zap.Error(err))
+	}
+}
