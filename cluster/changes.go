@@ -98,8 +98,8 @@ func (f *Feed) begin(p *changePart) (mark, error) {
 	m := mark{begin: p.target.Begin, end: p.target.End}
 	since := f.query.Since
 	if since.now && !f.query.Descending {
-		info, err := f.info(f.ctx, p)
-		m.copy, m.seq = prefixOf(info.UUID), info.Seq
+		uuid, seq, err := f.position(f.ctx, p)
+		m.copy, m.seq = prefixOf(uuid), seq
 		return m, err // nothing to read yet
 	}
 	if f.query.Descending {
@@ -122,12 +122,12 @@ func (f *Feed) replica(p *changePart) (replica, error) {
 	return nil, errNodeDown(p.target.node)
 }
 
-func (f *Feed) info(ctx context.Context, p *changePart) (shard.Info, error) {
+func (f *Feed) position(ctx context.Context, p *changePart) (uuid [16]byte, seq uint64, err error) {
 	rep, err := f.replica(p)
 	if err != nil {
-		return shard.Info{}, err
+		return uuid, 0, err
 	}
-	return rep.Info(ctx, p.target.name)
+	return rep.Position(ctx, p.target.name)
 }
 
 // resume opens the stream of a part where a client that has seen since goes

@@ -63,24 +63,24 @@ func (f *Feed) moved(ctx context.Context) (bool, error) {
 			some = true
 			continue
 		}
-		info, err := f.info(ctx, p)
+		uuid, seq, err := f.position(ctx, p)
 		if err != nil {
 			return false, err
 		}
 		m := f.at.marks[i]
-		if prefixOf(info.UUID) == m.copy && info.Seq <= m.seq {
+		if prefixOf(uuid) == m.copy && seq <= m.seq {
 			continue
 		}
 		some = true
-		p.hint = int(min(max(info.Seq, m.seq)-m.seq, maxLiveHint))
+		p.hint = int(min(max(seq, m.seq)-m.seq, maxLiveHint))
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}
-		seq, head, err := f.resume(p, Seq{marks: f.at.marks})
+		start, head, err := f.resume(p, Seq{marks: f.at.marks})
 		if err != nil {
 			return false, err
 		}
-		f.at.move(i, prefixOf(head.UUID), seq)
+		f.at.move(i, prefixOf(head.UUID), start)
 	}
 	return some, nil
 }

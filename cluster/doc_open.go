@@ -15,17 +15,22 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 		AllowDeleted: o.AllowDeleted, HeadOnly: o.HeadOnly, RevsLimit: d.meta.RevsLimit,
 	}
 	s := d.owner(o.ID)
-	if len(s.copies) > 1 && o.R != 1 {
-		if !o.Rev.IsZero() && !o.Latest {
-			return d.openAny(ctx, s, req)
-		}
+	switch {
+	case len(s.copies) == 1 && s.copies[0].node == d.c.node:
+		req.Copy = s.copies[0].name
+		got, err := d.c.local.Open(ctx, req)
+		return got, d.explain(err)
+	case len(s.copies) == 1 || o.R == 1:
+		return d.openOneOf(ctx, s, req)
+	case !o.Rev.IsZero() && !o.Latest:
+		return d.openAny(ctx, s, req)
+	default:
 		return d.openCopies(ctx, s, o.R, req)
 	}
-	if rep := d.c.replica(s.copies[0].node); rep != nil && len(s.copies) == 1 {
-		req.Copy = s.copies[0].name
-		got, err := rep.Open(ctx, req)
-		return got, d.explain(err)
-	}
+}
+
+// openOneOf believes whatever copy answers.
+func (d *DB) openOneOf(ctx context.Context, s *stretch, req shard.OpenRequest) (*shard.Doc, error) {
 	var got *shard.Doc
 	err := d.ask(ctx, s, func(ctx context.Context, rep replica, name string) error {
 		req.Copy = name

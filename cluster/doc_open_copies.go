@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 
 	"divan/cluster/quorum"
 	"divan/shard"
@@ -47,17 +48,13 @@ func (d *DB) openCopies(ctx context.Context, s *stretch, r int, req shard.OpenRe
 	inbox := make(chan opened, len(s.copies))
 	answers := make([]*shard.Doc, len(s.copies))
 	q := quorum.NewRead(len(s.copies), r)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = each(len(s.copies), func(i int) error { // the errors are in the answers
-			inbox <- d.openOne(ctx, s.copies[i], i, req)
-			return nil
-		})
-	}()
+	var asking sync.WaitGroup
+	for i := range s.copies {
+		asking.Go(func() { inbox <- d.openOne(ctx, s.copies[i], i, req) })
+	}
 	defer func() {
 		stop()
-		<-done
+		asking.Wait()
 	}()
 	for range s.copies {
 		a := <-inbox

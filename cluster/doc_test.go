@@ -209,3 +209,22 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 		t.Fatalf("list: %v", err)
 	}
 }
+
+// TestMissingStubRefusesAll follows golden attachments/03.
+func TestMissingStubRefusesAll(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		w := start(t, setup{nodes: nodes})
+		d := w.create("db", CreateOptions{Q: 4, N: nodes})
+		stub := []shard.EditAttachment{{Attachment: doc.Attachment{Name: "none"}, Stub: true}}
+		edits := []shard.Edit{{ID: "a", Body: []byte("{}"), Atts: stub}}
+		for range 2 { // alone, and among others
+			_, err := d.Update(t.Context(), UpdateOptions{NewEdits: true}, edits)
+			if !fault.Is(err, fault.MissingStub) {
+				t.Fatalf("%d nodes, %d edits: %v", nodes, len(edits), err)
+			}
+			for i := range 10 {
+				edits = append(edits, shard.Edit{ID: fmt.Sprintf("doc%d", i), Body: []byte("{}")})
+			}
+		}
+	}
+}

@@ -11,8 +11,9 @@ import (
 // order given. For every edit: Err nil and not Accepted means that W copies
 // have it durable (201); Accepted that fewer do, but at least one (202); Err a
 // *fault.Error that it was refused and left no trace; any other Err that no
-// copy answered. An error of Update itself says that no edit was even tried,
-// or that all of them failed for that same reason.
+// copy answered. An error of Update itself says that no edit got an answer, or
+// that a stub without its attachment refuses the whole request
+// (fault.MissingStub), though edits of other shards may be done.
 //
 // Edits of one document are decided in the order given. Edits of different
 // shards are not atomic together.
@@ -55,12 +56,20 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		}
 		return nil
 	})
+	failed := 0
 	for _, err := range errs {
-		if err == nil {
-			return results, nil
+		switch {
+		case err == nil:
+		case quorum.Usable(err) && !isNoCopy(err):
+			return nil, err // a stub without its attachment refuses the whole request (semantics.md section 2.6)
+		default:
+			failed++
 		}
 	}
-	return nil, d.explain(errs[0])
+	if failed == len(groups) {
+		return nil, d.explain(errs[0])
+	}
+	return results, nil
 }
 
 // write brings the edits of one stretch to its copies. The error is that of

@@ -32,22 +32,28 @@ func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.Updat
 		run.counts[i] = quorum.NewWrite(len(s.copies), w)
 		run.by[i] = -1
 	}
-	run.decide(ctx)
+	if err := run.decide(ctx); err != nil {
+		return nil, err
+	}
 	run.spread(ctx)
 	return run.outcome()
 }
 
-// decide asks one copy after the other until each edit has been decided.
-func (r *writing) decide(ctx context.Context) {
+// decide asks one copy after the other until each edit has been decided. An
+// error refuses them all.
+func (r *writing) decide(ctx context.Context) error {
 	open := make([]int, len(r.req.Edits)) // edits that nobody has decided
 	for i := range open {
 		open[i] = i
 	}
 	for at := range r.stretch.copies {
 		if len(open) == 0 {
-			return
+			break
 		}
 		answers, err := r.send(ctx, at, r.asSent(open))
+		if err != nil && quorum.Usable(err) && !isNoCopy(err) {
+			return err
+		}
 		rest := open[:0]
 		for k, i := range open {
 			if err != nil {
@@ -64,6 +70,7 @@ func (r *writing) decide(ctx context.Context) {
 		}
 		open = rest
 	}
+	return nil
 }
 
 // asSent returns the request with the chosen edits as they came.

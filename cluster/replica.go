@@ -22,6 +22,7 @@ type replica interface {
 	writer
 	reader
 	lister
+	observer
 	contents
 	keeper
 }
@@ -63,11 +64,17 @@ type lister interface {
 	AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error)
 	LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error)
 	Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error)
+	Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error)
+}
+
+// observer tells when a copy moves on.
+type observer interface {
 	// Watch sends a value to c, which has room for one, whenever the copy's
 	// durable sequence has moved, and when the copy is dropped. Read the copy
 	// after Watch to miss nothing.
 	Watch(name string, c chan struct{}) (io.Closer, error)
-	Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error)
+	// Position returns which copy it is and its durable sequence.
+	Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error)
 }
 
 // docsHead is what a copy tells about a listing before its rows.
@@ -143,7 +150,7 @@ func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (cha
 	return changesHead{Seq: s.Seq, UUID: s.UUID}, s, nil
 }
 
-// Watch implements lister.
+// Watch implements observer.
 func (l localCopies) Watch(name string, c chan struct{}) (io.Closer, error) {
 	w, err := l.Local.WatchOn(name, c)
 	if err != nil {
