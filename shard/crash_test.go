@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -94,9 +95,11 @@ func cutPower(t *testing.T, seed uint64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	disk := &crashable{MemFS: vfs.NewCrashableMem()}
-	n := open(t, disk, Options{})
+	var slow slowSync // so that there is something between visible and durable
+	n := open(t, slow.fs(disk), Options{})
 	defer n.stop()
 	n.create(CreateOptions{})
+	slow.delay.Store(int64(rng.IntN(3)) * int64(time.Millisecond))
 	h := &history{
 		content: map[string]big{}, locals: map[string]int{}, enough: 1 + rng.IntN(250), cut: make(chan struct{}),
 	}

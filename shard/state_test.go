@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"divan/storage/doc"
@@ -139,17 +140,26 @@ func TestSealOfPurge(t *testing.T) {
 	}
 }
 
-// A clone goes its own way.
+// A clone goes its own way, whatever room the tree has to grow.
 func TestStateClone(t *testing.T) {
-	s := newState("d", nil)
-	put(s, path(t, "1-a"), 10, false)
-	c := s.clone()
-	put(c, path(t, "2-b a"), 10, false)
-	put(s, path(t, "2-c a"), 10, false)
-	if w := record(t, c, 1).Winner; w != rev(t, "2-b") {
-		t.Fatalf("clone's winner %v", w)
-	}
-	if w := record(t, s, 1).Winner; w != rev(t, "2-c") {
-		t.Fatalf("winner %v", w)
+	for size := 1; size < 10; size++ {
+		s := newState("d", nil)
+		ids := []string{}
+		for i := range size {
+			ids = append([]string{fmt.Sprint("n", i)}, ids...)
+			put(s, doc.Path{Start: uint64(i + 1), IDs: ids}, 10, false)
+		}
+		c := s.clone()
+		leaf := func(id string) doc.Path {
+			return doc.Path{Start: uint64(size + 1), IDs: append([]string{id}, ids...)}
+		}
+		put(c, leaf("b"), 10, false)
+		put(s, leaf("c"), 10, false)
+		if w := record(t, c, 1).Winner; w != leaf("b").Rev() {
+			t.Fatalf("size %d: clone's winner %v", size, w)
+		}
+		if w := record(t, s, 1).Winner; w != leaf("c").Rev() || len(s.tree.Leaves()) != 1 {
+			t.Fatalf("size %d: winner %v of %v", size, w, s.tree.Leaves())
+		}
 	}
 }
