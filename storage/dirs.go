@@ -3,14 +3,13 @@ package storage
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
@@ -21,21 +20,62 @@ import (
 // Names inside the data directory.
 const (
 	shardsDir  = "shards"
-	stagingDir = "staging"
-	newPrefix  = "new-" // a store being made
-	oldPrefix  = "old-" // a store that was dropped
-	markerFile = "STORE"
+	stagingDir = "staging" // stores that were dropped, to be removed
 )
 
-// marker is the content of a store's STORE file, as JSON: what is fixed when
-// the store is made.
-type marker struct {
-	Format      int    `json:"format"`
-	UUID        string `json:"uuid"` // 32 hexadecimal digits
-	Partitioned bool   `json:"partitioned,omitempty"`
+// identity is what is fixed when a store is made. It is kept in the name of an
+// empty file, STORE-<format>-<uuid>[-partitioned]: a name is there or not, so
+// that a store is made with two syncs of directories and never half.
+type identity struct {
+	uuid        [16]byte
+	partitioned bool
 }
 
-const storeFormat = 1
+const (
+	identityPrefix    = "STORE-"
+	identityFormat    = "1-"
+	partitionedSuffix = "-partitioned"
+)
+
+func (id identity) fileName() string {
+	name := identityPrefix + identityFormat + hex.EncodeToString(id.uuid[:])
+	if id.partitioned {
+		name += partitionedSuffix
+	}
+	return name
+}
+
+// findIdentity looks for the file among those of a directory. The error is
+// fault.NotFound when there is none: the directory is no store.
+func findIdentity(files []string) (id identity, err error) {
+	for _, f := range files {
+		rest, ok := strings.CutPrefix(f, identityPrefix)
+		if !ok {
+			continue
+		}
+		if rest, ok = strings.CutPrefix(rest, identityFormat); !ok {
+			return id, fmt.Errorf("store of an unknown format: %s", f)
+		}
+		rest, id.partitioned = strings.CutSuffix(rest, partitionedSuffix)
+		raw, err := hex.DecodeString(rest)
+		if err != nil || len(raw) != len(id.uuid) {
+			return id, fault.New(fault.Corruption, "malformed file name "+f)
+		}
+		copy(id.uuid[:], raw)
+		return id, nil
+	}
+	return id, noStore()
+}
+
+// Pebble keeps facts in the names of empty files, marker.<name>.<counter>.<value>.
+const (
+	// manifestMarker begins the name of the file that an opened store has.
+	manifestMarker = "marker.manifest."
+	// formatMarker is the file that says in which format a store is. A new
+	// store without it is made in the oldest one and brought up to date step by
+	// step, with ten files and ten syncs.
+	formatMarker = "marker.format-version.000001."
+)
 
 // dirs makes directories durable and remembers which already are.
 type dirs struct {
@@ -92,21 +132,10 @@ func (e *Engine) path(elem ...string) string {
 	return e.o.FS.PathJoin(append([]string{e.o.Dir}, elem...)...)
 }
 
-// stagingName is a fresh path in the staging folder.
-func (e *Engine) stagingName(prefix string) string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return e.path(stagingDir, prefix+hex.EncodeToString(b[:]))
-}
-
-// prepareStaging removes stores that a crash left half made; what was dropped
-// is left to Run.
+// prepareStaging makes the staging folder; what lies in it is left to Run.
 func (e *Engine) prepareStaging() error {
-	if err := e.dirs.ensure(e.path(stagingDir)); err != nil {
-		return err
-	}
 	e.wakeSweep()
-	return e.removeStaged(newPrefix)
+	return e.dirs.ensure(e.path(stagingDir))
 }
 
 func (e *Engine) wakeSweep() {
@@ -116,19 +145,16 @@ func (e *Engine) wakeSweep() {
 	}
 }
 
-// removeStaged removes what lies in the staging folder under that prefix.
-func (e *Engine) removeStaged(prefix string) error {
+// sweepStaged removes dropped stores from the disk.
+func (e *Engine) sweepStaged() {
 	names, err := e.o.FS.List(e.path(stagingDir))
-	if err != nil {
-		return fmt.Errorf("list staging folder: %w", err)
-	}
-	var errs []error
+	errs := []error{err}
 	for _, name := range names {
-		if strings.HasPrefix(name, prefix) {
-			errs = append(errs, e.o.FS.RemoveAll(e.path(stagingDir, name)))
-		}
+		errs = append(errs, e.o.FS.RemoveAll(e.path(stagingDir, name)))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		e.log.Warn("removing dropped stores failed", zap.Error(err))
+	}
 }
 
 // Create makes an empty store; it is durable on return. The error is
@@ -174,7 +200,7 @@ func (e *Engine) occupy(name string) (*entry, error) {
 // validName accepts a clean relative path: nothing that leaves the directory.
 func validName(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || part == markerFile {
+		if part == "" || part == "." || part == ".." || strings.HasPrefix(part, identityPrefix) {
 			return false
 		}
 	}
@@ -183,72 +209,47 @@ func validName(name string) bool {
 
 func (e *Engine) create(name string, o CreateOptions) error {
 	path := e.path(name)
-	if _, err := e.o.FS.Stat(path); err == nil {
-		return fault.New(fault.Exists, "file_exists")
+	files, err := e.o.FS.List(path)
+	if err == nil {
+		if _, err = findIdentity(files); err == nil {
+			return fault.New(fault.Exists, "file_exists")
+		}
 	}
-	stage := e.stagingName(newPrefix)
-	if err := e.o.FS.MkdirAll(stage, 0o755); err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NotFound) {
+		return fmt.Errorf("create store %s: %w", name, err)
+	}
+	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
 		return diskError("create store "+name, err)
 	}
-	if err := e.writeMarker(stage, o); err != nil {
-		return diskError("create store "+name, err)
-	}
-	parent := e.o.FS.PathDir(path)
-	if err := e.dirs.ensure(parent); err != nil {
-		return diskError("create store "+name, err)
-	}
-	if err := e.o.FS.Rename(stage, path); err != nil {
-		return diskError("create store "+name, err)
-	}
-	if err := syncDir(e.o.FS, parent); err != nil {
+	id := identity{partitioned: o.Partitioned}
+	_, _ = rand.Read(id.uuid[:]) // never fails
+	if err := e.makeStore(path, id); err != nil {
 		return diskError("create store "+name, err)
 	}
 	return nil
 }
 
-func (e *Engine) writeMarker(dir string, o CreateOptions) error {
-	var uuid [16]byte
-	_, _ = rand.Read(uuid[:]) // never fails
-	text, err := json.Marshal(marker{storeFormat, hex.EncodeToString(uuid[:]), o.Partitioned})
-	if err != nil {
+// makeStore makes the directory with the file that names the store, durably.
+func (e *Engine) makeStore(path string, id identity) error {
+	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	f, err := e.o.FS.Create(e.o.FS.PathJoin(dir, markerFile), vfs.WriteCategoryUnspecified)
-	if err != nil {
+	if err := e.touch(e.o.FS.PathJoin(path, id.fileName())); err != nil {
 		return err
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err := syncDir(e.o.FS, path); err != nil {
 		return err
 	}
-	return syncDir(e.o.FS, dir)
+	return syncDir(e.o.FS, e.o.FS.PathDir(path))
 }
 
-// readMarker returns fault.NotFound when there is no store in dir.
-func (e *Engine) readMarker(dir string) (m marker, uuid [16]byte, err error) {
-	f, err := e.o.FS.Open(e.o.FS.PathJoin(dir, markerFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return m, uuid, noStore()
-	}
+// touch makes an empty file, durable with its directory.
+func (e *Engine) touch(path string) error {
+	f, err := e.o.FS.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return m, uuid, fmt.Errorf("open store: %w", err)
+		return err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, 4096))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return m, uuid, fmt.Errorf("read %s: %w", markerFile, err)
-	}
-	if err := json.Unmarshal(text, &m); err != nil {
-		return m, uuid, fault.Wrap(fault.Corruption, "STORE file does not decode", err)
-	}
-	raw, err := hex.DecodeString(m.UUID)
-	if err != nil || len(raw) != len(uuid) {
-		return m, uuid, fault.New(fault.Corruption, "STORE file has no uuid")
-	}
-	if m.Format != storeFormat {
-		return m, uuid, fmt.Errorf("store format %d is not known to this version", m.Format)
-	}
-	copy(uuid[:], raw)
-	return m, uuid, nil
+	return f.Close()
 }
 
 // Drop removes a store: nobody can open it any more. A store in use is removed
@@ -297,13 +298,17 @@ func (e *Engine) stage(name string) error {
 		return noStore()
 	}
 	path := e.path(name)
-	if _, err := e.o.FS.Stat(e.o.FS.PathJoin(path, markerFile)); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return noStore()
-		}
-		return fmt.Errorf("drop store %s: %w", name, err)
+	files, err := e.o.FS.List(path)
+	if err == nil {
+		_, err = findIdentity(files)
 	}
-	if err := e.o.FS.Rename(path, e.stagingName(oldPrefix)); err != nil {
+	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NotFound) {
+		return noStore()
+	}
+	// A store that cannot be read can still be dropped.
+	var unique [12]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	if err := e.o.FS.Rename(path, e.path(stagingDir, hex.EncodeToString(unique[:]))); err != nil {
 		return fmt.Errorf("drop store %s: %w", name, err)
 	}
 	e.wakeSweep()
@@ -334,23 +339,18 @@ func (e *Engine) Names() ([]string, error) {
 // walk collects the stores below a directory that is none itself.
 func (e *Engine) walk(dir string, names *[]string) error {
 	children, err := e.o.FS.List(e.path(dir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // nothing created yet, or dropped meanwhile
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // dropped meanwhile, or a file
 	}
 	if err != nil {
 		return fmt.Errorf("list %s: %w", dir, err)
 	}
+	if _, err := findIdentity(children); !fault.Is(err, fault.NotFound) {
+		*names = append(*names, dir) // one that cannot be read is there as well
+		return nil
+	}
 	for _, child := range children {
-		name := dir + "/" + child
-		if _, err := e.o.FS.Stat(e.path(name, markerFile)); err == nil {
-			*names = append(*names, name)
-			continue
-		}
-		info, err := e.o.FS.Stat(e.path(name))
-		if err != nil || !info.IsDir() {
-			continue
-		}
-		if err := e.walk(name, names); err != nil {
+		if err := e.walk(dir+"/"+child, names); err != nil {
 			return err
 		}
 	}
@@ -370,7 +370,10 @@ func (e *Engine) FileSize(name string) (int64, error) {
 	}
 	e.mu.Unlock()
 	files, err := e.o.FS.List(e.path(name))
-	if err != nil || !slices.Contains(files, markerFile) {
+	if err == nil {
+		_, err = findIdentity(files)
+	}
+	if err != nil {
 		return 0, noStore()
 	}
 	var total int64
@@ -380,11 +383,4 @@ func (e *Engine) FileSize(name string) (int64, error) {
 		}
 	}
 	return total, nil
-}
-
-// sweepStaged is Run's part of dropping stores.
-func (e *Engine) sweepStaged() {
-	if err := e.removeStaged(oldPrefix); err != nil {
-		e.log.Warn("removing dropped stores failed", zap.Error(err))
-	}
 }

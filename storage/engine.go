@@ -22,8 +22,8 @@ import (
 //
 // Invariants:
 //
-//	E1  a store directory exists at its place only when complete: it is made in
-//	    the staging folder and renamed, and renamed back before it is removed.
+//	E1  a directory is a store when it holds the file that names it, which is
+//	    there or not; a store that is dropped leaves its place whole.
 //	E2  a store is open at most once: its entry is busy from before it is
 //	    opened until after it is closed, and whoever meets a busy entry waits.
 //	E3  a store with pins is never closed.

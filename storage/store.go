@@ -3,6 +3,9 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -28,16 +31,15 @@ import (
 //	    the engine's empty one. Ten thousand empty databases cost nothing.
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
-	engine      *Engine
-	entry       *entry // guarded by engine.mu
-	counted     bool   // in engine.mu.open; guarded by engine.mu
-	name, dir   string
-	uuid        [16]byte
-	partitioned bool
-	log         *zap.Logger
-	slots       *compactions
-	uploads     *uploadSet
-	swept       int // uploads that opening has removed
+	engine    *Engine
+	entry     *entry // guarded by engine.mu
+	counted   bool   // in engine.mu.open; guarded by engine.mu
+	name, dir string
+	identity
+	log     *zap.Logger
+	slots   *compactions
+	uploads *uploadSet
+	swept   int // uploads that opening has removed
 
 	db       atomic.Pointer[pebble.DB]
 	own      atomic.Bool // db is the store's own, not the engine's empty one
@@ -69,31 +71,34 @@ func (e *Engine) openStore(name string) (*Store, error) {
 		return nil, noStore()
 	}
 	dir := e.path(name)
-	m, uuid, err := e.readMarker(dir)
+	files, err := e.o.FS.List(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, noStore()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list store: %w", err)
+	}
+	id, err := findIdentity(files)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		engine: e, name: name, dir: dir, uuid: uuid, partitioned: m.Partitioned,
+		engine: e, name: name, dir: dir, identity: id,
 		log: e.log.With(zap.String("store", name)), slots: e.scheduler.newStore(),
 		uploads: e.uploads.of(name),
 	}
 	s.state.Store(&state{prev: &view{docs: newSummary(), seqs: newSummary()}})
-	if err := s.attach(); err != nil {
+	if err := s.attach(files); err != nil {
 		e.uploads.release(s.uploads)
 		return nil, err
 	}
 	return s, nil
 }
 
-// attach opens the store's instance, or takes the empty one when the directory
-// holds nothing but the STORE file.
-func (s *Store) attach() error {
-	files, err := s.engine.o.FS.List(s.dir)
-	if err != nil {
-		return fmt.Errorf("list store: %w", err)
-	}
-	if len(files) > 1 {
+// attach opens the store's instance, or takes the empty one when the store
+// never had its own.
+func (s *Store) attach(files []string) error {
+	if slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, manifestMarker) }) {
 		return s.openPebble()
 	}
 	empty, err := s.engine.emptyDB()
@@ -204,6 +209,9 @@ func (s *Store) writable() (*pebble.DB, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	if !s.opened() {
+		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.dir, formatMarker+pebble.FormatNewest.String())); err != nil {
+			return nil, diskError("open store", err)
+		}
 		if err := s.openPebble(); err != nil {
 			return nil, err
 		}
