@@ -75,7 +75,12 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 		for _, e := range events {
 			switch e.Kind {
 			case meta.Created:
-				k.make(ctx, e.New.CopiesOn(k.c.node), e.New.Partitioned)
+				// The way through the handles shares the work with the
+				// request that creates the database, if it is one of this
+				// node's.
+				if _, err := k.c.handles.get(ctx, k.c, e.New); err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
+					k.c.log.Error("copies of a new database not made", zap.String("db", e.New.Name), zap.Error(err))
+				}
 			case meta.Deleted:
 				k.c.handles.forget(e.Old.Name)
 				for _, name := range e.Old.CopiesOn(k.c.node) {
@@ -98,7 +103,7 @@ func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
 		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
 		if db, ok := k.c.meta.Database(dbName); ok {
 			k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
-			k.make(ctx, []string{name}, db.Partitioned)
+			k.make(ctx, name, db.Partitioned)
 		}
 	}
 	now := time.Now()
@@ -120,12 +125,10 @@ func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
 	return ctx.Err()
 }
 
-// make makes copies that may be there already.
-func (k *tidier) make(ctx context.Context, names []string, partitioned bool) {
-	for _, name := range names {
-		err := k.c.local.Create(ctx, name, shard.CreateOptions{Partitioned: partitioned})
-		if err != nil && !fault.Is(err, fault.Exists) && ctx.Err() == nil {
-			k.c.log.Error("copy not made", zap.String("copy", name), zap.Error(err))
-		}
+// make makes a copy that may be there already.
+func (k *tidier) make(ctx context.Context, name string, partitioned bool) {
+	err := k.c.local.Create(ctx, name, shard.CreateOptions{Partitioned: partitioned})
+	if err != nil && !fault.Is(err, fault.Exists) && ctx.Err() == nil {
+		k.c.log.Error("copy not made", zap.String("copy", name), zap.Error(err))
 	}
 }
