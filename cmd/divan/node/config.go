@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
@@ -62,9 +63,11 @@ func (c Config) files() []string {
 	var out []string
 	for _, name := range []string{"local.ini", "local.d"} {
 		path := filepath.Join(c.DataDir, name)
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			out = append(out, path) // one that cannot be looked at is reported when it is read
+		_, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
 		}
+		out = append(out, path) // one that cannot be looked at is reported when it is read
 	}
 	return out
 }

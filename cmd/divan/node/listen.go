@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -20,8 +21,9 @@ type door struct {
 	config *config.Holder
 	// base is the configuration without what was set through HTTP: where to
 	// listen when that leads nowhere, so that it can be mended.
-	base  *config.Snapshot
-	fixed net.Listener // from Config.Listener, or nil
+	base     *config.Snapshot
+	fixed    net.Listener  // from Config.Listener, or nil
+	patience time.Duration // with requests under way when a listener goes
 
 	mu struct {
 		sync.Mutex
@@ -32,7 +34,9 @@ type door struct {
 }
 
 func newDoor(api *httpapi.API, h *config.Holder, fixed net.Listener, log *zap.Logger) *door {
-	return &door{log: log, api: api, config: h, base: h.Load(), fixed: fixed, failed: make(chan error, 1)}
+	return &door{
+		log: log, api: api, config: h, base: h.Load(), fixed: fixed, patience: stopTimeout, failed: make(chan error, 1),
+	}
 }
 
 // Addr returns the address of the plain listener, nil before Run has opened it.

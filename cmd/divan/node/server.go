@@ -67,6 +67,15 @@ func (p place) port() string {
 	return port
 }
 
+// network keeps 0.0.0.0 from meaning the addresses of IPv6 too; :: means both.
+func (p place) network() string {
+	host, _, _ := net.SplitHostPort(p.address) // made by JoinHostPort
+	if ip := net.ParseIP(host); ip != nil && ip.To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
+}
+
 // loopback reports whether nothing but this machine can reach the address.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -120,7 +129,7 @@ func (d *door) prepare(p place) (*server, error) {
 // listen takes the address.
 func (s *server) listen(ctx context.Context) error {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.place.address)
+	l, err := lc.Listen(ctx, s.place.network(), s.place.address)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.place.address, err)
 	}
@@ -149,14 +158,14 @@ func (d *door) serve(s *server) {
 }
 
 // drain takes no more connections, lets requests finish, and cuts off those
-// that take longer than stopTimeout.
+// that take longer than the patience of the door.
 func (d *door) drain(ctx context.Context, s *server) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err == nil {
 		return
 	}
-	d.log.Warn("requests that did not end in time are cut off", zap.String("address", s.place.address), zap.Duration("after", stopTimeout))
+	d.log.Warn("requests that did not end in time are cut off", zap.String("address", s.place.address), zap.Duration("after", d.patience))
 	if err := s.http.Close(); err != nil {
 		d.log.Warn("close connections", zap.Error(err))
 	}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// TestLogFile writes the log into a file, as JSON, at a level that changes.
+func TestLogFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "divan.log")
+	cfg := inMemory(t, "DIVAN_LOG__WRITER=file", "DIVAN_LOG__FILE="+file, "DIVAN_LOG__FORMAT=json", "DIVAN_CHTTPD__PORT=many")
+	h := buildAs(t, cfg)
+	h.run()
+	h.want("GET", "/_up", "", "200")
+	h.set("log", "level", "error")
+	h.want("GET", "/_uuids", "", "200")
+	h.end()
+	lines := readLog(t, file)
+	for _, tc := range []struct {
+		logger, msg, key, value string
+		want                    bool
+	}{
+		{"http", "request", "path", "/_up", true},
+		{"http", "request", "path", "/_uuids", false}, // below the level
+		{"config", "configuration value ignored, the default counts", "key", "port", true},
+	} {
+		found := false
+		for _, l := range lines {
+			found = found || l["logger"] == tc.logger && l["msg"] == tc.msg && l[tc.key] == tc.value
+		}
+		if found != tc.want {
+			t.Errorf("%s %s %s=%s in the log: %v", tc.logger, tc.msg, tc.key, tc.value, found)
+		}
+	}
+}
+
+func readLog(t *testing.T, file string) []map[string]any {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var out []map[string]any
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		var line map[string]any
+		if err := json.Unmarshal(scan.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", scan.Text(), err)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestLevels(t *testing.T) {
+	for name, want := range map[string]zapcore.Level{
+		"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "notice": zapcore.InfoLevel, "warning": zapcore.WarnLevel,
+		"error": zapcore.ErrorLevel, "critical": zapcore.ErrorLevel, "emergency": zapcore.ErrorLevel, "none": zapcore.FatalLevel,
+	} {
+		if got := levelOf(name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
