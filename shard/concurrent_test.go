@@ -351,7 +351,7 @@ func TestRequestThatEndsInTheQueue(t *testing.T) {
 			wg.Go(func() {
 				id := fmt.Sprint("d", i)
 				_, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: id, Body: []byte("{}")}}})
-				got := n.show(id)
+				got := n.show(id) //nolint:contextcheck // the read is about afterwards, when ctx has ended
 				switch {
 				case err == nil && got != "missing":
 					done.Add(1)

@@ -144,14 +144,22 @@ func TestResolveAttachments(t *testing.T) {
 		{name: "stub with its revpos", att: stub("a.bin", 1, true), revpos: 1},
 		{name: "stub with another revpos", att: stub("a.bin", 2, true), missing: true},
 		{name: "stub of nothing", att: stub("b.bin", 0, false), missing: true},
-		{name: "content keeps the position it is sent with", revpos: 2, content: true,
-			att: EditAttachment{Attachment: doc.Attachment{Name: "n", RevPos: 2, StoredLength: 1}, HasRevPos: true, Data: []byte("x")}},
-		{name: "content without a position gets the new one", revpos: 7, content: true,
-			att: EditAttachment{Attachment: doc.Attachment{Name: "n", StoredLength: 1}, Data: []byte("x")}},
-		{name: "ingested content", revpos: 7,
-			att: EditAttachment{Attachment: doc.Attachment{Name: "n", StoredLength: 1 << 20, Key: [16]byte{5}}}},
-		{name: "empty content", revpos: 7, content: true,
-			att: EditAttachment{Attachment: doc.Attachment{Name: "n"}}},
+		{
+			name: "content keeps the position it is sent with", revpos: 2, content: true,
+			att: EditAttachment{Attachment: doc.Attachment{Name: "n", RevPos: 2, StoredLength: 1}, HasRevPos: true, Data: []byte("x")},
+		},
+		{
+			name: "content without a position gets the new one", revpos: 7, content: true,
+			att: EditAttachment{Attachment: doc.Attachment{Name: "n", StoredLength: 1}, Data: []byte("x")},
+		},
+		{
+			name: "ingested content", revpos: 7,
+			att: EditAttachment{Attachment: doc.Attachment{Name: "n", StoredLength: 1 << 20, Key: [16]byte{5}}},
+		},
+		{
+			name: "empty content", revpos: 7, content: true,
+			att: EditAttachment{Attachment: doc.Attachment{Name: "n"}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &Edit{ID: "d", Atts: []EditAttachment{c.att}}

@@ -27,24 +27,24 @@ type node struct {
 }
 
 // open starts a node; the file system may hold one from before.
-func open(t testing.TB, fs vfs.FS, o Options) *node {
-	t.Helper()
+func open(tb testing.TB, fs vfs.FS, o Options) *node {
+	tb.Helper()
 	e, err := storage.NewEngine(storage.Options{Dir: "/data", FS: fs, CacheBytes: 8 << 20})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	o.Engine = e
-	return &node{t: t, fs: fs, engine: e, Local: New(o)}
+	return &node{t: tb, fs: fs, engine: e, Local: New(o)}
 }
 
 func newFS() vfs.FS { return vfs.NewMem() }
 
 // start is open with an empty copy.
-func start(t testing.TB, o Options) *node {
-	t.Helper()
-	n := open(t, newFS(), o)
+func start(tb testing.TB, o Options) *node {
+	tb.Helper()
+	n := open(tb, newFS(), o)
 	n.create(CreateOptions{})
-	t.Cleanup(n.stop)
+	tb.Cleanup(n.stop)
 	return n
 }
 
@@ -109,13 +109,13 @@ func (n *node) replicate(id, way, body string) EditResult {
 	return n.edits(false, replicated(n.t, id, way, body))[0]
 }
 
-func replicated(t testing.TB, id, way, body string) Edit {
-	t.Helper()
+func replicated(tb testing.TB, id, way, body string) Edit {
+	tb.Helper()
 	text, deleted := way, false
 	if way[len(way)-1] == '!' {
 		text, deleted = way[:len(way)-1], true
 	}
-	return Edit{ID: id, Path: path(t, text), Deleted: deleted, Body: []byte(body)}
+	return Edit{ID: id, Path: path(tb, text), Deleted: deleted, Body: []byte(body)}
 }
 
 func (n *node) edits(newEdits bool, edits ...Edit) []EditResult {

@@ -9,8 +9,8 @@ import (
 )
 
 // stored makes the record that a state would leave behind.
-func record(t testing.TB, s *state, seq uint64) *doc.Record {
-	t.Helper()
+func record(tb testing.TB, s *state, seq uint64) *doc.Record {
+	tb.Helper()
 	out := s.seal()
 	if out.next == nil {
 		return nil
@@ -27,8 +27,8 @@ func put(s *state, p doc.Path, size int, deleted bool) {
 	s.add(p, doc.Revision{Body: body(size), Deleted: deleted}, nil, 0)
 }
 
-func putsOf(t testing.TB, s *state) (puts, dels []string) {
-	t.Helper()
+func putsOf(tb testing.TB, s *state) (puts, dels []string) {
+	tb.Helper()
 	out := s.seal()
 	for _, p := range out.puts {
 		puts = append(puts, p.rev.String())
