@@ -13,7 +13,8 @@ import (
 	"divan/storage/fault"
 )
 
-// down makes nodes unreachable until the returned function is called.
+// down makes nodes unreachable until the returned function is called. Nothing
+// may be at work meanwhile: the coordinator of such a test does not Run.
 func (w *world) down(nodes ...string) (up func()) {
 	all := w.peers
 	left := map[string]replica{}
@@ -49,7 +50,7 @@ func (w *world) everywhere(t tester, d *DB, id string) map[string]string {
 }
 
 func TestWriteReachesAllCopies(t *testing.T) {
-	w := start(t, setup{nodes: 3})
+	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 2})
 	rev := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 	rev = put(t, d, "a", rev, `{"n":2}`)
@@ -79,7 +80,7 @@ func TestWriteReachesAllCopies(t *testing.T) {
 
 // TestQuorum follows golden cluster/03, 05 and 06.
 func TestQuorum(t *testing.T) {
-	w := start(t, setup{nodes: 3})
+	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 1})
 	put(t, d, "there", doc.Rev{}, `{}`)
 	w.settleWrites()
@@ -141,7 +142,7 @@ func TestQuorum(t *testing.T) {
 
 // TestReadSeesNewest: copies that missed a write do not hide it.
 func TestReadSeesNewest(t *testing.T) {
-	w := start(t, setup{nodes: 3})
+	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 1})
 	first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 	w.settleWrites()
@@ -165,7 +166,7 @@ func TestReadSeesNewest(t *testing.T) {
 // acknowledged on as many copies as promised, and that copies which saw the
 // same edits agree.
 func TestRefusedEditLeavesNoTrace(t *testing.T) {
-	w := start(t, setup{nodes: 3})
+	w := start(t, setup{nodes: 3, still: true})
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -213,7 +214,7 @@ func TestRefusedEditLeavesNoTrace(t *testing.T) {
 }
 
 func TestAttachmentsOnAllCopies(t *testing.T) {
-	w := start(t, setup{nodes: 3})
+	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 2})
 	content := noise(1 << 20)
 	att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
@@ -268,7 +269,7 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 // TestListingsWithoutThisNode reads from other nodes what this one does not
 // hold, and fails over.
 func TestListingsWithoutThisNode(t *testing.T) {
-	w := start(t, setup{nodes: 3})
+	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 2, Q: 8})
 	var ids []string
 	for i := range 50 {
@@ -297,7 +298,7 @@ func TestListingsWithoutThisNode(t *testing.T) {
 // TestFeedGoesOnFromAnotherCopy: the sequence names a copy that is gone, so
 // its range starts again.
 func TestFeedGoesOnFromAnotherCopy(t *testing.T) {
-	w := start(t, setup{nodes: 2})
+	w := start(t, setup{nodes: 2, still: true})
 	d := w.create("db", CreateOptions{N: 2, Q: 1})
 	bulk(t, d, "a", "b", "c")
 	w.settleWrites()

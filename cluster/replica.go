@@ -22,7 +22,6 @@ type replica interface {
 	writer
 	reader
 	lister
-	observer
 	contents
 	keeper
 }
@@ -65,6 +64,7 @@ type lister interface {
 	LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error)
 	Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error)
 	Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error)
+	observer
 }
 
 // observer tells when a copy moves on.
