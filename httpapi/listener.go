@@ -204,9 +204,9 @@ func (c *tlsConn) ConnectionState() tls.ConnectionState {
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
 		set := c.api.settings(c.api.deps.Config.Load())
-		_ = writeRefusal(plain.Conn, set, newRequestID(), http.StatusBadRequest, //nolint:errcheck // the connection ends either way
+		_ = writeRefusal(plain.Conn, set, newRequestID(), http.StatusBadRequest,
 			"Client sent an HTTP request to an HTTPS server.")
-		_ = plain.Conn.Close()
+		_ = plain.Conn.Close() // and with that the attempt is over, delivered or not
 	}
 	return tls.ConnectionState{}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -52,7 +53,9 @@ func attached(t *testing.T, a *API, handler http.Handler, certificates ...tls.Ce
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 		open.Wait()
 	})
 	return address
@@ -189,7 +192,7 @@ func TestBytesOfHandlersStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || string(body) != text {
 		t.Errorf("got %q, %v", body, err)
