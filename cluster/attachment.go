@@ -18,7 +18,7 @@ func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, of
 	// The reader outlives this call, so ask's deadline must not end it.
 	err := d.ask(ctx, d.owner(id), func(_ context.Context, rep replica, name string) error {
 		var err error
-		r, err = rep.ReadAttachment(ctx, name, id, a.Key, off, n)
+		r, err = rep.ReadAttachment(ctx, shard.AttachmentRange{Copy: name, ID: id, Key: a.Key, Offset: off, Length: n})
 		return err
 	})
 	if err != nil {

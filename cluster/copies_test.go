@@ -235,7 +235,7 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 		if err != nil || got.Rev != second.Rev || len(got.Atts) != 1 || got.Atts[0].RevPos != 1 {
 			t.Fatalf("%s: %+v, %v", c.node, got, err)
 		}
-		r, err := w.locals[c.node].ReadAttachment(t.Context(), c.name, "a", got.Atts[0].Key, 0, -1)
+		r, err := w.locals[c.node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.name, ID: "a", Key: got.Atts[0].Key, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ type reader interface {
 // contents stores and reads the content of attachments.
 type contents interface {
 	PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error)
-	ReadAttachment(ctx context.Context, name, id string, key [16]byte, off, n int64) (io.ReadCloser, error)
+	ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error)
 	DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error
 }
 

@@ -40,7 +40,7 @@ func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error
 	}
 	s := &DocStream{ctx: ctx, req: req, snap: snap, Seq: snap.Seq(), UUID: uuid, Total: snap.Counters().Live}
 	if s.Before, err = before(snap, &req); err == nil {
-		s.it, err = snap.Docs(idRange(req.Lo, req.LoExclusive, req.Hi, req.HasHi, req.HiExclusive, req.Desc))
+		s.it, err = snap.Docs(req.bounds())
 	}
 	if err != nil {
 		_ = snap.Close()
@@ -71,26 +71,26 @@ func (l *Local) snapshot(ctx context.Context, name string) (*storage.Snapshot, [
 	return snap, store.UUID(), nil
 }
 
-// idRange turns bounds of either kind into [lo, hi). The first id after x is
-// x and a zero byte.
-func idRange(lo string, loExclusive bool, hi string, hasHi, hiExclusive, desc bool) storage.Range {
-	r := storage.Range{Lo: lo, Desc: desc}
-	if loExclusive {
-		r.Lo += "\x00"
+// bounds turns the bounds of a request, of either kind, into [Lo, Hi). The
+// first id after x is x and a zero byte.
+func (r *DocsRequest) bounds() storage.Range {
+	out := storage.Range{Lo: r.Lo, Desc: r.Desc}
+	if r.LoExclusive {
+		out.Lo += "\x00"
 	}
-	if hasHi {
-		r.Hi = hi
-		if !hiExclusive {
-			r.Hi += "\x00"
+	if r.HasHi {
+		out.Hi = r.Hi
+		if !r.HiExclusive {
+			out.Hi += "\x00"
 		}
 	}
-	return r
+	return out
 }
 
 // before counts the live documents that a listing over the whole copy in the
 // same direction would show first.
 func before(snap *storage.Snapshot, req *DocsRequest) (uint64, error) {
-	r := idRange(req.Lo, req.LoExclusive, req.Hi, req.HasHi, req.HiExclusive, false)
+	r := req.bounds()
 	if req.Desc {
 		if !req.HasHi {
 			return 0, nil

@@ -71,20 +71,19 @@ func (s *sink) Abort() {
 
 func (s *sink) release() { s.once.Do(func() { s.local.engine.Release(s.store) }) }
 
-// ReadAttachment streams stored bytes, n of them from off on (negative: to the
-// end). The caller closes the reader. fault.NotFound when there is no such
-// content.
-func (l *Local) ReadAttachment(ctx context.Context, name, id string, key [16]byte, off, n int64) (io.ReadCloser, error) {
-	store, err := l.pin(ctx, name)
+// ReadAttachment streams stored bytes. The caller closes the reader.
+// fault.NotFound when there is no such content.
+func (l *Local) ReadAttachment(ctx context.Context, r AttachmentRange) (io.ReadCloser, error) {
+	store, err := l.pin(ctx, r.Copy)
 	if err != nil {
 		return nil, err
 	}
-	r, err := store.OpenAttachment(id, key, off, n)
+	content, err := store.OpenAttachment(r.ID, r.Key, r.Offset, r.Length)
 	if err != nil {
 		l.engine.Release(store)
-		return nil, fmt.Errorf("read an attachment of %q in %s: %w", id, name, err)
+		return nil, fmt.Errorf("read an attachment of %q in %s: %w", r.ID, r.Copy, err)
 	}
-	return &pinnedReader{ReadCloser: r, local: l, store: store}, nil
+	return &pinnedReader{ReadCloser: content, local: l, store: store}, nil
 }
 
 // pinnedReader keeps the store pinned while content is read.

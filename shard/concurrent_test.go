@@ -18,6 +18,9 @@ import (
 	"divan/storage/fault"
 )
 
+// pass lets time go by, in a bubble without waiting for it.
+func pass(d time.Duration) { <-time.After(d) }
+
 // Many writers on few documents: every accepted edit has exactly one parent
 // that was the leaf, so no update is lost and none is counted twice.
 func TestConcurrentWriters(t *testing.T) {
@@ -75,7 +78,7 @@ func TestIdleCopyCostsNothing(t *testing.T) {
 		if n.lookup(copyName) == nil {
 			t.Error("the writer has gone at once")
 		}
-		time.Sleep(2 * linger)
+		pass(2 * linger)
 		synctest.Wait()
 		if r := n.lookup(copyName); r != nil {
 			t.Errorf("the replica is still there: %+v", r)
@@ -122,7 +125,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%d signals, told %d times", len(w.C()), told.Load())
 		}
 		// The watch keeps the replica while the writer goes.
-		time.Sleep(2 * linger)
+		pass(2 * linger)
 		n.must(n.edit("b", "", "{}"))
 		synctest.Wait()
 		if len(w.C()) != 1 || told.Load() != 2 {
@@ -135,7 +138,7 @@ func TestWatch(t *testing.T) {
 		if len(w.C()) != 1 {
 			t.Error("told after Close")
 		}
-		time.Sleep(2 * linger)
+		pass(2 * linger)
 		if n.lookup(copyName) != nil {
 			t.Error("the watch is still there")
 		}
@@ -154,7 +157,7 @@ func (s *slowSync) fs(under vfs.FS) vfs.FS {
 		if !strings.HasSuffix(op.Path, ".log") || op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData && op.Kind != errorfs.OpFileSyncTo {
 			return nil
 		}
-		time.Sleep(time.Duration(s.delay.Load()))
+		pass(time.Duration(s.delay.Load()))
 		if err := s.err.Load(); err != nil {
 			return *err
 		}
@@ -361,7 +364,7 @@ func TestRequestThatEndsInTheQueue(t *testing.T) {
 					t.Errorf("%s: %v, then %s", id, err, got)
 				}
 			})
-			time.Sleep(5 * time.Millisecond)
+			pass(5 * time.Millisecond)
 		}
 		wg.Wait()
 		slow.delay.Store(0)

@@ -250,7 +250,7 @@ func (n *node) feed(req ChangesRequest) []string {
 // read returns the content of an attachment.
 func (n *node) read(id string, key [16]byte) string {
 	n.t.Helper()
-	r, err := n.ReadAttachment(context.Background(), copyName, id, key, 0, -1)
+	r, err := n.ReadAttachment(context.Background(), AttachmentRange{Copy: copyName, ID: id, Key: key, Length: -1})
 	if err != nil {
 		n.t.Fatal(err)
 	}

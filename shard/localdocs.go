@@ -33,12 +33,20 @@ func (l *Local) LocalDocs(ctx context.Context, req LocalDocsRequest) (*LocalStre
 	if err != nil {
 		return nil, err
 	}
-	it, err := snap.Locals(idRange(req.Lo, req.LoExclusive, req.Hi, req.HasHi, req.HiExclusive, req.Desc))
+	it, err := snap.Locals(req.docs().bounds())
 	if err != nil {
 		_ = snap.Close()
 		return nil, fmt.Errorf("list local documents of %s: %w", req.Copy, err)
 	}
 	return &LocalStream{ctx: ctx, req: req, snap: snap, it: it}, nil
+}
+
+// docs is the request for the same ids of regular documents: one kind of
+// bounds is enough.
+func (r *LocalDocsRequest) docs() *DocsRequest {
+	return &DocsRequest{
+		Lo: r.Lo, LoExclusive: r.LoExclusive, Hi: r.Hi, HasHi: r.HasHi, HiExclusive: r.HiExclusive, Desc: r.Desc,
+	}
 }
 
 // isSystem reports whether a local document is a checkpoint of the server
@@ -57,7 +65,7 @@ func (s *LocalStream) Next(b *LocalBatch) (more bool, err error) {
 	}
 	if !s.init {
 		s.init = true
-		s.some = (!s.req.HasHi || s.req.Hi != "" && s.req.Lo <= s.req.Hi) && s.it.First()
+		s.some = !s.req.docs().empty() && s.it.First()
 	}
 	for ; s.some && len(b.Rows) < batchRows && !b.arena.full(); s.some = s.it.Next() {
 		id := s.it.ID()

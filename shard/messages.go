@@ -238,6 +238,13 @@ type Matcher interface {
 	Match(doc []byte) bool
 }
 
+// AttachmentRange names stored bytes of an attachment.
+type AttachmentRange struct {
+	Copy, ID       string
+	Key            [16]byte
+	Offset, Length int64 // bytes; a negative length means to the end
+}
+
 // LocalDoc is a local document (semantics.md section 3).
 type LocalDoc struct {
 	ID   string // with "_local/"

@@ -253,7 +253,7 @@ func TestLargeAttachments(t *testing.T) {
 	if got := n.read("d", [16]byte{1}); got != string(data) {
 		t.Fatalf("%d bytes", len(got))
 	}
-	r, err := n.ReadAttachment(ctx, copyName, "d", [16]byte{1}, 100000, 100)
+	r, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Offset: 100000, Length: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestLargeAttachments(t *testing.T) {
 	}
 	s.Abort()
 	for _, key := range []byte{2, 3} {
-		if r, err := n.ReadAttachment(ctx, copyName, "d", [16]byte{key}, 0, -1); err == nil {
+		if r, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{key}, Length: -1}); err == nil {
 			_ = r.Close()
 			t.Errorf("content %d is still there", key)
 		} else if !fault.Is(err, fault.NotFound) {
@@ -284,7 +284,7 @@ func TestLargeAttachments(t *testing.T) {
 	if err := n.compactNow(Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := n.ReadAttachment(ctx, copyName, "d", [16]byte{1}, 0, -1); err == nil {
+	if r, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Length: -1}); err == nil {
 		_ = r.Close()
 		t.Error("compaction left the content of inner revisions")
 	}
