@@ -30,6 +30,7 @@ func TestAllDocs(t *testing.T) {
 
 // fillAlldocs writes what golden alldocs/01 and 02 write.
 func fillAlldocs(tb testing.TB, d *DB) {
+	tb.Helper()
 	rev := func(pos int, c string) doc.Path {
 		id := ""
 		for range 32 {

@@ -39,6 +39,7 @@ func BenchmarkAllDocs(b *testing.B) {
 		b.Run(fmt.Sprintf("q=%d", q), func(b *testing.B) {
 			d := stocked(b, q, rows)
 			read := func(b *testing.B, query DocsQuery) int {
+				b.Helper()
 				listing, err := d.AllDocs(b.Context(), query)
 				if err != nil {
 					b.Fatal(err)

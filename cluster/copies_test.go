@@ -91,9 +91,13 @@ func TestQuorum(t *testing.T) {
 		w        int
 		accepted bool
 	}{
-		{name: "all up"}, {name: "w=3", w: 3}, {name: "w=4", w: 4, accepted: true},
-		{name: "one down", down: 1}, {name: "one down, w=3", down: 1, w: 3, accepted: true},
-		{name: "two down", down: 2, accepted: true}, {name: "two down, w=1", down: 2, w: 1},
+		{name: "all up"},
+		{name: "w=3", w: 3},
+		{name: "w=4", w: 4, accepted: true},
+		{name: "one down", down: 1},
+		{name: "one down, w=3", down: 1, w: 3, accepted: true},
+		{name: "two down", down: 2, accepted: true},
+		{name: "two down, w=1", down: 2, w: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			defer w.down([]string{nodeName(2), nodeName(3)}[:tc.down]...)()

@@ -224,9 +224,15 @@ func TestShards(t *testing.T) {
 		d        *DB
 		id, want string
 	}{
-		{d, "a", "c0000000-ffffffff"}, {d, "b", "40000000-7fffffff"}, {d, "hello", "00000000-3fffffff"},
-		{d, "_design/d", "40000000-7fffffff"}, {d, "ü", "40000000-7fffffff"},
-		{p, "p1:a", "00000000-3fffffff"}, {p, "p1:b", "00000000-3fffffff"}, {p, "p2:a", "80000000-bfffffff"}, {p, "_design/d", "40000000-7fffffff"},
+		{d, "a", "c0000000-ffffffff"},
+		{d, "b", "40000000-7fffffff"},
+		{d, "hello", "00000000-3fffffff"},
+		{d, "_design/d", "40000000-7fffffff"},
+		{d, "ü", "40000000-7fffffff"},
+		{p, "p1:a", "00000000-3fffffff"},
+		{p, "p1:b", "00000000-3fffffff"},
+		{p, "p2:a", "80000000-bfffffff"},
+		{p, "_design/d", "40000000-7fffffff"},
 	} {
 		if s := tc.d.ShardOf(tc.id); s.String() != tc.want || !slices.Equal(s.Nodes, []string{node1}) {
 			t.Errorf("%s: %s on %q, want %s", tc.id, s.Range, s.Nodes, tc.want)

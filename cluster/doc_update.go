@@ -40,7 +40,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 	groups := d.group(len(edits), func(i int) string { return edits[i].ID })
 	results := make([]shard.EditResult, len(edits))
 	errs := make([]error, len(groups))
-	each(len(groups), func(g int) error {
+	_ = each(len(groups), func(g int) error { // the errors are in errs
 		mine := make([]shard.Edit, len(groups[g].items))
 		for i, at := range groups[g].items {
 			mine[i] = edits[at]

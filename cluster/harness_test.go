@@ -104,6 +104,7 @@ func start(tb testing.TB, s setup) *world {
 }
 
 func newLocal(tb testing.TB, compile func([]byte) (shard.Matcher, error)) *shard.Local {
+	tb.Helper()
 	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	if err != nil {
 		tb.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"divan/storage/doc"
 )
 
-// NoLimit, or any negative number, as a limit means all rows.
+// NoLimit as a limit, like any negative number, means all rows.
 const NoLimit = -1
 
 // Namespace says which documents a listing is about.

@@ -35,14 +35,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	defer sub.Close()
 	k := &tidier{c: c, orphans: make(map[string]time.Time)}
 	for {
-		if err := k.sweep(ctx, dbs); err != nil {
+		if err := k.sweep(ctx, dbs); err != nil && ctx.Err() == nil {
 			c.log.Error("copies on disk not compared with the map", zap.Error(err))
 		}
 		err := k.follow(ctx, sub)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && !errors.Is(err, meta.ErrLagged) && !errors.Is(err, context.DeadlineExceeded):
+		lagged := errors.Is(err, meta.ErrLagged) || errors.Is(err, context.DeadlineExceeded)
+		if ctx.Err() != nil || !lagged {
 			return ended(ctx, err)
 		}
 		dbs = c.meta.Databases()
@@ -51,7 +49,8 @@ func (c *Coordinator) Run(ctx context.Context) error {
 
 // ended turns the end of the node into no error.
 func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil || fault.Is(err, fault.Closed) {
+	over := ctx.Err() != nil || fault.Is(err, fault.Closed)
+	if over {
 		return nil
 	}
 	return fmt.Errorf("follow the metadata: %w", err)

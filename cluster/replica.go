@@ -152,7 +152,7 @@ func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (cha
 
 // Watch implements observer.
 func (l localCopies) Watch(name string, c chan struct{}) (io.Closer, error) {
-	w, err := l.Local.WatchOn(name, c)
+	w, err := l.WatchOn(name, c)
 	if err != nil {
 		return nil, err
 	}

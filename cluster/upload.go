@@ -3,7 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // the digest of attachments is an MD5 by the API (api.md section 10.3)
+	"crypto/md5"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// InlineAttachment is the most stored bytes of an attachment that travel
-	// with the edit in EditAttachment.Data; larger ones are written to the
-	// copies while they come in.
+	// InlineAttachment is the most bytes of content, before compression, that
+	// travel with the edit in EditAttachment.Data; more is written to the
+	// copies while it comes in.
 	InlineAttachment = 64 << 10
 
 	uploadBlock  = 256 << 10 // bytes handed from stage to stage
@@ -39,7 +39,7 @@ type UploadOptions struct {
 
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it. Content of a compressible type is stored compressed. Content of
-// up to InlineAttachment stored bytes stays in Data; more is streamed to all
+// up to InlineAttachment bytes stays in Data; more is streamed to all
 // copies of the document's shard, where it is durable when Upload returns, and
 // must be given to Discard if no edit takes it. Whatever the size, a few
 // blocks of memory are held.
@@ -58,7 +58,7 @@ func (d *DB) Upload(ctx context.Context, docID string, o UploadOptions, r io.Rea
 	if o.Length > o.MaxSize {
 		return shard.EditAttachment{}, fault.New(fault.AttachmentTooLarge, o.Name)
 	}
-	u := &upload{db: d, id: docID, sum: md5.New()} //nolint:gosec // see the import
+	u := &upload{db: d, id: docID, sum: md5.New()}
 	u.att.Name, u.att.ContentType = o.Name, o.ContentType
 	in := &counted{r: r, name: o.Name, length: o.Length, limit: o.MaxSize}
 	level := 0
@@ -165,7 +165,7 @@ func (u *upload) keep(content []byte, level int) error {
 		content = zip.Bytes()
 	}
 	u.att.Data = slices.Clip(content)
-	u.att.Digest = md5.Sum(content) //nolint:gosec // see the import
+	u.att.Digest = md5.Sum(content)
 	u.att.StoredLength = int64(len(content))
 	rand.Read(u.att.Key[:]) // never fails, says its documentation
 	return nil

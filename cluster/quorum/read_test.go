@@ -72,7 +72,10 @@ func TestRead(t *testing.T) {
 func TestReadOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := []Answer{
-			{Path: path("a")}, {Path: path("b", "a")}, {Path: path("c", "a")}, {Path: path("d", "b", "a")},
+			{Path: path("a")},
+			{Path: path("b", "a")},
+			{Path: path("c", "a")},
+			{Path: path("d", "b", "a")},
 			{Path: path("e", "b", "a"), Deleted: true},
 		}
 		copies := rapid.IntRange(1, 5).Draw(t, "copies")
