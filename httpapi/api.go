@@ -90,13 +90,12 @@ func (a *API) Stop() {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := a.newCall(w, r)
 	defer a.active.Add(-1)
-	err := c.run(a.active.Add(1))
-	if err != nil {
+	if err := c.run(a.active.Add(1)); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
 		c.fail(err)
 	} else if !c.w.started() {
 		c.w.WriteHeader(http.StatusOK)
 	}
-	c.finish(err)
+	c.finish()
 	a.release(c)
 }
 

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -120,13 +119,8 @@ func (c *call) sendBytes(status int, a *doc.Attachment, r byteRange) error {
 	if err != nil {
 		return fmt.Errorf("open attachment %q of %q: %w", a.Name, c.docID, err)
 	}
-	defer body.Close()
 	c.w.WriteHeader(status)
-	n, err := io.Copy(c.w, body)
-	if err == nil && n < r.length() {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
+	if err := copyContent(c.w, body, r.length()); err != nil {
 		return fmt.Errorf("send attachment %q of %q: %w", a.Name, c.docID, err)
 	}
 	return nil
@@ -153,9 +147,8 @@ func (c *call) sendGzipped(a *doc.Attachment) error {
 	if err != nil {
 		return err
 	}
-	defer body.Close()
 	c.w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(c.w, body); err != nil {
+	if err := copyContent(c.w, body, -1); err != nil {
 		return fmt.Errorf("send attachment %q of %q: %w", a.Name, c.docID, err)
 	}
 	return nil
@@ -210,11 +203,29 @@ func (c *call) sendRanges(a *doc.Attachment, ranges []byteRange) error {
 func (c *call) copyRange(ctx context.Context, w io.Writer, a *doc.Attachment, r byteRange) error {
 	body, err := c.db.ReadAttachment(ctx, c.docID, *a, r.from, r.length())
 	if err == nil {
-		_, err = io.Copy(w, body)
-		err = errors.Join(err, body.Close())
+		err = copyContent(w, body, r.length())
 	}
 	if err != nil {
 		return fmt.Errorf("send a range of attachment %q of %q: %w", a.Name, c.docID, err)
 	}
 	return nil
+}
+
+// copyContent writes content of n bytes to w, and closes it; a negative n is
+// not known.
+func copyContent(w io.Writer, body io.ReadCloser, n int64) (err error) {
+	defer closeInto(body, &err)
+	written, err := io.Copy(w, body)
+	if err == nil && n >= 0 && written != n {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// closeInto closes what was read from. That it cannot be closed is an error of
+// the reading too, where there is none yet.
+func closeInto(r io.Closer, err *error) {
+	if closeErr := r.Close(); *err == nil {
+		*err = closeErr
+	}
 }

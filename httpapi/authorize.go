@@ -219,7 +219,8 @@ func parseSecurity(object []byte) *security {
 	s := &security{}
 	var readers group
 	named := false
-	_ = doc.EachMember(object, func(name string, value []byte) error { //nolint:nilerr // stored text is well-formed; what cannot be read names nobody
+	// What is stored is well-formed; members that cannot be read name nobody.
+	_ = doc.EachMember(object, func(name string, value []byte) error {
 		switch name {
 		case "admins":
 			s.admins = parseGroup(value)

@@ -47,9 +47,11 @@ func benchGet(b *testing.B, a *API, target string, rows int) {
 
 func BenchmarkGetDocument(b *testing.B) { benchGet(b, benchNode(b, 100), "/db/1000050", 1) }
 func BenchmarkAllDocs(b *testing.B)     { benchGet(b, benchNode(b, 50_000), "/db/_all_docs", 50_000) }
+
 func BenchmarkAllDocs20(b *testing.B) {
 	benchGet(b, benchNode(b, 50_000), "/db/_all_docs?limit=20", 20)
 }
+
 func BenchmarkIncludeDocs(b *testing.B) {
 	benchGet(b, benchNode(b, 20_000), "/db/_all_docs?include_docs=true", 20_000)
 }

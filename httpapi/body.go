@@ -12,14 +12,13 @@ import (
 )
 
 // readJSON reads a whole JSON body, inflated, and checks nothing of its
-// content. limit is the most bytes wanted after inflation, 0 for the server's
-// own cap. A request without any body is refused; an empty one is left to the
+// content. A request without any body is refused; an empty one is left to the
 // parser.
-func (c *call) readJSON(limit int64) ([]byte, error) {
+func (c *call) readJSON() ([]byte, error) {
 	if !c.hasBody() {
 		return nil, fault.New(fault.BadRequest, "Missing request body")
 	}
-	return c.readBody(limit)
+	return c.readBody(0)
 }
 
 // hasBody reports whether the request announced a body, even one of no bytes.
@@ -28,6 +27,7 @@ func (c *call) hasBody() bool {
 }
 
 // readBody reads and inflates a body of any kind, an absent one as no bytes.
+// limit is the most bytes wanted after inflation, 0 for the server's own cap.
 func (c *call) readBody(limit int64) ([]byte, error) {
 	start := time.Now()
 	defer func() { c.bodyTime += time.Since(start) }()

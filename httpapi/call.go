@@ -26,7 +26,7 @@ type call struct {
 	r    *http.Request
 	cfg  *config.Snapshot // the configuration for the whole request
 	set  *settings        // what this package made of it
-	log  *zap.Logger      // without fields of the request: use c.logger() where a line is written
+	log  *zap.Logger      // without fields of the request
 	id   string           // X-Couch-Request-ID
 	user shard.User
 	auth auth.Result
@@ -67,13 +67,6 @@ func (c *call) qs(name string) (value string, ok bool) {
 	return "", false
 }
 
-// qsTrue reports whether a query parameter is the literal "true", the only
-// text that switches a document option on.
-func (c *call) qsTrue(name string) bool {
-	v, _ := c.qs(name)
-	return v == "true"
-}
-
 // requireJSON refuses a request whose media type is not application/json
 // (endpoints marked CT in api.md). The comparison is exact, as CouchDB's.
 func (c *call) requireJSON() error {
@@ -82,9 +75,6 @@ func (c *call) requireJSON() error {
 	}
 	return fault.New(fault.BadContentType, "Content-Type must be application/json")
 }
-
-// logger returns the logger with the request's id.
-func (c *call) logger() *zap.Logger { return c.log.With(zap.String("request", c.id)) }
 
 // baseURL returns scheme://host as the client sees this server: the forwarding
 // headers of a proxy count (their names are settings), then Host and the

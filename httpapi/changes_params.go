@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"math"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"divan/cluster"
 	"divan/shard"
+	"divan/shard/query"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -167,7 +169,7 @@ func milliseconds(n int, longest time.Duration) time.Duration {
 // changesFilter reads the filter and what it needs from the query string or
 // the body. The second result are the fields of documents that _selector
 // leaves, nil for all.
-func (c *call) changesFilter(p *changesParams, body []byte) (shard.Filter, *projection, error) {
+func (c *call) changesFilter(p *changesParams, body []byte) (shard.Filter, *query.Fields, error) {
 	switch {
 	case p.filter == "":
 		return shard.Filter{}, nil, nil
@@ -189,7 +191,7 @@ func (c *call) changesFilter(p *changesParams, body []byte) (shard.Filter, *proj
 // docIDsFilter reads doc_ids: of a POST from the body, else from the query.
 func (c *call) docIDsFilter(p *changesParams, body []byte) (shard.Filter, error) {
 	list := bodyMember(body, "doc_ids")
-	if c.method != "POST" && p.docIDs != "" {
+	if c.method != http.MethodPost && p.docIDs != "" {
 		var err error
 		if list, err = doc.Canonical(nil, []byte(p.docIDs)); err != nil {
 			return shard.Filter{}, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"divan/cluster"
+	"divan/shard/query"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -18,8 +19,8 @@ type changesWriter struct {
 	feed   *cluster.Feed
 	out    *streamWriter
 	docs   docStream
-	fields *projection
-	once   bool // the server stops: answer what there is and do not wait
+	fields *query.Fields // nil for all
+	once   bool          // the server stops: answer what there is and do not wait
 	rows   int
 	sent   time.Time // when the last byte went out
 	fresh  time.Time // when the last row was there, or the feed began
@@ -64,6 +65,8 @@ func (w *changesWriter) run(longest time.Duration) error {
 func (w *changesWriter) finished() bool {
 	limit := w.p.query.Limit
 	switch {
+	case w.feed.Err() != nil: // drain took it for the end
+		return true
 	case w.p.feed == feedNormal, w.p.query.Descending, w.once:
 		return true
 	case limit >= 0 && w.rows >= max(limit, 1):
@@ -111,9 +114,6 @@ func (w *changesWriter) over(err error) bool {
 // wait sends what there is and blocks until there may be more, with a
 // heartbeat now and then. It returns false when the feed is over.
 func (w *changesWriter) wait() (more bool, err error) {
-	if w.feed.Err() != nil {
-		return false, nil // drain took it for the end
-	}
 	if err := w.flush(); err != nil {
 		return false, err
 	}
@@ -181,6 +181,7 @@ func (w *changesWriter) row() error {
 		if w.rows > 1 {
 			out.buf = append(out.buf, ",\r\n"...)
 		}
+	case feedContinuous: // the rows end with lines
 	}
 	out.buf = append(out.buf, `{"seq":`...)
 	out.buf = w.appendSeq(out.buf, numbered)
@@ -199,6 +200,7 @@ func (w *changesWriter) row() error {
 			out.buf = w.appendSeq(append(out.buf, "\nid: "...), true)
 		}
 		out.buf = append(out.buf, "\n\n"...)
+	case feedNormal, feedLongpoll: // a comma comes with the next row
 	}
 	if len(out.buf) >= streamBuffer {
 		w.sent = time.Now()
@@ -250,7 +252,7 @@ func (w *changesWriter) doc(row *cluster.ChangeRow) error {
 		return w.docs.write(w.ctx, row.Doc)
 	}
 	text := appendDoc(nil, row.Doc, false, docStyle{encoding: w.p.style.encoding})
-	out.buf = w.fields.append(out.buf, text)
+	out.buf = w.fields.Append(out.buf, text)
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (c *call) readRevisions() ([]shard.IDRevs, error) {
 	if err := c.requireJSON(); err != nil {
 		return nil, err
 	}
-	body, err := c.readJSON(0)
+	body, err := c.readJSON()
 	if err != nil {
 		return nil, err
 	}

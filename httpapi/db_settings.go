@@ -36,7 +36,7 @@ func putSecurity(c *call) error {
 	if c.dbName == c.cfg.ChttpdAuth.AuthenticationDB && !c.cfg.CouchDB.UsersDBSecurityEditable {
 		return fault.New(fault.Forbidden, "You can't edit the security object of the user database.")
 	}
-	body, err := c.readJSON(0)
+	body, err := c.readJSON()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func putPurgedInfosLimit(c *call) error {
 // readLimit reads a body that is an integer above zero; refusal is the text
 // for any other JSON.
 func (c *call) readLimit(refusal string) (int, error) {
-	body, err := c.readJSON(0)
+	body, err := c.readJSON()
 	if err != nil {
 		return 0, err
 	}
@@ -108,7 +108,7 @@ func getShards(c *call) error {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(doc.AppendString(out, s.Range.String()), ':')
+		out = append(doc.AppendString(out, s.String()), ':')
 		out = appendStrings(out, s.Nodes)
 	}
 	return c.sendJSON(http.StatusOK, append(out, "}}"...))
@@ -117,7 +117,7 @@ func getShards(c *call) error {
 // getShardOf answers GET /{db}/_shards/{docid}; the document need not exist.
 func getShardOf(c *call) error {
 	s := c.db.ShardOf(c.path[2])
-	out := doc.AppendString([]byte(`{"range":`), s.Range.String())
+	out := doc.AppendString([]byte(`{"range":`), s.String())
 	out = appendStrings(append(out, `,"nodes":`...), s.Nodes)
 	return c.sendJSON(http.StatusOK, append(out, '}'))
 }

@@ -95,13 +95,13 @@ func stubOf(a *doc.Attachment) shard.EditAttachment {
 
 // copyOne stores the bytes of another document's attachment once more, as they
 // are: the content of a document lives with that document.
-func (u *upload) copyOne(id string, a *doc.Attachment) (shard.EditAttachment, error) {
+func (u *upload) copyOne(id string, a *doc.Attachment) (out shard.EditAttachment, err error) {
 	r, err := u.c.db.ReadAttachment(u.c.r.Context(), id, *a, 0, a.StoredLength)
 	if err != nil {
 		return shard.EditAttachment{}, fmt.Errorf("copy attachment %q of %q: %w", a.Name, id, err)
 	}
-	defer r.Close()
-	out, err := u.store(content{
+	defer closeInto(r, &err)
+	out, err = u.store(content{
 		name: a.Name, contentType: a.ContentType, gzip: a.Gzip, length: a.StoredLength, identity: -1, r: r,
 	})
 	if err != nil {

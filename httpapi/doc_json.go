@@ -233,12 +233,12 @@ func (s *docStream) write(ctx context.Context, d *shard.Doc) error {
 const base64Chunk = 24 << 10
 
 // content appends the identity bytes of an attachment in base64.
-func (s *docStream) content(ctx context.Context, id string, a *doc.Attachment) error {
+func (s *docStream) content(ctx context.Context, id string, a *doc.Attachment) (err error) {
 	r, err := openIdentity(ctx, s.db, id, a)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer closeInto(r, &err)
 	if s.chunk == nil {
 		s.chunk = make([]byte, base64Chunk)
 	}

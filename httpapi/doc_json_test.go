@@ -5,6 +5,7 @@ import (
 
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 func mustRev(t *testing.T, text string) doc.Rev {
@@ -72,28 +73,29 @@ func TestAppendDocAttachments(t *testing.T) {
 	}
 }
 
-func TestProjection(t *testing.T) {
-	for _, c := range []struct{ fields, object, want string }{
-		{`["n","_id"]`, `{"_id":"c","n":3,"t":"x"}`, `{"n":3,"_id":"c"}`},
-		{`["a.b","a.c","z"]`, `{"a":{"c":[1],"b":{"x":null},"d":1}}`, `{"a":{"b":{"x":null},"c":[1]}}`},
-		{`["a.b"]`, `{"a":{"c":1}}`, `{}`},
-		{`["a.b","q"]`, `{"a":{"c":1},"q":1}`, `{"q":1}`},
-		{`["a.b"]`, `{"a":5}`, `{}`},
-		{`["a.1"]`, `{"a":[5,6]}`, `{"a":{"1":6}}`},
-		{`["a","a.b"]`, `{"a":{"b":1,"c":2}}`, `{"a":{"b":1,"c":2}}`},
-		{`["a\\.b"]`, `{"a.b":1,"a":{"b":2}}`, `{"a.b":1}`},
+func TestFeedFields(t *testing.T) {
+	object := `{"_id":"c","n":3,"a":{"b":{"x":null},"c":1},"t":[5,6]}`
+	for fields, want := range map[string]string{
+		"":                    object,
+		`[]`:                  object,
+		`[ "n" , "_id" ]`:     `{"n":3,"_id":"c"}`,
+		`["a.b","t.1","q.a"]`: `{"a":{"b":{"x":null}},"t":{"1":6}}`,
 	} {
-		p, err := parseProjection([]byte(c.fields))
-		if err != nil {
-			t.Fatal(err)
+		var text []byte
+		if fields != "" {
+			text = []byte(fields)
 		}
-		if got := string(p.append(nil, []byte(c.object))); got != c.want {
-			t.Errorf("%s of %s: %s, want %s", c.fields, c.object, got, c.want)
+		f, err := feedFields(text)
+		if got := string(f.Append(nil, []byte(object))); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", fields, got, err, want)
 		}
 	}
-	for _, text := range []string{`{}`, `"a"`, `[1]`} {
-		if _, err := parseProjection([]byte(text)); err == nil {
-			t.Errorf("%s: taken", text)
+	const notAList = "Selector error: fields must be JSON array"
+	for text, want := range map[string]string{
+		`{}`: notAList, `"a"`: notAList, `null`: notAList, `[1]`: "Invalid JSON for field spec: 1", `["a..b"]`: "Invalid field name: a..b",
+	} {
+		if _, err := feedFields([]byte(text)); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func TestBodies(t *testing.T) {
 			if tc.body == "" {
 				c.r.ContentLength = 0
 			}
-			got, err := c.readJSON(0)
+			got, err := c.readJSON()
 			if fault.Reason(err) != tc.fail || string(got) != tc.want {
 				t.Errorf("got %q, %v", got, err)
 			}
@@ -183,7 +183,7 @@ func TestBodies(t *testing.T) {
 	}
 	c, _ := testCall(t, a, "POST /_dbs_info", "x")
 	c.r.ContentLength, c.r.Body = -1, io.NopCloser(strings.NewReader(long))
-	if _, err := c.readJSON(0); !fault.Is(err, fault.RequestTooLarge) {
+	if _, err := c.readJSON(); !fault.Is(err, fault.RequestTooLarge) {
 		t.Errorf("chunked and too long: %v", err)
 	}
 }

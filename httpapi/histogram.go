@@ -155,8 +155,8 @@ func (d *distribution) moments() moments {
 	}
 	m.deviation = math.Sqrt(m.variance)
 	if m.deviation > 0 {
-		m.skewness = third / n / math.Pow(m.deviation, 3)
-		m.kurtosis = fourth/n/math.Pow(m.deviation, 4) - 3
+		m.skewness = third / n / (m.variance * m.deviation)
+		m.kurtosis = fourth/n/(m.variance*m.variance) - 3
 	}
 	return m
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // finish writes the access-log line of a request and counts it.
-func (c *call) finish(err error) {
+func (c *call) finish() {
 	took := c.elapsed()
 	c.api.stats.request(c, took)
 	if ce := c.log.Check(zap.InfoLevel, "request"); ce != nil {

@@ -132,14 +132,7 @@ func copyStored(ctx context.Context, w io.Writer, db contentReader, id string, a
 	if err != nil {
 		return fmt.Errorf("open attachment %q of %q: %w", a.Name, id, err)
 	}
-	n, err := io.Copy(w, r)
-	if closeErr := r.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil && n != a.StoredLength {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
+	if err := copyContent(w, r, a.StoredLength); err != nil {
 		return fmt.Errorf("send attachment %q of %q: %w", a.Name, id, err)
 	}
 	return nil

@@ -56,7 +56,7 @@ func putConfigKey(c *call) error {
 	if err := config.CheckName(change.Section, change.Key); err != nil {
 		return err
 	}
-	body, err := c.readJSON(0)
+	body, err := c.readJSON()
 	if err != nil {
 		return err
 	}

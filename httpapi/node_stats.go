@@ -96,9 +96,16 @@ func (f *figure) appendDistribution(dst []byte, d distribution) []byte {
 		name  string
 		value float64
 	}{
-		{"min", m.min / u}, {"max", m.max / u}, {"arithmetic_mean", m.mean / u}, {"geometric_mean", m.geometric / u},
-		{"harmonic_mean", m.harmonic / u}, {"median", d.quantile(0.5) / u}, {"variance", m.variance / u / u},
-		{"standard_deviation", m.deviation / u}, {"skewness", m.skewness}, {"kurtosis", m.kurtosis},
+		{"min", m.min / u},
+		{"max", m.max / u},
+		{"arithmetic_mean", m.mean / u},
+		{"geometric_mean", m.geometric / u},
+		{"harmonic_mean", m.harmonic / u},
+		{"median", d.quantile(0.5) / u},
+		{"variance", m.variance / u / u},
+		{"standard_deviation", m.deviation / u},
+		{"skewness", m.skewness},
+		{"kurtosis", m.kurtosis},
 	} {
 		dst = append(dst, "{,"[min(i, 1)], '"')
 		dst = append(dst, item.name...)

@@ -39,9 +39,13 @@ type runtimeStats struct {
 // readRuntime reads the runtime's own counters; it does not stop the world.
 func readRuntime() runtimeStats {
 	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
-		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/frees:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/gc/heap/frees:bytes"},
+		{Name: "/memory/classes/metadata/other:bytes"},
 	}
 	metrics.Read(samples)
 	value := func(i int) uint64 {

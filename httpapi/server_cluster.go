@@ -75,7 +75,7 @@ func postClusterSetup(c *call) error {
 	if err := c.requireJSON(); err != nil {
 		return err
 	}
-	body, err := c.readJSON(0)
+	body, err := c.readJSON()
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func postDBsInfo(c *call) error {
 	if err := c.requireJSON(); err != nil {
 		return err
 	}
-	body, err := c.readJSON(0)
+	body, err := c.readJSON()
 	if err != nil {
 		return err
 	}

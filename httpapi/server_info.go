@@ -168,8 +168,13 @@ func (t *Task) appendJSON(dst []byte) []byte {
 	}
 	status := strconv.FormatUint(progress, 10) + "%"
 	for i, m := range []struct{ name, value string }{
-		{"node", t.Node}, {"pid", t.PID}, {"type", t.Type}, {"task", t.Type}, {"status", status},
-		{"database", t.Database}, {"phase", t.Phase},
+		{"node", t.Node},
+		{"pid", t.PID},
+		{"type", t.Type},
+		{"task", t.Type},
+		{"status", status},
+		{"database", t.Database},
+		{"phase", t.Phase},
 	} {
 		if m.name == "phase" && m.value == "" {
 			continue
@@ -183,8 +188,11 @@ func (t *Task) appendJSON(dst []byte) []byte {
 		name  string
 		value uint64
 	}{
-		{"changes_done", t.ChangesDone}, {"total_changes", t.TotalChanges}, {"progress", progress},
-		{"started_on", uint64(t.StartedOn.Unix())}, {"updated_on", uint64(t.Updated.Unix())},
+		{"changes_done", t.ChangesDone},
+		{"total_changes", t.TotalChanges},
+		{"progress", progress},
+		{"started_on", uint64(t.StartedOn.Unix())},
+		{"updated_on", uint64(t.Updated.Unix())},
 	} {
 		dst = append(dst, `,"`...)
 		dst = append(dst, m.name...)

@@ -45,9 +45,9 @@ func (u *upload) settle(err error) {
 	switch fault.KindOf(err) {
 	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
 		fault.InsufficientStorage, fault.Corruption:
-		return
+	default:
+		u.discard()
 	}
-	u.discard()
 }
 
 // attach turns the attachments of a document's body into those of an edit.

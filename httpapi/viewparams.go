@@ -239,15 +239,16 @@ func (v viewValue) choice() (choice, error) {
 // count reads an integer of at least zero; one that is too large for any
 // database counts as the largest.
 func (v viewValue) count() (int, error) {
-	text, shown := v.text, ""
+	var text, shown string
 	if v.json == nil {
-		shown = erlangString(text)
+		text, shown = v.text, erlangString(v.text)
 	} else if s, ok := doc.Unquote(v.json); ok {
 		return 0, fault.New(fault.QueryParse, "Invalid value for integer: <<"+erlangBytes(s)+">>")
 	} else {
 		text = string(v.json)
 		shown = text
 	}
+	const largest = math.MaxInt32 * 1024
 	negative, digits := false, text
 	if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
 		negative, digits = text[0] == '-', text[1:]
@@ -255,14 +256,11 @@ func (v viewValue) count() (int, error) {
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
 		return 0, fault.New(fault.QueryParse, "Invalid value for integer: "+shown)
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if negative && (err != nil || n > 0) {
+	n, _ := strconv.ParseInt(digits, 10, 64) // of too many digits it makes the greatest number
+	if negative && n > 0 {
 		return 0, fault.New(fault.QueryParse, "Invalid value for positive integer: "+shown)
 	}
-	if err != nil || n > math.MaxInt32*1024 {
-		return math.MaxInt32 * 1024, nil
-	}
-	return int(n), nil
+	return int(min(n, largest)), nil
 }
 
 // erlangString prints text as Erlang prints a list of its bytes: what CouchDB
