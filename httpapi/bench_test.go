@@ -33,7 +33,7 @@ func benchNode(b *testing.B, n int) *API {
 
 func benchGet(b *testing.B, a *API, target string, rows int) {
 	b.Helper()
-	r := httptest.NewRequest("GET", target, nil)
+	r := httptest.NewRequest(http.MethodGet, target, nil)
 	r.RequestURI = target
 	r.Header.Set("Authorization", "Basic YWRtOnBhc3M=")
 	w := &nowhere{h: http.Header{}}
@@ -65,7 +65,7 @@ func BenchmarkPutDocument(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		r := httptest.NewRequest("PUT", "/db/p"+strconv.Itoa(i), strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPut, "/db/p"+strconv.Itoa(i), strings.NewReader(body))
 		r.RequestURI = r.URL.Path
 		r.Header.Set("Authorization", "Basic YWRtOnBhc3M=")
 		clear(w.h)
@@ -85,7 +85,7 @@ func BenchmarkBulkDocs(b *testing.B) {
 			i++
 			docs.WriteString(`,{"_id":"b` + strconv.Itoa(i) + `","text":"` + strings.Repeat("x", 1000) + `"}`)
 		}
-		r := httptest.NewRequest("POST", "/db/_bulk_docs", strings.NewReader(`{"docs":[`+docs.String()[1:]+`]}`))
+		r := httptest.NewRequest(http.MethodPost, "/db/_bulk_docs", strings.NewReader(`{"docs":[`+docs.String()[1:]+`]}`))
 		r.RequestURI = r.URL.Path
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Basic YWRtOnBhc3M=")

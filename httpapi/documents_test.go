@@ -58,7 +58,7 @@ func (s *site) do(method, path string, body any, headers ...string) *http.Respon
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
 	must(s.t, err)
-	s.t.Cleanup(func() { res.Body.Close() })
+	s.t.Cleanup(func() { must(s.t, res.Body.Close()) })
 	return res
 }
 
@@ -123,7 +123,7 @@ func TestLargeAttachment(t *testing.T) {
 			t.Errorf("%s: ETag %s, want %s", id, res.Header.Get("Etag"), want)
 		}
 		res = s.do("GET", "/db/"+id+"/a.bin", nil, "Range: bytes=65530-65545")
-		if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, data[65530:65546]) || res.StatusCode != 206 {
+		if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, data[65530:65546]) || res.StatusCode != http.StatusPartialContent {
 			t.Errorf("%s: range: %d, %d bytes, %v", id, res.StatusCode, len(got), err)
 		}
 		var doc struct {
@@ -306,9 +306,9 @@ func TestSilentUpload(t *testing.T) {
 	s := newSite(t, config.Values{"couchdb": {"attachment_writer_timeout": "50"}})
 	s.text(201, "PUT", "/db", nil)
 	silent, speak := io.Pipe()
-	defer speak.Close()
+	defer func() { must(t, speak.Close()) }()
 	res := s.do("PUT", "/db/d/a", io.MultiReader(strings.NewReader("abc"), silent), "Content-Type: image/png")
-	if got, err := io.ReadAll(res.Body); res.StatusCode != 500 || !strings.HasPrefix(string(got), `{"error":"timeout"`) {
+	if got, err := io.ReadAll(res.Body); res.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(string(got), `{"error":"timeout"`) {
 		t.Errorf("%d %s %v", res.StatusCode, got, err)
 	}
 	s.text(201, "PUT", "/db/d/a", "abc", "Content-Type: image/png")

@@ -18,7 +18,7 @@ import (
 func (s *site) feed(query string, headers ...string) (*http.Response, func() string) {
 	s.t.Helper()
 	res := s.do("GET", "/db/_changes?"+query, nil, headers...)
-	if res.StatusCode != 200 {
+	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(res.Body)
 		s.t.Fatalf("%s: %d %s", query, res.StatusCode, text)
 	}
@@ -229,17 +229,17 @@ func TestChangesETag(t *testing.T) {
 	if etag == "" {
 		t.Fatal("no ETag")
 	}
-	if res := s.do("GET", "/db/_changes", nil, "If-None-Match: "+etag); res.StatusCode != 304 {
+	if res := s.do("GET", "/db/_changes", nil, "If-None-Match: "+etag); res.StatusCode != http.StatusNotModified {
 		t.Errorf("nothing has changed: %d", res.StatusCode)
 	}
-	if res := s.do("GET", "/db/_changes?limit=1", nil, "If-None-Match: "+etag); res.StatusCode != 200 {
+	if res := s.do("GET", "/db/_changes?limit=1", nil, "If-None-Match: "+etag); res.StatusCode != http.StatusOK {
 		t.Errorf("another request: %d", res.StatusCode)
 	}
 	s.text(201, "PUT", "/db/a", "{}")
-	if res := s.do("GET", "/db/_changes", nil, "If-None-Match: "+etag); res.StatusCode != 200 {
+	if res := s.do("GET", "/db/_changes", nil, "If-None-Match: "+etag); res.StatusCode != http.StatusOK {
 		t.Errorf("something has changed: %d", res.StatusCode)
 	}
-	if res := s.do("HEAD", "/db/_changes?feed=continuous", nil); res.StatusCode != 200 {
+	if res := s.do("HEAD", "/db/_changes?feed=continuous", nil); res.StatusCode != http.StatusOK {
 		t.Errorf("HEAD of a feed that waits: %d", res.StatusCode)
 	}
 }

@@ -34,11 +34,29 @@ func (noUsers) Watch(context.Context, string, func(), func(string)) error { retu
 
 // frontAPI is an API without databases: enough for everything that answers
 // before one is looked at. The administrator is adm with password pass.
-func frontAPI(t testing.TB, values config.Values) *API {
-	t.Helper()
+func frontAPI(tb testing.TB, values config.Values) *API {
+	tb.Helper()
+	holder := configured(tb, "-hashed-0e4a5b8e8a0ab13f6a6d3b4d2c3b9f4a40f1b1d6,salt", values)
+	m, err := meta.New(meta.Options{Self: meta.Node{Name: "divan@127.0.0.1"}, Config: holder})
+	must(tb, err)
+	a := &API{
+		deps: Deps{
+			Meta: m, Config: holder, Auth: auth.New(auth.Options{Config: holder, Users: noUsers{}, Logger: zap.NewNop()}),
+			Logger: zap.NewNop(), Version: "0.1.0",
+		},
+		log: zap.NewNop(), router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now(),
+	}
+	a.registry, err = a.newRegistry()
+	must(tb, err)
+	return a
+}
+
+// configured is the configuration of a node of its own with the administrator
+// adm, whose password is stored as given; values come on top.
+func configured(tb testing.TB, stored string, values config.Values) *config.Holder {
+	tb.Helper()
 	flags := config.Values{
-		"chttpd_auth": {"iterations": "1"},
-		"admins":      {"adm": "-hashed-0e4a5b8e8a0ab13f6a6d3b4d2c3b9f4a40f1b1d6,salt"},
+		"couchdb": {"single_node": "true"}, "chttpd_auth": {"iterations": "1"}, "admins": {"adm": stored},
 	}
 	for section, keys := range values {
 		if flags[section] == nil {
@@ -49,40 +67,18 @@ func frontAPI(t testing.TB, values config.Values) *API {
 		}
 	}
 	holder, err := config.New(config.Options{Flags: flags})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := meta.New(meta.Options{Self: meta.Node{Name: "divan@127.0.0.1"}, Config: holder})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &API{
-		deps: Deps{
-			Meta: m, Config: holder, Auth: auth.New(auth.Options{Config: holder, Users: noUsers{}, Logger: zap.NewNop()}),
-			Logger: zap.NewNop(), Version: "0.1.0",
-		},
-		log: zap.NewNop(), router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now(),
-	}
-	if a.registry, err = a.newRegistry(); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	must(tb, err)
+	return holder
 }
 
 // ask sends a request to an API and returns the answer. The line is "METHOD
 // target", headers are "Name: value".
-func ask(t testing.TB, h http.Handler, line, body string, headers ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	method, target, _ := strings.Cut(line, " ")
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	r.RequestURI = target
+func ask(tb testing.TB, h http.Handler, line, body string, headers ...string) *httptest.ResponseRecorder {
+	tb.Helper()
+	r := request(line, body, headers)
 	if body == "" {
 		r.Body = http.NoBody
 		r.ContentLength = 0
-	}
-	for _, line := range headers {
-		name, value, _ := strings.Cut(line, ": ")
-		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -91,8 +87,17 @@ func ask(t testing.TB, h http.Handler, line, body string, headers ...string) *ht
 
 // testCall returns an admitted call for tests of single methods, and where its
 // answer goes.
-func testCall(t testing.TB, a *API, line, body string, headers ...string) (*call, *httptest.ResponseRecorder) {
-	t.Helper()
+func testCall(tb testing.TB, a *API, line, body string, headers ...string) (*call, *httptest.ResponseRecorder) {
+	tb.Helper()
+	w := httptest.NewRecorder()
+	c := a.newCall(w, request(line, body, headers))
+	must(tb, c.admit())
+	return c, w
+}
+
+// request builds a request as a server gets it: the target is as the client
+// wrote it.
+func request(line, body string, headers []string) *http.Request {
 	method, target, _ := strings.Cut(line, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.RequestURI = target
@@ -100,10 +105,5 @@ func testCall(t testing.TB, a *API, line, body string, headers ...string) (*call
 		name, value, _ := strings.Cut(line, ": ")
 		r.Header.Set(name, value)
 	}
-	w := httptest.NewRecorder()
-	c := a.newCall(w, r)
-	if err := c.admit(); err != nil {
-		t.Fatal(err)
-	}
-	return c, w
+	return r
 }

@@ -39,68 +39,56 @@ func (s storedUsers) Watch(context.Context, string, func(), func(string)) error 
 
 // nodeAPI is a whole node on a file system in memory: one copy of each shard,
 // a Raft group of one, and the administrator adm with password pass.
-func nodeAPI(t testing.TB, values config.Values) *API {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+func nodeAPI(tb testing.TB, values config.Values) *API {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var running sync.WaitGroup
 	run := func(what string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(ctx); err != nil {
-				t.Errorf("%s: %v", what, err)
+				tb.Errorf("%s: %v", what, err)
 			}
 		})
 	}
 	stored, err := auth.HashAdmin(ctx, "pass", "pbkdf2", "sha256", 1)
-	must(t, err)
-	flags := config.Values{
-		"couchdb": {"single_node": "true"}, "chttpd_auth": {"iterations": "1"}, "admins": {"adm": stored},
-	}
-	for section, keys := range values {
-		if flags[section] == nil {
-			flags[section] = map[string]string{}
-		}
-		for k, v := range keys {
-			flags[section][k] = v
-		}
-	}
-	holder, err := config.New(config.Options{Flags: flags})
-	must(t, err)
+	must(tb, err)
+	holder := configured(tb, stored, values)
 	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
-	must(t, err)
+	must(tb, err)
 	local := shard.New(shard.Options{Engine: engine, Validate: auth.Validator(holder)})
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: "divan@127.0.0.1"}, Bootstrap: true, Config: holder})
-	must(t, err)
+	must(tb, err)
 	run("metadata", group.Run)
 	wait, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
-	must(t, group.WaitReady(wait))
+	must(tb, group.WaitReady(wait))
 	coordinator, err := cluster.New(cluster.Options{
 		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Logger: zap.NewNop(),
 	})
-	must(t, err)
+	must(tb, err)
 	run("coordinator", coordinator.Run)
 	a, err := New(Deps{
 		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
 		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
 	})
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, coordinator.Close())
+	must(tb, err)
+	tb.Cleanup(func() {
+		must(tb, coordinator.Close())
 		cancel()
 		running.Wait()
-		must(t, local.Close())
-		must(t, engine.Close())
+		must(tb, local.Close())
+		must(tb, engine.Close())
 	})
 	for _, name := range meta.SystemDatabases() {
-		must(t, coordinator.CreateDB(ctx, name, cluster.CreateOptions{}))
+		must(tb, coordinator.CreateDB(ctx, name, cluster.CreateOptions{}))
 	}
 	return a
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 )
 
 // routeOf finds the endpoint of a path.
-func routeOf(t testing.TB, rt *router, path string) (*call, bool) {
-	t.Helper()
+func routeOf(tb testing.TB, rt *router, path string) (*call, bool) {
+	tb.Helper()
 	c := &call{scratch: &scratch{}, w: &response{}}
 	c.w.c = c
 	if err := c.parsePath(path, true); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 	return c, rt.route(c)
 }
