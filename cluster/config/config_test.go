@@ -39,8 +39,14 @@ func TestShownDefaults(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{
-		{"couchdb", "maintenance_mode"}, {"uuids", "max_count"}, {"couchdb", "max_document_size"}, {"chttpd", "max_http_request_size"},
-		{"chttpd", "require_valid_user"}, {"cors", "origins"}, {"none", "none"}, {"chttpd", "max_db_number_for_dbs_info_req"},
+		{"couchdb", "maintenance_mode"},
+		{"uuids", "max_count"},
+		{"couchdb", "max_document_size"},
+		{"chttpd", "max_http_request_size"},
+		{"chttpd", "require_valid_user"},
+		{"cors", "origins"},
+		{"none", "none"},
+		{"chttpd", "max_db_number_for_dbs_info_req"},
 	} {
 		if got, ok := s.Get(c[0], c[1]); ok {
 			t.Errorf("[%s] %s is shown as %q although CouchDB has it in code only", c[0], c[1], got)

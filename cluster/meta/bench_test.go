@@ -39,7 +39,7 @@ func manyDatabases(n int) Databases {
 			Security: []byte(`{"members":{"roles":["_admin"]},"admins":{"roles":["_admin"]}}`),
 		}}
 		c.db.Shards = shardsOn(2, "divan@a.example.com", "divan@b.example.com", "divan@c.example.com")
-		c, err := decodeCommand(c.appendBinary(nil))
+		c, err := decodeCommand(c.encode())
 		if err != nil {
 			panic(err)
 		}

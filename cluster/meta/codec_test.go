@@ -106,12 +106,12 @@ func drawCommand(t *rapid.T) *command {
 func TestCommandRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCommand(t)
-		b := c.appendBinary(nil)
+		b := c.encode()
 		got, err := decodeCommand(b)
 		if err != nil {
 			t.Fatalf("decode %+v: %v", c, err)
 		}
-		if again := got.appendBinary(nil); !bytes.Equal(again, b) {
+		if again := got.encode(); !bytes.Equal(again, b) {
 			t.Fatalf("%+v became %+v", c, got)
 		}
 		if c.db != nil && c.db.Security != nil && len(c.db.Security) == 0 {
@@ -126,7 +126,7 @@ func TestCommandRoundTrip(t *testing.T) {
 // A field that a newer version adds is skipped, whatever its wire type.
 func TestUnknownFields(t *testing.T) {
 	c := &command{kind: kindDelete, name: "films"}
-	b := c.appendBinary(nil)
+	b := c.encode()
 	b = append(b, 15<<3, 7)                   // a number
 	b = append(b, 14<<3|5, 1, 2, 3, 4)        // four bytes
 	b = append(b, 13<<3|2, 2, 'h', 'i')       // a text
@@ -138,11 +138,11 @@ func TestUnknownFields(t *testing.T) {
 }
 
 func TestMalformedCommands(t *testing.T) {
-	create := (&command{kind: kindCreate, db: &Database{Name: "a", Created: 1, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{"a@a"}}}}}).appendBinary(nil)
+	create := (&command{kind: kindCreate, db: &Database{Name: "a", Created: 1, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{"a@a"}}}}}).encode()
 	if _, err := decodeCommand(create); err != nil {
 		t.Fatal(err)
 	}
-	gap := (&command{kind: kindCreate, db: &Database{Name: "a", Created: 1, Shards: []ring.Shard{{Range: ring.Range{End: 5}, Nodes: []string{"a@a"}}}}}).appendBinary(nil)
+	gap := (&command{kind: kindCreate, db: &Database{Name: "a", Created: 1, Shards: []ring.Shard{{Range: ring.Range{End: 5}, Nodes: []string{"a@a"}}}}}).encode()
 	for name, b := range map[string][]byte{
 		"empty":              {},
 		"version":            {9, byte(kindDelete)},
@@ -163,13 +163,13 @@ func TestMalformedCommands(t *testing.T) {
 }
 
 func FuzzDecodeCommand(f *testing.F) {
-	rapid.Check(f, func(t *rapid.T) { f.Add(drawCommand(t).appendBinary(nil)) })
+	rapid.Check(f, func(t *rapid.T) { f.Add(drawCommand(t).encode()) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeCommand(b)
 		if err != nil {
 			return
 		}
-		again, err := decodeCommand(c.appendBinary(nil))
+		again, err := decodeCommand(c.encode())
 		if err != nil {
 			t.Fatalf("what was decoded does not encode: %v", err)
 		}
@@ -213,7 +213,7 @@ func FuzzReadSnapshot(f *testing.F) {
 	m := testMachine(f)
 	f.Add(snapshotOf(f, m))
 	apply := func(c *command) {
-		m.Apply(&raft.Log{Type: raft.LogCommand, Index: m.load().index + 1, Data: c.appendBinary(nil)})
+		m.Apply(&raft.Log{Type: raft.LogCommand, Index: m.load().index + 1, Data: c.encode()})
 	}
 	rapid.Check(f, func(t *rapid.T) { apply(drawCommand(t)) })
 	f.Add(snapshotOf(f, m))
@@ -236,7 +236,7 @@ func TestCutSnapshotsAreRefused(t *testing.T) {
 	m := testMachine(t)
 	for _, name := range []string{"a", "b"} {
 		db := &Database{Name: name, Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{"a@a"}}}}
-		m.Apply(&raft.Log{Type: raft.LogCommand, Data: (&command{kind: kindCreate, db: db}).appendBinary(nil)})
+		m.Apply(&raft.Log{Type: raft.LogCommand, Data: (&command{kind: kindCreate, db: db}).encode()})
 	}
 	whole := snapshotOf(t, m)
 	for n := range whole {

@@ -98,30 +98,27 @@ const (
 	fieldNodeBody = 1
 )
 
-func (c *command) appendBinary(b []byte) []byte {
-	b = append(b, commandVersion, byte(c.kind))
+func (c *command) encode() []byte {
+	b := []byte{commandVersion, byte(c.kind)}
 	switch c.kind {
 	case kindInit:
 		b = appendText(b, fieldUUID, c.init.uuid)
 		b = appendText(b, fieldSecret, c.init.secret)
 	case kindCreate:
-		b = protowire.AppendTag(b, fieldDatabase, protowire.BytesType)
-		b = protowire.AppendBytes(b, c.db.appendBinary(nil))
+		b = appendBytes(b, fieldDatabase, c.db.appendBinary(nil))
 	case kindDelete, kindDropNode:
 		b = appendText(b, fieldName, c.name)
 	case kindAlter:
 		b = appendText(b, fieldName, c.name)
 		if c.alter.security != nil {
-			b = protowire.AppendTag(b, fieldSecurity, protowire.BytesType)
-			b = protowire.AppendBytes(b, c.alter.security)
+			b = appendBytes(b, fieldSecurity, c.alter.security)
 		}
 		b = appendOptional(b, fieldRevsLimit, c.alter.revsLimit)
 		b = appendOptional(b, fieldPurgedInfosLimit, c.alter.purgedInfosLimit)
 	case kindConfig:
 		b = c.config.appendBinary(b)
 	case kindPutNode:
-		b = protowire.AppendTag(b, fieldNodeBody, protowire.BytesType)
-		b = protowire.AppendBytes(b, c.node.appendBinary(nil))
+		b = appendBytes(b, fieldNodeBody, c.node.appendBinary(nil))
 	}
 	return b
 }
@@ -258,8 +255,7 @@ const (
 func (d *Database) appendBinary(b []byte) []byte {
 	b = appendText(b, dbName, d.Name)
 	b = appendNumber(b, dbSuffix, uint64(d.Created))
-	b = protowire.AppendTag(b, dbID, protowire.BytesType)
-	b = protowire.AppendBytes(b, d.ID[:])
+	b = appendBytes(b, dbID, d.ID[:])
 	b = appendNumber(b, dbN, uint64(d.N))
 	if d.Partitioned {
 		b = appendNumber(b, dbPartitioned, 1)
@@ -280,12 +276,10 @@ func (d *Database) appendBinary(b []byte) []byte {
 		for _, n := range s.Nodes {
 			buf = protowire.AppendVarint(buf, numbers[n])
 		}
-		b = protowire.AppendTag(b, dbShard, protowire.BytesType)
-		b = protowire.AppendBytes(b, buf)
+		b = appendBytes(b, dbShard, buf)
 	}
 	if d.Security != nil {
-		b = protowire.AppendTag(b, dbSecurity, protowire.BytesType)
-		b = protowire.AppendBytes(b, d.Security)
+		b = appendBytes(b, dbSecurity, d.Security)
 	}
 	b = appendNumber(b, dbRevsLimit, uint64(d.RevsLimit))
 	return appendNumber(b, dbPurgedInfosLimit, uint64(d.PurgedInfosLimit))

@@ -88,13 +88,15 @@ func (g *trio) cut(i int) {
 // leader waits for a node other than not that leads and can be relied on.
 func (g *trio) leader(t *testing.T, not int) int {
 	t.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
 	for range 600 {
 		for i, m := range g.metas {
 			if i != not && m.leading.Load() && m.CatchUp(t.Context()) == nil {
 				return i
 			}
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-again.C
 	}
 	t.Fatal("nobody leads")
 	return -1

@@ -142,7 +142,7 @@ func TestMachineAgainstModel(t *testing.T) {
 			var want []fault.Kind
 			for range rapid.IntRange(1, 4).Draw(t, "commands") {
 				c := drawCommand(t)
-				data := c.appendBinary(nil)
+				data := c.encode()
 				want = append(want, mod.apply(c))
 				logs = append(logs, &raft.Log{Index: uint64(10*i + len(logs)), Type: raft.LogCommand, Data: data})
 			}

@@ -45,7 +45,7 @@ func proposeTo(ctx context.Context, r *raft.Raft, c *command) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, err
 	}
-	b := c.appendBinary(nil)
+	b := c.encode()
 	if len(b) > maxCommand {
 		return result{}, fault.New(fault.RequestTooLarge, "the request entity is too large")
 	}

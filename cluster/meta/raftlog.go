@@ -2,7 +2,7 @@ package meta
 
 import (
 	"io"
-	"log"
+	"log" //nolint:depguard // hclog.Logger has a method that returns one; it writes to zap
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"

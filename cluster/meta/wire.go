@@ -10,7 +10,7 @@ import (
 
 // field is one field of a message: a number or bytes, by its wire type.
 type field struct {
-	num    protowire.Number
+	num    int // 0: none that has a meaning
 	number uint64
 	bytes  []byte // aliases the message
 }
@@ -36,7 +36,7 @@ func eachField(b []byte, fn func(field) error) error {
 			return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(n))
 		}
 		b = b[n:]
-		f := field{num: num}
+		f := field{num: int(num)}
 		switch typ {
 		case protowire.VarintType:
 			f.number, n = protowire.ConsumeVarint(b)
@@ -63,6 +63,10 @@ func appendText(b []byte, num protowire.Number, s string) []byte {
 		return b
 	}
 	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
+}
+
+func appendBytes(b []byte, num protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
 }
 
 // appendNumber leaves zero out.
