@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -15,7 +16,7 @@ import (
 )
 
 func checkCommand() *cobra.Command {
-	verbose := false
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Verify every invariant of a data directory",
@@ -23,54 +24,70 @@ func checkCommand() *cobra.Command {
 the purge log of each shard copy. No node may be using the directory. The exit status is 1 when something is wrong.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			problems, stores, err := check(cmd.Context(), args[0], cmd.OutOrStdout(), verbose)
-			if err != nil {
+			x := examination{out: cmd.OutOrStdout(), verbose: verbose}
+			if err := x.check(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			if problems > 0 {
-				return fmt.Errorf("%d problems in %d shard copies", problems, stores)
+			if x.problems > 0 {
+				return fmt.Errorf("%d problems in %d shard copies", x.problems, x.stores)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d shard copies, no problems\n", stores)
-			return err
+			x.print("%d shard copies, no problems\n", x.stores)
+			return x.writeErr
 		},
 	}
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "name each shard copy as it is checked")
 	return cmd
 }
 
-// check verifies all copies below dir and prints each problem. It returns how
-// many problems and copies there are. A copy that cannot be read is a problem
-// of that copy; the others are looked at all the same.
-func check(ctx context.Context, dir string, out io.Writer, verbose bool) (problems, stores int, err error) {
+// examination is what check has found so far.
+type examination struct {
+	out      io.Writer
+	verbose  bool
+	problems int
+	stores   int
+	writeErr error
+}
+
+func (x *examination) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(x.out, format, args...); err != nil {
+		x.writeErr = err
+	}
+}
+
+// check verifies all copies below dir and prints each problem. A copy that
+// cannot be read is a problem of that copy; the others are looked at all the
+// same.
+func (x *examination) check(ctx context.Context, dir string) (err error) {
 	if err := isDataDirectory(dir); err != nil {
-		return 0, 0, err
+		return err
 	}
 	engine, err := storage.NewEngine(storage.Options{Dir: dir, Logger: zap.NewNop()})
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	names, err := engine.Names()
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	for _, name := range names {
-		if verbose {
-			fmt.Fprintln(out, name)
+		if x.verbose {
+			x.print("%s\n", name)
 		}
 		report := func(problem string) {
-			problems++
-			fmt.Fprintf(out, "%s: %s\n", name, problem)
+			x.problems++
+			x.print("%s: %s\n", name, problem)
 		}
 		if err := checkStore(ctx, engine, name, report); err != nil {
 			if ctx.Err() != nil {
-				return problems, stores, ctx.Err()
+				return ctx.Err()
 			}
-			report(err.Error())
+			line, _, _ := strings.Cut(err.Error(), "\n")
+			report(line)
 		}
-		stores++
+		x.stores++
 	}
-	return problems, stores, nil
+	return x.writeErr
 }
 
 // isDataDirectory keeps check from making a data directory of anything else.

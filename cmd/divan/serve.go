@@ -77,9 +77,10 @@ func greet(ctx context.Context, n *node.Node, out io.Writer) {
 		return
 	case <-n.Ready():
 	}
-	fmt.Fprintf(out, "Divan answers on http://%s\n", n.Addr())
+	text := fmt.Sprintf("Divan answers on http://%s\n", n.Addr())
 	if len(n.Config().Load().Admins) == 0 {
-		fmt.Fprintln(out, "There is no server administrator yet, so nobody can create a database, and the node listens on this machine only.\n"+
-			"Set one: start again with --admin NAME:PASSWORD.")
+		text += "There is no server administrator yet, so nobody can create a database, and the node listens on this machine only.\n" +
+			"Set one: start again with --admin NAME:PASSWORD.\n"
 	}
+	_, _ = io.WriteString(out, text) // it is in the log too
 }

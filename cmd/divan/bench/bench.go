@@ -99,7 +99,6 @@ type bench struct {
 	auth   string // value of the Authorization header, or empty
 	prefix string // of the databases of this run
 	puts   int64  // documents that the put workload wrote
-	revs   []string
 	loaded bool // the bulk database is there
 }
 

@@ -139,15 +139,18 @@ func TestRunFails(t *testing.T) {
 		spoil      func(t *testing.T, cfg *Config)
 	}{
 		{"metadata", "metadata: open metadata: mkdir DIR/meta: not a directory", func(t *testing.T, cfg *Config) {
+			t.Helper()
 			if err := os.WriteFile(filepath.Join(cfg.DataDir, "meta"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"name", `metadata: the metadata belongs to node "divan@127.0.0.1", not to "other@127.0.0.1": a node keeps its name`, func(t *testing.T, cfg *Config) {
+			t.Helper()
 			start(t, *cfg).end()
 			cfg.Environ = append(cfg.Environ, "NODENAME=other@127.0.0.1")
 		}},
 		{"databases", "cluster: create _users: ", func(t *testing.T, cfg *Config) {
+			t.Helper()
 			if err := os.WriteFile(filepath.Join(cfg.DataDir, "shards"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -79,8 +79,9 @@ func (s userStore) Watch(ctx context.Context, db string, ready func(), changed f
 
 // ended returns nil for an error that only says that ctx ended.
 func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, io.EOF) || fault.Is(err, fault.Closed) {
-		return nil
+	over := ctx.Err() != nil || errors.Is(err, io.EOF) || fault.Is(err, fault.Closed)
+	if over {
+		err = nil
 	}
 	return err
 }

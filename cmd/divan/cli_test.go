@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRefusals looks for one clear line and exit status 1.
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "secret.ini"), "[chttpd]\n")
+	notes := filepath.Join(dir, "notes")
+	write(t, filepath.Join(notes, "note"), "x")
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"frobnicate"}, `unknown command "frobnicate" for "divan"`},
+		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
+		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate"},
+		{[]string{"serve", "data"}, `unknown command "data" for "divan serve"`},
+		{[]string{"serve", "--data", ""}, "a data directory is needed"},
+		{[]string{"serve", "--data", dir, "--listen", "5984"}, `the address to listen on must be HOST:PORT, not "5984"`},
+		{[]string{"serve", "--data", dir, "--listen", "127.0.0.1:999999"}, `the address to listen on must be HOST:PORT, not "127.0.0.1:999999"`},
+		{[]string{"serve", "--data", dir, "--admin", "adm"}, "an administrator must be given as NAME:PASSWORD"},
+		{[]string{"serve", "--data", dir, "--admin", ":x"}, "an administrator must be given as NAME:PASSWORD"},
+		{[]string{"serve", "--data", dir, "--config", dir + "/none.ini"}, "read configuration: stat " + dir + "/none.ini: no such file or directory"},
+		{[]string{"serve", "--data", dir + "/secret.ini/data"}, "make data directory: mkdir " + dir + "/secret.ini: not a directory"},
+		{[]string{"bench"}, "accepts 1 arg(s), received 0"},
+		{[]string{"check"}, "accepts 1 arg(s), received 0"},
+		{[]string{"check", dir + "/none"}, "stat " + dir + "/none: no such file or directory"},
+		{[]string{"check", notes}, notes + " is no data directory of Divan"},
+		{[]string{"check", dir + "/secret.ini"}, dir + "/secret.ini is no data directory of Divan"},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			status, out := run(t, nil, tc.args...)
+			if want := "divan: " + tc.want + "\n"; status != 1 || out != want {
+				t.Errorf("exit status %d, %q; want 1, %q", status, out, want)
+			}
+		})
+	}
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if !d.IsDir() {
+			files = append(files, strings.TrimPrefix(path, dir))
+		}
+		return err
+	})
+	if got := strings.Join(files, " "); got != "/notes/note /secret.ini" || err != nil {
+		t.Errorf("refusals left behind %s, %v", got, err)
+	}
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnreadable needs a user for whom there are unreadable files.
+func TestUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	file := filepath.Join(t.TempDir(), "local.ini")
+	write(t, file, "[chttpd]\n")
+	if err := os.Chmod(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--config", file}, {"--data", filepath.Dir(file)}} {
+		status, out := run(t, nil, args...)
+		if status != 1 || !strings.Contains(out, "local.ini: permission denied") {
+			t.Errorf("%s: exit status %d, %s", args, status, out)
+		}
+	}
+}
+
+// TestNoAdmin: without an administrator the node keeps to itself.
+func TestNoAdmin(t *testing.T) {
+	dir := t.TempDir()
+	status, out := run(t, nil, "serve", "--data", dir, "--listen", "0.0.0.0:0")
+	const why = "no server administrator is set, so the node listens on this machine only, not on 0.0.0.0:0; set one with " +
+		"--admin NAME:PASSWORD, with COUCHDB_USER and COUCHDB_PASSWORD, or in section [admins] of an ini file"
+	if status != 1 || !strings.Contains(out, why) {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+	p := startServer(t, nil, "--data", dir)
+	if !strings.Contains(p.output(), "Set one: start again with --admin NAME:PASSWORD.") {
+		t.Errorf("no hint in %s", p.output())
+	}
+	p.stop()
+	// With one it may be reached.
+	p = launch(t, adminEnviron(), "--data", dir, "--listen", ":0")
+	p.awaitReady()
+	p.stop()
+}
+
+func TestVersion(t *testing.T) {
+	status, out := run(t, nil, "version")
+	if status != 0 || out != "divan "+programVersion()+"\n" {
+		t.Errorf("exit status %d, %q", status, out)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	status, out := run(t, nil, "--help")
+	if status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, name := range []string{"serve", "bench", "check", "version"} {
+		if !strings.Contains(out, "\n  "+name) {
+			t.Errorf("help does not name %s", name)
+		}
+	}
+}
+
+// TestInUse keeps two processes from one directory.
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	p := startServer(t, adminEnviron(), "--data", dir)
+	for _, args := range [][]string{{"serve", "--data", dir, "--listen", "127.0.0.1:0"}, {"check", dir}} {
+		status, out := run(t, adminEnviron(), args...)
+		if status != 1 || !strings.HasPrefix(out, "divan: data directory "+dir+" is in use") || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: exit status %d, %s", args, status, out)
+		}
+	}
+	newClient(t, p.address).want(t, "GET", "/_up", "", 200)
+	p.stop()
+}
+
+// TestConfiguration takes settings from every layer, each stronger than the
+// one before.
+func TestConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "local.ini"), "[admins]\nini = inipass\n[layers]\na = local.ini\nb = local.ini\nc = local.ini\nd = local.ini\ne = local.ini\n")
+	write(t, filepath.Join(dir, "local.d", "10.ini"), "[layers]\nb = local.d\nc = local.d\n")
+	write(t, filepath.Join(dir, "local.d", "20.ini"), "[layers]\nc = local.d 20\n")
+	write(t, filepath.Join(dir, "local.d", "30.txt"), "[layers]\nc = no ini file\n")
+	port := freePort(t)
+	environ := append(adminEnviron(), "DIVAN_LAYERS__D=environment", "DIVAN_LAYERS__E=environment", fmt.Sprintf("DIVAN_CHTTPD__PORT=%d", port))
+	p := launch(t, environ, "--data", dir)
+	p.awaitReady()
+	if want := fmt.Sprintf("127.0.0.1:%d", port); p.address != want {
+		t.Errorf("the node answers on %s, want %s", p.address, want)
+	}
+	c := newClient(t, p.address)
+	c.want(t, "PUT", "/_node/_local/_config/layers/e", `"HTTP"`, 200)
+	for key, want := range map[string]string{"a": "local.ini", "b": "local.d", "c": "local.d 20", "d": "environment", "e": "HTTP"} {
+		if got := c.want(t, "GET", "/_node/_local/_config/layers/"+key, "", 200); got != `"`+want+`"` {
+			t.Errorf("[layers] %s is %s, want %s", key, got, want)
+		}
+	}
+	for _, who := range []string{"adm:pass", "ini:inipass"} {
+		c.base = "http://" + who + "@" + p.address
+		c.want(t, "GET", "/_all_dbs", "", 200)
+	}
+	c.base = "http://adm:wrong@" + p.address
+	c.want(t, "GET", "/_all_dbs", "", 401)
+	p.stop()
+
+	// Named files count instead of those beside the data, the flags more than
+	// the environment.
+	named := filepath.Join(t.TempDir(), "named.ini")
+	write(t, named, "[layers]\na = named.ini\n")
+	p = startServer(t, environ, "--data", dir, "--config", named, "--admin", "flag:flagpass")
+	c = newClient(t, p.address)
+	c.base = "http://flag:flagpass@" + p.address
+	if p.address == fmt.Sprintf("127.0.0.1:%d", port) {
+		t.Error("the port of the environment beats --listen")
+	}
+	for key, want := range map[string]string{"a": `"named.ini"`, "e": `"HTTP"`} {
+		if got := c.want(t, "GET", "/_node/_local/_config/layers/"+key, "", 200); got != want {
+			t.Errorf("[layers] %s is %s, want %s", key, got, want)
+		}
+	}
+	c.want(t, "GET", "/_node/_local/_config/layers/b", "", 404)
+	p.stop()
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// filled makes a data directory with documents and attachments and returns it.
+func filled(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	p := startServer(t, adminEnviron(), "--data", dir)
+	c := newClient(t, p.address)
+	c.want(t, "PUT", "/pond?q=1", "", 201)
+	for i := range 50 {
+		c.want(t, "PUT", fmt.Sprintf("/pond/doc%02d", i), fmt.Sprintf(`{"n":%d}`, i), 201)
+	}
+	status, answer, err := c.do("PUT", "/pond/picture/large", "image/png", incompressible(1, 400_000))
+	if status != 201 || err != nil {
+		t.Fatalf("%d %s %v", status, answer, err)
+	}
+	p.stop()
+	return dir
+}
+
+// TestCheck damages a copy in several ways.
+func TestCheck(t *testing.T) {
+	dir := filled(t)
+	status, out := run(t, nil, "check", dir)
+	if status != 0 || out != "7 shard copies, no problems\n" { // 2 for each system database
+		t.Fatalf("exit status %d, %s", status, out)
+	}
+	status, out = run(t, nil, "check", "--verbose", dir)
+	if status != 0 || strings.Count(out, "\n") != 8 || !strings.Contains(out, "/pond.") {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+	for _, tc := range []struct {
+		name   string
+		damage func(t *testing.T, store string)
+	}{
+		{"a bit in an attachment", func(t *testing.T, store string) {
+			t.Helper()
+			flip(t, largest(t, store, ".sst"), 0.01) // early in a block: Pebble looks for the bit
+		}},
+		{"a table is gone", func(t *testing.T, store string) {
+			t.Helper()
+			remove(t, largest(t, store, ".sst"))
+		}},
+		{"a table is swapped", func(t *testing.T, store string) {
+			t.Helper()
+			write(t, largest(t, store, ".sst"), strings.Repeat("x", 401_183))
+		}},
+		{"a table is cut off", func(t *testing.T, store string) {
+			t.Helper()
+			if err := os.Truncate(largest(t, store, ".sst"), 1000); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"the manifest is gone", func(t *testing.T, store string) {
+			t.Helper()
+			files, err := filepath.Glob(filepath.Join(store, "MANIFEST-*"))
+			if err != nil || len(files) == 0 {
+				t.Fatal(files, err)
+			}
+			for _, f := range files {
+				remove(t, f)
+			}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			broken := t.TempDir()
+			if err := os.CopyFS(broken, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			stores, err := filepath.Glob(filepath.Join(broken, "shards", "*", "pond.*"))
+			if err != nil || len(stores) != 1 {
+				t.Fatal(stores, err)
+			}
+			tc.damage(t, stores[0])
+			status, out := run(t, nil, "check", broken)
+			if status != 1 || !strings.Contains(out, "pond.") || !strings.HasSuffix(out, "divan: 1 problems in 7 shard copies\n") || strings.Count(out, "\n") != 2 {
+				t.Errorf("exit status %d, %s", status, out)
+			}
+		})
+	}
+}
+
+// largest returns the largest file of a store whose name ends so.
+func largest(t testing.TB, store, ending string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(store, "*"+ending))
+	if err != nil {
+		t.Fatal(err)
+	}
+	best, size := "", int64(-1)
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > size {
+			best, size = f, info.Size()
+		}
+	}
+	if best == "" {
+		t.Fatalf("no %s in %s", ending, store)
+	}
+	return best
+}
+
+func remove(t testing.TB, file string) {
+	t.Helper()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip changes one byte at a fraction of the file's length.
+func flip(t testing.TB, file string, at float64) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[int(float64(len(text))*at)] ^= 0x40
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkDirectory is what the command check does, in this process.
+func checkDirectory(t testing.TB, dir string) {
+	t.Helper()
+	var out bytes.Buffer
+	x := examination{out: &out}
+	if err := x.check(context.Background(), dir); err != nil || x.problems > 0 || x.stores == 0 {
+		t.Errorf("check: %d problems in %d copies, %v\n%s", x.problems, x.stores, err, out.String())
+	}
+}
