@@ -6,17 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// Weights and the bytes that stand for runs of common ones in a sort key, as
-// UTS #35 and ICU lay them out.
+// Weights, and bytes of a sort key, as UTS #35 and ICU lay them out.
 const (
 	commonWeight = 0x0500
 	commonBoth   = 0x05000500 // common secondary and tertiary weight
 	tertiaryMask = 0x3f3f
 
 	levelEnd = 0x01 // between the levels
-
-	secondaryLow, secondaryMiddle, secondaryHigh, secondaryRun = 0x05, 0x25, 0x45, 0x21
-	tertiaryLow, tertiaryMiddle, tertiaryHigh, tertiaryRun     = 0x05, 0x65, 0xc5, 0x61
 
 	compressionLow, compressionHigh = 0x03, 0xff
 )
@@ -68,7 +64,7 @@ func (t *table) appendASCII(dst []byte, s string) []byte {
 		}
 	}
 	dst = append(dst, levelEnd)
-	dst = flushSecondary(dst, count, 0)
+	dst = secondary().flush(dst, count, 0)
 	dst = append(dst, levelEnd)
 	common := 0
 	for i := range len(s) {
@@ -78,12 +74,12 @@ func (t *table) appendASCII(dst []byte, s string) []byte {
 		case a.tertiary == 0:
 			common++
 		default:
-			dst = flushTertiary(dst, common, tertiaryMask)
+			dst = tertiary().flush(dst, common, tertiaryMask)
 			common = 0
 			dst = append(dst, a.tertiary)
 		}
 	}
-	return flushTertiary(dst, common, 0)
+	return tertiary().flush(dst, common, 0)
 }
 
 // elements fills b.ces with the collation elements of s.
@@ -163,7 +159,7 @@ func (t *table) appendElements(dst []byte, b *scratch) []byte {
 		case s == commonWeight:
 			commonSecondary++
 		case s != 0:
-			b.secondary = flushSecondary(b.secondary, commonSecondary, s)
+			b.secondary = secondary().flush(b.secondary, commonSecondary, s)
 			commonSecondary = 0
 			b.secondary = appendWeight(b.secondary, s)
 		}
@@ -172,15 +168,15 @@ func (t *table) appendElements(dst []byte, b *scratch) []byte {
 			commonTertiary++
 			continue
 		}
-		b.tertiary = flushTertiary(b.tertiary, commonTertiary, w)
+		b.tertiary = tertiary().flush(b.tertiary, commonTertiary, w)
 		commonTertiary = 0
 		if w > commonWeight {
 			w += 0xc000
 		}
 		b.tertiary = appendWeight(b.tertiary, w)
 	}
-	b.secondary = flushSecondary(b.secondary, commonSecondary, 0)
-	b.tertiary = flushTertiary(b.tertiary, commonTertiary, 0)
+	b.secondary = secondary().flush(b.secondary, commonSecondary, 0)
+	b.tertiary = tertiary().flush(b.tertiary, commonTertiary, 0)
 	dst = append(dst, levelEnd)
 	dst = append(dst, b.secondary...)
 	dst = append(dst, levelEnd)
@@ -224,33 +220,29 @@ func appendWeight(dst []byte, w uint32) []byte {
 	return dst
 }
 
-// flushSecondary writes a run of n common weights that the weight next ends; 0
-// is the end of the level.
-func flushSecondary(dst []byte, n int, next uint32) []byte {
-	if n == 0 {
-		return dst
-	}
-	n--
-	for ; n >= secondaryRun; n -= secondaryRun {
-		dst = append(dst, secondaryMiddle)
-	}
-	if next < commonWeight {
-		return append(dst, byte(secondaryLow+n))
-	}
-	return append(dst, byte(secondaryHigh-n))
+// level says how a level writes runs of common weights: up to run of them are
+// one byte, counted from low up or from high down.
+type level struct {
+	low, middle, high byte
+	run               int
 }
 
-// flushTertiary is flushSecondary of the third level.
-func flushTertiary(dst []byte, n int, next uint32) []byte {
+func secondary() level { return level{low: 0x05, middle: 0x25, high: 0x45, run: 0x21} }
+
+func tertiary() level { return level{low: 0x05, middle: 0x65, high: 0xc5, run: 0x61} }
+
+// flush writes a run of n common weights that the weight next ends; 0 is the
+// end of the level.
+func (l level) flush(dst []byte, n int, next uint32) []byte {
 	if n == 0 {
 		return dst
 	}
 	n--
-	for ; n >= tertiaryRun; n -= tertiaryRun {
-		dst = append(dst, tertiaryMiddle)
+	for ; n >= l.run; n -= l.run {
+		dst = append(dst, l.middle)
 	}
 	if next < commonWeight {
-		return append(dst, byte(tertiaryLow+n))
+		return append(dst, l.low+byte(n))
 	}
-	return append(dst, byte(tertiaryHigh-n))
+	return append(dst, l.high-byte(n))
 }

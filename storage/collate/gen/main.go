@@ -180,39 +180,11 @@ func computed(r rune) uint64 {
 func (c *collation) put(put func(any)) {
 	var index []uint16
 	var blocks []uint32
-	ces := []uint64{}
-	pool, seen := map[string]uint32{}, map[string]uint16{}
+	p, seen := pool{at: map[string]uint32{}}, map[string]uint16{}
 	for b := range 0x110000 >> blockBits {
 		var block [1 << blockBits]uint32
 		for i := range block {
-			r := rune(b<<blockBits + i)
-			own := c.own[r]
-			switch {
-			case r >= 0xd800 && r < 0xe000:
-				block[i] = unassigned
-				continue
-			case r >= 0xac00 && r <= 0xd7a3:
-				continue
-			case len(own) == 1 && own[0] == computed(r) && !c.starts[r]:
-				block[i] = unassigned
-				continue
-			case len(own) == 0 && c.starts[r]:
-				block[i] = contextual
-				continue
-			case len(own) == 0:
-				continue
-			}
-			key := fmt.Sprint(own)
-			off, ok := pool[key]
-			if !ok {
-				off = uint32(len(ces))
-				ces = append(ces, own...)
-				pool[key] = off
-			}
-			block[i] = off<<5 | uint32(len(own))
-			if c.special[r] {
-				block[i] |= contextual
-			}
+			block[i] = c.entry(rune(b<<blockBits+i), &p)
 		}
 		key := fmt.Sprint(block)
 		nr, ok := seen[key]
@@ -227,7 +199,7 @@ func (c *collation) put(put func(any)) {
 	put(uint32(len(blocks)))
 	put(index)
 	put(blocks)
-	putElements(put, ces)
+	putElements(put, p.ces)
 	put(uint32(len(c.contractions)))
 	for _, k := range c.contractions {
 		put(uint32(len(k.runes)))
@@ -239,6 +211,46 @@ func (c *collation) put(put func(any)) {
 		put(p.runes)
 		putElements(put, p.ces)
 	}
+}
+
+// pool holds the elements of all characters; the same sequence stands in it
+// once.
+type pool struct {
+	ces []uint64
+	at  map[string]uint32 // where a sequence begins, by its text
+}
+
+func (p *pool) add(ces []uint64) uint32 {
+	key := fmt.Sprint(ces)
+	at, ok := p.at[key]
+	if !ok {
+		at = uint32(len(p.ces))
+		p.ces = append(p.ces, ces...)
+		p.at[key] = at
+	}
+	return at
+}
+
+// entry returns what a block says of a character, as package collate explains.
+func (c *collation) entry(r rune, p *pool) uint32 {
+	own := c.own[r]
+	switch {
+	case r >= 0xd800 && r < 0xe000:
+		return unassigned
+	case r >= 0xac00 && r <= 0xd7a3: // composed of its Jamo
+		return 0
+	case len(own) == 1 && own[0] == computed(r) && !c.starts[r]:
+		return unassigned
+	case len(own) == 0 && c.starts[r]:
+		return contextual
+	case len(own) == 0:
+		return 0
+	}
+	e := p.add(own)<<5 | uint32(len(own))
+	if c.special[r] {
+		e |= contextual
+	}
+	return e
 }
 
 func putElements(put func(any), ces []uint64) {
