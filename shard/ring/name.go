@@ -99,12 +99,7 @@ func legal(name string) bool {
 	if name == "" || name[0] < 'a' || name[0] > 'z' {
 		return false
 	}
-	for _, c := range []byte(name) {
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("_$()+/-", c) >= 0) {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_$()+/-") == ""
 }
 
 // IsSystemName reports whether name is that of a system database: one of the
