@@ -171,23 +171,31 @@ func BenchmarkAllDocs(b *testing.B) {
 	}
 }
 
-// BenchmarkAllDocsLimit is a page of 20 rows from the middle.
+// BenchmarkAllDocsLimit is a page of 20 rows, the first or from the middle.
 func BenchmarkAllDocsLimit(b *testing.B) {
-	n := startDisk(b)
-	const docs = 100000
-	fill(b, n, docs, body(200), nil)
-	var batch RowBatch
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		s, err := n.AllDocs(context.Background(), DocsRequest{Copy: copyName, Lo: benchID(i % docs), Limit: 20})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := s.Next(&batch); err != nil {
-			b.Fatal(err)
-		}
-		s.Close()
+	for _, middle := range []bool{false, true} {
+		b.Run(fmt.Sprintf("middle=%v", middle), func(b *testing.B) {
+			n := startDisk(b)
+			const docs = 100000
+			fill(b, n, docs, body(200), nil)
+			var batch RowBatch
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				req := DocsRequest{Copy: copyName, Limit: 20}
+				if middle {
+					req.Lo = benchID(i % docs)
+				}
+				s, err := n.AllDocs(context.Background(), req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := s.Next(&batch); err != nil {
+					b.Fatal(err)
+				}
+				s.Close()
+			}
+		})
 	}
 }
 

@@ -119,7 +119,7 @@ func (r *run) path(id string) doc.Path {
 }
 
 func (r *run) update(newEdits bool) {
-	edits := make([]Edit, rapid.IntRange(1, 4).Draw(r.rt, "edits"))
+	edits := make([]Edit, rapid.IntRange(1, manyStates+4).Draw(r.rt, "edits"))
 	for i := range edits {
 		edits[i] = r.edit(newEdits)
 	}

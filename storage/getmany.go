@@ -1,0 +1,46 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/doc"
+)
+
+// Records reads many documents, whose ids are in ascending order, and calls fn for
+// each: nil for one that does not exist. For new ids it takes less than half of
+// what as many calls of Record do. The records belong to fn; nothing aliases the
+// store.
+func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	it, err := s.db.Load().NewIter(&pebble.IterOptions{
+		LowerBound: spaceStart(spaceDocs), UpperBound: spaceEnd(spaceDocs), UseL6Filters: true,
+	})
+	if err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	var key []byte
+	for i, id := range ids {
+		key = appendDocKey(key[:0], id)
+		if !it.SeekPrefixGE(key) {
+			if err = it.Error(); err != nil {
+				break
+			}
+			fn(i, nil)
+			continue
+		}
+		var rec doc.Record
+		if rec, err = decodeRecordCopy(id, it); err != nil {
+			break
+		}
+		fn(i, &rec)
+	}
+	if err = errors.Join(err, it.Close()); err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	return nil
+}
