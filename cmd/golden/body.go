@@ -53,8 +53,8 @@ func normalBody(s *step, a *answer, n *names) (any, error) {
 		return normal(sel.apply(lines, nil), n, ""), nil
 	}
 	v, err := decode(text)
-	if err != nil {
-		return n.norm(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")), nil //nolint:nilerr // a body that is no JSON is compared as text
+	if err != nil { // what is no JSON is compared as text
+		return plainText(text, n), nil
 	}
 	return normal(sel.apply(v, nil), n, ""), nil
 }
@@ -101,7 +101,12 @@ func rawText(s *step, text, ctype string, n *names) (any, error) {
 		}
 		text = grep(text, re)
 	}
-	return n.norm(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")), nil
+	return plainText(text, n), nil
+}
+
+// plainText returns a text whose lines end with LF, the last one with nothing.
+func plainText(text string, n *names) string {
+	return n.norm(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"))
 }
 
 // grep returns the matching lines, or of each what is in parentheses.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -38,15 +36,13 @@ type exception struct {
 // A title of "*" excuses every step of its file.
 func readExceptions(t *testing.T) map[string]*exception {
 	t.Helper()
-	f, err := os.Open("testdata/exceptions.txt")
+	text, err := os.ReadFile("testdata/exceptions.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
 	out := map[string]*exception{}
 	reason := ""
-	for scan := bufio.NewScanner(f); scan.Scan(); {
-		line := scan.Text()
+	for line := range strings.SplitSeq(string(text), "\n") {
 		switch {
 		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
 		case strings.HasPrefix(line, "\t"):
@@ -135,6 +131,7 @@ func TestGolden(t *testing.T) {
 }
 
 func replayFile(t *testing.T, base *url.URL, key, text string, exceptions map[string]*exception) {
+	t.Helper()
 	passed, excused := 0, 0
 	for _, r := range replay(t.Context(), base, text) {
 		e := exceptions[key+": "+r.title]
@@ -148,5 +145,5 @@ func replayFile(t *testing.T, base *url.URL, key, text string, exceptions map[st
 			t.Errorf("%s\n    %s %s\n    %s", r.title, r.method, r.path, strings.Join(r.diffs[:min(len(r.diffs), 12)], "\n    "))
 		}
 	}
-	t.Log(fmt.Sprintf("%d steps as CouchDB, %d excused", passed, excused))
+	t.Logf("%d steps as CouchDB, %d excused", passed, excused)
 }

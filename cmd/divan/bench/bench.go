@@ -99,7 +99,7 @@ type bench struct {
 	auth   string // value of the Authorization header, or empty
 	prefix string // of the databases of this run
 	puts   int64  // documents that the put workload wrote
-	loaded bool // the bulk database is there
+	loaded bool   // the bulk database is there
 }
 
 // ErrUnknownWorkload is the error of a name in Config.Only that is none.
