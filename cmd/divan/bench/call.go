@@ -103,6 +103,24 @@ func (a *call) expect(statuses ...int) error {
 	return fmt.Errorf("status %d: %.200s", a.status(), body)
 }
 
+// exchange sends a request with a JSON body, nil for none, and reads the
+// answer, which must have one of the statuses. It returns the size of the
+// answer's body and the number of its line ends.
+func (a *call) exchange(method, path string, body []byte, statuses ...int) (size, lines int64, err error) {
+	if err := a.do(method, path, body); err != nil {
+		return 0, 0, err
+	}
+	return a.finish(statuses...)
+}
+
+// finish is exchange from the answer on.
+func (a *call) finish(statuses ...int) (size, lines int64, err error) {
+	if err := a.expect(statuses...); err != nil {
+		return 0, 0, err
+	}
+	return a.drain()
+}
+
 // client is one of the parallel clients of a workload: it is called with a
 // growing number until it returns io.EOF. It returns how much it got done.
 type client func(a *call, i int64) (done int64, err error)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -76,13 +75,7 @@ func (b *bench) put(ctx context.Context, r *recorder) error {
 		return func(a *call, _ int64) (int64, error) {
 			n := next.Add(1) - 1
 			body = b.appendDoc(body[:0], "", "", n)
-			if err := a.do(fasthttp.MethodPut, "/"+b.prefix+"put/"+docID(n), body); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusCreated); err != nil {
-				return 0, err
-			}
-			_, _, err := a.drain()
+			_, _, err := a.exchange(fasthttp.MethodPut, "/"+b.prefix+"put/"+docID(n), body, fasthttp.StatusCreated)
 			return 1, err
 		}
 	})
@@ -104,18 +97,15 @@ func (b *bench) update(ctx context.Context, r *recorder) error {
 		return func(a *call, i int64) (int64, error) {
 			n := int(i % own)
 			body = b.appendDoc(body[:0], "", revs[n], i)
-			if err := a.do(fasthttp.MethodPut, fmt.Sprintf("/%sput/u-%d-%d", b.prefix, nr, n), body); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusCreated); err != nil {
+			_, _, err := a.exchange(fasthttp.MethodPut, fmt.Sprintf("/%sput/u-%d-%d", b.prefix, nr, n), body, fasthttp.StatusCreated)
+			if err != nil {
 				return 0, err
 			}
 			revs[n] = string(trimQuotes(a.resp.Header.Peek("ETag")))
-			_, _, err := a.drain()
 			if i < own { // the first round creates them
-				return 0, err
+				return 0, nil
 			}
-			return 1, err
+			return 1, nil
 		}
 	})
 }
@@ -148,13 +138,7 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 				body = b.appendDoc(body, docID(first+i), "", first+i)
 			}
 			body = append(body, `]}`...)
-			if err := a.do(fasthttp.MethodPost, "/"+b.prefix+"bulk/_bulk_docs", body); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusCreated); err != nil {
-				return 0, err
-			}
-			_, _, err := a.drain()
+			_, _, err := a.exchange(fasthttp.MethodPost, "/"+b.prefix+"bulk/_bulk_docs", body, fasthttp.StatusCreated)
 			return n, err
 		}
 	})
@@ -170,7 +154,9 @@ func (b *bench) load(ctx context.Context) error {
 	return b.bulk(ctx, newRecorder(workload{name: "load", unit: "documents"}, nil))
 }
 
-func (b *bench) get(ctx context.Context, r *recorder) error {
+// read asks for one path after the other of the bulk database until the time
+// is up.
+func (b *bench) read(ctx context.Context, r *recorder, path func() string) error {
 	if err := b.load(ctx); err != nil {
 		return err
 	}
@@ -178,15 +164,19 @@ func (b *bench) get(ctx context.Context, r *recorder) error {
 	defer cancel()
 	return b.parallel(ctx, b.cfg.Clients, r, func(int) client {
 		return func(a *call, _ int64) (int64, error) {
-			if err := a.do(fasthttp.MethodGet, "/"+b.prefix+"bulk/"+docID(rand.Int64N(int64(b.cfg.Docs))), nil); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusOK); err != nil {
-				return 0, err
-			}
-			_, _, err := a.drain()
+			_, _, err := a.exchange(fasthttp.MethodGet, "/"+b.prefix+"bulk/"+path(), nil, fasthttp.StatusOK)
 			return 1, err
 		}
+	})
+}
+
+func (b *bench) get(ctx context.Context, r *recorder) error {
+	return b.read(ctx, r, func() string { return docID(rand.Int64N(int64(b.cfg.Docs))) })
+}
+
+func (b *bench) allDocsLimit(ctx context.Context, r *recorder) error {
+	return b.read(ctx, r, func() string {
+		return fmt.Sprintf("_all_docs?limit=20&startkey=%%22%016x%%22", rand.Uint64())
 	})
 }
 
@@ -200,13 +190,7 @@ func (b *bench) scan(ctx context.Context, r *recorder, path string) error {
 			if i > 0 {
 				return 0, io.EOF
 			}
-			if err := a.do(fasthttp.MethodGet, path, nil); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusOK); err != nil {
-				return 0, err
-			}
-			_, lines, err := a.drain()
+			_, lines, err := a.exchange(fasthttp.MethodGet, path, nil, fasthttp.StatusOK)
 			if err == nil && lines < int64(b.cfg.Docs) {
 				err = fmt.Errorf("%d lines came for %d documents", lines, b.cfg.Docs)
 			}
@@ -221,27 +205,6 @@ func (b *bench) allDocs(ctx context.Context, r *recorder) error {
 
 func (b *bench) changes(ctx context.Context, r *recorder) error {
 	return b.scan(ctx, r, "/"+b.prefix+"bulk/_changes")
-}
-
-func (b *bench) allDocsLimit(ctx context.Context, r *recorder) error {
-	if err := b.load(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
-	defer cancel()
-	return b.parallel(ctx, b.cfg.Clients, r, func(int) client {
-		return func(a *call, _ int64) (int64, error) {
-			path := fmt.Sprintf("/%sbulk/_all_docs?limit=20&startkey=%%22%016x%%22", b.prefix, rand.Uint64())
-			if err := a.do(fasthttp.MethodGet, path, nil); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusOK); err != nil {
-				return 0, err
-			}
-			_, _, err := a.drain()
-			return 1, err
-		}
-	})
 }
 
 // attachmentClients is how many transfers run side by side.
@@ -266,10 +229,7 @@ func (b *bench) attachmentPut(ctx context.Context, r *recorder) error {
 			if err := a.doStream(b.attachmentPath(nr, i), newNoise(b.cfg.AttachmentBytes), b.cfg.AttachmentBytes); err != nil {
 				return 0, err
 			}
-			if err := a.expect(fasthttp.StatusCreated); err != nil {
-				return 0, err
-			}
-			_, _, err := a.drain()
+			_, _, err := a.finish(fasthttp.StatusCreated)
 			return b.cfg.AttachmentBytes, err
 		}
 	})
@@ -281,13 +241,7 @@ func (b *bench) attachmentGet(ctx context.Context, r *recorder) error {
 			if i >= attachments {
 				return 0, io.EOF
 			}
-			if err := a.do(fasthttp.MethodGet, b.attachmentPath(nr, i), nil); err != nil {
-				return 0, err
-			}
-			if err := a.expect(fasthttp.StatusOK); err != nil {
-				return 0, err
-			}
-			size, _, err := a.drain()
+			size, _, err := a.exchange(fasthttp.MethodGet, b.attachmentPath(nr, i), nil, fasthttp.StatusOK)
 			if err == nil && size != b.cfg.AttachmentBytes {
 				err = fmt.Errorf("%d bytes came of %d", size, b.cfg.AttachmentBytes)
 			}
@@ -306,22 +260,10 @@ func (b *bench) createDatabases(ctx context.Context, r *recorder) error {
 				return 0, io.EOF
 			}
 			name := fmt.Sprintf("c%d", n)
-			if err := a.do(fasthttp.MethodPut, b.createPath(name), nil); err != nil {
+			if _, _, err := a.exchange(fasthttp.MethodPut, b.createPath(name), nil, fasthttp.StatusCreated, fasthttp.StatusAccepted); err != nil {
 				return 0, err
 			}
-			if err := a.expect(fasthttp.StatusCreated, fasthttp.StatusAccepted); err != nil {
-				return 0, err
-			}
-			if _, _, err := a.drain(); err != nil {
-				return 0, err
-			}
-			if err := a.do(fasthttp.MethodPut, "/"+b.prefix+name+"/doc", []byte(`{"a":1}`)); err != nil {
-				return 0, err
-			}
-			err := a.expect(fasthttp.StatusCreated)
-			if _, _, drainErr := a.drain(); drainErr != nil {
-				err = errors.Join(err, drainErr)
-			}
+			_, _, err := a.exchange(fasthttp.MethodPut, "/"+b.prefix+name+"/doc", []byte(`{"a":1}`), fasthttp.StatusCreated)
 			return 1, err
 		}
 	})
