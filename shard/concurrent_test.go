@@ -399,3 +399,70 @@ func TestStoreThatCannotBeOpenedForWriting(t *testing.T) {
 		t.Fatal(res, err)
 	}
 }
+
+// Compaction runs in the background, once per copy, is listed, and ends with
+// the node or the copy.
+func TestCompactionInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow slowSync
+		n := open(t, slow.fs(newFS()), Options{})
+		n.create(CreateOptions{})
+		ctx := context.Background()
+		if len(n.Compactions()) != 0 || n.info().Compacting {
+			t.Error("something is compacted")
+		}
+		for i, end := range []func() error{
+			func() error { slow.delay.Store(0); return nil },
+			func() error { slow.delay.Store(0); return n.Drop(ctx, copyName) },
+			func() error { slow.delay.Store(0); return n.Close() },
+		} {
+			id := fmt.Sprint("d", i)
+			n.must(n.edit(id, n.must(n.edit(id, "", "{}")), `{"v":2}`)) // something to drop
+			slow.delay.Store(int64(time.Hour))
+			for range 2 {
+				if err := n.Compact(ctx, copyName, Limits{}, "db"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			got := n.Compactions()
+			if len(got) != 1 || got[0].Copy != copyName || got[0].DB != "db" || got[0].StartedMS == 0 || got[0].UpdatedMS < got[0].StartedMS {
+				t.Errorf("%+v", got)
+			}
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+			pass(2 * time.Hour)
+			if got := n.Compactions(); len(got) != 0 {
+				t.Errorf("still %+v", got)
+			}
+			if _, err := n.Info(ctx, copyName); fault.Is(err, fault.NotFound) {
+				n.create(CreateOptions{})
+			}
+		}
+		if err := n.Compact(ctx, copyName, Limits{}, "db"); !fault.Is(err, fault.Closed) {
+			t.Error(err)
+		}
+		n.stop()
+	})
+}
+
+// Run ends the Local with its context.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := open(t, newFS(), Options{})
+		n.create(CreateOptions{})
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() { ended <- n.Run(ctx) }()
+		n.must(n.edit("a", "", "{}"))
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Watch(copyName); !fault.Is(err, fault.Closed) {
+			t.Fatal(err)
+		}
+		n.stop()
+	})
+}

@@ -107,7 +107,7 @@ func cutPower(t *testing.T, seed uint64) {
 	defer stop()
 	var wg sync.WaitGroup
 	clients := []func(context.Context, *node, *history, *rand.Rand, int) error{
-		editOwn, editOwn, editShared, editShared, bulk, attach, attach, purgeOwn, purgeOwn, putLocal, follow, read, compactAlways,
+		editOwn, editOwn, editShared, editShared, bulk, attach, attach, purgeOwn, purgeOwn, putLocal, follow, read, readOld, readOld, compactAlways,
 	}
 	for i, client := range clients {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)+1))
@@ -353,6 +353,24 @@ func read(ctx context.Context, n *node, h *history, rng *rand.Rand, _ int) error
 		h.seq = max(h.seq, info.Seq)
 	})
 	return nil
+}
+
+// readOld reads a revision that was a leaf once, while compaction drops such.
+func readOld(ctx context.Context, n *node, h *history, rng *rand.Rand, _ int) error {
+	h.mu.Lock()
+	var e told
+	if len(h.edits) > 0 {
+		e = h.edits[rng.IntN(len(h.edits))]
+	}
+	h.mu.Unlock()
+	if e.id == "" {
+		return nil
+	}
+	_, err := n.Open(ctx, OpenRequest{Copy: copyName, ID: e.id, Rev: e.rev})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 func compactAlways(ctx context.Context, n *node, h *history, _ *rand.Rand, _ int) error {

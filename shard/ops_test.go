@@ -336,3 +336,59 @@ func TestCreateAndDrop(t *testing.T) {
 		t.Fatal(names, err)
 	}
 }
+
+// Every operation on a copy that is not here says so in the words the
+// coordinator looks for.
+func TestNoSuchCopy(t *testing.T) {
+	n := open(t, newFS(), Options{})
+	defer n.stop()
+	ctx := context.Background()
+	for name, op := range map[string]func() error{
+		"update": func() error {
+			_, err := n.Update(ctx, UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Body: []byte("{}")}}})
+			return err
+		},
+		"open": func() error { _, err := n.Open(ctx, OpenRequest{Copy: copyName, ID: "a"}); return err },
+		"open revs": func() error {
+			_, err := n.OpenRevs(ctx, OpenRevsRequest{Copy: copyName, ID: "a", All: true})
+			return err
+		},
+		"missing":    func() error { _, err := n.Missing(ctx, copyName, []IDRevs{{ID: "a"}}); return err },
+		"all docs":   func() error { _, err := n.AllDocs(ctx, DocsRequest{Copy: copyName}); return err },
+		"by id":      func() error { _, err := n.DocsByID(ctx, copyName, []string{"a"}, false, false); return err },
+		"changes":    func() error { _, err := n.Changes(ctx, ChangesRequest{Copy: copyName}); return err },
+		"local get":  func() error { _, err := n.LocalGet(ctx, copyName, "_local/a"); return err },
+		"local put":  func() error { _, err := n.LocalPut(ctx, copyName, "_local/a", doc.Rev{}, []byte("{}")); return err },
+		"local docs": func() error { _, err := n.LocalDocs(ctx, LocalDocsRequest{Copy: copyName}); return err },
+		"purge":      func() error { _, err := n.Purge(ctx, copyName, []PurgeItem{{ID: "a"}}); return err },
+		"purges":     func() error { _, err := n.Purges(ctx, copyName, 0); return err },
+		"info":       func() error { _, err := n.Info(ctx, copyName); return err },
+		"partition":  func() error { _, err := n.Partition(ctx, copyName, "p"); return err },
+		"compact":    func() error { return n.Compact(ctx, copyName, Limits{}, "db") },
+		"drop":       func() error { return n.Drop(ctx, copyName) },
+		"put att":    func() error { _, err := n.PutAttachment(ctx, copyName, "a", [16]byte{1}); return err },
+		"read att":   func() error { _, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "a"}); return err },
+		"drop att":   func() error { return n.DropAttachments(ctx, copyName, "a", [][16]byte{{1}}) },
+	} {
+		if err := op(); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestDecodeLocal(t *testing.T) {
+	for _, bad := range [][]byte{nil, {0x80}, bytes.Repeat([]byte{0xff}, 20)} {
+		if _, err := decodeLocal("_local/a", bad); !fault.Is(err, fault.Corruption) {
+			t.Errorf("%x: %v", bad, err)
+		}
+	}
+	if d, err := decodeLocal("_local/a", append([]byte{0x81, 1}, "{}"...)); err != nil || d.Rev != 129 || string(d.Body) != "{}" {
+		t.Error(d, err)
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	if (User{Roles: []string{"a"}}).Admin() || !(User{Roles: []string{"a", AdminRole}}).Admin() {
+		t.Error("the role counts")
+	}
+}
