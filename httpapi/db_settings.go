@@ -121,15 +121,3 @@ func getShardOf(c *call) error {
 	out = appendStrings(append(out, `,"nodes":`...), s.Nodes)
 	return c.sendJSON(http.StatusOK, append(out, '}'))
 }
-
-// appendStrings appends a JSON array of strings.
-func appendStrings(dst []byte, list []string) []byte {
-	dst = append(dst, '[')
-	for i, s := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = doc.AppendString(dst, s)
-	}
-	return append(dst, ']')
-}

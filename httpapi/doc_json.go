@@ -148,7 +148,7 @@ func appendDoc(dst []byte, d *shard.Doc, revs showRevisions, style docStyle) []b
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendAttachment(dst, a)
+		dst = a.AppendMember(dst)
 		dst = append(dst, `,"length":`...)
 		dst = strconv.AppendInt(dst, a.Length, 10)
 		if style.attachments && fresh(a, known) {
@@ -159,19 +159,6 @@ func appendDoc(dst []byte, d *shard.Doc, revs showRevisions, style docStyle) []b
 		dst = appendEncoding(dst, a, style.encoding)
 	}
 	return append(dst, "}}"...)
-}
-
-// appendAttachment appends name and leading members of one attachment, without
-// the closing brace.
-func appendAttachment(dst []byte, a *doc.Attachment) []byte {
-	dst = doc.AppendString(dst, a.Name)
-	dst = append(dst, `:{"content_type":`...)
-	dst = doc.AppendString(dst, a.ContentType)
-	dst = append(dst, `,"revpos":`...)
-	dst = strconv.AppendUint(dst, a.RevPos, 10)
-	dst = append(dst, `,"digest":"md5-`...)
-	dst = base64.StdEncoding.AppendEncode(dst, a.Digest[:])
-	return append(dst, '"')
 }
 
 // appendEncoding appends how the attachment is stored, if that is asked for,
@@ -210,7 +197,7 @@ func (s *docStream) write(ctx context.Context, d *shard.Doc) error {
 		if i > 0 {
 			s.out.buf = append(s.out.buf, ',')
 		}
-		s.out.buf = appendAttachment(s.out.buf, a)
+		s.out.buf = a.AppendMember(s.out.buf)
 		if fresh(a, known) {
 			s.out.buf = append(s.out.buf, `,"data":"`...)
 			if err := s.content(ctx, d.ID, a); err != nil {

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
@@ -13,31 +15,19 @@ import (
 func getConfig(c *call) error {
 	all := c.cfg.All()
 	out := []byte{'{'}
-	for i, name := range sortedKeys(all) {
+	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = append(doc.AppendString(out, name), ':')
-		out = appendSection(out, all[name])
+		out = appendTexts(out, all[name])
 	}
 	return c.sendJSON(http.StatusOK, append(out, '}'))
 }
 
 // getConfigSection answers GET /_node/{name}/_config/{section}.
 func getConfigSection(c *call) error {
-	return c.sendJSON(http.StatusOK, appendSection(nil, c.cfg.Section(c.path[3])))
-}
-
-func appendSection(dst []byte, section map[string]string) []byte {
-	dst = append(dst, '{')
-	for i, key := range sortedKeys(section) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(doc.AppendString(dst, key), ':')
-		dst = doc.AppendString(dst, section[key])
-	}
-	return append(dst, '}')
+	return c.sendJSON(http.StatusOK, appendTexts(nil, c.cfg.Section(c.path[3])))
 }
 
 // getConfigKey answers GET /_node/{name}/_config/{section}/{key}.

@@ -16,15 +16,7 @@ func getAllDBs(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := make([]byte, 0, 16+16*len(names))
-	out = append(out, '[')
-	for i, name := range names {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = doc.AppendString(out, name)
-	}
-	out = append(out, ']')
+	out := appendStrings(make([]byte, 0, 16+16*len(names)), names)
 	tag := hashOf(out)
 	c.setETag(tag)
 	if c.etagMatches(`"` + tag + `"`) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -39,34 +38,18 @@ func getRoot(c *call) error {
 	out = append(out, gitSHA(c.api.deps.Version)...)
 	out = append(out, `","uuid":`...)
 	out = doc.AppendString(out, c.api.deps.Meta.UUID())
-	out = append(out, `,"features":["partitioned"],"vendor":{`...)
+	out = append(out, `,"features":["partitioned"],"vendor":`...)
 	vendor := c.cfg.Section("vendor")
 	vendor["name"] = c.cfg.Vendor.Name
 	vendor["version"] = cmp.Or(c.cfg.Vendor.Version, c.api.deps.Version)
-	for i, name := range sortedKeys(vendor) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(doc.AppendString(out, name), ':')
-		out = doc.AppendString(out, vendor[name])
-	}
-	return c.sendJSON(http.StatusOK, append(out, "}}"...))
+	out = appendTexts(out, vendor)
+	return c.sendJSON(http.StatusOK, append(out, '}'))
 }
 
 // gitSHA stands for the commit: nine digits that tell versions apart.
 func gitSHA(version string) string {
 	sum := sha256.Sum256([]byte(version))
 	return hex.EncodeToString(sum[:])[:9]
-}
-
-// sortedKeys returns the keys of a map in byte order.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // getUp answers GET /_up: 404 while a load balancer must not send requests

@@ -38,8 +38,8 @@ func getSession(c *call) error {
 	} else {
 		out = doc.AppendString(out, c.user.Name)
 	}
-	out = appendTexts(append(out, `,"roles":`...), c.user.Roles)
-	out = appendTexts(append(out, `},"info":{"authentication_handlers":`...), c.api.deps.Auth.Handlers())
+	out = appendStrings(append(out, `,"roles":`...), c.user.Roles)
+	out = appendStrings(append(out, `},"info":{"authentication_handlers":`...), c.api.deps.Auth.Handlers())
 	if c.auth.Handler != "" {
 		out = doc.AppendString(append(out, `,"authenticated":`...), c.auth.Handler)
 	}
@@ -47,18 +47,6 @@ func getSession(c *call) error {
 		out = doc.AppendString(append(out, `,"authentication_db":`...), db)
 	}
 	return c.sendJSON(http.StatusOK, append(out, "}}"...))
-}
-
-// appendTexts appends a JSON array of strings.
-func appendTexts(dst []byte, texts []string) []byte {
-	dst = append(dst, '[')
-	for i, text := range texts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = doc.AppendString(dst, text)
-	}
-	return append(dst, ']')
 }
 
 // postSession logs in: {"ok":true,"name":…,"roles":[…]} and the cookie, or 401
@@ -96,7 +84,7 @@ func postSession(c *call) error {
 
 func appendLogin(dst []byte, u shard.User) []byte {
 	dst = doc.AppendString(append(dst, `{"ok":true,"name":`...), u.Name)
-	dst = appendTexts(append(dst, `,"roles":`...), u.Roles)
+	dst = appendStrings(append(dst, `,"roles":`...), u.Roles)
 	return append(dst, '}')
 }
 

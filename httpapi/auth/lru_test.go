@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -41,21 +42,9 @@ func TestLRUAge(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	c.update("count", now, time.Minute, func(n int) int { counts = append(counts, n); return n + 1 })
-	if want := []int{0, 1, 2, 0}; !equalInts(counts, want) {
+	if want := []int{0, 1, 2, 0}; !slices.Equal(counts, want) {
 		t.Errorf("counted %v, want %v", counts, want)
 	}
-}
-
-func equalInts(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // TestLRUModel compares a single part with a list in order of use.

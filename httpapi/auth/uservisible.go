@@ -53,8 +53,7 @@ func (r UserRead) Visible(body []byte) ([]byte, error) {
 		if !slices.Contains(r.Public, name) {
 			return nil
 		}
-		out = append(doc.AppendString(out, name), ':')
-		out = append(append(out, value...), ',')
+		out = appendMember(out, name, value)
 		return nil
 	})
 	if err != nil {

@@ -111,14 +111,19 @@ func withMembers(body, first []byte) ([]byte, error) {
 				return nil
 			}
 		}
-		out = append(doc.AppendString(out, name), ':')
-		out = append(append(out, value...), ',')
+		out = appendMember(out, name, value)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return closeObject(out), nil
+}
+
+// appendMember appends a member and a comma.
+func appendMember(dst []byte, name string, value []byte) []byte {
+	dst = append(doc.AppendString(dst, name), ':')
+	return append(append(dst, value...), ',')
 }
 
 // closeObject ends an object whose members are each followed by a comma.

@@ -2,7 +2,9 @@ package doc
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
+	"strconv"
 
 	"divan/storage/fault"
 )
@@ -19,6 +21,20 @@ type Attachment struct {
 	Length, StoredLength int64
 	Gzip                 bool     // stored bytes are a gzip stream
 	Key                  [16]byte // names the content inside the document's attachments
+}
+
+// AppendMember appends the attachment's member of _attachments (api.md 10.3):
+// its name, and the object up to the digest. How the content is answered, as a
+// length or in full, and the closing brace are left to the caller.
+func (a *Attachment) AppendMember(dst []byte) []byte {
+	dst = AppendString(dst, a.Name)
+	dst = append(dst, `:{"content_type":`...)
+	dst = AppendString(dst, a.ContentType)
+	dst = append(dst, `,"revpos":`...)
+	dst = strconv.AppendUint(dst, a.RevPos, 10)
+	dst = append(dst, `,"digest":"md5-`...)
+	dst = base64.StdEncoding.AppendEncode(dst, a.Digest[:])
+	return append(dst, '"')
 }
 
 // Revision is the content of one revision. Body is the canonical JSON text of
