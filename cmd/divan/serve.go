@@ -50,6 +50,7 @@ COUCHDB_SECRET, NODENAME, DIVAN_SECTION__KEY), these flags, and what was set thr
 
 // serve runs a node until ctx ends, and again when it is asked to restart.
 func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
+	tuneMemory()
 	cfg := o.cfg
 	cfg.Environ = os.Environ()
 	cfg.Version = programVersion()
