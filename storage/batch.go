@@ -331,22 +331,12 @@ func (b *Batch) finish(prev *view) (*view, error) {
 	return next, nil
 }
 
-// apply hands a batch to Pebble, which panics when it cannot begin a new log:
-// it then holds its locks for ever.
-func (s *Store) apply(b *pebble.Batch) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.stuck.Store(true)
-			err = fmt.Errorf("apply batch: %v", r)
-			if cause, ok := r.(error); ok {
-				err = fmt.Errorf("apply batch: %w", cause)
-			}
-		}
-	}()
+// apply hands a batch to Pebble.
+func (s *Store) apply(b *pebble.Batch) error {
 	if err := s.db.Load().ApplyNoSyncWait(b, pebble.Sync); err != nil {
 		return fmt.Errorf("apply batch: %w", err)
 	}
-	return s.Err() // set by the logger when Pebble reported a failure there
+	return s.Err() // set when Pebble, or a log that it began, failed there
 }
 
 // landed notes that a batch is no longer on its way to the disk.
@@ -368,6 +358,10 @@ type Commit struct {
 func (c *Commit) Wait() error {
 	err := c.b.SyncWait()
 	c.s.landed()
+	if err == nil {
+		// The log keeps its errors from Pebble (storeFS): they are found here.
+		err = c.s.Err()
+	}
 	if err == nil {
 		err = c.b.Close()
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
@@ -31,7 +30,6 @@ import (
 // LOCKS mu is a leaf: nothing is opened, closed, synced or waited for under it.
 type Engine struct {
 	o         Options
-	lean      vfs.FS
 	log       *zap.Logger
 	cache     *pebble.Cache
 	files     *pebble.FileCache
@@ -86,7 +84,7 @@ func NewEngine(o Options) (*Engine, error) {
 		return nil, fmt.Errorf("data directory %s is in use: %w", o.Dir, err)
 	}
 	e := &Engine{
-		o: o, lean: leanFS{o.FS}, log: o.Logger, lock: lock,
+		o: o, log: o.Logger, lock: lock,
 		cache:     pebble.NewCache(o.memoryBudget()),
 		files:     pebble.NewFileCache(compactionSlots(), maxFiles),
 		scheduler: newScheduler(compactionSlots()),
@@ -375,20 +373,12 @@ func (e *Engine) closeStore(en *entry) error {
 		e.mu.open--
 		e.reserveLocked()
 	}
-	switch {
-	case s.stuck.Load():
-		// Pebble still holds the directory: it must not be opened twice.
-		e.mu.retry[en.name] = time.Now().Add(stuckFor)
-	case failed:
+	if failed {
 		e.mu.retry[en.name] = time.Now().Add(retryAfter)
 	}
 	e.removeLocked(en)
 	return err
 }
-
-// stuckFor keeps a store that could not be closed away until the node starts
-// anew.
-const stuckFor = 1 << 62 * time.Nanosecond
 
 // countOpen notes that a store holds a Pebble instance from now on.
 func (e *Engine) countOpen(s *Store) {

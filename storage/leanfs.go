@@ -7,20 +7,40 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// leanFS makes an open store cheap: two file descriptors instead of eight, and
-// no preallocated log of the memtable's size. It has three differences from the
-// file system below it:
+// storeFS is the file system that one store sees. It makes an open store cheap,
+// two file descriptors instead of eight and no log as long as a memtable:
 //
 //   - a directory is opened only while it is synced (Pebble holds five handles);
 //   - a store's own LOCK file is not taken, the engine locks the data directory;
 //   - a log is preallocated in steps that grow with it, not at once.
-type leanFS struct{ vfs.FS }
+//
+// And it contains what Pebble does not survive. When a log cannot be begun,
+// written or synced, or a directory not synced, Pebble ends the process, or
+// panics with its locks taken. Here such an error stops the store instead
+// (Store.fail) and Pebble does not hear of it; who waits for a batch does, from
+// Commit.Wait, which asks the store after the sync. From then on the store's
+// files stay as they are:
+//
+//	F1  no byte enters a log after one that was lost, so that what a log holds
+//	    is a prefix of the batches;
+//	F2  no further log appears behind it, where Pebble would take its torn end
+//	    for corruption;
+//	F3  nothing is removed that Pebble believes to be durable elsewhere, and
+//	    nothing is written that builds on it.
+type storeFS struct {
+	vfs.FS
+	s *Store
+}
+
+func (s *Store) newFS() *storeFS { return &storeFS{FS: s.engine.o.FS, s: s} }
+
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
 // Unwrap implements vfs.FS.
-func (f leanFS) Unwrap() vfs.FS { return f.FS }
+func (f *storeFS) Unwrap() vfs.FS { return f.FS }
 
 // Lock implements vfs.FS.
-func (f leanFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+func (f *storeFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
 
 type noLock struct{}
 
@@ -28,22 +48,58 @@ type noLock struct{}
 func (noLock) Close() error { return nil }
 
 // OpenDir implements vfs.FS.
-func (f leanFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f.FS, name: name}, nil }
+func (f *storeFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f, name: name}, nil }
 
 // Create implements vfs.FS.
-func (f leanFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	file, err := f.FS.Create(name, category)
-	if err != nil || !strings.HasSuffix(name, ".log") {
-		return file, err
+func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	err := f.s.Err()
+	var file vfs.File
+	if err == nil {
+		file, err = f.FS.Create(name, category)
 	}
-	return &logFile{File: file}, nil
+	if isLog(name) {
+		return f.log(file, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &plainFile{File: file, s: f.s}, nil
+}
+
+// ReuseForWrite implements vfs.FS. Pebble reuses logs only.
+func (f *storeFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	err := f.s.Err()
+	var file vfs.File
+	if err == nil {
+		file, err = f.FS.ReuseForWrite(oldname, newname, category)
+	}
+	return f.log(file, err)
+}
+
+// log wraps a log that was begun, or hands out one that goes nowhere.
+func (f *storeFS) log(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		_ = f.s.fail(err) // kept for every later call
+		if file, err = vfs.NewMem().Create("log", vfs.WriteCategoryUnspecified); err != nil {
+			return nil, err
+		}
+	}
+	return &logFile{File: file, s: f.s}, nil
+}
+
+// Remove implements vfs.FS.
+func (f *storeFS) Remove(name string) error {
+	if f.s.Err() != nil {
+		return nil // F3
+	}
+	return f.FS.Remove(name)
 }
 
 // lazyDir is a directory handle that exists only while Sync runs. Pebble calls
 // nothing else on one.
 type lazyDir struct {
 	vfs.File
-	fs   vfs.FS
+	fs   *storeFS
 	name string
 }
 
@@ -54,7 +110,12 @@ func (d *lazyDir) Close() error { return nil }
 func (d *lazyDir) Fd() uintptr { return vfs.InvalidFd }
 
 // Sync implements vfs.File.
-func (d *lazyDir) Sync() error { return syncDir(d.fs, d.name) }
+func (d *lazyDir) Sync() error {
+	if err := syncDir(d.fs.FS, d.name); err != nil {
+		_ = d.fs.s.fail(err) // kept for every later call
+	}
+	return nil
+}
 
 // syncDir makes the entries of a directory durable.
 func syncDir(fs vfs.FS, name string) error {
@@ -76,10 +137,26 @@ const (
 	maxLogStep = 1 << 20
 )
 
-// logFile preallocates by itself and ignores what Pebble asks for, which is
-// 1.1 times the memtable's size at the first write.
+// plainFile is any file but a log: a table, the manifest.
+type plainFile struct {
+	vfs.File
+	s *Store
+}
+
+// Write implements vfs.File.
+func (f *plainFile) Write(p []byte) (int, error) {
+	if err := f.s.Err(); err != nil {
+		return 0, err // F3
+	}
+	return f.File.Write(p)
+}
+
+// logFile is a log. It preallocates by itself and ignores what Pebble asks for,
+// which is 1.1 times the memtable's size at the first write. Its errors stop the
+// store; it returns none.
 type logFile struct {
 	vfs.File
+	s                 *Store
 	written, reserved int64
 }
 
@@ -88,6 +165,9 @@ func (f *logFile) Preallocate(int64, int64) error { return nil }
 
 // Write implements vfs.File.
 func (f *logFile) Write(p []byte) (int, error) {
+	if f.s.Err() != nil {
+		return len(p), nil // F1
+	}
 	if end := f.written + int64(len(p)); end > f.reserved {
 		step := max(minLogStep, min(f.written, maxLogStep), end-f.reserved)
 		// Preallocation only saves metadata writes; where it fails the write
@@ -97,5 +177,31 @@ func (f *logFile) Write(p []byte) (int, error) {
 	}
 	n, err := f.File.Write(p)
 	f.written += int64(n)
-	return n, err
+	if err != nil {
+		_ = f.s.fail(err) // kept for every later call
+	}
+	return len(p), nil
 }
+
+// contain turns an error of a log into a stopped store.
+func (f *logFile) contain(err error) error {
+	if err != nil {
+		_ = f.s.fail(err) // kept for every later call
+	}
+	return nil
+}
+
+// Sync implements vfs.File.
+func (f *logFile) Sync() error { return f.contain(f.File.Sync()) }
+
+// SyncData implements vfs.File.
+func (f *logFile) SyncData() error { return f.contain(f.File.SyncData()) }
+
+// SyncTo implements vfs.File.
+func (f *logFile) SyncTo(length int64) (bool, error) {
+	full, err := f.File.SyncTo(length)
+	return full, f.contain(err)
+}
+
+// Close implements vfs.File.
+func (f *logFile) Close() error { return f.contain(f.File.Close()) }

@@ -92,7 +92,7 @@ func (e *Engine) pebbleOptions(s *Store) *pebble.Options {
 	o := &pebble.Options{
 		Cache:                       e.cache,
 		FileCache:                   e.files,
-		FS:                          e.lean,
+		FS:                          s.newFS(),
 		Logger:                      pebbleLogger{s},
 		EventListener:               listener,
 		Merger:                      sumsMerger(),

@@ -219,11 +219,10 @@ func (s *Store) writable() (*pebble.DB, error) {
 	return s.db.Load(), nil
 }
 
-// close closes the store's instance, unless Pebble is stuck: its lock on the
-// commit pipeline is held for ever when a log could not be rotated.
+// close closes the store's instance.
 func (s *Store) close() error {
 	s.engine.uploads.release(s.uploads)
-	if !s.opened() || s.stuck.Load() {
+	if !s.opened() {
 		return nil
 	}
 	return s.db.Load().Close()

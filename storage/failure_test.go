@@ -1,0 +1,258 @@
+package storage
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// failing is a file system on which chosen operations fail while on is set.
+func failing(base vfs.FS, on *atomic.Bool, cause error, match func(op errorfs.Op) bool) vfs.FS {
+	return errorfs.Wrap(base, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && match(op) {
+			return cause
+		}
+		return nil
+	}))
+}
+
+func logSync(op errorfs.Op) bool {
+	return strings.Contains(op.Path, "db0.1") && strings.HasSuffix(op.Path, ".log") &&
+		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo)
+}
+
+// TestFailedSync: a log that cannot be synced stops its store, tells the one who
+// waits, and leaves the rest of the node alone. Once the disk works again, the
+// store can be opened anew, with all that was acknowledged.
+func TestFailedSync(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cause error
+		kind  fault.Kind
+	}{
+		{"broken", errorfs.ErrInjected, fault.Unavailable},
+		{"full", syscall.ENOSPC, fault.InsufficientStorage},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { failedSync(t, c.cause, c.kind) })
+		})
+	}
+}
+
+func failedSync(t *testing.T, cause error, kind fault.Kind) {
+	var on atomic.Bool
+	e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, cause, logSync)})
+	defer stop()
+	must(t, e.Create(storeName(0), CreateOptions{}))
+	must(t, e.Create(storeName(1), CreateOptions{}))
+	sick, err := e.Acquire(storeName(0))
+	must(t, err)
+	well, err := e.Acquire(storeName(1))
+	must(t, err)
+	w := newEdits()
+	putDocs(t, sick, w, 50, 10, numbered)
+	writeOne(t, well)
+
+	on.Store(true)
+	b := sick.NewBatch()
+	w.put(b, edit{id: "lost"})
+	commit, err := b.Apply()
+	if err == nil {
+		err = commit.Wait()
+	}
+	if !fault.Is(err, kind) {
+		t.Fatalf("Wait: %v", err)
+	}
+	everythingFails(t, sick, kind)
+	writeOne(t, well)
+	checkStore(t, well)
+
+	// The last user gives it up; for a while nobody gets it back.
+	e.Release(sick)
+	if _, err := e.Acquire(storeName(0)); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("Acquire at once: %v", err)
+	}
+	on.Store(false)
+	<-time.After(retryAfter + time.Second)
+	sick, err = e.Acquire(storeName(0))
+	must(t, err)
+	checkStore(t, sick)
+	if n := sick.Counters().Live; n < 50 {
+		t.Errorf("%d documents are left", n)
+	}
+	writeOne(t, sick)
+	e.Release(sick)
+	e.Release(well)
+}
+
+// everythingFails calls every method of a stopped store.
+func everythingFails(t *testing.T, s *Store, kind fault.Kind) {
+	t.Helper()
+	calls := map[string]func() error{
+		"Record":         func() error { _, _, err := s.Record("a"); return err },
+		"Head":           func() error { _, err := s.Head("a", nil); return err },
+		"Revision":       func() error { _, _, err := s.Revision("a", doc.Rev{}); return err },
+		"Local":          func() error { _, _, err := s.Local("a"); return err },
+		"Snapshot":       func() error { _, err := s.Snapshot(); return err },
+		"Batch":          func() error { _, err := s.NewBatch().Apply(); return err },
+		"NewAttachment":  func() error { _, err := s.NewAttachment("a", contentKey{}); return err },
+		"OpenAttachment": func() error { _, err := s.OpenAttachment("a", contentKey{}, 0, -1); return err },
+		"Purges":         func() error { _, err := s.Purges(0); return err },
+		"FileSize":       func() error { _, err := s.FileSize(); return err },
+		"Compact":        func() error { return s.Compact(context.Background(), CompactOptions{}) },
+		"Check":          func() error { return s.Check(context.Background(), func(string) {}) },
+		"Err":            s.Err,
+	}
+	for name, call := range calls {
+		if err := call(); !fault.Is(err, kind) {
+			t.Errorf("%s of a stopped store: %v", name, err)
+		}
+	}
+}
+
+// TestFailedRotation: when Pebble cannot begin a new log, or sync its directory,
+// it would take the process with it.
+func TestFailedRotation(t *testing.T) {
+	for name, match := range map[string]func(op errorfs.Op) bool{
+		"create": func(op errorfs.Op) bool {
+			return strings.HasSuffix(op.Path, ".log") && (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite)
+		},
+		"directory": func(op errorfs.Op) bool {
+			return strings.HasSuffix(op.Path, "db0.1") && op.Kind == errorfs.OpOpenDir
+		},
+		"write": func(op errorfs.Op) bool {
+			return strings.HasSuffix(op.Path, ".log") && op.Kind == errorfs.OpFileWrite
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { failedRotation(t, match) })
+		})
+	}
+}
+
+func failedRotation(t *testing.T, match func(op errorfs.Op) bool) {
+	var on atomic.Bool
+	e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, match)})
+	defer stop()
+	must(t, e.Create(storeName(0), CreateOptions{}))
+	s, err := e.Acquire(storeName(0))
+	must(t, err)
+	w := newEdits()
+	putDocs(t, s, w, 10, 10, numbered)
+	on.Store(true)
+	body := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+	acked := 0
+	for i := 0; err == nil && i < 100; i++ {
+		b := s.NewBatch()
+		w.put(b, edit{id: numbered(100 + i), body: body})
+		var c *Commit
+		if c, err = b.Apply(); err == nil {
+			if err = c.Wait(); err == nil {
+				acked++
+			}
+		}
+	}
+	if !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Apply: %v", err)
+	}
+	everythingFails(t, s, fault.Unavailable)
+	e.Release(s)
+	on.Store(false)
+	<-time.After(retryAfter + time.Second)
+	s, err = e.Acquire(storeName(0))
+	must(t, err)
+	checkStore(t, s)
+	if n := s.Counters().Live; n < uint64(10+acked) {
+		t.Errorf("%d documents are left, %d were acknowledged", n, 10+acked)
+	}
+	e.Release(s)
+}
+
+// TestFailedFlush: a memtable that cannot be written stops the store.
+func TestFailedFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var on atomic.Bool
+		table := func(op errorfs.Op) bool {
+			return strings.HasSuffix(op.Path, ".sst") && op.Kind == errorfs.OpCreate
+		}
+		e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, table)})
+		defer stop()
+		must(t, e.Create(testStore, CreateOptions{}))
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		w := newEdits()
+		putDocs(t, s, w, 100, 10, numbered)
+		on.Store(true)
+		_, err = s.db.Load().AsyncFlush()
+		must(t, err)
+		synctest.Wait()
+		<-time.After(time.Second)
+		if !fault.Is(s.Err(), fault.Unavailable) {
+			t.Errorf("the store goes on: %v", s.Err())
+		}
+		on.Store(false)
+		e.Release(s)
+		<-time.After(retryAfter + time.Second)
+		s, err = e.Acquire(testStore)
+		must(t, err)
+		checkStore(t, s)
+		if n := s.Counters().Live; n != 100 {
+			t.Errorf("%d documents are left", n)
+		}
+		e.Release(s)
+	})
+}
+
+// TestOpenFails: whichever write of opening fails, the error comes back, and the
+// next try succeeds.
+func TestOpenFails(t *testing.T) {
+	for n := range int32(40) {
+		var on atomic.Bool
+		var count atomic.Int32
+		fs := failing(vfs.NewMem(), &on, errorfs.ErrInjected, func(op errorfs.Op) bool {
+			return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && count.Add(1) == n+1
+		})
+		openFails(t, fs, &on)
+	}
+}
+
+func openFails(t *testing.T, fs vfs.FS, on *atomic.Bool) {
+	t.Helper()
+	e, err := NewEngine(Options{Dir: "data", FS: fs})
+	must(t, err)
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	on.Store(true)
+	w := newEdits()
+	b := s.NewBatch()
+	w.put(b, edit{id: "a"})
+	c, err := b.Apply()
+	if err == nil {
+		err = c.Wait()
+	}
+	on.Store(false)
+	acked := err == nil
+	e.Release(s)
+	e.mu.retry = map[string]time.Time{}
+	if s, err = e.Acquire(testStore); err != nil {
+		t.Fatalf("Acquire after a failed write: %v", err)
+	}
+	checkStore(t, s)
+	if n := s.Counters().Live; n > 1 || acked && n != 1 {
+		t.Errorf("%d documents, acknowledged: %v", n, acked)
+	}
+	writeOne(t, s)
+	e.Release(s)
+	must(t, e.Close())
+}
