@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func write(t testing.TB, path, text string) {
+func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestConfiguration(t *testing.T) {
 	p.stop()
 }
 
-func freePort(t testing.TB) int {
+func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,7 +199,7 @@ func freePort(t testing.TB) int {
 }
 
 // filled makes a data directory with documents and attachments and returns it.
-func filled(t testing.TB) string {
+func filled(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	p := startServer(t, adminEnviron(), "--data", dir)
@@ -279,7 +279,7 @@ func TestCheck(t *testing.T) {
 }
 
 // largest returns the largest file of a store whose name ends so.
-func largest(t testing.TB, store, ending string) string {
+func largest(t *testing.T, store, ending string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(store, "*"+ending))
 	if err != nil {
@@ -301,7 +301,7 @@ func largest(t testing.TB, store, ending string) string {
 	return best
 }
 
-func remove(t testing.TB, file string) {
+func remove(t *testing.T, file string) {
 	t.Helper()
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func remove(t testing.TB, file string) {
 }
 
 // flip changes one byte at a fraction of the file's length.
-func flip(t testing.TB, file string, at float64) {
+func flip(t *testing.T, file string, at float64) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -322,7 +322,7 @@ func flip(t testing.TB, file string, at float64) {
 }
 
 // checkDirectory is what the command check does, in this process.
-func checkDirectory(t testing.TB, dir string) {
+func checkDirectory(t *testing.T, dir string) {
 	t.Helper()
 	var out bytes.Buffer
 	x := examination{out: &out}

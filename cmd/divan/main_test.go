@@ -42,7 +42,7 @@ func adminEnviron() []string {
 
 // process is the program at work.
 type process struct {
-	t       testing.TB
+	t       *testing.T
 	cmd     *exec.Cmd
 	address string        // HOST:PORT of a server, once it answers
 	ready   chan struct{} // closed when it answers
@@ -54,7 +54,7 @@ type process struct {
 }
 
 // launch starts the program and does not wait for anything.
-func launch(t testing.TB, environ []string, args ...string) *process {
+func launch(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, ready: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(context.Background(), os.Args[0], args...)
@@ -110,7 +110,7 @@ func (p *process) output() string {
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may be gone already
 
 // serve starts a server on a free port and waits until it answers.
-func startServer(t testing.TB, environ []string, args ...string) *process {
+func startServer(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	p := launch(t, environ, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	p.awaitReady()
@@ -155,7 +155,7 @@ func (p *process) stop() {
 }
 
 // run runs the program to its end and returns its exit status and output.
-func run(t testing.TB, environ []string, args ...string) (status int, output string) {
+func run(t *testing.T, environ []string, args ...string) (status int, output string) {
 	t.Helper()
 	p := launch(t, environ, args...)
 	status = p.wait()
@@ -168,7 +168,7 @@ type client struct {
 	base string
 }
 
-func newClient(t testing.TB, address string) *client {
+func newClient(t *testing.T, address string) *client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -207,7 +207,7 @@ func (c *client) call(method, path string, in, out any) (status int, err error) 
 }
 
 // want sends a request that must be answered with that status.
-func (c *client) want(t testing.TB, method, path, body string, status int) string {
+func (c *client) want(t *testing.T, method, path, body string, status int) string {
 	t.Helper()
 	got, answer, err := c.do(method, path, "application/json", []byte(body))
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *client) want(t testing.TB, method, path, body string, status int) strin
 }
 
 // eventually waits until ok is true.
-func eventually(t testing.TB, what string, ok func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -22,7 +22,7 @@ func incompressible(seed uint64, size int) []byte {
 }
 
 // openFeed opens a feed and returns its lines as they come.
-func openFeed(t testing.TB, c *client, path string) <-chan string {
+func openFeed(t *testing.T, c *client, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
@@ -45,7 +45,7 @@ func openFeed(t testing.TB, c *client, path string) <-chan string {
 				lines <- strings.TrimSpace(line)
 			}
 			if err != nil {
-				if err != io.EOF { //nolint:errorlint // a proper end is exactly this one
+				if err != io.EOF {
 					lines <- "broken off: " + err.Error()
 				}
 				return
@@ -67,7 +67,7 @@ func withAuth(req *http.Request) *http.Request {
 }
 
 // last returns the last line of a feed that ends.
-func last(t testing.TB, lines <-chan string) string {
+func last(t *testing.T, lines <-chan string) string {
 	t.Helper()
 	text := ""
 	for deadline := time.After(patience); ; {
