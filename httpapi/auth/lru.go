@@ -109,18 +109,6 @@ func (c *lru[K, V]) clear() {
 	}
 }
 
-// len counts the entries, expired ones included.
-func (c *lru[K, V]) len() int {
-	n := 0
-	for i := range c.parts {
-		p := &c.parts[i]
-		p.mu.Lock()
-		n += len(p.mu.entries)
-		p.mu.Unlock()
-	}
-	return n
-}
-
 func (p *lruPart[K, V]) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -47,6 +47,18 @@ func TestLRUAge(t *testing.T) {
 	}
 }
 
+// len counts the entries, expired ones included.
+func (c *lru[K, V]) len() int {
+	n := 0
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.mu.Lock()
+		n += len(p.mu.entries)
+		p.mu.Unlock()
+	}
+	return n
+}
+
 // TestLRUModel compares a single part with a list in order of use.
 func TestLRUModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
