@@ -19,8 +19,8 @@ import (
 
 func engineOptions(cfg Config, s *config.Snapshot, log *zap.Logger) storage.Options {
 	o := storage.Options{Dir: cfg.DataDir, FS: cfg.fileSystem(), Logger: log.Named("storage")}
-	if s.CouchDB.MaxDBsOpen != config.Default().CouchDB.MaxDBsOpen {
-		o.MaxOpen = s.CouchDB.MaxDBsOpen // somebody wanted another number than the engine's own
+	if _, said := s.Get("couchdb", "max_dbs_open"); said { // else the engine's own number
+		o.MaxOpen = s.CouchDB.MaxDBsOpen
 	}
 	return o
 }
