@@ -419,3 +419,30 @@ func (e *Engine) syncInterval() time.Duration {
 // manyStores is the number of stores with a batch on its way to the disk from
 // which on logs wait for each other.
 const manyStores = 3
+
+// Stats are figures about an engine, for metrics.
+type Stats struct {
+	OpenStores             int   // with a Pebble instance
+	PinnedStores           int   // in use
+	Compactions            int   // running
+	CacheBytes             int64 // blocks in the cache
+	CacheHits, CacheMisses int64 // since the start
+}
+
+// Stats returns the figures of the moment.
+func (e *Engine) Stats() Stats {
+	m := e.cache.Metrics()
+	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
+	e.scheduler.mu.Lock()
+	s.Compactions = e.scheduler.mu.running
+	e.scheduler.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.OpenStores = e.mu.open
+	for _, en := range e.mu.entries {
+		if en.pins > 0 {
+			s.PinnedStores++
+		}
+	}
+	return s
+}

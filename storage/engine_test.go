@@ -142,7 +142,7 @@ func TestEmptyStore(t *testing.T) {
 	}
 	must(t, s.Compact(context.Background(), CompactOptions{}))
 	checkStore(t, s)
-	if s.opened() || s.engine.mu.open != 0 {
+	if s.opened() || s.engine.Stats().OpenStores != 0 {
 		t.Error("reading opened the store")
 	}
 	w := newEdits()
@@ -195,21 +195,21 @@ func TestLeastRecentlyUsed(t *testing.T) {
 	for i := range 6 {
 		all = append(all, open(i))
 	}
-	if e.mu.open != 6 {
-		t.Errorf("%d stores open, want all that are in use", e.mu.open)
+	if e.Stats().OpenStores != 6 {
+		t.Errorf("%d stores open, want all that are in use", e.Stats().OpenStores)
 	}
 	for _, s := range all {
 		e.Release(s)
 	}
-	if e.mu.open != 3 {
-		t.Errorf("%d stores open, want 3", e.mu.open)
+	if e.Stats().OpenStores != 3 {
+		t.Errorf("%d stores open, want 3", e.Stats().OpenStores)
 	}
 	if all[0] != pinned || !isOpen(0) {
 		t.Error("a pinned store was closed")
 	}
 	e.Release(pinned)
 	if e.mu.open+len(e.mu.reserved) != 3 {
-		t.Errorf("%d stores open, memory of %d reserved", e.mu.open, len(e.mu.reserved))
+		t.Errorf("%d stores open, memory of %d reserved", e.Stats().OpenStores, len(e.mu.reserved))
 	}
 }
 
@@ -232,8 +232,8 @@ func TestReservedMemory(t *testing.T) {
 		e.Release(s)
 	}
 	must(t, e.closeStores(e.takeUnused(0)))
-	if e.mu.open != 0 || len(e.mu.reserved) != 2 {
-		t.Errorf("%d stores open, memory of %d reserved, want 0 and 2", e.mu.open, len(e.mu.reserved))
+	if e.Stats().OpenStores != 0 || len(e.mu.reserved) != 2 {
+		t.Errorf("%d stores open, memory of %d reserved, want 0 and 2", e.Stats().OpenStores, len(e.mu.reserved))
 	}
 }
 
@@ -252,12 +252,12 @@ func TestIdleClose(t *testing.T) {
 		writeOne(t, idle)
 		e.Release(idle)
 		<-time.After(50 * time.Second)
-		if e.mu.open != 2 {
-			t.Errorf("%d stores open after 50 s", e.mu.open)
+		if e.Stats().OpenStores != 2 {
+			t.Errorf("%d stores open after 50 s", e.Stats().OpenStores)
 		}
 		<-time.After(30 * time.Second)
-		if e.mu.open != 1 || e.mu.entries[storeName(0)] == nil {
-			t.Errorf("%d stores open after 80 s, want the pinned one", e.mu.open)
+		if e.Stats().OpenStores != 1 || e.Stats().PinnedStores != 1 {
+			t.Errorf("%d stores open after 80 s, want the pinned one", e.Stats().OpenStores)
 		}
 		writeOne(t, used)
 		e.Release(used)

@@ -1,0 +1,163 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"divan/storage/doc"
+)
+
+// TestFormat holds the bytes of FORMAT.md. A change here is a new format.
+func TestFormat(t *testing.T) {
+	key := contentKey{0xc0, 15: 0x0c}
+	rev := doc.Rev{Pos: 2, ID: strings.Repeat("\xab", 16)}
+	text := doc.Rev{Pos: 300, ID: "local"}
+	rec := &doc.Record{ID: "doc", Seq: 7, Winner: rev}
+	rec.Tree.Merge(doc.Path{Start: 2, IDs: []string{rev.ID, "a"}}, doc.Node{Rev: rev, Stored: true})
+	rec.Tree.Merge(doc.Path{Start: 300, IDs: []string{text.ID}}, doc.Node{Rev: text, Deleted: true, Stored: true})
+	id := identity{uuid: [16]byte{0: 1, 15: 0xff}, partitioned: true}
+	for _, c := range []struct {
+		name string
+		got  []byte
+		want string
+	}{
+		{"document", appendDocKey(nil, "a\x00b"), "64 00 610062"},
+		{"local", appendLocalKey(nil, "_local/x"), "6c 00 5f6c6f63616c2f78"},
+		{"sequence", appendSeqKey(nil, 0x0102), "73 00 0000000000000102"},
+		{"purge", appendPurgeKey(nil, 3), "70 00 0000000000000003"},
+		{"counters key", appendMetaKey(nil, metaCounters), "6d 00 636f756e74657273"},
+		{"body", appendBodyKey(nil, "a\x00b", rev), "62 00 6100ff62 0001 0000000000000002 abababababababababababababababab"},
+		{"chunk", appendChunkKey(nil, "d", key, 5), "61 00 64 0001 c000000000000000000000000000000c 00000005"},
+		{"upload", appendUploadKey(nil, "d", key), "75 00 64 0001 c000000000000000000000000000000c"},
+		{"low block", appendAggKey(nil, aggDocs, levelLow, "id"), "67 00 64 01 6964"},
+		{"top block", appendAggKey(nil, aggSeqs, levelTop, "\x00\x00\x00\x00\x00\x01\x00\x00"), "67 00 73 02 0000000000010000"},
+		{
+			"counters", appendCounters(nil, 300, &Counters{Live: 1, Deleted: 2, Seq: 3, PurgeSeq: 4, PurgeTrimmed: 5, External: -6, Active: 700}),
+			"10 ac02 01 02 03 04 05 0b f80a",
+		},
+		{
+			"change", appendChange(nil, rec),
+			"10 03646f63 02 00 02 10 abababababababababababababababab 01 ac02 05 6c6f63616c",
+		},
+		{
+			"purge value", appendPurge(nil, &Purge{Seq: 9, UUID: [16]byte{1}, ID: "doc", Revs: []doc.Rev{rev}}),
+			"10 01000000000000000000000000000000 03646f63 01 02 10 abababababababababababababababab",
+		},
+		{"sums", appendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
+		{"sums of documents only", appendSums(nil, Sums{Live: 3}), "06"},
+		{"no sums", appendSums(nil, Sums{}), ""},
+		{"store file", []byte(id.fileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
+	} {
+		if got, want := hex.EncodeToString(c.got), strings.ReplaceAll(c.want, " ", ""); got != want {
+			t.Errorf("%s is\n%s, want\n%s", c.name, got, want)
+		}
+	}
+	for id, want := range map[string]uint64{"": 0x8570e254, "a": 0x82b19d9c, "doc-00000001": 0xcbdacbd6} {
+		if got := borderHash(id); got != want {
+			t.Errorf("borderHash(%q) = %#x, want %#x", id, got, want)
+		}
+	}
+	if got, err := findIdentity([]string{"x", id.fileName()}); err != nil || got != id {
+		t.Errorf("findIdentity = %+v, %v", got, err)
+	}
+}
+
+// TestKeysKeepOrder: keys order as what they are made of, and come apart again.
+func TestKeysKeepOrder(t *testing.T) {
+	ids := rapid.StringOf(rapid.RuneFrom([]rune("ab\x00\x01\xff")))
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := ids.Draw(t, "a"), ids.Draw(t, "b")
+		key := contentKey(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "key"))
+		ra := doc.Rev{Pos: rapid.Uint64().Draw(t, "pos"), ID: ids.Draw(t, "rev")}
+		ka, kb := appendBodyKey(nil, a, ra), appendBodyKey(nil, b, doc.Rev{})
+		if a != b && (bytes.Compare(ka, kb) < 0) != (a < b) {
+			t.Fatalf("%q and %q order as %x and %x", a, b, ka, kb)
+		}
+		if id, rev, ok := cutBodyKey(ka); !ok || string(id) != a || rev != ra {
+			t.Fatalf("cutBodyKey(%x) = %q, %v, %v", ka, id, rev, ok)
+		}
+		if id, k, n, ok := cutChunkKey(appendChunkKey(nil, a, key, 7)); !ok || string(id) != a || k != key || n != 7 {
+			t.Fatalf("cutChunkKey: %q, %x, %d, %v", id, k, n, ok)
+		}
+		if id, k, ok := cutUploadKey(appendUploadKey(nil, a, key)); !ok || string(id) != a || k != key {
+			t.Fatalf("cutUploadKey: %q, %x, %v", id, k, ok)
+		}
+		lo, hi := appendDocSpace(nil, spaceBodies, a), appendDocSpaceEnd(nil, spaceBodies, a)
+		if inside := bytes.Compare(kb, lo) >= 0 && bytes.Compare(kb, hi) < 0; inside != (a == b) {
+			t.Fatalf("a key of %q lies in the space of %q: %v", b, a, inside)
+		}
+	})
+}
+
+// TestValuesRoundTrip: what is written is read.
+func TestValuesRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64()
+		s := Sums{n.Draw(t, "live"), n.Draw(t, "deleted"), n.Draw(t, "external"), n.Draw(t, "active")}
+		if got, err := decodeSums(appendSums(nil, s)); err != nil || got != s {
+			t.Fatalf("sums %+v became %+v, %v", s, got, err)
+		}
+		u := rapid.Uint64()
+		c := Counters{
+			Live: u.Draw(t, "l"), Deleted: u.Draw(t, "d"), Seq: u.Draw(t, "s"), PurgeSeq: u.Draw(t, "p"),
+			PurgeTrimmed: u.Draw(t, "t"), External: s.External, Active: s.Active,
+		}
+		if batch, got, err := decodeCounters(appendCounters(nil, 9, &c)); err != nil || got != c || batch != 9 {
+			t.Fatalf("counters %+v became %+v, %v", c, got, err)
+		}
+	})
+}
+
+func fuzzSeeds(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(appendCounters(nil, 1, &Counters{Live: 2}))
+	f.Add(appendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}))
+	f.Add(appendSums(nil, Sums{1, 2, 3, 4}))
+	rec := &doc.Record{ID: "doc"}
+	rec.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: doc.Rev{Pos: 1, ID: "x"}})
+	f.Add(appendChange(nil, rec))
+	f.Add(appendBodyKey(nil, "a\x00b", doc.Rev{Pos: 1, ID: "x"}))
+	f.Add(appendChunkKey(nil, "a", contentKey{1}, 3))
+}
+
+// FuzzDecode: damaged bytes give errors, not panics, and what decodes does so to
+// the bytes it came from.
+func FuzzDecode(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := decodePurge(1, b); err == nil {
+			if _, err := decodePurge(1, appendPurge(nil, &p)); err != nil {
+				t.Errorf("purge: %v", err)
+			}
+		}
+		var c Change
+		_ = decodeChange(b, &c)
+		if s, err := decodeSums(b); err == nil {
+			if got, err := decodeSums(appendSums(nil, s)); err != nil || got != s {
+				t.Errorf("sums: %v", err)
+			}
+		}
+		if batch, c, err := decodeCounters(b); err == nil {
+			if _, got, err := decodeCounters(appendCounters(nil, batch, &c)); err != nil || got != c {
+				t.Errorf("counters: %v", err)
+			}
+		}
+		_, _ = findIdentity([]string{string(b), identityPrefix + string(b), identityPrefix + identityFormat + string(b)})
+		if len(b) < prefixLen {
+			return
+		}
+		if id, rev, ok := cutBodyKey(b); ok && !bytes.Equal(appendBodyKey(nil, string(id), rev)[prefixLen:], b[prefixLen:]) {
+			t.Errorf("body key %x", b)
+		}
+		if id, key, n, ok := cutChunkKey(b); ok && !bytes.Equal(appendChunkKey(nil, string(id), key, n)[prefixLen:], b[prefixLen:]) {
+			t.Errorf("chunk key %x", b)
+		}
+		if id, key, ok := cutUploadKey(b); ok && !bytes.Equal(appendUploadKey(nil, string(id), key)[prefixLen:], b[prefixLen:]) {
+			t.Errorf("upload key %x", b)
+		}
+	})
+}

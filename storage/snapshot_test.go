@@ -1,0 +1,274 @@
+package storage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"divan/storage/doc"
+)
+
+// TestSnapshotIsOneMoment: rows, changes, counters and aggregates of a snapshot
+// belong together while batches go on.
+func TestSnapshotIsOneMoment(t *testing.T) {
+	s := newStore(t, CreateOptions{Partitioned: true})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		w := newEdits()
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			b := s.NewBatch()
+			for range 3 {
+				id := fmt.Sprintf("doc%04d", rng.IntN(2000))
+				if w.recs[id] != nil && rng.IntN(9) == 0 {
+					w.purge(b, id)
+					continue
+				}
+				w.put(b, edit{id: id, body: fmt.Appendf(nil, `{"n":%d}`, i), deleted: rng.IntN(5) == 0})
+			}
+			commit(t, b)
+		}
+	})
+	for range 150 {
+		oneMoment(t, s)
+	}
+	close(stop)
+	wg.Wait()
+	checkStore(t, s)
+}
+
+func oneMoment(t *testing.T, s *Store) {
+	t.Helper()
+	snap, err := s.Snapshot()
+	must(t, err)
+	it, err := snap.Docs(Range{})
+	must(t, err)
+	var got Counters
+	for ok := it.First(); ok; ok = it.Next() {
+		sums := headSums(it.Head())
+		got.Live += uint64(sums.Live)
+		got.Deleted += uint64(sums.Deleted)
+		got.External += sums.External
+		got.Active += sums.Active
+	}
+	must(t, it.Close())
+	changes, err := snap.Changes(SeqRange{})
+	must(t, err)
+	n := uint64(0)
+	for ok := changes.First(); ok; ok = changes.Next() {
+		n++
+	}
+	must(t, changes.Close())
+	want := snap.Counters()
+	got.Seq, got.PurgeSeq, got.PurgeTrimmed = want.Seq, want.PurgeSeq, want.PurgeTrimmed
+	if got != want || n != want.Live+want.Deleted {
+		t.Fatalf("rows give %+v, %d changes, the counters are %+v", got, n, want)
+	}
+	sums, err := snap.Sums("", "zzz")
+	must(t, err)
+	if sums != snap.total() {
+		t.Fatalf("sums over all ids are %+v, the totals %+v", sums, snap.total())
+	}
+	half, err := snap.CountChanges(want.Seq / 2)
+	must(t, err)
+	exact, err := snap.countSeqs(want.Seq/2+1, want.Seq+1)
+	must(t, err)
+	if half != exact {
+		t.Fatalf("%d changes after %d, counted %d", half, want.Seq/2, exact)
+	}
+	must(t, snap.Close())
+}
+
+// TestCountsAtSize compares the aggregates with counting in stores of some
+// thousand documents, filled in different orders.
+func TestCountsAtSize(t *testing.T) {
+	const n = 12_000
+	for _, order := range []string{"ascending", "descending", "random"} {
+		t.Run(order, func(t *testing.T) {
+			s := newStore(t, CreateOptions{})
+			perm := rand.New(rand.NewPCG(3, 4)).Perm(n)
+			w := newEdits()
+			putDocs(t, s, w, n, 100, func(i int) string {
+				switch order {
+				case "descending":
+					i = n - 1 - i
+				case "random":
+					i = perm[i]
+				}
+				return numbered(i)
+			})
+			b := s.NewBatch()
+			for i := range n / 10 {
+				w.put(b, edit{id: numbered(i * 7 % n), deleted: i%2 == 0})
+			}
+			commit(t, b)
+			checkStore(t, s)
+			if got := len(s.state.Load().prev.docs.list()); order == "random" && got < 2 {
+				t.Errorf("%d top-level blocks", got)
+			}
+			snap, err := s.Snapshot()
+			must(t, err)
+			live := uint64(0)
+			for i := range n {
+				if i%97 == 0 {
+					got, err := snap.CountDocs(numbered(i))
+					if err != nil || got != live {
+						t.Fatalf("CountDocs(%q) = %d, %v, want %d", numbered(i), got, err, live)
+					}
+				}
+				if !w.recs[numbered(i)].Deleted {
+					live++
+				}
+			}
+			must(t, snap.Close())
+		})
+	}
+}
+
+// TestForgottenBorders: what the writer knows of borders may be forgotten
+// between any two batches.
+func TestForgottenBorders(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	w := newEdits()
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 40 {
+		putDocs(t, s, w, 200, 50, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) })
+		s.low.n += maxBorders // as if there were many more
+		s.low.shrink()
+	}
+	checkStore(t, s)
+	s.low = lowBorders{lists: map[string][]string{"a": {"a"}, "b": make([]string, maxBorders)}, n: maxBorders + 1}
+	s.low.shrink()
+	if s.low.n > maxBorders {
+		t.Errorf("%d borders are left", s.low.n)
+	}
+}
+
+// TestOldSequencesVanish: the aggregates do not grow with the number of edits.
+func TestOldSequencesVanish(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	rec := func(seq uint64) *doc.Record {
+		r := &doc.Record{ID: "a", Seq: seq, Winner: doc.Rev{Pos: 1, ID: "x"}}
+		r.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: r.Winner})
+		return r
+	}
+	var old *doc.Record
+	const last = 3<<topShift + 10
+	for seq := uint64(1); seq <= last; {
+		b := s.NewBatch()
+		for range 1000 {
+			if seq > last {
+				break
+			}
+			next := rec(seq)
+			b.Put(old, next)
+			old = next
+			seq++
+		}
+		commit(t, b)
+	}
+	checkStore(t, s)
+	if n := len(s.state.Load().prev.seqs.list()); n != 2 { // the empty border, and that of the last
+		t.Errorf("%d top-level blocks are left", n)
+	}
+	n := 0
+	must(t, each(s.db.Load(), appendAggKey(nil, aggSeqs, levelLow, ""), appendAggKey(nil, aggSeqs, levelLow+1, ""),
+		func(_, _ []byte) error { n++; return nil }))
+	if n > 2 {
+		t.Errorf("%d low-level blocks are left", n)
+	}
+}
+
+// TestSeek: iterators go to any row in both directions.
+func TestSeek(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	w := newEdits()
+	putDocs(t, s, w, 10, 10, func(i int) string { return fmt.Sprintf("k%d", i*2) })
+	snap, err := s.Snapshot()
+	must(t, err)
+	for _, c := range []struct {
+		desc bool
+		seek string
+		want string
+	}{
+		{false, "k4", "k4 k6 k8"},
+		{false, "k5", "k6 k8"},
+		{true, "k4", "k4 k2"},
+		{true, "k5", "k4 k2"},
+		{true, "", ""},
+		{false, "z", ""},
+	} {
+		it, err := snap.Docs(Range{Lo: "k2", Hi: "k9", Desc: c.desc})
+		must(t, err)
+		var got []string
+		for ok := it.Seek(c.seek); ok; ok = it.Next() {
+			got = append(got, string(it.ID()))
+		}
+		must(t, it.Close())
+		if !slices.Equal(got, strings.Fields(c.want)) {
+			t.Errorf("seek %q, descending %v: %q, want %q", c.seek, c.desc, got, c.want)
+		}
+	}
+	must(t, snap.Close())
+}
+
+// TestLocalsAreApart: local documents do not show among the others.
+func TestLocalsAreApart(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	b := s.NewBatch()
+	b.PutLocal("_local/b", []byte("2"))
+	b.PutLocal("_local/a", []byte("1"))
+	commit(t, b)
+	snap, err := s.Snapshot()
+	must(t, err)
+	it, err := snap.Locals(Range{Desc: true})
+	must(t, err)
+	var got string
+	for ok := it.First(); ok; ok = it.Next() {
+		got += string(it.ID()) + "=" + string(it.Value()) + " "
+	}
+	must(t, it.Close())
+	if got != "_local/b=2 _local/a=1 " {
+		t.Errorf("locals: %q", got)
+	}
+	must(t, snap.Close())
+	if c := s.Counters(); c != (Counters{}) {
+		t.Errorf("counters are %+v", c)
+	}
+	text, ok, err := s.Local("_local/a")
+	if !ok || err != nil || string(text) != "1" {
+		t.Errorf("Local: %q, %v, %v", text, ok, err)
+	}
+}
+
+// TestDiscard: a batch that is given up leaves nothing.
+func TestDiscard(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	w := newEdits()
+	putDocs(t, s, w, 5, 5, numbered)
+	before := s.Counters()
+	b := s.NewBatch()
+	if !b.Empty() || b.Size() == 0 {
+		t.Errorf("a new batch: empty %v, %d bytes", b.Empty(), b.Size())
+	}
+	newEdits().put(b, edit{id: "never"})
+	if b.Empty() {
+		t.Error("a batch with an edit is empty")
+	}
+	b.Discard()
+	b.Discard()
+	if s.Counters() != before {
+		t.Error("the counters moved")
+	}
+	putDocs(t, s, w, 5, 5, numbered)
+	checkStore(t, s)
+}
