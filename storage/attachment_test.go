@@ -140,7 +140,7 @@ func TestAttachmentsAtOnce(t *testing.T) {
 			}
 		})
 	}
-	putDocs(t, s, newEdits(), 500, 10, numbered)
+	putDocs(t, s, newEdits(), docsOf{500, 10, numbered})
 	wg.Wait()
 	for i := range byte(6) {
 		for j := range byte(5) {

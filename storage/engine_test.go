@@ -353,7 +353,7 @@ func TestFileSize(t *testing.T) {
 	}
 	s, err := e.Acquire(testStore)
 	must(t, err)
-	putDocs(t, s, newEdits(), 1000, 100, numbered)
+	putDocs(t, s, newEdits(), docsOf{1000, 100, numbered})
 	must(t, s.db.Load().Flush())
 	n, err := e.FileSize(testStore)
 	if err != nil || n < 50_000 {

@@ -60,7 +60,7 @@ func failedSync(t *testing.T, cause error, kind fault.Kind) {
 	well, err := e.Acquire(storeName(1))
 	must(t, err)
 	w := newEdits()
-	putDocs(t, sick, w, 50, 10, numbered)
+	putDocs(t, sick, w, docsOf{50, 10, numbered})
 	writeOne(t, well)
 
 	on.Store(true)
@@ -148,7 +148,7 @@ func failedRotation(t *testing.T, match func(op errorfs.Op) bool) {
 	s, err := e.Acquire(storeName(0))
 	must(t, err)
 	w := newEdits()
-	putDocs(t, s, w, 10, 10, numbered)
+	putDocs(t, s, w, docsOf{10, 10, numbered})
 	on.Store(true)
 	body := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	acked := 0
@@ -191,7 +191,7 @@ func TestFailedFlush(t *testing.T) {
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		w := newEdits()
-		putDocs(t, s, w, 100, 10, numbered)
+		putDocs(t, s, w, docsOf{100, 10, numbered})
 		on.Store(true)
 		_, err = s.db.Load().AsyncFlush()
 		must(t, err)

@@ -214,14 +214,20 @@ func (w *edits) purge(b *Batch, id string) {
 	b.Advance(w.seq)
 }
 
-// putDocs writes n new documents in batches.
-func putDocs(t testing.TB, s *Store, w *edits, n, perBatch int, id func(i int) string) {
+// docsOf are n documents, so many in a batch.
+type docsOf struct {
+	n, perBatch int
+	id          func(i int) string
+}
+
+// putDocs writes new documents.
+func putDocs(t testing.TB, s *Store, w *edits, d docsOf) {
 	t.Helper()
 	body := bytes.Repeat([]byte("x"), 100)
-	for i := 0; i < n; {
+	for i := 0; i < d.n; {
 		b := s.NewBatch()
-		for range min(perBatch, n-i) {
-			w.put(b, edit{id: id(i), body: fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, i, body)})
+		for range min(d.perBatch, d.n-i) {
+			w.put(b, edit{id: d.id(i), body: fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, i, body)})
 			i++
 		}
 		commit(t, b)

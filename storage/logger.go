@@ -95,7 +95,7 @@ func (s *Store) events() *pebble.EventListener {
 				_ = s.fail(fmt.Errorf("flush: %w", err)) // kept for every later call
 			}
 			if s.Err() != nil {
-				time.Sleep(pauseFailed)
+				<-time.After(pauseFailed)
 				return
 			}
 			s.log.Error("background work failed", zap.Error(err))

@@ -97,7 +97,7 @@ func TestCountsAtSize(t *testing.T) {
 			s := newStore(t, CreateOptions{})
 			perm := rand.New(rand.NewPCG(3, 4)).Perm(n)
 			w := newEdits()
-			putDocs(t, s, w, n, 100, func(i int) string {
+			putDocs(t, s, w, docsOf{n, 100, func(i int) string {
 				switch order {
 				case "descending":
 					i = n - 1 - i
@@ -105,7 +105,7 @@ func TestCountsAtSize(t *testing.T) {
 					i = perm[i]
 				}
 				return numbered(i)
-			})
+			}})
 			b := s.NewBatch()
 			for i := range n / 10 {
 				w.put(b, edit{id: numbered(i * 7 % n), deleted: i%2 == 0})
@@ -141,7 +141,7 @@ func TestForgottenBorders(t *testing.T) {
 	w := newEdits()
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
-		putDocs(t, s, w, 200, 50, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) })
+		putDocs(t, s, w, docsOf{200, 50, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) }})
 		s.low.n += maxBorders // as if there were many more
 		s.low.shrink()
 	}
@@ -192,7 +192,7 @@ func TestOldSequencesVanish(t *testing.T) {
 func TestSeek(t *testing.T) {
 	s := newStore(t, CreateOptions{})
 	w := newEdits()
-	putDocs(t, s, w, 10, 10, func(i int) string { return fmt.Sprintf("k%d", i*2) })
+	putDocs(t, s, w, docsOf{10, 10, func(i int) string { return fmt.Sprintf("k%d", i*2) }})
 	snap, err := s.Snapshot()
 	must(t, err)
 	for _, c := range []struct {
@@ -254,7 +254,7 @@ func TestLocalsAreApart(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	s := newStore(t, CreateOptions{})
 	w := newEdits()
-	putDocs(t, s, w, 5, 5, numbered)
+	putDocs(t, s, w, docsOf{5, 5, numbered})
 	before := s.Counters()
 	b := s.NewBatch()
 	if !b.Empty() || b.Size() == 0 {
@@ -269,6 +269,6 @@ func TestDiscard(t *testing.T) {
 	if s.Counters() != before {
 		t.Error("the counters moved")
 	}
-	putDocs(t, s, w, 5, 5, numbered)
+	putDocs(t, s, w, docsOf{5, 5, numbered})
 	checkStore(t, s)
 }
