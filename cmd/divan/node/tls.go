@@ -20,9 +20,9 @@ type secrecy struct {
 }
 
 func secrecyOf(s config.SSL) secrecy {
-	out := secrecy{
-		certFile: s.CertFile, keyFile: s.KeyFile, caFile: s.CACertFile, verify: s.VerifyPeer, require: s.RequireCert,
-		min: tls.VersionTLS12,
+	out := secrecy{certFile: s.CertFile, keyFile: s.KeyFile, min: tls.VersionTLS12}
+	if s.VerifyPeer { // else nobody looks at certificates of clients
+		out.verify, out.caFile, out.require = true, s.CACertFile, s.RequireCert
 	}
 	for i, name := range s.TLSVersions {
 		v := tlsVersion(name)
