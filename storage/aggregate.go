@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -27,9 +26,10 @@ import (
 // Sequences: blocks of 256 and of 65536 numbers.
 //
 // Entries of the low level are sums of merge operands, which the writer adds
-// without reading. Entries of the top level are values, which the writer has
-// in memory (summary): a merge operand per batch would make every reader add
-// up as many as the memtable holds.
+// without reading; those around recent edits are in memory too (lowBlocks).
+// Entries of the top level are values, which are in memory always (summary): a
+// merge operand per batch would make every reader add up as many as the
+// memtable holds.
 //
 // Invariant A1: after every batch the entry of a block is the sum over the
 // documents, or sequence entries, between its border and the next of its level.
@@ -64,25 +64,14 @@ type seqDelta struct {
 	n   int64
 }
 
-// lowBorders caches, for the writer, the low-level borders inside top-level
-// blocks: top border → low borders, sorted, the top border itself first.
-type lowBorders struct {
-	lists map[string][]string
-	n     int
-}
-
-// maxBorders is how many low borders a store keeps in memory: a million
-// documents, about 1.5 MB.
-const maxBorders = 1 << 14
-
 // fold is one batch being added to the aggregates.
 type fold struct {
 	s       *Store
 	db      *pebble.DB // as of the batch before
 	b       *pebble.Batch
-	low     *lowBorders
 	top     *summaryEdit
-	touched map[string]struct{} // top borders with a new value
+	touched map[string]struct{}     // top borders with a new value
+	own     map[*lowBlocks]struct{} // made by this batch, so that it may change them
 	key     []byte
 	val     []byte
 }
@@ -94,8 +83,10 @@ func (s *Store) foldDocs(db *pebble.DB, b *pebble.Batch, cur *summary, deltas []
 	if len(deltas) == 0 {
 		return cur, nil
 	}
-	s.low.shrink()
-	f := &fold{s: s, db: db, b: b, low: &s.low, top: cur.edit(), touched: map[string]struct{}{}}
+	f := &fold{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*lowBlocks]struct{}{}}
+	if s.lowHeld > maxLowHeld {
+		s.lowHeld = f.top.forget(s.lowHeld)
+	}
 	if err := f.docs(deltas); err != nil {
 		return nil, err
 	}
@@ -128,22 +119,23 @@ func (f *fold) docs(deltas []docDelta) error {
 			}
 		}
 	}
-	var border string // the low block of sum
+	var at string // the low block of sum
 	var sum Sums
 	for i := range deltas {
 		id := deltas[i].id
 		f.add(id, deltas[i].d)
-		list, err := f.list(id)
+		low, k, err := f.writable(id)
 		if err != nil {
 			return err
 		}
-		if b := list[indexOf(list, id)]; i == 0 || b != border {
-			f.merge(border, sum)
-			border, sum = b, Sums{}
+		low.sums[k].add(deltas[i].d)
+		if i == 0 || low.borders[k] != at {
+			f.merge(at, sum)
+			at, sum = low.borders[k], Sums{}
 		}
 		sum.add(deltas[i].d)
 	}
-	f.merge(border, sum)
+	f.merge(at, sum)
 	for top := range f.touched {
 		f.key = appendAggKey(f.key[:0], aggDocs, levelTop, top)
 		f.val = appendSums(f.val[:0], f.top.sums(top))
@@ -171,92 +163,41 @@ func (f *fold) merge(border string, d Sums) {
 	_ = f.b.Merge(f.key, f.val, nil) // never fails
 }
 
-// indexOf returns where in a list of borders the block that contains id is.
-func indexOf(list []string, id string) int {
-	return sort.Search(len(list), func(i int) bool { return list[i] > id }) - 1
-}
-
-// list returns the low borders of the top-level block that contains id.
-func (f *fold) list(id string) ([]string, error) {
-	top := f.top.border(id)
-	if list := f.low.lists[top]; list != nil {
-		return list, nil
-	}
-	end, ok := f.top.next(id)
-	list := []string{top}
-	err := f.eachLow(top+"\x00", end, !ok, func(border string, _ Sums) {
-		list = append(list, border)
-	})
-	if err != nil {
-		return nil, err
-	}
-	f.low.put(top, list)
-	return list, nil
-}
-
-// eachLow reads the low-level entries with lo <= border < hi.
-func (f *fold) eachLow(lo, hi string, toEnd bool, fn func(border string, s Sums)) error {
-	end := appendAggKey(nil, aggDocs, levelLow, hi)
-	if toEnd {
-		end = appendAggKey(nil, aggDocs, levelLow+1, "")
-	}
-	err := each(f.db, appendAggKey(nil, aggDocs, levelLow, lo), end, func(key, value []byte) error {
-		s, err := decodeSums(value)
-		if err == nil {
-			fn(string(aggBorder(key)), s)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("read aggregates: %w", err)
-	}
-	return nil
-}
-
-// open opens the blocks that id begins, unless they are there. Borders are
-// opened in ascending order, so that those after id are all in the store.
+// open opens the blocks that id begins, unless they are there.
 func (f *fold) open(id string) error {
-	list, err := f.list(id)
-	if err != nil {
+	low, i, err := f.writable(id)
+	if err != nil || low.borders[i] == id {
 		return err
-	}
-	i := indexOf(list, id)
-	if list[i] == id {
-		return nil
 	}
 	id = strings.Clone(id) // the caller's string may be part of a request
-	topEnd, bounded := f.top.next(id)
-	end, last := topEnd, !bounded
-	if i+1 < len(list) {
-		end, last = list[i+1], false
+	end, bounded := f.top.next(id)
+	if i+1 < len(low.borders) {
+		end, bounded = low.borders[i+1], true
 	}
-	moved, err := f.s.sumDocs(f.db, id, end, last)
+	moved, err := f.s.sumDocs(f.db, id, end, !bounded)
 	if err != nil {
 		return err
 	}
-	f.merge(list[i], moved.neg())
+	f.merge(low.borders[i], moved.neg())
 	f.merge(id, moved)
 	// An entry with zero sums marks the border all the same.
 	f.key = appendAggKey(f.key[:0], aggDocs, levelLow, id)
 	if err := f.b.Merge(f.key, nil, nil); err != nil {
 		return err
 	}
-	top := list[0]
-	list = slices.Insert(list, i+1, id)
-	f.low.put(top, list)
+	low.sums[i].add(moved.neg())
+	low.insert(i+1, id, moved)
+	f.s.lowHeld++
 	if borderHash(id)&topMask != 0 {
 		return nil
 	}
-	if !last { // the blocks behind the one that id cuts
-		err = f.eachLow(end, topEnd, !bounded, func(_ string, s Sums) { moved.add(s) })
-		if err != nil {
-			return err
-		}
-	}
-	f.low.cut(top, i+1)
+	top := low.borders[0]
+	right, sums := low.cut(i + 1)
+	f.own[right] = struct{}{}
 	f.top.insert(id)
-	f.add(id, moved)
-	f.add(top, moved.neg())
+	f.top.setLow(id, right)
+	f.add(id, sums)
+	f.add(top, sums.neg())
 	return nil
 }
 
@@ -296,35 +237,6 @@ func (s *Store) kept(sums Sums) Sums {
 		sums.External, sums.Active = 0, 0
 	}
 	return sums
-}
-
-func (l *lowBorders) put(top string, list []string) {
-	if l.lists == nil {
-		l.lists = map[string][]string{}
-	}
-	l.n += len(list) - len(l.lists[top])
-	l.lists[top] = list
-}
-
-// cut makes two lists of one: the border at i is a top border now.
-func (l *lowBorders) cut(top string, i int) {
-	list := l.lists[top]
-	l.lists[list[i]] = slices.Clone(list[i:])
-	l.lists[top] = slices.Clip(list[:i])
-}
-
-// shrink forgets arbitrary lists when too many borders are held. Only between
-// batches: what a batch has opened is not in the store yet.
-func (l *lowBorders) shrink() {
-	if l.n <= maxBorders {
-		return
-	}
-	for top, list := range l.lists {
-		delete(l.lists, top)
-		if l.n -= len(list); l.n <= maxBorders/2 {
-			return
-		}
-	}
 }
 
 // foldSeqs adds the entries that come and go to the aggregates of sequences.

@@ -325,7 +325,6 @@ func (b *Batch) finish(prev *view) (*view, error) {
 		err = b.b.Set(b.key, b.val, nil)
 	}
 	if err != nil {
-		b.s.low = lowBorders{} // it may know borders that no batch will bring
 		return nil, fmt.Errorf("build batch: %w", err)
 	}
 	return next, nil

@@ -342,8 +342,26 @@ func (c *checker) checkTotals() error {
 		if err != nil {
 			return err
 		}
-		if !slices.Equal(disk.list(), memory.list()) {
+		if !slices.EqualFunc(disk.list(), memory.list(), block.same) {
 			c.problemf("aggregate %c on disk differs from the one in memory", kind)
+		}
+	}
+	return c.checkLow()
+}
+
+// checkLow compares the low blocks that are in memory with the store.
+func (c *checker) checkLow() error {
+	docs := c.snap.v.docs
+	for _, b := range docs.list() {
+		if b.low == nil {
+			continue
+		}
+		disk, err := loadLow(c.snap.snap, docs, b.border)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(disk.borders, b.low.borders) || !slices.Equal(disk.sums, b.low.sums) {
+			c.problemf("low blocks of documents from %q on differ on disk and in memory", b.border)
 		}
 	}
 	return nil

@@ -145,9 +145,15 @@ func (s *Snapshot) sumsBefore(id string) (Sums, error) {
 		return Sums{}, err
 	}
 	sums, top := s.v.docs.before(id)
-	low, border, err := s.lowBefore(top, id)
-	if err != nil {
-		return Sums{}, err
+	var low Sums
+	var border string
+	if held := s.v.docs.block(id).low; held != nil {
+		low, border = held.before(id)
+	} else {
+		var err error
+		if low, border, err = s.lowBefore(top, id); err != nil {
+			return Sums{}, err
+		}
 	}
 	sums.add(low)
 	rest, err := s.s.sumDocs(s.snap, border, id, false)

@@ -142,14 +142,12 @@ func TestForgottenBorders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
 		putDocs(t, s, w, docsOf{200, 50, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) }})
-		s.low.n += maxBorders // as if there were many more
-		s.low.shrink()
+		s.lowHeld += maxLowHeld // as if there were many more
 	}
 	checkStore(t, s)
-	s.low = lowBorders{lists: map[string][]string{"a": {"a"}, "b": make([]string, maxBorders)}, n: maxBorders + 1}
-	s.low.shrink()
-	if s.low.n > maxBorders {
-		t.Errorf("%d borders are left", s.low.n)
+	e := s.state.Load().prev.docs.edit()
+	if left := e.forget(s.lowHeld); left > maxLowHeld/2 {
+		t.Errorf("%d blocks are left", left)
 	}
 }
 

@@ -45,7 +45,7 @@ type Store struct {
 	own      atomic.Bool // db is the store's own, not the engine's empty one
 	opening  sync.Mutex  // one first write opens the instance
 	state    atomic.Pointer[state]
-	low      lowBorders // writer only
+	lowHeld  int // low blocks in memory, about; writer only
 	inflight atomic.Int32
 	failed   atomic.Pointer[failure]
 	flushErr atomic.Pointer[failure] // of the last flush that reported one

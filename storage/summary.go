@@ -27,7 +27,11 @@ type chunk struct {
 type block struct {
 	border string
 	sums   Sums
+	low    *lowBlocks // what the block consists of; nil: only the store knows
 }
+
+// same reports whether two blocks stand for the same, whatever is in memory.
+func (b block) same(o block) bool { return b.border == o.border && b.sums == o.sums }
 
 // maxChunk is the number of blocks at which a chunk is cut in two.
 const maxChunk = 64
@@ -97,18 +101,12 @@ func (s *summary) next(key string) (border string, ok bool) {
 }
 
 // sums returns the sums of the block that contains key.
-func (s *summary) sums(key string) Sums {
-	c, b := s.find(key)
-	return s.chunks[c].blocks[b].sums
-}
+func (s *summary) sums(key string) Sums { return s.block(key).sums }
 
-// all calls fn for every block in order.
-func (s *summary) all(fn func(border string, sums Sums)) {
-	for _, c := range s.chunks {
-		for i := range c.blocks {
-			fn(c.blocks[i].border, c.blocks[i].sums)
-		}
-	}
+// block returns the block that contains key; it must not be changed.
+func (s *summary) block(key string) *block {
+	c, b := s.find(key)
+	return &s.chunks[c].blocks[b]
 }
 
 // summaryEdit is a summary being changed: chunks in own are its alone.
@@ -141,18 +139,23 @@ func (e *summaryEdit) add(key string, d Sums) {
 	ch.total.add(d)
 }
 
-// insert opens an empty block. It reports false when there is one already.
-func (e *summaryEdit) insert(border string) bool {
+// setLow sets what the block that contains key consists of.
+func (e *summaryEdit) setLow(key string, low *lowBlocks) {
+	c, b := e.find(key)
+	e.writable(c).blocks[b].low = low
+}
+
+// insert opens an empty block, unless there is one.
+func (e *summaryEdit) insert(border string) {
 	c, b := e.find(border)
 	if e.chunks[c].blocks[b].border == border {
-		return false
+		return
 	}
 	ch := e.writable(c)
 	ch.blocks = slices.Insert(ch.blocks, b+1, block{border: border})
 	if len(ch.blocks) >= maxChunk {
 		e.cut(c)
 	}
-	return true
 }
 
 // cut makes two chunks of one that the edit owns.
