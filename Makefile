@@ -2,7 +2,6 @@
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 export CGO_ENABLED ?= 0
 
 .PHONY: help build run test race verify fix lint fuzz crash bench clean
@@ -11,7 +10,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## bin/divan, one static binary
-	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/divan ./cmd/divan
+	go build -trimpath -ldflags "-s -w" -o bin/divan ./cmd/divan
 
 run: build ## a working database on 127.0.0.1:5984, data in ./data
 	./bin/divan serve --data data --admin admin:password
