@@ -17,8 +17,8 @@ import (
 // sequences are cut into blocks on two levels; each block has an entry with
 // the sums of what it holds.
 //
-// Documents: a document opens a block when its id hashes to a multiple of 64,
-// a top-level block at a multiple of 4096. So borders depend on the ids alone,
+// Documents: a document opens a block when its id hashes to a multiple of 32,
+// a top-level block at a multiple of 2048. So borders depend on the ids alone,
 // are spread evenly whatever the ids look like, and move no other border. A
 // block is never closed; one without documents has zero sums. The first block
 // has the empty border and needs no document.
@@ -34,8 +34,8 @@ import (
 // Invariant A1: after every batch the entry of a block is the sum over the
 // documents, or sequence entries, between its border and the next of its level.
 const (
-	lowMask  = 1<<6 - 1
-	topMask  = 1<<12 - 1
+	lowMask  = 1<<5 - 1
+	topMask  = 1<<11 - 1
 	lowShift = 8  // sequences of a low block: 1<<lowShift
 	topShift = 16 // of a top block
 )

@@ -31,8 +31,8 @@ const bucket = 0
 const (
 	aggDocs  = 'd' // border: a document id
 	aggSeqs  = 's' // border: an update sequence, 8 bytes big-endian
-	levelLow = 1   // a block of about 64 documents, or of 256 sequences
-	levelTop = 2   // a block of about 4096 documents, or of 65536 sequences
+	levelLow = 1   // a block of about 32 documents, or of 256 sequences
+	levelTop = 2   // a block of about 2048 documents, or of 65536 sequences
 )
 
 // metaCounters is the name of the only meta entry: the totals of the store.

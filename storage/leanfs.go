@@ -3,6 +3,7 @@ package storage
 import (
 	"io"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -61,6 +62,7 @@ func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 		return f.log(file, err)
 	}
 	if err != nil {
+		f.s.pause()
 		return nil, err
 	}
 	return &plainFile{File: file, s: f.s}, nil
@@ -85,6 +87,21 @@ func (f *storeFS) log(file vfs.File, err error) (vfs.File, error) {
 		}
 	}
 	return &logFile{File: file, s: f.s}, nil
+}
+
+// pauseFailed is how long the background work of a store pauses after each
+// failure: Pebble repeats a failed flush at once.
+const pauseFailed = 50 * time.Millisecond
+
+// pause holds up work that will be tried again. Pebble creates files without
+// holding its locks.
+func (s *Store) pause() {
+	wait := time.NewTimer(pauseFailed)
+	defer wait.Stop()
+	select {
+	case <-s.closing:
+	case <-wait.C:
+	}
 }
 
 // Remove implements vfs.FS.

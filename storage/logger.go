@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
@@ -68,10 +67,6 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.s.fail(cause) // kept for every later call
 }
 
-// pauseFailed is how long the background work of a stopped store pauses after
-// each failure: Pebble repeats a failed flush at once.
-const pauseFailed = 50 * time.Millisecond
-
 // events reacts to failures in the background. A failed flush stops the store:
 // memory would fill until writes block. A failed compaction is tried again
 // later, since everything stays readable and durable.
@@ -94,11 +89,9 @@ func (s *Store) events() *pebble.EventListener {
 			if f := s.flushErr.Load(); f != nil && errors.Is(err, f.err) {
 				_ = s.fail(fmt.Errorf("flush: %w", err)) // kept for every later call
 			}
-			if s.Err() != nil {
-				<-time.After(pauseFailed)
-				return
+			if s.Err() == nil {
+				s.log.Error("background work failed", zap.Error(err))
 			}
-			s.log.Error("background work failed", zap.Error(err))
 		},
 	}
 }

@@ -47,6 +47,7 @@ type Store struct {
 	state    atomic.Pointer[state]
 	lowHeld  int // low blocks in memory, about; writer only
 	inflight atomic.Int32
+	closing  chan struct{}
 	failed   atomic.Pointer[failure]
 	flushErr atomic.Pointer[failure] // of the last flush that reported one
 	stuck    atomic.Bool             // Pebble cannot be closed any more
@@ -85,7 +86,7 @@ func (e *Engine) openStore(name string) (*Store, error) {
 	s := &Store{
 		engine: e, name: name, dir: dir, identity: id,
 		log: e.log.With(zap.String("store", name)), slots: e.scheduler.newStore(),
-		uploads: e.uploads.of(name),
+		uploads: e.uploads.of(name), closing: make(chan struct{}),
 	}
 	s.state.Store(&state{prev: &view{docs: newSummary(), seqs: newSummary()}})
 	if err := s.attach(files); err != nil {
@@ -221,6 +222,7 @@ func (s *Store) writable() (*pebble.DB, error) {
 
 // close closes the store's instance.
 func (s *Store) close() error {
+	close(s.closing)
 	s.engine.uploads.release(s.uploads)
 	if !s.opened() {
 		return nil

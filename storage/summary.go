@@ -14,8 +14,8 @@ import (
 // edit copies the chunks it touches and shares the rest. There is always a
 // block with the empty border.
 //
-// A block stands for about 4096 documents or exactly 65536 sequences, so a
-// hundred million documents are 24,000 blocks, 2 MB.
+// A block stands for about 2048 documents or exactly 65536 sequences, so a
+// hundred million documents are 49,000 blocks, 4 MB.
 type summary struct{ chunks []*chunk }
 
 // chunk is a run of blocks with their total; chunks are never empty.
