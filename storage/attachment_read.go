@@ -34,7 +34,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 		return nil, fmt.Errorf("open attachment: negative offset %d", offset)
 	}
 	it, err := s.db.Load().NewIter(&pebble.IterOptions{
-		LowerBound: appendContent(nil, id, key), UpperBound: appendContentEnd(nil, id, key),
+		LowerBound: appendContent(nil, id, key), UpperBound: contentEnd(id, key),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open attachment: %w", err)

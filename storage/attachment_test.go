@@ -17,14 +17,14 @@ import (
 	"divan/storage/fault"
 )
 
-func upload(t testing.TB, s *Store, id string, key contentKey, data []byte) {
-	t.Helper()
+func upload(tb testing.TB, s *Store, id string, key contentKey, data []byte) {
+	tb.Helper()
 	w, err := s.NewAttachment(id, key)
-	must(t, err)
+	must(tb, err)
 	if n, err := w.Write(data); n != len(data) || err != nil {
-		t.Fatalf("Write = %d, %v", n, err)
+		tb.Fatalf("Write = %d, %v", n, err)
 	}
-	must(t, w.Close())
+	must(tb, w.Close())
 }
 
 func noise(n int, seed uint64) []byte {

@@ -146,7 +146,7 @@ func (w *AttachmentWriter) Close() error {
 		w.put(w.buf)
 	}
 	w.finish()
-	upload := appendUploadKey(nil, w.id, w.key)
+	upload := uploadKey(w.id, w.key)
 	w.mark(upload)
 	w.fail(w.s.Err())
 	if w.err == nil {
@@ -160,8 +160,7 @@ func (w *AttachmentWriter) Close() error {
 		}
 		w.s.uploads.drop(upload)
 	}
-	w.remove()
-	return w.err
+	return errors.Join(w.err, w.remove())
 }
 
 // finish closes the sstable being written; it is synced then.

@@ -198,9 +198,9 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 	if b.err != nil {
 		return
 	}
-	lo, hi := appendContent(nil, id, key), appendContentEnd(nil, id, key)
+	lo, hi := appendContent(nil, id, key), contentEnd(id, key)
 	b.note(b.deleteChunks(lo, hi))
-	if upload := appendUploadKey(nil, id, key); b.s.uploads.has(upload) {
+	if upload := uploadKey(id, key); b.s.uploads.has(upload) {
 		b.note(b.b.Delete(upload, nil))
 		b.claimed = append(b.claimed, upload)
 	}
@@ -226,7 +226,7 @@ func (b *Batch) deleteChunks(lo, hi []byte) error {
 // them.
 func (b *Batch) claim(id string, atts []doc.Attachment) {
 	for i := range atts {
-		upload := appendUploadKey(nil, id, atts[i].Key)
+		upload := uploadKey(id, atts[i].Key)
 		if b.err != nil || !b.s.uploads.has(upload) {
 			continue
 		}

@@ -280,6 +280,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func benchDocs(b *testing.B, s *Store) {
+	b.Helper()
 	snap, err := s.Snapshot()
 	must(b, err)
 	it, err := snap.Docs(Range{})
@@ -303,6 +304,7 @@ func benchDocs(b *testing.B, s *Store) {
 }
 
 func benchChanges(b *testing.B, s *Store) {
+	b.Helper()
 	snap, err := s.Snapshot()
 	must(b, err)
 	it, err := snap.Changes(SeqRange{})
@@ -326,6 +328,7 @@ func benchChanges(b *testing.B, s *Store) {
 }
 
 func benchPage(b *testing.B, s *Store, ids []string) {
+	b.Helper()
 	defer cpuMetric(b)()
 	for i := 0; b.Loop(); i++ {
 		snap, err := s.Snapshot()

@@ -187,7 +187,7 @@ func (c *checker) checkStored(rec *doc.Record) error {
 func (c *checker) checkContent(id string, rev doc.Rev, a *doc.Attachment) error {
 	var size int64
 	next := uint32(0)
-	err := each(c.snap.snap, appendContent(nil, id, a.Key), appendContentEnd(nil, id, a.Key), func(key, value []byte) error {
+	err := each(c.snap.snap, appendContent(nil, id, a.Key), contentEnd(id, a.Key), func(key, value []byte) error {
 		_, _, chunk, ok := cutChunkKey(key)
 		if !ok || chunk != next || size != int64(chunk)*chunkSize {
 			c.problemf("document %q, attachment %q: damaged at chunk %d", id, a.Name, next)
@@ -199,7 +199,7 @@ func (c *checker) checkContent(id string, rev doc.Rev, a *doc.Attachment) error 
 	if err == nil && (next == 0 || size != a.StoredLength) {
 		c.problemf("document %q, revision %v, attachment %q: %d of %d bytes", id, rev, a.Name, size, a.StoredLength)
 	}
-	if err == nil && c.s.uploads.has(appendUploadKey(nil, id, a.Key)) {
+	if err == nil && c.s.uploads.has(uploadKey(id, a.Key)) {
 		c.problemf("document %q, attachment %q: still noted as an upload", id, a.Name)
 	}
 	return err

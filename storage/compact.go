@@ -88,7 +88,7 @@ func (s *Store) trimSpace(ctx context.Context, o *CompactOptions, space byte, pa
 		}
 		next = nil
 		if last != "" {
-			next = appendDocSpaceEnd(nil, space, last)
+			next = docSpaceEnd(space, last)
 		}
 		if err := s.progress(o, pass, last); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string,
 		return nil, "", fmt.Errorf("compact: %w", err)
 	}
 	seen := 0
-	for ok := it.First(); ok && err == nil; ok = it.SeekGE(appendDocSpaceEnd(nil, space, last)) {
+	for ok := it.First(); ok && err == nil; ok = it.SeekGE(docSpaceEnd(space, last)) {
 		raw, _, whole := cutEscaped(keyTail(it.Key()))
 		if !whole {
 			err = corrupt("key")
@@ -182,7 +182,7 @@ func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
 		}
 	}
 	used := map[contentKey]bool{}
-	lo, hi := appendDocSpace(nil, spaceBodies, id), appendDocSpaceEnd(nil, spaceBodies, id)
+	lo, hi := appendDocSpace(nil, spaceBodies, id), docSpaceEnd(spaceBodies, id)
 	err = each(r, lo, hi, func(key, value []byte) error {
 		_, rev, ok := cutBodyKey(key)
 		if !ok {
@@ -220,7 +220,7 @@ func useContents(used map[contentKey]bool, encoded []byte) error {
 func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]bool, g *garbage) error {
 	it, err := r.NewIter(&pebble.IterOptions{
 		LowerBound: appendDocSpace(nil, spaceAttachments, id),
-		UpperBound: appendDocSpaceEnd(nil, spaceAttachments, id),
+		UpperBound: docSpaceEnd(spaceAttachments, id),
 	})
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)
@@ -230,10 +230,10 @@ func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]boo
 		if !whole {
 			return errors.Join(corrupt("attachment key"), it.Close())
 		}
-		if !used[key] && !s.uploads.has(appendUploadKey(nil, id, key)) {
+		if !used[key] && !s.uploads.has(uploadKey(id, key)) {
 			g.contents = append(g.contents, key)
 		}
-		ok = it.SeekGE(appendContentEnd(nil, id, key))
+		ok = it.SeekGE(contentEnd(id, key))
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return fmt.Errorf("compact: %w", err)

@@ -198,6 +198,7 @@ func (c *crashed) add(o crashed) {
 
 // crashEpisode loads one store and crashes it some times.
 func crashEpisode(t *testing.T, seed uint64) (sum crashed) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	fs := storagetest.NewCrashFS()
 	e, stop := startEngine(t, Options{FS: fs})
@@ -240,6 +241,7 @@ func crashEpisode(t *testing.T, seed uint64) (sum crashed) {
 
 // rounds is how many times a test repeats itself, fewer with -short.
 func rounds(t *testing.T, n int) int {
+	t.Helper()
 	if testing.Short() {
 		return n / 10
 	}
@@ -284,7 +286,7 @@ func (l *crashLoad) verify(fs vfs.FS, acked uint64) (batches uint64, swept int) 
 		}
 		return nil
 	}))
-	return batches, int(s.swept)
+	return batches, s.swept
 }
 
 // verifyPrefix compares the numbered documents with those of the first batches.

@@ -19,11 +19,11 @@ import (
 func storeName(i int) string { return fmt.Sprintf("shards/00000000-ffffffff/db%d.1", i) }
 
 // writeOne gives a store its own instance.
-func writeOne(t testing.TB, s *Store) {
-	t.Helper()
+func writeOne(tb testing.TB, s *Store) {
+	tb.Helper()
 	b := s.NewBatch()
 	b.PutLocal("_local/x", []byte("{}"))
-	commit(t, b)
+	commit(tb, b)
 }
 
 func TestCreateNamesDrop(t *testing.T) {

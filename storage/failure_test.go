@@ -50,6 +50,7 @@ func TestFailedSync(t *testing.T) {
 }
 
 func failedSync(t *testing.T, cause error, kind fault.Kind) {
+	t.Helper()
 	var on atomic.Bool
 	e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, cause, logSync)})
 	defer stop()

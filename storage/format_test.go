@@ -32,7 +32,7 @@ func TestFormat(t *testing.T) {
 		{"counters key", appendMetaKey(nil, metaCounters), "6d 00 636f756e74657273"},
 		{"body", appendBodyKey(nil, "a\x00b", rev), "62 00 6100ff62 0001 0000000000000002 abababababababababababababababab"},
 		{"chunk", appendChunkKey(nil, "d", key, 5), "61 00 64 0001 c000000000000000000000000000000c 00000005"},
-		{"upload", appendUploadKey(nil, "d", key), "75 00 64 0001 c000000000000000000000000000000c"},
+		{"upload", uploadKey("d", key), "75 00 64 0001 c000000000000000000000000000000c"},
 		{"low block", appendAggKey(nil, aggDocs, levelLow, "id"), "67 00 64 01 6964"},
 		{"top block", appendAggKey(nil, aggSeqs, levelTop, "\x00\x00\x00\x00\x00\x01\x00\x00"), "67 00 73 02 0000000000010000"},
 		{
@@ -83,10 +83,10 @@ func TestKeysKeepOrder(t *testing.T) {
 		if id, k, n, ok := cutChunkKey(appendChunkKey(nil, a, key, 7)); !ok || string(id) != a || k != key || n != 7 {
 			t.Fatalf("cutChunkKey: %q, %x, %d, %v", id, k, n, ok)
 		}
-		if id, k, ok := cutUploadKey(appendUploadKey(nil, a, key)); !ok || string(id) != a || k != key {
+		if id, k, ok := cutUploadKey(uploadKey(a, key)); !ok || string(id) != a || k != key {
 			t.Fatalf("cutUploadKey: %q, %x, %v", id, k, ok)
 		}
-		lo, hi := appendDocSpace(nil, spaceBodies, a), appendDocSpaceEnd(nil, spaceBodies, a)
+		lo, hi := appendDocSpace(nil, spaceBodies, a), docSpaceEnd(spaceBodies, a)
 		if inside := bytes.Compare(kb, lo) >= 0 && bytes.Compare(kb, hi) < 0; inside != (a == b) {
 			t.Fatalf("a key of %q lies in the space of %q: %v", b, a, inside)
 		}
@@ -113,6 +113,7 @@ func TestValuesRoundTrip(t *testing.T) {
 }
 
 func fuzzSeeds(f *testing.F) {
+	f.Helper()
 	f.Add([]byte{})
 	f.Add(appendCounters(nil, 1, &Counters{Live: 2}))
 	f.Add(appendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}))
@@ -156,7 +157,7 @@ func FuzzDecode(f *testing.F) {
 		if id, key, n, ok := cutChunkKey(b); ok && !bytes.Equal(appendChunkKey(nil, string(id), key, n)[prefixLen:], b[prefixLen:]) {
 			t.Errorf("chunk key %x", b)
 		}
-		if id, key, ok := cutUploadKey(b); ok && !bytes.Equal(appendUploadKey(nil, string(id), key)[prefixLen:], b[prefixLen:]) {
+		if id, key, ok := cutUploadKey(b); ok && !bytes.Equal(uploadKey(string(id), key)[prefixLen:], b[prefixLen:]) {
 			t.Errorf("upload key %x", b)
 		}
 	})

@@ -18,36 +18,36 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // startEngine runs an engine until the test ends, or until the returned
 // function is called.
-func startEngine(t testing.TB, o Options) (*Engine, func()) {
-	t.Helper()
+func startEngine(tb testing.TB, o Options) (*Engine, func()) {
+	tb.Helper()
 	if o.Dir == "" {
 		o.Dir = "data"
 	}
 	if o.Logger == nil {
-		o.Logger = zaptest.NewLogger(t, zaptest.Level(zapErrorLevel))
+		o.Logger = zaptest.NewLogger(tb, zaptest.Level(zapErrorLevel))
 	}
 	e, err := NewEngine(o)
 	if err != nil {
-		t.Fatalf("NewEngine: %v", err)
+		tb.Fatalf("NewEngine: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := e.Run(ctx); err != nil {
-			t.Errorf("Run: %v", err)
+			tb.Errorf("Run: %v", err)
 		}
 	})
 	var once sync.Once
 	stop := func() {
 		once.Do(func() {
 			if err := e.Close(); err != nil {
-				t.Errorf("Close: %v", err)
+				tb.Errorf("Close: %v", err)
 			}
 			cancel()
 			wg.Wait()
 		})
 	}
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return e, stop
 }
 

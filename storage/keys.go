@@ -166,10 +166,10 @@ func appendChunkKey(dst []byte, id string, key contentKey, chunk uint32) []byte 
 	return binary.BigEndian.AppendUint32(appendContent(dst, id, key), chunk)
 }
 
-// appendContentEnd is the first key beyond the chunks of one content: no chunk
-// has the number 2^32-1.
-func appendContentEnd(dst []byte, id string, key contentKey) []byte {
-	return appendChunkKey(dst, id, key, lastChunk)
+// contentEnd is the first key beyond the chunks of one content: no chunk has
+// the number 2^32-1.
+func contentEnd(id string, key contentKey) []byte {
+	return appendChunkKey(nil, id, key, lastChunk)
 }
 
 // lastChunk is above every chunk number in use: 256 KB times it is a petabyte.
@@ -185,9 +185,8 @@ func cutChunkKey(k []byte) (id []byte, key contentKey, chunk uint32, ok bool) {
 	return id, key, binary.BigEndian.Uint32(rest[len(key):]), true
 }
 
-func appendUploadKey(dst []byte, id string, key contentKey) []byte {
-	dst = appendEscaped(appendSpace(dst, spaceUploads), id)
-	return append(dst, key[:]...)
+func uploadKey(id string, key contentKey) []byte {
+	return append(appendEscaped(appendSpace(nil, spaceUploads), id), key[:]...)
 }
 
 // cutUploadKey takes an upload key apart; id may alias key.
@@ -201,15 +200,15 @@ func cutUploadKey(k []byte) (id []byte, key contentKey, ok bool) {
 }
 
 // appendDocSpace is the smallest key of the document in a keyspace whose keys
-// start with the escaped id, and appendDocSpaceEnd the first beyond it.
+// start with the escaped id, and docSpaceEnd the first beyond it.
 func appendDocSpace(dst []byte, space byte, id string) []byte {
 	return appendEscaped(appendSpace(dst, space), id)
 }
 
-func appendDocSpaceEnd(dst []byte, space byte, id string) []byte {
-	dst = appendDocSpace(dst, space, id)
-	dst[len(dst)-1]++
-	return dst
+func docSpaceEnd(space byte, id string) []byte {
+	end := appendDocSpace(nil, space, id)
+	end[len(end)-1]++
+	return end
 }
 
 // seqBorder is the border of the block of that size (a power of two, as shift)

@@ -20,8 +20,8 @@ type lowBlocks struct {
 }
 
 // maxLowHeld is how many low blocks a store keeps in memory, more or less: a
-// million documents, about 2 MB.
-const maxLowHeld = 1 << 14
+// million documents, about 5 MB.
+const maxLowHeld = 1 << 16
 
 // find returns which block contains id.
 func (l *lowBlocks) find(id string) int {

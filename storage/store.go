@@ -50,7 +50,6 @@ type Store struct {
 	closing  chan struct{}
 	failed   atomic.Pointer[failure]
 	flushErr atomic.Pointer[failure] // of the last flush that reported one
-	stuck    atomic.Bool             // Pebble cannot be closed any more
 }
 
 // view is what one batch left, immutable.

@@ -126,7 +126,7 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 			return nil
 		}
 		s.swept++
-		lo, hi := appendContent(nil, string(id), key), appendContentEnd(nil, string(id), key)
+		lo, hi := appendContent(nil, string(id), key), contentEnd(string(id), key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
 	}))
 	if err = errors.Join(errs...); err == nil && !b.Empty() {
