@@ -182,7 +182,7 @@ func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
 		}
 	}
 	used := map[contentKey]bool{}
-	lo, hi := appendDocSpace(nil, spaceBodies, id), docSpaceEnd(spaceBodies, id)
+	lo, hi := docSpace(spaceBodies, id), docSpaceEnd(spaceBodies, id)
 	err = each(r, lo, hi, func(key, value []byte) error {
 		_, rev, ok := cutBodyKey(key)
 		if !ok {
@@ -219,7 +219,7 @@ func useContents(used map[contentKey]bool, encoded []byte) error {
 // their way to be.
 func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]bool, g *garbage) error {
 	it, err := r.NewIter(&pebble.IterOptions{
-		LowerBound: appendDocSpace(nil, spaceAttachments, id),
+		LowerBound: docSpace(spaceAttachments, id),
 		UpperBound: docSpaceEnd(spaceAttachments, id),
 	})
 	if err != nil {

@@ -142,6 +142,7 @@ func TestFailedRotation(t *testing.T) {
 }
 
 func failedRotation(t *testing.T, match func(op errorfs.Op) bool) {
+	t.Helper()
 	var on atomic.Bool
 	e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, errorfs.ErrInjected, match)})
 	defer stop()

@@ -54,28 +54,28 @@ func startEngine(tb testing.TB, o Options) (*Engine, func()) {
 const testStore = "shards/00000000-7fffffff/db.1763600000"
 
 // newStore makes an engine on a file system in memory with one store.
-func newStore(t testing.TB, o CreateOptions) *Store {
-	t.Helper()
-	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
-	must(t, e.Create(testStore, o))
-	return acquire(t, e, testStore)
+func newStore(tb testing.TB, o CreateOptions) *Store {
+	tb.Helper()
+	e, _ := startEngine(tb, Options{FS: vfs.NewMem()})
+	must(tb, e.Create(testStore, o))
+	return acquire(tb, e, testStore)
 }
 
 // acquire pins a store until the test ends.
-func acquire(t testing.TB, e *Engine, name string) *Store {
-	t.Helper()
+func acquire(tb testing.TB, e *Engine, name string) *Store {
+	tb.Helper()
 	s, err := e.Acquire(name)
 	if err != nil {
-		t.Fatalf("Acquire: %v", err)
+		tb.Fatalf("Acquire: %v", err)
 	}
-	t.Cleanup(func() { e.Release(s) })
+	tb.Cleanup(func() { e.Release(s) })
 	return s
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

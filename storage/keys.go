@@ -199,14 +199,14 @@ func cutUploadKey(k []byte) (id []byte, key contentKey, ok bool) {
 	return id, key, true
 }
 
-// appendDocSpace is the smallest key of the document in a keyspace whose keys
+// docSpace is the smallest key of the document in a keyspace whose keys
 // start with the escaped id, and docSpaceEnd the first beyond it.
-func appendDocSpace(dst []byte, space byte, id string) []byte {
-	return appendEscaped(appendSpace(dst, space), id)
+func docSpace(space byte, id string) []byte {
+	return appendEscaped(appendSpace(nil, space), id)
 }
 
 func docSpaceEnd(space byte, id string) []byte {
-	end := appendDocSpace(nil, space, id)
+	end := docSpace(space, id)
 	end[len(end)-1]++
 	return end
 }
