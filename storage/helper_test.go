@@ -221,8 +221,8 @@ type docsOf struct {
 }
 
 // putDocs writes new documents.
-func putDocs(t testing.TB, s *Store, w *edits, d docsOf) {
-	t.Helper()
+func putDocs(tb testing.TB, s *Store, w *edits, d docsOf) {
+	tb.Helper()
 	body := bytes.Repeat([]byte("x"), 100)
 	for i := 0; i < d.n; {
 		b := s.NewBatch()
@@ -230,7 +230,7 @@ func putDocs(t testing.TB, s *Store, w *edits, d docsOf) {
 			w.put(b, edit{id: d.id(i), body: fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, i, body)})
 			i++
 		}
-		commit(t, b)
+		commit(tb, b)
 	}
 }
 
