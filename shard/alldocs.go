@@ -40,7 +40,11 @@ func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error
 	}
 	s := &DocStream{ctx: ctx, req: req, snap: snap, Seq: snap.Seq(), UUID: uuid, Total: snap.Counters().Live}
 	if s.Before, err = before(snap, &req); err == nil {
-		s.it, err = snap.Docs(req.bounds())
+		list := snap.Heads
+		if req.IncludeDocs {
+			list = snap.Docs
+		}
+		s.it, err = list(req.bounds())
 	}
 	if err != nil {
 		_ = snap.Close()

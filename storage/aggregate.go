@@ -204,12 +204,12 @@ func (f *fold) open(id string) error {
 // sumDocs adds up the documents with lo <= id < hi.
 func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
 	var sums Sums
-	end := appendDocKey(nil, hi)
+	end := appendHeadKey(nil, hi)
 	if toEnd {
-		end = spaceEnd(spaceDocs)
+		end = spaceEnd(spaceHeads)
 	}
 	var h doc.Head
-	err := each(r, appendDocKey(nil, lo), end, func(_, value []byte) error {
+	err := each(r, appendHeadKey(nil, lo), end, func(_, value []byte) error {
 		err := doc.DecodeHead(value, &h)
 		sums.add(s.kept(headSums(&h)))
 		return err

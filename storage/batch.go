@@ -83,6 +83,9 @@ func (b *Batch) Put(old, next *doc.Record) {
 	b.key = appendDocKey(b.key[:0], next.ID)
 	b.val = next.AppendBinary(b.val[:0])
 	b.set()
+	b.key = appendHeadKey(b.key[:0], next.ID)
+	b.val = next.AppendHead(b.val[:0])
+	b.set()
 	b.count(old, next)
 	if old != nil && old.Seq != next.Seq {
 		b.dropSeq(old.Seq)
@@ -109,6 +112,8 @@ func (b *Batch) Remove(old *doc.Record) {
 		return
 	}
 	b.key = appendDocKey(b.key[:0], old.ID)
+	b.delete()
+	b.key = appendHeadKey(b.key[:0], old.ID)
 	b.delete()
 	b.dropSeq(old.Seq)
 	b.count(old, nil)

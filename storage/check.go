@@ -105,6 +105,9 @@ func (c *checker) checkDocs() error {
 		c.docLow.add(id, hash&lowMask == 0, sums)
 		c.docTop.add(id, hash&topMask == 0, sums)
 		c.checkRecord(&rec)
+		if err := c.checkHead(&rec); err != nil {
+			return err
+		}
 		if err := c.checkEntry(&rec); err != nil {
 			return err
 		}
@@ -115,7 +118,12 @@ func (c *checker) checkDocs() error {
 	}
 	c.docLow.end()
 	c.docTop.end()
-	return nil
+	heads := uint64(0)
+	err = c.each(spaceHeads, func(_, _ []byte) error { heads++; return nil })
+	if err == nil && heads != c.live+c.deleted {
+		c.problemf("%d heads for listings, %d documents", heads, c.live+c.deleted)
+	}
+	return err
 }
 
 // checkRecord compares the fields of a record with its tree.
@@ -132,6 +140,15 @@ func (c *checker) checkRecord(rec *doc.Record) {
 	if rec.Seq == 0 || rec.Seq > c.snap.Seq() {
 		c.problemf("document %q has sequence %d, the store is at %d", rec.ID, rec.Seq, c.snap.Seq())
 	}
+}
+
+// checkHead compares a record with its copy without the body.
+func (c *checker) checkHead(rec *doc.Record) error {
+	value, ok, err := getCopy(c.snap.snap, appendHeadKey(nil, rec.ID))
+	if err == nil && (!ok || !bytes.Equal(value, rec.AppendHead(nil))) {
+		c.problemf("document %q: its head for listings is missing or another", rec.ID)
+	}
+	return err
 }
 
 // checkEntry compares a record with its entry in the sequence.

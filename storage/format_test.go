@@ -26,6 +26,7 @@ func TestFormat(t *testing.T) {
 		want string
 	}{
 		{"document", appendDocKey(nil, "a\x00b"), "64 00 610062"},
+		{"head", appendHeadKey(nil, "a\x00b"), "68 00 610062"},
 		{"local", appendLocalKey(nil, "_local/x"), "6c 00 5f6c6f63616c2f78"},
 		{"sequence", appendSeqKey(nil, 0x0102), "73 00 0000000000000102"},
 		{"purge", appendPurgeKey(nil, 3), "70 00 0000000000000003"},

@@ -18,6 +18,7 @@ const (
 	spaceBodies      = 'b' // id, revision → revision
 	spaceDocs        = 'd' // id → record
 	spaceAggregates  = 'g' // kind, level, border → sums
+	spaceHeads       = 'h' // id → front of the record, without the body
 	spaceLocal       = 'l' // id → text
 	spaceMeta        = 'm' // name → value
 	spacePurges      = 'p' // purge sequence → purge
@@ -48,6 +49,10 @@ func appendSpace(dst []byte, space byte) []byte { return append(dst, space, buck
 
 func appendDocKey(dst []byte, id string) []byte {
 	return append(appendSpace(dst, spaceDocs), id...)
+}
+
+func appendHeadKey(dst []byte, id string) []byte {
+	return append(appendSpace(dst, spaceHeads), id...)
 }
 
 func appendLocalKey(dst []byte, id string) []byte {

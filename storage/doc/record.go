@@ -51,11 +51,24 @@ const (
 //	uvarint length and bytes of Inline, when flagged
 //	tree
 func (r *Record) AppendBinary(dst []byte) []byte {
+	dst = r.appendHead(dst, r.Inline != nil)
+	if r.Inline != nil {
+		dst = binary.AppendUvarint(dst, uint64(len(r.Inline)))
+		dst = append(dst, r.Inline...)
+	}
+	return r.Tree.appendBinary(dst)
+}
+
+// AppendHead appends the part of the stored form that DecodeHead reads, without
+// Inline.
+func (r *Record) AppendHead(dst []byte) []byte { return r.appendHead(dst, false) }
+
+func (r *Record) appendHead(dst []byte, inline bool) []byte {
 	head := byte(recordVersion)
 	if r.Deleted {
 		head |= recordDeleted
 	}
-	if r.Inline != nil {
+	if inline {
 		head |= recordInline
 	}
 	if len(r.Winner.ID) != rawIDLen {
@@ -69,12 +82,7 @@ func (r *Record) AppendBinary(dst []byte) []byte {
 	}
 	dst = append(dst, r.Winner.ID...)
 	dst = binary.AppendUvarint(dst, uint64(r.External))
-	dst = binary.AppendUvarint(dst, uint64(r.Active))
-	if r.Inline != nil {
-		dst = binary.AppendUvarint(dst, uint64(len(r.Inline)))
-		dst = append(dst, r.Inline...)
-	}
-	return r.Tree.appendBinary(dst)
+	return binary.AppendUvarint(dst, uint64(r.Active))
 }
 
 // DecodeHead reads the front of an encoded record into h, overwriting every
