@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 func benchCommand() *cobra.Command {
 	cfg := bench.Config{}
 	asJSON := false
+	procs := max(1, runtime.NumCPU()/2) // the server usually stands on the same machine
 	cmd := &cobra.Command{
 		Use:   "bench URL",
 		Short: "Load a CouchDB-compatible server and measure it",
@@ -25,6 +27,7 @@ The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
+			runtime.GOMAXPROCS(procs)
 			cfg.Progress = cmd.ErrOrStderr()
 			report, err := bench.Run(cmd.Context(), cfg)
 			if report != nil && len(report.Results) > 0 {
@@ -40,6 +43,7 @@ The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
 		},
 	}
 	f := cmd.Flags()
+	f.IntVar(&procs, "procs", procs, "processors that the clients may use at the same time")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests under way at the same time")
 	f.DurationVar(&cfg.Duration, "duration", 10*time.Second, "time for each workload that has no fixed amount of work")
 	f.IntVar(&cfg.Docs, "docs", 1_000_000, "documents of the bulk load, which the scans read")
@@ -49,6 +53,7 @@ The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
 	f.IntVar(&cfg.Databases, "databases", 200, "databases that create_database makes")
 	f.IntVar(&cfg.Q, "q", 0, "shards per database; 0 leaves it to the server")
 	f.StringSliceVar(&cfg.Only, "only", nil, "run only these workloads")
+	f.BoolVar(&cfg.RandomIDs, "random-ids", false, "ids spread over the key space instead of ascending ones, as _uuids makes them")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd

@@ -1,18 +1,59 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
-// gcPercent is how far the heap may grow between two collections. Most of it
-// are blocks and memtables without a pointer in them, so that a collection
-// costs little, while Go's usual 100 would double the memory of the caches.
-const gcPercent = 40
+// The collector lets the heap grow to what is live times (100+percent)/100.
+// Caches and memtables are in Go's heap, so that its usual 100 would double
+// them; but a small heap collected at a low percentage is collected all the
+// time. So the percentage follows the live heap: up to heapGoal there is room
+// to grow, beyond it only minPercent.
+const (
+	heapGoal   = 100 << 20 // bytes that the heap may have before a collection, whatever is live
+	minPercent = 40
+	maxPercent = 200
+	heapPeriod = 500 * time.Millisecond
+)
 
-// tuneMemory sets the pace of the garbage collector, unless GOGC does.
-func tuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+// gcPercent returns the percentage for so many live bytes.
+func gcPercent(live uint64) int {
+	if live == 0 {
+		return maxPercent
+	}
+	return int(min(max(heapGoal*100/live, 100+minPercent), 100+maxPercent)) - 100
+}
+
+// paceCollector sets the pace of the garbage collector until ctx ends, unless
+// GOGC does. It gives back what was set before.
+func paceCollector(ctx context.Context) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	now := gcPercent(0)
+	before := debug.SetGCPercent(now)
+	defer debug.SetGCPercent(before)
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	tick := time.NewTicker(heapPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		metrics.Read(live)
+		if live[0].Value.Kind() != metrics.KindUint64 {
+			return
+		}
+		// Setting it stops the world for a moment: not for a small difference.
+		if want := gcPercent(live[0].Value.Uint64()); want < now-now/8 || want > now+now/8 {
+			now = want
+			debug.SetGCPercent(now)
+		}
 	}
 }

@@ -50,7 +50,6 @@ COUCHDB_SECRET, NODENAME, DIVAN_SECTION__KEY), these flags, and what was set thr
 
 // serve runs a node until ctx ends, and again when it is asked to restart.
 func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
-	tuneMemory()
 	cfg := o.cfg
 	cfg.Environ = os.Environ()
 	cfg.Version = programVersion()
@@ -59,12 +58,13 @@ func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		var greeting sync.WaitGroup
+		var beside sync.WaitGroup
 		running, stop := context.WithCancel(ctx)
-		greeting.Go(func() { greet(running, n, out) })
+		beside.Go(func() { greet(running, n, out) })
+		beside.Go(func() { paceCollector(running) })
 		err = n.Run(ctx)
 		stop()
-		greeting.Wait()
+		beside.Wait()
 		if !errors.Is(err, node.ErrRestart) {
 			return err
 		}

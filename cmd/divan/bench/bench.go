@@ -30,6 +30,7 @@ type Config struct {
 	Databases       int           // how many the creation workload makes
 	Q               int           // shards per database; 0 leaves it to the server
 	Only            []string      // names of workloads; empty means all
+	RandomIDs       bool          // ids spread over the key space instead of ascending ones
 	Keep            bool          // leave the databases behind
 	Progress        io.Writer     // one line per workload while it runs; nil for none
 }
@@ -94,12 +95,13 @@ func Names() []string {
 
 // bench is one run.
 type bench struct {
-	cfg    Config
-	client *fasthttp.HostClient
-	auth   string // value of the Authorization header, or empty
-	prefix string // of the databases of this run
-	puts   int64  // documents that the put workload wrote
-	loaded bool   // the bulk database is there
+	cfg      Config
+	client   *fasthttp.HostClient
+	auth     string // value of the Authorization header, or empty
+	prefix   string // of the databases of this run
+	idPrefix string // of ascending ids
+	puts     int64  // documents that the put workload wrote
+	loaded   bool   // the bulk database is there
 }
 
 // ErrUnknownWorkload is the error of a name in Config.Only that is none.
@@ -143,7 +145,8 @@ func newBench(cfg Config) (*bench, error) {
 	if u.Scheme != "http" || u.Host == "" {
 		return nil, fmt.Errorf("the server's URL must look like http://user:password@host:port, not %q", cfg.URL)
 	}
-	b := &bench{cfg: cfg, prefix: fmt.Sprintf("bench_%x_", time.Now().UnixNano()&0xffffffffff)}
+	now := uint64(time.Now().UnixNano())
+	b := &bench{cfg: cfg, prefix: fmt.Sprintf("bench_%x_", now&0xffffffffff), idPrefix: fmt.Sprintf("%016x%016x", mix(now), mix(now+1))}
 	b.client = &fasthttp.HostClient{
 		Addr: u.Host, MaxConns: cfg.Clients + 16, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
 		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, NoDefaultUserAgentHeader: true,

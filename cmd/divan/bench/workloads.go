@@ -29,8 +29,15 @@ func (b *bench) createPath(name string) string {
 	return path
 }
 
-// docID spreads the numbers over the key space like random ids.
-func docID(i int64) string { return fmt.Sprintf("%016x", mix(uint64(i))) }
+// docID returns the id of document i: 32 hexadecimal digits, as CouchDB's own
+// sequential algorithm makes them (a prefix and a counter), or, when random ids
+// are wanted, spread over the key space.
+func (b *bench) docID(i int64) string {
+	if b.cfg.RandomIDs {
+		return fmt.Sprintf("%016x%016x", mix(uint64(i)), i)
+	}
+	return fmt.Sprintf("%.26s%06x", b.idPrefix, i)
+}
 
 // mix is the finalizer of splitmix64: a bijection that looks random.
 func mix(z uint64) uint64 {
@@ -75,7 +82,7 @@ func (b *bench) put(ctx context.Context, r *recorder) error {
 		return func(a *call, _ int64) (int64, error) {
 			n := next.Add(1) - 1
 			body = b.appendDoc(body[:0], "", "", n)
-			_, _, err := a.exchange(fasthttp.MethodPut, "/"+b.prefix+"put/"+docID(n), body, fasthttp.StatusCreated)
+			_, _, err := a.exchange(fasthttp.MethodPut, "/"+b.prefix+"put/"+b.docID(n), body, fasthttp.StatusCreated)
 			return 1, err
 		}
 	})
@@ -135,7 +142,7 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 				if i > 0 {
 					body = append(body, ',')
 				}
-				body = b.appendDoc(body, docID(first+i), "", first+i)
+				body = b.appendDoc(body, b.docID(first+i), "", first+i)
 			}
 			body = append(body, `]}`...)
 			_, _, err := a.exchange(fasthttp.MethodPost, "/"+b.prefix+"bulk/_bulk_docs", body, fasthttp.StatusCreated)
@@ -171,12 +178,12 @@ func (b *bench) read(ctx context.Context, r *recorder, path func() string) error
 }
 
 func (b *bench) get(ctx context.Context, r *recorder) error {
-	return b.read(ctx, r, func() string { return docID(rand.Int64N(int64(b.cfg.Docs))) })
+	return b.read(ctx, r, func() string { return b.docID(rand.Int64N(int64(b.cfg.Docs))) })
 }
 
 func (b *bench) allDocsLimit(ctx context.Context, r *recorder) error {
 	return b.read(ctx, r, func() string {
-		return fmt.Sprintf("_all_docs?limit=20&startkey=%%22%016x%%22", rand.Uint64())
+		return fmt.Sprintf("_all_docs?limit=20&startkey=%%22%s%%22", b.docID(rand.Int64N(int64(b.cfg.Docs))))
 	})
 }
 
