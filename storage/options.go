@@ -67,7 +67,7 @@ type CreateOptions struct {
 const (
 	memTableBytes = 16 << 20  // grows from idleMemTable by doubling
 	idleMemTable  = 256 << 10 // what an open store always holds
-	blockBytes    = 16 << 10
+	blockBytes    = 8 << 10
 	indexBytes    = 64 << 10
 	// busyMemTables is what the cache may hold above CacheBytes so that the
 	// memtables of busy stores do not push every block out: Pebble charges
