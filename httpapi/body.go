@@ -45,7 +45,7 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	case isGzipError(err) && c.r.Header.Get("Content-Encoding") == "gzip":
 		return nil, errNotGzip()
 	default:
-		return nil, fault.Wrap(fault.BadRequest, "The request body could not be read.", err)
+		return nil, errUnreadable(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/md5"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -230,6 +232,57 @@ func TestSizeLimits(t *testing.T) {
 	if got := s.text(200, "GET", "/db/_all_docs", nil); !strings.HasPrefix(got, `{"total_rows":0,`) {
 		t.Errorf("something was written: %s", got)
 	}
+}
+
+// TestBrokenUploads has content that breaks off or is not what its headers say:
+// the client's mistakes, and nothing of it is kept.
+func TestBrokenUploads(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	const related, coded = "Content-Type: multipart/related; boundary=xyz", "Content-Encoding: gzip"
+	part := "--xyz\r\n\r\n{\"_attachments\":{\"a\":{\"follows\":true,\"encoding\":\"gzip\"}}}\r\n--xyz\r\n\r\nno gzip\r\n--xyz--"
+	whole := string(zipped(t, noise(200_000)))
+	for name, c := range map[string]struct {
+		path, body, header, want string
+	}{
+		"no gzip":         {"/db/d/a", "no gzip", coded, "Attachment `a` is not properly gzipped."},
+		"gzip cut off":    {"/db/d/a", whole[:len(whole)-5], coded, "Attachment `a` is not properly gzipped."},
+		"gzip and more":   {"/db/d/a", whole + "x", coded, "Attachment `a` is not properly gzipped."},
+		"nothing":         {"/db/d/a", "", coded, "Attachment `a` is not properly gzipped."},
+		"a part, no gzip": {"/db/d", part, related, "Attachment `a` is not properly gzipped."},
+	} {
+		if got := s.text(400, "PUT", c.path, c.body, c.header); !strings.Contains(got, `"reason":"`+c.want+`"`) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for _, chunks := range []string{"zz\r\nhello\r\n0\r\n\r\n", "5\r\nhelloxx\r\n0\r\n\r\n", "ffffffffffffffffff\r\nhello"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		must(t, err)
+		_, err = io.WriteString(conn, "PUT /db/d/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
+		must(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		must(t, err)
+		if got, err := io.ReadAll(res.Body); res.StatusCode != 400 || err != nil {
+			t.Errorf("%q: %d %s %v", chunks, res.StatusCode, got, err)
+		}
+		must(t, conn.Close())
+	}
+	s.text(404, "GET", "/db/d", nil)
+	s.text(201, "PUT", "/db/d/a", whole, coded)
+	if got := s.text(200, "GET", "/db/d/a", nil); got != string(noise(200_000)) {
+		t.Errorf("%d bytes", len(got))
+	}
+	// What another server holds already is taken as it is.
+	s.text(201, "PUT", "/db/e?new_edits=false", strings.Replace(part, "{", `{"_rev":"1-abc",`, 1), related)
+}
+
+func zipped(t *testing.T, content []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(content)
+	must(t, err)
+	must(t, z.Close())
+	return b.Bytes()
 }
 
 // TestListBounds has bounds and keys that are no strings: they come before

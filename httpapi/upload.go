@@ -156,6 +156,11 @@ func (u *upload) store(in content) (shard.EditAttachment, error) {
 	}
 	var tail *tailReader
 	if in.gzip {
+		if !u.replicated { // a revision that exists elsewhere is taken as it is
+			check := newGzipCheck(in.r, in.name, o.MaxSize)
+			defer func() { _ = check.stop() }() // the upload has its error
+			in.r = check
+		}
 		tail = &tailReader{r: in.r}
 		o.Encoding, in.r = "gzip", tail
 	}

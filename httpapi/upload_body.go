@@ -38,8 +38,24 @@ func (p *patientReader) Read(buf []byte) (int, error) {
 		return n, nil
 	}
 	_ = p.deadline(time.Time{})
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fault.Wrap(fault.Timeout, "The request could not be processed in a reasonable amount of time.", err)
+	return n, bodyError(err)
+}
+
+// bodyError tells what a client does wrong with its body from trouble of the
+// server's own. Ends, early ones too, and bodies above the limit stay what they
+// are.
+func bodyError(err error) error {
+	tooMuch := new(http.MaxBytesError)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &tooMuch):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fault.Wrap(fault.Timeout, "The request could not be processed in a reasonable amount of time.", err)
+	default: // malformed chunks, a connection that broke
+		return errUnreadable(err)
 	}
-	return n, err
+}
+
+func errUnreadable(err error) error {
+	return fault.Wrap(fault.BadRequest, "The request body could not be read.", err)
 }
