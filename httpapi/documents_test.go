@@ -262,7 +262,7 @@ func TestBrokenUploads(t *testing.T) {
 		must(t, err)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		must(t, err)
-		if got, err := io.ReadAll(res.Body); res.StatusCode != 400 || err != nil {
+		if got, err := io.ReadAll(res.Body); res.StatusCode != http.StatusBadRequest || err != nil {
 			t.Errorf("%q: %d %s %v", chunks, res.StatusCode, got, err)
 		}
 		must(t, conn.Close())
@@ -277,6 +277,7 @@ func TestBrokenUploads(t *testing.T) {
 }
 
 func zipped(t *testing.T, content []byte) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, err := z.Write(content)
