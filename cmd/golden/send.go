@@ -202,9 +202,6 @@ func receive(conn net.Conn, s *step) (*answer, error) {
 	for name, values := range resp.Header {
 		a.headers[strings.ToLower(name)] = values[len(values)-1]
 	}
-	if resp.ContentLength >= 0 && a.headers["content-length"] == "" {
-		a.headers["content-length"] = strconv.FormatInt(resp.ContentLength, 10)
-	}
 	if s.has("cut") {
 		if err := conn.SetReadDeadline(time.Now().Add(time.Duration(s.seconds("cut", 1) * float64(time.Second)))); err != nil {
 			return nil, err
