@@ -96,10 +96,10 @@ func TestNoAdmin(t *testing.T) {
 		t.Errorf("exit status %d, %s", status, out)
 	}
 	p := startServer(t, nil, "--data", dir)
+	p.stop() // then all of its output is there
 	if !strings.Contains(p.output(), "Set one: start again with --admin NAME:PASSWORD.") {
 		t.Errorf("no hint in %s", p.output())
 	}
-	p.stop()
 	// With one it may be reached.
 	p = launch(t, adminEnviron(), "--data", dir, "--listen", ":0")
 	p.awaitReady()
