@@ -47,7 +47,7 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 		if rep == nil {
 			continue
 		}
-		if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil {
+		if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !isNoCopy(err) {
 			d.c.log.Warn("content of a refused edit stays until compaction",
 				zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 		}

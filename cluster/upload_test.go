@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"go.uber.org/zap"
+	zapobserver "go.uber.org/zap/zaptest/observer"
+
 	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
@@ -159,7 +162,9 @@ func TestUploadRefusals(t *testing.T) {
 }
 
 func TestDiscard(t *testing.T) {
-	w := start(t, setup{})
+	core, seen := zapobserver.New(zap.WarnLevel)
+	w := start(t, setup{still: true})
+	w.log = zap.New(core)
 	d := w.create("db", CreateOptions{})
 	att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1<<20)))
 	if err != nil {
@@ -179,6 +184,14 @@ func TestDiscard(t *testing.T) {
 	d.Discard(t.Context(), "a", []shard.EditAttachment{att, {Stub: true}, {Data: []byte("x")}})
 	if err := read(); err == nil {
 		t.Fatal("discarded content is still there")
+	}
+	// Of a database that is gone nothing stays: no reason for a warning.
+	if err := w.DeleteDB(t.Context(), "db"); err != nil {
+		t.Fatal(err)
+	}
+	d.Discard(t.Context(), "a", []shard.EditAttachment{att})
+	for _, line := range seen.All() {
+		t.Errorf("logged: %s %v", line.Message, line.ContextMap())
 	}
 }
 
