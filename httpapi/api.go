@@ -201,6 +201,9 @@ func (c *call) admit() error {
 	if err := c.parseQuery(query); err != nil {
 		return err
 	}
+	if err := c.checkCallback(); err != nil {
+		return err
+	}
 	if c.r.ContentLength > c.set.maxRequestSize {
 		return c.tooLarge()
 	}

@@ -207,6 +207,8 @@ func TestStreams(t *testing.T) {
 		{"error after a full buffer", "/_up", func(s *streamWriter) error { _, err := s.WriteString(big); return errors.Join(err, late) }, 200, big + "\n\n" + `{"error":"bad_request","reason":"too late"}` + "\n"},
 		{"buffered", "/_up?buffer_response=true", func(s *streamWriter) error { _, err := s.WriteString(big); return errors.Join(err, late) }, 400, `{"error":"bad_request","reason":"too late"}` + "\n"},
 		{"callback", "/_up?callback=cb", func(s *streamWriter) error { _, err := s.WriteString("[]"); return errors.Join(err, s.Close()) }, 200, "/* CouchDB */cb([]);"},
+		{"callback in an object", "/_up?callback=a.b_1[0]", func(s *streamWriter) error { _, err := s.WriteString("[]"); return errors.Join(err, s.Close()) }, 200, "/* CouchDB */a.b_1[0]([]);"},
+		{"callback that is a script", "/_up?callback=alert(1)%2F%2F", func(s *streamWriter) error { return s.Close() }, 400, `{"error":"bad_request","reason":"invalid_callback"}` + "\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a.router = newRouter([]route{{table: serverTable, path: "/_up", methods: methods{get: func(c *call) error {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"divan/storage/fault"
 )
 
 // response is the http.ResponseWriter of a call. It knows what has been sent,
@@ -184,14 +186,36 @@ func refusedByQuality(options string) bool {
 	return false
 }
 
-// jsonp returns the callback of a JSONP request, empty when there is none or
-// the server does not allow it.
+// jsonp returns the callback of a JSONP request, empty when there is none, when
+// the server does not allow it or when it is no name.
 func (c *call) jsonp() string {
 	if !c.set.allowJSONP {
 		return ""
 	}
 	callback, _ := c.qs("callback")
+	if !plainCallback(callback) {
+		return ""
+	}
 	return callback
+}
+
+// checkCallback refuses a JSONP callback that is no name: it becomes part of a
+// script.
+func (c *call) checkCallback() error {
+	if callback, _ := c.qs("callback"); c.set.allowJSONP && !plainCallback(callback) {
+		return fault.New(fault.BadRequest, "invalid_callback")
+	}
+	return nil
+}
+
+func plainCallback(s string) bool {
+	for i := range len(s) {
+		b := s[i]
+		if (b < '0' || b > '9') && (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && strings.IndexByte("._[]", b) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func wrapCallback(callback string, body []byte) []byte {
