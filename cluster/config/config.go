@@ -13,8 +13,9 @@
 //	volatile    set through HTTP with X-Couch-Persist: false, lost at the next reload
 //
 // A layer may also hide a key of the layers below it (an ini line with an
-// empty value, a DELETE through HTTP). The Holder owns the layers, rebuilds
-// the Snapshot when one changes, and tells its subscribers.
+// empty value, a DELETE through HTTP); what was made up steps in for what is
+// missing then. The Holder owns the layers, rebuilds the Snapshot when one
+// changes, and tells its subscribers.
 //
 // LOCKS: Holder.mu orders changes of layers and calls of subscribers; readers
 // take no lock.

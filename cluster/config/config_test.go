@@ -356,6 +356,25 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// What the cluster made up steps in for what is hidden or empty.
+func TestMadeUpIsNeverMissing(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.ini": "[couchdb]\nuuid=\n"})
+	h := newHolder(t, Options{Files: []string{dir}})
+	var generated, wide Layer
+	generated.Put("chttpd_auth", "secret", "made up")
+	generated.Put("couchdb", "uuid", "1234")
+	wide.Hide("chttpd_auth", "secret")
+	h.SetReplicated(generated, wide, Layer{})
+	if got := h.Load(); got.ChttpdAuth.Secret != "made up" || got.CouchDB.UUID != "1234" {
+		t.Errorf("secret %q, uuid %q", got.ChttpdAuth.Secret, got.CouchDB.UUID)
+	}
+	h.SetVolatile("couchdb", "uuid", "")
+	h.SetVolatile("chttpd_auth", "secret", "mine")
+	if got := h.Load(); got.ChttpdAuth.Secret != "mine" || got.CouchDB.UUID != "1234" {
+		t.Errorf("secret %q, uuid %q", got.ChttpdAuth.Secret, got.CouchDB.UUID)
+	}
+}
+
 func TestSingleNodeHasOneCopy(t *testing.T) {
 	h := newHolder(t, Options{Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=true"}})
 	if got, _ := h.Load().Get("cluster", "n"); got != "1" || h.Load().Cluster.N != 1 {

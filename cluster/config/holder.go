@@ -165,6 +165,7 @@ func (h *Holder) Reload() error {
 // subscribers.
 func (h *Holder) rebuildLocked() {
 	values := merge(h.mu.layers[:]...)
+	fillIn(values, h.mu.layers[Generated].Set)
 	if _, ok := values["cluster"]["n"]; ok && values["couchdb"]["single_node"] == "true" && !h.setLocked("cluster", "n") {
 		values["cluster"]["n"] = "1" // a node that is to stay alone keeps one copy
 	}
@@ -184,6 +185,22 @@ func (h *Holder) rebuildLocked() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(h.mu.subs)) {
 		h.mu.subs[id](old, next)
+	}
+}
+
+// fillIn sets what the cluster made up wherever a key is hidden or empty: no
+// session can be signed without a secret, and a server has an identity.
+func fillIn(values, generated Values) {
+	for s, keys := range generated {
+		for k, v := range keys {
+			switch {
+			case values[s][k] != "":
+			case values[s] == nil:
+				values[s] = map[string]string{k: v}
+			default:
+				values[s][k] = v
+			}
+		}
 	}
 }
 
