@@ -12,15 +12,30 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for a graceful stop, a second one ends the process.
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	go obey(cancel)
 	err := rootCommand().ExecuteContext(ctx)
 	if err == nil {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "divan:", err)
 	os.Exit(1)
+}
+
+// obey asks for a graceful stop at the first signal and ends the process at the
+// second, with the status that a shell gives to a program ended by it. Both are
+// read from one channel: handing the second back to the system's own handling
+// would race with its arrival.
+func obey(stop context.CancelFunc) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals
+	stop()
+	status := 1
+	if s, ok := (<-signals).(syscall.Signal); ok {
+		status = 128 + int(s)
+	}
+	os.Exit(status)
 }
 
 // rootCommand returns the program; without a command it serves.

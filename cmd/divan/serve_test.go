@@ -164,8 +164,8 @@ func TestSecondSignal(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if status := p.wait(); status != -1 {
-		t.Errorf("exit status %d, want the end by a signal", status)
+	if status := p.wait(); status != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit status %d, want that of an end by a signal", status)
 	}
 }
 
