@@ -15,7 +15,7 @@ func build(v Values) (*Snapshot, []Problem) {
 	}
 	return &Snapshot{
 		CouchDB:     readCouchDB(r),
-		Cluster:     readCluster(r),
+		Clustering:  readClustering(r),
 		Chttpd:      readChttpd(r),
 		ChttpdAuth:  readChttpdAuth(r),
 		Lockout:     readLockout(r),
@@ -30,7 +30,6 @@ func build(v Values) (*Snapshot, []Problem) {
 		Prometheus:  readPrometheus(r),
 		Mango:       readMango(r),
 		Limits:      readLimits(r),
-		Fabric:      readFabric(r),
 		Vendor:      readVendor(r),
 		SSL:         readSSL(r),
 		values:      v,

@@ -33,8 +33,8 @@ const Infinity = math.MaxInt64
 // Snapshot is the whole configuration at one moment. It is immutable: nobody
 // may change a map or a slice reached through it.
 type Snapshot struct {
+	Clustering
 	CouchDB     CouchDB
-	Cluster     Cluster
 	Chttpd      Chttpd
 	ChttpdAuth  ChttpdAuth
 	Lockout     Lockout
@@ -49,7 +49,6 @@ type Snapshot struct {
 	Prometheus  Prometheus
 	Mango       Mango
 	Limits      Limits
-	Fabric      Fabric
 	Vendor      Vendor
 	SSL         SSL
 

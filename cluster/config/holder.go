@@ -230,6 +230,10 @@ func fromEnviron(environ []string) Layer {
 			if value != "" {
 				l.Put("chttpd_auth", "secret", value)
 			}
+		case "COUCHDB_ERLANG_COOKIE":
+			if value != "" {
+				l.Put("cluster", "secret", value)
+			}
 		case "NODENAME":
 			if value != "" {
 				l.Put("cluster", "node_name", nodeName(value))

@@ -42,12 +42,8 @@ type XFrameOptions struct {
 
 func readChttpd(r *reader) Chttpd {
 	const s = "chttpd"
-	bind := r.text(s, "bind_address", "127.0.0.1")
-	if bind == "any" {
-		bind = "0.0.0.0"
-	}
 	return Chttpd{
-		BindAddress:          bind,
+		BindAddress:          anyAddress(r.text(s, "bind_address", "127.0.0.1")),
 		Port:                 r.count(s, "port", 5984, between(0, 65535)),
 		RequireValidUser:     r.boolean(s, "require_valid_user", false),
 		ExceptUp:             r.boolean(s, "require_valid_user_except_for_up", false),

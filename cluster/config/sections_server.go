@@ -3,8 +3,6 @@ package config
 import (
 	"strings"
 	"time"
-
-	"divan/shard/ring"
 )
 
 // CouchDB is section [couchdb].
@@ -51,35 +49,6 @@ func readCouchDB(r *reader) CouchDB {
 		OSProcessTimeout:        r.duration(s, "os_process_timeout", 5*time.Second, time.Millisecond, atLeast(1)),
 		JSEngine:                r.oneOf(s, "js_engine", "quickjs", "quickjs", "spidermonkey"),
 	}
-}
-
-// Cluster is section [cluster].
-type Cluster struct {
-	Q                 int            // shards of a new database
-	N                 int            // copies of each shard
-	Placement         ring.Placement // copies zone by zone; nil: zones do not matter
-	SeedList          []string       // nodes to join
-	NodeName          string         // name@host; empty: the command line or the default decides
-	ReconnectInterval time.Duration
-}
-
-func readCluster(r *reader) Cluster {
-	const s = "cluster"
-	c := Cluster{
-		Q:                 r.count(s, "q", 2, between(1, ring.MaxQ)),
-		N:                 r.count(s, "n", 3, between(1, 1000)),
-		SeedList:          r.list(s, "seedlist"),
-		NodeName:          r.text(s, "node_name", ""),
-		ReconnectInterval: r.duration(s, "reconnect_interval_sec", 37*time.Second, time.Second, atLeast(1)),
-	}
-	if v, found := r.lookup(s, "placement"); found != "" {
-		p, err := ring.ParsePlacement(v)
-		if err != nil {
-			r.bad(s, "placement", "zone:n[,zone:n]")
-		}
-		c.Placement = p
-	}
-	return c
 }
 
 // UUIDs is section [uuids].
@@ -156,7 +125,7 @@ func matchGlob(pattern, text string) bool {
 }
 
 // Limits gathers the numbers that shards and coordinators heed: sections
-// [purge], [query_server_config], [mem3] and [smoosh].
+// [purge] and [query_server_config].
 type Limits struct {
 	PurgeMaxRevisions   int64         // revisions in one purge request
 	PurgeMaxDocuments   int64         // documents in one purge request
@@ -185,32 +154,6 @@ func readLimits(r *reader) Limits {
 		OSProcessLimit:      r.count(query, "os_process_limit", 100, atLeast(1)),
 		OSProcessSoftLimit:  r.count(query, "os_process_soft_limit", 100, atLeast(0)),
 		OSProcessIdle:       r.duration(query, "os_process_idle_limit", 5*time.Minute, time.Second, atLeast(1)),
-	}
-}
-
-// Fabric is section [fabric]: how long a coordinator waits.
-type Fabric struct {
-	RequestTimeout       time.Duration // 0: infinity
-	AllDocsTimeout       time.Duration // 0: infinity
-	AttachmentsTimeout   time.Duration // 0: infinity
-	ViewTimeout          time.Duration // 0: infinity
-	PartitionViewTimeout time.Duration // 0: infinity
-	ChangesDuration      time.Duration // longest life of a continuous feed; 0: infinity
-	AllDocsConcurrency   int
-}
-
-func readFabric(r *reader) Fabric {
-	ms := func(key string, def time.Duration) time.Duration {
-		return r.duration("fabric", key, def, time.Millisecond, atLeastOrInfinity(1))
-	}
-	return Fabric{
-		RequestTimeout:       ms("request_timeout", time.Minute),
-		AllDocsTimeout:       ms("all_docs_timeout", 10*time.Second),
-		AttachmentsTimeout:   ms("attachments_timeout", 10*time.Minute),
-		ViewTimeout:          ms("view_timeout", 0),
-		PartitionViewTimeout: ms("partition_view_timeout", 0),
-		ChangesDuration:      ms("changes_duration", 0),
-		AllDocsConcurrency:   r.count("fabric", "all_docs_concurrency", 10, atLeast(1)),
 	}
 }
 
