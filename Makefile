@@ -4,7 +4,7 @@ DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
 export CGO_ENABLED ?= 0
 
-.PHONY: help build run test race verify fix lint fuzz crash bench clean
+.PHONY: help build run cluster image up test race verify fix lint fuzz crash bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -14,6 +14,15 @@ build: ## bin/divan, one static binary
 
 run: build ## a working database on 127.0.0.1:5984, data in ./data
 	./bin/divan serve --data data --admin admin:password
+
+cluster: build ## three nodes on this machine, each a process (N=5: five)
+	./deploy/cluster.sh
+
+image: build ## the container image "divan", which holds nothing but the binary
+	docker build -t divan -f deploy/Dockerfile .
+
+up: build ## three nodes in containers, set up as a cluster
+	docker compose up --build -d
 
 test: ## every test
 	go test ./...

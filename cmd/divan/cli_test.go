@@ -118,10 +118,26 @@ func TestHelp(t *testing.T) {
 	if status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, name := range []string{"serve", "bench", "check", "version"} {
+	for _, name := range []string{"serve", "setup", "healthcheck", "bench", "check", "version"} {
 		if !strings.Contains(out, "\n  "+name) {
 			t.Errorf("help does not name %s", name)
 		}
+	}
+}
+
+// TestHealthcheck asks nodes that run and do not run.
+func TestHealthcheck(t *testing.T) {
+	p := startServer(t, adminEnviron(), "--data", t.TempDir())
+	if status, out := run(t, nil, "healthcheck", "http://"+p.address); status != 0 || out != "" {
+		t.Errorf("exit status %d, %q", status, out)
+	}
+	newClient(t, p.address).want(t, "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"nolb"`, 200)
+	if status, out := run(t, nil, "healthcheck", "http://"+p.address); status != 1 || !strings.Contains(out, "takes no requests: status 404") {
+		t.Errorf("in maintenance: exit status %d, %q", status, out)
+	}
+	p.stop()
+	if status, out := run(t, nil, "healthcheck", "http://"+p.address); status != 1 || !strings.Contains(out, "refused") {
+		t.Errorf("after the stop: exit status %d, %q", status, out)
 	}
 }
 

@@ -1,4 +1,5 @@
-// Command divan runs and examines the database: serve, bench, check, version.
+// Command divan runs, joins and examines nodes of the database: serve, setup,
+// healthcheck, bench, check, version.
 package main
 
 import (
@@ -51,7 +52,7 @@ func rootCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &opts, cmd.ErrOrStderr()) },
 	}
 	opts.register(root.Flags())
-	root.AddCommand(serveCommand(), benchCommand(), checkCommand(), versionCommand())
+	root.AddCommand(serveCommand(), benchCommand(), checkCommand(), setupCommand(), healthcheckCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }

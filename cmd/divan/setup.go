@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"divan/cmd/divan/setup"
+)
+
+func setupCommand() *cobra.Command {
+	var (
+		admin   string
+		timeout time.Duration
+		cfg     setup.Config
+	)
+	cmd := &cobra.Command{
+		Use:   "setup URL…",
+		Short: "Make a cluster of nodes that are running",
+		Long: `Make a cluster of nodes that are running, through POST /_cluster_setup of the first one:
+
+    divan setup --admin admin:password http://node1:5984 http://node2:5984 http://node3:5984
+
+The nodes need the same administrator; COUCHDB_USER and COUCHDB_PASSWORD are used when --admin is not given.
+Nodes that do not answer yet are waited for. It may be run again: it then does what is missing.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.Nodes, cfg.Out = args, cmd.ErrOrStderr()
+			cfg.User, cfg.Password = os.Getenv("COUCHDB_USER"), os.Getenv("COUCHDB_PASSWORD")
+			if admin != "" {
+				cfg.User, cfg.Password, _ = strings.Cut(admin, ":")
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			err := setup.Run(ctx, cfg)
+			if errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("not finished within %v: %w", timeout, err)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&admin, "admin", "", "NAME:PASSWORD of a server administrator of all nodes")
+	cmd.Flags().StringVar(&cfg.BindAddress, "bind-address", "", "address that the nodes are to serve HTTP on (default where they do)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait for the nodes")
+	return cmd
+}

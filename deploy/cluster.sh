@@ -1,0 +1,42 @@
+#!/bin/sh
+# Three nodes on this machine, each a process of its own, made into a cluster
+# and stopped together by Ctrl-C. The data stay in data/cluster/; what the nodes
+# say is in data/cluster/nodeN.log. N=5 runs five.
+set -eu
+cd "$(dirname "$0")/.."
+n=${N:-3}
+admin=${ADMIN:-admin:password}
+dir=${DIR:-data/cluster}
+mkdir -p "$dir"
+
+pids=
+stop() {
+	trap - INT TERM EXIT
+	[ -z "$pids" ] || kill $pids 2>/dev/null || true
+	wait
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+urls=
+for i in $(seq 1 "$n"); do
+	port=$((i * 10000 + 5984))
+	[ "$i" -lt 6 ] || { echo "cluster.sh: at most 5 nodes" >&2; exit 1; }
+	NODENAME="node$i@127.0.0.1" \
+		DIVAN_COUCHDB__SINGLE_NODE=false \
+		DIVAN_CLUSTER__BIND_ADDRESS=127.0.0.1 DIVAN_CLUSTER__PORT=$((port + 2)) DIVAN_CLUSTER__ADVERTISE=127.0.0.1:$((port + 2)) \
+		./bin/divan serve --data "$dir/node$i" --listen "127.0.0.1:$port" --admin "$admin" >"$dir/node$i.log" 2>&1 &
+	pids="$pids $!"
+	urls="$urls http://127.0.0.1:$port"
+done
+# shellcheck disable=SC2086 # a list of words
+./bin/divan setup --admin "$admin" $urls || { echo "the nodes say why in $dir/node*.log" >&2; exit 1; }
+echo
+i=0
+for url in $urls; do
+	i=$((i + 1))
+	echo "node$i  $(echo "$url" | sed "s#//#//$admin@#")  its log is $dir/node$i.log"
+done
+echo "Ctrl-C stops them all."
+wait
