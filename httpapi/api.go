@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -39,13 +40,18 @@ type Deps struct {
 	// Tasks lists what is running in the background, for _active_tasks; nil
 	// when there is nobody to ask.
 	Tasks func() []Task
+	// Cluster are the other nodes; nil: this node stands alone.
+	Cluster Cluster
+	// Dial opens a connection to the HTTP port of a node that is being set up
+	// (POST /_cluster_setup); nil: a real one.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // textOverload is the reason of a 503 while there is too much to do.
 const textOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
 
-// API answers HTTP requests. It is safe for concurrent use and starts no
-// goroutine; New returns it ready.
+// API answers HTTP requests. It is safe for concurrent use. New returns it
+// ready.
 type API struct {
 	deps     Deps
 	log      *zap.Logger
@@ -72,6 +78,8 @@ func New(d Deps) (*API, error) {
 	a := &API{deps: d, log: d.Logger, router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now()}
 	var err error
 	a.registry, err = a.newRegistry()
+	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
+	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
 	return a, err
 }
 

@@ -6,16 +6,17 @@ import (
 	"sync"
 )
 
-// errFeedsEnd ends feeds because the server stops.
+// errFeedsEnd ends feeds because the server stops, or is in maintenance mode.
 var errFeedsEnd = errors.New("the server ends its feeds")
 
 // feedGate knows the feeds that wait for changes, so that they can be ended before the
-// server stops: clients get a proper end and come back elsewhere.
+// server stops and in maintenance mode: clients get a proper end and come back elsewhere.
 type feedGate struct {
-	mu    sync.Mutex
-	ended bool
-	next  uint64
-	open  map[uint64]context.CancelCauseFunc
+	mu     sync.Mutex
+	ended  bool // for good
+	paused bool // maintenance mode
+	next   uint64
+	open   map[uint64]context.CancelCauseFunc
 }
 
 // join returns a context that also ends with errFeedsEnd when the gate does;
@@ -24,7 +25,7 @@ type feedGate struct {
 func (g *feedGate) join(parent context.Context) (ctx context.Context, leave func(), open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ended {
+	if g.ended || g.paused {
 		return parent, func() {}, false
 	}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -50,6 +51,21 @@ func (a *API) EndFeeds() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ended = true
+	g.endLocked()
+}
+
+// pause ends the feeds that wait while maintenance mode is on, and lets no
+// other wait until it is off (semantics.md section 8.7).
+func (g *feedGate) pause(maintenance bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.paused = maintenance
+	if maintenance {
+		g.endLocked()
+	}
+}
+
+func (g *feedGate) endLocked() {
 	for _, cancel := range g.open {
 		cancel(errFeedsEnd)
 	}

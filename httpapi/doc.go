@@ -7,5 +7,5 @@
 // family and contribute rows to the routing tables (families.go); they never
 // write an error answer themselves, they return a *fault.Error.
 //
-// The package starts no goroutine of its own.
+// A goroutine that a request starts ends with the request.
 package httpapi

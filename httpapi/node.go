@@ -7,17 +7,17 @@ import (
 	"divan/storage/fault"
 )
 
-// nodeRoutes lists the endpoints below /_node/{name}. Each row checks the name
-// first: this node has the name _local and its own.
+// nodeRoutes lists the endpoints below /_node/{name}. Each row looks at the name
+// first: this node has the name _local and its own, others answer themselves.
 func nodeRoutes() []route {
 	node := func(path, allow string, m methods) route {
 		for _, h := range []*handler{&m.get, &m.post, &m.put, &m.del, &m.any} {
 			if *h != nil {
-				*h = onThisNode(*h)
+				*h = onNode(*h)
 			}
 		}
 		if m.any == nil {
-			m.any = onThisNode(func(*call) error { return &methodError{allow: allow} })
+			m.any = onNode(func(*call) error { return &methodError{allow: allow} })
 		}
 		return route{table: serverTable, path: "/_node/{node}" + path, allow: allow, methods: m}
 	}
@@ -35,6 +35,7 @@ func nodeRoutes() []route {
 		node("/_versions", "GET", methods{get: getVersions}),
 		node("/_restart", "POST", methods{post: restartNode}),
 		node("/_smoosh/status", "GET", methods{get: getSmoosh}),
+		node("/_active_tasks", "GET", methods{get: getNodeTasks}),
 		node("/{rest:.+}", "", methods{get: notHere, any: notHere}),
 	}
 }
@@ -44,18 +45,14 @@ func noNode(*call) error {
 	return fault.New(fault.BadRequest, "Incomplete path to _node request")
 }
 
-// onThisNode runs h when the path names this node. Another node of the cluster
-// cannot be asked from here.
-func onThisNode(h handler) handler {
+// onNode runs h when the path names this node, and else has the node answer
+// that it names.
+func onNode(h handler) handler {
 	return func(c *call) error {
-		name := c.path[1]
-		if name == "_local" || name == c.api.deps.Meta.Self() {
-			return h(c)
+		if name := c.path[1]; name != "_local" && name != c.api.deps.Meta.Self() {
+			return c.forward(name)
 		}
-		if _, known := c.api.deps.Meta.Node(name); known {
-			return fault.New(fault.NodeDown, name+" is down")
-		}
-		return fault.New(fault.NotFound, "no such node: "+name)
+		return h(c)
 	}
 }
 

@@ -41,6 +41,13 @@ func (s storedUsers) Watch(context.Context, string, func(), func(string)) error 
 // a Raft group of one, and the administrator adm with password pass.
 func nodeAPI(tb testing.TB, values config.Values) *API {
 	tb.Helper()
+	return nodeAs(tb, "divan@127.0.0.1", values, func(*Deps) {})
+}
+
+// nodeAs is nodeAPI for a node of that name; adapt may change what the API
+// stands on.
+func nodeAs(tb testing.TB, name string, values config.Values, adapt func(*Deps)) *API {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var running sync.WaitGroup
 	run := func(what string, f func(context.Context) error) {
@@ -56,7 +63,7 @@ func nodeAPI(tb testing.TB, values config.Values) *API {
 	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	must(tb, err)
 	local := shard.New(shard.Options{Engine: engine, Validate: auth.Validator(holder)})
-	group, err := meta.New(meta.Options{Self: meta.Node{Name: "divan@127.0.0.1"}, Bootstrap: true, Config: holder})
+	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
 	must(tb, err)
 	run("metadata", group.Run)
 	wait, done := context.WithTimeout(ctx, 10*time.Second)
@@ -67,10 +74,12 @@ func nodeAPI(tb testing.TB, values config.Values) *API {
 	})
 	must(tb, err)
 	run("coordinator", coordinator.Run)
-	a, err := New(Deps{
+	deps := Deps{
 		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
 		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
-	})
+	}
+	adapt(&deps)
+	a, err := New(deps)
 	must(tb, err)
 	tb.Cleanup(func() {
 		must(tb, coordinator.Close())

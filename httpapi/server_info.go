@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-	"time"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -50,20 +49,6 @@ func getRoot(c *call) error {
 func gitSHA(version string) string {
 	sum := sha256.Sum256([]byte(version))
 	return hex.EncodeToString(sum[:])[:9]
-}
-
-// getUp answers GET /_up: 404 while a load balancer must not send requests
-// here.
-func getUp(c *call) error {
-	switch mode := c.cfg.CouchDB.MaintenanceMode; {
-	case mode == "true":
-		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
-	case mode != "":
-		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"nolb"}`))
-	case c.api.stopped.Load():
-		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"stopping"}`))
-	}
-	return c.sendJSON(http.StatusOK, []byte(`{"status":"ok","seeds":{}}`))
 }
 
 // getFavicon answers GET /favicon.ico: there is none, which browsers remember.
@@ -113,74 +98,4 @@ func reloadQueryServers(c *call) error {
 		return err
 	}
 	return c.sendOK(http.StatusOK)
-}
-
-// Task is an operation that runs in the background (api.md section 4.2).
-type Task struct {
-	Node, PID          string
-	Type               string // database_compaction, …
-	Database           string // of a compaction the name of the copy
-	Phase              string // may be empty
-	ChangesDone        uint64
-	TotalChanges       uint64
-	StartedOn, Updated time.Time
-}
-
-// getActiveTasks answers GET /_active_tasks.
-func getActiveTasks(c *call) error {
-	var tasks []Task
-	if c.api.deps.Tasks != nil {
-		tasks = c.api.deps.Tasks()
-	}
-	out := []byte{'['}
-	for i := range tasks {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = tasks[i].appendJSON(out)
-	}
-	return c.sendJSON(http.StatusOK, append(out, ']'))
-}
-
-// appendJSON appends the task with the fields of CouchDB and with task and
-// status (api.md section 20, row 12).
-func (t *Task) appendJSON(dst []byte) []byte {
-	progress := uint64(100)
-	if t.TotalChanges > 0 {
-		progress = min(t.ChangesDone*100/t.TotalChanges, 100)
-	}
-	status := strconv.FormatUint(progress, 10) + "%"
-	for i, m := range []struct{ name, value string }{
-		{"node", t.Node},
-		{"pid", t.PID},
-		{"type", t.Type},
-		{"task", t.Type},
-		{"status", status},
-		{"database", t.Database},
-		{"phase", t.Phase},
-	} {
-		if m.name == "phase" && m.value == "" {
-			continue
-		}
-		dst = append(dst, "{,"[min(i, 1)], '"')
-		dst = append(dst, m.name...)
-		dst = append(dst, `":`...)
-		dst = doc.AppendString(dst, m.value)
-	}
-	for _, m := range []struct {
-		name  string
-		value uint64
-	}{
-		{"changes_done", t.ChangesDone},
-		{"total_changes", t.TotalChanges},
-		{"progress", progress},
-		{"started_on", uint64(t.StartedOn.Unix())},
-		{"updated_on", uint64(t.Updated.Unix())},
-	} {
-		dst = append(dst, `,"`...)
-		dst = append(dst, m.name...)
-		dst = append(dst, `":`...)
-		dst = strconv.AppendUint(dst, m.value, 10)
-	}
-	return append(dst, '}')
 }

@@ -1,0 +1,210 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"divan/cluster/meta"
+	"divan/storage/fault"
+)
+
+// link is the network between APIs in one process: what one asks is given to
+// the other's ServeNode. Nodes that are down are not in it.
+type link struct {
+	self  string
+	nodes map[string]*API
+	seeds SeedStatus
+	inv   Invitation
+	taken func(Invitation) (NodeInfo, error)
+}
+
+func (l *link) Invitation() Invitation { return l.inv }
+
+func (l *link) Accept(_ context.Context, inv Invitation) (NodeInfo, error) { return l.taken(inv) }
+
+func (l *link) Members() []string {
+	var out []string
+	for name := range l.nodes {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l *link) Ask(ctx context.Context, node, service string, request []byte) ([]byte, error) {
+	a := l.nodes[node]
+	if a == nil || service != "http" {
+		return nil, fault.Newf(fault.NodeDown, "Node %s cannot be reached.", node)
+	}
+	return a.ServeNode(ctx, l.self, request)
+}
+
+func (l *link) Seeding() SeedStatus { return l.seeds }
+
+// couple starts two nodes that can ask each other. Both know a third one that
+// is down. They do not share their metadata, so that each answer shows whose
+// it is.
+func couple(t *testing.T) (first, second *API) {
+	t.Helper()
+	const one, two = "one@127.0.0.1", "two@127.0.0.1"
+	nodes := map[string]*API{}
+	for _, name := range []string{one, two} {
+		l := &link{self: name, nodes: nodes, seeds: SeedStatus{Joined: true}}
+		nodes[name] = nodeAs(t, name, nil, func(d *Deps) {
+			d.Cluster = l
+			d.Tasks = func() []Task {
+				return []Task{{Node: name, Type: "database_compaction", StartedOn: time.Unix(1, 0), Updated: time.Unix(2, 0)}}
+			}
+		})
+		for _, other := range []string{one, two, "away@127.0.0.1"} {
+			must(t, nodes[name].deps.Meta.PutNode(t.Context(), meta.Node{Name: other}))
+		}
+	}
+	return nodes[one], nodes[two]
+}
+
+func TestOtherNodes(t *testing.T) {
+	first, second := couple(t)
+	const one, two, away = "/_node/one@127.0.0.1", "/_node/two@127.0.0.1", "/_node/away@127.0.0.1"
+	const down = `{"error":"nodedown","reason":"away@127.0.0.1 is down"}`
+	follow(t, first, []visit{
+		{"adm", "GET", two, "", 200, `{"name":"two@127.0.0.1"}`},
+		{"adm", "GET", "/_node/two%40127.0.0.1", "", 200, `{"name":"two@127.0.0.1"}`},
+		{"adm", "PUT", two + "/_config/mine/a", `"b"`, 200, `""`},
+		{"adm", "GET", two + "/_config/mine", "", 200, `{"a":"b"}`},
+		{"adm", "GET", one + "/_config/mine", "", 200, `{}`},
+		{"adm", "GET", two + "/_config/mine/b", "", 404, `{"error":"not_found","reason":"unknown_config_value"}`},
+		{"adm", "PUT", two + "/_config/mine/a", `broken`, 400, ""},
+		{"adm", "PUT", two + "/_config/query_servers/a", `"x"`, 403, ""},
+		{"adm", "DELETE", two + "/_config/mine/a", "", 200, `"b"`},
+		{"adm", "POST", two + "/_config/_reload", "", 200, `{"ok":true}`},
+		{"adm", "POST", two + "/_config", "", 405, `{"error":"method_not_allowed","reason":"Only GET allowed"}`},
+		{"adm", "GET", two + "/_versions", "", 200, ""},
+		{"adm", "GET", two + "/_system", "", 200, ""},
+		{"adm", "GET", two + "/_prometheus", "", 200, ""},
+		{"adm", "GET", two + "/_smoosh/status", "", 200, `{"channels":{}}`},
+		{"adm", "GET", two + "/_stats/none", "", 200, `null`},
+		{"adm", "GET", two + "/_nothing", "", 404, `{"error":"not_found","reason":"missing"}`},
+		{"adm", "POST", two + "/_restart", "", 503, ""},
+		{"adm", "GET", away + "/_stats", "", 412, down},
+		{"adm", "PUT", away + "/_config/a/b", `"c"`, 412, down},
+		{"adm", "GET", "/_node/nobody@127.0.0.1/_stats", "", 404, `{"error":"not_found","reason":"no such node: nobody@127.0.0.1"}`},
+		{"", "GET", two + "/_config", "", 401, ""},
+		{"", "GET", two + "/_stats", "", 401, ""},
+	})
+	w := ask(t, first, "POST "+two+"/_config", "", "Authorization: Basic YWRtOnBhc3M=")
+	if w.Header().Get("Allow") != "GET" {
+		t.Errorf("headers %v", w.Header())
+	}
+	w = ask(t, first, "HEAD "+two, "", "Authorization: Basic YWRtOnBhc3M=")
+	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != "25" {
+		t.Errorf("HEAD: %d %q %v", w.Code, w.Body, w.Header())
+	}
+	follow(t, second, []visit{{"adm", "GET", two + "/_config/mine", "", 200, `{}`}})
+}
+
+// decodeBody returns the body of an encoded answer.
+func decodeBody(answer []byte) (string, bool) {
+	var a nodeAnswer
+	err := json.Unmarshal(answer, &a)
+	return string(a.Body), err == nil
+}
+
+// What another node may ask is only what is for this node, and what the user
+// may do is checked here too.
+func TestServeNode(t *testing.T) {
+	first, _ := couple(t)
+	for _, tc := range []struct{ request, want string }{
+		{`{`, "unreadable"},
+		{`{"method":"GET","target":"/_all_dbs"}`, "only requests for a node"},
+		{`{"method":"GET","target":"/_node/two@127.0.0.1/_config","user":{"roles":["_admin"]}}`, `"reason":"the request is for another node`},
+		{`{"method":"GET","target":"/_node/one@127.0.0.1/_config","user":{"name":"x"}}`, `"status":401`},
+		{`{"method":"GET","target":"/_node/one@127.0.0.1/_config","user":{"name":"x","roles":["_admin"]}}`, `"status":200`},
+	} {
+		answer, err := first.ServeNode(t.Context(), "two@127.0.0.1", []byte(tc.request))
+		text := string(answer)
+		if err != nil {
+			text = err.Error()
+		} else if decoded, ok := decodeBody(answer); ok {
+			text += decoded
+		}
+		if !strings.Contains(text, tc.want) {
+			t.Errorf("%s: %s", tc.request, text)
+		}
+	}
+}
+
+func TestTasksOfAll(t *testing.T) {
+	first, _ := couple(t)
+	w := ask(t, first, "GET /_active_tasks", "", "Authorization: Basic YWRtOnBhc3M=")
+	for _, node := range []string{"one", "two"} {
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `{"node":"`+node+`@127.0.0.1"`) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
+func TestUp(t *testing.T) {
+	l := &link{seeds: SeedStatus{Seeds: []Seed{{Name: "a@b"}, {Name: "c@d", Asked: time.Unix(0, 0), Answer: "ok"}}}}
+	a := nodeAs(t, "one@127.0.0.1", nil, func(d *Deps) { d.Cluster = l })
+	const seeds = `,"seeds":{"a@b":{},"c@d":{"timestamp":"1970-01-01T00:00:00Z","last_replication_status":"ok","pending_updates":{"_nodes":0,"_dbs":0,"_users":0}}}}`
+	follow(t, a, []visit{{"", "GET", "/_up", "", 404, `{"status":"seeding"` + seeds}})
+	l.seeds.Joined = true
+	follow(t, a, []visit{
+		{"", "GET", "/_up", "", 200, `{"status":"ok"` + seeds},
+		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"nolb"`, 200, ""},
+		{"", "GET", "/_up", "", 404, `{"status":"nolb"}`},
+		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"true"`, 200, ""},
+		{"", "GET", "/_up", "", 404, `{"status":"maintenance_mode"}`},
+		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"false"`, 200, ""},
+	})
+	l.seeds = SeedStatus{Joined: true}
+	follow(t, a, []visit{{"", "GET", "/_up", "", 200, `{"status":"ok","seeds":{}}`}})
+	a.Stop()
+	follow(t, a, []visit{{"", "GET", "/_up", "", 404, `{"status":"stopping"}`}})
+}
+
+// Maintenance ends the feeds that wait; those that are asked for meanwhile
+// answer what there is and end.
+func TestMaintenanceEndsFeeds(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
+	ended := make(chan string)
+	go func() {
+		ended <- ask(t, a, "GET /db/_changes?feed=continuous&heartbeat=60000", "", "Authorization: Basic YWRtOnBhc3M=").Body.String()
+	}()
+	waitFor(t, func() bool { return a.openFeeds() == 1 })
+	follow(t, a, []visit{{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"true"`, 200, ""}})
+	if text := <-ended; !strings.Contains(text, `{"last_seq":`) {
+		t.Errorf("the feed ended with %q", text)
+	}
+	follow(t, a, []visit{
+		{"adm", "PUT", "/db/a", "{}", 201, ""},
+		{"adm", "GET", "/db/_changes?feed=continuous&heartbeat=60000", "", 200, ""},
+		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `""`, 200, ""},
+	})
+	_, leave, open := a.feeds.join(t.Context())
+	leave()
+	if !open {
+		t.Error("feeds end although maintenance is over")
+	}
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range 10_000 {
+		if ok() {
+			return
+		}
+		<-tick.C
+	}
+	t.Fatal("waited in vain")
+}

@@ -1,0 +1,52 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"divan/storage/doc"
+)
+
+// getUp answers GET /_up: 404 while a load balancer must not send requests
+// here.
+func getUp(c *call) error {
+	switch mode := c.cfg.CouchDB.MaintenanceMode; {
+	case mode == "true":
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
+	case mode != "":
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"nolb"}`))
+	case c.api.stopped.Load():
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"stopping"}`))
+	}
+	seeding := SeedStatus{Joined: true}
+	if c.api.deps.Cluster != nil {
+		seeding = c.api.deps.Cluster.Seeding()
+	}
+	status, word := http.StatusOK, "ok"
+	if !seeding.Joined {
+		status, word = http.StatusNotFound, "seeding"
+	}
+	out := append([]byte(`{"status":"`+word+`","seeds":`), '{')
+	for i, s := range seeding.Seeds {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = s.appendJSON(append(doc.AppendString(out, s.Name), ':'))
+	}
+	return c.sendJSON(status, append(out, "}}"...))
+}
+
+// appendJSON appends a node of the seed list: the members that it has in
+// CouchDB, where the system databases of a seed are copied one by one.
+func (s *Seed) appendJSON(dst []byte) []byte {
+	if s.Asked.IsZero() {
+		return append(dst, "{}"...)
+	}
+	dst = append(dst, `{"timestamp":"`...)
+	dst = s.Asked.UTC().AppendFormat(dst, time.RFC3339Nano)
+	dst = doc.AppendString(append(dst, `","last_replication_status":`...), s.Answer)
+	if s.Answer == "ok" {
+		dst = append(dst, `,"pending_updates":{"_nodes":0,"_dbs":0,"_users":0}`...)
+	}
+	return append(dst, '}')
+}
