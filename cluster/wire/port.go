@@ -1,0 +1,334 @@
+package wire
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+)
+
+// Limits of a port.
+const (
+	handshakeTime  = 5 * time.Second // an unfinished handshake is closed after that
+	maxUnfinished  = 128             // handshakes under way; the oldest gives way to a newer one
+	acceptPauseMax = time.Second     // between attempts while the system refuses to accept
+)
+
+// PortOptions are what a Port is made of. Self, Network, Address, Secret and
+// Resolve are required.
+type PortOptions struct {
+	Self    string                                      // name of this node
+	Network Network                                     // where it listens and dials
+	Address string                                      // host:port to listen on
+	Secret  func() string                               // the cluster's secret now; empty: every connection is refused
+	TLS     func() *tls.Config                          // nil or a nil result: no TLS; otherwise both sides show certificates
+	Resolve func(node string) (address string, ok bool) // host:port of another node's port
+	Logger  *zap.Logger                                 // default: none
+}
+
+// Port is the one TCP port on which a node talks to others. Each connection
+// serves one purpose (calls, Raft, gossip), and nothing of it is looked at
+// before both sides have proven that they know the cluster's secret.
+//
+// Locks: mu guards what is inside; nothing is waited for while it is held.
+type Port struct {
+	o         PortOptions
+	versions  versions
+	listening chan struct{}
+
+	mu struct {
+		sync.Mutex
+		life       context.Context // of Run; nil while it does not run
+		addr       net.Addr
+		subs       map[purpose]*sub
+		conns      map[*Conn]struct{}
+		unfinished list.List // of net.Conn, the oldest first
+		closed     bool
+	}
+}
+
+// NewPort returns a port that does not listen yet. It fails for a name that
+// does not fit into the handshake.
+func NewPort(o PortOptions) (*Port, error) {
+	if o.Self == "" || len(o.Self) > maxName {
+		return nil, fmt.Errorf("the name of a node has 1 to %d bytes", maxName)
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{})}
+	p.mu.subs = map[purpose]*sub{}
+	p.mu.conns = map[*Conn]struct{}{}
+	return p, nil
+}
+
+// Run listens and accepts until ctx ends. Then every connection, dialed or
+// accepted, is closed, and Accept of all listeners ends. It runs once. The
+// error is why the address cannot be listened on, nil after ctx has ended.
+func (p *Port) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer p.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ln, err := p.o.Network.Listen(ctx, p.o.Address)
+	if err != nil {
+		return fmt.Errorf("listen on the cluster port: %w", err)
+	}
+	defer func() { _ = ln.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
+	p.mu.Lock()
+	p.mu.life, p.mu.addr = ctx, ln.Addr()
+	p.mu.Unlock()
+	close(p.listening)
+	pause := time.Duration(0)
+	for {
+		c, err := ln.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = c.Close()
+			}
+			return nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("accept on the cluster port: %w", err)
+		}
+		if err != nil {
+			pause = min(max(2*pause, 10*time.Millisecond), acceptPauseMax)
+			p.o.Logger.Warn("cannot accept on the cluster port", zap.Error(err), zap.Duration("pause", pause))
+			rest(ctx, pause)
+			continue
+		}
+		pause = 0
+		wg.Go(func() { p.take(ctx, c) })
+	}
+}
+
+// rest waits for d or the end of ctx.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// close ends everything that the port has given out.
+func (p *Port) close() {
+	p.mu.Lock()
+	p.mu.closed, p.mu.life = true, nil
+	subs, conns := p.mu.subs, p.mu.conns
+	p.mu.subs, p.mu.conns = map[purpose]*sub{}, map[*Conn]struct{}{}
+	p.mu.Unlock()
+	for _, s := range subs {
+		_ = s.Close()
+	}
+	for c := range conns {
+		_ = c.Close()
+	}
+}
+
+// Listening is closed once Addr is known.
+func (p *Port) Listening() <-chan struct{} { return p.listening }
+
+// Addr returns where the port listens, nil before Listening is closed.
+func (p *Port) Addr() net.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.addr
+}
+
+// take does the handshake with who has connected and hands the connection on.
+func (p *Port) take(ctx context.Context, raw net.Conn) {
+	done := p.begin(raw)
+	defer done()
+	c, err := p.shake(ctx, raw, func(ctx context.Context) (net.Conn, agreed, error) { return p.answer(ctx, raw) })
+	if err != nil {
+		_ = raw.Close()
+		if ctx.Err() == nil {
+			p.o.Logger.Debug("refused a connection", zap.Stringer("from", raw.RemoteAddr()), zap.Error(err))
+		}
+		return
+	}
+	done() // from here on it is no unfinished one
+	s := p.sub(c.with.purpose)
+	if s == nil {
+		_ = c.Close()
+		return
+	}
+	s.offer(c, handshakeTime)
+}
+
+// begin counts an unfinished handshake; when there are too many, the oldest is
+// closed. done may be called more than once.
+func (p *Port) begin(c net.Conn) (done func()) {
+	var oldest net.Conn
+	p.mu.Lock()
+	e := p.mu.unfinished.PushBack(c)
+	if p.mu.unfinished.Len() > maxUnfinished {
+		oldest, _ = p.mu.unfinished.Remove(p.mu.unfinished.Front()).(net.Conn)
+	}
+	p.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close()
+	}
+	return func() {
+		p.mu.Lock()
+		p.mu.unfinished.Remove(e) // does nothing when it is out already
+		p.mu.Unlock()
+	}
+}
+
+// shake bounds a handshake in time and makes its outcome a connection.
+func (p *Port) shake(ctx context.Context, raw net.Conn, do func(context.Context) (net.Conn, agreed, error)) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	inner, with, err := do(ctx)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if ended := ctx.Err(); ended != nil {
+			return nil, fmt.Errorf("handshake: %w", ended)
+		}
+		return nil, fmt.Errorf("handshake: %w", err)
+	}
+	return p.adopt(inner, with)
+}
+
+// adopt notes a connection, so that it ends with the port.
+func (p *Port) adopt(inner net.Conn, with agreed) (*Conn, error) {
+	c := &Conn{Conn: inner, with: with, drop: p.forget}
+	p.mu.Lock()
+	closed := p.mu.closed
+	if !closed {
+		p.mu.conns[c] = struct{}{}
+	}
+	p.mu.Unlock()
+	if closed {
+		return nil, errors.Join(net.ErrClosed, inner.Close())
+	}
+	return c, nil
+}
+
+func (p *Port) forget(c *Conn) {
+	p.mu.Lock()
+	delete(p.mu.conns, c)
+	p.mu.Unlock()
+}
+
+// answer is the listener's part of a handshake, TLS included.
+func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, error) {
+	id, c := p.identity(), raw
+	if conf := p.tls(); conf != nil {
+		var err error
+		if c, id.binding, err = secure(ctx, tls.Server(raw, listenerTLS(conf))); err != nil {
+			return nil, agreed{}, err
+		}
+	}
+	with, err := id.admit(c, func(u purpose) bool { return p.sub(u) != nil })
+	return c, with, err
+}
+
+func (p *Port) identity() identity {
+	return identity{name: p.o.Self, secret: p.o.Secret(), versions: p.versions}
+}
+
+func (p *Port) tls() *tls.Config {
+	if p.o.TLS == nil {
+		return nil
+	}
+	return p.o.TLS()
+}
+
+// dial connects to an address for a purpose. node is who has to be there,
+// empty when any node of the cluster will do. It ends with ctx, with Run, and
+// after handshakeTime.
+func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	life := p.life()
+	if life == nil {
+		return nil, fault.New(fault.Closed, "the cluster port is not open")
+	}
+	defer context.AfterFunc(life, cancel)()
+	raw, err := p.o.Network.Dial(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	c, err := p.shake(ctx, raw, func(ctx context.Context) (net.Conn, agreed, error) {
+		id, c := p.identity(), raw
+		if conf := p.tls(); conf != nil {
+			var err error
+			if c, id.binding, err = secure(ctx, tls.Client(raw, dialerTLS(conf))); err != nil {
+				return nil, agreed{}, err
+			}
+		}
+		with, err := id.greet(c, u, node)
+		return c, with, err
+	})
+	if err != nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	return c, nil
+}
+
+// dialNode is dial by name. The error is fault.NodeDown for whatever reason.
+func (p *Port) dialNode(ctx context.Context, u purpose, node string) (*Conn, error) {
+	address, ok := p.o.Resolve(node)
+	if !ok {
+		return nil, fault.Newf(fault.NodeDown, "Node %s is not known here.", node)
+	}
+	c, err := p.dial(ctx, u, node, address)
+	if err != nil {
+		return nil, fault.Wrap(fault.NodeDown, fmt.Sprintf("Node %s cannot be reached.", node), err)
+	}
+	return c, nil
+}
+
+// life returns the context of Run, nil while it does not run.
+func (p *Port) life() context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.life
+}
+
+// listen makes the port accept connections of a purpose. A later call for the
+// same one takes over and closes what the earlier returned.
+func (p *Port) listen(u purpose) *sub {
+	s := newSub()
+	p.mu.Lock()
+	before, closed := p.mu.subs[u], p.mu.closed
+	if !closed {
+		p.mu.subs[u] = s
+	}
+	p.mu.Unlock()
+	if closed {
+		_ = s.Close()
+	}
+	if before != nil {
+		_ = before.Close()
+	}
+	return s
+}
+
+// sub returns the open listener of a purpose, nil when there is none.
+func (p *Port) sub(u purpose) *sub {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.mu.subs[u]; s != nil && s.open() {
+		return s
+	}
+	return nil
+}
