@@ -59,9 +59,14 @@ func TestClusterSettings(t *testing.T) {
 // A value that does not parse counts as unset, and can not be set through HTTP.
 func TestBadClusterSettings(t *testing.T) {
 	for _, c := range [][3]string{
-		{"cluster", "seedlist", "divan@a, b"}, {"cluster", "advertise", "host"}, {"cluster", "advertise", ":5986"},
-		{"cluster", "port", "65536"}, {"cluster", "zone", string(make([]byte, 65))},
-		{"mem3", "sync_concurrency", "0"}, {"mem3", "sync_batch_size", "0"}, {"mem3", "sync_delay", "-1"},
+		{"cluster", "seedlist", "divan@a, b"},
+		{"cluster", "advertise", "host"},
+		{"cluster", "advertise", ":5986"},
+		{"cluster", "port", "65536"},
+		{"cluster", "zone", string(make([]byte, 65))},
+		{"mem3", "sync_concurrency", "0"},
+		{"mem3", "sync_batch_size", "0"},
+		{"mem3", "sync_delay", "-1"},
 		{"global_changes", "max_write_delay", "soon"},
 	} {
 		if err := Check(c[0], c[1], c[2]); err == nil {
