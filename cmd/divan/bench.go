@@ -14,7 +14,7 @@ import (
 func benchCommand() *cobra.Command {
 	cfg := bench.Config{}
 	asJSON := false
-	procs := max(1, runtime.NumCPU()/2) // the server usually stands on the same machine
+	cfg.Procs = max(1, runtime.NumCPU()/2) // the server usually stands on the same machine
 	cmd := &cobra.Command{
 		Use:   "bench URL",
 		Short: "Load a CouchDB-compatible server and measure it",
@@ -27,7 +27,7 @@ The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
-			runtime.GOMAXPROCS(procs)
+			runtime.GOMAXPROCS(cfg.Procs)
 			cfg.Progress = cmd.ErrOrStderr()
 			report, err := bench.Run(cmd.Context(), cfg)
 			if report != nil && len(report.Results) > 0 {
@@ -43,7 +43,7 @@ The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&procs, "procs", procs, "processors that the clients may use at the same time")
+	f.IntVar(&cfg.Procs, "procs", cfg.Procs, "processors that the clients may use at the same time")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests under way at the same time")
 	f.DurationVar(&cfg.Duration, "duration", 10*time.Second, "time for each workload that has no fixed amount of work")
 	f.IntVar(&cfg.Docs, "docs", 1_000_000, "documents of the bulk load, which the scans read")

@@ -2,6 +2,11 @@
 // writes one by one and in bulk, point reads, scans, the changes feed,
 // attachments and the creation of databases. It uses nothing that CouchDB does
 // not have, so that the same command measures both.
+//
+// Its goroutines: one loop per processor that drives the connections of the
+// workloads of small requests (elsewhere than on Linux one per connection), one
+// per client of the others, and one that prints the progress. A workload waits
+// for all of its own.
 package bench
 
 import (
@@ -22,6 +27,7 @@ import (
 type Config struct {
 	URL             string        // of the server; may carry user and password
 	Clients         int           // requests under way at the same time
+	Procs           int           // processors that the workloads of small requests may use; 0 means 1
 	Duration        time.Duration // of each workload that has no fixed amount of work
 	Docs            int           // documents of the bulk load, which the scans then read
 	DocSize         int           // bytes of a document's JSON, about
@@ -97,11 +103,13 @@ func Names() []string {
 type bench struct {
 	cfg      Config
 	client   *fasthttp.HostClient
-	auth     string // value of the Authorization header, or empty
-	prefix   string // of the databases of this run
-	idPrefix string // of ascending ids
-	puts     int64  // documents that the put workload wrote
-	loaded   bool   // the bulk database is there
+	auth     string        // value of the Authorization header, or empty
+	prefix   string        // of the databases of this run
+	idPrefix string        // of ascending ids
+	puts     int64         // documents that the put workload wrote
+	loaded   bool          // the bulk database is there
+	text     text          // of the documents
+	patience time.Duration // with a request of the lanes
 }
 
 // ErrUnknownWorkload is the error of a name in Config.Only that is none.
@@ -147,6 +155,7 @@ func newBench(cfg Config) (*bench, error) {
 	}
 	now := uint64(time.Now().UnixNano())
 	b := &bench{cfg: cfg, prefix: fmt.Sprintf("bench_%x_", now&0xffffffffff), idPrefix: fmt.Sprintf("%016x%016x", mix(now), mix(now+1))}
+	b.text, b.patience = newText(cfg.DocSize), time.Minute
 	b.client = &fasthttp.HostClient{
 		Addr: u.Host, MaxConns: cfg.Clients + 16, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
 		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, NoDefaultUserAgentHeader: true,

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -29,47 +30,6 @@ func (b *bench) createPath(name string) string {
 	return path
 }
 
-// docID returns the id of document i: 32 hexadecimal digits, as CouchDB's own
-// sequential algorithm makes them (a prefix and a counter), or, when random ids
-// are wanted, spread over the key space.
-func (b *bench) docID(i int64) string {
-	if b.cfg.RandomIDs {
-		return fmt.Sprintf("%016x%016x", mix(uint64(i)), i)
-	}
-	return fmt.Sprintf("%.26s%06x", b.idPrefix, i)
-}
-
-// mix is the finalizer of splitmix64: a bijection that looks random.
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-// appendDoc appends a document of about the wanted size: a few fields of
-// different types and text that compresses as text does.
-func (b *bench) appendDoc(dst []byte, id, rev string, n int64) []byte {
-	start := len(dst)
-	dst = append(dst, '{')
-	if id != "" {
-		dst = append(append(append(dst, `"_id":"`...), id...), `",`...)
-	}
-	if rev != "" {
-		dst = append(append(append(dst, `"_rev":"`...), rev...), `",`...)
-	}
-	dst = append(dst, `"type":"reading","n":`...)
-	dst = strconv.AppendInt(dst, n, 10)
-	dst = append(dst, `,"value":`...)
-	dst = strconv.AppendFloat(dst, float64(mix(uint64(n))%1_000_000)/1000, 'f', 3, 64)
-	dst = append(dst, `,"tags":["alpha","beta","gamma"],"text":"`...)
-	words := [...]string{"river ", "stone ", "winter ", "garden ", "letter ", "mirror ", "summer ", "window "}
-	for i := uint64(n); len(dst)-start < b.cfg.DocSize-2; i++ {
-		dst = append(dst, words[mix(i)%uint64(len(words))]...)
-	}
-	return append(dst, `"}`...)
-}
-
 func (b *bench) put(ctx context.Context, r *recorder) error {
 	if err := b.create("put"); err != nil {
 		return err
@@ -77,20 +37,22 @@ func (b *bench) put(ctx context.Context, r *recorder) error {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
 	defer cancel()
 	var next atomic.Int64
-	err := b.parallel(ctx, b.cfg.Clients, r, func(int) client {
-		var body []byte
-		return func(a *call, _ int64) (int64, error) {
-			n := next.Add(1) - 1
-			body = b.appendDoc(body[:0], "", "", n)
-			_, _, err := a.exchange(fasthttp.MethodPut, "/"+b.prefix+"put/"+b.docID(n), body, fasthttp.StatusCreated)
-			return 1, err
+	err := b.lanes(ctx, r, func(to target, _ int) script {
+		var id, body []byte
+		return script{
+			next: func(dst []byte) []byte {
+				n := next.Add(1) - 1
+				id, body = b.appendID(id[:0], n), b.appendDoc(body[:0], nil, nil, n)
+				return to.appendPut(dst, "/"+b.prefix+"put/", id, body)
+			},
+			judge: func(a *answer) (int64, error) { return 1, a.want(fasthttp.StatusCreated) },
 		}
 	})
 	b.puts = next.Load()
 	return err
 }
 
-// update writes each client's own documents again and again.
+// update writes each lane's own documents again and again.
 func (b *bench) update(ctx context.Context, r *recorder) error {
 	if err := b.create("put"); err != nil {
 		return err
@@ -98,30 +60,26 @@ func (b *bench) update(ctx context.Context, r *recorder) error {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
 	defer cancel()
 	const own = 100
-	return b.parallel(ctx, b.cfg.Clients, r, func(nr int) client {
-		revs := make([]string, own)
-		var body []byte
-		return func(a *call, i int64) (int64, error) {
-			n := int(i % own)
-			body = b.appendDoc(body[:0], "", revs[n], i)
-			_, _, err := a.exchange(fasthttp.MethodPut, fmt.Sprintf("/%sput/u-%d-%d", b.prefix, nr, n), body, fasthttp.StatusCreated)
-			if err != nil {
-				return 0, err
-			}
-			revs[n] = string(trimQuotes(a.resp.Header.Peek("ETag")))
-			if i < own { // the first round creates them
-				return 0, nil
-			}
-			return 1, nil
+	return b.lanes(ctx, r, func(to target, nr int) script {
+		var revs [own][]byte
+		var id, body []byte
+		i := int64(-1)
+		return script{
+			next: func(dst []byte) []byte {
+				i++
+				id = fmt.Appendf(id[:0], "%d-%d", nr, i%own)
+				body = b.appendDoc(body[:0], nil, revs[i%own], i)
+				return to.appendPut(dst, "/"+b.prefix+"put/u-", id, body)
+			},
+			judge: func(a *answer) (int64, error) {
+				if err := a.want(fasthttp.StatusCreated); err != nil {
+					return 0, err
+				}
+				revs[i%own] = append(revs[i%own][:0], bytes.Trim(a.etag, `"`)...)
+				return min(i/own, 1), nil // the first round creates them
+			},
 		}
 	})
-}
-
-func trimQuotes(b []byte) []byte {
-	if len(b) >= 2 && b[0] == '"' {
-		return b[1 : len(b)-1]
-	}
-	return b
 }
 
 func (b *bench) bulk(ctx context.Context, r *recorder) error {
@@ -130,7 +88,7 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 	}
 	var next atomic.Int64
 	err := b.parallel(ctx, min(b.cfg.Clients, 8), r, func(int) client {
-		var body []byte
+		var id, body []byte
 		return func(a *call, _ int64) (int64, error) {
 			first := next.Add(int64(b.cfg.Batch)) - int64(b.cfg.Batch)
 			n := min(int64(b.cfg.Batch), int64(b.cfg.Docs)-first)
@@ -142,7 +100,8 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 				if i > 0 {
 					body = append(body, ',')
 				}
-				body = b.appendDoc(body, b.docID(first+i), "", first+i)
+				id = b.appendID(id[:0], first+i)
+				body = b.appendDoc(body, id, nil, first+i)
 			}
 			body = append(body, `]}`...)
 			_, _, err := a.exchange(fasthttp.MethodPost, "/"+b.prefix+"bulk/_bulk_docs", body, fasthttp.StatusCreated)
@@ -161,30 +120,31 @@ func (b *bench) load(ctx context.Context) error {
 	return b.bulk(ctx, newRecorder(workload{name: "load", unit: "documents"}, nil))
 }
 
-// read asks for one path after the other of the bulk database until the time
-// is up.
-func (b *bench) read(ctx context.Context, r *recorder, path func() string) error {
+// read asks for random documents of the bulk database until the time is up: each
+// path consists of what stands before and after the document's id.
+func (b *bench) read(ctx context.Context, r *recorder, before, after string) error {
 	if err := b.load(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
 	defer cancel()
-	return b.parallel(ctx, b.cfg.Clients, r, func(int) client {
-		return func(a *call, _ int64) (int64, error) {
-			_, _, err := a.exchange(fasthttp.MethodGet, "/"+b.prefix+"bulk/"+path(), nil, fasthttp.StatusOK)
-			return 1, err
+	return b.lanes(ctx, r, func(to target, _ int) script {
+		var path []byte
+		return script{
+			next: func(dst []byte) []byte {
+				path = append(append(path[:0], b.prefix...), before...)
+				path = append(b.appendID(path, rand.Int64N(int64(b.cfg.Docs))), after...)
+				return to.appendGet(dst, path)
+			},
+			judge: func(a *answer) (int64, error) { return 1, a.want(fasthttp.StatusOK) },
 		}
 	})
 }
 
-func (b *bench) get(ctx context.Context, r *recorder) error {
-	return b.read(ctx, r, func() string { return b.docID(rand.Int64N(int64(b.cfg.Docs))) })
-}
+func (b *bench) get(ctx context.Context, r *recorder) error { return b.read(ctx, r, "bulk/", "") }
 
 func (b *bench) allDocsLimit(ctx context.Context, r *recorder) error {
-	return b.read(ctx, r, func() string {
-		return fmt.Sprintf("_all_docs?limit=20&startkey=%%22%s%%22", b.docID(rand.Int64N(int64(b.cfg.Docs))))
-	})
+	return b.read(ctx, r, "bulk/_all_docs?limit=20&startkey=%22", "%22")
 }
 
 // scan reads an endpoint with one row a line, once, with one client.

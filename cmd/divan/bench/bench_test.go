@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// couch is as much of a CouchDB as the workloads of documents need.
+type couch struct {
+	mu   sync.Mutex
+	revs map[string]string // of documents, by path
+}
+
+// ServeHTTP implements http.Handler.
+func (c *couch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if user, password, _ := r.BasicAuth(); user != "adm" || password != "p:ss" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	db, id, isDoc := strings.Cut(r.URL.Path[1:], "/")
+	switch {
+	case r.URL.Path == "/_all_dbs":
+		w.Header().Set("Server", "Couch")
+	case r.Method == http.MethodDelete:
+	case !isDoc:
+		w.WriteHeader(http.StatusCreated)
+	case id == "_bulk_docs":
+		c.bulk(w, r, db)
+	case r.Method == http.MethodPut:
+		var doc struct {
+			Rev string `json:"_rev"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&doc); err != nil || doc.Rev != c.revs[r.URL.Path] {
+			http.Error(w, fmt.Sprint("conflict ", err), http.StatusConflict)
+			return
+		}
+		rev := fmt.Sprintf("%d-abc", 1+len(doc.Rev))
+		c.revs[r.URL.Path] = rev
+		w.Header().Set("ETag", `"`+rev+`"`)
+		w.WriteHeader(http.StatusCreated)
+	case id == "_all_docs" && r.FormValue("limit") == "20":
+		id = strings.Trim(r.FormValue("startkey"), `"`)
+		fallthrough
+	default:
+		if c.revs["/"+db+"/"+id] == "" {
+			http.Error(w, "missing "+id, http.StatusNotFound)
+		}
+	}
+}
+
+func (c *couch) bulk(w http.ResponseWriter, r *http.Request, db string) {
+	var in struct {
+		Docs []struct {
+			ID string `json:"_id"`
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for _, d := range in.Docs {
+		c.revs["/"+db+"/"+d.ID] = "1-abc"
+	}
+	w.WriteHeader(http.StatusCreated)
+}
+
+func TestRun(t *testing.T) {
+	for _, random := range []bool{false, true} {
+		server := httptest.NewServer(&couch{revs: map[string]string{}})
+		defer server.Close()
+		report, err := Run(t.Context(), Config{
+			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
+			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random,
+			Only: []string{"put", "update", "bulk", "get", "all_docs_limit_20"},
+		})
+		if err != nil || len(report.Results) != 5 || report.Server != "Couch" {
+			t.Fatalf("error %v, report %+v", err, report)
+		}
+		for _, r := range report.Results {
+			if r.Errors > 0 || r.Count == 0 || r.PerSecond <= 0 || r.Max <= 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+		var out bytes.Buffer
+		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 7 {
+			t.Errorf("error %v, report %s", err, &out)
+		}
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	server := httptest.NewServer(&couch{})
+	defer server.Close()
+	for url, message := range map[string]string{
+		server.URL:           "refuses us with status 401",
+		"http://127.0.0.1:1": "does not answer",
+		"https://x":          "must look like",
+	} {
+		_, err := Run(t.Context(), Config{URL: url, Clients: 1})
+		if err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: error %v", url, err)
+		}
+	}
+	if _, err := Run(t.Context(), Config{Only: []string{"dance"}}); err == nil {
+		t.Error("there is no such workload")
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	for _, size := range []int{0, 10, 200, 1024, 2 << 20} {
+		b := &bench{cfg: Config{DocSize: size}, idPrefix: strings.Repeat("0123456789abcdef", 2), text: newText(size)}
+		for _, n := range []int64{0, 1, textWords - 1, textWords, 123456789} {
+			text := b.appendDoc([]byte("before"), []byte("i"), []byte("1-a"), n)[len("before"):]
+			var doc struct {
+				ID  string `json:"_id"`
+				Rev string `json:"_rev"`
+				N   int64
+			}
+			if err := json.Unmarshal(text, &doc); err != nil || doc.ID != "i" || doc.Rev != "1-a" || doc.N != n {
+				t.Errorf("document %d of %d bytes: error %v, %.200s", n, size, err, text)
+			}
+			if size >= 200 && len(text) != size {
+				t.Errorf("document %d has %d bytes, not %d", n, len(text), size)
+			}
+			if id := string(b.appendID(nil, n)); id != fmt.Sprintf("%.26s%06x", b.idPrefix, n) {
+				t.Errorf("id %d is %s", n, id)
+			}
+			b.cfg.RandomIDs = true
+			if id := string(b.appendID(nil, n)); id != fmt.Sprintf("%016x%016x", mix(uint64(n)), n) {
+				t.Errorf("random id %d is %s", n, id)
+			}
+			b.cfg.RandomIDs = false
+		}
+	}
+}
