@@ -34,7 +34,8 @@ func (c *compaction) progress(done, total uint64) {
 
 // Compact starts the compaction of a copy in the background: contents of inner
 // revisions and attachments that nothing refers to are dropped, the log of
-// purges is cut to limits.PurgedInfos entries. db is only named in Compactions.
+// purges is cut to limits.PurgedInfos entries, except that what somebody still
+// has to read stays (PurgeCheckpoint). db is only named in Compactions.
 // While one is running for the copy a second call changes nothing. It ends
 // when the Local is closed or the copy dropped, at any point, and what it has
 // done stays done.
@@ -73,15 +74,19 @@ func (l *Local) Compact(ctx context.Context, name string, limits Limits, db stri
 }
 
 func (l *Local) compact(ctx context.Context, name string, store *storage.Store, limits Limits, progress func(done, total uint64)) error {
-	keep := limits.PurgedInfos
-	if keep <= 0 {
-		keep = DefaultPurgedInfosLimit
+	limit := limits.PurgedInfos
+	if limit <= 0 {
+		limit = DefaultPurgedInfosLimit
 	}
-	err := store.Compact(ctx, storage.CompactOptions{
+	keep, err := keepPurges(store, uint64(limit))
+	if err != nil {
+		return fmt.Errorf("compact %s: %w", name, err)
+	}
+	err = store.Compact(ctx, storage.CompactOptions{
 		Write: func(ctx context.Context, fn func(b *storage.Batch) error) error {
 			return l.write(ctx, name, fn)
 		},
-		PurgeKeep: uint64(keep),
+		PurgeKeep: keep,
 		Progress:  progress,
 	})
 	if err != nil {

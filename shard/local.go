@@ -93,6 +93,10 @@ func errLostContent() error { return fault.New(fault.Corruption, "stored content
 // CreateOptions are fixed when a copy is made.
 type CreateOptions struct {
 	Partitioned bool // the ids are partition:id
+	// Rebuilding makes the copy as one that does not hold yet what the other
+	// copies of its range have; see Local.Rebuilding. It is this node's own
+	// business and never travels.
+	Rebuilding bool
 }
 
 // Create makes an empty copy, durable on return; fault.Exists when it is
@@ -101,7 +105,7 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned}); err != nil {
+	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Marked: o.Rebuilding}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil
@@ -121,7 +125,7 @@ func (l *Local) Drop(ctx context.Context, name string) error {
 	if exited := l.dismiss(name); exited != nil {
 		<-exited // it has no store any more: at once
 	}
-	return nil
+	return l.Rebuilt(name)
 }
 
 // Names lists the copies on this node.

@@ -52,7 +52,7 @@ func (r *LocalDocsRequest) docs() *DocsRequest {
 // isSystem reports whether a local document is a checkpoint of the server
 // itself, hidden from _local_docs (semantics.md section 3).
 func isSystem(id []byte) bool {
-	return bytes.HasPrefix(id, []byte(localPrefix+"shard-sync-")) || bytes.HasPrefix(id, []byte(localPrefix+"purge-"))
+	return bytes.HasPrefix(id, []byte(localPrefix+"shard-sync-")) || bytes.HasPrefix(id, []byte(PurgePrefix))
 }
 
 // Next fills the batch with the next rows. more is false when there are none

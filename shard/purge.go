@@ -2,7 +2,9 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"divan/storage"
 	"divan/storage/doc"
@@ -13,12 +15,14 @@ import (
 // section 15). Every item is noted in the log of purges, also when it removed
 // nothing (golden bulk/09). A document that keeps other leaves gets a new
 // sequence; one without any leaves nothing behind but the log, and its old
-// sequence moves on all the same.
+// sequence moves on all the same. An item whose uuid is in the log already has
+// been done, and is not done again: it may have come from a client's request
+// and through another copy.
 func (l *Local) Purge(ctx context.Context, name string, items []PurgeItem) ([]PurgeResult, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	t := &purgeTask{items: items}
+	t := &purgeTask{items: slices.Clone(items)}
 	if err := l.submit(ctx, name, t, false); err != nil {
 		return nil, err
 	}
@@ -35,24 +39,63 @@ func (t *purgeTask) cost() (edits, bytes int) { return len(t.items), 0 }
 func (t *purgeTask) stage(rd *round) error {
 	t.results = make([]PurgeResult, len(t.items))
 	d := decider{req: &UpdateRequest{}, from: rd}
+	known, err := rd.replica.purged.load(rd.store)
+	if err != nil {
+		return err
+	}
+	fresh := make([]int, 0, len(t.items)) // items that have not been done
 	for i := range t.items {
 		it := &t.items[i]
+		t.results[i].ID = it.ID
+		if it.UUID == ([16]byte{}) {
+			it.UUID = newKey()
+		}
+		if _, done := known[it.UUID]; done {
+			continue
+		}
+		fresh = append(fresh, i)
+		known[it.UUID] = struct{}{}
 		s, err := d.state(it.ID)
 		if err != nil {
+			rd.replica.purged.reset()
 			return err
 		}
-		t.results[i] = PurgeResult{ID: it.ID, Purged: s.purge(it.Revs)}
+		t.results[i].Purged = s.purge(it.Revs)
 	}
 	rd.adopt(d.order)
-	for i := range t.items {
-		p := storage.Purge{Seq: rd.nextPurge(), UUID: t.items[i].UUID, ID: t.items[i].ID, Revs: t.items[i].Revs}
-		if p.UUID == ([16]byte{}) {
-			p.UUID = newKey()
-		}
-		rd.purges = append(rd.purges, p)
+	for _, i := range fresh {
+		it := &t.items[i]
+		rd.purges = append(rd.purges, storage.Purge{Seq: rd.nextPurge(), UUID: it.UUID, ID: it.ID, Revs: it.Revs})
 	}
 	return nil
 }
+
+// purgedSet is the uuids in the log of purges of a copy: what the writer needs
+// to know a purge that it has done. It is read with the first purge of a
+// writer and goes with it; entries that compaction dropped meanwhile may stay.
+type purgedSet struct{ uuids map[[16]byte]struct{} }
+
+func (p *purgedSet) load(store *storage.Store) (map[[16]byte]struct{}, error) {
+	if p.uuids != nil {
+		return p.uuids, nil
+	}
+	it, err := store.Purges(0)
+	if err != nil {
+		return nil, fmt.Errorf("log of purges: %w", err)
+	}
+	set := make(map[[16]byte]struct{})
+	for ok := it.First(); ok; ok = it.Next() {
+		set[it.Purge().UUID] = struct{}{}
+	}
+	err = errors.Join(it.Err(), it.Close())
+	if err != nil {
+		return nil, fmt.Errorf("log of purges: %w", err)
+	}
+	p.uuids = set
+	return set, nil
+}
+
+func (p *purgedSet) reset() { p.uuids = nil }
 
 // Purges returns the log of purges after a purge sequence, oldest first. It
 // holds at most about Limits.PurgedInfos entries, so it is returned whole.

@@ -50,6 +50,7 @@ type replica struct {
 
 	// The rest belongs to the writer.
 	recent recent
+	purged purgedSet
 	begun  uint64 // rounds that wrote something
 }
 
@@ -164,6 +165,7 @@ func (r *replica) take(into []*job) []*job {
 func (r *replica) write() {
 	defer r.local.retire(r)
 	r.recent.reset(r.local.clock.Load())
+	r.purged.reset()
 	idle := time.NewTimer(linger)
 	defer idle.Stop()
 	var jobs []*job

@@ -70,6 +70,7 @@ func (r *replica) round(jobs []*job, syncs chan<- *round) {
 		rd.run(j)
 	}
 	if err := rd.apply(); err != nil {
+		r.purged.reset() // what it learned in this round was not written
 		if cause := store.Err(); cause != nil {
 			r.fail(fmt.Errorf("shard copy %s stopped: %w", r.name, cause))
 		}
@@ -260,12 +261,17 @@ func (rd *round) adopt(states []*state) {
 	}
 }
 
+// lastPurge returns the sequence of the last entry in the log of purges.
+func (rd *round) lastPurge() uint64 {
+	if rd.fresh == 0 {
+		return rd.store.Counters().PurgeSeq
+	}
+	return rd.fresh
+}
+
 // nextPurge returns the sequence of the next entry in the log of purges.
 func (rd *round) nextPurge() uint64 {
-	if rd.fresh == 0 {
-		rd.fresh = rd.store.Counters().PurgeSeq
-	}
-	rd.fresh++
+	rd.fresh = rd.lastPurge() + 1
 	return rd.fresh
 }
 

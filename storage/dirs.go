@@ -221,6 +221,11 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
 		return diskError("create store "+name, err)
 	}
+	if o.Marked {
+		if err := e.Mark(name); err != nil {
+			return err
+		}
+	}
 	id := identity{partitioned: o.Partitioned}
 	_, _ = rand.Read(id.uuid[:]) // never fails
 	if err := e.makeStore(path, id); err != nil {

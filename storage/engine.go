@@ -55,6 +55,7 @@ type Engine struct {
 		retry    map[string]time.Time
 	}
 	uploads uploadSets
+	marks   marks
 }
 
 // entry is one store that is open, or being opened or closed.
@@ -99,6 +100,9 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
+	}
+	if err := e.loadMarks(); err != nil {
+		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
 	}
 	return e, nil
 }

@@ -61,6 +61,8 @@ type CreateOptions struct {
 	// Partitioned keeps sizes per range of ids, so that Sums knows External and
 	// Active. It costs one small write more per update of a document.
 	Partitioned bool
+	// Marked makes the store with a mark, see Engine.Mark.
+	Marked bool
 }
 
 // Sizes in bytes.
