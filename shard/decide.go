@@ -130,8 +130,8 @@ func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, newKey func(
 		if !a.HasRevPos {
 			atts[i].RevPos = pos
 		}
-		if a.Data == nil && a.StoredLength > 0 {
-			continue // stored by Local.PutAttachment
+		if a.elsewhere() {
+			continue
 		}
 		if atts[i].Key == ([16]byte{}) {
 			atts[i].Key = newKey()
@@ -139,6 +139,11 @@ func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, newKey func(
 		contents = append(contents, content{key: atts[i].Key, data: a.Data})
 	}
 	return atts, contents, nil
+}
+
+// elsewhere reports whether the content is what Local.PutAttachment has stored.
+func (a *EditAttachment) elsewhere() bool {
+	return !a.Stub && a.Data == nil && a.StoredLength > 0
 }
 
 // findStub returns the stored attachment that a stub stands for. The digest is

@@ -36,6 +36,7 @@ type decider struct {
 	from    source
 	judge   judge
 	full    map[string]bool // partitions at their limit, nil: none
+	lacking map[int]bool    // edits that refer to content which is not here, nil: none
 	results []EditResult
 	order   []*state // documents touched, in order of their first edit
 	byID    map[string]*state
@@ -87,6 +88,9 @@ func (d *decider) edit(i int) error {
 	case v.stored:
 		s.join(e.Path, d.req.Limits.Revs)
 		d.done(s, e.Path.Rev(), res)
+		return nil
+	case d.lacking[i]:
+		res.Err = fault.Newf(fault.Unavailable, "The content of an attachment of %s is not in this copy.", e.ID)
 		return nil
 	case d.overflows(e):
 		res.Err = fault.Newf(fault.PartitionOverflow, "Partition limit exceeded due to update on '%s'", e.ID)

@@ -76,6 +76,11 @@ type UpdateRequest struct {
 	Delayed  bool   // batch=ok: answer when applied, not when durable
 	Trusted  bool   // a write between copies: no validation function is asked
 	NoPath   bool   // nobody needs EditResult.Path: it stays empty
+	// PurgesSeen, when set, is the purge sequence of the copy up to which the
+	// sender has taken the copy's purges into account: the request is refused
+	// with fault.Conflict as a whole when there are later ones, because one of
+	// its revisions may have been purged.
+	PurgesSeen *uint64
 }
 
 // Validate decides whether an edit of a regular document may be written; it
@@ -143,6 +148,7 @@ type OpenRevsRequest struct {
 	All       bool // every leaf; Revs is not looked at
 	Latest    bool // for each of Revs the leaves that descend from it
 	WithPath  bool // fill in Doc.Revisions
+	HeadOnly  bool // the bodies are not wanted
 	RevsLimit int  // at most so many ids in Revisions; 0 = all
 }
 

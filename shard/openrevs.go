@@ -51,6 +51,9 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 		if err := fillDoc(store, d, inline); err != nil {
 			return nil, err
 		}
+		if req.HeadOnly {
+			d.Body = nil
+		}
 		if req.WithPath {
 			d.Revisions = rec.Tree.Path(n.Rev, req.RevsLimit)
 		}

@@ -279,6 +279,13 @@ func TestLargeAttachments(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// An edit must not refer to content that is not here.
+	lost := EditAttachment{Attachment: doc.Attachment{Name: "lost", Key: [16]byte{3}, Length: 1 << 20, StoredLength: 1 << 20}}
+	two := n.edits(true, Edit{ID: "d", Parent: rev(t, r2), Atts: []EditAttachment{lost}}, Edit{ID: "e", Body: []byte("{}")})
+	if !fault.Is(two[0].Err, fault.Unavailable) || two[1].Err != nil {
+		t.Errorf("content that is not here: %v, %v", two[0].Err, two[1].Err)
+	}
+	n.must(n.remove("e", two[1].Rev.String()))
 	n.check()
 	n.must(n.remove("d", r2))
 	if err := n.compactNow(Limits{}); err != nil {

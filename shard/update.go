@@ -63,12 +63,16 @@ func (t *updateTask) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lacking, err := lackingContent(store, t.req.Edits)
+	if err != nil {
+		return err
+	}
 	for tries := 0; ; tries++ {
 		from := stored{store: store}
 		if err := from.readAhead(t.req.Edits); err != nil {
 			return err
 		}
-		t.decided = decider{req: t.req, from: from, judge: &t.validator, full: full}
+		t.decided = decider{req: t.req, from: from, judge: &t.validator, full: full, lacking: lacking}
 		err = t.decided.run()
 		// Compaction may have dropped an ancestor's content between the
 		// reading of the tree and that of the content.
@@ -100,8 +104,11 @@ func (t *updateTask) cost() (edits, bytes int) {
 
 // stage implements task.
 func (t *updateTask) stage(rd *round) error {
+	if seen := t.req.PurgesSeen; seen != nil && rd.lastPurge() > *seen {
+		return fault.New(fault.Conflict, "The copy has purged documents since.")
+	}
 	if !t.current(rd) {
-		t.decided = decider{req: t.req, from: rd, judge: recorded{&t.validator}, full: t.decided.full}
+		t.decided = decider{req: t.req, from: rd, judge: recorded{&t.validator}, full: t.decided.full, lacking: t.decided.lacking}
 		if err := t.decided.run(); err != nil {
 			return err
 		}
@@ -195,6 +202,34 @@ func fullPartitions(store *storage.Store, req *UpdateRequest) (map[string]bool, 
 		}
 	}
 	return full, nil
+}
+
+// lackingContent returns the edits, by their place, that refer to content which
+// PutAttachment has not stored in this copy: it was not reached when the content
+// came in, or has been restarted since. nil when there are none.
+func lackingContent(store *storage.Store, edits []Edit) (map[int]bool, error) {
+	var lacking map[int]bool
+	for i := range edits {
+		for k := range edits[i].Atts {
+			a := &edits[i].Atts[k]
+			if !a.elsewhere() {
+				continue
+			}
+			r, err := store.OpenAttachment(edits[i].ID, a.Key, 0, 0)
+			switch {
+			case err == nil:
+				_ = r.Close() // read only: nothing to lose
+			case fault.Is(err, fault.NotFound):
+				if lacking == nil {
+					lacking = make(map[int]bool)
+				}
+				lacking[i] = true
+			default:
+				return nil, fmt.Errorf("look for an attachment of %q: %w", edits[i].ID, err)
+			}
+		}
+	}
+	return lacking, nil
 }
 
 // partitionBounds returns the ids of a partition as [lo, hi): those that begin
