@@ -298,7 +298,7 @@ func TestLargeAttachments(t *testing.T) {
 	if got := n.showRev("d", r2); got != "missing" {
 		t.Errorf("compaction left the content of an inner revision: %s", got)
 	}
-	if i := n.info(); i.External != 2 {
+	if i := n.info(); i.External != 4 { // two tombstones
 		t.Errorf("sizes after deletion: %+v", i)
 	}
 	n.check()
