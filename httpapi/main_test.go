@@ -66,7 +66,12 @@ func configured(tb testing.TB, stored string, values config.Values) *config.Hold
 			flags[section][k] = v
 		}
 	}
-	holder, err := config.New(config.Options{Flags: flags})
+	holder, err := config.New(config.Options{
+		Flags: flags,
+		Hash: func(password string) (string, error) {
+			return auth.HashAdmin(context.WithoutCancel(tb.Context()), password, "pbkdf2", "sha256", 1)
+		},
+	})
 	must(tb, err)
 	return holder
 }

@@ -1,0 +1,4 @@
+package httpapi
+
+// globalChanges is the database of what happened to databases.
+const globalChanges = "_global_changes"
