@@ -1,0 +1,205 @@
+package history
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// databases returns which databases still have copies in the end.
+func (c *checker) databases() map[string]bool {
+	out := map[string]bool{}
+	for _, k := range c.h.Copies {
+		out[k.DB] = true
+	}
+	return out
+}
+
+// temporary reports whether a database comes and goes.
+func (c *checker) temporary(db string) bool {
+	return slices.ContainsFunc(c.h.Metas, func(m Meta) bool { return m.DB == db && m.Kind == Delete })
+}
+
+// copiesAgree: all copies of a range hold the same leaves of every document,
+// with the same winner and the same attachments.
+func (c *checker) copiesAgree() {
+	ranges := map[string][]*Copy{}
+	for i := range c.h.Copies {
+		k := &c.h.Copies[i]
+		ranges[k.DB+"/"+k.Range] = append(ranges[k.DB+"/"+k.Range], k)
+	}
+	for _, key := range slices.Sorted(maps.Keys(ranges)) {
+		copies := ranges[key]
+		first := copies[0]
+		for _, other := range copies[1:] {
+			ids := map[string]bool{}
+			for id := range first.Docs {
+				ids[id] = true
+			}
+			for id := range other.Docs {
+				ids[id] = true
+			}
+			for _, id := range slices.Sorted(maps.Keys(ids)) {
+				if a, b := leavesText(first.Docs[id]), leavesText(other.Docs[id]); a != b {
+					c.report("copies of %s differ in %s: %s has [%s], %s has [%s]", key, id, first.Node, a, other.Node, b)
+				}
+			}
+		}
+	}
+}
+
+// leavesText is the same for the same leaves; the winner stands first.
+func leavesText(leaves []Leaf) string {
+	out := make([]string, 0, len(leaves))
+	for _, l := range leaves {
+		text := l.Rev
+		if l.Deleted {
+			text += " deleted"
+		}
+		for _, name := range slices.Sorted(maps.Keys(l.Attachments)) {
+			text += " " + name + "=" + l.Attachments[name]
+		}
+		out = append(out, text)
+	}
+	if len(out) > 1 {
+		slices.Sort(out[1:]) // only the first place counts
+	}
+	return strings.Join(out, ", ")
+}
+
+// editsSurvive: every edit that was acknowledged or accepted is a leaf or an
+// ancestor of one on every copy, a leaf with the attachments that it was
+// written with.
+func (c *checker) editsSurvive() {
+	alive := c.databases()
+	for _, d := range c.sorted() {
+		if !alive[d.db] || c.temporary(d.db) {
+			continue
+		}
+		for _, e := range d.edits {
+			if !e.Outcome.Done() || d.purged[e.Rev] {
+				continue
+			}
+			for i := range c.h.Copies {
+				if k := &c.h.Copies[i]; k.DB == d.db && holds(k.Range, d.id) {
+					c.editSurvives(d, e, k)
+				}
+			}
+		}
+	}
+}
+
+func (c *checker) editSurvives(d *document, e *Edit, k *Copy) {
+	for _, l := range k.Docs[d.id] {
+		if l.Rev != e.Rev {
+			if slices.Contains(l.Ancestors, e.Rev) {
+				return
+			}
+			continue
+		}
+		if l.Deleted != e.Deleted || e.Number != 0 && l.Number != e.Number {
+			c.report("%s/%s %s on %s (%s): deleted %v, number %d, written were %v, %d", d.db, d.id, e.Rev, k.Node, k.Range, l.Deleted, l.Number, e.Deleted, e.Number)
+		}
+		if e.Attachments != nil && !maps.Equal(l.Attachments, e.Attachments) {
+			c.report("%s/%s %s on %s (%s): attachments %v, written were %v", d.db, d.id, e.Rev, k.Node, k.Range, l.Attachments, e.Attachments)
+		}
+		return
+	}
+	c.report("%s/%s: edit %s (number %d, %s through %s at %v to %v) is lost on %s (%s), which has [%s]",
+		d.db, d.id, e.Rev, e.Number, e.Outcome, e.Node, e.Call, e.Return, k.Node, k.Range, leavesText(k.Docs[d.id]))
+}
+
+// refusalsLeaveNothing: what was answered 409 shows up nowhere, neither in the
+// end nor in any read.
+func (c *checker) refusalsLeaveNothing() {
+	refused := map[string]map[int]*Edit{}
+	for i := range c.h.Edits {
+		e := &c.h.Edits[i]
+		if e.Number == 0 || e.Outcome != Conflict && e.Outcome != Refused {
+			continue
+		}
+		if refused[e.DB] == nil {
+			refused[e.DB] = map[int]*Edit{}
+		}
+		refused[e.DB][e.Number] = e
+	}
+	for i := range c.h.Copies {
+		k := &c.h.Copies[i]
+		for _, n := range slices.Sorted(maps.Keys(k.Numbers)) {
+			if e := refused[k.DB][n]; e != nil {
+				c.report("%s/%s: edit number %d on %s was refused (%s through %s at %v to %v) and is stored on %s", k.DB, k.Numbers[n], n, e.Parent, e.Outcome, e.Node, e.Call, e.Return, k.Node)
+			}
+		}
+	}
+	for i := range c.h.Reads {
+		r := &c.h.Reads[i]
+		if e := refused[r.DB][r.Number]; e != nil {
+			c.report("%s/%s: edit number %d was refused (%s through %s at %v to %v) and was read through %s at %v as %s", r.DB, r.ID, r.Number, e.Outcome, e.Node, e.Call, e.Return, r.Node, r.Return, r.Rev)
+		}
+	}
+}
+
+// purgesHold: a revision whose purge was acknowledged is nowhere.
+func (c *checker) purgesHold() {
+	for _, d := range c.sorted() {
+		for _, p := range d.purges {
+			if !p.Outcome.Done() {
+				continue
+			}
+			for i := range c.h.Copies {
+				k := &c.h.Copies[i]
+				for _, l := range k.Docs[d.id] {
+					if k.DB == d.db && l.Rev == p.Rev {
+						c.report("%s/%s: %s was purged (%s through %s at %v to %v) and is on %s", d.db, d.id, p.Rev, p.Outcome, p.Node, p.Call, p.Return, k.Node)
+					}
+				}
+			}
+		}
+	}
+}
+
+// deletedDatabasesStayGone: no document outlives the database that it was
+// written to.
+func (c *checker) deletedDatabasesStayGone() {
+	last := map[string]*Meta{} // acknowledged deletions
+	for i := range c.h.Metas {
+		m := &c.h.Metas[i]
+		if m.Kind == Delete && m.Status == 200 && (last[m.DB] == nil || m.Call > last[m.DB].Call) {
+			last[m.DB] = m
+		}
+	}
+	written := map[string]map[int]*Edit{}
+	for i := range c.h.Edits {
+		e := &c.h.Edits[i]
+		if m := last[e.DB]; m != nil && e.Outcome.Done() && e.Return < m.Call {
+			if written[e.DB] == nil {
+				written[e.DB] = map[int]*Edit{}
+			}
+			written[e.DB][e.Number] = e
+		}
+	}
+	for i := range c.h.Copies {
+		k := &c.h.Copies[i]
+		for n, id := range k.Numbers {
+			if e := written[k.DB][n]; e != nil {
+				c.report("%s/%s: edit number %d of %v outlived the deletion of the database at %v, on %s", k.DB, id, n, e.Return, last[k.DB].Call, k.Node)
+			}
+		}
+	}
+}
+
+// generation returns the number in front of a revision.
+func generation(rev string) int {
+	text, _, _ := strings.Cut(rev, "-")
+	n, _ := strconv.Atoi(text) // every revision begins with a number
+	return n
+}
+
+// better reports whether one live revision wins over another.
+func better(a, b string) bool {
+	if x, y := generation(a), generation(b); x != y {
+		return x > y
+	}
+	return a > b
+}
