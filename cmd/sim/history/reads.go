@@ -12,7 +12,7 @@ func (c *checker) readsSeeWrites() {
 		}
 		for _, r := range d.reads {
 			for _, calm := range c.h.Calm {
-				if r.Quorum >= 2 && r.Span.Within(calm) {
+				if r.Quorum >= 2 && r.Within(calm) {
 					c.readSees(d, r, calm)
 				}
 			}
@@ -22,7 +22,7 @@ func (c *checker) readsSeeWrites() {
 
 func (c *checker) readSees(d *document, r *Read, calm Span) {
 	for _, e := range d.edits {
-		if e.Outcome != Acked || e.Deleted || !e.Span.Within(calm) || e.Return > r.Call || d.disturbed(e, r) {
+		if e.Outcome != Acked || e.Deleted || !e.Within(calm) || e.Return > r.Call || d.disturbed(e, r) {
 			continue
 		}
 		if r.Rev == e.Rev || slices.Contains(r.Ancestors, e.Rev) || r.Rev != "" && better(r.Rev, e.Rev) {
