@@ -130,7 +130,9 @@ func TestEnableCluster(t *testing.T) {
 
 func TestAddNode(t *testing.T) {
 	inv := Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
-	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv} })
+	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) {
+		d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: map[string]*API{"one@127.0.0.1": nil, "two@127.0.0.1": nil}}
+	})
 	restarts := make(chan struct{}, 10)
 	join := func(got Invitation) (NodeInfo, error) {
 		if got.Cookie != inv.Cookie || got.UUID != inv.UUID || got.Seeds["one@127.0.0.1"] != "127.0.0.1:1" {
@@ -144,7 +146,6 @@ func TestAddNode(t *testing.T) {
 		d.Restart = func() {
 			restarts <- struct{}{}
 			must(t, here.deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
-			here.deps.Cluster.(*link).nodes = map[string]*API{"one@127.0.0.1": nil, "two@127.0.0.1": nil}
 		}
 	})
 	host, port := served(t, there)
