@@ -344,6 +344,9 @@ func TestLayers(t *testing.T) {
 	if want := map[string]string{"file": "f", "all": "wide", "env": "e", "wide": "2"}; !maps.Equal(h.Load().Section("s"), want) {
 		t.Errorf("%v", h.Load().Section("s"))
 	}
+	if got := h.Layer(Node); got.Set["s"]["wide"] != "2" || !got.Hidden["s"]["flag"] || len(got.Set) != 1 {
+		t.Errorf("the layer of the node: %+v", got)
+	}
 	h.HideVolatile("s", "all")
 	h.SetVolatile("s", "flag", "3")
 	if want := map[string]string{"file": "f", "env": "e", "wide": "2", "flag": "3"}; !maps.Equal(h.Load().Section("s"), want) {

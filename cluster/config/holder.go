@@ -145,6 +145,13 @@ func (h *Holder) SetBelow(level Level, section, key string) bool {
 	return ok
 }
 
+// Layer returns a copy of one layer as it is now.
+func (h *Holder) Layer(level Level) Layer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.layers[level].Clone()
+}
+
 // Reload reads the ini files again and forgets what is volatile. When a file
 // cannot be read, nothing changes. Plain-text administrators in the files take
 // effect with the next HashAdmins.

@@ -20,6 +20,10 @@ type raftLog struct {
 
 var _ hclog.Logger = (*raftLog)(nil)
 
+// RaftLogger returns a logger for parts of hashicorp/raft that are made outside
+// of this package, like a transport.
+func RaftLogger(z *zap.Logger) hclog.Logger { return newRaftLog(z) }
+
 func newRaftLog(z *zap.Logger) *raftLog {
 	return &raftLog{zap: z.Named("raft"), name: "raft", quiet: &atomic.Bool{}}
 }
