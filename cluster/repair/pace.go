@@ -1,0 +1,56 @@
+package repair
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+)
+
+// burst is how long a push may run ahead of the bandwidth, so that small
+// batches need no wait.
+const burst = 100 * time.Millisecond
+
+// pace holds all pushes of a node to a bandwidth together. Each transfer takes
+// its time from the same line of time; whoever comes when the line reaches
+// further than the burst into the future waits.
+type pace struct {
+	rate func() int64 // bytes per second now; math.MaxInt64: no limit
+
+	mu struct {
+		sync.Mutex
+		free time.Time // when the last transfer granted is over
+	}
+}
+
+// wait returns when so many bytes may be sent, or with the end of ctx.
+func (p *pace) wait(ctx context.Context, bytes int) error {
+	rate := p.rate()
+	if rate == math.MaxInt64 || rate <= 0 {
+		return ctx.Err()
+	}
+	delay := p.take(time.Now(), time.Duration(float64(bytes)/float64(rate)*float64(time.Second)))
+	if delay <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// take puts a transfer that takes so long on the line and returns how long it
+// has to wait.
+func (p *pace) take(now time.Time, long time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if earliest := now.Add(-burst); p.mu.free.Before(earliest) {
+		p.mu.free = earliest
+	}
+	p.mu.free = p.mu.free.Add(long)
+	return p.mu.free.Sub(now)
+}

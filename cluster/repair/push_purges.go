@@ -1,0 +1,136 @@
+package repair
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"divan/shard"
+)
+
+// purgesAtOnce is how many purges travel in one message.
+const purgesAtOnce = 500
+
+// purgeText is the local document that says how far the copy of another node
+// is in a copy's log of purges. It lies in the copy whose log it is, and holds
+// the log (shard.PurgePrefix).
+type purgeText struct {
+	PurgeSeq uint64 `json:"purge_seq"`
+	Type     string `json:"type"`
+	Node     string `json:"node"`        // that follows
+	Target   string `json:"target_uuid"` // its copy
+}
+
+// purgeCheckpointID returns the id of that document for a follower. It names
+// the node, not the copy, so that a copy that was lost frees what it held.
+func purgeCheckpointID(node, follower string) string {
+	return shard.PurgePrefix + "mem3-" + hashOf([]byte(node)) + "-" + hashOf([]byte(follower))
+}
+
+// exchangePurges brings the purges of both ends to each other, so that no
+// revision that one of them has purged is pushed back to it.
+func (p *push) exchangePurges(ctx context.Context) error {
+	if _, err := p.movePurges(ctx, &p.source, &p.target); err != nil {
+		return fmt.Errorf("push purges: %w", err)
+	}
+	var err error
+	if p.seen, err = p.movePurges(ctx, &p.target, &p.source); err != nil {
+		return fmt.Errorf("fetch purges: %w", err)
+	}
+	return nil
+}
+
+// movePurges has one end do what the other has purged since the last time and
+// returns the purge sequence up to which it has. A purge that it knows already
+// it does not do again.
+func (p *push) movePurges(ctx context.Context, from, to *end) (uint64, error) {
+	id := purgeCheckpointID(from.node, to.node)
+	was, known, err := readPurgeText(ctx, from.copies, p.name, id)
+	if err != nil {
+		return 0, err
+	}
+	uuid := hex.EncodeToString(to.uuid[:])
+	upto := was.PurgeSeq
+	if was.Target != uuid {
+		upto = 0 // a copy that has seen nothing yet, or is asked for the first time
+	}
+	log, err := from.copies.Purges(ctx, p.name, upto)
+	if err != nil {
+		return 0, err
+	}
+	if len(log) == 0 && (!known || was.Target == uuid) {
+		return upto, nil
+	}
+	if len(log) > 0 && was.Target == uuid && log[0].Seq > upto+1 {
+		p.log.Error("purges were forgotten before another copy had them: what they removed may come back",
+			zap.String("copy", p.name), zap.String("node", to.node), zap.Uint64("after", upto), zap.Uint64("oldest", log[0].Seq))
+	}
+	for part := range slices.Chunk(log, purgesAtOnce) {
+		items := make([]shard.PurgeItem, len(part))
+		for i, e := range part {
+			items[i] = shard.PurgeItem{UUID: e.UUID, ID: e.ID, Revs: e.Revs}
+		}
+		if _, err := to.copies.Purge(ctx, p.name, items); err != nil {
+			return 0, err
+		}
+		upto = part[len(part)-1].Seq
+	}
+	return upto, p.putPurgeText(ctx, from, id, purgeText{PurgeSeq: upto, Node: to.node, Target: uuid})
+}
+
+// holdPurges makes sure that the source's log of purges waits for the target,
+// also before the target has been seen for the first time.
+func (p *push) holdPurges(ctx context.Context) error {
+	if p.prog.held {
+		return nil
+	}
+	id := purgeCheckpointID(p.source.node, p.target.node)
+	_, known, err := readPurgeText(ctx, p.source.copies, p.name, id)
+	if err != nil {
+		return fmt.Errorf("followers of the log of purges: %w", err)
+	}
+	if !known {
+		log, err := p.source.copies.Purges(ctx, p.name, 0)
+		if err != nil {
+			return fmt.Errorf("log of purges: %w", err)
+		}
+		if len(log) == 0 {
+			return nil
+		}
+		err = p.putPurgeText(ctx, &p.source, id, purgeText{PurgeSeq: log[0].Seq - 1, Node: p.target.node})
+		if err != nil {
+			return fmt.Errorf("hold the log of purges: %w", err)
+		}
+	}
+	p.prog.held = true
+	return nil
+}
+
+func (p *push) putPurgeText(ctx context.Context, at *end, id string, t purgeText) error {
+	t.Type = "internal_replication"
+	body, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode a checkpoint of purges: %w", err)
+	}
+	return putLocal(ctx, at.copies, p.name, id, body)
+}
+
+// readPurgeText reads a checkpoint of purges. One that cannot be read counts
+// as one that has seen nothing.
+func readPurgeText(ctx context.Context, from LocalGetter, name, id string) (t purgeText, known bool, err error) {
+	d, err := from.LocalGet(ctx, name, id)
+	if isMissing(err) {
+		return t, false, nil
+	}
+	if err != nil {
+		return t, false, err
+	}
+	if json.Unmarshal(d.Body, &t) != nil {
+		return purgeText{}, false, nil
+	}
+	return t, true, nil
+}

@@ -1,0 +1,200 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// pair starts two nodes with empty copies.
+func pair2(t *testing.T) (a, b *node) {
+	t.Helper()
+	a, b = newNode(t, "a@x"), newNode(t, "b@x")
+	t.Cleanup(a.stop)
+	t.Cleanup(b.stop)
+	return a, b
+}
+
+func TestPushBringsEverything(t *testing.T) {
+	a, b := pair2(t)
+	for i := range 1200 {
+		a.put(fmt.Sprintf("d%04d", i), doc.Rev{}, fmt.Sprintf(`{"n":%d}`, i))
+	}
+	r1 := a.put("conflict", doc.Rev{}, `{"n":1}`)
+	r2 := a.put("conflict", r1, `{"n":2}`)
+	a.put("conflict", r2, `{"n":3}`)
+	b.sync(a)
+	b.branch("conflict", doc.Rev{}, "elsewhere", `{"b":1}`)
+	a.branch("conflict", r1, "branch", `{"n":4}`)
+	gone := a.put("gone", doc.Rev{}, `{}`)
+	a.remove("gone", gone)
+	a.put("_design/x", doc.Rev{}, `{"views":{}}`)
+	if _, err := a.LocalPut(context.Background(), copyName, "_local/mine", doc.Rev{}, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := a.pushTo(b, b.Local).run(context.Background())
+	if err != nil || o.more || o.upto != a.info().Seq || o.behind != 0 {
+		t.Fatalf("outcome %+v, %v", o, err)
+	}
+	b.sync(a)
+	agree(t, a, b)
+	a.check()
+	b.check()
+	if _, err := b.LocalGet(context.Background(), copyName, "_local/mine"); !isMissing(err) {
+		t.Errorf("a local document was pushed: %v", err)
+	}
+	// Nothing is left to do, so nothing is written.
+	before := []uint64{a.info().Seq, b.info().Seq}
+	if o := a.sync(b); o.behind != 0 {
+		t.Errorf("a second time %+v", o)
+	}
+	if after := []uint64{a.info().Seq, b.info().Seq}; after[0] != before[0] || after[1] != before[1] {
+		t.Errorf("sequences moved from %d to %d", before, after)
+	}
+}
+
+func TestPushTakesTurns(t *testing.T) {
+	a, b := pair2(t)
+	for i := range 100 {
+		a.put(fmt.Sprintf("d%04d", i), doc.Rev{}, `{}`)
+	}
+	turns := 0
+	for more := true; more; turns++ {
+		p := a.pushTo(b, b.Local)
+		p.batch, p.turn = 10, 3
+		o, err := p.run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more = o.more; more && o.upto != uint64(30*(turns+1)) {
+			t.Errorf("turn %d ended at %d", turns, o.upto)
+		}
+	}
+	if turns != 4 {
+		t.Errorf("%d turns", turns)
+	}
+	agree(t, a, b)
+}
+
+func TestPushAttachments(t *testing.T) {
+	a, b := pair2(t)
+	small, large, other := content(1000, 'a'), content(300_000, 'b'), content(200_000, 'c')
+	r1 := a.put("d", doc.Rev{}, `{"n":1}`, a.attach("d", "small", 0, small), a.attach("d", "large", 1, large), a.attach("d", "none", 0, []byte{}))
+	a.sync(b)
+	agree(t, a, b)
+	// A newer revision keeps one, replaces one, and a conflict shares content.
+	stub := func(name string) shard.EditAttachment {
+		return shard.EditAttachment{Attachment: doc.Attachment{Name: name}, Stub: true}
+	}
+	a.put("d", r1, `{"n":2}`, stub("large"), a.attach("d", "small", 2, other))
+	key := a.attach("e", "shared", 3, large)
+	key.RevPos, key.HasRevPos = 1, true
+	for _, rev := range []string{"x", "y"} {
+		res, err := a.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: []shard.Edit{{
+			ID: "e", Path: doc.Path{Start: 1, IDs: []string{rev}}, Body: []byte(`{}`), Atts: []shard.EditAttachment{key},
+		}}})
+		if err != nil || res[0].Err != nil {
+			t.Fatal(err, res)
+		}
+	}
+	c := &counting{Copies: b.Local}
+	if _, err := a.pushTo(b, c).run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	agree(t, a, b)
+	if want := 2; c.uploads != want { // the new one of d, one for both revisions of e
+		t.Errorf("%d uploads, want %d", c.uploads, want)
+	}
+	a.check()
+	b.check()
+}
+
+// counting counts what a push asks of its target.
+type counting struct {
+	Copies
+	uploads, updates, asked int
+}
+
+func (c *counting) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
+	c.uploads++
+	return c.Copies.PutAttachment(ctx, name, id, key)
+}
+
+func (c *counting) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	c.updates++
+	return c.Copies.Update(ctx, req)
+}
+
+func (c *counting) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
+	c.asked += len(ids)
+	return c.Copies.Missing(ctx, name, ids)
+}
+
+func TestPushPurges(t *testing.T) {
+	a, b := pair2(t)
+	ra := a.put("both", doc.Rev{}, `{"n":1}`)
+	rb := a.put("branchy", doc.Rev{}, `{"n":1}`)
+	a.branch("branchy", doc.Rev{}, "zz", `{"n":2}`)
+	kept := a.put("kept", doc.Rev{}, `{}`)
+	a.sync(b)
+	b.sync(a)
+	agree(t, a, b)
+	a.purge(1, "both", ra)
+	b.purge(2, "branchy", rb)
+	b.put("both2", doc.Rev{}, `{}`)
+	b.sync(a) // does both directions: what a purged must not come back from b
+	agree(t, a, b)
+	if got := a.showDoc("both"); got != "both" {
+		t.Errorf("a purged document is back: %s", got)
+	}
+	a.sync(b)
+	b.sync(a)
+	for _, n := range []*node{a, b} {
+		log, err := n.Purges(context.Background(), copyName, 0)
+		if err != nil || len(log) != 2 {
+			t.Errorf("%s: log of purges %v, %v", n.name, log, err)
+		}
+	}
+	// A purge of something that is written again later stays a thing of the past.
+	a.purge(3, "kept", kept)
+	a.put("kept", doc.Rev{}, `{}`)
+	a.sync(b)
+	b.sync(a)
+	a.sync(b)
+	agree(t, a, b)
+	if got := a.showDoc("kept"); got == "kept" {
+		t.Error("a document that was written again is gone")
+	}
+	a.check()
+	b.check()
+}
+
+// A copy that was lost is filled again, also with the purges it has to know.
+func TestPushToCopyThatWasLost(t *testing.T) {
+	a, b := pair2(t)
+	var revs []doc.Rev
+	for i := range 50 {
+		revs = append(revs, a.put(fmt.Sprint(i), doc.Rev{}, `{}`))
+	}
+	a.sync(b)
+	b.sync(a)
+	a.purge(1, "7", revs[7])
+	a.sync(b)
+	b.lose(shard.CreateOptions{})
+	b.put("new", doc.Rev{}, `{}`)
+	b.sync(a)
+	o := a.sync(b)
+	if o.target != b.info().UUID {
+		t.Errorf("pushed to %x", o.target)
+	}
+	agree(t, a, b)
+	if n := b.info().Live; n != 50 {
+		t.Errorf("%d documents", n)
+	}
+	if log, err := b.Purges(context.Background(), copyName, 0); err != nil || len(log) != 1 {
+		t.Errorf("log of purges %v, %v", log, err)
+	}
+}

@@ -1,0 +1,80 @@
+package repair
+
+import (
+	"context"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// SharedUpTo returns where a client may go on in a copy, the source of the
+// history, after it has seen the changes of the history's target up to a
+// sequence: what the source held up to the sequence returned was in the target
+// at or before the one that the client has seen, as it was or newer. 0 when
+// nothing is known (semantics.md section 7.2).
+func SharedUpTo(history []Entry, seen uint64) uint64 {
+	for _, e := range history {
+		if e.Target <= seen {
+			return e.Source
+		}
+	}
+	return 0
+}
+
+// LocalGetter reads local documents of copies.
+type LocalGetter interface {
+	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
+}
+
+// ResumePoint returns where a feed goes on in a copy that from holds under a
+// name, at the position at: the client has seen another copy of the same
+// range, of which it knows the prefix of the uuid, up to a sequence. It asks
+// only for the checkpoint of pushes to that other copy, which need not be
+// there any more. 0 when the two are not known to share anything.
+func ResumePoint(ctx context.Context, from LocalGetter, at Copy, other Prefix, seen uint64) (uint64, error) {
+	c, err := readCheckpoint(ctx, from, at.Name, CheckpointID(PrefixOf(at.UUID), other))
+	if err != nil {
+		return 0, err
+	}
+	if c.Source != at.UUID || PrefixOf(c.Target) != other {
+		return 0, nil
+	}
+	if upto := SharedUpTo(c.History, seen); upto <= at.Seq {
+		return upto, nil
+	}
+	return 0, nil
+}
+
+// Copy is a copy of a range and where it is.
+type Copy struct {
+	Name string
+	UUID [16]byte
+	Seq  uint64 // its last durable sequence
+}
+
+// readCheckpoint reads a checkpoint; one that is missing or cannot be read is
+// empty, and the two copies start from nothing.
+func readCheckpoint(ctx context.Context, from LocalGetter, name, id string) (Checkpoint, error) {
+	d, err := from.LocalGet(ctx, name, id)
+	if isMissing(err) {
+		return Checkpoint{}, nil
+	}
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	c, err := DecodeCheckpoint(d.Body)
+	if err != nil {
+		return Checkpoint{}, nil //nolint:nilerr // what it said is known again after one full comparison
+	}
+	return c, nil
+}
+
+// isMissing reports whether a local document is not there, though its copy is.
+func isMissing(err error) bool {
+	return fault.Is(err, fault.NotFound) && !isNoCopy(err)
+}
+
+// isNoCopy reports whether a node says that it does not hold the copy.
+func isNoCopy(err error) bool {
+	return fault.Is(err, fault.NotFound) && fault.Reason(err) == "no_db_file"
+}
