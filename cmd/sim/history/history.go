@@ -59,9 +59,9 @@ type Edit struct {
 	Number       int    // in the body, of this edit only; 0 for none
 	Parent       string // the revision that the client named
 	Rev          string // as answered; of a replicated edit as sent
+	Quorum       int    // w, as asked or by default
 	Deleted      bool
-	Replicated   bool
-	Ancestors    []string          // of a replicated edit, newest first
+	Ancestors    []string          // of a replicated edit, newest first; others have a Parent only
 	Attachments  map[string]string // name → sum of the content: all that the revision has
 	Outcome      Outcome
 }
@@ -186,7 +186,8 @@ type History struct {
 	Metas     []Meta
 	Registers []Register
 	Troubles  []Trouble
-	Calm      []Span // when nothing was broken, nor had been shortly before
+	Calm      []Span   // when nothing was broken, nor had been shortly before
+	Wrong     []string // what a client saw to be wrong by itself
 
 	Copies  []Copy
 	Replays []Replay
@@ -223,9 +224,12 @@ func (l *Log) History() *History {
 	return &l.mu.history
 }
 
+// copiesOfAll is how many copies of each range the databases of documents have.
+const copiesOfAll = 3
+
 // Check returns every violation of the rules, as text.
 func Check(h *History) []string {
-	c := &checker{h: h, docs: map[string]*document{}}
+	c := &checker{h: h, docs: map[string]*document{}, found: h.Wrong}
 	c.index()
 	c.copiesAgree()
 	c.editsSurvive()

@@ -25,8 +25,8 @@ func good() *History {
 	return &History{
 		Calm: []Span{at(0, 100)},
 		Edits: []Edit{
-			{Span: at(1, 2), Node: "n1", DB: "db", ID: "x", Number: 1, Rev: r1, Outcome: Acked},
-			{Span: at(3, 4), Node: "n1", DB: "db", ID: "x", Number: 2, Parent: r1, Rev: r2, Outcome: Acked, Attachments: map[string]string{"f": "sum"}},
+			{Span: at(1, 2), Node: "n1", DB: "db", ID: "x", Number: 1, Rev: r1, Quorum: 2, Outcome: Acked},
+			{Span: at(3, 4), Node: "n1", DB: "db", ID: "x", Number: 2, Parent: r1, Rev: r2, Quorum: 2, Outcome: Acked, Attachments: map[string]string{"f": "sum"}},
 			{Span: at(3, 5), Node: "n2", DB: "db", ID: "x", Number: 3, Parent: r1, Outcome: Conflict},
 			{Span: at(3, 5), Node: "n2", DB: "db", ID: "y", Number: 4, Outcome: Unknown},
 		},
@@ -118,6 +118,7 @@ func TestBadHistories(t *testing.T) {
 			h.Reads[1] = Read{Span: at(5, 6), DB: "db", ID: "x", Quorum: 2, Status: 404}
 		}, "2-b was acknowledged"},
 		{"a forgotten number", func(h *History) { h.Registers[1].Value = 6 }, "7 was acknowledged"},
+		{"what a client saw", func(h *History) { h.Wrong = []string{"rows out of order"} }, "rows out of order"},
 		{"an internal error", func(h *History) {
 			h.Troubles = []Trouble{{Span: at(200, 201), Request: "GET /", Status: 500, Text: "boom"}}
 		}, "500 boom"},
@@ -155,6 +156,7 @@ func TestExcused(t *testing.T) {
 	}{
 		{"an older read while something is broken", func(h *History) { h.Calm, h.Reads[1].Rev, h.Reads[1].Ancestors = nil, r1, nil }},
 		{"an older read with r=1", func(h *History) { h.Reads[1].Quorum, h.Reads[1].Rev, h.Reads[1].Ancestors = 1, r1, nil }},
+		{"an older read of a write with w=1", func(h *History) { h.Edits[1].Quorum, h.Reads[1].Rev, h.Reads[1].Ancestors = 1, r1, nil }},
 		{"another branch wins", func(h *History) { h.Reads[1].Rev = "3-c" }},
 		{"a read after a deletion", func(h *History) {
 			h.Edits = append(h.Edits, Edit{Span: at(4, 9), DB: "db", ID: "x", Deleted: true, Outcome: Unknown})

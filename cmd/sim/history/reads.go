@@ -2,9 +2,8 @@ package history
 
 import "slices"
 
-// readsSeeWrites: while nothing is broken, a read with r=2 or more sees what
-// was acknowledged before it began. (The databases have three copies, so that
-// r and w of two overlap.)
+// readsSeeWrites: while nothing is broken, a read sees what was acknowledged
+// before it began when r and w overlap.
 func (c *checker) readsSeeWrites() {
 	for _, d := range c.sorted() {
 		if c.temporary(d.db) {
@@ -12,7 +11,7 @@ func (c *checker) readsSeeWrites() {
 		}
 		for _, r := range d.reads {
 			for _, calm := range c.h.Calm {
-				if r.Quorum >= 2 && r.Within(calm) {
+				if r.Within(calm) {
 					c.readSees(d, r, calm)
 				}
 			}
@@ -22,7 +21,7 @@ func (c *checker) readsSeeWrites() {
 
 func (c *checker) readSees(d *document, r *Read, calm Span) {
 	for _, e := range d.edits {
-		if e.Outcome != Acked || e.Deleted || !e.Within(calm) || e.Return > r.Call || d.disturbed(e, r) {
+		if e.Outcome != Acked || e.Quorum+r.Quorum <= copiesOfAll || e.Deleted || !e.Within(calm) || e.Return > r.Call || d.disturbed(e, r) {
 			continue
 		}
 		if r.Rev == e.Rev || slices.Contains(r.Ancestors, e.Rev) || r.Rev != "" && better(r.Rev, e.Rev) {
@@ -78,7 +77,7 @@ func (c *checker) noTrouble() {
 		}
 	}
 	for i := range c.h.Edits {
-		if e := &c.h.Edits[i]; e.Outcome == Accepted && c.calm(e.Span) {
+		if e := &c.h.Edits[i]; e.Outcome == Accepted && c.calm(e.Span) && !c.temporary(e.DB) {
 			c.report("%s/%s: %s through %s at %v to %v was only accepted while nothing was broken", e.DB, e.ID, e.Rev, e.Node, e.Call, e.Return)
 		}
 	}
