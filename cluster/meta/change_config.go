@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/raft"
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
@@ -109,11 +108,10 @@ func (m *Meta) ReloadConfig(ctx context.Context) error {
 	if err := m.opts.Config.Reload(); err != nil {
 		return err
 	}
-	r := m.raft.Load()
-	if r == nil {
+	if m.raft.Load() == nil {
 		return errUnavailable(nil)
 	}
-	return m.keepAdmins(ctx, r)
+	return m.keepAdmins(ctx)
 }
 
 // hashSection keeps the stored forms of the passwords that this node's ini
@@ -123,7 +121,7 @@ const hashSection = "\x00admins"
 
 // keepAdmins hashes plain-text administrators and keeps what it made, so that
 // the salts, and with them sessions, outlive a restart.
-func (m *Meta) keepAdmins(ctx context.Context, r *raft.Raft) error {
+func (m *Meta) keepAdmins(ctx context.Context) error {
 	known := m.fsm.load().perNode[m.Self()].Set[hashSection]
 	fresh, err := m.opts.Config.HashAdmins(known)
 	if err != nil {
@@ -131,7 +129,7 @@ func (m *Meta) keepAdmins(ctx context.Context, r *raft.Raft) error {
 	}
 	for name, stored := range fresh {
 		c := configCommand{op: configPut, node: m.Self(), section: hashSection, key: name, value: stored}
-		if _, err := proposeTo(ctx, r, &command{kind: kindConfig, config: c}); err != nil {
+		if _, err := m.submit(ctx, &command{kind: kindConfig, config: c}); err != nil {
 			return err
 		}
 	}

@@ -142,19 +142,3 @@ func (m *Meta) Require(ctx context.Context, name string) (*Database, error) {
 	}
 	return nil, errNoDatabase()
 }
-
-// PutNode adds a member or changes what is known of it.
-func (m *Meta) PutNode(ctx context.Context, n Node) error {
-	if n.Name == "" {
-		return fault.New(fault.BadRequest, "a node needs a name")
-	}
-	_, err := m.propose(ctx, &command{kind: kindPutNode, node: n})
-	return err
-}
-
-// DropNode forgets a member; copies that the map places on it stay in the map.
-// fault.NotFound when it is not one.
-func (m *Meta) DropNode(ctx context.Context, name string) error {
-	_, err := m.propose(ctx, &command{kind: kindDropNode, name: name})
-	return err
-}

@@ -33,7 +33,7 @@ func drawNode(t *rapid.T) Node {
 	text := rapid.StringN(0, 8, -1)
 	return Node{
 		Name: rapid.SampledFrom([]string{"a@a", "b@b", "c@c", "d@d"}).Draw(t, "node"),
-		HTTP: text.Draw(t, "http"), RPC: text.Draw(t, "rpc"), Raft: text.Draw(t, "raft"),
+		HTTP: text.Draw(t, "http"), RPC: text.Draw(t, "rpc"), Version: text.Draw(t, "version"),
 		Zone: text.Draw(t, "zone"), Draining: rapid.Bool().Draw(t, "draining"),
 	}
 }
@@ -65,7 +65,7 @@ func drawDatabase(t *rapid.T) *Database {
 }
 
 func drawCommand(t *rapid.T) *command {
-	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindDropNode)).Draw(t, "kind"))}
+	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindReplace)).Draw(t, "kind"))}
 	name := fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name"))
 	switch c.kind {
 	case kindInit:
@@ -99,6 +99,14 @@ func drawCommand(t *rapid.T) *command {
 		c.node = drawNode(t)
 	case kindDropNode:
 		c.name = drawNode(t).Name
+	case kindDrain:
+		c.name = drawNode(t).Name
+		c.node = Node{Name: c.name, Draining: rapid.Bool().Draw(t, "drain")}
+	case kindReplace:
+		c.name, c.node.Name = "a@a", "b@b"
+		if rapid.Bool().Draw(t, "other way") {
+			c.name, c.node.Name = "c@c", "a@a"
+		}
 	}
 	return c
 }
@@ -234,9 +242,9 @@ func FuzzReadSnapshot(f *testing.F) {
 
 func TestCutSnapshotsAreRefused(t *testing.T) {
 	m := testMachine(t)
-	for _, name := range []string{"a", "b"} {
+	for i, name := range []string{"a", "b"} {
 		db := &Database{Name: name, Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{"a@a"}}}}
-		m.Apply(&raft.Log{Type: raft.LogCommand, Data: (&command{kind: kindCreate, db: db}).encode()})
+		m.Apply(&raft.Log{Index: uint64(i + 1), Type: raft.LogCommand, Data: (&command{kind: kindCreate, db: db}).encode()})
 	}
 	whole := snapshotOf(t, m)
 	for n := range whole {

@@ -34,6 +34,8 @@ const (
 	kindConfig   kind = 5
 	kindPutNode  kind = 6
 	kindDropNode kind = 7
+	kindDrain    kind = 8 // a node gets copies of new databases, or not
+	kindReplace  kind = 9 // name goes, node takes its copies
 )
 
 var errMalformed = errors.New("malformed metadata")
@@ -43,7 +45,7 @@ type command struct {
 	kind   kind
 	init   initCommand
 	db     *Database // create; Suffix is the proposer's wish, Created follows it
-	name   string    // delete, alter, drop node
+	name   string    // delete, alter, drop node, drain, replace
 	alter  alterCommand
 	config configCommand
 	node   Node
@@ -96,6 +98,9 @@ const (
 	fieldValue   = 5
 
 	fieldNodeBody = 1
+
+	fieldDraining = 2
+	fieldBy       = 3
 )
 
 func (c *command) encode() []byte {
@@ -119,6 +124,10 @@ func (c *command) encode() []byte {
 		b = c.config.appendBinary(b)
 	case kindPutNode:
 		b = appendBytes(b, fieldNodeBody, c.node.appendBinary(nil))
+	case kindDrain:
+		b = appendFlag(appendText(b, fieldName, c.name), fieldDraining, c.node.Draining)
+	case kindReplace:
+		b = appendText(appendText(b, fieldName, c.name), fieldBy, c.node.Name)
 	}
 	return b
 }
@@ -161,16 +170,8 @@ func decodeCommand(b []byte) (*command, error) {
 		err = c.decodeAlter(body)
 	case kindConfig:
 		c.config, err = decodeConfig(body)
-	case kindPutNode:
-		err = eachField(body, func(f field) (err error) {
-			if f.num == fieldNodeBody {
-				c.node, err = decodeNode(f.bytes)
-			}
-			return err
-		})
-		if err == nil && c.node.Name == "" {
-			err = fmt.Errorf("%w: no node to put", errMalformed)
-		}
+	case kindPutNode, kindDrain, kindReplace:
+		err = c.decodeNode(body)
 	default:
 		err = fmt.Errorf("%w: log entry of unknown kind %d; a newer version wrote it", errMalformed, c.kind)
 	}
@@ -189,6 +190,30 @@ func (c *command) decodeCreate(body []byte) error {
 	})
 	if err == nil && c.db == nil {
 		err = fmt.Errorf("%w: creation without a database", errMalformed)
+	}
+	return err
+}
+
+func (c *command) decodeNode(body []byte) error {
+	err := eachField(body, func(f field) (err error) {
+		switch {
+		case c.kind == kindPutNode && f.num == fieldNodeBody:
+			c.node, err = decodeNode(f.bytes)
+		case c.kind == kindPutNode:
+		case f.num == fieldName:
+			c.name = f.text()
+		case f.num == fieldBy && c.kind == kindReplace:
+			c.node.Name = f.text()
+		case f.num == fieldDraining && c.kind == kindDrain:
+			c.node.Draining = f.number != 0
+		}
+		return err
+	})
+	if c.kind == kindDrain {
+		c.node.Name = c.name
+	}
+	if err == nil && c.node.Name == "" {
+		err = fmt.Errorf("%w: command %d without a node", errMalformed, c.kind)
 	}
 	return err
 }
@@ -247,9 +272,9 @@ const (
 	nodeName     = 1
 	nodeHTTP     = 2
 	nodeRPC      = 3
-	nodeRaft     = 4
-	nodeZone     = 5
+	nodeZone     = 5 // 4 was an address for Raft alone
 	nodeDraining = 6
+	nodeVersion  = 7
 )
 
 func (d *Database) appendBinary(b []byte) []byte {
@@ -347,12 +372,9 @@ func (n Node) appendBinary(b []byte) []byte {
 	b = appendText(b, nodeName, n.Name)
 	b = appendText(b, nodeHTTP, n.HTTP)
 	b = appendText(b, nodeRPC, n.RPC)
-	b = appendText(b, nodeRaft, n.Raft)
 	b = appendText(b, nodeZone, n.Zone)
-	if n.Draining {
-		b = appendNumber(b, nodeDraining, 1)
-	}
-	return b
+	b = appendFlag(b, nodeDraining, n.Draining)
+	return appendText(b, nodeVersion, n.Version)
 }
 
 func decodeNode(b []byte) (n Node, err error) {
@@ -364,12 +386,12 @@ func decodeNode(b []byte) (n Node, err error) {
 			n.HTTP = f.text()
 		case nodeRPC:
 			n.RPC = f.text()
-		case nodeRaft:
-			n.Raft = f.text()
 		case nodeZone:
 			n.Zone = f.shared()
 		case nodeDraining:
 			n.Draining = f.number != 0
+		case nodeVersion:
+			n.Version = f.shared()
 		}
 		return nil
 	})

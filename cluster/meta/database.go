@@ -50,10 +50,10 @@ func suffixOf(unix int64) string { return strconv.FormatInt(unix, 10) }
 type Node struct {
 	Name     string // name@host
 	HTTP     string // addresses, host:port; empty when not known
-	RPC      string
-	Raft     string
+	RPC      string // where other nodes find the cluster port
 	Zone     string
-	Draining bool // gets no new copies
+	Draining bool   // gets no new copies
+	Version  string // of its program
 }
 
 func (n Node) ring() ring.Node { return ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining} }

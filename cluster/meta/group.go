@@ -1,11 +1,13 @@
 package meta
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,12 +19,12 @@ import (
 const (
 	logFile       = "raft.db"
 	keepSnapshots = 2
-	lockTimeout   = time.Second      // for the file lock, held by another process on the same directory
-	leadTimeout   = 30 * time.Second // for the first commands of a leader
+	lockTimeout   = time.Second // for the file lock, held by another process on the same directory
 
-	// A group of one has nobody to wait for: it elects itself after at most
-	// twice this time, which is most of what a start takes.
-	loneTimeout = 30 * time.Millisecond
+	// A follower that hears nothing from the leader for this long, to twice as
+	// long, stands for election, so another leader is there in 2 s. Heartbeats go
+	// out every 40 to 80 ms; that some are late on a busy machine does no harm.
+	raftTimeout = 400 * time.Millisecond
 
 	// Commands that wait at the same time share one entry in the log store and
 	// so one fsync; this many at most.
@@ -54,8 +56,9 @@ func (g *group) close() error {
 	return nil
 }
 
-// open starts Raft on the node's stores, founding a group when that is due.
-func (m *Meta) open() (_ *group, err error) {
+// open starts Raft on the node's stores. A node without state founds a group or
+// joins one first.
+func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 	g := &group{}
 	defer func() {
 		if err != nil {
@@ -67,6 +70,10 @@ func (m *Meta) open() (_ *group, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.checkName(stores); err != nil {
+		return nil, err
+	}
+	m.stores.Store(&stores)
 	transport := m.opts.Transport
 	conf := m.raftConfig(logger)
 	if transport == nil {
@@ -74,35 +81,128 @@ func (m *Meta) open() (_ *group, err error) {
 		transport = lone
 		g.closers = append(g.closers, lone.Close)
 	}
-	known, err := raft.HasExistingState(stores.Log, stores.Stable, stores.Snapshots)
-	if err != nil {
-		return nil, fmt.Errorf("read metadata: %w", err)
+	if err := m.begin(ctx, conf, stores, transport); err != nil {
+		return nil, err
 	}
-	if !known && m.opts.Bootstrap {
-		if err := raft.BootstrapCluster(conf, stores.Log, stores.Stable, stores.Snapshots, transport, m.alone()); err != nil {
-			return nil, fmt.Errorf("found a group: %w", err)
-		}
+	committed, err := stores.Stable.GetUint64(committedKey())
+	if err != nil {
+		committed = 0 // never written: stores say so in different ways
+	}
+	if transport, err = m.hasten(ctx, g, stores, transport); err != nil {
+		return nil, err
 	}
 	g.raft, err = raft.NewRaft(conf, m.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
-	return g, m.checkMember(g.raft)
+	if err := m.fsm.replay(stores.Log, committed); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
-// checkMember refuses state that was written under another name: this node
-// could never be elected, and its copies would belong to a stranger.
-func (m *Meta) checkMember(r *raft.Raft) error {
-	servers, err := members(r)
-	if err != nil || len(servers) == 0 {
-		return err
+// begin gives a node without state a group.
+func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) error {
+	known, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
+	if err != nil {
+		return fmt.Errorf("read metadata: %w", err)
 	}
-	for _, s := range servers {
-		if string(s.ID) == m.opts.Self.Name {
-			return nil
+	if known {
+		return nil
+	}
+	founding := Founding{Bootstrap: m.opts.Bootstrap}
+	if m.opts.Found != nil {
+		if founding, err = m.opts.Found(ctx); err != nil {
+			return fmt.Errorf("found or join a group: %w", err)
 		}
 	}
-	return fmt.Errorf("the metadata belongs to node %q, not to %q: a node keeps its name", servers[0].ID, m.opts.Self.Name)
+	if len(founding.Seeds) > 0 {
+		return m.joinThrough(ctx, founding.Seeds)
+	}
+	if !founding.Bootstrap {
+		return nil
+	}
+	if err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, t, m.alone()); err != nil {
+		return fmt.Errorf("found a group: %w", err)
+	}
+	return nil
+}
+
+// hasten lets the only voter of a group elect itself at once.
+func (m *Meta) hasten(ctx context.Context, g *group, s Stores, t raft.Transport) (raft.Transport, error) {
+	servers, err := storedServers(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) != 1 || string(servers[0].ID) != m.opts.Self.Name {
+		return t, nil
+	}
+	e, ok := newEager(t, servers[0].ID)
+	if !ok {
+		return t, nil
+	}
+	// Raft is stopped after the others who obey ctx, and listens until then.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { e.relay(ctx) })
+	g.closers = append(g.closers, func() error {
+		cancel()
+		wg.Wait()
+		return nil
+	})
+	return e, nil
+}
+
+// storedServers returns the members of the group as the stores have them.
+func storedServers(s Stores) ([]raft.Server, error) {
+	var out raft.Configuration
+	snaps, err := s.Snapshots.List()
+	if err != nil {
+		return nil, fmt.Errorf("read metadata: %w", err)
+	}
+	from := uint64(0)
+	if len(snaps) > 0 {
+		out, from = snaps[0].Configuration, snaps[0].Index
+	}
+	last, err := s.Log.LastIndex()
+	if err != nil {
+		return nil, fmt.Errorf("read metadata: %w", err)
+	}
+	for i := from + 1; i <= last; i++ {
+		var l raft.Log
+		if err := s.Log.GetLog(i, &l); err != nil {
+			return nil, fmt.Errorf("read entry %d of the log of the metadata: %w", i, err)
+		}
+		if l.Type == raft.LogConfiguration {
+			out = raft.DecodeConfiguration(l.Data)
+		}
+	}
+	return out.Servers, nil
+}
+
+// nameKey is where the stable store has the name of the node that it belongs to.
+func nameKey() []byte { return []byte("divan_node") }
+
+// checkName refuses state that was written under another name: this node could
+// never be elected, and its copies would belong to a stranger.
+func (m *Meta) checkName(s Stores) error {
+	owner, err := s.Stable.Get(nameKey())
+	if err != nil || len(owner) == 0 { // never written: stores say so in different ways
+		servers, err := storedServers(s)
+		if err != nil {
+			return err
+		}
+		own := func(s raft.Server) bool { return string(s.ID) == m.opts.Self.Name }
+		if len(servers) > 0 && !slices.ContainsFunc(servers, own) {
+			owner = []byte(servers[0].ID)
+		} else if err := s.Stable.Set(nameKey(), []byte(m.opts.Self.Name)); err != nil {
+			return fmt.Errorf("write the node's name: %w", err)
+		}
+	}
+	if len(owner) > 0 && string(owner) != m.opts.Self.Name {
+		return fmt.Errorf("the metadata belongs to node %q, not to %q: a node keeps its name", owner, m.opts.Self.Name)
+	}
+	return nil
 }
 
 func members(r *raft.Raft) ([]raft.Server, error) {
@@ -143,7 +243,11 @@ func (m *Meta) openStores(g *group, logger *raftLog) (Stores, error) {
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	return Stores{Log: bolt, Stable: bolt, Snapshots: snaps}, nil
+	cached, err := raft.NewLogCache(maxAppend, bolt) // what followers are sent was written a moment ago
+	if err != nil {
+		return Stores{}, fmt.Errorf("open metadata: %w", err)
+	}
+	return Stores{Log: cached, Stable: bolt, Snapshots: snaps}, nil
 }
 
 func (m *Meta) raftConfig(logger *raftLog) *raft.Config {
@@ -155,8 +259,9 @@ func (m *Meta) raftConfig(logger *raftLog) *raft.Config {
 	c.SnapshotThreshold = snapshotThreshold
 	c.TrailingLogs = trailingLogs
 	c.NoLegacyTelemetry = true
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = raftTimeout, raftTimeout, raftTimeout
+	c.ShutdownOnRemove = false // a node that was removed may be taken in again
 	if m.opts.Transport == nil {
-		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = loneTimeout, loneTimeout, loneTimeout
 		logger.quiet.Store(true) // elections of one are no news
 	}
 	return c
@@ -165,9 +270,6 @@ func (m *Meta) raftConfig(logger *raftLog) *raft.Config {
 func (m *Meta) address() raft.ServerAddress {
 	if m.opts.Transport != nil {
 		return m.opts.Transport.LocalAddr()
-	}
-	if m.opts.Self.Raft != "" {
-		return raft.ServerAddress(m.opts.Self.Raft)
 	}
 	return raft.ServerAddress(m.opts.Self.Name)
 }

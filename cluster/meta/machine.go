@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -14,14 +15,19 @@ import (
 )
 
 // machine is Raft's state machine. Raft calls ApplyBatch, Apply, Snapshot and
-// Restore on one goroutine.
+// Restore on one goroutine; callers that follow the leader (follow.go) call
+// ApplyBatch too.
 type machine struct {
 	self    string
 	config  *config.Holder
 	subs    subscribers
 	current atomic.Pointer[state]
 	fatal   chan error // gets the first reason why the state cannot be followed further
+	waiters waiters
+	moved   chan struct{} // has one token when commands were applied
+	members notice        // of changed nodes
 
+	mu     sync.Mutex // held while commands are applied
 	graves *graves
 	failed error
 }
@@ -29,7 +35,7 @@ type machine struct {
 var _ raft.BatchingFSM = (*machine)(nil)
 
 func newMachine(self string, c *config.Holder) *machine {
-	m := &machine{self: self, config: c, fatal: make(chan error, 1), graves: newGraves()}
+	m := &machine{self: self, config: c, fatal: make(chan error, 1), moved: make(chan struct{}, 1), graves: newGraves()}
 	m.current.Store(&state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}})
 	return m
 }
@@ -40,12 +46,15 @@ func (m *machine) load() *state { return m.current.Load() }
 func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
 // ApplyBatch implements raft.BatchingFSM: the commands become visible together.
+// Those that were applied before are passed over.
 func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	next := *m.load()
 	var e effects
 	out := make([]any, len(logs))
 	for i, l := range logs {
-		if l.Type != raft.LogCommand {
+		if l.Type != raft.LogCommand || l.Index <= next.index {
 			continue
 		}
 		out[i] = m.applyOne(&next, l, &e)
@@ -65,16 +74,25 @@ func (m *machine) applyOne(next *state, l *raft.Log, e *effects) result {
 		if err == nil {
 			n := len(e.events)
 			res := next.apply(c, m.graves, e)
-			next.index = l.Index
+			next.index, next.term = l.Index, l.Term
+			res.index, res.term = l.Index, l.Term
 			for i := range e.events[n:] {
 				e.events[n+i].Index = l.Index
 			}
 			return res
 		}
 		m.failed = fmt.Errorf("apply log entry %d: %w", l.Index, err)
-		m.fatal <- m.failed // has room for one
+		m.fail(m.failed)
 	}
 	return result{err: fault.Wrap(fault.Corruption, "The metadata of the cluster cannot be followed.", m.failed)}
+}
+
+// fail has the node stop; the first reason counts.
+func (m *machine) fail(err error) {
+	select {
+	case m.fatal <- err:
+	default:
+	}
 }
 
 // publish makes a state the current one, and only then tells of it.
@@ -85,28 +103,47 @@ func (m *machine) publish(next *state, e effects) {
 		delete(own.Set, hashSection)
 		m.config.SetReplicated(next.generated(), next.cluster, own)
 	}
-	m.subs.publish(e.events)
+	if e.lagged {
+		m.subs.lag()
+	} else {
+		m.subs.publish(e.events)
+	}
+	if e.nodes {
+		m.members.tell()
+	}
+	m.waiters.reached(next.index)
+	select {
+	case m.moved <- struct{}{}:
+	default:
+	}
 }
 
 func (m *machine) closeSubscriptions() { m.subs.close() }
 
 // Snapshot implements raft.FSM. It copies what later commands change in place.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.failed != nil {
 		return nil, m.failed
 	}
 	return &snapshot{state: m.load(), graves: m.graves.clone()}, nil
 }
 
-// Restore implements raft.FSM.
+// Restore implements raft.FSM. A snapshot of less than what was applied already
+// changes nothing.
 func (m *machine) Restore(r io.ReadCloser) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	s, g, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
 	if err != nil {
 		return fmt.Errorf("restore metadata: %w", err)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.index < m.load().index {
+		return nil
+	}
 	m.graves = g
-	m.publish(s, effects{config: true})
-	m.subs.lag()
+	m.publish(s, effects{config: true, nodes: true, lagged: true})
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/cluster/config"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -83,8 +84,43 @@ func (m *model) apply(c *command) fault.Kind {
 			return fault.NotFound
 		}
 		delete(m.nodes, c.name)
+	case kindDrain:
+		n, ok := m.nodes[c.name]
+		if !ok {
+			return fault.NotFound
+		}
+		n.Draining = c.node.Draining
+		m.nodes[c.name] = n
+	case kindReplace:
+		_, old := m.nodes[c.name]
+		_, by := m.nodes[c.node.Name]
+		if !old || !by {
+			return fault.NotFound
+		}
+		delete(m.nodes, c.name)
+		m.replace(c.name, c.node.Name)
 	}
 	return 0
+}
+
+func (m *model) replace(old, by string) {
+	for name, db := range m.dbs {
+		var shards []ring.Shard
+		for _, s := range db.Shards {
+			var nodes []string
+			for _, n := range s.Nodes {
+				if n == old && !slices.Contains(s.Nodes, by) {
+					n = by
+				}
+				if n != old {
+					nodes = append(nodes, n)
+				}
+			}
+			shards = append(shards, ring.Shard{Range: s.Range, Nodes: nodes})
+		}
+		db.Shards = shards
+		m.dbs[name] = db
+	}
 }
 
 func (m *model) compare(t *rapid.T, s *state) {
@@ -144,7 +180,7 @@ func TestMachineAgainstModel(t *testing.T) {
 				c := drawCommand(t)
 				data := c.encode()
 				want = append(want, mod.apply(c))
-				logs = append(logs, &raft.Log{Index: uint64(10*i + len(logs)), Type: raft.LogCommand, Data: data})
+				logs = append(logs, &raft.Log{Index: uint64(10*i + len(logs) + 1), Type: raft.LogCommand, Data: data})
 			}
 			before := m.load()
 			kept := dumpDatabases(before.dbs)

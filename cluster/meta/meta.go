@@ -23,8 +23,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/zap"
@@ -54,16 +56,29 @@ type Options struct {
 	// identity in Raft, so it cannot change later.
 	Self Node
 
-	// Bootstrap founds a group of one when there is no state yet. Without it a
-	// new node knows nothing until it is set up or joins a group.
+	// Bootstrap founds a group of one when there is no state yet and Found is
+	// nil.
 	Bootstrap bool
+
+	// Found is asked how to begin when there is no state yet. It may take its
+	// time, until its context ends.
+	Found func(ctx context.Context) (Founding, error)
 
 	// Config gets the replicated layers of configuration. Required.
 	Config *config.Holder
 
-	// Transport carries Raft's messages; nil suits a group of one. The caller
-	// closes it.
+	// Transport carries Raft's messages; its addresses are names of nodes. nil
+	// suits a group of one. The caller closes it.
 	Transport raft.Transport
+
+	// Ask sends a request to another node, whose Meta.Answer answers it. An
+	// error with a method NotSent() bool that says true promises that the
+	// request never left this node. nil suits a group of one.
+	Ask func(ctx context.Context, node string, request []byte) ([]byte, error)
+
+	// Alive reports what is known of another node right now, without waiting.
+	// nil: all are taken for alive.
+	Alive func(node string) bool
 
 	// Logger may be nil.
 	Logger *zap.Logger
@@ -76,13 +91,18 @@ type Meta struct {
 	fsm  *machine
 
 	raft    atomic.Pointer[raft.Raft] // nil until Run has started it
-	leading atomic.Bool               // leader that has applied all that earlier leaders committed
+	stores  atomic.Pointer[Stores]
+	term    atomic.Uint64 // in which this node leads and has applied all that earlier leaders committed; 0: none
+	removed atomic.Bool   // this node was a member and is none any more
 	running atomic.Bool
 	ready   chan struct{} // closed when the state is known for the first time
 	stop    chan struct{} // closed by Close
 	done    chan struct{} // closed when Run has returned
 	onReady sync.Once
 	onClose sync.Once
+
+	behind    chan catchUp  // calls of CatchUp
+	admitting chan struct{} // has room for the one node that is being taken in
 
 	configMu sync.Mutex // orders changes of configuration made on this node
 }
@@ -105,6 +125,9 @@ func New(o Options) (*Meta, error) {
 		ready: make(chan struct{}),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
+
+		behind:    make(chan catchUp),
+		admitting: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -117,31 +140,59 @@ func (m *Meta) Run(ctx context.Context) (err error) {
 	}
 	defer close(m.done)
 	defer m.fsm.closeSubscriptions()
-	g, err := m.open()
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		select {
+		case <-m.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer cancel()
+	g, err := m.open(ctx)
 	if err != nil {
+		if ctx.Err() != nil { // asked to stop before it had begun
+			return nil
+		}
 		return err
 	}
 	m.raft.Store(g.raft)
+	wg.Go(func() { m.serveCatchUps(ctx) })
+	wg.Go(func() { m.attend(ctx, g.raft) })
+	wg.Go(func() { m.remember(ctx) })
+	err = m.serve(ctx, g.raft)
+	cancel()
+	wg.Wait()
+	return errors.Join(err, m.rememberNow(), g.close())
+}
+
+// serve obeys Raft until ctx ends, then hands the lead over.
+func (m *Meta) serve(ctx context.Context, r *raft.Raft) error {
+	stopReign := func() {}
 	defer func() {
-		m.leading.Store(false)
-		err = errors.Join(err, g.close())
+		stopReign()
+		m.abdicate(r)
+		m.term.Store(0)
 	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-m.stop:
-			return nil
 		case err := <-m.fsm.fatal:
 			return fmt.Errorf("metadata: %w", err)
-		case leader := <-g.raft.LeaderCh():
-			m.leading.Store(false)
+		case leader := <-r.LeaderCh():
+			m.term.Store(0)
+			stopReign()
+			stopReign = func() {}
 			if !leader {
 				continue
 			}
-			if err := m.lead(ctx, g.raft); err != nil {
+			if err := m.lead(ctx, r); err != nil {
 				return err
 			}
+			stopReign = m.reign(ctx, r)
 		}
 	}
 }
@@ -157,7 +208,20 @@ func (m *Meta) Close() error {
 
 // Ready returns a channel that is closed once the state is known: this node
 // has founded or rejoined its group and applied what the group had agreed on.
+// When no leader is found for 5 s, a node that knows something is ready with
+// that, since documents need no majority.
 func (m *Meta) Ready() <-chan struct{} { return m.ready }
+
+func (m *Meta) setReady() { m.onReady.Do(func() { close(m.ready) }) }
+
+func (m *Meta) isReady() bool {
+	select {
+	case <-m.ready:
+		return true
+	default:
+		return false
+	}
+}
 
 // WaitReady waits for Ready. Its errors are that of ctx, and fault.Closed
 // when the node stops first.
@@ -176,6 +240,79 @@ func errStopping() error { return fault.New(fault.Closed, "The node is shutting 
 
 // Self returns the name of this node.
 func (m *Meta) Self() string { return m.opts.Self.Name }
+
+// Leader returns the name of the node that leads the group, as far as this one
+// knows; empty when it knows of none.
+func (m *Meta) Leader() string {
+	r := m.raft.Load()
+	if r == nil {
+		return ""
+	}
+	_, id := r.LeaderWithID()
+	return string(id)
+}
+
+// Voters returns the names of the nodes that vote, sorted.
+func (m *Meta) Voters() []string {
+	r := m.raft.Load()
+	if r == nil {
+		return nil
+	}
+	servers, err := members(r)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, s := range servers {
+		if s.Suffrage == raft.Voter {
+			out = append(out, string(s.ID))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// CommitIndex returns the number of the last entry of the log that this node
+// knows to be committed; 0 before it takes part.
+func (m *Meta) CommitIndex() uint64 {
+	r := m.raft.Load()
+	if r == nil {
+		return 0
+	}
+	return r.CommitIndex()
+}
+
+// Applied returns the number of the last command that this node has applied.
+func (m *Meta) Applied() uint64 { return m.fsm.load().index }
+
+// alive reports whether a node is known to be there.
+func (m *Meta) alive(node string) bool {
+	return node == m.Self() || m.opts.Alive == nil || m.opts.Alive(node) || m.heard(node)
+}
+
+// heard reports whether Raft has heard of the leader a moment ago, which
+// proves more than what others say about it.
+func (m *Meta) heard(leader string) bool {
+	r := m.raft.Load()
+	return r != nil && leader == m.Leader() && time.Since(r.LastContact()) < raftTimeout
+}
+
+// hopeless reports whether no majority can decide now, nor after an election.
+// A leader finds out by itself, as fast.
+func (m *Meta) hopeless() bool {
+	r := m.raft.Load()
+	if r == nil {
+		return true
+	}
+	servers, err := members(r)
+	if err != nil || len(servers) == 0 {
+		return true
+	}
+	if leader := m.Leader(); leader != "" && (leader == m.Self() || m.heard(leader)) {
+		return false
+	}
+	return !majorityAlive(servers, m.alive)
+}
 
 // UUID identifies the cluster: [couchdb] uuid where that is configured, else
 // what the group made up when it was founded. It is empty before Ready.

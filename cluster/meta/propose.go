@@ -2,53 +2,126 @@ package meta
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
 
 	"divan/storage/fault"
 )
 
-// enqueueTimeout is how long a command waits for a place in the queue when the
-// caller sets no deadline.
-const enqueueTimeout = 30 * time.Second
+const (
+	// enqueueTimeout is how long a command waits for a place in the queue.
+	enqueueTimeout = 30 * time.Second
+
+	// electionWait is how long a request waits for a leader while a majority is
+	// alive: longer than an election takes.
+	electionWait = 2 * time.Second
+
+	// electionPoll is how often it looks.
+	electionPoll = 20 * time.Millisecond
+
+	// forwardTimeout bounds a command that the leader carries out for this node,
+	// and the time until this node has caught up with it.
+	forwardTimeout = 10 * time.Second
+)
+
+// errNotProposed says that a command certainly did not get into the log, so
+// that it may be proposed again.
+var errNotProposed = errors.New("no leader took the command")
 
 func errUnavailable(err error) error {
 	return fault.Wrap(fault.Unavailable, "No majority of the nodes can decide on a change of metadata now.", err)
 }
 
-// propose has the group agree on a command and returns what came of it here.
-// Once a command is in the log its outcome is awaited whatever becomes of ctx:
-// Raft always answers, at the latest when this node loses the leadership,
-// which is after a fraction of a second without a majority.
+// propose has the group agree on a command and returns what came of it, once
+// this node has applied it.
 //
 // fault.Unavailable means that the outcome is not known or that the command
-// was not proposed at all.
+// was not proposed at all. A command whose outcome is not known is never
+// proposed again: a creation that succeeded would then look like a refused one.
 func (m *Meta) propose(ctx context.Context, c *command) (result, error) {
-	r := m.raft.Load()
-	if r == nil {
-		return result{}, errUnavailable(nil)
-	}
 	select {
 	case <-m.ready:
+		return m.submit(ctx, c)
 	default:
 		return result{}, errUnavailable(nil)
 	}
-	return proposeTo(ctx, r, c)
 }
 
-func proposeTo(ctx context.Context, r *raft.Raft, c *command) (result, error) {
-	if err := ctx.Err(); err != nil {
-		return result{}, err
-	}
+// submit is propose for a node that is not ready yet.
+func (m *Meta) submit(ctx context.Context, c *command) (result, error) {
 	b := c.encode()
 	if len(b) > maxCommand {
 		return result{}, fault.New(fault.RequestTooLarge, "the request entity is too large")
 	}
+	var res result
+	err := m.retry(ctx, func() (err error) {
+		res, err = m.try(ctx, b)
+		return err
+	})
+	if err != nil {
+		return result{}, err
+	}
+	return res, res.err
+}
+
+// retry calls fn again while it says errNotProposed, as long as an election
+// may be under way.
+func (m *Meta) retry(ctx context.Context, fn func() error) error {
+	end := time.Now().Add(electionWait)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if m.raft.Load() == nil || m.hopeless() {
+			return errUnavailable(nil)
+		}
+		err := fn()
+		if !errors.Is(err, errNotProposed) {
+			return err
+		}
+		if !time.Now().Before(end) {
+			return errUnavailable(err)
+		}
+		select {
+		case <-time.After(electionPoll):
+		case <-m.done:
+			return errStopping()
+		case <-ctx.Done():
+		}
+	}
+}
+
+// try proposes a command once, here or at the leader.
+func (m *Meta) try(ctx context.Context, b []byte) (result, error) {
+	r := m.raft.Load()
+	if r.State() == raft.Leader {
+		return m.proposeHere(ctx, r, b)
+	}
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	a, err := m.askLeader(ctx, &request{kind: askPropose, command: b})
+	if err != nil {
+		return result{}, err
+	}
+	if err := m.fsm.reach(ctx, m.logStore(), a.index, a.term); err != nil {
+		return result{}, errUnavailable(err)
+	}
+	res := result{db: a.db}
+	if a.refusal != nil {
+		res.err = a.refusal
+	}
+	return res, nil
+}
+
+// proposeHere proposes a command on the leader. Once it is in the log its
+// outcome is awaited whatever becomes of ctx: Raft always answers, at the
+// latest when this node loses the leadership, which is after a fraction of a
+// second without a majority.
+func (m *Meta) proposeHere(ctx context.Context, r *raft.Raft, b []byte) (result, error) {
 	timeout := enqueueTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(deadline), time.Millisecond)
@@ -58,18 +131,71 @@ func proposeTo(ctx context.Context, r *raft.Raft, c *command) (result, error) {
 		return result{}, raftError(err)
 	}
 	res, ok := f.Response().(result)
-	if !ok {
-		return result{}, fmt.Errorf("command %d: the state machine gave no result", c.kind)
+	if !ok { // applied by a call that followed another leader
+		return result{}, errUnavailable(nil)
 	}
-	return res, res.err
+	if res.err == nil {
+		m.afterwards(r, b)
+	}
+	return res, nil
+}
+
+// afterwards takes a node that left out of Raft too. When that fails, the
+// leader's round of tidying up does it later.
+func (m *Meta) afterwards(r *raft.Raft, b []byte) {
+	if kind := kind(b[1]); kind != kindDropNode && kind != kindReplace {
+		return
+	}
+	c, err := decodeCommand(b)
+	if err == nil {
+		err = r.RemoveServer(raft.ServerID(c.name), 0, forwardTimeout).Error()
+	}
+	if err != nil {
+		m.log.Warn("a node that left is still in the Raft group", zap.String("node", c.name), zap.Error(err))
+	}
+}
+
+// askLeader asks the leader that this node knows. The error is errNotProposed
+// when the request was certainly not carried out, and fault.Unavailable when
+// that is not known.
+func (m *Meta) askLeader(ctx context.Context, req *request) (*answer, error) {
+	leader := m.Leader()
+	if leader == "" || leader == m.Self() || m.opts.Ask == nil || !m.alive(leader) {
+		return nil, errNotProposed
+	}
+	return m.ask(ctx, leader, req)
+}
+
+func (m *Meta) ask(ctx context.Context, node string, req *request) (*answer, error) {
+	b, err := m.opts.Ask(ctx, node, req.encode())
+	if notSent(err) {
+		return nil, fmt.Errorf("%w: %w", errNotProposed, err)
+	}
+	if err != nil {
+		return nil, errUnavailable(err)
+	}
+	a, err := decodeAnswer(b)
+	if err != nil {
+		return nil, errUnavailable(err)
+	}
+	if a.outcome != outcomeDone {
+		return nil, errNotProposed
+	}
+	return a, nil
+}
+
+// notSent reports whether an error says that a request never left this node.
+func notSent(err error) bool {
+	var e interface{ NotSent() bool }
+	return errors.As(err, &e) && e.NotSent()
 }
 
 // raftError sorts the errors of hashicorp/raft.
 func raftError(err error) error {
 	switch {
-	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
-		errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout),
-		errors.Is(err, raft.ErrAbortedByRestore):
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%w: %w", errNotProposed, err)
+	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrEnqueueTimeout), errors.Is(err, raft.ErrAbortedByRestore):
 		return errUnavailable(err)
 	case errors.Is(err, raft.ErrRaftShutdown):
 		return fault.Wrap(fault.Closed, "The node is shutting down.", err)
@@ -77,75 +203,75 @@ func raftError(err error) error {
 	return fmt.Errorf("raft: %w", err)
 }
 
-// CatchUp returns once this node has applied every change that was
-// acknowledged, by any node, before the call. Whoever is about to answer that
-// something does not exist calls it first and looks again.
-//
-// A leader has applied what it acknowledged, and since it became one also what
-// its predecessors did; it only has to make sure that it still leads. In a
-// group of one there is nobody else to lead.
-func (m *Meta) CatchUp(ctx context.Context) error {
+// Answer answers a request of another node, whose name was proven to be from.
+// Its errors are faults; for a change of metadata they mean that its outcome
+// is not known.
+func (m *Meta) Answer(ctx context.Context, from string, b []byte) ([]byte, error) {
+	req, err := decodeRequest(b)
+	if err != nil {
+		return nil, fault.Wrap(fault.BadRequest, "a request about metadata that this version does not understand", err)
+	}
+	a, err := m.answer(ctx, from, req)
+	if errors.Is(err, errNotProposed) {
+		return (&answer{outcome: outcomeNotLeader}).encode(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.outcome = outcomeDone
+	return a.encode(), nil
+}
+
+func (m *Meta) answer(ctx context.Context, from string, req *request) (*answer, error) {
 	r := m.raft.Load()
-	if r == nil || !m.leading.Load() {
-		return errUnavailable(nil)
+	if r == nil {
+		return nil, errNotProposed
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	switch req.kind {
+	case askStats:
+		return m.stats(r), nil
+	case askJoin:
+		return m.answerJoin(ctx, from, r, req.join)
+	case askIndex:
+		if m.term.Load() == 0 {
+			return nil, errNotProposed
+		}
+		if err := m.CatchUp(ctx); err != nil {
+			return nil, err
+		}
+		s := m.fsm.load()
+		return &answer{index: s.index, term: s.term}, nil
+	case askPropose:
+		return m.answerPropose(ctx, from, r, req.command)
 	}
-	if servers, err := members(r); err != nil || (len(servers) == 1 && m.leading.Load()) {
-		return err
-	}
-	if err := r.VerifyLeader().Error(); err != nil {
-		return raftError(err)
-	}
-	return nil
+	return nil, fault.New(fault.BadRequest, "an unknown question")
 }
 
-// lead does what a new leader has to do before it can be relied on. Losing the
-// leadership meanwhile is no error.
-func (m *Meta) lead(ctx context.Context, r *raft.Raft) error {
-	ctx, cancel := context.WithTimeout(ctx, leadTimeout)
-	defer cancel()
-	err := m.settle(ctx, r)
-	switch {
-	case err == nil:
-		m.leading.Store(true)
-		m.onReady.Do(func() { close(m.ready) })
-		return nil
-	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.Closed), ctx.Err() != nil:
-		m.log.Warn("lost the lead of the metadata group at once")
-		return nil
+// answerPropose proposes a command for another node.
+func (m *Meta) answerPropose(ctx context.Context, from string, r *raft.Raft, command []byte) (*answer, error) {
+	if r.State() != raft.Leader {
+		return nil, errNotProposed
 	}
-	return err
-}
-
-// settle applies what earlier leaders committed, gives a new group its
-// identity and makes this node a member.
-func (m *Meta) settle(ctx context.Context, r *raft.Raft) error {
-	if err := r.Barrier(leadTimeout).Error(); err != nil {
-		return raftError(err)
+	if _, member := m.Node(from); !member {
+		return nil, fault.Newf(fault.BadRequest, "node %s is not part of the cluster", from)
 	}
-	if m.fsm.load().uuid == "" {
-		uuid := m.opts.Config.Load().CouchDB.UUID // of the ini files, when a CouchDB becomes a Divan
-		if uuid == "" {
-			uuid = randomHex()
+	if len(command) < 2 || len(command) > maxCommand {
+		return nil, fault.New(fault.BadRequest, "no command")
+	}
+	if _, err := decodeCommand(command); err != nil { // would stop every node
+		return nil, fault.Wrap(fault.BadRequest, "a command that this version does not understand", err)
+	}
+	res, err := m.proposeHere(ctx, r, command)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{index: res.index, term: res.term, db: res.db}
+	if res.err != nil {
+		var refusal *fault.Error
+		if !errors.As(res.err, &refusal) {
+			return nil, res.err
 		}
-		c := &command{kind: kindInit, init: initCommand{uuid: uuid, secret: randomHex()}}
-		if _, err := proposeTo(ctx, r, c); err != nil {
-			return err
-		}
+		a.refusal = refusal
 	}
-	if known, ok := m.Node(m.Self()); !ok || known != m.opts.Self {
-		if _, err := proposeTo(ctx, r, &command{kind: kindPutNode, node: m.opts.Self}); err != nil {
-			return err
-		}
-	}
-	return m.keepAdmins(ctx, r)
-}
-
-// randomHex returns 32 hexadecimal digits that nobody can guess.
-func randomHex() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
+	return a, nil
 }

@@ -41,6 +41,7 @@ const (
 	headSecret = 2
 	headFloor  = 3
 	headIndex  = 4
+	headTerm   = 5
 
 	graveName   = 1
 	graveSuffix = 2
@@ -100,7 +101,8 @@ func (s *snapshot) write(out *bufio.Writer) error {
 	b := appendText(w.buf, headUUID, s.state.uuid)
 	b = appendText(b, headSecret, s.state.secret)
 	b = appendNumber(b, headFloor, uint64(s.graves.floor))
-	w.write(recordHead, appendNumber(b, headIndex, s.state.index))
+	b = appendNumber(b, headIndex, s.state.index)
+	w.write(recordHead, appendNumber(b, headTerm, s.state.term))
 	for _, n := range s.state.sortedNodes() {
 		w.write(recordNode, n.appendBinary(w.buf))
 	}
@@ -234,6 +236,8 @@ func (r *snapshotReader) head(b []byte) error {
 			r.graves.floor = int64(f.number)
 		case headIndex:
 			r.state.index = f.number
+		case headTerm:
+			r.state.term = f.number
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ type state struct {
 	nodes        map[string]Node
 	cluster      config.Layer            // configuration for all nodes
 	perNode      map[string]config.Layer // and for one
-	index        uint64                  // of the last command applied
+	index, term  uint64                  // of the last command applied
 }
 
 func (s *state) sortedNodes() []Node {
@@ -37,14 +37,17 @@ func (s *state) generated() config.Layer {
 
 // result is what a command came to. err is a fault for the client.
 type result struct {
-	err error
-	db  *Database
+	err         error
+	db          *Database
+	index, term uint64 // of the command
 }
 
 // effects gathers what the machine has to tell after a batch.
 type effects struct {
 	events []Event
 	config bool // a layer of configuration changed
+	nodes  bool // a member came, went or changed
+	lagged bool // too much changed to tell one by one
 }
 
 // apply carries out a command on s. It must come to the same result on every
@@ -72,15 +75,8 @@ func (s *state) apply(c *command, g *graves, e *effects) result {
 	case kindConfig:
 		s.setConfig(c.config)
 		e.config = true
-	case kindPutNode:
-		s.nodes = maps.Clone(s.nodes)
-		s.nodes[c.node.Name] = c.node
-	case kindDropNode:
-		if _, ok := s.nodes[c.name]; !ok {
-			return result{err: fault.Newf(fault.NotFound, "no such node: %s", c.name)}
-		}
-		s.nodes = maps.Clone(s.nodes)
-		delete(s.nodes, c.name)
+	case kindPutNode, kindDropNode, kindDrain, kindReplace:
+		return s.applyNode(c, e)
 	}
 	return result{}
 }

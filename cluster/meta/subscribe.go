@@ -13,7 +13,7 @@ type EventKind uint8
 const (
 	Created EventKind = 1
 	Deleted EventKind = 2
-	Changed EventKind = 3 // security object or a limit
+	Changed EventKind = 3 // security object, a limit, or which nodes have copies
 )
 
 // Event is one change of one database.

@@ -1,0 +1,253 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// cohort is a number of nodes on a network that can be cut.
+type cohort struct {
+	t     *testing.T
+	mu    sync.Mutex
+	peers []*peer
+	lost  func(from, to string) bool // whether an answer gets lost; may be nil
+}
+
+// peer is one node.
+type peer struct {
+	name      string
+	zone      string
+	stores    *Stores
+	log       *zap.Logger
+	meta      *Meta
+	transport *raft.InmemTransport
+	ended     chan error
+	running   bool
+	founder   bool
+	side      int // of the network; nodes on different sides cannot reach each other
+}
+
+// unsent is the error of a request that never left.
+type unsent struct{}
+
+func (unsent) Error() string { return "cannot connect" }
+func (unsent) NotSent() bool { return true }
+
+// newCohort founds a group on the first node and lets the others join it; the
+// first five vote when it returns.
+func newCohort(t *testing.T, n int) *cohort {
+	t.Helper()
+	g := &cohort{t: t}
+	t.Cleanup(g.close)
+	for i := range n {
+		g.add(fmt.Sprintf("n%d@host", i), "")
+	}
+	g.peers[0].founder = true
+	g.start(0)
+	for i := 1; i < n; i++ {
+		g.start(i)
+	}
+	for i := range n {
+		g.waitReady(i)
+	}
+	g.wait("voters", func() bool { return len(g.peers[0].meta.Voters()) == voterTarget(n) })
+	return g
+}
+
+// add makes a node that does not run yet.
+func (g *cohort) add(name, zone string) int {
+	g.peers = append(g.peers, &peer{name: name, zone: zone, stores: memoryStores(), log: zap.NewNop()})
+	return len(g.peers) - 1
+}
+
+func (g *cohort) start(i int) {
+	g.t.Helper()
+	p := g.peers[i]
+	_, p.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(p.name), 100*time.Millisecond)
+	m, err := New(Options{
+		Self: Node{Name: p.name, Zone: p.zone}, Config: holder(g.t, config.Options{}), Transport: p.transport, Stores: p.stores, Logger: p.log,
+		Found: func(context.Context) (Founding, error) { return g.founding(i), nil },
+		Ask:   func(ctx context.Context, to string, b []byte) ([]byte, error) { return g.ask(ctx, p, to, b) },
+		Alive: func(name string) bool { return g.reachable(p.name, name) != nil },
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.mu.Lock()
+	p.meta, p.running, p.ended = m, true, make(chan error, 1)
+	g.mu.Unlock()
+	g.wire()
+	go func() { p.ended <- m.Run(g.t.Context()) }()
+}
+
+func (g *cohort) founding(i int) Founding {
+	if g.peers[i].founder {
+		return Founding{Bootstrap: true}
+	}
+	var f Founding
+	for j, p := range g.peers {
+		if j != i {
+			f.Seeds = append(f.Seeds, p.name)
+		}
+	}
+	return f
+}
+
+// stop ends a node; its stores stay.
+func (g *cohort) stop(i int) {
+	g.t.Helper()
+	p := g.peers[i]
+	if !p.running {
+		return
+	}
+	err := errors.Join(p.meta.Close(), <-p.ended)
+	g.mu.Lock()
+	p.running = false
+	g.mu.Unlock()
+	g.wire()
+	if err = errors.Join(err, p.transport.Close()); err != nil {
+		g.t.Error(err)
+	}
+}
+
+func (g *cohort) close() {
+	g.heal() // a leader that still waits for an answer cannot stop
+	for i := range g.peers {
+		g.stop(i)
+	}
+	<-time.After(10 * time.Second) // Raft does not wait for a hand-over that nobody answers
+}
+
+// cut puts nodes on a side of their own.
+func (g *cohort) cut(nodes ...int) {
+	g.mu.Lock()
+	for _, i := range nodes {
+		g.peers[i].side = 1 + nodes[0]
+	}
+	g.mu.Unlock()
+	g.wire()
+}
+
+// heal puts all nodes on one side.
+func (g *cohort) heal() {
+	g.mu.Lock()
+	for _, p := range g.peers {
+		p.side = 0
+	}
+	g.mu.Unlock()
+	g.wire()
+}
+
+// loseDisk takes everything from a node that does not run.
+func (g *cohort) loseDisk(i int) { g.peers[i].stores, g.peers[i].founder = memoryStores(), false }
+
+// wire connects the transports of those who can reach each other.
+func (g *cohort) wire() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range g.peers {
+		if a.transport == nil {
+			continue
+		}
+		for _, b := range g.peers {
+			if a == b || b.transport == nil {
+				continue
+			}
+			if a.running && b.running && a.side == b.side {
+				a.transport.Connect(b.transport.LocalAddr(), b.transport)
+			} else {
+				a.transport.Disconnect(b.transport.LocalAddr())
+			}
+		}
+	}
+}
+
+// reachable returns the node to, if from can reach it.
+func (g *cohort) reachable(from, to string) *peer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var a, b *peer
+	for _, p := range g.peers {
+		if p.name == from {
+			a = p
+		}
+		if p.name == to && p.running {
+			b = p
+		}
+	}
+	if a == b || a == nil || b == nil || a.side != b.side {
+		return nil
+	}
+	return b
+}
+
+func (g *cohort) ask(ctx context.Context, from *peer, to string, b []byte) ([]byte, error) {
+	p := g.reachable(from.name, to)
+	if p == nil {
+		return nil, unsent{}
+	}
+	out, err := p.meta.Answer(ctx, from.name, b)
+	g.mu.Lock()
+	lost := g.lost
+	g.mu.Unlock()
+	if g.reachable(from.name, to) == nil || (lost != nil && lost(from.name, to)) {
+		return nil, fault.Newf(fault.NodeDown, "%s is down", to)
+	}
+	return out, err
+}
+
+func (g *cohort) meta(i int) *Meta { return g.peers[i].meta }
+
+func (g *cohort) waitReady(i int) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := g.meta(i).WaitReady(ctx); err != nil {
+		g.t.Fatalf("node %d is not ready: %v", i, err)
+	}
+}
+
+// wait polls a condition for a minute of the bubble's time.
+func (g *cohort) wait(what string, ok func() bool) {
+	g.t.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for range 600 {
+		if ok() {
+			return
+		}
+		<-again.C
+	}
+	g.t.Fatalf("never came true: %s", what)
+}
+
+// leader waits for a running node that is not cut off and leads.
+func (g *cohort) leader() int {
+	g.t.Helper()
+	found := -1
+	g.wait("a leader", func() bool {
+		found = slices.IndexFunc(g.peers, func(p *peer) bool {
+			return p.running && p.side == 0 && p.meta.term.Load() != 0 && p.meta.CatchUp(g.t.Context()) == nil && p.meta.Leader() == p.name
+		})
+		return found >= 0
+	})
+	return found
+}
+
+// follower returns a running node, within reach, that does not lead.
+func (g *cohort) follower() int {
+	g.t.Helper()
+	leader := g.leader()
+	return slices.IndexFunc(g.peers, func(p *peer) bool { return p.running && p.side == 0 && p != g.peers[leader] })
+}

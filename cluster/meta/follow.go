@@ -1,0 +1,137 @@
+package meta
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// How a node follows: it knows from the leader up to which entry of the log
+// everything is committed, sooner than Raft's next message tells it. When it
+// has that very entry (index and term), it has all before it too, by Raft's
+// log matching, and may apply them at once. The same holds at the start for
+// the entries that this node once knew to be committed. Raft hands these
+// entries to the machine later, and the machine passes over them.
+
+// hurryFirst is the first pause before a node looks again for an entry that it
+// does not have yet; the pauses double.
+const hurryFirst = time.Millisecond
+
+// waiters are calls that wait until the machine has applied a command.
+type waiters struct {
+	mu   sync.Mutex
+	list map[*waiter]struct{}
+}
+
+type waiter struct {
+	index uint64
+	done  chan struct{}
+}
+
+func (w *waiters) add(index uint64) *waiter {
+	one := &waiter{index: index, done: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.list == nil {
+		w.list = map[*waiter]struct{}{}
+	}
+	w.list[one] = struct{}{}
+	return one
+}
+
+func (w *waiters) remove(one *waiter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.list, one)
+}
+
+// reached wakes everybody who waits for index or less.
+func (w *waiters) reached(index uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.list {
+		if one.index <= index {
+			close(one.done)
+			delete(w.list, one)
+		}
+	}
+}
+
+// reach returns once the machine has applied the command at index, which the
+// leader says is committed and was written in term (0: not known). log is
+// this node's own. Its error is that of ctx.
+func (m *machine) reach(ctx context.Context, log raft.LogStore, index, term uint64) error {
+	if m.load().index >= index {
+		return nil
+	}
+	one := m.waiters.add(index)
+	defer m.waiters.remove(one)
+	for wait := hurryFirst; ; wait *= 2 {
+		if term != 0 {
+			m.hurry(log, index, term)
+		}
+		if m.load().index >= index { // also when that was before it was added
+			return nil
+		}
+		// The entry may be on its way: others were enough for a majority.
+		select {
+		case <-one.done:
+			return nil
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for metadata: %w", ctx.Err())
+		}
+	}
+}
+
+// hurry applies what is committed up to index if it is all there.
+func (m *machine) hurry(log raft.LogStore, index, term uint64) {
+	var last raft.Log
+	if log.GetLog(index, &last) != nil || last.Term != term {
+		return
+	}
+	// What cannot be read was compacted, so Raft has applied it.
+	_ = m.applyUpTo(log, m.load().index+1, index)
+}
+
+// applyUpTo applies entries of the log that are known to be committed.
+func (m *machine) applyUpTo(log raft.LogStore, first, last uint64) error {
+	for ; first <= last; first += maxAppend {
+		entries, err := readLog(log, first, min(last, first+maxAppend-1))
+		if err != nil {
+			return err
+		}
+		m.ApplyBatch(entries)
+	}
+	return nil
+}
+
+// replay applies what this node knew to be committed when it last ran, up to
+// index, after the snapshot was restored. It reports what cannot be read.
+func (m *machine) replay(log raft.LogStore, index uint64) error {
+	first, err := log.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("read the log of the metadata: %w", err)
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return fmt.Errorf("read the log of the metadata: %w", err)
+	}
+	return m.applyUpTo(log, max(first, m.load().index+1), min(index, last))
+}
+
+// readLog returns the entries from first to last.
+func readLog(log raft.LogStore, first, last uint64) ([]*raft.Log, error) {
+	var out []*raft.Log
+	for i := first; i <= last; i++ {
+		entry := &raft.Log{}
+		if err := log.GetLog(i, entry); err != nil {
+			return nil, fmt.Errorf("read entry %d of the log of the metadata: %w", i, err)
+		}
+		out = append(out, entry)
+	}
+	return out, nil
+}

@@ -1,0 +1,180 @@
+package meta
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+)
+
+const (
+	governEvery  = 2 * time.Second  // the health of all nodes is looked at, and who votes is decided
+	fitAfter     = 2 * time.Second  // of good health, a node may vote
+	deadAfter    = 10 * time.Second // of bad health, another node may vote in a voter's place
+	lastContact  = 5 * time.Second  // without a word of the leader a node is not healthy
+	maxTrailing  = 10_000           // log entries that a healthy node may lag
+	statsAtATime = 8                // nodes are asked at once
+)
+
+// govern has autopilot decide who votes, and remove from Raft who is no longer
+// a member, until ctx ends.
+func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
+	if m.opts.Transport == nil {
+		return // nobody else will ever come
+	}
+	log := newRaftLog(m.log)
+	log.quiet.Store(true)
+	pilot := autopilot.New(r, &delegate{m: m, raft: r}, autopilot.WithPromoter(promoter{m}), autopilot.WithLogger(log),
+		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
+	pilot.Start(ctx)
+	<-ctx.Done()
+	<-pilot.Stop()
+}
+
+// delegate tells autopilot about the nodes.
+type delegate struct {
+	m    *Meta
+	raft *raft.Raft
+}
+
+var _ autopilot.ApplicationIntegration = (*delegate)(nil)
+
+// AutopilotConfig implements autopilot.ApplicationIntegration, as the methods
+// below do.
+func (d *delegate) AutopilotConfig() *autopilot.Config {
+	return &autopilot.Config{
+		CleanupDeadServers: true, LastContactThreshold: lastContact, MaxTrailingLogs: maxTrailing,
+		MinQuorum: 1, ServerStabilizationTime: fitAfter,
+	}
+}
+
+func (d *delegate) NotifyState(*autopilot.State) {}
+
+func (d *delegate) RemoveFailedServer(*autopilot.Server) {}
+
+func (d *delegate) KnownServers() map[raft.ServerID]*autopilot.Server {
+	out := map[raft.ServerID]*autopilot.Server{}
+	for _, n := range d.m.Nodes() {
+		s := &autopilot.Server{
+			ID: raft.ServerID(n.Name), Name: n.Name, Address: raft.ServerAddress(n.Name), NodeStatus: autopilot.NodeFailed,
+			RaftVersion: int(raft.ProtocolVersionMax), IsLeader: n.Name == d.m.Self(), Ext: n,
+		}
+		if d.m.alive(n.Name) {
+			s.NodeStatus = autopilot.NodeAlive
+		}
+		out[s.ID] = s
+	}
+	return out
+}
+
+// FetchServerStats asks every node how far its log is.
+func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
+	out := make(map[raft.ServerID]*autopilot.ServerStats, len(servers))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, statsAtATime)
+	for id, s := range servers {
+		if s.NodeStatus != autopilot.NodeAlive {
+			continue
+		}
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			a := d.stats(ctx, string(id))
+			if a == nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[id] = &autopilot.ServerStats{
+				LastContact: time.Duration(a.contactMS) * time.Millisecond, LastTerm: a.term, LastIndex: a.index,
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (d *delegate) stats(ctx context.Context, node string) *answer {
+	if node == d.m.Self() {
+		return d.m.stats(d.raft)
+	}
+	if d.m.opts.Ask == nil {
+		return nil
+	}
+	a, err := d.m.ask(ctx, node, &request{kind: askStats})
+	if err != nil {
+		return nil
+	}
+	return a
+}
+
+// stats answers askStats.
+func (m *Meta) stats(r *raft.Raft) *answer {
+	a := &answer{index: r.LastIndex()}
+	var last raft.Log
+	if log := m.logStore(); log != nil && a.index > 0 && log.GetLog(a.index, &last) == nil {
+		a.term = last.Term
+	} else {
+		a.term = r.CurrentTerm() // the log was compacted up to its end
+	}
+	if r.State() != raft.Leader {
+		a.contactMS = uint64(max(time.Since(r.LastContact()), 0) / time.Millisecond)
+	}
+	return a
+}
+
+// promoter decides who votes.
+type promoter struct{ m *Meta }
+
+var _ autopilot.Promoter = promoter{}
+
+// GetServerExt implements autopilot.Promoter, as the methods below do.
+func (promoter) GetServerExt(*autopilot.Config, *autopilot.ServerState) any { return nil }
+
+func (promoter) GetStateExt(*autopilot.Config, *autopilot.State) any { return nil }
+
+func (promoter) GetNodeTypes(*autopilot.Config, *autopilot.State) map[raft.ServerID]autopilot.NodeType {
+	return nil
+}
+
+func (promoter) IsPotentialVoter(autopilot.NodeType) bool { return true }
+
+// FilterFailedServerRemovals lets only servers go that are no members: a member
+// that fails is expected back.
+func (p promoter) FilterFailedServerRemovals(_ *autopilot.Config, _ *autopilot.State, f *autopilot.FailedServers) *autopilot.FailedServers {
+	return &autopilot.FailedServers{StaleNonVoters: f.StaleNonVoters, StaleVoters: f.StaleVoters}
+}
+
+func (p promoter) CalculatePromotionsAndDemotions(c *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
+	next := decideVoters(candidates(c, s, time.Now()))
+	var out autopilot.RaftChanges
+	if next.promote != "" {
+		out.Promotions = append(out.Promotions, raft.ServerID(next.promote))
+	}
+	if next.demote != "" {
+		out.Demotions = append(out.Demotions, raft.ServerID(next.demote))
+	}
+	return out
+}
+
+// candidates translates autopilot's view of the members.
+func candidates(c *autopilot.Config, s *autopilot.State, now time.Time) []candidate {
+	var out []candidate
+	for id, server := range s.Servers {
+		n, member := server.Server.Ext.(Node)
+		if !member || server.Server.NodeStatus == autopilot.NodeLeft {
+			continue // on its way out
+		}
+		h := server.Health
+		out = append(out, candidate{
+			name: string(id), zone: n.Zone, draining: n.Draining,
+			voter: server.HasVotingRights(), leader: server.State == autopilot.RaftLeader,
+			fit:  h.IsStable(now, s.ServerStabilizationTime(c)),
+			dead: !h.Healthy && now.Sub(h.StableSince) >= deadAfter,
+		})
+	}
+	return out
+}

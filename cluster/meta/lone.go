@@ -1,0 +1,47 @@
+package meta
+
+import (
+	"context"
+
+	"github.com/hashicorp/raft"
+)
+
+// eager is a transport whose node stands for election as soon as it runs: the
+// only voter of a group has nobody to wait for. Raft knows such a request from
+// leaders that hand over; this one comes from the node itself.
+type eager struct {
+	raft.Transport
+	raft.WithPreVote
+	rpcs chan raft.RPC
+}
+
+// newEager wraps a transport; the result must be relayed.
+func newEager(t raft.Transport, self raft.ServerID) (*eager, bool) {
+	votes, ok := t.(raft.WithPreVote)
+	if !ok {
+		return nil, false
+	}
+	e := &eager{Transport: t, WithPreVote: votes, rpcs: make(chan raft.RPC, 1)}
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(self), Addr: []byte(t.LocalAddr())}
+	e.rpcs <- raft.RPC{Command: &raft.TimeoutNowRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}
+	return e, true
+}
+
+// Consumer implements raft.Transport.
+func (e *eager) Consumer() <-chan raft.RPC { return e.rpcs }
+
+// relay passes on what the transport receives until ctx ends.
+func (e *eager) relay(ctx context.Context) {
+	for {
+		select {
+		case rpc := <-e.Transport.Consumer():
+			select {
+			case e.rpcs <- rpc:
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package meta
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// notice tells any number of waiting goroutines that something happened.
+type notice struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// next returns a channel that is closed when tell is called the next time.
+func (n *notice) next() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ch == nil {
+		n.ch = make(chan struct{})
+	}
+	return n.ch
+}
+
+func (n *notice) tell() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ch != nil {
+		close(n.ch)
+		n.ch = nil
+	}
+}
+
+func errNoNode(name string) error { return fault.Newf(fault.NotFound, "no such node: %s", name) }
+
+// applyNode carries out a command on the members.
+func (s *state) applyNode(c *command, e *effects) result {
+	name := c.name
+	if c.kind == kindPutNode {
+		name = c.node.Name
+	}
+	old, ok := s.nodes[name]
+	if !ok && c.kind != kindPutNode {
+		return result{err: errNoNode(name)}
+	}
+	if _, ok := s.nodes[c.node.Name]; !ok && c.kind == kindReplace {
+		return result{err: errNoNode(c.node.Name)}
+	}
+	s.nodes = maps.Clone(s.nodes)
+	e.nodes = true
+	switch c.kind { //nolint:exhaustive // the others are not about members
+	case kindPutNode:
+		s.nodes[name] = c.node
+	case kindDropNode:
+		delete(s.nodes, name)
+	case kindDrain:
+		old.Draining = c.node.Draining
+		s.nodes[name] = old
+	case kindReplace:
+		delete(s.nodes, name)
+		s.replaceCopies(name, c.node.Name, e)
+	}
+	return result{}
+}
+
+// replaceCopies gives the copies of one node to another in all maps.
+func (s *state) replaceCopies(old, by string, e *effects) {
+	dbs := make([]*Database, 0, s.dbs.Len())
+	changed := 0
+	for db := range s.dbs.All() {
+		shards, ok := replaceIn(db.Shards, old, by)
+		if ok {
+			next := *db
+			next.Shards = shards
+			if changed++; changed <= maxPending {
+				e.events = append(e.events, Event{Kind: Changed, Old: db, New: &next})
+			}
+			db = &next
+		}
+		dbs = append(dbs, db)
+	}
+	s.dbs = Databases{build(dbs)}
+	e.lagged = changed > maxPending
+}
+
+// replaceIn returns shards with one node in the place of another, and whether
+// anything changed. A range that both have copies of loses the old one.
+func replaceIn(shards []ring.Shard, old, by string) ([]ring.Shard, bool) {
+	var out []ring.Shard
+	for i, s := range shards {
+		if !s.On(old) {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(shards)
+		}
+		nodes := slices.Clone(s.Nodes)
+		if s.On(by) {
+			nodes = slices.DeleteFunc(nodes, func(n string) bool { return n == old })
+		} else {
+			nodes[slices.Index(nodes, old)] = by
+		}
+		out[i].Nodes = nodes
+	}
+	return out, out != nil
+}
+
+// PutNode adds a member or changes what is known of it. It does not make the
+// node take part: that begins when the node itself joins.
+func (m *Meta) PutNode(ctx context.Context, n Node) error {
+	if n.Name == "" {
+		return fault.New(fault.BadRequest, "a node needs a name")
+	}
+	_, err := m.propose(ctx, &command{kind: kindPutNode, node: n})
+	return err
+}
+
+// DropNode removes a member from the cluster; copies that the map places on it
+// stay in the map. A node that was dropped while it was away is refused when it
+// comes back. fault.NotFound when it is not a member; fault.BadRequest when it
+// is the last one.
+func (m *Meta) DropNode(ctx context.Context, name string) error {
+	if err := m.mayLeave(ctx, name); err != nil {
+		return err
+	}
+	_, err := m.propose(ctx, &command{kind: kindDropNode, name: name})
+	return err
+}
+
+// ReplaceNode gives all copies of a member that is gone for good to another
+// member and removes the first one, in one step. The copies there are new:
+// they have to be filled. fault.NotFound when one of them is not a member.
+func (m *Meta) ReplaceNode(ctx context.Context, old, by string) error {
+	if old == by {
+		return fault.New(fault.BadRequest, "a node cannot take its own place")
+	}
+	if err := m.mayLeave(ctx, old); err != nil {
+		return err
+	}
+	_, err := m.propose(ctx, &command{kind: kindReplace, name: old, node: Node{Name: by}})
+	return err
+}
+
+// SetDraining says whether a member gets copies of new databases.
+// fault.NotFound when it is not a member.
+func (m *Meta) SetDraining(ctx context.Context, name string, draining bool) error {
+	_, err := m.propose(ctx, &command{kind: kindDrain, name: name, node: Node{Name: name, Draining: draining}})
+	return err
+}
+
+// mayLeave refuses what the group would not outlive.
+func (m *Meta) mayLeave(ctx context.Context, name string) error {
+	if err := m.CatchUp(ctx); err != nil {
+		return err
+	}
+	if _, ok := m.Node(name); !ok {
+		return errNoNode(name)
+	}
+	if len(m.fsm.load().nodes) == 1 {
+		return fault.New(fault.BadRequest, "the last node of a cluster cannot be removed")
+	}
+	r := m.raft.Load()
+	if r == nil {
+		return errUnavailable(nil)
+	}
+	servers, err := members(r)
+	if err != nil {
+		return err
+	}
+	if !outlives(servers, name, m.alive) {
+		return fault.Newf(fault.BadRequest, "without %s no majority of the nodes that vote would be left; start the others first", name)
+	}
+	return nil
+}
+
+// NodesChanged returns a channel that is closed when a member comes, goes or
+// changes after the call.
+func (m *Meta) NodesChanged() <-chan struct{} { return m.fsm.members.next() }
