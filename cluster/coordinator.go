@@ -26,7 +26,7 @@ type Options struct {
 // Coordinator does what clients ask of databases. It is safe for concurrent
 // use.
 //
-// LOCKS: handles.mu and work.mu guard maps and counters only; nothing is
+// LOCKS: handles.mu, news.mu and work.mu guard maps and counters only; nothing is
 // called while one is held.
 type Coordinator struct {
 	node   string
@@ -37,6 +37,7 @@ type Coordinator struct {
 	peers  map[string]replica // nodes other than this one that can be reached
 
 	handles handles
+	news    news // of databases, for those who follow _db_updates
 	gzips   gzips
 	work    struct {
 		sync.Mutex

@@ -25,7 +25,8 @@ const (
 )
 
 // Run keeps the copies on this node in line with the map until ctx ends: it
-// makes those that are missing and removes those that no database names. It
+// makes those that are missing and removes those that no database names, and
+// writes down what happens to databases. It
 // waits for the metadata to be ready first.
 func (c *Coordinator) Run(ctx context.Context) error {
 	if err := c.meta.WaitReady(ctx); err != nil {
@@ -33,6 +34,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 	sub, dbs := c.meta.Subscribe()
 	defer sub.Close()
+	defer c.announce(ctx)()
 	k := &tidier{c: c, orphans: make(map[string]time.Time)}
 	for {
 		if err := k.sweep(ctx, dbs); err != nil && ctx.Err() == nil {
@@ -72,6 +74,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			return err
 		}
 		for _, e := range events {
+			k.c.tell(e)
 			switch e.Kind {
 			case meta.Created:
 				// The way through the handles shares the work with the

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/quorum"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+const (
+	announceBatch = 500         // documents in one request
+	announceRetry = time.Second // until what could not be written is tried again
+)
+
+// flush writes what is due.
+func (w *announcer) flush(ctx context.Context) {
+	ids := w.agenda.take(time.Now())
+	for len(ids) > 0 && ctx.Err() == nil {
+		n := min(len(ids), announceBatch)
+		err := w.c.announceAll(ctx, ids[:n])
+		switch {
+		case err == nil:
+		case fault.Is(err, fault.NotFound): // the database is gone: so is what it said
+			w.agenda.clear()
+			return
+		case quorum.Usable(err):
+			w.c.log.Error("events of databases are lost", zap.Int("events", n), zap.Error(err))
+		default:
+			w.c.log.Debug("events of databases are written later", zap.Int("events", n), zap.Error(err))
+			w.agenda.again(ids, time.Now().Add(announceRetry))
+			return
+		}
+		ids = ids[n:]
+	}
+}
+
+// announceAll makes a new revision of each document. Somebody else may do so at
+// the same time: a conflict means that the document has moved in the feed after
+// the event, and that is all that it has to.
+func (c *Coordinator) announceAll(ctx context.Context, ids []string) error {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	m, ok := c.meta.Database(GlobalChanges)
+	if !ok {
+		return errNoDatabase()
+	}
+	d, err := c.handles.get(ctx, c, m)
+	if err != nil {
+		return err
+	}
+	parents, err := d.winners(ctx, ids)
+	if err != nil {
+		return err
+	}
+	edits := make([]shard.Edit, len(ids))
+	for i, id := range ids {
+		edits[i] = shard.Edit{ID: id, Parent: parents[id], Body: []byte("{}")}
+	}
+	results, err := d.Update(ctx, UpdateOptions{
+		NewEdits: true, W: 1, User: shard.User{Roles: []string{shard.AdminRole}},
+	}, edits)
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		if err := results[i].Err; err != nil && !fault.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// winners returns the live revisions of documents; one that is not there has
+// none.
+func (d *DB) winners(ctx context.Context, ids []string) (map[string]doc.Rev, error) {
+	rows, err := d.AllDocs(ctx, DocsQuery{HasKeys: true, Keys: ids, Limit: NoLimit})
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := make(map[string]doc.Rev, len(ids))
+	for rows.Next() {
+		if row := rows.Row(); !row.Missing && !row.Deleted {
+			out[row.ID] = doc.Rev{Pos: row.Rev.Pos, ID: row.Rev.ID}
+		}
+	}
+	return out, rows.Err()
+}
