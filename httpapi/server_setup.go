@@ -84,7 +84,7 @@ func (c *call) enableCluster(req *setupRequest) error {
 		return fault.New(fault.BadRequest, "Cluster is already enabled")
 	case req.username == "" && len(c.cfg.Admins) == 0, req.username != "" && req.password == "" && req.hash == "":
 		return fault.New(fault.BadRequest, "Cluster setup requires admin account to be configured")
-	case loopback(cmp.Or(req.address, c.cfg.Chttpd.BindAddress)):
+	case loopback(cmp.Or(req.address, c.cfg.Chttpd.BindAddress)) && !meta.SaysCluster(c.cfg):
 		return fault.New(fault.BadRequest, "Cluster setup requires a remote bind_address (not 127.0.0.1 nor ::1)")
 	case req.nodes == 0:
 		return fault.New(fault.BadRequest, "Cluster setup requires node_count to be configured")

@@ -43,12 +43,24 @@ func DecideSetup(c *config.Snapshot, dbs Databases, ensure []string) SetupState 
 			return SingleNodeEnabled
 		}
 		return SingleNodeDisabled
-	case !admin || c.Chttpd.BindAddress == "127.0.0.1":
+	case !admin || (c.Chttpd.BindAddress == "127.0.0.1" && !SaysCluster(c)):
 		return ClusterDisabled
 	case complete:
 		return ClusterFinished
 	}
 	return ClusterEnabled
+}
+
+// SaysCluster reports whether the settings of a node say where other nodes
+// find it. Such a node is meant for a cluster, even one whose HTTP interface
+// listens on this machine only, as all nodes of a cluster on one machine do.
+func SaysCluster(c *config.Snapshot) bool {
+	for _, key := range []string{"bind_address", "advertise"} {
+		if v, ok := c.Get("cluster", key); ok && v != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func missing(dbs Databases, names []string) []string {
