@@ -21,7 +21,7 @@ func nodeRoutes() []route {
 		}
 		return route{table: serverTable, path: "/_node/{node}" + path, allow: allow, methods: m}
 	}
-	return []route{
+	return append(nodeDocRoutes(node), []route{
 		{table: serverTable, path: "/_node", methods: methods{get: noNode, any: noNode}},
 		node("", "GET,HEAD", methods{get: getNode}),
 		node("/_config", "GET", methods{get: getConfig}),
@@ -37,7 +37,7 @@ func nodeRoutes() []route {
 		node("/_smoosh/status", "GET", methods{get: getSmoosh}),
 		node("/_active_tasks", "GET", methods{get: getNodeTasks}),
 		node("/{rest:.+}", "", methods{get: notHere, any: notHere}),
-	}
+	}...)
 }
 
 // noNode answers for a path that names no node.
