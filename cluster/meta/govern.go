@@ -24,9 +24,7 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 	if m.opts.Transport == nil {
 		return // nobody else will ever come
 	}
-	log := newRaftLog(m.log)
-	log.quiet.Store(true)
-	pilot := autopilot.New(r, &delegate{m: m, raft: r}, autopilot.WithPromoter(promoter{m}), autopilot.WithLogger(log),
+	pilot := autopilot.New(r, &delegate{m: m, raft: r}, autopilot.WithPromoter(promoter{m}), autopilot.WithLogger(newRaftLog(m.log)),
 		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
 	pilot.Start(ctx)
 	<-ctx.Done()

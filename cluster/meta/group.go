@@ -261,9 +261,6 @@ func (m *Meta) raftConfig(logger *raftLog) *raft.Config {
 	c.NoLegacyTelemetry = true
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = raftTimeout, raftTimeout, raftTimeout
 	c.ShutdownOnRemove = false // a node that was removed may be taken in again
-	if m.opts.Transport == nil {
-		logger.quiet.Store(true) // elections of one are no news
-	}
 	return c
 }
 

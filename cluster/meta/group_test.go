@@ -289,15 +289,18 @@ func TestRaftErrors(t *testing.T) {
 	}
 }
 
+// Raft's errors are warnings, a few of each kind; everything else is for those
+// who look for a fault.
 func TestRaftLog(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	l := newRaftLog(zap.New(core))
 	sub := l.With("a", 1).Named("net").ResetNamed("x")
 	sub.Debug("hidden")
 	sub.Trace("hidden")
-	sub.Warn("shown", "b", "two", "odd")
-	sub.Error("shown")
-	sub.StandardLogger(nil).Print("shown")
+	sub.Warn("hidden")
+	for range 10 {
+		sub.Error("shown", "b", "two", "odd")
+	}
 	if logs.Len() != 3 {
 		t.Fatalf("logged %v", logs.All())
 	}
@@ -305,12 +308,14 @@ func TestRaftLog(t *testing.T) {
 	if e.Level != zapcore.WarnLevel || e.ContextMap()["a"] != int64(1) || e.ContextMap()["b"] != "two" || e.LoggerName != "raft.net.x" {
 		t.Errorf("logged %+v", e)
 	}
-	if l.GetLevel() != hclog.Info || l.IsDebug() || l.IsTrace() || !l.IsInfo() || !l.IsWarn() || !l.IsError() {
+	if l.GetLevel() != hclog.Error || l.IsDebug() || l.IsTrace() || l.IsInfo() || l.IsWarn() || !l.IsError() {
 		t.Errorf("level %v", l.GetLevel())
 	}
-	l.quiet.Store(true)
-	sub.Warn("an election of one")
-	if logs.Len() != 3 || l.GetLevel() != hclog.Error || sub.Name() == "" || len(sub.ImpliedArgs()) != 2 {
-		t.Errorf("a quiet log logs: %v", logs.All())
+	if sub.Name() == "" || len(sub.ImpliedArgs()) != 2 || RaftLogger(zap.NewNop()).Name() != "raft" {
+		t.Errorf("named %q with %v", sub.Name(), sub.ImpliedArgs())
+	}
+	sub.StandardLogger(nil).Print("shown")
+	if logs.Len() != 4 {
+		t.Errorf("a standard logger's line is lost: %v", logs.All())
 	}
 }

@@ -3,19 +3,20 @@ package meta
 import (
 	"io"
 	"log" //nolint:depguard // hclog.Logger has a method that returns one; it writes to zap
-	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// raftLog writes hashicorp/raft's log lines through zap.
+// raftLog writes hashicorp/raft's log lines through zap. Its errors repeat for
+// as long as a node is away, so they are warnings here, a few a minute of each
+// kind; everything below is for those who look for a fault.
 type raftLog struct {
-	zap   *zap.Logger
-	name  string
-	args  []any
-	quiet *atomic.Bool // everything below an error counts as debug
+	zap  *zap.Logger
+	name string
+	args []any
 }
 
 var _ hclog.Logger = (*raftLog)(nil)
@@ -25,20 +26,16 @@ var _ hclog.Logger = (*raftLog)(nil)
 func RaftLogger(z *zap.Logger) hclog.Logger { return newRaftLog(z) }
 
 func newRaftLog(z *zap.Logger) *raftLog {
-	return &raftLog{zap: z.Named("raft"), name: "raft", quiet: &atomic.Bool{}}
+	return &raftLog{name: "raft", zap: z.Named("raft").WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(c, time.Minute, 3, 0)
+	}))}
 }
 
 func (l *raftLog) level(level hclog.Level) zapcore.Level {
-	switch {
-	case level >= hclog.Error:
-		return zapcore.ErrorLevel
-	case l.quiet.Load() || level <= hclog.Debug:
-		return zapcore.DebugLevel
-	case level == hclog.Warn:
+	if level >= hclog.Error {
 		return zapcore.WarnLevel
-	default:
-		return zapcore.InfoLevel
 	}
+	return zapcore.DebugLevel
 }
 
 // Log implements hclog.Logger, as the methods below do.
