@@ -33,6 +33,8 @@ type push struct {
 	log    *zap.Logger
 	prog   *progress
 
+	holders []string // the nodes of the range; empty: not known
+
 	seen    uint64  // the target's purges that the source has done as well
 	history []Entry // what both ends are known to share, newest first
 	out     parcel

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/shard"
+	"divan/storage/doc"
 )
 
 // purgesAtOnce is how many purges travel in one message.
@@ -28,7 +29,11 @@ type purgeText struct {
 // purgeCheckpointID returns the id of that document for a follower. It names
 // the node, not the copy, so that a copy that was lost frees what it held.
 func purgeCheckpointID(node, follower string) string {
-	return shard.PurgePrefix + "mem3-" + hashOf([]byte(node)) + "-" + hashOf([]byte(follower))
+	return purgeCheckpointPrefix(node) + hashOf([]byte(follower))
+}
+
+func purgeCheckpointPrefix(node string) string {
+	return shard.PurgePrefix + "mem3-" + hashOf([]byte(node)) + "-"
 }
 
 // exchangePurges brings the purges of both ends to each other, so that no
@@ -107,6 +112,35 @@ func (p *push) holdPurges(ctx context.Context) error {
 		}
 	}
 	p.prog.held = true
+	return p.freePurges(ctx)
+}
+
+// freePurges removes what nodes left behind that hold no copy of the range any
+// more, so that the log of purges does not wait for them.
+func (p *push) freePurges(ctx context.Context) error {
+	if len(p.holders) == 0 {
+		return nil
+	}
+	prefix := purgeCheckpointPrefix(p.source.node)
+	s, err := p.local.LocalDocs(ctx, shard.LocalDocsRequest{Copy: p.name, Lo: prefix, Hi: prefix + "~", HasHi: true, System: true})
+	if err != nil {
+		return fmt.Errorf("followers of the log of purges: %w", err)
+	}
+	defer s.Close()
+	var b shard.LocalBatch
+	if _, err := s.Next(&b); err != nil { // a range has fewer than a batch of nodes
+		return fmt.Errorf("followers of the log of purges: %w", err)
+	}
+	for i := range b.Rows {
+		var t purgeText
+		if json.Unmarshal(b.Rows[i].Body, &t) == nil && slices.Contains(p.holders, t.Node) {
+			continue
+		}
+		_, err := p.local.LocalDelete(ctx, p.name, b.Rows[i].ID, doc.Rev{})
+		if err != nil && !isMissing(err) {
+			return fmt.Errorf("followers of the log of purges: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -8,8 +8,7 @@ import (
 // progress is what a push tells about itself while it runs, and what it knows
 // from earlier runs of the same pair.
 type progress struct {
-	started time.Time
-	held    bool // the source's log of purges waits for the target; belongs to the push
+	held bool // the source's log of purges waits for the target; belongs to the push
 
 	from, at, to atomic.Uint64 // sequences of the source: where it began, is, will end
 	docs, bytes  atomic.Uint64 // revisions and bytes of attachments written to the target

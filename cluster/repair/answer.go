@@ -1,0 +1,114 @@
+package repair
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+
+	"divan/storage/fault"
+)
+
+// Service is the name under which nodes ask each other's repair.
+const Service = "repair"
+
+// message is a request to another node's repair. Op says which of the other
+// fields count.
+type message struct {
+	Op     string      `json:"op"`
+	Pairs  [][2]string `json:"pairs,omitempty"`  // missed: copy, node that lacks something
+	Copies []string    `json:"copies,omitempty"` // sync, rebuild
+	Copy   string      `json:"copy,omitempty"`   // pushed: and the next two
+	UUID   string      `json:"uuid,omitempty"`   // of the copy that was pushed to
+	Part   bool        `json:"part,omitempty"`   // the pushing copy is incomplete itself
+}
+
+const (
+	opMissed  = "missed"  // push to these nodes, they lack something
+	opSync    = "sync"    // push these copies to all others
+	opRebuild = "rebuild" // push these copies to me, they are incomplete, and tell me when I have everything
+	opPushed  = "pushed"  // you have everything
+)
+
+// reply is the answer to rebuild; to the others it is empty.
+type reply struct {
+	States map[string]state `json:"states,omitempty"` // by copy
+}
+
+// maxNames bounds the copies named in one message.
+const maxNames = 1000
+
+// Answer does what another node asks of this one: the service "repair". The
+// errors are fault.BadRequest for a message that it does not understand, and
+// those of reading a copy.
+func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byte, error) {
+	var m message
+	if err := json.Unmarshal(request, &m); err != nil || len(m.Copies) > maxNames || len(m.Pairs) > maxNames {
+		return nil, fault.Wrap(fault.BadRequest, "malformed request to repair", err)
+	}
+	var a reply
+	var err error
+	switch m.Op {
+	case opMissed:
+		for _, p := range m.Pairs {
+			r.hint(pair{p[0], p[1]})
+		}
+	case opSync:
+		r.syncOwn(m.Copies)
+	case opRebuild:
+		a.States, err = r.rebuildFor(ctx, from, m.Copies)
+	case opPushed:
+		err = r.pushedBy(ctx, from, &m)
+	default:
+		err = fault.New(fault.BadRequest, "unknown request to repair")
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, _ := json.Marshal(a) // strings: it cannot fail
+	return out, nil
+}
+
+// ask sends a message to another node.
+func (r *Repair) ask(ctx context.Context, node string, m message) (reply, error) {
+	var a reply
+	text, _ := json.Marshal(m) // strings: it cannot fail
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := r.o.Ask(ctx, node, Service, text)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(out, &a); err != nil {
+		return a, fault.Wrap(fault.Internal, "malformed answer of repair", err)
+	}
+	return a, nil
+}
+
+// rebuildFor starts pushes to a node whose copies are incomplete and tells what
+// this node's copies are.
+func (r *Repair) rebuildFor(ctx context.Context, node string, copies []string) (map[string]state, error) {
+	states := make(map[string]state, len(copies))
+	for _, name := range copies {
+		_, _, err := r.o.Local.Position(ctx, name)
+		switch {
+		case isNoCopy(err):
+			states[name] = stateAbsent
+			continue
+		case err != nil:
+			return nil, err
+		case r.o.Local.Rebuilding(name):
+			states[name] = stateIncomplete
+		default:
+			states[name] = stateComplete
+		}
+		r.wantRebuild(pair{name, node})
+	}
+	return states, nil
+}
+
+// tellPushed tells a node that its incomplete copy has everything that this
+// node's copy had.
+func (r *Repair) tellPushed(ctx context.Context, p pair, uuid [16]byte, part bool) error {
+	_, err := r.ask(ctx, p.node, message{Op: opPushed, Copy: p.copy, UUID: hex.EncodeToString(uuid[:]), Part: part})
+	return err
+}

@@ -1,0 +1,275 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/cluster/wire"
+	"divan/shard"
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// Map is what repair has to know of the cluster; *meta.Meta is one.
+type Map interface {
+	WaitReady(ctx context.Context) error
+	Database(name string) (*meta.Database, bool)
+	Databases() meta.Databases
+	Node(name string) (meta.Node, bool)
+}
+
+// Peers is the other nodes.
+type Peers interface {
+	// Copies returns the copies of a node, nil when it cannot be reached now.
+	Copies(node string) Copies
+	// Subscribe has f called whenever a node can be reached again or no longer.
+	// f does not block.
+	Subscribe(f func(node string, up bool)) (cancel func())
+}
+
+// Options are what a Repair is made of. All are required but Logger.
+type Options struct {
+	Node   string // this node, as the shard maps name it
+	Meta   Map
+	Local  *shard.Local
+	Peers  Peers
+	Config *config.Holder
+	Logger *zap.Logger
+	// Ask sends a request to a service of another node.
+	Ask func(ctx context.Context, node, service string, request []byte) ([]byte, error)
+}
+
+// Repair pushes what the copies of this node have to the copies of the same
+// ranges on other nodes. It is safe for concurrent use.
+type Repair struct {
+	o    Options
+	log  *zap.Logger
+	pace pace
+	wake chan struct{} // there is something new to decide
+	work sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		schedule *schedule
+		walker   walker
+		tell     map[pair]struct{} // hints for other nodes that have not been sent
+		synced   map[pair]uint64   // of the source: what the target is known to have
+	}
+	rebuilds rebuilds
+}
+
+// New returns a Repair that does nothing before Run; what it is told before
+// that is kept.
+func New(o Options) (*Repair, error) {
+	if o.Node == "" || o.Meta == nil || o.Local == nil || o.Peers == nil || o.Config == nil || o.Ask == nil {
+		return nil, errors.New("repair: Node, Meta, Local, Peers, Config and Ask are required")
+	}
+	r := &Repair{o: o, log: o.Logger, wake: make(chan struct{}, 1)}
+	if r.log == nil {
+		r.log = zap.NewNop()
+	}
+	r.pace.rate = func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }
+	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.others)
+	r.mu.walker = walker{self: o.Node, jitter: r.mu.schedule.jitter}
+	r.mu.tell = make(map[pair]struct{})
+	r.mu.synced = make(map[pair]uint64)
+	r.rebuilds.byCopy = make(map[string]*rebuilding)
+	return r, nil
+}
+
+// Run pushes until ctx ends, and returns when the last push has ended.
+func (r *Repair) Run(ctx context.Context) error {
+	if err := r.o.Meta.WaitReady(ctx); err != nil {
+		if ctx.Err() != nil || fault.Is(err, fault.Closed) {
+			return nil
+		}
+		return err
+	}
+	defer r.work.Wait()
+	cancel := r.o.Peers.Subscribe(r.reached)
+	defer cancel()
+	ctx = wire.ForRepair(ctx)
+	r.mu.Lock()
+	r.mu.walker.begin("", true)
+	r.mu.Unlock()
+	r.work.Go(func() { r.keepRebuilding(ctx) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		case <-timer.C:
+		}
+		if next := r.step(ctx); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// rouse makes Run decide again.
+func (r *Repair) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// step starts what is due and returns when something may be due again.
+func (r *Repair) step(ctx context.Context) time.Time {
+	cfg := r.o.Config.Load().Repair
+	now := time.Now()
+	dbs := r.o.Meta.Databases()
+	r.mu.Lock()
+	s := r.mu.schedule
+	s.delay = cfg.SyncDelay
+	var walked time.Time
+	if len(s.queue) < 4*cfg.SyncConcurrency { // else there is work enough
+		var pairs []pair
+		pairs, walked = r.mu.walker.next(dbs, now)
+		for _, p := range pairs {
+			s.want(p, now)
+		}
+	}
+	begin, next := s.start(now, cfg.SyncConcurrency-s.running)
+	hints := r.mu.tell
+	if len(hints) > 0 {
+		r.mu.tell = make(map[pair]struct{})
+	}
+	r.mu.Unlock()
+	for _, it := range begin {
+		if it.away && r.o.Peers.Copies(it.node) == nil {
+			r.ended(it, nodeAway)
+			continue
+		}
+		r.work.Go(func() { r.ended(it, r.pushPair(ctx, it)) })
+	}
+	if len(hints) > 0 {
+		r.work.Go(func() { r.passOn(ctx, hints) })
+	}
+	if !walked.IsZero() && (next.IsZero() || walked.Before(next)) {
+		next = walked
+	}
+	return next
+}
+
+// ended notes the end of a push.
+func (r *Repair) ended(it *item, how ending) {
+	r.mu.Lock()
+	r.mu.schedule.done(it, how, time.Now())
+	r.mu.Unlock()
+	r.rouse()
+}
+
+// pushPair does one push of a pair.
+func (r *Repair) pushPair(ctx context.Context, it *item) ending {
+	db, nodes, ok := r.place(it.copy)
+	if !ok || !slices.Contains(nodes, it.node) || !slices.Contains(nodes, r.o.Node) {
+		return vanished
+	}
+	cfg := r.o.Config.Load().Repair
+	p := &push{
+		name: it.copy, local: r.o.Local, log: r.log, prog: it.prog, pace: &r.pace,
+		source: end{node: r.o.Node, copies: r.o.Local}, target: end{node: it.node, copies: r.o.Peers.Copies(it.node)},
+		limits: shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned},
+		batch:  cfg.BatchSize, turn: cfg.BatchCount, holders: nodes,
+	}
+	part := r.o.Local.Rebuilding(it.copy) // before the push: what it gets later is not in it
+	o, err := p.run(ctx)
+	r.mu.Lock()
+	if err == nil {
+		r.noteLocked(it, &o)
+	}
+	rebuild := it.rebuild
+	r.mu.Unlock()
+	if err == nil && !o.more && rebuild {
+		if err = r.tellPushed(ctx, it.pair, o.target, part); err == nil {
+			r.mu.Lock()
+			it.rebuild = false
+			r.mu.Unlock()
+		}
+	}
+	return r.judge(it, &o, err)
+}
+
+// noteLocked keeps how far a target is.
+func (r *Repair) noteLocked(it *item, o *outcome) {
+	it.behind = o.behind
+	if _, known := r.mu.synced[it.pair]; known || len(r.mu.synced) < maxPairs {
+		r.mu.synced[it.pair] = o.upto
+	}
+}
+
+// judge turns what came of a push into an ending.
+func (r *Repair) judge(it *item, o *outcome, err error) ending {
+	switch {
+	case err == nil && o.more:
+		return turnOver
+	case err == nil:
+		return caughtUp
+	case fault.Is(err, fault.NodeDown):
+		return nodeAway
+	case isNoCopy(err) && !r.holds(it.copy):
+		return vanished
+	case quiet(err):
+		return failed
+	default:
+		r.log.Warn("push to another copy failed", zap.String("copy", it.copy), zap.String("node", it.node), zap.Error(err))
+		return failed
+	}
+}
+
+// holds reports whether the copy is on this node's disk.
+func (r *Repair) holds(name string) bool {
+	_, _, err := r.o.Local.Position(context.Background(), name)
+	return !isNoCopy(err)
+}
+
+// place returns the database of a copy and the nodes that hold its range, in
+// the order of the map.
+func (r *Repair) place(name string) (*meta.Database, []string, bool) {
+	rg, dbName, suffix, ok := ring.ParseCopyName(name)
+	if !ok {
+		return nil, nil, false
+	}
+	db, ok := r.o.Meta.Database(dbName)
+	if !ok || db.Suffix != suffix {
+		return nil, nil, false
+	}
+	for _, s := range db.Shards {
+		if s.Range == rg {
+			return db, s.Nodes, true
+		}
+	}
+	return nil, nil, false
+}
+
+// others returns the other nodes with a copy of the range of a copy of this
+// node.
+func (r *Repair) others(name string) []string {
+	_, nodes, ok := r.place(name)
+	if !ok || !slices.Contains(nodes, r.o.Node) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(node string) bool { return node == r.o.Node })
+}
+
+// reached is told that a node can be reached again, or no longer.
+func (r *Repair) reached(node string, up bool) {
+	if !up || node == r.o.Node {
+		return
+	}
+	r.mu.Lock()
+	r.mu.schedule.up(node, time.Now())
+	r.mu.walker.begin(node, true)
+	r.mu.Unlock()
+	r.rouse()
+}

@@ -1,0 +1,265 @@
+package repair
+
+import (
+	"cmp"
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// pair is a copy of this node and another node that holds a copy of the same
+// range.
+type pair struct{ copy, node string }
+
+const (
+	// maxPairs bounds what is remembered about pairs that have something to do.
+	// What does not fit is found again by the next walk over all copies.
+	maxPairs = 100_000
+	// firstPause and lastPause bound the time until a failed push is tried
+	// again; it doubles from one to the other.
+	firstPause = time.Second
+	lastPause  = time.Minute
+	// awayPause is how often a push is tried to a node that is away. Its return
+	// starts the push at once; this is for the case that nobody noticed.
+	awayPause = 30 * time.Second
+)
+
+// schedule decides which pushes run when. It is pure: it is told what happened
+// and when, and says what to start. Nothing in it survives a restart of the
+// node, and nothing has to: what a pair lacks is seen from its checkpoint.
+type schedule struct {
+	delay  time.Duration // from an update to the push
+	jitter func(n time.Duration) time.Duration
+	peers  func(copy string) []string // the other nodes with a copy of the range
+
+	fresh   []update            // updated copies, the oldest first
+	updated map[string]struct{} // those of fresh
+	items   map[pair]*item
+	queue   itemQueue // items that do not run, by the time they are due
+	running int
+}
+
+// update is a copy that changed, and when its pushes are due.
+type update struct {
+	copy string
+	due  time.Time
+}
+
+// item is a pair with something to do.
+type item struct {
+	pair
+	due     time.Time
+	index   int // in the queue; -1: running
+	again   bool
+	next    time.Time // when again is due
+	fails   int
+	away    bool   // the last try did not reach the node
+	rebuild bool   // the target is incomplete and waits to hear that it has everything
+	behind  uint64 // sequences of the source that the target did not have at the last look
+	begun   time.Time
+	prog    *progress
+}
+
+func newSchedule(delay time.Duration, peers func(copy string) []string) *schedule {
+	return &schedule{
+		delay: delay, peers: peers, jitter: func(n time.Duration) time.Duration { return rand.N(n) },
+		updated: make(map[string]struct{}), items: make(map[pair]*item),
+	}
+}
+
+// update notes that a copy of this node has changed. The pushes are due after
+// the delay, and take everything with them that is there by then. It reports
+// whether that is news.
+func (s *schedule) update(copy string, now time.Time) bool {
+	if _, ok := s.updated[copy]; ok {
+		return false
+	}
+	if len(s.fresh) >= maxPairs {
+		return false
+	}
+	s.updated[copy] = struct{}{}
+	s.fresh = append(s.fresh, update{copy: copy, due: now.Add(s.delay)})
+	return true
+}
+
+// want asks for a push at a time; an earlier one that was asked for stands. A
+// pair that keeps failing waits out its pause all the same.
+func (s *schedule) want(p pair, at time.Time) *item {
+	it := s.items[p]
+	switch {
+	case it == nil && len(s.items) >= maxPairs:
+		return nil
+	case it == nil:
+		it = &item{pair: p, due: at, prog: &progress{}}
+		s.items[p] = it
+		heap.Push(&s.queue, it)
+	case it.index < 0:
+		if !it.again || at.Before(it.next) {
+			it.again, it.next = true, at
+		}
+	case it.fails == 0 && at.Before(it.due):
+		it.due = at
+		heap.Fix(&s.queue, it.index)
+	}
+	return it
+}
+
+// hurry makes a pair due that waits out its pause.
+func (s *schedule) hurry(it *item, now time.Time) {
+	if it.index >= 0 && now.Before(it.due) {
+		it.due = now
+		heap.Fix(&s.queue, it.index)
+	}
+	it.fails = 0
+}
+
+// wantRebuild is want for a target that is incomplete.
+func (s *schedule) wantRebuild(p pair, now time.Time) {
+	if it := s.want(p, now); it != nil {
+		it.rebuild = true
+	}
+}
+
+// up notes that a node can be reached again: what waits for it is due now.
+func (s *schedule) up(node string, now time.Time) {
+	for _, it := range s.items {
+		if it.node != node {
+			continue
+		}
+		it.away = false
+		s.hurry(it, now)
+	}
+}
+
+// start returns the pushes to start now, at most free of them, each to be
+// ended by done; and when to ask again at the latest, zero for never.
+func (s *schedule) start(now time.Time, free int) (begin []*item, wake time.Time) {
+	for len(s.fresh) > 0 && !s.fresh[0].due.After(now) {
+		u := s.fresh[0]
+		s.fresh[0] = update{}
+		s.fresh = s.fresh[1:]
+		delete(s.updated, u.copy)
+		for _, node := range s.peers(u.copy) {
+			s.want(pair{u.copy, node}, now)
+		}
+	}
+	for len(s.queue) > 0 && free > 0 && !s.queue[0].due.After(now) {
+		it := heap.Pop(&s.queue).(*item)
+		it.begun = now
+		s.running++
+		free--
+		begin = append(begin, it)
+	}
+	if len(s.fresh) > 0 {
+		wake = s.fresh[0].due
+	}
+	if len(s.queue) > 0 && free > 0 && (wake.IsZero() || s.queue[0].due.Before(wake)) {
+		wake = s.queue[0].due
+	}
+	return begin, wake
+}
+
+// ending is how a push ended.
+type ending int
+
+const (
+	caughtUp ending = iota // the target has everything
+	turnOver               // there is more to push
+	vanished               // the source is gone: nothing is left to do
+	failed                 // try again later
+	nodeAway               // failed because the node cannot be reached
+)
+
+// done notes the end of a push.
+func (s *schedule) done(it *item, how ending, now time.Time) {
+	s.running--
+	it.away = how == nodeAway
+	switch how {
+	case caughtUp:
+		it.fails = 0
+		if !it.again {
+			delete(s.items, it.pair)
+			return
+		}
+		it.due = it.next
+	case turnOver:
+		it.fails = 0
+		it.due = now
+	case vanished:
+		delete(s.items, it.pair)
+		return
+	case failed:
+		it.due = now.Add(s.pause(it.fails))
+		it.fails++
+	case nodeAway:
+		it.due = now.Add(awayPause/2 + s.jitter(awayPause/2))
+		it.fails++
+	}
+	it.again = false
+	heap.Push(&s.queue, it)
+}
+
+// pause is how long a push that has failed so often before waits.
+func (s *schedule) pause(fails int) time.Duration {
+	d := min(firstPause<<min(fails, 10), lastPause)
+	return d/2 + s.jitter(d/2)
+}
+
+// drop forgets all pairs for which f holds and that are not being pushed.
+func (s *schedule) drop(f func(pair) bool) {
+	var gone []*item
+	for _, it := range s.queue {
+		if f(it.pair) {
+			gone = append(gone, it)
+		}
+	}
+	for _, it := range gone {
+		heap.Remove(&s.queue, it.index)
+		delete(s.items, it.pair)
+	}
+}
+
+// list returns all pairs with something to do, ordered.
+func (s *schedule) list() []*item {
+	out := make([]*item, 0, len(s.items))
+	for _, it := range s.items {
+		out = append(out, it)
+	}
+	slices.SortFunc(out, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(a.copy, b.copy), cmp.Compare(a.node, b.node))
+	})
+	return out
+}
+
+// itemQueue is a heap of items by the time they are due.
+type itemQueue []*item
+
+// Len implements heap.Interface.
+func (q itemQueue) Len() int { return len(q) }
+
+// Less implements heap.Interface.
+func (q itemQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+
+// Swap implements heap.Interface.
+func (q itemQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (q *itemQueue) Push(x any) {
+	it := x.(*item)
+	it.index = len(*q)
+	*q = append(*q, it)
+}
+
+// Pop implements heap.Interface.
+func (q *itemQueue) Pop() any {
+	old := *q
+	it := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	it.index = -1
+	return it
+}

@@ -1,0 +1,235 @@
+package repair
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// plan is a schedule and a clock.
+type plan struct {
+	*schedule
+	t   tester
+	now time.Time
+}
+
+func newPlan(t tester) *plan {
+	p := &plan{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	p.schedule = newSchedule(5*time.Second, func(copy string) []string { return []string{"b", "c"} })
+	p.jitter = func(n time.Duration) time.Duration { return n / 2 }
+	return p
+}
+
+func (p *plan) pass(d time.Duration) { p.now = p.now.Add(d) }
+
+// begin starts what is due and returns it as text, ordered by due time.
+func (p *plan) begin(free int) (text string, items []*item) {
+	items, _ = p.start(p.now, free)
+	for _, it := range items {
+		text += it.copy + it.node + " "
+	}
+	return text, items
+}
+
+func (p *plan) expect(free int, want string) []*item {
+	p.t.Helper()
+	got, items := p.begin(free)
+	if got != want {
+		p.t.Fatalf("started %q, want %q", got, want)
+	}
+	return items
+}
+
+func TestUpdatesWaitTogether(t *testing.T) {
+	p := newPlan(t)
+	if !p.update("x", p.now) || p.update("x", p.now) {
+		t.Error("the second update is news")
+	}
+	p.pass(4 * time.Second)
+	p.update("x", p.now)
+	p.expect(9, "")
+	if _, wake := p.start(p.now, 9); wake != p.now.Add(time.Second) {
+		t.Errorf("to be asked again at %v", wake)
+	}
+	p.pass(time.Second)
+	items := p.expect(9, "xb xc ")
+	p.update("x", p.now) // while they run
+	for _, it := range items {
+		p.done(it, caughtUp, p.now)
+	}
+	if len(p.items) != 0 || p.running != 0 {
+		t.Errorf("%d items, %d running", len(p.items), p.running)
+	}
+	p.pass(5 * time.Second)
+	p.expect(1, "xb ")
+	p.expect(1, "xc ")
+}
+
+func TestHintWhileRunning(t *testing.T) {
+	p := newPlan(t)
+	p.want(pair{"x", "b"}, p.now)
+	it := p.expect(9, "xb ")[0]
+	p.want(pair{"x", "b"}, p.now)
+	p.expect(9, "")
+	p.done(it, caughtUp, p.now)
+	it = p.expect(9, "xb ")[0]
+	p.done(it, caughtUp, p.now)
+	p.expect(9, "")
+}
+
+func TestFailuresPause(t *testing.T) {
+	p := newPlan(t)
+	p.want(pair{"x", "b"}, p.now)
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		it := p.expect(9, "xb ")[0]
+		p.done(it, failed, p.now)
+		p.want(pair{"x", "b"}, p.now) // more hints change nothing
+		p.pass(pause*time.Second*3/4 - 1)
+		p.expect(9, "")
+		p.pass(1)
+	}
+	it := p.expect(9, "xb ")[0]
+	p.done(it, nodeAway, p.now)
+	p.pass(time.Second)
+	p.expect(9, "")
+	p.up("c", p.now)
+	p.expect(9, "")
+	p.up("b", p.now)
+	it = p.expect(9, "xb ")[0]
+	p.done(it, failed, p.now)
+	p.hurry(p.items[pair{"x", "b"}], p.now)
+	p.done(p.expect(9, "xb ")[0], vanished, p.now)
+	if len(p.items) != 0 {
+		t.Error("a pair whose copy is gone is kept")
+	}
+}
+
+func TestTurnsGoRound(t *testing.T) {
+	p := newPlan(t)
+	for _, c := range []string{"x", "y", "z"} {
+		p.want(pair{c, "b"}, p.now)
+		p.pass(1)
+	}
+	it := p.expect(1, "xb ")[0]
+	p.done(it, turnOver, p.now)
+	p.done(p.expect(1, "yb ")[0], turnOver, p.now.Add(1))
+	p.done(p.expect(1, "zb ")[0], caughtUp, p.now)
+	p.expect(1, "xb ")
+}
+
+// Whatever happens, no pair runs twice at once, limits hold, and what is asked
+// for runs in the end.
+func TestScheduleRapid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPlan(t)
+		running := map[pair]*item{}
+		owed := map[pair]bool{} // asked for since it last began
+		step := func() {
+			items, wake := p.start(p.now, 3-len(running))
+			for _, it := range items {
+				if running[it.pair] != nil {
+					t.Fatalf("%v runs twice", it.pair)
+				}
+				running[it.pair] = it
+				delete(owed, it.pair)
+			}
+			if len(running) > 3 || p.running != len(running) {
+				t.Fatalf("%d run, %d are counted", len(running), p.running)
+			}
+			if wake.IsZero() && len(p.queue) > 0 && len(running) < 3 {
+				t.Fatal("nobody will look at the queue again")
+			}
+		}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			c := fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "copy"))
+			n := rapid.SampledFrom([]string{"b", "c"}).Draw(t, "node")
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0:
+				if p.update(c, p.now) {
+					owed[pair{c, "b"}], owed[pair{c, "c"}] = true, true
+				}
+			case 1:
+				p.want(pair{c, n}, p.now)
+				owed[pair{c, n}] = true
+			case 2:
+				p.up(n, p.now)
+			case 3, 4:
+				if it := running[pair{c, n}]; it != nil {
+					delete(running, it.pair)
+					p.done(it, ending(rapid.SampledFrom([]int{0, 0, 1, 3, 4}).Draw(t, "end")), p.now)
+				}
+			default:
+				p.pass(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
+			}
+			step()
+		}
+		for range 100 {
+			for q, it := range running {
+				delete(running, q)
+				p.done(it, caughtUp, p.now)
+			}
+			p.pass(time.Minute)
+			step()
+		}
+		if len(owed) > 0 || len(p.items) > 0 && len(running) == 0 {
+			t.Fatalf("never run: %v; left: %v", owed, p.items)
+		}
+	})
+}
+
+func TestWhole(t *testing.T) {
+	const in, out, away, gone, absent = stateIncomplete, stateComplete, stateUnknown, stateGone, stateAbsent
+	type m = map[string]standing
+	abc := []string{"a", "b", "c"}
+	for i, c := range []struct {
+		self   string
+		others m
+		waited time.Duration
+		want   bool
+	}{
+		{"b", m{"a": {state: out}, "c": {state: out}}, 0, false},
+		{"b", m{"a": {state: out, pushed: true}, "c": {state: out}}, 0, false},
+		{"b", m{"a": {state: out, pushed: true}, "c": {state: out}}, patience, true},
+		{"b", m{"a": {state: out, pushed: true}, "c": {state: out, pushed: true}}, 0, true},
+		{"b", m{"a": {state: out, pushed: true}, "c": {state: away}}, 0, true},
+		{"b", m{"a": {state: away, pushed: true}, "c": {state: away}}, 0, true},
+		{"b", m{"a": {state: out}, "c": {state: away}}, patience, false},
+		{"b", m{"a": {state: away}, "c": {state: away}}, patience, false},
+		{"b", m{"a": {state: out, pushed: true}, "c": {state: in}}, 0, true},
+		{"b", m{"a": {state: gone}, "c": {state: out, pushed: true}}, 0, true},
+		// nobody is complete
+		{"a", m{"b": {state: in}, "c": {state: in}}, 0, false},
+		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: in}}, 0, false},
+		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: in}}, patience, true},
+		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: in, pushedPart: true}}, 0, true},
+		{"b", m{"a": {state: in, pushedPart: true}, "c": {state: in, pushedPart: true}}, patience, false},
+		{"b", m{"a": {state: gone}, "c": {state: in, pushedPart: true}}, 0, true},
+		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: away}}, patience, false},
+		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: absent}}, patience, false},
+		{"c", m{"a": {state: gone}, "b": {state: gone}}, 0, true},
+	} {
+		if got := whole(c.self, abc, c.others, c.waited); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	if !whole("a", []string{"a"}, nil, 0) {
+		t.Error("a copy without others is never whole")
+	}
+}
+
+func TestPaceKeepsBandwidth(t *testing.T) {
+	p := &pace{}
+	now := time.Unix(1000, 0)
+	var wait time.Duration
+	for range 10 {
+		wait = p.take(now, 50*time.Millisecond)
+	}
+	if wait != 400*time.Millisecond { // half a second of transfers, less the burst
+		t.Errorf("the tenth waits %v", wait)
+	}
+	if wait := p.take(now.Add(time.Hour), 50*time.Millisecond); wait > 0 {
+		t.Errorf("after an hour at rest: %v", wait)
+	}
+}
