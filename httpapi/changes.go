@@ -32,14 +32,7 @@ func changes(c *call) error {
 		}
 	}
 	w := &changesWriter{ctx: c.r.Context(), p: p, fields: fields}
-	if p.feed.waits() {
-		ctx, leave, open := c.api.feeds.join(w.ctx)
-		defer leave()
-		w.ctx, w.once = ctx, !open
-		if p.heartbeat > 0 {
-			p.query.Beat = w.beat
-		}
-	}
+	defer w.join(c.api)()
 	if w.feed, err = c.db.Changes(w.ctx, p.query); err != nil {
 		return selectorError(err)
 	}
@@ -54,6 +47,20 @@ func changes(c *call) error {
 		c.w.Header()["Cache-Control"] = noCache
 	}
 	return w.run(c.cfg.Fabric.ChangesDuration)
+}
+
+// join makes a feed that waits one of those that end with the server; leave is
+// called when the feed is over.
+func (w *changesWriter) join(a *API) (leave func()) {
+	if !w.p.feed.waits() {
+		return func() {}
+	}
+	ctx, leave, open := a.feeds.join(w.ctx)
+	w.ctx, w.once = ctx, !open
+	if w.p.heartbeat > 0 {
+		w.p.query.Beat = w.beat
+	}
+	return leave
 }
 
 // contentType is the media type of a feed, empty for JSON.

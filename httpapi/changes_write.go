@@ -21,6 +21,7 @@ type changesWriter struct {
 	docs   docStream
 	fields *query.Fields // nil for all
 	once   bool          // the server stops: answer what there is and do not wait
+	events bool          // the feed of database events: see db_updates.go
 	rows   int
 	sent   time.Time // when the last byte went out
 	fresh  time.Time // when the last row was there, or the feed began
@@ -63,16 +64,22 @@ func (w *changesWriter) run(longest time.Duration) error {
 
 // finished reports whether the feed ends although the client would wait.
 func (w *changesWriter) finished() bool {
-	limit := w.p.query.Limit
 	switch {
 	case w.feed.Err() != nil: // drain took it for the end
 		return true
-	case w.p.feed == feedNormal, w.p.query.Descending, w.once:
-		return true
-	case limit >= 0 && w.rows >= max(limit, 1):
+	case w.p.feed == feedNormal, w.p.query.Descending, w.once, w.full():
 		return true
 	}
 	return w.p.feed == feedLongpoll && w.rows > 0
+}
+
+// full reports whether there are as many rows as were asked for.
+func (w *changesWriter) full() bool {
+	limit := w.p.query.Limit
+	if limit == 0 && !w.events {
+		limit = 1 // api.md section 20, row 15
+	}
+	return limit >= 0 && w.rows >= limit
 }
 
 // drain writes the rows there are.
@@ -84,8 +91,12 @@ func (w *changesWriter) drain() error {
 			return err
 		}
 	}
-	for w.feed.Next() {
-		if err := w.row(); err != nil {
+	write := w.row
+	if w.events {
+		write = w.event
+	}
+	for (!w.events || !w.full()) && w.feed.Next() {
+		if err := write(); err != nil {
 			return err
 		}
 	}
@@ -277,10 +288,12 @@ func (w *changesWriter) end() error {
 	}
 	buf = append(buf, `"last_seq":`...)
 	buf = doc.AppendString(buf, w.feed.LastSeq())
-	buf = append(buf, `,"pending":`...)
-	buf = strconv.AppendUint(buf, w.pending(), 10)
+	if !w.events {
+		buf = append(buf, `,"pending":`...)
+		buf = strconv.AppendUint(buf, w.pending(), 10)
+	}
 	buf = append(buf, '}')
-	if w.p.feed == feedContinuous {
+	if w.p.feed == feedContinuous && !w.events {
 		buf = append(buf, '\r')
 	}
 	w.out.buf = append(buf, '\n')

@@ -25,6 +25,7 @@ func serverRoutes() []route {
 		{table: serverTable, path: "/_dbs_info", allow: "GET,HEAD,POST", methods: methods{get: getDBsInfo, post: postDBsInfo}},
 		{table: serverTable, path: "/_membership", allow: "GET", methods: methods{get: getMembership}},
 		{table: serverTable, path: "/_active_tasks", allow: "GET,HEAD", methods: methods{get: getActiveTasks}},
+		{table: serverTable, path: "/_db_updates", allow: "GET", methods: methods{get: getDBUpdates}},
 		{table: serverTable, path: "/_reload_query_servers", allow: "POST", methods: methods{post: reloadQueryServers}},
 		{table: serverTable, path: "/_cluster_setup", allow: "GET,POST", methods: methods{get: getClusterSetup, post: postClusterSetup}},
 		{table: serverTable, path: "/favicon.ico", allow: "GET", methods: methods{get: getFavicon}},

@@ -61,7 +61,7 @@ func postClusterSetup(c *call) error {
 // written in.
 func (c *call) createSystem(ctx context.Context, name string) error {
 	var o cluster.CreateOptions
-	if name == globalChanges {
+	if name == cluster.GlobalChanges {
 		o.Q = 1
 	}
 	return c.api.deps.Coordinator.CreateDB(ctx, name, o)

@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"divan/cluster"
+	"divan/cluster/config"
+)
+
+// seqs are the sequences in an answer.
+var seqs = regexp.MustCompile(`"[0-9]+-[A-Za-z0-9_-]*"`)
+
+// updates asks for events; sequences are left out of the answer.
+func updates(t *testing.T, a *API, query string, headers ...string) string {
+	t.Helper()
+	headers = append(headers, "Authorization: Basic YWRtOnBhc3M=")
+	w := ask(t, a, "GET /_db_updates"+query, "", headers...)
+	if w.Code != http.StatusOK {
+		t.Errorf("%s: %d %s", query, w.Code, w.Body)
+	}
+	return seqs.ReplaceAllString(w.Body.String(), "S")
+}
+
+// eventsAPI is a node on which some things have happened.
+func eventsAPI(t *testing.T) *API {
+	t.Helper()
+	a := nodeAPI(t, config.Values{"global_changes": {"update_db": "false"}, "chttpd": {"changes_timeout": "200"}})
+	follow(t, a, []visit{
+		{"adm", "DELETE", "/_global_changes", "", 200, ""},
+		{"adm", "GET", "/_db_updates", "", 404, `{"error":"not_found","reason":"Database does not exist."}`},
+		{"adm", "PUT", "/_global_changes?q=1", "", 201, ""},
+		{"adm", "PUT", "/_global_changes/created:a", "{}", 201, ""},
+		{"adm", "PUT", "/_global_changes/_design%2Fx", "{}", 201, ""},
+		{"adm", "PUT", "/_global_changes/other:a", "{}", 201, ""},
+		{"adm", "PUT", "/_global_changes/updated:a%2Fb:c", "{}", 201, ""},
+		{"adm", "PUT", "/_global_changes/deleted:a", "{}", 201, ""},
+	})
+	return a
+}
+
+func TestDBUpdates(t *testing.T) {
+	a := eventsAPI(t)
+	const (
+		created = `{"db_name":"a","type":"created","seq":S}`
+		updated = `{"db_name":"a/b:c","type":"updated","seq":S}`
+		deleted = `{"db_name":"a","type":"deleted","seq":S}`
+		open    = "{\"results\":[\n"
+		end     = "\n],\n\"last_seq\":S}\n"
+		all     = open + created + ",\n" + updated + ",\n" + deleted + end
+	)
+	for _, tc := range []struct{ query, want string }{
+		{"", all},
+		{"?feed=normal&descending=true", open + deleted + ",\n" + updated + ",\n" + created + end},
+		{"?limit=0", open + end},
+		{"?limit=2", open + created + ",\n" + updated + end},
+		{"?since=now", open + end},
+		{"?since=0&what=ever&heartbeat=false", all},
+		{"?feed=longpoll&timeout=300000", all},
+		{"?feed=longpoll&timeout=0&since=now", open + end},
+		{"?feed=longpoll&since=now", open + end},
+		{"?feed=longpoll&limit=1", open + created + end},
+		{"?feed=continuous&timeout=0", created + "\n" + updated + "\n" + deleted + "\n{\"last_seq\":S}\n"},
+		{"?feed=continuous&limit=1", created + "\n{\"last_seq\":S}\n"},
+		{"?feed=eventsource&limit=1", "data: " + created + "\nid: S\n\n"},
+	} {
+		got, want := plainLines(updates(t, a, tc.query)), plainLines(tc.want) // a feed that waits may begin with a line end
+		if got != want {
+			t.Errorf("%s: %q, want %q", tc.query, got, want)
+		}
+	}
+	w := ask(t, a, "GET /_db_updates?limit=2", "", "Authorization: Basic YWRtOnBhc3M=")
+	found := seqs.FindAllString(w.Body.String(), -1)
+	last := strings.Trim(found[len(found)-1], `"`)
+	if got := updates(t, a, "?since="+last); got != open+deleted+end {
+		t.Errorf("since the second: %s", got)
+	}
+	if got := updates(t, a, "", "Last-Event-ID: "+last); got != open+deleted+end {
+		t.Errorf("Last-Event-ID: %s", got)
+	}
+	if w.Header().Get("Etag") == "" {
+		t.Error("no entity tag")
+	}
+	if w := ask(t, a, "GET /_db_updates?limit=2", "", "Authorization: Basic YWRtOnBhc3M=", "If-None-Match: "+w.Header().Get("Etag")); w.Code != http.StatusNotModified {
+		t.Errorf("nothing has changed: %d", w.Code)
+	}
+}
+
+func TestDBUpdatesRefusals(t *testing.T) {
+	a := nodeAPI(t, nil)
+	for _, query := range []string{"limit=few", "limit=-1", "timeout=long", "timeout=-5", "heartbeat=fast", "heartbeat=0"} {
+		follow(t, a, []visit{{"adm", "GET", "/_db_updates?" + query, "", 400, refusal("invalid_integer")}})
+	}
+	follow(t, a, []visit{
+		{"adm", "GET", "/_db_updates?feed=sometimes", "", 400, refusal("Supported `feed` types: normal, continuous, longpoll, eventsource")},
+		{"adm", "GET", "/_db_updates?since=what", "", 400, ""},
+		{"adm", "POST", "/_db_updates", "{}", 405, `{"error":"method_not_allowed","reason":"Only GET allowed"}`},
+		{"", "GET", "/_db_updates", "", 401, `{"error":"unauthorized","reason":"You are not a server admin."}`},
+	})
+}
+
+// A feed that waits gets what happens, heartbeats meanwhile, and an end when
+// its database goes.
+func TestDBUpdatesWait(t *testing.T) {
+	a := eventsAPI(t)
+	ended := make(chan string)
+	go func() { ended <- updates(t, a, "?feed=continuous&since=now&heartbeat=10") }()
+	waitFor(t, func() bool { return a.openFeeds() == 1 })
+	follow(t, a, []visit{
+		{"adm", "PUT", "/_global_changes/created:b", "{}", 201, ""},
+		{"adm", "PUT", "/_global_changes/other:b", "{}", 201, ""},
+	})
+	waitFor(t, func() bool {
+		return strings.Contains(updates(t, a, "?feed=longpoll&timeout=1"), `"b"`)
+	})
+	must(t, a.deps.Coordinator.DeleteDB(t.Context(), cluster.GlobalChanges))
+	if got, want := plainLines(<-ended), `{"db_name":"b","type":"created","seq":S}`+"\n{\"last_seq\":S}\n"; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+// plainLines leaves empty lines out.
+func plainLines(text string) string {
+	for strings.Contains(text, "\n\n") {
+		text = strings.ReplaceAll(text, "\n\n", "\n")
+	}
+	return strings.TrimLeft(text, "\n")
+}
