@@ -1,15 +1,24 @@
 package cluster
 
-import "sync"
+import (
+	"sync"
+	"time"
+
+	"divan/storage/fault"
+)
 
 // ahead reads batches of a stream, at first when they are wanted, and from the
 // third one on ahead of time: a goroutine fills one batch while the caller
 // uses another. A listing that ends within its first two batches starts none.
+// With a limit, which a stream of another node has, the goroutine reads from
+// the beginning, and a batch that does not come within the limit is a
+// fault.Timeout.
 //
 // A batch is filled by one side at a time; it belongs to the caller from next
 // to the following next.
 type ahead[B any] struct {
 	read  func(*B) (more bool, err error) // fills a batch; more is false when nothing follows it
+	limit time.Duration                   // for one batch; 0: none
 	turns int                             // batches handed out
 	own   [2]B                            // the caller holds one, the goroutine the other
 	used  int                             // which of own the caller holds
@@ -33,12 +42,12 @@ func (a *ahead[B]) next() (*B, error) {
 		return nil, nil
 	}
 	a.turns++
-	if a.turns > 2 && a.full == nil {
+	if (a.turns > 2 || a.limit > 0) && a.full == nil {
 		a.start()
 	}
 	var f filled[B]
 	if a.full != nil {
-		f = <-a.full
+		f = a.wait()
 		a.free <- &a.own[a.used]
 		a.used = 1 - a.used
 	} else {
@@ -52,6 +61,21 @@ func (a *ahead[B]) next() (*B, error) {
 		return nil, f.err
 	}
 	return f.batch, nil
+}
+
+// wait returns what the goroutine has filled.
+func (a *ahead[B]) wait() filled[B] {
+	if a.limit <= 0 {
+		return <-a.full
+	}
+	timer := time.NewTimer(a.limit)
+	defer timer.Stop()
+	select {
+	case f := <-a.full:
+		return f
+	case <-timer.C:
+		return filled[B]{err: fault.New(fault.Timeout, timeoutText)}
+	}
 }
 
 // start hands the reading over to a goroutine. The batch the caller holds

@@ -88,15 +88,15 @@ func (k *keyed) look(keys []string) error {
 		for i, at := range groups[g].items {
 			ids[i] = keys[regular[at]]
 		}
-		return k.db.ask(k.ctx, groups[g].stretch, func(ctx context.Context, rep replica, name string) error {
-			found, err := rep.DocsByID(ctx, name, ids, k.q.IncludeDocs, k.q.Conflicts)
-			if err != nil {
-				return err
-			}
-			for i, at := range groups[g].items {
-				k.rows[regular[at]] = found[i]
-			}
-			return nil
+		found, err := ask(k.ctx, k.db, groups[g].stretch, func(ctx context.Context, rep replica, name string) ([]shard.Row, error) {
+			return rep.DocsByID(ctx, name, ids, k.q.IncludeDocs, k.q.Conflicts)
 		})
+		if err != nil {
+			return err
+		}
+		for i, at := range groups[g].items {
+			k.rows[regular[at]] = found[i]
+		}
+		return nil
 	})
 }

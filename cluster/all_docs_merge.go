@@ -32,7 +32,7 @@ func (d *DB) AllDocs(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.openMerge(picked, q.Descending, rangeOpener(ctx, q, len(picked)))
+	m, err := d.openMerge(ctx, picked, q.Descending, rangeOpener(q, len(picked)))
 	if err != nil {
 		return nil, err
 	}
@@ -127,36 +127,31 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 // sizeOf counts the live documents in a space, and those before it in
 // ascending order.
 func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size, before int64, err error) {
-	count := func(id string) int64 {
-		var n int64
-		for _, t := range picked {
-			if err != nil {
-				return 0
-			}
-			var head docsHead
-			if head, err = d.headOf(ctx, t, id); err == nil {
-				n += int64(head.Before)
-			}
+	los, his := make([]int64, len(picked)), make([]int64, len(picked))
+	err = d.onEach(picked, func(i int) error {
+		var err error
+		if los[i], err = d.before(ctx, picked[i], space.lo); err == nil {
+			his[i], err = d.before(ctx, picked[i], space.hi)
 		}
-		return n
+		return err
+	})
+	for i := range picked {
+		before += los[i]
+		size += his[i] - los[i]
 	}
-	before = count(space.lo)
-	size = count(space.hi) - before
 	return max(size, 0), before, d.explain(err)
 }
 
-// headOf opens a listing that begins at id only for what it tells about it.
-func (d *DB) headOf(ctx context.Context, t target, id string) (docsHead, error) {
-	rep := d.c.replica(t.node)
-	if rep == nil {
-		return docsHead{}, errNodeDown(t.node)
-	}
-	head, stream, err := rep.AllDocs(ctx, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
-	if err != nil {
-		return docsHead{}, err
-	}
-	stream.Close()
-	return head, nil
+// before counts the live documents of a range whose ids are below id.
+func (d *DB) before(ctx context.Context, of target, id string) (int64, error) {
+	return askOf(ctx, d, d.twins(of), func(ctx context.Context, rep replica, t target) (int64, error) {
+		head, stream, err := rep.AllDocs(ctx, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
+		if err != nil {
+			return 0, err
+		}
+		stream.Close()
+		return int64(head.Before), nil
+	})
 }
 
 // merged is the rows of several copies in one order.
@@ -167,45 +162,40 @@ type merged struct {
 	last  int // the part whose row was handed out last; -1: none
 }
 
-// docPart is the rows of one copy.
-type docPart struct {
-	head   docsHead
-	stream docStream
-	ahead  ahead[shard.RowBatch]
-	rows   []shard.Row // of the current batch
-	at     int
-}
-
-// opener opens the listing of one copy.
-type opener func(rep replica, name string) (docsHead, docStream, error)
+// opener opens the listing of one copy, behind an id in its direction unless
+// that is empty.
+type opener func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error)
 
 // rangeOpener opens what a query selects of a copy.
-func rangeOpener(ctx context.Context, q DocsQuery, n int) opener {
+func rangeOpener(q DocsQuery, n int) opener {
 	ids := spaceOf(&q).within(&q)
 	req := shard.DocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending,
 		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: rowsHint(q.Skip, q.Limit, n),
 	}
-	return func(rep replica, name string) (docsHead, docStream, error) {
+	return func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error) {
 		mine := req
-		mine.Copy = name
+		mine.Copy = t.name
+		switch {
+		case behind == "":
+		case mine.Desc:
+			mine.Hi, mine.HasHi, mine.HiExclusive = behind, true, true
+		default:
+			mine.Lo, mine.LoExclusive = behind, true
+		}
 		return rep.AllDocs(ctx, mine)
 	}
 }
 
 // openMerge opens a listing on every chosen copy.
-func (d *DB) openMerge(picked []target, desc bool, open opener) (*merged, error) {
+func (d *DB) openMerge(ctx context.Context, picked []target, desc bool, open opener) (*merged, error) {
 	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), desc), last: -1}
 	err := d.onEach(picked, func(i int) error {
-		rep := d.c.replica(picked[i].node)
-		if rep == nil {
-			return errNodeDown(picked[i].node)
-		}
-		head, stream, err := open(rep, picked[i].name)
-		if err != nil {
+		p := &docPart{db: d, ctx: ctx, opener: open, copies: d.twins(picked[i])}
+		if err := p.open(""); err != nil {
 			return err
 		}
-		m.parts[i] = &docPart{head: head, stream: stream, ahead: ahead[shard.RowBatch]{read: stream.Next}}
+		m.parts[i] = p
 		return nil
 	})
 	if err != nil {
@@ -275,7 +265,7 @@ func (m *merged) turn(i int) error {
 	p := m.parts[i]
 	p.at = 0
 	for {
-		b, err := p.ahead.next()
+		b, err := p.batch()
 		if err != nil {
 			return m.db.explain(err)
 		}
@@ -294,8 +284,7 @@ func (m *merged) turn(i int) error {
 func (m *merged) close() {
 	for _, p := range m.parts {
 		if p != nil {
-			p.ahead.close()
-			p.stream.Close()
+			p.close()
 		}
 	}
 }

@@ -4,32 +4,52 @@ import (
 	"context"
 
 	"divan/cluster/quorum"
+	"divan/storage/fault"
 )
 
 // ask puts a question to one copy of a stretch that any of them can answer: to
 // that of this node if it has one, else in the order of the map, and to the
-// next one as long as a copy gives no usable answer. The error is explained.
-func (d *DB) ask(ctx context.Context, s *stretch, question func(context.Context, replica, string) error) error {
-	if len(s.copies) == 1 && s.copies[0].node == d.c.node {
-		return d.explain(question(ctx, d.c.local, s.copies[0].name))
-	}
-	ctx, cancel := d.c.deadline(ctx)
-	defer cancel()
-	err := errNoCopy()
-	for _, own := range []bool{true, false} {
-		for _, t := range s.copies {
-			rep := d.c.replica(t.node)
-			if (t.node == d.c.node) != own || rep == nil {
-				continue
-			}
-			err = question(ctx, rep, t.name)
-			if err == nil || (quorum.Usable(err) && !isNoCopy(err)) || ctx.Err() != nil {
-				return d.explain(err)
-			}
+// next one when a copy gives no usable answer or is slow. The error is
+// explained.
+func ask[T any](ctx context.Context, d *DB, s *stretch, question func(context.Context, replica, string) (T, error)) (T, error) {
+	copies := s.near
+	if copies[0].node == d.c.node {
+		got, err := question(ctx, d.c.local, copies[0].name)
+		if err == nil || len(copies) == 1 || (quorum.Usable(err) && !isNoCopy(err)) {
+			return got, d.explain(err)
 		}
+		copies = copies[1:]
 	}
-	return d.explain(err)
+	return askOf(ctx, d, copies, func(ctx context.Context, rep replica, t target) (T, error) {
+		return question(ctx, rep, t.name)
+	})
 }
+
+// askOf is ask for given copies, and with the copy that is asked.
+func askOf[T any](ctx context.Context, d *DB, copies []target, question func(context.Context, replica, target) (T, error)) (T, error) {
+	r := race[T]{db: d, copies: copies, ask: question, limit: d.c.requestTimeout(), patience: d.c.reads.patience(readPatience)}
+	w, err := r.run(ctx)
+	if w.stop != nil {
+		w.stop()
+	}
+	return w.got, d.explain(err)
+}
+
+// askAll is ask for what a copy may not have although another one has it:
+// fault.NotFound counts only when all say so.
+func askAll[T any](ctx context.Context, d *DB, s *stretch, question func(context.Context, replica, target) (T, error)) (T, error) {
+	r := race[T]{
+		db: d, copies: s.near, ask: question, limit: d.c.requestTimeout(), patience: d.c.reads.patience(readPatience),
+		goOn: isNotFound,
+	}
+	w, err := r.run(ctx)
+	if w.stop != nil {
+		w.stop()
+	}
+	return w.got, d.explain(err)
+}
+
+func isNotFound(err error) bool { return fault.Is(err, fault.NotFound) }
 
 // group is the items of a request that belong to one stretch.
 type group struct {

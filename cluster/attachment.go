@@ -2,30 +2,150 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"io"
+	"time"
 
 	"go.uber.org/zap"
 
+	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
 )
 
 // ReadAttachment streams the stored bytes of an attachment of a document, n of
 // them from off on; a negative n means to the end. The caller closes the
-// reader. The bytes are compressed when a.Gzip.
+// reader. The bytes are compressed when a.Gzip. When a copy breaks off, the
+// stream goes on from another one.
 func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, off, n int64) (io.ReadCloser, error) {
-	var r io.ReadCloser
-	// The reader outlives this call, so ask's deadline must not end it.
-	err := d.ask(ctx, d.owner(id), func(_ context.Context, rep replica, name string) error {
-		var err error
-		r, err = rep.ReadAttachment(ctx, shard.AttachmentRange{Copy: name, ID: id, Key: a.Key, Offset: off, Length: n})
-		return err
-	})
+	s := d.owner(id)
+	r := shard.AttachmentRange{ID: id, Key: a.Key, Offset: off, Length: n}
+	if s.near[0].node == d.c.node {
+		mine := r
+		mine.Copy = s.near[0].name
+		content, err := d.c.local.ReadAttachment(ctx, mine)
+		if err == nil || len(s.near) == 1 {
+			return content, d.explain(err) // a disk does not break off as nodes do
+		}
+	}
+	c := &contentReader{db: d, ctx: ctx, att: a, want: r, copies: s.near}
+	if err := c.open(); err != nil {
+		return nil, d.explain(err)
+	}
+	return c, nil
+}
+
+// contentReader reads an attachment from one copy, and the rest from another
+// one when that breaks off or falls silent.
+type contentReader struct {
+	db     *DB
+	ctx    context.Context // of the request
+	att    doc.Attachment
+	want   shard.AttachmentRange // what has not been read
+	copies []target              // those that have not failed
+	from   target
+	r      io.ReadCloser
+	stop   context.CancelFunc
+}
+
+// open opens what has not been read on a copy.
+func (c *contentReader) open() error {
+	run := race[io.ReadCloser]{
+		db: c.db, copies: c.copies, goOn: isNotFound, limit: c.db.c.requestTimeout(),
+		patience: c.db.c.reads.patience(readPatience), ask: c.openAt,
+		drop: func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
+	}
+	w, err := run.run(c.ctx)
 	if err != nil {
+		if w.stop != nil {
+			w.stop()
+		}
+		return err
+	}
+	c.r, c.from, c.stop = w.got, w.from, w.stop
+	return nil
+}
+
+// openAt opens the content on one copy. The same content may have another key
+// there, when the same revision came to the copies by different ways: then it
+// is known by its digest.
+func (c *contentReader) openAt(ctx context.Context, rep replica, t target) (io.ReadCloser, error) {
+	r := c.want
+	r.Copy = t.name
+	content, err := rep.ReadAttachment(ctx, r)
+	if err == nil || !isNotFound(err) || isNoCopy(err) || c.att.StoredLength == 0 {
+		return content, err
+	}
+	leaves, revsErr := rep.OpenRevs(ctx, shard.OpenRevsRequest{Copy: t.name, ID: r.ID, All: true, HeadOnly: true})
+	if revsErr != nil {
 		return nil, err
 	}
-	return r, nil
+	for _, leaf := range leaves {
+		for i := range leaf.Doc.Atts {
+			a := &leaf.Doc.Atts[i]
+			if a.Digest == c.att.Digest && a.StoredLength == c.att.StoredLength && a.Key != c.att.Key {
+				r.Key = a.Key
+				return rep.ReadAttachment(ctx, r)
+			}
+		}
+	}
+	return nil, err
 }
+
+// Read implements io.Reader.
+func (c *contentReader) Read(p []byte) (int, error) {
+	for {
+		stall := time.AfterFunc(stallLimit, c.stop)
+		n, err := c.r.Read(p)
+		stall.Stop()
+		c.want.Offset += int64(n)
+		if c.want.Length >= 0 {
+			c.want.Length -= int64(n)
+		}
+		if err == nil || errors.Is(err, io.EOF) || c.ctx.Err() != nil {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil // the rest comes with the next call, or its error
+		}
+		if nextErr := c.another(); nextErr != nil {
+			return 0, c.db.explain(quorum.Telling(err, nextErr))
+		}
+	}
+}
+
+// another goes on with another copy.
+func (c *contentReader) another() error {
+	c.stop()
+	_ = c.r.Close() // read only: nothing to lose
+	left := make([]target, 0, len(c.copies))
+	for _, t := range c.copies {
+		if t != c.from {
+			left = append(left, t)
+		}
+	}
+	c.copies = left
+	if err := c.open(); err != nil {
+		c.r = closedReader{err}
+		return err
+	}
+	return nil
+}
+
+// Close implements io.Closer.
+func (c *contentReader) Close() error {
+	defer c.stop()
+	return c.r.Close()
+}
+
+// closedReader is what is left when no copy goes on.
+type closedReader struct{ err error }
+
+// Read implements io.Reader.
+func (r closedReader) Read([]byte) (int, error) { return 0, r.err }
+
+// Close implements io.Closer.
+func (closedReader) Close() error { return nil }
 
 // Discard drops what Upload stored for an edit that was refused. It tells
 // nothing: what cannot be dropped now goes with the next compaction.
@@ -39,17 +159,23 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 	if len(keys) == 0 {
 		return
 	}
-	// The refusal may be that the request has ended.
-	ctx, cancel := d.c.deadline(context.WithoutCancel(ctx))
-	defer cancel()
 	for _, t := range d.owner(docID).copies {
 		rep := d.c.replica(t.node)
 		if rep == nil {
 			continue
 		}
-		if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !isNoCopy(err) {
-			d.c.log.Warn("content of a refused edit stays until compaction",
-				zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+		drop := func(ctx context.Context) {
+			if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !isNoCopy(err) {
+				d.c.log.Warn("content of a refused edit stays until compaction",
+					zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+			}
 		}
+		if t.node != d.c.node && d.c.detach(ctx, drop) {
+			continue
+		}
+		// The refusal may be that the request has ended.
+		own, cancel := d.c.deadline(context.WithoutCancel(ctx))
+		drop(own)
+		cancel()
 	}
 }

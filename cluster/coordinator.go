@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
@@ -14,19 +15,30 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Coordinator is made of. All are required.
+// Options are what a Coordinator is made of. All but Repair are required.
 type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
 	Config   *config.Holder
 	Local    *shard.Local // the copies on this node
 	Logger   *zap.Logger
+	Repair   Repair // may be nil: copies are not brought in line then
+}
+
+// Repair brings copies in line with each other.
+type Repair interface {
+	// Missed is told that a copy on a node lacks something that another copy of
+	// its range has. It returns at once.
+	Missed(copy, node string)
+	// Sync starts a round of synchronisation for copies that this node or
+	// others hold, by name. It returns before the round is over.
+	Sync(ctx context.Context, copies []string) error
 }
 
 // Coordinator does what clients ask of databases. It is safe for concurrent
 // use.
 //
-// LOCKS: handles.mu, news.mu and work.mu guard maps and counters only; nothing is
+// LOCKS: handles.mu and work.mu guard maps and counters only; nothing is
 // called while one is held.
 type Coordinator struct {
 	node   string
@@ -34,11 +46,17 @@ type Coordinator struct {
 	config *config.Holder
 	log    *zap.Logger
 	local  ownReplica
-	peers  map[string]replica // nodes other than this one that can be reached
+	others others
+	repair Repair // nil: nobody repairs
 
+	here    presence
+	reads   pace // of answers of other nodes
+	writes  pace
 	handles handles
-	news    news // of databases, for those who follow _db_updates
+	mending mending
+	news    news // what _db_updates is fed from
 	gzips   gzips
+	leave   func() // ends the watching of other nodes
 	work    struct {
 		sync.Mutex
 		closed  bool
@@ -54,10 +72,20 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: localCopies{o.Local},
+		local: localCopies{o.Local}, others: nobody{}, repair: o.Repair,
 	}
 	c.handles.byName = make(map[string]*DB)
+	c.meet(c.others)
 	return c, nil
+}
+
+// meet makes other nodes known to the coordinator.
+func (c *Coordinator) meet(o others) {
+	if c.leave != nil {
+		c.leave()
+	}
+	c.others, c.leave = o, o.subscribe(c.here.changed)
+	c.here.changed("", true)
 }
 
 // replica returns the copies of a node, nil when it cannot be reached.
@@ -65,10 +93,14 @@ func (c *Coordinator) replica(node string) replica {
 	if node == c.node {
 		return c.local
 	}
-	if p, ok := c.peers[node]; ok {
-		return p
+	return c.others.find(node)
+}
+
+// missed notes that a copy does not have what other copies of its range have.
+func (c *Coordinator) missed(t target) {
+	if c.repair != nil {
+		c.repair.Missed(t.name, t.node)
 	}
-	return nil
 }
 
 // DB returns a handle on a database. The error is fault.NotFound "Database
@@ -139,8 +171,22 @@ func (c *Coordinator) Close() error {
 	c.work.Lock()
 	c.work.closed = true
 	c.work.Unlock()
+	c.leave()
 	c.work.running.Wait()
 	return nil
+}
+
+// spawn runs f on a goroutine of its own, which Close waits for; f has to end
+// soon after its request does. It returns false when the coordinator is
+// closing.
+func (c *Coordinator) spawn(f func()) bool {
+	c.work.Lock()
+	defer c.work.Unlock()
+	if c.work.closed {
+		return false
+	}
+	c.work.running.Go(f)
+	return true
 }
 
 // detach runs f on a goroutine of its own that ends when [fabric]
@@ -163,12 +209,15 @@ func (c *Coordinator) detach(ctx context.Context, f func(context.Context)) bool 
 // deadline bounds a fan-out by [fabric] request_timeout; a nearer deadline of
 // the request itself stands.
 func (c *Coordinator) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := c.config.Load().Fabric.RequestTimeout
+	limit := c.requestTimeout()
 	if limit <= 0 {
-		return ctx, func() {}
+		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, limit)
 }
+
+// requestTimeout returns [fabric] request_timeout; 0: none.
+func (c *Coordinator) requestTimeout() time.Duration { return c.config.Load().Fabric.RequestTimeout }
 
 func (c *Coordinator) maxPartitionSize() int64 {
 	return max(c.config.Load().CouchDB.MaxPartitionSize, 0)
@@ -224,6 +273,8 @@ func (d *DB) explain(err error) error {
 		if m, ok := d.c.meta.Database(d.meta.Name); !ok || m.ID != d.meta.ID {
 			return errNoDatabase()
 		}
+		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
+	case fault.Is(err, fault.NodeDown):
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(fault.Timeout, timeoutText, err)

@@ -13,21 +13,6 @@ import (
 	"divan/storage/fault"
 )
 
-// down makes nodes unreachable until the returned function is called. Nothing
-// may be at work meanwhile: the coordinator of such a test does not Run.
-func (w *world) down(nodes ...string) (up func()) {
-	all := w.peers
-	left := map[string]replica{}
-	for name, p := range all {
-		left[name] = p
-	}
-	for _, n := range nodes {
-		delete(left, n)
-	}
-	w.peers = left
-	return func() { w.peers = all }
-}
-
 // settleWrites waits for the writes to slower copies.
 func (w *world) settleWrites() { w.work.running.Wait() }
 
@@ -130,16 +115,11 @@ func TestQuorum(t *testing.T) {
 		})
 	}
 	defer w.down(nodeName(2), nodeName(3))()
-	lone := &DB{c: w.Coordinator, meta: d.meta, stretches: []stretch{{Range: d.stretches[0].Range}}}
-	for _, c := range d.stretches[0].copies {
-		if c.node != node1 {
-			lone.stretches[0].copies = append(lone.stretches[0].copies, c)
-		}
-	}
-	if _, err := lone.Update(t.Context(), UpdateOptions{NewEdits: true}, []shard.Edit{{ID: "x", Body: []byte("{}")}}); !fault.Is(err, fault.NodeDown) {
+	lone := d.without(node1)
+	if _, err := lone.Update(t.Context(), UpdateOptions{NewEdits: true}, []shard.Edit{{ID: "x", Body: []byte("{}")}}); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("no copy: %v", err)
 	}
-	if _, err := lone.Open(t.Context(), OpenOptions{ID: "x"}); !fault.Is(err, fault.NodeDown) {
+	if _, err := lone.Open(t.Context(), OpenOptions{ID: "x"}); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("no copy: %v", err)
 	}
 }
@@ -312,13 +292,7 @@ func TestFeedGoesOnFromAnotherCopy(t *testing.T) {
 	if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 1 {
 		t.Fatalf("same copy: %v", rows)
 	}
-	other := *d
-	for _, c := range d.stretches[0].copies {
-		if c.node != node1 {
-			other.cover = []target{c}
-		}
-	}
-	if rows, _, _ := changes(t, &other, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 4 {
+	if rows, _, _ := changes(t, d.without(node1), ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 4 {
 		t.Fatalf("another copy: %v", rows)
 	}
 }

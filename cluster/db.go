@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"divan/cluster/meta"
 	"divan/cluster/quorum"
@@ -24,16 +25,23 @@ type target struct {
 type stretch struct {
 	ring.Range
 	copies []target // in the order of the map: the first live one decides edits
+	near   []target // the same, that of this node first: in this order they are asked
 }
 
 // DB is a handle on one database as the metadata described it when the handle
-// was made. It is immutable, safe for concurrent use, and holds nothing that
-// must be closed; a request takes one and keeps it.
+// was made. It is safe for concurrent use and holds nothing that must be
+// closed; a request takes one and keeps it.
 type DB struct {
 	c         *Coordinator
 	meta      *meta.Database
 	stretches []stretch
-	cover     []target // one copy per range, the copies of this node first; nil when there is none
+	cover     atomic.Pointer[cover]
+}
+
+// cover is one copy per range, as long as no node comes or goes.
+type cover struct {
+	epoch  uint64   // of presence
+	picked []target // nil: some range has no copy that can be reached
 }
 
 // newDB works out which copies hold what.
@@ -46,13 +54,12 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 			all = append(all, target{Range: s.Range, name: name, node: node})
 		}
 	}
-	d.stretches = stretches(all)
-	d.cover = d.choose(all)
+	d.stretches = stretches(all, c.node)
 	return d
 }
 
-// stretches cuts the ring wherever a range begins.
-func stretches(all []target) []stretch {
+// stretches cuts the ring wherever a range begins, for that node.
+func stretches(all []target, node string) []stretch {
 	var cuts []uint32
 	for _, t := range all {
 		cuts = append(cuts, t.Begin)
@@ -70,9 +77,27 @@ func stretches(all []target) []stretch {
 				s.copies = append(s.copies, t)
 			}
 		}
+		s.near = nearest(s.copies, node)
 		out = append(out, s)
 	}
 	return out
+}
+
+// nearest puts the copy of a node first.
+func nearest(copies []target, node string) []target {
+	for i := range copies {
+		if copies[i].node != node {
+			continue
+		}
+		if i == 0 {
+			break
+		}
+		out := make([]target, 0, len(copies))
+		out = append(out, copies[i])
+		out = append(out, copies[:i]...)
+		return append(out, copies[i+1:]...)
+	}
+	return copies
 }
 
 // choose picks the copies that a listing reads: one per range, those of this
@@ -103,25 +128,36 @@ func (d *DB) choose(all []target) []target {
 }
 
 // covered returns one live copy per range, in ring order, or the error that
-// says that some range has none.
+// says that some range has none. Which copies those are is worked out again
+// when a node has come or gone.
 func (d *DB) covered() ([]target, error) {
-	for _, t := range d.cover {
-		if d.c.replica(t.node) == nil {
-			return d.recover()
-		}
+	epoch := d.c.here.epoch.Load()
+	c := d.cover.Load()
+	if c == nil || c.epoch != epoch {
+		c = &cover{epoch: epoch, picked: d.choose(d.all())}
+		d.cover.Store(c)
 	}
-	if d.cover == nil {
-		return d.recover()
+	if c.picked == nil {
+		return nil, errNoCopy()
 	}
-	return d.cover, nil
+	return c.picked, nil
 }
 
-// recover chooses again, because a node went or came since the handle was made.
-func (d *DB) recover() ([]target, error) {
-	if picked := d.choose(d.all()); picked != nil {
-		return picked, nil
+// twins returns the copies that hold the same range as t, that of this node
+// first: whichever of them is read, the listing is the same.
+func (d *DB) twins(t target) []target {
+	s := d.stretchAt(t.Begin)
+	same := func(o target) bool { return o.name == t.name }
+	if !slices.ContainsFunc(s.near, func(o target) bool { return !same(o) }) {
+		return s.near
 	}
-	return nil, errNoCopy()
+	out := make([]target, 0, len(s.near))
+	for _, o := range s.near {
+		if same(o) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // Meta returns the metadata behind the handle. It must not be changed.
@@ -139,10 +175,16 @@ func (d *DB) ownerIndex(id string) int {
 	if len(d.stretches) == 1 {
 		return 0
 	}
-	hash := ring.Hash(id, d.meta.Partitioned)
-	// The first stretch begins at 0, so the search never returns 0.
+	return d.indexAt(ring.Hash(id, d.meta.Partitioned))
+}
+
+// indexAt returns the stretch that holds a point of the ring. The first one
+// begins at 0, so that the search never returns 0.
+func (d *DB) indexAt(hash uint32) int {
 	return sort.Search(len(d.stretches), func(i int) bool { return d.stretches[i].Begin > hash }) - 1
 }
+
+func (d *DB) stretchAt(hash uint32) *stretch { return &d.stretches[d.indexAt(hash)] }
 
 // limits returns what a shard must hold to.
 func (d *DB) limits() shard.Limits {

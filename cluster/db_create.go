@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -61,23 +63,46 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	return nil
 }
 
+// createWait is how long the answer to a creation waits for the copies on other
+// nodes: they can then be written to at once. A node that is slower makes them
+// all the same.
+const createWait = 2 * time.Second
+
 // createElsewhere makes the copies on other nodes. One that cannot be reached
 // makes its copies when it sees the map.
 func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
-	ctx, cancel := c.deadline(ctx)
-	defer cancel()
-	all := d.all()
-	_ = each(len(all), func(i int) error { // logged one by one
-		rep := c.replica(all[i].node)
-		if all[i].node == c.node || rep == nil {
-			return nil
+	var made sync.WaitGroup
+	for _, t := range d.all() {
+		rep := c.replica(t.node)
+		if t.node == c.node || rep == nil {
+			continue
 		}
-		err := rep.Create(ctx, all[i].name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
-		if err != nil && !fault.Is(err, fault.Exists) {
-			c.log.Warn("copy not made yet", zap.String("copy", all[i].name), zap.String("node", all[i].node), zap.Error(err))
+		made.Add(1)
+		ok := c.detach(ctx, func(ctx context.Context) {
+			defer made.Done()
+			err := rep.Create(ctx, t.name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
+			if err != nil && !fault.Is(err, fault.Exists) {
+				c.log.Warn("copy not made yet", zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+			}
+		})
+		if !ok {
+			made.Done()
 		}
-		return nil
-	})
+	}
+	all := make(chan struct{})
+	if !c.spawn(func() {
+		made.Wait()
+		close(all)
+	}) {
+		return
+	}
+	timer := time.NewTimer(createWait)
+	defer timer.Stop()
+	select {
+	case <-all:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // ensure makes the copies of a database that this node is to hold and does not

@@ -62,31 +62,20 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	return out, nil
 }
 
-// infos asks copies for their counters. They are maintained, not counted, so
-// that copies on this node are asked one after the other.
+// infos asks copies for their counters, or their twins when they do not
+// answer. Counters are maintained, not counted, so that copies on this node
+// are asked one after the other.
 func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
-	one := func(i int) error {
-		rep := d.c.replica(picked[i].node)
-		if rep == nil {
-			return errNodeDown(picked[i].node)
-		}
+	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = rep.Info(ctx, picked[i].name)
+		out[i], err = askOf(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
+			return rep.Info(ctx, t.name)
+		})
 		return err
-	}
-	if d.local(picked) {
-		for i := range picked {
-			if err := one(i); err != nil {
-				return nil, d.explain(err)
-			}
-		}
-		return out, nil
-	}
-	ctx, cancel := d.c.deadline(ctx)
-	defer cancel()
-	if err := each(len(picked), one); err != nil {
-		return nil, d.explain(err)
+	})
+	if err != nil {
+		return nil, err // explained by askOf
 	}
 	return out, nil
 }

@@ -4,10 +4,15 @@ import (
 	"context"
 
 	"divan/shard"
+	"divan/storage/fault"
 )
 
 // Open returns one revision of a document. The error is fault.NotFound
 // "missing" or "deleted" when there is none to show.
+//
+// The winner is what the newest of R copies says it is; with R of 1 whatever
+// one copy says, that of this node if it has one. A revision that is named is
+// the same everywhere, so that copies are asked until one has it.
 func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	req := shard.OpenRequest{
 		ID: o.ID, Rev: o.Rev, Latest: o.Latest, Revs: o.Revs, RevsInfo: o.RevsInfo,
@@ -20,23 +25,21 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 		req.Copy = s.copies[0].name
 		got, err := d.c.local.Open(ctx, req)
 		return got, d.explain(err)
-	case len(s.copies) == 1 || o.R == 1:
-		return d.openOneOf(ctx, s, req)
 	case !o.Rev.IsZero() && !o.Latest:
-		return d.openAny(ctx, s, req)
+		return askAll(ctx, d, s, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
+			mine := req
+			mine.Copy = t.name
+			return rep.Open(ctx, mine)
+		})
+	case len(s.copies) == 1 || o.R == 1:
+		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) (*shard.Doc, error) {
+			mine := req
+			mine.Copy = name
+			return rep.Open(ctx, mine)
+		})
 	default:
 		return d.openCopies(ctx, s, o.R, req)
 	}
 }
 
-// openOneOf believes whatever copy answers.
-func (d *DB) openOneOf(ctx context.Context, s *stretch, req shard.OpenRequest) (*shard.Doc, error) {
-	var got *shard.Doc
-	err := d.ask(ctx, s, func(ctx context.Context, rep replica, name string) error {
-		req.Copy = name
-		var err error
-		got, err = rep.Open(ctx, req)
-		return err
-	})
-	return got, err
-}
+func errDeleted() error { return fault.New(fault.NotFound, "deleted") }

@@ -2,30 +2,313 @@ package cluster
 
 import (
 	"context"
+	"slices"
 
+	"divan/cluster/quorum"
 	"divan/shard"
+	"divan/storage/doc"
 )
 
-// OpenRevs returns several revisions of one document: with All every leaf, the
-// winner first, none for a document that does not exist; otherwise an answer
-// for each of Revs (more with Latest), whose Doc is nil when it is not stored.
+// OpenRevs returns several revisions of one document, as R copies know it
+// together: with All every leaf, the winner first, none for a document that
+// does not exist; otherwise an answer for each of Revs (more with Latest),
+// whose Doc is nil when it is not stored.
 func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
-	req := shard.OpenRevsRequest{
+	s := d.owner(o.ID)
+	if len(s.copies) == 1 || o.R == 1 {
+		req := d.revsRequest(&o)
+		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) ([]shard.RevResult, error) {
+			mine := req
+			mine.Copy = name
+			return rep.OpenRevs(ctx, mine)
+		})
+	}
+	out, errs := d.OpenRevsMany(ctx, []OpenRevsOptions{o})
+	return out[0], errs[0]
+}
+
+func (d *DB) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
+	return shard.OpenRevsRequest{
 		ID: o.ID, Revs: o.Revs, All: o.All, Latest: o.Latest, WithPath: o.WithPath, RevsLimit: d.meta.RevsLimit,
 	}
-	var got []shard.RevResult
-	err := d.ask(ctx, d.owner(o.ID), func(ctx context.Context, rep replica, name string) error {
-		req.Copy = name
-		var err error
-		got, err = rep.OpenRevs(ctx, req)
-		return err
+}
+
+// OpenRevsMany is OpenRevs for several documents, each with its own error. A
+// copy gets its part of them in one message. R of the first one counts for
+// all. Everything is held in memory: ask for a bounded number.
+func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
+	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
+	groups := d.group(len(list), func(i int) string { return list[i].ID })
+	_ = each(len(groups), func(g int) error { // errors are told item by item
+		mine := make([]OpenRevsOptions, len(groups[g].items))
+		for i, at := range groups[g].items {
+			mine[i] = list[at]
+		}
+		r := revising{db: d, stretch: groups[g].stretch, list: mine}
+		got, failures := r.run(ctx, list[0].R)
+		for i, at := range groups[g].items {
+			out[at], errs[at] = got[i], d.explain(failures[i])
+		}
+		return nil
 	})
-	return got, err
+	return out, errs
+}
+
+// revising is the part of an OpenRevsMany that belongs to one stretch. The
+// first copy, that of this node if there is one, is asked for everything, the
+// others, as many as R says, without bodies. What they have beyond that is
+// fetched from them.
+type revising struct {
+	db      *DB
+	stretch *stretch
+	list    []OpenRevsOptions
+}
+
+// revised is what one copy answered to all requests.
+type revised struct {
+	from target
+	got  [][]shard.RevResult
+	errs []error
+}
+
+func (r *revising) run(ctx context.Context, need int) ([][]shard.RevResult, []error) {
+	ctx, cancel := r.db.c.deadline(ctx)
+	defer cancel()
+	answers, err := r.answers(ctx, need)
+	if err != nil {
+		errs := make([]error, len(r.list))
+		for i := range errs {
+			errs[i] = err
+		}
+		return make([][]shard.RevResult, len(r.list)), errs
+	}
+	out, errs := answers[0].got, answers[0].errs
+	if len(answers) > 1 {
+		r.merge(ctx, answers, out, errs)
+	}
+	r.fill(ctx, answers, out, errs)
+	return out, errs
+}
+
+// lack is a named revision that no copy has shown yet.
+type lack struct{ item, place int }
+
+// fill asks the copies that were not asked yet for named revisions that are
+// still missing: a revision is the same wherever it is.
+func (r *revising) fill(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
+	for _, t := range r.stretch.near {
+		if slices.ContainsFunc(answers, func(a revised) bool { return a.from == t }) {
+			continue
+		}
+		var lacks []lack
+		var reqs []shard.OpenRevsRequest
+		for i := range r.list {
+			if r.list[i].All || errs[i] != nil {
+				continue
+			}
+			for j := len(out[i]) - 1; j >= 0; j-- { // from behind, because places move
+				if out[i][j].Doc == nil {
+					req := r.db.revsRequest(&r.list[i])
+					req.Copy, req.Revs = t.name, []doc.Rev{out[i][j].Rev}
+					lacks, reqs = append(lacks, lack{i, j}), append(reqs, req)
+				}
+			}
+		}
+		rep := r.db.c.replica(t.node)
+		if len(lacks) == 0 || rep == nil {
+			continue
+		}
+		soon, cancel := context.WithTimeout(ctx, nudgeLimit)
+		got, failures, err := rep.OpenRevsMany(soon, reqs)
+		cancel()
+		for k, l := range lacks {
+			if err == nil && failures[k] == nil && len(got[k]) > 0 && got[k][0].Doc != nil {
+				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, got[k]...)
+			}
+		}
+	}
+}
+
+// answers asks as many copies as need says; the first answer is complete. The
+// error says that no copy answered.
+func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
+	near := r.stretch.near
+	if need < 1 {
+		need = quorum.Majority(len(near))
+	}
+	need = min(need, len(near))
+	// The copies are dealt out, so that every race has another first runner
+	// and all of them may fall back on the rest.
+	answers := make([]revised, need)
+	failures := make([]error, need)
+	_ = each(need, func(k int) error { // failures are looked at below
+		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
+		answers[k], failures[k] = askOf(ctx, r.db, copies, func(ctx context.Context, rep replica, t target) (revised, error) {
+			return r.ask(ctx, rep, t, k > 0)
+		})
+		return nil
+	})
+	var out []revised
+	var failure error
+	for k := range answers {
+		switch {
+		case failures[k] != nil:
+			failure = quorum.Telling(failure, failures[k])
+		case slices.ContainsFunc(out, func(o revised) bool { return o.from == answers[k].from }):
+		default:
+			out = append(out, answers[k])
+		}
+	}
+	if len(out) == 0 {
+		return nil, failure
+	}
+	if failures[0] != nil { // nobody was asked for everything
+		whole, err := askOf(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica, t target) (revised, error) {
+			return r.ask(ctx, rep, t, false)
+		})
+		if err != nil {
+			return nil, err
+		}
+		out[0] = whole
+	}
+	return out, nil
+}
+
+// ask puts all requests to one copy.
+func (r *revising) ask(ctx context.Context, rep replica, t target, headOnly bool) (revised, error) {
+	reqs := make([]shard.OpenRevsRequest, len(r.list))
+	for i := range r.list {
+		reqs[i] = r.db.revsRequest(&r.list[i])
+		reqs[i].Copy, reqs[i].HeadOnly = t.name, headOnly
+	}
+	a := revised{from: t}
+	var err error
+	a.got, a.errs, err = rep.OpenRevsMany(ctx, reqs)
+	return a, err
+}
+
+// merge replaces in out what the first copy answered where others know more.
+// Documents about which the copies differ are mended in the background.
+func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
+	var differ []int
+	for i := range r.list {
+		for _, a := range answers[1:] {
+			if a.errs[i] == nil && (errs[i] != nil || !sameRevs(a.got[i], out[i])) {
+				differ = append(differ, i)
+				break
+			}
+		}
+	}
+	if len(differ) == 0 {
+		return
+	}
+	full := r.leaves(ctx, answers, differ)
+	copies := make([]target, len(answers))
+	for k := range answers {
+		copies[k] = answers[k].from
+	}
+	for k, i := range differ {
+		r.db.mendLater(ctx, r.list[i].ID, copies)
+		if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.RevsLimit); ok {
+			out[i], errs[i] = merged, nil
+		}
+	}
+}
+
+// leaves reads from every copy what it has of the documents that the copies
+// differ about: complete, and with all ancestors.
+func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) [][][]shard.RevResult {
+	out := make([][][]shard.RevResult, len(differ)) // by document, by copy
+	for k := range out {
+		out[k] = make([][]shard.RevResult, len(answers))
+	}
+	_ = each(len(answers), func(c int) error { // a copy that is gone by now has said nothing
+		rep := r.db.c.replica(answers[c].from.node)
+		if rep == nil {
+			return nil
+		}
+		reqs := make([]shard.OpenRevsRequest, len(differ))
+		for k, i := range differ {
+			reqs[k] = r.db.revsRequest(&r.list[i])
+			reqs[k].Copy, reqs[k].WithPath, reqs[k].RevsLimit = answers[c].from.name, true, 0
+		}
+		got, failures, err := rep.OpenRevsMany(ctx, reqs)
+		for k := range differ {
+			if err == nil && failures[k] == nil {
+				out[k][c] = got[k]
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// sameRevs reports whether two copies answered the same revisions.
+func sameRevs(a, b []shard.RevResult) bool {
+	return slices.EqualFunc(a, b, func(x, y shard.RevResult) bool {
+		return x.Rev == y.Rev && (x.Doc == nil) == (y.Doc == nil)
+	})
+}
+
+// mergeRevs makes one answer of those of several copies: what is stored
+// anywhere counts, and a leaf of one copy that another one knows a descendant
+// of is no leaf. ok is false when no copy answered.
+func mergeRevs(o *OpenRevsOptions, byCopy [][]shard.RevResult, limit int) (out []shard.RevResult, ok bool) {
+	var tree doc.Tree
+	docs := make(map[doc.Rev]*shard.Doc)
+	for _, results := range byCopy {
+		ok = ok || results != nil
+		for _, r := range results {
+			if r.Doc == nil {
+				continue
+			}
+			tree.Merge(r.Doc.Revisions, doc.Node{Rev: r.Rev, Deleted: r.Doc.Deleted, Stored: true})
+			if docs[r.Rev] == nil {
+				docs[r.Rev] = r.Doc
+			}
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	add := func(rev doc.Rev) {
+		d := docs[rev]
+		if d != nil {
+			if !o.WithPath {
+				d.Revisions = doc.Path{}
+			} else if limit > 0 && len(d.Revisions.IDs) > limit {
+				d.Revisions.IDs = d.Revisions.IDs[:limit]
+			}
+		}
+		out = append(out, shard.RevResult{Rev: rev, Doc: d})
+	}
+	if o.All {
+		for _, n := range tree.Leaves() {
+			add(n.Rev)
+		}
+		return out, true
+	}
+	taken := make(map[doc.Rev]bool)
+	for _, rev := range o.Revs {
+		leaves := tree.LeavesFrom(rev)
+		if !o.Latest || len(leaves) == 0 {
+			add(rev)
+			continue
+		}
+		for _, n := range leaves {
+			if !taken[n.Rev] {
+				taken[n.Rev] = true
+				add(n.Rev)
+			}
+		}
+	}
+	return out, true
 }
 
 // Missing tells for each id, in the order given, which of the revisions the
 // database does not have, and which of its leaves they may descend from: what
-// _revs_diff and _missing_revs answer.
+// _revs_diff and _missing_revs answer. One copy is asked: that it lacks what
+// another one has makes a replicator send it again, which changes nothing.
 func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -37,16 +320,16 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		return d.ask(ctx, groups[g].stretch, func(ctx context.Context, rep replica, name string) error {
-			answers, err := rep.Missing(ctx, name, mine)
-			if err != nil {
-				return err
-			}
-			for i, at := range groups[g].items {
-				out[at] = answers[i]
-			}
-			return nil
+		answers, err := ask(ctx, d, groups[g].stretch, func(ctx context.Context, rep replica, name string) ([]shard.IDMissing, error) {
+			return rep.Missing(ctx, name, mine)
 		})
+		if err != nil {
+			return err
+		}
+		for i, at := range groups[g].items {
+			out[at] = answers[i]
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -86,6 +86,11 @@ func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []sha
 	if rep == nil {
 		return nil, errNoCopy()
 	}
+	if s.copies[0].node != d.c.node {
+		var cancel context.CancelFunc
+		ctx, cancel = d.c.deadline(ctx)
+		defer cancel()
+	}
 	req.Copy, req.NoPath = s.copies[0].name, true // nobody follows
 	results, err := rep.Update(ctx, req)
 	if err != nil {

@@ -2,10 +2,11 @@ package cluster
 
 import (
 	"context"
-	"strings"
+	"time"
 
 	"divan/cluster/quorum"
 	"divan/shard"
+	"divan/storage/fault"
 )
 
 // writing is the state of the edits of one stretch on their way to several
@@ -16,7 +17,22 @@ type writing struct {
 	req     shard.UpdateRequest // Edits: as the client sent them
 	counts  []quorum.Write
 	results []shard.EditResult
-	by      []int // the copy that decided each edit; -1: none
+	by      []int  // the copy that decided each edit; -1: none
+	refused []int  // the copy that refused it; -1: none
+	waits   []int  // copies that are deciding it
+	whole   error  // a refusal of the whole request by a copy, or that it has no such copy
+
+	next    int // the copy that is asked to decide next
+	pending int // copies that are deciding
+	inbox   chan decided
+}
+
+// decided is what one copy said to the edits it was to decide.
+type decided struct {
+	at      int
+	chosen  []int
+	answers []shard.EditResult
+	err     error
 }
 
 // writeCopies has the first live copy decide and the others follow. It returns
@@ -24,53 +40,198 @@ type writing struct {
 // its edits, on a goroutine that the coordinator waits for when it closes.
 func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
 	n := len(req.Edits)
+	ctx, cancel := d.c.deadline(ctx)
+	defer cancel()
+	marks := make([]int, 3*n)
 	run := &writing{
 		db: d, stretch: s, req: req,
-		counts: make([]quorum.Write, n), results: make([]shard.EditResult, n), by: make([]int, n),
+		counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
+		by: marks[:n:n], refused: marks[n : 2*n : 2*n], waits: marks[2*n:],
+		inbox: make(chan decided, len(s.copies)),
 	}
 	for i := range n {
 		run.counts[i] = quorum.NewWrite(len(s.copies), w)
-		run.by[i] = -1
+		run.by[i], run.refused[i] = -1, -1
 	}
-	if err := run.decide(ctx); err != nil {
-		return nil, err
+	run.decide(ctx)
+	if req.NewEdits {
+		run.reconsider(ctx)
 	}
 	run.spread(ctx)
 	return run.outcome()
 }
 
-// decide asks one copy after the other until each edit has been decided. An
-// error refuses them all.
-func (r *writing) decide(ctx context.Context) error {
-	open := make([]int, len(r.req.Edits)) // edits that nobody has decided
-	for i := range open {
-		open[i] = i
+// decide asks one copy after the other until each edit has been decided.
+//
+// A copy that takes long is not waited for: the next one decides as well. Two
+// copies that accept an edit make the same revision of it, because revision
+// ids are deterministic. A refusal counts only when every copy that was asked
+// has answered: one that is slow may accept, and a client that was told of a
+// conflict must not find its edit later. So hedging makes acceptances fast and
+// leaves refusals as slow as the slowest copy that was asked. What it may cost
+// is a branch, when another edit of the same document reaches the slow copy
+// first: both edits were accepted, then, and both are kept.
+func (r *writing) decide(ctx context.Context) {
+	r.askNext(ctx, r.undecided())
+	if r.pending > 0 {
+		r.await(ctx)
 	}
-	for at := range r.stretch.copies {
-		if len(open) == 0 {
-			break
+	for i := range r.by {
+		if r.by[i] < 0 {
+			r.counts[i].Fail()
 		}
-		answers, err := r.send(ctx, at, r.asSent(open))
-		if err != nil && quorum.Usable(err) && !isNoCopy(err) {
-			return err
-		}
-		rest := open[:0]
-		for k, i := range open {
-			if err != nil {
-				r.counts[i].Lose(err)
-				rest = append(rest, i)
-				continue
-			}
-			r.counts[i].Decide(answers[k].Err)
-			if answers[k].Err != nil && !quorum.Usable(answers[k].Err) {
-				rest = append(rest, i)
-				continue
-			}
-			r.results[i], r.by[i] = answers[k], at
-		}
-		open = rest
 	}
-	return nil
+}
+
+// await takes the answers of other nodes until every edit is settled.
+func (r *writing) await(ctx context.Context) {
+	hedge := time.NewTimer(r.db.c.writes.patience(writePatience))
+	defer hedge.Stop()
+	for r.pending > 0 && r.unsettled() {
+		select {
+		case a := <-r.inbox:
+			r.pending--
+			r.take(a)
+			if open := r.unasked(); len(open) > 0 {
+				r.askNext(ctx, open)
+			}
+		case <-hedge.C:
+			if open := r.undecided(); len(open) > 0 && r.askNext(ctx, open) {
+				hedge.Reset(r.db.c.writes.patience(writePatience))
+			}
+		case <-ctx.Done():
+			r.abandon(ctx.Err())
+			return
+		}
+	}
+}
+
+// askNext has the next copy that can be reached decide some edits; false when
+// there is none left. A copy of this node answers at once, and the one after
+// it is asked for what it could not decide.
+func (r *writing) askNext(ctx context.Context, open []int) bool {
+	for len(open) > 0 && r.next < len(r.stretch.copies) {
+		at := r.next
+		r.next++
+		t := r.stretch.copies[at]
+		rep := r.db.c.replica(t.node)
+		if rep == nil {
+			r.absent(open, errAway(t.node))
+			continue
+		}
+		req := r.asSent(open)
+		req.Copy = t.name
+		for _, i := range open {
+			r.waits[i]++
+		}
+		if t.node == r.db.c.node {
+			answers, err := rep.Update(ctx, req)
+			r.take(decided{at: at, chosen: open, answers: answers, err: err})
+			open = r.unasked()
+			continue
+		}
+		ok := r.db.c.spawn(func() {
+			begun := time.Now()
+			answers, err := rep.Update(ctx, req)
+			if err == nil {
+				r.db.c.writes.note(time.Since(begun))
+			}
+			r.inbox <- decided{at: at, chosen: open, answers: answers, err: err}
+		})
+		if !ok {
+			r.take(decided{at: at, chosen: open, err: errClosed()})
+			return false
+		}
+		r.pending++
+		return true
+	}
+	return false
+}
+
+// errAway says that a node was not even asked, so that it surely has done
+// nothing.
+func errAway(node string) error {
+	return fault.Newf(fault.Unavailable, "Node %s cannot be reached.", node)
+}
+
+// absent counts a copy out that was not asked.
+func (r *writing) absent(open []int, err error) {
+	for _, i := range open {
+		r.counts[i].Decide(err)
+	}
+}
+
+// take notes what a copy has decided.
+func (r *writing) take(a decided) {
+	if isNoCopy(a.err) || fault.Is(a.err, fault.MissingStub) {
+		// It has done nothing. A copy that is behind does not know what a stub
+		// stands for; another one may.
+		r.whole = quorum.Telling(r.whole, a.err)
+		a.err = fault.Wrap(fault.Unavailable, "The copy cannot take the edits.", a.err)
+	}
+	for k, i := range a.chosen {
+		r.waits[i]--
+		err := a.err
+		if err == nil {
+			err = a.answers[k].Err
+		}
+		switch {
+		case err == nil && r.by[i] < 0:
+			r.results[i], r.by[i] = a.answers[k], a.at
+			r.counts[i].Decide(nil)
+		case err == nil || r.by[i] >= 0:
+			// It gets what the first one has decided, which for an edit that
+			// it has accepted, too, is what it has already.
+		default:
+			if quorum.Usable(err) {
+				r.refused[i] = a.at
+			}
+			r.counts[i].Decide(err)
+		}
+	}
+}
+
+// abandon counts the copies that are still deciding as silent: the time is
+// over.
+func (r *writing) abandon(err error) {
+	for i, n := range r.waits {
+		if n > 0 && r.by[i] < 0 {
+			r.counts[i].Decide(err)
+		}
+	}
+}
+
+// undecided returns the edits that no copy has accepted or refused.
+func (r *writing) undecided() []int {
+	return r.those(func(i int) bool { return r.by[i] < 0 && r.refused[i] < 0 })
+}
+
+// unasked returns those of them that no copy is deciding.
+func (r *writing) unasked() []int {
+	return r.those(func(i int) bool { return r.by[i] < 0 && r.refused[i] < 0 && r.waits[i] == 0 })
+}
+
+func (r *writing) those(which func(i int) bool) []int {
+	var out []int
+	for i := range r.by {
+		if which(i) {
+			if out == nil {
+				out = make([]int, 0, len(r.by)-i)
+			}
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// unsettled reports whether some edit still waits for a copy that decides it.
+func (r *writing) unsettled() bool {
+	for i := range r.by {
+		if r.by[i] < 0 && r.waits[i] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // asSent returns the request with the chosen edits as they came.
@@ -85,123 +246,6 @@ func (r *writing) asSent(chosen []int) shard.UpdateRequest {
 	return req
 }
 
-// asDecided returns the request that makes another copy take over what the
-// deciding one made of the chosen edits: revisions to merge, without a check
-// and without asking validation functions again.
-func (r *writing) asDecided(chosen []int) shard.UpdateRequest {
-	req := r.req
-	req.NewEdits, req.Trusted = false, true
-	req.Edits = make([]shard.Edit, len(chosen))
-	for k, i := range chosen {
-		e := r.req.Edits[i]
-		if !strings.HasPrefix(e.ID, "_local/") { // those are counted from the client's revision on every copy
-			e.Path = r.results[i].Path
-		}
-		e.Atts = settleAttachments(e.Atts, r.results[i].Rev.Pos, r.req.NewEdits)
-		req.Edits[k] = e
-	}
-	return req
-}
-
-// settleAttachments names the position at which new content was added, which
-// the deciding copy works out for itself.
-func settleAttachments(atts []shard.EditAttachment, pos uint64, interactive bool) []shard.EditAttachment {
-	if len(atts) == 0 || !interactive {
-		return atts
-	}
-	out := make([]shard.EditAttachment, len(atts))
-	for i, a := range atts {
-		if !a.Stub && !a.HasRevPos {
-			a.RevPos, a.HasRevPos = pos, true
-		}
-		out[i] = a
-	}
-	return out
-}
-
-// send gives one copy a request.
-func (r *writing) send(ctx context.Context, at int, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	t := r.stretch.copies[at]
-	rep := r.db.c.replica(t.node)
-	if rep == nil {
-		return nil, errNodeDown(t.node)
-	}
-	req.Copy = t.name
-	return rep.Update(ctx, req)
-}
-
-// followed is what one copy said to the revisions it was to take over.
-type followed struct {
-	chosen  []int
-	answers []shard.EditResult
-	err     error
-}
-
-// spread sends what was decided to the copies behind the deciding one, all at
-// once, and counts until every edit is settled. Copies before it are lost for
-// this edit: they did not answer.
-func (r *writing) spread(ctx context.Context) {
-	inbox := make(chan followed, len(r.stretch.copies)) // room for all, so that no straggler waits for a reader
-	asked := 0
-	for at := 1; at < len(r.stretch.copies); at++ {
-		chosen := r.behind(at)
-		if len(chosen) == 0 {
-			continue
-		}
-		req := r.asDecided(chosen)
-		run := func(ctx context.Context) {
-			answers, err := r.send(ctx, at, req)
-			inbox <- followed{chosen: chosen, answers: answers, err: err}
-		}
-		if !r.db.c.detach(ctx, run) {
-			r.count(followed{chosen: chosen, err: errClosed()})
-			continue
-		}
-		asked++
-	}
-	for ; asked > 0 && !r.req.Delayed && !r.settled(); asked-- {
-		select {
-		case a := <-inbox:
-			r.count(a)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// behind returns the edits that an earlier copy has accepted.
-func (r *writing) behind(at int) []int {
-	var out []int
-	for i, by := range r.by {
-		if by >= 0 && by < at && r.results[i].Err == nil {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-func (r *writing) count(a followed) {
-	for k, i := range a.chosen {
-		switch {
-		case a.err != nil:
-			r.counts[i].Lose(a.err)
-		case a.answers[k].Err != nil:
-			r.counts[i].Lose(a.answers[k].Err)
-		default:
-			r.counts[i].Store()
-		}
-	}
-}
-
-func (r *writing) settled() bool {
-	for i := range r.counts {
-		if o, _ := r.counts[i].Outcome(); o == quorum.Pending {
-			return false
-		}
-	}
-	return true
-}
-
 // outcome turns the counts into answers. An edit whose copies were still at
 // work when the request ended has been accepted by one.
 func (r *writing) outcome() ([]shard.EditResult, error) {
@@ -209,14 +253,18 @@ func (r *writing) outcome() ([]shard.EditResult, error) {
 	var cause error
 	for i := range r.results {
 		o, err := r.counts[i].Outcome()
-		r.results[i].Err = err
-		r.results[i].Accepted = o == quorum.Accepted || o == quorum.Pending
+		r.results[i].Err = r.db.explain(err)
+		r.results[i].Accepted = o == quorum.Accepted || (o == quorum.Pending && r.by[i] >= 0)
 		if o == quorum.Failed {
 			failed, cause = failed+1, err
 		}
 	}
-	if failed == len(r.results) {
+	switch {
+	case failed < len(r.results):
+		return r.results, nil
+	case r.whole != nil:
+		return nil, r.whole
+	default:
 		return nil, cause
 	}
-	return r.results, nil
 }

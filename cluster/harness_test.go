@@ -36,6 +36,7 @@ type setup struct {
 type world struct {
 	*Coordinator
 	tb     testing.TB
+	fleet  *fleet                  // the other nodes, as this one reaches them
 	locals map[string]*shard.Local // by node
 }
 
@@ -86,12 +87,9 @@ func start(tb testing.TB, s setup) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w.peers = map[string]replica{}
-	for name, l := range w.locals {
-		if name != node1 {
-			w.peers[name] = localCopies{l}
-		}
-	}
+	w.fleet = newFleet(w.locals)
+	w.meet(w.fleet)
+	w.repair = w.fleet
 	tb.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			tb.Error(err)

@@ -3,8 +3,10 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 
+	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -12,14 +14,101 @@ import (
 
 // LocalGet returns a local document; id begins with "_local/". The error is
 // fault.NotFound "missing" when there is none.
+//
+// More than half of the copies are asked, and the highest count is it: a copy
+// that was away does not hide what was acknowledged without it. Of different
+// bodies with the same count that one is it which more copies have; all copies
+// are asked for that. A deletion leaves nothing behind, so that a copy which
+// missed it shows the document again.
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
-	var got *shard.LocalDoc
-	err := d.ask(ctx, d.owner(id), func(ctx context.Context, rep replica, name string) error {
-		var err error
-		got, err = rep.LocalGet(ctx, name, id)
-		return err
+	s := d.owner(id)
+	if len(s.copies) == 1 {
+		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) (*shard.LocalDoc, error) {
+			return rep.LocalGet(ctx, name, id)
+		})
+	}
+	need := quorum.Majority(len(s.near))
+	found, err := d.localOf(ctx, s, id, need)
+	if err == nil && len(found) > 1 && !sameLocals(found) {
+		found, err = d.localOf(ctx, s, id, len(s.near))
+	}
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	best := newestLocal(found)
+	if best == nil {
+		return nil, fault.New(fault.NotFound, "missing")
+	}
+	return best, nil
+}
+
+// localOf asks as many copies for a local document; nil stands for a copy
+// without it. Copies that cannot answer are left out, the error says that none
+// could.
+func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*shard.LocalDoc, error) {
+	type answer struct {
+		from target
+		doc  *shard.LocalDoc
+	}
+	answers := make([]answer, need)
+	errs := make([]error, need)
+	_ = each(need, func(k int) error { // errors are looked at below
+		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
+		answers[k], errs[k] = askOf(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
+			got, err := rep.LocalGet(ctx, t.name, id)
+			if isNotFound(err) && !isNoCopy(err) {
+				err = nil
+			}
+			return answer{t, got}, err
+		})
+		return nil
 	})
-	return got, err
+	var out []*shard.LocalDoc
+	var failure error
+	var heard []target
+	for k := range answers {
+		switch {
+		case errs[k] != nil:
+			failure = quorum.Telling(failure, errs[k])
+		case !slices.Contains(heard, answers[k].from):
+			heard, out = append(heard, answers[k].from), append(out, answers[k].doc)
+		}
+	}
+	if len(out) == 0 {
+		return nil, failure
+	}
+	return out, nil
+}
+
+func sameLocals(list []*shard.LocalDoc) bool {
+	for _, l := range list[1:] {
+		if (l == nil) != (list[0] == nil) || (l != nil && (l.Rev != list[0].Rev || !bytes.Equal(l.Body, list[0].Body))) {
+			return false
+		}
+	}
+	return true
+}
+
+// newestLocal returns the document with the highest count, and among those the
+// one that most copies have; nil when no copy has any.
+func newestLocal(list []*shard.LocalDoc) *shard.LocalDoc {
+	var best *shard.LocalDoc
+	votes := 0
+	for _, l := range list {
+		if l == nil || (best != nil && l.Rev < best.Rev) {
+			continue
+		}
+		n := 0
+		for _, o := range list {
+			if o != nil && o.Rev == l.Rev && bytes.Equal(o.Body, l.Body) {
+				n++
+			}
+		}
+		if best == nil || l.Rev > best.Rev || n > votes {
+			best, votes = l, n
+		}
+	}
+	return best
 }
 
 // LocalPut writes a local document whatever is there, and returns its new
@@ -76,9 +165,16 @@ func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	req := shard.LocalDocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending, System: q.System,
 	}
-	m, err := d.openMerge(picked, q.Descending, func(rep replica, name string) (docsHead, docStream, error) {
+	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error) {
 		mine := req
-		mine.Copy = name
+		mine.Copy = t.name
+		switch {
+		case behind == "":
+		case mine.Desc:
+			mine.Hi, mine.HasHi, mine.HiExclusive = behind, true, true
+		default:
+			mine.Lo, mine.LoExclusive = behind, true
+		}
 		stream, err := rep.LocalDocs(ctx, mine)
 		if err != nil {
 			return docsHead{}, nil, err

@@ -50,11 +50,8 @@ func (d *DB) Partition(ctx context.Context, name string) (*PartitionInfo, error)
 	if err := d.partitioned(name); err != nil {
 		return nil, err
 	}
-	var got shard.PartitionInfo
-	err := d.ask(ctx, d.owner(partitionStart(name)), func(ctx context.Context, rep replica, copyName string) error {
-		var err error
-		got, err = rep.Partition(ctx, copyName, name)
-		return err
+	got, err := ask(ctx, d, d.owner(partitionStart(name)), func(ctx context.Context, rep replica, copyName string) (shard.PartitionInfo, error) {
+		return rep.Partition(ctx, copyName, name)
 	})
 	if err != nil {
 		return nil, err

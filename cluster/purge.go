@@ -49,39 +49,71 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	return out, err
 }
 
+// purged is what one copy said to the items of its stretch.
+type purged struct {
+	answers []shard.PurgeResult
+	err     error
+}
+
 // purge has every copy of a stretch do the same items. There is nothing to
-// decide, so all copies are asked at once.
+// decide, so all copies are asked at once, and the answer is given when enough
+// of them have done it; a slower one does it all the same, and one that does
+// not is noted for repair.
 func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeItem) []PurgeOutcome {
-	answers := make([][]shard.PurgeResult, len(s.copies))
-	errs := make([]error, len(s.copies))
-	_ = each(len(s.copies), func(i int) error { // errors are counted one by one below
-		t := s.copies[i]
+	q := quorum.NewWrite(len(s.copies), w)
+	inbox := make(chan purged, len(s.copies)) // room for all, so that no straggler waits for a reader
+	asked := 0
+	for _, t := range s.copies {
 		rep := d.c.replica(t.node)
-		if rep == nil {
-			errs[i] = errNodeDown(t.node)
-			return nil
+		run := func(ctx context.Context) {
+			answers, err := rep.Purge(ctx, t.name, items)
+			if err != nil {
+				d.c.missed(t)
+			}
+			inbox <- purged{answers, err}
 		}
-		answers[i], errs[i] = rep.Purge(ctx, t.name, items)
-		return nil
-	})
+		switch {
+		case rep == nil:
+			d.c.missed(t)
+			q.Lose(errNodeDown(t.node))
+		case !d.c.detach(ctx, run):
+			q.Lose(errClosed())
+		default:
+			asked++
+		}
+	}
 	out := make([]PurgeOutcome, len(items))
 	for k := range items {
-		q := quorum.NewWrite(len(s.copies), w)
 		out[k].ID = items[k].ID
-		for i := range s.copies {
-			if errs[i] != nil {
-				q.Lose(errs[i])
-				continue
-			}
-			q.Store()
-			if len(answers[i][k].Purged) > len(out[k].Purged) {
-				out[k].Purged = answers[i][k].Purged
-			}
+	}
+	outcome, err := q.Outcome()
+	for ; asked > 0 && outcome == quorum.Pending; asked-- {
+		select {
+		case p := <-inbox:
+			d.takePurged(&q, out, p)
+		case <-ctx.Done():
+			q.Lose(ctx.Err())
+			q.Fail()
 		}
-		outcome, err := q.Outcome()
+		outcome, err = q.Outcome()
+	}
+	for k := range out {
 		out[k].Accepted, out[k].Err = outcome == quorum.Accepted, d.explain(err)
 	}
 	return out
+}
+
+func (d *DB) takePurged(q *quorum.Write, out []PurgeOutcome, p purged) {
+	if p.err != nil {
+		q.Lose(p.err)
+		return
+	}
+	q.Store()
+	for k := range out {
+		if len(p.answers[k].Purged) > len(out[k].Purged) {
+			out[k].Purged = p.answers[k].Purged
+		}
+	}
 }
 
 // PurgedInfos returns the log of purges: for each purge that is still
@@ -94,12 +126,10 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	}
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = each(len(picked), func(i int) error {
-		rep := d.c.replica(picked[i].node)
-		if rep == nil {
-			return errNodeDown(picked[i].node)
-		}
 		var err error
-		parts[i], err = rep.Purges(ctx, picked[i].name, 0)
+		parts[i], err = askOf(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) ([]shard.PurgeInfo, error) {
+			return rep.Purges(ctx, t.name, 0)
+		})
 		return err
 	})
 	if err != nil {

@@ -36,13 +36,17 @@ type writer interface {
 type reader interface {
 	Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error)
 	OpenRevs(ctx context.Context, req shard.OpenRevsRequest) ([]shard.RevResult, error)
+	// OpenRevsMany answers several requests in one message, each with its own
+	// error.
+	OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error)
 	Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error)
 	DocsByID(ctx context.Context, name string, ids []string, includeDocs, conflicts bool) ([]shard.Row, error)
-	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
 }
 
-// contents stores and reads the content of attachments.
+// contents stores and reads what is not in the tree of a document: the content
+// of attachments, and local documents.
 type contents interface {
+	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
 	PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error)
 	ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error)
 	DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error
@@ -93,6 +97,15 @@ type docStream interface {
 // localCopies makes the copies of this node a replica: streams are concrete
 // types there.
 type localCopies struct{ *shard.Local }
+
+// OpenRevsMany implements reader.
+func (l localCopies) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
+	out, errs := make([][]shard.RevResult, len(reqs)), make([]error, len(reqs))
+	for i := range reqs {
+		out[i], errs[i] = l.OpenRevs(ctx, reqs[i])
+	}
+	return out, errs, ctx.Err()
+}
 
 // AllDocs implements lister.
 func (l localCopies) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"divan/cluster/quorum"
 	"divan/shard/ring"
 )
 
@@ -28,18 +29,47 @@ func (d *DB) ShardOf(id string) ring.Shard {
 // Compact starts the compaction of every copy that can be reached and does not
 // wait for it: bodies of inner revisions and attachments that nothing refers
 // to are dropped. Compacting a copy that is being compacted already changes
-// nothing.
+// nothing. A copy that cannot be reached is left out; the error is that of a
+// copy when none of them compacts.
 func (d *DB) Compact(ctx context.Context) error {
-	return d.everyCopy(ctx, func(rep replica, t target) error {
-		return rep.Compact(ctx, t.name, d.limits(), d.meta.Name)
+	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
+	defer cancel()
+	all := d.all()
+	errs := make([]error, len(all))
+	_ = each(len(all), func(i int) error { // errors are looked at below
+		errs[i] = errNodeDown(all[i].node)
+		if rep := d.c.replica(all[i].node); rep != nil {
+			errs[i] = rep.Compact(ctx, all[i].name, d.limits(), d.meta.Name)
+		}
+		return nil
 	})
+	var failure error
+	for _, err := range errs {
+		if err == nil {
+			return nil
+		}
+		failure = quorum.Telling(failure, err)
+	}
+	return d.explain(failure)
 }
 
-// SyncShards brings the copies of every range in line with each other. A range
-// whose copies are all on this node has one copy and nothing to do.
+// SyncShards starts to bring the copies of every range in line with each other
+// and does not wait for it. The error says that some range has no copy that
+// can be reached.
 func (d *DB) SyncShards(ctx context.Context) error {
-	_, err := d.infos(ctx, d.all())
-	return err
+	if _, err := d.covered(); err != nil {
+		return err
+	}
+	if d.c.repair == nil {
+		return nil
+	}
+	var names []string
+	for _, t := range d.all() {
+		if !slices.Contains(names, t.name) {
+			names = append(names, t.name)
+		}
+	}
+	return d.c.repair.Sync(ctx, names)
 }
 
 // EnsureFullCommit checks that every range can be reached and returns
@@ -67,15 +97,4 @@ func (d *DB) all() []target {
 		}
 	}
 	return out
-}
-
-// everyCopy calls f for all copies that can be reached.
-func (d *DB) everyCopy(_ context.Context, f func(rep replica, t target) error) error {
-	all := d.all()
-	return d.explain(each(len(all), func(i int) error {
-		if rep := d.c.replica(all[i].node); rep != nil {
-			return f(rep, all[i])
-		}
-		return nil
-	}))
 }

@@ -128,7 +128,8 @@ type upload struct {
 	id    string
 	sum   hash.Hash
 	att   shard.EditAttachment
-	sinks []shard.AttachmentSink // open ones, once the content outgrew Data
+	sinks []*sink // open ones, once the content outgrew Data
+	lost  []*sink // those that were given up
 }
 
 // take reads the content and stores it, compressed when level is not 0.
@@ -218,6 +219,9 @@ func (u *upload) stream(ctx context.Context, r io.Reader) error {
 					failed <- err
 				}
 			}
+			if u.held(b) {
+				b = make([]byte, uploadBlock)
+			}
 			free <- b[:cap(b)]
 		}
 	})
@@ -260,65 +264,6 @@ func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read
 			return err
 		}
 	}
-}
-
-// open opens a sink on every copy of the stretch that can be reached. A copy
-// that cannot is left out: an edit that names the content is refused there,
-// and counts as not stored.
-func (u *upload) open(ctx context.Context) error {
-	err := errNoCopy()
-	for _, t := range u.db.owner(u.id).copies {
-		rep := u.db.c.replica(t.node)
-		if rep == nil {
-			continue
-		}
-		s, openErr := rep.PutAttachment(ctx, t.name, u.id, u.att.Key)
-		if openErr != nil {
-			err = openErr
-			continue
-		}
-		u.sinks = append(u.sinks, s)
-	}
-	if len(u.sinks) == 0 {
-		return u.db.explain(err)
-	}
-	return nil
-}
-
-// write gives a block to all sinks and gives up those that fail; the error is
-// that of the last one to fail.
-func (u *upload) write(b []byte) error {
-	return u.each(func(s shard.AttachmentSink) error {
-		_, err := s.Write(b)
-		return err
-	})
-}
-
-// close makes the content durable.
-func (u *upload) close() error { return u.each(shard.AttachmentSink.Close) }
-
-func (u *upload) each(f func(shard.AttachmentSink) error) error {
-	var failure error
-	u.sinks = slices.DeleteFunc(u.sinks, func(s shard.AttachmentSink) bool {
-		err := f(s)
-		if err != nil {
-			failure = fmt.Errorf("store attachment: %w", err)
-			s.Abort()
-		}
-		return err != nil
-	})
-	if len(u.sinks) > 0 {
-		return nil
-	}
-	return failure
-}
-
-// abort drops what the sinks hold.
-func (u *upload) abort() {
-	for _, s := range u.sinks {
-		s.Abort()
-	}
-	u.sinks = nil
 }
 
 // gzips keeps compressors, which are close to a megabyte each, by level.

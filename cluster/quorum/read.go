@@ -14,9 +14,9 @@ type Verdict uint8
 // The verdicts of a read.
 const (
 	Asking   Verdict = iota // more answers are needed
-	Agreed                  // enough copies gave the same answer
-	Newest                  // all asked copies have answered; the others' revisions are ancestors of the chosen one's
-	Diverged                // all have answered; revisions that do not descend from each other were named
+	Agreed                  // the copies gave the same answer
+	Newest                  // the others' revisions are ancestors of the chosen one's, or they have none
+	Diverged                // revisions that do not descend from each other were named
 	Absent                  // every copy that answered has no such document
 	Unread                  // no copy gave a usable answer
 )
@@ -31,10 +31,10 @@ type Answer struct {
 func (a Answer) rev() doc.Rev { return a.Path.Rev() }
 
 // Read collects the answers of the copies of one range about one document
-// (semantics.md section 8.5). R equal answers are the answer at once, also
-// when older copies have named an ancestor of it; otherwise all copies are
-// heard, and the newest answer by ancestry is it, or else the one whose
-// revision wins among the diverged ones, by the rule of winners.
+// (semantics.md section 8.5). As soon as r copies have answered, the newest
+// answer by ancestry is it; of answers that do not descend from each other the
+// one whose revision wins, by the rule of winners. Copies that cannot answer
+// are replaced by others; when there are none left, what was heard decides.
 type Read struct {
 	copies, need int
 	answers      []answer // those that have come
@@ -47,7 +47,6 @@ type answer struct {
 	Answer
 	copy  int
 	votes int // copies whose answer this is
-	older int // copies whose answer is an ancestor
 }
 
 // NewRead returns a reader for a range with that many copies. r below 1 means
@@ -81,38 +80,29 @@ func (q *Read) Refused(err error) {
 		return
 	}
 	q.lost++
-	if q.err == nil || (absent(q.err) && !absent(err)) {
-		q.err = err
-	}
+	q.err = Telling(q.err, err)
 }
 
 // Verdict returns what the answers so far amount to; the number of the copy
 // whose answer is the one to give for Agreed, Newest and Diverged; and the
 // error to give for Absent and Unread.
 func (q *Read) Verdict() (v Verdict, from int, err error) {
-	heads := q.heads()
-	heard := q.missing + q.lost
+	heard := q.missing
 	for _, a := range q.answers {
 		heard += a.votes
 	}
-	if len(heads) == 1 && heads[0].votes >= q.need {
-		return Agreed, heads[0].copy, nil
-	}
-	if len(heads) == 0 && q.missing >= q.need {
-		return Absent, 0, q.err
-	}
-	if heard < q.copies {
+	if heard < q.need && heard+q.lost < q.copies {
 		return Asking, 0, nil
 	}
-	switch len(heads) {
+	switch heads := q.heads(); len(heads) {
 	case 0:
 		if q.missing > 0 {
 			return Absent, 0, q.err
 		}
 		return Unread, 0, q.err
 	case 1:
-		if heads[0].older == 0 && q.missing == 0 {
-			return Agreed, heads[0].copy, nil // fewer than r, because the others are down
+		if heads[0].votes == heard {
+			return Agreed, heads[0].copy, nil
 		}
 		return Newest, heads[0].copy, nil
 	default:
@@ -121,22 +111,28 @@ func (q *Read) Verdict() (v Verdict, from int, err error) {
 	}
 }
 
+// Need returns how many usable answers are still wanted, as far as is known.
+func (q *Read) Need() int {
+	heard := q.missing
+	for _, a := range q.answers {
+		heard += a.votes
+	}
+	return max(q.need-heard, 0)
+}
+
 // heads returns the answers that are no ancestor of another answer.
 func (q *Read) heads() []answer {
+	if len(q.answers) == 1 {
+		return q.answers
+	}
 	var out []answer
-	for i, a := range q.answers {
+	for _, a := range q.answers {
 		covered := slices.ContainsFunc(q.answers, func(b answer) bool {
 			return b.rev() != a.rev() && contains(b.Path, a.rev())
 		})
-		if covered {
-			continue
+		if !covered {
+			out = append(out, a)
 		}
-		for k, b := range q.answers {
-			if k != i && contains(a.Path, b.rev()) {
-				a.older += b.votes
-			}
-		}
-		out = append(out, a)
 	}
 	return out
 }

@@ -18,18 +18,21 @@ const (
 
 // Write counts the answers of the copies of one range about one edit.
 //
-// The first live copy decides alone (design.md section 6): its refusal is
-// final, because no other copy is asked before it has answered. What it
-// accepted goes to the other copies as a revision that merges without a check,
-// so those can only have it or fail. A copy that gave no usable answer
-// ([Usable]) while it should decide is counted as lost, and the next one
-// decides; revision ids are deterministic, so it does no harm when the lost
-// one had done it all the same.
+// The first live copy decides alone (design.md section 6). What it accepted
+// goes to the other copies as a revision that merges without a check, so those
+// can only have it or fail. When it gives no usable answer ([Usable]) the next
+// one decides; revision ids are deterministic, so it does no harm when the
+// first one had done the edit all the same.
+//
+// A refusal promises that no copy has the edit. It is one only as long as no
+// copy that was asked before may have done it unseen ([Doubtful]): otherwise
+// what has become of the edit is not known, and the outcome is Failed.
 type Write struct {
 	copies, need int
 	stored, lost int
-	err          error // refusal, or else why the first lost copy was lost
-	refused      bool
+	err          error // why the first lost copy was lost
+	refusal      error // of a deciding copy; counts as long as nothing is stored
+	doubt        error // why it is not known whether a deciding copy has the edit
 }
 
 // Majority returns the default of w and r: more than half of the copies.
@@ -45,18 +48,43 @@ func NewWrite(copies, w int) Write {
 	return Write{copies: copies, need: w}
 }
 
-// Decide tells what the deciding copy said: nil for done, a refusal, or an
-// error that is no answer; then the next copy has to decide.
+// Decide tells what a deciding copy said: nil for done, a refusal, or an error
+// that is no answer; then another copy has to decide. When several were asked
+// because the first was slow, one that has done it outweighs the refusals of
+// the others: they merge it.
 func (q *Write) Decide(err error) {
 	switch {
 	case err == nil:
 		q.stored++
 	case Usable(err):
-		q.refused, q.err = true, err
+		q.refusal = Telling(q.refusal, err)
 	default:
 		q.Lose(err)
+		if q.doubt == nil && Doubtful(err) {
+			q.doubt = err
+		}
 	}
 }
+
+// Reconsider takes a refusal back, because the copy that refused was behind
+// and decides again.
+func (q *Write) Reconsider() { q.refusal = nil }
+
+// Refusal returns what a deciding copy said against the edit when that is
+// final; nil otherwise.
+func (q *Write) Refusal() error {
+	if q.stored > 0 || q.doubt != nil {
+		return nil
+	}
+	return q.refusal
+}
+
+// Fail tells that no copy is left to decide, or no time: whoever has not
+// answered counts as lost.
+func (q *Write) Fail() { q.lost = max(q.copies-q.stored, q.lost) }
+
+// Need returns how many copies have to have the edit.
+func (q *Write) Need() int { return q.need }
 
 // Store tells that one more copy has the edit durable.
 func (q *Write) Store() { q.stored++ }
@@ -64,20 +92,19 @@ func (q *Write) Store() { q.stored++ }
 // Lose tells that a copy gave no usable answer, and why.
 func (q *Write) Lose(err error) {
 	q.lost++
-	// A node that is down says less about the trouble than any other error.
-	if q.err == nil || (absent(q.err) && !absent(err)) {
-		q.err = err
-	}
+	q.err = Telling(q.err, err)
 }
 
 // Outcome returns what the answers so far amount to; with Refused and Failed
 // the error to give.
 func (q *Write) Outcome() (Outcome, error) {
 	switch {
-	case q.refused:
-		return Refused, q.err
 	case q.stored >= q.need:
 		return Committed, nil
+	case q.stored == 0 && q.refusal != nil && q.doubt == nil:
+		return Refused, q.refusal
+	case q.stored == 0 && q.refusal != nil:
+		return Failed, q.doubt
 	case q.stored+q.lost < q.copies:
 		return Pending, nil
 	case q.stored > 0:
@@ -98,6 +125,42 @@ func Usable(err error) bool {
 		return false
 	default:
 		return true
+	}
+}
+
+// Doubtful reports whether a copy that gave this error to an edit may have
+// done it: the answer got lost, or trouble came after it was applied. A copy
+// that says itself that it does not take part has not.
+func Doubtful(err error) bool {
+	if Usable(err) {
+		return false
+	}
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Closed:
+		return false
+	default:
+		return true
+	}
+}
+
+// Telling returns that one of two errors of different copies that says more
+// about what was asked: an answer more than trouble, trouble more than a copy
+// that was not there; the first one when both say as much. Either may be nil.
+func Telling(old, next error) error {
+	if old == nil || (next != nil && telling(next) > telling(old)) {
+		return next
+	}
+	return old
+}
+
+func telling(err error) int {
+	switch {
+	case absent(err):
+		return 0
+	case !Usable(err):
+		return 1
+	default:
+		return 2
 	}
 }
 

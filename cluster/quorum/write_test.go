@@ -11,6 +11,8 @@ import (
 
 var (
 	errConflict = fault.New(fault.Conflict, "Document update conflict.")
+	errAway     = fault.New(fault.Unavailable, "maintenance")
+	errLost     = fault.New(fault.NodeDown, "the answer got lost")
 	errDown     = fault.New(fault.NodeDown, "down")
 	errDisk     = errors.New("input/output error")
 )
@@ -19,6 +21,8 @@ func TestWrite(t *testing.T) {
 	type step func(*Write)
 	decide := func(err error) step { return func(q *Write) { q.Decide(err) } }
 	store := func(q *Write) { q.Store() }
+	fail := func(q *Write) { q.Fail() }
+	reconsider := func(q *Write) { q.Reconsider() }
 	lose := func(err error) step { return func(q *Write) { q.Lose(err) } }
 	for _, tc := range []struct {
 		name   string
@@ -41,9 +45,13 @@ func TestWrite(t *testing.T) {
 		{name: "w=4 can never be", copies: 3, w: 4, steps: []step{decide(nil), store, store}, want: Accepted},
 		{name: "one has it, two are down", copies: 3, steps: []step{decide(nil), lose(errDown), lose(errDown)}, want: Accepted},
 		{name: "a refusal is final", copies: 3, steps: []step{decide(errConflict)}, want: Refused, err: errConflict},
-		{name: "the second decides when the first is down", copies: 3, steps: []step{decide(errDown), decide(errConflict)}, want: Refused, err: errConflict},
 		{name: "the second accepts, the third follows", copies: 3, steps: []step{decide(errDown), decide(nil), store}, want: Committed},
 		{name: "the second accepts, the third is down", copies: 3, steps: []step{decide(errDown), decide(nil), lose(errDown)}, want: Accepted},
+		{name: "a refusal counts when the first surely has nothing", copies: 3, steps: []step{decide(errAway), decide(errConflict)}, want: Refused, err: errConflict},
+		{name: "a refusal is none when the first may have it", copies: 3, steps: []step{decide(errLost), decide(errConflict)}, want: Failed, err: errLost},
+		{name: "the second refuses, the slow first one accepts", copies: 3, steps: []step{decide(errConflict), decide(nil)}, want: Pending},
+		{name: "no time is left", copies: 3, steps: []step{decide(errLost), fail}, want: Failed, err: errLost},
+		{name: "a refusal is taken back", copies: 1, steps: []step{decide(errConflict), reconsider, decide(nil)}, want: Committed},
 		{name: "all down", copies: 3, steps: []step{decide(errDown), decide(errDown), decide(errDown)}, want: Failed, err: errDown},
 		{name: "trouble says more than absence", copies: 2, steps: []step{decide(errDown), decide(errDisk)}, want: Failed, err: errDisk},
 		{name: "trouble said before absence stays", copies: 2, steps: []step{decide(errDisk), decide(errDown)}, want: Failed, err: errDisk},

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+
+	"divan/cluster/quorum"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// asDecided returns the request that makes another copy take over what the
+// deciding one made of the chosen edits: revisions to merge, without a check
+// and without asking validation functions again.
+func (r *writing) asDecided(chosen []int) shard.UpdateRequest {
+	req := r.req
+	req.NewEdits, req.Trusted, req.NoPath = false, true, true
+	req.Edits = make([]shard.Edit, len(chosen))
+	for k, i := range chosen {
+		e := r.req.Edits[i]
+		if !isLocal(e.ID) { // those are counted from the client's revision on every copy
+			e.Path = r.results[i].Path
+		}
+		e.Atts = settleAttachments(e.Atts, r.results[i].Rev.Pos, r.req.NewEdits)
+		req.Edits[k] = e
+	}
+	return req
+}
+
+func isLocal(id string) bool { return strings.HasPrefix(id, "_local/") }
+
+// settleAttachments names the position at which new content was added, which
+// the deciding copy works out for itself.
+func settleAttachments(atts []shard.EditAttachment, pos uint64, interactive bool) []shard.EditAttachment {
+	if len(atts) == 0 || !interactive {
+		return atts
+	}
+	out := make([]shard.EditAttachment, len(atts))
+	for i, a := range atts {
+		if !a.Stub && !a.HasRevPos {
+			a.RevPos, a.HasRevPos = pos, true
+		}
+		out[i] = a
+	}
+	return out
+}
+
+// followed is what one copy said to the revisions it was to take over.
+type followed struct {
+	chosen []int
+	errs   []error
+}
+
+// spread sends what was decided to all other copies at once, also to those
+// that were asked to decide and did not answer, and counts until every edit is
+// settled. Whoever does not take it is noted for repair.
+func (r *writing) spread(ctx context.Context) {
+	for i := range r.by {
+		if r.by[i] >= 0 { // what the decision took does not count any more
+			r.counts[i] = quorum.NewWrite(len(r.stretch.copies), r.counts[i].Need())
+			r.counts[i].Decide(nil)
+		}
+	}
+	inbox := make(chan followed, len(r.stretch.copies)) // room for all, so that no straggler waits for a reader
+	asked := 0
+	for at, t := range r.stretch.copies {
+		chosen := r.those(func(i int) bool { return r.by[i] >= 0 && r.by[i] != at })
+		if len(chosen) == 0 {
+			continue
+		}
+		rep := r.db.c.replica(t.node)
+		req := r.asDecided(chosen)
+		req.Copy = t.name
+		run := func(ctx context.Context) {
+			inbox <- followed{chosen: chosen, errs: r.db.follow(ctx, rep, t, req)}
+		}
+		switch {
+		case rep == nil:
+			r.db.c.missed(t)
+			r.count(followed{chosen: chosen, errs: same(errNodeDown(t.node), len(chosen))})
+		case !r.db.c.detach(ctx, run):
+			r.db.c.missed(t)
+			r.count(followed{chosen: chosen, errs: same(errClosed(), len(chosen))})
+		default:
+			asked++
+		}
+	}
+	for ; asked > 0 && !r.req.Delayed && !r.settled(); asked-- {
+		select {
+		case a := <-inbox:
+			r.count(a)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow has a copy merge revisions and notes it for repair when it does not
+// take them all. A stub that it cannot resolve, because it is behind, refuses
+// only the edit it belongs to.
+func (d *DB) follow(ctx context.Context, rep replica, t target, req shard.UpdateRequest) []error {
+	answers, err := rep.Update(ctx, req)
+	errs := make([]error, len(req.Edits))
+	failed := false
+	for i := range errs {
+		switch {
+		case err == nil:
+			errs[i] = answers[i].Err
+		case fault.Is(err, fault.MissingStub) && len(req.Edits) > 1:
+			one := req
+			one.Edits = req.Edits[i : i+1]
+			var a []shard.EditResult
+			if a, errs[i] = rep.Update(ctx, one); errs[i] == nil {
+				errs[i] = a[0].Err
+			}
+		default:
+			errs[i] = err
+		}
+		failed = failed || errs[i] != nil
+	}
+	if failed {
+		d.c.missed(t)
+	}
+	return errs
+}
+
+func same(err error, n int) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+func (r *writing) count(a followed) {
+	for k, i := range a.chosen {
+		if a.errs[k] != nil {
+			r.counts[i].Lose(a.errs[k])
+		} else {
+			r.counts[i].Store()
+		}
+	}
+}
+
+func (r *writing) settled() bool {
+	for i := range r.counts {
+		if o, _ := r.counts[i].Outcome(); o == quorum.Pending {
+			return false
+		}
+	}
+	return true
+}

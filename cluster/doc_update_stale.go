@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// reconsider looks at the edits that were refused as conflicts: the copy that
+// refused may be behind. It is when it does not know the revision that the
+// client named and another copy does, or when it still has a document that is
+// deleted elsewhere and the client means to create. Then it gets what it lacks
+// from the other copy and decides again, once.
+//
+// A conflict with a revision that the deciding copy knows, the usual one,
+// costs one question to that copy.
+func (r *writing) reconsider(ctx context.Context) {
+	for at := range r.stretch.copies {
+		refused := r.those(func(i int) bool {
+			return r.refused[i] == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.counts[i].Refusal(), fault.Conflict)
+		})
+		if len(refused) > 0 && len(r.stretch.copies) > 1 {
+			r.reconsiderAt(ctx, at, refused)
+		}
+	}
+}
+
+func (r *writing) reconsiderAt(ctx context.Context, at int, refused []int) {
+	suspects := r.unknownAt(ctx, at, refused)
+	if len(suspects) == 0 {
+		return
+	}
+	again := r.refresh(ctx, at, suspects)
+	if len(again) == 0 {
+		return
+	}
+	rep := r.db.c.replica(r.stretch.copies[at].node)
+	if rep == nil {
+		return
+	}
+	req := r.asSent(again)
+	req.Copy = r.stretch.copies[at].name
+	answers, err := rep.Update(ctx, req)
+	if err == nil {
+		for _, i := range again {
+			r.counts[i].Reconsider()
+		}
+	}
+	for k, i := range again {
+		switch {
+		case err != nil: // it may have done it
+			r.counts[i].Decide(err)
+		case answers[k].Err == nil:
+			r.results[i], r.by[i], r.refused[i] = answers[k], at, -1
+		default:
+			r.counts[i].Decide(answers[k].Err)
+		}
+	}
+}
+
+// unknownAt returns those of the refused edits for which the copy that refused
+// them does not know the revision that the client named, and those that name
+// none and would create a document.
+func (r *writing) unknownAt(ctx context.Context, at int, refused []int) []int {
+	var named []int
+	var out []int
+	var ask []shard.IDRevs
+	for _, i := range refused {
+		e := &r.req.Edits[i]
+		switch {
+		case !e.Parent.IsZero():
+			named = append(named, i)
+			ask = append(ask, shard.IDRevs{ID: e.ID, Revs: []doc.Rev{e.Parent}})
+		case !e.Deleted:
+			out = append(out, i)
+		}
+	}
+	t := r.stretch.copies[at]
+	rep := r.db.c.replica(t.node)
+	if len(ask) == 0 || rep == nil {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
+	defer cancel()
+	answers, err := rep.Missing(ctx, t.name, ask)
+	if err != nil {
+		return out
+	}
+	for k, i := range named {
+		if len(answers[k].Missing) > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// refresh asks the other copies, all at once, about edits that were refused by
+// a copy which may be behind, brings it what it lacks, and returns the edits
+// for which there was something to bring. A copy that does not answer soon is
+// not waited for.
+func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
+	soon, cancel := context.WithTimeout(ctx, r.db.c.writes.patience(writePatience))
+	defer cancel()
+	ahead := make([][]int, len(r.stretch.copies)) // by copy: the edits for which it knows more
+	var asking sync.WaitGroup
+	for other, t := range r.stretch.copies {
+		rep := r.db.c.replica(t.node)
+		if other == at || rep == nil {
+			continue
+		}
+		asking.Go(func() { ahead[other] = r.aheadAt(soon, rep, t, suspects) })
+	}
+	asking.Wait()
+	seen := make(map[int]bool, len(suspects))
+	var again []int
+	for other := range ahead {
+		var ids []string
+		var mine []int
+		for _, i := range ahead[other] {
+			if !seen[i] {
+				seen[i] = true
+				mine, ids = append(mine, i), append(ids, r.req.Edits[i].ID)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		if err := r.db.bring(ctx, r.stretch.copies[other], r.stretch.copies[at], ids); err != nil {
+			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.stretch.copies[at].name), zap.Error(err))
+			r.db.c.missed(r.stretch.copies[at])
+			continue
+		}
+		again = append(again, mine...)
+	}
+	return again
+}
+
+// aheadAt returns those of some edits for which a copy knows the revision that
+// the client named, or that the document is deleted.
+func (r *writing) aheadAt(ctx context.Context, rep replica, t target, suspects []int) []int {
+	var named, unnamed []int
+	var revs []shard.IDRevs
+	var ids []string
+	for _, i := range suspects {
+		e := &r.req.Edits[i]
+		if e.Parent.IsZero() {
+			unnamed, ids = append(unnamed, i), append(ids, e.ID)
+		} else {
+			named, revs = append(named, i), append(revs, shard.IDRevs{ID: e.ID, Revs: []doc.Rev{e.Parent}})
+		}
+	}
+	var out []int
+	if len(revs) > 0 {
+		answers, err := rep.Missing(ctx, t.name, revs)
+		for k := range answers {
+			if err == nil && len(answers[k].Missing) == 0 {
+				out = append(out, named[k])
+			}
+		}
+	}
+	if len(ids) > 0 {
+		rows, err := rep.DocsByID(ctx, t.name, ids, false, false)
+		for k := range rows {
+			if err == nil && rows[k].Deleted {
+				out = append(out, unnamed[k])
+			}
+		}
+	}
+	return out
+}

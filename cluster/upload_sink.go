@@ -1,0 +1,225 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// sink takes the content of an upload to one copy. On another node it does so
+// on a goroutine of its own, so that copies are written at the same time, and
+// one that is busy for longer than stallLimit is given up: its node gets the
+// attachment from another copy later.
+type sink struct {
+	shard.AttachmentSink
+	ctx  context.Context // ends a call that is under way
+	stop context.CancelFunc
+
+	jobs chan []byte // blocks to write; nil: Close. nil channel: on this node
+	done chan error  // one answer for each job
+	held []byte      // the block that a sink which was given up may still read
+}
+
+// errStalled is why a sink is given up.
+var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", stallLimit)
+
+// openSink opens a sink on one copy.
+func (u *upload) openSink(ctx context.Context, rep replica, t target) (*sink, error) {
+	own, stop := context.WithCancel(ctx)
+	var s shard.AttachmentSink
+	var err error
+	if t.node == u.db.c.node {
+		s, err = rep.PutAttachment(own, t.name, u.id, u.att.Key)
+	} else {
+		stall := time.AfterFunc(stallLimit, stop)
+		s, err = rep.PutAttachment(own, t.name, u.id, u.att.Key)
+		stall.Stop()
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	out := &sink{AttachmentSink: s, ctx: own, stop: stop}
+	if t.node == u.db.c.node {
+		return out, nil
+	}
+	out.jobs, out.done = make(chan []byte, 1), make(chan error, 1)
+	if !u.db.c.spawn(out.work) {
+		s.Abort()
+		stop()
+		return nil, errClosed()
+	}
+	return out, nil
+}
+
+// work does what jobs ask for until the channel is closed or the context ends.
+func (s *sink) work() {
+	closed := false
+	for b := range s.jobs {
+		var err error
+		switch {
+		case s.ctx.Err() != nil:
+			err = s.ctx.Err()
+		case b == nil:
+			err = s.AttachmentSink.Close()
+			closed = err == nil
+		default:
+			_, err = s.AttachmentSink.Write(b)
+		}
+		s.done <- err
+	}
+	if !closed {
+		s.AttachmentSink.Abort()
+	}
+	s.stop()
+}
+
+// start begins to write a block, with nil to close. On this node it is done
+// when start returns.
+func (s *sink) start(b []byte) error {
+	if s.jobs != nil {
+		s.jobs <- b // there is room: the job before has been waited for
+		return nil
+	}
+	if b == nil {
+		return s.AttachmentSink.Close()
+	}
+	_, err := s.AttachmentSink.Write(b)
+	return err
+}
+
+// finish waits for the block that start began to write, until over.
+func (s *sink) finish(over <-chan time.Time) error {
+	if s.jobs == nil {
+		return nil
+	}
+	select {
+	case err := <-s.done:
+		return err
+	default:
+	}
+	select {
+	case err := <-s.done:
+		return err
+	case <-over:
+		return errStalled
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// end lets go of a sink; what it holds is dropped unless it was closed.
+func (s *sink) end() {
+	s.stop()
+	if s.jobs != nil {
+		close(s.jobs)
+		return
+	}
+	s.AttachmentSink.Abort()
+}
+
+// open opens a sink on every copy of the stretch that can be reached, on all of
+// them at once. A copy that cannot is left out: an edit that names the content
+// is refused there, and counts as not stored.
+func (u *upload) open(ctx context.Context) error {
+	copies := u.db.owner(u.id).copies
+	sinks, errs := make([]*sink, len(copies)), make([]error, len(copies))
+	_ = each(len(copies), func(i int) error { // errors are looked at below
+		rep := u.db.c.replica(copies[i].node)
+		if rep == nil {
+			errs[i] = errNodeDown(copies[i].node)
+			return nil
+		}
+		sinks[i], errs[i] = u.openSink(ctx, rep, copies[i])
+		return nil
+	})
+	err := errNoCopy()
+	for i := range sinks {
+		if sinks[i] != nil {
+			u.sinks = append(u.sinks, sinks[i])
+		} else if u.db.c.replica(copies[i].node) != nil {
+			err = errs[i]
+		}
+	}
+	if len(u.sinks) == 0 {
+		return u.db.explain(err)
+	}
+	return nil
+}
+
+// write gives a block to all sinks and gives up those that fail; the error is
+// that of the last one to fail.
+func (u *upload) write(b []byte) error { return u.each(b) }
+
+// close makes the content durable.
+func (u *upload) close() error {
+	err := u.each(nil)
+	if err == nil {
+		u.abort() // lets go of them: what is closed stays
+	}
+	return err
+}
+
+func (u *upload) each(b []byte) error {
+	errs := make([]error, len(u.sinks))
+	// Those of other nodes begin first, and work while this one's disk does.
+	for i, s := range u.sinks {
+		if s.jobs != nil {
+			errs[i] = s.start(b)
+		}
+	}
+	for i, s := range u.sinks {
+		if s.jobs == nil {
+			errs[i] = s.start(b)
+		}
+	}
+	var over <-chan time.Time
+	if slices.ContainsFunc(u.sinks, func(s *sink) bool { return s.jobs != nil }) {
+		timer := time.NewTimer(stallLimit)
+		defer timer.Stop()
+		over = timer.C
+	}
+	expired := make(chan time.Time) // for all that are waited for after the time is over
+	close(expired)
+	var failure error
+	var left []*sink
+	for i, s := range u.sinks {
+		if errs[i] == nil {
+			errs[i] = s.finish(over)
+		}
+		if errors.Is(errs[i], errStalled) {
+			over = expired
+		}
+		if errs[i] == nil {
+			left = append(left, s)
+			continue
+		}
+		failure = fmt.Errorf("store attachment: %w", errs[i])
+		s.held = b
+		u.lost = append(u.lost, s)
+		s.end()
+	}
+	u.sinks = left
+	if len(left) > 0 {
+		return nil
+	}
+	return failure
+}
+
+// held reports whether a sink that was given up may still read a block.
+func (u *upload) held(b []byte) bool {
+	return slices.ContainsFunc(u.lost, func(s *sink) bool { return s.jobs != nil && len(s.held) > 0 && &s.held[0] == &b[0] })
+}
+
+// abort drops what the sinks hold, unless it was closed.
+func (u *upload) abort() {
+	for _, s := range u.sinks {
+		s.end()
+	}
+	u.sinks = nil
+}
