@@ -28,7 +28,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 		return fault.New(fault.BadRequest, "Cannot partition a system database")
 	}
 	if wish.Q == 0 {
-		wish.Q = cfg.Cluster.Q
+		wish.Q = shardsOf(name, cfg.Cluster.Q)
 	}
 	if wish.Q < 1 || wish.Q > ring.MaxQ {
 		return fault.New(fault.BadRequest, "The `q` value should be a positive integer.")

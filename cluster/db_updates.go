@@ -22,6 +22,16 @@ import (
 // latest event.
 const GlobalChanges = "_global_changes"
 
+// shardsOf returns how many shards a new database gets that nobody asked a
+// number for. That of the events gets one, so that they are read in the order
+// they were written in.
+func shardsOf(name string, usual int) int {
+	if name == GlobalChanges {
+		return 1
+	}
+	return usual
+}
+
 // Prefixes of the documents' ids, before the name of the database.
 const (
 	CreatedPrefix = "created:"

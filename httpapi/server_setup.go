@@ -56,15 +56,9 @@ func postClusterSetup(c *call) error {
 	return c.sendOK(http.StatusCreated)
 }
 
-// createSystem makes a system database with the defaults for new ones. That of
-// the events has one shard, so that they are read in the order they were
-// written in.
+// createSystem makes a system database with the defaults for new ones.
 func (c *call) createSystem(ctx context.Context, name string) error {
-	var o cluster.CreateOptions
-	if name == cluster.GlobalChanges {
-		o.Q = 1
-	}
-	return c.api.deps.Coordinator.CreateDB(ctx, name, o)
+	return c.api.deps.Coordinator.CreateDB(ctx, name, cluster.CreateOptions{})
 }
 
 // clusterEnabled reports whether this node may take others in.
