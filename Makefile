@@ -1,10 +1,11 @@
 # Divan. The tools run at pinned versions through the Go proxy.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+BUF := github.com/bufbuild/buf/cmd/buf@v1.73.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
 export CGO_ENABLED ?= 0
 
-.PHONY: help build run cluster image up test race verify fix lint fuzz crash bench clean
+.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +45,9 @@ fix: ## repairs what verify finds, as far as a tool can
 	go mod tidy
 	go run $(GOLANGCI) run --fix ./...
 	go run $(GOLANGCI) fmt ./...
+
+generate: ## the messages between nodes, from cluster/wire/wirepb/wire.proto
+	cd cluster/wire/wirepb && go run $(BUF) generate
 
 fuzz: ## every fuzz target for FUZZTIME each
 	sh ./cmd/tidy/fuzz.sh $(FUZZTIME)

@@ -37,11 +37,11 @@ func (l raftLayer) Addr() net.Addr { return nodeAddr(l.port.o.Self) }
 
 // Dial implements raft.StreamLayer.
 func (l raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	life := l.port.life()
-	if life == nil {
+	running := l.port.life()
+	if running == nil {
 		return nil, fault.New(fault.Closed, "the cluster port is not open")
 	}
-	ctx, cancel := context.WithTimeout(life, timeout)
+	ctx, cancel := context.WithTimeout(running.ctx, timeout)
 	defer cancel()
 	c, err := l.port.dialNode(ctx, purposeRaft, string(address))
 	if err != nil {

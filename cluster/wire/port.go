@@ -46,7 +46,7 @@ type Port struct {
 
 	mu struct {
 		sync.Mutex
-		life       context.Context // of Run; nil while it does not run
+		running    *life // nil while Run does not
 		addr       net.Addr
 		subs       map[purpose]*sub
 		conns      map[*Conn]struct{}
@@ -86,7 +86,7 @@ func (p *Port) Run(ctx context.Context) error {
 	defer func() { _ = ln.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	p.mu.Lock()
-	p.mu.life, p.mu.addr = ctx, ln.Addr()
+	p.mu.running, p.mu.addr = &life{ctx}, ln.Addr()
 	p.mu.Unlock()
 	close(p.listening)
 	pause := time.Duration(0)
@@ -125,7 +125,7 @@ func rest(ctx context.Context, d time.Duration) {
 // close ends everything that the port has given out.
 func (p *Port) close() {
 	p.mu.Lock()
-	p.mu.closed, p.mu.life = true, nil
+	p.mu.closed, p.mu.running = true, nil
 	subs, conns := p.mu.subs, p.mu.conns
 	p.mu.subs, p.mu.conns = map[purpose]*sub{}, map[*Conn]struct{}{}
 	p.mu.Unlock()
@@ -257,11 +257,11 @@ func (p *Port) tls() *tls.Config {
 func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	life := p.life()
-	if life == nil {
+	running := p.life()
+	if running == nil {
 		return nil, fault.New(fault.Closed, "the cluster port is not open")
 	}
-	defer context.AfterFunc(life, cancel)()
+	defer running.then(cancel)()
 	raw, err := p.o.Network.Dial(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
@@ -297,11 +297,17 @@ func (p *Port) dialNode(ctx context.Context, u purpose, node string) (*Conn, err
 	return c, nil
 }
 
-// life returns the context of Run, nil while it does not run.
-func (p *Port) life() context.Context {
+// life is the time during which something runs.
+type life struct{ ctx context.Context }
+
+// then makes f run when it is over; stop takes that back.
+func (l *life) then(f func()) (stop func() bool) { return context.AfterFunc(l.ctx, f) }
+
+// life returns that of Run, nil while it does not run.
+func (p *Port) life() *life {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.life
+	return p.mu.running
 }
 
 // listen makes the port accept connections of a purpose. A later call for the

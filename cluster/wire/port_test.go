@@ -34,7 +34,7 @@ type running struct {
 }
 
 // runPort starts a port of node a@a on host a, port 1, or as change says.
-func runPort(t testing.TB, n *memNet, host string, change func(*Port)) running {
+func runPort(t *testing.T, n *memNet, host string, change func(*Port)) running {
 	t.Helper()
 	p, err := NewPort(PortOptions{
 		Self: host + "@" + host, Network: n.host(host), Address: host + ":1",

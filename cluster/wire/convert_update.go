@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"divan/cluster/wire/wirepb"
+	"divan/shard"
+)
+
+func encodeUpdate(req *shard.UpdateRequest) *wirepb.UpdateRequest {
+	m := &wirepb.UpdateRequest{
+		Copy: req.Copy, NewEdits: req.NewEdits, Limits: encodeLimits(req.Limits), Db: req.DB, Security: req.Security,
+		Delayed: req.Delayed, Trusted: req.Trusted, NoPath: req.NoPath,
+	}
+	if u := &req.User; u.Name != "" || u.Anonymous || len(u.Roles) > 0 {
+		m.User = &wirepb.User{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}
+	}
+	edits := make([]wirepb.Edit, len(req.Edits))
+	m.Edits = make([]*wirepb.Edit, len(edits))
+	for i := range req.Edits {
+		m.Edits[i] = &edits[i]
+		encodeEdit(&req.Edits[i], m.Edits[i])
+	}
+	return m
+}
+
+func encodeEdit(e *shard.Edit, m *wirepb.Edit) {
+	m.Id, m.Parent, m.Path, m.Deleted, m.Body = e.ID, encodeRev(e.Parent), encodePath(e.Path), e.Deleted, e.Body
+	for i := range e.Atts {
+		a := &e.Atts[i]
+		m.Atts = append(m.Atts, &wirepb.EditAttachment{
+			Attachment: encodeAttachment(&a.Attachment), Stub: a.Stub, HasRevpos: a.HasRevPos, Data: a.Data,
+		})
+	}
+}
+
+func decodeUpdate(m *wirepb.UpdateRequest) shard.UpdateRequest {
+	req := shard.UpdateRequest{
+		Copy: name(m.Copy), NewEdits: m.NewEdits, Limits: decodeLimits(m.Limits), DB: name(m.Db), Security: filled(m.Security),
+		Delayed: m.Delayed, Trusted: m.Trusted, NoPath: m.NoPath,
+	}
+	if u := m.User; u != nil {
+		req.User = shard.User{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}
+	}
+	if len(m.Edits) > 0 {
+		req.Edits = make([]shard.Edit, len(m.Edits))
+	}
+	for i, e := range m.Edits {
+		req.Edits[i] = decodeEdit(e)
+	}
+	return req
+}
+
+func decodeEdit(m *wirepb.Edit) shard.Edit {
+	e := shard.Edit{
+		ID: name(m.Id), Parent: decodeRev(m.Parent), Path: decodePath(m.Path), Deleted: m.Deleted, Body: filled(m.Body),
+	}
+	if len(m.Atts) > 0 {
+		e.Atts = make([]shard.EditAttachment, len(m.Atts))
+	}
+	for i, a := range m.Atts {
+		e.Atts[i] = shard.EditAttachment{
+			Attachment: decodeAttachment(a.Attachment), Stub: a.Stub, HasRevPos: a.HasRevpos, Data: a.Data,
+		}
+	}
+	return e
+}
+
+func encodeResults(results []shard.EditResult) *wirepb.EditResults {
+	all := make([]wirepb.EditResult, len(results))
+	m := &wirepb.EditResults{Results: make([]*wirepb.EditResult, len(results))}
+	for i := range results {
+		r := &results[i]
+		all[i].Rev, all[i].Path = encodeRev(r.Rev), encodePath(r.Path)
+		all[i].Fault, all[i].Accepted = encodeFault(r.Err), r.Accepted
+		m.Results[i] = &all[i]
+	}
+	return m
+}
+
+func decodeResults(m *wirepb.EditResults) []shard.EditResult {
+	if len(m.Results) == 0 {
+		return nil
+	}
+	out := make([]shard.EditResult, len(m.Results))
+	for i, r := range m.Results {
+		out[i] = shard.EditResult{
+			Rev: decodeRev(r.Rev), Path: decodePath(r.Path), Err: decodeFault(r.Fault), Accepted: r.Accepted,
+		}
+	}
+	return out
+}

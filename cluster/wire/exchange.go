@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"divan/cluster/wire/wirepb"
+	"divan/storage/fault"
+)
+
+// session is one node's Exchange with this one.
+type session struct {
+	server *Server
+	from   string
+	ctx    context.Context // of the stream
+	lane   *lane
+	slots  [classes]chan struct{} // one is taken by each call that is being done
+	wg     sync.WaitGroup         // the calls
+
+	mu struct {
+		sync.Mutex
+		running map[uint64]context.CancelFunc
+	}
+}
+
+// Exchange implements wirepb.NodeServer: each call runs on a goroutine of its
+// own; answers that are ready together travel together.
+func (s *Server) Exchange(stream grpc.BidiStreamingServer[wirepb.Frame, wirepb.Frame]) error {
+	conn, err := caller(stream.Context())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	e := &session{server: s, from: conn.Node(), ctx: ctx, lane: newLane()}
+	e.mu.running = map[uint64]context.CancelFunc{}
+	for i := range e.slots {
+		e.slots[i] = make(chan struct{}, s.inFlight)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer e.wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		if e.lane.run(ctx, stream.Send) != nil {
+			cancel() // nobody hears the answers any more
+		}
+	})
+	return e.take(stream)
+}
+
+// take reads calls until the stream ends.
+func (e *session) take(stream grpc.ServerStream) error {
+	var in received
+	var parts assembly
+	for {
+		if err := stream.RecvMsg(&in); err != nil {
+			return err
+		}
+		for _, p := range in.Pieces {
+			if p.Cancel {
+				parts.drop(p.Call)
+				e.stop(p.Call)
+				continue
+			}
+			w, err := parts.add(p)
+			if err != nil {
+				return err
+			}
+			if w != nil {
+				e.start(w)
+			}
+		}
+		in.release()
+	}
+}
+
+// start begins a call. Its time runs from now on, also while it waits for its
+// turn.
+func (e *session) start(w *whole) {
+	ctx, cancel := e.context(w)
+	e.mu.Lock()
+	e.mu.running[w.call] = cancel
+	e.mu.Unlock()
+	e.wg.Go(func() {
+		slot := e.slots[classOf(w.op)]
+		select {
+		case slot <- struct{}{}:
+		case <-ctx.Done():
+			e.finish(w.call, nil, ctx.Err(), nil)
+			cancel()
+			return
+		}
+		var answer message
+		err := e.server.guarded(w.op.String(), func() (err error) {
+			answer, err = e.server.do(ctx, e.from, w)
+			return err
+		})
+		e.finish(w.call, answer, err, func() { <-slot })
+		cancel()
+	})
+}
+
+func (e *session) context(w *whole) (context.Context, context.CancelFunc) {
+	ctx := e.ctx
+	if w.repair {
+		ctx = ForRepair(ctx)
+	}
+	if w.timeout > 0 {
+		return context.WithTimeout(ctx, w.timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// stop ends a call that nobody waits for any more. Its answer is not wanted,
+// but comes all the same.
+func (e *session) stop(call uint64) {
+	e.mu.Lock()
+	cancel := e.mu.running[call]
+	e.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// finish sends an answer; sent is called when it is on its way.
+func (e *session) finish(call uint64, answer message, err error, sent func()) {
+	e.mu.Lock()
+	delete(e.mu.running, call)
+	e.mu.Unlock()
+	p := &parcel{call: call, sent: sent}
+	if err == nil {
+		p.body, err = marshal(answer)
+	}
+	if err == nil && len(*p.body) > bodySize {
+		err = fault.Newf(fault.Internal, "an answer of %d bytes is too large", len(*p.body))
+		recycle(p.body)
+		p.body = nil
+	}
+	p.fault = encodeFault(err)
+	e.lane.put(p)
+}
+
+// decode reads the request of a call into m and returns it.
+func decode[M message](body []byte, m M) (M, error) {
+	if err := m.UnmarshalVTUnsafe(body); err != nil {
+		return m, fault.Wrap(fault.Internal, "a request of another node cannot be read", err)
+	}
+	return m, nil
+}
+
+// ask does a call of a service.
+func (s *Server) ask(ctx context.Context, from string, body []byte) (message, error) {
+	m, err := decode(body, &wirepb.AskRequest{})
+	if err != nil {
+		return nil, err
+	}
+	h := s.handlers[m.Service]
+	if h == nil {
+		return nil, fault.New(fault.Unavailable, fmt.Sprintf("This node does not serve %q.", m.Service))
+	}
+	answer, err := h(ctx, from, m.Request)
+	if err != nil {
+		return nil, err
+	}
+	return &wirepb.Bytes{Data: answer}, nil
+}

@@ -1,0 +1,340 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/experimental"
+
+	"divan/cluster/wire/wirepb"
+	"divan/storage/fault"
+)
+
+// Times and sizes of a link.
+const (
+	pingEvery    = 250 * time.Millisecond // while it is in use
+	idlePings    = 4                      // of so many turns one pings while it is not
+	inUse        = 10 * time.Second       // after the last call
+	silentTurns  = 3                      // turns without a byte after which the node counts as down
+	streamWindow = 1 << 20                // bytes one stream may have under way
+	connWindow   = 16 << 20               // bytes all streams of a connection may have under way
+	classBytes   = 64 << 20               // calls of one class under way, in bytes
+	callBytes    = 16 << 10               // what a call counts beside its body
+)
+
+// call is one that waits for its answer.
+type call struct {
+	done chan struct{}
+	body []byte
+	err  error
+}
+
+// link is one connection to another node, from when it stands until the node
+// stops answering. After that it is never used again: a new one is made.
+type link struct {
+	node    string
+	conn    *Conn
+	cc      *grpc.ClientConn
+	client  wirepb.NodeClient
+	ctx     context.Context // of every stream that is its own
+	cancel  context.CancelCauseFunc
+	lane    *lane
+	room    [classes]*semaphore.Weighted
+	used    atomic.Int64 // time of the last call, nanoseconds
+	streams atomic.Int64 // streams that are open beside Exchange and Ping
+	watches *watches
+
+	mu struct {
+		sync.Mutex
+		last  uint64
+		calls map[uint64]*call
+		err   error // why the link has ended
+	}
+}
+
+// callOptions are those of every call on a link or a server.
+func callOptions() []grpc.CallOption {
+	return []grpc.CallOption{
+		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(bodySize), grpc.MaxCallSendMsgSize(bodySize),
+	}
+}
+
+// newLink makes a connection a link. ctx ends it.
+func newLink(ctx context.Context, conn *Conn) (*link, error) {
+	var once sync.Once
+	handOut := func(context.Context, string) (net.Conn, error) {
+		err := errors.New("the connection is lost")
+		once.Do(func() { err = nil })
+		if err != nil {
+			return nil, err
+		}
+		return conn, nil
+	}
+	cc, err := grpc.NewClient("passthrough:///"+conn.Node(),
+		grpc.WithContextDialer(handOut), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(callOptions()...), grpc.WithAuthority("divan"),
+		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(connWindow),
+		grpc.WithReadBufferSize(64<<10), grpc.WithWriteBufferSize(64<<10), grpc.WithIdleTimeout(0),
+		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), experimental.WithBufferPool(buffers{}))
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", conn.Node(), err)
+	}
+	l := &link{node: conn.Node(), conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), lane: newLane()}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	for i := range l.room {
+		l.room[i] = semaphore.NewWeighted(classBytes)
+	}
+	l.watches = newWatches(l)
+	l.mu.calls = map[uint64]*call{}
+	l.use()
+	return l, nil
+}
+
+// run keeps the link going until it breaks or its context ends. lost is told
+// why before any call under way fails.
+func (l *link) run(lost func(error)) {
+	var wg sync.WaitGroup
+	part := func(name string, f func() error) {
+		wg.Go(func() {
+			err := f()
+			l.cancel(fmt.Errorf("%s: %w", name, err)) // the first one counts
+		})
+	}
+	exchange, err := l.client.Exchange(l.ctx)
+	if err == nil {
+		part("send", func() error { return l.lane.run(l.ctx, exchange.Send) })
+		part("receive", func() error { return l.receive(exchange) })
+		part("ping", func() error { return l.ping() })
+		part("watch", func() error { return l.watches.run() })
+	} else {
+		l.cancel(err)
+	}
+	<-l.ctx.Done()
+	err = context.Cause(l.ctx)
+	lost(err)
+	_ = l.conn.Close() // first, so that nothing below waits to say goodbye
+	l.fail(down(l.node, err))
+	_ = l.cc.Close()
+	wg.Wait()
+}
+
+// fail ends every call under way.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	calls := l.mu.calls
+	l.mu.calls, l.mu.err = nil, err
+	l.mu.Unlock()
+	for _, c := range calls {
+		c.err = err
+		close(c.done)
+	}
+}
+
+// receive takes answers.
+func (l *link) receive(exchange grpc.ClientStream) error {
+	var in received
+	var parts assembly
+	for {
+		if err := exchange.RecvMsg(&in); err != nil {
+			return fmt.Errorf("answers: %w", err)
+		}
+		for _, p := range in.Pieces {
+			w, err := parts.add(p)
+			if err != nil {
+				return err
+			}
+			if w != nil {
+				l.answer(w)
+			}
+		}
+		in.release()
+	}
+}
+
+// answer wakes who waits for it; nobody may be left.
+func (l *link) answer(w *whole) {
+	l.mu.Lock()
+	c := l.mu.calls[w.call]
+	delete(l.mu.calls, w.call)
+	l.mu.Unlock()
+	if c != nil {
+		c.body, c.err = w.body, w.err
+		close(c.done)
+	}
+}
+
+// use notes that the link is used, which makes it ping often.
+func (l *link) use() { l.used.Store(time.Now().UnixNano()) }
+
+func (l *link) busy(now time.Time) bool {
+	return l.streams.Load() > 0 || now.UnixNano()-l.used.Load() < int64(inUse)
+}
+
+// ping ends when the other node has been silent for too long: neither an
+// answer to a ping has come nor anything else.
+func (l *link) ping() error {
+	beats, err := l.client.Ping(l.ctx)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer l.cancel(errors.New("no more pings"))
+	wg.Go(func() { // answers count as bytes received
+		for {
+			if _, err := beats.Recv(); err != nil {
+				l.cancel(fmt.Errorf("ping: %w", err))
+				return
+			}
+		}
+	})
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	var s silence
+	for turn := uint64(0); ; turn++ {
+		select {
+		case <-l.ctx.Done():
+			return l.ctx.Err()
+		case <-tick.C:
+		}
+		now := time.Now()
+		if s.dead(now, l.conn.received.Load()) {
+			err := fmt.Errorf("node %s does not answer", l.node)
+			l.cancel(err)
+			return err
+		}
+		if l.busy(now) || turn%idlePings == 0 {
+			if err := beats.Send(&wirepb.Beat{Number: turn}); err != nil {
+				return err
+			}
+			s.asked()
+		}
+	}
+}
+
+// silence judges by turns whether the other side of a connection is alive. The
+// zero value has heard nothing and asked nothing.
+type silence struct {
+	heard int64 // bytes
+	turns int   // since the first question that nothing has come after
+	last  time.Time
+}
+
+// dead is asked each turn; bytes counts what has been received in all. A turn
+// that comes much too late says something about this process only, so it does
+// not count.
+func (s *silence) dead(now time.Time, bytes int64) bool {
+	late := !s.last.IsZero() && now.Sub(s.last) > 2*pingEvery
+	s.last = now
+	switch {
+	case bytes != s.heard:
+		s.heard, s.turns = bytes, 0
+	case s.turns > 0 && !late:
+		s.turns++
+	}
+	return s.turns > silentTurns
+}
+
+// asked notes that a ping is sent.
+func (s *silence) asked() { s.turns = max(s.turns, 1) }
+
+// do sends a call and waits for its answer, whose body is the caller's. The
+// request is encoded before do waits for anything.
+func (l *link) do(ctx context.Context, op wirepb.Op, request message) ([]byte, error) {
+	l.use()
+	body, err := marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	if len(*body) > bodySize {
+		n := len(*body)
+		recycle(body)
+		return nil, fault.Newf(fault.RequestTooLarge, "a message of %d bytes to node %s is too large", n, l.node)
+	}
+	weight := int64(min(len(*body)+callBytes, classBytes))
+	room := l.room[classOf(op)]
+	if !room.TryAcquire(weight) {
+		if err := l.acquire(ctx, room, weight); err != nil {
+			recycle(body)
+			return nil, err
+		}
+	}
+	defer room.Release(weight)
+	c := &call{done: make(chan struct{})}
+	p := &parcel{op: op, body: body, repair: IsRepair(ctx)}
+	p.deadline, _ = ctx.Deadline()
+	l.mu.Lock()
+	if err := l.mu.err; err != nil {
+		l.mu.Unlock()
+		recycle(body)
+		return nil, err
+	}
+	l.mu.last++
+	p.call = l.mu.last
+	id := p.call
+	l.mu.calls[id] = c
+	l.mu.Unlock()
+	l.lane.put(p) // a closed lane means that fail comes
+	select {
+	case <-c.done:
+		return c.body, c.err
+	case <-ctx.Done():
+	}
+	return l.abandon(ctx, id, c)
+}
+
+// acquire waits for room among the calls under way.
+func (l *link) acquire(ctx context.Context, room *semaphore.Weighted, weight int64) error {
+	either, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer (&life{l.ctx}).then(cancel)()
+	if err := room.Acquire(either, weight); err == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.gone(nil)
+}
+
+// gone is the error of what the end of the link has ended; err is what has been
+// seen of it.
+func (l *link) gone(err error) error {
+	if cause := context.Cause(l.ctx); cause != nil {
+		err = cause
+	}
+	return down(l.node, err)
+}
+
+// abandon gives a call up, unless its answer has just come.
+func (l *link) abandon(ctx context.Context, id uint64, c *call) ([]byte, error) {
+	l.mu.Lock()
+	_, waiting := l.mu.calls[id]
+	delete(l.mu.calls, id)
+	l.mu.Unlock()
+	if !waiting {
+		<-c.done
+		return c.body, c.err
+	}
+	if !l.lane.withdraw(id) {
+		l.lane.put(&parcel{call: id, cancel: true})
+	}
+	return nil, ctx.Err()
+}
+
+// lost says what an error of a stream on the link means to its caller: the end
+// of the caller's context, or a node that cannot be reached.
+func (l *link) lost(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	return l.gone(err)
+}

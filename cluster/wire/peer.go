@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"divan/cluster/wire/wirepb"
+	"divan/storage/fault"
+)
+
+// Peer is the copies and services of another node. Its methods are those of
+// *shard.Local. A node that cannot be reached, or stops answering while a call
+// is under way, makes it fail with fault.NodeDown.
+type Peer struct {
+	node string
+	link atomic.Pointer[link] // nil: not connected
+
+	settled chan struct{} // closed after the first attempt to connect
+	once    sync.Once
+	mu      struct {
+		sync.Mutex
+		err error // why the last attempt failed; nil before that and while it is connected
+	}
+}
+
+func newPeer(node string) *Peer { return &Peer{node: node, settled: make(chan struct{})} }
+
+// Node returns the node's name.
+func (p *Peer) Node() string { return p.node }
+
+// down reports whether calls would fail at once.
+func (p *Peer) down() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.err != nil
+}
+
+// settle notes the outcome of an attempt to connect, or the end of a
+// connection, and reports whether the node was not known to be down.
+func (p *Peer) settle(err error) bool {
+	p.mu.Lock()
+	was := p.mu.err
+	p.mu.err = err
+	p.mu.Unlock()
+	p.once.Do(func() { close(p.settled) })
+	return was == nil
+}
+
+// lose notes that there is no connection.
+func (p *Peer) lose(err error) bool {
+	p.link.Store(nil)
+	return p.settle(err)
+}
+
+// connected returns the link. Before the first attempt to connect is over it
+// waits for that, or for done.
+func (p *Peer) connected(done <-chan struct{}) (*link, error) {
+	if l := p.link.Load(); l != nil {
+		return l, nil
+	}
+	t := time.NewTimer(dialTime)
+	defer t.Stop()
+	select {
+	case <-p.settled:
+	case <-done:
+	case <-t.C:
+		return nil, fault.Newf(fault.NodeDown, "Node %s cannot be reached: it does not answer.", p.node)
+	}
+	if l := p.link.Load(); l != nil {
+		return l, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.err == nil { // it is coming up, or going down, this moment
+		return nil, down(p.node, nil)
+	}
+	return nil, p.mu.err
+}
+
+// reach is connected for a call with a context.
+func (p *Peer) reach(ctx context.Context) (*link, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l, err := p.connected(ctx.Done())
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return l, err
+}
+
+// short is the error of an answer that has too few parts, or too many.
+func (p *Peer) short(got, want int) error {
+	return fault.Newf(fault.Internal, "node %s gave %d answers to %d questions", p.node, got, want)
+}
+
+// call sends a request and decodes the answer into answer, which aliases memory
+// of its own.
+func (p *Peer) call(ctx context.Context, op wirepb.Op, request, answer message) error {
+	l, err := p.reach(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := l.do(ctx, op, request)
+	if err != nil {
+		return err
+	}
+	if err := answer.UnmarshalVTUnsafe(body); err != nil {
+		return fault.Wrap(fault.Internal, "the answer of node "+p.node+" cannot be read", err)
+	}
+	return nil
+}
+
+// Ask sends a request to a service of the node and returns its answer. The
+// errors are those of the service's Handler.
+func (p *Peer) Ask(ctx context.Context, service string, request []byte) ([]byte, error) {
+	var answer wirepb.Bytes
+	err := p.call(ctx, wirepb.Op_ASK, &wirepb.AskRequest{Service: service, Request: request}, &answer)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Data, nil
+}

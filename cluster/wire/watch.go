@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"divan/cluster/wire/wirepb"
+	"divan/storage/fault"
+)
+
+// watchTime is how long starting a watch may take.
+const watchTime = 5 * time.Second
+
+// Watch sends a value to c, which has room for one, whenever the durable
+// sequence of a copy on the node has moved, when the copy is dropped, and when
+// the node stops being reachable: a watch does not come back by itself. Read
+// the copy after Watch to miss nothing. Closing ends the watch, and may be done
+// more than once.
+func (p *Peer) Watch(name string, c chan struct{}) (io.Closer, error) {
+	l, err := p.connected(nil)
+	if err != nil {
+		return nil, err
+	}
+	return l.watches.add(name, c)
+}
+
+// watches are those of one link. All of one copy share one on the other side.
+type watches struct {
+	link *link
+	wake chan struct{}
+
+	mu struct {
+		sync.Mutex
+		closed   bool
+		last     uint64
+		byName   map[string]*watched
+		byNumber map[uint64]*watched
+		queue    []*wirepb.WatchCommand
+	}
+}
+
+// watched is one copy. Its users are guarded by watches.mu.
+type watched struct {
+	number  uint64
+	name    string
+	users   map[*watcher]struct{}
+	started chan struct{} // closed when err is known
+	err     error
+}
+
+// watcher is one call of Watch.
+type watcher struct {
+	all *watches
+	of  *watched
+	c   chan struct{}
+}
+
+func newWatches(l *link) *watches {
+	w := &watches{link: l, wake: make(chan struct{}, 1)}
+	w.mu.byName, w.mu.byNumber = map[string]*watched{}, map[uint64]*watched{}
+	return w
+}
+
+func (w *watches) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add starts a watch and waits until it stands.
+func (w *watches) add(name string, c chan struct{}) (io.Closer, error) {
+	user := &watcher{all: w, c: c}
+	w.mu.Lock()
+	if w.mu.closed {
+		w.mu.Unlock()
+		return nil, down(w.link.node, nil)
+	}
+	of := w.mu.byName[name]
+	if of == nil {
+		w.mu.last++
+		of = &watched{number: w.mu.last, name: name, users: map[*watcher]struct{}{}, started: make(chan struct{})}
+		w.mu.byName[name], w.mu.byNumber[of.number] = of, of
+		w.mu.queue = append(w.mu.queue, &wirepb.WatchCommand{Number: of.number, Copy: name})
+	}
+	user.of = of
+	of.users[user] = struct{}{}
+	w.mu.Unlock()
+	w.signal()
+	w.link.streams.Add(1)
+	t := time.NewTimer(watchTime)
+	defer t.Stop()
+	var err error
+	select {
+	case <-of.started:
+		err = of.err
+	case <-w.link.ctx.Done():
+		err = down(w.link.node, nil)
+	case <-t.C:
+		err = fault.Newf(fault.Timeout, "Node %s does not start to watch.", w.link.node)
+	}
+	if err != nil {
+		_ = user.Close()
+		return nil, err
+	}
+	return user, nil
+}
+
+// Close ends the watch. It may be called more than once.
+func (u *watcher) Close() error {
+	w := u.all
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := u.of.users[u]; !ok {
+		return nil
+	}
+	delete(u.of.users, u)
+	w.link.streams.Add(-1)
+	if len(u.of.users) == 0 && w.mu.byNumber[u.of.number] == u.of {
+		w.forget(u.of)
+		w.mu.queue = append(w.mu.queue, &wirepb.WatchCommand{Number: u.of.number})
+		w.signal()
+	}
+	return nil
+}
+
+// forget is called with mu held.
+func (w *watches) forget(of *watched) {
+	delete(w.mu.byNumber, of.number)
+	delete(w.mu.byName, of.name)
+}
+
+// run sends and receives until the link ends, and wakes everybody then.
+func (w *watches) run() error {
+	defer w.end()
+	stream, err := w.link.client.Watch(w.link.ctx)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for {
+			e, err := stream.Recv()
+			if err != nil {
+				w.link.cancel(fmt.Errorf("watch: %w", err))
+				return
+			}
+			w.hear(e)
+		}
+	})
+	for {
+		select {
+		case <-w.link.ctx.Done():
+			return w.link.ctx.Err()
+		case <-w.wake:
+		}
+		w.mu.Lock()
+		queue := w.mu.queue
+		w.mu.queue = nil
+		w.mu.Unlock()
+		for _, c := range queue {
+			if err := stream.Send(c); err != nil {
+				w.link.cancel(fmt.Errorf("watch: %w", err))
+				return err
+			}
+		}
+	}
+}
+
+func (w *watches) hear(e *wirepb.WatchEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if of := w.mu.byNumber[e.Number]; of != nil {
+		if of.err = decodeFault(e.Fault); of.err != nil {
+			w.forget(of)
+		}
+		close(of.started)
+	}
+	for _, n := range e.Moved {
+		if of := w.mu.byNumber[n]; of != nil {
+			of.notify()
+		}
+	}
+}
+
+// notify is called with mu held.
+func (of *watched) notify() {
+	for u := range of.users {
+		select {
+		case u.c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (w *watches) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.closed = true
+	for _, of := range w.mu.byNumber {
+		of.notify()
+		w.forget(of)
+	}
+}
