@@ -21,7 +21,7 @@ type cohort struct {
 	t     *testing.T
 	mu    sync.Mutex
 	peers []*peer
-	lost  func(from, to string) bool // whether an answer gets lost; may be nil
+	lost  func(from, to string) bool // whether an answer gets lost; may be nil; called under mu
 }
 
 // peer is one node.
@@ -67,6 +67,8 @@ func newCohort(t *testing.T, n int) *cohort {
 
 // add makes a node that does not run yet.
 func (g *cohort) add(name, zone string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.peers = append(g.peers, &peer{name: name, zone: zone, stores: memoryStores(), log: zap.NewNop()})
 	return len(g.peers) - 1
 }
@@ -139,6 +141,13 @@ func (g *cohort) cut(nodes ...int) {
 	g.wire()
 }
 
+// lose says which answers get lost from now on.
+func (g *cohort) lose(lost func(from, to string) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost = lost
+}
+
 // heal puts all nodes on one side.
 func (g *cohort) heal() {
 	g.mu.Lock()
@@ -199,9 +208,9 @@ func (g *cohort) ask(ctx context.Context, from *peer, to string, b []byte) ([]by
 	}
 	out, err := p.meta.Answer(ctx, from.name, b)
 	g.mu.Lock()
-	lost := g.lost
+	lost := g.lost != nil && g.lost(from.name, to)
 	g.mu.Unlock()
-	if g.reachable(from.name, to) == nil || (lost != nil && lost(from.name, to)) {
+	if lost || g.reachable(from.name, to) == nil {
 		return nil, fault.Newf(fault.NodeDown, "%s is down", to)
 	}
 	return out, err
@@ -250,4 +259,11 @@ func (g *cohort) follower() int {
 	g.t.Helper()
 	leader := g.leader()
 	return slices.IndexFunc(g.peers, func(p *peer) bool { return p.running && p.side == 0 && p != g.peers[leader] })
+}
+
+// reloadable has Raft keep nothing of the log behind a snapshot.
+func reloadable(m *Meta) raft.ReloadableConfig {
+	c := m.raft.Load().ReloadableConfig()
+	c.TrailingLogs = 1
+	return c
 }

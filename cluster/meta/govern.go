@@ -24,7 +24,8 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 	if m.opts.Transport == nil {
 		return // nobody else will ever come
 	}
-	pilot := autopilot.New(r, &delegate{m: m, raft: r}, autopilot.WithPromoter(promoter{m}), autopilot.WithLogger(newRaftLog(m.log)),
+	h := &healths{since: map[string]health{}}
+	pilot := autopilot.New(r, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
 		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
 	pilot.Start(ctx)
 	<-ctx.Done()
@@ -33,8 +34,41 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 
 // delegate tells autopilot about the nodes.
 type delegate struct {
-	m    *Meta
-	raft *raft.Raft
+	m       *Meta
+	raft    *raft.Raft
+	healths *healths
+}
+
+// health is how a node is, and since when. Autopilot's own time of the last
+// change is that of the first look (0.3.0 compares the new value with itself).
+type health struct {
+	good  bool
+	since time.Time
+}
+
+// healths follows the health of all nodes.
+type healths struct {
+	mu    sync.Mutex
+	since map[string]health
+}
+
+// note notes how the nodes are now.
+func (h *healths) note(s *autopilot.State, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, server := range s.Servers {
+		if old, ok := h.since[string(id)]; !ok || old.good != server.Health.Healthy {
+			h.since[string(id)] = health{server.Health.Healthy, now}
+		}
+	}
+}
+
+// lasts reports whether a node has been well, or unwell, for a time.
+func (h *healths) lasts(node string, good bool, d time.Duration, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	is, ok := h.since[node]
+	return ok && is.good == good && now.Sub(is.since) >= d
 }
 
 var _ autopilot.ApplicationIntegration = (*delegate)(nil)
@@ -48,7 +82,7 @@ func (d *delegate) AutopilotConfig() *autopilot.Config {
 	}
 }
 
-func (d *delegate) NotifyState(*autopilot.State) {}
+func (d *delegate) NotifyState(s *autopilot.State) { d.healths.note(s, time.Now()) }
 
 func (d *delegate) RemoveFailedServer(*autopilot.Server) {}
 
@@ -125,7 +159,7 @@ func (m *Meta) stats(r *raft.Raft) *answer {
 }
 
 // promoter decides who votes.
-type promoter struct{ m *Meta }
+type promoter struct{ healths *healths }
 
 var _ autopilot.Promoter = promoter{}
 
@@ -142,12 +176,12 @@ func (promoter) IsPotentialVoter(autopilot.NodeType) bool { return true }
 
 // FilterFailedServerRemovals lets only servers go that are no members: a member
 // that fails is expected back.
-func (p promoter) FilterFailedServerRemovals(_ *autopilot.Config, _ *autopilot.State, f *autopilot.FailedServers) *autopilot.FailedServers {
+func (promoter) FilterFailedServerRemovals(_ *autopilot.Config, _ *autopilot.State, f *autopilot.FailedServers) *autopilot.FailedServers {
 	return &autopilot.FailedServers{StaleNonVoters: f.StaleNonVoters, StaleVoters: f.StaleVoters}
 }
 
-func (p promoter) CalculatePromotionsAndDemotions(c *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
-	next := decideVoters(candidates(c, s, time.Now()))
+func (p promoter) CalculatePromotionsAndDemotions(_ *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
+	next := decideVoters(p.candidates(s, time.Now()))
 	var out autopilot.RaftChanges
 	if next.promote != "" {
 		out.Promotions = append(out.Promotions, raft.ServerID(next.promote))
@@ -159,19 +193,18 @@ func (p promoter) CalculatePromotionsAndDemotions(c *autopilot.Config, s *autopi
 }
 
 // candidates translates autopilot's view of the members.
-func candidates(c *autopilot.Config, s *autopilot.State, now time.Time) []candidate {
+func (p promoter) candidates(s *autopilot.State, now time.Time) []candidate {
 	var out []candidate
 	for id, server := range s.Servers {
 		n, member := server.Server.Ext.(Node)
 		if !member || server.Server.NodeStatus == autopilot.NodeLeft {
 			continue // on its way out
 		}
-		h := server.Health
 		out = append(out, candidate{
 			name: string(id), zone: n.Zone, draining: n.Draining,
 			voter: server.HasVotingRights(), leader: server.State == autopilot.RaftLeader,
-			fit:  h.IsStable(now, s.ServerStabilizationTime(c)),
-			dead: !h.Healthy && now.Sub(h.StableSince) >= deadAfter,
+			fit:  p.healths.lasts(string(id), true, fitAfter, now),
+			dead: p.healths.lasts(string(id), false, deadAfter, now),
 		})
 	}
 	return out

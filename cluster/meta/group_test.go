@@ -193,14 +193,10 @@ func TestLostAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := m.Applied()
-		g.mu.Lock()
-		g.lost = func(string, string) bool { return true }
-		g.mu.Unlock()
+		g.lose(func(string, string) bool { return true })
 		_, err := m.CreateDatabase(t.Context(), Create{Name: "films", Q: 1, N: 1})
 		wantKind(t, err, fault.Unavailable)
-		g.mu.Lock()
-		g.lost = nil
-		g.mu.Unlock()
+		g.lose(nil)
 		if _, err := m.Require(t.Context(), "films"); err != nil {
 			t.Errorf("the creation whose answer was lost: %v", err)
 		}

@@ -1,0 +1,366 @@
+package meta
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// A node that joins late gets everything from a snapshot, since the log was
+// compacted.
+func TestJoinBySnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 2)
+		m := g.meta(g.leader())
+		for i := range 100 {
+			create(t, m, fmt.Sprintf("db%d", i))
+		}
+		if _, err := m.DeleteDatabase(t.Context(), "db7"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.raft.Load().ReloadConfig(reloadable(m)); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.raft.Load().Snapshot().Error(); err != nil {
+			t.Fatal(err)
+		}
+		late := g.add("late@host", "")
+		g.start(late)
+		g.waitReady(late)
+		if got, want := dump(g.meta(late).fsm), dump(m.fsm); got != want {
+			t.Errorf("the late node has\n%s\nwant\n%s", got, want)
+		}
+		if snaps, err := g.peers[late].stores.Snapshots.List(); err != nil || len(snaps) == 0 {
+			t.Errorf("it got them without a snapshot: %v", err)
+		}
+		create(t, g.meta(late), "after")
+		g.wait("it votes", func() bool { return len(g.meta(late).Voters()) == 3 })
+
+		g.stop(late)
+		g.start(late)
+		g.waitReady(late)
+		if _, ok := g.meta(late).Database("after"); !ok || g.meta(late).Databases().Len() != 100 {
+			t.Error("a restart lost databases")
+		}
+	})
+}
+
+// A node that was removed while it was away is refused when it comes back,
+// until it is put back or its disk is emptied.
+func TestRemovedNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 3)
+		ctx := t.Context()
+		gone := g.follower()
+		name := g.peers[gone].name
+		core, logs := observer.New(zap.ErrorLevel)
+		g.peers[gone].log = zap.New(core)
+		g.stop(gone)
+		m := g.meta(g.leader())
+		if err := m.DropNode(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(m.Voters(), name) || len(m.Nodes()) != 2 {
+			t.Errorf("after the removal: %v, %v", m.Voters(), m.Nodes())
+		}
+		wantKind(t, m.DropNode(ctx, name), fault.NotFound)
+		create(t, m, "films")
+
+		g.start(gone)
+		m = g.meta(gone)
+		g.wait("it is told", m.Removed)
+		entries := logs.FilterMessage("this node is no longer part of its cluster").All()
+		if len(entries) != 1 || !strings.Contains(fmt.Sprint(entries[0].ContextMap()["error"]), "was removed from the cluster") {
+			t.Errorf("it logged %v", logs.All())
+		}
+		wantKind(t, second(m.CreateDatabase(ctx, Create{Name: "stray", Q: 1, N: 1})), fault.Unavailable)
+		wantKind(t, second(m.Require(ctx, "films")), fault.Unavailable)
+		if slices.Contains(g.meta(g.leader()).Voters(), name) {
+			t.Error("it votes again")
+		}
+
+		if err := g.meta(g.leader()).PutNode(ctx, Node{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		g.wait("it is part of the cluster again", func() bool { return !m.Removed() })
+		if _, err := m.Require(ctx, "films"); err != nil {
+			t.Error(err)
+		}
+
+		g.wait("it may vote", func() bool { return slices.Contains(m.Voters(), name) })
+		if err := g.meta(g.leader()).DropNode(ctx, name); err != nil { // while it runs
+			t.Fatal(err)
+		}
+		g.wait("it notices", m.Removed)
+		g.stop(gone)
+		g.loseDisk(gone)
+		g.start(gone)
+		g.waitReady(gone)
+		if _, ok := g.meta(gone).Database("films"); !ok || g.meta(gone).Removed() {
+			t.Error("an emptied node does not join")
+		}
+	})
+}
+
+// The leader itself can be removed; the last node and a node without which no
+// majority would be left cannot.
+func TestRemoveTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 3)
+		ctx := t.Context()
+		leader := g.leader()
+		away := g.follower()
+		g.stop(away)
+		wantKind(t, g.meta(leader).DropNode(ctx, g.peers[leader].name), fault.BadRequest)
+		g.start(away)
+		g.waitReady(away)
+		if err := g.meta(away).DropNode(ctx, g.peers[leader].name); err != nil {
+			t.Fatal(err)
+		}
+		g.stop(leader)
+		create(t, g.meta(away), "films")
+		last := g.leader()
+		other := g.follower()
+		if err := g.meta(last).DropNode(ctx, g.peers[other].name); err != nil {
+			t.Fatal(err)
+		}
+		g.stop(other)
+		wantKind(t, g.meta(last).DropNode(ctx, g.peers[last].name), fault.BadRequest)
+		create(t, g.meta(last), "books")
+	})
+}
+
+func TestReplaceNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 3)
+		ctx := t.Context()
+		gone := g.follower()
+		old := g.peers[gone].name
+		m := g.meta(g.leader())
+		sub, _ := m.Subscribe()
+		var want []Database
+		for i := range 3 {
+			want = append(want, *create(t, m, fmt.Sprintf("db%d", i)))
+		}
+		g.stop(gone)
+		fresh := g.add("fresh@host", "")
+		wantKind(t, m.ReplaceNode(ctx, old, "fresh@host"), fault.NotFound)
+		wantKind(t, m.ReplaceNode(ctx, old, old), fault.BadRequest)
+		g.start(fresh)
+		g.waitReady(fresh)
+		m = g.meta(fresh)
+		changed := m.NodesChanged()
+		if err := m.ReplaceNode(ctx, old, "fresh@host"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+		default:
+			t.Error("nobody is told")
+		}
+		for _, db := range want {
+			got, _ := m.Database(db.Name)
+			for i, s := range got.Shards {
+				before := db.Shards[i].Nodes
+				if at := slices.Index(before, old); s.Nodes[at] != "fresh@host" || s.On(old) || len(s.Nodes) != 3 {
+					t.Errorf("%s: %v became %v", db.Name, before, s.Nodes)
+				}
+			}
+		}
+		if _, ok := m.Node(old); ok || slices.Contains(g.meta(g.leader()).Voters(), old) {
+			t.Error("the old node is still there")
+		}
+		g.wait("the new one votes", func() bool { return len(m.Voters()) == 3 })
+		events, err := sub.Next(ctx)
+		if err != nil || len(events) != 6 || events[5].Kind != Changed {
+			t.Errorf("%d events, %v", len(events), err)
+		}
+	})
+}
+
+// A range that has copies on both nodes loses the one of the node that goes.
+func TestReplaceByHolder(t *testing.T) {
+	shards := []ring.Shard{{Nodes: []string{"a", "b", "c"}}, {Nodes: []string{"b", "c"}}, {Nodes: []string{"a", "c"}}}
+	got, ok := replaceIn(shards, "a", "b")
+	if !ok || !slices.Equal(got[0].Nodes, []string{"b", "c"}) || !slices.Equal(got[2].Nodes, []string{"b", "c"}) || len(shards[0].Nodes) != 3 {
+		t.Errorf("%v", got)
+	}
+	if _, ok := replaceIn(shards, "d", "b"); ok {
+		t.Error("changed what a stranger had")
+	}
+}
+
+// A node that is being emptied keeps what it has and gets nothing new, also
+// after a restart; its addresses are kept up to date.
+func TestDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 3)
+		ctx := t.Context()
+		i := g.follower()
+		name := g.peers[i].name
+		if err := g.meta(i).SetDraining(ctx, name, true); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, g.meta(i).SetDraining(ctx, "nobody", true), fault.NotFound)
+		g.stop(i)
+		g.peers[i].zone = "elsewhere"
+		g.start(i)
+		g.waitReady(i)
+		m := g.meta(g.leader())
+		g.wait("the zone is known", func() bool { n, _ := m.Node(name); return n.Zone == "elsewhere" })
+		if n, _ := m.Node(name); !n.Draining {
+			t.Error("a restart ended the draining")
+		}
+		if db := create(t, m, "films"); db.N != 2 || db.Shards[0].On(name) {
+			t.Errorf("placed on %v", db.Shards)
+		}
+		if err := m.SetDraining(ctx, name, false); err != nil {
+			t.Fatal(err)
+		}
+		// A node that is down gets its copies all the same.
+		g.stop(i)
+		if db := create(t, m, "books"); db.N != 3 || !db.Shards[0].On(name) {
+			t.Errorf("placed on %v", db.Shards)
+		}
+	})
+}
+
+// Five of seven nodes vote, spread over the zones; a dead one is replaced, and
+// takes no vote back when it returns.
+func TestWhoVotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &cohort{t: t}
+		t.Cleanup(g.close)
+		for i, zone := range []string{"x", "x", "x", "x", "y", "y", "z"} {
+			g.add(fmt.Sprintf("n%d@host", i), zone)
+		}
+		g.peers[0].founder = true
+		for i := range g.peers {
+			g.start(i)
+			g.waitReady(i)
+		}
+		m := g.meta(0)
+		zones := func() string {
+			count := map[string]int{}
+			for _, v := range m.Voters() {
+				n, _ := m.Node(v)
+				count[n.Zone]++
+			}
+			return fmt.Sprint(count)
+		}
+		g.wait("five voters in three zones", func() bool { return zones() == "map[x:2 y:2 z:1]" })
+		g.stop(4)
+		time.Sleep(deadAfter - time.Second)
+		if !slices.Contains(m.Voters(), "n4@host") {
+			t.Error("a short absence cost a vote")
+		}
+		g.wait("a dead voter is replaced", func() bool {
+			return len(m.Voters()) == 5 && !slices.Contains(m.Voters(), "n4@host")
+		})
+		g.start(4)
+		g.waitReady(4)
+		time.Sleep(time.Minute)
+		if got := m.Voters(); len(got) != 5 || len(m.Nodes()) != 7 {
+			t.Errorf("voters %v", got)
+		}
+		for i := range g.peers {
+			create(t, g.meta(i), fmt.Sprintf("db%d", i))
+		}
+	})
+}
+
+func TestRefuse(t *testing.T) {
+	good := joinRequest{node: Node{Name: "a@a"}, uuid: "u", oldest: oldestCommand, newest: newestCommand}
+	if err := refuse(good, "u", true); err != nil {
+		t.Error(err)
+	}
+	fresh := good
+	fresh.fresh, fresh.uuid = true, ""
+	if err := refuse(fresh, "u", false); err != nil {
+		t.Error(err)
+	}
+	stranger, old, young := good, good, good
+	stranger.uuid = "v"
+	old.newest = oldestCommand - 1
+	young.oldest, young.newest = newestCommand+1, newestCommand+1
+	for _, c := range []struct {
+		j      joinRequest
+		member bool
+		says   string
+	}{
+		{stranger, true, "node a@a belongs to the cluster v; this is the cluster u"},
+		{old, true, "the cluster u has versions"},
+		{young, true, "the cluster u has versions"},
+		{good, false, "was removed from the cluster u"},
+	} {
+		err := refuse(c.j, "u", c.member)
+		wantKind(t, err, fault.BadRequest)
+		if !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want %s", err, c.says)
+		}
+	}
+}
+
+// A node of another cluster, and one that speaks for another, are refused.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 2)
+		ctx := t.Context()
+		m := g.meta(g.follower())
+		j := joinRequest{node: Node{Name: "x@x"}, uuid: "other", oldest: oldestCommand, newest: newestCommand}
+		ask := func(from string) (*answer, error) {
+			b, err := m.Answer(ctx, from, (&request{kind: askJoin, join: j}).encode())
+			if err != nil {
+				return nil, err
+			}
+			return decodeAnswer(b)
+		}
+		if a, err := ask("x@x"); err != nil || a.refusal == nil || !strings.Contains(a.refusal.Reason, m.UUID()) {
+			t.Errorf("%+v, %v", a, err)
+		}
+		wantKind(t, second(ask("y@y")), fault.BadRequest)
+		leader := g.meta(g.leader())
+		c := &command{kind: kindDelete, name: "films"}
+		_, err := leader.Answer(ctx, "x@x", (&request{kind: askPropose, command: c.encode()}).encode())
+		wantKind(t, err, fault.BadRequest)
+		_, err = leader.Answer(ctx, m.Self(), (&request{kind: askPropose, command: []byte{commandVersion, 99}}).encode())
+		wantKind(t, err, fault.BadRequest)
+		_, err = leader.Answer(ctx, m.Self(), []byte{9, 9})
+		wantKind(t, err, fault.BadRequest)
+		if len(leader.Nodes()) != 2 {
+			t.Errorf("nodes %v", leader.Nodes())
+		}
+	})
+}
+
+// Without a seed that takes it in, a node waits, and stops when told to.
+func TestNobodyTakesIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &cohort{t: t}
+		t.Cleanup(g.close)
+		g.add("a@a", "")
+		g.add("b@b", "")
+		g.start(1)
+		time.Sleep(time.Minute)
+		m := g.meta(1)
+		if m.isReady() {
+			t.Error("ready without a group")
+		}
+		wantKind(t, second(m.CreateDatabase(t.Context(), Create{Name: "a", Q: 1, N: 1})), fault.Unavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := m.WaitReady(ctx); err == nil {
+			t.Error("waited in vain without an error")
+		}
+	})
+}
