@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"divan/cluster"
-	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -156,35 +154,6 @@ func (it *bulkGetItem) readSince(since []byte) {
 	})
 }
 
-// open reads the revisions of one entry: the one named, or all leaves.
-func (it *bulkGetItem) open(c *call, o *docOptions, withPath bool) ([]shard.RevResult, error) {
-	if it.err != nil {
-		return nil, it.err
-	}
-	q := cluster.OpenRevsOptions{ID: it.id, All: !it.hasRev, Latest: o.latest, WithPath: withPath, R: o.r}
-	if it.hasRev {
-		q.Revs = []doc.Rev{it.rev}
-	}
-	err := c.mayRead(it.id)
-	if err != nil {
-		return nil, err
-	}
-	results, err := c.db.OpenRevs(c.r.Context(), q)
-	if err == nil && len(results) == 0 {
-		err = fault.New(fault.NotFound, "missing")
-	}
-	if err == nil {
-		err = c.screenRevs(results)
-	}
-	if err != nil {
-		if !it.hasRev {
-			it.revText = []byte(`"undefined"`)
-		}
-		return nil, err
-	}
-	return results, nil
-}
-
 // appendError appends {"id":…,"rev":…,"error":…,"reason":…} for an entry.
 func (it *bulkGetItem) appendError(dst []byte, f failure) []byte {
 	dst = append(dst, `{"id":`...)
@@ -199,6 +168,7 @@ func (it *bulkGetItem) appendError(dst []byte, f failure) []byte {
 func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
 	out := c.stream("")
 	docs := docStream{out: out, db: c.db, revs: showRevisions(o.revs)}
+	reader := &bulkGetReader{c: c, o: o, items: items}
 	out.buf = append(out.buf, `{"results":[`...)
 	for i := range items {
 		if i > 0 {
@@ -208,7 +178,7 @@ func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
 		if len(items[i].since) > 0 {
 			docs.style.attachments, docs.style.since = true, items[i].since
 		}
-		if err := c.bulkGetEntry(&docs, &items[i], o); err != nil {
+		if err := c.bulkGetEntry(&docs, reader, i); err != nil {
 			return err
 		}
 	}
@@ -217,12 +187,12 @@ func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
 }
 
 // bulkGetEntry answers one entry.
-func (c *call) bulkGetEntry(docs *docStream, it *bulkGetItem, o *docOptions) error {
-	out := docs.out
+func (c *call) bulkGetEntry(docs *docStream, reader *bulkGetReader, i int) error {
+	out, it := docs.out, &reader.items[i]
 	out.buf = append(out.buf, `{"id":`...)
 	out.buf = append(out.buf, it.idText...)
 	out.buf = append(out.buf, `,"docs":[`...)
-	results, err := it.open(c, o, o.revs || docs.style.needsPath())
+	results, err := reader.read(i)
 	if err != nil {
 		if c.r.Context().Err() != nil {
 			return err
@@ -258,17 +228,19 @@ func (c *call) bulkGetParts(kind string, items []bulkGetItem, o *docOptions) err
 	if err != nil {
 		return err
 	}
+	reader := &bulkGetReader{c: c, o: o, items: items}
 	for i := range items {
-		if err := c.bulkGetPart(parts, &items[i], o); err != nil {
+		if err := c.bulkGetPart(parts, reader, i); err != nil {
 			return err
 		}
 	}
 	return parts.mixed.close()
 }
 
-func (c *call) bulkGetPart(parts *docParts, it *bulkGetItem, o *docOptions) error {
+func (c *call) bulkGetPart(parts *docParts, reader *bulkGetReader, i int) error {
+	it := &reader.items[i]
 	parts.style.since = it.since
-	results, err := it.open(c, o, o.revs || parts.style.needsPath())
+	results, err := reader.read(i)
 	if err != nil {
 		if c.r.Context().Err() != nil {
 			return err
