@@ -9,7 +9,7 @@ import (
 const (
 	copyRoot   = "shards/"
 	emptyPart  = "~" // stands for an empty inner segment of a database name: no name holds a tilde
-	suffixMin  = 10  // digits of a suffix: unix seconds
+	suffixMin  = 9   // digits of a suffix: unix seconds, also of a clock that stands before September 2001
 	suffixMax  = 19
 	dotCouch   = ".couch"
 	fileMax    = 255                          // bytes of a file name, on every file system in use
