@@ -138,7 +138,8 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j joinRequest) error {
 	name := j.node.Name
 	known, member := m.Node(name)
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == name })
-	if err := refuse(j, m.fsm.load().uuid, member || at >= 0); err != nil {
+	// One that Raft still has and the state no longer was dropped a moment ago.
+	if err := refuse(j, m.fsm.load().uuid, member); err != nil {
 		m.log.Warn("refused a node", zap.String("node", name), zap.Error(err))
 		return err
 	}
