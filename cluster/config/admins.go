@@ -55,6 +55,10 @@ func (h *Holder) pendingAdmins() map[string]string {
 	return out
 }
 
+// HasAdmins reports whether there is an administrator, also one whose password
+// is not hashed yet, who cannot log in before.
+func (h *Holder) HasAdmins() bool { return len(h.Load().Admins) > 0 || len(h.pendingAdmins()) > 0 }
+
 func (h *Holder) knownAdmin(name string, known map[string]string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
