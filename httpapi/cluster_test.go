@@ -208,3 +208,44 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 	t.Fatal("waited in vain")
 }
+
+func TestClusterFigures(t *testing.T) {
+	a, _ := couple(t)
+	a.deps.Figures = func() Figures { return Figures{ReplicationBacklog: 3, ReplicationLag: 70} }
+	w := ask(t, a, "GET /_node/_local/_prometheus", "", "Authorization: Basic YWRtOnBhc3M=")
+	for _, line := range []string{
+		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_metadata_leader 1\n",
+		"couchdb_cluster_nodes 3\n", "couchdb_cluster_node_up{node=\"away@127.0.0.1\"} 0\n", "couchdb_cluster_node_up{node=\"two@127.0.0.1\"} 1\n",
+	} {
+		if !strings.Contains(w.Body.String(), line) {
+			t.Errorf("no line %s", line)
+		}
+	}
+	w = ask(t, a, "GET /_node/_local/_system", "", "Authorization: Basic YWRtOnBhc3M=")
+	for _, part := range []string{`"internal_replication_jobs":3`, `"metadata":{"leader":"one@127.0.0.1","voters":["one@127.0.0.1"],"applied_index":`} {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("no %s in %s", part, w.Body)
+		}
+	}
+}
+
+// A database none of whose copies can be reached is no reason not to answer
+// about the others.
+func TestInfosWithoutCopies(t *testing.T) {
+	a, _ := couple(t)
+	// Only this node can be reached, and with one copy of each of 30 shards
+	// some are elsewhere.
+	follow(t, a, []visit{
+		{"adm", "PUT", "/lost?q=30&n=1", "", 201, ""},
+		{"adm", "PUT", "/here?q=1&n=3", "", 201, ""},
+		{"adm", "GET", "/_all_dbs", "", 200, `["_global_changes","_replicator","_users","here","lost"]`},
+		{"adm", "GET", "/here", "", 200, ""},
+		{"adm", "GET", "/lost", "", 503, ""},
+		{"adm", "POST", "/_dbs_info", `{"keys":["lost","none"]}`, 200, `[{"key":"lost","error":"service unavailable"},{"key":"none","error":"not_found"}]`},
+	})
+	w := ask(t, a, "GET /_dbs_info", "", "Authorization: Basic YWRtOnBhc3M=")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `{"key":"lost","error":"service unavailable"}`) ||
+		!strings.Contains(w.Body.String(), `{"key":"here","info":`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -190,7 +190,7 @@ func putNodeDoc(c *call) error {
 	name := c.path[3]
 	n, known := c.api.deps.Meta.Node(name)
 	if known {
-		if rev := contentRev(nodeBody(n)); wish.rev != rev && !(wish.rev == "" && wish.replaces != "") {
+		if rev := contentRev(nodeBody(n)); wish.rev != rev && (wish.rev != "" || wish.replaces == "") {
 			return fault.New(fault.Conflict, "Document update conflict.")
 		}
 	}

@@ -181,8 +181,8 @@ func (a *API) ServeNode(ctx context.Context, _ string, request []byte) ([]byte, 
 	c := a.newCall(w, r)
 	defer a.release(c)
 	user := shard.User{Name: req.User.Name, Anonymous: req.User.Anonymous, Roles: req.User.Roles}
-	if err := c.runForwarded(user); err != nil {
-		c.fail(err) //nolint:contextcheck // the call carries the request, and with it its context
+	if err := c.runForwarded(user); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
+		c.fail(err)
 	}
 	return w.encode()
 }

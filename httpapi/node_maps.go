@@ -23,12 +23,12 @@ func mapBody(db *meta.Database) []byte {
 	first := true
 	for _, s := range db.Shards {
 		for _, node := range s.Nodes {
-			byNode[node] = append(byNode[node], s.Range.String())
+			byNode[node] = append(byNode[node], s.String())
 			if !first {
 				out = append(out, ',')
 			}
 			first = false
-			out = appendStrings(out, []string{"add", s.Range.String(), node})
+			out = appendStrings(out, []string{"add", s.String(), node})
 		}
 	}
 	out = append(out, `],"by_node":{`...)
@@ -43,7 +43,7 @@ func mapBody(db *meta.Database) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendStrings(append(doc.AppendString(out, s.Range.String()), ':'), s.Nodes)
+		out = appendStrings(append(doc.AppendString(out, s.String()), ':'), s.Nodes)
 	}
 	if db.Partitioned {
 		return append(out, `},"props":{"partitioned":true}}`...)

@@ -71,7 +71,7 @@ func (a *API) writeMetrics(w io.Writer) error {
 	}
 	var text []byte
 	last := ""
-	for _, f := range a.runtimeFigures(time.Now()) {
+	for _, f := range append(a.runtimeFigures(time.Now()), a.clusterFigures()...) {
 		if f.name != last {
 			text = fmt.Appendf(text, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 			last = f.name

@@ -16,7 +16,8 @@ import (
 type Figures struct {
 	OpenDatabases                  int // stores held open
 	AuthCacheHits, AuthCacheMisses uint64
-	ReplicationBacklog             int // pushes between copies that wait
+	ReplicationBacklog             int    // pushes between copies that run or wait
+	ReplicationLag                 uint64 // changes of copies of this node that other copies are known to lack
 }
 
 // nodeFigures asks the root for its numbers.
@@ -127,8 +128,8 @@ func getSystem(c *call) error {
 	out = strconv.AppendInt(out, goroutineLimit, 10)
 	out = append(out, `,"message_queues":{"couch_file":{},"couch_db_updater":{},"couch_server":0,"index_server":0},"internal_replication_jobs":`...)
 	out = strconv.AppendInt(out, int64(node.ReplicationBacklog), 10)
-	out = append(out, `,"distribution":{},"distribution_events":{}}`...)
-	return c.sendJSON(http.StatusOK, out)
+	out = append(out, `,"distribution":{},"distribution_events":{},"metadata":`...)
+	return c.sendJSON(http.StatusOK, append(c.api.appendMetadata(out), '}'))
 }
 
 // goroutineLimit is told as process_limit: the runtime has none but memory.

@@ -130,17 +130,19 @@ func parseInfoKeys(body []byte) ([]string, error) {
 }
 
 // streamInfos writes the array of _dbs_info. With missing, a database that is
-// not there is listed as such.
+// not there is listed as such. One that cannot tell now does not keep the others
+// from doing so.
 func (c *call) streamInfos(names []string, missing bool) error {
 	out := c.stream("")
 	out.buf = append(out.buf, '[')
 	first := true
 	for _, name := range names {
 		info, err := c.infoOf(c.r.Context(), name)
-		if err != nil && !fault.Is(err, fault.NotFound) {
+		gone := fault.Is(err, fault.NotFound)
+		if c.r.Context().Err() != nil {
 			return err
 		}
-		if info == nil && !missing {
+		if gone && !missing {
 			continue
 		}
 		if !first {
@@ -148,9 +150,14 @@ func (c *call) streamInfos(names []string, missing bool) error {
 		}
 		first = false
 		out.buf = doc.AppendString(append(out.buf, `{"key":`...), name)
-		if info == nil {
+		switch {
+		case gone:
 			out.buf = append(out.buf, `,"error":"not_found"}`...)
-		} else {
+		case err != nil:
+			f := c.describe(err)
+			c.logFailure(f, err)
+			out.buf = append(doc.AppendString(append(out.buf, `,"error":`...), f.name), '}')
+		default:
 			out.buf = append(out.buf, `,"info":`...)
 			out.buf = append(appendInfo(out.buf, info), '}')
 		}
