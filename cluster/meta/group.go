@@ -30,7 +30,7 @@ const (
 	// so one fsync; this many at most.
 	maxAppend = 512
 
-	snapshotEvery     = time.Minute
+	snapshotEvery     = 15 * time.Second
 	snapshotThreshold = 8192 // log entries since the last snapshot that call for one
 	trailingLogs      = 4096 // kept behind a snapshot for followers that lag a little
 )
@@ -81,16 +81,17 @@ func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 		transport = lone
 		g.closers = append(g.closers, lone.Close)
 	}
-	if err := m.begin(ctx, conf, stores, transport); err != nil {
-		return nil, err
-	}
-	committed, err := stores.Stable.GetUint64(committedKey())
+	founded, err := m.begin(ctx, conf, stores, transport)
 	if err != nil {
-		committed = 0 // never written: stores say so in different ways
-	}
-	if transport, err = m.hasten(ctx, g, stores, transport); err != nil {
 		return nil, err
 	}
+	var e *eager
+	if founded || m.opts.Transport == nil || recall(stores, aloneKey()) != 0 {
+		if e = hasten(ctx, g, transport); e != nil {
+			transport = e
+		}
+	}
+	committed := recall(stores, committedKey())
 	g.raft, err = raft.NewRaft(conf, m.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
@@ -98,48 +99,45 @@ func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 	if err := m.fsm.replay(stores.Log, committed); err != nil {
 		return nil, err
 	}
+	if servers, err := members(g.raft); e != nil && err == nil && len(servers) == 1 {
+		e.stand(ctx, conf.LocalID)
+	}
 	return g, nil
 }
 
-// begin gives a node without state a group.
-func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) error {
+// begin gives a node without state a group, and reports whether it founded one.
+func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) (founded bool, err error) {
 	known, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
 	if err != nil {
-		return fmt.Errorf("read metadata: %w", err)
+		return false, fmt.Errorf("read metadata: %w", err)
 	}
 	if known {
-		return nil
+		return false, nil
 	}
 	founding := Founding{Bootstrap: m.opts.Bootstrap}
 	if m.opts.Found != nil {
 		if founding, err = m.opts.Found(ctx); err != nil {
-			return fmt.Errorf("found or join a group: %w", err)
+			return false, fmt.Errorf("found or join a group: %w", err)
 		}
 	}
 	if len(founding.Seeds) > 0 {
-		return m.joinThrough(ctx, founding.Seeds)
+		return false, m.joinThrough(ctx, founding.Seeds)
 	}
 	if !founding.Bootstrap {
-		return nil
+		return false, nil
 	}
 	if err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, t, m.alone()); err != nil {
-		return fmt.Errorf("found a group: %w", err)
+		return false, fmt.Errorf("found a group: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
-// hasten lets the only voter of a group elect itself at once.
-func (m *Meta) hasten(ctx context.Context, g *group, s Stores, t raft.Transport) (raft.Transport, error) {
-	servers, err := storedServers(s)
-	if err != nil {
-		return nil, err
-	}
-	if len(servers) != 1 || string(servers[0].ID) != m.opts.Self.Name {
-		return t, nil
-	}
-	e, ok := newEager(t, servers[0].ID)
+// hasten makes a transport by which the only voter of a group can elect itself
+// at once; nil when that cannot be.
+func hasten(ctx context.Context, g *group, t raft.Transport) *eager {
+	e, ok := newEager(t)
 	if !ok {
-		return t, nil
+		return nil
 	}
 	// Raft is stopped after the others who obey ctx, and listens until then.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,7 +148,7 @@ func (m *Meta) hasten(ctx context.Context, g *group, s Stores, t raft.Transport)
 		wg.Wait()
 		return nil
 	})
-	return e, nil
+	return e
 }
 
 // storedServers returns the members of the group as the stores have them.

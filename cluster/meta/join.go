@@ -167,7 +167,7 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j joinRequest) error {
 	if err := r.AddNonvoter(raft.ServerID(name), raft.ServerAddress(name), 0, leadTimeout).Error(); err != nil {
 		return raftError(err)
 	}
-	return nil
+	return m.rememberNow() // this node is not alone any more
 }
 
 // refuse says why a node cannot be part of the cluster uuid, nil if it can.

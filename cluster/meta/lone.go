@@ -16,15 +16,21 @@ type eager struct {
 }
 
 // newEager wraps a transport; the result must be relayed.
-func newEager(t raft.Transport, self raft.ServerID) (*eager, bool) {
+func newEager(t raft.Transport) (*eager, bool) {
 	votes, ok := t.(raft.WithPreVote)
 	if !ok {
 		return nil, false
 	}
-	e := &eager{Transport: t, WithPreVote: votes, rpcs: make(chan raft.RPC, 1)}
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(self), Addr: []byte(t.LocalAddr())}
-	e.rpcs <- raft.RPC{Command: &raft.TimeoutNowRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}
-	return e, true
+	return &eager{Transport: t, WithPreVote: votes, rpcs: make(chan raft.RPC, 1)}, true
+}
+
+// stand makes the node stand for election at once.
+func (e *eager) stand(ctx context.Context, self raft.ServerID) {
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(self), Addr: []byte(e.LocalAddr())}
+	select {
+	case e.rpcs <- raft.RPC{Command: &raft.TimeoutNowRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}:
+	case <-ctx.Done():
+	}
 }
 
 // Consumer implements raft.Transport.

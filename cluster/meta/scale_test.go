@@ -1,0 +1,204 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/storage/fault"
+)
+
+// scaleDatabases is the variable of the environment that says with how many
+// databases TestScale runs.
+const scaleDatabases = "DIVAN_SCALE"
+
+// tcp carries Raft over TCP on this machine; its addresses are names of nodes.
+type tcp struct {
+	net.Listener
+	name string
+	book *sync.Map // name → address
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// Accept remembers connections: the transport leaves them open at its end.
+func (l *tcp) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns = append(l.conns, c)
+	}
+	return c, err
+}
+
+func (l *tcp) hangUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		_ = c.Close() // the other side may have been first
+	}
+}
+
+func (l *tcp) Addr() net.Addr { return named(l.name) }
+
+func (l *tcp) Dial(name raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	address, ok := l.book.Load(string(name))
+	if !ok {
+		return nil, errors.New("unknown node")
+	}
+	d := net.Dialer{Timeout: timeout}
+	return d.Dial("tcp", address.(string))
+}
+
+type named string
+
+func (n named) Network() string { return "name" }
+func (n named) String() string  { return string(n) }
+
+// town is nodes with their state on disk, that reach each other over TCP.
+type town struct {
+	t     *testing.T
+	book  sync.Map // name → address
+	metas sync.Map // name → *Meta
+	seeds []string
+}
+
+// inhabitant is a running node.
+type inhabitant struct {
+	*Meta
+	stop func()
+}
+
+func (w *town) start(name, dir string) inhabitant {
+	w.t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(w.t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.book.Store(name, l.Addr().String())
+	layer := &tcp{Listener: l, name: name, book: &w.book}
+	transport := raft.NewNetworkTransportWithLogger(layer, 3, 10*time.Second, newRaftLog(zap.NewNop()))
+	found := Founding{Bootstrap: len(w.seeds) == 0, Seeds: slices.Clone(w.seeds)}
+	m, err := New(Options{
+		Self: Node{Name: name}, Config: holder(w.t, config.Options{}), Dir: dir, Transport: transport,
+		Found: func(context.Context) (Founding, error) { return found, nil },
+		Ask: func(ctx context.Context, to string, b []byte) ([]byte, error) {
+			m, ok := w.metas.Load(to)
+			if !ok {
+				return nil, fault.New(fault.NodeDown, "unknown node")
+			}
+			return m.(*Meta).Answer(ctx, name, b)
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.metas.Store(name, m)
+	w.seeds = append(w.seeds, name)
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(w.t.Context()) }()
+	stop := sync.OnceFunc(func() {
+		if err := errors.Join(m.Close(), <-ended, transport.Close()); err != nil {
+			w.t.Error(err)
+		}
+		layer.hangUp()
+	})
+	w.t.Cleanup(stop)
+	if err := m.WaitReady(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return inhabitant{m, stop}
+}
+
+// TestScale prints what many databases cost. DIVAN_SCALE=100000 runs it as
+// the figures are promised; without it a small number shows that it works.
+func TestScale(t *testing.T) {
+	n := 300
+	if text := os.Getenv(scaleDatabases); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	w := &town{t: t}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
+	nodes := make([]inhabitant, 3)
+	for i := range nodes {
+		nodes[i] = w.start(fmt.Sprintf("divan@n%d.example.com", i), dirs[i])
+	}
+	before := heap()
+	rate := createMany(t, nodes, n)
+	t.Logf("%d databases created through 3 nodes: %.0f/s", n, rate)
+	t.Logf("%d bytes of memory per database and node, log caches and all", (heap()-before)/int64(n*len(nodes)))
+
+	begin := time.Now()
+	nodes[2].stop()
+	t.Logf("stopped in %v", time.Since(begin))
+	begin = time.Now()
+	nodes[2] = w.start(nodes[2].Self(), dirs[2])
+	restart := time.Since(begin)
+	t.Logf("ready after a restart in %v, with %d databases", restart, nodes[2].Databases().Len())
+
+	begin = time.Now()
+	late := w.start("divan@late.example.com", dirs[3])
+	join := time.Since(begin)
+	t.Logf("a joining node is ready in %v, with %d databases", join, late.Databases().Len())
+	for _, m := range append(nodes, late) {
+		if err := m.CatchUp(t.Context()); err != nil || m.Databases().Len() != n {
+			t.Errorf("%s has %d databases, %v", m.Self(), m.Databases().Len(), err)
+		}
+	}
+	if os.Getenv(scaleDatabases) != "" && (rate < 500 || restart > 10*time.Second || join > 30*time.Second) {
+		t.Error("too slow")
+	}
+}
+
+// createMany makes databases through all nodes, by 64 clients at once, and
+// returns how many in a second.
+func createMany(t *testing.T, nodes []inhabitant, n int) float64 {
+	t.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for c := range 64 {
+		wg.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(n) {
+					return
+				}
+				_, err := nodes[c%len(nodes)].CreateDatabase(t.Context(), Create{
+					Name: fmt.Sprintf("userdb-%032x", i), Q: 2, N: 3,
+					Security: []byte(`{"members":{"roles":["_admin"]},"admins":{"roles":["_admin"]}}`),
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(n) / time.Since(begin).Seconds()
+}
