@@ -114,4 +114,3 @@ func (p *docPart) close() {
 // listingTimeout returns [fabric] all_docs_timeout: how long a copy elsewhere
 // may be silent; 0: as long as it likes.
 func (c *Coordinator) listingTimeout() time.Duration { return c.config.Load().Fabric.AllDocsTimeout }
-

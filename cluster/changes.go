@@ -42,13 +42,16 @@ type Feed struct {
 	left  int // rows until the limit; negative: none
 	err   error
 
-	wake    chan struct{} // a watched copy has moved
-	watches []io.Closer
+	wake  chan struct{} // a watched copy has moved, or a node has come or gone
+	epoch uint64        // of presence, when the copies began to be watched
 }
 
-// changePart is the changes of one copy.
+// changePart is the changes of one range, read from one of its copies.
 type changePart struct {
-	target target
+	target target   // the copy that is read
+	failed []target // copies that broke off since everything there was had been read
+	stop   context.CancelFunc
+	watch  io.Closer    // nil: not watched
 	stream changeStream // nil once everything there was has been read
 	ahead  *ahead[shard.ChangeBatch]
 	rows   []shard.Change // of the current batch
@@ -62,7 +65,8 @@ type changePart struct {
 // Changes opens a feed from q.Since on, or backwards from the end. Ranges
 // whose copy is not the one that the sequence names start again from where
 // both are known to be the same, in doubt from the beginning: a feed may
-// repeat changes, but never misses one (semantics.md section 7.2).
+// repeat changes, but never misses one (semantics.md section 7.2). The same
+// holds when a copy breaks off and the feed goes on from another one.
 func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	picked, err := d.covered()
 	if err != nil {
@@ -81,7 +85,7 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 		p := &changePart{target: picked[i], hint: rowsHint(0, q.Limit, len(picked))}
 		f.parts[i] = p
 		var err error
-		marks[i], err = f.begin(p)
+		marks[i], err = f.begin(ctx, p, q.Since)
 		return err
 	})
 	if err != nil {
@@ -90,80 +94,6 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	}
 	f.at = newVector(marks)
 	return f, nil
-}
-
-// begin opens the stream of a part where the feed is to begin and returns that
-// position.
-func (f *Feed) begin(p *changePart) (mark, error) {
-	m := mark{begin: p.target.Begin, end: p.target.End}
-	since := f.query.Since
-	if since.now && !f.query.Descending {
-		uuid, seq, err := f.position(f.ctx, p)
-		m.copy, m.seq = prefixOf(uuid), seq
-		return m, err // nothing to read yet
-	}
-	if f.query.Descending {
-		head, err := f.open(p, 0)
-		m.copy, m.seq = prefixOf(head.UUID), head.Seq
-		return m, err
-	}
-	seq, head, err := f.resume(p, since)
-	m.copy, m.seq = prefixOf(head.UUID), seq
-	return m, err
-}
-
-// replica returns the node of a part. A copy that cannot be reached any more
-// ends the feed: the client comes back with its last sequence, and the feed
-// goes on from another copy.
-func (f *Feed) replica(p *changePart) (replica, error) {
-	if rep := f.db.c.replica(p.target.node); rep != nil {
-		return rep, nil
-	}
-	return nil, errNodeDown(p.target.node)
-}
-
-func (f *Feed) position(ctx context.Context, p *changePart) (uuid [16]byte, seq uint64, err error) {
-	rep, err := f.replica(p)
-	if err != nil {
-		return uuid, 0, err
-	}
-	return rep.Position(ctx, p.target.name)
-}
-
-// resume opens the stream of a part where a client that has seen since goes
-// on, and returns that position.
-func (f *Feed) resume(p *changePart, since Seq) (uint64, changesHead, error) {
-	guess := since.lowest(p.target.Range)
-	head, err := f.open(p, guess)
-	if err != nil {
-		return 0, head, err
-	}
-	seq := since.resume(p.target.Range, head)
-	if seq != guess {
-		f.shut(p)
-		head, err = f.open(p, seq)
-	}
-	return seq, head, err
-}
-
-// open opens the stream of a part behind a sequence.
-func (f *Feed) open(p *changePart, since uint64) (changesHead, error) {
-	req := shard.ChangesRequest{
-		Copy: p.target.name, Since: since, Desc: f.query.Descending, AllLeaves: f.query.AllLeaves,
-		Filter: f.filter(p.target.Range), IncludeDocs: f.query.IncludeDocs, Conflicts: f.query.Conflicts,
-		Limit: p.hint,
-	}
-	rep, err := f.replica(p)
-	if err != nil {
-		return changesHead{}, err
-	}
-	head, stream, err := rep.Changes(f.ctx, req)
-	if err != nil {
-		return head, err
-	}
-	p.stream, p.more = stream, true
-	p.ahead = &ahead[shard.ChangeBatch]{read: stream.Next}
-	return head, nil
 }
 
 // filter returns the filter as a copy of that range needs it: it holds none of
@@ -196,7 +126,11 @@ func (f *Feed) Next() bool {
 			return true
 		}
 		if p.next == len(p.rows) && p.more {
-			if f.err = f.refill(p); f.err != nil {
+			err := f.refill(p)
+			if err != nil {
+				err = f.goOn(f.ctx, f.turn, err)
+			}
+			if f.err = f.db.explain(err); err != nil {
 				return false
 			}
 			continue
@@ -231,11 +165,12 @@ func (f *Feed) refill(p *changePart) error {
 	}
 	b, err := p.ahead.next()
 	if err != nil {
-		return f.db.explain(err)
+		return err
 	}
 	p.next = 0
 	if b == nil { // all read, and the last batch was given out
 		f.shut(p)
+		p.failed = nil
 		return nil
 	}
 	p.rows, p.upto = b.Rows, b.Upto
@@ -253,11 +188,14 @@ func (f *Feed) refill(p *changePart) error {
 
 // shut lets go of what a part reads from.
 func (f *Feed) shut(p *changePart) {
+	if p.stop != nil {
+		p.stop() // first, because the reader ahead may wait for another node
+	}
 	if p.stream != nil {
 		p.ahead.close()
 		p.stream.Close()
 	}
-	p.stream, p.ahead, p.rows, p.next, p.more = nil, nil, nil, 0, false
+	p.stream, p.ahead, p.stop, p.rows, p.next, p.more = nil, nil, nil, nil, 0, false
 }
 
 // Row returns the current row. It and what it refers to are valid until the
@@ -279,8 +217,9 @@ func (f *Feed) LastSeq() string { return string(f.at.AppendTo(nil)) }
 func (f *Feed) Err() error { return f.err }
 
 // Pending returns how many changes come after the current row in the direction
-// of the feed, filters not applied; 0 when a copy fails, with the reason in
-// Err.
+// of the feed, filters not applied. Those of a copy of another node that cannot
+// tell any more are left out; when a copy of this node fails it is 0, with the
+// reason in Err.
 func (f *Feed) Pending() uint64 {
 	var sum uint64
 	for i, p := range f.parts {
@@ -292,6 +231,9 @@ func (f *Feed) Pending() uint64 {
 			after++ // the newest change itself is still to come
 		}
 		n, err := p.stream.Pending(after)
+		if err != nil && p.target.node != f.db.c.node {
+			continue
+		}
 		if err != nil {
 			f.err = f.db.explain(err)
 			return 0
@@ -306,10 +248,10 @@ func (f *Feed) Close() {
 	for _, p := range f.parts {
 		if p != nil {
 			f.shut(p)
+			p.unwatch()
 		}
 	}
-	for _, w := range f.watches {
-		_ = w.Close() // forgetting a watch cannot fail
+	if f.wake != nil {
+		f.db.c.here.forget(f.wake)
 	}
-	f.watches = nil
 }

@@ -17,7 +17,7 @@ func (f *Feed) Wait(ctx context.Context) error {
 		return io.EOF
 	}
 	if f.err == nil && f.wake == nil {
-		f.err = f.db.explain(f.watch())
+		f.err = f.db.explain(f.watchAll())
 	}
 	for f.err == nil {
 		moved, err := f.moved(ctx)
@@ -36,51 +36,111 @@ func (f *Feed) Wait(ctx context.Context) error {
 	return f.err
 }
 
-// watch begins to watch all copies. What has moved before that is seen because
-// the copies are looked at afterwards.
-func (f *Feed) watch() error {
+// watchAll begins to watch all copies. What has moved before that is seen
+// because the copies are looked at afterwards.
+func (f *Feed) watchAll() error {
 	f.wake = make(chan struct{}, 1)
-	for _, p := range f.parts {
-		rep, err := f.replica(p)
-		if err != nil {
-			return err
+	f.epoch = f.db.c.here.epoch.Load()
+	f.db.c.here.tell(f.wake)
+	for i, p := range f.parts {
+		if err := f.watch(p); err != nil {
+			if err = f.goOn(f.ctx, i, err); err != nil {
+				return err
+			}
 		}
-		w, err := rep.Watch(p.target.name, f.wake)
-		if err != nil {
-			return err
-		}
-		f.watches = append(f.watches, w)
 	}
 	return nil
+}
+
+// watchAgain watches the copies of other nodes again after one has come or
+// gone: a watch does not outlive the connection it goes through.
+func (f *Feed) watchAgain() error {
+	epoch := f.db.c.here.epoch.Load()
+	if f.epoch == epoch {
+		return nil
+	}
+	f.epoch = epoch
+	for i, p := range f.parts {
+		if p.target.node == f.db.c.node {
+			continue
+		}
+		if err := f.watch(p); err != nil {
+			if err = f.goOn(f.ctx, i, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// placed is where a copy is.
+type placed struct {
+	uuid [16]byte
+	seq  uint64
+	err  error
 }
 
 // moved opens the parts again whose copies have gone on, and reports whether
 // there are any.
 func (f *Feed) moved(ctx context.Context) (bool, error) {
+	if err := f.watchAgain(); err != nil {
+		return false, err
+	}
 	some := false
-	for i, p := range f.parts {
-		if p.more {
+	for i, at := range f.positions(ctx) {
+		p := f.parts[i]
+		switch m := f.at.marks[i]; {
+		case p.more:
 			some = true
 			continue
-		}
-		uuid, seq, err := f.position(ctx, p)
-		if err != nil {
-			return false, err
-		}
-		m := f.at.marks[i]
-		if prefixOf(uuid) == m.copy && seq <= m.seq {
+		case at.err != nil:
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			if err := f.goOn(f.ctx, i, at.err); err != nil {
+				return false, err
+			}
+			some = some || p.more
 			continue
+		case prefixOf(at.uuid) == m.copy && at.seq <= m.seq:
+			continue
+		default:
+			p.hint = int(min(max(at.seq, m.seq)-m.seq, maxLiveHint))
 		}
 		some = true
-		p.hint = int(min(max(seq, m.seq)-m.seq, maxLiveHint))
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}
-		start, head, err := f.resume(p, Seq{marks: f.at.marks})
+		m, err := f.beginAt(f.ctx, p, Seq{marks: f.at.marks})
 		if err != nil {
-			return false, err
+			f.shut(p)
+			if err = f.goOn(f.ctx, i, err); err != nil {
+				return false, err
+			}
+			continue
 		}
-		f.at.move(i, prefixOf(head.UUID), start)
+		f.at.move(i, m.copy, m.seq)
 	}
 	return some, nil
+}
+
+// positions asks where the copies of all parts are that have nothing to read.
+func (f *Feed) positions(ctx context.Context) []placed {
+	out := make([]placed, len(f.parts))
+	one := func(i int) error {
+		if p := f.parts[i]; !p.more {
+			out[i].uuid, out[i].seq, out[i].err = f.position(ctx, p)
+		}
+		return nil
+	}
+	for _, p := range f.parts {
+		if p.target.node != f.db.c.node {
+			_ = each(len(f.parts), one) // errors are in out
+			return out
+		}
+	}
+	for i := range f.parts {
+		_ = one(i) // its error is in out
+	}
+	return out
 }

@@ -17,10 +17,10 @@ type writing struct {
 	req     shard.UpdateRequest // Edits: as the client sent them
 	counts  []quorum.Write
 	results []shard.EditResult
-	by      []int  // the copy that decided each edit; -1: none
-	refused []int  // the copy that refused it; -1: none
-	waits   []int  // copies that are deciding it
-	whole   error  // a refusal of the whole request by a copy, or that it has no such copy
+	by      []int // the copy that decided each edit; -1: none
+	refused []int // the copy that refused it; -1: none
+	waits   []int // copies that are deciding it
+	whole   error // a refusal of the whole request by a copy, or that it has no such copy
 
 	next    int // the copy that is asked to decide next
 	pending int // copies that are deciding

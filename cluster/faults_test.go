@@ -63,6 +63,7 @@ func TestWriteWithTrouble(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
+				t.Helper()
 				d = d.ordered(node2, node1, node3)
 				first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 				w.settleWrites()
@@ -120,6 +121,7 @@ func TestRefusalInDoubt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
+				t.Helper()
 				d = d.ordered(node2, node1, node3)
 				first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 				put(t, d, "a", first, `{"n":2}`)
@@ -149,6 +151,7 @@ func TestRefusalInDoubt(t *testing.T) {
 // would take.
 func TestStaleFirstCopy(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
 		d = d.ordered(node2, node1, node3)
 		a1 := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 		b1 := put(t, d, "b", doc.Rev{}, `{"n":1}`)
@@ -188,6 +191,7 @@ func TestStaleFirstCopy(t *testing.T) {
 // no reason to ask anybody else.
 func TestOrdinaryConflictIsCheap(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
 		d = d.ordered(node1, node2, node3)
 		first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 		put(t, d, "a", first, `{"n":2}`)
@@ -206,6 +210,7 @@ func TestReadWithTrouble(t *testing.T) {
 	for _, tr := range []trouble{fine, away, failing, silent, deaf, slow} {
 		t.Run(fmt.Sprint(tr), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
+				t.Helper()
 				behind := d.without(node1)
 				old := put(t, d, "old", doc.Rev{}, `{"n":1}`)
 				gone := put(t, d, "gone", doc.Rev{}, `{"n":1}`)
@@ -251,6 +256,7 @@ func TestReadWithTrouble(t *testing.T) {
 
 func TestReadOfOneAsksNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
 		put(t, d, "a", doc.Rev{}, `{"n":1}`)
 		w.settleWrites()
 		before := w.fleet.links[node2].calls.Load() + w.fleet.links[node3].calls.Load()
@@ -267,6 +273,7 @@ func TestReadOfOneAsksNobody(t *testing.T) {
 // document, everywhere.
 func TestDivergedCopies(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
 		first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
 		w.settleWrites()
 		up := w.down(node2, node3)
@@ -302,6 +309,7 @@ func TestDivergedCopies(t *testing.T) {
 // TestMend: attachments and purges go along.
 func TestMend(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
 		behind := d.without(node1)
 		small, large := noise(1000), noise(1<<20)
 		var atts []shard.EditAttachment

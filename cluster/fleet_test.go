@@ -322,12 +322,17 @@ func (l *link) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, do
 }
 
 // opening is the link as the opening of a stream sees it: with broken it
-// succeeds.
+// succeeds, and nobody opens what nobody will hear of.
 func (l *link) opening() *link {
-	if l.now() == broken {
-		return &link{node: l.node, to: l.to}
+	o := &link{node: l.node, to: l.to}
+	switch t := l.now(); t {
+	case broken:
+	case deaf:
+		o.state.Store(int32(silent))
+	default:
+		o.state.Store(int32(t))
 	}
-	return l
+	return o
 }
 
 type frayedLocals struct {

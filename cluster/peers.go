@@ -16,7 +16,7 @@ type others interface {
 // nobody is others of a node that stands alone.
 type nobody struct{}
 
-func (nobody) find(string) replica                     { return nil }
+func (nobody) find(string) replica                        { return nil }
 func (nobody) subscribe(func(string, bool)) (stop func()) { return func() {} }
 
 // presence counts the comings and goings of nodes, so that what was worked out

@@ -218,10 +218,11 @@ func (s Seq) lowest(r ring.Range) uint64 {
 // resume returns where a feed that has seen s goes on in a copy of a range
 // (semantics.md section 7.2). A part of s that was read from this very copy
 // counts as it is. One that was read from a copy that this one continues, since
-// the range was split, counts up to the sequence of the split. Any other part,
+// the range was split, counts up to the sequence of the split. One that was
+// read from another copy of the range counts as shared says; any other part,
 // and a sequence that this copy has not reached (it was restored from a
 // backup), means the beginning: changes are repeated, never missed.
-func (s Seq) resume(r ring.Range, head changesHead) uint64 {
+func (s Seq) resume(r ring.Range, head changesHead, shared func(id copyID, seq uint64) uint64) uint64 {
 	self := prefixOf(head.UUID)
 	seq := s.least(r, func(m mark) uint64 {
 		if m.copy == self {
@@ -232,12 +233,25 @@ func (s Seq) resume(r ring.Range, head changesHead) uint64 {
 				return min(m.seq, o.Upto)
 			}
 		}
+		if m.begin == r.Begin && m.end == r.End && m.seq > 0 {
+			return shared(m.copy, m.seq)
+		}
 		return 0
 	})
 	if seq > head.Seq {
 		return 0
 	}
 	return seq
+}
+
+// copyOf returns the copy that s names for exactly that range.
+func (s Seq) copyOf(r ring.Range) (copyID, bool) {
+	for _, m := range s.marks {
+		if m.begin == r.Begin && m.end == r.End {
+			return m.copy, m.seq > 0
+		}
+	}
+	return copyID{}, false
 }
 
 // least returns the smallest position of the parts of s that overlap a range.

@@ -140,6 +140,8 @@ func TestResume(t *testing.T) {
 		{name: "the other half", since: halves, r: right, head: changesHead{UUID: b, Seq: 90}, want: 20},
 		{name: "at the end", since: halves, r: left, head: changesHead{UUID: a, Seq: 50}, want: 50},
 		{name: "an unknown copy", since: halves, r: left, head: changesHead{UUID: c, Seq: 90}},
+		{name: "another copy of the range", since: halves, r: right, head: changesHead{UUID: c, Seq: 90}, want: 10},
+		{name: "another copy of a part of the range", since: halves, r: quarter, head: changesHead{UUID: c, Seq: 90}},
 		{name: "restored from a backup", since: halves, r: left, head: changesHead{UUID: a, Seq: 49}},
 		{
 			name: "split after", since: whole, r: left, want: 50,
@@ -163,7 +165,13 @@ func TestResume(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := tc.since.resume(tc.r, tc.head); got != tc.want {
+			shared := func(id copyID, seq uint64) uint64 {
+				if id == prefixOf(b) {
+					return seq / 2
+				}
+				return 0
+			}
+			if got := tc.since.resume(tc.r, tc.head, shared); got != tc.want {
 				t.Fatalf("got %d, want %d", got, tc.want)
 			}
 		})

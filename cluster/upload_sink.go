@@ -66,15 +66,15 @@ func (s *sink) work() {
 		case s.ctx.Err() != nil:
 			err = s.ctx.Err()
 		case b == nil:
-			err = s.AttachmentSink.Close()
+			err = s.Close()
 			closed = err == nil
 		default:
-			_, err = s.AttachmentSink.Write(b)
+			_, err = s.Write(b)
 		}
 		s.done <- err
 	}
 	if !closed {
-		s.AttachmentSink.Abort()
+		s.Abort()
 	}
 	s.stop()
 }
@@ -87,9 +87,9 @@ func (s *sink) start(b []byte) error {
 		return nil
 	}
 	if b == nil {
-		return s.AttachmentSink.Close()
+		return s.Close()
 	}
-	_, err := s.AttachmentSink.Write(b)
+	_, err := s.Write(b)
 	return err
 }
 
@@ -120,7 +120,7 @@ func (s *sink) end() {
 		close(s.jobs)
 		return
 	}
-	s.AttachmentSink.Abort()
+	s.Abort()
 }
 
 // open opens a sink on every copy of the stretch that can be reached, on all of

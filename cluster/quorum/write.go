@@ -73,10 +73,10 @@ func (q *Write) Reconsider() { q.refusal = nil }
 // Refusal returns what a deciding copy said against the edit when that is
 // final; nil otherwise.
 func (q *Write) Refusal() error {
-	if q.stored > 0 || q.doubt != nil {
-		return nil
+	if q.stored == 0 && q.doubt == nil {
+		return q.refusal
 	}
-	return q.refusal
+	return nil
 }
 
 // Fail tells that no copy is left to decide, or no time: whoever has not
