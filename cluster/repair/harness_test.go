@@ -39,17 +39,20 @@ type node struct {
 	name   string
 	fs     vfs.FS
 	engine *storage.Engine
+	copy   string
 	update func(copy string) // called for every update; nil: nobody
 }
 
 // newNode starts a node with an empty copy.
 func newNode(t tester, name string) *node {
 	t.Helper()
-	n := &node{t: t, name: name, fs: vfs.NewMem()}
+	n := &node{t: t, name: name, fs: newFS(), copy: copyName}
 	n.open()
 	n.create(shard.CreateOptions{})
 	return n
 }
+
+func newFS() vfs.FS { return vfs.NewMem() }
 
 func (n *node) open() {
 	n.t.Helper()
@@ -67,7 +70,7 @@ func (n *node) open() {
 
 func (n *node) create(o shard.CreateOptions) {
 	n.t.Helper()
-	if err := n.Create(context.Background(), copyName, o); err != nil {
+	if err := n.Create(context.Background(), n.copy, o); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -85,7 +88,7 @@ func (n *node) stop() {
 // lose replaces the copy by an empty one.
 func (n *node) lose(o shard.CreateOptions) {
 	n.t.Helper()
-	if err := n.Drop(context.Background(), copyName); err != nil {
+	if err := n.Drop(context.Background(), n.copy); err != nil {
 		n.t.Fatal(err)
 	}
 	n.create(o)
@@ -104,7 +107,7 @@ func (n *node) remove(id string, parent doc.Rev) doc.Rev {
 
 func (n *node) write(e shard.Edit) doc.Rev {
 	n.t.Helper()
-	res, err := n.Update(context.Background(), shard.UpdateRequest{Copy: copyName, NewEdits: true, Edits: []shard.Edit{e}})
+	res, err := n.Update(context.Background(), shard.UpdateRequest{Copy: n.copy, NewEdits: true, Edits: []shard.Edit{e}})
 	if err == nil {
 		err = res[0].Err
 	}
@@ -123,7 +126,7 @@ func (n *node) branch(id string, parent doc.Rev, rev, body string) doc.Rev {
 		path.IDs = append(path.IDs, parent.ID)
 	}
 	res, err := n.Update(context.Background(), shard.UpdateRequest{
-		Copy: copyName, Edits: []shard.Edit{{ID: id, Path: path, Body: []byte(body)}},
+		Copy: n.copy, Edits: []shard.Edit{{ID: id, Path: path, Body: []byte(body)}},
 	})
 	if err == nil {
 		err = res[0].Err
@@ -136,7 +139,7 @@ func (n *node) branch(id string, parent doc.Rev, rev, body string) doc.Rev {
 
 func (n *node) purge(uuid byte, id string, revs ...doc.Rev) {
 	n.t.Helper()
-	_, err := n.Purge(context.Background(), copyName, []shard.PurgeItem{{UUID: [16]byte{uuid}, ID: id, Revs: revs}})
+	_, err := n.Purge(context.Background(), n.copy, []shard.PurgeItem{{UUID: [16]byte{uuid}, ID: id, Revs: revs}})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -144,7 +147,7 @@ func (n *node) purge(uuid byte, id string, revs ...doc.Rev) {
 
 func (n *node) info() shard.Info {
 	n.t.Helper()
-	i, err := n.Info(context.Background(), copyName)
+	i, err := n.Info(context.Background(), n.copy)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -162,7 +165,7 @@ func (n *node) attach(id, name string, key byte, content []byte) shard.EditAttac
 		return a
 	}
 	a.Key = [16]byte{key}
-	s, err := n.PutAttachment(context.Background(), copyName, id, a.Key)
+	s, err := n.PutAttachment(context.Background(), n.copy, id, a.Key)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -180,7 +183,7 @@ func (n *node) attach(id, name string, key byte, content []byte) shard.EditAttac
 func (n *node) show() string {
 	n.t.Helper()
 	ctx := context.Background()
-	s, err := n.Changes(ctx, shard.ChangesRequest{Copy: copyName, AllLeaves: true})
+	s, err := n.Changes(ctx, shard.ChangesRequest{Copy: n.copy, AllLeaves: true})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -201,7 +204,7 @@ func (n *node) show() string {
 
 func (n *node) showDoc(id string) string {
 	n.t.Helper()
-	leaves, err := n.OpenRevs(context.Background(), shard.OpenRevsRequest{Copy: copyName, ID: id, All: true, WithPath: true})
+	leaves, err := n.OpenRevs(context.Background(), shard.OpenRevsRequest{Copy: n.copy, ID: id, All: true, WithPath: true})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -221,7 +224,7 @@ func (n *node) showDoc(id string) string {
 
 func (n *node) content(id string, a doc.Attachment) []byte {
 	n.t.Helper()
-	r, err := n.ReadAttachment(context.Background(), shard.AttachmentRange{Copy: copyName, ID: id, Key: a.Key, Length: -1})
+	r, err := n.ReadAttachment(context.Background(), shard.AttachmentRange{Copy: n.copy, ID: id, Key: a.Key, Length: -1})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -236,7 +239,7 @@ func (n *node) content(id string, a doc.Attachment) []byte {
 // check runs the verification of the store.
 func (n *node) check() {
 	n.t.Helper()
-	s, err := n.engine.Acquire(copyName)
+	s, err := n.engine.Acquire(n.copy)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -249,7 +252,7 @@ func (n *node) check() {
 // pushTo makes the push of a copy of this node to another one's.
 func (n *node) pushTo(to *node, copies Copies) *push {
 	return &push{
-		name: copyName, local: n.Local, batch: 500, turn: 5, log: zap.NewNop(), prog: &progress{},
+		name: n.copy, local: n.Local, batch: 500, turn: 5, log: zap.NewNop(), prog: &progress{},
 		source: end{node: n.name, copies: n.Local}, target: end{node: to.name, copies: copies},
 		pace: &pace{rate: func() int64 { return math.MaxInt64 }},
 	}

@@ -122,10 +122,7 @@ func (r *Repair) rebuildOne(ctx context.Context, name string, asks map[string][]
 // are.
 func (r *Repair) askPushes(ctx context.Context, node string, copies []string) {
 	for part := range slices.Chunk(copies, maxNames) {
-		a, err := r.ask(ctx, node, message{Op: opRebuild, Copies: part})
-		if err != nil {
-			r.log.Debug("node does not fill copies now", zap.String("node", node), zap.Error(err))
-		}
+		a, _ := r.ask(ctx, node, message{Op: opRebuild, Copies: part}) // a node that cannot be asked now is asked again
 		r.rebuilds.mu.Lock()
 		for _, name := range part {
 			if b := r.rebuilds.byCopy[name]; b != nil {
@@ -189,7 +186,7 @@ func (r *Repair) pushedBy(ctx context.Context, node string, m *message) error {
 		if m.Part {
 			o.pushedPart = true
 		} else {
-			o.pushed = true
+			o.pushed, o.state = true, stateComplete // also when it has only just become so
 		}
 		b.others[node] = o
 		if b.first.IsZero() {

@@ -114,10 +114,16 @@ func (s *schedule) hurry(it *item, now time.Time) {
 	it.fails = 0
 }
 
-// wantRebuild is want for a target that is incomplete.
+// wantRebuild is want for a target that is incomplete and has asked for it, so
+// that its node can be reached.
 func (s *schedule) wantRebuild(p pair, now time.Time) {
-	if it := s.want(p, now); it != nil {
-		it.rebuild = true
+	it := s.want(p, now)
+	if it == nil {
+		return
+	}
+	it.rebuild = true
+	if it.away {
+		s.hurry(it, now)
 	}
 }
 

@@ -1,0 +1,151 @@
+package repair
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"divan/cluster/config"
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// fill writes documents through one node and waits until all have them.
+func (w *world) fill(n int) {
+	w.t.Helper()
+	for i := range n {
+		w.node(0).put(fmt.Sprintf("d%d", i), doc.Rev{}, `{}`)
+	}
+	w.wait(10 * time.Second)
+	w.agree()
+}
+
+func lost() shard.CreateOptions { return shard.CreateOptions{Rebuilding: true} }
+
+func TestLostCopyIsRebuilt(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		w.fill(50)
+		b := w.node(1)
+		b.lose(lost())
+		w.wait(3 * time.Second)
+		if b.Rebuilding(b.copy) {
+			t.Error("b is not whole")
+		}
+		w.agree()
+	})
+}
+
+func TestRebuildWaitsForAllThatCanBeReached(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		w.fill(50)
+		a, b, c := w.node(0), w.node(1), w.node(2)
+		// Something that only c has, which is slow.
+		c.update = nil
+		c.put("only c", doc.Rev{}, `{}`)
+		refuse := func(what string) error {
+			if what == "update" {
+				return errSick
+			}
+			return nil
+		}
+		b.broken.Store(&refuse)
+		b.lose(lost())
+		w.wait(10 * time.Second)
+		if !b.Rebuilding(b.copy) {
+			t.Fatal("b is whole without a push")
+		}
+		b.broken.Store(nil)
+		a.setDown(true)
+		w.wait(2 * time.Minute)
+		if b.Rebuilding(b.copy) {
+			t.Error("b is not whole though all that can be reached have pushed")
+		}
+		if b.info().Live != 51 {
+			t.Errorf("%d documents", b.info().Live)
+		}
+		a.setDown(false)
+		w.wait(time.Minute)
+		w.agree()
+	})
+}
+
+// A copy that is being rebuilt stays so through a restart, and is not whole
+// while a complete one is away.
+func TestRebuildSurvivesRestart(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		w.fill(10)
+		a, b := w.node(0), w.node(1)
+		a.setDown(true)
+		b.lose(lost())
+		w.wait(time.Hour)
+		b.restart()
+		w.wait(time.Hour)
+		if !b.Rebuilding(b.copy) {
+			t.Fatal("b is whole though nobody had anything to push")
+		}
+		a.setDown(false)
+		w.wait(10 * time.Second)
+		if b.Rebuilding(b.copy) {
+			t.Error("b is not whole")
+		}
+		w.agree()
+	})
+}
+
+// When all copies are lost, what is left of any of them is brought together and
+// the database lives again.
+func TestAllCopiesLost(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		w.fill(10)
+		for i := range 3 {
+			w.node(i).lose(lost())
+		}
+		w.node(2).branch("rest", doc.Rev{}, "r", `{}`)
+		w.wait(30 * time.Second)
+		for i := range 3 {
+			if n := w.node(i); n.Rebuilding(n.copy) || n.info().Live != 1 {
+				t.Errorf("%s: rebuilding %v, %d documents", n.name, n.Rebuilding(n.copy), n.info().Live)
+			}
+		}
+	})
+	// A node that is gone for good is waited for until it is taken out.
+	inWorld(t, 3, nil, func(w *world) {
+		w.fill(10)
+		w.node(2).setDown(true)
+		w.node(0).lose(lost())
+		w.node(1).lose(lost())
+		w.wait(time.Hour)
+		if n := w.node(0); !n.Rebuilding(n.copy) {
+			t.Error("whole although a copy that is away may be complete")
+		}
+		if err := w.group.DropNode(w.ctx, w.names[2]); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(30 * time.Second)
+		for i := range 2 {
+			if n := w.node(i); n.Rebuilding(n.copy) {
+				t.Errorf("%s is not whole", n.name)
+			}
+		}
+	})
+}
+
+func TestBandwidthIsBounded(t *testing.T) {
+	inWorld(t, 2, config.Values{"mem3": {"sync_max_bytes_per_second": "100000"}}, func(w *world) {
+		a, b := w.node(0), w.node(1)
+		w.wait(time.Minute)
+		b.setDown(true)
+		large := content(1_000_000, 'x')
+		a.put("d", doc.Rev{}, `{}`, a.attach("d", "large", 1, large))
+		b.setDown(false)
+		w.wait(9 * time.Second)
+		if b.info().Seq != 0 {
+			t.Error("a megabyte took less than 9 seconds")
+		}
+		if tasks := a.repair.Tasks(); len(tasks) != 1 || tasks[0].Bytes < 500_000 || tasks[0].To != 1 || tasks[0].Node != b.name {
+			t.Errorf("tasks %+v", tasks)
+		}
+		w.wait(3 * time.Second)
+		w.agree()
+	})
+}

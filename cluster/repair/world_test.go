@@ -1,0 +1,398 @@
+package repair
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// world is a few nodes with their repair in one process; the calls from one to
+// another go directly, past switches.
+type world struct {
+	t      *testing.T
+	ctx    context.Context
+	group  *meta.Meta
+	config *config.Holder
+	nodes  map[string]*member
+	names  []string
+
+	mu   sync.Mutex
+	subs map[int]sub
+	last int
+}
+
+// sub is somebody who is told which nodes can be reached from one of them.
+type sub struct {
+	node string
+	f    func(node string, up bool)
+}
+
+// member is a node of a world.
+type member struct {
+	*node
+	world  *world
+	repair *Repair
+	end    func() // stops the repair
+	down   atomic.Bool
+	slow   atomic.Int64 // nanoseconds that each call takes
+	broken atomic.Pointer[func(what string) error]
+}
+
+// inWorld runs f in a bubble with that many nodes and a database "db" with a
+// copy on each.
+func inWorld(t *testing.T, n int, settings config.Values, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		holder, err := config.New(config.Options{Flags: settings})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{t: t, ctx: ctx, config: holder, nodes: map[string]*member{}, subs: map[int]sub{}}
+		for i := range n {
+			w.names = append(w.names, string(rune('a'+i))+"@x")
+		}
+		w.group, err = meta.New(meta.Options{Self: meta.Node{Name: w.names[0]}, Bootstrap: true, Config: holder})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var running sync.WaitGroup
+		defer func() {
+			for _, m := range w.nodes {
+				m.stopRepair()
+				m.stop()
+			}
+			cancel()
+			running.Wait()
+		}()
+		running.Go(func() {
+			if err := w.group.Run(ctx); err != nil {
+				t.Errorf("metadata: %v", err)
+			}
+		})
+		if err := w.group.WaitReady(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range w.names[1:] {
+			if err := w.group.PutNode(ctx, meta.Node{Name: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.group.CreateDatabase(ctx, meta.Create{Name: "db", Q: 1, N: n}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range w.names {
+			m := &member{world: w, node: &node{t: t, name: name, fs: newFS(), copy: w.copyName()}}
+			w.nodes[name] = m
+			m.open()
+			m.create(shard.CreateOptions{})
+		}
+		for _, name := range w.names {
+			w.nodes[name].startRepair()
+		}
+		f(w)
+	})
+}
+
+func (w *world) copyName() string {
+	db, _ := w.group.Database("db")
+	return db.CopyName(db.Shards[0].Range)
+}
+
+func (w *world) node(i int) *member { return w.nodes[w.names[i]] }
+
+func (m *member) startRepair() {
+	m.t.Helper()
+	r, err := New(Options{
+		Node: m.name, Meta: m.world.group, Local: m.Local, Peers: view{m.world, m.name}, Config: m.world.config,
+		Ask: view{m.world, m.name}.ask, Logger: zaptest.NewLogger(m.world.t, zaptest.Level(zap.InfoLevel)).Named(m.name),
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(m.world.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Run(ctx); err != nil {
+			m.t.Errorf("%s: %v", m.name, err)
+		}
+	}()
+	m.repair = r
+	m.end = func() {
+		cancel()
+		<-done
+	}
+	m.update = r.Updated
+}
+
+func (m *member) stopRepair() { m.end() }
+
+// restart ends a node and starts it again on its file system.
+func (m *member) restart() {
+	was := m.down.Load()
+	m.setDown(true)
+	m.stopRepair()
+	synctest.Wait() // nobody is in the middle of a call
+	m.stop()
+	m.open()
+	m.startRepair()
+	m.setDown(was)
+}
+
+// setDown makes a node unreachable, or reachable again, and tells everybody.
+func (m *member) setDown(down bool) {
+	m.down.Store(down)
+	m.world.mu.Lock()
+	defer m.world.mu.Unlock()
+	for _, s := range m.world.subs {
+		if s.node != m.name {
+			s.f(m.name, !down)
+			continue
+		}
+		for name, other := range m.world.nodes {
+			if name != m.name && !other.down.Load() {
+				s.f(name, !down)
+			}
+		}
+	}
+}
+
+// view is the other nodes as one of them sees them.
+type view struct {
+	w    *world
+	self string
+}
+
+func (v view) Copies(node string) Copies {
+	m := v.w.nodes[node]
+	if m == nil || m.down.Load() || v.w.nodes[v.self].down.Load() {
+		return nil
+	}
+	return remote{m, v}
+}
+
+func (v view) Subscribe(f func(node string, up bool)) (cancel func()) {
+	v.w.mu.Lock()
+	defer v.w.mu.Unlock()
+	v.w.last++
+	id := v.w.last
+	v.w.subs[id] = sub{v.self, f}
+	return func() {
+		v.w.mu.Lock()
+		defer v.w.mu.Unlock()
+		delete(v.w.subs, id)
+	}
+}
+
+func (v view) ask(ctx context.Context, node, service string, request []byte) ([]byte, error) {
+	m := v.w.nodes[node]
+	if err := (remote{m, v}).pass(ctx, "ask"); err != nil {
+		return nil, err
+	}
+	return m.repair.Answer(ctx, v.self, request)
+}
+
+// remote is the copies of a member as another one reaches them.
+type remote struct {
+	m *member
+	v view
+}
+
+func (r remote) pass(ctx context.Context, what string) error {
+	if r.m.down.Load() || r.v.w.nodes[r.v.self].down.Load() {
+		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", r.m.name)
+	}
+	if f := r.m.broken.Load(); f != nil {
+		if err := (*f)(what); err != nil {
+			return err
+		}
+	}
+	if d := time.Duration(r.m.slow.Load()); d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (r remote) Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error) {
+	if err := r.pass(ctx, "position"); err != nil {
+		return uuid, 0, err
+	}
+	return r.m.Position(ctx, name)
+}
+
+func (r remote) LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error) {
+	if err := r.pass(ctx, "local"); err != nil {
+		return nil, err
+	}
+	return r.m.LocalGet(ctx, name, id)
+}
+
+func (r remote) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
+	if err := r.pass(ctx, "missing"); err != nil {
+		return nil, err
+	}
+	return r.m.Missing(ctx, name, ids)
+}
+
+func (r remote) Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error) {
+	if err := r.pass(ctx, "open"); err != nil {
+		return nil, err
+	}
+	return r.m.Open(ctx, req)
+}
+
+func (r remote) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	if err := r.pass(ctx, "update"); err != nil {
+		return nil, err
+	}
+	return r.m.Update(ctx, req)
+}
+
+func (r remote) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
+	if err := r.pass(ctx, "purge"); err != nil {
+		return nil, err
+	}
+	return r.m.Purge(ctx, name, items)
+}
+
+func (r remote) Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error) {
+	if err := r.pass(ctx, "purges"); err != nil {
+		return nil, err
+	}
+	return r.m.Purges(ctx, name, since)
+}
+
+func (r remote) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
+	if err := r.pass(ctx, "attachment"); err != nil {
+		return nil, err
+	}
+	return r.m.PutAttachment(ctx, name, id, key)
+}
+
+func (r remote) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
+	if err := r.pass(ctx, "drop"); err != nil {
+		return err
+	}
+	return r.m.DropAttachments(ctx, name, id, keys)
+}
+
+// wait lets bubble time pass.
+func (w *world) wait(d time.Duration) {
+	t := time.NewTimer(d)
+	<-t.C
+	synctest.Wait()
+}
+
+func (w *world) agree() {
+	w.t.Helper()
+	var all []*node
+	for _, name := range w.names {
+		all = append(all, w.nodes[name].node)
+	}
+	agree(w.t, all...)
+}
+
+func TestUpdatesArrive(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.node(0), w.node(1)
+		w.wait(time.Minute)
+		a.put("x", doc.Rev{}, `{"n":1}`)
+		b.put("x", doc.Rev{}, `{"n":2}`)
+		w.wait(4 * time.Second)
+		if a.info().Seq != 1 || b.info().Seq != 1 {
+			t.Error("pushed before the delay was over")
+		}
+		w.wait(2 * time.Second)
+		w.agree()
+		w.wait(20 * time.Second)
+		if n := a.repair.Jobs() + b.repair.Jobs(); n != 0 {
+			t.Errorf("%d pushes are left", n)
+		}
+	})
+}
+
+func TestHintsPushAtOnce(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		w.wait(time.Minute)
+		a, b, c := w.node(0), w.node(1), w.node(2)
+		a.update = nil // nobody notices the update itself
+		a.put("x", doc.Rev{}, `{}`)
+		a.repair.Missed(a.copy, b.name)
+		w.wait(10 * time.Millisecond)
+		if b.info().Seq != 1 {
+			t.Error("a hint about another node's copy")
+		}
+		b.repair.Missed(a.copy, c.name)
+		w.wait(10 * time.Millisecond)
+		if c.info().Seq != 1 {
+			t.Error("a second hint")
+		}
+		// The copy that lacks something is the hinting node's own.
+		a.put("y", doc.Rev{}, `{}`)
+		b.repair.Missed(a.copy, b.name)
+		w.wait(10 * time.Millisecond)
+		if b.info().Seq != 2 {
+			t.Error("a hint about the node's own copy")
+		}
+	})
+}
+
+func TestNodeComesBack(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, c := w.node(0), w.node(2)
+		w.wait(time.Minute)
+		c.setDown(true)
+		for i := range 30 {
+			a.put(string(rune('A'+i)), doc.Rev{}, `{}`)
+		}
+		w.wait(time.Hour)
+		if total, pairs := a.repair.Lag(w.ctx); total != 30 || len(pairs) != 1 || pairs[0].Node != c.name {
+			t.Errorf("lag %d %v", total, pairs)
+		}
+		a.restart() // forgets what it knew
+		w.wait(time.Minute)
+		c.setDown(false)
+		w.wait(time.Second)
+		w.agree()
+		if total, pairs := a.repair.Lag(w.ctx); total != 0 {
+			t.Errorf("lag %d %v", total, pairs)
+		}
+	})
+}
+
+// Neither updates nor hints nor returning nodes are needed.
+func TestWalkFindsEverything(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a := w.node(0)
+		w.wait(time.Minute)
+		a.update = nil
+		a.put("x", doc.Rev{}, `{}`)
+		w.wait(2 * walkEvery)
+		w.agree()
+		a.put("y", doc.Rev{}, `{}`)
+		if err := w.node(1).repair.Sync(w.ctx, []string{a.copy}); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(time.Millisecond)
+		w.agree()
+	})
+}
