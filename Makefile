@@ -5,7 +5,7 @@ DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
 export CGO_ENABLED ?= 0
 
-.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash bench clean
+.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash chaos bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 crash: ## 1,000 power cuts in memory and 20 killed processes
 	DIVAN_CRASHES=1000 go test -count=1 -run 'Crash|PowerCut' -timeout 60m ./storage/... ./shard/...
 	DIVAN_KILLS=20 go test -count=1 -run Kill -timeout 30m ./cmd/divan/...
+
+chaos: build ## five processes in network namespaces, killed, cut off and slowed down for 30 minutes (needs root)
+	go run ./cmd/chaos $(CHAOS)
 
 bench: build ## loads a server of its own and prints the figures
 	go test -count=1 -run '^$$' -bench . ./storage/... ./shard/... ./cluster/... ./httpapi/...

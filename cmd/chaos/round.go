@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"divan/cmd/sim/dump"
+	"divan/cmd/sim/ending"
+	"divan/cmd/sim/history"
+	"divan/cmd/sim/workload"
+)
+
+const (
+	patience    = 60 * time.Second // for nodes to start and a cluster to form
+	convergence = 5 * time.Minute  // for copies to become the same once all is healed
+)
+
+// cluster is all processes and who asks them.
+type cluster struct {
+	config
+	procs []*process
+	rng   *rand.Rand
+	asker ending.Asker
+	start time.Time
+}
+
+func newCluster(c config, procs []*process) *cluster {
+	return &cluster{
+		config: c, procs: procs, rng: rand.New(rand.NewPCG(c.seed, 1)), start: time.Now(),
+		asker: ending.Asker{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}, User: user, Password: password},
+	}
+}
+
+func (c *cluster) clock() time.Duration { return time.Since(c.start) }
+
+func (c *cluster) targets() []workload.Target {
+	var out []workload.Target
+	for _, p := range c.procs {
+		out = append(out, p.target())
+	}
+	return out
+}
+
+func (c *cluster) anyTarget() workload.Target { return c.procs[c.rng.IntN(len(c.procs))].target() }
+
+// killAll ends what still runs.
+func (c *cluster) killAll() {
+	for _, p := range c.procs {
+		if p.cmd != nil && p.running() {
+			_ = p.kill() // it is running, and ours
+		}
+	}
+}
+
+// rounds runs one round after the other.
+func (c *cluster) rounds(ctx context.Context) error {
+	for nr := 1; nr == 1 || c.clock() < c.length; nr++ {
+		began := c.clock()
+		h, err := c.oneRound(ctx, nr)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", nr, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		found := history.Check(h)
+		fmt.Printf("round %d: %v, %s, %d violations\n", nr, (c.clock() - began).Round(time.Second), census(h), len(found))
+		if len(found) > 0 {
+			return fmt.Errorf("round %d:\n    %.20000s", nr, strings.Join(found[:min(len(found), 20)], "\n    "))
+		}
+	}
+	return nil
+}
+
+// census counts what clients did.
+func census(h *history.History) string {
+	done := 0
+	for i := range h.Edits {
+		if h.Edits[i].Outcome.Done() {
+			done++
+		}
+	}
+	return fmt.Sprintf("%d of %d edits acknowledged, %d reads, %d pages of changes, %d operations on metadata, %d requests without a good answer",
+		done, len(h.Edits), len(h.Reads), len(h.Pages), len(h.Metas), len(h.Troubles))
+}
+
+// oneRound returns the history of a round.
+func (c *cluster) oneRound(ctx context.Context, nr int) (*history.History, error) {
+	if err := c.startAll(ctx); err != nil {
+		return nil, err
+	}
+	o := workload.Options{
+		Log: &history.Log{}, Clock: c.clock, Targets: c.targets, HTTP: c.asker.HTTP, User: user, Password: password,
+		Databases: []string{fmt.Sprintf("r%d-a", nr), fmt.Sprintf("r%d-b", nr)}, Temporary: []string{fmt.Sprintf("r%d-t", nr)},
+		Pause: c.pause, Timeout: 40 * time.Second,
+	}
+	for i, db := range o.Databases {
+		r := ending.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s?q=%d", db, 1+i)}
+		if err := ending.Until(ctx, patience, func() error { return c.asker.Send(ctx, c.procs[0].target(), r, nil) }); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.work(ctx, o); err != nil {
+		return nil, err
+	}
+	return c.examine(ctx, o)
+}
+
+// startAll starts what does not run and waits until all nodes see each other.
+func (c *cluster) startAll(ctx context.Context) error {
+	for _, p := range c.procs {
+		if p.cmd == nil || !p.running() {
+			if err := p.start(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range c.procs {
+		err := ending.Until(ctx, patience, func() error {
+			var members struct {
+				All     []string `json:"all_nodes"`
+				Cluster []string `json:"cluster_nodes"`
+			}
+			err := c.asker.Get(ctx, p.target(), "/_membership", &members)
+			if err == nil && (len(members.All) != len(c.procs) || len(members.Cluster) != len(c.procs)) {
+				err = fmt.Errorf("%s sees %v of %v", p.name(), members.All, members.Cluster)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work lets clients work while things break, and heals everything.
+func (c *cluster) work(ctx context.Context, o workload.Options) error {
+	ctx, cancel := context.WithTimeout(ctx, c.round)
+	defer cancel()
+	var clients sync.WaitGroup
+	for i := range c.clients {
+		client := workload.New(o, i, rand.New(rand.NewPCG(c.seed, c.rng.Uint64())))
+		clients.Go(func() { client.Run(ctx) })
+	}
+	err := c.breakThings(ctx)
+	<-ctx.Done()
+	clients.Wait()
+	return errors.Join(err, c.healAll(context.WithoutCancel(ctx)))
+}
+
+// examine waits until the copies are the same, stops the nodes and reads what
+// they hold.
+func (c *cluster) examine(ctx context.Context, o workload.Options) (*history.History, error) {
+	if err := c.startAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.asker.Converge(ctx, c.targets(), convergence); err != nil {
+		return nil, fmt.Errorf("no convergence: %w", err)
+	}
+	for _, db := range o.Databases {
+		c.asker.Replay(ctx, o.Log, db, c.anyTarget, c.rng)
+	}
+	wanted, err := c.asker.Placements(ctx, c.procs[0].target())
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range c.procs {
+		if err := p.stop(); err != nil {
+			return nil, err
+		}
+	}
+	h := o.Log.History()
+	current := func(db string) bool { return slices.Contains(o.Databases, db) || slices.Contains(o.Temporary, db) }
+	for db := range wanted {
+		if !current(db) {
+			delete(wanted, db)
+		}
+	}
+	for _, p := range c.procs {
+		copies, problems, err := dump.Copies(ctx, dump.Options{
+			Dir: p.dir, Node: p.name(), Wanted: func(db, suffix, _ string) bool { return current(db) && wanted[db].Suffix == suffix },
+		})
+		if err != nil {
+			return nil, err
+		}
+		h.Copies, h.Wrong = append(h.Copies, copies...), append(h.Wrong, problems...)
+	}
+	h.Wrong = append(h.Wrong, ending.Missing(wanted, h.Copies)...)
+	return h, nil
+}
