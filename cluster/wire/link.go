@@ -11,8 +11,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/experimental"
+	"google.golang.org/grpc/status"
 
 	"divan/cluster/wire/wirepb"
 	"divan/storage/fault"
@@ -335,6 +337,9 @@ func (l *link) abandon(ctx context.Context, id uint64, c *call) ([]byte, error) 
 func (l *link) lost(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
+	}
+	if status.Code(err) == codes.DeadlineExceeded { // the other side was the first to see it
+		return context.DeadlineExceeded
 	}
 	return l.gone(err)
 }

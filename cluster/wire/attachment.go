@@ -1,0 +1,199 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"divan/cluster/wire/wirepb"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// chunkSize is how many bytes of an attachment travel in one message.
+const chunkSize = 64 << 10
+
+// errAborted is what the other side sees of an upload that is given up.
+var errAborted = errors.New("the upload was given up")
+
+// ReadAttachment is shard.Local's, of a copy on the node. Only what is read is
+// sent ahead, up to the window of a stream.
+func (p *Peer) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {
+	l, err := p.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.use()
+	inner, cancel := context.WithCancel(ctx)
+	l.streams.Add(1)
+	a := &attachment{ctx: ctx, link: l, cancel: cancel}
+	a.stream, err = l.client.ReadAttachment(inner, &wirepb.AttachmentRange{
+		Copy: r.Copy, Id: r.ID, Key: r.Key[:], Offset: r.Offset, Length: r.Length, Repair: IsRepair(ctx),
+	})
+	if err == nil {
+		err = a.receive() // the first part: it is there, or the fault
+	} else {
+		err = l.lost(ctx, err)
+	}
+	if err != nil {
+		_ = a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// attachment reads from another node. It is used by one goroutine.
+type attachment struct {
+	ctx    context.Context // of the request
+	link   *link
+	cancel context.CancelFunc
+	stream grpc.ServerStreamingClient[wirepb.Chunk]
+	once   sync.Once
+	rest   []byte // received and not read
+	err    error
+}
+
+// Read implements io.Reader.
+func (a *attachment) Read(b []byte) (int, error) {
+	for len(a.rest) == 0 && a.err == nil && len(b) > 0 {
+		a.err = a.receive()
+	}
+	n := copy(b, a.rest)
+	a.rest = a.rest[n:]
+	if n > 0 || len(b) == 0 {
+		return n, nil
+	}
+	return 0, a.err
+}
+
+// receive takes the next part.
+func (a *attachment) receive() error {
+	var c wirepb.Chunk
+	err := a.stream.RecvMsg(&c)
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	case err != nil:
+		return a.link.lost(a.ctx, err)
+	case c.Fault != nil:
+		return decodeFault(c.Fault)
+	}
+	a.rest = c.Data
+	return nil
+}
+
+// Close implements io.Closer. It may be called more than once.
+func (a *attachment) Close() error {
+	a.once.Do(func() {
+		a.cancel()
+		a.link.streams.Add(-1)
+	})
+	return nil
+}
+
+// PutAttachment is shard.Local's, on a copy of the node. Write waits while the
+// window of the stream is full.
+func (p *Peer) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
+	l, err := p.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.use()
+	inner, cancel := context.WithCancel(ctx)
+	l.streams.Add(1)
+	s := &sink{ctx: ctx, link: l, cancel: cancel}
+	if s.stream, err = l.client.PutAttachment(inner); err != nil {
+		s.end()
+		return nil, l.lost(ctx, err)
+	}
+	err = s.send(&wirepb.AttachmentPart{Copy: name, Id: id, Key: key[:], Repair: IsRepair(ctx)})
+	if err == nil {
+		err = s.hear()
+	}
+	if err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// sink writes to another node. It is used by one goroutine.
+type sink struct {
+	ctx    context.Context // of the request
+	link   *link
+	cancel context.CancelFunc
+	stream grpc.BidiStreamingClient[wirepb.AttachmentPart, wirepb.Chunk]
+	once   sync.Once
+	part   wirepb.AttachmentPart
+	err    error // why writing has failed
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(b []byte) (n int, err error) {
+	for n < len(b) && s.err == nil {
+		end := min(n+chunkSize, len(b))
+		s.part.Data = b[n:end]
+		if s.err = s.send(&s.part); s.err == nil {
+			n = end
+		}
+		s.part.Data = nil
+	}
+	return n, s.err
+}
+
+// send sends a part, or finds out why the other side takes no more.
+func (s *sink) send(part *wirepb.AttachmentPart) error {
+	err := s.stream.Send(part)
+	if errors.Is(err, io.EOF) {
+		if err = s.hear(); err == nil {
+			err = fault.New(fault.Internal, "node "+s.link.node+" ended an upload early")
+		}
+		return err
+	}
+	if err != nil {
+		return s.link.lost(s.ctx, err)
+	}
+	return nil
+}
+
+// hear waits for a word of the other side.
+func (s *sink) hear() error {
+	c, err := s.stream.Recv()
+	if err != nil {
+		return s.link.lost(s.ctx, err)
+	}
+	return decodeFault(c.Fault)
+}
+
+// Close implements shard.AttachmentSink.
+func (s *sink) Close() error {
+	if s.err == nil {
+		s.err = s.send(&wirepb.AttachmentPart{Done: true})
+	}
+	if s.err == nil {
+		s.err = s.hear()
+	}
+	err := s.err
+	s.end()
+	if err == nil {
+		s.err = errAborted // of whatever is tried after that
+	}
+	return err
+}
+
+// Abort implements shard.AttachmentSink.
+func (s *sink) Abort() { s.end() }
+
+// end lets go of the stream; what has not been made durable is dropped there.
+func (s *sink) end() {
+	s.once.Do(func() {
+		s.cancel()
+		s.link.streams.Add(-1)
+	})
+	if s.err == nil {
+		s.err = errAborted
+	}
+}
