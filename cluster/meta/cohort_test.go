@@ -61,7 +61,9 @@ func newCohort(t *testing.T, n int) *cohort {
 	for i := range n {
 		g.waitReady(i)
 	}
-	g.wait("voters", func() bool { return len(g.peers[0].meta.Voters()) == voterTarget(n) })
+	g.wait("voters", func() bool { // all have to know: what only the leader has may be undone
+		return !slices.ContainsFunc(g.peers, func(p *peer) bool { return len(p.meta.Voters()) != voterTarget(n) })
+	})
 	return g
 }
 

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,12 +26,40 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 		return // nobody else will ever come
 	}
 	h := &healths{since: map[string]health{}}
-	pilot := autopilot.New(r, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
+	pilot := autopilot.New(&careful{r, m}, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
 		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
 	pilot.Start(ctx)
 	<-ctx.Done()
 	<-pilot.Stop()
 }
+
+// careful keeps autopilot, which decides by what it saw a moment ago, from
+// bringing back a node that was removed since.
+type careful struct {
+	*raft.Raft
+	m *Meta
+}
+
+var _ autopilot.Raft = (*careful)(nil)
+
+// AddVoter implements autopilot.Raft.
+func (c *careful) AddVoter(id raft.ServerID, address raft.ServerAddress, prevIndex uint64, timeout time.Duration) raft.IndexFuture {
+	servers, err := members(c.Raft)
+	if err != nil {
+		return refusedChange{err}
+	}
+	_, member := c.m.Node(string(id))
+	if !member || !slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id }) {
+		return refusedChange{errNoNode(string(id))}
+	}
+	return c.Raft.AddVoter(id, address, prevIndex, timeout)
+}
+
+// refusedChange is a change of the voters that was not tried.
+type refusedChange struct{ err error }
+
+func (r refusedChange) Error() error { return r.err }
+func (refusedChange) Index() uint64  { return 0 }
 
 // delegate tells autopilot about the nodes.
 type delegate struct {

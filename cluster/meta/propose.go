@@ -36,6 +36,8 @@ func errUnavailable(err error) error {
 	return fault.Wrap(fault.Unavailable, "No majority of the nodes can decide on a change of metadata now.", err)
 }
 
+func errRemoved() error { return fault.New(fault.Unavailable, "This node was removed from its cluster.") }
+
 // propose has the group agree on a command and returns what came of it, once
 // this node has applied it.
 //
@@ -78,6 +80,9 @@ func (m *Meta) retry(ctx context.Context, fn func() error) error {
 		}
 		if m.raft.Load() == nil || m.hopeless() {
 			return errUnavailable(nil)
+		}
+		if m.removed.Load() {
+			return errRemoved()
 		}
 		err := fn()
 		if !errors.Is(err, errNotProposed) {
@@ -203,6 +208,10 @@ func raftError(err error) error {
 	return fmt.Errorf("raft: %w", err)
 }
 
+func errStranger(node string) error {
+	return fault.Newf(fault.BadRequest, "node %s is not part of the cluster", node)
+}
+
 // Answer answers a request of another node, whose name was proven to be from.
 // Its errors are faults; for a change of metadata they mean that its outcome
 // is not known.
@@ -236,12 +245,18 @@ func (m *Meta) answer(ctx context.Context, from string, req *request) (*answer, 
 		if m.term.Load() == 0 {
 			return nil, errNotProposed
 		}
+		if _, member := m.Node(from); !member {
+			return nil, errStranger(from)
+		}
 		if err := m.CatchUp(ctx); err != nil {
 			return nil, err
 		}
 		s := m.fsm.load()
 		return &answer{index: s.index, term: s.term}, nil
 	case askPropose:
+		if _, member := m.Node(from); !member && r.State() == raft.Leader {
+			return nil, errStranger(from)
+		}
 		return m.answerPropose(ctx, from, r, req.command)
 	}
 	return nil, fault.New(fault.BadRequest, "an unknown question")
@@ -251,9 +266,6 @@ func (m *Meta) answer(ctx context.Context, from string, req *request) (*answer, 
 func (m *Meta) answerPropose(ctx context.Context, from string, r *raft.Raft, command []byte) (*answer, error) {
 	if r.State() != raft.Leader {
 		return nil, errNotProposed
-	}
-	if _, member := m.Node(from); !member {
-		return nil, fault.Newf(fault.BadRequest, "node %s is not part of the cluster", from)
 	}
 	if len(command) < 2 || len(command) > maxCommand {
 		return nil, fault.New(fault.BadRequest, "no command")
