@@ -1267,6 +1267,7 @@ type UpdateRequest struct {
 	Delayed       bool                   `protobuf:"varint,8,opt,name=delayed,proto3" json:"delayed,omitempty"`
 	Trusted       bool                   `protobuf:"varint,9,opt,name=trusted,proto3" json:"trusted,omitempty"`
 	NoPath        bool                   `protobuf:"varint,10,opt,name=no_path,json=noPath,proto3" json:"no_path,omitempty"`
+	PurgesSeen    *uint64                `protobuf:"varint,11,opt,name=purges_seen,json=purgesSeen,proto3,oneof" json:"purges_seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1369,6 +1370,13 @@ func (x *UpdateRequest) GetNoPath() bool {
 		return x.NoPath
 	}
 	return false
+}
+
+func (x *UpdateRequest) GetPurgesSeen() uint64 {
+	if x != nil && x.PurgesSeen != nil {
+		return *x.PurgesSeen
+	}
+	return 0
 }
 
 type EditResult struct {
@@ -4392,7 +4400,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tanonymous\x18\x02 \x01(\bR\tanonymous\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles\"\xb3\x02\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\"\xe9\x02\n" +
 	"\rUpdateRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12&\n" +
 	"\x05edits\x18\x02 \x03(\v2\x10.divan.wire.EditR\x05edits\x12\x1b\n" +
@@ -4404,7 +4412,10 @@ const file_wire_proto_rawDesc = "" +
 	"\adelayed\x18\b \x01(\bR\adelayed\x12\x18\n" +
 	"\atrusted\x18\t \x01(\bR\atrusted\x12\x17\n" +
 	"\ano_path\x18\n" +
-	" \x01(\bR\x06noPath\"\x9a\x01\n" +
+	" \x01(\bR\x06noPath\x12$\n" +
+	"\vpurges_seen\x18\v \x01(\x04H\x00R\n" +
+	"purgesSeen\x88\x01\x01B\x0e\n" +
+	"\f_purges_seen\"\x9a\x01\n" +
 	"\n" +
 	"EditResult\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12$\n" +
@@ -4832,6 +4843,7 @@ func file_wire_proto_init() {
 		return
 	}
 	file_wire_proto_msgTypes[14].OneofWrappers = []any{}
+	file_wire_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

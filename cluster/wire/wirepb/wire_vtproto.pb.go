@@ -1055,6 +1055,11 @@ func (m *UpdateRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.PurgesSeen != nil {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.PurgesSeen))
+		i--
+		dAtA[i] = 0x58
+	}
 	if m.NoPath {
 		i--
 		if m.NoPath {
@@ -4772,6 +4777,9 @@ func (m *UpdateRequest) SizeVT() (n int) {
 	}
 	if m.NoPath {
 		n += 2
+	}
+	if m.PurgesSeen != nil {
+		n += 1 + protohelpers.SizeOfVarint(uint64(*m.PurgesSeen))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -8627,6 +8635,26 @@ func (m *UpdateRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.NoPath = bool(v != 0)
+		case 11:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field PurgesSeen", wireType)
+			}
+			var v uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.PurgesSeen = &v
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
