@@ -82,6 +82,16 @@ func (e ending) Error() string {
 // Unwrap makes errors.Is find the end of the context.
 func (e ending) Unwrap() error { return e.is }
 
+// unsent is the error of a call that never left this node, so that it may be
+// repeated, or done elsewhere, whatever it would have changed.
+type unsent struct{ error }
+
+// NotSent reports that the other node got nothing of the call.
+func (unsent) NotSent() bool { return true }
+
+// Unwrap returns why.
+func (u unsent) Unwrap() error { return u.error }
+
 // down is the error of a call to a node that cannot be reached.
 func down(node string, cause error) error {
 	return fault.Wrap(fault.NodeDown, fmt.Sprintf("Node %s cannot be reached.", node), cause)

@@ -88,7 +88,10 @@ func (p *Peer) reach(ctx context.Context) (*link, error) {
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return l, err
+	if err != nil {
+		return nil, unsent{err}
+	}
+	return l, nil
 }
 
 // short is the error of an answer that has too few parts, or too many.

@@ -138,7 +138,7 @@ func (o *Pool) tell(node string, up bool) {
 func (o *Pool) Ask(ctx context.Context, node, service string, request []byte) ([]byte, error) {
 	p := o.peer(node) //nolint:contextcheck // connections outlive the call that needs them first
 	if p == nil {
-		return nil, fault.Newf(fault.NodeDown, "Node %s is not known here, or this node does not run.", node)
+		return nil, unsent{fault.Newf(fault.NodeDown, "Node %s is not known here, or this node does not run.", node)}
 	}
 	return p.Ask(ctx, service, request)
 }
