@@ -31,7 +31,7 @@ import (
 type Engine struct {
 	o         Options
 	log       *zap.Logger
-	cache     *pebble.Cache
+	memory    *memory
 	files     *pebble.FileCache
 	scheduler *scheduler
 	lock      io.Closer
@@ -47,12 +47,11 @@ type Engine struct {
 
 	mu struct {
 		sync.Mutex
-		closed   bool
-		entries  map[string]*entry
-		unused   list.List // entries without pins, the longest unused in front
-		open     int       // entries that hold a Pebble instance
-		reserved []func()  // give back the memory of stores that are not open
-		retry    map[string]time.Time
+		closed  bool
+		entries map[string]*entry
+		unused  list.List // entries without pins, the longest unused in front
+		open    int       // entries that hold a Pebble instance
+		retry   map[string]time.Time
 	}
 	uploads uploadSets
 	marks   marks
@@ -86,7 +85,7 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, log: o.Logger, lock: lock,
-		cache:     pebble.NewCache(o.memoryBudget()),
+		memory:    newMemory(o.CacheBytes, o.MaxOpen),
 		files:     pebble.NewFileCache(compactionSlots(), maxFiles),
 		scheduler: newScheduler(compactionSlots()),
 		dirs:      dirs{fs: o.FS},
@@ -95,9 +94,6 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry = map[string]time.Time{}
-	for range o.MaxOpen {
-		e.mu.reserved = append(e.mu.reserved, e.cache.Reserve(idleMemTable))
-	}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
 	}
@@ -170,12 +166,8 @@ func (e *Engine) stillOpen() error {
 }
 
 func (e *Engine) releaseShared() error {
-	for _, giveBack := range e.mu.reserved {
-		giveBack()
-	}
-	e.mu.reserved = nil
 	e.files.Unref()
-	e.cache.Unref()
+	e.memory.close()
 	return e.lock.Close()
 }
 
@@ -375,7 +367,6 @@ func (e *Engine) closeStore(en *entry) error {
 	if s.counted {
 		s.counted = false
 		e.mu.open--
-		e.reserveLocked()
 	}
 	if failed {
 		e.mu.retry[en.name] = time.Now().Add(retryAfter)
@@ -389,22 +380,10 @@ func (e *Engine) countOpen(s *Store) {
 	e.mu.Lock()
 	e.mu.open++
 	s.counted = true
-	if n := len(e.mu.reserved); n > 0 {
-		e.mu.reserved[n-1]()
-		e.mu.reserved = e.mu.reserved[:n-1]
-	}
 	excess := e.mu.open > e.o.MaxOpen
 	e.mu.Unlock()
 	if excess {
 		e.shrink()
-	}
-}
-
-// reserveLocked takes the memory of a store that is no longer open away from
-// the blocks, unless more were open than planned for.
-func (e *Engine) reserveLocked() {
-	if len(e.mu.reserved)+e.mu.open < e.o.MaxOpen {
-		e.mu.reserved = append(e.mu.reserved, e.cache.Reserve(idleMemTable))
 	}
 }
 
@@ -435,7 +414,7 @@ type Stats struct {
 
 // Stats returns the figures of the moment.
 func (e *Engine) Stats() Stats {
-	m := e.cache.Metrics()
+	m := e.memory.cache.Metrics()
 	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
 	e.scheduler.mu.Lock()
 	s.Compactions = e.scheduler.mu.running

@@ -208,32 +208,8 @@ func TestLeastRecentlyUsed(t *testing.T) {
 		t.Error("a pinned store was closed")
 	}
 	e.Release(pinned)
-	if e.mu.open+len(e.mu.reserved) != 3 {
-		t.Errorf("%d stores open, memory of %d reserved", e.Stats().OpenStores, len(e.mu.reserved))
-	}
-}
-
-// TestReservedMemory: with more stores in use than planned for, and all closed
-// again, the cache is as before.
-func TestReservedMemory(t *testing.T) {
-	e, _ := startEngine(t, Options{FS: vfs.NewMem(), MaxOpen: 2})
-	var all []*Store
-	for i := range 5 {
-		must(t, e.Create(storeName(i), CreateOptions{}))
-		s, err := e.Acquire(storeName(i))
-		must(t, err)
-		writeOne(t, s)
-		all = append(all, s)
-	}
-	if len(e.mu.reserved) != 0 {
-		t.Errorf("memory of %d stores reserved, want none", len(e.mu.reserved))
-	}
-	for _, s := range all {
-		e.Release(s)
-	}
-	must(t, e.closeStores(e.takeUnused(0)))
-	if e.Stats().OpenStores != 0 || len(e.mu.reserved) != 2 {
-		t.Errorf("%d stores open, memory of %d reserved, want 0 and 2", e.Stats().OpenStores, len(e.mu.reserved))
+	if got := e.Stats().OpenStores; got != 3 {
+		t.Errorf("%d stores open, want 3", got)
 	}
 }
 

@@ -73,6 +73,11 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(info pebble.FlushInfo) {
+			flushed := info.Input
+			if info.Ingest {
+				flushed = 1 // Input counts tables
+			}
+			s.memtables.grow(s.engine.memory, flushed)
 			if info.Err != nil {
 				s.flushErr.Store(&failure{info.Err})
 			}

@@ -16,8 +16,8 @@ type Options struct {
 	Dir string
 	// FS is where Dir lives; default the operating system's.
 	FS vfs.FS
-	// CacheBytes is what blocks of all stores may take together; default 64 MB.
-	// Memtables come on top, see memoryBudget.
+	// CacheBytes is what blocks and memtables of all stores may take together;
+	// default 128 MB. Blocks keep half of it whatever the memtables take.
 	CacheBytes int64
 	// MaxOpen is how many stores stay open at most while nobody uses them;
 	// stores in use are never closed. Default 256.
@@ -32,7 +32,7 @@ type Options struct {
 // without cgo all of it is garbage collected memory, which may double: 256 of
 // them stay below 250 MB, next to the block cache.
 const (
-	defaultCache     = 64 << 20
+	defaultCache     = 128 << 20
 	defaultMaxOpen   = 256
 	defaultIdleClose = 5 * time.Minute
 )
@@ -65,24 +65,16 @@ type CreateOptions struct {
 	Marked bool
 }
 
-// Sizes in bytes.
+// Sizes in bytes. The header that Pebble puts before a block in the cache is
+// taken off, so that the two fill a size class of Go's allocator: one byte more
+// would take a tenth more of the cache.
 const (
-	memTableBytes = 16 << 20  // grows from idleMemTable by doubling
+	memTableBytes = 8 << 20   // grows from idleMemTable by doubling
 	idleMemTable  = 256 << 10 // what an open store always holds
-	blockBytes    = 8 << 10
-	indexBytes    = 64 << 10
-	// busyMemTables is what the cache may hold above CacheBytes so that the
-	// memtables of busy stores do not push every block out: Pebble charges
-	// memtables to the block cache.
-	busyMemTables = 2 * memTableBytes
+	blockHeader   = 336
+	blockBytes    = 8<<10 - blockHeader
+	indexBytes    = 32<<10 - blockHeader
 )
-
-// memoryBudget is the size to make the shared cache with: blocks, the memtables
-// of busy stores, and the smallest memtable of every store that may be open.
-// The last part is reserved by the engine while fewer are open.
-func (o Options) memoryBudget() int64 {
-	return o.CacheBytes + busyMemTables + int64(o.MaxOpen)*idleMemTable
-}
 
 // groupInterval is how long a log waits after a sync before the next one, while
 // many stores are written at once: fewer syncs with more edits each.
@@ -93,7 +85,7 @@ const groupInterval = time.Millisecond
 func (e *Engine) pebbleOptions(s *Store) *pebble.Options {
 	listener := s.events()
 	o := &pebble.Options{
-		Cache:                       e.cache,
+		Cache:                       e.memory.cache,
 		FileCache:                   e.files,
 		FS:                          s.newFS(),
 		Logger:                      pebbleLogger{s},

@@ -41,15 +41,16 @@ type Store struct {
 	uploads *uploadSet
 	swept   int // uploads that opening has removed
 
-	db       atomic.Pointer[pebble.DB]
-	own      atomic.Bool // db is the store's own, not the engine's empty one
-	opening  sync.Mutex  // one first write opens the instance
-	state    atomic.Pointer[state]
-	lowHeld  int // low blocks in memory, about; writer only
-	inflight atomic.Int32
-	closing  chan struct{}
-	failed   atomic.Pointer[failure]
-	flushErr atomic.Pointer[failure] // of the last flush that reported one
+	db        atomic.Pointer[pebble.DB]
+	own       atomic.Bool // db is the store's own, not the engine's empty one
+	opening   sync.Mutex  // one first write opens the instance
+	state     atomic.Pointer[state]
+	lowHeld   int // low blocks in memory, about; writer only
+	memtables memtables
+	inflight  atomic.Int32
+	closing   chan struct{}
+	failed    atomic.Pointer[failure]
+	flushErr  atomic.Pointer[failure] // of the last flush that reported one
 }
 
 // view is what one batch left, immutable.
@@ -111,7 +112,9 @@ func (s *Store) attach(files []string) error {
 // openPebble opens the store's own instance and loads its state.
 func (s *Store) openPebble() error {
 	db, err := pebble.Open(s.dir, s.engine.pebbleOptions(s))
+	s.memtables.opened(s.engine.memory)
 	if err != nil {
+		s.memtables.closed(s.engine.memory)
 		if pebble.IsCorruptionError(err) {
 			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
 		}
@@ -122,7 +125,9 @@ func (s *Store) openPebble() error {
 		err = s.load(db)
 	}
 	if err != nil {
-		return errors.Join(err, db.Close())
+		err = errors.Join(err, db.Close())
+		s.memtables.closed(s.engine.memory)
+		return err
 	}
 	s.db.Store(db)
 	s.own.Store(true)
@@ -171,7 +176,7 @@ func (e *Engine) emptyDB() (*pebble.DB, error) {
 		return e.empty.db, nil
 	}
 	o := &pebble.Options{
-		FS: vfs.NewMem(), Cache: e.cache, FileCache: e.files, Merger: sumsMerger(),
+		FS: vfs.NewMem(), Cache: e.memory.cache, FileCache: e.files, Merger: sumsMerger(),
 		FormatMajorVersion: pebble.FormatNewest, MemTableSize: idleMemTable,
 		Logger: discardLogger{}, DisableWAL: true,
 	}
@@ -226,7 +231,9 @@ func (s *Store) close() error {
 	if !s.opened() {
 		return nil
 	}
-	return s.db.Load().Close()
+	err := s.db.Load().Close()
+	s.memtables.closed(s.engine.memory)
+	return err
 }
 
 // Name returns the name of the store, its path below the data directory.
