@@ -29,6 +29,9 @@ func (o *serveOptions) register(f flagSet) {
 	f.StringArrayVar(&o.cfg.ConfigFiles, "config", nil, "ini file, or directory of them; may be repeated, later ones are stronger "+
 		"(default local.ini and local.d in the data directory)")
 	f.StringVar(&o.cfg.Listen, "listen", "", "HOST:PORT to listen on (default 127.0.0.1:5984, or what the configuration says)")
+	f.StringVar(&o.cfg.NodeName, "name", "", "NAME@HOST of the node, for life (default divan@127.0.0.1, or what the configuration says)")
+	f.StringVar(&o.cfg.ClusterAddress, "cluster-listen", "", "HOST:PORT to listen on for other nodes; makes the node part of a cluster "+
+		"(default none, or what the configuration says)")
 	f.StringVar(&o.cfg.Admin, "admin", "", "NAME:PASSWORD of a server administrator")
 }
 
@@ -40,7 +43,7 @@ func serveCommand() *cobra.Command {
 		Long: `Run a node.
 
 Settings come from, the weakest first: built-in defaults, ini files, the environment (COUCHDB_USER, COUCHDB_PASSWORD,
-COUCHDB_SECRET, NODENAME, DIVAN_SECTION__KEY), these flags, and what was set through HTTP.`,
+COUCHDB_SECRET, COUCHDB_ERLANG_COOKIE, NODENAME, DIVAN_SECTION__KEY), these flags, and what was set through HTTP.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &o, cmd.ErrOrStderr()) },
 	}

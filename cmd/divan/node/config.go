@@ -23,6 +23,8 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/cluster/wire"
 )
 
 // Config is what a node is started with. Only DataDir is required.
@@ -35,10 +37,18 @@ type Config struct {
 	Admin       string   // NAME:PASSWORD of a server administrator; empty: none from here
 	Version     string   // of the program, for answers
 
+	NodeName       string // name@host, stronger than NODENAME and node_name; empty: theirs
+	ClusterAddress string // HOST:PORT of the cluster port, stronger than files and environment; empty: theirs
+
 	// Listener serves instead of every address, for tests; the node closes it.
 	Listener net.Listener
 	// MetaInMemory keeps the metadata in memory, for tests.
 	MetaInMemory bool
+	// Meta is where the metadata is kept, for tests that start a node again.
+	// A node that joins a cluster puts empty stores there first.
+	Meta *meta.Stores
+	// Network is how the node reaches others; nil: the real one.
+	Network wire.Network
 	// Logger is used instead of one that the configuration describes.
 	Logger *zap.Logger
 }
@@ -52,6 +62,13 @@ func (c Config) fileSystem() vfs.FS {
 		return vfs.Default
 	}
 	return c.FS
+}
+
+func (c Config) network() wire.Network {
+	if c.Network == nil {
+		return wire.RealNetwork()
+	}
+	return c.Network
 }
 
 // files returns the ini files to read: those that were named, else those that
@@ -78,19 +95,17 @@ func (c Config) flags() (config.Values, error) {
 	if c.DataDir == "" {
 		return nil, errors.New("a data directory is needed")
 	}
-	if c.Listen != "" {
-		host, port, err := net.SplitHostPort(c.Listen)
-		if err == nil {
-			_, err = strconv.ParseUint(port, 10, 16)
+	if err := putAddress(out, "chttpd", c.Listen); err != nil {
+		return nil, err
+	}
+	if err := putAddress(out, "cluster", c.ClusterAddress); err != nil {
+		return nil, err
+	}
+	if c.NodeName != "" {
+		if name, host, ok := strings.Cut(c.NodeName, "@"); !ok || name == "" || host == "" {
+			return nil, fmt.Errorf("the name of a node must be NAME@HOST, not %q", c.NodeName)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("the address to listen on must be HOST:PORT, not %q", c.Listen)
-		}
-		if host == "" {
-			host = "0.0.0.0"
-		}
-		put(out, "chttpd", "bind_address", host)
-		put(out, "chttpd", "port", port)
+		put(out, "cluster", "node_name", c.NodeName)
 	}
 	if c.Admin != "" {
 		name, password, ok := strings.Cut(c.Admin, ":")
@@ -100,6 +115,27 @@ func (c Config) flags() (config.Values, error) {
 		put(out, "admins", name, password)
 	}
 	return out, nil
+}
+
+// putAddress sets bind_address and port of a section; an empty address sets
+// nothing.
+func putAddress(out config.Values, section, address string) error {
+	if address == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("the address to listen on must be HOST:PORT, not %q", address)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	put(out, section, "bind_address", host)
+	put(out, section, "port", port)
+	return nil
 }
 
 func put(v config.Values, section, key, value string) {

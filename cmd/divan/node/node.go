@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"sync"
 
 	"go.uber.org/zap"
@@ -22,6 +21,7 @@ import (
 // Node is one node of a cluster, or a server that stands alone.
 type Node struct {
 	cfg     Config
+	name    string
 	journal *journal
 	log     *zap.Logger
 	config  *config.Holder
@@ -32,6 +32,7 @@ type Node struct {
 	auth    *auth.Authenticator
 	api     *httpapi.API
 	door    *door
+	links   *links // nil: the node stands alone
 
 	ready      chan struct{}
 	restarting chan struct{}
@@ -50,8 +51,8 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.journal.close())
 	}
-	if err := n.build(); err != nil {
-		return nil, errors.Join(err, n.engine.Close(), n.journal.close())
+	if err := n.build(ctx); err != nil {
+		return nil, errors.Join(err, n.links.close(), n.engine.Close(), n.journal.close())
 	}
 	return n, nil
 }
@@ -93,48 +94,76 @@ func (n *Node) configure(ctx context.Context) error {
 // alone reports whether nothing in the configuration speaks of other nodes: then
 // the node is a server by itself and needs no set-up.
 func alone(s *config.Snapshot) bool {
-	_, said := s.Get("couchdb", "single_node")
-	return !said && len(s.Cluster.SeedList) == 0
+	if _, said := s.Get("couchdb", "single_node"); said {
+		return s.CouchDB.SingleNode
+	}
+	for _, key := range []string{"seedlist", "secret", "port", "bind_address", "advertise"} {
+		if value, _ := s.Get("cluster", key); value != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // build makes the floors above storage.
-func (n *Node) build() error {
+func (n *Node) build(ctx context.Context) (err error) {
+	s := n.config.Load()
+	n.name = s.Cluster.NodeName
+	if n.name == "" {
+		n.name = defaultName
+	}
 	n.local = shard.New(shard.Options{
 		Engine: n.engine, Logger: n.log.Named("shard"), Validate: auth.Validator(n.config), CompileSelector: compileSelector,
+		OnUpdate: n.updated,
 	})
-	name := n.config.Load().Cluster.NodeName
-	if name == "" {
-		name = defaultName
+	if !s.CouchDB.SingleNode {
+		if n.links, err = n.newLinks(ctx); err != nil {
+			return err
+		}
 	}
-	dir := filepath.Join(n.cfg.DataDir, "meta")
-	if n.cfg.MetaInMemory {
-		dir = ""
-	}
-	var err error
-	n.meta, err = meta.New(meta.Options{
-		// A node that waits for its set-up founds a group too: it has to answer
-		// requests, and to remember its settings, before it belongs anywhere.
-		Dir: dir, Self: meta.Node{Name: name}, Bootstrap: true, Config: n.config, Logger: n.log.Named("meta"),
-	})
-	if err != nil {
+	if n.meta, err = meta.New(n.metaOptions()); err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
-	n.coord, err = cluster.New(cluster.Options{
-		NodeName: name, Meta: n.meta, Config: n.config, Local: n.local, Logger: n.log.Named("cluster"),
-	})
-	if err != nil {
+	options := cluster.Options{NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Logger: n.log.Named("cluster")}
+	if n.links != nil {
+		if err := n.links.newRepair(); err != nil {
+			return err
+		}
+		options.Repair = n.links.repair
+	}
+	if n.coord, err = cluster.New(options); err != nil {
 		return fmt.Errorf("coordinator: %w", err)
 	}
 	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth")})
-	n.api, err = httpapi.New(httpapi.Deps{
+	deps := httpapi.Deps{
 		Coordinator: n.coord, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
-	})
-	if err != nil {
+	}
+	if n.links != nil {
+		deps.Cluster, deps.Dial = n.links, n.links.dial
+	}
+	if n.api, err = httpapi.New(deps); err != nil { //nolint:contextcheck // it gets a context with each request
 		return fmt.Errorf("HTTP interface: %w", err)
 	}
 	n.door = newDoor(n.api, n.config, n.cfg.Listener, n.log)
+	if n.links != nil {
+		n.links.serve()
+	}
 	return nil
+}
+
+func (n *Node) metaOptions() meta.Options {
+	o := meta.Options{
+		Dir: metaDir(n.cfg.DataDir), Stores: n.cfg.Meta, Self: meta.Node{Name: n.name}, Bootstrap: true,
+		Config: n.config, Logger: n.log.Named("meta"),
+	}
+	if n.cfg.MetaInMemory {
+		o.Dir = ""
+	}
+	if n.links != nil {
+		n.links.describe(&o)
+	}
+	return o
 }
 
 // defaultName is the name of a node that was given none: it stands alone, so

@@ -36,16 +36,22 @@ func TestNode(t *testing.T) {
 
 // TestAlone is about who becomes a server by itself.
 func TestAlone(t *testing.T) {
+	const port = "DIVAN_CLUSTER__PORT=0"
 	for _, tc := range []struct {
 		name, setting, state, databases string
 	}{
 		{"nothing said", "X=", "single_node_enabled", `["_global_changes","_replicator","_users"]`},
 		{"alone", "DIVAN_COUCHDB__SINGLE_NODE=true", "single_node_enabled", `["_global_changes","_replicator","_users"]`},
-		{"not alone", "DIVAN_COUCHDB__SINGLE_NODE=false", "cluster_disabled", `[]`},
-		{"seeds", "DIVAN_CLUSTER__SEEDLIST=divan@a.example,divan@b.example", "cluster_disabled", `[]`},
+		{"not alone", "DIVAN_COUCHDB__SINGLE_NODE=false " + port, "cluster_disabled", `[]`},
+		{"a secret", "COUCHDB_ERLANG_COOKIE=monster " + port, "cluster_disabled", `[]`},
+		{"a cluster port", port, "cluster_disabled", `[]`},
+		{"alone in spite of it", "DIVAN_COUCHDB__SINGLE_NODE=true " + port, "single_node_enabled", `["_global_changes","_replicator","_users"]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := start(t, inMemory(t, tc.setting))
+			h := start(t, inMemory(t, strings.Fields(tc.setting)...))
+			if alone := tc.databases != "[]"; alone != (h.node.links == nil) {
+				t.Errorf("a cluster port: %v", !alone)
+			}
 			h.want("GET", "/_cluster_setup", "", `200 {"state":"`+tc.state+`"}`)
 			h.want("GET", "/_all_dbs", "", "200 "+tc.databases)
 			if tc.databases == "[]" {
@@ -73,6 +79,16 @@ func TestNewFails(t *testing.T) {
 		{"port", `the address to listen on must be HOST:PORT, not "127.0.0.1:http"`, Config{DataDir: dir, Listen: "127.0.0.1:http"}},
 		{"no port", `the address to listen on must be HOST:PORT, not "127.0.0.1"`, Config{DataDir: dir, Listen: "127.0.0.1"}},
 		{"large port", `the address to listen on must be HOST:PORT, not ":70000"`, Config{DataDir: dir, Listen: ":70000"}},
+		{"cluster port", `the address to listen on must be HOST:PORT, not "5986"`, Config{DataDir: dir, ClusterAddress: "5986"}},
+		{"name", `the name of a node must be NAME@HOST, not "node"`, Config{DataDir: dir, NodeName: "node"}},
+		{
+			"no secret", "nodes with a seed list need the same secret: set it in section [cluster] or as COUCHDB_ERLANG_COOKIE",
+			Config{DataDir: dir, Environ: []string{"DIVAN_CLUSTER__SEEDLIST=divan@a"}},
+		},
+		{
+			"half of TLS", "TLS between nodes needs tls_cert_file, tls_key_file and tls_ca_file in section [cluster]",
+			Config{DataDir: dir, Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=false", "DIVAN_CLUSTER__TLS_CA_FILE=ca.pem"}},
+		},
 		{"admin", "an administrator must be given as NAME:PASSWORD", Config{DataDir: dir, Admin: "adm"}},
 		{"admin without password", "an administrator must be given as NAME:PASSWORD", Config{DataDir: dir, Admin: "adm:"}},
 		{

@@ -14,25 +14,52 @@ type part struct {
 	name  string
 	run   func(ctx context.Context) error
 	close func() error
-	// up is called, when it is there, before the next part starts.
-	up func(ctx context.Context) error
+	// up is called, when it is there, before the next part starts, and down
+	// before this one is stopped.
+	up   func(ctx context.Context) error
+	down func()
 }
 
 // parts returns what lives, from the lowest floor up.
 func (n *Node) parts() []part {
-	nothing := func() error { return nil }
-	return []part{
+	out := []part{
 		{name: "log", run: untilDone, close: n.journal.close},
 		{name: "storage", run: n.engine.Run, close: n.engine.Close},
 		{name: "shard", run: n.local.Run, close: n.local.Close},
-		{name: "metadata", run: n.meta.Run, close: n.meta.Close, up: n.settle},
-		{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
-		{name: "auth", run: n.auth.Run, close: nothing},
-		{name: "http", run: func(ctx context.Context) error {
-			return n.door.run(ctx, func() { close(n.ready) }, n.api.Stop)
-		}, close: n.door.close},
 	}
+	if n.links != nil {
+		out = append(out, n.links.parts()...)
+	}
+	out = append(out, part{name: "metadata", run: n.meta.Run, up: n.settle, close: func() error {
+		return errors.Join(n.meta.Close(), n.links.stopRaft())
+	}})
+	if n.links != nil {
+		out = append(out,
+			part{name: "identity", run: n.links.remember, close: nothing},
+			part{name: "repair", run: n.links.repair.Run, close: nothing},
+		)
+	}
+	out = append(out,
+		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
+		part{name: "auth", run: n.auth.Run, close: nothing},
+	)
+	if n.links != nil {
+		out = append(out, part{name: "system databases", run: n.links.furnish, close: nothing})
+	}
+	return append(out, part{name: "http", close: n.door.close, run: func(ctx context.Context) error {
+		return n.door.run(ctx, n.opened, n.api.Stop)
+	}})
 }
+
+// opened is called when the node answers requests.
+func (n *Node) opened() {
+	if n.links != nil {
+		n.links.gossip.Refresh()
+	}
+	close(n.ready)
+}
+
+func nothing() error { return nil }
 
 func untilDone(ctx context.Context) error {
 	<-ctx.Done()
@@ -59,6 +86,9 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-n.restarting:
 	}
 	again := ctx.Err() == nil
+	if n.links != nil {
+		n.links.drain()
+	}
 	err := n.stop(up)
 	if err == nil && again {
 		return ErrRestart
@@ -102,6 +132,9 @@ func (n *Node) start(ctx context.Context, fail func()) []*running {
 func (n *Node) stop(up []*running) error {
 	errs := []error{n.closeFrom(len(up))}
 	for _, r := range slices.Backward(up) {
+		if r.down != nil {
+			r.down()
+		}
 		r.stop()
 		r.done.Wait()
 		if r.err != nil {

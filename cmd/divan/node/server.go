@@ -79,16 +79,17 @@ func (p place) network() string {
 // loopback reports whether nothing but this machine can reach the address.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
+	return err == nil && isLoopback(host)
+}
+
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // allowed refuses to be reachable from other machines without an administrator.
-func allowed(s *config.Snapshot, p place) error {
-	if len(s.Admins) > 0 || p.kind == metrics || loopback(p.address) {
+func allowed(h *config.Holder, p place) error {
+	if h.HasAdmins() || p.kind == metrics || loopback(p.address) {
 		return nil
 	}
 	return fmt.Errorf("%w, so the node listens on this machine only, not on %s; set one with --admin NAME:PASSWORD, "+
@@ -108,7 +109,7 @@ type server struct {
 // prepare does what can fail without an address: it looks for an administrator
 // and reads the certificate.
 func (d *door) prepare(p place) (*server, error) {
-	if err := allowed(d.config.Load(), p); err != nil {
+	if err := allowed(d.config, p); err != nil {
 		return nil, err
 	}
 	s := &server{place: p, ended: make(chan struct{}), http: &http.Server{

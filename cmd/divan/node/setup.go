@@ -10,7 +10,6 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/cluster/meta"
-	"divan/httpapi"
 	"divan/shard"
 	"divan/shard/query"
 	"divan/storage"
@@ -25,16 +24,42 @@ func engineOptions(cfg Config, s *config.Snapshot, log *zap.Logger) storage.Opti
 	return o
 }
 
+// settlePatience is how long a node of a cluster waits for the metadata before
+// it answers requests without: what it can do then is say so.
+const settlePatience = 10 * time.Second
+
 // settle waits for the metadata, which also hashes administrators that were
-// given as plain text.
-func (n *Node) settle(ctx context.Context) error { return n.meta.WaitReady(ctx) }
+// given as plain text. A node that waits for others to join, or for a majority
+// of them, goes on without.
+func (n *Node) settle(ctx context.Context) error {
+	if n.links == nil {
+		return n.meta.WaitReady(ctx)
+	}
+	limit := time.NewTimer(settlePatience)
+	defer limit.Stop()
+	select {
+	case <-n.meta.Ready():
+		return nil
+	case <-n.links.founder.undecided:
+		n.log.Info("waiting for a cluster to form; requests are answered meanwhile, most of them with 503")
+	case <-limit.C:
+		n.log.Warn("the metadata are not there yet; requests are answered meanwhile, most of them with 503")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
 
 // furnish makes the system databases of a server that stands alone, as
 // POST /_cluster_setup would.
 func (n *Node) furnish(ctx context.Context) error {
-	if !n.config.Load().CouchDB.SingleNode {
+	if n.links != nil {
 		return nil
 	}
+	return n.makeSystemDatabases(ctx)
+}
+
+func (n *Node) makeSystemDatabases(ctx context.Context) error {
 	for _, name := range meta.SystemDatabases() {
 		err := n.coord.CreateDB(ctx, name, cluster.CreateOptions{})
 		if err != nil && !fault.Is(err, fault.Exists) {
@@ -46,21 +71,3 @@ func (n *Node) furnish(ctx context.Context) error {
 
 // compileSelector makes the matcher of a changes feed with filter=_selector.
 func compileSelector(text []byte) (shard.Matcher, error) { return query.Parse(text) }
-
-// tasks lists the compactions that run, for _active_tasks.
-func (n *Node) tasks() []httpapi.Task {
-	running := n.local.Compactions()
-	out := make([]httpapi.Task, 0, len(running))
-	for _, c := range running {
-		out = append(out, httpapi.Task{
-			Node: n.meta.Self(), PID: "<0." + c.Copy + ">", Type: "database_compaction", Database: c.Copy, Phase: "document_copy",
-			ChangesDone: c.Done, TotalChanges: c.Total, StartedOn: time.UnixMilli(c.StartedMS), Updated: time.UnixMilli(c.UpdatedMS),
-		})
-	}
-	return out
-}
-
-// figures are the numbers of the node that the HTTP interface cannot know.
-func (n *Node) figures() httpapi.Figures {
-	return httpapi.Figures{OpenDatabases: n.engine.OpenStores()}
-}

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+
+	"divan/cluster/meta"
+)
+
+// putAside makes room for the metadata of a cluster that the node was invited
+// to. Its own are kept in a directory beside, in case that was a mistake. It
+// may be repeated after a crash at any point.
+func (n *Node) putAside(ctx context.Context, id *identityStore) error {
+	now := id.load()
+	if !now.Invited || now.Aside {
+		return nil
+	}
+	switch {
+	case n.cfg.Meta != nil:
+		*n.cfg.Meta = memoryStores()
+	case !n.cfg.MetaInMemory:
+		if err := moveAside(metaDir(n.cfg.DataDir)); err != nil {
+			return fmt.Errorf("put the metadata from before aside: %w", err)
+		}
+	}
+	n.log.Info("this node gives up its own metadata and joins a cluster", zap.String("uuid", now.UUID))
+	return id.update(ctx, func(i *identity) { i.Aside = true })
+}
+
+// memoryStores returns empty metadata.
+func memoryStores() meta.Stores {
+	store := raft.NewInmemStore()
+	return meta.Stores{Log: store, Stable: store, Snapshots: raft.NewInmemSnapshotStore()}
+}
+
+// moveAside renames a directory, if it is there, to a name that says what it
+// was. What already has that name is replaced.
+func moveAside(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	before := dir + ".before"
+	if err := os.RemoveAll(before); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, before); err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
+}
+
+// restore makes the settings of this node again that were made before it was
+// invited.
+func (l *links) restore(ctx context.Context) error {
+	settings := l.id.load().Settings
+	if len(settings) == 0 {
+		return nil
+	}
+	for section, keys := range settings {
+		for key, value := range keys {
+			if _, err := l.node.meta.SetConfig(ctx, meta.ConfigChange{Section: section, Key: key, Value: value}); err != nil {
+				return fmt.Errorf("set [%s] %s again: %w", section, key, err)
+			}
+		}
+	}
+	return l.id.update(ctx, func(i *identity) { i.Settings = nil })
+}

@@ -1,0 +1,214 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/httpapi"
+)
+
+const (
+	serviceSeed = "seed"          // the service of a node that tells whether it belongs to a cluster
+	seedTimeout = 2 * time.Second // for its answer
+	seedAgain   = time.Second     // after which those of the seed list are asked again
+)
+
+// seedAnswer is what a node tells that is asked whether it belongs to a
+// cluster.
+type seedAnswer struct {
+	Member bool              `json:"member"`
+	UUID   string            `json:"uuid,omitempty"`  // of the cluster
+	Nodes  map[string]string `json:"nodes,omitempty"` // its members, with their addresses
+}
+
+// heard is what came of asking one node.
+type heard struct {
+	seedAnswer
+	at  time.Time // zero: not asked
+	err error
+}
+
+func (h heard) answered() bool { return !h.at.IsZero() && h.err == nil }
+
+// verdict is how a node without metadata becomes part of a cluster.
+type verdict struct {
+	found   bool     // found the cluster
+	join    []string // nodes to join through
+	trouble string   // why it can do neither, if that calls for an operator; else it has to ask again
+}
+
+// decideFounding decides for a node with a seed list. seeds is the list in its
+// order, uuid the cluster that the node belonged to when it still had its
+// metadata, empty if none. The first of the list founds the cluster, and only
+// when every other one has said that it belongs to none: so no two nodes found
+// one, and a node that lost its disk does not found another.
+func decideFounding(self, uuid string, seeds []string, answers map[string]heard) verdict {
+	var v verdict
+	found := uuid
+	for _, seed := range slices.Sorted(maps.Keys(answers)) {
+		a := answers[seed]
+		switch {
+		case !a.answered() || !a.Member:
+		case found != "" && a.UUID != found:
+			return verdict{trouble: fmt.Sprintf("%s belongs to cluster %s, which is not %s", seed, a.UUID, found)}
+		default:
+			found = a.UUID
+			v.join = append(v.join, seed)
+		}
+	}
+	if len(v.join) > 0 {
+		return v
+	}
+	if uuid != "" || len(seeds) == 0 || seeds[0] != self {
+		return v
+	}
+	for _, seed := range seeds {
+		if seed != self && !answers[seed].answered() {
+			return v
+		}
+	}
+	return verdict{found: true}
+}
+
+// founder finds out how this node becomes part of a cluster.
+type founder struct {
+	self  string
+	seeds []string // the seed list, names in its order; empty: there is none
+	ask   func(ctx context.Context, node, service string, request []byte) ([]byte, error)
+	// occupied reports whether a node other than this one answers at the
+	// address of a cluster port.
+	occupied func(ctx context.Context, address string) bool
+	id       *identityStore
+	log      *zap.Logger
+
+	undecided     chan struct{} // closed when the seeds were asked once and could not decide
+	onceUndecided sync.Once
+	mu            struct {
+		sync.Mutex
+		answers map[string]heard
+	}
+}
+
+func newFounder(self string, seeds []string, id *identityStore, log *zap.Logger) *founder {
+	f := &founder{self: self, id: id, log: log, undecided: make(chan struct{})}
+	for _, s := range seeds {
+		if name, _, ok := config.ParseSeed(s); ok && !slices.Contains(f.seeds, name) {
+			f.seeds = append(f.seeds, name)
+		}
+	}
+	f.mu.answers = map[string]heard{}
+	return f
+}
+
+// found is asked by the metadata when there is none on disk.
+func (f *founder) found(ctx context.Context) (meta.Founding, error) {
+	id := f.id.load()
+	if id.UUID != "" && (id.Invited || len(f.others(id)) > 0) {
+		// Invited, or the metadata were lost: the others have them.
+		return meta.Founding{Seeds: f.others(id)}, nil
+	}
+	if len(f.seeds) == 0 {
+		return meta.Founding{Bootstrap: true}, nil
+	}
+	trouble := ""
+	for {
+		f.askAll(ctx)
+		v := decideFounding(f.self, id.UUID, f.seeds, f.answers())
+		if len(v.join) > 0 {
+			v = f.checkName(ctx, v)
+		}
+		switch {
+		case v.found:
+			f.log.Info("no node of the seed list belongs to a cluster: this one founds it")
+			return meta.Founding{Bootstrap: true}, nil
+		case len(v.join) > 0:
+			f.log.Info("join the cluster of the seed list", zap.Strings("through", v.join))
+			return meta.Founding{Seeds: v.join}, nil
+		case v.trouble != trouble:
+			f.log.Error("the seed list leads nowhere", zap.String("because", v.trouble))
+		}
+		trouble = v.trouble
+		f.onceUndecided.Do(func() { close(f.undecided) })
+		if !pause(ctx, seedAgain) {
+			return meta.Founding{}, ctx.Err()
+		}
+	}
+}
+
+// checkName refuses to join a cluster in which another node has this one's
+// name: two nodes of a name would take each other's place in turn. A member of
+// that name that does not answer is this node, before it lost its disk.
+func (f *founder) checkName(ctx context.Context, v verdict) verdict {
+	answers := f.answers()
+	for _, seed := range v.join {
+		if address := answers[seed].Nodes[f.self]; address != "" && f.occupied(ctx, address) {
+			return verdict{trouble: fmt.Sprintf("the cluster has a node %s at %s; give this one another name", f.self, address)}
+		}
+	}
+	return v
+}
+
+// others returns the known members besides this node.
+func (f *founder) others(id identity) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(id.Nodes)) {
+		if name != f.self {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (f *founder) answers() map[string]heard {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.mu.answers)
+}
+
+// askAll asks every other node of the seed list, all at once.
+func (f *founder) askAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	for _, seed := range f.seeds {
+		if seed == f.self {
+			continue
+		}
+		asking.Go(func() {
+			var h heard
+			b, err := f.ask(ctx, seed, serviceSeed, nil)
+			if err == nil {
+				err = json.Unmarshal(b, &h.seedAnswer)
+			}
+			h.at, h.err = time.Now(), err
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.mu.answers[seed] = h
+		})
+	}
+	asking.Wait()
+}
+
+// status is what /_up tells about the seed list.
+func (f *founder) status(joined bool) httpapi.SeedStatus {
+	s := httpapi.SeedStatus{Joined: joined || len(f.seeds) == 0}
+	for name, h := range f.answers() {
+		seed := httpapi.Seed{Name: name, Asked: h.at, Answer: "ok"}
+		if h.err != nil {
+			seed.Answer = h.err.Error()
+		}
+		s.Seeds = append(s.Seeds, seed)
+	}
+	slices.SortFunc(s.Seeds, func(a, b httpapi.Seed) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}

@@ -1,0 +1,491 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/cluster/member"
+	"divan/cluster/meta"
+	"divan/cluster/repair"
+	"divan/cluster/wire"
+	"divan/httpapi"
+	"divan/storage/fault"
+)
+
+const (
+	serviceMeta = "meta" // the service of a node for its part of the metadata
+	serviceHTTP = "http" // the service of a node for requests that are meant for it
+
+	raftTimeout     = 10 * time.Second // for one message of Raft
+	raftConnections = 3                // kept to each node
+)
+
+// links is what a node of a cluster has to the other nodes. A node that stands
+// alone has none.
+type links struct {
+	node  *Node
+	name  string
+	log   *zap.Logger
+	place *clusterPlace
+	id    *identityStore
+	seeds map[string]string // of the seed list, names and addresses
+
+	port     *wire.Port
+	server   *wire.Server
+	pool     *wire.Pool
+	streams  *wire.GossipStreams
+	gossip   *member.Gossip
+	founder  *founder
+	raft     *raft.NetworkTransport
+	repair   *repair.Repair
+	draining atomic.Bool
+}
+
+// newLinks takes the cluster port and builds what talks over it.
+func (n *Node) newLinks(ctx context.Context) (_ *links, err error) {
+	s := n.config.Load()
+	l := &links{node: n, name: n.name, log: n.log.Named("cluster"), seeds: map[string]string{}}
+	for _, seed := range s.Cluster.SeedList {
+		if node, address, ok := config.ParseSeed(seed); ok {
+			l.seeds[node] = address
+		}
+	}
+	if len(l.seeds) > 0 && s.Cluster.Secret == "" {
+		return nil, errors.New("nodes with a seed list need the same secret: set it in section [cluster] or as COUCHDB_ERLANG_COOKIE")
+	}
+	if l.id, err = openIdentity(ctx, n.cfg.fileSystem(), n.cfg.DataDir); err != nil {
+		return nil, err
+	}
+	if err := n.putAside(ctx, l.id); err != nil {
+		return nil, err
+	}
+	certificates, err := clusterTLS(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if l.place, err = takePlace(ctx, n.cfg.network(), s, n.name); err != nil {
+		return nil, err
+	}
+	if err := l.connect(certificates, s.Cluster.SeedList); err != nil {
+		return nil, errors.Join(err, l.place.close())
+	}
+	return l, nil
+}
+
+func (l *links) connect(certificates *tls.Config, seedList []string) (err error) {
+	l.port, err = wire.NewPort(wire.PortOptions{
+		Self: l.name, Network: l.place, Address: l.place.advertise, Secret: l.secret,
+		TLS: func() *tls.Config { return certificates }, Resolve: l.resolve, Logger: l.log.Named("port"),
+	})
+	if err != nil {
+		return fmt.Errorf("cluster port: %w", err)
+	}
+	l.streams = l.port.Gossip()
+	l.pool = wire.NewPool(l.port, l.log.Named("peers"))
+	l.gossip, err = member.New(member.Options{
+		Self: l.name, Secret: l.secret(), Info: l.info, Packets: l.place, Address: func() string { return l.place.advertise },
+		Streams: l.streams, Known: l.known, Logger: l.log.Named("gossip"),
+	})
+	if err != nil {
+		return err
+	}
+	l.founder = newFounder(l.name, seedList, l.id, l.log)
+	l.founder.ask, l.founder.occupied = l.pool.Ask, l.occupied
+	l.raft = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: l.port.Raft(), MaxPool: raftConnections, Timeout: raftTimeout, Logger: meta.RaftLogger(l.log),
+		MsgpackUseNewTimeFormat: true,
+	})
+	return nil
+}
+
+// describe tells the metadata about this node and the others.
+func (l *links) describe(o *meta.Options) {
+	s := l.node.config.Load()
+	o.Self = meta.Node{
+		Name: l.name, RPC: l.place.advertise, HTTP: net.JoinHostPort(l.host(), strconv.Itoa(s.Chttpd.Port)),
+		Zone: s.Cluster.Zone, Version: l.node.cfg.Version,
+	}
+	o.Transport, o.Found, o.Alive = l.raft, l.founder.found, l.alive
+	o.Ask = func(ctx context.Context, node string, request []byte) ([]byte, error) {
+		return l.pool.Ask(ctx, node, serviceMeta, request)
+	}
+}
+
+// host returns where other nodes find this one.
+func (l *links) host() string {
+	host, _, _ := net.SplitHostPort(l.place.advertise) // checked or made by JoinHostPort
+	return host
+}
+
+// serve builds what answers the other nodes, when all that it needs is there.
+func (l *links) serve() {
+	l.server = wire.NewServer(wire.ServerOptions{
+		Copies: l.copiesForOthers(), Handlers: l.handlers(), Logger: l.log.Named("calls"),
+	})
+}
+
+// parts returns what lives of the links, from the lowest floor up.
+func (l *links) parts() []part {
+	return []part{
+		{name: "cluster port", run: l.port.Run, close: l.place.close, up: l.listening},
+		{name: "calls", run: func(ctx context.Context) error { return l.server.Run(ctx, l.port) }, close: nothing},
+		{name: "peers", run: l.pool.Run, close: nothing},
+		{name: "gossip", run: l.talk, close: nothing, down: l.gossip.Leave},
+	}
+}
+
+// talk gossips with the others, once this node belongs to them: a stranger
+// could have the name of a member.
+func (l *links) talk(ctx context.Context) error {
+	if l.id.load().UUID == "" {
+		select {
+		case <-l.node.meta.Ready():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return l.gossip.Run(ctx)
+}
+
+// listening waits until the cluster port accepts.
+func (l *links) listening(ctx context.Context) error {
+	select {
+	case <-l.port.Listening():
+		l.log.Info("listening for other nodes", zap.Stringer("at", l.port.Addr()), zap.String("advertised", l.place.advertise))
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stopRaft ends Raft's transport, when nobody needs it any more.
+func (l *links) stopRaft() error {
+	if l == nil {
+		return nil
+	}
+	return l.raft.Close()
+}
+
+// close releases what runs without being started.
+func (l *links) close() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.stopRaft(), l.place.close())
+}
+
+// drain tells the others that this node is about to stop.
+func (l *links) drain() {
+	l.draining.Store(true)
+	l.gossip.Refresh()
+}
+
+// dial connects to the HTTP interface of another node.
+func (l *links) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	return l.place.Dial(ctx, address)
+}
+
+// furnish makes the system databases of a cluster that formed by a seed list,
+// where nobody finishes a set-up: the first node of the list does, once all
+// nodes of it are members, so that each has its copies. What fails is tried
+// again until ctx ends.
+func (l *links) furnish(ctx context.Context) error {
+	if len(l.founder.seeds) == 0 || l.founder.seeds[0] != l.name {
+		return nil
+	}
+	select {
+	case <-l.node.meta.Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	for {
+		changed := l.node.meta.NodesChanged()
+		if l.allJoined() {
+			if l.tryFurnish(ctx) || !pause(ctx, time.Second) {
+				return nil
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tryFurnish makes the system databases; false when that has to be tried again.
+func (l *links) tryFurnish(ctx context.Context) bool {
+	err := l.node.makeSystemDatabases(ctx)
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("system databases not made yet", zap.Error(err))
+	}
+	return err == nil
+}
+
+// allJoined reports whether every node of the seed list is a member.
+func (l *links) allJoined() bool {
+	for _, seed := range l.founder.seeds {
+		if _, member := l.node.meta.Node(seed); !member {
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits; it returns false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// secret returns what nodes prove to each other: the configured one, else that
+// of the identity.
+func (l *links) secret() string {
+	if s := l.node.config.Load().Cluster.Secret; s != "" {
+		return s
+	}
+	return l.id.load().Secret
+}
+
+// resolve returns where a node is: what it said itself, what the metadata say,
+// what was known when this node ran last, what the seed list says. A node that
+// is neither a member nor here is unknown, as far as the members are known.
+func (l *links) resolve(node string) (string, bool) {
+	if node == l.name {
+		return l.place.advertise, true
+	}
+	member, isMember := l.node.meta.Node(node)
+	if !isMember && !l.gossip.Alive(node) && l.joined() {
+		return "", false
+	}
+	if address, ok := l.gossip.Address(node); ok {
+		return address, true
+	}
+	if isMember && member.RPC != "" {
+		return member.RPC, true
+	}
+	if address, ok := l.id.load().Nodes[node]; ok {
+		return address, true
+	}
+	address, ok := l.seeds[node]
+	return address, ok
+}
+
+// known returns the nodes that should be here: the members, and as long as
+// they are not known, everybody who may be one.
+func (l *links) known() map[string]string {
+	if nodes := l.node.meta.Nodes(); len(nodes) > 0 {
+		return addresses(nodes)
+	}
+	out := maps.Clone(l.seeds)
+	maps.Copy(out, l.id.load().Nodes)
+	return out
+}
+
+func addresses(nodes []meta.Node) map[string]string {
+	out := make(map[string]string, len(nodes))
+	for _, n := range nodes {
+		out[n.Name] = n.RPC
+	}
+	return out
+}
+
+// info is what this node says about itself.
+func (l *links) info() member.Info {
+	i := member.Info{
+		RPC: l.place.advertise, Zone: l.node.config.Load().Cluster.Zone, Version: l.node.cfg.Version, Draining: l.draining.Load(),
+	}
+	if a := l.node.Addr(); a != nil {
+		_, port, _ := net.SplitHostPort(a.String()) // of a listener
+		i.HTTP = net.JoinHostPort(l.host(), port)
+	}
+	return i
+}
+
+// alive reports whether a node can be asked. The connection to it tells within
+// half a second, gossip takes longer.
+func (l *links) alive(node string) bool { return node == l.name || l.pool.Reachable(node) }
+
+// occupied reports whether another node of the cluster answers at an address.
+func (l *links) occupied(ctx context.Context, address string) bool {
+	if address == l.place.advertise {
+		return false
+	}
+	conn, err := l.streams.Dial(ctx, address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // that it answers is enough
+	return true
+}
+
+// handlers are the services of this node for others.
+func (l *links) handlers() map[string]wire.Handler {
+	return map[string]wire.Handler{
+		serviceMeta:   l.node.meta.Answer,
+		serviceRepair: l.repair.Answer,
+		serviceSeed:   l.answerSeed,
+		serviceHTTP:   l.node.api.ServeNode,
+	}
+}
+
+// answerSeed tells a node that starts whether this one belongs to a cluster.
+func (l *links) answerSeed(context.Context, string, []byte) ([]byte, error) {
+	var a seedAnswer
+	if l.joined() {
+		a = seedAnswer{Member: true, UUID: l.node.meta.UUID(), Nodes: addresses(l.node.meta.Nodes())}
+	}
+	return json.Marshal(a)
+}
+
+// joined reports whether this node belongs to a cluster and knows its state.
+func (l *links) joined() bool {
+	select {
+	case <-l.node.meta.Ready():
+		_, member := l.node.meta.Node(l.name)
+		return member
+	default:
+		return false
+	}
+}
+
+// remember keeps the identity in line with the metadata until ctx ends.
+func (l *links) remember(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.node.meta.Ready():
+	}
+	for {
+		changed := l.node.meta.NodesChanged()
+		uuid, now := l.node.meta.UUID(), addresses(l.node.meta.Nodes())
+		if id := l.id.load(); l.joined() && (id.UUID != uuid || !maps.Equal(id.Nodes, now) || id.Secret != l.secret() || id.Invited) {
+			if err := l.id.update(ctx, func(i *identity) {
+				i.UUID, i.Nodes, i.Secret, i.Invited, i.Aside = uuid, now, l.secret(), false, false
+			}); err != nil && ctx.Err() == nil {
+				l.log.Error("the members of the cluster are not kept", zap.Error(err))
+			}
+		}
+		if err := l.restore(ctx); err != nil {
+			l.log.Warn("settings of this node are not made again yet", zap.Error(err))
+			if !pause(ctx, time.Second) {
+				return nil
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// Invitation implements httpapi.Cluster.
+func (l *links) Invitation() httpapi.Invitation {
+	seeds := addresses(l.node.meta.Nodes())
+	seeds[l.name] = l.place.advertise
+	return httpapi.Invitation{Cookie: l.secret(), UUID: l.node.meta.UUID(), Seeds: seeds}
+}
+
+// Members implements httpapi.Cluster.
+func (l *links) Members() []string {
+	members := l.gossip.Members()
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = m.Name
+	}
+	return out
+}
+
+// Ask implements httpapi.Cluster.
+func (l *links) Ask(ctx context.Context, node, service string, request []byte) ([]byte, error) {
+	return l.pool.Ask(ctx, node, service, request)
+}
+
+// Seeding implements httpapi.Cluster.
+func (l *links) Seeding() httpapi.SeedStatus { return l.founder.status(l.joined()) }
+
+// Accept implements httpapi.Cluster.
+func (l *links) Accept(ctx context.Context, inv httpapi.Invitation) (httpapi.NodeInfo, error) {
+	self := httpapi.NodeInfo{Name: l.name, Address: l.place.advertise}
+	if l.memberOf(inv) {
+		return self, nil
+	}
+	if err := l.mayJoin(ctx, inv); err != nil {
+		return httpapi.NodeInfo{}, err
+	}
+	settings := l.node.config.Layer(config.Node).Set
+	err := l.id.update(ctx, func(i *identity) {
+		*i = identity{
+			Version: identityVersion, UUID: inv.UUID, Secret: inv.Cookie, Nodes: maps.Clone(inv.Seeds), Invited: true, Settings: settings,
+		}
+	})
+	if err != nil {
+		return httpapi.NodeInfo{}, err
+	}
+	l.log.Info("invited to a cluster", zap.String("uuid", inv.UUID), zap.Strings("nodes", slices.Sorted(maps.Keys(inv.Seeds))))
+	return self, nil
+}
+
+// memberOf reports whether an invitation is to the cluster that this node
+// belongs to. The uuid alone does not tell: it may come from a file.
+func (l *links) memberOf(inv httpapi.Invitation) bool {
+	if inv.UUID != l.node.meta.UUID() {
+		return false
+	}
+	for name := range inv.Seeds {
+		if _, ok := l.node.meta.Node(name); ok && name != l.name {
+			return true
+		}
+	}
+	return false
+}
+
+// mayJoin refuses an invitation that this node cannot accept.
+func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
+	refuse := func(format string, args ...any) error { return fault.Newf(fault.BadRequest, format, args...) }
+	m := l.node.meta
+	switch configured := l.node.config.Load().Cluster.Secret; {
+	case inv.Cookie == "" || inv.UUID == "" || len(inv.Seeds) == 0:
+		return refuse("The invitation lacks the cookie, the uuid or the nodes of the cluster.")
+	case configured != "" && configured != inv.Cookie:
+		return refuse("%s was given a secret that is not that of the cluster.", l.name)
+	}
+	if address, taken := inv.Seeds[l.name]; taken && address != l.place.advertise {
+		return refuse("The cluster has a node %s at %s already; give this node another name.", l.name, address)
+	}
+	if err := m.CatchUp(ctx); err != nil {
+		return err
+	}
+	if nodes := m.Nodes(); len(nodes) > 1 {
+		return refuse("%s belongs to cluster %s already, with %v.", l.name, m.UUID(), slices.Sorted(maps.Keys(addresses(nodes))))
+	}
+	system := meta.SystemDatabases()
+	for db := range m.Databases().All() {
+		if !slices.Contains(system, db.Name) {
+			return refuse("%s has databases of its own, like %s; a node that joins a cluster must be empty.", l.name, db.Name)
+		}
+	}
+	return nil
+}

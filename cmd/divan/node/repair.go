@@ -1,0 +1,83 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"divan/cluster"
+	"divan/cluster/repair"
+	"divan/cluster/wire"
+	"divan/httpapi"
+)
+
+const serviceRepair = "repair" // the service of a node for the repair of copies elsewhere
+
+// peerCopies gives repair the copies of other nodes.
+type peerCopies struct{ *wire.Pool }
+
+// Copies implements repair.Peers.
+func (p peerCopies) Copies(node string) repair.Copies {
+	if peer := p.Peer(node); peer != nil {
+		return peer
+	}
+	return nil
+}
+
+// newRepair builds what brings copies in line with those of other nodes.
+func (l *links) newRepair() (err error) {
+	n := l.node
+	l.repair, err = repair.New(repair.Options{
+		Node: l.name, Meta: n.meta, Local: n.local, Peers: peerCopies{l.pool}, Config: n.config,
+		Logger: n.log.Named("repair"), Ask: l.pool.Ask,
+	})
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	return nil
+}
+
+// copiesForOthers returns what other nodes may do with the copies of this one.
+func (l *links) copiesForOthers() *cluster.Guard {
+	return cluster.NewGuard(l.node.local).ForPeers(func() bool {
+		return l.node.config.Load().CouchDB.MaintenanceMode == "true"
+	})
+}
+
+// updated is told that a copy of this node has something new.
+func (n *Node) updated(name string) {
+	n.coord.Updated(name)
+	if n.links != nil {
+		n.links.repair.Updated(name)
+	}
+}
+
+// tasks lists what runs in the background, for _active_tasks: compactions, and
+// pushes to other nodes.
+func (n *Node) tasks() []httpapi.Task {
+	var out []httpapi.Task
+	for _, c := range n.local.Compactions() {
+		out = append(out, httpapi.Task{
+			Node: n.name, PID: "<0." + c.Copy + ">", Type: "database_compaction", Database: c.Copy, Phase: "document_copy",
+			ChangesDone: c.Done, TotalChanges: c.Total, StartedOn: time.UnixMilli(c.StartedMS), Updated: time.UnixMilli(c.UpdatedMS),
+		})
+	}
+	if n.links == nil {
+		return out
+	}
+	for _, t := range n.links.repair.Tasks() {
+		out = append(out, httpapi.Task{
+			Node: n.name, PID: "<0." + t.Copy + "." + t.Node + ">", Type: "shard_sync", Database: t.Copy, Phase: "to " + t.Node,
+			ChangesDone: t.At - t.From, TotalChanges: t.To - t.From, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
+		})
+	}
+	return out
+}
+
+// figures are the numbers of the node that the HTTP interface cannot know.
+func (n *Node) figures() httpapi.Figures {
+	f := httpapi.Figures{OpenDatabases: n.engine.OpenStores()}
+	if n.links != nil {
+		f.ReplicationBacklog = n.links.repair.Jobs()
+	}
+	return f
+}
