@@ -7,16 +7,18 @@
 // (machine.go, state.go) applies it, deterministically. The state is a value
 // whose parts are immutable, published through an atomic pointer after each
 // batch of commands, so readers take no lock and see one moment. A call that
-// changes something returns after this node has applied it.
+// changes something may be made on any node; it returns after this node has
+// applied it.
 //
 // Documents never pass through here: without a majority, changes of metadata
 // answer fault.Unavailable while the last known state can still be read.
 //
-// Goroutines: Run owns those of hashicorp/raft; the state machine runs on one
-// of them and is the only writer of the state.
+// Goroutines: Run owns those of hashicorp/raft, and those of its own, one per
+// duty. The state machine is the only writer of the state; it runs on one of
+// Raft's goroutines, and for callers that follow the leader.
 //
-// LOCKS: Meta.configMu → config.Holder's. The state machine takes that of a
-// Subscription and, through the Holder, the Holder's, never configMu.
+// LOCKS: Meta.configMu → config.Holder's. machine.mu → a Subscription's, the
+// waiters', and, through the Holder, the Holder's, never configMu.
 package meta
 
 import (
