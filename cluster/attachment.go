@@ -11,6 +11,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // ReadAttachment streams the stored bytes of an attachment of a document, n of
@@ -97,7 +98,9 @@ func (c *contentReader) Read(p []byte) (int, error) {
 	for {
 		stall := time.AfterFunc(stallLimit, c.stop)
 		n, err := c.r.Read(p)
-		stall.Stop()
+		if !stall.Stop() && err != nil && !errors.Is(err, io.EOF) { // it has ended the context
+			err = fault.Wrap(fault.Timeout, timeoutText, err)
+		}
 		c.want.Offset += int64(n)
 		if c.want.Length >= 0 {
 			c.want.Length -= int64(n)

@@ -156,8 +156,10 @@ func (f *Feed) open(ctx context.Context, p *changePart, rep replica, since uint6
 	ctx, stop := context.WithCancel(ctx)
 	stall := time.AfterFunc(nudgeLimit, stop)
 	head, stream, err := rep.Changes(ctx, req)
-	if !stall.Stop() && err == nil {
-		stream.Close()
+	if !stall.Stop() { // it has ended the context
+		if err == nil {
+			stream.Close()
+		}
 		err = fault.New(fault.Timeout, timeoutText)
 	}
 	if err != nil {

@@ -15,14 +15,16 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Coordinator is made of. All but Repair are required.
+// Options are what a Coordinator is made of. All but Peers and Repair are
+// required.
 type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
 	Config   *config.Holder
 	Local    *shard.Local // the copies on this node
 	Logger   *zap.Logger
-	Repair   Repair // may be nil: copies are not brought in line then
+	Peers    Directory // nil: this node stands alone
+	Repair   Repair    // nil: copies are not brought in line
 }
 
 // Repair brings copies in line with each other.
@@ -72,9 +74,12 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: localCopies{o.Local}, others: nobody{}, repair: o.Repair,
+		local: localCopies{NewGuard(o.Local)}, others: nobody{}, repair: o.Repair,
 	}
 	c.handles.byName = make(map[string]*DB)
+	if o.Peers != nil {
+		c.others = directory{o.Peers}
+	}
 	c.meet(c.others)
 	return c, nil
 }
@@ -123,6 +128,7 @@ const maxHandles = 4096
 // in only when the copies on this node are there.
 type handles struct {
 	making singleflight.Group // by name and suffix
+	births sync.Map           // names of databases that this node is creating
 	mu     sync.RWMutex
 	byName map[string]*DB
 }

@@ -46,6 +46,8 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	case o.N == 0:
 		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
 	}
+	c.handles.births.Store(name, nil)
+	defer c.handles.births.Delete(name)
 	m, err := c.meta.CreateDatabase(ctx, wish)
 	if err != nil {
 		return err
@@ -106,8 +108,9 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
 }
 
 // ensure makes the copies of a database that this node is to hold and does not
-// have: they are made with the database, or here after a crash between the
-// two. All of them at once, since making one is waiting for the disk.
+// have: those of a database that it creates, or those that it should have had
+// and that lack, unless they are the only ones, what others hold. All of them
+// at once, since making one is waiting for the disk.
 func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 	var own []target
 	for _, t := range d.all() {
@@ -116,12 +119,28 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 		}
 	}
 	return each(len(own), func(i int) error {
-		err := c.local.Create(ctx, own[i].name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
+		err := c.make(ctx, own[i].name, d.meta)
 		if err != nil && !fault.Is(err, fault.Exists) {
 			return fmt.Errorf("make the copies of %s: %w", d.meta.Name, err)
 		}
 		return nil
 	})
+}
+
+// make makes a copy of this node. One that is made with its database has all
+// there is; any other one has to be filled from the other copies of its range.
+func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) error {
+	o := shard.CreateOptions{Partitioned: m.Partitioned}
+	if _, born := c.handles.births.Load(m.Name); born {
+		return c.local.Create(ctx, name, o)
+	}
+	others := 0
+	for _, s := range m.Shards {
+		if m.CopyName(s.Range) == name {
+			others = len(s.Nodes) - 1
+		}
+	}
+	return c.local.CreateMissing(ctx, name, o, others)
 }
 
 // ensureStill is ensure for a database that may be deleted meanwhile: what is

@@ -347,7 +347,7 @@ func TestMend(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		for i, content := range [][]byte{small, large} {
-			if back := content1(t, d, "a", got.Atts[i]); !bytes.Equal(back, content) {
+			if back := contentOf(t, d, "a", got.Atts[i]); !bytes.Equal(back, content) {
 				t.Errorf("attachment %d: %d bytes", i, len(back))
 			}
 		}

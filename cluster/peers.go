@@ -1,8 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
+
+	"divan/cluster/wire"
+	"divan/shard"
 )
 
 // others is the nodes besides this one.
@@ -63,4 +67,57 @@ func wake(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// Directory is the nodes besides this one; *wire.Pool is one.
+type Directory interface {
+	// Peer returns another node, nil when it cannot be reached now. It does
+	// not wait.
+	Peer(node string) *wire.Peer
+	// Subscribe has f called when a node can be reached again or no longer. f
+	// does not block.
+	Subscribe(f func(node string, up bool)) (cancel func())
+}
+
+// directory makes a Directory others.
+type directory struct{ Directory }
+
+func (d directory) find(node string) replica {
+	if p := d.Peer(node); p != nil {
+		return peerCopies{p}
+	}
+	return nil
+}
+
+func (d directory) subscribe(f func(string, bool)) func() { return d.Subscribe(f) }
+
+// peerCopies makes the copies of another node a replica: streams are concrete
+// types there.
+type peerCopies struct{ *wire.Peer }
+
+// AllDocs implements lister.
+func (p peerCopies) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {
+	s, err := p.Peer.AllDocs(ctx, req)
+	if err != nil {
+		return docsHead{}, nil, err
+	}
+	return docsHead{Total: s.Total, Before: s.Before, Seq: s.Seq, UUID: s.UUID}, s, nil
+}
+
+// LocalDocs implements lister.
+func (p peerCopies) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error) {
+	s, err := p.Peer.LocalDocs(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Changes implements lister.
+func (p peerCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
+	s, err := p.Peer.Changes(ctx, req)
+	if err != nil {
+		return changesHead{}, nil, err
+	}
+	return changesHead{Seq: s.Seq, UUID: s.UUID}, s, nil
 }

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
-	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -61,15 +60,27 @@ func ended(ctx context.Context, err error) error {
 // tidier is the state of one Run.
 type tidier struct {
 	c       *Coordinator
+	fresh   []newborn            // databases whose copies are made soon, in that order
 	orphans map[string]time.Time // copies without a database, and when they were noticed
 }
+
+// newborn is a database that was created a moment ago. The node that created it
+// makes the copies everywhere, empty and complete; what it could not make by
+// then is made here, as copies that have to be filled.
+type newborn struct {
+	db  *meta.Database
+	due time.Time
+}
+
+// birthGrace is how long the creating node has for that.
+const birthGrace = time.Second
 
 // follow does what events ask for until it is time for the next sweep.
 func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
 	defer cancel()
 	for {
-		events, err := sub.Next(ctx)
+		events, err := k.next(ctx, sub)
 		if err != nil {
 			return err
 		}
@@ -77,12 +88,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			k.c.tell(e)
 			switch e.Kind {
 			case meta.Created:
-				// The way through the handles shares the work with the
-				// request that creates the database, if it is one of this
-				// node's.
-				if _, err := k.c.handles.get(ctx, k.c, e.New); err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
-					k.c.log.Error("copies of a new database not made", zap.String("db", e.New.Name), zap.Error(err))
-				}
+				k.fresh = append(k.fresh, newborn{db: e.New, due: time.Now().Add(birthGrace)})
 			case meta.Deleted:
 				k.c.handles.forget(e.Old.Name)
 				for _, name := range e.Old.CopiesOn(k.c.node) {
@@ -92,6 +98,31 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			}
 		}
 	}
+}
+
+// next waits for events. It returns without any when copies were due to be made
+// and are.
+func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event, error) {
+	if len(k.fresh) == 0 {
+		return sub.Next(ctx)
+	}
+	soon, cancel := context.WithDeadline(ctx, k.fresh[0].due)
+	defer cancel()
+	events, err := sub.Next(soon)
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return events, err
+	}
+	for len(k.fresh) > 0 && !k.fresh[0].due.After(time.Now()) {
+		db := k.fresh[0].db
+		k.fresh = k.fresh[1:]
+		if now, ok := k.c.meta.Database(db.Name); !ok || now.ID != db.ID {
+			continue
+		}
+		if _, err := k.c.handles.get(ctx, k.c, db); err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
+			k.c.log.Error("copies of a new database not made", zap.String("db", db.Name), zap.Error(err))
+		}
+	}
+	return nil, nil
 }
 
 // sweep compares the disk with the map.
@@ -105,7 +136,7 @@ func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
 		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
 		if db, ok := k.c.meta.Database(dbName); ok {
 			k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
-			k.make(ctx, name, db.Partitioned)
+			k.make(ctx, name, db)
 		}
 	}
 	now := time.Now()
@@ -128,8 +159,8 @@ func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
 }
 
 // make makes a copy that may be there already.
-func (k *tidier) make(ctx context.Context, name string, partitioned bool) {
-	err := k.c.local.Create(ctx, name, shard.CreateOptions{Partitioned: partitioned})
+func (k *tidier) make(ctx context.Context, name string, db *meta.Database) {
+	err := k.c.make(ctx, name, db)
 	if err != nil && !fault.Is(err, fault.Exists) && ctx.Err() == nil {
 		k.c.log.Error("copy not made", zap.String("copy", name), zap.Error(err))
 	}

@@ -11,9 +11,12 @@ import (
 type ownReplica interface {
 	replica
 	Names() ([]string, error)
+	// CreateMissing makes a copy whose database exists and which others nodes
+	// hold as well, so that it has to be filled first.
+	CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error
 }
 
-// replica is the copies that one node holds: this one's *shard.Local, called
+// replica is the copies that one node holds: this one's, guarded and called
 // directly, or another node's. Copies are named as in the shard map. An error
 // that is no *fault.Error, or one of the kinds that quorum.Usable excludes,
 // says that the copy could not answer; fault.NotFound "no_db_file" that the
@@ -96,7 +99,7 @@ type docStream interface {
 
 // localCopies makes the copies of this node a replica: streams are concrete
 // types there.
-type localCopies struct{ *shard.Local }
+type localCopies struct{ *Guard }
 
 // OpenRevsMany implements reader.
 func (l localCopies) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
@@ -109,7 +112,7 @@ func (l localCopies) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequ
 
 // AllDocs implements lister.
 func (l localCopies) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {
-	s, err := l.Local.AllDocs(ctx, req)
+	s, err := l.Guard.AllDocs(ctx, req)
 	if err != nil {
 		return docsHead{}, nil, err
 	}
@@ -147,7 +150,7 @@ type changeStream interface {
 
 // LocalDocs implements lister.
 func (l localCopies) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error) {
-	s, err := l.Local.LocalDocs(ctx, req)
+	s, err := l.Guard.LocalDocs(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +159,7 @@ func (l localCopies) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) 
 
 // Changes implements lister.
 func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
-	s, err := l.Local.Changes(ctx, req)
+	s, err := l.Guard.Changes(ctx, req)
 	if err != nil {
 		return changesHead{}, nil, err
 	}

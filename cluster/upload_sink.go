@@ -38,7 +38,9 @@ func (u *upload) openSink(ctx context.Context, rep replica, t target) (*sink, er
 	} else {
 		stall := time.AfterFunc(stallLimit, stop)
 		s, err = rep.PutAttachment(own, t.name, u.id, u.att.Key)
-		stall.Stop()
+		if !stall.Stop() && err != nil { // it has ended the context
+			err = errStalled
+		}
 	}
 	if err != nil {
 		stop()

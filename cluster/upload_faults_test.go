@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// TestUploadWithTrouble: one copy does not take the content, or stops taking
+// it. The others have it, the edit is accepted, and nothing refers to what is
+// not there.
+func TestUploadWithTrouble(t *testing.T) {
+	content := noise(2 << 20)
+	for _, tr := range []trouble{fine, away, failing, silent, deaf, slow, broken} {
+		for _, node := range []string{node2, node3} { // n2 decides
+			t.Run(fmt.Sprint(tr, " ", node), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world, d *DB) {
+					t.Helper()
+					d = d.ordered(node2, node1, node3)
+					w.fleet.links[node].batches = 3
+					w.trouble(tr, node)
+					begun := time.Now()
+					att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(begun); took > stallLimit+20*slowness {
+						t.Errorf("took %s", took)
+					}
+					w.trouble(fine, node)
+					w.fleet.misses()
+					r := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Body: []byte("{}"), Atts: []shard.EditAttachment{att}})[0]
+					if r.Err != nil || r.Accepted {
+						t.Fatalf("%+v", r)
+					}
+					w.settleWrites()
+					lacks := tr != fine && tr != slow
+					if got := strings.Join(w.fleet.misses(), " "); (got == node) != lacks {
+						t.Errorf("noted for repair: %q", got)
+					}
+					for _, c := range d.stretches[0].copies {
+						has := w.everywhere(t, d, "a")[c.node] != "missing"
+						got, err := w.locals[c.node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.name, ID: "a", Key: att.Key, Length: -1})
+						if has != (c.node != node || !lacks) || (err == nil) != has {
+							t.Errorf("%s has the document: %v, the content: %v", c.node, has, err)
+						}
+						if err == nil {
+							_ = got.Close() // read only
+						}
+					}
+					if _, err := d.Open(t.Context(), OpenOptions{ID: "a", R: 3}); err != nil {
+						t.Fatal(err)
+					}
+					w.settleWrites()
+					if w.everywhere(t, d, "a")[node] == "missing" {
+						t.Error("not mended")
+					}
+					if back := contentOf(t, d, "a", att.Attachment); !bytes.Equal(back, content) {
+						t.Errorf("%d bytes", len(back))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestReadAttachmentWithTrouble: the copy that is read breaks off in the
+// middle, or has the same content under another key.
+func TestReadAttachmentWithTrouble(t *testing.T) {
+	content := noise(1 << 20)
+	for _, tr := range []trouble{away, failing, silent, deaf, broken} {
+		t.Run(fmt.Sprint(tr), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world, d *DB) {
+				t.Helper()
+				d = d.without(node1).ordered(node2, node3)
+				w.fleet.links[node2].batches = 3
+				att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Body: []byte("{}"), Atts: []shard.EditAttachment{att}})[0]; r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				w.settleWrites()
+				for _, part := range [][2]int64{{0, -1}, {1000, 500_000}} {
+					w.trouble(fine, node2)
+					r, err := d.ReadAttachment(t.Context(), "a", att.Attachment, part[0], part[1])
+					if err != nil {
+						t.Fatal(err)
+					}
+					head := make([]byte, 50_000)
+					if _, err := io.ReadFull(r, head); err != nil {
+						t.Fatal(err)
+					}
+					w.trouble(tr, node2)
+					rest, err := io.ReadAll(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := r.Close(); err != nil {
+						t.Fatal(err)
+					}
+					want := content[part[0]:]
+					if part[1] >= 0 {
+						want = want[:part[1]]
+					}
+					if !bytes.Equal(append(head, rest...), want) {
+						t.Fatalf("%d bytes", len(head)+len(rest))
+					}
+				}
+				w.trouble(fine, node2)
+				other := att.Attachment
+				other.Key = [16]byte{1}
+				if back := contentOf(t, d, "a", other); !bytes.Equal(back, content) {
+					t.Fatalf("under another key: %d bytes", len(back))
+				}
+				other.Digest = [16]byte{1}
+				if _, err := d.ReadAttachment(t.Context(), "a", other, 0, -1); !fault.Is(err, fault.NotFound) {
+					t.Fatalf("no such content: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestStubOfMissedRevision: a copy that lacks the revision that a stub refers
+// to lets the rest of the batch through.
+func TestStubOfMissedRevision(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		d = d.ordered(node1, node2, node3)
+		up := w.down(node2)
+		att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Body: []byte("{}"), Atts: []shard.EditAttachment{att}})[0]
+		w.settleWrites()
+		up()
+		stub := shard.EditAttachment{Attachment: doc.Attachment{Name: "att"}, Stub: true}
+		r := update(t, d, UpdateOptions{NewEdits: true, W: 3},
+			shard.Edit{ID: "a", Parent: first.Rev, Body: []byte(`{"n":2}`), Atts: []shard.EditAttachment{stub}},
+			shard.Edit{ID: "b", Body: []byte("{}")})
+		if r[0].Err != nil || !r[0].Accepted || r[1].Err != nil || r[1].Accepted {
+			t.Fatalf("%+v", r)
+		}
+		// The same when it decides.
+		other := d.ordered(node2, node1, node3)
+		r = update(t, other, UpdateOptions{NewEdits: true, W: 2},
+			shard.Edit{ID: "a", Parent: r[0].Rev, Body: []byte(`{"n":3}`), Atts: []shard.EditAttachment{stub}})
+		if r[0].Err != nil || r[0].Accepted {
+			t.Fatalf("%+v", r)
+		}
+		path := doc.Path{Start: 5, IDs: []string{"x", "y", r[0].Rev.ID}}
+		r = update(t, other, UpdateOptions{W: 2}, shard.Edit{ID: "a", Path: path, Body: []byte(`{"n":3}`), Atts: []shard.EditAttachment{stub}})
+		if r[0].Err != nil {
+			t.Fatalf("%+v", r)
+		}
+		_, err = d.Update(t.Context(), UpdateOptions{}, []shard.Edit{{ID: "z", Path: path, Body: []byte(`{}`), Atts: []shard.EditAttachment{stub}}})
+		if !fault.Is(err, fault.MissingStub) {
+			t.Fatalf("a stub of nothing: %v", err)
+		}
+	})
+}
