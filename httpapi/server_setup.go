@@ -33,6 +33,9 @@ func postClusterSetup(c *call) error {
 	m, ctx := c.api.deps.Meta, c.r.Context()
 	switch req.action {
 	case "enable_single_node":
+		if len(m.Nodes()) > 1 { // it would take the copies of everything that is made from now on
+			return fault.New(fault.BadRequest, "Cluster is already enabled")
+		}
 		err = m.EnableSingleNode(ctx, meta.SingleNode{
 			Username: req.username, Password: req.password, PasswordHash: req.hash,
 			BindAddress: req.address, Port: req.port, EnsureDBs: req.ensure, Create: c.createSystem,

@@ -171,6 +171,31 @@ func TestAddNode(t *testing.T) {
 	follow(t, here, []visit{{"adm", "POST", "/_cluster_setup", add + `"pass"}`, 400, refusal("This node has databases of its own.")}})
 }
 
+// A node that is put into the list of nodes is invited, by the credentials of
+// the request.
+func TestAddNodeByName(t *testing.T) {
+	inv := Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
+	nodes := map[string]*API{"one@127.0.0.1": nil, "two@127.0.0.1": nil}
+	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
+	there := nodeAs(t, "two@127.0.0.1", several(), func(d *Deps) {
+		d.Cluster = &link{taken: func(Invitation) (NodeInfo, error) { return NodeInfo{Name: "two@127.0.0.1"}, nil }}
+		d.Restart = func() {
+			must(t, here.deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
+		}
+	})
+	_, port := served(t, there)
+	const list = "/_node/_local/_nodes/"
+	follow(t, here, []visit{
+		{"adm", "PUT", list + "other@127.0.0.1", `{"port":` + port + `}`, 400, refusal("Add node failed. The node there is two@127.0.0.1.")},
+		{"adm", "PUT", list + "two@127.0.0.1", `{"port":` + port + `,"username":"adm","password":"no"}`, 400, refusal("Add node failed. Invalid admin credentials,")},
+		{"adm", "PUT", list + "two@127.0.0.1", `{"port":` + port + `,"zone":"z"}`, 201, ""},
+		{"adm", "POST", "/_cluster_setup", `{"action":"enable_single_node"}`, 400, refusal("Cluster is already enabled")},
+	})
+	if n, ok := here.deps.Meta.Node("two@127.0.0.1"); !ok || n.Zone != "z" {
+		t.Errorf("%+v %v", n, ok)
+	}
+}
+
 func TestRemoteURL(t *testing.T) {
 	for _, tc := range []struct {
 		host string
