@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -42,11 +43,29 @@ func (c *checker) copiesAgree() {
 			}
 			for _, id := range slices.Sorted(maps.Keys(ids)) {
 				if a, b := leavesText(first.Docs[id]), leavesText(other.Docs[id]); a != b {
-					c.report("copies of %s differ in %s: %s has [%s], %s has [%s]", key, id, first.Node, a, other.Node, b)
+					c.report("copies of %s differ in %s: %s has [%s], %s has [%s]%s", key, id, first.Node, a, other.Node, b, c.story(first, other, id))
 				}
 			}
 		}
 	}
+}
+
+// story tells more about a document in which two copies differ.
+func (c *checker) story(a, b *Copy, id string) string {
+	var out strings.Builder
+	for _, k := range []*Copy{a, b} {
+		for _, l := range k.Docs[id] {
+			fmt.Fprintf(&out, "\n    %s: %s < %s", k.Node, l.Rev, strings.Join(l.Ancestors, " "))
+		}
+	}
+	d := c.document(a.DB, id)
+	for _, e := range d.edits {
+		fmt.Fprintf(&out, "\n    %v to %v through %s: %s on %s%v deleted=%v, number %d: %v", e.Call, e.Return, e.Node, e.Rev, e.Parent, e.Ancestors, e.Deleted, e.Number, e.Outcome)
+	}
+	for _, p := range d.purges {
+		fmt.Fprintf(&out, "\n    %v to %v through %s: purge of %s: %v", p.Call, p.Return, p.Node, p.Rev, p.Outcome)
+	}
+	return out.String()
 }
 
 // leavesText is the same for the same leaves; the winner stands first.
@@ -78,7 +97,7 @@ func (c *checker) editsSurvive() {
 			continue
 		}
 		for _, e := range d.edits {
-			if !e.Outcome.Done() || d.purged[e.Rev] {
+			if !e.Outcome.Done() || d.purged[e.Rev] || c.lost(e) {
 				continue
 			}
 			for i := range c.h.Copies {
@@ -88,6 +107,12 @@ func (c *checker) editsSurvive() {
 			}
 		}
 	}
+}
+
+// lost reports whether an edit may be gone with a disk.
+func (c *checker) lost(e *Edit) bool {
+	few := e.Outcome == Accepted || e.Quorum < quorum
+	return few && slices.ContainsFunc(c.h.Losses, func(s Span) bool { return e.Call <= s.Return && e.Return >= s.Call })
 }
 
 func (c *checker) editSurvives(d *document, e *Edit, k *Copy) {

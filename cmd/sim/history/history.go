@@ -188,6 +188,9 @@ type History struct {
 	Troubles  []Trouble
 	Calm      []Span   // when nothing was broken, nor had been shortly before
 	Wrong     []string // what a client saw to be wrong by itself
+	// Losses are the times until which one disk may have been the only one
+	// that had what was not written with a quorum, and then was lost.
+	Losses []Span
 
 	Copies  []Copy
 	Replays []Replay
@@ -226,6 +229,9 @@ func (l *Log) History() *History {
 
 // copiesOfAll is how many copies of each range the databases of documents have.
 const copiesOfAll = 3
+
+// quorum is how many of them are a majority.
+const quorum = 2
 
 // Check returns every violation of the rules, as text.
 func Check(h *History) []string {

@@ -86,6 +86,10 @@ func TestBadHistories(t *testing.T) {
 			h.Edits[3].Outcome, h.Edits[3].Rev = Accepted, "1-z"
 			h.Calm = nil
 		}, "is lost on n1"},
+		{"an edit with a quorum is lost with one disk", func(h *History) {
+			h.Edits[3].Quorum, h.Edits[3].Outcome, h.Edits[3].Rev = 2, Acked, "1-z"
+			h.Losses = []Span{at(0, 10)}
+		}, "is lost on n1"},
 		{"a copy without the document", func(h *History) { delete(h.Copies[1].Docs, "x") }, "copies of db/" + whole + " differ in x"},
 		{"another winner", func(h *History) {
 			two := []Leaf{h.Copies[0].Docs["x"][0], {Rev: "2-c"}}
@@ -154,6 +158,13 @@ func TestExcused(t *testing.T) {
 		name string
 		turn func(h *History)
 	}{
+		{"an edit on one disk that was lost", func(h *History) {
+			h.Edits[3].Quorum, h.Edits[3].Outcome, h.Edits[3].Rev = 1, Acked, "1-z"
+			h.Losses = []Span{at(0, 10)}
+		}},
+		{"a local document on a disk that was lost", func(h *History) {
+			h.Registers[1].Value, h.Losses = 6, []Span{at(0, 4)}
+		}},
 		{"an older read while something is broken", func(h *History) { h.Calm, h.Reads[1].Rev, h.Reads[1].Ancestors = nil, r1, nil }},
 		{"an older read with r=1", func(h *History) { h.Reads[1].Quorum, h.Reads[1].Rev, h.Reads[1].Ancestors = 1, r1, nil }},
 		{"an older read of a write with w=1", func(h *History) { h.Edits[1].Quorum, h.Reads[1].Rev, h.Reads[1].Ancestors = 1, r1, nil }},
