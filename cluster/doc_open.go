@@ -14,17 +14,28 @@ import (
 // one copy says, that of this node if it has one. A revision that is named is
 // the same everywhere, so that copies are asked until one has it.
 func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
-	req := shard.OpenRequest{
+	s := d.owner(o.ID)
+	if len(s.copies) > 1 || s.copies[0].node != d.c.node {
+		return d.openAmong(ctx, s, o)
+	}
+	req := d.openRequest(&o)
+	req.Copy = s.copies[0].name
+	got, err := d.c.local.Open(ctx, req)
+	return got, d.explain(err)
+}
+
+func (d *DB) openRequest(o *OpenOptions) shard.OpenRequest {
+	return shard.OpenRequest{
 		ID: o.ID, Rev: o.Rev, Latest: o.Latest, Revs: o.Revs, RevsInfo: o.RevsInfo,
 		Conflicts: o.Conflicts, DeletedConflicts: o.DeletedConflicts, LocalSeq: o.LocalSeq,
 		AllowDeleted: o.AllowDeleted, HeadOnly: o.HeadOnly, RevsLimit: d.meta.RevsLimit,
 	}
-	s := d.owner(o.ID)
+}
+
+// openAmong is Open when there are several copies, or one elsewhere.
+func (d *DB) openAmong(ctx context.Context, s *stretch, o OpenOptions) (*shard.Doc, error) {
+	req := d.openRequest(&o)
 	switch {
-	case len(s.copies) == 1 && s.copies[0].node == d.c.node:
-		req.Copy = s.copies[0].name
-		got, err := d.c.local.Open(ctx, req)
-		return got, d.explain(err)
 	case !o.Rev.IsZero() && !o.Latest:
 		return askAll(ctx, d, s, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
 			mine := req

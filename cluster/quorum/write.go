@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"errors"
+
 	"divan/storage/fault"
 )
 
@@ -130,9 +132,14 @@ func Usable(err error) bool {
 
 // Doubtful reports whether a copy that gave this error to an edit may have
 // done it: the answer got lost, or trouble came after it was applied. A copy
-// that says itself that it does not take part has not.
+// that says itself that it does not take part has not, and neither has one
+// that was never asked, which an error says by a method NotSent.
 func Doubtful(err error) bool {
 	if Usable(err) {
+		return false
+	}
+	var sent interface{ NotSent() bool }
+	if errors.As(err, &sent) && sent.NotSent() {
 		return false
 	}
 	switch fault.KindOf(err) {
