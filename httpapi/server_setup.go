@@ -41,7 +41,7 @@ func postClusterSetup(c *call) error {
 			BindAddress: req.address, Port: req.port, EnsureDBs: req.ensure, Create: c.createSystem,
 		})
 	case "finish_cluster":
-		err = m.FinishCluster(ctx, req.ensure, c.createSystem)
+		err = c.patiently(func() error { return m.FinishCluster(ctx, req.ensure, c.createSystem) })
 	case "enable_cluster":
 		err = c.enableCluster(req)
 	case "add_node":
@@ -122,7 +122,11 @@ func (c *call) enableHere(req *setupRequest) error {
 		}
 	}
 	for _, change := range changes {
-		if _, err := c.api.deps.Meta.SetConfig(c.r.Context(), change); err != nil {
+		err := c.patiently(func() error {
+			_, err := c.api.deps.Meta.SetConfig(c.r.Context(), change)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -168,6 +172,8 @@ const (
 	joinTimeout  = 30 * time.Second
 	aliveTimeout = 5 * time.Second
 	joinPoll     = 50 * time.Millisecond
+	// decideTimeout bounds how long the nodes have to find a leader.
+	decideTimeout = 15 * time.Second
 )
 
 // addNode invites a node into the cluster and waits until it has joined. A
@@ -222,7 +228,25 @@ func (c *call) awaitMember(name string) error {
 	if !c.poll(ctx, func() bool { return slices.Contains(c.api.members(), name) }) {
 		c.log.Warn("a node has joined and is not heard of yet", zap.String("node", name))
 	}
+	// What is asked for next finds a group that can decide.
+	if err := c.patiently(func() error { return c.api.deps.Meta.CatchUp(c.r.Context()) }); err != nil {
+		c.log.Warn("a node has joined and there is no majority", zap.String("node", name), zap.Error(err))
+	}
 	return nil
+}
+
+// patiently repeats what metadata cannot decide now: while nodes join, the
+// group may be without a leader for a moment. A set-up that is done may be done
+// again.
+func (c *call) patiently(act func() error) error {
+	ctx, cancel := context.WithTimeout(c.r.Context(), decideTimeout)
+	defer cancel()
+	var err error
+	c.poll(ctx, func() bool {
+		err = act()
+		return !fault.Is(err, fault.Unavailable)
+	})
+	return err
 }
 
 // poll asks until ok holds; false when ctx ends first.
