@@ -15,14 +15,16 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Coordinator is made of. All but Repair are required.
+// Options are what a Coordinator is made of. All but Peers and Repair are
+// required.
 type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
 	Config   *config.Holder
 	Local    *shard.Local // the copies on this node
 	Logger   *zap.Logger
-	Repair   Repair // may be nil: copies are not brought in line then
+	Peers    Directory // nil: this node stands alone
+	Repair   Repair    // nil: copies are not brought in line
 }
 
 // Repair brings copies in line with each other.
@@ -75,6 +77,9 @@ func New(o Options) (*Coordinator, error) {
 		local: localCopies{NewGuard(o.Local)}, others: nobody{}, repair: o.Repair,
 	}
 	c.handles.byName = make(map[string]*DB)
+	if o.Peers != nil {
+		c.others = directory{o.Peers}
+	}
 	c.meet(c.others)
 	return c, nil
 }

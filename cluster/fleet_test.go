@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -264,9 +263,6 @@ func (l *link) Watch(name string, c chan struct{}) (io.Closer, error) {
 	return l.to.Watch(name, c)
 }
 
-// errBroken is how a stream breaks off.
-var errBroken = errors.New("the connection is gone")
-
 // fray is what a stream of a link has in common.
 type fray struct {
 	ctx  context.Context
@@ -279,7 +275,7 @@ func (f *fray) turn() error {
 	switch f.l.now() {
 	case broken:
 		if f.left--; f.left < 0 {
-			return errBroken
+			return errNodeDown(f.l.node)
 		}
 	case away, failing:
 		return errNodeDown(f.l.node)
@@ -426,8 +422,8 @@ func (l *link) PutAttachment(ctx context.Context, name, id string, key [16]byte)
 	return &frayedSink{fray{ctx, l, l.batches}, s}, nil
 }
 
-// content1 reads an attachment.
-func content1(tb tester, d *DB, id string, a doc.Attachment) []byte {
+// contentOf reads an attachment.
+func contentOf(tb tester, d *DB, id string, a doc.Attachment) []byte {
 	tb.Helper()
 	r, err := d.ReadAttachment(tb.Context(), id, a, 0, -1)
 	if err != nil {
