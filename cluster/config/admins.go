@@ -24,11 +24,10 @@ func IsHashed(v string) bool {
 // HashAdmins replaces each plain-text administrator from files, environment
 // and flags by its stored form. known are stored forms of earlier runs: where
 // one fits the plain text it is kept, so that sessions, which hang on its
-// salt, outlive a restart. It returns the stored forms made anew, which the
-// caller should keep and pass as known next time. It is as slow as one hash
-// for each plain-text administrator.
+// salt, outlive a restart. It returns the stored forms in use that known lacks,
+// which the caller should keep and pass as known next time. It is as slow as
+// one hash for each plain-text administrator.
 func (h *Holder) HashAdmins(known map[string]string) (fresh map[string]string, err error) {
-	fresh = map[string]string{}
 	for name, plain := range h.pendingAdmins() {
 		if h.opts.Hash == nil || h.opts.Verify == nil {
 			return nil, fmt.Errorf("hash the password of administrator %q: no hash function", name)
@@ -38,10 +37,13 @@ func (h *Holder) HashAdmins(known map[string]string) (fresh map[string]string, e
 			if stored, err = h.opts.Hash(plain); err != nil {
 				return nil, fmt.Errorf("hash the password of administrator %q: %w", name, err)
 			}
-			fresh[name] = stored
 		}
 		h.settleAdmin(name, plain, stored)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fresh = maps.Clone(h.mu.known)
+	maps.DeleteFunc(fresh, func(name, stored string) bool { return known[name] == stored })
 	return fresh, nil
 }
 
