@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -18,7 +19,9 @@ type session struct {
 	ctx    context.Context // of the stream
 	lane   *lane
 	slots  [classes]chan struct{} // one is taken by each call that is being done
-	wg     sync.WaitGroup         // the calls
+	wg     sync.WaitGroup         // the workers
+	jobs   chan job               // to workers that have nothing to do
+	idle   atomic.Int64           // how many those are
 
 	mu struct {
 		sync.Mutex
@@ -34,7 +37,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[wirepb.Frame, wirepb.F
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
-	e := &session{server: s, from: conn.Node(), ctx: ctx, lane: newLane()}
+	e := &session{server: s, from: conn.Node(), ctx: ctx, lane: newLane(), jobs: make(chan job)}
 	e.mu.running = map[uint64]context.CancelFunc{}
 	for i := range e.slots {
 		e.slots[i] = make(chan struct{}, s.inFlight)
@@ -77,30 +80,66 @@ func (e *session) take(stream grpc.ServerStream) error {
 	}
 }
 
+// idleWorkers is how many workers of one session wait for the next call: their
+// stacks have grown already.
+const idleWorkers = 32
+
+// job is a call to be done.
+type job struct {
+	*whole
+	ctx    context.Context // of the call
+	cancel context.CancelFunc
+}
+
 // start begins a call. Its time runs from now on, also while it waits for its
 // turn.
 func (e *session) start(w *whole) {
 	ctx, cancel := e.context(w)
+	j := job{w, ctx, cancel}
 	e.mu.Lock()
 	e.mu.running[w.call] = cancel
 	e.mu.Unlock()
-	e.wg.Go(func() {
-		slot := e.slots[classOf(w.op)]
-		select {
-		case slot <- struct{}{}:
-		case <-ctx.Done():
-			e.finish(w.call, nil, ctx.Err(), nil)
-			cancel()
+	select {
+	case e.jobs <- j:
+	default:
+		e.wg.Go(func() { e.work(j) })
+	}
+}
+
+// work does calls as long as there are some, and a few workers wait for more.
+func (e *session) work(j job) {
+	for {
+		e.do(j)
+		*j.whole = whole{} // who waits for the next call holds nothing of the last one
+		if e.idle.Add(1) > idleWorkers {
+			e.idle.Add(-1)
 			return
 		}
-		var answer message
-		err := e.server.guarded(w.op.String(), func() (err error) {
-			answer, err = e.server.do(ctx, e.from, w)
-			return err
-		})
-		e.finish(w.call, answer, err, func() { <-slot })
-		cancel()
+		select {
+		case j = <-e.jobs:
+			e.idle.Add(-1)
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// do does one call when it is its turn.
+func (e *session) do(j job) {
+	defer j.cancel()
+	slot := e.slots[classOf(j.op)]
+	select {
+	case slot <- struct{}{}:
+	case <-j.ctx.Done():
+		e.finish(j.call, nil, j.ctx.Err(), nil)
+		return
+	}
+	var answer message
+	err := e.server.guarded(j.op, func() (err error) {
+		answer, err = e.server.do(j.ctx, e.from, j.whole)
+		return err
 	})
+	e.finish(j.call, answer, err, slot)
 }
 
 func (e *session) context(w *whole) (context.Context, context.CancelFunc) {
@@ -125,12 +164,12 @@ func (e *session) stop(call uint64) {
 	}
 }
 
-// finish sends an answer; sent is called when it is on its way.
-func (e *session) finish(call uint64, answer message, err error, sent func()) {
+// finish sends an answer; when it is on its way, slot is free again.
+func (e *session) finish(call uint64, answer message, err error, slot chan struct{}) {
 	e.mu.Lock()
 	delete(e.mu.running, call)
 	e.mu.Unlock()
-	p := &parcel{call: call, sent: sent}
+	p := &parcel{call: call, slot: slot}
 	if err == nil {
 		p.body, err = marshal(answer)
 	}

@@ -19,6 +19,7 @@ const (
 	pieceSize = 64 << 10  // a larger body is cut, so that small ones pass it
 	frameSize = 256 << 10 // what travels in one frame, about
 	bodySize  = 256 << 20 // the largest body there is
+	firstBody = 1 << 20   // what is set aside for one that comes in pieces
 )
 
 // parcel is a call or an answer on its way out. It belongs to the lane once it
@@ -31,8 +32,8 @@ type parcel struct {
 	cancel   bool
 	fault    *wirepb.Fault
 	body     *[]byte
-	at       int    // bytes of body that are sent
-	sent     func() // may be nil: the whole body is sent, or will never be
+	at       int           // bytes of body that are sent
+	slot     chan struct{} // may be nil: gives its value back when the body is sent, or never will be
 }
 
 func (p *parcel) len() int {
@@ -46,8 +47,8 @@ func (p *parcel) len() int {
 func (p *parcel) end() {
 	recycle(p.body)
 	p.body = nil
-	if p.sent != nil {
-		p.sent()
+	if p.slot != nil {
+		<-p.slot
 	}
 }
 
@@ -263,7 +264,8 @@ func (a *assembly) add(p *wirepb.Piece) (*whole, error) {
 		return nil, fault.Newf(fault.Internal, "a message of %d bytes is too large", p.Size)
 	default:
 		w = &whole{call: p.Call, op: p.Op, timeout: time.Duration(p.Timeout) * time.Microsecond, repair: p.Repair, err: decodeFault(p.Fault)}
-		w.body = append(make([]byte, 0, max(int(p.Size), len(p.Data))), p.Data...)
+		// Memory is taken as it is filled, not as it is announced.
+		w.body = append(make([]byte, 0, max(min(int(p.Size), firstBody), len(p.Data))), p.Data...)
 		if int(p.Size) <= len(p.Data) {
 			return w, nil
 		}
@@ -273,8 +275,11 @@ func (a *assembly) add(p *wirepb.Piece) (*whole, error) {
 		a.open[p.Call], a.need[p.Call] = w, int(p.Size)
 		return nil, nil
 	}
-	if len(w.body) < a.need[p.Call] {
+	switch need := a.need[p.Call]; {
+	case len(w.body) < need:
 		return nil, nil
+	case len(w.body) > need:
+		return nil, fault.Newf(fault.Internal, "a message of %d bytes has more", need)
 	}
 	a.drop(p.Call)
 	return w, nil

@@ -34,9 +34,10 @@ const (
 
 // call is one that waits for its answer.
 type call struct {
-	done chan struct{}
-	body []byte
-	err  error
+	parcel parcel        // what is sent; the lane's
+	done   chan struct{} // gets one value, with what follows
+	body   []byte
+	err    error
 }
 
 // link is one connection to another node, from when it stands until the node
@@ -53,6 +54,7 @@ type link struct {
 	used    atomic.Int64 // time of the last call, nanoseconds
 	streams atomic.Int64 // streams that are open beside Exchange and Ping
 	watches *watches
+	dones   sync.Pool // of chan struct{} with room for one value, which nobody will send to any more
 
 	mu struct {
 		sync.Mutex
@@ -136,7 +138,7 @@ func (l *link) fail(err error) {
 	l.mu.Unlock()
 	for _, c := range calls {
 		c.err = err
-		close(c.done)
+		c.done <- struct{}{}
 	}
 }
 
@@ -169,7 +171,7 @@ func (l *link) answer(w *whole) {
 	l.mu.Unlock()
 	if c != nil {
 		c.body, c.err = w.body, w.err
-		close(c.done)
+		c.done <- struct{}{}
 	}
 }
 
@@ -270,8 +272,12 @@ func (l *link) do(ctx context.Context, op wirepb.Op, request message) ([]byte, e
 		}
 	}
 	defer room.Release(weight)
-	c := &call{done: make(chan struct{})}
-	p := &parcel{op: op, body: body, repair: IsRepair(ctx)}
+	done, ok := l.dones.Get().(chan struct{})
+	if !ok {
+		done = make(chan struct{}, 1)
+	}
+	c := &call{done: done, parcel: parcel{op: op, body: body, repair: IsRepair(ctx)}}
+	p := &c.parcel
 	p.deadline, _ = ctx.Deadline()
 	l.mu.Lock()
 	if err := l.mu.err; err != nil {
@@ -286,7 +292,8 @@ func (l *link) do(ctx context.Context, op wirepb.Op, request message) ([]byte, e
 	l.mu.Unlock()
 	l.lane.put(p) // a closed lane means that fail comes
 	select {
-	case <-c.done:
+	case <-done:
+		l.dones.Put(done)
 		return c.body, c.err
 	case <-ctx.Done():
 	}

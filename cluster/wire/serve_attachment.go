@@ -19,7 +19,7 @@ func (s *Server) ReadAttachment(m *wirepb.AttachmentRange, stream grpc.ServerStr
 		ctx = ForRepair(ctx)
 	}
 	var sent error // that a part could not be sent
-	err := s.guarded("ReadAttachment", func() error {
+	err := s.guarded(method("ReadAttachment"), func() error {
 		if s.copies == nil {
 			return fault.New(fault.Unavailable, "This node serves no copies.")
 		}
@@ -71,7 +71,7 @@ func pump(r io.Reader, send func(*wirepb.Chunk) error) (read, sent error) {
 // last part is dropped.
 func (s *Server) PutAttachment(stream grpc.BidiStreamingServer[wirepb.AttachmentPart, wirepb.Chunk]) error {
 	var sent error
-	err := s.guarded("PutAttachment", func() (err error) {
+	err := s.guarded(method("PutAttachment"), func() (err error) {
 		first, err := stream.Recv()
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ func (s *Server) List(stream grpc.BidiStreamingServer[wirepb.ListCommand, wirepb
 		ctx = ForRepair(ctx)
 	}
 	var from *source
-	err = s.guarded("List", func() (err error) {
+	err = s.guarded(method("List"), func() (err error) {
 		from, err = s.source(ctx, open)
 		return err
 	})
@@ -41,7 +41,7 @@ func (s *Server) List(stream grpc.BidiStreamingServer[wirepb.ListCommand, wirepb
 	for {
 		part := &wirepb.ListPart{Head: head, More: more}
 		head = nil
-		err := s.guarded("List", func() error { return from.answer(command, part) })
+		err := s.guarded(method("List"), func() error { return from.answer(command, part) })
 		if err != nil {
 			return stream.Send(&wirepb.ListPart{Fault: encodeFault(err)})
 		}

@@ -52,7 +52,7 @@ func (s *Server) Watch(stream grpc.BidiStreamingServer[wirepb.WatchCommand, wire
 			}
 			continue
 		}
-		err = s.guarded("watch", func() error {
+		err = s.guarded(method("watch"), func() error {
 			stop, err := v.start(c.Number, name(c.Copy))
 			if err == nil {
 				stops[c.Number] = stop

@@ -187,13 +187,19 @@ func (s *Server) Ping(stream grpc.BidiStreamingServer[wirepb.Beat, wirepb.Beat])
 }
 
 // guarded does f, whose panic becomes an error.
-func (s *Server) guarded(what string, f func() error) (err error) {
+func (s *Server) guarded(what fmt.Stringer, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.logger.Error("a call of another node panicked", zap.String("call", what),
+			s.logger.Error("a call of another node panicked", zap.Stringer("call", what),
 				zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-			err = fault.Wrap(fault.Internal, "internal error", fmt.Errorf("panic in %s: %v", what, r))
+			err = fault.Wrap(fault.Internal, "internal error", fmt.Errorf("panic in %v: %v", what, r))
 		}
 	}()
 	return f()
 }
+
+// method is a call that is a stream.
+type method string
+
+// String implements fmt.Stringer.
+func (m method) String() string { return string(m) }

@@ -1,0 +1,223 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// loopback returns a peer over a real TCP connection.
+func loopback(b *testing.B, o ServerOptions) *Peer {
+	b.Helper()
+	var addr atomic.Value
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	port := func(name string) *Port {
+		p, err := NewPort(PortOptions{
+			Self: name, Network: RealNetwork(), Address: "127.0.0.1:0", Secret: func() string { return "a secret" },
+			Resolve: func(string) (string, bool) { return addr.Load().(net.Addr).String(), true },
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		wg.Go(func() { _ = p.Run(ctx) })
+		<-p.Listening()
+		return p
+	}
+	server, clientPort := port("b@b"), port("a@a")
+	addr.Store(server.Addr())
+	wg.Go(func() { _ = NewServer(o).Run(ctx, server) })
+	pool := NewPool(clientPort, nil)
+	wg.Go(func() { _ = pool.Run(ctx) })
+	for !runs(pool) || server.sub(purposeRPC) == nil {
+		runtime.Gosched()
+	}
+	b.Cleanup(func() { cancel(); wg.Wait() })
+	p := pool.Peer("b@b")
+	if _, err := p.connected(nil); err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// fixed answers without reading anything, so that only the way is measured.
+type fixed struct {
+	Copies
+	doc *shard.Doc
+}
+
+func (f fixed) Open(context.Context, shard.OpenRequest) (*shard.Doc, error) { return f.doc, nil }
+
+func (f fixed) Update(_ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	out := make([]shard.EditResult, len(req.Edits))
+	for i, e := range req.Edits {
+		out[i].Rev = e.Path.Rev()
+	}
+	return out, nil
+}
+
+func fixedCopies() fixed {
+	rev := doc.Rev{Pos: 3, ID: "0123456789abcdef"}
+	return fixed{doc: &shard.Doc{ID: "document-000001", Rev: rev, Body: body(1000), Revisions: doc.Path{Start: 3, IDs: []string{rev.ID, rev.ID, rev.ID}}}}
+}
+
+func body(n int) []byte { return fmt.Appendf(nil, `{"text":"%0*d"}`, n, 7) }
+
+func updateOf(edits int) shard.UpdateRequest {
+	req := shard.UpdateRequest{Copy: copyName, DB: "db", Trusted: true, NoPath: true, User: shard.User{Name: "admin", Roles: []string{shard.AdminRole}}}
+	for i := range edits {
+		req.Edits = append(req.Edits, shard.Edit{
+			ID: fmt.Sprintf("document-%06d", i), Body: body(1000),
+			Path: doc.Path{Start: 2, IDs: []string{"0123456789abcdef", "fedcba9876543210"}},
+		})
+	}
+	return req
+}
+
+func parallel(b *testing.B, goroutines int, f func() error) {
+	b.Helper()
+	b.ReportAllocs()
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	before := cpu(b)
+	for range goroutines {
+		wg.Go(func() {
+			for n.Add(1) <= int64(b.N) {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric((cpu(b)-before).Seconds()*1e6/float64(b.N), "cpu-µs/op")
+}
+
+// cpu returns the processor time the process has used: both sides are in it,
+// and other processes on the machine are not.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for _, goroutines := range []int{1, 16, 64} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			p := loopback(b, ServerOptions{Copies: fixedCopies()})
+			req := shard.OpenRequest{Copy: copyName, ID: "document-000001", Revs: true}
+			parallel(b, goroutines, func() error {
+				_, err := p.Open(context.Background(), req)
+				return err
+			})
+		})
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	for _, goroutines := range []int{1, 64} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			p := loopback(b, ServerOptions{Copies: fixedCopies()})
+			req := updateOf(1)
+			parallel(b, goroutines, func() error {
+				ctx, cancel := context.WithTimeout(context.Background(), 1<<40)
+				defer cancel()
+				_, err := p.Update(ctx, req)
+				return err
+			})
+		})
+	}
+}
+
+func BenchmarkBulk(b *testing.B) {
+	p := loopback(b, ServerOptions{Copies: fixedCopies()})
+	req := updateOf(500)
+	b.SetBytes(500 << 10)
+	parallel(b, 4, func() error {
+		_, err := p.Update(context.Background(), req)
+		return err
+	})
+}
+
+func BenchmarkAllDocs(b *testing.B) {
+	local := newLocal(b)
+	req := updateOf(1000)
+	for i := range 20 {
+		for j := range req.Edits {
+			req.Edits[j].ID = fmt.Sprintf("document-%03d-%06d", i, j)
+		}
+		if _, err := local.Update(context.Background(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+	p := loopback(b, ServerOptions{Copies: local})
+	for _, docs := range []bool{false, true} {
+		b.Run(fmt.Sprint("docs=", docs), func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				s, err := p.AllDocs(context.Background(), shard.DocsRequest{Copy: copyName, IncludeDocs: docs})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var batch shard.RowBatch
+				rows := 0
+				for more := true; more; {
+					if more, err = s.Next(&batch); err != nil {
+						b.Fatal(err)
+					}
+					rows += len(batch.Rows)
+				}
+				s.Close()
+				if rows != 20000 {
+					b.Fatal(rows)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/20000, "ns/row")
+		})
+	}
+}
+
+func BenchmarkReadAttachment(b *testing.B) {
+	local := newLocal(b)
+	const size = 16 << 20
+	s, err := local.PutAttachment(context.Background(), copyName, "doc", [16]byte{1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.Write(make([]byte, size)); err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	p := loopback(b, ServerOptions{Copies: local})
+	b.SetBytes(size)
+	b.ResetTimer()
+	for range b.N {
+		r, err := p.ReadAttachment(context.Background(), shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, r); n != size || err != nil {
+			b.Fatal(n, err)
+		}
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

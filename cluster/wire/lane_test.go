@@ -1,0 +1,240 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/mem"
+	"pgregory.net/rapid"
+
+	"divan/cluster/wire/wirepb"
+	"divan/shard"
+)
+
+// copyOf takes a frame apart as the other side sees it.
+func copyOf(t *rapid.T, f *wirepb.Frame) *received {
+	b, err := marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in received
+	if err := in.take(mem.BufferSlice{mem.NewBuffer(b, buffers{})}); err != nil {
+		t.Fatal(err)
+	}
+	return &in
+}
+
+// Whatever is put on a lane in whatever order comes out whole, frames stay
+// small, and no parcel waits while another sends two pieces.
+func TestLane(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 3*frameSize)), 1, 30).Draw(t, "sizes")
+		l := newLane()
+		want := map[uint64][]byte{}
+		out := outgoing{frame: &wirepb.Frame{}}
+		var parts assembly
+		got, ended := map[uint64][]byte{}, 0
+		slot := make(chan struct{}, len(sizes))
+		step := func() bool {
+			if !l.fill(&out) {
+				return false
+			}
+			in := copyOf(t, out.frame)
+			size := 0
+			seen := map[uint64]bool{}
+			for _, p := range in.Pieces {
+				size += len(p.Data)
+				if seen[p.Call] {
+					t.Fatal("two pieces of one call in a frame")
+				}
+				seen[p.Call] = true
+				w, err := parts.add(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w != nil {
+					if got[w.call] != nil || w.op != wirepb.Op_OPEN || !w.repair || w.timeout <= 0 {
+						t.Fatalf("got %+v", w)
+					}
+					got[w.call] = w.body
+				}
+			}
+			in.release()
+			if size > frameSize+pieceSize {
+				t.Fatalf("a frame of %d bytes", size)
+			}
+			out.done()
+			ended = len(sizes) - len(slot)
+			return true
+		}
+		for i, size := range sizes {
+			b := buffers{}.Get(size)
+			for j := range *b {
+				(*b)[j] = byte(i + j>>8)
+			}
+			call := uint64(i + 1)
+			want[call] = bytes.Clone(*b)
+			slot <- struct{}{}
+			l.put(&parcel{call: call, op: wirepb.Op_OPEN, repair: true, deadline: time.Now().Add(time.Hour), body: b, slot: slot})
+			if rapid.Bool().Draw(t, "send") {
+				step()
+			}
+		}
+		for step() {
+		}
+		for call, b := range want {
+			if !bytes.Equal(got[call], b) {
+				t.Fatalf("call %d: %d bytes came out as %d", call, len(b), len(got[call]))
+			}
+		}
+		if len(got) != len(want) || len(slot) != 0 || len(parts.open) != 0 || len(parts.need) != 0 {
+			t.Fatalf("left over: %d slots, %d ended", len(slot), ended)
+		}
+	})
+}
+
+func TestLaneWithdraw(t *testing.T) {
+	l := newLane()
+	large := buffers{}.Get(5 * pieceSize)
+	l.put(&parcel{call: 1, body: large})
+	l.put(&parcel{call: 2, body: buffers{}.Get(10)})
+	out := outgoing{frame: &wirepb.Frame{}}
+	if !l.withdraw(2) {
+		t.Fatal("nothing of it has been sent")
+	}
+	if !l.fill(&out) || len(out.frame.Pieces) != 1 || out.frame.Pieces[0].Size != 5*pieceSize {
+		t.Fatalf("got %v", out.frame)
+	}
+	out.done()
+	if l.withdraw(1) {
+		t.Fatal("a piece has been sent")
+	}
+	if l.fill(&out) {
+		t.Fatal("sent what was withdrawn")
+	}
+	l.close()
+	slot := make(chan struct{}, 1)
+	slot <- struct{}{}
+	l.put(&parcel{call: 3, slot: slot})
+	if len(slot) != 0 {
+		t.Fatal("a closed lane keeps the slot")
+	}
+}
+
+func TestLaneEndsWithItsStream(t *testing.T) {
+	l := newLane()
+	slot := make(chan struct{}, 2)
+	slot <- struct{}{}
+	slot <- struct{}{}
+	l.put(&parcel{call: 1, slot: slot})
+	l.put(&parcel{call: 2, slot: slot, body: buffers{}.Get(9 * frameSize)})
+	broken := errors.New("broken")
+	if err := l.run(context.Background(), func(*wirepb.Frame) error { return broken }); !errors.Is(err, broken) {
+		t.Fatalf("got %v", err)
+	}
+	if len(slot) != 0 {
+		t.Fatal("slots are kept")
+	}
+}
+
+func TestBuffers(t *testing.T) {
+	for _, n := range []int{0, 1, 255, 256, 257, 4096, 4097, 1 << 20, 1<<20 + 1} {
+		b := buffers{}.Get(n)
+		if len(*b) != n || n > 1<<largestBuffer && cap(*b) != n {
+			t.Fatalf("%d bytes: %d of %d", n, len(*b), cap(*b))
+		}
+		buffers{}.Put(b)
+	}
+	odd := make([]byte, 300)
+	buffers{}.Put(&odd) // not one of ours: not kept
+}
+
+// Whatever comes in a frame, it is an error or pieces, and takes no more memory
+// than it has bytes, nearly.
+func FuzzFrame(f *testing.F) {
+	for _, p := range []*wirepb.Piece{
+		{Call: 1, Op: wirepb.Op_OPEN, Data: []byte("x"), Timeout: 5},
+		{Call: 2, Size: 100, Data: []byte("x")},
+		{Call: 3, Size: bodySize + 1},
+		{Call: 4, Fault: encodeFault(context.Canceled)},
+		{Call: 5, Cancel: true},
+	} {
+		b, err := marshal(&wirepb.Frame{Pieces: []*wirepb.Piece{p, p}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(slices.Clone(*b))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var in received
+		if in.take(mem.BufferSlice{mem.SliceBuffer(b)}) != nil {
+			return
+		}
+		var parts assembly
+		for _, p := range in.Pieces {
+			w, err := parts.add(p)
+			if err != nil {
+				return
+			}
+			if w != nil && len(w.body) > len(b) {
+				t.Fatalf("%d bytes out of %d", len(w.body), len(b))
+			}
+		}
+		in.release()
+	})
+}
+
+// Whatever a body holds, decoding it gives a request or an error.
+func FuzzBody(f *testing.F) {
+	for op := range wirepb.Op_name {
+		f.Add(uint8(op), []byte{10, 1, 'x'})
+	}
+	s := NewServer(ServerOptions{Copies: nothing{}})
+	f.Fuzz(func(_ *testing.T, op uint8, b []byte) {
+		_, _ = s.do(context.Background(), "b@b", &whole{op: wirepb.Op(op), body: b})
+	})
+}
+
+// nothing is copies that answer with nothing.
+type nothing struct{ Copies }
+
+func (nothing) Update(context.Context, shard.UpdateRequest) ([]shard.EditResult, error) {
+	return nil, nil
+}
+
+func (nothing) Purge(context.Context, string, []shard.PurgeItem) ([]shard.PurgeResult, error) {
+	return nil, nil
+}
+func (nothing) DropAttachments(context.Context, string, string, [][16]byte) error { return nil }
+func (nothing) Open(context.Context, shard.OpenRequest) (*shard.Doc, error)       { return &shard.Doc{}, nil }
+
+func (nothing) OpenRevs(context.Context, shard.OpenRevsRequest) ([]shard.RevResult, error) {
+	return nil, nil
+}
+
+func (nothing) Missing(context.Context, string, []shard.IDRevs) ([]shard.IDMissing, error) {
+	return nil, nil
+}
+
+func (nothing) DocsByID(context.Context, string, []string, bool, bool) ([]shard.Row, error) {
+	return nil, nil
+}
+
+func (nothing) LocalGet(context.Context, string, string) (*shard.LocalDoc, error) {
+	return &shard.LocalDoc{}, nil
+}
+
+func (nothing) Purges(context.Context, string, uint64) ([]shard.PurgeInfo, error) { return nil, nil }
+func (nothing) Create(context.Context, string, shard.CreateOptions) error         { return nil }
+func (nothing) Drop(context.Context, string) error                                { return nil }
+func (nothing) Info(context.Context, string) (shard.Info, error)                  { return shard.Info{}, nil }
+
+func (nothing) Partition(context.Context, string, string) (shard.PartitionInfo, error) {
+	return shard.PartitionInfo{}, nil
+}
+func (nothing) Compact(context.Context, string, shard.Limits, string) error { return nil }
+func (nothing) Position(context.Context, string) ([16]byte, uint64, error)  { return [16]byte{}, 0, nil }
