@@ -24,14 +24,14 @@ func decodeOpen(m *wirepb.OpenRequest) shard.OpenRequest {
 func encodeOpenRevs(req *shard.OpenRevsRequest) *wirepb.OpenRevsRequest {
 	return &wirepb.OpenRevsRequest{
 		Copy: req.Copy, Id: req.ID, Revs: encodeRevs(req.Revs), All: req.All, Latest: req.Latest,
-		WithPath: req.WithPath, RevsLimit: int64(req.RevsLimit),
+		WithPath: req.WithPath, HeadOnly: req.HeadOnly, RevsLimit: int64(req.RevsLimit),
 	}
 }
 
 func decodeOpenRevs(m *wirepb.OpenRevsRequest) shard.OpenRevsRequest {
 	return shard.OpenRevsRequest{
 		Copy: name(m.Copy), ID: name(m.Id), Revs: decodeRevs(m.Revs), All: m.All, Latest: m.Latest,
-		WithPath: m.WithPath, RevsLimit: int(m.RevsLimit),
+		WithPath: m.WithPath, HeadOnly: m.HeadOnly, RevsLimit: int(m.RevsLimit),
 	}
 }
 

@@ -1800,6 +1800,7 @@ type OpenRevsRequest struct {
 	Latest        bool                   `protobuf:"varint,5,opt,name=latest,proto3" json:"latest,omitempty"`
 	WithPath      bool                   `protobuf:"varint,6,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`
 	RevsLimit     int64                  `protobuf:"varint,7,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
+	HeadOnly      bool                   `protobuf:"varint,8,opt,name=head_only,json=headOnly,proto3" json:"head_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1881,6 +1882,13 @@ func (x *OpenRevsRequest) GetRevsLimit() int64 {
 		return x.RevsLimit
 	}
 	return 0
+}
+
+func (x *OpenRevsRequest) GetHeadOnly() bool {
+	if x != nil {
+		return x.HeadOnly
+	}
+	return false
 }
 
 type OpenRevsList struct {
@@ -4453,7 +4461,7 @@ const file_wire_proto_rawDesc = "" +
 	"\tconflicts\x18\b \x01(\v2\x10.divan.wire.RevsR\tconflicts\x12=\n" +
 	"\x11deleted_conflicts\x18\t \x01(\v2\x10.divan.wire.RevsR\x10deletedConflicts\x12\x1b\n" +
 	"\tlocal_seq\x18\n" +
-	" \x01(\x04R\blocalSeq\"\xc1\x01\n" +
+	" \x01(\x04R\blocalSeq\"\xde\x01\n" +
 	"\x0fOpenRevsRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
@@ -4462,7 +4470,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x06latest\x18\x05 \x01(\bR\x06latest\x12\x1b\n" +
 	"\twith_path\x18\x06 \x01(\bR\bwithPath\x12\x1d\n" +
 	"\n" +
-	"revs_limit\x18\a \x01(\x03R\trevsLimit\"G\n" +
+	"revs_limit\x18\a \x01(\x03R\trevsLimit\x12\x1b\n" +
+	"\thead_only\x18\b \x01(\bR\bheadOnly\"G\n" +
 	"\fOpenRevsList\x127\n" +
 	"\brequests\x18\x01 \x03(\v2\x1b.divan.wire.OpenRevsRequestR\brequests\"Q\n" +
 	"\tRevResult\x12!\n" +

@@ -1622,6 +1622,16 @@ func (m *OpenRevsRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.HeadOnly {
+		i--
+		if m.HeadOnly {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x40
+	}
 	if m.RevsLimit != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.RevsLimit))
 		i--
@@ -4974,6 +4984,9 @@ func (m *OpenRevsRequest) SizeVT() (n int) {
 	}
 	if m.RevsLimit != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.RevsLimit))
+	}
+	if m.HeadOnly {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -10001,6 +10014,26 @@ func (m *OpenRevsRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeadOnly", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.HeadOnly = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
