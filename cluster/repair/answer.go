@@ -20,6 +20,9 @@ type message struct {
 	Copy   string      `json:"copy,omitempty"`   // pushed: and the next two
 	UUID   string      `json:"uuid,omitempty"`   // of the copy that was pushed to
 	Part   bool        `json:"part,omitempty"`   // the pushing copy is incomplete itself
+	Since  uint64      `json:"since,omitempty"`  // digest: of copy, behind that sequence, and the next two
+	Limit  int         `json:"limit,omitempty"`
+	Seed   *seed       `json:"seed,omitempty"`
 }
 
 const (
@@ -27,6 +30,7 @@ const (
 	opSync    = "sync"    // push these copies to all others
 	opRebuild = "rebuild" // push these copies to me, they are incomplete, and tell me when I have everything
 	opPushed  = "pushed"  // you have everything
+	opDigest  = "digest"  // what your copy has taken; the answer is no reply
 )
 
 // reply is the answer to rebuild; to the others it is empty.
@@ -56,6 +60,11 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 		r.syncOwn(m.Copies)
 	case opRebuild:
 		a.States, err = r.rebuildFor(ctx, from, m.Copies)
+	case opDigest:
+		if m.Seed == nil {
+			return nil, fault.New(fault.BadRequest, "malformed request to repair")
+		}
+		return digest(ctx, r.o.Local, m.Copy, m.Since, m.Limit, *m.Seed)
 	case opPushed:
 		err = r.pushedBy(ctx, from, &m)
 	default:
@@ -71,10 +80,7 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 // ask sends a message to another node.
 func (r *Repair) ask(ctx context.Context, node string, m message) (reply, error) {
 	var a reply
-	text, _ := json.Marshal(m) // strings: it cannot fail
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	out, err := r.o.Ask(ctx, node, Service, text)
+	out, err := r.askRaw(ctx, node, m)
 	if err != nil {
 		return a, err
 	}
@@ -82,6 +88,13 @@ func (r *Repair) ask(ctx context.Context, node string, m message) (reply, error)
 		return a, fault.Wrap(fault.Internal, "malformed answer of repair", err)
 	}
 	return a, nil
+}
+
+func (r *Repair) askRaw(ctx context.Context, node string, m message) ([]byte, error) {
+	text, _ := json.Marshal(m) // strings and numbers: it cannot fail
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.o.Ask(ctx, node, Service, text)
 }
 
 // rebuildFor starts pushes to a node whose copies are incomplete and tells what

@@ -255,6 +255,9 @@ func (n *node) pushTo(to *node, copies Copies) *push {
 		name: n.copy, local: n.Local, batch: 500, turn: 5, log: zap.NewNop(), prog: &progress{},
 		source: end{node: n.name, copies: n.Local}, target: end{node: to.name, copies: copies},
 		pace: &pace{rate: func() int64 { return math.MaxInt64 }},
+		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
+			return digest(ctx, to.Local, to.copy, since, limit, s)
+		},
 	}
 }
 

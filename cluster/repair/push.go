@@ -34,9 +34,12 @@ type push struct {
 	prog   *progress
 
 	holders []string // the nodes of the range; empty: not known
+	// digest asks the target for a digest of its copy; nil: it cannot be asked.
+	digest func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error)
 
 	seen    uint64  // the target's purges that the source has done as well
 	history []Entry // what both ends are known to share, newest first
+	sieve   sieve
 	out     parcel
 }
 
@@ -79,6 +82,7 @@ func (p *push) run(ctx context.Context) (outcome, error) {
 	}
 	o.behind = p.source.seq - o.upto
 	p.prog.begin(o.upto, p.source.seq)
+	p.learn(ctx)
 	err = p.follow(ctx, &o)
 	p.out.abandon(ctx, p)
 	return o, err
@@ -120,7 +124,7 @@ func (p *push) follow(ctx context.Context, o *outcome) error {
 	var b shard.ChangeBatch
 	upto := o.upto
 	for n := 0; ; n++ {
-		if n == p.turn {
+		if p.out.asked == p.turn || n == maxTurn {
 			o.more = true
 			break
 		}
@@ -169,12 +173,36 @@ func (p *push) keep(ctx context.Context, o *outcome, upto uint64) error {
 	return nil
 }
 
+// maxTurn is how many batches a push looks at in its turn when nothing of them
+// is missing.
+const maxTurn = 100
+
+// learn gets to know what the target has taken since the checkpoint. Whatever
+// prevents that only makes the push ask more.
+func (p *push) learn(ctx context.Context) {
+	if p.digest == nil || len(p.history) == 0 {
+		return
+	}
+	s := newSeed()
+	ahead := min(p.source.seq-since(p.history), uint64(maxTurn*p.batch))
+	answer, err := p.digest(ctx, p.history[0].Target, int(2*ahead)+spareDigest, s)
+	if err == nil {
+		p.sieve, err = newSieve(s, p.target.uuid, answer)
+	}
+	if err != nil {
+		p.log.Debug("no digest of the target", zap.String("copy", p.name), zap.String("node", p.target.node), zap.Error(err))
+	}
+}
+
 // rows brings the documents of a batch of changes to the target: all that it
 // does not know of them.
 func (p *push) rows(ctx context.Context, rows []shard.Change) error {
 	ids := p.out.ids[:0]
 	size := 0
 	for i := range rows {
+		if p.sieve.keeps(&rows[i]) {
+			continue
+		}
 		ids = append(ids, shard.IDRevs{ID: rows[i].ID, Revs: rows[i].Leaves})
 		size += len(rows[i].ID) + revBytes*len(rows[i].Leaves)
 	}
@@ -182,6 +210,7 @@ func (p *push) rows(ctx context.Context, rows []shard.Change) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	p.out.asked++
 	if err := p.pace.wait(ctx, size); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ const (
 // parcel is the edits that go to the target together.
 type parcel struct {
 	ids    []shard.IDRevs // of a batch of changes; used again
+	asked  int            // batches that the target was asked about
 	edits  []shard.Edit
 	docs   []*shard.Doc // what the edits were made of
 	bytes  int

@@ -181,6 +181,9 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		source: end{node: r.o.Node, copies: r.o.Local}, target: end{node: it.node, copies: r.o.Peers.Copies(it.node)},
 		limits: shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned},
 		batch:  cfg.BatchSize, turn: cfg.BatchCount, holders: nodes,
+		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
+			return r.askRaw(ctx, it.node, message{Op: opDigest, Copy: it.copy, Since: since, Limit: limit, Seed: &s})
+		},
 	}
 	part := r.o.Local.Rebuilding(it.copy) // before the push: what it gets later is not in it
 	o, err := p.run(ctx)
