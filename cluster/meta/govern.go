@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	governEvery  = 2 * time.Second  // the health of all nodes is looked at, and who votes is decided
+	governEvery  = time.Second      // the health of all nodes is looked at, and who votes is decided
 	fitAfter     = 2 * time.Second  // of good health, a node may vote
 	deadAfter    = 10 * time.Second // of bad health, another node may vote in a voter's place
 	lastContact  = 5 * time.Second  // without a word of the leader a node is not healthy

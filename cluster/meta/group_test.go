@@ -65,6 +65,24 @@ func TestThreeNodes(t *testing.T) {
 	})
 }
 
+// A node that has others to wait for one day does not wait while it is alone.
+func TestAloneWithPort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 1)
+		for range 3 {
+			create(t, g.meta(0), fmt.Sprintf("db%d", time.Now().UnixNano()))
+			time.Sleep(time.Minute)
+			g.stop(0)
+			begin := time.Now()
+			g.start(0)
+			g.waitReady(0)
+			if took := time.Since(begin); took > 100*time.Millisecond {
+				t.Errorf("ready after %v", took)
+			}
+		}
+	})
+}
+
 // A change through a follower costs a question to the leader, not the wait for
 // Raft's next message.
 func TestForwardingIsFast(t *testing.T) {

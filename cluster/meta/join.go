@@ -16,9 +16,10 @@ const (
 	// joinEvery is how often a new node asks again.
 	joinEvery = time.Second
 
-	// attendEvery is how often a node looks whether it is ready and whether the
-	// cluster knows it as it is.
-	attendEvery = 100 * time.Millisecond
+	// attendEvery is how often a node looks whether the cluster knows it as it
+	// is, and readyEvery whether it is ready.
+	attendEvery = 500 * time.Millisecond
+	readyEvery  = 50 * time.Millisecond
 
 	// readyAnyway is how long a node waits for a leader before it works with
 	// what it knows.
@@ -188,7 +189,7 @@ func refuse(j joinRequest, uuid string, member bool) error {
 // attend sees to it that this node becomes ready and that the cluster knows it
 // as it is, until ctx ends.
 func (m *Meta) attend(ctx context.Context, r *raft.Raft) {
-	tick := time.NewTicker(attendEvery)
+	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	begin := time.Now()
 	seen := begin // when there was a leader, or somebody was asked for one
@@ -201,6 +202,8 @@ func (m *Meta) attend(ctx context.Context, r *raft.Raft) {
 		}
 		if !m.isReady() {
 			m.becomeReady(ctx, time.Since(begin))
+		} else {
+			tick.Reset(attendEvery)
 		}
 		if m.Leader() != "" {
 			seen = time.Now()
@@ -225,10 +228,21 @@ func (m *Meta) becomeReady(ctx context.Context, waited time.Duration) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil && m.fsm.load().uuid != "":
+		m.hashAdmins()
 		m.setReady()
 	case waited >= readyAnyway && m.fsm.load().uuid != "":
 		m.log.Warn("no leader of the metadata group; the node works with what it knows", zap.Error(err))
+		m.hashAdmins()
 		m.setReady()
+	}
+}
+
+// hashAdmins lets the administrators of files and environment log in before
+// the stored forms of their passwords are kept, which keepAdmins does when
+// there is a leader.
+func (m *Meta) hashAdmins() {
+	if _, err := m.opts.Config.HashAdmins(m.fsm.load().perNode[m.Self()].Set[hashSection]); err != nil {
+		m.log.Error("administrators cannot log in", zap.Error(err))
 	}
 }
 

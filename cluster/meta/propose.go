@@ -36,7 +36,9 @@ func errUnavailable(err error) error {
 	return fault.Wrap(fault.Unavailable, "No majority of the nodes can decide on a change of metadata now.", err)
 }
 
-func errRemoved() error { return fault.New(fault.Unavailable, "This node was removed from its cluster.") }
+func errRemoved() error {
+	return fault.New(fault.Unavailable, "This node was removed from its cluster.")
+}
 
 // propose has the group agree on a command and returns what came of it, once
 // this node has applied it.
@@ -257,13 +259,13 @@ func (m *Meta) answer(ctx context.Context, from string, req *request) (*answer, 
 		if _, member := m.Node(from); !member && r.State() == raft.Leader {
 			return nil, errStranger(from)
 		}
-		return m.answerPropose(ctx, from, r, req.command)
+		return m.answerPropose(ctx, r, req.command)
 	}
 	return nil, fault.New(fault.BadRequest, "an unknown question")
 }
 
 // answerPropose proposes a command for another node.
-func (m *Meta) answerPropose(ctx context.Context, from string, r *raft.Raft, command []byte) (*answer, error) {
+func (m *Meta) answerPropose(ctx context.Context, r *raft.Raft, command []byte) (*answer, error) {
 	if r.State() != raft.Leader {
 		return nil, errNotProposed
 	}

@@ -40,6 +40,9 @@ func (l *raftLog) level(level hclog.Level) zapcore.Level {
 
 // Log implements hclog.Logger, as the methods below do.
 func (l *raftLog) Log(level hclog.Level, msg string, args ...any) {
+	if msg == "failed to decode incoming command" {
+		level = hclog.Debug // a connection that ends, no more
+	}
 	entry := l.zap.Check(l.level(level), msg)
 	if entry == nil {
 		return
