@@ -39,12 +39,12 @@ func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error
 		return nil, err
 	}
 	s := &DocStream{ctx: ctx, req: req, snap: snap, Seq: snap.Seq(), UUID: uuid, Total: snap.Counters().Live}
-	if s.Before, err = before(snap, &req); err == nil {
-		list := snap.Heads
-		if req.IncludeDocs {
-			list = snap.Docs
-		}
-		s.it, err = list(req.bounds())
+	s.it, s.Before, err = snap.Listing(req.bounds(), req.IncludeDocs)
+	switch {
+	case req.Desc && req.HasHi && req.bounds().Hi == "":
+		s.Before = s.Total // storage reads it as no bound; no id is below
+	case req.Desc:
+		s.Before = s.Total - s.Before
 	}
 	if err != nil {
 		_ = snap.Close()
@@ -89,23 +89,6 @@ func (r *DocsRequest) bounds() storage.Range {
 		}
 	}
 	return out
-}
-
-// before counts the live documents that a listing over the whole copy in the
-// same direction would show first.
-func before(snap *storage.Snapshot, req *DocsRequest) (uint64, error) {
-	r := req.bounds()
-	if req.Desc {
-		if !req.HasHi {
-			return 0, nil
-		}
-		n, err := snap.CountDocs(r.Hi)
-		return snap.Counters().Live - n, err
-	}
-	if r.Lo == "" {
-		return 0, nil
-	}
-	return snap.CountDocs(r.Lo)
 }
 
 // empty reports whether no id can be in the range: storage reads an empty

@@ -84,9 +84,7 @@ func (s *Store) foldDocs(db *pebble.DB, b *pebble.Batch, cur *summary, deltas []
 		return cur, nil
 	}
 	f := &fold{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*lowBlocks]struct{}{}}
-	if s.lowHeld > maxLowHeld {
-		s.lowHeld = f.top.forget(s.lowHeld)
-	}
+	s.boundLow(cur)
 	if err := f.docs(deltas); err != nil {
 		return nil, err
 	}
@@ -187,7 +185,7 @@ func (f *fold) open(id string) error {
 	}
 	low.sums[i].add(moved.neg())
 	low.insert(i+1, id, moved)
-	f.s.lowHeld++
+	f.s.lowHeld.Add(1)
 	if borderHash(id)&topMask != 0 {
 		return nil
 	}
@@ -208,16 +206,21 @@ func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error
 	if toEnd {
 		end = spaceEnd(spaceHeads)
 	}
-	var h doc.Head
 	err := each(r, appendHeadKey(nil, lo), end, func(_, value []byte) error {
-		err := doc.DecodeHead(value, &h)
-		sums.add(s.kept(headSums(&h)))
-		return err
+		return s.addHead(&sums, value)
 	})
 	if err != nil {
 		return sums, fmt.Errorf("count documents: %w", err)
 	}
 	return sums, nil
+}
+
+// addHead adds one document.
+func (s *Store) addHead(sums *Sums, head []byte) error {
+	var h doc.Head
+	err := doc.DecodeHead(head, &h)
+	sums.add(s.kept(headSums(&h)))
+	return err
 }
 
 // headSums is what one document adds to the sums.

@@ -370,14 +370,15 @@ func (c *checker) checkTotals() error {
 func (c *checker) checkLow() error {
 	docs := c.snap.v.docs
 	for _, b := range docs.list() {
-		if b.low == nil {
+		held := b.low.Load()
+		if held == nil {
 			continue
 		}
 		disk, err := loadLow(c.snap.snap, docs, b.border)
 		if err != nil {
 			return err
 		}
-		if !slices.Equal(disk.borders, b.low.borders) || !slices.Equal(disk.sums, b.low.sums) {
+		if !slices.Equal(disk.borders, held.borders) || !slices.Equal(disk.sums, held.sums) {
 			c.problemf("low blocks of documents from %q on differ on disk and in memory", b.border)
 		}
 	}

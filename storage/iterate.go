@@ -114,6 +114,47 @@ func (s *Snapshot) docs(space byte, r Range) (*Docs, error) {
 	return &Docs{rows: inner, space: space}, nil
 }
 
+// Listing is Heads, or Docs with bodies, together with the number of live
+// documents before the listing's Lo, or before its Hi when Desc. One iterator
+// serves both: counting ends where the listing begins.
+func (s *Snapshot) Listing(r Range, bodies bool) (d *Docs, before uint64, err error) {
+	space := byte(spaceHeads)
+	if bodies {
+		space = spaceDocs
+	}
+	at := r.Lo
+	if r.Desc {
+		at = r.Hi
+	}
+	sums, border, err := s.blocksBefore(at)
+	if err == nil && border == at {
+		if r.Desc && at == "" {
+			sums = s.total()
+		}
+		d, err = s.docs(space, r)
+		return d, uint64(sums.Live), err
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	inner, err := newRows(s.snap, appendHeadKey(nil, border), appendHeadKey(nil, at), r.Desc)
+	if err != nil {
+		return nil, 0, err
+	}
+	for ok := inner.it.First(); ok && err == nil; ok = inner.it.Next() {
+		var head []byte
+		if head, err = inner.it.ValueAndErr(); err == nil {
+			err = s.s.addHead(&sums, head)
+		}
+	}
+	if err = errors.Join(err, inner.it.Error()); err != nil {
+		_ = inner.it.Close() // the first error says what happened
+		return nil, 0, fmt.Errorf("count documents: %w", err)
+	}
+	inner.it.SetBounds(rangeBounds(space, r))
+	return &Docs{rows: inner, space: space}, uint64(sums.Live), nil
+}
+
 // First goes to the first row of the range; it reports whether there is one.
 func (d *Docs) First() bool { return d.first() && d.decode() }
 

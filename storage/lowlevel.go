@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -18,6 +19,12 @@ type lowBlocks struct {
 	borders []string
 	sums    []Sums
 }
+
+// lowCell is where the low level of a top-level block stands once somebody has
+// needed it; empty: only the store knows. It may be filled and emptied by
+// anybody at any time: every batch that changes the low level gives the block
+// another cell, so that the views that share one mean the same.
+type lowCell struct{ atomic.Pointer[lowBlocks] }
 
 // maxLowHeld is how many low blocks a store keeps in memory, more or less: a
 // million documents, about 5 MB.
@@ -67,12 +74,12 @@ func (l *lowBlocks) cut(i int) (right *lowBlocks, total Sums) {
 // which of them contains id. What is not in memory is read from the store as
 // the batch before left it, so that must happen before this batch changes it.
 func (f *fold) writable(id string) (low *lowBlocks, k int, err error) {
-	low = f.top.block(id).low
+	low = f.top.block(id).low.Load()
 	if low == nil {
 		if low, err = loadLow(f.db, f.top.summary, id); err != nil {
 			return nil, 0, err
 		}
-		f.s.lowHeld += len(low.borders)
+		f.s.lowHeld.Add(int64(len(low.borders)))
 	} else if _, own := f.own[low]; !own {
 		low = low.copyable()
 	} else {
@@ -106,17 +113,41 @@ func loadLow(r pebble.Reader, docs *summary, id string) (*lowBlocks, error) {
 	return low, nil
 }
 
+// low returns the low blocks around id.
+func (s *Snapshot) low(id string) (*lowBlocks, error) {
+	cell := s.v.docs.block(id).low
+	if low := cell.Load(); low != nil {
+		return low, nil
+	}
+	low, err := loadLow(s.snap, s.v.docs, id)
+	if err != nil {
+		return nil, err
+	}
+	if cell.CompareAndSwap(nil, low) {
+		s.s.lowHeld.Add(int64(len(low.borders)))
+		s.s.boundLow(s.v.docs)
+	}
+	return low, nil
+}
+
+// boundLow drops low blocks from memory when too many are held.
+func (s *Store) boundLow(docs *summary) {
+	if held := s.lowHeld.Load(); held > maxLowHeld {
+		s.lowHeld.Store(docs.forget(held))
+	}
+}
+
 // forget drops low blocks from memory until half of the limit is held, and
-// returns how many are left. What a batch has changed must not be dropped, so
-// it is called at the beginning of one.
-func (e *summaryEdit) forget(held int) int {
-	for c := range e.chunks {
-		for b := range e.chunks[c].blocks {
-			if low := e.chunks[c].blocks[b].low; low != nil {
-				e.writable(c).blocks[b].low = nil
-				if held -= len(low.borders); held <= maxLowHeld/2 {
-					return held
-				}
+// returns how many are left.
+func (s *summary) forget(held int64) int64 {
+	for _, ch := range s.chunks {
+		for i := range ch.blocks {
+			low := ch.blocks[i].low.Swap(nil)
+			if low == nil {
+				continue
+			}
+			if held -= int64(len(low.borders)); held <= maxLowHeld/2 {
+				return held
 			}
 		}
 	}

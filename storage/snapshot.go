@@ -141,21 +141,10 @@ func (s *Snapshot) total() Sums {
 
 // sumsBefore adds up top-level blocks, then low ones, then documents.
 func (s *Snapshot) sumsBefore(id string) (Sums, error) {
-	if err := s.s.Err(); err != nil || id == "" {
-		return Sums{}, err
+	sums, border, err := s.blocksBefore(id)
+	if err != nil || border == id {
+		return sums, err
 	}
-	sums, top := s.v.docs.before(id)
-	var low Sums
-	var border string
-	if held := s.v.docs.block(id).low; held != nil {
-		low, border = held.before(id)
-	} else {
-		var err error
-		if low, border, err = s.lowBefore(top, id); err != nil {
-			return Sums{}, err
-		}
-	}
-	sums.add(low)
 	rest, err := s.s.sumDocs(s.snap, border, id, false)
 	if err != nil {
 		return Sums{}, err
@@ -164,21 +153,19 @@ func (s *Snapshot) sumsBefore(id string) (Sums, error) {
 	return sums, nil
 }
 
-// lowBefore adds up the low-level blocks from the top border on that end at or
-// before id, and returns the border of the block that contains id.
-func (s *Snapshot) lowBefore(top, id string) (sums Sums, border string, err error) {
-	border = top
-	var last Sums // of the block at border, which may contain id
-	err = each(s.snap, appendAggKey(nil, aggDocs, levelLow, top), appendAggKey(nil, aggDocs, levelLow, id+"\x00"),
-		func(key, value []byte) (err error) {
-			sums.add(last)
-			border = string(aggBorder(key))
-			last, err = decodeSums(value)
-			return err
-		})
-	if err != nil {
-		return Sums{}, "", fmt.Errorf("read aggregates: %w", err)
+// blocksBefore adds up the blocks that end at or before id and returns the
+// border of the low one that contains it.
+func (s *Snapshot) blocksBefore(id string) (sums Sums, border string, err error) {
+	if err := s.s.Err(); err != nil || id == "" {
+		return Sums{}, "", err
 	}
+	sums = s.v.docs.before(id)
+	low, err := s.low(id)
+	if err != nil {
+		return Sums{}, "", err
+	}
+	within, border := low.before(id)
+	sums.add(within)
 	return sums, border, nil
 }
 
@@ -200,7 +187,7 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 	}
 	first := after + 1
 	border := seqBorder(first, topShift)
-	sums, _ := s.v.seqs.before(string(border[:]))
+	sums := s.v.seqs.before(string(border[:]))
 	upto, err := s.lowSeqs(first)
 	if err != nil {
 		return 0, err

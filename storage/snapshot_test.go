@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/doc"
 )
@@ -142,11 +145,11 @@ func TestForgottenBorders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
 		putDocs(t, s, w, docsOf{200, 50, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) }})
-		s.lowHeld += maxLowHeld // as if there were many more
+		s.lowHeld.Add(maxLowHeld) // as if there were many more
 	}
 	checkStore(t, s)
-	e := s.state.Load().prev.docs.edit()
-	if left := e.forget(s.lowHeld); left > maxLowHeld/2 {
+	docs := s.state.Load().prev.docs
+	if left := docs.forget(s.lowHeld.Load()); left > maxLowHeld/2 {
 		t.Errorf("%d blocks are left", left)
 	}
 }
@@ -269,4 +272,76 @@ func TestDiscard(t *testing.T) {
 	}
 	putDocs(t, s, w, docsOf{5, 5, numbered})
 	checkStore(t, s)
+}
+
+// TestListing: a listing with its count is the rows and the count for
+// themselves, in a store that was just opened and with new blocks.
+func TestListing(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(storeName(1), CreateOptions{}))
+	s, err := e.Acquire(storeName(1))
+	must(t, err)
+	w := newEdits()
+	putDocs(t, s, w, docsOf{3000, 100, func(i int) string { return fmt.Sprintf("%04d", i*3) }})
+	b := s.NewBatch()
+	for i := range 300 {
+		w.put(b, edit{id: fmt.Sprintf("%04d", i*30), deleted: true})
+	}
+	commit(t, b)
+	e.Release(s)
+	stop()
+	e, _ = startEngine(t, Options{FS: fs})
+	s, err = e.Acquire(storeName(1))
+	must(t, err)
+	defer e.Release(s)
+	for round := range 3 {
+		snap, err := s.Snapshot()
+		must(t, err)
+		if round == 2 {
+			snap.v.docs.forget(0)
+		}
+		for i := 0; i < 9000; i += 83 {
+			lo, hi := fmt.Sprintf("%04d", i), fmt.Sprintf("%04d", i+60)
+			for _, r := range []Range{{Lo: lo}, {Lo: lo, Hi: hi}, {Hi: hi}, {Lo: lo, Hi: hi, Desc: true}, {Lo: lo, Desc: true}} {
+				compareListing(t, snap, r, i%2 == 0)
+			}
+		}
+		must(t, snap.Close())
+		b := s.NewBatch()
+		for i := range 200 {
+			w.put(b, edit{id: fmt.Sprintf("%04d", (i*47+round)%9100), deleted: i%9 == 0})
+		}
+		commit(t, b)
+		checkStore(t, s)
+	}
+	if s.lowHeld.Load() == 0 {
+		t.Error("nothing is held in memory")
+	}
+}
+
+func compareListing(t *testing.T, snap *Snapshot, r Range, bodies bool) {
+	t.Helper()
+	got, before, err := snap.Listing(r, bodies)
+	must(t, err)
+	want, err := snap.Heads(r)
+	must(t, err)
+	count := snap.Counters().Live
+	if at := map[bool]string{false: r.Lo, true: r.Hi}[r.Desc]; at != "" || !r.Desc {
+		count, err = snap.CountDocs(at)
+		must(t, err)
+	}
+	if before != count {
+		t.Errorf("%+v: %d before it, want %d", r, before, count)
+	}
+	more, wantMore := got.First(), want.First()
+	for ; more && wantMore; more, wantMore = got.Next(), want.Next() {
+		if string(got.ID()) != string(want.ID()) {
+			t.Fatalf("%+v: %q, want %q", r, got.ID(), want.ID())
+		}
+	}
+	if more != wantMore {
+		t.Errorf("%+v: it ends too early or too late", r)
+	}
+	must(t, errors.Join(got.Close(), want.Close()))
 }

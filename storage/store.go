@@ -45,7 +45,7 @@ type Store struct {
 	own       atomic.Bool // db is the store's own, not the engine's empty one
 	opening   sync.Mutex  // one first write opens the instance
 	state     atomic.Pointer[state]
-	lowHeld   int // low blocks in memory, about; writer only
+	lowHeld   atomic.Int64 // low blocks in memory, about
 	memtables memtables
 	inflight  atomic.Int32
 	closing   chan struct{}

@@ -27,7 +27,7 @@ type chunk struct {
 type block struct {
 	border string
 	sums   Sums
-	low    *lowBlocks // what the block consists of; nil: only the store knows
+	low    *lowCell // what the block consists of
 }
 
 // same reports whether two blocks stand for the same, whatever is in memory.
@@ -37,7 +37,7 @@ func (b block) same(o block) bool { return b.border == o.border && b.sums == o.s
 const maxChunk = 64
 
 func newSummary() *summary {
-	return &summary{chunks: []*chunk{{blocks: []block{{}}}}}
+	return &summary{chunks: []*chunk{{blocks: []block{{low: new(lowCell)}}}}}
 }
 
 // loadSummary reads the top level of one kind from the store.
@@ -67,9 +67,8 @@ func (s *summary) find(key string) (c, b int) {
 	return c, b
 }
 
-// before returns the sums of all blocks that end at or before key, and the
-// border of the block that contains key.
-func (s *summary) before(key string) (Sums, string) {
+// before returns the sums of all blocks that end at or before key.
+func (s *summary) before(key string) Sums {
 	var sums Sums
 	c, b := s.find(key)
 	for _, ch := range s.chunks[:c] {
@@ -78,7 +77,7 @@ func (s *summary) before(key string) (Sums, string) {
 	for i := range b {
 		sums.add(s.chunks[c].blocks[i].sums)
 	}
-	return sums, s.chunks[c].blocks[b].border
+	return sums
 }
 
 // border returns the border of the block that contains key.
@@ -142,7 +141,9 @@ func (e *summaryEdit) add(key string, d Sums) {
 // setLow sets what the block that contains key consists of.
 func (e *summaryEdit) setLow(key string, low *lowBlocks) {
 	c, b := e.find(key)
-	e.writable(c).blocks[b].low = low
+	cell := new(lowCell)
+	cell.Store(low)
+	e.writable(c).blocks[b].low = cell
 }
 
 // insert opens an empty block, unless there is one.
@@ -152,7 +153,7 @@ func (e *summaryEdit) insert(border string) {
 		return
 	}
 	ch := e.writable(c)
-	ch.blocks = slices.Insert(ch.blocks, b+1, block{border: border})
+	ch.blocks = slices.Insert(ch.blocks, b+1, block{border: border, low: new(lowCell)})
 	if len(ch.blocks) >= maxChunk {
 		e.cut(c)
 	}
