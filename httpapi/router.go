@@ -40,15 +40,11 @@ type route struct {
 }
 
 // endpoint is a route in its table. It is the http.Handler that gorilla/mux
-// hands back, and runs on the call behind the response.
+// hands back, and is not called.
 type endpoint struct{ route }
 
-// ServeHTTP implements http.Handler for the matched route.
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	if res, ok := w.(*response); ok {
-		res.c.route = e
-	}
-}
+// ServeHTTP implements http.Handler.
+func (*endpoint) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // handlerFor returns the handler of a method, nil when it is not allowed.
 func (m *methods) handlerFor(method string) handler {
@@ -88,9 +84,12 @@ func (e *endpoint) join(r route) {
 	}
 }
 
-// router holds the three tables.
+// router holds the three tables, and what they answer for paths of one segment,
+// which most requests have: patterns are regular expressions.
 type router struct {
 	tables [tables]*mux.Router
+	words  [tables]map[string]*endpoint // paths of one fixed segment, as "_all_docs"
+	doc    *endpoint                    // any other segment of docTable that does not begin with "_"
 }
 
 // newRouter builds the tables from the rows of all families. The order of the
@@ -115,7 +114,35 @@ func newRouter(rows []route) *router {
 		seen[k] = e
 		rt.tables[r.table].Path(r.path).Handler(e)
 	}
+	for i := range rt.words {
+		rt.words[i] = map[string]*endpoint{}
+	}
+	for k := range seen {
+		if word := k.path[1:]; word != "" && plain(word) {
+			rt.words[k.table][word] = rt.match(k.table, &http.Request{URL: &url.URL{Path: k.path}})
+		}
+	}
+	rt.doc = rt.match(docTable, &http.Request{URL: &url.URL{Path: "/x"}})
 	return rt
+}
+
+// match asks the patterns of a table, in their order; nil: none matches.
+func (rt *router) match(t table, r *http.Request) *endpoint {
+	var match mux.RouteMatch
+	if !rt.tables[t].Match(r, &match) || match.MatchErr != nil || match.Route == nil {
+		return nil
+	}
+	e, _ := match.Handler.(*endpoint)
+	return e
+}
+
+// short is match for a path of one segment, as far as it is known without
+// asking. No pattern is a fixed segment without "_" in front.
+func (rt *router) short(t table, segment string) *endpoint {
+	if t == docTable && segment[0] != '_' {
+		return rt.doc
+	}
+	return rt.words[t][segment]
 }
 
 // scratch is what the router needs for each request and reuses with the call.
@@ -130,6 +157,12 @@ type scratch struct {
 // find looks a path up in a table: the segments from first on.
 func (rt *router) find(c *call, t table, first int) bool {
 	s := c.scratch
+	if len(c.path) == first+1 {
+		if e := rt.short(t, s.escaped[first]); e != nil {
+			c.route = e
+			return true
+		}
+	}
 	s.url = url.URL{}
 	if first >= len(c.path) {
 		s.url.Path = "/"
@@ -139,11 +172,11 @@ func (rt *router) find(c *call, t table, first int) bool {
 	}
 	s.req.URL = &s.url
 	s.req.Method = c.method
-	var match mux.RouteMatch
-	if !rt.tables[t].Match(&s.req, &match) || match.MatchErr != nil || match.Route == nil {
+	e := rt.match(t, &s.req)
+	if e == nil {
 		return false
 	}
-	match.Handler.ServeHTTP(c.w, &s.req)
+	c.route = e
 	return true
 }
 

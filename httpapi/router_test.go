@@ -2,6 +2,9 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -158,4 +161,59 @@ func BenchmarkRoute(b *testing.B) {
 			}
 		})
 	}
+}
+
+// patternsOnly is a router that knows no short cuts.
+func patternsOnly() *router {
+	rt := newRouter(allRoutes())
+	rt.doc, rt.words = nil, [tables]map[string]*endpoint{}
+	return rt
+}
+
+// sameRoute compares what a path leads to with the patterns and without.
+func sameRoute(t *testing.T, rt, patterns *router, path string) {
+	t.Helper()
+	a, b := &call{scratch: &scratch{}, w: &response{}}, &call{scratch: &scratch{}, w: &response{}}
+	if a.parsePath(path, true) != nil {
+		return
+	}
+	if err := b.parsePath(path, true); err != nil {
+		t.Fatal(err)
+	}
+	foundA, foundB := rt.route(a), patterns.route(b)
+	if foundA != foundB || (a.route == nil) != (b.route == nil) {
+		t.Fatalf("%q: found %v, with patterns only %v", path, foundA, foundB)
+	}
+	if a.route != nil && (a.route.table != b.route.table || a.route.path != b.route.path) {
+		t.Errorf("%q: %q, with patterns only %q", path, a.route.path, b.route.path)
+	}
+	if a.dbName != b.dbName || a.docID != b.docID || !slices.Equal(a.rest, b.rest) {
+		t.Errorf("%q: another target than with patterns only", path)
+	}
+}
+
+// TestShortRoutes: what the router answers without asking the patterns is what
+// they would say.
+func TestShortRoutes(t *testing.T) {
+	rt, patterns := newRouter(allRoutes()), patternsOnly()
+	last := []string{
+		"", "/", "x", "a%2Fb", "a+b", "a b", "%0A", "..", ".", "{doc}", "_", "_x", "_design", "_design/d", "_design%2Fd", "_local",
+		"_local/l", "x/y", "_all_docs/", "_all_docs/x", "_all%5Fdocs", "_all_docs%2F", "x/_all_docs", "favicon.ico", "\xff", "%FF",
+	}
+	for _, r := range allRoutes() {
+		last = append(last, r.path[1:], url.PathEscape(r.path[1:]), r.path[1:]+"x", strings.TrimPrefix(r.path[1:], "_"))
+	}
+	for _, l := range last {
+		for _, first := range []string{"/", "/db/", "/_users/", "/a%2Fb/", "//db//", "/favicon.ico/"} {
+			sameRoute(t, rt, patterns, first+l)
+		}
+	}
+}
+
+func FuzzShortRoutes(f *testing.F) {
+	for _, path := range []string{"/", "/db", "/db/doc", "/db/_all_docs", "/db/_design/d", "/_up", "/db/a%2Fb", "/db/\n", "/db/_nope"} {
+		f.Add(path)
+	}
+	rt, patterns := newRouter(allRoutes()), patternsOnly()
+	f.Fuzz(func(t *testing.T, path string) { sameRoute(t, rt, patterns, path) })
 }
