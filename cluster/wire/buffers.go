@@ -11,7 +11,7 @@ import (
 // the collector.
 const (
 	smallestBuffer = 8  // 256 bytes
-	largestBuffer  = 20 // 1 MB
+	largestBuffer  = 22 // 4 MB
 )
 
 // bufferPools holds a pool for each power of two. gRPC's own pool has nothing

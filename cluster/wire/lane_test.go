@@ -142,7 +142,7 @@ func TestLaneEndsWithItsStream(t *testing.T) {
 }
 
 func TestBuffers(t *testing.T) {
-	for _, n := range []int{0, 1, 255, 256, 257, 4096, 4097, 1 << 20, 1<<20 + 1} {
+	for _, n := range []int{0, 1, 255, 256, 257, 4096, 4097, 1 << largestBuffer, 1<<largestBuffer + 1} {
 		b := buffers{}.Get(n)
 		if len(*b) != n || n > 1<<largestBuffer && cap(*b) != n {
 			t.Fatalf("%d bytes: %d of %d", n, len(*b), cap(*b))

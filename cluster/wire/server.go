@@ -28,6 +28,10 @@ type Handler func(ctx context.Context, from string, request []byte) (answer []by
 // for one other node.
 const defaultInFlight = 256
 
+// maxStreams is how many listings, uploads and downloads one node may have open
+// here; it waits before it opens more.
+const maxStreams = 4096
+
 // silentAfter is how long a connection from another node may be silent: one
 // that is alive pings at least each second.
 const silentAfter = 5 * time.Second
@@ -69,7 +73,7 @@ func (s *Server) Run(ctx context.Context, p *Port) error {
 	g := grpc.NewServer(
 		grpc.Creds(proven{}), grpc.ForceServerCodecV2(codec{}), grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(bodySize), grpc.MaxSendMsgSize(bodySize),
-		grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connWindow),
+		grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connWindow), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ReadBufferSize(64<<10), grpc.WriteBufferSize(64<<10), experimental.BufferPool(buffers{}))
 	wirepb.RegisterNodeServer(g, s)
 	var wg sync.WaitGroup

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// Many callers of all sizes, some of whom give up, on a link that is cut and
+// healed: whatever happens, an answer is the right one, an error is one of a
+// node that is down or of a caller that gave up, and in the end no room, slot
+// or call is left behind.
+func TestStorm(t *testing.T) {
+	seeds := 8
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { storm(t, uint64(seed)) })
+		})
+	}
+}
+
+func storm(t *testing.T, seed uint64) {
+	t.Helper()
+	n := newMemNet()
+	a := runNode(t, n, "a", ServerOptions{})
+	defer a.stop()
+	b := runNode(t, n, "b", ServerOptions{MaxInFlight: 5, Handlers: map[string]Handler{
+		"slow": func(ctx context.Context, _ string, request []byte) ([]byte, error) {
+			timer := time.NewTimer(time.Duration(len(request)) * time.Microsecond / 100)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				return request, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	}})
+	defer b.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		for ctx.Err() == nil {
+			rest(ctx, time.Duration(rng.IntN(4000))*time.Millisecond)
+			n.sever("a", "b", true)
+			rest(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
+			n.sever("a", "b", false)
+		}
+	})
+	for i := range 20 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(i+1)))
+			for ctx.Err() == nil {
+				ask(ctx, t, a, rng)
+				rest(ctx, time.Duration(rng.IntN(300))*time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	time.Sleep(5 * time.Second)
+	if answer, err := a.pool.Ask(t.Context(), "b@b", "slow", []byte("x")); err != nil || string(answer) != "x" {
+		t.Fatalf("after the storm: %q, %v", answer, err)
+	}
+	l, err := a.pool.Peer("b@b").connected(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range l.room {
+		if !l.room[c].TryAcquire(classBytes) {
+			t.Fatalf("room of class %d is still taken", c)
+		}
+	}
+	if len(l.mu.calls) != 0 || len(l.lane.mu.queue) != 0 || l.streams.Load() != 0 {
+		t.Fatalf("left: %d calls, %d parcels, %d streams", len(l.mu.calls), len(l.lane.mu.queue), l.streams.Load())
+	}
+}
+
+func ask(ctx context.Context, t *testing.T, a *node, rng *rand.Rand) {
+	t.Helper()
+	body := bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(100))
+	if rng.IntN(10) == 0 {
+		body = bytes.Repeat(body, rng.IntN(20000))
+	}
+	if rng.IntN(3) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(rng.IntN(50))*time.Millisecond)
+		defer cancel()
+	}
+	answer, err := a.pool.Ask(ctx, "b@b", "slow", body)
+	switch {
+	case err == nil && !bytes.Equal(answer, body):
+		t.Errorf("the answer to another call: %d bytes for %d", len(answer), len(body))
+	case err != nil && ctx.Err() == nil && !fault.Is(err, fault.NodeDown) && !errors.Is(err, context.DeadlineExceeded):
+		t.Errorf("got %v", err)
+	}
+}
+
+// Streams on a node that is cut off fail like calls.
+func TestStreamsOnPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := newLocal(t)
+		n := newMemNet()
+		b := runNode(t, n, "b", ServerOptions{Copies: local})
+		defer b.stop()
+		a := runNode(t, n, "a", ServerOptions{})
+		defer a.stop()
+		fill1000(t, local)
+		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
+		p := a.pool.Peer("b@b")
+		ctx := t.Context()
+		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		feed, err := p.Changes(ctx, shard.ChangesRequest{Copy: copyName})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sink.Abort()
+		moved := make(chan struct{}, 1)
+		watch, err := p.Watch(copyName, moved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = watch.Close() }()
+		time.Sleep(time.Hour) // all of them are in use all the time
+		n.sever("a", "b", true)
+		start := time.Now()
+		errs := make(chan error, 3)
+		go func() { _, err := io.Copy(io.Discard, read); errs <- err }()
+		go func() { _, err := feed.Pending(0); errs <- err }()
+		go func() {
+			var err error
+			for err == nil {
+				_, err = sink.Write(make([]byte, 1<<20))
+			}
+			errs <- err
+		}()
+		for range 3 {
+			if err := <-errs; !fault.Is(err, fault.NodeDown) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		<-moved
+		if d := time.Since(start); d > 1100*time.Millisecond {
+			t.Fatalf("failed after %v", d)
+		}
+		// The node lets go of everything too, although it hears of nothing.
+		time.Sleep(2 * silentAfter)
+		if err := local.Drop(ctx, copyName); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
