@@ -129,7 +129,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 		if err := n.links.newRepair(); err != nil {
 			return err
 		}
-		options.Repair = n.links.repair
+		options.Peers, options.Repair = n.links.pool, n.links.repair
 	}
 	if n.coord, err = cluster.New(options); err != nil {
 		return fmt.Errorf("coordinator: %w", err)

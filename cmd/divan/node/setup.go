@@ -47,6 +47,9 @@ func (n *Node) settle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if _, err := n.config.HashAdmins(nil); err != nil { // the metadata does it otherwise
+		return fmt.Errorf("administrators: %w", err)
+	}
 	return nil
 }
 

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// freePort returns a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	a, _ := l.Addr().(*net.TCPAddr)
+	return a.Port
+}
+
+// afterGossip waits until the goroutines are gone that memberlist does not wait
+// for itself.
+func afterGossip(t *testing.T) {
+	t.Helper()
+	buf := make([]byte, 8<<20)
+	eventually(t, "gossip has ended", func() bool {
+		return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "hashicorp/memberlist")
+	})
+}
+
+// Three nodes with real sockets and real files, stopped and started again.
+func TestOnDiskAndLoopback(t *testing.T) {
+	defer afterGossip(t)
+	var ports []int
+	var seeds, dirs []string
+	for i := range 3 {
+		ports = append(ports, freePort(t))
+		seeds = append(seeds, fmt.Sprintf("n%d@127.0.0.1:%d", i, ports[i]))
+		dirs = append(dirs, t.TempDir())
+	}
+	startAll := func() []*house {
+		var all []*house
+		for i := range 3 {
+			cfg := onDisk(dirs[i], "COUCHDB_ERLANG_COOKIE=monster", "DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","))
+			cfg.NodeName, cfg.ClusterAddress = fmt.Sprintf("n%d@127.0.0.1", i), fmt.Sprintf("127.0.0.1:%d", ports[i])
+			all = append(all, start(t, cfg))
+		}
+		for _, h := range all {
+			eventually(t, "the cluster is there", func() bool { return strings.HasPrefix(h.ask("GET", "/_up", ""), "200") })
+		}
+		return all
+	}
+	all := startAll()
+	all[0].want("PUT", "/pond", "", "201")
+	all[1].want("PUT", "/pond/frog", `{"legs":4}`, "201")
+	all[2].want("GET", "/pond/frog", "", "200")
+	uuid := all[0].node.meta.UUID()
+	for _, h := range all {
+		h.end()
+	}
+	text, err := os.ReadFile(filepath.Join(dirs[1], identityFile))
+	if err != nil || !strings.Contains(string(text), uuid) || !strings.Contains(string(text), seeds[2][3:]) {
+		t.Errorf("%s %v", text, err)
+	}
+	all = startAll()
+	for _, h := range all {
+		h.want("GET", "/pond/frog", "", "200")
+	}
+	for _, h := range all {
+		h.end()
+	}
+}
+
+// An invited node restarts with the metadata of its cluster; its own are put
+// aside.
+func TestInvitationOnDisk(t *testing.T) {
+	defer afterGossip(t)
+	var all []*house
+	var cfgs []Config
+	for i := range 2 {
+		cfg := onDisk(t.TempDir(), "DIVAN_COUCHDB__SINGLE_NODE=false")
+		cfg.NodeName, cfg.ClusterAddress = fmt.Sprintf("n%d@127.0.0.1", i), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		cfgs = append(cfgs, cfg)
+		all = append(all, start(t, cfg))
+	}
+	a, b := all[0], all[1]
+	a.want("PUT", "/pond?n=1", "", "201")
+	b.want("PUT", "/_node/_local/_config/log/level", `"warning"`, "200")
+	if _, err := b.node.links.Accept(t.Context(), a.node.links.Invitation()); err != nil {
+		t.Fatal(err)
+	}
+	b.node.Restart()
+	if err := b.wait(); !errors.Is(err, ErrRestart) {
+		t.Fatalf("Run: %v", err)
+	}
+	b = start(t, cfgs[1])
+	eventually(t, "the node is a member", func() bool { return len(a.node.meta.Nodes()) == 2 && b.node.links.joined() })
+	b.want("GET", "/_all_dbs", "", `200 ["pond"]`)
+	eventually(t, "its settings are there again", func() bool {
+		return b.ask("GET", "/_node/_local/_config/log/level", "") == `200 "warning"`
+	})
+	if _, err := os.Stat(filepath.Join(cfgs[1].DataDir, "meta.before")); err != nil {
+		t.Error(err)
+	}
+	// Again: it is in already.
+	if _, err := b.node.links.Accept(t.Context(), a.node.links.Invitation()); err != nil || b.node.links.id.load().Invited {
+		t.Errorf("invited again: %v", err)
+	}
+	for _, h := range []*house{b, a} {
+		h.end()
+	}
+}
