@@ -145,3 +145,45 @@ func BenchmarkDocument(b *testing.B) {
 		})
 	})
 }
+
+// BenchmarkCopies is what several copies add, without a network between them.
+func BenchmarkCopies(b *testing.B) {
+	w := start(b, setup{nodes: 3, still: true})
+	d := w.create("db", CreateOptions{N: 3, Q: 2})
+	var ids []string
+	for i := range 10_000 {
+		ids = append(ids, fmt.Sprintf("document-%08d", i))
+	}
+	for i := 0; i < len(ids); i += 1000 {
+		bulk(b, d, ids[i:i+1000]...)
+	}
+	w.settleWrites()
+	for _, r := range []int{1, 2, 3} {
+		b.Run(fmt.Sprintf("open/r=%d", r), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := d.Open(b.Context(), OpenOptions{ID: ids[i%len(ids)], R: r}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	var n atomic.Int64
+	for _, q := range []int{1, 2, 3} {
+		b.Run(fmt.Sprintf("put/w=%d", q), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					e := shard.Edit{ID: fmt.Sprintf("new-%08d", n.Add(1)), Body: []byte(`{"a":1}`)}
+					r, err := d.Update(b.Context(), UpdateOptions{NewEdits: true, W: q}, []shard.Edit{e})
+					if err != nil || r[0].Err != nil {
+						b.Error(err, r)
+						return
+					}
+				}
+			})
+			w.settleWrites()
+		})
+	}
+}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"io"
+	"slices"
+	"time"
 )
 
 // maxLiveHint bounds what a part prepares to read after it was woken.
@@ -27,13 +29,33 @@ func (f *Feed) Wait(ctx context.Context) error {
 		if f.err = f.db.explain(err); f.err != nil || moved {
 			break
 		}
-		select {
-		case <-f.wake:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := f.sleep(ctx); err != nil {
+			return err
 		}
 	}
 	return f.err
+}
+
+// lookEvery is how often a waiting feed looks at copies of other nodes: a node
+// that has begun to refuse reads, or hangs, does not wake anybody.
+const lookEvery = 5 * time.Second
+
+// sleep returns when a copy may have moved on, or the error of ctx.
+func (f *Feed) sleep(ctx context.Context) error {
+	var look <-chan time.Time
+	if slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target.node != f.db.c.node }) {
+		timer := time.NewTimer(lookEvery)
+		defer timer.Stop()
+		look = timer.C
+	}
+	select {
+	case <-f.wake:
+		return nil
+	case <-look:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // watchAll begins to watch all copies. What has moved before that is seen

@@ -10,6 +10,9 @@
 // Goroutines: a fan-out starts one per shard when more than one shard is
 // involved and waits for all of them before it returns; [DocRows] and [Feed]
 // start one per shard for long results, which end with Close; an upload starts
-// two, which end before Upload returns. [Coordinator.Run] reconciles the
-// copies on disk with the map.
+// two, which end before Upload returns, and one per copy of another node.
+// Questions to other nodes run on goroutines that end with the request, writes
+// to slower copies on some that end with their own deadline;
+// [Coordinator.Close] waits for both. [Coordinator.Run] reconciles the copies
+// on disk with the map.
 package cluster

@@ -44,12 +44,13 @@ func TestFeedKeepsToItsCopy(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, d *DB) {
 		t.Helper()
 		several(t, w, d, 0, 10)
-		_, last, _ := changes(t, d.without(node1), ChangesQuery{Limit: NoLimit})
+		far := d.without(node1)
+		_, last, _ := changes(t, far, ChangesQuery{Limit: NoLimit})
 		several(t, w, d, 10, 3)
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 {
 			t.Fatalf("%v", rows)
 		}
-		w.trouble(silent, node2)
+		w.trouble(silent, far.stretches[0].near[0].node)
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); distinctIDs(rows) != 13 {
 			t.Fatalf("without it: %v", rows)
 		}

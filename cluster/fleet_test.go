@@ -260,7 +260,29 @@ func (l *link) Watch(name string, c chan struct{}) (io.Closer, error) {
 	if l.now() != fine && l.now() != slow {
 		return nil, errNodeDown(l.node)
 	}
-	return l.to.Watch(name, c)
+	inner, stop, ended := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	w, err := l.to.Watch(name, inner)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-inner:
+				if l.now() == fine || l.now() == slow {
+					wake(c) // otherwise nobody hears of it
+				}
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return closer(func() {
+		_ = w.Close() // forgetting a watch cannot fail
+		close(stop)
+		<-ended
+	}), nil
 }
 
 // fray is what a stream of a link has in common.
