@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -94,7 +95,13 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 				for _, name := range e.Old.CopiesOn(k.c.node) {
 					k.c.drop(ctx, name)
 				}
-			case meta.Changed: // nothing on disk depends on it
+			case meta.Changed: // perhaps this node has taken the place of another
+				before := e.Old.CopiesOn(k.c.node)
+				for _, name := range e.New.CopiesOn(k.c.node) {
+					if !slices.Contains(before, name) {
+						k.make(ctx, name, e.New)
+					}
+				}
 			}
 		}
 	}

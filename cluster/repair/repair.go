@@ -147,7 +147,11 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	r.mu.Unlock()
 	for _, it := range begin {
 		if it.away && r.o.Peers.Copies(it.node) == nil {
-			r.ended(it, nodeAway)
+			how := nodeAway
+			if !slices.Contains(r.others(it.copy), it.node) { // it will not come back: another has its place
+				how = vanished
+			}
+			r.ended(it, how)
 			continue
 		}
 		r.work.Go(func() { r.ended(it, r.pushPair(ctx, it)) })
@@ -200,7 +204,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 			r.mu.Unlock()
 		}
 	}
-	return r.judge(it, &o, err)
+	return r.judge(ctx, it, &o, err)
 }
 
 // noteLocked keeps how far a target is.
@@ -212,7 +216,7 @@ func (r *Repair) noteLocked(it *item, o *outcome) {
 }
 
 // judge turns what came of a push into an ending.
-func (r *Repair) judge(it *item, o *outcome, err error) ending {
+func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) ending {
 	switch {
 	case err == nil && o.more:
 		return turnOver
@@ -220,7 +224,7 @@ func (r *Repair) judge(it *item, o *outcome, err error) ending {
 		return caughtUp
 	case fault.Is(err, fault.NodeDown):
 		return nodeAway
-	case isNoCopy(err) && !r.holds(it.copy):
+	case isNoCopy(err) && !r.holds(ctx, it.copy):
 		return vanished
 	case quiet(err):
 		return failed
@@ -231,8 +235,8 @@ func (r *Repair) judge(it *item, o *outcome, err error) ending {
 }
 
 // holds reports whether the copy is on this node's disk.
-func (r *Repair) holds(name string) bool {
-	_, _, err := r.o.Local.Position(context.Background(), name)
+func (r *Repair) holds(ctx context.Context, name string) bool {
+	_, _, err := r.o.Local.Position(ctx, name)
 	return !isNoCopy(err)
 }
 
