@@ -61,10 +61,7 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 	case opRebuild:
 		a.States, err = r.rebuildFor(ctx, from, m.Copies)
 	case opDigest:
-		if m.Seed == nil {
-			return nil, fault.New(fault.BadRequest, "malformed request to repair")
-		}
-		return digest(ctx, r.o.Local, m.Copy, m.Since, m.Limit, *m.Seed)
+		return digest(ctx, r.o.Local, &m)
 	case opPushed:
 		err = r.pushedBy(ctx, from, &m)
 	default:

@@ -64,14 +64,17 @@ func mix(a, b uint64) uint64 {
 }
 
 // digest returns the answer to opDigest: the uuid of the copy, and the numbers.
-func digest(ctx context.Context, local *shard.Local, name string, since uint64, limit int, s seed) ([]byte, error) {
-	limit = max(0, min(limit, maxDigest))
-	stream, err := local.Changes(ctx, shard.ChangesRequest{Copy: name, Since: since, AllLeaves: true})
+func digest(ctx context.Context, local *shard.Local, m *message) ([]byte, error) {
+	if m.Seed == nil {
+		return nil, fault.New(fault.BadRequest, "malformed request to repair")
+	}
+	limit := max(0, min(m.Limit, maxDigest))
+	stream, err := local.Changes(ctx, shard.ChangesRequest{Copy: m.Copy, Since: m.Since, AllLeaves: true})
 	if err != nil {
 		return nil, err
 	}
 	defer stream.Close()
-	out := make([]byte, 0, 16+8*min(uint64(limit), stream.Seq-min(since, stream.Seq)))
+	out := make([]byte, 0, 16+8*min(uint64(limit), stream.Seq-min(m.Since, stream.Seq)))
 	out = append(out, stream.UUID[:]...)
 	var b shard.ChangeBatch
 	for more := true; more && limit > 0; {
@@ -80,7 +83,7 @@ func digest(ctx context.Context, local *shard.Local, name string, since uint64, 
 		}
 		rows := b.Rows[:min(limit, len(b.Rows))]
 		for i := range rows {
-			out = binary.LittleEndian.AppendUint64(out, s.number(rows[i].ID, rows[i].Leaves))
+			out = binary.LittleEndian.AppendUint64(out, m.Seed.number(rows[i].ID, rows[i].Leaves))
 		}
 		limit -= len(rows)
 	}

@@ -256,7 +256,7 @@ func (n *node) pushTo(to *node, copies Copies) *push {
 		source: end{node: n.name, copies: n.Local}, target: end{node: to.name, copies: copies},
 		pace: &pace{rate: func() int64 { return math.MaxInt64 }},
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
-			return digest(ctx, to.Local, to.copy, since, limit, s)
+			return digest(ctx, to.Local, &message{Copy: to.copy, Since: since, Limit: limit, Seed: &s})
 		},
 	}
 }

@@ -147,8 +147,11 @@ func (p *push) follow(ctx context.Context, o *outcome) error {
 // keep writes the checkpoint when the push got further. The target comes
 // first: the source's is the one that tells that both have it.
 func (p *push) keep(ctx context.Context, o *outcome, upto uint64) error {
-	if upto <= since(p.history) || ctx.Err() != nil {
+	if upto <= since(p.history) {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	uuid, seq, err := p.target.copies.Position(ctx, p.name)
 	if err != nil {

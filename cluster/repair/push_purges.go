@@ -163,8 +163,9 @@ func readPurgeText(ctx context.Context, from LocalGetter, name, id string) (t pu
 	if err != nil {
 		return t, false, err
 	}
-	if json.Unmarshal(d.Body, &t) != nil {
-		return purgeText{}, false, nil
+	known = json.Unmarshal(d.Body, &t) == nil
+	if !known {
+		t = purgeText{}
 	}
-	return t, true, nil
+	return t, known, nil
 }

@@ -1,10 +1,8 @@
 package repair
 
 import (
-	"cmp"
 	"container/heap"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -210,32 +208,6 @@ func (s *schedule) done(it *item, how ending, now time.Time) {
 func (s *schedule) pause(fails int) time.Duration {
 	d := min(firstPause<<min(fails, 10), lastPause)
 	return d/2 + s.jitter(d/2)
-}
-
-// drop forgets all pairs for which f holds and that are not being pushed.
-func (s *schedule) drop(f func(pair) bool) {
-	var gone []*item
-	for _, it := range s.queue {
-		if f(it.pair) {
-			gone = append(gone, it)
-		}
-	}
-	for _, it := range gone {
-		heap.Remove(&s.queue, it.index)
-		delete(s.items, it.pair)
-	}
-}
-
-// list returns all pairs with something to do, ordered.
-func (s *schedule) list() []*item {
-	out := make([]*item, 0, len(s.items))
-	for _, it := range s.items {
-		out = append(out, it)
-	}
-	slices.SortFunc(out, func(a, b *item) int {
-		return cmp.Or(cmp.Compare(a.copy, b.copy), cmp.Compare(a.node, b.node))
-	})
-	return out
 }
 
 // itemQueue is a heap of items by the time they are due.

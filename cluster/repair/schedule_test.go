@@ -82,11 +82,11 @@ func TestHintWhileRunning(t *testing.T) {
 func TestFailuresPause(t *testing.T) {
 	p := newPlan(t)
 	p.want(pair{"x", "b"}, p.now)
-	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+	for _, pause := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		it := p.expect(9, "xb ")[0]
 		p.done(it, failed, p.now)
 		p.want(pair{"x", "b"}, p.now) // more hints change nothing
-		p.pass(pause*time.Second*3/4 - 1)
+		p.pass(time.Duration(pause*750)*time.Millisecond - 1)
 		p.expect(9, "")
 		p.pass(1)
 	}
