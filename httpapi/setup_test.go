@@ -213,7 +213,15 @@ func TestRemoteURL(t *testing.T) {
 		{"::1", 0, "http://[::1]:5984/_cluster_setup"},
 		{"[::1]", 0, "http://[::1]:5984/_cluster_setup"},
 		{"[fd00::1]:99", 0, "http://[fd00::1]:99/_cluster_setup"},
-		{"", 0, ""}, {"a:1", 2, ""}, {"a:x", 0, ""}, {"user@a", 0, ""}, {"a/b", 0, ""}, {"a#b", 0, ""}, {"x::y", 0, ""}, {"gopher://a", 0, ""}, {"a:99999", 0, ""},
+		{"", 0, ""},
+		{"a:1", 2, ""},
+		{"a:x", 0, ""},
+		{"user@a", 0, ""},
+		{"a/b", 0, ""},
+		{"a#b", 0, ""},
+		{"x::y", 0, ""},
+		{"gopher://a", 0, ""},
+		{"a:99999", 0, ""},
 	} {
 		got := ""
 		if u, err := (&remoteCall{host: tc.host, port: tc.port}).url(); err == nil {
