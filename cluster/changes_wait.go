@@ -119,7 +119,7 @@ func (f *Feed) moved(ctx context.Context) (bool, error) {
 			if ctx.Err() != nil {
 				return false, ctx.Err()
 			}
-			if err := f.goOn(f.ctx, i, at.err); err != nil {
+			if err := f.goOn(f.ctx, i, at.err); err != nil { //nolint:contextcheck // streams live as long as the feed, not as this wait
 				return false, err
 			}
 			some = some || p.more
@@ -133,10 +133,10 @@ func (f *Feed) moved(ctx context.Context) (bool, error) {
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}
-		m, err := f.beginAt(f.ctx, p, Seq{marks: f.at.marks})
+		m, err := f.beginAt(f.ctx, p, Seq{marks: f.at.marks}) //nolint:contextcheck // streams live as long as the feed, not as this wait
 		if err != nil {
 			f.shut(p)
-			if err = f.goOn(f.ctx, i, err); err != nil {
+			if err = f.goOn(f.ctx, i, err); err != nil { //nolint:contextcheck // streams live as long as the feed, not as this wait
 				return false, err
 			}
 			continue

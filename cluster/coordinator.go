@@ -77,6 +77,7 @@ func New(o Options) (*Coordinator, error) {
 		local: localCopies{NewGuard(o.Local)}, others: nobody{}, repair: o.Repair,
 	}
 	c.handles.byName = make(map[string]*DB)
+	c.handles.births = make(map[string]int)
 	if o.Peers != nil {
 		c.others = directory{o.Peers}
 	}
@@ -128,9 +129,9 @@ const maxHandles = 4096
 // in only when the copies on this node are there.
 type handles struct {
 	making singleflight.Group // by name and suffix
-	births sync.Map           // names of databases that this node is creating
 	mu     sync.RWMutex
 	byName map[string]*DB
+	births map[string]int // requests of this node that create a database of that name; guarded by mu
 }
 
 func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
@@ -151,6 +152,28 @@ func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*D
 	}
 	h.put(fresh)
 	return fresh, nil
+}
+
+// expect notes that this node is creating a database of that name, until
+// forget is called: copies that it makes meanwhile are new.
+func (h *handles) expect(name string) (forget func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.births[name]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.births[name]--; h.births[name] == 0 {
+			delete(h.births, name)
+		}
+	}
+}
+
+// expected reports whether this node is creating a database of that name.
+func (h *handles) expected(name string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.births[name] > 0
 }
 
 func (h *handles) put(d *DB) {

@@ -46,8 +46,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	case o.N == 0:
 		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
 	}
-	c.handles.births.Store(name, nil)
-	defer c.handles.births.Delete(name)
+	defer c.handles.expect(name)()
 	m, err := c.meta.CreateDatabase(ctx, wish)
 	if err != nil {
 		return err
@@ -131,7 +130,7 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 // there is; any other one has to be filled from the other copies of its range.
 func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) error {
 	o := shard.CreateOptions{Partitioned: m.Partitioned}
-	if _, born := c.handles.births.Load(m.Name); born {
+	if c.handles.expected(m.Name) {
 		return c.local.Create(ctx, name, o)
 	}
 	others := 0

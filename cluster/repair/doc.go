@@ -11,6 +11,6 @@
 //   - push*.go: one push.
 //   - repair.go and the rest: the node's pushes, and talk with other nodes.
 //
-// DESIGN.md says why. LOCKS: Repair.mu is a leaf; nothing is called or waited
-// for while it is held.
+// DESIGN.md says why. LOCKS: Repair.mu and rebuilds.mu are leaves; while one
+// is held, nothing is called but reads of the metadata, and nothing waited for.
 package repair

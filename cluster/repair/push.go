@@ -39,6 +39,8 @@ type push struct {
 
 	seen    uint64  // the target's purges that the source has done as well
 	history []Entry // what both ends are known to share, newest first
+	rebuild bool // the target is to hear when it has everything, also when that is nothing
+	idle    bool // nothing was ever written to the source
 	sieve   sieve
 	out     parcel
 }
@@ -57,7 +59,7 @@ type outcome struct {
 func (p *push) run(ctx context.Context) (outcome, error) {
 	var o outcome
 	err := p.locate(ctx)
-	if err != nil {
+	if err != nil || p.idle {
 		return o, err
 	}
 	o.target = p.target.uuid
@@ -95,8 +97,13 @@ func (p *push) locate(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("position here: %w", err)
 	}
-	if err := p.holdPurges(ctx); err != nil {
+	logged, err := p.holdPurges(ctx)
+	if err != nil {
 		return err
+	}
+	if p.source.seq == 0 && !logged && !p.rebuild {
+		p.idle = true
+		return nil
 	}
 	if p.target.copies == nil {
 		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", p.target.node)
@@ -176,6 +183,13 @@ func (p *push) keep(ctx context.Context, o *outcome, upto uint64) error {
 	return nil
 }
 
+// wait waits until so many bytes may be sent.
+func (p *push) wait(ctx context.Context, bytes int) error {
+	p.prog.rest()
+	defer p.prog.touch()
+	return p.pace.wait(ctx, bytes)
+}
+
 // maxTurn is how many batches a push looks at in its turn when nothing of them
 // is missing.
 const maxTurn = 100
@@ -214,7 +228,7 @@ func (p *push) rows(ctx context.Context, rows []shard.Change) error {
 		return nil
 	}
 	p.out.asked++
-	if err := p.pace.wait(ctx, size); err != nil {
+	if err := p.wait(ctx, size); err != nil {
 		return err
 	}
 	missing, err := p.target.copies.Missing(ctx, p.name, ids)

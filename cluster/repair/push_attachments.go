@@ -140,7 +140,7 @@ func (p *push) pour(ctx context.Context, w io.Writer, r io.Reader) (n int64, err
 	for {
 		k, err := io.ReadFull(r, p.out.chunk)
 		if k > 0 {
-			if err := p.pace.wait(ctx, k); err != nil {
+			if err := p.wait(ctx, k); err != nil {
 				return n, err
 			}
 			if _, err := w.Write(p.out.chunk[:k]); err != nil {

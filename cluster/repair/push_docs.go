@@ -91,7 +91,7 @@ func (p *push) flush(ctx context.Context) error {
 	if len(p.out.edits) == 0 {
 		return nil
 	}
-	if err := p.pace.wait(ctx, p.out.bytes); err != nil {
+	if err := p.wait(ctx, p.out.bytes); err != nil {
 		return err
 	}
 	results, err := p.send(ctx)

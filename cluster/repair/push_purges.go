@@ -88,31 +88,32 @@ func (p *push) movePurges(ctx context.Context, from, to *end) (uint64, error) {
 }
 
 // holdPurges makes sure that the source's log of purges waits for the target,
-// also before the target has been seen for the first time.
-func (p *push) holdPurges(ctx context.Context) error {
+// also before the target has been seen for the first time. It reports whether
+// there are or were any purges.
+func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 	if p.prog.held {
-		return nil
+		return true, nil
 	}
 	id := purgeCheckpointID(p.source.node, p.target.node)
 	_, known, err := readPurgeText(ctx, p.source.copies, p.name, id)
 	if err != nil {
-		return fmt.Errorf("followers of the log of purges: %w", err)
+		return false, fmt.Errorf("followers of the log of purges: %w", err)
 	}
 	if !known {
 		log, err := p.source.copies.Purges(ctx, p.name, 0)
 		if err != nil {
-			return fmt.Errorf("log of purges: %w", err)
+			return false, fmt.Errorf("log of purges: %w", err)
 		}
 		if len(log) == 0 {
-			return nil
+			return false, nil
 		}
 		err = p.putPurgeText(ctx, &p.source, id, purgeText{PurgeSeq: log[0].Seq - 1, Node: p.target.node})
 		if err != nil {
-			return fmt.Errorf("hold the log of purges: %w", err)
+			return false, fmt.Errorf("hold the log of purges: %w", err)
 		}
 	}
 	p.prog.held = true
-	return p.freePurges(ctx)
+	return true, p.freePurges(ctx)
 }
 
 // freePurges removes what nodes left behind that hold no copy of the range any

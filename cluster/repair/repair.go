@@ -139,7 +139,7 @@ func (r *Repair) step(ctx context.Context) time.Time {
 			s.want(p, now)
 		}
 	}
-	begin, next := s.start(now, cfg.SyncConcurrency-s.running)
+	begin, next := s.start(now, cfg.SyncConcurrency)
 	hints := r.mu.tell
 	if len(hints) > 0 {
 		r.mu.tell = make(map[pair]struct{})
@@ -189,15 +189,21 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 			return r.askRaw(ctx, it.node, message{Op: opDigest, Copy: it.copy, Since: since, Limit: limit, Seed: &s})
 		},
 	}
+	r.mu.Lock()
+	p.rebuild = it.rebuild
+	r.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.prog.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
+	defer p.prog.stall.Stop()
 	part := r.o.Local.Rebuilding(it.copy) // before the push: what it gets later is not in it
 	o, err := p.run(ctx)
 	r.mu.Lock()
 	if err == nil {
 		r.noteLocked(it, &o)
 	}
-	rebuild := it.rebuild
 	r.mu.Unlock()
-	if err == nil && !o.more && rebuild {
+	if err == nil && !o.more && p.rebuild {
 		if err = r.tellPushed(ctx, it.pair, o.target, part); err == nil {
 			r.mu.Lock()
 			it.rebuild = false
@@ -215,6 +221,9 @@ func (r *Repair) noteLocked(it *item, o *outcome) {
 	}
 }
 
+// errStalled ends a push that makes no progress.
+var errStalled = errors.New("repair: the push makes no progress")
+
 // judge turns what came of a push into an ending.
 func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) ending {
 	switch {
@@ -226,7 +235,7 @@ func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) end
 		return nodeAway
 	case isNoCopy(err) && !r.holds(ctx, it.copy):
 		return vanished
-	case quiet(err):
+	case quiet(err) && !errors.Is(context.Cause(ctx), errStalled):
 		return failed
 	default:
 		r.log.Warn("push to another copy failed", zap.String("copy", it.copy), zap.String("node", it.node), zap.Error(err))

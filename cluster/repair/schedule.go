@@ -36,6 +36,7 @@ type schedule struct {
 	items   map[pair]*item
 	queue   itemQueue // items that do not run, by the time they are due
 	running int
+	busy    map[string]int // of running, by node
 }
 
 // update is a copy that changed, and when its pushes are due.
@@ -62,7 +63,7 @@ type item struct {
 func newSchedule(delay time.Duration, peers func(copy string) []string) *schedule {
 	return &schedule{
 		delay: delay, peers: peers, jitter: func(n time.Duration) time.Duration { return rand.N(n) },
-		updated: make(map[string]struct{}), items: make(map[pair]*item),
+		updated: make(map[string]struct{}), items: make(map[pair]*item), busy: make(map[string]int),
 	}
 }
 
@@ -136,9 +137,11 @@ func (s *schedule) up(node string, now time.Time) {
 	}
 }
 
-// start returns the pushes to start now, at most free of them, each to be
-// ended by done; and when to ask again at the latest, zero for never.
-func (s *schedule) start(now time.Time, free int) (begin []*item, wake time.Time) {
+// start returns the pushes to start now, each to be ended by done; and when to
+// ask again at the latest, zero for never. At most limit run together, and to
+// one node fewer than that, unless that is none: a node that is slow does not
+// keep the others from what they lack.
+func (s *schedule) start(now time.Time, limit int) (begin []*item, wake time.Time) {
 	for len(s.fresh) > 0 && !s.fresh[0].due.After(now) {
 		u := s.fresh[0]
 		s.fresh[0] = update{}
@@ -148,21 +151,34 @@ func (s *schedule) start(now time.Time, free int) (begin []*item, wake time.Time
 			s.want(pair{u.copy, node}, now)
 		}
 	}
-	for len(s.queue) > 0 && free > 0 && !s.queue[0].due.After(now) {
+	toOne := max(1, limit-limit/4)
+	var later []*item // due, but their nodes are busy
+	for len(s.queue) > 0 && s.running < limit && len(later) < maxLater && !s.queue[0].due.After(now) {
 		it := heap.Pop(&s.queue).(*item)
+		if s.busy[it.node] >= toOne {
+			later = append(later, it)
+			continue
+		}
 		it.begun = now
 		s.running++
-		free--
+		s.busy[it.node]++
 		begin = append(begin, it)
 	}
 	if len(s.fresh) > 0 {
 		wake = s.fresh[0].due
 	}
-	if len(s.queue) > 0 && free > 0 && (wake.IsZero() || s.queue[0].due.Before(wake)) {
+	// For what waits for a push to end, that end is the time to ask again.
+	if len(s.queue) > 0 && s.running < limit && len(later) < maxLater && (wake.IsZero() || s.queue[0].due.Before(wake)) {
 		wake = s.queue[0].due
+	}
+	for _, it := range later {
+		heap.Push(&s.queue, it)
 	}
 	return begin, wake
 }
+
+// maxLater bounds the look for work for other nodes behind that for a busy one.
+const maxLater = 1000
 
 // ending is how a push ended.
 type ending int
@@ -178,6 +194,9 @@ const (
 // done notes the end of a push.
 func (s *schedule) done(it *item, how ending, now time.Time) {
 	s.running--
+	if s.busy[it.node]--; s.busy[it.node] == 0 {
+		delete(s.busy, it.node)
+	}
 	it.away = how == nodeAway
 	switch how {
 	case caughtUp:

@@ -26,7 +26,7 @@ func (p *plan) pass(d time.Duration) { p.now = p.now.Add(d) }
 
 // begin starts what is due and returns it as text, ordered by due time.
 func (p *plan) begin(free int) (text string, items []*item) {
-	items, _ = p.start(p.now, free)
+	items, _ = p.start(p.now, p.running+free)
 	for _, it := range items {
 		text += it.copy + it.node + " "
 	}
@@ -106,6 +106,26 @@ func TestFailuresPause(t *testing.T) {
 	}
 }
 
+// A node that takes all its time leaves room for pushes to another one.
+func TestSlowNodeDoesNotTakeAll(t *testing.T) {
+	p := newPlan(t)
+	for i := range 10 {
+		p.want(pair{fmt.Sprint(i), "b"}, p.now)
+	}
+	p.pass(1)
+	p.want(pair{"x", "c"}, p.now)
+	items, wake := p.start(p.now, 4)
+	if len(items) != 4 || items[3].node != "c" || !wake.IsZero() {
+		t.Errorf("%d start, to be asked again at %v", len(items), wake)
+	}
+	p.done(items[3], caughtUp, p.now)
+	if items, _ := p.start(p.now, 4); len(items) != 0 {
+		t.Error("the slow node takes the room of the other one")
+	}
+	p.done(items[0], caughtUp, p.now)
+	p.expect(1, "3b ")
+}
+
 func TestTurnsGoRound(t *testing.T) {
 	p := newPlan(t)
 	for _, c := range []string{"x", "y", "z"} {
@@ -127,7 +147,7 @@ func TestScheduleRapid(t *testing.T) {
 		running := map[pair]*item{}
 		owed := map[pair]bool{} // asked for since it last began
 		step := func() {
-			items, wake := p.start(p.now, 3-len(running))
+			items, wake := p.start(p.now, 3)
 			for _, it := range items {
 				if running[it.pair] != nil {
 					t.Fatalf("%v runs twice", it.pair)
@@ -138,7 +158,7 @@ func TestScheduleRapid(t *testing.T) {
 			if len(running) > 3 || p.running != len(running) {
 				t.Fatalf("%d run, %d are counted", len(running), p.running)
 			}
-			if wake.IsZero() && len(p.queue) > 0 && len(running) < 3 {
+			if wake.IsZero() && len(p.queue) > 0 && len(running) == 0 {
 				t.Fatal("nobody will look at the queue again")
 			}
 		}

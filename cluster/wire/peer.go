@@ -27,9 +27,6 @@ type Peer struct {
 
 func newPeer(node string) *Peer { return &Peer{node: node, settled: make(chan struct{})} }
 
-// Node returns the node's name.
-func (p *Peer) Node() string { return p.node }
-
 // down reports whether calls would fail at once.
 func (p *Peer) down() bool {
 	p.mu.Lock()

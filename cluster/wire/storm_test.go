@@ -72,7 +72,7 @@ func storm(t *testing.T, seed uint64) {
 		})
 	}
 	wg.Wait()
-	time.Sleep(5 * time.Second)
+	rest(t.Context(), 5*time.Second)
 	if answer, err := a.pool.Ask(t.Context(), "b@b", "slow", []byte("x")); err != nil || string(answer) != "x" {
 		t.Fatalf("after the storm: %q, %v", answer, err)
 	}
@@ -85,6 +85,10 @@ func storm(t *testing.T, seed uint64) {
 			t.Fatalf("room of class %d is still taken", c)
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lane.mu.Lock()
+	defer l.lane.mu.Unlock()
 	if len(l.mu.calls) != 0 || len(l.lane.mu.queue) != 0 || l.streams.Load() != 0 {
 		t.Fatalf("left: %d calls, %d parcels, %d streams", len(l.mu.calls), len(l.lane.mu.queue), l.streams.Load())
 	}
