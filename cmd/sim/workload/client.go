@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"divan/cmd/sim/history"
@@ -43,6 +44,7 @@ type Client struct {
 	id    int
 	rng   *rand.Rand
 	known map[string][]string          // by database/id: revisions, the latest last
+	paths map[string][]string          // by database/id/rev: its ancestors down to the first, newest first
 	atts  map[string]map[string]string // by database/id/rev: name → sum of all attachments
 	local int                          // the last number in this client's local document
 	page  map[string]history.Since     // by database: where this client is in the feed
@@ -51,7 +53,7 @@ type Client struct {
 // New returns client number id of the options.
 func New(o Options, id int, rng *rand.Rand) *Client {
 	return &Client{
-		Options: o, id: id, rng: rng, known: map[string][]string{}, atts: map[string]map[string]string{}, page: map[string]history.Since{},
+		Options: o, id: id, rng: rng, known: map[string][]string{}, paths: map[string][]string{}, atts: map[string]map[string]string{}, page: map[string]history.Since{},
 	}
 }
 
@@ -204,6 +206,18 @@ func (c *Client) learn(db, id string, revs ...string) {
 	key := db + "/" + id
 	all := append(c.known[key], revs...)
 	c.known[key] = all[max(0, len(all)-keep):]
+}
+
+// remember notes the ancestors of a revision if they are all there: histories
+// that were cut cannot be joined again on every copy.
+func (c *Client) remember(db, id, rev string, ancestors []string) {
+	first := rev
+	if len(ancestors) > 0 {
+		first = ancestors[len(ancestors)-1]
+	}
+	if strings.HasPrefix(first, "1-") {
+		c.paths[db+"/"+id+"/"+rev] = ancestors
+	}
 }
 
 // parent chooses the revision to name in an edit: mostly the latest, sometimes

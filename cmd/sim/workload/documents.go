@@ -96,6 +96,14 @@ func (c *Client) edited(e history.Edit) {
 			c.wrong("%s/%s: an edit is %v without a revision", e.DB, e.ID, e.Outcome)
 		}
 		c.learn(e.DB, e.ID, e.Rev)
+		switch before, known := c.paths[e.DB+"/"+e.ID+"/"+e.Parent]; {
+		case e.Ancestors != nil:
+			c.remember(e.DB, e.ID, e.Rev, e.Ancestors)
+		case e.Parent == "":
+			c.remember(e.DB, e.ID, e.Rev, nil) // perhaps of a document that is made anew: then it is no first one
+		case known:
+			c.remember(e.DB, e.ID, e.Rev, append([]string{e.Parent}, before...))
+		}
 		if e.Attachments != nil {
 			c.atts[e.DB+"/"+e.ID+"/"+e.Rev] = e.Attachments
 		}
@@ -190,10 +198,13 @@ func (c *Client) replicate(ctx context.Context, db string) {
 	for _, i := range c.rng.Perm(12)[:1+c.rng.IntN(4)] {
 		id := fmt.Sprint("d", i)
 		revs := &revisions{Start: 2, IDs: []string{c.revID(), c.revID()}}
-		if parent := c.parent(db, id); parent != "" {
-			text, hash, _ := strings.Cut(parent, "-")
-			n, _ := strconv.Atoi(text) // every revision begins with a number
-			revs = &revisions{Start: n + 1, IDs: []string{revs.IDs[0], hash}}
+		parent := c.parent(db, id)
+		if before, known := c.paths[db+"/"+id+"/"+parent]; known {
+			revs = &revisions{Start: len(before) + 2, IDs: revs.IDs[:1]}
+			for _, rev := range append([]string{parent}, before...) {
+				_, hash, _ := strings.Cut(rev, "-")
+				revs.IDs = append(revs.IDs, hash)
+			}
 		}
 		b := body{ID: id, Rev: fmt.Sprintf("%d-%s", revs.Start, revs.IDs[0]), Revisions: revs, Number: c.Log.Number(), Deleted: c.rng.IntN(10) == 0}
 		in.Docs = append(in.Docs, b)
@@ -241,6 +252,7 @@ func (c *Client) read(ctx context.Context, db string) {
 				h.Reads = append(h.Reads, history.Read{Span: r.Span, Node: r.target.Name, DB: db, ID: id, Status: r.status, Rev: l.OK.Rev, Number: l.OK.Number})
 			})
 			c.learn(db, id, l.OK.Rev)
+			c.remember(db, id, l.OK.Rev, l.OK.Revisions.ancestors())
 		}
 	}
 }
@@ -262,6 +274,7 @@ func (c *Client) readOne(ctx context.Context, db, id string) {
 	c.Log.Note(func(h *history.History) { h.Reads = append(h.Reads, read) })
 	if got.Rev != "" {
 		c.learn(db, id, append(got.Conflicts, got.Rev)...)
+		c.remember(db, id, got.Rev, read.Ancestors)
 	}
 }
 
