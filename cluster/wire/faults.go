@@ -92,7 +92,11 @@ func (unsent) NotSent() bool { return true }
 // Unwrap returns why.
 func (u unsent) Unwrap() error { return u.error }
 
-// down is the error of a call to a node that cannot be reached.
+// down is the error of a call to a node that cannot be reached. A cause that
+// says so already is it.
 func down(node string, cause error) error {
+	if fault.Is(cause, fault.NodeDown) {
+		return cause
+	}
 	return fault.Wrap(fault.NodeDown, fmt.Sprintf("Node %s cannot be reached.", node), cause)
 }

@@ -49,7 +49,7 @@ func runNode(t *testing.T, n *memNet, host string, o ServerOptions) *node {
 		defer r.mu.Unlock()
 		r.seen = append(r.seen, fmt.Sprintf("%s %t", node, up))
 	})
-	for !runs(r.pool) {
+	for !runs(r.pool) || r.sub(purposeRPC) == nil {
 		runtime.Gosched()
 	}
 	var once sync.Once
