@@ -39,8 +39,8 @@ type push struct {
 
 	seen    uint64  // the target's purges that the source has done as well
 	history []Entry // what both ends are known to share, newest first
-	rebuild bool // the target is to hear when it has everything, also when that is nothing
-	idle    bool // nothing was ever written to the source
+	rebuild bool    // the target is to hear when it has everything, also when that is nothing
+	idle    bool    // nothing was ever written to the source
 	sieve   sieve
 	out     parcel
 }

@@ -111,8 +111,8 @@ func TestSlowNodeDoesNotTakeAll(t *testing.T) {
 	p := newPlan(t)
 	for i := range 10 {
 		p.want(pair{fmt.Sprint(i), "b"}, p.now)
+		p.pass(1)
 	}
-	p.pass(1)
 	p.want(pair{"x", "c"}, p.now)
 	items, wake := p.start(p.now, 4)
 	if len(items) != 4 || items[3].node != "c" || !wake.IsZero() {
