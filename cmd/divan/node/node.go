@@ -32,7 +32,8 @@ type Node struct {
 	auth    *auth.Authenticator
 	api     *httpapi.API
 	door    *door
-	links   *links // nil: the node stands alone
+	links   *links          // nil: the node stands alone
+	life    context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
 
 	ready      chan struct{}
 	restarting chan struct{}

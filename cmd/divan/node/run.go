@@ -80,6 +80,7 @@ type running struct {
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	n.life = ctx
 	up := n.start(ctx, cancel)
 	select {
 	case <-ctx.Done():
