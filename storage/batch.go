@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -23,6 +24,7 @@ type Batch struct {
 	counters Counters // what this batch adds; sequences are the highest of it
 	docs     []docDelta
 	seqs     []seqDelta
+	last     string   // the highest id that was put
 	claimed  [][]byte // upload keys that a document of this batch refers to
 	key, val []byte
 }
@@ -87,6 +89,7 @@ func (b *Batch) Put(old, next *doc.Record) {
 	b.val = next.AppendHead(b.val[:0])
 	b.set()
 	b.count(old, next)
+	b.last = max(b.last, next.ID)
 	if old != nil && old.Seq != next.Seq {
 		b.dropSeq(old.Seq)
 	}
@@ -319,7 +322,10 @@ func (b *Batch) Apply() (*Commit, error) {
 // finish adds counters and aggregates and returns the state that the batch
 // leaves.
 func (b *Batch) finish(prev *view) (*view, error) {
-	next := &view{batch: prev.batch + 1, counters: prev.counters.plus(&b.counters)}
+	next := &view{batch: prev.batch + 1, counters: prev.counters.plus(&b.counters), last: prev.last}
+	if b.last > prev.last {
+		next.last = strings.Clone(b.last) // it may be part of a request
+	}
 	var err error
 	if next.docs, err = b.s.foldDocs(b.s.db.Load(), b.b, prev.docs, b.docs); err == nil {
 		next.seqs, err = foldSeqs(b.b, prev.seqs, b.seqs)

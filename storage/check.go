@@ -363,7 +363,16 @@ func (c *checker) checkTotals() error {
 			c.problemf("aggregate %c on disk differs from the one in memory", kind)
 		}
 	}
-	return c.checkLow()
+	return errors.Join(c.checkLow(), c.checkLast())
+}
+
+// checkLast looks for documents above the last id.
+func (c *checker) checkLast() error {
+	last, err := lastID(c.snap.snap)
+	if err == nil && last > c.snap.v.last {
+		c.problemf("document %q is above %q, the last id in memory", last, c.snap.v.last)
+	}
+	return err
 }
 
 // checkLow compares the low blocks that are in memory with the store.

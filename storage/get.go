@@ -46,6 +46,21 @@ func getRecord(r pebble.Reader, id string) (rec doc.Record, ok bool, err error) 
 	return rec, ok, nil
 }
 
+// lastID returns the highest id of a document, empty when there is none.
+func lastID(r pebble.Reader) (id string, err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: spaceStart(spaceDocs), UpperBound: spaceEnd(spaceDocs)})
+	if err != nil {
+		return "", fmt.Errorf("find the last document: %w", err)
+	}
+	if it.Last() {
+		id = string(keyTail(it.Key()))
+	}
+	if err = errors.Join(it.Error(), it.Close()); err != nil {
+		return "", fmt.Errorf("find the last document: %w", err)
+	}
+	return id, nil
+}
+
 func decodeRecordCopy(id string, it *pebble.Iterator) (doc.Record, error) {
 	value, err := it.ValueAndErr()
 	if err != nil {

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -16,6 +17,22 @@ import (
 func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
 	if err := s.Err(); err != nil {
 		return err
+	}
+	last := s.state.Load().prev.last // before the iterator: it may show more, not less
+	known, _ := slices.BinarySearch(ids, last+"\x00")
+	if err := s.records(ids[:known], fn); err != nil {
+		return err
+	}
+	for i := known; i < len(ids); i++ {
+		fn(i, nil)
+	}
+	return nil
+}
+
+// records looks ids up that may exist.
+func (s *Store) records(ids []string, fn func(i int, rec *doc.Record)) error {
+	if len(ids) == 0 {
+		return nil
 	}
 	it, err := s.db.Load().NewIter(&pebble.IterOptions{
 		LowerBound: spaceStart(spaceDocs), UpperBound: spaceEnd(spaceDocs), UseL6Filters: true,

@@ -57,6 +57,7 @@ type Store struct {
 type view struct {
 	batch    uint64 // number of the batch, from 1; 0 before the first
 	counters Counters
+	last     string   // no document has an id above; one with it may be gone
 	docs     *summary // top-level blocks of documents
 	seqs     *summary // top-level blocks of sequences, Live counts entries
 }
@@ -144,6 +145,9 @@ func (s *Store) load(db *pebble.DB) error {
 	v := &view{docs: newSummary(), seqs: newSummary()}
 	var err error
 	if v.batch, v.counters, err = readCounters(db); err != nil {
+		return err
+	}
+	if v.last, err = lastID(db); err != nil {
 		return err
 	}
 	if v.docs, err = loadSummary(db, aggDocs); err != nil {
@@ -263,10 +267,11 @@ func (s *Store) FileSize() (int64, error) {
 }
 
 // Record returns the record of a document as of the last applied batch; ok is
-// false when there is none. It costs a microsecond for an id that does not
-// exist, which is what every new document asks. Nothing aliases the store.
+// false when there is none. It costs microseconds for an id that does not
+// exist, which is what every new document asks, and nothing for one above all
+// others, as ids made of the time are. Nothing aliases the store.
 func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil {
+	if err := s.Err(); err != nil || id > s.state.Load().prev.last {
 		return rec, false, err
 	}
 	return getRecord(s.db.Load(), id)
