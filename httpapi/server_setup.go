@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -168,9 +169,9 @@ func (c *call) enableElsewhere(req *setupRequest) error {
 
 const (
 	// joinTimeout bounds how long an invited node has to become a member, and
-	// aliveTimeout how long it then has to be heard of.
+	// aliveTimeout how long it then has to answer.
 	joinTimeout  = 30 * time.Second
-	aliveTimeout = 5 * time.Second
+	aliveTimeout = 10 * time.Second
 	joinPoll     = 50 * time.Millisecond
 	// decideTimeout bounds how long the nodes have to find a leader.
 	decideTimeout = 15 * time.Second
@@ -209,7 +210,7 @@ func (c *call) invite(to remoteCall, wanted string) error {
 }
 
 // awaitMember waits until a node that was invited belongs to the cluster, and
-// a little for it to be heard of.
+// a little until it can be asked: one that has lost its disk belonged before.
 func (c *call) awaitMember(name string) error {
 	ctx, cancel := context.WithTimeout(c.r.Context(), joinTimeout)
 	defer cancel()
@@ -225,14 +226,27 @@ func (c *call) awaitMember(name string) error {
 	}
 	ctx, cancel = context.WithTimeout(c.r.Context(), aliveTimeout)
 	defer cancel()
-	if !c.poll(ctx, func() bool { return slices.Contains(c.api.members(), name) }) {
-		c.log.Warn("a node has joined and is not heard of yet", zap.String("node", name))
+	if !c.poll(ctx, func() bool { return slices.Contains(c.api.members(), name) && c.answers(ctx, name) }) {
+		c.log.Warn("a node has joined and cannot be asked yet", zap.String("node", name))
 	}
 	// What is asked for next finds a group that can decide.
 	if err := c.patiently(func() error { return c.api.deps.Meta.CatchUp(c.r.Context()) }); err != nil {
 		c.log.Warn("a node has joined and there is no majority", zap.String("node", name), zap.Error(err))
 	}
 	return nil
+}
+
+// answers reports whether a node can be asked over the cluster port, which one
+// that has not taken up the cluster's secret cannot.
+func (c *call) answers(ctx context.Context, name string) bool {
+	if name == c.api.deps.Meta.Self() {
+		return true
+	}
+	_, err := c.api.askNode(ctx, name, nodeRequest{
+		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(name),
+		User: nodeUser{Name: c.user.Name, Roles: c.user.Roles},
+	}, aliveTimeout)
+	return err == nil
 }
 
 // patiently repeats what metadata cannot decide now: while nodes join, the

@@ -130,9 +130,8 @@ func TestEnableCluster(t *testing.T) {
 
 func TestAddNode(t *testing.T) {
 	inv := Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
-	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) {
-		d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: map[string]*API{"one@127.0.0.1": nil, "two@127.0.0.1": nil}}
-	})
+	nodes := map[string]*API{"one@127.0.0.1": nil}
+	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
 	restarts := make(chan struct{}, 10)
 	join := func(got Invitation) (NodeInfo, error) {
 		if got.Cookie != inv.Cookie || got.UUID != inv.UUID || got.Seeds["one@127.0.0.1"] != "127.0.0.1:1" {
@@ -148,6 +147,7 @@ func TestAddNode(t *testing.T) {
 			must(t, here.deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
 		}
 	})
+	nodes["two@127.0.0.1"] = there
 	host, port := served(t, there)
 	add := `{"action":"add_node","host":"` + host + `","port":` + port + `,"username":"adm","password":`
 	follow(t, here, []visit{
@@ -175,7 +175,7 @@ func TestAddNode(t *testing.T) {
 // the request.
 func TestAddNodeByName(t *testing.T) {
 	inv := Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
-	nodes := map[string]*API{"one@127.0.0.1": nil, "two@127.0.0.1": nil}
+	nodes := map[string]*API{"one@127.0.0.1": nil}
 	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
 	there := nodeAs(t, "two@127.0.0.1", several(), func(d *Deps) {
 		d.Cluster = &link{taken: func(Invitation) (NodeInfo, error) { return NodeInfo{Name: "two@127.0.0.1"}, nil }}
@@ -183,6 +183,7 @@ func TestAddNodeByName(t *testing.T) {
 			must(t, here.deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
 		}
 	})
+	nodes["two@127.0.0.1"] = there
 	_, port := served(t, there)
 	const list = "/_node/_local/_nodes/"
 	follow(t, here, []visit{
