@@ -49,7 +49,7 @@ func (g *Guard) CreateMissing(ctx context.Context, name string, o shard.CreateOp
 // open refuses the calls of other nodes in maintenance mode.
 func (g *Guard) open(ctx context.Context) error {
 	if g.closed != nil && g.closed() && !wire.IsRepair(ctx) {
-		return fault.New(fault.Unavailable, "The node is in maintenance mode.")
+		return errMaintenance()
 	}
 	return nil
 }
@@ -60,9 +60,17 @@ func (g *Guard) reads(ctx context.Context, name string) error {
 		return err
 	}
 	if g.Rebuilding(name) && !wire.IsRepair(ctx) {
-		return fault.New(fault.Unavailable, "The copy is being rebuilt from other copies.")
+		return errIncomplete()
 	}
 	return nil
+}
+
+func errMaintenance() error {
+	return fault.New(fault.Unavailable, "The node is in maintenance mode.")
+}
+
+func errIncomplete() error {
+	return fault.New(fault.Unavailable, "The copy is being rebuilt from other copies.")
 }
 
 // Update is shard.Local's; decisions are refused like reads.
@@ -231,10 +239,13 @@ func (g *Guard) Position(ctx context.Context, name string) (uuid [16]byte, seq u
 	return g.Local.Position(ctx, name)
 }
 
-// WatchOn is shard.Local's.
+// WatchOn is shard.Local's; repair does not watch.
 func (g *Guard) WatchOn(name string, c chan struct{}) (*shard.Watch, error) {
-	if err := g.reads(context.Background(), name); err != nil {
-		return nil, err
+	switch {
+	case g.closed != nil && g.closed():
+		return nil, errMaintenance()
+	case g.Rebuilding(name):
+		return nil, errIncomplete()
 	}
 	return g.Local.WatchOn(name, c)
 }
