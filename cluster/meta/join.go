@@ -141,9 +141,13 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j joinRequest) error {
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == name })
 	// One that Raft still has and the state no longer was dropped a moment ago.
 	if err := refuse(j, m.fsm.load().uuid, member); err != nil {
-		m.log.Warn("refused a node", zap.String("node", name), zap.Error(err))
+		if m.refusals[name] != err.Error() { // once, though it keeps asking
+			m.refusals[name] = err.Error()
+			m.log.Warn("refused a node", zap.String("node", name), zap.Error(err))
+		}
 		return err
 	}
+	delete(m.refusals, name)
 	if at >= 0 && j.fresh {
 		if !outlives(servers, name, m.alive) {
 			return errUnavailable(nil)
@@ -193,7 +197,7 @@ func (m *Meta) attend(ctx context.Context, r *raft.Raft) {
 	defer tick.Stop()
 	begin := time.Now()
 	seen := begin // when there was a leader, or somebody was asked for one
-	settled := uint64(0)
+	settled, tried := uint64(0), time.Time{}
 	for {
 		select {
 		case <-tick.C:
@@ -211,8 +215,9 @@ func (m *Meta) attend(ctx context.Context, r *raft.Raft) {
 			seen = time.Now()
 			m.askAround(ctx)
 		}
-		if m.term.Load() == 0 && m.isReady() && settled != r.CurrentTerm() && m.Leader() != "" {
-			term := r.CurrentTerm()
+		again := !m.removed.Load() || time.Since(tried) >= strayAfter // else the answer will be the same
+		if term := r.CurrentTerm(); again && m.term.Load() == 0 && m.isReady() && settled != term && m.Leader() != "" {
+			tried = time.Now()
 			if m.follow(ctx) {
 				settled = term
 			}

@@ -103,8 +103,9 @@ type Meta struct {
 	onReady sync.Once
 	onClose sync.Once
 
-	behind    chan catchUp  // calls of CatchUp
-	admitting chan struct{} // has room for the one node that is being taken in
+	behind    chan catchUp      // calls of CatchUp
+	admitting chan struct{}     // has room for the one node that is being taken in
+	refusals  map[string]string // node → why it was refused; belongs to who is in admitting
 
 	configMu sync.Mutex // orders changes of configuration made on this node
 }
@@ -130,6 +131,7 @@ func New(o Options) (*Meta, error) {
 
 		behind:    make(chan catchUp),
 		admitting: make(chan struct{}, 1),
+		refusals:  map[string]string{},
 	}, nil
 }
 
