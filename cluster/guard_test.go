@@ -101,7 +101,7 @@ func calls(g *Guard, name string) map[string]func(ctx context.Context) error {
 			_, _, err := g.Position(ctx, name)
 			return err
 		},
-		"watch": func(context.Context) error { //nolint:contextcheck // it takes none
+		"watch": func(context.Context) error {
 			w, err := g.WatchOn(name, make(chan struct{}, 1))
 			if err == nil {
 				w.Close()
