@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strconv"
 
+	"divan/cluster"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -33,7 +36,7 @@ func changes(c *call) error {
 	}
 	w := &changesWriter{ctx: c.r.Context(), p: p, fields: fields}
 	defer w.join(c.api)()
-	if w.feed, err = c.db.Changes(w.ctx, p.query); err != nil {
+	if err := w.open(c, p.query); err != nil {
 		return selectorError(err)
 	}
 	defer w.feed.Close()
@@ -61,6 +64,16 @@ func (w *changesWriter) join(a *API) (leave func()) {
 		w.p.query.Beat = w.beat
 	}
 	return leave
+}
+
+// open opens the feed. One whose end comes meanwhile does not wait.
+func (w *changesWriter) open(c *call, q cluster.ChangesQuery) (err error) {
+	w.feed, err = c.db.Changes(w.ctx, q)
+	if err != nil && errors.Is(context.Cause(w.ctx), errFeedsEnd) {
+		w.ctx, w.once = c.r.Context(), true
+		w.feed, err = c.db.Changes(w.ctx, q)
+	}
+	return err
 }
 
 // contentType is the media type of a feed, empty for JSON.

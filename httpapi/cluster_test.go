@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"divan/cluster"
 	"divan/cluster/meta"
 	"divan/storage/fault"
 )
@@ -192,6 +193,27 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 	leave()
 	if !open {
 		t.Error("feeds end although maintenance is over")
+	}
+}
+
+// TestFeedThatEndsWhileItOpens answers what there is.
+func TestFeedThatEndsWhileItOpens(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/a", "{}", 201, ""}})
+	c, _ := testCall(t, a, "GET /db/_changes?feed=longpoll", "")
+	var err error
+	if c.db, err = a.deps.Coordinator.DB(t.Context(), "db"); err != nil {
+		t.Fatal(err)
+	}
+	w := &changesWriter{ctx: t.Context(), p: &changesParams{feed: feedLongpoll}}
+	defer w.join(a)()
+	a.EndFeeds()
+	if err := w.open(c, cluster.ChangesQuery{Limit: cluster.NoLimit}); err != nil || !w.once {
+		t.Fatalf("waits: %v, %v", !w.once, err)
+	}
+	defer w.feed.Close()
+	if !w.feed.Next() || w.feed.Row().ID != "a" {
+		t.Errorf("no row: %v", w.feed.Err())
 	}
 }
 

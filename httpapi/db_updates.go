@@ -37,7 +37,7 @@ func getDBUpdates(c *call) error {
 	defer w.join(c.api)()
 	query := p.query
 	query.Limit = cluster.NoLimit // which counts events, not documents
-	if w.feed, err = c.db.Changes(w.ctx, query); err != nil {
+	if err := w.open(c, query); err != nil {
 		return err
 	}
 	defer w.feed.Close()
