@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +72,9 @@ func (c *cluster) rounds(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if err := c.noteTroubles(nr, h); err != nil {
+			return err
+		}
 		found := history.Check(h)
 		fmt.Printf("round %d: %v, %s, %d violations\n", nr, (c.clock() - began).Round(time.Second), census(h), len(found))
 		if len(found) > 0 {
@@ -77,6 +82,16 @@ func (c *cluster) rounds(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// noteTroubles writes what got no good answer beside the logs of the nodes.
+func (c *cluster) noteTroubles(nr int, h *history.History) error {
+	var out strings.Builder
+	for i := range h.Troubles {
+		t := &h.Troubles[i]
+		fmt.Fprintf(&out, "%v %v %s %d %s: %s\n", t.Call, t.Return-t.Call, t.Node, t.Status, t.Request, strings.TrimSpace(t.Text))
+	}
+	return os.WriteFile(filepath.Join(c.dir, fmt.Sprintf("round-%d.txt", nr)), []byte(out.String()), 0o600)
 }
 
 // census counts what clients did.
