@@ -311,5 +311,16 @@ func lookup(ctx context.Context, address string) resolved {
 	if err != nil {
 		return resolved{err: err}
 	}
-	return resolved{addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(ips[0].Unmap(), uint16(number)))}
+	return resolved{addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(choose(ips), uint16(number)))}
+}
+
+// choose returns the first address of IPv4, which a socket of either kind can
+// send to if it listens on all addresses, else the first one.
+func choose(ips []netip.Addr) netip.Addr {
+	for _, ip := range ips {
+		if ip = ip.Unmap(); ip.Is4() {
+			return ip
+		}
+	}
+	return ips[0]
 }

@@ -2,12 +2,9 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,31 +106,4 @@ func (p *clusterPlace) close() error {
 		errs = append(errs, p.socket.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// clusterTLS reads the certificates of section [cluster]; nil when it names
-// none. Both sides of a connection show one that the authority signed; the name
-// in it does not matter, since the handshake after it proves the node's.
-func clusterTLS(s config.Cluster) (*tls.Config, error) {
-	if s.TLSCert == "" && s.TLSKey == "" && s.TLSCA == "" {
-		return nil, nil
-	}
-	if s.TLSCert == "" || s.TLSKey == "" || s.TLSCA == "" {
-		return nil, errors.New("TLS between nodes needs tls_cert_file, tls_key_file and tls_ca_file in section [cluster]")
-	}
-	own, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
-	if err != nil {
-		return nil, fmt.Errorf("certificate for other nodes: %w", err)
-	}
-	pem, err := os.ReadFile(s.TLSCA)
-	if err != nil {
-		return nil, fmt.Errorf("authority of the nodes' certificates: %w", err)
-	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", s.TLSCA)
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{own}, RootCAs: authorities, ClientCAs: authorities, MinVersion: tls.VersionTLS13,
-	}, nil
 }

@@ -33,21 +33,26 @@ func afterGossip(t *testing.T) {
 	})
 }
 
-// Three nodes with real sockets and real files, stopped and started again.
+// Three nodes with real sockets, real files, TLS and names that have to be
+// looked up, stopped and started again.
 func TestOnDiskAndLoopback(t *testing.T) {
 	defer afterGossip(t)
+	ca := newAuthority(t)
+	ca.issue("node")
 	var ports []int
 	var seeds, dirs []string
 	for i := range 3 {
 		ports = append(ports, freePort(t))
-		seeds = append(seeds, fmt.Sprintf("n%d@127.0.0.1:%d", i, ports[i]))
+		seeds = append(seeds, fmt.Sprintf("n%d@localhost:%d", i, ports[i]))
 		dirs = append(dirs, t.TempDir())
 	}
 	startAll := func() []*house {
 		var all []*house
 		for i := range 3 {
-			cfg := onDisk(dirs[i], "COUCHDB_ERLANG_COOKIE=monster", "DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","))
-			cfg.NodeName, cfg.ClusterAddress = fmt.Sprintf("n%d@127.0.0.1", i), fmt.Sprintf("127.0.0.1:%d", ports[i])
+			cfg := onDisk(dirs[i], "COUCHDB_ERLANG_COOKIE=monster", "DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","),
+				"DIVAN_CLUSTER__TLS_CERT_FILE="+ca.file("node.pem"), "DIVAN_CLUSTER__TLS_KEY_FILE="+ca.file("node.key"),
+				"DIVAN_CLUSTER__TLS_CA_FILE="+ca.file("ca.pem"))
+			cfg.NodeName, cfg.ClusterAddress = fmt.Sprintf("n%d@localhost", i), fmt.Sprintf("127.0.0.1:%d", ports[i])
 			all = append(all, start(t, cfg))
 		}
 		for _, h := range all {
@@ -59,6 +64,7 @@ func TestOnDiskAndLoopback(t *testing.T) {
 	all[0].want("PUT", "/pond", "", "201")
 	all[1].want("PUT", "/pond/frog", `{"legs":4}`, "201")
 	all[2].want("GET", "/pond/frog", "", "200")
+	eventually(t, "gossip has found them all", func() bool { return len(all[2].node.links.Members()) == 3 })
 	uuid := all[0].node.meta.UUID()
 	for _, h := range all {
 		h.end()
@@ -67,6 +73,7 @@ func TestOnDiskAndLoopback(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), uuid) || !strings.Contains(string(text), seeds[2][3:]) {
 		t.Errorf("%s %v", text, err)
 	}
+	ca.issue("node") // anew
 	all = startAll()
 	for _, h := range all {
 		h.want("GET", "/pond/frog", "", "200")

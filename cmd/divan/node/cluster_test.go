@@ -148,6 +148,61 @@ func TestClusterRestarts(t *testing.T) {
 	})
 }
 
+// A node whose cluster port moves, and one that has another address altogether,
+// are found again.
+func TestNodeMoves(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, c := w.seeded()
+		a.want("PUT", "/pond", "", "201")
+		b.end()
+		c.end()
+		b.cfg.Environ = append(b.cfg.Environ, "DIVAN_CLUSTER__PORT=7000")
+		c.i = 33
+		c.cfg.Environ = append(c.cfg.Environ, "DIVAN_CLUSTER__ADVERTISE=10.0.0.33:5986")
+		w.start(b, c)
+		for n, address := range map[*home]string{b: "10.0.0.2:7000", c: "10.0.0.33:5986"} {
+			w.eventually("the new address is known", func() bool {
+				m, _ := a.node.meta.Node(n.name)
+				return m.RPC == address
+			})
+			n.soon("GET", "/_up", "", "200")
+			n.soon("GET", "/pond", "", "200")
+		}
+		for i := range 10 {
+			c.want("PUT", fmt.Sprintf("/pond/frog%d", i), "{}", "201")
+		}
+		for _, h := range w.homes {
+			w.eventually("each has everything", func() bool {
+				_, docs := h.docs("pond")
+				return docs == 10
+			})
+		}
+	})
+}
+
+// A node that dies right after it has accepted an invitation goes on joining.
+func TestKilledAfterInvitation(t *testing.T) {
+	inTown(t, func(w *town) {
+		open := "DIVAN_COUCHDB__SINGLE_NODE=false"
+		a, b := w.build(1, open), w.build(2, open)
+		w.start(a, b)
+		for _, h := range w.homes {
+			h.soon("GET", "/_up", "", "200")
+		}
+		before := b.node.meta.UUID()
+		if _, err := b.node.links.Accept(w.t.Context(), a.node.links.Invitation()); err != nil {
+			w.t.Fatal(err)
+		}
+		b.kill()
+		b.start()
+		w.eventually("it has joined", func() bool { return b.node.links.joined() && len(a.node.meta.Nodes()) == 2 })
+		if uuid := b.node.meta.UUID(); uuid == before || uuid != a.node.meta.UUID() {
+			w.t.Errorf("uuid %s", uuid)
+		}
+		w.eventually("that is noted", func() bool { return !b.node.links.id.load().Invited })
+	})
+}
+
 // Started alone without its fellows, a node still gives what it has.
 func TestStartWithoutTheOthers(t *testing.T) {
 	inTown(t, func(w *town) {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,7 +71,7 @@ func (n *Node) newLinks(ctx context.Context) (_ *links, err error) {
 	if err := n.putAside(ctx, l.id); err != nil {
 		return nil, err
 	}
-	certificates, err := clusterTLS(s.Cluster)
+	certificates, err := newClusterTLS(s.Cluster, l.log)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +84,10 @@ func (n *Node) newLinks(ctx context.Context) (_ *links, err error) {
 	return l, nil
 }
 
-func (l *links) connect(certificates *tls.Config, seedList []string) (err error) {
+func (l *links) connect(certificates *clusterTLS, seedList []string) (err error) {
 	l.port, err = wire.NewPort(wire.PortOptions{
 		Self: l.name, Network: l.place, Address: l.place.advertise, Secret: l.secret,
-		TLS: func() *tls.Config { return certificates }, Resolve: l.resolve, Logger: l.log.Named("port"),
+		TLS: certificates.current, Resolve: l.resolve, Logger: l.log.Named("port"),
 	})
 	if err != nil {
 		return fmt.Errorf("cluster port: %w", err)
@@ -472,8 +471,8 @@ func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
 	case configured != "" && configured != inv.Cookie:
 		return refuse("%s was given a secret that is not that of the cluster.", l.name)
 	}
-	if address, taken := inv.Seeds[l.name]; taken && address != l.place.advertise {
-		return refuse("The cluster has a node %s at %s already; give this node another name.", l.name, address)
+	if address, taken := inv.Seeds[l.name]; taken && (address != l.place.advertise || len(inv.Seeds) == 1) {
+		return refuse("The cluster has a node %s at %s already; give this node another name (NODENAME or --name).", l.name, address)
 	}
 	if err := m.CatchUp(ctx); err != nil {
 		return err
