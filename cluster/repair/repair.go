@@ -132,7 +132,7 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	s := r.mu.schedule
 	s.delay = cfg.SyncDelay
 	var walked time.Time
-	if len(s.queue) < 4*cfg.SyncConcurrency { // else there is work enough
+	if !s.full(now, cfg.SyncConcurrency) {
 		var pairs []pair
 		pairs, walked = r.mu.walker.next(dbs, now)
 		for _, p := range pairs {

@@ -137,6 +137,11 @@ func (s *schedule) up(node string, now time.Time) {
 	}
 }
 
+// full reports whether there is more to do already than can be done now.
+func (s *schedule) full(now time.Time, limit int) bool {
+	return s.running >= limit && len(s.queue) > 0 && !s.queue[0].due.After(now)
+}
+
 // start returns the pushes to start now, each to be ended by done; and when to
 // ask again at the latest, zero for never. At most limit run together, and to
 // one node fewer than that, unless that is none: a node that is slow does not

@@ -11,11 +11,14 @@ const (
 	// whatever is known of it; a part of it is random, so that nodes do not do
 	// it together.
 	walkEvery = 5 * time.Minute
-	// briskPace and slowPace are the pairs looked at per second: after the
-	// start of this node or the return of another one, and otherwise. Looking
-	// at a pair at rest may mean to open its stores.
-	briskPace = 100
-	slowPace  = 20
+	// briskPace, longPace and slowPace are the pairs looked at per second: the
+	// first ones after the start of this node or the return of another one, the
+	// rest of them, and otherwise. Looking at a pair at rest may mean to open
+	// its stores, ten milliseconds of a processor each.
+	briskPace  = 100
+	briskPairs = 5000
+	longPace   = 25
+	slowPace   = 5
 	// walkStep is how many databases are looked at in one step.
 	walkStep = 1000
 )
@@ -26,6 +29,19 @@ type walk struct {
 	after string // the database looked at last
 	begun bool
 	brisk bool
+	seen  int // pairs
+}
+
+// pace is the pairs per second at this point of the walk.
+func (w *walk) pace() int {
+	switch {
+	case !w.brisk:
+		return slowPace
+	case w.seen <= briskPairs:
+		return briskPace
+	default:
+		return longPace
+	}
 }
 
 // next returns the pairs of the next databases and whether there are more; one
@@ -77,7 +93,7 @@ type walker struct {
 func (w *walker) begin(node string, brisk bool) {
 	for i := range w.walks {
 		if w.walks[i].node == node && w.walks[i].brisk == brisk {
-			w.walks[i].begun, w.walks[i].after = false, ""
+			w.walks[i].begun, w.walks[i].after, w.walks[i].seen = false, "", 0
 			return
 		}
 	}
@@ -91,8 +107,8 @@ func (w *walker) begin(node string, brisk bool) {
 // next returns the pairs to look at now, and when to ask again.
 func (w *walker) next(dbs meta.Databases, now time.Time) (pairs []pair, wake time.Time) {
 	if !now.Before(w.regular) {
-		if !w.regular.IsZero() {
-			w.begin("", false)
+		if !w.regular.IsZero() && len(w.walks) == 0 {
+			w.begin("", false) // else there is one under way that takes longer
 		}
 		w.regular = now.Add(walkEvery/2 + w.jitter(walkEvery))
 	}
@@ -103,11 +119,9 @@ func (w *walker) next(dbs meta.Databases, now time.Time) (pairs []pair, wake tim
 		return nil, w.allowed
 	}
 	first := &w.walks[0]
-	perSecond := time.Duration(slowPace)
-	if first.brisk {
-		perSecond = briskPace
-	}
 	pairs, more := first.next(dbs, w.self)
+	first.seen += len(pairs)
+	perSecond := time.Duration(first.pace())
 	if !more {
 		w.walks = w.walks[1:]
 	}
