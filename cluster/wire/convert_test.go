@@ -192,7 +192,7 @@ func TestReadsSurvive(t *testing.T) {
 
 		or := shard.OpenRevsRequest{
 			Copy: open.Copy, ID: open.ID, Revs: some(revs()).Draw(t, "revs"), All: flag("all"), Latest: flag("latest"),
-			WithPath: flag("path"), RevsLimit: open.RevsLimit,
+			WithPath: flag("path"), HeadOnly: flag("headonly"), RevsLimit: open.RevsLimit,
 		}
 		var orM wirepb.OpenRevsRequest
 		through(t, encodeOpenRevs(&or), &orM)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -92,76 +93,80 @@ func as[T any](t *testing.T, what string) func(got T, err error) func(want T, er
 }
 
 func TestDocuments(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	ctx := t.Context()
-	results := update(t, p, shard.Edit{ID: "a", Body: []byte(`{"x":1}`)}, shard.Edit{ID: "b", Body: []byte(`{}`)})
-	rev := results[0].Rev
-	results = update(t, p,
-		shard.Edit{ID: "a", Parent: rev, Body: []byte(`{"x":2}`)},
-		shard.Edit{ID: "a", Parent: rev, Body: []byte(`{"x":3}`)},
-		shard.Edit{ID: "_local/l", Body: []byte(`{"y":1}`)},
-		shard.Edit{ID: "b", Parent: results[1].Rev, Deleted: true, Body: []byte(`{}`)},
-	)
-	if results[0].Err != nil || len(results[0].Path.IDs) != 2 || !fault.Is(results[1].Err, fault.Conflict) {
-		t.Fatalf("got %+v", results)
-	}
-	open := shard.OpenRequest{Copy: copyName, ID: "a", Revs: true, RevsInfo: true, Conflicts: true, LocalSeq: true}
-	as[*shard.Doc](t, "Open")(p.Open(ctx, open))(local.Open(ctx, open))
-	if _, err := p.Open(ctx, shard.OpenRequest{Copy: copyName, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
-		t.Fatalf("got %v", err)
-	}
-	if _, err := p.Open(ctx, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
-		t.Fatalf("got %v", err)
-	}
-	revs := shard.OpenRevsRequest{Copy: copyName, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
-	as[[]shard.RevResult](t, "OpenRevs")(p.OpenRevs(ctx, revs))(local.OpenRevs(ctx, revs))
-	many, errs, err := p.OpenRevsMany(ctx, []shard.OpenRevsRequest{revs, {Copy: "shards/none", ID: "a", All: true}})
-	if err != nil || errs[0] != nil || !fault.Is(errs[1], fault.NotFound) || len(many[0]) != 2 || many[1] != nil {
-		t.Fatalf("got %+v, %v, %v", many, errs, err)
-	}
-	ids := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev, {Pos: 2, ID: "x"}}}, {ID: "none", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}}
-	as[[]shard.IDMissing](t, "Missing")(p.Missing(ctx, copyName, ids))(local.Missing(ctx, copyName, ids))
-	as[[]shard.Row](t, "DocsByID")(p.DocsByID(ctx, copyName, []string{"a", "b", "c", "a"}, true, true))(local.DocsByID(ctx, copyName, []string{"a", "b", "c", "a"}, true, true))
-	as[*shard.LocalDoc](t, "LocalGet")(p.LocalGet(ctx, copyName, "_local/l"))(local.LocalGet(ctx, copyName, "_local/l"))
-	as[shard.Info](t, "Info")(p.Info(ctx, copyName))(local.Info(ctx, copyName))
-	uuid, seq, err := p.Position(ctx, copyName)
-	uuid2, seq2, err2 := local.Position(ctx, copyName)
-	if uuid != uuid2 || seq != seq2 || err != nil || err2 != nil {
-		t.Fatal("positions differ")
-	}
-	purged, err := p.Purge(ctx, copyName, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{results[0].Rev, rev}}})
-	if err != nil || len(purged) != 1 || len(purged[0].Purged) != 1 || purged[0].Purged[0] != results[0].Rev {
-		t.Fatalf("got %+v, %v", purged, err)
-	}
-	as[[]shard.PurgeInfo](t, "Purges")(p.Purges(ctx, copyName, 0))(local.Purges(ctx, copyName, 0))
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		ctx := t.Context()
+		results := update(t, p, shard.Edit{ID: "a", Body: []byte(`{"x":1}`)}, shard.Edit{ID: "b", Body: []byte(`{}`)})
+		rev := results[0].Rev
+		results = update(t, p,
+			shard.Edit{ID: "a", Parent: rev, Body: []byte(`{"x":2}`)},
+			shard.Edit{ID: "a", Parent: rev, Body: []byte(`{"x":3}`)},
+			shard.Edit{ID: "_local/l", Body: []byte(`{"y":1}`)},
+			shard.Edit{ID: "b", Parent: results[1].Rev, Deleted: true, Body: []byte(`{}`)},
+		)
+		if results[0].Err != nil || len(results[0].Path.IDs) != 2 || !fault.Is(results[1].Err, fault.Conflict) {
+			t.Fatalf("got %+v", results)
+		}
+		open := shard.OpenRequest{Copy: copyName, ID: "a", Revs: true, RevsInfo: true, Conflicts: true, LocalSeq: true}
+		as[*shard.Doc](t, "Open")(p.Open(ctx, open))(local.Open(ctx, open))
+		if _, err := p.Open(ctx, shard.OpenRequest{Copy: copyName, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
+			t.Fatalf("got %v", err)
+		}
+		if _, err := p.Open(ctx, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+			t.Fatalf("got %v", err)
+		}
+		revs := shard.OpenRevsRequest{Copy: copyName, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
+		as[[]shard.RevResult](t, "OpenRevs")(p.OpenRevs(ctx, revs))(local.OpenRevs(ctx, revs))
+		many, errs, err := p.OpenRevsMany(ctx, []shard.OpenRevsRequest{revs, {Copy: "shards/none", ID: "a", All: true}})
+		if err != nil || errs[0] != nil || !fault.Is(errs[1], fault.NotFound) || len(many[0]) != 2 || many[1] != nil {
+			t.Fatalf("got %+v, %v, %v", many, errs, err)
+		}
+		ids := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev, {Pos: 2, ID: "x"}}}, {ID: "none", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}}
+		as[[]shard.IDMissing](t, "Missing")(p.Missing(ctx, copyName, ids))(local.Missing(ctx, copyName, ids))
+		as[[]shard.Row](t, "DocsByID")(p.DocsByID(ctx, copyName, []string{"a", "b", "c", "a"}, true, true))(local.DocsByID(ctx, copyName, []string{"a", "b", "c", "a"}, true, true))
+		as[*shard.LocalDoc](t, "LocalGet")(p.LocalGet(ctx, copyName, "_local/l"))(local.LocalGet(ctx, copyName, "_local/l"))
+		as[shard.Info](t, "Info")(p.Info(ctx, copyName))(local.Info(ctx, copyName))
+		uuid, seq, err := p.Position(ctx, copyName)
+		uuid2, seq2, err2 := local.Position(ctx, copyName)
+		if uuid != uuid2 || seq != seq2 || err != nil || err2 != nil {
+			t.Fatal("positions differ")
+		}
+		purged, err := p.Purge(ctx, copyName, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{results[0].Rev, rev}}})
+		if err != nil || len(purged) != 1 || len(purged[0].Purged) != 1 || purged[0].Purged[0] != results[0].Rev {
+			t.Fatalf("got %+v, %v", purged, err)
+		}
+		as[[]shard.PurgeInfo](t, "Purges")(p.Purges(ctx, copyName, 0))(local.Purges(ctx, copyName, 0))
+	})
 }
 
 func TestWholeCopies(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	ctx, other := t.Context(), "shards/00000000-ffffffff/other.1763600000"
-	if err := p.Create(ctx, other, shard.CreateOptions{Partitioned: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Create(ctx, other, shard.CreateOptions{}); !fault.Is(err, fault.Exists) {
-		t.Fatalf("got %v", err)
-	}
-	_, err := p.Update(ctx, shard.UpdateRequest{
-		Copy: other, NewEdits: true, Limits: shard.Limits{Partitioned: true},
-		Edits: []shard.Edit{{ID: "p:1", Body: []byte(`{}`)}},
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		ctx, other := t.Context(), "shards/00000000-ffffffff/other.1763600000"
+		if err := p.Create(ctx, other, shard.CreateOptions{Partitioned: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Create(ctx, other, shard.CreateOptions{}); !fault.Is(err, fault.Exists) {
+			t.Fatalf("got %v", err)
+		}
+		_, err := p.Update(ctx, shard.UpdateRequest{
+			Copy: other, NewEdits: true, Limits: shard.Limits{Partitioned: true},
+			Edits: []shard.Edit{{ID: "p:1", Body: []byte(`{}`)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		as[shard.PartitionInfo](t, "Partition")(p.Partition(ctx, other, "p"))(local.Partition(ctx, other, "p"))
+		if err := p.Compact(ctx, other, shard.Limits{Revs: 5}, "other"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Drop(ctx, other); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Drop(ctx, other); !fault.Is(err, fault.NotFound) {
+			t.Fatalf("got %v", err)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	as[shard.PartitionInfo](t, "Partition")(p.Partition(ctx, other, "p"))(local.Partition(ctx, other, "p"))
-	if err := p.Compact(ctx, other, shard.Limits{Revs: 5}, "other"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Drop(ctx, other); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Drop(ctx, other); !fault.Is(err, fault.NotFound) {
-		t.Fatalf("got %v", err)
-	}
 }
 
 // fill1000 writes documents d000 … d999, of which each third is deleted and
@@ -195,65 +200,67 @@ func fill1000(t *testing.T, local *shard.Local) {
 }
 
 func TestAllDocs(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	fill1000(t, local)
-	ctx := t.Context()
-	for _, req := range []shard.DocsRequest{
-		{},
-		{IncludeDocs: true, Conflicts: true},
-		{Desc: true, Lo: "d1", Hi: "d2", HasHi: true, HiExclusive: true},
-		{Limit: 5},
-		{Lo: "z"},
-	} {
-		req.Copy = copyName
-		got, err := p.AllDocs(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := local.AllDocs(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Total != want.Total || got.Before != want.Before || got.Seq != want.Seq || got.UUID != want.UUID {
-			t.Fatalf("heads differ: %+v, %+v", got, want)
-		}
-		// Two batches by turns, as a reader ahead of time uses them.
-		var gb [2]shard.RowBatch
-		var wb shard.RowBatch
-		var before []shard.Row
-		for turn := 0; ; turn++ {
-			gmore, err := got.Next(&gb[turn%2])
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		fill1000(t, local)
+		ctx := t.Context()
+		for _, req := range []shard.DocsRequest{
+			{},
+			{IncludeDocs: true, Conflicts: true},
+			{Desc: true, Lo: "d1", Hi: "d2", HasHi: true, HiExclusive: true},
+			{Limit: 5},
+			{Lo: "z"},
+		} {
+			req.Copy = copyName
+			got, err := p.AllDocs(ctx, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			wmore, err := want.Next(&wb)
+			want, err := local.AllDocs(ctx, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if gmore != wmore || len(gb[turn%2].Rows) != len(wb.Rows) {
-				t.Fatalf("batch %d: %d rows, %t; want %d, %t", turn, len(gb[turn%2].Rows), gmore, len(wb.Rows), wmore)
+			if got.Total != want.Total || got.Before != want.Before || got.Seq != want.Seq || got.UUID != want.UUID {
+				t.Fatalf("heads differ: %+v, %+v", got, want)
 			}
-			if len(wb.Rows) > 0 {
-				same(t, "rows", gb[turn%2].Rows, wb.Rows)
+			// Two batches by turns, as a reader ahead of time uses them.
+			var gb [2]shard.RowBatch
+			var wb shard.RowBatch
+			var before []shard.Row
+			for turn := 0; ; turn++ {
+				gmore, err := got.Next(&gb[turn%2])
+				if err != nil {
+					t.Fatal(err)
+				}
+				wmore, err := want.Next(&wb)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if gmore != wmore || len(gb[turn%2].Rows) != len(wb.Rows) {
+					t.Fatalf("batch %d: %d rows, %t; want %d, %t", turn, len(gb[turn%2].Rows), gmore, len(wb.Rows), wmore)
+				}
+				if len(wb.Rows) > 0 {
+					same(t, "rows", gb[turn%2].Rows, wb.Rows)
+				}
+				if turn > 0 {
+					same(t, "the batch before", gb[1-turn%2].Rows, before)
+				}
+				before = cloneRows(gb[turn%2].Rows)
+				if !gmore {
+					break
+				}
 			}
-			if turn > 0 {
-				same(t, "the batch before", gb[1-turn%2].Rows, before)
+			if more, err := got.Next(&gb[0]); more || err != nil || len(gb[0].Rows) != 0 {
+				t.Fatalf("after the end: %t, %v", more, err)
 			}
-			before = cloneRows(gb[turn%2].Rows)
-			if !gmore {
-				break
-			}
+			got.Close()
+			got.Close()
+			want.Close()
 		}
-		if more, err := got.Next(&gb[0]); more || err != nil || len(gb[0].Rows) != 0 {
-			t.Fatalf("after the end: %t, %v", more, err)
+		if _, err := p.AllDocs(ctx, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NotFound) {
+			t.Fatalf("got %v", err)
 		}
-		got.Close()
-		got.Close()
-		want.Close()
-	}
-	if _, err := p.AllDocs(ctx, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NotFound) {
-		t.Fatalf("got %v", err)
-	}
+	})
 }
 
 func cloneRows(rows []shard.Row) []shard.Row {
@@ -269,91 +276,95 @@ func cloneRows(rows []shard.Row) []shard.Row {
 }
 
 func TestChanges(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	fill1000(t, local)
-	ctx := t.Context()
-	for _, req := range []shard.ChangesRequest{
-		{},
-		{AllLeaves: true, IncludeDocs: true, Conflicts: true},
-		{Desc: true, Since: 100},
-		{Filter: shard.Filter{Kind: shard.FilterDocIDs, IDs: []string{"d001", "d500", "none"}}, IncludeDocs: true},
-		{Filter: shard.Filter{Kind: shard.FilterDesign}},
-		{Limit: 3},
-		{Since: 1 << 40},
-	} {
-		req.Copy = copyName
-		got, err := p.Changes(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := local.Changes(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Seq != want.Seq || got.UUID != want.UUID {
-			t.Fatal("heads differ")
-		}
-		var gb, wb shard.ChangeBatch
-		for turn := 0; ; turn++ {
-			gmore, err := got.Next(&gb)
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		fill1000(t, local)
+		ctx := t.Context()
+		for _, req := range []shard.ChangesRequest{
+			{},
+			{AllLeaves: true, IncludeDocs: true, Conflicts: true},
+			{Desc: true, Since: 100},
+			{Filter: shard.Filter{Kind: shard.FilterDocIDs, IDs: []string{"d001", "d500", "none"}}, IncludeDocs: true},
+			{Filter: shard.Filter{Kind: shard.FilterDesign}},
+			{Limit: 3},
+			{Since: 1 << 40},
+		} {
+			req.Copy = copyName
+			got, err := p.Changes(ctx, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			wmore, err := want.Next(&wb)
+			want, err := local.Changes(ctx, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if gmore != wmore || gb.Upto != wb.Upto || len(gb.Rows) != len(wb.Rows) {
-				t.Fatalf("batch %d: %d rows to %d, %t; want %d to %d, %t", turn, len(gb.Rows), gb.Upto, gmore, len(wb.Rows), wb.Upto, wmore)
+			if got.Seq != want.Seq || got.UUID != want.UUID {
+				t.Fatal("heads differ")
 			}
-			if len(wb.Rows) > 0 {
-				same(t, "changes", gb.Rows, wb.Rows)
+			var gb, wb shard.ChangeBatch
+			for turn := 0; ; turn++ {
+				gmore, err := got.Next(&gb)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wmore, err := want.Next(&wb)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if gmore != wmore || gb.Upto != wb.Upto || len(gb.Rows) != len(wb.Rows) {
+					t.Fatalf("batch %d: %d rows to %d, %t; want %d to %d, %t", turn, len(gb.Rows), gb.Upto, gmore, len(wb.Rows), wb.Upto, wmore)
+				}
+				if len(wb.Rows) > 0 {
+					same(t, "changes", gb.Rows, wb.Rows)
+				}
+				if turn%2 == 1 || !gmore { // also in the middle, with parts under way
+					as[uint64](t, "Pending")(got.Pending(gb.Upto))(want.Pending(gb.Upto))
+				}
+				if !gmore {
+					break
+				}
 			}
-			if turn%2 == 1 || !gmore { // also in the middle, with parts under way
-				as[uint64](t, "Pending")(got.Pending(gb.Upto))(want.Pending(gb.Upto))
-			}
-			if !gmore {
-				break
-			}
+			got.Close()
+			want.Close()
 		}
-		got.Close()
-		want.Close()
-	}
-	req := shard.ChangesRequest{Copy: copyName, Filter: shard.Filter{Kind: shard.FilterSelector, Selector: []byte(`{}`)}}
-	_, err := p.Changes(ctx, req)
-	_, want := local.Changes(ctx, req)
-	if fault.KindOf(err) != fault.KindOf(want) || fault.Reason(err) != fault.Reason(want) {
-		t.Fatalf("got %v, want %v", err, want)
-	}
+		req := shard.ChangesRequest{Copy: copyName, Filter: shard.Filter{Kind: shard.FilterSelector, Selector: []byte(`{}`)}}
+		_, err := p.Changes(ctx, req)
+		_, want := local.Changes(ctx, req)
+		if fault.KindOf(err) != fault.KindOf(want) || fault.Reason(err) != fault.Reason(want) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	})
 }
 
 func TestLocalDocs(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	ctx := t.Context()
-	for i := range 300 {
-		update(t, local, shard.Edit{ID: fmt.Sprintf("_local/%03d", i), Body: fmt.Appendf(nil, `{"i":%d}`, i)})
-	}
-	req := shard.LocalDocsRequest{Copy: copyName, Lo: "_local/01", Desc: true}
-	got, err := p.LocalDocs(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer got.Close()
-	want, err := local.LocalDocs(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer want.Close()
-	var gb, wb shard.LocalBatch
-	for more := true; more; {
-		if more, err = got.Next(&gb); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		ctx := t.Context()
+		for i := range 300 {
+			update(t, local, shard.Edit{ID: fmt.Sprintf("_local/%03d", i), Body: fmt.Appendf(nil, `{"i":%d}`, i)})
+		}
+		req := shard.LocalDocsRequest{Copy: copyName, Lo: "_local/01", Desc: true}
+		got, err := p.LocalDocs(ctx, req)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = want.Next(&wb); err != nil {
+		defer got.Close()
+		want, err := local.LocalDocs(ctx, req)
+		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "local documents", gb.Rows, wb.Rows)
-	}
+		defer want.Close()
+		var gb, wb shard.LocalBatch
+		for more := true; more; {
+			if more, err = got.Next(&gb); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = want.Next(&wb); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "local documents", gb.Rows, wb.Rows)
+		}
+	})
 }
 
 // putAttachment stores content and a document with it.
@@ -385,201 +396,209 @@ func putAttachment(t *testing.T, p interface {
 }
 
 func TestAttachments(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	ctx := t.Context()
-	content := make([]byte, 5<<20+3)
-	for i := range content {
-		content[i] = byte(i * i >> 7)
-	}
-	key := [16]byte{1}
-	putAttachment(t, p, key, content)
-	for _, r := range []struct{ offset, length int64 }{{0, -1}, {100, 1000}, {5 << 20, -1}, {1, 4 << 20}} {
-		in := shard.AttachmentRange{Copy: copyName, ID: "doc", Key: key, Offset: r.offset, Length: r.length}
-		got, err := p.ReadAttachment(ctx, in)
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		ctx := t.Context()
+		content := make([]byte, 5<<20+3)
+		for i := range content {
+			content[i] = byte(i * i >> 7)
+		}
+		key := [16]byte{1}
+		putAttachment(t, p, key, content)
+		for _, r := range []struct{ offset, length int64 }{{0, -1}, {100, 1000}, {5 << 20, -1}, {1, 4 << 20}} {
+			in := shard.AttachmentRange{Copy: copyName, ID: "doc", Key: key, Offset: r.offset, Length: r.length}
+			got, err := p.ReadAttachment(ctx, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := int64(len(content))
+			if r.length >= 0 {
+				end = r.offset + r.length
+			}
+			if !bytes.Equal(b, content[r.offset:end]) {
+				t.Fatalf("read %d bytes of %v", len(b), r)
+			}
+			if err := got.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		none := shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{9}, Length: -1}
+		_, err := p.ReadAttachment(ctx, none)
+		_, want := local.ReadAttachment(ctx, none)
+		if fault.KindOf(err) != fault.KindOf(want) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+		if _, err := p.PutAttachment(ctx, "shards/none", "doc", key); !fault.Is(err, fault.NotFound) {
+			t.Fatalf("got %v", err)
+		}
+		// Given up: nothing is left, and nothing more can be written.
+		s, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := io.ReadAll(got)
-		if err != nil {
+		if _, err := s.Write(content); err != nil {
 			t.Fatal(err)
 		}
-		end := int64(len(content))
-		if r.length >= 0 {
-			end = r.offset + r.length
+		s.Abort()
+		if _, err := s.Write(content); err == nil {
+			t.Fatal("wrote after Abort")
 		}
-		if !bytes.Equal(b, content[r.offset:end]) {
-			t.Fatalf("read %d bytes of %v", len(b), r)
+		if err := s.Close(); err == nil {
+			t.Fatal("closed after Abort")
 		}
-		if err := got.Close(); err != nil {
+		// Stored and dropped again.
+		if s, err = p.PutAttachment(ctx, copyName, "doc", [16]byte{3}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	none := shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{9}, Length: -1}
-	_, err := p.ReadAttachment(ctx, none)
-	_, want := local.ReadAttachment(ctx, none)
-	if fault.KindOf(err) != fault.KindOf(want) {
-		t.Fatalf("got %v, want %v", err, want)
-	}
-	if _, err := p.PutAttachment(ctx, "shards/none", "doc", key); !fault.Is(err, fault.NotFound) {
-		t.Fatalf("got %v", err)
-	}
-	// Given up: nothing is left, and nothing more can be written.
-	s, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	s.Abort()
-	if _, err := s.Write(content); err == nil {
-		t.Fatal("wrote after Abort")
-	}
-	if err := s.Close(); err == nil {
-		t.Fatal("closed after Abort")
-	}
-	// Stored and dropped again.
-	if s, err = p.PutAttachment(ctx, copyName, "doc", [16]byte{3}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.DropAttachments(ctx, copyName, "doc", [][16]byte{{3}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := local.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
-		t.Fatal("dropped content can be read")
-	}
+		if _, err := s.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.DropAttachments(ctx, copyName, "doc", [][16]byte{{3}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := local.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
+			t.Fatal("dropped content can be read")
+		}
+	})
 }
 
 func TestStreamsEndWithTheirContext(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	fill1000(t, local)
-	putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
-	ctx, cancel := context.WithCancel(t.Context())
-	list, err := p.AllDocs(ctx, shard.DocsRequest{Copy: copyName, IncludeDocs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer list.Close()
-	read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = read.Close() }()
-	sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sink.Abort()
-	cancel()
-	var b shard.RowBatch
-	for err = nil; err == nil; {
-		_, err = list.Next(&b)
-	}
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("list: %v", err)
-	}
-	if _, err := io.Copy(io.Discard, read); !errors.Is(err, context.Canceled) {
-		t.Fatalf("read: %v", err)
-	}
-	for err = nil; err == nil; {
-		_, err = sink.Write(make([]byte, 1<<20))
-	}
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("write: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		fill1000(t, local)
+		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
+		ctx, cancel := context.WithCancel(t.Context())
+		list, err := p.AllDocs(ctx, shard.DocsRequest{Copy: copyName, IncludeDocs: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer list.Close()
+		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sink.Abort()
+		cancel()
+		var b shard.RowBatch
+		for err = nil; err == nil; {
+			_, err = list.Next(&b)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("list: %v", err)
+		}
+		if _, err := io.Copy(io.Discard, read); !errors.Is(err, context.Canceled) {
+			t.Fatalf("read: %v", err)
+		}
+		for err = nil; err == nil; {
+			_, err = sink.Write(make([]byte, 1<<20))
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("write: %v", err)
+		}
+	})
 }
 
 // Streams on a node that goes away fail with NodeDown.
 func TestStreamsFailWithTheirNode(t *testing.T) {
-	local, p, b := remoteCopies(t)
-	putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
-	ctx := t.Context()
-	read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = read.Close() }()
-	sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := make(chan struct{}, 1)
-	w, err := p.Watch(copyName, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.stop()
-	if _, err := io.Copy(io.Discard, read); !fault.Is(err, fault.NodeDown) {
-		t.Fatalf("read: %v", err)
-	}
-	for err = nil; err == nil; {
-		_, err = sink.Write(make([]byte, 1<<20))
-	}
-	if !fault.Is(err, fault.NodeDown) {
-		t.Fatalf("write: %v", err)
-	}
-	sink.Abort()
-	<-c // watchers are woken
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		local, p, b := remoteCopies(t)
+		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
+		ctx := t.Context()
+		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan struct{}, 1)
+		w, err := p.Watch(copyName, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.stop()
+		if _, err := io.Copy(io.Discard, read); !fault.Is(err, fault.NodeDown) {
+			t.Fatalf("read: %v", err)
+		}
+		for err = nil; err == nil; {
+			_, err = sink.Write(make([]byte, 1<<20))
+		}
+		if !fault.Is(err, fault.NodeDown) {
+			t.Fatalf("write: %v", err)
+		}
+		sink.Abort()
+		<-c // watchers are woken
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestWatch(t *testing.T) {
-	local, p, _ := remoteCopies(t)
-	one, two := make(chan struct{}, 1), make(chan struct{}, 1)
-	w1, err := p.Watch(copyName, one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w2, err := p.Watch(copyName, two)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 20 {
-		update(t, local, shard.Edit{ID: fmt.Sprint("x", i), Body: []byte(`{}`)})
-		<-one
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		one, two := make(chan struct{}, 1), make(chan struct{}, 1)
+		w1, err := p.Watch(copyName, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w2, err := p.Watch(copyName, two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			update(t, local, shard.Edit{ID: fmt.Sprint("x", i), Body: []byte(`{}`)})
+			<-one
+			<-two
+		}
+		if err := w1.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w1.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-one:
+		default:
+		}
+		update(t, local, shard.Edit{ID: "y", Body: []byte(`{}`)})
 		<-two
-	}
-	if err := w1.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w1.Close(); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-one:
-	default:
-	}
-	update(t, local, shard.Edit{ID: "y", Body: []byte(`{}`)})
-	<-two
-	select {
-	case <-one:
-		t.Fatal("a closed watch was woken")
-	default:
-	}
-	if err := w2.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w3, err := p.Watch(copyName, one) // again, after the last has gone
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := local.Drop(t.Context(), copyName); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-one:
-	case <-time.After(5 * time.Second):
-		t.Fatal("the watch of a dropped copy is not woken")
-	}
-	if err := w3.Close(); err != nil {
-		t.Fatal(err)
-	}
+		select {
+		case <-one:
+			t.Fatal("a closed watch was woken")
+		default:
+		}
+		if err := w2.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w3, err := p.Watch(copyName, one) // again, after the last has gone
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := local.Drop(t.Context(), copyName); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-one:
+		case <-time.After(5 * time.Second):
+			t.Fatal("the watch of a dropped copy is not woken")
+		}
+		if err := w3.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -294,59 +294,73 @@ func TestRestartedNode(t *testing.T) {
 
 // Large requests and answers pass, and small ones do not wait for them.
 func TestLargeBodies(t *testing.T) {
-	n := newMemNet()
-	a := runNode(t, n, "a", ServerOptions{})
-	defer a.stop()
-	b := runNode(t, n, "b", ServerOptions{Handlers: services()})
-	defer b.stop()
-	large := make([]byte, 64<<20+17)
-	for i := range large {
-		large[i] = byte(i >> 8)
-	}
-	var wg sync.WaitGroup
-	for _, size := range []int{len(large), 0, 1, pieceSize - 9, pieceSize, pieceSize + 1, 3 * frameSize} {
-		for range 1 + 3<<20/(size+1<<20) {
-			wg.Go(func() {
-				answer, err := a.pool.Ask(t.Context(), "b@b", "same", large[:size])
-				if err != nil || !bytes.Equal(answer, large[:size]) {
-					t.Errorf("%d bytes came back as %d, %v", size, len(answer), err)
-				}
-			})
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		a := runNode(t, n, "a", ServerOptions{})
+		defer a.stop()
+		b := runNode(t, n, "b", ServerOptions{Handlers: services()})
+		defer b.stop()
+		most := 64 << 20 // a bulk request
+		if testing.Short() {
+			most = 8 << 20
 		}
-	}
-	wg.Wait()
-	if _, err := a.pool.Ask(t.Context(), "b@b", "same", make([]byte, bodySize)); !fault.Is(err, fault.RequestTooLarge) {
-		t.Fatalf("got %v", err)
-	}
+		large := make([]byte, most+17)
+		for i := range large {
+			large[i] = byte(i >> 8)
+		}
+		var wg sync.WaitGroup
+		for _, size := range []int{len(large), 0, 1, pieceSize - 9, pieceSize, pieceSize + 1, 3 * frameSize} {
+			for range 1 + 3<<20/(size+1<<20) {
+				wg.Go(func() {
+					answer, err := a.pool.Ask(t.Context(), "b@b", "same", large[:size])
+					if err != nil || !bytes.Equal(answer, large[:size]) {
+						t.Errorf("%d bytes came back as %d, %v", size, len(answer), err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if _, err := a.pool.Ask(t.Context(), "b@b", "same", make([]byte, bodySize)); !fault.Is(err, fault.RequestTooLarge) {
+			t.Fatalf("got %v", err)
+		}
+	})
 }
 
 // Callers that give up while their bodies are being sent leave nothing torn.
 func TestCancelledLargeBodies(t *testing.T) {
-	n := newMemNet()
-	a := runNode(t, n, "a", ServerOptions{})
-	defer a.stop()
-	b := runNode(t, n, "b", ServerOptions{Handlers: services(), MaxInFlight: 4})
-	defer b.stop()
-	var wg sync.WaitGroup
-	for i := range 200 {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%20)*time.Millisecond)
-			defer cancel()
-			body := bytes.Repeat([]byte{byte(i)}, i*4096)
-			answer, err := a.pool.Ask(ctx, "b@b", "same", body)
-			switch {
-			case err == nil && !bytes.Equal(answer, body):
-				t.Errorf("a torn answer")
-			case err != nil && !errors.Is(err, context.DeadlineExceeded):
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	answer, err := a.pool.Ask(t.Context(), "b@b", "same", []byte("still here"))
-	if err != nil || string(answer) != "still here" {
-		t.Fatalf("got %q, %v", answer, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		a := runNode(t, n, "a", ServerOptions{})
+		defer a.stop()
+		b := runNode(t, n, "b", ServerOptions{Handlers: services(), MaxInFlight: 4})
+		defer b.stop()
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				wg.Go(func() { // at any point of the way
+					for range 20 * i {
+						runtime.Gosched()
+					}
+					cancel()
+				})
+				body := bytes.Repeat([]byte{byte(i)}, i*4096)
+				answer, err := a.pool.Ask(ctx, "b@b", "same", body)
+				switch {
+				case err == nil && !bytes.Equal(answer, body):
+					t.Errorf("a torn answer")
+				case err != nil && !errors.Is(err, context.Canceled):
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		answer, err := a.pool.Ask(t.Context(), "b@b", "same", []byte("still here"))
+		if err != nil || string(answer) != "still here" {
+			t.Fatalf("got %q, %v", answer, err)
+		}
+	})
 }
 
 // More calls than there are slots wait for their turn, and calls of another

@@ -297,34 +297,37 @@ func certificate(t *testing.T) *tls.Config {
 }
 
 func TestTLS(t *testing.T) {
-	same, strange := certificate(t), certificate(t)
+	const same, strange, none = 0, 1, 2
 	use := func(c *tls.Config) func(*Port) { return func(p *Port) { p.o.TLS = func() *tls.Config { return c } } }
 	for _, c := range []struct {
 		name         string
-		dial, listen *tls.Config
+		dial, listen int
 		ok           bool
 	}{
 		{"both", same, same, true},
 		{"strange dialer", strange, same, false},
 		{"strange listener", same, strange, false},
-		{"plain dialer", nil, same, false},
-		{"plain listener", same, nil, false},
+		{"plain dialer", none, same, false},
+		{"plain listener", same, none, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := newMemNet()
-			a, b := runPort(t, n, "a", use(c.dial)), runPort(t, n, "b", use(c.listen))
-			defer a.stop()
-			var wg sync.WaitGroup
-			defer wg.Wait()
-			defer b.stop()
-			echo(&wg, b.Raft().Accept)
-			conn, err := a.Raft().Dial("b@b", time.Second)
-			if (err == nil) != c.ok {
-				t.Fatalf("got %v", err)
-			}
-			if c.ok {
-				says(t, conn, "hello")
-			}
+			synctest.Test(t, func(t *testing.T) {
+				conf := [...]*tls.Config{same: certificate(t), strange: certificate(t), none: nil}
+				n := newMemNet()
+				a, b := runPort(t, n, "a", use(conf[c.dial])), runPort(t, n, "b", use(conf[c.listen]))
+				defer a.stop()
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer b.stop()
+				echo(&wg, b.Raft().Accept)
+				conn, err := a.Raft().Dial("b@b", time.Second)
+				if (err == nil) != c.ok {
+					t.Fatalf("got %v", err)
+				}
+				if c.ok {
+					says(t, conn, "hello")
+				}
+			})
 		})
 	}
 }

@@ -21,7 +21,7 @@ import (
 // node that is down or of a caller that gave up, and in the end no room, slot
 // or call is left behind.
 func TestStorm(t *testing.T) {
-	seeds := 8
+	seeds := 6
 	if testing.Short() {
 		seeds = 2
 	}
@@ -98,7 +98,7 @@ func ask(ctx context.Context, t *testing.T, a *node, rng *rand.Rand) {
 	t.Helper()
 	body := bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(100))
 	if rng.IntN(10) == 0 {
-		body = bytes.Repeat(body, rng.IntN(20000))
+		body = bytes.Repeat(body, rng.IntN(6000))
 	}
 	if rng.IntN(3) == 0 {
 		var cancel context.CancelFunc
