@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+func TestStreamsEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		fill1000(t, local)
+		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
+		ctx, cancel := context.WithCancel(t.Context())
+		list, err := p.AllDocs(ctx, shard.DocsRequest{Copy: copyName, IncludeDocs: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer list.Close()
+		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sink.Abort()
+		cancel()
+		var b shard.RowBatch
+		for err = nil; err == nil; {
+			_, err = list.Next(&b)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("list: %v", err)
+		}
+		if _, err := io.Copy(io.Discard, read); !errors.Is(err, context.Canceled) {
+			t.Fatalf("read: %v", err)
+		}
+		for err = nil; err == nil; {
+			_, err = sink.Write(make([]byte, 1<<20))
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("write: %v", err)
+		}
+	})
+}
+
+// Streams on a node that goes away fail with NodeDown.
+func TestStreamsFailWithTheirNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, b := remoteCopies(t)
+		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
+		ctx := t.Context()
+		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan struct{}, 1)
+		w, err := p.Watch(copyName, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.stop()
+		if _, err := io.Copy(io.Discard, read); !fault.Is(err, fault.NodeDown) {
+			t.Fatalf("read: %v", err)
+		}
+		for err = nil; err == nil; {
+			_, err = sink.Write(make([]byte, 1<<20))
+		}
+		if !fault.Is(err, fault.NodeDown) {
+			t.Fatalf("write: %v", err)
+		}
+		sink.Abort()
+		<-c // watchers are woken
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		one, two := make(chan struct{}, 1), make(chan struct{}, 1)
+		w1, err := p.Watch(copyName, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w2, err := p.Watch(copyName, two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			update(t, local, shard.Edit{ID: fmt.Sprint("x", i), Body: []byte(`{}`)})
+			<-one
+			<-two
+		}
+		if err := w1.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w1.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-one:
+		default:
+		}
+		update(t, local, shard.Edit{ID: "y", Body: []byte(`{}`)})
+		<-two
+		select {
+		case <-one:
+			t.Fatal("a closed watch was woken")
+		default:
+		}
+		if err := w2.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w3, err := p.Watch(copyName, one) // again, after the last has gone
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := local.Drop(t.Context(), copyName); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-one:
+		case <-time.After(5 * time.Second):
+			t.Fatal("the watch of a dropped copy is not woken")
+		}
+		if err := w3.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
