@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"strings"
+	"time"
 
 	"divan/cluster/quorum"
 	"divan/shard"
@@ -47,6 +48,7 @@ func settleAttachments(atts []shard.EditAttachment, pos uint64, interactive bool
 
 // followed is what one copy said to the revisions it was to take over.
 type followed struct {
+	own    bool // the copy of this node
 	chosen []int
 	errs   []error
 }
@@ -54,6 +56,10 @@ type followed struct {
 // spread sends what was decided to all other copies at once, also to those
 // that were asked to decide and did not answer, and counts until every edit is
 // settled. Whoever does not take it is noted for repair.
+//
+// The copy of this node is waited for even when enough others have the edits:
+// listings and feeds read one copy, this one, and a client that has written
+// through this node would miss its own writes there.
 func (r *writing) spread(ctx context.Context) {
 	for i := range r.by {
 		if r.by[i] >= 0 { // what the decision took does not count any more
@@ -62,8 +68,9 @@ func (r *writing) spread(ctx context.Context) {
 		}
 	}
 	inbox := make(chan followed, len(r.stretch.copies)) // room for all, so that no straggler waits for a reader
-	asked := 0
+	asked, own := 0, false
 	for at, t := range r.stretch.copies {
+		here := t.node == r.db.c.node
 		chosen := r.those(func(i int) bool { return r.by[i] >= 0 && r.by[i] != at })
 		if len(chosen) == 0 {
 			continue
@@ -72,7 +79,7 @@ func (r *writing) spread(ctx context.Context) {
 		req := r.asDecided(chosen)
 		req.Copy = t.name
 		run := func(ctx context.Context) {
-			inbox <- followed{chosen: chosen, errs: r.db.follow(ctx, rep, t, req)}
+			inbox <- followed{own: here, chosen: chosen, errs: r.db.follow(ctx, rep, t, req)}
 		}
 		switch {
 		case rep == nil:
@@ -83,12 +90,35 @@ func (r *writing) spread(ctx context.Context) {
 			r.count(followed{chosen: chosen, errs: same(errClosed(), len(chosen))})
 		default:
 			asked++
+			own = own || here
 		}
 	}
-	for ; asked > 0 && !r.req.Delayed && !r.settled(); asked-- {
+	if !r.req.Delayed {
+		r.gather(ctx, inbox, asked, own)
+	}
+}
+
+// gather counts the answers of that many copies until every edit is settled and
+// the copy of this node, if it is among them, has answered.
+func (r *writing) gather(ctx context.Context, inbox <-chan followed, asked int, own bool) {
+	var late <-chan time.Time
+	for ; asked > 0; asked-- {
+		if r.settled() {
+			if !own {
+				return
+			}
+			if late == nil {
+				timer := time.NewTimer(mostPatience)
+				defer timer.Stop()
+				late = timer.C
+			}
+		}
 		select {
 		case a := <-inbox:
 			r.count(a)
+			own = own && !a.own
+		case <-late:
+			return
 		case <-ctx.Done():
 			return
 		}

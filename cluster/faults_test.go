@@ -353,3 +353,27 @@ func TestMend(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnCopyIsWaitedFor: what a client has written through a node is in the
+// copy that the node's listings read.
+func TestOwnCopyIsWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		d = d.ordered(node2, node3, node1)
+		for i := range 100 {
+			id := fmt.Sprintf("doc%03d", i)
+			rev := put(t, d, id, doc.Rev{}, `{}`)
+			if has := w.everywhere(t, d, id)[node1]; !strings.HasPrefix(has, rev.String()) {
+				t.Fatalf("%s: %s", id, has)
+			}
+			if i%10 == 0 {
+				if out, err := d.Purge(t.Context(), 0, []shard.PurgeItem{{ID: id, Revs: []doc.Rev{rev}}}); err != nil || out[0].Err != nil {
+					t.Fatal(err)
+				}
+				if has := w.everywhere(t, d, id)[node1]; has != "missing" {
+					t.Fatalf("%s: %s", id, has)
+				}
+			}
+		}
+	})
+}

@@ -51,26 +51,28 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 
 // purged is what one copy said to the items of its stretch.
 type purged struct {
+	own     bool // the copy of this node
 	answers []shard.PurgeResult
 	err     error
 }
 
 // purge has every copy of a stretch do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
-// of them have done it; a slower one does it all the same, and one that does
-// not is noted for repair.
+// of them, and that of this node, have done it; a slower one does it all the
+// same, and one that does not is noted for repair.
 func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeItem) []PurgeOutcome {
 	q := quorum.NewWrite(len(s.copies), w)
 	inbox := make(chan purged, len(s.copies)) // room for all, so that no straggler waits for a reader
-	asked := 0
+	asked, own := 0, false
 	for _, t := range s.copies {
+		here := t.node == d.c.node
 		rep := d.c.replica(t.node)
 		run := func(ctx context.Context) {
 			answers, err := rep.Purge(ctx, t.name, items)
 			if err != nil {
 				d.c.missed(t)
 			}
-			inbox <- purged{answers, err}
+			inbox <- purged{here, answers, err}
 		}
 		switch {
 		case rep == nil:
@@ -80,6 +82,7 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 			q.Lose(errClosed())
 		default:
 			asked++
+			own = own || here
 		}
 	}
 	out := make([]PurgeOutcome, len(items))
@@ -87,13 +90,15 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 		out[k].ID = items[k].ID
 	}
 	outcome, err := q.Outcome()
-	for ; asked > 0 && outcome == quorum.Pending; asked-- {
+	for ; asked > 0 && (outcome == quorum.Pending || own); asked-- {
 		select {
 		case p := <-inbox:
 			d.takePurged(&q, out, p)
+			own = own && !p.own
 		case <-ctx.Done():
 			q.Lose(ctx.Err())
 			q.Fail()
+			own = false
 		}
 		outcome, err = q.Outcome()
 	}
