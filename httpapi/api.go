@@ -86,6 +86,9 @@ func New(d Deps) (*API, error) {
 // Handler returns the API as an http.Handler for the whole path space.
 func (a *API) Handler() http.Handler { return a }
 
+// Active returns how many requests are under way, feeds included.
+func (a *API) Active() int { return int(a.active.Load()) }
+
 // Stop prepares for the end: /_up answers 404, so that a load balancer sends
 // no more requests here, and changes feeds end. Other requests are still
 // served. It cannot be undone.

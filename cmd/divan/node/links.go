@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -156,7 +157,27 @@ func (l *links) talk(ctx context.Context) error {
 			return nil
 		}
 	}
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	telling.Go(func() { l.tellNews(ctx) })
 	return l.gossip.Run(ctx)
+}
+
+// newsEvery is how often others are told what changed about this node, its load
+// above all.
+const newsEvery = 15 * time.Second
+
+// tellNews tells the others what changed about this node until ctx ends.
+func (l *links) tellNews(ctx context.Context) {
+	told := l.info()
+	for pause(ctx, newsEvery) {
+		if now := l.info(); now != told {
+			told = now
+			l.gossip.Refresh()
+		}
+	}
 }
 
 // listening waits until the cluster port accepts.
@@ -313,6 +334,7 @@ func addresses(nodes []meta.Node) map[string]string {
 func (l *links) info() member.Info {
 	i := member.Info{
 		RPC: l.place.advertise, Zone: l.node.config.Load().Cluster.Zone, Version: l.node.cfg.Version, Draining: l.draining.Load(),
+		Load: l.node.api.Active(),
 	}
 	if a := l.node.Addr(); a != nil {
 		_, port, _ := net.SplitHostPort(a.String()) // of a listener
