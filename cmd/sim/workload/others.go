@@ -165,7 +165,10 @@ func Rows(answer []byte, continuous bool) (rows []history.Row, last string, err 
 				continue
 			}
 			if err := json.Unmarshal(line, &r); err != nil {
-				return rows, "", err
+				return rowsOf(lines), "", err
+			}
+			if r.LastSeq == "" && r.Seq == "" { // the feed says why it breaks off
+				return rowsOf(lines), "", nil
 			}
 			last = r.LastSeq
 			if r.LastSeq == "" {
@@ -182,6 +185,11 @@ func Rows(answer []byte, continuous bool) (rows []history.Row, last string, err 
 		}
 		lines, last = page.Results, page.LastSeq
 	}
+	return rowsOf(lines), last, nil
+}
+
+// rowsOf returns lines as rows of a history.
+func rowsOf(lines []row) (rows []history.Row) {
 	for _, r := range lines {
 		out := history.Row{Seq: r.Seq, ID: r.ID}
 		for _, l := range r.Changes {
@@ -189,7 +197,7 @@ func Rows(answer []byte, continuous bool) (rows []history.Row, last string, err 
 		}
 		rows = append(rows, out)
 	}
-	return rows, last, nil
+	return rows
 }
 
 // changes reads on in a feed.
