@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -176,6 +177,42 @@ func TestNodeMoves(t *testing.T) {
 				_, docs := h.docs("pond")
 				return docs == 10
 			})
+		}
+	})
+}
+
+// A node of a cluster that was built and never run gives its port back.
+func TestCloseGivesClusterPortBack(t *testing.T) {
+	inTown(t, func(w *town) {
+		h := w.build(1, "DIVAN_COUCHDB__SINGLE_NODE=false")
+		host, err := w.net.Boot("10.0.0.1")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		h.cfg.Network, h.cfg.Logger = host, zap.NewNop()
+		for range 2 {
+			n, err := New(w.t.Context(), h.cfg)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if err := n.Close(); err != nil {
+				w.t.Error(err)
+			}
+		}
+		delete(w.homes, h.i)
+	})
+}
+
+// The start of a node of a cluster is ended at some moment.
+func TestStartIsCancelled(t *testing.T) {
+	inTown(t, func(w *town) {
+		a := w.build(1, seedList, secret0)
+		b := w.build(2, seedList, secret0)
+		w.start(a)
+		for after := time.Duration(0); after < 3*time.Second; after += 130 * time.Millisecond {
+			b.start()
+			<-time.After(after)
+			b.end()
 		}
 	})
 }
@@ -429,6 +466,35 @@ func TestFiftyNodes(t *testing.T) {
 			h.want("GET", "/pond/frog", "", `200 {"_id":"frog"`)
 		}
 		w.eventually("five vote", func() bool { return len(w.homes[1].node.meta.Voters()) == 5 })
+	})
+}
+
+// A node that is gone for good is replaced by a new one, which gets its copies.
+func TestNodeIsReplaced(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, c := w.seeded()
+		a.want("PUT", "/pond", "", "201")
+		for i := range 20 {
+			b.want("PUT", fmt.Sprintf("/pond/frog%d", i), `{"legs":4}`, "201")
+		}
+		c.kill()
+		delete(w.homes, 3)
+		d := w.build(4, "DIVAN_COUCHDB__SINGLE_NODE=false", secret0)
+		w.start(d)
+		d.soon("GET", "/_up", "", "200")
+		a.want("PUT", "/_node/_local/_nodes/"+d.name, `{"replaces":"`+c.name+`"}`, "201")
+		took := w.eventually("it has its copies", func() bool {
+			copies, docs := d.docs("pond")
+			return copies == 2 && docs == 20
+		})
+		w.t.Logf("filled after %v", took)
+		names := `["divan@10.0.0.1","divan@10.0.0.2","divan@10.0.0.4"]`
+		a.soon("GET", "/_membership", "", `200 {"all_nodes":`+names+`,"cluster_nodes":`+names)
+		d.want("PUT", "/pond/toad", "{}", "201")
+		w.eventually("votes are with those that are left", func() bool { return len(a.node.meta.Voters()) == 3 })
+		b.kill()
+		a.soon("PUT", "/pond/newt", "{}", "201")
+		a.soon("PUT", "/lake", "", "201")
 	})
 }
 
