@@ -396,3 +396,56 @@ func TestWalkFindsEverything(t *testing.T) {
 		w.agree()
 	})
 }
+
+// The log of purges waits for a node that is away, also when it was never seen,
+// and a database that goes takes its pushes with it.
+func TestAwayAndDeleted(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.node(0), w.node(1)
+		b.setDown(true)
+		w.wait(time.Minute)
+		var revs []doc.Rev
+		for i := range 8 {
+			revs = append(revs, a.put(string(rune('A'+i)), doc.Rev{}, `{}`))
+		}
+		for i, r := range revs[:6] {
+			a.purge(byte(i+1), string(rune('A'+i)), r)
+		}
+		w.wait(time.Minute)
+		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(time.Minute)
+		if log, err := a.Purges(w.ctx, a.copy, 0); err != nil || len(log) != 6 {
+			t.Errorf("%d purges are left: %v", len(log), err)
+		}
+		b.setDown(false)
+		w.wait(time.Minute)
+		w.agree()
+		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(time.Minute)
+		if log, err := a.Purges(w.ctx, a.copy, 0); err != nil || len(log) != 1 {
+			t.Errorf("%d purges are left when all have them: %v", len(log), err)
+		}
+		b.setDown(true)
+		a.put("more", doc.Rev{}, `{}`)
+		w.wait(time.Minute)
+		if a.repair.Jobs() != 1 {
+			t.Errorf("%d pushes wait", a.repair.Jobs())
+		}
+		if _, err := w.group.DeleteDatabase(w.ctx, "db"); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []*member{a, b} {
+			if err := m.Drop(w.ctx, m.copy); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wait(2 * time.Minute)
+		if a.repair.Jobs() != 0 {
+			t.Errorf("%d pushes wait for a database that is gone", a.repair.Jobs())
+		}
+	})
+}
