@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"divan/cluster/wire/simnet"
 )
 
 // freePort returns a port that nobody listens on.
@@ -120,5 +122,29 @@ func TestInvitationOnDisk(t *testing.T) {
 	}
 	for _, h := range []*house{b, a} {
 		h.end()
+	}
+
+	// It belongs to the cluster, whatever it is started with.
+	cfg := cfgs[1]
+	cfg.Environ, cfg.ClusterAddress = settings("DIVAN_COUCHDB__SINGLE_NODE=true"), ""
+	const want = "[couchdb] single_node is true, and the node belongs to a cluster with n0@127.0.0.1"
+	if _, err := New(t.Context(), cfg); err == nil || err.Error() != want {
+		t.Errorf("a member that is to stand alone: %v", err)
+	}
+	cfg.Environ = settings()
+	host, err := simnet.New(1).Boot("10.0.0.1") // the usual port of this machine may be in use
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Network = host
+	n, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.links == nil {
+		t.Error("a member stands alone")
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
 	}
 }

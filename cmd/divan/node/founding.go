@@ -113,9 +113,9 @@ func newFounder(self string, seeds []string, id *identityStore, log *zap.Logger)
 // found is asked by the metadata when there is none on disk.
 func (f *founder) found(ctx context.Context) (meta.Founding, error) {
 	id := f.id.load()
-	if id.UUID != "" && (id.Invited || len(f.others(id)) > 0) {
+	if id.UUID != "" && (id.Invited || len(id.others(f.self)) > 0) {
 		// Invited, or the metadata were lost: the others have them.
-		return meta.Founding{Seeds: f.others(id)}, nil
+		return meta.Founding{Seeds: id.others(f.self)}, nil
 	}
 	if len(f.seeds) == 0 {
 		return meta.Founding{Bootstrap: true}, nil
@@ -156,17 +156,6 @@ func (f *founder) checkName(ctx context.Context, v verdict) verdict {
 		}
 	}
 	return v
-}
-
-// others returns the known members besides this node.
-func (f *founder) others(id identity) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(id.Nodes)) {
-		if name != f.self {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 func (f *founder) answers() map[string]heard {

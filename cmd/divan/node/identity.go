@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -75,6 +77,25 @@ func openIdentity(ctx context.Context, fsys vfs.FS, dir string) (*identityStore,
 	}
 	s.now.Store(&id)
 	return s, nil
+}
+
+// belongs returns the other members of the cluster that the node of a data
+// directory belongs to or was invited to, by name; none when it stands alone.
+func belongs(fsys vfs.FS, dir, self string) ([]string, error) {
+	s := &identityStore{fs: fsys, dir: dir}
+	id, err := s.read()
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", identityFile, err)
+	}
+	return id.others(self), nil
+}
+
+// others returns the known members besides this node, sorted.
+func (i identity) others(self string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.Nodes)), func(name string) bool { return name == self })
 }
 
 // load returns the identity; nobody may change what is reached through it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -76,8 +77,8 @@ func (n *Node) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if alone(first.Load()) {
-		put(flags, "couchdb", "single_node", "true")
+	if err := n.decideAlone(first.Load(), flags); err != nil {
+		return err
 	}
 	if n.journal, err = n.cfg.journal(first.Load().Log); err != nil {
 		return err
@@ -89,6 +90,27 @@ func (n *Node) configure(ctx context.Context) error {
 		return errors.Join(err, n.journal.close())
 	}
 	n.journal.follow(n.config)
+	return nil
+}
+
+// decideAlone settles whether the node stands alone, and its name. A node that
+// belongs to a cluster goes on belonging to it.
+func (n *Node) decideAlone(s *config.Snapshot, flags config.Values) error {
+	if n.name = s.Cluster.NodeName; n.name == "" {
+		n.name = defaultName
+	}
+	others, err := belongs(n.cfg.fileSystem(), n.cfg.DataDir, n.name)
+	switch {
+	case err != nil:
+		return err
+	case !alone(s):
+	case len(others) == 0:
+		put(flags, "couchdb", "single_node", "true")
+	case s.CouchDB.SingleNode:
+		return fmt.Errorf("[couchdb] single_node is true, and the node belongs to a cluster with %s", strings.Join(others, ", "))
+	default:
+		put(flags, "couchdb", "single_node", "false")
+	}
 	return nil
 }
 
@@ -109,10 +131,6 @@ func alone(s *config.Snapshot) bool {
 // build makes the floors above storage.
 func (n *Node) build(ctx context.Context) (err error) {
 	s := n.config.Load()
-	n.name = s.Cluster.NodeName
-	if n.name == "" {
-		n.name = defaultName
-	}
 	n.local = shard.New(shard.Options{
 		Engine: n.engine, Logger: n.log.Named("shard"), Validate: auth.Validator(n.config), CompileSelector: compileSelector,
 		OnUpdate: n.updated,
