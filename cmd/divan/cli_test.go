@@ -236,11 +236,11 @@ func filled(t *testing.T) string {
 func TestCheck(t *testing.T) {
 	dir := filled(t)
 	status, out := run(t, nil, "check", dir)
-	if status != 0 || out != "7 shard copies, no problems\n" { // 2 for each system database
+	if status != 0 || out != "6 shard copies, no problems\n" { // 2 for _users and _replicator each, 1 for _global_changes
 		t.Fatalf("exit status %d, %s", status, out)
 	}
 	status, out = run(t, nil, "check", "--verbose", dir)
-	if status != 0 || strings.Count(out, "\n") != 8 || !strings.Contains(out, "/pond.") {
+	if status != 0 || strings.Count(out, "\n") != 7 || !strings.Contains(out, "/pond.") {
 		t.Errorf("exit status %d, %s", status, out)
 	}
 	for _, tc := range []struct {
@@ -287,7 +287,7 @@ func TestCheck(t *testing.T) {
 			}
 			tc.damage(t, stores[0])
 			status, out := run(t, nil, "check", broken)
-			if status != 1 || !strings.Contains(out, "pond.") || !strings.HasSuffix(out, "divan: 1 problems in 7 shard copies\n") || strings.Count(out, "\n") != 2 {
+			if status != 1 || !strings.Contains(out, "pond.") || !strings.HasSuffix(out, "divan: 1 problems in 6 shard copies\n") || strings.Count(out, "\n") != 2 {
 				t.Errorf("exit status %d, %s", status, out)
 			}
 		})
