@@ -107,6 +107,11 @@ func (l *links) connect(certificates *clusterTLS, seedList []string) (err error)
 	l.raft = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: l.port.Raft(), MaxPool: raftConnections, Timeout: raftTimeout, Logger: meta.RaftLogger(l.log),
 		MsgpackUseNewTimeFormat: true,
+		// No pipelining: in version 1.7.3 a follower's refusal can leave the
+		// leader's side of a pipeline waiting for ever (hashicorp/raft issue
+		// 612), and the node then never stops. Commands that wait travel
+		// together all the same.
+		MaxRPCsInFlight: 1,
 	})
 	return nil
 }
