@@ -85,7 +85,7 @@ const (
 	probeTimeout   = 500 * time.Millisecond
 	gossipInterval = 200 * time.Millisecond
 	streamTimeout  = 5 * time.Second
-	pushPull       = 30 * time.Second // exchange of everything with one other node
+	pushPull       = 10 * time.Second // exchange of everything with one other node
 	callInterval   = 2 * time.Second  // of nodes that should be here and are not
 	leaveTimeout   = time.Second
 )
