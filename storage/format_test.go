@@ -48,6 +48,13 @@ func TestFormat(t *testing.T) {
 			"purge value", appendPurge(nil, &Purge{Seq: 9, UUID: [16]byte{1}, ID: "doc", Revs: []doc.Rev{rev}}),
 			"10 01000000000000000000000000000000 03646f63 01 02 10 abababababababababababababababab",
 		},
+		{
+			"purge value with paths", appendPurge(nil, &Purge{
+				Seq: 9, UUID: [16]byte{1}, ID: "doc", Revs: []doc.Rev{rev}, Paths: []doc.Path{{Start: 2, IDs: []string{rev.ID, "x"}}},
+			}),
+			"11 01000000000000000000000000000000 03646f63 01 02 10 abababababababababababababababab" +
+				" 01 02 02 10 abababababababababababababababab 01 78",
+		},
 		{"sums", appendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
 		{"sums of documents only", appendSums(nil, Sums{Live: 3}), "06"},
 		{"no sums", appendSums(nil, Sums{}), ""},
@@ -118,6 +125,7 @@ func fuzzSeeds(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(appendCounters(nil, 1, &Counters{Live: 2}))
 	f.Add(appendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}))
+	f.Add(appendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 2, ID: "x"}}, Paths: []doc.Path{{Start: 2, IDs: []string{"x", "y"}}}}))
 	f.Add(appendSums(nil, Sums{1, 2, 3, 4}))
 	rec := &doc.Record{ID: "doc"}
 	rec.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: doc.Rev{Pos: 1, ID: "x"}})

@@ -100,6 +100,9 @@ func (m *machine) edit(b *Batch) {
 		m.w.purge(b, id)
 		m.lastPurge++
 		p := Purge{Seq: m.lastPurge, ID: id, Revs: []doc.Rev{rec.Winner}}
+		if m.lastPurge%2 == 0 {
+			p.Paths = []doc.Path{rec.Tree.Path(rec.Winner, 0)}
+		}
 		p.UUID[0] = byte(p.Seq)
 		b.PutPurge(p)
 		m.purges = append(m.purges, p)
