@@ -37,6 +37,7 @@ type decider struct {
 	judge   judge
 	full    map[string]bool // partitions at their limit, nil: none
 	lacking map[int]bool    // edits that refer to content which is not here, nil: none
+	purged  map[int]bool    // edits whose revision has been purged here, nil: none
 	results []EditResult
 	order   []*state // documents touched, in order of their first edit
 	byID    map[string]*state
@@ -84,6 +85,9 @@ func (d *decider) edit(i int) error {
 	switch {
 	case v.refused != 0:
 		res.Err = v.refusal()
+		return nil
+	case v.leaf && d.purged[i]:
+		res.Err = errPurged(e.Path.Rev())
 		return nil
 	case v.stored:
 		s.join(e.Path, d.req.Limits.Revs)

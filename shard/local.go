@@ -24,7 +24,7 @@ type Options struct {
 	// refusal is a *fault.Error. nil: FilterSelector is refused.
 	CompileSelector func(selector []byte) (Matcher, error)
 	// OnUpdate is told the name of a copy whenever its durable sequence has
-	// moved. It is called on the finisher's goroutine and must not block.
+	// moved, or its log of purges. It is called on the finisher's goroutine and must not block.
 	OnUpdate func(copy string)
 }
 

@@ -276,6 +276,9 @@ type PurgeItem struct {
 	UUID [16]byte // the same on every copy; zero: one is made
 	ID   string
 	Revs []doc.Rev
+	// Paths is what other copies know of the revisions that they removed; empty
+	// when the purge comes from a client. See PurgeInfo.
+	Paths []doc.Path
 }
 
 // PurgeResult lists what was removed: those of the revisions that were leaves.
@@ -290,6 +293,10 @@ type PurgeInfo struct {
 	UUID [16]byte
 	ID   string
 	Revs []doc.Rev // as requested
+	// Paths is what is known of the revisions that were removed: each with its
+	// ancestors, newest first, unless that is nothing but one of Revs. A later
+	// entry of the same UUID has all that an earlier one has.
+	Paths []doc.Path
 }
 
 // Info describes one copy. Everything in it is maintained, nothing counted.

@@ -259,6 +259,11 @@ func (r *replica) announce() {
 		w.signal()
 	}
 	r.mu.Unlock()
+	r.tell()
+}
+
+// tell tells the node that the copy has something for other copies.
+func (r *replica) tell() {
 	if r.local.onUpdate != nil {
 		r.local.onUpdate(r.name)
 	}

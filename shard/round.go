@@ -210,8 +210,11 @@ func (r *replica) finish(syncs <-chan *round) {
 		for i, j := range rd.jobs {
 			j.answer(rd.errs[i])
 		}
-		if rd.moved {
+		switch {
+		case rd.moved:
 			r.announce()
+		case len(rd.purges) > 0:
+			r.tell() // other copies may have something to purge
 		}
 	}
 }

@@ -90,16 +90,6 @@ func (s *state) merge(p doc.Path, n doc.Node, limit int) doc.Outcome {
 	return outcome
 }
 
-// purge removes those of revs that are leaves and returns them.
-func (s *state) purge(revs []doc.Rev) []doc.Rev {
-	purged, removed := s.tree.Prune(revs)
-	if len(purged) > 0 {
-		s.changed = true
-		s.drop(removed)
-	}
-	return purged
-}
-
 func (s *state) drop(removed []doc.Node) {
 	for _, n := range removed {
 		if n.Stored {

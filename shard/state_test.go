@@ -111,7 +111,7 @@ func TestSealOfPurge(t *testing.T) {
 	put(s, path(t, "2-c a"), 10, false)
 	r := record(t, s, 1)
 	s = newState("d", r)
-	if got := s.purge([]doc.Rev{rev(t, "1-a"), rev(t, "2-c")}); len(got) != 1 || got[0] != rev(t, "2-c") {
+	if got := s.purge([]doc.Rev{rev(t, "1-a"), rev(t, "2-c")}, &lost{}); len(got) != 1 || got[0] != rev(t, "2-c") {
 		t.Fatalf("purged %v", got)
 	}
 	next := record(t, s, 2)
@@ -119,7 +119,7 @@ func TestSealOfPurge(t *testing.T) {
 		t.Fatalf("winner %v, puts %v, dels %v", next.Winner, p, d)
 	}
 	s = newState("d", next)
-	if got := s.purge([]doc.Rev{rev(t, "2-b")}); len(got) != 1 {
+	if got := s.purge([]doc.Rev{rev(t, "2-b")}, &lost{}); len(got) != 1 {
 		t.Fatalf("purged %v", got)
 	}
 	if record(t, s, 3) != nil {

@@ -107,8 +107,15 @@ func (t *updateTask) stage(rd *round) error {
 	if seen := t.req.PurgesSeen; seen != nil && rd.lastPurge() > *seen {
 		return fault.New(fault.Conflict, "The copy has purged documents since.")
 	}
-	if !t.current(rd) {
-		t.decided = decider{req: t.req, from: rd, judge: recorded{&t.validator}, full: t.decided.full, lacking: t.decided.lacking}
+	purged, err := rd.purgedEdits(t.req)
+	if err != nil {
+		return err
+	}
+	if len(purged) > 0 || !t.current(rd) {
+		t.decided = decider{
+			req: t.req, from: rd, judge: recorded{&t.validator},
+			full: t.decided.full, lacking: t.decided.lacking, purged: purged,
+		}
 		if err := t.decided.run(); err != nil {
 			return err
 		}

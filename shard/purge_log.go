@@ -1,0 +1,156 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"divan/storage"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// purgedSet is an index of the log of purges of a copy, for its writer: it
+// knows a purge that has been done, and the purges of a document. It is read
+// when it is first needed and goes with the writer; entries that compaction
+// dropped meanwhile may stay.
+type purgedSet struct {
+	newest map[[16]byte]uint64   // by uuid: the purge sequence of its newest entry
+	byID   map[string][][16]byte // by document: its purges
+}
+
+func (p *purgedSet) load(store *storage.Store) error {
+	if p.newest != nil {
+		return nil
+	}
+	it, err := store.Purges(0)
+	if err != nil {
+		return fmt.Errorf("log of purges: %w", err)
+	}
+	set := purgedSet{newest: make(map[[16]byte]uint64), byID: make(map[string][][16]byte)}
+	for ok := it.First(); ok; ok = it.Next() {
+		e := it.Purge()
+		set.note(&e)
+	}
+	if err = errors.Join(it.Err(), it.Close()); err != nil {
+		return fmt.Errorf("log of purges: %w", err)
+	}
+	*p = set
+	return nil
+}
+
+func (p *purgedSet) note(e *storage.Purge) {
+	if _, known := p.newest[e.UUID]; !known {
+		p.byID[e.ID] = append(p.byID[e.ID], e.UUID)
+	}
+	p.newest[e.UUID] = e.Seq
+}
+
+func (p *purgedSet) reset() { *p = purgedSet{} }
+
+// purgeLog is the log of purges as a task sees it: what is stored, what the
+// round adds, and what the task itself would add.
+type purgeLog struct {
+	round *round
+	from  *purgedSet
+	mine  []storage.Purge // entries of the task; without sequences
+}
+
+// done reports whether a purge has been done by an earlier task.
+func (g *purgeLog) done(uuid [16]byte) bool {
+	_, ok := g.from.newest[uuid]
+	return ok
+}
+
+// entry returns the newest entry of a purge; false when there is none (any
+// more).
+func (g *purgeLog) entry(uuid [16]byte) (storage.Purge, bool, error) {
+	for i := len(g.mine) - 1; i >= 0; i-- {
+		if g.mine[i].UUID == uuid {
+			return g.mine[i], true, nil
+		}
+	}
+	seq, ok := g.from.newest[uuid]
+	if !ok {
+		return storage.Purge{}, false, nil
+	}
+	if staged := g.round.purges; len(staged) > 0 && seq >= staged[0].Seq {
+		return staged[seq-staged[0].Seq], true, nil
+	}
+	it, err := g.round.store.Purges(seq - 1)
+	if err != nil {
+		return storage.Purge{}, false, fmt.Errorf("log of purges: %w", err)
+	}
+	var e storage.Purge
+	found := it.First() && it.Purge().Seq == seq
+	if found {
+		e = it.Purge()
+	}
+	if err = errors.Join(it.Err(), it.Close()); err != nil {
+		return storage.Purge{}, false, fmt.Errorf("log of purges: %w", err)
+	}
+	return e, found, nil
+}
+
+// add notes an entry of the task; keep makes all of them the round's.
+func (g *purgeLog) add(e storage.Purge) { g.mine = append(g.mine, e) }
+
+func (g *purgeLog) keep() {
+	for _, e := range g.mine {
+		e.Seq = g.round.nextPurge()
+		g.round.purges = append(g.round.purges, e)
+		g.from.note(&e)
+	}
+}
+
+// errPurged refuses an edit from another copy whose revision has been purged
+// here. The sender cannot know whether its edit is older than the purge: the
+// copy that decided it does, once it has got the purge as well.
+func errPurged(r doc.Rev) *fault.Error {
+	return fault.Newf(fault.Conflict, "Revision %s has been purged.", r)
+}
+
+// purgedEdits returns those edits, by their place, whose revision has been
+// purged: a request that comes from the copy that decided them and that may be
+// older than the purge. nil: there are none. A sender that says which purges it
+// has done (UpdateRequest.PurgesSeen) means what it sends.
+func (rd *round) purgedEdits(req *UpdateRequest) (map[int]bool, error) {
+	if req.NewEdits || !req.Trusted || req.PurgesSeen != nil {
+		return nil, nil
+	}
+	if c := rd.store.Counters(); rd.lastPurge() == c.PurgeTrimmed {
+		return nil, nil
+	}
+	var purged map[int]bool
+	log := purgeLog{round: rd, from: &rd.replica.purged}
+	for i := range req.Edits {
+		e := &req.Edits[i]
+		if len(e.Path.IDs) == 0 { // also those of local documents
+			continue
+		}
+		if err := log.from.load(rd.store); err != nil {
+			return nil, err
+		}
+		for _, uuid := range log.from.byID[e.ID] {
+			p, found, err := log.entry(uuid)
+			if err != nil {
+				return nil, err
+			}
+			if found && lostIn(&p, e.Path.Rev()) {
+				if purged == nil {
+					purged = make(map[int]bool)
+				}
+				purged[i] = true
+			}
+		}
+	}
+	return purged, nil
+}
+
+// lostIn reports whether an entry requested a revision or knows it to be lost.
+func lostIn(p *storage.Purge, r doc.Rev) bool {
+	return slices.Contains(p.Revs, r) || slices.ContainsFunc(p.Paths, func(path doc.Path) bool {
+		at := path.Start - r.Pos
+		return r.Pos <= path.Start && at < uint64(len(path.IDs)) && path.IDs[at] == r.ID
+	})
+}
