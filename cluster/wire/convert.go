@@ -89,6 +89,28 @@ func decodePath(m *wirepb.Path) doc.Path {
 	return doc.Path{Start: m.Start, IDs: decodeIDs(m.Ids)}
 }
 
+func encodePaths(paths []doc.Path) []*wirepb.Path {
+	if len(paths) == 0 {
+		return nil
+	}
+	out := make([]*wirepb.Path, len(paths))
+	for i := range paths {
+		out[i] = &wirepb.Path{Start: paths[i].Start, Ids: encodeIDs(paths[i].IDs)}
+	}
+	return out
+}
+
+func decodePaths(ms []*wirepb.Path) []doc.Path {
+	if len(ms) == 0 {
+		return nil
+	}
+	out := make([]doc.Path, len(ms))
+	for i, m := range ms {
+		out[i] = decodePath(m)
+	}
+	return out
+}
+
 // encode16 leaves zero out.
 func encode16(b *[16]byte) []byte {
 	if *b == ([16]byte{}) {

@@ -131,7 +131,7 @@ func decodeRows(m *wirepb.Rows) []shard.Row {
 func encodePurgeItems(items []shard.PurgeItem) []*wirepb.PurgeItem {
 	out := make([]*wirepb.PurgeItem, len(items))
 	for i := range items {
-		out[i] = &wirepb.PurgeItem{Uuid: encode16(&items[i].UUID), Id: items[i].ID, Revs: encodeRevs(items[i].Revs)}
+		out[i] = &wirepb.PurgeItem{Uuid: encode16(&items[i].UUID), Id: items[i].ID, Revs: encodeRevs(items[i].Revs), Paths: encodePaths(items[i].Paths)}
 	}
 	return out
 }
@@ -142,7 +142,7 @@ func decodePurgeItems(ms []*wirepb.PurgeItem) []shard.PurgeItem {
 	}
 	out := make([]shard.PurgeItem, len(ms))
 	for i, m := range ms {
-		out[i] = shard.PurgeItem{UUID: decode16(m.Uuid), ID: name(m.Id), Revs: decodeRevs(m.Revs)}
+		out[i] = shard.PurgeItem{UUID: decode16(m.Uuid), ID: name(m.Id), Revs: decodeRevs(m.Revs), Paths: decodePaths(m.Paths)}
 	}
 	return out
 }
@@ -170,7 +170,7 @@ func encodePurgeInfos(infos []shard.PurgeInfo) *wirepb.PurgeInfos {
 	m := &wirepb.PurgeInfos{Infos: make([]*wirepb.PurgeInfo, len(infos))}
 	for i := range infos {
 		p := &infos[i]
-		m.Infos[i] = &wirepb.PurgeInfo{Seq: p.Seq, Uuid: encode16(&p.UUID), Id: p.ID, Revs: encodeRevs(p.Revs)}
+		m.Infos[i] = &wirepb.PurgeInfo{Seq: p.Seq, Uuid: encode16(&p.UUID), Id: p.ID, Revs: encodeRevs(p.Revs), Paths: encodePaths(p.Paths)}
 	}
 	return m
 }
@@ -181,7 +181,7 @@ func decodePurgeInfos(m *wirepb.PurgeInfos) []shard.PurgeInfo {
 	}
 	out := make([]shard.PurgeInfo, len(m.Infos))
 	for i, p := range m.Infos {
-		out[i] = shard.PurgeInfo{Seq: p.Seq, UUID: decode16(p.Uuid), ID: p.Id, Revs: decodeRevs(p.Revs)}
+		out[i] = shard.PurgeInfo{Seq: p.Seq, UUID: decode16(p.Uuid), ID: p.Id, Revs: decodeRevs(p.Revs), Paths: decodePaths(p.Paths)}
 	}
 	return out
 }

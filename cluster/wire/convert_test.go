@@ -324,7 +324,7 @@ func TestListRequestsSurvive(t *testing.T) {
 func TestPurgesAndInfoSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		items := some(rapid.Custom(func(t *rapid.T) shard.PurgeItem {
-			return shard.PurgeItem{UUID: sixteen().Draw(t, "uuid"), ID: rapid.String().Draw(t, "id"), Revs: some(revs()).Draw(t, "revs")}
+			return shard.PurgeItem{UUID: sixteen().Draw(t, "uuid"), ID: rapid.String().Draw(t, "id"), Revs: some(revs()).Draw(t, "revs"), Paths: some(paths()).Draw(t, "paths")}
 		})).Draw(t, "items")
 		var itemsM wirepb.PurgeRequest
 		through(t, &wirepb.PurgeRequest{Items: encodePurgeItems(items)}, &itemsM)
@@ -338,7 +338,7 @@ func TestPurgesAndInfoSurvive(t *testing.T) {
 		infos := some(rapid.Custom(func(t *rapid.T) shard.PurgeInfo {
 			return shard.PurgeInfo{
 				Seq: rapid.Uint64().Draw(t, "seq"), UUID: sixteen().Draw(t, "uuid"), ID: rapid.String().Draw(t, "id"),
-				Revs: some(revs()).Draw(t, "revs"),
+				Revs: some(revs()).Draw(t, "revs"), Paths: some(paths()).Draw(t, "paths"),
 			}
 		})).Draw(t, "infos")
 		var infosM wirepb.PurgeInfos

@@ -2552,6 +2552,7 @@ type PurgeItem struct {
 	Uuid          []byte                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"` // missing: zero
 	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Revs          *Revs                  `protobuf:"bytes,3,opt,name=revs,proto3" json:"revs,omitempty"`
+	Paths         []*Path                `protobuf:"bytes,4,rep,name=paths,proto3" json:"paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2603,6 +2604,13 @@ func (x *PurgeItem) GetId() string {
 func (x *PurgeItem) GetRevs() *Revs {
 	if x != nil {
 		return x.Revs
+	}
+	return nil
+}
+
+func (x *PurgeItem) GetPaths() []*Path {
+	if x != nil {
+		return x.Paths
 	}
 	return nil
 }
@@ -2761,6 +2769,7 @@ type PurgeInfo struct {
 	Uuid          []byte                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
 	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
 	Revs          *Revs                  `protobuf:"bytes,4,opt,name=revs,proto3" json:"revs,omitempty"`
+	Paths         []*Path                `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2819,6 +2828,13 @@ func (x *PurgeInfo) GetId() string {
 func (x *PurgeInfo) GetRevs() *Revs {
 	if x != nil {
 		return x.Revs
+	}
+	return nil
+}
+
+func (x *PurgeInfo) GetPaths() []*Path {
+	if x != nil {
+		return x.Paths
 	}
 	return nil
 }
@@ -4512,11 +4528,12 @@ const file_wire_proto_rawDesc = "" +
 	"\bLocalDoc\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03rev\x18\x02 \x01(\x04R\x03rev\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"U\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"}\n" +
 	"\tPurgeItem\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
-	"\x04revs\x18\x03 \x01(\v2\x10.divan.wire.RevsR\x04revs\"O\n" +
+	"\x04revs\x18\x03 \x01(\v2\x10.divan.wire.RevsR\x04revs\x12&\n" +
+	"\x05paths\x18\x04 \x03(\v2\x10.divan.wire.PathR\x05paths\"O\n" +
 	"\fPurgeRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12+\n" +
 	"\x05items\x18\x02 \x03(\v2\x15.divan.wire.PurgeItemR\x05items\"G\n" +
@@ -4524,12 +4541,13 @@ const file_wire_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x06purged\x18\x02 \x01(\v2\x10.divan.wire.RevsR\x06purged\"A\n" +
 	"\fPurgeResults\x121\n" +
-	"\aresults\x18\x01 \x03(\v2\x17.divan.wire.PurgeResultR\aresults\"g\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.divan.wire.PurgeResultR\aresults\"\x8f\x01\n" +
 	"\tPurgeInfo\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12$\n" +
-	"\x04revs\x18\x04 \x01(\v2\x10.divan.wire.RevsR\x04revs\"9\n" +
+	"\x04revs\x18\x04 \x01(\v2\x10.divan.wire.RevsR\x04revs\x12&\n" +
+	"\x05paths\x18\x05 \x03(\v2\x10.divan.wire.PathR\x05paths\"9\n" +
 	"\n" +
 	"PurgeInfos\x12+\n" +
 	"\x05infos\x18\x01 \x03(\v2\x15.divan.wire.PurgeInfoR\x05infos\"E\n" +
@@ -4806,44 +4824,46 @@ var file_wire_proto_depIdxs = []int32{
 	25, // 35: divan.wire.Row.doc:type_name -> divan.wire.Doc
 	36, // 36: divan.wire.Rows.rows:type_name -> divan.wire.Row
 	13, // 37: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
-	39, // 38: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
-	13, // 39: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
-	41, // 40: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
-	13, // 41: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
-	43, // 42: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
-	18, // 43: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	52, // 44: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13, // 45: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25, // 46: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38, // 47: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	54, // 48: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	51, // 49: divan.wire.ListCommand.docs:type_name -> divan.wire.DocsRequest
-	51, // 50: divan.wire.ListCommand.locals:type_name -> divan.wire.DocsRequest
-	53, // 51: divan.wire.ListCommand.changes:type_name -> divan.wire.ChangesRequest
-	58, // 52: divan.wire.ListPart.head:type_name -> divan.wire.ListHead
-	37, // 53: divan.wire.ListPart.docs:type_name -> divan.wire.Rows
-	55, // 54: divan.wire.ListPart.locals:type_name -> divan.wire.LocalDocs
-	56, // 55: divan.wire.ListPart.changes:type_name -> divan.wire.Changes
-	4,  // 56: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	4,  // 57: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 58: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	2,  // 59: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 60: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	57, // 61: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	60, // 62: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	61, // 63: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	63, // 64: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 65: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 66: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 67: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	62, // 68: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	62, // 69: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	64, // 70: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	65, // [65:71] is the sub-list for method output_type
-	59, // [59:65] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	14, // 38: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
+	39, // 39: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
+	13, // 40: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
+	41, // 41: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
+	13, // 42: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
+	14, // 43: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
+	43, // 44: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
+	18, // 45: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
+	52, // 46: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13, // 47: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	25, // 48: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	38, // 49: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	54, // 50: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	51, // 51: divan.wire.ListCommand.docs:type_name -> divan.wire.DocsRequest
+	51, // 52: divan.wire.ListCommand.locals:type_name -> divan.wire.DocsRequest
+	53, // 53: divan.wire.ListCommand.changes:type_name -> divan.wire.ChangesRequest
+	58, // 54: divan.wire.ListPart.head:type_name -> divan.wire.ListHead
+	37, // 55: divan.wire.ListPart.docs:type_name -> divan.wire.Rows
+	55, // 56: divan.wire.ListPart.locals:type_name -> divan.wire.LocalDocs
+	56, // 57: divan.wire.ListPart.changes:type_name -> divan.wire.Changes
+	4,  // 58: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	4,  // 59: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 60: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	2,  // 61: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 62: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	57, // 63: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	60, // 64: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	61, // 65: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	63, // 66: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 67: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 68: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 69: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	62, // 70: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	62, // 71: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	64, // 72: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	67, // [67:73] is the sub-list for method output_type
+	61, // [61:67] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
