@@ -261,25 +261,25 @@ func (n *node) crash() {
 // of it in memory.
 func TestPushIsBoundedInMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 32 MB")
+		t.Skip("writes 44 MB")
 	}
 	a, b := pair2(t)
 	big := `{"x":"` + string(content(200_000, 'a')) + `"}`
 	for i := range 100 {
 		a.put(fmt.Sprintf("big%d", i), doc.Rev{}, big)
 	}
-	large := content(6_000_000, 'b')
+	large := content(12_000_000, 'b')
 	a.put("att", doc.Rev{}, `{}`, a.attach("att", "1", 1, large), a.attach("att", "2", 2, large))
 	sink := &swallowing{Copies: b.Local}
 	sink.base = heapBytes()
 	if _, err := a.pushTo(b, sink).run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if sink.edits < 100 || sink.bytes < 12_000_000 {
+	if sink.edits < 100 || sink.bytes < 24_000_000 {
 		t.Errorf("%d edits and %d bytes arrived", sink.edits, sink.bytes)
 	}
-	t.Logf("%d MB more at most", (int64(sink.most)-int64(sink.base))>>20)
-	if grown := int64(sink.most) - int64(sink.base); grown > 8<<20 {
+	// The cache of blocks, 8 MB here, is part of it.
+	if grown := int64(sink.most) - int64(sink.base); grown > 16<<20 {
 		t.Errorf("the push took %d MB of memory", grown>>20)
 	}
 }

@@ -37,54 +37,121 @@ func purgeCheckpointPrefix(node string) string {
 }
 
 // exchangePurges brings the purges of both ends to each other, so that no
-// revision that one of them has purged is pushed back to it.
+// revision that one of them has purged is pushed back to it. Then it offers
+// what the source has of the documents that it brought purges of, whatever the
+// checkpoint says: the target may have lost by such a purge what was written
+// again since.
+//
+// How far the target's log has been fetched is not noted: its own push, which
+// offers what the target has, goes by that.
 func (p *push) exchangePurges(ctx context.Context) error {
-	if _, err := p.movePurges(ctx, &p.source, &p.target); err != nil {
+	out, err := p.readPurges(ctx, &p.source, &p.target)
+	if err == nil {
+		err = p.movePurges(ctx, out.log, &p.target)
+	}
+	if err != nil {
 		return fmt.Errorf("push purges: %w", err)
 	}
-	var err error
-	if p.seen, err = p.movePurges(ctx, &p.target, &p.source); err != nil {
+	in, err := p.readPurges(ctx, &p.target, &p.source)
+	if err == nil {
+		err = p.movePurges(ctx, in.log, &p.source)
+	}
+	if err != nil {
 		return fmt.Errorf("fetch purges: %w", err)
+	}
+	p.seen = in.upto
+	if !out.news {
+		return nil
+	}
+	if err := p.offer(ctx, out.log); err != nil {
+		return err
+	}
+	uuid := hex.EncodeToString(p.target.uuid[:])
+	if err := p.putPurgeText(ctx, &p.source, out.id, purgeText{PurgeSeq: out.upto, Node: p.target.node, Target: uuid}); err != nil {
+		return fmt.Errorf("push purges: %w", err)
 	}
 	return nil
 }
 
-// movePurges has one end do what the other has purged since the last time and
-// returns the purge sequence up to which it has. A purge that it knows already
-// it does not do again.
-func (p *push) movePurges(ctx context.Context, from, to *end) (uint64, error) {
-	id := purgeCheckpointID(from.node, to.node)
-	was, known, err := readPurgeText(ctx, from.copies, p.name, id)
+// purgesFor is what one end's log of purges has for the other.
+type purgesFor struct {
+	id   string // of the local document that says how far the other end is
+	log  []shard.PurgeInfo
+	upto uint64 // the sequence of the last entry
+	news bool   // that document has to be written
+}
+
+// readPurges reads what one end has purged since the other followed its log the
+// last time.
+func (p *push) readPurges(ctx context.Context, from, to *end) (out purgesFor, err error) {
+	out.id = purgeCheckpointID(from.node, to.node)
+	was, known, err := readPurgeText(ctx, from.copies, p.name, out.id)
 	if err != nil {
-		return 0, err
+		return out, err
 	}
-	uuid := hex.EncodeToString(to.uuid[:])
-	upto := was.PurgeSeq
-	if was.Target != uuid {
-		upto = 0 // a copy that has seen nothing yet, or is asked for the first time
+	same := was.Target == hex.EncodeToString(to.uuid[:])
+	if same { // else: a copy that has seen nothing yet, or is asked for the first time
+		out.upto = was.PurgeSeq
 	}
-	log, err := from.copies.Purges(ctx, p.name, upto)
-	if err != nil {
-		return 0, err
+	if out.log, err = from.copies.Purges(ctx, p.name, out.upto); err != nil {
+		return out, err
 	}
-	if len(log) == 0 && (!known || was.Target == uuid) {
-		return upto, nil
+	out.news = len(out.log) > 0 || known && !same
+	if len(out.log) == 0 {
+		return out, nil
 	}
-	if len(log) > 0 && was.Target == uuid && log[0].Seq > upto+1 {
+	if same && out.log[0].Seq > out.upto+1 {
 		p.log.Error("purges were forgotten before another copy had them: what they removed may come back",
-			zap.String("copy", p.name), zap.String("node", to.node), zap.Uint64("after", upto), zap.Uint64("oldest", log[0].Seq))
+			zap.String("copy", p.name), zap.String("node", to.node), zap.Uint64("after", out.upto), zap.Uint64("oldest", out.log[0].Seq))
 	}
+	out.upto = out.log[len(out.log)-1].Seq
+	return out, nil
+}
+
+// movePurges has one end do what the other has purged. What it knows already
+// it does not do again.
+func (p *push) movePurges(ctx context.Context, log []shard.PurgeInfo, to *end) error {
 	for part := range slices.Chunk(log, purgesAtOnce) {
 		items := make([]shard.PurgeItem, len(part))
 		for i, e := range part {
-			items[i] = shard.PurgeItem{UUID: e.UUID, ID: e.ID, Revs: e.Revs}
+			items[i] = shard.PurgeItem{UUID: e.UUID, ID: e.ID, Revs: e.Revs, Paths: e.Paths}
 		}
 		if _, err := to.copies.Purge(ctx, p.name, items); err != nil {
-			return 0, err
+			return err
 		}
-		upto = part[len(part)-1].Seq
 	}
-	return upto, p.putPurgeText(ctx, from, id, purgeText{PurgeSeq: upto, Node: to.node, Target: uuid})
+	return nil
+}
+
+// offer brings what the source has of purged documents to the target.
+func (p *push) offer(ctx context.Context, log []shard.PurgeInfo) error {
+	ids := make([]string, len(log))
+	for i := range log {
+		ids[i] = log[i].ID
+	}
+	slices.Sort(ids)
+	for part := range slices.Chunk(slices.Compact(ids), max(p.batch, 1)) {
+		rows := make([]shard.Change, 0, len(part))
+		for _, id := range part {
+			found, err := p.local.OpenRevs(ctx, shard.OpenRevsRequest{Copy: p.name, ID: id, All: true, HeadOnly: true})
+			if err != nil {
+				return fmt.Errorf("read %q: %w", id, err)
+			}
+			c := shard.Change{ID: id}
+			for _, r := range found {
+				c.Leaves = append(c.Leaves, r.Rev)
+			}
+			if len(c.Leaves) > 0 {
+				rows = append(rows, c)
+			}
+		}
+		if err := p.rows(ctx, rows); err != nil {
+			p.out.abandon(ctx, p)
+			return err
+		}
+	}
+	p.out.asked = 0 // it does not count as part of the turn
+	return nil
 }
 
 // holdPurges makes sure that the source's log of purges waits for the target,
