@@ -79,7 +79,7 @@ func (r *writing) spread(ctx context.Context) {
 		req := r.asDecided(chosen)
 		req.Copy = t.name
 		run := func(ctx context.Context) {
-			inbox <- followed{own: here, chosen: chosen, errs: r.db.follow(ctx, rep, t, req)}
+			inbox <- followed{own: here, chosen: chosen, errs: r.settlePurged(ctx, t, chosen, r.db.follow(ctx, rep, t, req))}
 		}
 		switch {
 		case rep == nil:

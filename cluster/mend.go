@@ -119,46 +119,102 @@ type bringing struct {
 	db       *DB
 	from, to target
 	src, dst replica
+	seen     uint64 // the purges of dst that src has done as well
 }
 
 // purges has either copy do the purges of these documents that only the other
-// one has done.
+// one has done, or of which the other one knows more. What a copy learns of a
+// purge by doing it the other one has to learn as well, so this goes on until
+// nothing is lacking.
 func (b *bringing) purges(ctx context.Context, ids []string) error {
-	theirs, err := b.src.Purges(ctx, b.from.name, 0)
-	if err != nil {
-		return fmt.Errorf("read the log of purges: %w", err)
-	}
-	ours, err := b.dst.Purges(ctx, b.to.name, 0)
-	if err != nil {
-		return fmt.Errorf("read the log of purges: %w", err)
-	}
-	if items := lackingPurges(theirs, ours, ids); len(items) > 0 {
-		if _, err := b.dst.Purge(ctx, b.to.name, items); err != nil {
-			return fmt.Errorf("bring purges: %w", err)
+	var theirs, ours []shard.PurgeInfo
+	for range exchanges {
+		var err error
+		if theirs, err = moreOf(ctx, b.src, b.from.name, theirs); err != nil {
+			return err
 		}
-	}
-	if items := lackingPurges(ours, theirs, ids); len(items) > 0 {
-		if _, err := b.src.Purge(ctx, b.from.name, items); err != nil {
-			return fmt.Errorf("bring purges: %w", err)
+		if ours, err = moreOf(ctx, b.dst, b.to.name, ours); err != nil {
+			return err
+		}
+		b.seen = lastOf(ours)
+		in, out := lackingPurges(theirs, ours, ids), lackingPurges(ours, theirs, ids)
+		if len(in)+len(out) == 0 {
+			break
+		}
+		if len(in) > 0 {
+			if _, err := b.dst.Purge(ctx, b.to.name, in); err != nil {
+				return fmt.Errorf("bring purges: %w", err)
+			}
+		}
+		if len(out) > 0 {
+			if _, err := b.src.Purge(ctx, b.from.name, out); err != nil {
+				return fmt.Errorf("bring purges: %w", err)
+			}
 		}
 	}
 	return nil
 }
 
+// exchanges is how often purges go to and fro; one copy or the other learns
+// something new each time, so that they soon are done.
+const exchanges = 8
+
+// moreOf appends to a log of purges what has come since.
+func moreOf(ctx context.Context, rep replica, name string, log []shard.PurgeInfo) ([]shard.PurgeInfo, error) {
+	more, err := rep.Purges(ctx, name, lastOf(log))
+	if err != nil {
+		return nil, fmt.Errorf("read the log of purges: %w", err)
+	}
+	return append(log, more...), nil
+}
+
+func lastOf(log []shard.PurgeInfo) uint64 {
+	if len(log) == 0 {
+		return 0
+	}
+	return log[len(log)-1].Seq
+}
+
 // lackingPurges returns the purges of some documents that are in one log and
-// not in another.
+// not in another, or of which it knows paths that the other does not.
 func lackingPurges(log, other []shard.PurgeInfo, ids []string) []shard.PurgeItem {
+	newest := func(log []shard.PurgeInfo) map[[16]byte]*shard.PurgeInfo {
+		out := make(map[[16]byte]*shard.PurgeInfo)
+		for i := range log {
+			if slices.Contains(ids, log[i].ID) {
+				out[log[i].UUID] = &log[i]
+			}
+		}
+		return out
+	}
+	mine, others := newest(log), newest(other)
 	var items []shard.PurgeItem
 	for i := range log {
 		p := &log[i]
-		if !slices.Contains(ids, p.ID) {
-			continue
+		if mine[p.UUID] != p {
+			continue // of another document, or there is a later entry
 		}
-		if !slices.ContainsFunc(other, func(o shard.PurgeInfo) bool { return o.UUID == p.UUID }) {
-			items = append(items, shard.PurgeItem{UUID: p.UUID, ID: p.ID, Revs: p.Revs})
+		if o := others[p.UUID]; o == nil || !tells(o.Paths, p.Paths) {
+			items = append(items, shard.PurgeItem{UUID: p.UUID, ID: p.ID, Revs: p.Revs, Paths: p.Paths})
 		}
 	}
 	return items
+}
+
+// tells reports whether some paths name every revision that others name.
+func tells(paths, others []doc.Path) bool {
+	known := make(map[doc.Rev]struct{})
+	each := func(paths []doc.Path, fn func(r doc.Rev)) {
+		for _, p := range paths {
+			for k, id := range p.IDs {
+				fn(doc.Rev{Pos: p.Start - uint64(k), ID: id})
+			}
+		}
+	}
+	each(paths, func(r doc.Rev) { known[r] = struct{}{} })
+	all := true
+	each(others, func(r doc.Rev) { _, ok := known[r]; all = all && ok })
+	return all
 }
 
 // leaves brings the leaves of some documents that the copy lacks.
@@ -237,7 +293,7 @@ func (b *bringing) write(ctx context.Context, revs []shard.RevResult) error {
 		return nil
 	}
 	results, err := b.dst.Update(ctx, shard.UpdateRequest{
-		Copy: b.to.name, Edits: edits, Limits: b.db.limits(), DB: b.db.meta.Name, Trusted: true, NoPath: true,
+		Copy: b.to.name, Edits: edits, Limits: b.db.limits(), DB: b.db.meta.Name, Trusted: true, NoPath: true, PurgesSeen: &b.seen,
 	})
 	for i := range results {
 		if err == nil {
