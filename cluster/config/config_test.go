@@ -439,6 +439,8 @@ func TestSubscribe(t *testing.T) {
 		seen = append(seen, was+">"+is)
 	})
 	h.SetVolatile("s", "k", "1")
+	h.SetVolatile("s", "k", "1") // changes nothing
+	h.DropVolatile("s", "other")
 	h.SetVolatile("s", "k", "2")
 	cancel()
 	h.SetVolatile("s", "k", "3")

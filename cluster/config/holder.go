@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -132,6 +133,9 @@ func (h *Holder) changeVolatile(change func(*Layer)) {
 	defer h.mu.Unlock()
 	l := h.mu.layers[Volatile].Clone()
 	change(&l)
+	if reflect.DeepEqual(l, h.mu.layers[Volatile].Clone()) {
+		return // nobody needs to look
+	}
 	h.mu.layers[Volatile] = l
 	h.rebuildLocked()
 }
