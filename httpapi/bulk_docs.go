@@ -176,14 +176,15 @@ func (b *bulk) update() error {
 }
 
 // answer tells the outcomes: of interactive edits each, of replicated ones
-// those that failed. A stub without an attachment refuses the whole request,
-// as in CouchDB, whatever became of the other documents.
+// those that failed; on how many copies those are does not count. A stub
+// without an attachment refuses the whole request, as in CouchDB, whatever
+// became of the other documents.
 func (b *bulk) answer() error {
 	status := http.StatusCreated
 	for i := range b.results {
 		switch err := b.results[i].Err; {
 		case err == nil:
-			if b.results[i].Accepted && status == http.StatusCreated {
+			if b.results[i].Accepted && !b.replicated && status == http.StatusCreated {
 				status = http.StatusAccepted
 			}
 		case fault.Is(err, fault.MissingStub):
