@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/zap"
@@ -29,11 +30,14 @@ func TestMain(m *testing.M) {
 // exception is a step that may differ from CouchDB.
 type exception struct {
 	reason string
-	used   bool
+	used   atomic.Bool
 }
 
+// threeNodes stands in front of an exception that holds only where the node
+// belongs to a cluster.
+const threeNodes = "three nodes: "
+
 // readExceptions returns the list of testdata/exceptions.txt by "file: title".
-// A title of "*" excuses every step of its file.
 func readExceptions(t *testing.T) map[string]*exception {
 	t.Helper()
 	text, err := os.ReadFile("testdata/exceptions.txt")
@@ -67,8 +71,7 @@ func startNode(t *testing.T) *url.URL {
 	}
 	n, err := node.New(t.Context(), node.Config{
 		DataDir: t.TempDir(), Listener: listener, Admin: "adm:pass", Version: "test", Logger: zap.NewNop(),
-		// _db_updates takes its timeout for seconds (api.md section 20, row 5), the transcripts give milliseconds.
-		Environ: []string{"DIVAN_CHTTPD__CHANGES_TIMEOUT=5000"},
+		Environ: []string{shortFeeds},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,63 +93,111 @@ func startNode(t *testing.T) *url.URL {
 	return &url.URL{Scheme: "http", Host: listener.Addr().String(), User: url.UserPassword("adm", "pass")}
 }
 
-// TestGolden replays the transcripts. Files whose steps change settings that
-// hold for the whole node have a node of their own; the others share one and
-// run side by side.
-func TestGolden(t *testing.T) {
-	exceptions := readExceptions(t)
+// transcripts returns the files by their names below testdata.
+func transcripts(t *testing.T) map[string]string {
+	t.Helper()
 	files, err := filepath.Glob("testdata/*/*.http")
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d transcripts found: %v", len(files), err)
 	}
-	t.Run("files", func(t *testing.T) {
-		shared := startNode(t)
-		t.Run("shared", func(t *testing.T) {
-			for _, name := range files {
-				text, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				key, err := filepath.Rel("testdata", name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Run(strings.TrimSuffix(key, ".http"), func(t *testing.T) {
-					t.Parallel()
-					base := shared
-					if strings.Contains(string(text), "/_config/") || strings.Contains(string(text), "/_cluster_setup") ||
-						strings.Contains(string(text), "/_db_updates") { // it sees what others do
-						base = startNode(t)
-					}
-					replayFile(t, base, key, string(text), exceptions)
-				})
-			}
-		})
-	})
+	out := map[string]string{}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := filepath.Rel("testdata", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[key] = string(text)
+	}
+	return out
+}
+
+// TestGolden replays the transcripts, first against a node that stands alone,
+// then against a node of three. Files whose steps change settings that hold for
+// the whole node have a node, or a cluster, of their own; the others share one
+// and run side by side.
+func TestGolden(t *testing.T) {
+	exceptions := readExceptions(t)
+	files := transcripts(t)
+	t.Run("one", func(t *testing.T) { replayAlone(t, files, exceptions) })
+	if testing.Short() {
+		return
+	}
+	t.Run("three", func(t *testing.T) { replayInCluster(t, files, exceptions) })
 	if t.Failed() {
 		return
 	}
 	for key, e := range exceptions {
-		if !e.used {
+		if !e.used.Load() {
 			t.Errorf("exceptions.txt: %q passes now, or there is no such step: take it out (%s)", key, e.reason)
 		}
 	}
 }
 
-func replayFile(t *testing.T, base *url.URL, key, text string, exceptions map[string]*exception) {
+// named is a subtest of a file; the subtest that holds all of them waits.
+func named(t *testing.T, files map[string]string, skip func(key string) bool, replay func(t *testing.T, key string)) {
+	t.Helper()
+	t.Run("files", func(t *testing.T) {
+		for key := range files {
+			if !skip(key) {
+				t.Run(strings.TrimSuffix(key, ".http"), func(t *testing.T) {
+					t.Parallel()
+					replay(t, key)
+				})
+			}
+		}
+	})
+}
+
+func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*exception) {
+	t.Helper()
+	shared := startNode(t)
+	named(t, files, ofClusters, func(t *testing.T, key string) {
+		f := transcript{name: key, text: files[key], base: shared}
+		if changesSettings(f.text) {
+			f.base = startNode(t)
+		}
+		replayFile(t, f, func(title string) *exception { return exceptions[key+": "+title] })
+	})
+}
+
+func replayInCluster(t *testing.T, files map[string]string, exceptions map[string]*exception) {
+	t.Helper()
+	all := newClusters(t)
+	named(t, files, ofOneNode, func(t *testing.T, key string) {
+		c, done := all.get(t, files[key])
+		t.Cleanup(done)
+		f := transcript{name: key, text: files[key], base: c.nodes[0].url, copies: !ofClusters(key)}
+		if down := stoppedNodes(f.text); down != nil {
+			f.before = func(db string) error { return c.lose(down, db) }
+		}
+		replayFile(t, f, func(title string) *exception {
+			if e := exceptions[key+": "+title]; e != nil {
+				return e
+			}
+			return exceptions[threeNodes+key+": "+title]
+		})
+	})
+}
+
+func replayFile(t *testing.T, f transcript, excuse func(title string) *exception) {
 	t.Helper()
 	passed, excused := 0, 0
-	for _, r := range replay(t.Context(), base, text) {
-		e := exceptions[key+": "+r.title]
+	f.known = func(title string) bool { return excuse(title) != nil }
+	for _, r := range replay(t.Context(), f) {
+		e := excuse(r.title)
 		switch {
 		case len(r.diffs) == 0:
 			passed++
 		case e != nil:
-			e.used = true
+			e.used.Store(true)
 			excused++
 		default:
 			t.Errorf("%s\n    %s %s\n    %s", r.title, r.method, r.path, strings.Join(r.diffs[:min(len(r.diffs), 12)], "\n    "))
 		}
 	}
-	t.Logf("%d steps as CouchDB, %d excused", passed, excused)
+	t.Logf("%s: %d steps as CouchDB, %d excused", f.name, passed, excused)
 }

@@ -35,7 +35,7 @@ func replayFiles(ctx context.Context, args []string, out io.Writer) int {
 			fmt.Fprintln(out, err)
 			return 2
 		}
-		for _, r := range replay(ctx, base, string(text)) {
+		for _, r := range replay(ctx, transcript{name: name, text: string(text), base: base}) {
 			if len(r.diffs) == 0 {
 				passed++
 				continue

@@ -20,6 +20,7 @@ type step struct {
 	status      int
 	wantHeaders []header // names in lower case
 	wantBody    string
+	copies      bool // see transcript
 }
 
 // has reports whether the option stands at the step.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -34,15 +35,38 @@ func comparedHeaders(s *step) []string {
 	return names
 }
 
-// replay runs the steps of a transcript against the server at base, whose URL
-// carries the administrator, and drops the databases that they made.
-func replay(ctx context.Context, base *url.URL, text string) []report {
-	steps := parse(text)
+// hopeless is how many seconds a step is tried again that is known to differ.
+const hopeless = 1
+
+// transcript is a file and what is known about the server that it is replayed
+// against.
+type transcript struct {
+	name   string // for messages
+	text   string
+	base   *url.URL                // carries the administrator
+	before func(db string) error   // is called with the name of the first database; nil: nothing is to be done
+	known  func(title string) bool // which steps are known to differ; nil: none
+	copies bool                    // the server may keep more copies of a shard than the one that answered
+}
+
+// replay runs the steps of a transcript and drops the databases that they made.
+func replay(ctx context.Context, f transcript) []report {
+	base, before := f.base, f.before
+	steps := parse(f.text)
 	n := newNames(steps)
 	n.value["host"] = base.Host
+	if before != nil {
+		if err := before(n.value["db"]); err != nil {
+			return []report{{title: "before the first step", diffs: []string{err.Error()}}}
+		}
+	}
 	learnNodes(ctx, base, n)
 	reports := make([]report, 0, len(steps))
 	for _, s := range steps {
+		if f.known != nil && f.known(s.title) && s.seconds("poll", 0) > hopeless {
+			s.opts["poll"] = strconv.Itoa(hopeless)
+		}
+		s.copies = f.copies
 		reports = append(reports, report{s.title, s.method, s.path, runStep(ctx, base, s, n)})
 	}
 	for i := 5; i > 0; i-- {
@@ -161,7 +185,7 @@ func checkStep(ctx context.Context, base *url.URL, s *step, n *names) ([]string,
 		}
 		return nil, nil
 	}
-	d := &differ{unordered: s.list("unordered"), ignore: s.list("ignore")}
+	d := &differ{unordered: s.list("unordered"), ignore: s.list("ignore"), copies: s.copies}
 	if s.has("unordered") && s.opts["unordered"] == "" {
 		d.unordered = []string{""}
 	}

@@ -188,7 +188,8 @@ func (c *Client) bulk(ctx context.Context, db string) {
 }
 
 // replicate writes revisions that were made elsewhere: branches of what this
-// client knows, or of nothing.
+// client knows, or of nothing. The answer does not tell how many copies have
+// them.
 func (c *Client) replicate(ctx context.Context, db string) {
 	var in struct {
 		Docs     []body `json:"docs"`
@@ -209,7 +210,7 @@ func (c *Client) replicate(ctx context.Context, db string) {
 		b := body{ID: id, Rev: fmt.Sprintf("%d-%s", revs.Start, revs.IDs[0]), Revisions: revs, Number: c.Log.Number(), Deleted: c.rng.IntN(10) == 0}
 		in.Docs = append(in.Docs, b)
 		edits = append(edits, history.Edit{
-			DB: db, ID: id, Number: b.Number, Rev: b.Rev, Deleted: b.Deleted, Ancestors: revs.ancestors(), Quorum: quorum, Attachments: map[string]string{},
+			DB: db, ID: id, Number: b.Number, Rev: b.Rev, Deleted: b.Deleted, Ancestors: revs.ancestors(), Quorum: 1, Attachments: map[string]string{},
 		})
 	}
 	var out []result
