@@ -156,6 +156,7 @@ func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*e
 	t.Helper()
 	shared := startNode(t)
 	named(t, files, ofClusters, func(t *testing.T, key string) {
+		t.Helper()
 		f := transcript{name: key, text: files[key], base: shared}
 		if changesSettings(f.text) {
 			f.base = startNode(t)
@@ -168,6 +169,7 @@ func replayInCluster(t *testing.T, files map[string]string, exceptions map[strin
 	t.Helper()
 	all := newClusters(t)
 	named(t, files, ofOneNode, func(t *testing.T, key string) {
+		t.Helper()
 		c, done := all.get(t, files[key])
 		t.Cleanup(done)
 		f := transcript{name: key, text: files[key], base: c.nodes[0].url, copies: !ofClusters(key)}
