@@ -103,11 +103,12 @@ func (d *DB) bring(ctx context.Context, from, to target, ids []string) error {
 		return errNodeDown(to.node)
 	}
 	b := bringing{db: d, from: from, to: to, src: src, dst: dst}
-	if err := b.purges(ctx, ids); err != nil {
-		return err
-	}
 	for window := range slices.Chunk(ids, bringWindow) {
-		if err := b.leaves(ctx, window); err != nil {
+		err := b.run(ctx, window)
+		for n := 1; n < exchanges && fault.Is(err, fault.Conflict); n++ {
+			err = b.run(ctx, window) // there were purges meanwhile
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -120,6 +121,14 @@ type bringing struct {
 	from, to target
 	src, dst replica
 	seen     uint64 // the purges of dst that src has done as well
+}
+
+// run brings everything of a few documents.
+func (b *bringing) run(ctx context.Context, ids []string) error {
+	if err := b.purges(ctx, ids); err != nil {
+		return err
+	}
+	return b.leaves(ctx, ids)
 }
 
 // purges has either copy do the purges of these documents that only the other

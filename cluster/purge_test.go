@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// TestWrittenAgainAfterPurge: the same content gives the same revision, which
+// all copies have purged; it comes back on all of them, with the usual quorum.
+func TestWrittenAgainAfterPurge(t *testing.T) {
+	w := start(t, setup{nodes: 3, still: true})
+	d := w.create("db", CreateOptions{N: 3, Q: 1})
+	rev := put(t, d, "a", doc.Rev{}, `{}`)
+	w.settleWrites()
+	got, err := d.Purge(t.Context(), 3, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{rev}}})
+	if err != nil || got[0].Accepted || len(got[0].Purged) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	r := update(t, d, UpdateOptions{NewEdits: true, W: 3}, shard.Edit{ID: "a", Body: []byte("{}")}, shard.Edit{ID: "b", Body: []byte("{}")})
+	for i := range r {
+		if r[i].Err != nil || r[i].Accepted {
+			t.Fatalf("%+v", r[i])
+		}
+	}
+	for node, has := range w.everywhere(t, d, "a") {
+		if want := fmt.Sprintf("%s {} 1", rev); has != want {
+			t.Errorf("%s has %s, want %s", node, has, want)
+		}
+	}
+}
+
+// TestEditMeetsItsPurge: a copy has done a purge that the deciding copy has not
+// heard of when the edit reaches it.
+func TestEditMeetsItsPurge(t *testing.T) {
+	w := start(t, setup{nodes: 3, still: true})
+	d := w.create("db", CreateOptions{N: 3, Q: 1})
+	first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
+	w.settleWrites()
+	up := w.down(nodeName(2), nodeName(3))
+	second := put(t, d, "a", first, `{"n":2}`)
+	w.settleWrites()
+	up()
+	copies := d.owner("a").copies
+	item := shard.PurgeItem{UUID: [16]byte{1}, ID: "a", Revs: []doc.Rev{second}}
+	for _, c := range copies[1:] {
+		if _, err := w.locals[c.node].Purge(t.Context(), c.name, []shard.PurgeItem{item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := doc.Path{Start: 2, IDs: []string{second.ID, first.ID}}
+	r := update(t, d.ordered(copies[0].node, copies[1].node, copies[2].node), UpdateOptions{W: 3}, shard.Edit{ID: "a", Path: path, Body: []byte(`{"n":2}`)})
+	if r[0].Err != nil || r[0].Accepted {
+		t.Fatalf("%+v", r[0])
+	}
+	w.settleWrites()
+	if err := d.mend(t.Context(), "a", copies); err != nil {
+		t.Fatal(err)
+	}
+	for node, has := range w.everywhere(t, d, "a") {
+		if has != "missing" {
+			t.Errorf("%s has %s", node, has)
+		}
+	}
+}
