@@ -1,0 +1,111 @@
+package shard
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// lastPaths returns the paths of the newest entry of the log.
+func (n *node) lastPaths() []doc.Path {
+	n.t.Helper()
+	log := n.purgeLog()
+	return log[len(log)-1].Paths
+}
+
+// A copy ends in the same state whatever it gets first: the revision, the
+// purge, or what another copy knows of it.
+func TestPurgeOfWhatHasNotArrived(t *testing.T) {
+	with := []doc.Path{{Start: 3, IDs: []string{"c", "b", "a"}}}
+	plain := PurgeItem{UUID: [16]byte{1}, ID: "d", Revs: []doc.Rev{rev(t, "3-c")}}
+	told := plain
+	told.Paths = with
+	first := func(n *node) { n.must(n.replicate("d", "1-a", `{}`)) }
+	for name, do := range map[string]func(n *node){
+		"revision first": func(n *node) {
+			n.must(n.replicate("d", "3-c b a", `{}`))
+			n.purgeAll(plain)
+		},
+		"told at once":   func(n *node) { first(n); n.purgeAll(told) },
+		"told later":     func(n *node) { first(n); n.purgeAll(plain); n.purgeAll(told) },
+		"told in one go": func(n *node) { first(n); n.purgeAll(plain, told, plain, told) },
+		"told before":    func(n *node) { n.purgeAll(told) },
+		"told in two bits": func(n *node) {
+			first(n)
+			short := plain
+			short.Paths = []doc.Path{{Start: 3, IDs: []string{"c", "b"}}}
+			n.purgeAll(short)
+			n.purgeAll(told)
+		},
+	} {
+		n := start(t, Options{})
+		do(n)
+		if got := n.show("d"); got != "missing" {
+			t.Errorf("%s: the document is %s", name, got)
+		}
+		if got := n.lastPaths(); len(got) != 1 || got[0].Start != 3 || !slices.Equal(got[0].IDs, with[0].IDs) {
+			t.Errorf("%s: the log knows %v", name, got)
+		}
+		before := len(n.purgeLog())
+		n.purgeAll(told, plain)
+		if after := len(n.purgeLog()); after != before || after > 2 {
+			t.Errorf("%s: %d entries in the log, then %d", name, before, after)
+		}
+	}
+}
+
+// What others descend from stays, and so does what was written after a copy
+// knew what the purge removed.
+func TestLostRevisionsThatStay(t *testing.T) {
+	n := start(t, Options{})
+	item := PurgeItem{UUID: [16]byte{1}, ID: "d", Revs: []doc.Rev{rev(t, "2-b")}, Paths: []doc.Path{{Start: 2, IDs: []string{"b", "a"}}}}
+	n.must(n.replicate("d", "2-x a", `{"x":1}`))
+	n.purgeAll(item)
+	if got := n.show("d"); got != `2-x {"x":1}` {
+		t.Errorf("a branch beside the purged one: %s", got)
+	}
+	item.UUID, item.ID = [16]byte{2}, "e"
+	n.purgeAll(item)
+	n.must(n.replicate("e", "1-a", `{"n":1}`))
+	n.purgeAll(item)
+	if got := n.show("e"); got != `1-a {"n":1}` {
+		t.Errorf("written again: %s", got)
+	}
+}
+
+// An edit that another copy decided is refused when its revision or one on top
+// of it was purged; an edit of a client is not, nor one of a sender that has
+// done the purge.
+func TestEditOfPurgedRevision(t *testing.T) {
+	n := start(t, Options{})
+	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{rev(t, "2-b")}, Paths: []doc.Path{{Start: 2, IDs: []string{"b", "a"}}}})
+	write := func(path string, trusted bool, seen *uint64) error {
+		res, err := n.Update(context.Background(), UpdateRequest{
+			Copy: copyName, Edits: []Edit{replicated(t, "d", path, "{}"), replicated(t, "other", path, "{}")}, Trusted: trusted, PurgesSeen: seen,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res[1].Err != nil {
+			t.Errorf("another document: %v", res[1].Err)
+		}
+		return res[0].Err
+	}
+	for _, path := range []string{"1-a", "2-b a"} {
+		if err := write(path, true, nil); !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if got := n.show("d"); got != "missing" {
+		t.Errorf("the document is %s", got)
+	}
+	seen := uint64(1)
+	for _, err := range []error{write("2-c a", true, nil), write("1-a", false, nil), write("2-b a", true, &seen), write("2-b a", true, nil)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
