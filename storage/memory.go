@@ -86,6 +86,14 @@ func (t *memtables) grow(m *memory, flushed int) {
 	m.change(t.held - before)
 }
 
+// large reports whether the store was written so much to that it is worth to
+// keep its keyspaces in tables of their own.
+func (t *memtables) large() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.size >= splitTables
+}
+
 // closed takes the charge back.
 func (t *memtables) closed(m *memory) {
 	t.mu.Lock()

@@ -100,6 +100,7 @@ func (e *Engine) pebbleOptions(s *Store) *pebble.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, e.scheduler.slots },
 	}
 	o.Experimental.CompactionScheduler = s.slots
+	o.Experimental.SpanPolicyFunc = s.spanPolicy
 	o.Experimental.ReadSamplingMultiplier = -1 // no compactions because of reads
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = blockBytes

@@ -1,0 +1,63 @@
+package storage
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestTableEnd(t *testing.T) {
+	for _, c := range []struct{ start, end string }{
+		{"", ""},
+		{"a\x00id", "a\x01"},
+		{"b\x00id", "b\x01"},
+		{"d\x00", "d\x01"},
+		{"g\x00d\x01id", "g\x01"},
+		{"h\x00id", "h\x01"},
+		{"l\x00id", "s\x00"},
+		{"m\x00counters", "s\x00"},
+		{"p\x00", "s\x00"},
+		{"s\x00\x00", "s\x01"},
+		{"u\x00", ""},
+	} {
+		if end := tableEnd([]byte(c.start)); string(end) != c.end {
+			t.Errorf("tableEnd(%q) = %q, want %q", c.start, end, c.end)
+		}
+	}
+}
+
+// TestTablesOfKeyspaces: a store that is written to little flushes into one
+// table; later ones hold one keyspace each, so that ascending ones never are
+// written again.
+func TestTablesOfKeyspaces(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	w := newEdits()
+	flush := func(n int) {
+		putDocs(t, s, w, docsOf{n: 10, perBatch: 10, id: func(i int) string { return numbered(n*10 + i) }})
+		must(t, s.db.Load().Flush())
+	}
+	flush(0)
+	if n := s.db.Load().Metrics().Total().TablesCount; n != 1 {
+		t.Fatalf("%d tables after a first small flush, want 1", n)
+	}
+	for n := 1; !s.memtables.large(); n++ {
+		flush(n)
+	}
+	must(t, s.db.Load().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
+	flush(100)
+	levels, err := s.db.Load().SSTables()
+	must(t, err)
+	tables := 0
+	for _, level := range levels {
+		for _, table := range level {
+			tables++
+			end := tableEnd(table.Smallest.UserKey)
+			if end != nil && bytes.Compare(table.Largest.UserKey, end) >= 0 {
+				t.Errorf("a table reaches from %q to %q", table.Smallest.UserKey, table.Largest.UserKey)
+			}
+		}
+	}
+	if tables < 5 {
+		t.Errorf("%d tables, want at least one for each of five groups of keyspaces", tables)
+	}
+	checkStore(t, s)
+}
