@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ const (
 	lastContact  = 5 * time.Second  // without a word of the leader a node is not healthy
 	maxTrailing  = 10_000           // log entries that a healthy node may lag
 	statsAtATime = 8                // nodes are asked at once
+	askVoter     = time.Second      // to answer, for a node that is to vote
 )
 
 // govern has autopilot decide who votes, and remove from Raft who is no longer
@@ -34,7 +36,8 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 }
 
 // careful keeps autopilot, which decides by what it saw a moment ago, from
-// bringing back a node that was removed since.
+// bringing back a node that was removed since, and from giving a vote to one
+// that has gone since: a second voter that is away is a lost majority.
 type careful struct {
 	*raft.Raft
 	m *Meta
@@ -52,8 +55,27 @@ func (c *careful) AddVoter(id raft.ServerID, address raft.ServerAddress, prevInd
 	if !member || !slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id }) {
 		return refusedChange{errNoNode(string(id))}
 	}
+	if !c.m.answers(string(id)) {
+		return refusedChange{errGone(string(id))}
+	}
 	return c.Raft.AddVoter(id, address, prevIndex, timeout)
 }
+
+// answers asks a node whether it is there now.
+func (m *Meta) answers(node string) bool {
+	if node == m.Self() || m.opts.Ask == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askVoter)
+	defer cancel()
+	if !m.alive(node) {
+		return false
+	}
+	_, err := m.ask(ctx, node, &request{kind: askStats})
+	return err == nil
+}
+
+func errGone(node string) error { return fmt.Errorf("%s does not answer: it gets no vote", node) }
 
 // refusedChange is a change of the voters that was not tried.
 type refusedChange struct{ err error }

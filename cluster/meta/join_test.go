@@ -365,3 +365,27 @@ func TestNobodyTakesIn(t *testing.T) {
 		}
 	})
 }
+
+// A node that goes before it has a vote gets none any more: with it the group
+// would have no majority.
+func TestNoVoteForTheAbsent(t *testing.T) {
+	for after := time.Duration(0); after < 8*time.Second; after += 390 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			g := newCohort(t, 1)
+			founder := g.leader()
+			late := g.add("late@host", "")
+			g.start(late)
+			g.waitReady(late)
+			<-time.After(after)
+			votes := slices.Contains(g.meta(founder).Voters(), "late@host")
+			g.stop(late)
+			<-time.After(15 * time.Second)
+			if got := slices.Contains(g.meta(founder).Voters(), "late@host"); got != votes {
+				t.Errorf("stopped after %v: it votes: %t, then %t", after, votes, got)
+			}
+			if !votes {
+				create(t, g.meta(founder), "alone")
+			}
+		})
+	}
+}
