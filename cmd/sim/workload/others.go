@@ -233,7 +233,12 @@ func (c *Client) changes(ctx context.Context, db string) {
 	}
 	page := history.Page{Span: r.Span, Node: r.target.Name, DB: db, Since: at}
 	var err error
-	if page.Rows, page.Last, err = Rows(answer, feed == "continuous"); err != nil {
+	page.Rows, page.Last, err = Rows(answer, feed == "continuous")
+	if at := bytes.LastIndex(answer, []byte(`{"error":"`)); err != nil && at >= 0 {
+		c.failedLate(r, answer[at:])
+		return
+	}
+	if err != nil {
 		c.wrong("%s through %s at %v: %v in %.300s", r.path, r.target.Name, r.Call, err, r.answer)
 		return
 	}
@@ -244,6 +249,16 @@ func (c *Client) changes(ctx context.Context, db string) {
 		c.page[db] = history.Since{Page: len(h.Pages), Rows: len(page.Rows)}
 		h.Pages = append(h.Pages, page)
 	})
+}
+
+// failedLate notes an answer that had begun as a success and ends with an
+// error.
+func (c *Client) failedLate(r *request, text []byte) {
+	t := history.Trouble{Span: r.Span, Node: r.target.Name, Request: r.method + " " + r.path, Status: http.StatusServiceUnavailable, Text: string(text)}
+	if bytes.Contains(text, []byte("internal")) {
+		t.Status = http.StatusInternalServerError
+	}
+	c.Log.Note(func(h *history.History) { h.Troubles = append(h.Troubles, t) })
 }
 
 // localPath is the local document that only this client writes.
