@@ -194,15 +194,19 @@ func (p *push) wait(ctx context.Context, bytes int) error {
 // is missing.
 const maxTurn = 100
 
-// learn gets to know what the target has taken since the checkpoint. Whatever
-// prevents that only makes the push ask more.
+// learn gets to know what the target has taken since the checkpoint, or since
+// it was made. Whatever prevents that only makes the push ask more.
 func (p *push) learn(ctx context.Context) {
-	if p.digest == nil || len(p.history) == 0 {
+	if p.digest == nil || p.target.seq == 0 {
 		return
+	}
+	var after uint64
+	if len(p.history) > 0 {
+		after = p.history[0].Target
 	}
 	s := newSeed()
 	ahead := min(p.source.seq-since(p.history), uint64(maxTurn*p.batch))
-	answer, err := p.digest(ctx, p.history[0].Target, int(2*ahead)+spareDigest, s)
+	answer, err := p.digest(ctx, after, int(2*ahead)+spareDigest, s)
 	if err == nil {
 		p.sieve, err = newSieve(s, p.target.uuid, answer)
 	}
