@@ -23,7 +23,8 @@ func benchCommand() *cobra.Command {
     divan bench http://admin:password@127.0.0.1:5984
 
 It makes databases of its own, whose names start with bench_, and drops them at the end.
-The workloads: ` + strings.Join(bench.Names(), ", ") + ".",
+The workloads: ` + strings.Join(bench.Names(), ", ") + `.
+On a cluster get compares the usual number of copies, two of three, and get_r1 reads one copy only.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]

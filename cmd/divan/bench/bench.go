@@ -81,6 +81,7 @@ func workloads() []workload {
 		{"update", "documents", (*bench).update},
 		{"bulk", "documents", (*bench).bulk},
 		{"get", "documents", (*bench).get},
+		{"get_r1", "documents", (*bench).getR1},
 		{"all_docs", "rows", (*bench).allDocs},
 		{"all_docs_limit_20", "requests", (*bench).allDocsLimit},
 		{"changes", "rows", (*bench).changes},

@@ -143,6 +143,9 @@ func (b *bench) read(ctx context.Context, r *recorder, before, after string) err
 
 func (b *bench) get(ctx context.Context, r *recorder) error { return b.read(ctx, r, "bulk/", "") }
 
+// getR1 is get with a single copy asked, that of the node where it has one.
+func (b *bench) getR1(ctx context.Context, r *recorder) error { return b.read(ctx, r, "bulk/", "?r=1") }
+
 func (b *bench) allDocsLimit(ctx context.Context, r *recorder) error {
 	return b.read(ctx, r, "bulk/_all_docs?limit=20&startkey=%22", "%22")
 }
