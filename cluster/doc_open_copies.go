@@ -177,7 +177,7 @@ func (o *opening) request(at int, t target) shard.OpenRequest {
 	if at == o.fullAt {
 		return o.wholeRequest(t)
 	}
-	return shard.OpenRequest{Copy: t.name, ID: o.req.ID, HeadOnly: true, AllowDeleted: true}
+	return shard.OpenRequest{Copy: t.name, ID: o.req.ID, HeadOnly: true, RevOnly: true, AllowDeleted: true}
 }
 
 func (o *opening) wholeRequest(t target) shard.OpenRequest {

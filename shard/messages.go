@@ -111,6 +111,7 @@ type OpenRequest struct {
 	LocalSeq         bool
 	AllowDeleted     bool // the winner may be a tombstone
 	HeadOnly         bool // the body is not wanted
+	RevOnly          bool // of the winner only Rev and Deleted are wanted; the rest may be missing
 	RevsLimit        int  // at most so many ids in Revisions; 0 = all
 }
 

@@ -69,7 +69,11 @@ func (o *opener) settle(ctx context.Context, seq uint64, found bool) error {
 // plain reads the winner by one lookup, without decoding the tree.
 func (o *opener) plain(ctx context.Context) (*Doc, error) {
 	var h doc.Head
-	ok, err := o.store.Head(o.req.ID, &h)
+	read := o.store.Head
+	if o.req.RevOnly {
+		read = o.store.Front
+	}
+	ok, err := read(o.req.ID, &h)
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", o.req.ID, err)
 	}
@@ -85,6 +89,9 @@ func (o *opener) plain(ctx context.Context) (*Doc, error) {
 	d := &Doc{ID: o.req.ID, Rev: h.Winner, Deleted: h.Deleted}
 	if o.req.LocalSeq {
 		d.LocalSeq = h.Seq
+	}
+	if o.req.RevOnly {
+		return d, nil
 	}
 	return d, o.fill(d, h.Inline)
 }

@@ -340,3 +340,30 @@ func TestMissing(t *testing.T) {
 		}
 	}
 }
+
+// The revision alone comes from another place than the document; both tell the
+// same.
+func TestOpenRevOnly(t *testing.T) {
+	n := start(t, Options{})
+	first := n.must(n.edit("a", "", `{"n":1}`))
+	n.must(n.edit("a", first, `{"n":2}`))
+	n.must(n.edit("large", "", `{"x":"`+strings.Repeat("x", 2*doc.InlineLimit)+`"}`))
+	n.must(n.remove("gone", n.must(n.edit("gone", "", `{}`))))
+	n.must(n.replicate("branches", "2-b 1-a", `{}`))
+	n.must(n.replicate("branches", "2-c 1-a", `{}`))
+	for _, id := range []string{"a", "large", "gone", "branches", "none"} {
+		for _, deleted := range []bool{false, true} {
+			all, allErr := n.get(OpenRequest{ID: id, AllowDeleted: deleted, LocalSeq: true})
+			rev, revErr := n.get(OpenRequest{ID: id, AllowDeleted: deleted, LocalSeq: true, RevOnly: true})
+			if fault.Reason(allErr) != fault.Reason(revErr) || (allErr == nil) != (revErr == nil) {
+				t.Errorf("%s: error %v, with the body %v", id, revErr, allErr)
+			}
+			if allErr != nil || revErr != nil {
+				continue
+			}
+			if rev.Rev != all.Rev || rev.Deleted != all.Deleted || rev.LocalSeq != all.LocalSeq || rev.Body != nil {
+				t.Errorf("%s: %+v, with the body %+v", id, rev, all)
+			}
+		}
+	}
+}

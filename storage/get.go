@@ -71,7 +71,16 @@ func decodeRecordCopy(id string, it *pebble.Iterator) (doc.Record, error) {
 
 func getHead(r pebble.Reader, id string, h *doc.Head) (bool, error) {
 	var buf [128]byte
-	value, closer, err := r.Get(appendDocKey(buf[:0], id))
+	return decodeHeadAt(r, appendDocKey(buf[:0], id), h)
+}
+
+func getFront(r pebble.Reader, id string, h *doc.Head) (bool, error) {
+	var buf [128]byte
+	return decodeHeadAt(r, appendHeadKey(buf[:0], id), h)
+}
+
+func decodeHeadAt(r pebble.Reader, key []byte, h *doc.Head) (bool, error) {
+	value, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
 	}

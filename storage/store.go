@@ -287,6 +287,15 @@ func (s *Store) Head(id string, h *doc.Head) (ok bool, err error) {
 	return getHead(s.db.Load(), id, h)
 }
 
+// Front is Head without Inline, from the keyspace of heads: a twentieth of the
+// bytes, so that far more of it stays in the cache.
+func (s *Store) Front(id string, h *doc.Head) (ok bool, err error) {
+	if err := s.Err(); err != nil {
+		return false, err
+	}
+	return getFront(s.db.Load(), id, h)
+}
+
 // Revision returns a revision from the bodies keyspace, where all are but the
 // winners that their records hold; ok is false when it is not there. Nothing
 // aliases the store.

@@ -9,7 +9,7 @@ func encodeOpen(req *shard.OpenRequest) *wirepb.OpenRequest {
 	return &wirepb.OpenRequest{
 		Copy: req.Copy, Id: req.ID, Rev: encodeRev(req.Rev), Latest: req.Latest, Revs: req.Revs, RevsInfo: req.RevsInfo,
 		Conflicts: req.Conflicts, DeletedConflicts: req.DeletedConflicts, LocalSeq: req.LocalSeq,
-		AllowDeleted: req.AllowDeleted, HeadOnly: req.HeadOnly, RevsLimit: int64(req.RevsLimit),
+		AllowDeleted: req.AllowDeleted, HeadOnly: req.HeadOnly, RevOnly: req.RevOnly, RevsLimit: int64(req.RevsLimit),
 	}
 }
 
@@ -17,7 +17,7 @@ func decodeOpen(m *wirepb.OpenRequest) shard.OpenRequest {
 	return shard.OpenRequest{
 		Copy: name(m.Copy), ID: name(m.Id), Rev: decodeRev(m.Rev), Latest: m.Latest, Revs: m.Revs, RevsInfo: m.RevsInfo,
 		Conflicts: m.Conflicts, DeletedConflicts: m.DeletedConflicts, LocalSeq: m.LocalSeq,
-		AllowDeleted: m.AllowDeleted, HeadOnly: m.HeadOnly, RevsLimit: int(m.RevsLimit),
+		AllowDeleted: m.AllowDeleted, HeadOnly: m.HeadOnly, RevOnly: m.RevOnly, RevsLimit: int(m.RevsLimit),
 	}
 }
 

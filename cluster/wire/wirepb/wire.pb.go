@@ -1505,6 +1505,7 @@ type OpenRequest struct {
 	AllowDeleted     bool                   `protobuf:"varint,10,opt,name=allow_deleted,json=allowDeleted,proto3" json:"allow_deleted,omitempty"`
 	HeadOnly         bool                   `protobuf:"varint,11,opt,name=head_only,json=headOnly,proto3" json:"head_only,omitempty"`
 	RevsLimit        int64                  `protobuf:"varint,12,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
+	RevOnly          bool                   `protobuf:"varint,13,opt,name=rev_only,json=revOnly,proto3" json:"rev_only,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1621,6 +1622,13 @@ func (x *OpenRequest) GetRevsLimit() int64 {
 		return x.RevsLimit
 	}
 	return 0
+}
+
+func (x *OpenRequest) GetRevOnly() bool {
+	if x != nil {
+		return x.RevOnly
+	}
+	return false
 }
 
 type RevInfo struct {
@@ -4447,7 +4455,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\x12\x1a\n" +
 	"\baccepted\x18\x04 \x01(\bR\baccepted\"?\n" +
 	"\vEditResults\x120\n" +
-	"\aresults\x18\x01 \x03(\v2\x16.divan.wire.EditResultR\aresults\"\xe6\x02\n" +
+	"\aresults\x18\x01 \x03(\v2\x16.divan.wire.EditResultR\aresults\"\x81\x03\n" +
 	"\vOpenRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12!\n" +
@@ -4462,7 +4470,8 @@ const file_wire_proto_rawDesc = "" +
 	" \x01(\bR\fallowDeleted\x12\x1b\n" +
 	"\thead_only\x18\v \x01(\bR\bheadOnly\x12\x1d\n" +
 	"\n" +
-	"revs_limit\x18\f \x01(\x03R\trevsLimit\"D\n" +
+	"revs_limit\x18\f \x01(\x03R\trevsLimit\x12\x19\n" +
+	"\brev_only\x18\r \x01(\bR\arevOnly\"D\n" +
 	"\aRevInfo\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\"\x80\x03\n" +

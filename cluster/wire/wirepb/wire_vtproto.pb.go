@@ -1304,6 +1304,16 @@ func (m *OpenRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.RevOnly {
+		i--
+		if m.RevOnly {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x68
+	}
 	if m.RevsLimit != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.RevsLimit))
 		i--
@@ -4904,6 +4914,9 @@ func (m *OpenRequest) SizeVT() (n int) {
 	}
 	if m.RevsLimit != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.RevsLimit))
+	}
+	if m.RevOnly {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9306,6 +9319,26 @@ func (m *OpenRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RevOnly", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.RevOnly = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
