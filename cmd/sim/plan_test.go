@@ -50,6 +50,7 @@ type plan struct {
 	seed      uint64
 	nodes     int
 	clients   int
+	pause     time.Duration // of a client between two requests, on average
 	databases []database
 	standard  simnet.Link
 	faults    []fault
@@ -103,11 +104,12 @@ func newPlan(seed uint64) plan {
 			at = p.heal + settling + 5*time.Second
 		}
 	}
-	p.length = p.heal + settling + 5*time.Second
+	p.length = p.heal + settling + 8*time.Second
 	if rng.IntN(6) == 0 {
 		p.grow = time.Duration(1+rng.Int64N(int64(p.length/time.Second))) * time.Second
 	}
 	p.replace = rng.IntN(6) == 0
+	p.pause = time.Duration(80+rng.IntN(300)) * time.Millisecond
 	return p
 }
 

@@ -46,10 +46,14 @@ func number(t *testing.T, variable string, standard uint64) uint64 {
 
 // TestSeeds runs clusters with faults.
 func TestSeeds(t *testing.T) {
-	first, seeds := number(t, seedVariable, 1), number(t, seedsVariable, 0)
-	if os.Getenv(seedVariable) != "" {
-		seeds = max(seeds, 1)
+	first, seeds := number(t, seedVariable, 1), uint64(20)
+	switch {
+	case os.Getenv(seedVariable) != "":
+		seeds = 1
+	case testing.Short():
+		seeds = 3
 	}
+	seeds = number(t, seedsVariable, seeds)
 	for seed := first; seed < first+seeds; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +64,7 @@ func TestSeeds(t *testing.T) {
 			if h == nil {
 				return
 			}
+			t.Log(h.Summary())
 			found := history.Check(h)
 			if len(found) == 0 {
 				return
@@ -164,7 +169,7 @@ func (w *world) work(first int, length time.Duration, meanwhile func()) {
 func (w *world) options() workload.Options {
 	o := workload.Options{
 		Log: &w.log, Clock: w.clock, Targets: w.targets, HTTP: w.http, User: admin, Password: password,
-		Temporary: []string{"temp0", "temp1"}, Pause: 250 * time.Millisecond, Timeout: 40 * time.Second,
+		Temporary: []string{"temp0", "temp1"}, Pause: w.plan.pause, Timeout: 40 * time.Second,
 	}
 	for _, d := range w.plan.databases {
 		o.Databases = append(o.Databases, d.name)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ type run struct {
 	host   *simnet.Host
 	node   *node.Node
 	cancel context.CancelFunc
+	dead   atomic.Bool   // it was ended from outside
 	ended  chan struct{} // closed when the node has ended
 	err    error         // why, once it has
 }
@@ -165,10 +167,10 @@ func (r *run) ready() (bool, error) {
 	case <-r.node.Ready():
 		return true, nil
 	case <-r.ended:
-		if errors.Is(r.err, context.Canceled) {
+		if r.dead.Load() {
 			return false, nil
 		}
-		return false, r.err
+		return false, fmt.Errorf("it ended: %w", r.err)
 	case <-limit.C:
 		return false, fmt.Errorf("it is not ready after %v", patience)
 	}
@@ -177,6 +179,7 @@ func (r *run) ready() (bool, error) {
 // stop ends a node gracefully.
 func (w *world) stop(m *machine) {
 	w.setUp(m, false)
+	m.dead.Store(true)
 	m.cancel()
 	<-m.ended
 	if m.err != nil && !errors.Is(m.err, context.Canceled) {
@@ -189,6 +192,7 @@ func (w *world) stop(m *machine) {
 // nobody, and no disk that anybody will read.
 func (w *world) crash(m *machine, silent bool, unsynced int) {
 	w.setUp(m, false)
+	m.dead.Store(true)
 	if silent {
 		m.host.PowerOff()
 	} else {

@@ -330,3 +330,26 @@ func (d *document) mayBeGone(rev string) {
 		rev = e.Parent
 	}
 }
+
+// Summary tells how much a history holds.
+func (h *History) Summary() string {
+	edits, purges, statuses := map[Outcome]int{}, map[Outcome]int{}, map[int]int{}
+	for _, e := range h.Edits {
+		edits[e.Outcome]++
+	}
+	for _, p := range h.Purges {
+		purges[p.Outcome]++
+	}
+	for _, t := range h.Troubles {
+		statuses[t.Status]++
+	}
+	c := checker{h: h}
+	reads := 0
+	for i := range h.Reads {
+		if c.calm(h.Reads[i].Span) {
+			reads++
+		}
+	}
+	return fmt.Sprintf("edits %v, purges %v, reads %d (%d calm), pages %d, metadata %d, local documents %d, troubles by status %v, copies %d, replays %d",
+		edits, purges, len(h.Reads), reads, len(h.Pages), len(h.Metas), len(h.Registers), statuses, len(h.Copies), len(h.Replays))
+}

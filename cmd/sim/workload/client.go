@@ -89,7 +89,7 @@ func (c *Client) Step(ctx context.Context) {
 		{12, c.changes},
 		{4, c.writeLocal},
 		{3, c.readLocal},
-		{4, c.purge},
+		{12, c.purge},
 		{1, c.compact},
 		{14, c.metadata},
 	}

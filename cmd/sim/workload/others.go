@@ -27,7 +27,7 @@ type inline struct {
 // content makes an attachment and chooses its type, which decides whether it
 // is stored compressed.
 func (c *Client) content() (data []byte, contentType string) {
-	size := 1 + c.rng.IntN(3000)
+	size := 4 + c.rng.IntN(3000)
 	if c.rng.IntN(4) == 0 {
 		size = 64<<10 + c.rng.IntN(200<<10)
 	}
