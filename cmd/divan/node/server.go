@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -158,6 +159,16 @@ func (d *door) serve(s *server) {
 	d.log.Info("listening", zap.Stringer("for", s.place.kind), zap.Stringer("address", s.listener.Addr()))
 }
 
+// maxStacks bounds the text of stacks, in bytes.
+const maxStacks = 256 << 10
+
+// stacks returns what every goroutine is doing: a request that does not end is
+// an error of this program, and nothing else tells which.
+func stacks() string {
+	text := make([]byte, maxStacks)
+	return string(text[:runtime.Stack(text, true)])
+}
+
 // drain takes no more connections, lets requests finish, and cuts off those
 // that take longer than the patience of the door.
 func (d *door) drain(ctx context.Context, s *server) {
@@ -166,7 +177,8 @@ func (d *door) drain(ctx context.Context, s *server) {
 	if err := s.http.Shutdown(ctx); err == nil {
 		return
 	}
-	d.log.Warn("requests that did not end in time are cut off", zap.String("address", s.place.address), zap.Duration("after", d.patience))
+	d.log.Warn("requests that did not end in time are cut off", zap.String("address", s.place.address), zap.Duration("after", d.patience),
+		zap.String("goroutines", stacks()))
 	if err := s.http.Close(); err != nil {
 		d.log.Warn("close connections", zap.Error(err))
 	}
