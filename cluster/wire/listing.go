@@ -253,11 +253,13 @@ func (s *LocalStream) Next(b *shard.LocalBatch) (more bool, err error) {
 // Close lets go of the moment. It may be called more than once.
 func (s *LocalStream) Close() { s.list.Close() }
 
-// ChangeStream is shard.ChangeStream for a copy on another node.
+// ChangeStream is shard.ChangeStream for a copy on another node. One goroutine
+// may call Next while another calls Pending.
 type ChangeStream struct {
 	Seq  uint64   // the moment: the last sequence there is
 	UUID [16]byte // of the copy
 	list *listing
+	turn chan struct{} // held by the one that receives: two would take each other's parts
 }
 
 // Changes is shard.Local's, of a copy on the node.
@@ -266,7 +268,7 @@ func (p *Peer) Changes(ctx context.Context, req shard.ChangesRequest) (*ChangeSt
 	if err != nil {
 		return nil, err
 	}
-	return &ChangeStream{Seq: head.Seq, UUID: decode16(head.Uuid), list: s}, nil
+	return &ChangeStream{Seq: head.Seq, UUID: decode16(head.Uuid), list: s, turn: make(chan struct{}, 1)}, nil
 }
 
 // Next fills the batch with the next rows that pass the filter. more is false
@@ -274,6 +276,10 @@ func (p *Peer) Changes(ctx context.Context, req shard.ChangesRequest) (*ChangeSt
 // It fails when the request's context ends.
 func (s *ChangeStream) Next(b *shard.ChangeBatch) (more bool, err error) {
 	b.Rows = b.Rows[:0]
+	if err := s.take(); err != nil {
+		return false, err
+	}
+	defer s.release()
 	part, err := s.list.next()
 	if err != nil || part == nil {
 		return false, err
@@ -288,7 +294,25 @@ func (s *ChangeStream) Next(b *shard.ChangeBatch) (more bool, err error) {
 
 // Pending counts the changes of this moment that come after a sequence in the
 // direction of the feed, filters not applied.
-func (s *ChangeStream) Pending(after uint64) (uint64, error) { return s.list.pending(after) }
+func (s *ChangeStream) Pending(after uint64) (uint64, error) {
+	if err := s.take(); err != nil {
+		return 0, err
+	}
+	defer s.release()
+	return s.list.pending(after)
+}
+
+// take waits until nobody else receives, or the request ends.
+func (s *ChangeStream) take() error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-s.list.ctx.Done():
+		return s.list.ctx.Err()
+	}
+}
+
+func (s *ChangeStream) release() { <-s.turn }
 
 // Close lets go of the moment. It may be called more than once.
 func (s *ChangeStream) Close() { s.list.Close() }
