@@ -15,7 +15,7 @@ import (
 // to grow, beyond it only minPercent.
 const (
 	heapGoal   = 100 << 20 // bytes that the heap may have before a collection, whatever is live
-	minPercent = 40
+	minPercent = 35
 	maxPercent = 200
 	heapPeriod = 500 * time.Millisecond
 )

@@ -53,6 +53,7 @@ COUCHDB_SECRET, COUCHDB_ERLANG_COOKIE, NODENAME, DIVAN_SECTION__KEY), these flag
 
 // serve runs a node until ctx ends, and again when it is asked to restart.
 func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
+	spreadOut()
 	cfg := o.cfg
 	cfg.Environ = os.Environ()
 	cfg.Version = programVersion()

@@ -33,6 +33,7 @@ type Config struct {
 	DocSize         int           // bytes of a document's JSON, about
 	Batch           int           // documents per _bulk_docs
 	AttachmentBytes int64         // size of one attachment
+	Settle          time.Duration // between the bulk load and the first read, for what the server does behind a load
 	Databases       int           // how many the creation workload makes
 	Q               int           // shards per database; 0 leaves it to the server
 	Only            []string      // names of workloads; empty means all
@@ -109,6 +110,7 @@ type bench struct {
 	idPrefix string        // of ascending ids
 	puts     int64         // documents that the put workload wrote
 	loaded   bool          // the bulk database is there
+	settled  bool          // and the server has had its time with them
 	text     text          // of the documents
 	patience time.Duration // with a request of the lanes
 }

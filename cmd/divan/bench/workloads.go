@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -112,12 +113,26 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 	return err
 }
 
-// load makes sure that the documents of the bulk workload are there.
+// load makes sure that the documents of the bulk workload are there and that
+// the server has had its time with them.
 func (b *bench) load(ctx context.Context) error {
-	if b.loaded {
+	if !b.loaded {
+		if err := b.bulk(ctx, newRecorder(workload{name: "load", unit: "documents"}, nil)); err != nil {
+			return err
+		}
+	}
+	if b.settled || b.cfg.Settle <= 0 {
 		return nil
 	}
-	return b.bulk(ctx, newRecorder(workload{name: "load", unit: "documents"}, nil))
+	b.settled = true
+	pause := time.NewTimer(b.cfg.Settle)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-pause.C:
+		return nil
+	}
 }
 
 // read asks for random documents of the bulk database until the time is up: each
