@@ -28,7 +28,7 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 		return // nobody else will ever come
 	}
 	h := &healths{since: map[string]health{}}
-	pilot := autopilot.New(&careful{r, m}, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
+	pilot := autopilot.New(&careful{r, m, func(node string) bool { return m.answers(ctx, node) }}, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
 		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
 	pilot.Start(ctx)
 	<-ctx.Done()
@@ -40,7 +40,8 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 // that has gone since: a second voter that is away is a lost majority.
 type careful struct {
 	*raft.Raft
-	m *Meta
+	m       *Meta
+	answers func(node string) bool
 }
 
 var _ autopilot.Raft = (*careful)(nil)
@@ -55,18 +56,18 @@ func (c *careful) AddVoter(id raft.ServerID, address raft.ServerAddress, prevInd
 	if !member || !slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id }) {
 		return refusedChange{errNoNode(string(id))}
 	}
-	if !c.m.answers(string(id)) {
+	if !c.answers(string(id)) {
 		return refusedChange{errGone(string(id))}
 	}
 	return c.Raft.AddVoter(id, address, prevIndex, timeout)
 }
 
 // answers asks a node whether it is there now.
-func (m *Meta) answers(node string) bool {
+func (m *Meta) answers(ctx context.Context, node string) bool {
 	if node == m.Self() || m.opts.Ask == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askVoter)
+	ctx, cancel := context.WithTimeout(ctx, askVoter)
 	defer cancel()
 	if !m.alive(node) {
 		return false
