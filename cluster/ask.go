@@ -35,14 +35,26 @@ func askOf[T any](ctx context.Context, d *DB, copies []target, question func(con
 	return w.got, d.explain(err)
 }
 
-// askAll is ask for what a copy may not have although another one has it:
-// fault.NotFound counts only when all say so.
-func askAll[T any](ctx context.Context, d *DB, s *stretch, question func(context.Context, replica, target) (T, error)) (T, error) {
-	r := race[T]{
-		db: d, copies: s.near, ask: question, limit: d.c.requestTimeout(), patience: d.c.reads.patience(readPatience),
-		goOn: isNotFound,
+// askSome is ask for what a copy may not have although another one has it:
+// fault.NotFound counts only when r copies say so, or all that answer; r below
+// 1 means the majority. What was acknowledged by the majority is found, and a
+// copy that has not dropped yet what the others have dropped is no oracle.
+func askSome[T any](ctx context.Context, d *DB, s *stretch, r int, question func(context.Context, replica, target) (T, error)) (T, error) {
+	if r < 1 {
+		r = quorum.Majority(len(s.copies))
 	}
-	w, err := r.run(ctx)
+	absent := 0
+	asking := race[T]{
+		db: d, copies: s.near, ask: question, limit: d.c.requestTimeout(), patience: d.c.reads.patience(readPatience),
+		goOn: func(err error) bool {
+			if !isNotFound(err) {
+				return false
+			}
+			absent++
+			return absent < r
+		},
+	}
+	w, err := asking.run(ctx)
 	if w.stop != nil {
 		w.stop()
 	}

@@ -12,7 +12,7 @@ import (
 //
 // The winner is what the newest of R copies says it is; with R of 1 whatever
 // one copy says, that of this node if it has one. A revision that is named is
-// the same everywhere, so that copies are asked until one has it.
+// the same everywhere, so that copies are asked until one has it or R have not.
 func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	s := d.owner(o.ID)
 	if len(s.copies) > 1 || s.copies[0].node != d.c.node {
@@ -37,7 +37,7 @@ func (d *DB) openAmong(ctx context.Context, s *stretch, o OpenOptions) (*shard.D
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askAll(ctx, d, s, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
+		return askSome(ctx, d, s, o.R, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.name
 			return rep.Open(ctx, mine)
