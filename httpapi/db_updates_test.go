@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -105,8 +107,12 @@ func TestDBUpdatesRefusals(t *testing.T) {
 // its database goes.
 func TestDBUpdatesWait(t *testing.T) {
 	a := eventsAPI(t)
+	var page struct {
+		Last string `json:"last_seq"`
+	}
+	must(t, json.Unmarshal(ask(t, a, "GET /_db_updates", "", "Authorization: Basic YWRtOnBhc3M=").Body.Bytes(), &page))
 	ended := make(chan string)
-	go func() { ended <- updates(t, a, "?feed=continuous&since=now&heartbeat=10") }()
+	go func() { ended <- updates(t, a, "?feed=continuous&heartbeat=10&since="+url.QueryEscape(page.Last)) }()
 	waitFor(t, func() bool { return a.openFeeds() == 1 })
 	follow(t, a, []visit{
 		{"adm", "PUT", "/_global_changes/created:b", "{}", 201, ""},
