@@ -47,7 +47,7 @@ fix: ## repairs what verify finds, as far as a tool can
 	go run $(GOLANGCI) fmt ./...
 
 generate: ## the messages between nodes, from cluster/wire/wirepb/wire.proto
-	cd cluster/wire/wirepb && go run $(BUF) generate
+	cd cluster/wire/wirepb && go run $(BUF) generate && sed -f service.sed -i wire_grpc.pb.go && gofmt -w wire_grpc.pb.go
 
 fuzz: ## every fuzz target for FUZZTIME each
 	sh ./cmd/tidy/fuzz.sh $(FUZZTIME)

@@ -13,8 +13,6 @@ package wirepb
 import (
 	context "context"
 	grpc "google.golang.org/grpc"
-	codes "google.golang.org/grpc/codes"
-	status "google.golang.org/grpc/status"
 )
 
 // This is a compile-time assertion to ensure that this generated file
@@ -148,8 +146,6 @@ func (c *nodeClient) Watch(ctx context.Context, opts ...grpc.CallOption) (grpc.B
 type Node_WatchClient = grpc.BidiStreamingClient[WatchCommand, WatchEvent]
 
 // NodeServer is the server API for Node service.
-// All implementations should embed UnimplementedNodeServer
-// for forward compatibility.
 //
 // Node is what a node does for the others of its cluster.
 type NodeServer interface {
@@ -171,48 +167,7 @@ type NodeServer interface {
 	Watch(grpc.BidiStreamingServer[WatchCommand, WatchEvent]) error
 }
 
-// UnimplementedNodeServer should be embedded to have
-// forward compatible implementations.
-//
-// NOTE: this should be embedded by value instead of pointer to avoid a nil
-// pointer dereference when methods are called.
-type UnimplementedNodeServer struct{}
-
-func (UnimplementedNodeServer) Exchange(grpc.BidiStreamingServer[Frame, Frame]) error {
-	return status.Error(codes.Unimplemented, "method Exchange not implemented")
-}
-func (UnimplementedNodeServer) Ping(grpc.BidiStreamingServer[Beat, Beat]) error {
-	return status.Error(codes.Unimplemented, "method Ping not implemented")
-}
-func (UnimplementedNodeServer) List(grpc.BidiStreamingServer[ListCommand, ListPart]) error {
-	return status.Error(codes.Unimplemented, "method List not implemented")
-}
-func (UnimplementedNodeServer) ReadAttachment(*AttachmentRange, grpc.ServerStreamingServer[Chunk]) error {
-	return status.Error(codes.Unimplemented, "method ReadAttachment not implemented")
-}
-func (UnimplementedNodeServer) PutAttachment(grpc.BidiStreamingServer[AttachmentPart, Chunk]) error {
-	return status.Error(codes.Unimplemented, "method PutAttachment not implemented")
-}
-func (UnimplementedNodeServer) Watch(grpc.BidiStreamingServer[WatchCommand, WatchEvent]) error {
-	return status.Error(codes.Unimplemented, "method Watch not implemented")
-}
-func (UnimplementedNodeServer) testEmbeddedByValue() {}
-
-// UnsafeNodeServer may be embedded to opt out of forward compatibility for this service.
-// Use of this interface is not recommended, as added methods to NodeServer will
-// result in compilation errors.
-type UnsafeNodeServer interface {
-	mustEmbedUnimplementedNodeServer()
-}
-
 func RegisterNodeServer(s grpc.ServiceRegistrar, srv NodeServer) {
-	// If the following call panics, it indicates UnimplementedNodeServer was
-	// embedded by pointer and is nil.  This will cause panics if an
-	// unimplemented method is ever invoked, so we test this at initialization
-	// time to prevent it from happening at runtime later due to I/O.
-	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
-		t.testEmbeddedByValue()
-	}
 	s.RegisterService(&Node_ServiceDesc, srv)
 }
 
