@@ -3,14 +3,11 @@ package sim
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"divan/cmd/sim/dump"
+	"divan/cmd/sim/ending"
 	"divan/cmd/sim/history"
 	"divan/cmd/sim/workload"
 )
@@ -177,39 +175,23 @@ func (w *world) options() workload.Options {
 	return o
 }
 
-// ask sends a request without a body through a machine's node.
-func (w *world) ask(m *machine, method, path string, out any) error {
-	return w.send(m, method, path, "", out)
+// target is a machine as clients know it.
+func (m *machine) target() workload.Target {
+	return workload.Target{Name: m.name, URL: "http://" + m.ip + ":" + httpPort}
 }
 
-// send sends a request through a machine's node and decodes the answer.
-func (w *world) send(m *machine, method, path, body string, out any) error {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+m.ip+":"+httpPort+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.SetBasicAuth(admin, password)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := w.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }() // read to its end
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(res.Body); err != nil {
-		return err
-	}
-	if res.StatusCode >= 400 {
-		return fmt.Errorf("%s %s through %s: %d %.200s", method, path, m.name, res.StatusCode, text.Bytes())
-	}
-	if out != nil {
-		if err := json.Unmarshal(text.Bytes(), out); err != nil {
-			return fmt.Errorf("%s %s through %s: %w", method, path, m.name, err)
-		}
-	}
-	return nil
+func (w *world) asker() ending.Asker {
+	return ending.Asker{HTTP: w.http, User: admin, Password: password}
+}
+
+// ask reads JSON from a machine's node.
+func (w *world) ask(m *machine, path string, out any) error {
+	return w.asker().Get(w.t.Context(), m.target(), path, out)
+}
+
+// put sends something to a machine's node.
+func (w *world) put(m *machine, path, body string) error {
+	return w.asker().Send(w.t.Context(), m.target(), ending.Request{Method: http.MethodPut, Path: path, Body: body}, nil)
 }
 
 // form starts all nodes, waits until they are one cluster, and makes the
@@ -231,7 +213,7 @@ func (w *world) form() error {
 				All     []string `json:"all_nodes"`
 				Cluster []string `json:"cluster_nodes"`
 			}
-			err := w.ask(m, http.MethodGet, "/_membership", &members)
+			err := w.ask(m, "/_membership", &members)
 			if err == nil && (len(members.All) != len(w.machines) || len(members.Cluster) != len(w.machines)) {
 				err = fmt.Errorf("%s sees %v of %v", m.name, members.All, members.Cluster)
 			}
@@ -244,133 +226,48 @@ func (w *world) form() error {
 	}
 	for _, d := range w.plan.databases {
 		path := fmt.Sprintf("/%s?q=%d", d.name, d.q)
-		if err := w.until(patience, func() error { return w.ask(w.machines[0], http.MethodPut, path, nil) }); err != nil {
+		if err := w.until(patience, func() error { return w.put(w.machines[0], path, "") }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// until tries again each half second until f has no error, at most for so long.
+// until tries again until f has no error, at most for so long.
 func (w *world) until(limit time.Duration, f func() error) error {
-	for deadline := time.Now().Add(limit); ; {
-		err := f()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		<-time.After(500 * time.Millisecond)
-	}
+	return ending.Until(w.t.Context(), limit, f)
 }
 
 // convergence is how long it may take after the last write until all copies
-// are the same; quiet is how long they must have had nothing to do by then.
-const (
-	convergence = 5 * time.Minute
-	quiet       = 10 * time.Second
-)
+// are the same.
+const convergence = 5 * time.Minute
 
 // converge waits until no node has anything left to push to another.
 func (w *world) converge() {
-	calm := time.Now()
-	err := w.until(convergence, func() error {
-		for _, m := range w.present() {
-			var system struct {
-				Jobs int `json:"internal_replication_jobs"`
-			}
-			if err := w.ask(m, http.MethodGet, "/_node/_local/_system", &system); err != nil {
-				calm = time.Now()
-				return err
-			}
-			if system.Jobs > 0 {
-				calm = time.Now()
-				return fmt.Errorf("%s has %d jobs left", m.name, system.Jobs)
-			}
-		}
-		if time.Since(calm) < quiet {
-			return fmt.Errorf("quiet only since %v", time.Since(calm))
-		}
-		return nil
-	})
-	if err != nil {
+	var nodes []workload.Target
+	for _, m := range w.present() {
+		nodes = append(nodes, m.target())
+	}
+	if err := w.asker().Converge(w.t.Context(), nodes, convergence); err != nil {
 		w.wrong("no convergence: %v", err)
 	}
 	w.converged = w.clock()
 }
 
-// replays is how many sequences of each database are gone on from in the end.
-const replays = 12
-
 // replay reads the feeds again from sequences that were handed out.
 func (w *world) replay() {
-	for _, d := range w.plan.databases {
-		places := []history.Since{{Page: history.Beginning}}
-		w.log.Note(func(h *history.History) {
-			for range 20 * replays {
-				if len(places) > replays || len(h.Pages) == 0 {
-					return
-				}
-				i := w.rng.IntN(len(h.Pages))
-				rows := w.rng.IntN(len(h.Pages[i].Rows) + 1)
-				if p := h.Pages[i]; p.DB == d.name && (rows > 0 || len(p.Rows) == 0 && p.Last != "") {
-					places = append(places, history.Since{Page: i, Rows: rows})
-				}
-			}
-		})
-		for _, at := range places {
-			w.replayFrom(d.name, at)
-		}
-	}
-}
-
-func (w *world) replayFrom(db string, at history.Since) {
-	var seq string
-	w.log.Note(func(h *history.History) { seq = h.Sequence(at) })
-	r := history.Replay{DB: db, Since: at, Rows: map[string][]string{}}
 	present := w.present()
-	m := present[w.rng.IntN(len(present))]
-	var answer json.RawMessage
-	err := w.ask(m, http.MethodGet, "/"+db+"/_changes?style=all_docs&since="+url.QueryEscape(seq), &answer)
-	var rows []history.Row
-	if err == nil {
-		rows, _, err = workload.Rows(answer, false)
+	through := func() workload.Target { return present[w.rng.IntN(len(present))].target() }
+	for _, d := range w.plan.databases {
+		w.asker().Replay(w.t.Context(), &w.log, d.name, through, w.rng)
 	}
-	if err != nil {
-		r.Err = err.Error()
-	}
-	for _, row := range rows {
-		r.Rows[row.ID] = row.Leaves
-	}
-	w.log.Note(func(h *history.History) { h.Replays = append(h.Replays, r) })
-}
-
-// placement is where the copies of one database must be.
-type placement struct {
-	suffix string
-	nodes  map[string][]string // range → nodes
 }
 
 // shards asks where the copies of all databases are.
-func (w *world) shards() map[string]placement {
-	out := map[string]placement{}
-	var names []string
-	m := w.present()[0]
-	if err := w.ask(m, http.MethodGet, "/_all_dbs", &names); err != nil {
+func (w *world) shards() map[string]ending.Placement {
+	out, err := w.asker().Placements(w.t.Context(), w.present()[0].target())
+	if err != nil {
 		w.wrong("%v", err)
-	}
-	for _, db := range names {
-		var shards struct {
-			Suffix  []int               `json:"shard_suffix"`
-			ByRange map[string][]string `json:"by_range"`
-		}
-		if err := w.ask(m, http.MethodGet, "/_node/_local/_dbs/"+db, &shards); err != nil {
-			w.wrong("%v", err)
-			continue
-		}
-		var suffix strings.Builder
-		for _, c := range shards.Suffix {
-			suffix.WriteByte(byte(c))
-		}
-		out[db] = placement{strings.TrimPrefix(suffix.String(), "."), shards.ByRange}
 	}
 	return out
 }
@@ -396,10 +293,10 @@ func (w *world) finish() {
 }
 
 // dump reads what all copies hold.
-func (w *world) dump(wanted map[string]placement) {
+func (w *world) dump(wanted map[string]ending.Placement) {
 	for _, m := range w.present() {
 		copies, problems, err := dump.Copies(w.t.Context(), dump.Options{
-			FS: m.disk, Dir: dataDir, Node: m.name, Wanted: func(db, suffix, _ string) bool { return wanted[db].suffix == suffix },
+			FS: m.disk, Dir: dataDir, Node: m.name, Wanted: func(db, suffix, _ string) bool { return wanted[db].Suffix == suffix },
 		})
 		if err != nil {
 			w.wrong("the disk of %s: %v", m.name, err)
@@ -409,18 +306,7 @@ func (w *world) dump(wanted map[string]placement) {
 			h.Wrong = append(h.Wrong, problems...)
 		})
 	}
-	h := w.log.History()
-	for db, p := range wanted {
-		for span, nodes := range p.nodes {
-			for _, name := range nodes {
-				found := false
-				for _, c := range h.Copies {
-					found = found || c.DB == db && c.Range == span && c.Node == name
-				}
-				if !found {
-					w.wrong("%s has no copy of %s %s", name, db, span)
-				}
-			}
-		}
+	for _, text := range ending.Missing(wanted, w.log.History().Copies) {
+		w.wrong("%s", text)
 	}
 }

@@ -224,7 +224,7 @@ func (w *world) setUp(m *machine, up bool) {
 	defer w.mu.Unlock()
 	w.mu.up = slices.DeleteFunc(w.mu.up, func(t workload.Target) bool { return t.Name == m.name })
 	if up {
-		w.mu.up = append(w.mu.up, workload.Target{Name: m.name, URL: "http://" + m.ip + ":" + httpPort})
+		w.mu.up = append(w.mu.up, m.target())
 	}
 }
 
@@ -237,7 +237,7 @@ func (w *world) targets() []workload.Target {
 	}
 	var all []workload.Target
 	for _, m := range w.machines {
-		all = append(all, workload.Target{Name: m.name, URL: "http://" + m.ip + ":" + httpPort})
+		all = append(all, m.target())
 	}
 	return all
 }
@@ -323,7 +323,7 @@ func (w *world) replace() {
 		var members struct {
 			Cluster []string `json:"cluster_nodes"`
 		}
-		if err := w.ask(helper, http.MethodGet, "/_membership", &members); err != nil {
+		if err := w.ask(helper, "/_membership", &members); err != nil {
 			return err
 		}
 		if !slices.Contains(members.Cluster, by.name) {
@@ -333,7 +333,7 @@ func (w *world) replace() {
 	})
 	if err == nil {
 		err = w.until(patience, func() error {
-			return w.send(helper, http.MethodPut, "/_node/_local/_nodes/"+by.name, fmt.Sprintf(`{"replaces":%q}`, old.name), nil)
+			return w.put(helper, "/_node/_local/_nodes/"+by.name, fmt.Sprintf(`{"replaces":%q}`, old.name))
 		})
 	}
 	if err != nil {
