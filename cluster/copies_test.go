@@ -296,3 +296,36 @@ func TestFeedGoesOnFromAnotherCopy(t *testing.T) {
 		t.Fatalf("another copy: %v", rows)
 	}
 }
+
+// TestLocalCounts: the client's count decides the revision of a local document
+// alone, so an acknowledged write may count less than what it replaced.
+func TestLocalCounts(t *testing.T) {
+	w := start(t, setup{nodes: 3, still: true})
+	d := w.create("db", CreateOptions{N: 3, Q: 1})
+	write := func(count, body string, missedBy ...string) {
+		t.Helper()
+		defer w.down(missedBy...)()
+		if _, err := d.LocalPut(t.Context(), "_local/l", doc.Rev{ID: count}, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		w.settleWrites()
+	}
+	reads := func(want string, away ...string) {
+		t.Helper()
+		defer w.down(away...)()
+		got, err := d.LocalGet(t.Context(), "_local/l")
+		if err != nil || string(got.Body) != want {
+			t.Fatalf("%+v, %v, want %s", got, err, want)
+		}
+	}
+	write("7", `{"n":1}`)
+	for _, pair := range [][2]string{{nodeName(2), nodeName(3)}, {nodeName(3), nodeName(2)}} {
+		missing, other := pair[0], pair[1]
+		write("8", `{"n":2}`)
+		write("2", `{"n":3}`, missing)
+		reads(`{"n":3}`)
+		write("9", `{"n":4}`, missing)
+		reads(`{"n":4}`)
+		reads(`{"n":4}`, other)
+	}
+}

@@ -15,11 +15,13 @@ import (
 // LocalGet returns a local document; id begins with "_local/". The error is
 // fault.NotFound "missing" when there is none.
 //
-// More than half of the copies are asked, and the highest count is it: a copy
-// that was away does not hide what was acknowledged without it. Of different
-// bodies with the same count that one is it which more copies have; all copies
-// are asked for that. A deletion leaves nothing behind, so that a copy which
-// missed it shows the document again.
+// More than half of the copies are asked. If they differ all are: what a
+// majority holds is the last acknowledged write, even when it counts less than
+// what it replaced, as the client's count decides that alone. Without such a
+// majority the highest count is it, so that a copy that was away does not hide
+// what was acknowledged without it; of different bodies with the same count
+// that one which more copies have. A deletion leaves nothing behind, so that a
+// copy which missed it can show the document again as long as another is away.
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
@@ -29,13 +31,13 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	}
 	need := quorum.Majority(len(s.near))
 	found, err := d.localOf(ctx, s, id, need)
-	if err == nil && len(found) > 1 && !sameLocals(found) {
+	if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
 		found, err = d.localOf(ctx, s, id, len(s.near))
 	}
 	if err != nil {
 		return nil, d.explain(err)
 	}
-	best := newestLocal(found)
+	best := chooseLocal(found, need)
 	if best == nil {
 		return nil, fault.New(fault.NotFound, "missing")
 	}
@@ -80,31 +82,30 @@ func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*s
 	return out, nil
 }
 
-func sameLocals(list []*shard.LocalDoc) bool {
-	for _, l := range list[1:] {
-		if (l == nil) != (list[0] == nil) || (l != nil && (l.Rev != list[0].Rev || !bytes.Equal(l.Body, list[0].Body))) {
-			return false
+// localVotes counts the copies that answered the same as one, nil included.
+func localVotes(list []*shard.LocalDoc, one *shard.LocalDoc) int {
+	n := 0
+	for _, o := range list {
+		if (o == nil) == (one == nil) && (o == nil || (o.Rev == one.Rev && bytes.Equal(o.Body, one.Body))) {
+			n++
 		}
 	}
-	return true
+	return n
 }
 
-// newestLocal returns the document with the highest count, and among those the
-// one that most copies have; nil when no copy has any.
-func newestLocal(list []*shard.LocalDoc) *shard.LocalDoc {
+// chooseLocal returns the answer that a majority of all copies gave, else the
+// document with the highest count, and among those the one that most copies
+// have; nil when there is none.
+func chooseLocal(list []*shard.LocalDoc, majority int) *shard.LocalDoc {
 	var best *shard.LocalDoc
 	votes := 0
 	for _, l := range list {
-		if l == nil || (best != nil && l.Rev < best.Rev) {
-			continue
-		}
-		n := 0
-		for _, o := range list {
-			if o != nil && o.Rev == l.Rev && bytes.Equal(o.Body, l.Body) {
-				n++
-			}
-		}
-		if best == nil || l.Rev > best.Rev || n > votes {
+		n := localVotes(list, l)
+		switch {
+		case n >= majority:
+			return l
+		case l == nil || (best != nil && l.Rev < best.Rev):
+		case best == nil || l.Rev > best.Rev || n > votes:
 			best, votes = l, n
 		}
 	}
