@@ -39,7 +39,8 @@ func loopback(b *testing.B, o ServerOptions) *Peer {
 	wg.Go(func() { _ = NewServer(o).Run(ctx, server) })
 	pool := NewPool(clientPort, nil)
 	wg.Go(func() { _ = pool.Run(ctx) })
-	for !runs(pool) || server.sub(purposeRPC) == nil {
+	<-pool.Started()
+	for server.sub(purposeRPC) == nil {
 		runtime.Gosched()
 	}
 	b.Cleanup(func() { cancel(); wg.Wait() })

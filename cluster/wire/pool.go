@@ -23,8 +23,9 @@ const (
 //
 // Locks: Pool.mu, then Peer.mu; nothing is waited for while one is held.
 type Pool struct {
-	port   *Port
-	logger *zap.Logger
+	port    *Port
+	logger  *zap.Logger
+	started chan struct{} // closed by Run
 
 	mu struct {
 		sync.Mutex
@@ -42,14 +43,15 @@ func NewPool(p *Port, log *zap.Logger) *Pool {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	o := &Pool{port: p, logger: log}
+	o := &Pool{port: p, logger: log, started: make(chan struct{})}
 	o.mu.peers = map[string]*Peer{}
 	o.mu.subscribers = map[*subscriber]struct{}{}
 	return o
 }
 
 // Run keeps the connections until ctx ends, closes them all then, which fails
-// the calls under way, and returns nil when none of its goroutines is left.
+// the calls under way, and returns nil when none of its goroutines is left. It
+// is called once.
 func (o *Pool) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -58,6 +60,7 @@ func (o *Pool) Run(ctx context.Context) error {
 	o.mu.Lock()
 	o.mu.running, o.mu.wg = &life{ctx}, &wg
 	o.mu.Unlock()
+	close(o.started)
 	<-ctx.Done()
 	o.mu.Lock()
 	o.mu.running, o.mu.wg = nil, nil
@@ -65,6 +68,10 @@ func (o *Pool) Run(ctx context.Context) error {
 	o.mu.Unlock()
 	return nil
 }
+
+// Started returns a channel that is closed once Run has begun: no node can be
+// reached before.
+func (o *Pool) Started() <-chan struct{} { return o.started }
 
 // Peer returns the copies and services of another node, nil when the node is
 // unknown or cannot be reached now. It does not wait: calls on a node that has

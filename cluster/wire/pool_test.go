@@ -49,7 +49,8 @@ func runNode(t *testing.T, n *memNet, host string, o ServerOptions) *node {
 		defer r.mu.Unlock()
 		r.seen = append(r.seen, fmt.Sprintf("%s %t", node, up))
 	})
-	for !runs(r.pool) || r.sub(purposeRPC) == nil {
+	<-r.pool.Started()
+	for r.sub(purposeRPC) == nil {
 		runtime.Gosched()
 	}
 	var once sync.Once
@@ -62,12 +63,6 @@ func runNode(t *testing.T, n *memNet, host string, o ServerOptions) *node {
 	}
 	t.Cleanup(r.stop)
 	return r
-}
-
-func runs(o *Pool) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.mu.running != nil
 }
 
 func (n *node) told() []string {

@@ -147,7 +147,7 @@ func (l *links) parts() []part {
 	return []part{
 		{name: "cluster port", run: l.port.Run, close: l.place.close, up: l.listening},
 		{name: "calls", run: func(ctx context.Context) error { return l.server.Run(ctx, l.port) }, close: nothing},
-		{name: "peers", run: l.pool.Run, close: nothing},
+		{name: "peers", run: l.pool.Run, close: nothing, up: l.reaching},
 		{name: "gossip", run: l.talk, close: nothing, down: l.gossip.Leave},
 	}
 }
@@ -190,6 +190,17 @@ func (l *links) listening(ctx context.Context) error {
 	select {
 	case <-l.port.Listening():
 		l.log.Info("listening for other nodes", zap.Stringer("at", l.port.Addr()), zap.String("advertised", l.place.advertise))
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reaching waits until other nodes can be asked, as the metadata does when it
+// looks for its cluster.
+func (l *links) reaching(ctx context.Context) error {
+	select {
+	case <-l.pool.Started():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
