@@ -3,9 +3,10 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BUF := github.com/bufbuild/buf/cmd/buf@v1.73.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
+SEEDS ?= 500
 export CGO_ENABLED ?= 0
 
-.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash chaos bench clean
+.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash sim chaos outage bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -56,8 +57,14 @@ crash: ## 1,000 power cuts in memory and 20 killed processes
 	DIVAN_CRASHES=1000 go test -count=1 -run 'Crash|PowerCut' -timeout 60m ./storage/... ./shard/...
 	DIVAN_KILLS=20 go test -count=1 -run Kill -timeout 30m ./cmd/divan/...
 
+sim: ## 500 simulated clusters with faults (SEEDS=20000: as many)
+	GOGC=800 DIVAN_SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 12h -run Seeds ./cmd/sim
+
 chaos: build ## five processes in network namespaces, killed, cut off and slowed down for 30 minutes (needs root)
 	go run ./cmd/chaos $(CHAOS)
+
+outage: build ## what requests take while one of three nodes is away (needs root)
+	go run ./cmd/chaos -outage -pause 20ms
 
 bench: build ## loads a server of its own and prints the figures
 	go test -count=1 -run '^$$' -bench . ./storage/... ./shard/... ./cluster/... ./httpapi/...

@@ -10,6 +10,9 @@
 // history of the round is checked. The first round with a violation ends it
 // with exit status 1; the seed is printed first and last.
 //
+// With -outage it measures instead, on three nodes, how long requests take while
+// one of them is away.
+//
 // Goroutines: one per client and one per process that runs; a round waits for
 // all of the first kind, stopping a process for those of the second.
 package main
@@ -36,7 +39,11 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "of everything that is drawn")
 	flag.StringVar(&c.binary, "program", "bin/divan", "the program")
 	flag.StringVar(&c.dir, "dir", "data/chaos", "for data and logs; emptied first")
+	flag.BoolVar(&c.outage, "outage", false, "measure instead what requests take when one of three nodes is away")
 	flag.Parse()
+	if c.outage {
+		c.nodes = 3
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, c)
 	stop()
@@ -52,6 +59,7 @@ type config struct {
 	length, round, pause time.Duration
 	seed                 uint64
 	binary, dir          string
+	outage               bool
 }
 
 // run lays the network, runs the rounds and cleans up.
@@ -85,5 +93,8 @@ func run(ctx context.Context, c config) error {
 	}
 	cl := newCluster(c, procs)
 	defer cl.killAll()
+	if c.outage {
+		return cl.outages(ctx)
+	}
 	return cl.rounds(ctx)
 }
