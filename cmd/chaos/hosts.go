@@ -29,6 +29,9 @@ func newHost(number int) *host {
 	return &host{number: number, ns: "dvn" + strconv.Itoa(number), ip: netPrefix + strconv.Itoa(firstHost-1+number)}
 }
 
+// link is the end of its cable on the bridge.
+func (h *host) link() string { return "dvn-v" + strconv.Itoa(h.number) }
+
 // command runs a program and returns what it printed when it fails.
 func command(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
@@ -62,7 +65,7 @@ func layNetwork(ctx context.Context, hosts []*host) error {
 		if err != nil {
 			break
 		}
-		outer, in := "dvn-v"+strconv.Itoa(h.number), "ip netns exec "+h.ns+" "
+		outer, in := h.link(), "ip netns exec "+h.ns+" "
 		err = commands(ctx,
 			"ip netns add "+h.ns,
 			"ip link add "+outer+" type veth peer name eth0 netns "+h.ns,
@@ -81,7 +84,9 @@ func layNetwork(ctx context.Context, hosts []*host) error {
 // tearNetwork removes what is there of the hosts and the bridge.
 func tearNetwork(ctx context.Context, hosts []*host) {
 	for _, h := range hosts {
-		_ = command(ctx, "ip", "netns", "del", h.ns) // not there at the first run
+		// The kernel takes its time to free a namespace with what is in it.
+		_ = command(ctx, "ip", "link", "del", h.link()) // not there at the first run
+		_ = command(ctx, "ip", "netns", "del", h.ns)    // likewise
 	}
 	_ = command(ctx, "ip", "link", "del", bridge) // likewise
 }
