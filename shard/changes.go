@@ -158,9 +158,6 @@ func (s *ChangeStream) addDoc(b *ChangeBatch, c *storage.Change) error {
 
 func (b *ChangeBatch) reset(size int, docs bool) {
 	b.arena.reset(size, docs)
-	if cap(b.Rows) < size {
-		b.Rows = make([]Change, 0, size)
-	}
 	b.Rows, b.leaves, b.ends = b.Rows[:0], b.leaves[:0], b.ends[:0]
 }
 

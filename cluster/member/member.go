@@ -161,6 +161,7 @@ func (g *Gossip) settings() (*memberlist.Config, error) {
 	c.ProbeInterval, c.ProbeTimeout, c.GossipInterval = probeInterval, probeTimeout, gossipInterval
 	c.TCPTimeout, c.PushPullInterval = streamTimeout, pushPull
 	c.Delegate, c.Events = speaker{g}, listener{g}
+	c.EnableCompression = false // of every packet, most of which hold a hundred bytes
 	c.Logger = newLog(g.log)
 	return c, nil
 }
