@@ -111,8 +111,13 @@ func (c *checker) editsSurvive() {
 
 // lost reports whether an edit may be gone with a disk.
 func (c *checker) lost(e *Edit) bool {
-	few := e.Outcome == Accepted || e.Quorum < quorum
-	return few && slices.ContainsFunc(c.h.Losses, func(s Span) bool { return e.Call <= s.Return && e.Return >= s.Call })
+	return (e.Outcome == Accepted || e.Quorum < quorum) && c.duringLoss(e.Span)
+}
+
+// duringLoss reports whether a disk that was lost may have been the only one
+// that held what was done in a span.
+func (c *checker) duringLoss(done Span) bool {
+	return slices.ContainsFunc(c.h.Losses, func(s Span) bool { return done.Call <= s.Return && done.Return >= s.Call })
 }
 
 func (c *checker) editSurvives(d *document, e *Edit, k *Copy) {
@@ -165,11 +170,11 @@ func (c *checker) refusalsLeaveNothing() {
 	}
 }
 
-// purgesHold: a revision whose purge was acknowledged is nowhere.
+// purgesHold: a revision whose purge was acknowledged or accepted is nowhere.
 func (c *checker) purgesHold() {
 	for _, d := range c.sorted() {
 		for _, p := range d.purges {
-			if !p.Outcome.Done() {
+			if !p.Outcome.Done() || p.Outcome == Accepted && c.duringLoss(p.Span) {
 				continue
 			}
 			for i := range c.h.Copies {

@@ -112,6 +112,14 @@ func TestBadHistories(t *testing.T) {
 		{"a purged revision is there", func(h *History) {
 			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Acked}}
 		}, "was purged"},
+		{"an acknowledged purge is lost with one disk", func(h *History) {
+			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Acked}}
+			h.Losses = []Span{at(0, 10)}
+		}, "was purged"},
+		{"an accepted purge is lost with another time's disk", func(h *History) {
+			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Accepted}}
+			h.Losses = []Span{at(0, 5)}
+		}, "was purged"},
 		{"a change is missed", func(h *History) { h.Replays[1].Rows = nil }, "the client knows [1-a]"},
 		{"a change is missed since now", func(h *History) { h.Replays[2].Rows = nil }, "the client knows []"},
 		{"an older state comes last", func(h *History) { h.Replays[0].Rows["x"] = []string{r1} }, "the client knows [1-a]"},
@@ -172,6 +180,10 @@ func TestExcused(t *testing.T) {
 		{"a read after a deletion", func(h *History) {
 			h.Edits = append(h.Edits, Edit{Span: at(4, 9), DB: "db", ID: "x", Deleted: true, Outcome: Unknown})
 			h.Reads[1] = Read{Span: at(5, 6), DB: "db", ID: "x", Quorum: 2, Status: 404}
+		}},
+		{"an accepted purge is lost with the disk", func(h *History) {
+			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Accepted}}
+			h.Losses = []Span{at(0, 10)}
 		}},
 		{"a purged edit is gone", func(h *History) {
 			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Acked}}
