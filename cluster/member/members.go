@@ -102,7 +102,7 @@ func (l listener) heard(n *memberlist.Node, up bool) {
 	case up:
 		l.log.Info("a node is here", zap.String("node", n.Name), zap.String("address", info.RPC))
 	default:
-		l.log.Info("a node is gone", zap.String("node", n.Name), zap.Bool("farewell", n.State == memberlist.StateLeft))
+		l.log.Info("a node is gone", zap.String("node", n.Name), zap.Bool("announced", info.Draining))
 	}
 	for _, f := range tell {
 		f(n.Name, up)
