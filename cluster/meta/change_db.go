@@ -88,6 +88,14 @@ func (m *Meta) DeleteDatabase(ctx context.Context, name string) (*Database, erro
 	return res.db, err
 }
 
+// DeleteExactly removes a database unless it is gone or another one has its
+// name by now; that is fault.NotFound. fault.Unavailable also as long as a
+// member runs a program that does not know how.
+func (m *Meta) DeleteExactly(ctx context.Context, db *Database) error {
+	_, err := m.propose(ctx, &command{kind: kindDeleteExact, name: db.Name, id: db.ID})
+	return err
+}
+
 // SetSecurity replaces the security object, a JSON object whose shape the
 // caller has checked.
 func (m *Meta) SetSecurity(ctx context.Context, name string, object []byte) error {

@@ -35,6 +35,7 @@ func drawNode(t *rapid.T) Node {
 		Name: rapid.SampledFrom([]string{"a@a", "b@b", "c@c", "d@d"}).Draw(t, "node"),
 		HTTP: text.Draw(t, "http"), RPC: text.Draw(t, "rpc"), Version: text.Draw(t, "version"),
 		Zone: text.Draw(t, "zone"), Draining: rapid.Bool().Draw(t, "draining"),
+		Commands: rapid.Uint64Range(0, 3).Draw(t, "commands"),
 	}
 }
 
@@ -57,7 +58,11 @@ func drawDatabase(t *rapid.T) *Database {
 		PurgedInfosLimit: rapid.IntRange(0, 1<<40).Draw(t, "purged"),
 	}
 	db.Suffix = suffixOf(db.Created)
-	copy(db.ID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+	if rapid.Bool().Draw(t, "known id") { // one that a deletion may name
+		db.ID[0] = byte(rapid.IntRange(0, 3).Draw(t, "number"))
+	} else {
+		copy(db.ID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+	}
 	if rapid.Bool().Draw(t, "secured") {
 		db.Security = rapid.SliceOf(rapid.Byte()).Draw(t, "security")
 	}
@@ -65,7 +70,7 @@ func drawDatabase(t *rapid.T) *Database {
 }
 
 func drawCommand(t *rapid.T) *command {
-	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindReplace)).Draw(t, "kind"))}
+	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindDeleteExact)).Draw(t, "kind"))}
 	name := fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name"))
 	switch c.kind {
 	case kindInit:
@@ -74,6 +79,8 @@ func drawCommand(t *rapid.T) *command {
 		c.db = drawDatabase(t)
 	case kindDelete:
 		c.name = name
+	case kindDeleteExact:
+		c.name, c.id = name, [16]byte{byte(rapid.IntRange(0, 3).Draw(t, "id"))}
 	case kindAlter:
 		c.name = name
 		if rapid.Bool().Draw(t, "security?") {
@@ -162,6 +169,7 @@ func TestMalformedCommands(t *testing.T) {
 		"no node":            {commandVersion, byte(kindPutNode)},
 		"node without name":  {commandVersion, byte(kindPutNode), fieldNodeBody<<3 | 2, 0},
 		"truncated varint":   {commandVersion, byte(kindConfig), fieldOp << 3, 0x80},
+		"deletion of what":   {commandVersion, byte(kindDeleteExact), fieldName<<3 | 2, 1, 'a', fieldDatabaseID<<3 | 2, 1, 'x'},
 		"length beyond data": {commandVersion, byte(kindDelete), fieldName<<3 | 2, 100, 'a'},
 	} {
 		if c, err := decodeCommand(b); err == nil {

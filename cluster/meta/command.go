@@ -36,6 +36,8 @@ const (
 	kindDropNode kind = 7
 	kindDrain    kind = 8 // a node gets copies of new databases, or not
 	kindReplace  kind = 9 // name goes, node takes its copies
+
+	kindDeleteExact kind = 10 // since version 2: the database of that name, if it is still the one with that id
 )
 
 var errMalformed = errors.New("malformed metadata")
@@ -46,6 +48,7 @@ type command struct {
 	init   initCommand
 	db     *Database // create; Suffix is the proposer's wish, Created follows it
 	name   string    // delete, alter, drop node, drain, replace
+	id     [16]byte  // delete exact
 	alter  alterCommand
 	config configCommand
 	node   Node
@@ -91,6 +94,8 @@ const (
 	fieldRevsLimit        = 3
 	fieldPurgedInfosLimit = 4
 
+	fieldDatabaseID = 2
+
 	fieldOp      = 1
 	fieldNode    = 2
 	fieldSection = 3
@@ -113,6 +118,8 @@ func (c *command) encode() []byte {
 		b = appendBytes(b, fieldDatabase, c.db.appendBinary(nil))
 	case kindDelete, kindDropNode:
 		b = appendText(b, fieldName, c.name)
+	case kindDeleteExact:
+		b = appendBytes(appendText(b, fieldName, c.name), fieldDatabaseID, c.id[:])
 	case kindAlter:
 		b = appendText(b, fieldName, c.name)
 		if c.alter.security != nil {
@@ -166,6 +173,8 @@ func decodeCommand(b []byte) (*command, error) {
 			}
 			return nil
 		})
+	case kindDeleteExact:
+		err = c.decodeDeleteExact(body)
 	case kindAlter:
 		err = c.decodeAlter(body)
 	case kindConfig:
@@ -190,6 +199,23 @@ func (c *command) decodeCreate(body []byte) error {
 	})
 	if err == nil && c.db == nil {
 		err = fmt.Errorf("%w: creation without a database", errMalformed)
+	}
+	return err
+}
+
+func (c *command) decodeDeleteExact(body []byte) error {
+	found := false
+	err := eachField(body, func(f field) error {
+		switch f.num {
+		case fieldName:
+			c.name = f.text()
+		case fieldDatabaseID:
+			found = copy(c.id[:], f.bytes) == len(c.id)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: deletion of one database without its id", errMalformed)
 	}
 	return err
 }
@@ -275,6 +301,7 @@ const (
 	nodeZone     = 5 // 4 was an address for Raft alone
 	nodeDraining = 6
 	nodeVersion  = 7
+	nodeCommands = 8
 )
 
 func (d *Database) appendBinary(b []byte) []byte {
@@ -374,7 +401,8 @@ func (n Node) appendBinary(b []byte) []byte {
 	b = appendText(b, nodeRPC, n.RPC)
 	b = appendText(b, nodeZone, n.Zone)
 	b = appendFlag(b, nodeDraining, n.Draining)
-	return appendText(b, nodeVersion, n.Version)
+	b = appendText(b, nodeVersion, n.Version)
+	return appendNumber(b, nodeCommands, n.Commands)
 }
 
 func decodeNode(b []byte) (n Node, err error) {
@@ -392,6 +420,8 @@ func decodeNode(b []byte) (n Node, err error) {
 			n.Draining = f.number != 0
 		case nodeVersion:
 			n.Version = f.shared()
+		case nodeCommands:
+			n.Commands = f.number
 		}
 		return nil
 	})

@@ -48,13 +48,13 @@ func (m *model) apply(c *command) fault.Kind {
 		db.Suffix = suffixOf(db.Created)
 		m.used[db.Name] = db.Created
 		m.dbs[db.Name] = db
-	case kindDelete, kindAlter:
+	case kindDelete, kindDeleteExact, kindAlter:
 		db, ok := m.dbs[c.name]
-		if !ok {
+		if !ok || (c.kind == kindDeleteExact && db.ID != c.id) {
 			return fault.NotFound
 		}
 		delete(m.dbs, c.name)
-		if c.kind == kindDelete {
+		if c.kind != kindAlter {
 			break
 		}
 		if c.alter.security != nil {

@@ -19,10 +19,12 @@ import (
 const messageVersion = 1
 
 // The versions of commands that this program understands; a node joins only
-// when there is one that the cluster understands too.
+// when there is one that the cluster understands too. A version adds kinds:
+//
+//	2  kindDeleteExact
 const (
 	oldestCommand = 1
-	newestCommand = 1
+	newestCommand = 2
 )
 
 // question numbers the kinds of requests. Numbers are never reused.

@@ -121,6 +121,7 @@ func New(o Options) (*Meta, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
+	o.Self.Commands = newestCommand
 	return &Meta{
 		opts:  o,
 		log:   o.Logger,

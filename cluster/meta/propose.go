@@ -129,6 +129,9 @@ func (m *Meta) try(ctx context.Context, b []byte) (result, error) {
 // latest when this node loses the leadership, which is after a fraction of a
 // second without a majority.
 func (m *Meta) proposeHere(ctx context.Context, r *raft.Raft, b []byte) (result, error) {
+	if err := m.understood(kind(b[1])); err != nil {
+		return result{}, err
+	}
 	timeout := enqueueTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(deadline), time.Millisecond)

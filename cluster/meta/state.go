@@ -61,9 +61,9 @@ func (s *state) apply(c *command, g *graves, e *effects) result {
 		}
 	case kindCreate:
 		return s.create(c.db, g, e)
-	case kindDelete:
+	case kindDelete, kindDeleteExact:
 		old, ok := s.dbs.Get(c.name)
-		if !ok {
+		if !ok || (c.kind == kindDeleteExact && old.ID != c.id) {
 			return result{err: errNoDatabase()}
 		}
 		g.bury(old.Name, old.Created)

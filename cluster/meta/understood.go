@@ -1,0 +1,27 @@
+package meta
+
+import "divan/storage/fault"
+
+// versionOf returns the version of commands that a kind belongs to.
+func versionOf(k kind) uint64 {
+	if k == kindDeleteExact {
+		return 2
+	}
+	return oldestCommand
+}
+
+// understood refuses a kind of command that the program of some member does not
+// know: that node would stop at the entry. Only the leader asks, because every
+// member tells it what it understands, when it leads and whenever it starts.
+func (m *Meta) understood(k kind) error {
+	needed := versionOf(k)
+	if needed == oldestCommand {
+		return nil
+	}
+	for _, n := range m.Nodes() {
+		if n.Commands < needed {
+			return fault.Newf(fault.Unavailable, "Node %s runs an older version that does not understand this change of metadata.", n.Name)
+		}
+	}
+	return nil
+}
