@@ -91,7 +91,7 @@ func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []sha
 		ctx, cancel = d.c.deadline(ctx)
 		defer cancel()
 	}
-	req.Copy, req.NoPath = s.copies[0].name, true // nobody follows
+	req.Copy, req.NoPath, req.Insist = s.copies[0].name, true, true // nobody follows, and nobody else is asked
 	results, err := rep.Update(ctx, req)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,9 @@ func (r *writing) await(ctx context.Context) {
 		select {
 		case a := <-r.inbox:
 			r.pending--
-			r.take(a)
+			if again := r.take(a); len(again) > 0 {
+				r.insist(ctx, a.at, again)
+			}
 			if open := r.unasked(); len(open) > 0 {
 				r.askNext(ctx, open)
 			}
@@ -125,27 +127,61 @@ func (r *writing) askNext(ctx context.Context, open []int) bool {
 			r.waits[i]++
 		}
 		if t.node == r.db.c.node {
-			answers, err := rep.Update(ctx, req)
-			r.take(decided{at: at, chosen: open, answers: answers, err: err})
+			r.askHere(ctx, rep, at, req, open)
 			open = r.unasked()
 			continue
 		}
-		ok := r.db.c.spawn(func() {
-			begun := time.Now()
-			answers, err := rep.Update(ctx, req)
-			if err == nil {
-				r.db.c.writes.note(time.Since(begun))
-			}
-			r.inbox <- decided{at: at, chosen: open, answers: answers, err: err}
-		})
-		if !ok {
-			r.take(decided{at: at, chosen: open, err: errClosed()})
-			return false
-		}
-		r.pending++
-		return true
+		return r.askThere(ctx, rep, at, req, open)
 	}
 	return false
+}
+
+// askHere has the copy of this node decide.
+func (r *writing) askHere(ctx context.Context, rep replica, at int, req shard.UpdateRequest, open []int) {
+	answers, err := rep.Update(ctx, req)
+	if again := r.take(decided{at: at, chosen: open, answers: answers, err: err}); len(again) > 0 {
+		r.insist(ctx, at, again)
+	}
+}
+
+// askThere has a copy of another node decide; false when this node is closing.
+func (r *writing) askThere(ctx context.Context, rep replica, at int, req shard.UpdateRequest, open []int) bool {
+	ok := r.db.c.spawn(func() {
+		begun := time.Now()
+		answers, err := rep.Update(ctx, req)
+		if err == nil {
+			r.db.c.writes.note(time.Since(begun))
+		}
+		r.inbox <- decided{at: at, chosen: open, answers: answers, err: err}
+	})
+	if !ok {
+		r.take(decided{at: at, chosen: open, err: errClosed()})
+		return false
+	}
+	r.pending++
+	return true
+}
+
+// insist has a copy decide edits once more that it took for late ones, because
+// it has purged the revisions that they make: the client still waits for them.
+// Without the question, a copy that was slow could do what another one had
+// done in its place and bring back what has been purged since.
+func (r *writing) insist(ctx context.Context, at int, open []int) {
+	rep := r.db.c.replica(r.stretch.copies[at].node)
+	if rep == nil {
+		r.absent(open, errAway(r.stretch.copies[at].node))
+		return
+	}
+	req := r.asSent(open)
+	req.Copy, req.Insist = r.stretch.copies[at].name, true
+	for _, i := range open {
+		r.waits[i]++
+	}
+	if r.stretch.copies[at].node == r.db.c.node {
+		r.askHere(ctx, rep, at, req, open)
+	} else {
+		r.askThere(ctx, rep, at, req, open)
+	}
 }
 
 // errAway says that a node was not even asked, so that it surely has done
@@ -161,8 +197,9 @@ func (r *writing) absent(open []int, err error) {
 	}
 }
 
-// take notes what a copy has decided.
-func (r *writing) take(a decided) {
+// take notes what a copy has decided, and returns the edits that nobody has
+// decided and that the copy holds for late ones.
+func (r *writing) take(a decided) (late []int) {
 	if isNoCopy(a.err) || fault.Is(a.err, fault.MissingStub) {
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.
@@ -176,6 +213,8 @@ func (r *writing) take(a decided) {
 			err = a.answers[k].Err
 		}
 		switch {
+		case fault.Is(err, fault.Purged) && r.by[i] < 0:
+			late = append(late, i)
 		case err == nil && r.by[i] < 0:
 			r.results[i], r.by[i] = a.answers[k], a.at
 			r.counts[i].Decide(nil)
@@ -189,6 +228,7 @@ func (r *writing) take(a decided) {
 			r.counts[i].Decide(err)
 		}
 	}
+	return late
 }
 
 // abandon counts the copies that are still deciding as silent: the time is

@@ -18,7 +18,7 @@ import (
 func (r *writing) settlePurged(ctx context.Context, t target, chosen []int, errs []error) []error {
 	var from map[int][]int // by deciding copy: places in chosen
 	for k, i := range chosen {
-		if fault.Is(errs[k], fault.Conflict) && !isLocal(r.req.Edits[i].ID) {
+		if fault.Is(errs[k], fault.Purged) && !isLocal(r.req.Edits[i].ID) {
 			if from == nil {
 				from = make(map[int][]int)
 			}

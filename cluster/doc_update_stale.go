@@ -44,7 +44,7 @@ func (r *writing) reconsiderAt(ctx context.Context, at int, refused []int) {
 		return
 	}
 	req := r.asSent(again)
-	req.Copy = r.stretch.copies[at].name
+	req.Copy, req.Insist = r.stretch.copies[at].name, true
 	answers, err := rep.Update(ctx, req)
 	if err == nil {
 		for _, i := range again {

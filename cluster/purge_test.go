@@ -65,3 +65,34 @@ func TestEditMeetsItsPurge(t *testing.T) {
 		}
 	}
 }
+
+// TestLateDecision: a slow copy gets an edit that another copy has decided in
+// its place and that has been purged since. It must not bring it back.
+func TestLateDecision(t *testing.T) {
+	for _, interactive := range []bool{true, false} {
+		bubble(t, func(t *testing.T, w *world, d *DB) {
+			t.Helper()
+			d = d.ordered(node2, node1, node3)
+			up := w.trouble(slow, node2)
+			e := shard.Edit{ID: "a", Body: []byte("{}")}
+			if !interactive {
+				e.Path = doc.Path{Start: 1, IDs: []string{"x"}}
+			}
+			r := update(t, d, UpdateOptions{NewEdits: interactive}, e)
+			if r[0].Err != nil || r[0].Accepted {
+				t.Fatalf("%+v", r[0])
+			}
+			up()
+			got, err := d.Purge(t.Context(), 3, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{r[0].Rev}}})
+			if err != nil || got[0].Accepted || len(got[0].Purged) != 1 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			w.settleWrites()
+			for node, has := range w.everywhere(t, d, "a") {
+				if has != "missing" {
+					t.Errorf("%s has %s", node, has)
+				}
+			}
+		})
+	}
+}

@@ -24,7 +24,7 @@ func wireOf(k fault.Kind) wire {
 		return wire{http.StatusBadRequest, "bad_request"}
 	case fault.NotFound:
 		return wire{http.StatusNotFound, "not_found"}
-	case fault.Conflict:
+	case fault.Conflict, fault.Purged:
 		return wire{http.StatusConflict, "conflict"}
 	case fault.Exists:
 		return wire{http.StatusPreconditionFailed, "file_exists"}

@@ -117,7 +117,7 @@ func TestErrorsByKind(t *testing.T) {
 			t.Errorf("%v: ref %q", tc.err, f.ref)
 		}
 	}
-	for k := fault.Internal; k <= fault.BadAuthorization; k++ {
+	for k := fault.Internal; k <= fault.Purged; k++ {
 		if w := wireOf(k); w.status < 400 || w.status > 599 || w.name == "" {
 			t.Errorf("kind %d has no place in the table: %+v", k, w)
 		}

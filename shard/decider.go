@@ -37,7 +37,7 @@ type decider struct {
 	judge   judge
 	full    map[string]bool // partitions at their limit, nil: none
 	lacking map[int]bool    // edits that refer to content which is not here, nil: none
-	purged  map[int]bool    // edits whose revision has been purged here, nil: none
+	purged  map[int]doc.Rev // edits whose revision has been purged here, nil: none
 	results []EditResult
 	order   []*state // documents touched, in order of their first edit
 	byID    map[string]*state
@@ -82,12 +82,16 @@ func (d *decider) edit(i int) error {
 	}
 	asks := d.judge.asks(e.ID)
 	v := d.verdict(s, e, asks)
+	rev, purged := d.purged[i]
 	switch {
+	case purged && !d.req.Trusted:
+		res.Err = errPurged(rev)
+		return nil
 	case v.refused != 0:
 		res.Err = v.refusal()
 		return nil
-	case v.leaf && d.purged[i]:
-		res.Err = errPurged(e.Path.Rev())
+	case v.leaf && purged:
+		res.Err = errPurged(rev)
 		return nil
 	case v.stored:
 		s.join(e.Path, d.req.Limits.Revs)

@@ -120,7 +120,7 @@ func replicated(tb testing.TB, id, way, body string) Edit {
 
 func (n *node) edits(newEdits bool, edits ...Edit) []EditResult {
 	n.t.Helper()
-	res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: edits})
+	res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, NewEdits: newEdits, Edits: edits, Insist: true})
 	if err != nil {
 		n.t.Fatal(err)
 	}

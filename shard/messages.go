@@ -81,6 +81,12 @@ type UpdateRequest struct {
 	// with fault.Conflict as a whole when there are later ones, because one of
 	// its revisions may have been purged.
 	PurgesSeen *uint64
+	// Insist says that the sender still waits, and has been told that a
+	// revision has been purged: what a client wants is done all the same. Without
+	// it an edit of a client gets fault.Purged when this copy has purged the
+	// revision that it makes. The edit may be late, then: sent, answered by
+	// another copy and purged before it came here.
+	Insist bool
 }
 
 // Validate decides whether an edit of a regular document may be written; it

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"divan/storage"
 	"divan/storage/doc"
@@ -103,31 +104,36 @@ func (g *purgeLog) keep() {
 	}
 }
 
-// errPurged refuses an edit from another copy whose revision has been purged
-// here. The sender cannot know whether its edit is older than the purge: the
-// copy that decided it does, once it has got the purge as well.
+// errPurged refuses an edit whose revision has been purged here. Only the
+// sender can know whether its edit is older than the purge. One that brings what
+// another copy decided has to ask that copy once it has got the purge as well;
+// one that asks for a decision still waits for it, or does not.
 func errPurged(r doc.Rev) *fault.Error {
-	return fault.Newf(fault.Conflict, "Revision %s has been purged.", r)
+	return fault.Newf(fault.Purged, "Revision %s has been purged.", r)
 }
 
-// purgedEdits returns those edits, by their place, whose revision has been
-// purged: a request that comes from the copy that decided them and that may be
-// older than the purge. nil: there are none. A sender that says which purges it
-// has done (UpdateRequest.PurgesSeen) means what it sends.
-func (rd *round) purgedEdits(req *UpdateRequest) (map[int]bool, error) {
-	if req.NewEdits || !req.Trusted || req.PurgesSeen != nil {
+// purgedEdits returns the revisions, by the place of their edit, that have been
+// purged: the request may be older than the purge. nil: there are none. A
+// sender that says which purges it has done (UpdateRequest.PurgesSeen), or that
+// it still waits (Insist), means what it sends.
+//
+// Where decisions are asked for, the other edits of such a document are among
+// them: they depend on each other, and whoever insists sends them together.
+func (rd *round) purgedEdits(req *UpdateRequest, decided []EditResult) (map[int]doc.Rev, error) {
+	if req.PurgesSeen != nil || req.Insist {
 		return nil, nil
 	}
 	if c := rd.store.Counters(); rd.lastPurge() == c.PurgeTrimmed {
 		return nil, nil
 	}
-	var purged map[int]bool
+	var purged map[int]doc.Rev
 	log := purgeLog{round: rd, from: &rd.replica.purged}
 	for i := range req.Edits {
 		e := &req.Edits[i]
-		if len(e.Path.IDs) == 0 { // also those of local documents
+		if strings.HasPrefix(e.ID, localPrefix) || decided[i].Err != nil {
 			continue
 		}
+		rev := decided[i].Rev
 		if err := log.from.load(rd.store); err != nil {
 			return nil, err
 		}
@@ -136,15 +142,31 @@ func (rd *round) purgedEdits(req *UpdateRequest) (map[int]bool, error) {
 			if err != nil {
 				return nil, err
 			}
-			if found && lostIn(&p, e.Path.Rev()) {
+			if found && lostIn(&p, rev) {
 				if purged == nil {
-					purged = make(map[int]bool)
+					purged = make(map[int]doc.Rev)
 				}
-				purged[i] = true
+				purged[i] = rev
 			}
 		}
 	}
+	if len(purged) > 0 && !req.Trusted {
+		withSiblings(req.Edits, purged)
+	}
 	return purged, nil
+}
+
+// withSiblings adds the other edits of the same documents.
+func withSiblings(edits []Edit, purged map[int]doc.Rev) {
+	byID := make(map[string]doc.Rev, len(purged))
+	for i, rev := range purged {
+		byID[edits[i].ID] = rev
+	}
+	for i := range edits {
+		if rev, ok := byID[edits[i].ID]; ok {
+			purged[i] = rev
+		}
+	}
 }
 
 // lostIn reports whether an entry requested a revision or knows it to be lost.

@@ -77,14 +77,15 @@ func TestLostRevisionsThatStay(t *testing.T) {
 }
 
 // An edit that another copy decided is refused when its revision or one on top
-// of it was purged; an edit of a client is not, nor one of a sender that has
-// done the purge.
+// of it was purged; an edit of a client that still waits is not, nor one of a
+// sender that has done the purge.
 func TestEditOfPurgedRevision(t *testing.T) {
 	n := start(t, Options{})
 	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{rev(t, "2-b")}, Paths: []doc.Path{{Start: 2, IDs: []string{"b", "a"}}}})
 	write := func(path string, trusted bool, seen *uint64) error {
+		t.Helper()
 		res, err := n.Update(context.Background(), UpdateRequest{
-			Copy: copyName, Edits: []Edit{replicated(t, "d", path, "{}"), replicated(t, "other", path, "{}")}, Trusted: trusted, PurgesSeen: seen,
+			Copy: copyName, Edits: []Edit{replicated(t, "d", path, "{}"), replicated(t, "other", path, "{}")}, Trusted: trusted, PurgesSeen: seen, Insist: !trusted,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +96,7 @@ func TestEditOfPurgedRevision(t *testing.T) {
 		return res[0].Err
 	}
 	for _, path := range []string{"1-a", "2-b a"} {
-		if err := write(path, true, nil); !fault.Is(err, fault.Conflict) {
+		if err := write(path, true, nil); !fault.Is(err, fault.Purged) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -107,5 +108,44 @@ func TestEditOfPurgedRevision(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A decision that makes a purged revision may be late: it is made only for a
+// sender that insists, with all edits of the document together.
+func TestDecisionOfPurgedRevision(t *testing.T) {
+	n := start(t, Options{})
+	other := []byte(`{"other":1}`)
+	first := n.edit("d", "", `{"n":1}`)
+	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{first.Rev}})
+	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{
+		{ID: "d", Body: []byte(`{"n":1}`)}, {ID: "e", Body: other}, {ID: "d", Parent: first.Rev, Body: []byte(`{"n":2}`)},
+		{ID: "d", Body: other}, {ID: "_local/l", Body: other},
+	}}
+	show := func() string { return n.show("d") + ", " + n.show("e") }
+	want := func(state string, kinds ...fault.Kind) {
+		t.Helper()
+		res, err := n.Update(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range kinds {
+			if fault.KindOf(res[i].Err) != k && (k != 0 || res[i].Err != nil) {
+				t.Errorf("edit %d: %v", i, res[i].Err)
+			}
+		}
+		if got := show(); got != state {
+			t.Errorf("%s, want %s", got, state)
+		}
+	}
+	want("missing, "+n.must(n.edit("f", "", `{"other":1}`))+` {"other":1}`, fault.Purged, 0, fault.Purged, fault.Purged, 0)
+	req.Edits, req.Insist = append(req.Edits[:1:1], req.Edits[2:4]...), true
+	second := doc.Rev{Pos: 2, ID: doc.NewRevID(false, first.Rev, []byte(`{"n":2}`), nil)}
+	want(second.String()+` {"n":2}, `+n.show("f"), 0, 0, fault.Conflict)
+	// A replicated edit of a client is a decision, too.
+	late := UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "d", Path: doc.Path{Start: 1, IDs: []string{"q"}}, Body: other}}}
+	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{{Pos: 1, ID: "q"}}})
+	if res, err := n.Update(context.Background(), late); err != nil || !fault.Is(res[0].Err, fault.Purged) {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

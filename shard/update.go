@@ -107,22 +107,30 @@ func (t *updateTask) stage(rd *round) error {
 	if seen := t.req.PurgesSeen; seen != nil && rd.lastPurge() > *seen {
 		return fault.New(fault.Conflict, "The copy has purged documents since.")
 	}
-	purged, err := rd.purgedEdits(t.req)
-	if err != nil {
-		return err
-	}
-	if len(purged) > 0 || !t.current(rd) {
-		t.decided = decider{
-			req: t.req, from: rd, judge: recorded{&t.validator},
-			full: t.decided.full, lacking: t.decided.lacking, purged: purged,
-		}
-		if err := t.decided.run(); err != nil {
+	if !t.current(rd) {
+		if err := t.decideOn(rd, nil); err != nil {
 			return err
 		}
+	}
+	purged, err := rd.purgedEdits(t.req, t.decided.results)
+	if err == nil && len(purged) > 0 {
+		err = t.decideOn(rd, purged)
+	}
+	if err != nil {
+		return err
 	}
 	rd.adopt(t.decided.order)
 	rd.locals = append(rd.locals, t.decided.locals...)
 	return nil
+}
+
+// decideOn decides again, on the documents as the round has them.
+func (t *updateTask) decideOn(rd *round, purged map[int]doc.Rev) error {
+	t.decided = decider{
+		req: t.req, from: rd, judge: recorded{&t.validator},
+		full: t.decided.full, lacking: t.decided.lacking, purged: purged,
+	}
+	return t.decided.run()
 }
 
 // current reports whether every document is as prepare read it.

@@ -107,7 +107,7 @@ func (n *node) remove(id string, parent doc.Rev) doc.Rev {
 
 func (n *node) write(e shard.Edit) doc.Rev {
 	n.t.Helper()
-	res, err := n.Update(context.Background(), shard.UpdateRequest{Copy: n.copy, NewEdits: true, Edits: []shard.Edit{e}})
+	res, err := n.Update(context.Background(), shard.UpdateRequest{Copy: n.copy, NewEdits: true, Insist: true, Edits: []shard.Edit{e}})
 	if err == nil {
 		err = res[0].Err
 	}
@@ -126,7 +126,7 @@ func (n *node) branch(id string, parent doc.Rev, rev, body string) doc.Rev {
 		path.IDs = append(path.IDs, parent.ID)
 	}
 	res, err := n.Update(context.Background(), shard.UpdateRequest{
-		Copy: n.copy, Edits: []shard.Edit{{ID: id, Path: path, Body: []byte(body)}},
+		Copy: n.copy, Insist: true, Edits: []shard.Edit{{ID: id, Path: path, Body: []byte(body)}},
 	})
 	if err == nil {
 		err = res[0].Err

@@ -192,7 +192,7 @@ func (o *ordering) sent(n *node, e shard.Edit, r doc.Rev) {
 		}
 		o.under = append(o.under, func() {
 			res, err := to.Update(context.Background(), shard.UpdateRequest{Copy: to.copy, Trusted: true, NoPath: true, Edits: []shard.Edit{e}})
-			if err == nil && !fault.Is(res[0].Err, fault.Conflict) { // left to repair
+			if err == nil && !fault.Is(res[0].Err, fault.Purged) { // left to repair
 				err = res[0].Err
 			}
 			if err != nil {

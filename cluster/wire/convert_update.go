@@ -8,7 +8,7 @@ import (
 func encodeUpdate(req *shard.UpdateRequest) *wirepb.UpdateRequest {
 	m := &wirepb.UpdateRequest{
 		Copy: req.Copy, NewEdits: req.NewEdits, Limits: encodeLimits(req.Limits), Db: req.DB, Security: req.Security,
-		Delayed: req.Delayed, Trusted: req.Trusted, NoPath: req.NoPath, PurgesSeen: req.PurgesSeen,
+		Delayed: req.Delayed, Trusted: req.Trusted, NoPath: req.NoPath, PurgesSeen: req.PurgesSeen, Insist: req.Insist,
 	}
 	if u := &req.User; u.Name != "" || u.Anonymous || len(u.Roles) > 0 {
 		m.User = &wirepb.User{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}
@@ -35,7 +35,7 @@ func encodeEdit(e *shard.Edit, m *wirepb.Edit) {
 func decodeUpdate(m *wirepb.UpdateRequest) shard.UpdateRequest {
 	req := shard.UpdateRequest{
 		Copy: name(m.Copy), NewEdits: m.NewEdits, Limits: decodeLimits(m.Limits), DB: name(m.Db), Security: filled(m.Security),
-		Delayed: m.Delayed, Trusted: m.Trusted, NoPath: m.NoPath, PurgesSeen: m.PurgesSeen,
+		Delayed: m.Delayed, Trusted: m.Trusted, NoPath: m.NoPath, PurgesSeen: m.PurgesSeen, Insist: m.Insist,
 	}
 	if u := m.User; u != nil {
 		req.User = shard.User{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}

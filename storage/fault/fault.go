@@ -52,6 +52,7 @@ const (
 	Closed              Kind = 33 // the node or the shard is shutting down
 	Corruption          Kind = 34 // stored bytes do not decode, or a checksum fails
 	BadAuthorization    Kind = 35 // credentials cannot even be read
+	Purged              Kind = 36 // the copy has purged that revision; between nodes only
 )
 
 // Error is a refusal with a text for the client.

@@ -1268,6 +1268,7 @@ type UpdateRequest struct {
 	Trusted       bool                   `protobuf:"varint,9,opt,name=trusted,proto3" json:"trusted,omitempty"`
 	NoPath        bool                   `protobuf:"varint,10,opt,name=no_path,json=noPath,proto3" json:"no_path,omitempty"`
 	PurgesSeen    *uint64                `protobuf:"varint,11,opt,name=purges_seen,json=purgesSeen,proto3,oneof" json:"purges_seen,omitempty"`
+	Insist        bool                   `protobuf:"varint,12,opt,name=insist,proto3" json:"insist,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1377,6 +1378,13 @@ func (x *UpdateRequest) GetPurgesSeen() uint64 {
 		return *x.PurgesSeen
 	}
 	return 0
+}
+
+func (x *UpdateRequest) GetInsist() bool {
+	if x != nil {
+		return x.Insist
+	}
+	return false
 }
 
 type EditResult struct {
@@ -4432,7 +4440,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tanonymous\x18\x02 \x01(\bR\tanonymous\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles\"\xe9\x02\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\"\x81\x03\n" +
 	"\rUpdateRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12&\n" +
 	"\x05edits\x18\x02 \x03(\v2\x10.divan.wire.EditR\x05edits\x12\x1b\n" +
@@ -4446,7 +4454,8 @@ const file_wire_proto_rawDesc = "" +
 	"\ano_path\x18\n" +
 	" \x01(\bR\x06noPath\x12$\n" +
 	"\vpurges_seen\x18\v \x01(\x04H\x00R\n" +
-	"purgesSeen\x88\x01\x01B\x0e\n" +
+	"purgesSeen\x88\x01\x01\x12\x16\n" +
+	"\x06insist\x18\f \x01(\bR\x06insistB\x0e\n" +
 	"\f_purges_seen\"\x9a\x01\n" +
 	"\n" +
 	"EditResult\x12!\n" +

@@ -1055,6 +1055,16 @@ func (m *UpdateRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Insist {
+		i--
+		if m.Insist {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x60
+	}
 	if m.PurgesSeen != nil {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.PurgesSeen))
 		i--
@@ -4824,6 +4834,9 @@ func (m *UpdateRequest) SizeVT() (n int) {
 	}
 	if m.PurgesSeen != nil {
 		n += 1 + protohelpers.SizeOfVarint(uint64(*m.PurgesSeen))
+	}
+	if m.Insist {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -8717,6 +8730,26 @@ func (m *UpdateRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.PurgesSeen = &v
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Insist", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Insist = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

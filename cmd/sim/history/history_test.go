@@ -121,6 +121,10 @@ func TestBadHistories(t *testing.T) {
 			h.Losses = []Span{at(0, 5)}
 		}, "was purged"},
 		{"a change is missed", func(h *History) { h.Replays[1].Rows = nil }, "the client knows [1-a]"},
+		{"a change is missed although the disk that was lost had nothing more", func(h *History) {
+			h.Replays[1].Rows, h.Losses = nil, []Span{at(0, 10)}
+			h.Edits[1].Outcome = Accepted
+		}, "the client knows [1-a]"},
 		{"a change is missed since now", func(h *History) { h.Replays[2].Rows = nil }, "the client knows []"},
 		{"an older state comes last", func(h *History) { h.Replays[0].Rows["x"] = []string{r1} }, "the client knows [1-a]"},
 		{"a feed shows what is not there", func(h *History) { h.Replays[0].Rows["ghost"] = []string{r1} }, "ghost is in the feed"},
@@ -180,6 +184,11 @@ func TestExcused(t *testing.T) {
 		{"a read after a deletion", func(h *History) {
 			h.Edits = append(h.Edits, Edit{Span: at(4, 9), DB: "db", ID: "x", Deleted: true, Outcome: Unknown})
 			h.Reads[1] = Read{Span: at(5, 6), DB: "db", ID: "x", Quorum: 2, Status: 404}
+		}},
+		{"an edit that a feed has shown is lost with the disk", func(h *History) {
+			h.Edits = append(h.Edits, Edit{Span: at(5, 6), DB: "db", ID: "x", Number: 5, Parent: r2, Rev: "3-z", Quorum: 2, Outcome: Accepted})
+			h.Losses, h.Calm = []Span{at(0, 10)}, nil
+			h.Pages[0].Rows[0].Leaves, h.Replays[1].Rows = []string{"3-z"}, nil
 		}},
 		{"an accepted purge is lost with the disk", func(h *History) {
 			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Accepted}}
