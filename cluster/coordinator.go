@@ -63,6 +63,8 @@ type Coordinator struct {
 		sync.Mutex
 		closed  bool
 		running sync.WaitGroup // goroutines that may outlive the request they belong to
+		number  uint64
+		cancels map[uint64]context.CancelFunc // of what detach runs
 	}
 }
 
@@ -194,15 +196,30 @@ func (h *handles) forget(name string) {
 	h.mu.Unlock()
 }
 
-// Close waits for the writes to slower copies that are still under way. No
-// operation may be started after Close.
+// closePatience is how long Close waits for slower copies. Repair brings them
+// what they have not taken by then.
+const closePatience = 10 * time.Second
+
+// Close waits for the writes to slower copies that are still under way, for
+// some seconds at most. No operation may be started after Close.
 func (c *Coordinator) Close() error {
 	c.work.Lock()
 	c.work.closed = true
 	c.work.Unlock()
 	c.leave()
+	late := time.AfterFunc(closePatience, c.giveUp)
+	defer late.Stop()
 	c.work.running.Wait()
 	return nil
+}
+
+// giveUp ends what detach runs.
+func (c *Coordinator) giveUp() {
+	c.work.Lock()
+	defer c.work.Unlock()
+	for _, cancel := range c.work.cancels {
+		cancel()
+	}
 }
 
 // spawn runs f on a goroutine of its own, which Close waits for; f has to end
@@ -219,8 +236,8 @@ func (c *Coordinator) spawn(f func()) bool {
 }
 
 // detach runs f on a goroutine of its own that ends when [fabric]
-// request_timeout is over, even if the request ends before. It returns false
-// when the coordinator is closing.
+// request_timeout is over, even if the request ends before, or some seconds
+// after Close has begun. It returns false when the coordinator is closing.
 func (c *Coordinator) detach(ctx context.Context, f func(context.Context)) bool {
 	c.work.Lock()
 	defer c.work.Unlock()
@@ -228,9 +245,18 @@ func (c *Coordinator) detach(ctx context.Context, f func(context.Context)) bool 
 		return false
 	}
 	ctx, cancel := c.deadline(context.WithoutCancel(ctx))
+	if c.work.cancels == nil {
+		c.work.cancels = make(map[uint64]context.CancelFunc)
+	}
+	c.work.number++
+	number := c.work.number
+	c.work.cancels[number] = cancel
 	c.work.running.Go(func() {
-		defer cancel()
 		f(ctx)
+		cancel()
+		c.work.Lock()
+		delete(c.work.cancels, number)
+		c.work.Unlock()
 	})
 	return true
 }

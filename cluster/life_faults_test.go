@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -255,6 +256,24 @@ func TestRequestEnds(t *testing.T) {
 			if took := time.Since(begun); took > 3*time.Second || err == nil {
 				t.Errorf("%s: %v after %s", name, err, took)
 			}
+		}
+	})
+}
+
+// TestCloseDoesNotWaitForEver: a copy that never answers holds a stop up for
+// some seconds, whatever the timeout of requests.
+func TestCloseDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, setup{nodes: 3, still: true, config: config.Values{"fabric": {"request_timeout": "infinity"}}})
+		d := w.create("db", CreateOptions{N: 3, Q: 1})
+		w.trouble(silent, node3)
+		put(t, d, "a", doc.Rev{}, "{}")
+		begun := time.Now()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != closePatience {
+			t.Errorf("it took %v", took)
 		}
 	})
 }

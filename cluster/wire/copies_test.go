@@ -57,6 +57,26 @@ func remoteCopies(t *testing.T) (*shard.Local, *Peer, *node) {
 	return local, p, b
 }
 
+// TestShortAnswers: a node that answers fewer questions than it was asked, as a
+// faulty one may, is not believed.
+func TestShortAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		runNode(t, n, "b", ServerOptions{Copies: nothing{}})
+		p := runNode(t, n, "a", ServerOptions{}).pool.Peer("b@b")
+		ctx := t.Context()
+		_, update := p.Update(ctx, shard.UpdateRequest{Copy: copyName, Edits: make([]shard.Edit, 1)})
+		_, purge := p.Purge(ctx, copyName, make([]shard.PurgeItem, 1))
+		_, missing := p.Missing(ctx, copyName, make([]shard.IDRevs, 1))
+		_, docs := p.DocsByID(ctx, copyName, make([]string, 1), false, false)
+		for _, err := range []error{update, purge, missing, docs} {
+			if !fault.Is(err, fault.Internal) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func update(t *testing.T, p interface {
 	Update(context.Context, shard.UpdateRequest) ([]shard.EditResult, error)
 }, edits ...shard.Edit,

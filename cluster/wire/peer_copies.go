@@ -13,6 +13,9 @@ func (p *Peer) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.Edi
 	if err := p.call(ctx, wirepb.Op_UPDATE, encodeUpdate(&req), &answer); err != nil {
 		return nil, err
 	}
+	if len(answer.Results) != len(req.Edits) {
+		return nil, p.short(len(answer.Results), len(req.Edits))
+	}
 	return decodeResults(&answer), nil
 }
 
@@ -22,6 +25,9 @@ func (p *Peer) Purge(ctx context.Context, name string, items []shard.PurgeItem) 
 	err := p.call(ctx, wirepb.Op_PURGE, &wirepb.PurgeRequest{Copy: name, Items: encodePurgeItems(items)}, &answer)
 	if err != nil {
 		return nil, err
+	}
+	if len(answer.Results) != len(items) {
+		return nil, p.short(len(answer.Results), len(items))
 	}
 	return decodePurgeResults(&answer), nil
 }
@@ -73,6 +79,9 @@ func (p *Peer) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]
 	if err != nil {
 		return nil, err
 	}
+	if len(answer.Answers) != len(ids) {
+		return nil, p.short(len(answer.Answers), len(ids))
+	}
 	return decodeMissings(&answer), nil
 }
 
@@ -82,6 +91,9 @@ func (p *Peer) DocsByID(ctx context.Context, name string, ids []string, includeD
 	req := &wirepb.DocsByIDRequest{Copy: name, Ids: ids, IncludeDocs: includeDocs, Conflicts: conflicts}
 	if err := p.call(ctx, wirepb.Op_DOCS_BY_ID, req, &answer); err != nil {
 		return nil, err
+	}
+	if len(answer.Rows) != len(ids) {
+		return nil, p.short(len(answer.Rows), len(ids))
 	}
 	return decodeRows(&answer), nil
 }

@@ -177,7 +177,11 @@ func (w *watches) hear(e *wirepb.WatchEvent) {
 		if of.err = decodeFault(e.Fault); of.err != nil {
 			w.forget(of)
 		}
-		close(of.started)
+		select {
+		case <-of.started: // told twice
+		default:
+			close(of.started)
+		}
 	}
 	for _, n := range e.Moved {
 		if of := w.mu.byNumber[n]; of != nil {
