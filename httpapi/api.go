@@ -178,6 +178,9 @@ func (c *call) run(active int64) (err error) {
 	if done := c.preflight(); done {
 		return nil
 	}
+	if err := c.refuseRemoved(); err != nil {
+		return err
+	}
 	if err := c.identify(); err != nil {
 		return err
 	}

@@ -67,11 +67,15 @@ func (w *changesWriter) finished() bool {
 	switch {
 	case w.feed.Err() != nil: // drain took it for the end
 		return true
-	case w.p.feed == feedNormal, w.p.query.Descending, w.once, w.full():
+	case w.p.feed == feedNormal, w.p.query.Descending, w.once, w.full(), w.removed():
 		return true
 	}
 	return w.p.feed == feedLongpoll && w.rows > 0
 }
+
+// removed reports whether this node was taken out of its cluster: a feed that
+// was open then would wait for changes that never reach this node.
+func (w *changesWriter) removed() bool { return w.out.c.api.deps.Meta.Removed() }
 
 // full reports whether there are as many rows as were asked for.
 func (w *changesWriter) full() bool {
@@ -141,7 +145,7 @@ func (w *changesWriter) wait() (more bool, err error) {
 		case err == nil:
 			return true, nil
 		case w.p.heartbeat > 0 && w.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			if err := w.heartbeat(); err != nil {
+			if err := w.heartbeat(); err != nil || w.removed() {
 				return false, err
 			}
 		case w.over(err):

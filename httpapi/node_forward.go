@@ -206,6 +206,9 @@ func (c *call) runForwarded(user shard.User) (err error) {
 	if self := c.api.deps.Meta.Self(); len(c.path) < 2 || c.path[1] != self { // else it would travel on
 		return fault.New(fault.BadRequest, "the request is for another node than "+self)
 	}
+	if err := c.refuseRemoved(); err != nil {
+		return err
+	}
 	c.user = user
 	found := c.api.router.route(c)
 	if err := c.authorize(); err != nil {

@@ -11,6 +11,8 @@ import (
 // here.
 func getUp(c *call) error {
 	switch mode := c.cfg.CouchDB.MaintenanceMode; {
+	case c.api.deps.Meta.Removed():
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"removed","reason":"`+textRemoved+`"}`))
 	case mode == "true":
 		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
 	case mode != "":

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leave takes a node out of the cluster through this one.
+func (h *home) leave(name string) {
+	h.town.t.Helper()
+	var doc struct {
+		Rev string `json:"_rev"`
+	}
+	text := h.ask("GET", "/_node/_local/_nodes/"+name, "")
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, "200 ")), &doc); err != nil {
+		h.town.t.Fatalf("%s: %v", text, err)
+	}
+	h.soon("DELETE", "/_node/_local/_nodes/"+name+"?rev="+doc.Rev, "", "200")
+}
+
+// A node that was taken out of the cluster and runs on refuses whatever is
+// about the cluster, and can still be looked at.
+func TestRemovedNodeRefuses(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, _, c := w.seeded()
+		a.want("PUT", "/pond", "", "201")
+		c.want("PUT", "/pond/frog", "{}", "201")
+		feed := make(chan string)
+		go func() {
+			feed <- c.ask("GET", "/pond/_changes?feed=continuous&heartbeat=5000", "")
+		}()
+		<-time.After(time.Second)
+		a.leave(c.name)
+		const reason = `"reason":"This node was removed from its cluster."}`
+		took := c.soon("GET", "/_up", "", `404 {"status":"removed",`+reason)
+		w.t.Logf("it knows after %v", took)
+		a.want("DELETE", "/pond", "", "200")
+		const refusal = `503 {"error":"service unavailable",` + reason
+		for _, r := range [][3]string{
+			{"PUT", "/pond/toad", "{}"},
+			{"GET", "/pond/frog", ""},
+			{"GET", "/pond", ""},
+			{"PUT", "/lake", ""},
+			{"GET", "/lake/_security", ""},
+			{"GET", "/_all_dbs", ""},
+			{"GET", "/_users/org.couchdb.user:ann", ""},
+			{"GET", "/_session", ""},
+			{"POST", "/_session", `{"name":"adm","password":"pass"}`},
+			{"GET", "/_membership", ""},
+			{"POST", "/_cluster_setup", `{"action":"finish_cluster"}`},
+			{"GET", "/_node/_local/_config", ""},
+			{"PUT", "/_node/_local/_config/admins/eve", `"evil"`},
+			{"GET", "/_node/_local/_nodes/_all_docs", ""},
+			{"GET", "/_node/" + a.name + "/_stats", ""},
+			{"GET", "/_nothing", ""},
+		} {
+			c.want(r[0], r[1], r[2], refusal)
+		}
+		for _, path := range []string{
+			"/", "/_node/_local", "/_node/_local/_system", "/_node/_local/_stats", "/_node/" + c.name + "/_prometheus", "/_node/_local/_versions",
+		} {
+			c.want("GET", path, "", "200")
+		}
+		select {
+		case got := <-feed:
+			if !strings.Contains(got, `"last_seq"`) {
+				w.t.Errorf("the feed ended with %s", got)
+			}
+		case <-time.After(time.Minute):
+			w.t.Error("a feed goes on")
+		}
+		a.want("GET", "/_up", "", "200")
+	})
+}
