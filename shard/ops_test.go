@@ -399,3 +399,40 @@ func TestAdmin(t *testing.T) {
 		t.Error("the role counts")
 	}
 }
+
+// Content that an edit refers to goes away after the request has looked for it
+// and before the writer takes it.
+func TestContentDroppedMeanwhile(t *testing.T) {
+	n := start(t, Options{})
+	ctx := context.Background()
+	s, err := n.PutAttachment(ctx, copyName, "d", [16]byte{1})
+	if err == nil {
+		_, err = s.Write([]byte("content"))
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := EditAttachment{Attachment: doc.Attachment{Name: "big", Key: [16]byte{1}, Length: 7, StoredLength: 7}}
+	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{big}}, {ID: "e", Body: []byte("{}")}}}
+	task := &updateTask{local: n.Local, req: &req, validator: validator{ctx: ctx, req: &req}}
+	if err := task.prepare(ctx); err != nil || task.decided.results[0].Err != nil {
+		t.Fatal(err, task.decided.results)
+	}
+	if err := n.DropAttachments(ctx, copyName, "d", [][16]byte{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.submit(ctx, copyName, task, false); err != nil {
+		t.Fatal(err)
+	}
+	res := task.decided.results
+	if !fault.Is(res[0].Err, fault.Unavailable) || res[1].Err != nil {
+		t.Errorf("%v, %v", res[0].Err, res[1].Err)
+	}
+	if got := n.show("d"); got != "missing" {
+		t.Error(got)
+	}
+	n.check()
+}

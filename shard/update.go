@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -107,7 +108,14 @@ func (t *updateTask) stage(rd *round) error {
 	if seen := t.req.PurgesSeen; seen != nil && rd.lastPurge() > *seen {
 		return fault.New(fault.Conflict, "The copy has purged documents since.")
 	}
-	if !t.current(rd) {
+	// Compaction may have dropped what nothing referred to; from here on it
+	// waits for this round.
+	lacking, err := lackingContent(rd.store, t.req.Edits)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(lacking, t.decided.lacking) || !t.current(rd) {
+		t.decided.lacking = lacking
 		if err := t.decideOn(rd, nil); err != nil {
 			return err
 		}
