@@ -65,6 +65,7 @@ type API struct {
 	access   securityCache
 	uuids    uuidSource
 	feeds    feedGate
+	admins   sync.Mutex // orders deletions of administrators
 	started  time.Time
 	active   atomic.Int64 // requests under way
 	stopped  atomic.Bool

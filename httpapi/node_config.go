@@ -7,9 +7,13 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/httpapi/auth"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
+
+// adminSection holds the server administrators.
+const adminSection = "admins"
 
 // getConfig answers GET /_node/{name}/_config: everything that is set.
 func getConfig(c *call) error {
@@ -53,6 +57,9 @@ func putConfigKey(c *call) error {
 	if change.Value, err = config.ValueFromJSON(body); err != nil {
 		return err
 	}
+	if change.Section == adminSection && config.IsHashed(change.Value) && !auth.ValidAdmin(change.Value) {
+		return fault.New(fault.BadRequest, "An administrator's password must not begin like the stored form of one, unless it is one.")
+	}
 	old, err := c.api.deps.Meta.SetConfig(c.r.Context(), change)
 	if err != nil {
 		return err
@@ -63,7 +70,15 @@ func putConfigKey(c *call) error {
 // deleteConfigKey answers DELETE /_node/{name}/_config/{section}/{key} with the
 // value that was there.
 func deleteConfigKey(c *call) error {
-	old, err := c.api.deps.Meta.DeleteConfig(c.r.Context(), c.configChange())
+	change := c.configChange()
+	if change.Section == adminSection {
+		c.api.admins.Lock() // two that go at the same time would each see the other
+		defer c.api.admins.Unlock()
+		if c.api.deps.Config.LastAdmin(change.Key, change.Volatile, auth.ValidAdmin) {
+			return fault.New(fault.Forbidden, "The last server administrator cannot be deleted: nobody could set another one. Set that first.")
+		}
+	}
+	old, err := c.api.deps.Meta.DeleteConfig(c.r.Context(), change)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/httpapi/auth"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -30,6 +31,9 @@ func postClusterSetup(c *call) error {
 	req, err := parseSetup(body)
 	if err != nil {
 		return err
+	}
+	if req.hash != "" && !auth.ValidAdmin(req.hash) {
+		return fault.New(fault.BadRequest, "`password_hash` must be a stored form of a password, like -pbkdf2:…")
 	}
 	m, ctx := c.api.deps.Meta, c.r.Context()
 	switch req.action {
@@ -104,11 +108,8 @@ func (c *call) enableHere(req *setupRequest) error {
 	set := func(section, key, value string, wide bool) {
 		changes = append(changes, meta.ConfigChange{Section: section, Key: key, Value: value, ClusterWide: wide})
 	}
-	switch {
-	case req.hash != "" && !config.IsHashed(req.hash):
-		return fault.New(fault.BadRequest, "`password_hash` must be a stored form of a password, like -pbkdf2:…")
-	case req.username != "":
-		set("admins", req.username, cmp.Or(req.hash, req.password), true)
+	if req.username != "" {
+		set(adminSection, req.username, cmp.Or(req.hash, req.password), true)
 	}
 	set("cluster", "n", strconv.Itoa(min(req.nodes, 3)), true)
 	if req.port != 0 {

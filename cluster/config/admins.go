@@ -52,9 +52,53 @@ func (h *Holder) HashAdmins(known map[string]string) (fresh map[string]string, e
 func (h *Holder) pendingAdmins() map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := maps.Clone(merge(h.mu.layers[:]...)[adminSection])
+	values, _ := h.valuesLocked()
+	out := values[adminSection]
 	maps.DeleteFunc(out, func(_, v string) bool { return IsHashed(v) || v == "" })
 	return out
+}
+
+// valuesLocked lays the layers over one another. Administrators whom whoever
+// starts the node gives, in files, environment or flags, count when otherwise
+// there would be none: what hides them in stronger layers was written by an
+// administrator, and nobody could take it back. lent tells that they do.
+func (h *Holder) valuesLocked() (values Values, lent bool) {
+	values = merge(h.mu.layers[:]...)
+	for _, v := range values[adminSection] {
+		if v != "" {
+			return values, false
+		}
+	}
+	given := merge(h.mu.layers[Files:ClusterWide]...)[adminSection]
+	if len(given) == 0 {
+		return values, false
+	}
+	values[adminSection] = given
+	return values, true
+}
+
+// LastAdmin reports whether nobody is left to administer the server once the
+// administrator name is gone. usable tells of a stored form whether a password
+// can fit it. What is volatile counts as long as nothing is to be kept: it ends
+// with the next reload.
+func (h *Holder) LastAdmin(name string, volatile bool, usable func(stored string) bool) bool {
+	able := func(v string) bool { return v != "" && (!IsHashed(v) || usable(v)) }
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	values, _ := h.valuesLocked()
+	if !able(values[adminSection][name]) {
+		return false
+	}
+	others := values
+	if !volatile {
+		others = merge(h.mu.layers[:Volatile]...)
+	}
+	for other, v := range others[adminSection] {
+		if other != name && able(v) {
+			return false
+		}
+	}
+	return true
 }
 
 // HasAdmins reports whether there is an administrator, also one whose password

@@ -14,7 +14,8 @@
 //
 // A layer may also hide a key of the layers below it (an ini line with an
 // empty value, a DELETE through HTTP); what was made up steps in for what is
-// missing then. The Holder owns the layers, rebuilds the Snapshot when one
+// missing then, and when no administrator is left, those of files, environment
+// and flags count again. The Holder owns the layers, rebuilds the Snapshot when one
 // changes, and tells its subscribers.
 //
 // LOCKS: Holder.mu orders changes of layers and calls of subscribers; readers

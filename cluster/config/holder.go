@@ -52,6 +52,7 @@ type Holder struct {
 		sync.Mutex
 		layers [levels]Layer
 		known  map[string]string // administrator → stored form that stands for the plain text in files or environment
+		lent   bool              // administrators count only because there would be none, see valuesLocked
 		warned map[Problem]bool
 		subs   map[int]func(old, now *Snapshot)
 		nextID int
@@ -175,7 +176,11 @@ func (h *Holder) Reload() error {
 // rebuildLocked makes the snapshot of the layers, publishes it and tells the
 // subscribers.
 func (h *Holder) rebuildLocked() {
-	values := merge(h.mu.layers[:]...)
+	values, lent := h.valuesLocked()
+	if lent && !h.mu.lent {
+		h.log.Warn("no administrator is left; those of files, environment and flags count again")
+	}
+	h.mu.lent = lent
 	fillIn(values, h.mu.layers[Generated].Set)
 	if _, ok := values["cluster"]["n"]; ok && values["couchdb"]["single_node"] == "true" && !h.setLocked("cluster", "n") {
 		values["cluster"]["n"] = "1" // a node that is to stay alone keeps one copy

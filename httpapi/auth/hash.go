@@ -225,6 +225,20 @@ func VerifyAdmin(ctx context.Context, stored, password string) bool {
 	return ok && err == nil
 }
 
+// ValidAdmin reports whether stored, a value of the [admins] section, is the
+// hash of some password: nobody could ever log in with another.
+func ValidAdmin(stored string) bool {
+	h, ok := parseAdmin(stored)
+	if !ok {
+		return false
+	}
+	size := sha1.Size // of scheme simple
+	if h.scheme == schemePBKDF2 {
+		size = prfOf(h.prf)().Size()
+	}
+	return len(h.key) == hex.EncodedLen(size)
+}
+
 // parseAdmin reads a value of the [admins] section.
 func parseAdmin(value string) (passwordHash, bool) {
 	if rest, ok := strings.CutPrefix(value, "-hashed-"); ok {
