@@ -335,8 +335,8 @@ func TestReconcile(t *testing.T) {
 	if err := w.locals[node1].Create(t.Context(), stray, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &tidier{c: w.Coordinator, orphans: map[string]time.Time{}}
-	if err := k.sweep(t.Context(), w.meta.Databases()); err != nil {
+	k := &tidier{c: w.Coordinator}
+	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	names, err := w.locals[node1].Names()
@@ -345,7 +345,7 @@ func TestReconcile(t *testing.T) {
 	}
 	put(t, d, "a", doc.Rev{}, `{}`)
 	k.orphans[stray] = time.Now().Add(-2 * dropGrace)
-	if err := k.sweep(t.Context(), w.meta.Databases()); err != nil {
+	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if names, err = w.locals[node1].Names(); err != nil || slices.Contains(names, stray) || len(names) != 2 {

@@ -16,9 +16,9 @@ import (
 
 const (
 	// dropGrace is how long a copy that no database names is kept after it was
-	// first noticed: the map that this node knows may be behind, and a wrong
-	// one must not cost data. A copy whose database was seen to be deleted is
-	// removed at once.
+	// first noticed, as long as the node can make sure all the time that its map
+	// is not behind: a wrong one must not cost data. A copy whose database was
+	// seen to be deleted is removed at once.
 	dropGrace = time.Hour
 	// sweepEvery is how often the disk is compared with the map.
 	sweepEvery = 10 * time.Minute
@@ -32,12 +32,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	if err := c.meta.WaitReady(ctx); err != nil {
 		return ended(ctx, err)
 	}
-	sub, dbs := c.meta.Subscribe()
+	sub, _ := c.meta.Subscribe()
 	defer sub.Close()
 	defer c.announce(ctx)()
-	k := &tidier{c: c, orphans: make(map[string]time.Time)}
+	k := &tidier{c: c}
 	for {
-		if err := k.sweep(ctx, dbs); err != nil && ctx.Err() == nil {
+		if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
 			c.log.Error("copies on disk not compared with the map", zap.Error(err))
 		}
 		err := k.follow(ctx, sub)
@@ -45,7 +45,6 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		if ctx.Err() != nil || !lagged {
 			return ended(ctx, err)
 		}
-		dbs = c.meta.Databases()
 	}
 }
 
@@ -133,12 +132,12 @@ func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event
 }
 
 // sweep compares the disk with the map.
-func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
+func (k *tidier) sweep(ctx context.Context) error {
 	names, err := k.c.local.Names()
 	if err != nil {
 		return err
 	}
-	plan := meta.Reconcile(dbs, k.c.node, names)
+	plan := meta.Reconcile(k.c.meta.Databases(), k.c.node, names)
 	for _, name := range plan.Create {
 		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
 		if db, ok := k.c.meta.Database(dbName); ok {
@@ -146,9 +145,32 @@ func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
 			k.make(ctx, name, db)
 		}
 	}
+	k.orphans = k.clear(ctx, names, len(plan.Drop))
+	return ctx.Err()
+}
+
+// clear removes those of the copies that were on disk a moment ago which no
+// database has named for long enough, and returns the others that none names,
+// with the time from which on that is known. suspects is how many seem to be
+// such.
+//
+// A copy may be there before this node hears of its database: other nodes make
+// copies here, and a node that cannot reach the leader, or that has crashed,
+// does not know the newest databases, although documents are written to their
+// copies. So nothing is believed that the leader does not confirm; the names
+// were listed before it is asked, because what it confirms holds for the copies
+// that were there by then. Without its word the time begins anew.
+func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[string]time.Time {
+	if suspects == 0 {
+		return nil
+	}
+	if err := k.c.meta.CatchUp(ctx); err != nil {
+		k.c.log.Warn("copies that seem to belong to no database stay: the map may be behind", zap.Int("copies", suspects), zap.Error(err))
+		return nil
+	}
 	now := time.Now()
-	still := make(map[string]time.Time, len(plan.Drop))
-	for _, name := range plan.Drop {
+	still := make(map[string]time.Time)
+	for _, name := range meta.Reconcile(k.c.meta.Databases(), k.c.node, names).Drop {
 		since, known := k.orphans[name]
 		switch {
 		case !known:
@@ -161,8 +183,7 @@ func (k *tidier) sweep(ctx context.Context, dbs meta.Databases) error {
 			k.c.drop(ctx, name)
 		}
 	}
-	k.orphans = still
-	return ctx.Err()
+	return still
 }
 
 // make makes a copy that may be there already.
