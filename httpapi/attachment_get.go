@@ -89,7 +89,11 @@ func (c *call) sendAttachment(a *doc.Attachment) error {
 		return c.sendGzipped(a)
 	}
 	h["Accept-Ranges"] = []string{"bytes"}
-	ranges, err := parseRanges(c.r.Header.Get("Range"), a.Length)
+	wanted := c.r.Header.Get("Range")
+	if !c.rangeApplies(etag) {
+		wanted = ""
+	}
+	ranges, err := parseRanges(wanted, a.Length)
 	if err != nil {
 		return err
 	}

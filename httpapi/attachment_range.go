@@ -28,6 +28,14 @@ func (b byteRange) appendContentRange(dst []byte, size int64) []byte {
 	return strconv.AppendInt(dst, size, 10)
 }
 
+// rangeApplies reports whether a Range header counts. With If-Range it does
+// only while the attachment is the one that the client has a part of: the tags
+// are compared strongly, and a date never fits, because attachments have none.
+func (c *call) rangeApplies(etag string) bool {
+	values := c.r.Header["If-Range"]
+	return len(values) == 0 || len(values) == 1 && strings.TrimSpace(values[0]) == etag
+}
+
 // parseRanges reads a Range header for an attachment of size bytes. No range
 // means that the whole attachment is to be sent: the header is absent, uses
 // another unit, is malformed, holds ten ranges or more, or asks for everything
