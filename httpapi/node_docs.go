@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -239,7 +240,12 @@ func (c *call) inviteByName(name string, wish *nodeWish) error {
 			to.user, to.password = user, password
 		}
 	}
-	return c.invite(to, name)
+	err := c.invite(to, name)
+	if f := (*fault.Error)(nil); wish.replaces != "" && errors.As(err, &f) && f.Kind == fault.BadRequest {
+		return fault.Wrap(f.Kind, f.Reason+" "+name+" is not a member of the cluster: before it can replace another node it has to join, "+
+			"through action add_node of POST /_cluster_setup or by a seed list.", err)
+	}
+	return err
 }
 
 // deleteNodeDoc answers DELETE /_node/{name}/_nodes/{node}: the node leaves the

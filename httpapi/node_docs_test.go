@@ -23,6 +23,9 @@ func TestNodeDocs(t *testing.T) {
 		{"adm", "GET", nodes + "/two@127.0.0.1", "", 200, `{"_id":"two@127.0.0.1","_rev":"` + zoned + `","zone":"z1","decom":true}`},
 		{"adm", "PUT", nodes + "/nobody", `{}`, 400, refusal("The name of a node is like name@host.")},
 		{"adm", "PUT", nodes + "/four@127.0.0.1", `{"port":1}`, 400, refusal("Add node failed. Invalid Host and/or Port.")},
+		{"adm", "PUT", nodes + "/four@127.0.0.1", `{"port":1,"replaces":"away@127.0.0.1"}`, 400, refusal("Add node failed. Invalid Host and/or Port. " +
+			"four@127.0.0.1 is not a member of the cluster: before it can replace another node it has to join, " +
+			"through action add_node of POST /_cluster_setup or by a seed list.")},
 		{"adm", "DELETE", nodes + "/none@127.0.0.1", "", 404, `{"error":"not_found","reason":"missing"}`},
 		{"adm", "DELETE", nodes + "/away@127.0.0.1", "", 409, conflict},
 		{"adm", "DELETE", nodes + "/away@127.0.0.1?rev=1-x", "", 409, conflict},
