@@ -65,8 +65,10 @@ func (g *Guard) reads(ctx context.Context, name string) error {
 	return nil
 }
 
+// errMaintenance is what the client is told when no copy is left to ask
+// (api.md section 2).
 func errMaintenance() error {
-	return fault.New(fault.Unavailable, "The node is in maintenance mode.")
+	return fault.New(fault.Unavailable, "Nodes are unable to service this request due to overloading or maintenance mode.")
 }
 
 func errIncomplete() error {

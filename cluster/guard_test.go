@@ -161,6 +161,10 @@ func TestGuard(t *testing.T) {
 	check("maintenance, here", g, ctx, all)
 	check("maintenance, for peers", peers, ctx, func(string) bool { return false })
 	check("maintenance, for repair", peers, wire.ForRepair(ctx), byRepair)
+	const reason = "Nodes are unable to service this request due to overloading or maintenance mode."
+	if _, err := peers.Open(ctx, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
+		t.Errorf("maintenance: the client is told %v", err)
+	}
 
 	// A copy without others holds all there is, and what another node says about
 	// the state of one does not count.
