@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -66,9 +65,14 @@ func New(o Options) (*Holder, error) {
 	if h.log == nil {
 		h.log = zap.NewNop()
 	}
-	files, err := readFiles(o.Files)
+	files, odd, err := readFiles(o.Files)
 	if err != nil {
 		return nil, err
+	}
+	environment, notes := fromEnviron(o.Environ)
+	h.warnOdd(odd)
+	for _, note := range notes {
+		h.log.Warn(note.text, zap.String("variable", note.variable))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +80,7 @@ func New(o Options) (*Holder, error) {
 	h.mu.subs = map[int]func(old, now *Snapshot){}
 	h.mu.layers[Defaults] = defaults()
 	h.mu.layers[Files] = files
-	h.mu.layers[Environment] = fromEnviron(o.Environ)
+	h.mu.layers[Environment] = environment
 	h.mu.layers[Flags] = layerOf(o.Flags)
 	h.rebuildLocked()
 	return h, nil
@@ -161,16 +165,26 @@ func (h *Holder) Layer(level Level) Layer {
 // cannot be read, nothing changes. Plain-text administrators in the files take
 // effect with the next HashAdmins.
 func (h *Holder) Reload() error {
-	files, err := readFiles(h.opts.Files)
+	files, odd, err := readFiles(h.opts.Files)
 	if err != nil {
 		return err
 	}
+	h.warnOdd(odd)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.layers[Files] = files
 	h.mu.layers[Volatile] = Layer{}
 	h.rebuildLocked()
 	return nil
+}
+
+// warnOdd tells of lines in ini files that mean nothing: each was meant to be a
+// setting.
+func (h *Holder) warnOdd(odd []oddity) {
+	for _, o := range odd {
+		h.log.Warn("lines of an ini file ignored, they are neither [section] nor key = value below one",
+			zap.String("file", o.file), zap.Ints("lines", o.lines))
+	}
 }
 
 // rebuildLocked makes the snapshot of the layers, publishes it and tells the
@@ -228,50 +242,4 @@ func (h *Holder) setLocked(section, key string) bool {
 		}
 	}
 	return false
-}
-
-// fromEnviron understands the variables of CouchDB's container image and
-// DIVAN_SECTION__KEY for any key; sections and keys are lower case.
-func fromEnviron(environ []string) Layer {
-	l := Layer{}
-	var user, password string
-	for _, item := range environ {
-		name, value, _ := strings.Cut(item, "=")
-		switch name {
-		case "COUCHDB_USER":
-			user = value
-		case "COUCHDB_PASSWORD":
-			password = value
-		case "COUCHDB_SECRET":
-			if value != "" {
-				l.Put("chttpd_auth", "secret", value)
-			}
-		case "COUCHDB_ERLANG_COOKIE":
-			if value != "" {
-				l.Put("cluster", "secret", value)
-			}
-		case "NODENAME":
-			if value != "" {
-				l.Put("cluster", "node_name", nodeName(value))
-			}
-		default:
-			rest, ours := strings.CutPrefix(name, "DIVAN_")
-			section, key, ok := strings.Cut(rest, "__")
-			if ours && ok && section != "" && key != "" {
-				l.Put(strings.ToLower(section), strings.ToLower(key), value)
-			}
-		}
-	}
-	if user != "" && password != "" {
-		l.Put(adminSection, user, password)
-	}
-	return l
-}
-
-// nodeName completes a bare host as CouchDB's image does.
-func nodeName(value string) string {
-	if strings.Contains(value, "@") {
-		return value
-	}
-	return "couchdb@" + value
 }

@@ -14,23 +14,34 @@ import (
 // maxFile bounds an ini file, in bytes.
 const maxFile = 8 << 20
 
+// maxOdd bounds the lines of a file that the log names as ignored: it may be
+// no ini file at all.
+const maxOdd = 20
+
+// oddity is a file with lines that mean nothing.
+type oddity struct {
+	file  string
+	lines []int // their numbers; the text may hold a password
+}
+
 // readFiles reads ini files in the given order into one layer.
-func readFiles(names []string) (Layer, error) {
-	var l Layer
+func readFiles(names []string) (l Layer, odd []oddity, err error) {
 	for _, name := range names {
 		files, err := expand(name)
 		if err != nil {
-			return Layer{}, err
+			return Layer{}, nil, err
 		}
 		for _, f := range files {
 			text, err := readFile(f)
 			if err != nil {
-				return Layer{}, fmt.Errorf("read configuration: %w", err)
+				return Layer{}, nil, fmt.Errorf("read configuration: %w", err)
 			}
-			parseINI(text, &l)
+			if lines := parseINI(text, &l); len(lines) > 0 {
+				odd = append(odd, oddity{f, lines})
+			}
 		}
 	}
-	return l, nil
+	return l, odd, nil
 }
 
 // expand returns the files that a name stands for. A directory laid out like
@@ -108,9 +119,19 @@ func readFile(name string) (text string, err error) {
 //   - a key without a value hides the key of the files before;
 //   - a line that begins with a space or a tab and has no equals sign continues
 //     the value of the line before, after one space (CouchDB before 3.4).
-func parseINI(text string, l *Layer) {
+//
+// It returns the numbers of the lines that are ignored and no comments, the
+// first maxOdd of them.
+func parseINI(text string, l *Layer) (odd []int) {
 	var section, last string // last: key that a continuation line goes on with
+	number := 0
+	ignore := func() {
+		if len(odd) < maxOdd {
+			odd = append(odd, number)
+		}
+	}
 	for line := range splitLines(text) {
+		number++
 		indented := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
 		line = stripComment(line)
 		switch {
@@ -118,8 +139,11 @@ func parseINI(text string, l *Layer) {
 		case strings.HasPrefix(line, "["):
 			if name, rest, ok := strings.Cut(line[1:], "]"); ok && name != "" && rest == "" {
 				section, last = name, ""
+			} else {
+				ignore()
 			}
 		case section == "":
+			ignore()
 		default:
 			key, value, ok := cutPair(line)
 			switch {
@@ -127,6 +151,7 @@ func parseINI(text string, l *Layer) {
 				l.Put(section, last, l.Set[section][last]+" "+line)
 			case !ok:
 				last = ""
+				ignore()
 			case value == "":
 				last = ""
 				l.Hide(section, key)
@@ -136,6 +161,7 @@ func parseINI(text string, l *Layer) {
 			}
 		}
 	}
+	return odd
 }
 
 // cutPair parts a trimmed line into key and value. ok is false when there is

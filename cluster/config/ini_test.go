@@ -131,21 +131,21 @@ func TestDirectories(t *testing.T) {
 		"vm.args":          "-name x\n",
 		"z.ini":            "[s]\na=wrong\n",
 	})
-	l, err := readFiles([]string{dir})
+	l, _, err := readFiles([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}; !maps.Equal(l.Set["s"], want) || !l.Hidden["s"]["e"] {
 		t.Errorf("%v %v", l.Set["s"], l.Hidden)
 	}
-	l, err = readFiles([]string{filepath.Join(dir, "local.d"), filepath.Join(dir, "z.ini")})
+	l, _, err = readFiles([]string{filepath.Join(dir, "local.d"), filepath.Join(dir, "z.ini")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := map[string]string{"a": "wrong", "d": "4"}; !maps.Equal(l.Set["s"], want) {
 		t.Errorf("%v", l.Set["s"])
 	}
-	if _, err := readFiles([]string{filepath.Join(dir, "none.ini")}); err == nil {
+	if _, _, err := readFiles([]string{filepath.Join(dir, "none.ini")}); err == nil {
 		t.Error("a missing file is accepted")
 	}
 	files, err := expand(dir)

@@ -21,7 +21,7 @@ import (
 
 // asProgram makes the test binary be the program: the tests start it as a
 // process of its own, with the race detector when they have it.
-const asProgram = "DIVAN_TEST_AS_PROGRAM"
+const asProgram = "TEST_AS_DIVAN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
