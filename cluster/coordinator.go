@@ -130,7 +130,7 @@ const maxHandles = 4096
 // copies and the cover need not be worked out for every request. A handle gets
 // in only when the copies on this node are there.
 type handles struct {
-	making singleflight.Group // by name and suffix
+	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
 	births map[string]int // requests of this node that create a database of that name; guarded by mu
@@ -145,15 +145,20 @@ func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*D
 	}
 	fresh := newDB(c, m)
 	if d == nil || d.meta.ID != m.ID {
-		_, err, _ := h.making.Do(m.Name+"."+m.Suffix, func() (any, error) {
-			return nil, c.ensureStill(context.WithoutCancel(ctx), fresh) // others wait for it too
-		})
-		if err != nil {
+		if err := h.secure(ctx, c, fresh); err != nil {
 			return nil, fresh.explain(err)
 		}
 	}
 	h.put(fresh)
 	return fresh, nil
+}
+
+// secure makes the copies of a database on this node that are not there yet.
+func (h *handles) secure(ctx context.Context, c *Coordinator, d *DB) error {
+	_, err, _ := h.making.Do(d.key(), func() (any, error) {
+		return nil, c.ensureStill(context.WithoutCancel(ctx), d) // others wait for it too
+	})
+	return err
 }
 
 // expect notes that this node is creating a database of that name, until

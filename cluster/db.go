@@ -163,6 +163,9 @@ func (d *DB) twins(t target) []target {
 // Meta returns the metadata behind the handle. It must not be changed.
 func (d *DB) Meta() *meta.Database { return d.meta }
 
+// key names the database and no other one that had or will have its name.
+func (d *DB) key() string { return d.meta.Name + "." + d.meta.Suffix }
+
 // Name returns the name of the database.
 func (d *DB) Name() string { return d.meta.Name }
 

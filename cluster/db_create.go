@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,17 +52,129 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	if err != nil {
 		return err
 	}
-	d, err := c.handles.get(ctx, c, m)
-	if err != nil {
-		// Without a copy the name would be taken by a database that cannot be
-		// used; a disk that is full is the likely reason.
-		if _, undo := c.meta.DeleteDatabase(context.WithoutCancel(ctx), name); undo != nil {
-			c.log.Error("database without its copies stays in the map", zap.String("db", name), zap.Error(undo))
-		}
-		return err
+	return c.populate(ctx, m)
+}
+
+// populate makes the copies of a database that this node has just created. A
+// copy that this node cannot make, because its disk is full, is made later if
+// another copy of its range is there; otherwise the creation has failed.
+//
+// It is no failure that somebody has deleted the database since: it had been
+// made before. And a creation is undone only if nobody can have written to the
+// database, for it has been in the map for a while.
+func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
+	d, failure := c.handles.get(ctx, c, m)
+	if failure == nil {
+		c.createElsewhere(ctx, d)
+		return nil
 	}
-	c.createElsewhere(ctx, d)
+	if c.gone(m) {
+		return nil
+	}
+	d = newDB(c, m)
+	if fault.Is(failure, fault.Closed) || c.undo(ctx, d) {
+		return failure
+	}
+	there := c.createElsewhere(ctx, d)
+	own, err := c.local.Names()
+	if err != nil {
+		return failure
+	}
+	for _, t := range d.all() {
+		if t.node == c.node && !slices.Contains(own, t.name) && !there.has(t.name) {
+			c.log.Error("database without its copies stays in the map", zap.String("db", m.Name), zap.Error(failure))
+			return failure
+		}
+	}
+	c.log.Warn("copies of a new database not made yet", zap.String("db", m.Name), zap.Error(failure))
 	return nil
+}
+
+// gone reports whether a database that this node has known is there no more;
+// another one may have its name.
+func (c *Coordinator) gone(m *meta.Database) bool {
+	now, ok := c.meta.Database(m.Name)
+	return !ok || now.ID != m.ID
+}
+
+// undo takes back the creation of a database whose copies this node could not
+// make, and reports whether it has. Other nodes make their copies on their own,
+// and one copy is enough for an acknowledged document: so all copies must be
+// this node's to make, and none may be there. Where there is no other node,
+// some may: nothing is written through this node before all are. All that make
+// copies take turns with undo, so that none is made before the database is
+// gone.
+func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
+	for _, t := range d.all() {
+		if t.node != c.node {
+			return false
+		}
+	}
+	ran, undone := false, false
+	for range undoTries {
+		_, _, _ = c.handles.making.Do(d.key(), func() (any, error) { // the results are for those who wait for copies
+			ran = true
+			undone = c.unwritten(d) && c.takeBack(context.WithoutCancel(ctx), d)
+			if undone {
+				return nil, errNoDatabase()
+			}
+			return nil, errNoCopy()
+		})
+		if ran { // and has not waited for another turn
+			break
+		}
+	}
+	return undone
+}
+
+// unwritten reports whether nobody can have written to a database that has its
+// copies on this node only, nor can before another one of them is made.
+func (c *Coordinator) unwritten(d *DB) bool {
+	names, err := c.local.Names()
+	if err != nil {
+		return false
+	}
+	own, made := d.meta.CopiesOn(c.node), 0
+	for _, name := range own {
+		if slices.Contains(names, name) {
+			made++
+		}
+	}
+	return made == 0 || (made < len(own) && len(c.meta.Nodes()) == 1)
+}
+
+// takeBack deletes a database and what this node has of it.
+func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
+	if err := c.meta.DeleteExactly(ctx, d.meta); err != nil && !fault.Is(err, fault.NotFound) {
+		c.log.Error("a creation could not be undone", zap.String("db", d.meta.Name), zap.Error(err))
+		return false
+	}
+	for _, name := range d.meta.CopiesOn(c.node) {
+		c.drop(ctx, name)
+	}
+	return true
+}
+
+// undoTries is how often undo lets others take their turn first.
+const undoTries = 3
+
+// born is which copies of a new database are known to be there, by their names:
+// those of a range have the same one on all nodes.
+type born struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (b *born) note(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names[name] = true
+}
+
+func (b *born) has(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.names[name]
 }
 
 // createWait is how long the answer to a creation waits for the copies on other
@@ -69,9 +182,10 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 // all the same.
 const createWait = 2 * time.Second
 
-// createElsewhere makes the copies on other nodes. One that cannot be reached
-// makes its copies when it sees the map.
-func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
+// createElsewhere makes the copies on other nodes and returns which of them are
+// there. One that cannot be reached makes its copies when it sees the map.
+func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) *born {
+	there := &born{names: map[string]bool{}}
 	var made sync.WaitGroup
 	for _, t := range d.all() {
 		rep := c.replica(t.node)
@@ -84,7 +198,9 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
 			err := rep.Create(ctx, t.name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
 			if err != nil && !fault.Is(err, fault.Exists) {
 				c.log.Warn("copy not made yet", zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+				return
 			}
+			there.note(t.name)
 		})
 		if !ok {
 			made.Done()
@@ -95,7 +211,7 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
 		made.Wait()
 		close(all)
 	}) {
-		return
+		return there
 	}
 	timer := time.NewTimer(createWait)
 	defer timer.Stop()
@@ -104,6 +220,7 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return there
 }
 
 // ensure makes the copies of a database that this node is to hold and does not
@@ -142,13 +259,16 @@ func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) e
 	return c.local.CreateMissing(ctx, name, o, others)
 }
 
-// ensureStill is ensure for a database that may be deleted meanwhile: what is
-// made for it then goes again.
+// ensureStill is ensure for a database that may have been deleted, or is
+// meanwhile: what is made for it then goes again.
 func (c *Coordinator) ensureStill(ctx context.Context, d *DB) error {
+	if c.gone(d.meta) {
+		return errNoDatabase()
+	}
 	if err := c.ensure(ctx, d); err != nil {
 		return err
 	}
-	if m, ok := c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID {
+	if !c.gone(d.meta) {
 		return nil
 	}
 	for _, name := range d.meta.CopiesOn(c.node) {

@@ -72,10 +72,12 @@ func start(tb testing.TB, s setup) *world {
 		tb.Fatal(err)
 	}
 	w := &world{tb: tb, locals: map[string]*shard.Local{}}
+	other, _ := group.Node(node1) // the same program
 	for i := range max(s.nodes, 1) {
 		name := nodeName(i + 1)
 		if i > 0 {
-			if err := group.PutNode(ctx, meta.Node{Name: name}); err != nil {
+			other.Name = name
+			if err := group.PutNode(ctx, other); err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -95,11 +95,8 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 					k.c.drop(ctx, name)
 				}
 			case meta.Changed: // perhaps this node has taken the place of another
-				before := e.Old.CopiesOn(k.c.node)
-				for _, name := range e.New.CopiesOn(k.c.node) {
-					if !slices.Contains(before, name) {
-						k.make(ctx, name, e.New)
-					}
+				if !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
+					k.make(ctx, e.New)
 				}
 			}
 		}
@@ -142,7 +139,7 @@ func (k *tidier) sweep(ctx context.Context) error {
 		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
 		if db, ok := k.c.meta.Database(dbName); ok {
 			k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
-			k.make(ctx, name, db)
+			k.make(ctx, db)
 		}
 	}
 	k.orphans = k.clear(ctx, names, len(plan.Drop))
@@ -186,10 +183,10 @@ func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[st
 	return still
 }
 
-// make makes a copy that may be there already.
-func (k *tidier) make(ctx context.Context, name string, db *meta.Database) {
-	err := k.c.make(ctx, name, db)
-	if err != nil && !fault.Is(err, fault.Exists) && ctx.Err() == nil {
-		k.c.log.Error("copy not made", zap.String("copy", name), zap.Error(err))
+// make makes the copies of a database that this node lacks.
+func (k *tidier) make(ctx context.Context, db *meta.Database) {
+	err := k.c.handles.secure(ctx, k.c, newDB(k.c, db))
+	if err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
+		k.c.log.Error("copies not made", zap.String("db", db.Name), zap.Error(err))
 	}
 }

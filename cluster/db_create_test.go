@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// checkedDisk asks before it makes a copy.
+type checkedDisk struct {
+	ownReplica
+	check func(name string) error
+}
+
+func (c *checkedDisk) Create(ctx context.Context, name string, o shard.CreateOptions) error {
+	if err := c.check(name); err != nil {
+		return err
+	}
+	return c.ownReplica.Create(ctx, name, o)
+}
+
+func (c *checkedDisk) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
+	if err := c.check(name); err != nil {
+		return err
+	}
+	return c.ownReplica.CreateMissing(ctx, name, o, others)
+}
+
+// TestCreationOvertaken: while a client creates a database, another one deletes
+// it, creates it again, and writes to it.
+func TestCreationOvertaken(t *testing.T) {
+	w := start(t, setup{still: true})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	w.local = &checkedDisk{w.local, func(string) error {
+		if first.CompareAndSwap(false, true) {
+			close(begun)
+			<-goOn
+		}
+		return nil
+	}}
+	created := make(chan error, 1)
+	go func() { created <- w.CreateDB(t.Context(), "pond", CreateOptions{Q: 1}) }()
+	<-begun
+	if err := w.DeleteDB(t.Context(), "pond"); err != nil {
+		t.Fatal(err)
+	}
+	d := w.create("pond", CreateOptions{Q: 1})
+	put(t, d, "frog", doc.Rev{}, `{}`)
+	close(goOn)
+	if err := <-created; err != nil { // it was, before it was deleted
+		t.Error(err)
+	}
+	if _, err := w.open("pond").Open(t.Context(), OpenOptions{ID: "frog"}); err != nil {
+		t.Errorf("an acknowledged document: %v", err)
+	}
+	if names, err := w.locals[node1].Names(); err != nil || len(names) != 1 {
+		t.Errorf("copies %q, %v", names, err)
+	}
+}
+
+// makeElsewhere makes the copies of the other nodes.
+func (w *world) makeElsewhere(name string) {
+	w.tb.Helper()
+	m, _ := w.meta.Database(name)
+	for node, disk := range w.locals {
+		for _, name := range m.CopiesOn(node) {
+			if node == node1 {
+				continue
+			}
+			if err := disk.Create(w.tb.Context(), name, shard.CreateOptions{}); err != nil {
+				w.tb.Fatal(err)
+			}
+		}
+	}
+}
+
+func errFull() error { return fault.New(fault.InsufficientStorage, "enospc") }
+
+// TestCreateOnFullDisk: a creation is taken back only if nobody can have
+// written to the database.
+func TestCreateOnFullDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes  int
+		o      CreateOptions
+		drain  bool   // the other nodes get no copies
+		full   string // copies of which ranges cannot be made here; "/": none can
+		down   bool   // the other nodes
+		fails  bool
+		stays  bool
+		copies int // on the disk of this node afterwards
+	}{
+		"alone":                   {nodes: 1, o: CreateOptions{Q: 2}, full: "/", fails: true},
+		"alone, some":             {nodes: 1, o: CreateOptions{Q: 2}, full: "/80000000", fails: true},
+		"only here":               {nodes: 3, o: CreateOptions{N: 1, Q: 2}, drain: true, full: "/", fails: true},
+		"only here, some":         {nodes: 3, o: CreateOptions{N: 1, Q: 2}, drain: true, full: "/80000000", fails: true, stays: true, copies: 1},
+		"elsewhere too":           {nodes: 3, o: CreateOptions{N: 3, Q: 2}, full: "/", stays: true},
+		"elsewhere too, but down": {nodes: 3, o: CreateOptions{N: 3, Q: 2}, full: "/", down: true, fails: true, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, setup{nodes: c.nodes, still: true})
+			for node := range w.locals {
+				if c.drain && node != node1 {
+					if err := w.meta.SetDraining(t.Context(), node, true); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.down && node != node1 {
+					w.trouble(failing, node)
+				}
+			}
+			var full atomic.Bool
+			full.Store(true)
+			w.local = &checkedDisk{w.local, func(name string) error {
+				if full.Load() && strings.Contains(name, c.full) {
+					return errFull()
+				}
+				return nil
+			}}
+			err := w.CreateDB(t.Context(), "pond", c.o)
+			if c.fails != fault.Is(err, fault.InsufficientStorage) || (err != nil && !c.fails) {
+				t.Errorf("creation: %v", err)
+			}
+			if _, stays := w.meta.Database("pond"); stays != c.stays {
+				t.Errorf("in the map: %t", stays)
+			}
+			if names, err := w.locals[node1].Names(); err != nil || len(names) != c.copies {
+				t.Errorf("copies %q, %v", names, err)
+			}
+			full.Store(false)
+			for node := range w.locals {
+				if node != node1 {
+					w.fleet.set(node, fine)
+				}
+			}
+			if !c.stays {
+				w.create("pond", c.o)
+			}
+			if c.down { // they make their copies when they see the map
+				w.makeElsewhere("pond")
+			}
+			put(t, w.open("pond"), "frog", doc.Rev{}, `{}`)
+			w.settleWrites()
+		})
+	}
+}
