@@ -91,12 +91,16 @@ func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 			transport = e
 		}
 	}
+	m.belong(storedOrigin(stores))
 	committed := recall(stores, committedKey())
 	g.raft, err = raft.NewRaft(conf, m.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
 	if err := m.fsm.replay(stores.Log, committed); err != nil {
+		return nil, err
+	}
+	if err := m.checkOrigin(stores); err != nil {
 		return nil, err
 	}
 	if servers, err := members(g.raft); e != nil && err == nil && len(servers) == 1 {
@@ -121,10 +125,13 @@ func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Tr
 		}
 	}
 	if len(founding.Seeds) > 0 {
-		return false, m.joinThrough(ctx, founding.Seeds)
+		return false, m.joinThrough(ctx, s, founding.Seeds)
 	}
 	if !founding.Bootstrap {
 		return false, nil
+	}
+	if err := m.noteFounding(s); err != nil {
+		return false, err
 	}
 	if err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, t, m.alone()); err != nil {
 		return false, fmt.Errorf("found a group: %w", err)

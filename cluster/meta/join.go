@@ -60,8 +60,9 @@ func (m *Meta) joinRequest(fresh bool) joinRequest {
 
 // joinThrough has a node without state taken in. It must happen before Raft
 // runs: what this node may once have voted for is forgotten, so it must not
-// vote before the group has stopped to count on it. The error is that of ctx.
-func (m *Meta) joinThrough(ctx context.Context, seeds []string) error {
+// vote before the group has stopped to count on it. The error is that of
+// ctx or of the stores.
+func (m *Meta) joinThrough(ctx context.Context, s Stores, seeds []string) error {
 	again := time.NewTicker(joinEvery)
 	defer again.Stop()
 	said := ""
@@ -70,7 +71,7 @@ func (m *Meta) joinThrough(ctx context.Context, seeds []string) error {
 			a, err := m.askJoin(ctx, seed, m.joinRequest(true))
 			if err == nil {
 				m.log.Info("joined a cluster", zap.String("through", seed), zap.String("uuid", a.uuid))
-				return nil
+				return noteOrigin(s, a.origin)
 			}
 			if text := seed + ": " + err.Error(); text != said && ctx.Err() == nil {
 				said = text
@@ -113,7 +114,7 @@ func (m *Meta) answerJoin(ctx context.Context, from string, r *raft.Raft, j join
 	}
 	err := m.admit(ctx, r, j)
 	s := m.fsm.load()
-	a := &answer{index: s.index, term: s.term, uuid: s.uuid}
+	a := &answer{index: s.index, term: s.term, uuid: s.uuid, origin: s.origin()}
 	if err != nil && fault.Is(err, fault.BadRequest) {
 		errors.As(err, &a.refusal)
 		return a, nil

@@ -48,12 +48,7 @@ func (m *Meta) settle(ctx context.Context, r *raft.Raft, term uint64) error {
 		return raftError(err)
 	}
 	if m.fsm.load().uuid == "" {
-		uuid := m.opts.Config.Load().CouchDB.UUID // of the ini files, when a CouchDB becomes a Divan
-		if uuid == "" {
-			uuid = randomHex()
-		}
-		c := &command{kind: kindInit, init: initCommand{uuid: uuid, secret: randomHex()}}
-		if _, err := m.submit(ctx, c); err != nil {
+		if _, err := m.submit(ctx, m.founding()); err != nil {
 			return err
 		}
 	}

@@ -142,6 +142,7 @@ type answer struct {
 	db        *Database
 	contactMS uint64 // stats: since the leader was last heard of
 	uuid      string // join: of the cluster
+	origin    string // join: of the cluster; a version before it says nothing
 }
 
 // Field numbers of answers.
@@ -155,6 +156,7 @@ const (
 	ansDB      = 7
 	ansContact = 8
 	ansUUID    = 9
+	ansOrigin  = 10
 )
 
 func (a *answer) encode() []byte {
@@ -171,7 +173,8 @@ func (a *answer) encode() []byte {
 		b = appendBytes(b, ansDB, a.db.appendBinary(nil))
 	}
 	b = appendNumber(b, ansContact, a.contactMS)
-	return appendText(b, ansUUID, a.uuid)
+	b = appendText(b, ansUUID, a.uuid)
+	return appendText(b, ansOrigin, a.origin)
 }
 
 func decodeAnswer(b []byte) (*answer, error) {
@@ -200,6 +203,8 @@ func decodeAnswer(b []byte) (*answer, error) {
 			a.contactMS = f.number
 		case ansUUID:
 			a.uuid = f.text()
+		case ansOrigin:
+			a.origin = f.text()
 		}
 		return err
 	})

@@ -29,7 +29,7 @@ func drawAnswer(t *rapid.T) *answer {
 	a := &answer{
 		outcome: outcome(rapid.IntRange(int(outcomeDone), int(outcomeNotLeader)).Draw(t, "outcome")),
 		index:   rapid.Uint64().Draw(t, "index"), term: rapid.Uint64().Draw(t, "term"),
-		contactMS: rapid.Uint64().Draw(t, "contact"), uuid: rapid.String().Draw(t, "uuid"),
+		contactMS: rapid.Uint64().Draw(t, "contact"), uuid: rapid.String().Draw(t, "uuid"), origin: rapid.String().Draw(t, "origin"),
 	}
 	if rapid.Bool().Draw(t, "refused") {
 		a.refusal = &fault.Error{

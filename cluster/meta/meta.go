@@ -78,6 +78,12 @@ type Options struct {
 	// request never left this node. nil suits a group of one.
 	Ask func(ctx context.Context, node string, request []byte) ([]byte, error)
 
+	// Belong is told the origin of the group that this node is part of, before
+	// Raft runs: it is the same on all members and differs from that of any
+	// other group. It is empty where an earlier version did not write it down,
+	// and told again when it is known. nil suits a group of one.
+	Belong func(origin string)
+
 	// Alive reports what is known of another node right now, without waiting.
 	// nil: all are taken for alive.
 	Alive func(node string) bool

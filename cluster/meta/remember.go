@@ -50,6 +50,9 @@ func (m *Meta) rememberNow() error {
 	if s == nil || r == nil || m.opts.Transport == nil {
 		return nil
 	}
+	if err := m.checkOrigin(*s); err != nil {
+		return err
+	}
 	alone := uint64(0)
 	if servers, err := members(r); err == nil && len(servers) == 1 && string(servers[0].ID) == m.Self() {
 		alone = 1
