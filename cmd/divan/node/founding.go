@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -91,8 +92,11 @@ type founder struct {
 	id       *identityStore
 	log      *zap.Logger
 
+	begun         chan struct{} // closed when it is known whether there is metadata on disk
+	onceBegun     sync.Once
 	undecided     chan struct{} // closed when the seeds were asked once and could not decide
 	onceUndecided sync.Once
+	looking       atomic.Bool // this node belongs to no cluster and asks the seeds for one
 	mu            struct {
 		sync.Mutex
 		answers map[string]heard
@@ -100,7 +104,7 @@ type founder struct {
 }
 
 func newFounder(self string, seeds []string, id *identityStore, log *zap.Logger) *founder {
-	f := &founder{self: self, id: id, log: log, undecided: make(chan struct{})}
+	f := &founder{self: self, id: id, log: log, begun: make(chan struct{}), undecided: make(chan struct{})}
 	for _, s := range seeds {
 		if name, _, ok := config.ParseSeed(s); ok && !slices.Contains(f.seeds, name) {
 			f.seeds = append(f.seeds, name)
@@ -110,8 +114,23 @@ func newFounder(self string, seeds []string, id *identityStore, log *zap.Logger)
 	return f
 }
 
+// begin notes that it is known whether there is metadata on disk.
+func (f *founder) begin() { f.onceBegun.Do(func() { close(f.begun) }) }
+
+// free reports whether this node certainly belongs to no cluster, once that is
+// known: it has neither metadata nor an identity, and still looks for others.
+func (f *founder) free(ctx context.Context) bool {
+	select {
+	case <-f.begun:
+		return f.looking.Load()
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // found is asked by the metadata when there is none on disk.
 func (f *founder) found(ctx context.Context) (meta.Founding, error) {
+	defer f.begin()
 	id := f.id.load()
 	if id.UUID != "" && (id.Invited || len(id.others(f.self)) > 0) {
 		// Invited, or the metadata were lost: the others have them.
@@ -120,6 +139,9 @@ func (f *founder) found(ctx context.Context) (meta.Founding, error) {
 	if len(f.seeds) == 0 {
 		return meta.Founding{Bootstrap: true}, nil
 	}
+	f.looking.Store(id.UUID == "")
+	defer f.looking.Store(false)
+	f.begin()
 	trouble := ""
 	for {
 		f.askAll(ctx)

@@ -139,6 +139,55 @@ func TestFounderAsks(t *testing.T) {
 	})
 }
 
+// A node tells others that it belongs to no cluster only while it looks for one.
+func TestWhoIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id, err := openIdentity(t.Context(), vfs.NewMem(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		soon := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		seeds := []string{"a@a", "b@b"}
+		started := newFounder("b@b", seeds, id, zap.NewNop())
+		if started.free(soon()) {
+			t.Error("it does not know yet whether it has metadata")
+		}
+		started.begin()
+		if started.free(soon()) {
+			t.Error("it has metadata")
+		}
+		f := newFounder("b@b", seeds, id, zap.NewNop())
+		f.occupied = func(context.Context, string) bool { return false }
+		f.ask = func(ctx context.Context, _, _ string, _ []byte) ([]byte, error) {
+			if !f.free(ctx) {
+				t.Error("it looks for a cluster")
+			}
+			return json.Marshal(seedAnswer{Member: true, UUID: "u"})
+		}
+		if _, err := f.found(t.Context()); err != nil || f.free(soon()) {
+			t.Errorf("it is about to join: %v", err)
+		}
+		if err := id.update(t.Context(), func(i *identity) { i.UUID = "u" }); err != nil {
+			t.Fatal(err)
+		}
+		f = newFounder("b@b", seeds, id, zap.NewNop())
+		f.occupied = func(context.Context, string) bool { return false }
+		f.ask = func(ctx context.Context, _, _ string, _ []byte) ([]byte, error) {
+			if f.free(ctx) {
+				t.Error("it belongs to u and has lost its metadata")
+			}
+			return json.Marshal(seedAnswer{Member: true, UUID: "u"})
+		}
+		if _, err := f.found(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A node that was invited, or lost its metadata, joins those it knows.
 func TestFounderKnowsMembers(t *testing.T) {
 	id, err := openIdentity(t.Context(), vfs.NewMem(), "")

@@ -123,7 +123,7 @@ func (l *links) describe(o *meta.Options) {
 		Name: l.name, RPC: l.place.advertise, HTTP: net.JoinHostPort(l.host(), strconv.Itoa(s.Chttpd.Port)),
 		Zone: s.Cluster.Zone, Version: l.node.cfg.Version,
 	}
-	o.Transport, o.Found, o.Alive = l.raft, l.founder.found, l.alive
+	o.Transport, o.Found, o.Belong, o.Alive = l.raft, l.founder.found, l.belong, l.alive
 	o.Ask = func(ctx context.Context, node string, request []byte) ([]byte, error) {
 		return l.pool.Ask(ctx, node, serviceMeta, request)
 	}
@@ -386,14 +386,21 @@ func (l *links) handlers() map[string]wire.Handler {
 	}
 }
 
-// answerSeed tells a node that starts whether this one belongs to a cluster.
-func (l *links) answerSeed(context.Context, string, []byte) ([]byte, error) {
-	var a seedAnswer
-	if l.joined() {
-		a = seedAnswer{Member: true, UUID: l.node.meta.UUID(), Nodes: addresses(l.node.meta.Nodes())}
+// answerSeed tells a node that starts whether this one belongs to a cluster. A
+// node that has metadata and cannot use it yet, or is about to join, says that
+// it cannot tell: who hears that it belongs to none may found another cluster.
+func (l *links) answerSeed(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	switch {
+	case l.joined():
+		return json.Marshal(seedAnswer{Member: true, UUID: l.node.meta.UUID(), Nodes: addresses(l.node.meta.Nodes())})
+	case l.founder.free(ctx):
+		return json.Marshal(seedAnswer{})
 	}
-	return json.Marshal(a)
+	return nil, fault.Newf(fault.Unavailable, "%s cannot say yet which cluster it belongs to.", l.name)
 }
+
+// belong is told that this node is part of a cluster.
+func (l *links) belong(string) { l.founder.begin() }
 
 // joined reports whether this node belongs to a cluster and knows its state.
 func (l *links) joined() bool {
