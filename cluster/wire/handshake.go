@@ -14,8 +14,8 @@ import (
 // The handshake of a connection, in four frames, each a length of two bytes
 // and that many bytes:
 //
-//	dialer    hello      magic, versions, purpose, nonce, own name, name of the node wanted
-//	listener  challenge  magic, versions, nonce, own name
+//	dialer    hello      magic, versions, purpose, nonce, own name, name of the node wanted, origin
+//	listener  challenge  magic, versions, nonce, own name, origin
 //	dialer    proof      HMAC over both frames before, or nothing when it gives up
 //	listener  verdict    a byte, then HMAC over the two frames and the purpose of the proof
 //
@@ -23,12 +23,16 @@ import (
 // nothing that depends on the secret. Both proofs cover everything said, names
 // and versions too, and what identifies the TLS connection below; they differ
 // by a label, so that neither can be sent back as the other.
+//
+// The origin identifies the cluster that a node is part of. It is empty for a
+// node that is part of none yet; versions without it end their frames before
+// it, which means the same.
 const (
 	magic      = "divn"
 	nonceSize  = 32
 	proofSize  = sha256.Size
 	maxName    = 255
-	maxFrame   = len(magic) + 2 + 2 + 1 + nonceSize + 2*(1+maxName)
+	maxFrame   = len(magic) + 2 + 2 + 1 + nonceSize + 3*(1+maxName)
 	versionMin = 1 // the oldest protocol spoken, for rolling upgrades
 	versionMax = 1
 )
@@ -66,6 +70,7 @@ const (
 	wrongVersion verdict = 2
 	notServed    verdict = 3 // nobody here takes connections of that purpose
 	wrongProof   verdict = 4 // carries no proof of the listener
+	wrongOrigin  verdict = 5 // the dialer is part of another cluster
 )
 
 // Reasons for which a handshake fails that callers tell apart.
@@ -75,6 +80,15 @@ var (
 	errNoHello = errors.New("no node of a cluster: the first bytes are wrong")
 	errNoProof = errors.New("this node has no cluster secret")
 )
+
+// foreignError says that the other side, which knows the secret, is part of
+// another cluster.
+type foreignError struct{ node, origin string }
+
+// Error implements error.
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("node %q is part of another cluster, %s", e.node, e.origin)
+}
 
 // versions is a range of protocol versions that a node speaks.
 type versions struct{ min, max uint16 }
@@ -92,6 +106,16 @@ type greeting struct {
 	nonce    [nonceSize]byte
 	name     string // of the sender
 	wanted   string // hello only: the node that the dialer wants; empty: whoever it is
+	origin   string // of the sender's cluster; empty: it knows of none
+}
+
+// foreign says that two greetings come from different clusters; nil when they
+// do not, or one of them is of no cluster yet.
+func (g *greeting) foreign(other greeting) error {
+	if g.origin == "" || other.origin == "" || g.origin == other.origin {
+		return nil
+	}
+	return &foreignError{node: other.name, origin: other.origin}
 }
 
 func appendName(dst []byte, s string) []byte {
@@ -108,7 +132,8 @@ func (g *greeting) encode() []byte {
 	b = append(b, byte(g.purpose))
 	b = append(b, g.nonce[:]...)
 	b = appendName(b, g.name)
-	return appendName(b, g.wanted)
+	b = appendName(b, g.wanted)
+	return appendName(b, g.origin)
 }
 
 // decodeGreeting reads what encode wrote. Bytes after it are left to later
@@ -129,9 +154,10 @@ func decodeGreeting(b []byte) (greeting, error) {
 	if g.name, b, ok = cutName(b); !ok || g.name == "" {
 		return g, errNoHello
 	}
-	if g.wanted, _, ok = cutName(b); !ok {
+	if g.wanted, b, ok = cutName(b); !ok {
 		return g, errNoHello
 	}
+	g.origin, _, _ = cutName(b)
 	return g, nil
 }
 
@@ -210,6 +236,7 @@ func (t *transcript) listener(v verdict) []byte { return t.proof("listener", byt
 // identity is what one side of a handshake says and knows.
 type identity struct {
 	name     string
+	origin   string
 	secret   string
 	versions versions
 	binding  []byte
@@ -220,6 +247,15 @@ type agreed struct {
 	node    string // the proven name of the other side
 	version uint16
 	purpose purpose
+	origin  string // of the other side's cluster
+	said    string // the origin that this side told
+}
+
+// stale reports whether a handshake does not hold any more because this side
+// is part of the cluster origin. A Raft connection on which neither side knew
+// its cluster ends too: it is made anew by sides that know.
+func (a agreed) stale(origin string) bool {
+	return origin != "" && origin != a.said && origin != a.origin && (a.origin != "" || a.purpose == purposeRaft)
 }
 
 // greet does the dialer's part of the handshake. wanted is the node it means to
@@ -231,7 +267,7 @@ func (id identity) greet(rw io.ReadWriter, p purpose, wanted string) (agreed, er
 	if len(wanted) > maxName {
 		return agreed{}, fmt.Errorf("the name of a node has at most %d bytes", maxName)
 	}
-	own := greeting{versions: id.versions, purpose: p, name: id.name, wanted: wanted}
+	own := greeting{versions: id.versions, purpose: p, name: id.name, wanted: wanted, origin: id.origin}
 	if _, err := rand.Read(own.nonce[:]); err != nil {
 		return agreed{}, fmt.Errorf("make nonce: %w", err)
 	}
@@ -282,18 +318,21 @@ func (id identity) hear(r io.Reader, t *transcript) (verdict, error) {
 // conclude is what the dialer makes of a proven verdict.
 func conclude(own, other greeting, v verdict) (agreed, error) {
 	version, ok := own.versions.common(other.versions)
+	foreign := own.foreign(other)
 	switch {
 	case v == wrongNode || own.wanted != "" && own.wanted != other.name:
 		return agreed{}, fmt.Errorf("node %q answers where %q was expected", other.name, own.wanted)
 	case v == wrongVersion || !ok:
 		return agreed{}, fmt.Errorf("node %q speaks protocol versions %d to %d, this node %d to %d",
 			other.name, other.versions.min, other.versions.max, own.versions.min, own.versions.max)
+	case foreign != nil:
+		return agreed{}, foreign
 	case v == notServed:
 		return agreed{}, fmt.Errorf("node %q takes no %s connections now", other.name, own.purpose)
 	case v != welcome:
 		return agreed{}, fmt.Errorf("node %q refuses the connection: verdict %d", other.name, v)
 	}
-	return agreed{node: other.name, version: version, purpose: own.purpose}, nil
+	return agreed{node: other.name, version: version, purpose: own.purpose, origin: other.origin, said: own.origin}, nil
 }
 
 // admit does the listener's part of the handshake; serves tells whether
@@ -310,7 +349,7 @@ func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, e
 	if err != nil {
 		return agreed{}, err
 	}
-	own := greeting{versions: id.versions, name: id.name}
+	own := greeting{versions: id.versions, name: id.name, origin: id.origin}
 	if _, err := rand.Read(own.nonce[:]); err != nil {
 		return agreed{}, fmt.Errorf("make nonce: %w", err)
 	}
@@ -331,19 +370,25 @@ func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, e
 	}
 	version, ok := own.versions.common(other.versions)
 	v := welcome
+	foreign := own.foreign(other)
 	switch {
 	case other.wanted != "" && other.wanted != id.name:
 		v = wrongNode
 	case !ok:
 		v = wrongVersion
+	case foreign != nil:
+		v = wrongOrigin
 	case !serves(other.purpose):
 		v = notServed
 	}
 	if err := writeFrame(rw, append([]byte{byte(v)}, t.listener(v)...)); err != nil {
 		return agreed{}, err
 	}
+	if v == wrongOrigin {
+		return agreed{}, foreign
+	}
 	if v != welcome {
 		return agreed{}, fmt.Errorf("node %q refused: verdict %d", other.name, v)
 	}
-	return agreed{node: other.name, version: version, purpose: other.purpose}, nil
+	return agreed{node: other.name, version: version, purpose: other.purpose, origin: other.origin, said: own.origin}, nil
 }

@@ -31,6 +31,7 @@ type PortOptions struct {
 	Secret  func() string                               // the cluster's secret now; empty: every connection is refused
 	TLS     func() *tls.Config                          // nil or a nil result: no TLS; otherwise both sides show certificates
 	Resolve func(node string) (address string, ok bool) // host:port of another node's port
+	Foreign func(node string)                           // told once of each node that was refused as part of another cluster; may be nil
 	Logger  *zap.Logger                                 // default: none
 }
 
@@ -50,7 +51,10 @@ type Port struct {
 		addr       net.Addr
 		subs       map[purpose]*sub
 		conns      map[*Conn]struct{}
-		unfinished list.List // of net.Conn, the oldest first
+		origin     string                // of the cluster that this node is part of; empty: it knows of none
+		member     bool                  // Belong was called
+		foreign    map[foreignError]bool // nodes of other clusters that were refused
+		unfinished list.List             // of net.Conn, the oldest first
 		closed     bool
 	}
 }
@@ -67,6 +71,7 @@ func NewPort(o PortOptions) (*Port, error) {
 	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{})}
 	p.mu.subs = map[purpose]*sub{}
 	p.mu.conns = map[*Conn]struct{}{}
+	p.mu.foreign = map[foreignError]bool{}
 	return p, nil
 }
 
@@ -156,6 +161,7 @@ func (p *Port) take(ctx context.Context, raw net.Conn) {
 		_ = raw.Close()
 		if ctx.Err() == nil {
 			p.o.Logger.Debug("refused a connection", zap.Stringer("from", raw.RemoteAddr()), zap.Error(err))
+			p.tellForeign(err)
 		}
 		return
 	}
@@ -210,7 +216,7 @@ func (p *Port) shake(ctx context.Context, raw net.Conn, do func(context.Context)
 func (p *Port) adopt(inner net.Conn, with agreed) (*Conn, error) {
 	c := &Conn{Conn: inner, with: with, drop: p.forget}
 	p.mu.Lock()
-	closed := p.mu.closed
+	closed := p.mu.closed || with.stale(p.mu.origin) // which became known meanwhile
 	if !closed {
 		p.mu.conns[c] = struct{}{}
 	}
@@ -236,12 +242,15 @@ func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, erro
 			return nil, agreed{}, err
 		}
 	}
-	with, err := id.admit(c, func(u purpose) bool { return p.sub(u) != nil })
+	with, err := id.admit(c, func(u purpose) bool { return p.sub(u) != nil && (u != purposeRaft || p.belongs()) })
 	return c, with, err
 }
 
 func (p *Port) identity() identity {
-	return identity{name: p.o.Self, secret: p.o.Secret(), versions: p.versions}
+	secret := p.o.Secret()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return identity{name: p.o.Self, origin: p.mu.origin, secret: secret, versions: p.versions}
 }
 
 func (p *Port) tls() *tls.Config {
@@ -279,6 +288,7 @@ func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn
 	})
 	if err != nil {
 		_ = raw.Close()
+		p.tellForeign(err)
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
 	return c, nil

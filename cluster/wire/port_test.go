@@ -47,6 +47,7 @@ func runPort(t *testing.T, n *memNet, host string, change func(*Port)) running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Belong("")
 	if change != nil {
 		change(p)
 	}

@@ -88,7 +88,7 @@ func (n *Node) newLinks(ctx context.Context) (_ *links, err error) {
 func (l *links) connect(certificates *clusterTLS, seedList []string) (err error) {
 	l.port, err = wire.NewPort(wire.PortOptions{
 		Self: l.name, Network: l.place, Address: l.place.advertise, Secret: l.secret,
-		TLS: certificates.current, Resolve: l.resolve, Logger: l.log.Named("port"),
+		TLS: certificates.current, Resolve: l.resolve, Foreign: l.foreign, Logger: l.log.Named("port"),
 	})
 	if err != nil {
 		return fmt.Errorf("cluster port: %w", err)
@@ -399,8 +399,29 @@ func (l *links) answerSeed(ctx context.Context, _ string, _ []byte) ([]byte, err
 	return nil, fault.Newf(fault.Unavailable, "%s cannot say yet which cluster it belongs to.", l.name)
 }
 
-// belong is told that this node is part of a cluster.
-func (l *links) belong(string) { l.founder.begin() }
+// belong is told of the cluster that this node is part of.
+func (l *links) belong(origin string) {
+	l.founder.begin()
+	l.port.Belong(origin)
+}
+
+// foreign tells an operator, once for each node, that one was refused because
+// it is part of another cluster. One of the two has most likely lost its disk
+// and had nobody to ask.
+func (l *links) foreign(node string) {
+	const remedy = "stop %s, remove its data directory, and start it with a seed list that names another node, " +
+		"or without one and add it again through POST /_cluster_setup on a member"
+	uuid := zap.String("uuid", l.node.meta.UUID())
+	if _, member := l.node.meta.Node(node); member {
+		l.log.Error("a member of this cluster is part of another cluster now and is refused: "+
+			"it has most likely lost its data directory and founded that one",
+			zap.String("node", node), uuid, zap.String("remedy", fmt.Sprintf(remedy, node)))
+		return
+	}
+	l.log.Error("a node of another cluster takes this one for a member and is refused: "+
+		"this node has most likely lost its data directory and founded a cluster of its own",
+		zap.String("node", node), uuid, zap.String("remedy", "if so, "+fmt.Sprintf(remedy, "this node")))
+}
 
 // joined reports whether this node belongs to a cluster and knows its state.
 func (l *links) joined() bool {
