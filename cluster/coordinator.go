@@ -161,6 +161,21 @@ func (h *handles) secure(ctx context.Context, c *Coordinator, d *DB) error {
 	return err
 }
 
+// turn runs f while nobody else makes copies of the database on this node. It
+// does not do with the outcome of what somebody else has begun.
+func (h *handles) turn(d *DB, f func() error) error {
+	for {
+		ran := false
+		_, err, _ := h.making.Do(d.key(), func() (any, error) {
+			ran = true
+			return nil, f()
+		})
+		if ran {
+			return err
+		}
+	}
+}
+
 // expect notes that this node is creating a database of that name, until
 // forget is called: copies that it makes meanwhile are new.
 func (h *handles) expect(name string) (forget func()) {

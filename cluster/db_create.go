@@ -110,20 +110,14 @@ func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
 			return false
 		}
 	}
-	ran, undone := false, false
-	for range undoTries {
-		_, _, _ = c.handles.making.Do(d.key(), func() (any, error) { // the results are for those who wait for copies
-			ran = true
-			undone = c.unwritten(d) && c.takeBack(context.WithoutCancel(ctx), d)
-			if undone {
-				return nil, errNoDatabase()
-			}
-			return nil, errNoCopy()
-		})
-		if ran { // and has not waited for another turn
-			break
+	undone := false
+	_ = c.handles.turn(d, func() error { // the errors are for those who wait for copies meanwhile
+		undone = c.unwritten(d) && c.takeBack(context.WithoutCancel(ctx), d)
+		if undone {
+			return errNoDatabase()
 		}
-	}
+		return errNoCopy()
+	})
 	return undone
 }
 
@@ -154,9 +148,6 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 	}
 	return true
 }
-
-// undoTries is how often undo lets others take their turn first.
-const undoTries = 3
 
 // born is which copies of a new database are known to be there, by their names:
 // those of a range have the same one on all nodes.

@@ -185,7 +185,8 @@ func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[st
 
 // make makes the copies of a database that this node lacks.
 func (k *tidier) make(ctx context.Context, db *meta.Database) {
-	err := k.c.handles.secure(ctx, k.c, newDB(k.c, db))
+	d := newDB(k.c, db) // what is under way may be for a map without the newest copies
+	err := k.c.handles.turn(d, func() error { return k.c.ensureStill(ctx, d) })
 	if err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
 		k.c.log.Error("copies not made", zap.String("db", db.Name), zap.Error(err))
 	}
