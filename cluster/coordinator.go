@@ -79,7 +79,7 @@ func New(o Options) (*Coordinator, error) {
 		local: localCopies{NewGuard(o.Local)}, others: nobody{}, repair: o.Repair,
 	}
 	c.handles.byName = make(map[string]*DB)
-	c.handles.births = make(map[string]int)
+	c.handles.births = make(map[[16]byte]bool)
 	if o.Peers != nil {
 		c.others = directory{o.Peers}
 	}
@@ -133,7 +133,7 @@ type handles struct {
 	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
-	births map[string]int // requests of this node that create a database of that name; guarded by mu
+	births map[[16]byte]bool // ids of databases that requests of this node create; guarded by mu
 }
 
 func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
@@ -176,26 +176,24 @@ func (h *handles) turn(d *DB, f func() error) error {
 	}
 }
 
-// expect notes that this node is creating a database of that name, until
-// forget is called: copies that it makes meanwhile are new.
-func (h *handles) expect(name string) (forget func()) {
+// expect notes that this node is creating the database with that id, until
+// forget is called: copies that it makes of it meanwhile are new.
+func (h *handles) expect(id [16]byte) (forget func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.births[name]++
+	h.births[id] = true
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.births[name]--; h.births[name] == 0 {
-			delete(h.births, name)
-		}
+		delete(h.births, id)
 	}
 }
 
-// expected reports whether this node is creating a database of that name.
-func (h *handles) expected(name string) bool {
+// expected reports whether this node is creating the database with that id.
+func (h *handles) expected(id [16]byte) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.births[name] > 0
+	return h.births[id]
 }
 
 func (h *handles) put(d *DB) {

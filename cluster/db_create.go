@@ -22,7 +22,7 @@ import (
 func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions) error {
 	cfg := c.config.Load()
 	wish := meta.Create{
-		Name: name, Q: o.Q, N: o.N, Partitioned: o.Partitioned,
+		Name: name, ID: meta.NewDatabaseID(), Q: o.Q, N: o.N, Partitioned: o.Partitioned,
 		Security: defaultSecurity(cfg.CouchDB.DefaultSecurity),
 	}
 	if o.Partitioned && ring.IsSystemName(name) {
@@ -47,7 +47,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	case o.N == 0:
 		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
 	}
-	defer c.handles.expect(name)()
+	defer c.handles.expect(wish.ID)()
 	m, err := c.meta.CreateDatabase(ctx, wish)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 // there is; any other one has to be filled from the other copies of its range.
 func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) error {
 	o := shard.CreateOptions{Partitioned: m.Partitioned}
-	if c.handles.expected(m.Name) {
+	if c.handles.expected(m.ID) {
 		return c.local.Create(ctx, name, o)
 	}
 	others := 0

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"divan/cluster/meta"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -147,5 +148,22 @@ func TestCreateOnFullDisk(t *testing.T) {
 			put(t, w.open("pond"), "frog", doc.Rev{}, `{}`)
 			w.settleWrites()
 		})
+	}
+}
+
+// TestRefusedCreationMakesNoNewCopies: a copy that was lost lacks what the
+// others have, even if it is made while somebody tries to create the database.
+func TestRefusedCreationMakesNoNewCopies(t *testing.T) {
+	w := start(t, setup{nodes: 3, still: true})
+	d := w.create("pond", CreateOptions{N: 3, Q: 1})
+	lost := d.Meta().CopiesOn(node1)[0]
+	if err := w.locals[node1].Drop(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	w.handles.forget("pond")                       // as after a restart
+	defer w.handles.expect(meta.NewDatabaseID())() // of a request that will be told that it is there
+	w.open("pond")
+	if !w.locals[node1].Rebuilding(lost) {
+		t.Error("the empty copy counts as complete")
 	}
 }

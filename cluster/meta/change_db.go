@@ -13,6 +13,7 @@ import (
 // Create says what a new database is to be.
 type Create struct {
 	Name             string
+	ID               [16]byte       // random; zero: made up
 	Q                int            // ranges, 1…ring.MaxQ
 	N                int            // copies, cut to the number of nodes; ignored with a placement
 	Placement        ring.Placement // copies zone by zone; may be nil
@@ -74,8 +75,16 @@ func (m *Meta) design(c Create) (*Database, error) {
 	if db.PurgedInfosLimit == 0 {
 		db.PurgedInfosLimit = defaultLimit
 	}
-	_, _ = rand.Read(db.ID[:]) // never fails
+	if db.ID = c.ID; db.ID == ([16]byte{}) {
+		db.ID = NewDatabaseID()
+	}
 	return db, nil
+}
+
+// NewDatabaseID makes up an id for a database.
+func NewDatabaseID() (id [16]byte) {
+	_, _ = rand.Read(id[:]) // never fails
+	return id
 }
 
 // DeleteDatabase removes a database and returns what it was. fault.NotFound
