@@ -9,6 +9,10 @@
 // it: one pass over the top level finds the members that the selector names,
 // and a comparison reads only the value it needs.
 //
+// Of several members of one name in an object the last one counts, as for the
+// parsers of clients, on the way to a value and within it (once.go); so a
+// document is read to its end.
+//
 // Values compare as view keys do (package collate), the field _id by its
 // bytes. For numbers and ASCII strings that order is computed directly;
 // everything else goes through the key bytes.

@@ -11,7 +11,7 @@ import (
 )
 
 func TestFields(t *testing.T) {
-	const document = `{"_id":"x","a":{"b":{"c":1,"d":2},"e":null},"l":[{"k":1},{"k":2}],"a.b":3,"n":null,"a":5,"s":"x"}`
+	const document = `{"_id":"x","a":5,"l":[{"k":1},{"k":9,"k":2}],"a.b":3,"n":null,"a":{"b":{"c":1,"d":2},"e":null},"s":"x"}`
 	for _, c := range []struct{ fields, want string }{
 		{`[]`, document},
 		{`["n","_id"]`, `{"n":null,"_id":"x"}`},

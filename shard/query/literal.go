@@ -18,6 +18,7 @@ type literal struct {
 }
 
 func newLiteral(text []byte) (literal, error) {
+	text = once(text)
 	l := literal{kind: kindOf(text), text: text}
 	switch l.kind {
 	case kindNumber:
@@ -76,7 +77,7 @@ func (f *frame) compare(l *literal, v []byte, raw bool) int {
 
 // key returns the collation key of v, good until the next call.
 func (f *frame) key(v []byte) []byte {
-	key, err := collate.AppendKey((*f.scratch)[:0], v)
+	key, err := collate.AppendKey((*f.scratch)[:0], once(v))
 	if err != nil {
 		return nil // v is no canonical text
 	}

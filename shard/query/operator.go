@@ -87,6 +87,7 @@ func newAll(arg []byte) (*node, error) {
 	if kindOf(arg) != kindArray {
 		return nil, badArg("$all", arg)
 	}
+	arg = once(arg)
 	n := &node{op: opAll, arg: literal{text: arg}, terms: map[string]struct{}{}}
 	count := 0
 	for e := (elements{text: arg}); e.next(); count++ {

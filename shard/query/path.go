@@ -61,16 +61,18 @@ func follow(v []byte, path []step) ([]byte, found) {
 }
 
 // of returns the part of v that the step names. Of members with the same name
-// the first counts.
+// the last counts.
 func (s *step) of(v []byte) ([]byte, found) {
 	switch kindOf(v) {
 	case kindObject:
+		var value []byte
+		state := missing
 		for m := (members{text: v}); m.next(); {
 			if string(m.name) == string(s.name) {
-				return m.value, present
+				value, state = m.value, present
 			}
 		}
-		return nil, missing
+		return value, state
 	case kindArray:
 		if s.index < 0 {
 			return nil, barred
@@ -112,21 +114,20 @@ func (s *slots) add(name string) int {
 }
 
 // fill appends the value of each slot in the document, nil where there is
-// none. It stops as soon as it has all.
+// none. It reads the document to its end: of members with the same name the
+// last counts.
 func (s *slots) fill(dst [][]byte, document []byte) [][]byte {
 	for range s.names {
 		dst = append(dst, nil)
 	}
-	left := len(dst)
-	for i := 1; left > 0 && i < len(document) && document[i] == '"'; i++ {
+	for i := 1; i < len(document) && document[i] == '"'; i++ {
 		from := i
 		i = skipString(document, i)
 		slot := s.find(document[from:i])
 		from = i + 1
 		i = skipValue(document, from)
-		if slot >= 0 && dst[slot] == nil && from < i {
+		if slot >= 0 && from < i {
 			dst[slot] = document[from:i]
-			left--
 		}
 	}
 	return dst

@@ -17,7 +17,8 @@ import (
 // (semantics.md section 14), without a normal form: it carries the path and
 // whether it stands below an odd number of negations.
 
-// object is a decoded object; members of the same name may occur twice.
+// object is a decoded object; members of the same name may occur twice, in a
+// selector: each is a condition.
 type object []member
 
 type member struct {
@@ -88,6 +89,31 @@ func encode(dst []byte, v any) []byte {
 		return append(dst, '}')
 	}
 	return append(dst, "null"...)
+}
+
+// single returns a value with the last of members of one name, at the place of
+// the first.
+func single(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := []any{}
+		for _, e := range v {
+			out = append(out, single(e))
+		}
+		return out
+	case object:
+		out, at := object{}, map[string]int{}
+		for _, m := range v {
+			if i, there := at[m.name]; there {
+				out[i].value = single(m.value)
+				continue
+			}
+			at[m.name] = len(out)
+			out = append(out, member{m.name, single(m.value)})
+		}
+		return out
+	}
+	return v
 }
 
 // scope is what a selector is about.
@@ -195,6 +221,11 @@ func walk(v any, path string) (any, found) {
 }
 
 func (s scope) operator(name string, arg any) bool {
+	switch name {
+	case "$elemMatch", "$allMatch", "$keyMapMatch": // of selectors
+	default:
+		arg = single(arg)
+	}
 	switch name {
 	case "$eq":
 		return s.compare(arg) == 0
@@ -373,5 +404,5 @@ func matchSlowly(t *testing.T, selector, document []byte) bool {
 	if o, ok := sel.(object); ok && len(o) == 0 {
 		return true
 	}
-	return scope{value: decode(t, document)}.holds(sel, "", false)
+	return scope{value: single(decode(t, document))}.holds(sel, "", false)
 }
