@@ -71,7 +71,7 @@ func TestOnDiskAndLoopback(t *testing.T) {
 	for _, h := range all {
 		h.end()
 	}
-	text, err := os.ReadFile(filepath.Join(dirs[1], identityFile))
+	text, err := os.ReadFile(filepath.Join(dirs[1], IdentityFile))
 	if err != nil || !strings.Contains(string(text), uuid) || !strings.Contains(string(text), seeds[2][3:]) {
 		t.Errorf("%s %v", text, err)
 	}

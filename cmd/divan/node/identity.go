@@ -36,8 +36,11 @@ type identity struct {
 	Settings map[string]map[string]string `json:"settings,omitempty"`
 }
 
+// IdentityFile is the file in the data directory that holds what a node keeps
+// about its cluster, the cluster's secret among it.
+const IdentityFile = "cluster.json"
+
 const (
-	identityFile    = "cluster.json"
 	identityVersion = 1
 	maxIdentity     = 16 << 20 // bytes
 )
@@ -73,7 +76,7 @@ func openIdentity(ctx context.Context, fsys vfs.FS, dir string) (*identityStore,
 		return s, s.update(ctx, func(i *identity) { i.Secret = rand.Text() })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", identityFile, err)
+		return nil, fmt.Errorf("read %s: %w", IdentityFile, err)
 	}
 	s.now.Store(&id)
 	return s, nil
@@ -88,7 +91,7 @@ func belongs(fsys vfs.FS, dir, self string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", identityFile, err)
+		return nil, fmt.Errorf("read %s: %w", IdentityFile, err)
 	}
 	return id.others(self), nil
 }
@@ -101,7 +104,7 @@ func (i identity) others(self string) []string {
 // load returns the identity; nobody may change what is reached through it.
 func (s *identityStore) load() identity { return *s.now.Load() }
 
-func (s *identityStore) path() string { return s.fs.PathJoin(s.dir, identityFile) }
+func (s *identityStore) path() string { return s.fs.PathJoin(s.dir, IdentityFile) }
 
 func (s *identityStore) read() (id identity, err error) {
 	f, err := s.fs.Open(s.path())
@@ -135,10 +138,10 @@ func (s *identityStore) update(ctx context.Context, change func(*identity)) erro
 	change(&next)
 	b, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", identityFile, err)
+		return fmt.Errorf("write %s: %w", IdentityFile, err)
 	}
 	if err := s.write(append(b, '\n')); err != nil {
-		return fmt.Errorf("write %s: %w", identityFile, err)
+		return fmt.Errorf("write %s: %w", IdentityFile, err)
 	}
 	s.now.Store(&next)
 	return nil
