@@ -145,7 +145,11 @@ func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*D
 	}
 	fresh := newDB(c, m)
 	if d == nil || d.meta.ID != m.ID {
-		if err := h.secure(ctx, c, fresh); err != nil {
+		err := h.secure(ctx, c, fresh)
+		if fault.Is(err, fault.InsufficientStorage) && fresh.elsewhere() {
+			return fresh, nil // not kept, so that the copies are made once there is room
+		}
+		if err != nil {
 			return nil, fresh.explain(err)
 		}
 	}

@@ -189,6 +189,13 @@ func (d *DB) indexAt(hash uint32) int {
 
 func (d *DB) stretchAt(hash uint32) *stretch { return &d.stretches[d.indexAt(hash)] }
 
+// elsewhere reports whether other nodes are to hold all that this one is.
+func (d *DB) elsewhere() bool {
+	return !slices.ContainsFunc(d.stretches, func(s stretch) bool {
+		return !slices.ContainsFunc(s.copies, func(t target) bool { return t.node != d.c.node })
+	})
+}
+
 // limits returns what a shard must hold to.
 func (d *DB) limits() shard.Limits {
 	l := shard.Limits{

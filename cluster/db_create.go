@@ -63,15 +63,16 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 // made before. And a creation is undone only if nobody can have written to the
 // database, for it has been in the map for a while.
 func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
-	d, failure := c.handles.get(ctx, c, m)
+	d := newDB(c, m)
+	failure := d.explain(c.handles.secure(ctx, c, d))
 	if failure == nil {
+		c.handles.put(d)
 		c.createElsewhere(ctx, d)
 		return nil
 	}
 	if c.gone(m) {
 		return nil
 	}
-	d = newDB(c, m)
 	if fault.Is(failure, fault.Closed) || c.undo(ctx, d) {
 		return failure
 	}

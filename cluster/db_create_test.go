@@ -133,6 +133,13 @@ func TestCreateOnFullDisk(t *testing.T) {
 			if names, err := w.locals[node1].Names(); err != nil || len(names) != c.copies {
 				t.Errorf("copies %q, %v", names, err)
 			}
+			if !c.fails { // other copies can be used meanwhile
+				toad := put(t, w.open("pond"), "toad", doc.Rev{}, `{}`)
+				put(t, w.open("pond"), "toad", toad, `{"n":1}`)
+				if ids, _, _ := list(t, w.open("pond"), DocsQuery{Limit: 5}); ids != "toad" {
+					t.Errorf("listed %q", ids)
+				}
+			}
 			full.Store(false)
 			for node := range w.locals {
 				if node != node1 {
