@@ -18,8 +18,8 @@ import (
 func keepPrivate(dataDir string) error {
 	syscall.Umask(0o077)
 	err := os.Chmod(filepath.Join(dataDir, node.IdentityFile), 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // it is not there; a directory that cannot be made has its own error later
 	}
 	return err
 }
