@@ -123,8 +123,9 @@ func (r *run) update(newEdits bool) {
 	for i := range edits {
 		edits[i] = r.edit(newEdits)
 	}
-	got, err := r.n.Update(context.Background(), UpdateRequest{Insist: true,
-		Copy: copyName, NewEdits: newEdits, Edits: edits, Limits: Limits{Revs: r.m.limit},
+	got, err := r.n.Update(context.Background(), UpdateRequest{
+		Insist: true,
+		Copy:   copyName, NewEdits: newEdits, Edits: edits, Limits: Limits{Revs: r.m.limit},
 	})
 	want, ok := r.m.update(newEdits, edits)
 	if !ok {

@@ -119,8 +119,11 @@ func TestDecisionOfPurgedRevision(t *testing.T) {
 	first := n.edit("d", "", `{"n":1}`)
 	n.purgeAll(PurgeItem{ID: "d", Revs: []doc.Rev{first.Rev}})
 	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{
-		{ID: "d", Body: []byte(`{"n":1}`)}, {ID: "e", Body: other}, {ID: "d", Parent: first.Rev, Body: []byte(`{"n":2}`)},
-		{ID: "d", Body: other}, {ID: "_local/l", Body: other},
+		{ID: "d", Body: []byte(`{"n":1}`)},
+		{ID: "e", Body: other},
+		{ID: "d", Parent: first.Rev, Body: []byte(`{"n":2}`)},
+		{ID: "d", Body: other},
+		{ID: "_local/l", Body: other},
 	}}
 	show := func() string { return n.show("d") + ", " + n.show("e") }
 	want := func(state string, kinds ...fault.Kind) {
