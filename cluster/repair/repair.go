@@ -140,9 +140,9 @@ func (r *Repair) step(ctx context.Context) time.Time {
 		}
 	}
 	begin, next := s.start(now, cfg.SyncConcurrency)
-	hints := r.mu.tell
-	if len(hints) > 0 {
-		r.mu.tell = make(map[pair]struct{})
+	var hints map[pair]struct{} // this function's own
+	if len(r.mu.tell) > 0 {
+		hints, r.mu.tell = r.mu.tell, make(map[pair]struct{})
 	}
 	r.mu.Unlock()
 	for _, it := range begin {
