@@ -3,9 +3,11 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"divan/cluster"
@@ -111,20 +113,45 @@ func TestDBUpdatesWait(t *testing.T) {
 		Last string `json:"last_seq"`
 	}
 	must(t, json.Unmarshal(ask(t, a, "GET /_db_updates", "", "Authorization: Basic YWRtOnBhc3M=").Body.Bytes(), &page))
-	ended := make(chan string)
-	go func() { ended <- updates(t, a, "?feed=continuous&heartbeat=10&since="+url.QueryEscape(page.Last)) }()
+	feed := &overheard{ResponseRecorder: httptest.NewRecorder()}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		line := "GET /_db_updates?feed=continuous&heartbeat=10&since=" + url.QueryEscape(page.Last)
+		a.ServeHTTP(feed, request(line, "", []string{"Authorization: Basic YWRtOnBhc3M="}))
+	}()
 	waitFor(t, func() bool { return a.openFeeds() == 1 })
 	follow(t, a, []visit{
 		{"adm", "PUT", "/_global_changes/created:b", "{}", 201, ""},
 		{"adm", "PUT", "/_global_changes/other:b", "{}", 201, ""},
 	})
 	waitFor(t, func() bool {
-		return strings.Contains(updates(t, a, "?feed=longpoll&timeout=1"), `"b"`)
+		return strings.Contains(updates(t, a, "?feed=longpoll&timeout=1"), `"b"`) && strings.Contains(feed.text(), `"b"`)
 	})
 	must(t, a.deps.Coordinator.DeleteDB(t.Context(), cluster.GlobalChanges))
-	if got, want := plainLines(<-ended), `{"db_name":"b","type":"created","seq":S}`+"\n{\"last_seq\":S}\n"; got != want {
+	<-ended
+	if got, want := plainLines(feed.text()), `{"db_name":"b","type":"created","seq":S}`+"\n{\"last_seq\":S}\n"; got != want {
 		t.Errorf("%q", got)
 	}
+}
+
+// overheard is an answer that can be read while it is written.
+type overheard struct {
+	*httptest.ResponseRecorder
+	mu sync.Mutex
+}
+
+// Write implements io.Writer.
+func (o *overheard) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ResponseRecorder.Write(b)
+}
+
+func (o *overheard) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return seqs.ReplaceAllString(o.Body.String(), "S")
 }
 
 // plainLines leaves empty lines out.
