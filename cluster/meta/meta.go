@@ -217,6 +217,16 @@ func (m *Meta) Close() error {
 	return nil
 }
 
+// stopping reports whether Close was called.
+func (m *Meta) stopping() bool {
+	select {
+	case <-m.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Ready returns a channel that is closed once the state is known: this node
 // has founded or rejoined its group and applied what the group had agreed on.
 // When no leader is found for 5 s, a node that knows something is ready with

@@ -243,6 +243,9 @@ func (m *Meta) answer(ctx context.Context, from string, req *request) (*answer, 
 	}
 	switch req.kind {
 	case askStats:
+		if m.stopping() { // whoever asks is about to rely on this node
+			return nil, errStopping()
+		}
 		return m.stats(r), nil
 	case askJoin:
 		return m.answerJoin(ctx, from, r, req.join)
