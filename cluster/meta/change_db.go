@@ -44,12 +44,33 @@ func (m *Meta) CreateDatabase(ctx context.Context, c Create) (*Database, error) 
 			return nil, errDatabaseExists()
 		}
 	}
-	db, err := m.design(c)
-	if err != nil {
-		return nil, err
+	return m.place(ctx, c)
+}
+
+// placeAttempts is how often a creation is tried: each time but the last, a
+// node has left the cluster after it was chosen.
+const placeAttempts = 5
+
+// place chooses the nodes of a new database and proposes it. A node that leaves
+// meanwhile must not be left in the map: nobody would ever take its copies.
+func (m *Meta) place(ctx context.Context, c Create) (*Database, error) {
+	how := kindCreateHere
+	if m.understood(how) != nil {
+		how = kindCreate // as long as there are older programs
 	}
-	res, err := m.propose(ctx, &command{kind: kindCreate, db: db})
-	return res.db, err
+	for left := placeAttempts; ; left-- {
+		db, err := m.design(c)
+		if err != nil {
+			return nil, err
+		}
+		res, err := m.propose(ctx, &command{kind: how, db: db})
+		switch {
+		case !fault.Is(err, fault.NotFound):
+			return res.db, err
+		case left == 1:
+			return nil, errUnavailable(err)
+		}
+	}
 }
 
 // design decides all that a creation leaves to chance or to the clock.

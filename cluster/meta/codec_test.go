@@ -70,12 +70,12 @@ func drawDatabase(t *rapid.T) *Database {
 }
 
 func drawCommand(t *rapid.T) *command {
-	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindDeleteExact)).Draw(t, "kind"))}
+	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindCreateHere)).Draw(t, "kind"))}
 	name := fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name"))
 	switch c.kind {
 	case kindInit:
 		c.init = initCommand{uuid: rapid.StringN(1, 5, -1).Draw(t, "uuid"), secret: rapid.String().Draw(t, "secret")}
-	case kindCreate:
+	case kindCreate, kindCreateHere:
 		c.db = drawDatabase(t)
 	case kindDelete:
 		c.name = name

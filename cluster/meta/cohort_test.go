@@ -22,6 +22,8 @@ type cohort struct {
 	mu    sync.Mutex
 	peers []*peer
 	lost  func(from, to string) bool // whether an answer gets lost; may be nil; called under mu
+
+	meanwhile func(question) // is called when a request has left and has not arrived; may be nil
 }
 
 // peer is one node.
@@ -150,6 +152,13 @@ func (g *cohort) lose(lost func(from, to string) bool) {
 	g.lost = lost
 }
 
+// during has f called while a request is on its way.
+func (g *cohort) during(f func(question)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.meanwhile = f
+}
+
 // heal puts all nodes on one side.
 func (g *cohort) heal() {
 	g.mu.Lock()
@@ -207,6 +216,12 @@ func (g *cohort) ask(ctx context.Context, from *peer, to string, b []byte) ([]by
 	p := g.reachable(from.name, to)
 	if p == nil {
 		return nil, unsent{}
+	}
+	g.mu.Lock()
+	meanwhile := g.meanwhile
+	g.mu.Unlock()
+	if meanwhile != nil {
+		meanwhile(question(b[1]))
 	}
 	out, err := p.meta.Answer(ctx, from.name, b)
 	g.mu.Lock()

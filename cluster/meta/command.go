@@ -38,6 +38,7 @@ const (
 	kindReplace  kind = 9 // name goes, node takes its copies
 
 	kindDeleteExact kind = 10 // since version 2: the database of that name, if it is still the one with that id
+	kindCreateHere  kind = 11 // since version 3: create, if all nodes that get copies are members
 )
 
 var errMalformed = errors.New("malformed metadata")
@@ -114,7 +115,7 @@ func (c *command) encode() []byte {
 	case kindInit:
 		b = appendText(b, fieldUUID, c.init.uuid)
 		b = appendText(b, fieldSecret, c.init.secret)
-	case kindCreate:
+	case kindCreate, kindCreateHere:
 		b = appendBytes(b, fieldDatabase, c.db.appendBinary(nil))
 	case kindDelete, kindDropNode:
 		b = appendText(b, fieldName, c.name)
@@ -164,7 +165,7 @@ func decodeCommand(b []byte) (*command, error) {
 			}
 			return nil
 		})
-	case kindCreate:
+	case kindCreate, kindCreateHere:
 		err = c.decodeCreate(body)
 	case kindDelete, kindDropNode:
 		err = eachField(body, func(f field) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +186,63 @@ func TestReplaceNode(t *testing.T) {
 		events, err := sub.Next(ctx)
 		if err != nil || len(events) != 6 || events[5].Kind != Changed {
 			t.Errorf("%d events, %v", len(events), err)
+		}
+	})
+}
+
+// A node that goes after it was chosen for a new database is not left in the
+// map, where nobody would ever take its place.
+func TestCreateDuringReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 3)
+		gone := g.follower()
+		g.stop(gone)
+		old := g.peers[gone].name
+		fresh := g.add("fresh@host", "")
+		g.start(fresh)
+		g.waitReady(fresh)
+		leader := g.meta(g.leader())
+		var once sync.Once
+		g.during(func(q question) {
+			if q != askPropose {
+				return
+			}
+			once.Do(func() {
+				if err := leader.ReplaceNode(t.Context(), old, "fresh@host"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+		db, err := g.meta(fresh).CreateDatabase(t.Context(), Create{Name: "pond", Q: 2, N: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := leader.Node(old); ok {
+			t.Fatal("not replaced meanwhile")
+		}
+		for _, s := range db.Shards {
+			if s.On(old) || !s.On("fresh@host") || len(s.Nodes) != 3 {
+				t.Errorf("a node that is gone has a copy: %v", s.Nodes)
+			}
+		}
+	})
+}
+
+// As long as a member runs a program that does not know how to look at the
+// members, databases are created as it understands it.
+func TestCreateBesideOlderMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCohort(t, 3)
+		older, _ := g.meta(0).Node(g.peers[g.follower()].name)
+		older.Commands = 2
+		if err := g.meta(0).PutNode(t.Context(), older); err != nil {
+			t.Fatal(err)
+		}
+		for i := range g.peers {
+			if err := g.meta(i).CatchUp(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			create(t, g.meta(i), fmt.Sprintf("db%d", i))
 		}
 	})
 }

@@ -37,7 +37,14 @@ func (m *model) apply(c *command) fault.Kind {
 		if m.uuid == "" {
 			m.uuid = c.init.uuid
 		}
-	case kindCreate:
+	case kindCreate, kindCreateHere:
+		for _, s := range c.db.Shards {
+			for _, n := range s.Nodes {
+				if _, ok := m.nodes[n]; !ok && c.kind == kindCreateHere {
+					return fault.NotFound
+				}
+			}
+		}
 		if _, ok := m.dbs[c.db.Name]; ok {
 			return fault.Exists
 		}

@@ -22,9 +22,10 @@ const messageVersion = 1
 // when there is one that the cluster understands too. A version adds kinds:
 //
 //	2  kindDeleteExact
+//	3  kindCreateHere
 const (
 	oldestCommand = 1
-	newestCommand = 2
+	newestCommand = 3
 )
 
 // question numbers the kinds of requests. Numbers are never reused.

@@ -59,6 +59,11 @@ func (s *state) apply(c *command, g *graves, e *effects) result {
 			s.uuid, s.secret = c.init.uuid, c.init.secret
 			e.config = true
 		}
+	case kindCreateHere:
+		if away, ok := s.stranger(c.db); ok {
+			return result{err: errNoNode(away)}
+		}
+		return s.create(c.db, g, e)
 	case kindCreate:
 		return s.create(c.db, g, e)
 	case kindDelete, kindDeleteExact:
@@ -97,6 +102,18 @@ func (s *state) create(wish *Database, g *graves, e *effects) result {
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Created, New: &db})
 	return result{db: &db}
+}
+
+// stranger returns a node that is to get a copy of a database and is no member.
+func (s *state) stranger(db *Database) (string, bool) {
+	for _, shard := range db.Shards {
+		for _, node := range shard.Nodes {
+			if _, member := s.nodes[node]; !member {
+				return node, true
+			}
+		}
+	}
+	return "", false
 }
 
 func (s *state) alter(c *command, e *effects) result {

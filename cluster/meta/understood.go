@@ -4,8 +4,11 @@ import "divan/storage/fault"
 
 // versionOf returns the version of commands that a kind belongs to.
 func versionOf(k kind) uint64 {
-	if k == kindDeleteExact {
+	switch k { //nolint:exhaustive // all others are as old as the format
+	case kindDeleteExact:
 		return 2
+	case kindCreateHere:
+		return 3
 	}
 	return oldestCommand
 }
