@@ -3,12 +3,9 @@ package httpapi
 import (
 	"net/http"
 
+	"divan/cluster/meta"
 	"divan/storage/fault"
 )
-
-// textRemoved is the reason of a 503 from a node that was taken out of its
-// cluster; the metadata refuse changes with the same words.
-const textRemoved = "This node was removed from its cluster."
 
 // refuseRemoved refuses what a node that was taken out of its cluster must not
 // answer. What it knows of databases, users and settings is what held when it
@@ -19,7 +16,7 @@ func (c *call) refuseRemoved() error {
 	if !c.api.deps.Meta.Removed() || c.aboutProcess() {
 		return nil
 	}
-	return fault.New(fault.Unavailable, textRemoved)
+	return fault.New(fault.Unavailable, meta.TextRemoved)
 }
 
 // aboutProcess reports whether the call only looks at this process: nothing

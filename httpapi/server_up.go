@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"divan/cluster/meta"
 	"divan/storage/doc"
 )
 
@@ -12,7 +13,7 @@ import (
 func getUp(c *call) error {
 	switch mode := c.cfg.CouchDB.MaintenanceMode; {
 	case c.api.deps.Meta.Removed():
-		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"removed","reason":"`+textRemoved+`"}`))
+		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"removed","reason":"`+meta.TextRemoved+`"}`))
 	case mode == "true":
 		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
 	case mode != "":

@@ -36,9 +36,10 @@ func errUnavailable(err error) error {
 	return fault.Wrap(fault.Unavailable, "No majority of the nodes can decide on a change of metadata now.", err)
 }
 
-func errRemoved() error {
-	return fault.New(fault.Unavailable, "This node was removed from its cluster.")
-}
+// TextRemoved is why a node that was taken out of its cluster refuses.
+const TextRemoved = "This node was removed from its cluster."
+
+func errRemoved() error { return fault.New(fault.Unavailable, TextRemoved) }
 
 // propose has the group agree on a command and returns what came of it, once
 // this node has applied it.

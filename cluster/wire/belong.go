@@ -32,6 +32,9 @@ func (p *Port) belongs() bool {
 	return p.mu.member
 }
 
+// maxForeign bounds the nodes of other clusters that are told of.
+const maxForeign = 100
+
 // tellForeign tells once of a node of another cluster, if err is about one: the
 // nodes of either go on trying.
 func (p *Port) tellForeign(err error) {
@@ -40,8 +43,10 @@ func (p *Port) tellForeign(err error) {
 		return
 	}
 	p.mu.Lock()
-	told := p.mu.foreign[*foreign]
-	p.mu.foreign[*foreign] = true
+	told := p.mu.foreign[*foreign] || len(p.mu.foreign) == maxForeign
+	if !told {
+		p.mu.foreign[*foreign] = true
+	}
 	p.mu.Unlock()
 	if !told {
 		p.o.Foreign(foreign.node)
