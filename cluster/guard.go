@@ -18,7 +18,7 @@ import (
 //     refuses reads and decisions with fault.Unavailable, so that another copy
 //     is asked.
 //   - In maintenance mode no copy does anything for other nodes but repair
-//     (semantics.md section 8.7).
+//     (semantics.md section 8.7), nor on a node that is no member any more.
 //
 // All methods of shard.Local that are not refused under any circumstances are
 // its own.
@@ -30,10 +30,10 @@ type Guard struct {
 // NewGuard returns the guarded copies for the coordinator of this node.
 func NewGuard(local *shard.Local) *Guard { return &Guard{Local: local} }
 
-// ForPeers returns the guarded copies for other nodes; maintenance tells
-// whether this node is in maintenance mode now.
-func (g *Guard) ForPeers(maintenance func() bool) *Guard {
-	return &Guard{Local: g.Local, closed: maintenance}
+// ForPeers returns the guarded copies for other nodes; closed tells whether
+// this node refuses them now: in maintenance mode, or since it was removed.
+func (g *Guard) ForPeers(closed func() bool) *Guard {
+	return &Guard{Local: g.Local, closed: closed}
 }
 
 // CreateMissing makes a copy that should have been there: its database exists,
@@ -46,7 +46,7 @@ func (g *Guard) CreateMissing(ctx context.Context, name string, o shard.CreateOp
 	return g.Local.Create(ctx, name, o)
 }
 
-// open refuses the calls of other nodes in maintenance mode.
+// open refuses the calls of other nodes while this one is closed to them.
 func (g *Guard) open(ctx context.Context) error {
 	if g.closed != nil && g.closed() && !wire.IsRepair(ctx) {
 		return errMaintenance()

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +73,49 @@ func TestRemovedNodeRefuses(t *testing.T) {
 			w.t.Error("a feed goes on")
 		}
 		a.want("GET", "/_up", "", "200")
+	})
+}
+
+// parted makes a database with two copies on four nodes and returns the nodes
+// that hold one, and those that do not.
+func (w *town) parted(db string) (holders, rest []*home) {
+	w.t.Helper()
+	w.seeded()
+	w.start(w.build(4, seedList, secret0))
+	w.homes[4].soon("GET", "/_up", "", `200 {"status":"ok"`)
+	w.homes[1].want("PUT", "/"+db+"?q=1&n=2", "", "201")
+	m, _ := w.homes[1].node.meta.Database(db)
+	for i := 1; i <= 4; i++ {
+		h := w.homes[i]
+		if slices.Contains(m.Shards[0].Nodes, h.name) {
+			holders = append(holders, h)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	return holders, rest
+}
+
+// A feed that reads a copy of a node that was replaced, and runs on, goes on
+// from another copy: nothing is written to that one any more.
+func TestFeedLeavesRemovedNode(t *testing.T) {
+	inTown(t, func(w *town) {
+		holders, rest := w.parted("pond")
+		old, other, reader, by := holders[0], holders[1], rest[0], rest[1]
+		other.kill()
+		<-time.After(5 * time.Second)
+		feed := make(chan string, 1)
+		go func() {
+			feed <- reader.ask("GET", "/pond/_changes?feed=longpoll&since=now&heartbeat=5000", "")
+		}()
+		<-time.After(time.Second)
+		other.start()
+		other.soon("GET", "/_up", "", `200 {"status":"ok"`)
+		reader.soon("PUT", "/_node/_local/_nodes/"+by.name, `{"replaces":"`+old.name+`"}`, "201")
+		old.soon("GET", "/_up", "", `404 {"status":"removed"`)
+		reader.soon("PUT", "/pond/frog", "{}", "201")
+		if got := <-feed; !strings.Contains(got, `"id":"frog"`) {
+			w.t.Errorf("the feed: %s", got)
+		}
 	})
 }

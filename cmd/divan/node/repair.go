@@ -36,10 +36,14 @@ func (l *links) newRepair() (err error) {
 	return nil
 }
 
-// copiesForOthers returns what other nodes may do with the copies of this one.
+// copiesForOthers returns what other nodes may do with the copies of this one:
+// nothing but repair in maintenance mode, and neither when this node was taken
+// out of the cluster. Nobody writes to its copies any more then, so that
+// whoever went on reading one would never hear of anything new.
 func (l *links) copiesForOthers() *cluster.Guard {
-	return cluster.NewGuard(l.node.local).ForPeers(func() bool {
-		return l.node.config.Load().CouchDB.MaintenanceMode == "true"
+	n := l.node
+	return cluster.NewGuard(n.local).ForPeers(func() bool {
+		return n.config.Load().CouchDB.MaintenanceMode == "true" || n.meta.Removed()
 	})
 }
 
