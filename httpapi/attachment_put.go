@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"strings"
+
 	"divan/cluster"
 	"divan/shard"
 	"divan/storage/doc"
@@ -35,7 +37,7 @@ func putAttachment(c *call) error {
 	}
 	up := c.newUpload(c.docID, false)
 	in := content{name: name, contentType: c.r.Header.Get("Content-Type"), length: c.r.ContentLength, identity: -1}
-	switch coding := c.r.Header.Get("Content-Encoding"); coding {
+	switch strings.ToLower(strings.TrimSpace(c.r.Header.Get("Content-Encoding"))) {
 	case "", "identity":
 	case "gzip":
 		in.gzip = true

@@ -28,7 +28,7 @@ func deleteDocument(c *call) error {
 	if err != nil {
 		return err
 	}
-	o.replicated = false
+	o.batch, o.replicated = false, false // those are for a PUT (api.md 9.3)
 	edit := shard.Edit{ID: c.docID, Parent: rev, Deleted: true, Body: emptyBody()}
 	if err := c.guardEdit(&edit); err != nil {
 		return err

@@ -272,6 +272,14 @@ func TestBrokenUploads(t *testing.T) {
 	if got := s.text(200, "GET", "/db/d/a", nil); got != string(noise(200_000)) {
 		t.Errorf("%d bytes", len(got))
 	}
+	for _, coding := range []string{"GZIP", " Gzip ", "identity", "IDENTITY"} { // case does not count
+		body := "plain"
+		if strings.Contains(strings.ToLower(coding), "gzip") {
+			body = whole
+		}
+		s.text(201, "PUT", "/db/"+strings.TrimSpace(coding)+"/a", body, "Content-Encoding: "+coding)
+	}
+	s.text(415, "PUT", "/db/other/a", "plain", "Content-Encoding: br")
 	// What another server holds already is taken as it is.
 	s.text(201, "PUT", "/db/e?new_edits=false", strings.Replace(part, "{", `{"_rev":"1-abc",`, 1), related)
 }
@@ -312,6 +320,35 @@ func TestListBounds(t *testing.T) {
 		{"adm", "POST", "/db/_all_docs/queries", `{"queries":[]}`, 200, "{\"results\":[\r\n\r\n]}"},
 		{"adm", "POST", "/db/_all_docs/queries", `{"queries":[5]}`, 400, ""},
 	})
+}
+
+// TestQueriesTakeAnyType sends several lists as clients do that name no media
+// type, or another one.
+func TestQueriesTakeAnyType(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db?partitioned=true", nil)
+	for _, path := range []string{"_all_docs", "_design_docs", "_local_docs", "_partition/x/_all_docs"} {
+		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
+			s.text(200, "POST", "/db/"+path+"/queries", `{"queries":[{}]}`, "Content-Type: "+kind)
+		}
+		s.text(415, "POST", "/db/"+path, `{}`, "Content-Type: text/plain")
+	}
+}
+
+// TestDeleteHasNoBatch checks that a deletion is waited for whatever the query
+// string says, so that its conflict is told.
+func TestDeleteHasNoBatch(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	rev := s.rev(s.text(201, "PUT", "/db/d", `{}`))
+	s.text(409, "DELETE", "/db/d?batch=ok&rev=1-a", nil)
+	s.text(409, "DELETE", "/db/d?batch=ok", nil)
+	res := s.do("DELETE", "/db/d?batch=ok&rev="+rev, nil)
+	got, err := io.ReadAll(res.Body)
+	must(t, err)
+	if gone := s.rev(string(got)); res.StatusCode != http.StatusOK || gone == "" || res.Header.Get("ETag") != `"`+gone+`"` {
+		t.Errorf("%d %s %q", res.StatusCode, got, res.Header.Get("ETag"))
+	}
 }
 
 func TestPartitionedIDs(t *testing.T) {
