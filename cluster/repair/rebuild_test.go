@@ -1,7 +1,10 @@
 package repair
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +129,48 @@ func TestAllCopiesLost(t *testing.T) {
 			if n := w.node(i); n.Rebuilding(n.copy) {
 				t.Errorf("%s is not whole", n.name)
 			}
+		}
+	})
+}
+
+// All copies were lost; that a node's copy is incomplete is heard only after it
+// has become whole and has pushed all it had.
+func TestLateAnswerAboutRebuilding(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		db, _ := w.group.Database("db")
+		first, second := w.nodes[db.Shards[0].Nodes[0]], w.nodes[db.Shards[0].Nodes[1]]
+		var held atomic.Bool
+		pushed := make(chan struct{})
+		answered := func(ctx context.Context, from string, request []byte) {
+			var m message
+			if err := json.Unmarshal(request, &m); err != nil {
+				t.Error(err)
+			}
+			switch {
+			case m.Op == opPushed && from == first.name && !m.Part:
+				close(pushed)
+			case m.Op == opRebuild && from == second.name && held.CompareAndSwap(false, true):
+				select {
+				case <-pushed:
+				case <-ctx.Done():
+					t.Error("the first one does not push meanwhile")
+				}
+			}
+		}
+		w.answered.Store(&answered)
+		onlyWhole := func(what string) error {
+			if what == "position" && first.Rebuilding(first.copy) {
+				return errSick
+			}
+			return nil
+		}
+		second.broken.Store(&onlyWhole)
+		for _, n := range []*member{first, second} {
+			n.lose(lost())
+		}
+		w.wait(time.Hour)
+		if !held.Load() || first.Rebuilding(first.copy) || second.Rebuilding(second.copy) {
+			t.Errorf("incomplete: the first %t, the second %t", first.Rebuilding(first.copy), second.Rebuilding(second.copy))
 		}
 	})
 }

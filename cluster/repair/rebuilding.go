@@ -119,13 +119,14 @@ func (r *Repair) rebuildOne(ctx context.Context, name string, asks map[string][]
 }
 
 // askPushes asks a node to push to copies of this one and notes what its own
-// are.
+// are. An answer that comes after the node has pushed all that it had is older
+// than that, and tells nothing: the node is not asked again.
 func (r *Repair) askPushes(ctx context.Context, node string, copies []string) {
 	for part := range slices.Chunk(copies, maxNames) {
 		a, _ := r.ask(ctx, node, message{Op: opRebuild, Copies: part}) // a node that cannot be asked now is asked again
 		r.rebuilds.mu.Lock()
 		for _, name := range part {
-			if b := r.rebuilds.byCopy[name]; b != nil {
+			if b := r.rebuilds.byCopy[name]; b != nil && !b.others[node].pushed {
 				o := b.others[node]
 				o.state = a.States[name] // unknown after an error
 				b.others[node] = o

@@ -27,6 +27,9 @@ type world struct {
 	config *config.Holder
 	nodes  map[string]*member
 	names  []string
+	// answered is called when a message of a node was answered, before that
+	// hears the answer; nil: nobody is.
+	answered atomic.Pointer[func(ctx context.Context, from string, request []byte)]
 
 	mu   sync.Mutex
 	subs map[int]sub
@@ -202,7 +205,11 @@ func (v view) ask(ctx context.Context, node, service string, request []byte) ([]
 	if err := (remote{m, v}).pass(ctx, "ask"); err != nil {
 		return nil, err
 	}
-	return m.repair.Answer(ctx, v.self, request)
+	out, err := m.repair.Answer(ctx, v.self, request)
+	if f := v.w.answered.Load(); f != nil {
+		(*f)(ctx, v.self, request)
+	}
+	return out, err
 }
 
 // remote is the copies of a member as another one reaches them.
