@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"divan/httpapi/auth"
@@ -138,7 +138,7 @@ func (c *call) readLogin() (auth.Login, error) {
 	if kind == "application/json" {
 		err = form.readJSON(body)
 	} else {
-		err = form.readForm(string(body))
+		form.readForm(string(body))
 	}
 	if err != nil {
 		return auth.Login{}, err
@@ -163,15 +163,52 @@ func (f *loginForm) readJSON(body []byte) error {
 	})
 }
 
-func (f *loginForm) readForm(body string) error {
-	values, err := url.ParseQuery(body)
-	if err != nil {
-		return errInvalidEncoding()
+// readForm takes the fields of a form; of a name that is given several times
+// the first one.
+func (f *loginForm) readForm(body string) {
+	for _, field := range slices.Backward(parseForm(body)) {
+		f.set(field.name, field.value, true)
 	}
-	for name := range values {
-		f.set(name, values.Get(name), true)
+}
+
+// parseForm splits a form into its decoded fields, in order. It refuses
+// nothing, as CouchDB's parser: a client that does not escape its password logs
+// in with it, as long as nothing in it looks like an escape or a separator,
+// which are "&" and ";".
+func parseForm(body string) []param {
+	var fields []param
+	for body != "" {
+		field := body
+		if end := strings.IndexAny(body, "&;"); end >= 0 {
+			field, body = body[:end], body[end+1:]
+		} else {
+			body = ""
+		}
+		name, value, _ := strings.Cut(field, "=")
+		fields = append(fields, param{unescapeField(name), unescapeField(value)})
 	}
-	return nil
+	return fields
+}
+
+// unescapeField decodes a name or a value of a form: "+" is a space, and a "%"
+// that two hexadecimal digits do not follow stands for itself.
+func unescapeField(s string) string {
+	if !strings.ContainsAny(s, "%+") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '%' && i+2 < len(s) && unhex(s[i+1]) >= 0 && unhex(s[i+2]) >= 0:
+			out = append(out, byte(unhex(s[i+1])<<4|unhex(s[i+2])))
+			i += 2
+		case s[i] == '+':
+			out = append(out, ' ')
+		default:
+			out = append(out, s[i])
+		}
+	}
+	return string(out)
 }
 
 func (f *loginForm) set(member, text string, ok bool) {
