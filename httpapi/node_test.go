@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -189,6 +190,27 @@ func TestPurgeLimits(t *testing.T) {
 }
 
 // TestWhoMay is the matrix of api.md section 3.
+// TestUsersBehindAPrefix has a database of users under another name: no
+// password is kept as it was sent, and strangers see what they see of _users.
+func TestUsersBehindAPrefix(t *testing.T) {
+	s := newSite(t, nil)
+	const db, doc = "/backup%2Fof%2F_users", "/org.couchdb.user:eve"
+	s.text(201, "PUT", db, nil)
+	s.text(200, "PUT", db+"/_security", `{}`)
+	s.text(403, "PUT", db+"/eve", `{"name":"eve","type":"user","roles":[],"password":"plain apple"}`)
+	s.text(201, "PUT", db+doc, `{"name":"eve","type":"user","roles":[],"password":"plain apple"}`)
+	s.text(201, "POST", db+"/_bulk_docs", `{"docs":[{"_id":"org.couchdb.user:bob","name":"bob","type":"user","roles":[],"password":"plain pear"}]}`)
+	got := s.text(200, "GET", db+"/_all_docs?include_docs=true", nil)
+	if strings.Count(got, `"derived_key"`) != 2 || strings.Contains(got, "plain") {
+		t.Error(got)
+	}
+	for path, status := range map[string]int{doc: 404, "/_all_docs?include_docs=true": 401, "/_changes?include_docs=true": 401, "/_local_docs": 401} {
+		if w := ask(t, s.api, "GET "+db+path, ""); w.Code != status {
+			t.Errorf("%s by a stranger: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
 func TestWhoMay(t *testing.T) {
 	a := nodeAPI(t, nil)
 	user := func(name, roles string) visit {

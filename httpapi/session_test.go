@@ -256,13 +256,13 @@ func TestSessionFormWithoutEscapes(t *testing.T) {
 	a := sessionAPI(t, nil)
 	const form = "Content-Type: application/x-www-form-urlencoded"
 	for body, status := range map[string]int{
-		"name=adm&password=pass&note=100%":     http.StatusOK,
-		"name=adm;password=pass":               http.StatusOK,
-		"name=adm&password=pass&password=%":    http.StatusOK, // the first one counts
-		"name=adm&password=%&password=pass":    http.StatusUnauthorized,
-		"name=a%64m&password=%70ass":           http.StatusOK,
-		"username=adm%&password=pass;x":       http.StatusUnauthorized,
-		"user=adm&password=pass%":              http.StatusBadRequest, // no name
+		"name=adm&password=pass&note=100%":  http.StatusOK,
+		"name=adm;password=pass":            http.StatusOK,
+		"name=adm&password=pass&password=%": http.StatusOK, // the first one counts
+		"name=adm&password=%&password=pass": http.StatusUnauthorized,
+		"name=a%64m&password=%70ass":        http.StatusOK,
+		"username=adm%&password=pass;x":     http.StatusUnauthorized,
+		"user=adm&password=pass%":           http.StatusBadRequest, // no name
 	} {
 		if w := ask(t, a, "POST /_session", body, form); w.Code != status {
 			t.Errorf("%q: %d %s", body, w.Code, w.Body)

@@ -107,7 +107,9 @@ func TestValidatorLooksAtTheUsersOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	validate := Validator(h)
-	for db, want := range map[string]fault.Kind{"_users": fault.Forbidden, "people": fault.Forbidden, "other": 0} {
+	for db, want := range map[string]fault.Kind{
+		"_users": fault.Forbidden, "people": fault.Forbidden, "a/b/_users": fault.Forbidden, "other": 0, "a/x_users": 0, "a/_users/b": 0,
+	} {
 		err := validate(context.Background(), shard.ValidateRequest{DB: db, User: admin, New: &shard.Doc{ID: "x", Body: []byte("{}")}})
 		if fault.KindOf(err) != want {
 			t.Errorf("%s: %v", db, err)

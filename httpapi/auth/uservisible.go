@@ -91,7 +91,11 @@ func UsersOpenTo(method string, segments []string) bool {
 
 // IsUsersDatabase reports whether the rules of this package hold for the
 // database of that name: the configured authentication database, and _users
-// even when another one is configured, because it may still hold hashes.
+// even when another one is configured, because it may still hold hashes. One
+// behind a prefix (api.md 8.1) holds them too: nobody is authenticated by it,
+// but it may be the copy of one that somebody was. All of the rules hold there,
+// those about listings included, which is more than CouchDB asks: a document
+// that only its owner may read must not be in a list that everybody may.
 func IsUsersDatabase(c *config.Snapshot, name string) bool {
-	return name == "_users" || name == c.ChttpdAuth.AuthenticationDB
+	return name == "_users" || strings.HasSuffix(name, "/_users") || name == c.ChttpdAuth.AuthenticationDB
 }
