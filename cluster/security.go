@@ -31,7 +31,8 @@ func (d *DB) Security() []byte {
 
 // SetSecurity replaces the security object. The error is a fault.BadRequest
 // with the texts of api.md section 8.4 for an object of the wrong shape, and
-// fault.NotFound when the database has been deleted meanwhile.
+// fault.NotFound when the database has been deleted meanwhile, also if another
+// one has its name.
 func (d *DB) SetSecurity(ctx context.Context, object []byte) error {
 	text, err := doc.Canonical(nil, object)
 	if err != nil {
@@ -40,7 +41,7 @@ func (d *DB) SetSecurity(ctx context.Context, object []byte) error {
 	if err := validateSecurity(text); err != nil {
 		return err
 	}
-	return d.c.meta.SetSecurity(ctx, d.meta.Name, text)
+	return d.c.meta.SetSecurity(ctx, d.meta, text)
 }
 
 // validateSecurity checks the members that evaluation reads; others may be
@@ -105,7 +106,7 @@ func (d *DB) SetRevsLimit(ctx context.Context, n int) error {
 	if n < 1 {
 		return fault.New(fault.BadRequest, "`revs_limit` must be a positive integer")
 	}
-	return d.c.meta.SetRevsLimit(ctx, d.meta.Name, n)
+	return d.c.meta.SetRevsLimit(ctx, d.meta, n)
 }
 
 // SetPurgedInfosLimit sets how many entries the log of purges keeps per shard,
@@ -114,7 +115,7 @@ func (d *DB) SetPurgedInfosLimit(ctx context.Context, n int) error {
 	if n < 1 {
 		return fault.New(fault.BadRequest, "`purged_infos_limit` must be positive integer")
 	}
-	return d.c.meta.SetPurgedInfosLimit(ctx, d.meta.Name, n)
+	return d.c.meta.SetPurgedInfosLimit(ctx, d.meta, n)
 }
 
 // RevsLimit returns how many generations of revisions are remembered.

@@ -54,10 +54,7 @@ const placeAttempts = 5
 // place chooses the nodes of a new database and proposes it. A node that leaves
 // meanwhile must not be left in the map: nobody would ever take its copies.
 func (m *Meta) place(ctx context.Context, c Create) (*Database, error) {
-	how := kindCreateHere
-	if m.understood(how) != nil {
-		how = kindCreate // as long as there are older programs
-	}
+	how := m.either(kindCreateHere, kindCreate)
 	for left := placeAttempts; ; left-- {
 		db, err := m.design(c)
 		if err != nil {
@@ -127,36 +124,44 @@ func (m *Meta) DeleteExactly(ctx context.Context, db *Database) error {
 }
 
 // SetSecurity replaces the security object, a JSON object whose shape the
-// caller has checked.
-func (m *Meta) SetSecurity(ctx context.Context, name string, object []byte) error {
+// caller has checked. The database is the one with the name and the ID of db:
+// fault.NotFound when it is gone, also when another one has its name by now,
+// because whoever may change the one need not be allowed to change the other.
+// Without an ID it is whichever has the name.
+func (m *Meta) SetSecurity(ctx context.Context, db *Database, object []byte) error {
 	if object == nil {
 		object = []byte("{}")
 	}
-	return m.alterDatabase(ctx, name, alterCommand{security: object})
+	return m.alterDatabase(ctx, db, alterCommand{security: object})
 }
 
 // SetRevsLimit sets how many generations a revision's ancestry keeps. limit is
-// at least 1.
-func (m *Meta) SetRevsLimit(ctx context.Context, name string, limit int) error {
+// at least 1. db is as for SetSecurity.
+func (m *Meta) SetRevsLimit(ctx context.Context, db *Database, limit int) error {
 	if limit < 1 {
 		return fault.New(fault.BadRequest, "`rev_limit` must be positive")
 	}
-	return m.alterDatabase(ctx, name, alterCommand{revsLimit: &limit})
+	return m.alterDatabase(ctx, db, alterCommand{revsLimit: &limit})
 }
 
 // SetPurgedInfosLimit sets how many purges are remembered. limit is at least 1.
-func (m *Meta) SetPurgedInfosLimit(ctx context.Context, name string, limit int) error {
+// db is as for SetSecurity.
+func (m *Meta) SetPurgedInfosLimit(ctx context.Context, db *Database, limit int) error {
 	if limit < 1 {
 		return fault.New(fault.BadRequest, "`purge_infos_limit` must be positive")
 	}
-	return m.alterDatabase(ctx, name, alterCommand{purgedInfosLimit: &limit})
+	return m.alterDatabase(ctx, db, alterCommand{purgedInfosLimit: &limit})
 }
 
-func (m *Meta) alterDatabase(ctx context.Context, name string, a alterCommand) error {
-	if err := m.mustExist(ctx, name); err != nil {
+func (m *Meta) alterDatabase(ctx context.Context, db *Database, a alterCommand) error {
+	if err := m.mustExist(ctx, db.Name); err != nil {
 		return err
 	}
-	_, err := m.propose(ctx, &command{kind: kindAlter, name: name, alter: a})
+	c := &command{kind: kindAlter, name: db.Name, id: db.ID, alter: a}
+	if db.ID != ([16]byte{}) {
+		c.kind = m.either(kindAlterExact, kindAlter)
+	}
+	_, err := m.propose(ctx, c)
 	return err
 }
 

@@ -70,7 +70,7 @@ func drawDatabase(t *rapid.T) *Database {
 }
 
 func drawCommand(t *rapid.T) *command {
-	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindCreateHere)).Draw(t, "kind"))}
+	c := &command{kind: kind(rapid.IntRange(int(kindInit), int(kindZone)).Draw(t, "kind"))}
 	name := fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name"))
 	switch c.kind {
 	case kindInit:
@@ -81,8 +81,11 @@ func drawCommand(t *rapid.T) *command {
 		c.name = name
 	case kindDeleteExact:
 		c.name, c.id = name, [16]byte{byte(rapid.IntRange(0, 3).Draw(t, "id"))}
-	case kindAlter:
+	case kindAlter, kindAlterExact:
 		c.name = name
+		if c.kind == kindAlterExact {
+			c.id = [16]byte{byte(rapid.IntRange(0, 3).Draw(t, "id"))}
+		}
 		if rapid.Bool().Draw(t, "security?") {
 			c.alter.security = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "security")...)
 		}
@@ -102,14 +105,17 @@ func drawCommand(t *rapid.T) *command {
 		if c.config.op == configPut {
 			c.config.value = rapid.SampledFrom([]string{"", "1", "2", "debug"}).Draw(t, "value")
 		}
-	case kindPutNode:
+	case kindPutNode, kindAmendNode:
 		c.node = drawNode(t)
+	case kindZone:
+		c.name = drawNode(t).Name
+		c.node = Node{Name: c.name, Zone: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone")}
 	case kindDropNode:
 		c.name = drawNode(t).Name
 	case kindDrain:
 		c.name = drawNode(t).Name
 		c.node = Node{Name: c.name, Draining: rapid.Bool().Draw(t, "drain")}
-	case kindReplace:
+	case kindReplace, kindTakeOver:
 		c.name, c.node.Name = "a@a", "b@b"
 		if rapid.Bool().Draw(t, "other way") {
 			c.name, c.node.Name = "c@c", "a@a"
@@ -169,6 +175,7 @@ func TestMalformedCommands(t *testing.T) {
 		"no node":            {commandVersion, byte(kindPutNode)},
 		"node without name":  {commandVersion, byte(kindPutNode), fieldNodeBody<<3 | 2, 0},
 		"truncated varint":   {commandVersion, byte(kindConfig), fieldOp << 3, 0x80},
+		"change of what":     {commandVersion, byte(kindAlterExact), fieldName<<3 | 2, 1, 'a', fieldAlteredID<<3 | 2, 1, 'x'},
 		"deletion of what":   {commandVersion, byte(kindDeleteExact), fieldName<<3 | 2, 1, 'a', fieldDatabaseID<<3 | 2, 1, 'x'},
 		"length beyond data": {commandVersion, byte(kindDelete), fieldName<<3 | 2, 100, 'a'},
 	} {

@@ -38,7 +38,13 @@ const (
 	kindReplace  kind = 9 // name goes, node takes its copies
 
 	kindDeleteExact kind = 10 // since version 2: the database of that name, if it is still the one with that id
-	kindCreateHere  kind = 11 // since version 3: create, if all nodes that get copies are members
+
+	// Since version 3:
+	kindCreateHere kind = 11 // create, if all nodes that get copies are members
+	kindAlterExact kind = 12 // alter the database of that name, if it is still the one with that id
+	kindTakeOver   kind = 13 // replace, also a node that is no member any more but is in a map
+	kindAmendNode  kind = 14 // put node, if it is a member; whether it is draining stays as it is
+	kindZone       kind = 15 // a member stands in another zone
 )
 
 var errMalformed = errors.New("malformed metadata")
@@ -48,8 +54,8 @@ type command struct {
 	kind   kind
 	init   initCommand
 	db     *Database // create; Suffix is the proposer's wish, Created follows it
-	name   string    // delete, alter, drop node, drain, replace
-	id     [16]byte  // delete exact
+	name   string    // delete, alter, drop node, drain, replace, zone
+	id     [16]byte  // delete exact, alter exact
 	alter  alterCommand
 	config configCommand
 	node   Node
@@ -97,6 +103,8 @@ const (
 
 	fieldDatabaseID = 2
 
+	fieldAlteredID = 5 // beside the fields of an alteration
+
 	fieldOp      = 1
 	fieldNode    = 2
 	fieldSection = 3
@@ -107,6 +115,7 @@ const (
 
 	fieldDraining = 2
 	fieldBy       = 3
+	fieldZone     = 4
 )
 
 func (c *command) encode() []byte {
@@ -121,8 +130,11 @@ func (c *command) encode() []byte {
 		b = appendText(b, fieldName, c.name)
 	case kindDeleteExact:
 		b = appendBytes(appendText(b, fieldName, c.name), fieldDatabaseID, c.id[:])
-	case kindAlter:
+	case kindAlter, kindAlterExact:
 		b = appendText(b, fieldName, c.name)
+		if c.kind == kindAlterExact {
+			b = appendBytes(b, fieldAlteredID, c.id[:])
+		}
 		if c.alter.security != nil {
 			b = appendBytes(b, fieldSecurity, c.alter.security)
 		}
@@ -130,11 +142,13 @@ func (c *command) encode() []byte {
 		b = appendOptional(b, fieldPurgedInfosLimit, c.alter.purgedInfosLimit)
 	case kindConfig:
 		b = c.config.appendBinary(b)
-	case kindPutNode:
+	case kindPutNode, kindAmendNode:
 		b = appendBytes(b, fieldNodeBody, c.node.appendBinary(nil))
 	case kindDrain:
 		b = appendFlag(appendText(b, fieldName, c.name), fieldDraining, c.node.Draining)
-	case kindReplace:
+	case kindZone:
+		b = appendText(appendText(b, fieldName, c.name), fieldZone, c.node.Zone)
+	case kindReplace, kindTakeOver:
 		b = appendText(appendText(b, fieldName, c.name), fieldBy, c.node.Name)
 	}
 	return b
@@ -176,11 +190,11 @@ func decodeCommand(b []byte) (*command, error) {
 		})
 	case kindDeleteExact:
 		err = c.decodeDeleteExact(body)
-	case kindAlter:
+	case kindAlter, kindAlterExact:
 		err = c.decodeAlter(body)
 	case kindConfig:
 		c.config, err = decodeConfig(body)
-	case kindPutNode, kindDrain, kindReplace:
+	case kindPutNode, kindDrain, kindReplace, kindTakeOver, kindAmendNode, kindZone:
 		err = c.decodeNode(body)
 	default:
 		err = fmt.Errorf("%w: log entry of unknown kind %d; a newer version wrote it", errMalformed, c.kind)
@@ -222,21 +236,24 @@ func (c *command) decodeDeleteExact(body []byte) error {
 }
 
 func (c *command) decodeNode(body []byte) error {
+	whole := c.kind == kindPutNode || c.kind == kindAmendNode
 	err := eachField(body, func(f field) (err error) {
 		switch {
-		case c.kind == kindPutNode && f.num == fieldNodeBody:
+		case whole && f.num == fieldNodeBody:
 			c.node, err = decodeNode(f.bytes)
-		case c.kind == kindPutNode:
+		case whole:
 		case f.num == fieldName:
 			c.name = f.text()
-		case f.num == fieldBy && c.kind == kindReplace:
+		case f.num == fieldBy && (c.kind == kindReplace || c.kind == kindTakeOver):
 			c.node.Name = f.text()
 		case f.num == fieldDraining && c.kind == kindDrain:
 			c.node.Draining = f.number != 0
+		case f.num == fieldZone && c.kind == kindZone:
+			c.node.Zone = f.text()
 		}
 		return err
 	})
-	if c.kind == kindDrain {
+	if c.kind == kindDrain || c.kind == kindZone {
 		c.node.Name = c.name
 	}
 	if err == nil && c.node.Name == "" {
@@ -246,7 +263,8 @@ func (c *command) decodeNode(body []byte) error {
 }
 
 func (c *command) decodeAlter(body []byte) error {
-	return eachField(body, func(f field) error {
+	exact := false
+	err := eachField(body, func(f field) error {
 		switch f.num {
 		case fieldName:
 			c.name = f.text()
@@ -256,9 +274,15 @@ func (c *command) decodeAlter(body []byte) error {
 			c.alter.revsLimit = f.intPointer()
 		case fieldPurgedInfosLimit:
 			c.alter.purgedInfosLimit = f.intPointer()
+		case fieldAlteredID:
+			exact = copy(c.id[:], f.bytes) == len(c.id)
 		}
 		return nil
 	})
+	if err == nil && c.kind == kindAlterExact && !exact {
+		err = fmt.Errorf("%w: change of one database without its id", errMalformed)
+	}
+	return err
 }
 
 func decodeConfig(body []byte) (c configCommand, err error) {

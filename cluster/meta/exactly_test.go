@@ -29,7 +29,7 @@ func TestDeleteExactly(t *testing.T) {
 					t.Fatalf("node %d has %+v", j, now)
 				}
 			}
-			if err := m.SetRevsLimit(t.Context(), "pond", 7); err != nil { // still the same database
+			if err := m.SetRevsLimit(t.Context(), whichever("pond"), 7); err != nil { // still the same database
 				t.Fatal(err)
 			}
 			if err := m.DeleteExactly(t.Context(), second); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
+	"go.uber.org/zap"
 )
 
 const (
@@ -31,8 +32,46 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 	pilot := autopilot.New(&careful{r, m, func(node string) bool { return m.answers(ctx, node) }}, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
 		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
 	pilot.Start(ctx)
-	<-ctx.Done()
+	again := time.NewTicker(governEvery)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-again.C:
+			if err := m.expel(ctx, r); err != nil {
+				m.log.Debug("a node that left is still in the Raft group", zap.Error(err))
+			}
+		case <-ctx.Done():
+		}
+	}
 	<-pilot.Stop()
+}
+
+// expel takes a server out of Raft that is no member any more: whoever removed
+// it could not, for instance because it lost the lead in between. Autopilot
+// keeps a voter as soon as two are left, and a group of two whose other voter
+// has gone can decide nothing.
+func (m *Meta) expel(ctx context.Context, r *raft.Raft) error {
+	select {
+	case m.admitting <- struct{}{}: // who joins is a member first and in Raft after that
+		defer func() { <-m.admitting }()
+	case <-ctx.Done():
+		return nil
+	}
+	// The servers are read before the members are: a server without a member
+	// has lost it then.
+	f := r.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return fmt.Errorf("read the members of the group: %w", err)
+	}
+	servers := f.Configuration().Servers
+	for _, s := range servers {
+		if _, member := m.Node(string(s.ID)); member || m.term.Load() == 0 || !outlives(servers, string(s.ID), m.alive) {
+			continue
+		}
+		m.log.Info("a node that left is taken out of the Raft group", zap.String("node", string(s.ID)))
+		return r.RemoveServer(s.ID, f.Index(), leadTimeout).Error() // one per round: the index has moved
+	}
+	return nil
 }
 
 // careful keeps autopilot, which decides by what it saw a moment ago, from
@@ -47,19 +86,19 @@ type careful struct {
 var _ autopilot.Raft = (*careful)(nil)
 
 // AddVoter implements autopilot.Raft.
-func (c *careful) AddVoter(id raft.ServerID, address raft.ServerAddress, prevIndex uint64, timeout time.Duration) raft.IndexFuture {
-	servers, err := members(c.Raft)
-	if err != nil {
+func (c *careful) AddVoter(id raft.ServerID, address raft.ServerAddress, _ uint64, timeout time.Duration) raft.IndexFuture {
+	if !c.answers(string(id)) { // which takes a while; so it is asked first
+		return refusedChange{errGone(string(id))}
+	}
+	f := c.GetConfiguration()
+	if err := f.Error(); err != nil {
 		return refusedChange{err}
 	}
 	_, member := c.m.Node(string(id))
-	if !member || !slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id }) {
+	if !member || !slices.ContainsFunc(f.Configuration().Servers, func(s raft.Server) bool { return s.ID == id }) {
 		return refusedChange{errNoNode(string(id))}
 	}
-	if !c.answers(string(id)) {
-		return refusedChange{errGone(string(id))}
-	}
-	return c.Raft.AddVoter(id, address, prevIndex, timeout)
+	return c.Raft.AddVoter(id, address, f.Index(), timeout) // not if somebody was removed since
 }
 
 // answers asks a node whether it is there now.

@@ -35,7 +35,7 @@ func TestThreeNodes(t *testing.T) {
 			}
 			wantKind(t, second(m.CreateDatabase(t.Context(), Create{Name: name, Q: 1, N: 1})), fault.Exists)
 			for j := range g.peers {
-				if err := g.meta(j).SetRevsLimit(t.Context(), name, 10+j); err != nil {
+				if err := g.meta(j).SetRevsLimit(t.Context(), whichever(name), 10+j); err != nil {
 					t.Fatalf("node %d: %v", j, err)
 				}
 				if got, _ := g.meta(j).Database(name); got.RevsLimit != 10+j {

@@ -41,11 +41,18 @@ type Founding struct {
 }
 
 // record returns this node as the cluster is to know it. Whether it is being
-// emptied is not its own to say.
+// emptied is not its own to say, nor is its zone as long as it is configured
+// with none.
 func (m *Meta) record() Node {
 	n := m.opts.Self
 	known, ok := m.Node(n.Name)
-	n.Draining = ok && known.Draining
+	if !ok {
+		return n
+	}
+	n.Draining = known.Draining
+	if n.Zone == "" {
+		n.Zone = known.Zone
+	}
 	return n
 }
 
@@ -161,8 +168,15 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j joinRequest) error {
 	}
 	next := j.node
 	next.Draining = known.Draining
+	if j.fresh && next.Zone == "" { // it cannot know what it was told before
+		next.Zone = known.Zone
+	}
+	how := kindPutNode
+	if member { // and still one when this is carried out
+		how = m.either(kindAmendNode, kindPutNode)
+	}
 	if !member || next != known {
-		if _, err := m.submit(ctx, &command{kind: kindPutNode, node: next}); err != nil {
+		if _, err := m.submit(ctx, &command{kind: how, node: next}); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,12 @@ func (m *Meta) settle(ctx context.Context, r *raft.Raft, term uint64) error {
 		}
 	}
 	if known, ok := m.Node(m.Self()); (!ok && len(m.Nodes()) == 0) || (ok && m.outdated(known)) {
-		if _, err := m.submit(ctx, &command{kind: kindPutNode, node: m.record()}); err != nil {
+		how := kindPutNode
+		if ok {
+			how = m.either(kindAmendNode, kindPutNode)
+		}
+		_, err := m.submit(ctx, &command{kind: how, node: m.record()})
+		if err != nil && !fault.Is(err, fault.NotFound) { // removed meanwhile
 			return err
 		}
 	}

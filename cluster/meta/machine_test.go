@@ -55,13 +55,13 @@ func (m *model) apply(c *command) fault.Kind {
 		db.Suffix = suffixOf(db.Created)
 		m.used[db.Name] = db.Created
 		m.dbs[db.Name] = db
-	case kindDelete, kindDeleteExact, kindAlter:
+	case kindDelete, kindDeleteExact, kindAlter, kindAlterExact:
 		db, ok := m.dbs[c.name]
-		if !ok || (c.kind == kindDeleteExact && db.ID != c.id) {
+		if exact := c.kind == kindDeleteExact || c.kind == kindAlterExact; !ok || (exact && db.ID != c.id) {
 			return fault.NotFound
 		}
 		delete(m.dbs, c.name)
-		if c.kind != kindAlter {
+		if c.kind == kindDelete || c.kind == kindDeleteExact {
 			break
 		}
 		if c.alter.security != nil {
@@ -86,6 +86,17 @@ func (m *model) apply(c *command) fault.Kind {
 		}
 	case kindPutNode:
 		m.nodes[c.node.Name] = c.node
+	case kindAmendNode, kindZone:
+		n, ok := m.nodes[c.node.Name]
+		if !ok {
+			return fault.NotFound
+		}
+		next := c.node
+		if next.Draining = n.Draining; c.kind == kindZone {
+			next = n
+			next.Zone = c.node.Zone
+		}
+		m.nodes[c.node.Name] = next
 	case kindDropNode:
 		if _, ok := m.nodes[c.name]; !ok {
 			return fault.NotFound
@@ -98,8 +109,13 @@ func (m *model) apply(c *command) fault.Kind {
 		}
 		n.Draining = c.node.Draining
 		m.nodes[c.name] = n
-	case kindReplace:
+	case kindReplace, kindTakeOver:
 		_, old := m.nodes[c.name]
+		for _, db := range m.dbs {
+			for _, s := range db.Shards {
+				old = old || c.kind == kindTakeOver && slices.Contains(s.Nodes, c.name)
+			}
+		}
 		_, by := m.nodes[c.node.Name]
 		if !old || !by {
 			return fault.NotFound

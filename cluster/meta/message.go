@@ -22,7 +22,7 @@ const messageVersion = 1
 // when there is one that the cluster understands too. A version adds kinds:
 //
 //	2  kindDeleteExact
-//	3  kindCreateHere
+//	3  kindCreateHere, kindAlterExact, kindTakeOver, kindAmendNode, kindZone
 const (
 	oldestCommand = 1
 	newestCommand = 3

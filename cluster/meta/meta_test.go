@@ -87,6 +87,9 @@ func create(tb testing.TB, m *Meta, name string) *Database {
 	return db
 }
 
+// whichever names a database without saying which one of that name.
+func whichever(name string) *Database { return &Database{Name: name} }
+
 func wantKind(tb testing.TB, err error, k fault.Kind) {
 	tb.Helper()
 	if !fault.Is(err, k) {
@@ -113,13 +116,13 @@ func TestLifeOfADatabase(t *testing.T) {
 	if fault.Reason(err) != "The database could not be created, the file already exists." {
 		t.Errorf("reason %q", fault.Reason(err))
 	}
-	if err := m.SetSecurity(ctx, "films", []byte(`{"admins":{}}`)); err != nil {
+	if err := m.SetSecurity(ctx, whichever("films"), []byte(`{"admins":{}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetRevsLimit(ctx, "films", 7); err != nil {
+	if err := m.SetRevsLimit(ctx, whichever("films"), 7); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetPurgedInfosLimit(ctx, "films", 9); err != nil {
+	if err := m.SetPurgedInfosLimit(ctx, whichever("films"), 9); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := m.Database("films")
@@ -133,8 +136,8 @@ func TestLifeOfADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
-		m.SetRevsLimit(ctx, "films", 7),
-		m.SetSecurity(ctx, "films", nil),
+		m.SetRevsLimit(ctx, whichever("films"), 7),
+		m.SetSecurity(ctx, whichever("films"), nil),
 		second(m.DeleteDatabase(ctx, "films")),
 		second(m.Require(ctx, "films")),
 	} {
@@ -162,8 +165,8 @@ func TestRefusals(t *testing.T) {
 		_, err := m.CreateDatabase(ctx, c.create)
 		wantKind(t, err, c.want)
 	}
-	wantKind(t, m.SetRevsLimit(ctx, "films", 0), fault.BadRequest)
-	wantKind(t, m.SetPurgedInfosLimit(ctx, "films", 0), fault.BadRequest)
+	wantKind(t, m.SetRevsLimit(ctx, whichever("films"), 0), fault.BadRequest)
+	wantKind(t, m.SetPurgedInfosLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.PutNode(ctx, Node{}), fault.BadRequest)
 	wantKind(t, m.DropNode(ctx, "nobody@nowhere"), fault.NotFound)
 	if m.Databases().Len() != 0 {
@@ -218,7 +221,7 @@ func TestRestartOnDisk(t *testing.T) {
 	if _, err := m.DeleteDatabase(ctx, "gone"); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetSecurity(ctx, "kept", []byte(`{"a":1}`)); err != nil {
+	if err := m.SetSecurity(ctx, whichever("kept"), []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.SetConfig(ctx, ConfigChange{Section: "log", Key: "level", Value: "debug"}); err != nil {

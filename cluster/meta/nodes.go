@@ -40,14 +40,15 @@ func errNoNode(name string) error { return fault.Newf(fault.NotFound, "no such n
 // applyNode carries out a command on the members.
 func (s *state) applyNode(c *command, e *effects) result {
 	name := c.name
-	if c.kind == kindPutNode {
+	if c.kind == kindPutNode || c.kind == kindAmendNode {
 		name = c.node.Name
 	}
+	replaced := c.kind == kindReplace || c.kind == kindTakeOver
 	old, ok := s.nodes[name]
-	if !ok && c.kind != kindPutNode {
+	if !ok && c.kind != kindPutNode && (c.kind != kindTakeOver || !s.placed(name)) {
 		return result{err: errNoNode(name)}
 	}
-	if _, ok := s.nodes[c.node.Name]; !ok && c.kind == kindReplace {
+	if _, ok := s.nodes[c.node.Name]; !ok && replaced {
 		return result{err: errNoNode(c.node.Name)}
 	}
 	s.nodes = maps.Clone(s.nodes)
@@ -55,16 +56,35 @@ func (s *state) applyNode(c *command, e *effects) result {
 	switch c.kind { //nolint:exhaustive // the others are not about members
 	case kindPutNode:
 		s.nodes[name] = c.node
+	case kindAmendNode:
+		next := c.node
+		next.Draining = old.Draining
+		s.nodes[name] = next
+	case kindZone:
+		old.Zone = c.node.Zone
+		s.nodes[name] = old
 	case kindDropNode:
 		delete(s.nodes, name)
 	case kindDrain:
 		old.Draining = c.node.Draining
 		s.nodes[name] = old
-	case kindReplace:
+	case kindReplace, kindTakeOver:
 		delete(s.nodes, name)
 		s.replaceCopies(name, c.node.Name, e)
 	}
 	return result{}
+}
+
+// placed reports whether the map of some database names a node.
+func (s *state) placed(node string) bool {
+	for db := range s.dbs.All() {
+		for i := range db.Shards {
+			if db.Shards[i].On(node) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // replaceCopies gives the copies of one node to another in all maps.
@@ -84,7 +104,7 @@ func (s *state) replaceCopies(old, by string, e *effects) {
 		dbs = append(dbs, db)
 	}
 	s.dbs = Databases{build(dbs)}
-	e.lagged = changed > maxPending
+	e.lagged = e.lagged || changed > maxPending
 }
 
 // replaceIn returns shards with one node in the place of another, and whether
@@ -131,18 +151,36 @@ func (m *Meta) DropNode(ctx context.Context, name string) error {
 	return err
 }
 
-// ReplaceNode gives all copies of a member that is gone for good to another
-// member and removes the first one, in one step. The copies there are new:
-// they have to be filled. fault.NotFound when one of them is not a member.
+// ReplaceNode gives all copies of a node that is gone for good to a member and
+// removes the first one, in one step. The copies there are new: they have to be
+// filled. The node that is gone may have been removed before, as long as a map
+// names it. fault.NotFound when none does, and when the other is not a member.
 func (m *Meta) ReplaceNode(ctx context.Context, old, by string) error {
 	if old == by {
 		return fault.New(fault.BadRequest, "a node cannot take its own place")
 	}
-	if err := m.mayLeave(ctx, old); err != nil {
+	how := m.either(kindTakeOver, kindReplace)
+	err := m.mayLeave(ctx, old)
+	if err != nil && (how != kindTakeOver || !fault.Is(err, fault.NotFound)) {
 		return err
 	}
-	_, err := m.propose(ctx, &command{kind: kindReplace, name: old, node: Node{Name: by}})
+	_, err = m.propose(ctx, &command{kind: how, name: old, node: Node{Name: by}})
 	return err
+}
+
+// SetZone says in which zone a member stands. fault.NotFound when it is not a
+// member.
+func (m *Meta) SetZone(ctx context.Context, name, zone string) error {
+	if m.either(kindZone, kindPutNode) == kindZone {
+		_, err := m.propose(ctx, &command{kind: kindZone, name: name, node: Node{Name: name, Zone: zone}})
+		return err
+	}
+	n, ok := m.Node(name)
+	if !ok {
+		return errNoNode(name)
+	}
+	n.Zone = zone
+	return m.PutNode(ctx, n)
 }
 
 // SetDraining says whether a member gets copies of new databases.

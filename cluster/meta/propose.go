@@ -151,10 +151,10 @@ func (m *Meta) proposeHere(ctx context.Context, r *raft.Raft, b []byte) (result,
 	return res, nil
 }
 
-// afterwards takes a node that left out of Raft too. When that fails, the
-// leader's round of tidying up does it later.
+// afterwards takes a node that left out of Raft too. When that fails, or this
+// node does not lead any more, expel does it later.
 func (m *Meta) afterwards(r *raft.Raft, b []byte) {
-	if kind := kind(b[1]); kind != kindDropNode && kind != kindReplace {
+	if kind := kind(b[1]); kind != kindDropNode && kind != kindReplace && kind != kindTakeOver {
 		return
 	}
 	c, err := decodeCommand(b)

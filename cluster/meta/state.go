@@ -75,12 +75,12 @@ func (s *state) apply(c *command, g *graves, e *effects) result {
 		s.dbs = s.dbs.without(c.name)
 		e.events = append(e.events, Event{Kind: Deleted, Old: old})
 		return result{db: old}
-	case kindAlter:
+	case kindAlter, kindAlterExact:
 		return s.alter(c, e)
 	case kindConfig:
 		s.setConfig(c.config)
 		e.config = true
-	case kindPutNode, kindDropNode, kindDrain, kindReplace:
+	case kindPutNode, kindDropNode, kindDrain, kindReplace, kindTakeOver, kindAmendNode, kindZone:
 		return s.applyNode(c, e)
 	}
 	return result{}
@@ -118,7 +118,7 @@ func (s *state) stranger(db *Database) (string, bool) {
 
 func (s *state) alter(c *command, e *effects) result {
 	old, ok := s.dbs.Get(c.name)
-	if !ok {
+	if !ok || (c.kind == kindAlterExact && old.ID != c.id) {
 		return result{err: errNoDatabase()}
 	}
 	db := *old

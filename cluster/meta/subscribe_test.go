@@ -20,7 +20,7 @@ func TestSubscription(t *testing.T) {
 		t.Errorf("starts from %d databases", dbs.Len())
 	}
 	create(t, m, "films")
-	if err := m.SetRevsLimit(t.Context(), "films", 5); err != nil {
+	if err := m.SetRevsLimit(t.Context(), whichever("films"), 5); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.DeleteDatabase(t.Context(), "films"); err != nil {

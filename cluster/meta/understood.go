@@ -7,10 +7,19 @@ func versionOf(k kind) uint64 {
 	switch k { //nolint:exhaustive // all others are as old as the format
 	case kindDeleteExact:
 		return 2
-	case kindCreateHere:
+	case kindCreateHere, kindAlterExact, kindTakeOver, kindAmendNode, kindZone:
 		return 3
 	}
 	return oldestCommand
+}
+
+// either returns the newer of two kinds, or the older one, which does nearly the
+// same, as long as a member runs a program that does not know the newer.
+func (m *Meta) either(newer, older kind) kind {
+	if m.understood(newer) != nil {
+		return older
+	}
+	return newer
 }
 
 // understood refuses a kind of command that the program of some member does not
