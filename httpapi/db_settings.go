@@ -43,10 +43,23 @@ func putSecurity(c *call) error {
 	if err := checkSecurityNames(body); err != nil {
 		return err
 	}
+	if err := c.requireDBAdminStill(); err != nil {
+		return err
+	}
 	if err := c.db.SetSecurity(c.r.Context(), body); err != nil {
 		return err
 	}
 	return c.sendOK(http.StatusOK)
+}
+
+// requireDBAdminStill is requireDBAdmin for the time after the body has come,
+// for which a client may take as long as it likes: meanwhile it may have lost
+// its rights, or another database may have the name.
+func (c *call) requireDBAdminStill() error {
+	if err := c.openDatabase(); err != nil {
+		return err
+	}
+	return c.requireDBAdmin()
 }
 
 // checkSecurityNames refuses a security object in which a member that decides
@@ -95,6 +108,9 @@ func putRevsLimit(c *call) error {
 	}
 	n, err := c.readLimit("`revs_limit` must be a positive integer")
 	if err != nil {
+		return err
+	}
+	if err := c.requireDBAdminStill(); err != nil {
 		return err
 	}
 	if err := c.db.SetRevsLimit(c.r.Context(), n); err != nil {

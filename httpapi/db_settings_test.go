@@ -1,6 +1,11 @@
 package httpapi
 
-import "testing"
+import (
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
 
 // A security object says one thing to everybody.
 func TestSecurityNamesOnce(t *testing.T) {
@@ -21,4 +26,64 @@ func TestSecurityNamesOnce(t *testing.T) {
 		{"adm", "PUT", "/db/_security", `{"members":{"names":["a"]},"x":{"y":1,"y":2}}`, 200, ""},
 		{"adm", "GET", "/db/_security", "", 200, `{"members":{"names":["a"]},"x":{"y":1,"y":2}}`},
 	})
+}
+
+// meanwhileBody is a body that comes when something has been done.
+type meanwhileBody struct {
+	io.Reader
+	do func()
+}
+
+func (b *meanwhileBody) Read(p []byte) (int, error) {
+	if b.do != nil {
+		b.do()
+		b.do = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// Whoever may change the settings of a database may not change those of the
+// next one of its name, however late the body of the request comes.
+func TestSettingsOfTheNextDatabase(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{
+		{"adm", "PUT", "/_users/org.couchdb.user:ann", `{"name":"ann","password":"pw","type":"user","roles":[]}`, 201, ""},
+	})
+	const mine = `{"admins":{"names":["ann"]}}`
+	late := func(target, body string, meanwhile []visit) *httptest.ResponseRecorder {
+		follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/_security", mine, 200, ""}})
+		r := request("PUT "+target, body, []string{"Content-Type: application/json"})
+		r.SetBasicAuth("ann", "pw")
+		r.Body = io.NopCloser(&meanwhileBody{strings.NewReader(body), func() { follow(t, a, meanwhile) }})
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, r)
+		return w
+	}
+	another := []visit{{"adm", "DELETE", "/db", "", 200, ""}, {"adm", "PUT", "/db", "", 201, ""}}
+	dismissed := []visit{{"adm", "PUT", "/db/_security", `{}`, 200, ""}}
+	deleted := []visit{{"adm", "DELETE", "/db", "", 200, ""}}
+	for _, s := range []struct {
+		target, body string
+		meanwhile    []visit
+		status       int
+	}{
+		{"/db/_security", mine, nil, 200},
+		{"/db/_security", mine, another, 401},
+		{"/db/_security", mine, dismissed, 401},
+		{"/db/_security", mine, deleted, 404},
+		{"/db/_revs_limit", "5", another, 401},
+		{"/db/_revs_limit", "5", dismissed, 401},
+		{"/db/_revs_limit", "5", deleted, 404},
+	} {
+		if w := late(s.target, s.body, s.meanwhile); w.Code != s.status {
+			t.Errorf("%s: %d %s, want %d", s.target, w.Code, w.Body, s.status)
+		}
+		if s.status == 401 {
+			follow(t, a, []visit{{"adm", "GET", "/db/_revs_limit", "", 200, "1000"}})
+			if w := ask(t, a, "GET /db/_security", "", "Authorization: Basic YWRtOnBhc3M="); strings.Contains(w.Body.String(), "ann") {
+				t.Errorf("%s: %s", s.target, w.Body)
+			}
+		}
+		ask(t, a, "DELETE /db", "", "Authorization: Basic YWRtOnBhc3M=")
+	}
 }
