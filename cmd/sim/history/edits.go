@@ -136,8 +136,8 @@ func (c *checker) editSurvives(d *document, e *Edit, k *Copy) {
 		}
 		return
 	}
-	c.report("%s/%s: edit %s (number %d, %s through %s at %v to %v) is lost on %s (%s), which has [%s]",
-		d.db, d.id, e.Rev, e.Number, e.Outcome, e.Node, e.Call, e.Return, k.Node, k.Range, leavesText(k.Docs[d.id]))
+	c.report("%s/%s: edit %s (number %d, %s through %s at %v to %v) is lost on %s (%s), which has [%s]%s",
+		d.db, d.id, e.Rev, e.Number, e.Outcome, e.Node, e.Call, e.Return, k.Node, k.Range, leavesText(k.Docs[d.id]), c.story(k, k, d.id))
 }
 
 // refusalsLeaveNothing: what was answered 409 shows up nowhere, neither in the

@@ -322,12 +322,23 @@ func (d *document) mayBeGone(rev string) {
 		d.purged[rev] = true
 		e := d.byRev[rev]
 		if e == nil {
+			d.basesMayBeGone(rev)
 			return
 		}
 		for _, a := range e.Ancestors {
 			d.purged[a] = true
 		}
 		rev = e.Parent
+	}
+}
+
+// basesMayBeGone is mayBeGone for what a revision may be based on that no
+// answer named: it was written by an edit whose outcome is not known, and read.
+func (d *document) basesMayBeGone(rev string) {
+	for _, e := range d.edits {
+		if e.Rev == "" && e.Outcome == Unknown && e.Parent != "" && generation(e.Parent)+1 == generation(rev) {
+			d.mayBeGone(e.Parent)
+		}
 	}
 }
 

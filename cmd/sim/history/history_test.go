@@ -201,6 +201,14 @@ func TestExcused(t *testing.T) {
 				h.Copies[i].Numbers = nil
 			}
 		}},
+		{"what an edit without an answer was based on is purged with it", func(h *History) {
+			h.Edits[1].Outcome, h.Edits[1].Rev = Unknown, ""
+			h.Purges = []Purge{{Span: at(6, 7), DB: "db", ID: "x", Rev: r2, Outcome: Acked}}
+			for i := range h.Copies {
+				delete(h.Copies[i].Docs, "x")
+				h.Copies[i].Numbers = nil
+			}
+		}},
 		{"no answer while something is broken", func(h *History) {
 			h.Troubles = []Trouble{{Span: at(150, 151), Request: "GET /", Status: 503}}
 		}},
