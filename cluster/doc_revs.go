@@ -12,7 +12,8 @@ import (
 // OpenRevs returns several revisions of one document, as R copies know it
 // together: with All every leaf, the winner first, none for a document that
 // does not exist; otherwise an answer for each of Revs (more with Latest),
-// whose Doc is nil when it is not stored.
+// whose Doc is nil when it is not stored. A revision that is named twice is
+// answered once, at its first place.
 func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
@@ -29,7 +30,7 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 
 func (d *DB) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 	return shard.OpenRevsRequest{
-		ID: o.ID, Revs: o.Revs, All: o.All, Latest: o.Latest, WithPath: o.WithPath, RevsLimit: d.meta.RevsLimit,
+		ID: o.ID, Revs: shard.DistinctRevs(o.Revs), All: o.All, Latest: o.Latest, WithPath: o.WithPath, RevsLimit: d.meta.RevsLimit,
 	}
 }
 
@@ -289,11 +290,14 @@ func mergeRevs(o *OpenRevsOptions, byCopy [][]shard.RevResult, limit int) (out [
 		return out, true
 	}
 	taken := make(map[doc.Rev]bool)
-	for _, rev := range o.Revs {
-		leaves := tree.LeavesFrom(rev)
-		if !o.Latest || len(leaves) == 0 {
+	for _, rev := range shard.DistinctRevs(o.Revs) {
+		if !o.Latest {
 			add(rev)
 			continue
+		}
+		leaves := tree.LeavesFrom(rev)
+		if len(leaves) == 0 {
+			add(rev)
 		}
 		for _, n := range leaves {
 			if !taken[n.Rev] {

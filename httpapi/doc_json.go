@@ -39,15 +39,14 @@ func (s docStyle) knownPos(path doc.Path) uint64 {
 	if !s.needsPath() {
 		return 0
 	}
-	for i, id := range path.IDs {
-		rev := doc.Rev{Pos: path.Start - uint64(i), ID: id}
-		for _, have := range s.since {
-			if have.Compare(rev) == 0 {
-				return rev.Pos
-			}
+	newest := uint64(0)
+	for _, have := range s.since { // a history may be long too: never one through the other
+		back := path.Start - have.Pos
+		if have.Pos <= path.Start && back < uint64(len(path.IDs)) && path.IDs[back] == have.ID {
+			newest = max(newest, have.Pos)
 		}
 	}
-	return 0
+	return newest
 }
 
 // fresh reports whether an attachment came in after what the client has.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -24,7 +25,7 @@ type docOptions struct {
 	batch, replicated                           bool // batch=ok, new_edits=false
 }
 
-// openRevs is ?open_revs=: every leaf, or a list of revisions.
+// openRevs is ?open_revs=: every leaf, or a list of revisions, each once.
 type openRevs struct {
 	all  bool
 	list []doc.Rev
@@ -114,7 +115,7 @@ func parseOpenRevs(text string) (openRevs, error) {
 		return openRevs{all: true}, nil
 	}
 	list, err := parseRevList([]byte(text))
-	return openRevs{list: list}, err
+	return openRevs{list: shard.DistinctRevs(list)}, err
 }
 
 // parseRevList reads a JSON array of revisions.

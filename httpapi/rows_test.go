@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,6 +101,29 @@ func TestChangesParamsRefused(t *testing.T) {
 		_, err := feedCall(t, query).parseChanges()
 		if !fault.Is(err, fault.BadRequest) || fault.Reason(err) != want {
 			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
+	o, err := parseDocOptions(feedCall(t, `open_revs=["1-a","2-b","1-a"]`).query)
+	if want := []doc.Rev{mustRev(t, "1-a"), mustRev(t, "2-b")}; err != nil || !slices.Equal(o.open.list, want) {
+		t.Errorf("a revision named twice: %v, %v", o.open.list, err)
+	}
+}
+
+// What a client has may come in any order, and more than one of it be in the
+// history of the document: the newest counts.
+func TestKnownPos(t *testing.T) {
+	path := doc.Path{Start: 5, IDs: []string{"e", "d", "c"}}
+	for _, tc := range []struct {
+		since []doc.Rev
+		want  uint64
+	}{
+		{nil, 0},
+		{[]doc.Rev{{Pos: 3, ID: "c"}, {Pos: 4, ID: "d"}, {Pos: 3, ID: "c"}}, 4},
+		{[]doc.Rev{{Pos: 5, ID: "d"}, {Pos: 2, ID: "b"}, {Pos: 6, ID: "e"}, {Pos: 0, ID: "c"}}, 0},
+		{[]doc.Rev{{Pos: 5, ID: "e"}}, 5},
+	} {
+		if got := (docStyle{attachments: true, since: tc.since}).knownPos(path); got != tc.want {
+			t.Errorf("%v: %d, want %d", tc.since, got, tc.want)
 		}
 	}
 }

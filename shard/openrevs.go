@@ -14,7 +14,7 @@ import (
 // OpenRevs reads several revisions of one document (api.md section 9.2): with
 // All every leaf, winner first, and nothing for a document that is not here;
 // otherwise each of Revs in the order asked, with Latest replaced by the
-// leaves that descend from it, each leaf once.
+// leaves that descend from it. No revision is answered twice.
 func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult, error) {
 	store, err := l.pin(ctx, req.Copy)
 	if err != nil {
@@ -65,17 +65,18 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 }
 
 // chooseRevs works out which revisions answer a request, in the order asked;
-// those that are not Stored are missing.
+// those that are not Stored are missing. Each is there once, at its first
+// place: what is named a thousand times is not read and held a thousand times.
 func chooseRevs(t *doc.Tree, req *OpenRevsRequest) []doc.Node {
 	if req.All {
 		return t.Leaves()
 	}
 	var out []doc.Node
-	var taken map[doc.Rev]bool // leaves of Latest, which may descend from several of Revs
+	var leaves map[doc.Rev]bool // of Latest, which may descend from several of Revs
 	if req.Latest {
-		taken = make(map[doc.Rev]bool)
+		leaves = make(map[doc.Rev]bool)
 	}
-	for _, r := range req.Revs {
+	for _, r := range DistinctRevs(req.Revs) {
 		n, _, ok := t.Find(r)
 		switch {
 		case !ok:
@@ -84,11 +85,28 @@ func chooseRevs(t *doc.Tree, req *OpenRevsRequest) []doc.Node {
 			out = append(out, n)
 		default:
 			for _, leaf := range t.LeavesFrom(r) {
-				if !taken[leaf.Rev] {
-					taken[leaf.Rev] = true
+				if !leaves[leaf.Rev] {
+					leaves[leaf.Rev] = true
 					out = append(out, leaf)
 				}
 			}
+		}
+	}
+	return out
+}
+
+// DistinctRevs returns each of revs once, at its first place, as an answer to
+// OpenRevs has them.
+func DistinctRevs(revs []doc.Rev) []doc.Rev {
+	if len(revs) < 2 {
+		return revs
+	}
+	seen := make(map[doc.Rev]struct{}, min(len(revs), 64)) // grows with what is distinct
+	out := make([]doc.Rev, 0, min(len(revs), 64))
+	for _, r := range revs {
+		if _, twice := seen[r]; !twice {
+			seen[r] = struct{}{}
+			out = append(out, r)
 		}
 	}
 	return out

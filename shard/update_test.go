@@ -209,6 +209,8 @@ func TestOpenRevs(t *testing.T) {
 		{OpenRevsRequest{ID: "d", Revs: []doc.Rev{rev(t, "3-x"), rev(t, "3-7"), rev(t, "2-9")}}, "?3-x 3-7 ?2-9"},
 		{OpenRevsRequest{ID: "d", Latest: true, Revs: []doc.Rev{rev(t, "3-6"), rev(t, "2-9")}}, "4-1! 3-a 3-7"},
 		{OpenRevsRequest{ID: "none", Revs: []doc.Rev{rev(t, "3-7")}}, "?3-7"},
+		{OpenRevsRequest{ID: "d", Revs: []doc.Rev{rev(t, "3-7"), rev(t, "3-x"), rev(t, "3-7"), rev(t, "3-a"), rev(t, "3-x")}}, "3-7 ?3-x 3-a"},
+		{OpenRevsRequest{ID: "d", Latest: true, Revs: []doc.Rev{rev(t, "5-5"), rev(t, "3-7"), rev(t, "5-5"), rev(t, "2-9"), rev(t, "3-7")}}, "?5-5 3-7 3-a 4-1!"},
 	} {
 		c.req.Copy, c.req.WithPath = copyName, true
 		got, err := n.OpenRevs(context.Background(), c.req)

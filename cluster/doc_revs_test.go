@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// TestRevisionsNamedTwice: each is answered once, at its first place, whether
+// the copies agree, differ, or the one that has it is asked last.
+func TestRevisionsNamedTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
+		w.settleWrites()
+		up := w.down(node2, node3)
+		second := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Parent: first, Body: []byte(`{"n":2}`)})[0].Rev
+		up()
+		none := doc.Rev{Pos: 2, ID: "none"}
+		named := []doc.Rev{none, second, first, none, second, first, second}
+		for _, copies := range []string{"differ", "agree"} { // the first read mends them
+			for _, tc := range []struct {
+				from   *DB
+				r      int
+				latest bool
+				want   []doc.Rev
+			}{
+				{d, 1, false, []doc.Rev{none, second, first}},
+				{d, 3, false, []doc.Rev{none, second, first}},
+				{d, 3, true, []doc.Rev{none, second}},
+				{d.ordered(node2, node3, node1).without(node1), 1, false, []doc.Rev{none, second, first}},
+			} {
+				got, err := tc.from.OpenRevs(t.Context(), OpenRevsOptions{ID: "a", Revs: named, Latest: tc.latest, R: tc.r})
+				var revs []doc.Rev
+				for _, r := range got {
+					revs = append(revs, r.Rev)
+				}
+				if err != nil || !slices.Equal(revs, tc.want) {
+					t.Errorf("copies %s, r=%d, latest=%t: %v, %v", copies, tc.r, tc.latest, revs, err)
+				}
+			}
+			w.settleWrites()
+		}
+	})
+}
