@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	bulkGetFirst = 16      // entries of the first batch, whose size nobody knows
-	bulkGetMost  = 256     // entries of a batch
-	bulkGetBytes = 4 << 20 // of documents that a batch is to have, going by the one before
+	bulkGetFirst = 16        // entries of the first batch, whose size nobody knows
+	bulkGetMost  = 256       // entries of a batch
+	bulkGetBytes = 4 << 20   // of documents that a batch is to have, going by the one before
+	bulkGetHeld  = 250 << 20 // of documents that a batch has at most, whatever the one before was like
 )
 
 // bulkGetReader reads the entries of a _bulk_get in batches: what one batch
@@ -24,6 +25,17 @@ type bulkGetReader struct {
 	size       int // of the next one
 	results    [][]shard.RevResult
 	errs       []error
+}
+
+// batchMost returns how many entries a batch may have where documents have up
+// to maxDocument bytes. Small documents say nothing about those behind them:
+// as many of the largest ones have to fit into bulkGetHeld, which also is a
+// little below what one message between nodes can hold. That is 32 by default.
+// A limit that leaves no room for the first batch is the administrator's word
+// that there is memory. (An entry that names no revision has all leaves of its
+// document; those of a document in conflict come on top.)
+func batchMost(maxDocument int64) int {
+	return int(min(max(bulkGetHeld/max(maxDocument, 1), bulkGetFirst), bulkGetMost))
 }
 
 // read returns the revisions of an entry, which are asked for in order: the
@@ -90,5 +102,5 @@ func (r *bulkGetReader) fill(first int) {
 			}
 		}
 	}
-	r.size = min(bulkGetMost, max(bulkGetBytes/max(bytes/len(wanted), 1), 1))
+	r.size = min(batchMost(r.c.cfg.CouchDB.MaxDocumentSize), max(bulkGetBytes/max(bytes/len(wanted), 1), 1))
 }
