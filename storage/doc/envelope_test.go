@@ -232,6 +232,39 @@ func TestEnvelopeAttachments(t *testing.T) {
 }
 
 // TestEnvelopeKeepsNothing checks that the result does not alias the text.
+// TestManyAttachments has names enough that comparing each with all of them
+// would take half a minute.
+func TestManyAttachments(t *testing.T) {
+	t.Parallel()
+	names := func(n int, more ...string) []byte {
+		text := []byte(`{"_attachments":{`)
+		for i := range n {
+			text = fmt.Appendf(text, `"a%d":{"stub":true},`, i)
+		}
+		for _, name := range more {
+			text = fmt.Appendf(text, `"%s":{"stub":true},`, name)
+		}
+		return append(text[:len(text)-1], "}}"...)
+	}
+	env, err := ParseEnvelope(names(100_000))
+	if err != nil || len(env.Atts) != 100_000 || env.Atts[99_999].Name != "a99999" {
+		t.Fatalf("%d attachments, %v", len(env.Atts), err)
+	}
+	for _, n := range []int{1, fewAttachments - 1, fewAttachments, fewAttachments + 1, 100} {
+		if env, err := ParseEnvelope(names(n, "b")); err != nil || len(env.Atts) != n+1 {
+			t.Errorf("%d and another: %d, %v", n, len(env.Atts), err)
+		}
+		for _, again := range []string{"a0", fmt.Sprintf("a%d", n-1)} {
+			if _, err := ParseEnvelope(names(n, again)); fault.Reason(err) != "Duplicate attachments" {
+				t.Errorf("%d and %s again: %v", n, again, err)
+			}
+		}
+		if _, err := ParseEnvelope(names(n, "b", "c", "b")); fault.Reason(err) != "Duplicate attachments" {
+			t.Errorf("%d and b twice: %v", n, err)
+		}
+	}
+}
+
 func TestEnvelopeKeepsNothing(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{"_id":"abc","_rev":"1-xyz","_attachments":{"n":{"stub":true,"content_type":"t/t"}},"v":[1,2,3]}`)
