@@ -110,6 +110,10 @@ func parseRevisions(body []byte) ([]shard.IDRevs, error) {
 
 // purge answers POST /{db}/_purge.
 func purge(c *call) error {
+	w, err := c.writeQuorum()
+	if err != nil {
+		return err
+	}
 	asked, err := c.readRevisions()
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func purge(c *call) error {
 		items[i] = shard.PurgeItem{ID: a.ID, Revs: a.Revs}
 	}
 	c.api.stats.purgeRequests.Inc()
-	outcomes, err := c.db.Purge(c.r.Context(), 0, items)
+	outcomes, err := c.db.Purge(c.r.Context(), w, items)
 	for i := range items {
 		c.forgetUser(items[i].ID)
 	}

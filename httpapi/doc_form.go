@@ -20,6 +20,7 @@ type formUpload struct {
 	hasText bool    // _doc is there
 	rev     doc.Rev // of _rev
 	files   []shard.EditAttachment
+	names   map[string]bool // of files
 }
 
 // postForm serves POST /{db}/{docid}: a multipart/form-data upload as a web
@@ -31,6 +32,10 @@ func postForm(c *call) error {
 		return err
 	}
 	if err := c.checkPathID(); err != nil {
+		return err
+	}
+	w, err := c.writeQuorum()
+	if err != nil {
 		return err
 	}
 	parts, err := newMultipart(c.uploadBody(), c.r.Header.Get("Content-Type"), "multipart/form-data")
@@ -51,7 +56,7 @@ func postForm(c *call) error {
 		up.discard()
 		return err
 	}
-	return c.write(writeJob{edit: edit, options: &docOptions{}, upload: up, etag: true, created: true})
+	return c.write(writeJob{edit: edit, options: &docOptions{w: w}, upload: up, etag: true, created: true})
 }
 
 // checkReferer refuses forms that another site's page sends with this user's
@@ -71,7 +76,7 @@ func (c *call) checkReferer() error {
 
 // readForm reads the fields of a form, storing files as they come.
 func (c *call) readForm(parts *multipart.Reader, up *upload) (*formUpload, error) {
-	form := &formUpload{}
+	form := &formUpload{names: make(map[string]bool)}
 	for {
 		part, err := nextPart(parts)
 		if errors.Is(err, io.EOF) {
@@ -110,6 +115,10 @@ func (c *call) readField(form *formUpload, part *multipart.Part, up *upload) err
 		if err := doc.ValidateAttachmentName(name); err != nil {
 			return err
 		}
+		if form.names[name] {
+			return fault.New(fault.BadRequest, "Duplicate attachments")
+		}
+		form.names[name] = true
 		a, err := up.store(content{
 			name: name, contentType: part.Header.Get("Content-Type"), length: -1, identity: -1, r: partReader{part},
 		})
@@ -170,19 +179,10 @@ func (c *call) formEdit(form *formUpload, up *upload) (shard.Edit, error) {
 	}
 	atts := form.files
 	for _, a := range edit.Atts {
-		if !hasFile(form.files, a.Name) {
+		if !form.names[a.Name] {
 			atts = append(atts, a)
 		}
 	}
 	edit.Atts = atts
 	return edit, c.guardEdit(&edit)
-}
-
-func hasFile(files []shard.EditAttachment, name string) bool {
-	for i := range files {
-		if files[i].Name == name {
-			return true
-		}
-	}
-	return false
 }

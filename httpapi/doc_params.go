@@ -149,6 +149,16 @@ func parseQuorum(p param) (int, error) {
 	return n, nil
 }
 
+// writeQuorum reads w for writes that have no other options, 0 when it is not
+// given.
+func (c *call) writeQuorum() (int, error) {
+	text, ok := c.qs("w")
+	if !ok {
+		return 0, nil
+	}
+	return parseQuorum(param{"w", text})
+}
+
 // parseETagRev reads an If-Match header as a revision; the quotes of an
 // entity tag are optional.
 func parseETagRev(header string) (doc.Rev, error) {

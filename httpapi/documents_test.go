@@ -351,6 +351,51 @@ func TestDeleteHasNoBatch(t *testing.T) {
 	}
 }
 
+// TestWriteQuorumCounts has more copies asked for than there are.
+func TestWriteQuorumCounts(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	const body = "--xyz\r\nContent-Disposition: form-data; name=\"_doc\"\r\n\r\n{}\r\n--xyz--"
+	form := []string{"Content-Type: multipart/form-data; boundary=xyz", "Referer: " + s.url}
+	for i, tc := range []struct {
+		query  string
+		status int
+	}{{"", 201}, {"?w=1", 201}, {"?w=5", 202}, {"?w=0", 400}, {"?w=x", 400}, {"?w=", 400}} {
+		s.text(tc.status, "POST", fmt.Sprintf("/db/form%d%s", i, tc.query), body, form...)
+		id := fmt.Sprintf("purged%d", i)
+		rev := s.rev(s.text(201, "PUT", "/db/"+id, `{}`))
+		s.text(tc.status, "POST", "/db/_purge"+tc.query, `{"`+id+`":["`+rev+`"]}`)
+	}
+}
+
+// TestFormNames has a form whose files have names that the document has
+// already: those replace, those that are there twice are refused.
+func TestFormNames(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	file := func(name, content string) string {
+		return "--xyz\r\nContent-Disposition: form-data; name=\"_attachments\"; filename=\"" + name + "\"\r\n\r\n" + content + "\r\n"
+	}
+	field := func(name, value string) string {
+		return "--xyz\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n"
+	}
+	send := func(status int, body string) string {
+		return s.text(status, "POST", "/db/d", body+"--xyz--", "Content-Type: multipart/form-data; boundary=xyz", "Referer: "+s.url)
+	}
+	rev := s.rev(send(201, field("_doc", "{}")+file("a", "1")+file("b", "2")))
+	if got := send(400, field("_rev", rev)+file("c", "3")+file("c", "4")); !strings.Contains(got, `"Duplicate attachments"`) {
+		t.Error(got)
+	}
+	send(201, field("_rev", rev)+file("c", "3")+file("b", "4"))
+	got := ""
+	for _, name := range []string{"a", "b", "c"} {
+		got += s.text(200, "GET", "/db/d/"+name, nil)
+	}
+	if list := s.text(200, "GET", "/db/d", nil); got != "143" || strings.Count(list, `"stub":true`) != 3 {
+		t.Errorf("%s in %s", got, list)
+	}
+}
+
 func TestPartitionedIDs(t *testing.T) {
 	a := nodeAPI(t, nil)
 	follow(t, a, []visit{
