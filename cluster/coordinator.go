@@ -35,6 +35,9 @@ type Repair interface {
 	// Sync starts a round of synchronisation for copies that this node or
 	// others hold, by name. It returns before the round is over.
 	Sync(ctx context.Context, copies []string) error
+	// Complete returns which of the copies of another node, by name, are there
+	// and hold what they should; with an error, as far as that is known.
+	Complete(ctx context.Context, node string, copies []string) ([]string, error)
 }
 
 // Coordinator does what clients ask of databases. It is safe for concurrent
@@ -59,7 +62,9 @@ type Coordinator struct {
 	news    news // what _db_updates is fed from
 	gzips   gzips
 	leave   func() // ends the watching of other nodes
-	work    struct {
+	// replacing has room for one: nodes are replaced one after the other.
+	replacing chan struct{}
+	work      struct {
 		sync.Mutex
 		closed  bool
 		running sync.WaitGroup // goroutines that may outlive the request they belong to
@@ -77,6 +82,7 @@ func New(o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		local: localCopies{NewGuard(o.Local)}, others: nobody{}, repair: o.Repair,
+		replacing: make(chan struct{}, 1),
 	}
 	c.handles.byName = make(map[string]*DB)
 	c.handles.births = make(map[[16]byte]bool)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"divan/cluster/repair"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -98,6 +99,12 @@ func (f *fleet) Sync(_ context.Context, copies []string) error {
 	defer f.mu.Unlock()
 	f.synced = append(f.synced, copies)
 	return nil
+}
+
+// Complete implements Repair.
+func (f *fleet) Complete(ctx context.Context, node string, copies []string) ([]string, error) {
+	l := f.links[node]
+	return pass(ctx, l, func() ([]string, error) { return repair.Complete(l.to.(localCopies), copies) })
 }
 
 // misses returns the nodes that were noted since the last call.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"io"
 
+	"divan/cluster/repair"
 	"divan/shard"
 )
 
 // ownReplica is the copies on this node's disk.
 type ownReplica interface {
 	replica
-	Names() ([]string, error)
+	repair.Holder
 	// CreateMissing makes a copy whose database exists and which others nodes
 	// hold as well, so that it has to be filled first.
 	CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error

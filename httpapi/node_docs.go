@@ -140,6 +140,7 @@ func getNodeDoc(c *call) error {
 type nodeWish struct {
 	rev, zone, replaces string
 	drain               bool
+	force               bool   // give up what only the node that is replaced has
 	host                string // of a node that is to join; empty: that of its name
 	port                int
 	username, password  string
@@ -166,14 +167,22 @@ func parseNodeWish(body []byte) (*nodeWish, error) {
 		case "port":
 			return setupNumber(&w.port, name, value, maxPort)
 		case "decom":
-			text, _ := doc.Unquote(value)
-			if w.drain = string(value) == "true" || text == "true"; !w.drain && string(value) != "false" && text != "false" {
-				return fault.New(fault.BadRequest, "`decom` must be true or false")
-			}
+			return wishFlag(&w.drain, name, value)
+		case "force":
+			return wishFlag(&w.force, name, value)
 		}
 		return nil
 	})
 	return w, err
+}
+
+// wishFlag reads a member that is true or false, or the text of it.
+func wishFlag(to *bool, name string, value []byte) error {
+	text, _ := doc.Unquote(value)
+	if *to = string(value) == "true" || text == "true"; !*to && string(value) != "false" && text != "false" {
+		return fault.Newf(fault.BadRequest, "`%s` must be true or false", name)
+	}
+	return nil
 }
 
 // putNodeDoc answers PUT /_node/{name}/_nodes/{node}: a member's zone and
@@ -211,7 +220,7 @@ func (c *call) fulfil(name string, known bool, wish *nodeWish) error {
 		}
 	}
 	if wish.replaces != "" {
-		if err := m.ReplaceNode(ctx, wish.replaces, name); err != nil {
+		if err := c.api.deps.Coordinator.ReplaceNode(ctx, wish.replaces, name, wish.force); err != nil {
 			return err
 		}
 	}

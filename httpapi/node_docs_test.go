@@ -76,6 +76,7 @@ func TestReplaceNode(t *testing.T) {
 		{"adm", "PUT", "/db?q=1&n=3", "", 201, ""},
 		{"adm", "PUT", nodes + "/two@127.0.0.1", `{"replaces":"nobody@127.0.0.1"}`, 404, `{"error":"not_found","reason":"no such node: nobody@127.0.0.1"}`},
 		{"adm", "PUT", nodes + "/two@127.0.0.1", `{"replaces":"two@127.0.0.1"}`, 400, refusal("a node cannot take its own place")},
+		{"adm", "PUT", nodes + "/two@127.0.0.1", `{"replaces":"away@127.0.0.1","force":1}`, 400, refusal("`force` must be true or false")},
 		{"adm", "PUT", nodes + "/two@127.0.0.1", `{"replaces":"away@127.0.0.1"}`, 201, ""},
 		{"adm", "GET", nodes + "/away@127.0.0.1", "", 404, ""},
 	})
@@ -87,5 +88,18 @@ func TestReplaceNode(t *testing.T) {
 		{"adm", "POST", "/_cluster_setup", `{"action":"remove_node"}`, 201, setupOK},
 		{"adm", "POST", "/_cluster_setup", `{"action":"remove_node","name":"two@127.0.0.1"}`, 201, setupOK},
 		{"adm", "GET", "/_membership", "", 200, `{"all_nodes":["one@127.0.0.1","two@127.0.0.1"],"cluster_nodes":["one@127.0.0.1"]}`},
+	})
+}
+
+func TestReplaceOnlyHolder(t *testing.T) {
+	a, _ := couple(t)
+	const two = "/_node/_local/_nodes/two@127.0.0.1"
+	follow(t, a, []visit{
+		{"adm", "PUT", "/db?q=3&n=1", "", 201, ""},
+		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1"}`, 409, `{"error":"conflict","reason":"No other node than away@127.0.0.1 is known ` +
+			`to have a complete copy of database \"db\". \"force\": true in the body gives up what only away@127.0.0.1 has."}`},
+		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 200, ""},
+		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1","force":true}`, 201, ""},
+		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 404, ""},
 	})
 }

@@ -16,7 +16,7 @@ const Service = "repair"
 type message struct {
 	Op     string      `json:"op"`
 	Pairs  [][2]string `json:"pairs,omitempty"`  // missed: copy, node that lacks something
-	Copies []string    `json:"copies,omitempty"` // sync, rebuild
+	Copies []string    `json:"copies,omitempty"` // sync, rebuild, states
 	Copy   string      `json:"copy,omitempty"`   // pushed: and the next two
 	UUID   string      `json:"uuid,omitempty"`   // of the copy that was pushed to
 	Part   bool        `json:"part,omitempty"`   // the pushing copy is incomplete itself
@@ -31,9 +31,10 @@ const (
 	opRebuild = "rebuild" // push these copies to me, they are incomplete, and tell me when I have everything
 	opPushed  = "pushed"  // you have everything
 	opDigest  = "digest"  // what your copy has taken; the answer is no reply
+	opStates  = "states"  // tell me what these copies of yours are
 )
 
-// reply is the answer to rebuild; to the others it is empty.
+// reply is the answer to rebuild and states; to the others it is empty.
 type reply struct {
 	States map[string]state `json:"states,omitempty"` // by copy
 }
@@ -41,16 +42,24 @@ type reply struct {
 // maxNames bounds the copies named in one message.
 const maxNames = 1000
 
+// most is how many copies a message may name.
+func (m *message) most() int {
+	if m.Op == opStates {
+		return maxStates
+	}
+	return maxNames
+}
+
 // Answer does what another node asks of this one: the service "repair". The
 // errors are fault.BadRequest for a message that it does not understand, and
 // those of reading a copy.
 func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byte, error) {
 	var m message
-	if err := json.Unmarshal(request, &m); err != nil || len(m.Copies) > maxNames || len(m.Pairs) > maxNames {
+	err := json.Unmarshal(request, &m)
+	if most := m.most(); err != nil || len(m.Copies) > most || len(m.Pairs) > most {
 		return nil, fault.Wrap(fault.BadRequest, "malformed request to repair", err)
 	}
 	var a reply
-	var err error
 	switch m.Op {
 	case opMissed:
 		for _, p := range m.Pairs {
@@ -60,6 +69,8 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 		r.syncOwn(m.Copies)
 	case opRebuild:
 		a.States, err = r.rebuildFor(ctx, from, m.Copies)
+	case opStates:
+		a.States, err = statesOf(r.o.Local, m.Copies)
 	case opDigest:
 		return digest(ctx, r.o.Local, &m)
 	case opPushed:

@@ -332,15 +332,30 @@ func (w *world) replace() {
 		return nil
 	})
 	if err == nil {
-		err = w.until(patience, func() error {
-			return w.put(helper, "/_node/_local/_nodes/"+by.name, fmt.Sprintf(`{"replaces":%q}`, old.name))
-		})
+		err = w.takeOver(helper, old, by)
 	}
 	if err != nil {
 		w.wrong("%s cannot take the place of %s: %v", by.name, old.name, err)
 		return
 	}
 	w.setUp(by, true)
+}
+
+// takeOver has a node take the place of one that is lost. A database that was
+// being created when that one went may have complete copies nowhere: what only
+// the lost disk had is given up then, as lose has noted.
+func (w *world) takeOver(helper, old, by *machine) error {
+	path := "/_node/_local/_nodes/" + by.name
+	err := w.until(settling, func() error {
+		return w.put(helper, path, fmt.Sprintf(`{"replaces":%q}`, old.name))
+	})
+	if err == nil {
+		return nil
+	}
+	w.zap.Info("by force", zap.Error(err))
+	return w.until(patience, func() error {
+		return w.put(helper, path, fmt.Sprintf(`{"replaces":%q,"force":true}`, old.name))
+	})
 }
 
 // present returns the machines that were not lost for good.

@@ -119,3 +119,28 @@ func TestFeedLeavesRemovedNode(t *testing.T) {
 		}
 	})
 }
+
+// Both nodes that hold a database are replaced, the second one as soon as the
+// new copy of the first one is filled, and not before.
+func TestReplaceAllHolders(t *testing.T) {
+	inTown(t, func(w *town) {
+		holders, rest := w.parted("pond")
+		rest[0].want("PUT", "/pond/frog", "{}", "201")
+		place := func(old, by *home) (path, body string) {
+			return "/_node/_local/_nodes/" + by.name, `{"replaces":"` + old.name + `"}`
+		}
+		path, body := place(holders[0], rest[0])
+		rest[1].want("PUT", path, body, "201")
+		path, body = place(holders[1], rest[1])
+		early := rest[1].ask("PUT", path, body)
+		refused := strings.HasPrefix(early, `409 {"error":"conflict","reason":"No other node than `+holders[1].name)
+		if !refused && !strings.HasPrefix(early, "201 ") { // the new copy may be filled by now
+			w.t.Errorf("at once: %s", early)
+		}
+		if refused {
+			w.t.Logf("filled after %v", rest[1].soon("PUT", path, body, "201"))
+		}
+		rest[0].soon("GET", "/pond/frog", "", "200")
+		rest[1].soon("GET", "/pond/frog", "", "200")
+	})
+}
