@@ -42,12 +42,16 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 		return out, nil
 	case errors.Is(err, errTooLarge):
 		return nil, c.tooLarge()
+	case isFault(err):
+		return nil, err
 	case isGzipError(err) && c.r.Header.Get("Content-Encoding") == "gzip":
 		return nil, errNotGzip()
 	default:
 		return nil, errUnreadable(err)
 	}
 }
+
+func isFault(err error) bool { return errors.As(err, new(*fault.Error)) }
 
 // bodyLimit returns the smaller of a limit of the endpoint and the server's.
 func (c *call) bodyLimit(limit int64) int64 {
@@ -60,12 +64,17 @@ func (c *call) bodyLimit(limit int64) int64 {
 // inflate returns the body as a reader of identity bytes and their number, -1
 // when it is unknown.
 func (c *call) inflate() (io.Reader, int64, error) {
+	c.body = c.patientBody(c.r.Body)
+	body := &c.body
 	switch coding := c.r.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
-		return c.r.Body, c.r.ContentLength, nil
+		return body, c.r.ContentLength, nil
 	case "gzip":
-		z, err := gzip.NewReader(c.r.Body)
-		if err != nil {
+		z, err := gzip.NewReader(body)
+		switch {
+		case isFault(err):
+			return nil, 0, err
+		case err != nil:
 			return nil, 0, errNotGzip()
 		}
 		return z, -1, nil

@@ -7,6 +7,7 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"divan/cluster/config"
 )
@@ -448,4 +451,89 @@ func TestSilentUpload(t *testing.T) {
 		t.Errorf("%d %s %v", res.StatusCode, got, err)
 	}
 	s.text(201, "PUT", "/db/d/a", "abc", "Content-Type: image/png")
+}
+
+// TestSilentBody has bodies of every kind that never come to their end: each is
+// answered, and that is the end of the connection.
+func TestSilentBody(t *testing.T) {
+	s := newSite(t, config.Values{"couchdb": {"attachment_writer_timeout": "50"}})
+	s.text(201, "PUT", "/db", nil)
+	const (
+		asJSON  = "Content-Type: application/json\r\n"
+		chunked = "Transfer-Encoding: chunked\r\n\r\n"
+		half    = "Content-Length: 1000\r\n\r\n"
+	)
+	for name, request := range map[string]string{
+		"a document":         "PUT /db/d HTTP/1.1\r\n" + asJSON + half + `{"a":`,
+		"nothing of it":      "PUT /db/d HTTP/1.1\r\n" + asJSON + half,
+		"many documents":     "POST /db/_bulk_docs HTTP/1.1\r\n" + asJSON + chunked + "5\r\n{\"doc",
+		"a gzip header":      "POST /db/_bulk_get HTTP/1.1\r\nContent-Encoding: gzip\r\n" + asJSON + half + "\x1f",
+		"gzip":               "POST /db/_bulk_get HTTP/1.1\r\nContent-Encoding: gzip\r\n" + asJSON + half + string(zipped(t, noise(500))[:400]),
+		"a login":            "POST /_session HTTP/1.1\r\n" + asJSON + half + `{"name":"adm"`,
+		"an attachment":      "PUT /db/d/a HTTP/1.1\r\n" + half + "abc",
+		"a part of several":  "PUT /db/d HTTP/1.1\r\nContent-Type: multipart/related; boundary=xyz\r\n" + half + "--xyz\r\n\r\n{",
+		"a file of a form":   "POST /db/d HTTP/1.1\r\nReferer: http://x/\r\nContent-Type: multipart/form-data; boundary=xyz\r\n" + half + "--xyz\r\n",
+		"a chunk that ended": "PUT /db/d HTTP/1.1\r\n" + chunked + "2\r\n{}\r\n",
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		must(t, err)
+		line, rest, _ := strings.Cut(request, "\r\n")
+		_, err = io.WriteString(conn, line+"\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\n"+rest)
+		must(t, err)
+		in := bufio.NewReader(conn)
+		res, err := http.ReadResponse(in, nil)
+		must(t, err)
+		got, err := io.ReadAll(res.Body)
+		if res.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(string(got), `{"error":"timeout"`) || err != nil {
+			t.Errorf("%s: %d %s %v", name, res.StatusCode, got, err)
+		}
+		if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: the connection goes on: %v", name, err)
+		}
+		must(t, conn.Close())
+	}
+	s.text(404, "GET", "/db/d", nil)
+}
+
+// deadlines is a connection that remembers its deadlines.
+type deadlines struct {
+	http.ResponseWriter
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestDeadlinesOfABody: a body that comes at once has its deadline set once and
+// lifted, for the answer may take as long as it likes; one that breaks off keeps
+// it; without patience there is none.
+func TestDeadlinesOfABody(t *testing.T) {
+	for _, tc := range []struct {
+		patience string
+		body     io.Reader
+		want     string
+	}{
+		{"300000", strings.NewReader(`{"a":1}`), "set lifted"},
+		{"300000", iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 5000))), "set lifted"},
+		{"300000", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)), "set"},
+		{"infinity", strings.NewReader(`{"a":1}`), ""},
+	} {
+		c, w := testCall(t, frontAPI(t, config.Values{"couchdb": {"attachment_writer_timeout": tc.patience}}), "POST /_dbs_info", "")
+		conn := &deadlines{ResponseWriter: w}
+		c.w.inner, c.r.Body, c.r.ContentLength = conn, io.NopCloser(tc.body), -1
+		_, err := c.readBody(0)
+		var words []string
+		for _, at := range conn.set {
+			word := "set"
+			if at.IsZero() {
+				word = "lifted"
+			}
+			words = append(words, word)
+		}
+		if got := strings.Join(words, " "); got != tc.want {
+			t.Errorf("%s: %s, want %s (%v)", tc.patience, got, tc.want, err)
+		}
+	}
 }

@@ -67,6 +67,12 @@ func (w *response) Flush() {
 // Unwrap lets http.ResponseController reach deadlines and full duplex.
 func (w *response) Unwrap() http.ResponseWriter { return w.inner }
 
+// SetReadDeadline bounds how long a Read of the request's body may take; the
+// zero time lifts it.
+func (w *response) SetReadDeadline(t time.Time) error {
+	return http.NewResponseController(w.inner).SetReadDeadline(t)
+}
+
 // started reports whether the status line is out.
 func (w *response) started() bool { return w.status != 0 }
 

@@ -11,34 +11,61 @@ import (
 )
 
 // uploadBody is the body of a request whose attachments are stored while they
-// come in. A client may take as long as it likes, but must not fall silent for
-// longer than [couchdb] attachment_writer_timeout: an upload holds a file.
+// come in.
 func (c *call) uploadBody() io.Reader {
-	return &patientReader{
-		r: c.bodyReader(), deadline: http.NewResponseController(c.w).SetReadDeadline,
-		patience: c.cfg.CouchDB.AttachmentWriterTimeout,
-	}
+	p := c.patientBody(c.bodyReader())
+	return &p
 }
 
-// patientReader gives every Read a deadline.
+// patientBody reads a body of this request. A client may take as long as it
+// likes, but must not fall silent for longer than [couchdb]
+// attachment_writer_timeout, whatever it sends: an upload holds a file, a JSON
+// text what came of it, and each of them one of the requests that may be under
+// way.
+func (c *call) patientBody(r io.Reader) patientReader {
+	return patientReader{r: r, conn: c.w, patience: c.cfg.CouchDB.AttachmentWriterTimeout}
+}
+
+// patientReader has a deadline for what it reads, which moves along with what
+// comes.
 type patientReader struct {
 	r        io.Reader
-	deadline func(time.Time) error
+	conn     *response
 	patience time.Duration // 0: any
+	set      time.Time     // when the deadline was, zero: there is none
 }
 
 // Read implements io.Reader. After the last byte the deadline is lifted: the
-// connection goes on to the answer and to other requests.
+// connection goes on to the answer and to other requests. When the body does
+// not get there it stays, one that has passed too: what is left of the body is
+// waited for once more, by net/http before it answers.
 func (p *patientReader) Read(buf []byte) (int, error) {
-	if p.patience > 0 {
-		_ = p.deadline(time.Now().Add(p.patience)) // a connection that has none just waits
-	}
+	p.wait()
 	n, err := p.r.Read(buf)
 	if err == nil {
 		return n, nil
 	}
-	_ = p.deadline(time.Time{})
+	if !p.set.IsZero() && errors.Is(err, io.EOF) {
+		p.set = time.Time{}
+		_ = p.conn.SetReadDeadline(p.set)
+	}
 	return n, bodyError(err)
+}
+
+// wait moves the deadline, which is not worth doing for every few bytes.
+func (p *patientReader) wait() {
+	if p.patience <= 0 {
+		return
+	}
+	now := time.Now()
+	if !p.set.IsZero() && now.Sub(p.set) < min(p.patience/8, time.Second) {
+		return
+	}
+	if p.conn.SetReadDeadline(now.Add(p.patience)) != nil {
+		p.patience = 0 // a connection that has no deadlines just waits
+		return
+	}
+	p.set = now
 }
 
 // bodyError tells what a client does wrong with its body from trouble of the
