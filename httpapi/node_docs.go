@@ -228,11 +228,15 @@ func (c *call) fulfil(name string, known bool, wish *nodeWish) error {
 	if n.Zone == wish.zone && n.Draining == wish.drain || !known && wish.zone == "" && !wish.drain {
 		return nil
 	}
-	if n.Zone == wish.zone {
-		return m.SetDraining(ctx, name, wish.drain)
+	if n.Draining != wish.drain {
+		if err := m.SetDraining(ctx, name, wish.drain); err != nil {
+			return err
+		}
 	}
-	n.Zone, n.Draining = wish.zone, wish.drain
-	return m.PutNode(ctx, n)
+	if n.Zone != wish.zone {
+		return m.SetZone(ctx, name, wish.zone)
+	}
+	return nil
 }
 
 // inviteByName has a node join that is known by its name only: it is looked
