@@ -85,7 +85,7 @@ func New(o Options) (*Coordinator, error) {
 		replacing: make(chan struct{}, 1),
 	}
 	c.handles.byName = make(map[string]*DB)
-	c.handles.births = make(map[[16]byte]bool)
+	c.handles.births = make(map[[16]byte]birth)
 	if o.Peers != nil {
 		c.others = directory{o.Peers}
 	}
@@ -139,7 +139,7 @@ type handles struct {
 	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
-	births map[[16]byte]bool // ids of databases that requests of this node create; guarded by mu
+	births map[[16]byte]birth // by id; guarded by mu
 }
 
 func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
@@ -184,26 +184,6 @@ func (h *handles) turn(d *DB, f func() error) error {
 			return err
 		}
 	}
-}
-
-// expect notes that this node is creating the database with that id, until
-// forget is called: copies that it makes of it meanwhile are new.
-func (h *handles) expect(id [16]byte) (forget func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.births[id] = true
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.births, id)
-	}
-}
-
-// expected reports whether this node is creating the database with that id.
-func (h *handles) expected(id [16]byte) bool {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.births[id]
 }
 
 func (h *handles) put(d *DB) {

@@ -18,7 +18,8 @@ import (
 // CreateDB makes a database; when it returns, its copies on this node can be
 // used. Refusals: fault.IllegalDatabaseName, fault.DatabaseNameTooLong,
 // fault.BadRequest for options that cannot be, fault.Exists, and
-// fault.Unavailable without a majority for metadata.
+// fault.Unavailable without a majority for metadata, or when it is not known
+// what came of it.
 func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions) error {
 	cfg := c.config.Load()
 	wish := meta.Create{
@@ -47,8 +48,12 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	case o.N == 0:
 		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
 	}
-	defer c.handles.expect(wish.ID)()
+	forget := c.handles.expect(wish.ID)
 	m, err := c.meta.CreateDatabase(ctx, wish)
+	if fault.Is(err, fault.Unavailable) {
+		return c.unsure(ctx, &wish, err)
+	}
+	defer forget()
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			k.c.tell(e)
 			switch e.Kind {
 			case meta.Created:
+				k.c.bear(ctx, e.New)
 				k.fresh = append(k.fresh, newborn{db: e.New, due: time.Now().Add(birthGrace)})
 			case meta.Deleted:
 				k.c.handles.forget(e.Old.Name)
@@ -130,6 +131,7 @@ func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event
 
 // sweep compares the disk with the map.
 func (k *tidier) sweep(ctx context.Context) error {
+	k.c.bearAll(ctx)
 	names, err := k.c.local.Names()
 	if err != nil {
 		return err
