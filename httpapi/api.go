@@ -131,6 +131,7 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
 func (a *API) release(c *call) {
 	s, res := c.scratch, c.w
 	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
+	s.body = patientReader{}
 	*res = response{}
 	*c = call{w: res, scratch: s}
 	a.calls.Put(c)

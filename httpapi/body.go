@@ -64,8 +64,8 @@ func (c *call) bodyLimit(limit int64) int64 {
 // inflate returns the body as a reader of identity bytes and their number, -1
 // when it is unknown.
 func (c *call) inflate() (io.Reader, int64, error) {
-	c.body = c.patientBody(c.r.Body)
-	body := &c.body
+	body := &c.scratch.body
+	*body = c.patientBody(c.r.Body)
 	switch coding := c.r.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 		return body, c.r.ContentLength, nil

@@ -42,7 +42,6 @@ type call struct {
 	route     *endpoint
 	start     time.Time
 	bodyTime  time.Duration // spent reading the request's body
-	body      patientReader // the request's body when it is read as a whole
 	scratch   *scratch      // what is reused with the call
 	streaming *streamWriter // the streamed answer under way
 }

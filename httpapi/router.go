@@ -145,13 +145,15 @@ func (rt *router) short(t table, segment string) *endpoint {
 	return rt.words[t][segment]
 }
 
-// scratch is what the router needs for each request and reuses with the call.
+// scratch is what a request needs for its way through the router and for its
+// body, reused with the call.
 type scratch struct {
 	req      http.Request
 	url      url.URL
 	escaped  []string // segments as they are matched
 	segments []string // backing of call.path
 	params   []param  // backing of call.query
+	body     patientReader
 }
 
 // find looks a path up in a table: the segments from first on.
