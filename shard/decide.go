@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"slices"
+
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -116,10 +118,14 @@ func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, newKey func(
 	}
 	atts := make([]doc.Attachment, len(e.Atts))
 	var contents []content
+	var places map[string]int
+	if len(base) > fewAttachments && hasStubs(e) {
+		places = placesOf(base)
+	}
 	for i := range e.Atts {
 		a := &e.Atts[i]
 		if a.Stub {
-			kept, ok := findStub(base, a)
+			kept, ok := findStub(base, places, a)
 			if !ok {
 				return nil, nil, errMissingStub(e.ID, a.Name)
 			}
@@ -146,15 +152,30 @@ func (a *EditAttachment) elsewhere() bool {
 	return !a.Stub && a.Data == nil && a.StoredLength > 0
 }
 
-// findStub returns the stored attachment that a stub stands for. The digest is
-// not compared (golden attachments/03).
-func findStub(base []doc.Attachment, stub *EditAttachment) (doc.Attachment, bool) {
-	for i := range base {
-		if base[i].Name == stub.Name {
-			return base[i], !stub.HasRevPos || stub.RevPos == base[i].RevPos
-		}
+// fewAttachments is up to how many are looked through for a name.
+const fewAttachments = 16
+
+func placesOf(atts []doc.Attachment) map[string]int {
+	places := make(map[string]int, len(atts))
+	for i := range atts {
+		places[atts[i].Name] = i
 	}
-	return doc.Attachment{}, false
+	return places
+}
+
+// findStub returns the stored attachment that a stub stands for. places is
+// where the names are in base, if there are many. The digest is not compared
+// (golden attachments/03).
+func findStub(base []doc.Attachment, places map[string]int, stub *EditAttachment) (doc.Attachment, bool) {
+	at, ok := places[stub.Name]
+	if places == nil {
+		at = slices.IndexFunc(base, func(a doc.Attachment) bool { return a.Name == stub.Name })
+		ok = at >= 0
+	}
+	if !ok {
+		return doc.Attachment{}, false
+	}
+	return base[at], !stub.HasRevPos || stub.RevPos == base[at].RevPos
 }
 
 // hasStubs reports whether an edit keeps attachments of the revision before.

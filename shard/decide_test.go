@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -181,6 +182,33 @@ func TestResolveAttachments(t *testing.T) {
 				t.Fatalf("key %v and %v", contents[0].key, atts[0].Key)
 			}
 		})
+	}
+}
+
+// Among many attachments a stub finds its own as among few.
+func TestManyStubs(t *testing.T) {
+	key := func() [16]byte { return [16]byte{9} }
+	for _, n := range []int{1, fewAttachments, fewAttachments + 1, 1000} {
+		base := make([]doc.Attachment, n)
+		e := &Edit{ID: "d"}
+		for i := range base {
+			base[i] = doc.Attachment{Name: fmt.Sprint(i), RevPos: uint64(i + 1), Length: int64(i)}
+			stub := EditAttachment{Attachment: doc.Attachment{Name: fmt.Sprint(n - 1 - i), RevPos: uint64(n - i)}, Stub: true, HasRevPos: i%2 == 0}
+			e.Atts = append(e.Atts, stub)
+		}
+		atts, _, err := resolveAttachments(e, 2000, base, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range atts {
+			if atts[i] != base[n-1-i] {
+				t.Fatalf("%d of %d: %+v", i, n, atts[i])
+			}
+		}
+		e.Atts = append(e.Atts, EditAttachment{Attachment: doc.Attachment{Name: "none"}, Stub: true})
+		if _, _, err := resolveAttachments(e, 2000, base, key); !fault.Is(err, fault.MissingStub) {
+			t.Errorf("%d: %v", n, err)
+		}
 	}
 }
 

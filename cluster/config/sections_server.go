@@ -20,7 +20,7 @@ type CouchDB struct {
 	UsersDBSecurityEditable bool
 	StemInteractiveUpdates  bool
 	ChangesDocIDsThreshold  int           // up to that many ids a _doc_ids filter looks documents up instead of scanning
-	AttachmentWriterTimeout time.Duration // longest pause of a client that sends an attachment
+	AttachmentWriterTimeout time.Duration // longest pause of a client inside a body
 	OSProcessTimeout        time.Duration // longest run of a JavaScript function
 	JSEngine                string
 }
