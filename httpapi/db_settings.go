@@ -43,23 +43,35 @@ func putSecurity(c *call) error {
 	if err := checkSecurityNames(body); err != nil {
 		return err
 	}
-	if err := c.requireDBAdminStill(); err != nil {
-		return err
-	}
-	if err := c.db.SetSecurity(c.r.Context(), body); err != nil {
+	err = c.alter(c.requireDBAdmin, func() error { return c.db.SetSecurity(c.r.Context(), body) })
+	if err != nil {
 		return err
 	}
 	return c.sendOK(http.StatusOK)
 }
 
-// requireDBAdminStill is requireDBAdmin for the time after the body has come,
-// for which a client may take as long as it likes: meanwhile it may have lost
-// its rights, or another database may have the name.
-func (c *call) requireDBAdminStill() error {
-	if err := c.openDatabase(); err != nil {
-		return err
+// settingTries is how often a setting is changed at most: each time but the
+// last, another database had the name by then.
+const settingTries = 4
+
+// alter changes a setting of the database when the body of the request has come,
+// for which a client may take as long as it likes: meanwhile the client may have
+// lost its rights, or another database may have the name, and this node need not
+// have heard of that yet. So the change is one of the very database for which
+// mayI was asked; if that is gone, and only then is its successor known here,
+// all begins again.
+func (c *call) alter(mayI, change func() error) error {
+	for left := settingTries; ; left-- {
+		if err := c.openDatabase(); err != nil {
+			return err
+		}
+		if err := mayI(); err != nil {
+			return err
+		}
+		if err := change(); left == 1 || !fault.Is(err, fault.NotFound) {
+			return err
+		}
 	}
-	return c.requireDBAdmin()
 }
 
 // checkSecurityNames refuses a security object in which a member that decides
@@ -110,10 +122,8 @@ func putRevsLimit(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.requireDBAdminStill(); err != nil {
-		return err
-	}
-	if err := c.db.SetRevsLimit(c.r.Context(), n); err != nil {
+	err = c.alter(c.requireDBAdmin, func() error { return c.db.SetRevsLimit(c.r.Context(), n) })
+	if err != nil {
 		return err
 	}
 	return c.sendOK(http.StatusOK)
@@ -125,7 +135,9 @@ func putPurgedInfosLimit(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.db.SetPurgedInfosLimit(c.r.Context(), n); err != nil {
+	anybody := func() error { return nil } // who gets here may: it is for administrators of the server
+	err = c.alter(anybody, func() error { return c.db.SetPurgedInfosLimit(c.r.Context(), n) })
+	if err != nil {
 		return err
 	}
 	return c.sendOK(http.StatusOK)
