@@ -158,7 +158,8 @@ func (c *checker) refusalsLeaveNothing() {
 		k := &c.h.Copies[i]
 		for _, n := range slices.Sorted(maps.Keys(k.Numbers)) {
 			if e := refused[k.DB][n]; e != nil {
-				c.report("%s/%s: edit number %d on %s was refused (%s through %s at %v to %v) and is stored on %s", k.DB, k.Numbers[n], n, e.Parent, e.Outcome, e.Node, e.Call, e.Return, k.Node)
+				c.report("%s/%s: edit number %d on %s was refused (%s through %s at %v to %v) and is stored on %s%s",
+					k.DB, k.Numbers[n], n, e.Parent, e.Outcome, e.Node, e.Call, e.Return, k.Node, c.story(k, k, e.ID))
 			}
 		}
 	}
