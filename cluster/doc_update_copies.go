@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"divan/cluster/quorum"
@@ -274,10 +275,11 @@ func (r *writing) unsettled() bool {
 	return false
 }
 
-// asSent returns the request with the chosen edits as they came.
+// asSent returns the request with the chosen edits as they came. The answers
+// are in the order of chosen.
 func (r *writing) asSent(chosen []int) shard.UpdateRequest {
 	req := r.req
-	if len(chosen) < len(r.req.Edits) {
+	if len(chosen) < len(r.req.Edits) || !slices.IsSorted(chosen) {
 		req.Edits = make([]shard.Edit, len(chosen))
 		for k, i := range chosen {
 			req.Edits[k] = r.req.Edits[i]

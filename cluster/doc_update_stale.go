@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -101,7 +102,7 @@ func (r *writing) unknownAt(ctx context.Context, at int, refused []int) []int {
 
 // refresh asks the other copies, all at once, about edits that were refused by
 // a copy which may be behind, brings it what it lacks, and returns the edits
-// for which there was something to bring. A copy that does not answer soon is
+// for which there was something to bring, in their order. A copy that does not answer soon is
 // not waited for.
 func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
 	soon, cancel := context.WithTimeout(ctx, r.db.c.writes.patience(writePatience))
@@ -137,6 +138,7 @@ func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
 		}
 		again = append(again, mine...)
 	}
+	slices.Sort(again) // edits of one document are decided in the order given
 	return again
 }
 

@@ -187,6 +187,41 @@ func TestStaleFirstCopy(t *testing.T) {
 	})
 }
 
+// TestStaleFirstCopyOfAll: a copy that was away refuses all edits of a request,
+// some because it does not know what they name and some because it does not
+// know of a deletion; each gets its own answer when they are decided again.
+func TestStaleFirstCopyOfAll(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		d = d.ordered(node2, node1, node3)
+		b1 := put(t, d, "b", doc.Rev{}, `{"n":1}`)
+		w.settleWrites()
+		up := w.down(node2)
+		r := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "b", Parent: b1, Deleted: true, Body: []byte("{}")})
+		if r[0].Err != nil {
+			t.Fatal(r[0].Err)
+		}
+		c1 := put(t, d, "c", doc.Rev{}, `{"n":1}`)
+		w.settleWrites()
+		up()
+		r = update(t, d, UpdateOptions{NewEdits: true, W: 3},
+			shard.Edit{ID: "b", Body: []byte(`{"n":3}`)},
+			shard.Edit{ID: "c", Parent: c1, Body: []byte(`{"n":3}`)},
+		)
+		w.settleWrites()
+		for i, id := range []string{"b", "c"} {
+			if r[i].Err != nil || r[i].Accepted || r[i].Rev.Pos != []uint64{3, 2}[i] {
+				t.Errorf("%s: %+v", id, r[i])
+			}
+			for node, has := range w.everywhere(t, d, id) {
+				if want := r[i].Rev.String() + ` {"n":3}`; !strings.HasPrefix(has, want) {
+					t.Errorf("%s has %s of %s", node, has, id)
+				}
+			}
+		}
+	})
+}
+
 // TestOrdinaryConflictIsCheap: a conflict with what the deciding copy knows is
 // no reason to ask anybody else.
 func TestOrdinaryConflictIsCheap(t *testing.T) {
