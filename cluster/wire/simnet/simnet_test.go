@@ -356,6 +356,28 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// TestBrokenBothWays: whoever is told by a write that the other end is gone is
+// told so by a read at once, not when the end of the stream has come.
+func TestBrokenBothWays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, a, b := start(t)
+		near, far := connected(t, a, b)
+		n.SetStandard(Link{Latency: time.Second})
+		reading := make(chan error)
+		go func() { _, err := far.Read(make([]byte, 1)); reading <- err }()
+		synctest.Wait()
+		closeAll(t, near)
+		begin := time.Now()
+		if _, err := far.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("nobody reads: %v", err)
+		}
+		if err := <-reading; !errors.Is(err, syscall.ECONNRESET) || time.Since(begin) != 0 {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		closeAll(t, far)
+	})
+}
+
 func TestHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a, b := start(t)

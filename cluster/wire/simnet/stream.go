@@ -218,6 +218,10 @@ func (s *stream) write(b []byte) (n int, changed <-chan struct{}, limit time.Tim
 	}
 	known := !s.network.linkLocked(s.out.route).Cut && !s.network.linkLocked(s.out.route.back()).Cut
 	if s.out.deaf && known && !s.out.reader.host.silent {
+		// Whoever is told so when it writes must not be left waiting for the end
+		// when it reads: no real connection is broken in one direction only, and
+		// gRPC tries again without a pause until its reader has heard of it.
+		s.in.reset(now)
 		return 0, nil, limit, refusal("write", syscall.EPIPE)
 	}
 	if n = min(len(b), window-s.out.unread); n > 0 {

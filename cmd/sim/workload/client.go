@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -118,7 +119,19 @@ type request struct {
 	status int // 0: no answer
 	answer []byte
 	broken error // the answer broke off
+
+	pause time.Duration // of a feed: how long it may say nothing before it ends
+	heard time.Duration // when the newest bytes of the answer came
 }
+
+// lively reports whether the answer is a feed that went on to say something
+// until the client left it.
+func (r *request) lively(err error) bool {
+	return r.pause > 0 && r.status == http.StatusOK && errors.Is(err, context.DeadlineExceeded) && r.Return-r.heard <= r.pause+feedSlack
+}
+
+// feedSlack is how much later than asked for a feed may end.
+const feedSlack = 5 * time.Second
 
 // send makes the request through a random node and notes trouble.
 func (c *Client) send(ctx context.Context, r *request) {
@@ -129,7 +142,7 @@ func (c *Client) send(ctx context.Context, r *request) {
 	r.Call = c.Clock()
 	err := c.exchange(limited, r)
 	r.Return = c.Clock()
-	if (r.status == 0 || r.status >= 500 || err != nil) && ctx.Err() == nil {
+	if (r.status == 0 || r.status >= 500 || err != nil) && ctx.Err() == nil && !r.lively(err) {
 		text := string(r.answer)
 		if err != nil {
 			text = err.Error()
@@ -166,8 +179,23 @@ func (c *Client) exchange(ctx context.Context, r *request) error {
 	}
 	defer func() { _ = res.Body.Close() }() // read to its end, or broken
 	r.status = res.StatusCode
-	r.answer, err = io.ReadAll(res.Body)
+	r.answer, err = io.ReadAll(&listener{res.Body, func() { r.heard = c.Clock() }})
 	return err
+}
+
+// listener tells of each piece that is read.
+type listener struct {
+	io.Reader
+	heard func()
+}
+
+// Read implements io.Reader.
+func (l *listener) Read(b []byte) (int, error) {
+	n, err := l.Reader.Read(b)
+	if n > 0 {
+		l.heard()
+	}
+	return n, err
 }
 
 // call sends a request with a JSON body, nil for none, and decodes the answer

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"divan/cmd/sim/dump"
 	"divan/cmd/sim/history"
@@ -211,11 +212,14 @@ func (c *Client) changes(ctx context.Context, db string) {
 		q.Set("limit", strconv.Itoa(1+c.rng.IntN(20)))
 	}
 	feed := []string{"normal", "normal", "longpoll", "continuous"}[c.rng.IntN(4)]
+	r := &request{method: http.MethodGet}
 	if feed != "normal" {
+		pause := 500 + c.rng.IntN(4000)
 		q.Set("feed", feed)
-		q.Set("timeout", strconv.Itoa(500+c.rng.IntN(4000)))
+		q.Set("timeout", strconv.Itoa(pause))
+		r.pause = time.Duration(pause) * time.Millisecond
 	}
-	r := &request{method: http.MethodGet, path: path(db, "_changes", q)}
+	r.path = path(db, "_changes", q)
 	c.send(ctx, r)
 	switch {
 	case r.status == 0 || r.status >= 500:
