@@ -139,7 +139,7 @@ func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size,
 		before += los[i]
 		size += his[i] - los[i]
 	}
-	return max(size, 0), before, d.explain(err)
+	return max(size, 0), before, d.explain(ctx, err)
 }
 
 // before counts the live documents of a range whose ids are below id.
@@ -200,7 +200,7 @@ func (d *DB) openMerge(ctx context.Context, picked []target, desc bool, open ope
 	})
 	if err != nil {
 		m.close()
-		return nil, d.explain(err)
+		return nil, d.explain(ctx, err)
 	}
 	return m, nil
 }
@@ -267,7 +267,7 @@ func (m *merged) turn(i int) error {
 	for {
 		b, err := p.batch()
 		if err != nil {
-			return m.db.explain(err)
+			return m.db.explain(p.ctx, err)
 		}
 		if b == nil {
 			p.rows = nil

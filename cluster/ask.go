@@ -16,7 +16,7 @@ func ask[T any](ctx context.Context, d *DB, s *stretch, question func(context.Co
 	if copies[0].node == d.c.node {
 		got, err := question(ctx, d.c.local, copies[0].name)
 		if err == nil || len(copies) == 1 || (quorum.Usable(err) && !isNoCopy(err)) {
-			return got, d.told(ctx, err)
+			return got, d.explain(ctx, err)
 		}
 		copies = copies[1:]
 	}
@@ -32,19 +32,7 @@ func askOf[T any](ctx context.Context, d *DB, copies []target, question func(con
 	if w.stop != nil {
 		w.stop()
 	}
-	return w.got, d.told(ctx, err)
-}
-
-// told is explain for an error of which all copies that answer are sure. When
-// they say that they are not there, this node may not have heard yet that the
-// database was deleted: it asks, so that the answer is 404 and not 503.
-func (d *DB) told(ctx context.Context, err error) error {
-	if isNoCopy(err) && !d.c.gone(d.meta) {
-		soon, cancel := context.WithTimeout(ctx, nudgeLimit)
-		defer cancel()
-		_ = d.c.meta.CatchUp(soon) // without a leader it stays as it is
-	}
-	return d.explain(err)
+	return w.got, d.explain(ctx, err)
 }
 
 // askSome is ask for what a copy may not have although another one has it:
@@ -70,7 +58,7 @@ func askSome[T any](ctx context.Context, d *DB, s *stretch, r int, question func
 	if w.stop != nil {
 		w.stop()
 	}
-	return w.got, d.told(ctx, err)
+	return w.got, d.explain(ctx, err)
 }
 
 func isNotFound(err error) bool { return fault.Is(err, fault.NotFound) }

@@ -26,12 +26,12 @@ func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, of
 		mine.Copy = s.near[0].name
 		content, err := d.c.local.ReadAttachment(ctx, mine)
 		if err == nil || len(s.near) == 1 {
-			return content, d.explain(err) // a disk does not break off as nodes do
+			return content, d.explain(ctx, err) // a disk does not break off as nodes do
 		}
 	}
 	c := &contentReader{db: d, ctx: ctx, att: a, want: r, copies: s.near}
 	if err := c.open(); err != nil {
-		return nil, d.explain(err)
+		return nil, d.explain(ctx, err)
 	}
 	return c, nil
 }
@@ -112,7 +112,7 @@ func (c *contentReader) Read(p []byte) (int, error) {
 			return n, nil // the rest comes with the next call, or its error
 		}
 		if nextErr := c.another(); nextErr != nil {
-			return 0, c.db.explain(quorum.Telling(err, nextErr))
+			return 0, c.db.explain(c.ctx, quorum.Telling(err, nextErr))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	})
 	if err != nil {
 		f.Close()
-		return nil, d.explain(err)
+		return nil, d.explain(ctx, err)
 	}
 	f.at = newVector(marks)
 	return f, nil
@@ -130,7 +130,7 @@ func (f *Feed) Next() bool {
 			if err != nil {
 				err = f.goOn(f.ctx, f.turn, err)
 			}
-			if f.err = f.db.explain(err); err != nil {
+			if f.err = f.db.explain(f.ctx, err); err != nil {
 				return false
 			}
 			continue
@@ -235,7 +235,7 @@ func (f *Feed) Pending() uint64 {
 			continue
 		}
 		if err != nil {
-			f.err = f.db.explain(err)
+			f.err = f.db.phrase(err) // of a copy of this node
 			return 0
 		}
 		sum += n

@@ -48,7 +48,7 @@ func (f *Feed) final(err error) bool {
 	if f.ctx.Err() != nil || (quorum.Usable(err) && !isNoCopy(err)) {
 		return true
 	}
-	return isNotFound(f.db.explain(err))
+	return isNotFound(f.db.phrase(err))
 }
 
 // choices returns the copies of a part's range in the order in which they are

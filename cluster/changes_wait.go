@@ -19,14 +19,14 @@ func (f *Feed) Wait(ctx context.Context) error {
 		return io.EOF
 	}
 	if f.err == nil && f.wake == nil {
-		f.err = f.db.explain(f.watchAll())
+		f.err = f.db.explain(ctx, f.watchAll())
 	}
 	for f.err == nil {
 		moved, err := f.moved(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if f.err = f.db.explain(err); f.err != nil || moved {
+		if f.err = f.db.explain(ctx, err); f.err != nil || moved {
 			break
 		}
 		if err := f.sleep(ctx); err != nil {

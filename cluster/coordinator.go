@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +157,7 @@ func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*D
 			return fresh, nil // not kept, so that the copies are made once there is room
 		}
 		if err != nil {
-			return nil, fresh.explain(err)
+			return nil, fresh.explain(ctx, err)
 		}
 	}
 	h.put(fresh)
@@ -326,9 +327,28 @@ func errClosed() error { return fault.New(fault.Closed, "The node is shutting do
 
 const timeoutText = "The request could not be processed in a reasonable amount of time."
 
-// explain turns what a copy said into what the client is told: a copy that is
-// gone because the database was deleted meanwhile, and a deadline that passed.
-func (d *DB) explain(err error) error {
+// explain turns what the copies said, of which those that answered are sure,
+// into what the client is told. When they say that they are not there, this node
+// may not have heard yet that the database was deleted: it asks the group, so
+// that the answer is 404 and not 503.
+func (d *DB) explain(ctx context.Context, err error) error {
+	d.catchUp(ctx, err)
+	return d.phrase(err)
+}
+
+// catchUp does the asking of explain, once for several errors of a request.
+func (d *DB) catchUp(ctx context.Context, errs ...error) {
+	if !slices.ContainsFunc(errs, isNoCopy) || d.c.gone(d.meta) {
+		return
+	}
+	soon, cancel := context.WithTimeout(ctx, nudgeLimit)
+	defer cancel()
+	_ = d.c.meta.CatchUp(soon) // without a leader it stays as it is
+}
+
+// phrase is explain with what this node knows: of a copy that is gone because
+// the database was deleted meanwhile, and of a deadline that passed.
+func (d *DB) phrase(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -69,7 +69,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 // database, for it has been in the map for a while.
 func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 	d := newDB(c, m)
-	failure := d.explain(c.handles.secure(ctx, c, d))
+	failure := d.explain(ctx, c.handles.secure(ctx, c, d))
 	if failure == nil {
 		c.handles.put(d)
 		c.createElsewhere(ctx, d)

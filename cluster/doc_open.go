@@ -21,7 +21,7 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].name
 	got, err := d.c.local.Open(ctx, req)
-	return got, d.explain(err)
+	return got, d.explain(ctx, err)
 }
 
 func (d *DB) openRequest(o *OpenOptions) shard.OpenRequest {

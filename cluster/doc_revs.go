@@ -47,8 +47,9 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		}
 		r := revising{db: d, stretch: groups[g].stretch, list: mine}
 		got, failures := r.run(ctx, list[0].R)
+		d.catchUp(ctx, failures...)
 		for i, at := range groups[g].items {
-			out[at], errs[at] = got[i], d.explain(failures[i])
+			out[at], errs[at] = got[i], d.phrase(failures[i])
 		}
 		return nil
 	})

@@ -28,7 +28,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	}
 	if single {
 		results, err := d.write(ctx, &d.stretches[first], o, edits)
-		return results, d.explain(err)
+		return results, d.explain(ctx, err)
 	}
 	return d.updateMany(ctx, o, edits)
 }
@@ -47,9 +47,10 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		}
 		var answers []shard.EditResult
 		answers, errs[g] = d.write(ctx, groups[g].stretch, o, mine)
+		failure := d.explain(ctx, errs[g])
 		for i, at := range groups[g].items {
-			if errs[g] != nil {
-				results[at] = shard.EditResult{Err: d.explain(errs[g])}
+			if failure != nil {
+				results[at] = shard.EditResult{Err: failure}
 				continue
 			}
 			results[at] = answers[i]
@@ -67,7 +68,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		}
 	}
 	if failed == len(groups) {
-		return nil, d.explain(errs[0])
+		return nil, d.explain(ctx, errs[0])
 	}
 	return results, nil
 }

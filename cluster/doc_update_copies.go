@@ -59,7 +59,7 @@ func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.Updat
 		run.reconsider(ctx)
 	}
 	run.spread(ctx)
-	return run.outcome()
+	return run.outcome(ctx)
 }
 
 // decide asks one copy after the other until each edit has been decided.
@@ -290,12 +290,16 @@ func (r *writing) asSent(chosen []int) shard.UpdateRequest {
 
 // outcome turns the counts into answers. An edit whose copies were still at
 // work when the request ended has been accepted by one.
-func (r *writing) outcome() ([]shard.EditResult, error) {
-	failed := 0
+func (r *writing) outcome(ctx context.Context) ([]shard.EditResult, error) {
+	failed, caughtUp := 0, false
 	var cause error
 	for i := range r.results {
 		o, err := r.counts[i].Outcome()
-		r.results[i].Err = r.db.explain(err)
+		if isNoCopy(err) && !caughtUp {
+			r.db.catchUp(ctx, err)
+			caughtUp = true
+		}
+		r.results[i].Err = r.db.phrase(err)
 		r.results[i].Accepted = o == quorum.Accepted || (o == quorum.Pending && r.by[i] >= 0)
 		if o == quorum.Failed {
 			failed, cause = failed+1, err

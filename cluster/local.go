@@ -35,7 +35,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 		found, err = d.localOf(ctx, s, id, len(s.near))
 	}
 	if err != nil {
-		return nil, d.explain(err)
+		return nil, d.explain(ctx, err)
 	}
 	best := chooseLocal(found, need)
 	if best == nil {

@@ -102,8 +102,9 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 		}
 		outcome, err = q.Outcome()
 	}
+	err = d.explain(ctx, err)
 	for k := range out {
-		out[k].Accepted, out[k].Err = outcome == quorum.Accepted, d.explain(err)
+		out[k].Accepted, out[k].Err = outcome == quorum.Accepted, err
 	}
 	return out
 }
@@ -138,7 +139,7 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 		return err
 	})
 	if err != nil {
-		return nil, d.explain(err)
+		return nil, d.explain(ctx, err)
 	}
 	return distinct(slices.Concat(parts...)), nil
 }

@@ -50,7 +50,7 @@ func (d *DB) Compact(ctx context.Context) error {
 		}
 		failure = quorum.Telling(failure, err)
 	}
-	return d.explain(failure)
+	return d.explain(ctx, failure)
 }
 
 // SyncShards starts to bring the copies of every range in line with each other

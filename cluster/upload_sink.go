@@ -149,7 +149,7 @@ func (u *upload) open(ctx context.Context) error {
 		}
 	}
 	if len(u.sinks) == 0 {
-		return u.db.explain(err)
+		return u.db.explain(ctx, err)
 	}
 	return nil
 }
