@@ -312,8 +312,21 @@ func each(n int, f func(i int) error) error {
 	return nil
 }
 
-// errNoDatabase is the text that PouchDB and the replicator test for.
-func errNoDatabase() error { return fault.New(fault.NotFound, "Database does not exist.") }
+// ErrSuccessor is the cause of an error that says that a database does not exist
+// when another one has its name by now: a request that was not for the very
+// one that is gone may begin again with the other. Compare with errors.Is.
+var ErrSuccessor = errors.New("another database has the name by now")
+
+// noDatabase is the text that PouchDB and the replicator test for.
+const noDatabase = "Database does not exist."
+
+func errNoDatabase() error { return fault.New(fault.NotFound, noDatabase) }
+
+// IsNoDatabase reports whether err says that the database of a request does not
+// exist, or not any more.
+func IsNoDatabase(err error) bool {
+	return fault.Is(err, fault.NotFound) && fault.Reason(err) == noDatabase
+}
 
 func errNoCopy() error {
 	return fault.New(fault.Unavailable, "No copy of the shard can answer now.")
@@ -353,8 +366,11 @@ func (d *DB) phrase(err error) error {
 	case err == nil:
 		return nil
 	case isNoCopy(err):
-		if m, ok := d.c.meta.Database(d.meta.Name); !ok || m.ID != d.meta.ID {
+		switch m, ok := d.c.meta.Database(d.meta.Name); {
+		case !ok:
 			return errNoDatabase()
+		case m.ID != d.meta.ID:
+			return fault.Wrap(fault.NotFound, noDatabase, ErrSuccessor)
 		}
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case fault.Is(err, fault.NodeDown):

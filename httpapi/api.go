@@ -131,7 +131,7 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
 func (a *API) release(c *call) {
 	s, res := c.scratch, c.w
 	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
-	s.body = patientReader{}
+	s.body = body{}
 	*res = response{}
 	*c = call{w: res, scratch: s}
 	a.calls.Put(c)
@@ -186,11 +186,35 @@ func (c *call) run(active int64) (err error) {
 	if err := c.identify(); err != nil {
 		return err
 	}
-	found := c.api.router.route(c)
-	if err := c.authorize(); err != nil {
-		return err
+	return c.answer(c.api.router.route(c))
+}
+
+// answerTries is how often a request is carried out at most: each time but the
+// last, the database that it began with was gone and another one had its name.
+const answerTries = 4
+
+// answer carries out a request. A node that has not heard that a database was
+// deleted and made again begins with the one that is gone, and learns better
+// from its copies. The client need not know: all begins again, with the
+// question of who may do what.
+func (c *call) answer(found bool) error {
+	for left := answerTries; ; left-- {
+		err := c.authorize()
+		if err == nil {
+			err = c.dispatch(found)
+		}
+		switch {
+		case !errors.Is(err, cluster.ErrSuccessor) || c.w.started():
+			return err
+		case left == 1 || c.scratch.body.streamed:
+			return fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
+		}
+		if c.streaming != nil {
+			c.streaming.release()
+		}
+		c.resetHeaders()
+		c.db = nil
 	}
-	return c.dispatch(found)
 }
 
 // admit checks what can be checked before anybody is asked who they are.

@@ -26,9 +26,21 @@ func (c *call) hasBody() bool {
 	return c.r.ContentLength != 0 || len(c.r.Header["Content-Length"]) != 0
 }
 
+// body is what has become of the body of a request.
+type body struct {
+	reader   patientReader
+	text     []byte // all of it, until the answer begins: the request may begin again
+	read     bool   // text is it
+	streamed bool   // it went elsewhere while it came, and cannot be had again
+}
+
 // readBody reads and inflates a body of any kind, an absent one as no bytes.
 // limit is the most bytes wanted after inflation, 0 for the server's own cap.
 func (c *call) readBody(limit int64) ([]byte, error) {
+	b := &c.scratch.body
+	if b.read {
+		return b.text, nil
+	}
 	start := time.Now()
 	defer func() { c.bodyTime += time.Since(start) }()
 	limit = c.bodyLimit(limit)
@@ -39,6 +51,7 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	out, err := readAll(body, length, limit)
 	switch {
 	case err == nil:
+		b.text, b.read = out, true
 		return out, nil
 	case errors.Is(err, errTooLarge):
 		return nil, c.tooLarge()
@@ -64,7 +77,7 @@ func (c *call) bodyLimit(limit int64) int64 {
 // inflate returns the body as a reader of identity bytes and their number, -1
 // when it is unknown.
 func (c *call) inflate() (io.Reader, int64, error) {
-	body := &c.scratch.body
+	body := &c.scratch.body.reader
 	*body = c.patientBody(c.r.Body)
 	switch coding := c.r.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
@@ -86,6 +99,7 @@ func (c *call) inflate() (io.Reader, int64, error) {
 // bodyReader returns the body for endpoints that stream it (attachments,
 // multipart): the transfer bytes as they come, capped at the server's limit.
 func (c *call) bodyReader() io.ReadCloser {
+	c.scratch.body.streamed = true
 	return http.MaxBytesReader(c.w, c.r.Body, c.set.maxRequestSize)
 }
 

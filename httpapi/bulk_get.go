@@ -166,9 +166,12 @@ func (it *bulkGetItem) appendError(dst []byte, f failure) []byte {
 
 // bulkGetJSON answers {"results":[{"id":…,"docs":[{"ok":…}|{"error":…}]}]}.
 func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
+	reader := &bulkGetReader{c: c, o: o, items: items}
+	if err := reader.begin(); err != nil {
+		return err
+	}
 	out := c.stream("")
 	docs := docStream{out: out, db: c.db, revs: showRevisions(o.revs)}
-	reader := &bulkGetReader{c: c, o: o, items: items}
 	out.buf = append(out.buf, `{"results":[`...)
 	for i := range items {
 		if i > 0 {
@@ -222,13 +225,16 @@ func missingFailure() failure { return failure{name: "not_found", reason: "missi
 
 // bulkGetParts answers each revision as a part of a multipart body.
 func (c *call) bulkGetParts(kind string, items []bulkGetItem, o *docOptions) error {
+	reader := &bulkGetReader{c: c, o: o, items: items}
+	if err := reader.begin(); err != nil {
+		return err
+	}
 	style := o.style()
 	style.attachments, style.follows, style.encoding = true, true, true
 	parts, err := c.startParts(kind, showRevisions(o.revs), style)
 	if err != nil {
 		return err
 	}
-	reader := &bulkGetReader{c: c, o: o, items: items}
 	for i := range items {
 		if err := c.bulkGetPart(parts, reader, i); err != nil {
 			return err

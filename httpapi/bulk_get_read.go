@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"slices"
+
 	"divan/cluster"
 	"divan/shard"
 	"divan/storage/doc"
@@ -36,6 +38,16 @@ type bulkGetReader struct {
 // document; those of a document in conflict come on top.)
 func batchMost(maxDocument int64) int {
 	return int(min(max(bulkGetHeld/max(maxDocument, 1), bulkGetFirst), bulkGetMost))
+}
+
+// begin reads the first batch. The error says that there is no such database:
+// that is no matter of single entries.
+func (r *bulkGetReader) begin() error {
+	r.fill(0)
+	if i := slices.IndexFunc(r.errs, cluster.IsNoDatabase); i >= 0 {
+		return r.errs[i]
+	}
+	return nil
 }
 
 // read returns the revisions of an entry, which are asked for in order: the

@@ -210,11 +210,7 @@ func (c *call) runForwarded(user shard.User) (err error) {
 		return err
 	}
 	c.user = user
-	found := c.api.router.route(c)
-	if err := c.authorize(); err != nil {
-		return err
-	}
-	return c.dispatch(found)
+	return c.answer(c.api.router.route(c))
 }
 
 // recorder keeps an answer for another node.

@@ -259,6 +259,7 @@ func (c *call) frameOptions() string {
 
 // finishHeaders sets and removes headers at the moment the status is known.
 func (c *call) finishHeaders(status int) {
+	c.scratch.body.text, c.scratch.body.read = nil, false
 	h := c.w.Header()
 	if ms := c.bodyTime.Milliseconds(); ms == 0 {
 		h["X-CouchDB-Body-Time"] = zeroTime

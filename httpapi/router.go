@@ -153,7 +153,7 @@ type scratch struct {
 	escaped  []string // segments as they are matched
 	segments []string // backing of call.path
 	params   []param  // backing of call.query
-	body     patientReader
+	body     body
 }
 
 // find looks a path up in a table: the segments from first on.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -172,11 +173,16 @@ func (c *call) streamInfos(names []string, missing bool) error {
 // infoOf asks a database for its information; the error for one that is not
 // there is fault.NotFound.
 func (c *call) infoOf(ctx context.Context, name string) (*cluster.Info, error) {
-	db, err := c.api.deps.Coordinator.DB(ctx, name)
-	if err != nil {
-		return nil, err
+	for left := answerTries; ; left-- {
+		db, err := c.api.deps.Coordinator.DB(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := db.Info(ctx)
+		if left == 1 || !errors.Is(err, cluster.ErrSuccessor) {
+			return info, err
+		}
 	}
-	return db.Info(ctx)
 }
 
 // appendInfo appends database information (api.md section 8.2).
