@@ -382,7 +382,10 @@ func (d *DB) phrase(err error) error {
 	}
 }
 
+// noCopy is what storage says of a copy that is not there.
+const noCopy = "no_db_file"
+
 // isNoCopy reports whether a node says that it does not hold the copy.
 func isNoCopy(err error) bool {
-	return fault.Is(err, fault.NotFound) && fault.Reason(err) == "no_db_file"
+	return fault.Is(err, fault.NotFound) && fault.Reason(err) == noCopy
 }

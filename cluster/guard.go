@@ -17,6 +17,9 @@ import (
 //     were decided elsewhere, purges, contents, and the calls of repair; it
 //     refuses reads and decisions with fault.Unavailable, so that another copy
 //     is asked.
+//   - A copy of a database that this node knows to be deleted is not there for
+//     other nodes, though it may wait to be dropped: one that has not heard of
+//     it must not have its edits taken and acknowledged.
 //   - In maintenance mode no copy does anything for other nodes but repair
 //     (semantics.md section 8.7), nor on a node that is no member any more.
 //
@@ -24,16 +27,21 @@ import (
 // its own.
 type Guard struct {
 	*shard.Local
-	closed func() bool // for the callers that this Guard is for; nil: never
+	// For the callers that this Guard is for: whether it takes no calls at all,
+	// and whether the database of a copy is known to be deleted. nil: never.
+	closed func() bool
+	buried func(name string) bool
 }
 
 // NewGuard returns the guarded copies for the coordinator of this node.
 func NewGuard(local *shard.Local) *Guard { return &Guard{Local: local} }
 
-// ForPeers returns the guarded copies for other nodes; closed tells whether
+// ForPeers returns the guarded copies for other nodes. closed tells whether
 // this node refuses them now: in maintenance mode, or since it was removed.
-func (g *Guard) ForPeers(closed func() bool) *Guard {
-	return &Guard{Local: g.Local, closed: closed}
+// buried tells whether the database of a copy was deleted, as far as this node
+// knows.
+func (g *Guard) ForPeers(closed func() bool, buried func(name string) bool) *Guard {
+	return &Guard{Local: g.Local, closed: closed, buried: buried}
 }
 
 // CreateMissing makes a copy that should have been there: its database exists,
@@ -46,17 +54,21 @@ func (g *Guard) CreateMissing(ctx context.Context, name string, o shard.CreateOp
 	return g.Local.Create(ctx, name, o)
 }
 
-// open refuses the calls of other nodes while this one is closed to them.
-func (g *Guard) open(ctx context.Context) error {
-	if g.closed != nil && g.closed() && !wire.IsRepair(ctx) {
+// open refuses the calls of other nodes while this one is closed to them, and
+// those for a copy of a database that is gone.
+func (g *Guard) open(ctx context.Context, name string) error {
+	switch {
+	case g.closed != nil && g.closed() && !wire.IsRepair(ctx):
 		return errMaintenance()
+	case g.buried != nil && g.buried(name):
+		return errDropped()
 	}
 	return nil
 }
 
 // reads refuses calls that are answered from what a copy holds.
 func (g *Guard) reads(ctx context.Context, name string) error {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil {
 		return err
 	}
 	if g.Rebuilding(name) && !wire.IsRepair(ctx) {
@@ -71,6 +83,9 @@ func errMaintenance() error {
 	return fault.New(fault.Unavailable, "Nodes are unable to service this request due to overloading or maintenance mode.")
 }
 
+// errDropped is what a copy that is not there says.
+func errDropped() error { return fault.New(fault.NotFound, noCopy) }
+
 func errIncomplete() error {
 	return fault.New(fault.Unavailable, "The copy is being rebuilt from other copies.")
 }
@@ -79,9 +94,9 @@ func errIncomplete() error {
 func (g *Guard) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
 	check := g.open
 	if req.NewEdits || !req.Trusted {
-		check = func(ctx context.Context) error { return g.reads(ctx, req.Copy) }
+		check = g.reads
 	}
-	if err := check(ctx); err != nil {
+	if err := check(ctx, req.Copy); err != nil {
 		return nil, err
 	}
 	return g.Local.Update(ctx, req)
@@ -89,7 +104,7 @@ func (g *Guard) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.Ed
 
 // Purge is shard.Local's. There is nothing to decide.
 func (g *Guard) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil {
 		return nil, err
 	}
 	return g.Local.Purge(ctx, name, items)
@@ -137,7 +152,7 @@ func (g *Guard) LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc,
 
 // PutAttachment is shard.Local's.
 func (g *Guard) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil {
 		return nil, err
 	}
 	return g.Local.PutAttachment(ctx, name, id, key)
@@ -153,7 +168,7 @@ func (g *Guard) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io
 
 // DropAttachments is shard.Local's.
 func (g *Guard) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil {
 		return err
 	}
 	return g.Local.DropAttachments(ctx, name, id, keys)
@@ -162,7 +177,7 @@ func (g *Guard) DropAttachments(ctx context.Context, name, id string, keys [][16
 // Create is shard.Local's: the making of a copy with its database. What
 // another node says about the state of the copy does not count.
 func (g *Guard) Create(ctx context.Context, name string, o shard.CreateOptions) error {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil {
 		return err
 	}
 	o.Rebuilding = false
@@ -171,7 +186,7 @@ func (g *Guard) Create(ctx context.Context, name string, o shard.CreateOptions) 
 
 // Drop is shard.Local's.
 func (g *Guard) Drop(ctx context.Context, name string) error {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil && !isNoCopy(err) {
 		return err
 	}
 	return g.Local.Drop(ctx, name)
@@ -195,7 +210,7 @@ func (g *Guard) Partition(ctx context.Context, name, partition string) (shard.Pa
 
 // Compact is shard.Local's.
 func (g *Guard) Compact(ctx context.Context, name string, l shard.Limits, db string) error {
-	if err := g.open(ctx); err != nil {
+	if err := g.open(ctx, name); err != nil {
 		return err
 	}
 	return g.Local.Compact(ctx, name, l, db)
@@ -246,6 +261,8 @@ func (g *Guard) WatchOn(name string, c chan struct{}) (*shard.Watch, error) {
 	switch {
 	case g.closed != nil && g.closed():
 		return nil, errMaintenance()
+	case g.buried != nil && g.buried(name):
+		return nil, errDropped()
 	case g.Rebuilding(name):
 		return nil, errIncomplete()
 	}

@@ -130,7 +130,8 @@ func TestGuard(t *testing.T) {
 	local := newLocal(t, nil)
 	g := NewGuard(local)
 	maintenance := false
-	peers := g.ForPeers(func() bool { return maintenance })
+	gone := false
+	peers := g.ForPeers(func() bool { return maintenance }, func(copyName string) bool { return gone && copyName == name })
 	ctx := t.Context()
 	if err := g.CreateMissing(ctx, name, shard.CreateOptions{}, 2); err != nil {
 		t.Fatal(err)
@@ -164,6 +165,22 @@ func TestGuard(t *testing.T) {
 	const reason = "Nodes are unable to service this request due to overloading or maintenance mode."
 	if _, err := peers.Open(ctx, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
 		t.Errorf("maintenance: the client is told %v", err)
+	}
+	maintenance, gone = false, true
+	check("deleted, here", g, ctx, all)
+	for _, ctx := range []context.Context{ctx, wire.ForRepair(ctx)} {
+		for call, f := range calls(peers, name) {
+			switch err := f(ctx); call {
+			case "local", "read": // their calls take this answer for that of a copy
+			default:
+				if !isNoCopy(err) {
+					t.Errorf("deleted: %s gives %v", call, err)
+				}
+			}
+		}
+	}
+	if err := peers.Drop(ctx, name); err != nil {
+		t.Errorf("a copy of a deleted database is not dropped: %v", err)
 	}
 
 	// A copy without others holds all there is, and what another node says about

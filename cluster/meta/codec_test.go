@@ -22,7 +22,8 @@ func dump(m *machine) string {
 	s := m.load()
 	var b strings.Builder
 	fmt.Fprintln(&b, s.uuid, s.secret, s.nodes, s.cluster, s.perNode)
-	fmt.Fprintln(&b, m.graves.floor, m.graves.last, m.graves.queue)
+	g := m.graves.Load()
+	fmt.Fprintln(&b, g.floor, g.last, g.queue)
 	for db := range s.dbs.All() {
 		fmt.Fprintf(&b, "%+v\n", *db)
 	}

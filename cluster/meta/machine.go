@@ -27,15 +27,17 @@ type machine struct {
 	moved   chan struct{} // has one token when commands were applied
 	members notice        // of changed nodes
 
+	graves atomic.Pointer[graves]
+
 	mu     sync.Mutex // held while commands are applied
-	graves *graves
 	failed error
 }
 
 var _ raft.BatchingFSM = (*machine)(nil)
 
 func newMachine(self string, c *config.Holder) *machine {
-	m := &machine{self: self, config: c, fatal: make(chan error, 1), moved: make(chan struct{}, 1), graves: newGraves()}
+	m := &machine{self: self, config: c, fatal: make(chan error, 1), moved: make(chan struct{}, 1)}
+	m.graves.Store(newGraves())
 	m.current.Store(&state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}})
 	return m
 }
@@ -73,7 +75,7 @@ func (m *machine) applyOne(next *state, l *raft.Log, e *effects) result {
 		c, err := decodeCommand(l.Data)
 		if err == nil {
 			n := len(e.events)
-			res := next.apply(c, m.graves, e)
+			res := next.apply(c, m.graves.Load(), e)
 			next.index, next.term = l.Index, l.Term
 			res.index, res.term = l.Index, l.Term
 			for i := range e.events[n:] {
@@ -127,7 +129,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.failed != nil {
 		return nil, m.failed
 	}
-	return &snapshot{state: m.load(), graves: m.graves.clone()}, nil
+	return &snapshot{state: m.load(), graves: m.graves.Load().clone()}, nil
 }
 
 // Restore implements raft.FSM. A snapshot of less than what was applied already
@@ -143,7 +145,7 @@ func (m *machine) Restore(r io.ReadCloser) (err error) {
 	if s.index < m.load().index {
 		return nil
 	}
-	m.graves = g
+	m.graves.Store(g)
 	m.publish(s, effects{config: true, nodes: true, lagged: true})
 	return nil
 }

@@ -304,8 +304,18 @@ func TestGraves(t *testing.T) {
 		used[name][s] = true
 		g.bury(name, s)
 	}
-	if len(g.queue) != maxGraves || len(g.last) > maxGraves {
-		t.Errorf("%d graves of %d names", len(g.queue), len(g.last))
+	if len(g.queue) != maxGraves || len(g.last) > maxGraves || len(g.tails) != maxGraves {
+		t.Errorf("%d graves of %d names and %d tails", len(g.queue), len(g.last), len(g.tails))
+	}
+	for _, dead := range g.queue[maxGraves-10:] {
+		for _, r := range ring.Split(3) {
+			if !g.hold(ring.CopyName(r, dead.name, suffixOf(dead.suffix))) || g.hold(ring.CopyName(r, dead.name, suffixOf(dead.suffix+1))) {
+				t.Errorf("copies of %s, which was deleted, or of its successor", dead.name)
+			}
+		}
+	}
+	if g.hold("") || g.hold("shards/") {
+		t.Error("what is no copy is one of a deleted database")
 	}
 }
 

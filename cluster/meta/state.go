@@ -161,50 +161,6 @@ func (s *state) setConfig(c configCommand) {
 	}
 }
 
-// maxGraves bounds the deleted databases that are remembered one by one.
-const maxGraves = 10_000
-
-// graves remembers the suffixes of deleted databases, so that a database that
-// is made again never gets the suffix of an earlier one of its name: copies
-// left behind on a node that was away can then never be taken for new ones.
-// Names beyond maxGraves are forgotten, the oldest first; floor, the largest
-// suffix forgotten, stands in for them.
-type graves struct {
-	floor int64
-	last  map[string]int64 // name → its largest suffix
-	queue []grave          // in the order of deletion
-}
-
-type grave struct {
-	name   string
-	suffix int64
-}
-
-func newGraves() *graves { return &graves{last: map[string]int64{}} }
-
-// suffix returns the suffix of a new database for which wish was proposed.
-func (g *graves) suffix(name string, wish int64) int64 {
-	return max(wish, g.floor+1, g.last[name]+1)
-}
-
-func (g *graves) bury(name string, suffix int64) {
-	g.last[name] = suffix
-	g.queue = append(g.queue, grave{name, suffix})
-	if len(g.queue) <= maxGraves {
-		return
-	}
-	oldest := g.queue[0]
-	g.queue = g.queue[1:]
-	g.floor = max(g.floor, oldest.suffix)
-	if g.last[oldest.name] == oldest.suffix {
-		delete(g.last, oldest.name)
-	}
-}
-
-func (g *graves) clone() *graves {
-	return &graves{floor: g.floor, last: maps.Clone(g.last), queue: slices.Clone(g.queue)}
-}
-
 // check verifies what commands and snapshots must keep true.
 func (s *state) check() error {
 	prev := ""

@@ -43,6 +43,16 @@ func CopyName(r Range, db, suffix string) string {
 	return b.String()
 }
 
+// CopyTail returns what the name of a copy has in common with those of all
+// copies of its database, and with no other: what comes after the range. It is
+// empty for a name of another shape.
+func CopyTail(name string) string {
+	if len(name) <= len(copyRoot)+rangeLen {
+		return ""
+	}
+	return name[len(copyRoot)+rangeLen:]
+}
+
 // ParseCopyName is the inverse of CopyName. ok is false for a name of another
 // shape.
 func ParseCopyName(name string) (r Range, db, suffix string, ok bool) {

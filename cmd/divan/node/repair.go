@@ -38,13 +38,13 @@ func (l *links) newRepair() (err error) {
 
 // copiesForOthers returns what other nodes may do with the copies of this one:
 // nothing but repair in maintenance mode, and neither when this node was taken
-// out of the cluster. Nobody writes to its copies any more then, so that
+// out of the cluster, nor anything with a database that was deleted. Nobody writes to its copies any more then, so that
 // whoever went on reading one would never hear of anything new.
 func (l *links) copiesForOthers() *cluster.Guard {
 	n := l.node
 	return cluster.NewGuard(n.local).ForPeers(func() bool {
 		return n.config.Load().CouchDB.MaintenanceMode == "true" || n.meta.Removed()
-	})
+	}, n.meta.Buried)
 }
 
 // updated is told that a copy of this node has something new.
