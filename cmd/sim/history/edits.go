@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // databases returns which databases still have copies in the end.
@@ -107,6 +108,54 @@ func (c *checker) editsSurvive() {
 			}
 		}
 	}
+}
+
+// renewedKeep: what was written to a database after it had been made again, by
+// the time of its clients, is not lost with the one that had its name before,
+// whatever the node has heard that was asked. A copy that is cut off from all
+// others may not know better, so that what is only accepted counts while
+// nothing is broken.
+func (c *checker) renewedKeep() {
+	alive := c.databases()
+	for _, d := range c.sorted() {
+		if !alive[d.db] || !c.temporary(d.db) {
+			continue
+		}
+		since, ok := c.renewed(d.db)
+		for _, e := range d.edits {
+			if !ok || e.Call < since || e.Outcome != Acked && (e.Outcome != Accepted || !c.calm(e.Span)) || c.lost(e) {
+				continue
+			}
+			for i := range c.h.Copies {
+				if k := &c.h.Copies[i]; k.DB == d.db && holds(k.Range, d.id) {
+					c.editSurvives(d, e, k)
+				}
+			}
+		}
+	}
+}
+
+// renewed returns from when on a database was there for good: it was made by
+// then, and every deletion that took effect, or may have, had been answered
+// before. false: one was not answered, or nobody was told of its making.
+func (c *checker) renewed(db string) (since time.Duration, ok bool) {
+	var gone time.Duration
+	for i := range c.h.Metas {
+		switch m := &c.h.Metas[i]; {
+		case m.DB != db || m.Kind != Delete:
+		case m.unknown():
+			return 0, false
+		case m.Status == 200:
+			gone = max(gone, m.Return)
+		}
+	}
+	for i := range c.h.Metas {
+		m := &c.h.Metas[i]
+		if m.DB == db && m.Kind == Create && m.Status == 201 && m.Call >= gone && (!ok || m.Return < since) {
+			since, ok = m.Return, true
+		}
+	}
+	return since, ok
 }
 
 // lost reports whether an edit may be gone with a disk.

@@ -242,6 +242,7 @@ func Check(h *History) []string {
 	c.refusalsLeaveNothing()
 	c.purgesHold()
 	c.deletedDatabasesStayGone()
+	c.renewedKeep()
 	c.changesMissNothing()
 	c.readsSeeWrites()
 	c.registersGrow()

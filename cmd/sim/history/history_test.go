@@ -65,6 +65,15 @@ func good() *History {
 	}
 }
 
+// renew makes the temporary database again and writes a document to it, which
+// is nowhere in the end.
+func renew(h *History, o Outcome) *Edit {
+	h.Metas = append(h.Metas, Meta{Span: at(17, 18), Node: "n1", DB: "t", Kind: Create, Status: 201})
+	h.Copies = append(h.Copies, Copy{DB: "t", Range: whole, Node: "n1"})
+	h.Edits = append(h.Edits, Edit{Span: at(19, 20), Node: "n3", DB: "t", ID: "d", Number: 8, Rev: r1, Quorum: 2, Outcome: o})
+	return &h.Edits[len(h.Edits)-1]
+}
+
 func TestGoodHistory(t *testing.T) {
 	for _, v := range Check(good()) {
 		t.Error(v)
@@ -152,6 +161,8 @@ func TestBadHistories(t *testing.T) {
 			h.Edits = append(h.Edits, Edit{Span: at(6, 7), DB: "t", ID: "d", Number: 8, Outcome: Acked, Rev: r1})
 			h.Copies = append(h.Copies, Copy{DB: "t", Range: whole, Node: "n1", Numbers: map[int]string{8: "d"}})
 		}, "outlived the deletion"},
+		{"a document of the database that was made again", func(h *History) { renew(h, Acked) }, "is lost on n1"},
+		{"one that was only accepted while nothing was broken", func(h *History) { renew(h, Accepted) }, "is lost on n1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := good()
@@ -211,6 +222,15 @@ func TestExcused(t *testing.T) {
 		}},
 		{"no answer while something is broken", func(h *History) {
 			h.Troubles = []Trouble{{Span: at(150, 151), Request: "GET /", Status: 503}}
+		}},
+		{"a document came before the database was made again", func(h *History) { renew(h, Acked).Call = 0 }},
+		{"a document was accepted by a node that may have been alone", func(h *History) {
+			renew(h, Accepted)
+			h.Calm = nil
+		}},
+		{"a document of a database whose deletion was not answered", func(h *History) {
+			renew(h, Acked)
+			h.Metas = append(h.Metas, Meta{Span: at(16, 17), Node: "n1", DB: "t", Kind: Delete})
 		}},
 		{"a creation without an answer happened later", func(h *History) {
 			h.Metas[7].Span = at(0, 1)
