@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -349,9 +348,9 @@ func (d *DB) explain(ctx context.Context, err error) error {
 	return d.phrase(err)
 }
 
-// catchUp does the asking of explain, once for several errors of a request.
-func (d *DB) catchUp(ctx context.Context, errs ...error) {
-	if !slices.ContainsFunc(errs, isNoCopy) || d.c.gone(d.meta) {
+// catchUp does the asking of explain.
+func (d *DB) catchUp(ctx context.Context, err error) {
+	if !isNoCopy(err) || d.c.gone(d.meta) {
 		return
 	}
 	soon, cancel := context.WithTimeout(ctx, nudgeLimit)

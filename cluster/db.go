@@ -36,6 +36,7 @@ type DB struct {
 	meta      *meta.Database
 	stretches []stretch
 	cover     atomic.Pointer[cover]
+	lacks     atomic.Uint64 // how often a node has said that it does not hold its copy
 }
 
 // cover is one copy per range, as long as no node comes or goes.

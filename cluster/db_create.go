@@ -260,7 +260,7 @@ func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) e
 // meanwhile: what is made for it then goes again.
 func (c *Coordinator) ensureStill(ctx context.Context, d *DB) error {
 	if c.gone(d.meta) {
-		return errNoDatabase()
+		return errDropped()
 	}
 	if err := c.ensure(ctx, d); err != nil {
 		return err
@@ -271,5 +271,5 @@ func (c *Coordinator) ensureStill(ctx context.Context, d *DB) error {
 	for _, name := range d.meta.CopiesOn(c.node) {
 		c.drop(ctx, name)
 	}
-	return errNoDatabase()
+	return errDropped()
 }

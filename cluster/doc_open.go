@@ -16,7 +16,12 @@ import (
 func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	s := d.owner(o.ID)
 	if len(s.copies) > 1 || s.copies[0].node != d.c.node {
-		return d.openAmong(ctx, s, o)
+		before := d.lacks.Load()
+		got, err := d.openAmong(ctx, s, o)
+		if gone := d.sure(ctx, before); gone != nil {
+			return nil, gone
+		}
+		return got, err
 	}
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].name

@@ -7,7 +7,6 @@ import (
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // opening asks several copies for the winner of a document: the first one, that
@@ -27,7 +26,6 @@ type opening struct {
 	heard   []int // copies that gave a usable answer
 	next    int   // in stretch.near: the copy that is asked next
 	pending int
-	gone    error // the answer of a node that does not hold the copy
 	inbox   chan opened
 }
 
@@ -50,11 +48,8 @@ func (d *DB) openCopies(ctx context.Context, s *stretch, r int, req shard.OpenRe
 		fullAt: -1, heard: make([]int, 0, len(s.near)), inbox: make(chan opened, len(s.near)),
 	}
 	got, err := o.run(ctx)
-	if fault.Is(err, fault.NodeDown) && o.gone != nil {
-		err = o.gone
-	}
 	if err != nil {
-		return nil, d.explain(ctx, err)
+		return nil, d.phrase(err)
 	}
 	if got.Deleted && !req.AllowDeleted {
 		return nil, errDeleted()
@@ -232,7 +227,7 @@ func (o *opening) take(ctx context.Context, a opened) {
 		o.q.Found(a.at, quorum.Answer{Path: only, Deleted: a.doc.Deleted})
 		return
 	case isNoCopy(a.err):
-		o.gone = a.err
+		o.db.noteLack(a.err)
 		a.err = errNodeDown(o.stretch.near[a.at].node) // says nothing about the document
 	case isNotFound(a.err):
 		o.heard = append(o.heard, a.at)

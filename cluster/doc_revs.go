@@ -38,6 +38,7 @@ func (d *DB) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 // copy gets its part of them in one message. R of the first one counts for
 // all. Everything is held in memory: ask for a bounded number.
 func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
+	before := d.lacks.Load()
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
 	_ = each(len(groups), func(g int) error { // errors are told item by item
@@ -47,12 +48,16 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		}
 		r := revising{db: d, stretch: groups[g].stretch, list: mine}
 		got, failures := r.run(ctx, list[0].R)
-		d.catchUp(ctx, failures...)
 		for i, at := range groups[g].items {
 			out[at], errs[at] = got[i], d.phrase(failures[i])
 		}
 		return nil
 	})
+	if gone := d.sure(ctx, before); gone != nil {
+		for i := range errs {
+			out[i], errs[i] = nil, gone
+		}
+	}
 	return out, errs
 }
 
@@ -186,6 +191,9 @@ func (r *revising) ask(ctx context.Context, rep replica, t target, headOnly bool
 	a := revised{from: t}
 	var err error
 	a.got, a.errs, err = rep.OpenRevsMany(ctx, reqs)
+	if i := slices.IndexFunc(a.errs, isNoCopy); i >= 0 { // no matter of that document
+		return revised{}, a.errs[i]
+	}
 	return a, err
 }
 

@@ -21,6 +21,15 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	if len(edits) == 0 {
 		return nil, nil
 	}
+	before := d.lacks.Load()
+	results, err := d.update(ctx, o, edits)
+	if gone := d.sure(ctx, before); gone != nil {
+		return nil, gone
+	}
+	return results, err
+}
+
+func (d *DB) update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	first := d.ownerIndex(edits[0].ID)
 	single := true
 	for i := 1; i < len(edits) && single; i++ {
@@ -28,7 +37,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	}
 	if single {
 		results, err := d.write(ctx, &d.stretches[first], o, edits)
-		return results, d.explain(ctx, err)
+		return results, d.phrase(err)
 	}
 	return d.updateMany(ctx, o, edits)
 }
@@ -47,7 +56,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		}
 		var answers []shard.EditResult
 		answers, errs[g] = d.write(ctx, groups[g].stretch, o, mine)
-		failure := d.explain(ctx, errs[g])
+		failure := d.phrase(errs[g])
 		for i, at := range groups[g].items {
 			if failure != nil {
 				results[at] = shard.EditResult{Err: failure}
@@ -68,7 +77,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		}
 	}
 	if failed == len(groups) {
-		return nil, d.explain(ctx, errs[0])
+		return nil, d.phrase(errs[0])
 	}
 	return results, nil
 }
@@ -95,6 +104,7 @@ func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []sha
 	req.Copy, req.NoPath, req.Insist = s.copies[0].name, true, true // nobody follows, and nobody else is asked
 	results, err := rep.Update(ctx, req)
 	if err != nil {
+		d.noteLack(err)
 		return nil, err
 	}
 	for i := range results {

@@ -22,7 +22,6 @@ type writing struct {
 	refused []int // the copy that refused it; -1: none
 	waits   []int // copies that are deciding it
 	whole   error // a refusal of the whole request by a copy, or that it has no such copy
-	lacking error // the answer of a node that does not hold its copy
 
 	next    int // the copy that is asked to decide next
 	pending int // copies that are deciding
@@ -60,7 +59,7 @@ func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.Updat
 		run.reconsider(ctx)
 	}
 	run.spread(ctx)
-	return run.outcome(ctx)
+	return run.outcome()
 }
 
 // decide asks one copy after the other until each edit has been decided.
@@ -203,7 +202,7 @@ func (r *writing) absent(open []int, err error) {
 // decided and that the copy holds for late ones.
 func (r *writing) take(a decided) (late []int) {
 	if isNoCopy(a.err) || fault.Is(a.err, fault.MissingStub) {
-		r.lack(a.err)
+		r.db.noteLack(a.err)
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.
 		r.whole = quorum.Telling(r.whole, a.err)
@@ -290,36 +289,9 @@ func (r *writing) asSent(chosen []int) shard.UpdateRequest {
 	return req
 }
 
-// lack remembers that a node does not hold its copy.
-func (r *writing) lack(err error) {
-	if isNoCopy(err) {
-		r.lacking = err
-	}
-}
-
-// settleLack finds out whether a copy is missing because the database is gone:
-// this node would be the last one to hear of it, and must not acknowledge what
-// is lost as soon as it does. The group is asked for no longer than a slow copy
-// is waited for: without a leader, the copies that are there can be written.
-func (r *writing) settleLack(ctx context.Context) error {
-	if r.lacking == nil {
-		return nil
-	}
-	soon, cancel := context.WithTimeout(ctx, mostPatience)
-	defer cancel()
-	r.db.catchUp(soon, r.lacking)
-	if r.db.c.gone(r.db.meta) {
-		return r.lacking
-	}
-	return nil
-}
-
 // outcome turns the counts into answers. An edit whose copies were still at
 // work when the request ended has been accepted by one.
-func (r *writing) outcome(ctx context.Context) ([]shard.EditResult, error) {
-	if err := r.settleLack(ctx); err != nil {
-		return nil, err
-	}
+func (r *writing) outcome() ([]shard.EditResult, error) {
 	failed := 0
 	var cause error
 	for i := range r.results {

@@ -165,7 +165,7 @@ func same(err error, n int) []error {
 func (r *writing) count(a followed) {
 	for k, i := range a.chosen {
 		if a.errs[k] != nil {
-			r.lack(a.errs[k])
+			r.db.noteLack(a.errs[k])
 			r.counts[i].Lose(a.errs[k])
 		} else {
 			r.counts[i].Store()

@@ -159,6 +159,7 @@ func (r *writing) aheadAt(ctx context.Context, rep replica, t target, suspects [
 	var out []int
 	if len(revs) > 0 {
 		answers, err := rep.Missing(ctx, t.name, revs)
+		r.db.noteLack(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
 				out = append(out, named[k])
@@ -167,6 +168,7 @@ func (r *writing) aheadAt(ctx context.Context, rep replica, t target, suspects [
 	}
 	if len(ids) > 0 {
 		rows, err := rep.DocsByID(ctx, t.name, ids, false, false)
+		r.db.noteLack(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {
 				out = append(out, unnamed[k])

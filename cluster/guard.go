@@ -83,9 +83,6 @@ func errMaintenance() error {
 	return fault.New(fault.Unavailable, "Nodes are unable to service this request due to overloading or maintenance mode.")
 }
 
-// errDropped is what a copy that is not there says.
-func errDropped() error { return fault.New(fault.NotFound, noCopy) }
-
 func errIncomplete() error {
 	return fault.New(fault.Unavailable, "The copy is being rebuilt from other copies.")
 }

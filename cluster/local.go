@@ -29,13 +29,17 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 			return rep.LocalGet(ctx, name, id)
 		})
 	}
+	before := d.lacks.Load()
 	need := quorum.Majority(len(s.near))
 	found, err := d.localOf(ctx, s, id, need)
 	if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
 		found, err = d.localOf(ctx, s, id, len(s.near))
 	}
+	if gone := d.sure(ctx, before); gone != nil {
+		return nil, gone
+	}
 	if err != nil {
-		return nil, d.explain(ctx, err)
+		return nil, d.phrase(err)
 	}
 	best := chooseLocal(found, need)
 	if best == nil {

@@ -31,6 +31,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	}
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
+	before := d.lacks.Load()
 	groups := d.group(len(items), func(i int) string { return items[i].ID })
 	out := make([]PurgeOutcome, len(items))
 	err := each(len(groups), func(g int) error {
@@ -46,6 +47,9 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 		}
 		return nil
 	})
+	if gone := d.sure(ctx, before); gone != nil {
+		return nil, gone
+	}
 	return out, err
 }
 
@@ -102,7 +106,7 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 		}
 		outcome, err = q.Outcome()
 	}
-	err = d.explain(ctx, err)
+	err = d.phrase(err)
 	for k := range out {
 		out[k].Accepted, out[k].Err = outcome == quorum.Accepted, err
 	}
@@ -111,6 +115,7 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 
 func (d *DB) takePurged(q *quorum.Write, out []PurgeOutcome, p purged) {
 	if p.err != nil {
+		d.noteLack(p.err)
 		q.Lose(p.err)
 		return
 	}

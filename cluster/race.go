@@ -81,6 +81,7 @@ func (r *race[T]) follow(ctx context.Context) (won[T], error) {
 				return won[T]{got: a.got, from: r.copies[a.at], stop: r.stops[a.at]}, a.err
 			}
 			r.stops[a.at]()
+			r.db.noteLack(a.err)
 			r.failure = quorum.Telling(r.failure, a.err)
 			if !r.launch(ctx) && r.pending == 0 {
 				return won[T]{}, r.lost()

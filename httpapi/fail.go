@@ -42,7 +42,7 @@ func (c *call) fail(err error) {
 // resetHeaders removes what a handler has set for an answer that does not come.
 func (c *call) resetHeaders() {
 	h := c.w.Header()
-	for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding", "ETag", "Etag", "Cache-Control", "Location", "Accept-Ranges"} {
+	for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding", "ETag", "Etag", "Cache-Control", "Location", "Accept-Ranges", "Content-Range"} {
 		delete(h, name)
 	}
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -173,16 +172,12 @@ func (c *call) streamInfos(names []string, missing bool) error {
 // infoOf asks a database for its information; the error for one that is not
 // there is fault.NotFound.
 func (c *call) infoOf(ctx context.Context, name string) (*cluster.Info, error) {
-	for left := answerTries; ; left-- {
-		db, err := c.api.deps.Coordinator.DB(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		info, err := db.Info(ctx)
-		if left == 1 || !errors.Is(err, cluster.ErrSuccessor) {
-			return info, err
-		}
-	}
+	var info *cluster.Info
+	err := c.api.deps.Coordinator.Do(ctx, name, func(d *cluster.DB) (err error) {
+		info, err = d.Info(ctx)
+		return err
+	})
+	return info, err
 }
 
 // appendInfo appends database information (api.md section 8.2).

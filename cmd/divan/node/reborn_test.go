@@ -40,10 +40,20 @@ func TestReborn(t *testing.T) {
 			{"POST", "/%s/_changes?filter=_doc_ids", `{"doc_ids":["frog"]}`, "200"},
 			{"POST", "/%s/_bulk_get", `{"docs":[{"id":"nobody"}]}`, `200 {"results":[{"id":"nobody"`},
 			{"GET", "/%s/nobody", "", `404 {"error":"not_found","reason":"missing"}`},
+			{"GET", "/%s/gone", "", `404 {"error":"not_found","reason":"missing"}`},
+			{"GET", "/%s/fly", "", "200"},
+			{"GET", "/%s/fly?rev=%r", "", "200"},
+			{"GET", "/%s/fly?open_revs=all", "", "200 --"},
+			{"POST", "/%s/_bulk_get", `{"docs":[{"id":"fly"},{"id":"nobody"}]}`, `200 {"results":[{"id":"fly","docs":[{"ok"`},
+			{"PUT", "/%s/fly/wing?rev=%r", "thin", "201"},
+			{"PUT", "/%s/_local/checkpoint", `{}`, "201"},
+			{"POST", "/%s/_purge", `{"newt":["1-967a00dff5e02add41819138abb3284d"]}`, "201"},
 			{"POST", "/_dbs_info", `{"keys":["%s"]}`, `200 [{"key":"%s","info"`},
 		}
 		for _, db := range []string{"pond", "lake"} {
-			late.want("GET", "/"+db+"/_all_docs", "", "200") // it knows the first one well
+			for _, id := range []string{"frog", "newt", "gone"} {
+				late.want("PUT", "/"+db+"/"+id, `{"of":"the first one"}`, "201") // it knows that one well
+			}
 			w.net.SetLink(fmt.Sprint("10.0.0.", leader.i), fmt.Sprint("10.0.0.", late.i), simnet.Link{Latency: 300 * time.Millisecond})
 			old, _ := late.node.meta.Database(db)
 			leader.want("DELETE", "/"+db, "", "200")
@@ -51,11 +61,14 @@ func TestReborn(t *testing.T) {
 			if now, _ := late.node.meta.Database(db); now != old {
 				t.Fatal("the node has heard already")
 			}
+			fly := leader.ask("PUT", "/"+db+"/fly", `{}`)
+			_, rev, _ := strings.Cut(fly, `"rev":"`)
+			rev = strings.TrimSuffix(rev, `"}`)
 			var asking sync.WaitGroup
 			for _, ask := range asks {
 				path, body, want := ask.path, ask.body, ask.want
 				for _, s := range []*string{&path, &body, &want} {
-					*s = strings.ReplaceAll(*s, "%s", db)
+					*s = strings.NewReplacer("%s", db, "%r", rev).Replace(*s)
 				}
 				asking.Go(func() {
 					got := late.ask(ask.method, path, body)

@@ -16,34 +16,31 @@ import (
 type userStore struct{ c *cluster.Coordinator }
 
 // Get implements auth.UserStore.
-func (s userStore) Get(ctx context.Context, db, name string) (auth.UserDoc, error) {
-	d, err := s.c.DB(ctx, db)
-	if err != nil {
-		return auth.UserDoc{}, err
-	}
-	got, err := d.Open(ctx, cluster.OpenOptions{ID: auth.UserPrefix + name, Conflicts: true})
-	if err != nil {
-		return auth.UserDoc{}, err
-	}
-	return auth.UserDoc{Name: name, Rev: got.Rev, Body: got.Body, Conflicted: len(got.Conflicts) > 0, Atts: got.Atts}, nil
+func (s userStore) Get(ctx context.Context, db, name string) (u auth.UserDoc, err error) {
+	err = s.c.Do(ctx, db, func(d *cluster.DB) error {
+		got, err := d.Open(ctx, cluster.OpenOptions{ID: auth.UserPrefix + name, Conflicts: true})
+		if err == nil {
+			u = auth.UserDoc{Name: name, Rev: got.Rev, Body: got.Body, Conflicted: len(got.Conflicts) > 0, Atts: got.Atts}
+		}
+		return err
+	})
+	return u, err
 }
 
 // Put implements auth.UserStore.
 func (s userStore) Put(ctx context.Context, db string, u auth.UserDoc) error {
-	d, err := s.c.DB(ctx, db)
-	if err != nil {
-		return err
-	}
 	edit := shard.Edit{ID: auth.UserPrefix + u.Name, Parent: u.Rev, Body: u.Body}
 	for _, a := range u.Atts {
 		edit.Atts = append(edit.Atts, shard.EditAttachment{Attachment: a, Stub: true})
 	}
 	admin := shard.User{Anonymous: true, Roles: []string{shard.AdminRole}}
-	results, err := d.Update(ctx, cluster.UpdateOptions{NewEdits: true, User: admin}, []shard.Edit{edit})
-	if err != nil {
-		return err
-	}
-	return results[0].Err
+	return s.c.Do(ctx, db, func(d *cluster.DB) error {
+		results, err := d.Update(ctx, cluster.UpdateOptions{NewEdits: true, User: admin}, []shard.Edit{edit})
+		if err != nil {
+			return err
+		}
+		return results[0].Err
+	})
 }
 
 // Watch implements auth.UserStore.

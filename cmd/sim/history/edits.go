@@ -112,9 +112,10 @@ func (c *checker) editsSurvive() {
 
 // renewedKeep: what was written to a database after it had been made again, by
 // the time of its clients, is not lost with the one that had its name before,
-// whatever the node has heard that was asked. A copy that is cut off from all
-// others may not know better, so that what is only accepted counts while
-// nothing is broken.
+// whatever the node has heard that was asked. Copies that are cut off from the
+// majority may not know better: one always, so that what is only accepted
+// counts while nothing is broken, and from five nodes on as many as make a
+// quorum, so that there nothing else counts.
 func (c *checker) renewedKeep() {
 	alive := c.databases()
 	for _, d := range c.sorted() {
@@ -123,7 +124,8 @@ func (c *checker) renewedKeep() {
 		}
 		since, ok := c.renewed(d.db)
 		for _, e := range d.edits {
-			if !ok || e.Call < since || e.Outcome != Acked && (e.Outcome != Accepted || !c.calm(e.Span)) || c.lost(e) {
+			sure := c.calm(e.Span) || e.Outcome == Acked && c.nodes() < 5
+			if !ok || e.Call < since || !e.Outcome.Done() || !sure || c.lost(e) {
 				continue
 			}
 			for i := range c.h.Copies {
@@ -133,6 +135,18 @@ func (c *checker) renewedKeep() {
 			}
 		}
 	}
+}
+
+// nodes counts the nodes that were asked for anything.
+func (c *checker) nodes() int {
+	seen := map[string]bool{}
+	for i := range c.h.Edits {
+		seen[c.h.Edits[i].Node] = true
+	}
+	for i := range c.h.Metas {
+		seen[c.h.Metas[i].Node] = true
+	}
+	return len(seen)
 }
 
 // renewed returns from when on a database was there for good: it was made by
