@@ -140,13 +140,17 @@ func (r *Repair) step(ctx context.Context) time.Time {
 		}
 	}
 	begin, next := s.start(now, cfg.SyncConcurrency)
+	away := make([]bool, len(begin)) // when they were begun: their nodes may come back at any time
+	for i, it := range begin {
+		away[i] = it.away
+	}
 	var hints map[pair]struct{} // this function's own
 	if len(r.mu.tell) > 0 {
 		hints, r.mu.tell = r.mu.tell, make(map[pair]struct{})
 	}
 	r.mu.Unlock()
-	for _, it := range begin {
-		if it.away && r.o.Peers.Copies(it.node) == nil {
+	for i, it := range begin {
+		if away[i] && r.o.Peers.Copies(it.node) == nil {
 			how := nodeAway
 			if !slices.Contains(r.others(it.copy), it.node) { // it will not come back: another has its place
 				how = vanished
