@@ -25,7 +25,7 @@
 //     CouchDB it is an error while matching, so that nothing is found.
 //   - What CouchDB finds out only while matching is refused when it is parsed:
 //     a path with an empty name, a $mod by zero.
-//   - Selectors have a limit of depth.
+//   - Selectors have limits of depth and of the memory that they take.
 //
 // The package is pure: no clock, no lock, no goroutine of its own.
 package query

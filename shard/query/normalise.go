@@ -2,22 +2,25 @@ package query
 
 // pushFields moves the names of fields down to the conditions: what stands
 // above a condition becomes one dotted path. Below $elemMatch and its like
-// paths start anew.
-func pushFields(n *node, path string) (*node, error) {
+// paths start anew. What it makes it takes from the budget.
+func pushFields(n *node, path string, b *budget) (*node, error) {
 	switch n.op {
 	case opAnd, opOr, opNot, opNor:
 		for i, kid := range n.kids {
 			var err error
-			if n.kids[i], err = pushFields(kid, path); err != nil {
+			if n.kids[i], err = pushFields(kid, path, b); err != nil {
 				return nil, err
 			}
 		}
 		return n, nil
 	case opField:
-		if path != "" {
-			path += "."
+		if path == "" {
+			return pushFields(n.kids[0], n.field, b)
 		}
-		return pushFields(n.kids[0], path+n.field)
+		if err := b.take(len(path) + 1 + len(n.field)); err != nil {
+			return nil, err
+		}
+		return pushFields(n.kids[0], path+"."+n.field, b)
 	case opDefault:
 		if path != "" || !isText(n.def) {
 			arg := append(append([]byte(`{"$default":`), n.def...), '}')
@@ -25,12 +28,15 @@ func pushFields(n *node, path string) (*node, error) {
 		}
 		return n, nil
 	case opElemMatch, opAllMatch, opKeyMapMatch:
-		kid, err := pushFields(n.kids[0], "")
+		kid, err := pushFields(n.kids[0], "", b)
 		if err != nil {
 			return nil, err
 		}
 		n.kids[0] = kid
 	default:
+	}
+	if err := b.take(nodeMemory); err != nil {
+		return nil, err
 	}
 	return &node{op: opField, field: path, kids: []*node{n}}, nil
 }

@@ -18,7 +18,7 @@ func newCompare(o op, arg []byte) (*node, error) {
 }
 
 // newOperator checks the argument of an operator that takes no selector.
-func newOperator(name string, arg []byte) (*node, error) {
+func newOperator(name string, arg []byte, b *budget) (*node, error) {
 	switch name {
 	case "$lt":
 		return newCompare(opLt, arg)
@@ -33,11 +33,11 @@ func newOperator(name string, arg []byte) (*node, error) {
 	case "$gt":
 		return newCompare(opGt, arg)
 	case "$in":
-		return newIn(opIn, name, arg)
+		return newIn(opIn, name, arg, b)
 	case "$nin":
-		return newIn(opNin, name, arg)
+		return newIn(opNin, name, arg, b)
 	case "$all":
-		return newAll(arg)
+		return newAll(arg, b)
 	case "$exists":
 		if k := kindOf(arg); k != kindTrue && k != kindFalse {
 			return nil, badArg(name, arg)
@@ -65,7 +65,7 @@ func newOperator(name string, arg []byte) (*node, error) {
 		return nil, invalid("not_supported", "Unsupported operator: "+name)
 	case "$regex":
 		if kindOf(arg) == kindString {
-			return newRegex(arg)
+			return newRegex(arg, b)
 		}
 	case "$beginsWith":
 		if kindOf(arg) == kindString {
@@ -75,17 +75,23 @@ func newOperator(name string, arg []byte) (*node, error) {
 	return nil, invalid("invalid_operator", "Invalid operator: "+name)
 }
 
-func newIn(o op, name string, arg []byte) (*node, error) {
+func newIn(o op, name string, arg []byte, b *budget) (*node, error) {
 	if kindOf(arg) != kindArray {
 		return nil, badArg(name, arg)
+	}
+	if err := b.take(setMemory); err != nil {
+		return nil, err
 	}
 	set, err := newSet(arg)
 	return &node{op: o, set: set, arg: literal{text: arg}}, err
 }
 
-func newAll(arg []byte) (*node, error) {
+func newAll(arg []byte, b *budget) (*node, error) {
 	if kindOf(arg) != kindArray {
 		return nil, badArg("$all", arg)
+	}
+	if err := b.take(setMemory); err != nil {
+		return nil, err
 	}
 	arg = once(arg)
 	n := &node{op: opAll, arg: literal{text: arg}, terms: map[string]struct{}{}}

@@ -12,6 +12,7 @@ type parser struct {
 	text  []byte
 	pos   int
 	depth int
+	left  *budget
 }
 
 // value moves behind the value at hand and returns its text.
@@ -34,6 +35,9 @@ func (p *parser) name() string {
 func (p *parser) selector() (*node, error) {
 	from := p.pos
 	if p.text[from] != '{' {
+		if err := p.left.take(nodeMemory); err != nil {
+			return nil, err
+		}
 		return newCompare(opEq, p.value())
 	}
 	if p.depth++; p.depth > maxDepth {
@@ -54,6 +58,9 @@ func (p *parser) selector() (*node, error) {
 	p.pos++
 	switch len(kids) {
 	case 0:
+		if err := p.left.take(nodeMemory); err != nil {
+			return nil, err
+		}
 		return newCompare(opEq, p.text[from:p.pos])
 	case 1:
 		return kids[0], nil
@@ -63,6 +70,9 @@ func (p *parser) selector() (*node, error) {
 
 // condition reads the value of one member.
 func (p *parser) condition(name string) (*node, error) {
+	if err := p.left.take(nodeMemory); err != nil {
+		return nil, err
+	}
 	switch name {
 	case "$and":
 		return p.list(opAnd, name)
@@ -80,7 +90,7 @@ func (p *parser) condition(name string) (*node, error) {
 		return p.object(opKeyMapMatch, name)
 	}
 	if strings.HasPrefix(name, "$") {
-		return newOperator(name, p.value())
+		return newOperator(name, p.value(), p.left)
 	}
 	kid, err := p.selector()
 	if err != nil {

@@ -94,7 +94,8 @@ func (p *pattern) matchFull(v []byte) (ok bool) {
 	if !ok {
 		return false
 	}
-	ok, err := p.full.MatchString(s)
+	re := *p.full // it keeps the stacks of its matches, which can be many megabytes
+	ok, err := re.MatchString(s)
 	return ok && err == nil
 }
 
@@ -166,10 +167,13 @@ func class(text string) int {
 }
 
 // newRegex compiles the argument of $regex.
-func newRegex(arg []byte) (*node, error) {
+func newRegex(arg []byte, b *budget) (*node, error) {
 	text, _ := doc.Unquote(arg) // canonical
 	if len(text) > maxPattern {
 		return nil, invalid("bad_arg", fmt.Sprintf("Bad argument for operator $regex: it is longer than %d bytes", maxPattern))
+	}
+	if err := b.takePattern(trailingNewline(text)); err != nil {
+		return nil, err
 	}
 	re, ok := compile(text)
 	if !ok {

@@ -10,6 +10,11 @@ const (
 	// maxDepth bounds the nesting of conditions, so that no selector can
 	// exhaust the stack.
 	maxDepth = 400
+	// maxMemory bounds what a selector keeps, in bytes as budget counts them:
+	// some 25,000 conditions, 8,000 short patterns, or one condition on a path
+	// of half a million names. Arguments do not count, as they keep little more
+	// than their text, so a list of ids in $in may have any length.
+	maxMemory = 32 << 20
 	// inlineSlots is the number of top-level names that need no allocation.
 	inlineSlots = 8
 )
@@ -36,12 +41,13 @@ func Parse(text []byte) (*Selector, error) {
 	if string(canonical) == "{}" {
 		return &Selector{}, nil
 	}
-	p := parser{text: canonical}
+	left := budget(maxMemory)
+	p := parser{text: canonical, left: &left}
 	root, err := p.selector()
 	if err != nil {
 		return nil, err
 	}
-	if root, err = pushFields(root, ""); err != nil {
+	if root, err = pushFields(root, "", &left); err != nil {
 		return nil, err
 	}
 	if root, err = pushNegations(root); err != nil {
@@ -51,7 +57,7 @@ func Parse(text []byte) (*Selector, error) {
 		return nil, invalid("invalid_selector", "One or more conditions is missing a field name.")
 	}
 	s := &Selector{root: root}
-	if err := s.resolve(root, true); err != nil {
+	if err := s.resolve(root, true, &left); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -81,24 +87,27 @@ func (s *Selector) Nothing() bool {
 
 // resolve splits the paths of the fields below n. Those that start at the
 // document (top) get a slot.
-func (s *Selector) resolve(n *node, top bool) error {
+func (s *Selector) resolve(n *node, top bool, b *budget) error {
 	if n.op == opField {
-		if err := s.resolvePath(n, top); err != nil {
+		if err := s.resolvePath(n, top, b); err != nil {
 			return err
 		}
 		top = false
 	}
 	for _, kid := range n.kids {
-		if err := s.resolve(kid, top); err != nil {
+		if err := s.resolve(kid, top, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Selector) resolvePath(n *node, top bool) error {
+func (s *Selector) resolvePath(n *node, top bool, b *budget) error {
 	if n.field == "" {
 		return nil
+	}
+	if err := b.takePath(n.field); err != nil {
+		return err
 	}
 	names, err := splitField(n.field)
 	if err != nil {

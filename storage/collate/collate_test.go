@@ -107,6 +107,37 @@ func TestNoJSON(t *testing.T) {
 	}
 }
 
+// TestContractionAcrossMarks has a letter and its breve with other marks between
+// them. Up to maxMarks they sort as the letter with the breve first, as in ICU.
+func TestContractionAcrossMarks(t *testing.T) {
+	const letter, breve, dot, rest = "\u0418", "\u0306", "\u0323", "\u044f\u0301z"
+	for _, n := range []int{0, 1, 30, maxMarks - 1} {
+		dots := strings.Repeat(dot, n)
+		got := AppendString(nil, letter+dots+breve+rest)
+		if want := AppendString(nil, letter+breve+dots+rest); !bytes.Equal(got, want) {
+			t.Errorf("%d marks between: %x, want %x", n, got, want)
+		}
+	}
+	dots := strings.Repeat(dot, maxMarks)
+	got := AppendString(nil, letter+dots+breve)
+	if bytes.Equal(got, AppendString(nil, letter+breve+dots)) {
+		t.Errorf("%d marks between do not keep the letter from its breve", maxMarks)
+	}
+}
+
+// TestLongStrings has strings for which work in the square of their length
+// would outlast the limit of the test binary many times.
+func TestLongStrings(t *testing.T) {
+	for name, s := range map[string]string{
+		"of marks":        strings.Repeat("\u0f71", 600_000),
+		"of contractions": strings.Repeat("\u0418\u0323\u0306", 2_000_000),
+	} {
+		if key := AppendString(nil, s); len(key) == 0 {
+			t.Errorf("a string %s: no key", name)
+		}
+	}
+}
+
 func TestPrefixSortsFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.String().Draw(t, "a")
@@ -137,6 +168,8 @@ func BenchmarkKey(b *testing.B) {
 		"ascii":    `"the quick brown fox jumps ov"`,
 		"accented": `"résumé déjà vu naïve çà et là"`,
 		"array":    `["2026","post",17,"a title"]`,
+		"vowels":   `"สวัสดีครับ ยินดีต้อนรับ เข้าสู่เว็บไซต์"`,
+		"marks":    `"Й̣ and й̣ ཱིུ"`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

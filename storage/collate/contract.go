@@ -1,5 +1,10 @@
 package collate
 
+// maxMarks is how many characters behind a contraction are looked at for marks
+// that continue it. Text in stream-safe form (UAX #15) has at most 30 marks in
+// a row; without a bound a string of marks takes the square of its length.
+const maxMarks = 64
+
 // contract appends the elements of s from byte i on, with contractions: of
 // adjacent characters, and across combining marks that lie between (UTS #10
 // section 4.1, S2.1).
@@ -58,27 +63,30 @@ func longest(start *node, rs []rune) (best *node, used int) {
 	return best, used
 }
 
-// acrossMarks goes on with those of the following combining marks that nothing
-// blocks, and takes them out of the text.
+// acrossMarks goes on with those of the following combining marks, up to
+// maxMarks of them, that nothing blocks. It takes them out of the text: what
+// stands before them, from rs[0] on, moves up, as that is short and the rest of
+// the text may be long.
 func (t *table) acrossMarks(from *node, rs []rune, used int) (*node, []rune) {
 	if used >= len(rs) || t.combining[rs[used]] <= 0xff {
 		return nil, rs
 	}
 	var best *node
 	trail := uint8(t.combining[rs[used]])
-	for k := used + 1; k < len(rs); {
+	for k, end := used+1, min(used+maxMarks, len(rs)); k < end; k++ {
 		class := t.combining[rs[k]]
 		if class <= 0xff {
 			break
 		}
 		if n := from.next[rs[k]]; trail < uint8(class>>8) && n != nil && n.ends {
 			from, best = n, n
-			copy(rs[k:], rs[k+1:])
-			rs = rs[:len(rs)-1]
+			copy(rs[1:k+1], rs[:k])
+			rs = rs[1:]
+			k--
+			end--
 			continue
 		}
 		trail = uint8(class)
-		k++
 	}
 	return best, rs
 }
