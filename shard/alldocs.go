@@ -114,7 +114,7 @@ func (s *DocStream) Next(b *RowBatch) (more bool, err error) {
 		s.init = true
 		s.some = !s.req.empty() && s.it.First()
 	}
-	for skipped := 0; s.some && len(b.Rows) < size && !b.arena.full(); s.some = s.it.Next() {
+	for skipped := 0; s.some && len(b.Rows) < size && !b.arena.full(); s.some = s.it.NextLive() {
 		h := s.it.Head()
 		if h.Deleted {
 			if skipped++; skipped%batchRows == 0 && s.ctx.Err() != nil {

@@ -104,8 +104,9 @@ func (r *pinnedReader) Close() error {
 	return nil
 }
 
-// DropAttachments removes content that PutAttachment stored and no revision
-// refers to, after the edit it was meant for has been refused.
+// DropAttachments removes content that PutAttachment stored, after the edit it
+// was meant for has been refused. What a revision of this copy refers to stays:
+// another copy may have refused the edit, or another shard the request.
 func (l *Local) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
 	if len(keys) == 0 {
 		return nil
@@ -121,8 +122,6 @@ type dropTask struct {
 func (t *dropTask) cost() (edits, bytes int) { return len(t.keys), 0 }
 
 func (t *dropTask) stage(rd *round) error {
-	for _, k := range t.keys {
-		rd.discard = append(rd.discard, attachmentKey{id: t.id, key: k})
-	}
+	rd.discard = append(rd.discard, t)
 	return nil
 }

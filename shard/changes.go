@@ -87,6 +87,11 @@ func (s *ChangeStream) Next(b *ChangeBatch) (more bool, err error) {
 		s.some = s.from.First()
 	}
 	for looked := 0; s.some && looked < scanLimit && len(b.Rows) < size && !b.arena.full(); s.some = s.from.Next() {
+		if looked%askContext == 0 { // a filter may take long
+			if err := s.ctx.Err(); err != nil {
+				return false, err
+			}
+		}
 		c := s.from.Change()
 		looked++
 		b.Upto = c.Seq
@@ -103,6 +108,10 @@ func (s *ChangeStream) Next(b *ChangeBatch) (more bool, err error) {
 	}
 	return s.some, nil
 }
+
+// askContext is after how many changes it is asked whether the request's context
+// has ended.
+const askContext = 64
 
 // end is the sequence to go on from when everything has been looked at.
 func (s *ChangeStream) end() uint64 {

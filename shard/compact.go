@@ -78,15 +78,11 @@ func (l *Local) compact(ctx context.Context, name string, store *storage.Store, 
 	if limit <= 0 {
 		limit = DefaultPurgedInfosLimit
 	}
-	keep, err := keepPurges(store, uint64(limit))
-	if err != nil {
-		return fmt.Errorf("compact %s: %w", name, err)
-	}
-	err = store.Compact(ctx, storage.CompactOptions{
+	err := store.Compact(ctx, storage.CompactOptions{
 		Write: func(ctx context.Context, fn func(b *storage.Batch) error) error {
 			return l.write(ctx, name, fn)
 		},
-		PurgeKeep: keep,
+		OldPurges: func() (uint64, error) { return oldPurges(store, uint64(limit)) },
 		Progress:  progress,
 	})
 	if err != nil {

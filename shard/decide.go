@@ -110,9 +110,9 @@ type content struct {
 // resolveAttachments turns the attachments of an edit into what is stored with
 // the new revision at position pos: stubs take everything from the entry of
 // the same name in base (api.md section 10.5), new content is of that position
-// unless the edit names another. newKey names small content that has no key
-// yet.
-func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, newKey func() [16]byte) ([]doc.Attachment, []content, error) {
+// unless the edit names another. exactly: the digests of stubs count. newKey
+// names small content that has no key yet.
+func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, exactly bool, newKey func() [16]byte) ([]doc.Attachment, []content, error) {
 	if len(e.Atts) == 0 {
 		return nil, nil, nil
 	}
@@ -126,7 +126,7 @@ func resolveAttachments(e *Edit, pos uint64, base []doc.Attachment, newKey func(
 		a := &e.Atts[i]
 		if a.Stub {
 			kept, ok := findStub(base, places, a)
-			if !ok {
+			if !ok || exactly && a.Digest != ([16]byte{}) && a.Digest != kept.Digest {
 				return nil, nil, errMissingStub(e.ID, a.Name)
 			}
 			atts[i] = kept
@@ -164,8 +164,8 @@ func placesOf(atts []doc.Attachment) map[string]int {
 }
 
 // findStub returns the stored attachment that a stub stands for. places is
-// where the names are in base, if there are many. The digest is not compared
-// (golden attachments/03).
+// where the names are in base, if there are many. The digest that a client sent
+// is not compared (golden attachments/03).
 func findStub(base []doc.Attachment, places map[string]int, stub *EditAttachment) (doc.Attachment, bool) {
 	at, ok := places[stub.Name]
 	if places == nil {

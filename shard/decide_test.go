@@ -140,7 +140,16 @@ func TestResolveAttachments(t *testing.T) {
 		revpos  uint64
 		missing bool
 		content bool
+		exactly bool
 	}{
+		{
+			name: "stub with another digest", revpos: 1,
+			att: EditAttachment{Attachment: doc.Attachment{Name: "a.bin", RevPos: 1, Digest: [16]byte{7}}, Stub: true, HasRevPos: true},
+		},
+		{
+			name: "stub with another digest, between copies", exactly: true, missing: true,
+			att: EditAttachment{Attachment: doc.Attachment{Name: "a.bin", RevPos: 1, Digest: [16]byte{7}}, Stub: true, HasRevPos: true},
+		},
 		{name: "stub alone", att: stub("a.bin", 0, false), revpos: 1},
 		{name: "stub with its revpos", att: stub("a.bin", 1, true), revpos: 1},
 		{name: "stub with another revpos", att: stub("a.bin", 2, true), missing: true},
@@ -164,7 +173,7 @@ func TestResolveAttachments(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &Edit{ID: "d", Atts: []EditAttachment{c.att}}
-			atts, contents, err := resolveAttachments(e, 7, base, key)
+			atts, contents, err := resolveAttachments(e, 7, base, c.exactly, key)
 			if c.missing {
 				want := "Invalid attachment stub in d for " + c.att.Name
 				if !fault.Is(err, fault.MissingStub) || fault.Reason(err) != want {
@@ -196,7 +205,7 @@ func TestManyStubs(t *testing.T) {
 			stub := EditAttachment{Attachment: doc.Attachment{Name: fmt.Sprint(n - 1 - i), RevPos: uint64(n - i)}, Stub: true, HasRevPos: i%2 == 0}
 			e.Atts = append(e.Atts, stub)
 		}
-		atts, _, err := resolveAttachments(e, 2000, base, key)
+		atts, _, err := resolveAttachments(e, 2000, base, false, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +215,7 @@ func TestManyStubs(t *testing.T) {
 			}
 		}
 		e.Atts = append(e.Atts, EditAttachment{Attachment: doc.Attachment{Name: "none"}, Stub: true})
-		if _, _, err := resolveAttachments(e, 2000, base, key); !fault.Is(err, fault.MissingStub) {
+		if _, _, err := resolveAttachments(e, 2000, base, false, key); !fault.Is(err, fault.MissingStub) {
 			t.Errorf("%d: %v", n, err)
 		}
 	}

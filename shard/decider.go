@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"divan/storage/doc"
@@ -96,7 +97,7 @@ func (d *decider) edit(i int) error {
 	case v.stored:
 		s.join(e.Path, d.req.Limits.Revs)
 		d.done(s, e.Path.Rev(), res)
-		return nil
+		return d.keptBefore(s, e, res)
 	case d.lacking[i]:
 		res.Err = fault.Newf(fault.Unavailable, "The content of an attachment of %s is not in this copy.", e.ID)
 		return nil
@@ -125,7 +126,7 @@ func (d *decider) write(i int, s *state, v *verdict, judged bool) error {
 	if d.req.NewEdits {
 		pos = v.parent.Pos + 1
 	}
-	atts, contents, err := resolveAttachments(e, pos, base.Atts, newKey)
+	atts, contents, err := resolveAttachments(e, pos, base.Atts, d.req.Trusted, newKey)
 	if err != nil {
 		return err
 	}
@@ -143,6 +144,45 @@ func (d *decider) write(i int, s *state, v *verdict, judged bool) error {
 	}
 	s.add(path, doc.Revision{Deleted: e.Deleted, Body: e.Body, Atts: atts}, contents, d.req.Limits.Revs)
 	d.done(s, path.Rev(), res)
+	d.keep(e, atts, res)
+	return nil
+}
+
+// keep tells what the stubs of an edit stand for. atts is in the order of the
+// edit's.
+func (d *decider) keep(e *Edit, atts []doc.Attachment, res *EditResult) {
+	if d.req.NoPath {
+		return
+	}
+	for i := range e.Atts {
+		if e.Atts[i].Stub {
+			res.Kept = append(res.Kept, atts[i])
+		}
+	}
+}
+
+// keptBefore is keep for a revision that is here already, and may have come with
+// other attachments than the edit says.
+func (d *decider) keptBefore(s *state, e *Edit, res *EditResult) error {
+	if d.req.NoPath || !hasStubs(e) {
+		return nil
+	}
+	content, ok, err := s.revision(res.Rev)
+	if err == nil && !ok {
+		content, err = d.from.revision(s.id, res.Rev)
+	}
+	if err != nil {
+		return err
+	}
+	atts := make([]doc.Attachment, len(e.Atts))
+	for i := range e.Atts {
+		at := slices.IndexFunc(content.Atts, func(a doc.Attachment) bool { return a.Name == e.Atts[i].Name })
+		if at < 0 {
+			return nil
+		}
+		atts[i] = content.Atts[at]
+	}
+	d.keep(e, atts, res)
 	return nil
 }
 

@@ -24,7 +24,8 @@ type Options struct {
 	// refusal is a *fault.Error. nil: FilterSelector is refused.
 	CompileSelector func(selector []byte) (Matcher, error)
 	// OnUpdate is told the name of a copy whenever its durable sequence has
-	// moved, or its log of purges. It is called on the finisher's goroutine and must not block.
+	// moved, or its log of purges, and when it goes on after a failure of the disk.
+	// It must not block.
 	OnUpdate func(copy string)
 }
 
@@ -38,12 +39,14 @@ type Local struct {
 	onUpdate func(copy string)
 
 	clock   atomic.Uint64  // counts applied rounds of all copies, see recent
+	revived atomic.Uint64  // the moment of the last revive; what was read before may be gone
 	closing chan struct{}  // closed by Close
 	wg      sync.WaitGroup // writers, running compactions, holders of replicas
 
 	mu          sync.RWMutex
 	closed      bool
 	copies      map[string]*replica
+	troubled    map[string]struct{} // copies that have stopped and written nothing since
 	compactions map[string]*compaction
 }
 
@@ -56,7 +59,8 @@ func New(o Options) *Local {
 	}
 	return &Local{
 		engine: o.Engine, log: log, validate: o.Validate, compile: o.CompileSelector, onUpdate: o.OnUpdate,
-		closing: make(chan struct{}), copies: make(map[string]*replica), compactions: make(map[string]*compaction),
+		closing: make(chan struct{}), copies: make(map[string]*replica), troubled: make(map[string]struct{}),
+		compactions: make(map[string]*compaction),
 	}
 }
 
@@ -138,21 +142,31 @@ func (l *Local) Names() ([]string, error) {
 }
 
 // enter returns the replica of a copy, made when there is none, and keeps it
-// until leave.
+// until leave; the error of one that has failed, which so gets no new users.
 func (l *Local) enter(name string) (*replica, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, errClosed()
 	}
-	r := l.copies[name]
-	if r == nil {
-		r = &replica{local: l, name: name, horizon: newHorizon(), wake: make(chan struct{}, 1)}
-		l.copies[name] = r
+	r := l.replicaLocked(name)
+	if err := r.failure(); err != nil {
+		return nil, err
 	}
 	r.users++
 	l.wg.Add(1)
 	return r, nil
+}
+
+// replicaLocked returns the replica of a copy, made when there is none.
+func (l *Local) replicaLocked(name string) *replica {
+	r := l.copies[name]
+	if r == nil {
+		r = &replica{local: l, name: name, horizon: newHorizon(), wake: make(chan struct{}, 1)}
+		_, r.troubled = l.troubled[name]
+		l.copies[name] = r
+	}
+	return r
 }
 
 // leave ends what enter began.
@@ -172,7 +186,7 @@ func (l *Local) retire(r *replica) {
 }
 
 // forgetLocked removes a replica that nobody needs any more (R1). One that has
-// failed stays: what its store shows is not all durable.
+// failed stays until revive: what its store shows is not all durable.
 func (l *Local) forgetLocked(r *replica) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,6 +205,7 @@ func (l *Local) dismiss(name string) <-chan struct{} {
 		return nil
 	}
 	delete(l.copies, name)
+	delete(l.troubled, name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.leaving = true
@@ -214,19 +229,28 @@ func (l *Local) lookup(name string) *replica {
 
 // durable returns when the copy's sequence is durable up to seq.
 func (l *Local) durable(ctx context.Context, name string, seq uint64) error {
-	if r := l.lookup(name); r != nil {
-		return r.horizon.waitSeq(ctx, seq)
-	}
-	return nil
+	return l.settled(name, func(h *horizon) error { return h.waitSeq(ctx, seq) })
 }
 
 // durableLoose returns when the changes of a copy that have no sequence are
 // durable.
 func (l *Local) durableLoose(ctx context.Context, name string) error {
-	if r := l.lookup(name); r != nil {
-		return r.horizon.waitLoose(ctx)
+	return l.settled(name, func(h *horizon) error { return h.waitLoose(ctx) })
+}
+
+// settled does a wait at the horizon of a copy. One that has stopped is looked
+// at again when that is over: the caller has read from the store that is pinned
+// now.
+func (l *Local) settled(name string, wait func(h *horizon) error) error {
+	for {
+		r := l.lookup(name)
+		if r == nil {
+			return nil
+		}
+		if err := wait(r.horizon); err == nil || !l.revive(r) {
+			return err
+		}
 	}
-	return nil
 }
 
 // pin opens a copy's store for reading; release it with l.engine.Release.

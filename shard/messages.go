@@ -38,16 +38,19 @@ type Edit struct {
 type EditAttachment struct {
 	doc.Attachment
 	Stub      bool   // take everything but the name from the revision before
-	HasRevPos bool   // RevPos counts: of a stub as what it must agree with, of new content as it is
+	HasRevPos bool   // RevPos counts: of a stub as what it must agree with, of new content as it is; of a stub between copies Digest counts as well
 	Data      []byte // the stored bytes of small new content; nil: they are stored under Key
 }
 
 // EditResult answers one Edit.
 type EditResult struct {
-	Rev      doc.Rev  // the new revision; of a local document 0-N
-	Path     doc.Path // Rev and its ancestors: what the other copies are sent
-	Err      error    // a *fault.Error for a refusal
-	Accepted bool     // set by the coordinator: fewer copies than asked for have it
+	Rev  doc.Rev  // the new revision; of a local document 0-N
+	Path doc.Path // Rev and its ancestors: what the other copies are sent
+	// Kept is what the stubs of the edit stand for, in their order: another copy
+	// may have another nearest ancestor. Empty when NoPath was asked for.
+	Kept     []doc.Attachment
+	Err      error // a *fault.Error for a refusal
+	Accepted bool  // set by the coordinator: fewer copies than asked for have it
 }
 
 // Limits are the database's limits as the metadata holds them.
@@ -78,8 +81,8 @@ type UpdateRequest struct {
 	NoPath   bool   // nobody needs EditResult.Path: it stays empty
 	// PurgesSeen, when set, is the purge sequence of the copy up to which the
 	// sender has taken the copy's purges into account: the request is refused
-	// with fault.Conflict as a whole when there are later ones, because one of
-	// its revisions may have been purged.
+	// with fault.Conflict as a whole when there are later ones of its documents,
+	// because one of its revisions may have been purged.
 	PurgesSeen *uint64
 	// Insist says that the sender still waits, and has been told that a
 	// revision has been purged: what a client wants is done all the same. Without

@@ -85,8 +85,9 @@ func (t *purgeTask) stage(rd *round) error {
 	return nil
 }
 
-// Purges returns the log of purges after a purge sequence, oldest first. It
-// holds at most about Limits.PurgedInfos entries, so it is returned whole. A
+// Purges returns the log of purges after a purge sequence, oldest first and
+// whole. Only compaction makes it shorter: to Limits.PurgedInfos entries, or to
+// what a follower has not passed. A
 // purge of which more became known later has several entries.
 func (l *Local) Purges(ctx context.Context, name string, since uint64) ([]PurgeInfo, error) {
 	store, err := l.pin(ctx, name)

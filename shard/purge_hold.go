@@ -20,12 +20,14 @@ type PurgeCheckpoint struct {
 	PurgeSeq *uint64 `json:"purge_seq"` // the last entry that was dealt with; nil: it holds nothing
 }
 
-// keepPurges returns how many of the newest entries of the log have to stay:
-// limit, or as many as the follower that is furthest behind has to read.
-func keepPurges(store *storage.Store, limit uint64) (keep uint64, err error) {
+// oldPurges returns the last entry of the log that may go, 0 for none: the
+// newest limit of them stay, and whatever a follower still has to read. The
+// answer holds until the log or its followers change, so it is the writer that
+// asks: a compaction takes long, and purges go on meanwhile.
+func oldPurges(store *storage.Store, limit uint64) (upto uint64, err error) {
 	last := store.Counters().PurgeSeq
 	if last <= limit {
-		return limit, nil
+		return 0, nil
 	}
 	snap, err := store.Snapshot()
 	if err != nil {
@@ -36,19 +38,19 @@ func keepPurges(store *storage.Store, limit uint64) (keep uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("followers of the log of purges: %w", err)
 	}
-	keep = limit
+	upto = last - limit
 	for ok := it.First(); ok; ok = it.Next() {
 		d, bad := decodeLocal(string(it.ID()), it.Value())
 		var c PurgeCheckpoint
 		if bad != nil || json.Unmarshal(d.Body, &c) != nil || c.PurgeSeq == nil {
 			continue
 		}
-		keep = max(keep, last-min(*c.PurgeSeq, last))
+		upto = min(upto, *c.PurgeSeq)
 	}
 	if err := errors.Join(it.Err(), it.Close()); err != nil {
 		return 0, fmt.Errorf("followers of the log of purges: %w", err)
 	}
-	return keep, nil
+	return upto, nil
 }
 
 // prefixEnd returns the first id behind all that begin with a prefix.

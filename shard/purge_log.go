@@ -104,6 +104,35 @@ func (g *purgeLog) keep() {
 	}
 }
 
+// purgedSince reports whether one of the documents of some edits was purged
+// after a purge sequence.
+func (rd *round) purgedSince(seen uint64, edits []Edit) (bool, error) {
+	if rd.lastPurge() <= seen {
+		return false, nil
+	}
+	ids := make(map[string]struct{}, len(edits))
+	for i := range edits {
+		ids[edits[i].ID] = struct{}{}
+	}
+	for i := range rd.purges {
+		if _, ok := ids[rd.purges[i].ID]; ok && rd.purges[i].Seq > seen {
+			return true, nil
+		}
+	}
+	it, err := rd.store.Purges(seen)
+	if err != nil {
+		return false, fmt.Errorf("log of purges: %w", err)
+	}
+	found := false
+	for ok := it.First(); ok && !found; ok = it.Next() {
+		_, found = ids[it.Purge().ID]
+	}
+	if err = errors.Join(it.Err(), it.Close()); err != nil {
+		return false, fmt.Errorf("log of purges: %w", err)
+	}
+	return found, nil
+}
+
 // errPurged refuses an edit whose revision has been purged here. Only the
 // sender can know whether its edit is older than the purge. One that brings what
 // another copy decided has to ask that copy once it has got the purge as well;

@@ -99,6 +99,51 @@ func TestPurgeLogIsHeld(t *testing.T) {
 	}
 }
 
+// What a follower has not passed stays also when it is purged, or the follower
+// comes, while a compaction is under way.
+func TestPurgeLogIsHeldDuringCompaction(t *testing.T) {
+	for name, follower := range map[string]string{"before": `{"purge_seq":10}`, "meanwhile": ""} {
+		t.Run(name, func(t *testing.T) {
+			n := start(t, Options{})
+			put := func(body string) {
+				t.Helper()
+				_, err := n.LocalPut(context.Background(), copyName, "_local/purge-mem3-a-b", doc.Rev{}, []byte(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			purge := func(from, to int) {
+				t.Helper()
+				for i := from; i <= to; i++ {
+					n.purgeAll(PurgeItem{ID: fmt.Sprint(i), Revs: []doc.Rev{{Pos: 1, ID: "x"}}})
+				}
+			}
+			purge(1, 12)
+			if follower != "" {
+				put(follower)
+			}
+			store, err := n.engine.Acquire(copyName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.engine.Release(store)
+			passes := 0
+			err = n.compact(context.Background(), copyName, store, Limits{PurgedInfos: 3}, func(uint64, uint64) {
+				if passes++; passes == 1 {
+					put(`{"purge_seq":10}`)
+					purge(13, 20)
+				}
+			})
+			if err != nil || passes == 0 {
+				t.Fatal(passes, err)
+			}
+			if log := n.purgeLog(); len(log) != 10 || log[0].Seq != 11 {
+				t.Errorf("%d entries are left, want those from 11 to 20: %v", len(log), log)
+			}
+		})
+	}
+}
+
 // An edit from another copy that does not know of the newest purge is refused.
 func TestPurgesSeen(t *testing.T) {
 	n := start(t, Options{})
@@ -118,8 +163,14 @@ func TestPurgesSeen(t *testing.T) {
 	if got := n.show("a"); got != "missing" {
 		t.Errorf("a is %s", got)
 	}
-	if err := write("b", 1); err != nil {
-		t.Error(err)
+	for seen := range uint64(2) {
+		if err := write("b", seen); err != nil {
+			t.Errorf("a document that was not purged: %v", err)
+		}
+	}
+	n.purgeAll(PurgeItem{ID: "z", Revs: []doc.Rev{rev(t, "1-a")}})
+	if err := write("a", 0); !fault.Is(err, fault.Conflict) {
+		t.Errorf("behind a purge of another document: %v", err)
 	}
 }
 

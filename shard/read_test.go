@@ -144,6 +144,59 @@ func TestAllDocsInBatches(t *testing.T) {
 	}
 }
 
+// asked counts how often somebody asks whether the request is still there.
+type asked struct {
+	context.Context
+	times int
+}
+
+func (a *asked) Err() error {
+	a.times++
+	return a.Context.Err()
+}
+
+// A listing finds a live document among deleted ones without reading them all: it
+// asks for its request once per batchRows of those that it reads.
+func TestAllDocsAmongDeleted(t *testing.T) {
+	n := start(t, Options{})
+	const docs = 12 * batchRows
+	edits := make([]Edit, docs)
+	for i := range edits {
+		way := "1-a!"
+		if i == docs/2 {
+			way = "1-a"
+		}
+		edits[i] = replicated(t, fmt.Sprintf("%06d", i), way, "{}")
+	}
+	for some := range slices.Chunk(edits, 1000) {
+		n.edits(false, some...)
+	}
+	for _, desc := range []bool{false, true} {
+		for _, include := range []bool{false, true} {
+			ctx := &asked{Context: context.Background()}
+			s, err := n.AllDocs(ctx, DocsRequest{Copy: copyName, Limit: 1, Desc: desc, IncludeDocs: include})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx.times = 0
+			var b RowBatch
+			var rows []Row
+			for more := true; more; rows = append(rows, b.Rows...) {
+				if more, err = s.Next(&b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, want := ids(rows), fmt.Sprintf("%06d", docs/2); got != want {
+				t.Errorf("descending %v, documents %v: rows %s, want %s", desc, include, got, want)
+			}
+			if ctx.times > 6 {
+				t.Errorf("descending %v, documents %v: asked %d times", desc, include, ctx.times)
+			}
+		}
+	}
+}
+
 // Golden changes/01 and changes/02.
 func TestChanges(t *testing.T) {
 	n := start(t, Options{})
@@ -367,3 +420,30 @@ func TestOpenRevOnly(t *testing.T) {
 		}
 	}
 }
+
+// A filter that takes long does not go on for a client that has left.
+func TestFilterEndsWithItsRequest(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := 0
+	n := start(t, Options{CompileSelector: func([]byte) (Matcher, error) {
+		return matcherFunc(func([]byte) bool { asked++; cancel(); return false }), nil
+	}})
+	for i := range 500 {
+		n.must(n.edit(fmt.Sprint(i), "", "{}"))
+	}
+	s, err := n.Changes(ctx, ChangesRequest{Copy: copyName, Filter: Filter{Kind: FilterSelector, Selector: []byte("{}")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Next(&ChangeBatch{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if asked > 64 {
+		t.Errorf("the filter was asked about %d documents", asked)
+	}
+}
+
+type matcherFunc func(doc []byte) bool
+
+func (f matcherFunc) Match(doc []byte) bool { return f(doc) }

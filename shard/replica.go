@@ -43,7 +43,7 @@ type replica struct {
 		queue    []*job
 		active   bool          // the writer runs
 		exited   chan struct{} // closed when the writer that runs has ended
-		leaving  bool          // the copy was dropped: do not linger
+		leaving  bool          // the copy was dropped or has stopped: do not linger
 		err      error
 		watchers map[*Watch]struct{}
 	}
@@ -52,6 +52,9 @@ type replica struct {
 	recent recent
 	purged purgedSet
 	begun  uint64 // rounds that wrote something
+	// troubled: the copy has stopped before and written nothing since. It belongs
+	// to the finisher.
+	troubled bool
 }
 
 // task is one request to the writer of a copy.
@@ -92,6 +95,9 @@ func (j *job) answer(err error) {
 // the writer has taken it, submit stays until the outcome is known, which
 // takes as long as the disk does.
 func (l *Local) submit(ctx context.Context, name string, t task, early bool) error {
+	if r := l.lookup(name); r != nil {
+		l.revive(r)
+	}
 	r, err := l.enter(name)
 	if err != nil {
 		return err
@@ -230,8 +236,8 @@ func (r *replica) rest() bool {
 	return true
 }
 
-// fail stops the copy: its store can no longer make anything durable. What is
-// durable already can still be read.
+// fail stops the copy: its store can no longer make anything durable, and has
+// failed before this is called. It stays so until revive.
 func (r *replica) fail(err error) {
 	r.mu.Lock()
 	first := r.mu.err == nil
@@ -240,6 +246,11 @@ func (r *replica) fail(err error) {
 	}
 	queue := r.mu.queue
 	r.mu.queue = nil
+	r.mu.leaving = true
+	r.rouse()
+	for w := range r.mu.watchers {
+		w.signal() // nothing else would tell that they wait in vain
+	}
 	r.mu.Unlock()
 	r.horizon.fail(err)
 	for _, j := range queue {
@@ -247,7 +258,7 @@ func (r *replica) fail(err error) {
 			j.answer(err)
 		}
 	}
-	if first {
+	if first && r.local.stopped(r) {
 		r.local.log.Error("shard copy stopped", zap.String("copy", r.name), zap.Error(err))
 	}
 }

@@ -19,7 +19,7 @@ type round struct {
 	order   []*state
 	locals  []localEdit
 	purges  []storage.Purge
-	discard []attachmentKey
+	discard []*dropTask
 	alone   func(b *storage.Batch) error // of an exclusive task
 	jobs    []*job
 	errs    []error // the outcome of each job
@@ -29,12 +29,6 @@ type round struct {
 	number uint64          // counts the rounds of a replica that write; 0: this one does not
 	seq    uint64          // last sequence of the store after this round
 	moved  bool            // seq is not what it was before
-}
-
-// attachmentKey names stored content that no revision will refer to.
-type attachmentKey struct {
-	id  string
-	key [16]byte
 }
 
 // rounds does jobs in their order: exclusive ones alone, those between them
@@ -52,13 +46,16 @@ func (r *replica) rounds(jobs []*job, syncs chan<- *round) {
 
 // round decides jobs, applies their batch and hands it to the finisher.
 func (r *replica) round(jobs []*job, syncs chan<- *round) {
-	if err := r.failure(); err != nil {
-		answerAll(jobs, err)
-		return
-	}
 	store, err := r.local.engine.Acquire(r.name)
 	if err != nil {
 		answerAll(jobs, fmt.Errorf("open %s for writing: %w", r.name, err))
+		return
+	}
+	// Not before: a store that was opened again since would get what was decided
+	// on rounds that are lost.
+	if err := r.failure(); err != nil {
+		r.local.engine.Release(store)
+		answerAll(jobs, err)
 		return
 	}
 	rd := &round{
@@ -123,8 +120,9 @@ func (rd *round) apply() error {
 	for i := range rd.purges {
 		b.PutPurge(rd.purges[i])
 	}
-	for _, k := range rd.discard {
-		b.DeleteAttachment(k.id, k.key)
+	// After the documents: what they have claimed in this round stays.
+	for _, t := range rd.discard {
+		b.GiveUp(t.id, t.keys...)
 	}
 	// A batch that could not be begun is empty too, so it is not asked.
 	if len(ids)+len(rd.locals)+len(rd.purges)+len(rd.discard) == 0 && rd.alone == nil {
@@ -206,6 +204,10 @@ func (r *replica) finish(syncs <-chan *round) {
 		}
 		if rd.number != 0 {
 			r.horizon.publish(rd.number, rd.seq)
+			if r.troubled && rd.commit != nil {
+				r.troubled = false
+				r.local.recovered(r.name)
+			}
 		}
 		for i, j := range rd.jobs {
 			j.answer(rd.errs[i])

@@ -105,8 +105,15 @@ func (t *updateTask) cost() (edits, bytes int) {
 
 // stage implements task.
 func (t *updateTask) stage(rd *round) error {
-	if seen := t.req.PurgesSeen; seen != nil && rd.lastPurge() > *seen {
-		return fault.New(fault.Conflict, "The copy has purged documents since.")
+	if t.moment < t.local.revived.Load() {
+		return errStale // what prepare has read was never durable, perhaps
+	}
+	if seen := t.req.PurgesSeen; seen != nil {
+		if purged, err := rd.purgedSince(*seen, t.req.Edits); err != nil {
+			return err
+		} else if purged {
+			return fault.New(fault.Conflict, "The copy has purged these documents since.")
+		}
 	}
 	// Compaction may have dropped what nothing referred to; from here on it
 	// waits for this round.

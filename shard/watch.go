@@ -3,9 +3,9 @@ package shard
 // Watch tells when the durable sequence of a copy has moved.
 type Watch struct {
 	local   *Local
-	replica *replica
 	c       chan struct{}
-	closed  bool // guarded by Local.mu
+	replica *replica // this and closed are guarded by Local.mu
+	closed  bool
 }
 
 // Watch starts watching a copy. Read the copy after that, not before: then no
@@ -18,13 +18,15 @@ func (l *Local) Watch(name string) (*Watch, error) {
 // WatchOn is Watch with a channel that watches of several copies may share. It
 // needs room for one value.
 func (l *Local) WatchOn(name string, c chan struct{}) (*Watch, error) {
-	r, err := l.enter(name)
-	if err != nil {
-		return nil, err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errClosed()
 	}
 	// A watch is a user of the replica, but not of the Local: Close does not
 	// wait for it.
-	l.wg.Done()
+	r := l.replicaLocked(name)
+	r.users++
 	w := &Watch{local: l, replica: r, c: c}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,8 +37,9 @@ func (l *Local) WatchOn(name string, c chan struct{}) (*Watch, error) {
 	return w, nil
 }
 
-// C receives one value for any number of movements since the last receive,
-// and one when the copy is dropped.
+// C receives one value for any number of movements since the last receive, and
+// one when the copy is dropped, has stopped after a failure of the disk (reading
+// it says so), or goes on after that.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
 // signal is called with the replica's lock held.
@@ -49,13 +52,14 @@ func (w *Watch) signal() {
 
 // Close ends the watch. It may be called more than once.
 func (w *Watch) Close() {
-	l, r := w.local, w.replica
+	l := w.local
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.closed {
 		return
 	}
 	w.closed = true
+	r := w.replica
 	r.mu.Lock()
 	delete(r.mu.watchers, w)
 	r.mu.Unlock()

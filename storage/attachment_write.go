@@ -23,7 +23,7 @@ import (
 // may work on one store.
 //
 // Content that no document came to refer to is deleted when the store is next
-// opened after a crash, or by Batch.DeleteAttachment.
+// opened after a crash, or by Batch.GiveUp.
 type AttachmentWriter struct {
 	s     *Store
 	db    *pebble.DB
@@ -43,7 +43,8 @@ type AttachmentWriter struct {
 const tableBytes = 64 << 20
 
 // NewAttachment begins the content with that key, which the caller chooses and
-// uses once. It pins the store until Close or Abort.
+// uses for this content only, though it may come more than once. It pins the
+// store until Close or Abort.
 func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error) {
 	db, err := s.writable()
 	if err != nil {

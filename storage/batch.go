@@ -25,7 +25,7 @@ type Batch struct {
 	docs     []docDelta
 	seqs     []seqDelta
 	last     string   // the highest id that was put
-	claimed  [][]byte // upload keys that a document of this batch refers to
+	claimed  [][]byte // upload keys that end with this batch, most because a document of it refers to them
 	key, val []byte
 }
 
@@ -200,18 +200,17 @@ func (b *Batch) PutAttachment(id string, key [16]byte, data []byte) {
 // above it one range tombstone does, of which a store should have few.
 const maxPointDeletes = 16
 
-// DeleteAttachment removes a content, and the note that it was uploaded when no
-// revision refers to it yet: this is how an upload is given up after Close.
+// DeleteAttachment removes a content, whatever refers to it, and the note that
+// it is an upload; see GiveUp.
 func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 	if b.err != nil {
 		return
 	}
 	lo, hi := appendContent(nil, id, key), contentEnd(id, key)
 	b.note(b.deleteChunks(lo, hi))
-	if upload := uploadKey(id, key); b.s.uploads.has(upload) {
-		b.note(b.b.Delete(upload, nil))
-		b.claimed = append(b.claimed, upload)
-	}
+	// Also when nothing is known of a note: one of a content that came twice may
+	// have been written just after the first was claimed.
+	b.unmark(uploadKey(id, key))
 }
 
 func (b *Batch) deleteChunks(lo, hi []byte) error {
@@ -235,11 +234,9 @@ func (b *Batch) deleteChunks(lo, hi []byte) error {
 func (b *Batch) claim(id string, atts []doc.Attachment) {
 	for i := range atts {
 		upload := uploadKey(id, atts[i].Key)
-		if b.err != nil || !b.s.uploads.has(upload) {
-			continue
+		if b.s.uploads.has(upload) {
+			b.unmark(upload)
 		}
-		b.note(b.b.Delete(upload, nil))
-		b.claimed = append(b.claimed, upload)
 	}
 }
 

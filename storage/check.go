@@ -216,9 +216,6 @@ func (c *checker) checkContent(id string, rev doc.Rev, a *doc.Attachment) error 
 	if err == nil && (next == 0 || size != a.StoredLength) {
 		c.problemf("document %q, revision %v, attachment %q: %d of %d bytes", id, rev, a.Name, size, a.StoredLength)
 	}
-	if err == nil && c.s.uploads.has(uploadKey(id, a.Key)) {
-		c.problemf("document %q, attachment %q: still noted as an upload", id, a.Name)
-	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -16,8 +17,10 @@ type CompactOptions struct {
 	// the batch and waits until it is durable. Compact calls it many times with
 	// little work each, so that edits go on in between.
 	Write func(ctx context.Context, fn func(b *Batch) error) error
-	// PurgeKeep is how many of the newest purges stay in the log.
-	PurgeKeep uint64
+	// OldPurges returns the sequence of the last purge that the log may forget.
+	// It is called inside Write: no purge, and nobody who would have to read
+	// one, comes between its answer and the batch that drops them. nil: all stay.
+	OldPurges func() (upto uint64, err error)
 	// Progress, when set, hears how many documents of how many are done.
 	Progress func(done, total uint64)
 }
@@ -44,16 +47,39 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 			return err
 		}
 	}
-	if seq := s.Counters().PurgeSeq; seq > o.PurgeKeep {
+	if c := s.Counters(); o.OldPurges != nil && c.PurgeSeq > c.PurgeTrimmed {
 		err := o.Write(ctx, func(b *Batch) error {
-			b.TrimPurges(seq - o.PurgeKeep)
-			return nil
+			upto, err := o.OldPurges()
+			if err == nil {
+				b.TrimPurges(upto)
+			}
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
+	return s.compactFiles(ctx)
+}
+
+// compactFiles ends when the store fails: Pebble would wait for ever for a flush
+// that it repeats for ever, and the store stay pinned.
+func (s *Store) compactFiles(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		defer cancel()
+		select {
+		case <-s.failed.set:
+		case <-ctx.Done():
+		}
+	})
 	err := s.db.Load().Compact(ctx, spaceStart(spaceAttachments), spaceEnd(spaceUploads), false)
+	if failure := s.Err(); err != nil && failure != nil {
+		err = failure
+	}
 	if err != nil {
 		return fmt.Errorf("compact files: %w", err)
 	}
@@ -158,10 +184,11 @@ type garbage struct {
 	revs     []doc.Rev  // bodies of revisions that are not leaves
 	unstored []doc.Rev  // nodes that will have no body
 	contents []contentKey
+	marked   []contentKey // contents in use that are still noted as uploads
 }
 
 func (g *garbage) empty() bool {
-	return len(g.revs) == 0 && len(g.unstored) == 0 && len(g.contents) == 0
+	return len(g.revs) == 0 && len(g.unstored) == 0 && len(g.contents) == 0 && len(g.marked) == 0
 }
 
 // findIn looks at one document.
@@ -216,7 +243,7 @@ func useContents(used map[contentKey]bool, encoded []byte) error {
 }
 
 // findContents adds the contents of a document that are neither used nor on
-// their way to be.
+// their way to be. One that is both came twice; it is on no way any more.
 func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]bool, g *garbage) error {
 	it, err := r.NewIter(&pebble.IterOptions{
 		LowerBound: docSpace(spaceAttachments, id),
@@ -230,7 +257,10 @@ func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]boo
 		if !whole {
 			return errors.Join(corrupt("attachment key"), it.Close())
 		}
-		if !used[key] && !s.uploads.has(uploadKey(id, key)) {
+		switch upload := s.uploads.has(uploadKey(id, key)); {
+		case used[key] && upload:
+			g.marked = append(g.marked, key)
+		case !used[key] && !upload:
 			g.contents = append(g.contents, key)
 		}
 		ok = it.SeekGE(contentEnd(id, key))
@@ -258,6 +288,9 @@ func (b *Batch) Trim(id string) error {
 	}
 	for _, key := range g.contents {
 		b.DeleteAttachment(id, key)
+	}
+	for _, key := range g.marked {
+		b.unmark(uploadKey(id, key))
 	}
 	if len(g.unstored) > 0 {
 		next := g.old

@@ -248,6 +248,9 @@ func (e *Engine) open(en *entry) (*Store, error) {
 	}
 	e.mu.Lock()
 	if err != nil {
+		if wait <= 0 && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
+			e.mu.retry[en.name] = time.Now().Add(retryAfter)
+		}
 		e.removeLocked(en)
 		e.mu.Unlock()
 		return nil, err

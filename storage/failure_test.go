@@ -258,3 +258,54 @@ func openFails(t *testing.T, fs vfs.FS, on *atomic.Bool) {
 	e.Release(s)
 	must(t, e.Close())
 }
+
+// TestFullDiskAtOpen: a store that cannot be opened again because the disk is
+// still full says so, whatever it is that finds no room, and is there again when
+// there is some.
+func TestFullDiskAtOpen(t *testing.T) {
+	for name, match := range map[string]func(op errorfs.Op) bool{
+		"everything": func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite },
+		"content":    func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite },
+		"tables":     func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") },
+		"sync":       func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSync },
+		"manifest": func(op errorfs.Op) bool {
+			return op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { fullDiskAtOpen(t, match) })
+		})
+	}
+}
+
+func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool) {
+	t.Helper()
+	var on atomic.Bool
+	e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, syscall.ENOSPC, match)})
+	defer stop()
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
+	e.Release(s)
+	must(t, e.closeStores(e.takeUnused(0)))
+	on.Store(true)
+	for range 3 {
+		if _, err := e.Acquire(testStore); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("Acquire: %v", err)
+		}
+		if _, err := e.Acquire(testStore); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("Acquire at once: %v", err)
+		}
+		<-time.After(retryAfter + time.Second)
+	}
+	on.Store(false)
+	s, err = e.Acquire(testStore)
+	must(t, err)
+	checkStore(t, s)
+	if n := s.Counters().Live; n != 50 {
+		t.Errorf("%d documents are left", n)
+	}
+	writeOne(t, s)
+	e.Release(s)
+}

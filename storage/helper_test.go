@@ -51,6 +51,14 @@ func startEngine(tb testing.TB, o Options) (*Engine, func()) {
 	return e, stop
 }
 
+// allButNewest lets the log of purges forget all but the newest entries.
+func allButNewest(s *Store, keep uint64) func() (uint64, error) {
+	return func() (uint64, error) {
+		last := s.Counters().PurgeSeq
+		return last - min(keep, last), nil
+	}
+}
+
 const testStore = "shards/00000000-7fffffff/db.1763600000"
 
 // newStore makes an engine on a file system in memory with one store.

@@ -23,7 +23,7 @@ const (
 	spaceMeta        = 'm' // name → value
 	spacePurges      = 'p' // purge sequence → purge
 	spaceSequence    = 's' // update sequence → change
-	spaceUploads     = 'u' // id, content key → empty; content that no revision refers to yet
+	spaceUploads     = 'u' // id, content key → empty; content that perhaps no revision refers to yet
 )
 
 const bucket = 0

@@ -15,6 +15,9 @@ import (
 //   - a store's own LOCK file is not taken, the engine locks the data directory;
 //   - a log is preallocated in steps that grow with it, not at once.
 //
+// It also makes the marker that names the manifest move in an order that any
+// file system keeps.
+//
 // And it contains what Pebble does not survive. When a log cannot be begun,
 // written or synced, or a directory not synced, Pebble ends the process, or
 // panics with its locks taken. Here such an error stops the store instead
@@ -28,12 +31,21 @@ import (
 //	    for corruption;
 //	F3  nothing is removed that Pebble believes to be durable elsewhere, and
 //	    nothing is written that builds on it.
+//
+// While a store is being opened, Pebble repeats the flush of what the log holds
+// until it succeeds. So that opening ends all the same, no file tells Pebble of
+// an error then; once the store has failed, everything seems to succeed and goes
+// nowhere. The files are left as by a crash at that moment; openPebble asks the
+// store afterwards.
 type storeFS struct {
 	vfs.FS
 	s *Store
 }
 
 func (s *Store) newFS() *storeFS { return &storeFS{FS: s.engine.o.FS, s: s} }
+
+// stillborn reports whether the store has failed before it was open.
+func (s *Store) stillborn() bool { return s.Err() != nil && !s.opened() }
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
@@ -53,6 +65,10 @@ func (f *storeFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f
 
 // Create implements vfs.FS.
 func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f.order(name)
+	if f.s.stillborn() && !isLog(name) {
+		return vfs.NewMem().Create("nowhere", category)
+	}
 	err := f.s.Err()
 	var file vfs.File
 	if err == nil {
@@ -89,6 +105,20 @@ func (f *storeFS) log(file vfs.File, err error) (vfs.File, error) {
 	return &logFile{File: file, s: f.s}, nil
 }
 
+// order makes everything durable that was done in the directory before a marker
+// of the manifest comes or goes. Pebble syncs it once when a marker has moved;
+// a file system that keeps no order could lose the manifest that the new marker
+// names until then, or the new marker and not the old one, and with them the
+// store.
+func (f *storeFS) order(name string) {
+	if !strings.HasPrefix(f.PathBase(name), manifestMarker) || f.s.Err() != nil {
+		return
+	}
+	if err := syncDir(f.FS, f.PathDir(name)); err != nil {
+		_ = f.s.fail(err) // kept for every later call
+	}
+}
+
 // pauseFailed is how long the background work of a store pauses after each
 // failure: Pebble repeats a failed flush at once.
 const pauseFailed = 50 * time.Millisecond
@@ -104,8 +134,17 @@ func (s *Store) pause() {
 	}
 }
 
+// Rename implements vfs.FS.
+func (f *storeFS) Rename(oldname, newname string) error {
+	if f.s.stillborn() {
+		return nil
+	}
+	return f.FS.Rename(oldname, newname)
+}
+
 // Remove implements vfs.FS.
 func (f *storeFS) Remove(name string) error {
+	f.order(name)
 	if f.s.Err() != nil {
 		return nil //nolint:nilerr // F3: a stopped store keeps what it has
 	}
@@ -162,10 +201,29 @@ type plainFile struct {
 
 // Write implements vfs.File.
 func (f *plainFile) Write(p []byte) (int, error) {
-	if err := f.s.Err(); err != nil {
-		return 0, err // F3
+	err := f.s.Err() // F3
+	n := 0
+	if err == nil {
+		n, err = f.File.Write(p)
 	}
-	return f.File.Write(p)
+	if err != nil && !f.s.opened() {
+		_ = f.s.fail(err) // kept for every later call
+		return len(p), nil
+	}
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (f *plainFile) Sync() error {
+	if f.s.stillborn() {
+		return nil
+	}
+	err := f.File.Sync()
+	if err != nil && !f.s.opened() {
+		_ = f.s.fail(err) // kept for every later call
+		return nil
+	}
+	return err
 }
 
 // logFile is a log. It preallocates by itself and ignores what Pebble asks for,

@@ -3,10 +3,14 @@ package storage
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/vfstest"
+
+	"divan/storage/fault"
+	"divan/storage/storagetest"
 )
 
 // reservations notes what a log asks its file system for.
@@ -64,5 +68,89 @@ func TestFewOpenFiles(t *testing.T) {
 	var n int
 	if _, err := fmt.Sscanf(out.String(), "%d open files", &n); err != nil || n > 2 {
 		t.Errorf("an open store holds %d files, want 2; %v", n, err)
+	}
+}
+
+// TestCrashAsManifestMoves: a loss of power right after a marker of the manifest
+// came or went, on a file system that keeps no order, leaves the store whole.
+func TestCrashAsManifestMoves(t *testing.T) {
+	fs := &eventfulFS{CrashFS: storagetest.NewCrashFS()}
+	var acked atomic.Bool
+	var moves int
+	fs.after = func(name string) {
+		if !strings.HasPrefix(fs.PathBase(name), manifestMarker) {
+			return
+		}
+		moves++
+		for seed := range uint64(20) {
+			must(t, firstWriteSurvived(fs.CrashFS, seed, acked.Load()))
+		}
+	}
+	for range 3 {
+		e, stop := startEngine(t, Options{FS: fs})
+		if !acked.Load() {
+			must(t, e.Create(testStore, CreateOptions{}))
+		}
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		b := s.NewBatch()
+		if !acked.Load() {
+			newEdits().put(b, edit{id: "a"})
+		} else {
+			b.PutLocal("_local/y", []byte("{}"))
+		}
+		commit(t, b)
+		acked.Store(true)
+		e.Release(s)
+		stop()
+	}
+	if moves < 4 {
+		t.Fatalf("the markers moved %d times only", moves)
+	}
+}
+
+// eventfulFS tells when a file was created or removed.
+type eventfulFS struct {
+	storagetest.CrashFS
+	after func(name string)
+}
+
+func (f *eventfulFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.CrashFS.Create(name, category)
+	f.after(name)
+	return file, err
+}
+
+func (f *eventfulFS) Remove(name string) error {
+	err := f.CrashFS.Remove(name)
+	f.after(name)
+	return err
+}
+
+// TestMissingManifestMarker: a store that has lost it is not taken for an empty
+// one.
+func TestMissingManifestMarker(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	b := s.NewBatch()
+	newEdits().put(b, edit{id: "a"})
+	commit(t, b)
+	dir := s.dir
+	e.Release(s)
+	stop()
+	files, err := fs.List(dir)
+	must(t, err)
+	for _, file := range files {
+		if strings.HasPrefix(file, manifestMarker) {
+			must(t, fs.Remove(fs.PathJoin(dir, file)))
+		}
+	}
+	e, stop = startEngine(t, Options{FS: fs})
+	defer stop()
+	if _, err := e.Acquire(testStore); !fault.Is(err, fault.Corruption) {
+		t.Errorf("%v", err)
 	}
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,6 +15,12 @@ import (
 // failure is why a store has stopped.
 type failure struct{ err error }
 
+// failureCell holds the failure of a store, nil while it works.
+type failureCell struct {
+	atomic.Pointer[failure]
+	set chan struct{} // closed when there is one
+}
+
 // fail stops the store: every later call returns the error. The first failure
 // stays. What the store showed but had not made durable is gone with the next
 // open, which is why nothing may be read from it any more.
@@ -24,6 +31,7 @@ func (s *Store) fail(cause error) error {
 	}
 	f := &failure{fault.Wrap(kind, reason, cause)}
 	if s.failed.CompareAndSwap(nil, f) {
+		close(s.failed.set)
 		s.log.Error("store stopped", zap.Error(cause))
 		return f.err
 	}

@@ -187,7 +187,7 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 	}
 	first := after + 1
 	border := seqBorder(first, topShift)
-	sums := s.v.seqs.before(string(border[:]))
+	sums := s.v.seqs.below(string(border[:])) // the block itself may have been removed
 	upto, err := s.lowSeqs(first)
 	if err != nil {
 		return 0, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
 
 	"divan/storage/doc"
 )
@@ -187,6 +188,49 @@ func TestOldSequencesVanish(t *testing.T) {
 	if n > 2 {
 		t.Errorf("%d low-level blocks are left", n)
 	}
+}
+
+// TestCountChangesAcrossRemovedBlocks: the count is right after any sequence,
+// also after those whose top-level block has lost its last entry.
+func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, stop := mustEngine(t, vfs.NewMem())
+		defer stop()
+		if err := e.Create(testStore, CreateOptions{}); err != nil {
+			t.Fatalf("Create: %v", err)
+		}
+		s, err := e.Acquire(testStore)
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		defer e.Release(s)
+		w := newEdits()
+		for range rapid.IntRange(1, 20).Draw(t, "batches") {
+			w.seq += rapid.SampledFrom([]uint64{0, 200, 1 << topShift, 3 << topShift}).Draw(t, "leap")
+			b := s.NewBatch()
+			for range rapid.IntRange(1, 3).Draw(t, "edits") {
+				w.put(b, edit{id: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")})
+			}
+			commit(t, b)
+		}
+		checkStore(t, s)
+		snap, err := s.Snapshot()
+		if err != nil {
+			t.Fatalf("Snapshot: %v", err)
+		}
+		defer func() { _ = snap.Close() }() // read only: nothing to lose
+		for after := uint64(0); after <= w.seq; after += 1 << (topShift - 2) {
+			want := uint64(0)
+			for _, rec := range w.recs {
+				if rec.Seq > after {
+					want++
+				}
+			}
+			if got, err := snap.CountChanges(after); err != nil || got != want {
+				t.Fatalf("CountChanges(%d) = %d, %v, want %d", after, got, err, want)
+			}
+		}
+	})
 }
 
 // TestSeek: iterators go to any row in both directions.

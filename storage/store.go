@@ -49,7 +49,7 @@ type Store struct {
 	memtables memtables
 	inflight  atomic.Int32
 	closing   chan struct{}
-	failed    atomic.Pointer[failure]
+	failed    failureCell
 	flushErr  atomic.Pointer[failure] // of the last flush that reported one
 }
 
@@ -88,6 +88,7 @@ func (e *Engine) openStore(name string) (*Store, error) {
 		engine: e, name: name, dir: dir, identity: id,
 		log: e.log.With(zap.String("store", name)), slots: e.scheduler.newStore(),
 		uploads: e.uploads.of(name), closing: make(chan struct{}),
+		failed: failureCell{set: make(chan struct{})},
 	}
 	s.state.Store(&state{prev: &view{docs: newSummary(), seqs: newSummary()}})
 	if err := s.attach(files); err != nil {
@@ -103,12 +104,18 @@ func (s *Store) attach(files []string) error {
 	if slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, manifestMarker) }) {
 		return s.openPebble()
 	}
+	if slices.ContainsFunc(files, holdsDocuments) { // made after the marker, which was durable by then
+		return fault.New(fault.Corruption, "The shard's files are damaged: the marker of the manifest is missing.")
+	}
 	empty, err := s.engine.emptyDB()
 	if err == nil {
 		s.db.Store(empty)
 	}
 	return err
 }
+
+// holdsDocuments reports whether a file of a store is a log or a table.
+func holdsDocuments(file string) bool { return isLog(file) || strings.HasSuffix(file, ".sst") }
 
 // openPebble opens the store's own instance and loads its state.
 func (s *Store) openPebble() error {
@@ -119,7 +126,7 @@ func (s *Store) openPebble() error {
 		if pebble.IsCorruptionError(err) {
 			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
 		}
-		return fmt.Errorf("open store: %w", err)
+		return diskError("open store", err)
 	}
 	err = s.Err()
 	if err == nil {

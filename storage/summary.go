@@ -80,6 +80,17 @@ func (s *summary) before(key string) Sums {
 	return sums
 }
 
+// below returns the sums of all blocks whose border is below key. Where no block
+// lasts until the next one begins, as those of sequences do not once one is
+// removed, and key is a border, opened or not, that is all that lies before it.
+func (s *summary) below(key string) Sums {
+	sums := s.before(key)
+	if last := s.block(key); last.border < key {
+		sums.add(last.sums)
+	}
+	return sums
+}
+
 // border returns the border of the block that contains key.
 func (s *summary) border(key string) string {
 	c, b := s.find(key)
@@ -97,6 +108,51 @@ func (s *summary) next(key string) (border string, ok bool) {
 		return s.chunks[c+1].blocks[0].border, true
 	}
 	return "", false
+}
+
+// live returns where whoever stands at key finds the next block with live
+// documents, upward or downward: at key itself when they may be in its own block,
+// at the border where that block begins, or ends. ok is false when there is none.
+func (s *summary) live(key string, down bool) (at string, ok bool) {
+	c, b := s.find(key)
+	if s.chunks[c].blocks[b].sums.Live > 0 {
+		return key, true
+	}
+	if down {
+		return s.liveBelow(c, b)
+	}
+	for ; c < len(s.chunks); c, b = c+1, 0 {
+		if s.chunks[c].total.Live == 0 {
+			continue
+		}
+		for _, blk := range s.chunks[c].blocks[b:] {
+			if blk.sums.Live > 0 {
+				return blk.border, true
+			}
+		}
+	}
+	return "", false
+}
+
+// liveBelow returns where the last block before number b of chunk c that has
+// live documents ends.
+func (s *summary) liveBelow(c, b int) (end string, ok bool) {
+	end = s.chunks[c].blocks[b].border
+	for {
+		for _, blk := range slices.Backward(s.chunks[c].blocks[:b]) {
+			if blk.sums.Live > 0 {
+				return end, true
+			}
+			end = blk.border
+		}
+		for c--; c >= 0 && s.chunks[c].total.Live == 0; c-- {
+			end = s.chunks[c].blocks[0].border
+		}
+		if c < 0 {
+			return "", false
+		}
+		b = len(s.chunks[c].blocks)
+	}
 }
 
 // sums returns the sums of the block that contains key.

@@ -1,20 +1,28 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
+
+	"divan/storage/fault"
 )
 
 // A large content is durable before the document that refers to it. In between
 // it is an upload: an entry in its keyspace says so, which the document's batch
 // removes. An entry found when a store is opened is what a crash, or a client
 // that went away with it, left: the content is deleted.
+//
+// Unless a revision refers to it: two that bring a copy what it lacks may bring
+// one content under one key, and then the second comes, and is an upload, after
+// the document has claimed the first. So an entry alone never condemns content.
 //
 // A store may also be closed for lack of use between the two, so what is on its
 // way is remembered here, by the engine: an upload known to the process is kept.
@@ -103,6 +111,75 @@ func (u *uploadSet) drop(keys ...[]byte) {
 // ingested.
 const uploadSuffix = ".upload"
 
+// uses are the contents that the revisions of a document refer to, inner ones
+// too: while they are stored, a stub of an edit finds its attachment with them.
+type uses struct {
+	id      string
+	damaged bool // the document cannot be read; it may refer to anything
+	keys    map[contentKey]bool
+}
+
+// readUses costs a read of everything the document has but its contents.
+func readUses(r pebble.Reader, id string) (uses, error) {
+	u := uses{id: id, keys: map[contentKey]bool{}}
+	rec, _, err := getRecord(r, id)
+	if err == nil && rec.Inline != nil {
+		err = useContents(u.keys, rec.Inline)
+	}
+	if err == nil {
+		err = each(r, docSpace(spaceBodies, id), docSpaceEnd(spaceBodies, id), func(_, value []byte) error {
+			return useContents(u.keys, value)
+		})
+	}
+	if fault.Is(err, fault.Corruption) || pebble.IsCorruptionError(err) {
+		u.damaged, err = true, nil
+	}
+	if err != nil {
+		return u, fmt.Errorf("document %q: %w", id, err)
+	}
+	return u, nil
+}
+
+func (u *uses) has(key contentKey) bool { return u.damaged || u.keys[key] }
+
+// GiveUp drops contents of a document that were uploaded for an edit that has
+// been refused. One that is no upload any more stays: a revision has claimed
+// it, perhaps one of this batch, so the batch must hold its documents already.
+// Of one that is an upload again, but that a stored revision refers to, only
+// the note goes.
+func (b *Batch) GiveUp(id string, keys ...[16]byte) {
+	var u *uses
+	for _, key := range keys {
+		upload := uploadKey(id, key)
+		if b.err != nil || !b.s.uploads.has(upload) || b.claims(upload) {
+			continue
+		}
+		if u == nil {
+			read, err := readUses(b.s.db.Load(), id)
+			b.note(err)
+			u = &read
+		}
+		if u.has(key) {
+			b.unmark(upload)
+		} else {
+			b.DeleteAttachment(id, key)
+		}
+	}
+}
+
+// claims reports whether the batch ends an upload already.
+func (b *Batch) claims(upload []byte) bool {
+	return slices.ContainsFunc(b.claimed, func(k []byte) bool { return bytes.Equal(k, upload) })
+}
+
+// unmark ends an upload; its content stays.
+func (b *Batch) unmark(upload []byte) {
+	if b.err == nil {
+		b.note(b.b.Delete(upload, nil))
+		b.claimed = append(b.claimed, upload)
+	}
+}
+
 // sweepUploads deletes what was uploaded but not referred to before a crash.
 // The store is not in use yet.
 func (s *Store) sweepUploads(db *pebble.DB) error {
@@ -117,6 +194,7 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		}
 	}
 	b := db.NewBatch()
+	var u uses // of the document of the last upload
 	errs = append(errs, each(db, spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
 		id, key, ok := cutUploadKey(k)
 		if !ok {
@@ -125,13 +203,23 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		if s.uploads.has(k) {
 			return nil
 		}
+		if u.keys == nil || u.id != string(id) {
+			if u, err = readUses(db, string(id)); err != nil {
+				return err
+			}
+		}
+		if u.has(key) {
+			return b.Delete(k, nil)
+		}
 		s.swept++
-		lo, hi := appendContent(nil, string(id), key), contentEnd(string(id), key)
+		lo, hi := appendContent(nil, u.id, key), contentEnd(u.id, key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
 	}))
 	if err = errors.Join(errs...); err == nil && !b.Empty() {
 		// Not synced: what is lost again is swept again.
 		err = b.Commit(pebble.NoSync)
+	}
+	if err == nil && s.swept > 0 {
 		s.log.Info("uploads without a document removed", zap.Int("uploads", s.swept))
 	}
 	if err = errors.Join(err, b.Close()); err != nil {

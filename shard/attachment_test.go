@@ -1,0 +1,111 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// putBig stores content for a document and returns what an edit says about it.
+func (n *node) putBig(id string, key byte, data []byte) EditAttachment {
+	n.t.Helper()
+	s, err := n.PutAttachment(context.Background(), copyName, id, [16]byte{key})
+	if err == nil {
+		_, err = s.Write(data)
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	size := int64(len(data))
+	return EditAttachment{Attachment: doc.Attachment{Name: "big", Key: [16]byte{key}, Length: size, StoredLength: size}}
+}
+
+// TestDropSparesWhatIsInUse: the coordinator drops the content of an edit that
+// another copy, or another shard of the request, has refused. This copy has
+// done the edit.
+func TestDropSparesWhatIsInUse(t *testing.T) {
+	n := start(t, Options{})
+	data := bytes.Repeat([]byte("content "), 10000)
+	drop := func() {
+		t.Helper()
+		if err := n.DropAttachments(context.Background(), copyName, "d", [][16]byte{{1}, {2}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.read("d", [16]byte{1}); got != string(data) {
+			t.Errorf("%d bytes are left", len(got))
+		}
+		r, err := n.ReadAttachment(context.Background(), AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{2}})
+		if err == nil {
+			_ = r.Close() // read only
+		}
+		if !fault.Is(err, fault.NotFound) {
+			t.Errorf("content that no edit took: %v", err)
+		}
+	}
+	n.must(n.edits(true, Edit{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)}})[0])
+	n.putBig("d", 2, data)
+	drop()
+	// It comes once more, for an edit that then finds its revision there.
+	n.putBig("d", 1, data)
+	n.putBig("d", 2, data)
+	drop()
+	n.check()
+	fs := n.fs
+	n.stop()
+	n = open(t, fs, Options{})
+	t.Cleanup(n.stop)
+	if got := n.read("d", [16]byte{1}); got != string(data) {
+		t.Errorf("%d bytes are left after a restart", len(got))
+	}
+	n.check()
+}
+
+// together are tasks that come to the writer at once.
+type together []task
+
+func (t together) cost() (edits, bytes int) { return len(t), 0 }
+
+func (t together) stage(rd *round) error {
+	for _, one := range t {
+		if err := one.stage(rd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestDropMeetsItsEdit: an edit and the order to drop its content are in one
+// round, in either order.
+func TestDropMeetsItsEdit(t *testing.T) {
+	for _, first := range []string{"edit", "drop"} {
+		t.Run(first, func(t *testing.T) {
+			n := start(t, Options{})
+			data := bytes.Repeat([]byte("content "), 10000)
+			req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{
+				ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)},
+			}}}
+			edit := &updateTask{local: n.Local, req: &req, validator: validator{ctx: context.Background(), req: &req}}
+			if err := edit.prepare(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			drop := &dropTask{id: "d", keys: [][16]byte{{1}}}
+			both := together{edit, drop}
+			if first == "drop" {
+				both = together{drop, edit}
+			}
+			if err := n.submit(context.Background(), copyName, both, false); err != nil || edit.decided.results[0].Err != nil {
+				t.Fatal(err, edit.decided.results)
+			}
+			if got := n.read("d", [16]byte{1}); got != string(data) {
+				t.Errorf("%d bytes are left", len(got))
+			}
+			n.check()
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// uploadOf is the entry of a revision for a content of so many bytes.
+func uploadOf(key contentKey, data []byte) []doc.Attachment {
+	return []doc.Attachment{{Name: "big", Key: key, Length: int64(len(data)), StoredLength: int64(len(data))}}
+}
+
+// hasContent reports whether there is a content.
+func hasContent(tb testing.TB, s *Store, id string, key contentKey) bool {
+	tb.Helper()
+	r, err := s.OpenAttachment(id, key, 0, -1)
+	if fault.Is(err, fault.NotFound) {
+		return false
+	}
+	must(tb, err)
+	must(tb, r.Close())
+	return true
+}
+
+// notes counts the notes of uploads, on disk and known.
+func notes(tb testing.TB, s *Store) (disk, known int) {
+	tb.Helper()
+	must(tb, each(s.db.Load(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(_, _ []byte) error { disk++; return nil }))
+	return disk, len(s.uploads.keys)
+}
+
+// TestSweepKeepsWhatIsReferredTo: content that came a second time, after its
+// document, is not deleted when the process starts anew, only the note is.
+func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
+	data := noise(chunkSize+5, 1)
+	for name, refer := range map[string]func(b *Batch, w *edits){
+		"in the record": func(b *Batch, w *edits) {
+			w.put(b, edit{id: "a", atts: uploadOf(contentKey{1}, data)})
+		},
+		"beside the record": func(b *Batch, w *edits) {
+			w.put(b, edit{id: "a", body: largeBody(), atts: uploadOf(contentKey{1}, data)})
+		},
+		"in a losing leaf": func(b *Batch, w *edits) {
+			w.put(b, edit{id: "a", body: largeBody()})
+			w.put(b, edit{id: "a", body: largeBody()})
+			w.put(b, edit{id: "a", root: true, atts: uploadOf(contentKey{1}, data)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			e, stop := startEngine(t, Options{FS: fs})
+			must(t, e.Create(testStore, CreateOptions{}))
+			s, err := e.Acquire(testStore)
+			must(t, err)
+			w := newEdits()
+			upload(t, s, "a", contentKey{1}, data)
+			b := s.NewBatch()
+			refer(b, w)
+			commit(t, b)
+			if disk, known := notes(t, s); disk+known != 0 {
+				t.Fatalf("a revision refers to the content, but %d notes of it are on disk, %d known", disk, known)
+			}
+			upload(t, s, "a", contentKey{1}, data)
+			if disk, known := notes(t, s); disk != 1 || known != 1 {
+				t.Fatalf("%d notes of the second upload are on disk, %d known", disk, known)
+			}
+			checkStore(t, s)
+			e.Release(s)
+			stop()
+
+			e, _ = startEngine(t, Options{FS: fs})
+			s = acquire(t, e, testStore)
+			if !hasContent(t, s, "a", contentKey{1}) || s.swept != 0 {
+				t.Errorf("the content is gone, %d swept", s.swept)
+			}
+			if disk, known := notes(t, s); disk+known != 0 {
+				t.Errorf("%d notes are on disk, %d known", disk, known)
+			}
+			checkStore(t, s)
+			// Later it goes as any content does.
+			b = s.NewBatch()
+			w.purge(b, "a")
+			commit(t, b)
+			compactStore(t, s)
+			if hasContent(t, s, "a", contentKey{1}) {
+				t.Error("compaction left the content")
+			}
+		})
+	}
+}
+
+// largeBody does not fit into a record.
+func largeBody() []byte { return []byte(`{"x":"` + strings.Repeat("y", doc.InlineLimit) + `"}`) }
+
+func compactStore(t *testing.T, s *Store) {
+	t.Helper()
+	must(t, s.Compact(t.Context(), CompactOptions{Write: func(_ context.Context, fn func(*Batch) error) error {
+		b := s.NewBatch()
+		if err := fn(b); err != nil {
+			b.Discard()
+			return err
+		}
+		commit(t, b)
+		return nil
+	}}))
+}
+
+// TestSweepOfOneDocument: each upload of a document is judged alone, and those
+// of another one are not taken for its.
+func TestSweepOfOneDocument(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	data := noise(1000, 1)
+	w := newEdits()
+	for _, id := range []string{"a", "b"} {
+		upload(t, s, id, contentKey{1}, data)
+		b := s.NewBatch()
+		w.put(b, edit{id: id, atts: uploadOf(contentKey{1}, data)})
+		commit(t, b)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		for key := range byte(3) {
+			upload(t, s, id, contentKey{key}, data)
+		}
+	}
+	e.Release(s)
+	stop()
+	e, _ = startEngine(t, Options{FS: fs})
+	s = acquire(t, e, testStore)
+	var left []string
+	for _, id := range []string{"a", "b", "c"} {
+		for key := range byte(3) {
+			if hasContent(t, s, id, contentKey{key}) {
+				left = append(left, fmt.Sprint(id, key))
+			}
+		}
+	}
+	if got := strings.Join(left, " "); got != "a1 b1" || s.swept != 7 {
+		t.Errorf("%s are left, %d swept", got, s.swept)
+	}
+}
+
+// TestSweepOfDamagedDocument: nobody knows what it refers to, so its content
+// stays, and the store opens.
+func TestSweepOfDamagedDocument(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	upload(t, s, "a", contentKey{1}, noise(1000, 1))
+	must(t, s.db.Load().Set(appendDocKey(nil, "a"), []byte{0xff}, pebble.Sync))
+	e.Release(s)
+	stop()
+	e, _ = startEngine(t, Options{FS: fs})
+	if s = acquire(t, e, testStore); !hasContent(t, s, "a", contentKey{1}) {
+		t.Error("the content is gone")
+	}
+}
+
+// TestGiveUp: only what is an upload and nothing else is dropped.
+func TestGiveUp(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	data := noise(chunkSize+5, 1)
+	w := newEdits()
+	var rev doc.Rev
+	for _, step := range []struct {
+		what string
+		key  byte
+		do   func(b *Batch, key contentKey)
+		left bool
+	}{
+		{"an upload", 1, func(*Batch, contentKey) { upload(t, s, "a", contentKey{1}, data) }, false},
+		{"what is not there", 1, func(*Batch, contentKey) {}, false},
+		{"what this batch refers to", 2, func(b *Batch, key contentKey) {
+			upload(t, s, "a", key, data)
+			rev = w.put(b, edit{id: "a", atts: uploadOf(key, data)})
+		}, true},
+		{"what a leaf refers to", 2, func(*Batch, contentKey) {}, true},
+		{"what came a second time", 2, func(_ *Batch, key contentKey) { upload(t, s, "a", key, data) }, true},
+		{"what was small", 3, func(b *Batch, key contentKey) { b.PutAttachment("a", key, data) }, true},
+		{"what a large revision of this batch refers to", 4, func(b *Batch, key contentKey) {
+			upload(t, s, "a", key, data)
+			w.put(b, edit{id: "a", parent: rev, body: largeBody(), atts: uploadOf(key, data)})
+		}, true},
+		{"what an inner revision refers to", 2, func(_ *Batch, key contentKey) { upload(t, s, "a", key, data) }, true},
+		{"an upload of a document with others", 5, func(_ *Batch, key contentKey) { upload(t, s, "a", key, data) }, false},
+	} {
+		b := s.NewBatch()
+		key := contentKey{step.key}
+		step.do(b, key)
+		b.GiveUp("a", contentKey{200}, key)
+		commit(t, b)
+		if hasContent(t, s, "a", key) != step.left {
+			t.Errorf("%s: it is there: %v", step.what, !step.left)
+		}
+		if disk, known := notes(t, s); disk+known != 0 {
+			t.Errorf("%s: %d notes are on disk, %d known", step.what, disk, known)
+		}
+	}
+	checkStore(t, s)
+}
+
+// TestCompactionEndsUploads: content that a leaf refers to is noted as an
+// upload no longer, so that it goes when the leaf does; one that waits for its
+// document waits on.
+func TestCompactionEndsUploads(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	data := noise(chunkSize+5, 1)
+	w := newEdits()
+	for range 2 {
+		upload(t, s, "a", contentKey{1}, data)
+		if w.seq == 0 {
+			b := s.NewBatch()
+			w.put(b, edit{id: "a", atts: uploadOf(contentKey{1}, data)})
+			commit(t, b)
+		}
+	}
+	upload(t, s, "a", contentKey{2}, data)
+	compactStore(t, s)
+	if disk, known := notes(t, s); disk != 1 || known != 1 {
+		t.Errorf("%d notes are on disk, %d known", disk, known)
+	}
+	b := s.NewBatch()
+	w.put(b, edit{id: "a"})
+	commit(t, b)
+	compactStore(t, s)
+	if hasContent(t, s, "a", contentKey{1}) || !hasContent(t, s, "a", contentKey{2}) {
+		t.Error("compaction left what nothing refers to, or took what waits for its document")
+	}
+}
+
+// TestDeletedContentLeavesNoNote: not even one that is not known, which the
+// second of two uploads leaves when the first is claimed while it is ingested.
+func TestDeletedContentLeavesNoNote(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	upload(t, s, "a", contentKey{1}, noise(1000, 1))
+	s.uploads.drop(uploadKey("a", contentKey{1}))
+	compactStore(t, s)
+	if disk, _ := notes(t, s); disk != 0 || hasContent(t, s, "a", contentKey{1}) {
+		t.Errorf("%d notes are on disk", disk)
+	}
+	checkStore(t, s)
+}
