@@ -20,9 +20,12 @@ type ConfigChange struct {
 
 // SetConfig sets a key and returns the text it had before, empty when it was
 // not set. Values of section admins are hashed before they go anywhere. The
-// refusals are those of config.Check.
+// refusals are those of config.Check, and fault.RequestTooLarge above 64 KB.
 func (m *Meta) SetConfig(ctx context.Context, c ConfigChange) (old string, err error) {
 	c.Value = strings.TrimSpace(c.Value)
+	if len(c.Section)+len(c.Key)+len(c.Value) > maxSetting {
+		return "", errTooLarge()
+	}
 	if err := config.Check(c.Section, c.Key, c.Value); err != nil {
 		return "", err
 	}

@@ -18,7 +18,7 @@ type Create struct {
 	N                int            // copies, cut to the number of nodes; ignored with a placement
 	Placement        ring.Placement // copies zone by zone; may be nil
 	Partitioned      bool
-	Security         []byte // JSON object; nil: none
+	Security         []byte // JSON object of at most 1 MB; nil: none
 	RevsLimit        int    // 0: 1000
 	PurgedInfosLimit int    // 0: 1000
 }
@@ -29,10 +29,14 @@ const defaultLimit = 1000
 
 // CreateDatabase makes a database and returns it once this node knows it. Its
 // refusals are fault.IllegalDatabaseName, DatabaseNameTooLong, BadRequest,
-// Exists, and Unavailable when no majority or no node for a copy is there.
+// RequestTooLarge, Exists, and Unavailable when no majority or no node for a
+// copy is there.
 func (m *Meta) CreateDatabase(ctx context.Context, c Create) (*Database, error) {
 	if err := ring.ValidateName(c.Name); err != nil {
 		return nil, err
+	}
+	if len(c.Security) > maxSecurity {
+		return nil, errTooLarge()
 	}
 	// Many clients create on every start what is there since long: answer them
 	// without an entry in the log.
@@ -127,10 +131,13 @@ func (m *Meta) DeleteExactly(ctx context.Context, db *Database) error {
 // caller has checked. The database is the one with the name and the ID of db:
 // fault.NotFound when it is gone, also when another one has its name by now,
 // because whoever may change the one need not be allowed to change the other.
-// Without an ID it is whichever has the name.
+// Without an ID it is whichever has the name. fault.RequestTooLarge above 1 MB.
 func (m *Meta) SetSecurity(ctx context.Context, db *Database, object []byte) error {
 	if object == nil {
 		object = []byte("{}")
+	}
+	if len(object) > maxSecurity {
+		return errTooLarge()
 	}
 	return m.alterDatabase(ctx, db, alterCommand{security: object})
 }

@@ -256,6 +256,28 @@ func FuzzReadSnapshot(f *testing.F) {
 	})
 }
 
+// What commands of any accepted size have made of a database can be read from a
+// snapshot: also what was accepted before objects had a limit of their own.
+func TestRecordsLargerThanCommands(t *testing.T) {
+	m := testMachine(t)
+	db := &Database{Name: "a", Created: 5, Shards: shardsOn(ring.MaxQ, "a@a", "b@b", "c@c")}
+	alter := &command{kind: kindAlter, name: "a", alter: alterCommand{security: make([]byte, maxCommand-16)}}
+	for i, c := range []*command{{kind: kindCreate, db: db}, alter} {
+		b := c.encode()
+		if len(b) > maxCommand {
+			t.Fatalf("a command of %d bytes", len(b))
+		}
+		m.Apply(&raft.Log{Index: uint64(i + 1), Type: raft.LogCommand, Data: b})
+	}
+	got, _, err := readSnapshot(bufio.NewReader(bytes.NewReader(snapshotOf(t, m))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, ok := got.dbs.Get("a"); !ok || len(back.Security) != maxCommand-16 {
+		t.Error("the security object did not come back")
+	}
+}
+
 func TestCutSnapshotsAreRefused(t *testing.T) {
 	m := testMachine(t)
 	for i, name := range []string{"a", "b"} {

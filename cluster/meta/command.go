@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"divan/shard/ring"
+	"divan/storage/fault"
 )
 
 // A command is one entry of the Raft log. Its bytes are
@@ -20,8 +21,22 @@ import (
 
 const commandVersion = 1
 
-// maxCommand bounds an entry; a security object is what could be large.
-const maxCommand = 4 << 20
+const (
+	// maxCommand bounds an entry, in bytes.
+	maxCommand = 4 << 20
+
+	// maxSecurity bounds a security object, in bytes: every node has it in
+	// memory, in its log and in each of its snapshots.
+	maxSecurity = 1 << 20
+
+	// maxSetting bounds section, key and value of a configured key together, in
+	// bytes.
+	maxSetting = 64 << 10
+)
+
+func errTooLarge() error {
+	return fault.New(fault.RequestTooLarge, "the request entity is too large")
+}
 
 // kind numbers the commands. Numbers are never reused.
 type kind byte

@@ -3,6 +3,7 @@ package meta
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -87,14 +88,19 @@ func (m *machine) reach(ctx context.Context, log raft.LogStore, index, term uint
 	}
 }
 
-// hurry applies what is committed up to index if it is all there.
+// hurry applies what is committed up to index if it is all there, and if it is
+// clear where that begins.
 func (m *machine) hurry(log raft.LogStore, index, term uint64) {
 	var last raft.Log
 	if log.GetLog(index, &last) != nil || last.Term != term {
 		return
 	}
+	now := m.load() // after the entry was found: a snapshot that came before it is restored
+	if now.restored {
+		return // Raft knows where the log goes on, and has it soon
+	}
 	// What cannot be read was compacted, so Raft has applied it.
-	_ = m.applyUpTo(log, m.load().index+1, index)
+	_ = m.applyUpTo(log, now.index+1, index)
 }
 
 // applyUpTo applies entries of the log that are known to be committed.
@@ -110,17 +116,25 @@ func (m *machine) applyUpTo(log raft.LogStore, first, last uint64) error {
 }
 
 // replay applies what this node knew to be committed when it last ran, up to
-// index, after the snapshot was restored. It reports what cannot be read.
-func (m *machine) replay(log raft.LogStore, index uint64) error {
-	first, err := log.FirstIndex()
+// index, after Raft has restored a snapshot or none.
+func (m *Meta) replay(r *raft.Raft, log raft.LogStore, index uint64) error {
+	snapshot, err := strconv.ParseUint(r.Stats()["last_snapshot_index"], 10, 64)
 	if err != nil {
-		return fmt.Errorf("read the log of the metadata: %w", err)
+		return fmt.Errorf("read the place of the snapshot of the metadata: %w", err)
 	}
+	return m.fsm.replay(log, snapshot, index)
+}
+
+// replay applies the entries behind a snapshot, which was taken at an entry of
+// the log, up to index. It reports what cannot be read. What the log has up to
+// the snapshot is not looked at: when the snapshot came from the leader, those
+// entries can end before it, or never have been committed.
+func (m *machine) replay(log raft.LogStore, snapshot, index uint64) error {
 	last, err := log.LastIndex()
 	if err != nil {
 		return fmt.Errorf("read the log of the metadata: %w", err)
 	}
-	return m.applyUpTo(log, max(first, m.load().index+1), min(index, last))
+	return m.applyUpTo(log, max(snapshot, m.load().index)+1, min(index, last))
 }
 
 // readLog returns the entries from first to last.

@@ -26,9 +26,11 @@ const (
 	// out every 40 to 80 ms; that some are late on a busy machine does no harm.
 	raftTimeout = 400 * time.Millisecond
 
-	// Commands that wait at the same time share one entry in the log store and
-	// so one fsync; this many at most.
-	maxAppend = 512
+	// Commands that wait at the same time are written to the log store together,
+	// with one fsync; this many at most. One message to a follower has as many at
+	// most, and must get there within the transport's timeout however large they
+	// are; the cache of the log keeps as many in memory.
+	maxAppend = 64
 
 	snapshotEvery     = 15 * time.Second
 	snapshotThreshold = 8192 // log entries since the last snapshot that call for one
@@ -97,7 +99,7 @@ func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
-	if err := m.fsm.replay(stores.Log, committed); err != nil {
+	if err := m.replay(g.raft, stores.Log, committed); err != nil {
 		return nil, err
 	}
 	if err := m.checkOrigin(stores); err != nil {

@@ -35,6 +35,8 @@ type machine struct {
 
 var _ raft.BatchingFSM = (*machine)(nil)
 
+var errRewritten = errors.New("the history of the metadata was rewritten")
+
 func newMachine(self string, c *config.Holder) *machine {
 	m := &machine{self: self, config: c, fatal: make(chan error, 1), moved: make(chan struct{}, 1)}
 	m.graves.Store(newGraves())
@@ -56,16 +58,32 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	var e effects
 	out := make([]any, len(logs))
 	for i, l := range logs {
-		if l.Type != raft.LogCommand || l.Index <= next.index {
-			continue
+		switch {
+		case l.Index <= next.index:
+			m.passOver(&next, l)
+		case l.Type == raft.LogCommand:
+			out[i] = m.applyOne(&next, l, &e)
 		}
-		out[i] = m.applyOne(&next, l, &e)
 	}
 	if m.failed != nil {
 		return out
 	}
 	m.publish(&next, e)
 	return out
+}
+
+// passOver looks at an entry up to the last command applied. Terms never fall
+// along one log, so a newer term there, or another one at the very command, is
+// that of a log which does not have what was applied: a majority has forgotten
+// acknowledged commands. That stops the machine for good too.
+func (m *machine) passOver(now *state, l *raft.Log) {
+	known := l.Term != 0 && now.term != 0
+	if m.failed != nil || !known || l.Term == now.term || (l.Term < now.term && l.Index < now.index) {
+		return
+	}
+	m.failed = fmt.Errorf("%w: log entry %d is of term %d, but up to entry %d of term %d was applied; "+
+		"was another node set back to a backup?", errRewritten, l.Index, l.Term, now.index, now.term)
+	m.fail(m.failed)
 }
 
 // applyOne applies one entry. An entry that cannot be read stops the machine
@@ -76,7 +94,7 @@ func (m *machine) applyOne(next *state, l *raft.Log, e *effects) result {
 		if err == nil {
 			n := len(e.events)
 			res := next.apply(c, m.graves.Load(), e)
-			next.index, next.term = l.Index, l.Term
+			next.index, next.term, next.restored = l.Index, l.Term, false
 			res.index, res.term = l.Index, l.Term
 			for i := range e.events[n:] {
 				e.events[n+i].Index = l.Index
@@ -133,7 +151,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // Restore implements raft.FSM. A snapshot of less than what was applied already
-// changes nothing.
+// changes nothing; one of another history stops the machine.
 func (m *machine) Restore(r io.ReadCloser) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	s, g, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
@@ -142,9 +160,11 @@ func (m *machine) Restore(r io.ReadCloser) (err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.index < m.load().index {
-		return nil
+	if now := m.load(); s.index < now.index {
+		m.passOver(now, &raft.Log{Index: s.index, Term: s.term})
+		return m.failed
 	}
+	s.restored = true
 	m.graves.Store(g)
 	m.publish(s, effects{config: true, nodes: true, lagged: true})
 	return nil

@@ -160,17 +160,45 @@ func TestRefusals(t *testing.T) {
 		{Create{Name: "films", Q: ring.MaxQ + 1, N: 1}, fault.BadRequest},
 		{Create{Name: "films", Q: 1, N: 0}, fault.BadRequest},
 		{Create{Name: "films", Q: 1, Placement: ring.Placement{{Zone: "z", N: 1}}}, fault.Unavailable},
-		{Create{Name: "films", Q: 1, N: 1, Security: make([]byte, maxCommand)}, fault.RequestTooLarge},
+		{Create{Name: "films", Q: 1, N: 1, Security: make([]byte, maxSecurity+1)}, fault.RequestTooLarge},
 	} {
 		_, err := m.CreateDatabase(ctx, c.create)
 		wantKind(t, err, c.want)
 	}
+	large := ConfigChange{Section: "log", Key: "file", Value: strings.Repeat("x", maxSetting)}
+	wantKind(t, second(m.SetConfig(ctx, large)), fault.RequestTooLarge)
 	wantKind(t, m.SetRevsLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.SetPurgedInfosLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.PutNode(ctx, Node{}), fault.BadRequest)
 	wantKind(t, m.DropNode(ctx, "nobody@nowhere"), fault.NotFound)
 	if m.Databases().Len() != 0 {
 		t.Error("a refused creation left something")
+	}
+}
+
+// The largest security object that is accepted can be read back from a
+// snapshot; a larger one is refused and changes nothing.
+func TestLargestSecurity(t *testing.T) {
+	stores := memoryStores()
+	m, stop := start(t, Options{Stores: stores})
+	create(t, m, "films")
+	object := func(n int) []byte { return []byte(`{"x":"` + strings.Repeat("x", n-8) + `"}`) }
+	for _, n := range []int{maxSecurity + 1, maxCommand - 64, maxCommand + 1} {
+		wantKind(t, m.SetSecurity(t.Context(), whichever("films"), object(n)), fault.RequestTooLarge)
+	}
+	if db, _ := m.Database("films"); db.Security != nil {
+		t.Error("a refused object is there")
+	}
+	if err := m.SetSecurity(t.Context(), whichever("films"), object(maxSecurity)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.raft.Load().Snapshot().Error(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	m, _ = start(t, Options{Stores: stores})
+	if db, ok := m.Database("films"); !ok || len(db.Security) != maxSecurity {
+		t.Error("the security object did not come back")
 	}
 }
 

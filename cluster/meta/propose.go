@@ -60,7 +60,7 @@ func (m *Meta) propose(ctx context.Context, c *command) (result, error) {
 func (m *Meta) submit(ctx context.Context, c *command) (result, error) {
 	b := c.encode()
 	if len(b) > maxCommand {
-		return result{}, fault.New(fault.RequestTooLarge, "the request entity is too large")
+		return result{}, errTooLarge()
 	}
 	var res result
 	err := m.retry(ctx, func() (err error) {

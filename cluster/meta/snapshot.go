@@ -25,6 +25,11 @@ import (
 const (
 	snapshotMagic  = "DIVANMETA\x01"
 	snapshotBuffer = 64 << 10
+
+	// maxRecord bounds a record, in bytes. It is far above what commands can
+	// make of a database, each of which adds to it: what was once written must
+	// be readable, or no node starts again.
+	maxRecord = 16 * maxCommand
 )
 
 const (
@@ -158,7 +163,7 @@ func readSnapshot(in *bufio.Reader) (*state, *graves, error) {
 	var buf bytes.Buffer
 	for !r.ended {
 		size, err := binary.ReadUvarint(in)
-		if err != nil || size == 0 || size > maxCommand {
+		if err != nil || size == 0 || size > maxRecord {
 			return nil, nil, fmt.Errorf("%w: length of record %d", errMalformed, r.count)
 		}
 		buf.Reset() // grows as bytes come, not as a length promises them

@@ -19,6 +19,10 @@ type state struct {
 	cluster      config.Layer            // configuration for all nodes
 	perNode      map[string]config.Layer // and for one
 	index, term  uint64                  // of the last command applied
+
+	// restored says that no command was applied since a snapshot was restored,
+	// which can reach over more entries of the log than up to index.
+	restored bool
 }
 
 func (s *state) sortedNodes() []Node {

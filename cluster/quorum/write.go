@@ -35,6 +35,7 @@ type Write struct {
 	err          error // why the first lost copy was lost
 	refusal      error // of a deciding copy; counts as long as nothing is stored
 	doubt        error // why it is not known whether a deciding copy has the edit
+	gone         error // why the copies do not keep what was decided
 }
 
 // Majority returns the default of w and r: more than half of the copies.
@@ -91,6 +92,14 @@ func (q *Write) Need() int { return q.need }
 // Store tells that one more copy has the edit durable.
 func (q *Write) Store() { q.stored++ }
 
+// Withdraw tells that the deciding copy does not have the edit any more, nor
+// will those that stored it keep it: whatever they say, the outcome is Failed.
+func (q *Write) Withdraw(err error) { q.gone = err }
+
+// Doubt returns why a deciding copy may have the edit although it did not say
+// so; nil when none may.
+func (q *Write) Doubt() error { return q.doubt }
+
 // Lose tells that a copy gave no usable answer, and why.
 func (q *Write) Lose(err error) {
 	q.lost++
@@ -101,6 +110,8 @@ func (q *Write) Lose(err error) {
 // the error to give.
 func (q *Write) Outcome() (Outcome, error) {
 	switch {
+	case q.gone != nil:
+		return Failed, q.gone
 	case q.stored >= q.need:
 		return Committed, nil
 	case q.stored == 0 && q.refusal != nil && q.doubt == nil:

@@ -23,6 +23,7 @@ func TestWrite(t *testing.T) {
 	store := func(q *Write) { q.Store() }
 	fail := func(q *Write) { q.Fail() }
 	reconsider := func(q *Write) { q.Reconsider() }
+	withdraw := func(q *Write) { q.Withdraw(errAway) }
 	lose := func(err error) step { return func(q *Write) { q.Lose(err) } }
 	for _, tc := range []struct {
 		name   string
@@ -52,6 +53,8 @@ func TestWrite(t *testing.T) {
 		{name: "the second refuses, the slow first one accepts", copies: 3, steps: []step{decide(errConflict), decide(nil)}, want: Pending},
 		{name: "no time is left", copies: 3, steps: []step{decide(errLost), fail}, want: Failed, err: errLost},
 		{name: "a refusal is taken back", copies: 1, steps: []step{decide(errConflict), reconsider, decide(nil)}, want: Committed},
+		{name: "two of three, and the first has it no more", copies: 3, steps: []step{decide(nil), store, withdraw}, want: Failed, err: errAway},
+		{name: "the first has it no more, a late copy took it", copies: 3, steps: []step{decide(nil), withdraw, store, store}, want: Failed, err: errAway},
 		{name: "all down", copies: 3, steps: []step{decide(errDown), decide(errDown), decide(errDown)}, want: Failed, err: errDown},
 		{name: "trouble says more than absence", copies: 2, steps: []step{decide(errDown), decide(errDisk)}, want: Failed, err: errDisk},
 		{name: "trouble said before absence stays", copies: 2, steps: []step{decide(errDisk), decide(errDown)}, want: Failed, err: errDisk},
