@@ -9,7 +9,7 @@ import (
 )
 
 // keyWindow is how many keys are looked up at a time, which bounds what is
-// held of a listing by keys.
+// held of a listing by keys. With documents there may be fewer: see Window.
 const keyWindow = 512
 
 // keyed is the rows of a listing by keys, in the order of the request.
@@ -21,6 +21,7 @@ type keyed struct {
 	keys []string // not looked up yet
 	rows []shard.Row
 	at   int
+	docs Window // counts with IncludeDocs
 }
 
 // newKeyed prepares the listing: the order, the keys of other kinds of
@@ -28,6 +29,9 @@ type keyed struct {
 // skip and limit leave.
 func newKeyed(ctx context.Context, d *DB, q DocsQuery) *keyed {
 	k := &keyed{db: d, ctx: ctx, q: q, keys: q.Keys, at: -1}
+	if q.IncludeDocs {
+		k.docs = NewWindow(d.c.config.Load().CouchDB.MaxDocumentSize, keyWindow)
+	}
 	if q.Namespace != AllDocs {
 		space := spaceOf(&DocsQuery{Namespace: q.Namespace})
 		k.keys = slices.DeleteFunc(slices.Clone(k.keys), func(id string) bool { return !space.holds(id) })
@@ -52,14 +56,32 @@ func (k *keyed) next() (*shard.Row, error) {
 		if len(k.keys) == 0 {
 			return nil, nil
 		}
-		window := k.keys[:min(keyWindow, len(k.keys))]
+		size := keyWindow
+		if k.q.IncludeDocs {
+			size = k.docs.Size()
+		}
+		window := k.keys[:min(size, len(k.keys))]
 		k.keys = k.keys[len(window):]
 		k.at = 0
 		if err := k.look(window); err != nil {
 			return nil, err
 		}
+		if k.q.IncludeDocs {
+			k.measure()
+		}
 	}
 	return &k.rows[k.at], nil
+}
+
+// measure goes by the documents that were read for how many are read next.
+func (k *keyed) measure() {
+	bytes := 0
+	for i := range k.rows {
+		if d := k.rows[i].Doc; d != nil {
+			bytes += len(d.Body)
+		}
+	}
+	k.docs.Read(len(k.rows), bytes)
 }
 
 func (k *keyed) close() {}

@@ -44,6 +44,7 @@ type Feed struct {
 
 	wake  chan struct{} // a watched copy has moved, or a node has come or gone
 	epoch uint64        // of presence, when the copies began to be watched
+	asked *question     // where the copies are; nil: not asked, or answered
 }
 
 // changePart is the changes of one range, read from one of its copies.
@@ -245,6 +246,7 @@ func (f *Feed) Pending() uint64 {
 
 // Close ends the feed and waits for its goroutines. It must be called.
 func (f *Feed) Close() {
+	f.unask()
 	for _, p := range f.parts {
 		if p != nil {
 			f.shut(p)

@@ -100,7 +100,7 @@ func (f *Feed) beginAt(ctx context.Context, p *changePart, since Seq) (mark, err
 		return m, errNodeDown(p.target.node)
 	}
 	if since.now && !f.query.Descending {
-		uuid, seq, err := f.position(ctx, p)
+		uuid, seq, err := f.position(ctx, p.target)
 		m.copy, m.seq = prefixOf(uuid), seq
 		return m, err // nothing to read yet
 	}
@@ -189,6 +189,7 @@ func (f *Feed) goOn(ctx context.Context, i int, err error) error {
 		return err
 	}
 	f.db.c.log.Debug("a feed goes on from another copy", zap.String("copy", p.target.name), zap.String("node", p.target.node), zap.Error(err))
+	f.unask() // it is about the copy that is left now
 	p.failed = append(p.failed, p.target)
 	f.shut(p)
 	p.unwatch()
@@ -204,18 +205,18 @@ func (f *Feed) goOn(ctx context.Context, i int, err error) error {
 	return nil
 }
 
-// position asks where a part's copy is.
-func (f *Feed) position(ctx context.Context, p *changePart) (uuid [16]byte, seq uint64, err error) {
-	rep := f.db.c.replica(p.target.node)
+// position asks where a copy is.
+func (f *Feed) position(ctx context.Context, t target) (uuid [16]byte, seq uint64, err error) {
+	rep := f.db.c.replica(t.node)
 	if rep == nil {
-		return uuid, 0, errNodeDown(p.target.node)
+		return uuid, 0, errNodeDown(t.node)
 	}
-	if p.target.node != f.db.c.node {
+	if t.node != f.db.c.node {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, nudgeLimit)
 		defer cancel()
 	}
-	return rep.Position(ctx, p.target.name)
+	return rep.Position(ctx, t.name)
 }
 
 // watch begins to watch the copy of a part.

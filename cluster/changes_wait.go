@@ -13,27 +13,47 @@ const maxLiveHint = 1024
 // Wait blocks until there is something new that is durable, so that Next may
 // find rows again. It returns io.EOF for a feed that has reached its limit or
 // runs backwards, the error of ctx, and what Err says when the feed is over
-// for another reason. It is called after Next has returned false.
+// for another reason. After the error of ctx, Wait may be called again, and goes
+// on with what it was about; otherwise it is called after Next has returned
+// false.
 func (f *Feed) Wait(ctx context.Context) error {
 	if f.err == nil && (f.query.Descending || f.left == 0) {
 		return io.EOF
 	}
 	if f.err == nil && f.wake == nil {
-		f.err = f.db.explain(ctx, f.watchAll())
+		f.err = f.db.explain(f.ctx, f.watchAll()) //nolint:contextcheck // the end of the feed, which is not this wait's
 	}
 	for f.err == nil {
-		moved, err := f.moved(ctx)
+		if f.err = f.db.explain(f.ctx, f.watchAgain()); f.err != nil { //nolint:contextcheck // as above
+			break
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if f.err = f.db.explain(ctx, err); f.err != nil || moved {
-			break
+		if f.ready() {
+			return nil
 		}
-		if err := f.sleep(ctx); err != nil {
+		at, err := f.positions(ctx)
+		if err != nil {
 			return err
+		}
+		if f.err = f.db.explain(f.ctx, f.follow(at)); f.err == nil && !f.ready() { //nolint:contextcheck // as above
+			if err := f.sleep(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return f.err
+}
+
+// ready reports whether a part has something to read.
+func (f *Feed) ready() bool {
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.more })
+}
+
+// elsewhere reports whether a part is read from another node.
+func (f *Feed) elsewhere() bool {
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target.node != f.db.c.node })
 }
 
 // lookEvery is how often a waiting feed looks at copies of other nodes: a node
@@ -43,7 +63,7 @@ const lookEvery = 5 * time.Second
 // sleep returns when a copy may have moved on, or the error of ctx.
 func (f *Feed) sleep(ctx context.Context) error {
 	var look <-chan time.Time
-	if slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target.node != f.db.c.node }) {
+	if f.elsewhere() {
 		timer := time.NewTimer(lookEvery)
 		defer timer.Stop()
 		look = timer.C
@@ -102,67 +122,91 @@ type placed struct {
 	err  error
 }
 
-// moved opens the parts again whose copies have gone on, and reports whether
-// there are any.
-func (f *Feed) moved(ctx context.Context) (bool, error) {
-	if err := f.watchAgain(); err != nil {
-		return false, err
-	}
-	some := false
-	for i, at := range f.positions(ctx) {
+// follow opens the parts again whose copies have gone on.
+func (f *Feed) follow(all []placed) error {
+	for i, at := range all {
 		p := f.parts[i]
-		switch m := f.at.marks[i]; {
-		case p.more:
-			some = true
-			continue
+		m := f.at.marks[i]
+		switch {
 		case at.err != nil:
-			if ctx.Err() != nil {
-				return false, ctx.Err()
+			if err := f.goOn(f.ctx, i, at.err); err != nil {
+				return err
 			}
-			if err := f.goOn(f.ctx, i, at.err); err != nil { //nolint:contextcheck // streams live as long as the feed, not as this wait
-				return false, err
-			}
-			some = some || p.more
 			continue
 		case prefixOf(at.uuid) == m.copy && at.seq <= m.seq:
 			continue
-		default:
-			p.hint = int(min(max(at.seq, m.seq)-m.seq, maxLiveHint))
 		}
-		some = true
+		p.hint = int(min(max(at.seq, m.seq)-m.seq, maxLiveHint))
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}
-		m, err := f.beginAt(f.ctx, p, Seq{marks: f.at.marks}) //nolint:contextcheck // streams live as long as the feed, not as this wait
+		m, err := f.beginAt(f.ctx, p, Seq{marks: f.at.marks})
 		if err != nil {
 			f.shut(p)
-			if err = f.goOn(f.ctx, i, err); err != nil { //nolint:contextcheck // streams live as long as the feed, not as this wait
-				return false, err
+			if err = f.goOn(f.ctx, i, err); err != nil {
+				return err
 			}
 			continue
 		}
 		f.at.move(i, m.copy, m.seq)
 	}
-	return some, nil
+	return nil
 }
 
-// positions asks where the copies of all parts are that have nothing to read.
-func (f *Feed) positions(ctx context.Context) []placed {
+// question is what the copies of all parts were asked: where they are.
+type question struct {
+	answer chan []placed // has room for one
+	stop   context.CancelFunc
+}
+
+// positions returns where the copies of all parts are, none of which has
+// anything to read, or the error of ctx. Other nodes may take longer to answer
+// than a wait lasts, which ends for each heartbeat: the question goes on then,
+// and the next wait gets the answer.
+func (f *Feed) positions(ctx context.Context) ([]placed, error) { //nolint:contextcheck // as below
+	if f.asked == nil && !f.elsewhere() {
+		return f.ask(f.ctx), nil //nolint:contextcheck // the question is the feed's, not this wait's
+	}
+	if f.asked == nil {
+		own, stop := context.WithCancel(f.ctx)
+		q := &question{answer: make(chan []placed, 1), stop: stop}
+		f.asked = q
+		go func() { q.answer <- f.ask(own) }() // unask waits for it
+	}
+	select {
+	case at := <-f.asked.answer:
+		f.asked.stop()
+		f.asked = nil
+		return at, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ask does the asking of positions. It only reads the parts, whose targets stay
+// what they are meanwhile.
+func (f *Feed) ask(ctx context.Context) []placed {
 	out := make([]placed, len(f.parts))
 	one := func(i int) error {
-		if p := f.parts[i]; !p.more {
-			out[i].uuid, out[i].seq, out[i].err = f.position(ctx, p)
-		}
+		out[i].uuid, out[i].seq, out[i].err = f.position(ctx, f.parts[i].target)
 		return nil
 	}
-	for _, p := range f.parts {
-		if p.target.node != f.db.c.node {
-			_ = each(len(f.parts), one) // errors are in out
-			return out
-		}
+	if f.elsewhere() {
+		_ = each(len(f.parts), one) // errors are in out
+		return out
 	}
 	for i := range f.parts {
 		_ = one(i) // its error is in out
 	}
 	return out
+}
+
+// unask ends a question whose answer is not wanted any more.
+func (f *Feed) unask() {
+	if f.asked == nil {
+		return
+	}
+	f.asked.stop()
+	<-f.asked.answer
+	f.asked = nil
 }

@@ -348,9 +348,13 @@ func (d *DB) explain(ctx context.Context, err error) error {
 	return d.phrase(err)
 }
 
-// catchUp does the asking of explain.
+// catchUp does the asking of explain. That the database is gone may be known
+// already and that another one has its name not yet.
 func (d *DB) catchUp(ctx context.Context, err error) {
-	if !isNoCopy(err) || d.c.gone(d.meta) {
+	if !isNoCopy(err) {
+		return
+	}
+	if now, ok := d.c.meta.Database(d.meta.Name); ok && now.ID != d.meta.ID {
 		return
 	}
 	soon, cancel := context.WithTimeout(ctx, nudgeLimit)

@@ -9,19 +9,45 @@ import (
 )
 
 // DeleteDB removes a database with all its documents. Once it returns nobody
-// sees the database any more; requests that had begun fail or end. The error
-// is fault.NotFound "Database does not exist." when there is none, and
-// fault.Unavailable without a majority for metadata.
+// sees the database any more, through whatever node that can be reached;
+// requests that had begun fail or end. The error is fault.NotFound "Database
+// does not exist." when there is none, and fault.Unavailable without a majority
+// for metadata.
 func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 	m, err := c.meta.DeleteDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
 	c.handles.forget(name)
-	for _, copyName := range m.CopiesOn(c.node) {
-		c.drop(context.WithoutCancel(ctx), copyName)
-	}
+	ctx = context.WithoutCancel(ctx)
+	soon, cancel := context.WithTimeout(ctx, mostPatience)
+	defer cancel()
+	copies := newDB(c, m).all()
+	_ = each(len(copies), func(i int) error { // what fails is logged
+		if t := copies[i]; t.node == c.node {
+			c.drop(ctx, t.name)
+		} else {
+			c.dropElsewhere(soon, t)
+		}
+		return nil
+	})
 	return nil
+}
+
+// dropElsewhere removes a copy that another node holds, which does that by
+// itself when it hears of the deletion. Until then clients that go on there,
+// with a new database of that name, would be served from the old one. A node
+// that does not answer soon is not waited for.
+func (c *Coordinator) dropElsewhere(ctx context.Context, t target) {
+	rep := c.replica(t.node)
+	if rep == nil {
+		return
+	}
+	err := rep.Drop(ctx, t.name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		c.log.Debug("copy of a deleted database stays elsewhere for now",
+			zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+	}
 }
 
 // drop removes a copy from this node's disk. One that cannot be removed now is

@@ -171,6 +171,33 @@ func TestWhoTells(t *testing.T) {
 	}
 }
 
+// TestEventOnTopOfAnother: the copy of this node lags behind the one that
+// decides, which has an earlier event: this one is told all the same.
+func TestEventOnTopOfAnother(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		d = d.ordered(node2, node1, node3)
+		behind := d.without(node1)
+		old := put(t, d, "old", doc.Rev{}, "{}")
+		gone := put(t, d, "gone", doc.Rev{}, "{}")
+		w.settleWrites()
+		want := map[string]int{"new": 2, "old": 3, "gone": 3, "fresh": 1}
+		put(t, behind, "new", doc.Rev{}, "{}")
+		put(t, behind, "old", old, "{}")
+		remove(t, behind, "gone", gone)
+		w.settleWrites()
+		if err := d.touch(t.Context(), []string{"new", "old", "gone", "fresh"}); err != nil {
+			t.Fatal(err)
+		}
+		for id, pos := range want {
+			got, err := d.Open(t.Context(), OpenOptions{ID: id, R: 3})
+			if err != nil || int(got.Rev.Pos) != pos {
+				t.Errorf("%s: %+v, %v, want revision %d", id, got, err, pos)
+			}
+		}
+	})
+}
+
 func TestOwnEventsAreNone(t *testing.T) {
 	for name, want := range map[string]bool{
 		"shards/00000000-ffffffff/_global_changes.1763600000":  true,

@@ -39,9 +39,7 @@ func (w *announcer) flush(ctx context.Context) {
 	}
 }
 
-// announceAll makes a new revision of each document. Somebody else may do so at
-// the same time: a conflict means that the document has moved in the feed after
-// the event, and that is all that it has to.
+// announceAll makes a new revision of each document of the database of events.
 func (c *Coordinator) announceAll(ctx context.Context, ids []string) error {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -53,10 +51,40 @@ func (c *Coordinator) announceAll(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
+	return d.touch(ctx, ids)
+}
+
+// touch makes a new revision of each document. Somebody else may do so at the
+// same time: a conflict means that the document has moved in the feed after
+// the event, and that is all that it has to. But that is so only of a revision
+// that was up to date. What one copy says is the winner may be older than the
+// event, so that after a conflict the majority is asked.
+func (d *DB) touch(ctx context.Context, ids []string) error {
 	parents, err := d.winners(ctx, ids)
 	if err != nil {
 		return err
 	}
+	again, err := d.touchOn(ctx, ids, parents)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	clear(parents)
+	for _, id := range again {
+		newest, err := d.Open(ctx, OpenOptions{ID: id, HeadOnly: true})
+		switch {
+		case err == nil:
+			parents[id] = newest.Rev
+		case !isNotFound(err) || IsNoDatabase(err):
+			return err
+		}
+	}
+	_, err = d.touchOn(ctx, again, parents)
+	return err
+}
+
+// touchOn makes revisions on top of the given ones and returns the documents
+// for which these were not the latest.
+func (d *DB) touchOn(ctx context.Context, ids []string, parents map[string]doc.Rev) (again []string, err error) {
 	edits := make([]shard.Edit, len(ids))
 	for i, id := range ids {
 		edits[i] = shard.Edit{ID: id, Parent: parents[id], Body: []byte("{}")}
@@ -65,18 +93,21 @@ func (c *Coordinator) announceAll(ctx context.Context, ids []string) error {
 		NewEdits: true, W: 1, User: shard.User{Roles: []string{shard.AdminRole}},
 	}, edits)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range results {
-		if err := results[i].Err; err != nil && !fault.Is(err, fault.Conflict) {
-			return err
+		switch err := results[i].Err; {
+		case fault.Is(err, fault.Conflict):
+			again = append(again, ids[i])
+		case err != nil:
+			return nil, err
 		}
 	}
-	return nil
+	return again, nil
 }
 
-// winners returns the live revisions of documents; one that is not there has
-// none.
+// winners returns the live revisions of documents as one copy knows them; one
+// that is not there has none.
 func (d *DB) winners(ctx context.Context, ids []string) (map[string]doc.Rev, error) {
 	rows, err := d.AllDocs(ctx, DocsQuery{HasKeys: true, Keys: ids, Limit: NoLimit})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // OpenRevs returns several revisions of one document, as R copies know it
@@ -191,10 +192,17 @@ func (r *revising) ask(ctx context.Context, rep replica, t target, headOnly bool
 	a := revised{from: t}
 	var err error
 	a.got, a.errs, err = rep.OpenRevsMany(ctx, reqs)
-	if i := slices.IndexFunc(a.errs, isNoCopy); i >= 0 { // no matter of that document
+	if i := slices.IndexFunc(a.errs, noMatterOfADocument); i >= 0 {
 		return revised{}, a.errs[i]
 	}
 	return a, err
+}
+
+// noMatterOfADocument reports whether a copy that gave this error would not
+// have answered about any other document either: it is not there, is being
+// rebuilt, or its node is in maintenance. Another copy has to be asked.
+func noMatterOfADocument(err error) bool {
+	return isNoCopy(err) || fault.Is(err, fault.Unavailable)
 }
 
 // merge replaces in out what the first copy answered where others know more.
@@ -245,7 +253,7 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 		got, failures, err := rep.OpenRevsMany(ctx, reqs)
 		for k := range differ {
 			if err == nil && failures[k] == nil {
-				out[k][c] = got[k]
+				out[k][c] = append([]shard.RevResult{}, got[k]...) // not nil: it has answered
 			}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -44,4 +45,41 @@ func TestRevisionsNamedTwice(t *testing.T) {
 			w.settleWrites()
 		}
 	})
+}
+
+// TestRevisionsOfCopiesThatRefuse: a copy that is being rebuilt does not count
+// as one that has answered. Another one is asked in its place, and what the
+// others say counts, also that there is nothing.
+func TestRevisionsOfCopiesThatRefuse(t *testing.T) {
+	for _, tc := range []struct{ behind, rebuilt string }{{node1, node2}, {node1, node1}, {node2, node1}, {node2, node3}} {
+		bubble(t, func(t *testing.T, w *world, d *DB) {
+			t.Helper()
+			first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
+			w.settleWrites()
+			second := put(t, d.ordered(node1, node2, node3).without(tc.behind), "a", first, `{"n":2}`)
+			w.settleWrites()
+			l, name := w.locals[tc.rebuilt], d.owner("a").copies[0].name
+			if err := l.Drop(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Create(t.Context(), name, shard.CreateOptions{Rebuilding: true}); err != nil {
+				t.Fatal(err)
+			}
+			got, errs := d.ordered(node1, node2, node3).OpenRevsMany(t.Context(), []OpenRevsOptions{
+				{ID: "a", All: true}, {ID: "none", All: true}, {ID: "a", Revs: []doc.Rev{second}},
+			})
+			if err := errors.Join(errs...); err != nil {
+				t.Fatalf("%+v: %v", tc, err)
+			}
+			for _, i := range []int{0, 2} {
+				if len(got[i]) != 1 || got[i][0].Rev != second || got[i][0].Doc == nil {
+					t.Errorf("%+v: answer %d is %+v", tc, i, got[i])
+				}
+			}
+			if len(got[1]) != 0 {
+				t.Errorf("%+v: %+v", tc, got[1])
+			}
+			w.settleWrites()
+		})
+	}
 }

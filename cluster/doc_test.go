@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -207,6 +208,56 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}
 	if _, err := d.AllDocs(ctx, DocsQuery{Limit: NoLimit}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("list: %v", err)
+	}
+}
+
+// TestMissingStubLeavesOtherShards: what other shards have done is answered
+// along with the refusal, and giving up the content of the whole request leaves
+// them theirs.
+func TestMissingStubLeavesOtherShards(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		w := start(t, setup{nodes: nodes})
+		d := w.create("db", CreateOptions{Q: 4, N: nodes})
+		content := noise(InlineAttachment + 1)
+		var edits []shard.Edit
+		for i := range 8 {
+			e := shard.Edit{ID: fmt.Sprintf("doc%d", i), Body: []byte("{}")}
+			att, err := d.Upload(t.Context(), e.ID, UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Atts = []shard.EditAttachment{att}
+			edits = append(edits, e)
+		}
+		stub := []shard.EditAttachment{{Attachment: doc.Attachment{Name: "none"}, Stub: true}}
+		edits = append(edits, shard.Edit{ID: "a", Body: []byte("{}"), Atts: stub})
+		results, err := d.Update(t.Context(), UpdateOptions{NewEdits: true}, edits)
+		if !fault.Is(err, fault.MissingStub) || len(results) != len(edits) {
+			t.Fatalf("%d nodes: %d answers, %v", nodes, len(results), err)
+		}
+		w.settleWrites()
+		done := 0
+		for i := range 8 {
+			e := &edits[i]
+			d.Discard(t.Context(), e.ID, e.Atts)
+			w.settleWrites()
+			if d.ownerIndex(e.ID) == d.ownerIndex("a") {
+				if !fault.Is(results[i].Err, fault.MissingStub) {
+					t.Errorf("%d nodes, %s, in the shard of the stub: %v", nodes, e.ID, results[i].Err)
+				}
+				continue
+			}
+			done++
+			if results[i].Err != nil {
+				t.Errorf("%d nodes, %s: %v", nodes, e.ID, results[i].Err)
+			}
+			if back := contentOf(t, d, e.ID, e.Atts[0].Attachment); !bytes.Equal(back, content) {
+				t.Errorf("%d nodes, %s: %d bytes", nodes, e.ID, len(back))
+			}
+		}
+		if done == 0 || done == 8 {
+			t.Fatalf("%d of 8 documents are in other shards", done)
+		}
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // *fault.Error that it was refused and left no trace; any other Err that no
 // copy answered. An error of Update itself says that no edit got an answer, or
 // that a stub without its attachment refuses the whole request
-// (fault.MissingStub), though edits of other shards may be done.
+// (fault.MissingStub), though edits of other shards may be done: when they have
+// answers, those come along with the error.
 //
 // Edits of one document are decided in the order given. Edits of different
 // shards are not atomic together.
@@ -71,7 +72,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		switch {
 		case err == nil:
 		case quorum.Usable(err) && !isNoCopy(err):
-			return nil, err // a stub without its attachment refuses the whole request (semantics.md section 2.6)
+			return results, err // a stub without its attachment refuses the whole request (semantics.md section 2.6)
 		default:
 			failed++
 		}

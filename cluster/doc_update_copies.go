@@ -293,7 +293,7 @@ func (r *writing) asSent(chosen []int) shard.UpdateRequest {
 // work when the request ended has been accepted by one.
 func (r *writing) outcome() ([]shard.EditResult, error) {
 	failed := 0
-	var cause error
+	var cause, doubt error
 	for i := range r.results {
 		o, err := r.counts[i].Outcome()
 		r.results[i].Err = r.db.phrase(err)
@@ -301,10 +301,13 @@ func (r *writing) outcome() ([]shard.EditResult, error) {
 		if o == quorum.Failed {
 			failed, cause = failed+1, err
 		}
+		doubt = quorum.Telling(doubt, r.counts[i].Doubt())
 	}
 	switch {
 	case failed < len(r.results):
 		return r.results, nil
+	case r.whole != nil && doubt != nil: // another copy may have done what one refused as a whole
+		return nil, doubt
 	case r.whole != nil:
 		return nil, r.whole
 	default:

@@ -5,16 +5,21 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/shard"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
 // settlePurged deals with revisions that a copy did not take over because they
-// have been purged there. Either the purge is younger than the edit and has not
-// reached the copy that decided it, or the edit brings a revision back and was
-// decided by a copy that had done the purge. Only the deciding copy tells: both
-// copies do the purges of each other, and if it still has the revision then,
-// the other one gets it from there. In either case the copy is where it would
-// be had everything reached it in order, so the edit counts as stored.
+// have been purged there. Either the purge has not reached the copy that
+// decided the edit, or the edit brings a revision back and was decided by a
+// copy that had done the purge. Only the deciding copy tells: both copies do
+// the purges of each other, and if it still has the revision then, the other
+// one gets it from there.
+//
+// If it has not, the edit is nowhere, or will soon be. Whether the purge was
+// asked for before or after it cannot be told: the error is errPurgedAway, so
+// that a client that still waits is not told of an edit that nobody has.
 func (r *writing) settlePurged(ctx context.Context, t target, chosen []int, errs []error) []error {
 	var from map[int][]int // by deciding copy: places in chosen
 	for k, i := range chosen {
@@ -27,16 +32,47 @@ func (r *writing) settlePurged(ctx context.Context, t target, chosen []int, errs
 	}
 	for at, places := range from {
 		ids := make([]string, len(places))
+		revs := make([]shard.IDRevs, len(places))
 		for n, k := range places {
-			ids[n] = r.req.Edits[chosen[k]].ID
+			i := chosen[k]
+			ids[n] = r.req.Edits[i].ID
+			revs[n] = shard.IDRevs{ID: ids[n], Revs: []doc.Rev{r.results[i].Rev}}
 		}
-		if err := r.db.bring(ctx, r.stretch.copies[at], t, ids); err != nil {
+		lacking, err := r.settle(ctx, at, t, ids, revs)
+		if err != nil {
 			r.db.c.log.Debug("purged edit not settled", zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 			continue
 		}
-		for _, k := range places {
+		for n, k := range places {
 			errs[k] = nil
+			if len(lacking[n].Missing) > 0 {
+				errs[k] = errPurgedAway()
+			}
 		}
 	}
 	return errs
 }
+
+// settle brings a copy what the deciding one has of some documents, and tells
+// which of some revisions it lacks all the same.
+func (r *writing) settle(ctx context.Context, at int, t target, ids []string, revs []shard.IDRevs) ([]shard.IDMissing, error) {
+	if err := r.db.bring(ctx, r.stretch.copies[at], t, ids); err != nil {
+		return nil, err
+	}
+	rep := r.db.c.replica(t.node)
+	if rep == nil {
+		return nil, errNodeDown(t.node)
+	}
+	return rep.Missing(ctx, t.name, revs)
+}
+
+// errPurgedAway says that a purge which a copy had not heard of when it decided
+// an edit has taken that away again. Asked once more, the copy knows it and
+// keeps the edit.
+func errPurgedAway() error {
+	return purgedAway{fault.New(fault.Unavailable, "The revision was purged while it was written. Try again.")}
+}
+
+type purgedAway struct{ error }
+
+func (e purgedAway) Unwrap() error { return e.error }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func (r *writing) asDecided(chosen []int) shard.UpdateRequest {
 		if !isLocal(e.ID) { // those are counted from the client's revision on every copy
 			e.Path = r.results[i].Path
 		}
-		e.Atts = settleAttachments(e.Atts, r.results[i].Rev.Pos, r.req.NewEdits)
+		e.Atts = settleAttachments(e.Atts, &r.results[i], r.req.NewEdits)
 		req.Edits[k] = e
 	}
 	return req
@@ -31,15 +32,21 @@ func (r *writing) asDecided(chosen []int) shard.UpdateRequest {
 func isLocal(id string) bool { return strings.HasPrefix(id, "_local/") }
 
 // settleAttachments names the position at which new content was added, which
-// the deciding copy works out for itself.
-func settleAttachments(atts []shard.EditAttachment, pos uint64, interactive bool) []shard.EditAttachment {
-	if len(atts) == 0 || !interactive {
+// the deciding copy works out for itself, and what stubs stand for there: the
+// ancestor that another copy finds may have other content under that name.
+func settleAttachments(atts []shard.EditAttachment, decided *shard.EditResult, interactive bool) []shard.EditAttachment {
+	if len(atts) == 0 || !interactive && len(decided.Kept) == 0 {
 		return atts
 	}
 	out := make([]shard.EditAttachment, len(atts))
+	kept := decided.Kept
 	for i, a := range atts {
-		if !a.Stub && !a.HasRevPos {
-			a.RevPos, a.HasRevPos = pos, true
+		switch {
+		case a.Stub && len(kept) > 0:
+			a.Attachment, a.HasRevPos = kept[0], true
+			kept = kept[1:]
+		case !a.Stub && !a.HasRevPos && interactive:
+			a.RevPos, a.HasRevPos = decided.Rev.Pos, true
 		}
 		out[i] = a
 	}
@@ -164,11 +171,15 @@ func same(err error, n int) []error {
 
 func (r *writing) count(a followed) {
 	for k, i := range a.chosen {
-		if a.errs[k] != nil {
+		var away purgedAway
+		switch {
+		case a.errs[k] == nil:
+			r.counts[i].Store()
+		case errors.As(a.errs[k], &away):
+			r.counts[i].Withdraw(a.errs[k])
+		default:
 			r.db.noteLack(a.errs[k])
 			r.counts[i].Lose(a.errs[k])
-		} else {
-			r.counts[i].Store()
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -254,6 +255,51 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 				w.down(node2, node3)
 				if err := f.Wait(t.Context()); !fault.Is(err, fault.Unavailable) {
 					t.Fatalf("without any copy: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestFeedWaitsForItsCopy: waits that are shorter than what a copy takes to
+// answer, as those of a feed with frequent heartbeats, end in time, all but the
+// one that opens a copy, and still the feed gets its answer, or gives the copy up.
+func TestFeedWaitsForItsCopy(t *testing.T) {
+	for _, tr := range []trouble{slow, silent} {
+		t.Run(fmt.Sprint(tr), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world, d *DB) {
+				t.Helper()
+				remote := d.without(node1)
+				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: Now()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				several(t, w, d, 0, 1)
+				w.trouble(tr, remote.stretches[0].near[0].node)
+				late := 0
+				for begun := time.Now(); ; {
+					ctx, cancel := context.WithTimeout(t.Context(), slowness/10)
+					asked := time.Now()
+					err := f.Wait(ctx)
+					if time.Since(asked) > slowness/10 {
+						late++
+					}
+					cancel()
+					if err == nil {
+						break
+					}
+					if f.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || late > 1 || time.Since(begun) > 2*nudgeLimit {
+						t.Fatalf("%v after %v, %d waits were late", err, time.Since(begun), late)
+					}
+				}
+				if rows := drain(t, f); len(rows) != 1 {
+					t.Fatalf("%v", rows)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), slowness/10)
+				defer cancel()
+				if err := f.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
 				}
 			})
 		})

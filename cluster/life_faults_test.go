@@ -65,7 +65,12 @@ func TestLifeWithTrouble(t *testing.T) {
 				if got := w.fleet.synced; len(got) != 2 || len(got[0]) != 4 {
 					t.Errorf("synchronised: %v", got)
 				}
-				step("delete", 0, func() error { return w.DeleteDB(ctx, "db") })
+				step("delete", mostPatience, func() error { return w.DeleteDB(ctx, "db") })
+				for _, node := range []string{node1, node3} {
+					if names, err := w.locals[node].Names(); err != nil || len(names) > 0 {
+						t.Errorf("%s still has %v, %v", node, names, err)
+					}
+				}
 				w.settleWrites()
 			})
 		})

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/repair"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -103,6 +104,9 @@ func (d *DB) bring(ctx context.Context, from, to target, ids []string) error {
 		return errNodeDown(to.node)
 	}
 	b := bringing{db: d, from: from, to: to, src: src, dst: dst}
+	if err := b.skipPassed(ctx); err != nil {
+		return err
+	}
 	for window := range slices.Chunk(ids, bringWindow) {
 		err := b.run(ctx, window)
 		for n := 1; n < exchanges && fault.Is(err, fault.Conflict); n++ {
@@ -120,7 +124,33 @@ type bringing struct {
 	db       *DB
 	from, to target
 	src, dst replica
+	theirs   uint64 // up to here dst has done the purges of src's log
+	ours     uint64 // up to here src has done those of dst's log
 	seen     uint64 // the purges of dst that src has done as well
+}
+
+// skipPassed finds out which purges of either copy the other one is known to
+// have done, so that only later ones are looked at. Those must not be: a copy
+// that has dropped a purge from its log takes it for a new one, and would do it
+// once more to what was written again since.
+func (b *bringing) skipPassed(ctx context.Context) error {
+	source, _, err := b.src.Position(ctx, b.from.name)
+	if err != nil {
+		return fmt.Errorf("identify a copy: %w", err)
+	}
+	target, _, err := b.dst.Position(ctx, b.to.name)
+	if err != nil {
+		return fmt.Errorf("identify a copy: %w", err)
+	}
+	b.theirs, err = repair.PassedPurges(ctx, b.src, b.from.name, repair.Follower{Log: b.from.node, Node: b.to.node, UUID: target})
+	if err != nil {
+		return fmt.Errorf("read the mark of purges: %w", err)
+	}
+	b.ours, err = repair.PassedPurges(ctx, b.dst, b.to.name, repair.Follower{Log: b.to.node, Node: b.from.node, UUID: source})
+	if err != nil {
+		return fmt.Errorf("read the mark of purges: %w", err)
+	}
+	return nil
 }
 
 // run brings everything of a few documents.
@@ -136,29 +166,24 @@ func (b *bringing) run(ctx context.Context, ids []string) error {
 // purge by doing it the other one has to learn as well, so this goes on until
 // nothing is lacking.
 func (b *bringing) purges(ctx context.Context, ids []string) error {
-	var theirs, ours []shard.PurgeInfo
+	theirs, ours := purgeTail{upto: b.theirs}, purgeTail{upto: b.ours}
 	for range exchanges {
-		var err error
-		if theirs, err = moreOf(ctx, b.src, b.from.name, theirs); err != nil {
+		if err := theirs.read(ctx, b.src, b.from.name); err != nil {
 			return err
 		}
-		if ours, err = moreOf(ctx, b.dst, b.to.name, ours); err != nil {
+		if err := ours.read(ctx, b.dst, b.to.name); err != nil {
 			return err
 		}
-		b.seen = lastOf(ours)
-		in, out := lackingPurges(theirs, ours, ids), lackingPurges(ours, theirs, ids)
+		b.seen = ours.upto
+		in, out := lackingPurges(theirs.log, slices.Concat(ours.log, ours.told), ids), lackingPurges(ours.log, slices.Concat(theirs.log, theirs.told), ids)
 		if len(in)+len(out) == 0 {
 			break
 		}
-		if len(in) > 0 {
-			if _, err := b.dst.Purge(ctx, b.to.name, in); err != nil {
-				return fmt.Errorf("bring purges: %w", err)
-			}
+		if err := ours.tell(ctx, b.dst, b.to.name, in); err != nil {
+			return err
 		}
-		if len(out) > 0 {
-			if _, err := b.src.Purge(ctx, b.from.name, out); err != nil {
-				return fmt.Errorf("bring purges: %w", err)
-			}
+		if err := theirs.tell(ctx, b.src, b.from.name, out); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -168,42 +193,61 @@ func (b *bringing) purges(ctx context.Context, ids []string) error {
 // something new each time, so that they soon are done.
 const exchanges = 8
 
-// moreOf appends to a log of purges what has come since.
-func moreOf(ctx context.Context, rep replica, name string, log []shard.PurgeInfo) ([]shard.PurgeInfo, error) {
-	more, err := rep.Purges(ctx, name, lastOf(log))
-	if err != nil {
-		return nil, fmt.Errorf("read the log of purges: %w", err)
-	}
-	return append(log, more...), nil
+// purgeTail is the newest part of a copy's log of purges.
+type purgeTail struct {
+	upto uint64            // the purge sequence of the last entry read
+	log  []shard.PurgeInfo // what came after the purges that the other copy has passed
+	told []shard.PurgeInfo // what the copy was asked to do; it may have known, from before
 }
 
-func lastOf(log []shard.PurgeInfo) uint64 {
-	if len(log) == 0 {
-		return 0
+// read appends what has come since the last time.
+func (t *purgeTail) read(ctx context.Context, rep replica, name string) error {
+	more, err := rep.Purges(ctx, name, t.upto)
+	if err != nil {
+		return fmt.Errorf("read the log of purges: %w", err)
 	}
-	return log[len(log)-1].Seq
+	t.log = append(t.log, more...)
+	if len(more) > 0 {
+		t.upto = more[len(more)-1].Seq
+	}
+	return nil
+}
+
+// tell has the copy do purges of another one.
+func (t *purgeTail) tell(ctx context.Context, rep replica, name string, items []shard.PurgeItem) error {
+	if len(items) == 0 {
+		return nil
+	}
+	if _, err := rep.Purge(ctx, name, items); err != nil {
+		return fmt.Errorf("bring purges: %w", err)
+	}
+	for _, it := range items {
+		t.told = append(t.told, shard.PurgeInfo{UUID: it.UUID, ID: it.ID, Paths: it.Paths})
+	}
+	return nil
 }
 
 // lackingPurges returns the purges of some documents that are in one log and
-// not in another, or of which it knows paths that the other does not.
-func lackingPurges(log, other []shard.PurgeInfo, ids []string) []shard.PurgeItem {
-	newest := func(log []shard.PurgeInfo) map[[16]byte]*shard.PurgeInfo {
-		out := make(map[[16]byte]*shard.PurgeInfo)
-		for i := range log {
-			if slices.Contains(ids, log[i].ID) {
-				out[log[i].UUID] = &log[i]
-			}
+// not known to another copy, or of which it knows paths that the other does not.
+func lackingPurges(log, known []shard.PurgeInfo, ids []string) []shard.PurgeItem {
+	newest, others := make(map[[16]byte]*shard.PurgeInfo), make(map[[16]byte][]*shard.PurgeInfo)
+	for i := range log {
+		if slices.Contains(ids, log[i].ID) {
+			newest[log[i].UUID] = &log[i]
 		}
-		return out
 	}
-	mine, others := newest(log), newest(other)
+	for i := range known {
+		if newest[known[i].UUID] != nil {
+			others[known[i].UUID] = append(others[known[i].UUID], &known[i])
+		}
+	}
 	var items []shard.PurgeItem
 	for i := range log {
 		p := &log[i]
-		if mine[p.UUID] != p {
+		if newest[p.UUID] != p {
 			continue // of another document, or there is a later entry
 		}
-		if o := others[p.UUID]; o == nil || !tells(o.Paths, p.Paths) {
+		if !slices.ContainsFunc(others[p.UUID], func(o *shard.PurgeInfo) bool { return tells(o.Paths, p.Paths) }) {
 			items = append(items, shard.PurgeItem{UUID: p.UUID, ID: p.ID, Revs: p.Revs, Paths: p.Paths})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // TestWrittenAgainAfterPurge: the same content gives the same revision, which
@@ -32,8 +33,9 @@ func TestWrittenAgainAfterPurge(t *testing.T) {
 	}
 }
 
-// TestEditMeetsItsPurge: a copy has done a purge that the deciding copy has not
-// heard of when the edit reaches it.
+// TestEditMeetsItsPurge: the other copies have done a purge that the deciding
+// copy has not heard of when the edit reaches it. The edit is gone with the
+// purge, so nobody is told that it was stored; asked again, it is.
 func TestEditMeetsItsPurge(t *testing.T) {
 	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 1})
@@ -51,9 +53,10 @@ func TestEditMeetsItsPurge(t *testing.T) {
 		}
 	}
 	path := doc.Path{Start: 2, IDs: []string{second.ID, first.ID}}
-	r := update(t, d.ordered(copies[0].node, copies[1].node, copies[2].node), UpdateOptions{W: 3}, shard.Edit{ID: "a", Path: path, Body: []byte(`{"n":2}`)})
-	if r[0].Err != nil || r[0].Accepted {
-		t.Fatalf("%+v", r[0])
+	d = d.ordered(copies[0].node, copies[1].node, copies[2].node)
+	e := shard.Edit{ID: "a", Path: path, Body: []byte(`{"n":2}`)}
+	if r, err := d.Update(t.Context(), UpdateOptions{}, []shard.Edit{e}); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("%+v, %v", r, err)
 	}
 	w.settleWrites()
 	if err := d.mend(t.Context(), "a", copies); err != nil {
@@ -62,6 +65,14 @@ func TestEditMeetsItsPurge(t *testing.T) {
 	for node, has := range w.everywhere(t, d, "a") {
 		if has != "missing" {
 			t.Errorf("%s has %s", node, has)
+		}
+	}
+	if r := update(t, d, UpdateOptions{W: 3}, e); r[0].Err != nil || r[0].Accepted {
+		t.Fatalf("%+v", r[0])
+	}
+	for node, has := range w.everywhere(t, d, "a") {
+		if want := fmt.Sprintf(`%s {"n":2} 2`, second); has != want {
+			t.Errorf("%s has %s, want %s", node, has, want)
 		}
 	}
 }

@@ -253,7 +253,8 @@ func TestGraceBeginsAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		stray := m.CopyName(m.Shards[0].Range)
-		c.settle(func() bool { return !holder.holds(t, stray) })
+		c.settle(func() bool { _, known := holder.meta.Database("pond"); return !known })
+		synctest.Wait()                                                                       // until what follows from that is done
 		if err := holder.disk.Create(t.Context(), stray, shard.CreateOptions{}); err != nil { // a request that was late
 			t.Fatal(err)
 		}

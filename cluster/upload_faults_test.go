@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/md5"
 	"fmt"
 	"io"
 	"strings"
@@ -168,4 +169,81 @@ func TestStubOfMissedRevision(t *testing.T) {
 			t.Fatalf("a stub of nothing: %v", err)
 		}
 	})
+}
+
+// TestMissingStubInDoubt: one copy that was asked to decide may have done the
+// edit; another one does not know what its stub stands for. So nobody says that
+// the edit was refused.
+func TestMissingStubInDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		d = d.ordered(node2, node3)
+		up := w.down(node3)
+		att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Body: []byte("{}"), Atts: []shard.EditAttachment{att}})[0]
+		w.settleWrites()
+		up()
+		up = w.trouble(deaf, node2)
+		stub := shard.EditAttachment{Attachment: doc.Attachment{Name: "att"}, Stub: true}
+		path := doc.Path{Start: 2, IDs: []string{"x", first.Rev.ID}}
+		_, err = d.Update(t.Context(), UpdateOptions{}, []shard.Edit{{ID: "a", Path: path, Body: []byte(`{}`), Atts: []shard.EditAttachment{stub}}})
+		if !fault.Is(err, fault.Timeout) {
+			t.Errorf("%v", err)
+		}
+		up()
+		w.settleWrites()
+		if got, err := d.Open(t.Context(), OpenOptions{ID: "a", R: 2}); err != nil || got.Rev.Pos != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// TestStubOfAnotherAncestor: what a stub keeps is decided once. A copy that has
+// an older ancestor only, with other content of that name, does not take that
+// for it.
+func TestStubOfAnotherAncestor(t *testing.T) {
+	for _, interactive := range []bool{true, false} {
+		for _, known := range []bool{false, true} { // whether the deciding copy has the revision already
+			bubble(t, func(t *testing.T, w *world, d *DB) {
+				t.Helper()
+				d = d.ordered(node2, node1, node3)
+				small := func(text string) []shard.EditAttachment {
+					return []shard.EditAttachment{{
+						Attachment: doc.Attachment{Name: "att", Length: int64(len(text)), StoredLength: int64(len(text)), Digest: md5.Sum([]byte(text))},
+						Data:       []byte(text),
+					}}
+				}
+				first := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Body: []byte("{}"), Atts: small("old")})[0].Rev
+				w.settleWrites()
+				up := w.down(node3)
+				second := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "a", Parent: first, Body: []byte("{}"), Atts: small("new")})[0].Rev
+				w.settleWrites()
+				stub := []shard.EditAttachment{{Attachment: doc.Attachment{Name: "att"}, Stub: true}}
+				e := shard.Edit{ID: "a", Parent: second, Body: []byte(`{"n":3}`), Atts: stub}
+				if !interactive {
+					e.Path = doc.Path{Start: 3, IDs: []string{"x", second.ID, first.ID}}
+				}
+				if known {
+					e.Path = doc.Path{Start: 3, IDs: []string{"x", second.ID, first.ID}}
+					update(t, d, UpdateOptions{}, e)
+					w.settleWrites()
+				}
+				up()
+				third := update(t, d, UpdateOptions{NewEdits: interactive && !known}, e)[0].Rev
+				w.settleWrites()
+				for node, l := range w.locals {
+					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.owner("a").copies[0].name, ID: "a", Rev: third, HeadOnly: true})
+					switch {
+					case err != nil && node != node3: // which may leave it to repair
+						t.Errorf("%s: %v", node, err)
+					case err == nil && got.Atts[0].Digest != md5.Sum([]byte("new")):
+						t.Errorf("%s keeps other content (interactive %t, known %t)", node, interactive, known)
+					}
+				}
+			})
+		}
+	}
 }

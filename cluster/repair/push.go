@@ -97,11 +97,11 @@ func (p *push) locate(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("position here: %w", err)
 	}
-	logged, err := p.holdPurges(ctx)
+	held, err := p.holdPurges(ctx)
 	if err != nil {
 		return err
 	}
-	if p.source.seq == 0 && !logged && !p.rebuild {
+	if p.source.seq == 0 && !held && !p.rebuild {
 		p.idle = true
 		return nil
 	}

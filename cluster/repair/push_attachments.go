@@ -15,13 +15,13 @@ import (
 
 const (
 	// inlineAttachment is the most stored bytes of an attachment that travel
-	// inside an edit; more is streamed.
+	// inside an edit, as far as there is room for it; more is streamed.
 	inlineAttachment = 64 << 10
 	// chunk is how much of a streamed attachment is in memory.
 	chunk = 64 << 10
 )
 
-// upload is a large content that the target has got ahead of the edits that
+// upload is a content that the target has got ahead of the edits that
 // refer to it. Its key is made for this push: were it the source's, giving up
 // a failed push might drop a content that is in use under that key.
 type upload struct {
@@ -34,7 +34,11 @@ type upload struct {
 // the target count: one on the path of the new revision is the ancestor that a
 // stub of it refers to.
 func (p *push) attachmentsThere(ctx context.Context, d *shard.Doc, ancestors []doc.Rev) ([]doc.Attachment, error) {
-	large := slices.ContainsFunc(d.Atts, func(a doc.Attachment) bool { return a.StoredLength > inlineAttachment })
+	var total int64
+	large := slices.ContainsFunc(d.Atts, func(a doc.Attachment) bool {
+		total += a.StoredLength
+		return a.StoredLength > inlineAttachment || total > parcelBytes
+	})
 	if !large {
 		return nil, nil
 	}
@@ -58,8 +62,9 @@ func (p *push) attachmentsThere(ctx context.Context, d *shard.Doc, ancestors []d
 }
 
 // attachment makes the part of an edit for one attachment: a stub when the
-// target has the content with an ancestor, the content itself when it is
-// small, else the key under which the target has just stored it.
+// target has the content with an ancestor, the content itself when it is small
+// and the parcel has room for it, else the key under which the target has just
+// stored it.
 func (p *push) attachment(ctx context.Context, id string, a doc.Attachment, there []doc.Attachment) (shard.EditAttachment, error) {
 	e := shard.EditAttachment{Attachment: a, HasRevPos: true}
 	for _, old := range there {
@@ -70,9 +75,10 @@ func (p *push) attachment(ctx context.Context, id string, a doc.Attachment, ther
 		}
 	}
 	e.Key = [16]byte{}
-	if a.StoredLength <= inlineAttachment {
+	if a.StoredLength <= min(inlineAttachment, max(0, int64(parcelBytes-p.out.bytes))) {
 		data, err := p.read(ctx, id, a)
 		e.Data = data
+		p.out.bytes += len(data)
 		return e, err
 	}
 	for _, u := range p.out.stored {
@@ -108,7 +114,7 @@ func (p *push) read(ctx context.Context, id string, a doc.Attachment) ([]byte, e
 	return data, nil
 }
 
-// stream copies a large content to the target, one chunk at a time.
+// stream copies a content to the target, one chunk at a time.
 func (p *push) stream(ctx context.Context, u *upload, a doc.Attachment) error {
 	r, err := p.local.ReadAttachment(ctx, shard.AttachmentRange{Copy: p.name, ID: u.id, Key: u.from, Length: -1})
 	if err != nil {

@@ -11,7 +11,9 @@ import (
 )
 
 const (
-	// parcelBytes and parcelEdits are when what was collected is sent.
+	// parcelBytes and parcelEdits are the most that is sent together. A single
+	// revision may exceed the bytes, but with its body and its path only: both
+	// have come in one message before.
 	parcelBytes = 1 << 20
 	parcelEdits = 500
 	// revsAtOnce is how many revisions of one document are in memory together.
@@ -24,9 +26,9 @@ type parcel struct {
 	asked  int            // batches that the target was asked about
 	edits  []shard.Edit
 	docs   []*shard.Doc // what the edits were made of
-	bytes  int
-	stored []upload // large contents that the edits refer to
-	chunk  []byte   // for streaming them
+	bytes  int          // about what the edits take in a message, the one in the making included
+	stored []upload     // contents that the edits refer to
+	chunk  []byte       // for streaming them
 }
 
 // document reads what the target lacks of a document and adds it to the
@@ -42,34 +44,48 @@ func (p *push) document(ctx context.Context, m *shard.IDMissing) error {
 			if r.Doc == nil {
 				continue
 			}
+			if err := p.makeRoom(ctx, r.Doc); err != nil {
+				return err
+			}
 			e, err := p.edit(ctx, r.Doc, m.PossibleAncestors)
 			if err != nil {
 				return err
 			}
-			p.add(r.Doc, e)
-		}
-		if p.out.bytes >= parcelBytes || len(p.out.edits) >= parcelEdits {
-			if err := p.flush(ctx); err != nil {
-				return err
-			}
+			p.out.edits = append(p.out.edits, e)
+			p.out.docs = append(p.out.docs, r.Doc)
 		}
 	}
 	return nil
 }
 
-// add puts an edit into the parcel.
-func (p *push) add(d *shard.Doc, e shard.Edit) {
-	p.out.edits = append(p.out.edits, e)
-	p.out.docs = append(p.out.docs, d)
-	p.out.bytes += len(e.ID) + len(e.Body) + revBytes*len(e.Path.IDs)
-	for i := range e.Atts {
-		p.out.bytes += len(e.Atts[i].Name) + len(e.Atts[i].Data)
+// makeRoom sends the parcel when a revision does not fit into it.
+func (p *push) makeRoom(ctx context.Context, d *shard.Doc) error {
+	size := textBytes(d)
+	for i := range d.Atts {
+		if n := d.Atts[i].StoredLength; n <= inlineAttachment {
+			size += int(n)
+		}
 	}
+	if len(p.out.edits) < parcelEdits && p.out.bytes+size <= parcelBytes {
+		return nil
+	}
+	return p.flush(ctx)
+}
+
+// textBytes is about what a revision takes in a message without the contents of
+// its attachments.
+func textBytes(d *shard.Doc) int {
+	size := len(d.ID) + len(d.Body) + revBytes*len(d.Revisions.IDs)
+	for i := range d.Atts {
+		size += len(d.Atts[i].Name)
+	}
+	return size
 }
 
 // edit makes the edit that lets the target take over a revision.
 func (p *push) edit(ctx context.Context, d *shard.Doc, ancestors []doc.Rev) (shard.Edit, error) {
 	e := shard.Edit{ID: d.ID, Path: d.Revisions, Deleted: d.Deleted, Body: d.Body}
+	p.out.bytes += textBytes(d)
 	if len(d.Atts) == 0 {
 		return e, nil
 	}

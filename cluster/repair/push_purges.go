@@ -155,8 +155,9 @@ func (p *push) offer(ctx context.Context, log []shard.PurgeInfo) error {
 }
 
 // holdPurges makes sure that the source's log of purges waits for the target,
-// also before the target has been seen for the first time. It reports whether
-// there are or were any purges.
+// also before the target has been seen for the first time, and before the first
+// purge when the target is away: no push looks at the log again until it is
+// back. It reports whether the log waits.
 func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 	if p.prog.held {
 		return true, nil
@@ -171,10 +172,14 @@ func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("log of purges: %w", err)
 		}
-		if len(log) == 0 {
+		var before uint64
+		switch {
+		case len(log) > 0:
+			before = log[0].Seq - 1
+		case p.target.copies != nil || p.source.seq == 0:
 			return false, nil
 		}
-		err = p.putPurgeText(ctx, &p.source, id, purgeText{PurgeSeq: log[0].Seq - 1, Node: p.target.node})
+		err = p.putPurgeText(ctx, &p.source, id, purgeText{PurgeSeq: before, Node: p.target.node})
 		if err != nil {
 			return false, fmt.Errorf("hold the log of purges: %w", err)
 		}
@@ -219,6 +224,24 @@ func (p *push) putPurgeText(ctx context.Context, at *end, id string, t purgeText
 		return fmt.Errorf("encode a checkpoint of purges: %w", err)
 	}
 	return putLocal(ctx, at.copies, p.name, id, body)
+}
+
+// Follower names a copy that follows the log of purges of another one.
+type Follower struct {
+	Log  string   // the node whose log it is
+	Node string   // that follows
+	UUID [16]byte // its copy
+}
+
+// PassedPurges returns the purge sequence of a copy up to which a follower is
+// known to have done all purges of its log; 0 when nothing is known. from holds
+// the copy whose log it is. Errors are those of LocalGet.
+func PassedPurges(ctx context.Context, from LocalGetter, name string, f Follower) (uint64, error) {
+	was, known, err := readPurgeText(ctx, from, name, purgeCheckpointID(f.Log, f.Node))
+	if err != nil || !known || was.Target != hex.EncodeToString(f.UUID[:]) {
+		return 0, err
+	}
+	return was.PurgeSeq, nil
 }
 
 // readPurgeText reads a checkpoint of purges. One that cannot be read counts

@@ -7,6 +7,7 @@ import (
 
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // pair starts two nodes with empty copies.
@@ -131,6 +132,90 @@ func (c *counting) Update(ctx context.Context, req shard.UpdateRequest) ([]shard
 func (c *counting) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
 	c.asked += len(ids)
 	return c.Copies.Missing(ctx, name, ids)
+}
+
+// No message grows with what a document has: neither with its attachments, small
+// as each of them may be, nor with its conflicts.
+func TestParcelsAreBounded(t *testing.T) {
+	a, b := pair2(t)
+	var many []shard.EditAttachment
+	for i := range 40 {
+		many = append(many, a.attach("many", fmt.Sprint(i), 0, content(60_000, byte(i))))
+	}
+	many = append(many, a.attach("many", "none", 0, nil))
+	r1 := a.put("many", doc.Rev{}, `{}`, many...)
+	for i := range 10 {
+		id := fmt.Sprint("c", i%2) // four or five conflicts, of which no two fit into a parcel
+		e := shard.Edit{ID: id, Path: doc.Path{Start: 1, IDs: []string{fmt.Sprint("r", i)}}, Body: []byte(`{}`)}
+		if i%2 == 0 {
+			e.Body = []byte(`{"x":"` + string(content(700_000, 'a')) + `"}`)
+		} else {
+			for k := range 10 {
+				e.Atts = append(e.Atts, a.attach(id, fmt.Sprint(k), 0, content(60_000, byte(i+k))))
+			}
+		}
+		res, err := a.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Edits: []shard.Edit{e}})
+		if err != nil || res[0].Err != nil {
+			t.Fatal(err, res)
+		}
+	}
+	w := &weighing{counting: counting{Copies: b.Local}}
+	push := func() {
+		t.Helper()
+		if _, err := a.pushTo(b, w).run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		agree(t, a, b)
+	}
+	push()
+	if w.most > parcelBytes {
+		t.Errorf("%d bytes in one message", w.most)
+	}
+	if want := (40*60_000-parcelBytes)/60_000 + 1; w.uploads < want || w.uploads > want+1 {
+		t.Errorf("%d uploads, want those that do not fit into a message: %d", w.uploads, want)
+	}
+	// What the target has is not sent again, unless it turns out not to have it.
+	for i := range many {
+		many[i] = shard.EditAttachment{Attachment: doc.Attachment{Name: many[i].Name}, Stub: true}
+	}
+	r2 := a.put("many", r1, `{"n":2}`, many...)
+	w.uploads, w.most = 0, 0
+	push()
+	if w.uploads != 0 || w.most > 10_000 {
+		t.Errorf("%d uploads, %d bytes for a revision with stubs", w.uploads, w.most)
+	}
+	a.put("many", r2, `{"n":3}`, many...)
+	w.refuse = true
+	push()
+	if w.refuse || w.uploads == 0 || w.most > parcelBytes {
+		t.Errorf("stubs were refused: %v; then %d uploads, %d bytes in one message", !w.refuse, w.uploads, w.most)
+	}
+	a.check()
+	b.check()
+}
+
+// weighing is counting that also notes how much there is in the largest update,
+// and may refuse the next one that has a stub.
+type weighing struct {
+	counting
+	most   int
+	refuse bool
+}
+
+func (w *weighing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	bytes := 0
+	for _, e := range req.Edits {
+		bytes += len(e.ID) + len(e.Body)
+		for _, a := range e.Atts {
+			bytes += len(a.Name) + len(a.Data)
+			if a.Stub && w.refuse {
+				w.refuse = false
+				return nil, fault.New(fault.MissingStub, "")
+			}
+		}
+	}
+	w.most = max(w.most, bytes)
+	return w.counting.Update(ctx, req)
 }
 
 func TestPushPurges(t *testing.T) {

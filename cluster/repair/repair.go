@@ -140,9 +140,11 @@ func (r *Repair) step(ctx context.Context) time.Time {
 		}
 	}
 	begin, next := s.start(now, cfg.SyncConcurrency)
-	away := make([]bool, len(begin)) // when they were begun: their nodes may come back at any time
+	// Those that have nothing to do while their nodes are away. That is noted when
+	// they are begun: their nodes may come back at any time.
+	idle := make([]bool, len(begin))
 	for i, it := range begin {
-		away[i] = it.away
+		idle[i] = it.away && it.prog.held
 	}
 	var hints map[pair]struct{} // this function's own
 	if len(r.mu.tell) > 0 {
@@ -150,7 +152,7 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	}
 	r.mu.Unlock()
 	for i, it := range begin {
-		if away[i] && r.o.Peers.Copies(it.node) == nil {
+		if idle[i] && r.o.Peers.Copies(it.node) == nil {
 			how := nodeAway
 			if !slices.Contains(r.others(it.copy), it.node) { // it will not come back: another has its place
 				how = vanished

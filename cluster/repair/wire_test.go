@@ -94,9 +94,9 @@ func TestPushOverTheWire(t *testing.T) {
 		}
 		agree(t, a, b)
 		b.check()
-		// The target's purges during the push are noticed there, too.
+		// A purge at the target of what is being pushed is noticed there, too.
 		a.put("y", doc.Rev{}, `{}`)
-		f := &meddling{Copies: peer, meddle: func() { b.purge(3, "z", x) }}
+		f := &meddling{Copies: peer, meddle: func() { b.purge(3, "y", x) }}
 		if _, err := a.pushTo(b, f).run(context.Background()); !fault.Is(err, fault.Conflict) {
 			t.Errorf("a push that did not see a purge: %v", err)
 		}

@@ -404,6 +404,66 @@ func TestWalkFindsEverything(t *testing.T) {
 	})
 }
 
+// The log of purges waits for a node that is away, also when the first purge
+// comes long after the first push that did not reach it.
+func TestPurgesAfterNodeWentAway(t *testing.T) {
+	for name, leave := range map[string]func(w *world, a, b *member){
+		"before the push": func(_ *world, a, b *member) {
+			b.setDown(true)
+			a.put("x", doc.Rev{}, `{}`)
+		},
+		"during the push": func(w *world, a, b *member) {
+			gone := func(string) error { return fault.New(fault.NodeDown, "gone") }
+			b.broken.Store(&gone)
+			a.put("x", doc.Rev{}, `{}`)
+			w.wait(6 * time.Second) // the delay of the push, and the push
+			b.setDown(true)
+			b.broken.Store(nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { purgesAfterNodeWentAway(t, leave) })
+	}
+}
+
+func purgesAfterNodeWentAway(t *testing.T, leave func(w *world, a, b *member)) {
+	t.Helper()
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.node(0), w.node(1)
+		w.wait(time.Minute)
+		var revs []doc.Rev
+		for i := range 6 {
+			revs = append(revs, a.put(string(rune('A'+i)), doc.Rev{}, `{}`))
+		}
+		w.wait(time.Minute)
+		w.agree()
+		leave(w, a, b)
+		w.wait(10 * time.Minute)
+		for i, r := range revs {
+			a.purge(byte(i+1), string(rune('A'+i)), r)
+		}
+		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(10 * time.Minute)
+		if log, err := a.Purges(w.ctx, a.copy, 0); err != nil || len(log) != len(revs) {
+			t.Errorf("%d purges are left: %v", len(log), err)
+		}
+		b.setDown(false)
+		w.wait(time.Minute)
+		w.agree()
+		if got := a.showDoc("A"); got != "A" {
+			t.Errorf("a purged document is %s", got)
+		}
+		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(time.Minute)
+		if log, err := a.Purges(w.ctx, a.copy, 0); err != nil || len(log) != 1 {
+			t.Errorf("%d purges are left when all have them: %v", len(log), err)
+		}
+	})
+}
+
 // The log of purges waits for a node that is away, also when it was never seen,
 // and a database that goes takes its pushes with it.
 func TestAwayAndDeleted(t *testing.T) {

@@ -167,7 +167,7 @@ func TestResultsSurvive(t *testing.T) {
 	result := rapid.Custom(func(t *rapid.T) shard.EditResult {
 		return shard.EditResult{
 			Rev: revs().Draw(t, "rev"), Path: paths().Draw(t, "path"), Err: faults().Draw(t, "err"),
-			Accepted: rapid.Bool().Draw(t, "accepted"),
+			Accepted: rapid.Bool().Draw(t, "accepted"), Kept: some(attachments()).Draw(t, "kept"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {

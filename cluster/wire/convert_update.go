@@ -71,6 +71,9 @@ func encodeResults(results []shard.EditResult) *wirepb.EditResults {
 		r := &results[i]
 		all[i].Rev, all[i].Path = encodeRev(r.Rev), encodePath(r.Path)
 		all[i].Fault, all[i].Accepted = encodeFault(r.Err), r.Accepted
+		for k := range r.Kept {
+			all[i].Kept = append(all[i].Kept, encodeAttachment(&r.Kept[k]))
+		}
 		m.Results[i] = &all[i]
 	}
 	return m
@@ -84,6 +87,9 @@ func decodeResults(m *wirepb.EditResults) []shard.EditResult {
 	for i, r := range m.Results {
 		out[i] = shard.EditResult{
 			Rev: decodeRev(r.Rev), Path: decodePath(r.Path), Err: decodeFault(r.Fault), Accepted: r.Accepted,
+		}
+		for _, a := range r.Kept {
+			out[i].Kept = append(out[i].Kept, decodeAttachment(a))
 		}
 	}
 	return out

@@ -120,6 +120,7 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 		return w.log.History()
 	}
 	w.start = time.Now()
+	w.nodes.Go(w.awaitVotes)
 	w.work(0, p.length, func() {
 		for _, m := range p.moments() {
 			<-time.After(m.at - w.clock())

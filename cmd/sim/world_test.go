@@ -358,6 +358,23 @@ func (w *world) takeOver(helper, old, by *machine) error {
 	})
 }
 
+// awaitVotes notes when all nodes have a vote. It gives up when the plan is over.
+func (w *world) awaitVotes() {
+	for ; w.clock() < w.plan.length; <-time.After(time.Second / 4) {
+		var system struct {
+			Metadata struct {
+				Voters []string `json:"voters"`
+			} `json:"metadata"`
+		}
+		asked := w.clock()
+		err := w.ask(w.machines[0], "/_node/_local/_system", &system)
+		if err == nil && len(system.Metadata.Voters) >= w.plan.nodes {
+			w.log.Note(func(h *history.History) { h.Voting = asked })
+			return
+		}
+	}
+}
+
 // present returns the machines that were not lost for good.
 func (w *world) present() []*machine {
 	return slices.DeleteFunc(slices.Clone(w.machines), func(m *machine) bool { return m.lost })

@@ -1393,6 +1393,7 @@ type EditResult struct {
 	Path          *Path                  `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Fault         *Fault                 `protobuf:"bytes,3,opt,name=fault,proto3" json:"fault,omitempty"`
 	Accepted      bool                   `protobuf:"varint,4,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Kept          []*Attachment          `protobuf:"bytes,5,rep,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1453,6 +1454,13 @@ func (x *EditResult) GetAccepted() bool {
 		return x.Accepted
 	}
 	return false
+}
+
+func (x *EditResult) GetKept() []*Attachment {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
 }
 
 type EditResults struct {
@@ -4456,13 +4464,14 @@ const file_wire_proto_rawDesc = "" +
 	"\vpurges_seen\x18\v \x01(\x04H\x00R\n" +
 	"purgesSeen\x88\x01\x01\x12\x16\n" +
 	"\x06insist\x18\f \x01(\bR\x06insistB\x0e\n" +
-	"\f_purges_seen\"\x9a\x01\n" +
+	"\f_purges_seen\"\xc6\x01\n" +
 	"\n" +
 	"EditResult\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12$\n" +
 	"\x04path\x18\x02 \x01(\v2\x10.divan.wire.PathR\x04path\x12'\n" +
 	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\x12\x1a\n" +
-	"\baccepted\x18\x04 \x01(\bR\baccepted\"?\n" +
+	"\baccepted\x18\x04 \x01(\bR\baccepted\x12*\n" +
+	"\x04kept\x18\x05 \x03(\v2\x16.divan.wire.AttachmentR\x04kept\"?\n" +
 	"\vEditResults\x120\n" +
 	"\aresults\x18\x01 \x03(\v2\x16.divan.wire.EditResultR\aresults\"\x81\x03\n" +
 	"\vOpenRequest\x12\x12\n" +
@@ -4818,70 +4827,71 @@ var file_wire_proto_depIdxs = []int32{
 	12, // 11: divan.wire.EditResult.rev:type_name -> divan.wire.Rev
 	14, // 12: divan.wire.EditResult.path:type_name -> divan.wire.Path
 	4,  // 13: divan.wire.EditResult.fault:type_name -> divan.wire.Fault
-	21, // 14: divan.wire.EditResults.results:type_name -> divan.wire.EditResult
-	12, // 15: divan.wire.OpenRequest.rev:type_name -> divan.wire.Rev
-	12, // 16: divan.wire.RevInfo.rev:type_name -> divan.wire.Rev
-	12, // 17: divan.wire.Doc.rev:type_name -> divan.wire.Rev
-	15, // 18: divan.wire.Doc.atts:type_name -> divan.wire.Attachment
-	14, // 19: divan.wire.Doc.revisions:type_name -> divan.wire.Path
-	24, // 20: divan.wire.Doc.revs_info:type_name -> divan.wire.RevInfo
-	13, // 21: divan.wire.Doc.conflicts:type_name -> divan.wire.Revs
-	13, // 22: divan.wire.Doc.deleted_conflicts:type_name -> divan.wire.Revs
-	13, // 23: divan.wire.OpenRevsRequest.revs:type_name -> divan.wire.Revs
-	26, // 24: divan.wire.OpenRevsList.requests:type_name -> divan.wire.OpenRevsRequest
-	12, // 25: divan.wire.RevResult.rev:type_name -> divan.wire.Rev
-	25, // 26: divan.wire.RevResult.doc:type_name -> divan.wire.Doc
-	28, // 27: divan.wire.RevResults.results:type_name -> divan.wire.RevResult
-	4,  // 28: divan.wire.RevResults.fault:type_name -> divan.wire.Fault
-	29, // 29: divan.wire.RevResultsList.answers:type_name -> divan.wire.RevResults
-	13, // 30: divan.wire.IDRevs.revs:type_name -> divan.wire.Revs
-	31, // 31: divan.wire.MissingRequest.ids:type_name -> divan.wire.IDRevs
-	13, // 32: divan.wire.IDMissing.missing:type_name -> divan.wire.Revs
-	13, // 33: divan.wire.IDMissing.possible_ancestors:type_name -> divan.wire.Revs
-	33, // 34: divan.wire.Missings.answers:type_name -> divan.wire.IDMissing
-	25, // 35: divan.wire.Row.doc:type_name -> divan.wire.Doc
-	36, // 36: divan.wire.Rows.rows:type_name -> divan.wire.Row
-	13, // 37: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
-	14, // 38: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
-	39, // 39: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
-	13, // 40: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
-	41, // 41: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
-	13, // 42: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
-	14, // 43: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
-	43, // 44: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
-	18, // 45: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	52, // 46: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13, // 47: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25, // 48: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38, // 49: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	54, // 50: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	51, // 51: divan.wire.ListCommand.docs:type_name -> divan.wire.DocsRequest
-	51, // 52: divan.wire.ListCommand.locals:type_name -> divan.wire.DocsRequest
-	53, // 53: divan.wire.ListCommand.changes:type_name -> divan.wire.ChangesRequest
-	58, // 54: divan.wire.ListPart.head:type_name -> divan.wire.ListHead
-	37, // 55: divan.wire.ListPart.docs:type_name -> divan.wire.Rows
-	55, // 56: divan.wire.ListPart.locals:type_name -> divan.wire.LocalDocs
-	56, // 57: divan.wire.ListPart.changes:type_name -> divan.wire.Changes
-	4,  // 58: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	4,  // 59: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 60: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	2,  // 61: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 62: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	57, // 63: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	60, // 64: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	61, // 65: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	63, // 66: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 67: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 68: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 69: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	62, // 70: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	62, // 71: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	64, // 72: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	67, // [67:73] is the sub-list for method output_type
-	61, // [61:67] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	15, // 14: divan.wire.EditResult.kept:type_name -> divan.wire.Attachment
+	21, // 15: divan.wire.EditResults.results:type_name -> divan.wire.EditResult
+	12, // 16: divan.wire.OpenRequest.rev:type_name -> divan.wire.Rev
+	12, // 17: divan.wire.RevInfo.rev:type_name -> divan.wire.Rev
+	12, // 18: divan.wire.Doc.rev:type_name -> divan.wire.Rev
+	15, // 19: divan.wire.Doc.atts:type_name -> divan.wire.Attachment
+	14, // 20: divan.wire.Doc.revisions:type_name -> divan.wire.Path
+	24, // 21: divan.wire.Doc.revs_info:type_name -> divan.wire.RevInfo
+	13, // 22: divan.wire.Doc.conflicts:type_name -> divan.wire.Revs
+	13, // 23: divan.wire.Doc.deleted_conflicts:type_name -> divan.wire.Revs
+	13, // 24: divan.wire.OpenRevsRequest.revs:type_name -> divan.wire.Revs
+	26, // 25: divan.wire.OpenRevsList.requests:type_name -> divan.wire.OpenRevsRequest
+	12, // 26: divan.wire.RevResult.rev:type_name -> divan.wire.Rev
+	25, // 27: divan.wire.RevResult.doc:type_name -> divan.wire.Doc
+	28, // 28: divan.wire.RevResults.results:type_name -> divan.wire.RevResult
+	4,  // 29: divan.wire.RevResults.fault:type_name -> divan.wire.Fault
+	29, // 30: divan.wire.RevResultsList.answers:type_name -> divan.wire.RevResults
+	13, // 31: divan.wire.IDRevs.revs:type_name -> divan.wire.Revs
+	31, // 32: divan.wire.MissingRequest.ids:type_name -> divan.wire.IDRevs
+	13, // 33: divan.wire.IDMissing.missing:type_name -> divan.wire.Revs
+	13, // 34: divan.wire.IDMissing.possible_ancestors:type_name -> divan.wire.Revs
+	33, // 35: divan.wire.Missings.answers:type_name -> divan.wire.IDMissing
+	25, // 36: divan.wire.Row.doc:type_name -> divan.wire.Doc
+	36, // 37: divan.wire.Rows.rows:type_name -> divan.wire.Row
+	13, // 38: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
+	14, // 39: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
+	39, // 40: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
+	13, // 41: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
+	41, // 42: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
+	13, // 43: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
+	14, // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
+	43, // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
+	18, // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
+	52, // 47: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13, // 48: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	25, // 49: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	38, // 50: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	54, // 51: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	51, // 52: divan.wire.ListCommand.docs:type_name -> divan.wire.DocsRequest
+	51, // 53: divan.wire.ListCommand.locals:type_name -> divan.wire.DocsRequest
+	53, // 54: divan.wire.ListCommand.changes:type_name -> divan.wire.ChangesRequest
+	58, // 55: divan.wire.ListPart.head:type_name -> divan.wire.ListHead
+	37, // 56: divan.wire.ListPart.docs:type_name -> divan.wire.Rows
+	55, // 57: divan.wire.ListPart.locals:type_name -> divan.wire.LocalDocs
+	56, // 58: divan.wire.ListPart.changes:type_name -> divan.wire.Changes
+	4,  // 59: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	4,  // 60: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 61: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	2,  // 62: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 63: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	57, // 64: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	60, // 65: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	61, // 66: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	63, // 67: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 68: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 69: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 70: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	62, // 71: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	62, // 72: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	64, // 73: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	68, // [68:74] is the sub-list for method output_type
+	62, // [62:68] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }

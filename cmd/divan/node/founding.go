@@ -210,9 +210,13 @@ func (f *founder) askAll(ctx context.Context) {
 	asking.Wait()
 }
 
-// status is what /_up tells about the seed list.
+// status is what /_up tells about the seed list. A node that has nobody to join
+// counts as joined while it founds its own cluster; one that was invited, or
+// lost its metadata, has no seed list either and waits for the members it knows.
 func (f *founder) status(joined bool) httpapi.SeedStatus {
-	s := httpapi.SeedStatus{Joined: joined || len(f.seeds) == 0}
+	id := f.id.load()
+	nobody := len(f.seeds) == 0 && !id.Invited && len(id.others(f.self)) == 0
+	s := httpapi.SeedStatus{Joined: joined || nobody}
 	for name, h := range f.answers() {
 		seed := httpapi.Seed{Name: name, Asked: h.at, Answer: "ok"}
 		if h.err != nil {

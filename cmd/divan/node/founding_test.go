@@ -198,6 +198,9 @@ func TestFounderKnowsMembers(t *testing.T) {
 	if got, err := f.found(t.Context()); err != nil || !got.Bootstrap {
 		t.Errorf("nobody: %+v %v", got, err)
 	}
+	if !f.status(false).Joined {
+		t.Error("it has nobody to wait for")
+	}
 	if err := id.update(t.Context(), func(i *identity) {
 		i.UUID, i.Nodes = "u", map[string]string{"b@b": "b:1", "c@c": "c:1", "a@a": "a:1"}
 	}); err != nil {
@@ -206,5 +209,8 @@ func TestFounderKnowsMembers(t *testing.T) {
 	got, err := f.found(t.Context())
 	if err != nil || !reflect.DeepEqual(got, meta.Founding{Seeds: []string{"a@a", "c@c"}}) {
 		t.Errorf("%+v %v", got, err)
+	}
+	if f.status(false).Joined || !f.status(true).Joined {
+		t.Error("it has joined before the others have taken it in, or has not afterwards")
 	}
 }

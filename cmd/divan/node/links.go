@@ -52,6 +52,7 @@ type links struct {
 	raft     *raft.NetworkTransport
 	repair   *repair.Repair
 	draining atomic.Bool
+	inGroup  atomic.Bool // a cluster has taken this node in, or it has founded one: Raft runs, or is about to
 }
 
 // newLinks takes the cluster port and builds what talks over it.
@@ -401,6 +402,7 @@ func (l *links) answerSeed(ctx context.Context, _ string, _ []byte) ([]byte, err
 
 // belong is told of the cluster that this node is part of.
 func (l *links) belong(origin string) {
+	l.inGroup.Store(true)
 	l.founder.begin()
 	l.port.Belong(origin)
 }
@@ -500,11 +502,14 @@ func (l *links) Accept(ctx context.Context, inv httpapi.Invitation) (httpapi.Nod
 	if err := l.mayJoin(ctx, inv); err != nil {
 		return httpapi.NodeInfo{}, err
 	}
+	next := identity{Version: identityVersion, UUID: inv.UUID, Secret: inv.Cookie, Nodes: maps.Clone(inv.Seeds), Invited: true}
 	settings := l.node.config.Layer(config.Node).Set
 	err := l.id.update(ctx, func(i *identity) {
-		*i = identity{
-			Version: identityVersion, UUID: inv.UUID, Secret: inv.Cookie, Nodes: maps.Clone(inv.Seeds), Invited: true, Settings: settings,
+		next.Settings = settings
+		if l.waiting(*i) { // those before the first invitation are with the metadata, out of the way
+			next.Settings, next.Aside = i.Settings, i.Aside
 		}
+		*i = next
 	})
 	if err != nil {
 		return httpapi.NodeInfo{}, err
@@ -527,7 +532,13 @@ func (l *links) memberOf(inv httpapi.Invitation) bool {
 	return false
 }
 
-// mayJoin refuses an invitation that this node cannot accept.
+// waiting reports whether a node with that identity has been invited, has put
+// its own metadata out of the way, and has been taken in by nobody yet.
+func (l *links) waiting(id identity) bool { return id.Invited && id.Aside && !l.inGroup.Load() }
+
+// mayJoin refuses an invitation that this node cannot accept. One that still
+// waits for those who invited it first, which may be for ever, has no metadata
+// to look at: it was empty when it accepted.
 func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
 	refuse := func(format string, args ...any) error { return fault.Newf(fault.BadRequest, format, args...) }
 	m := l.node.meta
@@ -539,6 +550,9 @@ func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
 	}
 	if address, taken := inv.Seeds[l.name]; taken && (address != l.place.advertise || len(inv.Seeds) == 1) {
 		return refuse("The cluster has a node %s at %s already; give this node another name (NODENAME or --name).", l.name, address)
+	}
+	if l.waiting(l.id.load()) {
+		return nil
 	}
 	if err := m.CatchUp(ctx); err != nil {
 		return err

@@ -56,7 +56,10 @@ func TestReborn(t *testing.T) {
 			}
 			w.net.SetLink(fmt.Sprint("10.0.0.", leader.i), fmt.Sprint("10.0.0.", late.i), simnet.Link{Latency: 300 * time.Millisecond})
 			old, _ := late.node.meta.Database(db)
-			leader.want("DELETE", "/"+db, "", "200")
+			// As if whoever deleted it had gone before it removed the copies of others.
+			if _, err := leader.node.meta.DeleteDatabase(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
 			leader.want("PUT", "/"+db+"?q=2", "", "201")
 			if now, _ := late.node.meta.Database(db); now != old {
 				t.Fatal("the node has heard already")

@@ -114,8 +114,9 @@ func (c *checker) editsSurvive() {
 // the time of its clients, is not lost with the one that had its name before,
 // whatever the node has heard that was asked. Copies that are cut off from the
 // majority may not know better: one always, so that what is only accepted
-// counts while nothing is broken, and from five nodes on as many as make a
-// quorum, so that there nothing else counts.
+// counts while nothing is broken, and as many as make a quorum from five nodes
+// on and before all nodes of a new cluster vote, so that there nothing else
+// counts.
 func (c *checker) renewedKeep() {
 	alive := c.databases()
 	for _, d := range c.sorted() {
@@ -124,7 +125,8 @@ func (c *checker) renewedKeep() {
 		}
 		since, ok := c.renewed(d.db)
 		for _, e := range d.edits {
-			sure := c.calm(e.Span) || e.Outcome == Acked && c.nodes() < 5
+			voted := c.h.Voting != 0 && since >= c.h.Voting
+			sure := c.calm(e.Span) || e.Outcome == Acked && c.nodes() < 5 && voted
 			if !ok || e.Call < since || !e.Outcome.Done() || !sure || c.lost(e) {
 				continue
 			}

@@ -188,6 +188,8 @@ type History struct {
 	Troubles  []Trouble
 	Calm      []Span   // when nothing was broken, nor had been shortly before
 	Wrong     []string // what a client saw to be wrong by itself
+	// Voting is when all nodes had a vote on metadata; 0: they never had.
+	Voting time.Duration
 	// Losses are the times until which one disk may have been the only one
 	// that had what was not written with a quorum, and then was lost.
 	Losses []Span

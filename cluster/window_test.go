@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"testing"
+
+	"divan/cluster/config"
+)
+
+// However small the documents of a window are, those of the next one may be as
+// large as the database takes.
+func TestWindow(t *testing.T) {
+	for _, tc := range []struct {
+		maxDocument int64
+		most        int
+		want        int
+	}{
+		{1, 256, 256}, {1 << 20, 256, 250}, {1 << 20, 512, 250}, {8_000_000, 512, 32}, {100 << 20, 512, 16}, {config.Infinity, 512, 16}, {1, 4, 4},
+	} {
+		w := NewWindow(tc.maxDocument, tc.most)
+		if first := w.Size(); first != min(windowFirst, tc.most) {
+			t.Errorf("%+v: begins with %d", tc, first)
+		}
+		w.Read(0, 0)
+		for range 2 {
+			w.Read(w.Size(), 0)
+		}
+		if got := w.Size(); got != tc.want {
+			t.Errorf("%+v: up to %d", tc, got)
+		}
+		if w.Read(4, 8<<20); w.Size() > 2 {
+			t.Errorf("%+v: %d documents of 2 MB", tc, w.Size())
+		}
+		if w.Read(1, 8<<20); w.Size() != 1 {
+			t.Errorf("%+v: %d documents of 8 MB", tc, w.Size())
+		}
+	}
+}
+
+// TestKeysAreBounded: the documents of a listing by keys are not all held at
+// once.
+func TestKeysAreBounded(t *testing.T) {
+	w := start(t, setup{config: config.Values{"couchdb": {"max_document_size": "5000000"}}})
+	d := w.create("db", CreateOptions{Q: 2})
+	bulk(t, d, "a", "b")
+	keys := make([]string, 2000)
+	for i := range keys {
+		keys[i] = []string{"a", "b", "none"}[i%3]
+	}
+	for docs, most := range map[bool]int{true: windowHeld / 5_000_000, false: keyWindow} {
+		k := newKeyed(t.Context(), d, DocsQuery{HasKeys: true, Limit: NoLimit, Keys: keys, IncludeDocs: docs})
+		largest := 0
+		for i := range keys {
+			row, err := k.next()
+			if err != nil || row == nil || row.ID != keys[i] || (row.Doc != nil) != (docs && !row.Missing) {
+				t.Fatalf("row %d: %+v, %v", i, row, err)
+			}
+			largest = max(largest, len(k.rows))
+		}
+		if row, err := k.next(); row != nil || err != nil || largest != most {
+			t.Errorf("documents %v: %d at a time, want %d; %v, %v", docs, largest, most, row, err)
+		}
+	}
+}
