@@ -154,14 +154,16 @@ func (b *bulk) update() error {
 	for i := range edits {
 		b.c.forgetUser(edits[i].ID)
 	}
-	if err != nil {
+	if err != nil && results == nil {
 		for _, u := range b.uploads {
 			u.settle(err)
 		}
 		return err
 	}
-	b.c.api.stats.bulk(len(b.edits), b.c.start)
-	b.c.api.stats.edits(edits, results)
+	if err == nil {
+		b.c.api.stats.bulk(len(b.edits), b.c.start)
+		b.c.api.stats.edits(edits, results)
+	}
 	if b.refused == 0 {
 		b.results = results
 	} else {
@@ -172,7 +174,7 @@ func (b *bulk) update() error {
 	for i, u := range b.uploads {
 		u.settle(b.results[i].Err)
 	}
-	return nil
+	return err // with answers: some edits may be done, and keep their content
 }
 
 // answer tells the outcomes: of interactive edits each, of replicated ones

@@ -166,7 +166,7 @@ func (it *bulkGetItem) appendError(dst []byte, f failure) []byte {
 
 // bulkGetJSON answers {"results":[{"id":…,"docs":[{"ok":…}|{"error":…}]}]}.
 func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
-	reader := &bulkGetReader{c: c, o: o, items: items}
+	reader := c.newBulkGetReader(o, items)
 	if err := reader.begin(); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func missingFailure() failure { return failure{name: "not_found", reason: "missi
 
 // bulkGetParts answers each revision as a part of a multipart body.
 func (c *call) bulkGetParts(kind string, items []bulkGetItem, o *docOptions) error {
-	reader := &bulkGetReader{c: c, o: o, items: items}
+	reader := c.newBulkGetReader(o, items)
 	if err := reader.begin(); err != nil {
 		return err
 	}

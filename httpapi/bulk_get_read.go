@@ -9,12 +9,8 @@ import (
 	"divan/storage/fault"
 )
 
-const (
-	bulkGetFirst = 16        // entries of the first batch, whose size nobody knows
-	bulkGetMost  = 256       // entries of a batch
-	bulkGetBytes = 4 << 20   // of documents that a batch is to have, going by the one before
-	bulkGetHeld  = 250 << 20 // of documents that a batch has at most, whatever the one before was like
-)
+// bulkGetMost is how many entries a batch has at most; see cluster.Window.
+const bulkGetMost = 256
 
 // bulkGetReader reads the entries of a _bulk_get in batches: what one batch
 // asks of a copy travels in one message.
@@ -23,21 +19,14 @@ type bulkGetReader struct {
 	o     *docOptions
 	items []bulkGetItem
 
-	first, end int // the batch at hand
-	size       int // of the next one
+	first, end int            // the batch at hand
+	window     cluster.Window // how large the next one is
 	results    [][]shard.RevResult
 	errs       []error
 }
 
-// batchMost returns how many entries a batch may have where documents have up
-// to maxDocument bytes. Small documents say nothing about those behind them:
-// as many of the largest ones have to fit into bulkGetHeld, which also is a
-// little below what one message between nodes can hold. That is 32 by default.
-// A limit that leaves no room for the first batch is the administrator's word
-// that there is memory. (An entry that names no revision has all leaves of its
-// document; those of a document in conflict come on top.)
-func batchMost(maxDocument int64) int {
-	return int(min(max(bulkGetHeld/max(maxDocument, 1), bulkGetFirst), bulkGetMost))
+func (c *call) newBulkGetReader(o *docOptions, items []bulkGetItem) *bulkGetReader {
+	return &bulkGetReader{c: c, o: o, items: items, window: cluster.NewWindow(c.cfg.CouchDB.MaxDocumentSize, bulkGetMost)}
 }
 
 // begin reads the first batch. The error says that there is no such database:
@@ -64,10 +53,7 @@ func (r *bulkGetReader) read(i int) ([]shard.RevResult, error) {
 
 // fill reads a batch.
 func (r *bulkGetReader) fill(first int) {
-	if r.size == 0 {
-		r.size = bulkGetFirst
-	}
-	r.first, r.end = first, min(first+r.size, len(r.items))
+	r.first, r.end = first, min(first+r.window.Size(), len(r.items))
 	n := r.end - first
 	r.results, r.errs = make([][]shard.RevResult, n), make([]error, n)
 	var wanted []cluster.OpenRevsOptions
@@ -114,5 +100,5 @@ func (r *bulkGetReader) fill(first int) {
 			}
 		}
 	}
-	r.size = min(batchMost(r.c.cfg.CouchDB.MaxDocumentSize), max(bulkGetBytes/max(bytes/len(wanted), 1), 1))
+	r.window.Read(len(wanted), bytes)
 }

@@ -38,30 +38,20 @@ func TestBulkGetBatches(t *testing.T) {
 }
 
 // However small the documents of a batch are, those of the next one may be as
-// large as the database takes.
+// large as the database takes: see cluster.Window.
 func TestBulkGetIsBounded(t *testing.T) {
-	for _, tc := range []struct {
-		maxDocument int64
-		want        int
-	}{
-		{1, 256}, {1 << 20, 250}, {8_000_000, 32}, {100 << 20, 16}, {config.Infinity, 16},
-	} {
-		if got := batchMost(tc.maxDocument); got != tc.want {
-			t.Errorf("%d bytes: %d, want %d", tc.maxDocument, got, tc.want)
-		}
-	}
 	a := nodeAPI(t, config.Values{"couchdb": {"max_document_size": "5000000"}})
 	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/d", "{}", 201, ""}})
 	c, _ := testCall(t, a, "POST /db/_bulk_get", "", "Authorization: Basic YWRtOnBhc3M=")
 	c.dbName = "db"
 	must(t, c.openDatabase())
-	r := &bulkGetReader{c: c, o: &docOptions{}, items: make([]bulkGetItem, 1000)}
+	r := c.newBulkGetReader(&docOptions{}, make([]bulkGetItem, 1000))
 	for i := range r.items {
 		r.items[i].id = "d"
 	}
 	for i := range r.items {
 		results, err := r.read(i)
-		if n := r.end - r.first; err != nil || len(results) != 1 || n > 52 || (i > bulkGetFirst && n < 10) {
+		if n := r.end - r.first; err != nil || len(results) != 1 || n > 52 || (i > 16 && n < 10) {
 			t.Fatalf("entry %d: %v, %v, in a batch of %d", i, results, err, n)
 		}
 	}

@@ -115,12 +115,13 @@ func (w *changesWriter) drain() error {
 
 // over reports whether err only says that the feed ends: the time is up, the
 // server stops, or the database is gone. A client that went away is no such
-// end: there is nobody to tell.
+// end: there is nobody to tell. Nor is a copy whose time is up: that is what
+// the feed has failed with.
 func (w *changesWriter) over(err error) bool {
 	switch {
 	case errors.Is(context.Cause(w.ctx), errFeedsEnd):
 		return true
-	case errors.Is(err, context.DeadlineExceeded):
+	case w.feed.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return w.p.feed.waits()
 	}
 	return w.p.feed.waits() && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Closed))
@@ -144,7 +145,7 @@ func (w *changesWriter) wait() (more bool, err error) {
 		switch {
 		case err == nil:
 			return true, nil
-		case w.p.heartbeat > 0 && w.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		case w.p.heartbeat > 0 && w.ctx.Err() == nil && w.feed.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 			if err := w.heartbeat(); err != nil || w.removed() {
 				return false, err
 			}

@@ -104,6 +104,40 @@ func digest(b []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// TestMissingStubLeavesOthersContent: one stub of nothing refuses a whole bulk
+// request, but the documents of other shards are written, with their content.
+func TestMissingStubLeavesOthersContent(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db?q=2", nil)
+	data := noise(100 << 10)
+	var docs strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&docs, `{"_id":"doc%d","_attachments":{"a.bin":{"content_type":"image/png","data":"%s"}}},`, i, base64.StdEncoding.EncodeToString(data))
+	}
+	docs.WriteString(`{"_id":"x","_attachments":{"none":{"stub":true}}}`)
+	got := s.text(412, "POST", "/db/_bulk_docs", `{"docs":[`+docs.String()+`]}`)
+	if want := `{"error":"missing_stub","reason":"Invalid attachment stub in x for none"}`; strings.TrimSpace(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	written := 0
+	for i := range 8 {
+		path := fmt.Sprintf("/db/doc%d", i)
+		if s.do("HEAD", path, nil).StatusCode == http.StatusNotFound {
+			continue
+		}
+		written++
+		res := s.do("GET", path+"/a.bin", nil)
+		got, err := io.ReadAll(res.Body)
+		must(t, err)
+		if res.StatusCode != http.StatusOK || !bytes.Equal(got, data) {
+			t.Errorf("doc%d: %d, %d bytes", i, res.StatusCode, len(got))
+		}
+	}
+	if written == 0 || written == 8 {
+		t.Errorf("%d of 8 documents were written", written)
+	}
+}
+
 // TestLargeAttachment takes content that is stored outside the edit through
 // every way in and out.
 func TestLargeAttachment(t *testing.T) {

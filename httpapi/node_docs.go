@@ -270,7 +270,9 @@ func deleteNodeDoc(c *call) error {
 		return fault.New(fault.NotFound, "missing")
 	}
 	rev := contentRev(nodeBody(n))
-	if wanted, given := c.qs("rev"); !given && c.r.Header.Get("If-Match") == "" || given && wanted != rev {
+	wanted, given := c.qs("rev")
+	tag := strings.Trim(c.r.Header.Get("If-Match"), `"`)
+	if !given && tag == "" || given && wanted != rev || tag != "" && tag != rev {
 		return fault.New(fault.Conflict, "Document update conflict.")
 	}
 	if err := c.dropNode(name); err != nil {

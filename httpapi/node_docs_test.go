@@ -103,3 +103,27 @@ func TestReplaceOnlyHolder(t *testing.T) {
 		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 404, ""},
 	})
 }
+
+// TestNodeDocIfMatch: a revision in If-Match counts as one in the query does,
+// and with both, both have to be right.
+func TestNodeDocIfMatch(t *testing.T) {
+	a, _ := couple(t)
+	const away = "/_node/_local/_nodes/away@127.0.0.1"
+	rev := contentRev([]byte("{}"))
+	for _, tc := range []struct {
+		query, tag string
+		want       int
+	}{
+		{"", `"1-x"`, 409},
+		{"", "1-x", 409},
+		{"?rev=" + rev, `"1-x"`, 409},
+		{"?rev=1-x", `"` + rev + `"`, 409},
+		{"", `""`, 409},
+		{"", `"` + rev + `"`, 200},
+	} {
+		w := ask(t, a, "DELETE "+away+tc.query, "", asAdmin, "If-Match: "+tc.tag)
+		if _, there := a.deps.Meta.Node("away@127.0.0.1"); w.Code != tc.want || there != (tc.want == 409) {
+			t.Fatalf("%q, If-Match %s: %d %s, still a member: %v", tc.query, tc.tag, w.Code, w.Body, there)
+		}
+	}
+}
