@@ -75,7 +75,11 @@ func (w *world) verifyDocument(d *tracked) error {
 			d.revs = nil
 		}
 		d.state = *d.pending
-		d.state.rev = got.Rev
+		if d.state.rev = got.Rev; d.state.deleted {
+			if d.state.rev, err = w.tombstone(d); err != nil {
+				return err
+			}
+		}
 	}
 	d.pending = nil
 	for name, c := range d.state.atts {
@@ -88,6 +92,28 @@ func (w *world) verifyDocument(d *tracked) error {
 		}
 	}
 	return nil
+}
+
+// tombstone returns the revision of a deleted document, which a plain GET does
+// not tell.
+func (w *world) tombstone(d *tracked) (rev string, err error) {
+	var page struct {
+		Rows []struct {
+			Value struct {
+				Rev     string `json:"rev"`
+				Deleted bool   `json:"deleted"`
+			} `json:"value"`
+		} `json:"rows"`
+	}
+	path := "/" + d.db + "/_all_docs"
+	status, err := w.client.call(http.MethodPost, path, map[string][]string{"keys": {d.id}}, &page)
+	if err = accepted(http.MethodPost, path, status, err); err != nil {
+		return "", err
+	}
+	if len(page.Rows) != 1 || !page.Rows[0].Value.Deleted {
+		return "", fmt.Errorf("a deleted document is listed as %+v", page.Rows)
+	}
+	return page.Rows[0].Value.Rev, nil
 }
 
 // is reports whether a document is what a state says, revision and content of
