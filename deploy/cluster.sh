@@ -10,9 +10,10 @@ dir=${DIR:-data/cluster}
 mkdir -p "$dir"
 
 pids=
+setup=
 stop() {
 	trap - INT TERM EXIT
-	[ -z "$pids" ] || kill $pids 2>/dev/null || true
+	[ -z "$pids" ] || kill $pids $setup 2>/dev/null || true
 	wait
 }
 trap stop EXIT
@@ -31,7 +32,22 @@ for i in $(seq 1 "$n"); do
 	urls="$urls http://127.0.0.1:$port"
 done
 # shellcheck disable=SC2086 # a list of words
-./bin/divan setup --admin "$admin" $urls || { echo "the nodes say why in $dir/node*.log" >&2; exit 1; }
+./bin/divan setup --admin "$admin" $urls &
+setup=$!
+while kill -0 "$setup" 2>/dev/null; do
+	i=0
+	for pid in $pids; do
+		i=$((i + 1))
+		kill -0 "$pid" 2>/dev/null || {
+			echo "node$i has ended, its log says why: $dir/node$i.log" >&2
+			tail -n 3 "$dir/node$i.log" >&2
+			exit 1
+		}
+	done
+	sleep 0.2
+done
+wait "$setup" || { echo "the nodes say why in $dir/node*.log" >&2; exit 1; }
+setup=
 echo
 i=0
 for url in $urls; do
