@@ -114,7 +114,7 @@ func (c *cluster) oneRound(ctx context.Context, nr int) (*history.History, error
 	o := workload.Options{
 		Log: &history.Log{}, Clock: c.clock, Targets: c.targets, HTTP: c.asker.HTTP, User: user, Password: password,
 		Databases: []string{fmt.Sprintf("r%d-a", nr), fmt.Sprintf("r%d-b", nr)}, Temporary: []string{fmt.Sprintf("r%d-t", nr)},
-		Pause: c.pause, Timeout: 40 * time.Second,
+		Once: fmt.Sprintf("r%d-once", nr), Pause: c.pause, Timeout: 40 * time.Second,
 	}
 	for i, db := range o.Databases {
 		r := ending.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s?q=%d", db, 1+i)}
@@ -193,7 +193,9 @@ func (c *cluster) examine(ctx context.Context, o workload.Options) (*history.His
 		}
 	}
 	h := o.Log.History()
-	current := func(db string) bool { return slices.Contains(o.Databases, db) || slices.Contains(o.Temporary, db) }
+	current := func(db string) bool {
+		return slices.Contains(o.Databases, db) || slices.Contains(o.Temporary, db) || strings.HasPrefix(db, o.Once)
+	}
 	for db := range wanted {
 		if !current(db) {
 			delete(wanted, db)

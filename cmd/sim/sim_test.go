@@ -168,7 +168,7 @@ func (w *world) work(first int, length time.Duration, meanwhile func()) {
 func (w *world) options() workload.Options {
 	o := workload.Options{
 		Log: &w.log, Clock: w.clock, Targets: w.targets, HTTP: w.http, User: admin, Password: password,
-		Temporary: []string{"temp0", "temp1"}, Pause: w.plan.pause, Timeout: 40 * time.Second,
+		Temporary: []string{"temp0", "temp1"}, Once: "once", Pause: w.plan.pause, Timeout: 40 * time.Second,
 	}
 	for _, d := range w.plan.databases {
 		o.Databases = append(o.Databases, d.name)

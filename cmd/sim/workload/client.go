@@ -32,6 +32,7 @@ type Options struct {
 	User, Password string
 	Databases      []string      // that are there and stay
 	Temporary      []string      // names of databases that come and go
+	Once           string        // what names begin with that nobody has had before
 	Pause          time.Duration // between two requests, on average
 	Timeout        time.Duration // of a request
 }

@@ -321,7 +321,7 @@ func (c *Client) metadata(ctx context.Context, _ string) {
 	case 6:
 		c.operate(ctx, db, history.GetSecurity)
 	case 7:
-		c.renew(ctx, fmt.Sprint("once", c.Log.Number()))
+		c.renew(ctx, fmt.Sprint(c.Once, c.Log.Number()))
 	default:
 		c.writeTemporary(ctx, db)
 	}
