@@ -152,8 +152,7 @@ func TestLateAnswerAboutRebuilding(t *testing.T) {
 			case m.Op == opRebuild && from == second.name && held.CompareAndSwap(false, true):
 				select {
 				case <-pushed:
-				case <-ctx.Done():
-					t.Error("the first one does not push meanwhile")
+				case <-ctx.Done(): // it asked before it was whole, and tries again later
 				}
 			}
 		}
