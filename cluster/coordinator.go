@@ -86,6 +86,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c.handles.byName = make(map[string]*DB)
 	c.handles.births = make(map[[16]byte]birth)
+	c.handles.lacking = make(map[[16]byte]time.Time)
 	if o.Peers != nil {
 		c.others = directory{o.Peers}
 	}
@@ -126,7 +127,7 @@ func (c *Coordinator) DB(ctx context.Context, name string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.handles.get(ctx, c, m)
+	return c.handles.await(ctx, c, m)
 }
 
 // maxHandles bounds the cache of handles: one costs a few hundred bytes.
@@ -140,12 +141,33 @@ type handles struct {
 	mu     sync.RWMutex
 	byName map[string]*DB
 	births map[[16]byte]birth // by id; guarded by mu
+	// lacking is since when copies of databases that others create have been
+	// waited for, by id; guarded by mu.
+	lacking map[[16]byte]time.Time
+}
+
+// await is get for a request: the copies of a database that another node creates
+// may be on their way.
+func (h *handles) await(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
+	d := h.held(m.Name)
+	if d != nil && d.meta == m {
+		return d, nil
+	}
+	if d == nil || d.meta.ID != m.ID {
+		h.awaitOwn(ctx, newDB(c, m))
+	}
+	return h.get(ctx, c, m)
+}
+
+// held returns the handle that is kept for a name, nil when there is none.
+func (h *handles) held(name string) *DB {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.byName[name]
 }
 
 func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
-	h.mu.RLock()
-	d := h.byName[m.Name]
-	h.mu.RUnlock()
+	d := h.held(m.Name)
 	if d != nil && d.meta == m {
 		return d, nil
 	}
@@ -375,7 +397,7 @@ func (d *DB) phrase(err error) error {
 		case m.ID != d.meta.ID:
 			return fault.Wrap(fault.NotFound, noDatabase, ErrSuccessor)
 		}
-		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
+		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", ErrUnborn)
 	case fault.Is(err, fault.NodeDown):
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case errors.Is(err, context.DeadlineExceeded):

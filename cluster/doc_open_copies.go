@@ -24,6 +24,7 @@ type opening struct {
 	full    *shard.Doc // of the copy that was asked for all of it
 	fullAt  int
 	heard   []int // copies that gave a usable answer
+	lacking bool  // a node has said that it does not hold its copy
 	next    int   // in stretch.near: the copy that is asked next
 	pending int
 	inbox   chan opened
@@ -84,6 +85,11 @@ func (o *opening) run(ctx context.Context) (*shard.Doc, error) {
 		return o.whole(ctx, from)
 	case quorum.Diverged:
 		return o.merge(ctx, from)
+	case quorum.Unread:
+		if o.lacking && ctx.Err() == nil {
+			return nil, errDropped()
+		}
+		return nil, err
 	default:
 		return nil, err
 	}
@@ -228,6 +234,7 @@ func (o *opening) take(ctx context.Context, a opened) {
 		return
 	case isNoCopy(a.err):
 		o.db.noteLack(a.err)
+		o.lacking = true
 		a.err = errNodeDown(o.stretch.near[a.at].node) // says nothing about the document
 	case isNotFound(a.err):
 		o.heard = append(o.heard, a.at)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"divan/cluster/quorum"
@@ -49,6 +50,9 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		}
 		r := revising{db: d, stretch: groups[g].stretch, list: mine}
 		got, failures := r.run(ctx, list[0].R)
+		for try := 0; errors.Is(failures[0], ErrUnborn) && d.Await(ctx, try); try++ { // no copy: the error of all
+			got, failures = r.run(ctx, list[0].R)
+		}
 		for i, at := range groups[g].items {
 			out[at], errs[at] = got[i], d.phrase(failures[i])
 		}

@@ -78,14 +78,34 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 		}
 	}
 	if failed == len(groups) {
-		return nil, d.phrase(errs[0])
+		return nil, d.phrase(worst(errs))
 	}
 	return results, nil
+}
+
+// worst returns the first error that is more than the lack of a copy: it may
+// stand for edits that were done.
+func worst(errs []error) error {
+	for _, err := range errs {
+		if !isNoCopy(err) {
+			return err
+		}
+	}
+	return errs[0]
 }
 
 // write brings the edits of one stretch to its copies. The error is that of
 // every edit: none of them got an answer from any copy.
 func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+	for try := 0; ; try++ {
+		results, err := d.writeOnce(ctx, s, o, edits)
+		if !isNoCopy(err) || !d.Await(ctx, try) {
+			return results, err
+		}
+	}
+}
+
+func (d *DB) writeOnce(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,

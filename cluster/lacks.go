@@ -42,15 +42,20 @@ func (d *DB) sure(ctx context.Context, before uint64) error {
 const doTries = 4
 
 // Do calls f with the database of that name, and again with the one that has
-// the name by then when it ends with ErrSuccessor. The error is that of DB, or
-// f's.
+// the name by then when it ends with ErrSuccessor, or a moment later when it
+// ends with ErrUnborn. The error is that of DB, or f's.
 func (c *Coordinator) Do(ctx context.Context, name string, f func(d *DB) error) error {
-	for left := doTries; ; left-- {
+	for left, waits := doTries, 0; ; {
 		d, err := c.DB(ctx, name)
 		if err == nil {
 			err = f(d)
 		}
-		if left == 1 || !errors.Is(err, ErrSuccessor) {
+		switch {
+		case errors.Is(err, ErrUnborn) && d != nil && d.Await(ctx, waits):
+			waits++
+		case left > 1 && errors.Is(err, ErrSuccessor):
+			left--
+		default:
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 
@@ -42,7 +43,11 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		for i, o := range d.purge(ctx, groups[g].stretch, w, mine) {
+		got := d.purge(ctx, groups[g].stretch, w, mine)
+		for try := 0; errors.Is(got[0].Err, ErrUnborn) && d.Await(ctx, try); try++ { // to do an item twice does no harm: it has its UUID
+			got = d.purge(ctx, groups[g].stretch, w, mine)
+		}
+		for i, o := range got {
 			out[groups[g].items[i]] = o
 		}
 		return nil

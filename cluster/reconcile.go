@@ -65,15 +65,12 @@ type tidier struct {
 }
 
 // newborn is a database that was created a moment ago. The node that created it
-// makes the copies everywhere, empty and complete; what it could not make by
-// then is made here, as copies that have to be filled.
+// makes the copies everywhere, empty and complete; what it could not make
+// within birthGrace is made here, as copies that have to be filled.
 type newborn struct {
 	db  *meta.Database
 	due time.Time
 }
-
-// birthGrace is how long the creating node has for that.
-const birthGrace = time.Second
 
 // follow does what events ask for until it is time for the next sweep.
 func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {

@@ -15,6 +15,7 @@ type ownReplica interface {
 	// CreateMissing makes a copy whose database exists and which others nodes
 	// hold as well, so that it has to be filled first.
 	CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error
+	Has(name string) bool
 }
 
 // replica is the copies that one node holds: this one's, guarded and called

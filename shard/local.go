@@ -132,6 +132,9 @@ func (l *Local) Drop(ctx context.Context, name string) error {
 	return l.Rebuilt(name)
 }
 
+// Has reports whether a copy is on this node. It is not opened for that.
+func (l *Local) Has(name string) bool { return l.engine.Has(name) }
+
 // Names lists the copies on this node.
 func (l *Local) Names() ([]string, error) {
 	names, err := l.engine.Names()

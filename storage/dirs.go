@@ -362,6 +362,25 @@ func (e *Engine) walk(dir string, names *[]string) error {
 	return nil
 }
 
+// Has reports whether there is a store of that name, open or not. One that
+// cannot be read is there as well.
+func (e *Engine) Has(name string) bool {
+	e.mu.Lock()
+	en := e.mu.entries[name]
+	known := en != nil && en.busy == nil
+	dropped := known && en.dropped
+	e.mu.Unlock()
+	if known {
+		return !dropped
+	}
+	files, err := e.o.FS.List(e.path(name))
+	if err == nil {
+		_, err = findIdentity(files)
+		return !fault.Is(err, fault.NotFound)
+	}
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 // FileSize returns the bytes that a store has on disk, open or not. The error
 // is fault.NotFound when there is no such store.
 func (e *Engine) FileSize(name string) (int64, error) {

@@ -63,8 +63,18 @@ func TestCreateNamesDrop(t *testing.T) {
 	if !slices.Equal(got, names) {
 		t.Errorf("Names = %q, want %q", got, names)
 	}
+	wantThere := func(want ...bool) {
+		t.Helper()
+		for i, n := range append(names, "shards/00000000-7fffffff/team") {
+			if e.Has(n) != want[i] {
+				t.Errorf("Has(%q) = %t", n, !want[i])
+			}
+		}
+	}
+	wantThere(true, true, true, false)
 	s, err = e.Acquire(names[1])
 	must(t, err)
+	wantThere(true, true, true, false)
 	if s.UUID() != uuid || uuid == [16]byte{} {
 		t.Errorf("uuid is %x, was %x", s.UUID(), uuid)
 	}
@@ -73,6 +83,7 @@ func TestCreateNamesDrop(t *testing.T) {
 	if _, err := e.Acquire(names[1]); !fault.Is(err, fault.NotFound) {
 		t.Errorf("Acquire of a dropped store: %v", err)
 	}
+	wantThere(true, false, true, false)
 	if err := e.Drop(names[1]); !fault.Is(err, fault.NotFound) {
 		t.Errorf("Drop of a dropped store: %v", err)
 	}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// birthGrace is how long the node that creates a database has to make its
+// copies everywhere, empty and complete, before the nodes that are to hold them
+// make their own, which have to be filled.
+const birthGrace = time.Second
+
+// ErrUnborn is the cause of an error that says that a range has no copy although
+// its database exists: the node that creates it is about to make them. Nothing
+// has been done, so that a request may begin again after DB.Await. Compare with
+// errors.Is.
+var ErrUnborn = errors.New("the copies have not been made yet")
+
+const (
+	// mostAwait bounds the pauses of Await and awaitOwn.
+	mostAwait = 50 * time.Millisecond
+	// awaitTries is how often one request is told to ask again: with these pauses
+	// for longer than createWait.
+	awaitTries = 60
+)
+
+// Await waits a moment for copies that are not there, and reports whether it is
+// worth to ask them again: for createWait after this node first waited for
+// copies of the database, and as long as that exists. One that has lost its
+// copies answers at once from then on. try counts the calls for one request,
+// from 0.
+func (d *DB) Await(ctx context.Context, try int) bool {
+	first := d.c.handles.sought(d.meta.ID)
+	return try < awaitTries && time.Since(first) < createWait && !d.c.gone(d.meta) && rest(ctx, try)
+}
+
+// rest waits longer from try to try; false when ctx ends.
+func rest(ctx context.Context, try int) bool {
+	timer := time.NewTimer(min(time.Millisecond<<min(try, 10), mostAwait))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// awaitOwn waits until the copies on this node of a database that another node
+// creates are there, for birthGrace after the first request for it. If this node
+// made them at once, with every other holder doing the same, no copy of a range
+// would be complete, and none could be used until the holders have found out
+// from each other that there is nothing to fill them with.
+func (h *handles) awaitOwn(ctx context.Context, d *DB) {
+	if h.expected(d.meta.ID) || d.ownAreThere() {
+		return
+	}
+	first := h.sought(d.meta.ID)
+	for try := 0; time.Since(first) < birthGrace && !d.c.gone(d.meta) && rest(ctx, try); try++ {
+		if d.ownAreThere() {
+			return
+		}
+	}
+}
+
+// sought returns since when copies of a database have been waited for.
+func (h *handles) sought(id [16]byte) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at, ok := h.lacking[id]; ok {
+		return at
+	}
+	if len(h.lacking) >= maxHandles {
+		for other := range h.lacking { // whichever: it will be waited for once more
+			delete(h.lacking, other)
+			break
+		}
+	}
+	now := time.Now()
+	h.lacking[id] = now
+	return now
+}
+
+// ownAreThere reports whether this node has the copies that other nodes hold as
+// well. One that nobody else holds is complete whoever makes it.
+func (d *DB) ownAreThere() bool {
+	for _, s := range d.meta.Shards {
+		if len(s.Nodes) > 1 && s.On(d.c.node) && !d.c.local.Has(d.meta.CopyName(s.Range)) {
+			return false
+		}
+	}
+	return true
+}
