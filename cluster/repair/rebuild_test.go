@@ -134,7 +134,8 @@ func TestAllCopiesLost(t *testing.T) {
 }
 
 // All copies were lost; that a node's copy is incomplete is heard only after it
-// has become whole and has pushed all it had.
+// has become whole and has pushed all it had. Events of one instant come in any
+// order, so nothing can go on to the next step before the one at hand is over.
 func TestLateAnswerAboutRebuilding(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		db, _ := w.group.Database("db")
@@ -152,24 +153,39 @@ func TestLateAnswerAboutRebuilding(t *testing.T) {
 			case m.Op == opRebuild && from == second.name && held.CompareAndSwap(false, true):
 				select {
 				case <-pushed:
-				case <-ctx.Done(): // it asked before it was whole, and tries again later
+				case <-ctx.Done():
+					t.Error("the first one does not push meanwhile")
 				}
 			}
 		}
 		w.answered.Store(&answered)
-		onlyWhole := func(what string) error {
-			if what == "position" && first.Rebuilding(first.copy) {
+		noPush := func(what string) error {
+			if what == "position" {
 				return errSick
 			}
 			return nil
 		}
-		second.broken.Store(&onlyWhole)
+		w.wait(rebuildEvery + rebuildEvery/2) // until they are at rest, between two looks
 		for _, n := range []*member{first, second} {
+			n.broken.Store(&noPush)
 			n.lose(lost())
 		}
-		w.wait(time.Hour)
-		if !held.Load() || first.Rebuilding(first.copy) || second.Rebuilding(second.copy) {
-			t.Errorf("incomplete: the first %t, the second %t", first.Rebuilding(first.copy), second.Rebuilding(second.copy))
+		// They ask each other at the next look, and both pushes fail. Those are
+		// tried again after half of firstPause at the earliest.
+		w.wait(rebuildEvery/2 + firstPause/4)
+		if !held.Load() || !first.Rebuilding(first.copy) {
+			t.Fatalf("the first has not said that it is incomplete: asked %t", held.Load())
+		}
+		first.broken.Store(nil)
+		w.wait(firstPause)
+		if first.Rebuilding(first.copy) || !second.Rebuilding(second.copy) {
+			t.Fatalf("incomplete: the first %t, the second %t", first.Rebuilding(first.copy), second.Rebuilding(second.copy))
+		}
+		// Only now, as a push that began earlier would be one of an incomplete copy.
+		second.broken.Store(nil)
+		w.wait(2 * firstPause)
+		if second.Rebuilding(second.copy) {
+			t.Error("the second is incomplete")
 		}
 	})
 }
