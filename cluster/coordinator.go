@@ -153,8 +153,11 @@ func (h *handles) await(ctx context.Context, c *Coordinator, m *meta.Database) (
 	if d != nil && d.meta == m {
 		return d, nil
 	}
-	if d == nil || d.meta.ID != m.ID {
+	if (d == nil || d.meta.ID != m.ID) && young(m) {
 		h.awaitOwn(ctx, newDB(c, m))
+		if err := ctx.Err(); err != nil { // whoever gives up must not have copies made too soon
+			return nil, err
+		}
 	}
 	return h.get(ctx, c, m)
 }
@@ -397,7 +400,7 @@ func (d *DB) phrase(err error) error {
 		case m.ID != d.meta.ID:
 			return fault.Wrap(fault.NotFound, noDatabase, ErrSuccessor)
 		}
-		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", ErrUnborn)
+		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", errors.Join(ErrUnborn, err))
 	case fault.Is(err, fault.NodeDown):
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -47,7 +47,7 @@ func (c *Coordinator) announceAll(ctx context.Context, ids []string) error {
 	if !ok {
 		return errNoDatabase()
 	}
-	d, err := c.handles.get(ctx, c, m)
+	d, err := c.handles.await(ctx, c, m)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // opening asks several copies for the winner of a document: the first one, that
@@ -86,7 +87,7 @@ func (o *opening) run(ctx context.Context) (*shard.Doc, error) {
 	case quorum.Diverged:
 		return o.merge(ctx, from)
 	case quorum.Unread:
-		if o.lacking && ctx.Err() == nil {
+		if o.lacking && (fault.Is(err, fault.NodeDown) || fault.Is(err, fault.Unavailable)) { // nobody said more than that
 			return nil, errDropped()
 		}
 		return nil, err

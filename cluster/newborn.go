@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"divan/cluster/meta"
 )
 
 // birthGrace is how long the node that creates a database has to make its
@@ -26,14 +28,21 @@ const (
 )
 
 // Await waits a moment for copies that are not there, and reports whether it is
-// worth to ask them again: for createWait after this node first waited for
-// copies of the database, and as long as that exists. One that has lost its
-// copies answers at once from then on. try counts the calls for one request,
-// from 0.
+// worth to ask them again: of a database that is young and still there, for
+// createWait after this node first waited for its copies. try counts the calls
+// for one request, from 0.
 func (d *DB) Await(ctx context.Context, try int) bool {
+	if try >= awaitTries || !young(d.meta) {
+		return false
+	}
 	first := d.c.handles.sought(d.meta.ID)
-	return try < awaitTries && time.Since(first) < createWait && !d.c.gone(d.meta) && rest(ctx, try)
+	return time.Since(first) < createWait && !d.c.gone(d.meta) && rest(ctx, try)
 }
+
+// young reports whether a creation may still be under way. The time is that of
+// the node that created the database: if its clock is far behind, the copies are
+// not waited for; if it is ahead, they are for longer.
+func young(m *meta.Database) bool { return time.Since(time.Unix(m.Created, 0)) < doubtTime }
 
 // rest waits longer from try to try; false when ctx ends.
 func rest(ctx context.Context, try int) bool {
@@ -47,11 +56,12 @@ func rest(ctx context.Context, try int) bool {
 	}
 }
 
-// awaitOwn waits until the copies on this node of a database that another node
-// creates are there, for birthGrace after the first request for it. If this node
+// awaitOwn waits until the copies on this node of a young database that another
+// node creates are there, for birthGrace after the first request for it. If this node
 // made them at once, with every other holder doing the same, no copy of a range
 // would be complete, and none could be used until the holders have found out
-// from each other that there is nothing to fill them with.
+// from each other that there is nothing to fill them with. Copies that an older
+// database lacks were lost, or this node is new to it: those it makes at once.
 func (h *handles) awaitOwn(ctx context.Context, d *DB) {
 	if h.expected(d.meta.ID) || d.ownAreThere() {
 		return

@@ -44,7 +44,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 			}
 		}
 		got := d.purge(ctx, groups[g].stretch, w, mine)
-		for try := 0; errors.Is(got[0].Err, ErrUnborn) && d.Await(ctx, try); try++ { // to do an item twice does no harm: it has its UUID
+		for try := 0; errors.Is(got[0].Err, ErrUnborn) && d.Await(ctx, try); try++ { // nothing was done
 			got = d.purge(ctx, groups[g].stretch, w, mine)
 		}
 		for i, o := range got {
@@ -98,18 +98,26 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 	for k := range items {
 		out[k].ID = items[k].ID
 	}
+	var doubt error // why a copy may have done it unseen
 	outcome, err := q.Outcome()
 	for ; asked > 0 && (outcome == quorum.Pending || own); asked-- {
 		select {
 		case p := <-inbox:
 			d.takePurged(&q, out, p)
+			if p.err != nil && quorum.Doubtful(p.err) {
+				doubt = p.err
+			}
 			own = own && !p.own
 		case <-ctx.Done():
-			q.Lose(ctx.Err())
+			doubt = ctx.Err()
+			q.Lose(doubt)
 			q.Fail()
 			own = false
 		}
 		outcome, err = q.Outcome()
+	}
+	if isNoCopy(err) && doubt != nil {
+		err = doubt // for it is not said that nothing was done
 	}
 	err = d.phrase(err)
 	for k := range out {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -151,16 +152,16 @@ func (u *upload) openOnce(ctx context.Context) error {
 		sinks[i], errs[i] = u.openSink(ctx, rep, copies[i])
 		return nil
 	})
-	err := errNoCopy()
+	var failure error
 	for i := range sinks {
 		if sinks[i] != nil {
 			u.sinks = append(u.sinks, sinks[i])
-		} else if u.db.c.replica(copies[i].node) != nil {
-			err = errs[i]
+		} else {
+			failure = quorum.Telling(failure, errs[i])
 		}
 	}
 	if len(u.sinks) == 0 {
-		return u.db.explain(ctx, err)
+		return u.db.explain(ctx, failure)
 	}
 	return nil
 }
