@@ -82,7 +82,6 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatalf("set-up: %v", err)
 	}
 	c.await(3)
-	c.awaitVoters()
 	return c
 }
 
@@ -138,18 +137,6 @@ func (c *cluster) await(n int) {
 		All []string `json:"all_nodes"`
 	}
 	c.until("/_membership", &members, func() bool { return len(members.All) == n })
-}
-
-// awaitVoters waits until every node has a vote in what is decided about the
-// metadata. A new one has none for a while.
-func (c *cluster) awaitVoters() {
-	c.t.Helper()
-	var system struct {
-		Metadata struct {
-			Voters []string `json:"voters"`
-		} `json:"metadata"`
-	}
-	c.until("/_node/_local/_system", &system, func() bool { return len(system.Metadata.Voters) == len(c.nodes) })
 }
 
 // until asks the first node until the answer is as wanted.

@@ -87,6 +87,13 @@ func (j *job) clusterNodes(ctx context.Context, m *member) ([]string, error) {
 	return n.ClusterNodes, err
 }
 
+// voters are the nodes that vote on the metadata, as a node knows them.
+func (j *job) voters(ctx context.Context, m *member) ([]string, error) {
+	var body struct{ Metadata struct{ Voters []string } }
+	err := j.get(ctx, m, "/_node/_local/_system", &body)
+	return body.Metadata.Voters, err
+}
+
 func (j *job) get(ctx context.Context, m *member, path string, v any) error {
 	a, err := j.call(ctx, m, http.MethodGet, path, nil)
 	if err == nil {

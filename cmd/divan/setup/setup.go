@@ -30,6 +30,7 @@ const (
 	requestTimeout = time.Minute
 	pollEvery      = 250 * time.Millisecond
 	usualPort      = 5984
+	enoughVoters   = 3 // one of them may be lost
 )
 
 // member is one of the nodes.
@@ -51,8 +52,9 @@ type job struct {
 	members []*member
 }
 
-// Run returns nil once every node knows every other and the system databases
-// are there. It waits for nodes that do not answer yet until ctx ends.
+// Run returns nil once every node knows every other, the system databases are
+// there, and the metadata no longer hang on the first node alone. It waits for
+// nodes that do not answer yet until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
 	j, err := newJob(cfg)
 	if err != nil {
@@ -78,6 +80,9 @@ func Run(ctx context.Context, cfg Config) error {
 		if err := j.confirm(ctx, m); err != nil {
 			return err
 		}
+	}
+	if err := j.settle(ctx); err != nil {
+		return err
 	}
 	return j.say("the cluster of %d nodes is ready", len(j.members))
 }
@@ -228,6 +233,28 @@ func (j *job) confirm(ctx context.Context, m *member) error {
 		return fmt.Errorf("%s does not see the others yet: %w", m.name, err)
 	}
 	return nil
+}
+
+// settle waits until enough nodes vote on the metadata, as every node has it:
+// the first one decides alone before, and would take all of it along. A node
+// gets its vote when it has been well for a few seconds.
+func (j *job) settle(ctx context.Context) error {
+	want := min(len(j.members), enoughVoters)
+	for _, m := range j.members {
+		got := 0
+		err := poll(ctx, func() (bool, error) {
+			voters, err := j.voters(ctx, m)
+			if err != nil {
+				return false, ctx.Err()
+			}
+			got = len(voters)
+			return got >= want, nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s knows %d nodes that vote on the metadata, not %d: %w", m.name, got, want, err)
+		}
+	}
+	return j.say("a majority decides about the metadata")
 }
 
 // poll calls f until it returns true or an error, or ctx ends.
