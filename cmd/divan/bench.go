@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -29,7 +30,9 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
 			runtime.GOMAXPROCS(cfg.Procs)
-			cfg.Progress = cmd.ErrOrStderr()
+			if onTerminal(os.Stderr) { // its lines write over each other, which a file or a pipe would keep
+				cfg.Progress = cmd.ErrOrStderr()
+			}
 			report, err := bench.Run(cmd.Context(), cfg)
 			if report != nil && len(report.Results) > 0 {
 				show := report.Print
@@ -59,4 +62,10 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
+}
+
+// onTerminal reports whether what is written to f is seen by a person at once.
+func onTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
