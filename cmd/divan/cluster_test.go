@@ -35,19 +35,24 @@ func TestCluster(t *testing.T) {
 	if status, out := run(t, nil, "setup", "--admin", "adm:wrong", urls[0]); status != 1 || !strings.Contains(out, "does not take the administrator's name and password") {
 		t.Errorf("setup with a wrong password: exit status %d, %s", status, out)
 	}
-	nodes[0].kill()
-	<-nodes[0].ended
 	ask := func(i int) *client { return newClient(t, nodes[i].address) }
-	eventually(t, "the others agree on a database", func() bool {
-		status, _, err := ask(1).do("PUT", "/pond", "application/json", nil)
-		return err == nil && (status == 201 || status == 202 || status == 412)
-	})
+	ask(0).want(t, "PUT", "/pond", "", 201)
 	ask(1).want(t, "PUT", "/pond/frog", `{"legs": 4}`, 201)
 	ask(2).want(t, "GET", "/pond/frog", "", 200)
 
+	nodes[0].kill()
+	<-nodes[0].ended
+	eventually(t, "the others go on", func() bool {
+		status, _, err := ask(1).do("PUT", "/pond/toad", "application/json", []byte("{}"))
+		return err == nil && (status == 201 || status == 202 || status == 409)
+	})
+	eventually(t, "the others agree on a database", func() bool {
+		status, _, err := ask(2).do("PUT", "/lake", "application/json", nil)
+		return err == nil && (status == 201 || status == 202 || status == 412)
+	})
 	begin(0, nodes[0].address) // the others find it on its new port
 	eventually(t, "it has what it missed", func() bool {
-		status, _, err := ask(0).do("GET", "/pond/frog?r=1", "", nil)
+		status, _, err := ask(0).do("GET", "/pond/toad?r=1", "", nil)
 		return err == nil && status == 200
 	})
 	for _, p := range nodes {

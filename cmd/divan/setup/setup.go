@@ -235,26 +235,23 @@ func (j *job) confirm(ctx context.Context, m *member) error {
 	return nil
 }
 
-// settle waits until enough nodes vote on the metadata, as every node has it:
-// the first one decides alone before, and would take all of it along. A node
-// gets its vote when it has been well for a few seconds.
+// settle waits until every node knows of enough nodes that vote on the metadata.
+// A node gets its vote when it has been well for a few seconds; before, the first
+// one decides alone, and its loss would be that of all metadata.
 func (j *job) settle(ctx context.Context) error {
 	want := min(len(j.members), enoughVoters)
 	for _, m := range j.members {
-		got := 0
+		var known []string
+		var failed error
 		err := poll(ctx, func() (bool, error) {
-			voters, err := j.voters(ctx, m)
-			if err != nil {
-				return false, ctx.Err()
-			}
-			got = len(voters)
-			return got >= want, nil
+			known, failed = j.voters(ctx, m)
+			return failed == nil && len(known) >= want, nil
 		})
 		if err != nil {
-			return fmt.Errorf("%s knows %d nodes that vote on the metadata, not %d: %w", m.name, got, want, err)
+			return fmt.Errorf("%s knows %d nodes that vote on the metadata, not %d: %w", m.name, len(known), want, errors.Join(err, failed))
 		}
 	}
-	return j.say("a majority decides about the metadata")
+	return nil
 }
 
 // poll calls f until it returns true or an error, or ctx ends.
