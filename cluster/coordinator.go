@@ -81,7 +81,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: localCopies{NewGuard(o.Local)}, others: nobody{}, repair: o.Repair,
+		local: ownCopies(o.Local), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1),
 	}
 	c.handles.byName = make(map[string]*DB)

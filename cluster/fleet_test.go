@@ -45,7 +45,7 @@ func newFleet(locals map[string]*shard.Local) *fleet {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != node1 {
-			f.links[name] = &link{node: name, to: localCopies{NewGuard(l)}}
+			f.links[name] = &link{node: name, to: ownCopies(l)}
 		}
 	}
 	return f

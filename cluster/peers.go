@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	ops "divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/shard"
 )
@@ -84,40 +85,18 @@ type directory struct{ Directory }
 
 func (d directory) find(node string) replica {
 	if p := d.Peer(node); p != nil {
-		return peerCopies{p}
+		return peerCopies{ops.Methods{Copies: ops.On(p)}}
 	}
 	return nil
 }
 
 func (d directory) subscribe(f func(string, bool)) func() { return d.Subscribe(f) }
 
-// peerCopies makes the copies of another node a replica: streams are concrete
-// types there.
-type peerCopies struct{ *wire.Peer }
-
-// AllDocs implements lister.
-func (p peerCopies) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {
-	s, err := p.Peer.AllDocs(ctx, req)
-	if err != nil {
-		return docsHead{}, nil, err
-	}
-	return docsHead{Total: s.Total, Before: s.Before, Seq: s.Seq, UUID: s.UUID}, s, nil
-}
-
-// LocalDocs implements lister.
-func (p peerCopies) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error) {
-	s, err := p.Peer.LocalDocs(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
+// peerCopies is the copies of another node.
+type peerCopies struct{ ops.Methods }
 
 // Changes implements lister.
 func (p peerCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
-	s, err := p.Peer.Changes(ctx, req)
-	if err != nil {
-		return changesHead{}, nil, err
-	}
-	return changesHead{Seq: s.Seq, UUID: s.UUID}, s, nil
+	head, feed, err := p.Methods.Changes(ctx, req)
+	return head, feed, err
 }

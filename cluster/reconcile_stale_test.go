@@ -121,7 +121,7 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != n.name {
-			f.links[name] = &link{node: name, to: localCopies{NewGuard(l)}}
+			f.links[name] = &link{node: name, to: ownCopies(l)}
 		}
 	}
 	n.meet(f)

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"divan/cluster/repair"
+	ops "divan/cluster/replica"
 	"divan/shard"
 )
 
@@ -87,94 +88,42 @@ type observer interface {
 }
 
 // docsHead is what a copy tells about a listing before its rows.
-type docsHead struct {
-	Total, Before uint64 // live documents in the copy; those before the range in its direction
-	Seq           uint64
-	UUID          [16]byte
-}
+type docsHead = ops.DocsHead
 
 // docStream is a listing of one copy; more is false when no batch follows.
-type docStream interface {
-	Next(b *shard.RowBatch) (more bool, err error)
-	Close()
-}
-
-// localCopies makes the copies of this node a replica: streams are concrete
-// types there.
-type localCopies struct{ *Guard }
-
-// OpenRevsMany implements reader.
-func (l localCopies) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
-	out, errs := make([][]shard.RevResult, len(reqs)), make([]error, len(reqs))
-	for i := range reqs {
-		out[i], errs[i] = l.OpenRevs(ctx, reqs[i])
-	}
-	return out, errs, ctx.Err()
-}
-
-// AllDocs implements lister.
-func (l localCopies) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {
-	s, err := l.Guard.AllDocs(ctx, req)
-	if err != nil {
-		return docsHead{}, nil, err
-	}
-	return docsHead{Total: s.Total, Before: s.Before, Seq: s.Seq, UUID: s.UUID}, s, nil
-}
+type docStream = ops.Stream[shard.RowBatch]
 
 // localStream is a listing of one copy's local documents.
-type localStream interface {
-	Next(b *shard.LocalBatch) (more bool, err error)
-	Close()
-}
+type localStream = ops.Stream[shard.LocalBatch]
 
 // changesHead is what a copy tells about a feed before its rows.
-type changesHead struct {
-	Seq     uint64 // the last sequence there is
-	UUID    [16]byte
-	Origins []origin
-}
-
-// origin names a copy that this one continues: whatever that one held up to a
-// sequence is in this one under the same sequence. Only a range that was split
-// has origins.
-type origin struct {
-	UUID [16]byte
-	Upto uint64
-}
+type changesHead = ops.ChangesHead
 
 // changeStream is a feed of one copy. Pending counts the changes after a
 // sequence in its direction, filters not applied.
 type changeStream interface {
-	Next(b *shard.ChangeBatch) (more bool, err error)
+	ops.Stream[shard.ChangeBatch]
 	Pending(after uint64) (uint64, error)
-	Close()
 }
 
-// LocalDocs implements lister.
-func (l localCopies) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error) {
-	s, err := l.Guard.LocalDocs(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+// localCopies is the copies of this node.
+type localCopies struct {
+	ops.Methods
+	*ops.Local
 }
+
+// Do implements ops.Copies.
+func (l localCopies) Do(ctx context.Context, c ops.Call) error { return l.Local.Do(ctx, c) }
 
 // Changes implements lister.
 func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
-	s, err := l.Guard.Changes(ctx, req)
-	if err != nil {
-		return changesHead{}, nil, err
-	}
-	return changesHead{Seq: s.Seq, UUID: s.UUID}, s, nil
+	head, feed, err := l.Methods.Changes(ctx, req)
+	return head, feed, err
 }
 
-// Watch implements observer.
-func (l localCopies) Watch(name string, c chan struct{}) (io.Closer, error) {
-	w, err := l.WatchOn(name, c)
-	if err != nil {
-		return nil, err
-	}
-	return closer(w.Close), nil
+func ownCopies(l *shard.Local) localCopies {
+	own := ops.NewLocal(l)
+	return localCopies{ops.Methods{Copies: own}, own}
 }
 
 // closer makes a function an io.Closer.

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	ops "divan/cluster/replica"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -145,23 +146,23 @@ func TestResume(t *testing.T) {
 		{name: "restored from a backup", since: halves, r: left, head: changesHead{UUID: a, Seq: 49}},
 		{
 			name: "split after", since: whole, r: left, want: 50,
-			head: changesHead{UUID: c, Seq: 90, Origins: []origin{{UUID: a, Upto: 60}}},
+			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 60}}},
 		},
 		{
 			name: "split before", since: whole, r: right, want: 40,
-			head: changesHead{UUID: c, Seq: 90, Origins: []origin{{UUID: a, Upto: 40}}},
+			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 40}}},
 		},
 		{
 			name: "split twice", since: whole, r: quarter, want: 30,
-			head: changesHead{UUID: c, Seq: 90, Origins: []origin{{UUID: b, Upto: 70}, {UUID: a, Upto: 30}}},
+			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: b, Upto: 70}, {UUID: a, Upto: 30}}},
 		},
 		{
 			name: "a range over two that were read: the earlier one", since: halves, r: ring.Full(), want: 20,
-			head: changesHead{UUID: c, Seq: 90, Origins: []origin{{UUID: a, Upto: 60}, {UUID: b, Upto: 60}}},
+			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 60}, {UUID: b, Upto: 60}}},
 		},
 		{
 			name: "a range over two, one unknown", since: halves, r: ring.Full(),
-			head: changesHead{UUID: c, Seq: 90, Origins: []origin{{UUID: a, Upto: 60}}},
+			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 60}}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/cluster/wire/simnet"
 	"divan/shard"
@@ -18,7 +19,7 @@ import (
 
 // overWire runs f in a bubble with two nodes, and the second one's copies as
 // the first one reaches them through the network.
-func overWire(t *testing.T, f func(a, b *node, peer *wire.Peer, net *simnet.Network)) {
+func overWire(t *testing.T, f func(a, b *node, peer replica.Methods, net *simnet.Network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -56,19 +57,19 @@ func overWire(t *testing.T, f func(a, b *node, peer *wire.Peer, net *simnet.Netw
 			}
 			run(port.Run)
 			<-port.Listening()
-			server := wire.NewServer(wire.ServerOptions{Copies: n.Local})
+			server := wire.NewServer(wire.ServerOptions{Operations: replica.NewLocal(n.Local).Operations()})
 			run(func(ctx context.Context) error { return server.Run(ctx, port) })
 			pool := wire.NewPool(port, nil)
 			run(pool.Run)
 			pools = append(pools, pool)
 		}
 		synctest.Wait()
-		f(a, b, pools[0].Peer(b.name), net)
+		f(a, b, replica.Methods{Copies: replica.On(pools[0].Peer(b.name))}, net)
 	})
 }
 
 func TestPushOverTheWire(t *testing.T) {
-	overWire(t, func(a, b *node, peer *wire.Peer, _ *simnet.Network) {
+	overWire(t, func(a, b *node, peer replica.Methods, _ *simnet.Network) {
 		for i := range 300 {
 			a.put(fmt.Sprint("d", i), doc.Rev{}, fmt.Sprintf(`{"n":%d}`, i))
 		}
@@ -114,7 +115,7 @@ func revOf(n *node, id string) doc.Rev {
 
 // The network goes away in the middle of a large attachment, and comes back.
 func TestNetworkFailsDuringPush(t *testing.T) {
-	overWire(t, func(a, b *node, peer *wire.Peer, net *simnet.Network) {
+	overWire(t, func(a, b *node, peer replica.Methods, net *simnet.Network) {
 		a.put("att", doc.Rev{}, `{}`, a.attach("att", "large", 1, content(3_000_000, 'a')))
 		started := time.Now()
 		p := a.pushTo(b, peer)

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 
 	"divan/cluster/wire/wirepb"
-	"divan/shard"
 	"divan/storage/fault"
 )
 
@@ -19,9 +18,9 @@ const chunkSize = 64 << 10
 // errAborted is what the other side sees of an upload that is given up.
 var errAborted = errors.New("the upload was given up")
 
-// ReadAttachment is shard.Local's, of a copy on the node. Only what is read is
+// ReadAttachment reads stored bytes of a copy on the node. Only what is read is
 // sent ahead, up to the window of a stream.
-func (p *Peer) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {
+func (p *Peer) ReadAttachment(ctx context.Context, m *wirepb.AttachmentRange) (io.ReadCloser, error) {
 	l, err := p.reach(ctx)
 	if err != nil {
 		return nil, err
@@ -29,10 +28,9 @@ func (p *Peer) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.
 	l.use()
 	inner, cancel := context.WithCancel(ctx)
 	l.streams.Add(1)
-	a := &attachment{ctx: ctx, link: l, cancel: cancel}
-	a.stream, err = l.client.ReadAttachment(inner, &wirepb.AttachmentRange{
-		Copy: r.Copy, Id: r.ID, Key: r.Key[:], Offset: r.Offset, Length: r.Length, Repair: IsRepair(ctx),
-	})
+	a := &attachmentReader{ctx: ctx, link: l, cancel: cancel}
+	m.Repair = IsRepair(ctx)
+	a.stream, err = l.client.ReadAttachment(inner, m)
 	if err == nil {
 		err = a.receive() // the first part: it is there, or the fault
 	} else {
@@ -45,8 +43,8 @@ func (p *Peer) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.
 	return a, nil
 }
 
-// attachment reads from another node. It is used by one goroutine.
-type attachment struct {
+// attachmentReader reads from another node. It is used by one goroutine.
+type attachmentReader struct {
 	ctx    context.Context // of the request
 	link   *link
 	cancel context.CancelFunc
@@ -57,7 +55,7 @@ type attachment struct {
 }
 
 // Read implements io.Reader.
-func (a *attachment) Read(b []byte) (int, error) {
+func (a *attachmentReader) Read(b []byte) (int, error) {
 	for len(a.rest) == 0 && a.err == nil && len(b) > 0 {
 		a.err = a.receive()
 	}
@@ -70,7 +68,7 @@ func (a *attachment) Read(b []byte) (int, error) {
 }
 
 // receive takes the next part.
-func (a *attachment) receive() error {
+func (a *attachmentReader) receive() error {
 	var c wirepb.Chunk
 	err := a.stream.RecvMsg(&c)
 	switch {
@@ -79,14 +77,14 @@ func (a *attachment) receive() error {
 	case err != nil:
 		return a.link.lost(a.ctx, err)
 	case c.Fault != nil:
-		return decodeFault(c.Fault)
+		return DecodeFault(c.Fault)
 	}
 	a.rest = c.Data
 	return nil
 }
 
 // Close implements io.Closer. It may be called more than once.
-func (a *attachment) Close() error {
+func (a *attachmentReader) Close() error {
 	a.once.Do(func() {
 		a.cancel()
 		a.link.streams.Add(-1)
@@ -94,9 +92,9 @@ func (a *attachment) Close() error {
 	return nil
 }
 
-// PutAttachment is shard.Local's, on a copy of the node. Write waits while the
-// window of the stream is full.
-func (p *Peer) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
+// PutAttachment stores bytes on a copy of the node; first names them. Write waits
+// while the window of the stream is full.
+func (p *Peer) PutAttachment(ctx context.Context, first *wirepb.AttachmentPart) (AttachmentWriter, error) {
 	l, err := p.reach(ctx)
 	if err != nil {
 		return nil, err
@@ -104,12 +102,13 @@ func (p *Peer) PutAttachment(ctx context.Context, name, id string, key [16]byte)
 	l.use()
 	inner, cancel := context.WithCancel(ctx)
 	l.streams.Add(1)
-	s := &sink{ctx: ctx, link: l, cancel: cancel}
+	s := &attachmentWriter{ctx: ctx, link: l, cancel: cancel}
 	if s.stream, err = l.client.PutAttachment(inner); err != nil {
 		s.end()
 		return nil, l.lost(ctx, err)
 	}
-	err = s.send(&wirepb.AttachmentPart{Copy: name, Id: id, Key: key[:], Repair: IsRepair(ctx)})
+	first.Repair = IsRepair(ctx)
+	err = s.send(first)
 	if err == nil {
 		err = s.hear()
 	}
@@ -120,8 +119,8 @@ func (p *Peer) PutAttachment(ctx context.Context, name, id string, key [16]byte)
 	return s, nil
 }
 
-// sink writes to another node. It is used by one goroutine.
-type sink struct {
+// attachmentWriter writes to another node. It is used by one goroutine.
+type attachmentWriter struct {
 	ctx    context.Context // of the request
 	link   *link
 	cancel context.CancelFunc
@@ -132,7 +131,7 @@ type sink struct {
 }
 
 // Write implements io.Writer.
-func (s *sink) Write(b []byte) (n int, err error) {
+func (s *attachmentWriter) Write(b []byte) (n int, err error) {
 	for n < len(b) && s.err == nil {
 		end := min(n+chunkSize, len(b))
 		s.part.Data = b[n:end]
@@ -145,7 +144,7 @@ func (s *sink) Write(b []byte) (n int, err error) {
 }
 
 // send sends a part, or finds out why the other side takes no more.
-func (s *sink) send(part *wirepb.AttachmentPart) error {
+func (s *attachmentWriter) send(part *wirepb.AttachmentPart) error {
 	err := s.stream.Send(part)
 	if errors.Is(err, io.EOF) {
 		if err = s.hear(); err == nil {
@@ -160,16 +159,16 @@ func (s *sink) send(part *wirepb.AttachmentPart) error {
 }
 
 // hear waits for a word of the other side.
-func (s *sink) hear() error {
+func (s *attachmentWriter) hear() error {
 	c, err := s.stream.Recv()
 	if err != nil {
 		return s.link.lost(s.ctx, err)
 	}
-	return decodeFault(c.Fault)
+	return DecodeFault(c.Fault)
 }
 
-// Close implements shard.AttachmentSink.
-func (s *sink) Close() error {
+// Close implements AttachmentWriter.
+func (s *attachmentWriter) Close() error {
 	if s.err == nil {
 		s.err = s.send(&wirepb.AttachmentPart{Done: true})
 	}
@@ -184,11 +183,11 @@ func (s *sink) Close() error {
 	return err
 }
 
-// Abort implements shard.AttachmentSink.
-func (s *sink) Abort() { s.end() }
+// Abort implements AttachmentWriter.
+func (s *attachmentWriter) Abort() { s.end() }
 
 // end lets go of the stream; what has not been made durable is dropped there.
-func (s *sink) end() {
+func (s *attachmentWriter) end() {
 	s.once.Do(func() {
 		s.cancel()
 		s.link.streams.Add(-1)

@@ -2,17 +2,9 @@ package wire
 
 import (
 	"fmt"
-	"unsafe"
 
 	"google.golang.org/grpc/mem"
 )
-
-// message is what the generated messages have.
-type message interface {
-	SizeVT() int
-	MarshalToSizedBufferVT(b []byte) (int, error)
-	UnmarshalVTUnsafe(b []byte) error
-}
 
 // codec is how gRPC encodes messages: without reflection.
 type codec struct{}
@@ -22,7 +14,7 @@ func (codec) Name() string { return "proto" }
 
 // Marshal implements encoding.CodecV2.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(message)
+	m, ok := v.(Message)
 	if !ok {
 		return nil, fmt.Errorf("encode: %T is no message", v)
 	}
@@ -39,14 +31,14 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch m := v.(type) {
 	case *received:
 		return m.take(data)
-	case message:
+	case Message:
 		return m.UnmarshalVTUnsafe(data.Materialize())
 	}
 	return fmt.Errorf("decode: %T is no message", v)
 }
 
 // marshal encodes into a pooled buffer, which recycle takes back.
-func marshal(m message) (*[]byte, error) {
+func marshal(m Message) (*[]byte, error) {
 	b := buffers{}.Get(m.SizeVT())
 	if _, err := m.MarshalToSizedBufferVT(*b); err != nil {
 		buffers{}.Put(b)
@@ -60,10 +52,3 @@ func recycle(b *[]byte) {
 		buffers{}.Put(b)
 	}
 }
-
-// text is the bytes as a string without a copy; nobody may write to them any
-// more.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// raw is the string as bytes without a copy, to be read only.
-func raw(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

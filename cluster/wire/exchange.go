@@ -127,26 +127,27 @@ func (e *session) work(j job) {
 // do does one call when it is its turn.
 func (e *session) do(j job) {
 	defer j.cancel()
-	slot := e.slots[classOf(j.op)]
+	c, known := e.server.call(j.op, e.from)
+	slot := e.slots[c.Class]
 	select {
 	case slot <- struct{}{}:
 	case <-j.ctx.Done():
 		e.finish(j.call, nil, j.ctx.Err(), nil)
 		return
 	}
-	var answer message
-	err := e.server.guarded(j.op, func() (err error) {
-		answer, err = e.server.do(j.ctx, e.from, j.whole)
-		return err
-	})
+	var answer Message
+	err := errUnknown(j.op)
+	if known {
+		err = e.server.guarded(j.op, func() (err error) {
+			answer, err = c.Do(j.ctx, j.body)
+			return err
+		})
+	}
 	e.finish(j.call, answer, err, slot)
 }
 
 func (e *session) context(w *whole) (context.Context, context.CancelFunc) {
-	ctx := e.ctx
-	if w.repair {
-		ctx = ForRepair(ctx)
-	}
+	ctx := marked(e.ctx, w.repair)
 	if w.timeout > 0 {
 		return context.WithTimeout(ctx, w.timeout)
 	}
@@ -165,7 +166,7 @@ func (e *session) stop(call uint64) {
 }
 
 // finish sends an answer; when it is on its way, slot is free again.
-func (e *session) finish(call uint64, answer message, err error, slot chan struct{}) {
+func (e *session) finish(call uint64, answer Message, err error, slot chan struct{}) {
 	e.mu.Lock()
 	delete(e.mu.running, call)
 	e.mu.Unlock()
@@ -178,22 +179,23 @@ func (e *session) finish(call uint64, answer message, err error, slot chan struc
 		recycle(p.body)
 		p.body = nil
 	}
-	p.fault = encodeFault(err)
+	p.fault = EncodeFault(err)
 	e.lane.put(p)
 }
 
-// decode reads the request of a call into m and returns it.
-func decode[M message](body []byte, m M) (M, error) {
-	if err := m.UnmarshalVTUnsafe(body); err != nil {
-		return m, fault.Wrap(fault.Internal, "a request of another node cannot be read", err)
+// call returns what does an operation for a node; false when this one does not.
+func (s *Server) call(op wirepb.Op, from string) (Call, bool) {
+	if op == wirepb.Op_ASK {
+		return Call{ClassAsk, func(ctx context.Context, body []byte) (Message, error) { return s.ask(ctx, from, body) }}, true
 	}
-	return m, nil
+	c, ok := s.operations.Calls[op]
+	return c, ok
 }
 
 // ask does a call of a service.
-func (s *Server) ask(ctx context.Context, from string, body []byte) (message, error) {
-	m, err := decode(body, &wirepb.AskRequest{})
-	if err != nil {
+func (s *Server) ask(ctx context.Context, from string, body []byte) (Message, error) {
+	var m wirepb.AskRequest
+	if err := Decode(body, &m); err != nil {
 		return nil, err
 	}
 	h := s.handlers[m.Service]

@@ -10,10 +10,10 @@ import (
 	"divan/storage/fault"
 )
 
-// encodeFault turns an error into its message, nil into nil. Kind, code and
+// EncodeFault turns an error into its message, nil into nil. Kind, code and
 // reason of a *fault.Error survive, and whether the time of a call was over; of
 // what caused it only the text does.
-func encodeFault(err error) *wirepb.Fault {
+func EncodeFault(err error) *wirepb.Fault {
 	if err == nil {
 		return nil
 	}
@@ -36,10 +36,10 @@ func encodeFault(err error) *wirepb.Fault {
 	return out
 }
 
-// decodeFault turns a message into an error, nil into nil: a *fault.Error when
+// DecodeFault turns a message into an error, nil into nil: a *fault.Error when
 // it was one, and one that errors.Is finds context.DeadlineExceeded or
 // context.Canceled in when it ended so. Its strings are its own.
-func decodeFault(f *wirepb.Fault) error {
+func DecodeFault(f *wirepb.Fault) error {
 	if f == nil {
 		return nil
 	}

@@ -263,7 +263,7 @@ func (a *assembly) add(p *wirepb.Piece) (*whole, error) {
 	case p.Size > bodySize:
 		return nil, fault.Newf(fault.Internal, "a message of %d bytes is too large", p.Size)
 	default:
-		w = &whole{call: p.Call, op: p.Op, timeout: time.Duration(p.Timeout) * time.Microsecond, repair: p.Repair, err: decodeFault(p.Fault)}
+		w = &whole{call: p.Call, op: p.Op, timeout: time.Duration(p.Timeout) * time.Microsecond, repair: p.Repair, err: DecodeFault(p.Fault)}
 		// Memory is taken as it is filled, not as it is announced.
 		w.body = append(make([]byte, 0, max(min(int(p.Size), firstBody), len(p.Data))), p.Data...)
 		if int(p.Size) <= len(p.Data) {

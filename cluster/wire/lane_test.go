@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/cluster/wire/wirepb"
-	"divan/shard"
 )
 
 // copyOf takes a frame apart as the other side sees it.
@@ -160,7 +159,7 @@ func FuzzFrame(f *testing.F) {
 		{Call: 1, Op: wirepb.Op_OPEN, Data: []byte("x"), Timeout: 5},
 		{Call: 2, Size: 100, Data: []byte("x")},
 		{Call: 3, Size: bodySize + 1},
-		{Call: 4, Fault: encodeFault(context.Canceled)},
+		{Call: 4, Fault: EncodeFault(context.Canceled)},
 		{Call: 5, Cancel: true},
 	} {
 		b, err := marshal(&wirepb.Frame{Pieces: []*wirepb.Piece{p, p}})
@@ -187,54 +186,3 @@ func FuzzFrame(f *testing.F) {
 		in.release()
 	})
 }
-
-// Whatever a body holds, decoding it gives a request or an error.
-func FuzzBody(f *testing.F) {
-	for op := range wirepb.Op_name {
-		f.Add(uint8(op), []byte{10, 1, 'x'})
-	}
-	s := NewServer(ServerOptions{Copies: nothing{}})
-	f.Fuzz(func(_ *testing.T, op uint8, b []byte) {
-		_, _ = s.do(context.Background(), "b@b", &whole{op: wirepb.Op(op), body: b})
-	})
-}
-
-// nothing is copies that answer with nothing.
-type nothing struct{ Copies }
-
-func (nothing) Update(context.Context, shard.UpdateRequest) ([]shard.EditResult, error) {
-	return nil, nil
-}
-
-func (nothing) Purge(context.Context, string, []shard.PurgeItem) ([]shard.PurgeResult, error) {
-	return nil, nil
-}
-func (nothing) DropAttachments(context.Context, string, string, [][16]byte) error { return nil }
-func (nothing) Open(context.Context, shard.OpenRequest) (*shard.Doc, error)       { return &shard.Doc{}, nil }
-
-func (nothing) OpenRevs(context.Context, shard.OpenRevsRequest) ([]shard.RevResult, error) {
-	return nil, nil
-}
-
-func (nothing) Missing(context.Context, string, []shard.IDRevs) ([]shard.IDMissing, error) {
-	return nil, nil
-}
-
-func (nothing) DocsByID(context.Context, string, []string, bool, bool) ([]shard.Row, error) {
-	return nil, nil
-}
-
-func (nothing) LocalGet(context.Context, string, string) (*shard.LocalDoc, error) {
-	return &shard.LocalDoc{}, nil
-}
-
-func (nothing) Purges(context.Context, string, uint64) ([]shard.PurgeInfo, error) { return nil, nil }
-func (nothing) Create(context.Context, string, shard.CreateOptions) error         { return nil }
-func (nothing) Drop(context.Context, string) error                                { return nil }
-func (nothing) Info(context.Context, string) (shard.Info, error)                  { return shard.Info{}, nil }
-
-func (nothing) Partition(context.Context, string, string) (shard.PartitionInfo, error) {
-	return shard.PartitionInfo{}, nil
-}
-func (nothing) Compact(context.Context, string, shard.Limits, string) error { return nil }
-func (nothing) Position(context.Context, string) ([16]byte, uint64, error)  { return [16]byte{}, 0, nil }

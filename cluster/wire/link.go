@@ -252,7 +252,7 @@ func (s *silence) asked() { s.turns = max(s.turns, 1) }
 
 // do sends a call and waits for its answer, whose body is the caller's. The
 // request is encoded before do waits for anything.
-func (l *link) do(ctx context.Context, op wirepb.Op, request message) ([]byte, error) {
+func (l *link) do(ctx context.Context, op wirepb.Op, class Class, request Message) ([]byte, error) {
 	l.use()
 	body, err := marshal(request)
 	if err != nil {
@@ -264,7 +264,7 @@ func (l *link) do(ctx context.Context, op wirepb.Op, request message) ([]byte, e
 		return nil, fault.Newf(fault.RequestTooLarge, "a message of %d bytes to node %s is too large", n, l.node)
 	}
 	weight := int64(min(len(*body)+callBytes, classBytes))
-	room := l.room[classOf(op)]
+	room := l.room[class]
 	if !room.TryAcquire(weight) {
 		if err := l.acquire(ctx, room, weight); err != nil {
 			recycle(body)

@@ -10,8 +10,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Peer is the copies and services of another node. Its methods are those of
-// *shard.Local. A node that cannot be reached, or stops answering while a call
+// Peer is another node: what it does with its copies, and its services. A node that cannot be reached, or stops answering while a call
 // is under way, makes it fail with fault.NodeDown.
 type Peer struct {
 	node string
@@ -91,33 +90,28 @@ func (p *Peer) reach(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// short is the error of an answer that has too few parts, or too many.
-func (p *Peer) short(got, want int) error {
-	return fault.Newf(fault.Internal, "node %s gave %d answers to %d questions", p.node, got, want)
-}
+// Name returns the name of the node.
+func (p *Peer) Name() string { return p.node }
 
-// call sends a request and decodes the answer into answer, which aliases memory
-// of its own.
-func (p *Peer) call(ctx context.Context, op wirepb.Op, request, answer message) error {
+// Call has the node do an operation and decodes its answer into answer, which
+// aliases memory of its own.
+func (p *Peer) Call(ctx context.Context, op wirepb.Op, class Class, request, answer Message) error {
 	l, err := p.reach(ctx)
 	if err != nil {
 		return err
 	}
-	body, err := l.do(ctx, op, request)
+	body, err := l.do(ctx, op, class, request)
 	if err != nil {
 		return err
 	}
-	if err := answer.UnmarshalVTUnsafe(body); err != nil {
-		return fault.Wrap(fault.Internal, "the answer of node "+p.node+" cannot be read", err)
-	}
-	return nil
+	return Decode(body, answer)
 }
 
 // Ask sends a request to a service of the node and returns its answer. The
 // errors are those of the service's Handler.
 func (p *Peer) Ask(ctx context.Context, service string, request []byte) ([]byte, error) {
 	var answer wirepb.Bytes
-	err := p.call(ctx, wirepb.Op_ASK, &wirepb.AskRequest{Service: service, Request: request}, &answer)
+	err := p.Call(ctx, wirepb.Op_ASK, ClassAsk, &wirepb.AskRequest{Service: service, Request: request}, &answer)
 	if err != nil {
 		return nil, err
 	}

@@ -1,31 +1,23 @@
 package wire
 
 import (
-	"context"
 	"errors"
 	"io"
 
 	"google.golang.org/grpc"
 
 	"divan/cluster/wire/wirepb"
-	"divan/shard"
-	"divan/storage/fault"
 )
 
 // ReadAttachment implements wirepb.NodeServer.
 func (s *Server) ReadAttachment(m *wirepb.AttachmentRange, stream grpc.ServerStreamingServer[wirepb.Chunk]) error {
-	ctx := stream.Context()
-	if m.Repair {
-		ctx = ForRepair(ctx)
-	}
+	ctx := marked(stream.Context(), m.Repair)
 	var sent error // that a part could not be sent
 	err := s.guarded(method("ReadAttachment"), func() error {
-		if s.copies == nil {
-			return fault.New(fault.Unavailable, "This node serves no copies.")
+		if s.operations.ReadAttachment == nil {
+			return errNoCopies()
 		}
-		r, err := s.copies.ReadAttachment(ctx, shard.AttachmentRange{
-			Copy: name(m.Copy), ID: name(m.Id), Key: decode16(m.Key), Offset: m.Offset, Length: m.Length,
-		})
+		r, err := s.operations.ReadAttachment(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -37,7 +29,7 @@ func (s *Server) ReadAttachment(m *wirepb.AttachmentRange, stream grpc.ServerStr
 		return err
 	})
 	if err != nil && sent == nil {
-		sent = stream.Send(&wirepb.Chunk{Fault: encodeFault(err)})
+		sent = stream.Send(&wirepb.Chunk{Fault: EncodeFault(err)})
 	}
 	return sent
 }
@@ -76,11 +68,10 @@ func (s *Server) PutAttachment(stream grpc.BidiStreamingServer[wirepb.Attachment
 		if err != nil {
 			return err
 		}
-		ctx := stream.Context()
-		if first.Repair {
-			ctx = ForRepair(ctx)
+		if s.operations.PutAttachment == nil {
+			return errNoCopies()
 		}
-		to, err := s.sink(ctx, first)
+		to, err := s.operations.PutAttachment(marked(stream.Context(), first.Repair), first)
 		if err != nil {
 			return err
 		}
@@ -88,7 +79,7 @@ func (s *Server) PutAttachment(stream grpc.BidiStreamingServer[wirepb.Attachment
 		if sent = stream.Send(&wirepb.Chunk{}); sent != nil {
 			return nil
 		}
-		if err := fill(to, stream.Recv); err != nil {
+		if err := copyParts(to, stream.Recv); err != nil {
 			return err
 		}
 		return to.Close()
@@ -96,18 +87,11 @@ func (s *Server) PutAttachment(stream grpc.BidiStreamingServer[wirepb.Attachment
 	if sent != nil {
 		return sent
 	}
-	return stream.Send(&wirepb.Chunk{Fault: encodeFault(err)})
+	return stream.Send(&wirepb.Chunk{Fault: EncodeFault(err)})
 }
 
-func (s *Server) sink(ctx context.Context, first *wirepb.AttachmentPart) (shard.AttachmentSink, error) {
-	if s.copies == nil {
-		return nil, fault.New(fault.Unavailable, "This node serves no copies.")
-	}
-	return s.copies.PutAttachment(ctx, name(first.Copy), name(first.Id), decode16(first.Key))
-}
-
-// fill writes what comes until the last part.
-func fill(to io.Writer, next func() (*wirepb.AttachmentPart, error)) error {
+// copyParts writes what comes until the last part.
+func copyParts(to io.Writer, next func() (*wirepb.AttachmentPart, error)) error {
 	for {
 		part, err := next()
 		if err != nil {

@@ -2,21 +2,21 @@ package wire
 
 import (
 	"context"
+	"io"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
 
 	"divan/cluster/wire/wirepb"
-	"divan/shard"
-	"divan/storage/fault"
 )
 
-// vigil is all that one node watches here.
-type vigil struct {
-	copies Copies
-	ctx    context.Context // of the stream
-	wake   chan struct{}
-	wg     sync.WaitGroup // one goroutine per watched copy
+// watching is all that one node watches here.
+type watching struct {
+	watch func(ctx context.Context, copyName string, c chan struct{}) (io.Closer, error) // nil: no copies here
+	ctx   context.Context                                                                // of the stream
+	wake  chan struct{}
+	wg    sync.WaitGroup // one goroutine per watched copy
 
 	mu struct {
 		sync.Mutex
@@ -30,7 +30,7 @@ type vigil struct {
 // are told together, and one that moves again before that is told once.
 func (s *Server) Watch(stream grpc.BidiStreamingServer[wirepb.WatchCommand, wirepb.WatchEvent]) error {
 	ctx, cancel := context.WithCancel(stream.Context())
-	v := &vigil{copies: s.copies, ctx: ctx, wake: make(chan struct{}, 1)}
+	v := &watching{watch: s.operations.Watch, ctx: ctx, wake: make(chan struct{}, 1)}
 	v.mu.noted = map[uint64]bool{}
 	defer v.wg.Wait()
 	defer cancel()
@@ -53,25 +53,25 @@ func (s *Server) Watch(stream grpc.BidiStreamingServer[wirepb.WatchCommand, wire
 			continue
 		}
 		err = s.guarded(method("watch"), func() error {
-			stop, err := v.start(c.Number, name(c.Copy))
+			stop, err := v.start(c.Number, strings.Clone(c.Copy))
 			if err == nil {
 				stops[c.Number] = stop
 			}
 			return err
 		})
 		v.note(func() {
-			v.mu.began = append(v.mu.began, &wirepb.WatchEvent{Number: c.Number, Fault: encodeFault(err)})
+			v.mu.began = append(v.mu.began, &wirepb.WatchEvent{Number: c.Number, Fault: EncodeFault(err)})
 		})
 	}
 }
 
 // start watches a copy until stop is called or the stream ends.
-func (v *vigil) start(number uint64, name string) (stop context.CancelFunc, err error) {
-	if v.copies == nil {
-		return nil, fault.New(fault.Unavailable, "This node serves no copies.")
+func (v *watching) start(number uint64, name string) (stop context.CancelFunc, err error) {
+	if v.watch == nil {
+		return nil, errNoCopies()
 	}
 	c := make(chan struct{}, 1)
-	w, err := v.copies.WatchOn(name, c)
+	w, err := v.watch(v.ctx, name, c)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (v *vigil) start(number uint64, name string) (stop context.CancelFunc, err 
 	return cancel, nil
 }
 
-func (v *vigil) follow(ctx context.Context, number uint64, w *shard.Watch, c chan struct{}) {
-	defer w.Close()
+func (v *watching) follow(ctx context.Context, number uint64, w io.Closer, c chan struct{}) {
+	defer func() { _ = w.Close() }() // forgetting a watch cannot fail
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,7 +98,7 @@ func (v *vigil) follow(ctx context.Context, number uint64, w *shard.Watch, c cha
 }
 
 // note changes what is to be told, with mu held.
-func (v *vigil) note(f func()) {
+func (v *watching) note(f func()) {
 	v.mu.Lock()
 	f()
 	v.mu.Unlock()
@@ -109,7 +109,7 @@ func (v *vigil) note(f func()) {
 }
 
 // tell sends what there is to tell until the stream ends.
-func (v *vigil) tell(send func(*wirepb.WatchEvent) error) error {
+func (v *watching) tell(send func(*wirepb.WatchEvent) error) error {
 	for {
 		select {
 		case <-v.ctx.Done():

@@ -38,7 +38,7 @@ const silentAfter = 5 * time.Second
 
 // ServerOptions are what a Server is made of.
 type ServerOptions struct {
-	Copies      Copies             // nil: only Handlers are served
+	Operations  Operations         // on the copies of this node
 	Handlers    map[string]Handler // services that other nodes can Ask
 	Logger      *zap.Logger        // default: none
 	MaxInFlight int                // calls done at the same time for one node, of each class; 0: 256
@@ -46,17 +46,17 @@ type ServerOptions struct {
 
 // Server answers what other nodes ask of this one's copies and services.
 type Server struct {
-	copies   Copies
-	handlers map[string]Handler
-	logger   *zap.Logger
-	inFlight int
+	operations Operations
+	handlers   map[string]Handler
+	logger     *zap.Logger
+	inFlight   int
 }
 
 var _ wirepb.NodeServer = (*Server)(nil)
 
 // NewServer returns a server that answers nobody before Run.
 func NewServer(o ServerOptions) *Server {
-	s := &Server{copies: o.Copies, handlers: o.Handlers, logger: o.Logger, inFlight: o.MaxInFlight}
+	s := &Server{operations: o.Operations, handlers: o.Handlers, logger: o.Logger, inFlight: o.MaxInFlight}
 	if s.logger == nil {
 		s.logger = zap.NewNop()
 	}

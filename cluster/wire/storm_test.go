@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"divan/shard"
 	"divan/storage/fault"
 )
 
@@ -112,68 +110,4 @@ func ask(ctx context.Context, t *testing.T, a *node, rng *rand.Rand) {
 	case err != nil && ctx.Err() == nil && !fault.Is(err, fault.NodeDown) && !errors.Is(err, context.DeadlineExceeded):
 		t.Errorf("got %v", err)
 	}
-}
-
-// Streams on a node that is cut off fail like calls.
-func TestStreamsOnPartition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		local := newLocal(t)
-		n := newMemNet()
-		b := runNode(t, n, "b", ServerOptions{Copies: local})
-		defer b.stop()
-		a := runNode(t, n, "a", ServerOptions{})
-		defer a.stop()
-		fill1000(t, local)
-		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
-		p := a.pool.Peer("b@b")
-		ctx := t.Context()
-		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = read.Close() }()
-		feed, err := p.Changes(ctx, shard.ChangesRequest{Copy: copyName})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer feed.Close()
-		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer sink.Abort()
-		moved := make(chan struct{}, 1)
-		watch, err := p.Watch(copyName, moved)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = watch.Close() }()
-		time.Sleep(time.Hour) // all of them are in use all the time
-		n.sever("a", "b", true)
-		start := time.Now()
-		errs := make(chan error, 3)
-		go func() { _, err := io.Copy(io.Discard, read); errs <- err }()
-		go func() { _, err := feed.Pending(0); errs <- err }()
-		go func() {
-			var err error
-			for err == nil {
-				_, err = sink.Write(make([]byte, 1<<20))
-			}
-			errs <- err
-		}()
-		for range 3 {
-			if err := <-errs; !fault.Is(err, fault.NodeDown) {
-				t.Fatalf("got %v", err)
-			}
-		}
-		<-moved
-		if d := time.Since(start); d > 1100*time.Millisecond {
-			t.Fatalf("failed after %v", d)
-		}
-		// The node lets go of everything too, although it hears of nothing.
-		time.Sleep(2 * silentAfter)
-		if err := local.Drop(ctx, copyName); err != nil {
-			t.Fatal(err)
-		}
-	})
 }

@@ -174,7 +174,7 @@ func (w *watches) hear(e *wirepb.WatchEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if of := w.mu.byNumber[e.Number]; of != nil {
-		if of.err = decodeFault(e.Fault); of.err != nil {
+		if of.err = DecodeFault(e.Fault); of.err != nil {
 			w.forget(of)
 		}
 		select {

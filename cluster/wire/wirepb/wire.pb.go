@@ -47,6 +47,10 @@ const (
 	Op_COMPACT          Op = 15 // CompactRequest, Nothing
 	Op_POSITION         Op = 16 // Copy, Position
 	Op_DROP_ATTACHMENTS Op = 17 // DropAttachmentsRequest, Nothing
+	// Listings: request; head, rows
+	Op_ALL_DOCS   Op = 18 // DocsRequest; DocsHead, Rows
+	Op_LOCAL_DOCS Op = 19 // DocsRequest; Nothing, LocalDocs
+	Op_CHANGES    Op = 20 // ChangesRequest; ChangesHead, Changes
 )
 
 // Enum value maps for Op.
@@ -70,6 +74,9 @@ var (
 		15: "COMPACT",
 		16: "POSITION",
 		17: "DROP_ATTACHMENTS",
+		18: "ALL_DOCS",
+		19: "LOCAL_DOCS",
+		20: "CHANGES",
 	}
 	Op_value = map[string]int32{
 		"NONE":             0,
@@ -90,6 +97,9 @@ var (
 		"COMPACT":          15,
 		"POSITION":         16,
 		"DROP_ATTACHMENTS": 17,
+		"ALL_DOCS":         18,
+		"LOCAL_DOCS":       19,
+		"CHANGES":          20,
 	}
 )
 
@@ -1918,6 +1928,7 @@ func (x *OpenRevsRequest) GetHeadOnly() bool {
 type OpenRevsList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requests      []*OpenRevsRequest     `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	Copy          string                 `protobuf:"bytes,2,opt,name=copy,proto3" json:"copy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1957,6 +1968,13 @@ func (x *OpenRevsList) GetRequests() []*OpenRevsRequest {
 		return x.Requests
 	}
 	return nil
+}
+
+func (x *OpenRevsList) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
 }
 
 type RevResult struct {
@@ -3776,11 +3794,11 @@ func (x *Changes) GetUpto() uint64 {
 type ListCommand struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Repair bool                   `protobuf:"varint,1,opt,name=repair,proto3" json:"repair,omitempty"`
-	// One of these, in the first command.
-	Docs    *DocsRequest    `protobuf:"bytes,2,opt,name=docs,proto3" json:"docs,omitempty"`
-	Locals  *DocsRequest    `protobuf:"bytes,3,opt,name=locals,proto3" json:"locals,omitempty"`
-	Changes *ChangesRequest `protobuf:"bytes,4,opt,name=changes,proto3" json:"changes,omitempty"`
-	// Otherwise how many changes come after a sequence is asked, or rows.
+	// The first command: what is listed, and the request, whose message the
+	// operation has.
+	Op      Op     `protobuf:"varint,2,opt,name=op,proto3,enum=divan.wire.Op" json:"op,omitempty"`
+	Request []byte `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"`
+	// The others: how many changes come after a sequence, or else rows.
 	Pending       bool   `protobuf:"varint,5,opt,name=pending,proto3" json:"pending,omitempty"`
 	After         uint64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3824,23 +3842,16 @@ func (x *ListCommand) GetRepair() bool {
 	return false
 }
 
-func (x *ListCommand) GetDocs() *DocsRequest {
+func (x *ListCommand) GetOp() Op {
 	if x != nil {
-		return x.Docs
+		return x.Op
 	}
-	return nil
+	return Op_NONE
 }
 
-func (x *ListCommand) GetLocals() *DocsRequest {
+func (x *ListCommand) GetRequest() []byte {
 	if x != nil {
-		return x.Locals
-	}
-	return nil
-}
-
-func (x *ListCommand) GetChanges() *ChangesRequest {
-	if x != nil {
-		return x.Changes
+		return x.Request
 	}
 	return nil
 }
@@ -3859,81 +3870,11 @@ func (x *ListCommand) GetAfter() uint64 {
 	return 0
 }
 
-type ListHead struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Total         uint64                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
-	Before        uint64                 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
-	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
-	Uuid          []byte                 `protobuf:"bytes,4,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListHead) Reset() {
-	*x = ListHead{}
-	mi := &file_wire_proto_msgTypes[56]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListHead) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListHead) ProtoMessage() {}
-
-func (x *ListHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[56]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListHead.ProtoReflect.Descriptor instead.
-func (*ListHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{56}
-}
-
-func (x *ListHead) GetTotal() uint64 {
-	if x != nil {
-		return x.Total
-	}
-	return 0
-}
-
-func (x *ListHead) GetBefore() uint64 {
-	if x != nil {
-		return x.Before
-	}
-	return 0
-}
-
-func (x *ListHead) GetSeq() uint64 {
-	if x != nil {
-		return x.Seq
-	}
-	return 0
-}
-
-func (x *ListHead) GetUuid() []byte {
-	if x != nil {
-		return x.Uuid
-	}
-	return nil
-}
-
-// ListPart answers one command.
+// ListPart answers one command. Head and rows are messages of the operation.
 type ListPart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Head          *ListHead              `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"` // of the first part
-	Docs          *Rows                  `protobuf:"bytes,2,opt,name=docs,proto3" json:"docs,omitempty"`
-	Locals        *LocalDocs             `protobuf:"bytes,3,opt,name=locals,proto3" json:"locals,omitempty"`
-	Changes       *Changes               `protobuf:"bytes,4,opt,name=changes,proto3" json:"changes,omitempty"`
+	Head          []byte                 `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"` // of the first part
+	Rows          []byte                 `protobuf:"bytes,2,opt,name=rows,proto3" json:"rows,omitempty"`
 	More          bool                   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
 	Pending       bool                   `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"` // it answers such a question
 	Count         uint64                 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`
@@ -3944,7 +3885,7 @@ type ListPart struct {
 
 func (x *ListPart) Reset() {
 	*x = ListPart{}
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +3897,7 @@ func (x *ListPart) String() string {
 func (*ListPart) ProtoMessage() {}
 
 func (x *ListPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,33 +3910,19 @@ func (x *ListPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPart.ProtoReflect.Descriptor instead.
 func (*ListPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_proto_rawDescGZIP(), []int{56}
 }
 
-func (x *ListPart) GetHead() *ListHead {
+func (x *ListPart) GetHead() []byte {
 	if x != nil {
 		return x.Head
 	}
 	return nil
 }
 
-func (x *ListPart) GetDocs() *Rows {
+func (x *ListPart) GetRows() []byte {
 	if x != nil {
-		return x.Docs
-	}
-	return nil
-}
-
-func (x *ListPart) GetLocals() *LocalDocs {
-	if x != nil {
-		return x.Locals
-	}
-	return nil
-}
-
-func (x *ListPart) GetChanges() *Changes {
-	if x != nil {
-		return x.Changes
+		return x.Rows
 	}
 	return nil
 }
@@ -4028,6 +3955,187 @@ func (x *ListPart) GetFault() *Fault {
 	return nil
 }
 
+type DocsHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Total         uint64                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	Before        uint64                 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Uuid          []byte                 `protobuf:"bytes,4,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DocsHead) Reset() {
+	*x = DocsHead{}
+	mi := &file_wire_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DocsHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DocsHead) ProtoMessage() {}
+
+func (x *DocsHead) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DocsHead.ProtoReflect.Descriptor instead.
+func (*DocsHead) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *DocsHead) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *DocsHead) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *DocsHead) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *DocsHead) GetUuid() []byte {
+	if x != nil {
+		return x.Uuid
+	}
+	return nil
+}
+
+type ChangesHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Uuid          []byte                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Origins       []*Origin              `protobuf:"bytes,3,rep,name=origins,proto3" json:"origins,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangesHead) Reset() {
+	*x = ChangesHead{}
+	mi := &file_wire_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangesHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangesHead) ProtoMessage() {}
+
+func (x *ChangesHead) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangesHead.ProtoReflect.Descriptor instead.
+func (*ChangesHead) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ChangesHead) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *ChangesHead) GetUuid() []byte {
+	if x != nil {
+		return x.Uuid
+	}
+	return nil
+}
+
+func (x *ChangesHead) GetOrigins() []*Origin {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+// Origin is a copy that another one continues.
+type Origin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          []byte                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Upto          uint64                 `protobuf:"varint,2,opt,name=upto,proto3" json:"upto,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origin) Reset() {
+	*x = Origin{}
+	mi := &file_wire_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origin) ProtoMessage() {}
+
+func (x *Origin) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origin.ProtoReflect.Descriptor instead.
+func (*Origin) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *Origin) GetUuid() []byte {
+	if x != nil {
+		return x.Uuid
+	}
+	return nil
+}
+
+func (x *Origin) GetUpto() uint64 {
+	if x != nil {
+		return x.Upto
+	}
+	return 0
+}
+
 type AttachmentRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -4042,7 +4150,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4054,7 +4162,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4067,7 +4175,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -4126,7 +4234,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4138,7 +4246,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4151,7 +4259,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -4207,7 +4315,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4219,7 +4327,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4232,7 +4340,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -4260,7 +4368,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4272,7 +4380,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4285,7 +4393,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -4315,7 +4423,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4327,7 +4435,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4340,7 +4448,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -4514,9 +4622,10 @@ const file_wire_proto_rawDesc = "" +
 	"\twith_path\x18\x06 \x01(\bR\bwithPath\x12\x1d\n" +
 	"\n" +
 	"revs_limit\x18\a \x01(\x03R\trevsLimit\x12\x1b\n" +
-	"\thead_only\x18\b \x01(\bR\bheadOnly\"G\n" +
+	"\thead_only\x18\b \x01(\bR\bheadOnly\"[\n" +
 	"\fOpenRevsList\x127\n" +
-	"\brequests\x18\x01 \x03(\v2\x1b.divan.wire.OpenRevsRequestR\brequests\"Q\n" +
+	"\brequests\x18\x01 \x03(\v2\x1b.divan.wire.OpenRevsRequestR\brequests\x12\x12\n" +
+	"\x04copy\x18\x02 \x01(\tR\x04copy\"Q\n" +
 	"\tRevResult\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12!\n" +
 	"\x03doc\x18\x02 \x01(\v2\x0f.divan.wire.DocR\x03doc\"f\n" +
@@ -4648,28 +4757,32 @@ const file_wire_proto_rawDesc = "" +
 	"\x04rows\x18\x01 \x03(\v2\x14.divan.wire.LocalDocR\x04rows\"E\n" +
 	"\aChanges\x12&\n" +
 	"\x04rows\x18\x01 \x03(\v2\x12.divan.wire.ChangeR\x04rows\x12\x12\n" +
-	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\xe9\x01\n" +
+	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\x8f\x01\n" +
 	"\vListCommand\x12\x16\n" +
-	"\x06repair\x18\x01 \x01(\bR\x06repair\x12+\n" +
-	"\x04docs\x18\x02 \x01(\v2\x17.divan.wire.DocsRequestR\x04docs\x12/\n" +
-	"\x06locals\x18\x03 \x01(\v2\x17.divan.wire.DocsRequestR\x06locals\x124\n" +
-	"\achanges\x18\x04 \x01(\v2\x1a.divan.wire.ChangesRequestR\achanges\x12\x18\n" +
+	"\x06repair\x18\x01 \x01(\bR\x06repair\x12\x1e\n" +
+	"\x02op\x18\x02 \x01(\x0e2\x0e.divan.wire.OpR\x02op\x12\x18\n" +
+	"\arequest\x18\x03 \x01(\fR\arequest\x12\x18\n" +
 	"\apending\x18\x05 \x01(\bR\apending\x12\x14\n" +
-	"\x05after\x18\x06 \x01(\x04R\x05after\"^\n" +
-	"\bListHead\x12\x14\n" +
-	"\x05total\x18\x01 \x01(\x04R\x05total\x12\x16\n" +
-	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x12\n" +
-	"\x04uuid\x18\x04 \x01(\fR\x04uuid\"\xa5\x02\n" +
-	"\bListPart\x12(\n" +
-	"\x04head\x18\x01 \x01(\v2\x14.divan.wire.ListHeadR\x04head\x12$\n" +
-	"\x04docs\x18\x02 \x01(\v2\x10.divan.wire.RowsR\x04docs\x12-\n" +
-	"\x06locals\x18\x03 \x01(\v2\x15.divan.wire.LocalDocsR\x06locals\x12-\n" +
-	"\achanges\x18\x04 \x01(\v2\x13.divan.wire.ChangesR\achanges\x12\x12\n" +
+	"\x05after\x18\x06 \x01(\x04R\x05after\"\x9f\x01\n" +
+	"\bListPart\x12\x12\n" +
+	"\x04head\x18\x01 \x01(\fR\x04head\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\fR\x04rows\x12\x12\n" +
 	"\x04more\x18\x05 \x01(\bR\x04more\x12\x18\n" +
 	"\apending\x18\x06 \x01(\bR\apending\x12\x14\n" +
 	"\x05count\x18\a \x01(\x04R\x05count\x12'\n" +
-	"\x05fault\x18\b \x01(\v2\x11.divan.wire.FaultR\x05fault\"\x8f\x01\n" +
+	"\x05fault\x18\b \x01(\v2\x11.divan.wire.FaultR\x05fault\"^\n" +
+	"\bDocsHead\x12\x14\n" +
+	"\x05total\x18\x01 \x01(\x04R\x05total\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x04uuid\x18\x04 \x01(\fR\x04uuid\"a\n" +
+	"\vChangesHead\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12,\n" +
+	"\aorigins\x18\x03 \x03(\v2\x12.divan.wire.OriginR\aorigins\"0\n" +
+	"\x06Origin\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x12\n" +
+	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\x8f\x01\n" +
 	"\x0fAttachmentRange\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -4694,7 +4807,7 @@ const file_wire_proto_rawDesc = "" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12'\n" +
-	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault*\xf3\x01\n" +
+	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault*\x9e\x02\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
@@ -4718,7 +4831,11 @@ const file_wire_proto_rawDesc = "" +
 	"\tPARTITION\x10\x0e\x12\v\n" +
 	"\aCOMPACT\x10\x0f\x12\f\n" +
 	"\bPOSITION\x10\x10\x12\x14\n" +
-	"\x10DROP_ATTACHMENTS\x10\x11*C\n" +
+	"\x10DROP_ATTACHMENTS\x10\x11\x12\f\n" +
+	"\bALL_DOCS\x10\x12\x12\x0e\n" +
+	"\n" +
+	"LOCAL_DOCS\x10\x13\x12\v\n" +
+	"\aCHANGES\x10\x14*C\n" +
 	"\x06Ending\x12\x0f\n" +
 	"\vENDING_NONE\x10\x00\x12\x13\n" +
 	"\x0fENDING_DEADLINE\x10\x01\x12\x13\n" +
@@ -4744,7 +4861,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -4804,13 +4921,15 @@ var file_wire_proto_goTypes = []any{
 	(*LocalDocs)(nil),              // 55: divan.wire.LocalDocs
 	(*Changes)(nil),                // 56: divan.wire.Changes
 	(*ListCommand)(nil),            // 57: divan.wire.ListCommand
-	(*ListHead)(nil),               // 58: divan.wire.ListHead
-	(*ListPart)(nil),               // 59: divan.wire.ListPart
-	(*AttachmentRange)(nil),        // 60: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 61: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 62: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 63: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 64: divan.wire.WatchEvent
+	(*ListPart)(nil),               // 58: divan.wire.ListPart
+	(*DocsHead)(nil),               // 59: divan.wire.DocsHead
+	(*ChangesHead)(nil),            // 60: divan.wire.ChangesHead
+	(*Origin)(nil),                 // 61: divan.wire.Origin
+	(*AttachmentRange)(nil),        // 62: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 63: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 64: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 65: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 66: divan.wire.WatchEvent
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -4865,33 +4984,28 @@ var file_wire_proto_depIdxs = []int32{
 	25, // 49: divan.wire.Change.doc:type_name -> divan.wire.Doc
 	38, // 50: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
 	54, // 51: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	51, // 52: divan.wire.ListCommand.docs:type_name -> divan.wire.DocsRequest
-	51, // 53: divan.wire.ListCommand.locals:type_name -> divan.wire.DocsRequest
-	53, // 54: divan.wire.ListCommand.changes:type_name -> divan.wire.ChangesRequest
-	58, // 55: divan.wire.ListPart.head:type_name -> divan.wire.ListHead
-	37, // 56: divan.wire.ListPart.docs:type_name -> divan.wire.Rows
-	55, // 57: divan.wire.ListPart.locals:type_name -> divan.wire.LocalDocs
-	56, // 58: divan.wire.ListPart.changes:type_name -> divan.wire.Changes
-	4,  // 59: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	4,  // 60: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 61: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	2,  // 62: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 63: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	57, // 64: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	60, // 65: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	61, // 66: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	63, // 67: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 68: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 69: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 70: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	62, // 71: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	62, // 72: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	64, // 73: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	68, // [68:74] is the sub-list for method output_type
-	62, // [62:68] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	0,  // 52: divan.wire.ListCommand.op:type_name -> divan.wire.Op
+	4,  // 53: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	61, // 54: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
+	4,  // 55: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 56: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	2,  // 57: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 58: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	57, // 59: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	62, // 60: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	63, // 61: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	65, // 62: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 63: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 64: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	58, // 65: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	64, // 66: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	64, // 67: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	66, // 68: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	63, // [63:69] is the sub-list for method output_type
+	57, // [57:63] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -4907,7 +5021,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -139,7 +139,7 @@ func (l *links) host() string {
 // serve builds what answers the other nodes, when all that it needs is there.
 func (l *links) serve() {
 	l.server = wire.NewServer(wire.ServerOptions{
-		Copies: l.copiesForOthers(), Handlers: l.handlers(), Logger: l.log.Named("calls"),
+		Operations: l.copiesForOthers().Operations(), Handlers: l.handlers(), Logger: l.log.Named("calls"),
 	})
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"divan/cluster"
 	"divan/cluster/repair"
+	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/httpapi"
 )
@@ -18,7 +18,7 @@ type peerCopies struct{ *wire.Pool }
 // Copies implements repair.Peers.
 func (p peerCopies) Copies(node string) repair.Copies {
 	if peer := p.Peer(node); peer != nil {
-		return peer
+		return replica.Methods{Copies: replica.On(peer)}
 	}
 	return nil
 }
@@ -40,9 +40,9 @@ func (l *links) newRepair() (err error) {
 // nothing but repair in maintenance mode, and neither when this node was taken
 // out of the cluster, nor anything with a database that was deleted. Nobody writes to its copies any more then, so that
 // whoever went on reading one would never hear of anything new.
-func (l *links) copiesForOthers() *cluster.Guard {
+func (l *links) copiesForOthers() *replica.Local {
 	n := l.node
-	return cluster.NewGuard(n.local).ForPeers(func() bool {
+	return replica.NewLocal(n.local).ForPeers(func() bool {
 		return n.config.Load().CouchDB.MaintenanceMode == "true" || n.meta.Removed()
 	}, n.meta.Buried)
 }

@@ -1,81 +1,35 @@
-package wire
+package replica
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"divan/cluster/wire"
 	"divan/shard"
 	"divan/storage/doc"
 )
 
-// loopback returns a peer over a real TCP connection.
-func loopback(b *testing.B, o ServerOptions) *Peer {
+// loopback returns copies and the same over a real TCP connection.
+func loopback(b *testing.B) (*Local, Remote) {
 	b.Helper()
-	var addr atomic.Value
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	port := func(name string) *Port {
-		p, err := NewPort(PortOptions{
-			Self: name, Network: RealNetwork(), Address: "127.0.0.1:0", Secret: func() string { return "a secret" },
-			Resolve: func(string) (string, bool) { return addr.Load().(net.Addr).String(), true },
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		wg.Go(func() { _ = p.Run(ctx) })
-		<-p.Listening()
-		return p
-	}
-	server, clientPort := port("b@b"), port("a@a")
-	addr.Store(server.Addr())
-	wg.Go(func() { _ = NewServer(o).Run(ctx, server) })
-	pool := NewPool(clientPort, nil)
-	wg.Go(func() { _ = pool.Run(ctx) })
-	<-pool.Started()
-	for server.sub(purposeRPC) == nil {
-		runtime.Gosched()
-	}
-	b.Cleanup(func() { cancel(); wg.Wait() })
-	p := pool.Peer("b@b")
-	if _, err := p.connected(nil); err != nil {
-		b.Fatal(err)
-	}
-	return p
-}
-
-// fixed answers without reading anything, so that only the way is measured.
-type fixed struct {
-	Copies
-	doc *shard.Doc
-}
-
-func (f fixed) Open(context.Context, shard.OpenRequest) (*shard.Doc, error) { return f.doc, nil }
-
-func (f fixed) Update(_ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	out := make([]shard.EditResult, len(req.Edits))
-	for i, e := range req.Edits {
-		out[i].Rev = e.Path.Rev()
-	}
-	return out, nil
-}
-
-func fixedCopies() fixed {
-	rev := doc.Rev{Pos: 3, ID: "0123456789abcdef"}
-	return fixed{doc: &shard.Doc{ID: "document-000001", Rev: rev, Body: body(1000), Revisions: doc.Path{Start: 3, IDs: []string{rev.ID, rev.ID, rev.ID}}}}
+	local := newLocal(b)
+	server := &testNode{name: "b@b", address: "127.0.0.1:0", network: wire.RealNetwork(), operations: local.Operations()}
+	server.run(b, func(string) (string, bool) { return "", false })
+	client := &testNode{name: "a@a", address: "127.0.0.1:0", network: wire.RealNetwork()}
+	client.run(b, func(string) (string, bool) { return server.port.Addr().String(), true })
+	return local, client.remote(b, "b@b")
 }
 
 func body(n int) []byte { return fmt.Appendf(nil, `{"text":"%0*d"}`, n, 7) }
 
 func updateOf(edits int) shard.UpdateRequest {
-	req := shard.UpdateRequest{Copy: copyName, DB: "db", Trusted: true, NoPath: true, User: shard.User{Name: "admin", Roles: []string{shard.AdminRole}}}
+	req := shard.UpdateRequest{Copy: testCopy, DB: "db", Trusted: true, NoPath: true, User: shard.User{Name: "admin", Roles: []string{shard.AdminRole}}}
 	for i := range edits {
 		req.Edits = append(req.Edits, shard.Edit{
 			ID: fmt.Sprintf("document-%06d", i), Body: body(1000),
@@ -83,6 +37,13 @@ func updateOf(edits int) shard.UpdateRequest {
 		})
 	}
 	return req
+}
+
+func write(b *testing.B, at Copies, req shard.UpdateRequest) {
+	b.Helper()
+	if _, err := Update.On(context.Background(), at, req); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func parallel(b *testing.B, goroutines int, f func() error) {
@@ -120,10 +81,11 @@ func cpu(b *testing.B) time.Duration {
 func BenchmarkOpen(b *testing.B) {
 	for _, goroutines := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
-			p := loopback(b, ServerOptions{Copies: fixedCopies()})
-			req := shard.OpenRequest{Copy: copyName, ID: "document-000001", Revs: true}
+			local, p := loopback(b)
+			write(b, local, updateOf(2))
+			req := shard.OpenRequest{Copy: testCopy, ID: "document-000001", Revs: true}
 			parallel(b, goroutines, func() error {
-				_, err := p.Open(context.Background(), req)
+				_, err := Open.On(context.Background(), p, req)
 				return err
 			})
 		})
@@ -133,12 +95,12 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
-			p := loopback(b, ServerOptions{Copies: fixedCopies()})
+			_, p := loopback(b)
 			req := updateOf(1)
 			parallel(b, goroutines, func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), 1<<40)
 				defer cancel()
-				_, err := p.Update(ctx, req)
+				_, err := Update.On(ctx, p, req)
 				return err
 			})
 		})
@@ -146,32 +108,31 @@ func BenchmarkUpdate(b *testing.B) {
 }
 
 func BenchmarkBulk(b *testing.B) {
-	p := loopback(b, ServerOptions{Copies: fixedCopies()})
+	_, p := loopback(b)
 	req := updateOf(500)
 	b.SetBytes(500 << 10)
 	parallel(b, 4, func() error {
-		_, err := p.Update(context.Background(), req)
+		_, err := Update.On(context.Background(), p, req)
 		return err
 	})
 }
 
 func BenchmarkAllDocs(b *testing.B) {
-	local := newLocal(b)
+	local, p := loopback(b)
 	req := updateOf(1000)
 	for i := range 20 {
 		for j := range req.Edits {
 			req.Edits[j].ID = fmt.Sprintf("document-%03d-%06d", i, j)
 		}
-		if _, err := local.Update(context.Background(), req); err != nil {
+		if _, err := Update.On(context.Background(), local, req); err != nil {
 			b.Fatal(err)
 		}
 	}
-	p := loopback(b, ServerOptions{Copies: local})
 	for _, docs := range []bool{false, true} {
 		b.Run(fmt.Sprint("docs=", docs), func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				s, err := p.AllDocs(context.Background(), shard.DocsRequest{Copy: copyName, IncludeDocs: docs})
+				s, err := AllDocs.On(context.Background(), p, shard.DocsRequest{Copy: testCopy, IncludeDocs: docs})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -194,9 +155,9 @@ func BenchmarkAllDocs(b *testing.B) {
 }
 
 func BenchmarkReadAttachment(b *testing.B) {
-	local := newLocal(b)
+	local, p := loopback(b)
 	const size = 16 << 20
-	s, err := local.PutAttachment(context.Background(), copyName, "doc", [16]byte{1})
+	s, err := PutAttachment.On(context.Background(), local, PutAttachmentRequest{testCopy, "doc", [16]byte{1}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -206,11 +167,10 @@ func BenchmarkReadAttachment(b *testing.B) {
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
-	p := loopback(b, ServerOptions{Copies: local})
 	b.SetBytes(size)
 	b.ResetTimer()
 	for range b.N {
-		r, err := p.ReadAttachment(context.Background(), shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		r, err := ReadAttachment.On(context.Background(), p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			b.Fatal(err)
 		}

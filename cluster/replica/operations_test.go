@@ -1,8 +1,7 @@
-package wire
+package replica
 
 import (
 	"bytes"
-	"context"
 	"crypto/md5"
 	"fmt"
 	"io"
@@ -11,78 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"divan/shard"
-	"divan/storage"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
-const copyName = "shards/00000000-ffffffff/db.1763600000"
-
-// newLocal returns copies in memory, with one copy.
-func newLocal(tb testing.TB) *shard.Local {
-	tb.Helper()
-	e, err := storage.NewEngine(storage.Options{Dir: "/data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	l := shard.New(shard.Options{Engine: e})
-	if err := l.Create(context.Background(), copyName, shard.CreateOptions{Partitioned: false}); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			tb.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return l
-}
-
-// remoteCopies returns copies, and the same as another node sees them.
-func remoteCopies(t *testing.T) (*shard.Local, *Peer, *node) {
+func update(t *testing.T, at Copies, edits ...shard.Edit) []shard.EditResult {
 	t.Helper()
-	local := newLocal(t)
-	n := newMemNet()
-	b := runNode(t, n, "b", ServerOptions{Copies: local, Handlers: services()})
-	a := runNode(t, n, "a", ServerOptions{})
-	p := a.pool.Peer("b@b")
-	if p == nil {
-		t.Fatal("no peer")
-	}
-	return local, p, b
-}
-
-// TestShortAnswers: a node that answers fewer questions than it was asked, as a
-// faulty one may, is not believed.
-func TestShortAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newMemNet()
-		runNode(t, n, "b", ServerOptions{Copies: nothing{}})
-		p := runNode(t, n, "a", ServerOptions{}).pool.Peer("b@b")
-		ctx := t.Context()
-		_, update := p.Update(ctx, shard.UpdateRequest{Copy: copyName, Edits: make([]shard.Edit, 1)})
-		_, purge := p.Purge(ctx, copyName, make([]shard.PurgeItem, 1))
-		_, missing := p.Missing(ctx, copyName, make([]shard.IDRevs, 1))
-		_, docs := p.DocsByID(ctx, copyName, make([]string, 1), false, false)
-		for _, err := range []error{update, purge, missing, docs} {
-			if !fault.Is(err, fault.Internal) {
-				t.Error(err)
-			}
-		}
-	})
-}
-
-func update(t *testing.T, p interface {
-	Update(context.Context, shard.UpdateRequest) ([]shard.EditResult, error)
-}, edits ...shard.Edit,
-) []shard.EditResult {
-	t.Helper()
-	results, err := p.Update(t.Context(), shard.UpdateRequest{Copy: copyName, Edits: edits, NewEdits: true, DB: "db"})
+	results, err := Update.On(t.Context(), at, shard.UpdateRequest{Copy: testCopy, Edits: edits, NewEdits: true, DB: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,35 +60,33 @@ func TestDocuments(t *testing.T) {
 		if results[0].Err != nil || len(results[0].Path.IDs) != 2 || !fault.Is(results[1].Err, fault.Conflict) {
 			t.Fatalf("got %+v", results)
 		}
-		open := shard.OpenRequest{Copy: copyName, ID: "a", Revs: true, RevsInfo: true, Conflicts: true, LocalSeq: true}
-		as[*shard.Doc](t, "Open")(p.Open(ctx, open))(local.Open(ctx, open))
-		if _, err := p.Open(ctx, shard.OpenRequest{Copy: copyName, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
+		open := shard.OpenRequest{Copy: testCopy, ID: "a", Revs: true, RevsInfo: true, Conflicts: true, LocalSeq: true}
+		as[*shard.Doc](t, "Open")(Open.On(ctx, p, open))(Open.On(ctx, local, open))
+		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: testCopy, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
 			t.Fatalf("got %v", err)
 		}
-		if _, err := p.Open(ctx, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
 			t.Fatalf("got %v", err)
 		}
-		revs := shard.OpenRevsRequest{Copy: copyName, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
-		as[[]shard.RevResult](t, "OpenRevs")(p.OpenRevs(ctx, revs))(local.OpenRevs(ctx, revs))
-		many, errs, err := p.OpenRevsMany(ctx, []shard.OpenRevsRequest{revs, {Copy: "shards/none", ID: "a", All: true}})
-		if err != nil || errs[0] != nil || !fault.Is(errs[1], fault.NotFound) || len(many[0]) != 2 || many[1] != nil {
-			t.Fatalf("got %+v, %v, %v", many, errs, err)
+		revs := shard.OpenRevsRequest{Copy: testCopy, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
+		as[[]shard.RevResult](t, "OpenRevs")(OpenRevs.On(ctx, p, revs))(OpenRevs.On(ctx, local, revs))
+		many := OpenRevsManyRequest{testCopy, []shard.OpenRevsRequest{revs, {ID: "a", All: true}, {ID: "none", Revs: []doc.Rev{rev}}}}
+		as[[]OpenRevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
+		many.Copy = "shards/none"
+		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NotFound) {
+			t.Fatalf("got %+v, %v", got, err)
 		}
 		ids := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev, {Pos: 2, ID: "x"}}}, {ID: "none", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}}
-		as[[]shard.IDMissing](t, "Missing")(p.Missing(ctx, copyName, ids))(local.Missing(ctx, copyName, ids))
-		as[[]shard.Row](t, "DocsByID")(p.DocsByID(ctx, copyName, []string{"a", "b", "c", "a"}, true, true))(local.DocsByID(ctx, copyName, []string{"a", "b", "c", "a"}, true, true))
-		as[*shard.LocalDoc](t, "LocalGet")(p.LocalGet(ctx, copyName, "_local/l"))(local.LocalGet(ctx, copyName, "_local/l"))
-		as[shard.Info](t, "Info")(p.Info(ctx, copyName))(local.Info(ctx, copyName))
-		uuid, seq, err := p.Position(ctx, copyName)
-		uuid2, seq2, err2 := local.Position(ctx, copyName)
-		if uuid != uuid2 || seq != seq2 || err != nil || err2 != nil {
-			t.Fatal("positions differ")
-		}
-		purged, err := p.Purge(ctx, copyName, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{results[0].Rev, rev}}})
+		as[[]shard.IDMissing](t, "Missing")(Missing.On(ctx, p, MissingRequest{testCopy, ids}))(Missing.On(ctx, local, MissingRequest{testCopy, ids}))
+		as[[]shard.Row](t, "DocsByID")(DocsByID.On(ctx, p, DocsByIDRequest{testCopy, []string{"a", "b", "c", "a"}, true, true}))(DocsByID.On(ctx, local, DocsByIDRequest{testCopy, []string{"a", "b", "c", "a"}, true, true}))
+		as[*shard.LocalDoc](t, "LocalGet")(LocalGet.On(ctx, p, LocalGetRequest{testCopy, "_local/l"}))(LocalGet.On(ctx, local, LocalGetRequest{testCopy, "_local/l"}))
+		as[shard.Info](t, "Info")(Info.On(ctx, p, testCopy))(Info.On(ctx, local, testCopy))
+		as[At](t, "Position")(Position.On(ctx, p, testCopy))(Position.On(ctx, local, testCopy))
+		purged, err := Purge.On(ctx, p, PurgeRequest{testCopy, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{results[0].Rev, rev}}}})
 		if err != nil || len(purged) != 1 || len(purged[0].Purged) != 1 || purged[0].Purged[0] != results[0].Rev {
 			t.Fatalf("got %+v, %v", purged, err)
 		}
-		as[[]shard.PurgeInfo](t, "Purges")(p.Purges(ctx, copyName, 0))(local.Purges(ctx, copyName, 0))
+		as[[]shard.PurgeInfo](t, "Purges")(Purges.On(ctx, p, PurgesRequest{Copy: testCopy}))(Purges.On(ctx, local, PurgesRequest{Copy: testCopy}))
 	})
 }
 
@@ -161,27 +94,27 @@ func TestWholeCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)
 		ctx, other := t.Context(), "shards/00000000-ffffffff/other.1763600000"
-		if err := p.Create(ctx, other, shard.CreateOptions{Partitioned: true}); err != nil {
+		if _, err := Create.On(ctx, p, CreateRequest{other, true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Create(ctx, other, shard.CreateOptions{}); !fault.Is(err, fault.Exists) {
+		if _, err := Create.On(ctx, p, CreateRequest{Copy: other}); !fault.Is(err, fault.Exists) {
 			t.Fatalf("got %v", err)
 		}
-		_, err := p.Update(ctx, shard.UpdateRequest{
+		_, err := Update.On(ctx, p, shard.UpdateRequest{
 			Copy: other, NewEdits: true, Limits: shard.Limits{Partitioned: true},
 			Edits: []shard.Edit{{ID: "p:1", Body: []byte(`{}`)}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		as[shard.PartitionInfo](t, "Partition")(p.Partition(ctx, other, "p"))(local.Partition(ctx, other, "p"))
-		if err := p.Compact(ctx, other, shard.Limits{Revs: 5}, "other"); err != nil {
+		as[shard.PartitionInfo](t, "Partition")(Partition.On(ctx, p, PartitionRequest{other, "p"}))(Partition.On(ctx, local, PartitionRequest{other, "p"}))
+		if _, err := Compact.On(ctx, p, CompactRequest{other, shard.Limits{Revs: 5}, "other"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Drop(ctx, other); err != nil {
+		if _, err := Drop.On(ctx, p, other); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Drop(ctx, other); !fault.Is(err, fault.NotFound) {
+		if _, err := Drop.On(ctx, p, other); !fault.Is(err, fault.NotFound) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -189,7 +122,7 @@ func TestWholeCopies(t *testing.T) {
 
 // fill1000 writes documents d000 … d999, of which each third is deleted and
 // each seventh has a conflict.
-func fill1000(t *testing.T, local *shard.Local) {
+func fill1000(t *testing.T, local *Local) {
 	t.Helper()
 	var edits []shard.Edit
 	for i := range 1000 {
@@ -212,7 +145,7 @@ func fill1000(t *testing.T, local *shard.Local) {
 			})
 		}
 	}
-	if _, err := local.Update(t.Context(), shard.UpdateRequest{Copy: copyName, Edits: edits, Trusted: true}); err != nil {
+	if _, err := Update.On(t.Context(), local, shard.UpdateRequest{Copy: testCopy, Edits: edits, Trusted: true}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -229,16 +162,16 @@ func TestAllDocs(t *testing.T) {
 			{Limit: 5},
 			{Lo: "z"},
 		} {
-			req.Copy = copyName
-			got, err := p.AllDocs(ctx, req)
+			req.Copy = testCopy
+			got, err := AllDocs.On(ctx, p, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := local.AllDocs(ctx, req)
+			want, err := AllDocs.On(ctx, local, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Total != want.Total || got.Before != want.Before || got.Seq != want.Seq || got.UUID != want.UUID {
+			if got.Head != want.Head {
 				t.Fatalf("heads differ: %+v, %+v", got, want)
 			}
 			// Two batches by turns, as a reader ahead of time uses them.
@@ -275,7 +208,7 @@ func TestAllDocs(t *testing.T) {
 			got.Close()
 			want.Close()
 		}
-		if _, err := p.AllDocs(ctx, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NotFound) {
+		if _, err := AllDocs.On(ctx, p, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NotFound) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -307,16 +240,16 @@ func TestChanges(t *testing.T) {
 			{Limit: 3},
 			{Since: 1 << 40},
 		} {
-			req.Copy = copyName
-			got, err := p.Changes(ctx, req)
+			req.Copy = testCopy
+			got, err := Changes.On(ctx, p, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := local.Changes(ctx, req)
+			want, err := Changes.On(ctx, local, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Seq != want.Seq || got.UUID != want.UUID {
+			if got.Head.Seq != want.Head.Seq || got.Head.UUID != want.Head.UUID {
 				t.Fatal("heads differ")
 			}
 			var gb, wb shard.ChangeBatch
@@ -345,9 +278,9 @@ func TestChanges(t *testing.T) {
 			got.Close()
 			want.Close()
 		}
-		req := shard.ChangesRequest{Copy: copyName, Filter: shard.Filter{Kind: shard.FilterSelector, Selector: []byte(`{}`)}}
-		_, err := p.Changes(ctx, req)
-		_, want := local.Changes(ctx, req)
+		req := shard.ChangesRequest{Copy: testCopy, Filter: shard.Filter{Kind: shard.FilterSelector, Selector: []byte(`{}`)}}
+		_, err := Changes.On(ctx, p, req)
+		_, want := Changes.On(ctx, local, req)
 		if fault.KindOf(err) != fault.KindOf(want) || fault.Reason(err) != fault.Reason(want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
@@ -361,13 +294,13 @@ func TestLocalDocs(t *testing.T) {
 		for i := range 300 {
 			update(t, local, shard.Edit{ID: fmt.Sprintf("_local/%03d", i), Body: fmt.Appendf(nil, `{"i":%d}`, i)})
 		}
-		req := shard.LocalDocsRequest{Copy: copyName, Lo: "_local/01", Desc: true}
-		got, err := p.LocalDocs(ctx, req)
+		req := shard.LocalDocsRequest{Copy: testCopy, Lo: "_local/01", Desc: true}
+		got, err := LocalDocs.On(ctx, p, req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer got.Close()
-		want, err := local.LocalDocs(ctx, req)
+		want, err := LocalDocs.On(ctx, local, req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,13 +319,9 @@ func TestLocalDocs(t *testing.T) {
 }
 
 // putAttachment stores content and a document with it.
-func putAttachment(t *testing.T, p interface {
-	PutAttachment(context.Context, string, string, [16]byte) (shard.AttachmentSink, error)
-	Update(context.Context, shard.UpdateRequest) ([]shard.EditResult, error)
-}, key [16]byte, content []byte,
-) {
+func putAttachment(t *testing.T, p Copies, key [16]byte, content []byte) {
 	t.Helper()
-	s, err := p.PutAttachment(t.Context(), copyName, "doc", key)
+	s, err := PutAttachment.On(t.Context(), p, PutAttachmentRequest{testCopy, "doc", key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,8 +353,8 @@ func TestAttachments(t *testing.T) {
 		key := [16]byte{1}
 		putAttachment(t, p, key, content)
 		for _, r := range []struct{ offset, length int64 }{{0, -1}, {100, 1000}, {5 << 20, -1}, {1, 4 << 20}} {
-			in := shard.AttachmentRange{Copy: copyName, ID: "doc", Key: key, Offset: r.offset, Length: r.length}
-			got, err := p.ReadAttachment(ctx, in)
+			in := shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: key, Offset: r.offset, Length: r.length}
+			got, err := ReadAttachment.On(ctx, p, in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -444,17 +373,17 @@ func TestAttachments(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		none := shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{9}, Length: -1}
-		_, err := p.ReadAttachment(ctx, none)
-		_, want := local.ReadAttachment(ctx, none)
+		none := shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{9}, Length: -1}
+		_, err := ReadAttachment.On(ctx, p, none)
+		_, want := ReadAttachment.On(ctx, local, none)
 		if fault.KindOf(err) != fault.KindOf(want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
-		if _, err := p.PutAttachment(ctx, "shards/none", "doc", key); !fault.Is(err, fault.NotFound) {
+		if _, err := PutAttachment.On(ctx, p, PutAttachmentRequest{"shards/none", "doc", key}); !fault.Is(err, fault.NotFound) {
 			t.Fatalf("got %v", err)
 		}
 		// Given up: nothing is left, and nothing more can be written.
-		s, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{2})
+		s, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +398,7 @@ func TestAttachments(t *testing.T) {
 			t.Fatal("closed after Abort")
 		}
 		// Stored and dropped again.
-		if s, err = p.PutAttachment(ctx, copyName, "doc", [16]byte{3}); err != nil {
+		if s, err = PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{3}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Write(content); err != nil {
@@ -478,10 +407,10 @@ func TestAttachments(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.DropAttachments(ctx, copyName, "doc", [][16]byte{{3}}); err != nil {
+		if _, err := DropAttachments.On(ctx, p, DropAttachmentsRequest{testCopy, "doc", [][16]byte{{3}}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := local.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
+		if _, err := ReadAttachment.On(ctx, local, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
 			t.Fatal("dropped content can be read")
 		}
 	})

@@ -1,4 +1,4 @@
-package wire
+package replica
 
 import (
 	"context"
@@ -19,17 +19,17 @@ func TestStreamsEndWithTheirContext(t *testing.T) {
 		fill1000(t, local)
 		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
 		ctx, cancel := context.WithCancel(t.Context())
-		list, err := p.AllDocs(ctx, shard.DocsRequest{Copy: copyName, IncludeDocs: true})
+		list, err := AllDocs.On(ctx, p, shard.DocsRequest{Copy: testCopy, IncludeDocs: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer list.Close()
-		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		read, err := ReadAttachment.On(ctx, p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = read.Close() }()
-		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
+		sink, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{7}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,17 +60,17 @@ func TestStreamsFailWithTheirNode(t *testing.T) {
 		local, p, b := remoteCopies(t)
 		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
 		ctx := t.Context()
-		read, err := p.ReadAttachment(ctx, shard.AttachmentRange{Copy: copyName, ID: "doc", Key: [16]byte{1}, Length: -1})
+		read, err := ReadAttachment.On(ctx, p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = read.Close() }()
-		sink, err := p.PutAttachment(ctx, copyName, "doc", [16]byte{7})
+		sink, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{7}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := make(chan struct{}, 1)
-		w, err := p.Watch(copyName, c)
+		w, err := Watch.On(t.Context(), p, WatchRequest{testCopy, c})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,11 +96,11 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)
 		one, two := make(chan struct{}, 1), make(chan struct{}, 1)
-		w1, err := p.Watch(copyName, one)
+		w1, err := Watch.On(t.Context(), p, WatchRequest{testCopy, one})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w2, err := p.Watch(copyName, two)
+		w2, err := Watch.On(t.Context(), p, WatchRequest{testCopy, two})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,11 +129,11 @@ func TestWatch(t *testing.T) {
 		if err := w2.Close(); err != nil {
 			t.Fatal(err)
 		}
-		w3, err := p.Watch(copyName, one) // again, after the last has gone
+		w3, err := Watch.On(t.Context(), p, WatchRequest{testCopy, one}) // again, after the last has gone
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := local.Drop(t.Context(), copyName); err != nil {
+		if _, err := Drop.On(t.Context(), local, testCopy); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -142,6 +142,64 @@ func TestWatch(t *testing.T) {
 			t.Fatal("the watch of a dropped copy is not woken")
 		}
 		if err := w3.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Streams on a node that is cut off fail like calls.
+func TestStreamsOnPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, b := remoteCopies(t)
+		fill1000(t, local)
+		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
+		ctx := t.Context()
+		read, err := ReadAttachment.On(ctx, p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		feed, err := Changes.On(ctx, p, shard.ChangesRequest{Copy: testCopy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		sink, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sink.Abort()
+		moved := make(chan struct{}, 1)
+		watch, err := Watch.On(t.Context(), p, WatchRequest{testCopy, moved})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = watch.Close() }()
+		time.Sleep(time.Hour) // all of them are in use all the time
+		b.cutOff()
+		start := time.Now()
+		errs := make(chan error, 3)
+		go func() { _, err := io.Copy(io.Discard, read); errs <- err }()
+		go func() { _, err := feed.Pending(0); errs <- err }()
+		go func() {
+			var err error
+			for err == nil {
+				_, err = sink.Write(make([]byte, 1<<20))
+			}
+			errs <- err
+		}()
+		for range 3 {
+			if err := <-errs; !fault.Is(err, fault.NodeDown) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		<-moved
+		if d := time.Since(start); d > 1100*time.Millisecond {
+			t.Fatalf("failed after %v", d)
+		}
+		// The node lets go of everything too, although it hears of nothing.
+		time.Sleep(10 * time.Second)
+		if _, err := Drop.On(ctx, local, testCopy); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 )
 
 // calls is every call on a copy that may be refused.
-func calls(g *Guard, name string) map[string]func(ctx context.Context) error {
+func calls(g *Local, name string) map[string]func(ctx context.Context) error {
 	edit := func(newEdits, trusted bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := g.Update(ctx, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
+			_, err := Update.On(ctx, g, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
 				ID: "d", Path: doc.Path{Start: 1, IDs: []string{"a"}}, Body: []byte(`{}`),
 			}}})
 			return err
@@ -23,94 +23,100 @@ func calls(g *Guard, name string) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"follow": edit(false, true), "decide": edit(true, false), "replicate": edit(false, false),
 		"open": func(ctx context.Context) error {
-			_, err := g.Open(ctx, shard.OpenRequest{Copy: name, ID: "d"})
+			_, err := Open.On(ctx, g, shard.OpenRequest{Copy: name, ID: "d"})
 			return err
 		},
 		"open_revs": func(ctx context.Context) error {
-			_, err := g.OpenRevs(ctx, shard.OpenRevsRequest{Copy: name, ID: "d", All: true})
+			_, err := OpenRevs.On(ctx, g, shard.OpenRevsRequest{Copy: name, ID: "d", All: true})
 			return err
 		},
 		"missing": func(ctx context.Context) error {
-			_, err := g.Missing(ctx, name, nil)
+			_, err := Missing.On(ctx, g, MissingRequest{Copy: name})
 			return err
 		},
 		"by id": func(ctx context.Context) error {
-			_, err := g.DocsByID(ctx, name, []string{"d"}, false, false)
+			_, err := DocsByID.On(ctx, g, DocsByIDRequest{Copy: name, IDs: []string{"d"}})
 			return err
 		},
 		"local": func(ctx context.Context) error {
-			_, err := g.LocalGet(ctx, name, "_local/x")
+			_, err := LocalGet.On(ctx, g, LocalGetRequest{name, "_local/x"})
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		},
 		"purge": func(ctx context.Context) error {
-			_, err := g.Purge(ctx, name, []shard.PurgeItem{{ID: "x"}})
+			_, err := Purge.On(ctx, g, PurgeRequest{name, []shard.PurgeItem{{ID: "x"}}})
 			return err
 		},
 		"put": func(ctx context.Context) error {
-			s, err := g.PutAttachment(ctx, name, "d", [16]byte{1})
+			s, err := PutAttachment.On(ctx, g, PutAttachmentRequest{name, "d", [16]byte{1}})
 			if err == nil {
 				s.Abort()
 			}
 			return err
 		},
 		"read": func(ctx context.Context) error {
-			_, err := g.ReadAttachment(ctx, shard.AttachmentRange{Copy: name, ID: "d"})
+			_, err := ReadAttachment.On(ctx, g, shard.AttachmentRange{Copy: name, ID: "d"})
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		},
-		"drop att": func(ctx context.Context) error { return g.DropAttachments(ctx, name, "d", [][16]byte{{1}}) },
+		"drop att": func(ctx context.Context) error {
+			_, err := DropAttachments.On(ctx, g, DropAttachmentsRequest{name, "d", [][16]byte{{1}}})
+			return err
+		},
 		"info": func(ctx context.Context) error {
-			_, err := g.Info(ctx, name)
+			_, err := Info.On(ctx, g, name)
 			return err
 		},
 		"partition": func(ctx context.Context) error {
-			_, err := g.Partition(ctx, name, "p")
+			_, err := Partition.On(ctx, g, PartitionRequest{name, "p"})
 			return err
 		},
 		"all docs": func(ctx context.Context) error {
-			s, err := g.AllDocs(ctx, shard.DocsRequest{Copy: name})
+			s, err := AllDocs.On(ctx, g, shard.DocsRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"local docs": func(ctx context.Context) error {
-			s, err := g.LocalDocs(ctx, shard.LocalDocsRequest{Copy: name})
+			s, err := LocalDocs.On(ctx, g, shard.LocalDocsRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"changes": func(ctx context.Context) error {
-			s, err := g.Changes(ctx, shard.ChangesRequest{Copy: name})
+			s, err := Changes.On(ctx, g, shard.ChangesRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"purges": func(ctx context.Context) error {
-			_, err := g.Purges(ctx, name, 0)
+			_, err := Purges.On(ctx, g, PurgesRequest{Copy: name})
 			return err
 		},
 		"position": func(ctx context.Context) error {
-			_, _, err := g.Position(ctx, name)
+			_, err := Position.On(ctx, g, name)
 			return err
 		},
-		"watch": func(context.Context) error {
-			w, err := g.WatchOn(name, make(chan struct{}, 1))
+		"watch": func(ctx context.Context) error {
+			w, err := Watch.On(ctx, g, WatchRequest{name, make(chan struct{}, 1)})
 			if err == nil {
-				w.Close()
+				err = w.Close()
 			}
 			return err
 		},
-		"compact": func(ctx context.Context) error { return g.Compact(ctx, name, shard.Limits{}, "db") },
+		"compact": func(ctx context.Context) error {
+			_, err := Compact.On(ctx, g, CompactRequest{Copy: name, DB: "db"})
+			return err
+		},
 		"create": func(ctx context.Context) error {
-			err := g.Create(ctx, name, shard.CreateOptions{})
+			_, err := Create.On(ctx, g, CreateRequest{Copy: name})
 			if fault.Is(err, fault.Exists) {
 				return nil
 			}
@@ -125,18 +131,21 @@ func writes() map[string]bool {
 	return map[string]bool{"follow": true, "purge": true, "put": true, "drop att": true, "compact": true, "create": true}
 }
 
-func TestGuard(t *testing.T) {
+func TestLocal(t *testing.T) {
 	const name = "shards/00000000-ffffffff/db.1763600000"
-	local := newLocal(t, nil)
-	g := NewGuard(local)
+	local := newLocal(t)
+	g := NewLocal(local.copies)
 	maintenance := false
 	gone := false
 	peers := g.ForPeers(func() bool { return maintenance }, func(copyName string) bool { return gone && copyName == name })
 	ctx := t.Context()
+	if err := local.copies.Drop(ctx, name); err != nil {
+		t.Fatal(err)
+	}
 	if err := g.CreateMissing(ctx, name, shard.CreateOptions{}, 2); err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, g *Guard, ctx context.Context, passes func(call string) bool) {
+	check := func(what string, g *Local, ctx context.Context, passes func(call string) bool) {
 		t.Helper()
 		for call, f := range calls(g, name) {
 			err := f(ctx)
@@ -150,20 +159,19 @@ func TestGuard(t *testing.T) {
 	}
 	all := func(string) bool { return true }
 	some := func(call string) bool { return writes()[call] }
-	byRepair := func(call string) bool { return call != "watch" }
 	check("incomplete, here", g, ctx, some)
 	check("incomplete, for peers", peers, ctx, some)
-	check("incomplete, for repair", peers, wire.ForRepair(ctx), byRepair)
-	if err := local.Rebuilt(name); err != nil {
+	check("incomplete, for repair", peers, wire.ForRepair(ctx), all)
+	if err := local.copies.Rebuilt(name); err != nil {
 		t.Fatal(err)
 	}
 	check("complete", peers, ctx, all)
 	maintenance = true
 	check("maintenance, here", g, ctx, all)
 	check("maintenance, for peers", peers, ctx, func(string) bool { return false })
-	check("maintenance, for repair", peers, wire.ForRepair(ctx), byRepair)
+	check("maintenance, for repair", peers, wire.ForRepair(ctx), all)
 	const reason = "Nodes are unable to service this request due to overloading or maintenance mode."
-	if _, err := peers.Open(ctx, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
+	if _, err := Open.On(ctx, peers, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
 		t.Errorf("maintenance: the client is told %v", err)
 	}
 	maintenance, gone = false, true
@@ -173,31 +181,27 @@ func TestGuard(t *testing.T) {
 			switch err := f(ctx); call {
 			case "local", "read": // their calls take this answer for that of a copy
 			default:
-				if !isNoCopy(err) {
+				if !(fault.Is(err, fault.NotFound) && fault.Reason(err) == "no_db_file") {
 					t.Errorf("deleted: %s gives %v", call, err)
 				}
 			}
 		}
 	}
-	if err := peers.Drop(ctx, name); err != nil {
+	if _, err := Drop.On(ctx, peers, name); err != nil {
 		t.Errorf("a copy of a deleted database is not dropped: %v", err)
 	}
 
-	// A copy without others holds all there is, and what another node says about
-	// the state of one does not count.
+	// A copy without others holds all there is.
 	if err := g.CreateMissing(ctx, name+"1", shard.CreateOptions{}, 0); err != nil || g.Rebuilding(name+"1") {
 		t.Errorf("a copy without others: %v", err)
 	}
-	if err := g.Create(ctx, name+"2", shard.CreateOptions{Rebuilding: true}); err != nil || g.Rebuilding(name+"2") {
-		t.Errorf("a copy that is new: %v", err)
-	}
 }
 
-func BenchmarkGuardIdle(b *testing.B) {
+func BenchmarkCheckIdle(b *testing.B) {
 	const name = "shards/00000000-ffffffff/db.1763600000"
-	g := NewGuard(newLocal(b, nil))
+	g := newLocal(b)
 	for b.Loop() {
-		if err := g.reads(b.Context(), name); err != nil {
+		if err := g.check(b.Context(), name, Complete); err != nil {
 			b.Fatal(err)
 		}
 	}

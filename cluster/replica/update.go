@@ -1,9 +1,28 @@
-package wire
+package replica
 
 import (
+	"divan/cluster/wire"
 	"divan/cluster/wire/wirepb"
 	"divan/shard"
 )
+
+// Update decides edits, or merges what was decided elsewhere. Only the latter may
+// be asked of an incomplete copy.
+var Update = declare(Operation[shard.UpdateRequest, []shard.EditResult]{
+	Copy: func(q *shard.UpdateRequest) string { return q.Copy },
+	NeedsOf: func(q *shard.UpdateRequest) State {
+		if q.NewEdits || !q.Trusted {
+			return Complete
+		}
+		return Present
+	},
+	Run: (*shard.Local).Update,
+	Over: unary(wirepb.Op_UPDATE, wire.ClassWrite,
+		codec[shard.UpdateRequest, *wirepb.UpdateRequest]{encodeUpdate, decodeUpdate},
+		codec[[]shard.EditResult, *wirepb.EditResults]{encodeResults, decodeResults},
+	).each(
+		func(q *shard.UpdateRequest) int { return len(q.Edits) }, func(a []shard.EditResult) int { return len(a) }),
+})
 
 func encodeUpdate(req *shard.UpdateRequest) *wirepb.UpdateRequest {
 	m := &wirepb.UpdateRequest{
@@ -64,13 +83,14 @@ func decodeEdit(m *wirepb.Edit) shard.Edit {
 	return e
 }
 
-func encodeResults(results []shard.EditResult) *wirepb.EditResults {
+func encodeResults(of *[]shard.EditResult) *wirepb.EditResults {
+	results := *of
 	all := make([]wirepb.EditResult, len(results))
 	m := &wirepb.EditResults{Results: make([]*wirepb.EditResult, len(results))}
 	for i := range results {
 		r := &results[i]
 		all[i].Rev, all[i].Path = encodeRev(r.Rev), encodePath(r.Path)
-		all[i].Fault, all[i].Accepted = encodeFault(r.Err), r.Accepted
+		all[i].Fault, all[i].Accepted = wire.EncodeFault(r.Err), r.Accepted
 		for k := range r.Kept {
 			all[i].Kept = append(all[i].Kept, encodeAttachment(&r.Kept[k]))
 		}
@@ -86,7 +106,7 @@ func decodeResults(m *wirepb.EditResults) []shard.EditResult {
 	out := make([]shard.EditResult, len(m.Results))
 	for i, r := range m.Results {
 		out[i] = shard.EditResult{
-			Rev: decodeRev(r.Rev), Path: decodePath(r.Path), Err: decodeFault(r.Fault), Accepted: r.Accepted,
+			Rev: decodeRev(r.Rev), Path: decodePath(r.Path), Err: wire.DecodeFault(r.Fault), Accepted: r.Accepted,
 		}
 		for _, a := range r.Kept {
 			out[i].Kept = append(out[i].Kept, decodeAttachment(a))

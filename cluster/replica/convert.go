@@ -1,17 +1,18 @@
-package wire
+package replica
 
 import (
 	"strings"
+	"unsafe"
 
 	"divan/cluster/wire/wirepb"
 	"divan/shard"
 	"divan/storage/doc"
 )
 
-// Conversions between the structs of package shard and their messages. What is
-// encoded is only read until it has been sent; what is decoded aliases the
-// message's memory, which belongs to it. Names of copies and documents are
-// copied on the receiving side, because they outlive the message in caches.
+// Conversions between what several operations have in common and its messages.
+// What is encoded is only read until it has been sent; what is decoded aliases the
+// message's memory, which belongs to it. Names of copies and documents are copied
+// on the receiving side, because they outlive the message in caches.
 
 func encodeRev(r doc.Rev) *wirepb.Rev {
 	if r.IsZero() {
@@ -235,25 +236,33 @@ func decodeNewDoc(m *wirepb.Doc) *shard.Doc {
 	return decodeDoc(m, &shard.Doc{})
 }
 
-func encodeLocalDoc(d *shard.LocalDoc) *wirepb.LocalDoc {
-	return &wirepb.LocalDoc{Id: d.ID, Rev: d.Rev, Body: d.Body}
-}
-
-func decodeLocalDoc(m *wirepb.LocalDoc) shard.LocalDoc {
-	return shard.LocalDoc{ID: m.Id, Rev: m.Rev, Body: filled(m.Body)}
-}
-
-func encodeRow(r *shard.Row, m *wirepb.Row) {
-	m.Id, m.RevPos, m.RevId = r.ID, r.Rev.Pos, raw(r.Rev.ID)
-	m.Deleted, m.Missing, m.Doc = r.Deleted, r.Missing, encodeDoc(r.Doc, m.Doc)
-}
-
-func decodeRow(m *wirepb.Row, d *shard.Doc) shard.Row {
-	return shard.Row{
-		ID: m.Id, Rev: doc.Rev{Pos: m.RevPos, ID: text(m.RevId)},
-		Deleted: m.Deleted, Missing: m.Missing, Doc: decodeDoc(m.Doc, d),
+// grow makes list n long, with what it held before.
+func grow[M any](list []*M, n int) []*M {
+	list = list[:min(n, cap(list))]
+	for len(list) < n {
+		list = append(list, nil)
 	}
+	lacking := 0
+	for _, m := range list {
+		if m == nil {
+			lacking++
+		}
+	}
+	fresh := make([]M, lacking)
+	for i := range list {
+		if list[i] == nil {
+			list[i], fresh = &fresh[0], fresh[1:]
+		}
+	}
+	return list
 }
 
 // name is a string that outlives its message.
 func name(s string) string { return strings.Clone(s) }
+
+// text is the bytes as a string without a copy; nobody may write to them any
+// more.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// raw is the string as bytes without a copy, to be read only.
+func raw(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,42 @@
+package replica
+
+import (
+	"context"
+
+	"divan/cluster/wire"
+	"divan/cluster/wire/wirepb"
+	"divan/shard"
+)
+
+// CreateRequest asks for a copy of a new database, empty and complete. What
+// another node says about the state of the copy does not count.
+type CreateRequest struct {
+	Copy        string
+	Partitioned bool
+}
+
+// Create makes a copy of a new database; fault.Exists when it is there.
+var Create = declare(Operation[CreateRequest, Done]{
+	Copy:  func(q *CreateRequest) string { return q.Copy },
+	Needs: Present,
+	Run: func(l *shard.Local, ctx context.Context, q CreateRequest) (Done, error) {
+		return Done{}, l.Create(ctx, q.Copy, shard.CreateOptions{Partitioned: q.Partitioned})
+	},
+	Over: unary(wirepb.Op_CREATE, wire.ClassWrite,
+		codec[CreateRequest, *wirepb.CreateRequest]{
+			func(q *CreateRequest) *wirepb.CreateRequest {
+				return &wirepb.CreateRequest{Copy: q.Copy, Partitioned: q.Partitioned}
+			},
+			func(m *wirepb.CreateRequest) CreateRequest { return CreateRequest{name(m.Copy), m.Partitioned} },
+		}, doneCodec()),
+})
+
+// Drop removes a copy with everything in it.
+var Drop = declare(Operation[string, Done]{
+	Copy:  copyName,
+	Needs: Dropped,
+	Run: func(l *shard.Local, ctx context.Context, copyName string) (Done, error) {
+		return Done{}, l.Drop(ctx, copyName)
+	},
+	Over: unary(wirepb.Op_DROP, wire.ClassWrite, copyCodec(), doneCodec()),
+})

@@ -1,0 +1,109 @@
+package replica
+
+import (
+	"context"
+
+	"divan/cluster/wire"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// State is what a copy has to be to answer.
+type State int
+
+// The states. A copy that is Complete is also Present, and so on.
+const (
+	// Complete: it has what was written to its range, as far as any copy does.
+	// Repair is answered by other copies as well.
+	Complete State = iota
+	// Present: it may still lack what the other copies have. Nothing is read or
+	// decided.
+	Present
+	// Dropped: its database may be known to be deleted.
+	Dropped
+)
+
+// Local is the copies of this node with the refusals that protect readers from
+// copies that must not answer:
+//
+//   - A copy that was made because it was missing (CreateMissing) lacks what the
+//     other copies have until repair has brought it. It takes revisions that
+//     were decided elsewhere, purges, contents, and the calls of repair; it
+//     refuses reads and decisions with fault.Unavailable, so that another copy
+//     is asked.
+//   - A copy of a database that this node knows to be deleted is not there for
+//     other nodes, though it may wait to be dropped: one that has not heard of
+//     it must not have its edits taken and acknowledged.
+//   - In maintenance mode no copy does anything for other nodes but repair
+//     (semantics.md section 8.7), nor on a node that is no member any more.
+type Local struct {
+	copies *shard.Local
+	// For the callers that this Local is for: whether it takes no calls at all,
+	// and whether the database of a copy is known to be deleted. nil: never.
+	closed  func() bool
+	deleted func(name string) bool
+}
+
+// NewLocal returns the copies of this node for its own coordinator.
+func NewLocal(copies *shard.Local) *Local { return &Local{copies: copies} }
+
+// ForPeers returns the copies for other nodes. closed tells whether this node
+// refuses them now: in maintenance mode, or since it was removed. deleted tells
+// whether the database of a copy was deleted, as far as this node knows.
+func (l *Local) ForPeers(closed func() bool, deleted func(name string) bool) *Local {
+	return &Local{copies: l.copies, closed: closed, deleted: deleted}
+}
+
+// Do implements Copies.
+func (l *Local) Do(ctx context.Context, c Call) error { return c.On(ctx, l) }
+
+// Operations returns what a server does with the copies.
+func (l *Local) Operations() wire.Operations {
+	o := wire.NewOperations()
+	for _, op := range all() {
+		op.serve(&o, l)
+	}
+	return o
+}
+
+// CreateMissing makes a copy that should have been there: its database exists,
+// and other copies of the range hold what was written so far. It is incomplete
+// until repair has filled it; a crash at any point does not change that. A copy
+// without others holds all there is from the start. fault.Exists when it is
+// there.
+func (l *Local) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
+	o.Rebuilding = others > 0
+	return l.copies.Create(ctx, name, o)
+}
+
+// Has reports whether a copy is on the disk. It is not opened for that.
+func (l *Local) Has(name string) bool { return l.copies.Has(name) }
+
+// Names lists the copies, sorted.
+func (l *Local) Names() ([]string, error) { return l.copies.Names() }
+
+// Rebuilding reports whether a copy is marked as incomplete.
+func (l *Local) Rebuilding(name string) bool { return l.copies.Rebuilding(name) }
+
+// check refuses a call for a copy that must not answer it.
+func (l *Local) check(ctx context.Context, name string, needs State) error {
+	switch {
+	case l.closed != nil && l.closed() && !wire.IsRepair(ctx):
+		return errMaintenance()
+	case needs != Dropped && l.deleted != nil && l.deleted(name):
+		return fault.New(fault.NotFound, "no_db_file")
+	case needs == Complete && l.copies.Rebuilding(name) && !wire.IsRepair(ctx):
+		return errIncomplete()
+	}
+	return nil
+}
+
+// errMaintenance is what the client is told when no copy is left to ask
+// (api.md section 2).
+func errMaintenance() error {
+	return fault.New(fault.Unavailable, "Nodes are unable to service this request due to overloading or maintenance mode.")
+}
+
+func errIncomplete() error {
+	return fault.New(fault.Unavailable, "The copy is being rebuilt from other copies.")
+}

@@ -1,0 +1,121 @@
+package replica
+
+import (
+	"context"
+
+	"divan/cluster/wire"
+	"divan/cluster/wire/wirepb"
+	"divan/shard"
+)
+
+// OpenRevs reads several revisions of a document.
+var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
+	Copy: func(q *shard.OpenRevsRequest) string { return q.Copy },
+	Run:  (*shard.Local).OpenRevs,
+	Over: unary(wirepb.Op_OPEN_REVS, wire.ClassRead,
+		codec[shard.OpenRevsRequest, *wirepb.OpenRevsRequest]{encodeOpenRevs, decodeOpenRevs},
+		codec[[]shard.RevResult, *wirepb.RevResults]{encodeRevResults, decodeRevResults}),
+})
+
+// OpenRevsManyRequest is OpenRevs for several documents of one copy.
+type OpenRevsManyRequest struct {
+	Copy string
+	Docs []shard.OpenRevsRequest // of which Copy is not looked at
+}
+
+// OpenRevsAnswer is what OpenRevs answers for one of several documents.
+type OpenRevsAnswer struct {
+	Results []shard.RevResult
+	Err     error
+}
+
+// OpenRevsMany reads revisions of several documents, each with its own error, in
+// the order of the request.
+var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []OpenRevsAnswer]{
+	Copy: func(q *OpenRevsManyRequest) string { return q.Copy },
+	Run: func(l *shard.Local, ctx context.Context, q OpenRevsManyRequest) ([]OpenRevsAnswer, error) {
+		out := make([]OpenRevsAnswer, len(q.Docs))
+		for i := range q.Docs {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			one := q.Docs[i]
+			one.Copy = q.Copy
+			out[i].Results, out[i].Err = l.OpenRevs(ctx, one)
+		}
+		return out, nil
+	},
+	Over: unary(wirepb.Op_OPEN_REVS_MANY, wire.ClassRead,
+		codec[OpenRevsManyRequest, *wirepb.OpenRevsList]{encodeOpenRevsMany, decodeOpenRevsMany},
+		codec[[]OpenRevsAnswer, *wirepb.RevResultsList]{encodeOpenRevsAnswers, decodeOpenRevsAnswers},
+	).each(
+		func(q *OpenRevsManyRequest) int { return len(q.Docs) }, func(a []OpenRevsAnswer) int { return len(a) }),
+})
+
+func encodeOpenRevsMany(q *OpenRevsManyRequest) *wirepb.OpenRevsList {
+	m := &wirepb.OpenRevsList{Copy: q.Copy, Requests: make([]*wirepb.OpenRevsRequest, len(q.Docs))}
+	for i := range q.Docs {
+		m.Requests[i] = encodeOpenRevs(&q.Docs[i])
+		m.Requests[i].Copy = ""
+	}
+	return m
+}
+
+func decodeOpenRevsMany(m *wirepb.OpenRevsList) OpenRevsManyRequest {
+	q := OpenRevsManyRequest{Copy: name(m.Copy), Docs: make([]shard.OpenRevsRequest, len(m.Requests))}
+	for i, r := range m.Requests {
+		q.Docs[i] = decodeOpenRevs(r)
+	}
+	return q
+}
+
+func encodeOpenRevsAnswers(answers *[]OpenRevsAnswer) *wirepb.RevResultsList {
+	m := &wirepb.RevResultsList{Answers: make([]*wirepb.RevResults, len(*answers))}
+	for i := range *answers {
+		m.Answers[i] = encodeRevResults(&(*answers)[i].Results)
+		m.Answers[i].Fault = wire.EncodeFault((*answers)[i].Err)
+	}
+	return m
+}
+
+func decodeOpenRevsAnswers(m *wirepb.RevResultsList) []OpenRevsAnswer {
+	out := make([]OpenRevsAnswer, len(m.Answers))
+	for i, a := range m.Answers {
+		out[i] = OpenRevsAnswer{decodeRevResults(a), wire.DecodeFault(a.Fault)}
+	}
+	return out
+}
+
+func encodeOpenRevs(req *shard.OpenRevsRequest) *wirepb.OpenRevsRequest {
+	return &wirepb.OpenRevsRequest{
+		Copy: req.Copy, Id: req.ID, Revs: encodeRevs(req.Revs), All: req.All, Latest: req.Latest,
+		WithPath: req.WithPath, HeadOnly: req.HeadOnly, RevsLimit: int64(req.RevsLimit),
+	}
+}
+
+func decodeOpenRevs(m *wirepb.OpenRevsRequest) shard.OpenRevsRequest {
+	return shard.OpenRevsRequest{
+		Copy: name(m.Copy), ID: name(m.Id), Revs: decodeRevs(m.Revs), All: m.All, Latest: m.Latest,
+		WithPath: m.WithPath, HeadOnly: m.HeadOnly, RevsLimit: int(m.RevsLimit),
+	}
+}
+
+func encodeRevResults(of *[]shard.RevResult) *wirepb.RevResults {
+	results := *of
+	m := &wirepb.RevResults{Results: make([]*wirepb.RevResult, len(results))}
+	for i := range results {
+		m.Results[i] = &wirepb.RevResult{Rev: encodeRev(results[i].Rev), Doc: encodeDoc(results[i].Doc, nil)}
+	}
+	return m
+}
+
+func decodeRevResults(m *wirepb.RevResults) []shard.RevResult {
+	if len(m.Results) == 0 {
+		return nil
+	}
+	out := make([]shard.RevResult, len(m.Results))
+	for i, r := range m.Results {
+		out[i] = shard.RevResult{Rev: decodeRev(r.Rev), Doc: decodeNewDoc(r.Doc)}
+	}
+	return out
+}
