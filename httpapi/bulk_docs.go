@@ -112,7 +112,7 @@ func (b *bulk) prepare() error {
 // the first is stored.
 func (b *bulk) store() error {
 	for i := range b.docs {
-		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil {
+		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil || isLocal(b.edits[i].ID) {
 			continue
 		}
 		if b.uploads == nil {
