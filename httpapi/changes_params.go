@@ -34,7 +34,7 @@ type changesParams struct {
 	query       cluster.ChangesQuery
 	timeout     time.Duration // how long a feed waits that sends no heartbeats
 	heartbeat   time.Duration // 0: none
-	seqInterval int           // only each n-th row has its sequence
+	seqInterval int           // the first row and each n-th after it have their sequence
 	filter      string
 	docIDs      string // of the query string
 	view        string
