@@ -24,3 +24,23 @@ func TestLocalDropsAttachments(t *testing.T) {
 		}
 	}
 }
+
+// In a partitioned database an id without a partition is refused, for reading
+// too.
+func TestIDWithoutPartition(t *testing.T) {
+	const illegal = `"error":"illegal_docid","reason":"Doc id must be of form partition:id"`
+	follow(t, nodeAPI(t, nil), []visit{
+		{"adm", "PUT", "/db?partitioned=true", "", 201, ""},
+		{"adm", "PUT", "/db/p:a", "{}", 201, ""},
+		{"adm", "GET", "/db/a", "", 400, "{" + illegal + "}"},
+		{"adm", "GET", "/db/a?open_revs=all", "", 400, "{" + illegal + "}"},
+		{"adm", "GET", "/db/a/file", "", 400, "{" + illegal + "}"},
+		{"adm", "GET", "/db/:", "", 404, ""},
+		{"adm", "GET", "/db/_design/d", "", 404, ""},
+		{"adm", "GET", "/db/_local/l", "", 404, ""},
+		{"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"a"},{"id":"b","rev":"1-x"}]}`, 200,
+			`{"results":[{"id":"a","docs":[{"error":{"id":"a","rev":null,` + illegal + `}}]},` +
+				`{"id":"b","docs":[{"error":{"id":"b","rev":"1-x",` + illegal + `}}]}]}`},
+		{"adm", "POST", "/db/_purge", `{"p:a":["1-x"],"a":["1-x"]}`, 400, "{" + illegal + "}"},
+	})
+}
