@@ -44,3 +44,17 @@ func TestIDWithoutPartition(t *testing.T) {
 		{"adm", "POST", "/db/_purge", `{"p:a":["1-x"],"a":["1-x"]}`, 400, "{" + illegal + "}"},
 	})
 }
+
+// all_or_nothing is refused for each document, and none is written.
+func TestAllOrNothing(t *testing.T) {
+	const refused = `"rev":"0-","error":"not_implemented","reason":"all_or_nothing is not supported"}`
+	follow(t, nodeAPI(t, nil), []visit{
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":"a"},{"_id":"b","_rev":"1-x"}]}`, 417,
+			`[{"id":"a",` + refused + `,{"id":"b",` + refused + `]`},
+		{"adm", "GET", "/db/a", "", 404, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":""}]}`, 400, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[]}`, 417, `[]`},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":false,"docs":[{"_id":"a"}]}`, 201, ""},
+	})
+}
