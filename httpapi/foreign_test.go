@@ -58,3 +58,21 @@ func TestAllOrNothing(t *testing.T) {
 		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":false,"docs":[{"_id":"a"}]}`, 201, ""},
 	})
 }
+
+// The position of a revision may have a plus sign wherever one is named.
+func TestRevWithPlus(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "PUT", "/db/d?new_edits=false", `{"_rev":"+1-a"}`, 201, `{"ok":true,"id":"d","rev":"1-a"}`},
+		{"adm", "GET", "/db/d?rev=%2B1-a", "", 200, `{"_id":"d","_rev":"1-a"}`},
+		{"adm", "GET", "/db/d?rev=+1-a", "", 400, ""},
+		{"adm", "GET", "/db/d?open_revs=[%22%2B1-a%22]", "", 200, ""},
+		{"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"d","rev":"+1-a"}]}`, 200,
+			`{"results":[{"id":"d","docs":[{"ok":{"_id":"d","_rev":"1-a"}}]}]}`},
+		{"adm", "POST", "/db/_revs_diff", `{"d":["+1-a","+2-b"]}`, 200, `{"d":{"missing":["2-b"],"possible_ancestors":["1-a"]}}`},
+	})
+	if w := ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
+		t.Errorf("If-Match: %d %s", w.Code, w.Body)
+	}
+}
