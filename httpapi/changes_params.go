@@ -80,7 +80,9 @@ func (p *changesParams) apply(name, value string) (err error) {
 	case "feed":
 		p.feed, err = parseFeed(value)
 	case "limit":
-		p.query.Limit, err = parseFeedCount("limit", value)
+		if p.query.Limit, err = parseFeedCount("limit", value); p.query.Limit > mostRows {
+			err = fault.Newf(fault.BadRequest, "The limit value must not exceed %d", int64(mostRows))
+		}
 	case "seq_interval":
 		p.seqInterval, err = strconv.Atoi(value)
 		if err != nil || p.seqInterval < 1 {
