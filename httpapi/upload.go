@@ -140,7 +140,7 @@ func digestFits(text string, digest [16]byte) bool {
 // content is one attachment to be stored.
 type content struct {
 	name, contentType string
-	gzip              bool  // r is a gzip stream, to be stored as it is
+	gzip              bool  // r is said to be a gzip stream, to be stored as it comes
 	length            int64 // of r, -1 unknown
 	identity          int64 // with gzip: what the stream is said to inflate to, -1 not said
 	r                 io.Reader
@@ -154,11 +154,6 @@ func (u *upload) store(in content) (shard.EditAttachment, error) {
 	}
 	var tail *tailReader
 	if in.gzip {
-		if !u.replicated { // a revision that exists elsewhere is taken as it is
-			check := newGzipCheck(in.r, in.name, o.MaxSize)
-			defer func() { _ = check.stop() }() // the upload has its error
-			in.r = check
-		}
 		tail = &tailReader{r: in.r}
 		o.Encoding, in.r = "gzip", tail
 	}
