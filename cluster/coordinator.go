@@ -61,7 +61,8 @@ type Coordinator struct {
 	mending mending
 	news    news // what _db_updates is fed from
 	gzips   gzips
-	leave   func() // ends the watching of other nodes
+	leave   func()    // ends the watching of other nodes
+	started time.Time // when it was made: what is created later had no copies before
 	// replacing has room for one: nodes are replaced one after the other.
 	replacing chan struct{}
 	work      struct {
@@ -82,7 +83,7 @@ func New(o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		local: ownCopies(o.Local), others: nobody{}, repair: o.Repair,
-		replacing: make(chan struct{}, 1),
+		replacing: make(chan struct{}, 1), started: time.Now(),
 	}
 	c.handles.byName = make(map[string]*DB)
 	c.handles.births = make(map[[16]byte]birth)

@@ -62,6 +62,7 @@ type tidier struct {
 	c       *Coordinator
 	fresh   []newborn            // databases whose copies are made soon, in that order
 	orphans map[string]time.Time // copies without a database, and when they were noticed
+	swept   bool                 // the first sweep is done
 }
 
 // newborn is a database that was created a moment ago. The node that created it
@@ -137,10 +138,15 @@ func (k *tidier) sweep(ctx context.Context) error {
 	for _, name := range plan.Create {
 		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
 		if db, ok := k.c.meta.Database(dbName); ok {
-			k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
+			// The first sweep may come before what makes the copies of a new
+			// database: those were never there.
+			if k.swept || db.Created < k.c.started.Unix() {
+				k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
+			}
 			k.make(ctx, db)
 		}
 	}
+	k.swept = true
 	k.orphans = k.clear(ctx, names, len(plan.Drop))
 	return ctx.Err()
 }

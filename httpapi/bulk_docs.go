@@ -29,6 +29,9 @@ func bulkDocs(c *call) error {
 	if err := b.prepare(); err != nil {
 		return err
 	}
+	if b.allOrNothing {
+		return b.refuseAll()
+	}
 	if err := b.store(); err != nil {
 		return err
 	}
@@ -45,14 +48,16 @@ type bulk struct {
 	docs       []doc.Envelope
 	replicated bool
 	w          int
-	edits      []shard.Edit
-	results    []shard.EditResult
-	refused    int             // results with an error before update
-	uploads    map[int]*upload // by the position of their document
+
+	allOrNothing bool // asked for: refused
+	edits        []shard.Edit
+	results      []shard.EditResult
+	refused      int             // results with an error before update
+	uploads      map[int]*upload // by the position of their document
 }
 
 // options reads w, which in the body counts more than in the query string, and
-// refuses what cannot be promised.
+// all_or_nothing.
 func (b *bulk) options(others []doc.Member) error {
 	var err error
 	for _, p := range b.c.query {
@@ -63,9 +68,7 @@ func (b *bulk) options(others []doc.Member) error {
 	for _, m := range others {
 		switch m.Name {
 		case "all_or_nothing":
-			if string(m.Value) == "true" {
-				return fault.New(fault.ExpectationFailed, "all_or_nothing is not supported")
-			}
+			b.allOrNothing = string(m.Value) == "true"
 		case "w":
 			text, ok := doc.Unquote(m.Value)
 			if !ok {
@@ -108,11 +111,24 @@ func (b *bulk) prepare() error {
 	return nil
 }
 
+// refuseAll answers that all_or_nothing cannot be promised, for each document.
+func (b *bulk) refuseAll() error {
+	out := []byte{'['}
+	for i := range b.edits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = doc.AppendString(append(out, `{"id":`...), b.edits[i].ID)
+		out = append(out, `,"rev":"0-","error":"not_implemented","reason":"all_or_nothing is not supported"}`...)
+	}
+	return b.c.sendJSON(http.StatusExpectationFailed, append(out, ']'))
+}
+
 // store stores the attachments of all documents. They are all checked before
 // the first is stored.
 func (b *bulk) store() error {
 	for i := range b.docs {
-		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil {
+		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil || isLocal(b.edits[i].ID) {
 			continue
 		}
 		if b.uploads == nil {

@@ -34,7 +34,7 @@ type changesParams struct {
 	query       cluster.ChangesQuery
 	timeout     time.Duration // how long a feed waits that sends no heartbeats
 	heartbeat   time.Duration // 0: none
-	seqInterval int           // only each n-th row has its sequence
+	seqInterval int           // the first row and each n-th after it have their sequence
 	filter      string
 	docIDs      string // of the query string
 	view        string
@@ -80,7 +80,9 @@ func (p *changesParams) apply(name, value string) (err error) {
 	case "feed":
 		p.feed, err = parseFeed(value)
 	case "limit":
-		p.query.Limit, err = parseFeedCount("limit", value)
+		if p.query.Limit, err = parseFeedCount("limit", value); p.query.Limit > mostRows {
+			err = fault.Newf(fault.BadRequest, "The limit value must not exceed %d", int64(mostRows))
+		}
 	case "seq_interval":
 		p.seqInterval, err = strconv.Atoi(value)
 		if err != nil || p.seqInterval < 1 {

@@ -188,8 +188,8 @@ func (w *changesWriter) beat() {
 // row writes the current row.
 func (w *changesWriter) row() error {
 	out, row := w.out, w.feed.Row()
+	numbered := w.rows%w.p.seqInterval == 0 // the first, then every n-th
 	w.rows++
-	numbered := w.p.seqInterval == 1 || w.rows%w.p.seqInterval == 0
 	switch w.p.feed {
 	case feedEventSource:
 		out.buf = append(out.buf, "data: "...)

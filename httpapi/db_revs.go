@@ -136,7 +136,8 @@ func purge(c *call) error {
 	return c.sendPurged(outcomes)
 }
 
-// checkPurge applies the limits of section [purge].
+// checkPurge applies the limits of section [purge], and refuses ids that no
+// document of this database has.
 func (c *call) checkPurge(asked []shard.IDRevs) error {
 	if int64(len(asked)) > c.cfg.Limits.PurgeMaxDocuments {
 		return fault.New(fault.BadRequest, "Exceeded maximum number of documents.")
@@ -144,6 +145,9 @@ func (c *call) checkPurge(asked []shard.IDRevs) error {
 	revs := 0
 	for _, a := range asked {
 		revs += len(a.Revs)
+		if err := c.checkPartition(a.ID); err != nil {
+			return err
+		}
 	}
 	if int64(revs) > c.cfg.Limits.PurgeMaxRevisions {
 		return fault.New(fault.BadRequest, "Exceeded maximum number of revisions.")

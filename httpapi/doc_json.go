@@ -256,17 +256,24 @@ func fill(r io.Reader, p []byte) (n int, err error) {
 }
 
 // openIdentity reads an attachment as the client sent it, inflating what is
-// stored as gzip.
+// stored as gzip. What does not even begin like gzip is read as it is stored.
 func openIdentity(ctx context.Context, db contentReader, id string, a *doc.Attachment) (io.ReadCloser, error) {
 	r, err := db.ReadAttachment(ctx, id, *a, 0, a.StoredLength)
 	if err != nil || !a.Gzip {
 		return r, err
 	}
 	z, err := gzip.NewReader(r)
-	if err != nil {
+	switch {
+	case err == nil:
+		return &inflated{Reader: z, stored: r}, nil
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		if err := r.Close(); err != nil {
+			return nil, fmt.Errorf("close attachment %q of %q: %w", a.Name, id, err)
+		}
+		return db.ReadAttachment(ctx, id, *a, 0, a.StoredLength)
+	default:
 		return nil, errors.Join(fmt.Errorf("inflate attachment %q of %q: %w", a.Name, id, err), r.Close())
 	}
-	return &inflated{Reader: z, stored: r}, nil
 }
 
 // inflated is a gzip stream that closes what it reads from.

@@ -126,17 +126,29 @@ func (c *call) checkID(id string) error {
 	if limit := c.cfg.CouchDB.MaxDocumentIDLength; int64(len(id)) > limit {
 		return fault.New(fault.IllegalDocID, "Document id is too long")
 	}
-	if !c.db.Meta().Partitioned || isLocal(id) || strings.HasPrefix(id, designPrefix) {
-		return nil
+	if err := c.checkPartition(id); err != nil || !c.inPartition(id) {
+		return err
 	}
-	partition, rest, ok := strings.Cut(id, ":")
+	partition, rest, _ := strings.Cut(id, ":")
 	switch {
-	case !ok:
-		return fault.New(fault.IllegalDocID, "Doc id must be of form partition:id")
 	case partition == "":
 		return fault.New(fault.IllegalPartition, "Partition must not be empty")
 	case rest == "":
 		return fault.New(fault.IllegalDocID, "Document id must not be empty")
+	}
+	return nil
+}
+
+// inPartition reports whether documents of that name belong to partitions.
+func (c *call) inPartition(id string) bool {
+	return c.db.Meta().Partitioned && !isLocal(id) && !strings.HasPrefix(id, designPrefix)
+}
+
+// checkPartition refuses an id without a partition where it needs one, for
+// reading too.
+func (c *call) checkPartition(id string) error {
+	if c.inPartition(id) && !strings.Contains(id, ":") {
+		return fault.New(fault.IllegalDocID, "Doc id must be of form partition:id")
 	}
 	return nil
 }

@@ -86,8 +86,6 @@ func wireOfRare(k fault.Kind) wire {
 		return wire{http.StatusBadRequest, "compilation_error"}
 	case fault.MissingRev:
 		return wire{http.StatusConflict, "not_found"}
-	case fault.ExpectationFailed:
-		return wire{http.StatusExpectationFailed, "expectation_failed"}
 	case fault.InvalidSelector:
 		return wire{http.StatusBadRequest, "invalid_selector"}
 	default: // Internal, Corruption, and whatever a newer node may send

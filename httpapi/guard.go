@@ -67,9 +67,12 @@ func (c *call) screen(d *shard.Doc) error {
 	return nil
 }
 
-// mayRead refuses to look for a document that this user may not know about,
-// whether it exists or not.
+// mayRead refuses to look for a document that cannot be, and for one that this
+// user may not know about, whether it exists or not.
 func (c *call) mayRead(id string) error {
+	if err := c.checkPartition(id); err != nil {
+		return err
+	}
 	if !auth.IsUsersDatabase(c.cfg, c.db.Name()) {
 		return nil
 	}

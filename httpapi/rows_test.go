@@ -59,6 +59,7 @@ func TestChangesParams(t *testing.T) {
 		"heartbeat=600000":                   "0 -1 1m0s 1m0s 1",
 		"limit=1&limit=2&seq_interval=7":     "0 2 1m0s 0s 7",
 		"timeout=99999999999999999&limit=0":  "0 0 1m0s 0s 1",
+		"limit=576460752303423488":           "0 576460752303423488 1m0s 0s 1",
 		"since=now&descending=true&style=x":  "0 -1 1m0s 0s 1",
 		"last-event-id=0&conflicts=yes&x=y":  "0 -1 1m0s 0s 1",
 		"feed=normal&filter=&doc_ids=[1]&=1": "0 -1 1m0s 0s 1",
@@ -77,6 +78,7 @@ func TestChangesParams(t *testing.T) {
 
 func TestChangesParamsRefused(t *testing.T) {
 	const (
+		beyond    = "576460752303423489"
 		malformed = "Malformed sequence supplied in 'since' parameter."
 		invalid   = "Invalid heartbeat value. Expecting a positive integer value (in milliseconds)."
 		positive  = "The heartbeat value should be a positive integer (in milliseconds)."
@@ -85,6 +87,7 @@ func TestChangesParamsRefused(t *testing.T) {
 		"feed=nope":         "Supported `feed` types: normal, continuous, live, longpoll, eventsource",
 		"limit=x":           "The limit parameter should be a non-negative integer",
 		"limit=-1":          "The limit value should be a non-negative integer",
+		"limit=" + beyond:   "The limit value must not exceed 576460752303423488",
 		"timeout=x":         "The timeout parameter should be a non-negative integer",
 		"timeout=-1":        "The timeout value should be a non-negative integer",
 		"heartbeat=0":       positive,

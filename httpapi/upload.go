@@ -52,13 +52,11 @@ func (u *upload) settle(err error) {
 
 // attach turns the attachments of a document's body into those of an edit.
 // Content that is marked as following comes from parts; nil parts means that
-// nothing can follow. After an error nothing stays stored.
+// nothing can follow. After an error nothing stays stored. A local document
+// keeps none, and CouchDB takes it without a word.
 func (u *upload) attach(specs []doc.AttachmentSpec, parts *relatedReader) ([]shard.EditAttachment, error) {
-	if len(specs) == 0 {
+	if len(specs) == 0 || isLocal(u.id) {
 		return nil, nil
-	}
-	if u.id != "" && isLocal(u.id) {
-		return nil, fault.New(fault.BadRequest, "_local documents do not accept attachments.")
 	}
 	if err := u.check(specs, parts != nil); err != nil {
 		return nil, err
@@ -142,7 +140,7 @@ func digestFits(text string, digest [16]byte) bool {
 // content is one attachment to be stored.
 type content struct {
 	name, contentType string
-	gzip              bool  // r is a gzip stream, to be stored as it is
+	gzip              bool  // r is said to be a gzip stream, to be stored as it comes
 	length            int64 // of r, -1 unknown
 	identity          int64 // with gzip: what the stream is said to inflate to, -1 not said
 	r                 io.Reader
@@ -156,11 +154,6 @@ func (u *upload) store(in content) (shard.EditAttachment, error) {
 	}
 	var tail *tailReader
 	if in.gzip {
-		if !u.replicated { // a revision that exists elsewhere is taken as it is
-			check := newGzipCheck(in.r, in.name, o.MaxSize)
-			defer func() { _ = check.stop() }() // the upload has its error
-			in.r = check
-		}
 		tail = &tailReader{r: in.r}
 		o.Encoding, in.r = "gzip", tail
 	}

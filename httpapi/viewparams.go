@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -106,7 +105,9 @@ func (v *viewParams) apply(name string, value viewValue) (err error) {
 	case "endkey_docid", "end_key_doc_id":
 		v.endDoc = value.string()
 	case "limit":
-		v.limit, err = value.count()
+		if v.limit, err = value.count(); v.limit > mostRows {
+			err = fault.Newf(fault.QueryParse, "Limit is too large, must not exceed %d", int64(mostRows))
+		}
 	case "skip":
 		v.skip, err = value.count()
 	case "group_level":
@@ -236,8 +237,12 @@ func (v viewValue) choice() (choice, error) {
 	return choose(b), nil
 }
 
-// count reads an integer of at least zero; one that is too large for any
-// database counts as the largest.
+// mostRows is the largest limit that is taken, the largest small integer of
+// CouchDB's machine and one.
+const mostRows = 1 << 59
+
+// count reads an integer of at least zero; one above mostRows counts as the
+// next.
 func (v viewValue) count() (int, error) {
 	var text, shown string
 	if v.json == nil {
@@ -248,7 +253,6 @@ func (v viewValue) count() (int, error) {
 		text = string(v.json)
 		shown = text
 	}
-	const largest = math.MaxInt32 * 1024
 	negative, digits := false, text
 	if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
 		negative, digits = text[0] == '-', text[1:]
@@ -260,7 +264,7 @@ func (v viewValue) count() (int, error) {
 	if negative && n > 0 {
 		return 0, fault.New(fault.QueryParse, "Invalid value for positive integer: "+shown)
 	}
-	return int(min(n, largest)), nil
+	return int(min(n, mostRows+1)), nil
 }
 
 // erlangString prints text as Erlang prints a list of its bytes: what CouchDB

@@ -528,3 +528,14 @@ func TestReload(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Clients look for the directories, and see those that there are.
+func TestDirectoriesAreShown(t *testing.T) {
+	h := newHolder(t, Options{DataDir: "/srv/data", Flags: Values{"couchdb": {"database_dir": "/elsewhere"}}})
+	h.SetVolatile("couchdb", "view_index_dir", "/elsewhere")
+	for _, key := range []string{"database_dir", "view_index_dir"} {
+		if got, _ := h.Load().Get("couchdb", key); got != "/srv/data" {
+			t.Errorf("%s is shown as %q", key, got)
+		}
+	}
+}

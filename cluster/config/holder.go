@@ -31,6 +31,7 @@ type Options struct {
 	Files   []string    // ini files; a directory stands for the ini files in it, see expand
 	Environ []string    // "NAME=value", as os.Environ returns it
 	Flags   Values      // from the command line
+	DataDir string      // shown as database_dir and view_index_dir, whatever is set; empty: not shown
 	Logger  *zap.Logger // nil: nothing is logged
 
 	// Hash returns the stored form of an administrator's password, and Verify
@@ -198,6 +199,12 @@ func (h *Holder) rebuildLocked() {
 	fillIn(values, h.mu.layers[Generated].Set)
 	if _, ok := values["cluster"]["n"]; ok && values["couchdb"]["single_node"] == "true" && !h.setLocked("cluster", "n") {
 		values["cluster"]["n"] = "1" // a node that is to stay alone keeps one copy
+	}
+	if h.opts.DataDir != "" {
+		if values["couchdb"] == nil {
+			values["couchdb"] = map[string]string{}
+		}
+		values["couchdb"]["database_dir"], values["couchdb"]["view_index_dir"] = h.opts.DataDir, h.opts.DataDir
 	}
 	next, problems := build(values)
 	old := h.current.Swap(next)

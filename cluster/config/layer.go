@@ -100,6 +100,7 @@ func defaults() Layer {
 		"chttpd":          {"port": "5984", "bind_address": "127.0.0.1"},
 		"couchdb_engines": {"couch": "couch_bt_engine"},
 		"indexers":        {"couch_mrview": "true"},
+		"jwt_auth":        {"required_claims": "exp"},
 		"prometheus":      {"additional_port": "false", "bind_address": "127.0.0.1", "port": "17986"},
 	})
 }

@@ -131,7 +131,7 @@ func readLockout(r *reader) Lockout {
 
 // JWT is the sections [jwt_auth] and [jwt_keys].
 type JWT struct {
-	RequiredClaims []Claim
+	RequiredClaims []Claim           // none when the setting is empty or was taken away
 	RolesClaimName string            // empty: _couchdb.roles
 	RolesClaimPath string            // dotted; overrides RolesClaimName
 	Keys           map[string]string // "hmac:<kid>" → base64; "rsa:<kid>", "ec:<kid>" → PEM with \n for line ends
@@ -147,7 +147,6 @@ type Claim struct {
 func readJWT(r *reader) JWT {
 	const s = "jwt_auth"
 	j := JWT{
-		RequiredClaims: []Claim{{Name: "exp"}},
 		RolesClaimName: r.text(s, "roles_claim_name", ""),
 		RolesClaimPath: r.text(s, "roles_claim_path", ""),
 		Keys:           r.values["jwt_keys"],
@@ -157,22 +156,20 @@ func readJWT(r *reader) JWT {
 		return j
 	}
 	terms, ok := parseTerms(v)
-	claims := make([]Claim, 0, len(terms))
 	for _, t := range terms {
 		switch len(t) {
 		case 1:
-			claims = append(claims, Claim{Name: t[0]})
+			j.RequiredClaims = append(j.RequiredClaims, Claim{Name: t[0]})
 		case 2:
-			claims = append(claims, Claim{Name: t[0], Value: t[1], HasValue: true})
+			j.RequiredClaims = append(j.RequiredClaims, Claim{Name: t[0], Value: t[1], HasValue: true})
 		default:
 			ok = false
 		}
 	}
 	if !ok {
 		r.bad(s, "required_claims", `a list like exp, {iss, "issuer"}`)
-		return j
+		j.RequiredClaims = []Claim{{Name: "exp"}}
 	}
-	j.RequiredClaims = claims
 	return j
 }
 

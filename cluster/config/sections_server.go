@@ -8,7 +8,6 @@ import (
 // CouchDB is section [couchdb].
 type CouchDB struct {
 	UUID                    string // identifies the cluster; the same on all its nodes
-	DatabaseDir             string // data directory; empty: the command line decides
 	MaxDocumentSize         int64  // bytes of a document's JSON text
 	MaxAttachmentSize       int64  // bytes
 	MaxDocumentIDLength     int64  // bytes
@@ -33,7 +32,6 @@ func readCouchDB(r *reader) CouchDB {
 	}
 	return CouchDB{
 		UUID:                    r.text(s, "uuid", ""),
-		DatabaseDir:             r.text(s, "database_dir", ""),
 		MaxDocumentSize:         r.integer(s, "max_document_size", 8_000_000, atLeastOrInfinity(1)),
 		MaxAttachmentSize:       r.integer(s, "max_attachment_size", 1<<30, atLeastOrInfinity(0)),
 		MaxDocumentIDLength:     r.integer(s, "max_document_id_length", Infinity, atLeastOrInfinity(1)),

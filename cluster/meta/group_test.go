@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -286,19 +287,23 @@ func TestLostDisk(t *testing.T) {
 
 func TestRaftErrors(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		want fault.Kind
+		err   error
+		want  fault.Kind
+		later bool // the reason says that it may still be decided
 	}{
-		{raft.ErrLeadershipLost, fault.Unavailable},
-		{raft.ErrEnqueueTimeout, fault.Unavailable},
-		{fmt.Errorf("wrapped: %w", raft.ErrAbortedByRestore), fault.Unavailable},
-		{raft.ErrRaftShutdown, fault.Closed},
-		{errors.New("disk on fire"), fault.Internal},
+		{raft.ErrLeadershipLost, fault.Unavailable, true},
+		{raft.ErrEnqueueTimeout, fault.Unavailable, false},
+		{fmt.Errorf("wrapped: %w", raft.ErrAbortedByRestore), fault.Unavailable, true},
+		{raft.ErrRaftShutdown, fault.Closed, false},
+		{errors.New("disk on fire"), fault.Internal, false},
 	} {
 		err := raftError(c.err)
 		wantKind(t, err, c.want)
 		if !errors.Is(err, c.err) {
 			t.Errorf("%v lost its cause", err)
+		}
+		if later := strings.HasSuffix(fault.Reason(err), "this one may still be decided later."); later != c.later {
+			t.Errorf("%v says that it may still be decided: %v", err, later)
 		}
 	}
 }

@@ -36,6 +36,13 @@ func errUnavailable(err error) error {
 	return fault.Wrap(fault.Unavailable, "No majority of the nodes can decide on a change of metadata now.", err)
 }
 
+// errUndecided is errUnavailable for a change that is on its way: what becomes
+// of it is decided when a majority is back.
+func errUndecided(err error) error {
+	return fault.Wrap(fault.Unavailable,
+		"No majority of the nodes can decide on a change of metadata now; this one may still be decided later.", err)
+}
+
 // TextRemoved is why a node that was taken out of its cluster refuses.
 const TextRemoved = "This node was removed from its cluster."
 
@@ -116,7 +123,7 @@ func (m *Meta) try(ctx context.Context, b []byte) (result, error) {
 		return result{}, err
 	}
 	if err := m.fsm.reach(ctx, m.logStore(), a.index, a.term); err != nil {
-		return result{}, errUnavailable(err)
+		return result{}, errUndecided(err)
 	}
 	res := result{db: a.db}
 	if a.refusal != nil {
@@ -143,7 +150,7 @@ func (m *Meta) proposeHere(ctx context.Context, r *raft.Raft, b []byte) (result,
 	}
 	res, ok := f.Response().(result)
 	if !ok { // applied by a call that followed another leader
-		return result{}, errUnavailable(nil)
+		return result{}, errUndecided(nil)
 	}
 	if res.err == nil {
 		m.afterwards(r, b)
@@ -183,11 +190,11 @@ func (m *Meta) ask(ctx context.Context, node string, req *request) (*answer, err
 		return nil, fmt.Errorf("%w: %w", errNotProposed, err)
 	}
 	if err != nil {
-		return nil, errUnavailable(err)
+		return nil, errUndecided(err)
 	}
 	a, err := decodeAnswer(b)
 	if err != nil {
-		return nil, errUnavailable(err)
+		return nil, errUndecided(err)
 	}
 	if a.outcome != outcomeDone {
 		return nil, errNotProposed
@@ -206,8 +213,10 @@ func raftError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		return fmt.Errorf("%w: %w", errNotProposed, err)
-	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrEnqueueTimeout), errors.Is(err, raft.ErrAbortedByRestore):
+	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return errUnavailable(err)
+	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrAbortedByRestore):
+		return errUndecided(err)
 	case errors.Is(err, raft.ErrRaftShutdown):
 		return fault.Wrap(fault.Closed, "The node is shutting down.", err)
 	}

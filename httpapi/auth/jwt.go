@@ -109,7 +109,8 @@ func (r *jwtRule) identify(token string, now time.Time) (shard.User, error) {
 	if !ok || name == "" {
 		return shard.User{}, fault.New(fault.Unauthorized, "Token missing sub claim.")
 	}
-	return shard.User{Name: name, Roles: tokenRoles(claims, r.roles)}, nil
+	roles, err := tokenRoles(claims, r.roles)
+	return shard.User{Name: name, Roles: roles}, err
 }
 
 // decodeObject decodes one part of a token.
@@ -283,34 +284,37 @@ func numericDate(value []byte) (float64, bool) {
 }
 
 // tokenRoles takes the roles out of the claims: an array of texts or one text
-// with a comma list. Anything else gives no roles.
-func tokenRoles(claims object, path []string) []string {
+// with a comma list. Anything else is no token, but for a claim that is not
+// there, which gives none.
+func tokenRoles(claims object, path []string) ([]string, error) {
 	for _, name := range path[:len(path)-1] {
 		value := claims[name]
 		if len(value) == 0 || value[0] != '{' {
-			return []string{}
+			return []string{}, nil
 		}
 		var err error
 		if claims, err = members(value); err != nil {
-			return []string{}
+			return nil, err
 		}
 	}
-	value := claims[path[len(path)-1]]
+	value, there := claims[path[len(path)-1]]
+	if !there {
+		return []string{}, nil
+	}
 	if text, ok := doc.Unquote(value); ok {
-		return splitRoles(text)
+		return splitRoles(text), nil
+	}
+	if !doc.IsArray(value) {
+		return nil, errMalformedToken()
 	}
 	roles := []string{}
-	if len(value) == 0 || value[0] != '[' {
-		return roles
-	}
 	err := doc.EachElement(value, func(v []byte) error {
-		if role, ok := doc.Unquote(v); ok {
-			roles = append(roles, role)
+		role, ok := doc.Unquote(v)
+		if !ok {
+			return errMalformedToken()
 		}
+		roles = append(roles, role)
 		return nil
 	})
-	if err != nil {
-		return []string{}
-	}
-	return roles
+	return roles, err
 }

@@ -89,7 +89,7 @@ func isSuffix(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// ValidateName checks the name of a database (semantics.md 1.1). The refusals
+// ValidateName checks the name of a database (semantics.md section 1). The refusals
 // are fault.IllegalDatabaseName and fault.DatabaseNameTooLong with CouchDB's
 // texts; other code may rely on a valid name being a relative path without
 // "." and ".." segments.

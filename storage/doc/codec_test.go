@@ -206,7 +206,7 @@ func TestRev(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]Rev{
 		"1-0123456789abcdef0123456789ABCDEF": {1, "\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef"},
-		"5-abc":                              {5, "abc"}, "0-7": {0, "7"}, "12-a-b": {12, "a-b"}, "3-": {3, ""}, "007-x": {7, "x"},
+		"5-abc":                              {5, "abc"}, "0-7": {0, "7"}, "12-a-b": {12, "a-b"}, "3-": {3, ""}, "007-x": {7, "x"}, "+5-abc": {5, "abc"},
 		"9223372036854775799-x": {9223372036854775799, "x"},
 	} {
 		got, err := ParseRev(in)
@@ -221,7 +221,7 @@ func TestRev(t *testing.T) {
 	if got, _ := ParseRev("1-0123456789ABCDEF0123456789abcdef"); got.String() != "1-0123456789abcdef0123456789abcdef" || got.IDText() != "0123456789abcdef0123456789abcdef" {
 		t.Errorf("prints as %s", got)
 	}
-	for _, in := range []string{"", "5", "-", "-abc", "x-abc", "+5-abc", "-5-abc", " 5-abc", "5 -abc", "nonsense", "*", "99999999999999999999-x", "18446744073709551616-x", "5-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "1-0123456789abcdef0123456789abcdeg"} {
+	for _, in := range []string{"", "5", "-", "-abc", "x-abc", "+-abc", "++5-abc", "-5-abc", " 5-abc", "5 -abc", "nonsense", "*", "99999999999999999999-x", "18446744073709551616-x", "5-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "1-0123456789abcdef0123456789abcdeg"} {
 		if got, err := ParseRev(in); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != "Invalid rev format" {
 			t.Errorf("%q: %v, %v", in, got, err)
 		}

@@ -28,8 +28,9 @@ type Rev struct {
 func errRev() *fault.Error { return fault.New(fault.BadRequest, "Invalid rev format") }
 
 // ParseRev reads "<pos>-<id>". The error is fault.BadRequest "Invalid rev
-// format": no dash, a position that is no decimal number (or one near 2^63), or 32
-// characters that are not all hexadecimal digits.
+// format": no dash, a position that is no decimal number (or one near 2^63; a
+// plus sign may stand before it, as in CouchDB), or 32 characters that are not
+// all hexadecimal digits.
 func ParseRev(s string) (Rev, error) {
 	pos, id := revPosition(s)
 	if id == 0 {
@@ -45,9 +46,13 @@ func ParseRev(s string) (Rev, error) {
 // revPosition reads the position of a revision and tells where its id starts;
 // 0 when there is no proper position.
 func revPosition[T string | []byte](s T) (pos uint64, id int) {
-	for i := range len(s) {
+	first := 0
+	if len(s) > 0 && s[0] == '+' {
+		first = 1
+	}
+	for i := first; i < len(s); i++ {
 		switch c := s[i]; {
-		case c == '-' && i > 0:
+		case c == '-' && i > first:
 			return pos, i + 1
 		case !isDigit(c) || pos > (math.MaxInt64-9)/10:
 			return 0, 0

@@ -46,7 +46,6 @@ const (
 	InvalidDesignDoc    Kind = 27 // structural check of a design document
 	CompilationError    Kind = 28 // a function of a design document does not compile
 	MissingRev          Kind = 29 // the revision named by an attachment write is unknown
-	ExpectationFailed   Kind = 30 // all_or_nothing cannot be promised
 	URITooLong          Kind = 31 // the request's URI
 	InvalidSelector     Kind = 32 // Mango: selector malformed; Code holds CouchDB's error name
 	Closed              Kind = 33 // the node or the shard is shutting down

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -65,8 +66,12 @@ func (n *Node) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dir, err := filepath.Abs(n.cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("find the data directory: %w", err)
+	}
 	options := config.Options{
-		Files: n.cfg.files(), Environ: n.cfg.Environ, Flags: flags, Logger: n.cfg.Logger,
+		Files: n.cfg.files(), Environ: n.cfg.Environ, Flags: flags, DataDir: dir, Logger: n.cfg.Logger,
 		Hash: func(password string) (string, error) {
 			s := n.config.Load().ChttpdAuth
 			return auth.HashAdmin(ctx, password, s.PasswordScheme, s.PBKDF2PRF, s.Iterations)

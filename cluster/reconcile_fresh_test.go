@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	zaplogs "go.uber.org/zap/zaptest/observer"
+)
+
+// The first sweep says nothing of copies of databases that are younger than the
+// node's start: they were never there. Whatever else is missing was lost.
+func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
+	w := start(t, setup{nodes: 1, still: true})
+	copies := w.create("db", CreateOptions{N: 1, Q: 2}).Meta().CopiesOn(node1)
+	core, logs := zaplogs.New(zap.WarnLevel)
+	w.Coordinator.log = zap.New(core)
+	k := &tidier{c: w.Coordinator}
+	warned := func(what string, want int) {
+		t.Helper()
+		for _, name := range copies {
+			if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := k.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := logs.FilterMessage("copy is missing, an empty one is made").Len(); got != want {
+			t.Errorf("%s: %d warnings, want %d", what, got, want)
+		}
+		names, err := w.locals[node1].Names()
+		if err != nil || !slices.Contains(names, copies[0]) {
+			t.Errorf("%s: the copy is not made, %v", what, err)
+		}
+	}
+	warned("the first sweep", 0)
+	warned("the second", len(copies))
+	k.swept, w.Coordinator.started = false, time.Now().Add(time.Hour)
+	warned("a database of before", 2*len(copies))
+}

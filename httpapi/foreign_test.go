@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"testing"
+)
+
+// What clients made for CouchDB were seen to do, beside what the transcripts
+// of golden show.
+
+// A local document takes attachments and keeps none, whichever way it comes.
+func TestLocalDropsAttachments(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	const atts = `"_attachments":{"a.txt":{"content_type":"text/plain","data":"aGVsbG8="}}`
+	s.text(201, "PUT", "/db/_local/put", `{"v":1,`+atts+`}`)
+	s.text(201, "POST", "/db", `{"_id":"_local/post","v":1,`+atts+`}`)
+	s.text(201, "POST", "/db/_bulk_docs", `{"docs":[{"_id":"_local/bulk","v":1,`+atts+`}]}`)
+	part := "--xyz\r\n\r\n" + `{"v":1,"_attachments":{"a":{"follows":true,"length":5}}}` + "\r\n--xyz\r\n\r\nhello\r\n--xyz--"
+	s.text(201, "PUT", "/db/_local/parts", part, "Content-Type: multipart/related; boundary=xyz")
+	for _, id := range []string{"put", "post", "bulk", "parts"} {
+		want := `{"_id":"_local/` + id + `","_rev":"0-1","v":1}` + "\n"
+		if got := s.text(200, "GET", "/db/_local/"+id+"?attachments=true", nil); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// In a partitioned database an id without a partition is refused, for reading
+// too.
+func TestIDWithoutPartition(t *testing.T) {
+	const illegal = `"error":"illegal_docid","reason":"Doc id must be of form partition:id"`
+	follow(t, nodeAPI(t, nil), []visit{
+		{"adm", "PUT", "/db?partitioned=true", "", 201, ""},
+		{"adm", "PUT", "/db/p:a", "{}", 201, ""},
+		{"adm", "GET", "/db/a", "", 400, "{" + illegal + "}"},
+		{"adm", "GET", "/db/a?open_revs=all", "", 400, "{" + illegal + "}"},
+		{"adm", "GET", "/db/a/file", "", 400, "{" + illegal + "}"},
+		{"adm", "GET", "/db/:", "", 404, ""},
+		{"adm", "GET", "/db/_design/d", "", 404, ""},
+		{"adm", "GET", "/db/_local/l", "", 404, ""},
+		{"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"a"},{"id":"b","rev":"1-x"}]}`, 200,
+			`{"results":[{"id":"a","docs":[{"error":{"id":"a","rev":null,` + illegal + `}}]},` +
+				`{"id":"b","docs":[{"error":{"id":"b","rev":"1-x",` + illegal + `}}]}]}`},
+		{"adm", "POST", "/db/_purge", `{"p:a":["1-x"],"a":["1-x"]}`, 400, "{" + illegal + "}"},
+	})
+}
+
+// all_or_nothing is refused for each document, and none is written.
+func TestAllOrNothing(t *testing.T) {
+	const refused = `"rev":"0-","error":"not_implemented","reason":"all_or_nothing is not supported"}`
+	follow(t, nodeAPI(t, nil), []visit{
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":"a"},{"_id":"b","_rev":"1-x"}]}`, 417,
+			`[{"id":"a",` + refused + `,{"id":"b",` + refused + `]`},
+		{"adm", "GET", "/db/a", "", 404, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":""}]}`, 400, ""},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[]}`, 417, `[]`},
+		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":false,"docs":[{"_id":"a"}]}`, 201, ""},
+	})
+}
+
+// The position of a revision may have a plus sign wherever one is named.
+func TestRevWithPlus(t *testing.T) {
+	a := nodeAPI(t, nil)
+	follow(t, a, []visit{
+		{"adm", "PUT", "/db", "", 201, ""},
+		{"adm", "PUT", "/db/d?new_edits=false", `{"_rev":"+1-a"}`, 201, `{"ok":true,"id":"d","rev":"1-a"}`},
+		{"adm", "GET", "/db/d?rev=%2B1-a", "", 200, `{"_id":"d","_rev":"1-a"}`},
+		{"adm", "GET", "/db/d?rev=+1-a", "", 400, ""},
+		{"adm", "GET", "/db/d?open_revs=[%22%2B1-a%22]", "", 200, ""},
+		{"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"d","rev":"+1-a"}]}`, 200,
+			`{"results":[{"id":"d","docs":[{"ok":{"_id":"d","_rev":"1-a"}}]}]}`},
+		{"adm", "POST", "/db/_revs_diff", `{"d":["+1-a","+2-b"]}`, 200, `{"d":{"missing":["2-b"],"possible_ancestors":["1-a"]}}`},
+	})
+	if w := ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
+		t.Errorf("If-Match: %d %s", w.Code, w.Body)
+	}
+}
