@@ -12,8 +12,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/klauspost/compress/gzip"
-
+	"divan/cluster/zlib"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -266,23 +265,18 @@ func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read
 	}
 }
 
-// gzips keeps compressors, which are close to a megabyte each, by level.
-//
-// The digest of an attachment is that of its compressed bytes and enters the
-// revision id, so that all nodes have to compress alike, also while they run
-// different builds. klauspost's deflate is a dependency pinned by go.mod; the
-// standard library's changes with the toolchain. It is also about twice as
-// fast at level 8.
-type gzips [gzip.BestCompression + 1]sync.Pool
+// gzips keeps compressors, by level: to make one takes longer than to compress
+// what is small.
+type gzips [zlib.BestCompression + 1]sync.Pool
 
 // compress writes the compression of r. An error of r is returned as it is.
 func (g *gzips) compress(w io.Writer, r io.Reader, level int) error {
-	zip, ok := g[level].Get().(*gzip.Writer)
+	zip, ok := g[level].Get().(*zlib.Writer)
 	if ok {
 		zip.Reset(w)
 	} else {
 		var err error
-		if zip, err = gzip.NewWriterLevel(w, level); err != nil {
+		if zip, err = zlib.NewWriter(w, level); err != nil {
 			return fmt.Errorf("compress attachment: %w", err)
 		}
 	}

@@ -142,7 +142,7 @@ func (d *decider) write(i int, s *state, v *verdict, judged bool) error {
 			return refuse(res, err)
 		}
 	}
-	s.add(path, doc.Revision{Deleted: e.Deleted, Body: e.Body, Atts: atts}, contents, d.req.Limits.Revs)
+	s.add(path, doc.Revision{Deleted: e.Deleted, Body: doc.StoredBody(e.Body), Atts: atts}, contents, d.req.Limits.Revs)
 	d.done(s, path.Rev(), res)
 	d.keep(e, atts, res)
 	return nil
@@ -209,7 +209,7 @@ func (d *decider) base(s *state, e *Edit, v *verdict, judged bool) (doc.Revision
 
 // proposed is the new document as validation functions see it.
 func proposed(interactive bool, e *Edit, atts []doc.Attachment) *Doc {
-	n := &Doc{ID: e.ID, Deleted: e.Deleted, Body: e.Body, Atts: atts}
+	n := &Doc{ID: e.ID, Deleted: e.Deleted, Body: doc.StoredBody(e.Body), Atts: atts}
 	if interactive {
 		n.Rev = e.Parent
 		if !e.Parent.IsZero() {

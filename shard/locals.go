@@ -42,8 +42,9 @@ func (d *decider) local(e *Edit, res *EditResult) {
 		d.locals = append(d.locals, localEdit{id: e.ID})
 		res.Rev = localRev(0)
 	} else {
-		value := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(e.Body)), n+1)
-		d.locals = append(d.locals, localEdit{id: e.ID, value: append(value, e.Body...)})
+		body := doc.StoredBody(e.Body)
+		value := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(body)), n+1)
+		d.locals = append(d.locals, localEdit{id: e.ID, value: append(value, body...)})
 		res.Rev = localRev(n + 1)
 	}
 	if !d.req.NoPath {

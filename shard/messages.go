@@ -28,7 +28,7 @@ type Edit struct {
 	Parent  doc.Rev  // interactive: the revision the client named, zero when none
 	Path    doc.Path // replicated: the new revision and its ancestors, newest first
 	Deleted bool
-	Body    []byte // canonical JSON object text without underscore members
+	Body    []byte // as doc.ParseEnvelope gives it; stored as doc.StoredBody does
 	Atts    []EditAttachment
 }
 

@@ -25,7 +25,7 @@ type Member struct {
 // docs that is missing or no array; new_edits that is no boolean; the first
 // refused document (the texts are those of golden bulk/02).
 func ParseBulk(text []byte) (Bulk, error) {
-	b := bulkParser{envelopeParser: envelopeParser{scanner: scanner{src: text, drop: true}}}
+	b := bulkParser{envelopeParser: envelopeParser{scanner: scanner{src: text, drop: true, signs: true}}}
 	if b.space() != '{' {
 		return Bulk{}, b.wrongType(notRequestObject)
 	}

@@ -27,7 +27,7 @@ func TestParseBulk(t *testing.T) {
 		for _, d := range b.Docs {
 			got += fmt.Sprintf("%s %v %v %v %s;", d.ID, d.HasID, d.Rev, d.Deleted, d.Body)
 		}
-		const want = `a true 0- false {"v":1}; false 0- false {};b true 0- false {"n":[100000000000000000000.0,100000000000000000000.0,0.0]}; false 1-x true {};`
+		const want = `a true 0- false {"v":1}; false 0- false {};b true 0- false {"n":[100000000000000000000.0,100000000000000000000.0,-0.0]}; false 1-x true {};`
 		if got != want {
 			t.Errorf("%s:\n%s\n%s", text, got, want)
 		}

@@ -29,7 +29,8 @@ type Envelope struct {
 
 	// Body is the canonical text of the object without underscore members;
 	// _access and the members of replication documents count as ordinary ones
-	// and stay. "{}" when nothing is left.
+	// and stay. "{}" when nothing is left. A float that is -0.0 has its sign yet,
+	// which a revision's id depends on; StoredBody takes it away.
 	Body []byte
 }
 
@@ -53,7 +54,7 @@ func (e *Envelope) Path() Path {
 //
 // The result does not alias text, except for AttachmentSpec.Data.
 func ParseEnvelope(text []byte) (Envelope, error) {
-	p := envelopeParser{scanner: scanner{src: text}}
+	p := envelopeParser{scanner: scanner{src: text, signs: true}}
 	if p.space() != '{' {
 		return Envelope{}, p.wrongType(notObject)
 	}

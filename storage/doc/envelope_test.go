@@ -31,7 +31,7 @@ func TestEnvelopeBody(t *testing.T) {
 		{in: `{"_id":"x" , "_rev":"1-abc" }`, body: `{}`, id: "x", rev: "1-abc"},
 		{in: `{"\u005fid":"x","\u0061":1,"\u0062":2}`, body: `{"a":1,"b":2}`, id: "x"},
 		{in: `{"a":1,"\u005fid":"\u0078\/y","b":2,"\u0063":3}`, body: `{"a":1,"b":2,"c":3}`, id: "x/y"},
-		{in: `{"_rev":"1-0123456789ABCDEF0123456789abcdef","v":-0.0}`, body: `{"v":0.0}`, rev: "1-0123456789abcdef0123456789abcdef"},
+		{in: `{"_rev":"1-0123456789ABCDEF0123456789abcdef","v":-0.0}`, body: `{"v":-0.0}`, rev: "1-0123456789abcdef0123456789abcdef"},
 		{in: `{"_id":"_local/a","_rev":"0-7"}`, body: `{}`, id: "_local/a", rev: "0-7"},
 		{in: `{"_id":"_design/a"}`, body: `{}`, id: "_design/a"},
 		{in: `{"_deleted":true,"a":1}`, body: `{"a":1}`, deleted: true},

@@ -124,7 +124,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is taken, but no JSON", text)
 		}
-		if again, err := Canonical(nil, e.Body); err != nil || !bytes.Equal(again, e.Body) {
+		if again, err := Canonical(nil, e.Body); err != nil || !bytes.Equal(again, StoredBody(e.Body)) {
 			t.Fatalf("%q: body %q is not canonical", text, e.Body)
 		}
 		checkBody(t, whole, e)
@@ -157,7 +157,7 @@ func checkBody(t *testing.T, whole []byte, e Envelope) {
 		want = append(want, value...)
 		return nil
 	})
-	if want = append(want, '}'); err != nil || !bytes.Equal(want, e.Body) {
+	if want = append(want, '}'); err != nil || !bytes.Equal(want, StoredBody(e.Body)) {
 		t.Fatalf("%q: body %q, want %q (%v)", whole, e.Body, want, err)
 	}
 }

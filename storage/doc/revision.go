@@ -1,7 +1,7 @@
 package doc
 
 import (
-	"crypto/sha256"
+	"crypto/md5"
 	"encoding/base64"
 	"encoding/binary"
 	"strconv"
@@ -140,54 +140,39 @@ func (r *reader) attachment(a *Attachment, text string) {
 	copy(a.Key[:], r.take(16))
 }
 
-// derivation is the number of the way in which NewRevID makes ids.
-const derivation = 3
-
 // NewRevID derives the id of an interactive edit, 16 raw bytes, from (deleted,
 // parent, body, and each attachment's name, type and digest) and nothing else,
-// so that the same edit made through two nodes is one revision. body must be
-// canonical.
-//
-// It is the first half of the SHA-256 of those parts, each preceded by its
-// length so that no two inputs run together. CouchDB's own ids, MD5 over
-// Erlang terms, need not be reproduced (semantics.md 2.2); SHA-256 is the
-// faster one where the processor has instructions for it. The number of the
-// derivation is hashed too: another derivation never yields the same ids. With
-// this one the two tombstones of golden docs/05, which only their ids tell
-// apart, come out in the order of the transcript.
+// so that the same edit made through two nodes, or by CouchDB, is one revision.
+// It is the MD5 of Erlang's external term [Deleted, Pos, Parent, Body, Atts].
+// body is as ParseEnvelope or a store gives it; nil is an empty one.
 func NewRevID(deleted bool, parent Rev, body []byte, atts []Attachment) string {
-	var buf [2048]byte
-	b := append(buf[:0], derivation<<1)
-	if deleted {
-		b[0] |= 1
+	var room [3 << 10]byte
+	term := room[:0]
+	if len(body) > len(room)/2 {
+		term = make([]byte, 0, 2*len(body))
 	}
-	b = binary.AppendUvarint(b, parent.Pos)
-	b = appendText(b, parent.ID)
-	b = binary.AppendUvarint(b, uint64(len(body)))
-	if len(body) <= len(buf)/2 {
-		b = append(b, body...)
-		for i := range atts {
-			b = atts[i].appendIdentity(b)
-		}
-		sum := sha256.Sum256(b)
-		return string(sum[:rawIDLen])
+	if body == nil {
+		body = []byte("{}")
 	}
-	// The same bytes, without a copy of a large body.
-	h := sha256.New()
-	_, _ = h.Write(b)
-	_, _ = h.Write(body)
+	term = append(term, termVersion, termList, 0, 0, 0, 5)
+	term = appendTermAtom(term, strconv.FormatBool(deleted))
+	if parent.IsZero() {
+		term = appendTermInt(appendTermInt(term, 0), 0)
+	} else {
+		term = appendTermBinary(appendTermInt(term, int64(parent.Pos)), parent.ID)
+	}
+	term = appendTerm(term, body)
+	start := len(term)
+	term = append(term, termList, 0, 0, 0, 0)
 	for i := range atts {
-		_, _ = h.Write(atts[i].appendIdentity(b[:0]))
+		a := &atts[len(atts)-1-i]
+		term = append(term, termSmallTuple, 3)
+		term = appendTermBinary(term, a.Name)
+		term = appendTermBinary(term, a.ContentType)
+		term = appendTermBinary(term, a.Digest[:])
 	}
-	return string(h.Sum(b[:0])[:rawIDLen])
-}
-
-// appendIdentity appends the parts of an attachment that a revision's id
-// depends on.
-func (a *Attachment) appendIdentity(dst []byte) []byte {
-	dst = appendText(dst, a.Name)
-	dst = appendText(dst, a.ContentType)
-	return append(dst, a.Digest[:]...)
+	sum := md5.Sum(append(endList(term, start, len(atts)), termNil))
+	return string(sum[:])
 }
 
 // damaged is the error for stored bytes that do not decode.

@@ -23,6 +23,7 @@ type scanner struct {
 	dst   []byte
 	depth int
 	drop  bool // write nothing, only check
+	signs bool // keep the sign of -0.0, which CouchDB's revision ids see
 	deep  bool // failed because of MaxDepth
 }
 

@@ -1,6 +1,7 @@
 package doc
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -98,10 +99,30 @@ func (s *scanner) float(start int) bool {
 	}
 	s.flushTo(start)
 	s.mark = s.pos
-	if !s.drop {
+	switch {
+	case s.drop:
+	case s.signs && f == 0 && math.Signbit(f):
+		s.dst = append(s.dst, negativeZero...)
+	default:
 		s.dst = appendFloat(s.dst, f)
 	}
 	return true
+}
+
+// negativeZero is the one float that CouchDB keeps otherwise than it prints it.
+const negativeZero = "-0.0"
+
+// StoredBody returns the body of an envelope as it is stored and answered:
+// without the signs of zeros. It is body itself as a rule.
+func StoredBody(body []byte) []byte {
+	if !bytes.Contains(body, []byte(negativeZero)) {
+		return body
+	}
+	stored, err := Canonical(nil, body)
+	if err != nil {
+		return body
+	}
+	return stored
 }
 
 // appendFloat appends f as CouchDB prints it: the shortest digits that read
