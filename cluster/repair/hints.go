@@ -146,7 +146,7 @@ func (r *Repair) Tasks() []Task {
 	defer r.mu.Unlock()
 	var out []Task
 	for _, it := range r.mu.schedule.items {
-		p := it.prog
+		p := it.progress
 		if it.index >= 0 || p.to.Load() == 0 || p.at.Load() == p.to.Load() {
 			continue
 		}
@@ -191,7 +191,7 @@ func (r *Repair) Lag(ctx context.Context) (total uint64, pairs []Lag) {
 		}
 		behind := it.behind
 		if it.index < 0 {
-			behind = it.prog.to.Load() - min(it.prog.at.Load(), it.prog.to.Load())
+			behind = it.progress.to.Load() - min(it.progress.at.Load(), it.progress.to.Load())
 		}
 		pairs = append(pairs, Lag{Copy: it.copy, Node: it.node, Behind: behind, away: it.away, synced: r.mu.synced[it.pair]})
 	}

@@ -48,16 +48,16 @@ type update struct {
 // item is a pair with something to do.
 type item struct {
 	pair
-	due     time.Time
-	index   int // in the queue; -1: running
-	again   bool
-	next    time.Time // when again is due
-	fails   int
-	away    bool   // the last try did not reach the node
-	rebuild bool   // the target is incomplete and waits to hear that it has everything
-	behind  uint64 // sequences of the source that the target did not have at the last look
-	begun   time.Time
-	prog    *progress
+	due      time.Time
+	index    int // in the queue; -1: running
+	again    bool
+	next     time.Time // when again is due
+	fails    int
+	away     bool   // the last try did not reach the node
+	rebuild  bool   // the target is incomplete and waits to hear that it has everything
+	behind   uint64 // sequences of the source that the target did not have at the last look
+	begun    time.Time
+	progress *progress
 }
 
 func newSchedule(delay time.Duration, peers func(copy string) []string) *schedule {
@@ -90,7 +90,7 @@ func (s *schedule) want(p pair, at time.Time) *item {
 	case it == nil && len(s.items) >= maxPairs:
 		return nil
 	case it == nil:
-		it = &item{pair: p, due: at, prog: &progress{}}
+		it = &item{pair: p, due: at, progress: &progress{}}
 		s.items[p] = it
 		heap.Push(&s.queue, it)
 	case it.index < 0:

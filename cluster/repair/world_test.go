@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,11 +261,11 @@ func (r remote) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([
 	return r.m.Missing(ctx, name, ids)
 }
 
-func (r remote) Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error) {
+func (r remote) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
 	if err := r.pass(ctx, "open"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.m.Open(ctx, req)
+	return r.m.copies().OpenRevsMany(ctx, reqs)
 }
 
 func (r remote) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
@@ -295,11 +296,11 @@ func (r remote) PutAttachment(ctx context.Context, name, id string, key [16]byte
 	return r.m.PutAttachment(ctx, name, id, key)
 }
 
-func (r remote) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
-	if err := r.pass(ctx, "drop"); err != nil {
-		return err
+func (r remote) ReadAttachment(ctx context.Context, a shard.AttachmentRange) (io.ReadCloser, error) {
+	if err := r.pass(ctx, "read"); err != nil {
+		return nil, err
 	}
-	return r.m.DropAttachments(ctx, name, id, keys)
+	return r.m.ReadAttachment(ctx, a)
 }
 
 // wait lets bubble time pass.
