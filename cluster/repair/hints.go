@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -129,82 +128,4 @@ func (r *Repair) syncOwn(copies []string) {
 		r.mu.Unlock()
 	}
 	r.rouse()
-}
-
-// Task describes a push that runs, for _active_tasks.
-type Task struct {
-	Copy, Node           string // from the copy of this node to that of the other
-	StartedMS, UpdatedMS int64  // unix time, milliseconds
-	From, At, To         uint64 // sequences of this node's copy: where it began, is, will end
-	Docs, Bytes          uint64 // revisions and bytes of large attachments pushed so far
-}
-
-// Tasks returns the pushes that run and have something to do, ordered by copy
-// and node.
-func (r *Repair) Tasks() []Task {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []Task
-	for _, it := range r.mu.schedule.items {
-		p := it.progress
-		if it.index >= 0 || p.to.Load() == 0 || p.at.Load() == p.to.Load() {
-			continue
-		}
-		out = append(out, Task{
-			Copy: it.copy, Node: it.node, StartedMS: it.begun.UnixMilli(), UpdatedMS: p.updated.Load(),
-			From: p.from.Load(), At: p.at.Load(), To: p.to.Load(), Docs: p.docs.Load(), Bytes: p.bytes.Load(),
-		})
-	}
-	slices.SortFunc(out, func(a, b Task) int { return cmp.Or(cmp.Compare(a.Copy, b.Copy), cmp.Compare(a.Node, b.Node)) })
-	return out
-}
-
-// Jobs returns how many pushes run or wait: the internal_replication_jobs of
-// _system.
-func (r *Repair) Jobs() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.mu.schedule.items)
-}
-
-// Lag is how far another copy is behind one of this node.
-type Lag struct {
-	Copy, Node string
-	Behind     uint64 // sequences of this node's copy since the last checkpoint
-
-	away   bool
-	synced uint64
-}
-
-// maxLags bounds the pairs whose lag is worked out at a time.
-const maxLags = 1000
-
-// Lag returns how far other copies are known to be behind those of this node,
-// ordered, and the sum: of running pushes as they are, of waiting ones as of
-// the last look, of those to a node that is away as of now. At most a thousand
-// pairs are listed.
-func (r *Repair) Lag(ctx context.Context) (total uint64, pairs []Lag) {
-	r.mu.Lock()
-	for _, it := range r.mu.schedule.items {
-		if len(pairs) == maxLags {
-			break
-		}
-		behind := it.behind
-		if it.index < 0 {
-			behind = it.progress.to.Load() - min(it.progress.at.Load(), it.progress.to.Load())
-		}
-		pairs = append(pairs, Lag{Copy: it.copy, Node: it.node, Behind: behind, away: it.away, synced: r.mu.synced[it.pair]})
-	}
-	r.mu.Unlock()
-	for i := range pairs {
-		if l := &pairs[i]; l.away {
-			if _, seq, err := r.o.Local.Position(ctx, l.Copy); err == nil {
-				l.Behind = seq - min(l.synced, seq)
-			}
-		}
-		total += pairs[i].Behind
-	}
-	pairs = slices.DeleteFunc(pairs, func(l Lag) bool { return l.Behind == 0 })
-	slices.SortFunc(pairs, func(a, b Lag) int { return cmp.Or(cmp.Compare(a.Copy, b.Copy), cmp.Compare(a.Node, b.Node)) })
-	return total, pairs
 }

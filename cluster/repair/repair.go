@@ -80,7 +80,7 @@ func New(o Options) (*Repair, error) {
 	r.mu.walker = walker{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[pair]struct{})
 	r.mu.synced = make(map[pair]uint64)
-	r.rebuilds.byCopy = make(map[string]*rebuilding)
+	r.rebuilds.byCopy, r.rebuilds.asking = make(map[string]*rebuilding), make(map[string]struct{})
 	return r, nil
 }
 
@@ -197,7 +197,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	}
 	p.batch, p.bandwidth, p.progress = cfg.BatchSize, &r.bandwidth, it.progress
 	r.mu.Lock()
-	p.rebuild = it.rebuild
+	p.rebuild, it.rebuild = it.rebuild, false // from here on, whoever asks means the next push
 	r.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -205,23 +205,25 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	defer p.progress.stall.Stop()
 	part := r.o.Local.Rebuilding(it.copy) // before the push: what it gets later is not in it
 	o, err := p.run(ctx)
-	r.mu.Lock()
 	if err == nil {
-		r.noteLocked(it, &o)
+		r.synced(it, &o)
 	}
-	r.mu.Unlock()
-	if err == nil && !o.more && p.rebuild {
-		if err = r.tellPushed(ctx, it.pair, o.target, part); err == nil {
-			r.mu.Lock()
-			it.rebuild = false
-			r.mu.Unlock()
-		}
+	done := err == nil && !o.more
+	if done && p.rebuild {
+		err = r.tellPushed(ctx, it.pair, o.target, part)
+	}
+	if p.rebuild && (!done || err != nil) { // it is still to hear
+		r.mu.Lock()
+		it.rebuild = true
+		r.mu.Unlock()
 	}
 	return r.judge(ctx, it, &o, err)
 }
 
-// noteLocked keeps how far a target is.
-func (r *Repair) noteLocked(it *item, o *outcome) {
+// synced keeps how far a target is.
+func (r *Repair) synced(it *item, o *outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	it.behind = o.behind
 	if _, known := r.mu.synced[it.pair]; known || len(r.mu.synced) < maxPairs {
 		r.mu.synced[it.pair] = o.upto

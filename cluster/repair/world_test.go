@@ -373,16 +373,16 @@ func TestNodeComesBack(t *testing.T) {
 			a.put(string(rune('A'+i)), doc.Rev{}, `{}`)
 		}
 		w.wait(time.Hour)
-		if total, pairs := a.repair.Lag(w.ctx); total != 30 || len(pairs) != 1 || pairs[0].Node != c.name {
-			t.Errorf("lag %d %v", total, pairs)
+		if lag := a.repair.Lag(w.ctx); lag != 30 {
+			t.Errorf("lag %d", lag)
 		}
 		a.restart() // forgets what it knew
 		w.wait(time.Minute)
 		c.setDown(false)
 		w.wait(time.Second)
 		w.agree()
-		if total, pairs := a.repair.Lag(w.ctx); total != 0 {
-			t.Errorf("lag %d %v", total, pairs)
+		if lag := a.repair.Lag(w.ctx); lag != 0 {
+			t.Errorf("lag %d", lag)
 		}
 	})
 }
