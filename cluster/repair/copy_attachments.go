@@ -92,6 +92,7 @@ func (m meteredWriter) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := m.w.Write(b)
-	m.c.progress.sent(n)
+	m.c.progress.bytes.Add(uint64(n))
+	m.c.progress.touch()
 	return n, err
 }

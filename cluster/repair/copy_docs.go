@@ -97,7 +97,8 @@ func (c *Copier) flush(ctx context.Context) error {
 			err = fmt.Errorf("%q: %w", edits[i].ID, results[i].Err)
 		}
 	}
-	c.progress.wrote(len(results))
+	c.progress.docs.Add(uint64(len(results)))
+	c.progress.touch()
 	clear(edits)
 	c.out = parcel{edits: edits[:0]}
 	if err != nil {

@@ -126,7 +126,8 @@ func (p *push) follow(ctx context.Context, o *outcome) error {
 			return errors.Join(err, p.keep(ctx, o, upto))
 		}
 		upto = b.Upto
-		p.progress.move(upto)
+		p.progress.at.Store(upto)
+		p.progress.touch()
 		if !more {
 			break
 		}

@@ -163,7 +163,7 @@ func (r *Repair) step(ctx context.Context) time.Time {
 		r.work.Go(func() { r.ended(it, r.pushPair(ctx, it)) })
 	}
 	if len(hints) > 0 {
-		r.work.Go(func() { r.passOn(ctx, hints) })
+		r.work.Go(func() { r.passOn(ctx, opMissed, hints) })
 	}
 	if !walked.IsZero() && (next.IsZero() || walked.Before(next)) {
 		next = walked

@@ -44,21 +44,6 @@ func (p *progress) begin(from, to uint64) {
 	p.touch()
 }
 
-func (p *progress) move(at uint64) {
-	p.at.Store(at)
-	p.touch()
-}
-
-func (p *progress) wrote(docs int) {
-	p.docs.Add(uint64(docs))
-	p.touch()
-}
-
-func (p *progress) sent(bytes int) {
-	p.bytes.Add(uint64(bytes))
-	p.touch()
-}
-
 // Task describes a push that runs, for _active_tasks.
 type Task struct {
 	Copy, Node           string // from the copy of this node to that of the other
