@@ -234,7 +234,7 @@ func (m *model) converge(rt *rapid.T) {
 				if from == to {
 					continue
 				}
-				if err := m.d.bring(m.ctx, from, to, []string{"a", "b", "c"}); err != nil {
+				if err := m.d.copyDocs(m.ctx, from, to, []string{"a", "b", "c"}); err != nil {
 					rt.Fatal(err)
 				}
 			}

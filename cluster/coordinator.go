@@ -54,15 +54,15 @@ type Coordinator struct {
 	others others
 	repair Repair // nil: nobody repairs
 
-	here    presence
-	reads   pace // of answers of other nodes
-	writes  pace
-	handles handles
-	mending mending
-	news    news // what _db_updates is fed from
-	gzips   gzips
-	leave   func()    // ends the watching of other nodes
-	started time.Time // when it was made: what is created later had no copies before
+	here        presence
+	reads       pace // of answers of other nodes
+	writes      pace
+	handles     handles
+	readRepairs readRepairs
+	news        news // what _db_updates is fed from
+	gzips       gzips
+	leave       func()    // ends the watching of other nodes
+	started     time.Time // when it was made: what is created later had no copies before
 	// replacing has room for one: nodes are replaced one after the other.
 	replacing chan struct{}
 	work      struct {

@@ -354,7 +354,7 @@ func TestReconcile(t *testing.T) {
 }
 
 // TestCopiesAreMadeWithTheHandle: a crash between the entry in the map and the
-// making of the copies is mended by the first request.
+// making of the copies is made up for by the first request.
 func TestCopiesAreMadeWithTheHandle(t *testing.T) {
 	w := start(t, setup{still: true})
 	d := w.create("db", CreateOptions{Q: 4})

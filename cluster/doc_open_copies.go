@@ -39,7 +39,7 @@ type opened struct {
 }
 
 // openCopies returns the winner of a document as the newest of r copies knows
-// it. Copies that turn out to be behind are mended in the background; when
+// it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
 func (d *DB) openCopies(ctx context.Context, s *stretch, r int, req shard.OpenRequest) (*shard.Doc, error) {
@@ -82,7 +82,7 @@ func (o *opening) run(ctx context.Context) (*shard.Doc, error) {
 	case quorum.Agreed:
 		return o.whole(ctx, from)
 	case quorum.Newest:
-		o.db.mendLater(ctx, o.req.ID, o.targets())
+		o.db.repairLater(ctx, o.req.ID, o.targets())
 		return o.whole(ctx, from)
 	case quorum.Diverged:
 		return o.merge(ctx, from)
@@ -271,7 +271,7 @@ func (o *opening) whole(ctx context.Context, from int) (*shard.Doc, error) {
 // for all of it, and reads there again: its tree then tells the winner. When
 // that does not work, the winner among the answers is the answer.
 func (o *opening) merge(ctx context.Context, from int) (*shard.Doc, error) {
-	defer o.db.mendLater(ctx, o.req.ID, o.targets())
+	defer o.db.repairLater(ctx, o.req.ID, o.targets())
 	to := o.heard[0]
 	if o.full != nil && o.fullAt >= 0 {
 		to = o.fullAt
@@ -281,7 +281,7 @@ func (o *opening) merge(ctx context.Context, from int) (*shard.Doc, error) {
 		if at == to {
 			continue
 		}
-		if err := o.db.bring(ctx, o.stretch.near[at], into, []string{o.req.ID}); err != nil {
+		if err := o.db.copyDocs(ctx, o.stretch.near[at], into, []string{o.req.ID}); err != nil {
 			return o.whole(ctx, from)
 		}
 	}

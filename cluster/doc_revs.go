@@ -210,7 +210,7 @@ func noMatterOfADocument(err error) bool {
 }
 
 // merge replaces in out what the first copy answered where others know more.
-// Documents about which the copies differ are mended in the background.
+// Documents about which the copies differ are repaired in the background.
 func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
 	var differ []int
 	for i := range r.list {
@@ -230,7 +230,7 @@ func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.R
 		copies[k] = answers[k].from
 	}
 	for k, i := range differ {
-		r.db.mendLater(ctx, r.list[i].ID, copies)
+		r.db.repairLater(ctx, r.list[i].ID, copies)
 		if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.RevsLimit); ok {
 			out[i], errs[i] = merged, nil
 		}

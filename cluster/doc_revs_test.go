@@ -21,7 +21,7 @@ func TestRevisionsNamedTwice(t *testing.T) {
 		up()
 		none := doc.Rev{Pos: 2, ID: "none"}
 		named := []doc.Rev{none, second, first, none, second, first, second}
-		for _, copies := range []string{"differ", "agree"} { // the first read mends them
+		for _, copies := range []string{"differ", "agree"} { // the first read repairs them
 			for _, tc := range []struct {
 				from   *DB
 				r      int

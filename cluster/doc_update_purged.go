@@ -56,7 +56,7 @@ func (r *writing) settlePurged(ctx context.Context, t target, chosen []int, errs
 // settle brings a copy what the deciding one has of some documents, and tells
 // which of some revisions it lacks all the same.
 func (r *writing) settle(ctx context.Context, at int, t target, ids []string, revs []shard.IDRevs) ([]shard.IDMissing, error) {
-	if err := r.db.bring(ctx, r.stretch.copies[at], t, ids); err != nil {
+	if err := r.db.copyDocs(ctx, r.stretch.copies[at], t, ids); err != nil {
 		return nil, err
 	}
 	rep := r.db.c.replica(t.node)

@@ -131,7 +131,7 @@ func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
 		if len(ids) == 0 {
 			continue
 		}
-		if err := r.db.bring(ctx, r.stretch.copies[other], r.stretch.copies[at], ids); err != nil {
+		if err := r.db.copyDocs(ctx, r.stretch.copies[other], r.stretch.copies[at], ids); err != nil {
 			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.stretch.copies[at].name), zap.Error(err))
 			r.db.c.missed(r.stretch.copies[at])
 			continue

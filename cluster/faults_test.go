@@ -282,7 +282,7 @@ func TestReadWithTrouble(t *testing.T) {
 				w.settleWrites()
 				w.trouble(fine, node2)
 				if has := w.everywhere(t, d, "old")[node1]; !strings.HasPrefix(has, newer.String()) {
-					t.Fatalf("not mended: %s", has)
+					t.Fatalf("not repaired: %s", has)
 				}
 			})
 		})

@@ -242,7 +242,7 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 					}
 					w.settleWrites()
 					up()
-					if err := remote.mend(t.Context(), id, d.stretches[0].copies); err != nil {
+					if err := remote.readRepair(t.Context(), id, d.stretches[0].copies); err != nil {
 						t.Fatal(err)
 					}
 					for _, row := range drain(t, f) {

@@ -61,7 +61,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					}
 					w.settleWrites()
 					if w.everywhere(t, d, "a")[node] == "missing" {
-						t.Error("not mended")
+						t.Error("not repaired")
 					}
 					if back := contentOf(t, d, "a", att.Attachment); !bytes.Equal(back, content) {
 						t.Errorf("%d bytes", len(back))

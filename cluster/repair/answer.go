@@ -15,8 +15,8 @@ const Service = "repair"
 // fields count.
 type message struct {
 	Op     string      `json:"op"`
-	Pairs  [][2]string `json:"pairs,omitempty"`  // missed: copy, node that lacks something
-	Copies []string    `json:"copies,omitempty"` // sync, rebuild, states
+	Pairs  [][2]string `json:"pairs,omitempty"`  // missed, sync: copy, node to push it to; empty: all others
+	Copies []string    `json:"copies,omitempty"` // rebuild, states
 	Copy   string      `json:"copy,omitempty"`   // pushed: and the next two
 	UUID   string      `json:"uuid,omitempty"`   // of the copy that was pushed to
 	Part   bool        `json:"part,omitempty"`   // the pushing copy is incomplete itself
@@ -26,8 +26,8 @@ type message struct {
 }
 
 const (
-	opMissed  = "missed"  // push to these nodes, they lack something
-	opSync    = "sync"    // push these copies to all others
+	opMissed  = "missed"  // push to these nodes, they miss something
+	opSync    = "sync"    // push at once, also what has failed a moment ago
 	opRebuild = "rebuild" // push these copies to me, they are incomplete, and tell me when I have everything
 	opPushed  = "pushed"  // you have everything
 	opDigest  = "digest"  // what your copy has taken; the answer is no reply
@@ -61,12 +61,14 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 	}
 	var a reply
 	switch m.Op {
-	case opMissed:
-		for _, p := range m.Pairs {
-			r.hint(pair{p[0], p[1]})
+	case opMissed, opSync:
+		want := (*schedule).hint
+		if m.Op == opSync {
+			want = (*schedule).sync
 		}
-	case opSync:
-		r.syncOwn(m.Copies)
+		for _, p := range m.Pairs {
+			r.request(pair{p[0], p[1]}, want)
+		}
 	case opRebuild:
 		a.States, err = r.rebuildFor(ctx, from, m.Copies)
 	case opStates:
@@ -122,7 +124,7 @@ func (r *Repair) rebuildFor(ctx context.Context, node string, copies []string) (
 		default:
 			states[name] = stateComplete
 		}
-		r.wantRebuild(pair{name, node})
+		r.request(pair{name, node}, (*schedule).rebuild)
 	}
 	return states, nil
 }

@@ -34,7 +34,7 @@ func BenchmarkCompare(b *testing.B) {
 	many(b, n, from, to)
 	b.ReportAllocs()
 	for b.Loop() {
-		p := from.pushTo(to, forgetful{to.Local})
+		p := from.pushTo(to, forgetful{to.copies()})
 		p.turn, p.digest = 1<<30, nil
 		if o, err := p.run(context.Background()); err != nil || o.upto != n {
 			b.Fatal(o, err)
@@ -44,7 +44,7 @@ func BenchmarkCompare(b *testing.B) {
 }
 
 // forgetful keeps no checkpoints.
-type forgetful struct{ *shard.Local }
+type forgetful struct{ Copies }
 
 func (forgetful) LocalGet(context.Context, string, string) (*shard.LocalDoc, error) {
 	return &shard.LocalDoc{Body: []byte(`{}`)}, nil
@@ -60,7 +60,7 @@ func BenchmarkCompareDigests(b *testing.B) {
 	many(b, 1, from)
 	from.sync(to)
 	many(b, n, from, to)
-	c := &counting{Copies: to.Local}
+	c := &counting{Copies: to.copies()}
 	b.ReportAllocs()
 	for b.Loop() {
 		p := from.pushTo(to, unwritten{c})
@@ -91,7 +91,7 @@ func BenchmarkPush(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		to := newNode(b, "b@x")
-		p := from.pushTo(to, to.Local)
+		p := from.pushTo(to, to.copies())
 		p.turn = 1 << 30
 		b.StartTimer()
 		if _, err := p.run(context.Background()); err != nil {
@@ -113,7 +113,7 @@ func BenchmarkAtRest(b *testing.B) {
 	from.sync(to)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := from.pushTo(to, to.Local).run(context.Background()); err != nil {
+		if _, err := from.pushTo(to, to.copies()).run(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -97,7 +97,7 @@ func (h *history) step() {
 
 func (h *history) push(from, to *node) {
 	h.t.Helper()
-	p := from.pushTo(to, to.Local)
+	p := from.pushTo(to, to.copies())
 	p.batch = 3
 	for {
 		o, err := p.run(context.Background())
@@ -107,7 +107,7 @@ func (h *history) push(from, to *node) {
 		if !o.more {
 			return
 		}
-		p = from.pushTo(to, to.Local)
+		p = from.pushTo(to, to.copies())
 	}
 }
 

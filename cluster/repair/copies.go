@@ -2,25 +2,26 @@ package repair
 
 import (
 	"context"
+	"io"
 
 	"divan/shard"
 )
 
-// Copies is the copies that one node holds, as a push needs them: those of
-// another node, or a *shard.Local. Errors are those of shard.Local;
-// fault.NodeDown says that the node cannot be reached.
+// Copies is the copies that one node holds, as a Copier needs them. Errors are
+// those of shard.Local; fault.NodeDown says that the node cannot be reached.
 type Copies interface {
 	documents
 	purger
 	contents
 }
 
-// documents asks what a copy has and writes to it.
+// documents reads and writes documents.
 type documents interface {
 	LocalGetter
 	Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error)
 	Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error)
-	Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error)
+	// OpenRevsMany answers several requests, each with its own error.
+	OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error)
 	Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error)
 }
 
@@ -30,16 +31,28 @@ type purger interface {
 	Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error)
 }
 
-// contents stores large attachments.
+// contents reads and stores attachments.
 type contents interface {
 	PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error)
-	DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error
+	ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error)
+}
+
+// ownCopies makes the copies of this node Copies.
+type ownCopies struct{ *shard.Local }
+
+// OpenRevsMany implements Copies.
+func (c ownCopies) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
+	out, errs := make([][]shard.RevResult, len(reqs)), make([]error, len(reqs))
+	for i := range reqs {
+		out[i], errs[i] = c.OpenRevs(ctx, reqs[i])
+	}
+	return out, errs, ctx.Err()
 }
 
 // putLocal writes a local document of the server itself.
-func putLocal(ctx context.Context, to Copies, name, id string, body []byte) error {
-	results, err := to.Update(ctx, shard.UpdateRequest{
-		Copy: name, Edits: []shard.Edit{{ID: id, Body: body}}, Trusted: true, NoPath: true,
+func putLocal(ctx context.Context, to *End, id string, body []byte) error {
+	results, err := to.Copies.Update(ctx, shard.UpdateRequest{
+		Copy: to.Name, Edits: []shard.Edit{{ID: id, Body: body}}, Trusted: true, NoPath: true,
 	})
 	if err != nil {
 		return err

@@ -90,28 +90,28 @@ func digest(ctx context.Context, local *shard.Local, m *message) ([]byte, error)
 	return out, nil
 }
 
-// sieve keeps back the changes that the target has among its own. The zero
-// value lets everything through.
-type sieve struct {
+// digestSet is the changes that the target has among its own. The zero
+// value has none.
+type digestSet struct {
 	seed seed
 	have map[uint64]struct{}
 }
 
-// newSieve reads an answer to opDigest of that copy.
-func newSieve(s seed, uuid [16]byte, answer []byte) (sieve, error) {
+// newDigestSet reads an answer to opDigest of that copy.
+func newDigestSet(s seed, uuid [16]byte, answer []byte) (digestSet, error) {
 	if len(answer) < len(uuid) || (len(answer)-len(uuid))%8 != 0 || [16]byte(answer) != uuid {
-		return sieve{}, fault.New(fault.Internal, "digest of another copy, or none")
+		return digestSet{}, fault.New(fault.Internal, "digest of another copy, or none")
 	}
 	answer = answer[len(uuid):]
-	v := sieve{seed: s, have: make(map[uint64]struct{}, len(answer)/8)}
+	v := digestSet{seed: s, have: make(map[uint64]struct{}, len(answer)/8)}
 	for ; len(answer) > 0; answer = answer[8:] {
 		v.have[binary.LittleEndian.Uint64(answer)] = struct{}{}
 	}
 	return v, nil
 }
 
-// keeps reports whether the target is known to have a change.
-func (v *sieve) keeps(c *shard.Change) bool {
+// has reports whether the target is known to have a change.
+func (v *digestSet) has(c *shard.Change) bool {
 	if len(v.have) == 0 {
 		return false
 	}

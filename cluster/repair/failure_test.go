@@ -51,7 +51,7 @@ func TestEveryCallMayFail(t *testing.T) {
 		a.purge(1, "x", x)
 		y := b.put("y", doc.Rev{}, `{}`)
 		b.purge(2, "y", y)
-		f := &failing{Copies: b.Local, at: at}
+		f := &failing{Copies: b.copies(), at: at}
 		_, err := a.pushTo(b, f).run(context.Background())
 		if err == nil {
 			if f.calls >= at {
@@ -114,11 +114,11 @@ func (f *failing) Missing(ctx context.Context, name string, ids []shard.IDRevs) 
 	return f.Copies.Missing(ctx, name, ids)
 }
 
-func (f *failing) Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error) {
-	if err := f.count("open"); err != nil {
+func (f *failing) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {
+	if err := f.count("read"); err != nil {
 		return nil, err
 	}
-	return f.Copies.Open(ctx, req)
+	return f.Copies.ReadAttachment(ctx, r)
 }
 
 func (f *failing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
@@ -186,7 +186,7 @@ func TestPurgeDuringPush(t *testing.T) {
 	r := a.put("x", doc.Rev{}, `{}`)
 	a.sync(b)
 	b.lose(shard.CreateOptions{})
-	f := &meddling{Copies: b.Local, meddle: func() { b.purge(1, "x", r) }}
+	f := &meddling{Copies: b.copies(), meddle: func() { b.purge(1, "x", r) }}
 	_, err := a.pushTo(b, f).run(context.Background())
 	if !fault.Is(err, fault.Conflict) {
 		t.Errorf("a push that did not see the purge: %v", err)
@@ -199,16 +199,26 @@ func TestPurgeDuringPush(t *testing.T) {
 	}
 }
 
-// meddling does something before the first edit of a document.
+// meddling does something before the first edit of a document, or after its
+// contents have been looked for.
 type meddling struct {
 	Copies
-	meddle func()
+	meddle, uploaded func()
 }
 
 func (m *meddling) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
 	out, err := m.Copies.Missing(ctx, name, ids)
-	m.meddle()
+	if m.meddle != nil {
+		m.meddle()
+	}
 	return out, err
+}
+
+func (m *meddling) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	if m.uploaded != nil {
+		m.uploaded()
+	}
+	return m.Copies.Update(ctx, req)
 }
 
 // The power of the target, and then of the source, fails in the middle of
@@ -226,7 +236,7 @@ func TestPowerFails(t *testing.T) {
 			a.put(fmt.Sprintf("a%d-%d", round, i), doc.Rev{}, `{}`)
 			b.put(fmt.Sprintf("b%d-%d", round, i), doc.Rev{}, `{}`)
 		}
-		p := a.pushTo(b, b.Local)
+		p := a.pushTo(b, b.copies())
 		p.batch, p.turn = 8, 2+round%3
 		if _, err := p.run(context.Background()); err != nil {
 			t.Fatal(err)
@@ -270,7 +280,7 @@ func TestPushIsBoundedInMemory(t *testing.T) {
 	}
 	large := content(12_000_000, 'b')
 	a.put("att", doc.Rev{}, `{}`, a.attach("att", "1", 1, large), a.attach("att", "2", 2, large))
-	sink := &swallowing{Copies: b.Local}
+	sink := &swallowing{Copies: b.copies()}
 	sink.base = heapBytes()
 	if _, err := a.pushTo(b, sink).run(context.Background()); err != nil {
 		t.Fatal(err)
@@ -308,10 +318,6 @@ func (s *swallowing) Update(_ context.Context, req shard.UpdateRequest) ([]shard
 
 func (s *swallowing) PutAttachment(context.Context, string, string, [16]byte) (shard.AttachmentSink, error) {
 	return &drain{s}, nil
-}
-
-func (s *swallowing) Open(_ context.Context, req shard.OpenRequest) (*shard.Doc, error) {
-	return &shard.Doc{ID: req.ID, Rev: req.Rev}, nil
 }
 
 type drain struct{ s *swallowing }

@@ -251,21 +251,24 @@ func (n *node) check() {
 
 // pushTo makes the push of a copy of this node to another one's.
 func (n *node) pushTo(to *node, copies Copies) *push {
-	return &push{
-		name: n.copy, local: n.Local, batch: 500, turn: 5, log: zap.NewNop(), prog: &progress{},
-		source: end{node: n.name, copies: n.Local}, target: end{node: to.name, copies: copies},
-		pace: &pace{rate: func() int64 { return math.MaxInt64 }},
+	source, target := End{Node: n.name, Name: n.copy, Copies: n.copies()}, End{Node: to.name, Name: to.copy, Copies: copies}
+	p := &push{
+		Copier: NewCopier(source, target, shard.Limits{}, zap.NewNop()), local: n.Local, turn: 5,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
 			return digest(ctx, to.Local, &message{Copy: to.copy, Since: since, Limit: limit, Seed: &s})
 		},
 	}
+	p.batch, p.bandwidth = 500, &bandwidth{rate: func() int64 { return math.MaxInt64 }}
+	return p
 }
+
+func (n *node) copies() Copies { return ownCopies{n.Local} }
 
 // sync pushes until there is no more.
 func (n *node) sync(to *node) outcome {
 	n.t.Helper()
 	for {
-		o, err := n.pushTo(to, to.Local).run(context.Background())
+		o, err := n.pushTo(to, to.copies()).run(context.Background())
 		if err != nil {
 			n.t.Fatalf("push %s to %s: %v", n.name, to.name, err)
 		}

@@ -48,7 +48,7 @@ func TestWrittenAgainDuringPush(t *testing.T) {
 	b.sync(a)
 	a.put("y", doc.Rev{}, `{}`)
 	fetches := 0
-	busy := interruptedFetch{interrupted{Copies: b.Local, between: func() {}}, func() {
+	busy := interruptedFetch{interrupted{Copies: b.copies(), between: func() {}}, func() {
 		if fetches++; fetches == 1 {
 			a.purge(1, "x", r)
 			a.put("x", doc.Rev{}, `{}`)
@@ -243,7 +243,7 @@ func (o *ordering) purgeAt(n *node, id string) {
 
 // busyPush pushes while other things happen.
 func (o *ordering) busyPush(from, to *node) {
-	p := from.pushTo(to, interrupted{Copies: to.Local, between: func() {
+	p := from.pushTo(to, interrupted{Copies: to.copies(), between: func() {
 		if rapid.IntRange(0, 2).Draw(o.t, "between") == 0 {
 			o.step(false)
 		}

@@ -2,8 +2,10 @@ package repair
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,37 +14,21 @@ import (
 	"divan/storage/fault"
 )
 
-// end is one end of a push: a copy on a node.
-type end struct {
-	node   string
-	copies Copies
-	position
-}
-
-// push brings what one copy has to another copy of the range. It is made for
-// one run and used by one goroutine.
+// push brings everything that a copy of this node has to another copy of the
+// range, from their last checkpoint on. It is made for one run.
 type push struct {
-	name   string       // of the copy, the same on both nodes
-	local  *shard.Local // where the source is
-	source end
-	target end
-	limits shard.Limits
-	batch  int // documents asked about at once
-	turn   int // batches until another push may have its turn
-	pace   *pace
-	log    *zap.Logger
-	prog   *progress
-
-	holders []string // the nodes of the range; empty: not known
+	*Copier
+	local   *shard.Local // where the source is
+	turn    int          // batches until another push may have its turn
+	holders []string     // the nodes of the range; empty: not known
+	rebuild bool         // the target is to hear when it has everything, also when that is nothing
 	// digest asks the target for a digest of its copy; nil: it cannot be asked.
 	digest func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error)
 
-	seen    uint64  // the target's purges that the source has done as well
 	history []Entry // what both ends are known to share, newest first
-	rebuild bool    // the target is to hear when it has everything, also when that is nothing
-	idle    bool    // nothing was ever written to the source
-	sieve   sieve
-	out     parcel
+	known   digestSet
+	ids     []shard.IDRevs // of a batch of changes; used again
+	asked   int            // batches that the target was asked about
 }
 
 // outcome is what came of a push.
@@ -58,22 +44,26 @@ type outcome struct {
 // so far where it is; nothing is counted as pushed that is not durable.
 func (p *push) run(ctx context.Context) (outcome, error) {
 	var o outcome
-	err := p.locate(ctx)
-	if err != nil || p.idle {
+	if err := p.source.locate(ctx); err != nil {
+		return o, err
+	}
+	// Before the target is looked for, which may be away for long.
+	held, err := p.holdPurges(ctx)
+	if err != nil || p.source.seq == 0 && !held && !p.rebuild { // nothing was ever written here
+		return o, err
+	}
+	if err := p.target.locate(ctx); err != nil {
 		return o, err
 	}
 	o.target = p.target.uuid
-	if err := p.exchangePurges(ctx); err != nil {
+	if err := p.purges(ctx); err != nil || p.source.seq == 0 {
 		return o, err
 	}
-	if p.source.seq == 0 {
-		return o, nil // nothing was ever written here
-	}
-	own, err := readCheckpoint(ctx, p.source.copies, p.name, p.checkpointID())
+	own, err := readCheckpoint(ctx, p.source.Copies, p.source.Name, p.checkpointID())
 	if err != nil {
 		return o, fmt.Errorf("checkpoint here: %w", err)
 	}
-	other, err := readCheckpoint(ctx, p.target.copies, p.name, p.checkpointID())
+	other, err := readCheckpoint(ctx, p.target.Copies, p.target.Name, p.checkpointID())
 	if err != nil {
 		return o, fmt.Errorf("checkpoint of the target: %w", err)
 	}
@@ -83,36 +73,29 @@ func (p *push) run(ctx context.Context) (outcome, error) {
 		return o, nil
 	}
 	o.behind = p.source.seq - o.upto
-	p.prog.begin(o.upto, p.source.seq)
+	p.progress.begin(o.upto, p.source.seq)
 	p.learn(ctx)
-	err = p.follow(ctx, &o)
-	p.out.abandon(ctx, p)
-	return o, err
+	return o, p.follow(ctx, &o)
 }
 
-// locate finds out which copies are at the two ends. What the source's log of
-// purges has for the target is held first: the target may be away for long.
-func (p *push) locate(ctx context.Context) (err error) {
-	p.source.uuid, p.source.seq, err = p.source.copies.Position(ctx, p.name)
-	if err != nil {
-		return fmt.Errorf("position here: %w", err)
-	}
-	held, err := p.holdPurges(ctx)
-	if err != nil {
+// purges brings the purges of both ends to each other. Then it offers what the
+// source has of the documents that it brought purges of, whatever the checkpoint
+// says: the target may have lost by such a purge what was written again since.
+//
+// How far the target's log has been fetched is not noted: its own push, which
+// offers what the target has, goes by that.
+func (p *push) purges(ctx context.Context) error {
+	out, err := p.exchangePurges(ctx, nil)
+	if err != nil || !out.news {
 		return err
 	}
-	if p.source.seq == 0 && !held && !p.rebuild {
-		p.idle = true
-		return nil
+	slices.Sort(out.ids)
+	if err := p.documents(ctx, slices.Compact(out.ids)); err != nil {
+		return err
 	}
-	if p.target.copies == nil {
-		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", p.target.node)
-	}
-	p.target.uuid, p.target.seq, err = p.target.copies.Position(ctx, p.name)
-	if err != nil {
-		return fmt.Errorf("position of the target: %w", err)
-	}
-	return nil
+	return putPurgeCheckpoint(ctx, &p.source, purgeCheckpoint{
+		PurgeSeq: out.upto, Node: p.target.Node, Target: hex.EncodeToString(p.target.uuid[:]),
+	})
 }
 
 func (p *push) checkpointID() string {
@@ -122,7 +105,7 @@ func (p *push) checkpointID() string {
 // follow pushes the changes behind the checkpoint and moves that forward.
 func (p *push) follow(ctx context.Context, o *outcome) error {
 	stream, err := p.local.Changes(ctx, shard.ChangesRequest{
-		Copy: p.name, Since: o.upto, AllLeaves: true, Limit: p.batch,
+		Copy: p.source.Name, Since: o.upto, AllLeaves: true, Limit: p.batch,
 	})
 	if err != nil {
 		return fmt.Errorf("changes here: %w", err)
@@ -131,24 +114,40 @@ func (p *push) follow(ctx context.Context, o *outcome) error {
 	var b shard.ChangeBatch
 	upto := o.upto
 	for n := 0; ; n++ {
-		if p.out.asked == p.turn || n == maxTurn {
+		if p.asked == p.turn || n == maxTurn {
 			o.more = true
 			break
 		}
 		more, err := stream.Next(&b)
 		if err == nil {
-			err = p.rows(ctx, b.Rows)
+			err = p.changes(ctx, b.Rows)
 		}
 		if err != nil {
 			return errors.Join(err, p.keep(ctx, o, upto))
 		}
 		upto = b.Upto
-		p.prog.move(upto)
+		p.progress.at.Store(upto)
+		p.progress.touch()
 		if !more {
 			break
 		}
 	}
 	return p.keep(ctx, o, upto)
+}
+
+// changes brings the documents of a batch of changes to the target, all that it
+// does not know of them.
+func (p *push) changes(ctx context.Context, rows []shard.Change) error {
+	p.ids = p.ids[:0]
+	for i := range rows {
+		if !p.known.has(&rows[i]) {
+			p.ids = append(p.ids, shard.IDRevs{ID: rows[i].ID, Revs: rows[i].Leaves})
+		}
+	}
+	if len(p.ids) > 0 {
+		p.asked++
+	}
+	return p.copyMissing(ctx, p.ids)
 }
 
 // keep writes the checkpoint when the push got further. The target comes
@@ -160,34 +159,27 @@ func (p *push) keep(ctx context.Context, o *outcome, upto uint64) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	uuid, seq, err := p.target.copies.Position(ctx, p.name)
-	if err != nil {
-		return fmt.Errorf("position of the target: %w", err)
+	now := p.target
+	if err := now.locate(ctx); err != nil {
+		return err
 	}
-	if uuid != p.target.uuid {
+	if now.uuid != p.target.uuid {
 		return fault.New(fault.Conflict, "The target is another copy than before.")
 	}
 	c := Checkpoint{
 		Source: p.source.uuid, Target: p.target.uuid,
-		History: extend(p.history, Entry{Source: upto, Target: seq}),
+		History: extend(p.history, Entry{Source: upto, Target: now.seq}),
 	}
 	body := c.encode()
-	for _, e := range []*end{&p.target, &p.source} {
-		if err := putLocal(ctx, e.copies, p.name, p.checkpointID(), body); err != nil {
-			return fmt.Errorf("write checkpoint at %s: %w", e.node, err)
+	for _, e := range []*End{&p.target, &p.source} {
+		if err := putLocal(ctx, e, p.checkpointID(), body); err != nil {
+			return fmt.Errorf("write checkpoint at %s: %w", e.Node, err)
 		}
 	}
 	p.history = c.History
 	o.upto = upto
 	o.behind = p.source.seq - min(upto, p.source.seq)
 	return nil
-}
-
-// wait waits until so many bytes may be sent.
-func (p *push) wait(ctx context.Context, bytes int) error {
-	p.prog.rest()
-	defer p.prog.touch()
-	return p.pace.wait(ctx, bytes)
 }
 
 // maxTurn is how many batches a push looks at in its turn when nothing of them
@@ -208,50 +200,12 @@ func (p *push) learn(ctx context.Context) {
 	ahead := min(p.source.seq-since(p.history), uint64(maxTurn*p.batch))
 	answer, err := p.digest(ctx, after, int(2*ahead)+spareDigest, s)
 	if err == nil {
-		p.sieve, err = newSieve(s, p.target.uuid, answer)
+		p.known, err = newDigestSet(s, p.target.uuid, answer)
 	}
 	if err != nil {
-		p.log.Debug("no digest of the target", zap.String("copy", p.name), zap.String("node", p.target.node), zap.Error(err))
+		p.log.Debug("no digest of the target", zap.String("copy", p.target.Name), zap.String("node", p.target.Node), zap.Error(err))
 	}
 }
-
-// rows brings the documents of a batch of changes to the target: all that it
-// does not know of them.
-func (p *push) rows(ctx context.Context, rows []shard.Change) error {
-	ids := p.out.ids[:0]
-	size := 0
-	for i := range rows {
-		if p.sieve.keeps(&rows[i]) {
-			continue
-		}
-		ids = append(ids, shard.IDRevs{ID: rows[i].ID, Revs: rows[i].Leaves})
-		size += len(rows[i].ID) + revBytes*len(rows[i].Leaves)
-	}
-	p.out.ids = ids
-	if len(ids) == 0 {
-		return nil
-	}
-	p.out.asked++
-	if err := p.wait(ctx, size); err != nil {
-		return err
-	}
-	missing, err := p.target.copies.Missing(ctx, p.name, ids)
-	if err != nil {
-		return fmt.Errorf("ask what is missing: %w", err)
-	}
-	for i := range missing {
-		if len(missing[i].Missing) == 0 {
-			continue
-		}
-		if err := p.document(ctx, &missing[i]); err != nil {
-			return err
-		}
-	}
-	return p.flush(ctx)
-}
-
-// revBytes is about what a revision takes in a message.
-const revBytes = 20
 
 // quiet reports whether an error only says that one of the ends is not there
 // (any more): the node is away, the copy was dropped or is not made yet, or
@@ -261,5 +215,5 @@ func quiet(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// callTimeout bounds what is left of a push after its context has ended.
+// callTimeout bounds a question to another node.
 const callTimeout = 5 * time.Second

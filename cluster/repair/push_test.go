@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
 
 	"divan/shard"
@@ -36,7 +37,7 @@ func TestPushBringsEverything(t *testing.T) {
 	if _, err := a.LocalPut(context.Background(), copyName, "_local/mine", doc.Rev{}, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	o, err := a.pushTo(b, b.Local).run(context.Background())
+	o, err := a.pushTo(b, b.copies()).run(context.Background())
 	if err != nil || o.more || o.upto != a.info().Seq || o.behind != 0 {
 		t.Fatalf("outcome %+v, %v", o, err)
 	}
@@ -64,7 +65,7 @@ func TestPushTakesTurns(t *testing.T) {
 	}
 	turns := 0
 	for more := true; more; turns++ {
-		p := a.pushTo(b, b.Local)
+		p := a.pushTo(b, b.copies())
 		p.batch, p.turn = 10, 3
 		o, err := p.run(context.Background())
 		if err != nil {
@@ -101,7 +102,7 @@ func TestPushAttachments(t *testing.T) {
 			t.Fatal(err, res)
 		}
 	}
-	c := &counting{Copies: b.Local}
+	c := &counting{Copies: b.copies()}
 	if _, err := a.pushTo(b, c).run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestParcelsAreBounded(t *testing.T) {
 			t.Fatal(err, res)
 		}
 	}
-	w := &weighing{counting: counting{Copies: b.Local}}
+	w := &weighing{counting: counting{Copies: b.copies()}}
 	push := func() {
 		t.Helper()
 		if _, err := a.pushTo(b, w).run(context.Background()); err != nil {
@@ -185,21 +186,21 @@ func TestParcelsAreBounded(t *testing.T) {
 		t.Errorf("%d uploads, %d bytes for a revision with stubs", w.uploads, w.most)
 	}
 	a.put("many", r2, `{"n":3}`, many...)
-	w.refuse = true
+	w.lost = true
 	push()
-	if w.refuse || w.uploads == 0 || w.most > parcelBytes {
-		t.Errorf("stubs were refused: %v; then %d uploads, %d bytes in one message", !w.refuse, w.uploads, w.most)
+	if w.uploads == 0 || w.most > parcelBytes {
+		t.Errorf("contents are lost: %d uploads, %d bytes in one message", w.uploads, w.most)
 	}
 	a.check()
 	b.check()
 }
 
 // weighing is counting that also notes how much there is in the largest update,
-// and may refuse the next one that has a stub.
+// and may have lost all contents.
 type weighing struct {
 	counting
-	most   int
-	refuse bool
+	most int
+	lost bool
 }
 
 func (w *weighing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
@@ -208,14 +209,41 @@ func (w *weighing) Update(ctx context.Context, req shard.UpdateRequest) ([]shard
 		bytes += len(e.ID) + len(e.Body)
 		for _, a := range e.Atts {
 			bytes += len(a.Name) + len(a.Data)
-			if a.Stub && w.refuse {
-				w.refuse = false
-				return nil, fault.New(fault.MissingStub, "")
-			}
 		}
 	}
 	w.most = max(w.most, bytes)
 	return w.counting.Update(ctx, req)
+}
+
+func (w *weighing) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {
+	if w.lost {
+		return nil, fault.New(fault.NotFound, "")
+	}
+	return w.counting.ReadAttachment(ctx, r)
+}
+
+// What an interrupted push has left at the target is used, as long as it is
+// there.
+func TestContentThatIsThereIsNotPushedAgain(t *testing.T) {
+	a, b := pair2(t)
+	large := content(300_000, 'a')
+	left := b.attach("d", "large", 1, large)
+	a.put("d", doc.Rev{}, `{}`, a.attach("d", "large", 1, large))
+	drop := &meddling{Copies: b.copies(), uploaded: func() {
+		if err := b.DropAttachments(context.Background(), b.copy, "d", [][16]byte{left.Key}); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	if _, err := a.pushTo(b, drop).run(context.Background()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the content has gone meanwhile: %v", err)
+	}
+	b.attach("d", "large", 1, large)
+	c := &counting{Copies: b.copies()}
+	if _, err := a.pushTo(b, c).run(context.Background()); err != nil || c.uploads != 0 {
+		t.Errorf("%d uploads, %v", c.uploads, err)
+	}
+	agree(t, a, b)
+	b.check()
 }
 
 func TestPushPurges(t *testing.T) {

@@ -23,6 +23,9 @@ type standing struct {
 	state      state
 	pushed     bool // as a complete copy it has pushed all that it had, after this one was made
 	pushedPart bool // the same as an incomplete one
+
+	asked time.Time // the last time; whole does not look at these
+	heard bool      // it has answered, or could not
 }
 
 // whole decides whether a copy that was lost may answer again. order is the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/cluster/meta"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -186,6 +187,84 @@ func TestLateAnswerAboutRebuilding(t *testing.T) {
 		w.wait(2 * firstPause)
 		if second.Rebuilding(second.copy) {
 			t.Error("the second is incomplete")
+		}
+	})
+}
+
+// A copy is lost once more while the push that filled it tells that it is done:
+// what is asked for the new one meanwhile is done afterwards.
+func TestRequestDuringPush(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		w.fill(10)
+		a, b := w.node(0), w.node(1)
+		var lostAgain atomic.Bool
+		asked := make(chan struct{})
+		answered := func(ctx context.Context, from string, request []byte) {
+			var m message
+			if err := json.Unmarshal(request, &m); err != nil {
+				t.Error(err)
+			}
+			switch {
+			case m.Op == opPushed && from == a.name && lostAgain.CompareAndSwap(false, true):
+				b.lose(lost())
+				select {
+				case <-asked:
+				case <-ctx.Done():
+					t.Error("b does not ask for pushes to the new copy")
+				}
+			case m.Op == opRebuild && from == b.name && lostAgain.Load():
+				select {
+				case <-asked:
+				default:
+					close(asked)
+				}
+			}
+		}
+		w.answered.Store(&answered)
+		b.lose(lost())
+		w.wait(2*rebuildEvery + rebuildEvery/2) // one look for each loss
+		if !lostAgain.Load() || b.Rebuilding(b.copy) {
+			t.Errorf("lost again: %t; incomplete: %t", lostAgain.Load(), b.Rebuilding(b.copy))
+		}
+		w.agree()
+	})
+}
+
+// A node that hangs is waited for by the copies that it may have something for,
+// and by no others.
+func TestRebuildBesideNodeThatHangs(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		if _, err := w.group.CreateDatabase(w.ctx, meta.Create{Name: "two", Q: 1, N: 2}); err != nil {
+			t.Fatal(err)
+		}
+		two, _ := w.group.Database("two")
+		name := two.CopyName(two.Shards[0].Range)
+		first, second := w.nodes[two.Shards[0].Nodes[0]], w.nodes[two.Shards[0].Nodes[1]]
+		for _, n := range []*member{first, second} {
+			if err := n.Create(w.ctx, name, shard.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, n := range w.nodes {
+			if n != first && n != second {
+				n.slow.Store(int64(time.Hour))
+			}
+		}
+		w.wait(rebuildEvery / 2)
+		first.lose(lost())
+		if err := first.Drop(w.ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Create(w.ctx, name, lost()); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(2 * rebuildEvery)
+		if first.Rebuilding(name) || !first.Rebuilding(first.copy) {
+			t.Errorf("incomplete: %t, and %t that the third node has a copy of", first.Rebuilding(name), first.Rebuilding(first.copy))
+		}
+		w.wait(callTimeout + rebuildEvery)
+		if first.Rebuilding(first.copy) {
+			t.Error("the node that hangs is waited for")
 		}
 	})
 }

@@ -18,10 +18,11 @@ const (
 	askEvery = 5 * time.Second
 )
 
-// rebuilds is the copies of this node that are incomplete.
+// rebuilds is the copies of this node that are incomplete. mu guards both maps.
 type rebuilds struct {
 	mu     sync.Mutex
-	byCopy map[string]*rebuilding // guarded by mu
+	byCopy map[string]*rebuilding
+	asking map[string]struct{} // nodes with a question under way
 }
 
 // rebuilding is what is known about one of them. It is not kept on the disk:
@@ -30,8 +31,6 @@ type rebuilds struct {
 type rebuilding struct {
 	uuid   [16]byte
 	others map[string]standing
-	asked  time.Time
-	heard  bool      // every other node has been asked at least once
 	first  time.Time // when the first push was over
 }
 
@@ -53,7 +52,8 @@ func (r *Repair) keepRebuilding(ctx context.Context) {
 }
 
 // rebuildAll asks for the pushes that are missing, decides what is whole, and
-// forgets copies that are gone.
+// forgets copies that are gone. It does not wait for answers: a node that hangs
+// keeps only those copies waiting that it holds one of.
 func (r *Repair) rebuildAll(ctx context.Context, names []string) {
 	r.rebuilds.mu.Lock()
 	for name := range r.rebuilds.byCopy {
@@ -66,16 +66,12 @@ func (r *Repair) rebuildAll(ctx context.Context, names []string) {
 	for _, name := range names {
 		r.rebuildOne(ctx, name, asks)
 	}
-	var wg sync.WaitGroup
 	for node, copies := range asks {
-		wg.Go(func() { r.askPushes(ctx, node, copies) })
+		r.rebuilds.mu.Lock()
+		r.rebuilds.asking[node] = struct{}{}
+		r.rebuilds.mu.Unlock()
+		r.work.Go(func() { r.askPushes(ctx, node, copies) })
 	}
-	wg.Wait()
-	r.rebuilds.mu.Lock()
-	for _, b := range r.rebuilds.byCopy {
-		b.heard = true
-	}
-	r.rebuilds.mu.Unlock()
 	for _, name := range names {
 		r.settle(name)
 	}
@@ -83,8 +79,8 @@ func (r *Repair) rebuildAll(ctx context.Context, names []string) {
 
 // rebuildOne adds to asks the nodes that are to be asked about a copy now.
 func (r *Repair) rebuildOne(ctx context.Context, name string, asks map[string][]string) {
-	_, nodes, ok := r.place(name)
-	if !ok || !slices.Contains(nodes, r.o.Node) {
+	others := r.others(name)
+	if others == nil {
 		return // no database, or not one that this node knows yet
 	}
 	uuid, _, err := r.o.Local.Position(ctx, name)
@@ -100,43 +96,52 @@ func (r *Repair) rebuildOne(ctx context.Context, name string, asks map[string][]
 		r.rebuilds.byCopy[name] = b
 		r.log.Info("copy is incomplete, it is filled from the others", zap.String("copy", name))
 	}
-	if now.Sub(b.asked) < askEvery {
-		return
-	}
-	b.asked = now
-	for _, node := range nodes {
-		if node == r.o.Node {
-			continue
-		}
+	for _, node := range others {
 		o := b.others[node]
-		if _, member := r.o.Meta.Node(node); !member {
-			o.state = stateGone
-			b.others[node] = o
-		} else if !o.pushed {
+		_, member := r.o.Meta.Node(node)
+		_, busy := r.rebuilds.asking[node]
+		switch {
+		case !member:
+			o.state, o.heard = stateGone, true
+		case !o.pushed && !busy && now.Sub(o.asked) >= askEvery:
+			o.asked = now
 			asks[node] = append(asks[node], name)
 		}
+		b.others[node] = o
 	}
 }
 
-// askPushes asks a node to push to copies of this one and notes what its own
-// are. An answer that comes after the node has pushed all that it had is older
-// than that, and tells nothing: the node is not asked again.
+// askPushes asks a node to push to copies of this one, notes what its own are,
+// and decides what is whole. An answer that comes after the node has pushed all that
+// it had is older than that, and tells nothing: the node is not asked again.
 func (r *Repair) askPushes(ctx context.Context, node string, copies []string) {
 	for part := range slices.Chunk(copies, maxNames) {
 		a, _ := r.ask(ctx, node, message{Op: opRebuild, Copies: part}) // a node that cannot be asked now is asked again
 		r.rebuilds.mu.Lock()
 		for _, name := range part {
-			if b := r.rebuilds.byCopy[name]; b != nil && !b.others[node].pushed {
-				o := b.others[node]
-				o.state = a.States[name] // unknown after an error
-				b.others[node] = o
+			b := r.rebuilds.byCopy[name]
+			if b == nil {
+				continue
 			}
+			o := b.others[node]
+			o.heard = true
+			if !o.pushed {
+				o.state = a.States[name] // unknown after an error
+			}
+			b.others[node] = o
 		}
 		r.rebuilds.mu.Unlock()
+		for _, name := range part {
+			r.settle(name)
+		}
 	}
+	r.rebuilds.mu.Lock()
+	delete(r.rebuilds.asking, node)
+	r.rebuilds.mu.Unlock()
 }
 
-// settle decides whether a copy is whole and, if so, takes its mark off.
+// settle decides whether a copy is whole and, if so, takes its mark off. Every
+// other node has to have been asked at least once.
 func (r *Repair) settle(name string) {
 	_, nodes, ok := r.place(name)
 	if !ok {
@@ -145,7 +150,7 @@ func (r *Repair) settle(name string) {
 	r.rebuilds.mu.Lock()
 	b := r.rebuilds.byCopy[name]
 	done := false
-	if b != nil && b.heard {
+	if b != nil && !slices.ContainsFunc(nodes, func(node string) bool { return node != r.o.Node && !b.others[node].heard }) {
 		waited := time.Duration(0)
 		if !b.first.IsZero() {
 			waited = time.Since(b.first)

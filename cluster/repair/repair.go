@@ -49,11 +49,11 @@ type Options struct {
 // Repair pushes what the copies of this node have to the copies of the same
 // ranges on other nodes. It is safe for concurrent use.
 type Repair struct {
-	o    Options
-	log  *zap.Logger
-	pace pace
-	wake chan struct{} // there is something new to decide
-	work sync.WaitGroup
+	o         Options
+	log       *zap.Logger
+	bandwidth bandwidth
+	wake      chan struct{} // there is something new to decide
+	work      sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
@@ -75,12 +75,12 @@ func New(o Options) (*Repair, error) {
 	if r.log == nil {
 		r.log = zap.NewNop()
 	}
-	r.pace.rate = func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }
+	r.bandwidth.rate = func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }
 	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.others)
 	r.mu.walker = walker{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[pair]struct{})
 	r.mu.synced = make(map[pair]uint64)
-	r.rebuilds.byCopy = make(map[string]*rebuilding)
+	r.rebuilds.byCopy, r.rebuilds.asking = make(map[string]*rebuilding), make(map[string]struct{})
 	return r, nil
 }
 
@@ -144,7 +144,7 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	// they are begun: their nodes may come back at any time.
 	idle := make([]bool, len(begin))
 	for i, it := range begin {
-		idle[i] = it.away && it.prog.held
+		idle[i] = it.away && it.progress.held
 	}
 	var hints map[pair]struct{} // this function's own
 	if len(r.mu.tell) > 0 {
@@ -163,7 +163,7 @@ func (r *Repair) step(ctx context.Context) time.Time {
 		r.work.Go(func() { r.ended(it, r.pushPair(ctx, it)) })
 	}
 	if len(hints) > 0 {
-		r.work.Go(func() { r.passOn(ctx, hints) })
+		r.work.Go(func() { r.passOn(ctx, opMissed, hints) })
 	}
 	if !walked.IsZero() && (next.IsZero() || walked.Before(next)) {
 		next = walked
@@ -186,41 +186,44 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		return vanished
 	}
 	cfg := r.o.Config.Load().Repair
+	source := End{Node: r.o.Node, Name: it.copy, Copies: ownCopies{r.o.Local}}
+	target := End{Node: it.node, Name: it.copy, Copies: r.o.Peers.Copies(it.node)}
+	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
 	p := &push{
-		name: it.copy, local: r.o.Local, log: r.log, prog: it.prog, pace: &r.pace,
-		source: end{node: r.o.Node, copies: r.o.Local}, target: end{node: it.node, copies: r.o.Peers.Copies(it.node)},
-		limits: shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned},
-		batch:  cfg.BatchSize, turn: cfg.BatchCount, holders: nodes,
+		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, holders: nodes,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
 			return r.askRaw(ctx, it.node, message{Op: opDigest, Copy: it.copy, Since: since, Limit: limit, Seed: &s})
 		},
 	}
+	p.batch, p.bandwidth, p.progress = cfg.BatchSize, &r.bandwidth, it.progress
 	r.mu.Lock()
-	p.rebuild = it.rebuild
+	p.rebuild, it.rebuild = it.rebuild, false // from here on, whoever asks means the next push
 	r.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p.prog.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
-	defer p.prog.stall.Stop()
+	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
+	defer p.progress.stall.Stop()
 	part := r.o.Local.Rebuilding(it.copy) // before the push: what it gets later is not in it
 	o, err := p.run(ctx)
-	r.mu.Lock()
 	if err == nil {
-		r.noteLocked(it, &o)
+		r.synced(it, &o)
 	}
-	r.mu.Unlock()
-	if err == nil && !o.more && p.rebuild {
-		if err = r.tellPushed(ctx, it.pair, o.target, part); err == nil {
-			r.mu.Lock()
-			it.rebuild = false
-			r.mu.Unlock()
-		}
+	done := err == nil && !o.more
+	if done && p.rebuild {
+		err = r.tellPushed(ctx, it.pair, o.target, part)
+	}
+	if p.rebuild && (!done || err != nil) { // it is still to hear
+		r.mu.Lock()
+		it.rebuild = true
+		r.mu.Unlock()
 	}
 	return r.judge(ctx, it, &o, err)
 }
 
-// noteLocked keeps how far a target is.
-func (r *Repair) noteLocked(it *item, o *outcome) {
+// synced keeps how far a target is.
+func (r *Repair) synced(it *item, o *outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	it.behind = o.behind
 	if _, known := r.mu.synced[it.pair]; known || len(r.mu.synced) < maxPairs {
 		r.mu.synced[it.pair] = o.upto

@@ -25,7 +25,7 @@ const (
 
 // schedule decides which pushes run when. It is pure: it is told what happened
 // and when, and says what to start. Nothing in it survives a restart of the
-// node, and nothing has to: what a pair lacks is seen from its checkpoint.
+// node, and nothing has to: what a pair misses is seen from its checkpoint.
 type schedule struct {
 	delay  time.Duration // from an update to the push
 	jitter func(n time.Duration) time.Duration
@@ -48,16 +48,16 @@ type update struct {
 // item is a pair with something to do.
 type item struct {
 	pair
-	due     time.Time
-	index   int // in the queue; -1: running
-	again   bool
-	next    time.Time // when again is due
-	fails   int
-	away    bool   // the last try did not reach the node
-	rebuild bool   // the target is incomplete and waits to hear that it has everything
-	behind  uint64 // sequences of the source that the target did not have at the last look
-	begun   time.Time
-	prog    *progress
+	due      time.Time
+	index    int // in the queue; -1: running
+	again    bool
+	next     time.Time // when again is due
+	fails    int
+	away     bool   // the last try did not reach the node
+	rebuild  bool   // the target is incomplete and waits to hear that it has everything
+	behind   uint64 // sequences of the source that the target did not have at the last look
+	begun    time.Time
+	progress *progress
 }
 
 func newSchedule(delay time.Duration, peers func(copy string) []string) *schedule {
@@ -90,7 +90,7 @@ func (s *schedule) want(p pair, at time.Time) *item {
 	case it == nil && len(s.items) >= maxPairs:
 		return nil
 	case it == nil:
-		it = &item{pair: p, due: at, prog: &progress{}}
+		it = &item{pair: p, due: at, progress: &progress{}}
 		s.items[p] = it
 		heap.Push(&s.queue, it)
 	case it.index < 0:
@@ -113,9 +113,19 @@ func (s *schedule) hurry(it *item, now time.Time) {
 	it.fails = 0
 }
 
-// wantRebuild is want for a target that is incomplete and has asked for it, so
+// hint is want for a target that somebody has found to miss something.
+func (s *schedule) hint(p pair, now time.Time) { s.want(p, now) }
+
+// sync is want for a round that an operator asks for: no pause is waited out.
+func (s *schedule) sync(p pair, now time.Time) {
+	if it := s.want(p, now); it != nil {
+		s.hurry(it, now)
+	}
+}
+
+// rebuild is want for a target that is incomplete and has asked for it, so
 // that its node can be reached.
-func (s *schedule) wantRebuild(p pair, now time.Time) {
+func (s *schedule) rebuild(p pair, now time.Time) {
 	it := s.want(p, now)
 	if it == nil {
 		return
@@ -145,7 +155,7 @@ func (s *schedule) full(now time.Time, limit int) bool {
 // start returns the pushes to start now, each to be ended by done; and when to
 // ask again at the latest, zero for never. At most limit run together, and to
 // one node fewer than that, unless that is none: a node that is slow does not
-// keep the others from what they lack.
+// keep the others from what they miss.
 func (s *schedule) start(now time.Time, limit int) (begin []*item, wake time.Time) {
 	for len(s.fresh) > 0 && !s.fresh[0].due.After(now) {
 		u := s.fresh[0]

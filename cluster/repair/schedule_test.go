@@ -239,8 +239,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-func TestPaceKeepsBandwidth(t *testing.T) {
-	p := &pace{}
+func TestBandwidth(t *testing.T) {
+	p := &bandwidth{}
 	now := time.Unix(1000, 0)
 	var wait time.Duration
 	for range 10 {

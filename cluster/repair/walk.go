@@ -11,14 +11,14 @@ const (
 	// whatever is known of it; a part of it is random, so that nodes do not do
 	// it together.
 	walkEvery = 5 * time.Minute
-	// briskPace, longPace and slowPace are the pairs looked at per second: the
+	// briskRate, longRate and slowRate are the pairs looked at per second: the
 	// first ones after the start of this node or the return of another one, the
 	// rest of them, and otherwise. Looking at a pair at rest may mean to open
 	// its stores, ten milliseconds of a processor each.
-	briskPace  = 100
+	briskRate  = 100
 	briskPairs = 5000
-	longPace   = 25
-	slowPace   = 5
+	longRate   = 25
+	slowRate   = 5
 	// walkStep is how many databases are looked at in one step.
 	walkStep = 1000
 )
@@ -32,15 +32,15 @@ type walk struct {
 	seen  int // pairs
 }
 
-// pace is the pairs per second at this point of the walk.
-func (w *walk) pace() int {
+// rate is the pairs per second at this point of the walk.
+func (w *walk) rate() int {
 	switch {
 	case !w.brisk:
-		return slowPace
+		return slowRate
 	case w.seen <= briskPairs:
-		return briskPace
+		return briskRate
 	default:
-		return longPace
+		return longRate
 	}
 }
 
@@ -79,7 +79,7 @@ func pairsOf(db *meta.Database, self, with string) []pair {
 }
 
 // walker has the walks of a node: one after the other, those that somebody
-// waits for first, each at its pace. It is pure, like schedule.
+// waits for first, each at its rate. It is pure, like schedule.
 type walker struct {
 	self    string
 	jitter  func(n time.Duration) time.Duration
@@ -121,7 +121,7 @@ func (w *walker) next(dbs meta.Databases, now time.Time) (pairs []pair, wake tim
 	first := &w.walks[0]
 	pairs, more := first.next(dbs, w.self)
 	first.seen += len(pairs)
-	perSecond := time.Duration(first.pace())
+	perSecond := time.Duration(first.rate())
 	if !more {
 		w.walks = w.walks[1:]
 	}

@@ -12,7 +12,7 @@ import (
 	"divan/cluster/meta"
 )
 
-// A walk comes past every pair of the node once, at its pace, and a node that
+// A walk comes past every pair of the node once, at its rate, and a node that
 // returned goes first.
 func TestWalk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWalk(t *testing.T) {
 				t.Errorf("%v was looked at %d times", p, seen[p])
 			}
 		}
-		if least := time.Duration(len(want)+withC-4) * time.Second / briskPace; now.Sub(begin) < least {
+		if least := time.Duration(len(want)+withC-4) * time.Second / briskRate; now.Sub(begin) < least {
 			t.Errorf("%d pairs in %v", len(want)+withC, now.Sub(begin))
 		}
 		// The regular walk comes by itself, and comes to its end however long it

@@ -119,7 +119,7 @@ func TestNetworkFailsDuringPush(t *testing.T) {
 		a.put("att", doc.Rev{}, `{}`, a.attach("att", "large", 1, content(3_000_000, 'a')))
 		started := time.Now()
 		p := a.pushTo(b, peer)
-		p.pace.rate = func() int64 { return 1_000_000 }
+		p.bandwidth.rate = func() int64 { return 1_000_000 }
 		done := make(chan error)
 		go func() {
 			_, err := p.run(wire.ForRepair(context.Background()))

@@ -1,11 +1,12 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"divan/cluster/repair"
+	"divan/shard"
 )
 
 // TestWrittenAgainAfterForgottenPurge: one copy remembers a purge that all have
@@ -66,14 +67,22 @@ func TestWrittenAgainAfterForgottenPurge(t *testing.T) {
 }
 
 // passed reports whether the copy of another node is known to have done all
-// purges of this one's.
+// three purges of this one's.
 func (h *home) passed(db string, other *home) bool {
 	m, _ := h.node.meta.Database(db)
-	name := m.CopiesOn(h.name)[0]
-	uuid, _, err := other.node.local.Position(h.town.t.Context(), name)
+	copies, err := h.node.local.LocalDocs(h.town.t.Context(), shard.LocalDocsRequest{
+		Copy: m.CopiesOn(h.name)[0], Lo: shard.PurgePrefix, Hi: shard.PurgePrefix + "~", HasHi: true, System: true,
+	})
 	if err != nil {
 		return false
 	}
-	seq, err := repair.PassedPurges(h.town.t.Context(), h.node.local, name, repair.Follower{Log: h.name, Node: other.name, UUID: uuid})
-	return err == nil && seq == 3
+	defer copies.Close()
+	var b shard.LocalBatch
+	if _, err := copies.Next(&b); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(b.Rows, func(l shard.LocalDoc) bool {
+		text := string(l.Body)
+		return strings.Contains(text, `"purge_seq":3,`) && strings.Contains(text, `"node":"`+other.name+`"`) && !strings.Contains(text, `"target_uuid":""`)
+	})
 }

@@ -82,7 +82,7 @@ func (n *Node) figures() httpapi.Figures {
 	f := httpapi.Figures{OpenDatabases: n.engine.OpenStores()}
 	if n.links != nil {
 		f.ReplicationBacklog = n.links.repair.Jobs()
-		f.ReplicationLag, _ = n.links.repair.Lag(n.life)
+		f.ReplicationLag = n.links.repair.Lag(n.life)
 	}
 	return f
 }

@@ -11,10 +11,10 @@ import (
 // batches need no wait.
 const burst = 100 * time.Millisecond
 
-// pace holds all pushes of a node to a bandwidth together. Each transfer takes
+// bandwidth holds all pushes of a node to a bandwidth together. Each transfer takes
 // its time from the same line of time; whoever comes when the line reaches
 // further than the burst into the future waits.
-type pace struct {
+type bandwidth struct {
 	rate func() int64 // bytes per second now; math.MaxInt64: no limit
 
 	mu struct {
@@ -24,12 +24,12 @@ type pace struct {
 }
 
 // wait returns when so many bytes may be sent, or with the end of ctx.
-func (p *pace) wait(ctx context.Context, bytes int) error {
-	rate := p.rate()
+func (b *bandwidth) wait(ctx context.Context, bytes int) error {
+	rate := b.rate()
 	if rate == math.MaxInt64 || rate <= 0 {
 		return ctx.Err()
 	}
-	delay := p.take(time.Now(), time.Duration(float64(bytes)/float64(rate)*float64(time.Second)))
+	delay := b.take(time.Now(), time.Duration(float64(bytes)/float64(rate)*float64(time.Second)))
 	if delay <= 0 {
 		return ctx.Err()
 	}
@@ -45,12 +45,12 @@ func (p *pace) wait(ctx context.Context, bytes int) error {
 
 // take puts a transfer that takes so long on the line and returns how long it
 // has to wait.
-func (p *pace) take(now time.Time, long time.Duration) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if earliest := now.Add(-burst); p.mu.free.Before(earliest) {
-		p.mu.free = earliest
+func (b *bandwidth) take(now time.Time, long time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if earliest := now.Add(-burst); b.mu.free.Before(earliest) {
+		b.mu.free = earliest
 	}
-	p.mu.free = p.mu.free.Add(long)
-	return p.mu.free.Sub(now)
+	b.mu.free = b.mu.free.Add(long)
+	return b.mu.free.Sub(now)
 }

@@ -1,0 +1,169 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// End is a copy that a Copier reads from or writes to.
+type End struct {
+	Node   string // that holds it
+	Name   string // of the copy
+	Copies Copies // of that node; nil: it cannot be reached
+	position
+}
+
+// locate finds out which copy is there, and where it is.
+func (e *End) locate(ctx context.Context) (err error) {
+	if e.Copies == nil {
+		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", e.Node)
+	}
+	if e.uuid, e.seq, err = e.Copies.Position(ctx, e.Name); err != nil {
+		return fmt.Errorf("position of the copy on %s: %w", e.Node, err)
+	}
+	return nil
+}
+
+// Copier brings what one copy holds to another copy: purges first, in both
+// directions, or what one of them has purged would come back; then the
+// revisions that the target does not know, each after the contents of its
+// attachments. What is in memory does not grow with what there is to copy. It is
+// used by one goroutine.
+type Copier struct {
+	source, target End
+	limits         shard.Limits
+	log            *zap.Logger
+	batch          int        // documents asked about at once
+	bandwidth      *bandwidth // nil: no limit
+	progress       *progress
+
+	seen uint64 // the target's purges that the source has done as well
+	out  parcel
+}
+
+// documentsAtOnce is how many documents are asked about at once, unless the
+// configuration says otherwise.
+const documentsAtOnce = 64
+
+// NewCopier returns a Copier between two copies of a database with these
+// limits.
+func NewCopier(source, target End, limits shard.Limits, log *zap.Logger) *Copier {
+	return &Copier{source: source, target: target, limits: limits, log: log, batch: documentsAtOnce, progress: &progress{}}
+}
+
+// Documents brings the target everything that the source has of some documents,
+// durable on return. An error leaves what was copied so far where it is;
+// fault.NodeDown says that one of the nodes cannot be reached.
+func (c *Copier) Documents(ctx context.Context, ids []string) error {
+	for _, e := range []*End{&c.source, &c.target} {
+		if err := e.locate(ctx); err != nil {
+			return err
+		}
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for tries := 1; ; tries++ {
+		_, err := c.exchangePurges(ctx, ids)
+		if err == nil {
+			err = c.documents(ctx, ids)
+		}
+		if tries == purgeRounds || !fault.Is(err, fault.Conflict) { // else there were purges meanwhile
+			return err
+		}
+	}
+}
+
+// documents is Documents for ids in order, when the purges have been exchanged.
+func (c *Copier) documents(ctx context.Context, ids []string) error {
+	for part := range slices.Chunk(ids, max(c.batch, 1)) {
+		reqs := make([]shard.OpenRevsRequest, len(part))
+		for i, id := range part {
+			reqs[i] = shard.OpenRevsRequest{Copy: c.source.Name, ID: id, All: true, HeadOnly: true}
+		}
+		found, err := c.open(ctx, reqs)
+		if err != nil {
+			return err
+		}
+		docs := make([]shard.IDRevs, 0, len(part))
+		for i, leaves := range found {
+			if len(leaves) == 0 {
+				continue
+			}
+			d := shard.IDRevs{ID: part[i]}
+			for _, l := range leaves {
+				d.Revs = append(d.Revs, l.Rev)
+			}
+			docs = append(docs, d)
+		}
+		if err := c.copyMissing(ctx, docs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyMissing brings those of some leaves to the target that it does not know;
+// they are durable there on return.
+func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
+	if len(docs) == 0 {
+		return nil
+	}
+	size := 0
+	for i := range docs {
+		size += len(docs[i].ID) + revBytes*len(docs[i].Revs)
+	}
+	if err := c.wait(ctx, size); err != nil {
+		return err
+	}
+	missing, err := c.target.Copies.Missing(ctx, c.target.Name, docs)
+	if err != nil {
+		return fmt.Errorf("ask what is missing: %w", err)
+	}
+	var reqs []shard.OpenRevsRequest
+	reading := 0 // revisions of reqs
+	for i := range missing {
+		for revs := range slices.Chunk(missing[i].Missing, revsAtOnce) {
+			if reading+len(revs) > revsAtOnce {
+				if err := c.copyRevs(ctx, reqs); err != nil {
+					return err
+				}
+				reqs, reading = reqs[:0], 0
+			}
+			reqs = append(reqs, shard.OpenRevsRequest{Copy: c.source.Name, ID: missing[i].ID, Revs: revs, WithPath: true})
+			reading += len(revs)
+		}
+	}
+	if err := c.copyRevs(ctx, reqs); err != nil {
+		return err
+	}
+	return c.flush(ctx)
+}
+
+// open reads documents at the source.
+func (c *Copier) open(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, error) {
+	found, errs, err := c.source.Copies.OpenRevsMany(ctx, reqs)
+	for i := range errs {
+		if err == nil && errs[i] != nil {
+			err = fmt.Errorf("%q: %w", reqs[i].ID, errs[i])
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what is to be copied: %w", err)
+	}
+	return found, nil
+}
+
+// wait waits until so many bytes may be sent.
+func (c *Copier) wait(ctx context.Context, bytes int) error {
+	if c.bandwidth == nil {
+		return nil
+	}
+	c.progress.rest()
+	defer c.progress.touch()
+	return c.bandwidth.wait(ctx, bytes)
+}

@@ -1,0 +1,117 @@
+package repair
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"divan/shard"
+	"divan/storage/doc"
+)
+
+// purgeCheckpoint is the local document that says how far the copy of another
+// node is in a copy's log of purges. It lies in the copy whose log it is, and holds
+// the log (shard.PurgePrefix).
+type purgeCheckpoint struct {
+	PurgeSeq uint64 `json:"purge_seq"`
+	Type     string `json:"type"`
+	Node     string `json:"node"`        // that follows
+	Target   string `json:"target_uuid"` // its copy
+}
+
+// purgeCheckpointID returns the id of that document for a follower. It names
+// the node, not the copy, so that a copy that was lost frees what it held.
+func purgeCheckpointID(node, follower string) string {
+	return purgeCheckpointPrefix(node) + hashOf([]byte(follower))
+}
+
+func purgeCheckpointPrefix(node string) string {
+	return shard.PurgePrefix + "mem3-" + hashOf([]byte(node)) + "-"
+}
+
+// readPurgeCheckpoint reads how far a node is in an end's log of purges. What
+// cannot be read counts as a node that has seen nothing.
+func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purgeCheckpoint, known bool, err error) {
+	d, err := of.Copies.LocalGet(ctx, of.Name, purgeCheckpointID(of.Node, follower))
+	if isMissing(err) {
+		return p, false, nil
+	}
+	if err != nil {
+		return p, false, fmt.Errorf("checkpoint of purges: %w", err)
+	}
+	if json.Unmarshal(d.Body, &p) != nil {
+		return purgeCheckpoint{}, false, nil
+	}
+	return p, true, nil
+}
+
+func putPurgeCheckpoint(ctx context.Context, of *End, p purgeCheckpoint) error {
+	p.Type = "internal_replication"
+	body, _ := json.Marshal(p) // strings and numbers: it cannot fail
+	if err := putLocal(ctx, of, purgeCheckpointID(of.Node, p.Node), body); err != nil {
+		return fmt.Errorf("write checkpoint of purges: %w", err)
+	}
+	return nil
+}
+
+// holdPurges makes sure that the source's log of purges waits for the target,
+// also before the target has been seen for the first time, and before the first
+// purge when the target is away: no push looks at the log again until it is
+// back. It reports whether the log waits.
+func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
+	if p.progress.held {
+		return true, nil
+	}
+	_, known, err := readPurgeCheckpoint(ctx, &p.source, p.target.Node)
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		log, err := p.local.Purges(ctx, p.source.Name, 0)
+		if err != nil {
+			return false, fmt.Errorf("log of purges: %w", err)
+		}
+		var before uint64
+		switch {
+		case len(log) > 0:
+			before = log[0].Seq - 1
+		case p.target.Copies != nil || p.source.seq == 0:
+			return false, nil
+		}
+		if err := putPurgeCheckpoint(ctx, &p.source, purgeCheckpoint{PurgeSeq: before, Node: p.target.Node}); err != nil {
+			return false, err
+		}
+	}
+	p.progress.held = true
+	return true, p.freePurges(ctx)
+}
+
+// freePurges removes what nodes left behind that hold no copy of the range any
+// more, so that the log of purges does not wait for them.
+func (p *push) freePurges(ctx context.Context) error {
+	if len(p.holders) == 0 {
+		return nil
+	}
+	prefix := purgeCheckpointPrefix(p.source.Node)
+	s, err := p.local.LocalDocs(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: prefix, Hi: prefix + "~", HasHi: true, System: true})
+	if err != nil {
+		return fmt.Errorf("followers of the log of purges: %w", err)
+	}
+	defer s.Close()
+	var b shard.LocalBatch
+	if _, err := s.Next(&b); err != nil { // a range has fewer than a batch of nodes
+		return fmt.Errorf("followers of the log of purges: %w", err)
+	}
+	for i := range b.Rows {
+		var t purgeCheckpoint
+		if json.Unmarshal(b.Rows[i].Body, &t) == nil && slices.Contains(p.holders, t.Node) {
+			continue
+		}
+		_, err := p.local.LocalDelete(ctx, p.source.Name, b.Rows[i].ID, doc.Rev{})
+		if err != nil && !isMissing(err) {
+			return fmt.Errorf("followers of the log of purges: %w", err)
+		}
+	}
+	return nil
+}
