@@ -17,7 +17,7 @@ type session struct {
 	server *Server
 	from   string
 	ctx    context.Context // of the stream
-	lane   *lane
+	frames *frameWriter
 	slots  [classes]chan struct{} // one is taken by each call that is being done
 	wg     sync.WaitGroup         // the workers
 	jobs   chan job               // to workers that have nothing to do
@@ -37,7 +37,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[wirepb.Frame, wirepb.F
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
-	e := &session{server: s, from: conn.Node(), ctx: ctx, lane: newLane(), jobs: make(chan job)}
+	e := &session{server: s, from: conn.Node(), ctx: ctx, frames: newFrameWriter(), jobs: make(chan job)}
 	e.mu.running = map[uint64]context.CancelFunc{}
 	for i := range e.slots {
 		e.slots[i] = make(chan struct{}, s.inFlight)
@@ -47,7 +47,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[wirepb.Frame, wirepb.F
 	defer e.wg.Wait()
 	defer cancel()
 	wg.Go(func() {
-		if e.lane.run(ctx, stream.Send) != nil {
+		if e.frames.run(ctx, stream.Send) != nil {
 			cancel() // nobody hears the answers any more
 		}
 	})
@@ -57,7 +57,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[wirepb.Frame, wirepb.F
 // take reads calls until the stream ends.
 func (e *session) take(stream grpc.ServerStream) error {
 	var in received
-	var parts assembly
+	var parts reassembly
 	for {
 		if err := stream.RecvMsg(&in); err != nil {
 			return err
@@ -86,14 +86,14 @@ const idleWorkers = 32
 
 // job is a call to be done.
 type job struct {
-	*whole
+	*inMessage
 	ctx    context.Context // of the call
 	cancel context.CancelFunc
 }
 
 // start begins a call. Its time runs from now on, also while it waits for its
 // turn.
-func (e *session) start(w *whole) {
+func (e *session) start(w *inMessage) {
 	ctx, cancel := e.context(w)
 	j := job{w, ctx, cancel}
 	e.mu.Lock()
@@ -110,7 +110,7 @@ func (e *session) start(w *whole) {
 func (e *session) work(j job) {
 	for {
 		e.do(j)
-		*j.whole = whole{} // who waits for the next call holds nothing of the last one
+		*j.inMessage = inMessage{} // who waits for the next call holds nothing of the last one
 		if e.idle.Add(1) > idleWorkers {
 			e.idle.Add(-1)
 			return
@@ -146,7 +146,7 @@ func (e *session) do(j job) {
 	e.finish(j.call, answer, err, slot)
 }
 
-func (e *session) context(w *whole) (context.Context, context.CancelFunc) {
+func (e *session) context(w *inMessage) (context.Context, context.CancelFunc) {
 	ctx := marked(e.ctx, w.repair)
 	if w.timeout > 0 {
 		return context.WithTimeout(ctx, w.timeout)
@@ -170,7 +170,7 @@ func (e *session) finish(call uint64, answer Message, err error, slot chan struc
 	e.mu.Lock()
 	delete(e.mu.running, call)
 	e.mu.Unlock()
-	p := &parcel{call: call, slot: slot}
+	p := &outMessage{call: call, slot: slot}
 	if err == nil {
 		p.body, err = marshal(answer)
 	}
@@ -180,7 +180,7 @@ func (e *session) finish(call uint64, answer Message, err error, slot chan struc
 		p.body = nil
 	}
 	p.fault = EncodeFault(err)
-	e.lane.put(p)
+	e.frames.put(p)
 }
 
 // call returns what does an operation for a node; false when this one does not.

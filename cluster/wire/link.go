@@ -34,10 +34,10 @@ const (
 
 // call is one that waits for its answer.
 type call struct {
-	parcel parcel        // what is sent; the lane's
-	done   chan struct{} // gets one value, with what follows
-	body   []byte
-	err    error
+	out  outMessage    // what is sent; the frame writer's
+	done chan struct{} // gets one value, with what follows
+	body []byte
+	err  error
 }
 
 // link is one connection to another node, from when it stands until the node
@@ -49,7 +49,7 @@ type link struct {
 	client  wirepb.NodeClient
 	ctx     context.Context // of every stream that is its own
 	cancel  context.CancelCauseFunc
-	lane    *lane
+	frames  *frameWriter
 	room    [classes]*semaphore.Weighted
 	used    atomic.Int64 // time of the last call, nanoseconds
 	streams atomic.Int64 // streams that are open beside Exchange and Ping
@@ -91,7 +91,7 @@ func newLink(ctx context.Context, conn *Conn) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", conn.Node(), err)
 	}
-	l := &link{node: conn.Node(), conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), lane: newLane()}
+	l := &link{node: conn.Node(), conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), frames: newFrameWriter()}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	for i := range l.room {
 		l.room[i] = semaphore.NewWeighted(classBytes)
@@ -114,7 +114,7 @@ func (l *link) run(lost func(error)) {
 	}
 	exchange, err := l.client.Exchange(l.ctx)
 	if err == nil {
-		part("send", func() error { return l.lane.run(l.ctx, exchange.Send) })
+		part("send", func() error { return l.frames.run(l.ctx, exchange.Send) })
 		part("receive", func() error { return l.receive(exchange) })
 		part("ping", func() error { return l.ping() })
 		part("watch", func() error { return l.watches.run() })
@@ -145,7 +145,7 @@ func (l *link) fail(err error) {
 // receive takes answers.
 func (l *link) receive(exchange grpc.ClientStream) error {
 	var in received
-	var parts assembly
+	var parts reassembly
 	for {
 		if err := exchange.RecvMsg(&in); err != nil {
 			return fmt.Errorf("answers: %w", err)
@@ -164,7 +164,7 @@ func (l *link) receive(exchange grpc.ClientStream) error {
 }
 
 // answer wakes who waits for it; nobody may be left.
-func (l *link) answer(w *whole) {
+func (l *link) answer(w *inMessage) {
 	l.mu.Lock()
 	c := l.mu.calls[w.call]
 	delete(l.mu.calls, w.call)
@@ -276,8 +276,8 @@ func (l *link) do(ctx context.Context, op wirepb.Op, class Class, request Messag
 	if !ok {
 		done = make(chan struct{}, 1)
 	}
-	c := &call{done: done, parcel: parcel{op: op, body: body, repair: IsRepair(ctx)}}
-	p := &c.parcel
+	c := &call{done: done, out: outMessage{op: op, body: body, repair: IsRepair(ctx)}}
+	p := &c.out
 	p.deadline, _ = ctx.Deadline()
 	l.mu.Lock()
 	if err := l.mu.err; err != nil {
@@ -290,7 +290,7 @@ func (l *link) do(ctx context.Context, op wirepb.Op, class Class, request Messag
 	id := p.call
 	l.mu.calls[id] = c
 	l.mu.Unlock()
-	l.lane.put(p) // a closed lane means that fail comes
+	l.frames.put(p) // a closed frames means that fail comes
 	select {
 	case <-done:
 		l.dones.Put(done)
@@ -333,8 +333,8 @@ func (l *link) abandon(ctx context.Context, id uint64, c *call) ([]byte, error) 
 		<-c.done
 		return c.body, c.err
 	}
-	if !l.lane.withdraw(id) {
-		l.lane.put(&parcel{call: id, cancel: true})
+	if !l.frames.withdraw(id) {
+		l.frames.put(&outMessage{call: id, cancel: true})
 	}
 	return nil, ctx.Err()
 }

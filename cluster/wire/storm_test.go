@@ -85,10 +85,10 @@ func storm(t *testing.T, seed uint64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lane.mu.Lock()
-	defer l.lane.mu.Unlock()
-	if len(l.mu.calls) != 0 || len(l.lane.mu.queue) != 0 || l.streams.Load() != 0 {
-		t.Fatalf("left: %d calls, %d parcels, %d streams", len(l.mu.calls), len(l.lane.mu.queue), l.streams.Load())
+	l.frames.mu.Lock()
+	defer l.frames.mu.Unlock()
+	if len(l.mu.calls) != 0 || len(l.frames.mu.queue) != 0 || l.streams.Load() != 0 {
+		t.Fatalf("left: %d calls, %d messages, %d streams", len(l.mu.calls), len(l.frames.mu.queue), l.streams.Load())
 	}
 }
 

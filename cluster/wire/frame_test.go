@@ -27,15 +27,15 @@ func copyOf(t *rapid.T, f *wirepb.Frame) *received {
 	return &in
 }
 
-// Whatever is put on a lane in whatever order comes out whole, frames stay
-// small, and no parcel waits while another sends two pieces.
+// Whatever is put on a frame writer in whatever order comes out whole, frames stay
+// small, and no message waits while another sends two pieces.
 func TestLane(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 3*frameSize)), 1, 30).Draw(t, "sizes")
-		l := newLane()
+		l := newFrameWriter()
 		want := map[uint64][]byte{}
-		out := outgoing{frame: &wirepb.Frame{}}
-		var parts assembly
+		out := frameBuilder{frame: &wirepb.Frame{}}
+		var parts reassembly
 		got, ended := map[uint64][]byte{}, 0
 		slot := make(chan struct{}, len(sizes))
 		step := func() bool {
@@ -78,7 +78,7 @@ func TestLane(t *testing.T) {
 			call := uint64(i + 1)
 			want[call] = bytes.Clone(*b)
 			slot <- struct{}{}
-			l.put(&parcel{call: call, op: wirepb.Op_OPEN, repair: true, deadline: time.Now().Add(time.Hour), body: b, slot: slot})
+			l.put(&outMessage{call: call, op: wirepb.Op_OPEN, repair: true, deadline: time.Now().Add(time.Hour), body: b, slot: slot})
 			if rapid.Bool().Draw(t, "send") {
 				step()
 			}
@@ -97,11 +97,11 @@ func TestLane(t *testing.T) {
 }
 
 func TestLaneWithdraw(t *testing.T) {
-	l := newLane()
+	l := newFrameWriter()
 	large := buffers{}.Get(5 * pieceSize)
-	l.put(&parcel{call: 1, body: large})
-	l.put(&parcel{call: 2, body: buffers{}.Get(10)})
-	out := outgoing{frame: &wirepb.Frame{}}
+	l.put(&outMessage{call: 1, body: large})
+	l.put(&outMessage{call: 2, body: buffers{}.Get(10)})
+	out := frameBuilder{frame: &wirepb.Frame{}}
 	if !l.withdraw(2) {
 		t.Fatal("nothing of it has been sent")
 	}
@@ -118,19 +118,19 @@ func TestLaneWithdraw(t *testing.T) {
 	l.close()
 	slot := make(chan struct{}, 1)
 	slot <- struct{}{}
-	l.put(&parcel{call: 3, slot: slot})
+	l.put(&outMessage{call: 3, slot: slot})
 	if len(slot) != 0 {
-		t.Fatal("a closed lane keeps the slot")
+		t.Fatal("a closed frames keeps the slot")
 	}
 }
 
 func TestLaneEndsWithItsStream(t *testing.T) {
-	l := newLane()
+	l := newFrameWriter()
 	slot := make(chan struct{}, 2)
 	slot <- struct{}{}
 	slot <- struct{}{}
-	l.put(&parcel{call: 1, slot: slot})
-	l.put(&parcel{call: 2, slot: slot, body: buffers{}.Get(9 * frameSize)})
+	l.put(&outMessage{call: 1, slot: slot})
+	l.put(&outMessage{call: 2, slot: slot, body: buffers{}.Get(9 * frameSize)})
 	broken := errors.New("broken")
 	if err := l.run(context.Background(), func(*wirepb.Frame) error { return broken }); !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
@@ -173,7 +173,7 @@ func FuzzFrame(f *testing.F) {
 		if in.take(mem.BufferSlice{mem.SliceBuffer(b)}) != nil {
 			return
 		}
-		var parts assembly
+		var parts reassembly
 		for _, p := range in.Pieces {
 			w, err := parts.add(p)
 			if err != nil {

@@ -8,10 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/mem"
-
 	"divan/cluster/wire/wirepb"
-	"divan/storage/fault"
 )
 
 // Sizes of what travels on an Exchange, in bytes.
@@ -22,9 +19,9 @@ const (
 	firstBody = 1 << 20   // what is set aside for one that comes in pieces
 )
 
-// parcel is a call or an answer on its way out. It belongs to the lane once it
+// message is a call or an answer on its way out. It belongs to the frame writer once it
 // has been put there, body included.
-type parcel struct {
+type outMessage struct {
 	call     uint64
 	op       wirepb.Op
 	deadline time.Time // zero: none
@@ -36,7 +33,7 @@ type parcel struct {
 	slot     chan struct{} // may be nil: gives its value back when the body is sent, or never will be
 }
 
-func (p *parcel) len() int {
+func (p *outMessage) len() int {
 	if p.body == nil {
 		return 0
 	}
@@ -44,7 +41,7 @@ func (p *parcel) len() int {
 }
 
 // end gives the body back.
-func (p *parcel) end() {
+func (p *outMessage) end() {
 	recycle(p.body)
 	p.body = nil
 	if p.slot != nil {
@@ -52,21 +49,21 @@ func (p *parcel) end() {
 	}
 }
 
-// lane sends parcels over one stream: whatever waits goes into one frame, and
-// of a large body one piece at a time. A lone parcel is sent at once.
-type lane struct {
+// frameWriter sends messages over one stream: whatever waits goes into one frame, and
+// of a large body one piece at a time. A lone message is sent at once.
+type frameWriter struct {
 	mu struct {
 		sync.Mutex
-		queue  []*parcel
+		queue  []*outMessage
 		closed bool
 	}
 	wake chan struct{}
 }
 
-func newLane() *lane { return &lane{wake: make(chan struct{}, 1)} }
+func newFrameWriter() *frameWriter { return &frameWriter{wake: make(chan struct{}, 1)} }
 
-// put queues a parcel. When the lane is closed the parcel is ended.
-func (l *lane) put(p *parcel) {
+// put queues a message. When the frame writer is closed the message is ended.
+func (l *frameWriter) put(p *outMessage) {
 	l.mu.Lock()
 	closed, first := l.mu.closed, len(l.mu.queue) == 0
 	if !closed {
@@ -82,7 +79,7 @@ func (l *lane) put(p *parcel) {
 	}
 }
 
-func (l *lane) signal() {
+func (l *frameWriter) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -91,9 +88,9 @@ func (l *lane) signal() {
 
 // withdraw takes back what is queued for a call and reports whether nothing of
 // it has been sent.
-func (l *lane) withdraw(call uint64) bool {
+func (l *frameWriter) withdraw(call uint64) bool {
 	l.mu.Lock()
-	i := slices.IndexFunc(l.mu.queue, func(p *parcel) bool { return p.call == call })
+	i := slices.IndexFunc(l.mu.queue, func(p *outMessage) bool { return p.call == call })
 	if i < 0 {
 		l.mu.Unlock()
 		return false
@@ -109,11 +106,11 @@ func (l *lane) withdraw(call uint64) bool {
 	return untouched
 }
 
-// run sends until ctx ends or a frame cannot be sent, and returns why. The lane
+// run sends until ctx ends or a frame cannot be sent, and returns why. The writer
 // is closed then.
-func (l *lane) run(ctx context.Context, send func(*wirepb.Frame) error) error {
+func (l *frameWriter) run(ctx context.Context, send func(*wirepb.Frame) error) error {
 	defer l.close()
-	out := outgoing{frame: &wirepb.Frame{}}
+	out := frameBuilder{frame: &wirepb.Frame{}}
 	for {
 		select {
 		case <-l.wake:
@@ -131,7 +128,7 @@ func (l *lane) run(ctx context.Context, send func(*wirepb.Frame) error) error {
 	}
 }
 
-func (l *lane) close() {
+func (l *frameWriter) close() {
 	l.mu.Lock()
 	queue := l.mu.queue
 	l.mu.queue, l.mu.closed = nil, true
@@ -141,15 +138,15 @@ func (l *lane) close() {
 	}
 }
 
-// outgoing is a frame that is being put together, used again and again.
-type outgoing struct {
+// frameBuilder is a frame that is being put together, used again and again.
+type frameBuilder struct {
 	frame  *wirepb.Frame
 	pieces []*wirepb.Piece
-	ended  []*parcel
+	ended  []*outMessage
 }
 
 // done ends what the frame has brought to an end.
-func (o *outgoing) done() {
+func (o *frameBuilder) done() {
 	for i, p := range o.ended {
 		p.end()
 		o.ended[i] = nil
@@ -157,7 +154,7 @@ func (o *outgoing) done() {
 	o.ended = o.ended[:0]
 }
 
-func (o *outgoing) piece(i int) *wirepb.Piece {
+func (o *frameBuilder) piece(i int) *wirepb.Piece {
 	if i == len(o.pieces) {
 		o.pieces = append(o.pieces, &wirepb.Piece{})
 	}
@@ -165,11 +162,11 @@ func (o *outgoing) piece(i int) *wirepb.Piece {
 }
 
 // fill makes a frame of what waits, false when nothing does.
-func (l *lane) fill(o *outgoing) bool {
+func (l *frameWriter) fill(o *frameBuilder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, size, taken := 0, 0, 0
-	rest := 0 // parcels at the front of the queue that are not finished
+	rest := 0 // messages at the front of the queue that are not finished
 	for _, p := range l.mu.queue {
 		if size >= frameSize {
 			break
@@ -185,7 +182,7 @@ func (l *lane) fill(o *outgoing) bool {
 		}
 	}
 	// The unfinished ones go on after those that have not had their turn.
-	var unfinished [frameSize/pieceSize + 1]*parcel
+	var unfinished [frameSize/pieceSize + 1]*outMessage
 	k := copy(unfinished[:], l.mu.queue[:rest])
 	left := copy(l.mu.queue, l.mu.queue[taken:])
 	left += copy(l.mu.queue[left:], unfinished[:k])
@@ -195,8 +192,8 @@ func (l *lane) fill(o *outgoing) bool {
 	return n > 0
 }
 
-// add puts the next piece of a parcel into the frame and returns its size.
-func (o *outgoing) add(i int, p *parcel) int {
+// add puts the next piece of a message into the frame and returns its size.
+func (o *frameBuilder) add(i int, p *outMessage) int {
 	q := o.piece(i)
 	q.Call, q.Cancel, q.Fault, q.Data = p.call, p.cancel, p.fault, nil
 	q.Op, q.Timeout, q.Repair, q.Size = 0, 0, false, 0
@@ -215,78 +212,4 @@ func (o *outgoing) add(i int, p *parcel) int {
 		p.at = end
 	}
 	return len(q.Data) + 64
-}
-
-// received is a frame that has come in. Its pieces alias the buffers it came
-// in, until release.
-type received struct {
-	wirepb.Frame
-	buffer mem.Buffer
-}
-
-func (r *received) take(data mem.BufferSlice) error {
-	r.buffer = data.MaterializeToBuffer(buffers{})
-	r.ResetVT()
-	return r.UnmarshalVTUnsafe(r.buffer.ReadOnlyData())
-}
-
-func (r *received) release() {
-	if r.buffer != nil {
-		r.buffer.Free()
-		r.buffer = nil
-	}
-}
-
-// whole is a call or answer of which everything has come.
-type whole struct {
-	call    uint64
-	op      wirepb.Op
-	timeout time.Duration // 0: none
-	repair  bool
-	body    []byte
-	err     error // an answer: why there is none
-}
-
-// assembly puts pieces together. It is used by one goroutine.
-type assembly struct {
-	open map[uint64]*whole
-	need map[uint64]int
-}
-
-// add takes a piece and returns what it completes, nil when more pieces
-// follow. The result does not alias the piece.
-func (a *assembly) add(p *wirepb.Piece) (*whole, error) {
-	w := a.open[p.Call]
-	switch {
-	case w != nil:
-		w.body = append(w.body, p.Data...)
-	case p.Size > bodySize:
-		return nil, fault.Newf(fault.Internal, "a message of %d bytes is too large", p.Size)
-	default:
-		w = &whole{call: p.Call, op: p.Op, timeout: time.Duration(p.Timeout) * time.Microsecond, repair: p.Repair, err: DecodeFault(p.Fault)}
-		// Memory is taken as it is filled, not as it is announced.
-		w.body = append(make([]byte, 0, max(min(int(p.Size), firstBody), len(p.Data))), p.Data...)
-		if int(p.Size) <= len(p.Data) {
-			return w, nil
-		}
-		if a.open == nil {
-			a.open, a.need = map[uint64]*whole{}, map[uint64]int{}
-		}
-		a.open[p.Call], a.need[p.Call] = w, int(p.Size)
-		return nil, nil
-	}
-	switch need := a.need[p.Call]; {
-	case len(w.body) < need:
-		return nil, nil
-	case len(w.body) > need:
-		return nil, fault.Newf(fault.Internal, "a message of %d bytes has more", need)
-	}
-	a.drop(p.Call)
-	return w, nil
-}
-
-// drop forgets a call that will not be completed.
-func (a *assembly) drop(call uint64) {
-	delete(a.open, call)
-	delete(a.need, call)
 }
