@@ -363,6 +363,15 @@ func TestCutSnapshotsAreRefused(t *testing.T) {
 	}
 }
 
+// A record that a newer version adds is not skipped.
+func TestUnknownRecords(t *testing.T) {
+	b := append([]byte(snapshotMagic), byte(len(unknownCommand())))
+	_, _, err := readSnapshot(bufio.NewReader(bytes.NewReader(append(b, unknownCommand()...))))
+	if !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("read with %v", err)
+	}
+}
+
 func shardsOn(q int, nodes ...string) []ring.Shard {
 	var out []ring.Shard
 	for _, r := range ring.Split(q) {

@@ -77,9 +77,8 @@ func decodeCommand(b []byte) (*command, error) {
 func isIDOrNone(id []byte) bool { return len(id) == 0 || len(id) == len(Database{}.ID) }
 
 func checkConfigChange(c *metapb.ConfigChange) error {
-	switch c.Op {
-	case metapb.ConfigChange_SET, metapb.ConfigChange_HIDE, metapb.ConfigChange_UNSET:
-		return nil
+	if c.Op < metapb.ConfigChange_SET || c.Op > metapb.ConfigChange_UNSET {
+		return fmt.Errorf("%w: operation %d on the configuration", errMalformed, c.Op)
 	}
-	return fmt.Errorf("%w: operation %d on the configuration", errMalformed, c.Op)
+	return nil
 }

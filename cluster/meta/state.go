@@ -183,6 +183,7 @@ func change(l *config.Layer, c *metapb.ConfigChange) {
 		l.Hide(c.Section, c.Key)
 	case metapb.ConfigChange_UNSET:
 		l.Drop(c.Section, c.Key)
+	case metapb.ConfigChange_NONE: // was refused when it was read
 	}
 }
 
