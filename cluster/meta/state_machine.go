@@ -154,7 +154,7 @@ func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 // changes nothing; one of another history stops the machine.
 func (m *stateMachine) Restore(r io.ReadCloser) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
-	s, g, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
+	s, t, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
 	if err != nil {
 		return fmt.Errorf("restore metadata: %w", err)
 	}
@@ -165,7 +165,7 @@ func (m *stateMachine) Restore(r io.ReadCloser) (err error) {
 		return m.failed
 	}
 	s.restored = true
-	m.tombstones.Store(g)
+	m.tombstones.Store(t)
 	m.publish(s, effects{config: true, nodes: true, lagged: true})
 	return nil
 }

@@ -58,8 +58,8 @@ func (t *tombstones) add(name string, suffix int64) {
 }
 
 // tail is what the names of its copies end with.
-func (g *tombstone) tail() string {
-	return ring.CopyTail(ring.CopyName(ring.Range{}, g.name, suffixOf(g.suffix)))
+func (t *tombstone) tail() string {
+	return ring.CopyTail(ring.CopyName(ring.Range{}, t.name, suffixOf(t.suffix)))
 }
 
 // hasCopy reports whether a copy is of a database that is remembered as deleted.
