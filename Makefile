@@ -47,8 +47,9 @@ fix: ## repairs what verify finds, as far as a tool can
 	go run $(GOLANGCI) run --fix ./...
 	go run $(GOLANGCI) fmt ./...
 
-generate: ## the messages between nodes, from cluster/wire/wirepb/wire.proto
+generate: ## the messages between nodes and of the metadata, from the .proto files
 	cd cluster/wire/wirepb && go run $(BUF) generate && sed -f service.sed -i wire_grpc.pb.go && gofmt -w wire_grpc.pb.go
+	cd cluster/meta/metapb && go run $(BUF) generate
 
 fuzz: ## every fuzz target for FUZZTIME each
 	sh ./cmd/tidy/fuzz.sh $(FUZZTIME)

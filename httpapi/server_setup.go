@@ -292,7 +292,7 @@ func (c *call) removeNode(req *setupRequest) error {
 }
 
 // dropNode takes a node out of the cluster.
-func (c *call) dropNode(name string) error { return c.api.deps.Meta.DropNode(c.r.Context(), name) }
+func (c *call) dropNode(name string) error { return c.api.deps.Meta.RemoveNode(c.r.Context(), name) }
 
 // receiveCookie answers an invitation: the node that invites posts it here.
 // The node restarts after the answer and joins.

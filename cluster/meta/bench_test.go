@@ -34,16 +34,16 @@ func BenchmarkCreate(b *testing.B) {
 func manyDatabases(n int) Databases {
 	var d Databases
 	for i := range n {
-		c := &command{kind: kindCreate, db: &Database{
+		db := &Database{
 			Name: fmt.Sprintf("userdb-%032x", i), Created: 1763600000, N: 1, RevsLimit: 1000, PurgedInfosLimit: 1000,
 			Security: []byte(`{"members":{"roles":["_admin"]},"admins":{"roles":["_admin"]}}`),
-		}}
-		c.db.Shards = shardsOn(2, "divan@a.example.com", "divan@b.example.com", "divan@c.example.com")
-		c, err := decodeCommand(c.encode())
+		}
+		db.Shards = shardsOn(2, "divan@a.example.com", "divan@b.example.com", "divan@c.example.com")
+		c, err := decodeCommand(encode(createCommand(db)))
 		if err != nil {
 			panic(err)
 		}
-		d = d.with(c.db)
+		d = d.with(c.database)
 	}
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
@@ -37,7 +38,7 @@ func (m *Meta) SetConfig(ctx context.Context, c ConfigChange) (old string, err e
 	old, _ = m.opts.Config.Load().Get(c.Section, c.Key)
 	if c.Volatile {
 		m.opts.Config.SetVolatile(c.Section, c.Key, c.Value)
-	} else if err := m.writeConfig(ctx, c, configPut); err != nil {
+	} else if err := m.writeConfig(ctx, c, metapb.ConfigChange_SET); err != nil {
 		return "", err
 	}
 	m.logConfig("configuration set", c)
@@ -59,7 +60,7 @@ func (m *Meta) DeleteConfig(ctx context.Context, c ConfigChange) (old string, er
 	}
 	if c.Volatile {
 		m.opts.Config.HideVolatile(c.Section, c.Key)
-	} else if err := m.writeConfig(ctx, c, configDrop); err != nil {
+	} else if err := m.writeConfig(ctx, c, metapb.ConfigChange_UNSET); err != nil {
 		return "", err
 	}
 	c.Value = ""
@@ -69,29 +70,33 @@ func (m *Meta) DeleteConfig(ctx context.Context, c ConfigChange) (old string, er
 
 // writeConfig writes to the layer that the key belongs to, and clears away
 // what would hide the result in a stronger one.
-func (m *Meta) writeConfig(ctx context.Context, c ConfigChange, op configOp) error {
+func (m *Meta) writeConfig(ctx context.Context, c ConfigChange, op metapb.ConfigChange_Op) error {
 	level, node := config.Node, m.Self()
 	if c.ClusterWide || config.Shared(c.Section, c.Key) {
 		level, node = config.ClusterWide, ""
 	}
-	if op == configDrop && m.opts.Config.SetBelow(level, c.Section, c.Key) {
-		op = configHide
+	if op == metapb.ConfigChange_UNSET && m.opts.Config.SetBelow(level, c.Section, c.Key) {
+		op = metapb.ConfigChange_HIDE
 	}
-	cmd := configCommand{op: op, node: node, section: c.Section, key: c.Key}
-	if op == configPut {
-		cmd.value = c.Value
+	change := &metapb.ConfigChange{Op: op, Node: node, Section: c.Section, Key: c.Key}
+	if op == metapb.ConfigChange_SET {
+		change.Value = c.Value
 	}
-	if _, err := m.propose(ctx, &command{kind: kindConfig, config: cmd}); err != nil {
+	if _, err := m.propose(ctx, changeConfigCommand(change)); err != nil {
 		return err
 	}
 	if own := m.fsm.load().perNode[m.Self()]; level == config.ClusterWide && own.Has(c.Section, c.Key) {
-		drop := configCommand{op: configDrop, node: m.Self(), section: c.Section, key: c.Key}
-		if _, err := m.propose(ctx, &command{kind: kindConfig, config: drop}); err != nil {
+		unset := &metapb.ConfigChange{Op: metapb.ConfigChange_UNSET, Node: m.Self(), Section: c.Section, Key: c.Key}
+		if _, err := m.propose(ctx, changeConfigCommand(unset)); err != nil {
 			return err
 		}
 	}
 	m.opts.Config.DropVolatile(c.Section, c.Key)
 	return nil
+}
+
+func changeConfigCommand(c *metapb.ConfigChange) *metapb.Command {
+	return &metapb.Command{Op: &metapb.Command_ChangeConfig{ChangeConfig: c}}
 }
 
 func (m *Meta) logConfig(msg string, c ConfigChange) {
@@ -114,25 +119,25 @@ func (m *Meta) ReloadConfig(ctx context.Context) error {
 	if m.raft.Load() == nil {
 		return errUnavailable(nil)
 	}
-	return m.keepAdmins(ctx)
+	return m.storeAdminHashes(ctx)
 }
 
-// hashSection keeps the stored forms of the passwords that this node's ini
+// adminHashSection keeps the stored forms of the passwords that this node's ini
 // files and environment give in plain text. Its name is one that no ini file
 // or request can spell.
-const hashSection = "\x00admins"
+const adminHashSection = "\x00admins"
 
-// keepAdmins hashes plain-text administrators and keeps what it made, so that
-// the salts, and with them sessions, outlive a restart.
-func (m *Meta) keepAdmins(ctx context.Context) error {
-	known := m.fsm.load().perNode[m.Self()].Set[hashSection]
+// storeAdminHashes hashes plain-text administrators and keeps what it made, so
+// that the salts, and with them sessions, outlive a restart.
+func (m *Meta) storeAdminHashes(ctx context.Context) error {
+	known := m.fsm.load().perNode[m.Self()].Set[adminHashSection]
 	fresh, err := m.opts.Config.HashAdmins(known)
 	if err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
 	for name, stored := range fresh {
-		c := configCommand{op: configPut, node: m.Self(), section: hashSection, key: name, value: stored}
-		if _, err := m.submit(ctx, &command{kind: kindConfig, config: c}); err != nil {
+		c := &metapb.ConfigChange{Op: metapb.ConfigChange_SET, Node: m.Self(), Section: adminHashSection, Key: name, Value: stored}
+		if _, err := m.submit(ctx, changeConfigCommand(c)); err != nil {
 			return err
 		}
 	}

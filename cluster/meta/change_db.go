@@ -6,6 +6,7 @@ import (
 	randv2 "math/rand/v2"
 	"time"
 
+	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -58,13 +59,12 @@ const placeAttempts = 5
 // place chooses the nodes of a new database and proposes it. A node that leaves
 // meanwhile must not be left in the map: nobody would ever take its copies.
 func (m *Meta) place(ctx context.Context, c Create) (*Database, error) {
-	how := m.either(kindCreateHere, kindCreate)
 	for left := placeAttempts; ; left-- {
-		db, err := m.design(c)
+		db, err := m.newDatabase(c)
 		if err != nil {
 			return nil, err
 		}
-		res, err := m.propose(ctx, &command{kind: how, db: db})
+		res, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_CreateDatabase{CreateDatabase: db.proto()}})
 		switch {
 		case !fault.Is(err, fault.NotFound):
 			return res.db, err
@@ -74,8 +74,8 @@ func (m *Meta) place(ctx context.Context, c Create) (*Database, error) {
 	}
 }
 
-// design decides all that a creation leaves to chance or to the clock.
-func (m *Meta) design(c Create) (*Database, error) {
+// newDatabase decides all that a creation leaves to chance or to the clock.
+func (m *Meta) newDatabase(c Create) (*Database, error) {
 	nodes := m.Nodes()
 	candidates := make([]ring.Node, len(nodes))
 	for i, n := range nodes {
@@ -115,16 +115,19 @@ func (m *Meta) DeleteDatabase(ctx context.Context, name string) (*Database, erro
 	if err := m.mustExist(ctx, name); err != nil {
 		return nil, err
 	}
-	res, err := m.propose(ctx, &command{kind: kindDelete, name: name})
+	res, err := m.propose(ctx, deleteCommand(&metapb.DeleteDatabase{Name: name}))
 	return res.db, err
 }
 
 // DeleteExactly removes a database unless it is gone or another one has its
-// name by now; that is fault.NotFound. fault.Unavailable also as long as a
-// member runs a program that does not know how.
+// name by now; that is fault.NotFound.
 func (m *Meta) DeleteExactly(ctx context.Context, db *Database) error {
-	_, err := m.propose(ctx, &command{kind: kindDeleteExact, name: db.Name, id: db.ID})
+	_, err := m.propose(ctx, deleteCommand(&metapb.DeleteDatabase{Name: db.Name, Id: db.ID[:]}))
 	return err
+}
+
+func deleteCommand(c *metapb.DeleteDatabase) *metapb.Command {
+	return &metapb.Command{Op: &metapb.Command_DeleteDatabase{DeleteDatabase: c}}
 }
 
 // SetSecurity replaces the security object, a JSON object whose shape the
@@ -139,7 +142,7 @@ func (m *Meta) SetSecurity(ctx context.Context, db *Database, object []byte) err
 	if len(object) > maxSecurity {
 		return errTooLarge()
 	}
-	return m.alterDatabase(ctx, db, alterCommand{security: object})
+	return m.alterDatabase(ctx, db, &metapb.AlterDatabase{Security: object})
 }
 
 // SetRevsLimit sets how many generations a revision's ancestry keeps. limit is
@@ -148,7 +151,7 @@ func (m *Meta) SetRevsLimit(ctx context.Context, db *Database, limit int) error 
 	if limit < 1 {
 		return fault.New(fault.BadRequest, "`rev_limit` must be positive")
 	}
-	return m.alterDatabase(ctx, db, alterCommand{revsLimit: &limit})
+	return m.alterDatabase(ctx, db, &metapb.AlterDatabase{RevsLimit: new(int64(limit))})
 }
 
 // SetPurgedInfosLimit sets how many purges are remembered. limit is at least 1.
@@ -157,18 +160,18 @@ func (m *Meta) SetPurgedInfosLimit(ctx context.Context, db *Database, limit int)
 	if limit < 1 {
 		return fault.New(fault.BadRequest, "`purge_infos_limit` must be positive")
 	}
-	return m.alterDatabase(ctx, db, alterCommand{purgedInfosLimit: &limit})
+	return m.alterDatabase(ctx, db, &metapb.AlterDatabase{PurgedInfosLimit: new(int64(limit))})
 }
 
-func (m *Meta) alterDatabase(ctx context.Context, db *Database, a alterCommand) error {
+func (m *Meta) alterDatabase(ctx context.Context, db *Database, c *metapb.AlterDatabase) error {
 	if err := m.mustExist(ctx, db.Name); err != nil {
 		return err
 	}
-	c := &command{kind: kindAlter, name: db.Name, id: db.ID, alter: a}
+	c.Name = db.Name
 	if db.ID != ([16]byte{}) {
-		c.kind = m.either(kindAlterExact, kindAlter)
+		c.Id = db.ID[:]
 	}
-	_, err := m.propose(ctx, c)
+	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AlterDatabase{AlterDatabase: c}})
 	return err
 }
 

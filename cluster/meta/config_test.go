@@ -69,8 +69,8 @@ func TestConfigOverHTTP(t *testing.T) {
 		{ConfigChange{Section: "cluster", Key: "q", Value: "0"}, fault.BadRequest},
 		{ConfigChange{Section: "a]", Key: "q", Value: "0"}, fault.BadRequest},
 		{ConfigChange{Section: "admins", Key: "root", Value: ""}, fault.BadRequest},
-		{ConfigChange{Section: "a", Key: hashSection, Value: "0"}, fault.BadRequest},
-		{ConfigChange{Section: hashSection, Key: "a", Value: "0"}, fault.BadRequest},
+		{ConfigChange{Section: "a", Key: adminHashSection, Value: "0"}, fault.BadRequest},
+		{ConfigChange{Section: adminHashSection, Key: "a", Value: "0"}, fault.BadRequest},
 	} {
 		_, err := m.SetConfig(ctx, c.change)
 		wantKind(t, err, c.want)
@@ -194,7 +194,7 @@ func TestAdminsFromEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := m.opts.Config.Load().All()[hashSection]; ok {
+	if _, ok := m.opts.Config.Load().All()[adminHashSection]; ok {
 		t.Error("the section of hashes is shown")
 	}
 	stop()

@@ -54,7 +54,6 @@ type Node struct {
 	Zone     string
 	Draining bool   // gets no new copies
 	Version  string // of its program
-	Commands uint64 // newest version of commands that its program understands; 0: it does not say, which means 1
 }
 
 func (n Node) ring() ring.Node { return ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining} }

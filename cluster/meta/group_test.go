@@ -23,8 +23,8 @@ import (
 // and everywhere after catching up.
 func TestThreeNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
-		for i := range g.peers {
+		g := newTestCluster(t, 3)
+		for i := range g.nodes {
 			m := g.meta(i)
 			name := fmt.Sprintf("db%d", i)
 			db, err := m.CreateDatabase(t.Context(), Create{Name: name, Q: 2, N: 3})
@@ -35,7 +35,7 @@ func TestThreeNodes(t *testing.T) {
 				t.Errorf("node %d does not see what it made", i)
 			}
 			wantKind(t, second(m.CreateDatabase(t.Context(), Create{Name: name, Q: 1, N: 1})), fault.Exists)
-			for j := range g.peers {
+			for j := range g.nodes {
 				if err := g.meta(j).SetRevsLimit(t.Context(), whichever(name), 10+j); err != nil {
 					t.Fatalf("node %d: %v", j, err)
 				}
@@ -47,12 +47,12 @@ func TestThreeNodes(t *testing.T) {
 			if err != nil || old.ID != db.ID || old.RevsLimit != 12 {
 				t.Errorf("deleted %+v, %v", old, err)
 			}
-			for j := range g.peers {
+			for j := range g.nodes {
 				wantKind(t, second(g.meta(j).DeleteDatabase(t.Context(), name)), fault.NotFound)
 			}
 		}
 		set(t, g.meta(g.follower()), ConfigChange{Section: "admins", Key: "root", Value: "secret"})
-		for i := range g.peers {
+		for i := range g.nodes {
 			if err := g.meta(i).CatchUp(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestThreeNodes(t *testing.T) {
 // A node that has others to wait for one day does not wait while it is alone.
 func TestAloneWithPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 1)
+		g := newTestCluster(t, 1)
 		for range 3 {
 			create(t, g.meta(0), fmt.Sprintf("db%d", time.Now().UnixNano()))
 			time.Sleep(time.Minute)
@@ -88,7 +88,7 @@ func TestAloneWithPort(t *testing.T) {
 // Raft's next message.
 func TestForwardingIsFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		m := g.meta(g.follower())
 		begin := time.Now()
 		for i := range 20 {
@@ -104,7 +104,7 @@ func TestForwardingIsFast(t *testing.T) {
 // leader takes over with all that was acknowledged, and the old one catches up.
 func TestLossOfTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx := t.Context()
 		first := g.leader()
 		kept := create(t, g.meta(first), "kept")
@@ -134,7 +134,7 @@ func TestLossOfTheLeader(t *testing.T) {
 
 		g.heal()
 		g.wait("the old leader follows", func() bool { return g.meta(first).CatchUp(ctx) == nil })
-		for i := range g.peers {
+		for i := range g.nodes {
 			if err := g.meta(i).CatchUp(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,7 @@ func TestLossOfTheLeader(t *testing.T) {
 // While the leader changes, a request waits for the next one.
 func TestFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		for i := range 3 {
 			gone := g.leader()
 			g.stop(gone)
@@ -176,7 +176,7 @@ func TestFailover(t *testing.T) {
 // Of five nodes three decide and two cannot.
 func TestPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 5)
+		g := newTestCluster(t, 5)
 		ctx := t.Context()
 		leader := g.leader()
 		minority := []int{leader, (leader + 1) % 5}
@@ -206,7 +206,7 @@ func TestPartition(t *testing.T) {
 // proposed again.
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		m := g.meta(g.follower())
 		if err := m.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
@@ -234,14 +234,14 @@ func TestLostAnswer(t *testing.T) {
 // is ready with it.
 func TestStartWithoutMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		db := create(t, g.meta(g.follower()), "films")
-		for i := range g.peers {
+		for i := range g.nodes {
 			if err := g.meta(i).CatchUp(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for i := range g.peers {
+		for i := range g.nodes {
 			g.stop(i)
 		}
 		g.start(1)
@@ -266,10 +266,10 @@ func TestStartWithoutMajority(t *testing.T) {
 // that it was.
 func TestLostDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		db := create(t, g.meta(0), "films")
 		for _, lost := range []int{g.follower(), g.leader()} {
-			name := g.peers[lost].name
+			name := g.nodes[lost].name
 			g.stop(lost)
 			g.loseDisk(lost)
 			g.start(lost)
@@ -312,7 +312,7 @@ func TestRaftErrors(t *testing.T) {
 // who look for a fault.
 func TestRaftLog(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	l := newRaftLog(zap.New(core))
+	l := newRaftLogger(zap.New(core))
 	sub := l.With("a", 1).Named("net").ResetNamed("x")
 	sub.Debug("hidden")
 	sub.Trace("hidden")
@@ -344,7 +344,7 @@ func TestRaftLog(t *testing.T) {
 func TestMessagesFitTheirTimeout(t *testing.T) {
 	m := &Meta{}
 	const perSecond, timeout = 10 << 20, 10 // of the transport, in seconds
-	if most := m.raftConfig(newRaftLog(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
+	if most := m.raftConfig(newRaftLogger(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
 		t.Errorf("a message can have %d MB", most>>20)
 	}
 }

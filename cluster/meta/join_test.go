@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -21,7 +22,7 @@ import (
 // compacted.
 func TestJoinBySnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 2)
+		g := newTestCluster(t, 2)
 		m := g.meta(g.leader())
 		for i := range 100 {
 			create(t, m, fmt.Sprintf("db%d", i))
@@ -41,7 +42,7 @@ func TestJoinBySnapshot(t *testing.T) {
 		if got, want := dump(g.meta(late).fsm), dump(m.fsm); got != want {
 			t.Errorf("the late node has\n%s\nwant\n%s", got, want)
 		}
-		if snaps, err := g.peers[late].stores.Snapshots.List(); err != nil || len(snaps) == 0 {
+		if snaps, err := g.nodes[late].stores.Snapshots.List(); err != nil || len(snaps) == 0 {
 			t.Errorf("it got them without a snapshot: %v", err)
 		}
 		create(t, g.meta(late), "after")
@@ -60,21 +61,21 @@ func TestJoinBySnapshot(t *testing.T) {
 // until it is put back or its disk is emptied.
 func TestRemovedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx := t.Context()
 		gone := g.follower()
-		name := g.peers[gone].name
+		name := g.nodes[gone].name
 		core, logs := observer.New(zap.ErrorLevel)
-		g.peers[gone].log = zap.New(core)
+		g.nodes[gone].log = zap.New(core)
 		g.stop(gone)
 		m := g.meta(g.leader())
-		if err := m.DropNode(ctx, name); err != nil {
+		if err := m.RemoveNode(ctx, name); err != nil {
 			t.Fatal(err)
 		}
 		if slices.Contains(m.Voters(), name) || len(m.Nodes()) != 2 {
 			t.Errorf("after the removal: %v, %v", m.Voters(), m.Nodes())
 		}
-		wantKind(t, m.DropNode(ctx, name), fault.NotFound)
+		wantKind(t, m.RemoveNode(ctx, name), fault.NotFound)
 		create(t, m, "films")
 
 		g.start(gone)
@@ -100,7 +101,7 @@ func TestRemovedNode(t *testing.T) {
 		}
 
 		g.wait("it may vote", func() bool { return slices.Contains(m.Voters(), name) })
-		if err := g.meta(g.leader()).DropNode(ctx, name); err != nil { // while it runs
+		if err := g.meta(g.leader()).RemoveNode(ctx, name); err != nil { // while it runs
 			t.Fatal(err)
 		}
 		g.wait("it notices", m.Removed)
@@ -118,36 +119,36 @@ func TestRemovedNode(t *testing.T) {
 // majority would be left cannot.
 func TestRemoveTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx := t.Context()
 		leader := g.leader()
 		away := g.follower()
 		g.stop(away)
-		wantKind(t, g.meta(leader).DropNode(ctx, g.peers[leader].name), fault.BadRequest)
+		wantKind(t, g.meta(leader).RemoveNode(ctx, g.nodes[leader].name), fault.BadRequest)
 		g.start(away)
 		g.waitReady(away)
-		if err := g.meta(away).DropNode(ctx, g.peers[leader].name); err != nil {
+		if err := g.meta(away).RemoveNode(ctx, g.nodes[leader].name); err != nil {
 			t.Fatal(err)
 		}
 		g.stop(leader)
 		create(t, g.meta(away), "films")
 		last := g.leader()
 		other := g.follower()
-		if err := g.meta(last).DropNode(ctx, g.peers[other].name); err != nil {
+		if err := g.meta(last).RemoveNode(ctx, g.nodes[other].name); err != nil {
 			t.Fatal(err)
 		}
 		g.stop(other)
-		wantKind(t, g.meta(last).DropNode(ctx, g.peers[last].name), fault.BadRequest)
+		wantKind(t, g.meta(last).RemoveNode(ctx, g.nodes[last].name), fault.BadRequest)
 		create(t, g.meta(last), "books")
 	})
 }
 
 func TestReplaceNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx := t.Context()
 		gone := g.follower()
-		old := g.peers[gone].name
+		old := g.nodes[gone].name
 		m := g.meta(g.leader())
 		sub, _ := m.Subscribe()
 		var want []Database
@@ -194,17 +195,17 @@ func TestReplaceNode(t *testing.T) {
 // map, where nobody would ever take its place.
 func TestCreateDuringReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		gone := g.follower()
 		g.stop(gone)
-		old := g.peers[gone].name
+		old := g.nodes[gone].name
 		fresh := g.add("fresh@host", "")
 		g.start(fresh)
 		g.waitReady(fresh)
 		leader := g.meta(g.leader())
 		var once sync.Once
-		g.during(func(q question) {
-			if q != askPropose {
+		g.during(func(req *metapb.Request) {
+			if req.GetPropose() == nil {
 				return
 			}
 			once.Do(func() {
@@ -228,25 +229,6 @@ func TestCreateDuringReplace(t *testing.T) {
 	})
 }
 
-// As long as a member runs a program that does not know how to look at the
-// members, databases are created as it understands it.
-func TestCreateBesideOlderMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
-		older, _ := g.meta(0).Node(g.peers[g.follower()].name)
-		older.Commands = 2
-		if err := g.meta(0).PutNode(t.Context(), older); err != nil {
-			t.Fatal(err)
-		}
-		for i := range g.peers {
-			if err := g.meta(i).CatchUp(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			create(t, g.meta(i), fmt.Sprintf("db%d", i))
-		}
-	})
-}
-
 // A range that has copies on both nodes loses the one of the node that goes.
 func TestReplaceByHolder(t *testing.T) {
 	shards := []ring.Shard{{Nodes: []string{"a", "b", "c"}}, {Nodes: []string{"b", "c"}}, {Nodes: []string{"a", "c"}}}
@@ -263,16 +245,16 @@ func TestReplaceByHolder(t *testing.T) {
 // after a restart; its addresses are kept up to date.
 func TestDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx := t.Context()
 		i := g.follower()
-		name := g.peers[i].name
+		name := g.nodes[i].name
 		if err := g.meta(i).SetDraining(ctx, name, true); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, g.meta(i).SetDraining(ctx, "nobody", true), fault.NotFound)
 		g.stop(i)
-		g.peers[i].zone = "elsewhere"
+		g.nodes[i].zone = "elsewhere"
 		g.start(i)
 		g.waitReady(i)
 		m := g.meta(g.leader())
@@ -298,13 +280,13 @@ func TestDraining(t *testing.T) {
 // takes no vote back when it returns.
 func TestWhoVotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &cohort{t: t}
+		g := &testCluster{t: t}
 		t.Cleanup(g.close)
 		for i, zone := range []string{"x", "x", "x", "x", "y", "y", "z"} {
 			g.add(fmt.Sprintf("n%d@host", i), zone)
 		}
-		g.peers[0].founder = true
-		for i := range g.peers {
+		g.nodes[0].founder = true
+		for i := range g.nodes {
 			g.start(i)
 			g.waitReady(i)
 		}
@@ -319,7 +301,7 @@ func TestWhoVotes(t *testing.T) {
 		}
 		g.wait("five voters in three zones", func() bool { return zones() == "map[x:2 y:2 z:1]" })
 		g.stop(4)
-		time.Sleep(deadAfter - time.Second)
+		time.Sleep(failedAfter - time.Second)
 		if !slices.Contains(m.Voters(), "n4@host") {
 			t.Error("a short absence cost a vote")
 		}
@@ -332,34 +314,27 @@ func TestWhoVotes(t *testing.T) {
 		if got := m.Voters(); len(got) != 5 || len(m.Nodes()) != 7 {
 			t.Errorf("voters %v", got)
 		}
-		for i := range g.peers {
+		for i := range g.nodes {
 			create(t, g.meta(i), fmt.Sprintf("db%d", i))
 		}
 	})
 }
 
 func TestRefuse(t *testing.T) {
-	good := joinRequest{node: Node{Name: "a@a"}, uuid: "u", oldest: oldestCommand, newest: newestCommand}
+	node := &metapb.Node{Name: "a@a"}
+	good := &metapb.Join{Node: node, Uuid: "u"}
 	if err := refuse(good, "u", true); err != nil {
 		t.Error(err)
 	}
-	fresh := good
-	fresh.fresh, fresh.uuid = true, ""
-	if err := refuse(fresh, "u", false); err != nil {
+	if err := refuse(&metapb.Join{Node: node, Fresh: true}, "u", false); err != nil {
 		t.Error(err)
 	}
-	stranger, old, young := good, good, good
-	stranger.uuid = "v"
-	old.newest = oldestCommand - 1
-	young.oldest, young.newest = newestCommand+1, newestCommand+1
 	for _, c := range []struct {
-		j      joinRequest
+		j      *metapb.Join
 		member bool
 		says   string
 	}{
-		{stranger, true, "node a@a belongs to the cluster v; this is the cluster u"},
-		{old, true, "the cluster u has versions"},
-		{young, true, "the cluster u has versions"},
+		{&metapb.Join{Node: node, Uuid: "v"}, true, "node a@a belongs to the cluster v; this is the cluster u"},
 		{good, false, "was removed from the cluster u"},
 	} {
 		err := refuse(c.j, "u", c.member)
@@ -373,26 +348,28 @@ func TestRefuse(t *testing.T) {
 // A node of another cluster, and one that speaks for another, are refused.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 2)
+		g := newTestCluster(t, 2)
 		ctx := t.Context()
 		m := g.meta(g.follower())
-		j := joinRequest{node: Node{Name: "x@x"}, uuid: "other", oldest: oldestCommand, newest: newestCommand}
-		ask := func(from string) (*answer, error) {
-			b, err := m.Answer(ctx, from, (&request{kind: askJoin, join: j}).encode())
+		join := &metapb.Request{Question: &metapb.Request_Join{Join: &metapb.Join{Node: &metapb.Node{Name: "x@x"}, Uuid: "other"}}}
+		ask := func(from string) (*metapb.Answer, error) {
+			b, err := m.Answer(ctx, from, encode(join))
 			if err != nil {
 				return nil, err
 			}
 			return decodeAnswer(b)
 		}
-		if a, err := ask("x@x"); err != nil || a.refusal == nil || !strings.Contains(a.refusal.Reason, m.UUID()) {
+		if a, err := ask("x@x"); err != nil || a.Refusal == nil || !strings.Contains(a.Refusal.Reason, m.UUID()) {
 			t.Errorf("%+v, %v", a, err)
 		}
 		wantKind(t, second(ask("y@y")), fault.BadRequest)
 		leader := g.meta(g.leader())
-		c := &command{kind: kindDelete, name: "films"}
-		_, err := leader.Answer(ctx, "x@x", (&request{kind: askPropose, command: c.encode()}).encode())
+		propose := func(b []byte) []byte {
+			return encode(&metapb.Request{Question: &metapb.Request_Propose{Propose: b}})
+		}
+		_, err := leader.Answer(ctx, "x@x", propose(encode(deleteCommand(&metapb.DeleteDatabase{Name: "films"}))))
 		wantKind(t, err, fault.BadRequest)
-		_, err = leader.Answer(ctx, m.Self(), (&request{kind: askPropose, command: []byte{commandVersion, 99}}).encode())
+		_, err = leader.Answer(ctx, m.Self(), propose(unknownCommand()))
 		wantKind(t, err, fault.BadRequest)
 		_, err = leader.Answer(ctx, m.Self(), []byte{9, 9})
 		wantKind(t, err, fault.BadRequest)
@@ -405,7 +382,7 @@ func TestStrangers(t *testing.T) {
 // Without a seed that takes it in, a node waits, and stops when told to.
 func TestNobodyTakesIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &cohort{t: t}
+		g := &testCluster{t: t}
 		t.Cleanup(g.close)
 		g.add("a@a", "")
 		g.add("b@b", "")
@@ -429,7 +406,7 @@ func TestNobodyTakesIn(t *testing.T) {
 func TestNoVoteForTheAbsent(t *testing.T) {
 	for after := time.Duration(0); after < 8*time.Second; after += 390 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
-			g := newCohort(t, 1)
+			g := newTestCluster(t, 1)
 			founder := g.leader()
 			late := g.add("late@host", "")
 			g.start(late)

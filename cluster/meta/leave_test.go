@@ -8,20 +8,21 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
 // A node that left is taken out of Raft too when the one that removed it could
 // not: two voters, one of which has gone, decide nothing.
-func TestLeaverIsExpelled(t *testing.T) {
+func TestLeaverIsRemovedFromRaft(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		synctest.Test(t, func(t *testing.T) {
-			g := newCohort(t, n)
+			g := newTestCluster(t, n)
 			gone := g.follower()
-			name := g.peers[gone].name
+			name := g.nodes[gone].name
 			leader := g.meta(g.leader())
-			drop := &command{kind: kindDropNode, name: name}
-			if err := leader.raft.Load().Apply(drop.encode(), 0).Error(); err != nil {
+			drop := &metapb.Command{Op: &metapb.Command_RemoveNode{RemoveNode: &metapb.RemoveNode{Name: name}}}
+			if err := leader.raft.Load().Apply(encode(drop), 0).Error(); err != nil {
 				t.Fatal(err)
 			}
 			g.wait("it does not vote", func() bool { return !slices.Contains(leader.Voters(), name) })
@@ -37,17 +38,17 @@ func TestLeaverIsExpelled(t *testing.T) {
 func TestRemovedWhileItIsAsked(t *testing.T) {
 	for at := range int64(8) {
 		synctest.Test(t, func(t *testing.T) {
-			g := newCohort(t, 1)
+			g := newTestCluster(t, 1)
 			leader := g.meta(g.leader())
 			late := g.add("late@host", "")
 			g.start(late)
 			g.waitReady(late)
 			var asked atomic.Int64
-			g.during(func(q question) {
-				if q != askStats || asked.Add(1) != at+1 {
+			g.during(func(req *metapb.Request) {
+				if req.GetLogStats() == nil || asked.Add(1) != at+1 {
 					return
 				}
-				if err := leader.DropNode(t.Context(), "late@host"); err != nil {
+				if err := leader.RemoveNode(t.Context(), "late@host"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -64,8 +65,8 @@ func TestRemovedWhileItIsAsked(t *testing.T) {
 // What is decided about one database is not done to the next one of its name.
 func TestAlterExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
-		for i := range g.peers {
+		g := newTestCluster(t, 3)
+		for i := range g.nodes {
 			m, ctx := g.meta(i), t.Context()
 			first := create(t, m, "pond")
 			if err := m.SetSecurity(ctx, first, []byte(`{"admins":{"names":["ann"]}}`)); err != nil {
@@ -96,17 +97,17 @@ func TestAlterExactly(t *testing.T) {
 // A node that was removed before anybody took its place can still be replaced.
 func TestReplaceAfterRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx := t.Context()
 		gone := g.follower()
-		old := g.peers[gone].name
+		old := g.nodes[gone].name
 		db := create(t, g.meta(gone), "pond")
 		g.stop(gone)
 		fresh := g.add("fresh@host", "")
 		g.start(fresh)
 		g.waitReady(fresh)
 		m := g.meta(g.leader())
-		if err := m.DropNode(ctx, old); err != nil {
+		if err := m.RemoveNode(ctx, old); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.meta(fresh).CatchUp(ctx); err != nil {
@@ -133,8 +134,8 @@ func TestReplaceAfterRemoval(t *testing.T) {
 // stays, whoever leads.
 func TestZoneStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
-		for i, p := range g.peers {
+		g := newTestCluster(t, 3)
+		for i, p := range g.nodes {
 			if err := g.meta(0).SetZone(t.Context(), p.name, fmt.Sprintf("z%d", i)); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +147,7 @@ func TestZoneStays(t *testing.T) {
 		g.start(stopped)
 		g.waitReady(stopped)
 		<-time.After(time.Minute)
-		for i, p := range g.peers {
+		for i, p := range g.nodes {
 			if n, _ := g.meta(leader).Node(p.name); n.Zone != fmt.Sprintf("z%d", i) {
 				t.Errorf("%+v", n)
 			}
@@ -156,14 +157,14 @@ func TestZoneStays(t *testing.T) {
 
 // A node of which the leader has heard something new is not a member again when
 // it was removed meanwhile, and stays marked when it was marked meanwhile.
-func TestAmendNode(t *testing.T) {
+func TestAnnounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 3)
+		g := newTestCluster(t, 3)
 		ctx, m := t.Context(), g.meta(g.leader())
-		stale, _ := m.Node(g.peers[g.follower()].name)
+		stale, _ := m.Node(g.nodes[g.follower()].name)
 		amend := func() error {
 			stale.Version = "next"
-			_, err := m.propose(ctx, &command{kind: kindAmendNode, node: stale})
+			_, err := m.propose(ctx, announce(stale))
 			return err
 		}
 		if err := m.SetDraining(ctx, stale.Name, true); err != nil {
@@ -175,7 +176,7 @@ func TestAmendNode(t *testing.T) {
 		if n, _ := m.Node(stale.Name); !n.Draining || n.Version != "next" {
 			t.Errorf("%+v", n)
 		}
-		if err := m.DropNode(ctx, stale.Name); err != nil {
+		if err := m.RemoveNode(ctx, stale.Name); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, amend(), fault.NotFound)

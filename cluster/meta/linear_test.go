@@ -73,7 +73,7 @@ func byName(history []porcupine.Operation) [][]porcupine.Operation {
 
 // worker does random operations through random nodes, and records them.
 type worker struct {
-	g    *cohort
+	g    *testCluster
 	id   int
 	rand *rand.Rand
 
@@ -90,7 +90,7 @@ func (w *worker) run(stop <-chan struct{}) {
 		case <-time.After(time.Duration(1+w.rand.IntN(80)) * time.Millisecond):
 		}
 		w.g.mu.Lock()
-		p := w.g.peers[w.rand.IntN(len(w.g.peers))]
+		p := w.g.nodes[w.rand.IntN(len(w.g.nodes))]
 		m, running := p.meta, p.running
 		w.g.mu.Unlock()
 		if !running || !m.isReady() {
@@ -150,7 +150,7 @@ func TestLinearizable(t *testing.T) {
 
 func linearizable(t *testing.T, seed uint64) {
 	t.Helper()
-	g := newCohort(t, 3)
+	g := newTestCluster(t, 3)
 	dice := rand.New(rand.NewPCG(seed, 1))
 	g.lose(func(string, string) bool { return dice.IntN(50) == 0 })
 	var ops []porcupine.Operation
@@ -165,7 +165,7 @@ func linearizable(t *testing.T, seed uint64) {
 	plan := rand.New(rand.NewPCG(seed, 99))
 	for range 12 {
 		<-time.After(time.Duration(500+plan.IntN(1500)) * time.Millisecond)
-		victim := plan.IntN(len(g.peers))
+		victim := plan.IntN(len(g.nodes))
 		switch plan.IntN(3) {
 		case 0:
 			g.cut(victim)
@@ -176,7 +176,7 @@ func linearizable(t *testing.T, seed uint64) {
 		}
 		<-time.After(time.Duration(300+plan.IntN(2500)) * time.Millisecond)
 		g.heal()
-		if !g.peers[victim].running {
+		if !g.nodes[victim].running {
 			g.start(victim)
 		}
 	}

@@ -4,11 +4,11 @@
 // one exact answer on every node.
 //
 // A change is a command (command.go) in the Raft log. The state machine
-// (machine.go, state.go) applies it, deterministically. The state is a value
-// whose parts are immutable, published through an atomic pointer after each
-// batch of commands, so readers take no lock and see one moment. A call that
-// changes something may be made on any node; it returns after this node has
-// applied it.
+// (state_machine.go, state.go) applies it, deterministically. The state is a
+// value whose parts are immutable, published through an atomic pointer after
+// each batch of commands, so readers take no lock and see one moment. A call
+// that changes something may be made on any node; it returns after this node
+// has applied it.
 //
 // Documents never pass through here: without a majority, changes of metadata
 // answer fault.Unavailable while the last known state can still be read.
@@ -17,7 +17,7 @@
 // duty. The state machine is the only writer of the state; it runs on one of
 // Raft's goroutines, and for callers that follow the leader.
 //
-// LOCKS: Meta.configMu → config.Holder's. machine.mu → a Subscription's, the
+// LOCKS: Meta.configMu → config.Holder's. stateMachine.mu → a Subscription's, the
 // waiters', and, through the Holder, the Holder's, never configMu.
 package meta
 
@@ -78,11 +78,10 @@ type Options struct {
 	// request never left this node. nil suits a group of one.
 	Ask func(ctx context.Context, node string, request []byte) ([]byte, error)
 
-	// Belong is told the origin of the group that this node is part of, before
+	// OnGroupID is told the id of the group that this node is part of, before
 	// Raft runs: it is the same on all members and differs from that of any
-	// other group. It is empty where an earlier version did not write it down,
-	// and told again when it is known. nil suits a group of one.
-	Belong func(origin string)
+	// other group. nil suits a group of one.
+	OnGroupID func(id string)
 
 	// Alive reports what is known of another node right now, without waiting.
 	// nil: all are taken for alive.
@@ -96,7 +95,7 @@ type Options struct {
 type Meta struct {
 	opts Options
 	log  *zap.Logger
-	fsm  *machine
+	fsm  *stateMachine
 
 	raft    atomic.Pointer[raft.Raft] // nil until Run has started it
 	stores  atomic.Pointer[Stores]
@@ -109,7 +108,7 @@ type Meta struct {
 	onReady sync.Once
 	onClose sync.Once
 
-	behind    chan catchUp      // calls of CatchUp
+	catchUps  chan catchUp      // calls of CatchUp
 	admitting chan struct{}     // has room for the one node that is being taken in
 	refusals  map[string]string // node → why it was refused; belongs to who is in admitting
 
@@ -127,16 +126,15 @@ func New(o Options) (*Meta, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	o.Self.Commands = newestCommand
 	return &Meta{
 		opts:  o,
 		log:   o.Logger,
-		fsm:   newMachine(o.Self.Name, o.Config),
+		fsm:   newStateMachine(o.Self.Name, o.Config),
 		ready: make(chan struct{}),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
 
-		behind:    make(chan catchUp),
+		catchUps:  make(chan catchUp),
 		admitting: make(chan struct{}, 1),
 		refusals:  map[string]string{},
 	}, nil
@@ -171,20 +169,20 @@ func (m *Meta) Run(ctx context.Context) (err error) {
 	}
 	m.raft.Store(g.raft)
 	wg.Go(func() { m.serveCatchUps(ctx) })
-	wg.Go(func() { m.attend(ctx, g.raft) })
-	wg.Go(func() { m.remember(ctx) })
+	wg.Go(func() { m.maintainMembership(ctx, g.raft) })
+	wg.Go(func() { m.persistApplied(ctx) })
 	err = m.serve(ctx, g.raft)
 	cancel()
 	wg.Wait()
-	return errors.Join(err, m.rememberNow(), g.close())
+	return errors.Join(err, m.persistAppliedNow(), g.close())
 }
 
 // serve obeys Raft until ctx ends, then hands the lead over.
 func (m *Meta) serve(ctx context.Context, r *raft.Raft) error {
-	stopReign := func() {}
+	stopDuties := func() {}
 	defer func() {
-		stopReign()
-		m.abdicate(r)
+		stopDuties()
+		m.transferLeadership(r)
 		m.term.Store(0)
 	}()
 	for {
@@ -195,15 +193,15 @@ func (m *Meta) serve(ctx context.Context, r *raft.Raft) error {
 			return fmt.Errorf("metadata: %w", err)
 		case leader := <-r.LeaderCh():
 			m.term.Store(0)
-			stopReign()
-			stopReign = func() {}
+			stopDuties()
+			stopDuties = func() {}
 			if !leader {
 				continue
 			}
-			if err := m.lead(ctx, r); err != nil {
+			if err := m.becomeLeader(ctx, r); err != nil {
 				return err
 			}
-			stopReign = m.reign(ctx, r)
+			stopDuties = m.startLeaderDuties(ctx, r)
 		}
 	}
 }
@@ -308,19 +306,19 @@ func (m *Meta) Applied() uint64 { return m.fsm.load().index }
 
 // alive reports whether a node is known to be there.
 func (m *Meta) alive(node string) bool {
-	return node == m.Self() || m.opts.Alive == nil || m.opts.Alive(node) || m.heard(node)
+	return node == m.Self() || m.opts.Alive == nil || m.opts.Alive(node) || m.heardFrom(node)
 }
 
-// heard reports whether Raft has heard of the leader a moment ago, which
+// heardFrom reports whether Raft has heard of the leader a moment ago, which
 // proves more than what others say about it.
-func (m *Meta) heard(leader string) bool {
+func (m *Meta) heardFrom(leader string) bool {
 	r := m.raft.Load()
 	return r != nil && leader == m.Leader() && time.Since(r.LastContact()) < raftTimeout
 }
 
-// hopeless reports whether no majority can decide now, nor after an election.
+// quorumLost reports whether no majority can decide now, nor after an election.
 // A leader finds out by itself, as fast.
-func (m *Meta) hopeless() bool {
+func (m *Meta) quorumLost() bool {
 	r := m.raft.Load()
 	if r == nil {
 		return true
@@ -329,7 +327,7 @@ func (m *Meta) hopeless() bool {
 	if err != nil || len(servers) == 0 {
 		return true
 	}
-	if leader := m.Leader(); leader != "" && (leader == m.Self() || m.heard(leader)) {
+	if leader := m.Leader(); leader != "" && (leader == m.Self() || m.heardFrom(leader)) {
 		return false
 	}
 	return !majorityAlive(servers, m.alive)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"divan/cluster/config"
 	"divan/shard/ring"
@@ -170,7 +171,7 @@ func TestRefusals(t *testing.T) {
 	wantKind(t, m.SetRevsLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.SetPurgedInfosLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.PutNode(ctx, Node{}), fault.BadRequest)
-	wantKind(t, m.DropNode(ctx, "nobody@nowhere"), fault.NotFound)
+	wantKind(t, m.RemoveNode(ctx, "nobody@nowhere"), fault.NotFound)
 	if m.Databases().Len() != 0 {
 		t.Error("a refused creation left something")
 	}
@@ -225,7 +226,7 @@ func TestBubbleStartsFast(t *testing.T) {
 		begin := time.Now()
 		m, _ := start(t, Options{})
 		if took := time.Since(begin); took > 200*time.Millisecond {
-			t.Errorf("a lone node took %v to start", took)
+			t.Errorf("a node alone took %v to start", took)
 		}
 		create(t, m, "films")
 		time.Sleep(time.Hour)
@@ -377,6 +378,11 @@ func TestCanceledContext(t *testing.T) {
 	}
 }
 
+// unknownCommand is one that a later version may have.
+func unknownCommand() []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, 999, protowire.BytesType), []byte("what"))
+}
+
 // A log entry that this version does not understand stops the node.
 func TestUnknownEntryStops(t *testing.T) {
 	m, err := New(Options{Self: Node{Name: self}, Config: holder(t, config.Options{}), Bootstrap: true})
@@ -388,11 +394,11 @@ func TestUnknownEntryStops(t *testing.T) {
 	if err := m.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f := m.raft.Load().Apply([]byte{commandVersion, 250}, time.Second)
+	f := m.raft.Load().Apply(unknownCommand(), time.Second)
 	if err := f.Error(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; !errors.Is(err, errMalformed) {
+	if err := <-ended; !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), "a newer version wrote it") {
 		t.Errorf("run ended with %v", err)
 	}
 }
@@ -416,7 +422,7 @@ func TestNodes(t *testing.T) {
 	if db.N != 2 || db.Shards[0].On("b@b") {
 		t.Errorf("placed %+v", db.Shards)
 	}
-	if err := m.DropNode(ctx, "c@c"); err != nil {
+	if err := m.RemoveNode(ctx, "c@c"); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := m.Node("c@c"); ok {

@@ -6,18 +6,19 @@ import (
 	"slices"
 	"sync"
 
+	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
-// notice tells any number of waiting goroutines that something happened.
-type notice struct {
+// broadcast tells any number of waiting goroutines that something happened.
+type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
 // next returns a channel that is closed when tell is called the next time.
-func (n *notice) next() <-chan struct{} {
+func (n *broadcast) next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ch == nil {
@@ -26,7 +27,7 @@ func (n *notice) next() <-chan struct{} {
 	return n.ch
 }
 
-func (n *notice) tell() {
+func (n *broadcast) tell() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ch != nil {
@@ -37,41 +38,49 @@ func (n *notice) tell() {
 
 func errNoNode(name string) error { return fault.Newf(fault.NotFound, "no such node: %s", name) }
 
-// applyNode carries out a command on the members.
-func (s *state) applyNode(c *command, e *effects) result {
-	name := c.name
-	if c.kind == kindPutNode || c.kind == kindAmendNode {
-		name = c.node.Name
+// putNode adds a member or changes one. Published maps are not written to.
+func (s *state) putNode(n Node, e *effects) {
+	s.nodes = maps.Clone(s.nodes)
+	s.nodes[n.Name] = n
+	e.nodes = true
+}
+
+func (s *state) alterNode(c *metapb.AlterNode, e *effects) result {
+	n, ok := s.nodes[c.Name]
+	if !ok {
+		return result{err: errNoNode(c.Name)}
 	}
-	replaced := c.kind == kindReplace || c.kind == kindTakeOver
-	old, ok := s.nodes[name]
-	if !ok && c.kind != kindPutNode && (c.kind != kindTakeOver || !s.placed(name)) {
+	for _, text := range []struct{ old, next *string }{{&n.HTTP, c.Http}, {&n.RPC, c.Rpc}, {&n.Zone, c.Zone}, {&n.Version, c.Version}} {
+		if text.next != nil {
+			*text.old = *text.next
+		}
+	}
+	if c.Draining != nil {
+		n.Draining = *c.Draining
+	}
+	s.putNode(n, e)
+	return result{}
+}
+
+func (s *state) removeNode(name string, e *effects) result {
+	if _, ok := s.nodes[name]; !ok {
 		return result{err: errNoNode(name)}
 	}
-	if _, ok := s.nodes[c.node.Name]; !ok && replaced {
-		return result{err: errNoNode(c.node.Name)}
-	}
 	s.nodes = maps.Clone(s.nodes)
+	delete(s.nodes, name)
 	e.nodes = true
-	switch c.kind { //nolint:exhaustive // the others are not about members
-	case kindPutNode:
-		s.nodes[name] = c.node
-	case kindAmendNode:
-		next := c.node
-		next.Draining = old.Draining
-		s.nodes[name] = next
-	case kindZone:
-		old.Zone = c.node.Zone
-		s.nodes[name] = old
-	case kindDropNode:
-		delete(s.nodes, name)
-	case kindDrain:
-		old.Draining = c.node.Draining
-		s.nodes[name] = old
-	case kindReplace, kindTakeOver:
-		delete(s.nodes, name)
-		s.replaceCopies(name, c.node.Name, e)
+	return result{}
+}
+
+func (s *state) replaceNode(name, by string, e *effects) result {
+	if _, member := s.nodes[name]; !member && !s.placed(name) {
+		return result{err: errNoNode(name)}
 	}
+	if _, ok := s.nodes[by]; !ok {
+		return result{err: errNoNode(by)}
+	}
+	s.removeNode(name, e) // if it is one still
+	s.replaceCopies(name, by, e)
 	return result{}
 }
 
@@ -135,19 +144,19 @@ func (m *Meta) PutNode(ctx context.Context, n Node) error {
 	if n.Name == "" {
 		return fault.New(fault.BadRequest, "a node needs a name")
 	}
-	_, err := m.propose(ctx, &command{kind: kindPutNode, node: n})
+	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_PutNode{PutNode: n.proto()}})
 	return err
 }
 
-// DropNode removes a member from the cluster; copies that the map places on it
-// stay in the map. A node that was dropped while it was away is refused when it
+// RemoveNode removes a member from the cluster; copies that the map places on it
+// stay in the map. A node that was removed while it was away is refused when it
 // comes back. fault.NotFound when it is not a member; fault.BadRequest when it
 // is the last one.
-func (m *Meta) DropNode(ctx context.Context, name string) error {
-	if err := m.mayLeave(ctx, name); err != nil {
+func (m *Meta) RemoveNode(ctx context.Context, name string) error {
+	if err := m.checkRemovable(ctx, name); err != nil {
 		return err
 	}
-	_, err := m.propose(ctx, &command{kind: kindDropNode, name: name})
+	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_RemoveNode{RemoveNode: &metapb.RemoveNode{Name: name}}})
 	return err
 }
 
@@ -159,39 +168,39 @@ func (m *Meta) ReplaceNode(ctx context.Context, old, by string) error {
 	if old == by {
 		return fault.New(fault.BadRequest, "a node cannot take its own place")
 	}
-	how := m.either(kindTakeOver, kindReplace)
-	err := m.mayLeave(ctx, old)
-	if err != nil && (how != kindTakeOver || !fault.Is(err, fault.NotFound)) {
+	if err := m.checkRemovable(ctx, old); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	_, err = m.propose(ctx, &command{kind: how, name: old, node: Node{Name: by}})
+	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: &metapb.ReplaceNode{Name: old, By: by}}})
 	return err
 }
 
 // SetZone says in which zone a member stands. fault.NotFound when it is not a
 // member.
 func (m *Meta) SetZone(ctx context.Context, name, zone string) error {
-	if m.either(kindZone, kindPutNode) == kindZone {
-		_, err := m.propose(ctx, &command{kind: kindZone, name: name, node: Node{Name: name, Zone: zone}})
-		return err
-	}
-	n, ok := m.Node(name)
-	if !ok {
-		return errNoNode(name)
-	}
-	n.Zone = zone
-	return m.PutNode(ctx, n)
+	_, err := m.propose(ctx, alterNodeCommand(&metapb.AlterNode{Name: name, Zone: &zone}))
+	return err
 }
 
 // SetDraining says whether a member gets copies of new databases.
 // fault.NotFound when it is not a member.
 func (m *Meta) SetDraining(ctx context.Context, name string, draining bool) error {
-	_, err := m.propose(ctx, &command{kind: kindDrain, name: name, node: Node{Name: name, Draining: draining}})
+	_, err := m.propose(ctx, alterNodeCommand(&metapb.AlterNode{Name: name, Draining: &draining}))
 	return err
 }
 
-// mayLeave refuses what the group would not outlive.
-func (m *Meta) mayLeave(ctx context.Context, name string) error {
+func alterNodeCommand(c *metapb.AlterNode) *metapb.Command {
+	return &metapb.Command{Op: &metapb.Command_AlterNode{AlterNode: c}}
+}
+
+// announce makes a command that has a member known as it says it is; whether it
+// is draining stays.
+func announce(n Node) *metapb.Command {
+	return alterNodeCommand(&metapb.AlterNode{Name: n.Name, Http: &n.HTTP, Rpc: &n.RPC, Zone: &n.Zone, Version: &n.Version})
+}
+
+// checkRemovable refuses what the group would not outlive.
+func (m *Meta) checkRemovable(ctx context.Context, name string) error {
 	if err := m.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -209,7 +218,7 @@ func (m *Meta) mayLeave(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !outlives(servers, name, m.alive) {
+	if !majorityWithout(servers, name, m.alive) {
 		return fault.Newf(fault.BadRequest, "without %s no majority of the nodes that vote would be left; start the others first", name)
 	}
 	return nil
@@ -217,4 +226,4 @@ func (m *Meta) mayLeave(ctx context.Context, name string) error {
 
 // NodesChanged returns a channel that is closed when a member comes, goes or
 // changes after the call.
-func (m *Meta) NodesChanged() <-chan struct{} { return m.fsm.members.next() }
+func (m *Meta) NodesChanged() <-chan struct{} { return m.fsm.nodesChanged.next() }

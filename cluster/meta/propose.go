@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	"go.uber.org/zap"
 
+	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
@@ -54,7 +55,7 @@ func errRemoved() error { return fault.New(fault.Unavailable, TextRemoved) }
 // fault.Unavailable means that the outcome is not known or that the command
 // was not proposed at all. A command whose outcome is not known is never
 // proposed again: a creation that succeeded would then look like a refused one.
-func (m *Meta) propose(ctx context.Context, c *command) (result, error) {
+func (m *Meta) propose(ctx context.Context, c *metapb.Command) (result, error) {
 	select {
 	case <-m.ready:
 		return m.submit(ctx, c)
@@ -64,14 +65,14 @@ func (m *Meta) propose(ctx context.Context, c *command) (result, error) {
 }
 
 // submit is propose for a node that is not ready yet.
-func (m *Meta) submit(ctx context.Context, c *command) (result, error) {
-	b := c.encode()
+func (m *Meta) submit(ctx context.Context, c *metapb.Command) (result, error) {
+	b := encode(c)
 	if len(b) > maxCommand {
 		return result{}, errTooLarge()
 	}
 	var res result
 	err := m.retry(ctx, func() (err error) {
-		res, err = m.try(ctx, b)
+		res, err = m.proposeOnce(ctx, c, b)
 		return err
 	})
 	if err != nil {
@@ -88,7 +89,7 @@ func (m *Meta) retry(ctx context.Context, fn func() error) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if m.raft.Load() == nil || m.hopeless() {
+		if m.raft.Load() == nil || m.quorumLost() {
 			return errUnavailable(nil)
 		}
 		if m.removed.Load() {
@@ -110,36 +111,35 @@ func (m *Meta) retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// try proposes a command once, here or at the leader.
-func (m *Meta) try(ctx context.Context, b []byte) (result, error) {
+// proposeOnce proposes a command, whose bytes are b, here or at the leader.
+func (m *Meta) proposeOnce(ctx context.Context, c *metapb.Command, b []byte) (result, error) {
 	r := m.raft.Load()
 	if r.State() == raft.Leader {
-		return m.proposeHere(ctx, r, b)
+		return m.proposeAsLeader(ctx, r, c, b)
 	}
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	a, err := m.askLeader(ctx, &request{kind: askPropose, command: b})
+	a, err := m.askLeader(ctx, &metapb.Request{Question: &metapb.Request_Propose{Propose: b}})
 	if err != nil {
 		return result{}, err
 	}
-	if err := m.fsm.reach(ctx, m.logStore(), a.index, a.term); err != nil {
-		return result{}, errUndecided(err)
+	res := result{err: refusalError(a.Refusal)}
+	if a.Database != nil {
+		if res.db, err = databaseFrom(a.Database); err != nil {
+			return result{}, errUndecided(err)
+		}
 	}
-	res := result{db: a.db}
-	if a.refusal != nil {
-		res.err = a.refusal
+	if err := m.fsm.waitApplied(ctx, m.logStore(), a.Index, a.Term); err != nil {
+		return result{}, errUndecided(err)
 	}
 	return res, nil
 }
 
-// proposeHere proposes a command on the leader. Once it is in the log its
+// proposeAsLeader proposes a command on the leader. Once it is in the log its
 // outcome is awaited whatever becomes of ctx: Raft always answers, at the
 // latest when this node loses the leadership, which is after a fraction of a
 // second without a majority.
-func (m *Meta) proposeHere(ctx context.Context, r *raft.Raft, b []byte) (result, error) {
-	if err := m.understood(kind(b[1])); err != nil {
-		return result{}, err
-	}
+func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (result, error) {
 	timeout := enqueueTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(deadline), time.Millisecond)
@@ -153,59 +153,21 @@ func (m *Meta) proposeHere(ctx context.Context, r *raft.Raft, b []byte) (result,
 		return result{}, errUndecided(nil)
 	}
 	if res.err == nil {
-		m.afterwards(r, b)
+		m.removeFromRaft(r, c)
 	}
 	return res, nil
 }
 
-// afterwards takes a node that left out of Raft too. When that fails, or this
-// node does not lead any more, expel does it later.
-func (m *Meta) afterwards(r *raft.Raft, b []byte) {
-	if kind := kind(b[1]); kind != kindDropNode && kind != kindReplace && kind != kindTakeOver {
+// removeFromRaft takes a node that left out of Raft too. When that fails, or
+// this node does not lead any more, removeNonMembers does it later.
+func (m *Meta) removeFromRaft(r *raft.Raft, c *metapb.Command) {
+	name := c.GetRemoveNode().GetName() + c.GetReplaceNode().GetName() // a command is one of them
+	if name == "" {
 		return
 	}
-	c, err := decodeCommand(b)
-	if err == nil {
-		err = r.RemoveServer(raft.ServerID(c.name), 0, forwardTimeout).Error()
+	if err := r.RemoveServer(raft.ServerID(name), 0, forwardTimeout).Error(); err != nil {
+		m.log.Warn("a node that left is still in the Raft group", zap.String("node", name), zap.Error(err))
 	}
-	if err != nil {
-		m.log.Warn("a node that left is still in the Raft group", zap.String("node", c.name), zap.Error(err))
-	}
-}
-
-// askLeader asks the leader that this node knows. The error is errNotProposed
-// when the request was certainly not carried out, and fault.Unavailable when
-// that is not known.
-func (m *Meta) askLeader(ctx context.Context, req *request) (*answer, error) {
-	leader := m.Leader()
-	if leader == "" || leader == m.Self() || m.opts.Ask == nil || !m.alive(leader) {
-		return nil, errNotProposed
-	}
-	return m.ask(ctx, leader, req)
-}
-
-func (m *Meta) ask(ctx context.Context, node string, req *request) (*answer, error) {
-	b, err := m.opts.Ask(ctx, node, req.encode())
-	if notSent(err) {
-		return nil, fmt.Errorf("%w: %w", errNotProposed, err)
-	}
-	if err != nil {
-		return nil, errUndecided(err)
-	}
-	a, err := decodeAnswer(b)
-	if err != nil {
-		return nil, errUndecided(err)
-	}
-	if a.outcome != outcomeDone {
-		return nil, errNotProposed
-	}
-	return a, nil
-}
-
-// notSent reports whether an error says that a request never left this node.
-func notSent(err error) bool {
-	var e interface{ NotSent() bool }
-	return errors.As(err, &e) && e.NotSent()
 }
 
 // raftError sorts the errors of hashicorp/raft.
@@ -221,87 +183,4 @@ func raftError(err error) error {
 		return fault.Wrap(fault.Closed, "The node is shutting down.", err)
 	}
 	return fmt.Errorf("raft: %w", err)
-}
-
-func errStranger(node string) error {
-	return fault.Newf(fault.BadRequest, "node %s is not part of the cluster", node)
-}
-
-// Answer answers a request of another node, whose name was proven to be from.
-// Its errors are faults; for a change of metadata they mean that its outcome
-// is not known.
-func (m *Meta) Answer(ctx context.Context, from string, b []byte) ([]byte, error) {
-	req, err := decodeRequest(b)
-	if err != nil {
-		return nil, fault.Wrap(fault.BadRequest, "a request about metadata that this version does not understand", err)
-	}
-	a, err := m.answer(ctx, from, req)
-	if errors.Is(err, errNotProposed) {
-		return (&answer{outcome: outcomeNotLeader}).encode(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	a.outcome = outcomeDone
-	return a.encode(), nil
-}
-
-func (m *Meta) answer(ctx context.Context, from string, req *request) (*answer, error) {
-	r := m.raft.Load()
-	if r == nil {
-		return nil, errNotProposed
-	}
-	switch req.kind {
-	case askStats:
-		if m.stopping() { // whoever asks is about to rely on this node
-			return nil, errStopping()
-		}
-		return m.stats(r), nil
-	case askJoin:
-		return m.answerJoin(ctx, from, r, req.join)
-	case askIndex:
-		if m.term.Load() == 0 {
-			return nil, errNotProposed
-		}
-		if _, member := m.Node(from); !member {
-			return nil, errStranger(from)
-		}
-		if err := m.CatchUp(ctx); err != nil {
-			return nil, err
-		}
-		s := m.fsm.load()
-		return &answer{index: s.index, term: s.term}, nil
-	case askPropose:
-		if _, member := m.Node(from); !member && r.State() == raft.Leader {
-			return nil, errStranger(from)
-		}
-		return m.answerPropose(ctx, r, req.command)
-	}
-	return nil, fault.New(fault.BadRequest, "an unknown question")
-}
-
-// answerPropose proposes a command for another node.
-func (m *Meta) answerPropose(ctx context.Context, r *raft.Raft, command []byte) (*answer, error) {
-	if r.State() != raft.Leader {
-		return nil, errNotProposed
-	}
-	if len(command) < 2 || len(command) > maxCommand {
-		return nil, fault.New(fault.BadRequest, "no command")
-	}
-	if _, err := decodeCommand(command); err != nil { // would stop every node
-		return nil, fault.Wrap(fault.BadRequest, "a command that this version does not understand", err)
-	}
-	res, err := m.proposeHere(ctx, r, command)
-	if err != nil {
-		return nil, err
-	}
-	a := &answer{index: res.index, term: res.term, db: res.db}
-	if res.err != nil {
-		var refusal *fault.Error
-		if !errors.As(res.err, &refusal) {
-			return nil, res.err
-		}
-		a.refusal = refusal
-	}
-	return a, nil
 }

@@ -79,22 +79,22 @@ type named string
 func (n named) Network() string { return "name" }
 func (n named) String() string  { return string(n) }
 
-// town is nodes with their state on disk, that reach each other over TCP.
-type town struct {
+// diskCluster is nodes with their state on disk, that reach each other over TCP.
+type diskCluster struct {
 	t     *testing.T
 	book  sync.Map // name → address
 	metas sync.Map // name → *Meta
 	seeds []string
 }
 
-// inhabitant is a running node.
-type inhabitant struct {
+// diskNode is a running node.
+type diskNode struct {
 	*Meta
 	stop func()
 	kill func() // cuts it off from all others at once
 }
 
-func (w *town) start(name, dir string) inhabitant {
+func (w *diskCluster) start(name, dir string) diskNode {
 	w.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(w.t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *town) start(name, dir string) inhabitant {
 	}
 	w.book.Store(name, l.Addr().String())
 	layer := &tcp{Listener: l, name: name, book: &w.book}
-	transport := raft.NewNetworkTransportWithLogger(layer, 3, 10*time.Second, newRaftLog(zap.NewNop()))
+	transport := raft.NewNetworkTransportWithLogger(layer, 3, 10*time.Second, newRaftLogger(zap.NewNop()))
 	found := Founding{Bootstrap: len(w.seeds) == 0, Seeds: slices.Clone(w.seeds)}
 	m, err := New(Options{
 		Self: Node{Name: name}, Config: holder(w.t, config.Options{}), Dir: dir, Transport: transport,
@@ -132,7 +132,7 @@ func (w *town) start(name, dir string) inhabitant {
 	if err := m.WaitReady(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	return inhabitant{m, stop, func() {
+	return diskNode{m, stop, func() {
 		w.metas.Delete(name)
 		layer.hangUp()
 	}}
@@ -154,9 +154,9 @@ func TestScale(t *testing.T) {
 		runtime.ReadMemStats(&s)
 		return int64(s.HeapAlloc)
 	}
-	w := &town{t: t}
+	w := &diskCluster{t: t}
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
-	nodes := make([]inhabitant, 3)
+	nodes := make([]diskNode, 3)
 	for i := range nodes {
 		nodes[i] = w.start(fmt.Sprintf("divan@n%d.example.com", i), dirs[i])
 	}
@@ -194,11 +194,11 @@ func TestScale(t *testing.T) {
 }
 
 // failOver cuts the leader off and returns how long no other node could decide.
-func failOver(t *testing.T, nodes []inhabitant) time.Duration {
+func failOver(t *testing.T, nodes []diskNode) time.Duration {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for slices.ContainsFunc(nodes, func(n inhabitant) bool { return len(n.Voters()) != voterTarget(len(nodes)) }) {
+	for slices.ContainsFunc(nodes, func(n diskNode) bool { return len(n.Voters()) != voterTarget(len(nodes)) }) {
 		select {
 		case <-again.C:
 		case <-t.Context().Done():
@@ -206,7 +206,7 @@ func failOver(t *testing.T, nodes []inhabitant) time.Duration {
 		}
 	}
 	leader := nodes[0].Leader()
-	at := slices.IndexFunc(nodes, func(n inhabitant) bool { return n.Self() == leader })
+	at := slices.IndexFunc(nodes, func(n diskNode) bool { return n.Self() == leader })
 	begin := time.Now()
 	nodes[at].kill()
 	for i := 0; ; i++ {
@@ -222,7 +222,7 @@ func failOver(t *testing.T, nodes []inhabitant) time.Duration {
 
 // createMany makes databases through all nodes, by 64 clients at once, and
 // returns how many in a second.
-func createMany(t *testing.T, nodes []inhabitant, n int) float64 {
+func createMany(t *testing.T, nodes []diskNode, n int) float64 {
 	t.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup

@@ -13,17 +13,14 @@ import (
 	"github.com/hashicorp/raft"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/metapb"
 )
 
-// A snapshot is the magic, then records, each
-//
-//	length of the rest (varint) | kind (1) | fields
-//
-// in this order: one head, nodes, configuration, graves, databases sorted by
-// name, one end that counts the records before it. Raft's snapshot store
-// checks the bytes; the end record tells a short file from a whole one.
+// A snapshot is the magic, then records (metapb.Record), each behind its length.
+// Raft's snapshot store checks the bytes; the last record tells a short file
+// from a whole one.
 const (
-	snapshotMagic  = "DIVANMETA\x01"
+	snapshotMagic  = "DIVANMETA\x02"
 	snapshotBuffer = 64 << 10
 
 	// maxRecord bounds a record, in bytes. It is far above what commands can
@@ -32,32 +29,10 @@ const (
 	maxRecord = 16 * maxCommand
 )
 
-const (
-	recordHead     = 1
-	recordNode     = 2
-	recordConfig   = 3
-	recordGrave    = 4
-	recordDatabase = 5
-	recordEnd      = 6
-)
-
-const (
-	headUUID   = 1
-	headSecret = 2
-	headFloor  = 3
-	headIndex  = 4
-	headTerm   = 5
-
-	graveName   = 1
-	graveSuffix = 2
-
-	endRecords = 1
-)
-
 // snapshot is the state at one moment, to be written while commands go on.
 type snapshot struct {
-	state  *state
-	graves *graves
+	state      *state
+	tombstones *tombstones
 }
 
 // Persist implements raft.FSMSnapshot.
@@ -84,17 +59,17 @@ type recordWriter struct {
 	err   error
 }
 
-func (w *recordWriter) write(kind byte, fields []byte) {
+func (w *recordWriter) write(r *metapb.Record) {
 	if w.err != nil {
 		return
 	}
-	var head [binary.MaxVarintLen64 + 1]byte
-	n := binary.PutUvarint(head[:], uint64(len(fields)+1))
-	head[n] = kind
-	if _, w.err = w.w.Write(head[:n+1]); w.err == nil {
-		_, w.err = w.w.Write(fields)
+	size := r.SizeVT()
+	w.buf = binary.AppendUvarint(w.buf[:0], uint64(size))
+	head := len(w.buf)
+	w.buf = slices.Grow(w.buf, size)[:head+size]
+	if _, w.err = r.MarshalToSizedBufferVT(w.buf[head:]); w.err == nil {
+		_, w.err = w.w.Write(w.buf)
 	}
-	w.buf = fields[:0]
 	w.count++
 }
 
@@ -103,167 +78,128 @@ func (s *snapshot) write(out *bufio.Writer) error {
 		return err
 	}
 	w := &recordWriter{w: out}
-	b := appendText(w.buf, headUUID, s.state.uuid)
-	b = appendText(b, headSecret, s.state.secret)
-	b = appendNumber(b, headFloor, uint64(s.graves.floor))
-	b = appendNumber(b, headIndex, s.state.index)
-	w.write(recordHead, appendNumber(b, headTerm, s.state.term))
+	w.write(&metapb.Record{Record: &metapb.Record_Head{Head: &metapb.Head{
+		Uuid: s.state.uuid, Secret: s.state.secret, Floor: s.tombstones.floor, Index: s.state.index, Term: s.state.term,
+	}}})
 	for _, n := range s.state.sortedNodes() {
-		w.write(recordNode, n.appendBinary(w.buf))
+		w.write(&metapb.Record{Record: &metapb.Record_Node{Node: n.proto()}})
 	}
-	writeLayer(w, "", s.state.cluster)
+	w.writeLayer("", s.state.cluster)
 	for _, name := range slices.Sorted(maps.Keys(s.state.perNode)) {
-		writeLayer(w, name, s.state.perNode[name])
+		w.writeLayer(name, s.state.perNode[name])
 	}
-	for _, g := range s.graves.queue {
-		w.write(recordGrave, appendNumber(appendText(w.buf, graveName, g.name), graveSuffix, uint64(g.suffix)))
+	for _, t := range s.tombstones.queue {
+		w.write(&metapb.Record{Record: &metapb.Record_Deleted{Deleted: &metapb.Tombstone{Name: t.name, Suffix: t.suffix}}})
 	}
 	for db := range s.state.dbs.All() {
-		w.write(recordDatabase, db.appendBinary(w.buf))
+		w.write(&metapb.Record{Record: &metapb.Record_Database{Database: db.proto()}})
 	}
-	w.write(recordEnd, appendNumber(w.buf, endRecords, w.count))
+	w.write(&metapb.Record{Record: &metapb.Record_End{End: &metapb.End{Records: w.count}}})
 	return w.err
 }
 
-func writeLayer(w *recordWriter, node string, l config.Layer) {
+// writeLayer writes a layer of the configuration as the changes that make it.
+func (w *recordWriter) writeLayer(node string, l config.Layer) {
+	write := func(op metapb.ConfigChange_Op, section, key, value string) {
+		c := &metapb.ConfigChange{Op: op, Node: node, Section: section, Key: key, Value: value}
+		w.write(&metapb.Record{Record: &metapb.Record_Config{Config: c}})
+	}
 	for _, section := range slices.Sorted(maps.Keys(l.Set)) {
 		for _, key := range slices.Sorted(maps.Keys(l.Set[section])) {
-			c := configCommand{op: configPut, node: node, section: section, key: key, value: l.Set[section][key]}
-			w.write(recordConfig, c.appendBinary(w.buf))
+			write(metapb.ConfigChange_SET, section, key, l.Set[section][key])
 		}
 	}
 	for _, section := range slices.Sorted(maps.Keys(l.Hidden)) {
 		for _, key := range slices.Sorted(maps.Keys(l.Hidden[section])) {
-			c := configCommand{op: configHide, node: node, section: section, key: key}
-			w.write(recordConfig, c.appendBinary(w.buf))
+			write(metapb.ConfigChange_HIDE, section, key, "")
 		}
 	}
 }
 
 // snapshotReader builds a state from records.
 type snapshotReader struct {
-	state  *state
-	graves *graves
-	dbs    []*Database
-	count  uint64
-	ended  bool
+	state      *state
+	tombstones *tombstones
+	dbs        []*Database
+	count      uint64
+	ended      bool
 }
 
 // readSnapshot reads what write wrote. Whatever it is given, it returns an
 // error or a state that satisfies check.
-func readSnapshot(in *bufio.Reader) (*state, *graves, error) {
+func readSnapshot(in *bufio.Reader) (*state, *tombstones, error) {
 	magic := make([]byte, len(snapshotMagic))
 	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != snapshotMagic {
 		return nil, nil, fmt.Errorf("%w: no snapshot of a known version", errMalformed)
 	}
 	r := &snapshotReader{
-		state:  &state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}},
-		graves: newGraves(),
+		state:      &state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}},
+		tombstones: newTombstones(),
 	}
 	var buf bytes.Buffer
 	for !r.ended {
 		size, err := binary.ReadUvarint(in)
-		if err != nil || size == 0 || size > maxRecord {
+		if err != nil || size > maxRecord {
 			return nil, nil, fmt.Errorf("%w: length of record %d", errMalformed, r.count)
 		}
 		buf.Reset() // grows as bytes come, not as a length promises them
 		if _, err := io.CopyN(&buf, in, int64(size)); err != nil {
 			return nil, nil, fmt.Errorf("%w: record %d is cut off", errMalformed, r.count)
 		}
-		b := buf.Bytes()
-		if err := r.record(b[0], b[1:]); err != nil {
-			return nil, nil, err
+		if err := r.record(buf.Bytes()); err != nil {
+			return nil, nil, fmt.Errorf("record %d: %w", r.count, err)
 		}
 		r.count++
 	}
 	r.state.dbs = Databases{build(r.dbs)}
-	return r.state, r.graves, r.state.check()
+	return r.state, r.tombstones, r.state.check()
 }
 
-func (r *snapshotReader) record(kind byte, b []byte) error {
-	switch kind {
-	case recordHead:
-		return r.head(b)
-	case recordNode:
-		n, err := decodeNode(b)
-		r.state.nodes[n.Name] = n
-		return err
-	case recordConfig:
-		c, err := decodeConfig(b)
-		if err == nil {
-			r.putConfig(c)
+func (r *snapshotReader) record(b []byte) error {
+	var rec metapb.Record // a message has copies of what it is read from
+	if err := rec.UnmarshalVT(b); err != nil {
+		return fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	switch rec := rec.Record.(type) {
+	case *metapb.Record_Head:
+		r.state.uuid, r.state.secret = rec.Head.Uuid, rec.Head.Secret
+		r.state.index, r.state.term = rec.Head.Index, rec.Head.Term
+		r.tombstones.floor = rec.Head.Floor
+	case *metapb.Record_Node:
+		if rec.Node.Name == "" {
+			return fmt.Errorf("%w: node without a name", errMalformed)
 		}
-		return err
-	case recordGrave:
-		return r.grave(b)
-	case recordDatabase:
-		db, err := decodeDatabase(b)
+		r.state.nodes[rec.Node.Name] = nodeFrom(rec.Node)
+	case *metapb.Record_Config:
+		if err := checkConfigChange(rec.Config); err != nil {
+			return err
+		}
+		r.changeConfig(rec.Config)
+	case *metapb.Record_Deleted:
+		r.tombstones.add(rec.Deleted.Name, rec.Deleted.Suffix)
+	case *metapb.Record_Database:
+		db, err := databaseFrom(rec.Database)
 		r.dbs = append(r.dbs, db)
 		return err
-	case recordEnd:
-		r.ended = true
-		return eachField(b, func(f field) error {
-			if f.num == endRecords && f.number != r.count {
-				return fmt.Errorf("%w: %d records where %d were written", errMalformed, r.count, f.number)
-			}
-			return nil
-		})
-	}
-	return fmt.Errorf("%w: record of unknown kind %d; a newer version wrote it", errMalformed, kind)
-}
-
-// putConfig adds to the layer in place: nobody else has seen it yet.
-func (r *snapshotReader) putConfig(c configCommand) {
-	l := r.state.cluster
-	if c.node != "" {
-		l = r.state.perNode[c.node]
-	}
-	if c.op == configHide {
-		l.Hide(c.section, c.key)
-	} else {
-		l.Put(c.section, c.key, c.value)
-	}
-	if c.node != "" {
-		r.state.perNode[c.node] = l
-	} else {
-		r.state.cluster = l
-	}
-}
-
-func (r *snapshotReader) head(b []byte) error {
-	return eachField(b, func(f field) error {
-		switch f.num {
-		case headUUID:
-			r.state.uuid = f.text()
-		case headSecret:
-			r.state.secret = f.text()
-		case headFloor:
-			r.graves.floor = int64(f.number)
-		case headIndex:
-			r.state.index = f.number
-		case headTerm:
-			r.state.term = f.number
+	case *metapb.Record_End:
+		if r.ended = rec.End.Records == r.count; !r.ended {
+			return fmt.Errorf("%w: %d were written", errMalformed, rec.End.Records)
 		}
-		return nil
-	})
-}
-
-func (r *snapshotReader) grave(b []byte) error {
-	var g grave
-	err := eachField(b, func(f field) error {
-		switch f.num {
-		case graveName:
-			g.name = f.text()
-		case graveSuffix:
-			g.suffix = int64(f.number)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+	default:
+		return fmt.Errorf("%w: of a kind that this version does not know; a newer version wrote it", errMalformed)
 	}
-	r.graves.bury(g.name, g.suffix)
 	return nil
+}
+
+// changeConfig changes a layer in place: nobody else has seen it yet.
+func (r *snapshotReader) changeConfig(c *metapb.ConfigChange) {
+	if c.Node == "" {
+		change(&r.state.cluster, c)
+		return
+	}
+	l := r.state.perNode[c.Node]
+	change(&l, c)
+	r.state.perNode[c.Node] = l
 }
 
 // build makes a balanced tree of sorted databases.

@@ -1,12 +1,14 @@
 package meta
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
@@ -55,37 +57,31 @@ type effects struct {
 }
 
 // apply carries out a command on s. It must come to the same result on every
-// node: it may look at s, at the graves and at the command only.
-func (s *state) apply(c *command, g *graves, e *effects) result {
-	switch c.kind {
-	case kindInit:
+// node: it may look at s, at the tombstones and at the command only.
+func (s *state) apply(c *command, t *tombstones, e *effects) result {
+	switch op := c.Op.(type) {
+	case *metapb.Command_Init:
 		if s.uuid == "" {
-			s.uuid, s.secret = c.init.uuid, c.init.secret
+			s.uuid, s.secret = op.Init.Uuid, op.Init.Secret
 			e.config = true
 		}
-	case kindCreateHere:
-		if away, ok := s.stranger(c.db); ok {
-			return result{err: errNoNode(away)}
-		}
-		return s.create(c.db, g, e)
-	case kindCreate:
-		return s.create(c.db, g, e)
-	case kindDelete, kindDeleteExact:
-		old, ok := s.dbs.Get(c.name)
-		if !ok || (c.kind == kindDeleteExact && old.ID != c.id) {
-			return result{err: errNoDatabase()}
-		}
-		g.bury(old.Name, old.Created)
-		s.dbs = s.dbs.without(c.name)
-		e.events = append(e.events, Event{Kind: Deleted, Old: old})
-		return result{db: old}
-	case kindAlter, kindAlterExact:
-		return s.alter(c, e)
-	case kindConfig:
-		s.setConfig(c.config)
+	case *metapb.Command_CreateDatabase:
+		return s.createDatabase(c.database, t, e)
+	case *metapb.Command_AlterDatabase:
+		return s.alterDatabase(op.AlterDatabase, e)
+	case *metapb.Command_DeleteDatabase:
+		return s.deleteDatabase(op.DeleteDatabase, t, e)
+	case *metapb.Command_ChangeConfig:
+		s.changeConfig(op.ChangeConfig)
 		e.config = true
-	case kindPutNode, kindDropNode, kindDrain, kindReplace, kindTakeOver, kindAmendNode, kindZone:
-		return s.applyNode(c, e)
+	case *metapb.Command_PutNode:
+		s.putNode(nodeFrom(op.PutNode), e)
+	case *metapb.Command_AlterNode:
+		return s.alterNode(op.AlterNode, e)
+	case *metapb.Command_RemoveNode:
+		return s.removeNode(op.RemoveNode.Name, e)
+	case *metapb.Command_ReplaceNode:
+		return s.replaceNode(op.ReplaceNode.Name, op.ReplaceNode.By, e)
 	}
 	return result{}
 }
@@ -96,20 +92,23 @@ func errDatabaseExists() error {
 	return fault.New(fault.Exists, "The database could not be created, the file already exists.")
 }
 
-func (s *state) create(wish *Database, g *graves, e *effects) result {
+func (s *state) createDatabase(wish *Database, t *tombstones, e *effects) result {
+	if node, ok := s.nonMember(wish); ok {
+		return result{err: errNoNode(node)}
+	}
 	if _, ok := s.dbs.Get(wish.Name); ok {
 		return result{err: errDatabaseExists()}
 	}
 	db := *wish
-	db.Created = g.suffix(wish.Name, wish.Created)
+	db.Created = t.nextSuffix(wish.Name, wish.Created)
 	db.Suffix = suffixOf(db.Created)
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Created, New: &db})
 	return result{db: &db}
 }
 
-// stranger returns a node that is to get a copy of a database and is no member.
-func (s *state) stranger(db *Database) (string, bool) {
+// nonMember returns a node that is to get a copy of a database and is no member.
+func (s *state) nonMember(db *Database) (string, bool) {
 	for _, shard := range db.Shards {
 		for _, node := range shard.Nodes {
 			if _, member := s.nodes[node]; !member {
@@ -120,48 +119,71 @@ func (s *state) stranger(db *Database) (string, bool) {
 	return "", false
 }
 
-func (s *state) alter(c *command, e *effects) result {
-	old, ok := s.dbs.Get(c.name)
-	if !ok || (c.kind == kindAlterExact && old.ID != c.id) {
+// find returns a database by name, and by id unless that is empty.
+func (s *state) find(name string, id []byte) (*Database, bool) {
+	db, ok := s.dbs.Get(name)
+	return db, ok && (len(id) == 0 || bytes.Equal(id, db.ID[:]))
+}
+
+func (s *state) deleteDatabase(c *metapb.DeleteDatabase, t *tombstones, e *effects) result {
+	old, ok := s.find(c.Name, c.Id)
+	if !ok {
+		return result{err: errNoDatabase()}
+	}
+	t.add(old.Name, old.Created)
+	s.dbs = s.dbs.without(old.Name)
+	e.events = append(e.events, Event{Kind: Deleted, Old: old})
+	return result{db: old}
+}
+
+func (s *state) alterDatabase(c *metapb.AlterDatabase, e *effects) result {
+	old, ok := s.find(c.Name, c.Id)
+	if !ok {
 		return result{err: errNoDatabase()}
 	}
 	db := *old
-	if c.alter.security != nil {
-		db.Security = c.alter.security
+	if c.Security != nil {
+		db.Security = c.Security
 	}
-	if c.alter.revsLimit != nil {
-		db.RevsLimit = *c.alter.revsLimit
+	if c.RevsLimit != nil {
+		db.RevsLimit = int(*c.RevsLimit)
 	}
-	if c.alter.purgedInfosLimit != nil {
-		db.PurgedInfosLimit = *c.alter.purgedInfosLimit
+	if c.PurgedInfosLimit != nil {
+		db.PurgedInfosLimit = int(*c.PurgedInfosLimit)
 	}
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
 	return result{db: &db}
 }
 
-func (s *state) setConfig(c configCommand) {
+func (s *state) changeConfig(c *metapb.ConfigChange) {
 	l := s.cluster
-	if c.node != "" {
-		l = s.perNode[c.node]
+	if c.Node != "" {
+		l = s.perNode[c.Node]
 	}
 	l = l.Clone()
-	switch c.op {
-	case configPut:
-		l.Put(c.section, c.key, c.value)
-	case configHide:
-		l.Hide(c.section, c.key)
-	case configDrop:
-		l.Drop(c.section, c.key)
-	}
-	if c.node == "" {
+	change(&l, c)
+	if c.Node == "" {
 		s.cluster = l
 		return
 	}
 	s.perNode = maps.Clone(s.perNode)
-	s.perNode[c.node] = l
+	s.perNode[c.Node] = l
 	if l.Empty() {
-		delete(s.perNode, c.node)
+		delete(s.perNode, c.Node)
+	}
+}
+
+// change changes one key of a layer.
+func change(l *config.Layer, c *metapb.ConfigChange) {
+	switch c.Op {
+	case metapb.ConfigChange_SET:
+		l.Put(c.Section, c.Key, c.Value)
+	case metapb.ConfigChange_HIDE:
+		l.Hide(c.Section, c.Key)
+	case metapb.ConfigChange_UNSET:
+		l.Drop(c.Section, c.Key)
+	case metapb.ConfigChange_NONE: // was refused when it was read
 	}
 }
 

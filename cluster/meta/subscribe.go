@@ -56,7 +56,7 @@ func (m *Meta) Subscribe() (*Subscription, Databases) {
 	return m.fsm.subscribe()
 }
 
-func (m *machine) subscribe() (*Subscription, Databases) {
+func (m *stateMachine) subscribe() (*Subscription, Databases) {
 	s := &Subscription{all: &m.subs, wake: make(chan struct{}, 1)}
 	m.subs.mu.Lock()
 	defer m.subs.mu.Unlock()

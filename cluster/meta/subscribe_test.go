@@ -55,7 +55,7 @@ func TestSubscription(t *testing.T) {
 
 func TestNextWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := testMachine(t)
+		m := newTestMachine(t)
 		sub, _ := m.subscribe()
 		got := make(chan int)
 		go func() {
@@ -75,7 +75,7 @@ func TestNextWakes(t *testing.T) {
 
 // A subscriber that does not read loses events and is told so.
 func TestSlowSubscriber(t *testing.T) {
-	m := testMachine(t)
+	m := newTestMachine(t)
 	sub, _ := m.subscribe()
 	m.subs.publish(make([]Event, maxPending))
 	m.subs.publish(make([]Event, 1))

@@ -11,20 +11,21 @@ import (
 // the same state and can take a voter's place.
 const maxVoters = 5
 
-// candidate is a member of the Raft group as seen by whoever decides who votes.
-type candidate struct {
+// votingMember is a member of the Raft group as seen by whoever decides who
+// votes.
+type votingMember struct {
 	name     string
 	zone     string
 	voter    bool
 	leader   bool
-	fit      bool // healthy for long enough to vote
-	dead     bool // unhealthy for so long that another one should vote
+	stable   bool // healthy for long enough to vote
+	failed   bool // unhealthy for so long that another one should vote
 	draining bool
 }
 
-// changes of who votes. When both are there, the demotion of a dead voter
+// voterChange is a change of who votes. When both are there, the demotion of a failed voter
 // comes first, else the promotion does.
-type suffrage struct {
+type voterChange struct {
 	promote, demote string // names; empty: nobody
 }
 
@@ -39,82 +40,82 @@ func voterTarget(n int) int {
 }
 
 // decideVoters returns the next step towards the right number of voters,
-// spread over zones. A voter that is dead is demoted only when a fit node can
+// spread over zones. A voter that is failed is demoted only when a stable node can
 // take its place, since otherwise its return is the only hope for a majority.
-func decideVoters(all []candidate) suffrage {
+func decideVoters(all []votingMember) voterChange {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b votingMember) int { return cmp.Compare(a.name, b.name) })
 	voters := 0
-	crowd := map[string]int{} // voters by zone that count for the spread
+	votersIn := map[string]int{} // voters by zone that count for the spread
 	for _, c := range all {
 		if c.voter {
 			voters++
-			if !c.dead {
-				crowd[c.zone]++
+			if !c.failed {
+				votersIn[c.zone]++
 			}
 		}
 	}
 	target := voterTarget(len(all))
-	next := bestCandidate(all, crowd)
-	dead := deadVoter(all)
+	next := memberToPromote(all, votersIn)
+	failed := failedVoter(all)
 	switch {
-	case voters > target && dead != "":
-		return suffrage{demote: dead}
+	case voters > target && failed != "":
+		return voterChange{demote: failed}
 	case voters > target:
-		return suffrage{demote: mostCrowded(all, crowd, 0)}
+		return voterChange{demote: voterToDemote(all, votersIn, 0)}
 	case next == nil:
-		return suffrage{}
-	case dead != "":
-		return suffrage{promote: next.name, demote: dead}
+		return voterChange{}
+	case failed != "":
+		return voterChange{promote: next.name, demote: failed}
 	case voters < target:
-		return suffrage{promote: next.name}
+		return voterChange{promote: next.name}
 	}
 	// The number is right; is the spread? Beyond maxVoters there is no room for
 	// a promotion before the demotion.
-	out := mostCrowded(all, crowd, crowd[next.zone]+2)
+	out := voterToDemote(all, votersIn, votersIn[next.zone]+2)
 	switch {
 	case out == "":
-		return suffrage{}
+		return voterChange{}
 	case voters < maxVoters:
-		return suffrage{promote: next.name}
+		return voterChange{promote: next.name}
 	}
-	return suffrage{demote: out}
+	return voterChange{demote: out}
 }
 
-// bestCandidate returns the fit non-voter in the zone with the fewest voters.
-func bestCandidate(all []candidate, crowd map[string]int) *candidate {
-	var best *candidate
+// memberToPromote returns the stable non-voter in the zone with the fewest voters.
+func memberToPromote(all []votingMember, votersIn map[string]int) *votingMember {
+	var best *votingMember
 	for i := range all {
 		c := &all[i]
-		if c.voter || !c.fit || c.draining {
+		if c.voter || !c.stable || c.draining {
 			continue
 		}
-		if best == nil || crowd[c.zone] < crowd[best.zone] {
+		if best == nil || votersIn[c.zone] < votersIn[best.zone] {
 			best = c
 		}
 	}
 	return best
 }
 
-func deadVoter(all []candidate) string {
+func failedVoter(all []votingMember) string {
 	for _, c := range all {
-		if c.voter && c.dead && !c.leader {
+		if c.voter && c.failed && !c.leader {
 			return c.name
 		}
 	}
 	return ""
 }
 
-// mostCrowded returns a voter of the zone with the most voters, if these are
+// voterToDemote returns a voter of the zone with the most voters, if these are
 // at least that many. The leader stays; a node that is to be emptied goes first.
-func mostCrowded(all []candidate, crowd map[string]int, atLeast int) string {
-	var best *candidate
+func voterToDemote(all []votingMember, votersIn map[string]int, atLeast int) string {
+	var best *votingMember
 	for i := range all {
 		c := &all[i]
-		if !c.voter || c.leader || crowd[c.zone] < atLeast {
+		if !c.voter || c.leader || votersIn[c.zone] < atLeast {
 			continue
 		}
-		if best == nil || crowd[c.zone] > crowd[best.zone] || (crowd[c.zone] == crowd[best.zone] && c.draining && !best.draining) {
+		if best == nil || votersIn[c.zone] > votersIn[best.zone] || (votersIn[c.zone] == votersIn[best.zone] && c.draining && !best.draining) {
 			best = c
 		}
 	}
@@ -149,8 +150,8 @@ func majorityAlive(servers []raft.Server, alive func(name string) bool) bool {
 	return up > voters/2
 }
 
-// outlives reports whether the group can still decide without a node.
-func outlives(servers []raft.Server, without string, alive func(name string) bool) bool {
+// majorityWithout reports whether the group can still decide without a node.
+func majorityWithout(servers []raft.Server, without string, alive func(name string) bool) bool {
 	rest := slices.DeleteFunc(slices.Clone(servers), func(s raft.Server) bool { return string(s.ID) == without })
 	return majorityAlive(rest, alive)
 }

@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// who builds candidates from texts like "a:z1 voter fit": the name, the zone,
+// who builds candidates from texts like "a:z1 voter stable": the name, the zone,
 // then what is true of it.
-func who(texts ...string) []candidate {
-	var out []candidate
+func who(texts ...string) []votingMember {
+	var out []votingMember
 	for _, text := range texts {
-		var c candidate
+		var c votingMember
 		for i, word := range strings.Fields(text) {
 			switch {
 			case i == 0:
@@ -23,11 +23,11 @@ func who(texts ...string) []candidate {
 			case word == "V":
 				c.voter = true
 			case word == "L":
-				c.voter, c.leader, c.fit = true, true, true
-			case word == "fit":
-				c.fit = true
-			case word == "dead":
-				c.dead = true
+				c.voter, c.leader, c.stable = true, true, true
+			case word == "stable":
+				c.stable = true
+			case word == "failed":
+				c.failed = true
 			case word == "drain":
 				c.draining = true
 			}
@@ -48,29 +48,29 @@ func TestVoterTarget(t *testing.T) {
 func TestDecideVoters(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		all  []candidate
-		want suffrage
+		all  []votingMember
+		want voterChange
 	}{
-		{"alone", who("a L"), suffrage{}},
-		{"the second one", who("a L", "b fit"), suffrage{promote: "b"}},
-		{"not yet", who("a L", "b"), suffrage{}},
-		{"being emptied", who("a L", "b fit drain"), suffrage{}},
-		{"three", who("a L", "b V fit", "c fit"), suffrage{promote: "c"}},
-		{"the fourth is spare", who("a L", "b V fit", "c V fit", "d fit"), suffrage{}},
-		{"the fifth brings two", who("a L", "b V fit", "c V fit", "d fit", "e fit"), suffrage{promote: "d"}},
-		{"five at most", who("a L", "b V fit", "c V fit", "d V fit", "e V fit", "f fit", "g fit"), suffrage{}},
-		{"a dead one is replaced", who("a L", "b V dead", "c V fit", "d fit"), suffrage{promote: "d", demote: "b"}},
-		{"not by one that is not fit", who("a L", "b V dead", "c V fit", "d"), suffrage{}},
-		{"nobody can replace it", who("a L", "b V dead", "c V fit"), suffrage{}},
-		{"one too many", who("a L", "b V fit", "c V fit", "d V fit"), suffrage{demote: "b"}},
-		{"one too many, a dead one", who("a L", "b V fit", "c V dead", "d V fit"), suffrage{demote: "c"}},
-		{"zones: the least crowded", who("a:1 L", "b:1 fit", "c:2 fit"), suffrage{promote: "c"}},
-		{"zones: spread later", who("a:1 L", "b:1 V fit", "c:1 V fit", "d:2 fit"), suffrage{promote: "d"}},
-		{"zones: then the crowd shrinks", who("a:1 L", "b:1 V fit", "c:1 V fit", "d:2 V fit"), suffrage{demote: "b"}},
-		{"zones: good enough", who("a:1 L", "b:1 V fit", "c:2 V fit", "d:2 fit"), suffrage{}},
-		{"zones: no room beyond five", who("a:1 L", "b:1 V fit", "c:1 V fit", "d:2 V fit", "e:2 V fit", "f:3 fit"), suffrage{demote: "b"}},
-		{"zones: the leader stays", who("a:1 V fit", "b:1 L", "c:2 V fit", "d:2 V fit", "e:3 fit"), suffrage{promote: "e"}},
-		{"the one to be emptied goes first", who("a L", "b V fit", "c V fit drain", "d V fit"), suffrage{demote: "c"}},
+		{"alone", who("a L"), voterChange{}},
+		{"the second one", who("a L", "b stable"), voterChange{promote: "b"}},
+		{"not yet", who("a L", "b"), voterChange{}},
+		{"being emptied", who("a L", "b stable drain"), voterChange{}},
+		{"three", who("a L", "b V stable", "c stable"), voterChange{promote: "c"}},
+		{"the fourth is spare", who("a L", "b V stable", "c V stable", "d stable"), voterChange{}},
+		{"the fifth brings two", who("a L", "b V stable", "c V stable", "d stable", "e stable"), voterChange{promote: "d"}},
+		{"five at most", who("a L", "b V stable", "c V stable", "d V stable", "e V stable", "f stable", "g stable"), voterChange{}},
+		{"a failed one is replaced", who("a L", "b V failed", "c V stable", "d stable"), voterChange{promote: "d", demote: "b"}},
+		{"not by one that is not stable", who("a L", "b V failed", "c V stable", "d"), voterChange{}},
+		{"nobody can replace it", who("a L", "b V failed", "c V stable"), voterChange{}},
+		{"one too many", who("a L", "b V stable", "c V stable", "d V stable"), voterChange{demote: "b"}},
+		{"one too many, a failed one", who("a L", "b V stable", "c V failed", "d V stable"), voterChange{demote: "c"}},
+		{"zones: the least crowded", who("a:1 L", "b:1 stable", "c:2 stable"), voterChange{promote: "c"}},
+		{"zones: spread later", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 stable"), voterChange{promote: "d"}},
+		{"zones: then one of many goes", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 V stable"), voterChange{demote: "b"}},
+		{"zones: good enough", who("a:1 L", "b:1 V stable", "c:2 V stable", "d:2 stable"), voterChange{}},
+		{"zones: no room beyond five", who("a:1 L", "b:1 V stable", "c:1 V stable", "d:2 V stable", "e:2 V stable", "f:3 stable"), voterChange{demote: "b"}},
+		{"zones: the leader stays", who("a:1 V stable", "b:1 L", "c:2 V stable", "d:2 V stable", "e:3 stable"), voterChange{promote: "e"}},
+		{"the one to be emptied goes first", who("a L", "b V stable", "c V stable drain", "d V stable"), voterChange{demote: "c"}},
 	} {
 		if got := decideVoters(c.all); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -79,28 +79,28 @@ func TestDecideVoters(t *testing.T) {
 }
 
 // Whatever the members are, taking the steps one by one comes to an end with
-// the right number of voters, as long as enough nodes are fit; there are never
+// the right number of voters, as long as enough nodes are stable; there are never
 // more than maxVoters (one more for a moment below that), the leader stays, and
-// a voter that is not dead never goes without need.
+// a voter that is not failed never goes without need.
 func TestDecideVotersSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "nodes")
-		all := make([]candidate, n)
+		all := make([]votingMember, n)
 		for i := range all {
-			all[i] = candidate{name: fmt.Sprintf("n%02d", i), zone: rapid.SampledFrom([]string{"", "x", "y", "z"}).Draw(t, "zone")}
+			all[i] = votingMember{name: fmt.Sprintf("n%02d", i), zone: rapid.SampledFrom([]string{"", "x", "y", "z"}).Draw(t, "zone")}
 			switch rapid.IntRange(0, 3).Draw(t, "health") {
 			case 0:
-				all[i].dead = true
+				all[i].failed = true
 			case 1:
 			default:
-				all[i].fit = true
+				all[i].stable = true
 			}
 			all[i].voter = i < maxVoters && rapid.Bool().Draw(t, "voter")
 		}
-		all[0] = candidate{name: "n00", zone: all[0].zone, voter: true, leader: true, fit: true}
+		all[0] = votingMember{name: "n00", zone: all[0].zone, voter: true, leader: true, stable: true}
 		for step := 0; ; step++ {
 			next := decideVoters(all)
-			if next == (suffrage{}) {
+			if next == (voterChange{}) {
 				break
 			}
 			if step > 4*maxVoters {
@@ -116,7 +116,7 @@ func TestDecideVotersSettles(t *testing.T) {
 					}
 					c.voter = false
 				case next.promote:
-					if c.voter || !c.fit {
+					if c.voter || !c.stable {
 						t.Fatalf("promotes %+v", *c)
 					}
 					c.voter = true
@@ -129,20 +129,20 @@ func TestDecideVotersSettles(t *testing.T) {
 				t.Fatalf("%d voters", voters)
 			}
 		}
-		voters, spare, dead := 0, 0, 0
+		voters, spare, failed := 0, 0, 0
 		for _, c := range all {
 			switch {
 			case c.voter:
 				voters++
-				if c.dead {
-					dead++
+				if c.failed {
+					failed++
 				}
-			case c.fit:
+			case c.stable:
 				spare++
 			}
 		}
-		if voters > voterTarget(n) || (spare > 0 && (voters < voterTarget(n) || dead > 0)) {
-			t.Fatalf("settled with %d voters, %d of them dead, and %d to spare: %+v", voters, dead, spare, all)
+		if voters > voterTarget(n) || (spare > 0 && (voters < voterTarget(n) || failed > 0)) {
+			t.Fatalf("settled with %d voters, %d of them failed, and %d to spare: %+v", voters, failed, spare, all)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestMajorityAlive(t *testing.T) {
 		if got := majorityAlive(servers, alive); got != c.all {
 			t.Errorf("%v of all: %t", c.alive, got)
 		}
-		if got := outlives(servers, c.without, alive); got != c.rest {
+		if got := majorityWithout(servers, c.without, alive); got != c.rest {
 			t.Errorf("%v without %s: %t", c.alive, c.without, got)
 		}
 	}

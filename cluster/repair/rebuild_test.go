@@ -122,7 +122,7 @@ func TestAllCopiesLost(t *testing.T) {
 		if n := w.node(0); !n.Rebuilding(n.copy) {
 			t.Error("whole although a copy that is away may be complete")
 		}
-		if err := w.group.DropNode(w.ctx, w.names[2]); err != nil {
+		if err := w.group.RemoveNode(w.ctx, w.names[2]); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(30 * time.Second)

@@ -44,7 +44,7 @@ func (l *links) copiesForOthers() *replica.Local {
 	n := l.node
 	return replica.NewLocal(n.local).ForPeers(func() bool {
 		return n.config.Load().CouchDB.MaintenanceMode == "true" || n.meta.Removed()
-	}, n.meta.Buried)
+	}, n.meta.IsDeleted)
 }
 
 // updated is told that a copy of this node has something new.

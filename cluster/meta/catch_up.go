@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
@@ -23,7 +24,7 @@ type catchUp struct {
 // that no majority is alive, else after the time that an election takes.
 func (m *Meta) CatchUp(ctx context.Context) error {
 	r := m.raft.Load()
-	if r == nil || m.hopeless() {
+	if r == nil || m.quorumLost() {
 		return errUnavailable(nil)
 	}
 	if err := ctx.Err(); err != nil {
@@ -35,7 +36,7 @@ func (m *Meta) CatchUp(ctx context.Context) error {
 	}
 	c := catchUp{answer: make(chan error, 1)}
 	select {
-	case m.behind <- c:
+	case m.catchUps <- c:
 	case <-m.done:
 		return errStopping()
 	case <-ctx.Done():
@@ -53,11 +54,11 @@ func (m *Meta) CatchUp(ctx context.Context) error {
 func (m *Meta) serveCatchUps(ctx context.Context) {
 	for {
 		select {
-		case first := <-m.behind:
-			batch := m.more([]catchUp{first})
+		case first := <-m.catchUps:
+			batch := m.waitingToo([]catchUp{first})
 			err := m.catchUpOnce(ctx)
 			if err != nil { // who came meanwhile would wait as long, for the same
-				batch = m.more(batch)
+				batch = m.waitingToo(batch)
 			}
 			for _, c := range batch {
 				c.answer <- err
@@ -68,11 +69,11 @@ func (m *Meta) serveCatchUps(ctx context.Context) {
 	}
 }
 
-// more adds the calls that wait now.
-func (m *Meta) more(batch []catchUp) []catchUp {
+// waitingToo adds the calls that wait now.
+func (m *Meta) waitingToo(batch []catchUp) []catchUp {
 	for {
 		select {
-		case c := <-m.behind:
+		case c := <-m.catchUps:
 			batch = append(batch, c)
 		default:
 			return batch
@@ -87,14 +88,14 @@ func (m *Meta) catchUpOnce(ctx context.Context) error {
 	defer cancel()
 	var index, term uint64
 	err := m.retry(ctx, func() (err error) {
-		index, term, err = m.lastAcknowledged(ctx)
+		index, term, err = m.readIndex(ctx)
 		if err != nil && (fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NodeDown)) {
 			err = errors.Join(errNotProposed, err) // a question may be repeated
 		}
 		return err
 	})
 	if err == nil {
-		err = m.fsm.reach(ctx, m.logStore(), index, term)
+		err = m.fsm.waitApplied(ctx, m.logStore(), index, term)
 	}
 	if ctx.Err() != nil {
 		return errUnavailable(err)
@@ -102,19 +103,19 @@ func (m *Meta) catchUpOnce(ctx context.Context) error {
 	return err
 }
 
-// lastAcknowledged returns the place in the log of the last command that was
+// readIndex returns the place in the log of the last command that was
 // acknowledged by anybody before the call, or of a later one. A leader has
 // applied whatever it acknowledged, and since it became one also what its
 // predecessors did; it only has to make sure that it still leads, in the term
 // in which it caught up with them.
-func (m *Meta) lastAcknowledged(ctx context.Context) (index, term uint64, err error) {
+func (m *Meta) readIndex(ctx context.Context) (index, term uint64, err error) {
 	r := m.raft.Load()
 	if r.State() != raft.Leader {
-		a, err := m.askLeader(ctx, &request{kind: askIndex})
+		a, err := m.askLeader(ctx, &metapb.Request{Question: &metapb.Request_ReadIndex{ReadIndex: &metapb.Nothing{}}})
 		if err != nil {
 			return 0, 0, err
 		}
-		return a.index, a.term, nil
+		return a.Index, a.Term, nil
 	}
 	led := m.term.Load()
 	if led == 0 || led != r.CurrentTerm() {

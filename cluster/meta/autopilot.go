@@ -10,34 +10,36 @@ import (
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
 	"go.uber.org/zap"
+
+	"divan/cluster/meta/metapb"
 )
 
 const (
-	governEvery  = time.Second      // the health of all nodes is looked at, and who votes is decided
-	fitAfter     = 2 * time.Second  // of good health, a node may vote
-	deadAfter    = 10 * time.Second // of bad health, another node may vote in a voter's place
-	lastContact  = 5 * time.Second  // without a word of the leader a node is not healthy
-	maxTrailing  = 10_000           // log entries that a healthy node may lag
-	statsAtATime = 8                // nodes are asked at once
-	askVoter     = time.Second      // to answer, for a node that is to vote
+	autopilotEvery = time.Second      // the health of all nodes is looked at, and who votes is decided
+	stableAfter    = 2 * time.Second  // of good health, a node may vote
+	failedAfter    = 10 * time.Second // of bad health, another node may vote in a voter's place
+	lastContact    = 5 * time.Second  // without a word of the leader a node is not healthy
+	maxTrailing    = 10_000           // log entries that a healthy node may lag
+	statsAtATime   = 8                // nodes are asked at once
+	askVoter       = time.Second      // to answer, for a node that is to vote
 )
 
-// govern has autopilot decide who votes, and remove from Raft who is no longer
-// a member, until ctx ends.
-func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
+// runAutopilot has autopilot decide who votes, and remove from Raft who is no
+// longer a member, until ctx ends.
+func (m *Meta) runAutopilot(ctx context.Context, r *raft.Raft) {
 	if m.opts.Transport == nil {
 		return // nobody else will ever come
 	}
-	h := &healths{since: map[string]health{}}
-	pilot := autopilot.New(&careful{r, m, func(node string) bool { return m.answers(ctx, node) }}, &delegate{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLog(m.log)),
-		autopilot.WithUpdateInterval(governEvery), autopilot.WithReconcileInterval(governEvery))
+	h := &healthTracker{since: map[string]health{}}
+	pilot := autopilot.New(&checkedRaft{r, m, func(node string) bool { return m.answers(ctx, node) }}, &integration{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLogger(m.log)),
+		autopilot.WithUpdateInterval(autopilotEvery), autopilot.WithReconcileInterval(autopilotEvery))
 	pilot.Start(ctx)
-	again := time.NewTicker(governEvery)
+	again := time.NewTicker(autopilotEvery)
 	defer again.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-again.C:
-			if err := m.expel(ctx, r); err != nil {
+			if err := m.removeNonMembers(ctx, r); err != nil {
 				m.log.Debug("a node that left is still in the Raft group", zap.Error(err))
 			}
 		case <-ctx.Done():
@@ -46,11 +48,11 @@ func (m *Meta) govern(ctx context.Context, r *raft.Raft) {
 	<-pilot.Stop()
 }
 
-// expel takes a server out of Raft that is no member any more: whoever removed
-// it could not, for instance because it lost the lead in between. Autopilot
-// keeps a voter as soon as two are left, and a group of two whose other voter
-// has gone can decide nothing.
-func (m *Meta) expel(ctx context.Context, r *raft.Raft) error {
+// removeNonMembers takes a server out of Raft that is no member any more:
+// whoever removed it could not, for instance because it lost the lead in
+// between. Autopilot keeps a voter as soon as two are left, and a group of two
+// whose other voter has gone can decide nothing.
+func (m *Meta) removeNonMembers(ctx context.Context, r *raft.Raft) error {
 	select {
 	case m.admitting <- struct{}{}: // who joins is a member first and in Raft after that
 		defer func() { <-m.admitting }()
@@ -65,7 +67,7 @@ func (m *Meta) expel(ctx context.Context, r *raft.Raft) error {
 	}
 	servers := f.Configuration().Servers
 	for _, s := range servers {
-		if _, member := m.Node(string(s.ID)); member || m.term.Load() == 0 || !outlives(servers, string(s.ID), m.alive) {
+		if _, member := m.Node(string(s.ID)); member || m.term.Load() == 0 || !majorityWithout(servers, string(s.ID), m.alive) {
 			continue
 		}
 		m.log.Info("a node that left is taken out of the Raft group", zap.String("node", string(s.ID)))
@@ -74,19 +76,19 @@ func (m *Meta) expel(ctx context.Context, r *raft.Raft) error {
 	return nil
 }
 
-// careful keeps autopilot, which decides by what it saw a moment ago, from
+// checkedRaft keeps autopilot, which decides by what it saw a moment ago, from
 // bringing back a node that was removed since, and from giving a vote to one
 // that has gone since: a second voter that is away is a lost majority.
-type careful struct {
+type checkedRaft struct {
 	*raft.Raft
 	m       *Meta
 	answers func(node string) bool
 }
 
-var _ autopilot.Raft = (*careful)(nil)
+var _ autopilot.Raft = (*checkedRaft)(nil)
 
 // AddVoter implements autopilot.Raft.
-func (c *careful) AddVoter(id raft.ServerID, address raft.ServerAddress, _ uint64, timeout time.Duration) raft.IndexFuture {
+func (c *checkedRaft) AddVoter(id raft.ServerID, address raft.ServerAddress, _ uint64, timeout time.Duration) raft.IndexFuture {
 	if !c.answers(string(id)) { // which takes a while; so it is asked first
 		return refusedChange{errGone(string(id))}
 	}
@@ -111,7 +113,7 @@ func (m *Meta) answers(ctx context.Context, node string) bool {
 	if !m.alive(node) {
 		return false
 	}
-	_, err := m.ask(ctx, node, &request{kind: askStats})
+	_, err := m.ask(ctx, node, &metapb.Request{Question: &metapb.Request_LogStats{LogStats: &metapb.Nothing{}}})
 	return err == nil
 }
 
@@ -123,11 +125,11 @@ type refusedChange struct{ err error }
 func (r refusedChange) Error() error { return r.err }
 func (refusedChange) Index() uint64  { return 0 }
 
-// delegate tells autopilot about the nodes.
-type delegate struct {
+// integration tells autopilot about the nodes.
+type integration struct {
 	m       *Meta
 	raft    *raft.Raft
-	healths *healths
+	healths *healthTracker
 }
 
 // health is how a node is, and since when. Autopilot's own time of the last
@@ -137,14 +139,14 @@ type health struct {
 	since time.Time
 }
 
-// healths follows the health of all nodes.
-type healths struct {
+// healthTracker follows the health of all nodes.
+type healthTracker struct {
 	mu    sync.Mutex
 	since map[string]health
 }
 
-// note notes how the nodes are now.
-func (h *healths) note(s *autopilot.State, now time.Time) {
+// record notes how the nodes are now.
+func (h *healthTracker) record(s *autopilot.State, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, server := range s.Servers {
@@ -155,29 +157,29 @@ func (h *healths) note(s *autopilot.State, now time.Time) {
 }
 
 // lasts reports whether a node has been well, or unwell, for a time.
-func (h *healths) lasts(node string, good bool, d time.Duration, now time.Time) bool {
+func (h *healthTracker) lasts(node string, good bool, d time.Duration, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is, ok := h.since[node]
 	return ok && is.good == good && now.Sub(is.since) >= d
 }
 
-var _ autopilot.ApplicationIntegration = (*delegate)(nil)
+var _ autopilot.ApplicationIntegration = (*integration)(nil)
 
 // AutopilotConfig implements autopilot.ApplicationIntegration, as the methods
 // below do.
-func (d *delegate) AutopilotConfig() *autopilot.Config {
+func (d *integration) AutopilotConfig() *autopilot.Config {
 	return &autopilot.Config{
 		CleanupDeadServers: true, LastContactThreshold: lastContact, MaxTrailingLogs: maxTrailing,
-		MinQuorum: 1, ServerStabilizationTime: fitAfter,
+		MinQuorum: 1, ServerStabilizationTime: stableAfter,
 	}
 }
 
-func (d *delegate) NotifyState(s *autopilot.State) { d.healths.note(s, time.Now()) }
+func (d *integration) NotifyState(s *autopilot.State) { d.healths.record(s, time.Now()) }
 
-func (d *delegate) RemoveFailedServer(*autopilot.Server) {}
+func (d *integration) RemoveFailedServer(*autopilot.Server) {}
 
-func (d *delegate) KnownServers() map[raft.ServerID]*autopilot.Server {
+func (d *integration) KnownServers() map[raft.ServerID]*autopilot.Server {
 	out := map[raft.ServerID]*autopilot.Server{}
 	for _, n := range d.m.Nodes() {
 		s := &autopilot.Server{
@@ -193,7 +195,7 @@ func (d *delegate) KnownServers() map[raft.ServerID]*autopilot.Server {
 }
 
 // FetchServerStats asks every node how far its log is.
-func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
+func (d *integration) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
 	out := make(map[raft.ServerID]*autopilot.ServerStats, len(servers))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -212,7 +214,7 @@ func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.Server
 			mu.Lock()
 			defer mu.Unlock()
 			out[id] = &autopilot.ServerStats{
-				LastContact: time.Duration(a.contactMS) * time.Millisecond, LastTerm: a.term, LastIndex: a.index,
+				LastContact: time.Duration(a.ContactMs) * time.Millisecond, LastTerm: a.Term, LastIndex: a.Index,
 			}
 		})
 	}
@@ -220,37 +222,37 @@ func (d *delegate) FetchServerStats(ctx context.Context, servers map[raft.Server
 	return out
 }
 
-func (d *delegate) stats(ctx context.Context, node string) *answer {
+func (d *integration) stats(ctx context.Context, node string) *metapb.Answer {
 	if node == d.m.Self() {
-		return d.m.stats(d.raft)
+		return d.m.logStats(d.raft)
 	}
 	if d.m.opts.Ask == nil {
 		return nil
 	}
-	a, err := d.m.ask(ctx, node, &request{kind: askStats})
+	a, err := d.m.ask(ctx, node, &metapb.Request{Question: &metapb.Request_LogStats{LogStats: &metapb.Nothing{}}})
 	if err != nil {
 		return nil
 	}
 	return a
 }
 
-// stats answers askStats.
-func (m *Meta) stats(r *raft.Raft) *answer {
-	a := &answer{index: r.LastIndex()}
+// logStats answers how far this node's log is.
+func (m *Meta) logStats(r *raft.Raft) *metapb.Answer {
+	a := &metapb.Answer{Index: r.LastIndex()}
 	var last raft.Log
-	if log := m.logStore(); log != nil && a.index > 0 && log.GetLog(a.index, &last) == nil {
-		a.term = last.Term
+	if log := m.logStore(); log != nil && a.Index > 0 && log.GetLog(a.Index, &last) == nil {
+		a.Term = last.Term
 	} else {
-		a.term = r.CurrentTerm() // the log was compacted up to its end
+		a.Term = r.CurrentTerm() // the log was compacted up to its end
 	}
 	if r.State() != raft.Leader {
-		a.contactMS = uint64(max(time.Since(r.LastContact()), 0) / time.Millisecond)
+		a.ContactMs = uint64(max(time.Since(r.LastContact()), 0) / time.Millisecond)
 	}
 	return a
 }
 
 // promoter decides who votes.
-type promoter struct{ healths *healths }
+type promoter struct{ healths *healthTracker }
 
 var _ autopilot.Promoter = promoter{}
 
@@ -272,7 +274,7 @@ func (promoter) FilterFailedServerRemovals(_ *autopilot.Config, _ *autopilot.Sta
 }
 
 func (p promoter) CalculatePromotionsAndDemotions(_ *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
-	next := decideVoters(p.candidates(s, time.Now()))
+	next := decideVoters(p.members(s, time.Now()))
 	var out autopilot.RaftChanges
 	if next.promote != "" {
 		out.Promotions = append(out.Promotions, raft.ServerID(next.promote))
@@ -283,19 +285,19 @@ func (p promoter) CalculatePromotionsAndDemotions(_ *autopilot.Config, s *autopi
 	return out
 }
 
-// candidates translates autopilot's view of the members.
-func (p promoter) candidates(s *autopilot.State, now time.Time) []candidate {
-	var out []candidate
+// members translates autopilot's view of the members.
+func (p promoter) members(s *autopilot.State, now time.Time) []votingMember {
+	var out []votingMember
 	for id, server := range s.Servers {
 		n, member := server.Server.Ext.(Node)
 		if !member || server.Server.NodeStatus == autopilot.NodeLeft {
 			continue // on its way out
 		}
-		out = append(out, candidate{
+		out = append(out, votingMember{
 			name: string(id), zone: n.Zone, draining: n.Draining,
 			voter: server.HasVotingRights(), leader: server.State == autopilot.RaftLeader,
-			fit:  p.healths.lasts(string(id), true, fitAfter, now),
-			dead: p.healths.lasts(string(id), false, deadAfter, now),
+			stable: p.healths.lasts(string(id), true, stableAfter, now),
+			failed: p.healths.lasts(string(id), false, failedAfter, now),
 		})
 	}
 	return out

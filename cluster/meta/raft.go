@@ -37,14 +37,14 @@ const (
 	trailingLogs      = 4096 // kept behind a snapshot for followers that lag a little
 )
 
-// group is a running Raft instance with all it owns.
-type group struct {
+// raftInstance is a running Raft instance with all it owns.
+type raftInstance struct {
 	raft    *raft.Raft
 	closers []func() error
 }
 
 // close stops Raft and then closes what it used.
-func (g *group) close() error {
+func (g *raftInstance) close() error {
 	var errs []error
 	if g.raft != nil {
 		errs = append(errs, g.raft.Shutdown().Error())
@@ -60,14 +60,14 @@ func (g *group) close() error {
 
 // open starts Raft on the node's stores. A node without state founds a group or
 // joins one first.
-func (m *Meta) open(ctx context.Context) (_ *group, err error) {
-	g := &group{}
+func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
+	g := &raftInstance{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	logger := newRaftLog(m.log)
+	logger := newRaftLogger(m.log)
 	stores, err := m.openStores(g, logger)
 	if err != nil {
 		return nil, err
@@ -79,22 +79,24 @@ func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 	transport := m.opts.Transport
 	conf := m.raftConfig(logger)
 	if transport == nil {
-		_, lone := raft.NewInmemTransport(m.address())
-		transport = lone
-		g.closers = append(g.closers, lone.Close)
+		_, memory := raft.NewInmemTransport(m.address())
+		transport = memory
+		g.closers = append(g.closers, memory.Close)
 	}
-	founded, err := m.begin(ctx, conf, stores, transport)
+	founded, err := m.bootstrapOrJoin(ctx, conf, stores, transport)
 	if err != nil {
 		return nil, err
 	}
-	var e *eager
-	if founded || m.opts.Transport == nil || recall(stores, aloneKey()) != 0 {
-		if e = hasten(ctx, g, transport); e != nil {
+	var e *electionTransport
+	if founded || m.opts.Transport == nil || storedNumber(stores, soleMemberKey()) != 0 {
+		if e = startElectionTransport(ctx, g, transport); e != nil {
 			transport = e
 		}
 	}
-	m.belong(storedOrigin(stores))
-	committed := recall(stores, committedKey())
+	if m.opts.OnGroupID != nil {
+		m.opts.OnGroupID(storedGroupID(stores))
+	}
+	committed := storedNumber(stores, committedKey())
 	g.raft, err = raft.NewRaft(conf, m.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
@@ -102,17 +104,18 @@ func (m *Meta) open(ctx context.Context) (_ *group, err error) {
 	if err := m.replay(g.raft, stores.Log, committed); err != nil {
 		return nil, err
 	}
-	if err := m.checkOrigin(stores); err != nil {
+	if err := m.checkGroupID(stores); err != nil {
 		return nil, err
 	}
 	if servers, err := members(g.raft); e != nil && err == nil && len(servers) == 1 {
-		e.stand(ctx, conf.LocalID)
+		e.standForElection(ctx, conf.LocalID)
 	}
 	return g, nil
 }
 
-// begin gives a node without state a group, and reports whether it founded one.
-func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) (founded bool, err error) {
+// bootstrapOrJoin gives a node without state a group, and reports whether it
+// founded one.
+func (m *Meta) bootstrapOrJoin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) (founded bool, err error) {
 	known, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
 	if err != nil {
 		return false, fmt.Errorf("read metadata: %w", err)
@@ -132,7 +135,7 @@ func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Tr
 	if !founding.Bootstrap {
 		return false, nil
 	}
-	if err := m.noteFounding(s); err != nil {
+	if err := m.storeIdentity(s); err != nil {
 		return false, err
 	}
 	if err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, t, m.alone()); err != nil {
@@ -141,17 +144,17 @@ func (m *Meta) begin(ctx context.Context, conf *raft.Config, s Stores, t raft.Tr
 	return true, nil
 }
 
-// hasten makes a transport by which the only voter of a group can elect itself
-// at once; nil when that cannot be.
-func hasten(ctx context.Context, g *group, t raft.Transport) *eager {
-	e, ok := newEager(t)
+// startElectionTransport makes a transport by which the only voter of a group
+// can elect itself at once; nil when that cannot be.
+func startElectionTransport(ctx context.Context, g *raftInstance, t raft.Transport) *electionTransport {
+	e, ok := newElectionTransport(t)
 	if !ok {
 		return nil
 	}
 	// Raft is stopped after the others who obey ctx, and listens until then.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { e.relay(ctx) })
+	wg.Go(func() { e.forward(ctx) })
 	g.closers = append(g.closers, func() error {
 		cancel()
 		wg.Wait()
@@ -160,53 +163,20 @@ func hasten(ctx context.Context, g *group, t raft.Transport) *eager {
 	return e
 }
 
-// storedServers returns the members of the group as the stores have them.
-func storedServers(s Stores) ([]raft.Server, error) {
-	var out raft.Configuration
-	snaps, err := s.Snapshots.List()
-	if err != nil {
-		return nil, fmt.Errorf("read metadata: %w", err)
-	}
-	from := uint64(0)
-	if len(snaps) > 0 {
-		out, from = snaps[0].Configuration, snaps[0].Index
-	}
-	last, err := s.Log.LastIndex()
-	if err != nil {
-		return nil, fmt.Errorf("read metadata: %w", err)
-	}
-	for i := from + 1; i <= last; i++ {
-		var l raft.Log
-		if err := s.Log.GetLog(i, &l); err != nil {
-			return nil, fmt.Errorf("read entry %d of the log of the metadata: %w", i, err)
-		}
-		if l.Type == raft.LogConfiguration {
-			out = raft.DecodeConfiguration(l.Data)
-		}
-	}
-	return out.Servers, nil
-}
-
 // nameKey is where the stable store has the name of the node that it belongs to.
 func nameKey() []byte { return []byte("divan_node") }
 
 // checkName refuses state that was written under another name: this node could
-// never be elected, and its copies would belong to a stranger.
+// never be elected, and its copies would belong to another node.
 func (m *Meta) checkName(s Stores) error {
 	owner, err := s.Stable.Get(nameKey())
 	if err != nil || len(owner) == 0 { // never written: stores say so in different ways
-		servers, err := storedServers(s)
-		if err != nil {
-			return err
-		}
-		own := func(s raft.Server) bool { return string(s.ID) == m.opts.Self.Name }
-		if len(servers) > 0 && !slices.ContainsFunc(servers, own) {
-			owner = []byte(servers[0].ID)
-		} else if err := s.Stable.Set(nameKey(), []byte(m.opts.Self.Name)); err != nil {
+		if err := s.Stable.Set(nameKey(), []byte(m.opts.Self.Name)); err != nil {
 			return fmt.Errorf("write the node's name: %w", err)
 		}
+		return nil
 	}
-	if len(owner) > 0 && string(owner) != m.opts.Self.Name {
+	if string(owner) != m.opts.Self.Name {
 		return fmt.Errorf("the metadata belongs to node %q, not to %q: a node keeps its name", owner, m.opts.Self.Name)
 	}
 	return nil
@@ -220,7 +190,7 @@ func members(r *raft.Raft) ([]raft.Server, error) {
 	return f.Configuration().Servers, nil
 }
 
-func (m *Meta) openStores(g *group, logger *raftLog) (Stores, error) {
+func (m *Meta) openStores(g *raftInstance, logger *raftLogger) (Stores, error) {
 	if m.opts.Stores != nil {
 		return *m.opts.Stores, nil
 	}
@@ -257,7 +227,7 @@ func (m *Meta) openStores(g *group, logger *raftLog) (Stores, error) {
 	return Stores{Log: cached, Stable: bolt, Snapshots: snaps}, nil
 }
 
-func (m *Meta) raftConfig(logger *raftLog) *raft.Config {
+func (m *Meta) raftConfig(logger *raftLogger) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(m.opts.Self.Name)
 	c.Logger = logger

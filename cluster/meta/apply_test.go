@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"divan/cluster/config"
 	"divan/shard/ring"
 )
 
@@ -29,26 +28,26 @@ func creations(t *testing.T, n int, term uint64) *raft.InmemStore {
 }
 
 func creation(i int, term uint64) *raft.Log {
-	db := &Database{Name: fmt.Sprintf("db%d", i), Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{"a@a"}}}}
-	return &raft.Log{Index: uint64(i + 1), Term: term, Type: raft.LogCommand, Data: (&command{kind: kindCreate, db: db}).encode()}
+	db := &Database{Name: fmt.Sprintf("db%d", i), Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{self}}}}
+	return &raft.Log{Index: uint64(i + 1), Term: term, Type: raft.LogCommand, Data: encode(createCommand(db))}
 }
 
 // A machine that reaches for an entry applies it when the log has it with that
 // term, and else waits until Raft brings it.
-func TestReach(t *testing.T) {
+func TestWaitApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(self, holder(t, config.Options{}))
+		m := newTestMachine(t)
 		log := creations(t, 2000, 3)
-		if err := m.reach(t.Context(), log, 1500, 3); err != nil || m.load().dbs.Len() != 1500 || m.load().term != 3 {
+		if err := m.waitApplied(t.Context(), log, 1500, 3); err != nil || m.load().dbs.Len() != 1500 || m.load().term != 3 {
 			t.Errorf("%d databases, %v", m.load().dbs.Len(), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.reach(ctx, log, 1600, 4); err == nil || m.load().dbs.Len() != 1500 {
+		if err := m.waitApplied(ctx, log, 1600, 4); err == nil || m.load().dbs.Len() != 1500 {
 			t.Errorf("applied what another leader wrote: %d, %v", m.load().dbs.Len(), err)
 		}
 		reached := make(chan error, 1)
-		go func() { reached <- m.reach(t.Context(), log, 2001, 3) }()
+		go func() { reached <- m.waitApplied(t.Context(), log, 2001, 3) }()
 		synctest.Wait()
 		if err := log.StoreLog(creation(2000, 3)); err != nil { // it comes a little later
 			t.Fatal(err)
@@ -56,7 +55,7 @@ func TestReach(t *testing.T) {
 		if err := <-reached; err != nil || m.load().dbs.Len() != 2001 {
 			t.Errorf("%d databases, %v", m.load().dbs.Len(), err)
 		}
-		go func() { reached <- m.reach(t.Context(), log, 2002, 0) }()
+		go func() { reached <- m.waitApplied(t.Context(), log, 2002, 0) }()
 		synctest.Wait()
 		m.ApplyBatch([]*raft.Log{creation(2001, 9)})
 		if err := <-reached; err != nil {
@@ -71,7 +70,7 @@ func TestReach(t *testing.T) {
 // Entries that were applied are passed over when Raft brings them, and a
 // snapshot of an earlier state changes nothing.
 func TestNothingTwice(t *testing.T) {
-	m := testMachine(t)
+	m := newTestMachine(t)
 	log := creations(t, 10, 1)
 	old := snapshotOf(t, m)
 	if err := m.replay(log, 0, 99); err != nil { // more than the log has
@@ -108,7 +107,7 @@ func TestNothingTwice(t *testing.T) {
 // after it. The entries up to 30 were known to be committed.
 func installed(t *testing.T, old int) *Stores {
 	t.Helper()
-	m := testMachine(t)
+	m := newTestMachine(t)
 	for i := range 5 {
 		m.Apply(creation(i, 2))
 	}
@@ -130,7 +129,7 @@ func installed(t *testing.T, old int) *Stores {
 	for i := 20; i < 30; i++ {
 		err = errors.Join(err, stores.Log.StoreLog(creation(i, 3)))
 	}
-	err = errors.Join(err, stores.Stable.SetUint64([]byte("CurrentTerm"), 3), stores.Stable.SetUint64(committedKey(), 30))
+	err = errors.Join(err, storeGroupID(*stores, m.load().groupID()), stores.Stable.SetUint64([]byte("CurrentTerm"), 3), stores.Stable.SetUint64(committedKey(), 30))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +156,9 @@ func TestStartBehindASnapshot(t *testing.T) {
 
 // A machine that has just got a snapshot does not reach for entries before
 // Raft has shown it where the log goes on.
-func TestReachBehindASnapshot(t *testing.T) {
+func TestWaitAppliedBehindASnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, stores := testMachine(t), installed(t, 20)
+		m, stores := newTestMachine(t), installed(t, 20)
 		snaps, err := stores.Snapshots.List()
 		if err != nil {
 			t.Fatal(err)
@@ -173,13 +172,13 @@ func TestReachBehindASnapshot(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.reach(ctx, stores.Log, 30, 3); err == nil || m.load().dbs.Len() != 5 {
+		if err := m.waitApplied(ctx, stores.Log, 30, 3); err == nil || m.load().dbs.Len() != 5 {
 			t.Errorf("%d databases, %v", m.load().dbs.Len(), err)
 		}
 		m.ApplyBatch([]*raft.Log{creation(20, 3)})
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.reach(ctx, stores.Log, 30, 3); err != nil || m.load().dbs.Len() != 15 {
+		if err := m.waitApplied(ctx, stores.Log, 30, 3); err != nil || m.load().dbs.Len() != 15 {
 			t.Errorf("%d databases, %v", m.load().dbs.Len(), err)
 		}
 	})
@@ -207,7 +206,7 @@ func TestRewrittenHistory(t *testing.T) {
 		{"not even a command", configuration(creation(9, 6)), true},
 		{"a newer term before it", creation(6, 6), true},
 	} {
-		m := testMachine(t)
+		m := newTestMachine(t)
 		if err := m.replay(creations(t, 10, 5), 0, 10); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +217,7 @@ func TestRewrittenHistory(t *testing.T) {
 		}
 	}
 	for _, term := range []uint64{5, 6} {
-		m, other := testMachine(t), testMachine(t)
+		m, other := newTestMachine(t), newTestMachine(t)
 		err := errors.Join(m.replay(creations(t, 10, 5), 0, 10), other.replay(creations(t, 7, term), 0, 7))
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +230,7 @@ func TestRewrittenHistory(t *testing.T) {
 	}
 }
 
-func wantStopped(t *testing.T, name string, m *machine, stopped bool) {
+func wantStopped(t *testing.T, name string, m *stateMachine, stopped bool) {
 	t.Helper()
 	select {
 	case err := <-m.fatal:

@@ -17,9 +17,9 @@ import (
 // the entries that this node once knew to be committed. Raft hands these
 // entries to the machine later, and the machine passes over them.
 
-// hurryFirst is the first pause before a node looks again for an entry that it
+// applyPoll is the first pause before a node looks again for an entry that it
 // does not have yet; the pauses double.
-const hurryFirst = time.Millisecond
+const applyPoll = time.Millisecond
 
 // waiters are calls that wait until the machine has applied a command.
 type waiters struct {
@@ -61,18 +61,18 @@ func (w *waiters) reached(index uint64) {
 	}
 }
 
-// reach returns once the machine has applied the command at index, which the
-// leader says is committed and was written in term (0: not known). log is
+// waitApplied returns once the machine has applied the command at index, which
+// the leader says is committed and was written in term (0: not known). log is
 // this node's own. Its error is that of ctx.
-func (m *machine) reach(ctx context.Context, log raft.LogStore, index, term uint64) error {
+func (m *stateMachine) waitApplied(ctx context.Context, log raft.LogStore, index, term uint64) error {
 	if m.load().index >= index {
 		return nil
 	}
 	one := m.waiters.add(index)
 	defer m.waiters.remove(one)
-	for wait := hurryFirst; ; wait *= 2 {
+	for wait := applyPoll; ; wait *= 2 {
 		if term != 0 {
-			m.hurry(log, index, term)
+			m.applyCommitted(log, index, term)
 		}
 		if m.load().index >= index { // also when that was before it was added
 			return nil
@@ -88,9 +88,9 @@ func (m *machine) reach(ctx context.Context, log raft.LogStore, index, term uint
 	}
 }
 
-// hurry applies what is committed up to index if it is all there, and if it is
-// clear where that begins.
-func (m *machine) hurry(log raft.LogStore, index, term uint64) {
+// applyCommitted applies what is committed up to index if it is all there, and
+// if it is clear where that begins.
+func (m *stateMachine) applyCommitted(log raft.LogStore, index, term uint64) {
 	var last raft.Log
 	if log.GetLog(index, &last) != nil || last.Term != term {
 		return
@@ -104,7 +104,7 @@ func (m *machine) hurry(log raft.LogStore, index, term uint64) {
 }
 
 // applyUpTo applies entries of the log that are known to be committed.
-func (m *machine) applyUpTo(log raft.LogStore, first, last uint64) error {
+func (m *stateMachine) applyUpTo(log raft.LogStore, first, last uint64) error {
 	for ; first <= last; first += maxAppend {
 		entries, err := readLog(log, first, min(last, first+maxAppend-1))
 		if err != nil {
@@ -129,7 +129,7 @@ func (m *Meta) replay(r *raft.Raft, log raft.LogStore, index uint64) error {
 // the log, up to index. It reports what cannot be read. What the log has up to
 // the snapshot is not looked at: when the snapshot came from the leader, those
 // entries can end before it, or never have been committed.
-func (m *machine) replay(log raft.LogStore, snapshot, index uint64) error {
+func (m *stateMachine) replay(log raft.LogStore, snapshot, index uint64) error {
 	last, err := log.LastIndex()
 	if err != nil {
 		return fmt.Errorf("read the log of the metadata: %w", err)

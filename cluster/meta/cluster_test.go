@@ -13,21 +13,22 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
-// cohort is a number of nodes on a network that can be cut.
-type cohort struct {
+// testCluster is a number of nodes on a network that can be cut.
+type testCluster struct {
 	t     *testing.T
 	mu    sync.Mutex
-	peers []*peer
+	nodes []*testNode
 	lost  func(from, to string) bool // whether an answer gets lost; may be nil; called under mu
 
-	meanwhile func(question) // is called when a request has left and has not arrived; may be nil
+	meanwhile func(*metapb.Request) // is called when a request has left and has not arrived; may be nil
 }
 
-// peer is one node.
-type peer struct {
+// testNode is one node.
+type testNode struct {
 	name      string
 	zone      string
 	stores    *Stores
@@ -46,16 +47,16 @@ type unsent struct{}
 func (unsent) Error() string { return "cannot connect" }
 func (unsent) NotSent() bool { return true }
 
-// newCohort founds a group on the first node and lets the others join it; the
-// first five vote when it returns.
-func newCohort(t *testing.T, n int) *cohort {
+// newTestCluster founds a group on the first node and lets the others join it;
+// the first five vote when it returns.
+func newTestCluster(t *testing.T, n int) *testCluster {
 	t.Helper()
-	g := &cohort{t: t}
+	g := &testCluster{t: t}
 	t.Cleanup(g.close)
 	for i := range n {
 		g.add(fmt.Sprintf("n%d@host", i), "")
 	}
-	g.peers[0].founder = true
+	g.nodes[0].founder = true
 	g.start(0)
 	for i := 1; i < n; i++ {
 		g.start(i)
@@ -64,22 +65,22 @@ func newCohort(t *testing.T, n int) *cohort {
 		g.waitReady(i)
 	}
 	g.wait("voters", func() bool { // all have to know: what only the leader has may be undone
-		return !slices.ContainsFunc(g.peers, func(p *peer) bool { return len(p.meta.Voters()) != voterTarget(n) })
+		return !slices.ContainsFunc(g.nodes, func(p *testNode) bool { return len(p.meta.Voters()) != voterTarget(n) })
 	})
 	return g
 }
 
 // add makes a node that does not run yet.
-func (g *cohort) add(name, zone string) int {
+func (g *testCluster) add(name, zone string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.peers = append(g.peers, &peer{name: name, zone: zone, stores: memoryStores(), log: zap.NewNop()})
-	return len(g.peers) - 1
+	g.nodes = append(g.nodes, &testNode{name: name, zone: zone, stores: memoryStores(), log: zap.NewNop()})
+	return len(g.nodes) - 1
 }
 
-func (g *cohort) start(i int) {
+func (g *testCluster) start(i int) {
 	g.t.Helper()
-	p := g.peers[i]
+	p := g.nodes[i]
 	_, p.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(p.name), 100*time.Millisecond)
 	m, err := New(Options{
 		Self: Node{Name: p.name, Zone: p.zone}, Config: holder(g.t, config.Options{}), Transport: p.transport, Stores: p.stores, Logger: p.log,
@@ -97,12 +98,12 @@ func (g *cohort) start(i int) {
 	go func() { p.ended <- m.Run(g.t.Context()) }()
 }
 
-func (g *cohort) founding(i int) Founding {
-	if g.peers[i].founder {
+func (g *testCluster) founding(i int) Founding {
+	if g.nodes[i].founder {
 		return Founding{Bootstrap: true}
 	}
 	var f Founding
-	for j, p := range g.peers {
+	for j, p := range g.nodes {
 		if j != i {
 			f.Seeds = append(f.Seeds, p.name)
 		}
@@ -111,9 +112,9 @@ func (g *cohort) founding(i int) Founding {
 }
 
 // stop ends a node; its stores stay.
-func (g *cohort) stop(i int) {
+func (g *testCluster) stop(i int) {
 	g.t.Helper()
-	p := g.peers[i]
+	p := g.nodes[i]
 	if !p.running {
 		return
 	}
@@ -127,42 +128,42 @@ func (g *cohort) stop(i int) {
 	}
 }
 
-func (g *cohort) close() {
+func (g *testCluster) close() {
 	g.heal() // a leader that still waits for an answer cannot stop
-	for i := range g.peers {
+	for i := range g.nodes {
 		g.stop(i)
 	}
 	<-time.After(10 * time.Second) // Raft does not wait for a hand-over that nobody answers
 }
 
 // cut puts nodes on a side of their own.
-func (g *cohort) cut(nodes ...int) {
+func (g *testCluster) cut(nodes ...int) {
 	g.mu.Lock()
 	for _, i := range nodes {
-		g.peers[i].side = 1 + nodes[0]
+		g.nodes[i].side = 1 + nodes[0]
 	}
 	g.mu.Unlock()
 	g.wire()
 }
 
 // lose says which answers get lost from now on.
-func (g *cohort) lose(lost func(from, to string) bool) {
+func (g *testCluster) lose(lost func(from, to string) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lost = lost
 }
 
 // during has f called while a request is on its way.
-func (g *cohort) during(f func(question)) {
+func (g *testCluster) during(f func(*metapb.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.meanwhile = f
 }
 
 // heal puts all nodes on one side.
-func (g *cohort) heal() {
+func (g *testCluster) heal() {
 	g.mu.Lock()
-	for _, p := range g.peers {
+	for _, p := range g.nodes {
 		p.side = 0
 	}
 	g.mu.Unlock()
@@ -170,17 +171,17 @@ func (g *cohort) heal() {
 }
 
 // loseDisk takes everything from a node that does not run.
-func (g *cohort) loseDisk(i int) { g.peers[i].stores, g.peers[i].founder = memoryStores(), false }
+func (g *testCluster) loseDisk(i int) { g.nodes[i].stores, g.nodes[i].founder = memoryStores(), false }
 
 // wire connects the transports of those who can reach each other.
-func (g *cohort) wire() {
+func (g *testCluster) wire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, a := range g.peers {
+	for _, a := range g.nodes {
 		if a.transport == nil {
 			continue
 		}
-		for _, b := range g.peers {
+		for _, b := range g.nodes {
 			if a == b || b.transport == nil {
 				continue
 			}
@@ -194,11 +195,11 @@ func (g *cohort) wire() {
 }
 
 // reachable returns the node to, if from can reach it.
-func (g *cohort) reachable(from, to string) *peer {
+func (g *testCluster) reachable(from, to string) *testNode {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var a, b *peer
-	for _, p := range g.peers {
+	var a, b *testNode
+	for _, p := range g.nodes {
 		if p.name == from {
 			a = p
 		}
@@ -212,7 +213,7 @@ func (g *cohort) reachable(from, to string) *peer {
 	return b
 }
 
-func (g *cohort) ask(ctx context.Context, from *peer, to string, b []byte) ([]byte, error) {
+func (g *testCluster) ask(ctx context.Context, from *testNode, to string, b []byte) ([]byte, error) {
 	p := g.reachable(from.name, to)
 	if p == nil {
 		return nil, unsent{}
@@ -221,7 +222,11 @@ func (g *cohort) ask(ctx context.Context, from *peer, to string, b []byte) ([]by
 	meanwhile := g.meanwhile
 	g.mu.Unlock()
 	if meanwhile != nil {
-		meanwhile(question(b[1]))
+		req, err := decodeRequest(b)
+		if err != nil {
+			return nil, err
+		}
+		meanwhile(req)
 	}
 	out, err := p.meta.Answer(ctx, from.name, b)
 	g.mu.Lock()
@@ -233,9 +238,9 @@ func (g *cohort) ask(ctx context.Context, from *peer, to string, b []byte) ([]by
 	return out, err
 }
 
-func (g *cohort) meta(i int) *Meta { return g.peers[i].meta }
+func (g *testCluster) meta(i int) *Meta { return g.nodes[i].meta }
 
-func (g *cohort) waitReady(i int) {
+func (g *testCluster) waitReady(i int) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
 	defer cancel()
@@ -245,7 +250,7 @@ func (g *cohort) waitReady(i int) {
 }
 
 // wait polls a condition for a minute of the bubble's time.
-func (g *cohort) wait(what string, ok func() bool) {
+func (g *testCluster) wait(what string, ok func() bool) {
 	g.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -259,11 +264,11 @@ func (g *cohort) wait(what string, ok func() bool) {
 }
 
 // leader waits for a running node that is not cut off and leads.
-func (g *cohort) leader() int {
+func (g *testCluster) leader() int {
 	g.t.Helper()
 	found := -1
 	g.wait("a leader", func() bool {
-		found = slices.IndexFunc(g.peers, func(p *peer) bool {
+		found = slices.IndexFunc(g.nodes, func(p *testNode) bool {
 			return p.running && p.side == 0 && p.meta.term.Load() != 0 && p.meta.CatchUp(g.t.Context()) == nil && p.meta.Leader() == p.name
 		})
 		return found >= 0
@@ -272,10 +277,10 @@ func (g *cohort) leader() int {
 }
 
 // follower returns a running node, within reach, that does not lead.
-func (g *cohort) follower() int {
+func (g *testCluster) follower() int {
 	g.t.Helper()
 	leader := g.leader()
-	return slices.IndexFunc(g.peers, func(p *peer) bool { return p.running && p.side == 0 && p != g.peers[leader] })
+	return slices.IndexFunc(g.nodes, func(p *testNode) bool { return p.running && p.side == 0 && p != g.nodes[leader] })
 }
 
 // reloadable has Raft keep nothing of the log behind a snapshot.

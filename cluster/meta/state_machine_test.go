@@ -11,9 +11,11 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -31,97 +33,114 @@ func newModel() *model {
 	return &model{dbs: map[string]Database{}, used: map[string]int64{}, nodes: map[string]Node{}, conf: map[string]string{}}
 }
 
-func (m *model) apply(c *command) fault.Kind {
-	switch c.kind {
-	case kindInit:
+func (m *model) apply(c *metapb.Command) fault.Kind {
+	switch op := c.Op.(type) {
+	case *metapb.Command_Init:
 		if m.uuid == "" {
-			m.uuid = c.init.uuid
+			m.uuid = op.Init.Uuid
 		}
-	case kindCreate, kindCreateHere:
-		for _, s := range c.db.Shards {
-			for _, n := range s.Nodes {
-				if _, ok := m.nodes[n]; !ok && c.kind == kindCreateHere {
-					return fault.NotFound
-				}
+	case *metapb.Command_CreateDatabase:
+		db, err := databaseFrom(proto.CloneOf(op.CreateDatabase))
+		if err != nil {
+			return fault.Corruption
+		}
+		for _, n := range op.CreateDatabase.Nodes {
+			if _, ok := m.nodes[n]; !ok {
+				return fault.NotFound
 			}
 		}
-		if _, ok := m.dbs[c.db.Name]; ok {
+		if _, ok := m.dbs[db.Name]; ok {
 			return fault.Exists
 		}
-		db := *c.db
 		if used, ok := m.used[db.Name]; ok && db.Created <= used {
 			db.Created = used + 1
 		}
 		db.Suffix = suffixOf(db.Created)
 		m.used[db.Name] = db.Created
-		m.dbs[db.Name] = db
-	case kindDelete, kindDeleteExact, kindAlter, kindAlterExact:
-		db, ok := m.dbs[c.name]
-		if exact := c.kind == kindDeleteExact || c.kind == kindAlterExact; !ok || (exact && db.ID != c.id) {
+		m.dbs[db.Name] = *db
+	case *metapb.Command_DeleteDatabase:
+		db, ok := m.dbs[op.DeleteDatabase.Name]
+		if id := op.DeleteDatabase.Id; !ok || (id != nil && string(id) != string(db.ID[:])) {
 			return fault.NotFound
 		}
-		delete(m.dbs, c.name)
-		if c.kind == kindDelete || c.kind == kindDeleteExact {
-			break
+		delete(m.dbs, db.Name)
+	case *metapb.Command_AlterDatabase:
+		c := op.AlterDatabase
+		db, ok := m.dbs[c.Name]
+		if !ok || (c.Id != nil && string(c.Id) != string(db.ID[:])) {
+			return fault.NotFound
 		}
-		if c.alter.security != nil {
-			db.Security = c.alter.security
+		if c.Security != nil {
+			db.Security = c.Security
 		}
-		if c.alter.revsLimit != nil {
-			db.RevsLimit = *c.alter.revsLimit
+		if c.RevsLimit != nil {
+			db.RevsLimit = int(*c.RevsLimit)
 		}
-		if c.alter.purgedInfosLimit != nil {
-			db.PurgedInfosLimit = *c.alter.purgedInfosLimit
+		if c.PurgedInfosLimit != nil {
+			db.PurgedInfosLimit = int(*c.PurgedInfosLimit)
 		}
-		m.dbs[c.name] = db
-	case kindConfig:
-		key := c.config.node + "/" + c.config.section + "/" + c.config.key
-		switch c.config.op {
-		case configPut:
-			m.conf[key] = "+" + c.config.value
-		case configHide:
+		m.dbs[c.Name] = db
+	case *metapb.Command_ChangeConfig:
+		c := op.ChangeConfig
+		key := c.Node + "/" + c.Section + "/" + c.Key
+		switch c.Op {
+		case metapb.ConfigChange_SET:
+			m.conf[key] = "+" + c.Value
+		case metapb.ConfigChange_HIDE:
 			m.conf[key] = "-"
-		case configDrop:
+		default:
 			delete(m.conf, key)
 		}
-	case kindPutNode:
-		m.nodes[c.node.Name] = c.node
-	case kindAmendNode, kindZone:
-		n, ok := m.nodes[c.node.Name]
+	default:
+		return m.applyNode(c)
+	}
+	return 0
+}
+
+func (m *model) applyNode(c *metapb.Command) fault.Kind {
+	switch op := c.Op.(type) {
+	case *metapb.Command_PutNode:
+		m.nodes[op.PutNode.Name] = nodeFrom(op.PutNode)
+	case *metapb.Command_AlterNode:
+		c := op.AlterNode
+		n, ok := m.nodes[c.Name]
 		if !ok {
 			return fault.NotFound
 		}
-		next := c.node
-		if next.Draining = n.Draining; c.kind == kindZone {
-			next = n
-			next.Zone = c.node.Zone
+		if c.Http != nil {
+			n.HTTP = *c.Http
 		}
-		m.nodes[c.node.Name] = next
-	case kindDropNode:
-		if _, ok := m.nodes[c.name]; !ok {
+		if c.Rpc != nil {
+			n.RPC = *c.Rpc
+		}
+		if c.Zone != nil {
+			n.Zone = *c.Zone
+		}
+		if c.Version != nil {
+			n.Version = *c.Version
+		}
+		if c.Draining != nil {
+			n.Draining = *c.Draining
+		}
+		m.nodes[c.Name] = n
+	case *metapb.Command_RemoveNode:
+		if _, ok := m.nodes[op.RemoveNode.Name]; !ok {
 			return fault.NotFound
 		}
-		delete(m.nodes, c.name)
-	case kindDrain:
-		n, ok := m.nodes[c.name]
-		if !ok {
-			return fault.NotFound
-		}
-		n.Draining = c.node.Draining
-		m.nodes[c.name] = n
-	case kindReplace, kindTakeOver:
-		_, old := m.nodes[c.name]
+		delete(m.nodes, op.RemoveNode.Name)
+	case *metapb.Command_ReplaceNode:
+		name, by := op.ReplaceNode.Name, op.ReplaceNode.By
+		_, old := m.nodes[name]
 		for _, db := range m.dbs {
 			for _, s := range db.Shards {
-				old = old || c.kind == kindTakeOver && slices.Contains(s.Nodes, c.name)
+				old = old || slices.Contains(s.Nodes, name)
 			}
 		}
-		_, by := m.nodes[c.node.Name]
-		if !old || !by {
+		if _, ok := m.nodes[by]; !old || !ok {
 			return fault.NotFound
 		}
-		delete(m.nodes, c.name)
-		m.replace(c.name, c.node.Name)
+		delete(m.nodes, name)
+		m.replace(name, by)
 	}
 	return 0
 }
@@ -194,16 +213,21 @@ func TestMachineAgainstModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, mod := newMachine(self, h), newModel()
+		m, mod := newStateMachine(self, h), newModel()
+		for i, name := range []string{"a@a", "b@b", "c@c"} { // else most creations are refused
+			c := putCommand(Node{Name: name})
+			mod.apply(c)
+			m.Apply(&raft.Log{Index: uint64(i + 1), Type: raft.LogCommand, Data: encode(c)})
+		}
 		sub, mirror := m.subscribe()
 		for i := range rapid.IntRange(1, 60).Draw(t, "batches") {
 			var logs []*raft.Log
 			var want []fault.Kind
 			for range rapid.IntRange(1, 4).Draw(t, "commands") {
 				c := drawCommand(t)
-				data := c.encode()
+				data := encode(c)
 				want = append(want, mod.apply(c))
-				logs = append(logs, &raft.Log{Index: uint64(10*i + len(logs) + 1), Type: raft.LogCommand, Data: data})
+				logs = append(logs, &raft.Log{Index: uint64(10*(i+1) + len(logs)), Type: raft.LogCommand, Data: data})
 			}
 			before := m.load()
 			kept := dumpDatabases(before.dbs)
@@ -270,9 +294,9 @@ func follow(t *rapid.T, sub *Subscription, d Databases) Databases {
 	return d
 }
 
-func restored(t *rapid.T, m *machine) *machine {
+func restored(t *rapid.T, m *stateMachine) *stateMachine {
 	b := snapshotOf(t, m)
-	next := newMachine(m.self, m.config)
+	next := newStateMachine(m.self, m.config)
 	if err := next.Restore(io.NopCloser(bytes.NewReader(b))); err != nil {
 		t.Fatal(err)
 	}
@@ -288,13 +312,13 @@ func restored(t *rapid.T, m *machine) *machine {
 	return next
 }
 
-// Beyond maxGraves deleted names the floor keeps suffixes unique.
-func TestGraves(t *testing.T) {
-	g := newGraves()
+// Beyond maxTombstones deleted names the floor keeps suffixes unique.
+func TestTombstones(t *testing.T) {
+	g := newTombstones()
 	used := map[string]map[int64]bool{}
-	for i := range 3 * maxGraves {
-		name := fmt.Sprintf("db%d", i%(maxGraves+maxGraves/2))
-		s := g.suffix(name, 100)
+	for i := range 3 * maxTombstones {
+		name := fmt.Sprintf("db%d", i%(maxTombstones+maxTombstones/2))
+		s := g.nextSuffix(name, 100)
 		if used[name] == nil {
 			used[name] = map[int64]bool{}
 		}
@@ -302,19 +326,19 @@ func TestGraves(t *testing.T) {
 			t.Fatalf("suffix %d of %s twice", s, name)
 		}
 		used[name][s] = true
-		g.bury(name, s)
+		g.add(name, s)
 	}
-	if len(g.queue) != maxGraves || len(g.last) > maxGraves || len(g.tails) != maxGraves {
-		t.Errorf("%d graves of %d names and %d tails", len(g.queue), len(g.last), len(g.tails))
+	if len(g.queue) != maxTombstones || len(g.last) > maxTombstones || len(g.tails) != maxTombstones {
+		t.Errorf("%d tombstones of %d names and %d tails", len(g.queue), len(g.last), len(g.tails))
 	}
-	for _, dead := range g.queue[maxGraves-10:] {
+	for _, dead := range g.queue[maxTombstones-10:] {
 		for _, r := range ring.Split(3) {
-			if !g.hold(ring.CopyName(r, dead.name, suffixOf(dead.suffix))) || g.hold(ring.CopyName(r, dead.name, suffixOf(dead.suffix+1))) {
+			if !g.hasCopy(ring.CopyName(r, dead.name, suffixOf(dead.suffix))) || g.hasCopy(ring.CopyName(r, dead.name, suffixOf(dead.suffix+1))) {
 				t.Errorf("copies of %s, which was deleted, or of its successor", dead.name)
 			}
 		}
 	}
-	if g.hold("") || g.hold("shards/") {
+	if g.hasCopy("") || g.hasCopy("shards/") {
 		t.Error("what is no copy is one of a deleted database")
 	}
 }

@@ -14,44 +14,44 @@ import (
 	"divan/storage/fault"
 )
 
-// machine is Raft's state machine. Raft calls ApplyBatch, Apply, Snapshot and
-// Restore on one goroutine; callers that follow the leader (follow.go) call
+// stateMachine is Raft's state machine. Raft calls ApplyBatch, Apply, Snapshot
+// and Restore on one goroutine; callers that follow the leader (follow.go) call
 // ApplyBatch too.
-type machine struct {
-	self    string
-	config  *config.Holder
-	subs    subscribers
-	current atomic.Pointer[state]
-	fatal   chan error // gets the first reason why the state cannot be followed further
-	waiters waiters
-	moved   chan struct{} // has one token when commands were applied
-	members notice        // of changed nodes
+type stateMachine struct {
+	self         string
+	config       *config.Holder
+	subs         subscribers
+	current      atomic.Pointer[state]
+	fatal        chan error // gets the first reason why the state cannot be followed further
+	waiters      waiters
+	applied      chan struct{} // has one token when commands were applied
+	nodesChanged broadcast     // of changed nodes
 
-	graves atomic.Pointer[graves]
+	tombstones atomic.Pointer[tombstones]
 
 	mu     sync.Mutex // held while commands are applied
 	failed error
 }
 
-var _ raft.BatchingFSM = (*machine)(nil)
+var _ raft.BatchingFSM = (*stateMachine)(nil)
 
 var errRewritten = errors.New("the history of the metadata was rewritten")
 
-func newMachine(self string, c *config.Holder) *machine {
-	m := &machine{self: self, config: c, fatal: make(chan error, 1), moved: make(chan struct{}, 1)}
-	m.graves.Store(newGraves())
+func newStateMachine(self string, c *config.Holder) *stateMachine {
+	m := &stateMachine{self: self, config: c, fatal: make(chan error, 1), applied: make(chan struct{}, 1)}
+	m.tombstones.Store(newTombstones())
 	m.current.Store(&state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}})
 	return m
 }
 
-func (m *machine) load() *state { return m.current.Load() }
+func (m *stateMachine) load() *state { return m.current.Load() }
 
 // Apply implements raft.FSM.
-func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
+func (m *stateMachine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
 // ApplyBatch implements raft.BatchingFSM: the commands become visible together.
 // Those that were applied before are passed over.
-func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next := *m.load()
@@ -60,7 +60,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	for i, l := range logs {
 		switch {
 		case l.Index <= next.index:
-			m.passOver(&next, l)
+			m.checkApplied(&next, l)
 		case l.Type == raft.LogCommand:
 			out[i] = m.applyOne(&next, l, &e)
 		}
@@ -72,11 +72,11 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	return out
 }
 
-// passOver looks at an entry up to the last command applied. Terms never fall
+// checkApplied looks at an entry up to the last command applied. Terms never fall
 // along one log, so a newer term there, or another one at the very command, is
 // that of a log which does not have what was applied: a majority has forgotten
 // acknowledged commands. That stops the machine for good too.
-func (m *machine) passOver(now *state, l *raft.Log) {
+func (m *stateMachine) checkApplied(now *state, l *raft.Log) {
 	known := l.Term != 0 && now.term != 0
 	if m.failed != nil || !known || l.Term == now.term || (l.Term < now.term && l.Index < now.index) {
 		return
@@ -88,12 +88,12 @@ func (m *machine) passOver(now *state, l *raft.Log) {
 
 // applyOne applies one entry. An entry that cannot be read stops the machine
 // for good rather than let this node's state drift away from the others'.
-func (m *machine) applyOne(next *state, l *raft.Log, e *effects) result {
+func (m *stateMachine) applyOne(next *state, l *raft.Log, e *effects) result {
 	if m.failed == nil {
 		c, err := decodeCommand(l.Data)
 		if err == nil {
 			n := len(e.events)
-			res := next.apply(c, m.graves.Load(), e)
+			res := next.apply(c, m.tombstones.Load(), e)
 			next.index, next.term, next.restored = l.Index, l.Term, false
 			res.index, res.term = l.Index, l.Term
 			for i := range e.events[n:] {
@@ -108,7 +108,7 @@ func (m *machine) applyOne(next *state, l *raft.Log, e *effects) result {
 }
 
 // fail has the node stop; the first reason counts.
-func (m *machine) fail(err error) {
+func (m *stateMachine) fail(err error) {
 	select {
 	case m.fatal <- err:
 	default:
@@ -116,11 +116,11 @@ func (m *machine) fail(err error) {
 }
 
 // publish makes a state the current one, and only then tells of it.
-func (m *machine) publish(next *state, e effects) {
+func (m *stateMachine) publish(next *state, e effects) {
 	m.current.Store(next)
 	if e.config {
 		own := next.perNode[m.self].Clone()
-		delete(own.Set, hashSection)
+		delete(own.Set, adminHashSection)
 		m.config.SetReplicated(next.generated(), next.cluster, own)
 	}
 	if e.lagged {
@@ -129,43 +129,43 @@ func (m *machine) publish(next *state, e effects) {
 		m.subs.publish(e.events)
 	}
 	if e.nodes {
-		m.members.tell()
+		m.nodesChanged.tell()
 	}
 	m.waiters.reached(next.index)
 	select {
-	case m.moved <- struct{}{}:
+	case m.applied <- struct{}{}:
 	default:
 	}
 }
 
-func (m *machine) closeSubscriptions() { m.subs.close() }
+func (m *stateMachine) closeSubscriptions() { m.subs.close() }
 
 // Snapshot implements raft.FSM. It copies what later commands change in place.
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failed != nil {
 		return nil, m.failed
 	}
-	return &snapshot{state: m.load(), graves: m.graves.Load().clone()}, nil
+	return &snapshot{state: m.load(), tombstones: m.tombstones.Load().clone()}, nil
 }
 
 // Restore implements raft.FSM. A snapshot of less than what was applied already
 // changes nothing; one of another history stops the machine.
-func (m *machine) Restore(r io.ReadCloser) (err error) {
+func (m *stateMachine) Restore(r io.ReadCloser) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
-	s, g, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
+	s, t, err := readSnapshot(bufio.NewReaderSize(r, snapshotBuffer))
 	if err != nil {
 		return fmt.Errorf("restore metadata: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := m.load(); s.index < now.index {
-		m.passOver(now, &raft.Log{Index: s.index, Term: s.term})
+		m.checkApplied(now, &raft.Log{Index: s.index, Term: s.term})
 		return m.failed
 	}
 	s.restored = true
-	m.graves.Store(g)
+	m.tombstones.Store(t)
 	m.publish(s, effects{config: true, nodes: true, lagged: true})
 	return nil
 }

@@ -12,11 +12,11 @@ func TestFiftyNodes(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		g := newCohort(t, 50)
-		for i := range g.peers {
+		g := newTestCluster(t, 50)
+		for i := range g.nodes {
 			create(t, g.meta(i), fmt.Sprintf("db%d", i))
 		}
-		for i := range g.peers {
+		for i := range g.nodes {
 			if _, err := g.meta(i).Require(t.Context(), fmt.Sprintf("db%d", (i+7)%50)); err != nil {
 				t.Errorf("node %d: %v", i, err)
 			}

@@ -1,0 +1,85 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unique"
+
+	"divan/cluster/meta/metapb"
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// proto returns a database as log, snapshots and answers have it.
+func (d *Database) proto() *metapb.Database {
+	p := &metapb.Database{
+		Name: d.Name, Created: d.Created, Id: d.ID[:], N: int64(d.N), Partitioned: d.Partitioned, Security: d.Security,
+		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
+	}
+	for i, s := range d.Shards {
+		shard := &metapb.Shard{Begin: s.Begin, End: s.End, Nodes: make([]uint32, len(s.Nodes))}
+		for j, node := range s.Nodes {
+			at := slices.Index(p.Nodes, node)
+			if at < 0 {
+				at = len(p.Nodes)
+				p.Nodes = append(p.Nodes, node)
+			}
+			shard.Nodes[j] = uint32(at)
+		}
+		p.Shards[i] = shard
+	}
+	return p
+}
+
+// databaseFrom checks a database that was read.
+func databaseFrom(p *metapb.Database) (*Database, error) {
+	d := &Database{
+		Name: p.Name, Created: p.Created, Suffix: suffixOf(p.Created), N: int(p.N), Partitioned: p.Partitioned, Security: p.Security,
+		RevsLimit: int(p.RevsLimit), PurgedInfosLimit: int(p.PurgedInfosLimit), Shards: make([]ring.Shard, len(p.Shards)),
+	}
+	for i, node := range p.Nodes {
+		p.Nodes[i] = unique.Make(node).Value() // many databases repeat it
+	}
+	for i, s := range p.Shards {
+		shard := ring.Shard{Range: ring.Range{Begin: s.Begin, End: s.End}, Nodes: make([]string, len(s.Nodes))}
+		for j, at := range s.Nodes {
+			if uint64(at) >= uint64(len(p.Nodes)) || p.Nodes[at] == "" {
+				return nil, fmt.Errorf("%w: node of a shard", errMalformed)
+			}
+			shard.Nodes[j] = p.Nodes[at]
+		}
+		d.Shards[i] = shard
+	}
+	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Covers(d.Shards) {
+		return nil, fmt.Errorf("%w: database %q", errMalformed, d.Name)
+	}
+	return d, nil
+}
+
+func (n Node) proto() *metapb.Node {
+	return &metapb.Node{Name: n.Name, Http: n.HTTP, Rpc: n.RPC, Zone: n.Zone, Draining: n.Draining, Version: n.Version}
+}
+
+func nodeFrom(p *metapb.Node) Node {
+	return Node{
+		Name: p.GetName(), HTTP: p.GetHttp(), RPC: p.GetRpc(), Zone: p.GetZone(), Draining: p.GetDraining(), Version: p.GetVersion(),
+	}
+}
+
+// refusal returns what a client is told; nil for an error that is no fault.
+func refusal(err error) *metapb.Refusal {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return nil
+	}
+	return &metapb.Refusal{Kind: uint32(f.Kind), Code: f.Code, Reason: f.Reason}
+}
+
+// refusalError returns nil for no refusal.
+func refusalError(p *metapb.Refusal) error {
+	if p == nil {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Kind(min(p.Kind, 255)), Code: p.Code, Reason: p.Reason}
+}
