@@ -32,8 +32,10 @@ func TestComplete(t *testing.T) {
 		want(b.copy, more)
 		a.setDown(true) // so that nothing is pushed
 		b.lose(lost())
+		if got, err := Complete(b.Local, asked); err != nil || !slices.Equal(got, []string{more}) { // what it would tell
+			t.Errorf("%q, %v", got, err)
+		}
 		a.setDown(false)
-		want(more)
 		b.setDown(true)
 		if got, err := a.repair.Complete(w.ctx, b.name, asked); !fault.Is(err, fault.NodeDown) || len(got) != 0 {
 			t.Errorf("%q, %v", got, err)
