@@ -67,8 +67,12 @@ func (c *Copier) Documents(ctx context.Context, ids []string) error {
 		}
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	named := func(id string) bool {
+		_, found := slices.BinarySearch(ids, id)
+		return found
+	}
 	for tries := 1; ; tries++ {
-		_, err := c.exchangePurges(ctx, ids)
+		_, err := c.exchangePurges(ctx, named)
 		if err == nil {
 			err = c.documents(ctx, ids)
 		}

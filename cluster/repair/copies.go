@@ -37,18 +37,6 @@ type contents interface {
 	ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error)
 }
 
-// ownCopies makes the copies of this node Copies.
-type ownCopies struct{ *shard.Local }
-
-// OpenRevsMany implements Copies.
-func (c ownCopies) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
-	out, errs := make([][]shard.RevResult, len(reqs)), make([]error, len(reqs))
-	for i := range reqs {
-		out[i], errs[i] = c.OpenRevs(ctx, reqs[i])
-	}
-	return out, errs, ctx.Err()
-}
-
 // putLocal writes a local document of the server itself.
 func putLocal(ctx context.Context, to *End, id string, body []byte) error {
 	results, err := to.Copies.Update(ctx, shard.UpdateRequest{

@@ -19,14 +19,14 @@ const (
 	purgeRounds = 8
 )
 
-// exchangePurges has either end do the purges of some documents that the other
-// one has done; nil: of all. What a copy learns of a purge by doing it the other
+// exchangePurges has either end do the purges of the documents that a filter
+// lets through, nil: of all, which the other end has done. What a copy learns of a purge by doing it the other
 // one has to learn as well, so this goes on until neither has anything new.
 //
 // Only what the other end is not known to have done is looked at. Else a copy
 // that has dropped a purge from its log would take it for a new one, and do it
 // once more to what was written again since.
-func (c *Copier) exchangePurges(ctx context.Context, ids []string) (out purgeTail, err error) {
+func (c *Copier) exchangePurges(ctx context.Context, filter func(id string) bool) (out purgeTail, err error) {
 	out, in := purgeTail{from: &c.source, to: &c.target}, purgeTail{from: &c.target, to: &c.source}
 	for round := range purgeRounds {
 		moved := 0
@@ -36,7 +36,7 @@ func (c *Copier) exchangePurges(ctx context.Context, ids []string) (out purgeTai
 			}
 			n := 0
 			if err == nil {
-				n, err = t.move(ctx, ids, c.log)
+				n, err = t.move(ctx, filter, c.log)
 			}
 			if err != nil {
 				return out, fmt.Errorf("bring purges from %s to %s: %w", t.from.Node, t.to.Node, err)
@@ -74,18 +74,18 @@ func (t *purgeTail) begin(ctx context.Context) error {
 
 // move has the other end do what has come since the last time, and returns how
 // much that was. What it has done already it does not do again.
-func (t *purgeTail) move(ctx context.Context, ids []string, logger *zap.Logger) (int, error) {
+func (t *purgeTail) move(ctx context.Context, filter func(id string) bool, logger *zap.Logger) (int, error) {
 	log, err := t.from.Copies.Purges(ctx, t.from.Name, t.upto)
 	if err != nil || len(log) == 0 {
 		return 0, err
 	}
-	if t.same && ids == nil && log[0].Seq > t.upto+1 {
+	if t.same && filter == nil && log[0].Seq > t.upto+1 {
 		logger.Error("purges were forgotten before another copy had them: what they removed may come back",
 			zap.String("copy", t.from.Name), zap.String("node", t.to.Node), zap.Uint64("after", t.upto), zap.Uint64("oldest", log[0].Seq))
 	}
 	t.upto, t.news = log[len(log)-1].Seq, true
-	if ids != nil {
-		log = slices.DeleteFunc(log, func(p shard.PurgeInfo) bool { _, found := slices.BinarySearch(ids, p.ID); return !found })
+	if filter != nil {
+		log = slices.DeleteFunc(log, func(p shard.PurgeInfo) bool { return !filter(p.ID) })
 	}
 	for part := range slices.Chunk(log, purgesAtOnce) {
 		items := make([]shard.PurgeItem, len(part))

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage"
 	"divan/storage/doc"
@@ -262,7 +263,7 @@ func (n *node) pushTo(to *node, copies Copies) *push {
 	return p
 }
 
-func (n *node) copies() Copies { return ownCopies{n.Local} }
+func (n *node) copies() Copies { return replica.Methods{Copies: replica.NewLocal(n.Local)} }
 
 // sync pushes until there is no more.
 func (n *node) sync(to *node) outcome {

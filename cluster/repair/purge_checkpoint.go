@@ -40,10 +40,10 @@ func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purge
 	if err != nil {
 		return p, false, fmt.Errorf("checkpoint of purges: %w", err)
 	}
-	if json.Unmarshal(d.Body, &p) != nil {
-		return purgeCheckpoint{}, false, nil
+	if known = json.Unmarshal(d.Body, &p) == nil; !known {
+		p = purgeCheckpoint{}
 	}
-	return p, true, nil
+	return p, known, nil
 }
 
 func putPurgeCheckpoint(ctx context.Context, of *End, p purgeCheckpoint) error {

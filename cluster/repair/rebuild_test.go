@@ -206,7 +206,7 @@ func TestRequestDuringPush(t *testing.T) {
 			}
 			switch {
 			case m.Op == opPushed && from == a.name && lostAgain.CompareAndSwap(false, true):
-				b.lose(lost())
+				b.lose(lost()) //nolint:contextcheck // what the node does by itself
 				select {
 				case <-asked:
 				case <-ctx.Done():

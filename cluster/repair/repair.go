@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
@@ -186,7 +187,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		return vanished
 	}
 	cfg := r.o.Config.Load().Repair
-	source := End{Node: r.o.Node, Name: it.copy, Copies: ownCopies{r.o.Local}}
+	source := End{Node: r.o.Node, Name: it.copy, Copies: replica.Methods{Copies: replica.NewLocal(r.o.Local)}}
 	target := End{Node: it.node, Name: it.copy, Copies: r.o.Peers.Copies(it.node)}
 	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
 	p := &push{
