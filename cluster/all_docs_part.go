@@ -42,7 +42,7 @@ func (p *docPart) open(behind string) error {
 			p.read(listing{head, stream}, 0)
 			return nil
 		}
-		if len(p.copies) == 1 || (quorum.Usable(err) && !isNoCopy(err)) {
+		if len(p.copies) == 1 || quorum.Usable(err) {
 			return err
 		}
 		p.copies = p.copies[1:]
@@ -88,7 +88,7 @@ func (p *docPart) batch() (*shard.RowBatch, error) {
 		if err == nil {
 			return b, nil
 		}
-		if p.ctx.Err() != nil || (quorum.Usable(err) && !isNoCopy(err)) || len(p.copies) < 2 {
+		if p.ctx.Err() != nil || quorum.Usable(err) || len(p.copies) < 2 {
 			return nil, err
 		}
 		p.close()

@@ -15,7 +15,7 @@ func ask[T any](ctx context.Context, d *DB, s *stretch, question func(context.Co
 	copies := s.near
 	if copies[0].node == d.c.node {
 		got, err := question(ctx, d.c.local, copies[0].name)
-		if err == nil || len(copies) == 1 || (quorum.Usable(err) && !isNoCopy(err)) {
+		if err == nil || len(copies) == 1 || quorum.Usable(err) {
 			return got, d.explain(ctx, err)
 		}
 		copies = copies[1:]

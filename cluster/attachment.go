@@ -74,7 +74,7 @@ func (c *contentReader) openAt(ctx context.Context, rep replica, t target) (io.R
 	r := c.want
 	r.Copy = t.name
 	content, err := rep.ReadAttachment(ctx, r)
-	if err == nil || !isNotFound(err) || isNoCopy(err) || c.att.StoredLength == 0 {
+	if err == nil || !isNotFound(err) || c.att.StoredLength == 0 {
 		return content, err
 	}
 	leaves, revsErr := rep.OpenRevs(ctx, shard.OpenRevsRequest{Copy: t.name, ID: r.ID, All: true, HeadOnly: true})
@@ -168,7 +168,7 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 			continue
 		}
 		drop := func(ctx context.Context) {
-			if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !isNoCopy(err) {
+			if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !fault.Is(err, fault.NoCopy) {
 				d.c.log.Warn("content of a refused edit stays until compaction",
 					zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 			}

@@ -45,7 +45,7 @@ func (f *Feed) begin(ctx context.Context, p *changePart, since Seq) (mark, error
 // final reports whether an error ends the feed, whatever other copies there
 // are: that of the request, a refusal, or that the database is gone.
 func (f *Feed) final(err error) bool {
-	if f.ctx.Err() != nil || (quorum.Usable(err) && !isNoCopy(err)) {
+	if f.ctx.Err() != nil || quorum.Usable(err) {
 		return true
 	}
 	return isNotFound(f.db.phrase(err))

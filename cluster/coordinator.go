@@ -345,13 +345,7 @@ var ErrSuccessor = errors.New("another database has the name by now")
 // noDatabase is the text that PouchDB and the replicator test for.
 const noDatabase = "Database does not exist."
 
-func errNoDatabase() error { return fault.New(fault.NotFound, noDatabase) }
-
-// IsNoDatabase reports whether err says that the database of a request does not
-// exist, or not any more.
-func IsNoDatabase(err error) bool {
-	return fault.Is(err, fault.NotFound) && fault.Reason(err) == noDatabase
-}
+func errNoDatabase() error { return fault.New(fault.NoDatabase, noDatabase) }
 
 func errNoCopy() error {
 	return fault.New(fault.Unavailable, "No copy of the shard can answer now.")
@@ -377,7 +371,7 @@ func (d *DB) explain(ctx context.Context, err error) error {
 // catchUp does the asking of explain. That the database is gone may be known
 // already and that another one has its name not yet.
 func (d *DB) catchUp(ctx context.Context, err error) {
-	if !isNoCopy(err) {
+	if !fault.Is(err, fault.NoCopy) {
 		return
 	}
 	if now, ok := d.c.meta.Database(d.meta.Name); ok && now.ID != d.meta.ID {
@@ -394,12 +388,12 @@ func (d *DB) phrase(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isNoCopy(err):
+	case fault.Is(err, fault.NoCopy):
 		switch m, ok := d.c.meta.Database(d.meta.Name); {
 		case !ok:
 			return errNoDatabase()
 		case m.ID != d.meta.ID:
-			return fault.Wrap(fault.NotFound, noDatabase, ErrSuccessor)
+			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
 		}
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", errors.Join(ErrUnborn, err))
 	case fault.Is(err, fault.NodeDown):
@@ -409,12 +403,4 @@ func (d *DB) phrase(err error) error {
 	default:
 		return err
 	}
-}
-
-// noCopy is what storage says of a copy that is not there.
-const noCopy = "no_db_file"
-
-// isNoCopy reports whether a node says that it does not hold the copy.
-func isNoCopy(err error) bool {
-	return fault.Is(err, fault.NotFound) && fault.Reason(err) == noCopy
 }

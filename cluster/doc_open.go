@@ -58,4 +58,4 @@ func (d *DB) openAmong(ctx context.Context, s *stretch, o OpenOptions) (*shard.D
 	}
 }
 
-func errDeleted() error { return fault.New(fault.NotFound, "deleted") }
+func errDeleted() error { return fault.New(fault.Deleted, "deleted") }

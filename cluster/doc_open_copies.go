@@ -233,7 +233,7 @@ func (o *opening) take(ctx context.Context, a opened) {
 		only := doc.Path{Start: a.doc.Rev.Pos, IDs: []string{a.doc.Rev.ID}}
 		o.q.Found(a.at, quorum.Answer{Path: only, Deleted: a.doc.Deleted})
 		return
-	case isNoCopy(a.err):
+	case fault.Is(a.err, fault.NoCopy):
 		o.db.noteLack(a.err)
 		o.lacking = true
 		a.err = errNodeDown(o.stretch.near[a.at].node) // says nothing about the document

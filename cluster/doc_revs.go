@@ -206,7 +206,7 @@ func (r *revising) ask(ctx context.Context, rep replica, t target, headOnly bool
 // have answered about any other document either: it is not there, is being
 // rebuilt, or its node is in maintenance. Another copy has to be asked.
 func noMatterOfADocument(err error) bool {
-	return isNoCopy(err) || fault.Is(err, fault.Unavailable)
+	return fault.Is(err, fault.NoCopy) || fault.Is(err, fault.Unavailable)
 }
 
 // merge replaces in out what the first copy answered where others know more.

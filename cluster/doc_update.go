@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/quorum"
 	"divan/shard"
+	"divan/storage/fault"
 )
 
 // Update writes edits, which may belong to any shards, and answers each in the
@@ -71,7 +72,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 	for _, err := range errs {
 		switch {
 		case err == nil:
-		case quorum.Usable(err) && !isNoCopy(err):
+		case quorum.Usable(err):
 			return results, err // a stub without its attachment refuses the whole request (semantics.md section 2.6)
 		default:
 			failed++
@@ -87,7 +88,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 // stand for edits that were done.
 func worst(errs []error) error {
 	for _, err := range errs {
-		if !isNoCopy(err) {
+		if !fault.Is(err, fault.NoCopy) {
 			return err
 		}
 	}
@@ -99,7 +100,7 @@ func worst(errs []error) error {
 func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	for try := 0; ; try++ {
 		results, err := d.writeOnce(ctx, s, o, edits)
-		if !isNoCopy(err) || !d.Await(ctx, try) {
+		if !fault.Is(err, fault.NoCopy) || !d.Await(ctx, try) {
 			return results, err
 		}
 	}

@@ -201,7 +201,7 @@ func (r *writing) absent(open []int, err error) {
 // take notes what a copy has decided, and returns the edits that nobody has
 // decided and that the copy holds for late ones.
 func (r *writing) take(a decided) (late []int) {
-	if isNoCopy(a.err) || fault.Is(a.err, fault.MissingStub) {
+	if fault.Is(a.err, fault.NoCopy) || fault.Is(a.err, fault.MissingStub) {
 		r.db.noteLack(a.err)
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.

@@ -9,7 +9,7 @@ import (
 
 // noteLack remembers that a node says that it does not hold its copy.
 func (d *DB) noteLack(err error) {
-	if isNoCopy(err) {
+	if fault.Is(err, fault.NoCopy) {
 		d.lacks.Add(1)
 	}
 }
@@ -62,4 +62,4 @@ func (c *Coordinator) Do(ctx context.Context, name string, f func(d *DB) error) 
 }
 
 // errDropped is what a copy that is not there says.
-func errDropped() error { return fault.New(fault.NotFound, noCopy) }
+func errDropped() error { return fault.New(fault.NoCopy, "no_db_file") }

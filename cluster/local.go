@@ -62,7 +62,7 @@ func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*s
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
 		answers[k], errs[k] = askOf(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
 			got, err := rep.LocalGet(ctx, t.name, id)
-			if isNotFound(err) && !isNoCopy(err) {
+			if isNotFound(err) {
 				err = nil
 			}
 			return answer{t, got}, err
@@ -151,7 +151,7 @@ func localRow(l *shard.LocalDoc, includeDoc bool) shard.Row {
 // localByID looks up one local document for a listing by keys.
 func (d *DB) localByID(ctx context.Context, id string, includeDoc bool) (shard.Row, error) {
 	l, err := d.LocalGet(ctx, id)
-	if fault.Is(err, fault.NotFound) && fault.Reason(err) == "missing" {
+	if isNotFound(err) && !fault.Is(err, fault.NoDatabase) {
 		return shard.Row{ID: id, Missing: true}, nil
 	}
 	if err != nil {

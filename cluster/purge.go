@@ -10,6 +10,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // PurgeOutcome answers one item of a purge.
@@ -116,7 +117,7 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 		}
 		outcome, err = q.Outcome()
 	}
-	if isNoCopy(err) && doubt != nil {
+	if fault.Is(err, fault.NoCopy) && doubt != nil {
 		err = doubt // for it is not said that nothing was done
 	}
 	err = d.phrase(err)

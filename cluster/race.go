@@ -158,7 +158,7 @@ func (r *race[T]) giveUp(winner int) {
 
 // final reports whether an error is the answer.
 func (r *race[T]) final(err error) bool {
-	return quorum.Usable(err) && !isNoCopy(err) && (r.goOn == nil || !r.goOn(err))
+	return quorum.Usable(err) && (r.goOn == nil || !r.goOn(err))
 }
 
 func (r *race[T]) lost() error {

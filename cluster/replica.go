@@ -22,7 +22,7 @@ type ownReplica interface {
 // replica is the copies that one node holds: this one's, guarded and called
 // directly, or another node's. Copies are named as in the shard map. An error
 // that is no *fault.Error, or one of the kinds that quorum.Usable excludes,
-// says that the copy could not answer; fault.NotFound "no_db_file" that the
+// says that the copy could not answer; fault.NoCopy that the
 // node does not hold it.
 type replica interface {
 	writer

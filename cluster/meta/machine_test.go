@@ -58,7 +58,7 @@ func (m *model) apply(c *command) fault.Kind {
 	case kindDelete, kindDeleteExact, kindAlter, kindAlterExact:
 		db, ok := m.dbs[c.name]
 		if exact := c.kind == kindDeleteExact || c.kind == kindAlterExact; !ok || (exact && db.ID != c.id) {
-			return fault.NotFound
+			return fault.NoDatabase
 		}
 		delete(m.dbs, c.name)
 		if c.kind == kindDelete || c.kind == kindDeleteExact {

@@ -90,7 +90,7 @@ func (s *state) apply(c *command, g *graves, e *effects) result {
 	return result{}
 }
 
-func errNoDatabase() error { return fault.New(fault.NotFound, "Database does not exist.") }
+func errNoDatabase() error { return fault.New(fault.NoDatabase, "Database does not exist.") }
 
 func errDatabaseExists() error {
 	return fault.New(fault.Exists, "The database could not be created, the file already exists.")

@@ -74,7 +74,7 @@ func (q *Read) Found(i int, a Answer) {
 func (q *Read) Refused(err error) {
 	if fault.Is(err, fault.NotFound) {
 		q.missing++
-		if q.err == nil || !Usable(q.err) || fault.Reason(err) == "deleted" {
+		if q.err == nil || !Usable(q.err) || fault.Is(err, fault.Deleted) {
 			q.err = err
 		}
 		return
