@@ -51,19 +51,15 @@ type contentReader struct {
 
 // open opens what has not been read on a copy.
 func (c *contentReader) open() error {
-	run := race[io.ReadCloser]{
-		db: c.db, copies: c.copies, goOn: isNotFound, limit: c.db.c.requestTimeout(),
-		patience: c.db.c.reads.patience(readPatience), ask: c.openAt,
-		drop: func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
-	}
-	w, err := run.run(c.ctx)
+	one, err := anyCopy[io.ReadCloser]{
+		db: c.db, copies: c.copies, ask: c.openAt, absent: len(c.copies),
+		drop:  func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
+		limit: c.db.c.requestTimeout(),
+	}.first(c.ctx)
 	if err != nil {
-		if w.stop != nil {
-			w.stop()
-		}
 		return err
 	}
-	c.r, c.from, c.stop = w.got, w.from, w.stop
+	c.r, c.from, c.stop = one.got, one.from, one.stop
 	return nil
 }
 

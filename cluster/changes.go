@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"io"
 
 	"divan/shard"
 	"divan/shard/ring"
@@ -47,22 +46,6 @@ type Feed struct {
 	asked *question     // where the copies are; nil: not asked, or answered
 }
 
-// changePart is the changes of one range, read from one of its copies.
-type changePart struct {
-	target target   // the copy that is read
-	failed []target // copies that broke off since everything there was had been read
-	stop   context.CancelFunc
-	watch  io.Closer    // nil: not watched
-	stream changeStream // nil once everything there was has been read
-	ahead  *ahead[shard.ChangeBatch]
-	rows   []shard.Change // of the current batch
-	next   int            // the row that comes next
-	upto   uint64         // where the current batch ends
-	hint   int            // rows that are likely to come, 0: unknown
-	more   bool           // there is something to read
-	shown  bool           // a row has been given out
-}
-
 // Changes opens a feed from q.Since on, or backwards from the end. Ranges
 // whose copy is not the one that the sequence names start again from where
 // both are known to be the same, in doubt from the beginning: a feed may
@@ -81,17 +64,17 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 		f.chunk = min(max(q.Limit/len(picked), 1), f.chunk)
 	}
 	f.quota = f.chunk
-	marks := make([]mark, len(picked))
 	err = d.onEach(picked, func(i int) error {
-		p := &changePart{target: picked[i], hint: rowsHint(0, q.Limit, len(picked))}
-		f.parts[i] = p
-		var err error
-		marks[i], err = f.begin(ctx, p, q.Since)
-		return err
+		f.parts[i] = f.newPart(i, f.choices(ctx, picked[i]), rowsHint(0, q.Limit, len(picked)))
+		return f.parts[i].start()
 	})
 	if err != nil {
 		f.Close()
 		return nil, d.explain(ctx, err)
+	}
+	marks := make([]mark, len(picked))
+	for i, p := range f.parts {
+		marks[i] = p.head.mark
 	}
 	f.at = newVector(marks)
 	return f, nil
@@ -122,22 +105,18 @@ func (f *Feed) Next() bool {
 	}
 	for idle := 0; idle < len(f.parts); {
 		p := f.parts[f.turn]
-		if p.next < len(p.rows) && f.quota > 0 {
+		if p.row < len(p.rows) && f.quota > 0 {
 			f.give(p)
 			return true
 		}
-		if p.next == len(p.rows) && p.more {
-			err := f.refill(p)
-			if err != nil {
-				err = f.goOn(f.ctx, f.turn, err)
-			}
-			if f.err = f.db.explain(f.ctx, err); err != nil {
+		if p.row == len(p.rows) && p.stream != nil {
+			if f.err = f.db.explain(f.ctx, f.refill(p)); f.err != nil {
 				return false
 			}
 			continue
 		}
 		idle++
-		if p.next < len(p.rows) {
+		if p.row < len(p.rows) {
 			idle = 0 // only its turn is over
 		}
 		f.turn, f.quota = (f.turn+1)%len(f.parts), f.chunk
@@ -147,8 +126,8 @@ func (f *Feed) Next() bool {
 
 // give makes a part's next row the current one.
 func (f *Feed) give(p *changePart) {
-	c := &p.rows[p.next]
-	p.next++
+	c := &p.rows[p.row]
+	p.row++
 	p.shown = true
 	f.quota--
 	if f.left > 0 {
@@ -164,17 +143,15 @@ func (f *Feed) refill(p *changePart) error {
 	if !f.query.Descending && p.rows != nil {
 		f.at.set(f.turn, p.upto)
 	}
-	b, err := p.ahead.next()
+	b, err := p.next()
 	if err != nil {
 		return err
 	}
-	p.next = 0
 	if b == nil { // all read, and the last batch was given out
-		f.shut(p)
-		p.failed = nil
+		p.rest()
 		return nil
 	}
-	p.rows, p.upto = b.Rows, b.Upto
+	p.row, p.rows, p.upto = 0, b.Rows, b.Upto
 	if len(b.Rows) > 0 {
 		return nil
 	}
@@ -185,18 +162,6 @@ func (f *Feed) refill(p *changePart) error {
 		f.query.Beat()
 	}
 	return nil
-}
-
-// shut lets go of what a part reads from.
-func (f *Feed) shut(p *changePart) {
-	if p.stop != nil {
-		p.stop() // first, because the reader ahead may wait for another node
-	}
-	if p.stream != nil {
-		p.ahead.close()
-		p.stream.Close()
-	}
-	p.stream, p.ahead, p.stop, p.rows, p.next, p.more = nil, nil, nil, nil, 0, false
 }
 
 // Row returns the current row. It and what it refers to are valid until the
@@ -231,8 +196,8 @@ func (f *Feed) Pending() uint64 {
 		if f.query.Descending && !p.shown {
 			after++ // the newest change itself is still to come
 		}
-		n, err := p.stream.Pending(after)
-		if err != nil && p.target.node != f.db.c.node {
+		n, err := p.head.pending(after)
+		if err != nil && p.target().node != f.db.c.node {
 			continue
 		}
 		if err != nil {
@@ -249,7 +214,7 @@ func (f *Feed) Close() {
 	f.unask()
 	for _, p := range f.parts {
 		if p != nil {
-			f.shut(p)
+			p.close()
 			p.unwatch()
 		}
 	}

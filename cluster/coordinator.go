@@ -55,8 +55,8 @@ type Coordinator struct {
 	repair Repair // nil: nobody repairs
 
 	here        presence
-	reads       pace // of answers of other nodes
-	writes      pace
+	reads       latency // of answers of other nodes
+	writes      latency
 	handles     handles
 	readRepairs readRepairs
 	news        news // what _db_updates is fed from

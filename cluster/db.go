@@ -209,3 +209,44 @@ func (d *DB) limits() shard.Limits {
 	}
 	return l
 }
+
+// group is the items of a request that belong to one stretch.
+type group struct {
+	stretch *stretch
+	items   []int // their places in the request, ascending
+}
+
+// group sorts n items by the stretch their ids belong to; the groups are in
+// ring order.
+func (d *DB) group(n int, id func(i int) string) []group {
+	if len(d.stretches) == 1 {
+		items := make([]int, n)
+		for i := range items {
+			items[i] = i
+		}
+		return []group{{stretch: &d.stretches[0], items: items}}
+	}
+	owners := make([]int32, n)
+	counts := make([]int, len(d.stretches))
+	for i := range n {
+		o := d.ownerIndex(id(i))
+		owners[i] = int32(o)
+		counts[o]++
+	}
+	room := make([]int, n)
+	byOwner := make([]group, len(d.stretches))
+	for o, count := range counts {
+		byOwner[o] = group{stretch: &d.stretches[o], items: room[:0:count]}
+		room = room[count:]
+	}
+	for i, o := range owners {
+		byOwner[o].items = append(byOwner[o].items, i)
+	}
+	groups := byOwner[:0]
+	for _, g := range byOwner {
+		if len(g.items) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}

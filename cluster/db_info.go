@@ -69,7 +69,7 @@ func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = askOf(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
+		out[i], err = ask(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
 			return rep.Info(ctx, t.name)
 		})
 		return err

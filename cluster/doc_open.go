@@ -42,15 +42,15 @@ func (d *DB) openAmong(ctx context.Context, s *stretch, o OpenOptions) (*shard.D
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askSome(ctx, d, s, o.R, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
+		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.name
 			return rep.Open(ctx, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) (*shard.Doc, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
 			mine := req
-			mine.Copy = name
+			mine.Copy = t.name
 			return rep.Open(ctx, mine)
 		})
 	default:

@@ -20,9 +20,9 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) ([]shard.RevResult, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) ([]shard.RevResult, error) {
 			mine := req
-			mine.Copy = name
+			mine.Copy = t.name
 			return rep.OpenRevs(ctx, mine)
 		})
 	}
@@ -149,13 +149,13 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		need = quorum.Majority(len(near))
 	}
 	need = min(need, len(near))
-	// The copies are dealt out, so that every race has another first runner
+	// The copies are dealt out, so that every request begins with another one
 	// and all of them may fall back on the rest.
 	answers := make([]revised, need)
 	failures := make([]error, need)
 	_ = each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = askOf(ctx, r.db, copies, func(ctx context.Context, rep replica, t target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica, t target) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -175,7 +175,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		return nil, failure
 	}
 	if failures[0] != nil { // nobody was asked for everything
-		whole, err := askOf(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica, t target) (revised, error) {
+		whole, err := ask(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica, t target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -345,8 +345,8 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		answers, err := ask(ctx, d, groups[g].stretch, func(ctx context.Context, rep replica, name string) ([]shard.IDMissing, error) {
-			return rep.Missing(ctx, name, mine)
+		answers, err := ask(ctx, d, groups[g].stretch.near, func(ctx context.Context, rep replica, t target) ([]shard.IDMissing, error) {
+			return rep.Missing(ctx, t.name, mine)
 		})
 		if err != nil {
 			return err

@@ -25,8 +25,8 @@ import (
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) (*shard.LocalDoc, error) {
-			return rep.LocalGet(ctx, name, id)
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) (*shard.LocalDoc, error) {
+			return rep.LocalGet(ctx, t.name, id)
 		})
 	}
 	before := d.lacks.Load()
@@ -60,7 +60,7 @@ func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*s
 	errs := make([]error, need)
 	_ = each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
-		answers[k], errs[k] = askOf(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
+		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
 			got, err := rep.LocalGet(ctx, t.name, id)
 			if isNotFound(err) {
 				err = nil

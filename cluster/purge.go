@@ -152,7 +152,7 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = askOf(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) ([]shard.PurgeInfo, error) {
+		parts[i], err = ask(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) ([]shard.PurgeInfo, error) {
 			return rep.Purges(ctx, t.name, 0)
 		})
 		return err

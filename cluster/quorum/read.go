@@ -120,6 +120,19 @@ func (q *Read) Need() int {
 	return max(q.need-heard, 0)
 }
 
+// Step says how to go on while that many of the copies that were asked have not
+// answered.
+func (q *Read) Step(pending int) Step {
+	switch v, _, _ := q.Verdict(); {
+	case v != Asking:
+		return Enough
+	case q.Need() > pending:
+		return Another
+	default:
+		return Wait
+	}
+}
+
 // heads returns the answers that are no ancestor of another answer.
 func (q *Read) heads() []answer {
 	if len(q.answers) == 1 {

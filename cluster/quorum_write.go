@@ -3,37 +3,25 @@ package cluster
 import (
 	"context"
 	"slices"
-	"time"
 
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/fault"
 )
 
-// writing is the state of the edits of one stretch on their way to several
-// copies.
-type writing struct {
-	db      *DB
-	stretch *stretch
+// quorumWrite is the edits of one segment on their way to several copies. As a
+// hedged request it is the copies' deciding on them.
+type quorumWrite struct {
+	hedgedRequest[shard.UpdateRequest, []shard.EditResult]
 	req     shard.UpdateRequest // Edits: as the client sent them
 	counts  []quorum.Write
 	results []shard.EditResult
-	by      []int // the copy that decided each edit; -1: none
-	refused []int // the copy that refused it; -1: none
-	waits   []int // copies that are deciding it
-	whole   error // a refusal of the whole request by a copy, or that it has no such copy
-
-	next    int // the copy that is asked to decide next
-	pending int // copies that are deciding
-	inbox   chan decided
-}
-
-// decided is what one copy said to the edits it was to decide.
-type decided struct {
-	at      int
-	chosen  []int
-	answers []shard.EditResult
-	err     error
+	by      []int   // the copy that decided each edit; -1: none
+	refused []int   // the copy that refused it; -1: none
+	waits   []int   // copies that are deciding it
+	asked   [][]int // by copy: the edits that it is deciding
+	late    []int   // edits that a copy takes for late ones, to be asked once more
+	whole   error   // a refusal of the whole request by a copy, or that it has no such copy
 }
 
 // writeCopies has the first live copy decide and the others follow. It returns
@@ -44,12 +32,16 @@ func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.Updat
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
 	marks := make([]int, 3*n)
-	run := &writing{
-		db: d, stretch: s, req: req,
-		counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
+	run := &quorumWrite{
+		hedgedRequest: hedgedRequest[shard.UpdateRequest, []shard.EditResult]{
+			db: d, copies: s.copies, latency: &d.c.writes, patience: d.c.writes.patience(writePatience),
+			call: decideAt,
+		},
+		req: req, counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
 		by: marks[:n:n], refused: marks[n : 2*n : 2*n], waits: marks[2*n:],
-		inbox: make(chan decided, len(s.copies)),
+		asked: make([][]int, len(s.copies)),
 	}
+	run.decider = run
 	for i := range n {
 		run.counts[i] = quorum.NewWrite(len(s.copies), w)
 		run.by[i], run.refused[i] = -1, -1
@@ -72,10 +64,9 @@ func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.Updat
 // leaves refusals as slow as the slowest copy that was asked. What it may cost
 // is a branch, when another edit of the same document reaches the slow copy
 // first: both edits were accepted, then, and both are kept.
-func (r *writing) decide(ctx context.Context) {
-	r.askNext(ctx, r.undecided())
-	if r.pending > 0 {
-		r.await(ctx)
+func (r *quorumWrite) decide(ctx context.Context) {
+	if err := r.run(ctx, 1); err != nil {
+		r.abandon(err)
 	}
 	for i := range r.by {
 		if r.by[i] < 0 {
@@ -84,105 +75,34 @@ func (r *writing) decide(ctx context.Context) {
 	}
 }
 
-// await takes the answers of other nodes until every edit is settled.
-func (r *writing) await(ctx context.Context) {
-	hedge := time.NewTimer(r.db.c.writes.patience(writePatience))
-	defer hedge.Stop()
-	for r.pending > 0 && r.unsettled() {
-		select {
-		case a := <-r.inbox:
-			r.pending--
-			if again := r.take(a); len(again) > 0 {
-				r.insist(ctx, a.at, again)
-			}
-			if open := r.unasked(); len(open) > 0 {
-				r.askNext(ctx, open)
-			}
-		case <-hedge.C:
-			if open := r.undecided(); len(open) > 0 && r.askNext(ctx, open) {
-				hedge.Reset(r.db.c.writes.patience(writePatience))
-			}
-		case <-ctx.Done():
-			r.abandon(ctx.Err())
-			return
-		}
+// request implements decider. A copy is asked for the edits that nobody is
+// deciding, or when that takes too long, for all that are undecided.
+//
+// Edits that it took for late ones, because it has purged the revisions that
+// they make, it has to decide once more and insist on: the client still waits
+// for them. Without asking again, a copy that was slow could do what another one
+// had done in its place and bring back what has been purged since.
+func (r *quorumWrite) request(at int, t target) (req shard.UpdateRequest, ok bool) {
+	open, insist := r.late, len(r.late) > 0
+	r.late = nil
+	if !insist {
+		open = r.open()
 	}
-}
-
-// askNext has the next copy that can be reached decide some edits; false when
-// there is none left. A copy of this node answers at once, and the one after
-// it is asked for what it could not decide.
-func (r *writing) askNext(ctx context.Context, open []int) bool {
-	for len(open) > 0 && r.next < len(r.stretch.copies) {
-		at := r.next
-		r.next++
-		t := r.stretch.copies[at]
-		rep := r.db.c.replica(t.node)
-		if rep == nil {
-			r.absent(open, errAway(t.node))
-			continue
-		}
-		req := r.asSent(open)
-		req.Copy = t.name
-		for _, i := range open {
-			r.waits[i]++
-		}
-		if t.node == r.db.c.node {
-			r.askHere(ctx, rep, at, req, open)
-			open = r.unasked()
-			continue
-		}
-		return r.askThere(ctx, rep, at, req, open)
+	if len(open) == 0 {
+		return req, false
 	}
-	return false
-}
-
-// askHere has the copy of this node decide.
-func (r *writing) askHere(ctx context.Context, rep replica, at int, req shard.UpdateRequest, open []int) {
-	answers, err := rep.Update(ctx, req)
-	if again := r.take(decided{at: at, chosen: open, answers: answers, err: err}); len(again) > 0 {
-		r.insist(ctx, at, again)
-	}
-}
-
-// askThere has a copy of another node decide; false when this node is closing.
-func (r *writing) askThere(ctx context.Context, rep replica, at int, req shard.UpdateRequest, open []int) bool {
-	ok := r.db.c.spawn(func() {
-		begun := time.Now()
-		answers, err := rep.Update(ctx, req)
-		if err == nil {
-			r.db.c.writes.note(time.Since(begun))
-		}
-		r.inbox <- decided{at: at, chosen: open, answers: answers, err: err}
-	})
-	if !ok {
-		r.take(decided{at: at, chosen: open, err: errClosed()})
-		return false
-	}
-	r.pending++
-	return true
-}
-
-// insist has a copy decide edits once more that it took for late ones, because
-// it has purged the revisions that they make: the client still waits for them.
-// Without the question, a copy that was slow could do what another one had
-// done in its place and bring back what has been purged since.
-func (r *writing) insist(ctx context.Context, at int, open []int) {
-	rep := r.db.c.replica(r.stretch.copies[at].node)
-	if rep == nil {
-		r.absent(open, errAway(r.stretch.copies[at].node))
-		return
-	}
-	req := r.asSent(open)
-	req.Copy, req.Insist = r.stretch.copies[at].name, true
+	req = r.asSent(open)
+	req.Copy, req.Insist = t.name, insist
+	r.asked[at] = open
 	for _, i := range open {
 		r.waits[i]++
 	}
-	if r.stretch.copies[at].node == r.db.c.node {
-		r.askHere(ctx, rep, at, req, open)
-	} else {
-		r.askThere(ctx, rep, at, req, open)
-	}
+	return req, true
+}
+
+// decideAt has a copy decide edits.
+func decideAt(ctx context.Context, rep replica, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	return rep.Update(ctx, req)
 }
 
 // errAway says that a node was not even asked, so that it surely has done
@@ -191,34 +111,55 @@ func errAway(node string) error {
 	return fault.Newf(fault.Unavailable, "Node %s cannot be reached.", node)
 }
 
-// absent counts a copy out that was not asked.
-func (r *writing) absent(open []int, err error) {
-	for _, i := range open {
-		r.counts[i].Decide(err)
+// take implements decider: it notes what a copy has decided.
+func (r *quorumWrite) take(a answer[[]shard.EditResult], _ int) quorum.Step {
+	if a.unreached {
+		r.absent(a.at)
+	} else {
+		r.decided(a)
+	}
+	switch {
+	case len(r.late) > 0:
+		return quorum.Again
+	case r.next < len(r.copies) && len(r.unasked()) > 0:
+		return quorum.Another
+	case !r.unsettled():
+		return quorum.Enough
+	default:
+		return quorum.Wait
 	}
 }
 
-// take notes what a copy has decided, and returns the edits that nobody has
-// decided and that the copy holds for late ones.
-func (r *writing) take(a decided) (late []int) {
+// absent counts a copy out that was not asked.
+func (r *quorumWrite) absent(at int) {
+	open := r.late
+	if r.late = nil; len(open) == 0 {
+		open = r.open()
+	}
+	for _, i := range open {
+		r.counts[i].Decide(errAway(r.copies[at].node))
+	}
+}
+
+// decided takes in what a copy said to the edits that it was to decide.
+func (r *quorumWrite) decided(a answer[[]shard.EditResult]) {
 	if fault.Is(a.err, fault.NoCopy) || fault.Is(a.err, fault.MissingStub) {
-		r.db.noteLack(a.err)
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.
 		r.whole = quorum.Telling(r.whole, a.err)
 		a.err = fault.Wrap(fault.Unavailable, "The copy cannot take the edits.", a.err)
 	}
-	for k, i := range a.chosen {
+	for k, i := range r.asked[a.at] {
 		r.waits[i]--
 		err := a.err
 		if err == nil {
-			err = a.answers[k].Err
+			err = a.got[k].Err
 		}
 		switch {
 		case fault.Is(err, fault.Purged) && r.by[i] < 0:
-			late = append(late, i)
+			r.late = append(r.late, i)
 		case err == nil && r.by[i] < 0:
-			r.results[i], r.by[i] = a.answers[k], a.at
+			r.results[i], r.by[i] = a.got[k], a.at
 			r.counts[i].Decide(nil)
 		case err == nil || r.by[i] >= 0:
 			// It gets what the first one has decided, which for an edit that
@@ -230,12 +171,11 @@ func (r *writing) take(a decided) (late []int) {
 			r.counts[i].Decide(err)
 		}
 	}
-	return late
 }
 
 // abandon counts the copies that are still deciding as silent: the time is
 // over.
-func (r *writing) abandon(err error) {
+func (r *quorumWrite) abandon(err error) {
 	for i, n := range r.waits {
 		if n > 0 && r.by[i] < 0 {
 			r.counts[i].Decide(err)
@@ -243,17 +183,25 @@ func (r *writing) abandon(err error) {
 	}
 }
 
+// open returns the edits that the next copy is to decide.
+func (r *quorumWrite) open() []int {
+	if open := r.unasked(); len(open) > 0 {
+		return open
+	}
+	return r.undecided()
+}
+
 // undecided returns the edits that no copy has accepted or refused.
-func (r *writing) undecided() []int {
+func (r *quorumWrite) undecided() []int {
 	return r.those(func(i int) bool { return r.by[i] < 0 && r.refused[i] < 0 })
 }
 
 // unasked returns those of them that no copy is deciding.
-func (r *writing) unasked() []int {
+func (r *quorumWrite) unasked() []int {
 	return r.those(func(i int) bool { return r.by[i] < 0 && r.refused[i] < 0 && r.waits[i] == 0 })
 }
 
-func (r *writing) those(which func(i int) bool) []int {
+func (r *quorumWrite) those(which func(i int) bool) []int {
 	var out []int
 	for i := range r.by {
 		if which(i) {
@@ -267,7 +215,7 @@ func (r *writing) those(which func(i int) bool) []int {
 }
 
 // unsettled reports whether some edit still waits for a copy that decides it.
-func (r *writing) unsettled() bool {
+func (r *quorumWrite) unsettled() bool {
 	for i := range r.by {
 		if r.by[i] < 0 && r.waits[i] > 0 {
 			return true
@@ -278,7 +226,7 @@ func (r *writing) unsettled() bool {
 
 // asSent returns the request with the chosen edits as they came. The answers
 // are in the order of chosen.
-func (r *writing) asSent(chosen []int) shard.UpdateRequest {
+func (r *quorumWrite) asSent(chosen []int) shard.UpdateRequest {
 	req := r.req
 	if len(chosen) < len(r.req.Edits) || !slices.IsSorted(chosen) {
 		req.Edits = make([]shard.Edit, len(chosen))
@@ -291,7 +239,7 @@ func (r *writing) asSent(chosen []int) shard.UpdateRequest {
 
 // outcome turns the counts into answers. An edit whose copies were still at
 // work when the request ended has been accepted by one.
-func (r *writing) outcome() ([]shard.EditResult, error) {
+func (r *quorumWrite) outcome() ([]shard.EditResult, error) {
 	failed := 0
 	var cause, doubt error
 	for i := range r.results {
