@@ -337,11 +337,6 @@ func each(n int, f func(i int) error) error {
 	return nil
 }
 
-// ErrSuccessor is the cause of an error that says that a database does not exist
-// when another one has its name by now: a request that was not for the very
-// one that is gone may begin again with the other. Compare with errors.Is.
-var ErrSuccessor = errors.New("another database has the name by now")
-
 // noDatabase is the text that PouchDB and the replicator test for.
 const noDatabase = "Database does not exist."
 

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"divan/cluster/quorum"
@@ -49,10 +48,12 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 			mine[i] = list[at]
 		}
 		r := revising{db: d, stretch: groups[g].stretch, list: mine}
-		got, failures := r.run(ctx, list[0].R)
-		for try := 0; errors.Is(failures[0], ErrUnborn) && d.Await(ctx, try); try++ { // no copy: the error of all
+		var got [][]shard.RevResult
+		var failures []error
+		_ = d.whenBorn(ctx, func() error {
 			got, failures = r.run(ctx, list[0].R)
-		}
+			return failures[0] // when there is no copy, that of all
+		})
 		for i, at := range groups[g].items {
 			out[at], errs[at] = got[i], d.phrase(failures[i])
 		}

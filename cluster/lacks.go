@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	"divan/storage/fault"
 )
@@ -35,30 +34,6 @@ func (d *DB) sure(ctx context.Context, before uint64) error {
 		return nil
 	}
 	return d.phrase(errDropped())
-}
-
-// doTries is how often Do begins at most: each time but the last, the database
-// that it began with was gone and another one had its name.
-const doTries = 4
-
-// Do calls f with the database of that name, and again with the one that has
-// the name by then when it ends with ErrSuccessor, or a moment later when it
-// ends with ErrUnborn. The error is that of DB, or f's.
-func (c *Coordinator) Do(ctx context.Context, name string, f func(d *DB) error) error {
-	for left, waits := doTries, 0; ; {
-		d, err := c.DB(ctx, name)
-		if err == nil {
-			err = f(d)
-		}
-		switch {
-		case errors.Is(err, ErrUnborn) && d != nil && d.Await(ctx, waits):
-			waits++
-		case left > 1 && errors.Is(err, ErrSuccessor):
-			left--
-		default:
-			return err
-		}
-	}
 }
 
 // errDropped is what a copy that is not there says.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"strings"
 
@@ -44,10 +43,11 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		got := d.purge(ctx, groups[g].stretch, w, mine)
-		for try := 0; errors.Is(got[0].Err, ErrUnborn) && d.Await(ctx, try); try++ { // nothing was done
+		var got []PurgeOutcome
+		_ = d.whenBorn(ctx, func() error {
 			got = d.purge(ctx, groups[g].stretch, w, mine)
-		}
+			return got[0].Err // when nothing was done, that of all
+		})
 		for i, o := range got {
 			out[groups[g].items[i]] = o
 		}

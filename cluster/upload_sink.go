@@ -126,21 +126,10 @@ func (s *sink) end() {
 	s.Abort()
 }
 
-// open opens the sinks, those of a database whose copies are being made when
-// they are there.
-func (u *upload) open(ctx context.Context) error {
-	for try := 0; ; try++ {
-		err := u.openOnce(ctx)
-		if !errors.Is(err, ErrUnborn) || !u.db.Await(ctx, try) {
-			return err
-		}
-	}
-}
-
-// openOnce opens a sink on every copy of the stretch that can be reached, on all
+// open opens a sink on every copy of the stretch that can be reached, on all
 // of them at once. A copy that cannot is left out: an edit that names the
 // content is refused there, and counts as not stored.
-func (u *upload) openOnce(ctx context.Context) error {
+func (u *upload) open(ctx context.Context) error {
 	copies := u.db.owner(u.id).copies
 	sinks, errs := make([]*sink, len(copies)), make([]error, len(copies))
 	_ = each(len(copies), func(i int) error { // errors are looked at below
