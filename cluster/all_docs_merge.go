@@ -144,7 +144,7 @@ func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size,
 
 // before counts the live documents of a range whose ids are below id.
 func (d *DB) before(ctx context.Context, of target, id string) (int64, error) {
-	return ask(ctx, d, d.twins(of), func(ctx context.Context, rep replica, t target) (int64, error) {
+	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica, t target) (int64, error) {
 		head, stream, err := rep.AllDocs(ctx, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
@@ -187,7 +187,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 func (d *DB) openMerge(ctx context.Context, picked []target, desc bool, open opener) (*merged, error) {
 	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), desc), last: -1}
 	err := d.onEach(picked, func(i int) error {
-		p := d.newDocPart(ctx, d.twins(picked[i]), open)
+		p := d.newDocPart(ctx, d.sameRange(picked[i]), open)
 		if err := p.start(); err != nil {
 			return err
 		}

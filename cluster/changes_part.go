@@ -167,7 +167,7 @@ func (p *changePart) unwatch() {
 // one that the client's sequence names, because only there the feed goes on
 // exactly, then that of this node.
 func (f *Feed) choices(ctx context.Context, t target) []target {
-	copies := f.db.twins(t)
+	copies := f.db.sameRange(t)
 	id, ok := f.query.Since.copyOf(t.Range)
 	if !ok || f.query.Descending || len(copies) == 1 {
 		return copies

@@ -43,7 +43,7 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	}
 	out := &Info{
 		Name: d.meta.Name, InstanceStart: d.InstanceStart(), Partitioned: d.meta.Partitioned,
-		DiskFormat: diskFormat, Q: len(d.stretches), N: d.copies(),
+		DiskFormat: diskFormat, Q: len(d.segments), N: d.copies(),
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
@@ -62,14 +62,14 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	return out, nil
 }
 
-// infos asks copies for their counters, or their twins when they do not
+// infos asks copies for their counters, or others of their range when they do not
 // answer. Counters are maintained, not counted, so that copies on this node
 // are asked one after the other.
 func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
+		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
 			return rep.Info(ctx, t.name)
 		})
 		return err
@@ -88,7 +88,7 @@ func (d *DB) local(picked []target) bool {
 // copies returns the most copies that one part of the ring has.
 func (d *DB) copies() int {
 	n := 0
-	for _, s := range d.stretches {
+	for _, s := range d.segments {
 		n = max(n, len(s.copies))
 	}
 	return n

@@ -23,7 +23,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	if len(edits) == 0 {
 		return nil, nil
 	}
-	before := d.lacks.Load()
+	before := d.noCopies.Load()
 	var results []shard.EditResult
 	var err error
 	if s := d.soleOwner(edits); s != nil {
@@ -32,7 +32,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	} else {
 		results, err = d.updateMany(ctx, o, edits)
 	}
-	if gone := d.sure(ctx, before); gone != nil {
+	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
 	return results, err
@@ -40,14 +40,14 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 
 // soleOwner returns the segment that all edits belong to, nil when there are
 // several.
-func (d *DB) soleOwner(edits []shard.Edit) *stretch {
+func (d *DB) soleOwner(edits []shard.Edit) *segment {
 	first := d.ownerIndex(edits[0].ID)
 	for i := range edits[1:] {
 		if d.ownerIndex(edits[i+1].ID) != first {
 			return nil
 		}
 	}
-	return &d.stretches[first]
+	return &d.segments[first]
 }
 
 // updateMany sends each shard its edits in one message, all shards at once.
@@ -63,7 +63,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 			mine[i] = edits[at]
 		}
 		var answers []shard.EditResult
-		answers, errs[g] = d.write(ctx, groups[g].stretch, o, mine)
+		answers, errs[g] = d.write(ctx, groups[g].segment, o, mine)
 		failure := d.phrase(errs[g])
 		for i, at := range groups[g].items {
 			if failure != nil {
@@ -103,7 +103,7 @@ func worst(errs []error) error {
 
 // write brings the edits of one segment to its copies. The error is that of
 // every edit: none of them got an answer from any copy.
-func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) (results []shard.EditResult, err error) {
+func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []shard.Edit) (results []shard.EditResult, err error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
@@ -133,7 +133,7 @@ func (d *DB) writeCopy(ctx context.Context, t target, w int, req shard.UpdateReq
 	req.Copy, req.NoPath, req.Insist = t.name, true, true // nobody follows, and nobody else is asked
 	results, err := rep.Update(ctx, req)
 	if err != nil {
-		d.noteLack(err)
+		d.noteNoCopy(err)
 		return nil, err
 	}
 	for i := range results {

@@ -170,7 +170,7 @@ func (r *hedgedRequest[R, T]) contextOf(ctx context.Context, at int) context.Con
 
 // count gives an answer to the decider.
 func (r *hedgedRequest[R, T]) count(ctx context.Context, a answer[T]) quorum.Step {
-	r.db.noteLack(a.err)
+	r.db.noteNoCopy(a.err)
 	step := r.decider.take(a, r.pending)
 	if step == quorum.Again {
 		return r.ask(ctx, a.at)

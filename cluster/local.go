@@ -29,13 +29,13 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 			return rep.LocalGet(ctx, t.name, id)
 		})
 	}
-	before := d.lacks.Load()
+	before := d.noCopies.Load()
 	need := quorum.Majority(len(s.near))
 	found, err := d.localOf(ctx, s, id, need)
 	if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
 		found, err = d.localOf(ctx, s, id, len(s.near))
 	}
-	if gone := d.sure(ctx, before); gone != nil {
+	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 // localOf asks as many copies for a local document; nil stands for a copy
 // without it. Copies that cannot answer are left out, the error says that none
 // could.
-func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*shard.LocalDoc, error) {
+func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
 		from target
 		doc  *shard.LocalDoc

@@ -29,7 +29,7 @@ type quorumRead struct {
 // it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
-func (d *DB) openCopies(ctx context.Context, s *stretch, r int, req shard.OpenRequest) (*shard.Doc, error) {
+func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRequest) (*shard.Doc, error) {
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
 	o := &quorumRead{

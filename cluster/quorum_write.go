@@ -27,7 +27,7 @@ type quorumWrite struct {
 // writeCopies has the first live copy decide and the others follow. It returns
 // as soon as every edit is settled; a copy that is slower than that still gets
 // its edits, on a goroutine that the coordinator waits for when it closes.
-func (d *DB) writeCopies(ctx context.Context, s *stretch, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
 	n := len(req.Edits)
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()

@@ -178,7 +178,7 @@ func (r *quorumWrite) count(a followed) {
 		case errors.As(a.errs[k], &away):
 			r.counts[i].Withdraw(a.errs[k])
 		default:
-			r.db.noteLack(a.errs[k])
+			r.db.noteNoCopy(a.errs[k])
 			r.counts[i].Lose(a.errs[k])
 		}
 	}

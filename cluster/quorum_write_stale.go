@@ -159,7 +159,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica, t target, suspec
 	var out []int
 	if len(revs) > 0 {
 		answers, err := rep.Missing(ctx, t.name, revs)
-		r.db.noteLack(err)
+		r.db.noteNoCopy(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
 				out = append(out, named[k])
@@ -168,7 +168,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica, t target, suspec
 	}
 	if len(ids) > 0 {
 		rows, err := rep.DocsByID(ctx, t.name, ids, false, false)
-		r.db.noteLack(err)
+		r.db.noteNoCopy(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {
 				out = append(out, unnamed[k])

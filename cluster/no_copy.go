@@ -6,14 +6,14 @@ import (
 	"divan/storage/fault"
 )
 
-// noteLack remembers that a node says that it does not hold its copy.
-func (d *DB) noteLack(err error) {
+// noteNoCopy remembers that a node says that it does not hold its copy.
+func (d *DB) noteNoCopy(err error) {
 	if fault.Is(err, fault.NoCopy) {
-		d.lacks.Add(1)
+		d.noCopies.Add(1)
 	}
 }
 
-// sure is asked before a request is answered: has a copy been missing since
+// stillThere is asked before a request is answered: has a copy been missing since
 // before, and is it because the database is gone? This node would be the last
 // one to hear of that. Its own copy, which is as old as what it knows, must not
 // acknowledge what is lost as soon as it hears, nor refuse or miss what the
@@ -21,10 +21,10 @@ func (d *DB) noteLack(err error) {
 // than a slow copy is waited for: without a leader, the copies that are there
 // can be used.
 //
-// Requests on one handle take each other's word for a lack: whoever has no
-// reason to ask asks once too often.
-func (d *DB) sure(ctx context.Context, before uint64) error {
-	if d.lacks.Load() == before {
+// The count belongs to the handle, not to the request: a request that missed
+// nothing may ask because another one did, which is once too often.
+func (d *DB) stillThere(ctx context.Context, before uint64) error {
+	if d.noCopies.Load() == before {
 		return nil
 	}
 	soon, cancel := context.WithTimeout(ctx, mostPatience)
