@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/quorum"
+	ops "divan/cluster/replica"
 	"divan/storage/fault"
 )
 
@@ -35,7 +36,7 @@ type failoverStream[P, H, B any] struct {
 	limit, patience, stall time.Duration
 
 	head   H
-	stream batches[B] // nil: nothing is read
+	stream ops.Stream[B] // nil: nothing is read
 	ahead  prefetch[B]
 	stop   context.CancelFunc // ends the context of stream; nil: it lives in the request's
 }
@@ -55,16 +56,10 @@ type rowKind[P, H, B any] interface {
 	moved(head H) error
 }
 
-// batches is the rows of one copy; more is false when no batch follows.
-type batches[B any] interface {
-	Next(b *B) (more bool, err error)
-	Close()
-}
-
 // opened is what opening a copy gives.
 type opened[H, B any] struct {
 	head   H
-	stream batches[B]
+	stream ops.Stream[B]
 }
 
 // start opens the rows, on the first copy that lets it. What was read before is
