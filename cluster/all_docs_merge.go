@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"divan/cluster/quorum"
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -116,11 +117,11 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 		rows.UpdateSeq = info.UpdateSeq
 		return nil
 	}
-	marks := make([]mark, len(m.parts))
+	marks := make([]sequence.Mark, len(m.parts))
 	for i, p := range m.parts {
-		marks[i] = mark{begin: picked[i].Begin, end: picked[i].End, copy: prefixOf(p.head.UUID), seq: p.head.Seq}
+		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(p.head.UUID), Seq: p.head.Seq}
 	}
-	rows.UpdateSeq = Seq{marks: marks}.String()
+	rows.UpdateSeq = sequence.Of(marks).String()
 	return nil
 }
 

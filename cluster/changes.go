@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/doc"
@@ -33,7 +34,7 @@ type Feed struct {
 	ctx   context.Context // of the request
 	query ChangesQuery
 	parts []*changePart
-	at    vector // where a client that has seen all rows up to now goes on
+	at    sequence.Vector // where a client that has seen all rows up to now goes on
 	row   ChangeRow
 	turn  int // the part whose rows come next
 	quota int // rows it may give before the next part's turn
@@ -72,11 +73,11 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 		f.Close()
 		return nil, d.explain(ctx, err)
 	}
-	marks := make([]mark, len(picked))
+	marks := make([]sequence.Mark, len(picked))
 	for i, p := range f.parts {
 		marks[i] = p.head.mark
 	}
-	f.at = newVector(marks)
+	f.at = sequence.NewVector(marks)
 	return f, nil
 }
 
@@ -134,14 +135,14 @@ func (f *Feed) give(p *changePart) {
 		f.left--
 	}
 	f.row = ChangeRow{ID: c.ID, Leaves: c.Leaves, Deleted: c.Deleted, Doc: c.Doc}
-	f.at.set(f.turn, c.Seq)
+	f.at.Set(f.turn, c.Seq)
 }
 
 // refill reads the next batch of a part whose rows have all been given out. It
 // may be empty, when a filter lets nothing through.
 func (f *Feed) refill(p *changePart) error {
 	if !f.query.Descending && p.rows != nil {
-		f.at.set(f.turn, p.upto)
+		f.at.Set(f.turn, p.upto)
 	}
 	b, err := p.next()
 	if err != nil {
@@ -156,7 +157,7 @@ func (f *Feed) refill(p *changePart) error {
 		return nil
 	}
 	if !f.query.Descending {
-		f.at.set(f.turn, b.Upto)
+		f.at.Set(f.turn, b.Upto)
 	}
 	if f.query.Beat != nil {
 		f.query.Beat()
@@ -192,7 +193,7 @@ func (f *Feed) Pending() uint64 {
 		if p.stream == nil {
 			continue
 		}
-		after := f.at.marks[i].seq
+		after := f.at.Marks[i].Seq
 		if f.query.Descending && !p.shown {
 			after++ // the newest change itself is still to come
 		}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/repair"
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -35,13 +36,13 @@ type changePart struct {
 
 // feedPosition is where a part goes on.
 type feedPosition struct {
-	since Seq
+	since sequence.Seq
 	hint  int
 }
 
 // changesBegin is what is known of a copy when its changes have been opened.
 type changesBegin struct {
-	mark    mark // where they begin
+	mark    sequence.Mark // where they begin
 	pending func(after uint64) (uint64, error)
 }
 
@@ -79,10 +80,10 @@ func (p *changePart) position() (feedPosition, bool) {
 	switch {
 	case f.query.Descending:
 		return feedPosition{since: f.query.Since, hint: p.hint}, !p.shown
-	case f.at.marks == nil:
+	case f.at.Marks == nil:
 		return feedPosition{since: f.query.Since, hint: p.hint}, true
 	default:
-		return feedPosition{since: Seq{marks: []mark{f.at.marks[p.index]}}, hint: p.hint}, true
+		return feedPosition{since: sequence.Of([]sequence.Mark{f.at.Marks[p.index]}), hint: p.hint}, true
 	}
 }
 
@@ -90,11 +91,11 @@ func (p *changePart) position() (feedPosition, bool) {
 // that has seen from.
 func (p *changePart) open(ctx context.Context, rep replica, t target, from feedPosition) (opened[changesBegin, shard.ChangeBatch], error) {
 	f := p.feed
-	out := opened[changesBegin, shard.ChangeBatch]{head: changesBegin{mark: mark{begin: t.Begin, end: t.End}}}
+	out := opened[changesBegin, shard.ChangeBatch]{head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
 	m := &out.head.mark
-	if from.since.now && !f.query.Descending {
+	if from.since.IsNow() && !f.query.Descending {
 		uuid, seq, err := f.position(ctx, t)
-		m.copy, m.seq = prefixOf(uuid), seq
+		m.Copy, m.Seq = sequence.PrefixOf(uuid), seq
 		return out, err // nothing to read yet
 	}
 	req := shard.ChangesRequest{
@@ -103,20 +104,20 @@ func (p *changePart) open(ctx context.Context, rep replica, t target, from feedP
 		Limit: from.hint,
 	}
 	if !req.Desc {
-		req.Since = from.since.lowest(t.Range)
+		req.Since = from.since.Lowest(t.Range)
 	}
 	head, stream, err := rep.Changes(ctx, req)
 	if err != nil {
 		return out, err
 	}
-	m.copy, m.seq = prefixOf(head.UUID), head.Seq
+	m.Copy, m.Seq = sequence.PrefixOf(head.UUID), head.Seq
 	if !req.Desc {
-		m.seq = from.since.resume(t.Range, head, func(id copyID, seq uint64) uint64 {
-			return f.shared(ctx, t, rep, head, mark{copy: id, seq: seq})
+		m.Seq = from.since.Resume(t.Range, head, func(id sequence.CopyID, seq uint64) uint64 {
+			return f.shared(ctx, t, rep, head, sequence.Mark{Copy: id, Seq: seq})
 		})
-		if m.seq != req.Since {
+		if m.Seq != req.Since {
 			stream.Close()
-			req.Since = m.seq
+			req.Since = m.Seq
 			if _, stream, err = rep.Changes(ctx, req); err != nil {
 				return out, err
 			}
@@ -130,11 +131,11 @@ func (p *changePart) open(ctx context.Context, rep replica, t target, from feedP
 func (p *changePart) moved(begin changesBegin) error {
 	f := p.feed
 	p.rows, p.row = nil, 0
-	if f.at.marks == nil { // the feed is being opened
+	if f.at.Marks == nil { // the feed is being opened
 		return nil
 	}
 	f.unask() // it was about the copy that was left
-	f.at.move(p.index, begin.mark.copy, begin.mark.seq)
+	f.at.Move(p.index, begin.mark.Copy, begin.mark.Seq)
 	if f.wake == nil || (p.watch != nil && p.watched == p.target()) {
 		return nil
 	}
@@ -168,7 +169,7 @@ func (p *changePart) unwatch() {
 // exactly, then that of this node.
 func (f *Feed) choices(ctx context.Context, t target) []target {
 	copies := f.db.sameRange(t)
-	id, ok := f.query.Since.copyOf(t.Range)
+	id, ok := f.query.Since.CopyOf(t.Range)
 	if !ok || f.query.Descending || len(copies) == 1 {
 		return copies
 	}
@@ -179,7 +180,7 @@ func (f *Feed) choices(ctx context.Context, t target) []target {
 }
 
 // holder returns which of the copies has an id, 0 when none says so soon.
-func (f *Feed) holder(ctx context.Context, copies []target, id copyID) int {
+func (f *Feed) holder(ctx context.Context, copies []target, id sequence.CopyID) int {
 	ctx, cancel := context.WithTimeout(ctx, f.db.c.reads.patience(writePatience))
 	defer cancel()
 	has := func(i int) bool {
@@ -188,7 +189,7 @@ func (f *Feed) holder(ctx context.Context, copies []target, id copyID) int {
 			return false
 		}
 		uuid, _, err := rep.Position(ctx, copies[i].name)
-		return err == nil && prefixOf(uuid) == id
+		return err == nil && sequence.PrefixOf(uuid) == id
 	}
 	if copies[0].node == f.db.c.node && has(0) {
 		return 0
@@ -206,11 +207,11 @@ func (f *Feed) holder(ctx context.Context, copies []target, id copyID) int {
 
 // shared returns up to where a copy is known to hold nothing but what
 // a client has seen that has read another copy of the range up to a sequence.
-func (f *Feed) shared(ctx context.Context, t target, rep replica, head changesHead, seen mark) uint64 {
+func (f *Feed) shared(ctx context.Context, t target, rep replica, head sequence.Head, seen sequence.Mark) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
 	defer cancel()
 	at := repair.Copy{Name: t.name, UUID: head.UUID, Seq: head.Seq}
-	seq, err := repair.ResumePoint(ctx, rep, at, repair.Prefix(seen.copy), seen.seq)
+	seq, err := repair.ResumePoint(ctx, rep, at, repair.Prefix(seen.Copy), seen.Seq)
 	if err != nil {
 		f.db.c.log.Debug("a feed goes back to the beginning of a range", zap.String("copy", t.name), zap.Error(err))
 		return 0

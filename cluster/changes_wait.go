@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"divan/cluster/sequence"
 )
 
 // maxLiveHint bounds what a part prepares to read after it was woken.
@@ -126,17 +128,17 @@ type placed struct {
 func (f *Feed) follow(all []placed) error {
 	for i, at := range all {
 		p := f.parts[i]
-		m := f.at.marks[i]
+		m := f.at.Marks[i]
 		switch {
 		case at.err != nil:
 			if err := p.failOver(at.err); err != nil {
 				return err
 			}
 			continue
-		case prefixOf(at.uuid) == m.copy && at.seq <= m.seq:
+		case sequence.PrefixOf(at.uuid) == m.Copy && at.seq <= m.Seq:
 			continue
 		}
-		p.hint = int(min(max(at.seq, m.seq)-m.seq, maxLiveHint))
+		p.hint = int(min(max(at.seq, m.Seq)-m.Seq, maxLiveHint))
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -26,7 +27,7 @@ type model struct {
 	acked   map[string][]doc.Rev // every acknowledged revision, by document
 	refused []string             // bodies of edits that were refused
 	locals  map[string]string    // body of the last acknowledged local document with enough copies
-	at      Seq                  // of the feed
+	at      sequence.Seq         // of the feed
 	view    map[string]string    // what the feed has shown last, by document
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"divan/cluster/quorum"
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -47,9 +48,9 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
-	marks := make([]mark, len(picked))
+	marks := make([]sequence.Mark, len(picked))
 	for i, in := range infos {
-		marks[i] = mark{begin: picked[i].Begin, end: picked[i].End, copy: prefixOf(in.UUID), seq: in.Seq}
+		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(in.UUID), Seq: in.Seq}
 		out.PurgeSeq += in.PurgeSeq
 		out.DocCount += in.Live
 		out.DocDelCount += in.Deleted
@@ -58,7 +59,7 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 		out.SizeActive += in.Active
 		out.CompactRunning = out.CompactRunning || in.Compacting
 	}
-	out.UpdateSeq = Seq{marks: marks}.String()
+	out.UpdateSeq = sequence.Of(marks).String()
 	return out, nil
 }
 

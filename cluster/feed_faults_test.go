@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"divan/cluster/repair"
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -210,7 +211,7 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
 				t.Helper()
 				remote := d.without(node1)
-				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: Now()})
+				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: sequence.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -270,7 +271,7 @@ func TestFeedWaitsForItsCopy(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
 				t.Helper()
 				remote := d.without(node1)
-				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: Now()})
+				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: sequence.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}
