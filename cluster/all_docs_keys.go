@@ -110,8 +110,8 @@ func (k *keyed) look(keys []string) error {
 		for i, at := range groups[g].items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db, groups[g].stretch, func(ctx context.Context, rep replica, name string) ([]shard.Row, error) {
-			return rep.DocsByID(ctx, name, ids, k.q.IncludeDocs, k.q.Conflicts)
+		found, err := ask(k.ctx, k.db, groups[g].segment.near, func(ctx context.Context, rep replica, t target) ([]shard.Row, error) {
+			return rep.DocsByID(ctx, t.name, ids, k.q.IncludeDocs, k.q.Conflicts)
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"divan/cluster/quorum"
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -116,11 +117,11 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 		rows.UpdateSeq = info.UpdateSeq
 		return nil
 	}
-	marks := make([]mark, len(m.parts))
+	marks := make([]sequence.Mark, len(m.parts))
 	for i, p := range m.parts {
-		marks[i] = mark{begin: picked[i].Begin, end: picked[i].End, copy: prefixOf(p.head.UUID), seq: p.head.Seq}
+		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(p.head.UUID), Seq: p.head.Seq}
 	}
-	rows.UpdateSeq = Seq{marks: marks}.String()
+	rows.UpdateSeq = sequence.Of(marks).String()
 	return nil
 }
 
@@ -144,7 +145,7 @@ func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size,
 
 // before counts the live documents of a range whose ids are below id.
 func (d *DB) before(ctx context.Context, of target, id string) (int64, error) {
-	return askOf(ctx, d, d.twins(of), func(ctx context.Context, rep replica, t target) (int64, error) {
+	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica, t target) (int64, error) {
 		head, stream, err := rep.AllDocs(ctx, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
@@ -161,10 +162,6 @@ type merged struct {
 	order *quorum.Merge
 	last  int // the part whose row was handed out last; -1: none
 }
-
-// opener opens the listing of one copy, behind an id in its direction unless
-// that is empty.
-type opener func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error)
 
 // rangeOpener opens what a query selects of a copy.
 func rangeOpener(q DocsQuery, n int) opener {
@@ -191,8 +188,8 @@ func rangeOpener(q DocsQuery, n int) opener {
 func (d *DB) openMerge(ctx context.Context, picked []target, desc bool, open opener) (*merged, error) {
 	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), desc), last: -1}
 	err := d.onEach(picked, func(i int) error {
-		p := &docPart{db: d, ctx: ctx, opener: open, copies: d.twins(picked[i])}
-		if err := p.open(""); err != nil {
+		p := d.newDocPart(ctx, d.sameRange(picked[i]), open)
+		if err := p.start(); err != nil {
 			return err
 		}
 		m.parts[i] = p

@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"context"
-	"io"
 
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/doc"
@@ -34,7 +34,7 @@ type Feed struct {
 	ctx   context.Context // of the request
 	query ChangesQuery
 	parts []*changePart
-	at    vector // where a client that has seen all rows up to now goes on
+	at    sequence.Vector // where a client that has seen all rows up to now goes on
 	row   ChangeRow
 	turn  int // the part whose rows come next
 	quota int // rows it may give before the next part's turn
@@ -45,22 +45,6 @@ type Feed struct {
 	wake  chan struct{} // a watched copy has moved, or a node has come or gone
 	epoch uint64        // of presence, when the copies began to be watched
 	asked *question     // where the copies are; nil: not asked, or answered
-}
-
-// changePart is the changes of one range, read from one of its copies.
-type changePart struct {
-	target target   // the copy that is read
-	failed []target // copies that broke off since everything there was had been read
-	stop   context.CancelFunc
-	watch  io.Closer    // nil: not watched
-	stream changeStream // nil once everything there was has been read
-	ahead  *ahead[shard.ChangeBatch]
-	rows   []shard.Change // of the current batch
-	next   int            // the row that comes next
-	upto   uint64         // where the current batch ends
-	hint   int            // rows that are likely to come, 0: unknown
-	more   bool           // there is something to read
-	shown  bool           // a row has been given out
 }
 
 // Changes opens a feed from q.Since on, or backwards from the end. Ranges
@@ -81,19 +65,19 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 		f.chunk = min(max(q.Limit/len(picked), 1), f.chunk)
 	}
 	f.quota = f.chunk
-	marks := make([]mark, len(picked))
 	err = d.onEach(picked, func(i int) error {
-		p := &changePart{target: picked[i], hint: rowsHint(0, q.Limit, len(picked))}
-		f.parts[i] = p
-		var err error
-		marks[i], err = f.begin(ctx, p, q.Since)
-		return err
+		f.parts[i] = f.newPart(i, f.choices(ctx, picked[i]), rowsHint(0, q.Limit, len(picked)))
+		return f.parts[i].start()
 	})
 	if err != nil {
 		f.Close()
 		return nil, d.explain(ctx, err)
 	}
-	f.at = newVector(marks)
+	marks := make([]sequence.Mark, len(picked))
+	for i, p := range f.parts {
+		marks[i] = p.head.mark
+	}
+	f.at = sequence.NewVector(marks)
 	return f, nil
 }
 
@@ -122,22 +106,18 @@ func (f *Feed) Next() bool {
 	}
 	for idle := 0; idle < len(f.parts); {
 		p := f.parts[f.turn]
-		if p.next < len(p.rows) && f.quota > 0 {
+		if p.row < len(p.rows) && f.quota > 0 {
 			f.give(p)
 			return true
 		}
-		if p.next == len(p.rows) && p.more {
-			err := f.refill(p)
-			if err != nil {
-				err = f.goOn(f.ctx, f.turn, err)
-			}
-			if f.err = f.db.explain(f.ctx, err); err != nil {
+		if p.row == len(p.rows) && p.stream != nil {
+			if f.err = f.db.explain(f.ctx, f.refill(p)); f.err != nil {
 				return false
 			}
 			continue
 		}
 		idle++
-		if p.next < len(p.rows) {
+		if p.row < len(p.rows) {
 			idle = 0 // only its turn is over
 		}
 		f.turn, f.quota = (f.turn+1)%len(f.parts), f.chunk
@@ -147,56 +127,42 @@ func (f *Feed) Next() bool {
 
 // give makes a part's next row the current one.
 func (f *Feed) give(p *changePart) {
-	c := &p.rows[p.next]
-	p.next++
+	c := &p.rows[p.row]
+	p.row++
 	p.shown = true
 	f.quota--
 	if f.left > 0 {
 		f.left--
 	}
 	f.row = ChangeRow{ID: c.ID, Leaves: c.Leaves, Deleted: c.Deleted, Doc: c.Doc}
-	f.at.set(f.turn, c.Seq)
+	f.at.Set(f.turn, c.Seq)
 }
 
 // refill reads the next batch of a part whose rows have all been given out. It
 // may be empty, when a filter lets nothing through.
 func (f *Feed) refill(p *changePart) error {
 	if !f.query.Descending && p.rows != nil {
-		f.at.set(f.turn, p.upto)
+		f.at.Set(f.turn, p.upto)
 	}
-	b, err := p.ahead.next()
+	b, err := p.next()
 	if err != nil {
 		return err
 	}
-	p.next = 0
 	if b == nil { // all read, and the last batch was given out
-		f.shut(p)
-		p.failed = nil
+		p.rest()
 		return nil
 	}
-	p.rows, p.upto = b.Rows, b.Upto
+	p.row, p.rows, p.upto = 0, b.Rows, b.Upto
 	if len(b.Rows) > 0 {
 		return nil
 	}
 	if !f.query.Descending {
-		f.at.set(f.turn, b.Upto)
+		f.at.Set(f.turn, b.Upto)
 	}
 	if f.query.Beat != nil {
 		f.query.Beat()
 	}
 	return nil
-}
-
-// shut lets go of what a part reads from.
-func (f *Feed) shut(p *changePart) {
-	if p.stop != nil {
-		p.stop() // first, because the reader ahead may wait for another node
-	}
-	if p.stream != nil {
-		p.ahead.close()
-		p.stream.Close()
-	}
-	p.stream, p.ahead, p.stop, p.rows, p.next, p.more = nil, nil, nil, nil, 0, false
 }
 
 // Row returns the current row. It and what it refers to are valid until the
@@ -227,12 +193,12 @@ func (f *Feed) Pending() uint64 {
 		if p.stream == nil {
 			continue
 		}
-		after := f.at.marks[i].seq
+		after := f.at.Marks[i].Seq
 		if f.query.Descending && !p.shown {
 			after++ // the newest change itself is still to come
 		}
-		n, err := p.stream.Pending(after)
-		if err != nil && p.target.node != f.db.c.node {
+		n, err := p.head.pending(after)
+		if err != nil && p.target().node != f.db.c.node {
 			continue
 		}
 		if err != nil {
@@ -249,7 +215,7 @@ func (f *Feed) Close() {
 	f.unask()
 	for _, p := range f.parts {
 		if p != nil {
-			f.shut(p)
+			p.close()
 			p.unwatch()
 		}
 	}

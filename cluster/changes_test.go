@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -55,9 +56,9 @@ func changes(tb tester, d *DB, q ChangesQuery) (rows []seen, last string, pendin
 	return rows, f.LastSeq(), f.Pending()
 }
 
-func since(tb tester, text string) Seq {
+func since(tb tester, text string) sequence.Seq {
 	tb.Helper()
-	s, err := ParseSince(text)
+	s, err := sequence.ParseSince(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -97,14 +98,14 @@ func TestChangesOfOneShard(t *testing.T) {
 		{name: "since", q: ChangesQuery{Limit: NoLimit, Since: since(t, all[1].seq)}, want: "5_design/x 6c 7d", last: "7"},
 		{name: "since and limit", q: ChangesQuery{Limit: 2, Since: since(t, all[0].seq)}, want: "4b- 5_design/x", last: "5", pending: 2},
 		{name: "the end", q: ChangesQuery{Limit: NoLimit, Since: since(t, last)}, last: "7"},
-		{name: "now", q: ChangesQuery{Limit: NoLimit, Since: Now()}, last: "7"},
+		{name: "now", q: ChangesQuery{Limit: NoLimit, Since: sequence.Now()}, last: "7"},
 		{name: "limit", q: ChangesQuery{Limit: 1}, want: "3a", last: "3", pending: 4},
 		{name: "limit 0 acts like 1", q: ChangesQuery{}, want: "3a", last: "3", pending: 4},
 		{name: "limit of all there is", q: ChangesQuery{Limit: 5}, want: "3a 4b- 5_design/x 6c 7d", last: "7"},
 		{name: "large limit", q: ChangesQuery{Limit: 100}, want: "3a 4b- 5_design/x 6c 7d", last: "7"},
 		{name: "descending", q: ChangesQuery{Limit: NoLimit, Descending: true}, want: "7d 6c 5_design/x 4b- 3a", last: "3"},
 		{name: "descending and limit", q: ChangesQuery{Limit: 2, Descending: true}, want: "7d 6c", last: "6", pending: 3},
-		{name: "descending takes no notice of since", q: ChangesQuery{Limit: 1, Descending: true, Since: Now()}, want: "7d", last: "7", pending: 4},
+		{name: "descending takes no notice of since", q: ChangesQuery{Limit: 1, Descending: true, Since: sequence.Now()}, want: "7d", last: "7", pending: 4},
 		{name: "design", q: ChangesQuery{Limit: NoLimit, Filter: shard.Filter{Kind: shard.FilterDesign}}, want: "5_design/x", last: "7"},
 		{name: "ids", q: ChangesQuery{Limit: NoLimit, Filter: shard.Filter{Kind: shard.FilterDocIDs, IDs: []string{"d", "none", "b"}}}, want: "4b- 7d", last: "7"},
 		{name: "filter and limit", q: ChangesQuery{Limit: 1, Filter: shard.Filter{Kind: shard.FilterDocIDs, IDs: []string{"d", "c"}}}, want: "6c", last: "6", pending: 1},
@@ -358,7 +359,7 @@ func TestLongFeeds(t *testing.T) {
 func TestFeedWaits(t *testing.T) {
 	w := start(t, setup{})
 	d := w.create("db", CreateOptions{Q: 4})
-	f, err := d.Changes(t.Context(), ChangesQuery{Limit: 31, Since: Now()})
+	f, err := d.Changes(t.Context(), ChangesQuery{Limit: 31, Since: sequence.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

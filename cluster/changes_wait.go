@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"divan/cluster/sequence"
 )
 
 // maxLiveHint bounds what a part prepares to read after it was woken.
@@ -48,12 +50,12 @@ func (f *Feed) Wait(ctx context.Context) error {
 
 // ready reports whether a part has something to read.
 func (f *Feed) ready() bool {
-	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.more })
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.stream != nil })
 }
 
 // elsewhere reports whether a part is read from another node.
 func (f *Feed) elsewhere() bool {
-	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target.node != f.db.c.node })
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target().node != f.db.c.node })
 }
 
 // lookEvery is how often a waiting feed looks at copies of other nodes: a node
@@ -84,9 +86,9 @@ func (f *Feed) watchAll() error {
 	f.wake = make(chan struct{}, 1)
 	f.epoch = f.db.c.here.epoch.Load()
 	f.db.c.here.tell(f.wake)
-	for i, p := range f.parts {
-		if err := f.watch(p); err != nil {
-			if err = f.goOn(f.ctx, i, err); err != nil {
+	for _, p := range f.parts {
+		if err := p.observe(); err != nil {
+			if err = p.failOver(err); err != nil {
 				return err
 			}
 		}
@@ -102,12 +104,12 @@ func (f *Feed) watchAgain() error {
 		return nil
 	}
 	f.epoch = epoch
-	for i, p := range f.parts {
-		if p.target.node == f.db.c.node {
+	for _, p := range f.parts {
+		if p.target().node == f.db.c.node {
 			continue
 		}
-		if err := f.watch(p); err != nil {
-			if err = f.goOn(f.ctx, i, err); err != nil {
+		if err := p.observe(); err != nil {
+			if err = p.failOver(err); err != nil {
 				return err
 			}
 		}
@@ -126,29 +128,23 @@ type placed struct {
 func (f *Feed) follow(all []placed) error {
 	for i, at := range all {
 		p := f.parts[i]
-		m := f.at.marks[i]
+		m := f.at.Marks[i]
 		switch {
 		case at.err != nil:
-			if err := f.goOn(f.ctx, i, at.err); err != nil {
+			if err := p.failOver(at.err); err != nil {
 				return err
 			}
 			continue
-		case prefixOf(at.uuid) == m.copy && at.seq <= m.seq:
+		case sequence.PrefixOf(at.uuid) == m.Copy && at.seq <= m.Seq:
 			continue
 		}
-		p.hint = int(min(max(at.seq, m.seq)-m.seq, maxLiveHint))
+		p.hint = int(min(max(at.seq, m.Seq)-m.Seq, maxLiveHint))
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}
-		m, err := f.beginAt(f.ctx, p, Seq{marks: f.at.marks})
-		if err != nil {
-			f.shut(p)
-			if err = f.goOn(f.ctx, i, err); err != nil {
-				return err
-			}
-			continue
+		if err := p.start(); err != nil {
+			return err
 		}
-		f.at.move(i, m.copy, m.seq)
 	}
 	return nil
 }
@@ -165,13 +161,14 @@ type question struct {
 // and the next wait gets the answer.
 func (f *Feed) positions(ctx context.Context) ([]placed, error) { //nolint:contextcheck // as below
 	if f.asked == nil && !f.elsewhere() {
-		return f.ask(f.ctx), nil //nolint:contextcheck // the question is the feed's, not this wait's
+		return f.ask(f.ctx, f.targets()), nil //nolint:contextcheck // the question is the feed's, not this wait's
 	}
 	if f.asked == nil {
 		own, stop := context.WithCancel(f.ctx)
 		q := &question{answer: make(chan []placed, 1), stop: stop}
 		f.asked = q
-		go func() { q.answer <- f.ask(own) }() // unask waits for it
+		targets := f.targets()
+		go func() { q.answer <- f.ask(own, targets) }() // unask waits for it
 	}
 	select {
 	case at := <-f.asked.answer:
@@ -183,21 +180,22 @@ func (f *Feed) positions(ctx context.Context) ([]placed, error) { //nolint:conte
 	}
 }
 
-// ask does the asking of positions. It only reads the parts, whose targets stay
-// what they are meanwhile.
-func (f *Feed) ask(ctx context.Context) []placed {
-	out := make([]placed, len(f.parts))
-	one := func(i int) error {
-		out[i].uuid, out[i].seq, out[i].err = f.position(ctx, f.parts[i].target)
+// targets returns the copies that the parts are read from.
+func (f *Feed) targets() []target {
+	out := make([]target, len(f.parts))
+	for i, p := range f.parts {
+		out[i] = p.target()
+	}
+	return out
+}
+
+// ask does the asking of positions.
+func (f *Feed) ask(ctx context.Context, copies []target) []placed {
+	out := make([]placed, len(copies))
+	_ = f.db.onEach(copies, func(i int) error { // errors are in out
+		out[i].uuid, out[i].seq, out[i].err = f.position(ctx, copies[i])
 		return nil
-	}
-	if f.elsewhere() {
-		_ = each(len(f.parts), one) // errors are in out
-		return out
-	}
-	for i := range f.parts {
-		_ = one(i) // its error is in out
-	}
+	})
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -26,7 +27,7 @@ type model struct {
 	acked   map[string][]doc.Rev // every acknowledged revision, by document
 	refused []string             // bodies of edits that were refused
 	locals  map[string]string    // body of the last acknowledged local document with enough copies
-	at      Seq                  // of the feed
+	at      sequence.Seq         // of the feed
 	view    map[string]string    // what the feed has shown last, by document
 }
 
@@ -145,7 +146,7 @@ func (m *model) seen(rt *rapid.T, id string, rev doc.Rev) {
 // tells what it has.
 func (m *model) enough(d *DB) bool {
 	n := 0
-	for _, t := range d.stretches[0].copies {
+	for _, t := range d.segments[0].copies {
 		l := m.w.fleet.links[t.node]
 		if l == nil || l.now() == fine || l.now() == slow {
 			n++
@@ -227,7 +228,7 @@ func (m *model) follow(rt *rapid.T) {
 func (m *model) converge(rt *rapid.T) {
 	m.w.trouble(fine, node2, node3)
 	m.w.settleWrites()
-	copies := m.d.stretches[0].copies
+	copies := m.d.segments[0].copies
 	for range 2 {
 		for _, from := range copies {
 			for _, to := range copies {
@@ -244,7 +245,7 @@ func (m *model) converge(rt *rapid.T) {
 
 func (m *model) check(rt *rapid.T) {
 	leaves := map[string]string{}
-	for _, c := range m.d.stretches[0].copies {
+	for _, c := range m.d.segments[0].copies {
 		local := m.w.locals[c.node]
 		for _, id := range []string{"a", "b", "c"} {
 			missing, err := local.Missing(m.ctx, c.name, []shard.IDRevs{{ID: id, Revs: m.acked[id]}})

@@ -26,7 +26,7 @@ func TestConcurrentLife(t *testing.T) {
 				name := fmt.Sprintf("db%d", rng.IntN(3))
 				if err := w.oneOf(t.Context(), rng, name, fmt.Sprintf("doc%d-%d", g, i)); err != nil {
 					switch fault.KindOf(err) {
-					case fault.NotFound, fault.Exists:
+					case fault.NotFound, fault.Deleted, fault.NoDatabase, fault.Exists:
 					default:
 						t.Errorf("%s: %v", name, err)
 					}

@@ -55,8 +55,8 @@ type Coordinator struct {
 	repair Repair // nil: nobody repairs
 
 	here        presence
-	reads       pace // of answers of other nodes
-	writes      pace
+	reads       latency // of answers of other nodes
+	writes      latency
 	handles     handles
 	readRepairs readRepairs
 	news        news // what _db_updates is fed from
@@ -337,21 +337,10 @@ func each(n int, f func(i int) error) error {
 	return nil
 }
 
-// ErrSuccessor is the cause of an error that says that a database does not exist
-// when another one has its name by now: a request that was not for the very
-// one that is gone may begin again with the other. Compare with errors.Is.
-var ErrSuccessor = errors.New("another database has the name by now")
-
 // noDatabase is the text that PouchDB and the replicator test for.
 const noDatabase = "Database does not exist."
 
-func errNoDatabase() error { return fault.New(fault.NotFound, noDatabase) }
-
-// IsNoDatabase reports whether err says that the database of a request does not
-// exist, or not any more.
-func IsNoDatabase(err error) bool {
-	return fault.Is(err, fault.NotFound) && fault.Reason(err) == noDatabase
-}
+func errNoDatabase() error { return fault.New(fault.NoDatabase, noDatabase) }
 
 func errNoCopy() error {
 	return fault.New(fault.Unavailable, "No copy of the shard can answer now.")
@@ -377,7 +366,7 @@ func (d *DB) explain(ctx context.Context, err error) error {
 // catchUp does the asking of explain. That the database is gone may be known
 // already and that another one has its name not yet.
 func (d *DB) catchUp(ctx context.Context, err error) {
-	if !isNoCopy(err) {
+	if !fault.Is(err, fault.NoCopy) {
 		return
 	}
 	if now, ok := d.c.meta.Database(d.meta.Name); ok && now.ID != d.meta.ID {
@@ -394,12 +383,12 @@ func (d *DB) phrase(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isNoCopy(err):
+	case fault.Is(err, fault.NoCopy):
 		switch m, ok := d.c.meta.Database(d.meta.Name); {
 		case !ok:
 			return errNoDatabase()
 		case m.ID != d.meta.ID:
-			return fault.Wrap(fault.NotFound, noDatabase, ErrSuccessor)
+			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
 		}
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", errors.Join(ErrUnborn, err))
 	case fault.Is(err, fault.NodeDown):
@@ -409,12 +398,4 @@ func (d *DB) phrase(err error) error {
 	default:
 		return err
 	}
-}
-
-// noCopy is what storage says of a copy that is not there.
-const noCopy = "no_db_file"
-
-// isNoCopy reports whether a node says that it does not hold the copy.
-func isNoCopy(err error) bool {
-	return fault.Is(err, fault.NotFound) && fault.Reason(err) == noCopy
 }

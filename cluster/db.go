@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"sort"
 	"sync/atomic"
 
 	"divan/cluster/meta"
@@ -18,25 +17,15 @@ type target struct {
 	node string
 }
 
-// stretch is a part of the ring whose documents live on the same copies. As
-// long as no range overlaps another, stretches and shards are the same thing;
-// while only some copies of a range are split, a stretch is a half and is held
-// by copies of the half and of the whole.
-type stretch struct {
-	ring.Range
-	copies []target // in the order of the map: the first live one decides edits
-	near   []target // the same, that of this node first: in this order they are asked
-}
-
 // DB is a handle on one database as the metadata described it when the handle
 // was made. It is safe for concurrent use and holds nothing that must be
 // closed; a request takes one and keeps it.
 type DB struct {
-	c         *Coordinator
-	meta      *meta.Database
-	stretches []stretch
-	cover     atomic.Pointer[cover]
-	lacks     atomic.Uint64 // how often a node has said that it does not hold its copy
+	c        *Coordinator
+	meta     *meta.Database
+	segments []segment
+	cover    atomic.Pointer[cover]
+	noCopies atomic.Uint64 // how often a node has said that it does not hold its copy
 }
 
 // cover is one copy per range, as long as no node comes or goes.
@@ -55,50 +44,8 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 			all = append(all, target{Range: s.Range, name: name, node: node})
 		}
 	}
-	d.stretches = stretches(all, c.node)
+	d.segments = segments(all, c.node)
 	return d
-}
-
-// stretches cuts the ring wherever a range begins, for that node.
-func stretches(all []target, node string) []stretch {
-	var cuts []uint32
-	for _, t := range all {
-		cuts = append(cuts, t.Begin)
-	}
-	slices.Sort(cuts)
-	cuts = slices.Compact(cuts)
-	out := make([]stretch, 0, len(cuts))
-	for i, begin := range cuts {
-		s := stretch{Range: ring.Range{Begin: begin, End: ring.Full().End}}
-		if i+1 < len(cuts) {
-			s.End = cuts[i+1] - 1
-		}
-		for _, t := range all {
-			if t.Contains(begin) {
-				s.copies = append(s.copies, t)
-			}
-		}
-		s.near = nearest(s.copies, node)
-		out = append(out, s)
-	}
-	return out
-}
-
-// nearest puts the copy of a node first.
-func nearest(copies []target, node string) []target {
-	for i := range copies {
-		if copies[i].node != node {
-			continue
-		}
-		if i == 0 {
-			break
-		}
-		out := make([]target, 0, len(copies))
-		out = append(out, copies[i])
-		out = append(out, copies[:i]...)
-		return append(out, copies[i+1:]...)
-	}
-	return copies
 }
 
 // choose picks the copies that a listing reads: one per range, those of this
@@ -144,10 +91,10 @@ func (d *DB) covered() ([]target, error) {
 	return c.picked, nil
 }
 
-// twins returns the copies that hold the same range as t, that of this node
+// sameRange returns the copies that hold the same range as t, that of this node
 // first: whichever of them is read, the listing is the same.
-func (d *DB) twins(t target) []target {
-	s := d.stretchAt(t.Begin)
+func (d *DB) sameRange(t target) []target {
+	s := d.segmentAt(t.Begin)
 	same := func(o target) bool { return o.name == t.name }
 	if !slices.ContainsFunc(s.near, func(o target) bool { return !same(o) }) {
 		return s.near
@@ -170,29 +117,9 @@ func (d *DB) key() string { return d.meta.Name + "." + d.meta.Suffix }
 // Name returns the name of the database.
 func (d *DB) Name() string { return d.meta.Name }
 
-// owner returns the stretch that a document belongs to.
-func (d *DB) owner(id string) *stretch {
-	return &d.stretches[d.ownerIndex(id)]
-}
-
-func (d *DB) ownerIndex(id string) int {
-	if len(d.stretches) == 1 {
-		return 0
-	}
-	return d.indexAt(ring.Hash(id, d.meta.Partitioned))
-}
-
-// indexAt returns the stretch that holds a point of the ring. The first one
-// begins at 0, so that the search never returns 0.
-func (d *DB) indexAt(hash uint32) int {
-	return sort.Search(len(d.stretches), func(i int) bool { return d.stretches[i].Begin > hash }) - 1
-}
-
-func (d *DB) stretchAt(hash uint32) *stretch { return &d.stretches[d.indexAt(hash)] }
-
 // elsewhere reports whether other nodes are to hold all that this one is.
 func (d *DB) elsewhere() bool {
-	return !slices.ContainsFunc(d.stretches, func(s stretch) bool {
+	return !slices.ContainsFunc(d.segments, func(s segment) bool {
 		return !slices.ContainsFunc(s.copies, func(t target) bool { return t.node != d.c.node })
 	})
 }

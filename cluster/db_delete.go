@@ -44,7 +44,7 @@ func (c *Coordinator) dropElsewhere(ctx context.Context, t target) {
 		return
 	}
 	err := rep.Drop(ctx, t.name)
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Debug("copy of a deleted database stays elsewhere for now",
 			zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 	}
@@ -54,7 +54,7 @@ func (c *Coordinator) dropElsewhere(ctx context.Context, t target) {
 // removed by the next reconciliation.
 func (c *Coordinator) drop(ctx context.Context, name string) {
 	err := c.local.Drop(ctx, name)
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Warn("copy of a deleted database stays for now", zap.String("copy", name), zap.Error(err))
 	}
 }

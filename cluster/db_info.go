@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"divan/cluster/quorum"
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -43,13 +44,13 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	}
 	out := &Info{
 		Name: d.meta.Name, InstanceStart: d.InstanceStart(), Partitioned: d.meta.Partitioned,
-		DiskFormat: diskFormat, Q: len(d.stretches), N: d.copies(),
+		DiskFormat: diskFormat, Q: len(d.segments), N: d.copies(),
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
-	marks := make([]mark, len(picked))
+	marks := make([]sequence.Mark, len(picked))
 	for i, in := range infos {
-		marks[i] = mark{begin: picked[i].Begin, end: picked[i].End, copy: prefixOf(in.UUID), seq: in.Seq}
+		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(in.UUID), Seq: in.Seq}
 		out.PurgeSeq += in.PurgeSeq
 		out.DocCount += in.Live
 		out.DocDelCount += in.Deleted
@@ -58,18 +59,18 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 		out.SizeActive += in.Active
 		out.CompactRunning = out.CompactRunning || in.Compacting
 	}
-	out.UpdateSeq = Seq{marks: marks}.String()
+	out.UpdateSeq = sequence.Of(marks).String()
 	return out, nil
 }
 
-// infos asks copies for their counters, or their twins when they do not
+// infos asks copies for their counters, or others of their range when they do not
 // answer. Counters are maintained, not counted, so that copies on this node
 // are asked one after the other.
 func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = askOf(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
+		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
 			return rep.Info(ctx, t.name)
 		})
 		return err
@@ -88,7 +89,7 @@ func (d *DB) local(picked []target) bool {
 // copies returns the most copies that one part of the ring has.
 func (d *DB) copies() int {
 	n := 0
-	for _, s := range d.stretches {
+	for _, s := range d.segments {
 		n = max(n, len(s.copies))
 	}
 	return n

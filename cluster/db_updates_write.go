@@ -74,7 +74,7 @@ func (d *DB) touch(ctx context.Context, ids []string) error {
 		switch {
 		case err == nil:
 			parents[id] = newest.Rev
-		case !isNotFound(err) || IsNoDatabase(err):
+		case !isNotFound(err) || fault.Is(err, fault.NoDatabase):
 			return err
 		}
 	}

@@ -16,9 +16,9 @@ import (
 func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	s := d.owner(o.ID)
 	if len(s.copies) > 1 || s.copies[0].node != d.c.node {
-		before := d.lacks.Load()
+		before := d.noCopies.Load()
 		got, err := d.openAmong(ctx, s, o)
-		if gone := d.sure(ctx, before); gone != nil {
+		if gone := d.stillThere(ctx, before); gone != nil {
 			return nil, gone
 		}
 		return got, err
@@ -38,19 +38,19 @@ func (d *DB) openRequest(o *OpenOptions) shard.OpenRequest {
 }
 
 // openAmong is Open when there are several copies, or one elsewhere.
-func (d *DB) openAmong(ctx context.Context, s *stretch, o OpenOptions) (*shard.Doc, error) {
+func (d *DB) openAmong(ctx context.Context, s *segment, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askSome(ctx, d, s, o.R, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
+		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.name
 			return rep.Open(ctx, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) (*shard.Doc, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
 			mine := req
-			mine.Copy = name
+			mine.Copy = t.name
 			return rep.Open(ctx, mine)
 		})
 	default:
@@ -58,4 +58,4 @@ func (d *DB) openAmong(ctx context.Context, s *stretch, o OpenOptions) (*shard.D
 	}
 }
 
-func errDeleted() error { return fault.New(fault.NotFound, "deleted") }
+func errDeleted() error { return fault.New(fault.Deleted, "deleted") }

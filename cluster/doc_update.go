@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/quorum"
 	"divan/shard"
+	"divan/storage/fault"
 )
 
 // Update writes edits, which may belong to any shards, and answers each in the
@@ -22,25 +23,31 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	if len(edits) == 0 {
 		return nil, nil
 	}
-	before := d.lacks.Load()
-	results, err := d.update(ctx, o, edits)
-	if gone := d.sure(ctx, before); gone != nil {
+	before := d.noCopies.Load()
+	var results []shard.EditResult
+	var err error
+	if s := d.soleOwner(edits); s != nil {
+		results, err = d.write(ctx, s, o, edits)
+		err = d.phrase(err)
+	} else {
+		results, err = d.updateMany(ctx, o, edits)
+	}
+	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
 	return results, err
 }
 
-func (d *DB) update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+// soleOwner returns the segment that all edits belong to, nil when there are
+// several.
+func (d *DB) soleOwner(edits []shard.Edit) *segment {
 	first := d.ownerIndex(edits[0].ID)
-	single := true
-	for i := 1; i < len(edits) && single; i++ {
-		single = d.ownerIndex(edits[i].ID) == first
+	for i := range edits[1:] {
+		if d.ownerIndex(edits[i+1].ID) != first {
+			return nil
+		}
 	}
-	if single {
-		results, err := d.write(ctx, &d.stretches[first], o, edits)
-		return results, d.phrase(err)
-	}
-	return d.updateMany(ctx, o, edits)
+	return &d.segments[first]
 }
 
 // updateMany sends each shard its edits in one message, all shards at once.
@@ -56,7 +63,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 			mine[i] = edits[at]
 		}
 		var answers []shard.EditResult
-		answers, errs[g] = d.write(ctx, groups[g].stretch, o, mine)
+		answers, errs[g] = d.write(ctx, groups[g].segment, o, mine)
 		failure := d.phrase(errs[g])
 		for i, at := range groups[g].items {
 			if failure != nil {
@@ -71,7 +78,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 	for _, err := range errs {
 		switch {
 		case err == nil:
-		case quorum.Usable(err) && !isNoCopy(err):
+		case quorum.Usable(err):
 			return results, err // a stub without its attachment refuses the whole request (semantics.md section 2.6)
 		default:
 			failed++
@@ -87,49 +94,50 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 // stand for edits that were done.
 func worst(errs []error) error {
 	for _, err := range errs {
-		if !isNoCopy(err) {
+		if !fault.Is(err, fault.NoCopy) {
 			return err
 		}
 	}
 	return errs[0]
 }
 
-// write brings the edits of one stretch to its copies. The error is that of
+// write brings the edits of one segment to its copies. The error is that of
 // every edit: none of them got an answer from any copy.
-func (d *DB) write(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
-	for try := 0; ; try++ {
-		results, err := d.writeOnce(ctx, s, o, edits)
-		if !isNoCopy(err) || !d.Await(ctx, try) {
-			return results, err
-		}
-	}
-}
-
-func (d *DB) writeOnce(ctx context.Context, s *stretch, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []shard.Edit) (results []shard.EditResult, err error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
-	if len(s.copies) > 1 {
-		return d.writeCopies(ctx, s, o.W, req)
-	}
-	rep := d.c.replica(s.copies[0].node)
+	err = d.whenBorn(ctx, func() error {
+		if len(s.copies) > 1 {
+			results, err = d.writeCopies(ctx, s, o.W, req)
+		} else {
+			results, err = d.writeCopy(ctx, s.copies[0], o.W, req)
+		}
+		return err
+	})
+	return results, err
+}
+
+// writeCopy is write for the only copy there is.
+func (d *DB) writeCopy(ctx context.Context, t target, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	rep := d.c.replica(t.node)
 	if rep == nil {
 		return nil, errNoCopy()
 	}
-	if s.copies[0].node != d.c.node {
+	if t.node != d.c.node {
 		var cancel context.CancelFunc
 		ctx, cancel = d.c.deadline(ctx)
 		defer cancel()
 	}
-	req.Copy, req.NoPath, req.Insist = s.copies[0].name, true, true // nobody follows, and nobody else is asked
+	req.Copy, req.NoPath, req.Insist = t.name, true, true // nobody follows, and nobody else is asked
 	results, err := rep.Update(ctx, req)
 	if err != nil {
-		d.noteLack(err)
+		d.noteNoCopy(err)
 		return nil, err
 	}
 	for i := range results {
-		q := quorum.NewWrite(1, o.W)
+		q := quorum.NewWrite(1, w)
 		q.Decide(results[i].Err)
 		outcome, err := q.Outcome()
 		results[i].Err, results[i].Accepted = err, outcome == quorum.Accepted

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"divan/cluster/repair"
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -51,7 +52,7 @@ func TestFeedKeepsToItsCopy(t *testing.T) {
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 {
 			t.Fatalf("%v", rows)
 		}
-		w.trouble(silent, far.stretches[0].near[0].node)
+		w.trouble(silent, far.segments[0].near[0].node)
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); distinctIDs(rows) != 13 {
 			t.Fatalf("without it: %v", rows)
 		}
@@ -66,7 +67,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		several(t, w, d, 0, 10)
 		away := d.without(node1)
 		_, last, _ := changes(t, away, ChangesQuery{Limit: NoLimit})
-		first := d.stretches[0].near
+		first := d.segments[0].near
 		here, _, err := w.local.Position(t.Context(), first[0].name)
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +113,7 @@ func TestFeedSurvivesItsCopy(t *testing.T) {
 					d = d.without(node1)
 					w.fleet.links[node2].batches = batches
 					w.fleet.links[node3].batches = 1 << 30
-					first := d.stretches[0].near[0].node
+					first := d.segments[0].near[0].node
 					f, err := d.Changes(t.Context(), ChangesQuery{Limit: NoLimit})
 					if err != nil {
 						t.Fatal(err)
@@ -152,7 +153,7 @@ func TestListingSurvivesItsCopy(t *testing.T) {
 				t.Helper()
 				several(t, w, d, 0, n)
 				d = d.without(node1)
-				first := d.stretches[0].near[0].node
+				first := d.segments[0].near[0].node
 				w.fleet.links[first].batches = 2
 				for _, q := range []DocsQuery{
 					{Limit: NoLimit},
@@ -210,7 +211,7 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
 				t.Helper()
 				remote := d.without(node1)
-				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: Now()})
+				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: sequence.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -242,7 +243,7 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 					}
 					w.settleWrites()
 					up()
-					if err := remote.readRepair(t.Context(), id, d.stretches[0].copies); err != nil {
+					if err := remote.readRepair(t.Context(), id, d.segments[0].copies); err != nil {
 						t.Fatal(err)
 					}
 					for _, row := range drain(t, f) {
@@ -270,13 +271,13 @@ func TestFeedWaitsForItsCopy(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world, d *DB) {
 				t.Helper()
 				remote := d.without(node1)
-				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: Now()})
+				f, err := remote.Changes(t.Context(), ChangesQuery{Limit: NoLimit, Since: sequence.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer f.Close()
 				several(t, w, d, 0, 1)
-				w.trouble(tr, remote.stretches[0].near[0].node)
+				w.trouble(tr, remote.segments[0].near[0].node)
 				late := 0
 				for begun := time.Now(); ; {
 					ctx, cancel := context.WithTimeout(t.Context(), slowness/10)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"divan/cluster/repair"
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -392,9 +393,9 @@ func (f *frayedChanges) Next(b *shard.ChangeBatch) (bool, error) {
 	return f.changeStream.Next(b)
 }
 
-func (l *link) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
+func (l *link) Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, changeStream, error) {
 	var s changeStream
-	head, err := pass(ctx, l.opening(), func() (head changesHead, err error) {
+	head, err := pass(ctx, l.opening(), func() (head sequence.Head, err error) {
 		head, s, err = l.to.Changes(ctx, req)
 		return head, err
 	})

@@ -143,7 +143,7 @@ func TestLocalDocumentsOfCopies(t *testing.T) {
 			up()
 		}
 		// This node has an older body under the same count.
-		own := d.stretches[0].near[0]
+		own := d.segments[0].near[0]
 		if _, err := w.locals[node1].LocalPut(t.Context(), own.name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":0}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestOpenRevsManyAsksOnce(t *testing.T) {
 		}
 		// A named revision that only the copy has that nobody asks at first.
 		rev := doc.Rev{Pos: 1, ID: "lonely"}
-		far := d.stretches[0].near[2]
+		far := d.segments[0].near[2]
 		_, err := w.locals[far.node].Update(t.Context(), shard.UpdateRequest{
 			Copy: far.name, Edits: []shard.Edit{{ID: "lonely", Path: doc.Path{Start: 1, IDs: []string{"lonely"}}, Body: []byte("{}")}},
 		})

@@ -25,17 +25,17 @@ import (
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) (*shard.LocalDoc, error) {
-			return rep.LocalGet(ctx, name, id)
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) (*shard.LocalDoc, error) {
+			return rep.LocalGet(ctx, t.name, id)
 		})
 	}
-	before := d.lacks.Load()
+	before := d.noCopies.Load()
 	need := quorum.Majority(len(s.near))
 	found, err := d.localOf(ctx, s, id, need)
 	if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
 		found, err = d.localOf(ctx, s, id, len(s.near))
 	}
-	if gone := d.sure(ctx, before); gone != nil {
+	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 // localOf asks as many copies for a local document; nil stands for a copy
 // without it. Copies that cannot answer are left out, the error says that none
 // could.
-func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*shard.LocalDoc, error) {
+func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
 		from target
 		doc  *shard.LocalDoc
@@ -60,9 +60,9 @@ func (d *DB) localOf(ctx context.Context, s *stretch, id string, need int) ([]*s
 	errs := make([]error, need)
 	_ = each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
-		answers[k], errs[k] = askOf(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
+		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
 			got, err := rep.LocalGet(ctx, t.name, id)
-			if isNotFound(err) && !isNoCopy(err) {
+			if isNotFound(err) {
 				err = nil
 			}
 			return answer{t, got}, err
@@ -151,7 +151,7 @@ func localRow(l *shard.LocalDoc, includeDoc bool) shard.Row {
 // localByID looks up one local document for a listing by keys.
 func (d *DB) localByID(ctx context.Context, id string, includeDoc bool) (shard.Row, error) {
 	l, err := d.LocalGet(ctx, id)
-	if fault.Is(err, fault.NotFound) && fault.Reason(err) == "missing" {
+	if isNotFound(err) && !fault.Is(err, fault.NoDatabase) {
 		return shard.Row{ID: id, Missing: true}, nil
 	}
 	if err != nil {

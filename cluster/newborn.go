@@ -15,23 +15,22 @@ const birthGrace = time.Second
 
 // ErrUnborn is the cause of an error that says that a range has no copy although
 // its database exists: the node that creates it is about to make them. Nothing
-// has been done, so that a request may begin again after DB.Await. Compare with
-// errors.Is.
+// has been done, so that a request may begin again; see Attempts. Compare with errors.Is.
 var ErrUnborn = errors.New("the copies have not been made yet")
 
 const (
-	// mostAwait bounds the pauses of Await and awaitOwn.
+	// mostAwait bounds the pauses of await and awaitOwn.
 	mostAwait = 50 * time.Millisecond
 	// awaitTries is how often one request is told to ask again: with these pauses
 	// for longer than createWait.
 	awaitTries = 60
 )
 
-// Await waits a moment for copies that are not there, and reports whether it is
+// await waits a moment for copies that are not there, and reports whether it is
 // worth to ask them again: of a database that is young and still there, for
 // createWait after this node first waited for its copies. try counts the calls
 // for one request, from 0.
-func (d *DB) Await(ctx context.Context, try int) bool {
+func (d *DB) await(ctx context.Context, try int) bool {
 	if try >= awaitTries || !young(d.meta) {
 		return false
 	}

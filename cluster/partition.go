@@ -50,8 +50,8 @@ func (d *DB) Partition(ctx context.Context, name string) (*PartitionInfo, error)
 	if err := d.partitioned(name); err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, d, d.owner(partitionStart(name)), func(ctx context.Context, rep replica, copyName string) (shard.PartitionInfo, error) {
-		return rep.Partition(ctx, copyName, name)
+	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica, t target) (shard.PartitionInfo, error) {
+		return rep.Partition(ctx, t.name, name)
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	ops "divan/cluster/replica"
+	"divan/cluster/sequence"
 	"divan/cluster/wire"
 	"divan/shard"
 )
@@ -96,7 +97,7 @@ func (d directory) subscribe(f func(string, bool)) func() { return d.Subscribe(f
 type peerCopies struct{ ops.Methods }
 
 // Changes implements lister.
-func (p peerCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
+func (p peerCopies) Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, changeStream, error) {
 	head, feed, err := p.Methods.Changes(ctx, req)
 	return head, feed, err
 }

@@ -3,13 +3,13 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"strings"
 
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // PurgeOutcome answers one item of a purge.
@@ -32,7 +32,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	}
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
-	before := d.lacks.Load()
+	before := d.noCopies.Load()
 	groups := d.group(len(items), func(i int) string { return items[i].ID })
 	out := make([]PurgeOutcome, len(items))
 	err := each(len(groups), func(g int) error {
@@ -43,33 +43,34 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		got := d.purge(ctx, groups[g].stretch, w, mine)
-		for try := 0; errors.Is(got[0].Err, ErrUnborn) && d.Await(ctx, try); try++ { // nothing was done
-			got = d.purge(ctx, groups[g].stretch, w, mine)
-		}
+		var got []PurgeOutcome
+		_ = d.whenBorn(ctx, func() error {
+			got = d.purge(ctx, groups[g].segment, w, mine)
+			return got[0].Err // when nothing was done, that of all
+		})
 		for i, o := range got {
 			out[groups[g].items[i]] = o
 		}
 		return nil
 	})
-	if gone := d.sure(ctx, before); gone != nil {
+	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
 	return out, err
 }
 
-// purged is what one copy said to the items of its stretch.
+// purged is what one copy said to the items of its segment.
 type purged struct {
 	own     bool // the copy of this node
 	answers []shard.PurgeResult
 	err     error
 }
 
-// purge has every copy of a stretch do the same items. There is nothing to
+// purge has every copy of a segment do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
 // same, and one that does not is noted for repair.
-func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeItem) []PurgeOutcome {
+func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeItem) []PurgeOutcome {
 	q := quorum.NewWrite(len(s.copies), w)
 	inbox := make(chan purged, len(s.copies)) // room for all, so that no straggler waits for a reader
 	asked, own := 0, false
@@ -116,7 +117,7 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 		}
 		outcome, err = q.Outcome()
 	}
-	if isNoCopy(err) && doubt != nil {
+	if fault.Is(err, fault.NoCopy) && doubt != nil {
 		err = doubt // for it is not said that nothing was done
 	}
 	err = d.phrase(err)
@@ -128,7 +129,7 @@ func (d *DB) purge(ctx context.Context, s *stretch, w int, items []shard.PurgeIt
 
 func (d *DB) takePurged(q *quorum.Write, out []PurgeOutcome, p purged) {
 	if p.err != nil {
-		d.noteLack(p.err)
+		d.noteNoCopy(p.err)
 		q.Lose(p.err)
 		return
 	}
@@ -151,7 +152,7 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = askOf(ctx, d, d.twins(picked[i]), func(ctx context.Context, rep replica, t target) ([]shard.PurgeInfo, error) {
+		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica, t target) ([]shard.PurgeInfo, error) {
 			return rep.Purges(ctx, t.name, 0)
 		})
 		return err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -90,7 +91,7 @@ type DocsQuery struct {
 
 // ChangesQuery selects rows of a changes feed.
 type ChangesQuery struct {
-	Since       Seq // not looked at when Descending
+	Since       sequence.Seq // not looked at when Descending
 	Descending  bool
 	AllLeaves   bool // style=all_docs
 	Limit       int  // rows at most over the life of the feed; 0 acts like 1; negative: no limit

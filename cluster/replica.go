@@ -6,6 +6,7 @@ import (
 
 	"divan/cluster/repair"
 	ops "divan/cluster/replica"
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -22,7 +23,7 @@ type ownReplica interface {
 // replica is the copies that one node holds: this one's, guarded and called
 // directly, or another node's. Copies are named as in the shard map. An error
 // that is no *fault.Error, or one of the kinds that quorum.Usable excludes,
-// says that the copy could not answer; fault.NotFound "no_db_file" that the
+// says that the copy could not answer; fault.NoCopy that the
 // node does not hold it.
 type replica interface {
 	writer
@@ -72,7 +73,7 @@ type keeper interface {
 type lister interface {
 	AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error)
 	LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error)
-	Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error)
+	Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, changeStream, error)
 	Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error)
 	observer
 }
@@ -96,9 +97,6 @@ type docStream = ops.Stream[shard.RowBatch]
 // localStream is a listing of one copy's local documents.
 type localStream = ops.Stream[shard.LocalBatch]
 
-// changesHead is what a copy tells about a feed before its rows.
-type changesHead = ops.ChangesHead
-
 // changeStream is a feed of one copy. Pending counts the changes after a
 // sequence in its direction, filters not applied.
 type changeStream interface {
@@ -116,7 +114,7 @@ type localCopies struct {
 func (l localCopies) Do(ctx context.Context, c ops.Call) error { return l.Local.Do(ctx, c) }
 
 // Changes implements lister.
-func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (changesHead, changeStream, error) {
+func (l localCopies) Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, changeStream, error) {
 	head, feed, err := l.Methods.Changes(ctx, req)
 	return head, feed, err
 }

@@ -89,9 +89,9 @@ func (d *DB) EnsureFullCommit(ctx context.Context) (string, error) {
 // all returns every copy once.
 func (d *DB) all() []target {
 	var out []target
-	for _, s := range d.stretches {
+	for _, s := range d.segments {
 		for _, t := range s.copies {
-			if t.Begin == s.Begin { // a copy of several stretches is listed by its first
+			if t.Begin == s.Begin { // a copy of several segments is listed by its first
 				out = append(out, t)
 			}
 		}

@@ -189,35 +189,26 @@ func (c *call) run(active int64) (err error) {
 	return c.answer(c.api.router.route(c))
 }
 
-// answerTries is how often a request is carried out at most: each time but the
-// last, the database that it began with was gone and another one had its name.
-const answerTries = 4
-
 // answer carries out a request. A node that has not heard that a database was
 // deleted and made again begins with the one that is gone, and learns better
 // from its copies; one that has heard of a new database may be faster than the
 // copies of it are made. The client need not know: all begins again, with the
 // question of who may do what.
 func (c *call) answer(found bool) error {
-	for left, waits := answerTries, 0; ; {
+	var attempts cluster.Attempts
+	for {
 		err := c.authorize()
 		if err == nil {
 			err = c.dispatch(found)
 		}
-		switch {
-		case c.w.started():
+		if err == nil || c.w.started() {
 			return err
-		case errors.Is(err, cluster.ErrUnborn):
-			if c.db == nil || c.scratch.body.streamed || !c.db.Await(c.r.Context(), waits) {
-				return err
+		}
+		if c.scratch.body.streamed || !attempts.Again(c.r.Context(), c.db, err) {
+			if errors.Is(err, cluster.ErrSuccessor) {
+				err = fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
 			}
-			waits++
-		case !errors.Is(err, cluster.ErrSuccessor):
 			return err
-		case left == 1 || c.scratch.body.streamed:
-			return fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
-		default:
-			left--
 		}
 		if c.streaming != nil {
 			c.streaming.release()

@@ -70,7 +70,7 @@ func (c *call) attachmentOptions() (docOptions, error) {
 // parentOfAttachment opens the revision that an attachment write names.
 func (c *call) parentOfAttachment(rev doc.Rev) (*shard.Doc, error) {
 	d, err := c.open(cluster.OpenOptions{ID: c.docID, Rev: rev})
-	if fault.Is(err, fault.NotFound) && !cluster.IsNoDatabase(err) {
+	if fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase) {
 		return nil, fault.New(fault.MissingRev, "missing_rev")
 	}
 	return d, err

@@ -33,7 +33,7 @@ func (c *call) newBulkGetReader(o *docOptions, items []bulkGetItem) *bulkGetRead
 // that is no matter of single entries.
 func (r *bulkGetReader) begin() error {
 	r.fill(0)
-	if i := slices.IndexFunc(r.errs, cluster.IsNoDatabase); i >= 0 {
+	if i := slices.IndexFunc(r.errs, func(err error) bool { return fault.Is(err, fault.NoDatabase) }); i >= 0 {
 		return r.errs[i]
 	}
 	return nil

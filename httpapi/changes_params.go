@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"divan/cluster"
+	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/shard/query"
 	"divan/storage/doc"
@@ -71,7 +72,7 @@ func (c *call) parseChanges() (*changesParams, error) {
 		since = header
 	}
 	var err error
-	p.query.Since, err = cluster.ParseSince(since)
+	p.query.Since, err = sequence.ParseSince(since)
 	return p, err
 }
 

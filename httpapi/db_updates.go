@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"divan/cluster"
+	"divan/cluster/sequence"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -86,7 +87,7 @@ func (c *call) parseDBUpdates() (*changesParams, error) {
 		since = header
 	}
 	var err error
-	p.query.Since, err = cluster.ParseSince(since)
+	p.query.Since, err = sequence.ParseSince(since)
 	return p, err
 }
 

@@ -182,7 +182,7 @@ func (c *call) write(job writeJob) error {
 	if err != nil {
 		job.upload.settle(err)
 	}
-	if job.options.batch && !cluster.IsNoDatabase(err) && (err == nil || fault.KindOf(err) != fault.Internal) {
+	if job.options.batch && !fault.Is(err, fault.NoDatabase) && (err == nil || fault.KindOf(err) != fault.Internal) {
 		return c.sendJSON(http.StatusAccepted, appendBatched(nil, job.edit.ID))
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ func wireOf(k fault.Kind) wire {
 	switch k {
 	case fault.BadRequest, fault.BadAuthorization:
 		return wire{http.StatusBadRequest, "bad_request"}
-	case fault.NotFound:
+	case fault.NotFound, fault.NoDatabase, fault.Deleted, fault.NoCopy:
 		return wire{http.StatusNotFound, "not_found"}
 	case fault.Conflict, fault.Purged:
 		return wire{http.StatusConflict, "conflict"}

@@ -16,6 +16,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/sequence"
 	"divan/storage/fault"
 )
 
@@ -307,7 +308,7 @@ func TestFailedFeedEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			var err error
-			w.feed, err = c.db.Changes(ctx, cluster.ChangesQuery{Limit: cluster.NoLimit, Since: cluster.Now()})
+			w.feed, err = c.db.Changes(ctx, cluster.ChangesQuery{Limit: cluster.NoLimit, Since: sequence.Now()})
 			must(t, err)
 			defer w.feed.Close()
 			follow(t, a, []visit{{"adm", "PUT", "/db/d", "{}", 201, ""}})

@@ -436,7 +436,7 @@ func TestCompactionInTheBackground(t *testing.T) {
 			if got := n.Compactions(); len(got) != 0 {
 				t.Errorf("still %+v", got)
 			}
-			if _, err := n.Info(ctx, copyName); fault.Is(err, fault.NotFound) {
+			if _, err := n.Info(ctx, copyName); fault.Is(err, fault.NoCopy) {
 				n.create(CreateOptions{})
 			}
 		}

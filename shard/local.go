@@ -116,8 +116,8 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 }
 
 // Drop removes a copy with everything in it, as soon as nobody reads it any
-// more; fault.NotFound when it is not there. Requests that wait to write to it
-// get fault.NotFound; its watchers are woken.
+// more; fault.NoCopy when it is not there. Requests that wait to write to it
+// get fault.NoCopy; its watchers are woken.
 func (l *Local) Drop(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -84,7 +84,7 @@ func (o *opener) plain(ctx context.Context) (*Doc, error) {
 	case !ok:
 		return nil, errMissing()
 	case h.Deleted && !o.req.AllowDeleted:
-		return nil, fault.New(fault.NotFound, reasonDeleted)
+		return nil, fault.New(fault.Deleted, reasonDeleted)
 	}
 	d := &Doc{ID: o.req.ID, Rev: h.Winner, Deleted: h.Deleted}
 	if o.req.LocalSeq {
@@ -103,7 +103,7 @@ func (o *opener) winner(ctx context.Context) (*Doc, error) {
 		return nil, err
 	}
 	if rec.Deleted && !o.req.AllowDeleted {
-		return nil, fault.New(fault.NotFound, reasonDeleted)
+		return nil, fault.New(fault.Deleted, reasonDeleted)
 	}
 	d := &Doc{ID: o.req.ID, Rev: rec.Winner, Deleted: rec.Deleted}
 	if o.req.LocalSeq {

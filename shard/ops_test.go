@@ -325,13 +325,13 @@ func TestCreateAndDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.C()
-	if _, err := n.get(OpenRequest{ID: "a"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+	if _, err := n.get(OpenRequest{ID: "a"}); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
 		t.Fatal(err)
 	}
-	if _, err := n.Update(ctx, UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "a"}}}); !fault.Is(err, fault.NotFound) {
+	if _, err := n.Update(ctx, UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "a"}}}); !fault.Is(err, fault.NoCopy) {
 		t.Fatal(err)
 	}
-	if err := n.Drop(ctx, copyName); !fault.Is(err, fault.NotFound) {
+	if err := n.Drop(ctx, copyName); !fault.Is(err, fault.NoCopy) {
 		t.Fatal(err)
 	}
 	n.create(CreateOptions{})
@@ -377,7 +377,7 @@ func TestNoSuchCopy(t *testing.T) {
 		"read att":   func() error { _, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "a"}); return err },
 		"drop att":   func() error { return n.DropAttachments(ctx, copyName, "a", [][16]byte{{1}}) },
 	} {
-		if err := op(); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+		if err := op(); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

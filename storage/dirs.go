@@ -46,7 +46,7 @@ func (id identity) fileName() string {
 }
 
 // findIdentity looks for the file among those of a directory. The error is
-// fault.NotFound when there is none: the directory is no store.
+// fault.NoCopy when there is none: the directory is no store.
 func findIdentity(files []string) (id identity, err error) {
 	for _, f := range files {
 		rest, ok := strings.CutPrefix(f, identityPrefix)
@@ -215,7 +215,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 			return fault.New(fault.Exists, "file_exists")
 		}
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NotFound) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NoCopy) {
 		return fmt.Errorf("create store %s: %w", name, err)
 	}
 	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
@@ -259,7 +259,7 @@ func (e *Engine) touch(path string) error {
 
 // Drop removes a store: nobody can open it any more. A store in use is removed
 // from the disk with its last pin; a crash before that leaves it there. The
-// error is fault.NotFound when there is no such store.
+// error is fault.NoCopy when there is no such store.
 func (e *Engine) Drop(name string) error {
 	for {
 		e.mu.Lock()
@@ -307,7 +307,7 @@ func (e *Engine) stage(name string) error {
 	if err == nil {
 		_, err = findIdentity(files)
 	}
-	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NotFound) {
+	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NoCopy) {
 		return noStore()
 	}
 	// A store that cannot be read can still be dropped.
@@ -350,7 +350,7 @@ func (e *Engine) walk(dir string, names *[]string) error {
 	if err != nil {
 		return fmt.Errorf("list %s: %w", dir, err)
 	}
-	if _, err := findIdentity(children); !fault.Is(err, fault.NotFound) {
+	if _, err := findIdentity(children); !fault.Is(err, fault.NoCopy) {
 		*names = append(*names, dir) // one that cannot be read is there as well
 		return nil
 	}
@@ -376,13 +376,13 @@ func (e *Engine) Has(name string) bool {
 	files, err := e.o.FS.List(e.path(name))
 	if err == nil {
 		_, err = findIdentity(files)
-		return !fault.Is(err, fault.NotFound)
+		return !fault.Is(err, fault.NoCopy)
 	}
 	return !errors.Is(err, os.ErrNotExist)
 }
 
 // FileSize returns the bytes that a store has on disk, open or not. The error
-// is fault.NotFound when there is no such store.
+// is fault.NoCopy when there is no such store.
 func (e *Engine) FileSize(name string) (int64, error) {
 	e.mu.Lock()
 	en := e.mu.entries[name]

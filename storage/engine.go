@@ -172,7 +172,7 @@ func (e *Engine) releaseShared() error {
 }
 
 // Acquire opens the store when it is not open, and pins it: it stays open until
-// Release. The error is fault.NotFound "no_db_file" when there is no such
+// Release. The error is fault.NoCopy when there is no such
 // store, fault.Closed after Close, fault.Corruption when it cannot be read.
 func (e *Engine) Acquire(name string) (*Store, error) {
 	for {
@@ -202,7 +202,7 @@ func (e *Engine) Acquire(name string) (*Store, error) {
 	}
 }
 
-func noStore() error { return fault.New(fault.NotFound, "no_db_file") }
+func noStore() error { return fault.New(fault.NoCopy, "no_db_file") }
 
 // newBusyLocked enters a store that the caller is going to open or change on
 // disk; endBusyLocked must follow.

@@ -40,10 +40,10 @@ func TestCreateNamesDrop(t *testing.T) {
 		if err := e.Create(bad, CreateOptions{}); err == nil {
 			t.Errorf("Create(%q) succeeded", bad)
 		}
-		if _, err := e.Acquire(bad); !fault.Is(err, fault.NotFound) {
+		if _, err := e.Acquire(bad); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("Acquire(%q): %v", bad, err)
 		}
-		if err := e.Drop(bad); !fault.Is(err, fault.NotFound) {
+		if err := e.Drop(bad); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("Drop(%q): %v", bad, err)
 		}
 	}
@@ -80,11 +80,11 @@ func TestCreateNamesDrop(t *testing.T) {
 	}
 	// In use, it goes with the last pin; nobody else gets at it.
 	must(t, e.Drop(names[1]))
-	if _, err := e.Acquire(names[1]); !fault.Is(err, fault.NotFound) {
+	if _, err := e.Acquire(names[1]); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("Acquire of a dropped store: %v", err)
 	}
 	wantThere(true, false, true, false)
-	if err := e.Drop(names[1]); !fault.Is(err, fault.NotFound) {
+	if err := e.Drop(names[1]); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("Drop of a dropped store: %v", err)
 	}
 	writeOne(t, s) // its user is not disturbed
@@ -352,7 +352,7 @@ func TestFileSize(t *testing.T) {
 	if err != nil || n < 50_000 {
 		t.Errorf("FileSize of a closed store: %d, %v", n, err)
 	}
-	if _, err := e.FileSize("shards/nothing"); !fault.Is(err, fault.NotFound) {
+	if _, err := e.FileSize("shards/nothing"); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("FileSize of nothing: %v", err)
 	}
 }

@@ -86,7 +86,7 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 	return result{}
 }
 
-func errNoDatabase() error { return fault.New(fault.NotFound, "Database does not exist.") }
+func errNoDatabase() error { return fault.New(fault.NoDatabase, "Database does not exist.") }
 
 func errDatabaseExists() error {
 	return fault.New(fault.Exists, "The database could not be created, the file already exists.")

@@ -61,14 +61,14 @@ func (m *model) apply(c *metapb.Command) fault.Kind {
 	case *metapb.Command_DeleteDatabase:
 		db, ok := m.dbs[op.DeleteDatabase.Name]
 		if id := op.DeleteDatabase.Id; !ok || (id != nil && string(id) != string(db.ID[:])) {
-			return fault.NotFound
+			return fault.NoDatabase
 		}
 		delete(m.dbs, db.Name)
 	case *metapb.Command_AlterDatabase:
 		c := op.AlterDatabase
 		db, ok := m.dbs[c.Name]
 		if !ok || (c.Id != nil && string(c.Id) != string(db.ID[:])) {
-			return fault.NotFound
+			return fault.NoDatabase
 		}
 		if c.Security != nil {
 			db.Security = c.Security

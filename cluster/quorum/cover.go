@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Span is a closed stretch of the ring, which runs from 0 to 2^32-1.
+// Span is a closed part of the ring, which runs from 0 to 2^32-1.
 type Span struct {
 	Begin, End uint32
 	// Cost says how gladly this copy is read; the sum over the chosen ones is

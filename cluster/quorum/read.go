@@ -74,7 +74,7 @@ func (q *Read) Found(i int, a Answer) {
 func (q *Read) Refused(err error) {
 	if fault.Is(err, fault.NotFound) {
 		q.missing++
-		if q.err == nil || !Usable(q.err) || fault.Reason(err) == "deleted" {
+		if q.err == nil || !Usable(q.err) || fault.Is(err, fault.Deleted) {
 			q.err = err
 		}
 		return
@@ -118,6 +118,19 @@ func (q *Read) Need() int {
 		heard += a.votes
 	}
 	return max(q.need-heard, 0)
+}
+
+// Step says how to go on while that many of the copies that were asked have not
+// answered.
+func (q *Read) Step(pending int) Step {
+	switch v, _, _ := q.Verdict(); {
+	case v != Asking:
+		return Enough
+	case q.Need() > pending:
+		return Another
+	default:
+		return Wait
+	}
 }
 
 // heads returns the answers that are no ancestor of another answer.

@@ -14,7 +14,7 @@ func path(ids ...string) doc.Path { return doc.Path{Start: uint64(len(ids)), IDs
 
 func TestRead(t *testing.T) {
 	missing := fault.New(fault.NotFound, "missing")
-	deleted := fault.New(fault.NotFound, "deleted")
+	deleted := fault.New(fault.Deleted, "deleted")
 	one, two := Answer{Path: path("a")}, Answer{Path: path("b", "a")}
 	other := Answer{Path: path("c", "a")}
 	gone := Answer{Path: path("z", "b", "a"), Deleted: true}

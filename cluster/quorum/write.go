@@ -133,7 +133,7 @@ func (q *Write) Outcome() (Outcome, error) {
 // every copy, or only says that this copy could not answer.
 func Usable(err error) bool {
 	switch fault.KindOf(err) {
-	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
+	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy, fault.Closed,
 		fault.Corruption, fault.InsufficientStorage:
 		return false
 	default:
@@ -154,7 +154,7 @@ func Doubtful(err error) bool {
 		return false
 	}
 	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Closed:
+	case fault.Unavailable, fault.NoCopy, fault.Closed:
 		return false
 	default:
 		return true
@@ -163,7 +163,9 @@ func Doubtful(err error) bool {
 
 // Telling returns that one of two errors of different copies that says more
 // about what was asked: an answer more than trouble, trouble more than a copy
-// that was not there; the first one when both say as much. Either may be nil.
+// that was not there; the first one when both say as much. That a node does not
+// hold its copy says as much as an answer: the database may be gone. Either may
+// be nil.
 func Telling(old, next error) error {
 	if old == nil || (next != nil && telling(next) > telling(old)) {
 		return next
@@ -175,7 +177,7 @@ func telling(err error) int {
 	switch {
 	case absent(err):
 		return 0
-	case !Usable(err):
+	case !Usable(err) && !fault.Is(err, fault.NoCopy):
 		return 1
 	default:
 		return 2

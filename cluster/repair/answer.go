@@ -114,7 +114,7 @@ func (r *Repair) rebuildFor(ctx context.Context, node string, copies []string) (
 	for _, name := range copies {
 		_, _, err := r.o.Local.Position(ctx, name)
 		switch {
-		case isNoCopy(err):
+		case fault.Is(err, fault.NoCopy):
 			states[name] = stateAbsent
 			continue
 		case err != nil:

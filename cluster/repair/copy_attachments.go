@@ -51,7 +51,7 @@ func (c *Copier) attachment(ctx context.Context, id string, a doc.Attachment, la
 // hasContent reports whether the target has a content.
 func (c *Copier) hasContent(ctx context.Context, id string, a doc.Attachment) (bool, error) {
 	r, err := c.target.Copies.ReadAttachment(ctx, shard.AttachmentRange{Copy: c.target.Name, ID: id, Key: a.Key})
-	if isMissing(err) {
+	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // purgeCheckpoint is the local document that says how far the copy of another
@@ -34,7 +35,7 @@ func purgeCheckpointPrefix(node string) string {
 // cannot be read counts as a node that has seen nothing.
 func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purgeCheckpoint, known bool, err error) {
 	d, err := of.Copies.LocalGet(ctx, of.Name, purgeCheckpointID(of.Node, follower))
-	if isMissing(err) {
+	if fault.Is(err, fault.NotFound) {
 		return p, false, nil
 	}
 	if err != nil {
@@ -109,7 +110,7 @@ func (p *push) freePurges(ctx context.Context) error {
 			continue
 		}
 		_, err := p.local.LocalDelete(ctx, p.source.Name, b.Rows[i].ID, doc.Rev{})
-		if err != nil && !isMissing(err) {
+		if err != nil && !fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("followers of the log of purges: %w", err)
 		}
 	}

@@ -211,7 +211,7 @@ func (p *push) learn(ctx context.Context) {
 // (any more): the node is away, the copy was dropped or is not made yet, or
 // this node is stopping.
 func quiet(err error) bool {
-	return isNoCopy(err) || fault.Is(err, fault.NodeDown) || fault.Is(err, fault.Closed) ||
+	return fault.Is(err, fault.NoCopy) || fault.Is(err, fault.NodeDown) || fault.Is(err, fault.Closed) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

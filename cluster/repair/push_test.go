@@ -45,7 +45,7 @@ func TestPushBringsEverything(t *testing.T) {
 	agree(t, a, b)
 	a.check()
 	b.check()
-	if _, err := b.LocalGet(context.Background(), copyName, "_local/mine"); !isMissing(err) {
+	if _, err := b.LocalGet(context.Background(), copyName, "_local/mine"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a local document was pushed: %v", err)
 	}
 	// Nothing is left to do, so nothing is written.

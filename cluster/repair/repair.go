@@ -243,7 +243,7 @@ func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) end
 		return caughtUp
 	case fault.Is(err, fault.NodeDown):
 		return nodeAway
-	case isNoCopy(err) && !r.holds(ctx, it.copy):
+	case fault.Is(err, fault.NoCopy) && !r.holds(ctx, it.copy):
 		return vanished
 	case quiet(err) && !errors.Is(context.Cause(ctx), errStalled):
 		return failed
@@ -256,7 +256,7 @@ func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) end
 // holds reports whether the copy is on this node's disk.
 func (r *Repair) holds(ctx context.Context, name string) bool {
 	_, _, err := r.o.Local.Position(ctx, name)
-	return !isNoCopy(err)
+	return !fault.Is(err, fault.NoCopy)
 }
 
 // place returns the database of a copy and the nodes that hold its range, in

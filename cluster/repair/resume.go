@@ -56,7 +56,7 @@ type Copy struct {
 // empty, and the two copies start from nothing.
 func readCheckpoint(ctx context.Context, from LocalGetter, name, id string) (Checkpoint, error) {
 	d, err := from.LocalGet(ctx, name, id)
-	if isMissing(err) {
+	if fault.Is(err, fault.NotFound) {
 		return Checkpoint{}, nil
 	}
 	if err != nil {
@@ -67,14 +67,4 @@ func readCheckpoint(ctx context.Context, from LocalGetter, name, id string) (Che
 		return Checkpoint{}, nil //nolint:nilerr // what it said is known again after one full comparison
 	}
 	return c, nil
-}
-
-// isMissing reports whether a local document is not there, though its copy is.
-func isMissing(err error) bool {
-	return fault.Is(err, fault.NotFound) && !isNoCopy(err)
-}
-
-// isNoCopy reports whether a node says that it does not hold the copy.
-func isNoCopy(err error) bool {
-	return fault.Is(err, fault.NotFound) && fault.Reason(err) == "no_db_file"
 }

@@ -3,28 +3,14 @@ package replica
 import (
 	"context"
 
+	"divan/cluster/sequence"
 	"divan/cluster/wire/wirepb"
 	"divan/shard"
 	"divan/storage/doc"
 )
 
-// ChangesHead is what a copy tells about a feed before its rows.
-type ChangesHead struct {
-	Seq     uint64 // the moment: the last sequence there is
-	UUID    [16]byte
-	Origins []Origin
-}
-
-// Origin names a copy that this one continues: whatever that one held up to a
-// sequence is in this one under the same sequence. Only a range that was split
-// has origins.
-type Origin struct {
-	UUID [16]byte
-	Upto uint64
-}
-
 // Feed is a listing of changes. A batch may be empty although there is more.
-type Feed = Listing[ChangesHead, shard.ChangeBatch]
+type Feed = Listing[sequence.Head, shard.ChangeBatch]
 
 // Changes lists changes in the order they happened.
 var Changes = declare(Operation[shard.ChangesRequest, Feed]{
@@ -34,22 +20,22 @@ var Changes = declare(Operation[shard.ChangesRequest, Feed]{
 		if err != nil {
 			return Feed{}, err
 		}
-		return Feed{ChangesHead{Seq: s.Seq, UUID: s.UUID}, s}, nil
+		return Feed{sequence.Head{Seq: s.Seq, UUID: s.UUID}, s}, nil
 	},
 	Over: listing(wirepb.Op_CHANGES,
 		codec[shard.ChangesRequest, *wirepb.ChangesRequest]{encodeChangesRequest, decodeChangesRequest},
-		codec[ChangesHead, *wirepb.ChangesHead]{
-			func(h *ChangesHead) *wirepb.ChangesHead {
+		codec[sequence.Head, *wirepb.ChangesHead]{
+			func(h *sequence.Head) *wirepb.ChangesHead {
 				m := &wirepb.ChangesHead{Seq: h.Seq, Uuid: h.UUID[:]}
 				for i := range h.Origins {
 					m.Origins = append(m.Origins, &wirepb.Origin{Uuid: h.Origins[i].UUID[:], Upto: h.Origins[i].Upto})
 				}
 				return m
 			},
-			func(m *wirepb.ChangesHead) ChangesHead {
-				h := ChangesHead{Seq: m.Seq, UUID: decode16(m.Uuid)}
+			func(m *wirepb.ChangesHead) sequence.Head {
+				h := sequence.Head{Seq: m.Seq, UUID: decode16(m.Uuid)}
 				for _, o := range m.Origins {
-					h.Origins = append(h.Origins, Origin{decode16(o.Uuid), o.Upto})
+					h.Origins = append(h.Origins, sequence.Origin{UUID: decode16(o.Uuid), Upto: o.Upto})
 				}
 				return h
 			},

@@ -91,7 +91,7 @@ func (l *Local) check(ctx context.Context, name string, needs State) error {
 	case l.closed != nil && l.closed() && !wire.IsRepair(ctx):
 		return errMaintenance()
 	case needs != Dropped && l.deleted != nil && l.deleted(name):
-		return fault.New(fault.NotFound, "no_db_file")
+		return fault.New(fault.NoCopy, "no_db_file")
 	case needs == Complete && l.copies.Rebuilding(name) && !wire.IsRepair(ctx):
 		return errIncomplete()
 	}

@@ -181,7 +181,7 @@ func TestLocal(t *testing.T) {
 			switch err := f(ctx); call {
 			case "local", "read": // their calls take this answer for that of a copy
 			default:
-				if !(fault.Is(err, fault.NotFound) && fault.Reason(err) == "no_db_file") {
+				if !fault.Is(err, fault.NoCopy) {
 					t.Errorf("deleted: %s gives %v", call, err)
 				}
 			}

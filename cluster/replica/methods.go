@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"divan/cluster/sequence"
 	"divan/shard"
 )
 
@@ -96,7 +97,7 @@ func (m Methods) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (Str
 	return l.Stream, err
 }
 
-func (m Methods) Changes(ctx context.Context, req shard.ChangesRequest) (ChangesHead, *Feed, error) {
+func (m Methods) Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, *Feed, error) {
 	l, err := Changes.On(ctx, m.Copies, req)
 	return l.Head, &l, err
 }

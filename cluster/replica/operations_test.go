@@ -65,7 +65,7 @@ func TestDocuments(t *testing.T) {
 		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: testCopy, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
 			t.Fatalf("got %v", err)
 		}
-		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "no_db_file" {
+		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
 			t.Fatalf("got %v", err)
 		}
 		revs := shard.OpenRevsRequest{Copy: testCopy, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
@@ -73,7 +73,7 @@ func TestDocuments(t *testing.T) {
 		many := OpenRevsManyRequest{testCopy, []shard.OpenRevsRequest{revs, {ID: "a", All: true}, {ID: "none", Revs: []doc.Rev{rev}}}}
 		as[[]OpenRevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
 		many.Copy = "shards/none"
-		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NotFound) {
+		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NoCopy) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		ids := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev, {Pos: 2, ID: "x"}}}, {ID: "none", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}}
@@ -114,7 +114,7 @@ func TestWholeCopies(t *testing.T) {
 		if _, err := Drop.On(ctx, p, other); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Drop.On(ctx, p, other); !fault.Is(err, fault.NotFound) {
+		if _, err := Drop.On(ctx, p, other); !fault.Is(err, fault.NoCopy) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -208,7 +208,7 @@ func TestAllDocs(t *testing.T) {
 			got.Close()
 			want.Close()
 		}
-		if _, err := AllDocs.On(ctx, p, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NotFound) {
+		if _, err := AllDocs.On(ctx, p, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NoCopy) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -379,7 +379,7 @@ func TestAttachments(t *testing.T) {
 		if fault.KindOf(err) != fault.KindOf(want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
-		if _, err := PutAttachment.On(ctx, p, PutAttachmentRequest{"shards/none", "doc", key}); !fault.Is(err, fault.NotFound) {
+		if _, err := PutAttachment.On(ctx, p, PutAttachmentRequest{"shards/none", "doc", key}); !fault.Is(err, fault.NoCopy) {
 			t.Fatalf("got %v", err)
 		}
 		// Given up: nothing is left, and nothing more can be written.

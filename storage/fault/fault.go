@@ -52,6 +52,9 @@ const (
 	Corruption          Kind = 34 // stored bytes do not decode, or a checksum fails
 	BadAuthorization    Kind = 35 // credentials cannot even be read
 	Purged              Kind = 36 // the copy has purged that revision; between nodes only
+	NoCopy              Kind = 37 // the node does not hold the copy of the shard; mostly between nodes
+	NoDatabase          Kind = 38 // NotFound of the database of a request
+	Deleted             Kind = 39 // NotFound of a document whose winner is a tombstone
 )
 
 // Error is a refusal with a text for the client.
@@ -97,8 +100,15 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Is reports whether err is of that kind.
-func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }
+// Is reports whether err is of that kind. NoDatabase and Deleted are NotFound as
+// well.
+func Is(err error, k Kind) bool {
+	if err == nil {
+		return false
+	}
+	is := KindOf(err)
+	return is == k || k == NotFound && (is == NoDatabase || is == Deleted)
+}
 
 // Reason returns the text for the client, empty for an error that has none.
 func Reason(err error) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"divan/cluster"
+	"divan/cluster/sequence"
 	"divan/httpapi/auth"
 	"divan/shard"
 	"divan/storage/fault"
@@ -49,7 +50,7 @@ func (s userStore) Watch(ctx context.Context, db string, ready func(), changed f
 	if err != nil {
 		return err
 	}
-	since, err := cluster.ParseSince("now")
+	since, err := sequence.ParseSince("now")
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 	"divan/storage/fault"
 )
 
-// sink takes the content of an upload to one copy. On another node it does so
+// copySink takes the content of an upload to one copy. On another node it does so
 // on a goroutine of its own, so that copies are written at the same time, and
 // one that is busy for longer than stallLimit is given up: its node gets the
 // attachment from another copy later.
-type sink struct {
+type copySink struct {
 	shard.AttachmentSink
 	ctx  context.Context // ends a call that is under way
 	stop context.CancelFunc
@@ -30,7 +30,7 @@ type sink struct {
 var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", stallLimit)
 
 // openSink opens a sink on one copy.
-func (u *upload) openSink(ctx context.Context, rep replica, t target) (*sink, error) {
+func (u *attachmentUpload) openSink(ctx context.Context, rep replica, t target) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error
@@ -47,7 +47,7 @@ func (u *upload) openSink(ctx context.Context, rep replica, t target) (*sink, er
 		stop()
 		return nil, err
 	}
-	out := &sink{AttachmentSink: s, ctx: own, stop: stop}
+	out := &copySink{AttachmentSink: s, ctx: own, stop: stop}
 	if t.node == u.db.c.node {
 		return out, nil
 	}
@@ -61,7 +61,7 @@ func (u *upload) openSink(ctx context.Context, rep replica, t target) (*sink, er
 }
 
 // work does what jobs ask for until the channel is closed or the context ends.
-func (s *sink) work() {
+func (s *copySink) work() {
 	closed := false
 	for b := range s.jobs {
 		var err error
@@ -84,7 +84,7 @@ func (s *sink) work() {
 
 // start begins to write a block, with nil to close. On this node it is done
 // when start returns.
-func (s *sink) start(b []byte) error {
+func (s *copySink) start(b []byte) error {
 	if s.jobs != nil {
 		s.jobs <- b // there is room: the job before has been waited for
 		return nil
@@ -97,7 +97,7 @@ func (s *sink) start(b []byte) error {
 }
 
 // finish waits for the block that start began to write, until over.
-func (s *sink) finish(over <-chan time.Time) error {
+func (s *copySink) finish(over <-chan time.Time) error {
 	if s.jobs == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *sink) finish(over <-chan time.Time) error {
 }
 
 // end lets go of a sink; what it holds is dropped unless it was closed.
-func (s *sink) end() {
+func (s *copySink) end() {
 	s.stop()
 	if s.jobs != nil {
 		close(s.jobs)
@@ -126,23 +126,12 @@ func (s *sink) end() {
 	s.Abort()
 }
 
-// open opens the sinks, those of a database whose copies are being made when
-// they are there.
-func (u *upload) open(ctx context.Context) error {
-	for try := 0; ; try++ {
-		err := u.openOnce(ctx)
-		if !errors.Is(err, ErrUnborn) || !u.db.Await(ctx, try) {
-			return err
-		}
-	}
-}
-
-// openOnce opens a sink on every copy of the stretch that can be reached, on all
+// open opens a sink on every copy of the segment that can be reached, on all
 // of them at once. A copy that cannot is left out: an edit that names the
 // content is refused there, and counts as not stored.
-func (u *upload) openOnce(ctx context.Context) error {
+func (u *attachmentUpload) open(ctx context.Context) error {
 	copies := u.db.owner(u.id).copies
-	sinks, errs := make([]*sink, len(copies)), make([]error, len(copies))
+	sinks, errs := make([]*copySink, len(copies)), make([]error, len(copies))
 	_ = each(len(copies), func(i int) error { // errors are looked at below
 		rep := u.db.c.replica(copies[i].node)
 		if rep == nil {
@@ -168,10 +157,10 @@ func (u *upload) openOnce(ctx context.Context) error {
 
 // write gives a block to all sinks and gives up those that fail; the error is
 // that of the last one to fail.
-func (u *upload) write(b []byte) error { return u.each(b) }
+func (u *attachmentUpload) write(b []byte) error { return u.each(b) }
 
 // close makes the content durable.
-func (u *upload) close() error {
+func (u *attachmentUpload) close() error {
 	err := u.each(nil)
 	if err == nil {
 		u.abort() // lets go of them: what is closed stays
@@ -179,7 +168,7 @@ func (u *upload) close() error {
 	return err
 }
 
-func (u *upload) each(b []byte) error {
+func (u *attachmentUpload) each(b []byte) error {
 	errs := make([]error, len(u.sinks))
 	// Those of other nodes begin first, and work while this one's disk does.
 	for i, s := range u.sinks {
@@ -193,7 +182,7 @@ func (u *upload) each(b []byte) error {
 		}
 	}
 	var over <-chan time.Time
-	if slices.ContainsFunc(u.sinks, func(s *sink) bool { return s.jobs != nil }) {
+	if slices.ContainsFunc(u.sinks, func(s *copySink) bool { return s.jobs != nil }) {
 		timer := time.NewTimer(stallLimit)
 		defer timer.Stop()
 		over = timer.C
@@ -201,7 +190,7 @@ func (u *upload) each(b []byte) error {
 	expired := make(chan time.Time) // for all that are waited for after the time is over
 	close(expired)
 	var failure error
-	var left []*sink
+	var left []*copySink
 	for i, s := range u.sinks {
 		if errs[i] == nil {
 			errs[i] = s.finish(over)
@@ -215,7 +204,7 @@ func (u *upload) each(b []byte) error {
 		}
 		failure = fmt.Errorf("store attachment: %w", errs[i])
 		s.held = b
-		u.lost = append(u.lost, s)
+		u.failed = append(u.failed, s)
 		s.end()
 	}
 	u.sinks = left
@@ -226,12 +215,12 @@ func (u *upload) each(b []byte) error {
 }
 
 // held reports whether a sink that was given up may still read a block.
-func (u *upload) held(b []byte) bool {
-	return slices.ContainsFunc(u.lost, func(s *sink) bool { return s.jobs != nil && len(s.held) > 0 && &s.held[0] == &b[0] })
+func (u *attachmentUpload) held(b []byte) bool {
+	return slices.ContainsFunc(u.failed, func(s *copySink) bool { return s.jobs != nil && len(s.held) > 0 && &s.held[0] == &b[0] })
 }
 
 // abort drops what the sinks hold, unless it was closed.
-func (u *upload) abort() {
+func (u *attachmentUpload) abort() {
 	for _, s := range u.sinks {
 		s.end()
 	}

@@ -57,7 +57,7 @@ func (d *DB) Upload(ctx context.Context, docID string, o UploadOptions, r io.Rea
 	if o.Length > o.MaxSize {
 		return shard.EditAttachment{}, fault.New(fault.AttachmentTooLarge, o.Name)
 	}
-	u := &upload{db: d, id: docID, sum: md5.New()}
+	u := &attachmentUpload{db: d, id: docID, sum: md5.New()}
 	u.att.Name, u.att.ContentType = o.Name, o.ContentType
 	in := &counted{r: r, name: o.Name, length: o.Length, limit: o.MaxSize}
 	level := 0
@@ -112,7 +112,7 @@ func (c *counted) head() ([]byte, error) {
 	}
 	buf := make([]byte, 0, min(size, InlineAttachment+1))
 	for {
-		n, err := fill(c, buf[len(buf):cap(buf)])
+		n, err := readFull(c, buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if err != nil || len(buf) > InlineAttachment {
 			return buf, err
@@ -121,18 +121,18 @@ func (c *counted) head() ([]byte, error) {
 	}
 }
 
-// upload is the way of one attachment to the copies.
-type upload struct {
-	db    *DB
-	id    string
-	sum   hash.Hash
-	att   shard.EditAttachment
-	sinks []*sink // open ones, once the content outgrew Data
-	lost  []*sink // those that were given up
+// attachmentUpload is the way of one attachment to the copies.
+type attachmentUpload struct {
+	db     *DB
+	id     string
+	sum    hash.Hash
+	att    shard.EditAttachment
+	sinks  []*copySink // open ones, once the content outgrew Data
+	failed []*copySink // those that were given up
 }
 
 // take reads the content and stores it, compressed when level is not 0.
-func (u *upload) take(ctx context.Context, in *counted, level int) error {
+func (u *attachmentUpload) take(ctx context.Context, in *counted, level int) error {
 	head, err := in.head()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -156,7 +156,7 @@ func (u *upload) take(ctx context.Context, in *counted, level int) error {
 var errStopped = errors.New("cluster: upload given up")
 
 // keep puts small content into the edit itself.
-func (u *upload) keep(content []byte, level int) error {
+func (u *attachmentUpload) keep(content []byte, level int) error {
 	if level > 0 {
 		var zip bytes.Buffer
 		if err := u.db.c.gzips.compress(&zip, bytes.NewReader(content), level); err != nil {
@@ -171,9 +171,9 @@ func (u *upload) keep(content []byte, level int) error {
 	return nil
 }
 
-// fill reads until p is full or r ends or fails; at the end of r the error is
+// readFull reads until p is full or r ends or fails; at the end of r the error is
 // io.EOF, however much was read before.
-func fill(r io.Reader, p []byte) (int, error) {
+func readFull(r io.Reader, p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
 		k, err := r.Read(p[n:])
@@ -188,9 +188,9 @@ func fill(r io.Reader, p []byte) (int, error) {
 // stream brings the stored bytes to all copies, in blocks that go round
 // through three stages at once: reading (this goroutine), hashing, writing.
 // MD5 is the slowest of them on one core.
-func (u *upload) stream(ctx context.Context, r io.Reader) error {
+func (u *attachmentUpload) stream(ctx context.Context, r io.Reader) error {
 	rand.Read(u.att.Key[:]) // never fails, says its documentation
-	if err := u.open(ctx); err != nil {
+	if err := u.db.whenBorn(ctx, func() error { return u.open(ctx) }); err != nil {
 		return err
 	}
 	var (
@@ -241,7 +241,7 @@ func (u *upload) stream(ctx context.Context, r io.Reader) error {
 }
 
 // pump reads r into the blocks that come back until it ends.
-func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read chan<- []byte, failed <-chan error) error {
+func (u *attachmentUpload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read chan<- []byte, failed <-chan error) error {
 	for {
 		var b []byte
 		select {
@@ -251,7 +251,7 @@ func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		n, err := fill(r, b)
+		n, err := readFull(r, b)
 		u.att.StoredLength += int64(n)
 		if n > 0 {
 			read <- b[:n]

@@ -25,23 +25,23 @@ const (
 	nudgeLimit = 5 * time.Second
 )
 
-// pace follows how long other nodes usually take to answer.
-type pace struct {
+// latency follows how long other nodes usually take to answer.
+type latency struct {
 	usual atomic.Int64 // ns, smoothed; 0: not known yet
 }
 
 // note takes in how long an answer took. Answers at the same time may
 // overwrite each other, which does no harm to a mean.
-func (p *pace) note(took time.Duration) {
-	old := p.usual.Load()
+func (l *latency) note(took time.Duration) {
+	old := l.usual.Load()
 	if old == 0 {
-		p.usual.Store(max(int64(took), 1))
+		l.usual.Store(max(int64(took), 1))
 		return
 	}
-	p.usual.Store(max(old+(int64(took)-old)/16, 1))
+	l.usual.Store(max(old+(int64(took)-old)/16, 1))
 }
 
 // patience returns how long to wait before somebody else is asked.
-func (p *pace) patience(least time.Duration) time.Duration {
-	return min(max(least, 4*time.Duration(p.usual.Load())), mostPatience)
+func (l *latency) patience(least time.Duration) time.Duration {
+	return min(max(least, 4*time.Duration(l.usual.Load())), mostPatience)
 }

@@ -1,4 +1,4 @@
-package cluster
+package sequence
 
 import (
 	"bytes"
@@ -9,25 +9,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	ops "divan/cluster/replica"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
 // drawMarks draws the marks of a sequence over a ring cut anywhere.
-func drawMarks(t *rapid.T) []mark {
+func drawMarks(t *rapid.T) []Mark {
 	cuts := rapid.SliceOfNDistinct(rapid.Uint32Min(1), 0, 8, rapid.ID[uint32]).Draw(t, "cuts")
 	slices.Sort(cuts)
-	marks := make([]mark, 0, len(cuts)+1)
+	marks := make([]Mark, 0, len(cuts)+1)
 	begin := uint32(0)
 	for i := 0; i <= len(cuts); i++ {
 		end := uint32(math.MaxUint32)
 		if i < len(cuts) {
 			end = cuts[i] - 1
 		}
-		marks = append(marks, mark{
-			begin: begin, end: end, seq: rapid.Uint64Max(maxSequence).Draw(t, "seq"),
-			copy: copyID(rapid.SliceOfN(rapid.Byte(), uuidPrefix, uuidPrefix).Draw(t, "copy")),
+		marks = append(marks, Mark{
+			Begin: begin, End: end, Seq: rapid.Uint64Max(maxSequence).Draw(t, "seq"),
+			Copy: CopyID(rapid.SliceOfN(rapid.Byte(), uuidPrefix, uuidPrefix).Draw(t, "copy")),
 		})
 		begin = end + 1
 	}
@@ -57,16 +56,16 @@ func TestSequenceRoundTrip(t *testing.T) {
 // encoding everything.
 func TestVectorMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := newVector(drawMarks(t))
+		v := NewVector(drawMarks(t))
 		for range rapid.IntRange(0, 10).Draw(t, "moves") {
-			i := rapid.IntRange(0, len(v.marks)-1).Draw(t, "shard")
+			i := rapid.IntRange(0, len(v.Marks)-1).Draw(t, "shard")
 			seq := rapid.Uint64Max(maxSequence).Draw(t, "to")
 			if rapid.Bool().Draw(t, "other copy") {
-				v.move(i, copyID{1, 2, 3}, seq)
+				v.Move(i, CopyID{1, 2, 3}, seq)
 			} else {
-				v.set(i, seq)
+				v.Set(i, seq)
 			}
-			if got, want := string(v.AppendTo(nil)), (Seq{marks: slices.Clone(v.marks)}).String(); got != want {
+			if got, want := string(v.AppendTo(nil)), (Seq{marks: slices.Clone(v.Marks)}).String(); got != want {
 				t.Fatalf("got %s, want %s", got, want)
 			}
 		}
@@ -74,7 +73,7 @@ func TestVectorMoves(t *testing.T) {
 }
 
 func TestParseSince(t *testing.T) {
-	good := Seq{marks: []mark{{begin: 0, end: math.MaxUint32, seq: 7}}}.String()
+	good := Seq{marks: []Mark{{Begin: 0, End: math.MaxUint32, Seq: 7}}}.String()
 	for _, text := range []string{"0", `"0"`} {
 		if s, err := ParseSince(text); err != nil || !s.IsZero() || s.IsNow() {
 			t.Errorf("%s: %v, %v", text, s, err)
@@ -103,8 +102,8 @@ func TestParseSince(t *testing.T) {
 func FuzzParseSince(f *testing.F) {
 	f.Add("0")
 	f.Add("now")
-	f.Add(Seq{marks: []mark{{end: math.MaxUint32, seq: 7}}}.String())
-	f.Add(Seq{marks: []mark{{end: 1<<31 - 1, seq: 7}, {begin: 1 << 31, end: math.MaxUint32, seq: 9, copy: copyID{9}}}}.String())
+	f.Add(Seq{marks: []Mark{{End: math.MaxUint32, Seq: 7}}}.String())
+	f.Add(Seq{marks: []Mark{{End: 1<<31 - 1, Seq: 7}, {Begin: 1 << 31, End: math.MaxUint32, Seq: 9, Copy: CopyID{9}}}}.String())
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := ParseSince(text)
 		if err != nil {
@@ -124,55 +123,55 @@ func TestResume(t *testing.T) {
 	a, b, c := [16]byte{1}, [16]byte{2}, [16]byte{3}
 	left, right := ring.Range{Begin: 0, End: 1<<31 - 1}, ring.Range{Begin: 1 << 31, End: math.MaxUint32}
 	quarter := ring.Range{Begin: 0, End: 1<<30 - 1}
-	whole := Seq{marks: []mark{{end: math.MaxUint32, copy: prefixOf(a), seq: 50}}}
-	halves := Seq{marks: []mark{
-		{begin: left.Begin, end: left.End, copy: prefixOf(a), seq: 50},
-		{begin: right.Begin, end: right.End, copy: prefixOf(b), seq: 20},
+	whole := Seq{marks: []Mark{{End: math.MaxUint32, Copy: PrefixOf(a), Seq: 50}}}
+	halves := Seq{marks: []Mark{
+		{Begin: left.Begin, End: left.End, Copy: PrefixOf(a), Seq: 50},
+		{Begin: right.Begin, End: right.End, Copy: PrefixOf(b), Seq: 20},
 	}}
 	for _, tc := range []struct {
 		name  string
 		since Seq
 		r     ring.Range
-		head  changesHead
+		head  Head
 		want  uint64
 	}{
-		{name: "the beginning", r: left, head: changesHead{UUID: a, Seq: 90}},
-		{name: "the very copy", since: halves, r: left, head: changesHead{UUID: a, Seq: 90}, want: 50},
-		{name: "the other half", since: halves, r: right, head: changesHead{UUID: b, Seq: 90}, want: 20},
-		{name: "at the end", since: halves, r: left, head: changesHead{UUID: a, Seq: 50}, want: 50},
-		{name: "an unknown copy", since: halves, r: left, head: changesHead{UUID: c, Seq: 90}},
-		{name: "another copy of the range", since: halves, r: right, head: changesHead{UUID: c, Seq: 90}, want: 10},
-		{name: "another copy of a part of the range", since: halves, r: quarter, head: changesHead{UUID: c, Seq: 90}},
-		{name: "restored from a backup", since: halves, r: left, head: changesHead{UUID: a, Seq: 49}},
+		{name: "the beginning", r: left, head: Head{UUID: a, Seq: 90}},
+		{name: "the very copy", since: halves, r: left, head: Head{UUID: a, Seq: 90}, want: 50},
+		{name: "the other half", since: halves, r: right, head: Head{UUID: b, Seq: 90}, want: 20},
+		{name: "at the end", since: halves, r: left, head: Head{UUID: a, Seq: 50}, want: 50},
+		{name: "an unknown copy", since: halves, r: left, head: Head{UUID: c, Seq: 90}},
+		{name: "another copy of the range", since: halves, r: right, head: Head{UUID: c, Seq: 90}, want: 10},
+		{name: "another copy of a part of the range", since: halves, r: quarter, head: Head{UUID: c, Seq: 90}},
+		{name: "restored from a backup", since: halves, r: left, head: Head{UUID: a, Seq: 49}},
 		{
 			name: "split after", since: whole, r: left, want: 50,
-			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 60}}},
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: a, Upto: 60}}},
 		},
 		{
 			name: "split before", since: whole, r: right, want: 40,
-			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 40}}},
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: a, Upto: 40}}},
 		},
 		{
 			name: "split twice", since: whole, r: quarter, want: 30,
-			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: b, Upto: 70}, {UUID: a, Upto: 30}}},
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: b, Upto: 70}, {UUID: a, Upto: 30}}},
 		},
 		{
 			name: "a range over two that were read: the earlier one", since: halves, r: ring.Full(), want: 20,
-			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 60}, {UUID: b, Upto: 60}}},
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: a, Upto: 60}, {UUID: b, Upto: 60}}},
 		},
 		{
 			name: "a range over two, one unknown", since: halves, r: ring.Full(),
-			head: changesHead{UUID: c, Seq: 90, Origins: []ops.Origin{{UUID: a, Upto: 60}}},
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: a, Upto: 60}}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shared := func(id copyID, seq uint64) uint64 {
-				if id == prefixOf(b) {
+			shared := func(id CopyID, seq uint64) uint64 {
+				if id == PrefixOf(b) {
 					return seq / 2
 				}
 				return 0
 			}
-			if got := tc.since.resume(tc.r, tc.head, shared); got != tc.want {
+			if got := tc.since.Resume(tc.r, tc.head, shared); got != tc.want {
 				t.Fatalf("got %d, want %d", got, tc.want)
 			}
 		})
@@ -180,14 +179,14 @@ func TestResume(t *testing.T) {
 }
 
 func BenchmarkAppendSeq(b *testing.B) {
-	marks := make([]mark, 8)
+	marks := make([]Mark, 8)
 	for i, r := range ring.Split(8) {
-		marks[i] = mark{begin: r.Begin, end: r.End, seq: uint64(i) * 1000}
+		marks[i] = Mark{Begin: r.Begin, End: r.End, Seq: uint64(i) * 1000}
 	}
-	v := newVector(marks)
+	v := NewVector(marks)
 	var buf bytes.Buffer
 	for i := 0; b.Loop(); i++ {
-		v.set(i&7, uint64(i))
+		v.Set(i&7, uint64(i))
 		buf.Reset()
 		buf.Write(v.AppendTo(buf.AvailableBuffer()))
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"divan/cluster/quorum"
@@ -20,9 +19,9 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return ask(ctx, d, s, func(ctx context.Context, rep replica, name string) ([]shard.RevResult, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) ([]shard.RevResult, error) {
 			mine := req
-			mine.Copy = name
+			mine.Copy = t.name
 			return rep.OpenRevs(ctx, mine)
 		})
 	}
@@ -40,7 +39,7 @@ func (d *DB) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 // copy gets its part of them in one message. R of the first one counts for
 // all. Everything is held in memory: ask for a bounded number.
 func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
-	before := d.lacks.Load()
+	before := d.noCopies.Load()
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
 	_ = each(len(groups), func(g int) error { // errors are told item by item
@@ -48,17 +47,19 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		for i, at := range groups[g].items {
 			mine[i] = list[at]
 		}
-		r := revising{db: d, stretch: groups[g].stretch, list: mine}
-		got, failures := r.run(ctx, list[0].R)
-		for try := 0; errors.Is(failures[0], ErrUnborn) && d.Await(ctx, try); try++ { // no copy: the error of all
+		r := revising{db: d, segment: groups[g].segment, list: mine}
+		var got [][]shard.RevResult
+		var failures []error
+		_ = d.whenBorn(ctx, func() error {
 			got, failures = r.run(ctx, list[0].R)
-		}
+			return failures[0] // when there is no copy, that of all
+		})
 		for i, at := range groups[g].items {
 			out[at], errs[at] = got[i], d.phrase(failures[i])
 		}
 		return nil
 	})
-	if gone := d.sure(ctx, before); gone != nil {
+	if gone := d.stillThere(ctx, before); gone != nil {
 		for i := range errs {
 			out[i], errs[i] = nil, gone
 		}
@@ -66,13 +67,13 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	return out, errs
 }
 
-// revising is the part of an OpenRevsMany that belongs to one stretch. The
+// revising is the part of an OpenRevsMany that belongs to one segment. The
 // first copy, that of this node if there is one, is asked for everything, the
 // others, as many as R says, without bodies. What they have beyond that is
 // fetched from them.
 type revising struct {
 	db      *DB
-	stretch *stretch
+	segment *segment
 	list    []OpenRevsOptions
 }
 
@@ -98,21 +99,21 @@ func (r *revising) run(ctx context.Context, need int) ([][]shard.RevResult, []er
 	if len(answers) > 1 {
 		r.merge(ctx, answers, out, errs)
 	}
-	r.fill(ctx, answers, out, errs)
+	r.askOthers(ctx, answers, out, errs)
 	return out, errs
 }
 
-// lack is a named revision that no copy has shown yet.
-type lack struct{ item, place int }
+// unseen is a named revision that no copy has shown yet.
+type unseen struct{ item, place int }
 
-// fill asks the copies that were not asked yet for named revisions that are
+// askOthers asks the copies that were not asked yet for named revisions that are
 // still missing: a revision is the same wherever it is.
-func (r *revising) fill(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
-	for _, t := range r.stretch.near {
+func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
+	for _, t := range r.segment.near {
 		if slices.ContainsFunc(answers, func(a revised) bool { return a.from == t }) {
 			continue
 		}
-		var lacks []lack
+		var open []unseen
 		var reqs []shard.OpenRevsRequest
 		for i := range r.list {
 			if r.list[i].All || errs[i] != nil {
@@ -122,18 +123,18 @@ func (r *revising) fill(ctx context.Context, answers []revised, out [][]shard.Re
 				if out[i][j].Doc == nil {
 					req := r.db.revsRequest(&r.list[i])
 					req.Copy, req.Revs = t.name, []doc.Rev{out[i][j].Rev}
-					lacks, reqs = append(lacks, lack{i, j}), append(reqs, req)
+					open, reqs = append(open, unseen{i, j}), append(reqs, req)
 				}
 			}
 		}
 		rep := r.db.c.replica(t.node)
-		if len(lacks) == 0 || rep == nil {
+		if len(open) == 0 || rep == nil {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, nudgeLimit)
 		got, failures, err := rep.OpenRevsMany(soon, reqs)
 		cancel()
-		for k, l := range lacks {
+		for k, l := range open {
 			if err == nil && failures[k] == nil && len(got[k]) > 0 && got[k][0].Doc != nil {
 				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, got[k]...)
 			}
@@ -144,18 +145,18 @@ func (r *revising) fill(ctx context.Context, answers []revised, out [][]shard.Re
 // answers asks as many copies as need says; the first answer is complete. The
 // error says that no copy answered.
 func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
-	near := r.stretch.near
+	near := r.segment.near
 	if need < 1 {
 		need = quorum.Majority(len(near))
 	}
 	need = min(need, len(near))
-	// The copies are dealt out, so that every race has another first runner
+	// The copies are dealt out, so that every request begins with another one
 	// and all of them may fall back on the rest.
 	answers := make([]revised, need)
 	failures := make([]error, need)
 	_ = each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = askOf(ctx, r.db, copies, func(ctx context.Context, rep replica, t target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica, t target) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -175,7 +176,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		return nil, failure
 	}
 	if failures[0] != nil { // nobody was asked for everything
-		whole, err := askOf(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica, t target) (revised, error) {
+		whole, err := ask(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica, t target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -206,7 +207,7 @@ func (r *revising) ask(ctx context.Context, rep replica, t target, headOnly bool
 // have answered about any other document either: it is not there, is being
 // rebuilt, or its node is in maintenance. Another copy has to be asked.
 func noMatterOfADocument(err error) bool {
-	return isNoCopy(err) || fault.Is(err, fault.Unavailable)
+	return fault.Is(err, fault.NoCopy) || fault.Is(err, fault.Unavailable)
 }
 
 // merge replaces in out what the first copy answered where others know more.
@@ -332,7 +333,7 @@ func mergeRevs(o *OpenRevsOptions, byCopy [][]shard.RevResult, limit int) (out [
 
 // Missing tells for each id, in the order given, which of the revisions the
 // database does not have, and which of its leaves they may descend from: what
-// _revs_diff and _missing_revs answer. One copy is asked: that it lacks what
+// _revs_diff and _missing_revs answer. One copy is asked: that it open what
 // another one has makes a replicator send it again, which changes nothing.
 func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
 	if len(ids) == 0 {
@@ -345,8 +346,8 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		answers, err := ask(ctx, d, groups[g].stretch, func(ctx context.Context, rep replica, name string) ([]shard.IDMissing, error) {
-			return rep.Missing(ctx, name, mine)
+		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica, t target) ([]shard.IDMissing, error) {
+			return rep.Missing(ctx, t.name, mine)
 		})
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"divan/storage/fault"
 )
 
-// ahead reads batches of a stream, at first when they are wanted, and from the
+// prefetch reads batches of a stream, at first when they are wanted, and from the
 // third one on ahead of time: a goroutine fills one batch while the caller
 // uses another. A listing that ends within its first two batches starts none.
 // With a limit, which a stream of another node has, the goroutine reads from
@@ -16,7 +16,7 @@ import (
 //
 // A batch is filled by one side at a time; it belongs to the caller from next
 // to the following next.
-type ahead[B any] struct {
+type prefetch[B any] struct {
 	read  func(*B) (more bool, err error) // fills a batch; more is false when nothing follows it
 	limit time.Duration                   // for one batch; 0: none
 	turns int                             // batches handed out
@@ -37,25 +37,25 @@ type filled[B any] struct {
 }
 
 // next returns the next batch, nil at the end. The one before is taken back.
-func (a *ahead[B]) next() (*B, error) {
-	if a.ended {
+func (p *prefetch[B]) next() (*B, error) {
+	if p.ended {
 		return nil, nil
 	}
-	a.turns++
-	if (a.turns > 2 || a.limit > 0) && a.full == nil {
-		a.start()
+	p.turns++
+	if (p.turns > 2 || p.limit > 0) && p.full == nil {
+		p.start()
 	}
 	var f filled[B]
-	if a.full != nil {
-		f = a.wait()
-		a.free <- &a.own[a.used]
-		a.used = 1 - a.used
+	if p.full != nil {
+		f = p.wait()
+		p.free <- &p.own[p.used]
+		p.used = 1 - p.used
 	} else {
-		f.batch = &a.own[a.used]
-		f.more, f.err = a.read(f.batch)
+		f.batch = &p.own[p.used]
+		f.more, f.err = p.read(f.batch)
 	}
 	if f.err != nil || !f.more {
-		a.ended = true
+		p.ended = true
 	}
 	if f.err != nil {
 		return nil, f.err
@@ -64,14 +64,14 @@ func (a *ahead[B]) next() (*B, error) {
 }
 
 // wait returns what the goroutine has filled.
-func (a *ahead[B]) wait() filled[B] {
-	if a.limit <= 0 {
-		return <-a.full
+func (p *prefetch[B]) wait() filled[B] {
+	if p.limit <= 0 {
+		return <-p.full
 	}
-	timer := time.NewTimer(a.limit)
+	timer := time.NewTimer(p.limit)
 	defer timer.Stop()
 	select {
-	case f := <-a.full:
+	case f := <-p.full:
 		return f
 	case <-timer.C:
 		return filled[B]{err: fault.New(fault.Timeout, timeoutText)}
@@ -80,11 +80,11 @@ func (a *ahead[B]) wait() filled[B] {
 
 // start hands the reading over to a goroutine. The batch the caller holds
 // stays out of it until the next turn.
-func (a *ahead[B]) start() {
-	a.free, a.full, a.stop = make(chan *B, 2), make(chan filled[B], 1), make(chan struct{})
-	a.free <- &a.own[1-a.used]
-	free, full, stop := a.free, a.full, a.stop
-	a.wg.Go(func() {
+func (p *prefetch[B]) start() {
+	p.free, p.full, p.stop = make(chan *B, 2), make(chan filled[B], 1), make(chan struct{})
+	p.free <- &p.own[1-p.used]
+	free, full, stop := p.free, p.full, p.stop
+	p.wg.Go(func() {
 		for {
 			var b *B
 			select {
@@ -92,7 +92,7 @@ func (a *ahead[B]) start() {
 			case <-stop:
 				return
 			}
-			more, err := a.read(b)
+			more, err := p.read(b)
 			select {
 			case full <- filled[B]{batch: b, more: more, err: err}:
 			case <-stop:
@@ -106,11 +106,11 @@ func (a *ahead[B]) start() {
 }
 
 // close ends the goroutine, if there is one, and waits for it.
-func (a *ahead[B]) close() {
-	a.ended = true
-	if a.stop != nil {
-		close(a.stop)
-		a.stop = nil
+func (p *prefetch[B]) close() {
+	p.ended = true
+	if p.stop != nil {
+		close(p.stop)
+		p.stop = nil
 	}
-	a.wg.Wait()
+	p.wg.Wait()
 }

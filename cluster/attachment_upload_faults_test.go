@@ -46,7 +46,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					if got := strings.Join(w.fleet.misses(), " "); (got == node) != lacks {
 						t.Errorf("noted for repair: %q", got)
 					}
-					for _, c := range d.stretches[0].copies {
+					for _, c := range d.segments[0].copies {
 						has := w.everywhere(t, d, "a")[c.node] != "missing"
 						got, err := w.locals[c.node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.name, ID: "a", Key: att.Key, Length: -1})
 						if has != (c.node != node || !lacks) || (err == nil) != has {

@@ -1,4 +1,7 @@
-package cluster
+// Package sequence is the positions in the changes of a database that clients
+// are given, and the rules of what one means for a copy that it was not read
+// from. It is pure.
+package sequence
 
 import (
 	"encoding/base64"
@@ -38,25 +41,30 @@ const (
 	malformedText = "Malformed sequence supplied in 'since' parameter."
 )
 
-// copyID names the copy of a shard inside a sequence: the first bytes of the
+// CopyID names the copy of a shard inside a sequence: the first bytes of the
 // uuid that its store got when it was made.
-type copyID [uuidPrefix]byte
+type CopyID [uuidPrefix]byte
 
-func prefixOf(uuid [16]byte) copyID { return copyID(uuid[:uuidPrefix]) }
+// PrefixOf returns the id of the copy that has a uuid.
+func PrefixOf(uuid [16]byte) CopyID { return CopyID(uuid[:uuidPrefix]) }
 
-// mark is the position in one copy's sequence.
-type mark struct {
-	begin, end uint32
-	copy       copyID
-	seq        uint64
+// Mark is the position in one copy's sequence.
+type Mark struct {
+	Begin, End uint32 // of the range; End is included
+	Copy       CopyID
+	Seq        uint64
 }
 
 // Seq is a position in the changes of a database: for every range the copy it
 // was read from and that copy's sequence. The zero value is the beginning.
 type Seq struct {
 	now   bool
-	marks []mark // in ring order, covering the ring once; empty at the beginning
+	marks []Mark // in ring order, covering the ring once; empty at the beginning
 }
+
+// Of returns the position of some marks, which are in ring order and cover the
+// ring, or the part of it that is asked about. It keeps them.
+func Of(marks []Mark) Seq { return Seq{marks: marks} }
 
 // Now returns the position after everything that is there when a feed opens.
 func Now() Seq { return Seq{now: true} }
@@ -106,7 +114,7 @@ func isNumber(s string) bool {
 
 // decodeMarks reads the opaque part. It accepts only what encode can have
 // written: pieces in ring order that cover the ring exactly once.
-func decodeMarks(text string) ([]mark, bool) {
+func decodeMarks(text string) ([]Mark, bool) {
 	if len(text) <= 1 || text[0] != seqVersion || (len(text)-1)%pieceChars != 0 || len(text) > 1+maxPieces*pieceChars {
 		return nil, false
 	}
@@ -114,19 +122,19 @@ func decodeMarks(text string) ([]mark, bool) {
 	if err != nil || len(raw) != (len(text)-1)/4*3 { // the decoder skips line ends
 		return nil, false
 	}
-	marks := make([]mark, 0, len(raw)/pieceBytes)
+	marks := make([]Mark, 0, len(raw)/pieceBytes)
 	next := uint64(0) // where the next range must begin
 	for ; len(raw) > 0; raw = raw[pieceBytes:] {
-		m := mark{
-			begin: binary.BigEndian.Uint32(raw),
-			end:   binary.BigEndian.Uint32(raw[4:]),
-			copy:  copyID(raw[8:headBytes]),
-			seq:   binary.BigEndian.Uint64(raw[headBytes+1:]),
+		m := Mark{
+			Begin: binary.BigEndian.Uint32(raw),
+			End:   binary.BigEndian.Uint32(raw[4:]),
+			Copy:  CopyID(raw[8:headBytes]),
+			Seq:   binary.BigEndian.Uint64(raw[headBytes+1:]),
 		}
-		if raw[headBytes] != 0 || m.seq > maxSequence || uint64(m.begin) != next || m.end < m.begin {
+		if raw[headBytes] != 0 || m.Seq > maxSequence || uint64(m.Begin) != next || m.End < m.Begin {
 			return nil, false
 		}
-		next = uint64(m.end) + 1
+		next = uint64(m.End) + 1
 		marks = append(marks, m)
 	}
 	return marks, next == math.MaxUint32+1
@@ -140,24 +148,24 @@ func (s Seq) String() string {
 	case len(s.marks) == 0:
 		return "0"
 	}
-	v := newVector(s.marks)
+	v := NewVector(s.marks)
 	return string(v.AppendTo(nil))
 }
 
-// vector is a sequence on the move: set changes one shard's part without
+// Vector is a sequence on the move: set changes one shard's part without
 // encoding the others again.
-type vector struct {
-	marks []mark
+type Vector struct {
+	Marks []Mark // to be read; Set and Move change them
 	sum   uint64
 	text  []byte // the opaque part
 }
 
-// newVector encodes marks, which it keeps and moves.
-func newVector(marks []mark) vector {
-	v := vector{marks: marks, text: make([]byte, 1+len(marks)*pieceChars)}
+// NewVector encodes marks, which it keeps and moves.
+func NewVector(marks []Mark) Vector {
+	v := Vector{Marks: marks, text: make([]byte, 1+len(marks)*pieceChars)}
 	v.text[0] = seqVersion
 	for i, m := range marks {
-		v.sum += m.seq
+		v.sum += m.Seq
 		v.encodeHead(i)
 		v.encode(i)
 	}
@@ -165,36 +173,36 @@ func newVector(marks []mark) vector {
 }
 
 // encodeHead writes the range and copy of shard i into the text.
-func (v *vector) encodeHead(i int) {
-	m := &v.marks[i]
+func (v *Vector) encodeHead(i int) {
+	m := &v.Marks[i]
 	var head [headBytes]byte
-	binary.BigEndian.PutUint32(head[:], m.begin)
-	binary.BigEndian.PutUint32(head[4:], m.end)
-	copy(head[8:], m.copy[:])
+	binary.BigEndian.PutUint32(head[:], m.Begin)
+	binary.BigEndian.PutUint32(head[4:], m.End)
+	copy(head[8:], m.Copy[:])
 	base64.RawURLEncoding.Encode(v.text[1+i*pieceChars:], head[:])
 }
 
-// move makes shard i a position in another copy of the same range.
-func (v *vector) move(i int, id copyID, seq uint64) {
-	if v.marks[i].copy != id {
-		v.marks[i].copy = id
+// Move makes shard i a position in another copy of the same range.
+func (v *Vector) Move(i int, id CopyID, seq uint64) {
+	if v.Marks[i].Copy != id {
+		v.Marks[i].Copy = id
 		v.encodeHead(i)
 	}
-	v.set(i, seq)
+	v.Set(i, seq)
 }
 
-// set moves shard i to seq.
-func (v *vector) set(i int, seq uint64) {
-	v.sum += seq - v.marks[i].seq
-	v.marks[i].seq = seq
+// Set moves shard i to seq.
+func (v *Vector) Set(i int, seq uint64) {
+	v.sum += seq - v.Marks[i].Seq
+	v.Marks[i].Seq = seq
 	v.encode(i)
 }
 
 // encode writes the sequence of shard i into the text: nine bytes, the first
 // of them zero, as twelve characters.
-func (v *vector) encode(i int) {
+func (v *Vector) encode(i int) {
 	at := v.text[1+i*pieceChars+headChars:][:12]
-	seq := v.marks[i].seq
+	seq := v.Marks[i].Seq
 	at[0] = seqAlphabet[0]
 	for k := 11; k >= 1; k-- {
 		at[k] = seqAlphabet[seq&63]
@@ -203,38 +211,53 @@ func (v *vector) encode(i int) {
 }
 
 // AppendTo appends the text of the sequence.
-func (v *vector) AppendTo(dst []byte) []byte {
+func (v *Vector) AppendTo(dst []byte) []byte {
 	dst = strconv.AppendUint(dst, v.sum, 10)
 	dst = append(dst, '-')
 	return append(dst, v.text...)
 }
 
-// lowest returns the smallest sequence that s names for any part of a range; 0
+// Lowest returns the smallest sequence that s names for any part of a range; 0
 // when it says nothing about it.
-func (s Seq) lowest(r ring.Range) uint64 {
-	return s.least(r, func(m mark) uint64 { return m.seq })
+func (s Seq) Lowest(r ring.Range) uint64 {
+	return s.least(r, func(m Mark) uint64 { return m.Seq })
 }
 
-// resume returns where a feed that has seen s goes on in a copy of a range
+// Head is what a copy tells about its changes before its rows.
+type Head struct {
+	Seq     uint64 // the moment: the last sequence there is
+	UUID    [16]byte
+	Origins []Origin
+}
+
+// Origin names a copy that this one continues: whatever that one held up to a
+// sequence is in this one under the same sequence. Only a range that was split
+// has origins.
+type Origin struct {
+	UUID [16]byte
+	Upto uint64
+}
+
+// Resume returns where a feed that has seen s goes on in a copy of a range
 // (semantics.md section 7.2). A part of s that was read from this very copy
 // counts as it is. One that was read from a copy that this one continues, since
 // the range was split, counts up to the sequence of the split. One that was
 // read from another copy of the range counts as shared says; any other part,
 // and a sequence that this copy has not reached (it was restored from a
 // backup), means the beginning: changes are repeated, never missed.
-func (s Seq) resume(r ring.Range, head changesHead, shared func(id copyID, seq uint64) uint64) uint64 {
-	self := prefixOf(head.UUID)
-	seq := s.least(r, func(m mark) uint64 {
-		if m.copy == self {
-			return m.seq
+func (s Seq) Resume(r ring.Range, head Head, shared func(id CopyID, seq uint64) uint64) uint64 {
+	self := PrefixOf(head.UUID)
+	seq := s.least(r, func(m Mark) uint64 {
+		if m.Copy == self {
+			return m.Seq
 		}
 		for _, o := range head.Origins {
-			if prefixOf(o.UUID) == m.copy {
-				return min(m.seq, o.Upto)
+			if PrefixOf(o.UUID) == m.Copy {
+				return min(m.Seq, o.Upto)
 			}
 		}
-		if m.begin == r.Begin && m.end == r.End && m.seq > 0 {
-			return shared(m.copy, m.seq)
+		if m.Begin == r.Begin && m.End == r.End && m.Seq > 0 {
+			return shared(m.Copy, m.Seq)
 		}
 		return 0
 	})
@@ -244,21 +267,21 @@ func (s Seq) resume(r ring.Range, head changesHead, shared func(id copyID, seq u
 	return seq
 }
 
-// copyOf returns the copy that s names for exactly that range.
-func (s Seq) copyOf(r ring.Range) (copyID, bool) {
+// CopyOf returns the copy that s names for exactly that range.
+func (s Seq) CopyOf(r ring.Range) (CopyID, bool) {
 	for _, m := range s.marks {
-		if m.begin == r.Begin && m.end == r.End {
-			return m.copy, m.seq > 0
+		if m.Begin == r.Begin && m.End == r.End {
+			return m.Copy, m.Seq > 0
 		}
 	}
-	return copyID{}, false
+	return CopyID{}, false
 }
 
 // least returns the smallest position of the parts of s that overlap a range.
-func (s Seq) least(r ring.Range, position func(mark) uint64) uint64 {
+func (s Seq) least(r ring.Range, position func(Mark) uint64) uint64 {
 	least, found := uint64(0), false
 	for _, m := range s.marks {
-		if m.end < r.Begin || m.begin > r.End {
+		if m.End < r.Begin || m.Begin > r.End {
 			continue
 		}
 		if p := position(m); !found || p < least {

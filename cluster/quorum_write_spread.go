@@ -14,7 +14,7 @@ import (
 // asDecided returns the request that makes another copy take over what the
 // deciding one made of the chosen edits: revisions to merge, without a check
 // and without asking validation functions again.
-func (r *writing) asDecided(chosen []int) shard.UpdateRequest {
+func (r *quorumWrite) asDecided(chosen []int) shard.UpdateRequest {
 	req := r.req
 	req.NewEdits, req.Trusted, req.NoPath = false, true, true
 	req.Edits = make([]shard.Edit, len(chosen))
@@ -67,16 +67,16 @@ type followed struct {
 // The copy of this node is waited for even when enough others have the edits:
 // listings and feeds read one copy, this one, and a client that has written
 // through this node would miss its own writes there.
-func (r *writing) spread(ctx context.Context) {
+func (r *quorumWrite) spread(ctx context.Context) {
 	for i := range r.by {
 		if r.by[i] >= 0 { // what the decision took does not count any more
-			r.counts[i] = quorum.NewWrite(len(r.stretch.copies), r.counts[i].Need())
+			r.counts[i] = quorum.NewWrite(len(r.copies), r.counts[i].Need())
 			r.counts[i].Decide(nil)
 		}
 	}
-	inbox := make(chan followed, len(r.stretch.copies)) // room for all, so that no straggler waits for a reader
+	inbox := make(chan followed, len(r.copies)) // room for all, so that no straggler waits for a reader
 	asked, own := 0, false
-	for at, t := range r.stretch.copies {
+	for at, t := range r.copies {
 		here := t.node == r.db.c.node
 		chosen := r.those(func(i int) bool { return r.by[i] >= 0 && r.by[i] != at })
 		if len(chosen) == 0 {
@@ -107,7 +107,7 @@ func (r *writing) spread(ctx context.Context) {
 
 // gather counts the answers of that many copies until every edit is settled and
 // the copy of this node, if it is among them, has answered.
-func (r *writing) gather(ctx context.Context, inbox <-chan followed, asked int, own bool) {
+func (r *quorumWrite) gather(ctx context.Context, inbox <-chan followed, asked int, own bool) {
 	var late <-chan time.Time
 	for ; asked > 0; asked-- {
 		if r.settled() {
@@ -169,7 +169,7 @@ func same(err error, n int) []error {
 	return errs
 }
 
-func (r *writing) count(a followed) {
+func (r *quorumWrite) count(a followed) {
 	for k, i := range a.chosen {
 		var away purgedAway
 		switch {
@@ -178,13 +178,13 @@ func (r *writing) count(a followed) {
 		case errors.As(a.errs[k], &away):
 			r.counts[i].Withdraw(a.errs[k])
 		default:
-			r.db.noteLack(a.errs[k])
+			r.db.noteNoCopy(a.errs[k])
 			r.counts[i].Lose(a.errs[k])
 		}
 	}
 }
 
-func (r *writing) settled() bool {
+func (r *quorumWrite) settled() bool {
 	for i := range r.counts {
 		if o, _ := r.counts[i].Outcome(); o == quorum.Pending {
 			return false

@@ -51,19 +51,15 @@ type contentReader struct {
 
 // open opens what has not been read on a copy.
 func (c *contentReader) open() error {
-	run := race[io.ReadCloser]{
-		db: c.db, copies: c.copies, goOn: isNotFound, limit: c.db.c.requestTimeout(),
-		patience: c.db.c.reads.patience(readPatience), ask: c.openAt,
-		drop: func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
-	}
-	w, err := run.run(c.ctx)
+	one, err := anyCopy[io.ReadCloser]{
+		db: c.db, copies: c.copies, ask: c.openAt, absent: len(c.copies),
+		drop:  func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
+		limit: c.db.c.requestTimeout(),
+	}.first(c.ctx)
 	if err != nil {
-		if w.stop != nil {
-			w.stop()
-		}
 		return err
 	}
-	c.r, c.from, c.stop = w.got, w.from, w.stop
+	c.r, c.from, c.stop = one.got, one.from, one.stop
 	return nil
 }
 
@@ -74,7 +70,7 @@ func (c *contentReader) openAt(ctx context.Context, rep replica, t target) (io.R
 	r := c.want
 	r.Copy = t.name
 	content, err := rep.ReadAttachment(ctx, r)
-	if err == nil || !isNotFound(err) || isNoCopy(err) || c.att.StoredLength == 0 {
+	if err == nil || !isNotFound(err) || c.att.StoredLength == 0 {
 		return content, err
 	}
 	leaves, revsErr := rep.OpenRevs(ctx, shard.OpenRevsRequest{Copy: t.name, ID: r.ID, All: true, HeadOnly: true})
@@ -168,7 +164,7 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 			continue
 		}
 		drop := func(ctx context.Context) {
-			if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !isNoCopy(err) {
+			if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !fault.Is(err, fault.NoCopy) {
 				d.c.log.Warn("content of a refused edit stays until compaction",
 					zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 			}

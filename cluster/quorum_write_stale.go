@@ -20,18 +20,18 @@ import (
 //
 // A conflict with a revision that the deciding copy knows, the usual one,
 // costs one question to that copy.
-func (r *writing) reconsider(ctx context.Context) {
-	for at := range r.stretch.copies {
+func (r *quorumWrite) reconsider(ctx context.Context) {
+	for at := range r.copies {
 		refused := r.those(func(i int) bool {
 			return r.refused[i] == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.counts[i].Refusal(), fault.Conflict)
 		})
-		if len(refused) > 0 && len(r.stretch.copies) > 1 {
+		if len(refused) > 0 && len(r.copies) > 1 {
 			r.reconsiderAt(ctx, at, refused)
 		}
 	}
 }
 
-func (r *writing) reconsiderAt(ctx context.Context, at int, refused []int) {
+func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	suspects := r.unknownAt(ctx, at, refused)
 	if len(suspects) == 0 {
 		return
@@ -40,12 +40,12 @@ func (r *writing) reconsiderAt(ctx context.Context, at int, refused []int) {
 	if len(again) == 0 {
 		return
 	}
-	rep := r.db.c.replica(r.stretch.copies[at].node)
+	rep := r.db.c.replica(r.copies[at].node)
 	if rep == nil {
 		return
 	}
 	req := r.asSent(again)
-	req.Copy, req.Insist = r.stretch.copies[at].name, true
+	req.Copy, req.Insist = r.copies[at].name, true
 	answers, err := rep.Update(ctx, req)
 	if err == nil {
 		for _, i := range again {
@@ -67,7 +67,7 @@ func (r *writing) reconsiderAt(ctx context.Context, at int, refused []int) {
 // unknownAt returns those of the refused edits for which the copy that refused
 // them does not know the revision that the client named, and those that name
 // none and would create a document.
-func (r *writing) unknownAt(ctx context.Context, at int, refused []int) []int {
+func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []int {
 	var named []int
 	var out []int
 	var ask []shard.IDRevs
@@ -81,7 +81,7 @@ func (r *writing) unknownAt(ctx context.Context, at int, refused []int) []int {
 			out = append(out, i)
 		}
 	}
-	t := r.stretch.copies[at]
+	t := r.copies[at]
 	rep := r.db.c.replica(t.node)
 	if len(ask) == 0 || rep == nil {
 		return out
@@ -104,12 +104,12 @@ func (r *writing) unknownAt(ctx context.Context, at int, refused []int) []int {
 // a copy which may be behind, brings it what it lacks, and returns the edits
 // for which there was something to bring, in their order. A copy that does not answer soon is
 // not waited for.
-func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
+func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int {
 	soon, cancel := context.WithTimeout(ctx, r.db.c.writes.patience(writePatience))
 	defer cancel()
-	ahead := make([][]int, len(r.stretch.copies)) // by copy: the edits for which it knows more
+	ahead := make([][]int, len(r.copies)) // by copy: the edits for which it knows more
 	var asking sync.WaitGroup
-	for other, t := range r.stretch.copies {
+	for other, t := range r.copies {
 		rep := r.db.c.replica(t.node)
 		if other == at || rep == nil {
 			continue
@@ -131,9 +131,9 @@ func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
 		if len(ids) == 0 {
 			continue
 		}
-		if err := r.db.copyDocs(ctx, r.stretch.copies[other], r.stretch.copies[at], ids); err != nil {
-			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.stretch.copies[at].name), zap.Error(err))
-			r.db.c.missed(r.stretch.copies[at])
+		if err := r.db.copyDocs(ctx, r.copies[other], r.copies[at], ids); err != nil {
+			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.copies[at].name), zap.Error(err))
+			r.db.c.missed(r.copies[at])
 			continue
 		}
 		again = append(again, mine...)
@@ -144,7 +144,7 @@ func (r *writing) refresh(ctx context.Context, at int, suspects []int) []int {
 
 // aheadAt returns those of some edits for which a copy knows the revision that
 // the client named, or that the document is deleted.
-func (r *writing) aheadAt(ctx context.Context, rep replica, t target, suspects []int) []int {
+func (r *quorumWrite) aheadAt(ctx context.Context, rep replica, t target, suspects []int) []int {
 	var named, unnamed []int
 	var revs []shard.IDRevs
 	var ids []string
@@ -159,7 +159,7 @@ func (r *writing) aheadAt(ctx context.Context, rep replica, t target, suspects [
 	var out []int
 	if len(revs) > 0 {
 		answers, err := rep.Missing(ctx, t.name, revs)
-		r.db.noteLack(err)
+		r.db.noteNoCopy(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
 				out = append(out, named[k])
@@ -168,7 +168,7 @@ func (r *writing) aheadAt(ctx context.Context, rep replica, t target, suspects [
 	}
 	if len(ids) > 0 {
 		rows, err := rep.DocsByID(ctx, t.name, ids, false, false)
-		r.db.noteLack(err)
+		r.db.noteNoCopy(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {
 				out = append(out, unnamed[k])

@@ -20,7 +20,7 @@ import (
 // If it has not, the edit is nowhere, or will soon be. Whether the purge was
 // asked for before or after it cannot be told: the error is errPurgedAway, so
 // that a client that still waits is not told of an edit that nobody has.
-func (r *writing) settlePurged(ctx context.Context, t target, chosen []int, errs []error) []error {
+func (r *quorumWrite) settlePurged(ctx context.Context, t target, chosen []int, errs []error) []error {
 	var from map[int][]int // by deciding copy: places in chosen
 	for k, i := range chosen {
 		if fault.Is(errs[k], fault.Purged) && !isLocal(r.req.Edits[i].ID) {
@@ -55,8 +55,8 @@ func (r *writing) settlePurged(ctx context.Context, t target, chosen []int, errs
 
 // settle brings a copy what the deciding one has of some documents, and tells
 // which of some revisions it lacks all the same.
-func (r *writing) settle(ctx context.Context, at int, t target, ids []string, revs []shard.IDRevs) ([]shard.IDMissing, error) {
-	if err := r.db.copyDocs(ctx, r.stretch.copies[at], t, ids); err != nil {
+func (r *quorumWrite) settle(ctx context.Context, at int, t target, ids []string, revs []shard.IDRevs) ([]shard.IDMissing, error) {
+	if err := r.db.copyDocs(ctx, r.copies[at], t, ids); err != nil {
 		return nil, err
 	}
 	rep := r.db.c.replica(t.node)

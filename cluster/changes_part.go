@@ -1,0 +1,234 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/repair"
+	"divan/cluster/sequence"
+	"divan/shard"
+)
+
+// changePart is the changes of one range.
+//
+// A client that reads the feed sees rows again when it goes on from another
+// copy; how many depends on how much the two copies are known to share.
+type changePart struct {
+	failoverStream[feedPosition, changesBegin, shard.ChangeBatch]
+	feed  *Feed
+	index int      // in Feed.parts
+	all   []target // the copies of the range
+	hint  int      // rows that are likely to come, 0: unknown
+
+	rows  []shard.Change // of the current batch
+	row   int            // the one that comes next
+	upto  uint64         // where the current batch ends
+	shown bool           // a row has been given out
+
+	watch   io.Closer // nil: not watched
+	watched target
+}
+
+// feedPosition is where a part goes on.
+type feedPosition struct {
+	since sequence.Seq
+	hint  int
+}
+
+// changesBegin is what is known of a copy when its changes have been opened.
+type changesBegin struct {
+	mark    sequence.Mark // where they begin
+	pending func(after uint64) (uint64, error)
+}
+
+// newPart returns a part that is not open yet. copies are in the order in which
+// they are tried.
+func (f *Feed) newPart(index int, copies []target, hint int) *changePart {
+	p := &changePart{feed: f, index: index, all: copies, hint: hint}
+	p.failoverStream = failoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
+		db: f.db, ctx: f.ctx, kind: p, copies: copies,
+		// Another copy may show rows again: it is better to wait a little.
+		patience: nudgeLimit, limit: nudgeLimit * time.Duration(len(copies)), stall: stallLimit,
+	}
+	return p
+}
+
+// target returns the copy that is read, or was last.
+func (p *changePart) target() target { return p.copies[0] }
+
+// rest ends the reading until there is something new. All copies are good then
+// for going on.
+func (p *changePart) rest() {
+	p.close()
+	p.rows, p.row = nil, 0
+	if len(p.copies) == len(p.all) {
+		return
+	}
+	t := p.target()
+	p.copies = append([]target{t}, slices.DeleteFunc(slices.Clone(p.all), func(o target) bool { return o == t })...)
+}
+
+// position implements rowKind. A feed that runs backwards and has shown
+// something cannot tell another copy where it was.
+func (p *changePart) position() (feedPosition, bool) {
+	f := p.feed
+	switch {
+	case f.query.Descending:
+		return feedPosition{since: f.query.Since, hint: p.hint}, !p.shown
+	case f.at.Marks == nil:
+		return feedPosition{since: f.query.Since, hint: p.hint}, true
+	default:
+		return feedPosition{since: sequence.Of([]sequence.Mark{f.at.Marks[p.index]}), hint: p.hint}, true
+	}
+}
+
+// open implements rowKind: the changes of a copy from where a client goes on
+// that has seen from.
+func (p *changePart) open(ctx context.Context, rep replica, t target, from feedPosition) (opened[changesBegin, shard.ChangeBatch], error) {
+	f := p.feed
+	out := opened[changesBegin, shard.ChangeBatch]{head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
+	m := &out.head.mark
+	if from.since.IsNow() && !f.query.Descending {
+		uuid, seq, err := f.position(ctx, t)
+		m.Copy, m.Seq = sequence.PrefixOf(uuid), seq
+		return out, err // nothing to read yet
+	}
+	req := shard.ChangesRequest{
+		Copy: t.name, Desc: f.query.Descending, AllLeaves: f.query.AllLeaves,
+		Filter: f.filter(t.Range), IncludeDocs: f.query.IncludeDocs, Conflicts: f.query.Conflicts,
+		Limit: from.hint,
+	}
+	if !req.Desc {
+		req.Since = from.since.Lowest(t.Range)
+	}
+	head, stream, err := rep.Changes(ctx, req)
+	if err != nil {
+		return out, err
+	}
+	m.Copy, m.Seq = sequence.PrefixOf(head.UUID), head.Seq
+	if !req.Desc {
+		m.Seq = from.since.Resume(t.Range, head, func(id sequence.CopyID, seq uint64) uint64 {
+			return f.shared(ctx, t, rep, head, sequence.Mark{Copy: id, Seq: seq})
+		})
+		if m.Seq != req.Since {
+			stream.Close()
+			req.Since = m.Seq
+			if _, stream, err = rep.Changes(ctx, req); err != nil {
+				return out, err
+			}
+		}
+	}
+	out.stream, out.head.pending = stream, stream.Pending
+	return out, nil
+}
+
+// moved implements rowKind.
+func (p *changePart) moved(begin changesBegin) error {
+	f := p.feed
+	p.rows, p.row = nil, 0
+	if f.at.Marks == nil { // the feed is being opened
+		return nil
+	}
+	f.unask() // it was about the copy that was left
+	f.at.Move(p.index, begin.mark.Copy, begin.mark.Seq)
+	if f.wake == nil || (p.watch != nil && p.watched == p.target()) {
+		return nil
+	}
+	return p.observe()
+}
+
+// observe begins to watch the copy.
+func (p *changePart) observe() error {
+	p.unwatch()
+	p.watched = p.target()
+	rep := p.db.c.replica(p.watched.node)
+	if rep == nil {
+		return errNodeDown(p.watched.node)
+	}
+	w, err := rep.Watch(p.watched.name, p.feed.wake)
+	if err == nil {
+		p.watch = w
+	}
+	return err
+}
+
+func (p *changePart) unwatch() {
+	if p.watch != nil {
+		_ = p.watch.Close() // forgetting a watch cannot fail
+	}
+	p.watch = nil
+}
+
+// choices returns the copies of a range in the order in which they are tried: the
+// one that the client's sequence names, because only there the feed goes on
+// exactly, then that of this node.
+func (f *Feed) choices(ctx context.Context, t target) []target {
+	copies := f.db.sameRange(t)
+	id, ok := f.query.Since.CopyOf(t.Range)
+	if !ok || f.query.Descending || len(copies) == 1 {
+		return copies
+	}
+	if i := f.holder(ctx, copies, id); i > 0 {
+		return append(append([]target{copies[i]}, copies[:i]...), copies[i+1:]...)
+	}
+	return copies
+}
+
+// holder returns which of the copies has an id, 0 when none says so soon.
+func (f *Feed) holder(ctx context.Context, copies []target, id sequence.CopyID) int {
+	ctx, cancel := context.WithTimeout(ctx, f.db.c.reads.patience(writePatience))
+	defer cancel()
+	has := func(i int) bool {
+		rep := f.db.c.replica(copies[i].node)
+		if rep == nil {
+			return false
+		}
+		uuid, _, err := rep.Position(ctx, copies[i].name)
+		return err == nil && sequence.PrefixOf(uuid) == id
+	}
+	if copies[0].node == f.db.c.node && has(0) {
+		return 0
+	}
+	found := make([]bool, len(copies))
+	var asking sync.WaitGroup
+	for i := range copies {
+		if copies[i].node != f.db.c.node {
+			asking.Go(func() { found[i] = has(i) })
+		}
+	}
+	asking.Wait()
+	return max(slices.Index(found, true), 0)
+}
+
+// shared returns up to where a copy is known to hold nothing but what
+// a client has seen that has read another copy of the range up to a sequence.
+func (f *Feed) shared(ctx context.Context, t target, rep replica, head sequence.Head, seen sequence.Mark) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
+	defer cancel()
+	at := repair.Copy{Name: t.name, UUID: head.UUID, Seq: head.Seq}
+	seq, err := repair.ResumePoint(ctx, rep, at, repair.Prefix(seen.Copy), seen.Seq)
+	if err != nil {
+		f.db.c.log.Debug("a feed goes back to the beginning of a range", zap.String("copy", t.name), zap.Error(err))
+		return 0
+	}
+	return seq
+}
+
+// position asks where a copy is.
+func (f *Feed) position(ctx context.Context, t target) (uuid [16]byte, seq uint64, err error) {
+	rep := f.db.c.replica(t.node)
+	if rep == nil {
+		return uuid, 0, errNodeDown(t.node)
+	}
+	if t.node != f.db.c.node {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, nudgeLimit)
+		defer cancel()
+	}
+	return rep.Position(ctx, t.name)
+}

@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"context"
+
+	"divan/cluster/quorum"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// quorumRead asks several copies for the winner of a document: the first one,
+// that of this node if there is one, for all of it, the others only which
+// revision that is. Ancestors are asked for when the answers differ.
+//
+// Result selection: quorum.Read. Contexts: that of copies that have not answered
+// ends with the read; Close of the coordinator waits for them.
+type quorumRead struct {
+	hedgedRequest[shard.OpenRequest, *shard.Doc]
+	req    shard.OpenRequest
+	q      *quorum.Read
+	full   *shard.Doc // of the copy that was asked for all of it
+	fullAt int        // -1: none
+	heard  []int      // copies that gave a usable answer
+	noCopy bool       // a node has said that it does not hold its copy
+}
+
+// openCopies returns the winner of a document as the newest of r copies knows
+// it. Copies that turn out to be behind are repaired in the background; when
+// revisions of different copies do not descend from each other, the first copy
+// gets all of them before it is read again.
+func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRequest) (*shard.Doc, error) {
+	ctx, cancel := d.c.deadline(ctx)
+	defer cancel()
+	o := &quorumRead{
+		hedgedRequest: hedgedRequest[shard.OpenRequest, *shard.Doc]{
+			db: d, copies: s.near, latency: &d.c.reads, patience: d.c.reads.patience(readPatience),
+			call: func(ctx context.Context, rep replica, req shard.OpenRequest) (*shard.Doc, error) {
+				return rep.Open(ctx, req)
+			},
+		},
+		req: req, q: quorum.NewRead(len(s.near), r), fullAt: -1, heard: make([]int, 0, len(s.near)),
+	}
+	o.decider = o
+	got, err := o.open(ctx)
+	if err != nil {
+		return nil, d.phrase(err)
+	}
+	if got.Deleted && !req.AllowDeleted {
+		return nil, errDeleted()
+	}
+	return got, nil
+}
+
+func (o *quorumRead) open(ctx context.Context) (*shard.Doc, error) {
+	if o.copies[0].node == o.db.c.node {
+		o.fullAt = 0 // asked last of the first ones, so that the others are at work
+	}
+	verdict, from, err := o.heardUntil(o.run(ctx, o.q.Need()))
+	if verdict == quorum.Diverged {
+		verdict, from, err = o.relate(ctx)
+	}
+	switch verdict {
+	case quorum.Agreed:
+		return o.whole(ctx, from)
+	case quorum.Newest:
+		o.db.repairLater(ctx, o.req.ID, o.targets())
+		return o.whole(ctx, from)
+	case quorum.Diverged:
+		return o.merge(ctx, from)
+	case quorum.Unread:
+		if o.noCopy && (fault.Is(err, fault.NodeDown) || fault.Is(err, fault.Unavailable)) { // nobody said more than that
+			return nil, errDropped()
+		}
+		return nil, err
+	default:
+		return nil, err
+	}
+}
+
+// heardUntil gives what was heard. When the time was over before there was a
+// verdict, late says so: one copy that has answered is enough, then.
+func (o *quorumRead) heardUntil(late error) (quorum.Verdict, int, error) {
+	if late != nil && len(o.heard) == 0 {
+		return quorum.Unread, 0, late
+	}
+	for {
+		verdict, from, err := o.q.Verdict()
+		if verdict != quorum.Asking {
+			return verdict, from, err
+		}
+		o.q.Refused(late)
+	}
+}
+
+// request implements decider. Tombstones always count, because a deletion may
+// be what is newer.
+func (o *quorumRead) request(at int, t target) (shard.OpenRequest, bool) {
+	if o.fullAt < 0 {
+		o.fullAt = at
+	}
+	if at == o.fullAt {
+		return o.wholeRequest(t), true
+	}
+	return shard.OpenRequest{Copy: t.name, ID: o.req.ID, HeadOnly: true, RevOnly: true, AllowDeleted: true}, true
+}
+
+// take implements decider.
+func (o *quorumRead) take(a answer[*shard.Doc], pending int) quorum.Step {
+	switch {
+	case a.err == nil:
+		o.heard = append(o.heard, a.at)
+		if a.at == o.fullAt {
+			o.full = a.got
+		}
+		only := doc.Path{Start: a.got.Rev.Pos, IDs: []string{a.got.Rev.ID}}
+		o.q.Found(a.at, quorum.Answer{Path: only, Deleted: a.got.Deleted})
+		return o.q.Step(pending)
+	case fault.Is(a.err, fault.NoCopy):
+		o.noCopy = true
+		a.err = errNodeDown(o.copies[a.at].node) // says nothing about the document
+	case isNotFound(a.err):
+		o.heard = append(o.heard, a.at)
+	}
+	o.q.Refused(a.err)
+	return o.q.Step(pending)
+}
+
+func (o *quorumRead) wholeRequest(t target) shard.OpenRequest {
+	req := o.req
+	req.Copy, req.AllowDeleted = t.name, true
+	return req
+}
+
+// relate asks the copies that gave an answer how their revisions descend from
+// each other.
+func (o *quorumRead) relate(ctx context.Context) (quorum.Verdict, int, error) {
+	answers := make([]answer[*shard.Doc], len(o.heard))
+	_ = each(len(o.heard), func(i int) error { // failures are counted below
+		t := o.copies[o.heard[i]]
+		answers[i] = answer[*shard.Doc]{at: o.heard[i], err: errNodeDown(t.node)}
+		if rep := o.db.c.replica(t.node); rep != nil {
+			answers[i].got, answers[i].err = rep.Open(ctx, shard.OpenRequest{
+				Copy: t.name, ID: o.req.ID, Revs: true, HeadOnly: true, AllowDeleted: true,
+			})
+		}
+		return nil
+	})
+	q := quorum.NewRead(len(o.heard), len(o.heard))
+	for _, a := range answers {
+		if a.err != nil {
+			q.Refused(a.err)
+			continue
+		}
+		q.Found(a.at, quorum.Answer{Path: a.got.Revisions, Deleted: a.got.Deleted})
+		if a.at == o.fullAt && o.full != nil && o.full.Rev != a.got.Rev {
+			o.fullAt = -1 // there is a newer one by now
+		}
+	}
+	return q.Verdict()
+}
+
+// whole returns what was chosen with everything that was asked for. Should the
+// copy that has it be gone by now, the best that is at hand must do.
+func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
+	if from == o.fullAt {
+		return o.full, nil
+	}
+	t := o.copies[from]
+	rep := o.db.c.replica(t.node)
+	err := errNodeDown(t.node)
+	if rep != nil {
+		var got *shard.Doc
+		if got, err = rep.Open(ctx, o.wholeRequest(t)); err == nil {
+			return got, nil
+		}
+	}
+	if o.full != nil {
+		return o.full, nil
+	}
+	return nil, err
+}
+
+// merge brings everything that the other copies have to the one that was asked
+// for all of it, and reads there again: its tree then tells the winner. When
+// that does not work, the winner among the answers is the answer.
+func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
+	defer o.db.repairLater(ctx, o.req.ID, o.targets())
+	to := o.heard[0]
+	if o.full != nil && o.fullAt >= 0 {
+		to = o.fullAt
+	}
+	into := o.copies[to]
+	for _, at := range o.heard {
+		if at == to {
+			continue
+		}
+		if err := o.db.copyDocs(ctx, o.copies[at], into, []string{o.req.ID}); err != nil {
+			return o.whole(ctx, from)
+		}
+	}
+	rep := o.db.c.replica(into.node)
+	if rep == nil {
+		return o.whole(ctx, from)
+	}
+	got, err := rep.Open(ctx, o.wholeRequest(into))
+	if err != nil {
+		return o.whole(ctx, from)
+	}
+	return got, nil
+}
+
+// targets returns the copies that gave a usable answer.
+func (o *quorumRead) targets() []target {
+	out := make([]target, len(o.heard))
+	for i, at := range o.heard {
+		out[i] = o.copies[at]
+	}
+	return out
+}
