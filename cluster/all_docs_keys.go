@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/cluster/replica"
 	"divan/shard"
 )
 
@@ -110,8 +111,10 @@ func (k *keyed) look(keys []string) error {
 		for i, at := range groups[g].items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db, groups[g].segment.near, func(ctx context.Context, rep replica, t target) ([]shard.Row, error) {
-			return rep.DocsByID(ctx, t.name, ids, k.q.IncludeDocs, k.q.Conflicts)
+		found, err := ask(k.ctx, k.db, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t target) ([]shard.Row, error) {
+			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
+				Copy: t.name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
+			})
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
 )
@@ -145,13 +146,13 @@ func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size,
 
 // before counts the live documents of a range whose ids are below id.
 func (d *DB) before(ctx context.Context, of target, id string) (int64, error) {
-	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica, t target) (int64, error) {
-		head, stream, err := rep.AllDocs(ctx, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
+	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica.Copies, t target) (int64, error) {
+		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
 		}
-		stream.Close()
-		return int64(head.Before), nil
+		docs.Close()
+		return int64(docs.Head.Before), nil
 	})
 }
 
@@ -170,7 +171,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending,
 		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: rowsHint(q.Skip, q.Limit, n),
 	}
-	return func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error) {
+	return func(ctx context.Context, rep replica.Copies, t target, behind string) (replica.Docs, error) {
 		mine := req
 		mine.Copy = t.name
 		switch {
@@ -180,7 +181,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 		default:
 			mine.Lo, mine.LoExclusive = behind, true
 		}
-		return rep.AllDocs(ctx, mine)
+		return replica.AllDocs.On(ctx, rep, mine)
 	}
 }
 

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
+	"divan/cluster/replica"
 	"divan/shard"
 )
 
 // docPart is the documents of one range, by id.
 type docPart struct {
-	failoverStream[string, docsHead, shard.RowBatch]
+	failoverStream[string, replica.DocsHead, shard.RowBatch]
 	opener opener
 	rows   []shard.Row // of the current batch
 	at     int
@@ -18,12 +19,12 @@ type docPart struct {
 
 // opener opens the listing of one copy, behind an id in its direction unless
 // that is empty.
-type opener func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error)
+type opener func(ctx context.Context, rep replica.Copies, t target, behind string) (replica.Docs, error)
 
 func (d *DB) newDocPart(ctx context.Context, copies []target, open opener) *docPart {
 	limit := d.c.listingTimeout()
 	p := &docPart{opener: open}
-	p.failoverStream = failoverStream[string, docsHead, shard.RowBatch]{
+	p.failoverStream = failoverStream[string, replica.DocsHead, shard.RowBatch]{
 		db: d, ctx: ctx, kind: p, copies: copies, limit: limit, stall: limit,
 	}
 	return p
@@ -33,13 +34,13 @@ func (d *DB) newDocPart(ctx context.Context, copies []target, open opener) *docP
 func (p *docPart) position() (behind string, ok bool) { return p.last, true }
 
 // open implements rowKind.
-func (p *docPart) open(ctx context.Context, rep replica, t target, behind string) (opened[docsHead, shard.RowBatch], error) {
-	head, stream, err := p.opener(ctx, rep, t, behind)
-	return opened[docsHead, shard.RowBatch]{head, stream}, err
+func (p *docPart) open(ctx context.Context, rep replica.Copies, t target, behind string) (opened[replica.DocsHead, shard.RowBatch], error) {
+	docs, err := p.opener(ctx, rep, t, behind)
+	return opened[replica.DocsHead, shard.RowBatch]{docs.Head, docs.Stream}, err
 }
 
 // moved implements rowKind.
-func (p *docPart) moved(docsHead) error { return nil }
+func (p *docPart) moved(replica.DocsHead) error { return nil }
 
 // batch returns the next batch, nil at the end.
 func (p *docPart) batch() (*shard.RowBatch, error) {

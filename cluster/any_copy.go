@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/storage/fault"
 )
 
@@ -13,7 +14,7 @@ import (
 type anyCopy[T any] struct {
 	db     *DB
 	copies []target
-	ask    func(ctx context.Context, rep replica, t target) (T, error)
+	ask    func(ctx context.Context, rep replica.Copies, t target) (T, error)
 	absent int // copies that have to say fault.NotFound; see quorum.NewFirst
 
 	// For answers that outlive the question, as streams do: what lets go of one
@@ -98,7 +99,7 @@ func (d *firstAnswer[T]) take(a answer[T], _ int) quorum.Step {
 // that of this node if it has one, else in the order of the map, and to the
 // next one when a copy gives no usable answer or is slow. The error is
 // explained.
-func ask[T any](ctx context.Context, d *DB, copies []target, question func(context.Context, replica, target) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, d *DB, copies []target, question func(context.Context, replica.Copies, target) (T, error)) (T, error) {
 	got, err := anyCopy[T]{db: d, copies: copies, ask: question}.first(ctx)
 	return got.got, d.explain(ctx, err)
 }
@@ -107,7 +108,7 @@ func ask[T any](ctx context.Context, d *DB, copies []target, question func(conte
 // fault.NotFound counts only when r copies say so, or all that answer; r below
 // 1 means the majority. What was acknowledged by the majority is found, and a
 // copy that has not dropped yet what the others have dropped is no oracle.
-func askSome[T any](ctx context.Context, d *DB, copies []target, r int, question func(context.Context, replica, target) (T, error)) (T, error) {
+func askSome[T any](ctx context.Context, d *DB, copies []target, r int, question func(context.Context, replica.Copies, target) (T, error)) (T, error) {
 	if r < 1 {
 		r = quorum.Majority(len(copies))
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -24,7 +25,7 @@ func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, of
 	if s.near[0].node == d.c.node {
 		mine := r
 		mine.Copy = s.near[0].name
-		content, err := d.c.local.ReadAttachment(ctx, mine)
+		content, err := replica.ReadAttachment.On(ctx, d.c.local, mine)
 		if err == nil || len(s.near) == 1 {
 			return content, d.explain(ctx, err) // a disk does not break off as nodes do
 		}
@@ -66,14 +67,14 @@ func (c *contentReader) open() error {
 // openAt opens the content on one copy. The same content may have another key
 // there, when the same revision came to the copies by different ways: then it
 // is known by its digest.
-func (c *contentReader) openAt(ctx context.Context, rep replica, t target) (io.ReadCloser, error) {
+func (c *contentReader) openAt(ctx context.Context, rep replica.Copies, t target) (io.ReadCloser, error) {
 	r := c.want
 	r.Copy = t.name
-	content, err := rep.ReadAttachment(ctx, r)
+	content, err := replica.ReadAttachment.On(ctx, rep, r)
 	if err == nil || !isNotFound(err) || c.att.StoredLength == 0 {
 		return content, err
 	}
-	leaves, revsErr := rep.OpenRevs(ctx, shard.OpenRevsRequest{Copy: t.name, ID: r.ID, All: true, HeadOnly: true})
+	leaves, revsErr := replica.OpenRevs.On(ctx, rep, shard.OpenRevsRequest{Copy: t.name, ID: r.ID, All: true, HeadOnly: true})
 	if revsErr != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (c *contentReader) openAt(ctx context.Context, rep replica, t target) (io.R
 			a := &leaf.Doc.Atts[i]
 			if a.Digest == c.att.Digest && a.StoredLength == c.att.StoredLength && a.Key != c.att.Key {
 				r.Key = a.Key
-				return rep.ReadAttachment(ctx, r)
+				return replica.ReadAttachment.On(ctx, rep, r)
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 			continue
 		}
 		drop := func(ctx context.Context) {
-			if err := rep.DropAttachments(ctx, t.name, docID, keys); err != nil && !fault.Is(err, fault.NoCopy) {
+			if _, err := replica.DropAttachments.On(ctx, rep, replica.DropAttachmentsRequest{Copy: t.name, ID: docID, Keys: keys}); err != nil && !fault.Is(err, fault.NoCopy) {
 				d.c.log.Warn("content of a refused edit stays until compaction",
 					zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 			}

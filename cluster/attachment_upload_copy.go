@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -30,15 +31,15 @@ type copySink struct {
 var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", stallLimit)
 
 // openSink opens a sink on one copy.
-func (u *attachmentUpload) openSink(ctx context.Context, rep replica, t target) (*copySink, error) {
+func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t target) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error
 	if t.node == u.db.c.node {
-		s, err = rep.PutAttachment(own, t.name, u.id, u.att.Key)
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.name, ID: u.id, Key: u.att.Key})
 	} else {
 		stall := time.AfterFunc(stallLimit, stop)
-		s, err = rep.PutAttachment(own, t.name, u.id, u.att.Key)
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.name, ID: u.id, Key: u.att.Key})
 		if !stall.Stop() && err != nil { // it has ended the context
 			err = errStalled
 		}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/repair"
+	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
 )
@@ -89,13 +90,13 @@ func (p *changePart) position() (feedPosition, bool) {
 
 // open implements rowKind: the changes of a copy from where a client goes on
 // that has seen from.
-func (p *changePart) open(ctx context.Context, rep replica, t target, from feedPosition) (opened[changesBegin, shard.ChangeBatch], error) {
+func (p *changePart) open(ctx context.Context, rep replica.Copies, t target, from feedPosition) (opened[changesBegin, shard.ChangeBatch], error) {
 	f := p.feed
 	out := opened[changesBegin, shard.ChangeBatch]{head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
 	m := &out.head.mark
 	if from.since.IsNow() && !f.query.Descending {
-		uuid, seq, err := f.position(ctx, t)
-		m.Copy, m.Seq = sequence.PrefixOf(uuid), seq
+		at, err := f.position(ctx, t)
+		m.Copy, m.Seq = sequence.PrefixOf(at.UUID), at.Seq
 		return out, err // nothing to read yet
 	}
 	req := shard.ChangesRequest{
@@ -106,24 +107,24 @@ func (p *changePart) open(ctx context.Context, rep replica, t target, from feedP
 	if !req.Desc {
 		req.Since = from.since.Lowest(t.Range)
 	}
-	head, stream, err := rep.Changes(ctx, req)
+	feed, err := replica.Changes.On(ctx, rep, req)
 	if err != nil {
 		return out, err
 	}
-	m.Copy, m.Seq = sequence.PrefixOf(head.UUID), head.Seq
+	m.Copy, m.Seq = sequence.PrefixOf(feed.Head.UUID), feed.Head.Seq
 	if !req.Desc {
-		m.Seq = from.since.Resume(t.Range, head, func(id sequence.CopyID, seq uint64) uint64 {
-			return f.shared(ctx, t, rep, head, sequence.Mark{Copy: id, Seq: seq})
+		m.Seq = from.since.Resume(t.Range, feed.Head, func(id sequence.CopyID, seq uint64) uint64 {
+			return f.shared(ctx, t, rep, feed.Head, sequence.Mark{Copy: id, Seq: seq})
 		})
 		if m.Seq != req.Since {
-			stream.Close()
+			feed.Close()
 			req.Since = m.Seq
-			if _, stream, err = rep.Changes(ctx, req); err != nil {
+			if feed, err = replica.Changes.On(ctx, rep, req); err != nil {
 				return out, err
 			}
 		}
 	}
-	out.stream, out.head.pending = stream, stream.Pending
+	out.stream, out.head.pending = feed.Stream, feed.Pending
 	return out, nil
 }
 
@@ -150,7 +151,7 @@ func (p *changePart) observe() error {
 	if rep == nil {
 		return errNodeDown(p.watched.node)
 	}
-	w, err := rep.Watch(p.watched.name, p.feed.wake)
+	w, err := replica.Watch.On(p.ctx, rep, replica.WatchRequest{Copy: p.watched.name, C: p.feed.wake})
 	if err == nil {
 		p.watch = w
 	}
@@ -188,8 +189,8 @@ func (f *Feed) holder(ctx context.Context, copies []target, id sequence.CopyID) 
 		if rep == nil {
 			return false
 		}
-		uuid, _, err := rep.Position(ctx, copies[i].name)
-		return err == nil && sequence.PrefixOf(uuid) == id
+		at, err := replica.Position.On(ctx, rep, copies[i].name)
+		return err == nil && sequence.PrefixOf(at.UUID) == id
 	}
 	if copies[0].node == f.db.c.node && has(0) {
 		return 0
@@ -207,7 +208,7 @@ func (f *Feed) holder(ctx context.Context, copies []target, id sequence.CopyID) 
 
 // shared returns up to where a copy is known to hold nothing but what
 // a client has seen that has read another copy of the range up to a sequence.
-func (f *Feed) shared(ctx context.Context, t target, rep replica, head sequence.Head, seen sequence.Mark) uint64 {
+func (f *Feed) shared(ctx context.Context, t target, rep replica.Copies, head sequence.Head, seen sequence.Mark) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
 	defer cancel()
 	at := repair.Copy{Name: t.name, UUID: head.UUID, Seq: head.Seq}
@@ -220,15 +221,15 @@ func (f *Feed) shared(ctx context.Context, t target, rep replica, head sequence.
 }
 
 // position asks where a copy is.
-func (f *Feed) position(ctx context.Context, t target) (uuid [16]byte, seq uint64, err error) {
+func (f *Feed) position(ctx context.Context, t target) (replica.At, error) {
 	rep := f.db.c.replica(t.node)
 	if rep == nil {
-		return uuid, 0, errNodeDown(t.node)
+		return replica.At{}, errNodeDown(t.node)
 	}
 	if t.node != f.db.c.node {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, nudgeLimit)
 		defer cancel()
 	}
-	return rep.Position(ctx, t.name)
+	return replica.Position.On(ctx, rep, t.name)
 }

@@ -193,7 +193,8 @@ func (f *Feed) targets() []target {
 func (f *Feed) ask(ctx context.Context, copies []target) []placed {
 	out := make([]placed, len(copies))
 	_ = f.db.onEach(copies, func(i int) error { // errors are in out
-		out[i].uuid, out[i].seq, out[i].err = f.position(ctx, copies[i])
+		at, err := f.position(ctx, copies[i])
+		out[i].uuid, out[i].seq, out[i].err = at.UUID, at.Seq, err
 		return nil
 	})
 	return out

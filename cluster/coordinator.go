@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -50,7 +51,7 @@ type Coordinator struct {
 	meta   *meta.Meta
 	config *config.Holder
 	log    *zap.Logger
-	local  ownReplica
+	local  ownCopies
 	others others
 	repair Repair // nil: nobody repairs
 
@@ -82,7 +83,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: ownCopies(o.Local), others: nobody{}, repair: o.Repair,
+		local: replica.NewLocal(o.Local), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
 	}
 	c.handles.byName = make(map[string]*DB)
@@ -105,7 +106,7 @@ func (c *Coordinator) meet(o others) {
 }
 
 // replica returns the copies of a node, nil when it cannot be reached.
-func (c *Coordinator) replica(node string) replica {
+func (c *Coordinator) replica(node string) replica.Copies {
 	if node == c.node {
 		return c.local
 	}

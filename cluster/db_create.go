@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/fault"
@@ -192,7 +193,7 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) *born {
 		made.Add(1)
 		ok := c.detach(ctx, func(ctx context.Context) {
 			defer made.Done()
-			err := rep.Create(ctx, t.name, shard.CreateOptions{Partitioned: d.meta.Partitioned})
+			_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: t.name, Partitioned: d.meta.Partitioned})
 			if err != nil && !fault.Is(err, fault.Exists) {
 				c.log.Warn("copy not made yet", zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
 				return
@@ -243,9 +244,9 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 // make makes a copy of this node. One that is made with its database has all
 // there is; any other one has to be filled from the other copies of its range.
 func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) error {
-	o := shard.CreateOptions{Partitioned: m.Partitioned}
 	if c.handles.expected(m.ID) {
-		return c.local.Create(ctx, name, o)
+		_, err := replica.Create.On(ctx, c.local, replica.CreateRequest{Copy: name, Partitioned: m.Partitioned})
+		return err
 	}
 	others := 0
 	for _, s := range m.Shards {
@@ -253,7 +254,7 @@ func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) e
 			others = len(s.Nodes) - 1
 		}
 	}
-	return c.local.CreateMissing(ctx, name, o, others)
+	return c.local.CreateMissing(ctx, name, shard.CreateOptions{Partitioned: m.Partitioned}, others)
 }
 
 // ensureStill is ensure for a database that may have been deleted, or is

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -14,22 +15,24 @@ import (
 
 // checkedDisk asks before it makes a copy.
 type checkedDisk struct {
-	ownReplica
+	ownCopies
 	check func(name string) error
 }
 
-func (c *checkedDisk) Create(ctx context.Context, name string, o shard.CreateOptions) error {
-	if err := c.check(name); err != nil {
-		return err
+func (c *checkedDisk) Do(ctx context.Context, call replica.Call) error {
+	if q, ok := call.(*replica.Asked[replica.CreateRequest, replica.Done]); ok {
+		if err := c.check(q.Request.Copy); err != nil {
+			return err
+		}
 	}
-	return c.ownReplica.Create(ctx, name, o)
+	return call.On(ctx, c.ownCopies)
 }
 
 func (c *checkedDisk) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
 	if err := c.check(name); err != nil {
 		return err
 	}
-	return c.ownReplica.CreateMissing(ctx, name, o, others)
+	return c.ownCopies.CreateMissing(ctx, name, o, others)
 }
 
 // TestCreationOvertaken: while a client creates a database, another one deletes

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/replica"
 	"divan/storage/fault"
 )
 
@@ -43,7 +44,7 @@ func (c *Coordinator) dropElsewhere(ctx context.Context, t target) {
 	if rep == nil {
 		return
 	}
-	err := rep.Drop(ctx, t.name)
+	_, err := replica.Drop.On(ctx, rep, t.name)
 	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Debug("copy of a deleted database stays elsewhere for now",
 			zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
@@ -53,7 +54,7 @@ func (c *Coordinator) dropElsewhere(ctx context.Context, t target) {
 // drop removes a copy from this node's disk. One that cannot be removed now is
 // removed by the next reconciliation.
 func (c *Coordinator) drop(ctx context.Context, name string) {
-	err := c.local.Drop(ctx, name)
+	_, err := replica.Drop.On(ctx, c.local, name)
 	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Warn("copy of a deleted database stays for now", zap.String("copy", name), zap.Error(err))
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
 )
@@ -70,8 +71,8 @@ func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica, t target) (shard.Info, error) {
-			return rep.Info(ctx, t.name)
+		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t target) (shard.Info, error) {
+			return replica.Info.On(ctx, rep, t.name)
 		})
 		return err
 	})

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -25,7 +26,7 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	}
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].name
-	got, err := d.c.local.Open(ctx, req)
+	got, err := replica.Open.On(ctx, d.c.local, req)
 	return got, d.explain(ctx, err)
 }
 
@@ -42,16 +43,16 @@ func (d *DB) openAmong(ctx context.Context, s *segment, o OpenOptions) (*shard.D
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
+		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica.Copies, t target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.name
-			return rep.Open(ctx, mine)
+			return replica.Open.On(ctx, rep, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) (*shard.Doc, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.name
-			return rep.Open(ctx, mine)
+			return replica.Open.On(ctx, rep, mine)
 		})
 	default:
 		return d.openCopies(ctx, s, o.R, req)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -131,7 +132,7 @@ func (d *DB) writeCopy(ctx context.Context, t target, w int, req shard.UpdateReq
 		defer cancel()
 	}
 	req.Copy, req.NoPath, req.Insist = t.name, true, true // nobody follows, and nobody else is asked
-	results, err := rep.Update(ctx, req)
+	results, err := replica.Update.On(ctx, rep, req)
 	if err != nil {
 		d.noteNoCopy(err)
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/quorum"
-	ops "divan/cluster/replica"
+	"divan/cluster/replica"
 	"divan/storage/fault"
 )
 
@@ -36,7 +36,7 @@ type failoverStream[P, H, B any] struct {
 	limit, patience, stall time.Duration
 
 	head   H
-	stream ops.Stream[B] // nil: nothing is read
+	stream replica.Stream[B] // nil: nothing is read
 	ahead  prefetch[B]
 	stop   context.CancelFunc // ends the context of stream; nil: it lives in the request's
 }
@@ -50,7 +50,7 @@ type rowKind[P, H, B any] interface {
 	// The rules of what the position means on another copy than that it was read
 	// from are here. It may run for several copies at once, and after another one
 	// has been chosen, so that it uses nothing that changes.
-	open(ctx context.Context, rep replica, t target, from P) (opened[H, B], error)
+	open(ctx context.Context, rep replica.Copies, t target, from P) (opened[H, B], error)
 	// moved is told that a copy has been opened, before its rows are read. An
 	// error is taken for one of that copy.
 	moved(head H) error
@@ -59,7 +59,7 @@ type rowKind[P, H, B any] interface {
 // opened is what opening a copy gives.
 type opened[H, B any] struct {
 	head   H
-	stream ops.Stream[B]
+	stream replica.Stream[B]
 }
 
 // start opens the rows, on the first copy that lets it. What was read before is
@@ -124,7 +124,7 @@ func (s *failoverStream[P, H, B]) openAny() error {
 	}
 	one, err := anyCopy[opened[H, B]]{
 		db: s.db, copies: s.copies, limit: s.limit, patience: s.patience,
-		ask: func(ctx context.Context, rep replica, t target) (opened[H, B], error) {
+		ask: func(ctx context.Context, rep replica.Copies, t target) (opened[H, B], error) {
 			o, err := s.kind.open(ctx, rep, t, from)
 			return o, s.db.ended(err)
 		},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"divan/cluster/repair"
+	"divan/cluster/replica"
 	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/storage/doc"
@@ -68,7 +69,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		away := d.without(node1)
 		_, last, _ := changes(t, away, ChangesQuery{Limit: NoLimit})
 		first := d.segments[0].near
-		here, _, err := w.local.Position(t.Context(), first[0].name)
+		here, err := replica.Position.On(t.Context(), w.local, first[0].name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,19 +77,19 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there, _, err := w.replica(reader[0].node).Position(t.Context(), reader[0].name)
+		there, err := replica.Position.On(t.Context(), w.replica(reader[0].node), reader[0].name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		several(t, w, d, 10, 5)
 		body, err := json.Marshal(map[string]any{
-			"source_uuid": hex.EncodeToString(here[:]), "target_uuid": hex.EncodeToString(there[:]),
+			"source_uuid": hex.EncodeToString(here.UUID[:]), "target_uuid": hex.EncodeToString(there.UUID[:]),
 			"history": [][2]uint64{{12, 12}, {7, 8}, {2, 3}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := repair.CheckpointID(repair.PrefixOf(here), repair.PrefixOf(there))
+		id := repair.CheckpointID(repair.PrefixOf(here.UUID), repair.PrefixOf(there.UUID))
 		if _, err := w.locals[node1].LocalPut(t.Context(), first[0].name, id, doc.Rev{}, body); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"divan/cluster/repair"
-	"divan/cluster/sequence"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -46,13 +46,13 @@ func newFleet(locals map[string]*shard.Local) *fleet {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != node1 {
-			f.links[name] = &link{node: name, to: ownCopies(l)}
+			f.links[name] = &link{node: name, to: replica.NewLocal(l)}
 		}
 	}
 	return f
 }
 
-func (f *fleet) find(node string) replica {
+func (f *fleet) find(node string) replica.Copies {
 	l := f.links[node]
 	if l == nil || l.now() == away {
 		return nil
@@ -105,7 +105,7 @@ func (f *fleet) Sync(_ context.Context, copies []string) error {
 // Complete implements Repair.
 func (f *fleet) Complete(ctx context.Context, node string, copies []string) ([]string, error) {
 	l := f.links[node]
-	return pass(ctx, l, func() ([]string, error) { return repair.Complete(l.to.(localCopies), copies) })
+	return pass(ctx, l, func() ([]string, error) { return repair.Complete(l.to.(*replica.Local), copies) })
 }
 
 // misses returns the nodes that were noted since the last call.
@@ -151,7 +151,7 @@ func (d *DB) without(node string) *DB {
 // link is the copies of another node.
 type link struct {
 	node  string
-	to    replica
+	to    replica.Copies
 	state atomic.Int32 // trouble
 	calls atomic.Int64
 	// batches is how many batches a stream gives before it breaks off, and
@@ -186,92 +186,46 @@ func pass[T any](ctx context.Context, l *link, f func() (T, error)) (T, error) {
 	return f()
 }
 
-func (l *link) only(ctx context.Context, f func() error) error {
-	_, err := pass(ctx, l, func() (struct{}, error) { return struct{}{}, f() })
-	return err
-}
-
-func (l *link) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	return pass(ctx, l, func() ([]shard.EditResult, error) { return l.to.Update(ctx, req) })
-}
-
-func (l *link) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
-	return pass(ctx, l, func() ([]shard.PurgeResult, error) { return l.to.Purge(ctx, name, items) })
-}
-
-func (l *link) Open(ctx context.Context, req shard.OpenRequest) (*shard.Doc, error) {
-	return pass(ctx, l, func() (*shard.Doc, error) { return l.to.Open(ctx, req) })
-}
-
-func (l *link) OpenRevs(ctx context.Context, req shard.OpenRevsRequest) ([]shard.RevResult, error) {
-	return pass(ctx, l, func() ([]shard.RevResult, error) { return l.to.OpenRevs(ctx, req) })
-}
-
-func (l *link) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
-	var errs []error
-	out, err := pass(ctx, l, func() (out [][]shard.RevResult, err error) {
-		out, errs, err = l.to.OpenRevsMany(ctx, reqs)
-		return out, err
-	})
-	return out, errs, err
-}
-
-func (l *link) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
-	return pass(ctx, l, func() ([]shard.IDMissing, error) { return l.to.Missing(ctx, name, ids) })
-}
-
-func (l *link) DocsByID(ctx context.Context, name string, ids []string, docs, conflicts bool) ([]shard.Row, error) {
-	return pass(ctx, l, func() ([]shard.Row, error) { return l.to.DocsByID(ctx, name, ids, docs, conflicts) })
-}
-
-func (l *link) LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error) {
-	return pass(ctx, l, func() (*shard.LocalDoc, error) { return l.to.LocalGet(ctx, name, id) })
-}
-
-func (l *link) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
-	return l.only(ctx, func() error { return l.to.DropAttachments(ctx, name, id, keys) })
-}
-
-func (l *link) Create(ctx context.Context, name string, o shard.CreateOptions) error {
-	return l.only(ctx, func() error { return l.to.Create(ctx, name, o) })
-}
-
-func (l *link) Drop(ctx context.Context, name string) error {
-	return l.only(ctx, func() error { return l.to.Drop(ctx, name) })
-}
-
-func (l *link) Info(ctx context.Context, name string) (shard.Info, error) {
-	return pass(ctx, l, func() (shard.Info, error) { return l.to.Info(ctx, name) })
-}
-
-func (l *link) Partition(ctx context.Context, name, partition string) (shard.PartitionInfo, error) {
-	return pass(ctx, l, func() (shard.PartitionInfo, error) { return l.to.Partition(ctx, name, partition) })
-}
-
-func (l *link) Compact(ctx context.Context, name string, limits shard.Limits, db string) error {
-	return l.only(ctx, func() error { return l.to.Compact(ctx, name, limits, db) })
-}
-
-func (l *link) Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error) {
-	return pass(ctx, l, func() ([]shard.PurgeInfo, error) { return l.to.Purges(ctx, name, since) })
-}
-
-func (l *link) Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error) {
-	err = l.only(ctx, func() (err error) {
-		uuid, seq, err = l.to.Position(ctx, name)
-		return err
-	})
-	return uuid, seq, err
-}
-
-func (l *link) Watch(name string, c chan struct{}) (io.Closer, error) {
-	if l.now() != fine && l.now() != slow {
-		return nil, errNodeDown(l.node)
+// Do implements replica.Copies.
+func (l *link) Do(ctx context.Context, c replica.Call) error {
+	over := l
+	switch q := c.(type) {
+	case *replica.Asked[replica.WatchRequest, io.Closer]:
+		return l.watch(ctx, q)
+	case *replica.Asked[shard.DocsRequest, replica.Docs], *replica.Asked[shard.LocalDocsRequest, replica.Locals],
+		*replica.Asked[shard.ChangesRequest, replica.Feed], *replica.Asked[shard.AttachmentRange, io.ReadCloser],
+		*replica.Asked[replica.PutAttachmentRequest, shard.AttachmentSink]:
+		over = l.opening()
 	}
+	if _, err := pass(ctx, over, func() (struct{}, error) { return struct{}{}, c.On(ctx, l.to) }); err != nil {
+		return err
+	}
+	f := fray{ctx, l, l.batches}
+	switch q := c.(type) {
+	case *replica.Asked[shard.DocsRequest, replica.Docs]:
+		q.Answer.Stream = &frayed[shard.RowBatch]{f, q.Answer.Stream}
+	case *replica.Asked[shard.LocalDocsRequest, replica.Locals]:
+		q.Answer.Stream = &frayed[shard.LocalBatch]{f, q.Answer.Stream}
+	case *replica.Asked[shard.ChangesRequest, replica.Feed]:
+		feed := q.Answer
+		q.Answer.Stream = &frayedChanges{frayed[shard.ChangeBatch]{f, feed.Stream}, &feed}
+	case *replica.Asked[shard.AttachmentRange, io.ReadCloser]:
+		q.Answer = &frayedReader{f, q.Answer}
+	case *replica.Asked[replica.PutAttachmentRequest, shard.AttachmentSink]:
+		q.Answer = &frayedSink{f, q.Answer}
+	}
+	return nil
+}
+
+func (l *link) watch(ctx context.Context, q *replica.Asked[replica.WatchRequest, io.Closer]) error {
+	if l.now() != fine && l.now() != slow {
+		return errNodeDown(l.node)
+	}
+	c := q.Request.C
 	inner, stop, ended := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	w, err := l.to.Watch(name, inner)
+	w, err := replica.Watch.On(ctx, l.to, replica.WatchRequest{Copy: q.Request.Copy, C: inner})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	go func() {
 		defer close(ended)
@@ -286,11 +240,21 @@ func (l *link) Watch(name string, c chan struct{}) (io.Closer, error) {
 			}
 		}
 	}()
-	return closer(func() {
+	q.Answer = closer(func() {
 		_ = w.Close() // forgetting a watch cannot fail
 		close(stop)
 		<-ended
-	}), nil
+	})
+	return nil
+}
+
+// closer makes a function an io.Closer.
+type closer func()
+
+// Close implements io.Closer.
+func (f closer) Close() error {
+	f()
+	return nil
 }
 
 // fray is what a stream of a link has in common.
@@ -323,29 +287,26 @@ func (f *fray) turn() error {
 	return f.ctx.Err()
 }
 
-type frayedDocs struct {
+// frayed is rows over a link.
+type frayed[B any] struct {
 	fray
-	docStream
+	replica.Stream[B]
 }
 
-func (f *frayedDocs) Next(b *shard.RowBatch) (bool, error) {
+func (f *frayed[B]) Next(b *B) (bool, error) {
 	if err := f.turn(); err != nil {
 		return false, err
 	}
-	return f.docStream.Next(b)
+	return f.Stream.Next(b)
 }
 
-func (l *link) AllDocs(ctx context.Context, req shard.DocsRequest) (docsHead, docStream, error) {
-	var s docStream
-	head, err := pass(ctx, l.opening(), func() (head docsHead, err error) {
-		head, s, err = l.to.AllDocs(ctx, req)
-		return head, err
-	})
-	if err != nil {
-		return head, nil, err
-	}
-	return head, &frayedDocs{fray{ctx, l, l.batches}, s}, nil
+// frayedChanges is a feed over a link.
+type frayedChanges struct {
+	frayed[shard.ChangeBatch]
+	feed *replica.Feed
 }
+
+func (f *frayedChanges) Pending(after uint64) (uint64, error) { return f.feed.Pending(after) }
 
 // opening is the link as the opening of a stream sees it: with broken it
 // succeeds, and nobody opens what nobody will hear of.
@@ -361,50 +322,6 @@ func (l *link) opening() *link {
 	return o
 }
 
-type frayedLocals struct {
-	fray
-	localStream
-}
-
-func (f *frayedLocals) Next(b *shard.LocalBatch) (bool, error) {
-	if err := f.turn(); err != nil {
-		return false, err
-	}
-	return f.localStream.Next(b)
-}
-
-func (l *link) LocalDocs(ctx context.Context, req shard.LocalDocsRequest) (localStream, error) {
-	s, err := pass(ctx, l.opening(), func() (localStream, error) { return l.to.LocalDocs(ctx, req) })
-	if err != nil {
-		return nil, err
-	}
-	return &frayedLocals{fray{ctx, l, l.batches}, s}, nil
-}
-
-type frayedChanges struct {
-	fray
-	changeStream
-}
-
-func (f *frayedChanges) Next(b *shard.ChangeBatch) (bool, error) {
-	if err := f.turn(); err != nil {
-		return false, err
-	}
-	return f.changeStream.Next(b)
-}
-
-func (l *link) Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, changeStream, error) {
-	var s changeStream
-	head, err := pass(ctx, l.opening(), func() (head sequence.Head, err error) {
-		head, s, err = l.to.Changes(ctx, req)
-		return head, err
-	})
-	if err != nil {
-		return head, nil, err
-	}
-	return head, &frayedChanges{fray{ctx, l, l.batches}, s}, nil
-}
-
 type frayedReader struct {
 	fray
 	io.ReadCloser
@@ -415,14 +332,6 @@ func (f *frayedReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return f.ReadCloser.Read(p[:min(len(p), 10_000)])
-}
-
-func (l *link) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {
-	s, err := pass(ctx, l.opening(), func() (io.ReadCloser, error) { return l.to.ReadAttachment(ctx, r) })
-	if err != nil {
-		return nil, err
-	}
-	return &frayedReader{fray{ctx, l, l.batches}, s}, nil
 }
 
 type frayedSink struct {
@@ -442,14 +351,6 @@ func (f *frayedSink) Close() error {
 		return err
 	}
 	return f.AttachmentSink.Close()
-}
-
-func (l *link) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
-	s, err := pass(ctx, l.opening(), func() (shard.AttachmentSink, error) { return l.to.PutAttachment(ctx, name, id, key) })
-	if err != nil {
-		return nil, err
-	}
-	return &frayedSink{fray{ctx, l, l.batches}, s}, nil
 }
 
 // contentOf reads an attachment.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/storage/fault"
 )
 
@@ -24,11 +25,11 @@ type hedgedRequest[R, T any] struct {
 	db       *DB
 	copies   []target
 	decider  decider[R, T]
-	call     func(ctx context.Context, rep replica, req R) (T, error) // asks one copy
-	latency  *latency                                                 // learns how long answers take; nil: nobody does
-	patience time.Duration                                            // until the next copy is asked
-	limit    time.Duration                                            // for all of it; 0: that of the context
-	drop     func(T)                                                  // lets go of an answer that comes too late; nil: nothing to let go of
+	call     func(ctx context.Context, rep replica.Copies, req R) (T, error) // asks one copy
+	latency  *latency                                                        // learns how long answers take; nil: nobody does
+	patience time.Duration                                                   // until the next copy is asked
+	limit    time.Duration                                                   // for all of it; 0: that of the context
+	drop     func(T)                                                         // lets go of an answer that comes too late; nil: nothing to let go of
 
 	next    int // the copy that is asked next
 	pending int // copies that have not answered

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -25,8 +26,8 @@ import (
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) (*shard.LocalDoc, error) {
-			return rep.LocalGet(ctx, t.name, id)
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t target) (*shard.LocalDoc, error) {
+			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.name, ID: id})
 		})
 	}
 	before := d.noCopies.Load()
@@ -60,8 +61,8 @@ func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*s
 	errs := make([]error, need)
 	_ = each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
-		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica, t target) (answer, error) {
-			got, err := rep.LocalGet(ctx, t.name, id)
+		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica.Copies, t target) (answer, error) {
+			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.name, ID: id})
 			if isNotFound(err) {
 				err = nil
 			}
@@ -170,7 +171,7 @@ func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	req := shard.LocalDocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending, System: q.System,
 	}
-	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica, t target, behind string) (docsHead, docStream, error) {
+	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copies, t target, behind string) (replica.Docs, error) {
 		mine := req
 		mine.Copy = t.name
 		switch {
@@ -180,11 +181,11 @@ func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 		default:
 			mine.Lo, mine.LoExclusive = behind, true
 		}
-		stream, err := rep.LocalDocs(ctx, mine)
+		locals, err := replica.LocalDocs.On(ctx, rep, mine)
 		if err != nil {
-			return docsHead{}, nil, err
+			return replica.Docs{}, err
 		}
-		return docsHead{}, &localRows{localStream: stream, docs: q.IncludeDocs}, nil
+		return replica.Docs{Stream: &localRows{Stream: locals.Stream, docs: q.IncludeDocs}}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -194,15 +195,15 @@ func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 
 // localRows is a listing of local documents as rows like any other.
 type localRows struct {
-	localStream
+	replica.Stream[shard.LocalBatch]
 	docs  bool
 	batch shard.LocalBatch
 }
 
-// Next implements docStream. Bodies are copied, because the batch of local
+// Next implements replica.Stream. Bodies are copied, because the batch of local
 // documents is filled again before the rows have been used.
 func (l *localRows) Next(b *shard.RowBatch) (more bool, err error) {
-	more, err = l.localStream.Next(&l.batch)
+	more, err = l.Stream.Next(&l.batch)
 	b.Rows = b.Rows[:0]
 	for i := range l.batch.Rows {
 		row := localRow(&l.batch.Rows[i], l.docs)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -105,16 +106,18 @@ func TestEventsOfANewborn(t *testing.T) {
 
 // once does a purge, loses the answer, and says so the first time.
 type once struct {
-	replica
+	to    replica.Copies
 	asked int
 }
 
-func (o *once) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
-	got, err := o.replica.Purge(ctx, name, items)
-	if o.asked++; o.asked == 1 {
-		return nil, errNodeDown(node2)
+func (o *once) Do(ctx context.Context, call replica.Call) error {
+	err := call.On(ctx, o.to)
+	if _, ok := call.(*replica.Asked[replica.PurgeRequest, []shard.PurgeResult]); ok {
+		if o.asked++; o.asked == 1 {
+			return errNodeDown(node2)
+		}
 	}
-	return got, err
+	return err
 }
 
 // TestDoubtfulPurgeIsNotBegunAgain: two copies of a young database are not there,
@@ -134,7 +137,7 @@ func TestDoubtfulPurgeIsNotBegunAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		late := &once{replica: w.fleet.links[node2].to}
+		late := &once{to: w.fleet.links[node2].to}
 		w.fleet.links[node2].to = late
 		out, err := d.Purge(t.Context(), 0, []shard.PurgeItem{{ID: "frog", Revs: []doc.Rev{rev}}})
 		if err != nil || !fault.Is(out[0].Err, fault.Unavailable) || errors.Is(out[0].Err, ErrUnborn) || late.asked != 1 {
@@ -144,10 +147,13 @@ func TestDoubtfulPurgeIsNotBegunAgain(t *testing.T) {
 }
 
 // damaged is a copy that cannot be read.
-type damaged struct{ replica }
+type damaged struct{ to replica.Copies }
 
-func (d damaged) Open(context.Context, shard.OpenRequest) (*shard.Doc, error) {
-	return nil, fault.New(fault.Corruption, "the file is damaged")
+func (d damaged) Do(ctx context.Context, call replica.Call) error {
+	if _, ok := call.(*replica.Asked[shard.OpenRequest, *shard.Doc]); ok {
+		return fault.New(fault.Corruption, "the file is damaged")
+	}
+	return call.On(ctx, d.to)
 }
 
 // TestDamageIsNotHidden: one copy of a young database is not there, the others

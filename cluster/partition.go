@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -50,8 +51,8 @@ func (d *DB) Partition(ctx context.Context, name string) (*PartitionInfo, error)
 	if err := d.partitioned(name); err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica, t target) (shard.PartitionInfo, error) {
-		return rep.Partition(ctx, t.name, name)
+	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copies, t target) (shard.PartitionInfo, error) {
+		return replica.Partition.On(ctx, rep, replica.PartitionRequest{Copy: t.name, Partition: name})
 	})
 	if err != nil {
 		return nil, err

@@ -1,20 +1,17 @@
 package cluster
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 
-	ops "divan/cluster/replica"
-	"divan/cluster/sequence"
+	"divan/cluster/replica"
 	"divan/cluster/wire"
-	"divan/shard"
 )
 
 // others is the nodes besides this one.
 type others interface {
 	// find returns the copies of a node; nil when it cannot be reached now.
-	find(node string) replica
+	find(node string) replica.Copies
 	// subscribe has f called when a node comes or goes, until cancel is.
 	subscribe(f func(node string, up bool)) (cancel func())
 }
@@ -22,7 +19,7 @@ type others interface {
 // nobody is others of a node that stands alone.
 type nobody struct{}
 
-func (nobody) find(string) replica                        { return nil }
+func (nobody) find(string) replica.Copies                 { return nil }
 func (nobody) subscribe(func(string, bool)) (stop func()) { return func() {} }
 
 // presence counts the comings and goings of nodes, so that what was worked out
@@ -84,20 +81,11 @@ type Directory interface {
 // directory makes a Directory others.
 type directory struct{ Directory }
 
-func (d directory) find(node string) replica {
+func (d directory) find(node string) replica.Copies {
 	if p := d.Peer(node); p != nil {
-		return peerCopies{ops.Methods{Copies: ops.On(p)}}
+		return replica.On(p)
 	}
 	return nil
 }
 
 func (d directory) subscribe(f func(string, bool)) func() { return d.Subscribe(f) }
-
-// peerCopies is the copies of another node.
-type peerCopies struct{ ops.Methods }
-
-// Changes implements lister.
-func (p peerCopies) Changes(ctx context.Context, req shard.ChangesRequest) (sequence.Head, changeStream, error) {
-	head, feed, err := p.Methods.Changes(ctx, req)
-	return head, feed, err
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -78,7 +79,7 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 		here := t.node == d.c.node
 		rep := d.c.replica(t.node)
 		run := func(ctx context.Context) {
-			answers, err := rep.Purge(ctx, t.name, items)
+			answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.name, Items: items})
 			if err != nil {
 				d.c.missed(t)
 			}
@@ -152,8 +153,8 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica, t target) ([]shard.PurgeInfo, error) {
-			return rep.Purges(ctx, t.name, 0)
+		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t target) ([]shard.PurgeInfo, error) {
+			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.name, Since: 0})
 		})
 		return err
 	})

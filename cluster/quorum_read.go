@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -35,8 +36,8 @@ func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRe
 	o := &quorumRead{
 		hedgedRequest: hedgedRequest[shard.OpenRequest, *shard.Doc]{
 			db: d, copies: s.near, latency: &d.c.reads, patience: d.c.reads.patience(readPatience),
-			call: func(ctx context.Context, rep replica, req shard.OpenRequest) (*shard.Doc, error) {
-				return rep.Open(ctx, req)
+			call: func(ctx context.Context, rep replica.Copies, req shard.OpenRequest) (*shard.Doc, error) {
+				return replica.Open.On(ctx, rep, req)
 			},
 		},
 		req: req, q: quorum.NewRead(len(s.near), r), fullAt: -1, heard: make([]int, 0, len(s.near)),
@@ -140,7 +141,7 @@ func (o *quorumRead) relate(ctx context.Context) (quorum.Verdict, int, error) {
 		t := o.copies[o.heard[i]]
 		answers[i] = answer[*shard.Doc]{at: o.heard[i], err: errNodeDown(t.node)}
 		if rep := o.db.c.replica(t.node); rep != nil {
-			answers[i].got, answers[i].err = rep.Open(ctx, shard.OpenRequest{
+			answers[i].got, answers[i].err = replica.Open.On(ctx, rep, shard.OpenRequest{
 				Copy: t.name, ID: o.req.ID, Revs: true, HeadOnly: true, AllowDeleted: true,
 			})
 		}
@@ -171,7 +172,7 @@ func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
 	err := errNodeDown(t.node)
 	if rep != nil {
 		var got *shard.Doc
-		if got, err = rep.Open(ctx, o.wholeRequest(t)); err == nil {
+		if got, err = replica.Open.On(ctx, rep, o.wholeRequest(t)); err == nil {
 			return got, nil
 		}
 	}
@@ -203,7 +204,7 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 	if rep == nil {
 		return o.whole(ctx, from)
 	}
-	got, err := rep.Open(ctx, o.wholeRequest(into))
+	got, err := replica.Open.On(ctx, rep, o.wholeRequest(into))
 	if err != nil {
 		return o.whole(ctx, from)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -19,10 +20,10 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica, t target) ([]shard.RevResult, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t target) ([]shard.RevResult, error) {
 			mine := req
 			mine.Copy = t.name
-			return rep.OpenRevs(ctx, mine)
+			return replica.OpenRevs.On(ctx, rep, mine)
 		})
 	}
 	out, errs := d.OpenRevsMany(ctx, []OpenRevsOptions{o})
@@ -122,7 +123,7 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 			for j := len(out[i]) - 1; j >= 0; j-- { // from behind, because places move
 				if out[i][j].Doc == nil {
 					req := r.db.revsRequest(&r.list[i])
-					req.Copy, req.Revs = t.name, []doc.Rev{out[i][j].Rev}
+					req.Revs = []doc.Rev{out[i][j].Rev}
 					open, reqs = append(open, unseen{i, j}), append(reqs, req)
 				}
 			}
@@ -132,11 +133,11 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, nudgeLimit)
-		got, failures, err := rep.OpenRevsMany(soon, reqs)
+		answers, err := replica.OpenRevsMany.On(soon, rep, replica.OpenRevsManyRequest{Copy: t.name, Docs: reqs})
 		cancel()
 		for k, l := range open {
-			if err == nil && failures[k] == nil && len(got[k]) > 0 && got[k][0].Doc != nil {
-				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, got[k]...)
+			if err == nil && answers[k].Err == nil && len(answers[k].Results) > 0 && answers[k].Results[0].Doc != nil {
+				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, answers[k].Results...)
 			}
 		}
 	}
@@ -156,7 +157,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 	failures := make([]error, need)
 	_ = each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica, t target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica.Copies, t target) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -176,7 +177,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		return nil, failure
 	}
 	if failures[0] != nil { // nobody was asked for everything
-		whole, err := ask(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica, t target) (revised, error) {
+		whole, err := ask(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica.Copies, t target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -188,19 +189,24 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 }
 
 // ask puts all requests to one copy.
-func (r *revising) ask(ctx context.Context, rep replica, t target, headOnly bool) (revised, error) {
+func (r *revising) ask(ctx context.Context, rep replica.Copies, t target, headOnly bool) (revised, error) {
 	reqs := make([]shard.OpenRevsRequest, len(r.list))
 	for i := range r.list {
 		reqs[i] = r.db.revsRequest(&r.list[i])
-		reqs[i].Copy, reqs[i].HeadOnly = t.name, headOnly
+		reqs[i].HeadOnly = headOnly
 	}
-	a := revised{from: t}
-	var err error
-	a.got, a.errs, err = rep.OpenRevsMany(ctx, reqs)
+	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.name, Docs: reqs})
+	if err != nil {
+		return revised{}, err
+	}
+	a := revised{from: t, got: make([][]shard.RevResult, len(answers)), errs: make([]error, len(answers))}
+	for i := range answers {
+		a.got[i], a.errs[i] = answers[i].Results, answers[i].Err
+	}
 	if i := slices.IndexFunc(a.errs, noMatterOfADocument); i >= 0 {
 		return revised{}, a.errs[i]
 	}
-	return a, err
+	return a, nil
 }
 
 // noMatterOfADocument reports whether a copy that gave this error would not
@@ -253,12 +259,12 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 		reqs := make([]shard.OpenRevsRequest, len(differ))
 		for k, i := range differ {
 			reqs[k] = r.db.revsRequest(&r.list[i])
-			reqs[k].Copy, reqs[k].WithPath, reqs[k].RevsLimit = answers[c].from.name, true, 0
+			reqs[k].WithPath, reqs[k].RevsLimit = true, 0
 		}
-		got, failures, err := rep.OpenRevsMany(ctx, reqs)
+		found, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: answers[c].from.name, Docs: reqs})
 		for k := range differ {
-			if err == nil && failures[k] == nil {
-				out[k][c] = append([]shard.RevResult{}, got[k]...) // not nil: it has answered
+			if err == nil && found[k].Err == nil {
+				out[k][c] = append([]shard.RevResult{}, found[k].Results...) // not nil: it has answered
 			}
 		}
 		return nil
@@ -346,8 +352,8 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica, t target) ([]shard.IDMissing, error) {
-			return rep.Missing(ctx, t.name, mine)
+		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t target) ([]shard.IDMissing, error) {
+			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: mine})
 		})
 		if err != nil {
 			return err

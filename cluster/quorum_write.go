@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -101,8 +102,8 @@ func (r *quorumWrite) request(at int, t target) (req shard.UpdateRequest, ok boo
 }
 
 // decideAt has a copy decide edits.
-func decideAt(ctx context.Context, rep replica, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	return rep.Update(ctx, req)
+func decideAt(ctx context.Context, rep replica.Copies, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	return replica.Update.On(ctx, rep, req)
 }
 
 // errAway says that a node was not even asked, so that it surely has done

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -63,7 +64,7 @@ func (r *quorumWrite) settle(ctx context.Context, at int, t target, ids []string
 	if rep == nil {
 		return nil, errNodeDown(t.node)
 	}
-	return rep.Missing(ctx, t.name, revs)
+	return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: revs})
 }
 
 // errPurgedAway says that a purge which a copy had not heard of when it decided

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -135,8 +136,8 @@ func (r *quorumWrite) gather(ctx context.Context, inbox <-chan followed, asked i
 // follow has a copy merge revisions and notes it for repair when it does not
 // take them all. A stub that it cannot resolve, because it is behind, refuses
 // only the edit it belongs to.
-func (d *DB) follow(ctx context.Context, rep replica, t target, req shard.UpdateRequest) []error {
-	answers, err := rep.Update(ctx, req)
+func (d *DB) follow(ctx context.Context, rep replica.Copies, t target, req shard.UpdateRequest) []error {
+	answers, err := replica.Update.On(ctx, rep, req)
 	errs := make([]error, len(req.Edits))
 	failed := false
 	for i := range errs {
@@ -147,7 +148,7 @@ func (d *DB) follow(ctx context.Context, rep replica, t target, req shard.Update
 			one := req
 			one.Edits = req.Edits[i : i+1]
 			var a []shard.EditResult
-			if a, errs[i] = rep.Update(ctx, one); errs[i] == nil {
+			if a, errs[i] = replica.Update.On(ctx, rep, one); errs[i] == nil {
 				errs[i] = a[0].Err
 			}
 		default:

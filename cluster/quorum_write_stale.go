@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -46,7 +47,7 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	}
 	req := r.asSent(again)
 	req.Copy, req.Insist = r.copies[at].name, true
-	answers, err := rep.Update(ctx, req)
+	answers, err := replica.Update.On(ctx, rep, req)
 	if err == nil {
 		for _, i := range again {
 			r.counts[i].Reconsider()
@@ -88,7 +89,7 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []in
 	}
 	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
 	defer cancel()
-	answers, err := rep.Missing(ctx, t.name, ask)
+	answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: ask})
 	if err != nil {
 		return out
 	}
@@ -144,7 +145,7 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 
 // aheadAt returns those of some edits for which a copy knows the revision that
 // the client named, or that the document is deleted.
-func (r *quorumWrite) aheadAt(ctx context.Context, rep replica, t target, suspects []int) []int {
+func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copies, t target, suspects []int) []int {
 	var named, unnamed []int
 	var revs []shard.IDRevs
 	var ids []string
@@ -158,7 +159,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica, t target, suspec
 	}
 	var out []int
 	if len(revs) > 0 {
-		answers, err := rep.Missing(ctx, t.name, revs)
+		answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: revs})
 		r.db.noteNoCopy(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
@@ -167,7 +168,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica, t target, suspec
 		}
 	}
 	if len(ids) > 0 {
-		rows, err := rep.DocsByID(ctx, t.name, ids, false, false)
+		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.name, IDs: ids})
 		r.db.noteNoCopy(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {

@@ -13,6 +13,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -121,7 +122,7 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != n.name {
-			f.links[name] = &link{node: name, to: ownCopies(l)}
+			f.links[name] = &link{node: name, to: replica.NewLocal(l)}
 		}
 	}
 	n.meet(f)

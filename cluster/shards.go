@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"divan/cluster/quorum"
+	"divan/cluster/replica"
 	"divan/shard/ring"
 )
 
@@ -39,7 +40,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	_ = each(len(all), func(i int) error { // errors are looked at below
 		errs[i] = errNodeDown(all[i].node)
 		if rep := d.c.replica(all[i].node); rep != nil {
-			errs[i] = rep.Compact(ctx, all[i].name, d.limits(), d.meta.Name)
+			_, errs[i] = replica.Compact.On(ctx, rep, replica.CompactRequest{Copy: all[i].name, Limits: d.limits(), DB: d.meta.Name})
 		}
 		return nil
 	})

@@ -7,26 +7,29 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
 )
 
 // End is a copy that a Copier reads from or writes to.
 type End struct {
-	Node   string // that holds it
-	Name   string // of the copy
-	Copies Copies // of that node; nil: it cannot be reached
+	Node   string         // that holds it
+	Name   string         // of the copy
+	Copies replica.Copies // of that node; nil: it cannot be reached
 	position
 }
 
 // locate finds out which copy is there, and where it is.
-func (e *End) locate(ctx context.Context) (err error) {
+func (e *End) locate(ctx context.Context) error {
 	if e.Copies == nil {
 		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", e.Node)
 	}
-	if e.uuid, e.seq, err = e.Copies.Position(ctx, e.Name); err != nil {
+	at, err := replica.Position.On(ctx, e.Copies, e.Name)
+	if err != nil {
 		return fmt.Errorf("position of the copy on %s: %w", e.Node, err)
 	}
+	e.uuid, e.seq = at.UUID, at.Seq
 	return nil
 }
 
@@ -87,14 +90,15 @@ func (c *Copier) documents(ctx context.Context, ids []string) error {
 	for part := range slices.Chunk(ids, max(c.batch, 1)) {
 		reqs := make([]shard.OpenRevsRequest, len(part))
 		for i, id := range part {
-			reqs[i] = shard.OpenRevsRequest{Copy: c.source.Name, ID: id, All: true, HeadOnly: true}
+			reqs[i] = shard.OpenRevsRequest{ID: id, All: true, HeadOnly: true}
 		}
 		found, err := c.open(ctx, reqs)
 		if err != nil {
 			return err
 		}
 		docs := make([]shard.IDRevs, 0, len(part))
-		for i, leaves := range found {
+		for i := range found {
+			leaves := found[i].Results
 			if len(leaves) == 0 {
 				continue
 			}
@@ -124,7 +128,7 @@ func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
 	if err := c.wait(ctx, size); err != nil {
 		return err
 	}
-	missing, err := c.target.Copies.Missing(ctx, c.target.Name, docs)
+	missing, err := replica.Missing.On(ctx, c.target.Copies, replica.MissingRequest{Copy: c.target.Name, IDs: docs})
 	if err != nil {
 		return fmt.Errorf("ask what is missing: %w", err)
 	}
@@ -138,7 +142,7 @@ func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
 				}
 				reqs, reading = reqs[:0], 0
 			}
-			reqs = append(reqs, shard.OpenRevsRequest{Copy: c.source.Name, ID: missing[i].ID, Revs: revs, WithPath: true})
+			reqs = append(reqs, shard.OpenRevsRequest{ID: missing[i].ID, Revs: revs, WithPath: true})
 			reading += len(revs)
 		}
 	}
@@ -149,11 +153,11 @@ func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
 }
 
 // open reads documents at the source.
-func (c *Copier) open(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, error) {
-	found, errs, err := c.source.Copies.OpenRevsMany(ctx, reqs)
-	for i := range errs {
-		if err == nil && errs[i] != nil {
-			err = fmt.Errorf("%q: %w", reqs[i].ID, errs[i])
+func (c *Copier) open(ctx context.Context, reqs []shard.OpenRevsRequest) ([]replica.OpenRevsAnswer, error) {
+	found, err := replica.OpenRevsMany.On(ctx, c.source.Copies, replica.OpenRevsManyRequest{Copy: c.source.Name, Docs: reqs})
+	for i := range found {
+		if err == nil && found[i].Err != nil {
+			err = fmt.Errorf("%q: %w", reqs[i].ID, found[i].Err)
 		}
 	}
 	if err != nil {

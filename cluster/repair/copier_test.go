@@ -18,7 +18,7 @@ import (
 // the range.
 func (n *node) copier(to *node, copies Copies) *Copier {
 	source := End{Node: n.name, Name: n.copy, Copies: n.copies()}
-	return NewCopier(source, End{Node: to.name, Name: to.copy, Copies: copies}, shard.Limits{}, zap.NewNop())
+	return NewCopier(source, End{Node: to.name, Name: to.copy, Copies: through(copies)}, shard.Limits{}, zap.NewNop())
 }
 
 // half makes a copy of a half of the range on a node of its own.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"divan/cluster/replica"
 	"divan/shard"
 )
 
@@ -36,8 +37,8 @@ func (c *Copier) copyRevs(ctx context.Context, reqs []shard.OpenRevsRequest) err
 	if err != nil {
 		return err
 	}
-	for _, revs := range found {
-		for _, r := range revs {
+	for i := range found {
+		for _, r := range found[i].Results {
 			if r.Doc == nil {
 				continue
 			}
@@ -89,7 +90,7 @@ func (c *Copier) flush(ctx context.Context) error {
 	if err := c.wait(ctx, c.out.bytes); err != nil {
 		return err
 	}
-	results, err := c.target.Copies.Update(ctx, shard.UpdateRequest{
+	results, err := replica.Update.On(ctx, c.target.Copies, shard.UpdateRequest{
 		Copy: c.target.Name, Edits: edits, Limits: c.limits, Trusted: true, NoPath: true, PurgesSeen: &c.seen,
 	})
 	for i := range results {

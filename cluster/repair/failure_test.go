@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -24,7 +25,7 @@ func TestErrorsAreRetried(t *testing.T) {
 		a, b := w.node(0), w.node(1)
 		w.wait(time.Minute)
 		var calls atomic.Int64
-		sick := func(string) error {
+		sick := func(replica.Call) error {
 			calls.Add(1)
 			return errSick
 		}

@@ -252,7 +252,7 @@ func (n *node) check() {
 
 // pushTo makes the push of a copy of this node to another one's.
 func (n *node) pushTo(to *node, copies Copies) *push {
-	source, target := End{Node: n.name, Name: n.copy, Copies: n.copies()}, End{Node: to.name, Name: to.copy, Copies: copies}
+	source, target := End{Node: n.name, Name: n.copy, Copies: n.copies()}, End{Node: to.name, Name: to.copy, Copies: through(copies)}
 	p := &push{
 		Copier: NewCopier(source, target, shard.Limits{}, zap.NewNop()), local: n.Local, turn: 5,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
@@ -263,7 +263,7 @@ func (n *node) pushTo(to *node, copies Copies) *push {
 	return p
 }
 
-func (n *node) copies() Copies { return replica.Methods{Copies: replica.NewLocal(n.Local)} }
+func (n *node) copies() Copies { return methods{replica.NewLocal(n.Local)} }
 
 // sync pushes until there is no more.
 func (n *node) sync(to *node) outcome {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -34,7 +35,7 @@ func purgeCheckpointPrefix(node string) string {
 // readPurgeCheckpoint reads how far a node is in an end's log of purges. What
 // cannot be read counts as a node that has seen nothing.
 func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purgeCheckpoint, known bool, err error) {
-	d, err := of.Copies.LocalGet(ctx, of.Name, purgeCheckpointID(of.Node, follower))
+	d, err := replica.LocalGet.On(ctx, of.Copies, replica.LocalGetRequest{Copy: of.Name, ID: purgeCheckpointID(of.Node, follower)})
 	if fault.Is(err, fault.NotFound) {
 		return p, false, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -46,8 +47,8 @@ func TestRebuildWaitsForAllThatCanBeReached(t *testing.T) {
 		// Something that only c has, which is slow.
 		c.update = nil
 		c.put("only c", doc.Rev{}, `{}`)
-		refuse := func(what string) error {
-			if what == "update" {
+		refuse := func(call replica.Call) error {
+			if _, ok := call.(*replica.Asked[shard.UpdateRequest, []shard.EditResult]); ok {
 				return errSick
 			}
 			return nil
@@ -160,8 +161,8 @@ func TestLateAnswerAboutRebuilding(t *testing.T) {
 			}
 		}
 		w.answered.Store(&answered)
-		noPush := func(what string) error {
-			if what == "position" {
+		noPush := func(call replica.Call) error {
+			if _, ok := call.(*replica.Asked[string, replica.At]); ok {
 				return errSick
 			}
 			return nil

@@ -29,7 +29,7 @@ type Map interface {
 // Peers is the other nodes.
 type Peers interface {
 	// Copies returns the copies of a node, nil when it cannot be reached now.
-	Copies(node string) Copies
+	Copies(node string) replica.Copies
 	// Subscribe has f called whenever a node can be reached again or no longer.
 	// f does not block.
 	Subscribe(f func(node string, up bool)) (cancel func())
@@ -187,7 +187,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		return vanished
 	}
 	cfg := r.o.Config.Load().Repair
-	source := End{Node: r.o.Node, Name: it.copy, Copies: replica.Methods{Copies: replica.NewLocal(r.o.Local)}}
+	source := End{Node: r.o.Node, Name: it.copy, Copies: replica.NewLocal(r.o.Local)}
 	target := End{Node: it.node, Name: it.copy, Copies: r.o.Peers.Copies(it.node)}
 	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
 	p := &push{

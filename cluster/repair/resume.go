@@ -3,7 +3,7 @@ package repair
 import (
 	"context"
 
-	"divan/shard"
+	"divan/cluster/replica"
 	"divan/storage/fault"
 )
 
@@ -21,17 +21,12 @@ func SharedUpTo(history []Entry, seen uint64) uint64 {
 	return 0
 }
 
-// LocalGetter reads local documents of copies.
-type LocalGetter interface {
-	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
-}
-
 // ResumePoint returns where a feed goes on in a copy that from holds under a
 // name, at the position at: the client has seen another copy of the same
 // range, of which it knows the prefix of the uuid, up to a sequence. It asks
 // only for the checkpoint of pushes to that other copy, which need not be
 // there any more. 0 when the two are not known to share anything.
-func ResumePoint(ctx context.Context, from LocalGetter, at Copy, other Prefix, seen uint64) (uint64, error) {
+func ResumePoint(ctx context.Context, from replica.Copies, at Copy, other Prefix, seen uint64) (uint64, error) {
 	c, err := readCheckpoint(ctx, from, at.Name, CheckpointID(PrefixOf(at.UUID), other))
 	if err != nil {
 		return 0, err
@@ -54,8 +49,8 @@ type Copy struct {
 
 // readCheckpoint reads a checkpoint; one that is missing or cannot be read is
 // empty, and the two copies start from nothing.
-func readCheckpoint(ctx context.Context, from LocalGetter, name, id string) (Checkpoint, error) {
-	d, err := from.LocalGet(ctx, name, id)
+func readCheckpoint(ctx context.Context, from replica.Copies, name, id string) (Checkpoint, error) {
+	d, err := replica.LocalGet.On(ctx, from, replica.LocalGetRequest{Copy: name, ID: id})
 	if fault.Is(err, fault.NotFound) {
 		return Checkpoint{}, nil
 	}

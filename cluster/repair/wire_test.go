@@ -19,7 +19,7 @@ import (
 
 // overWire runs f in a bubble with two nodes, and the second one's copies as
 // the first one reaches them through the network.
-func overWire(t *testing.T, f func(a, b *node, peer replica.Methods, net *simnet.Network)) {
+func overWire(t *testing.T, f func(a, b *node, peer methods, net *simnet.Network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -64,12 +64,12 @@ func overWire(t *testing.T, f func(a, b *node, peer replica.Methods, net *simnet
 			pools = append(pools, pool)
 		}
 		synctest.Wait()
-		f(a, b, replica.Methods{Copies: replica.On(pools[0].Peer(b.name))}, net)
+		f(a, b, methods{replica.On(pools[0].Peer(b.name))}, net)
 	})
 }
 
 func TestPushOverTheWire(t *testing.T) {
-	overWire(t, func(a, b *node, peer replica.Methods, _ *simnet.Network) {
+	overWire(t, func(a, b *node, peer methods, _ *simnet.Network) {
 		for i := range 300 {
 			a.put(fmt.Sprint("d", i), doc.Rev{}, fmt.Sprintf(`{"n":%d}`, i))
 		}
@@ -115,7 +115,7 @@ func revOf(n *node, id string) doc.Rev {
 
 // The network goes away in the middle of a large attachment, and comes back.
 func TestNetworkFailsDuringPush(t *testing.T) {
-	overWire(t, func(a, b *node, peer replica.Methods, net *simnet.Network) {
+	overWire(t, func(a, b *node, peer methods, net *simnet.Network) {
 		a.put("att", doc.Rev{}, `{}`, a.attach("att", "large", 1, content(3_000_000, 'a')))
 		started := time.Now()
 		p := a.pushTo(b, peer)

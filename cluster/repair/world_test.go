@@ -2,7 +2,6 @@ package repair
 
 import (
 	"context"
-	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -51,7 +51,7 @@ type member struct {
 	end    func() // stops the repair
 	down   atomic.Bool
 	slow   atomic.Int64 // nanoseconds that each call takes
-	broken atomic.Pointer[func(what string) error]
+	broken atomic.Pointer[func(call replica.Call) error]
 }
 
 // inWorld runs f in a bubble with that many nodes and a database "db" with a
@@ -180,7 +180,7 @@ type view struct {
 	self string
 }
 
-func (v view) Copies(node string) Copies {
+func (v view) Copies(node string) replica.Copies {
 	m := v.w.nodes[node]
 	if m == nil || m.down.Load() || v.w.nodes[v.self].down.Load() {
 		return nil
@@ -203,7 +203,7 @@ func (v view) Subscribe(f func(node string, up bool)) (cancel func()) {
 
 func (v view) ask(ctx context.Context, node, service string, request []byte) ([]byte, error) {
 	m := v.w.nodes[node]
-	if err := (remote{m, v}).pass(ctx, "ask"); err != nil {
+	if err := (remote{m, v}).pass(ctx, nil); err != nil {
 		return nil, err
 	}
 	out, err := m.repair.Answer(ctx, v.self, request)
@@ -219,12 +219,12 @@ type remote struct {
 	v view
 }
 
-func (r remote) pass(ctx context.Context, what string) error {
+func (r remote) pass(ctx context.Context, call replica.Call) error {
 	if r.m.down.Load() || r.v.w.nodes[r.v.self].down.Load() {
 		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", r.m.name)
 	}
 	if f := r.m.broken.Load(); f != nil {
-		if err := (*f)(what); err != nil {
+		if err := (*f)(call); err != nil {
 			return err
 		}
 	}
@@ -240,67 +240,12 @@ func (r remote) pass(ctx context.Context, what string) error {
 	return nil
 }
 
-func (r remote) Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error) {
-	if err := r.pass(ctx, "position"); err != nil {
-		return uuid, 0, err
+// Do implements replica.Copies.
+func (r remote) Do(ctx context.Context, c replica.Call) error {
+	if err := r.pass(ctx, c); err != nil {
+		return err
 	}
-	return r.m.Position(ctx, name)
-}
-
-func (r remote) LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error) {
-	if err := r.pass(ctx, "local"); err != nil {
-		return nil, err
-	}
-	return r.m.LocalGet(ctx, name, id)
-}
-
-func (r remote) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
-	if err := r.pass(ctx, "missing"); err != nil {
-		return nil, err
-	}
-	return r.m.Missing(ctx, name, ids)
-}
-
-func (r remote) OpenRevsMany(ctx context.Context, reqs []shard.OpenRevsRequest) ([][]shard.RevResult, []error, error) {
-	if err := r.pass(ctx, "open"); err != nil {
-		return nil, nil, err
-	}
-	return r.m.copies().OpenRevsMany(ctx, reqs)
-}
-
-func (r remote) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	if err := r.pass(ctx, "update"); err != nil {
-		return nil, err
-	}
-	return r.m.Update(ctx, req)
-}
-
-func (r remote) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
-	if err := r.pass(ctx, "purge"); err != nil {
-		return nil, err
-	}
-	return r.m.Purge(ctx, name, items)
-}
-
-func (r remote) Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error) {
-	if err := r.pass(ctx, "purges"); err != nil {
-		return nil, err
-	}
-	return r.m.Purges(ctx, name, since)
-}
-
-func (r remote) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
-	if err := r.pass(ctx, "attachment"); err != nil {
-		return nil, err
-	}
-	return r.m.PutAttachment(ctx, name, id, key)
-}
-
-func (r remote) ReadAttachment(ctx context.Context, a shard.AttachmentRange) (io.ReadCloser, error) {
-	if err := r.pass(ctx, "read"); err != nil {
-		return nil, err
-	}
-	return r.m.ReadAttachment(ctx, a)
+	return c.On(ctx, replica.NewLocal(r.m.Local))
 }
 
 // wait lets bubble time pass.
@@ -414,7 +359,7 @@ func TestPurgesAfterNodeWentAway(t *testing.T) {
 			a.put("x", doc.Rev{}, `{}`)
 		},
 		"during the push": func(w *world, a, b *member) {
-			gone := func(string) error { return fault.New(fault.NodeDown, "gone") }
+			gone := func(replica.Call) error { return fault.New(fault.NodeDown, "gone") }
 			b.broken.Store(&gone)
 			a.put("x", doc.Rev{}, `{}`)
 			w.wait(6 * time.Second) // the delay of the push, and the push

@@ -21,7 +21,7 @@ type Docs = Listing[DocsHead, shard.RowBatch]
 
 // AllDocs lists live documents by id.
 var AllDocs = declare(Operation[shard.DocsRequest, Docs]{
-	Copy: func(q *shard.DocsRequest) string { return q.Copy },
+	Copy: func(q shard.DocsRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q shard.DocsRequest) (Docs, error) {
 		s, err := l.AllDocs(ctx, q)
 		if err != nil {
@@ -43,7 +43,7 @@ var AllDocs = declare(Operation[shard.DocsRequest, Docs]{
 			clear:  func(b *shard.RowBatch) { b.Rows = b.Rows[:0] },
 			count:  func(b *shard.RowBatch) int { return len(b.Rows) },
 		},
-		func(q *shard.DocsRequest) int { return q.Limit }),
+		func(q shard.DocsRequest) int { return q.Limit }),
 })
 
 // encodeRows fills m, whose memory is used again.

@@ -11,7 +11,7 @@ import (
 
 // ReadAttachment reads stored bytes of an attachment.
 var ReadAttachment = declare(Operation[shard.AttachmentRange, io.ReadCloser]{
-	Copy: func(q *shard.AttachmentRange) string { return q.Copy },
+	Copy: func(q shard.AttachmentRange) string { return q.Copy },
 	Run:  (*shard.Local).ReadAttachment,
 	Over: download{},
 })
@@ -19,7 +19,7 @@ var ReadAttachment = declare(Operation[shard.AttachmentRange, io.ReadCloser]{
 // download carries ReadAttachment.
 type download struct{}
 
-func (download) ask(ctx context.Context, p *wire.Peer, q *shard.AttachmentRange) (io.ReadCloser, error) {
+func (download) ask(ctx context.Context, p *wire.Peer, q shard.AttachmentRange) (io.ReadCloser, error) {
 	return p.ReadAttachment(ctx, &wirepb.AttachmentRange{
 		Copy: q.Copy, Id: q.ID, Key: q.Key[:], Offset: q.Offset, Length: q.Length,
 	})
@@ -42,7 +42,7 @@ type PutAttachmentRequest struct {
 // PutAttachment stores the content of an attachment before the edit that refers to
 // it.
 var PutAttachment = declare(Operation[PutAttachmentRequest, shard.AttachmentSink]{
-	Copy:  func(q *PutAttachmentRequest) string { return q.Copy },
+	Copy:  func(q PutAttachmentRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(l *shard.Local, ctx context.Context, q PutAttachmentRequest) (shard.AttachmentSink, error) {
 		return l.PutAttachment(ctx, q.Copy, q.ID, q.Key)
@@ -53,7 +53,7 @@ var PutAttachment = declare(Operation[PutAttachmentRequest, shard.AttachmentSink
 // upload carries PutAttachment.
 type upload struct{}
 
-func (upload) ask(ctx context.Context, p *wire.Peer, q *PutAttachmentRequest) (shard.AttachmentSink, error) {
+func (upload) ask(ctx context.Context, p *wire.Peer, q PutAttachmentRequest) (shard.AttachmentSink, error) {
 	return p.PutAttachment(ctx, &wirepb.AttachmentPart{Copy: q.Copy, Id: q.ID, Key: q.Key[:]})
 }
 
@@ -71,7 +71,7 @@ type DropAttachmentsRequest struct {
 
 // DropAttachments removes content that was stored and is not wanted.
 var DropAttachments = declare(Operation[DropAttachmentsRequest, Done]{
-	Copy:  func(q *DropAttachmentsRequest) string { return q.Copy },
+	Copy:  func(q DropAttachmentsRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(l *shard.Local, ctx context.Context, q DropAttachmentsRequest) (Done, error) {
 		return Done{}, l.DropAttachments(ctx, q.Copy, q.ID, q.Keys)

@@ -14,7 +14,7 @@ type Feed = Listing[sequence.Head, shard.ChangeBatch]
 
 // Changes lists changes in the order they happened.
 var Changes = declare(Operation[shard.ChangesRequest, Feed]{
-	Copy: func(q *shard.ChangesRequest) string { return q.Copy },
+	Copy: func(q shard.ChangesRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q shard.ChangesRequest) (Feed, error) {
 		s, err := l.Changes(ctx, q)
 		if err != nil {
@@ -48,7 +48,7 @@ var Changes = declare(Operation[shard.ChangesRequest, Feed]{
 			clear: func(b *shard.ChangeBatch) { b.Rows = b.Rows[:0] },
 			count: func(b *shard.ChangeBatch) int { return len(b.Rows) },
 		},
-		func(q *shard.ChangesRequest) int { return q.Limit }),
+		func(q shard.ChangesRequest) int { return q.Limit }),
 })
 
 // encodeChanges fills a message, whose memory is used again.

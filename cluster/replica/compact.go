@@ -17,7 +17,7 @@ type CompactRequest struct {
 
 // Compact starts a compaction, unless one is running.
 var Compact = declare(Operation[CompactRequest, Done]{
-	Copy:  func(q *CompactRequest) string { return q.Copy },
+	Copy:  func(q CompactRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(l *shard.Local, ctx context.Context, q CompactRequest) (Done, error) {
 		return Done{}, l.Compact(ctx, q.Copy, q.Limits, q.DB)

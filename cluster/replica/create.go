@@ -17,7 +17,7 @@ type CreateRequest struct {
 
 // Create makes a copy of a new database; fault.Exists when it is there.
 var Create = declare(Operation[CreateRequest, Done]{
-	Copy:  func(q *CreateRequest) string { return q.Copy },
+	Copy:  func(q CreateRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(l *shard.Local, ctx context.Context, q CreateRequest) (Done, error) {
 		return Done{}, l.Create(ctx, q.Copy, shard.CreateOptions{Partitioned: q.Partitioned})

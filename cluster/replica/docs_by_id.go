@@ -18,7 +18,7 @@ type DocsByIDRequest struct {
 
 // DocsByID returns a row for each id of the request.
 var DocsByID = declare(Operation[DocsByIDRequest, []shard.Row]{
-	Copy: func(q *DocsByIDRequest) string { return q.Copy },
+	Copy: func(q DocsByIDRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q DocsByIDRequest) ([]shard.Row, error) {
 		return l.DocsByID(ctx, q.Copy, q.IDs, q.IncludeDocs, q.Conflicts)
 	},
@@ -40,5 +40,5 @@ var DocsByID = declare(Operation[DocsByIDRequest, []shard.Row]{
 			decode: func(m *wirepb.Rows) []shard.Row { return appendRows(nil, m.Rows) },
 		},
 	).each(
-		func(q *DocsByIDRequest) int { return len(q.IDs) }, func(a []shard.Row) int { return len(a) }),
+		func(q DocsByIDRequest) int { return len(q.IDs) }, func(a []shard.Row) int { return len(a) }),
 })

@@ -20,7 +20,7 @@ type PartitionRequest struct{ Copy, Partition string }
 
 // Partition describes one partition of a copy.
 var Partition = declare(Operation[PartitionRequest, shard.PartitionInfo]{
-	Copy: func(q *PartitionRequest) string { return q.Copy },
+	Copy: func(q PartitionRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q PartitionRequest) (shard.PartitionInfo, error) {
 		return l.Partition(ctx, q.Copy, q.Partition)
 	},

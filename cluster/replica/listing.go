@@ -37,12 +37,12 @@ func (l *Listing[H, B]) Pending(after uint64) (uint64, error) {
 // listingTransport carries an operation that is answered with a Listing.
 type listingTransport[Q, H, B any] struct {
 	op   wirepb.Op
-	open func(ctx context.Context, p *wire.Peer, q *Q) (Listing[H, B], error)
+	open func(ctx context.Context, p *wire.Peer, q Q) (Listing[H, B], error)
 	list func(ctx context.Context, body []byte, run func(context.Context, Q) (Listing[H, B], error)) (*wire.Source, error)
 }
 
 // ask implements transport.
-func (r *listingTransport[Q, H, B]) ask(ctx context.Context, p *wire.Peer, q *Q) (Listing[H, B], error) {
+func (r *listingTransport[Q, H, B]) ask(ctx context.Context, p *wire.Peer, q Q) (Listing[H, B], error) {
 	return r.open(ctx, p, q)
 }
 
@@ -72,13 +72,13 @@ type batchCodec[B, P any] struct {
 // of its head and MB of its batches. limit is the hint of how many rows will be
 // read; 0 = unknown.
 func listing[Q, H, B, MQ, MH, MB any, PQ message[MQ], PH message[MH], PB batchMessage[MB]](
-	op wirepb.Op, request codec[Q, PQ], head codec[H, PH], batch batchCodec[B, PB], limit func(q *Q) int,
+	op wirepb.Op, request codec[Q, PQ], head codec[H, PH], batch batchCodec[B, PB], limit func(q Q) int,
 ) *listingTransport[Q, H, B] {
 	return &listingTransport[Q, H, B]{
 		op: op,
-		open: func(ctx context.Context, p *wire.Peer, q *Q) (Listing[H, B], error) {
+		open: func(ctx context.Context, p *wire.Peer, q Q) (Listing[H, B], error) {
 			m := PH(new(MH))
-			from, err := p.List(ctx, op, request.encode(q), m, limit(q))
+			from, err := p.List(ctx, op, request.encode(&q), m, limit(q))
 			if err != nil {
 				return Listing[H, B]{}, err
 			}

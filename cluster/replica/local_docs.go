@@ -12,7 +12,7 @@ type Locals = Listing[Done, shard.LocalBatch]
 
 // LocalDocs lists local documents by id.
 var LocalDocs = declare(Operation[shard.LocalDocsRequest, Locals]{
-	Copy: func(q *shard.LocalDocsRequest) string { return q.Copy },
+	Copy: func(q shard.LocalDocsRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q shard.LocalDocsRequest) (Locals, error) {
 		s, err := l.LocalDocs(ctx, q)
 		if err != nil {
@@ -29,7 +29,7 @@ var LocalDocs = declare(Operation[shard.LocalDocsRequest, Locals]{
 			clear:  func(b *shard.LocalBatch) { b.Rows = b.Rows[:0] },
 			count:  func(b *shard.LocalBatch) int { return len(b.Rows) },
 		},
-		func(*shard.LocalDocsRequest) int { return 0 }),
+		func(shard.LocalDocsRequest) int { return 0 }),
 })
 
 func encodeLocalDocsRequest(req *shard.LocalDocsRequest) *wirepb.DocsRequest {

@@ -13,7 +13,7 @@ type LocalGetRequest struct{ Copy, ID string }
 
 // LocalGet reads a local document.
 var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
-	Copy: func(q *LocalGetRequest) string { return q.Copy },
+	Copy: func(q LocalGetRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
 		return l.LocalGet(ctx, q.Copy, q.ID)
 	},

@@ -16,7 +16,7 @@ type MissingRequest struct {
 
 // Missing tells which revisions a copy lacks, for each document of the request.
 var Missing = declare(Operation[MissingRequest, []shard.IDMissing]{
-	Copy: func(q *MissingRequest) string { return q.Copy },
+	Copy: func(q MissingRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q MissingRequest) ([]shard.IDMissing, error) {
 		return l.Missing(ctx, q.Copy, q.IDs)
 	},
@@ -31,7 +31,7 @@ var Missing = declare(Operation[MissingRequest, []shard.IDMissing]{
 		},
 		codec[[]shard.IDMissing, *wirepb.Missings]{encodeMissings, decodeMissings},
 	).each(
-		func(q *MissingRequest) int { return len(q.IDs) }, func(a []shard.IDMissing) int { return len(a) }),
+		func(q MissingRequest) int { return len(q.IDs) }, func(a []shard.IDMissing) int { return len(a) }),
 })
 
 func encodeIDRevs(ids []shard.IDRevs) []*wirepb.IDRevs {

@@ -8,7 +8,7 @@ import (
 
 // Open reads one revision of a document.
 var Open = declare(Operation[shard.OpenRequest, *shard.Doc]{
-	Copy: func(q *shard.OpenRequest) string { return q.Copy },
+	Copy: func(q shard.OpenRequest) string { return q.Copy },
 	Run:  (*shard.Local).Open,
 	Over: unary(wirepb.Op_OPEN, wire.ClassRead,
 		codec[shard.OpenRequest, *wirepb.OpenRequest]{encodeOpen, decodeOpen},

@@ -10,7 +10,7 @@ import (
 
 // OpenRevs reads several revisions of a document.
 var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
-	Copy: func(q *shard.OpenRevsRequest) string { return q.Copy },
+	Copy: func(q shard.OpenRevsRequest) string { return q.Copy },
 	Run:  (*shard.Local).OpenRevs,
 	Over: unary(wirepb.Op_OPEN_REVS, wire.ClassRead,
 		codec[shard.OpenRevsRequest, *wirepb.OpenRevsRequest]{encodeOpenRevs, decodeOpenRevs},
@@ -32,7 +32,7 @@ type OpenRevsAnswer struct {
 // OpenRevsMany reads revisions of several documents, each with its own error, in
 // the order of the request.
 var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []OpenRevsAnswer]{
-	Copy: func(q *OpenRevsManyRequest) string { return q.Copy },
+	Copy: func(q OpenRevsManyRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q OpenRevsManyRequest) ([]OpenRevsAnswer, error) {
 		out := make([]OpenRevsAnswer, len(q.Docs))
 		for i := range q.Docs {
@@ -49,7 +49,7 @@ var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []OpenRevsAnswer]{
 		codec[OpenRevsManyRequest, *wirepb.OpenRevsList]{encodeOpenRevsMany, decodeOpenRevsMany},
 		codec[[]OpenRevsAnswer, *wirepb.RevResultsList]{encodeOpenRevsAnswers, decodeOpenRevsAnswers},
 	).each(
-		func(q *OpenRevsManyRequest) int { return len(q.Docs) }, func(a []OpenRevsAnswer) int { return len(a) }),
+		func(q OpenRevsManyRequest) int { return len(q.Docs) }, func(a []OpenRevsAnswer) int { return len(a) }),
 })
 
 func encodeOpenRevsMany(q *OpenRevsManyRequest) *wirepb.OpenRevsList {

@@ -21,14 +21,15 @@ type Call interface {
 }
 
 // Operation is one thing that can be asked of a copy: Q is the request, A the
-// answer.
+// answer. Requests are handed on by value, so that asking a copy of this node
+// allocates nothing.
 type Operation[Q, A any] struct {
 	// Copy returns the name of the copy, as in the shard map.
-	Copy func(q *Q) string
+	Copy func(q Q) string
 	// Needs is the state that the copy has to be in.
 	Needs State
 	// NeedsOf is Needs where that depends on the request; nil: it does not.
-	NeedsOf func(q *Q) State
+	NeedsOf func(q Q) State
 	// Run does it on a copy of this node.
 	Run func(l *shard.Local, ctx context.Context, q Q) (A, error)
 	// Over carries it to another node.
@@ -38,7 +39,7 @@ type Operation[Q, A any] struct {
 // transport carries one operation between nodes.
 type transport[Q, A any] interface {
 	// ask has another node do it.
-	ask(ctx context.Context, p *wire.Peer, q *Q) (A, error)
+	ask(ctx context.Context, p *wire.Peer, q Q) (A, error)
 	// serve adds it to what this node does for others.
 	serve(o *wire.Operations, run func(ctx context.Context, q Q) (A, error))
 }
@@ -49,7 +50,7 @@ func (o *Operation[Q, A]) On(ctx context.Context, at Copies, q Q) (A, error) {
 	case *Local:
 		return o.here(ctx, at, q)
 	case Remote:
-		return o.Over.ask(ctx, at.peer, &q)
+		return o.Over.ask(ctx, at.peer, q)
 	}
 	c := &Asked[Q, A]{Operation: o, Request: q}
 	err := at.Do(ctx, c)
@@ -60,9 +61,9 @@ func (o *Operation[Q, A]) On(ctx context.Context, at Copies, q Q) (A, error) {
 func (o *Operation[Q, A]) here(ctx context.Context, l *Local, q Q) (A, error) {
 	needs := o.Needs
 	if o.NeedsOf != nil {
-		needs = o.NeedsOf(&q)
+		needs = o.NeedsOf(q)
 	}
-	if err := l.check(ctx, o.Copy(&q), needs); err != nil {
+	if err := l.check(ctx, o.Copy(q), needs); err != nil {
 		var none A
 		return none, err
 	}

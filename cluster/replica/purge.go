@@ -17,7 +17,7 @@ type PurgeRequest struct {
 // Purge removes leaves for good. There is nothing to decide, so that an incomplete
 // copy does it too.
 var Purge = declare(Operation[PurgeRequest, []shard.PurgeResult]{
-	Copy:  func(q *PurgeRequest) string { return q.Copy },
+	Copy:  func(q PurgeRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(l *shard.Local, ctx context.Context, q PurgeRequest) ([]shard.PurgeResult, error) {
 		return l.Purge(ctx, q.Copy, q.Items)
@@ -33,7 +33,7 @@ var Purge = declare(Operation[PurgeRequest, []shard.PurgeResult]{
 		},
 		codec[[]shard.PurgeResult, *wirepb.PurgeResults]{encodePurgeResults, decodePurgeResults},
 	).each(
-		func(q *PurgeRequest) int { return len(q.Items) }, func(a []shard.PurgeResult) int { return len(a) }),
+		func(q PurgeRequest) int { return len(q.Items) }, func(a []shard.PurgeResult) int { return len(a) }),
 })
 
 func encodePurgeItems(items []shard.PurgeItem) []*wirepb.PurgeItem {

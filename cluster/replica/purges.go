@@ -16,7 +16,7 @@ type PurgesRequest struct {
 
 // Purges reads the log of purges of a copy.
 var Purges = declare(Operation[PurgesRequest, []shard.PurgeInfo]{
-	Copy: func(q *PurgesRequest) string { return q.Copy },
+	Copy: func(q PurgesRequest) string { return q.Copy },
 	Run: func(l *shard.Local, ctx context.Context, q PurgesRequest) ([]shard.PurgeInfo, error) {
 		return l.Purges(ctx, q.Copy, q.Since)
 	},

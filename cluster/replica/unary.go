@@ -18,12 +18,12 @@ type message[M any] interface {
 type unaryTransport[Q, A any] struct {
 	op     wirepb.Op
 	class  wire.Class
-	call   func(ctx context.Context, p *wire.Peer, q *Q) (A, error)
+	call   func(ctx context.Context, p *wire.Peer, q Q) (A, error)
 	answer func(ctx context.Context, body []byte, run func(context.Context, Q) (A, error)) (wire.Message, error)
 }
 
 // ask implements transport.
-func (s *unaryTransport[Q, A]) ask(ctx context.Context, p *wire.Peer, q *Q) (A, error) {
+func (s *unaryTransport[Q, A]) ask(ctx context.Context, p *wire.Peer, q Q) (A, error) {
 	return s.call(ctx, p, q)
 }
 
@@ -42,9 +42,9 @@ func unary[Q, A, MQ, MA any, PQ message[MQ], PA message[MA]](
 ) *unaryTransport[Q, A] {
 	return &unaryTransport[Q, A]{
 		op: op, class: class,
-		call: func(ctx context.Context, p *wire.Peer, q *Q) (a A, err error) {
+		call: func(ctx context.Context, p *wire.Peer, q Q) (a A, err error) {
 			m := PA(new(MA))
-			if err := p.Call(ctx, op, class, request.encode(q), m); err != nil {
+			if err := p.Call(ctx, op, class, request.encode(&q), m); err != nil {
 				return a, err
 			}
 			return answer.decode(m), nil
@@ -71,9 +71,9 @@ type codec[T, P any] struct {
 
 // each refuses an answer that has not one part for each part of the request: a
 // faulty node is not believed.
-func (s *unaryTransport[Q, A]) each(parts func(q *Q) int, answers func(a A) int) *unaryTransport[Q, A] {
+func (s *unaryTransport[Q, A]) each(parts func(q Q) int, answers func(a A) int) *unaryTransport[Q, A] {
 	call := s.call
-	s.call = func(ctx context.Context, p *wire.Peer, q *Q) (A, error) {
+	s.call = func(ctx context.Context, p *wire.Peer, q Q) (A, error) {
 		a, err := call(ctx, p, q)
 		if got, want := answers(a), parts(q); err == nil && got != want {
 			var none A
@@ -95,7 +95,7 @@ func doneCodec() codec[Done, *wirepb.Nothing] {
 }
 
 // copyName is a request that says nothing but which copy.
-func copyName(q *string) string { return *q }
+func copyName(q string) string { return q }
 
 func copyCodec() codec[string, *wirepb.Copy] {
 	return codec[string, *wirepb.Copy]{

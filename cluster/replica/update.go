@@ -9,8 +9,8 @@ import (
 // Update decides edits, or merges what was decided elsewhere. Only the latter may
 // be asked of an incomplete copy.
 var Update = declare(Operation[shard.UpdateRequest, []shard.EditResult]{
-	Copy: func(q *shard.UpdateRequest) string { return q.Copy },
-	NeedsOf: func(q *shard.UpdateRequest) State {
+	Copy: func(q shard.UpdateRequest) string { return q.Copy },
+	NeedsOf: func(q shard.UpdateRequest) State {
 		if q.NewEdits || !q.Trusted {
 			return Complete
 		}
@@ -21,7 +21,7 @@ var Update = declare(Operation[shard.UpdateRequest, []shard.EditResult]{
 		codec[shard.UpdateRequest, *wirepb.UpdateRequest]{encodeUpdate, decodeUpdate},
 		codec[[]shard.EditResult, *wirepb.EditResults]{encodeResults, decodeResults},
 	).each(
-		func(q *shard.UpdateRequest) int { return len(q.Edits) }, func(a []shard.EditResult) int { return len(a) }),
+		func(q shard.UpdateRequest) int { return len(q.Edits) }, func(a []shard.EditResult) int { return len(a) }),
 })
 
 func encodeUpdate(req *shard.UpdateRequest) *wirepb.UpdateRequest {

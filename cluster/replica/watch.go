@@ -20,7 +20,7 @@ type WatchRequest struct {
 // Watch tells when a copy moves on. Read the copy after Watch to miss nothing.
 // Closing ends the watch, and may be done more than once.
 var Watch = declare(Operation[WatchRequest, io.Closer]{
-	Copy: func(q *WatchRequest) string { return q.Copy },
+	Copy: func(q WatchRequest) string { return q.Copy },
 	Run: func(l *shard.Local, _ context.Context, q WatchRequest) (io.Closer, error) {
 		w, err := l.WatchOn(q.Copy, q.C)
 		if err != nil {
@@ -43,7 +43,7 @@ func (w watcher) Close() error {
 // watching carries Watch.
 type watching struct{}
 
-func (watching) ask(_ context.Context, p *wire.Peer, q *WatchRequest) (io.Closer, error) {
+func (watching) ask(_ context.Context, p *wire.Peer, q WatchRequest) (io.Closer, error) {
 	return p.Watch(q.Copy, q.C)
 }
 

@@ -16,9 +16,9 @@ const serviceRepair = "repair" // the service of a node for the repair of copies
 type peerCopies struct{ *wire.Pool }
 
 // Copies implements repair.Peers.
-func (p peerCopies) Copies(node string) repair.Copies {
+func (p peerCopies) Copies(node string) replica.Copies {
 	if peer := p.Peer(node); peer != nil {
-		return replica.Methods{Copies: replica.On(peer)}
+		return replica.On(peer)
 	}
 	return nil
 }
