@@ -82,7 +82,7 @@ func (l *Local) compact(ctx context.Context, name string, store *storage.Store, 
 		Write: func(ctx context.Context, fn func(b *storage.Batch) error) error {
 			return l.write(ctx, name, fn)
 		},
-		OldPurges: func() (uint64, error) { return oldPurges(store, uint64(limit)) },
+		OldPurges: func() (uint64, error) { return purgesToTrim(store, uint64(limit)) },
 		Progress:  progress,
 	})
 	if err != nil {

@@ -15,12 +15,12 @@ type RowBatch struct {
 	arena arena
 }
 
-// DocStream lists live documents in the order of their ids, all of one moment.
-// It is used by one goroutine and holds that moment until it is closed.
+// DocStream lists live documents in the order of their ids, all of one snapshot.
+// It is used by one goroutine and holds that snapshot until it is closed.
 type DocStream struct {
 	Total  uint64   // live documents in the copy
 	Before uint64   // live documents before the range, in the direction of the listing
-	Seq    uint64   // the moment
+	Seq    uint64   // of the snapshot
 	UUID   [16]byte // of the copy
 
 	ctx  context.Context // of the request
@@ -53,7 +53,7 @@ func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error
 	return s, nil
 }
 
-// snapshot takes a moment of a copy and returns when it is durable. The
+// snapshot takes a snapshot of a copy and returns when it is durable. The
 // snapshot keeps the store pinned.
 func (l *Local) snapshot(ctx context.Context, name string) (*storage.Snapshot, [16]byte, error) {
 	store, err := l.pin(ctx, name)
@@ -65,8 +65,8 @@ func (l *Local) snapshot(ctx context.Context, name string) (*storage.Snapshot, [
 	if err != nil {
 		return nil, [16]byte{}, fmt.Errorf("snapshot of %s: %w", name, err)
 	}
-	if err = l.durable(ctx, name, snap.Seq()); err == nil {
-		err = l.durableLoose(ctx, name)
+	if err = l.waitDurable(ctx, name, snap.Seq()); err == nil {
+		err = l.waitUnsequenced(ctx, name)
 	}
 	if err != nil {
 		_ = snap.Close()
@@ -133,7 +133,7 @@ func (s *DocStream) Next(b *RowBatch) (more bool, err error) {
 	if err := s.it.Err(); err != nil {
 		return false, fmt.Errorf("list %s: %w", s.req.Copy, err)
 	}
-	b.settle()
+	b.finish()
 	return s.some, nil
 }
 
@@ -158,10 +158,10 @@ func (s *DocStream) addDoc(b *RowBatch, h *doc.Head) error {
 	return nil
 }
 
-// settle gives the rows their ids and the documents their bodies.
-func (b *RowBatch) settle() {
-	b.arena.settle()
-	b.arena.texts(func(i int, id string) {
+// finish gives the rows their ids and the documents their bodies.
+func (b *RowBatch) finish() {
+	b.arena.setBodies()
+	b.arena.eachID(func(i int, id string) {
 		b.Rows[i].ID = id
 		if d := b.Rows[i].Doc; d != nil {
 			d.ID = id
@@ -169,7 +169,7 @@ func (b *RowBatch) settle() {
 	})
 }
 
-// Close lets go of the moment. It may be called more than once.
+// Close releases the snapshot. It may be called more than once.
 func (s *DocStream) Close() {
 	if s.it != nil {
 		_ = s.it.Close() // read only: nothing to lose
@@ -210,7 +210,7 @@ func rowByID(snap *storage.Snapshot, id string, includeDocs, conflicts bool) (Ro
 		return row, nil
 	}
 	row.Doc = &Doc{ID: id, Rev: h.Winner}
-	if err := fillDoc(snap, row.Doc, h.Inline); err != nil || !conflicts {
+	if err := readContent(snap, row.Doc, h.Inline); err != nil || !conflicts {
 		return row, err
 	}
 	rec, _, err := snap.Record(id)

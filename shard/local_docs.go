@@ -16,7 +16,7 @@ type LocalBatch struct {
 }
 
 // LocalStream lists local documents in the order of their ids, all of one
-// moment. It is used by one goroutine and holds that moment until it is
+// snapshot. It is used by one goroutine and holds that snapshot until it is
 // closed.
 type LocalStream struct {
 	ctx  context.Context // of the request
@@ -90,7 +90,7 @@ func (s *LocalStream) Next(b *LocalBatch) (more bool, err error) {
 	return s.some, nil
 }
 
-// Close lets go of the moment. It may be called more than once.
+// Close releases the snapshot. It may be called more than once.
 func (s *LocalStream) Close() {
 	if s.it != nil {
 		_ = s.it.Close() // read only: nothing to lose

@@ -28,9 +28,9 @@ func (e *localEdit) write(b *storage.Batch) {
 // local decides the write of a local document: it only counts on from the
 // revision the client named, whatever is stored (semantics.md section 3,
 // golden local/01, bulk/03).
-func (d *decider) local(e *Edit, res *EditResult) {
+func (p *updatePlan) local(e *Edit, res *EditResult) {
 	rev := e.Parent
-	if !d.req.NewEdits && len(e.Path.IDs) > 0 {
+	if !p.req.NewEdits && len(e.Path.IDs) > 0 {
 		rev = e.Path.Rev()
 	}
 	n, err := localCount(rev)
@@ -39,15 +39,15 @@ func (d *decider) local(e *Edit, res *EditResult) {
 		return
 	}
 	if e.Deleted {
-		d.locals = append(d.locals, localEdit{id: e.ID})
+		p.locals = append(p.locals, localEdit{id: e.ID})
 		res.Rev = localRev(0)
 	} else {
 		body := doc.StoredBody(e.Body)
 		value := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(body)), n+1)
-		d.locals = append(d.locals, localEdit{id: e.ID, value: append(value, body...)})
+		p.locals = append(p.locals, localEdit{id: e.ID, value: append(value, body...)})
 		res.Rev = localRev(n + 1)
 	}
-	if !d.req.NoPath {
+	if !p.req.NoPath {
 		res.Path = doc.Path{IDs: []string{res.Rev.ID}}
 	}
 }
@@ -88,7 +88,7 @@ func (l *Local) LocalGet(ctx context.Context, name, id string) (*LocalDoc, error
 	if err != nil {
 		return nil, fmt.Errorf("read %q of %s: %w", id, name, err)
 	}
-	if err := l.durableLoose(ctx, name); err != nil {
+	if err := l.waitUnsequenced(ctx, name); err != nil {
 		return nil, err
 	}
 	if !ok {

@@ -9,20 +9,20 @@ import (
 
 func TestHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHorizon()
+		d := newDurableSequence()
 		ctx := t.Context()
-		if err := h.waitSeq(ctx, 1000); err != nil {
+		if err := d.waitSeq(ctx, 1000); err != nil {
 			t.Fatal(err)
 		}
-		h.begin(1, 7, true)
-		if err := h.waitSeq(ctx, 7); err != nil {
+		d.begin(1, 7, true)
+		if err := d.waitSeq(ctx, 7); err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan error, 3)
-		go func() { got <- h.waitSeq(ctx, 9) }()
-		go func() { got <- h.waitLoose(ctx) }()
+		go func() { got <- d.waitSeq(ctx, 9) }()
+		go func() { got <- d.waitUnsequenced(ctx) }()
 		ended, cancel := context.WithCancel(ctx)
-		go func() { got <- h.waitSeq(ended, 8) }()
+		go func() { got <- d.waitSeq(ended, 8) }()
 		synctest.Wait()
 		if len(got) != 0 {
 			t.Fatal("somebody did not wait")
@@ -31,31 +31,31 @@ func TestHorizon(t *testing.T) {
 		if err := <-got; !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		h.begin(2, 8, false)
-		h.publish(1, 8)
-		if err := <-got; err != nil { // the loose round is durable
+		d.begin(2, 8, false)
+		d.publish(1, 8)
+		if err := <-got; err != nil { // the unsequenced group is durable
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if len(got) != 0 {
 			t.Fatal("9 is not durable yet")
 		}
-		h.publish(2, 9)
+		d.publish(2, 9)
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
-		h.begin(3, 9, false)
+		d.begin(3, 9, false)
 		broken := errors.New("broken")
-		go func() { got <- h.waitSeq(ctx, 10) }()
+		go func() { got <- d.waitSeq(ctx, 10) }()
 		synctest.Wait()
-		h.fail(broken)
+		d.fail(broken)
 		if err := <-got; !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		if err := h.waitSeq(ctx, 9); err != nil {
+		if err := d.waitSeq(ctx, 9); err != nil {
 			t.Fatal("what is durable stays readable:", err)
 		}
-		if err := h.waitSeq(ctx, 10); !errors.Is(err, broken) {
+		if err := d.waitSeq(ctx, 10); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
 	})

@@ -9,9 +9,9 @@ import (
 )
 
 // stored makes the record that a state would leave behind.
-func record(tb testing.TB, s *state, seq uint64) *doc.Record {
+func record(tb testing.TB, s *docState, seq uint64) *doc.Record {
 	tb.Helper()
-	out := s.seal()
+	out := s.writes()
 	if out.next == nil {
 		return nil
 	}
@@ -23,13 +23,13 @@ func body(n int) []byte {
 	return append(append([]byte(`{"v":"`), bytes.Repeat([]byte("x"), n)...), `"}`...)
 }
 
-func put(s *state, p doc.Path, size int, deleted bool) {
+func put(s *docState, p doc.Path, size int, deleted bool) {
 	s.add(p, doc.Revision{Body: body(size), Deleted: deleted}, nil, 0)
 }
 
-func putsOf(tb testing.TB, s *state) (puts, dels []string) {
+func putsOf(tb testing.TB, s *docState) (puts, dels []string) {
 	tb.Helper()
-	out := s.seal()
+	out := s.writes()
 	for _, p := range out.puts {
 		puts = append(puts, p.rev.String())
 	}
@@ -54,25 +54,25 @@ func equal(a []string, b ...string) bool {
 // The winner's content is in the record when it is small; the content it
 // displaces goes to the bodies keyspace and stays readable.
 func TestSealMovesContents(t *testing.T) {
-	s := newState("d", nil)
+	s := newDocState("d", nil)
 	put(s, path(t, "1-a"), 10, false)
 	r1 := record(t, s, 1)
 	if p, d := putsOf(t, s); r1.Inline == nil || p != nil || d != nil {
 		t.Fatalf("small first revision: inline %v, puts %v, dels %v", r1.Inline != nil, p, d)
 	}
-	s = newState("d", r1)
+	s = newDocState("d", r1)
 	put(s, path(t, "2-b a"), 2*doc.InlineLimit, false)
 	r2 := record(t, s, 2)
 	if p, d := putsOf(t, s); r2.Inline != nil || !equal(p, "2-b", "1-a") || d != nil {
 		t.Fatalf("large second revision: inline %v, puts %v, dels %v", r2.Inline != nil, p, d)
 	}
-	s = newState("d", r2)
+	s = newDocState("d", r2)
 	put(s, path(t, "2-c a"), 10, false) // wins, and the large one stays where it is
 	r3 := record(t, s, 3)
 	if p, d := putsOf(t, s); r3.Inline == nil || r3.Winner != rev(t, "2-c") || p != nil || d != nil {
 		t.Fatalf("third: inline %v, winner %v, puts %v, dels %v", r3.Inline != nil, r3.Winner, p, d)
 	}
-	s = newState("d", r3)
+	s = newDocState("d", r3)
 	put(s, path(t, "3-d c"), 10, true) // the large one wins again, without a read
 	r4 := record(t, s, 4)
 	if p, d := putsOf(t, s); r4.Inline != nil || r4.Winner != rev(t, "2-b") || !equal(p, "3-d", "2-c") || d != nil {
@@ -84,11 +84,11 @@ func TestSealMovesContents(t *testing.T) {
 }
 
 func TestSealDropsWhatStemmingCuts(t *testing.T) {
-	s := newState("d", nil)
+	s := newDocState("d", nil)
 	put(s, path(t, "1-a"), 10, false)
 	r := record(t, s, 1)
 	for i, p := range []string{"2-b a", "3-c b"} {
-		s = newState("d", r)
+		s = newDocState("d", r)
 		s.add(path(t, p), doc.Revision{Body: body(10)}, nil, 2)
 		r = record(t, s, uint64(i)+2)
 	}
@@ -97,7 +97,7 @@ func TestSealDropsWhatStemmingCuts(t *testing.T) {
 		t.Fatalf("puts %v, dels %v", p, d)
 	}
 	// With a limit of one nothing of the old winner is written any more.
-	s = newState("d", r)
+	s = newDocState("d", r)
 	s.add(path(t, "4-d c"), doc.Revision{Body: body(10)}, nil, 1)
 	if p, d := putsOf(t, s); p != nil || !equal(d, "2-b") {
 		t.Fatalf("puts %v, dels %v", p, d)
@@ -105,21 +105,21 @@ func TestSealDropsWhatStemmingCuts(t *testing.T) {
 }
 
 func TestSealOfPurge(t *testing.T) {
-	s := newState("d", nil)
+	s := newDocState("d", nil)
 	put(s, path(t, "1-a"), 10, false)
 	put(s, path(t, "2-b a"), 10, false)
 	put(s, path(t, "2-c a"), 10, false)
 	r := record(t, s, 1)
-	s = newState("d", r)
-	if got := s.purge([]doc.Rev{rev(t, "1-a"), rev(t, "2-c")}, &lost{}); len(got) != 1 || got[0] != rev(t, "2-c") {
+	s = newDocState("d", r)
+	if got := s.purge([]doc.Rev{rev(t, "1-a"), rev(t, "2-c")}, &purgedHistory{}); len(got) != 1 || got[0] != rev(t, "2-c") {
 		t.Fatalf("purged %v", got)
 	}
 	next := record(t, s, 2)
 	if p, d := putsOf(t, s); next.Winner != rev(t, "2-b") || next.Inline != nil || p != nil || d != nil {
 		t.Fatalf("winner %v, puts %v, dels %v", next.Winner, p, d)
 	}
-	s = newState("d", next)
-	if got := s.purge([]doc.Rev{rev(t, "2-b")}, &lost{}); len(got) != 1 {
+	s = newDocState("d", next)
+	if got := s.purge([]doc.Rev{rev(t, "2-b")}, &purgedHistory{}); len(got) != 1 {
 		t.Fatalf("purged %v", got)
 	}
 	if record(t, s, 3) != nil {
@@ -128,7 +128,7 @@ func TestSealOfPurge(t *testing.T) {
 	if _, d := putsOf(t, s); !equal(d, "1-a", "2-b") {
 		t.Fatalf("dels %v", d)
 	}
-	// Written again in the same round: a document anew, old contents gone.
+	// Written again in the same group: a document anew, old contents gone.
 	put(s, path(t, "2-b a"), 20, false)
 	next = record(t, s, 3)
 	if next == nil || next.Inline == nil || next.Winner != rev(t, "2-b") {
@@ -143,7 +143,7 @@ func TestSealOfPurge(t *testing.T) {
 // A clone goes its own way, whatever room the tree has to grow.
 func TestStateClone(t *testing.T) {
 	for size := 1; size < 10; size++ {
-		s := newState("d", nil)
+		s := newDocState("d", nil)
 		ids := []string{}
 		for i := range size {
 			ids = append([]string{fmt.Sprint("n", i)}, ids...)

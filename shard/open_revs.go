@@ -3,8 +3,6 @@ package shard
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"divan/storage"
 	"divan/storage/doc"
@@ -23,7 +21,7 @@ func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult,
 	defer l.engine.Release(store)
 	for tries := 0; ; tries++ {
 		out, err := l.openRevs(ctx, store, &req)
-		if !fault.Is(err, fault.Corruption) || tries == lostTries {
+		if !fault.Is(err, fault.Corruption) || tries == rereads {
 			return out, err
 		}
 	}
@@ -35,7 +33,7 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 		return nil, fmt.Errorf("read document %q: %w", req.ID, err)
 	}
 	o := opener{local: l, store: store, req: &OpenRequest{Copy: req.Copy, ID: req.ID}}
-	if err := o.settle(ctx, rec.Seq, ok); err != nil {
+	if err := o.waitDurable(ctx, rec.Seq, ok); err != nil {
 		return nil, err
 	}
 	chosen := chooseRevs(&rec.Tree, req)
@@ -50,7 +48,7 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 		if n.Rev == rec.Winner {
 			inline = rec.Inline
 		}
-		if err := fillDoc(store, d, inline); err != nil {
+		if err := readContent(store, d, inline); err != nil {
 			return nil, err
 		}
 		if req.HeadOnly {
@@ -110,55 +108,4 @@ func DistinctRevs(revs []doc.Rev) []doc.Rev {
 		}
 	}
 	return out
-}
-
-// Missing tells for each document which of the named revisions are not here;
-// inner revisions and tombstones are (golden bulk/07). The answers are in the
-// order of ids.
-func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMissing, error) {
-	store, err := l.pin(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer l.engine.Release(store)
-	out := make([]IDMissing, len(ids))
-	var newest uint64 // what has to be durable for the answers to stand
-	gone := false
-	err = eachRecord(store, ids, func(i int, rec *doc.Record) {
-		if rec == nil {
-			rec = &doc.Record{}
-			gone = true
-		}
-		newest = max(newest, rec.Seq)
-		out[i].ID = ids[i].ID
-		out[i].Missing, out[i].PossibleAncestors = rec.Tree.Missing(ids[i].Revs)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if gone {
-		if err := l.durableLoose(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	return out, l.durable(ctx, name, newest)
-}
-
-// eachRecord reads the documents that ids name, in the order of their ids,
-// which takes less than half of reading them one by one; nil for one that is
-// not there.
-func eachRecord(store *storage.Store, ids []IDRevs, fn func(i int, rec *doc.Record)) error {
-	order := make([]int, len(ids))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return strings.Compare(ids[a].ID, ids[b].ID) })
-	names := make([]string, len(ids))
-	for k, i := range order {
-		names[k] = ids[i].ID
-	}
-	if err := store.Records(names, func(k int, rec *doc.Record) { fn(order[k], rec) }); err != nil {
-		return fmt.Errorf("read documents: %w", err)
-	}
-	return nil
 }

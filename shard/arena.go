@@ -50,8 +50,8 @@ func (a *arena) addID(id []byte) {
 	a.ends = append(a.ends, len(a.ids))
 }
 
-// texts returns the ids in the order added, as parts of one string.
-func (a *arena) texts(each func(i int, id string)) {
+// eachID returns the ids in the order added, as parts of one string.
+func (a *arena) eachID(each func(i int, id string)) {
 	all := string(a.ids)
 	from := 0
 	for i, to := range a.ends {
@@ -88,8 +88,8 @@ func (a *arena) put(d Doc) *Doc {
 // full reports whether the contents collected are enough for one batch.
 func (a *arena) full() bool { return len(a.bodies) >= batchBytes }
 
-// settle gives the documents their bodies.
-func (a *arena) settle() {
+// setBodies gives the documents their bodies.
+func (a *arena) setBodies() {
 	for _, s := range a.spans {
 		a.docs[s.doc].Body = a.bodies[s.from:s.to:s.to]
 	}

@@ -20,23 +20,23 @@ type PurgeCheckpoint struct {
 	PurgeSeq *uint64 `json:"purge_seq"` // the last entry that was dealt with; nil: it holds nothing
 }
 
-// oldPurges returns the last entry of the log that may go, 0 for none: the
+// purgesToTrim returns the last entry of the log that may go, 0 for none: the
 // newest limit of them stay, and whatever a follower still has to read. The
 // answer holds until the log or its followers change, so it is the writer that
 // asks: a compaction takes long, and purges go on meanwhile.
-func oldPurges(store *storage.Store, limit uint64) (upto uint64, err error) {
+func purgesToTrim(store *storage.Store, limit uint64) (upto uint64, err error) {
 	last := store.Counters().PurgeSeq
 	if last <= limit {
 		return 0, nil
 	}
 	snap, err := store.Snapshot()
 	if err != nil {
-		return 0, fmt.Errorf("followers of the log of purges: %w", err)
+		return 0, fmt.Errorf("followers of the purge log: %w", err)
 	}
 	defer func() { _ = snap.Close() }() // read only: nothing to lose
 	it, err := snap.Locals(storage.Range{Lo: PurgePrefix, Hi: prefixEnd(PurgePrefix)})
 	if err != nil {
-		return 0, fmt.Errorf("followers of the log of purges: %w", err)
+		return 0, fmt.Errorf("followers of the purge log: %w", err)
 	}
 	upto = last - limit
 	for ok := it.First(); ok; ok = it.Next() {
@@ -48,7 +48,7 @@ func oldPurges(store *storage.Store, limit uint64) (upto uint64, err error) {
 		upto = min(upto, *c.PurgeSeq)
 	}
 	if err := errors.Join(it.Err(), it.Close()); err != nil {
-		return 0, fmt.Errorf("followers of the log of purges: %w", err)
+		return 0, fmt.Errorf("followers of the purge log: %w", err)
 	}
 	return upto, nil
 }

@@ -150,8 +150,8 @@ func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
 		if got := n.feed(ChangesRequest{}); len(got) == 0 || !strings.HasPrefix(got[0], "1 a ") {
 			t.Errorf("%q", got)
 		}
-		if r := n.lookup(copyName); r != nil {
-			t.Errorf("the replica is still there: %+v", r)
+		if c := n.lookup(copyName); c != nil {
+			t.Errorf("the replica is still there: %+v", c)
 		}
 		if got := n.info(); got.Live == 0 || got.Seq != got.Live {
 			t.Errorf("%+v", got)
@@ -159,7 +159,7 @@ func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
 	})
 }
 
-// A request that read what a failed round wrote, and is submitted when the copy
+// A request that read what a failed group wrote, and is submitted when the copy
 // goes on without it, is decided on what is there then.
 func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -178,12 +178,12 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 		}
 		req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: res[0].Rev, Body: []byte(`{"v":2}`)}}}
 		late := &updateTask{local: n.Local, req: &req}
-		late.validator = validator{ctx: ctx, req: &req}
+		late.validator = cachingValidator{ctx: ctx, req: &req}
 		if err := late.prepare(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if late.decided.results[0].Err != nil {
-			t.Fatalf("the round was not applied yet: %+v", late.decided.results)
+		if late.plan.results[0].Err != nil {
+			t.Fatalf("the round was not applied yet: %+v", late.plan.results)
 		}
 		pass(2 * delay)
 		disk.full.Store(room)
@@ -193,7 +193,7 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if r := late.decided.results[0]; err != nil || !fault.Is(r.Err, fault.Conflict) {
+		if r := late.plan.results[0]; err != nil || !fault.Is(r.Err, fault.Conflict) {
 			t.Errorf("an edit of a document that was lost: %v %+v", err, r)
 		}
 		if got := n.show("a"); got != "missing" {
@@ -247,17 +247,17 @@ func TestWatchAcrossAFailure(t *testing.T) {
 		if _, seq, err := n.Position(t.Context(), copyName); err != nil || seq == 0 {
 			t.Errorf("there is room: %d %v", seq, err)
 		}
-		// Where nothing of the failed round is left, nothing has moved either.
+		// Where nothing of the failed group is left, nothing has moved either.
 		if signaled(way == syncFails, "when the copy goes on"); told.Load() != before && way != syncFails || told.Load() == before && way == syncFails {
 			t.Errorf("the node was told %d times that the copy goes on", told.Load()-before)
 		}
 		n.must(n.edit("b", "", "{}"))
 		signaled(true, "after a write")
 		signaled(false, "for nothing")
-		pass(2 * linger)
+		pass(2 * writerIdleTime)
 		w.Close()
-		if r := n.lookup(copyName); r != nil {
-			t.Errorf("the replica is still there: %+v", r)
+		if c := n.lookup(copyName); c != nil {
+			t.Errorf("the replica is still there: %+v", c)
 		}
 		// A watch that begins while the copy has stopped hears of it as well.
 		disk.full.Store(way)
@@ -289,14 +289,14 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := n.lookup(copyName)
+		c := n.lookup(copyName)
 		disk.full.Store(way)
 		if _, err := n.put("lost"); err == nil {
 			t.Fatal("written on a full disk")
 		}
 		disk.full.Store(room)
 		pass(time.Hour)
-		if err := n.durable(t.Context(), copyName, 2); n.revive(r) || !fault.Is(err, fault.InsufficientStorage) {
+		if err := n.waitDurable(t.Context(), copyName, 2); n.reopen(c) || !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("the failed store is in use: %v", err)
 		}
 		if _, err := n.put("b"); err == nil {
@@ -305,13 +305,13 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 		n.engine.Release(store)
 		pass(3 * time.Second)
 		n.mu.Lock()
-		r.users++
+		c.users++
 		n.mu.Unlock()
-		if n.revive(r) {
+		if n.reopen(c) {
 			t.Error("the replica is in use")
 		}
 		n.mu.Lock()
-		r.users--
+		c.users--
 		n.mu.Unlock()
 		if _, err := n.put("b"); err != nil {
 			t.Error(err)
@@ -320,7 +320,7 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 	})
 }
 
-// A store that has stopped without a round of its own gives no position: it
+// A store that has stopped without a group of its own gives no position: it
 // would be the one that everybody knows, and a feed would go on waiting.
 func TestPositionOfAFailedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestPositionOfAFailedStore(t *testing.T) {
 		defer n.stop()
 		n.create(CreateOptions{})
 		n.must(n.edit("a", "", "{}"))
-		pass(2 * linger)
+		pass(2 * writerIdleTime)
 		store, err := n.engine.Acquire(copyName)
 		if err != nil {
 			t.Fatal(err)

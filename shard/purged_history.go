@@ -6,7 +6,7 @@ import (
 	"divan/storage/doc"
 )
 
-// lost is what is known of the revisions that a purge removed somewhere: each
+// purgedHistory is what is known of the revisions that a purge removed somewhere: each
 // with its ancestors. A copy that had not got a purged revision yet, but one of
 // its ancestors, drops that: it ends where it would have ended had it got the
 // revision first and the purge then. Knowledge only grows, and grows the same
@@ -14,14 +14,14 @@ import (
 //
 // The ancestors of a revision follow from its name, so paths of different
 // copies agree, but one may be cut off earlier than another.
-type lost struct {
+type purgedHistory struct {
 	revs []doc.Rev // as requested
 	tree doc.Tree
 }
 
-// newLost returns what an entry of the log, or a request, knows.
-func newLost(revs []doc.Rev, paths []doc.Path) *lost {
-	l := &lost{revs: revs}
+// newPurgedHistory returns what an entry of the log, or a request, knows.
+func newPurgedHistory(revs []doc.Rev, paths []doc.Path) *purgedHistory {
+	l := &purgedHistory{revs: revs}
 	for _, p := range paths {
 		l.add(p)
 	}
@@ -29,13 +29,13 @@ func newLost(revs []doc.Rev, paths []doc.Path) *lost {
 }
 
 // add takes over a path and reports whether that told anything new.
-func (l *lost) add(p doc.Path) bool {
+func (l *purgedHistory) add(p doc.Path) bool {
 	return l.tree.Merge(p, doc.Node{Rev: p.Rev()}) != doc.Known
 }
 
 // learn takes over paths and returns the revisions that were not known to be
-// lost before, and were not requested.
-func (l *lost) learn(paths []doc.Path) map[doc.Rev]struct{} {
+// purged before, and were not requested.
+func (l *purgedHistory) learn(paths []doc.Path) map[doc.Rev]struct{} {
 	before := l.tree.Clone()
 	grew := false
 	for _, p := range paths {
@@ -55,7 +55,7 @@ func (l *lost) learn(paths []doc.Path) map[doc.Rev]struct{} {
 
 // paths returns what is to be kept of it: a path that is nothing but a revision
 // that was requested tells nothing.
-func (l *lost) paths() []doc.Path {
+func (l *purgedHistory) paths() []doc.Path {
 	var out []doc.Path
 	for _, n := range l.tree.Leaves() {
 		p := l.tree.Path(n.Rev, 0)
@@ -68,7 +68,7 @@ func (l *lost) paths() []doc.Path {
 
 // purge removes those of revs that are leaves, as purging does, and returns
 // them. Their paths are added to l.
-func (s *state) purge(revs []doc.Rev, l *lost) []doc.Rev {
+func (s *docState) purge(revs []doc.Rev, l *purgedHistory) []doc.Rev {
 	for _, r := range revs {
 		if _, leaf, ok := s.tree.Find(r); ok && leaf {
 			l.add(s.tree.Path(r, 0))
@@ -77,14 +77,14 @@ func (s *state) purge(revs []doc.Rev, l *lost) []doc.Rev {
 	purged, removed := s.tree.Prune(revs)
 	if len(purged) > 0 {
 		s.changed = true
-		s.drop(removed)
+		s.noteRemoved(removed)
 	}
 	return purged
 }
 
-// purgeLost removes the leaves that gone holds for. A revision that others
+// purgeIf removes the leaves that gone holds for. A revision that others
 // descend from is none, and stays.
-func (s *state) purgeLost(gone func(r doc.Rev) bool, l *lost) {
+func (s *docState) purgeIf(gone func(r doc.Rev) bool, l *purgedHistory) {
 	var revs []doc.Rev
 	for _, n := range s.tree.Leaves() {
 		if gone(n.Rev) {
