@@ -122,7 +122,7 @@ func (g *groupCommit) apply() error {
 	}
 	// After the documents: what they have claimed in this group stays.
 	for _, t := range g.discard {
-		b.GiveUp(t.id, t.keys...)
+		b.DropUploads(t.id, t.keys...)
 	}
 	// A batch that could not be begun is empty too, so it is not asked.
 	if len(ids)+len(g.locals)+len(g.purges)+len(g.discard) == 0 && g.exclusive == nil {

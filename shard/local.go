@@ -109,7 +109,7 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Marked: o.Rebuilding}); err != nil {
+	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Rebuilding: o.Rebuilding}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil

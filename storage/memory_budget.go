@@ -6,16 +6,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// memory divides what the engine may take between blocks and memtables. Pebble
-// charges every memtable to the block cache, and keeps two of their full size per
-// store that was once busy; left to itself, a handful of such stores pushes out
+// memoryBudget divides what the engine may take between blocks and memtables.
+// Pebble charges every memtable to the block cache, and keeps two of their full
+// size per store that was once busy; left to itself, a handful of such stores pushes out
 // every block, the indexes first needed for each read among them.
 //
 // Therefore the cache is made larger than it may become, by the memtables of all
 // stores that may be open, and the difference is reserved. While memtables take
 // less than half of the total they leave the rest to the blocks; what they take
 // above that is given back, so that blocks always have the other half.
-type memory struct {
+type memoryBudget struct {
 	cache *pebble.Cache
 	total int64
 	spare int64 // size of the cache above total
@@ -28,8 +28,8 @@ type memory struct {
 	}
 }
 
-func newMemory(total int64, stores int) *memory {
-	m := &memory{total: total, spare: int64(stores) * 2 * memTableBytes}
+func newMemoryBudget(total int64, stores int) *memoryBudget {
+	m := &memoryBudget{total: total, spare: int64(stores) * 2 * memTableBytes}
 	m.cache = pebble.NewCache(m.total + m.spare)
 	m.mu.release = func() {}
 	m.change(0)
@@ -37,7 +37,7 @@ func newMemory(total int64, stores int) *memory {
 }
 
 // change notes that the memtables of a store hold so much more, or less.
-func (m *memory) change(by int64) {
+func (m *memoryBudget) change(by int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.memtables += by
@@ -50,7 +50,7 @@ func (m *memory) change(by int64) {
 }
 
 // close gives everything back when no store is left.
-func (m *memory) close() {
+func (m *memoryBudget) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.release()
@@ -69,10 +69,10 @@ type memtables struct {
 
 // opened charges the store for its first memtable. A flush may have come
 // before: pebble.Open flushes what the log held.
-func (t *memtables) opened(m *memory) { t.grow(m, 0) }
+func (t *memtables) opened(m *memoryBudget) { t.grow(m, 0) }
 
 // grow notes that so many memtables were flushed.
-func (t *memtables) grow(m *memory, flushed int) {
+func (t *memtables) grow(m *memoryBudget, flushed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.held
@@ -95,7 +95,7 @@ func (t *memtables) large() bool {
 }
 
 // closed takes the charge back.
-func (t *memtables) closed(m *memory) {
+func (t *memtables) closed(m *memoryBudget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m.change(-t.held)

@@ -18,7 +18,7 @@ func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	last := s.state.Load().prev.last // before the iterator: it may show more, not less
+	last := s.states.Load().prev.last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
 	if err := s.records(ids[:known], fn); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package storage
+package scheduler
 
 import (
 	"sync"
@@ -11,7 +11,7 @@ import (
 // fakeDB behaves as a Pebble instance towards the scheduler: refused once, it
 // never asks again until it has said that nothing waits.
 type fakeDB struct {
-	c  *compactions
+	c  *StoreScheduler
 	mu sync.Mutex // the store's mutex: held in every call to the scheduler but Done
 
 	allowed int
@@ -22,8 +22,8 @@ type fakeDB struct {
 	onAsk   func() // called inside GetWaitingCompaction, after the answer is made
 }
 
-func newFakeDB(s *scheduler, allowed int) *fakeDB {
-	d := &fakeDB{c: s.newStore(), allowed: allowed}
+func newFakeDB(s *Scheduler, allowed int) *fakeDB {
+	d := &fakeDB{c: s.ForStore(), allowed: allowed}
 	d.c.Register(1, d)
 	return d
 }
@@ -98,7 +98,7 @@ func wantRunning(t *testing.T, d *fakeDB, n int) {
 }
 
 func TestSchedulerLimits(t *testing.T) {
-	s := newScheduler(2)
+	s := New(2)
 	a, b := newFakeDB(s, 2), newFakeDB(s, 1)
 	a.more(3)
 	wantRunning(t, a, 2)
@@ -118,7 +118,7 @@ func TestSchedulerLimits(t *testing.T) {
 // TestSchedulerKeepsWaiters: a store that is refused at the very moment at which
 // it is asked, and answers that nothing waits, must not be forgotten.
 func TestSchedulerKeepsWaiters(t *testing.T) {
-	s := newScheduler(1)
+	s := New(1)
 	a, b := newFakeDB(s, 1), newFakeDB(s, 1)
 	a.more(1)
 	b.more(1)
@@ -142,7 +142,7 @@ func TestSchedulerKeepsWaiters(t *testing.T) {
 
 // TestSchedulerNothingLost: whatever the order of events, all work is done.
 func TestSchedulerNothingLost(t *testing.T) {
-	s := newScheduler(2)
+	s := New(2)
 	var dbs []*fakeDB
 	var wg sync.WaitGroup
 	for range 8 {
@@ -184,7 +184,7 @@ func TestSchedulerNothingLost(t *testing.T) {
 
 // TestSchedulerUnregister waits for calls into the store that is closed.
 func TestSchedulerUnregister(t *testing.T) {
-	s := newScheduler(1)
+	s := New(1)
 	a, b := newFakeDB(s, 1), newFakeDB(s, 1)
 	a.more(1)
 	b.more(1)
@@ -219,16 +219,16 @@ func TestSchedulerUnregister(t *testing.T) {
 // TestSchedulerDelay: after a failed compaction a store waits, and is not
 // forgotten.
 func TestSchedulerDelay(t *testing.T) {
-	s := newScheduler(2)
+	s := New(2)
 	a, b := newFakeDB(s, 2), newFakeDB(s, 2)
-	a.c.delay(time.Hour)
+	a.c.Delay(time.Hour)
 	a.more(1)
 	b.more(1)
 	wantRunning(t, a, 0)
 	wantRunning(t, b, 1)
 	b.finish()
 	wantRunning(t, a, 0)
-	a.c.delay(-time.Hour)
+	a.c.Delay(-time.Hour)
 	s.grant()
 	wantRunning(t, a, 1)
 }

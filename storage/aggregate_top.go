@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// summary is the top level of an aggregate in memory: blocks in the order of
+// topBlocks is the top level of an aggregate in memory: blocks in the order of
 // their borders, each with the sums of what lies between its border and the
 // next. It is immutable, so that a snapshot keeps the one of its moment; an
 // edit copies the chunks it touches and shares the rest. There is always a
@@ -16,7 +16,7 @@ import (
 //
 // A block stands for about 2048 documents or exactly 65536 sequences, so a
 // hundred million documents are 49,000 blocks, 4 MB.
-type summary struct{ chunks []*chunk }
+type topBlocks struct{ chunks []*chunk }
 
 // chunk is a run of blocks with their total; chunks are never empty.
 type chunk struct {
@@ -36,13 +36,13 @@ func (b block) same(o block) bool { return b.border == o.border && b.sums == o.s
 // maxChunk is the number of blocks at which a chunk is cut in two.
 const maxChunk = 64
 
-func newSummary() *summary {
-	return &summary{chunks: []*chunk{{blocks: []block{{low: new(lowCell)}}}}}
+func newTopBlocks() *topBlocks {
+	return &topBlocks{chunks: []*chunk{{blocks: []block{{low: new(lowCell)}}}}}
 }
 
-// loadSummary reads the top level of one kind from the store.
-func loadSummary(r pebble.Reader, kind byte) (*summary, error) {
-	e := newSummary().edit()
+// loadTopBlocks reads the top level of one kind from the store.
+func loadTopBlocks(r pebble.Reader, kind byte) (*topBlocks, error) {
+	e := newTopBlocks().edit()
 	err := each(r, appendAggKey(nil, kind, levelTop, ""), appendAggKey(nil, kind, levelTop+1, ""),
 		func(key, value []byte) error {
 			sums, err := decodeSums(value)
@@ -56,11 +56,11 @@ func loadSummary(r pebble.Reader, kind byte) (*summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load aggregates: %w", err)
 	}
-	return e.summary, nil
+	return e.topBlocks, nil
 }
 
 // find returns where the block that contains key is.
-func (s *summary) find(key string) (c, b int) {
+func (s *topBlocks) find(key string) (c, b int) {
 	c = sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].blocks[0].border > key }) - 1
 	blocks := s.chunks[c].blocks
 	b = sort.Search(len(blocks), func(i int) bool { return blocks[i].border > key }) - 1
@@ -68,7 +68,7 @@ func (s *summary) find(key string) (c, b int) {
 }
 
 // before returns the sums of all blocks that end at or before key.
-func (s *summary) before(key string) Sums {
+func (s *topBlocks) before(key string) Sums {
 	var sums Sums
 	c, b := s.find(key)
 	for _, ch := range s.chunks[:c] {
@@ -83,7 +83,7 @@ func (s *summary) before(key string) Sums {
 // below returns the sums of all blocks whose border is below key. Where no block
 // lasts until the next one begins, as those of sequences do not once one is
 // removed, and key is a border, opened or not, that is all that lies before it.
-func (s *summary) below(key string) Sums {
+func (s *topBlocks) below(key string) Sums {
 	sums := s.before(key)
 	if last := s.block(key); last.border < key {
 		sums.add(last.sums)
@@ -92,14 +92,14 @@ func (s *summary) below(key string) Sums {
 }
 
 // border returns the border of the block that contains key.
-func (s *summary) border(key string) string {
+func (s *topBlocks) border(key string) string {
 	c, b := s.find(key)
 	return s.chunks[c].blocks[b].border
 }
 
 // next returns the border after the block that contains key; ok is false when
 // that is the last.
-func (s *summary) next(key string) (border string, ok bool) {
+func (s *topBlocks) next(key string) (border string, ok bool) {
 	c, b := s.find(key)
 	if b+1 < len(s.chunks[c].blocks) {
 		return s.chunks[c].blocks[b+1].border, true
@@ -113,7 +113,7 @@ func (s *summary) next(key string) (border string, ok bool) {
 // live returns where whoever stands at key finds the next block with live
 // documents, upward or downward: at key itself when they may be in its own block,
 // at the border where that block begins, or ends. ok is false when there is none.
-func (s *summary) live(key string, down bool) (at string, ok bool) {
+func (s *topBlocks) live(key string, down bool) (at string, ok bool) {
 	c, b := s.find(key)
 	if s.chunks[c].blocks[b].sums.Live > 0 {
 		return key, true
@@ -136,7 +136,7 @@ func (s *summary) live(key string, down bool) (at string, ok bool) {
 
 // liveBelow returns where the last block before number b of chunk c that has
 // live documents ends.
-func (s *summary) liveBelow(c, b int) (end string, ok bool) {
+func (s *topBlocks) liveBelow(c, b int) (end string, ok bool) {
 	end = s.chunks[c].blocks[b].border
 	for {
 		for _, blk := range slices.Backward(s.chunks[c].blocks[:b]) {
@@ -156,27 +156,27 @@ func (s *summary) liveBelow(c, b int) (end string, ok bool) {
 }
 
 // sums returns the sums of the block that contains key.
-func (s *summary) sums(key string) Sums { return s.block(key).sums }
+func (s *topBlocks) sums(key string) Sums { return s.block(key).sums }
 
 // block returns the block that contains key; it must not be changed.
-func (s *summary) block(key string) *block {
+func (s *topBlocks) block(key string) *block {
 	c, b := s.find(key)
 	return &s.chunks[c].blocks[b]
 }
 
-// summaryEdit is a summary being changed: chunks in own are its alone.
-type summaryEdit struct {
-	*summary
+// topBlocksEdit is a topBlocks being changed: chunks in own are its alone.
+type topBlocksEdit struct {
+	*topBlocks
 	own map[*chunk]struct{}
 }
 
 // edit begins a changed copy of s.
-func (s *summary) edit() *summaryEdit {
-	return &summaryEdit{&summary{slices.Clone(s.chunks)}, map[*chunk]struct{}{}}
+func (s *topBlocks) edit() *topBlocksEdit {
+	return &topBlocksEdit{&topBlocks{slices.Clone(s.chunks)}, map[*chunk]struct{}{}}
 }
 
 // writable returns chunk c, copied when it is shared.
-func (e *summaryEdit) writable(c int) *chunk {
+func (e *topBlocksEdit) writable(c int) *chunk {
 	ch := e.chunks[c]
 	if _, own := e.own[ch]; !own {
 		ch = &chunk{append(make([]block, 0, len(ch.blocks)+1), ch.blocks...), ch.total}
@@ -187,7 +187,7 @@ func (e *summaryEdit) writable(c int) *chunk {
 }
 
 // add changes the block that contains key.
-func (e *summaryEdit) add(key string, d Sums) {
+func (e *topBlocksEdit) add(key string, d Sums) {
 	c, b := e.find(key)
 	ch := e.writable(c)
 	ch.blocks[b].sums.add(d)
@@ -195,7 +195,7 @@ func (e *summaryEdit) add(key string, d Sums) {
 }
 
 // setLow sets what the block that contains key consists of.
-func (e *summaryEdit) setLow(key string, low *lowBlocks) {
+func (e *topBlocksEdit) setLow(key string, low *lowBlocks) {
 	c, b := e.find(key)
 	cell := new(lowCell)
 	cell.Store(low)
@@ -203,7 +203,7 @@ func (e *summaryEdit) setLow(key string, low *lowBlocks) {
 }
 
 // insert opens an empty block, unless there is one.
-func (e *summaryEdit) insert(border string) {
+func (e *topBlocksEdit) insert(border string) {
 	c, b := e.find(border)
 	if e.chunks[c].blocks[b].border == border {
 		return
@@ -216,7 +216,7 @@ func (e *summaryEdit) insert(border string) {
 }
 
 // cut makes two chunks of one that the edit owns.
-func (e *summaryEdit) cut(c int) {
+func (e *topBlocksEdit) cut(c int) {
 	ch := e.chunks[c]
 	half := len(ch.blocks) / 2
 	right := &chunk{blocks: slices.Clone(ch.blocks[half:])}
@@ -232,7 +232,7 @@ func (e *summaryEdit) cut(c int) {
 
 // remove drops the block with that border, which must hold nothing and not be
 // the first.
-func (e *summaryEdit) remove(border string) {
+func (e *topBlocksEdit) remove(border string) {
 	c, b := e.find(border)
 	ch := e.writable(c)
 	ch.blocks = slices.Delete(ch.blocks, b, b+1)

@@ -9,7 +9,7 @@ import (
 // TestMemory: blocks get what memtables leave, and half of the total always.
 func TestMemory(t *testing.T) {
 	const mb = 1 << 20
-	m := newMemory(128*mb, 4)
+	m := newMemoryBudget(128*mb, 4)
 	defer m.close()
 	stores := make([]memtables, 20)
 	// capacity is what Pebble takes for blocks and memtables together.

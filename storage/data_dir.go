@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/zap"
 
 	"divan/storage/fault"
 )
@@ -132,71 +130,6 @@ func (e *Engine) path(elem ...string) string {
 	return e.o.FS.PathJoin(append([]string{e.o.Dir}, elem...)...)
 }
 
-// prepareStaging makes the staging folder; what lies in it is left to Run.
-func (e *Engine) prepareStaging() error {
-	e.wakeSweep()
-	return e.dirs.ensure(e.path(stagingDir))
-}
-
-func (e *Engine) wakeSweep() {
-	select {
-	case e.sweep <- struct{}{}:
-	default:
-	}
-}
-
-// sweepStaged removes dropped stores from the disk.
-func (e *Engine) sweepStaged() {
-	names, err := e.o.FS.List(e.path(stagingDir))
-	errs := []error{err}
-	for _, name := range names {
-		errs = append(errs, e.o.FS.RemoveAll(e.path(stagingDir, name)))
-	}
-	if err := errors.Join(errs...); err != nil {
-		e.log.Warn("removing dropped stores failed", zap.Error(err))
-	}
-}
-
-// Create makes an empty store; it is durable on return. The error is
-// fault.Exists when there is one of that name.
-func (e *Engine) Create(name string, o CreateOptions) error {
-	if !validName(name) {
-		return fmt.Errorf("store name %q is no path below the data directory", name)
-	}
-	en, err := e.occupy(name)
-	if err != nil {
-		return err
-	}
-	err = e.create(name, o)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.removeLocked(en)
-	return err
-}
-
-// occupy makes a busy entry for a store that is not open.
-func (e *Engine) occupy(name string) (*entry, error) {
-	for {
-		e.mu.Lock()
-		en := e.mu.entries[name]
-		switch {
-		case e.mu.closed:
-			e.mu.Unlock()
-			return nil, errClosed()
-		case en == nil:
-			en = e.newBusyLocked(name)
-			e.mu.Unlock()
-			return en, nil
-		case en.busy == nil:
-			e.mu.Unlock()
-			return nil, fault.New(fault.Exists, "file_exists")
-		}
-		wait := en.busy
-		e.mu.Unlock()
-		<-wait
-	}
-}
-
 // validName accepts a clean relative path: nothing that leaves the directory.
 func validName(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
@@ -205,123 +138,6 @@ func validName(name string) bool {
 		}
 	}
 	return !strings.ContainsAny(name, "\x00\\")
-}
-
-func (e *Engine) create(name string, o CreateOptions) error {
-	path := e.path(name)
-	files, err := e.o.FS.List(path)
-	if err == nil {
-		if _, err = findIdentity(files); err == nil {
-			return fault.New(fault.Exists, "file_exists")
-		}
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NoCopy) {
-		return fmt.Errorf("create store %s: %w", name, err)
-	}
-	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
-		return diskError("create store "+name, err)
-	}
-	if o.Marked {
-		if err := e.Mark(name); err != nil {
-			return err
-		}
-	}
-	id := identity{partitioned: o.Partitioned}
-	_, _ = rand.Read(id.uuid[:]) // never fails
-	if err := e.makeStore(path, id); err != nil {
-		return diskError("create store "+name, err)
-	}
-	return nil
-}
-
-// makeStore makes the directory with the file that names the store, durably.
-func (e *Engine) makeStore(path string, id identity) error {
-	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
-		return err
-	}
-	if err := e.touch(e.o.FS.PathJoin(path, id.fileName())); err != nil {
-		return err
-	}
-	if err := syncDir(e.o.FS, path); err != nil {
-		return err
-	}
-	return syncDir(e.o.FS, e.o.FS.PathDir(path))
-}
-
-// touch makes an empty file, durable with its directory.
-func (e *Engine) touch(path string) error {
-	f, err := e.o.FS.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// Drop removes a store: nobody can open it any more. A store in use is removed
-// from the disk with its last pin; a crash before that leaves it there. The
-// error is fault.NoCopy when there is no such store.
-func (e *Engine) Drop(name string) error {
-	for {
-		e.mu.Lock()
-		en := e.mu.entries[name]
-		switch {
-		case e.mu.closed:
-			e.mu.Unlock()
-			return errClosed()
-		case en == nil:
-			en = e.newBusyLocked(name)
-			e.mu.Unlock()
-			err := e.stage(name)
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.removeLocked(en)
-			return err
-		case en.busy != nil:
-			wait := en.busy
-			e.mu.Unlock()
-			<-wait
-		case en.dropped:
-			e.mu.Unlock()
-			return noStore()
-		case en.pins > 0:
-			en.dropped = true
-			e.mu.Unlock()
-			return nil
-		default:
-			en.dropped = true
-			e.takeLocked(en)
-			e.mu.Unlock()
-			return e.closeStores([]*entry{en})
-		}
-	}
-}
-
-// stage moves a store that is not open out of its place, durably, and leaves
-// the removal of its files to Run.
-func (e *Engine) stage(name string) error {
-	if !validName(name) {
-		return noStore()
-	}
-	path := e.path(name)
-	files, err := e.o.FS.List(path)
-	if err == nil {
-		_, err = findIdentity(files)
-	}
-	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NoCopy) {
-		return noStore()
-	}
-	// A store that cannot be read can still be dropped.
-	var unique [12]byte
-	_, _ = rand.Read(unique[:]) // never fails
-	if err := e.o.FS.Rename(path, e.path(stagingDir, hex.EncodeToString(unique[:]))); err != nil {
-		return fmt.Errorf("drop store %s: %w", name, err)
-	}
-	e.wakeSweep()
-	e.uploads.forget(name)
-	if err := syncDir(e.o.FS, e.o.FS.PathDir(path)); err != nil {
-		return fmt.Errorf("drop store %s: %w", name, err)
-	}
-	return nil
 }
 
 // Names returns the names of all stores on disk, sorted. It reads the

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -44,4 +45,50 @@ func (m *sumsOperand) MergeOlder(value []byte) error { return m.MergeNewer(value
 // Finish implements pebble.ValueMerger.
 func (m *sumsOperand) Finish(bool) ([]byte, io.Closer, error) {
 	return appendSums(nil, m.s), nil, nil
+}
+
+// Sums are totals over a range of documents. External and Active are bytes;
+// they are kept only by a store with CreateOptions.Partitioned.
+type Sums struct {
+	Live, Deleted, External, Active int64
+}
+
+func (s *Sums) add(o Sums) {
+	s.Live += o.Live
+	s.Deleted += o.Deleted
+	s.External += o.External
+	s.Active += o.Active
+}
+
+func (s Sums) neg() Sums { return Sums{-s.Live, -s.Deleted, -s.External, -s.Active} }
+
+func (s Sums) zero() bool { return s == Sums{} }
+
+// appendSums writes the value of an aggregate: signed varints, trailing zeros
+// left out.
+func appendSums(dst []byte, s Sums) []byte {
+	v := [...]int64{s.Live, s.Deleted, s.External, s.Active}
+	n := len(v)
+	for n > 0 && v[n-1] == 0 {
+		n--
+	}
+	for _, x := range v[:n] {
+		dst = binary.AppendVarint(dst, x)
+	}
+	return dst
+}
+
+func decodeSums(b []byte) (Sums, error) {
+	var s Sums
+	r := cursor{b: b}
+	for _, p := range [...]*int64{&s.Live, &s.Deleted, &s.External, &s.Active} {
+		if len(r.b) == 0 {
+			break
+		}
+		*p = r.varint()
+	}
+	if r.bad || len(r.b) != 0 {
+		return Sums{}, corrupt("aggregate")
+	}
+	return s, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // lowBlocks is the low level of one top-level block of documents in memory:
 // low borders, sorted, the top border itself first, and the sums of each block.
-// One that a view holds is immutable; a batch that changes it makes its own.
+// One that a batchState holds is immutable; a batch that changes it makes its own.
 //
 // The writer needs the borders, and readers are spared the merge operands that
 // the entries in the store consist of until they are compacted.
@@ -23,7 +23,7 @@ type lowBlocks struct {
 // lowCell is where the low level of a top-level block stands once somebody has
 // needed it; empty: only the store knows. It may be filled and emptied by
 // anybody at any time: every batch that changes the low level gives the block
-// another cell, so that the views that share one mean the same.
+// another cell, so that the states that share one mean the same.
 type lowCell struct{ atomic.Pointer[lowBlocks] }
 
 // maxLowHeld is how many low blocks a store keeps in memory, more or less: a
@@ -73,25 +73,25 @@ func (l *lowBlocks) cut(i int) (right *lowBlocks, total Sums) {
 // writable returns the low blocks around id, to be changed by this batch, and
 // which of them contains id. What is not in memory is read from the store as
 // the batch before left it, so that must happen before this batch changes it.
-func (f *fold) writable(id string) (low *lowBlocks, k int, err error) {
-	low = f.top.block(id).low.Load()
+func (a *aggregateEdit) writable(id string) (low *lowBlocks, k int, err error) {
+	low = a.top.block(id).low.Load()
 	if low == nil {
-		if low, err = loadLow(f.db, f.top.summary, id); err != nil {
+		if low, err = loadLow(a.db, a.top.topBlocks, id); err != nil {
 			return nil, 0, err
 		}
-		f.s.lowHeld.Add(int64(len(low.borders)))
-	} else if _, own := f.own[low]; !own {
+		a.s.lowHeld.Add(int64(len(low.borders)))
+	} else if _, own := a.own[low]; !own {
 		low = low.copyable()
 	} else {
 		return low, low.find(id), nil
 	}
-	f.own[low] = struct{}{}
-	f.top.setLow(id, low)
+	a.own[low] = struct{}{}
+	a.top.setLow(id, low)
 	return low, low.find(id), nil
 }
 
 // loadLow reads the low blocks of the top-level block that contains id.
-func loadLow(r pebble.Reader, docs *summary, id string) (*lowBlocks, error) {
+func loadLow(r pebble.Reader, docs *topBlocks, id string) (*lowBlocks, error) {
 	top := docs.border(id)
 	end := appendAggKey(nil, aggDocs, levelLow+1, "")
 	if next, ok := docs.next(id); ok {
@@ -115,31 +115,31 @@ func loadLow(r pebble.Reader, docs *summary, id string) (*lowBlocks, error) {
 
 // low returns the low blocks around id.
 func (s *Snapshot) low(id string) (*lowBlocks, error) {
-	cell := s.v.docs.block(id).low
+	cell := s.state.docs.block(id).low
 	if low := cell.Load(); low != nil {
 		return low, nil
 	}
-	low, err := loadLow(s.snap, s.v.docs, id)
+	low, err := loadLow(s.snap, s.state.docs, id)
 	if err != nil {
 		return nil, err
 	}
 	if cell.CompareAndSwap(nil, low) {
 		s.s.lowHeld.Add(int64(len(low.borders)))
-		s.s.boundLow(s.v.docs)
+		s.s.limitLowBlocks(s.state.docs)
 	}
 	return low, nil
 }
 
-// boundLow drops low blocks from memory when too many are held.
-func (s *Store) boundLow(docs *summary) {
+// limitLowBlocks drops low blocks from memory when too many are held.
+func (s *Store) limitLowBlocks(docs *topBlocks) {
 	if held := s.lowHeld.Load(); held > maxLowHeld {
-		s.lowHeld.Store(docs.forget(held))
+		s.lowHeld.Store(docs.dropLow(held))
 	}
 }
 
-// forget drops low blocks from memory until half of the limit is held, and
+// dropLow drops low blocks from memory until half of the limit is held, and
 // returns how many are left.
-func (s *summary) forget(held int64) int64 {
+func (s *topBlocks) dropLow(held int64) int64 {
 	for _, ch := range s.chunks {
 		for i := range ch.blocks {
 			low := ch.blocks[i].low.Swap(nil)

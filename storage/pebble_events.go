@@ -3,49 +3,11 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
-	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
-
-	"divan/storage/fault"
 )
-
-// failure is why a store has stopped.
-type failure struct{ err error }
-
-// failureCell holds the failure of a store, nil while it works.
-type failureCell struct {
-	atomic.Pointer[failure]
-	set chan struct{} // closed when there is one
-}
-
-// fail stops the store: every later call returns the error. The first failure
-// stays. What the store showed but had not made durable is gone with the next
-// open, which is why nothing may be read from it any more.
-func (s *Store) fail(cause error) error {
-	kind, reason := fault.Unavailable, "The shard has stopped after a failure of its disk."
-	if errors.Is(cause, syscall.ENOSPC) {
-		kind, reason = fault.InsufficientStorage, "No space left on the disk."
-	}
-	f := &failure{fault.Wrap(kind, reason, cause)}
-	if s.failed.CompareAndSwap(nil, f) {
-		close(s.failed.set)
-		s.log.Error("store stopped", zap.Error(cause))
-		return f.err
-	}
-	return s.failed.Load().err
-}
-
-// Err returns why the store has stopped, nil while it works. The error is
-// fault.Unavailable, or fault.InsufficientStorage when the disk is full.
-func (s *Store) Err() error {
-	if f := s.failed.Load(); f != nil {
-		return f.err
-	}
-	return nil
-}
 
 // pebbleLogger passes Pebble's messages on. Pebble calls Fatalf where it cannot
 // go on (a failed write of the manifest, say) and expects the process to end;
@@ -75,6 +37,10 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.s.fail(cause) // kept for every later call
 }
 
+// retryFailed is how long a store waits after a failed compaction; Pebble
+// would try again at once and for ever.
+const retryFailed = 5 * time.Second
+
 // events reacts to failures in the background. A failed flush stops the store:
 // memory would fill until writes block. A failed compaction is tried again
 // later, since everything stays readable and durable.
@@ -92,7 +58,7 @@ func (s *Store) events() *pebble.EventListener {
 		},
 		CompactionEnd: func(info pebble.CompactionInfo) {
 			if info.Err != nil && !errors.Is(info.Err, pebble.ErrCancelledCompaction) {
-				s.slots.delay(retryCompaction)
+				s.compactions.Delay(retryFailed)
 				s.log.Error("compaction failed", zap.Error(info.Err))
 			}
 		},

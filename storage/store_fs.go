@@ -44,8 +44,8 @@ type storeFS struct {
 
 func (s *Store) newFS() *storeFS { return &storeFS{FS: s.engine.o.FS, s: s} }
 
-// stillborn reports whether the store has failed before it was open.
-func (s *Store) stillborn() bool { return s.Err() != nil && !s.opened() }
+// failedOpening reports whether the store has failed before it was open.
+func (s *Store) failedOpening() bool { return s.Err() != nil && !s.opened() }
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
@@ -65,8 +65,8 @@ func (f *storeFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f
 
 // Create implements vfs.FS.
 func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f.order(name)
-	if f.s.stillborn() && !isLog(name) {
+	f.syncBeforeMarker(name)
+	if f.s.failedOpening() && !isLog(name) {
 		return vfs.NewMem().Create("nowhere", category)
 	}
 	err := f.s.Err()
@@ -75,7 +75,7 @@ func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 		file, err = f.FS.Create(name, category)
 	}
 	if isLog(name) {
-		return f.log(file, err)
+		return f.wrapLog(file, err)
 	}
 	if err != nil {
 		f.s.pause()
@@ -91,11 +91,11 @@ func (f *storeFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteC
 	if err == nil {
 		file, err = f.FS.ReuseForWrite(oldname, newname, category)
 	}
-	return f.log(file, err)
+	return f.wrapLog(file, err)
 }
 
-// log wraps a log that was begun, or hands out one that goes nowhere.
-func (f *storeFS) log(file vfs.File, err error) (vfs.File, error) {
+// wrapLog wraps a log that was begun, or hands out one that goes nowhere.
+func (f *storeFS) wrapLog(file vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		_ = f.s.fail(err) // kept for every later call
 		if file, err = vfs.NewMem().Create("log", vfs.WriteCategoryUnspecified); err != nil {
@@ -105,12 +105,12 @@ func (f *storeFS) log(file vfs.File, err error) (vfs.File, error) {
 	return &logFile{File: file, s: f.s}, nil
 }
 
-// order makes everything durable that was done in the directory before a marker
+// syncBeforeMarker makes everything durable that was done in the directory before a marker
 // of the manifest comes or goes. Pebble syncs it once when a marker has moved;
 // a file system that keeps no order could lose the manifest that the new marker
 // names until then, or the new marker and not the old one, and with them the
 // store.
-func (f *storeFS) order(name string) {
+func (f *storeFS) syncBeforeMarker(name string) {
 	if !strings.HasPrefix(f.PathBase(name), manifestMarker) || f.s.Err() != nil {
 		return
 	}
@@ -136,7 +136,7 @@ func (s *Store) pause() {
 
 // Rename implements vfs.FS.
 func (f *storeFS) Rename(oldname, newname string) error {
-	if f.s.stillborn() {
+	if f.s.failedOpening() {
 		return nil
 	}
 	return f.FS.Rename(oldname, newname)
@@ -144,7 +144,7 @@ func (f *storeFS) Rename(oldname, newname string) error {
 
 // Remove implements vfs.FS.
 func (f *storeFS) Remove(name string) error {
-	f.order(name)
+	f.syncBeforeMarker(name)
 	if f.s.Err() != nil {
 		return nil //nolint:nilerr // F3: a stopped store keeps what it has
 	}
@@ -171,19 +171,6 @@ func (d *lazyDir) Sync() error {
 		_ = d.fs.s.fail(err) // kept for every later call
 	}
 	return nil
-}
-
-// syncDir makes the entries of a directory durable.
-func syncDir(fs vfs.FS, name string) error {
-	dir, err := fs.OpenDir(name)
-	if err != nil {
-		return err
-	}
-	if err := dir.Sync(); err != nil {
-		_ = dir.Close() // the first error says what happened
-		return err
-	}
-	return dir.Close()
 }
 
 // Steps of a log's preallocation in bytes: as much again as is written, so that
@@ -215,7 +202,7 @@ func (f *plainFile) Write(p []byte) (int, error) {
 
 // Sync implements vfs.File.
 func (f *plainFile) Sync() error {
-	if f.s.stillborn() {
+	if f.s.failedOpening() {
 		return nil
 	}
 	err := f.File.Sync()
@@ -258,8 +245,8 @@ func (f *logFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// contain turns an error of a log into a stopped store.
-func (f *logFile) contain(err error) error {
+// stopStore turns an error of a log into a stopped store.
+func (f *logFile) stopStore(err error) error {
 	if err != nil {
 		_ = f.s.fail(err) // kept for every later call
 	}
@@ -267,16 +254,16 @@ func (f *logFile) contain(err error) error {
 }
 
 // Sync implements vfs.File.
-func (f *logFile) Sync() error { return f.contain(f.File.Sync()) }
+func (f *logFile) Sync() error { return f.stopStore(f.File.Sync()) }
 
 // SyncData implements vfs.File.
-func (f *logFile) SyncData() error { return f.contain(f.File.SyncData()) }
+func (f *logFile) SyncData() error { return f.stopStore(f.File.SyncData()) }
 
 // SyncTo implements vfs.File.
 func (f *logFile) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)
-	return full, f.contain(err)
+	return full, f.stopStore(err)
 }
 
 // Close implements vfs.File.
-func (f *logFile) Close() error { return f.contain(f.File.Close()) }
+func (f *logFile) Close() error { return f.stopStore(f.File.Close()) }

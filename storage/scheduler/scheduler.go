@@ -1,4 +1,6 @@
-package storage
+// Package scheduler shares the compaction slots of a node among its stores. It
+// knows of a store only what Pebble tells a scheduler of compactions.
+package scheduler
 
 import (
 	"context"
@@ -8,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// scheduler hands the compaction slots of a node to its stores, the most
+// Scheduler hands the compaction slots of a node to its stores, the most
 // urgent first. It replaces Pebble's own scheduler, which knows one store
 // only and costs each a goroutine and a ticker.
 //
@@ -22,29 +24,36 @@ import (
 //	    So a store is taken out of waiting before it is asked (a TrySchedule in
 //	    between puts it back itself) and put back when it still waits.
 //	S3  a store is never asked while mu is held (lock order: store, then mu).
-type scheduler struct {
+type Scheduler struct {
 	slots int
 	poke  chan struct{}
 	mu    struct {
 		sync.Mutex
 		running int
-		waiting map[*compactions]struct{}
+		waiting map[*StoreScheduler]struct{}
 	}
 }
 
-func newScheduler(slots int) *scheduler {
-	s := &scheduler{slots: slots, poke: make(chan struct{}, 1)}
-	s.mu.waiting = map[*compactions]struct{}{}
+// New returns a scheduler with so many slots.
+func New(slots int) *Scheduler {
+	s := &Scheduler{slots: slots, poke: make(chan struct{}, 1)}
+	s.mu.waiting = map[*StoreScheduler]struct{}{}
 	return s
 }
 
-// retryCompaction is how long a store waits after a failed compaction; Pebble
-// would try again at once and for ever.
-const retryCompaction = 5 * time.Second
+// Slots returns how many compactions may run at a time.
+func (s *Scheduler) Slots() int { return s.slots }
 
-// run grants slots when a store's own limit may have risen, which nothing
+// Running returns how many run.
+func (s *Scheduler) Running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.running
+}
+
+// Run grants slots when a store's own limit may have risen, which nothing
 // announces reliably: one tick for the node.
-func (s *scheduler) run(ctx context.Context) {
+func (s *Scheduler) Run(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -58,11 +67,11 @@ func (s *scheduler) run(ctx context.Context) {
 	}
 }
 
-// compactions is one store's side of the scheduler: its
+// StoreScheduler is one store's side of the scheduler: its
 // pebble.CompactionScheduler and the handle of every grant. All fields but
 // node and db are guarded by node.mu.
-type compactions struct {
-	node    *scheduler
+type StoreScheduler struct {
+	node    *Scheduler
 	db      pebble.DBForCompaction
 	idle    *sync.Cond // calls fell to zero
 	running int
@@ -71,17 +80,18 @@ type compactions struct {
 	notYet  time.Time // no grant before
 }
 
-func (s *scheduler) newStore() *compactions {
-	c := &compactions{node: s}
+// ForStore returns the scheduler of one store.
+func (s *Scheduler) ForStore() *StoreScheduler {
+	c := &StoreScheduler{node: s}
 	c.idle = sync.NewCond(&s.mu)
 	return c
 }
 
 // Register implements pebble.CompactionScheduler.
-func (c *compactions) Register(_ int, db pebble.DBForCompaction) { c.db = db }
+func (c *StoreScheduler) Register(_ int, db pebble.DBForCompaction) { c.db = db }
 
 // Unregister implements pebble.CompactionScheduler.
-func (c *compactions) Unregister() {
+func (c *StoreScheduler) Unregister() {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
 	c.closed = true
@@ -92,7 +102,7 @@ func (c *compactions) Unregister() {
 }
 
 // TrySchedule implements pebble.CompactionScheduler. The store's mutex is held.
-func (c *compactions) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+func (c *StoreScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	allowed := c.db.GetAllowedWithoutPermission()
 	n := c.node
 	n.mu.Lock()
@@ -110,7 +120,7 @@ func (c *compactions) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 
 // UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler. The
 // store's mutex is held, so the grant is left to run.
-func (c *compactions) UpdateGetAllowedWithoutPermission() {
+func (c *StoreScheduler) UpdateGetAllowedWithoutPermission() {
 	select {
 	case c.node.poke <- struct{}{}:
 	default:
@@ -118,16 +128,16 @@ func (c *compactions) UpdateGetAllowedWithoutPermission() {
 }
 
 // Started implements pebble.CompactionGrantHandle.
-func (c *compactions) Started() {}
+func (c *StoreScheduler) Started() {}
 
 // MeasureCPU implements pebble.CompactionGrantHandle.
-func (c *compactions) MeasureCPU(pebble.CompactionGoroutineKind) {}
+func (c *StoreScheduler) MeasureCPU(pebble.CompactionGoroutineKind) {}
 
 // CumulativeStats implements pebble.CompactionGrantHandle.
-func (c *compactions) CumulativeStats(pebble.CompactionGrantHandleStats) {}
+func (c *StoreScheduler) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 
 // Done implements pebble.CompactionGrantHandle.
-func (c *compactions) Done() {
+func (c *StoreScheduler) Done() {
 	c.node.mu.Lock()
 	c.giveBackLocked()
 	if !c.closed {
@@ -137,43 +147,43 @@ func (c *compactions) Done() {
 	c.node.grant()
 }
 
-// delay keeps the store from compacting for a while.
-func (c *compactions) delay(d time.Duration) {
+// Delay keeps the store from compacting for a while.
+func (c *StoreScheduler) Delay(d time.Duration) {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
 	c.notYet = time.Now().Add(d)
 }
 
-// busy reports whether a compaction of the store is running.
-func (c *compactions) busy() bool {
+// Busy reports whether a compaction of the store is running.
+func (c *StoreScheduler) Busy() bool {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
 	return c.running > 0
 }
 
-func (c *compactions) delayedLocked() bool {
+func (c *StoreScheduler) delayedLocked() bool {
 	return !c.notYet.IsZero() && time.Now().Before(c.notYet)
 }
 
-func (c *compactions) takeLocked() {
+func (c *StoreScheduler) takeLocked() {
 	c.running++
 	c.node.mu.running++
 }
 
-func (c *compactions) giveBackLocked() {
+func (c *StoreScheduler) giveBackLocked() {
 	c.running--
 	c.node.mu.running--
 }
 
 // grant hands out slots until none is free or nobody can use one.
-func (s *scheduler) grant() {
+func (s *Scheduler) grant() {
 	for {
 		s.mu.Lock()
 		if s.mu.running >= s.slots || len(s.mu.waiting) == 0 {
 			s.mu.Unlock()
 			return
 		}
-		candidates := make([]*compactions, 0, len(s.mu.waiting))
+		candidates := make([]*StoreScheduler, 0, len(s.mu.waiting))
 		for c := range s.mu.waiting {
 			if !c.delayedLocked() {
 				candidates = append(candidates, c)
@@ -189,8 +199,8 @@ func (s *scheduler) grant() {
 
 // mostUrgent asks every candidate what waits and returns the one whose
 // compaction matters most, nil when none can run now.
-func mostUrgent(candidates []*compactions) *compactions {
-	var best *compactions
+func mostUrgent(candidates []*StoreScheduler) *StoreScheduler {
+	var best *StoreScheduler
 	var work pebble.WaitingCompaction
 	for _, c := range candidates {
 		w, ok := c.ask()
@@ -213,7 +223,7 @@ func moreUrgent(a, b pebble.WaitingCompaction) bool {
 
 // ask returns what waits in the store; ok is false when nothing does or the
 // store is at its own limit.
-func (c *compactions) ask() (w pebble.WaitingCompaction, ok bool) {
+func (c *StoreScheduler) ask() (w pebble.WaitingCompaction, ok bool) {
 	if !c.enter() {
 		return w, false
 	}
@@ -227,7 +237,7 @@ func (c *compactions) ask() (w pebble.WaitingCompaction, ok bool) {
 
 // enter begins a call into the store: it leaves waiting (S2) and cannot be
 // unregistered until leave.
-func (c *compactions) enter() bool {
+func (c *StoreScheduler) enter() bool {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
 	if c.closed {
@@ -238,7 +248,7 @@ func (c *compactions) enter() bool {
 	return true
 }
 
-func (c *compactions) leave(waits bool) {
+func (c *StoreScheduler) leave(waits bool) {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
 	if waits && !c.closed {
@@ -251,7 +261,7 @@ func (c *compactions) leave(waits bool) {
 
 // schedule gives the store a slot. It reports whether to look for more work:
 // not when the last slot went to somebody else meanwhile.
-func (c *compactions) schedule() bool {
+func (c *StoreScheduler) schedule() bool {
 	n := c.node
 	n.mu.Lock()
 	if c.closed {
