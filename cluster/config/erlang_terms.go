@@ -2,11 +2,11 @@ package config
 
 import "strings"
 
-// parseTerms reads the little of Erlang's notation that values use: items
+// parseErlangTerms reads the little of Erlang's notation that values use: items
 // separated by commas, perhaps in brackets, each a word, a "string", or a
 // tuple of these in braces. A word or string is a tuple of one.
-func parseTerms(v string) (terms [][]string, ok bool) {
-	p := &termParser{rest: strings.TrimSpace(v)}
+func parseErlangTerms(v string) (terms [][]string, ok bool) {
+	p := &erlangParser{rest: strings.TrimSpace(v)}
 	if p.rest == "" {
 		return nil, true
 	}
@@ -33,10 +33,10 @@ func parseTerms(v string) (terms [][]string, ok bool) {
 	return terms, p.rest == ""
 }
 
-type termParser struct{ rest string }
+type erlangParser struct{ rest string }
 
 // skip drops a token and the white space behind it.
-func (p *termParser) skip(token string) bool {
+func (p *erlangParser) skip(token string) bool {
 	rest, ok := strings.CutPrefix(p.rest, token)
 	if ok {
 		p.rest = strings.TrimLeft(rest, " \t")
@@ -44,7 +44,7 @@ func (p *termParser) skip(token string) bool {
 	return ok
 }
 
-func (p *termParser) term() ([]string, bool) {
+func (p *erlangParser) term() ([]string, bool) {
 	if !p.skip("{") {
 		w, ok := p.word()
 		return []string{w}, ok
@@ -66,7 +66,7 @@ func (p *termParser) term() ([]string, bool) {
 }
 
 // word reads an atom or a string.
-func (p *termParser) word() (string, bool) {
+func (p *erlangParser) word() (string, bool) {
 	if strings.HasPrefix(p.rest, `"`) {
 		return p.quoted()
 	}
@@ -79,7 +79,7 @@ func (p *termParser) word() (string, bool) {
 	return w, w != ""
 }
 
-func (p *termParser) quoted() (string, bool) {
+func (p *erlangParser) quoted() (string, bool) {
 	var b strings.Builder
 	for i := 1; i < len(p.rest); i++ {
 		switch c := p.rest[i]; c {
