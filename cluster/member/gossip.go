@@ -7,7 +7,7 @@
 // with another secret neither hears nor is heard.
 //
 // Goroutines: Run starts those that take packets and streams from the network
-// and the one that calls missing nodes, and waits for them. Those that
+// and the one that calls nodes that are down, and waits for them. Those that
 // hashicorp/memberlist starts are told to end when Run returns; one that is in
 // the middle of probing a node ends when its timer does, seconds later.
 package member
@@ -86,7 +86,7 @@ const (
 	gossipInterval = 200 * time.Millisecond
 	streamTimeout  = 5 * time.Second
 	pushPull       = 10 * time.Second // exchange of everything with one other node
-	callInterval   = 2 * time.Second  // of nodes that should be here and are not
+	rejoinInterval = 2 * time.Second  // of nodes that should be here and are not
 	leaveTimeout   = time.Second
 )
 
@@ -108,8 +108,8 @@ func New(o Options) (*Gossip, error) {
 	return g, nil
 }
 
-// key derives the key of the gossip from the cluster's secret.
-func key(secret string) ([]byte, error) {
+// gossipKey derives the key of the gossip from the cluster's secret.
+func gossipKey(secret string) ([]byte, error) {
 	k, err := hkdf.Key(sha256.New, []byte(secret), nil, "divan gossip", 32)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: derive a key: %w", err)
@@ -138,7 +138,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	g.mu.list = list
 	g.mu.Unlock()
 	var calls sync.WaitGroup
-	calls.Go(func() { g.call(ctx, list) })
+	calls.Go(func() { g.rejoin(ctx, list) })
 	<-ctx.Done()
 	g.mu.Lock()
 	g.mu.list = nil
@@ -152,7 +152,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 }
 
 func (g *Gossip) settings() (*memberlist.Config, error) {
-	k, err := key(g.opts.Secret)
+	k, err := gossipKey(g.opts.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -160,16 +160,16 @@ func (g *Gossip) settings() (*memberlist.Config, error) {
 	c.Name, c.SecretKey, c.RequireNodeNames = g.opts.Self, k, true
 	c.ProbeInterval, c.ProbeTimeout, c.GossipInterval = probeInterval, probeTimeout, gossipInterval
 	c.TCPTimeout, c.PushPullInterval = streamTimeout, pushPull
-	c.Delegate, c.Events = speaker{g}, listener{g}
+	c.Delegate, c.Events = delegate{g}, eventDelegate{g}
 	c.EnableCompression = false // of every packet, most of which hold a hundred bytes
-	c.Logger = newLog(g.log)
+	c.Logger = newLogger(g.log)
 	return c, nil
 }
 
-// call calls the nodes that should be here and are not, until ctx ends: at the
+// rejoin calls the nodes that should be here and are not, until ctx ends: at the
 // start that is how this node comes in, later how the parts of a network that
 // was divided find each other again.
-func (g *Gossip) call(ctx context.Context, list *memberlist.Memberlist) {
+func (g *Gossip) rejoin(ctx context.Context, list *memberlist.Memberlist) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	timer := time.NewTimer(0)
@@ -180,19 +180,19 @@ func (g *Gossip) call(ctx context.Context, list *memberlist.Memberlist) {
 			return
 		case <-timer.C:
 		}
-		for _, name := range g.missing() {
+		for _, name := range g.down() {
 			calls.Go(func() {
 				// An error says that the node is not there yet.
 				_, _ = list.Join([]string{name + "/" + alias(name)})
 			})
 		}
 		calls.Wait()
-		timer.Reset(callInterval)
+		timer.Reset(rejoinInterval)
 	}
 }
 
-// missing returns some of the nodes that should be here and are not.
-func (g *Gossip) missing() []string {
+// down returns some of the nodes that should be here and are not.
+func (g *Gossip) down() []string {
 	const atOnce = 5
 	known := g.opts.Known()
 	g.mu.Lock()

@@ -9,21 +9,21 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLog returns a logger that passes hashicorp/memberlist's lines on to zap.
+// newLogger returns a logger that passes hashicorp/memberlist's lines on to zap.
 // The library reports every packet that is lost, so its errors are warnings
 // here, a few of them at a time, and everything else is for those who look for
 // a fault.
-func newLog(to *zap.Logger) *log.Logger {
+func newLogger(to *zap.Logger) *log.Logger {
 	sparse := to.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(c, time.Minute, 3, 0)
 	}))
-	return log.New(lines{sparse}, "", 0)
+	return log.New(logWriter{sparse}, "", 0)
 }
 
-type lines struct{ log *zap.Logger }
+type logWriter struct{ log *zap.Logger }
 
 // Write implements io.Writer for one line.
-func (l lines) Write(b []byte) (int, error) {
+func (l logWriter) Write(b []byte) (int, error) {
 	level, said, _ := strings.Cut(string(b), "] ")
 	at := zapcore.DebugLevel
 	if strings.HasPrefix(level, "[ERR") && !routine(said) {
