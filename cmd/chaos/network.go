@@ -52,10 +52,10 @@ func commands(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// layNetwork makes the bridge and the hosts, in place of any that an earlier
+// createNetwork makes the bridge and the hosts, in place of any that an earlier
 // run left behind.
-func layNetwork(ctx context.Context, hosts []*host) error {
-	tearNetwork(ctx, hosts)
+func createNetwork(ctx context.Context, hosts []*host) error {
+	removeNetwork(ctx, hosts)
 	err := commands(ctx,
 		"ip link add "+bridge+" type bridge",
 		"ip addr add "+netPrefix+strconv.Itoa(ownHost)+"/24 dev "+bridge,
@@ -81,8 +81,8 @@ func layNetwork(ctx context.Context, hosts []*host) error {
 	return nil
 }
 
-// tearNetwork removes what is there of the hosts and the bridge.
-func tearNetwork(ctx context.Context, hosts []*host) {
+// removeNetwork removes what is there of the hosts and the bridge.
+func removeNetwork(ctx context.Context, hosts []*host) {
 	for _, h := range hosts {
 		// The kernel takes its time to free a namespace with what is in it.
 		_ = command(ctx, "ip", "link", "del", h.link()) // not there at the first run
@@ -96,9 +96,9 @@ func (h *host) in(ctx context.Context, line string) error {
 	return commands(ctx, "ip netns exec "+h.ns+" "+line)
 }
 
-// deaf makes a host lose what another one sends: everything, or with a
+// dropFrom makes a host lose what another one sends: everything, or with a
 // probability below 1 some packets.
-func (h *host) deaf(ctx context.Context, from *host, probability float64) error {
+func (h *host) dropFrom(ctx context.Context, from *host, probability float64) error {
 	rule := "iptables -A INPUT -s " + from.ip
 	if probability < 1 {
 		rule += " -m statistic --mode random --probability " + strconv.FormatFloat(probability, 'f', 3, 64)
@@ -106,8 +106,8 @@ func (h *host) deaf(ctx context.Context, from *host, probability float64) error 
 	return h.in(ctx, rule+" -j DROP")
 }
 
-// slow limits what a host sends, in kilobits a second.
-func (h *host) slow(ctx context.Context, kilobits int) error {
+// limitRate limits what a host sends, in kilobits a second.
+func (h *host) limitRate(ctx context.Context, kilobits int) error {
 	return h.in(ctx, fmt.Sprintf("tc qdisc replace dev eth0 root tbf rate %dkbit burst 32kbit latency 300ms", kilobits))
 }
 

@@ -1,8 +1,8 @@
-// Package ending is what is asked of a cluster when its clients have done their
+// Package convergence is what is asked of a cluster when its clients have done their
 // work and nothing is broken any more: whether the copies have become the same,
 // what the feeds hold from sequences that were handed out, and where the copies
 // are.
-package ending
+package convergence
 
 import (
 	"bytes"
@@ -191,9 +191,9 @@ func (a Asker) Placements(ctx context.Context, node workload.Target) (map[string
 	return out, nil
 }
 
-// Missing names every copy that is to be somewhere and is not among those that
+// MissingCopies names every copy that is to be somewhere and is not among those that
 // were found.
-func Missing(wanted map[string]Placement, found []history.Copy) []string {
+func MissingCopies(wanted map[string]Placement, found []history.Copy) []string {
 	there := make(map[[3]string]bool, len(found))
 	for _, c := range found {
 		there[[3]string{c.DB, c.Range, c.Node}] = true
