@@ -32,11 +32,11 @@ func (l *Local) PutAttachment(ctx context.Context, name, id string, key [16]byte
 		l.engine.Release(store)
 		return nil, fmt.Errorf("store an attachment of %q in %s: %w", id, name, err)
 	}
-	return &sink{local: l, store: store, w: w}, nil
+	return &attachmentWriter{local: l, store: store, w: w}, nil
 }
 
-// sink keeps the store pinned while content comes in.
-type sink struct {
+// attachmentWriter keeps the store pinned while content comes in.
+type attachmentWriter struct {
 	local *Local
 	store *storage.Store
 	w     *storage.AttachmentWriter
@@ -44,8 +44,8 @@ type sink struct {
 }
 
 // Write implements io.Writer.
-func (s *sink) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
+func (w *attachmentWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
 	if err != nil {
 		return n, fmt.Errorf("store an attachment: %w", err)
 	}
@@ -53,23 +53,23 @@ func (s *sink) Write(p []byte) (int, error) {
 }
 
 // Close implements AttachmentSink.
-func (s *sink) Close() error {
-	if err := s.w.Close(); err != nil {
+func (w *attachmentWriter) Close() error {
+	if err := w.w.Close(); err != nil {
 		return fmt.Errorf("store an attachment: %w", err)
 	}
-	s.release()
+	w.release()
 	return nil
 }
 
 // Abort implements AttachmentSink.
-func (s *sink) Abort() {
-	s.once.Do(func() {
-		_ = s.w.Abort() // nothing refers to it: what is left goes with compaction
-		s.local.engine.Release(s.store)
+func (w *attachmentWriter) Abort() {
+	w.once.Do(func() {
+		_ = w.w.Abort() // nothing refers to it: what is left goes with compaction
+		w.local.engine.Release(w.store)
 	})
 }
 
-func (s *sink) release() { s.once.Do(func() { s.local.engine.Release(s.store) }) }
+func (w *attachmentWriter) release() { w.once.Do(func() { w.local.engine.Release(w.store) }) }
 
 // ReadAttachment streams stored bytes. The caller closes the reader.
 // fault.NotFound when there is no such content.
@@ -121,7 +121,7 @@ type dropTask struct {
 
 func (t *dropTask) cost() (edits, bytes int) { return len(t.keys), 0 }
 
-func (t *dropTask) stage(rd *round) error {
-	rd.discard = append(rd.discard, t)
+func (t *dropTask) stage(g *groupCommit) error {
+	g.discard = append(g.discard, t)
 	return nil
 }

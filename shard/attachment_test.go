@@ -71,9 +71,9 @@ type together []task
 
 func (t together) cost() (edits, bytes int) { return len(t), 0 }
 
-func (t together) stage(rd *round) error {
+func (t together) stage(g *groupCommit) error {
 	for _, one := range t {
-		if err := one.stage(rd); err != nil {
+		if err := one.stage(g); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (t together) stage(rd *round) error {
 }
 
 // TestDropMeetsItsEdit: an edit and the order to drop its content are in one
-// round, in either order.
+// group, in either order.
 func TestDropMeetsItsEdit(t *testing.T) {
 	for _, first := range []string{"edit", "drop"} {
 		t.Run(first, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestDropMeetsItsEdit(t *testing.T) {
 			req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{
 				ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)},
 			}}}
-			edit := &updateTask{local: n.Local, req: &req, validator: validator{ctx: context.Background(), req: &req}}
+			edit := &updateTask{local: n.Local, req: &req, validator: cachingValidator{ctx: context.Background(), req: &req}}
 			if err := edit.prepare(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -99,8 +99,8 @@ func TestDropMeetsItsEdit(t *testing.T) {
 			if first == "drop" {
 				both = together{drop, edit}
 			}
-			if err := n.submit(context.Background(), copyName, both, false); err != nil || edit.decided.results[0].Err != nil {
-				t.Fatal(err, edit.decided.results)
+			if err := n.submit(context.Background(), copyName, both, false); err != nil || edit.plan.results[0].Err != nil {
+				t.Fatal(err, edit.plan.results)
 			}
 			if got := n.read("d", [16]byte{1}); got != string(data) {
 				t.Errorf("%d bytes are left", len(got))

@@ -28,10 +28,10 @@ type ChangeBatch struct {
 	buf    []byte
 }
 
-// ChangeStream lists changes in the order they happened, all of one moment. It
-// is used by one goroutine and holds that moment until it is closed.
+// ChangeStream lists changes in the order they happened, all of one snapshot. It
+// is used by one goroutine and holds that snapshot until it is closed.
 type ChangeStream struct {
-	Seq  uint64   // the moment: the last sequence there is
+	Seq  uint64   // of the snapshot: the last sequence there is
 	UUID [16]byte // of the copy
 
 	ctx    context.Context // of the request
@@ -102,7 +102,7 @@ func (s *ChangeStream) Next(b *ChangeBatch) (more bool, err error) {
 	if err := s.from.Err(); err != nil {
 		return false, fmt.Errorf("changes of %s: %w", s.req.Copy, err)
 	}
-	b.settle()
+	b.finish()
 	if !s.some {
 		b.Upto = s.end()
 	}
@@ -145,7 +145,7 @@ func (s *ChangeStream) addDoc(b *ChangeBatch, c *storage.Change) error {
 	var h doc.Head
 	ok, err := s.snap.Head(id, &h)
 	if err == nil && !ok {
-		err = errLostContent()
+		err = errNoStoredContent()
 	}
 	if err != nil {
 		return fmt.Errorf("read document %q: %w", id, err)
@@ -170,11 +170,11 @@ func (b *ChangeBatch) reset(size int, docs bool) {
 	b.Rows, b.leaves, b.ends = b.Rows[:0], b.leaves[:0], b.ends[:0]
 }
 
-// settle gives the rows their ids and leaves and the documents their bodies.
-func (b *ChangeBatch) settle() {
-	b.arena.settle()
+// finish gives the rows their ids and leaves and the documents their bodies.
+func (b *ChangeBatch) finish() {
+	b.arena.setBodies()
 	from := 0
-	b.arena.texts(func(i int, id string) {
+	b.arena.eachID(func(i int, id string) {
 		r := &b.Rows[i]
 		r.ID = id
 		r.Leaves = b.leaves[from:b.ends[i]:b.ends[i]]
@@ -185,7 +185,7 @@ func (b *ChangeBatch) settle() {
 	})
 }
 
-// Pending counts the changes of this moment that come after a sequence in the
+// Pending counts the changes of this snapshot that come after a sequence in the
 // direction of the feed, filters not applied.
 func (s *ChangeStream) Pending(after uint64) (uint64, error) {
 	n, err := s.pending(after)
@@ -210,7 +210,7 @@ func (s *ChangeStream) pending(after uint64) (uint64, error) {
 	return all - shown, err
 }
 
-// Close lets go of the moment. It may be called more than once.
+// Close releases the snapshot. It may be called more than once.
 func (s *ChangeStream) Close() {
 	if s.from != nil {
 		_ = s.from.Close() // read only: nothing to lose

@@ -82,8 +82,8 @@ func (l *Local) compact(ctx context.Context, name string, store *storage.Store, 
 		Write: func(ctx context.Context, fn func(b *storage.Batch) error) error {
 			return l.write(ctx, name, fn)
 		},
-		OldPurges: func() (uint64, error) { return oldPurges(store, uint64(limit)) },
-		Progress:  progress,
+		PurgesToTrim: func() (uint64, error) { return purgesToTrim(store, uint64(limit)) },
+		Progress:     progress,
 	})
 	if err != nil {
 		return fmt.Errorf("compact %s: %w", name, err)

@@ -69,7 +69,7 @@ func TestConcurrentWriters(t *testing.T) {
 	})
 }
 
-// A copy that nobody writes to keeps nothing: no goroutine, no replica.
+// A copy that nobody writes to keeps nothing: no goroutine, no copyState.
 func TestIdleCopyCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := open(t, newFS(), Options{})
@@ -78,10 +78,10 @@ func TestIdleCopyCostsNothing(t *testing.T) {
 		if n.lookup(copyName) == nil {
 			t.Error("the writer has gone at once")
 		}
-		pass(2 * linger)
+		pass(2 * writerIdleTime)
 		synctest.Wait()
-		if r := n.lookup(copyName); r != nil {
-			t.Errorf("the replica is still there: %+v", r)
+		if c := n.lookup(copyName); c != nil {
+			t.Errorf("the replica is still there: %+v", c)
 		}
 		n.must(n.edit("b", "", "{}"))
 		n.stop()
@@ -124,8 +124,8 @@ func TestWatch(t *testing.T) {
 		if len(w.C()) != 0 || told.Load() != 1 {
 			t.Errorf("%d signals, told %d times", len(w.C()), told.Load())
 		}
-		// The watch keeps the replica while the writer goes.
-		pass(2 * linger)
+		// The watch keeps the copyState while the writer goes.
+		pass(2 * writerIdleTime)
 		n.must(n.edit("b", "", "{}"))
 		synctest.Wait()
 		if len(w.C()) != 1 || told.Load() != 2 {
@@ -138,7 +138,7 @@ func TestWatch(t *testing.T) {
 		if len(w.C()) != 1 {
 			t.Error("told after Close")
 		}
-		pass(2 * linger)
+		pass(2 * writerIdleTime)
 		if n.lookup(copyName) != nil {
 			t.Error("the watch is still there")
 		}
@@ -165,7 +165,7 @@ func (s *slowSync) fs(under vfs.FS) vfs.FS {
 	}))
 }
 
-// Horizon H1: nothing of a write is shown before it is durable, though the
+// D1: nothing of a write is shown before it is durable, though the
 // store has it already; batch=ok is answered before.
 func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -314,7 +314,9 @@ func follow(ctx context.Context, n *node, h *history, rng *rand.Rand, _ int) err
 		}
 		var b ChangeBatch
 		for more := true; more && err == nil; {
-			more, err = s.Next(&b)
+			if more, err = s.Next(&b); err != nil {
+				break // the rows of a batch that failed are not complete
+			}
 			h.note(func() {
 				for _, c := range b.Rows {
 					h.shown = append(h.shown, told{id: strings.Clone(c.ID), rev: c.Leaves[0], seq: c.Seq})

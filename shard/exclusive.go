@@ -12,10 +12,10 @@ type exclusive struct {
 	fn func(b *storage.Batch) error
 }
 
-func (e *exclusive) cost() (edits, bytes int) { return maxRoundEdits, maxRoundBytes }
+func (e *exclusive) cost() (edits, bytes int) { return maxGroupEdits, maxGroupBytes }
 
-func (e *exclusive) stage(rd *round) error {
-	rd.alone = e.fn
+func (e *exclusive) stage(g *groupCommit) error {
+	g.exclusive = e.fn
 	return nil
 }
 

@@ -201,7 +201,7 @@ func (f *changeFilter) selectLeaves(s *ChangeStream, b *ChangeBatch, c *storage.
 		if leaf.Rev == h.Winner {
 			inline = h.Inline
 		}
-		if err := fillDoc(s.snap, &d, inline); err != nil {
+		if err := readContent(s.snap, &d, inline); err != nil {
 			return err
 		}
 		b.buf = appendDoc(b.buf[:0], &d)

@@ -24,10 +24,10 @@ func (l *Local) Info(ctx context.Context, name string) (Info, error) {
 	if c.PurgeSeq > c.PurgeTrimmed {
 		info.PurgeOldest = c.PurgeTrimmed + 1
 	}
-	if err := l.durableLoose(ctx, name); err != nil {
+	if err := l.waitUnsequenced(ctx, name); err != nil {
 		return Info{}, err
 	}
-	return info, l.durable(ctx, name, c.Seq)
+	return info, l.waitDurable(ctx, name, c.Seq)
 }
 
 // Partition describes one partition of a copy; one that has no documents is
@@ -43,7 +43,7 @@ func (l *Local) Partition(ctx context.Context, name, partition string) (Partitio
 		return PartitionInfo{}, fmt.Errorf("snapshot of %s: %w", name, err)
 	}
 	defer func() { _ = snap.Close() }() // read only: nothing to lose
-	if err := l.durable(ctx, name, snap.Seq()); err != nil {
+	if err := l.waitDurable(ctx, name, snap.Seq()); err != nil {
 		return PartitionInfo{}, err
 	}
 	sums, err := snap.Sums(partitionBounds(partition))

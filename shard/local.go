@@ -24,7 +24,7 @@ type Options struct {
 	// refusal is a *fault.Error. nil: FilterSelector is refused.
 	CompileSelector func(selector []byte) (Matcher, error)
 	// OnUpdate is told the name of a copy whenever its durable sequence has
-	// moved, or its log of purges, and when it goes on after a failure of the disk.
+	// moved, or its purge log, and when it goes on after a failure of the disk.
 	// It must not block.
 	OnUpdate func(copy string)
 }
@@ -38,15 +38,15 @@ type Local struct {
 	compile  func(selector []byte) (Matcher, error)
 	onUpdate func(copy string)
 
-	clock   atomic.Uint64  // counts applied rounds of all copies, see recent
-	revived atomic.Uint64  // the moment of the last revive; what was read before may be gone
-	closing chan struct{}  // closed by Close
-	wg      sync.WaitGroup // writers, running compactions, holders of replicas
+	clock      atomic.Uint64  // counts applied groups of all copies, see recentWrites
+	reopenedTS atomic.Uint64  // the timestamp of the last reopen; what was read before may be gone
+	closing    chan struct{}  // closed by Close
+	wg         sync.WaitGroup // writers, running compactions, holders of copy states
 
 	mu          sync.RWMutex
 	closed      bool
-	copies      map[string]*replica
-	troubled    map[string]struct{} // copies that have stopped and written nothing since
+	copies      map[string]*copyState
+	recovering  map[string]struct{} // copies that have stopped and written nothing since
 	compactions map[string]*compaction
 }
 
@@ -59,7 +59,7 @@ func New(o Options) *Local {
 	}
 	return &Local{
 		engine: o.Engine, log: log, validate: o.Validate, compile: o.CompileSelector, onUpdate: o.OnUpdate,
-		closing: make(chan struct{}), copies: make(map[string]*replica), troubled: make(map[string]struct{}),
+		closing: make(chan struct{}), copies: make(map[string]*copyState), recovering: make(map[string]struct{}),
 		compactions: make(map[string]*compaction),
 	}
 }
@@ -91,8 +91,8 @@ func (l *Local) Close() error {
 
 func errClosed() error { return fault.New(fault.Closed, "the node is shutting down") }
 
-// errLostContent is for content that the tree says is stored and is not.
-func errLostContent() error { return fault.New(fault.Corruption, "stored content is missing") }
+// errNoStoredContent is for content that the tree says is stored and is not.
+func errNoStoredContent() error { return fault.New(fault.Corruption, "stored content is missing") }
 
 // CreateOptions are fixed when a copy is made.
 type CreateOptions struct {
@@ -109,7 +109,7 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Marked: o.Rebuilding}); err != nil {
+	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Rebuilding: o.Rebuilding}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (l *Local) Drop(ctx context.Context, name string) error {
 	if err := l.engine.Drop(name); err != nil {
 		return fmt.Errorf("drop %s: %w", name, err)
 	}
-	if exited := l.dismiss(name); exited != nil {
+	if exited := l.forgetDropped(name); exited != nil {
 		<-exited // it has no store any more: at once
 	}
 	return l.Rebuilt(name)
@@ -144,118 +144,6 @@ func (l *Local) Names() ([]string, error) {
 	return names, nil
 }
 
-// enter returns the replica of a copy, made when there is none, and keeps it
-// until leave; the error of one that has failed, which so gets no new users.
-func (l *Local) enter(name string) (*replica, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil, errClosed()
-	}
-	r := l.replicaLocked(name)
-	if err := r.failure(); err != nil {
-		return nil, err
-	}
-	r.users++
-	l.wg.Add(1)
-	return r, nil
-}
-
-// replicaLocked returns the replica of a copy, made when there is none.
-func (l *Local) replicaLocked(name string) *replica {
-	r := l.copies[name]
-	if r == nil {
-		r = &replica{local: l, name: name, horizon: newHorizon(), wake: make(chan struct{}, 1)}
-		_, r.troubled = l.troubled[name]
-		l.copies[name] = r
-	}
-	return r
-}
-
-// leave ends what enter began.
-func (l *Local) leave(r *replica) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r.users--
-	l.forgetLocked(r)
-	l.wg.Done()
-}
-
-// retire is leave for the writer.
-func (l *Local) retire(r *replica) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.forgetLocked(r)
-}
-
-// forgetLocked removes a replica that nobody needs any more (R1). One that has
-// failed stays until revive: what its store shows is not all durable.
-func (l *Local) forgetLocked(r *replica) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.users == 0 && !r.mu.active && r.mu.err == nil && l.copies[r.name] == r {
-		delete(l.copies, r.name)
-	}
-}
-
-// dismiss forgets what was known about a copy that was dropped, and returns
-// what tells that its writer has ended; nil when it has none.
-func (l *Local) dismiss(name string) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.copies[name]
-	if r == nil {
-		return nil
-	}
-	delete(l.copies, name)
-	delete(l.troubled, name)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.mu.leaving = true
-	r.rouse()
-	for w := range r.mu.watchers {
-		w.signal()
-	}
-	if !r.mu.active {
-		return nil
-	}
-	return r.mu.exited
-}
-
-// lookup returns the replica of a copy, nil when the copy is at rest. It has
-// to be called after the store was read (horizon H3).
-func (l *Local) lookup(name string) *replica {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.copies[name]
-}
-
-// durable returns when the copy's sequence is durable up to seq.
-func (l *Local) durable(ctx context.Context, name string, seq uint64) error {
-	return l.settled(name, func(h *horizon) error { return h.waitSeq(ctx, seq) })
-}
-
-// durableLoose returns when the changes of a copy that have no sequence are
-// durable.
-func (l *Local) durableLoose(ctx context.Context, name string) error {
-	return l.settled(name, func(h *horizon) error { return h.waitLoose(ctx) })
-}
-
-// settled does a wait at the horizon of a copy. One that has stopped is looked
-// at again when that is over: the caller has read from the store that is pinned
-// now.
-func (l *Local) settled(name string, wait func(h *horizon) error) error {
-	for {
-		r := l.lookup(name)
-		if r == nil {
-			return nil
-		}
-		if err := wait(r.horizon); err == nil || !l.revive(r) {
-			return err
-		}
-	}
-}
-
 // pin opens a copy's store for reading; release it with l.engine.Release.
 func (l *Local) pin(ctx context.Context, name string) (*storage.Store, error) {
 	if err := ctx.Err(); err != nil {
@@ -268,7 +156,7 @@ func (l *Local) pin(ctx context.Context, name string) (*storage.Store, error) {
 	return s, nil
 }
 
-// newKey names the content of an attachment or an entry in the log of purges.
+// newKey names the content of an attachment or an entry in the purge log.
 // It is random, never derived: content that compaction found without a
 // reference can then not come back under the same name.
 func newKey() [16]byte {

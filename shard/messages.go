@@ -297,7 +297,7 @@ type PurgeResult struct {
 	Purged []doc.Rev
 }
 
-// PurgeInfo is one entry of the log of purges.
+// PurgeInfo is one entry of the purge log.
 type PurgeInfo struct {
 	Seq  uint64
 	UUID [16]byte

@@ -37,7 +37,7 @@ func (l *Local) Open(ctx context.Context, req OpenRequest) (*Doc, error) {
 		// A newer revision may win and compaction, a purge or stemming drop
 		// this one's content between the reading of the record and that of
 		// the content.
-		if !fault.Is(err, fault.Corruption) || tries == lostTries {
+		if !fault.Is(err, fault.Corruption) || tries == rereads {
 			return d, err
 		}
 	}
@@ -56,14 +56,14 @@ type opener struct {
 	req   *OpenRequest
 }
 
-// settle returns when what was read at that sequence is durable; found tells
+// waitDurable returns when what was read at that sequence is durable; found tells
 // whether there was a document. That there is none may be the work of a purge,
 // which leaves no sequence behind.
-func (o *opener) settle(ctx context.Context, seq uint64, found bool) error {
+func (o *opener) waitDurable(ctx context.Context, seq uint64, found bool) error {
 	if !found {
-		return o.local.durableLoose(ctx, o.req.Copy)
+		return o.local.waitUnsequenced(ctx, o.req.Copy)
 	}
-	return o.local.durable(ctx, o.req.Copy, seq)
+	return o.local.waitDurable(ctx, o.req.Copy, seq)
 }
 
 // plain reads the winner by one lookup, without decoding the tree.
@@ -77,7 +77,7 @@ func (o *opener) plain(ctx context.Context) (*Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", o.req.ID, err)
 	}
-	if err := o.settle(ctx, h.Seq, ok); err != nil {
+	if err := o.waitDurable(ctx, h.Seq, ok); err != nil {
 		return nil, err
 	}
 	switch {
@@ -93,7 +93,7 @@ func (o *opener) plain(ctx context.Context) (*Doc, error) {
 	if o.req.RevOnly {
 		return d, nil
 	}
-	return d, o.fill(d, h.Inline)
+	return d, o.readContent(d, h.Inline)
 }
 
 // winner reads the winner and what its tree tells.
@@ -124,7 +124,7 @@ func (o *opener) winner(ctx context.Context) (*Doc, error) {
 			d.DeletedConflicts = deleted
 		}
 	}
-	return d, o.fill(d, rec.Inline)
+	return d, o.readContent(d, rec.Inline)
 }
 
 // revision reads the revision the client named: any whose content is stored,
@@ -143,9 +143,9 @@ func (o *opener) revision(ctx context.Context) (*Doc, error) {
 		d.Revisions = rec.Tree.Path(n.Rev, o.req.RevsLimit)
 	}
 	if n.Rev == rec.Winner {
-		return d, o.fill(d, rec.Inline)
+		return d, o.readContent(d, rec.Inline)
 	}
-	return d, o.fill(d, nil)
+	return d, o.readContent(d, nil)
 }
 
 func (o *opener) record(ctx context.Context) (*doc.Record, error) {
@@ -153,7 +153,7 @@ func (o *opener) record(ctx context.Context) (*doc.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", o.req.ID, err)
 	}
-	if err := o.settle(ctx, rec.Seq, ok); err != nil {
+	if err := o.waitDurable(ctx, rec.Seq, ok); err != nil {
 		return nil, err
 	}
 	if !ok {
@@ -162,9 +162,9 @@ func (o *opener) record(ctx context.Context) (*doc.Record, error) {
 	return &rec, nil
 }
 
-// fill adds body and attachments, from the record when they are inside it.
-func (o *opener) fill(d *Doc, inline []byte) error {
-	if err := fillDoc(o.store, d, inline); err != nil {
+// readContent adds body and attachments, from the record when they are inside it.
+func (o *opener) readContent(d *Doc, inline []byte) error {
+	if err := readContent(o.store, d, inline); err != nil {
 		return err
 	}
 	if o.req.HeadOnly {
@@ -173,9 +173,9 @@ func (o *opener) fill(d *Doc, inline []byte) error {
 	return nil
 }
 
-// fillDoc adds body and attachments to a document of which ID and Rev are
+// readContent adds body and attachments to a document of which ID and Rev are
 // known. inline, when not nil, is its encoded content.
-func fillDoc(from reader, d *Doc, inline []byte) error {
+func readContent(from reader, d *Doc, inline []byte) error {
 	var v doc.Revision
 	var err error
 	if inline != nil {

@@ -417,9 +417,9 @@ func TestContentDroppedMeanwhile(t *testing.T) {
 	}
 	big := EditAttachment{Attachment: doc.Attachment{Name: "big", Key: [16]byte{1}, Length: 7, StoredLength: 7}}
 	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{big}}, {ID: "e", Body: []byte("{}")}}}
-	task := &updateTask{local: n.Local, req: &req, validator: validator{ctx: ctx, req: &req}}
-	if err := task.prepare(ctx); err != nil || task.decided.results[0].Err != nil {
-		t.Fatal(err, task.decided.results)
+	task := &updateTask{local: n.Local, req: &req, validator: cachingValidator{ctx: ctx, req: &req}}
+	if err := task.prepare(ctx); err != nil || task.plan.results[0].Err != nil {
+		t.Fatal(err, task.plan.results)
 	}
 	if err := n.DropAttachments(ctx, copyName, "d", [][16]byte{{1}}); err != nil {
 		t.Fatal(err)
@@ -427,7 +427,7 @@ func TestContentDroppedMeanwhile(t *testing.T) {
 	if err := n.submit(ctx, copyName, task, false); err != nil {
 		t.Fatal(err)
 	}
-	res := task.decided.results
+	res := task.plan.results
 	if !fault.Is(res[0].Err, fault.Unavailable) || res[1].Err != nil {
 		t.Errorf("%v, %v", res[0].Err, res[1].Err)
 	}

@@ -19,5 +19,5 @@ func (l *Local) Position(ctx context.Context, name string) (uuid [16]byte, seq u
 		return uuid, 0, fmt.Errorf("position of %s: %w", name, err)
 	}
 	seq = store.Counters().Seq
-	return store.UUID(), seq, l.durable(ctx, name, seq)
+	return store.UUID(), seq, l.waitDurable(ctx, name, seq)
 }

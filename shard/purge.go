@@ -11,14 +11,14 @@ import (
 
 // Purge removes leaves of documents for good, item by item in order, and tells
 // for each which revisions went; inner and unknown ones stay (semantics.md
-// section 15). Every item is noted in the log of purges, also when it removed
+// section 15). Every item is noted in the purge log, also when it removed
 // nothing (golden bulk/09). A document that keeps other leaves gets a new
 // sequence; one without any leaves nothing behind but the log, and its old
 // sequence moves on all the same.
 //
 // An item that comes from another copy tells with its paths what was removed
 // there; a leaf on one of them goes as well, without being mentioned in the
-// result (see lost). An item whose uuid is in the log already has been done,
+// result (see purgedHistory). An item whose uuid is in the log already has been done,
 // and is not done again: it may have come from a client's request and through
 // another copy. Only what its paths tell that this copy did not know is made up
 // for, and noted as a further entry with that uuid, so that whoever follows
@@ -41,13 +41,13 @@ type purgeTask struct {
 
 func (t *purgeTask) cost() (edits, bytes int) { return len(t.items), 0 }
 
-func (t *purgeTask) stage(rd *round) error {
+func (t *purgeTask) stage(g *groupCommit) error {
 	t.results = make([]PurgeResult, len(t.items))
-	log := purgeLog{round: rd, from: &rd.replica.purged}
-	if err := log.from.load(rd.store); err != nil {
+	log := purgeLog{group: g, index: &g.copy.purged}
+	if err := log.index.load(g.store); err != nil {
 		return err
 	}
-	d := decider{req: &UpdateRequest{}, from: rd}
+	d := updatePlan{req: &UpdateRequest{}, from: g}
 	for i := range t.items {
 		it := &t.items[i]
 		t.results[i].ID = it.ID
@@ -62,9 +62,9 @@ func (t *purgeTask) stage(rd *round) error {
 		if done && (!found || was.ID != it.ID) {
 			continue // compaction has dropped the entry
 		}
-		l := newLost(it.Revs, nil)
+		l := newPurgedHistory(it.Revs, nil)
 		if done {
-			l = newLost(was.Revs, was.Paths)
+			l = newPurgedHistory(was.Revs, was.Paths)
 		}
 		fresh := l.learn(it.Paths)
 		if done && len(fresh) == 0 {
@@ -77,15 +77,15 @@ func (t *purgeTask) stage(rd *round) error {
 		if !done {
 			t.results[i].Purged = s.purge(it.Revs, l)
 		}
-		s.purgeLost(func(r doc.Rev) bool { _, ok := fresh[r]; return ok }, l)
+		s.purgeIf(func(r doc.Rev) bool { _, ok := fresh[r]; return ok }, l)
 		log.add(storage.Purge{UUID: it.UUID, ID: it.ID, Revs: l.revs, Paths: l.paths()})
 	}
-	rd.adopt(d.order)
+	g.adopt(d.order)
 	log.keep()
 	return nil
 }
 
-// Purges returns the log of purges after a purge sequence, oldest first and
+// Purges returns the purge log after a purge sequence, oldest first and
 // whole. Only compaction makes it shorter: to Limits.PurgedInfos entries, or to
 // what a follower has not passed. A
 // purge of which more became known later has several entries.
@@ -97,7 +97,7 @@ func (l *Local) Purges(ctx context.Context, name string, since uint64) ([]PurgeI
 	defer l.engine.Release(store)
 	it, err := store.Purges(since)
 	if err != nil {
-		return nil, fmt.Errorf("log of purges of %s: %w", name, err)
+		return nil, fmt.Errorf("purge log of %s: %w", name, err)
 	}
 	var out []PurgeInfo
 	for ok := it.First(); ok; ok = it.Next() {
@@ -106,10 +106,10 @@ func (l *Local) Purges(ctx context.Context, name string, since uint64) ([]PurgeI
 	}
 	if err := it.Err(); err != nil {
 		_ = it.Close()
-		return nil, fmt.Errorf("log of purges of %s: %w", name, err)
+		return nil, fmt.Errorf("purge log of %s: %w", name, err)
 	}
 	if err := it.Close(); err != nil {
-		return nil, fmt.Errorf("log of purges of %s: %w", name, err)
+		return nil, fmt.Errorf("purge log of %s: %w", name, err)
 	}
-	return out, l.durableLoose(ctx, name)
+	return out, l.waitUnsequenced(ctx, name)
 }

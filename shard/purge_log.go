@@ -11,76 +11,76 @@ import (
 	"divan/storage/fault"
 )
 
-// purgedSet is an index of the log of purges of a copy, for its writer: it
+// purgeIndex is an index of the purge log of a copy, for its writer: it
 // knows a purge that has been done, and the purges of a document. It is read
 // when it is first needed and goes with the writer; entries that compaction
 // dropped meanwhile may stay.
-type purgedSet struct {
+type purgeIndex struct {
 	newest map[[16]byte]uint64   // by uuid: the purge sequence of its newest entry
 	byID   map[string][][16]byte // by document: its purges
 }
 
-func (p *purgedSet) load(store *storage.Store) error {
+func (p *purgeIndex) load(store *storage.Store) error {
 	if p.newest != nil {
 		return nil
 	}
 	it, err := store.Purges(0)
 	if err != nil {
-		return fmt.Errorf("log of purges: %w", err)
+		return fmt.Errorf("purge log: %w", err)
 	}
-	set := purgedSet{newest: make(map[[16]byte]uint64), byID: make(map[string][][16]byte)}
+	set := purgeIndex{newest: make(map[[16]byte]uint64), byID: make(map[string][][16]byte)}
 	for ok := it.First(); ok; ok = it.Next() {
 		e := it.Purge()
 		set.note(&e)
 	}
 	if err = errors.Join(it.Err(), it.Close()); err != nil {
-		return fmt.Errorf("log of purges: %w", err)
+		return fmt.Errorf("purge log: %w", err)
 	}
 	*p = set
 	return nil
 }
 
-func (p *purgedSet) note(e *storage.Purge) {
+func (p *purgeIndex) note(e *storage.Purge) {
 	if _, known := p.newest[e.UUID]; !known {
 		p.byID[e.ID] = append(p.byID[e.ID], e.UUID)
 	}
 	p.newest[e.UUID] = e.Seq
 }
 
-func (p *purgedSet) reset() { *p = purgedSet{} }
+func (p *purgeIndex) reset() { *p = purgeIndex{} }
 
-// purgeLog is the log of purges as a task sees it: what is stored, what the
-// round adds, and what the task itself would add.
+// purgeLog is the purge log as a task sees it: what is stored, what the
+// group adds, and what the task itself would add.
 type purgeLog struct {
-	round *round
-	from  *purgedSet
-	mine  []storage.Purge // entries of the task; without sequences
+	group *groupCommit
+	index *purgeIndex
+	added []storage.Purge // entries of the task; without sequences
 }
 
 // done reports whether a purge has been done by an earlier task.
-func (g *purgeLog) done(uuid [16]byte) bool {
-	_, ok := g.from.newest[uuid]
+func (log *purgeLog) done(uuid [16]byte) bool {
+	_, ok := log.index.newest[uuid]
 	return ok
 }
 
 // entry returns the newest entry of a purge; false when there is none (any
 // more).
-func (g *purgeLog) entry(uuid [16]byte) (storage.Purge, bool, error) {
-	for i := len(g.mine) - 1; i >= 0; i-- {
-		if g.mine[i].UUID == uuid {
-			return g.mine[i], true, nil
+func (log *purgeLog) entry(uuid [16]byte) (storage.Purge, bool, error) {
+	for i := len(log.added) - 1; i >= 0; i-- {
+		if log.added[i].UUID == uuid {
+			return log.added[i], true, nil
 		}
 	}
-	seq, ok := g.from.newest[uuid]
+	seq, ok := log.index.newest[uuid]
 	if !ok {
 		return storage.Purge{}, false, nil
 	}
-	if staged := g.round.purges; len(staged) > 0 && seq >= staged[0].Seq {
+	if staged := log.group.purges; len(staged) > 0 && seq >= staged[0].Seq {
 		return staged[seq-staged[0].Seq], true, nil
 	}
-	it, err := g.round.store.Purges(seq - 1)
+	it, err := log.group.store.Purges(seq - 1)
 	if err != nil {
-		return storage.Purge{}, false, fmt.Errorf("log of purges: %w", err)
+		return storage.Purge{}, false, fmt.Errorf("purge log: %w", err)
 	}
 	var e storage.Purge
 	found := it.First() && it.Purge().Seq == seq
@@ -88,47 +88,47 @@ func (g *purgeLog) entry(uuid [16]byte) (storage.Purge, bool, error) {
 		e = it.Purge()
 	}
 	if err = errors.Join(it.Err(), it.Close()); err != nil {
-		return storage.Purge{}, false, fmt.Errorf("log of purges: %w", err)
+		return storage.Purge{}, false, fmt.Errorf("purge log: %w", err)
 	}
 	return e, found, nil
 }
 
-// add notes an entry of the task; keep makes all of them the round's.
-func (g *purgeLog) add(e storage.Purge) { g.mine = append(g.mine, e) }
+// add notes an entry of the task; keep makes all of them the group's.
+func (log *purgeLog) add(e storage.Purge) { log.added = append(log.added, e) }
 
-func (g *purgeLog) keep() {
-	for _, e := range g.mine {
-		e.Seq = g.round.nextPurge()
-		g.round.purges = append(g.round.purges, e)
-		g.from.note(&e)
+func (log *purgeLog) keep() {
+	for _, e := range log.added {
+		e.Seq = log.group.nextPurge()
+		log.group.purges = append(log.group.purges, e)
+		log.index.note(&e)
 	}
 }
 
 // purgedSince reports whether one of the documents of some edits was purged
 // after a purge sequence.
-func (rd *round) purgedSince(seen uint64, edits []Edit) (bool, error) {
-	if rd.lastPurge() <= seen {
+func (g *groupCommit) purgedSince(seen uint64, edits []Edit) (bool, error) {
+	if g.lastPurge() <= seen {
 		return false, nil
 	}
 	ids := make(map[string]struct{}, len(edits))
 	for i := range edits {
 		ids[edits[i].ID] = struct{}{}
 	}
-	for i := range rd.purges {
-		if _, ok := ids[rd.purges[i].ID]; ok && rd.purges[i].Seq > seen {
+	for i := range g.purges {
+		if _, ok := ids[g.purges[i].ID]; ok && g.purges[i].Seq > seen {
 			return true, nil
 		}
 	}
-	it, err := rd.store.Purges(seen)
+	it, err := g.store.Purges(seen)
 	if err != nil {
-		return false, fmt.Errorf("log of purges: %w", err)
+		return false, fmt.Errorf("purge log: %w", err)
 	}
 	found := false
 	for ok := it.First(); ok && !found; ok = it.Next() {
 		_, found = ids[it.Purge().ID]
 	}
 	if err = errors.Join(it.Err(), it.Close()); err != nil {
-		return false, fmt.Errorf("log of purges: %w", err)
+		return false, fmt.Errorf("purge log: %w", err)
 	}
 	return found, nil
 }
@@ -148,30 +148,30 @@ func errPurged(r doc.Rev) *fault.Error {
 //
 // Where decisions are asked for, the other edits of such a document are among
 // them: they depend on each other, and whoever insists sends them together.
-func (rd *round) purgedEdits(req *UpdateRequest, decided []EditResult) (map[int]doc.Rev, error) {
+func (g *groupCommit) purgedEdits(req *UpdateRequest, decided []EditResult) (map[int]doc.Rev, error) {
 	if req.PurgesSeen != nil || req.Insist {
 		return nil, nil
 	}
-	if c := rd.store.Counters(); rd.lastPurge() == c.PurgeTrimmed {
+	if c := g.store.Counters(); g.lastPurge() == c.PurgeTrimmed {
 		return nil, nil
 	}
 	var purged map[int]doc.Rev
-	log := purgeLog{round: rd, from: &rd.replica.purged}
+	log := purgeLog{group: g, index: &g.copy.purged}
 	for i := range req.Edits {
 		e := &req.Edits[i]
 		if strings.HasPrefix(e.ID, localPrefix) || decided[i].Err != nil {
 			continue
 		}
 		rev := decided[i].Rev
-		if err := log.from.load(rd.store); err != nil {
+		if err := log.index.load(g.store); err != nil {
 			return nil, err
 		}
-		for _, uuid := range log.from.byID[e.ID] {
+		for _, uuid := range log.index.byID[e.ID] {
 			p, found, err := log.entry(uuid)
 			if err != nil {
 				return nil, err
 			}
-			if found && lostIn(&p, rev) {
+			if found && purgedBy(&p, rev) {
 				if purged == nil {
 					purged = make(map[int]doc.Rev)
 				}
@@ -198,8 +198,8 @@ func withSiblings(edits []Edit, purged map[int]doc.Rev) {
 	}
 }
 
-// lostIn reports whether an entry requested a revision or knows it to be lost.
-func lostIn(p *storage.Purge, r doc.Rev) bool {
+// purgedBy reports whether an entry requested a revision or knows it to be purged.
+func purgedBy(p *storage.Purge, r doc.Rev) bool {
 	return slices.Contains(p.Revs, r) || slices.ContainsFunc(p.Paths, func(path doc.Path) bool {
 		at := path.Start - r.Pos
 		return r.Pos <= path.Start && at < uint64(len(path.IDs)) && path.IDs[at] == r.ID

@@ -91,7 +91,7 @@ func TestAllDocsWithDocuments(t *testing.T) {
 	}
 }
 
-// A listing is of one moment, in batches, however many rows there are.
+// A listing is of one snapshot, in batches, however many rows there are.
 func TestAllDocsInBatches(t *testing.T) {
 	n := start(t, Options{})
 	const docs = 2*batchRows + 100

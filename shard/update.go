@@ -25,14 +25,14 @@ func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, er
 		return nil, nil
 	}
 	t := &updateTask{local: l, req: &req}
-	t.validator = validator{ctx: ctx, ask: l.validate, req: &req}
+	t.validator = cachingValidator{ctx: ctx, ask: l.validate, req: &req}
 	for {
 		if err := t.prepare(ctx); err != nil {
 			return nil, err
 		}
 		err := l.submit(ctx, req.Copy, t, req.Delayed)
 		if err == nil {
-			return t.decided.results, nil
+			return t.plan.results, nil
 		}
 		if !isStale(err) {
 			return nil, err
@@ -44,17 +44,17 @@ func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, er
 type updateTask struct {
 	local     *Local
 	req       *UpdateRequest
-	validator validator
-	moment    uint64  // of the node's clock before the documents were read
-	decided   decider // what came out last
-	again     bool    // the writer has to decide in any case
+	validator cachingValidator
+	readTS    uint64     // of the node's clock, from before the documents were read
+	plan      updatePlan // what came out last
+	again     bool       // the writer has to decide in any case
 }
 
 // prepare reads the documents and decides the edits on the goroutine of the
 // request: the reading warms the cache for the writer, and usually the writer
 // only has to take over the outcome.
 func (t *updateTask) prepare(ctx context.Context) error {
-	t.moment = t.local.clock.Load()
+	t.readTS = t.local.clock.Load()
 	store, err := t.local.pin(ctx, t.req.Copy)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (t *updateTask) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lacking, err := lackingContent(store, t.req.Edits)
+	absent, err := absentContent(store, t.req.Edits)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (t *updateTask) prepare(ctx context.Context) error {
 		if err := from.readAhead(t.req.Edits); err != nil {
 			return err
 		}
-		t.decided = decider{req: t.req, from: from, judge: &t.validator, full: full, lacking: lacking}
-		err = t.decided.run()
+		t.plan = updatePlan{req: t.req, from: from, validator: &t.validator, full: full, absent: absent}
+		err = t.plan.decide()
 		// Compaction may have dropped an ancestor's content between the
 		// reading of the tree and that of the content.
-		if !fault.Is(err, fault.Corruption) || tries == lostTries {
+		if !fault.Is(err, fault.Corruption) || tries == rereads {
 			break
 		}
 	}
@@ -91,9 +91,9 @@ func (t *updateTask) prepare(ctx context.Context) error {
 	return err
 }
 
-// lostTries is how often a read is repeated whose content went away between
+// rereads is how often a read is repeated whose content went away between
 // two steps.
-const lostTries = 3
+const rereads = 3
 
 // cost implements task.
 func (t *updateTask) cost() (edits, bytes int) {
@@ -104,64 +104,64 @@ func (t *updateTask) cost() (edits, bytes int) {
 }
 
 // stage implements task.
-func (t *updateTask) stage(rd *round) error {
-	if t.moment < t.local.revived.Load() {
+func (t *updateTask) stage(g *groupCommit) error {
+	if t.readTS < t.local.reopenedTS.Load() {
 		return errStale // what prepare has read was never durable, perhaps
 	}
 	if seen := t.req.PurgesSeen; seen != nil {
-		if purged, err := rd.purgedSince(*seen, t.req.Edits); err != nil {
+		if purged, err := g.purgedSince(*seen, t.req.Edits); err != nil {
 			return err
 		} else if purged {
 			return fault.New(fault.Conflict, "The copy has purged these documents since.")
 		}
 	}
 	// Compaction may have dropped what nothing referred to; from here on it
-	// waits for this round.
-	lacking, err := lackingContent(rd.store, t.req.Edits)
+	// waits for this group.
+	absent, err := absentContent(g.store, t.req.Edits)
 	if err != nil {
 		return err
 	}
-	if !maps.Equal(lacking, t.decided.lacking) || !t.current(rd) {
-		t.decided.lacking = lacking
-		if err := t.decideOn(rd, nil); err != nil {
+	if !maps.Equal(absent, t.plan.absent) || !t.current(g) {
+		t.plan.absent = absent
+		if err := t.decideOn(g, nil); err != nil {
 			return err
 		}
 	}
-	purged, err := rd.purgedEdits(t.req, t.decided.results)
+	purged, err := g.purgedEdits(t.req, t.plan.results)
 	if err == nil && len(purged) > 0 {
-		err = t.decideOn(rd, purged)
+		err = t.decideOn(g, purged)
 	}
 	if err != nil {
 		return err
 	}
-	rd.adopt(t.decided.order)
-	rd.locals = append(rd.locals, t.decided.locals...)
+	g.adopt(t.plan.order)
+	g.locals = append(g.locals, t.plan.locals...)
 	return nil
 }
 
-// decideOn decides again, on the documents as the round has them.
-func (t *updateTask) decideOn(rd *round, purged map[int]doc.Rev) error {
-	t.decided = decider{
-		req: t.req, from: rd, judge: recorded{&t.validator},
-		full: t.decided.full, lacking: t.decided.lacking, purged: purged,
+// decideOn decides again, on the documents as the group has them.
+func (t *updateTask) decideOn(g *groupCommit, purged map[int]doc.Rev) error {
+	t.plan = updatePlan{
+		req: t.req, from: g, validator: recordedValidator{&t.validator},
+		full: t.plan.full, absent: t.plan.absent, purged: purged,
 	}
-	return t.decided.run()
+	return t.plan.decide()
 }
 
 // current reports whether every document is as prepare read it.
-func (t *updateTask) current(rd *round) bool {
+func (t *updateTask) current(g *groupCommit) bool {
 	if t.again {
 		return false
 	}
-	for _, s := range t.decided.order {
-		if !rd.untouched(s.id, t.moment) {
+	for _, s := range t.plan.order {
+		if !g.unchangedSince(s.id, t.readTS) {
 			return false
 		}
 	}
 	return true
 }
 
-// stored is the source of a decider on the goroutine of a request.
+// stored is the docSource of an updatePlan on the goroutine of a request.
 type stored struct {
 	store *storage.Store
 	ahead map[string]*doc.Record // read already; nil records for documents that are not there
@@ -189,11 +189,11 @@ func (s *stored) readAhead(edits []Edit) error {
 	return nil
 }
 
-func (s stored) state(id string) (*state, error) {
+func (s stored) state(id string) (*docState, error) {
 	if rec, ok := s.ahead[id]; ok {
-		return newState(id, rec), nil
+		return newDocState(id, rec), nil
 	}
-	return readState(s.store, id)
+	return readDocState(s.store, id)
 }
 
 func (s stored) revision(id string, rev doc.Rev) (doc.Revision, error) {
@@ -234,11 +234,11 @@ func fullPartitions(store *storage.Store, req *UpdateRequest) (map[string]bool, 
 	return full, nil
 }
 
-// lackingContent returns the edits, by their place, that refer to content which
+// absentContent returns the edits, by their place, that refer to content which
 // PutAttachment has not stored in this copy: it was not reached when the content
 // came in, or has been restarted since. nil when there are none.
-func lackingContent(store *storage.Store, edits []Edit) (map[int]bool, error) {
-	var lacking map[int]bool
+func absentContent(store *storage.Store, edits []Edit) (map[int]bool, error) {
+	var absent map[int]bool
 	for i := range edits {
 		for k := range edits[i].Atts {
 			a := &edits[i].Atts[k]
@@ -250,16 +250,16 @@ func lackingContent(store *storage.Store, edits []Edit) (map[int]bool, error) {
 			case err == nil:
 				_ = r.Close() // read only: nothing to lose
 			case fault.Is(err, fault.NotFound):
-				if lacking == nil {
-					lacking = make(map[int]bool)
+				if absent == nil {
+					absent = make(map[int]bool)
 				}
-				lacking[i] = true
+				absent[i] = true
 			default:
 				return nil, fmt.Errorf("look for an attachment of %q: %w", edits[i].ID, err)
 			}
 		}
 	}
-	return lacking, nil
+	return absent, nil
 }
 
 // partitionBounds returns the ids of a partition as [lo, hi): those that begin

@@ -2,10 +2,10 @@ package shard
 
 // Watch tells when the durable sequence of a copy has moved.
 type Watch struct {
-	local   *Local
-	c       chan struct{}
-	replica *replica // this and closed are guarded by Local.mu
-	closed  bool
+	local  *Local
+	c      chan struct{}
+	state  *copyState // this and closed are guarded by Local.mu
+	closed bool
 }
 
 // Watch starts watching a copy. Read the copy after that, not before: then no
@@ -17,23 +17,23 @@ func (l *Local) Watch(name string) (*Watch, error) {
 
 // WatchOn is Watch with a channel that watches of several copies may share. It
 // needs room for one value.
-func (l *Local) WatchOn(name string, c chan struct{}) (*Watch, error) {
+func (l *Local) WatchOn(name string, ch chan struct{}) (*Watch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, errClosed()
 	}
-	// A watch is a user of the replica, but not of the Local: Close does not
+	// A watch is a user of the copyState, but not of the Local: Close does not
 	// wait for it.
-	r := l.replicaLocked(name)
-	r.users++
-	w := &Watch{local: l, replica: r, c: c}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.mu.watchers == nil {
-		r.mu.watchers = make(map[*Watch]struct{})
+	c := l.stateLocked(name)
+	c.users++
+	w := &Watch{local: l, state: c, c: ch}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.watchers == nil {
+		c.mu.watchers = make(map[*Watch]struct{})
 	}
-	r.mu.watchers[w] = struct{}{}
+	c.mu.watchers[w] = struct{}{}
 	return w, nil
 }
 
@@ -42,7 +42,7 @@ func (l *Local) WatchOn(name string, c chan struct{}) (*Watch, error) {
 // it says so), or goes on after that.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
-// signal is called with the replica's lock held.
+// signal is called with the copyState's lock held.
 func (w *Watch) signal() {
 	select {
 	case w.c <- struct{}{}:
@@ -59,10 +59,10 @@ func (w *Watch) Close() {
 		return
 	}
 	w.closed = true
-	r := w.replica
-	r.mu.Lock()
-	delete(r.mu.watchers, w)
-	r.mu.Unlock()
-	r.users--
-	l.forgetLocked(r)
+	c := w.state
+	c.mu.Lock()
+	delete(c.mu.watchers, w)
+	c.mu.Unlock()
+	c.users--
+	l.forgetIdleLocked(c)
 }

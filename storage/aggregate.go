@@ -27,7 +27,7 @@ import (
 //
 // Entries of the low level are sums of merge operands, which the writer adds
 // without reading; those around recent edits are in memory too (lowBlocks).
-// Entries of the top level are values, which are in memory always (summary): a
+// Entries of the top level are values, which are in memory always (topBlocks): a
 // merge operand per batch would make every reader add up as many as the
 // memtable holds.
 //
@@ -64,31 +64,31 @@ type seqDelta struct {
 	n   int64
 }
 
-// fold is one batch being added to the aggregates.
-type fold struct {
+// aggregateEdit is one batch being added to the aggregates.
+type aggregateEdit struct {
 	s       *Store
 	db      *pebble.DB // as of the batch before
 	b       *pebble.Batch
-	top     *summaryEdit
+	top     *topBlocksEdit
 	touched map[string]struct{}     // top borders with a new value
 	own     map[*lowBlocks]struct{} // made by this batch, so that it may change them
 	key     []byte
 	val     []byte
 }
 
-// foldDocs adds the batch's changes of documents to the low level, as
+// aggregateDocs adds the batch's changes of documents to the low level, as
 // operations of b, and to a copy of the top level, which it returns.
-func (s *Store) foldDocs(db *pebble.DB, b *pebble.Batch, cur *summary, deltas []docDelta) (*summary, error) {
+func (s *Store) aggregateDocs(db *pebble.DB, b *pebble.Batch, cur *topBlocks, deltas []docDelta) (*topBlocks, error) {
 	deltas = combine(deltas)
 	if len(deltas) == 0 {
 		return cur, nil
 	}
-	f := &fold{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*lowBlocks]struct{}{}}
-	s.boundLow(cur)
-	if err := f.docs(deltas); err != nil {
+	a := &aggregateEdit{s: s, db: db, b: b, top: cur.edit(), touched: map[string]struct{}{}, own: map[*lowBlocks]struct{}{}}
+	s.limitLowBlocks(cur)
+	if err := a.docs(deltas); err != nil {
 		return nil, err
 	}
-	return f.top.summary, nil
+	return a.top.topBlocks, nil
 }
 
 // combine sorts by id and adds up the deltas of one id; what changes nothing is
@@ -107,12 +107,12 @@ func combine(deltas []docDelta) []docDelta {
 	return slices.DeleteFunc(out, func(d docDelta) bool { return d.d.zero() })
 }
 
-func (f *fold) docs(deltas []docDelta) error {
+func (a *aggregateEdit) docs(deltas []docDelta) error {
 	// All blocks are opened before anything is added: opening one moves what
 	// the store holds, not what this batch adds.
 	for i := range deltas {
 		if deltas[i].fresh && borderHash(deltas[i].id)&lowMask == 0 {
-			if err := f.open(deltas[i].id); err != nil {
+			if err := a.open(deltas[i].id); err != nil {
 				return err
 			}
 		}
@@ -121,23 +121,23 @@ func (f *fold) docs(deltas []docDelta) error {
 	var sum Sums
 	for i := range deltas {
 		id := deltas[i].id
-		f.add(id, deltas[i].d)
-		low, k, err := f.writable(id)
+		a.add(id, deltas[i].d)
+		low, k, err := a.writable(id)
 		if err != nil {
 			return err
 		}
 		low.sums[k].add(deltas[i].d)
 		if i == 0 || low.borders[k] != at {
-			f.merge(at, sum)
+			a.merge(at, sum)
 			at, sum = low.borders[k], Sums{}
 		}
 		sum.add(deltas[i].d)
 	}
-	f.merge(at, sum)
-	for top := range f.touched {
-		f.key = appendAggKey(f.key[:0], aggDocs, levelTop, top)
-		f.val = appendSums(f.val[:0], f.top.sums(top))
-		if err := f.b.Set(f.key, f.val, nil); err != nil {
+	a.merge(at, sum)
+	for top := range a.touched {
+		a.key = appendAggKey(a.key[:0], aggDocs, levelTop, top)
+		a.val = appendSums(a.val[:0], a.top.sums(top))
+		if err := a.b.Set(a.key, a.val, nil); err != nil {
 			return err
 		}
 	}
@@ -145,57 +145,57 @@ func (f *fold) docs(deltas []docDelta) error {
 }
 
 // add changes the top-level block of id.
-func (f *fold) add(id string, d Sums) {
-	f.touched[f.top.border(id)] = struct{}{}
-	f.top.add(id, d)
+func (a *aggregateEdit) add(id string, d Sums) {
+	a.touched[a.top.border(id)] = struct{}{}
+	a.top.add(id, d)
 }
 
 // merge changes a low-level block. Errors of a batch without an index are
 // those of its size, which Apply reports.
-func (f *fold) merge(border string, d Sums) {
+func (a *aggregateEdit) merge(border string, d Sums) {
 	if d.zero() {
 		return
 	}
-	f.key = appendAggKey(f.key[:0], aggDocs, levelLow, border)
-	f.val = appendSums(f.val[:0], d)
-	_ = f.b.Merge(f.key, f.val, nil) // never fails
+	a.key = appendAggKey(a.key[:0], aggDocs, levelLow, border)
+	a.val = appendSums(a.val[:0], d)
+	_ = a.b.Merge(a.key, a.val, nil) // never fails
 }
 
 // open opens the blocks that id begins, unless they are there.
-func (f *fold) open(id string) error {
-	low, i, err := f.writable(id)
+func (a *aggregateEdit) open(id string) error {
+	low, i, err := a.writable(id)
 	if err != nil || low.borders[i] == id {
 		return err
 	}
 	id = strings.Clone(id) // the caller's string may be part of a request
-	end, bounded := f.top.next(id)
+	end, bounded := a.top.next(id)
 	if i+1 < len(low.borders) {
 		end, bounded = low.borders[i+1], true
 	}
-	moved, err := f.s.sumDocs(f.db, id, end, !bounded)
+	moved, err := a.s.sumDocs(a.db, id, end, !bounded)
 	if err != nil {
 		return err
 	}
-	f.merge(low.borders[i], moved.neg())
-	f.merge(id, moved)
+	a.merge(low.borders[i], moved.neg())
+	a.merge(id, moved)
 	// An entry with zero sums marks the border all the same.
-	f.key = appendAggKey(f.key[:0], aggDocs, levelLow, id)
-	if err := f.b.Merge(f.key, nil, nil); err != nil {
+	a.key = appendAggKey(a.key[:0], aggDocs, levelLow, id)
+	if err := a.b.Merge(a.key, nil, nil); err != nil {
 		return err
 	}
 	low.sums[i].add(moved.neg())
 	low.insert(i+1, id, moved)
-	f.s.lowHeld.Add(1)
+	a.s.lowHeld.Add(1)
 	if borderHash(id)&topMask != 0 {
 		return nil
 	}
 	top := low.borders[0]
 	right, sums := low.cut(i + 1)
-	f.own[right] = struct{}{}
-	f.top.insert(id)
-	f.top.setLow(id, right)
-	f.add(id, sums)
-	f.add(top, sums.neg())
+	a.own[right] = struct{}{}
+	a.top.insert(id)
+	a.top.setLow(id, right)
+	a.add(id, sums)
+	a.add(top, sums.neg())
 	return nil
 }
 
@@ -242,8 +242,8 @@ func (s *Store) kept(sums Sums) Sums {
 	return sums
 }
 
-// foldSeqs adds the entries that come and go to the aggregates of sequences.
-func foldSeqs(b *pebble.Batch, cur *summary, deltas []seqDelta) (*summary, error) {
+// aggregateSeqs adds the entries that come and go to the aggregates of sequences.
+func aggregateSeqs(b *pebble.Batch, cur *topBlocks, deltas []seqDelta) (*topBlocks, error) {
 	if len(deltas) == 0 {
 		return cur, nil
 	}
@@ -276,12 +276,12 @@ func foldSeqs(b *pebble.Batch, cur *summary, deltas []seqDelta) (*summary, error
 			return nil, err
 		}
 	}
-	return top.summary, nil
+	return top.topBlocks, nil
 }
 
 // putSeqTop writes the new value of a top-level block of sequences, or removes
 // it with all it stands for when no entry is left.
-func putSeqTop(b *pebble.Batch, top *summaryEdit, border string) error {
+func putSeqTop(b *pebble.Batch, top *topBlocksEdit, border string) error {
 	key := appendAggKey(nil, aggSeqs, levelTop, border)
 	sums := top.sums(border)
 	if !sums.zero() {

@@ -6,14 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"divan/storage/fault"
 )
 
 // AttachmentWriter streams one content into sstables beside the store, so that
@@ -23,7 +20,7 @@ import (
 // may work on one store.
 //
 // Content that no document came to refer to is deleted when the store is next
-// opened after a crash, or by Batch.GiveUp.
+// opened after a crash, or by Batch.DropUploads.
 type AttachmentWriter struct {
 	s     *Store
 	db    *pebble.DB
@@ -125,14 +122,6 @@ func (w *AttachmentWriter) fail(err error) {
 	if w.err == nil && err != nil {
 		w.err = diskError("write attachment", err)
 	}
-}
-
-// diskError marks an error of a full disk.
-func diskError(doing string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return fault.Wrap(fault.InsufficientStorage, "No space left on the disk.", err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // Close writes the rest and makes the content part of the store, durable on

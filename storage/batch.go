@@ -201,7 +201,7 @@ func (b *Batch) PutAttachment(id string, key [16]byte, data []byte) {
 const maxPointDeletes = 16
 
 // DeleteAttachment removes a content, whatever refers to it, and the note that
-// it is an upload; see GiveUp.
+// it is an upload; see DropUploads.
 func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 	if b.err != nil {
 		return
@@ -210,7 +210,7 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 	b.note(b.deleteChunks(lo, hi))
 	// Also when nothing is known of a note: one of a content that came twice may
 	// have been written just after the first was claimed.
-	b.unmark(uploadKey(id, key))
+	b.endUpload(uploadKey(id, key))
 }
 
 func (b *Batch) deleteChunks(lo, hi []byte) error {
@@ -235,7 +235,7 @@ func (b *Batch) claim(id string, atts []doc.Attachment) {
 	for i := range atts {
 		upload := uploadKey(id, atts[i].Key)
 		if b.s.uploads.has(upload) {
-			b.unmark(upload)
+			b.endUpload(upload)
 		}
 	}
 }
@@ -297,35 +297,35 @@ func (b *Batch) Apply() (*Commit, error) {
 		b.Discard()
 		return nil, b.err
 	}
-	prev := s.state.Load().prev
+	prev := s.states.Load().prev
 	next, err := b.finish(prev)
 	if err != nil {
 		b.Discard()
 		return nil, err
 	}
-	s.state.Store(&state{prev: prev, next: next})
+	s.states.Store(&statePair{prev: prev, next: next})
 	if s.inflight.Add(1) == 1 {
 		s.engine.syncing.Add(1)
 	}
 	if err := s.apply(b.b); err != nil {
-		s.landed()
+		s.syncEnded()
 		return nil, s.fail(err)
 	}
-	s.state.Store(&state{prev: next})
+	s.states.Store(&statePair{prev: next})
 	s.uploads.drop(b.claimed...)
 	return &Commit{s: s, b: b.b}, nil
 }
 
 // finish adds counters and aggregates and returns the state that the batch
 // leaves.
-func (b *Batch) finish(prev *view) (*view, error) {
-	next := &view{batch: prev.batch + 1, counters: prev.counters.plus(&b.counters), last: prev.last}
+func (b *Batch) finish(prev *batchState) (*batchState, error) {
+	next := &batchState{batch: prev.batch + 1, counters: prev.counters.plus(&b.counters), last: prev.last}
 	if b.last > prev.last {
 		next.last = strings.Clone(b.last) // it may be part of a request
 	}
 	var err error
-	if next.docs, err = b.s.foldDocs(b.s.db.Load(), b.b, prev.docs, b.docs); err == nil {
-		next.seqs, err = foldSeqs(b.b, prev.seqs, b.seqs)
+	if next.docs, err = b.s.aggregateDocs(b.s.db.Load(), b.b, prev.docs, b.docs); err == nil {
+		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
 	if err == nil {
 		b.key = appendMetaKey(b.key[:0], metaCounters)
@@ -344,36 +344,4 @@ func (s *Store) apply(b *pebble.Batch) error {
 		return fmt.Errorf("apply batch: %w", err)
 	}
 	return s.Err() // set when Pebble, or a log that it began, failed there
-}
-
-// landed notes that a batch is no longer on its way to the disk.
-func (s *Store) landed() {
-	if s.inflight.Add(-1) == 0 {
-		s.engine.syncing.Add(-1)
-	}
-}
-
-// Commit is an applied batch on its way to the disk.
-type Commit struct {
-	s *Store
-	b *pebble.Batch
-}
-
-// Wait blocks until the batch and all before it are durable. It must be called
-// once. An error means that the batch may be lost, and that the store has
-// stopped.
-func (c *Commit) Wait() error {
-	err := c.b.SyncWait()
-	c.s.landed()
-	if err == nil {
-		// The log keeps its errors from Pebble (storeFS): they are found here.
-		err = c.s.Err()
-	}
-	if err == nil {
-		err = c.b.Close()
-	}
-	if err != nil {
-		return c.s.fail(fmt.Errorf("sync batch: %w", err))
-	}
-	return nil
 }

@@ -348,11 +348,11 @@ func (c *checker) checkTotals() error {
 	if err != nil {
 		return err
 	}
-	if stored != have || batch != c.snap.v.batch {
-		c.problemf("counters on disk are %+v of batch %d, in memory %+v of batch %d", stored, batch, have, c.snap.v.batch)
+	if stored != have || batch != c.snap.state.batch {
+		c.problemf("counters on disk are %+v of batch %d, in memory %+v of batch %d", stored, batch, have, c.snap.state.batch)
 	}
-	for kind, memory := range map[byte]*summary{aggDocs: c.snap.v.docs, aggSeqs: c.snap.v.seqs} {
-		disk, err := loadSummary(c.snap.snap, kind)
+	for kind, memory := range map[byte]*topBlocks{aggDocs: c.snap.state.docs, aggSeqs: c.snap.state.seqs} {
+		disk, err := loadTopBlocks(c.snap.snap, kind)
 		if err != nil {
 			return err
 		}
@@ -366,15 +366,15 @@ func (c *checker) checkTotals() error {
 // checkLast looks for documents above the last id.
 func (c *checker) checkLast() error {
 	last, err := lastID(c.snap.snap)
-	if err == nil && last > c.snap.v.last {
-		c.problemf("document %q is above %q, the last id in memory", last, c.snap.v.last)
+	if err == nil && last > c.snap.state.last {
+		c.problemf("document %q is above %q, the last id in memory", last, c.snap.state.last)
 	}
 	return err
 }
 
 // checkLow compares the low blocks that are in memory with the store.
 func (c *checker) checkLow() error {
-	docs := c.snap.v.docs
+	docs := c.snap.state.docs
 	for _, b := range docs.list() {
 		held := b.low.Load()
 		if held == nil {
@@ -392,7 +392,7 @@ func (c *checker) checkLow() error {
 }
 
 // list returns all blocks in order.
-func (s *summary) list() []block {
+func (s *topBlocks) list() []block {
 	var out []block
 	for _, ch := range s.chunks {
 		out = append(out, ch.blocks...)

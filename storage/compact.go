@@ -17,10 +17,10 @@ type CompactOptions struct {
 	// the batch and waits until it is durable. Compact calls it many times with
 	// little work each, so that edits go on in between.
 	Write func(ctx context.Context, fn func(b *Batch) error) error
-	// OldPurges returns the sequence of the last purge that the log may forget.
+	// PurgesToTrim returns the sequence of the last purge that the log may forget.
 	// It is called inside Write: no purge, and nobody who would have to read
 	// one, comes between its answer and the batch that drops them. nil: all stay.
-	OldPurges func() (upto uint64, err error)
+	PurgesToTrim func() (upto uint64, err error)
 	// Progress, when set, hears how many documents of how many are done.
 	Progress func(done, total uint64)
 }
@@ -47,9 +47,9 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 			return err
 		}
 	}
-	if c := s.Counters(); o.OldPurges != nil && c.PurgeSeq > c.PurgeTrimmed {
+	if c := s.Counters(); o.PurgesToTrim != nil && c.PurgeSeq > c.PurgeTrimmed {
 		err := o.Write(ctx, func(b *Batch) error {
-			upto, err := o.OldPurges()
+			upto, err := o.PurgesToTrim()
 			if err == nil {
 				b.TrimPurges(upto)
 			}
@@ -290,7 +290,7 @@ func (b *Batch) Trim(id string) error {
 		b.DeleteAttachment(id, key)
 	}
 	for _, key := range g.marked {
-		b.unmark(uploadKey(id, key))
+		b.endUpload(uploadKey(id, key))
 	}
 	if len(g.unstored) > 0 {
 		next := g.old

@@ -137,7 +137,7 @@ func (l *crashLoad) compactor() {
 		cancel()
 	})
 	for ctx.Err() == nil {
-		err := l.s.Compact(ctx, CompactOptions{OldPurges: allButNewest(l.s, 3), Write: l.write})
+		err := l.s.Compact(ctx, CompactOptions{PurgesToTrim: allButNewest(l.s, 3), Write: l.write})
 		if err != nil && ctx.Err() == nil {
 			l.t.Errorf("Compact: %v", err)
 			return

@@ -7,4 +7,19 @@
 // Batch, applies it (visible at once), goes on with the next one and waits for
 // durability in order. FORMAT.md describes every byte on disk; keys.go is the
 // only code that builds a key.
+//
+// # Where to look
+//
+//	store_cache.go       which stores are open: pins, idle ones, closing
+//	create.go, drop.go   making a store and removing it
+//	recovery.go          what opening a store does after a crash
+//	disk_failure.go      a full or failing disk stops one store
+//	store_fs.go          the files of a store as Pebble sees them
+//	sync.go              when a batch is durable
+//	counters.go          documents, sequences and bytes of a store
+//	aggregate*.go        counting documents and sequences of a range
+//	attachment_*.go      contents of attachments in chunks; uploads.go: before
+//	                     a document refers to them
+//	compact.go           dropping what no client can ask for any more
+//	check.go             every invariant that binds two keyspaces
 package storage

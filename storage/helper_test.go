@@ -51,7 +51,7 @@ func startEngine(tb testing.TB, o Options) (*Engine, func()) {
 	return e, stop
 }
 
-// allButNewest lets the log of purges forget all but the newest entries.
+// allButNewest lets the purge log forget all but the newest entries.
 func allButNewest(s *Store, keep uint64) func() (uint64, error) {
 	return func() (uint64, error) {
 		last := s.Counters().PurgeSeq

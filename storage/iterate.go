@@ -90,11 +90,11 @@ func (r *rows) Close() error {
 //	for ok := it.First(); ok; ok = it.Next() { … }
 type Docs struct {
 	rows
-	space  byte
-	blocks *summary // of all documents, at the moment of the iterator
-	dead   int      // deleted rows in a row that NextLive came by
-	key    []byte   // scratch of Seek
-	head   doc.Head
+	space      byte
+	blocks     *topBlocks // of all documents, at the moment of the iterator
+	deletedRun int        // deleted rows in a row that NextLive came by
+	key        []byte     // scratch of Seek
+	head       doc.Head
 }
 
 // Docs returns an iterator, to be closed before the snapshot.
@@ -113,7 +113,7 @@ func (s *Snapshot) docs(space byte, r Range) (*Docs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Docs{rows: inner, space: space, blocks: s.v.docs}, nil
+	return &Docs{rows: inner, space: space, blocks: s.state.docs}, nil
 }
 
 // Listing is Heads, or Docs with bodies, together with the number of live
@@ -154,7 +154,7 @@ func (s *Snapshot) Listing(r Range, bodies bool) (d *Docs, before uint64, err er
 		return nil, 0, fmt.Errorf("count documents: %w", err)
 	}
 	inner.it.SetBounds(rangeBounds(space, r))
-	return &Docs{rows: inner, space: space, blocks: s.v.docs}, uint64(sums.Live), nil
+	return &Docs{rows: inner, space: space, blocks: s.state.docs}, uint64(sums.Live), nil
 }
 
 // First goes to the first row of the range; it reports whether there is one.
@@ -163,19 +163,19 @@ func (d *Docs) First() bool { return d.first() && d.decode() }
 // Next goes on; it reports whether there is another row.
 func (d *Docs) Next() bool { return d.next() && d.decode() }
 
-// deadPatience is how many deleted rows in a row NextLive reads before it asks
+// maxDeletedRun is how many deleted rows in a row NextLive reads before it asks
 // where the next live one can be: about what a seek costs.
-const deadPatience = 64
+const maxDeletedRun = 64
 
 // NextLive is Next for those who have no use for deleted documents: it may leave
 // out any of them, and does so by whole blocks in which nothing is live, so that
 // its cost does not grow with their number.
 func (d *Docs) NextLive() bool {
 	if !d.head.Deleted {
-		d.dead = 0
+		d.deletedRun = 0
 		return d.Next()
 	}
-	if d.dead++; d.dead%deadPatience != 0 {
+	if d.deletedRun++; d.deletedRun%maxDeletedRun != 0 {
 		return d.Next()
 	}
 	id := string(d.ID())

@@ -129,7 +129,7 @@ func TestNextLivePassesOverTheDead(t *testing.T) {
 		}
 		stats := it.it.Stats()
 		read := stats.ForwardStepCount[pebble.InterfaceCall] + stats.ReverseStepCount[pebble.InterfaceCall]
-		if found != 1 || read > 4*deadPatience {
+		if found != 1 || read > 4*maxDeletedRun {
 			t.Errorf("descending %v: %d live, %d rows read of %d", desc, found, read, len(ids))
 		}
 		must(t, it.Close())

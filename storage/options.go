@@ -61,8 +61,8 @@ type CreateOptions struct {
 	// Partitioned keeps sizes per range of ids, so that Sums knows External and
 	// Active. It costs one small write more per update of a document.
 	Partitioned bool
-	// Marked makes the store with a mark, see Engine.Mark.
-	Marked bool
+	// Rebuilding makes the store as one that Engine.Rebuilding is true of.
+	Rebuilding bool
 }
 
 // Sizes in bytes. The header that Pebble puts before a block in the cache is
@@ -75,10 +75,6 @@ const (
 	blockBytes    = 8<<10 - blockHeader
 	indexBytes    = 32<<10 - blockHeader
 )
-
-// groupInterval is how long a log waits after a sync before the next one, while
-// many stores are written at once: fewer syncs with more edits each.
-const groupInterval = time.Millisecond
 
 // pebbleOptions are the options of one store. Everything shared comes from the
 // engine; the rest is measured (1 KB documents, two cores).
@@ -97,9 +93,9 @@ func (e *Engine) pebbleOptions(s *Store) *pebble.Options {
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       20,
 		WALMinSyncInterval:          e.syncInterval,
-		CompactionConcurrencyRange:  func() (int, int) { return 1, e.scheduler.slots },
+		CompactionConcurrencyRange:  func() (int, int) { return 1, e.scheduler.Slots() },
 	}
-	o.Experimental.CompactionScheduler = s.slots
+	o.Experimental.CompactionScheduler = s.compactions
 	o.Experimental.SpanPolicyFunc = s.spanPolicy
 	o.Experimental.ReadSamplingMultiplier = -1 // no compactions because of reads
 	for i := range o.Levels {

@@ -199,7 +199,7 @@ func (m *machine) upload() {
 func (m *machine) compact() {
 	keep := rapid.Uint64Range(0, 3).Draw(m.t, "keep")
 	err := m.s.Compact(context.Background(), CompactOptions{
-		OldPurges: allButNewest(m.s, keep),
+		PurgesToTrim: allButNewest(m.s, keep),
 		Write: func(_ context.Context, fn func(*Batch) error) error {
 			b := m.s.NewBatch()
 			if err := fn(b); err != nil {

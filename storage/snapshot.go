@@ -17,9 +17,9 @@ import (
 // What it shows is applied, not necessarily durable: a caller that shows
 // sequences to others first waits until Seq is.
 type Snapshot struct {
-	s    *Store
-	snap *pebble.Snapshot
-	v    *view
+	s     *Store
+	snap  *pebble.Snapshot
+	state *batchState
 }
 
 // Snapshot returns the store as the last applied batch left it.
@@ -28,15 +28,15 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	for {
-		before := s.state.Load()
+		before := s.states.Load()
 		snap := s.db.Load().NewSnapshot()
-		v, err := s.viewOf(snap, before)
+		v, err := s.stateOf(snap, before)
 		if err != nil {
 			return nil, errors.Join(err, snap.Close())
 		}
 		if v != nil {
 			s.engine.pin(s)
-			return &Snapshot{s: s, snap: snap, v: v}, nil
+			return &Snapshot{s: s, snap: snap, state: v}, nil
 		}
 		// Two batches were applied between the lines above; try again.
 		if err := snap.Close(); err != nil {
@@ -45,11 +45,11 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	}
 }
 
-// viewOf finds the view that belongs to a Pebble snapshot, nil when it was too
+// stateOf finds the state that belongs to a Pebble snapshot, nil when it was too
 // long ago. Nothing orders the two: when a batch was being applied, the number
 // of the last one is read from the snapshot itself.
-func (s *Store) viewOf(snap *pebble.Snapshot, before *state) (*view, error) {
-	after := s.state.Load()
+func (s *Store) stateOf(snap *pebble.Snapshot, before *statePair) (*batchState, error) {
+	after := s.states.Load()
 	if after == before && before.next == nil {
 		return before.prev, nil
 	}
@@ -57,7 +57,7 @@ func (s *Store) viewOf(snap *pebble.Snapshot, before *state) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range [...]*view{before.prev, before.next, after.prev, after.next} {
+	for _, v := range [...]*batchState{before.prev, before.next, after.prev, after.next} {
 		if v != nil && v.batch == batch {
 			return v, nil
 		}
@@ -76,10 +76,10 @@ func (s *Snapshot) Close() error {
 func (s *Snapshot) Store() *Store { return s.s }
 
 // Seq returns the last applied update sequence of the moment.
-func (s *Snapshot) Seq() uint64 { return s.v.counters.Seq }
+func (s *Snapshot) Seq() uint64 { return s.state.counters.Seq }
 
 // Counters returns the totals of the moment.
-func (s *Snapshot) Counters() Counters { return s.v.counters }
+func (s *Snapshot) Counters() Counters { return s.state.counters }
 
 // Record is Store.Record of the moment.
 func (s *Snapshot) Record(id string) (rec doc.Record, ok bool, err error) {
@@ -135,7 +135,7 @@ func (s *Snapshot) Sums(lo, hi string) (Sums, error) {
 
 // total is the sums over every document.
 func (s *Snapshot) total() Sums {
-	c := &s.v.counters
+	c := &s.state.counters
 	return s.s.kept(Sums{Live: int64(c.Live), Deleted: int64(c.Deleted), External: c.External, Active: c.Active})
 }
 
@@ -159,7 +159,7 @@ func (s *Snapshot) blocksBefore(id string) (sums Sums, border string, err error)
 	if err := s.s.Err(); err != nil || id == "" {
 		return Sums{}, "", err
 	}
-	sums = s.v.docs.before(id)
+	sums = s.state.docs.before(id)
 	low, err := s.low(id)
 	if err != nil {
 		return Sums{}, "", err
@@ -175,7 +175,7 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 	if err := s.s.Err(); err != nil {
 		return 0, err
 	}
-	c := &s.v.counters
+	c := &s.state.counters
 	total := c.Live + c.Deleted // every document has one entry
 	switch {
 	case after == 0:
@@ -187,7 +187,7 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 	}
 	first := after + 1
 	border := seqBorder(first, topShift)
-	sums := s.v.seqs.below(string(border[:])) // the block itself may have been removed
+	sums := s.state.seqs.below(string(border[:])) // the block itself may have been removed
 	upto, err := s.lowSeqs(first)
 	if err != nil {
 		return 0, err

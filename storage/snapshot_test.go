@@ -116,7 +116,7 @@ func TestCountsAtSize(t *testing.T) {
 			}
 			commit(t, b)
 			checkStore(t, s)
-			if got := len(s.state.Load().prev.docs.list()); order == "random" && got < 2 {
+			if got := len(s.states.Load().prev.docs.list()); order == "random" && got < 2 {
 				t.Errorf("%d top-level blocks", got)
 			}
 			snap, err := s.Snapshot()
@@ -149,8 +149,8 @@ func TestForgottenBorders(t *testing.T) {
 		s.lowHeld.Add(maxLowHeld) // as if there were many more
 	}
 	checkStore(t, s)
-	docs := s.state.Load().prev.docs
-	if left := docs.forget(s.lowHeld.Load()); left > maxLowHeld/2 {
+	docs := s.states.Load().prev.docs
+	if left := docs.dropLow(s.lowHeld.Load()); left > maxLowHeld/2 {
 		t.Errorf("%d blocks are left", left)
 	}
 }
@@ -179,7 +179,7 @@ func TestOldSequencesVanish(t *testing.T) {
 		commit(t, b)
 	}
 	checkStore(t, s)
-	if n := len(s.state.Load().prev.seqs.list()); n != 2 { // the empty border, and that of the last
+	if n := len(s.states.Load().prev.seqs.list()); n != 2 { // the empty border, and that of the last
 		t.Errorf("%d top-level blocks are left", n)
 	}
 	n := 0
@@ -343,7 +343,7 @@ func TestListing(t *testing.T) {
 		snap, err := s.Snapshot()
 		must(t, err)
 		if round == 2 {
-			snap.v.docs.forget(0)
+			snap.state.docs.dropLow(0)
 		}
 		for i := 0; i < 9000; i += 83 {
 			lo, hi := fmt.Sprintf("%04d", i), fmt.Sprintf("%04d", i+60)

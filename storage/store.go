@@ -15,6 +15,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/scheduler"
 )
 
 // Store is one open shard copy. Reads are safe for concurrent use; batches
@@ -25,7 +26,7 @@ import (
 //
 //	T1  a batch is applied whole, after its predecessor, and becomes durable
 //	    after it: a crash leaves a prefix of the applied batches.
-//	T2  state is what the last applied batch left: counters and top-level
+//	T2  states is what the last applied batch left: counters and top-level
 //	    aggregates in memory equal those in the store.
 //	T3  a store that never took a write has no Pebble instance; it reads from
 //	    the engine's empty one. Ten thousand empty databases cost nothing.
@@ -36,15 +37,15 @@ type Store struct {
 	counted   bool   // in engine.mu.open; guarded by engine.mu
 	name, dir string
 	identity
-	log     *zap.Logger
-	slots   *compactions
-	uploads *uploadSet
-	swept   int // uploads that opening has removed
+	log         *zap.Logger
+	compactions *scheduler.StoreScheduler
+	uploads     *uploadSet
+	swept       int // uploads that opening has removed
 
 	db        atomic.Pointer[pebble.DB]
 	own       atomic.Bool // db is the store's own, not the engine's empty one
 	opening   sync.Mutex  // one first write opens the instance
-	state     atomic.Pointer[state]
+	states    atomic.Pointer[statePair]
 	lowHeld   atomic.Int64 // low blocks in memory, about
 	memtables memtables
 	inflight  atomic.Int32
@@ -53,18 +54,18 @@ type Store struct {
 	flushErr  atomic.Pointer[failure] // of the last flush that reported one
 }
 
-// view is what one batch left, immutable.
-type view struct {
+// batchState is what one batch left, immutable.
+type batchState struct {
 	batch    uint64 // number of the batch, from 1; 0 before the first
 	counters Counters
-	last     string   // no document has an id above; one with it may be gone
-	docs     *summary // top-level blocks of documents
-	seqs     *summary // top-level blocks of sequences, Live counts entries
+	last     string     // no document has an id above; one with it may be gone
+	docs     *topBlocks // top-level blocks of documents
+	seqs     *topBlocks // top-level blocks of sequences, Live counts entries
 }
 
-// state is the view before and after the batch that is being applied; next is
+// statePair is the state before and after the batch that is being applied; next is
 // nil between batches.
-type state struct{ prev, next *view }
+type statePair struct{ prev, next *batchState }
 
 // openStore reads what is fixed about a store and, when it ever took a write,
 // opens its Pebble instance.
@@ -86,11 +87,11 @@ func (e *Engine) openStore(name string) (*Store, error) {
 	}
 	s := &Store{
 		engine: e, name: name, dir: dir, identity: id,
-		log: e.log.With(zap.String("store", name)), slots: e.scheduler.newStore(),
+		log: e.log.With(zap.String("store", name)), compactions: e.scheduler.ForStore(),
 		uploads: e.uploads.of(name), closing: make(chan struct{}),
 		failed: failureCell{set: make(chan struct{})},
 	}
-	s.state.Store(&state{prev: &view{docs: newSummary(), seqs: newSummary()}})
+	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.release(s.uploads)
 		return nil, err
@@ -117,68 +118,6 @@ func (s *Store) attach(files []string) error {
 // holdsDocuments reports whether a file of a store is a log or a table.
 func holdsDocuments(file string) bool { return isLog(file) || strings.HasSuffix(file, ".sst") }
 
-// openPebble opens the store's own instance and loads its state.
-func (s *Store) openPebble() error {
-	db, err := pebble.Open(s.dir, s.engine.pebbleOptions(s))
-	s.memtables.opened(s.engine.memory)
-	if err != nil {
-		s.memtables.closed(s.engine.memory)
-		if pebble.IsCorruptionError(err) {
-			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
-		}
-		return diskError("open store", err)
-	}
-	err = s.Err()
-	if err == nil {
-		err = s.load(db)
-	}
-	if err != nil {
-		err = errors.Join(err, db.Close())
-		s.memtables.closed(s.engine.memory)
-		return err
-	}
-	s.db.Store(db)
-	s.own.Store(true)
-	s.engine.countOpen(s)
-	return nil
-}
-
-// load reads counters and top-level aggregates, and drops uploads that a crash
-// left without a document.
-func (s *Store) load(db *pebble.DB) error {
-	if err := s.sweepUploads(db); err != nil {
-		return err
-	}
-	v := &view{docs: newSummary(), seqs: newSummary()}
-	var err error
-	if v.batch, v.counters, err = readCounters(db); err != nil {
-		return err
-	}
-	if v.last, err = lastID(db); err != nil {
-		return err
-	}
-	if v.docs, err = loadSummary(db, aggDocs); err != nil {
-		return err
-	}
-	if v.seqs, err = loadSummary(db, aggSeqs); err != nil {
-		return err
-	}
-	s.state.Store(&state{prev: v})
-	return nil
-}
-
-func readCounters(r pebble.Reader) (uint64, Counters, error) {
-	value, closer, err := r.Get(appendMetaKey(nil, metaCounters))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, Counters{}, nil
-	}
-	if err != nil {
-		return 0, Counters{}, fmt.Errorf("read counters: %w", err)
-	}
-	batch, c, err := decodeCounters(value)
-	return batch, c, errors.Join(err, closer.Close())
-}
-
 // emptyDB is the instance that stores without a write read from.
 func (e *Engine) emptyDB() (*pebble.DB, error) {
 	e.empty.Lock()
@@ -191,7 +130,7 @@ func (e *Engine) emptyDB() (*pebble.DB, error) {
 		FormatMajorVersion: pebble.FormatNewest, MemTableSize: idleMemTable,
 		Logger: discardLogger{}, DisableWAL: true,
 	}
-	o.Experimental.CompactionScheduler = e.scheduler.newStore()
+	o.Experimental.CompactionScheduler = e.scheduler.ForStore()
 	db, err := pebble.Open("empty", o)
 	if err != nil {
 		return nil, fmt.Errorf("open empty store: %w", err)
@@ -259,7 +198,7 @@ func (s *Store) Partitioned() bool { return s.partitioned }
 
 // Counters returns the totals as of the last applied batch, which may not be
 // durable yet.
-func (s *Store) Counters() Counters { return s.state.Load().prev.counters }
+func (s *Store) Counters() Counters { return s.states.Load().prev.counters }
 
 // FileSize returns the bytes that the store has on disk, files that wait for
 // their removal included.
@@ -278,7 +217,7 @@ func (s *Store) FileSize() (int64, error) {
 // exist, which is what every new document asks, and nothing for one above all
 // others, as ids made of the time are. Nothing aliases the store.
 func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
-	if err := s.Err(); err != nil || id > s.state.Load().prev.last {
+	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
 	return getRecord(s.db.Load(), id)

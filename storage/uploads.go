@@ -2,15 +2,12 @@ package storage
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
-	"go.uber.org/zap"
 
 	"divan/storage/fault"
 )
@@ -142,16 +139,16 @@ func readUses(r pebble.Reader, id string) (uses, error) {
 
 func (u *uses) has(key contentKey) bool { return u.damaged || u.keys[key] }
 
-// GiveUp drops contents of a document that were uploaded for an edit that has
+// DropUploads drops contents of a document that were uploaded for an edit that has
 // been refused. One that is no upload any more stays: a revision has claimed
 // it, perhaps one of this batch, so the batch must hold its documents already.
 // Of one that is an upload again, but that a stored revision refers to, only
 // the note goes.
-func (b *Batch) GiveUp(id string, keys ...[16]byte) {
+func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 	var u *uses
 	for _, key := range keys {
 		upload := uploadKey(id, key)
-		if b.err != nil || !b.s.uploads.has(upload) || b.claims(upload) {
+		if b.err != nil || !b.s.uploads.has(upload) || b.endsUpload(upload) {
 			continue
 		}
 		if u == nil {
@@ -160,70 +157,22 @@ func (b *Batch) GiveUp(id string, keys ...[16]byte) {
 			u = &read
 		}
 		if u.has(key) {
-			b.unmark(upload)
+			b.endUpload(upload)
 		} else {
 			b.DeleteAttachment(id, key)
 		}
 	}
 }
 
-// claims reports whether the batch ends an upload already.
-func (b *Batch) claims(upload []byte) bool {
+// endsUpload reports whether the batch ends an upload already.
+func (b *Batch) endsUpload(upload []byte) bool {
 	return slices.ContainsFunc(b.claimed, func(k []byte) bool { return bytes.Equal(k, upload) })
 }
 
-// unmark ends an upload; its content stays.
-func (b *Batch) unmark(upload []byte) {
+// endUpload ends an upload; its content stays.
+func (b *Batch) endUpload(upload []byte) {
 	if b.err == nil {
 		b.note(b.b.Delete(upload, nil))
 		b.claimed = append(b.claimed, upload)
 	}
-}
-
-// sweepUploads deletes what was uploaded but not referred to before a crash.
-// The store is not in use yet.
-func (s *Store) sweepUploads(db *pebble.DB) error {
-	files, err := s.engine.o.FS.List(s.dir)
-	if err != nil {
-		return fmt.Errorf("list store: %w", err)
-	}
-	var errs []error
-	for _, name := range files {
-		if strings.HasSuffix(name, uploadSuffix) {
-			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.dir, name)))
-		}
-	}
-	b := db.NewBatch()
-	var u uses // of the document of the last upload
-	errs = append(errs, each(db, spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
-		id, key, ok := cutUploadKey(k)
-		if !ok {
-			return corrupt("upload key")
-		}
-		if s.uploads.has(k) {
-			return nil
-		}
-		if u.keys == nil || u.id != string(id) {
-			if u, err = readUses(db, string(id)); err != nil {
-				return err
-			}
-		}
-		if u.has(key) {
-			return b.Delete(k, nil)
-		}
-		s.swept++
-		lo, hi := appendContent(nil, u.id, key), contentEnd(u.id, key)
-		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
-	}))
-	if err = errors.Join(errs...); err == nil && !b.Empty() {
-		// Not synced: what is lost again is swept again.
-		err = b.Commit(pebble.NoSync)
-	}
-	if err == nil && s.swept > 0 {
-		s.log.Info("uploads without a document removed", zap.Int("uploads", s.swept))
-	}
-	if err = errors.Join(err, b.Close()); err != nil {
-		return fmt.Errorf("sweep uploads: %w", err)
-	}
-	return nil
 }

@@ -200,7 +200,7 @@ func TestGiveUp(t *testing.T) {
 		b := s.NewBatch()
 		key := contentKey{step.key}
 		step.do(b, key)
-		b.GiveUp("a", contentKey{200}, key)
+		b.DropUploads("a", contentKey{200}, key)
 		commit(t, b)
 		if hasContent(t, s, "a", key) != step.left {
 			t.Errorf("%s: it is there: %v", step.what, !step.left)

@@ -38,7 +38,7 @@ func (h *Holder) HashAdmins(known map[string]string) (fresh map[string]string, e
 				return nil, fmt.Errorf("hash the password of administrator %q: %w", name, err)
 			}
 		}
-		h.settleAdmin(name, plain, stored)
+		h.putHashedAdmin(name, plain, stored)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,8 +61,8 @@ func (h *Holder) pendingAdmins() map[string]string {
 // valuesLocked lays the layers over one another. Administrators whom whoever
 // starts the node gives, in files, environment or flags, count when otherwise
 // there would be none: what hides them in stronger layers was written by an
-// administrator, and nobody could take it back. lent tells that they do.
-func (h *Holder) valuesLocked() (values Values, lent bool) {
+// administrator, and nobody could take it back. fallback tells that they do.
+func (h *Holder) valuesLocked() (values Values, fallback bool) {
 	values = merge(h.mu.layers[:]...)
 	for _, v := range values[adminSection] {
 		if v != "" {
@@ -114,9 +114,9 @@ func (h *Holder) knownAdmin(name string, known map[string]string) string {
 	return known[name]
 }
 
-// settleAdmin puts the stored form in the place of the plain text, in every
+// putHashedAdmin puts the stored form in the place of the plain text, in every
 // layer that has it.
-func (h *Holder) settleAdmin(name, plain, stored string) {
+func (h *Holder) putHashedAdmin(name, plain, stored string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.known[name] = stored

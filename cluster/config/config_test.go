@@ -262,7 +262,7 @@ func FuzzTerms(f *testing.F) {
 	f.Add(`[{".{10,}", "at least \"10\""}, "[A-Z]+", exp]`)
 	f.Add(`exp, {iss, "x"}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		terms, ok := parseTerms(s)
+		terms, ok := parseErlangTerms(s)
 		for _, term := range terms {
 			if ok && len(term) == 0 {
 				t.Fatalf("%q has an empty term", s)
@@ -275,12 +275,12 @@ func TestTerms(t *testing.T) {
 	for s, want := range map[string][][]string{
 		"": nil, "[]": nil, "exp": {{"exp"}}, " a , {b, \"c d\"} ": {{"a"}, {"b", "c d"}}, `["a\"b\\", {x}]`: {{`a"b\`}, {"x"}},
 	} {
-		if got, ok := parseTerms(s); !ok || !reflect.DeepEqual(got, want) {
+		if got, ok := parseErlangTerms(s); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %q, %v", s, got, ok)
 		}
 	}
 	for _, s := range []string{"[", "a,", "{", "{a", "{a,}", `"a`, `"a\`, "a]", "[a", "[a]]", `{"a" b}`, "[] a", "a{b}"} {
-		if got, ok := parseTerms(s); ok {
+		if got, ok := parseErlangTerms(s); ok {
 			t.Errorf("%q: %q", s, got)
 		}
 	}

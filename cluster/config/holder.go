@@ -50,12 +50,12 @@ type Holder struct {
 
 	mu struct {
 		sync.Mutex
-		layers [levels]Layer
-		known  map[string]string // administrator → stored form that stands for the plain text in files or environment
-		lent   bool              // administrators count only because there would be none, see valuesLocked
-		warned map[Problem]bool
-		subs   map[int]func(old, now *Snapshot)
-		nextID int
+		layers         [levels]Layer
+		known          map[string]string // administrator → stored form that stands for the plain text in files or environment
+		fallbackAdmins bool              // administrators count only because there would be none, see valuesLocked
+		warned         map[Problem]bool
+		subs           map[int]func(old, now *Snapshot)
+		nextID         int
 	}
 }
 
@@ -71,7 +71,7 @@ func New(o Options) (*Holder, error) {
 		return nil, err
 	}
 	environment, notes := fromEnviron(o.Environ)
-	h.warnOdd(odd)
+	h.warnMalformed(odd)
 	for _, note := range notes {
 		h.log.Warn(note.text, zap.String("variable", note.variable))
 	}
@@ -170,7 +170,7 @@ func (h *Holder) Reload() error {
 	if err != nil {
 		return err
 	}
-	h.warnOdd(odd)
+	h.warnMalformed(odd)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.layers[Files] = files
@@ -179,9 +179,9 @@ func (h *Holder) Reload() error {
 	return nil
 }
 
-// warnOdd tells of lines in ini files that mean nothing: each was meant to be a
+// warnMalformed tells of lines in ini files that mean nothing: each was meant to be a
 // setting.
-func (h *Holder) warnOdd(odd []oddity) {
+func (h *Holder) warnMalformed(odd []malformedLines) {
 	for _, o := range odd {
 		h.log.Warn("lines of an ini file ignored, they are neither [section] nor key = value below one",
 			zap.String("file", o.file), zap.Ints("lines", o.lines))
@@ -191,12 +191,12 @@ func (h *Holder) warnOdd(odd []oddity) {
 // rebuildLocked makes the snapshot of the layers, publishes it and tells the
 // subscribers.
 func (h *Holder) rebuildLocked() {
-	values, lent := h.valuesLocked()
-	if lent && !h.mu.lent {
+	values, fallback := h.valuesLocked()
+	if fallback && !h.mu.fallbackAdmins {
 		h.log.Warn("no administrator is left; those of files, environment and flags count again")
 	}
-	h.mu.lent = lent
-	fillIn(values, h.mu.layers[Generated].Set)
+	h.mu.fallbackAdmins = fallback
+	applyGenerated(values, h.mu.layers[Generated].Set)
 	if _, ok := values["cluster"]["n"]; ok && values["couchdb"]["single_node"] == "true" && !h.setLocked("cluster", "n") {
 		values["cluster"]["n"] = "1" // a node that is to stay alone keeps one copy
 	}
@@ -225,9 +225,9 @@ func (h *Holder) rebuildLocked() {
 	}
 }
 
-// fillIn sets what the cluster made up wherever a key is hidden or empty: no
+// applyGenerated sets what the cluster made up wherever a key is hidden or empty: no
 // session can be signed without a secret, and a server has an identity.
-func fillIn(values, generated Values) {
+func applyGenerated(values, generated Values) {
 	for s, keys := range generated {
 		for k, v := range keys {
 			switch {

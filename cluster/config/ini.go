@@ -18,14 +18,14 @@ const maxFile = 8 << 20
 // no ini file at all.
 const maxOdd = 20
 
-// oddity is a file with lines that mean nothing.
-type oddity struct {
+// malformedLines is a file with lines that mean nothing.
+type malformedLines struct {
 	file  string
 	lines []int // their numbers; the text may hold a password
 }
 
 // readFiles reads ini files in the given order into one layer.
-func readFiles(names []string) (l Layer, odd []oddity, err error) {
+func readFiles(names []string) (l Layer, odd []malformedLines, err error) {
 	for _, name := range names {
 		files, err := expand(name)
 		if err != nil {
@@ -37,7 +37,7 @@ func readFiles(names []string) (l Layer, odd []oddity, err error) {
 				return Layer{}, nil, fmt.Errorf("read configuration: %w", err)
 			}
 			if lines := parseINI(text, &l); len(lines) > 0 {
-				odd = append(odd, oddity{f, lines})
+				odd = append(odd, malformedLines{f, lines})
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func readPasswordRules(r *reader) []PasswordRule {
 	if found == "" {
 		return nil
 	}
-	terms, ok := parseTerms(v)
+	terms, ok := parseErlangTerms(v)
 	var out []PasswordRule
 	for _, t := range terms {
 		if len(t) > 2 {
@@ -155,7 +155,7 @@ func readJWT(r *reader) JWT {
 	if found == "" {
 		return j
 	}
-	terms, ok := parseTerms(v)
+	terms, ok := parseErlangTerms(v)
 	for _, t := range terms {
 		switch len(t) {
 		case 1:

@@ -62,20 +62,20 @@ func (g *Gossip) Subscribe(f func(node string, up bool)) (cancel func()) {
 	}
 }
 
-// listener hears from hashicorp/memberlist who comes and goes. It is called by
+// eventDelegate hears from hashicorp/memberlist who comes and goes. It is called by
 // one goroutine at a time, which holds a lock of the library.
-type listener struct{ *Gossip }
+type eventDelegate struct{ *Gossip }
 
 // NotifyJoin implements memberlist.EventDelegate.
-func (l listener) NotifyJoin(n *memberlist.Node) { l.heard(n, true) }
+func (l eventDelegate) NotifyJoin(n *memberlist.Node) { l.update(n, true) }
 
 // NotifyUpdate implements memberlist.EventDelegate.
-func (l listener) NotifyUpdate(n *memberlist.Node) { l.heard(n, true) }
+func (l eventDelegate) NotifyUpdate(n *memberlist.Node) { l.update(n, true) }
 
 // NotifyLeave implements memberlist.EventDelegate.
-func (l listener) NotifyLeave(n *memberlist.Node) { l.heard(n, false) }
+func (l eventDelegate) NotifyLeave(n *memberlist.Node) { l.update(n, false) }
 
-func (l listener) heard(n *memberlist.Node, up bool) {
+func (l eventDelegate) update(n *memberlist.Node, up bool) {
 	if n.Name == l.opts.Self {
 		return
 	}
@@ -109,20 +109,20 @@ func (l listener) heard(n *memberlist.Node, up bool) {
 	}
 }
 
-// speaker tells hashicorp/memberlist what this node says about itself.
-type speaker struct{ *Gossip }
+// delegate tells hashicorp/memberlist what this node says about itself.
+type delegate struct{ *Gossip }
 
 // NodeMeta implements memberlist.Delegate.
-func (s speaker) NodeMeta(limit int) []byte { return s.opts.Info().encode(limit) }
+func (s delegate) NodeMeta(limit int) []byte { return s.opts.Info().encode(limit) }
 
 // NotifyMsg implements memberlist.Delegate.
-func (speaker) NotifyMsg([]byte) {}
+func (delegate) NotifyMsg([]byte) {}
 
 // GetBroadcasts implements memberlist.Delegate.
-func (speaker) GetBroadcasts(int, int) [][]byte { return nil }
+func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
 
 // LocalState implements memberlist.Delegate.
-func (speaker) LocalState(bool) []byte { return nil }
+func (delegate) LocalState(bool) []byte { return nil }
 
 // MergeRemoteState implements memberlist.Delegate.
-func (speaker) MergeRemoteState([]byte, bool) {}
+func (delegate) MergeRemoteState([]byte, bool) {}

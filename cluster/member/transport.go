@@ -190,20 +190,20 @@ func (t *transport) find(a memberlist.Address) (string, error) {
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	address, err := t.find(a)
 	if err != nil {
-		return time.Time{}, lost(err)
+		return time.Time{}, networkError(err)
 	}
 	to, err := t.resolver.resolve(t.ctx, address)
 	if err != nil {
-		return time.Time{}, lost(err)
+		return time.Time{}, networkError(err)
 	}
 	if _, err := t.socket.WriteTo(b, to); err != nil {
-		return time.Time{}, lost(err)
+		return time.Time{}, networkError(err)
 	}
 	return time.Now(), nil
 }
 
-// lost makes an error what the library takes for one of the network.
-func lost(err error) error { return &net.OpError{Op: "write", Net: "udp", Err: err} }
+// networkError makes an error what the library takes for one of the network.
+func networkError(err error) error { return &net.OpError{Op: "write", Net: "udp", Err: err} }
 
 // DialAddressTimeout implements memberlist.NodeAwareTransport.
 func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
@@ -260,21 +260,21 @@ const (
 	resolveAgain   = 5 * time.Second
 )
 
-// plain is an address as it was given.
-type plain string
+// namedAddr is an address as it was given.
+type namedAddr string
 
 // Network implements net.Addr.
-func (plain) Network() string { return "udp" }
+func (namedAddr) Network() string { return "udp" }
 
 // String implements net.Addr.
-func (p plain) String() string { return string(p) }
+func (p namedAddr) String() string { return string(p) }
 
 func (r *resolver) resolve(ctx context.Context, address string) (net.Addr, error) {
 	if ap, err := netip.ParseAddrPort(address); err == nil {
 		return net.UDPAddrFromAddrPort(ap), nil
 	}
 	if !r.names {
-		return plain(address), nil
+		return namedAddr(address), nil
 	}
 	r.mu.Lock()
 	got, ok := r.known[address]

@@ -15,13 +15,13 @@ type fault struct {
 	end   func(ctx context.Context) error
 }
 
-// breakThings has one fault after the other until ctx ends, sometimes two at
+// injectFaults has one fault after the other until ctx ends, sometimes two at
 // once.
-func (c *cluster) breakThings(ctx context.Context) error {
+func (c *cluster) injectFaults(ctx context.Context) error {
 	for ctx.Err() == nil {
-		faults := []fault{c.draw()}
+		faults := []fault{c.randomFault()}
 		if c.rng.IntN(3) == 0 {
-			faults = append(faults, c.network())
+			faults = append(faults, c.networkFault())
 		}
 		for _, f := range faults {
 			fmt.Printf("    %v %s\n", c.clock().Round(time.Second), f.name)
@@ -51,8 +51,8 @@ func (c *cluster) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// draw returns any fault.
-func (c *cluster) draw() fault {
+// randomFault returns any fault.
+func (c *cluster) randomFault() fault {
 	p := c.procs[c.rng.IntN(len(c.procs))]
 	switch c.rng.IntN(6) {
 	case 0, 1:
@@ -66,33 +66,33 @@ func (c *cluster) draw() fault {
 			func(context.Context) error { return p.signal(syscall.SIGCONT) },
 		}
 	default:
-		return c.network()
+		return c.networkFault()
 	}
 }
 
-// network returns a fault of the network.
-func (c *cluster) network() fault {
+// networkFault returns a fault of the network.
+func (c *cluster) networkFault() fault {
 	order := c.rng.Perm(len(c.procs))
 	side := order[:1+c.rng.IntN(len(order)/2)]
 	healed := func(ctx context.Context) error { return c.healNetwork(ctx) }
 	switch c.rng.IntN(4) {
 	case 0:
 		return fault{fmt.Sprintf("%v and the others are cut off from each other", c.names(side)), func(ctx context.Context) error {
-			return errors.Join(c.deafen(ctx, side, 1), c.deafen(ctx, order[len(side):], 1))
+			return errors.Join(c.dropPackets(ctx, side, 1), c.dropPackets(ctx, order[len(side):], 1))
 		}, healed}
 	case 1:
 		return fault{fmt.Sprintf("%v do not hear the others", c.names(side)), func(ctx context.Context) error {
-			return c.deafen(ctx, side, 1)
+			return c.dropPackets(ctx, side, 1)
 		}, healed}
 	case 2:
 		loss := 0.02 + 0.3*c.rng.Float64()
 		return fault{fmt.Sprintf("%v lose %.0f %% of the packets of the others", c.names(side), 100*loss), func(ctx context.Context) error {
-			return c.deafen(ctx, side, loss)
+			return c.dropPackets(ctx, side, loss)
 		}, healed}
 	default:
 		h := c.procs[side[0]].host
 		kilobits := 200 + c.rng.IntN(3000)
-		return fault{fmt.Sprintf("%s sends %d kbit/s", h.ns, kilobits), func(ctx context.Context) error { return h.slow(ctx, kilobits) }, healed}
+		return fault{fmt.Sprintf("%s sends %d kbit/s", h.ns, kilobits), func(ctx context.Context) error { return h.limitRate(ctx, kilobits) }, healed}
 	}
 }
 
@@ -104,8 +104,8 @@ func (c *cluster) names(side []int) []string {
 	return out
 }
 
-// deafen makes those hosts lose what comes from all hosts not among them.
-func (c *cluster) deafen(ctx context.Context, side []int, probability float64) error {
+// dropPackets makes those hosts lose what comes from all hosts not among them.
+func (c *cluster) dropPackets(ctx context.Context, side []int, probability float64) error {
 	among := map[int]bool{}
 	for _, i := range side {
 		among[i] = true
@@ -115,7 +115,7 @@ func (c *cluster) deafen(ctx context.Context, side []int, probability float64) e
 			if among[k] {
 				continue
 			}
-			if err := c.procs[i].deaf(ctx, other.host, probability); err != nil {
+			if err := c.procs[i].dropFrom(ctx, other.host, probability); err != nil {
 				return err
 			}
 		}

@@ -79,8 +79,8 @@ func run(ctx context.Context, c config) error {
 	for i := range c.nodes {
 		hosts = append(hosts, newHost(i+1))
 	}
-	defer tearNetwork(context.WithoutCancel(ctx), hosts)
-	if err := layNetwork(ctx, hosts); err != nil {
+	defer removeNetwork(context.WithoutCancel(ctx), hosts)
+	if err := createNetwork(ctx, hosts); err != nil {
 		return err
 	}
 	var procs []*process

@@ -15,7 +15,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"divan/cmd/sim/ending"
+	"divan/cmd/sim/convergence"
 	"divan/cmd/sim/workload"
 )
 
@@ -32,7 +32,7 @@ const (
 type operation struct {
 	name   string
 	weight int
-	make   func(rng *rand.Rand) (ending.Request, string) // and the type of its body
+	make   func(rng *rand.Rand) (convergence.Request, string) // and the type of its body
 }
 
 const jsonType = "application/json"
@@ -41,27 +41,27 @@ func operations() []operation {
 	filler := strings.Repeat("x", 900)
 	boundary := "chaosboundary"
 	content := strings.Repeat("c", 32<<10)
-	get := func(path string) (ending.Request, string) {
-		return ending.Request{Method: http.MethodGet, Path: path}, jsonType
+	get := func(path string) (convergence.Request, string) {
+		return convergence.Request{Method: http.MethodGet, Path: path}, jsonType
 	}
 	some := func(rng *rand.Rand) string { return "/" + outageDB + "/s" + strconv.Itoa(rng.IntN(seeded)) }
 	return []operation{
-		{"put a document", 4, func(rng *rand.Rand) (ending.Request, string) {
-			return ending.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s/d%016x", outageDB, rng.Uint64()), Body: `{"text":"` + filler + `"}`}, jsonType
+		{"put a document", 4, func(rng *rand.Rand) (convergence.Request, string) {
+			return convergence.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s/d%016x", outageDB, rng.Uint64()), Body: `{"text":"` + filler + `"}`}, jsonType
 		}},
-		{"get a document", 6, func(rng *rand.Rand) (ending.Request, string) { return get(some(rng)) }},
-		{"_all_docs, 20 rows", 2, func(rng *rand.Rand) (ending.Request, string) {
+		{"get a document", 6, func(rng *rand.Rand) (convergence.Request, string) { return get(some(rng)) }},
+		{"_all_docs, 20 rows", 2, func(rng *rand.Rand) (convergence.Request, string) {
 			return get(fmt.Sprintf("/%s/_all_docs?limit=20&include_docs=true&startkey=%%22s%d%%22", outageDB, rng.IntN(seeded)))
 		}},
-		{"_changes, 20 rows", 2, func(*rand.Rand) (ending.Request, string) { return get("/" + outageDB + "/_changes?limit=20") }},
-		{"put multipart, 32 KB", 1, func(rng *rand.Rand) (ending.Request, string) {
+		{"_changes, 20 rows", 2, func(*rand.Rand) (convergence.Request, string) { return get("/" + outageDB + "/_changes?limit=20") }},
+		{"put multipart, 32 KB", 1, func(rng *rand.Rand) (convergence.Request, string) {
 			body := "--" + boundary + "\r\nContent-Type: application/json\r\n\r\n" +
 				`{"_attachments":{"a":{"follows":true,"content_type":"application/octet-stream","length":` + strconv.Itoa(len(content)) + "}}}\r\n--" +
 				boundary + "\r\n\r\n" + content + "\r\n--" + boundary + "--"
-			return ending.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s/a%016x", outageDB, rng.Uint64()), Body: body},
+			return convergence.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s/a%016x", outageDB, rng.Uint64()), Body: body},
 				"multipart/related; boundary=" + boundary
 		}},
-		{"get an attachment", 1, func(*rand.Rand) (ending.Request, string) { return get("/" + outageDB + "/attached/a") }},
+		{"get an attachment", 1, func(*rand.Rand) (convergence.Request, string) { return get("/" + outageDB + "/attached/a") }},
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *cluster) outages(ctx context.Context) error {
 	gone := c.procs[len(c.procs)-1]
 	rest := c.targets()[:len(c.procs)-1]
 	everyone := func(side []int) error {
-		return errors.Join(c.deafen(ctx, side, 1), c.deafen(ctx, []int{0, 1}, 1))
+		return errors.Join(c.dropPackets(ctx, side, 1), c.dropPackets(ctx, []int{0, 1}, 1))
 	}
 	var failed []error
 	for _, o := range []fault{
@@ -107,7 +107,7 @@ func (c *cluster) outages(ctx context.Context) error {
 		}
 		fmt.Printf("one of %d nodes %s:\n", len(c.procs), o.name)
 		failed = append(failed, compare(healthy, away)...)
-		if err := c.asker.Converge(ctx, c.targets(), convergence); err != nil {
+		if err := c.asker.Converge(ctx, c.targets(), convergeTimeout); err != nil {
 			return fmt.Errorf("no convergence: %w", err)
 		}
 		fmt.Printf("    it is back, and all copies are the same %v later, of which %v are to be sure\n", time.Since(back).Round(time.Second), 10*time.Second)
@@ -118,8 +118,8 @@ func (c *cluster) outages(ctx context.Context) error {
 // seedOutages makes what is read.
 func (c *cluster) seedOutages(ctx context.Context) error {
 	node := c.procs[0].target()
-	err := ending.Until(ctx, patience, func() error {
-		return c.asker.Send(ctx, node, ending.Request{Method: http.MethodPut, Path: "/" + outageDB + "?q=2&n=3"}, nil)
+	err := convergence.Until(ctx, startTimeout, func() error {
+		return c.asker.Send(ctx, node, convergence.Request{Method: http.MethodPut, Path: "/" + outageDB + "?q=2&n=3"}, nil)
 	})
 	if err != nil {
 		return err
@@ -128,11 +128,11 @@ func (c *cluster) seedOutages(ctx context.Context) error {
 	for i := range seeded {
 		fmt.Fprintf(&body, `,{"_id":"s%d","text":%q}`, i, strings.Repeat("y", 900))
 	}
-	docs := ending.Request{Method: http.MethodPost, Path: "/" + outageDB + "/_bulk_docs", Body: `{"docs":[` + body.String()[1:] + "]}"}
+	docs := convergence.Request{Method: http.MethodPost, Path: "/" + outageDB + "/_bulk_docs", Body: `{"docs":[` + body.String()[1:] + "]}"}
 	if err := c.asker.Send(ctx, node, docs, nil); err != nil {
 		return err
 	}
-	attached := ending.Request{Method: http.MethodPut, Path: "/" + outageDB + "/attached", Body: `{"_attachments":{"a":{"data":"` + strings.Repeat("YWJj", 8<<10) + `"}}}`}
+	attached := convergence.Request{Method: http.MethodPut, Path: "/" + outageDB + "/attached", Body: `{"_attachments":{"a":{"data":"` + strings.Repeat("YWJj", 8<<10) + `"}}}`}
 	return c.asker.Send(ctx, node, attached, nil)
 }
 
@@ -194,7 +194,7 @@ func (c *cluster) measure(ctx context.Context, nodes []workload.Target, begin fu
 }
 
 // exchange sends a request and reads the answer to its end.
-func (c *cluster) exchange(ctx context.Context, node workload.Target, r ending.Request, contentType string) error {
+func (c *cluster) exchange(ctx context.Context, node workload.Target, r convergence.Request, contentType string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.Method, node.URL+r.Path, strings.NewReader(r.Body))

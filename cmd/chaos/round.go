@@ -13,15 +13,15 @@ import (
 	"sync"
 	"time"
 
+	"divan/cmd/sim/convergence"
 	"divan/cmd/sim/dump"
-	"divan/cmd/sim/ending"
 	"divan/cmd/sim/history"
 	"divan/cmd/sim/workload"
 )
 
 const (
-	patience    = 60 * time.Second // for nodes to start and a cluster to form
-	convergence = 5 * time.Minute  // for copies to become the same once all is healed
+	startTimeout    = 60 * time.Second // for nodes to start and a cluster to form
+	convergeTimeout = 5 * time.Minute  // for copies to become the same once all is healed
 )
 
 // cluster is all processes and who asks them.
@@ -29,14 +29,14 @@ type cluster struct {
 	config
 	procs []*process
 	rng   *rand.Rand
-	asker ending.Asker
+	asker convergence.Asker
 	start time.Time
 }
 
 func newCluster(c config, procs []*process) *cluster {
 	return &cluster{
 		config: c, procs: procs, rng: rand.New(rand.NewPCG(c.seed, 1)), start: time.Now(),
-		asker: ending.Asker{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}, User: user, Password: password},
+		asker: convergence.Asker{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}, User: user, Password: password},
 	}
 }
 
@@ -72,11 +72,11 @@ func (c *cluster) rounds(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := c.noteTroubles(nr, h); err != nil {
+		if err := c.writeFailures(nr, h); err != nil {
 			return err
 		}
 		found := history.Check(h)
-		fmt.Printf("round %d: %v, %s, %d violations\n", nr, (c.clock() - began).Round(time.Second), census(h), len(found))
+		fmt.Printf("round %d: %v, %s, %d violations\n", nr, (c.clock() - began).Round(time.Second), summarize(h), len(found))
 		if len(found) > 0 {
 			return fmt.Errorf("round %d:\n    %.20000s", nr, strings.Join(found[:min(len(found), 20)], "\n    "))
 		}
@@ -84,18 +84,18 @@ func (c *cluster) rounds(ctx context.Context) error {
 	return nil
 }
 
-// noteTroubles writes what got no good answer beside the logs of the nodes.
-func (c *cluster) noteTroubles(nr int, h *history.History) error {
+// writeFailures writes what got no good answer beside the logs of the nodes.
+func (c *cluster) writeFailures(nr int, h *history.History) error {
 	var out strings.Builder
-	for i := range h.Troubles {
-		t := &h.Troubles[i]
+	for i := range h.Failures {
+		t := &h.Failures[i]
 		fmt.Fprintf(&out, "%v %v %s %d %s: %s\n", t.Call, t.Return-t.Call, t.Node, t.Status, t.Request, strings.TrimSpace(t.Text))
 	}
 	return os.WriteFile(filepath.Join(c.dir, fmt.Sprintf("round-%d.txt", nr)), []byte(out.String()), 0o600)
 }
 
-// census counts what clients did.
-func census(h *history.History) string {
+// summarize counts what clients did.
+func summarize(h *history.History) string {
 	done := 0
 	for i := range h.Edits {
 		if h.Edits[i].Outcome.Done() {
@@ -103,7 +103,7 @@ func census(h *history.History) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d edits acknowledged, %d reads, %d pages of changes, %d operations on metadata, %d requests without a good answer",
-		done, len(h.Edits), len(h.Reads), len(h.Pages), len(h.Metas), len(h.Troubles))
+		done, len(h.Edits), len(h.Reads), len(h.Pages), len(h.Metas), len(h.Failures))
 }
 
 // oneRound returns the history of a round.
@@ -117,12 +117,12 @@ func (c *cluster) oneRound(ctx context.Context, nr int) (*history.History, error
 		Once: fmt.Sprintf("r%d-once", nr), Pause: c.pause, Timeout: 40 * time.Second,
 	}
 	for i, db := range o.Databases {
-		r := ending.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s?q=%d", db, 1+i)}
-		if err := ending.Until(ctx, patience, func() error { return c.asker.Send(ctx, c.procs[0].target(), r, nil) }); err != nil {
+		r := convergence.Request{Method: http.MethodPut, Path: fmt.Sprintf("/%s?q=%d", db, 1+i)}
+		if err := convergence.Until(ctx, startTimeout, func() error { return c.asker.Send(ctx, c.procs[0].target(), r, nil) }); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.work(ctx, o); err != nil {
+	if err := c.runClients(ctx, o); err != nil {
 		return nil, err
 	}
 	return c.examine(ctx, o)
@@ -138,7 +138,7 @@ func (c *cluster) startAll(ctx context.Context) error {
 		}
 	}
 	for _, p := range c.procs {
-		err := ending.Until(ctx, patience, func() error {
+		err := convergence.Until(ctx, startTimeout, func() error {
 			var members struct {
 				All     []string `json:"all_nodes"`
 				Cluster []string `json:"cluster_nodes"`
@@ -156,8 +156,8 @@ func (c *cluster) startAll(ctx context.Context) error {
 	return nil
 }
 
-// work lets clients work while things break, and heals everything.
-func (c *cluster) work(ctx context.Context, o workload.Options) error {
+// runClients lets clients work while things break, and heals everything.
+func (c *cluster) runClients(ctx context.Context, o workload.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, c.round)
 	defer cancel()
 	var clients sync.WaitGroup
@@ -165,7 +165,7 @@ func (c *cluster) work(ctx context.Context, o workload.Options) error {
 		client := workload.New(o, i, rand.New(rand.NewPCG(c.seed, c.rng.Uint64())))
 		clients.Go(func() { client.Run(ctx) })
 	}
-	err := c.breakThings(ctx)
+	err := c.injectFaults(ctx)
 	<-ctx.Done()
 	clients.Wait()
 	return errors.Join(err, c.healAll(context.WithoutCancel(ctx)))
@@ -177,7 +177,7 @@ func (c *cluster) examine(ctx context.Context, o workload.Options) (*history.His
 	if err := c.startAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.asker.Converge(ctx, c.targets(), convergence); err != nil {
+	if err := c.asker.Converge(ctx, c.targets(), convergeTimeout); err != nil {
 		return nil, fmt.Errorf("no convergence: %w", err)
 	}
 	for _, db := range o.Databases {
@@ -210,6 +210,6 @@ func (c *cluster) examine(ctx context.Context, o workload.Options) (*history.His
 		}
 		h.Copies, h.Wrong = append(h.Copies, copies...), append(h.Wrong, problems...)
 	}
-	h.Wrong = append(h.Wrong, ending.Missing(wanted, h.Copies)...)
+	h.Wrong = append(h.Wrong, convergence.MissingCopies(wanted, h.Copies)...)
 	return h, nil
 }

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"divan/cmd/sim/convergence"
 	"divan/cmd/sim/dump"
-	"divan/cmd/sim/ending"
 	"divan/cmd/sim/history"
 	"divan/cmd/sim/workload"
 )
@@ -181,8 +181,8 @@ func (m *machine) target() workload.Target {
 	return workload.Target{Name: m.name, URL: "http://" + m.ip + ":" + httpPort}
 }
 
-func (w *world) asker() ending.Asker {
-	return ending.Asker{HTTP: w.http, User: admin, Password: password}
+func (w *world) asker() convergence.Asker {
+	return convergence.Asker{HTTP: w.http, User: admin, Password: password}
 }
 
 // ask reads JSON from a machine's node.
@@ -192,7 +192,7 @@ func (w *world) ask(m *machine, path string, out any) error {
 
 // put sends something to a machine's node.
 func (w *world) put(m *machine, path, body string) error {
-	return w.asker().Send(w.t.Context(), m.target(), ending.Request{Method: http.MethodPut, Path: path, Body: body}, nil)
+	return w.asker().Send(w.t.Context(), m.target(), convergence.Request{Method: http.MethodPut, Path: path, Body: body}, nil)
 }
 
 // form starts all nodes, waits until they are one cluster, and makes the
@@ -236,12 +236,12 @@ func (w *world) form() error {
 
 // until tries again until f has no error, at most for so long.
 func (w *world) until(limit time.Duration, f func() error) error {
-	return ending.Until(w.t.Context(), limit, f)
+	return convergence.Until(w.t.Context(), limit, f)
 }
 
-// convergence is how long it may take after the last write until all copies
+// convergeTimeout is how long it may take after the last write until all copies
 // are the same.
-const convergence = 5 * time.Minute
+const convergeTimeout = 5 * time.Minute
 
 // converge waits until no node has anything left to push to another.
 func (w *world) converge() {
@@ -249,7 +249,7 @@ func (w *world) converge() {
 	for _, m := range w.present() {
 		nodes = append(nodes, m.target())
 	}
-	if err := w.asker().Converge(w.t.Context(), nodes, convergence); err != nil {
+	if err := w.asker().Converge(w.t.Context(), nodes, convergeTimeout); err != nil {
 		w.wrong("no convergence: %v", err)
 	}
 	w.converged = w.clock()
@@ -265,7 +265,7 @@ func (w *world) replay() {
 }
 
 // shards asks where the copies of all databases are.
-func (w *world) shards() map[string]ending.Placement {
+func (w *world) shards() map[string]convergence.Placement {
 	out, err := w.asker().Placements(w.t.Context(), w.present()[0].target())
 	if err != nil {
 		w.wrong("%v", err)
@@ -294,7 +294,7 @@ func (w *world) finish() {
 }
 
 // dump reads what all copies hold.
-func (w *world) dump(wanted map[string]ending.Placement) {
+func (w *world) dump(wanted map[string]convergence.Placement) {
 	for _, m := range w.present() {
 		copies, problems, err := dump.Copies(w.t.Context(), dump.Options{
 			FS: m.disk, Dir: dataDir, Node: m.name, Wanted: func(db, suffix, _ string) bool { return wanted[db].Suffix == suffix },
@@ -307,7 +307,7 @@ func (w *world) dump(wanted map[string]ending.Placement) {
 			h.Wrong = append(h.Wrong, problems...)
 		})
 	}
-	for _, text := range ending.Missing(wanted, w.log.History().Copies) {
+	for _, text := range convergence.MissingCopies(wanted, w.log.History().Copies) {
 		w.wrong("%s", text)
 	}
 }

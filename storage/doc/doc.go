@@ -7,9 +7,10 @@
 // calls give the same bytes on every node, which is what lets copies of a
 // document that took the same edits in different orders end up identical.
 //
-// Files: rev.go (names of revisions); tree.go, treemerge.go (the tree);
-// revision.go, record.go, treecodec.go, reader.go (stored bytes); scan.go,
-// scanstring.go, scannumber.go (the JSON scanner); envelope.go, attachments.go,
+// Files: rev.go (names of revisions); tree.go and tree_merge.go,
+// tree_stem.go, tree_prune.go (the tree);
+// revision.go, record.go, tree_codec.go, reader.go (stored bytes); scan.go,
+// scan_string.go, scan_number.go (the JSON scanner); envelope.go, attachments.go,
 // bulk.go (a client's documents); members.go (other request bodies); splice.go
 // (a document on its way to a client).
 package doc

@@ -143,9 +143,9 @@ type Register struct {
 	Outcome Outcome
 }
 
-// Trouble is an answer that only a fault may cause: none, or a status of 500
+// Failure is an answer that only a fault may cause: none, or a status of 500
 // and more.
-type Trouble struct {
+type Failure struct {
 	Span
 	Node, Request string
 	Status        int
@@ -185,7 +185,7 @@ type History struct {
 	Pages     []Page
 	Metas     []Meta
 	Registers []Register
-	Troubles  []Trouble
+	Failures  []Failure
 	Calm      []Span   // when nothing was broken, nor had been shortly before
 	Wrong     []string // what a client saw to be wrong by itself
 	// Voting is when all nodes had a vote on metadata; 0: they never had.
@@ -249,7 +249,7 @@ func Check(h *History) []string {
 	c.readsSeeWrites()
 	c.registersGrow()
 	c.metadataIsLinear()
-	c.noTrouble()
+	c.noFailure()
 	return c.found
 }
 
@@ -354,7 +354,7 @@ func (h *History) Summary() string {
 	for _, p := range h.Purges {
 		purges[p.Outcome]++
 	}
-	for _, t := range h.Troubles {
+	for _, t := range h.Failures {
 		statuses[t.Status]++
 	}
 	c := checker{h: h}

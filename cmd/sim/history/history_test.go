@@ -145,10 +145,10 @@ func TestBadHistories(t *testing.T) {
 		{"a forgotten number", func(h *History) { h.Registers[1].Value = 6 }, "7 was acknowledged"},
 		{"what a client saw", func(h *History) { h.Wrong = []string{"rows out of order"} }, "rows out of order"},
 		{"an internal error", func(h *History) {
-			h.Troubles = []Trouble{{Span: at(200, 201), Request: "GET /", Status: 500, Text: "boom"}}
+			h.Failures = []Failure{{Span: at(200, 201), Request: "GET /", Status: 500, Text: "boom"}}
 		}, "500 boom"},
 		{"no answer although nothing is broken", func(h *History) {
-			h.Troubles = []Trouble{{Span: at(50, 51), Request: "GET /"}}
+			h.Failures = []Failure{{Span: at(50, 51), Request: "GET /"}}
 		}, "GET / through"},
 		{"only accepted although nothing is broken", func(h *History) { h.Edits[0].Outcome = Accepted }, "was only accepted"},
 		{"created twice", func(h *History) { h.Metas[1].Status = 201 }, "have no order"},
@@ -221,7 +221,7 @@ func TestExcused(t *testing.T) {
 			}
 		}},
 		{"no answer while something is broken", func(h *History) {
-			h.Troubles = []Trouble{{Span: at(150, 151), Request: "GET /", Status: 503}}
+			h.Failures = []Failure{{Span: at(150, 151), Request: "GET /", Status: 503}}
 		}},
 		{"a document came before the database was made again", func(h *History) { renew(h, Acked).Call = 0 }},
 		{"a document was accepted by a node that may have been alone", func(h *History) {

@@ -69,11 +69,11 @@ func (c *checker) registersGrow() {
 
 func (c *checker) calm(s Span) bool { return slices.ContainsFunc(c.h.Calm, s.Within) }
 
-// noTrouble: no internal error ever, and while nothing is broken every request
+// noFailure: no internal error ever, and while nothing is broken every request
 // is answered, and with enough copies.
-func (c *checker) noTrouble() {
-	for i := range c.h.Troubles {
-		t := &c.h.Troubles[i]
+func (c *checker) noFailure() {
+	for i := range c.h.Failures {
+		t := &c.h.Failures[i]
 		if t.Status == 500 || c.calm(t.Span) {
 			c.report("%s through %s at %v to %v: %d %s", t.Request, t.Node, t.Call, t.Return, t.Status, t.Text)
 		}

@@ -134,7 +134,7 @@ func (r *request) lively(err error) bool {
 // feedSlack is how much later than asked for a feed may end.
 const feedSlack = 5 * time.Second
 
-// send makes the request through a random node and notes trouble.
+// send makes the request through a random node and notes a failure.
 func (c *Client) send(ctx context.Context, r *request) {
 	targets := c.Targets()
 	r.target = targets[c.rng.IntN(len(targets))]
@@ -149,7 +149,7 @@ func (c *Client) send(ctx context.Context, r *request) {
 			text = err.Error()
 		}
 		c.Log.Note(func(h *history.History) {
-			h.Troubles = append(h.Troubles, history.Trouble{
+			h.Failures = append(h.Failures, history.Failure{
 				Span: r.Span, Node: r.target.Name, Request: r.method + " " + r.path, Status: r.status, Text: text[:min(len(text), 300)],
 			})
 		})

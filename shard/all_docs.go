@@ -1,0 +1,222 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/doc"
+)
+
+// RowBatch holds rows of a DocStream. It is meant to be used again: everything
+// in it but strings is valid until the next call of Next with it.
+type RowBatch struct {
+	Rows  []Row
+	arena arena
+}
+
+// DocStream lists live documents in the order of their ids, all of one snapshot.
+// It is used by one goroutine and holds that snapshot until it is closed.
+type DocStream struct {
+	Total  uint64   // live documents in the copy
+	Before uint64   // live documents before the range, in the direction of the listing
+	Seq    uint64   // of the snapshot
+	UUID   [16]byte // of the copy
+
+	ctx  context.Context // of the request
+	req  DocsRequest
+	snap *storage.Snapshot
+	it   *storage.Docs
+	some bool // it stands on a row that has not been given out
+	init bool // it has been positioned
+}
+
+// AllDocs opens a listing; close it. Design documents are in it: _design_docs
+// is the range from "_design/" to "_design0".
+func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error) {
+	snap, uuid, err := l.snapshot(ctx, req.Copy)
+	if err != nil {
+		return nil, err
+	}
+	s := &DocStream{ctx: ctx, req: req, snap: snap, Seq: snap.Seq(), UUID: uuid, Total: snap.Counters().Live}
+	s.it, s.Before, err = snap.Listing(req.bounds(), req.IncludeDocs)
+	switch {
+	case req.Desc && req.HasHi && req.bounds().Hi == "":
+		s.Before = s.Total // storage reads it as no bound; no id is below
+	case req.Desc:
+		s.Before = s.Total - s.Before
+	}
+	if err != nil {
+		_ = snap.Close()
+		return nil, fmt.Errorf("list %s: %w", req.Copy, err)
+	}
+	return s, nil
+}
+
+// snapshot takes a snapshot of a copy and returns when it is durable. The
+// snapshot keeps the store pinned.
+func (l *Local) snapshot(ctx context.Context, name string) (*storage.Snapshot, [16]byte, error) {
+	store, err := l.pin(ctx, name)
+	if err != nil {
+		return nil, [16]byte{}, err
+	}
+	defer l.engine.Release(store)
+	snap, err := store.Snapshot()
+	if err != nil {
+		return nil, [16]byte{}, fmt.Errorf("snapshot of %s: %w", name, err)
+	}
+	if err = l.waitDurable(ctx, name, snap.Seq()); err == nil {
+		err = l.waitUnsequenced(ctx, name)
+	}
+	if err != nil {
+		_ = snap.Close()
+		return nil, [16]byte{}, err
+	}
+	return snap, store.UUID(), nil
+}
+
+// bounds turns the bounds of a request, of either kind, into [Lo, Hi). The
+// first id after x is x and a zero byte.
+func (r *DocsRequest) bounds() storage.Range {
+	out := storage.Range{Lo: r.Lo, Desc: r.Desc}
+	if r.LoExclusive {
+		out.Lo += "\x00"
+	}
+	if r.HasHi {
+		out.Hi = r.Hi
+		if !r.HiExclusive {
+			out.Hi += "\x00"
+		}
+	}
+	return out
+}
+
+// empty reports whether no id can be in the range: storage reads an empty
+// upper bound as none.
+func (r *DocsRequest) empty() bool {
+	return r.HasHi && (r.Hi == "" || r.Lo > r.Hi)
+}
+
+// Next fills the batch with the next rows. more is false when there are none
+// after it; the batch may then still hold rows. It fails when the request's
+// context ends.
+func (s *DocStream) Next(b *RowBatch) (more bool, err error) {
+	size := batchSize(s.req.Limit)
+	b.arena.reset(size, s.req.IncludeDocs)
+	if cap(b.Rows) < size {
+		b.Rows = make([]Row, 0, size)
+	}
+	b.Rows = b.Rows[:0]
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	if !s.init {
+		s.init = true
+		s.some = !s.req.empty() && s.it.First()
+	}
+	for skipped := 0; s.some && len(b.Rows) < size && !b.arena.full(); s.some = s.it.NextLive() {
+		h := s.it.Head()
+		if h.Deleted {
+			if skipped++; skipped%batchRows == 0 && s.ctx.Err() != nil {
+				return false, s.ctx.Err()
+			}
+			continue
+		}
+		b.arena.addID(s.it.ID())
+		b.Rows = append(b.Rows, Row{Rev: h.Winner})
+		if s.req.IncludeDocs {
+			if err := s.addDoc(b, h); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := s.it.Err(); err != nil {
+		return false, fmt.Errorf("list %s: %w", s.req.Copy, err)
+	}
+	b.finish()
+	return s.some, nil
+}
+
+// addDoc adds the document of the row the iterator stands on.
+func (s *DocStream) addDoc(b *RowBatch, h *doc.Head) error {
+	id := ""
+	if h.Inline == nil {
+		id = string(s.it.ID())
+	}
+	d, err := b.arena.addDoc(s.snap, id, h.Winner, false, h.Inline)
+	if err != nil {
+		return err
+	}
+	b.Rows[len(b.Rows)-1].Doc = d
+	if s.req.Conflicts {
+		rec, err := s.it.Record()
+		if err != nil {
+			return fmt.Errorf("list %s: %w", s.req.Copy, err)
+		}
+		d.Conflicts, _ = losers(&rec.Tree)
+	}
+	return nil
+}
+
+// finish gives the rows their ids and the documents their bodies.
+func (b *RowBatch) finish() {
+	b.arena.setBodies()
+	b.arena.eachID(func(i int, id string) {
+		b.Rows[i].ID = id
+		if d := b.Rows[i].Doc; d != nil {
+			d.ID = id
+		}
+	})
+}
+
+// Close releases the snapshot. It may be called more than once.
+func (s *DocStream) Close() {
+	if s.it != nil {
+		_ = s.it.Close() // read only: nothing to lose
+		_ = s.snap.Close()
+		s.it = nil
+	}
+}
+
+// DocsByID looks documents up and answers in the order of ids, repetitions
+// included (_all_docs with keys): live, deleted and missing ones. Deleted ones
+// have no Doc (golden docs/11).
+func (l *Local) DocsByID(ctx context.Context, name string, ids []string, includeDocs, conflicts bool) ([]Row, error) {
+	snap, _, err := l.snapshot(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = snap.Close() }() // read only: nothing to lose
+	rows := make([]Row, len(ids))
+	for i, id := range ids {
+		if i%batchRows == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if rows[i], err = rowByID(snap, id, includeDocs, conflicts); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func rowByID(snap *storage.Snapshot, id string, includeDocs, conflicts bool) (Row, error) {
+	var h doc.Head
+	ok, err := snap.Head(id, &h)
+	if err != nil {
+		return Row{}, fmt.Errorf("read document %q: %w", id, err)
+	}
+	row := Row{ID: id, Rev: h.Winner, Deleted: h.Deleted, Missing: !ok}
+	if !ok || h.Deleted || !includeDocs {
+		return row, nil
+	}
+	row.Doc = &Doc{ID: id, Rev: h.Winner}
+	if err := readContent(snap, row.Doc, h.Inline); err != nil || !conflicts {
+		return row, err
+	}
+	rec, _, err := snap.Record(id)
+	if err != nil {
+		return Row{}, fmt.Errorf("read document %q: %w", id, err)
+	}
+	row.Doc.Conflicts, _ = losers(&rec.Tree)
+	return row, nil
+}

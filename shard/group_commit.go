@@ -1,0 +1,243 @@
+package shard
+
+import (
+	"fmt"
+
+	"divan/storage"
+	"divan/storage/doc"
+)
+
+// groupCommit is what one batch is made of: the tasks that waited, decided one
+// after the other, each seeing what those before it did. Comments call it a group.
+//
+// One document gets one sequence per group, in the order in which documents
+// were first touched, however many tasks changed it (semantics.md section 2.5).
+type groupCommit struct {
+	copy      *copyState
+	store     *storage.Store
+	states    map[string]*docState // documents touched so far
+	order     []*docState
+	locals    []localEdit
+	purges    []storage.Purge
+	discard   []*dropTask
+	exclusive func(b *storage.Batch) error // of an exclusive task
+	jobs      []*job
+	errs      []error // the outcome of each job
+	purgeSeq  uint64  // purge sequence of the last entry in purges
+
+	commit *storage.Commit // nil: nothing was written
+	group  uint64          // counts the groups of a copyState that write; 0: this one does not
+	seq    uint64          // last sequence of the store after this group
+	moved  bool            // seq is not what it was before
+}
+
+// commitGroups does jobs in their order: exclusive ones alone, those between them
+// together. It runs on the writer's goroutine.
+func (c *copyState) commitGroups(jobs []*job, syncs chan<- *groupCommit) {
+	for len(jobs) > 0 {
+		n := 0
+		for n < len(jobs) && !isExclusive(jobs[n]) {
+			n++
+		}
+		c.commitGroup(jobs[:max(n, 1)], syncs)
+		jobs = jobs[max(n, 1):]
+	}
+}
+
+// commitGroup decides jobs, applies their batch and hands it to the finisher.
+func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
+	store, err := c.local.engine.Acquire(c.name)
+	if err != nil {
+		answerAll(jobs, fmt.Errorf("open %s for writing: %w", c.name, err))
+		return
+	}
+	// Not before: a store that was opened again since would get what was decided
+	// on groups that are lost.
+	if err := c.failure(); err != nil {
+		c.local.engine.Release(store)
+		answerAll(jobs, err)
+		return
+	}
+	g := &groupCommit{
+		copy: c, store: store, states: make(map[string]*docState, len(jobs)),
+		jobs: make([]*job, 0, len(jobs)), errs: make([]error, 0, len(jobs)),
+	}
+	g.seq = store.Counters().Seq
+	for _, j := range jobs {
+		g.stage(j)
+	}
+	if err := g.apply(); err != nil {
+		c.purged.reset() // what it learned in this group was not written
+		if cause := store.Err(); cause != nil {
+			c.fail(fmt.Errorf("shard copy %s stopped: %w", c.name, cause))
+		}
+		for i := range g.errs {
+			g.errs[i] = err
+		}
+	}
+	for i, j := range g.jobs {
+		if j.early {
+			j.answer(g.errs[i])
+		}
+	}
+	syncs <- g
+}
+
+// stage stages one job. A stale one goes back to its request at once.
+func (g *groupCommit) stage(j *job) {
+	err := j.task.stage(g)
+	if isStale(err) {
+		j.answer(err)
+		return
+	}
+	g.jobs = append(g.jobs, j)
+	g.errs = append(g.errs, err)
+}
+
+// apply writes the batch: everything of the group in it, or nothing.
+func (g *groupCommit) apply() error {
+	b := g.store.NewBatch()
+	if g.exclusive != nil {
+		if err := g.exclusive(b); err != nil {
+			b.Discard()
+			return err
+		}
+	}
+	seq := g.seq
+	ids := make([]string, 0, len(g.order))
+	for _, s := range g.order {
+		if !s.changed {
+			continue
+		}
+		if s.write(b, seq+1) {
+			seq++
+			ids = append(ids, s.id)
+		}
+	}
+	for i := range g.locals {
+		g.locals[i].write(b)
+	}
+	for i := range g.purges {
+		b.PutPurge(g.purges[i])
+	}
+	// After the documents: what they have claimed in this group stays.
+	for _, t := range g.discard {
+		b.DropUploads(t.id, t.keys...)
+	}
+	// A batch that could not be begun is empty too, so it is not asked.
+	if len(ids)+len(g.locals)+len(g.purges)+len(g.discard) == 0 && g.exclusive == nil {
+		b.Discard()
+		return nil
+	}
+	return g.commitBatch(b, seq, ids)
+}
+
+// commitBatch applies b; the order of the steps is that of D3 and of recentWrites.
+func (g *groupCommit) commitBatch(b *storage.Batch, seq uint64, ids []string) error {
+	c := g.copy
+	c.groups++
+	g.group = c.groups
+	c.durable.begin(g.group, g.seq, len(g.locals) > 0 || len(g.purges) > 0)
+	commit, err := b.Apply()
+	if err != nil {
+		return fmt.Errorf("apply a batch: %w", err)
+	}
+	g.commit = commit
+	g.moved = seq != g.seq
+	g.seq = seq
+	ts := c.local.clock.Add(1)
+	if g.exclusive != nil {
+		c.recent.reset(ts) // it may have rewritten any record
+		return nil
+	}
+	c.recent.note(ts, ids)
+	return nil
+}
+
+// finish is the finisher goroutine: it waits for the batches in order,
+// publishes what is durable, and answers. After a failed sync nothing that was
+// applied later can be promised either.
+func (c *copyState) finish(syncs <-chan *groupCommit) {
+	for g := range syncs {
+		err := c.failure()
+		if g.commit != nil {
+			if werr := g.commit.Wait(); werr != nil && err == nil {
+				c.fail(fmt.Errorf("shard copy %s stopped: make writes durable: %w", c.name, werr))
+				err = c.failure()
+			}
+		}
+		c.local.engine.Release(g.store)
+		if err != nil {
+			answerAll(g.jobs, err)
+			continue
+		}
+		if g.group != 0 {
+			c.durable.publish(g.group, g.seq)
+			if c.recovering && g.commit != nil {
+				c.recovering = false
+				c.local.noteRecovery(c.name)
+			}
+		}
+		for i, j := range g.jobs {
+			j.answer(g.errs[i])
+		}
+		switch {
+		case g.moved:
+			c.notifyWatchers()
+		case len(g.purges) > 0:
+			c.notifyNode() // other copies may have something to purge
+		}
+	}
+}
+
+func answerAll(jobs []*job, err error) {
+	for _, j := range jobs {
+		j.answer(err)
+	}
+}
+
+// state returns a copy of a document's state in this group, for a task that
+// may yet fail; adopt makes it the group's.
+func (g *groupCommit) state(id string) (*docState, error) {
+	if s := g.states[id]; s != nil {
+		return s.clone(), nil
+	}
+	return readDocState(g.store, id)
+}
+
+// revision reads stored content for a task.
+func (g *groupCommit) revision(id string, rev doc.Rev) (doc.Revision, error) {
+	return readRevision(g.store, id, rev)
+}
+
+// unchangedSince reports whether a document is as a request read it that noted the
+// node's clock before.
+func (g *groupCommit) unchangedSince(id string, ts uint64) bool {
+	return g.states[id] == nil && g.copy.recent.unchanged(id, ts)
+}
+
+// adopt takes over the states that a task has decided.
+func (g *groupCommit) adopt(states []*docState) {
+	for _, s := range states {
+		if old := g.states[s.id]; old != nil {
+			*old = *s
+			continue
+		}
+		g.states[s.id] = s
+		g.order = append(g.order, s)
+	}
+}
+
+// lastPurge returns the sequence of the last entry in the purge log.
+func (g *groupCommit) lastPurge() uint64 {
+	if g.purgeSeq == 0 {
+		return g.store.Counters().PurgeSeq
+	}
+	return g.purgeSeq
+}
+
+// nextPurge returns the sequence of the next entry in the purge log.
+func (g *groupCommit) nextPurge() uint64 {
+	g.purgeSeq = g.lastPurge() + 1
+	return g.purgeSeq
+}

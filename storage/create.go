@@ -1,0 +1,102 @@
+package storage
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/fault"
+)
+
+// Create makes an empty store; it is durable on return. The error is
+// fault.Exists when there is one of that name.
+func (e *Engine) Create(name string, o CreateOptions) error {
+	if !validName(name) {
+		return fmt.Errorf("store name %q is no path below the data directory", name)
+	}
+	en, err := e.addBusy(name)
+	if err != nil {
+		return err
+	}
+	err = e.create(name, o)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.removeLocked(en)
+	return err
+}
+
+// addBusy makes a busy entry for a store that is not open.
+func (e *Engine) addBusy(name string) (*entry, error) {
+	for {
+		e.mu.Lock()
+		en := e.mu.entries[name]
+		switch {
+		case e.mu.closed:
+			e.mu.Unlock()
+			return nil, errClosed()
+		case en == nil:
+			en = e.newBusyLocked(name)
+			e.mu.Unlock()
+			return en, nil
+		case en.busy == nil:
+			e.mu.Unlock()
+			return nil, fault.New(fault.Exists, "file_exists")
+		}
+		wait := en.busy
+		e.mu.Unlock()
+		<-wait
+	}
+}
+
+func (e *Engine) create(name string, o CreateOptions) error {
+	path := e.path(name)
+	files, err := e.o.FS.List(path)
+	if err == nil {
+		if _, err = findIdentity(files); err == nil {
+			return fault.New(fault.Exists, "file_exists")
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NoCopy) {
+		return fmt.Errorf("create store %s: %w", name, err)
+	}
+	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
+		return diskError("create store "+name, err)
+	}
+	if o.Rebuilding {
+		if err := e.SetRebuilding(name); err != nil {
+			return err
+		}
+	}
+	id := identity{partitioned: o.Partitioned}
+	_, _ = rand.Read(id.uuid[:]) // never fails
+	if err := e.makeStore(path, id); err != nil {
+		return diskError("create store "+name, err)
+	}
+	return nil
+}
+
+// makeStore makes the directory with the file that names the store, durably.
+func (e *Engine) makeStore(path string, id identity) error {
+	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	if err := e.touch(e.o.FS.PathJoin(path, id.fileName())); err != nil {
+		return err
+	}
+	if err := syncDir(e.o.FS, path); err != nil {
+		return err
+	}
+	return syncDir(e.o.FS, e.o.FS.PathDir(path))
+}
+
+// touch makes an empty file, durable with its directory.
+func (e *Engine) touch(path string) error {
+	f, err := e.o.FS.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,105 @@
+package storage
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+)
+
+// Drop removes a store: nobody can open it any more. A store in use is removed
+// from the disk with its last pin; a crash before that leaves it there. The
+// error is fault.NoCopy when there is no such store.
+func (e *Engine) Drop(name string) error {
+	for {
+		e.mu.Lock()
+		en := e.mu.entries[name]
+		switch {
+		case e.mu.closed:
+			e.mu.Unlock()
+			return errClosed()
+		case en == nil:
+			en = e.newBusyLocked(name)
+			e.mu.Unlock()
+			err := e.moveToStaging(name)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.removeLocked(en)
+			return err
+		case en.busy != nil:
+			wait := en.busy
+			e.mu.Unlock()
+			<-wait
+		case en.dropped:
+			e.mu.Unlock()
+			return noStore()
+		case en.pins > 0:
+			en.dropped = true
+			e.mu.Unlock()
+			return nil
+		default:
+			en.dropped = true
+			e.takeLocked(en)
+			e.mu.Unlock()
+			return e.closeStores([]*entry{en})
+		}
+	}
+}
+
+// moveToStaging moves a store that is not open out of its place, durably, and leaves
+// the removal of its files to Run.
+func (e *Engine) moveToStaging(name string) error {
+	if !validName(name) {
+		return noStore()
+	}
+	path := e.path(name)
+	files, err := e.o.FS.List(path)
+	if err == nil {
+		_, err = findIdentity(files)
+	}
+	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NoCopy) {
+		return noStore()
+	}
+	// A store that cannot be read can still be dropped.
+	var unique [12]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	if err := e.o.FS.Rename(path, e.path(stagingDir, hex.EncodeToString(unique[:]))); err != nil {
+		return fmt.Errorf("drop store %s: %w", name, err)
+	}
+	e.wakeSweep()
+	e.uploads.forget(name)
+	if err := syncDir(e.o.FS, e.o.FS.PathDir(path)); err != nil {
+		return fmt.Errorf("drop store %s: %w", name, err)
+	}
+	return nil
+}
+
+// prepareStaging makes the staging folder; what lies in it is left to Run.
+func (e *Engine) prepareStaging() error {
+	e.wakeSweep()
+	return e.dirs.ensure(e.path(stagingDir))
+}
+
+func (e *Engine) wakeSweep() {
+	select {
+	case e.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// sweepStaged removes dropped stores from the disk.
+func (e *Engine) sweepStaged() {
+	names, err := e.o.FS.List(e.path(stagingDir))
+	errs := []error{err}
+	for _, name := range names {
+		errs = append(errs, e.o.FS.RemoveAll(e.path(stagingDir, name)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		e.log.Warn("removing dropped stores failed", zap.Error(err))
+	}
+}

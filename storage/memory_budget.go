@@ -1,0 +1,103 @@
+package storage
+
+import (
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// memoryBudget divides what the engine may take between blocks and memtables.
+// Pebble charges every memtable to the block cache, and keeps two of their full
+// size per store that was once busy; left to itself, a handful of such stores pushes out
+// every block, the indexes first needed for each read among them.
+//
+// Therefore the cache is made larger than it may become, by the memtables of all
+// stores that may be open, and the difference is reserved. While memtables take
+// less than half of the total they leave the rest to the blocks; what they take
+// above that is given back, so that blocks always have the other half.
+type memoryBudget struct {
+	cache *pebble.Cache
+	total int64
+	spare int64 // size of the cache above total
+
+	mu struct {
+		sync.Mutex
+		memtables int64 // upper bound of what the stores hold
+		reserved  int64
+		release   func() // gives back what is reserved
+	}
+}
+
+func newMemoryBudget(total int64, stores int) *memoryBudget {
+	m := &memoryBudget{total: total, spare: int64(stores) * 2 * memTableBytes}
+	m.cache = pebble.NewCache(m.total + m.spare)
+	m.mu.release = func() {}
+	m.change(0)
+	return m
+}
+
+// change notes that the memtables of a store hold so much more, or less.
+func (m *memoryBudget) change(by int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.memtables += by
+	excess := max(0, m.mu.memtables-m.total/2)
+	if want := max(0, m.spare-excess); want != m.mu.reserved {
+		m.mu.release()
+		m.mu.release = m.cache.Reserve(int(want))
+		m.mu.reserved = want
+	}
+}
+
+// close gives everything back when no store is left.
+func (m *memoryBudget) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.release()
+	m.mu.release = func() {}
+	m.cache.Unref()
+}
+
+// memtables is what one store's memtables hold at most: the one that takes the
+// writes, and that of the same size or smaller that is being flushed or kept for
+// the next turn. Every flush doubles them, up to memTableBytes.
+type memtables struct {
+	mu   sync.Mutex
+	size int64 // of the one that takes the writes; 0: the store is not open
+	held int64
+}
+
+// opened charges the store for its first memtable. A flush may have come
+// before: pebble.Open flushes what the log held.
+func (t *memtables) opened(m *memoryBudget) { t.grow(m, 0) }
+
+// grow notes that so many memtables were flushed.
+func (t *memtables) grow(m *memoryBudget, flushed int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.held
+	t.size = max(t.size, idleMemTable)
+	for ; flushed > 0 && t.size < memTableBytes; flushed-- {
+		t.size *= 2
+	}
+	if t.held = t.size; t.size > idleMemTable {
+		t.held *= 2
+	}
+	m.change(t.held - before)
+}
+
+// large reports whether the store was written so much to that it is worth to
+// keep its keyspaces in tables of their own.
+func (t *memtables) large() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.size >= splitTables
+}
+
+// closed takes the charge back.
+func (t *memtables) closed(m *memoryBudget) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m.change(-t.held)
+	t.size, t.held = 0, 0
+}

@@ -1,0 +1,76 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
+)
+
+// pebbleLogger passes Pebble's messages on. Pebble calls Fatalf where it cannot
+// go on (a failed write of the manifest, say) and expects the process to end;
+// here only the store does.
+type pebbleLogger struct{ s *Store }
+
+// Infof implements pebble.Logger. Pebble reports every flush and compaction.
+func (l pebbleLogger) Infof(format string, args ...any) {
+	if l.s.log.Core().Enabled(zap.DebugLevel) {
+		l.s.log.Debug(fmt.Sprintf(format, args...))
+	}
+}
+
+// Errorf implements pebble.Logger.
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.s.log.Error(fmt.Sprintf(format, args...))
+}
+
+// Fatalf implements pebble.Logger. The arguments may hold the cause.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	cause := fmt.Errorf("pebble: %s", fmt.Sprintf(format, args...))
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			cause = fmt.Errorf("pebble: %w", err)
+		}
+	}
+	_ = l.s.fail(cause) // kept for every later call
+}
+
+// retryFailed is how long a store waits after a failed compaction; Pebble
+// would try again at once and for ever.
+const retryFailed = 5 * time.Second
+
+// events reacts to failures in the background. A failed flush stops the store:
+// memory would fill until writes block. A failed compaction is tried again
+// later, since everything stays readable and durable.
+func (s *Store) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		FlushEnd: func(info pebble.FlushInfo) {
+			flushed := info.Input
+			if info.Ingest {
+				flushed = 1 // Input counts tables
+			}
+			s.memtables.grow(s.engine.memory, flushed)
+			if info.Err != nil {
+				s.flushErr.Store(&failure{info.Err})
+			}
+		},
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			if info.Err != nil && !errors.Is(info.Err, pebble.ErrCancelledCompaction) {
+				s.compactions.Delay(retryFailed)
+				s.log.Error("compaction failed", zap.Error(info.Err))
+			}
+		},
+		BackgroundError: func(err error) {
+			// FlushEnd also reports, as an error, that a flush had nothing to
+			// write; only failures come here as well.
+			if f := s.flushErr.Load(); f != nil && errors.Is(err, f.err) {
+				_ = s.fail(fmt.Errorf("flush: %w", err)) // kept for every later call
+			}
+			if s.Err() == nil {
+				s.log.Error("background work failed", zap.Error(err))
+			}
+		},
+	}
+}

@@ -1,0 +1,110 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+)
+
+// openPebble opens the store's own instance and loads its state.
+func (s *Store) openPebble() error {
+	db, err := pebble.Open(s.dir, s.engine.pebbleOptions(s))
+	s.memtables.opened(s.engine.memory)
+	if err != nil {
+		s.memtables.closed(s.engine.memory)
+		if pebble.IsCorruptionError(err) {
+			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
+		}
+		return diskError("open store", err)
+	}
+	err = s.Err()
+	if err == nil {
+		err = s.load(db)
+	}
+	if err != nil {
+		err = errors.Join(err, db.Close())
+		s.memtables.closed(s.engine.memory)
+		return err
+	}
+	s.db.Store(db)
+	s.own.Store(true)
+	s.engine.countOpen(s)
+	return nil
+}
+
+// load reads counters and top-level aggregates, and drops uploads that a crash
+// left without a document.
+func (s *Store) load(db *pebble.DB) error {
+	if err := s.sweepUploads(db); err != nil {
+		return err
+	}
+	v := &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}
+	var err error
+	if v.batch, v.counters, err = readCounters(db); err != nil {
+		return err
+	}
+	if v.last, err = lastID(db); err != nil {
+		return err
+	}
+	if v.docs, err = loadTopBlocks(db, aggDocs); err != nil {
+		return err
+	}
+	if v.seqs, err = loadTopBlocks(db, aggSeqs); err != nil {
+		return err
+	}
+	s.states.Store(&statePair{prev: v})
+	return nil
+}
+
+// sweepUploads deletes what was uploaded but not referred to before a crash.
+// The store is not in use yet.
+func (s *Store) sweepUploads(db *pebble.DB) error {
+	files, err := s.engine.o.FS.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("list store: %w", err)
+	}
+	var errs []error
+	for _, name := range files {
+		if strings.HasSuffix(name, uploadSuffix) {
+			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.dir, name)))
+		}
+	}
+	b := db.NewBatch()
+	var u uses // of the document of the last upload
+	errs = append(errs, each(db, spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
+		id, key, ok := cutUploadKey(k)
+		if !ok {
+			return corrupt("upload key")
+		}
+		if s.uploads.has(k) {
+			return nil
+		}
+		if u.keys == nil || u.id != string(id) {
+			if u, err = readUses(db, string(id)); err != nil {
+				return err
+			}
+		}
+		if u.has(key) {
+			return b.Delete(k, nil)
+		}
+		s.swept++
+		lo, hi := appendContent(nil, u.id, key), contentEnd(u.id, key)
+		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
+	}))
+	if err = errors.Join(errs...); err == nil && !b.Empty() {
+		// Not synced: what is lost again is swept again.
+		err = b.Commit(pebble.NoSync)
+	}
+	if err == nil && s.swept > 0 {
+		s.log.Info("uploads without a document removed", zap.Int("uploads", s.swept))
+	}
+	if err = errors.Join(err, b.Close()); err != nil {
+		return fmt.Errorf("sweep uploads: %w", err)
+	}
+	return nil
+}

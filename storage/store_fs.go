@@ -1,0 +1,269 @@
+package storage
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// storeFS is the file system that one store sees. It makes an open store cheap,
+// two file descriptors instead of eight and no log as long as a memtable:
+//
+//   - a directory is opened only while it is synced (Pebble holds five handles);
+//   - a store's own LOCK file is not taken, the engine locks the data directory;
+//   - a log is preallocated in steps that grow with it, not at once.
+//
+// It also makes the marker that names the manifest move in an order that any
+// file system keeps.
+//
+// And it contains what Pebble does not survive. When a log cannot be begun,
+// written or synced, or a directory not synced, Pebble ends the process, or
+// panics with its locks taken. Here such an error stops the store instead
+// (Store.fail) and Pebble does not hear of it; who waits for a batch does, from
+// Commit.Wait, which asks the store after the sync. From then on the store's
+// files stay as they are:
+//
+//	F1  no byte enters a log after one that was lost, so that what a log holds
+//	    is a prefix of the batches;
+//	F2  no further log appears behind it, where Pebble would take its torn end
+//	    for corruption;
+//	F3  nothing is removed that Pebble believes to be durable elsewhere, and
+//	    nothing is written that builds on it.
+//
+// While a store is being opened, Pebble repeats the flush of what the log holds
+// until it succeeds. So that opening ends all the same, no file tells Pebble of
+// an error then; once the store has failed, everything seems to succeed and goes
+// nowhere. The files are left as by a crash at that moment; openPebble asks the
+// store afterwards.
+type storeFS struct {
+	vfs.FS
+	s *Store
+}
+
+func (s *Store) newFS() *storeFS { return &storeFS{FS: s.engine.o.FS, s: s} }
+
+// failedOpening reports whether the store has failed before it was open.
+func (s *Store) failedOpening() bool { return s.Err() != nil && !s.opened() }
+
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// Unwrap implements vfs.FS.
+func (f *storeFS) Unwrap() vfs.FS { return f.FS }
+
+// Lock implements vfs.FS.
+func (f *storeFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+type noLock struct{}
+
+// Close implements io.Closer.
+func (noLock) Close() error { return nil }
+
+// OpenDir implements vfs.FS.
+func (f *storeFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f, name: name}, nil }
+
+// Create implements vfs.FS.
+func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f.syncBeforeMarker(name)
+	if f.s.failedOpening() && !isLog(name) {
+		return vfs.NewMem().Create("nowhere", category)
+	}
+	err := f.s.Err()
+	var file vfs.File
+	if err == nil {
+		file, err = f.FS.Create(name, category)
+	}
+	if isLog(name) {
+		return f.wrapLog(file, err)
+	}
+	if err != nil {
+		f.s.pause()
+		return nil, err
+	}
+	return &plainFile{File: file, s: f.s}, nil
+}
+
+// ReuseForWrite implements vfs.FS. Pebble reuses logs only.
+func (f *storeFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	err := f.s.Err()
+	var file vfs.File
+	if err == nil {
+		file, err = f.FS.ReuseForWrite(oldname, newname, category)
+	}
+	return f.wrapLog(file, err)
+}
+
+// wrapLog wraps a log that was begun, or hands out one that goes nowhere.
+func (f *storeFS) wrapLog(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		_ = f.s.fail(err) // kept for every later call
+		if file, err = vfs.NewMem().Create("log", vfs.WriteCategoryUnspecified); err != nil {
+			return nil, err
+		}
+	}
+	return &logFile{File: file, s: f.s}, nil
+}
+
+// syncBeforeMarker makes everything durable that was done in the directory before a marker
+// of the manifest comes or goes. Pebble syncs it once when a marker has moved;
+// a file system that keeps no order could lose the manifest that the new marker
+// names until then, or the new marker and not the old one, and with them the
+// store.
+func (f *storeFS) syncBeforeMarker(name string) {
+	if !strings.HasPrefix(f.PathBase(name), manifestMarker) || f.s.Err() != nil {
+		return
+	}
+	if err := syncDir(f.FS, f.PathDir(name)); err != nil {
+		_ = f.s.fail(err) // kept for every later call
+	}
+}
+
+// pauseFailed is how long the background work of a store pauses after each
+// failure: Pebble repeats a failed flush at once.
+const pauseFailed = 50 * time.Millisecond
+
+// pause holds up work that will be tried again. Pebble creates files without
+// holding its locks.
+func (s *Store) pause() {
+	wait := time.NewTimer(pauseFailed)
+	defer wait.Stop()
+	select {
+	case <-s.closing:
+	case <-wait.C:
+	}
+}
+
+// Rename implements vfs.FS.
+func (f *storeFS) Rename(oldname, newname string) error {
+	if f.s.failedOpening() {
+		return nil
+	}
+	return f.FS.Rename(oldname, newname)
+}
+
+// Remove implements vfs.FS.
+func (f *storeFS) Remove(name string) error {
+	f.syncBeforeMarker(name)
+	if f.s.Err() != nil {
+		return nil //nolint:nilerr // F3: a stopped store keeps what it has
+	}
+	return f.FS.Remove(name)
+}
+
+// lazyDir is a directory handle that exists only while Sync runs. Pebble calls
+// nothing else on one.
+type lazyDir struct {
+	vfs.File
+	fs   *storeFS
+	name string
+}
+
+// Close implements vfs.File.
+func (d *lazyDir) Close() error { return nil }
+
+// Fd implements vfs.File.
+func (d *lazyDir) Fd() uintptr { return vfs.InvalidFd }
+
+// Sync implements vfs.File.
+func (d *lazyDir) Sync() error {
+	if err := syncDir(d.fs.FS, d.name); err != nil {
+		_ = d.fs.s.fail(err) // kept for every later call
+	}
+	return nil
+}
+
+// Steps of a log's preallocation in bytes: as much again as is written, so that
+// ten thousand stores with one document each do not take the disk.
+const (
+	minLogStep = 64 << 10
+	maxLogStep = 1 << 20
+)
+
+// plainFile is any file but a log: a table, the manifest.
+type plainFile struct {
+	vfs.File
+	s *Store
+}
+
+// Write implements vfs.File.
+func (f *plainFile) Write(p []byte) (int, error) {
+	err := f.s.Err() // F3
+	n := 0
+	if err == nil {
+		n, err = f.File.Write(p)
+	}
+	if err != nil && !f.s.opened() {
+		_ = f.s.fail(err) // kept for every later call
+		return len(p), nil
+	}
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (f *plainFile) Sync() error {
+	if f.s.failedOpening() {
+		return nil
+	}
+	err := f.File.Sync()
+	if err != nil && !f.s.opened() {
+		_ = f.s.fail(err) // kept for every later call
+		return nil
+	}
+	return err
+}
+
+// logFile is a log. It preallocates by itself and ignores what Pebble asks for,
+// which is 1.1 times the memtable's size at the first write. Its errors stop the
+// store; it returns none.
+type logFile struct {
+	vfs.File
+	s                 *Store
+	written, reserved int64
+}
+
+// Preallocate implements vfs.File.
+func (f *logFile) Preallocate(int64, int64) error { return nil }
+
+// Write implements vfs.File.
+func (f *logFile) Write(p []byte) (int, error) {
+	if f.s.Err() != nil {
+		return len(p), nil //nolint:nilerr // F1: the log keeps its errors from Pebble
+	}
+	if end := f.written + int64(len(p)); end > f.reserved {
+		step := max(minLogStep, min(f.written, maxLogStep), end-f.reserved)
+		// Preallocation only saves metadata writes; where it fails the write
+		// itself will say so.
+		_ = f.File.Preallocate(f.reserved, step)
+		f.reserved += step
+	}
+	n, err := f.File.Write(p)
+	f.written += int64(n)
+	if err != nil {
+		_ = f.s.fail(err) // kept for every later call
+	}
+	return len(p), nil
+}
+
+// stopStore turns an error of a log into a stopped store.
+func (f *logFile) stopStore(err error) error {
+	if err != nil {
+		_ = f.s.fail(err) // kept for every later call
+	}
+	return nil
+}
+
+// Sync implements vfs.File.
+func (f *logFile) Sync() error { return f.stopStore(f.File.Sync()) }
+
+// SyncData implements vfs.File.
+func (f *logFile) SyncData() error { return f.stopStore(f.File.SyncData()) }
+
+// SyncTo implements vfs.File.
+func (f *logFile) SyncTo(length int64) (bool, error) {
+	full, err := f.File.SyncTo(length)
+	return full, f.stopStore(err)
+}
+
+// Close implements vfs.File.
+func (f *logFile) Close() error { return f.stopStore(f.File.Close()) }
