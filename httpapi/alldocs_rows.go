@@ -11,12 +11,11 @@ import (
 // write writes the list: totals, then the rows, one per line.
 func (r *listing) write(c *call, out *streamWriter, rows *cluster.DocRows) error {
 	out.buf = r.appendPrologue(out.buf, rows)
-	docs := docStream{out: out, db: c.db, style: r.style}
 	var err error
 	if r.keys != nil {
-		err = r.writeKeys(c, &docs, rows)
+		err = r.writeKeys(c, out, rows)
 	} else {
-		err = r.writeRows(c, &docs, rows)
+		err = r.writeRows(c, out, rows)
 	}
 	if err == nil {
 		err = rows.Err()
@@ -54,8 +53,7 @@ func appendCount(dst []byte, n int64) []byte {
 }
 
 // writeRows writes the rows of a range.
-func (r *listing) writeRows(c *call, docs *docStream, rows *cluster.DocRows) error {
-	out := docs.out
+func (r *listing) writeRows(c *call, out *streamWriter, rows *cluster.DocRows) error {
 	for first := true; rows.Next(); first = false {
 		if !first {
 			out.buf = append(out.buf, ",\r\n"...)
@@ -63,7 +61,7 @@ func (r *listing) writeRows(c *call, docs *docStream, rows *cluster.DocRows) err
 		row := rows.Row()
 		out.buf = appendDocRow(out.buf, row)
 		if r.docs {
-			if err := r.writeDoc(c, docs, row.Doc); err != nil {
+			if err := r.writeDoc(c, out, row.Doc); err != nil {
 				return err
 			}
 		}
@@ -78,8 +76,7 @@ func (r *listing) writeRows(c *call, docs *docStream, rows *cluster.DocRows) err
 }
 
 // writeKeys writes one row for each key.
-func (r *listing) writeKeys(c *call, docs *docStream, rows *cluster.DocRows) error {
-	out := docs.out
+func (r *listing) writeKeys(c *call, out *streamWriter, rows *cluster.DocRows) error {
 	for i, key := range r.keys {
 		if i > 0 {
 			out.buf = append(out.buf, ",\r\n"...)
@@ -96,7 +93,7 @@ func (r *listing) writeKeys(c *call, docs *docStream, rows *cluster.DocRows) err
 		} else {
 			out.buf = appendDocRow(out.buf, row)
 			if r.docs {
-				if err := r.writeDoc(c, docs, row.Doc); err != nil {
+				if err := r.writeDoc(c, out, row.Doc); err != nil {
 					return err
 				}
 			}
@@ -110,14 +107,13 @@ func (r *listing) writeKeys(c *call, docs *docStream, rows *cluster.DocRows) err
 }
 
 // writeDoc writes the document of a row, null for a deleted one.
-func (r *listing) writeDoc(c *call, docs *docStream, d *shard.Doc) error {
-	out := docs.out
+func (r *listing) writeDoc(c *call, out *streamWriter, d *shard.Doc) error {
 	out.buf = append(out.buf, `,"doc":`...)
 	if d == nil || d.Deleted {
 		out.buf = append(out.buf, "null"...)
 		return nil
 	}
-	return docs.write(c.r.Context(), d)
+	return out.writeDoc(c.r.Context(), d, r.style)
 }
 
 // appendDocRow appends a row up to its document, without the closing brace.

@@ -200,7 +200,10 @@ func (c *call) sendRanges(a *doc.Attachment, ranges []byteRange) error {
 			return err
 		}
 	}
-	return m.close()
+	if err := m.close(); err != nil {
+		return err
+	}
+	return out.Close()
 }
 
 // copyRange writes a part of the stored bytes.
@@ -213,23 +216,4 @@ func (c *call) copyRange(ctx context.Context, w io.Writer, a *doc.Attachment, r 
 		return fmt.Errorf("send a range of attachment %q of %q: %w", a.Name, c.docID, err)
 	}
 	return nil
-}
-
-// copyContent writes content of n bytes to w, and closes it; a negative n is
-// not known.
-func copyContent(w io.Writer, body io.ReadCloser, n int64) (err error) {
-	defer closeInto(body, &err)
-	written, err := io.Copy(w, body)
-	if err == nil && n >= 0 && written != n {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// closeInto closes what was read from. That it cannot be closed is an error of
-// the reading too, where there is none yet.
-func closeInto(r io.Closer, err *error) {
-	if closeErr := r.Close(); *err == nil {
-		*err = closeErr
-	}
 }

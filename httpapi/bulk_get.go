@@ -171,17 +171,16 @@ func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
 		return err
 	}
 	out := c.stream("")
-	docs := docStream{out: out, db: c.db, revs: showRevisions(o.revs)}
 	out.buf = append(out.buf, `{"results":[`...)
 	for i := range items {
 		if i > 0 {
 			out.buf = append(out.buf, ',')
 		}
-		docs.style = o.style()
+		style := o.style()
 		if len(items[i].since) > 0 {
-			docs.style.attachments, docs.style.since = true, items[i].since
+			style.attachments, style.since = true, items[i].since
 		}
-		if err := c.bulkGetEntry(&docs, reader, i); err != nil {
+		if err := c.bulkGetEntry(out, style, reader, i); err != nil {
 			return err
 		}
 	}
@@ -190,8 +189,8 @@ func (c *call) bulkGetJSON(items []bulkGetItem, o *docOptions) error {
 }
 
 // bulkGetEntry answers one entry.
-func (c *call) bulkGetEntry(docs *docStream, reader *bulkGetReader, i int) error {
-	out, it := docs.out, &reader.items[i]
+func (c *call) bulkGetEntry(out *streamWriter, style docStyle, reader *bulkGetReader, i int) error {
+	it := &reader.items[i]
 	out.buf = append(out.buf, `{"id":`...)
 	out.buf = append(out.buf, it.idText...)
 	out.buf = append(out.buf, `,"docs":[`...)
@@ -212,7 +211,7 @@ func (c *call) bulkGetEntry(docs *docStream, reader *bulkGetReader, i int) error
 			continue
 		}
 		out.buf = append(out.buf, `{"ok":`...)
-		if err := docs.write(c.r.Context(), results[i].Doc); err != nil {
+		if err := out.writeDoc(c.r.Context(), results[i].Doc, style); err != nil {
 			return err
 		}
 		out.buf = append(out.buf, '}')
@@ -231,7 +230,7 @@ func (c *call) bulkGetParts(kind string, items []bulkGetItem, o *docOptions) err
 	}
 	style := o.style()
 	style.attachments, style.follows, style.encoding = true, true, true
-	parts, err := c.startParts(kind, showRevisions(o.revs), style)
+	parts, err := c.startParts(kind, style)
 	if err != nil {
 		return err
 	}
@@ -240,7 +239,7 @@ func (c *call) bulkGetParts(kind string, items []bulkGetItem, o *docOptions) err
 			return err
 		}
 	}
-	return parts.mixed.close()
+	return parts.close()
 }
 
 func (c *call) bulkGetPart(parts *docParts, reader *bulkGetReader, i int) error {

@@ -45,7 +45,6 @@ func changes(c *call) error {
 		w.looked = &n
 	}
 	w.out = c.stream(p.feed.contentType())
-	w.docs = docStream{out: w.out, db: c.db, style: p.style}
 	if p.feed == feedEventSource {
 		c.w.Header()["Cache-Control"] = noCache
 	}

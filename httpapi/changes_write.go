@@ -18,7 +18,6 @@ type changesWriter struct {
 	p      *changesParams
 	feed   *cluster.Feed
 	out    *streamWriter
-	docs   docStream
 	fields *query.Fields // nil for all
 	once   bool          // the server stops: answer what there is and do not wait
 	events bool          // the feed of database events: see db_updates.go
@@ -265,9 +264,9 @@ func (w *changesWriter) doc(row *cluster.ChangeRow) error {
 		out.buf = append(out.buf, "null"...)
 		return nil
 	case w.fields == nil:
-		return w.docs.write(w.ctx, row.Doc)
+		return out.writeDoc(w.ctx, row.Doc, w.p.style)
 	}
-	text := appendDoc(nil, row.Doc, false, docStyle{encoding: w.p.style.encoding})
+	text := docStyle{encoding: w.p.style.encoding}.appendDoc(nil, row.Doc)
 	out.buf = w.fields.Append(out.buf, text)
 	return nil
 }

@@ -100,7 +100,11 @@ func (u *upload) copyOne(id string, a *doc.Attachment) (out shard.EditAttachment
 	if err != nil {
 		return shard.EditAttachment{}, fmt.Errorf("copy attachment %q of %q: %w", a.Name, id, err)
 	}
-	defer closeInto(r, &err)
+	defer func() {
+		if closeErr := r.Close(); err == nil {
+			err = closeErr
+		}
+	}()
 	out, err = u.store(content{
 		name: a.Name, contentType: a.ContentType, gzip: a.Gzip, length: a.StoredLength, identity: -1, r: r,
 	})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"mime/multipart"
 	"net/url"
 	"strings"
 
@@ -38,7 +37,7 @@ func postForm(c *call) error {
 	if err != nil {
 		return err
 	}
-	parts, err := newMultipart(c.uploadBody(), c.r.Header.Get("Content-Type"), "multipart/form-data")
+	parts, err := newParts(c.partsBody(), c.r.Header.Get("Content-Type"), "multipart/form-data")
 	if err != nil {
 		return err
 	}
@@ -75,10 +74,10 @@ func (c *call) checkReferer() error {
 }
 
 // readForm reads the fields of a form, storing files as they come.
-func (c *call) readForm(parts *multipart.Reader, up *upload) (*formUpload, error) {
+func (c *call) readForm(parts *parts, up *upload) (*formUpload, error) {
 	form := &formUpload{names: make(map[string]bool)}
 	for {
-		part, err := nextPart(parts)
+		part, err := parts.next()
 		if errors.Is(err, io.EOF) {
 			return form, nil
 		}
@@ -91,7 +90,7 @@ func (c *call) readForm(parts *multipart.Reader, up *upload) (*formUpload, error
 	}
 }
 
-func (c *call) readField(form *formUpload, part *multipart.Part, up *upload) error {
+func (c *call) readField(form *formUpload, part *part, up *upload) error {
 	switch part.FormName() {
 	case "_doc":
 		text, err := c.readFormText(part)
@@ -120,7 +119,7 @@ func (c *call) readField(form *formUpload, part *multipart.Part, up *upload) err
 		}
 		form.names[name] = true
 		a, err := up.store(content{
-			name: name, contentType: part.Header.Get("Content-Type"), length: -1, identity: -1, r: partReader{part},
+			name: name, contentType: part.Header.Get("Content-Type"), length: -1, identity: -1, r: part,
 		})
 		if err == nil {
 			form.files = append(form.files, a)
@@ -132,7 +131,7 @@ func (c *call) readField(form *formUpload, part *multipart.Part, up *upload) err
 
 // formFileName returns the name of a file as the form gives it: with its
 // slashes, which the standard library would cut off.
-func formFileName(part *multipart.Part) string {
+func formFileName(part *part) string {
 	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
 		return ""
@@ -141,13 +140,13 @@ func formFileName(part *multipart.Part) string {
 }
 
 // readFormText reads a field that is no file.
-func (c *call) readFormText(part *multipart.Part) ([]byte, error) {
+func (c *call) readFormText(part *part) ([]byte, error) {
 	text, err := readAll(part, -1, c.bodyLimit(0))
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, c.tooLarge()
 	case err != nil:
-		return nil, badMultipart(err)
+		return nil, err
 	}
 	return text, nil
 }

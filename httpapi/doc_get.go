@@ -39,7 +39,7 @@ func getDocument(c *call) error {
 	if etag != "" && c.etagMatches(etag) {
 		return c.sendEmpty(http.StatusNotModified)
 	}
-	return c.sendDoc(d, showRevisions(o.revs), o.style())
+	return c.sendDoc(d, o.style())
 }
 
 // redirectDesign answers GET of "_design%2Fname" with the address that has a
@@ -77,26 +77,20 @@ func (c *call) openDoc(o *docOptions) (*shard.Doc, error) {
 // sendDoc answers a document as JSON, or as multipart/related when content of
 // attachments is asked for and the client takes that (CouchDB prefers it over
 // JSON whatever the qualities say).
-func (c *call) sendDoc(d *shard.Doc, revs showRevisions, style docStyle) error {
+func (c *call) sendDoc(d *shard.Doc, style docStyle) error {
 	if style.inline(d) {
 		if c.accepts("multipart/related") {
-			return c.sendRelated(d, revs, style)
+			return c.sendRelated(d, style)
 		}
-		return c.streamDoc(d, revs, style)
+		return c.streamDoc(d, style)
 	}
-	style.attachments = false
-	buf := c.api.chunks.get()
-	buf = appendDoc(buf, d, revs, style)
-	err := c.sendJSON(http.StatusOK, buf)
-	c.api.chunks.put(buf)
-	return err
+	return c.sendAppended(http.StatusOK, func(dst []byte) []byte { return style.appendDoc(dst, d) })
 }
 
 // streamDoc answers a document with attachments inside its JSON.
-func (c *call) streamDoc(d *shard.Doc, revs showRevisions, style docStyle) error {
+func (c *call) streamDoc(d *shard.Doc, style docStyle) error {
 	out := c.stream("")
-	docs := docStream{out: out, db: c.db, revs: revs, style: style}
-	if err := docs.write(c.r.Context(), d); err != nil {
+	if err := out.writeDoc(c.r.Context(), d, style); err != nil {
 		return err
 	}
 	if _, err := out.WriteString("\n"); err != nil {
@@ -106,9 +100,9 @@ func (c *call) streamDoc(d *shard.Doc, revs showRevisions, style docStyle) error
 }
 
 // sendRelated answers a document and its attachments as multipart/related.
-func (c *call) sendRelated(d *shard.Doc, revs showRevisions, style docStyle) error {
+func (c *call) sendRelated(d *shard.Doc, style docStyle) error {
 	style.follows, style.encoding = true, true
-	m := related{boundary: boundary(), id: d.ID, atts: style.withContent(d), json: appendDoc(nil, d, revs, style)}
+	m := related{boundary: boundary(), id: d.ID, atts: style.withContent(d), json: style.appendDoc(nil, d)}
 	h := c.w.Header()
 	h["Content-Type"] = []string{m.contentType()}
 	h["Content-Length"] = []string{strconv.FormatInt(m.size(), 10)}

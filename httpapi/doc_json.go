@@ -11,6 +11,7 @@ import (
 
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // Order of a document's members on output (api.md 9.6): _id, _rev, the body as
@@ -19,6 +20,7 @@ import (
 
 // docStyle says how the attachments of a document are answered.
 type docStyle struct {
+	revisions   bool      // with _revisions; the history may also have been read for the sake of since
 	attachments bool      // with their content; else as stubs
 	follows     bool      // the content is in the MIME parts that follow the JSON
 	encoding    bool      // with encoding and encoded_length of what is stored as gzip
@@ -76,15 +78,11 @@ func (s docStyle) inline(d *shard.Doc) bool {
 	return s.attachments && !s.follows && len(s.withContent(d)) > 0
 }
 
-// showRevisions says whether _revisions is part of the answer; the history may
-// also have been read for the sake of atts_since.
-type showRevisions bool
-
 // appendMembers appends the document up to _local_seq, without the closing
 // brace.
-func appendMembers(dst []byte, d *shard.Doc, revs showRevisions) []byte {
+func (s docStyle) appendMembers(dst []byte, d *shard.Doc) []byte {
 	dst = doc.AppendHead(dst, doc.Splice{ID: d.ID, Rev: d.Rev, Deleted: d.Deleted, Body: d.Body})
-	if revs && len(d.Revisions.IDs) > 0 {
+	if s.revisions && len(d.Revisions.IDs) > 0 {
 		dst = append(dst, `,"_revisions":`...)
 		dst = d.Revisions.AppendJSON(dst)
 	}
@@ -121,6 +119,28 @@ func appendRevMember(dst []byte, name string, revs []doc.Rev) []byte {
 	return appendRevs(dst, revs)
 }
 
+// parseRevList reads a JSON array of revisions.
+func parseRevList(text []byte) ([]doc.Rev, error) {
+	canonical, err := doc.Canonical(nil, text)
+	if err != nil {
+		return nil, err
+	}
+	if canonical[0] != '[' {
+		return nil, fault.New(fault.BadRequest, "Invalid list of revisions")
+	}
+	var list []doc.Rev
+	err = doc.EachElement(canonical, func(value []byte) error {
+		s, ok := doc.Unquote(value)
+		if !ok {
+			return fault.New(fault.BadRequest, "Invalid rev format")
+		}
+		rev, err := doc.ParseRev(s)
+		list = append(list, rev)
+		return err
+	})
+	return list, err
+}
+
 // appendRevs appends revisions as a JSON array.
 func appendRevs(dst []byte, revs []doc.Rev) []byte {
 	dst = append(dst, '[')
@@ -133,14 +153,14 @@ func appendRevs(dst []byte, revs []doc.Rev) []byte {
 	return append(dst, ']')
 }
 
-// appendDoc appends a document that holds no content of attachments: they are
-// stubs, or follow.
-func appendDoc(dst []byte, d *shard.Doc, revs showRevisions, style docStyle) []byte {
-	dst = appendMembers(dst, d, revs)
+// appendDoc appends a document that holds no content of attachments: they follow
+// where the style says so, and else are stubs.
+func (s docStyle) appendDoc(dst []byte, d *shard.Doc) []byte {
+	dst = s.appendMembers(dst, d)
 	if len(d.Atts) == 0 {
 		return append(dst, '}')
 	}
-	known := style.knownPos(d.Revisions)
+	known := s.knownPos(d.Revisions)
 	dst = append(dst, `,"_attachments":{`...)
 	for i := range d.Atts {
 		a := &d.Atts[i]
@@ -150,12 +170,12 @@ func appendDoc(dst []byte, d *shard.Doc, revs showRevisions, style docStyle) []b
 		dst = a.AppendMember(dst)
 		dst = append(dst, `,"length":`...)
 		dst = strconv.AppendInt(dst, a.Length, 10)
-		if style.attachments && fresh(a, known) {
+		if s.attachments && s.follows && fresh(a, known) {
 			dst = append(dst, `,"follows":true`...)
 		} else {
 			dst = append(dst, `,"stub":true`...)
 		}
-		dst = appendEncoding(dst, a, style.encoding)
+		dst = appendEncoding(dst, a, s.encoding)
 	}
 	return append(dst, "}}"...)
 }
@@ -170,72 +190,74 @@ func appendEncoding(dst []byte, a *doc.Attachment, show bool) []byte {
 	return append(dst, '}')
 }
 
-// docStream writes documents into a streamed answer, with the content of their
-// attachments in base64 where that is asked for. It holds one chunk of an
-// attachment at a time.
-type docStream struct {
-	out   *streamWriter
+// docWriter writes documents with the content of their attachments in base64,
+// where that is asked for. It holds one chunk of an attachment at a time.
+type docWriter struct {
+	w     io.Writer
 	db    contentReader
-	revs  showRevisions
-	style docStyle
-	chunk []byte
+	chunk []byte // of content
+	text  []byte // of JSON
 }
 
-// write appends one document.
-func (s *docStream) write(ctx context.Context, d *shard.Doc) error {
-	if !s.style.inline(d) {
-		style := s.style
-		style.attachments = style.attachments && style.follows
-		s.out.buf = appendDoc(s.out.buf, d, s.revs, style)
-		return s.out.spill()
+// write writes a document.
+func (w *docWriter) write(ctx context.Context, d *shard.Doc, style docStyle) error {
+	if !style.inline(d) {
+		return w.flush(style.appendDoc(w.text[:0], d))
 	}
-	known := s.style.knownPos(d.Revisions)
-	s.out.buf = append(appendMembers(s.out.buf, d, s.revs), `,"_attachments":{`...)
+	known := style.knownPos(d.Revisions)
+	text := append(style.appendMembers(w.text[:0], d), `,"_attachments":{`...)
 	for i := range d.Atts {
 		a := &d.Atts[i]
 		if i > 0 {
-			s.out.buf = append(s.out.buf, ',')
+			text = append(text, ',')
 		}
-		s.out.buf = a.AppendMember(s.out.buf)
+		text = a.AppendMember(text)
 		if fresh(a, known) {
-			s.out.buf = append(s.out.buf, `,"data":"`...)
-			if err := s.content(ctx, d.ID, a); err != nil {
+			if err := w.flush(append(text, `,"data":"`...)); err != nil {
 				return err
 			}
-			s.out.buf = append(s.out.buf, '"')
+			if err := w.content(ctx, d.ID, a); err != nil {
+				return err
+			}
+			text = append(w.text[:0], '"')
 		} else {
-			s.out.buf = append(s.out.buf, `,"length":`...)
-			s.out.buf = strconv.AppendInt(s.out.buf, a.Length, 10)
-			s.out.buf = append(s.out.buf, `,"stub":true`...)
+			text = append(text, `,"length":`...)
+			text = strconv.AppendInt(text, a.Length, 10)
+			text = append(text, `,"stub":true`...)
 		}
-		s.out.buf = appendEncoding(s.out.buf, a, s.style.encoding)
+		text = appendEncoding(text, a, style.encoding)
 	}
-	s.out.buf = append(s.out.buf, "}}"...)
-	return s.out.spill()
+	return w.flush(append(text, "}}"...))
+}
+
+// flush writes a text and keeps its memory for the next one.
+func (w *docWriter) flush(text []byte) error {
+	w.text = text[:0]
+	_, err := w.w.Write(text)
+	return err
 }
 
 // base64Chunk is how much content is encoded at a time: a multiple of three,
 // so that no padding falls between chunks.
 const base64Chunk = 24 << 10
 
-// content appends the identity bytes of an attachment in base64.
-func (s *docStream) content(ctx context.Context, id string, a *doc.Attachment) (err error) {
-	r, err := openIdentity(ctx, s.db, id, a)
+// content writes the identity bytes of an attachment in base64.
+func (w *docWriter) content(ctx context.Context, id string, a *doc.Attachment) (err error) {
+	r, err := openIdentity(ctx, w.db, id, a)
 	if err != nil {
 		return err
 	}
 	defer closeInto(r, &err)
-	if s.chunk == nil {
-		s.chunk = make([]byte, base64Chunk)
+	if w.chunk == nil {
+		w.chunk = make([]byte, base64Chunk)
 	}
 	for {
-		n, err := fill(r, s.chunk)
+		n, err := fill(r, w.chunk)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read attachment %q of %q: %w", a.Name, id, err)
 		}
-		s.out.buf = base64.StdEncoding.AppendEncode(s.out.buf, s.chunk[:n])
-		if spillErr := s.out.spill(); spillErr != nil {
-			return spillErr
+		if writeErr := w.flush(base64.StdEncoding.AppendEncode(w.text[:0], w.chunk[:n])); writeErr != nil {
+			return writeErr
 		}
 		if err != nil {
 			return nil
@@ -284,3 +306,22 @@ type inflated struct {
 
 // Close implements io.Closer.
 func (i *inflated) Close() error { return errors.Join(i.Reader.Close(), i.stored.Close()) }
+
+// copyContent writes content of n bytes to w, and closes it; a negative n is
+// not known.
+func copyContent(w io.Writer, body io.ReadCloser, n int64) (err error) {
+	defer closeInto(body, &err)
+	written, err := io.Copy(w, body)
+	if err == nil && n >= 0 && written != n {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// closeInto closes what was read from. That it cannot be closed is an error of
+// the reading too, where there is none yet.
+func closeInto(r io.Closer, err *error) {
+	if closeErr := r.Close(); *err == nil {
+		*err = closeErr
+	}
+}

@@ -30,12 +30,12 @@ func TestAppendDocOrder(t *testing.T) {
 		Conflicts: []doc.Rev{mustRev(t, "3-"+b)}, DeletedConflicts: []doc.Rev{mustRev(t, "3-"+c)}, LocalSeq: 3,
 	}
 	const want = `{"_id":"d","_rev":"3-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","v":"main","_revisions":{"start":3,"ids":["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","99999999999999999999999999999999","88888888888888888888888888888888"]},"_revs_info":[{"rev":"3-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","status":"available"},{"rev":"2-99999999999999999999999999999999","status":"missing"},{"rev":"1-88888888888888888888888888888888","status":"missing"}],"_conflicts":["3-77777777777777777777777777777777"],"_deleted_conflicts":["3-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"],"_local_seq":3}`
-	if got := string(appendDoc(nil, d, true, docStyle{})); got != want {
+	if got := string(docStyle{revisions: true}.appendDoc(nil, d)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	d.Revisions.Start, d.RevsInfo, d.Conflicts, d.DeletedConflicts, d.LocalSeq, d.Deleted = 3, nil, nil, nil, 0, true
 	const tombstone = `{"_id":"d","_rev":"3-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","v":"main","_deleted":true}`
-	if got := string(appendDoc(nil, d, false, docStyle{})); got != tombstone {
+	if got := string(docStyle{}.appendDoc(nil, d)); got != tombstone {
 		t.Errorf("got  %s\nwant %s", got, tombstone)
 	}
 }
@@ -67,7 +67,7 @@ func TestAppendDocAttachments(t *testing.T) {
 		},
 	} {
 		want := `{"_id":"d","_rev":"2-22222222222222222222222222222222","v":1,"_attachments":{` + c.want + `}}`
-		if got := string(appendDoc(nil, d, false, c.style)); got != want {
+		if got := string(c.style.appendDoc(nil, d)); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, want)
 		}
 	}

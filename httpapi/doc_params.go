@@ -104,6 +104,7 @@ func (o *docOptions) switchOn(name string) {
 // style is what the options say about attachments in the answer.
 func (o *docOptions) style() docStyle {
 	return docStyle{
+		revisions:   o.revs,
 		attachments: o.attachments || o.since.given,
 		encoding:    o.attEncoding,
 		since:       o.since.revs,
@@ -116,28 +117,6 @@ func parseOpenRevs(text string) (openRevs, error) {
 	}
 	list, err := parseRevList([]byte(text))
 	return openRevs{list: shard.DistinctRevs(list)}, err
-}
-
-// parseRevList reads a JSON array of revisions.
-func parseRevList(text []byte) ([]doc.Rev, error) {
-	canonical, err := doc.Canonical(nil, text)
-	if err != nil {
-		return nil, err
-	}
-	if canonical[0] != '[' {
-		return nil, fault.New(fault.BadRequest, "Invalid list of revisions")
-	}
-	var list []doc.Rev
-	err = doc.EachElement(canonical, func(value []byte) error {
-		s, ok := doc.Unquote(value)
-		if !ok {
-			return fault.New(fault.BadRequest, "Invalid rev format")
-		}
-		rev, err := doc.ParseRev(s)
-		list = append(list, rev)
-		return err
-	})
-	return list, err
 }
 
 // parseQuorum reads r or w: a number of copies.

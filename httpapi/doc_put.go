@@ -29,7 +29,7 @@ func putDocument(c *call) error {
 	var parts *relatedReader
 	var text []byte
 	if contentType := c.r.Header.Get("Content-Type"); mediaType(contentType) == "multipart/related" {
-		parts, text, err = newRelatedReader(c.uploadBody(), contentType, c.bodyLimit(0))
+		parts, text, err = newRelatedReader(c.partsBody(), contentType, c.bodyLimit(0))
 	} else {
 		text, err = c.readBody(0)
 	}

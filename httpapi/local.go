@@ -45,7 +45,7 @@ func (c *call) getLocal(o *docOptions) error {
 	if c.etagMatches(etag) {
 		return c.sendEmpty(http.StatusNotModified)
 	}
-	return c.sendDoc(d, showRevisions(o.revs), docStyle{})
+	return c.sendDoc(d, docStyle{revisions: o.revs})
 }
 
 // localETag is the entity tag of a local document. Its revision would not do:

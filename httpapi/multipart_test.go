@@ -53,7 +53,7 @@ func goldenDoc(t *testing.T) (*shard.Doc, contents) {
 func TestRelatedSize(t *testing.T) {
 	d, store := goldenDoc(t)
 	style := docStyle{attachments: true, follows: true, encoding: true}
-	m := related{boundary: boundary(), id: d.ID, atts: d.Atts, json: appendDoc(nil, d, false, style)}
+	m := related{boundary: boundary(), id: d.ID, atts: d.Atts, json: style.appendDoc(nil, d)}
 	const golden = 735
 	if m.size() != golden {
 		t.Errorf("size %d, want %d; JSON %s", m.size(), golden, m.json)

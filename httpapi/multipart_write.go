@@ -143,32 +143,31 @@ func copyStored(ctx context.Context, w io.Writer, db contentReader, id string, a
 //
 //	--B CRLF <headers> CRLF CRLF <body>  CRLF --B CRLF …  CRLF --B--
 type mixed struct {
-	out      *streamWriter
+	w        io.Writer
 	boundary string
 }
 
 // newMixed starts a body in which parts are separated by boundary.
-func newMixed(out *streamWriter, boundary string) (*mixed, error) {
-	m := &mixed{out: out, boundary: boundary}
-	out.buf = append(append(out.buf, "--"...), boundary...)
-	return m, out.spill()
+func newMixed(w io.Writer, boundary string) (*mixed, error) {
+	m := &mixed{w: w, boundary: boundary}
+	return m, m.write("--", boundary)
+}
+
+func (m *mixed) write(texts ...string) error {
+	for _, text := range texts {
+		if _, err := io.WriteString(m.w, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // part starts a part; head holds its header lines, separated by CRLF and
 // without one at the end.
-func (m *mixed) part(head string) error {
-	m.out.buf = append(append(append(m.out.buf, "\r\n"...), head...), "\r\n\r\n"...)
-	return m.out.spill()
-}
+func (m *mixed) part(head string) error { return m.write("\r\n", head, "\r\n\r\n") }
 
 // end ends a part.
-func (m *mixed) end() error {
-	m.out.buf = append(append(m.out.buf, "\r\n--"...), m.boundary...)
-	return m.out.spill()
-}
+func (m *mixed) end() error { return m.write("\r\n--", m.boundary) }
 
-// close ends the body.
-func (m *mixed) close() error {
-	m.out.buf = append(m.out.buf, "--"...)
-	return m.out.Close()
-}
+// close ends the body, but not the writer.
+func (m *mixed) close() error { return m.write("--") }

@@ -34,15 +34,14 @@ func (c *call) getOpenRevs(o *docOptions) error {
 		return err
 	}
 	if asParts {
-		return c.sendRevParts(results, showRevisions(o.revs), style)
+		return c.sendRevParts(results, style)
 	}
-	return c.sendRevList(results, showRevisions(o.revs), style)
+	return c.sendRevList(results, style)
 }
 
 // sendRevList answers [{"ok":{…}},{"missing":"2-…"}].
-func (c *call) sendRevList(results []shard.RevResult, revs showRevisions, style docStyle) error {
+func (c *call) sendRevList(results []shard.RevResult, style docStyle) error {
 	out := c.stream("")
-	docs := docStream{out: out, db: c.db, revs: revs, style: style}
 	out.buf = append(out.buf, '[')
 	for i := range results {
 		if i > 0 {
@@ -53,7 +52,7 @@ func (c *call) sendRevList(results []shard.RevResult, revs showRevisions, style 
 			continue
 		}
 		out.buf = append(out.buf, `{"ok":`...)
-		if err := docs.write(c.r.Context(), results[i].Doc); err != nil {
+		if err := out.writeDoc(c.r.Context(), results[i].Doc, style); err != nil {
 			return err
 		}
 		out.buf = append(out.buf, '}')
@@ -75,8 +74,8 @@ const (
 )
 
 // sendRevParts answers each revision as a part of multipart/mixed.
-func (c *call) sendRevParts(results []shard.RevResult, revs showRevisions, style docStyle) error {
-	parts, err := c.startParts("multipart/mixed", revs, style)
+func (c *call) sendRevParts(results []shard.RevResult, style docStyle) error {
+	parts, err := c.startParts("multipart/mixed", style)
 	if err != nil {
 		return err
 	}
@@ -90,27 +89,36 @@ func (c *call) sendRevParts(results []shard.RevResult, revs showRevisions, style
 			return err
 		}
 	}
-	return parts.mixed.close()
+	return parts.close()
 }
 
 // docParts writes documents as parts of a multipart answer: as JSON, or as
 // multipart/related when content of attachments goes with them.
 type docParts struct {
 	c     *call
+	out   *streamWriter
 	mixed *mixed
 	inner string // boundary inside a document
-	revs  showRevisions
 	style docStyle
 }
 
 // startParts starts an answer of that multipart type.
-func (c *call) startParts(kind string, revs showRevisions, style docStyle) (*docParts, error) {
+func (c *call) startParts(kind string, style docStyle) (*docParts, error) {
 	outer := boundary()
-	m, err := newMixed(c.stream(kind+`; boundary="`+outer+`"`), outer)
+	out := c.stream(kind + `; boundary="` + outer + `"`)
+	m, err := newMixed(out, outer)
 	if err != nil {
 		return nil, err
 	}
-	return &docParts{c: c, mixed: m, inner: boundary(), revs: revs, style: style}, nil
+	return &docParts{c: c, out: out, mixed: m, inner: boundary(), style: style}, nil
+}
+
+// close ends the answer.
+func (p *docParts) close() error {
+	if err := p.mixed.close(); err != nil {
+		return err
+	}
+	return p.out.Close()
 }
 
 // json writes a part that is a JSON text.
@@ -118,7 +126,7 @@ func (p *docParts) json(head string, text []byte) error {
 	if err := p.mixed.part(head); err != nil {
 		return err
 	}
-	if _, err := p.mixed.out.Write(text); err != nil {
+	if _, err := p.out.Write(text); err != nil {
 		return err
 	}
 	return p.mixed.end()
@@ -127,7 +135,7 @@ func (p *docParts) json(head string, text []byte) error {
 // doc writes a document; head holds further header lines for a document with
 // attachments, each with its CRLF.
 func (p *docParts) doc(d *shard.Doc, head string) error {
-	text := appendDoc(nil, d, p.revs, p.style)
+	text := p.style.appendDoc(nil, d)
 	atts := p.style.withContent(d)
 	if len(atts) == 0 {
 		return p.json(jsonPart, text)
@@ -136,7 +144,7 @@ func (p *docParts) doc(d *shard.Doc, head string) error {
 	if err := p.mixed.part(head + "Content-Type: " + m.contentType()); err != nil {
 		return err
 	}
-	if err := m.write(p.c.r.Context(), p.mixed.out, p.c.db); err != nil {
+	if err := m.write(p.c.r.Context(), p.out, p.c.db); err != nil {
 		return err
 	}
 	return p.mixed.end()

@@ -108,6 +108,14 @@ func (c *call) sendJSON(status int, body []byte) error {
 	return err
 }
 
+// sendAppended is sendJSON for a text that is made in memory of the server's own.
+func (c *call) sendAppended(status int, text func(dst []byte) []byte) error {
+	buf := text(c.api.chunks.get())
+	err := c.sendJSON(status, buf)
+	c.api.chunks.put(buf)
+	return err
+}
+
 // sendOK answers {"ok":true}.
 func (c *call) sendOK(status int) error { return c.sendJSON(status, okBody) }
 

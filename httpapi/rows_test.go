@@ -266,6 +266,6 @@ func BenchmarkAppendDoc(b *testing.B) {
 	buf := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = appendDoc(buf[:0], d, false, docStyle{})
+		buf = docStyle{}.appendDoc(buf[:0], d)
 	}
 }

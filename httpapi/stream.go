@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
+
+	"divan/shard"
 )
 
 // streamBuffer is how much of a streamed answer is collected before it goes to
@@ -31,6 +34,7 @@ type streamWriter struct {
 	status   int
 	whole    bool // buffer_response: keep everything until Close
 	callback bool // a JSONP prologue was written
+	docs     *docWriter
 	err      error
 }
 
@@ -90,6 +94,19 @@ func (s *streamWriter) Append(fn func(dst []byte) []byte) error {
 	}
 	s.buf = fn(s.buf)
 	return s.spill()
+}
+
+// writeDoc writes a document of the database of the call, with the content of
+// its attachments where the style asks for that.
+func (s *streamWriter) writeDoc(ctx context.Context, d *shard.Doc, style docStyle) error {
+	if !style.inline(d) {
+		s.buf = style.appendDoc(s.buf, d)
+		return s.spill()
+	}
+	if s.docs == nil {
+		s.docs = &docWriter{w: s, db: s.c.db}
+	}
+	return s.docs.write(ctx, d, style)
 }
 
 // spill sends the buffer when it is full.

@@ -17,6 +17,21 @@ func (c *call) uploadBody() io.Reader {
 	return &p
 }
 
+// partsBody is uploadBody for a body of several parts, whose reader knows
+// nothing of HTTP: one above the limit ends with the refusal of it.
+func (c *call) partsBody() io.Reader { return limitedBody{c.uploadBody()} }
+
+type limitedBody struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (b limitedBody) Read(buf []byte) (int, error) {
+	n, err := b.r.Read(buf)
+	if tooMuch := new(http.MaxBytesError); errors.As(err, &tooMuch) {
+		err = errTooLong()
+	}
+	return n, err
+}
+
 // patientBody reads a body of this request. A client may take as long as it
 // likes, but must not fall silent for longer than [couchdb]
 // attachment_writer_timeout, whatever it sends: an upload holds a file, a JSON
