@@ -27,7 +27,15 @@ func partitionDocs(c *call) error {
 	if err != nil {
 		return err
 	}
+	defer c.countPartition()
 	return c.listDocs(l)
+}
+
+// countPartition counts a list of a partition that was answered.
+func (c *call) countPartition() {
+	if status := c.w.status; status >= 200 && status < 300 {
+		c.api.stats.allDocsPartitions.Inc()
+	}
 }
 
 // partitionDocsQueries serves POST /{db}/_partition/{name}/_all_docs/queries.
@@ -36,6 +44,7 @@ func partitionDocsQueries(c *call) error {
 	if err != nil {
 		return err
 	}
+	defer c.countPartition()
 	return c.listQueries(l)
 }
 
@@ -61,9 +70,9 @@ type docList struct {
 func (l docList) prefix() string {
 	switch l.space {
 	case cluster.DesignDocs:
-		return designPrefix
+		return doc.DesignPrefix
 	case cluster.LocalDocs:
-		return localPrefix
+		return doc.LocalPrefix
 	default:
 		return ""
 	}

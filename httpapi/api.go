@@ -7,12 +7,12 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"divan/cluster"
@@ -50,56 +50,53 @@ type Deps struct {
 // textOverload is the reason of a 503 while there is too much to do.
 const textOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
 
-// API answers HTTP requests. It is safe for concurrent use. New returns it
-// ready.
-type API struct {
-	deps     Deps
-	log      *zap.Logger
-	router   *router
-	stats    *statistics
-	registry *prometheus.Registry
-	buffers  bufferPool
-	chunks   chunkPool
-	calls    sync.Pool
-	set      atomic.Pointer[settings]
-	access   securityCache
-	uuids    uuidSource
-	feeds    feedGate
-	admins   sync.Mutex // orders deletions of administrators
-	started  time.Time
-	active   atomic.Int64 // requests under way
-	stopped  atomic.Bool
+// engine answers HTTP requests: the core of the API, without any endpoint. It is
+// safe for concurrent use.
+type engine struct {
+	deps    Deps
+	log     *zap.Logger
+	router  *router
+	stats   *statistics
+	buffers bufferPool
+	chunks  chunkPool
+	calls   sync.Pool
+	set     atomic.Pointer[settings]
+	access  securityCache
+	uuids   uuidSource
+	feeds   feedGate
+	started time.Time
+	active  atomic.Int64 // requests under way
+	stopped atomic.Bool
 }
 
-// New builds the API.
-func New(d Deps) (*API, error) {
-	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
-		return nil, errors.New("httpapi: a dependency is missing")
-	}
-	a := &API{deps: d, log: d.Logger, router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now()}
-	var err error
-	a.registry, err = a.newRegistry()
+// newEngine returns an API without endpoints; mount adds those.
+func newEngine(d Deps) *engine {
+	a := &engine{deps: d, log: d.Logger, stats: &statistics{}, started: time.Now()}
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
-	return a, err
+	return a
 }
 
-// Handler returns the API as an http.Handler for the whole path space.
-func (a *API) Handler() http.Handler { return a }
+// mount makes the rows of all families the endpoints of the API. It is called
+// once, before the first request. Rows of a table are tried in the order given.
+func (a *engine) mount(families ...[]route) { a.router = newRouter(slices.Concat(families...)) }
 
 // Active returns how many requests are under way, feeds included.
-func (a *API) Active() int { return int(a.active.Load()) }
+func (a *engine) Active() int { return int(a.active.Load()) }
 
 // Stop prepares for the end: /_up answers 404, so that a load balancer sends
 // no more requests here, and changes feeds end. Other requests are still
 // served. It cannot be undone.
-func (a *API) Stop() {
+func (a *engine) Stop() {
 	a.stopped.Store(true)
 	a.EndFeeds()
 }
 
+// isStopped reports whether Stop was called.
+func (a *engine) isStopped() bool { return a.stopped.Load() }
+
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := a.newCall(w, r)
 	defer a.active.Add(-1)
 	if err := c.run(a.active.Add(1)); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
@@ -112,7 +109,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // newCall takes a call from the pool.
-func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
+func (a *engine) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c, ok := a.calls.Get().(*call)
 	if !ok {
 		c = &call{w: &response{}, scratch: &scratch{}}
@@ -128,7 +125,7 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
 
 // release gives the call back. The request may live on in a handler that was
 // hijacked; the call may not.
-func (a *API) release(c *call) {
+func (a *engine) release(c *call) {
 	s, res := c.scratch, c.w
 	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
 	s.body = body{}
@@ -150,7 +147,7 @@ func emptied[T any](s []T) []T {
 
 // settings returns what this package made of a snapshot. Two requests may both
 // read a new snapshot; either result is right.
-func (a *API) settings(cfg *config.Snapshot) *settings {
+func (a *engine) settings(cfg *config.Snapshot) *settings {
 	if s := a.set.Load(); s != nil && s.from == cfg {
 		return s
 	}
@@ -281,7 +278,7 @@ func (c *call) dispatch(found bool) error {
 		}
 	}
 	if !found {
-		return fault.New(fault.NotFound, "missing")
+		return notHere(c)
 	}
 	h := c.route.handlerFor(c.method)
 	if h == nil {

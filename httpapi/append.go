@@ -31,3 +31,19 @@ func appendTexts(dst []byte, texts map[string]string) []byte {
 	}
 	return append(dst, '}')
 }
+
+// appendEscaped appends s percent-encoded as CouchDB does it: only letters,
+// digits and ". - _ :" stand for themselves.
+func appendEscaped(dst []byte, s string) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := range len(s) {
+		b := s[i]
+		switch {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '-', b == '_', b == ':':
+			dst = append(dst, b)
+		default:
+			dst = append(dst, '%', digits[b>>4], digits[b&15])
+		}
+	}
+	return dst
+}

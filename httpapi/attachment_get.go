@@ -26,7 +26,7 @@ func (c *call) attachmentName() string {
 
 // refuseLocalAttachment refuses attachments of local documents.
 func (c *call) refuseLocalAttachment() error {
-	if isLocal(c.docID) || c.docID == "_local" {
+	if doc.IsLocal(c.docID) || c.docID == "_local" {
 		return fault.New(fault.BadRequest, "_local documents do not accept attachments.")
 	}
 	return nil

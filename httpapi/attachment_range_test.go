@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"divan/storage/fault"
@@ -48,38 +46,6 @@ func TestParseRanges(t *testing.T) {
 
 // With If-Range a range is sent only of the attachment that the client has a
 // part of.
-func TestIfRange(t *testing.T) {
-	a := nodeAPI(t, nil)
-	const basic, letters = "Authorization: Basic YWRtOnBhc3M=", "abcdefghijklmnopqrstuvwxyz"
-	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
-	if w := ask(t, a, "PUT /db/doc/att", letters, basic, "Content-Type: application/octet-stream"); w.Code != http.StatusCreated {
-		t.Fatal(w.Code, w.Body)
-	}
-	etag := ask(t, a, "GET /db/doc/att", "", basic).Header().Get("Etag")
-	for _, c := range []struct {
-		ifRange string
-		partial bool
-	}{
-		{etag, true},
-		{" " + etag, true},
-		{"W/" + etag, false},
-		{strings.Trim(etag, `"`), false},
-		{`"another"`, false},
-		{"*", false},
-		{etag + ", " + etag, false},
-		{"Wed, 21 Oct 2015 07:28:00 GMT", false},
-		{"Fri, 31 Dec 9999 23:59:59 GMT", false},
-	} {
-		for _, ranges := range []string{"bytes=2-4", "bytes=0-0,2-4", "bytes=90-"} {
-			w := ask(t, a, "GET /db/doc/att", "", basic, "Range: "+ranges, "If-Range: "+c.ifRange)
-			full := w.Code == http.StatusOK && w.Body.String() == letters && w.Header().Get("Content-Range") == ""
-			if full == c.partial {
-				t.Errorf("%s, %s: %d %s", c.ifRange, ranges, w.Code, w.Body)
-			}
-		}
-	}
-}
-
 func FuzzParseRanges(f *testing.F) {
 	for _, s := range []string{"bytes=0-4", "bytes=-3", "bytes=20-", "bytes=0-0, 5-6, 24-", "bytes=9-5"} {
 		f.Add(s, int64(26))

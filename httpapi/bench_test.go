@@ -94,3 +94,27 @@ func BenchmarkBulkDocs(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "docs/s")
 }
+
+// sink is an http.ResponseWriter that keeps nothing.
+type sink struct{ h http.Header }
+
+func (s *sink) Header() http.Header         { return s.h }
+func (s *sink) Write(p []byte) (int, error) { return len(p), nil }
+func (s *sink) WriteHeader(int)             {}
+
+// BenchmarkCorridor is what a small request costs from ServeHTTP to the answer
+// without its handler's work: admission, identity of nobody, routing, headers,
+// counting.
+func BenchmarkCorridor(b *testing.B) {
+	a := frontAPI(b, nil)
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://127.0.0.1:5984/_up", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.RequestURI = "/_up"
+	b.ReportAllocs()
+	for b.Loop() {
+		w := &sink{h: make(http.Header, 8)}
+		a.ServeHTTP(w, r)
+	}
+}

@@ -128,7 +128,7 @@ func (b *bulk) refuseAll() error {
 // the first is stored.
 func (b *bulk) store() error {
 	for i := range b.docs {
-		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil || isLocal(b.edits[i].ID) {
+		if len(b.docs[i].Atts) == 0 || b.results[i].Err != nil || doc.IsLocal(b.edits[i].ID) {
 			continue
 		}
 		if b.uploads == nil {
@@ -178,7 +178,7 @@ func (b *bulk) update() error {
 	}
 	if err == nil {
 		b.c.api.stats.bulk(len(b.edits), b.c.start)
-		b.c.api.stats.edits(edits, results)
+		countEdits(b.c.api.stats, edits, results)
 	}
 	if b.refused == 0 {
 		b.results = results

@@ -21,7 +21,7 @@ type handler func(c *call) error
 // call is one request on its way through the package. It is reused for later
 // requests once the answer is out: nothing may keep it, nor the response.
 type call struct {
-	api  *API
+	api  *engine
 	w    *response
 	r    *http.Request
 	cfg  *config.Snapshot // the configuration for the whole request

@@ -34,9 +34,9 @@ func changes(c *call) error {
 			return err
 		}
 	}
-	w := &changesWriter{ctx: c.r.Context(), p: p, fields: fields}
-	defer w.join(c.api)()
-	if err := w.open(c, p.query); err != nil {
+	w := &changesWriter{c: c, ctx: c.r.Context(), p: p, fields: fields}
+	defer w.join()()
+	if err := w.open(p.query); err != nil {
 		return selectorError(err)
 	}
 	defer w.feed.Close()
@@ -53,11 +53,11 @@ func changes(c *call) error {
 
 // join makes a feed that waits one of those that end with the server; leave is
 // called when the feed is over.
-func (w *changesWriter) join(a *API) (leave func()) {
+func (w *changesWriter) join() (leave func()) {
 	if !w.p.feed.waits() {
 		return func() {}
 	}
-	ctx, leave, open := a.feeds.join(w.ctx)
+	ctx, leave, open := w.c.api.joinFeeds(w.ctx)
 	w.ctx, w.once = ctx, !open
 	if w.p.heartbeat > 0 {
 		w.p.query.Beat = w.beat
@@ -66,11 +66,11 @@ func (w *changesWriter) join(a *API) (leave func()) {
 }
 
 // open opens the feed. One whose end comes meanwhile does not wait.
-func (w *changesWriter) open(c *call, q cluster.ChangesQuery) (err error) {
-	w.feed, err = c.db.Changes(w.ctx, q)
+func (w *changesWriter) open(q cluster.ChangesQuery) (err error) {
+	w.feed, err = w.c.db.Changes(w.ctx, q)
 	if err != nil && errors.Is(context.Cause(w.ctx), errFeedsEnd) {
-		w.ctx, w.once = c.r.Context(), true
-		w.feed, err = c.db.Changes(w.ctx, q)
+		w.ctx, w.once = w.c.r.Context(), true
+		w.feed, err = w.c.db.Changes(w.ctx, q)
 	}
 	return err
 }

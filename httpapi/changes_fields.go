@@ -16,11 +16,11 @@ func (c *call) selectorFilter(body []byte) (shard.Filter, *query.Fields, error) 
 	if c.method != http.MethodPost {
 		return shard.Filter{}, nil, fault.New(fault.BadRequest, "Selector must be specified in POST payload")
 	}
-	selector := bodyMember(body, "selector")
+	selector := doc.Lookup(body, "selector")
 	if !doc.IsObject(selector) {
 		return shard.Filter{}, nil, fault.New(fault.BadRequest, "Selector error: expected a JSON object")
 	}
-	fields, err := feedFields(bodyMember(body, "fields"))
+	fields, err := feedFields(doc.Lookup(body, "fields"))
 	if err != nil {
 		return shard.Filter{}, nil, err
 	}

@@ -43,10 +43,16 @@ func (g *feedGate) join(parent context.Context) (ctx context.Context, leave func
 	}, true
 }
 
+// joinFeeds makes a feed that waits one of those that end with the server, and in
+// maintenance mode: see feedGate.join.
+func (a *engine) joinFeeds(parent context.Context) (ctx context.Context, leave func(), open bool) {
+	return a.feeds.join(parent)
+}
+
 // EndFeeds ends all changes feeds, present and future, with their last
 // sequence; a feed that is asked for later still answers what there is. It is
 // for the moment before the server stops taking requests, and cannot be undone.
-func (a *API) EndFeeds() {
+func (a *engine) EndFeeds() {
 	g := &a.feeds
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,4 +75,11 @@ func (g *feedGate) endLocked() {
 	for _, cancel := range g.open {
 		cancel(errFeedsEnd)
 	}
+}
+
+// openFeeds returns the number of _changes feeds under way.
+func (a *engine) openFeeds() int {
+	a.feeds.mu.Lock()
+	defer a.feeds.mu.Unlock()
+	return len(a.feeds.open)
 }

@@ -193,7 +193,7 @@ func (c *call) changesFilter(p *changesParams, body []byte) (shard.Filter, *quer
 
 // docIDsFilter reads doc_ids: of a POST from the body, else from the query.
 func (c *call) docIDsFilter(p *changesParams, body []byte) (shard.Filter, error) {
-	list := bodyMember(body, "doc_ids")
+	list := doc.Lookup(body, "doc_ids")
 	if c.method != http.MethodPost && p.docIDs != "" {
 		var err error
 		if list, err = doc.Canonical(nil, []byte(p.docIDs)); err != nil {
@@ -214,19 +214,6 @@ func (c *call) docIDsFilter(p *changesParams, body []byte) (shard.Filter, error)
 		return nil
 	})
 	return f, err
-}
-
-// bodyMember returns the raw value of a member of a well-formed object, the
-// last of that name, nil when there is none.
-func bodyMember(object []byte, member string) []byte {
-	var found []byte
-	_ = doc.EachMember(object, func(name string, value []byte) error {
-		if name == member {
-			found = value
-		}
-		return nil
-	})
-	return found
 }
 
 // refuseViewFilter answers filter=_view: what CouchDB would refuse, and else
@@ -254,15 +241,15 @@ func (c *call) refuseFunctionFilter(filter string) error {
 // refuseFunction looks a function of a design document up and refuses to run
 // it; one that does not exist gets CouchDB's refusal.
 func (c *call) refuseFunction(ddoc, group, name string) error {
-	d, err := c.db.Open(c.r.Context(), cluster.OpenOptions{ID: designPrefix + ddoc})
+	d, err := c.db.Open(c.r.Context(), cluster.OpenOptions{ID: doc.DesignPrefix + ddoc})
 	if err != nil {
 		return err
 	}
-	functions := bodyMember(d.Body, group)
+	functions := doc.Lookup(d.Body, group)
 	if functions == nil {
 		return fault.New(fault.NotFound, "missing json key: "+group)
 	}
-	if !doc.IsObject(functions) || bodyMember(functions, name) == nil {
+	if !doc.IsObject(functions) || doc.Lookup(functions, name) == nil {
 		return fault.New(fault.NotFound, "missing json key: "+name)
 	}
 	return &fault.Error{

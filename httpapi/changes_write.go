@@ -14,6 +14,7 @@ import (
 
 // changesWriter writes one feed.
 type changesWriter struct {
+	c      *call
 	ctx    context.Context // ends with the request; of a feed that waits also when the server stops
 	p      *changesParams
 	feed   *cluster.Feed
@@ -74,7 +75,7 @@ func (w *changesWriter) finished() bool {
 
 // removed reports whether this node was taken out of its cluster: a feed that
 // was open then would wait for changes that never reach this node.
-func (w *changesWriter) removed() bool { return w.out.c.api.deps.Meta.Removed() }
+func (w *changesWriter) removed() bool { return w.c.api.deps.Meta.Removed() }
 
 // full reports whether there are as many rows as were asked for.
 func (w *changesWriter) full() bool {
@@ -103,8 +104,8 @@ func (w *changesWriter) drain() error {
 			return err
 		}
 	}
-	if w.out.err != nil {
-		return w.out.err
+	if w.out.failed() != nil {
+		return w.out.failed()
 	}
 	if err := w.feed.Err(); err != nil && !w.over(err) {
 		return err
@@ -160,8 +161,8 @@ func (w *changesWriter) wait() (more bool, err error) {
 // that the client sees the headers.
 func (w *changesWriter) flush() error {
 	if len(w.out.buf) == 0 {
-		if w.out.c.w.started() {
-			return w.out.err
+		if w.c.w.started() {
+			return w.out.failed()
 		}
 		w.out.buf = append(w.out.buf, '\n')
 	}

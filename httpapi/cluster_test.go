@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -9,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"divan/cluster"
 	"divan/cluster/meta"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -196,41 +197,6 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 	}
 }
 
-// TestFeedThatEndsWhileItOpens answers what there is.
-func TestFeedThatEndsWhileItOpens(t *testing.T) {
-	a := nodeAPI(t, nil)
-	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/a", "{}", 201, ""}})
-	c, _ := testCall(t, a, "GET /db/_changes?feed=longpoll", "")
-	var err error
-	if c.db, err = a.deps.Coordinator.DB(t.Context(), "db"); err != nil {
-		t.Fatal(err)
-	}
-	w := &changesWriter{ctx: t.Context(), p: &changesParams{feed: feedLongpoll}}
-	defer w.join(a)()
-	a.EndFeeds()
-	if err := w.open(c, cluster.ChangesQuery{Limit: cluster.NoLimit}); err != nil || !w.once {
-		t.Fatalf("waits: %v, %v", !w.once, err)
-	}
-	defer w.feed.Close()
-	if !w.feed.Next() || w.feed.Row().ID != "a" {
-		t.Errorf("no row: %v", w.feed.Err())
-	}
-}
-
-// waitFor waits until a condition holds.
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for range 10_000 {
-		if ok() {
-			return
-		}
-		<-tick.C
-	}
-	t.Fatal("waited in vain")
-}
-
 func TestClusterFigures(t *testing.T) {
 	a, _ := couple(t)
 	a.deps.Figures = func() Figures { return Figures{ReplicationBacklog: 3, ReplicationLag: 70} }
@@ -269,5 +235,33 @@ func TestInfosWithoutCopies(t *testing.T) {
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `{"key":"lost","error":"service unavailable"}`) ||
 		!strings.Contains(w.Body.String(), `{"key":"here","info":`) {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestStatsAreJSONAndPrometheusText(t *testing.T) {
+	a := nodeAPI(t, nil)
+	const admin = "Authorization: Basic YWRtOnBhc3M="
+	for range 3 {
+		ask(t, a, "GET /_up", "")
+	}
+	text := ask(t, a, "GET /_node/_local/_stats", "", admin).Body.Bytes()
+	if _, err := doc.Canonical(nil, text); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	value := bytes.TrimSpace(text)
+	for _, name := range []string{"couchdb", "httpd_request_methods", "GET", "value"} {
+		value = doc.Lookup(value, name)
+	}
+	if string(value) != "3" {
+		t.Errorf("GET was counted %s times", value)
+	}
+	out := ask(t, a, "GET /_node/_local/_prometheus", "", admin).Body.Bytes()
+	for _, line := range []string{
+		`couchdb_httpd_request_methods{method="GET"} 4`, `couchdb_httpd_status_codes{code="200"} 4`, `couchdb_httpd_requests_total 4`,
+		`couchdb_request_time_seconds_count 4`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
+	} {
+		if !bytes.Contains(out, []byte(line+"\n")) {
+			t.Errorf("no line %q", line)
+		}
 	}
 }

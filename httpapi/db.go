@@ -9,20 +9,6 @@ import (
 	"divan/storage/fault"
 )
 
-// dbRoutes lists the endpoints of a database as a whole. POST /{db} belongs to
-// the documents.
-func dbRoutes() []route {
-	return []route{
-		{table: dbTable, path: "/", allow: "DELETE,GET,HEAD,POST", methods: methods{get: getDatabase, put: putDatabase, del: deleteDatabase}},
-		{table: dbTable, path: "/_ensure_full_commit", allow: "POST", methods: methods{post: ensureFullCommit}},
-		{table: dbTable, path: "/_compact", allow: "POST", methods: methods{post: compactDatabase}},
-		{table: dbTable, path: "/_compact/{ddoc}", allow: "POST", methods: methods{post: compactViews}},
-		{table: dbTable, path: "/_view_cleanup", allow: "POST", methods: methods{post: cleanViews}},
-		{table: dbTable, path: "/_sync_shards", allow: "POST", methods: methods{post: syncShards}},
-		{table: dbTable, path: "/_temp_view", methods: methods{get: tempView, any: tempView}},
-	}
-}
-
 // getDatabase answers GET and HEAD /{db}.
 func getDatabase(c *call) error {
 	info, err := c.db.Info(c.r.Context())

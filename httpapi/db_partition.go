@@ -9,16 +9,6 @@ import (
 	"divan/storage/fault"
 )
 
-// partitionRoutes lists what there is of a partition besides listings. The
-// last row takes what no other row of any family does, so it must come last.
-func partitionRoutes() []route {
-	return []route{
-		{table: dbTable, path: "/_partition", methods: methods{get: noPartition, any: noPartition}},
-		{table: dbTable, path: "/_partition/{partition}", allow: "GET", methods: methods{get: getPartition}},
-		{table: dbTable, path: "/_partition/{partition}/{rest:.+}", methods: methods{get: nothingInPartition, any: nothingInPartition}},
-	}
-}
-
 // noPartition answers for a path that names no partition.
 func noPartition(c *call) error {
 	if err := c.requirePartitioned(); err != nil {

@@ -9,16 +9,6 @@ import (
 	"divan/storage/fault"
 )
 
-// revisionRoutes lists the endpoints that take a map from ids to revisions.
-func revisionRoutes() []route {
-	return []route{
-		{table: dbTable, path: "/_revs_diff", allow: "POST", methods: methods{post: revsDiff}},
-		{table: dbTable, path: "/_missing_revs", allow: "POST", methods: methods{post: missingRevs}},
-		{table: dbTable, path: "/_purge", allow: "POST", methods: methods{post: purge}},
-		{table: dbTable, path: "/_purged_infos", allow: "GET", methods: methods{get: getPurgedInfos}},
-	}
-}
-
 // revsDiff answers POST /{db}/_revs_diff: which revisions are not here, and
 // what they may descend from. Documents of which nothing is missing are left
 // out.

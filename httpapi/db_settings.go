@@ -9,21 +9,6 @@ import (
 	"divan/storage/fault"
 )
 
-// settingRoutes lists the endpoints of a database's settings and shard map.
-func settingRoutes() []route {
-	return []route{
-		{table: dbTable, path: "/_security", allow: "PUT,GET", methods: methods{get: getSecurity, put: putSecurity}},
-		{table: dbTable, path: "/_security/{rest:.*}", methods: methods{any: notHere}},
-		{table: dbTable, path: "/_revs_limit", allow: "PUT,GET", methods: methods{get: getRevsLimit, put: putRevsLimit}},
-		{table: dbTable, path: "/_purged_infos_limit", allow: "GET,PUT", methods: methods{get: getPurgedInfosLimit, put: putPurgedInfosLimit}},
-		{table: dbTable, path: "/_shards", allow: "GET", methods: methods{get: getShards}},
-		{table: dbTable, path: "/_shards/{doc}", allow: "GET", methods: methods{get: getShardOf}},
-	}
-}
-
-// notHere answers for paths below an endpoint that has nothing below it.
-func notHere(*call) error { return fault.New(fault.NotFound, "missing") }
-
 // getSecurity answers GET /{db}/_security.
 func getSecurity(c *call) error { return c.sendJSON(http.StatusOK, c.db.Security()) }
 

@@ -5,8 +5,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"divan/storage/fault"
 )
 
 // A security object says one thing to everybody.
@@ -87,38 +85,5 @@ func TestSettingsOfTheNextDatabase(t *testing.T) {
 			}
 		}
 		ask(t, a, "DELETE /db", "", "Authorization: Basic YWRtOnBhc3M=")
-	}
-}
-
-// A node that has not heard of a database's successor learns of it by the
-// refusal of a change, and does not say that there is none.
-func TestSettingFindsTheSuccessor(t *testing.T) {
-	a := nodeAPI(t, nil)
-	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
-	c, _ := testCall(t, a, "PUT /db/_security", "")
-	c.dbName = "db"
-	asked, changed := 0, 0
-	mayI := func() error {
-		asked++
-		return nil
-	}
-	err := c.alter(mayI, func() error {
-		changed++
-		if changed == 1 {
-			follow(t, a, []visit{{"adm", "DELETE", "/db", "", 200, ""}, {"adm", "PUT", "/db", "", 201, ""}})
-		}
-		return c.db.SetRevsLimit(t.Context(), 7)
-	})
-	if err != nil || asked != 2 || changed != 2 {
-		t.Errorf("asked %d times, changed %d times: %v", asked, changed, err)
-	}
-	follow(t, a, []visit{{"adm", "GET", "/db/_revs_limit", "", 200, "7"}})
-	asked, changed = 0, 0
-	err = c.alter(mayI, func() error {
-		changed++
-		return fault.New(fault.NotFound, "always another one")
-	})
-	if !fault.Is(err, fault.NotFound) || asked != settingTries || changed != settingTries {
-		t.Errorf("asked %d times, changed %d times: %v", asked, changed, err)
 	}
 }

@@ -34,11 +34,11 @@ func getDBUpdates(c *call) error {
 			return err
 		}
 	}
-	w := &changesWriter{ctx: c.r.Context(), p: p, events: true}
-	defer w.join(c.api)()
+	w := &changesWriter{c: c, ctx: c.r.Context(), p: p, events: true}
+	defer w.join()()
 	query := p.query
 	query.Limit = cluster.NoLimit // which counts events, not documents
-	if err := w.open(c, query); err != nil {
+	if err := w.open(query); err != nil {
 		return err
 	}
 	defer w.feed.Close()

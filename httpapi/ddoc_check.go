@@ -56,24 +56,24 @@ func ddocFields(language string) []ddocField {
 
 // checkDesignDoc checks the structure of a design document (api.md 9.6).
 func checkDesignDoc(body []byte, partitioned bool) error {
-	language, _ := doc.Unquote(bodyMember(body, "language"))
+	language, _ := doc.Unquote(doc.Lookup(body, "language"))
 	for _, f := range ddocFields(language) {
 		if err := f.check(body, "", f.path); err != nil {
 			return err
 		}
 	}
-	if string(bodyMember(bodyMember(body, "options"), "partitioned")) == "true" && !partitioned {
+	if string(doc.Lookup(doc.Lookup(body, "options"), "partitioned")) == "true" && !partitioned {
 		return invalidDesignDoc("partitioned option cannot be true in a non-partitioned database.")
 	}
-	return eachMember(bodyMember(body, "views"), func(name string, view []byte) error {
+	return eachMember(doc.Lookup(body, "views"), func(name string, view []byte) error {
 		if name == "lib" {
 			return nil
 		}
-		if bodyMember(view, "map") == nil {
+		if doc.Lookup(view, "map") == nil {
 			return invalidDesignDoc("View `" + name + "` must contain map function")
 		}
 		if language == "" || language == "javascript" || language == "erlang" {
-			reduce, _ := doc.Unquote(bodyMember(view, "reduce"))
+			reduce, _ := doc.Unquote(doc.Lookup(view, "reduce"))
 			return checkReducer(reduce)
 		}
 		return nil

@@ -69,7 +69,7 @@ func parseDestination(header string, plusIsSpace bool) (id string, rev doc.Rev, 
 // copyAll makes the attachments of d those of an edit of u's document. They
 // keep their revpos, as in CouchDB.
 func (u *upload) copyAll(d *shard.Doc, parent doc.Rev) ([]shard.EditAttachment, error) {
-	if len(d.Atts) == 0 || isLocal(u.id) {
+	if len(d.Atts) == 0 || doc.IsLocal(u.id) {
 		return nil, nil
 	}
 	atts := make([]shard.EditAttachment, len(d.Atts))

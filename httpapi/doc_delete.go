@@ -3,6 +3,7 @@ package httpapi
 import (
 	"divan/cluster"
 	"divan/shard"
+	"divan/storage/doc"
 )
 
 // deleteDocument serves DELETE /{db}/{docid}: a tombstone without a body, on
@@ -16,7 +17,7 @@ func deleteDocument(c *call) error {
 		return err
 	}
 	// What is not there, or no more, is told before a wrong revision is.
-	if isLocal(c.docID) {
+	if doc.IsLocal(c.docID) {
 		err = c.localExists(c.docID)
 	} else {
 		_, err = c.open(cluster.OpenOptions{ID: c.docID, R: o.r})

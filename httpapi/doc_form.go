@@ -108,7 +108,7 @@ func (c *call) readField(form *formUpload, part *part, up *upload) error {
 		if name == "" {
 			return nil // the page's file field was left empty
 		}
-		if isLocal(c.docID) {
+		if doc.IsLocal(c.docID) {
 			return fault.New(fault.BadRequest, "_local documents do not accept attachments.")
 		}
 		if err := doc.ValidateAttachmentName(name); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster"
 	"divan/shard"
+	"divan/storage/doc"
 )
 
 // getDocument serves GET and HEAD /{db}/{docid} (api.md 9.1).
@@ -22,7 +23,7 @@ func getDocument(c *call) error {
 		return err
 	}
 	switch {
-	case isLocal(c.docID):
+	case doc.IsLocal(c.docID):
 		return c.getLocal(&o)
 	case o.open.given():
 		return c.getOpenRevs(&o)
@@ -45,7 +46,7 @@ func getDocument(c *call) error {
 // redirectDesign answers GET of "_design%2Fname" with the address that has a
 // bare slash (api.md 1.1).
 func (c *call) redirectDesign() bool {
-	name, ok := strings.CutPrefix(c.path[1], designPrefix)
+	name, ok := strings.CutPrefix(c.path[1], doc.DesignPrefix)
 	if !ok || name == "" {
 		return false
 	}

@@ -5,7 +5,6 @@ import (
 
 	"divan/shard"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 func mustRev(t *testing.T, text string) doc.Rev {
@@ -73,63 +72,36 @@ func TestAppendDocAttachments(t *testing.T) {
 	}
 }
 
-func TestFeedFields(t *testing.T) {
-	object := `{"_id":"c","n":3,"a":{"b":{"x":null},"c":1},"t":[5,6]}`
-	for fields, want := range map[string]string{
-		"":                    object,
-		`[]`:                  object,
-		`[ "n" , "_id" ]`:     `{"n":3,"_id":"c"}`,
-		`["a.b","t.1","q.a"]`: `{"a":{"b":{"x":null}},"t":{"1":6}}`,
+// What a client has may come in any order, and more than one of it be in the
+// history of the document: the newest counts.
+func TestKnownPos(t *testing.T) {
+	path := doc.Path{Start: 5, IDs: []string{"e", "d", "c"}}
+	for _, tc := range []struct {
+		since []doc.Rev
+		want  uint64
+	}{
+		{nil, 0},
+		{[]doc.Rev{{Pos: 3, ID: "c"}, {Pos: 4, ID: "d"}, {Pos: 3, ID: "c"}}, 4},
+		{[]doc.Rev{{Pos: 5, ID: "d"}, {Pos: 2, ID: "b"}, {Pos: 6, ID: "e"}, {Pos: 0, ID: "c"}}, 0},
+		{[]doc.Rev{{Pos: 5, ID: "e"}}, 5},
 	} {
-		var text []byte
-		if fields != "" {
-			text = []byte(fields)
-		}
-		f, err := feedFields(text)
-		if got := string(f.Append(nil, []byte(object))); err != nil || got != want {
-			t.Errorf("%s: %s, %v, want %s", fields, got, err, want)
-		}
-	}
-	const notAList = "Selector error: fields must be JSON array"
-	for text, want := range map[string]string{
-		`{}`: notAList, `"a"`: notAList, `null`: notAList, `[1]`: "Invalid JSON for field spec: 1", `["a..b"]`: "Invalid field name: a..b",
-	} {
-		if _, err := feedFields([]byte(text)); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != want {
-			t.Errorf("%s: %v, want %s", text, err, want)
+		if got := (docStyle{attachments: true, since: tc.since}).knownPos(path); got != tc.want {
+			t.Errorf("%v: %d, want %d", tc.since, got, tc.want)
 		}
 	}
 }
 
-func TestCheckDesignDoc(t *testing.T) {
-	for body, want := range map[string]string{
-		`{}`:                                   "",
-		`{"views":{}}`:                         "",
-		`{"views":{"v":{"map":"f","fold":5}}}`: "",
-		`{"views":{"lib":{"a":1}}}`:            "",
-		`{"language":"cobol","views":{"v":{"map":"x","reduce":"_x"}}}`:    "",
-		`{"language":"query","views":{"v":{"map":{},"reduce":"_count"}}}`: "",
-		`{"views":{"v":{"map":"f","reduce":"_summary"}}}`:                 "",
-		`{"views":5}`:                                      "`views` field must have object type",
-		`{"views":{"v":{"reduce":"_count"}}}`:              "View `v` must contain map function",
-		`{"views":{"v":"f"}}`:                              "`views.v` field must have object type",
-		`{"views":{"v":{"map":5}}}`:                        "`views.v.map` field must have string type",
-		`{"views":{"v":{"map":"f","reduce":null}}}`:        "`views.v.reduce` field must have string type",
-		`{"views":{"lib":"x","v":{"map":"f"}}}`:            "`views.lib` field must have object type",
-		`{"language":1,"views":{}}`:                        "`language` field must have string type",
-		`{"options":{"local_seq":1}}`:                      "`options.local_seq` field must have boolean type",
-		`{"options":{"partitioned":true}}`:                 "partitioned option cannot be true in a non-partitioned database.",
-		`{"filters":{"f":1}}`:                              "`filters.f` field must have string or object type",
-		`{"rewrites":7}`:                                   "`rewrites` field must have array or string type",
-		`{"views":{"v":{"map":"f","reduce":"_top_0"}}}`:    "rank value must be between 1 and 100",
-		`{"views":{"v":{"map":"f","reduce":"_bottom_x"}}}`: "invalid rank reducer",
-		`{"views":{"v":{"map":"f","reduce":"_average"}}}`:  "`_average` is not a supported reduce function.",
-	} {
-		got := ""
-		if err := checkDesignDoc([]byte(body), false); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", body, got, want)
-		}
+func BenchmarkAppendDoc(b *testing.B) {
+	body := make([]byte, 0, 1100)
+	body = append(body, `{"text":"`...)
+	for range 1000 {
+		body = append(body, 'x')
+	}
+	body = append(body, `"}`...)
+	d := &shard.Doc{ID: "0123456789abcdef", Rev: doc.Rev{Pos: 1, ID: "0123456789abcdef"}, Body: body}
+	buf := make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = docStyle{}.appendDoc(buf[:0], d)
 	}
 }

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"strconv"
 	"strings"
 
 	"divan/shard"
@@ -119,25 +118,6 @@ func parseOpenRevs(text string) (openRevs, error) {
 	return openRevs{list: shard.DistinctRevs(list)}, err
 }
 
-// parseQuorum reads r or w: a number of copies.
-func parseQuorum(p param) (int, error) {
-	n, err := strconv.Atoi(p.value)
-	if err != nil || n < 1 {
-		return 0, fault.Newf(fault.BadRequest, "The `%s` value should be a positive integer.", p.name)
-	}
-	return n, nil
-}
-
-// writeQuorum reads w for writes that have no other options, 0 when it is not
-// given.
-func (c *call) writeQuorum() (int, error) {
-	text, ok := c.qs("w")
-	if !ok {
-		return 0, nil
-	}
-	return parseQuorum(param{"w", text})
-}
-
 // parseETagRev reads an If-Match header as a revision; the quotes of an
 // entity tag are optional.
 func parseETagRev(header string) (doc.Rev, error) {
@@ -159,22 +139,6 @@ func (c *call) requestRev(o *docOptions) (doc.Rev, error) {
 		return doc.Rev{}, fault.New(fault.BadRequest, "Document rev and etag have different values")
 	}
 	return rev, nil
-}
-
-// etagMatches reports whether the request's If-None-Match lists that entity
-// tag (given with its quotes). Items are separated by commas, a W/ prefix is
-// dropped, and "*" never matches (api.md 1.4).
-func (c *call) etagMatches(etag string) bool {
-	header := c.r.Header.Get("If-None-Match")
-	if header == "" {
-		return false
-	}
-	for item := range strings.SplitSeq(header, ",") {
-		if strings.TrimPrefix(strings.TrimSpace(item), "W/") == etag {
-			return true
-		}
-	}
-	return false
 }
 
 // quoteRev writes a revision as an entity tag.

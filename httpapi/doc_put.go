@@ -10,13 +10,6 @@ import (
 	"divan/storage/fault"
 )
 
-const (
-	localPrefix  = "_local/"
-	designPrefix = "_design/"
-)
-
-func isLocal(id string) bool { return strings.HasPrefix(id, localPrefix) }
-
 // putDocument serves PUT /{db}/{docid} (api.md 9.3).
 func putDocument(c *call) error {
 	o, err := parseDocOptions(c.query)
@@ -112,7 +105,7 @@ func finishEdit(edit shard.Edit, replicated bool) (shard.Edit, error) {
 
 // checkPathID refuses the names below _local that are none.
 func (c *call) checkPathID() error {
-	if c.docID == "_local" || c.docID == localPrefix {
+	if c.docID == "_local" || c.docID == doc.LocalPrefix {
 		return fault.New(fault.BadRequest, "Invalid _local document id.")
 	}
 	return nil
@@ -135,20 +128,6 @@ func (c *call) checkID(id string) error {
 		return fault.New(fault.IllegalPartition, "Partition must not be empty")
 	case rest == "":
 		return fault.New(fault.IllegalDocID, "Document id must not be empty")
-	}
-	return nil
-}
-
-// inPartition reports whether documents of that name belong to partitions.
-func (c *call) inPartition(id string) bool {
-	return c.db.Meta().Partitioned && !isLocal(id) && !strings.HasPrefix(id, designPrefix)
-}
-
-// checkPartition refuses an id without a partition where it needs one, for
-// reading too.
-func (c *call) checkPartition(id string) error {
-	if c.inPartition(id) && !strings.Contains(id, ":") {
-		return fault.New(fault.IllegalDocID, "Doc id must be of form partition:id")
 	}
 	return nil
 }
@@ -176,7 +155,7 @@ func (c *call) write(job writeJob) error {
 	results, err := c.db.Update(ctx, o, edits)
 	c.forgetUser(job.edit.ID)
 	if err == nil {
-		c.api.stats.edits(edits, results)
+		countEdits(c.api.stats, edits, results)
 		err = results[0].Err
 	}
 	if err != nil {
@@ -247,20 +226,4 @@ func (c *call) locationOf(id, part string) string {
 		b = appendEscaped(b, part)
 	}
 	return string(b)
-}
-
-// appendEscaped appends s percent-encoded as CouchDB does it: only letters,
-// digits and ". - _ :" stand for themselves.
-func appendEscaped(dst []byte, s string) []byte {
-	const digits = "0123456789ABCDEF"
-	for i := range len(s) {
-		b := s[i]
-		switch {
-		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '-', b == '_', b == ':':
-			dst = append(dst, b)
-		default:
-			dst = append(dst, '%', digits[b>>4], digits[b&15])
-		}
-	}
-	return dst
 }

@@ -16,8 +16,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"time"
 
 	"divan/cluster/config"
 )
@@ -548,47 +546,4 @@ func TestSilentBody(t *testing.T) {
 		must(t, conn.Close())
 	}
 	s.text(404, "GET", "/db/d", nil)
-}
-
-// deadlines is a connection that remembers its deadlines.
-type deadlines struct {
-	http.ResponseWriter
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.set = append(d.set, t)
-	return nil
-}
-
-// TestDeadlinesOfABody: a body that comes at once has its deadline set once and
-// lifted, for the answer may take as long as it likes; one that breaks off keeps
-// it; without patience there is none.
-func TestDeadlinesOfABody(t *testing.T) {
-	for _, tc := range []struct {
-		patience string
-		body     io.Reader
-		want     string
-	}{
-		{"300000", strings.NewReader(`{"a":1}`), "set lifted"},
-		{"300000", iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 5000))), "set lifted"},
-		{"300000", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)), "set"},
-		{"infinity", strings.NewReader(`{"a":1}`), ""},
-	} {
-		c, w := testCall(t, frontAPI(t, config.Values{"couchdb": {"attachment_writer_timeout": tc.patience}}), "POST /_dbs_info", "")
-		conn := &deadlines{ResponseWriter: w}
-		c.w.inner, c.r.Body, c.r.ContentLength = conn, io.NopCloser(tc.body), -1
-		_, err := c.readBody(0)
-		var words []string
-		for _, at := range conn.set {
-			word := "set"
-			if at.IsZero() {
-				word = "lifted"
-			}
-			words = append(words, word)
-		}
-		if got := strings.Join(words, " "); got != tc.want {
-			t.Errorf("%s: %s, want %s (%v)", tc.patience, got, tc.want, err)
-		}
-	}
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,13 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"divan/cluster"
 	"divan/cluster/config"
-	"divan/cluster/sequence"
-	"divan/storage/fault"
 )
 
 // feed opens a feed and returns a reader of its lines, LF included.
@@ -291,34 +286,6 @@ func TestTimeoutWhileFiltering(t *testing.T) {
 	}
 	close(stop)
 	<-done
-}
-
-// TestFailedFeedEnds: a feed that has failed because the time of a copy was up
-// says so and ends. That is no heartbeat, and not the end of its own time.
-func TestFailedFeedEnds(t *testing.T) {
-	for _, kind := range []feedKind{feedContinuous, feedLongpoll, feedEventSource} {
-		synctest.Test(t, func(t *testing.T) {
-			a := nodeAPI(t, nil)
-			follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
-			c := a.newCall(&shortWriter{ResponseRecorder: httptest.NewRecorder()}, request("GET /db/_changes", "", []string{asAdmin}))
-			must(t, c.admit())
-			c.dbName = "db"
-			must(t, c.openDatabase())
-			w := &changesWriter{ctx: t.Context(), p: &changesParams{feed: kind, heartbeat: time.Hour}, out: c.stream("")}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			var err error
-			w.feed, err = c.db.Changes(ctx, cluster.ChangesQuery{Limit: cluster.NoLimit, Since: sequence.Now()})
-			must(t, err)
-			defer w.feed.Close()
-			follow(t, a, []visit{{"adm", "PUT", "/db/d", "{}", 201, ""}})
-			<-ctx.Done()
-			if err := w.run(0); !fault.Is(err, fault.Timeout) {
-				t.Errorf("kind %d: %v", kind, err)
-			}
-			c.fail(w.feed.Err())
-		})
-	}
 }
 
 // shortWriter is a client that hangs up after some writes.

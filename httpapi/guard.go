@@ -6,6 +6,7 @@ import (
 	"divan/cluster"
 	"divan/httpapi/auth"
 	"divan/shard"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -17,7 +18,7 @@ import (
 // a malformed design document, and turns passwords into hashes. It is called
 // before content of attachments is taken.
 func (c *call) guardEdit(edit *shard.Edit) error {
-	if strings.HasPrefix(edit.ID, designPrefix) {
+	if strings.HasPrefix(edit.ID, doc.DesignPrefix) {
 		if !c.isDBAdmin() {
 			return c.refuse(textDBOrServer)
 		}

@@ -108,6 +108,19 @@ func (d *distribution) quantile(q float64) float64 {
 	return 0
 }
 
+// values yields the values that are there, each as the middle of its bucket, and
+// how many there are of it.
+func (d *distribution) values(yield func(v float64, n uint64) bool) {
+	for i, n := range d.counts {
+		if n > 0 && !yield(bucketValue(i), n) {
+			return
+		}
+	}
+}
+
+// total returns the count and the sum of all values ever.
+func (h *histogram) total() (count, sum uint64) { return h.count.Load(), h.sum.Load() }
+
 // moments are the figures of CouchDB's histograms (folsom's statistics).
 type moments struct {
 	min, max, mean, geometric, harmonic     float64

@@ -1,15 +1,12 @@
 package httpapi
 
 import (
-	"bytes"
 	"math"
 	"sync"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
-
-	"divan/storage/doc"
 )
 
 func TestBucketsKnowAValueToASixteenth(t *testing.T) {
@@ -84,35 +81,5 @@ func TestHistogramFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 	if d := h.recent(now); d.n != 8000 || h.count.Load() != 8000 {
 		t.Errorf("n %d, count %d", d.n, h.count.Load())
-	}
-}
-
-func TestStatsAreJSONAndPrometheusText(t *testing.T) {
-	a := frontAPI(t, nil)
-	for range 3 {
-		ask(t, a, "GET /_up", "")
-	}
-	text := a.statsJSON(time.Now())
-	if _, err := doc.Canonical(nil, text); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	value := text
-	for _, name := range []string{"couchdb", "httpd_request_methods", "GET", "value"} {
-		value = valueAt(value, name)
-	}
-	if string(value) != "3" {
-		t.Errorf("GET was counted %s times", value)
-	}
-	var out bytes.Buffer
-	if err := a.writeMetrics(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{
-		`couchdb_httpd_request_methods{method="GET"} 3`, `couchdb_httpd_status_codes{code="200"} 3`, `couchdb_httpd_requests_total 3`,
-		`couchdb_request_time_seconds_count 3`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
-	} {
-		if !bytes.Contains(out.Bytes(), []byte(line+"\n")) {
-			t.Errorf("no line %q", line)
-		}
 	}
 }

@@ -64,7 +64,7 @@ func (c *call) localExists(id string) error {
 
 // openAny opens the winner, or a named revision, of any kind of document.
 func (c *call) openAny(id string, rev doc.Rev) (*shard.Doc, error) {
-	if !isLocal(id) {
+	if !doc.IsLocal(id) {
 		return c.open(cluster.OpenOptions{ID: id, Rev: rev})
 	}
 	if !rev.IsZero() {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"net/http"
 
 	"go.uber.org/zap"
 )
@@ -9,7 +10,10 @@ import (
 // finish writes the access-log line of a request and counts it.
 func (c *call) finish() {
 	took := c.elapsed()
-	c.api.stats.request(c, took)
+	c.api.stats.request(c.r.Method, c.w.status, c.start, took)
+	if c.docID != "" && c.method == http.MethodGet && c.w.status < 300 && c.route != nil {
+		c.api.stats.databaseReads.Inc()
+	}
 	if ce := c.log.Check(zap.InfoLevel, "request"); ce != nil {
 		user := c.user.Name
 		if c.user.Anonymous || user == "" {

@@ -2,14 +2,25 @@ package httpapi
 
 import (
 	"net/http"
+	"sync"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// nodeRoutes lists the endpoints below /_node/{name}. Each row looks at the name
+// nodeFamily is the endpoints below /_node/{name}, and those of the cluster that
+// ask the nodes: this one or each of them.
+type nodeFamily struct {
+	api      *engine
+	registry *prometheus.Registry
+	admins   sync.Mutex // orders deletions of administrators
+}
+
+// routes lists the endpoints. Each row below /_node/{name} looks at the name
 // first: this node has the name _local and its own, others answer themselves.
-func nodeRoutes() []route {
+func (n *nodeFamily) routes() []route {
 	node := func(path, allow string, m methods) route {
 		for _, h := range []*handler{&m.get, &m.post, &m.put, &m.del, &m.any} {
 			if *h != nil {
@@ -22,16 +33,19 @@ func nodeRoutes() []route {
 		return route{table: serverTable, path: "/_node/{node}" + path, allow: allow, methods: m}
 	}
 	return append(nodeDocRoutes(node), []route{
+		{table: serverTable, path: "/_membership", allow: "GET", methods: methods{get: getMembership}},
+		{table: serverTable, path: "/_active_tasks", allow: "GET,HEAD", methods: methods{get: getActiveTasks}},
+		{table: serverTable, path: "/_cluster_setup", allow: "GET,POST", methods: methods{get: getClusterSetup, post: postClusterSetup}},
 		{table: serverTable, path: "/_node", methods: methods{get: noNode, any: noNode}},
 		node("", "GET,HEAD", methods{get: getNode}),
 		node("/_config", "GET", methods{get: getConfig}),
 		node("/_config/_reload", "POST", methods{post: reloadConfig}),
 		node("/_config/{section}", "GET", methods{get: getConfigSection}),
-		node("/_config/{section}/{key}", "GET,PUT,DELETE", methods{get: getConfigKey, put: putConfigKey, del: deleteConfigKey}),
+		node("/_config/{section}/{key}", "GET,PUT,DELETE", methods{get: getConfigKey, put: putConfigKey, del: n.deleteConfigKey}),
 		node("/_stats", "GET", methods{get: getStats}),
 		node("/_stats/{path:.*}", "GET", methods{get: getStats}),
 		node("/_system", "GET", methods{get: getSystem}),
-		node("/_prometheus", "GET", methods{get: getPrometheus}),
+		node("/_prometheus", "GET", methods{get: n.getPrometheus}),
 		node("/_versions", "GET", methods{get: getVersions}),
 		node("/_restart", "POST", methods{post: restartNode}),
 		node("/_smoosh/status", "GET", methods{get: getSmoosh}),

@@ -9,7 +9,7 @@ import (
 
 // clusterFigures lists the metrics about the other nodes: how far their copies
 // are behind, whether they are there, and what the group has agreed on.
-func (a *API) clusterFigures() []runtimeFigure {
+func (a *engine) clusterFigures() []runtimeFigure {
 	m, node := a.deps.Meta, a.nodeFigures()
 	gauge := func(name, help, label string, value float64) runtimeFigure {
 		return runtimeFigure{name, help, "gauge", label, value}
@@ -39,7 +39,7 @@ func truth(b bool) float64 {
 }
 
 // appendMetadata appends what the node knows of the group, for _system.
-func (a *API) appendMetadata(dst []byte) []byte {
+func (a *engine) appendMetadata(dst []byte) []byte {
 	m := a.deps.Meta
 	dst = doc.AppendString(append(dst, `{"leader":`...), m.Leader())
 	dst = appendStrings(append(dst, `,"voters":`...), m.Voters())

@@ -69,11 +69,11 @@ func putConfigKey(c *call) error {
 
 // deleteConfigKey answers DELETE /_node/{name}/_config/{section}/{key} with the
 // value that was there.
-func deleteConfigKey(c *call) error {
+func (n *nodeFamily) deleteConfigKey(c *call) error {
 	change := c.configChange()
 	if change.Section == adminSection {
-		c.api.admins.Lock() // two that go at the same time would each see the other
-		defer c.api.admins.Unlock()
+		n.admins.Lock() // two that go at the same time would each see the other
+		defer n.admins.Unlock()
 		if c.api.deps.Config.LastAdmin(change.Key, change.Volatile, auth.ValidAdmin) {
 			return fault.New(fault.Forbidden, "The last server administrator cannot be deleted: nobody could set another one. Set that first.")
 		}

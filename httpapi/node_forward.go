@@ -102,7 +102,7 @@ func (c *call) knownNode(name string) error {
 }
 
 // members returns the nodes that are alive as far as this one knows.
-func (a *API) members() []string {
+func (a *engine) members() []string {
 	if a.deps.Cluster == nil {
 		return []string{a.deps.Meta.Self()}
 	}
@@ -111,7 +111,7 @@ func (a *API) members() []string {
 
 // askNode sends a request to another node. The error of one that does not
 // answer is fault.NodeDown.
-func (a *API) askNode(ctx context.Context, node string, req nodeRequest, limit time.Duration) (*nodeAnswer, error) {
+func (a *engine) askNode(ctx context.Context, node string, req nodeRequest, limit time.Duration) (*nodeAnswer, error) {
 	down := fault.New(fault.NodeDown, node+" is down")
 	if a.deps.Cluster == nil {
 		return nil, down
@@ -158,7 +158,7 @@ func (c *call) sendForwarded(answer *nodeAnswer) error {
 // ServeNode answers a request of another node for /_node/{this}/…: it is the
 // service "http". from is the name of the node that asks; it has identified
 // the user and checked what the user may do.
-func (a *API) ServeNode(ctx context.Context, _ string, request []byte) ([]byte, error) {
+func (a *engine) ServeNode(ctx context.Context, _ string, request []byte) ([]byte, error) {
 	var req nodeRequest
 	if err := json.Unmarshal(request, &req); err != nil {
 		return nil, fault.Wrap(fault.BadRequest, "unreadable request of another node", err)

@@ -107,11 +107,11 @@ func putMapDoc(c *call) error {
 	}
 	now := mapBody(db)
 	rev := contentRev(now)
-	if given, _ := doc.Unquote(bodyMember(value, "_rev")); given != rev {
+	if given, _ := doc.Unquote(doc.Lookup(value, "_rev")); given != rev {
 		return fault.New(fault.Conflict, "Document update conflict.")
 	}
 	for _, name := range []string{"by_node", "by_range", "shard_suffix", "props"} {
-		if string(bodyMember(value, name)) != string(bodyMember(now, name)) {
+		if string(doc.Lookup(value, name)) != string(doc.Lookup(now, name)) {
 			return fault.New(fault.BadRequest, "Shard maps are not edited by hand. To give the copies of a node that is gone for good to a new one: "+
 				`PUT /_node/_local/_nodes/{new node} {"replaces":"{old node}"}.`)
 		}

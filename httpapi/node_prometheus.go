@@ -17,50 +17,49 @@ import (
 // promType is what CouchDB says; scrapers take it for the text format 0.0.4.
 const promType = "text/plain; version=2.0"
 
-// newRegistry returns a registry with this server's figures under CouchDB's
-// names and the figures of the Go runtime and of the process under theirs.
-func (a *API) newRegistry() (*prometheus.Registry, error) {
-	r := prometheus.NewRegistry()
+// newNodeFamily returns the family of the endpoints of an API's node.
+func newNodeFamily(a *engine) (*nodeFamily, error) {
+	n := &nodeFamily{api: a, registry: prometheus.NewRegistry()}
 	for _, c := range []prometheus.Collector{
 		promCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
-		if err := r.Register(c); err != nil {
+		if err := n.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return r, nil
+	return n, nil
 }
 
 // getPrometheus answers GET /_node/{name}/_prometheus.
-func getPrometheus(c *call) error {
+func (n *nodeFamily) getPrometheus(c *call) error {
 	out := c.stream(promType)
-	if err := c.api.writeMetrics(out); err != nil {
+	if err := n.writeMetrics(out); err != nil {
 		return err
 	}
 	return out.Close()
 }
 
-// MetricsHandler serves the metrics without authentication, for the port of
+// metricsHandler serves the metrics without authentication, for the port of
 // [prometheus] additional_port.
-func (a *API) MetricsHandler() http.Handler {
+func (n *nodeFamily) metricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var text bytes.Buffer
-		if err := a.writeMetrics(&text); err != nil {
-			a.log.Error("metrics", zap.Error(err))
+		if err := n.writeMetrics(&text); err != nil {
+			n.api.log.Error("metrics", zap.Error(err))
 			http.Error(w, "the metrics could not be gathered", http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", promType)
 		if _, err := w.Write(text.Bytes()); err != nil {
-			a.log.Debug("metrics not delivered", zap.Error(err))
+			n.api.log.Debug("metrics not delivered", zap.Error(err))
 		}
 	})
 }
 
 // writeMetrics writes everything: the figures of the runtime under CouchDB's
 // names come last, in CouchDB's order, which is not that of a registry.
-func (a *API) writeMetrics(w io.Writer) error {
-	families, err := a.registry.Gather()
+func (n *nodeFamily) writeMetrics(w io.Writer) error {
+	families, err := n.registry.Gather()
 	if err != nil {
 		return fmt.Errorf("gather metrics: %w", err)
 	}
@@ -71,7 +70,7 @@ func (a *API) writeMetrics(w io.Writer) error {
 	}
 	var text []byte
 	last := ""
-	for _, f := range append(a.runtimeFigures(time.Now()), a.clusterFigures()...) {
+	for _, f := range append(n.api.runtimeFigures(time.Now()), n.api.clusterFigures()...) {
 		if f.name != last {
 			text = fmt.Appendf(text, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 			last = f.name
@@ -85,7 +84,7 @@ func (a *API) writeMetrics(w io.Writer) error {
 }
 
 // promCollector offers the figures of _stats to a registry.
-type promCollector struct{ a *API }
+type promCollector struct{ a *engine }
 
 // Describe implements prometheus.Collector: the metrics are not known
 // beforehand, which makes the collector an unchecked one.
@@ -113,7 +112,8 @@ func promMetric(f figure, now time.Time) prometheus.Metric {
 		for _, q := range []float64{0.5, 0.75, 0.9, 0.95, 0.99, 0.999} {
 			quantiles[q] = d.quantile(q) / unit
 		}
-		return prometheus.MustNewConstSummary(desc, f.hist.count.Load(), float64(f.hist.sum.Load())/unit, quantiles)
+		count, sum := f.hist.total()
+		return prometheus.MustNewConstSummary(desc, count, float64(sum)/unit, quantiles)
 	case isGauge(f, name):
 		return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, f.value)
 	default:

@@ -16,31 +16,15 @@ import (
 func getStats(c *call) error {
 	text := c.api.statsJSON(time.Now())
 	for _, name := range c.path[3:] {
-		if text = valueAt(text, name); text == nil {
+		if text = doc.Lookup(text, name); text == nil {
 			return c.sendJSON(http.StatusOK, []byte("null"))
 		}
 	}
 	return c.sendJSON(http.StatusOK, text)
 }
 
-// valueAt returns the raw value of a member, nil when object has none of that
-// name or is no object.
-func valueAt(object []byte, name string) []byte {
-	if !doc.IsObject(object) {
-		return nil
-	}
-	var found []byte
-	_ = doc.EachMember(object, func(member string, value []byte) error { // our own text is well-formed
-		if member == name {
-			found = value
-		}
-		return nil
-	})
-	return found
-}
-
 // statsJSON renders all figures as nested objects.
-func (a *API) statsJSON(now time.Time) []byte {
+func (a *engine) statsJSON(now time.Time) []byte {
 	figures := a.figures()
 	slices.SortFunc(figures, func(x, y figure) int { return slices.Compare(x.path, y.path) })
 	var open []string // the path whose objects are open
@@ -125,15 +109,12 @@ func (f *figure) appendDistribution(dst []byte, d distribution) []byte {
 	}
 	dst = append(dst, `],"histogram":[`...)
 	first := true
-	for i, n := range d.counts {
-		if n == 0 {
-			continue
-		}
+	for v, n := range d.values {
 		if !first {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = append(appendNumber(append(dst, '['), bucketValue(i)/u), ',')
+		dst = append(appendNumber(append(dst, '['), v/u), ',')
 		dst = append(strconv.AppendUint(dst, n, 10), ']')
 	}
 	dst = append(dst, `],"n":`...)

@@ -21,7 +21,7 @@ type Figures struct {
 }
 
 // nodeFigures asks the root for its numbers.
-func (a *API) nodeFigures() Figures {
+func (a *engine) nodeFigures() Figures {
 	if a.deps.Figures == nil {
 		return Figures{}
 	}
@@ -158,7 +158,7 @@ type runtimeFigure struct {
 }
 
 // runtimeFigures lists the metrics that CouchDB's dashboards look for.
-func (a *API) runtimeFigures(now time.Time) []runtimeFigure {
+func (a *engine) runtimeFigures(now time.Time) []runtimeFigure {
 	s := readRuntime()
 	out := []runtimeFigure{
 		{"couchdb_uptime_seconds", "couchdb uptime", "counter", "", now.Sub(a.started).Seconds()},

@@ -42,9 +42,7 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// FuzzQuery holds the parser of query strings to net/url, and the parser of
-// view parameters to its refusals: whatever comes, it is taken or refused with
-// a fault that a client understands.
+// FuzzQuery holds the parser of query strings to net/url.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"limit=1&skip=x", "key=%22a%22", "keys=[1,2", "startkey=a+b&endkey=%7B%7D", "descending=TRUE&limit=-1",
@@ -72,74 +70,48 @@ func FuzzQuery(f *testing.F) {
 				}
 			}
 		}
-		v, err := parseViewQuery(c.query)
-		switch {
-		case err != nil && !fault.Is(err, fault.QueryParse) && !fault.Is(err, fault.BadRequest):
-			t.Fatalf("%q: %v", raw, err)
-		case err == nil && (v.limit < -1 || v.skip < 0 || v.groupLevel < -1):
-			t.Fatalf("%q: %+v", raw, v)
-		}
 	})
 }
 
-// FuzzPath holds the splitting and decoding of paths to net/url.
-func FuzzPath(f *testing.F) {
-	for _, seed := range []string{"/db/doc", "//a%2Fb//c+d", "/%zz", "/db/_design%2Fx/y", "/\xff/%ff", "/..", "/_local/x"} {
-		f.Add(seed)
+func TestIfNoneMatch(t *testing.T) {
+	for header, want := range map[string]bool{
+		`"1-a"`:          true,
+		`W/"1-a"`:        true,
+		`"x", "1-a"`:     true,
+		`"x","1-a"`:      true,
+		`1-a`:            false,
+		`*`:              false,
+		`"1-b"`:          false,
+		``:               false,
+		`"x", W/"1-a" `:  true,
+		`"x, \"1-a\", y`: false,
+	} {
+		c := &call{r: &http.Request{Header: http.Header{}}}
+		c.r.Header.Set("If-None-Match", header)
+		if got := c.etagMatches(`"1-a"`); got != want {
+			t.Errorf("%s: %v", header, got)
+		}
 	}
-	rt := newRouter(allRoutes())
-	f.Fuzz(func(t *testing.T, raw string) {
-		if !strings.HasPrefix(raw, "/") || strings.ContainsAny(raw, "?") {
-			return
-		}
-		c := &call{scratch: &scratch{}, w: &response{}, method: http.MethodGet}
-		c.w.c = c
-		if err := c.parsePath(raw, true); err != nil {
-			return
-		}
-		rt.route(c) // must find something or nothing, and not fail
-		var want []string
-		for segment := range strings.SplitSeq(raw, "/") {
-			if segment == "" {
-				continue
-			}
-			decoded, err := url.PathUnescape(strings.ReplaceAll(segment, "+", "%20"))
-			if err != nil {
-				t.Fatalf("%q is taken, net/url refuses it: %v", raw, err)
-			}
-			want = append(want, decoded)
-		}
-		if len(want) != len(c.path) {
-			t.Fatalf("%q: %q, want %q", raw, c.path, want)
-		}
-		for i := range want {
-			if c.path[i] != want[i] {
-				t.Fatalf("%q: %q, want %q", raw, c.path, want)
-			}
-		}
-	})
 }
 
-// sink is an http.ResponseWriter that keeps nothing.
-type sink struct{ h http.Header }
-
-func (s *sink) Header() http.Header         { return s.h }
-func (s *sink) Write(p []byte) (int, error) { return len(p), nil }
-func (s *sink) WriteHeader(int)             {}
-
-// BenchmarkCorridor is what a small request costs from ServeHTTP to the answer
-// without its handler's work: admission, identity of nobody, routing, headers,
-// counting.
-func BenchmarkCorridor(b *testing.B) {
-	a := frontAPI(b, nil)
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://127.0.0.1:5984/_up", http.NoBody)
-	if err != nil {
-		b.Fatal(err)
+func TestEscapedLikeCouchDB(t *testing.T) {
+	for in, want := range map[string]string{
+		`"q"#?%&:,=@`:      `%22q%22%23%3F%25%26:%2C%3D%40`,
+		`a.b-c_d~e`:        `a.b-c_d%7Ee`,
+		`a!b$c'd(e)f*g;h=`: `a%21b%24c%27d%28e%29f%2Ag%3Bh%3D`,
+		`über/€ +`:         `%C3%BCber%2F%E2%82%AC%20%2B`,
+	} {
+		if got := string(appendEscaped(nil, in)); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
 	}
-	r.RequestURI = "/_up"
-	b.ReportAllocs()
-	for b.Loop() {
-		w := &sink{h: make(http.Header, 8)}
-		a.ServeHTTP(w, r)
+}
+
+func TestPathEscapesRefused(t *testing.T) {
+	for _, path := range []string{"/_up%zz", "/_up%4", "/a/%", "/a%2", "/%gg/x"} {
+		c := &call{scratch: &scratch{}}
+		if err := c.parsePath(path, true); err == nil {
+			t.Errorf("%s was taken as %q", path, c.path)
+		}
 	}
 }

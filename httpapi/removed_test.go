@@ -5,7 +5,7 @@ import "testing"
 // What a node that was taken out of its cluster still answers is about its own
 // process only.
 func TestAboutProcess(t *testing.T) {
-	a := frontAPI(t, nil)
+	a := coreAPI(t, nil)
 	for line, want := range map[string]bool{
 		"GET /": true, "HEAD /_up": true, "GET /_up": true, "GET /favicon.ico": true, "GET /_node/_local": true,
 		"GET /_node/_local/_system": true, "GET /_node/divan@127.0.0.1/_stats/couchdb": true, "GET /_node/_local/_prometheus": true,

@@ -298,3 +298,19 @@ func (c *call) setETag(value string) { c.w.Header()["ETag"] = []string{`"` + val
 
 // elapsed returns the time since the request came in.
 func (c *call) elapsed() time.Duration { return time.Since(c.start) }
+
+// etagMatches reports whether the request's If-None-Match lists that entity
+// tag (given with its quotes). Items are separated by commas, a W/ prefix is
+// dropped, and "*" never matches (api.md 1.4).
+func (c *call) etagMatches(etag string) bool {
+	header := c.r.Header.Get("If-None-Match")
+	if header == "" {
+		return false
+	}
+	for item := range strings.SplitSeq(header, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(item), "W/") == etag {
+			return true
+		}
+	}
+	return false
+}

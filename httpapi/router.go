@@ -296,3 +296,7 @@ func unhex(b byte) int {
 	}
 	return -1
 }
+
+// notHere answers for paths below an endpoint that has nothing below it, and for
+// those that are no endpoint.
+func notHere(*call) error { return fault.New(fault.NotFound, "missing") }

@@ -8,19 +8,8 @@ import (
 	"testing"
 )
 
-// routeOf finds the endpoint of a path.
-func routeOf(tb testing.TB, rt *router, path string) (*call, bool) {
-	tb.Helper()
-	c := &call{scratch: &scratch{}, w: &response{}}
-	c.w.c = c
-	if err := c.parsePath(path, true); err != nil {
-		tb.Fatalf("%s: %v", path, err)
-	}
-	return c, rt.route(c)
-}
-
 func TestRouterAllow(t *testing.T) {
-	rt := newRouter(allRoutes())
+	rt := routerOf(frontAPI(t, nil).engine)
 	for _, tc := range []struct {
 		path, allow string
 		allowed     []string
@@ -67,17 +56,17 @@ func TestRouterAllow(t *testing.T) {
 		{"/db/doc/a/b/c", "DELETE,GET,HEAD,PUT", []string{"DELETE", "GET", "PUT"}},
 		{"/db/_design/d/_compact", "DELETE,GET,HEAD,PUT", []string{"DELETE", "GET", "PUT"}},
 	} {
-		c, ok := routeOf(t, rt, tc.path)
-		if !ok || c.route == nil {
+		c, ok := mustFind(t, rt, tc.path)
+		if !ok || endpointOf(c) == nil {
 			t.Errorf("%s: no route", tc.path)
 			continue
 		}
-		if c.route.allow != tc.allow {
-			t.Errorf("%s: Allow %q, want %q", tc.path, c.route.allow, tc.allow)
+		if endpointOf(c).allow != tc.allow {
+			t.Errorf("%s: Allow %q, want %q", tc.path, endpointOf(c).allow, tc.allow)
 		}
 		var got []string
 		for _, m := range []string{"COPY", http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
-			if c.route.handlerFor(m) != nil {
+			if handlerOf(c, m) != nil {
 				got = append(got, m)
 			}
 		}
@@ -94,7 +83,7 @@ func TestRouterAllow(t *testing.T) {
 }
 
 func TestRouterTargets(t *testing.T) {
-	rt := newRouter(allRoutes())
+	rt := routerOf(frontAPI(t, nil).engine)
 	for _, tc := range []struct {
 		path, db, doc string
 		rest          []string
@@ -120,7 +109,7 @@ func TestRouterTargets(t *testing.T) {
 		{"/db/..", "db", "..", nil},
 		{"/db/./x", "db", ".", []string{"x"}},
 	} {
-		c, ok := routeOf(t, rt, tc.path)
+		c, ok := mustFind(t, rt, tc.path)
 		if !ok {
 			t.Errorf("%s: no route", tc.path)
 		}
@@ -136,26 +125,15 @@ func TestRouterTargets(t *testing.T) {
 	}
 }
 
-func TestPathEscapesRefused(t *testing.T) {
-	for _, path := range []string{"/_up%zz", "/_up%4", "/a/%", "/a%2", "/%gg/x"} {
-		c := &call{scratch: &scratch{}}
-		if err := c.parsePath(path, true); err == nil {
-			t.Errorf("%s was taken as %q", path, c.path)
-		}
-	}
-}
-
 // BenchmarkRoute is what a document write pays for finding its endpoint.
 func BenchmarkRoute(b *testing.B) {
-	rt := newRouter(allRoutes())
+	rt := routerOf(frontAPI(b, nil).engine)
 	for _, path := range []string{"/db/doc-00001234", "/db/part:doc%2F1", "/db/_bulk_docs", "/db/_all_docs", "/db/_changes", "/_up"} {
 		b.Run(path[1:], func(b *testing.B) {
-			c := &call{scratch: &scratch{}, w: &response{}}
-			c.w.c = c
+			find := routeAgain(rt)
 			b.ReportAllocs()
 			for b.Loop() {
-				c.route, c.dbName, c.docID, c.rest = nil, "", "", nil
-				if err := c.parsePath(path, true); err != nil || !rt.route(c) {
+				if !find(path) {
 					b.Fatal("no route")
 				}
 			}
@@ -163,45 +141,17 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
-// patternsOnly is a router that knows no short cuts.
-func patternsOnly() *router {
-	rt := newRouter(allRoutes())
-	rt.doc, rt.words = nil, [tables]map[string]*endpoint{}
-	return rt
-}
-
-// sameRoute compares what a path leads to with the patterns and without.
-func sameRoute(t *testing.T, rt, patterns *router, path string) {
-	t.Helper()
-	a, b := &call{scratch: &scratch{}, w: &response{}}, &call{scratch: &scratch{}, w: &response{}}
-	if a.parsePath(path, true) != nil {
-		return
-	}
-	if err := b.parsePath(path, true); err != nil {
-		t.Fatal(err)
-	}
-	foundA, foundB := rt.route(a), patterns.route(b)
-	if foundA != foundB || (a.route == nil) != (b.route == nil) {
-		t.Fatalf("%q: found %v, with patterns only %v", path, foundA, foundB)
-	}
-	if a.route != nil && (a.route.table != b.route.table || a.route.path != b.route.path) {
-		t.Errorf("%q: %q, with patterns only %q", path, a.route.path, b.route.path)
-	}
-	if a.dbName != b.dbName || a.docID != b.docID || !slices.Equal(a.rest, b.rest) {
-		t.Errorf("%q: another target than with patterns only", path)
-	}
-}
-
 // TestShortRoutes: what the router answers without asking the patterns is what
 // they would say.
 func TestShortRoutes(t *testing.T) {
-	rt, patterns := newRouter(allRoutes()), patternsOnly()
+	rt := routerOf(frontAPI(t, nil).engine)
+	patterns := patternsOnly(rt)
 	last := []string{
 		"", "/", "x", "a%2Fb", "a+b", "a b", "%0A", "..", ".", "{doc}", "_", "_x", "_design", "_design/d", "_design%2Fd", "_local",
 		"_local/l", "x/y", "_all_docs/", "_all_docs/x", "_all%5Fdocs", "_all_docs%2F", "x/_all_docs", "favicon.ico", "\xff", "%FF",
 	}
-	for _, r := range allRoutes() {
-		last = append(last, r.path[1:], url.PathEscape(r.path[1:]), r.path[1:]+"x", strings.TrimPrefix(r.path[1:], "_"))
+	for _, path := range pathsOf(rt) {
+		last = append(last, path[1:], url.PathEscape(path[1:]), path[1:]+"x", strings.TrimPrefix(path[1:], "_"))
 	}
 	for _, l := range last {
 		for _, first := range []string{"/", "/db/", "/_users/", "/a%2Fb/", "//db//", "/favicon.ico/"} {
@@ -214,6 +164,76 @@ func FuzzShortRoutes(f *testing.F) {
 	for _, path := range []string{"/", "/db", "/db/doc", "/db/_all_docs", "/db/_design/d", "/_up", "/db/a%2Fb", "/db/\n", "/db/_nope"} {
 		f.Add(path)
 	}
-	rt, patterns := newRouter(allRoutes()), patternsOnly()
+	rt := routerOf(frontAPI(f, nil).engine)
+	patterns := patternsOnly(rt)
 	f.Fuzz(func(t *testing.T, path string) { sameRoute(t, rt, patterns, path) })
+}
+
+// FuzzPath holds the splitting and decoding of paths to net/url.
+func FuzzPath(f *testing.F) {
+	for _, seed := range []string{"/db/doc", "//a%2Fb//c+d", "/%zz", "/db/_design%2Fx/y", "/\xff/%ff", "/..", "/_local/x"} {
+		f.Add(seed)
+	}
+	rt := routerOf(frontAPI(f, nil).engine)
+	f.Fuzz(func(t *testing.T, raw string) {
+		if !strings.HasPrefix(raw, "/") || strings.ContainsAny(raw, "?") {
+			return
+		}
+		c, _, err := findRoute(rt, raw) // must find something or nothing, and not fail
+		if err != nil {
+			return
+		}
+		var want []string
+		for segment := range strings.SplitSeq(raw, "/") {
+			if segment == "" {
+				continue
+			}
+			decoded, err := url.PathUnescape(strings.ReplaceAll(segment, "+", "%20"))
+			if err != nil {
+				t.Fatalf("%q is taken, net/url refuses it: %v", raw, err)
+			}
+			want = append(want, decoded)
+		}
+		if len(want) != len(c.path) {
+			t.Fatalf("%q: %q, want %q", raw, c.path, want)
+		}
+		for i := range want {
+			if c.path[i] != want[i] {
+				t.Fatalf("%q: %q, want %q", raw, c.path, want)
+			}
+		}
+	})
+}
+
+// mustFind finds the endpoint of a path that can be parsed.
+func mustFind(tb testing.TB, rt *router, path string) (*call, bool) {
+	tb.Helper()
+	c, ok, err := findRoute(rt, path)
+	if err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+	return c, ok
+}
+
+// sameRoute compares what a path leads to with the patterns and without.
+func sameRoute(t *testing.T, rt, patterns *router, path string) {
+	t.Helper()
+	a, foundA, err := findRoute(rt, path)
+	if err != nil {
+		return
+	}
+	b, foundB, err := findRoute(patterns, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ra, rb := endpointOf(a), endpointOf(b)
+	if foundA != foundB || (ra == nil) != (rb == nil) {
+		t.Fatalf("%q: found %v, with patterns only %v", path, foundA, foundB)
+	}
+	if ra != nil && (ra.table != rb.table || ra.path != rb.path) {
+		t.Errorf("%q: %q, with patterns only %q", path, ra.path, rb.path)
+	}
+	if a.dbName != b.dbName || a.docID != b.docID || !slices.Equal(a.rest, b.rest) {
+		t.Errorf("%q: another target than with patterns only", path)
+	}
 }

@@ -11,23 +11,17 @@ import (
 	"divan/storage/fault"
 )
 
-// compatible is the version of CouchDB whose API this is: what clients compare
-// with, in "/" and in the Server header.
-const compatible = "3.5.0"
-
 // serverRoutes lists the endpoints of the server that say something about it.
 func serverRoutes() []route {
 	return []route{
 		{table: serverTable, path: "/", allow: "GET,HEAD", methods: methods{get: getRoot}},
 		{table: serverTable, path: "/_up", allow: "GET,HEAD", methods: methods{get: getUp}},
+		{
+			table: serverTable, path: "/_session", allow: "GET,HEAD,POST,DELETE", name: "session",
+			methods: methods{get: getSession, post: postSession, del: deleteSession},
+		},
 		{table: serverTable, path: "/_uuids", allow: "GET", methods: methods{get: getUUIDs}},
-		{table: serverTable, path: "/_all_dbs", allow: "GET,HEAD", methods: methods{get: getAllDBs}},
-		{table: serverTable, path: "/_dbs_info", allow: "GET,HEAD,POST", methods: methods{get: getDBsInfo, post: postDBsInfo}},
-		{table: serverTable, path: "/_membership", allow: "GET", methods: methods{get: getMembership}},
-		{table: serverTable, path: "/_active_tasks", allow: "GET,HEAD", methods: methods{get: getActiveTasks}},
-		{table: serverTable, path: "/_db_updates", allow: "GET", methods: methods{get: getDBUpdates}},
 		{table: serverTable, path: "/_reload_query_servers", allow: "POST", methods: methods{post: reloadQueryServers}},
-		{table: serverTable, path: "/_cluster_setup", allow: "GET,POST", methods: methods{get: getClusterSetup, post: postClusterSetup}},
 		{table: serverTable, path: "/favicon.ico", allow: "GET", methods: methods{get: getFavicon}},
 	}
 }

@@ -26,7 +26,7 @@ type Task struct {
 }
 
 // ownTasks appends the tasks of this node, separated by commas.
-func (a *API) ownTasks(dst []byte) []byte {
+func (a *engine) ownTasks(dst []byte) []byte {
 	if a.deps.Tasks == nil {
 		return dst
 	}

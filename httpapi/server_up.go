@@ -18,7 +18,7 @@ func getUp(c *call) error {
 		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
 	case mode != "":
 		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"nolb"}`))
-	case c.api.stopped.Load():
+	case c.api.isStopped():
 		return c.sendJSON(http.StatusNotFound, []byte(`{"status":"stopping"}`))
 	}
 	seeding := SeedStatus{Joined: true}

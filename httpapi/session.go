@@ -11,16 +11,6 @@ import (
 	"divan/storage/fault"
 )
 
-// sessionRoutes lists the endpoint of sessions (api.md section 18).
-func sessionRoutes() []route {
-	return []route{
-		{
-			table: serverTable, path: "/_session", allow: "GET,HEAD,POST,DELETE", name: "session",
-			methods: methods{get: getSession, post: postSession, del: deleteSession},
-		},
-	}
-}
-
 // maxLogin bounds the body of a login: a name, a password and a token.
 const maxLogin = 64 << 10
 
@@ -95,7 +85,7 @@ func deleteSession(c *call) error {
 		return err
 	}
 	c.setCookie(c.api.deps.Auth.Logout(c.scheme() == "https"))
-	return c.sendOrRedirect(next, http.StatusOK, okBody)
+	return c.sendOrRedirect(next, http.StatusOK, []byte(`{"ok":true}`))
 }
 
 func (c *call) setCookie(value string) { c.w.Header()["Set-Cookie"] = []string{value} }

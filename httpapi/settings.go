@@ -52,3 +52,9 @@ func newSettings(cfg *config.Snapshot, version string) *settings {
 	}
 	return s
 }
+
+// serverHeader is the value of the Server header of every answer.
+func (a *engine) serverHeader() string { return a.settings(a.deps.Config.Load()).serverHeader[0] }
+
+// compatible is the version of CouchDB that clients are told.
+const compatible = "3.5.0"

@@ -87,7 +87,7 @@ func (r *remoteCall) url() (*url.URL, error) {
 
 // askRemote sends a request to the set-up endpoint of another node. The error
 // says that no node answered.
-func (a *API) askRemote(ctx context.Context, cfg *config.Snapshot, r remoteCall) (*remoteAnswer, error) {
+func (a *engine) askRemote(ctx context.Context, cfg *config.Snapshot, r remoteCall) (*remoteAnswer, error) {
 	to, err := r.url()
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (a *API) askRemote(ctx context.Context, cfg *config.Snapshot, r remoteCall)
 
 // remoteClient returns a client that follows nobody elsewhere and keeps no
 // connection.
-func (a *API) remoteClient(cfg *config.Snapshot) (*http.Client, error) {
+func (a *engine) remoteClient(cfg *config.Snapshot) (*http.Client, error) {
 	dial := a.deps.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: remoteTimeout / 2}).DialContext

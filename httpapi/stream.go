@@ -109,6 +109,9 @@ func (s *streamWriter) writeDoc(ctx context.Context, d *shard.Doc, style docStyl
 	return s.docs.write(ctx, d, style)
 }
 
+// failed returns the error of the connection, nil as long as there is none.
+func (s *streamWriter) failed() error { return s.err }
+
 // spill sends the buffer when it is full.
 func (s *streamWriter) spill() error {
 	if len(s.buf) < streamBuffer || s.whole && len(s.buf) < wholeLimit {

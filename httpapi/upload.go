@@ -55,7 +55,7 @@ func (u *upload) settle(err error) {
 // nothing can follow. After an error nothing stays stored. A local document
 // keeps none, and CouchDB takes it without a word.
 func (u *upload) attach(specs []doc.AttachmentSpec, parts *relatedReader) ([]shard.EditAttachment, error) {
-	if len(specs) == 0 || isLocal(u.id) {
+	if len(specs) == 0 || doc.IsLocal(u.id) {
 		return nil, nil
 	}
 	if err := u.check(specs, parts != nil); err != nil {

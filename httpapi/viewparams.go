@@ -237,10 +237,6 @@ func (v viewValue) choice() (choice, error) {
 	return choose(b), nil
 }
 
-// mostRows is the largest limit that is taken, the largest small integer of
-// CouchDB's machine and one.
-const mostRows = 1 << 59
-
 // count reads an integer of at least zero; one above mostRows counts as the
 // next.
 func (v viewValue) count() (int, error) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"strings"
 	"testing"
 
 	"divan/storage/fault"
@@ -96,4 +97,29 @@ func TestViewParamsCheckMap(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", tc.query, got, tc.want)
 		}
 	}
+}
+
+// FuzzParams holds the parser of parameters to its refusals: whatever comes, it
+// is taken or refused with a fault that a client understands.
+func FuzzParams(f *testing.F) {
+	for _, seed := range []string{
+		"limit=1&skip=x", "key=\"a\"", "keys=[1,2", "startkey=a b&endkey={}", "descending=TRUE&limit=-1",
+		"=&&=", "limit=99999999999999999999", "stale=ok&update=lazy&group_level=\x01",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		var query []param
+		for pair := range strings.SplitSeq(raw, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			query = append(query, param{name, value})
+		}
+		v, err := parseViewQuery(query)
+		switch {
+		case err != nil && !fault.Is(err, fault.QueryParse) && !fault.Is(err, fault.BadRequest):
+			t.Fatalf("%q: %v", raw, err)
+		case err == nil && (v.limit < -1 || v.skip < 0 || v.groupLevel < -1):
+			t.Fatalf("%q: %+v", raw, v)
+		}
+	})
 }
