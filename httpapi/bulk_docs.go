@@ -74,7 +74,7 @@ func (b *bulk) options(others []doc.Member) error {
 			if !ok {
 				text = string(m.Value)
 			}
-			b.w, err = parseQuorum(param{"w", text})
+			b.w, err = parseQuorum(param{name: "w", value: text})
 		}
 	}
 	return err

@@ -23,7 +23,7 @@ func feedCall(t *testing.T, query string) *call {
 	c.cfg.Chttpd.ChangesTimeout = time.Minute
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		c.query = append(c.query, param{name, value})
+		c.query = append(c.query, param{name: name, value: value})
 	}
 	return c
 }

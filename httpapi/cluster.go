@@ -56,3 +56,22 @@ type Seed struct {
 	Asked  time.Time // last; zero: not yet
 	Answer string    // "ok", or what went wrong; empty: not asked yet
 }
+
+// Task is an operation that runs in the background (api.md section 4.2).
+type Task struct {
+	Node, PID          string
+	Type               string // database_compaction, …
+	Database           string // of a compaction the name of the copy
+	Phase              string // may be empty
+	ChangesDone        uint64
+	TotalChanges       uint64
+	StartedOn, Updated time.Time
+}
+
+// Figures are numbers of the node that only the other parts of it know.
+type Figures struct {
+	OpenDatabases                  int // stores held open
+	AuthCacheHits, AuthCacheMisses uint64
+	ReplicationBacklog             int    // pushes between copies that run or wait
+	ReplicationLag                 uint64 // changes of copies of this node that other copies are known to lack
+}

@@ -190,7 +190,7 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 		{"adm", "GET", "/db/_changes?feed=continuous&heartbeat=60000", "", 200, ""},
 		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `""`, 200, ""},
 	})
-	_, leave, open := a.feeds.join(t.Context())
+	_, leave, open := a.joinFeeds(t.Context())
 	leave()
 	if !open {
 		t.Error("feeds end although maintenance is over")

@@ -17,7 +17,7 @@ func coreAPI(tb testing.TB, values config.Values) *engine {
 func testCall(tb testing.TB, a *engine, line, body string, headers ...string) (*call, *httptest.ResponseRecorder) {
 	tb.Helper()
 	w := httptest.NewRecorder()
-	c := a.newCall(w, request(line, body, headers))
-	must(tb, c.admit())
+	c, err := admitted(a, w, request(line, body, headers))
+	must(tb, err)
 	return c, w
 }

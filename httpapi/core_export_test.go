@@ -1,6 +1,11 @@
 package httpapi
 
-import "github.com/gorilla/mux"
+import (
+	"divan/storage/fault"
+	"net/http"
+
+	"github.com/gorilla/mux"
+)
 
 // What the tests of the routing tables, which have the rows of all families, need
 // of the router.
@@ -58,3 +63,27 @@ func pathsOf(rt *router) []string {
 	}
 	return out
 }
+
+// admitted returns a call that was admitted.
+func admitted(a *engine, w http.ResponseWriter, r *http.Request) (*call, error) {
+	c := a.newCall(w, r)
+	return c, c.admit()
+}
+
+// answerTo has the answer of a call written to another connection.
+func answerTo(c *call, w http.ResponseWriter) { c.w.inner = w }
+
+// wireError returns what a kind of error is on the wire.
+func wireError(k fault.Kind) (status int, name string) {
+	w := wireOf(k)
+	return w.status, w.name
+}
+
+// failureOf returns what a client is told of an error.
+func failureOf(c *call, err error) failure { return c.describe(err) }
+
+// isAboutProcess reports whether a node that was removed answers a call.
+func isAboutProcess(c *call) bool { return c.aboutProcess() }
+
+// uuidAs writes a UUID in a format.
+func uuidAs(u [16]byte, format string) string { return formatUUID(u, format) }

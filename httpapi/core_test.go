@@ -36,7 +36,7 @@ func TestErrorsByKind(t *testing.T) {
 		{fault.New(fault.Internal, "secret text"), 500, "internal_server_error", ""},
 		{fault.New(fault.Corruption, "secret text"), 500, "internal_server_error", ""},
 	} {
-		f := c.describe(tc.err)
+		f := failureOf(c, tc.err)
 		if f.status != tc.status || f.name != tc.name || (tc.reason != "" && f.reason != tc.reason) {
 			t.Errorf("%v: got %+v", tc.err, f)
 		}
@@ -48,8 +48,8 @@ func TestErrorsByKind(t *testing.T) {
 		}
 	}
 	for k := fault.Internal; k <= fault.Purged; k++ {
-		if w := wireOf(k); w.status < 400 || w.status > 599 || w.name == "" {
-			t.Errorf("kind %d has no place in the table: %+v", k, w)
+		if status, name := wireError(k); status < 400 || status > 599 || name == "" {
+			t.Errorf("kind %d has no place in the table: %d %s", k, status, name)
 		}
 	}
 }
@@ -177,11 +177,11 @@ func TestUUIDFormats(t *testing.T) {
 		"base_16": "01952fd8365a77128000000000000001", "": "01952fd8365a77128000000000000001",
 		"rfc9562": "01952fd8-365a-7712-8000-000000000001",
 	} {
-		if got := formatUUID(u, format); got != want {
+		if got := uuidAs(u, format); got != want {
 			t.Errorf("%s: %s", format, got)
 		}
 	}
-	if low, high := formatUUID([16]byte{15: 1}, "base_36"), formatUUID(u, "base_36"); len(low) != 25 || len(high) != 25 || low >= high {
+	if low, high := uuidAs([16]byte{15: 1}, "base_36"), uuidAs(u, "base_36"); len(low) != 25 || len(high) != 25 || low >= high {
 		t.Errorf("base_36: %s, %s", low, high)
 	}
 }
@@ -213,7 +213,8 @@ func TestDeadlinesOfABody(t *testing.T) {
 	} {
 		c, w := testCall(t, coreAPI(t, config.Values{"couchdb": {"attachment_writer_timeout": tc.patience}}), "POST /_dbs_info", "")
 		conn := &deadlines{ResponseWriter: w}
-		c.w.inner, c.r.Body, c.r.ContentLength = conn, io.NopCloser(tc.body), -1
+		answerTo(c, conn)
+		c.r.Body, c.r.ContentLength = io.NopCloser(tc.body), -1
 		_, err := c.readBody(0)
 		var words []string
 		for _, at := range conn.set {

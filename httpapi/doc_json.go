@@ -199,6 +199,10 @@ type docWriter struct {
 	text  []byte // of JSON
 }
 
+// newDocWriter returns a writer to w of documents whose attachments are read from
+// db.
+func newDocWriter(w io.Writer, db contentReader) *docWriter { return &docWriter{w: w, db: db} }
+
 // write writes a document.
 func (w *docWriter) write(ctx context.Context, d *shard.Doc, style docStyle) error {
 	if !style.inline(d) {

@@ -16,7 +16,7 @@ func optionsOf(query string) []param {
 	var out []param
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		out = append(out, param{name, value})
+		out = append(out, param{name: name, value: value})
 	}
 	return out
 }

@@ -22,12 +22,12 @@ func New(d Deps) (*API, error) {
 // mounted gives an API its endpoints: each family is one line. Rows of a table
 // are tried in this order: what is called most comes first, and the family of
 // databases last, which ends with a row that takes all that is left.
-func mounted(core *engine) (*API, error) {
-	node, err := newNodeFamily(core)
+func mounted(a *engine) (*API, error) {
+	node, err := newNodeFamily(a)
 	if err != nil {
 		return nil, err
 	}
-	core.mount(
+	a.mount(
 		documentRoutes(),
 		listingRoutes(),
 		changesRoutes(),
@@ -35,7 +35,7 @@ func mounted(core *engine) (*API, error) {
 		node.routes(),
 		dbRoutes(),
 	)
-	return &API{engine: core, node: node}, nil
+	return &API{engine: a, node: node}, nil
 }
 
 // Handler returns the API as an http.Handler for the whole path space.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -33,4 +34,40 @@ func nodeAs(tb testing.TB, name string, values config.Values, adapt func(*Deps))
 	a, err := New(deps)
 	must(tb, err)
 	return a
+}
+
+// visit is one request of a test and what its answer has to be. An empty body
+// is not compared.
+type visit struct {
+	who    string // name:password of Basic, "adm" for the administrator, "" for nobody
+	method string
+	target string
+	send   string
+	status int
+	body   string
+}
+
+// follow makes the requests one after the other.
+func follow(t *testing.T, h http.Handler, steps []visit) {
+	t.Helper()
+	for _, s := range steps {
+		headers := []string{"Content-Type: application/json"}
+		switch s.who {
+		case "":
+		case "adm":
+			headers = append(headers, "Authorization: Basic YWRtOnBhc3M=")
+		default:
+			r := http.Request{Header: http.Header{}}
+			for i := range s.who {
+				if s.who[i] == ':' {
+					r.SetBasicAuth(s.who[:i], s.who[i+1:])
+				}
+			}
+			headers = append(headers, "Authorization: "+r.Header.Get("Authorization"))
+		}
+		w := ask(t, h, s.method+" "+s.target, s.send, headers...)
+		if w.Code != s.status || (s.body != "" && w.Body.String() != s.body+"\n") {
+			t.Errorf("%s: %s %s %s: got %d %s want %d %s", s.who, s.method, s.target, s.send, w.Code, w.Body, s.status, s.body)
+		}
+	}
 }

@@ -12,14 +12,6 @@ import (
 	"divan/storage/doc"
 )
 
-// Figures are numbers of the node that only the other parts of it know.
-type Figures struct {
-	OpenDatabases                  int // stores held open
-	AuthCacheHits, AuthCacheMisses uint64
-	ReplicationBacklog             int    // pushes between copies that run or wait
-	ReplicationLag                 uint64 // changes of copies of this node that other copies are known to lack
-}
-
 // nodeFigures asks the root for its numbers.
 func (a *engine) nodeFigures() Figures {
 	if a.deps.Figures == nil {

@@ -13,7 +13,7 @@ func TestAboutProcess(t *testing.T) {
 		"POST /_node/_local/_restart": false, "GET /_node": false, "GET /_uuids": false, "GET /db": false, "GET /_session": false,
 		"GET /_membership": false, "GET /_all_dbs": false, "POST /_up": false, "GET /db/_up": false,
 	} {
-		if c, _ := testCall(t, a, line, ""); c.aboutProcess() != want {
+		if c, _ := testCall(t, a, line, ""); isAboutProcess(c) != want {
 			t.Errorf("%s: %v", line, !want)
 		}
 	}

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strconv"
@@ -313,4 +315,10 @@ func (c *call) etagMatches(etag string) bool {
 		}
 	}
 	return false
+}
+
+// hashOf returns an opaque entity tag for a text.
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }

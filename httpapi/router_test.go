@@ -9,7 +9,7 @@ import (
 )
 
 func TestRouterAllow(t *testing.T) {
-	rt := routerOf(frontAPI(t, nil).engine)
+	rt := wholeRouter(t)
 	for _, tc := range []struct {
 		path, allow string
 		allowed     []string
@@ -83,7 +83,7 @@ func TestRouterAllow(t *testing.T) {
 }
 
 func TestRouterTargets(t *testing.T) {
-	rt := routerOf(frontAPI(t, nil).engine)
+	rt := wholeRouter(t)
 	for _, tc := range []struct {
 		path, db, doc string
 		rest          []string
@@ -127,7 +127,7 @@ func TestRouterTargets(t *testing.T) {
 
 // BenchmarkRoute is what a document write pays for finding its endpoint.
 func BenchmarkRoute(b *testing.B) {
-	rt := routerOf(frontAPI(b, nil).engine)
+	rt := wholeRouter(b)
 	for _, path := range []string{"/db/doc-00001234", "/db/part:doc%2F1", "/db/_bulk_docs", "/db/_all_docs", "/db/_changes", "/_up"} {
 		b.Run(path[1:], func(b *testing.B) {
 			find := routeAgain(rt)
@@ -144,7 +144,7 @@ func BenchmarkRoute(b *testing.B) {
 // TestShortRoutes: what the router answers without asking the patterns is what
 // they would say.
 func TestShortRoutes(t *testing.T) {
-	rt := routerOf(frontAPI(t, nil).engine)
+	rt := wholeRouter(t)
 	patterns := patternsOnly(rt)
 	last := []string{
 		"", "/", "x", "a%2Fb", "a+b", "a b", "%0A", "..", ".", "{doc}", "_", "_x", "_design", "_design/d", "_design%2Fd", "_local",
@@ -164,7 +164,7 @@ func FuzzShortRoutes(f *testing.F) {
 	for _, path := range []string{"/", "/db", "/db/doc", "/db/_all_docs", "/db/_design/d", "/_up", "/db/a%2Fb", "/db/\n", "/db/_nope"} {
 		f.Add(path)
 	}
-	rt := routerOf(frontAPI(f, nil).engine)
+	rt := wholeRouter(f)
 	patterns := patternsOnly(rt)
 	f.Fuzz(func(t *testing.T, path string) { sameRoute(t, rt, patterns, path) })
 }
@@ -174,7 +174,7 @@ func FuzzPath(f *testing.F) {
 	for _, seed := range []string{"/db/doc", "//a%2Fb//c+d", "/%zz", "/db/_design%2Fx/y", "/\xff/%ff", "/..", "/_local/x"} {
 		f.Add(seed)
 	}
-	rt := routerOf(frontAPI(f, nil).engine)
+	rt := wholeRouter(f)
 	f.Fuzz(func(t *testing.T, raw string) {
 		if !strings.HasPrefix(raw, "/") || strings.ContainsAny(raw, "?") {
 			return
@@ -236,4 +236,12 @@ func sameRoute(t *testing.T, rt, patterns *router, path string) {
 	if a.dbName != b.dbName || a.docID != b.docID || !slices.Equal(a.rest, b.rest) {
 		t.Errorf("%q: another target than with patterns only", path)
 	}
+}
+
+// wholeRouter is the router of the whole API.
+func wholeRouter(tb testing.TB) *router {
+	tb.Helper()
+	a, err := New(frontDeps(tb, nil))
+	must(tb, err)
+	return routerOf(a.engine)
 }

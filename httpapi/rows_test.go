@@ -8,7 +8,7 @@ import (
 )
 
 func TestRowEncoders(t *testing.T) {
-	rev, short := mustRev(t, "1-11111111111111111111111111111111"), mustRev(t, "2-a\"b")
+	rev, short := doc.Rev{Pos: 1, ID: "11111111111111111111111111111111"}, doc.Rev{Pos: 2, ID: "a\"b"}
 	for _, c := range []struct {
 		row  shard.Row
 		want string

@@ -79,12 +79,6 @@ func getUUIDs(c *call) error {
 // longAgo is an Expires that has passed.
 var longAgo = []string{"Mon, 01 Jan 1990 00:00:00 GMT"}
 
-// hashOf returns an opaque entity tag for a text.
-func hashOf(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
-}
-
 // reloadQueryServers answers POST /_reload_query_servers. Functions run inside
 // this process and are compiled from the design document whenever it changes,
 // so that there is nothing that could be out of date.

@@ -14,17 +14,6 @@ import (
 	"divan/storage/doc"
 )
 
-// Task is an operation that runs in the background (api.md section 4.2).
-type Task struct {
-	Node, PID          string
-	Type               string // database_compaction, …
-	Database           string // of a compaction the name of the copy
-	Phase              string // may be empty
-	ChangesDone        uint64
-	TotalChanges       uint64
-	StartedOn, Updated time.Time
-}
-
 // ownTasks appends the tasks of this node, separated by commas.
 func (a *engine) ownTasks(dst []byte) []byte {
 	if a.deps.Tasks == nil {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"divan/httpapi/auth"
@@ -175,7 +176,7 @@ func parseForm(body string) []param {
 			body = ""
 		}
 		name, value, _ := strings.Cut(field, "=")
-		fields = append(fields, param{unescapeField(name), unescapeField(value)})
+		fields = append(fields, param{name: unescapeField(name), value: unescapeField(value)})
 	}
 	return fields
 }
@@ -189,8 +190,9 @@ func unescapeField(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		switch {
-		case s[i] == '%' && i+2 < len(s) && unhex(s[i+1]) >= 0 && unhex(s[i+2]) >= 0:
-			out = append(out, byte(unhex(s[i+1])<<4|unhex(s[i+2])))
+		case s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
+			b, _ := strconv.ParseUint(s[i+1:i+3], 16, 8)
+			out = append(out, byte(b))
 			i += 2
 		case s[i] == '+':
 			out = append(out, ' ')
@@ -200,6 +202,8 @@ func unescapeField(s string) string {
 	}
 	return string(out)
 }
+
+func isHex(b byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", b) >= 0 }
 
 func (f *loginForm) set(member, text string, ok bool) {
 	switch member {

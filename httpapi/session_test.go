@@ -201,7 +201,7 @@ func TestSessionLockout(t *testing.T) {
 
 func TestSessionBodyIsBounded(t *testing.T) {
 	a := sessionAPI(t, nil)
-	w := ask(t, a, "POST /_session", `{"name":"`+strings.Repeat("x", maxLogin)+`"}`, asJSON)
+	w := ask(t, a, "POST /_session", `{"name":"`+strings.Repeat("x", 64<<10)+`"}`, asJSON)
 	if w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

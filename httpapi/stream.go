@@ -104,7 +104,7 @@ func (s *streamWriter) writeDoc(ctx context.Context, d *shard.Doc, style docStyl
 		return s.spill()
 	}
 	if s.docs == nil {
-		s.docs = &docWriter{w: s, db: s.c.db}
+		s.docs = newDocWriter(s, s.c.db)
 	}
 	return s.docs.write(ctx, d, style)
 }

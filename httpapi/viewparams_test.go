@@ -28,13 +28,13 @@ func TestViewParamsRefused(t *testing.T) {
 		{"stable", "x", "Invalid value for `stable`."},
 		{"update", "x", "Invalid value for `update`."},
 	} {
-		_, err := parseViewQuery([]param{{tc.name, tc.value}})
+		_, err := parseViewQuery([]param{{name: tc.name, value: tc.value}})
 		if !fault.Is(err, fault.QueryParse) || fault.Reason(err) != tc.reason {
 			t.Errorf("%s=%q: got %v, want %s", tc.name, tc.value, err, tc.reason)
 		}
 	}
 	for _, name := range []string{"key", "keys", "startkey", "endkey", "start_key", "end_key"} {
-		if _, err := parseViewQuery([]param{{name, "a"}}); fault.Reason(err) != "invalid UTF-8 JSON" {
+		if _, err := parseViewQuery([]param{{name: name, value: "a"}}); fault.Reason(err) != "invalid UTF-8 JSON" {
 			t.Errorf("%s=a: got %v", name, err)
 		}
 	}
@@ -65,11 +65,11 @@ func TestViewParamsLaterOnesCount(t *testing.T) {
 	if err := v.applyBody([]byte(`{"limit":3,"startkey":"b","descending":"true","x":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	err := v.applyQuery([]param{{"limit", "0"}, {"limit", "1"}, {"key", "+2"}, {"startkey", ` [1, "a"]`}, {"conflicts", "TRUE"}})
+	err := v.applyQuery([]param{{name: "limit", value: "0"}, {name: "limit", value: "1"}, {name: "key", value: "+2"}, {name: "startkey", value: ` [1, "a"]`}, {name: "conflicts", value: "TRUE"}})
 	if err == nil {
 		t.Error("+2 is no JSON")
 	}
-	if err := v.applyQuery([]param{{"key", " 2"}, {"startkey", ` [1, "a"]`}, {"conflicts", "TRUE"}}); err != nil {
+	if err := v.applyQuery([]param{{name: "key", value: " 2"}, {name: "startkey", value: ` [1, "a"]`}, {name: "conflicts", value: "TRUE"}}); err != nil {
 		t.Fatal(err)
 	}
 	if v.limit != 1 || string(v.startKey) != `[1,"a"]` || string(v.endKey) != "2" || !v.descending || !v.conflicts {
@@ -82,12 +82,12 @@ func TestViewParamsCheckMap(t *testing.T) {
 		query []param
 		want  string
 	}{
-		{[]param{{"reduce", "true"}}, "Reduce is invalid for map-only views."},
-		{[]param{{"reduce", "false"}, {"group", "false"}, {"group_level", "0"}}, ""},
-		{[]param{{"group", "true"}}, "Invalid use of grouping on a map view."},
-		{[]param{{"group_level", "1"}}, "Invalid use of grouping on a map view."},
-		{[]param{{"keys", "[]"}, {"key", "1"}}, "`keys` is incompatible with `key`, `start_key` and `end_key`"},
-		{[]param{{"keys", "[]"}, {"endkey", "1"}}, "`keys` is incompatible with `key`, `start_key` and `end_key`"},
+		{[]param{{name: "reduce", value: "true"}}, "Reduce is invalid for map-only views."},
+		{[]param{{name: "reduce", value: "false"}, {name: "group", value: "false"}, {name: "group_level", value: "0"}}, ""},
+		{[]param{{name: "group", value: "true"}}, "Invalid use of grouping on a map view."},
+		{[]param{{name: "group_level", value: "1"}}, "Invalid use of grouping on a map view."},
+		{[]param{{name: "keys", value: "[]"}, {name: "key", value: "1"}}, "`keys` is incompatible with `key`, `start_key` and `end_key`"},
+		{[]param{{name: "keys", value: "[]"}, {name: "endkey", value: "1"}}, "`keys` is incompatible with `key`, `start_key` and `end_key`"},
 	} {
 		v, err := parseViewQuery(tc.query)
 		if err != nil {
@@ -112,7 +112,7 @@ func FuzzParams(f *testing.F) {
 		var query []param
 		for pair := range strings.SplitSeq(raw, "&") {
 			name, value, _ := strings.Cut(pair, "=")
-			query = append(query, param{name, value})
+			query = append(query, param{name: name, value: value})
 		}
 		v, err := parseViewQuery(query)
 		switch {
