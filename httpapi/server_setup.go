@@ -43,10 +43,10 @@ func postClusterSetup(c *call) error {
 		}
 		err = m.EnableSingleNode(ctx, meta.SingleNode{
 			Username: req.username, Password: req.password, PasswordHash: req.hash,
-			BindAddress: req.address, Port: req.port, EnsureDBs: req.ensure, Create: c.createSystem,
+			BindAddress: req.address, Port: req.port, EnsureDBs: req.ensure, Create: c.createSystem(),
 		})
 	case "finish_cluster":
-		err = c.patiently(func() error { return m.FinishCluster(ctx, req.ensure, c.createSystem) })
+		err = c.patiently(func() error { return m.FinishCluster(ctx, req.ensure, c.createSystem()) })
 	case "enable_cluster":
 		err = c.enableCluster(req)
 	case "add_node":
@@ -64,9 +64,12 @@ func postClusterSetup(c *call) error {
 	return c.sendOK(http.StatusCreated)
 }
 
-// createSystem makes a system database with the defaults for new ones.
-func (c *call) createSystem(ctx context.Context, name string) error {
-	return c.api.deps.Coordinator.CreateDB(ctx, name, cluster.CreateOptions{})
+// createSystem returns what makes a system database, with the defaults for new
+// ones.
+func (c *call) createSystem() func(ctx context.Context, name string) error {
+	return func(ctx context.Context, name string) error {
+		return c.api.deps.Coordinator.CreateDB(ctx, name, cluster.CreateOptions{})
+	}
 }
 
 // clusterEnabled reports whether this node may take others in.
