@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 // nowhere takes an answer and drops it.
@@ -20,12 +22,12 @@ func benchNode(b *testing.B, n int) *API {
 	b.Helper()
 	a := nodeAPI(b, nil)
 	admin := "Authorization: Basic YWRtOnBhc3M="
-	ask(b, a, "PUT /db", "", admin)
+	apitest.Ask(b, a, "PUT /db", "", admin)
 	var docs strings.Builder
 	for i := range n {
 		docs.WriteString(`,{"_id":"` + strconv.Itoa(1_000_000+i) + `","text":"` + strings.Repeat("x", 1000) + `"}`)
 	}
-	if w := ask(b, a, "POST /db/_bulk_docs", `{"docs":[`+docs.String()[1:]+`]}`, "Content-Type: application/json", admin); w.Code != 201 {
+	if w := apitest.Ask(b, a, "POST /db/_bulk_docs", `{"docs":[`+docs.String()[1:]+`]}`, "Content-Type: application/json", admin); w.Code != 201 {
 		b.Fatal(w.Code, w.Body)
 	}
 	return a

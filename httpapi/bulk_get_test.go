@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 // Batches do not show: every entry is answered, in the order asked, whatever
@@ -40,10 +42,10 @@ func TestIfRange(t *testing.T) {
 	a := nodeAPI(t, nil)
 	const basic, letters = "Authorization: Basic YWRtOnBhc3M=", "abcdefghijklmnopqrstuvwxyz"
 	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
-	if w := ask(t, a, "PUT /db/doc/att", letters, basic, "Content-Type: application/octet-stream"); w.Code != http.StatusCreated {
+	if w := apitest.Ask(t, a, "PUT /db/doc/att", letters, basic, "Content-Type: application/octet-stream"); w.Code != http.StatusCreated {
 		t.Fatal(w.Code, w.Body)
 	}
-	etag := ask(t, a, "GET /db/doc/att", "", basic).Header().Get("Etag")
+	etag := apitest.Ask(t, a, "GET /db/doc/att", "", basic).Header().Get("Etag")
 	for _, c := range []struct {
 		ifRange string
 		partial bool
@@ -59,7 +61,7 @@ func TestIfRange(t *testing.T) {
 		{"Fri, 31 Dec 9999 23:59:59 GMT", false},
 	} {
 		for _, ranges := range []string{"bytes=2-4", "bytes=0-0,2-4", "bytes=90-"} {
-			w := ask(t, a, "GET /db/doc/att", "", basic, "Range: "+ranges, "If-Range: "+c.ifRange)
+			w := apitest.Ask(t, a, "GET /db/doc/att", "", basic, "Range: "+ranges, "If-Range: "+c.ifRange)
 			full := w.Code == http.StatusOK && w.Body.String() == letters && w.Header().Get("Content-Range") == ""
 			if full == c.partial {
 				t.Errorf("%s, %s: %d %s", c.ifRange, ranges, w.Code, w.Body)

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 // A security object says one thing to everybody.
@@ -52,7 +54,7 @@ func TestSettingsOfTheNextDatabase(t *testing.T) {
 	const mine = `{"admins":{"names":["ann"]}}`
 	late := func(target, body string, meanwhile []visit) *httptest.ResponseRecorder {
 		follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/_security", mine, 200, ""}})
-		r := request("PUT "+target, body, []string{"Content-Type: application/json"})
+		r := apitest.Request("PUT "+target, body, []string{"Content-Type: application/json"})
 		r.SetBasicAuth("ann", "pw")
 		r.Body = io.NopCloser(&meanwhileBody{strings.NewReader(body), func() { follow(t, a, meanwhile) }})
 		w := httptest.NewRecorder()
@@ -80,10 +82,10 @@ func TestSettingsOfTheNextDatabase(t *testing.T) {
 		}
 		if s.status == 401 {
 			follow(t, a, []visit{{"adm", "GET", "/db/_revs_limit", "", 200, "1000"}})
-			if w := ask(t, a, "GET /db/_security", "", "Authorization: Basic YWRtOnBhc3M="); strings.Contains(w.Body.String(), "ann") {
+			if w := apitest.Ask(t, a, "GET /db/_security", "", "Authorization: Basic YWRtOnBhc3M="); strings.Contains(w.Body.String(), "ann") {
 				t.Errorf("%s: %s", s.target, w.Body)
 			}
 		}
-		ask(t, a, "DELETE /db", "", "Authorization: Basic YWRtOnBhc3M=")
+		apitest.Ask(t, a, "DELETE /db", "", "Authorization: Basic YWRtOnBhc3M=")
 	}
 }

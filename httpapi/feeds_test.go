@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 // feed opens a feed and returns a reader of its lines, LF included.
@@ -92,7 +93,7 @@ func TestSeqInterval(t *testing.T) {
 		}
 		LastSeq string `json:"last_seq"`
 	}
-	must(t, json.Unmarshal([]byte(s.text(200, "GET", "/db/_changes?seq_interval=3", nil)), &answer))
+	apitest.Must(t, json.Unmarshal([]byte(s.text(200, "GET", "/db/_changes?seq_interval=3", nil)), &answer))
 	seen := map[string]bool{}
 	for i, row := range answer.Results {
 		seen[row.ID] = true
@@ -219,7 +220,7 @@ func TestFeedLeavesWithItsClient(t *testing.T) {
 	for _, query := range []string{"feed=continuous&heartbeat=5&since=now", "feed=longpoll&since=now"} {
 		res, next := s.feed(query)
 		next()
-		must(t, res.Body.Close())
+		apitest.Must(t, res.Body.Close())
 	}
 }
 
@@ -276,7 +277,7 @@ func TestTimeoutWhileFiltering(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				ask(t, s.api, fmt.Sprintf("PUT /db/d%d", i), "{}", asAdmin)
+				apitest.Ask(t, s.api, fmt.Sprintf("PUT /db/d%d", i), "{}", asAdmin)
 			}
 		}
 	}()

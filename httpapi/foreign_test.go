@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 // What clients made for CouchDB were seen to do, beside what the transcripts
@@ -72,7 +74,7 @@ func TestRevWithPlus(t *testing.T) {
 			`{"results":[{"id":"d","docs":[{"ok":{"_id":"d","_rev":"1-a"}}]}]}`},
 		{"adm", "POST", "/db/_revs_diff", `{"d":["+1-a","+2-b"]}`, 200, `{"d":{"missing":["2-b"],"possible_ancestors":["1-a"]}}`},
 	})
-	if w := ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
+	if w := apitest.Ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
 		t.Errorf("If-Match: %d %s", w.Code, w.Body)
 	}
 }

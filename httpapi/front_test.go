@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 	"divan/storage/doc"
 )
 
@@ -52,7 +53,7 @@ func TestHeaders(t *testing.T) {
 		{"browser that takes JSON", "GET", "/_all_dbs", []string{"Accept: text/html, application/json"}, 401, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := ask(t, a, tc.method+" "+tc.target, "", tc.send...)
+			w := apitest.Ask(t, a, tc.method+" "+tc.target, "", tc.send...)
 			if w.Code != tc.status {
 				t.Errorf("status %d, want %d: %s", w.Code, tc.status, w.Body)
 			}
@@ -116,7 +117,7 @@ func TestCORS(t *testing.T) {
 		{"of another origin", "OPTIONS", []string{"Origin: http://c", "Access-Control-Request-Method: GET"}, 405, map[string]string{corsOrigin: "-"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := ask(t, a, tc.method+" /_up", "", tc.headers...)
+			w := apitest.Ask(t, a, tc.method+" /_up", "", tc.headers...)
 			if w.Code != tc.status {
 				t.Errorf("status %d, want %d", w.Code, tc.status)
 			}
@@ -125,7 +126,7 @@ func TestCORS(t *testing.T) {
 			}
 		})
 	}
-	r, w := request("GET /_up", "", []string{"Origin: http://anywhere"}), httptest.NewRecorder()
+	r, w := apitest.Request("GET /_up", "", []string{"Origin: http://anywhere"}), httptest.NewRecorder()
 	r.Host = "other.host:5984"
 	a.ServeHTTP(w, r)
 	checkHeader(t, w.Header(), corsOrigin, "http://anywhere")
@@ -135,7 +136,7 @@ func TestCORS(t *testing.T) {
 func TestUUIDs(t *testing.T) {
 	for _, algorithm := range []string{"sequential", "random", "utc_random", "utc_id", "uuid_v7"} {
 		a := frontAPI(t, config.Values{"uuids": {"algorithm": algorithm, "utc_id_suffix": "-x"}})
-		w := ask(t, a, "GET /_uuids?count=1000", "")
+		w := apitest.Ask(t, a, "GET /_uuids?count=1000", "")
 		if w.Code != 200 || w.Header().Get("Cache-Control") != "no-cache" {
 			t.Fatalf("%s: %d %v", algorithm, w.Code, w.Header())
 		}

@@ -7,6 +7,8 @@ import (
 	"go.uber.org/goleak"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
+	"divan/httpapi/core"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -14,25 +16,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // frontAPI is an API without databases.
 func frontAPI(tb testing.TB, values config.Values) *API {
 	tb.Helper()
-	a, err := New(frontDeps(tb, values))
-	must(tb, err)
+	a, err := New(apitest.FrontDeps(tb, values))
+	apitest.Must(tb, err)
 	return a
 }
 
 // nodeAPI is the API of a whole node.
 func nodeAPI(tb testing.TB, values config.Values) *API {
 	tb.Helper()
-	return nodeAs(tb, "divan@127.0.0.1", values, func(*Deps) {})
+	return nodeAs(tb, "divan@127.0.0.1", values, func(*core.Deps) {})
 }
 
 // nodeAs is nodeAPI for a node of that name; adapt may change what the API
 // stands on.
-func nodeAs(tb testing.TB, name string, values config.Values, adapt func(*Deps)) *API {
+func nodeAs(tb testing.TB, name string, values config.Values, adapt func(*core.Deps)) *API {
 	tb.Helper()
-	deps := nodeDeps(tb, name, values)
+	deps := apitest.NodeDeps(tb, name, values)
 	adapt(&deps)
 	a, err := New(deps)
-	must(tb, err)
+	apitest.Must(tb, err)
 	return a
 }
 
@@ -65,7 +67,7 @@ func follow(t *testing.T, h http.Handler, steps []visit) {
 			}
 			headers = append(headers, "Authorization: "+r.Header.Get("Authorization"))
 		}
-		w := ask(t, h, s.method+" "+s.target, s.send, headers...)
+		w := apitest.Ask(t, h, s.method+" "+s.target, s.send, headers...)
 		if w.Code != s.status || (s.body != "" && w.Body.String() != s.body+"\n") {
 			t.Errorf("%s: %s %s %s: got %d %s want %d %s", s.who, s.method, s.target, s.send, w.Code, w.Body, s.status, s.body)
 		}

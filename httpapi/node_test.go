@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 func TestDatabases(t *testing.T) {
@@ -74,7 +75,7 @@ func TestUsersBehindAPrefix(t *testing.T) {
 		t.Error(got)
 	}
 	for path, status := range map[string]int{doc: 404, "/_all_docs?include_docs=true": 401, "/_changes?include_docs=true": 401, "/_local_docs": 401} {
-		if w := ask(t, s.api, "GET "+db+path, ""); w.Code != status {
+		if w := apitest.Ask(t, s.api, "GET "+db+path, ""); w.Code != status {
 			t.Errorf("%s by a stranger: %d %s", path, w.Code, w.Body)
 		}
 	}

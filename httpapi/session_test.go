@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 	"divan/httpapi/auth"
 )
 
@@ -119,7 +120,7 @@ func TestSession(t *testing.T) {
 	a := sessionAPI(t, nil)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := ask(t, a, tt.method+" "+tt.target, tt.body, tt.headers...)
+			w := apitest.Ask(t, a, tt.method+" "+tt.target, tt.body, tt.headers...)
 			if got := strings.TrimSpace(w.Body.String()); w.Code != tt.status || got != tt.want {
 				t.Errorf("%d %s\nwant %d %s", w.Code, got, tt.status, tt.want)
 			}
@@ -137,19 +138,19 @@ func TestSession(t *testing.T) {
 func TestSessionCookieWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := sessionAPI(t, nil)
-		pair, _, _ := strings.Cut(ask(t, a, "POST /_session", goodLogin, asJSON).Header().Get("Set-Cookie"), ";")
+		pair, _, _ := strings.Cut(apitest.Ask(t, a, "POST /_session", goodLogin, asJSON).Header().Get("Set-Cookie"), ";")
 		cookie := "Cookie: theme=dark; " + pair
-		w := ask(t, a, "GET /_session?basic=true", "", cookie)
+		w := apitest.Ask(t, a, "GET /_session?basic=true", "", cookie)
 		if !strings.Contains(w.Body.String(), `"authenticated":"cookie"`) || w.Header().Get("Set-Cookie") != "" {
 			t.Errorf("%s, %v", w.Body, w.Header())
 		}
 		<-time.After(2 * time.Minute)
 		for _, target := range []string{"/_session", "/_up"} {
-			if w := ask(t, a, "GET "+target, "", cookie); !strings.HasPrefix(w.Header().Get("Set-Cookie"), "AuthSession=") {
+			if w := apitest.Ask(t, a, "GET "+target, "", cookie); !strings.HasPrefix(w.Header().Get("Set-Cookie"), "AuthSession=") {
 				t.Errorf("%s does not prolong the session: %v", target, w.Header())
 			}
 		}
-		w = ask(t, a, "DELETE /_session", "", cookie)
+		w = apitest.Ask(t, a, "DELETE /_session", "", cookie)
 		if got := w.Header().Values("Set-Cookie"); len(got) != 1 || !strings.HasPrefix(got[0], "AuthSession=;") {
 			t.Errorf("log out sets %q", got)
 		}
@@ -169,7 +170,7 @@ func TestSessionWhereANameIsDemanded(t *testing.T) {
 		{"POST", goodLogin, http.StatusOK, ""},
 		{"POST", `{"name":"adm","password":"wrong"}`, http.StatusUnauthorized, ""},
 	} {
-		w := ask(t, a, tt.method+" /_session", tt.body, asJSON)
+		w := apitest.Ask(t, a, tt.method+" /_session", tt.body, asJSON)
 		challenge := ""
 		for name, values := range w.Header() { // whatever the spelling of the name
 			if strings.EqualFold(name, "WWW-Authenticate") {
@@ -184,15 +185,15 @@ func TestSessionWhereANameIsDemanded(t *testing.T) {
 
 func TestSessionNamesAConfiguredDatabase(t *testing.T) {
 	a := sessionAPI(t, config.Values{"chttpd_auth": {"authentication_db": "people"}})
-	if w := ask(t, a, "GET /_session", ""); !strings.Contains(w.Body.String(), `"authentication_db":"people"`) {
+	if w := apitest.Ask(t, a, "GET /_session", ""); !strings.Contains(w.Body.String(), `"authentication_db":"people"`) {
 		t.Error(w.Body)
 	}
 }
 
 func TestSessionLockout(t *testing.T) {
 	a := sessionAPI(t, config.Values{"chttpd_auth_lockout": {"threshold": "1"}})
-	ask(t, a, "POST /_session", `{"name":"adm","password":"wrong"}`, asJSON)
-	w := ask(t, a, "POST /_session", goodLogin, asJSON)
+	apitest.Ask(t, a, "POST /_session", `{"name":"adm","password":"wrong"}`, asJSON)
+	w := apitest.Ask(t, a, "POST /_session", goodLogin, asJSON)
 	want := `{"error":"forbidden","reason":"Account is temporarily locked due to multiple authentication failures"}`
 	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusForbidden || got != want {
 		t.Errorf("%d %s", w.Code, got)
@@ -201,7 +202,7 @@ func TestSessionLockout(t *testing.T) {
 
 func TestSessionBodyIsBounded(t *testing.T) {
 	a := sessionAPI(t, nil)
-	w := ask(t, a, "POST /_session", `{"name":"`+strings.Repeat("x", 64<<10)+`"}`, asJSON)
+	w := apitest.Ask(t, a, "POST /_session", `{"name":"`+strings.Repeat("x", 64<<10)+`"}`, asJSON)
 	if w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -219,7 +220,7 @@ func TestSessionFormWithoutEscapes(t *testing.T) {
 		"username=adm%&password=pass;x":     http.StatusUnauthorized,
 		"user=adm&password=pass%":           http.StatusBadRequest, // no name
 	} {
-		if w := ask(t, a, "POST /_session", body, form); w.Code != status {
+		if w := apitest.Ask(t, a, "POST /_session", body, form); w.Code != status {
 			t.Errorf("%q: %d %s", body, w.Code, w.Body)
 		}
 	}

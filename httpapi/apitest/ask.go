@@ -1,0 +1,43 @@
+package apitest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Request builds a request as a server gets it: the target is as the client
+// wrote it.
+func Request(line, body string, headers []string) *http.Request {
+	method, target, _ := strings.Cut(line, " ")
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.RequestURI = target
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+// WaitFor waits until a condition holds.
+func WaitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range 10_000 {
+		if ok() {
+			return
+		}
+		<-tick.C
+	}
+	t.Fatal("waited in vain")
+}
+
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
