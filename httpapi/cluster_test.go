@@ -116,7 +116,7 @@ func TestOtherNodes(t *testing.T) {
 
 // decodeBody returns the body of an encoded answer.
 func decodeBody(answer []byte) (string, bool) {
-	var a core.NodeAnswer
+	var a struct{ Body []byte }
 	err := json.Unmarshal(answer, &a)
 	return string(a.Body), err == nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -287,17 +286,4 @@ func TestTimeoutWhileFiltering(t *testing.T) {
 	}
 	close(stop)
 	<-done
-}
-
-// shortWriter is a client that hangs up after some writes.
-type shortWriter struct {
-	*httptest.ResponseRecorder
-	writes int
-}
-
-func (w *shortWriter) Write(p []byte) (int, error) {
-	if w.writes++; w.writes > 10 {
-		return 0, io.ErrClosedPipe
-	}
-	return w.ResponseRecorder.Write(p)
 }

@@ -117,7 +117,7 @@ func (c *conn) refuse(status int, reason string) error {
 		}
 	}
 	id := core.NewRequestID()
-	c.api.Log.Info("malformed request", zap.String("request", id), zap.String("peer", c.RemoteAddr().String()),
+	c.api.Deps.Logger.Info("malformed request", zap.String("request", id), zap.String("peer", c.RemoteAddr().String()),
 		zap.Int("status", status), zap.String("reason", reason))
 	return writeRefusal(c.Conn, c.api.ServerHeader(), id, status, reason)
 }
@@ -202,7 +202,7 @@ func (c *tlsConn) ConnectionState() tls.ConnectionState {
 	if err == nil {
 		return c.tls.ConnectionState()
 	}
-	c.api.Log.Info("TLS handshake failed", zap.String("peer", c.RemoteAddr().String()), zap.Error(err))
+	c.api.Deps.Logger.Info("TLS handshake failed", zap.String("peer", c.RemoteAddr().String()), zap.Error(err))
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
 		_ = writeRefusal(plain.Conn, c.api.ServerHeader(), core.NewRequestID(), http.StatusBadRequest,

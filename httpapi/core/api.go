@@ -55,8 +55,7 @@ const textOverload = "Nodes are unable to service this request due to overloadin
 // safe for concurrent use.
 type API struct {
 	Deps    Deps
-	Log     *zap.Logger
-	router  *Router
+	router  *router
 	Stats   *stats.Counters
 	buffers bufferPool
 	chunks  chunkPool
@@ -72,7 +71,7 @@ type API struct {
 
 // New returns an API without endpoints; mount adds those.
 func New(d Deps) *API {
-	a := &API{Deps: d, Log: d.Logger, Stats: &stats.Counters{}, Started: time.Now()}
+	a := &API{Deps: d, Stats: &stats.Counters{}, Started: time.Now()}
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
 	return a
@@ -117,7 +116,7 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *Call {
 	}
 	res, s := c.Response, c.scratch
 	*res = Response{inner: w, c: c}
-	*c = Call{API: a, Response: res, Request: r, Log: a.Log, scratch: s, Start: time.Now(), Method: r.Method}
+	*c = Call{API: a, Response: res, Request: r, Log: a.Deps.Logger, scratch: s, Start: time.Now(), Method: r.Method}
 	c.Config = a.Deps.Config.Load()
 	c.set = a.settings(c.Config)
 	c.RequestID = requestID(r)

@@ -48,12 +48,12 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := ReadAll(body, length, limit)
+	out, err := readAll(body, length, limit)
 	switch {
 	case err == nil:
 		b.text, b.read = out, true
 		return out, nil
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, errTooLarge):
 		return nil, c.TooLarge()
 	case isFault(err):
 		return nil, err
@@ -62,6 +62,16 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 	default:
 		return nil, errUnreadable(err)
 	}
+}
+
+// ReadPart reads a whole part of a body, of at most as many bytes as a body may
+// have.
+func (c *Call) ReadPart(part io.Reader) ([]byte, error) {
+	text, err := readAll(part, -1, c.BodyLimit(0))
+	if errors.Is(err, errTooLarge) {
+		return nil, c.TooLarge()
+	}
+	return text, err
 }
 
 func isFault(err error) bool { return errors.As(err, new(*fault.Error)) }
@@ -123,13 +133,13 @@ func isGzipError(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || strings.HasPrefix(err.Error(), "flate: ")
 }
 
-var ErrTooLarge = errors.New("body too large")
+var errTooLarge = errors.New("body too large")
 
-// ReadAll reads everything up to limit bytes. With a known length it
+// readAll reads everything up to limit bytes. With a known length it
 // allocates once, but never more than a megabyte on the client's word alone.
-func ReadAll(r io.Reader, length, limit int64) ([]byte, error) {
+func readAll(r io.Reader, length, limit int64) ([]byte, error) {
 	if length > limit {
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	const trusted = 1 << 20
 	size := int64(512)
@@ -141,7 +151,7 @@ func ReadAll(r io.Reader, length, limit int64) ([]byte, error) {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if int64(len(buf)) > limit {
-			return nil, ErrTooLarge
+			return nil, errTooLarge
 		}
 		if err == io.EOF {
 			return buf, nil

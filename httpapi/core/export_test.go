@@ -11,11 +11,14 @@ import (
 // What the tests of the routing tables, which have the rows of all families, need
 // of the router.
 
+// Router is the routing tables.
+type Router = router
+
 // RouterOf returns the router of an API.
-func RouterOf(a *API) *Router { return a.router }
+func RouterOf(a *API) *router { return a.router }
 
 // FindRoute finds the endpoint of a path.
-func FindRoute(rt *Router, path string) (*Call, bool, error) {
+func FindRoute(rt *router, path string) (*Call, bool, error) {
 	c := &Call{scratch: &scratch{}, Response: &Response{}}
 	c.Response.c = c
 	if err := c.parsePath(path, true); err != nil {
@@ -25,7 +28,7 @@ func FindRoute(rt *Router, path string) (*Call, bool, error) {
 }
 
 // RouteAgain returns a function that finds endpoints with the same call.
-func RouteAgain(rt *Router) func(path string) bool {
+func RouteAgain(rt *router) func(path string) bool {
 	c := &Call{scratch: &scratch{}, Response: &Response{}}
 	c.Response.c = c
 	return func(path string) bool {
@@ -46,14 +49,14 @@ func EndpointOf(c *Call) *Route {
 func HandlerOf(c *Call, method string) Handler { return c.route.handlerFor(method) }
 
 // PatternsOnly is a router that knows no short cuts.
-func PatternsOnly(rt *Router) *Router {
+func PatternsOnly(rt *router) *router {
 	only := *rt
 	only.doc, only.words = nil, [tables]map[string]*endpoint{}
 	return &only
 }
 
 // PathsOf returns the templates of all tables.
-func PathsOf(rt *Router) []string {
+func PathsOf(rt *router) []string {
 	var out []string
 	for _, t := range rt.tables {
 		_ = t.Walk(func(r *mux.Route, _ *mux.Router, _ []*mux.Route) error {

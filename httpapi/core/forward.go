@@ -28,24 +28,24 @@ const (
 	maxForwarded   = 16 << 20         // bytes of a body that goes to another node, or comes back
 )
 
-// NodeRequest is a request as it travels to another node.
-type NodeRequest struct {
+// nodeRequest is a request as it travels to another node.
+type nodeRequest struct {
 	Method string      `json:"method"`
 	Target string      `json:"target"` // path and query as the client wrote them
 	Header http.Header `json:"header"` // those of forwardedHeaders
-	User   NodeUser    `json:"user"`
+	User   nodeUser    `json:"user"`
 	Body   []byte      `json:"body,omitempty"` // inflated
 }
 
-// NodeUser is who asks.
-type NodeUser struct {
+// nodeUser is who asks.
+type nodeUser struct {
 	Name      string   `json:"name,omitempty"`
 	Anonymous bool     `json:"anonymous,omitempty"`
 	Roles     []string `json:"roles,omitempty"`
 }
 
-// NodeAnswer is an answer as it travels back.
-type NodeAnswer struct {
+// nodeAnswer is an answer as it travels back.
+type nodeAnswer struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"` // those of returnedHeaders
 	Body   []byte      `json:"body,omitempty"`
@@ -64,9 +64,9 @@ func (c *Call) Forward(node string) error {
 	if err := c.knownNode(node); err != nil {
 		return err
 	}
-	req := NodeRequest{
+	req := nodeRequest{
 		Method: c.Method, Target: c.Request.RequestURI, Header: http.Header{},
-		User: NodeUser{Name: c.User.Name, Anonymous: c.User.Anonymous, Roles: c.User.Roles},
+		User: nodeUser{Name: c.User.Name, Anonymous: c.User.Anonymous, Roles: c.User.Roles},
 	}
 	if c.Head {
 		req.Method = http.MethodHead
@@ -83,11 +83,24 @@ func (c *Call) Forward(node string) error {
 			return err
 		}
 	}
-	answer, err := c.API.AskNode(c.Request.Context(), node, req, forwardTimeout)
+	answer, err := c.API.askNode(c.Request.Context(), node, req, forwardTimeout)
 	if err != nil {
 		return err
 	}
 	return c.sendForwarded(answer)
+}
+
+// GetFrom asks another node for what is at target below /_node/{node}, as the user
+// of the call, and returns the status and the body of its answer.
+func (c *Call) GetFrom(ctx context.Context, node, target string, limit time.Duration) (status int, body []byte, err error) {
+	answer, err := c.API.askNode(ctx, node, nodeRequest{
+		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(node) + target,
+		User: nodeUser{Name: c.User.Name, Roles: c.User.Roles},
+	}, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	return answer.Status, answer.Body, nil
 }
 
 // knownNode refuses the name of a node that this one has never heard of.
@@ -109,9 +122,9 @@ func (a *API) Members() []string {
 	return a.Deps.Cluster.Members()
 }
 
-// AskNode sends a request to another node. The error of one that does not
+// askNode sends a request to another node. The error of one that does not
 // answer is fault.NodeDown.
-func (a *API) AskNode(ctx context.Context, node string, req NodeRequest, limit time.Duration) (*NodeAnswer, error) {
+func (a *API) askNode(ctx context.Context, node string, req nodeRequest, limit time.Duration) (*nodeAnswer, error) {
 	down := fault.New(fault.NodeDown, node+" is down")
 	if a.Deps.Cluster == nil {
 		return nil, down
@@ -132,7 +145,7 @@ func (a *API) AskNode(ctx context.Context, node string, req NodeRequest, limit t
 	default:
 		return nil, err
 	}
-	answer := &NodeAnswer{}
+	answer := &nodeAnswer{}
 	if err := json.Unmarshal(text, answer); err != nil || answer.Status < 200 || answer.Status > 599 {
 		return nil, fmt.Errorf("unreadable answer of %s: %w", node, errors.Join(err, errors.New("no status")))
 	}
@@ -140,7 +153,7 @@ func (a *API) AskNode(ctx context.Context, node string, req NodeRequest, limit t
 }
 
 // sendForwarded answers with what another node has said.
-func (c *Call) sendForwarded(answer *NodeAnswer) error {
+func (c *Call) sendForwarded(answer *nodeAnswer) error {
 	h := c.Response.Header()
 	for _, name := range returnedHeaders {
 		if v := answer.Header[name]; len(v) > 0 {
@@ -159,7 +172,7 @@ func (c *Call) sendForwarded(answer *NodeAnswer) error {
 // service "http". from is the name of the node that asks; it has identified
 // the user and checked what the user may do.
 func (a *API) ServeNode(ctx context.Context, _ string, request []byte) ([]byte, error) {
-	var req NodeRequest
+	var req nodeRequest
 	if err := json.Unmarshal(request, &req); err != nil {
 		return nil, fault.Wrap(fault.BadRequest, "unreadable request of another node", err)
 	}
@@ -239,7 +252,7 @@ func (w *recorder) encode() ([]byte, error) {
 	if w.body.Len() > maxForwarded {
 		return nil, fault.New(fault.RequestTooLarge, "the answer is too large to be forwarded")
 	}
-	answer := NodeAnswer{Status: max(w.status, http.StatusOK), Header: http.Header{}, Body: w.body.Bytes()}
+	answer := nodeAnswer{Status: max(w.status, http.StatusOK), Header: http.Header{}, Body: w.body.Bytes()}
 	for _, name := range returnedHeaders {
 		if v := w.header[name]; len(v) > 0 {
 			answer.Header[name] = v

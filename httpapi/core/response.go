@@ -182,7 +182,7 @@ func (c *Call) Accepts(mediaType string) bool {
 			if name != mediaType && name != "*/*" && name != "*" && name != family+"/*" {
 				continue
 			}
-			if !RefusedByQuality(options) {
+			if !refusedByQuality(options) {
 				return true
 			}
 		}
@@ -190,8 +190,23 @@ func (c *Call) Accepts(mediaType string) bool {
 	return !any
 }
 
-// RefusedByQuality reports whether the parameters of an Accept item hold q=0.
-func RefusedByQuality(options string) bool {
+// AcceptsGzip reports whether the client takes a gzip-coded answer. Unlike
+// with Accept, a missing header takes none.
+func (c *Call) AcceptsGzip() bool {
+	for _, v := range c.Request.Header["Accept-Encoding"] {
+		for item := range strings.SplitSeq(v, ",") {
+			name, options, _ := strings.Cut(strings.TrimSpace(item), ";")
+			name = strings.TrimSpace(name)
+			if (strings.EqualFold(name, "gzip") || name == "*") && !refusedByQuality(options) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refusedByQuality reports whether the parameters of an Accept item hold q=0.
+func refusedByQuality(options string) bool {
 	for o := range strings.SplitSeq(options, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(o), "=")
 		if strings.EqualFold(name, "q") {

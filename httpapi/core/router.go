@@ -84,9 +84,9 @@ func (e *endpoint) join(r Route) {
 	}
 }
 
-// Router holds the three tables, and what they answer for paths of one segment,
+// router holds the three tables, and what they answer for paths of one segment,
 // which most requests have: patterns are regular expressions.
-type Router struct {
+type router struct {
 	tables [tables]*mux.Router
 	words  [tables]map[string]*endpoint // paths of one fixed segment, as "_all_docs"
 	doc    *endpoint                    // any other segment of docTable that does not begin with "_"
@@ -94,8 +94,8 @@ type Router struct {
 
 // newRouter builds the tables from the rows of all families. The order of the
 // rows is the order in which patterns are tried: hot and narrow ones first.
-func newRouter(rows []Route) *Router {
-	rt := &Router{}
+func newRouter(rows []Route) *router {
+	rt := &router{}
 	type key struct {
 		table Table
 		path  string
@@ -127,7 +127,7 @@ func newRouter(rows []Route) *Router {
 }
 
 // match asks the patterns of a table, in their order; nil: none matches.
-func (rt *Router) match(t Table, r *http.Request) *endpoint {
+func (rt *router) match(t Table, r *http.Request) *endpoint {
 	var match mux.RouteMatch
 	if !rt.tables[t].Match(r, &match) || match.MatchErr != nil || match.Route == nil {
 		return nil
@@ -138,7 +138,7 @@ func (rt *Router) match(t Table, r *http.Request) *endpoint {
 
 // short is match for a path of one segment, as far as it is known without
 // asking. No pattern is a fixed segment without "_" in front.
-func (rt *Router) short(t Table, segment string) *endpoint {
+func (rt *router) short(t Table, segment string) *endpoint {
 	if t == DocTable && segment[0] != '_' {
 		return rt.doc
 	}
@@ -157,7 +157,7 @@ type scratch struct {
 }
 
 // find looks a path up in a table: the segments from first on.
-func (rt *Router) find(c *Call, t Table, first int) bool {
+func (rt *router) find(c *Call, t Table, first int) bool {
 	s := c.scratch
 	if len(c.Path) == first+1 {
 		if e := rt.short(t, s.escaped[first]); e != nil {
@@ -184,7 +184,7 @@ func (rt *Router) find(c *Call, t Table, first int) bool {
 
 // route finds the endpoint of a call. It reports false when there is none on
 // the server or below a database; the caller decides what that means.
-func (rt *Router) route(c *Call) bool {
+func (rt *router) route(c *Call) bool {
 	p := c.Path
 	if len(p) == 0 {
 		return rt.find(c, ServerTable, 0)

@@ -87,16 +87,6 @@ func (s *Stream) WriteString(text string) (int, error) {
 	return len(text), nil
 }
 
-// Append lets the caller append to the buffer itself, for rows that are built
-// with append functions and never need a copy.
-func (s *Stream) Append(fn func(dst []byte) []byte) error {
-	if s.failure != nil {
-		return s.failure
-	}
-	s.Buf = fn(s.Buf)
-	return s.Spill()
-}
-
 // WriteDoc writes a document of the database of the call, with the content of
 // its attachments where the style asks for that.
 func (s *Stream) WriteDoc(ctx context.Context, d *shard.Doc, style docformat.Style) error {

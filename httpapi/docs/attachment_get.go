@@ -136,7 +136,7 @@ func sendBytes(c *core.Call, status int, a *doc.Attachment, r byteRange) error {
 func sendGzipped(c *core.Call, a *doc.Attachment) error {
 	h := c.Response.Header()
 	h["Vary"] = append(h["Vary"], "Accept-Encoding")
-	if acceptsGzip(c) {
+	if c.AcceptsGzip() {
 		h["Content-Encoding"] = []string{"gzip"}
 		return sendStored(c, a)
 	}
@@ -158,21 +158,6 @@ func sendGzipped(c *core.Call, a *doc.Attachment) error {
 		return fmt.Errorf("send attachment %q of %q: %w", a.Name, c.DocID, err)
 	}
 	return nil
-}
-
-// acceptsGzip reports whether the client takes a gzip-coded answer. Unlike
-// with Accept, a missing header takes none.
-func acceptsGzip(c *core.Call) bool {
-	for _, v := range c.Request.Header["Accept-Encoding"] {
-		for item := range strings.SplitSeq(v, ",") {
-			name, options, _ := strings.Cut(strings.TrimSpace(item), ";")
-			name = strings.TrimSpace(name)
-			if (strings.EqualFold(name, "gzip") || name == "*") && !core.RefusedByQuality(options) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // sendRange answers one range.

@@ -95,11 +95,11 @@ func readForm(c *core.Call, parts *docformat.Parts, up *upload) (*formUpload, er
 func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload) error {
 	switch part.FormName() {
 	case "_doc":
-		text, err := readFormText(c, part)
+		text, err := c.ReadPart(part)
 		form.text, form.hasText = text, true
 		return err
 	case "_rev":
-		text, err := readFormText(c, part)
+		text, err := c.ReadPart(part)
 		if err != nil {
 			return err
 		}
@@ -139,18 +139,6 @@ func formFileName(part *docformat.Part) string {
 		return ""
 	}
 	return params["filename"]
-}
-
-// readFormText reads a field that is no file.
-func readFormText(c *core.Call, part *docformat.Part) ([]byte, error) {
-	text, err := core.ReadAll(part, -1, c.BodyLimit(0))
-	switch {
-	case errors.Is(err, core.ErrTooLarge):
-		return nil, c.TooLarge()
-	case err != nil:
-		return nil, err
-	}
-	return text, nil
 }
 
 // formEdit makes the edit of a form. Files replace attachments of the same

@@ -47,13 +47,13 @@ func (n *Family) MetricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var text bytes.Buffer
 		if err := n.writeMetrics(&text); err != nil {
-			n.api.Log.Error("metrics", zap.Error(err))
+			n.api.Deps.Logger.Error("metrics", zap.Error(err))
 			http.Error(w, "the metrics could not be gathered", http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", promType)
 		if _, err := w.Write(text.Bytes()); err != nil {
-			n.api.Log.Debug("metrics not delivered", zap.Error(err))
+			n.api.Deps.Logger.Debug("metrics not delivered", zap.Error(err))
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -247,10 +246,7 @@ func answers(c *core.Call, ctx context.Context, name string) bool {
 	if name == c.API.Deps.Meta.Self() {
 		return true
 	}
-	_, err := c.API.AskNode(ctx, name, core.NodeRequest{
-		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(name),
-		User: core.NodeUser{Name: c.User.Name, Roles: c.User.Roles},
-	}, aliveTimeout)
+	_, _, err := c.GetFrom(ctx, name, "", aliveTimeout)
 	return err == nil
 }
 

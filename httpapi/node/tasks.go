@@ -3,7 +3,6 @@ package node
 import (
 	"bytes"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,15 +54,12 @@ func getActiveTasks(c *core.Call) error {
 
 // tasksOf returns the tasks of another node, separated by commas.
 func tasksOf(c *core.Call, node string) []byte {
-	answer, err := c.API.AskNode(c.Request.Context(), node, core.NodeRequest{
-		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(node) + "/_active_tasks",
-		User: core.NodeUser{Name: c.User.Name, Roles: c.User.Roles},
-	}, tasksTimeout)
-	if err != nil || answer.Status != http.StatusOK {
+	status, body, err := c.GetFrom(c.Request.Context(), node, "/_active_tasks", tasksTimeout)
+	if err != nil || status != http.StatusOK {
 		c.Log.Debug("no tasks of another node", zap.String("request", c.RequestID), zap.String("node", node), zap.Error(err))
 		return nil
 	}
-	text := bytes.TrimSpace(answer.Body)
+	text := bytes.TrimSpace(body)
 	if !doc.IsArray(text) || doc.EachElement(text, func([]byte) error { return nil }) != nil {
 		return nil
 	}
