@@ -13,16 +13,25 @@ import (
 	"divan/httpapi/server"
 )
 
-// What the API stands on, and what it asks of the node that it serves.
+// Deps is what the API stands on.
+type Deps = core.Deps
+
+// What the API asks of the node that it serves, and what it is told.
 type (
-	Deps       = core.Deps
-	Cluster    = core.Cluster
+	// Cluster are the other nodes.
+	Cluster = core.Cluster
+	// Invitation is what a node needs to know to join a cluster.
 	Invitation = core.Invitation
-	NodeInfo   = core.NodeInfo
+	// NodeInfo is what an invited node tells about itself.
+	NodeInfo = core.NodeInfo
+	// SeedStatus tells how far a node has come with its seed list.
 	SeedStatus = core.SeedStatus
-	Seed       = core.Seed
-	Task       = core.Task
-	Figures    = core.Figures
+	// Seed is one node of a seed list.
+	Seed = core.Seed
+	// Task is an operation that runs in the background.
+	Task = core.Task
+	// Figures are numbers of the node.
+	Figures = core.Figures
 )
 
 // API is the whole HTTP API. It is safe for concurrent use.
@@ -32,7 +41,7 @@ type API struct {
 }
 
 // New builds the API.
-func New(d core.Deps) (*API, error) {
+func New(d Deps) (*API, error) {
 	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}

@@ -54,7 +54,7 @@ func TestSettingsOfTheNextDatabase(t *testing.T) {
 	const mine = `{"admins":{"names":["ann"]}}`
 	late := func(target, body string, meanwhile []visit) *httptest.ResponseRecorder {
 		follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/_security", mine, 200, ""}})
-		r := apitest.Request("PUT "+target, body, []string{"Content-Type: application/json"})
+		r := apitest.Request(t, "PUT "+target, body, []string{"Content-Type: application/json"})
 		r.SetBasicAuth("ann", "pw")
 		r.Body = io.NopCloser(&meanwhileBody{strings.NewReader(body), func() { follow(t, a, meanwhile) }})
 		w := httptest.NewRecorder()

@@ -119,7 +119,7 @@ func TestDBUpdatesWait(t *testing.T) {
 	go func() {
 		defer close(ended)
 		line := "GET /_db_updates?feed=continuous&heartbeat=10&since=" + url.QueryEscape(page.Last)
-		a.ServeHTTP(feed, apitest.Request(line, "", []string{"Authorization: Basic YWRtOnBhc3M="}))
+		a.ServeHTTP(feed, apitest.Request(t, line, "", []string{"Authorization: Basic YWRtOnBhc3M="}))
 	}()
 	apitest.WaitFor(t, func() bool { return a.OpenFeeds() == 1 })
 	follow(t, a, []visit{

@@ -126,7 +126,7 @@ func TestCORS(t *testing.T) {
 			}
 		})
 	}
-	r, w := apitest.Request("GET /_up", "", []string{"Origin: http://anywhere"}), httptest.NewRecorder()
+	r, w := apitest.Request(t, "GET /_up", "", []string{"Origin: http://anywhere"}), httptest.NewRecorder()
 	r.Host = "other.host:5984"
 	a.ServeHTTP(w, r)
 	checkHeader(t, w.Header(), corsOrigin, "http://anywhere")

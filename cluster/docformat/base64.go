@@ -19,6 +19,7 @@ type Base64Reader struct {
 	quad  [4]byte
 }
 
+// NewBase64Reader returns a reader of the content that text stands for.
 func NewBase64Reader(text []byte) *Base64Reader { return &Base64Reader{text: text} }
 
 // Read implements io.Reader. Malformed text gives errBase64.

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,9 +11,10 @@ import (
 
 // Request builds a request as a server gets it: the target is as the client
 // wrote it.
-func Request(line, body string, headers []string) *http.Request {
+func Request(tb testing.TB, line, body string, headers []string) *http.Request {
+	tb.Helper()
 	method, target, _ := strings.Cut(line, " ")
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.WithoutCancel(tb.Context()), method, target, strings.NewReader(body))
 	r.RequestURI = target
 	for _, line := range headers {
 		name, value, _ := strings.Cut(line, ": ")
@@ -35,6 +37,7 @@ func WaitFor(t *testing.T, ok func() bool) {
 	t.Fatal("waited in vain")
 }
 
+// Must ends the test on an error.
 func Must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {

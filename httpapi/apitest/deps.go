@@ -143,7 +143,7 @@ func configured(tb testing.TB, stored string, values config.Values) *config.Hold
 // target", headers are "Name: value".
 func Ask(tb testing.TB, h http.Handler, line, body string, headers ...string) *httptest.ResponseRecorder {
 	tb.Helper()
-	r := Request(line, body, headers)
+	r := Request(tb, line, body, headers)
 	if body == "" {
 		r.Body = http.NoBody
 		r.ContentLength = 0

@@ -69,7 +69,7 @@ type API struct {
 	stopped atomic.Bool
 }
 
-// New returns an API without endpoints; mount adds those.
+// New returns an API without endpoints; Mount adds those.
 func New(d Deps) *API {
 	a := &API{Deps: d, Stats: &stats.Counters{}, Started: time.Now()}
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
@@ -306,6 +306,7 @@ func requestID(r *http.Request) string {
 	return NewRequestID()
 }
 
+// NewRequestID returns ten random hexadecimal digits.
 func NewRequestID() string {
 	const digits = "0123456789abcdef"
 	var id [10]byte

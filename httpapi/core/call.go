@@ -31,7 +31,7 @@ type Call struct {
 	User      shard.User
 	Auth      auth.Result
 
-	Method string   // after X-HTTP-Method-Override; HEAD reads GET here, see head
+	Method string   // after X-HTTP-Method-Override; HEAD reads GET here, see Head
 	Head   bool     // the client sent HEAD: same headers, no body
 	Path   []string // decoded segments, without empty ones
 	Query  []Param  // decoded query string, in order
@@ -87,6 +87,7 @@ func (c *Call) BaseURL() string {
 	return c.Scheme() + "://" + host
 }
 
+// Scheme returns http or https, as the client sees this server.
 func (c *Call) Scheme() string {
 	if c.Request.Header.Get(c.Config.Chttpd.Forwarded.SSL) == "on" {
 		return "https"

@@ -20,7 +20,7 @@ func coreAPI(tb testing.TB, values config.Values) *core.API {
 func testCall(tb testing.TB, a *core.API, line, body string, headers ...string) (*core.Call, *httptest.ResponseRecorder) {
 	tb.Helper()
 	w := httptest.NewRecorder()
-	c, err := core.Admitted(a, w, apitest.Request(line, body, headers))
+	c, err := core.Admitted(a, w, apitest.Request(tb, line, body, headers))
 	apitest.Must(tb, err)
 	return c, w
 }

@@ -110,7 +110,7 @@ func (c *Call) SendJSON(status int, body []byte) error {
 	return err
 }
 
-// SendAppended is sendJSON for a text that is made in memory of the server's own.
+// SendAppended is SendJSON for a text that is made in memory of the server's own.
 func (c *Call) SendAppended(status int, text func(dst []byte) []byte) error {
 	buf := text(c.API.chunks.get())
 	err := c.SendJSON(status, buf)

@@ -15,6 +15,7 @@ import (
 // a document write looks at a handful of patterns.
 type Table uint8
 
+// The routing tables.
 const (
 	ServerTable Table = iota // "/", "/favicon.ico" and "/_…"
 	DBTable                  // "/{db}" and "/{db}/_…": the patterns start after the database
@@ -22,7 +23,7 @@ const (
 	tables
 )
 
-// Methods holds the handlers of an endpoint. HEAD runs get.
+// Methods holds the handlers of an endpoint. HEAD runs Get.
 type Methods struct {
 	Get, Post, Put, Delete, Copy Handler
 	Any                          Handler // every method that has no handler of its own

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +20,11 @@ func designDocs(c *core.Call) error { return listDocs(c, docList{space: cluster.
 func localDocs(c *core.Call) error  { return listDocs(c, docList{space: cluster.LocalDocs}) }
 
 // allDocsQueries and its kin serve POST of …/queries.
-func allDocsQueries(c *core.Call) error    { return listQueries(c, docList{space: cluster.AllDocs}) }
+func allDocsQueries(c *core.Call) error { return listQueries(c, docList{space: cluster.AllDocs}) }
+
 func designDocsQueries(c *core.Call) error { return listQueries(c, docList{space: cluster.DesignDocs}) }
-func localDocsQueries(c *core.Call) error  { return listQueries(c, docList{space: cluster.LocalDocs}) }
+
+func localDocsQueries(c *core.Call) error { return listQueries(c, docList{space: cluster.LocalDocs}) }
 
 // partitionDocs serves /{db}/_partition/{name}/_all_docs.
 func partitionDocs(c *core.Call) error {
@@ -83,7 +86,7 @@ func (l docList) prefix() string {
 // listDocs answers one list.
 func listDocs(c *core.Call, l docList) error {
 	v := newViewParams()
-	posted := c.Method == "POST"
+	posted := c.Method == http.MethodPost
 	if posted {
 		if err := c.RequireJSON(); err != nil {
 			return err

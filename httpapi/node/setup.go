@@ -161,7 +161,7 @@ func enableElsewhere(c *core.Call, req *setupRequest) error {
 	if req.nodes != 0 {
 		body["node_count"] = req.nodes
 	}
-	answer, err := askRemote(c.API, c.Request.Context(), c.Config, remoteCall{
+	answer, err := askRemote(c.Request.Context(), c.API, c.Config, remoteCall{
 		host: req.remoteNode, port: cmp.Or(req.remotePort, req.port),
 		user: cmp.Or(req.remoteUser, req.username), password: cmp.Or(req.remotePassword, req.password), body: body,
 	})
@@ -200,7 +200,7 @@ func invite(c *core.Call, to remoteCall, wanted string) error {
 	if wanted != "" {
 		to.body["name"] = wanted
 	}
-	answer, err := askRemote(c.API, c.Request.Context(), c.Config, to)
+	answer, err := askRemote(c.Request.Context(), c.API, c.Config, to)
 	if err != nil {
 		return unreachable(what, err)
 	}
@@ -218,7 +218,7 @@ func invite(c *core.Call, to remoteCall, wanted string) error {
 func awaitMember(c *core.Call, name string) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), joinTimeout)
 	defer cancel()
-	in := poll(c, ctx, func() bool {
+	in := poll(ctx, c, func() bool {
 		_, in := c.API.Deps.Meta.Node(name)
 		return in
 	})
@@ -230,7 +230,7 @@ func awaitMember(c *core.Call, name string) error {
 	}
 	ctx, cancel = context.WithTimeout(c.Request.Context(), aliveTimeout)
 	defer cancel()
-	if !poll(c, ctx, func() bool { return slices.Contains(c.API.Members(), name) && answers(c, ctx, name) }) {
+	if !poll(ctx, c, func() bool { return slices.Contains(c.API.Members(), name) && answers(ctx, c, name) }) {
 		c.Log.Warn("a node has joined and cannot be asked yet", zap.String("node", name))
 	}
 	// What is asked for next finds a group that can decide.
@@ -242,7 +242,7 @@ func awaitMember(c *core.Call, name string) error {
 
 // answers reports whether a node can be asked over the cluster port, which one
 // that has not taken up the cluster's secret cannot.
-func answers(c *core.Call, ctx context.Context, name string) bool {
+func answers(ctx context.Context, c *core.Call, name string) bool {
 	if name == c.API.Deps.Meta.Self() {
 		return true
 	}
@@ -257,7 +257,7 @@ func patiently(c *core.Call, act func() error) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), decideTimeout)
 	defer cancel()
 	var err error
-	poll(c, ctx, func() bool {
+	poll(ctx, c, func() bool {
 		err = act()
 		return !fault.Is(err, fault.Unavailable)
 	})
@@ -265,7 +265,7 @@ func patiently(c *core.Call, act func() error) error {
 }
 
 // poll asks until ok holds; false when ctx ends first.
-func poll(c *core.Call, ctx context.Context, ok func() bool) bool {
+func poll(ctx context.Context, c *core.Call, ok func() bool) bool {
 	tick := time.NewTicker(joinPoll)
 	defer tick.Stop()
 	for !ok() {

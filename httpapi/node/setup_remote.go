@@ -88,7 +88,7 @@ func (r *remoteCall) url() (*url.URL, error) {
 
 // askRemote sends a request to the set-up endpoint of another node. The error
 // says that no node answered.
-func askRemote(a *core.API, ctx context.Context, cfg *config.Snapshot, r remoteCall) (*remoteAnswer, error) {
+func askRemote(ctx context.Context, a *core.API, cfg *config.Snapshot, r remoteCall) (*remoteAnswer, error) {
 	to, err := r.url()
 	if err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ func (c *Counter) Inc() { c.n.Add(1) }
 // Add adds several.
 func (c *Counter) Add(n int) { c.n.Add(uint64(max(n, 0))) }
 
+// Value returns the count.
 func (c *Counter) Value() float64 { return float64(c.n.Load()) }
 
 // CountedMethods and countedStatuses are those that CouchDB counts.

@@ -121,15 +121,15 @@ func (d *Distribution) Values(yield func(v float64, n uint64) bool) {
 // Total returns the count and the sum of all values ever.
 func (h *Histogram) Total() (count, sum uint64) { return h.count.Load(), h.sum.Load() }
 
-// moments are the figures of CouchDB's histograms (folsom's statistics).
-type moments struct {
+// Moments are the figures of CouchDB's histograms (folsom's statistics).
+type Moments struct {
 	Min, Max, Mean, Geometric, Harmonic     float64
 	Variance, Deviation, Skewness, Kurtosis float64
 }
 
 // Moments computes them from the buckets; all are 0 without values.
-func (d *Distribution) Moments() moments {
-	var m moments
+func (d *Distribution) Moments() Moments {
+	var m Moments
 	if d.N == 0 {
 		return m
 	}

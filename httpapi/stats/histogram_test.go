@@ -62,7 +62,7 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("the slot was not emptied: %d", got.N)
 	}
 	var none Distribution
-	if none.Quantile(0.5) != 0 || none.Moments() != (moments{}) {
+	if none.Quantile(0.5) != 0 || none.Moments() != (Moments{}) {
 		t.Error("an empty distribution has figures")
 	}
 }
