@@ -4,6 +4,6 @@
 // What all endpoints share is in httpapi/core: how a request runs through the
 // corridor, parameters, who may do what, errors, answers, streams, limits. Each
 // family of endpoints is a package of its own that imports core, and has a list
-// of rows, Routes. A new family is a package and
-// one line in api.go; a new endpoint is a row and its handler.
+// of rows, Routes. A new family is a package and one line in api.go; a new
+// endpoint is a row and its handler.
 package httpapi

@@ -139,7 +139,7 @@ func streamInfos(c *core.Call, names []string, missing bool) error {
 	out.Buf = append(out.Buf, '[')
 	first := true
 	for _, name := range names {
-		info, err := infoOf(c, c.Request.Context(), name)
+		info, err := infoOf(c.Request.Context(), c, name)
 		gone := fault.Is(err, fault.NotFound)
 		if c.Request.Context().Err() != nil {
 			return err
@@ -173,7 +173,7 @@ func streamInfos(c *core.Call, names []string, missing bool) error {
 
 // infoOf asks a database for its information; the error for one that is not
 // there is fault.NotFound.
-func infoOf(c *core.Call, ctx context.Context, name string) (*cluster.Info, error) {
+func infoOf(ctx context.Context, c *core.Call, name string) (*cluster.Info, error) {
 	var info *cluster.Info
 	err := c.API.Deps.Coordinator.Do(ctx, name, func(d *cluster.DB) (err error) {
 		info, err = d.Info(ctx)

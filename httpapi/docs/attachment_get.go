@@ -180,7 +180,7 @@ func sendRanges(c *core.Call, a *doc.Attachment, ranges []byteRange) error {
 		if err := m.Part(string(r.appendContentRange([]byte(head), a.Length))); err != nil {
 			return err
 		}
-		if err := copyRange(c, c.Request.Context(), out, a, r); err != nil {
+		if err := copyRange(c.Request.Context(), c, out, a, r); err != nil {
 			return err
 		}
 		if err := m.End(); err != nil {
@@ -194,7 +194,7 @@ func sendRanges(c *core.Call, a *doc.Attachment, ranges []byteRange) error {
 }
 
 // copyRange writes a part of the stored bytes.
-func copyRange(c *core.Call, ctx context.Context, w io.Writer, a *doc.Attachment, r byteRange) error {
+func copyRange(ctx context.Context, c *core.Call, w io.Writer, a *doc.Attachment, r byteRange) error {
 	body, err := c.DB.ReadAttachment(ctx, c.DocID, *a, r.from, r.length())
 	if err == nil {
 		err = docformat.CopyContent(w, body, r.length())

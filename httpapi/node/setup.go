@@ -218,7 +218,7 @@ func invite(c *core.Call, to remoteCall, wanted string) error {
 func awaitMember(c *core.Call, name string) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), joinTimeout)
 	defer cancel()
-	in := poll(ctx, c, func() bool {
+	in := poll(ctx, func() bool {
 		_, in := c.API.Deps.Meta.Node(name)
 		return in
 	})
@@ -230,7 +230,7 @@ func awaitMember(c *core.Call, name string) error {
 	}
 	ctx, cancel = context.WithTimeout(c.Request.Context(), aliveTimeout)
 	defer cancel()
-	if !poll(ctx, c, func() bool { return slices.Contains(c.API.Members(), name) && answers(ctx, c, name) }) {
+	if !poll(ctx, func() bool { return slices.Contains(c.API.Members(), name) && answers(ctx, c, name) }) {
 		c.Log.Warn("a node has joined and cannot be asked yet", zap.String("node", name))
 	}
 	// What is asked for next finds a group that can decide.
@@ -257,7 +257,7 @@ func patiently(c *core.Call, act func() error) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), decideTimeout)
 	defer cancel()
 	var err error
-	poll(ctx, c, func() bool {
+	poll(ctx, func() bool {
 		err = act()
 		return !fault.Is(err, fault.Unavailable)
 	})
@@ -265,7 +265,7 @@ func patiently(c *core.Call, act func() error) error {
 }
 
 // poll asks until ok holds; false when ctx ends first.
-func poll(ctx context.Context, c *core.Call, ok func() bool) bool {
+func poll(ctx context.Context, ok func() bool) bool {
 	tick := time.NewTicker(joinPoll)
 	defer tick.Stop()
 	for !ok() {
