@@ -1,74 +1,43 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
-	"math/rand/v2"
-	"net"
 	"net/http"
-	"runtime/debug"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
-	"divan/cluster"
-	"divan/cluster/config"
-	"divan/cluster/meta"
-	"divan/httpapi/auth"
-	"divan/storage/fault"
+	"divan/httpapi/changes"
+	"divan/httpapi/core"
+	"divan/httpapi/db"
+	"divan/httpapi/docs"
+	"divan/httpapi/listing"
+	"divan/httpapi/node"
+	"divan/httpapi/server"
 )
 
-// Deps is what the API stands on. Everything up to Logger is required.
-type Deps struct {
-	Coordinator *cluster.Coordinator
-	Meta        *meta.Meta
-	Config      *config.Holder
-	Auth        *auth.Authenticator
-	Logger      *zap.Logger
-	Version     string // of this server, for "/", the Server header and _versions
-	// Restart is called when an administrator asks the node to restart (POST
-	// /_node/{name}/_restart), once the answer is written; it must return at
-	// once. nil: such a request is refused.
-	Restart func()
-	// Figures returns numbers of the node for _stats, _system and _prometheus;
-	// nil when there is nobody to ask.
-	Figures func() Figures
-	// Tasks lists what is running in the background, for _active_tasks; nil
-	// when there is nobody to ask.
-	Tasks func() []Task
-	// Cluster are the other nodes; nil: this node stands alone.
-	Cluster Cluster
-	// Dial opens a connection to the HTTP port of a node that is being set up
-	// (POST /_cluster_setup); nil: a real one.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-}
+// Deps is what the API stands on.
+type Deps = core.Deps
 
-// textOverload is the reason of a 503 while there is too much to do.
-const textOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
+// What the API asks of the node that it serves, and what it is told.
+type (
+	// Cluster are the other nodes.
+	Cluster = core.Cluster
+	// Invitation is what a node needs to know to join a cluster.
+	Invitation = core.Invitation
+	// NodeInfo is what an invited node tells about itself.
+	NodeInfo = core.NodeInfo
+	// SeedStatus tells how far a node has come with its seed list.
+	SeedStatus = core.SeedStatus
+	// Seed is one node of a seed list.
+	Seed = core.Seed
+	// Task is an operation that runs in the background.
+	Task = core.Task
+	// Figures are numbers of the node.
+	Figures = core.Figures
+)
 
-// API answers HTTP requests. It is safe for concurrent use. New returns it
-// ready.
+// API is the whole HTTP API. It is safe for concurrent use.
 type API struct {
-	deps     Deps
-	log      *zap.Logger
-	router   *router
-	stats    *statistics
-	registry *prometheus.Registry
-	buffers  bufferPool
-	chunks   chunkPool
-	calls    sync.Pool
-	set      atomic.Pointer[settings]
-	access   securityCache
-	uuids    uuidSource
-	feeds    feedGate
-	admins   sync.Mutex // orders deletions of administrators
-	started  time.Time
-	active   atomic.Int64 // requests under way
-	stopped  atomic.Bool
+	*core.API
+	node *node.Family
 }
 
 // New builds the API.
@@ -76,262 +45,31 @@ func New(d Deps) (*API, error) {
 	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}
-	a := &API{deps: d, log: d.Logger, router: newRouter(allRoutes()), stats: newStatistics(), started: time.Now()}
-	var err error
-	a.registry, err = a.newRegistry()
-	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
-	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
-	return a, err
+	return mounted(core.New(d))
+}
+
+// mounted gives an API its endpoints: each family is one line. Rows of a table
+// are tried in this order: what is called most comes first, and the family of
+// databases last, which ends with a row that takes all that is left.
+func mounted(a *core.API) (*API, error) {
+	node, err := node.New(a)
+	if err != nil {
+		return nil, err
+	}
+	a.Mount(
+		docs.Routes(),
+		listing.Routes(),
+		changes.Routes(),
+		server.Routes(),
+		node.Routes(),
+		db.Routes(),
+	)
+	return &API{API: a, node: node}, nil
 }
 
 // Handler returns the API as an http.Handler for the whole path space.
 func (a *API) Handler() http.Handler { return a }
 
-// Active returns how many requests are under way, feeds included.
-func (a *API) Active() int { return int(a.active.Load()) }
-
-// Stop prepares for the end: /_up answers 404, so that a load balancer sends
-// no more requests here, and changes feeds end. Other requests are still
-// served. It cannot be undone.
-func (a *API) Stop() {
-	a.stopped.Store(true)
-	a.EndFeeds()
-}
-
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := a.newCall(w, r)
-	defer a.active.Add(-1)
-	if err := c.run(a.active.Add(1)); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
-		c.fail(err)
-	} else if !c.w.started() {
-		c.w.WriteHeader(http.StatusOK)
-	}
-	c.finish()
-	a.release(c)
-}
-
-// newCall takes a call from the pool.
-func (a *API) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c, ok := a.calls.Get().(*call)
-	if !ok {
-		c = &call{w: &response{}, scratch: &scratch{}}
-	}
-	res, s := c.w, c.scratch
-	*res = response{inner: w, c: c}
-	*c = call{api: a, w: res, r: r, log: a.log, scratch: s, start: time.Now(), method: r.Method}
-	c.cfg = a.deps.Config.Load()
-	c.set = a.settings(c.cfg)
-	c.id = requestID(r)
-	return c
-}
-
-// release gives the call back. The request may live on in a handler that was
-// hijacked; the call may not.
-func (a *API) release(c *call) {
-	s, res := c.scratch, c.w
-	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
-	s.body = body{}
-	*res = response{}
-	*c = call{w: res, scratch: s}
-	a.calls.Put(c)
-}
-
-// emptied returns a slice for reuse that holds on to nothing of the request; a
-// large one is left to the collector.
-func emptied[T any](s []T) []T {
-	const keep = 64
-	if cap(s) > keep {
-		return nil
-	}
-	clear(s[:cap(s)])
-	return s[:0]
-}
-
-// settings returns what this package made of a snapshot. Two requests may both
-// read a new snapshot; either result is right.
-func (a *API) settings(cfg *config.Snapshot) *settings {
-	if s := a.set.Load(); s != nil && s.from == cfg {
-		return s
-	}
-	s := newSettings(cfg, a.deps.Version)
-	a.set.Store(s)
-	return s
-}
-
-// run takes a request through the corridor. A panic becomes an error.
-// active is the number of requests under way, this one included.
-func (c *call) run(active int64) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
-				panic(v)
-			}
-			err = &panicError{value: v, stack: debug.Stack()}
-		}
-	}()
-	c.commonHeaders()
-	if active > c.set.maxActive {
-		return fault.New(fault.Unavailable, textOverload)
-	}
-	if err := c.admit(); err != nil {
-		return err
-	}
-	if done := c.preflight(); done {
-		return nil
-	}
-	if err := c.refuseRemoved(); err != nil {
-		return err
-	}
-	if err := c.identify(); err != nil {
-		return err
-	}
-	return c.answer(c.api.router.route(c))
-}
-
-// answer carries out a request. A node that has not heard that a database was
-// deleted and made again begins with the one that is gone, and learns better
-// from its copies; one that has heard of a new database may be faster than the
-// copies of it are made. The client need not know: all begins again, with the
-// question of who may do what.
-func (c *call) answer(found bool) error {
-	var attempts cluster.Attempts
-	for {
-		err := c.authorize()
-		if err == nil {
-			err = c.dispatch(found)
-		}
-		if err == nil || c.w.started() {
-			return err
-		}
-		if c.scratch.body.streamed || !attempts.Again(c.r.Context(), c.db, err) {
-			if errors.Is(err, cluster.ErrSuccessor) {
-				err = fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
-			}
-			return err
-		}
-		if c.streaming != nil {
-			c.streaming.release()
-		}
-		c.resetHeaders()
-		c.db = nil
-	}
-}
-
-// admit checks what can be checked before anybody is asked who they are.
-func (c *call) admit() error {
-	if c.method == http.MethodPost {
-		c.overrideMethod()
-	}
-	if c.method == http.MethodHead {
-		c.method, c.head = http.MethodGet, true
-	}
-	raw, query := c.r.RequestURI, ""
-	if i := strings.IndexByte(raw, '?'); i >= 0 {
-		raw, query = raw[:i], raw[i+1:]
-	}
-	if int64(len(c.r.RequestURI)) > c.cfg.Chttpd.MaxURILength {
-		return fault.New(fault.URITooLong, "the request uri is too long")
-	}
-	if !strings.HasPrefix(raw, "/") {
-		raw = c.r.URL.EscapedPath() // absolute-form, as proxies send it
-	}
-	if err := c.parsePath(raw, c.cfg.Chttpd.DecodePlusToSpace); err != nil {
-		return err
-	}
-	if err := c.parseQuery(query); err != nil {
-		return err
-	}
-	if err := c.checkCallback(); err != nil {
-		return err
-	}
-	if c.r.ContentLength > c.set.maxRequestSize {
-		return c.tooLarge()
-	}
-	return nil
-}
-
-// overrideMethod honours X-HTTP-Method-Override on a POST.
-func (c *call) overrideMethod() {
-	switch m := c.r.Header.Get("X-HTTP-Method-Override"); m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
-		http.MethodTrace, http.MethodConnect, "COPY":
-		c.method = m
-	}
-}
-
-// identify finds out who sent the request.
-func (c *call) identify() error {
-	result, err := c.api.deps.Auth.Authenticate(c.r)
-	if err != nil {
-		return err
-	}
-	c.auth, c.user = result, result.User
-	if result.RefreshCookie != "" && (len(c.path) != 1 || c.path[0] != "_session") {
-		c.w.Header()["Set-Cookie"] = []string{result.RefreshCookie}
-	}
-	return c.requireUser()
-}
-
-// dispatch runs the endpoint's handler for the method.
-func (c *call) dispatch(found bool) error {
-	if c.dbName != "" && c.db == nil && !c.createsDatabase() {
-		if err := c.openDatabase(); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fault.New(fault.NotFound, "missing")
-	}
-	h := c.route.handlerFor(c.method)
-	if h == nil {
-		return &methodError{allow: c.route.allow}
-	}
-	return h(c)
-}
-
-// openDatabase looks the database of the path up.
-func (c *call) openDatabase() error {
-	db, err := c.api.deps.Coordinator.DB(c.r.Context(), c.dbName)
-	if err != nil {
-		return err
-	}
-	c.db = db
-	return nil
-}
-
-// requestID returns the client's id when it is short and plain, else ten
-// random hexadecimal digits.
-func requestID(r *http.Request) string {
-	if v := r.Header["X-Couch-Request-Id"]; len(v) != 0 && wellFormedID(v[0]) {
-		return v[0]
-	}
-	return newRequestID()
-}
-
-func newRequestID() string {
-	const digits = "0123456789abcdef"
-	var id [10]byte
-	n := rand.Uint64()
-	for i := range id {
-		id[i] = digits[n&15]
-		n >>= 4
-	}
-	return string(id[:])
-}
-
-func wellFormedID(s string) bool {
-	if len(s) == 0 || len(s) > 36 {
-		return false
-	}
-	for i := range len(s) {
-		b := s[i]
-		if (b < '0' || b > '9') && (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && b != '-' && b != '_' {
-			return false
-		}
-	}
-	return true
-}
-
-// gone reports whether the client has hung up.
-func (c *call) gone() bool { return errors.Is(c.r.Context().Err(), context.Canceled) }
+// MetricsHandler serves the metrics of the node for Prometheus, on a port of
+// their own.
+func (a *API) MetricsHandler() http.Handler { return a.node.MetricsHandler() }

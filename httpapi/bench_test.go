@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 // nowhere takes an answer and drops it.
@@ -20,12 +22,12 @@ func benchNode(b *testing.B, n int) *API {
 	b.Helper()
 	a := nodeAPI(b, nil)
 	admin := "Authorization: Basic YWRtOnBhc3M="
-	ask(b, a, "PUT /db", "", admin)
+	apitest.Ask(b, a, "PUT /db", "", admin)
 	var docs strings.Builder
 	for i := range n {
 		docs.WriteString(`,{"_id":"` + strconv.Itoa(1_000_000+i) + `","text":"` + strings.Repeat("x", 1000) + `"}`)
 	}
-	if w := ask(b, a, "POST /db/_bulk_docs", `{"docs":[`+docs.String()[1:]+`]}`, "Content-Type: application/json", admin); w.Code != 201 {
+	if w := apitest.Ask(b, a, "POST /db/_bulk_docs", `{"docs":[`+docs.String()[1:]+`]}`, "Content-Type: application/json", admin); w.Code != 201 {
 		b.Fatal(w.Code, w.Body)
 	}
 	return a
@@ -93,4 +95,28 @@ func BenchmarkBulkDocs(b *testing.B) {
 		a.ServeHTTP(w, r)
 	}
 	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "docs/s")
+}
+
+// sink is an http.ResponseWriter that keeps nothing.
+type sink struct{ h http.Header }
+
+func (s *sink) Header() http.Header         { return s.h }
+func (s *sink) Write(p []byte) (int, error) { return len(p), nil }
+func (s *sink) WriteHeader(int)             {}
+
+// BenchmarkCorridor is what a small request costs from ServeHTTP to the answer
+// without its handler's work: admission, identity of nobody, routing, headers,
+// counting.
+func BenchmarkCorridor(b *testing.B) {
+	a := frontAPI(b, nil)
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://127.0.0.1:5984/_up", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.RequestURI = "/_up"
+	b.ReportAllocs()
+	for b.Loop() {
+		w := &sink{h: make(http.Header, 8)}
+		a.ServeHTTP(w, r)
+	}
 }

@@ -2,10 +2,11 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
-	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 // Batches do not show: every entry is answered, in the order asked, whatever
@@ -37,22 +38,34 @@ func TestBulkGetBatches(t *testing.T) {
 	})
 }
 
-// However small the documents of a batch are, those of the next one may be as
-// large as the database takes: see cluster.Window.
-func TestBulkGetIsBounded(t *testing.T) {
-	a := nodeAPI(t, config.Values{"couchdb": {"max_document_size": "5000000"}})
-	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/d", "{}", 201, ""}})
-	c, _ := testCall(t, a, "POST /db/_bulk_get", "", "Authorization: Basic YWRtOnBhc3M=")
-	c.dbName = "db"
-	must(t, c.openDatabase())
-	r := c.newBulkGetReader(&docOptions{}, make([]bulkGetItem, 1000))
-	for i := range r.items {
-		r.items[i].id = "d"
+func TestIfRange(t *testing.T) {
+	a := nodeAPI(t, nil)
+	const basic, letters = "Authorization: Basic YWRtOnBhc3M=", "abcdefghijklmnopqrstuvwxyz"
+	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
+	if w := apitest.Ask(t, a, "PUT /db/doc/att", letters, basic, "Content-Type: application/octet-stream"); w.Code != http.StatusCreated {
+		t.Fatal(w.Code, w.Body)
 	}
-	for i := range r.items {
-		results, err := r.read(i)
-		if n := r.end - r.first; err != nil || len(results) != 1 || n > 52 || (i > 16 && n < 10) {
-			t.Fatalf("entry %d: %v, %v, in a batch of %d", i, results, err, n)
+	etag := apitest.Ask(t, a, "GET /db/doc/att", "", basic).Header().Get("Etag")
+	for _, c := range []struct {
+		ifRange string
+		partial bool
+	}{
+		{etag, true},
+		{" " + etag, true},
+		{"W/" + etag, false},
+		{strings.Trim(etag, `"`), false},
+		{`"another"`, false},
+		{"*", false},
+		{etag + ", " + etag, false},
+		{"Wed, 21 Oct 2015 07:28:00 GMT", false},
+		{"Fri, 31 Dec 9999 23:59:59 GMT", false},
+	} {
+		for _, ranges := range []string{"bytes=2-4", "bytes=0-0,2-4", "bytes=90-"} {
+			w := apitest.Ask(t, a, "GET /db/doc/att", "", basic, "Range: "+ranges, "If-Range: "+c.ifRange)
+			full := w.Code == http.StatusOK && w.Body.String() == letters && w.Header().Get("Content-Range") == ""
+			if full == c.partial {
+				t.Errorf("%s, %s: %d %s", c.ifRange, ranges, w.Code, w.Body)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -9,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"divan/cluster"
 	"divan/cluster/meta"
+	"divan/httpapi/apitest"
+	"divan/httpapi/core"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -19,14 +22,16 @@ import (
 type link struct {
 	self  string
 	nodes map[string]*API
-	seeds SeedStatus
-	inv   Invitation
-	taken func(Invitation) (NodeInfo, error)
+	seeds core.SeedStatus
+	inv   core.Invitation
+	taken func(core.Invitation) (core.NodeInfo, error)
 }
 
-func (l *link) Invitation() Invitation { return l.inv }
+func (l *link) Invitation() core.Invitation { return l.inv }
 
-func (l *link) Accept(_ context.Context, inv Invitation) (NodeInfo, error) { return l.taken(inv) }
+func (l *link) Accept(_ context.Context, inv core.Invitation) (core.NodeInfo, error) {
+	return l.taken(inv)
+}
 
 func (l *link) Members() []string {
 	var out []string
@@ -45,7 +50,7 @@ func (l *link) Ask(ctx context.Context, node, service string, request []byte) ([
 	return a.ServeNode(ctx, l.self, request)
 }
 
-func (l *link) Seeding() SeedStatus { return l.seeds }
+func (l *link) Seeding() core.SeedStatus { return l.seeds }
 
 // couple starts two nodes that can ask each other. Both know a third one that
 // is down. They do not share their metadata, so that each answer shows whose
@@ -55,15 +60,15 @@ func couple(t *testing.T) (first, second *API) {
 	const one, two = "one@127.0.0.1", "two@127.0.0.1"
 	nodes := map[string]*API{}
 	for _, name := range []string{one, two} {
-		l := &link{self: name, nodes: nodes, seeds: SeedStatus{Joined: true}}
-		nodes[name] = nodeAs(t, name, nil, func(d *Deps) {
+		l := &link{self: name, nodes: nodes, seeds: core.SeedStatus{Joined: true}}
+		nodes[name] = nodeAs(t, name, nil, func(d *core.Deps) {
 			d.Cluster = l
-			d.Tasks = func() []Task {
-				return []Task{{Node: name, Type: "database_compaction", StartedOn: time.Unix(1, 0), Updated: time.Unix(2, 0)}}
+			d.Tasks = func() []core.Task {
+				return []core.Task{{Node: name, Type: "database_compaction", StartedOn: time.Unix(1, 0), Updated: time.Unix(2, 0)}}
 			}
 		})
 		for _, other := range []string{one, two, "away@127.0.0.1"} {
-			must(t, nodes[name].deps.Meta.PutNode(t.Context(), meta.Node{Name: other}))
+			apitest.Must(t, nodes[name].Deps.Meta.PutNode(t.Context(), meta.Node{Name: other}))
 		}
 	}
 	return nodes[one], nodes[two]
@@ -98,11 +103,11 @@ func TestOtherNodes(t *testing.T) {
 		{"", "GET", two + "/_config", "", 401, ""},
 		{"", "GET", two + "/_stats", "", 401, ""},
 	})
-	w := ask(t, first, "POST "+two+"/_config", "", "Authorization: Basic YWRtOnBhc3M=")
+	w := apitest.Ask(t, first, "POST "+two+"/_config", "", "Authorization: Basic YWRtOnBhc3M=")
 	if w.Header().Get("Allow") != "GET" {
 		t.Errorf("headers %v", w.Header())
 	}
-	w = ask(t, first, "HEAD "+two, "", "Authorization: Basic YWRtOnBhc3M=")
+	w = apitest.Ask(t, first, "HEAD "+two, "", "Authorization: Basic YWRtOnBhc3M=")
 	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != "25" {
 		t.Errorf("HEAD: %d %q %v", w.Code, w.Body, w.Header())
 	}
@@ -111,7 +116,7 @@ func TestOtherNodes(t *testing.T) {
 
 // decodeBody returns the body of an encoded answer.
 func decodeBody(answer []byte) (string, bool) {
-	var a nodeAnswer
+	var a struct{ Body []byte }
 	err := json.Unmarshal(answer, &a)
 	return string(a.Body), err == nil
 }
@@ -142,7 +147,7 @@ func TestServeNode(t *testing.T) {
 
 func TestTasksOfAll(t *testing.T) {
 	first, _ := couple(t)
-	w := ask(t, first, "GET /_active_tasks", "", "Authorization: Basic YWRtOnBhc3M=")
+	w := apitest.Ask(t, first, "GET /_active_tasks", "", "Authorization: Basic YWRtOnBhc3M=")
 	for _, node := range []string{"one", "two"} {
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `{"node":"`+node+`@127.0.0.1"`) {
 			t.Errorf("%d %s", w.Code, w.Body)
@@ -151,8 +156,8 @@ func TestTasksOfAll(t *testing.T) {
 }
 
 func TestUp(t *testing.T) {
-	l := &link{seeds: SeedStatus{Seeds: []Seed{{Name: "a@b"}, {Name: "c@d", Asked: time.Unix(0, 0), Answer: "ok"}}}}
-	a := nodeAs(t, "one@127.0.0.1", nil, func(d *Deps) { d.Cluster = l })
+	l := &link{seeds: core.SeedStatus{Seeds: []core.Seed{{Name: "a@b"}, {Name: "c@d", Asked: time.Unix(0, 0), Answer: "ok"}}}}
+	a := nodeAs(t, "one@127.0.0.1", nil, func(d *core.Deps) { d.Cluster = l })
 	const seeds = `,"seeds":{"a@b":{},"c@d":{"timestamp":"1970-01-01T00:00:00Z","last_replication_status":"ok","pending_updates":{"_nodes":0,"_dbs":0,"_users":0}}}}`
 	follow(t, a, []visit{{"", "GET", "/_up", "", 404, `{"status":"seeding"` + seeds}})
 	l.seeds.Joined = true
@@ -164,7 +169,7 @@ func TestUp(t *testing.T) {
 		{"", "GET", "/_up", "", 404, `{"status":"maintenance_mode"}`},
 		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"false"`, 200, ""},
 	})
-	l.seeds = SeedStatus{Joined: true}
+	l.seeds = core.SeedStatus{Joined: true}
 	follow(t, a, []visit{{"", "GET", "/_up", "", 200, `{"status":"ok","seeds":{}}`}})
 	a.Stop()
 	follow(t, a, []visit{{"", "GET", "/_up", "", 404, `{"status":"stopping"}`}})
@@ -177,9 +182,9 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
 	ended := make(chan string)
 	go func() {
-		ended <- ask(t, a, "GET /db/_changes?feed=continuous&heartbeat=60000", "", "Authorization: Basic YWRtOnBhc3M=").Body.String()
+		ended <- apitest.Ask(t, a, "GET /db/_changes?feed=continuous&heartbeat=60000", "", "Authorization: Basic YWRtOnBhc3M=").Body.String()
 	}()
-	waitFor(t, func() bool { return a.openFeeds() == 1 })
+	apitest.WaitFor(t, func() bool { return a.OpenFeeds() == 1 })
 	follow(t, a, []visit{{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"true"`, 200, ""}})
 	if text := <-ended; !strings.Contains(text, `{"last_seq":`) {
 		t.Errorf("the feed ended with %q", text)
@@ -189,52 +194,17 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 		{"adm", "GET", "/db/_changes?feed=continuous&heartbeat=60000", "", 200, ""},
 		{"adm", "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `""`, 200, ""},
 	})
-	_, leave, open := a.feeds.join(t.Context())
+	_, leave, open := a.JoinFeeds(t.Context())
 	leave()
 	if !open {
 		t.Error("feeds end although maintenance is over")
 	}
 }
 
-// TestFeedThatEndsWhileItOpens answers what there is.
-func TestFeedThatEndsWhileItOpens(t *testing.T) {
-	a := nodeAPI(t, nil)
-	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/a", "{}", 201, ""}})
-	c, _ := testCall(t, a, "GET /db/_changes?feed=longpoll", "")
-	var err error
-	if c.db, err = a.deps.Coordinator.DB(t.Context(), "db"); err != nil {
-		t.Fatal(err)
-	}
-	w := &changesWriter{ctx: t.Context(), p: &changesParams{feed: feedLongpoll}}
-	defer w.join(a)()
-	a.EndFeeds()
-	if err := w.open(c, cluster.ChangesQuery{Limit: cluster.NoLimit}); err != nil || !w.once {
-		t.Fatalf("waits: %v, %v", !w.once, err)
-	}
-	defer w.feed.Close()
-	if !w.feed.Next() || w.feed.Row().ID != "a" {
-		t.Errorf("no row: %v", w.feed.Err())
-	}
-}
-
-// waitFor waits until a condition holds.
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for range 10_000 {
-		if ok() {
-			return
-		}
-		<-tick.C
-	}
-	t.Fatal("waited in vain")
-}
-
 func TestClusterFigures(t *testing.T) {
 	a, _ := couple(t)
-	a.deps.Figures = func() Figures { return Figures{ReplicationBacklog: 3, ReplicationLag: 70} }
-	w := ask(t, a, "GET /_node/_local/_prometheus", "", "Authorization: Basic YWRtOnBhc3M=")
+	a.Deps.Figures = func() core.Figures { return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70} }
+	w := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", "Authorization: Basic YWRtOnBhc3M=")
 	for _, line := range []string{
 		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_metadata_leader 1\n",
 		"couchdb_cluster_nodes 3\n", "couchdb_cluster_node_up{node=\"away@127.0.0.1\"} 0\n", "couchdb_cluster_node_up{node=\"two@127.0.0.1\"} 1\n",
@@ -243,7 +213,7 @@ func TestClusterFigures(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
-	w = ask(t, a, "GET /_node/_local/_system", "", "Authorization: Basic YWRtOnBhc3M=")
+	w = apitest.Ask(t, a, "GET /_node/_local/_system", "", "Authorization: Basic YWRtOnBhc3M=")
 	for _, part := range []string{`"internal_replication_jobs":3`, `"metadata":{"leader":"one@127.0.0.1","voters":["one@127.0.0.1"],"applied_index":`} {
 		if !strings.Contains(w.Body.String(), part) {
 			t.Errorf("no %s in %s", part, w.Body)
@@ -265,9 +235,37 @@ func TestInfosWithoutCopies(t *testing.T) {
 		{"adm", "GET", "/lost", "", 503, ""},
 		{"adm", "POST", "/_dbs_info", `{"keys":["lost","none"]}`, 200, `[{"key":"lost","error":"service unavailable"},{"key":"none","error":"not_found"}]`},
 	})
-	w := ask(t, a, "GET /_dbs_info", "", "Authorization: Basic YWRtOnBhc3M=")
+	w := apitest.Ask(t, a, "GET /_dbs_info", "", "Authorization: Basic YWRtOnBhc3M=")
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `{"key":"lost","error":"service unavailable"}`) ||
 		!strings.Contains(w.Body.String(), `{"key":"here","info":`) {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestStatsAreJSONAndPrometheusText(t *testing.T) {
+	a := nodeAPI(t, nil)
+	const admin = "Authorization: Basic YWRtOnBhc3M="
+	for range 3 {
+		apitest.Ask(t, a, "GET /_up", "")
+	}
+	text := apitest.Ask(t, a, "GET /_node/_local/_stats", "", admin).Body.Bytes()
+	if _, err := doc.Canonical(nil, text); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	value := bytes.TrimSpace(text)
+	for _, name := range []string{"couchdb", "httpd_request_methods", "GET", "value"} {
+		value = doc.Lookup(value, name)
+	}
+	if string(value) != "3" {
+		t.Errorf("GET was counted %s times", value)
+	}
+	out := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", admin).Body.Bytes()
+	for _, line := range []string{
+		`couchdb_httpd_request_methods{method="GET"} 4`, `couchdb_httpd_status_codes{code="200"} 4`, `couchdb_httpd_requests_total 4`,
+		`couchdb_request_time_seconds_count 4`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
+	} {
+		if !bytes.Contains(out, []byte(line+"\n")) {
+			t.Errorf("no line %q", line)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"divan/storage/fault"
+	"divan/httpapi/apitest"
 )
 
 // A security object says one thing to everybody.
@@ -54,7 +54,7 @@ func TestSettingsOfTheNextDatabase(t *testing.T) {
 	const mine = `{"admins":{"names":["ann"]}}`
 	late := func(target, body string, meanwhile []visit) *httptest.ResponseRecorder {
 		follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}, {"adm", "PUT", "/db/_security", mine, 200, ""}})
-		r := request("PUT "+target, body, []string{"Content-Type: application/json"})
+		r := apitest.Request(t, "PUT "+target, body, []string{"Content-Type: application/json"})
 		r.SetBasicAuth("ann", "pw")
 		r.Body = io.NopCloser(&meanwhileBody{strings.NewReader(body), func() { follow(t, a, meanwhile) }})
 		w := httptest.NewRecorder()
@@ -82,43 +82,10 @@ func TestSettingsOfTheNextDatabase(t *testing.T) {
 		}
 		if s.status == 401 {
 			follow(t, a, []visit{{"adm", "GET", "/db/_revs_limit", "", 200, "1000"}})
-			if w := ask(t, a, "GET /db/_security", "", "Authorization: Basic YWRtOnBhc3M="); strings.Contains(w.Body.String(), "ann") {
+			if w := apitest.Ask(t, a, "GET /db/_security", "", "Authorization: Basic YWRtOnBhc3M="); strings.Contains(w.Body.String(), "ann") {
 				t.Errorf("%s: %s", s.target, w.Body)
 			}
 		}
-		ask(t, a, "DELETE /db", "", "Authorization: Basic YWRtOnBhc3M=")
-	}
-}
-
-// A node that has not heard of a database's successor learns of it by the
-// refusal of a change, and does not say that there is none.
-func TestSettingFindsTheSuccessor(t *testing.T) {
-	a := nodeAPI(t, nil)
-	follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
-	c, _ := testCall(t, a, "PUT /db/_security", "")
-	c.dbName = "db"
-	asked, changed := 0, 0
-	mayI := func() error {
-		asked++
-		return nil
-	}
-	err := c.alter(mayI, func() error {
-		changed++
-		if changed == 1 {
-			follow(t, a, []visit{{"adm", "DELETE", "/db", "", 200, ""}, {"adm", "PUT", "/db", "", 201, ""}})
-		}
-		return c.db.SetRevsLimit(t.Context(), 7)
-	})
-	if err != nil || asked != 2 || changed != 2 {
-		t.Errorf("asked %d times, changed %d times: %v", asked, changed, err)
-	}
-	follow(t, a, []visit{{"adm", "GET", "/db/_revs_limit", "", 200, "7"}})
-	asked, changed = 0, 0
-	err = c.alter(mayI, func() error {
-		changed++
-		return fault.New(fault.NotFound, "always another one")
-	})
-	if !fault.Is(err, fault.NotFound) || asked != settingTries || changed != settingTries {
-		t.Errorf("asked %d times, changed %d times: %v", asked, changed, err)
+		apitest.Ask(t, a, "DELETE /db", "", "Authorization: Basic YWRtOnBhc3M=")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 // seqs are the sequences in an answer.
@@ -21,7 +22,7 @@ var seqs = regexp.MustCompile(`"[0-9]+-[A-Za-z0-9_-]*"`)
 func updates(t *testing.T, a *API, query string, headers ...string) string {
 	t.Helper()
 	headers = append(headers, "Authorization: Basic YWRtOnBhc3M=")
-	w := ask(t, a, "GET /_db_updates"+query, "", headers...)
+	w := apitest.Ask(t, a, "GET /_db_updates"+query, "", headers...)
 	if w.Code != http.StatusOK {
 		t.Errorf("%s: %d %s", query, w.Code, w.Body)
 	}
@@ -75,7 +76,7 @@ func TestDBUpdates(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.query, got, want)
 		}
 	}
-	w := ask(t, a, "GET /_db_updates?limit=2", "", "Authorization: Basic YWRtOnBhc3M=")
+	w := apitest.Ask(t, a, "GET /_db_updates?limit=2", "", "Authorization: Basic YWRtOnBhc3M=")
 	found := seqs.FindAllString(w.Body.String(), -1)
 	last := strings.Trim(found[len(found)-1], `"`)
 	if got := updates(t, a, "?since="+last); got != open+deleted+end {
@@ -87,7 +88,7 @@ func TestDBUpdates(t *testing.T) {
 	if w.Header().Get("Etag") == "" {
 		t.Error("no entity tag")
 	}
-	if w := ask(t, a, "GET /_db_updates?limit=2", "", "Authorization: Basic YWRtOnBhc3M=", "If-None-Match: "+w.Header().Get("Etag")); w.Code != http.StatusNotModified {
+	if w := apitest.Ask(t, a, "GET /_db_updates?limit=2", "", "Authorization: Basic YWRtOnBhc3M=", "If-None-Match: "+w.Header().Get("Etag")); w.Code != http.StatusNotModified {
 		t.Errorf("nothing has changed: %d", w.Code)
 	}
 }
@@ -112,23 +113,23 @@ func TestDBUpdatesWait(t *testing.T) {
 	var page struct {
 		Last string `json:"last_seq"`
 	}
-	must(t, json.Unmarshal(ask(t, a, "GET /_db_updates", "", "Authorization: Basic YWRtOnBhc3M=").Body.Bytes(), &page))
+	apitest.Must(t, json.Unmarshal(apitest.Ask(t, a, "GET /_db_updates", "", "Authorization: Basic YWRtOnBhc3M=").Body.Bytes(), &page))
 	feed := &overheard{ResponseRecorder: httptest.NewRecorder()}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		line := "GET /_db_updates?feed=continuous&heartbeat=10&since=" + url.QueryEscape(page.Last)
-		a.ServeHTTP(feed, request(line, "", []string{"Authorization: Basic YWRtOnBhc3M="}))
+		a.ServeHTTP(feed, apitest.Request(t, line, "", []string{"Authorization: Basic YWRtOnBhc3M="}))
 	}()
-	waitFor(t, func() bool { return a.openFeeds() == 1 })
+	apitest.WaitFor(t, func() bool { return a.OpenFeeds() == 1 })
 	follow(t, a, []visit{
 		{"adm", "PUT", "/_global_changes/created:b", "{}", 201, ""},
 		{"adm", "PUT", "/_global_changes/other:b", "{}", 201, ""},
 	})
-	waitFor(t, func() bool {
+	apitest.WaitFor(t, func() bool {
 		return strings.Contains(updates(t, a, "?feed=longpoll&timeout=1"), `"b"`) && strings.Contains(feed.text(), `"b"`)
 	})
-	must(t, a.deps.Coordinator.DeleteDB(t.Context(), cluster.GlobalChanges))
+	apitest.Must(t, a.Deps.Coordinator.DeleteDB(t.Context(), cluster.GlobalChanges))
 	<-ended
 	if got, want := plainLines(feed.text()), `{"db_name":"b","type":"created","seq":S}`+"\n{\"last_seq\":S}\n"; got != want {
 		t.Errorf("%q", got)

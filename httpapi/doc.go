@@ -1,11 +1,9 @@
-// Package httpapi speaks CouchDB's HTTP API on top of a coordinator.
+// Package httpapi speaks CouchDB's HTTP API on top of a coordinator: it mounts the
+// families of endpoints (api.go) and serves them on connections (listener.go).
 //
-// A request runs through one corridor: api.go (admission, identity, routing,
-// the access-log line) → router.go (which endpoint, which methods) →
-// authorize.go (who may) → the endpoint's handler → response.go, or errors.go
-// when the handler returned an error. Handlers live in one file per endpoint
-// family and contribute rows to the routing tables (families.go); they never
-// write an error answer themselves, they return a *fault.Error.
-//
-// A goroutine that a request starts ends with the request.
+// What all endpoints share is in httpapi/core: how a request runs through the
+// corridor, parameters, who may do what, errors, answers, streams, limits. Each
+// family of endpoints is a package of its own that imports core, and has a list
+// of rows, Routes. A new family is a package and one line in api.go; a new
+// endpoint is a row and its handler.
 package httpapi

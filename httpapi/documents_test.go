@@ -16,10 +16,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"time"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 // site is a node behind a real HTTP server, for what a recorder does not show.
@@ -54,7 +53,7 @@ func (s *site) do(method, path string, body any, headers ...string) *http.Respon
 		r = b
 	}
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, r)
-	must(s.t, err)
+	apitest.Must(s.t, err)
 	req.Header.Set("Authorization", "Basic YWRtOnBhc3M=")
 	req.Header.Set("Accept-Encoding", "identity")
 	for _, line := range headers {
@@ -62,8 +61,8 @@ func (s *site) do(method, path string, body any, headers ...string) *http.Respon
 		req.Header.Set(name, value)
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
-	must(s.t, err)
-	s.t.Cleanup(func() { must(s.t, res.Body.Close()) })
+	apitest.Must(s.t, err)
+	s.t.Cleanup(func() { apitest.Must(s.t, res.Body.Close()) })
 	return res
 }
 
@@ -76,7 +75,7 @@ func (s *site) text(status int, method, path string, body any, headers ...string
 	}
 	res := s.do(method, path, body, headers...)
 	got, err := io.ReadAll(res.Body)
-	must(s.t, err)
+	apitest.Must(s.t, err)
 	if res.StatusCode != status {
 		s.t.Fatalf("%s %s: %d, want %d: %.500s", method, path, res.StatusCode, status, got)
 	}
@@ -87,7 +86,7 @@ func (s *site) text(status int, method, path string, body any, headers ...string
 func (s *site) rev(text string) string {
 	s.t.Helper()
 	var answer struct{ Rev string }
-	must(s.t, json.Unmarshal([]byte(text), &answer))
+	apitest.Must(s.t, json.Unmarshal([]byte(text), &answer))
 	return answer.Rev
 }
 
@@ -128,7 +127,7 @@ func TestMissingStubLeavesOthersContent(t *testing.T) {
 		written++
 		res := s.do("GET", path+"/a.bin", nil)
 		got, err := io.ReadAll(res.Body)
-		must(t, err)
+		apitest.Must(t, err)
 		if res.StatusCode != http.StatusOK || !bytes.Equal(got, data) {
 			t.Errorf("doc%d: %d, %d bytes", i, res.StatusCode, len(got))
 		}
@@ -172,7 +171,7 @@ func TestLargeAttachment(t *testing.T) {
 			} `json:"_attachments"`
 		}
 		text := s.text(200, "GET", "/db/"+id+"?attachments=true", nil, "Accept: application/json")
-		must(t, json.Unmarshal([]byte(text), &doc))
+		apitest.Must(t, json.Unmarshal([]byte(text), &doc))
 		if a := doc.Attachments["a.bin"]; !bytes.Equal(a.Data, data) || a.Digest != "md5-"+digest(data) {
 			t.Errorf("%s: inline: %d bytes, %s", id, len(a.Data), a.Digest)
 		}
@@ -195,7 +194,7 @@ func TestReplicateByParts(t *testing.T) {
 	rev = s.rev(s.text(201, "PUT", "/source/d/bin?rev="+rev, noise(100_000), "Content-Type: image/png"))
 	res := s.do("GET", "/source/d?attachments=true&revs=true&rev="+rev, nil, "Accept: multipart/related")
 	body, err := io.ReadAll(res.Body)
-	must(t, err)
+	apitest.Must(t, err)
 	s.text(201, "PUT", "/target/d?new_edits=false", body, "Content-Type: "+res.Header.Get("Content-Type"))
 	for _, query := range []string{"", "?att_encoding_info=true", "?attachments=true", "?revs=true"} {
 		want := s.text(200, "GET", "/source/d"+query, nil, "Accept: application/json")
@@ -208,7 +207,7 @@ func TestReplicateByParts(t *testing.T) {
 	}
 	res = s.do("GET", "/target/d/text", nil, "Accept-Encoding: gzip")
 	z, err := gzip.NewReader(res.Body)
-	must(t, err)
+	apitest.Must(t, err)
 	if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, plain) {
 		t.Errorf("%d bytes of gzip, %v", len(got), err)
 	}
@@ -280,15 +279,15 @@ func TestBrokenUploads(t *testing.T) {
 	whole := string(zipped(t, noise(200_000)))
 	for _, chunks := range []string{"zz\r\nhello\r\n0\r\n\r\n", "5\r\nhelloxx\r\n0\r\n\r\n", "ffffffffffffffffff\r\nhello"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		must(t, err)
+		apitest.Must(t, err)
 		_, err = io.WriteString(conn, "PUT /db/d/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
-		must(t, err)
+		apitest.Must(t, err)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must(t, err)
+		apitest.Must(t, err)
 		if got, err := io.ReadAll(res.Body); res.StatusCode != http.StatusBadRequest || err != nil {
 			t.Errorf("%q: %d %s %v", chunks, res.StatusCode, got, err)
 		}
-		must(t, conn.Close())
+		apitest.Must(t, conn.Close())
 	}
 	s.text(404, "GET", "/db/d", nil)
 	s.text(201, "PUT", "/db/d/a", whole, coded)
@@ -317,7 +316,7 @@ func TestNotGzip(t *testing.T) {
 		s.text(201, "PUT", "/db/"+name+"/a", body, coded, "Content-Type: text/plain")
 		res := s.do("GET", "/db/"+name+"/a", nil, "Accept-Encoding: gzip")
 		got, err := io.ReadAll(res.Body)
-		must(t, err)
+		apitest.Must(t, err)
 		if string(got) != body || res.Header.Get("Content-Encoding") != "gzip" {
 			t.Errorf("%s: %d bytes, %s", name, len(got), res.Header.Get("Content-Encoding"))
 		}
@@ -347,8 +346,8 @@ func zipped(t *testing.T, content []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, err := z.Write(content)
-	must(t, err)
-	must(t, z.Close())
+	apitest.Must(t, err)
+	apitest.Must(t, z.Close())
 	return b.Bytes()
 }
 
@@ -403,7 +402,7 @@ func TestDeleteHasNoBatch(t *testing.T) {
 	s.text(409, "DELETE", "/db/d?batch=ok", nil)
 	res := s.do("DELETE", "/db/d?batch=ok&rev="+rev, nil)
 	got, err := io.ReadAll(res.Body)
-	must(t, err)
+	apitest.Must(t, err)
 	if gone := s.rev(string(got)); res.StatusCode != http.StatusOK || gone == "" || res.Header.Get("ETag") != `"`+gone+`"` {
 		t.Errorf("%d %s %q", res.StatusCode, got, res.Header.Get("ETag"))
 	}
@@ -500,7 +499,7 @@ func TestSilentUpload(t *testing.T) {
 	s := newSite(t, config.Values{"couchdb": {"attachment_writer_timeout": "50"}})
 	s.text(201, "PUT", "/db", nil)
 	silent, speak := io.Pipe()
-	defer func() { must(t, speak.Close()) }()
+	defer func() { apitest.Must(t, speak.Close()) }()
 	res := s.do("PUT", "/db/d/a", io.MultiReader(strings.NewReader("abc"), silent), "Content-Type: image/png")
 	if got, err := io.ReadAll(res.Body); res.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(string(got), `{"error":"timeout"`) {
 		t.Errorf("%d %s %v", res.StatusCode, got, err)
@@ -531,13 +530,13 @@ func TestSilentBody(t *testing.T) {
 		"a chunk that ended": "PUT /db/d HTTP/1.1\r\n" + chunked + "2\r\n{}\r\n",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		must(t, err)
+		apitest.Must(t, err)
 		line, rest, _ := strings.Cut(request, "\r\n")
 		_, err = io.WriteString(conn, line+"\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\n"+rest)
-		must(t, err)
+		apitest.Must(t, err)
 		in := bufio.NewReader(conn)
 		res, err := http.ReadResponse(in, nil)
-		must(t, err)
+		apitest.Must(t, err)
 		got, err := io.ReadAll(res.Body)
 		if res.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(string(got), `{"error":"timeout"`) || err != nil {
 			t.Errorf("%s: %d %s %v", name, res.StatusCode, got, err)
@@ -545,50 +544,7 @@ func TestSilentBody(t *testing.T) {
 		if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the connection goes on: %v", name, err)
 		}
-		must(t, conn.Close())
+		apitest.Must(t, conn.Close())
 	}
 	s.text(404, "GET", "/db/d", nil)
-}
-
-// deadlines is a connection that remembers its deadlines.
-type deadlines struct {
-	http.ResponseWriter
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.set = append(d.set, t)
-	return nil
-}
-
-// TestDeadlinesOfABody: a body that comes at once has its deadline set once and
-// lifted, for the answer may take as long as it likes; one that breaks off keeps
-// it; without patience there is none.
-func TestDeadlinesOfABody(t *testing.T) {
-	for _, tc := range []struct {
-		patience string
-		body     io.Reader
-		want     string
-	}{
-		{"300000", strings.NewReader(`{"a":1}`), "set lifted"},
-		{"300000", iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 5000))), "set lifted"},
-		{"300000", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)), "set"},
-		{"infinity", strings.NewReader(`{"a":1}`), ""},
-	} {
-		c, w := testCall(t, frontAPI(t, config.Values{"couchdb": {"attachment_writer_timeout": tc.patience}}), "POST /_dbs_info", "")
-		conn := &deadlines{ResponseWriter: w}
-		c.w.inner, c.r.Body, c.r.ContentLength = conn, io.NopCloser(tc.body), -1
-		_, err := c.readBody(0)
-		var words []string
-		for _, at := range conn.set {
-			word := "set"
-			if at.IsZero() {
-				word = "lifted"
-			}
-			words = append(words, word)
-		}
-		if got := strings.Join(words, " "); got != tc.want {
-			t.Errorf("%s: %s, want %s (%v)", tc.patience, got, tc.want, err)
-		}
-	}
 }

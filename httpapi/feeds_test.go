@@ -2,22 +2,17 @@ package httpapi
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"divan/cluster"
 	"divan/cluster/config"
-	"divan/cluster/sequence"
-	"divan/storage/fault"
+	"divan/httpapi/apitest"
 )
 
 // feed opens a feed and returns a reader of its lines, LF included.
@@ -97,7 +92,7 @@ func TestSeqInterval(t *testing.T) {
 		}
 		LastSeq string `json:"last_seq"`
 	}
-	must(t, json.Unmarshal([]byte(s.text(200, "GET", "/db/_changes?seq_interval=3", nil)), &answer))
+	apitest.Must(t, json.Unmarshal([]byte(s.text(200, "GET", "/db/_changes?seq_interval=3", nil)), &answer))
 	seen := map[string]bool{}
 	for i, row := range answer.Results {
 		seen[row.ID] = true
@@ -224,7 +219,7 @@ func TestFeedLeavesWithItsClient(t *testing.T) {
 	for _, query := range []string{"feed=continuous&heartbeat=5&since=now", "feed=longpoll&since=now"} {
 		res, next := s.feed(query)
 		next()
-		must(t, res.Body.Close())
+		apitest.Must(t, res.Body.Close())
 	}
 }
 
@@ -281,7 +276,7 @@ func TestTimeoutWhileFiltering(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				ask(t, s.api, fmt.Sprintf("PUT /db/d%d", i), "{}", asAdmin)
+				apitest.Ask(t, s.api, fmt.Sprintf("PUT /db/d%d", i), "{}", asAdmin)
 			}
 		}
 	}()
@@ -291,45 +286,4 @@ func TestTimeoutWhileFiltering(t *testing.T) {
 	}
 	close(stop)
 	<-done
-}
-
-// TestFailedFeedEnds: a feed that has failed because the time of a copy was up
-// says so and ends. That is no heartbeat, and not the end of its own time.
-func TestFailedFeedEnds(t *testing.T) {
-	for _, kind := range []feedKind{feedContinuous, feedLongpoll, feedEventSource} {
-		synctest.Test(t, func(t *testing.T) {
-			a := nodeAPI(t, nil)
-			follow(t, a, []visit{{"adm", "PUT", "/db", "", 201, ""}})
-			c := a.newCall(&shortWriter{ResponseRecorder: httptest.NewRecorder()}, request("GET /db/_changes", "", []string{asAdmin}))
-			must(t, c.admit())
-			c.dbName = "db"
-			must(t, c.openDatabase())
-			w := &changesWriter{ctx: t.Context(), p: &changesParams{feed: kind, heartbeat: time.Hour}, out: c.stream("")}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			var err error
-			w.feed, err = c.db.Changes(ctx, cluster.ChangesQuery{Limit: cluster.NoLimit, Since: sequence.Now()})
-			must(t, err)
-			defer w.feed.Close()
-			follow(t, a, []visit{{"adm", "PUT", "/db/d", "{}", 201, ""}})
-			<-ctx.Done()
-			if err := w.run(0); !fault.Is(err, fault.Timeout) {
-				t.Errorf("kind %d: %v", kind, err)
-			}
-			c.fail(w.feed.Err())
-		})
-	}
-}
-
-// shortWriter is a client that hangs up after some writes.
-type shortWriter struct {
-	*httptest.ResponseRecorder
-	writes int
-}
-
-func (w *shortWriter) Write(p []byte) (int, error) {
-	if w.writes++; w.writes > 10 {
-		return 0, io.ErrClosedPipe
-	}
-	return w.ResponseRecorder.Write(p)
 }

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 // What clients made for CouchDB were seen to do, beside what the transcripts
@@ -38,9 +40,11 @@ func TestIDWithoutPartition(t *testing.T) {
 		{"adm", "GET", "/db/:", "", 404, ""},
 		{"adm", "GET", "/db/_design/d", "", 404, ""},
 		{"adm", "GET", "/db/_local/l", "", 404, ""},
-		{"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"a"},{"id":"b","rev":"1-x"}]}`, 200,
+		{
+			"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"a"},{"id":"b","rev":"1-x"}]}`, 200,
 			`{"results":[{"id":"a","docs":[{"error":{"id":"a","rev":null,` + illegal + `}}]},` +
-				`{"id":"b","docs":[{"error":{"id":"b","rev":"1-x",` + illegal + `}}]}]}`},
+				`{"id":"b","docs":[{"error":{"id":"b","rev":"1-x",` + illegal + `}}]}]}`,
+		},
 		{"adm", "POST", "/db/_purge", `{"p:a":["1-x"],"a":["1-x"]}`, 400, "{" + illegal + "}"},
 	})
 }
@@ -50,8 +54,10 @@ func TestAllOrNothing(t *testing.T) {
 	const refused = `"rev":"0-","error":"not_implemented","reason":"all_or_nothing is not supported"}`
 	follow(t, nodeAPI(t, nil), []visit{
 		{"adm", "PUT", "/db", "", 201, ""},
-		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":"a"},{"_id":"b","_rev":"1-x"}]}`, 417,
-			`[{"id":"a",` + refused + `,{"id":"b",` + refused + `]`},
+		{
+			"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":"a"},{"_id":"b","_rev":"1-x"}]}`, 417,
+			`[{"id":"a",` + refused + `,{"id":"b",` + refused + `]`,
+		},
 		{"adm", "GET", "/db/a", "", 404, ""},
 		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[{"_id":""}]}`, 400, ""},
 		{"adm", "POST", "/db/_bulk_docs", `{"all_or_nothing":true,"docs":[]}`, 417, `[]`},
@@ -68,11 +74,13 @@ func TestRevWithPlus(t *testing.T) {
 		{"adm", "GET", "/db/d?rev=%2B1-a", "", 200, `{"_id":"d","_rev":"1-a"}`},
 		{"adm", "GET", "/db/d?rev=+1-a", "", 400, ""},
 		{"adm", "GET", "/db/d?open_revs=[%22%2B1-a%22]", "", 200, ""},
-		{"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"d","rev":"+1-a"}]}`, 200,
-			`{"results":[{"id":"d","docs":[{"ok":{"_id":"d","_rev":"1-a"}}]}]}`},
+		{
+			"adm", "POST", "/db/_bulk_get", `{"docs":[{"id":"d","rev":"+1-a"}]}`, 200,
+			`{"results":[{"id":"d","docs":[{"ok":{"_id":"d","_rev":"1-a"}}]}]}`,
+		},
 		{"adm", "POST", "/db/_revs_diff", `{"d":["+1-a","+2-b"]}`, 200, `{"d":{"missing":["2-b"],"possible_ancestors":["1-a"]}}`},
 	})
-	if w := ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
+	if w := apitest.Ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
 		t.Errorf("If-Match: %d %s", w.Code, w.Body)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"divan/httpapi/core"
 )
 
 // This file makes one kind of answer of what net/http refuses by itself,
@@ -114,17 +116,17 @@ func (c *conn) refuse(status int, reason string) error {
 			reason = "invalid_url_encoding"
 		}
 	}
-	id := newRequestID()
-	c.api.log.Info("malformed request", zap.String("request", id), zap.String("peer", c.RemoteAddr().String()),
+	id := core.NewRequestID()
+	c.api.Deps.Logger.Info("malformed request", zap.String("request", id), zap.String("peer", c.RemoteAddr().String()),
 		zap.Int("status", status), zap.String("reason", reason))
-	return writeRefusal(c.Conn, c.api.settings(c.api.deps.Config.Load()), id, status, reason)
+	return writeRefusal(c.Conn, c.api.ServerHeader(), id, status, reason)
 }
 
-func writeRefusal(w io.Writer, set *settings, id string, status int, reason string) error {
+func writeRefusal(w io.Writer, server, id string, status int, reason string) error {
 	text := http.StatusText(status)
-	body := failure{name: strings.ReplaceAll(strings.ToLower(text), " ", "_"), reason: reason}.appendJSON(nil)
+	body := core.Failure{Name: strings.ReplaceAll(strings.ToLower(text), " ", "_"), Reason: reason}.AppendJSON(nil)
 	answer := "HTTP/1.1 " + strconv.Itoa(status) + " " + text +
-		"\r\nServer: " + set.serverHeader[0] + "\r\nX-Couch-Request-ID: " + id +
+		"\r\nServer: " + server + "\r\nX-Couch-Request-ID: " + id +
 		"\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)+1) +
 		"\r\nCache-Control: must-revalidate\r\nConnection: close\r\n\r\n" + string(body) + "\n"
@@ -182,7 +184,7 @@ func badEscape(request []byte) bool {
 	} else if at := bytes.LastIndexByte(target, '%'); at >= len(target)-2 && at >= 0 {
 		target = target[:at] // the rest of the escape may come
 	}
-	_, err := decode(string(target), false)
+	_, err := core.Unescape(string(target), false)
 	return err != nil
 }
 
@@ -200,11 +202,10 @@ func (c *tlsConn) ConnectionState() tls.ConnectionState {
 	if err == nil {
 		return c.tls.ConnectionState()
 	}
-	c.api.log.Info("TLS handshake failed", zap.String("peer", c.RemoteAddr().String()), zap.Error(err))
+	c.api.Deps.Logger.Info("TLS handshake failed", zap.String("peer", c.RemoteAddr().String()), zap.Error(err))
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
-		set := c.api.settings(c.api.deps.Config.Load())
-		_ = writeRefusal(plain.Conn, set, newRequestID(), http.StatusBadRequest,
+		_ = writeRefusal(plain.Conn, c.api.ServerHeader(), core.NewRequestID(), http.StatusBadRequest,
 			"Client sent an HTTP request to an HTTPS server.")
 		_ = plain.Conn.Close() // and with that the attempt is over, delivered or not
 	}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 // TestAccessLog looks at the line of a request: the peer is the one that a
@@ -14,10 +15,12 @@ import (
 // it.
 func TestAccessLog(t *testing.T) {
 	for header, peer := range map[string]string{"": "192.0.2.1", "X-Forwarded-For": "198.51.100.7"} {
-		core, logs := observer.New(zap.InfoLevel)
-		a := frontAPI(t, config.Values{"chttpd": {"peer_header": header}})
-		a.log = zap.New(core)
-		ask(t, a, "GET /_up?secret=1", "", "X-Forwarded-For: 203.0.113.9, 198.51.100.7", "X-Couch-Request-ID: abc")
+		sink, logs := observer.New(zap.InfoLevel)
+		d := apitest.FrontDeps(t, config.Values{"chttpd": {"peer_header": header}})
+		d.Logger = zap.New(sink)
+		a, err := New(d)
+		apitest.Must(t, err)
+		apitest.Ask(t, a, "GET /_up?secret=1", "", "X-Forwarded-For: 203.0.113.9, 198.51.100.7", "X-Couch-Request-ID: abc")
 		if logs.Len() != 1 {
 			t.Fatalf("logged %v", logs.All())
 		}

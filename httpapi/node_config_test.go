@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 const textLast = `{"error":"forbidden","reason":"The last server administrator cannot be deleted: nobody could set another one. Set that first."}`
@@ -31,7 +33,7 @@ func TestLastAdminStays(t *testing.T) {
 		{"adm", "GET", "/_node/_local", "", 401, ""},
 		{"eve:apple", "DELETE", admins + "eve", "", 403, textLast},
 	})
-	w := ask(t, a, "DELETE "+admins+"eve", "", "Authorization: Basic ZXZlOmFwcGxl", "X-Couch-Persist: false")
+	w := apitest.Ask(t, a, "DELETE "+admins+"eve", "", "Authorization: Basic ZXZlOmFwcGxl", "X-Couch-Persist: false")
 	if w.Code != 403 {
 		t.Errorf("in memory only: %d %s", w.Code, w.Body)
 	}
@@ -54,11 +56,11 @@ func TestAdminsDeletedAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for _, name := range names {
 		all.Go(func() {
-			ask(t, a, "DELETE /_node/_local/_config/admins/"+name, "", "Authorization: Basic YWRtOnBhc3M=")
+			apitest.Ask(t, a, "DELETE /_node/_local/_config/admins/"+name, "", "Authorization: Basic YWRtOnBhc3M=")
 		})
 	}
 	all.Wait()
-	if len(a.deps.Config.Load().Admins) == 0 {
+	if len(a.Deps.Config.Load().Admins) == 0 {
 		t.Error("nobody is left")
 	}
 }

@@ -1,15 +1,19 @@
 package httpapi
 
 import (
+	"crypto/md5"
+	"encoding/hex"
 	"strings"
 	"testing"
+
+	"divan/httpapi/apitest"
 )
 
 func TestNodeDocs(t *testing.T) {
 	a, _ := couple(t)
 	const nodes = "/_node/_local/_nodes"
-	empty := contentRev([]byte("{}"))
-	zoned := contentRev([]byte(`{"zone":"z1","decom":true}`))
+	empty := madeUpRev("{}")
+	zoned := madeUpRev(`{"zone":"z1","decom":true}`)
 	const conflict = `{"error":"conflict","reason":"Document update conflict."}`
 	follow(t, a, []visit{
 		{"adm", "GET", nodes, "", 200, `{"db_name":"_nodes","doc_count":3,"doc_del_count":0}`},
@@ -48,7 +52,7 @@ func TestMapDocs(t *testing.T) {
 		{"adm", "PUT", maps + "/db", `{"by_node":{}}`, 409, ""},
 		{"adm", "GET", maps + "/_all_docs?include_docs=true", "", 200, ""},
 	})
-	w := ask(t, a, "GET "+maps+"/db", "", "Authorization: Basic YWRtOnBhc3M=")
+	w := apitest.Ask(t, a, "GET "+maps+"/db", "", "Authorization: Basic YWRtOnBhc3M=")
 	text := strings.TrimSpace(w.Body.String())
 	for _, part := range []string{
 		`{"_id":"db","_rev":"1-`, `"shard_suffix":[46,`, `"changelog":[["add","00000000-7fffffff","divan@127.0.0.1"],`,
@@ -59,11 +63,11 @@ func TestMapDocs(t *testing.T) {
 			t.Errorf("no %s in %s", part, text)
 		}
 	}
-	w = ask(t, a, "PUT "+maps+"/db", text, "Authorization: Basic YWRtOnBhc3M=")
+	w = apitest.Ask(t, a, "PUT "+maps+"/db", text, "Authorization: Basic YWRtOnBhc3M=")
 	if w.Code != 201 {
 		t.Errorf("the same map: %d %s", w.Code, w.Body)
 	}
-	w = ask(t, a, "PUT "+maps+"/db", strings.Replace(text, `["divan@127.0.0.1"]`, `["other@127.0.0.1"]`, 1), "Authorization: Basic YWRtOnBhc3M=")
+	w = apitest.Ask(t, a, "PUT "+maps+"/db", strings.Replace(text, `["divan@127.0.0.1"]`, `["other@127.0.0.1"]`, 1), "Authorization: Basic YWRtOnBhc3M=")
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "not edited by hand") {
 		t.Errorf("another map: %d %s", w.Code, w.Body)
 	}
@@ -80,7 +84,7 @@ func TestReplaceNode(t *testing.T) {
 		{"adm", "PUT", nodes + "/two@127.0.0.1", `{"replaces":"away@127.0.0.1"}`, 201, ""},
 		{"adm", "GET", nodes + "/away@127.0.0.1", "", 404, ""},
 	})
-	w := ask(t, a, "GET /db/_shards", "", "Authorization: Basic YWRtOnBhc3M=")
+	w := apitest.Ask(t, a, "GET /db/_shards", "", "Authorization: Basic YWRtOnBhc3M=")
 	if strings.Contains(w.Body.String(), "away") || !strings.Contains(w.Body.String(), "two@") {
 		t.Errorf("the map still says %s", w.Body)
 	}
@@ -109,7 +113,7 @@ func TestReplaceOnlyHolder(t *testing.T) {
 func TestNodeDocIfMatch(t *testing.T) {
 	a, _ := couple(t)
 	const away = "/_node/_local/_nodes/away@127.0.0.1"
-	rev := contentRev([]byte("{}"))
+	rev := madeUpRev("{}")
 	for _, tc := range []struct {
 		query, tag string
 		want       int
@@ -121,9 +125,15 @@ func TestNodeDocIfMatch(t *testing.T) {
 		{"", `""`, 409},
 		{"", `"` + rev + `"`, 200},
 	} {
-		w := ask(t, a, "DELETE "+away+tc.query, "", asAdmin, "If-Match: "+tc.tag)
-		if _, there := a.deps.Meta.Node("away@127.0.0.1"); w.Code != tc.want || there != (tc.want == 409) {
+		w := apitest.Ask(t, a, "DELETE "+away+tc.query, "", asAdmin, "If-Match: "+tc.tag)
+		if _, there := a.Deps.Meta.Node("away@127.0.0.1"); w.Code != tc.want || there != (tc.want == 409) {
 			t.Fatalf("%q, If-Match %s: %d %s, still a member: %v", tc.query, tc.tag, w.Code, w.Body, there)
 		}
 	}
+}
+
+// madeUpRev is the revision of a document that is not stored: of its content.
+func madeUpRev(body string) string {
+	sum := md5.Sum([]byte(body))
+	return "1-" + hex.EncodeToString(sum[:])
 }

@@ -1,142 +1,12 @@
 package httpapi
 
 import (
-	"context"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/zap"
-
-	"divan/cluster"
 	"divan/cluster/config"
-	"divan/cluster/meta"
-	"divan/httpapi/auth"
-	"divan/shard"
-	"divan/storage"
+	"divan/httpapi/apitest"
 )
-
-// storedUsers reads the user documents of a coordinator.
-type storedUsers struct{ c *cluster.Coordinator }
-
-func (s storedUsers) Get(ctx context.Context, db, name string) (auth.UserDoc, error) {
-	d, err := s.c.DB(ctx, db)
-	if err != nil {
-		return auth.UserDoc{}, err
-	}
-	got, err := d.Open(ctx, cluster.OpenOptions{ID: auth.UserPrefix + name, Conflicts: true})
-	if err != nil {
-		return auth.UserDoc{}, err
-	}
-	return auth.UserDoc{Name: name, Rev: got.Rev, Body: got.Body, Conflicted: len(got.Conflicts) > 0}, nil
-}
-
-func (s storedUsers) Put(context.Context, string, auth.UserDoc) error { return nil }
-
-func (s storedUsers) Watch(context.Context, string, func(), func(string)) error { return nil }
-
-// nodeAPI is a whole node on a file system in memory: one copy of each shard,
-// a Raft group of one, and the administrator adm with password pass.
-func nodeAPI(tb testing.TB, values config.Values) *API {
-	tb.Helper()
-	return nodeAs(tb, "divan@127.0.0.1", values, func(*Deps) {})
-}
-
-// nodeAs is nodeAPI for a node of that name; adapt may change what the API
-// stands on.
-func nodeAs(tb testing.TB, name string, values config.Values, adapt func(*Deps)) *API {
-	tb.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	var running sync.WaitGroup
-	run := func(what string, f func(context.Context) error) {
-		running.Go(func() {
-			if err := f(ctx); err != nil {
-				tb.Errorf("%s: %v", what, err)
-			}
-		})
-	}
-	stored, err := auth.HashAdmin(ctx, "pass", "pbkdf2", "sha256", 1)
-	must(tb, err)
-	holder := configured(tb, stored, values)
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
-	must(tb, err)
-	local := shard.New(shard.Options{Engine: engine, Validate: auth.Validator(holder)})
-	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
-	must(tb, err)
-	run("metadata", group.Run)
-	wait, done := context.WithTimeout(ctx, 10*time.Second)
-	defer done()
-	must(tb, group.WaitReady(wait))
-	coordinator, err := cluster.New(cluster.Options{
-		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Logger: zap.NewNop(),
-	})
-	must(tb, err)
-	run("coordinator", coordinator.Run)
-	deps := Deps{
-		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
-		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
-	}
-	adapt(&deps)
-	a, err := New(deps)
-	must(tb, err)
-	tb.Cleanup(func() {
-		must(tb, coordinator.Close())
-		cancel()
-		running.Wait()
-		must(tb, local.Close())
-		must(tb, engine.Close())
-	})
-	for _, name := range meta.SystemDatabases() {
-		must(tb, coordinator.CreateDB(ctx, name, cluster.CreateOptions{}))
-	}
-	return a
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// visit is one request of a test and what its answer has to be. An empty body
-// is not compared.
-type visit struct {
-	who    string // name:password of Basic, "adm" for the administrator, "" for nobody
-	method string
-	target string
-	send   string
-	status int
-	body   string
-}
-
-// follow makes the requests one after the other.
-func follow(t *testing.T, a *API, steps []visit) {
-	t.Helper()
-	for _, s := range steps {
-		headers := []string{"Content-Type: application/json"}
-		switch s.who {
-		case "":
-		case "adm":
-			headers = append(headers, "Authorization: Basic YWRtOnBhc3M=")
-		default:
-			r := http.Request{Header: http.Header{}}
-			for i := range s.who {
-				if s.who[i] == ':' {
-					r.SetBasicAuth(s.who[:i], s.who[i+1:])
-				}
-			}
-			headers = append(headers, "Authorization: "+r.Header.Get("Authorization"))
-		}
-		w := ask(t, a, s.method+" "+s.target, s.send, headers...)
-		if w.Code != s.status || (s.body != "" && w.Body.String() != s.body+"\n") {
-			t.Errorf("%s: %s %s %s: got %d %s want %d %s", s.who, s.method, s.target, s.send, w.Code, w.Body, s.status, s.body)
-		}
-	}
-}
 
 func TestDatabases(t *testing.T) {
 	a := nodeAPI(t, nil)
@@ -205,7 +75,7 @@ func TestUsersBehindAPrefix(t *testing.T) {
 		t.Error(got)
 	}
 	for path, status := range map[string]int{doc: 404, "/_all_docs?include_docs=true": 401, "/_changes?include_docs=true": 401, "/_local_docs": 401} {
-		if w := ask(t, s.api, "GET "+db+path, ""); w.Code != status {
+		if w := apitest.Ask(t, s.api, "GET "+db+path, ""); w.Code != status {
 			t.Errorf("%s by a stranger: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -3,15 +3,14 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 	"divan/httpapi/auth"
 )
 
@@ -121,7 +120,7 @@ func TestSession(t *testing.T) {
 	a := sessionAPI(t, nil)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := ask(t, a, tt.method+" "+tt.target, tt.body, tt.headers...)
+			w := apitest.Ask(t, a, tt.method+" "+tt.target, tt.body, tt.headers...)
 			if got := strings.TrimSpace(w.Body.String()); w.Code != tt.status || got != tt.want {
 				t.Errorf("%d %s\nwant %d %s", w.Code, got, tt.status, tt.want)
 			}
@@ -139,19 +138,19 @@ func TestSession(t *testing.T) {
 func TestSessionCookieWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := sessionAPI(t, nil)
-		pair, _, _ := strings.Cut(ask(t, a, "POST /_session", goodLogin, asJSON).Header().Get("Set-Cookie"), ";")
+		pair, _, _ := strings.Cut(apitest.Ask(t, a, "POST /_session", goodLogin, asJSON).Header().Get("Set-Cookie"), ";")
 		cookie := "Cookie: theme=dark; " + pair
-		w := ask(t, a, "GET /_session?basic=true", "", cookie)
+		w := apitest.Ask(t, a, "GET /_session?basic=true", "", cookie)
 		if !strings.Contains(w.Body.String(), `"authenticated":"cookie"`) || w.Header().Get("Set-Cookie") != "" {
 			t.Errorf("%s, %v", w.Body, w.Header())
 		}
 		<-time.After(2 * time.Minute)
 		for _, target := range []string{"/_session", "/_up"} {
-			if w := ask(t, a, "GET "+target, "", cookie); !strings.HasPrefix(w.Header().Get("Set-Cookie"), "AuthSession=") {
+			if w := apitest.Ask(t, a, "GET "+target, "", cookie); !strings.HasPrefix(w.Header().Get("Set-Cookie"), "AuthSession=") {
 				t.Errorf("%s does not prolong the session: %v", target, w.Header())
 			}
 		}
-		w = ask(t, a, "DELETE /_session", "", cookie)
+		w = apitest.Ask(t, a, "DELETE /_session", "", cookie)
 		if got := w.Header().Values("Set-Cookie"); len(got) != 1 || !strings.HasPrefix(got[0], "AuthSession=;") {
 			t.Errorf("log out sets %q", got)
 		}
@@ -171,7 +170,7 @@ func TestSessionWhereANameIsDemanded(t *testing.T) {
 		{"POST", goodLogin, http.StatusOK, ""},
 		{"POST", `{"name":"adm","password":"wrong"}`, http.StatusUnauthorized, ""},
 	} {
-		w := ask(t, a, tt.method+" /_session", tt.body, asJSON)
+		w := apitest.Ask(t, a, tt.method+" /_session", tt.body, asJSON)
 		challenge := ""
 		for name, values := range w.Header() { // whatever the spelling of the name
 			if strings.EqualFold(name, "WWW-Authenticate") {
@@ -186,15 +185,15 @@ func TestSessionWhereANameIsDemanded(t *testing.T) {
 
 func TestSessionNamesAConfiguredDatabase(t *testing.T) {
 	a := sessionAPI(t, config.Values{"chttpd_auth": {"authentication_db": "people"}})
-	if w := ask(t, a, "GET /_session", ""); !strings.Contains(w.Body.String(), `"authentication_db":"people"`) {
+	if w := apitest.Ask(t, a, "GET /_session", ""); !strings.Contains(w.Body.String(), `"authentication_db":"people"`) {
 		t.Error(w.Body)
 	}
 }
 
 func TestSessionLockout(t *testing.T) {
 	a := sessionAPI(t, config.Values{"chttpd_auth_lockout": {"threshold": "1"}})
-	ask(t, a, "POST /_session", `{"name":"adm","password":"wrong"}`, asJSON)
-	w := ask(t, a, "POST /_session", goodLogin, asJSON)
+	apitest.Ask(t, a, "POST /_session", `{"name":"adm","password":"wrong"}`, asJSON)
+	w := apitest.Ask(t, a, "POST /_session", goodLogin, asJSON)
 	want := `{"error":"forbidden","reason":"Account is temporarily locked due to multiple authentication failures"}`
 	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusForbidden || got != want {
 		t.Errorf("%d %s", w.Code, got)
@@ -203,52 +202,9 @@ func TestSessionLockout(t *testing.T) {
 
 func TestSessionBodyIsBounded(t *testing.T) {
 	a := sessionAPI(t, nil)
-	w := ask(t, a, "POST /_session", `{"name":"`+strings.Repeat("x", maxLogin)+`"}`, asJSON)
+	w := apitest.Ask(t, a, "POST /_session", `{"name":"`+strings.Repeat("x", 64<<10)+`"}`, asJSON)
 	if w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-func FuzzLoginForm(f *testing.F) {
-	f.Add(goodLogin, true)
-	f.Add("name=adm&password=pass&username=x&token=1", false)
-	f.Add("%zz=;&&=", false)
-	f.Fuzz(func(t *testing.T, body string, isJSON bool) {
-		var form loginForm
-		var err error
-		if isJSON {
-			err = form.readJSON([]byte(body))
-		} else {
-			form.readForm(body)
-		}
-		if err != nil {
-			return
-		}
-		l, err := form.login()
-		if err == nil && !form.hasName && !form.hasUsername {
-			t.Fatalf("a login without a name: %+v", l)
-		}
-	})
-}
-
-// Forms are read as CouchDB reads them: leniently.
-func TestParseForm(t *testing.T) {
-	for _, tc := range []struct {
-		body string
-		want []param
-	}{
-		{"", nil},
-		{"a=1&b=2;c=3", []param{{"a", "1"}, {"b", "2"}, {"c", "3"}}},
-		{"a=1&a=2", []param{{"a", "1"}, {"a", "2"}}},
-		{"a=b=c&d", []param{{"a", "b=c"}, {"d", ""}}},
-		{"a=100%&b=%zz%4", []param{{"a", "100%"}, {"b", "%zz%4"}}},
-		{"a=%%41%2541", []param{{"a", "%A%41"}}},
-		{"a+b=+%2B%3b%26", []param{{"a b", " +;&"}}},
-		{"&&a=1", []param{{"", ""}, {"", ""}, {"a", "1"}}},
-	} {
-		if got := parseForm(tc.body); !slices.Equal(got, tc.want) {
-			t.Errorf("%q: %q, want %q", tc.body, got, tc.want)
-		}
 	}
 }
 
@@ -264,7 +220,7 @@ func TestSessionFormWithoutEscapes(t *testing.T) {
 		"username=adm%&password=pass;x":     http.StatusUnauthorized,
 		"user=adm&password=pass%":           http.StatusBadRequest, // no name
 	} {
-		if w := ask(t, a, "POST /_session", body, form); w.Code != status {
+		if w := apitest.Ask(t, a, "POST /_session", body, form); w.Code != status {
 			t.Errorf("%q: %d %s", body, w.Code, w.Body)
 		}
 	}
@@ -272,17 +228,3 @@ func TestSessionFormWithoutEscapes(t *testing.T) {
 
 // FuzzParseForm takes whatever comes, and what was escaped as it should comes
 // back as it was.
-func FuzzParseForm(f *testing.F) {
-	f.Add("name", "adm", "100%;&+=", "a=%4&;%%41")
-	f.Add("", "", "\xff \x00", "&&;=%")
-	f.Fuzz(func(t *testing.T, name, first, second, raw string) {
-		parseForm(raw)
-		var fields []param
-		for _, values := range []url.Values{{name: {first, second}}, {"x" + name: {second}}} {
-			fields = append(fields, parseForm(values.Encode())...)
-		}
-		if want := []param{{name, first}, {name, second}, {"x" + name, second}}; !slices.Equal(fields, want) {
-			t.Fatalf("%q, want %q", fields, want)
-		}
-	})
-}

@@ -12,6 +12,8 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/httpapi/apitest"
+	"divan/httpapi/core"
 	"divan/storage/fault"
 )
 
@@ -28,7 +30,7 @@ func served(t *testing.T, h http.Handler) (host string, port string) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
-	must(t, err)
+	apitest.Must(t, err)
 	return u.Hostname(), u.Port()
 }
 
@@ -40,13 +42,13 @@ func TestSetupRefusals(t *testing.T) {
 	const invalid = "Invalid Action'"
 	alone := nodeAPI(t, nil)
 	none, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody listens on
-	must(t, err)
+	apitest.Must(t, err)
 	closed := none.Addr().(*net.TCPAddr).Port
-	must(t, none.Close())
+	apitest.Must(t, none.Close())
 	host, other := served(t, http.RedirectHandler("http://elsewhere.invalid/", http.StatusFound))
 	_, page := served(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
-	l := &link{self: "one@127.0.0.1", inv: Invitation{Cookie: "c", UUID: "u", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:5986"}}}
-	in := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = l })
+	l := &link{self: "one@127.0.0.1", inv: core.Invitation{Cookie: "c", UUID: "u", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:5986"}}}
+	in := nodeAs(t, "one@127.0.0.1", several(), func(d *core.Deps) { d.Cluster = l })
 	const nobody = "Add node failed. Invalid Host and/or Port."
 	for _, tc := range []struct {
 		a      *API
@@ -89,7 +91,7 @@ func TestSetupRefusals(t *testing.T) {
 		`{"action":"enable_cluster","bind_address":"0.0.0.0","node_count":3}`,
 		`{"action":"receive_cookie","cookie":"c","uuid":"u","seeds":{"a@b":"b:5986"}}`,
 	} {
-		w := ask(t, alone, "POST /_cluster_setup", send, "Authorization: Basic YWRtOnBhc3M=", "Content-Type: application/json")
+		w := apitest.Ask(t, alone, "POST /_cluster_setup", send, "Authorization: Basic YWRtOnBhc3M=", "Content-Type: application/json")
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "single_node") {
 			t.Errorf("%s: %d %s", send, w.Code, w.Body)
 		}
@@ -99,9 +101,9 @@ func TestSetupRefusals(t *testing.T) {
 func TestEnableCluster(t *testing.T) {
 	off := several()
 	off["chttpd"]["bind_address"] = "127.0.0.1"
-	there := nodeAs(t, "two@127.0.0.1", off, func(d *Deps) { d.Cluster = &link{} })
+	there := nodeAs(t, "two@127.0.0.1", off, func(d *core.Deps) { d.Cluster = &link{} })
 	host, port := served(t, there)
-	here := nodeAs(t, "one@127.0.0.1", off, func(d *Deps) { d.Cluster = &link{} })
+	here := nodeAs(t, "one@127.0.0.1", off, func(d *core.Deps) { d.Cluster = &link{} })
 	const setup = "/_cluster_setup"
 	follow(t, here, []visit{
 		{"adm", "GET", setup, "", 200, `{"state":"cluster_disabled"}`},
@@ -123,28 +125,28 @@ func TestEnableCluster(t *testing.T) {
 		{"adm", "GET", "/_node/_local/_config/cluster/n", "", 200, `"2"`},
 		{"adm", "GET", "/_node/_local/_config/chttpd/bind_address", "", 200, `"0.0.0.0"`},
 	})
-	if stored := there.deps.Config.Load().Admins["boss"]; stored != here.deps.Config.Load().Admins["boss"] {
+	if stored := there.Deps.Config.Load().Admins["boss"]; stored != here.Deps.Config.Load().Admins["boss"] {
 		t.Error("the administrator is not the same on both")
 	}
 }
 
 func TestAddNode(t *testing.T) {
-	inv := Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
+	inv := core.Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
 	nodes := map[string]*API{"one@127.0.0.1": nil}
-	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
+	here := nodeAs(t, "one@127.0.0.1", several(), func(d *core.Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
 	restarts := make(chan struct{}, 10)
-	join := func(got Invitation) (NodeInfo, error) {
+	join := func(got core.Invitation) (core.NodeInfo, error) {
 		if got.Cookie != inv.Cookie || got.UUID != inv.UUID || got.Seeds["one@127.0.0.1"] != "127.0.0.1:1" {
 			t.Errorf("invited by %+v", got)
 		}
-		return NodeInfo{Name: "two@127.0.0.1", Address: "127.0.0.1:2"}, nil
+		return core.NodeInfo{Name: "two@127.0.0.1", Address: "127.0.0.1:2"}, nil
 	}
 	l := &link{self: "two@127.0.0.1", taken: join}
-	there := nodeAs(t, "two@127.0.0.1", several(), func(d *Deps) {
+	there := nodeAs(t, "two@127.0.0.1", several(), func(d *core.Deps) {
 		d.Cluster = l
 		d.Restart = func() {
 			restarts <- struct{}{}
-			must(t, here.deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
+			apitest.Must(t, here.Deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
 		}
 	})
 	nodes["two@127.0.0.1"] = there
@@ -157,7 +159,7 @@ func TestAddNode(t *testing.T) {
 	if len(restarts) != 1 {
 		t.Fatalf("%d restarts", len(restarts))
 	}
-	must(t, there.deps.Meta.PutNode(t.Context(), meta.Node{Name: "one@127.0.0.1"})) // what it learns by joining
+	apitest.Must(t, there.Deps.Meta.PutNode(t.Context(), meta.Node{Name: "one@127.0.0.1"})) // what it learns by joining
 	follow(t, here, []visit{
 		{"adm", "POST", "/_cluster_setup", add + `"pass"}`, 201, setupOK},
 		{"adm", "GET", "/_membership", "", 200, `{"all_nodes":["one@127.0.0.1","two@127.0.0.1"],"cluster_nodes":["one@127.0.0.1","two@127.0.0.1"]}`},
@@ -165,8 +167,8 @@ func TestAddNode(t *testing.T) {
 	if len(restarts) != 1 {
 		t.Errorf("a member restarts because it is invited again")
 	}
-	l.taken = func(Invitation) (NodeInfo, error) {
-		return NodeInfo{}, fault.New(fault.BadRequest, "This node has databases of its own.")
+	l.taken = func(core.Invitation) (core.NodeInfo, error) {
+		return core.NodeInfo{}, fault.New(fault.BadRequest, "This node has databases of its own.")
 	}
 	follow(t, here, []visit{{"adm", "POST", "/_cluster_setup", add + `"pass"}`, 400, refusal("This node has databases of its own.")}})
 }
@@ -174,13 +176,13 @@ func TestAddNode(t *testing.T) {
 // A node that is put into the list of nodes is invited, by the credentials of
 // the request.
 func TestAddNodeByName(t *testing.T) {
-	inv := Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
+	inv := core.Invitation{Cookie: "cookie", UUID: "uuid", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:1"}}
 	nodes := map[string]*API{"one@127.0.0.1": nil}
-	here := nodeAs(t, "one@127.0.0.1", several(), func(d *Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
-	there := nodeAs(t, "two@127.0.0.1", several(), func(d *Deps) {
-		d.Cluster = &link{taken: func(Invitation) (NodeInfo, error) { return NodeInfo{Name: "two@127.0.0.1"}, nil }}
+	here := nodeAs(t, "one@127.0.0.1", several(), func(d *core.Deps) { d.Cluster = &link{self: "one@127.0.0.1", inv: inv, nodes: nodes} })
+	there := nodeAs(t, "two@127.0.0.1", several(), func(d *core.Deps) {
+		d.Cluster = &link{taken: func(core.Invitation) (core.NodeInfo, error) { return core.NodeInfo{Name: "two@127.0.0.1"}, nil }}
 		d.Restart = func() {
-			must(t, here.deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
+			apitest.Must(t, here.Deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
 		}
 	})
 	nodes["two@127.0.0.1"] = there
@@ -192,44 +194,7 @@ func TestAddNodeByName(t *testing.T) {
 		{"adm", "PUT", list + "two@127.0.0.1", `{"port":` + port + `,"zone":"z"}`, 201, ""},
 		{"adm", "POST", "/_cluster_setup", `{"action":"enable_single_node"}`, 400, refusal("Cluster is already enabled")},
 	})
-	if n, ok := here.deps.Meta.Node("two@127.0.0.1"); !ok || n.Zone != "z" {
+	if n, ok := here.Deps.Meta.Node("two@127.0.0.1"); !ok || n.Zone != "z" {
 		t.Errorf("%+v %v", n, ok)
-	}
-}
-
-func TestRemoteURL(t *testing.T) {
-	for _, tc := range []struct {
-		host string
-		port int
-		want string
-	}{
-		{"a.example", 0, "http://a.example:5984/_cluster_setup"},
-		{"a", 1234, "http://a:1234/_cluster_setup"},
-		{"a:1234", 0, "http://a:1234/_cluster_setup"},
-		{"a:1234", 1234, "http://a:1234/_cluster_setup"},
-		{"a", 6984, "https://a:6984/_cluster_setup"},
-		{"http://a", 6984, "http://a:6984/_cluster_setup"},
-		{"https://a/", 0, "https://a:6984/_cluster_setup"},
-		{"https://a", 443, "https://a:443/_cluster_setup"},
-		{"::1", 0, "http://[::1]:5984/_cluster_setup"},
-		{"[::1]", 0, "http://[::1]:5984/_cluster_setup"},
-		{"[fd00::1]:99", 0, "http://[fd00::1]:99/_cluster_setup"},
-		{"", 0, ""},
-		{"a:1", 2, ""},
-		{"a:x", 0, ""},
-		{"user@a", 0, ""},
-		{"a/b", 0, ""},
-		{"a#b", 0, ""},
-		{"x::y", 0, ""},
-		{"gopher://a", 0, ""},
-		{"a:99999", 0, ""},
-	} {
-		got := ""
-		if u, err := (&remoteCall{host: tc.host, port: tc.port}).url(); err == nil {
-			got = u.String()
-		}
-		if got != tc.want {
-			t.Errorf("%q %d: %q, want %q", tc.host, tc.port, got, tc.want)
-		}
 	}
 }

@@ -121,13 +121,13 @@ func TestSizes(t *testing.T) {
 	}
 	for key, n := range measured {
 		allowed, listed := ratchet[key]
+		rule, _, _ := strings.Cut(key, " ")
 		switch {
 		case !listed:
-			rule, _, _ := strings.Cut(key, " ")
 			t.Errorf("%s is %d, the limit is %d", key, n, limit[rule])
 		case n > allowed:
 			t.Errorf("%s grew from %d to %d", key, allowed, n)
-		case n < allowed:
+		case n < allowed && rule != "package": // the lines of a package move with every change
 			t.Errorf("%s shrank from %d to %d: write that into testdata/ratchet.txt", key, allowed, n)
 		}
 	}

@@ -382,18 +382,17 @@ func illegalID[T string | []byte](id T) error {
 	if len(id) > 0 && id[0] != '_' {
 		return nil
 	}
-	const design, local = "_design/", "_local/"
 	reason := "Only reserved document ids may start with underscore."
 	switch {
 	case len(id) == 0:
 		reason = "Document id must not be empty"
-	case len(id) >= len(design) && string(id[:len(design)]) == design:
-		if len(id) > len(design) {
+	case len(id) >= len(DesignPrefix) && string(id[:len(DesignPrefix)]) == DesignPrefix:
+		if len(id) > len(DesignPrefix) {
 			return nil
 		}
 		reason = "Illegal document id `_design/`"
-	case len(id) >= len(local) && string(id[:len(local)]) == local:
-		if len(id) > len(local) {
+	case len(id) >= len(LocalPrefix) && string(id[:len(LocalPrefix)]) == LocalPrefix:
+		if len(id) > len(LocalPrefix) {
 			return nil
 		}
 		reason = "Illegal document id `_local/`"

@@ -71,6 +71,22 @@ func EachMember(obj []byte, fn func(name string, value []byte) error) error {
 	}
 }
 
+// Lookup returns the raw value of a member of a well-formed object, the last of
+// that name; nil when there is none or the value is no object.
+func Lookup(value []byte, name string) []byte {
+	if !IsObject(value) {
+		return nil
+	}
+	var found []byte
+	_ = EachMember(value, func(member string, v []byte) error { // fails for text that is not well-formed only
+		if member == name {
+			found = v
+		}
+		return nil
+	})
+	return found
+}
+
 // EachElement calls fn for each element of the JSON array arr, in order, with
 // its raw text, which aliases arr and has no white space around it. It stops
 // at the first error of fn and returns it; malformed text gives

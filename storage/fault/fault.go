@@ -1,7 +1,7 @@
 // Package fault holds the closed set of errors that are meant for a client.
 //
 // Every floor returns an *Error for a refusal that a client must understand; any
-// other error is an internal one. Only package httpapi turns a Kind into a
+// other error is an internal one. Only package httpapi/core turns a Kind into a
 // status and an error name, so neither appears below it. Each Kind has one
 // stable number: it is what crosses the wire between nodes, so numbers are
 // never reused.

@@ -1,0 +1,16 @@
+package changes
+
+import (
+	"divan/httpapi/core"
+)
+
+// Routes lists the feeds.
+func Routes() []core.Route {
+	return []core.Route{
+		{
+			Table: core.DBTable, Path: "/_changes", Allow: "GET,POST,HEAD", Name: "changes",
+			Methods: core.Methods{Get: changes, Post: changes},
+		},
+		{Table: core.ServerTable, Path: "/_db_updates", Allow: "GET", Methods: core.Methods{Get: getDBUpdates}},
+	}
+}

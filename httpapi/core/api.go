@@ -1,0 +1,335 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/httpapi/auth"
+	"divan/httpapi/stats"
+	"divan/storage/fault"
+)
+
+// Deps is what the API stands on. Everything up to Logger is required.
+type Deps struct {
+	Coordinator *cluster.Coordinator
+	Meta        *meta.Meta
+	Config      *config.Holder
+	Auth        *auth.Authenticator
+	Logger      *zap.Logger
+	Version     string // of this server, for "/", the Server header and _versions
+	// Restart is called when an administrator asks the node to restart (POST
+	// /_node/{name}/_restart), once the answer is written; it must return at
+	// once. nil: such a request is refused.
+	Restart func()
+	// Figures returns numbers of the node for _stats, _system and _prometheus;
+	// nil when there is nobody to ask.
+	Figures func() Figures
+	// Tasks lists what is running in the background, for _active_tasks; nil
+	// when there is nobody to ask.
+	Tasks func() []Task
+	// Cluster are the other nodes; nil: this node stands alone.
+	Cluster Cluster
+	// Dial opens a connection to the HTTP port of a node that is being set up
+	// (POST /_cluster_setup); nil: a real one.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// textOverload is the reason of a 503 while there is too much to do.
+const textOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
+
+// API answers HTTP requests: the core of the API, without any endpoint. It is
+// safe for concurrent use.
+type API struct {
+	Deps    Deps
+	router  *router
+	Stats   *stats.Counters
+	buffers bufferPool
+	chunks  chunkPool
+	calls   sync.Pool
+	set     atomic.Pointer[settings]
+	access  securityCache
+	uuids   uuidSource
+	feeds   feedGate
+	Started time.Time
+	active  atomic.Int64 // requests under way
+	stopped atomic.Bool
+}
+
+// New returns an API without endpoints; Mount adds those.
+func New(d Deps) *API {
+	a := &API{Deps: d, Stats: &stats.Counters{}, Started: time.Now()}
+	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
+	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
+	return a
+}
+
+// Mount makes the rows of all families the endpoints of the API. It is called
+// once, before the first request. Rows of a table are tried in the order given.
+func (a *API) Mount(families ...[]Route) { a.router = newRouter(slices.Concat(families...)) }
+
+// Active returns how many requests are under way, feeds included.
+func (a *API) Active() int { return int(a.active.Load()) }
+
+// Stop prepares for the end: /_up answers 404, so that a load balancer sends
+// no more requests here, and changes feeds end. Other requests are still
+// served. It cannot be undone.
+func (a *API) Stop() {
+	a.stopped.Store(true)
+	a.EndFeeds()
+}
+
+// IsStopped reports whether Stop was called.
+func (a *API) IsStopped() bool { return a.stopped.Load() }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := a.newCall(w, r)
+	defer a.active.Add(-1)
+	if err := c.run(a.active.Add(1)); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
+		c.fail(err)
+	} else if !c.Response.Started() {
+		c.Response.WriteHeader(http.StatusOK)
+	}
+	c.finish()
+	a.release(c)
+}
+
+// newCall takes a call from the pool.
+func (a *API) newCall(w http.ResponseWriter, r *http.Request) *Call {
+	c, ok := a.calls.Get().(*Call)
+	if !ok {
+		c = &Call{Response: &Response{}, scratch: &scratch{}}
+	}
+	res, s := c.Response, c.scratch
+	*res = Response{inner: w, c: c}
+	*c = Call{API: a, Response: res, Request: r, Log: a.Deps.Logger, scratch: s, Start: time.Now(), Method: r.Method}
+	c.Config = a.Deps.Config.Load()
+	c.set = a.settings(c.Config)
+	c.RequestID = requestID(r)
+	return c
+}
+
+// release gives the call back. The request may live on in a handler that was
+// hijacked; the call may not.
+func (a *API) release(c *Call) {
+	s, res := c.scratch, c.Response
+	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
+	s.body = body{}
+	*res = Response{}
+	*c = Call{Response: res, scratch: s}
+	a.calls.Put(c)
+}
+
+// emptied returns a slice for reuse that holds on to nothing of the request; a
+// large one is left to the collector.
+func emptied[T any](s []T) []T {
+	const keep = 64
+	if cap(s) > keep {
+		return nil
+	}
+	clear(s[:cap(s)])
+	return s[:0]
+}
+
+// settings returns what this package made of a snapshot. Two requests may both
+// read a new snapshot; either result is right.
+func (a *API) settings(cfg *config.Snapshot) *settings {
+	if s := a.set.Load(); s != nil && s.from == cfg {
+		return s
+	}
+	s := newSettings(cfg, a.Deps.Version)
+	a.set.Store(s)
+	return s
+}
+
+// run takes a request through the corridor. A panic becomes an error.
+// active is the number of requests under way, this one included.
+func (c *Call) run(active int64) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
+				panic(v)
+			}
+			err = &panicError{value: v, stack: debug.Stack()}
+		}
+	}()
+	c.commonHeaders()
+	if active > c.set.maxActive {
+		return fault.New(fault.Unavailable, textOverload)
+	}
+	if err := c.admit(); err != nil {
+		return err
+	}
+	if done := c.preflight(); done {
+		return nil
+	}
+	if err := c.refuseRemoved(); err != nil {
+		return err
+	}
+	if err := c.identify(); err != nil {
+		return err
+	}
+	return c.answer(c.API.router.route(c))
+}
+
+// answer carries out a request. A node that has not heard that a database was
+// deleted and made again begins with the one that is gone, and learns better
+// from its copies; one that has heard of a new database may be faster than the
+// copies of it are made. The client need not know: all begins again, with the
+// question of who may do what.
+func (c *Call) answer(found bool) error {
+	var attempts cluster.Attempts
+	for {
+		err := c.authorize()
+		if err == nil {
+			err = c.dispatch(found)
+		}
+		if err == nil || c.Response.Started() {
+			return err
+		}
+		if c.scratch.body.streamed || !attempts.Again(c.Request.Context(), c.DB, err) {
+			if errors.Is(err, cluster.ErrSuccessor) {
+				err = fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
+			}
+			return err
+		}
+		if c.streaming != nil {
+			c.streaming.release()
+		}
+		c.resetHeaders()
+		c.DB = nil
+	}
+}
+
+// admit checks what can be checked before anybody is asked who they are.
+func (c *Call) admit() error {
+	if c.Method == http.MethodPost {
+		c.overrideMethod()
+	}
+	if c.Method == http.MethodHead {
+		c.Method, c.Head = http.MethodGet, true
+	}
+	raw, query := c.Request.RequestURI, ""
+	if i := strings.IndexByte(raw, '?'); i >= 0 {
+		raw, query = raw[:i], raw[i+1:]
+	}
+	if int64(len(c.Request.RequestURI)) > c.Config.Chttpd.MaxURILength {
+		return fault.New(fault.URITooLong, "the request uri is too long")
+	}
+	if !strings.HasPrefix(raw, "/") {
+		raw = c.Request.URL.EscapedPath() // absolute-form, as proxies send it
+	}
+	if err := c.parsePath(raw, c.Config.Chttpd.DecodePlusToSpace); err != nil {
+		return err
+	}
+	if err := c.parseQuery(query); err != nil {
+		return err
+	}
+	if err := c.checkCallback(); err != nil {
+		return err
+	}
+	if c.Request.ContentLength > c.set.maxRequestSize {
+		return c.TooLarge()
+	}
+	return nil
+}
+
+// overrideMethod honours X-HTTP-Method-Override on a POST.
+func (c *Call) overrideMethod() {
+	switch m := c.Request.Header.Get("X-HTTP-Method-Override"); m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
+		http.MethodTrace, http.MethodConnect, "COPY":
+		c.Method = m
+	}
+}
+
+// identify finds out who sent the request.
+func (c *Call) identify() error {
+	result, err := c.API.Deps.Auth.Authenticate(c.Request)
+	if err != nil {
+		return err
+	}
+	c.Auth, c.User = result, result.User
+	if result.RefreshCookie != "" && (len(c.Path) != 1 || c.Path[0] != "_session") {
+		c.Response.Header()["Set-Cookie"] = []string{result.RefreshCookie}
+	}
+	return c.requireUser()
+}
+
+// dispatch runs the endpoint's handler for the method.
+func (c *Call) dispatch(found bool) error {
+	if c.DBName != "" && c.DB == nil && !c.createsDatabase() {
+		if err := c.OpenDatabase(); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return NotHere(c)
+	}
+	h := c.route.handlerFor(c.Method)
+	if h == nil {
+		return &MethodError{Allow: c.route.Allow}
+	}
+	return h(c)
+}
+
+// OpenDatabase looks the database of the path up.
+func (c *Call) OpenDatabase() error {
+	db, err := c.API.Deps.Coordinator.DB(c.Request.Context(), c.DBName)
+	if err != nil {
+		return err
+	}
+	c.DB = db
+	return nil
+}
+
+// requestID returns the client's id when it is short and plain, else ten
+// random hexadecimal digits.
+func requestID(r *http.Request) string {
+	if v := r.Header["X-Couch-Request-Id"]; len(v) != 0 && wellFormedID(v[0]) {
+		return v[0]
+	}
+	return NewRequestID()
+}
+
+// NewRequestID returns ten random hexadecimal digits.
+func NewRequestID() string {
+	const digits = "0123456789abcdef"
+	var id [10]byte
+	n := rand.Uint64()
+	for i := range id {
+		id[i] = digits[n&15]
+		n >>= 4
+	}
+	return string(id[:])
+}
+
+func wellFormedID(s string) bool {
+	if len(s) == 0 || len(s) > 36 {
+		return false
+	}
+	for i := range len(s) {
+		b := s[i]
+		if (b < '0' || b > '9') && (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && b != '-' && b != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// gone reports whether the client has hung up.
+func (c *Call) gone() bool { return errors.Is(c.Request.Context().Err(), context.Canceled) }

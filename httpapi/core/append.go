@@ -1,0 +1,49 @@
+package core
+
+import (
+	"maps"
+	"slices"
+
+	"divan/storage/doc"
+)
+
+// AppendStrings appends a JSON array of strings.
+func AppendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = doc.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// AppendTexts appends a JSON object whose values are strings, sorted by name.
+func AppendTexts(dst []byte, texts map[string]string) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(texts)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(doc.AppendString(dst, name), ':')
+		dst = doc.AppendString(dst, texts[name])
+	}
+	return append(dst, '}')
+}
+
+// AppendEscaped appends s percent-encoded as CouchDB does it: only letters,
+// digits and ". - _ :" stand for themselves.
+func AppendEscaped(dst []byte, s string) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := range len(s) {
+		b := s[i]
+		switch {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '-', b == '_', b == ':':
+			dst = append(dst, b)
+		default:
+			dst = append(dst, '%', digits[b>>4], digits[b&15])
+		}
+	}
+	return dst
+}

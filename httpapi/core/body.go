@@ -1,0 +1,174 @@
+package core
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"divan/storage/fault"
+)
+
+// ReadJSON reads a whole JSON body, inflated, and checks nothing of its
+// content. A request without any body is refused; an empty one is left to the
+// parser.
+func (c *Call) ReadJSON() ([]byte, error) {
+	if !c.hasBody() {
+		return nil, fault.New(fault.BadRequest, "Missing request body")
+	}
+	return c.ReadBody(0)
+}
+
+// hasBody reports whether the request announced a body, even one of no bytes.
+func (c *Call) hasBody() bool {
+	return c.Request.ContentLength != 0 || len(c.Request.Header["Content-Length"]) != 0
+}
+
+// body is what has become of the body of a request.
+type body struct {
+	reader   patientReader
+	text     []byte // all of it, until the answer begins: the request may begin again
+	read     bool   // text is it
+	streamed bool   // it went elsewhere while it came, and cannot be had again
+}
+
+// ReadBody reads and inflates a body of any kind, an absent one as no bytes.
+// limit is the most bytes wanted after inflation, 0 for the server's own cap.
+func (c *Call) ReadBody(limit int64) ([]byte, error) {
+	b := &c.scratch.body
+	if b.read {
+		return b.text, nil
+	}
+	start := time.Now()
+	defer func() { c.bodyTime += time.Since(start) }()
+	limit = c.BodyLimit(limit)
+	body, length, err := c.inflate()
+	if err != nil {
+		return nil, err
+	}
+	out, err := readAll(body, length, limit)
+	switch {
+	case err == nil:
+		b.text, b.read = out, true
+		return out, nil
+	case errors.Is(err, errTooLarge):
+		return nil, c.TooLarge()
+	case isFault(err):
+		return nil, err
+	case isGzipError(err) && c.Request.Header.Get("Content-Encoding") == "gzip":
+		return nil, errNotGzip()
+	default:
+		return nil, errUnreadable(err)
+	}
+}
+
+// ReadPart reads a whole part of a body, of at most as many bytes as a body may
+// have.
+func (c *Call) ReadPart(part io.Reader) ([]byte, error) {
+	text, err := readAll(part, -1, c.BodyLimit(0))
+	if errors.Is(err, errTooLarge) {
+		return nil, c.TooLarge()
+	}
+	return text, err
+}
+
+func isFault(err error) bool { return errors.As(err, new(*fault.Error)) }
+
+// BodyLimit returns the smaller of a limit of the endpoint and the server's.
+func (c *Call) BodyLimit(limit int64) int64 {
+	if most := c.set.maxRequestSize; limit <= 0 || limit > most {
+		return most
+	}
+	return limit
+}
+
+// inflate returns the body as a reader of identity bytes and their number, -1
+// when it is unknown.
+func (c *Call) inflate() (io.Reader, int64, error) {
+	body := &c.scratch.body.reader
+	*body = c.patientBody(c.Request.Body)
+	switch coding := c.Request.Header.Get("Content-Encoding"); coding {
+	case "", "identity":
+		return body, c.Request.ContentLength, nil
+	case "gzip":
+		z, err := gzip.NewReader(body)
+		switch {
+		case isFault(err):
+			return nil, 0, err
+		case err != nil:
+			return nil, 0, errNotGzip()
+		}
+		return z, -1, nil
+	default:
+		return nil, 0, fault.New(fault.BadContentType, coding+" is not a supported content encoding.")
+	}
+}
+
+// bodyReader returns the body for endpoints that stream it (attachments,
+// multipart): the transfer bytes as they come, capped at the server's limit.
+func (c *Call) bodyReader() io.ReadCloser {
+	c.scratch.body.streamed = true
+	return http.MaxBytesReader(c.Response, c.Request.Body, c.set.maxRequestSize)
+}
+
+func errNotGzip() error {
+	return fault.New(fault.BadRequest, "Request body is not properly gzipped.")
+}
+
+// TooLarge is the refusal of a body above the cap. The rest of the body is not
+// read: the connection cannot be used again.
+func (c *Call) TooLarge() error {
+	c.Response.Header().Set("Connection", "close")
+	return errTooLong()
+}
+
+func errTooLong() *fault.Error {
+	return fault.New(fault.RequestTooLarge, "the request entity is too large")
+}
+
+func isGzipError(err error) bool {
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || strings.HasPrefix(err.Error(), "flate: ")
+}
+
+var errTooLarge = errors.New("body too large")
+
+// readAll reads everything up to limit bytes. With a known length it
+// allocates once, but never more than a megabyte on the client's word alone.
+func readAll(r io.Reader, length, limit int64) ([]byte, error) {
+	if length > limit {
+		return nil, errTooLarge
+	}
+	const trusted = 1 << 20
+	size := int64(512)
+	if length >= 0 {
+		size = min(length, trusted) + 1 // room to see the end without growing
+	}
+	buf := make([]byte, 0, size)
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > limit {
+			return nil, errTooLarge
+		}
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+	}
+}
+
+// MediaType returns a Content-Type without its parameters.
+func MediaType(value string) string {
+	if i := strings.IndexByte(value, ';'); i >= 0 {
+		value = value[:i]
+	}
+	return strings.TrimSpace(value)
+}

@@ -1,0 +1,105 @@
+package core
+
+import (
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/httpapi/auth"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// Handler serves one method of one endpoint. The error it returns becomes the
+// answer through the table of errors.go, as long as no byte of an answer was
+// written; after that it only goes to the log.
+type Handler func(c *Call) error
+
+// Call is one request on its way through the package. It is reused for later
+// requests once the answer is out: nothing may keep it, nor the response.
+type Call struct {
+	API       *API
+	Response  *Response
+	Request   *http.Request
+	Config    *config.Snapshot // the configuration for the whole request
+	set       *settings        // what this package made of it
+	Log       *zap.Logger      // without fields of the request
+	RequestID string           // X-Couch-Request-ID
+	User      shard.User
+	Auth      auth.Result
+
+	Method string   // after X-HTTP-Method-Override; HEAD reads GET here, see Head
+	Head   bool     // the client sent HEAD: same headers, no body
+	Path   []string // decoded segments, without empty ones
+	Query  []Param  // decoded query string, in order
+
+	target             // the database and document of the path
+	DB     *cluster.DB // the database, nil on server endpoints and while creating or deleting one
+
+	route     *endpoint
+	Start     time.Time
+	bodyTime  time.Duration // spent reading the request's body
+	scratch   *scratch      // what is reused with the call
+	streaming *Stream       // the streamed answer under way
+}
+
+// target is what the path of a request names.
+type target struct {
+	DBName string   // first segment below the database tables, else empty
+	DocID  string   // below the document table: the document, "_design/x" and "_local/x" in one piece
+	Rest   []string // below the document table: the segments after the document (an attachment's name)
+}
+
+// Param is one name=value of the query string, decoded.
+type Param struct{ Name, Value string }
+
+// QueryValue returns the value of a query parameter. A name that is given several
+// times has its first value, as in CouchDB.
+func (c *Call) QueryValue(name string) (value string, ok bool) {
+	for i := range c.Query {
+		if c.Query[i].Name == name {
+			return c.Query[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// RequireJSON refuses a request whose media type is not application/json
+// (endpoints marked CT in api.md). The comparison is exact, as CouchDB's.
+func (c *Call) RequireJSON() error {
+	if MediaType(c.Request.Header.Get("Content-Type")) == "application/json" {
+		return nil
+	}
+	return fault.New(fault.BadContentType, "Content-Type must be application/json")
+}
+
+// BaseURL returns scheme://host as the client sees this server: the forwarding
+// headers of a proxy count (their names are settings), then Host and the
+// socket.
+func (c *Call) BaseURL() string {
+	host := c.Request.Header.Get(c.Config.Chttpd.Forwarded.Host)
+	if host == "" {
+		host = c.Request.Host
+	}
+	return c.Scheme() + "://" + host
+}
+
+// Scheme returns http or https, as the client sees this server.
+func (c *Call) Scheme() string {
+	if c.Request.Header.Get(c.Config.Chttpd.Forwarded.SSL) == "on" {
+		return "https"
+	}
+	switch c.Request.Header.Get(c.Config.Chttpd.Forwarded.Proto) {
+	case "https":
+		return "https"
+	case "http":
+		return "http"
+	}
+	if c.Request.TLS != nil {
+		return "https"
+	}
+	return "http"
+}

@@ -1,0 +1,77 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// Cluster is what the API needs of the other nodes. The root implements it;
+// without one (Deps.Cluster is nil) the node stands alone.
+type Cluster interface {
+	// Invitation returns what a node is told that is to join this node's
+	// cluster.
+	Invitation() Invitation
+
+	// Accept is called on a node that was invited: it checks whether this node
+	// can join and stores the invitation durably. The caller has the node
+	// restart (Deps.Restart) once the answer is written, and the node then
+	// joins. An invitation to the cluster that the node is a member of already
+	// is accepted, and changes nothing. The refusals are fault.BadRequest.
+	Accept(ctx context.Context, inv Invitation) (NodeInfo, error)
+
+	// Members returns the names of the nodes that are alive as far as this
+	// node can tell, itself among them, sorted.
+	Members() []string
+
+	// Ask sends a request to a service of another node and returns its answer.
+	// The error is fault.NodeDown when the node cannot be reached.
+	Ask(ctx context.Context, node, service string, request []byte) ([]byte, error)
+
+	// Seeding returns how far the node has come with its seed list.
+	Seeding() SeedStatus
+}
+
+// Invitation is what a node needs to know to join a cluster.
+type Invitation struct {
+	Cookie string            // the cluster's secret
+	UUID   string            // of the cluster
+	Seeds  map[string]string // names of members to the addresses (host:port) of their cluster ports
+}
+
+// NodeInfo is what an invited node tells about itself.
+type NodeInfo struct {
+	Name    string // name@host
+	Address string // host:port of its cluster port
+}
+
+// SeedStatus tells how far a node has come with [cluster] seedlist.
+type SeedStatus struct {
+	Joined bool   // the node belongs to its cluster; true also without a seed list
+	Seeds  []Seed // the nodes of the list, without this one
+}
+
+// Seed is one node of a seed list.
+type Seed struct {
+	Name   string    // name@host
+	Asked  time.Time // last; zero: not yet
+	Answer string    // "ok", or what went wrong; empty: not asked yet
+}
+
+// Task is an operation that runs in the background (api.md section 4.2).
+type Task struct {
+	Node, PID          string
+	Type               string // database_compaction, …
+	Database           string // of a compaction the name of the copy
+	Phase              string // may be empty
+	ChangesDone        uint64
+	TotalChanges       uint64
+	StartedOn, Updated time.Time
+}
+
+// Figures are numbers of the node that only the other parts of it know.
+type Figures struct {
+	OpenDatabases                  int // stores held open
+	AuthCacheHits, AuthCacheMisses uint64
+	ReplicationBacklog             int    // pushes between copies that run or wait
+	ReplicationLag                 uint64 // changes of copies of this node that other copies are known to lack
+}

@@ -1,0 +1,234 @@
+package core_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"divan/cluster/config"
+	"divan/httpapi/apitest"
+	"divan/httpapi/core"
+	"divan/storage/fault"
+)
+
+func TestErrorsByKind(t *testing.T) {
+	a := coreAPI(t, nil)
+	c, _ := testCall(t, a, "GET /_up", "")
+	for _, tc := range []struct {
+		err    error
+		status int
+		name   string
+		reason string
+	}{
+		{fault.New(fault.NotFound, "missing"), 404, "not_found", "missing"},
+		{fault.New(fault.Conflict, "Document update conflict."), 409, "conflict", "Document update conflict."},
+		{fault.New(fault.MissingRev, "missing_rev"), 409, "not_found", "missing_rev"},
+		{fault.New(fault.Exists, "x"), 412, "file_exists", "x"},
+		{fault.New(fault.Unavailable, "x"), 503, "service unavailable", "x"},
+		{&fault.Error{Kind: fault.InvalidSelector, Code: "invalid_operator", Reason: "x"}, 400, "invalid_operator", "x"},
+		{fmt.Errorf("deeper: %w", fault.New(fault.Gone, "x")), 410, "gone", "x"},
+		{&core.MethodError{Allow: "GET,HEAD"}, 405, "method_not_allowed", "Only GET,HEAD allowed"},
+		{errors.New("secret text"), 500, "internal_server_error", ""},
+		{fault.New(fault.Internal, "secret text"), 500, "internal_server_error", ""},
+		{fault.New(fault.Corruption, "secret text"), 500, "internal_server_error", ""},
+	} {
+		f := core.FailureOf(c, tc.err)
+		if f.Status != tc.status || f.Name != tc.name || (tc.reason != "" && f.Reason != tc.reason) {
+			t.Errorf("%v: got %+v", tc.err, f)
+		}
+		if strings.Contains(string(f.AppendJSON(nil)), "secret") {
+			t.Errorf("%v: told to the client: %s", tc.err, f.AppendJSON(nil))
+		}
+		if (tc.status == 500) != (f.Ref != "") {
+			t.Errorf("%v: ref %q", tc.err, f.Ref)
+		}
+	}
+	for k := fault.Internal; k <= fault.Purged; k++ {
+		if status, name := core.WireError(k); status < 400 || status > 599 || name == "" {
+			t.Errorf("kind %d has no place in the table: %d %s", k, status, name)
+		}
+	}
+}
+
+func TestPanicIsA500(t *testing.T) {
+	a := coreAPI(t, nil)
+	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(*core.Call) error { panic("boom") }}}})
+	w := apitest.Ask(t, a, "GET /_up", "", "X-Couch-Request-ID: abc")
+	if w.Code != 500 || !strings.Contains(w.Body.String(), "abc") || strings.Contains(w.Body.String(), "boom") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if a.Stats.Panics.Value() != 1 {
+		t.Error("the panic was not counted")
+	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestBodies(t *testing.T) {
+	a := coreAPI(t, config.Values{"chttpd": {"max_http_request_size": "200"}})
+	long := strings.Repeat("x", 201)
+	for _, tc := range []struct {
+		name, body string
+		headers    []string
+		want, fail string
+	}{
+		{"plain", `{"a":1}`, nil, `{"a":1}`, ""},
+		{"identity", `{"a":1}`, []string{"Content-Encoding: identity"}, `{"a":1}`, ""},
+		{"gzip", gzipped(t, `{"a":1}`), []string{"Content-Encoding: gzip"}, `{"a":1}`, ""},
+		{"no gzip", `{"a":1}`, []string{"Content-Encoding: gzip"}, "", "Request body is not properly gzipped."},
+		{"cut gzip", gzipped(t, `{"a":1}`)[:20], []string{"Content-Encoding: gzip"}, "", "Request body is not properly gzipped."},
+		{"a bomb", gzipped(t, long), []string{"Content-Encoding: gzip"}, "", "the request entity is too large"},
+		{"deflate", `x`, []string{"Content-Encoding: deflate"}, "", "deflate is not a supported content encoding."},
+		{"empty", "", []string{"Content-Length: 0"}, "", ""},
+		{"none", "", nil, "", "Missing request body"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, _ := testCall(t, a, "POST /_dbs_info", tc.body, tc.headers...)
+			if tc.body == "" {
+				c.Request.ContentLength = 0
+			}
+			got, err := c.ReadJSON()
+			if fault.Reason(err) != tc.fail || string(got) != tc.want {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	if w := apitest.Ask(t, a, "POST /_dbs_info", long); w.Code != 413 || w.Header().Get("Connection") != "close" {
+		t.Errorf("announced too long: got %d %v", w.Code, w.Header())
+	}
+	c, _ := testCall(t, a, "POST /_dbs_info", "x")
+	c.Request.ContentLength, c.Request.Body = -1, io.NopCloser(strings.NewReader(long))
+	if _, err := c.ReadJSON(); !fault.Is(err, fault.RequestTooLarge) {
+		t.Errorf("chunked and too long: %v", err)
+	}
+}
+
+func TestStreams(t *testing.T) {
+	a := coreAPI(t, config.Values{"chttpd": {"allow_jsonp": "true"}})
+	big := strings.Repeat("0123456789", core.StreamBuffer/10+1)
+	late := fault.New(fault.BadRequest, "too late")
+	for _, tc := range []struct {
+		name, target string
+		serve        func(s *core.Stream) error
+		status       int
+		body         string
+	}{
+		{"complete", "/_up", func(s *core.Stream) error { _, err := s.WriteString("ab"); return errors.Join(err, s.Close()) }, 200, "ab"},
+		{"error before the first byte", "/_up", func(s *core.Stream) error { _, _ = s.WriteString("ab"); return late }, 400, `{"error":"bad_request","reason":"too late"}` + "\n"},
+		{"error after it", "/_up", func(s *core.Stream) error {
+			_, err := s.WriteString("ab")
+			return errors.Join(err, s.Flush(), late)
+		}, 200, "ab\n\n" + `{"error":"bad_request","reason":"too late"}` + "\n"},
+		{"error after a full buffer", "/_up", func(s *core.Stream) error { _, err := s.WriteString(big); return errors.Join(err, late) }, 200, big + "\n\n" + `{"error":"bad_request","reason":"too late"}` + "\n"},
+		{"buffered", "/_up?buffer_response=true", func(s *core.Stream) error { _, err := s.WriteString(big); return errors.Join(err, late) }, 400, `{"error":"bad_request","reason":"too late"}` + "\n"},
+		{"callback", "/_up?callback=cb", func(s *core.Stream) error { _, err := s.WriteString("[]"); return errors.Join(err, s.Close()) }, 200, "/* CouchDB */cb([]);"},
+		{"callback in an object", "/_up?callback=a.b_1[0]", func(s *core.Stream) error { _, err := s.WriteString("[]"); return errors.Join(err, s.Close()) }, 200, "/* CouchDB */a.b_1[0]([]);"},
+		{"callback that is a script", "/_up?callback=alert(1)%2F%2F", func(s *core.Stream) error { return s.Close() }, 400, `{"error":"bad_request","reason":"invalid_callback"}` + "\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(c *core.Call) error {
+				return tc.serve(c.Stream(""))
+			}}}})
+			w := apitest.Ask(t, a, "GET "+tc.target, "")
+			if w.Code != tc.status || w.Body.String() != tc.body {
+				t.Errorf("got %d %.80q, want %d %.80q", w.Code, w.Body, tc.status, tc.body)
+			}
+		})
+	}
+}
+
+func TestStreamOfHeadStops(t *testing.T) {
+	a := coreAPI(t, nil)
+	writes := 0
+	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(c *core.Call) error {
+		s := c.Stream("")
+		for range 1000 {
+			writes++
+			if _, err := s.WriteString(strings.Repeat("x", 1000)); err != nil {
+				return err
+			}
+		}
+		return s.Close()
+	}}}})
+	w := apitest.Ask(t, a, "HEAD /_up", "")
+	if w.Code != 200 || w.Body.Len() != 0 || writes > 100 {
+		t.Errorf("got %d, %d bytes after %d writes", w.Code, w.Body.Len(), writes)
+	}
+}
+
+func TestUUIDFormats(t *testing.T) {
+	u := [16]byte{0x01, 0x95, 0x2f, 0xd8, 0x36, 0x5a, 0x77, 0x12, 0x80, 0, 0, 0, 0, 0, 0, 1}
+	for format, want := range map[string]string{
+		"base_16": "01952fd8365a77128000000000000001", "": "01952fd8365a77128000000000000001",
+		"rfc9562": "01952fd8-365a-7712-8000-000000000001",
+	} {
+		if got := core.UUIDAs(u, format); got != want {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+	if low, high := core.UUIDAs([16]byte{15: 1}, "base_36"), core.UUIDAs(u, "base_36"); len(low) != 25 || len(high) != 25 || low >= high {
+		t.Errorf("base_36: %s, %s", low, high)
+	}
+}
+
+// deadlines is a connection that remembers its deadlines.
+type deadlines struct {
+	http.ResponseWriter
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestDeadlinesOfABody: a body that comes at once has its deadline set once and
+// lifted, for the answer may take as long as it likes; one that breaks off keeps
+// it; without patience there is none.
+func TestDeadlinesOfABody(t *testing.T) {
+	for _, tc := range []struct {
+		patience string
+		body     io.Reader
+		want     string
+	}{
+		{"300000", strings.NewReader(`{"a":1}`), "set lifted"},
+		{"300000", iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 5000))), "set lifted"},
+		{"300000", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)), "set"},
+		{"infinity", strings.NewReader(`{"a":1}`), ""},
+	} {
+		c, w := testCall(t, coreAPI(t, config.Values{"couchdb": {"attachment_writer_timeout": tc.patience}}), "POST /_dbs_info", "")
+		conn := &deadlines{ResponseWriter: w}
+		core.AnswerTo(c, conn)
+		c.Request.Body, c.Request.ContentLength = io.NopCloser(tc.body), -1
+		_, err := c.ReadBody(0)
+		var words []string
+		for _, at := range conn.set {
+			word := "set"
+			if at.IsZero() {
+				word = "lifted"
+			}
+			words = append(words, word)
+		}
+		if got := strings.Join(words, " "); got != tc.want {
+			t.Errorf("%s: %s, want %s (%v)", tc.patience, got, tc.want, err)
+		}
+	}
+}

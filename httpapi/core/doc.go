@@ -1,0 +1,15 @@
+// Package core is what all endpoints of the HTTP API share.
+//
+// A request runs through one corridor: api.go (admission, identity, routing,
+// the access-log line) → router.go (which endpoint, which methods) →
+// authorize.go (who may) → the handler of the endpoint → response.go or stream.go,
+// or errors.go when the handler returned an error.
+//
+// A family of endpoints declares rows (Route) with handlers (Handler). A handler
+// gets a Call, with the database open where the path names one. It reads
+// parameters and the body from it, and answers once, with SendJSON and the like
+// or with a Stream. It never writes an error answer itself: it returns a
+// *fault.Error, which the table of errors.go turns into a status and a name.
+//
+// A goroutine that a request starts ends with the request.
+package core

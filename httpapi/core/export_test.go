@@ -1,0 +1,93 @@
+package core
+
+import (
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"divan/storage/fault"
+)
+
+// What the tests of the routing tables, which have the rows of all families, need
+// of the router.
+
+// Router is the routing tables.
+type Router = router
+
+// RouterOf returns the router of an API.
+func RouterOf(a *API) *router { return a.router }
+
+// FindRoute finds the endpoint of a path.
+func FindRoute(rt *router, path string) (*Call, bool, error) {
+	c := &Call{scratch: &scratch{}, Response: &Response{}}
+	c.Response.c = c
+	if err := c.parsePath(path, true); err != nil {
+		return nil, false, err
+	}
+	return c, rt.route(c), nil
+}
+
+// RouteAgain returns a function that finds endpoints with the same call.
+func RouteAgain(rt *router) func(path string) bool {
+	c := &Call{scratch: &scratch{}, Response: &Response{}}
+	c.Response.c = c
+	return func(path string) bool {
+		c.route, c.DBName, c.DocID, c.Rest = nil, "", "", nil
+		return c.parsePath(path, true) == nil && rt.route(c)
+	}
+}
+
+// EndpointOf returns the row that was found, nil when there is none.
+func EndpointOf(c *Call) *Route {
+	if c.route == nil {
+		return nil
+	}
+	return &c.route.Route
+}
+
+// HandlerOf returns the handler of a method.
+func HandlerOf(c *Call, method string) Handler { return c.route.handlerFor(method) }
+
+// PatternsOnly is a router that knows no short cuts.
+func PatternsOnly(rt *router) *router {
+	only := *rt
+	only.doc, only.words = nil, [tables]map[string]*endpoint{}
+	return &only
+}
+
+// PathsOf returns the templates of all tables.
+func PathsOf(rt *router) []string {
+	var out []string
+	for _, t := range rt.tables {
+		_ = t.Walk(func(r *mux.Route, _ *mux.Router, _ []*mux.Route) error {
+			path, err := r.GetPathTemplate()
+			out = append(out, path)
+			return err
+		})
+	}
+	return out
+}
+
+// Admitted returns a call that was admitted.
+func Admitted(a *API, w http.ResponseWriter, r *http.Request) (*Call, error) {
+	c := a.newCall(w, r)
+	return c, c.admit()
+}
+
+// AnswerTo has the answer of a call written to another connection.
+func AnswerTo(c *Call, w http.ResponseWriter) { c.Response.inner = w }
+
+// WireError returns what a kind of error is on the wire.
+func WireError(k fault.Kind) (status int, name string) {
+	w := wireOf(k)
+	return w.status, w.name
+}
+
+// FailureOf returns what a client is told of an error.
+func FailureOf(c *Call, err error) Failure { return c.Describe(err) }
+
+// IsAboutProcess reports whether a node that was removed answers a call.
+func IsAboutProcess(c *Call) bool { return c.aboutProcess() }
+
+// UUIDAs writes a UUID in a format.
+func UUIDAs(u [16]byte, format string) string { return formatUUID(u, format) }

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// fail answers a request with an error, or ends a streamed answer with it.
+func (c *Call) fail(err error) {
+	if errors.Is(err, errHeadDone) {
+		if c.streaming != nil {
+			c.streaming.release()
+		}
+		return
+	}
+	f := c.Describe(err)
+	c.LogFailure(f, err)
+	if c.streaming != nil {
+		if sent := c.streaming.fail(f); sent {
+			return
+		}
+	}
+	if c.Response.Started() {
+		return // the status is out: the answer just ends
+	}
+	c.resetHeaders()
+	if m := (*MethodError)(nil); errors.As(err, &m) {
+		c.Response.Header()["Allow"] = []string{m.Allow}
+	}
+	status := f.Status
+	if status == http.StatusUnauthorized {
+		status = c.challenge(f)
+	}
+	if err := c.SendJSON(status, f.AppendJSON(nil)); err != nil {
+		c.Log.Debug("error answer not delivered", zap.String("request", c.RequestID), zap.Error(err))
+	}
+}
+
+// resetHeaders removes what a handler has set for an answer that does not come.
+func (c *Call) resetHeaders() {
+	h := c.Response.Header()
+	for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding", "ETag", "Etag", "Cache-Control", "Location", "Accept-Ranges", "Content-Range"} {
+		delete(h, name)
+	}
+}
+
+// challenge adds what helps the client of a 401 to log in, and returns the
+// status: a browser that takes no JSON is sent to the login page instead
+// (api.md section 3).
+func (c *Call) challenge(f Failure) int {
+	h, page := c.Response.Header(), c.Config.ChttpdAuth.AuthenticationRedirect
+	switch asked := c.Request.Header.Get("X-CouchDB-WWW-Authenticate"); {
+	case asked != "":
+		h["WWW-Authenticate"] = []string{asked}
+	case c.Config.Chttpd.AuthenticationRealm != "":
+		h["WWW-Authenticate"] = []string{c.Config.Chttpd.AuthenticationRealm}
+	case c.set.requireUser:
+		h["WWW-Authenticate"] = []string{`Basic realm="server"`}
+	case page != "" && !c.Accepts("application/json") && c.Accepts("text/html"):
+		to := AppendEscaped([]byte(c.BaseURL()+page+"?return="), "/"+strings.Join(c.Path, "/"))
+		h["Location"] = []string{string(AppendEscaped(append(to, "&reason="...), f.Reason))}
+		return http.StatusFound
+	}
+	return f.Status
+}

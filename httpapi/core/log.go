@@ -1,0 +1,49 @@
+package core
+
+import (
+	"errors"
+	"net/http"
+
+	"go.uber.org/zap"
+)
+
+// finish writes the access-log line of a request and counts it.
+func (c *Call) finish() {
+	took := c.elapsed()
+	c.API.Stats.CountRequest(c.Request.Method, c.Response.Status, c.Start, took)
+	if c.DocID != "" && c.Method == http.MethodGet && c.Response.Status < 300 && c.route != nil {
+		c.API.Stats.DatabaseReads.Inc()
+	}
+	if ce := c.Log.Check(zap.InfoLevel, "request"); ce != nil {
+		user := c.User.Name
+		if c.User.Anonymous || user == "" {
+			user = "-"
+		}
+		ce.Write(
+			zap.String("request", c.RequestID), zap.String("peer", c.API.Deps.Auth.Peer(c.Request)), zap.String("user", user),
+			zap.String("method", c.Request.Method), zap.String("path", c.logPath()), zap.Int("status", c.Response.Status),
+			zap.Int64("bytes", c.Response.bytes), zap.Duration("took", took),
+		)
+	}
+}
+
+// LogFailure writes what a client is not told: the cause of an internal error
+// and the stack of a panic. Refusals are in the access log already.
+func (c *Call) LogFailure(f Failure, err error) {
+	if f.Status < 500 || c.gone() {
+		return
+	}
+	var p *panicError
+	if errors.As(err, &p) {
+		c.API.Stats.Panics.Inc()
+		c.Log.Error("panic in a request", zap.String("request", c.RequestID), zap.String("ref", f.Ref),
+			zap.String("method", c.Request.Method), zap.String("path", c.logPath()),
+			zap.Any("panic", p.value), zap.ByteString("stack", p.stack))
+		return
+	}
+	c.Log.Error("request failed", zap.String("request", c.RequestID), zap.String("ref", f.Ref),
+		zap.String("method", c.Request.Method), zap.String("path", c.logPath()), zap.Error(err))
+}
+
+// logPath is the path without the query string, which may hold secrets.
+func (c *Call) logPath() string { return c.Request.URL.EscapedPath() }

@@ -1,0 +1,339 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"divan/storage/fault"
+)
+
+// Response is the http.ResponseWriter of a call. It knows what has been sent,
+// drops the body of a HEAD, and adds at the last moment what every answer has.
+type Response struct {
+	inner  http.ResponseWriter
+	c      *Call
+	Status int   // 0 until the status line is out
+	bytes  int64 // of the body
+	// preflight says that this answers a CORS preflight request, whose headers
+	// are complete.
+	preflight bool
+}
+
+// Header implements http.ResponseWriter.
+func (w *Response) Header() http.Header { return w.inner.Header() }
+
+// WriteHeader implements http.ResponseWriter. The second status of a request
+// is ignored; an informational one (1xx) passes.
+func (w *Response) WriteHeader(status int) {
+	if w.Status != 0 {
+		return
+	}
+	if status < 200 && status != http.StatusSwitchingProtocols {
+		w.inner.WriteHeader(status)
+		return
+	}
+	w.Status = status
+	w.c.finishHeaders(status)
+	w.inner.WriteHeader(status)
+}
+
+// Write implements io.Writer: the first byte sends status 200 when none was
+// set. The body of a HEAD and of a 304 is counted nowhere and dropped.
+func (w *Response) Write(p []byte) (int, error) {
+	if w.Status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.c.Head || w.Status == http.StatusNotModified || w.Status == http.StatusNoContent {
+		return len(p), nil
+	}
+	n, err := w.inner.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what is buffered to the client.
+func (w *Response) Flush() {
+	if w.Status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if f, ok := w.inner.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// Unwrap lets http.ResponseController reach deadlines and full duplex.
+func (w *Response) Unwrap() http.ResponseWriter { return w.inner }
+
+// SetReadDeadline bounds how long a Read of the request's body may take; the
+// zero time lifts it.
+func (w *Response) SetReadDeadline(t time.Time) error {
+	return http.NewResponseController(w.inner).SetReadDeadline(t)
+}
+
+// Started reports whether the status line is out.
+func (w *Response) Started() bool { return w.Status != 0 }
+
+// Header values that are the same for every answer. net/http only reads them.
+var (
+	MustRevalidate = []string{"must-revalidate"}
+	NoCache        = []string{"no-cache"}
+	typeJSON       = []string{"application/json"}
+	typeText       = []string{"text/plain; charset=utf-8"}
+	typeScript     = []string{"application/javascript"}
+	zeroTime       = []string{"0"}
+)
+
+// SendJSON answers with a compact JSON text without its newline: it adds the
+// newline, Content-Length, Cache-Control and the negotiated Content-Type, and
+// wraps the text for a JSONP callback. Headers of the endpoint are set before.
+func (c *Call) SendJSON(status int, body []byte) error {
+	h := c.Response.Header()
+	c.setJSONType(h)
+	if callback := c.jsonp(); callback != "" {
+		body = wrapCallback(callback, body)
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(body) + 1)}
+	c.Response.WriteHeader(status)
+	if c.Head {
+		return nil
+	}
+	buf := c.API.buffers.get()
+	defer c.API.buffers.put(buf)
+	buf.Write(body)
+	buf.WriteByte('\n')
+	_, err := c.Response.Write(buf.Bytes())
+	return err
+}
+
+// SendAppended is SendJSON for a text that is made in memory of the server's own.
+func (c *Call) SendAppended(status int, text func(dst []byte) []byte) error {
+	buf := text(c.API.chunks.get())
+	err := c.SendJSON(status, buf)
+	c.API.chunks.put(buf)
+	return err
+}
+
+// SendOK answers {"ok":true}.
+func (c *Call) SendOK(status int) error { return c.SendJSON(status, okBody) }
+
+var okBody = []byte(`{"ok":true}`)
+
+// SendEmpty answers with a status and without a body; not for 200 JSON answers.
+func (c *Call) SendEmpty(status int) error {
+	h := c.Response.Header()
+	if status != http.StatusNotModified && status != http.StatusNoContent {
+		h["Content-Length"] = zeroTime
+	}
+	c.Response.WriteHeader(status)
+	return nil
+}
+
+// setJSONType sets Content-Type and Cache-Control of a JSON answer unless the
+// endpoint has set others.
+func (c *Call) setJSONType(h http.Header) {
+	if _, set := h["Content-Type"]; !set {
+		switch {
+		case c.jsonp() != "":
+			h["Content-Type"] = typeScript
+		case c.wantsText():
+			h["Content-Type"] = typeText
+		default:
+			h["Content-Type"] = typeJSON
+		}
+	}
+	if _, set := h["Cache-Control"]; !set {
+		h["Cache-Control"] = MustRevalidate
+	}
+}
+
+// wantsText is row 1 of api.md section 20: the client accepts text/plain and
+// neither application/json nor everything.
+func (c *Call) wantsText() bool {
+	accept := c.Request.Header["Accept"]
+	if len(accept) == 0 {
+		return false
+	}
+	return !c.Accepts("application/json") && c.Accepts("text/plain")
+}
+
+// Accepts reports whether the request's Accept header takes a media type. No
+// Accept header takes everything.
+func (c *Call) Accepts(mediaType string) bool {
+	values := c.Request.Header["Accept"]
+	if len(values) == 0 || (len(values) == 1 && values[0] == mediaType) {
+		return true
+	}
+	family, _, _ := strings.Cut(mediaType, "/")
+	any := false
+	for _, v := range values {
+		for item := range strings.SplitSeq(v, ",") {
+			item = strings.TrimSpace(item)
+			if item == "" {
+				continue
+			}
+			any = true
+			name, options, _ := strings.Cut(item, ";")
+			name = strings.TrimSpace(name)
+			if name != mediaType && name != "*/*" && name != "*" && name != family+"/*" {
+				continue
+			}
+			if !refusedByQuality(options) {
+				return true
+			}
+		}
+	}
+	return !any
+}
+
+// AcceptsGzip reports whether the client takes a gzip-coded answer. Unlike
+// with Accept, a missing header takes none.
+func (c *Call) AcceptsGzip() bool {
+	for _, v := range c.Request.Header["Accept-Encoding"] {
+		for item := range strings.SplitSeq(v, ",") {
+			name, options, _ := strings.Cut(strings.TrimSpace(item), ";")
+			name = strings.TrimSpace(name)
+			if (strings.EqualFold(name, "gzip") || name == "*") && !refusedByQuality(options) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refusedByQuality reports whether the parameters of an Accept item hold q=0.
+func refusedByQuality(options string) bool {
+	for o := range strings.SplitSeq(options, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(o), "=")
+		if strings.EqualFold(name, "q") {
+			q, err := strconv.ParseFloat(value, 64)
+			return err == nil && q == 0
+		}
+	}
+	return false
+}
+
+// jsonp returns the callback of a JSONP request, empty when there is none, when
+// the server does not allow it or when it is no name.
+func (c *Call) jsonp() string {
+	if !c.set.allowJSONP {
+		return ""
+	}
+	callback, _ := c.QueryValue("callback")
+	if !plainCallback(callback) {
+		return ""
+	}
+	return callback
+}
+
+// checkCallback refuses a JSONP callback that is no name: it becomes part of a
+// script.
+func (c *Call) checkCallback() error {
+	if callback, _ := c.QueryValue("callback"); c.set.allowJSONP && !plainCallback(callback) {
+		return fault.New(fault.BadRequest, "invalid_callback")
+	}
+	return nil
+}
+
+func plainCallback(s string) bool {
+	for i := range len(s) {
+		b := s[i]
+		if (b < '0' || b > '9') && (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && strings.IndexByte("._[]", b) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func wrapCallback(callback string, body []byte) []byte {
+	out := make([]byte, 0, len(callback)+len(body)+20)
+	out = append(out, "/* CouchDB */"...)
+	out = append(out, callback...)
+	out = append(out, '(')
+	out = append(out, body...)
+	return append(out, ");"...)
+}
+
+// commonHeaders sets what every answer has, before the handler runs.
+func (c *Call) commonHeaders() {
+	h := c.Response.Header()
+	h["Server"] = c.set.serverHeader
+	h["X-Couch-Request-ID"] = []string{c.RequestID}
+	if c.Config.Chttpd.XFrame.Enable {
+		h["X-Frame-Options"] = []string{c.frameOptions()}
+	}
+}
+
+// frameOptions is the value of X-Frame-Options: who may show this server's
+// pages in a frame.
+func (c *Call) frameOptions() string {
+	x := &c.Config.Chttpd.XFrame
+	if x.SameOrigin {
+		return "SAMEORIGIN"
+	}
+	base := c.BaseURL()
+	if len(x.Hosts) == 1 && x.Hosts[0] == "*" || slices.Contains(x.Hosts, base) {
+		return "ALLOW-FROM " + base
+	}
+	return "DENY"
+}
+
+// finishHeaders sets and removes headers at the moment the status is known.
+func (c *Call) finishHeaders(status int) {
+	c.scratch.body.text, c.scratch.body.read = nil, false
+	h := c.Response.Header()
+	if ms := c.bodyTime.Milliseconds(); ms == 0 {
+		h["X-CouchDB-Body-Time"] = zeroTime
+	} else {
+		h["X-CouchDB-Body-Time"] = []string{strconv.FormatInt(ms, 10)}
+	}
+	if c.set.cors != nil {
+		h["Vary"] = append(h["Vary"], "Origin") // with or without one, or a cache would mix them up
+		c.exposeHeaders(h)
+	}
+	if p := c.Request.Header["Prefer"]; len(p) != 0 && p[0] == "return=minimal" && status < 400 {
+		c.minimalHeaders(h)
+	}
+}
+
+// minimalHeaders keeps only the headers of [chttpd] prefer_minimal.
+func (c *Call) minimalHeaders(h http.Header) {
+	for name := range h {
+		if !c.set.preferMinimal[strings.ToLower(name)] {
+			delete(h, name)
+		}
+	}
+	h["Date"] = nil // net/http would add it
+}
+
+// SetETag sets the ETag header: the value without its quotes.
+func (c *Call) SetETag(value string) { c.Response.Header()["ETag"] = []string{`"` + value + `"`} }
+
+// elapsed returns the time since the request came in.
+func (c *Call) elapsed() time.Duration { return time.Since(c.Start) }
+
+// ETagMatches reports whether the request's If-None-Match lists that entity
+// tag (given with its quotes). Items are separated by commas, a W/ prefix is
+// dropped, and "*" never matches (api.md 1.4).
+func (c *Call) ETagMatches(etag string) bool {
+	header := c.Request.Header.Get("If-None-Match")
+	if header == "" {
+		return false
+	}
+	for item := range strings.SplitSeq(header, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(item), "W/") == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// HashOf returns an opaque entity tag for a text.
+func HashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

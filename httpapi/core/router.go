@@ -1,0 +1,303 @@
+package core
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"divan/storage/fault"
+)
+
+// Table names one of the three routing tables. Which of them a path belongs
+// to follows from its first two segments alone, so each table stays small and
+// a document write looks at a handful of patterns.
+type Table uint8
+
+// The routing tables.
+const (
+	ServerTable Table = iota // "/", "/favicon.ico" and "/_…"
+	DBTable                  // "/{db}" and "/{db}/_…": the patterns start after the database
+	DocTable                 // "/{db}/{doc}…", "/{db}/_design/…", "/{db}/_local/…": the patterns start after the database
+	tables
+)
+
+// Methods holds the handlers of an endpoint. HEAD runs Get.
+type Methods struct {
+	Get, Post, Put, Delete, Copy Handler
+	Any                          Handler // every method that has no handler of its own
+}
+
+// Route is one row of a routing table. Families may contribute to the same
+// path: their methods are joined, the Allow list comes from the row that has
+// one.
+type Route struct {
+	Table Table
+	Path  string // gorilla/mux template on the escaped path, "/" for the root of the table
+	Allow string // value of Allow, exactly as CouchDB writes it: its order, with or without HEAD
+	Name  string // for the access log and the request statistics
+	Methods
+}
+
+// endpoint is a route in its table. It is the http.Handler that gorilla/mux
+// hands back, and is not called.
+type endpoint struct{ Route }
+
+// ServeHTTP implements http.Handler.
+func (*endpoint) ServeHTTP(http.ResponseWriter, *http.Request) {}
+
+// handlerFor returns the handler of a method, nil when it is not allowed.
+func (m *Methods) handlerFor(method string) Handler {
+	var h Handler
+	switch method {
+	case http.MethodGet:
+		h = m.Get
+	case http.MethodPut:
+		h = m.Put
+	case http.MethodPost:
+		h = m.Post
+	case http.MethodDelete:
+		h = m.Delete
+	case "COPY":
+		h = m.Copy
+	}
+	if h == nil {
+		return m.Any
+	}
+	return h
+}
+
+// join adds the methods and the Allow list of another row for the same path.
+func (e *endpoint) join(r Route) {
+	for _, p := range []struct{ to, from *Handler }{
+		{&e.Get, &r.Get}, {&e.Post, &r.Post}, {&e.Put, &r.Put}, {&e.Delete, &r.Delete}, {&e.Copy, &r.Copy}, {&e.Any, &r.Any},
+	} {
+		if *p.from != nil {
+			*p.to = *p.from
+		}
+	}
+	if r.Allow != "" {
+		e.Allow = r.Allow
+	}
+	if r.Name != "" {
+		e.Name = r.Name
+	}
+}
+
+// router holds the three tables, and what they answer for paths of one segment,
+// which most requests have: patterns are regular expressions.
+type router struct {
+	tables [tables]*mux.Router
+	words  [tables]map[string]*endpoint // paths of one fixed segment, as "_all_docs"
+	doc    *endpoint                    // any other segment of docTable that does not begin with "_"
+}
+
+// newRouter builds the tables from the rows of all families. The order of the
+// rows is the order in which patterns are tried: hot and narrow ones first.
+func newRouter(rows []Route) *router {
+	rt := &router{}
+	type key struct {
+		table Table
+		path  string
+	}
+	seen := make(map[key]*endpoint, len(rows))
+	for i := range rt.tables {
+		rt.tables[i] = mux.NewRouter().UseEncodedPath().SkipClean(true)
+	}
+	for _, r := range rows {
+		k := key{r.Table, r.Path}
+		if e, ok := seen[k]; ok {
+			e.join(r)
+			continue
+		}
+		e := &endpoint{Route: r}
+		seen[k] = e
+		rt.tables[r.Table].Path(r.Path).Handler(e)
+	}
+	for i := range rt.words {
+		rt.words[i] = map[string]*endpoint{}
+	}
+	for k := range seen {
+		if word := k.path[1:]; word != "" && plain(word) {
+			rt.words[k.table][word] = rt.match(k.table, &http.Request{URL: &url.URL{Path: k.path}})
+		}
+	}
+	rt.doc = rt.match(DocTable, &http.Request{URL: &url.URL{Path: "/x"}})
+	return rt
+}
+
+// match asks the patterns of a table, in their order; nil: none matches.
+func (rt *router) match(t Table, r *http.Request) *endpoint {
+	var match mux.RouteMatch
+	if !rt.tables[t].Match(r, &match) || match.MatchErr != nil || match.Route == nil {
+		return nil
+	}
+	e, _ := match.Handler.(*endpoint)
+	return e
+}
+
+// short is match for a path of one segment, as far as it is known without
+// asking. No pattern is a fixed segment without "_" in front.
+func (rt *router) short(t Table, segment string) *endpoint {
+	if t == DocTable && segment[0] != '_' {
+		return rt.doc
+	}
+	return rt.words[t][segment]
+}
+
+// scratch is what a request needs for its way through the router and for its
+// body, reused with the call.
+type scratch struct {
+	req      http.Request
+	url      url.URL
+	escaped  []string // segments as they are matched
+	segments []string // backing of call.path
+	params   []Param  // backing of call.query
+	body     body
+}
+
+// find looks a path up in a table: the segments from first on.
+func (rt *router) find(c *Call, t Table, first int) bool {
+	s := c.scratch
+	if len(c.Path) == first+1 {
+		if e := rt.short(t, s.escaped[first]); e != nil {
+			c.route = e
+			return true
+		}
+	}
+	s.url = url.URL{}
+	if first >= len(c.Path) {
+		s.url.Path = "/"
+	} else {
+		s.url.Path = "/" + strings.Join(c.Path[first:], "/")
+		s.url.RawPath = "/" + strings.Join(s.escaped[first:], "/")
+	}
+	s.req.URL = &s.url
+	s.req.Method = c.Method
+	e := rt.match(t, &s.req)
+	if e == nil {
+		return false
+	}
+	c.route = e
+	return true
+}
+
+// route finds the endpoint of a call. It reports false when there is none on
+// the server or below a database; the caller decides what that means.
+func (rt *router) route(c *Call) bool {
+	p := c.Path
+	if len(p) == 0 {
+		return rt.find(c, ServerTable, 0)
+	}
+	if p[0][0] == '_' || p[0] == "favicon.ico" {
+		if rt.find(c, ServerTable, 0) {
+			return true
+		}
+	}
+	c.DBName = p[0]
+	if len(p) == 1 {
+		return rt.find(c, DBTable, 1)
+	}
+	if p[1][0] == '_' && p[1] != "_design" && p[1] != "_local" && rt.find(c, DBTable, 1) {
+		return true
+	}
+	c.splitDocument()
+	return rt.find(c, DocTable, 1)
+}
+
+// splitDocument sets docID and rest from the segments after the database.
+func (c *Call) splitDocument() {
+	p := c.Path[1:]
+	if len(p) > 1 && (p[0] == "_design" || p[0] == "_local") {
+		c.DocID, c.Rest = p[0]+"/"+p[1], p[2:]
+		return
+	}
+	c.DocID, c.Rest = p[0], p[1:]
+}
+
+// parsePath splits the path of the request line at its slashes, drops empty
+// segments, and decodes each one. plusIsSpace is [chttpd] decode_plus_to_space.
+func (c *Call) parsePath(raw string, plusIsSpace bool) error {
+	s := c.scratch
+	s.segments, s.escaped = s.segments[:0], s.escaped[:0]
+	for len(raw) > 0 {
+		segment := raw
+		if i := strings.IndexByte(raw, '/'); i >= 0 {
+			segment, raw = raw[:i], raw[i+1:]
+		} else {
+			raw = ""
+		}
+		if segment == "" {
+			continue
+		}
+		if plain(segment) {
+			s.segments, s.escaped = append(s.segments, segment), append(s.escaped, segment)
+			continue
+		}
+		decoded, err := Unescape(segment, plusIsSpace)
+		if err != nil {
+			return err
+		}
+		s.segments, s.escaped = append(s.segments, decoded), append(s.escaped, url.PathEscape(decoded))
+	}
+	c.Path = s.segments
+	return nil
+}
+
+// plain reports whether a segment is the same decoded and escaped.
+func plain(s string) bool {
+	for i := range len(s) {
+		b := s[i]
+		if b < '-' || b > 'z' || (b > '9' && b < 'A') || (b > 'Z' && b < '_') || b == '/' || b == '`' {
+			return false
+		}
+	}
+	return true
+}
+
+// Unescape undoes percent-encoding; a malformed escape is an error.
+func Unescape(s string, plusIsSpace bool) (string, error) {
+	if strings.IndexByte(s, '%') < 0 && (!plusIsSpace || strings.IndexByte(s, '+') < 0) {
+		return s, nil
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '%':
+			if i+2 >= len(s) {
+				return "", errInvalidEncoding()
+			}
+			hi, lo := unhex(s[i+1]), unhex(s[i+2])
+			if hi < 0 || lo < 0 {
+				return "", errInvalidEncoding()
+			}
+			out = append(out, byte(hi<<4|lo))
+			i += 2
+		case s[i] == '+' && plusIsSpace:
+			out = append(out, ' ')
+		default:
+			out = append(out, s[i])
+		}
+	}
+	return string(out), nil
+}
+
+func errInvalidEncoding() error { return fault.New(fault.BadRequest, "invalid_url_encoding") }
+
+// unhex returns the value of a hexadecimal digit, -1 for another byte.
+func unhex(b byte) int {
+	switch {
+	case b >= '0' && b <= '9':
+		return int(b - '0')
+	case b >= 'a' && b <= 'f':
+		return int(b-'a') + 10
+	case b >= 'A' && b <= 'F':
+		return int(b-'A') + 10
+	}
+	return -1
+}
+
+// NotHere answers for paths below an endpoint that has nothing below it, and for
+// those that are no endpoint.
+func NotHere(*Call) error { return fault.New(fault.NotFound, "missing") }

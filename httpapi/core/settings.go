@@ -1,0 +1,60 @@
+package core
+
+import (
+	"strconv"
+
+	"divan/cluster/config"
+)
+
+// settings is what the corridor of a request needs of the configuration, made
+// ready once per snapshot: sets, header values.
+type settings struct {
+	from *config.Snapshot
+
+	maxRequestSize int64 // bytes of a body
+	maxActive      int64 // requests at the same time
+	allowJSONP     bool
+	serverHeader   []string
+	preferMinimal  map[string]bool // lower case
+	cors           *corsSettings   // nil: off
+	requireUser    bool
+}
+
+// defaultMaxActive bounds the requests that are under way at the same time,
+// feeds included: about 30 KB each.
+const defaultMaxActive = 10_000
+
+// newSettings makes a snapshot ready. version is the server's own.
+func newSettings(cfg *config.Snapshot, version string) *settings {
+	jsonp, _ := cfg.Get("chttpd", "allow_jsonp")
+	s := &settings{
+		from:           cfg,
+		maxRequestSize: cfg.Chttpd.MaxHTTPRequestSize,
+		maxActive:      defaultMaxActive,
+		allowJSONP:     jsonp == "true",
+		serverHeader:   []string{"CouchDB"},
+		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
+		requireUser:    cfg.Chttpd.RequireValidUser,
+	}
+	if text, ok := cfg.Get("chttpd", "max_connections"); ok {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+			s.maxActive = n
+		}
+	}
+	for _, name := range cfg.Chttpd.PreferMinimal {
+		s.preferMinimal[name] = true
+	}
+	if cfg.Chttpd.ServerHeaderVersions {
+		s.serverHeader = []string{"CouchDB/" + CouchDBVersion + " (Divan/" + version + ")"}
+	}
+	if cfg.Chttpd.EnableCORS {
+		s.cors = newCORSSettings(cfg.CORS)
+	}
+	return s
+}
+
+// ServerHeader is the value of the Server header of every answer.
+func (a *API) ServerHeader() string { return a.settings(a.Deps.Config.Load()).serverHeader[0] }
+
+// CouchDBVersion is the version of CouchDB that clients are told.
+const CouchDBVersion = "3.5.0"

@@ -1,0 +1,188 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"divan/cluster/docformat"
+	"divan/shard"
+)
+
+// StreamBuffer is how much of a streamed answer is collected before it goes to
+// the socket, in bytes.
+const StreamBuffer = 32 << 10
+
+// wholeLimit bounds an answer that is kept until its end, in bytes.
+const wholeLimit = 64 << 20
+
+// errHeadDone ends the work for a HEAD as soon as the headers are out.
+var errHeadDone = errors.New("the answer to HEAD is complete")
+
+// Stream writes a body whose length is not known beforehand. Nothing is
+// sent before the buffer is full or Flush is called, so an error up to then
+// still gets its own status; with buffer_response that holds for the whole
+// answer, unless it is flushed in between or grows beyond wholeLimit. The first
+// error of the connection sticks and is returned by every
+// later call, so that the work behind it stops.
+//
+// Exactly one of Close (the answer is complete) or an error returned by the
+// handler ends it; both give the buffer back.
+type Stream struct {
+	c        *Call
+	Buf      []byte
+	status   int
+	whole    bool // buffer_response: keep everything until Close
+	callback bool // a JSONP prologue was written
+	docs     *docformat.Writer
+	failure  error
+}
+
+// Stream starts a streamed answer of status 200. An empty contentType is the
+// negotiated JSON type. Headers of the endpoint are set before the first Flush.
+func (c *Call) Stream(contentType string) *Stream {
+	h := c.Response.Header()
+	if contentType != "" {
+		h["Content-Type"] = []string{contentType}
+	}
+	s := &Stream{c: c, Buf: c.API.chunks.get(), status: http.StatusOK}
+	buffered, _ := c.QueryValue("buffer_response")
+	s.whole = buffered == "true" || (buffered == "" && c.Config.Chttpd.BufferResponse)
+	c.streaming = s
+	if contentType == "" {
+		c.setJSONType(h)
+		if callback := c.jsonp(); callback != "" {
+			s.callback = true
+			s.Buf = append(append(append(s.Buf, "/* CouchDB */"...), callback...), '(')
+		}
+	}
+	return s
+}
+
+// SetStatus changes the status of an answer of which nothing was sent yet.
+func (s *Stream) SetStatus(status int) { s.status = status }
+
+// Write implements io.Writer.
+func (s *Stream) Write(p []byte) (int, error) {
+	if s.failure != nil {
+		return 0, s.failure
+	}
+	s.Buf = append(s.Buf, p...)
+	if err := s.Spill(); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// WriteString is Write for text.
+func (s *Stream) WriteString(text string) (int, error) {
+	if s.failure != nil {
+		return 0, s.failure
+	}
+	s.Buf = append(s.Buf, text...)
+	if err := s.Spill(); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// WriteDoc writes a document of the database of the call, with the content of
+// its attachments where the style asks for that.
+func (s *Stream) WriteDoc(ctx context.Context, d *shard.Doc, style docformat.Style) error {
+	if !style.Inlines(d) {
+		s.Buf = style.Append(s.Buf, d)
+		return s.Spill()
+	}
+	if s.docs == nil {
+		s.docs = docformat.NewWriter(s, s.c.DB)
+	}
+	return s.docs.WriteDoc(ctx, d, style)
+}
+
+// Err returns the error of the connection, nil as long as there is none.
+func (s *Stream) Err() error { return s.failure }
+
+// Spill sends the buffer when it is full.
+func (s *Stream) Spill() error {
+	if len(s.Buf) < StreamBuffer || s.whole && len(s.Buf) < wholeLimit {
+		return nil
+	}
+	return s.send()
+}
+
+func (s *Stream) send() error {
+	if s.failure != nil {
+		return s.failure
+	}
+	if !s.c.Response.Started() {
+		s.c.Response.WriteHeader(s.status)
+	}
+	if s.c.Head {
+		s.Buf, s.failure = s.Buf[:0], errHeadDone
+		return s.failure
+	}
+	if _, err := s.c.Response.Write(s.Buf); err != nil {
+		s.failure = err
+	}
+	s.Buf = s.Buf[:0]
+	return s.failure
+}
+
+// Flush sends what there is to the client now: for feeds that wait.
+func (s *Stream) Flush() error {
+	if err := s.send(); err != nil {
+		return err
+	}
+	s.c.Response.Flush()
+	return nil
+}
+
+// Close ends a complete answer.
+func (s *Stream) Close() error {
+	if s.callback {
+		s.Buf = append(s.Buf, ");"...)
+	}
+	err := s.send()
+	s.release()
+	return err
+}
+
+// fail ends an answer with an error: it reports whether a byte was sent, in
+// which case the error is appended to the stream, as CouchDB does.
+func (s *Stream) fail(f Failure) (sent bool) {
+	sent = s.c.Response.Started()
+	if sent && s.failure == nil {
+		s.Buf = append(f.AppendJSON(append(s.Buf, "\n\n"...)), '\n')
+		s.failure = s.send()
+	}
+	s.release()
+	return sent
+}
+
+func (s *Stream) release() {
+	if s.c.streaming == s {
+		s.c.streaming = nil
+	}
+	s.c.API.chunks.put(s.Buf)
+	s.Buf = nil
+	if s.failure == nil {
+		s.failure = errors.New("write to a closed stream")
+	}
+}
+
+// chunkPool lends the buffers of streams.
+type chunkPool struct{ pool sync.Pool }
+
+func (p *chunkPool) get() []byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, StreamBuffer+4096)
+}
+
+func (p *chunkPool) put(b []byte) {
+	if c := cap(b); c >= StreamBuffer && c <= 4*StreamBuffer {
+		p.pool.Put(&b)
+	}
+}

@@ -1,0 +1,143 @@
+package docs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/httpapi/apitest"
+	"divan/httpapi/core"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// optionsOf splits a query string without escapes.
+func optionsOf(query string) []core.Param {
+	var out []core.Param
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		out = append(out, core.Param{Name: name, Value: value})
+	}
+	return out
+}
+
+func TestDocOptions(t *testing.T) {
+	for query, want := range map[string]bool{
+		"revs=true":            true,
+		"revs=true&revs=false": true,
+		"revs=false&revs=true": true,
+		"revs=TRUE":            false,
+		"revs=1":               false,
+		"":                     false,
+	} {
+		o, err := parseDocOptions(optionsOf(query))
+		if err != nil || o.revs != want {
+			t.Errorf("%s: %v, %v", query, o.revs, err)
+		}
+	}
+	for query, want := range map[string]string{
+		"rev=":             "Invalid rev format",
+		"rev=3":            "Invalid rev format",
+		"open_revs=x":      "invalid UTF-8 JSON",
+		"open_revs={}":     "Invalid list of revisions",
+		"open_revs=[1]":    "Invalid rev format",
+		`atts_since=["x"]`: "Invalid rev format",
+		"w=x":              "The `w` value should be a positive integer.",
+		"r=0":              "The `r` value should be a positive integer.",
+	} {
+		if _, err := parseDocOptions(optionsOf(query)); fault.Reason(err) != want {
+			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
+	o, err := parseDocOptions(optionsOf(`open_revs=["1-a","2-b","1-a"]`))
+	if want := []doc.Rev{{Pos: 1, ID: "a"}, {Pos: 2, ID: "b"}}; err != nil || !slices.Equal(o.open.list, want) {
+		t.Errorf("a revision named twice: %v, %v", o.open.list, err)
+	}
+}
+
+func TestParseDestination(t *testing.T) {
+	for header, want := range map[string]string{
+		"dst":                "dst 0-",
+		"to%2Fthe%20copy":    "to/the copy 0-",
+		"d?rev=1-abc":        "d 1-abc",
+		"_design/c?x=2-abc":  "_design/c 2-abc",
+		"?rev=1-abc":         " 1-abc",
+		"":                   "Destination header is mandatory for COPY.",
+		"http://h/db/x":      "Destination URL must be relative.",
+		"d?rev=x":            "Invalid rev format",
+		"%zz":                "invalid_url_encoding",
+		"with+plus?rev=1-ab": "with plus 1-ab",
+	} {
+		id, rev, err := parseDestination(header, true)
+		got := id + " " + rev.String()
+		if err != nil {
+			got = fault.Reason(err)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", header, got, want)
+		}
+	}
+}
+
+func TestCheckDesignDoc(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`:                                   "",
+		`{"views":{}}`:                         "",
+		`{"views":{"v":{"map":"f","fold":5}}}`: "",
+		`{"views":{"lib":{"a":1}}}`:            "",
+		`{"language":"cobol","views":{"v":{"map":"x","reduce":"_x"}}}`:    "",
+		`{"language":"query","views":{"v":{"map":{},"reduce":"_count"}}}`: "",
+		`{"views":{"v":{"map":"f","reduce":"_summary"}}}`:                 "",
+		`{"views":5}`:                                      "`views` field must have object type",
+		`{"views":{"v":{"reduce":"_count"}}}`:              "View `v` must contain map function",
+		`{"views":{"v":"f"}}`:                              "`views.v` field must have object type",
+		`{"views":{"v":{"map":5}}}`:                        "`views.v.map` field must have string type",
+		`{"views":{"v":{"map":"f","reduce":null}}}`:        "`views.v.reduce` field must have string type",
+		`{"views":{"lib":"x","v":{"map":"f"}}}`:            "`views.lib` field must have object type",
+		`{"language":1,"views":{}}`:                        "`language` field must have string type",
+		`{"options":{"local_seq":1}}`:                      "`options.local_seq` field must have boolean type",
+		`{"options":{"partitioned":true}}`:                 "partitioned option cannot be true in a non-partitioned database.",
+		`{"filters":{"f":1}}`:                              "`filters.f` field must have string or object type",
+		`{"rewrites":7}`:                                   "`rewrites` field must have array or string type",
+		`{"views":{"v":{"map":"f","reduce":"_top_0"}}}`:    "rank value must be between 1 and 100",
+		`{"views":{"v":{"map":"f","reduce":"_bottom_x"}}}`: "invalid rank reducer",
+		`{"views":{"v":{"map":"f","reduce":"_average"}}}`:  "`_average` is not a supported reduce function.",
+	} {
+		got := ""
+		if err := checkDesignDoc([]byte(body), false); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
+// However small the documents of a batch are, those of the next one may be as
+// large as the database takes: see cluster.Window.
+func TestBulkGetIsBounded(t *testing.T) {
+	d := apitest.NodeDeps(t, "divan@127.0.0.1", config.Values{"couchdb": {"max_document_size": "5000000"}})
+	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))
+	a := core.New(d)
+	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Methods: core.Methods{Get: func(c *core.Call) error {
+		_, err := c.DB.Update(t.Context(), cluster.UpdateOptions{NewEdits: true, User: c.User}, []shard.Edit{{ID: "d", Body: []byte("{}")}})
+		apitest.Must(t, err)
+		r := newBulkGetReader(c, &docOptions{}, make([]bulkGetItem, 1000))
+		for i := range r.items {
+			r.items[i].id = "d"
+		}
+		for i := range r.items {
+			results, err := r.read(i)
+			if n := r.end - r.first; err != nil || len(results) != 1 || n > 52 || (i > 16 && n < 10) {
+				t.Fatalf("entry %d: %v, %v, in a batch of %d", i, results, err, n)
+			}
+		}
+		return c.SendOK(200)
+	}}}})
+	if w := apitest.Ask(t, a, "GET /db/_probe", "", "Authorization: Basic YWRtOnBhc3M="); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,29 @@
+package docs
+
+import (
+	"divan/httpapi/core"
+)
+
+// Routes lists the endpoints of documents, their attachments and of many
+// documents at once.
+func Routes() []core.Route {
+	const (
+		document   = "DELETE,GET,HEAD,POST,PUT,COPY"
+		attachment = "DELETE,GET,HEAD,PUT"
+		post       = "POST"
+	)
+	doc := core.Methods{Get: getDocument, Put: putDocument, Delete: deleteDocument, Post: postForm, Copy: copyDocument}
+	att := core.Methods{Get: getAttachment, Put: putAttachment, Delete: deleteAttachment}
+	return []core.Route{
+		{Table: core.DocTable, Path: "/{doc}", Allow: document, Name: "document", Methods: doc},
+		{Table: core.DocTable, Path: "/_design/{doc}", Allow: document, Name: "design document", Methods: doc},
+		{Table: core.DocTable, Path: "/_local/{doc}", Allow: document, Name: "local document", Methods: doc},
+		{Table: core.DocTable, Path: "/_design/{doc}/{attachment:.+}", Allow: attachment, Name: "attachment", Methods: att},
+		{Table: core.DocTable, Path: "/_local/{doc}/{attachment:.+}", Allow: attachment, Name: "attachment", Methods: att},
+		{Table: core.DocTable, Path: "/{doc}/{attachment:.+}", Allow: attachment, Name: "attachment", Methods: att},
+
+		{Table: core.DBTable, Path: "/", Name: "database", Methods: core.Methods{Post: postDocument}},
+		{Table: core.DBTable, Path: "/_bulk_docs", Allow: post, Name: "bulk docs", Methods: core.Methods{Post: bulkDocs}},
+		{Table: core.DBTable, Path: "/_bulk_get", Allow: post, Name: "bulk get", Methods: core.Methods{Post: bulkGet}},
+	}
+}

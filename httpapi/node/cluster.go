@@ -1,0 +1,50 @@
+package node
+
+import (
+	"slices"
+	"strconv"
+
+	"divan/httpapi/core"
+	"divan/storage/doc"
+)
+
+// clusterFigures lists the metrics about the other nodes: how far their copies
+// are behind, whether they are there, and what the group has agreed on.
+func clusterFigures(a *core.API) []runtimeFigure {
+	m, node := a.Deps.Meta, nodeFigures(a)
+	gauge := func(name, help, label string, value float64) runtimeFigure {
+		return runtimeFigure{name, help, "gauge", label, value}
+	}
+	nodes, alive := m.Nodes(), a.Members()
+	out := []runtimeFigure{
+		gauge("couchdb_internal_replication_jobs", "pushes between copies that run or wait", "", float64(node.ReplicationBacklog)),
+		gauge("couchdb_internal_replication_lag", "changes of copies of this node that other copies are known to lack", "", float64(node.ReplicationLag)),
+		gauge("couchdb_metadata_leader", "1 when this node leads the group that agrees on metadata", "", truth(m.Leader() == m.Self())),
+		gauge("couchdb_metadata_has_leader", "1 when this node knows who leads", "", truth(m.Leader() != "")),
+		gauge("couchdb_metadata_applied_index", "the last command on metadata that this node has applied", "", float64(m.Applied())),
+		gauge("couchdb_metadata_commit_index", "the last entry of the log that this node knows to be agreed on", "", float64(m.CommitIndex())),
+		gauge("couchdb_cluster_nodes", "nodes that belong to the cluster", "", float64(len(nodes))),
+	}
+	for _, n := range nodes {
+		label := "{node=" + strconv.Quote(n.Name) + "}"
+		out = append(out, gauge("couchdb_cluster_node_up", "1 when the node can be reached from here", label, truth(slices.Contains(alive, n.Name))))
+	}
+	return out
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// appendMetadata appends what the node knows of the group, for _system.
+func appendMetadata(a *core.API, dst []byte) []byte {
+	m := a.Deps.Meta
+	dst = doc.AppendString(append(dst, `{"leader":`...), m.Leader())
+	dst = core.AppendStrings(append(dst, `,"voters":`...), m.Voters())
+	dst = strconv.AppendUint(append(dst, `,"applied_index":`...), m.Applied(), 10)
+	dst = strconv.AppendUint(append(dst, `,"commit_index":`...), m.CommitIndex(), 10)
+	return append(dst, '}')
+}

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"net/http"
+	"strconv"
+
+	"divan/httpapi/core"
+	"divan/httpapi/stats"
+)
+
+// figure is one number of _stats, with its place in the tree.
+type figure struct {
+	path  []string
+	kind  string // "counter", "gauge" or "histogram"
+	desc  string
+	value float64
+	hist  *stats.Histogram // of kind histogram, in thousandths of the unit of desc when milli is set
+	milli bool
+}
+
+// figures lists every number of _stats, sorted by path: CouchDB's names and
+// descriptions for what this server counts.
+func figures(a *core.API) []figure {
+	s := a.Stats
+	node := nodeFigures(a)
+	count := func(desc string, c *stats.Counter, path ...string) figure {
+		return figure{path: path, kind: "counter", desc: desc, value: c.Value()}
+	}
+	out := []figure{
+		{path: []string{"couch_replicator", "jobs", "total"}, kind: "gauge", desc: "total number of replications"},
+		{path: []string{"couchdb", "auth_cache_hits"}, kind: "counter", desc: "number of authentication cache hits", value: float64(node.AuthCacheHits)},
+		{path: []string{"couchdb", "auth_cache_misses"}, kind: "counter", desc: "number of authentication cache misses", value: float64(node.AuthCacheMisses)},
+		count("number of times a database was purged", &s.DatabasePurges, "couchdb", "database_purges"),
+		count("number of times a document was read from a database", &s.DatabaseReads, "couchdb", "database_reads"),
+		count("number of times a database was changed", &s.DatabaseWrites, "couchdb", "database_writes"),
+		count("number of documents inserted", &s.DocumentInserts, "couchdb", "document_inserts"),
+		count("number of failed document purge operations", &s.FailedPurges, "couchdb", "document_purges", "failure"),
+		count("number of successful document purge operations", &s.PurgedDocuments, "couchdb", "document_purges", "success"),
+		count("number of document write operations", &s.DocumentWrites, "couchdb", "document_writes"),
+		{path: []string{"couchdb", "httpd", "bulk_docs"}, kind: "histogram", desc: "distribution of the number of docs in _bulk_docs requests", hist: &s.BulkDocs},
+		count("number of bulk requests", &s.BulkRequests, "couchdb", "httpd", "bulk_requests"),
+		{path: []string{"couchdb", "httpd", "clients_requesting_changes"}, kind: "counter", desc: "number of clients for continuous _changes", value: float64(a.OpenFeeds())},
+		count("number of partition HTTP _all_docs requests", &s.AllDocsPartitions, "couchdb", "httpd", "partition_all_docs_requests"),
+		count("number of purge requests", &s.PurgeRequests, "couchdb", "httpd", "purge_requests"),
+		count("number of HTTP requests", &s.Requests, "couchdb", "httpd", "requests"),
+		{path: []string{"couchdb", "httpd", "view_reads"}, kind: "counter", desc: "number of view reads"},
+	}
+	for i, m := range stats.CountedMethods {
+		out = append(out, count("number of HTTP "+m+" requests", &s.Methods[i], "couchdb", "httpd_request_methods", m))
+	}
+	for i, status := range stats.CountedStatuses {
+		text := strconv.Itoa(status)
+		out = append(out, count("number of HTTP "+text+" "+statusText(status)+" responses", &s.Statuses[i], "couchdb", "httpd_status_codes", text))
+	}
+	return append(out,
+		count("number of _local document write operations", &s.LocalWrites, "couchdb", "local_document_writes"),
+		figure{path: []string{"couchdb", "open_databases"}, kind: "counter", desc: "number of open databases", value: float64(node.OpenDatabases)},
+		figure{path: []string{"couchdb", "open_os_files"}, kind: "counter", desc: "number of file descriptors CouchDB has open", value: openFiles()},
+		figure{path: []string{"couchdb", "request_time"}, kind: "histogram", desc: "length of a request inside CouchDB without MochiWeb", hist: &s.Time, milli: true},
+	)
+}
+
+// statusText is the reason phrase as CouchDB's descriptions spell it.
+func statusText(status int) string {
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		return "Request Entity Too Long"
+	case http.StatusRequestURITooLong:
+		return "Request URI Too Long"
+	case http.StatusServiceUnavailable:
+		return "Service unavailable"
+	}
+	return http.StatusText(status)
+}

@@ -1,0 +1,110 @@
+package node
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/httpapi/core"
+	"divan/storage/doc"
+)
+
+// ownTasks appends the tasks of this node, separated by commas.
+func ownTasks(a *core.API, dst []byte) []byte {
+	if a.Deps.Tasks == nil {
+		return dst
+	}
+	for i, t := range a.Deps.Tasks() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSON(&t, dst)
+	}
+	return dst
+}
+
+// getNodeTasks answers GET /_node/{name}/_active_tasks: the tasks of one node.
+func getNodeTasks(c *core.Call) error {
+	return c.SendJSON(http.StatusOK, append(ownTasks(c.API, []byte{'['}), ']'))
+}
+
+// tasksTimeout is how long the other nodes have to tell what they do.
+const tasksTimeout = 2 * time.Second
+
+// getActiveTasks answers GET /_active_tasks: the tasks of all nodes. One that
+// does not answer in time is left out.
+func getActiveTasks(c *core.Call) error {
+	nodes := slices.DeleteFunc(slices.Clone(c.API.Members()), func(name string) bool { return name == c.API.Deps.Meta.Self() })
+	lists := make([][]byte, len(nodes)+1)
+	var asking sync.WaitGroup
+	for i, name := range nodes {
+		asking.Go(func() { lists[i+1] = tasksOf(c, name) })
+	}
+	lists[0] = ownTasks(c.API, nil)
+	asking.Wait()
+	lists = slices.DeleteFunc(lists, func(l []byte) bool { return len(l) == 0 })
+	out := append([]byte{'['}, bytes.Join(lists, []byte{','})...)
+	return c.SendJSON(http.StatusOK, append(out, ']'))
+}
+
+// tasksOf returns the tasks of another node, separated by commas.
+func tasksOf(c *core.Call, node string) []byte {
+	status, body, err := c.GetFrom(c.Request.Context(), node, "/_active_tasks", tasksTimeout)
+	if err != nil || status != http.StatusOK {
+		c.Log.Debug("no tasks of another node", zap.String("request", c.RequestID), zap.String("node", node), zap.Error(err))
+		return nil
+	}
+	text := bytes.TrimSpace(body)
+	if !doc.IsArray(text) || doc.EachElement(text, func([]byte) error { return nil }) != nil {
+		return nil
+	}
+	return bytes.TrimSpace(text[1 : len(text)-1])
+}
+
+// appendJSON appends the task with the fields of CouchDB and with task and
+// status (api.md section 20, row 12).
+func appendJSON(t *core.Task, dst []byte) []byte {
+	progress := uint64(100)
+	if t.TotalChanges > 0 {
+		progress = min(t.ChangesDone*100/t.TotalChanges, 100)
+	}
+	status := strconv.FormatUint(progress, 10) + "%"
+	for i, m := range []struct{ name, value string }{
+		{"node", t.Node},
+		{"pid", t.PID},
+		{"type", t.Type},
+		{"task", t.Type},
+		{"status", status},
+		{"database", t.Database},
+		{"phase", t.Phase},
+	} {
+		if m.name == "phase" && m.value == "" {
+			continue
+		}
+		dst = append(dst, "{,"[min(i, 1)], '"')
+		dst = append(dst, m.name...)
+		dst = append(dst, `":`...)
+		dst = doc.AppendString(dst, m.value)
+	}
+	for _, m := range []struct {
+		name  string
+		value uint64
+	}{
+		{"changes_done", t.ChangesDone},
+		{"total_changes", t.TotalChanges},
+		{"progress", progress},
+		{"started_on", uint64(t.StartedOn.Unix())},
+		{"updated_on", uint64(t.Updated.Unix())},
+	} {
+		dst = append(dst, `,"`...)
+		dst = append(dst, m.name...)
+		dst = append(dst, `":`...)
+		dst = strconv.AppendUint(dst, m.value, 10)
+	}
+	return append(dst, '}')
+}

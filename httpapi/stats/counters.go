@@ -1,0 +1,74 @@
+package stats
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Counters are the numbers that requests leave behind, for _stats and
+// _prometheus. Handlers add to the counters that only they can know.
+type Counters struct {
+	Requests Counter
+	Panics   Counter
+	Methods  [len(CountedMethods)]Counter
+	Statuses [len(CountedStatuses)]Counter
+	Time     Histogram // milliseconds·1000: microseconds of a request
+
+	DatabaseReads     Counter // documents read
+	DatabaseWrites    Counter // requests that changed a database
+	DatabasePurges    Counter
+	DocumentInserts   Counter // documents made
+	DocumentWrites    Counter // edits
+	LocalWrites       Counter
+	PurgedDocuments   Counter
+	FailedPurges      Counter
+	BulkRequests      Counter
+	PurgeRequests     Counter
+	BulkDocs          Histogram // documents in a _bulk_docs request
+	AllDocsPartitions Counter   // _partition/{p}/_all_docs
+}
+
+// Counter is a number that only grows; the zero value is ready.
+type Counter struct{ n atomic.Uint64 }
+
+// Inc adds one.
+func (c *Counter) Inc() { c.n.Add(1) }
+
+// Add adds several.
+func (c *Counter) Add(n int) { c.n.Add(uint64(max(n, 0))) }
+
+// Value returns the count.
+func (c *Counter) Value() float64 { return float64(c.n.Load()) }
+
+// CountedMethods and countedStatuses are those that CouchDB counts.
+var (
+	CountedMethods = [...]string{
+		"COPY", http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPost, http.MethodPut,
+	}
+	CountedStatuses = [...]int{
+		200, 201, 202, 204, 206, 301, 302, 304, 400, 401, 403, 404, 405, 406, 409, 412, 413, 414, 415, 416, 417, 500, 501, 503, 507,
+	}
+)
+
+// CountRequest counts a finished request, by the method that the client sent.
+func (s *Counters) CountRequest(method string, status int, began time.Time, took time.Duration) {
+	s.Requests.Inc()
+	s.Time.record(uint64(max(took.Microseconds(), 0)), began)
+	for i, m := range CountedMethods {
+		if m == method {
+			s.Methods[i].Inc()
+		}
+	}
+	for i, counted := range CountedStatuses {
+		if counted == status {
+			s.Statuses[i].Inc()
+		}
+	}
+}
+
+// CountBulk counts a request with several documents.
+func (s *Counters) CountBulk(documents int, now time.Time) {
+	s.BulkRequests.Inc()
+	s.BulkDocs.record(uint64(max(documents, 0)), now)
+}

@@ -1,0 +1,2 @@
+// Package stats counts requests and what they did, for _stats and _prometheus.
+package stats
