@@ -60,6 +60,7 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 	f.StringSliceVar(&cfg.Only, "only", nil, "run only these workloads")
 	f.BoolVar(&cfg.RandomIDs, "random-ids", false, "ids spread over the key space instead of ascending ones, as _uuids makes them")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
+	f.IntSliceVar(&cfg.PIDs, "pid", nil, "processes of a server on this machine: tells its processor time per request (Linux)")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }

@@ -39,6 +39,7 @@ type Config struct {
 	Only            []string      // names of workloads; empty means all
 	RandomIDs       bool          // ids spread over the key space instead of ascending ones
 	Keep            bool          // leave the databases behind
+	PIDs            []int         // processes of the server, when it is on this machine: their processor time is measured
 	Progress        io.Writer     // one line per workload while it runs; nil for none
 }
 
@@ -55,6 +56,9 @@ type Result struct {
 	P90 float64 `json:"p90_ms"`
 	P99 float64 `json:"p99_ms"`
 	Max float64 `json:"max_ms"`
+	// ServerCPU is the processor time that one request cost the processes of
+	// Config.PIDs, in milliseconds.
+	ServerCPU float64 `json:"server_cpu_ms,omitempty"`
 }
 
 // Report is the outcome of a whole run.
@@ -64,6 +68,7 @@ type Report struct {
 	Clients int      `json:"clients"`
 	Docs    int      `json:"docs"`
 	DocSize int      `json:"doc_size"`
+	PIDs    []int    `json:"pids,omitempty"` // processes whose time the results tell
 	Results []Result `json:"results"`
 }
 
@@ -126,11 +131,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("%w: %q (there are %s)", ErrUnknownWorkload, name, strings.Join(Names(), ", "))
 		}
 	}
+	if _, err := processTime(cfg.PIDs); err != nil {
+		return nil, err
+	}
 	b, err := newBench(cfg)
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Started: time.Now().UTC().Format(time.RFC3339), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize}
+	report := &Report{Started: time.Now().UTC().Format(time.RFC3339), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize, PIDs: cfg.PIDs}
 	if report.Server, err = b.hello(); err != nil {
 		return nil, err
 	}
@@ -186,14 +194,13 @@ func (b *bench) hello() (string, error) {
 }
 
 func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
-	r := newRecorder(w, b.cfg.Progress)
+	r := newRecorder(w, b.cfg)
 	stop := r.showProgress(ctx)
-	start := time.Now()
-	r.start = start
-	err := w.run(b, ctx, r)
-	took := time.Since(r.start)
-	stop()
-	return r.result(took), err
+	defer stop()
+	if err := w.run(b, ctx, r); err != nil {
+		return Result{}, err
+	}
+	return r.result()
 }
 
 // cleanUp drops the databases of this run.

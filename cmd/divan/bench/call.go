@@ -131,7 +131,9 @@ type client func(a *call, i int64) (done int64, err error)
 func (b *bench) parallel(ctx context.Context, clients int, r *recorder, newClient func(nr int) client) error {
 	var wg sync.WaitGroup
 	errs := make([]error, clients)
-	r.start = time.Now()
+	if err := r.begin(); err != nil {
+		return err
+	}
 	for nr := range clients {
 		wg.Go(func() { errs[nr] = b.oneClient(ctx, r, newClient(nr)) })
 	}

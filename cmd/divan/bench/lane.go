@@ -110,7 +110,9 @@ func (b *bench) lanes(ctx context.Context, r *recorder, newScript func(to target
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(crews))
-	r.start = time.Now()
+	if err := r.begin(); err != nil {
+		return err
+	}
 	for i, c := range crews {
 		wg.Go(func() { errs[i] = c.run(ctx) })
 	}

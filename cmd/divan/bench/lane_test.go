@@ -69,7 +69,7 @@ func (f *fleet) sail(t *testing.T, run func(*crew, context.Context) error) (*rec
 	if !ok {
 		t.Fatal("the server does not listen on TCP")
 	}
-	r := newRecorder(workload{}, nil)
+	r := newRecorder(workload{}, Config{})
 	to := target{addr, ""}
 	var wg sync.WaitGroup
 	crews := make([]*crew, f.lanes)
@@ -149,7 +149,7 @@ func TestLanesGetTheirAnswers(t *testing.T) {
 				if err != nil || r.errors.Load() > 0 || r.count.Load() < f.enough {
 					t.Errorf("%d answers, %d failures: %v", r.count.Load(), r.errors.Load(), err)
 				}
-				if got := r.result(time.Second); got.P50 <= 0 || got.Max > patience.Seconds()*1000 {
+				if got, err := r.result(); err != nil || got.P50 <= 0 || got.Max > patience.Seconds()*1000 {
 					t.Errorf("the latencies are %+v", got)
 				}
 				if conns := f.conns.Load(); c.reused && conns > int64(f.lanes) || !c.reused && conns < f.enough {

@@ -117,7 +117,7 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 // the server has had its time with them.
 func (b *bench) load(ctx context.Context) error {
 	if !b.loaded {
-		if err := b.bulk(ctx, newRecorder(workload{name: "load", unit: "documents"}, nil)); err != nil {
+		if err := b.bulk(ctx, newRecorder(workload{}, Config{})); err != nil {
 			return err
 		}
 	}
