@@ -15,7 +15,7 @@ import (
 func benchCommand() *cobra.Command {
 	cfg := bench.Config{}
 	asJSON := false
-	cfg.Procs = max(1, runtime.NumCPU()/2) // the server usually stands on the same machine
+	procs := max(1, runtime.NumCPU()/2) // the server usually stands on the same machine
 	cmd := &cobra.Command{
 		Use:   "bench URL",
 		Short: "Load a CouchDB-compatible server and measure it",
@@ -29,7 +29,7 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
-			runtime.GOMAXPROCS(cfg.Procs)
+			runtime.GOMAXPROCS(procs)
 			if onTerminal(os.Stderr) { // its lines write over each other, which a file or a pipe would keep
 				cfg.Progress = cmd.ErrOrStderr()
 			}
@@ -47,7 +47,7 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&cfg.Procs, "procs", cfg.Procs, "processors that the clients may use at the same time")
+	f.IntVar(&procs, "procs", procs, "processors that the clients may use at the same time")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests under way at the same time")
 	f.DurationVar(&cfg.Duration, "duration", 10*time.Second, "time for each workload that has no fixed amount of work")
 	f.DurationVar(&cfg.Settle, "settle", 10*time.Second, "pause between the bulk load and the first read, for what a server still does behind a load")
@@ -60,6 +60,7 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 	f.StringSliceVar(&cfg.Only, "only", nil, "run only these workloads")
 	f.BoolVar(&cfg.RandomIDs, "random-ids", false, "ids spread over the key space instead of ascending ones, as _uuids makes them")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
+	f.IntSliceVar(&cfg.PIDs, "pid", nil, "processes of a server on this machine: tells its processor time per request (Linux)")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }

@@ -3,10 +3,8 @@
 // attachments and the creation of databases. It uses nothing that CouchDB does
 // not have, so that the same command measures both.
 //
-// Its goroutines: one loop per processor that drives the connections of the
-// workloads of small requests (elsewhere than on Linux one per connection), one
-// per client of the others, and one that prints the progress. A workload waits
-// for all of its own.
+// Its goroutines: one per client, and one that prints the progress. A workload
+// waits for all of its own.
 package bench
 
 import (
@@ -19,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
 )
 
@@ -27,7 +24,6 @@ import (
 type Config struct {
 	URL             string        // of the server; may carry user and password
 	Clients         int           // requests under way at the same time
-	Procs           int           // processors that the workloads of small requests may use; 0 means 1
 	Duration        time.Duration // of each workload that has no fixed amount of work
 	Docs            int           // documents of the bulk load, which the scans then read
 	DocSize         int           // bytes of a document's JSON, about
@@ -39,6 +35,7 @@ type Config struct {
 	Only            []string      // names of workloads; empty means all
 	RandomIDs       bool          // ids spread over the key space instead of ascending ones
 	Keep            bool          // leave the databases behind
+	PIDs            []int         // processes of the server, when it is on this machine: their processor time is measured
 	Progress        io.Writer     // one line per workload while it runs; nil for none
 }
 
@@ -55,6 +52,9 @@ type Result struct {
 	P90 float64 `json:"p90_ms"`
 	P99 float64 `json:"p99_ms"`
 	Max float64 `json:"max_ms"`
+	// ServerCPU is the processor time that one request cost the processes of
+	// Config.PIDs, in milliseconds.
+	ServerCPU float64 `json:"server_cpu_ms,omitempty"`
 }
 
 // Report is the outcome of a whole run.
@@ -64,6 +64,7 @@ type Report struct {
 	Clients int      `json:"clients"`
 	Docs    int      `json:"docs"`
 	DocSize int      `json:"doc_size"`
+	PIDs    []int    `json:"pids,omitempty"` // processes whose time the results tell
 	Results []Result `json:"results"`
 }
 
@@ -108,11 +109,10 @@ type bench struct {
 	auth     string        // value of the Authorization header, or empty
 	prefix   string        // of the databases of this run
 	idPrefix string        // of ascending ids
-	puts     int64         // documents that the put workload wrote
 	loaded   bool          // the bulk database is there
 	settled  bool          // and the server has had its time with them
 	text     text          // of the documents
-	patience time.Duration // with a request of the lanes
+	patience time.Duration // with a small request
 }
 
 // ErrUnknownWorkload is the error of a name in Config.Only that is none.
@@ -126,11 +126,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("%w: %q (there are %s)", ErrUnknownWorkload, name, strings.Join(Names(), ", "))
 		}
 	}
+	if _, err := processTime(cfg.PIDs); err != nil {
+		return nil, err
+	}
 	b, err := newBench(cfg)
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Started: time.Now().UTC().Format(time.RFC3339), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize}
+	report := &Report{Started: time.Now().UTC().Format(time.RFC3339), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize, PIDs: cfg.PIDs}
 	if report.Server, err = b.hello(); err != nil {
 		return nil, err
 	}
@@ -161,7 +164,9 @@ func newBench(cfg Config) (*bench, error) {
 	b.text, b.patience = newText(cfg.DocSize), time.Minute
 	b.client = &fasthttp.HostClient{
 		Addr: u.Host, MaxConns: cfg.Clients + 16, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
-		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, NoDefaultUserAgentHeader: true,
+		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, // what is larger is not read at once
+		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
+		MaxIdemponentCallAttempts: 1, // a request that fails is counted, not repeated
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -172,28 +177,26 @@ func newBench(cfg Config) (*bench, error) {
 
 // hello checks that the server answers and lets us in, and tells its name.
 func (b *bench) hello() (string, error) {
-	var server string
 	a := b.newCall()
 	defer a.release()
-	if err := a.do(fasthttp.MethodGet, "/_all_dbs?limit=1", nil); err != nil {
-		return "", fmt.Errorf("the server does not answer: %w", err)
+	err := a.do(fasthttp.MethodGet, []byte("/_all_dbs?limit=1"), nil, fasthttp.StatusOK, fasthttp.StatusUnauthorized, fasthttp.StatusForbidden)
+	if err != nil {
+		return "", fmt.Errorf("the server does not answer as it should: %w", err)
 	}
-	if a.status() != fasthttp.StatusOK {
-		return "", fmt.Errorf("the server refuses us with status %d: give a server administrator in the URL", a.status())
+	if status := a.resp.StatusCode(); status != fasthttp.StatusOK {
+		return "", fmt.Errorf("the server refuses us with status %d: give a server administrator in the URL", status)
 	}
-	server = string(a.resp.Header.Server())
-	return server, nil
+	return string(a.resp.Header.Server()), nil
 }
 
 func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
-	r := newRecorder(w, b.cfg.Progress)
+	r := newRecorder(w, b.cfg)
 	stop := r.showProgress(ctx)
-	start := time.Now()
-	r.start = start
-	err := w.run(b, ctx, r)
-	took := time.Since(r.start)
-	stop()
-	return r.result(took), err
+	defer stop()
+	if err := w.run(b, ctx, r); err != nil {
+		return Result{}, err
+	}
+	return r.result()
 }
 
 // cleanUp drops the databases of this run.
@@ -209,11 +212,6 @@ func (b *bench) cleanUp() {
 	defer a.release()
 	for _, n := range names {
 		// a workload that did not run made none, then the answer is 404
-		if err := a.do(fasthttp.MethodDelete, "/"+b.prefix+n, nil); err != nil {
-			return
-		}
+		_ = a.do(fasthttp.MethodDelete, []byte("/"+b.prefix+n), nil)
 	}
 }
-
-// histogram returns one for latencies from a microsecond to ten minutes.
-func histogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, 600_000_000, 3) }

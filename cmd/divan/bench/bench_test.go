@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -74,21 +76,30 @@ func (c *couch) bulk(w http.ResponseWriter, r *http.Request, db string) {
 }
 
 func TestRun(t *testing.T) {
+	var pids []int
+	if runtime.GOOS == "linux" {
+		pids = []int{os.Getpid()} // the server is in this process
+	}
 	for _, random := range []bool{false, true} {
 		server := httptest.NewServer(&couch{revs: map[string]string{}})
 		defer server.Close()
 		report, err := Run(t.Context(), Config{
 			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
-			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random,
+			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random, PIDs: pids,
 			Only: []string{"put", "update", "bulk", "get", "all_docs_limit_20"},
 		})
 		if err != nil || len(report.Results) != 5 || report.Server != "Couch" {
 			t.Fatalf("error %v, report %+v", err, report)
 		}
+		cpu := 0.0
 		for _, r := range report.Results {
+			cpu += r.ServerCPU
 			if r.Errors > 0 || r.Count == 0 || r.PerSecond <= 0 || r.Max <= 0 {
 				t.Errorf("%+v", r)
 			}
+		}
+		if (cpu > 0) != (len(pids) > 0) {
+			t.Errorf("the requests took %f ms of processor time", cpu)
 		}
 		var out bytes.Buffer
 		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 7 {
@@ -102,13 +113,16 @@ func TestRunFails(t *testing.T) {
 	defer server.Close()
 	for url, message := range map[string]string{
 		server.URL:           "refuses us with status 401",
-		"http://127.0.0.1:1": "does not answer",
+		"http://127.0.0.1:1": "does not answer as it should",
 		"https://x":          "must look like",
 	} {
 		_, err := Run(t.Context(), Config{URL: url, Clients: 1})
 		if err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: error %v", url, err)
 		}
+	}
+	if _, err := Run(t.Context(), Config{URL: server.URL, Clients: 1, PIDs: []int{-1}}); err == nil || strings.Contains(err.Error(), "refuses") {
+		t.Errorf("there is no such process: %v", err)
 	}
 	if _, err := Run(t.Context(), Config{Only: []string{"dance"}}); err == nil {
 		t.Error("there is no such workload")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,14 +15,19 @@ import (
 
 // call is one client's request and response, used again and again.
 type call struct {
-	b    *bench
-	req  *fasthttp.Request
-	resp *fasthttp.Response
-	buf  []byte
+	client *fasthttp.HostClient
+	req    *fasthttp.Request
+	resp   *fasthttp.Response
+	body   body // of the last answer
 }
 
 func (b *bench) newCall() *call {
-	return &call{b: b, req: fasthttp.AcquireRequest(), resp: fasthttp.AcquireResponse(), buf: make([]byte, 64<<10)}
+	a := &call{client: b.client, req: fasthttp.AcquireRequest(), resp: fasthttp.AcquireResponse()}
+	a.req.Header.SetHost(b.client.Addr)
+	if b.auth != "" {
+		a.req.Header.Set(fasthttp.HeaderAuthorization, b.auth)
+	}
+	return a
 }
 
 func (a *call) release() {
@@ -29,109 +35,84 @@ func (a *call) release() {
 	fasthttp.ReleaseResponse(a.resp)
 }
 
-func (a *call) status() int { return a.resp.StatusCode() }
-
-// do sends a request with a JSON body, nil for none.
-func (a *call) do(method, path string, body []byte) error {
-	a.prepare(method, path)
-	if body != nil {
-		a.req.Header.SetContentType("application/json")
-		a.req.SetBodyRaw(body)
-	}
-	return a.b.client.Do(a.req, a.resp)
-}
-
-// doStream sends a request whose body is read from r.
-func (a *call) doStream(path string, r io.Reader, size int64) error {
-	a.prepare(fasthttp.MethodPut, path)
-	a.req.Header.SetContentType("application/octet-stream")
-	a.req.SetBodyStream(r, int(size))
-	return a.b.client.Do(a.req, a.resp)
-}
-
-func (a *call) prepare(method, path string) {
-	a.req.Reset()
-	a.resp.Reset()
-	a.resp.StreamBody = true
+// do sends a request with a JSON body, nil for none, and reads the answer, whose
+// status must be one of those.
+func (a *call) do(method string, path, body []byte, statuses ...int) error {
 	a.req.Header.SetMethod(method)
-	a.req.Header.SetHost(a.b.client.Addr)
-	a.req.URI().DisablePathNormalizing = true
-	a.req.SetRequestURI(path)
-	if a.b.auth != "" {
-		a.req.Header.Set("Authorization", a.b.auth)
-	}
+	a.req.Header.SetContentType("application/json")
+	a.req.SetRequestURIBytes(path)
+	a.req.SetBodyRaw(body)
+	return a.exchange(statuses)
 }
 
-// text reads the whole body; only for small ones.
-func (a *call) text() ([]byte, error) {
-	if a.resp.BodyStream() == nil {
-		return a.resp.Body(), nil
-	}
-	return io.ReadAll(a.resp.BodyStream())
+// upload is do for a PUT whose body is read from r.
+func (a *call) upload(path []byte, r io.Reader, size int64, statuses ...int) error {
+	a.req.Header.SetMethod(fasthttp.MethodPut)
+	a.req.Header.SetContentType("application/octet-stream")
+	a.req.SetRequestURIBytes(path)
+	a.req.SetBodyStream(r, int(size))
+	return a.exchange(statuses)
 }
 
-// drain reads the body and returns its size and the number of its line ends.
-func (a *call) drain() (size, lines int64, err error) {
-	if a.resp.BodyStream() == nil {
-		body := a.resp.Body()
-		return int64(len(body)), int64(bytes.Count(body, []byte{'\n'})), nil
+func (a *call) exchange(statuses []int) error {
+	if err := a.client.Do(a.req, a.resp); err != nil {
+		return err
 	}
-	for {
-		n, err := a.resp.BodyStream().Read(a.buf)
-		size += int64(n)
-		lines += int64(bytes.Count(a.buf[:n], []byte{'\n'}))
-		if errors.Is(err, io.EOF) {
-			return size, lines, a.resp.CloseBodyStream()
-		}
-		if err != nil {
-			return size, lines, err
-		}
+	a.body = body{start: a.body.start[:0]}
+	if err := a.resp.BodyWriteTo(&a.body); err != nil {
+		return err
 	}
+	if length := a.resp.Header.ContentLength(); length >= 0 && a.body.size != int64(length) {
+		return fmt.Errorf("%d bytes came of %d: %w", a.body.size, length, io.ErrUnexpectedEOF)
+	}
+	if !slices.Contains(statuses, a.resp.StatusCode()) {
+		return fmt.Errorf("status %d: %s", a.resp.StatusCode(), a.body.start)
+	}
+	return nil
 }
 
-// expect returns an error unless the status is one of those.
-func (a *call) expect(statuses ...int) error {
-	for _, s := range statuses {
-		if a.status() == s {
-			return nil
-		}
-	}
-	body, err := a.text()
-	if err != nil {
-		body = []byte(err.Error())
-	}
-	return fmt.Errorf("status %d: %.200s", a.status(), body)
+// body is what is kept of an answer's body.
+type body struct {
+	size  int64
+	lines int64  // their ends
+	start []byte // for the message when the server refuses
 }
 
-// exchange sends a request with a JSON body, nil for none, and reads the
-// answer, which must have one of the statuses. It returns the size of the
-// answer's body and the number of its line ends.
-func (a *call) exchange(method, path string, body []byte, statuses ...int) (size, lines int64, err error) {
-	if err := a.do(method, path, body); err != nil {
-		return 0, 0, err
-	}
-	return a.finish(statuses...)
-}
-
-// finish is exchange from the answer on.
-func (a *call) finish(statuses ...int) (size, lines int64, err error) {
-	if err := a.expect(statuses...); err != nil {
-		return 0, 0, err
-	}
-	return a.drain()
+// Write implements io.Writer.
+func (b *body) Write(p []byte) (int, error) {
+	b.size += int64(len(p))
+	b.lines += int64(bytes.Count(p, []byte{'\n'}))
+	b.start = append(b.start, p[:min(len(p), 200-len(b.start))]...)
+	return len(p), nil
 }
 
 // client is one of the parallel clients of a workload: it is called with a
 // growing number until it returns io.EOF. It returns how much it got done.
 type client func(a *call, i int64) (done int64, err error)
 
+// timed runs all clients until the time for a workload is up; the requests that
+// are under way then are finished.
+func (b *bench) timed(ctx context.Context, r *recorder, newClient func(nr int) client) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
+	defer cancel()
+	return b.parallel(ctx, b.cfg.Clients, r, func(nr int) client {
+		work := newClient(nr)
+		return func(a *call, i int64) (int64, error) {
+			a.req.SetTimeout(b.patience)
+			return work(a, i)
+		}
+	})
+}
+
 // parallel runs the clients until ctx ends or each has returned io.EOF. Failed
-// requests are counted; the first error of all is returned when nothing at all
+// requests are counted; the first error of each is returned when nothing at all
 // succeeded.
 func (b *bench) parallel(ctx context.Context, clients int, r *recorder, newClient func(nr int) client) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
 	var wg sync.WaitGroup
 	errs := make([]error, clients)
-	r.start = time.Now()
 	for nr := range clients {
 		wg.Go(func() { errs[nr] = b.oneClient(ctx, r, newClient(nr)) })
 	}
@@ -142,31 +123,29 @@ func (b *bench) parallel(ctx context.Context, clients int, r *recorder, newClien
 	return nil
 }
 
+// maxErrors is how many requests may fail before the clients give up.
+const maxErrors = 1000
+
 // oneClient returns the first error that the client met.
 func (b *bench) oneClient(ctx context.Context, r *recorder, work client) error {
 	a := b.newCall()
 	defer a.release()
-	h := histogram()
-	defer func() { r.merge(h) }()
 	var first error
-	for i := int64(0); ctx.Err() == nil; i++ {
+	for i := int64(0); ctx.Err() == nil && r.errors.Load() <= maxErrors; i++ {
 		start := time.Now()
 		n, err := work(a, i)
 		switch {
 		case errors.Is(err, io.EOF):
 			return first
 		case err != nil:
-			if r.errors.Add(1) > 1000 {
-				return err
-			}
+			r.errors.Add(1)
 			if first == nil {
 				first = err
 			}
-			continue
-		}
-		r.count.Add(n)
-		if err := h.RecordValue(min(time.Since(start).Microseconds(), h.HighestTrackableValue())); err != nil {
-			return fmt.Errorf("record a latency: %w", err)
+		default:
+			if err := r.record(n, time.Since(start)); err != nil {
+				return err
+			}
 		}
 	}
 	return first

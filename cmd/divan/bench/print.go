@@ -8,16 +8,24 @@ import (
 
 // Print writes the report as a table for people.
 func (r *Report) Print(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "server %s, %d clients, documents of %d bytes\n%-20s %14s %-12s %9s %9s %9s %9s %7s\n",
-		r.Server, r.Clients, r.DocSize, "workload", "per second", "of", "p50 ms", "p90 ms", "p99 ms", "max ms", "errors"); err != nil {
+	cpuTitle := ""
+	if len(r.PIDs) > 0 {
+		cpuTitle = fmt.Sprintf(" %13s", "server cpu ms")
+	}
+	if _, err := fmt.Fprintf(w, "server %s, %d clients, documents of %d bytes\n%-20s %14s %-12s %9s %9s %9s %9s %7s%s\n",
+		r.Server, r.Clients, r.DocSize, "workload", "per second", "of", "p50 ms", "p90 ms", "p99 ms", "max ms", "errors", cpuTitle); err != nil {
 		return err
 	}
 	for _, x := range r.Results {
-		rate, unit := x.PerSecond, x.Unit
+		rate, unit, cpu := x.PerSecond, x.Unit, ""
 		if unit == "bytes" {
 			rate, unit = rate/1e6, "MB"
 		}
-		if _, err := fmt.Fprintf(w, "%-20s %14.0f %-12s %9.2f %9.2f %9.2f %9.2f %7d\n", x.Name, rate, unit, x.P50, x.P90, x.P99, x.Max, x.Errors); err != nil {
+		if len(r.PIDs) > 0 {
+			cpu = fmt.Sprintf(" %13.3f", x.ServerCPU)
+		}
+		if _, err := fmt.Fprintf(w, "%-20s %14.0f %-12s %9.2f %9.2f %9.2f %9.2f %7d%s\n",
+			x.Name, rate, unit, x.P50, x.P90, x.P99, x.Max, x.Errors, cpu); err != nil {
 			return err
 		}
 	}

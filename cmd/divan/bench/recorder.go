@@ -16,7 +16,9 @@ import (
 type recorder struct {
 	w        workload
 	progress io.Writer
-	start    time.Time // set again by a workload that prepares something first
+	pids     []int     // of the server
+	start    time.Time // of the first request
+	cpu      float64   // seconds of processor time that the server had used then
 	count    atomic.Int64
 	errors   atomic.Int64
 	mu       struct {
@@ -25,17 +27,30 @@ type recorder struct {
 	}
 }
 
-func newRecorder(w workload, progress io.Writer) *recorder {
-	r := &recorder{w: w, progress: progress, start: time.Now()}
-	r.mu.latency = histogram()
+func newRecorder(w workload, cfg Config) *recorder {
+	r := &recorder{w: w, progress: cfg.Progress, pids: cfg.PIDs}
+	r.mu.latency = hdrhistogram.New(1, 600_000_000, 3) // from a microsecond to ten minutes
 	return r
 }
 
-// merge adds the latencies of one client.
-func (r *recorder) merge(h *hdrhistogram.Histogram) {
+// begin starts the clocks. A workload calls it when it has prepared what it needs.
+func (r *recorder) begin() (err error) {
+	r.cpu, err = processTime(r.pids)
+	r.start = time.Now()
+	return err
+}
+
+// record counts what a request got done and how long it took. One histogram for
+// all clients is less to keep in the processor's caches than one for each.
+func (r *recorder) record(done int64, took time.Duration) error {
+	r.count.Add(done)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.latency.Merge(h)
+	h := r.mu.latency
+	if err := h.RecordValue(min(took.Microseconds(), h.HighestTrackableValue())); err != nil {
+		return fmt.Errorf("record a latency: %w", err)
+	}
+	return nil
 }
 
 // showProgress prints the count twice a second until the function that it
@@ -63,16 +78,20 @@ func (r *recorder) showProgress(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// result sums up.
-func (r *recorder) result(took time.Duration) Result {
+// result sums up, as soon as the workload has ended.
+func (r *recorder) result() (Result, error) {
+	took := time.Since(r.start)
+	cpu, err := processTime(r.pids)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ms := func(q float64) float64 { return float64(r.mu.latency.ValueAtQuantile(q)) / 1000 }
 	n := r.count.Load()
+	requests := max(r.mu.latency.TotalCount()+r.errors.Load(), 1)
 	return Result{
 		Name: r.w.name, Unit: r.w.unit, Count: n, Seconds: took.Seconds(), PerSecond: float64(n) / took.Seconds(),
 		Errors: r.errors.Load(), P50: ms(50), P90: ms(90), P99: ms(99), Max: float64(r.mu.latency.Max()) / 1000,
-	}
+		ServerCPU: (cpu - r.cpu) * 1000 / float64(requests),
+	}, err
 }
 
 func basic(user, password string) string {

@@ -17,68 +17,50 @@ import (
 func (b *bench) create(name string) error {
 	a := b.newCall()
 	defer a.release()
-	if err := a.do(fasthttp.MethodPut, b.createPath(name), nil); err != nil {
-		return err
-	}
-	return a.expect(fasthttp.StatusCreated, fasthttp.StatusAccepted, fasthttp.StatusPreconditionFailed)
+	return a.do(fasthttp.MethodPut, b.createPath(name), nil, fasthttp.StatusCreated, fasthttp.StatusAccepted, fasthttp.StatusPreconditionFailed)
 }
 
-func (b *bench) createPath(name string) string {
+func (b *bench) createPath(name string) []byte {
 	path := "/" + b.prefix + name
 	if b.cfg.Q > 0 {
 		path += "?q=" + strconv.Itoa(b.cfg.Q)
 	}
-	return path
+	return []byte(path)
 }
 
 func (b *bench) put(ctx context.Context, r *recorder) error {
 	if err := b.create("put"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
-	defer cancel()
 	var next atomic.Int64
-	err := b.lanes(ctx, r, func(to target, _ int) script {
-		var id, body []byte
-		return script{
-			next: func(dst []byte) []byte {
-				n := next.Add(1) - 1
-				id, body = b.appendID(id[:0], n), b.appendDoc(body[:0], nil, nil, n)
-				return to.appendPut(dst, "/"+b.prefix+"put/", id, body)
-			},
-			judge: func(a *answer) (int64, error) { return 1, a.want(fasthttp.StatusCreated) },
+	return b.timed(ctx, r, func(int) client {
+		var path, body []byte
+		return func(a *call, _ int64) (int64, error) {
+			n := next.Add(1) - 1
+			path = append(append(append(path[:0], '/'), b.prefix...), "put/"...)
+			path, body = b.appendID(path, n), b.appendDoc(body[:0], nil, nil, n)
+			return 1, a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated)
 		}
 	})
-	b.puts = next.Load()
-	return err
 }
 
-// update writes each lane's own documents again and again.
+// update writes each client's own documents again and again.
 func (b *bench) update(ctx context.Context, r *recorder) error {
 	if err := b.create("put"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
-	defer cancel()
 	const own = 100
-	return b.lanes(ctx, r, func(to target, nr int) script {
+	return b.timed(ctx, r, func(nr int) client {
 		var revs [own][]byte
-		var id, body []byte
-		i := int64(-1)
-		return script{
-			next: func(dst []byte) []byte {
-				i++
-				id = fmt.Appendf(id[:0], "%d-%d", nr, i%own)
-				body = b.appendDoc(body[:0], nil, revs[i%own], i)
-				return to.appendPut(dst, "/"+b.prefix+"put/u-", id, body)
-			},
-			judge: func(a *answer) (int64, error) {
-				if err := a.want(fasthttp.StatusCreated); err != nil {
-					return 0, err
-				}
-				revs[i%own] = append(revs[i%own][:0], bytes.Trim(a.etag, `"`)...)
-				return min(i/own, 1), nil // the first round creates them
-			},
+		var path, body []byte
+		return func(a *call, i int64) (int64, error) {
+			path = fmt.Appendf(path[:0], "/%sput/u-%d-%d", b.prefix, nr, i%own)
+			body = b.appendDoc(body[:0], nil, revs[i%own], i)
+			if err := a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated); err != nil {
+				return 0, err
+			}
+			revs[i%own] = append(revs[i%own][:0], bytes.Trim(a.resp.Header.Peek("ETag"), `"`)...)
+			return min(i/own, 1), nil // the first round creates them
 		}
 	})
 }
@@ -105,8 +87,7 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 				body = b.appendDoc(body, id, nil, first+i)
 			}
 			body = append(body, `]}`...)
-			_, _, err := a.exchange(fasthttp.MethodPost, "/"+b.prefix+"bulk/_bulk_docs", body, fasthttp.StatusCreated)
-			return n, err
+			return n, a.do(fasthttp.MethodPost, []byte("/"+b.prefix+"bulk/_bulk_docs"), body, fasthttp.StatusCreated)
 		}
 	})
 	b.loaded = err == nil
@@ -117,7 +98,7 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 // the server has had its time with them.
 func (b *bench) load(ctx context.Context) error {
 	if !b.loaded {
-		if err := b.bulk(ctx, newRecorder(workload{name: "load", unit: "documents"}, nil)); err != nil {
+		if err := b.bulk(ctx, newRecorder(workload{}, Config{})); err != nil {
 			return err
 		}
 	}
@@ -141,17 +122,12 @@ func (b *bench) read(ctx context.Context, r *recorder, before, after string) err
 	if err := b.load(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
-	defer cancel()
-	return b.lanes(ctx, r, func(to target, _ int) script {
+	return b.timed(ctx, r, func(int) client {
 		var path []byte
-		return script{
-			next: func(dst []byte) []byte {
-				path = append(append(path[:0], b.prefix...), before...)
-				path = append(b.appendID(path, rand.Int64N(int64(b.cfg.Docs))), after...)
-				return to.appendGet(dst, path)
-			},
-			judge: func(a *answer) (int64, error) { return 1, a.want(fasthttp.StatusOK) },
+		return func(a *call, _ int64) (int64, error) {
+			path = append(append(append(path[:0], '/'), b.prefix...), before...)
+			path = append(b.appendID(path, rand.Int64N(int64(b.cfg.Docs))), after...)
+			return 1, a.do(fasthttp.MethodGet, path, nil, fasthttp.StatusOK)
 		}
 	})
 }
@@ -175,8 +151,8 @@ func (b *bench) scan(ctx context.Context, r *recorder, path string) error {
 			if i > 0 {
 				return 0, io.EOF
 			}
-			_, lines, err := a.exchange(fasthttp.MethodGet, path, nil, fasthttp.StatusOK)
-			if err == nil && lines < int64(b.cfg.Docs) {
+			err := a.do(fasthttp.MethodGet, []byte(path), nil, fasthttp.StatusOK)
+			if lines := a.body.lines; err == nil && lines < int64(b.cfg.Docs) {
 				err = fmt.Errorf("%d lines came for %d documents", lines, b.cfg.Docs)
 			}
 			return int64(b.cfg.Docs), err
@@ -198,8 +174,8 @@ const attachmentClients = 2
 // attachments is how many each client transfers.
 const attachments = 4
 
-func (b *bench) attachmentPath(nr int, i int64) string {
-	return fmt.Sprintf("/%satt/d-%d-%d/file.bin", b.prefix, nr, i)
+func (b *bench) attachmentPath(nr int, i int64) []byte {
+	return fmt.Appendf(nil, "/%satt/d-%d-%d/file.bin", b.prefix, nr, i)
 }
 
 func (b *bench) attachmentPut(ctx context.Context, r *recorder) error {
@@ -211,11 +187,8 @@ func (b *bench) attachmentPut(ctx context.Context, r *recorder) error {
 			if i >= attachments {
 				return 0, io.EOF
 			}
-			if err := a.doStream(b.attachmentPath(nr, i), newNoise(b.cfg.AttachmentBytes), b.cfg.AttachmentBytes); err != nil {
-				return 0, err
-			}
-			_, _, err := a.finish(fasthttp.StatusCreated)
-			return b.cfg.AttachmentBytes, err
+			size := b.cfg.AttachmentBytes
+			return size, a.upload(b.attachmentPath(nr, i), newNoise(size), size, fasthttp.StatusCreated)
 		}
 	})
 }
@@ -226,11 +199,11 @@ func (b *bench) attachmentGet(ctx context.Context, r *recorder) error {
 			if i >= attachments {
 				return 0, io.EOF
 			}
-			size, _, err := a.exchange(fasthttp.MethodGet, b.attachmentPath(nr, i), nil, fasthttp.StatusOK)
-			if err == nil && size != b.cfg.AttachmentBytes {
+			err := a.do(fasthttp.MethodGet, b.attachmentPath(nr, i), nil, fasthttp.StatusOK)
+			if size := a.body.size; err == nil && size != b.cfg.AttachmentBytes {
 				err = fmt.Errorf("%d bytes came of %d", size, b.cfg.AttachmentBytes)
 			}
-			return size, err
+			return a.body.size, err
 		}
 	})
 }
@@ -245,11 +218,10 @@ func (b *bench) createDatabases(ctx context.Context, r *recorder) error {
 				return 0, io.EOF
 			}
 			name := fmt.Sprintf("c%d", n)
-			if _, _, err := a.exchange(fasthttp.MethodPut, b.createPath(name), nil, fasthttp.StatusCreated, fasthttp.StatusAccepted); err != nil {
+			if err := a.do(fasthttp.MethodPut, b.createPath(name), nil, fasthttp.StatusCreated, fasthttp.StatusAccepted); err != nil {
 				return 0, err
 			}
-			_, _, err := a.exchange(fasthttp.MethodPut, "/"+b.prefix+name+"/doc", []byte(`{"a":1}`), fasthttp.StatusCreated)
-			return 1, err
+			return 1, a.do(fasthttp.MethodPut, []byte("/"+b.prefix+name+"/doc"), []byte(`{"a":1}`), fasthttp.StatusCreated)
 		}
 	})
 }
