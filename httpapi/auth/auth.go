@@ -137,59 +137,6 @@ func (a *Authenticator) Authenticate(r *http.Request) (Result, error) {
 	return nobody(), nil
 }
 
-func (a *Authenticator) byBasic(r *http.Request, s *settings) (Result, bool, error) {
-	name, password, ok, err := parseBasic(r.Header.Get("Authorization"))
-	if !ok || err != nil {
-		return Result{}, false, err
-	}
-	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: Peer(r, s.peerHeader)})
-	if err != nil {
-		return Result{}, false, err
-	}
-	return Result{User: acc.user()}, true, nil
-}
-
-func (a *Authenticator) byToken(r *http.Request, s *settings) (Result, bool, error) {
-	token, ok := parseBearer(r.Header.Get("Authorization"))
-	if !ok {
-		return Result{}, false, nil
-	}
-	user, err := s.jwt.identify(token, time.Now())
-	return Result{User: user}, err == nil, err
-}
-
-// refreshBelow is how much of a session, in tenths, is left when the cookie is
-// sent anew (semantics.md section 9.1).
-const refreshBelow = 9
-
-func (a *Authenticator) byCookie(r *http.Request, s *settings) (Result, bool, error) {
-	value := sessionCookie(r.Header)
-	if value == "" {
-		return Result{}, false, nil
-	}
-	ses, err := parseSession(value)
-	if err != nil {
-		return Result{}, false, err
-	}
-	now := time.Now()
-	left := s.cookie.left(ses, now)
-	if left <= 0 {
-		return Result{}, false, nil
-	}
-	acc, err := a.account(r.Context(), s, ses.name, now)
-	if err != nil || acc == nil || !s.cookie.signedBy(ses, acc.salt) {
-		return Result{}, false, err
-	}
-	if err := s.usable(acc); err != nil {
-		return Result{}, false, err
-	}
-	res := Result{User: acc.user()}
-	if left*10 < s.cookie.timeout*refreshBelow {
-		res.RefreshCookie = s.cookie.issue(acc.name, acc.salt, now, s.secure(r))
-	}
-	return res, true, nil
-}
-
 // usable refuses an account whose document is in conflict: nobody knows which
 // of the passwords counts.
 func (s *settings) usable(acc *account) error {

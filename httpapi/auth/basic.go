@@ -2,6 +2,7 @@ package auth
 
 import (
 	"encoding/base64"
+	"net/http"
 	"strings"
 
 	"divan/storage/fault"
@@ -24,4 +25,16 @@ func parseBasic(header string) (name, password string, ok bool, err error) {
 		return "", "", false, nil
 	}
 	return name, password, true, nil
+}
+
+func (a *Authenticator) byBasic(r *http.Request, s *settings) (Result, bool, error) {
+	name, password, ok, err := parseBasic(r.Header.Get("Authorization"))
+	if !ok || err != nil {
+		return Result{}, false, err
+	}
+	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: Peer(r, s.peerHeader)})
+	if err != nil {
+		return Result{}, false, err
+	}
+	return Result{User: acc.user()}, true, nil
 }

@@ -149,3 +149,35 @@ func sessionCookie(h http.Header) string {
 	}
 	return ""
 }
+
+// refreshBelow is how much of a session, in tenths, is left when the cookie is
+// sent anew (semantics.md section 9.1).
+const refreshBelow = 9
+
+func (a *Authenticator) byCookie(r *http.Request, s *settings) (Result, bool, error) {
+	value := sessionCookie(r.Header)
+	if value == "" {
+		return Result{}, false, nil
+	}
+	ses, err := parseSession(value)
+	if err != nil {
+		return Result{}, false, err
+	}
+	now := time.Now()
+	left := s.cookie.left(ses, now)
+	if left <= 0 {
+		return Result{}, false, nil
+	}
+	acc, err := a.account(r.Context(), s, ses.name, now)
+	if err != nil || acc == nil || !s.cookie.signedBy(ses, acc.salt) {
+		return Result{}, false, err
+	}
+	if err := s.usable(acc); err != nil {
+		return Result{}, false, err
+	}
+	res := Result{User: acc.user()}
+	if left*10 < s.cookie.timeout*refreshBelow {
+		res.RefreshCookie = s.cookie.issue(acc.name, acc.salt, now, s.secure(r))
+	}
+	return res, true, nil
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -317,4 +318,13 @@ func tokenRoles(claims object, path []string) ([]string, error) {
 		return nil
 	})
 	return roles, err
+}
+
+func (a *Authenticator) byToken(r *http.Request, s *settings) (Result, bool, error) {
+	token, ok := parseBearer(r.Header.Get("Authorization"))
+	if !ok {
+		return Result{}, false, nil
+	}
+	user, err := s.jwt.identify(token, time.Now())
+	return Result{User: user}, err == nil, err
 }
