@@ -15,15 +15,35 @@ import (
 	"divan/storage/doc"
 )
 
-// loopback returns copies and the same over a real TCP connection.
-func loopback(b *testing.B) (*Local, Remote) {
+// loopback returns what does operations over a real TCP connection.
+func loopback(b *testing.B, o wire.Operations) Remote {
 	b.Helper()
-	local := newLocal(b)
-	server := &testNode{name: "b@b", address: "127.0.0.1:0", network: wire.RealNetwork(), operations: local.Operations()}
+	server := &testNode{name: "b@b", address: "127.0.0.1:0", network: wire.RealNetwork(), operations: o}
 	server.run(b, func(string) (string, bool) { return "", false })
 	client := &testNode{name: "a@a", address: "127.0.0.1:0", network: wire.RealNetwork()}
 	client.run(b, func(string) (string, bool) { return server.port.Addr().String(), true })
-	return local, client.remote(b, "b@b")
+	return client.remote(b, "b@b")
+}
+
+// fixed answers without reading anything, so that only the way is measured.
+func fixed(b *testing.B) wire.Operations {
+	b.Helper()
+	l := newLocal(b)
+	o := l.Operations()
+	rev := doc.Rev{Pos: 3, ID: "0123456789abcdef"}
+	found := &shard.Doc{ID: "document-000001", Rev: rev, Body: body(1000), Revisions: doc.Path{Start: 3, IDs: []string{rev.ID, rev.ID, rev.ID}}}
+	open, update := *Open, *Update
+	open.Run = func(*shard.Local, context.Context, shard.OpenRequest) (*shard.Doc, error) { return found, nil }
+	update.Run = func(_ *shard.Local, _ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+		out := make([]shard.EditResult, len(req.Edits))
+		for i, e := range req.Edits {
+			out[i].Rev = e.Path.Rev()
+		}
+		return out, nil
+	}
+	open.serve(&o, l)
+	update.serve(&o, l)
+	return o
 }
 
 func body(n int) []byte { return fmt.Appendf(nil, `{"text":"%0*d"}`, n, 7) }
@@ -37,13 +57,6 @@ func updateOf(edits int) shard.UpdateRequest {
 		})
 	}
 	return req
-}
-
-func write(b *testing.B, at Copies, req shard.UpdateRequest) {
-	b.Helper()
-	if _, err := Update.On(context.Background(), at, req); err != nil {
-		b.Fatal(err)
-	}
 }
 
 func parallel(b *testing.B, goroutines int, f func() error) {
@@ -81,8 +94,7 @@ func cpu(b *testing.B) time.Duration {
 func BenchmarkOpen(b *testing.B) {
 	for _, goroutines := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
-			local, p := loopback(b)
-			write(b, local, updateOf(2))
+			p := loopback(b, fixed(b))
 			req := shard.OpenRequest{Copy: testCopy, ID: "document-000001", Revs: true}
 			parallel(b, goroutines, func() error {
 				_, err := Open.On(context.Background(), p, req)
@@ -95,7 +107,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
-			_, p := loopback(b)
+			p := loopback(b, fixed(b))
 			req := updateOf(1)
 			parallel(b, goroutines, func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), 1<<40)
@@ -108,7 +120,7 @@ func BenchmarkUpdate(b *testing.B) {
 }
 
 func BenchmarkBulk(b *testing.B) {
-	_, p := loopback(b)
+	p := loopback(b, fixed(b))
 	req := updateOf(500)
 	b.SetBytes(500 << 10)
 	parallel(b, 4, func() error {
@@ -118,7 +130,8 @@ func BenchmarkBulk(b *testing.B) {
 }
 
 func BenchmarkAllDocs(b *testing.B) {
-	local, p := loopback(b)
+	local := newLocal(b)
+	p := loopback(b, local.Operations())
 	req := updateOf(1000)
 	for i := range 20 {
 		for j := range req.Edits {
@@ -155,7 +168,8 @@ func BenchmarkAllDocs(b *testing.B) {
 }
 
 func BenchmarkReadAttachment(b *testing.B) {
-	local, p := loopback(b)
+	local := newLocal(b)
+	p := loopback(b, local.Operations())
 	const size = 16 << 20
 	s, err := PutAttachment.On(context.Background(), local, PutAttachmentRequest{testCopy, "doc", [16]byte{1}})
 	if err != nil {

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"divan/cluster/wire/simnet"
 	"divan/shard"
 	"divan/storage"
+	"divan/storage/fault"
 )
 
 const testCopy = "shards/00000000-ffffffff/db.1763600000"
@@ -84,13 +86,16 @@ func (n *testNode) run(tb testing.TB, resolve func(node string) (string, bool)) 
 func (n *testNode) remote(tb testing.TB, node string) Remote {
 	tb.Helper()
 	r := On(n.pool.Peer(node))
-	for range 100 { // the server may only begin to listen
-		if _, err := Info.On(tb.Context(), r, testCopy); err == nil {
+	for { // the server may only begin to listen
+		_, err := Info.On(tb.Context(), r, testCopy)
+		if err == nil {
 			return r
 		}
+		if !fault.Is(err, fault.NodeDown) {
+			tb.Fatal(err)
+		}
+		runtime.Gosched()
 	}
-	tb.Fatal("the node cannot be reached")
-	return r
 }
 
 // remoteCopies returns copies, and the same as another node sees them.
