@@ -77,7 +77,7 @@ func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err // explained by askOf
+		return nil, err // explained by ask
 	}
 	return out, nil
 }

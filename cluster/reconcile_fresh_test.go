@@ -15,7 +15,7 @@ func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 	w := start(t, setup{nodes: 1, still: true})
 	copies := w.create("db", CreateOptions{N: 1, Q: 2}).Meta().CopiesOn(node1)
 	core, logs := zaplogs.New(zap.WarnLevel)
-	w.Coordinator.log = zap.New(core)
+	w.log = zap.New(core)
 	k := &tidier{c: w.Coordinator}
 	warned := func(what string, want int) {
 		t.Helper()
@@ -37,6 +37,6 @@ func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 	}
 	warned("the first sweep", 0)
 	warned("the second", len(copies))
-	k.swept, w.Coordinator.started = false, time.Now().Add(time.Hour)
+	k.swept, w.started = false, time.Now().Add(time.Hour)
 	warned("a database of before", 2*len(copies))
 }

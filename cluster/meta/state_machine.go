@@ -15,8 +15,8 @@ import (
 )
 
 // stateMachine is Raft's state machine. Raft calls ApplyBatch, Apply, Snapshot
-// and Restore on one goroutine; callers that follow the leader (follow.go) call
-// ApplyBatch too.
+// and Restore on one goroutine; callers that know from the leader what is
+// committed (apply.go) call ApplyBatch too.
 type stateMachine struct {
 	self         string
 	config       *config.Holder

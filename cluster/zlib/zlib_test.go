@@ -54,8 +54,8 @@ func input(size int) []byte {
 	next, out := uint32(size)|1, make([]byte, 0, size+64)
 	for len(out) < size {
 		next = next*1664525 + 1013904223
-		switch k := next >> 16; {
-		case k%7 == 0:
+		switch k := next >> 16; k % 7 {
+		case 0:
 			out = append(out, byte(k>>3), byte(k>>5), byte(k>>8))
 		default:
 			out = append(out, "the quick brown fox jumps over the lazy dog, and back again;"[k%31:][:1+k%29]...)

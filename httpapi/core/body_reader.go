@@ -17,7 +17,7 @@ func (c *Call) UploadBody() io.Reader {
 	return &p
 }
 
-// PartsBody is uploadBody for a body of several parts, whose reader knows
+// PartsBody is UploadBody for a body of several parts, whose reader knows
 // nothing of HTTP: one above the limit ends with the refusal of it.
 func (c *Call) PartsBody() io.Reader { return limitedBody{c.UploadBody()} }
 

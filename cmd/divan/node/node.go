@@ -166,7 +166,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if n.links != nil {
 		deps.Cluster, deps.Dial = n.links, n.links.dial
 	}
-	if n.api, err = httpapi.New(deps); err != nil { //nolint:contextcheck // it gets a context with each request
+	if n.api, err = httpapi.New(deps); err != nil {
 		return fmt.Errorf("HTTP interface: %w", err)
 	}
 	n.door = newDoor(n.api, n.config, n.cfg.Listener, n.log)
