@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -22,9 +23,9 @@ import (
 func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, off, n int64) (io.ReadCloser, error) {
 	s := d.owner(id)
 	r := shard.AttachmentRange{ID: id, Key: a.Key, Offset: off, Length: n}
-	if s.near[0].node == d.c.node {
+	if s.near[0].Node == d.c.node {
 		mine := r
-		mine.Copy = s.near[0].name
+		mine.Copy = s.near[0].Name
 		content, err := replica.ReadAttachment.On(ctx, d.c.local, mine)
 		if err == nil || len(s.near) == 1 {
 			return content, d.explain(ctx, err) // a disk does not break off as nodes do
@@ -44,37 +45,37 @@ type contentReader struct {
 	ctx    context.Context // of the request
 	att    doc.Attachment
 	want   shard.AttachmentRange // what has not been read
-	copies []target              // those that have not failed
-	from   target
+	copies []fanout.Target       // those that have not failed
+	from   fanout.Target
 	r      io.ReadCloser
 	stop   context.CancelFunc
 }
 
 // open opens what has not been read on a copy.
 func (c *contentReader) open() error {
-	one, err := anyCopy[io.ReadCloser]{
-		db: c.db, copies: c.copies, ask: c.openAt, absent: len(c.copies),
-		drop:  func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
-		limit: c.db.c.requestTimeout(),
-	}.first(c.ctx)
+	one, err := fanout.AnyCopy[io.ReadCloser]{
+		Database: c.db.asking(), Copies: c.copies, Ask: c.openAt, Absent: len(c.copies),
+		Drop:  func(r io.ReadCloser) { _ = r.Close() }, // read only: nothing to lose
+		Limit: c.db.c.requestTimeout(),
+	}.First(c.ctx)
 	if err != nil {
 		return err
 	}
-	c.r, c.from, c.stop = one.got, one.from, one.stop
+	c.r, c.from, c.stop = one.Got, one.From, one.Stop
 	return nil
 }
 
 // openAt opens the content on one copy. The same content may have another key
 // there, when the same revision came to the copies by different ways: then it
 // is known by its digest.
-func (c *contentReader) openAt(ctx context.Context, rep replica.Copies, t target) (io.ReadCloser, error) {
+func (c *contentReader) openAt(ctx context.Context, rep replica.Copies, t fanout.Target) (io.ReadCloser, error) {
 	r := c.want
-	r.Copy = t.name
+	r.Copy = t.Name
 	content, err := replica.ReadAttachment.On(ctx, rep, r)
 	if err == nil || !isNotFound(err) || c.att.StoredLength == 0 {
 		return content, err
 	}
-	leaves, revsErr := replica.OpenRevs.On(ctx, rep, shard.OpenRevsRequest{Copy: t.name, ID: r.ID, All: true, HeadOnly: true})
+	leaves, revsErr := replica.OpenRevs.On(ctx, rep, shard.OpenRevsRequest{Copy: t.Name, ID: r.ID, All: true, HeadOnly: true})
 	if revsErr != nil {
 		return nil, err
 	}
@@ -93,10 +94,10 @@ func (c *contentReader) openAt(ctx context.Context, rep replica.Copies, t target
 // Read implements io.Reader.
 func (c *contentReader) Read(p []byte) (int, error) {
 	for {
-		stall := time.AfterFunc(stallLimit, c.stop)
+		stall := time.AfterFunc(fanout.StallLimit, c.stop)
 		n, err := c.r.Read(p)
 		if !stall.Stop() && err != nil && !errors.Is(err, io.EOF) { // it has ended the context
-			err = fault.Wrap(fault.Timeout, timeoutText, err)
+			err = fault.Wrap(fault.Timeout, fanout.TimeoutText, err)
 		}
 		c.want.Offset += int64(n)
 		if c.want.Length >= 0 {
@@ -118,7 +119,7 @@ func (c *contentReader) Read(p []byte) (int, error) {
 func (c *contentReader) another() error {
 	c.stop()
 	_ = c.r.Close() // read only: nothing to lose
-	left := make([]target, 0, len(c.copies))
+	left := make([]fanout.Target, 0, len(c.copies))
 	for _, t := range c.copies {
 		if t != c.from {
 			left = append(left, t)
@@ -160,17 +161,17 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 		return
 	}
 	for _, t := range d.owner(docID).copies {
-		rep := d.c.replica(t.node)
+		rep := d.c.replica(t.Node)
 		if rep == nil {
 			continue
 		}
 		drop := func(ctx context.Context) {
-			if _, err := replica.DropAttachments.On(ctx, rep, replica.DropAttachmentsRequest{Copy: t.name, ID: docID, Keys: keys}); err != nil && !fault.Is(err, fault.NoCopy) {
+			if _, err := replica.DropAttachments.On(ctx, rep, replica.DropAttachmentsRequest{Copy: t.Name, ID: docID, Keys: keys}); err != nil && !fault.Is(err, fault.NoCopy) {
 				d.c.log.Warn("content of a refused edit stays until compaction",
-					zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+					zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 			}
 		}
-		if t.node != d.c.node && d.c.detach(ctx, drop) {
+		if t.Node != d.c.node && d.c.detach(ctx, drop) {
 			continue
 		}
 		// The refusal may be that the request has ended.

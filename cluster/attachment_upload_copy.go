@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -15,7 +16,7 @@ import (
 
 // copySink takes the content of an upload to one copy. On another node it does so
 // on a goroutine of its own, so that copies are written at the same time, and
-// one that is busy for longer than stallLimit is given up: its node gets the
+// one that is busy for longer than fanout.StallLimit is given up: its node gets the
 // attachment from another copy later.
 type copySink struct {
 	shard.AttachmentSink
@@ -28,18 +29,18 @@ type copySink struct {
 }
 
 // errStalled is why a sink is given up.
-var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", stallLimit)
+var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", fanout.StallLimit)
 
 // openSink opens a sink on one copy.
-func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t target) (*copySink, error) {
+func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t fanout.Target) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error
-	if t.node == u.db.c.node {
-		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.name, ID: u.id, Key: u.att.Key})
+	if t.Node == u.db.c.node {
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.id, Key: u.att.Key})
 	} else {
-		stall := time.AfterFunc(stallLimit, stop)
-		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.name, ID: u.id, Key: u.att.Key})
+		stall := time.AfterFunc(fanout.StallLimit, stop)
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.id, Key: u.att.Key})
 		if !stall.Stop() && err != nil { // it has ended the context
 			err = errStalled
 		}
@@ -49,14 +50,14 @@ func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t t
 		return nil, err
 	}
 	out := &copySink{AttachmentSink: s, ctx: own, stop: stop}
-	if t.node == u.db.c.node {
+	if t.Node == u.db.c.node {
 		return out, nil
 	}
 	out.jobs, out.done = make(chan []byte, 1), make(chan error, 1)
 	if !u.db.c.spawn(out.work) {
 		s.Abort()
 		stop()
-		return nil, errClosed()
+		return nil, fanout.Closed()
 	}
 	return out, nil
 }
@@ -133,10 +134,10 @@ func (s *copySink) end() {
 func (u *attachmentUpload) open(ctx context.Context) error {
 	copies := u.db.owner(u.id).copies
 	sinks, errs := make([]*copySink, len(copies)), make([]error, len(copies))
-	_ = each(len(copies), func(i int) error { // errors are looked at below
-		rep := u.db.c.replica(copies[i].node)
+	_ = fanout.Each(len(copies), func(i int) error { // errors are looked at below
+		rep := u.db.c.replica(copies[i].Node)
 		if rep == nil {
-			errs[i] = errNodeDown(copies[i].node)
+			errs[i] = fanout.NodeDown(copies[i].Node)
 			return nil
 		}
 		sinks[i], errs[i] = u.openSink(ctx, rep, copies[i])
@@ -184,7 +185,7 @@ func (u *attachmentUpload) each(b []byte) error {
 	}
 	var over <-chan time.Time
 	if slices.ContainsFunc(u.sinks, func(s *copySink) bool { return s.jobs != nil }) {
-		timer := time.NewTimer(stallLimit)
+		timer := time.NewTimer(fanout.StallLimit)
 		defer timer.Stop()
 		over = timer.C
 	}

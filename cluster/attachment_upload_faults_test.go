@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -32,7 +33,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if took := time.Since(begun); took > stallLimit+20*slowness {
+					if took := time.Since(begun); took > fanout.StallLimit+20*slowness {
 						t.Errorf("took %s", took)
 					}
 					w.trouble(fine, node)
@@ -47,10 +48,10 @@ func TestUploadWithTrouble(t *testing.T) {
 						t.Errorf("noted for repair: %q", got)
 					}
 					for _, c := range d.segments[0].copies {
-						has := w.everywhere(t, d, "a")[c.node] != "missing"
-						got, err := w.locals[c.node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.name, ID: "a", Key: att.Key, Length: -1})
-						if has != (c.node != node || !lacks) || (err == nil) != has {
-							t.Errorf("%s has the document: %v, the content: %v", c.node, has, err)
+						has := w.everywhere(t, d, "a")[c.Node] != "missing"
+						got, err := w.locals[c.Node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: att.Key, Length: -1})
+						if has != (c.Node != node || !lacks) || (err == nil) != has {
+							t.Errorf("%s has the document: %v, the content: %v", c.Node, has, err)
 						}
 						if err == nil {
 							_ = got.Close() // read only
@@ -235,7 +236,7 @@ func TestStubOfAnotherAncestor(t *testing.T) {
 				third := update(t, d, UpdateOptions{NewEdits: interactive && !known}, e)[0].Rev
 				w.settleWrites()
 				for node, l := range w.locals {
-					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.owner("a").copies[0].name, ID: "a", Rev: third, HeadOnly: true})
+					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.owner("a").copies[0].Name, ID: "a", Rev: third, HeadOnly: true})
 					switch {
 					case err != nil && node != node3: // which may leave it to repair
 						t.Errorf("%s: %v", node, err)

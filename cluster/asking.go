@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"context"
+
+	"divan/cluster/fanout"
+	"divan/cluster/replica"
+	"divan/storage/fault"
+)
+
+// asking is a database as [fanout] asks its copies.
+type asking DB
+
+func (d *DB) asking() *asking { return (*asking)(d) }
+
+// Node implements fanout.Caller.
+func (a *asking) Node() string { return a.c.node }
+
+// Replica implements fanout.Caller.
+func (a *asking) Replica(node string) replica.Copies { return a.c.replica(node) }
+
+// Spawn implements fanout.Caller.
+func (a *asking) Spawn(f func()) bool { return a.c.spawn(f) }
+
+// Deadline implements fanout.Caller.
+func (a *asking) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return a.c.deadline(ctx)
+}
+
+// Reads implements fanout.Caller.
+func (a *asking) Reads() *fanout.Latency { return &a.c.reads }
+
+// NoteNoCopy implements fanout.Database.
+func (a *asking) NoteNoCopy(err error) { (*DB)(a).noteNoCopy(err) }
+
+// Ended implements fanout.Database.
+func (a *asking) Ended(err error) error {
+	if fault.Is(err, fault.NoCopy) && a.c.gone(a.meta) {
+		return (*DB)(a).phrase(err)
+	}
+	return err
+}
