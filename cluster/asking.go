@@ -8,7 +8,8 @@ import (
 	"divan/storage/fault"
 )
 
-// asking is a database as [fanout] asks its copies.
+// asking is a database as what asks its copies sees it: [fanout] and
+// [attachment].
 type asking DB
 
 func (d *DB) asking() *asking { return (*asking)(d) }
@@ -39,4 +40,12 @@ func (a *asking) Ended(err error) error {
 		return (*DB)(a).phrase(err)
 	}
 	return err
+}
+
+// Explain implements attachment.Database.
+func (a *asking) Explain(ctx context.Context, err error) error { return (*DB)(a).explain(ctx, err) }
+
+// WhenBorn implements attachment.Database.
+func (a *asking) WhenBorn(ctx context.Context, part func() error) error {
+	return (*DB)(a).whenBorn(ctx, part)
 }

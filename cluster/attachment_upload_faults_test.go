@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"divan/cluster/attachment"
 	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
@@ -29,7 +30,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					w.fleet.links[node].batches = 3
 					w.trouble(tr, node)
 					begun := time.Now()
-					att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+					att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -83,7 +84,7 @@ func TestReadAttachmentWithTrouble(t *testing.T) {
 				t.Helper()
 				d = d.without(node1).ordered(node2, node3)
 				w.fleet.links[node2].batches = 3
-				att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+				att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -139,7 +140,7 @@ func TestStubOfMissedRevision(t *testing.T) {
 		t.Helper()
 		d = d.ordered(node1, node2, node3)
 		up := w.down(node2)
-		att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
+		att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestMissingStubInDoubt(t *testing.T) {
 		t.Helper()
 		d = d.ordered(node2, node3)
 		up := w.down(node3)
-		att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
+		att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
 		if err != nil {
 			t.Fatal(err)
 		}

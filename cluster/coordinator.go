@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
+	"divan/cluster/attachment"
 	"divan/cluster/config"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
@@ -62,7 +63,7 @@ type Coordinator struct {
 	handles     handles
 	readRepairs readRepairs
 	news        news // what _db_updates is fed from
-	gzips       gzips
+	uploads     attachment.Uploader
 	leave       func()    // ends the watching of other nodes
 	started     time.Time // when it was made: what is created later had no copies before
 	// replacing has room for one: nodes are replaced one after the other.
@@ -86,6 +87,7 @@ func New(o Options) (*Coordinator, error) {
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		local: replica.NewLocal(o.Local), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
+		uploads: attachment.Uploader{Config: o.Config},
 	}
 	c.handles.byName = make(map[string]*DB)
 	c.handles.births = make(map[[16]byte]birth)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"divan/cluster/attachment"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -201,7 +202,7 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 2})
 	content := noise(1 << 20)
-	att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+	att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}

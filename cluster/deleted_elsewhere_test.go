@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/attachment"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -117,7 +118,7 @@ func questions() map[string]func(context.Context, *DB) error {
 			return err
 		},
 		"upload": func(ctx context.Context, d *DB) error {
-			_, err := d.Upload(ctx, "frog", UploadOptions{Name: "pond.png", ContentType: "image/png", Length: -1}, bytes.NewReader(make([]byte, 1<<20)))
+			_, err := d.Upload(ctx, "frog", attachment.Options{Name: "pond.png", ContentType: "image/png", Length: -1}, bytes.NewReader(make([]byte, 1<<20)))
 			return err
 		},
 	}

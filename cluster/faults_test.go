@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/attachment"
 	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
@@ -350,7 +351,7 @@ func TestMend(t *testing.T) {
 		small, large := noise(1000), noise(1<<20)
 		var atts []shard.EditAttachment
 		for i, content := range [][]byte{small, large, nil} {
-			a, err := behind.Upload(t.Context(), "a", UploadOptions{Name: fmt.Sprint(i), ContentType: "image/png", Length: -1}, bytes.NewReader(content))
+			a, err := behind.Upload(t.Context(), "a", attachment.Options{Name: fmt.Sprint(i), ContentType: "image/png", Length: -1}, bytes.NewReader(content))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package cluster
+package attachment
 
 import (
 	"context"
@@ -32,15 +32,15 @@ type copySink struct {
 var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", fanout.StallLimit)
 
 // openSink opens a sink on one copy.
-func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t fanout.Target) (*copySink, error) {
+func (u *upload) openSink(ctx context.Context, rep replica.Copies, t fanout.Target) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error
-	if t.Node == u.db.c.node {
-		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.id, Key: u.att.Key})
+	if t.Node == u.Database.Node() {
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.ID, Key: u.att.Key})
 	} else {
 		stall := time.AfterFunc(fanout.StallLimit, stop)
-		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.id, Key: u.att.Key})
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.ID, Key: u.att.Key})
 		if !stall.Stop() && err != nil { // it has ended the context
 			err = errStalled
 		}
@@ -50,11 +50,11 @@ func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t f
 		return nil, err
 	}
 	out := &copySink{AttachmentSink: s, ctx: own, stop: stop}
-	if t.Node == u.db.c.node {
+	if t.Node == u.Database.Node() {
 		return out, nil
 	}
 	out.jobs, out.done = make(chan []byte, 1), make(chan error, 1)
-	if !u.db.c.spawn(out.work) {
+	if !u.Database.Spawn(out.work) {
 		s.Abort()
 		stop()
 		return nil, fanout.Closed()
@@ -131,11 +131,11 @@ func (s *copySink) end() {
 // open opens a sink on every copy of the segment that can be reached, on all
 // of them at once. A copy that cannot is left out: an edit that names the
 // content is refused there, and counts as not stored.
-func (u *attachmentUpload) open(ctx context.Context) error {
-	copies := u.db.owner(u.id).copies
+func (u *upload) open(ctx context.Context) error {
+	copies := u.Copies
 	sinks, errs := make([]*copySink, len(copies)), make([]error, len(copies))
 	_ = fanout.Each(len(copies), func(i int) error { // errors are looked at below
-		rep := u.db.c.replica(copies[i].Node)
+		rep := u.Database.Replica(copies[i].Node)
 		if rep == nil {
 			errs[i] = fanout.NodeDown(copies[i].Node)
 			return nil
@@ -152,17 +152,17 @@ func (u *attachmentUpload) open(ctx context.Context) error {
 		}
 	}
 	if len(u.sinks) == 0 {
-		return u.db.explain(ctx, failure)
+		return u.Database.Explain(ctx, failure)
 	}
 	return nil
 }
 
 // write gives a block to all sinks and gives up those that fail; the error is
 // that of the last one to fail.
-func (u *attachmentUpload) write(b []byte) error { return u.each(b) }
+func (u *upload) write(b []byte) error { return u.each(b) }
 
 // close makes the content durable.
-func (u *attachmentUpload) close() error {
+func (u *upload) close() error {
 	err := u.each(nil)
 	if err == nil {
 		u.abort() // lets go of them: what is closed stays
@@ -170,7 +170,7 @@ func (u *attachmentUpload) close() error {
 	return err
 }
 
-func (u *attachmentUpload) each(b []byte) error {
+func (u *upload) each(b []byte) error {
 	errs := make([]error, len(u.sinks))
 	// Those of other nodes begin first, and work while this one's disk does.
 	for i, s := range u.sinks {
@@ -217,12 +217,12 @@ func (u *attachmentUpload) each(b []byte) error {
 }
 
 // held reports whether a sink that was given up may still read a block.
-func (u *attachmentUpload) held(b []byte) bool {
+func (u *upload) held(b []byte) bool {
 	return slices.ContainsFunc(u.failed, func(s *copySink) bool { return s.jobs != nil && len(s.held) > 0 && &s.held[0] == &b[0] })
 }
 
 // abort drops what the sinks hold, unless it was closed.
-func (u *attachmentUpload) abort() {
+func (u *upload) abort() {
 	for _, s := range u.sinks {
 		s.end()
 	}
