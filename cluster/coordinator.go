@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster/attachment"
 	"divan/cluster/config"
+	"divan/cluster/events"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
@@ -62,7 +63,7 @@ type Coordinator struct {
 	writes      fanout.Latency
 	handles     handles
 	readRepairs readRepairs
-	news        news // what _db_updates is fed from
+	events      events.Queue // what _db_updates is fed from
 	uploads     attachment.Uploader
 	leave       func()    // ends the watching of other nodes
 	started     time.Time // when it was made: what is created later had no copies before

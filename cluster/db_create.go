@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/events"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
@@ -32,7 +33,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 		return fault.New(fault.BadRequest, "Cannot partition a system database")
 	}
 	if wish.Q == 0 {
-		wish.Q = shardsOf(name, cfg.Cluster.Q)
+		wish.Q = events.ShardsOf(name, cfg.Cluster.Q)
 	}
 	if wish.Q < 1 || wish.Q > ring.MaxQ {
 		return fault.New(fault.BadRequest, "The `q` value should be a positive integer.")

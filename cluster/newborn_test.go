@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/events"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
@@ -94,7 +95,7 @@ func TestEventsOfANewborn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, setup{nodes: 3})
 		synctest.Wait()
-		m := w.commit(meta.NewDatabaseID(), GlobalChanges)
+		m := w.commit(meta.NewDatabaseID(), events.GlobalChanges)
 		w.commit(meta.NewDatabaseID(), "pond")
 		<-time.After(birthGrace / 2)
 		for _, name := range m.CopiesOn(node1) {
