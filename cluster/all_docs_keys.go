@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
 )
@@ -106,14 +107,14 @@ func (k *keyed) look(keys []string) error {
 		}
 	}
 	groups := k.db.group(len(regular), func(i int) string { return keys[regular[i]] })
-	return each(len(groups), func(g int) error {
+	return fanout.Each(len(groups), func(g int) error {
 		ids := make([]string, len(groups[g].items))
 		for i, at := range groups[g].items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t target) ([]shard.Row, error) {
+		found, err := ask(k.ctx, k.db, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.Row, error) {
 			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
-				Copy: t.name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
+				Copy: t.Name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
 			})
 		})
 		if err != nil {

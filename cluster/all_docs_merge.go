@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
@@ -73,7 +74,7 @@ func (d *DB) listKeys(ctx context.Context, q DocsQuery) (*DocRows, error) {
 }
 
 // holding returns one live copy per range, or that of a partition only.
-func (d *DB) holding(partition string) ([]target, error) {
+func (d *DB) holding(partition string) ([]fanout.Target, error) {
 	picked, err := d.covered()
 	if err != nil || partition == "" {
 		return picked, err
@@ -84,15 +85,15 @@ func (d *DB) holding(partition string) ([]target, error) {
 			return picked[i : i+1], nil
 		}
 	}
-	return nil, errNoCopy()
+	return nil, fanout.NoCopy()
 }
 
 // describe fills in what a listing tells besides its rows.
-func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery, picked []target) error {
+func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery, picked []fanout.Target) error {
 	var live, before int64
 	for _, p := range m.parts {
-		live += int64(p.head.Total)
-		before += int64(p.head.Before)
+		live += int64(p.Head.Total)
+		before += int64(p.Head.Before)
 	}
 	rows.Total = live
 	if space := spaceOf(&q); space.bounded {
@@ -120,7 +121,7 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 	}
 	marks := make([]sequence.Mark, len(m.parts))
 	for i, p := range m.parts {
-		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(p.head.UUID), Seq: p.head.Seq}
+		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(p.Head.UUID), Seq: p.Head.Seq}
 	}
 	rows.UpdateSeq = sequence.Of(marks).String()
 	return nil
@@ -128,7 +129,7 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 
 // sizeOf counts the live documents in a space, and those before it in
 // ascending order.
-func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size, before int64, err error) {
+func (d *DB) sizeOf(ctx context.Context, picked []fanout.Target, space interval) (size, before int64, err error) {
 	los, his := make([]int64, len(picked)), make([]int64, len(picked))
 	err = d.onEach(picked, func(i int) error {
 		var err error
@@ -145,9 +146,9 @@ func (d *DB) sizeOf(ctx context.Context, picked []target, space interval) (size,
 }
 
 // before counts the live documents of a range whose ids are below id.
-func (d *DB) before(ctx context.Context, of target, id string) (int64, error) {
-	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica.Copies, t target) (int64, error) {
-		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.name, Lo: id, Limit: 1})
+func (d *DB) before(ctx context.Context, of fanout.Target, id string) (int64, error) {
+	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica.Copies, t fanout.Target) (int64, error) {
+		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.Name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
 		}
@@ -171,9 +172,9 @@ func rangeOpener(q DocsQuery, n int) opener {
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending,
 		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: rowsHint(q.Skip, q.Limit, n),
 	}
-	return func(ctx context.Context, rep replica.Copies, t target, behind string) (replica.Docs, error) {
+	return func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error) {
 		mine := req
-		mine.Copy = t.name
+		mine.Copy = t.Name
 		switch {
 		case behind == "":
 		case mine.Desc:
@@ -186,11 +187,11 @@ func rangeOpener(q DocsQuery, n int) opener {
 }
 
 // openMerge opens a listing on every chosen copy.
-func (d *DB) openMerge(ctx context.Context, picked []target, desc bool, open opener) (*merged, error) {
+func (d *DB) openMerge(ctx context.Context, picked []fanout.Target, desc bool, open opener) (*merged, error) {
 	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), desc), last: -1}
 	err := d.onEach(picked, func(i int) error {
 		p := d.newDocPart(ctx, d.sameRange(picked[i]), open)
-		if err := p.start(); err != nil {
+		if err := p.Start(); err != nil {
 			return err
 		}
 		m.parts[i] = p
@@ -205,9 +206,9 @@ func (d *DB) openMerge(ctx context.Context, picked []target, desc bool, open ope
 
 // onEach calls f for every one of the chosen copies, at once unless all are on
 // this node, where opening is a matter of microseconds.
-func (d *DB) onEach(picked []target, f func(i int) error) error {
+func (d *DB) onEach(picked []fanout.Target, f func(i int) error) error {
 	if !d.local(picked) {
-		return each(len(picked), f)
+		return fanout.Each(len(picked), f)
 	}
 	for i := range picked {
 		if err := f(i); err != nil {
@@ -265,7 +266,7 @@ func (m *merged) turn(i int) error {
 	for {
 		b, err := p.batch()
 		if err != nil {
-			return m.db.explain(p.ctx, err)
+			return m.db.explain(p.Ctx, err)
 		}
 		if b == nil {
 			p.rows = nil
@@ -282,7 +283,7 @@ func (m *merged) turn(i int) error {
 func (m *merged) close() {
 	for _, p := range m.parts {
 		if p != nil {
-			p.close()
+			p.Close()
 		}
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
 )
 
 // docPart is the documents of one range, by id.
 type docPart struct {
-	failoverStream[string, replica.DocsHead, shard.RowBatch]
+	fanout.FailoverStream[string, replica.DocsHead, shard.RowBatch]
 	opener opener
 	rows   []shard.Row // of the current batch
 	at     int
@@ -19,35 +20,35 @@ type docPart struct {
 
 // opener opens the listing of one copy, behind an id in its direction unless
 // that is empty.
-type opener func(ctx context.Context, rep replica.Copies, t target, behind string) (replica.Docs, error)
+type opener func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error)
 
-func (d *DB) newDocPart(ctx context.Context, copies []target, open opener) *docPart {
+func (d *DB) newDocPart(ctx context.Context, copies []fanout.Target, open opener) *docPart {
 	limit := d.c.listingTimeout()
 	p := &docPart{opener: open}
-	p.failoverStream = failoverStream[string, replica.DocsHead, shard.RowBatch]{
-		db: d, ctx: ctx, kind: p, copies: copies, limit: limit, stall: limit,
+	p.FailoverStream = fanout.FailoverStream[string, replica.DocsHead, shard.RowBatch]{
+		Database: d.asking(), Log: d.c.log, Ctx: ctx, Kind: p, Copies: copies, Limit: limit, Stall: limit,
 	}
 	return p
 }
 
-// position implements rowKind.
-func (p *docPart) position() (behind string, ok bool) { return p.last, true }
+// Position implements fanout.RowKind.
+func (p *docPart) Position() (behind string, ok bool) { return p.last, true }
 
-// open implements rowKind.
-func (p *docPart) open(ctx context.Context, rep replica.Copies, t target, behind string) (opened[replica.DocsHead, shard.RowBatch], error) {
+// Open implements fanout.RowKind.
+func (p *docPart) Open(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (fanout.Opened[replica.DocsHead, shard.RowBatch], error) {
 	docs, err := p.opener(ctx, rep, t, behind)
-	return opened[replica.DocsHead, shard.RowBatch]{docs.Head, docs.Stream}, err
+	return fanout.Opened[replica.DocsHead, shard.RowBatch]{Head: docs.Head, Stream: docs.Stream}, err
 }
 
-// moved implements rowKind.
-func (p *docPart) moved(replica.DocsHead) error { return nil }
+// Moved implements fanout.RowKind.
+func (p *docPart) Moved(replica.DocsHead) error { return nil }
 
 // batch returns the next batch, nil at the end.
 func (p *docPart) batch() (*shard.RowBatch, error) {
 	if n := len(p.rows); n > 0 {
 		p.last = p.rows[n-1].ID
 	}
-	return p.next()
+	return p.Next()
 }
 
 // listingTimeout returns [fabric] all_docs_timeout: how long a copy elsewhere

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"divan/cluster/attachment"
+	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -28,11 +30,11 @@ func TestUploadWithTrouble(t *testing.T) {
 					w.fleet.links[node].batches = 3
 					w.trouble(tr, node)
 					begun := time.Now()
-					att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+					att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 					if err != nil {
 						t.Fatal(err)
 					}
-					if took := time.Since(begun); took > stallLimit+20*slowness {
+					if took := time.Since(begun); took > fanout.StallLimit+20*slowness {
 						t.Errorf("took %s", took)
 					}
 					w.trouble(fine, node)
@@ -47,10 +49,10 @@ func TestUploadWithTrouble(t *testing.T) {
 						t.Errorf("noted for repair: %q", got)
 					}
 					for _, c := range d.segments[0].copies {
-						has := w.everywhere(t, d, "a")[c.node] != "missing"
-						got, err := w.locals[c.node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.name, ID: "a", Key: att.Key, Length: -1})
-						if has != (c.node != node || !lacks) || (err == nil) != has {
-							t.Errorf("%s has the document: %v, the content: %v", c.node, has, err)
+						has := w.everywhere(t, d, "a")[c.Node] != "missing"
+						got, err := w.locals[c.Node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: att.Key, Length: -1})
+						if has != (c.Node != node || !lacks) || (err == nil) != has {
+							t.Errorf("%s has the document: %v, the content: %v", c.Node, has, err)
 						}
 						if err == nil {
 							_ = got.Close() // read only
@@ -82,7 +84,7 @@ func TestReadAttachmentWithTrouble(t *testing.T) {
 				t.Helper()
 				d = d.without(node1).ordered(node2, node3)
 				w.fleet.links[node2].batches = 3
-				att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+				att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -138,7 +140,7 @@ func TestStubOfMissedRevision(t *testing.T) {
 		t.Helper()
 		d = d.ordered(node1, node2, node3)
 		up := w.down(node2)
-		att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
+		att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +181,7 @@ func TestMissingStubInDoubt(t *testing.T) {
 		t.Helper()
 		d = d.ordered(node2, node3)
 		up := w.down(node3)
-		att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
+		att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(noise(1000)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +237,7 @@ func TestStubOfAnotherAncestor(t *testing.T) {
 				third := update(t, d, UpdateOptions{NewEdits: interactive && !known}, e)[0].Rev
 				w.settleWrites()
 				for node, l := range w.locals {
-					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.owner("a").copies[0].name, ID: "a", Rev: third, HeadOnly: true})
+					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.owner("a").copies[0].Name, ID: "a", Rev: third, HeadOnly: true})
 					switch {
 					case err != nil && node != node3: // which may leave it to repair
 						t.Errorf("%s: %v", node, err)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	zapobserver "go.uber.org/zap/zaptest/observer"
 
+	"divan/cluster/attachment"
 	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
@@ -30,7 +31,7 @@ func noise(n int) []byte {
 
 // store uploads content, writes a document with it and reads it back as
 // stored.
-func store(t *testing.T, d *DB, id string, o UploadOptions, content []byte) (shard.EditAttachment, []byte) {
+func store(t *testing.T, d *DB, id string, o attachment.Options, content []byte) (shard.EditAttachment, []byte) {
 	t.Helper()
 	// A reader that gives odd pieces, and io.EOF together with the last one.
 	r := iotest.DataErrReader(iotest.HalfReader(bytes.NewReader(content)))
@@ -71,22 +72,22 @@ func TestUpload(t *testing.T) {
 	_ = z.Close()
 	for _, tc := range []struct {
 		name    string
-		o       UploadOptions
+		o       attachment.Options
 		content []byte
 		data    bool // stays in Data
 		gzip    bool // stored compressed by us
 	}{
-		{name: "empty", o: UploadOptions{ContentType: "image/png"}, data: true},
-		{name: "small", o: UploadOptions{ContentType: "image/png"}, content: noise(100), data: true},
-		{name: "largest small", o: UploadOptions{ContentType: "image/png"}, content: noise(InlineAttachment), data: true},
-		{name: "smallest large", o: UploadOptions{ContentType: "image/png"}, content: noise(InlineAttachment + 1)},
-		{name: "large", o: UploadOptions{ContentType: "image/png"}, content: noise(3<<20 + 17)},
-		{name: "exact blocks", o: UploadOptions{ContentType: "image/png"}, content: noise(4 * uploadBlock)},
-		{name: "small text", o: UploadOptions{ContentType: "text/plain"}, content: text[:1000], data: true, gzip: true},
-		{name: "large text", o: UploadOptions{ContentType: "text/plain; charset=utf-8"}, content: text, gzip: true},
-		{name: "text that is noise", o: UploadOptions{ContentType: "text/plain"}, content: noise(1 << 20), gzip: true},
+		{name: "empty", o: attachment.Options{ContentType: "image/png"}, data: true},
+		{name: "small", o: attachment.Options{ContentType: "image/png"}, content: noise(100), data: true},
+		{name: "largest small", o: attachment.Options{ContentType: "image/png"}, content: noise(attachment.MaxInline), data: true},
+		{name: "smallest large", o: attachment.Options{ContentType: "image/png"}, content: noise(attachment.MaxInline + 1)},
+		{name: "large", o: attachment.Options{ContentType: "image/png"}, content: noise(3<<20 + 17)},
+		{name: "exact blocks", o: attachment.Options{ContentType: "image/png"}, content: noise(4 * attachment.BlockSize)},
+		{name: "small text", o: attachment.Options{ContentType: "text/plain"}, content: text[:1000], data: true, gzip: true},
+		{name: "large text", o: attachment.Options{ContentType: "text/plain; charset=utf-8"}, content: text, gzip: true},
+		{name: "text that is noise", o: attachment.Options{ContentType: "text/plain"}, content: noise(1 << 20), gzip: true},
 		{name: "no type", content: text[:1000], data: true},
-		{name: "compressed by the client", o: UploadOptions{ContentType: "text/plain", Encoding: "gzip"}, content: zipped.Bytes(), data: true},
+		{name: "compressed by the client", o: attachment.Options{ContentType: "text/plain", Encoding: "gzip"}, content: zipped.Bytes(), data: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.o.Name, tc.o.Length = "att", int64(len(tc.content))
@@ -115,7 +116,7 @@ func TestUploadIsTheSameEverywhere(t *testing.T) {
 	var digests [2][16]byte
 	for i := range digests {
 		w := start(t, setup{})
-		att, err := w.create("db", CreateOptions{}).Upload(t.Context(), "a", UploadOptions{ContentType: "text/plain", Length: -1}, bytes.NewReader(text))
+		att, err := w.create("db", CreateOptions{}).Upload(t.Context(), "a", attachment.Options{ContentType: "text/plain", Length: -1}, bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,23 +134,23 @@ func TestUploadRefusals(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tc := range []struct {
 		name   string
-		o      UploadOptions
+		o      attachment.Options
 		r      io.Reader
 		kind   fault.Kind
 		reason string
 		is     error
 	}{
-		{name: "shorter", o: UploadOptions{Length: 11}, r: strings.NewReader("ten bytes."), kind: fault.BadRequest, reason: "attachment shorter than expected"},
-		{name: "longer", o: UploadOptions{Length: 9}, r: strings.NewReader("ten bytes."), kind: fault.BadRequest, reason: "attachment longer than expected"},
-		{name: "shorter, large", o: UploadOptions{Length: 900_001}, r: bytes.NewReader(noise(900_000)), kind: fault.BadRequest, reason: "attachment shorter than expected"},
-		{name: "longer, large", o: UploadOptions{Length: 899_999}, r: bytes.NewReader(noise(900_000)), kind: fault.BadRequest, reason: "attachment longer than expected"},
-		{name: "too large, told before", o: UploadOptions{Length: 1_000_001}, r: strings.NewReader(""), kind: fault.AttachmentTooLarge, reason: "att"},
-		{name: "too large", o: UploadOptions{Length: -1}, r: bytes.NewReader(noise(1_000_001)), kind: fault.AttachmentTooLarge, reason: "att"},
-		{name: "too large text", o: UploadOptions{Length: -1, ContentType: "text/plain"}, r: bytes.NewReader(noise(1_000_001)), kind: fault.AttachmentTooLarge, reason: "att"},
-		{name: "a limit of its own", o: UploadOptions{Length: -1, MaxSize: 5}, r: strings.NewReader("ten bytes."), kind: fault.AttachmentTooLarge, reason: "att"},
-		{name: "encoding", o: UploadOptions{Length: -1, Encoding: "br"}, r: strings.NewReader("x"), kind: fault.BadContentType, reason: "Only gzip and identity content-encodings are supported"},
-		{name: "the client fails", o: UploadOptions{Length: -1}, r: io.MultiReader(bytes.NewReader(noise(500_000)), iotest.ErrReader(broken)), kind: fault.Internal, is: broken},
-		{name: "the client fails, text", o: UploadOptions{Length: -1, ContentType: "text/plain"}, r: io.MultiReader(bytes.NewReader(noise(500_000)), iotest.ErrReader(broken)), kind: fault.Internal, is: broken},
+		{name: "shorter", o: attachment.Options{Length: 11}, r: strings.NewReader("ten bytes."), kind: fault.BadRequest, reason: "attachment shorter than expected"},
+		{name: "longer", o: attachment.Options{Length: 9}, r: strings.NewReader("ten bytes."), kind: fault.BadRequest, reason: "attachment longer than expected"},
+		{name: "shorter, large", o: attachment.Options{Length: 900_001}, r: bytes.NewReader(noise(900_000)), kind: fault.BadRequest, reason: "attachment shorter than expected"},
+		{name: "longer, large", o: attachment.Options{Length: 899_999}, r: bytes.NewReader(noise(900_000)), kind: fault.BadRequest, reason: "attachment longer than expected"},
+		{name: "too large, told before", o: attachment.Options{Length: 1_000_001}, r: strings.NewReader(""), kind: fault.AttachmentTooLarge, reason: "att"},
+		{name: "too large", o: attachment.Options{Length: -1}, r: bytes.NewReader(noise(1_000_001)), kind: fault.AttachmentTooLarge, reason: "att"},
+		{name: "too large text", o: attachment.Options{Length: -1, ContentType: "text/plain"}, r: bytes.NewReader(noise(1_000_001)), kind: fault.AttachmentTooLarge, reason: "att"},
+		{name: "a limit of its own", o: attachment.Options{Length: -1, MaxSize: 5}, r: strings.NewReader("ten bytes."), kind: fault.AttachmentTooLarge, reason: "att"},
+		{name: "encoding", o: attachment.Options{Length: -1, Encoding: "br"}, r: strings.NewReader("x"), kind: fault.BadContentType, reason: "Only gzip and identity content-encodings are supported"},
+		{name: "the client fails", o: attachment.Options{Length: -1}, r: io.MultiReader(bytes.NewReader(noise(500_000)), iotest.ErrReader(broken)), kind: fault.Internal, is: broken},
+		{name: "the client fails, text", o: attachment.Options{Length: -1, ContentType: "text/plain"}, r: io.MultiReader(bytes.NewReader(noise(500_000)), iotest.ErrReader(broken)), kind: fault.Internal, is: broken},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.o.Name = "att"
@@ -166,7 +167,7 @@ func TestDiscard(t *testing.T) {
 	w := start(t, setup{still: true})
 	w.log = zap.New(core)
 	d := w.create("db", CreateOptions{})
-	att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(noise(1<<20)))
+	att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(noise(1<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestReadPartOfAttachment(t *testing.T) {
 	w := start(t, setup{})
 	d := w.create("db", CreateOptions{})
 	content := noise(1 << 20)
-	att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+	att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func BenchmarkUpload(b *testing.B) {
 			d := w.create("db", CreateOptions{})
 			b.SetBytes(int64(len(tc.content)))
 			for b.Loop() {
-				att, err := d.Upload(b.Context(), "a", UploadOptions{ContentType: tc.contentType, Length: -1}, bytes.NewReader(tc.content))
+				att, err := d.Upload(b.Context(), "a", attachment.Options{ContentType: tc.contentType, Length: -1}, bytes.NewReader(tc.content))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -67,7 +67,7 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	f.quota = f.chunk
 	err = d.onEach(picked, func(i int) error {
 		f.parts[i] = f.newPart(i, f.choices(ctx, picked[i]), rowsHint(0, q.Limit, len(picked)))
-		return f.parts[i].start()
+		return f.parts[i].Start()
 	})
 	if err != nil {
 		f.Close()
@@ -75,7 +75,7 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	}
 	marks := make([]sequence.Mark, len(picked))
 	for i, p := range f.parts {
-		marks[i] = p.head.mark
+		marks[i] = p.Head.mark
 	}
 	f.at = sequence.NewVector(marks)
 	return f, nil
@@ -110,7 +110,7 @@ func (f *Feed) Next() bool {
 			f.give(p)
 			return true
 		}
-		if p.row == len(p.rows) && p.stream != nil {
+		if p.row == len(p.rows) && p.Reading() {
 			if f.err = f.db.explain(f.ctx, f.refill(p)); f.err != nil {
 				return false
 			}
@@ -144,7 +144,7 @@ func (f *Feed) refill(p *changePart) error {
 	if !f.query.Descending && p.rows != nil {
 		f.at.Set(f.turn, p.upto)
 	}
-	b, err := p.next()
+	b, err := p.Next()
 	if err != nil {
 		return err
 	}
@@ -190,15 +190,15 @@ func (f *Feed) Err() error { return f.err }
 func (f *Feed) Pending() uint64 {
 	var sum uint64
 	for i, p := range f.parts {
-		if p.stream == nil {
+		if !p.Reading() {
 			continue
 		}
 		after := f.at.Marks[i].Seq
 		if f.query.Descending && !p.shown {
 			after++ // the newest change itself is still to come
 		}
-		n, err := p.head.pending(after)
-		if err != nil && p.target().node != f.db.c.node {
+		n, err := p.Head.pending(after)
+		if err != nil && p.target().Node != f.db.c.node {
 			continue
 		}
 		if err != nil {
@@ -215,7 +215,7 @@ func (f *Feed) Close() {
 	f.unask()
 	for _, p := range f.parts {
 		if p != nil {
-			p.close()
+			p.Close()
 			p.unwatch()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/repair"
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
@@ -20,11 +21,11 @@ import (
 // A client that reads the feed sees rows again when it goes on from another
 // copy; how many depends on how much the two copies are known to share.
 type changePart struct {
-	failoverStream[feedPosition, changesBegin, shard.ChangeBatch]
+	fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]
 	feed  *Feed
-	index int      // in Feed.parts
-	all   []target // the copies of the range
-	hint  int      // rows that are likely to come, 0: unknown
+	index int             // in Feed.parts
+	all   []fanout.Target // the copies of the range
+	hint  int             // rows that are likely to come, 0: unknown
 
 	rows  []shard.Change // of the current batch
 	row   int            // the one that comes next
@@ -32,7 +33,7 @@ type changePart struct {
 	shown bool           // a row has been given out
 
 	watch   io.Closer // nil: not watched
-	watched target
+	watched fanout.Target
 }
 
 // feedPosition is where a part goes on.
@@ -49,34 +50,34 @@ type changesBegin struct {
 
 // newPart returns a part that is not open yet. copies are in the order in which
 // they are tried.
-func (f *Feed) newPart(index int, copies []target, hint int) *changePart {
+func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart {
 	p := &changePart{feed: f, index: index, all: copies, hint: hint}
-	p.failoverStream = failoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
-		db: f.db, ctx: f.ctx, kind: p, copies: copies,
+	p.FailoverStream = fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
+		Database: f.db.asking(), Log: f.db.c.log, Ctx: f.ctx, Kind: p, Copies: copies,
 		// Another copy may show rows again: it is better to wait a little.
-		patience: nudgeLimit, limit: nudgeLimit * time.Duration(len(copies)), stall: stallLimit,
+		Patience: fanout.NudgeLimit, Limit: fanout.NudgeLimit * time.Duration(len(copies)), Stall: fanout.StallLimit,
 	}
 	return p
 }
 
 // target returns the copy that is read, or was last.
-func (p *changePart) target() target { return p.copies[0] }
+func (p *changePart) target() fanout.Target { return p.Copies[0] }
 
 // rest ends the reading until there is something new. All copies are good then
 // for going on.
 func (p *changePart) rest() {
-	p.close()
+	p.Close()
 	p.rows, p.row = nil, 0
-	if len(p.copies) == len(p.all) {
+	if len(p.Copies) == len(p.all) {
 		return
 	}
 	t := p.target()
-	p.copies = append([]target{t}, slices.DeleteFunc(slices.Clone(p.all), func(o target) bool { return o == t })...)
+	p.Copies = append([]fanout.Target{t}, slices.DeleteFunc(slices.Clone(p.all), func(o fanout.Target) bool { return o == t })...)
 }
 
-// position implements rowKind. A feed that runs backwards and has shown
+// Position implements fanout.RowKind. A feed that runs backwards and has shown
 // something cannot tell another copy where it was.
-func (p *changePart) position() (feedPosition, bool) {
+func (p *changePart) Position() (feedPosition, bool) {
 	f := p.feed
 	switch {
 	case f.query.Descending:
@@ -88,19 +89,19 @@ func (p *changePart) position() (feedPosition, bool) {
 	}
 }
 
-// open implements rowKind: the changes of a copy from where a client goes on
+// Open implements fanout.RowKind: the changes of a copy from where a client goes on
 // that has seen from.
-func (p *changePart) open(ctx context.Context, rep replica.Copies, t target, from feedPosition) (opened[changesBegin, shard.ChangeBatch], error) {
+func (p *changePart) Open(ctx context.Context, rep replica.Copies, t fanout.Target, from feedPosition) (fanout.Opened[changesBegin, shard.ChangeBatch], error) {
 	f := p.feed
-	out := opened[changesBegin, shard.ChangeBatch]{head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
-	m := &out.head.mark
+	out := fanout.Opened[changesBegin, shard.ChangeBatch]{Head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
+	m := &out.Head.mark
 	if from.since.IsNow() && !f.query.Descending {
 		at, err := f.position(ctx, t)
 		m.Copy, m.Seq = sequence.PrefixOf(at.UUID), at.Seq
 		return out, err // nothing to read yet
 	}
 	req := shard.ChangesRequest{
-		Copy: t.name, Desc: f.query.Descending, AllLeaves: f.query.AllLeaves,
+		Copy: t.Name, Desc: f.query.Descending, AllLeaves: f.query.AllLeaves,
 		Filter: f.filter(t.Range), IncludeDocs: f.query.IncludeDocs, Conflicts: f.query.Conflicts,
 		Limit: from.hint,
 	}
@@ -124,12 +125,12 @@ func (p *changePart) open(ctx context.Context, rep replica.Copies, t target, fro
 			}
 		}
 	}
-	out.stream, out.head.pending = feed.Stream, feed.Pending
+	out.Stream, out.Head.pending = feed.Stream, feed.Pending
 	return out, nil
 }
 
-// moved implements rowKind.
-func (p *changePart) moved(begin changesBegin) error {
+// Moved implements fanout.RowKind.
+func (p *changePart) Moved(begin changesBegin) error {
 	f := p.feed
 	p.rows, p.row = nil, 0
 	if f.at.Marks == nil { // the feed is being opened
@@ -147,11 +148,11 @@ func (p *changePart) moved(begin changesBegin) error {
 func (p *changePart) observe() error {
 	p.unwatch()
 	p.watched = p.target()
-	rep := p.db.c.replica(p.watched.node)
+	rep := p.feed.db.c.replica(p.watched.Node)
 	if rep == nil {
-		return errNodeDown(p.watched.node)
+		return fanout.NodeDown(p.watched.Node)
 	}
-	w, err := replica.Watch.On(p.ctx, rep, replica.WatchRequest{Copy: p.watched.name, C: p.feed.wake})
+	w, err := replica.Watch.On(p.Ctx, rep, replica.WatchRequest{Copy: p.watched.Name, C: p.feed.wake})
 	if err == nil {
 		p.watch = w
 	}
@@ -168,37 +169,37 @@ func (p *changePart) unwatch() {
 // choices returns the copies of a range in the order in which they are tried: the
 // one that the client's sequence names, because only there the feed goes on
 // exactly, then that of this node.
-func (f *Feed) choices(ctx context.Context, t target) []target {
+func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
 	copies := f.db.sameRange(t)
 	id, ok := f.query.Since.CopyOf(t.Range)
 	if !ok || f.query.Descending || len(copies) == 1 {
 		return copies
 	}
 	if i := f.holder(ctx, copies, id); i > 0 {
-		return append(append([]target{copies[i]}, copies[:i]...), copies[i+1:]...)
+		return append(append([]fanout.Target{copies[i]}, copies[:i]...), copies[i+1:]...)
 	}
 	return copies
 }
 
 // holder returns which of the copies has an id, 0 when none says so soon.
-func (f *Feed) holder(ctx context.Context, copies []target, id sequence.CopyID) int {
-	ctx, cancel := context.WithTimeout(ctx, f.db.c.reads.patience(writePatience))
+func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.CopyID) int {
+	ctx, cancel := context.WithTimeout(ctx, f.db.c.reads.Patience(fanout.WritePatience))
 	defer cancel()
 	has := func(i int) bool {
-		rep := f.db.c.replica(copies[i].node)
+		rep := f.db.c.replica(copies[i].Node)
 		if rep == nil {
 			return false
 		}
-		at, err := replica.Position.On(ctx, rep, copies[i].name)
+		at, err := replica.Position.On(ctx, rep, copies[i].Name)
 		return err == nil && sequence.PrefixOf(at.UUID) == id
 	}
-	if copies[0].node == f.db.c.node && has(0) {
+	if copies[0].Node == f.db.c.node && has(0) {
 		return 0
 	}
 	found := make([]bool, len(copies))
 	var asking sync.WaitGroup
 	for i := range copies {
-		if copies[i].node != f.db.c.node {
+		if copies[i].Node != f.db.c.node {
 			asking.Go(func() { found[i] = has(i) })
 		}
 	}
@@ -208,28 +209,28 @@ func (f *Feed) holder(ctx context.Context, copies []target, id sequence.CopyID) 
 
 // shared returns up to where a copy is known to hold nothing but what
 // a client has seen that has read another copy of the range up to a sequence.
-func (f *Feed) shared(ctx context.Context, t target, rep replica.Copies, head sequence.Head, seen sequence.Mark) uint64 {
-	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
+func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copies, head sequence.Head, seen sequence.Mark) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
-	at := repair.Copy{Name: t.name, UUID: head.UUID, Seq: head.Seq}
+	at := repair.Copy{Name: t.Name, UUID: head.UUID, Seq: head.Seq}
 	seq, err := repair.ResumePoint(ctx, rep, at, repair.Prefix(seen.Copy), seen.Seq)
 	if err != nil {
-		f.db.c.log.Debug("a feed goes back to the beginning of a range", zap.String("copy", t.name), zap.Error(err))
+		f.db.c.log.Debug("a feed goes back to the beginning of a range", zap.String("copy", t.Name), zap.Error(err))
 		return 0
 	}
 	return seq
 }
 
 // position asks where a copy is.
-func (f *Feed) position(ctx context.Context, t target) (replica.At, error) {
-	rep := f.db.c.replica(t.node)
+func (f *Feed) position(ctx context.Context, t fanout.Target) (replica.At, error) {
+	rep := f.db.c.replica(t.Node)
 	if rep == nil {
-		return replica.At{}, errNodeDown(t.node)
+		return replica.At{}, fanout.NodeDown(t.Node)
 	}
-	if t.node != f.db.c.node {
+	if t.Node != f.db.c.node {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, nudgeLimit)
+		ctx, cancel = context.WithTimeout(ctx, fanout.NudgeLimit)
 		defer cancel()
 	}
-	return replica.Position.On(ctx, rep, t.name)
+	return replica.Position.On(ctx, rep, t.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/sequence"
 )
 
@@ -50,12 +51,12 @@ func (f *Feed) Wait(ctx context.Context) error {
 
 // ready reports whether a part has something to read.
 func (f *Feed) ready() bool {
-	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.stream != nil })
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.Reading() })
 }
 
 // elsewhere reports whether a part is read from another node.
 func (f *Feed) elsewhere() bool {
-	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target().node != f.db.c.node })
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target().Node != f.db.c.node })
 }
 
 // lookEvery is how often a waiting feed looks at copies of other nodes: a node
@@ -88,7 +89,7 @@ func (f *Feed) watchAll() error {
 	f.db.c.here.tell(f.wake)
 	for _, p := range f.parts {
 		if err := p.observe(); err != nil {
-			if err = p.failOver(err); err != nil {
+			if err = p.FailOver(err); err != nil {
 				return err
 			}
 		}
@@ -105,11 +106,11 @@ func (f *Feed) watchAgain() error {
 	}
 	f.epoch = epoch
 	for _, p := range f.parts {
-		if p.target().node == f.db.c.node {
+		if p.target().Node == f.db.c.node {
 			continue
 		}
 		if err := p.observe(); err != nil {
-			if err = p.failOver(err); err != nil {
+			if err = p.FailOver(err); err != nil {
 				return err
 			}
 		}
@@ -131,7 +132,7 @@ func (f *Feed) follow(all []placed) error {
 		m := f.at.Marks[i]
 		switch {
 		case at.err != nil:
-			if err := p.failOver(at.err); err != nil {
+			if err := p.FailOver(at.err); err != nil {
 				return err
 			}
 			continue
@@ -142,7 +143,7 @@ func (f *Feed) follow(all []placed) error {
 		if f.left > 0 {
 			p.hint = min(p.hint, f.left)
 		}
-		if err := p.start(); err != nil {
+		if err := p.Start(); err != nil {
 			return err
 		}
 	}
@@ -181,8 +182,8 @@ func (f *Feed) positions(ctx context.Context) ([]placed, error) { //nolint:conte
 }
 
 // targets returns the copies that the parts are read from.
-func (f *Feed) targets() []target {
-	out := make([]target, len(f.parts))
+func (f *Feed) targets() []fanout.Target {
+	out := make([]fanout.Target, len(f.parts))
 	for i, p := range f.parts {
 		out[i] = p.target()
 	}
@@ -190,7 +191,7 @@ func (f *Feed) targets() []target {
 }
 
 // ask does the asking of positions.
-func (f *Feed) ask(ctx context.Context, copies []target) []placed {
+func (f *Feed) ask(ctx context.Context, copies []fanout.Target) []placed {
 	out := make([]placed, len(copies))
 	_ = f.db.onEach(copies, func(i int) error { // errors are in out
 		at, err := f.position(ctx, copies[i])

@@ -147,7 +147,7 @@ func (m *model) seen(rt *rapid.T, id string, rev doc.Rev) {
 func (m *model) enough(d *DB) bool {
 	n := 0
 	for _, t := range d.segments[0].copies {
-		l := m.w.fleet.links[t.node]
+		l := m.w.fleet.links[t.Node]
 		if l == nil || l.now() == fine || l.now() == slow {
 			n++
 		}
@@ -246,13 +246,13 @@ func (m *model) converge(rt *rapid.T) {
 func (m *model) check(rt *rapid.T) {
 	leaves := map[string]string{}
 	for _, c := range m.d.segments[0].copies {
-		local := m.w.locals[c.node]
+		local := m.w.locals[c.Node]
 		for _, id := range []string{"a", "b", "c"} {
-			missing, err := local.Missing(m.ctx, c.name, []shard.IDRevs{{ID: id, Revs: m.acked[id]}})
+			missing, err := local.Missing(m.ctx, c.Name, []shard.IDRevs{{ID: id, Revs: m.acked[id]}})
 			if err != nil || len(missing[0].Missing) > 0 {
-				rt.Fatalf("acknowledged, but %s does not know: %v, %v", c.node, missing, err)
+				rt.Fatalf("acknowledged, but %s does not know: %v, %v", c.Node, missing, err)
 			}
-			got, err := local.OpenRevs(m.ctx, shard.OpenRevsRequest{Copy: c.name, ID: id, All: true})
+			got, err := local.OpenRevs(m.ctx, shard.OpenRevsRequest{Copy: c.Name, ID: id, All: true})
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -260,11 +260,11 @@ func (m *model) check(rt *rapid.T) {
 			for _, r := range got {
 				text += r.Rev.String() + " "
 				if slices.ContainsFunc(m.refused, func(body string) bool { return bytes.Equal([]byte(body), r.Doc.Body) }) {
-					rt.Fatalf("%s has %s, which was refused", c.node, r.Doc.Body)
+					rt.Fatalf("%s has %s, which was refused", c.Node, r.Doc.Body)
 				}
 			}
 			if first, ok := leaves[id]; ok && first != text {
-				rt.Fatalf("%s has the leaves %s of %s, another copy %s", c.node, text, id, first)
+				rt.Fatalf("%s has the leaves %s of %s, another copy %s", c.Node, text, id, first)
 			}
 			leaves[id] = text
 		}

@@ -9,7 +9,10 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
+	"divan/cluster/attachment"
 	"divan/cluster/config"
+	"divan/cluster/events"
+	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -56,12 +59,12 @@ type Coordinator struct {
 	repair Repair // nil: nobody repairs
 
 	here        presence
-	reads       latency // of answers of other nodes
-	writes      latency
+	reads       fanout.Latency // of answers of other nodes
+	writes      fanout.Latency
 	handles     handles
 	readRepairs readRepairs
-	news        news // what _db_updates is fed from
-	gzips       gzips
+	events      events.Queue // what _db_updates is fed from
+	uploads     attachment.Uploader
 	leave       func()    // ends the watching of other nodes
 	started     time.Time // when it was made: what is created later had no copies before
 	// replacing has room for one: nodes are replaced one after the other.
@@ -85,6 +88,7 @@ func New(o Options) (*Coordinator, error) {
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		local: replica.NewLocal(o.Local), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
+		uploads: attachment.Uploader{Config: o.Config},
 	}
 	c.handles.byName = make(map[string]*DB)
 	c.handles.births = make(map[[16]byte]birth)
@@ -114,9 +118,9 @@ func (c *Coordinator) replica(node string) replica.Copies {
 }
 
 // missed notes that a copy does not have what other copies of its range have.
-func (c *Coordinator) missed(t target) {
+func (c *Coordinator) missed(t fanout.Target) {
 	if c.repair != nil {
-		c.repair.Missed(t.name, t.node)
+		c.repair.Missed(t.Name, t.Node)
 	}
 }
 
@@ -313,47 +317,10 @@ func (c *Coordinator) maxPartitionSize() int64 {
 	return max(c.config.Load().CouchDB.MaxPartitionSize, 0)
 }
 
-// each runs f for 0 … n-1, all at once, the last one on the caller's
-// goroutine, waits for all of them, and returns the error of the lowest number
-// that had one.
-func each(n int, f func(i int) error) error {
-	if n == 1 {
-		return f(0)
-	}
-	if n == 0 {
-		return nil
-	}
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n - 1 {
-		wg.Go(func() { errs[i] = f(i) })
-	}
-	errs[n-1] = f(n - 1)
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // noDatabase is the text that PouchDB and the replicator test for.
 const noDatabase = "Database does not exist."
 
 func errNoDatabase() error { return fault.New(fault.NoDatabase, noDatabase) }
-
-func errNoCopy() error {
-	return fault.New(fault.Unavailable, "No copy of the shard can answer now.")
-}
-
-func errNodeDown(node string) error {
-	return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", node)
-}
-
-func errClosed() error { return fault.New(fault.Closed, "The node is shutting down.") }
-
-const timeoutText = "The request could not be processed in a reasonable amount of time."
 
 // explain turns what the copies said, of which those that answered are sure,
 // into what the client is told. When they say that they are not there, this node
@@ -373,7 +340,7 @@ func (d *DB) catchUp(ctx context.Context, err error) {
 	if now, ok := d.c.meta.Database(d.meta.Name); ok && now.ID != d.meta.ID {
 		return
 	}
-	soon, cancel := context.WithTimeout(ctx, nudgeLimit)
+	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
 	_ = d.c.meta.CatchUp(soon) // without a leader it stays as it is
 }
@@ -395,7 +362,7 @@ func (d *DB) phrase(err error) error {
 	case fault.Is(err, fault.NodeDown):
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.Wrap(fault.Timeout, timeoutText, err)
+		return fault.Wrap(fault.Timeout, fanout.TimeoutText, err)
 	default:
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"divan/cluster/attachment"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -21,14 +22,14 @@ func (w *world) everywhere(t tester, d *DB, id string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, c := range d.owner(id).copies {
-		got, err := w.locals[c.node].Open(t.Context(), shard.OpenRequest{Copy: c.name, ID: id, AllowDeleted: true, Revs: true})
+		got, err := w.locals[c.Node].Open(t.Context(), shard.OpenRequest{Copy: c.Name, ID: id, AllowDeleted: true, Revs: true})
 		switch {
 		case fault.Is(err, fault.NotFound):
-			out[c.node] = "missing"
+			out[c.Node] = "missing"
 		case err != nil:
 			t.Fatal(err)
 		default:
-			out[c.node] = fmt.Sprintf("%s %s %d", got.Rev, got.Body, len(got.Revisions.IDs))
+			out[c.Node] = fmt.Sprintf("%s %s %d", got.Rev, got.Body, len(got.Revisions.IDs))
 		}
 	}
 	return out
@@ -56,9 +57,9 @@ func TestWriteReachesAllCopies(t *testing.T) {
 	}
 	w.settleWrites()
 	for _, c := range d.owner("_local/l").copies {
-		l, err := w.locals[c.node].LocalGet(t.Context(), c.name, "_local/l")
+		l, err := w.locals[c.Node].LocalGet(t.Context(), c.Name, "_local/l")
 		if err != nil || l.Rev != 8 {
-			t.Fatalf("%s: %+v, %v", c.node, l, err)
+			t.Fatalf("%s: %+v, %v", c.Node, l, err)
 		}
 	}
 }
@@ -105,11 +106,11 @@ func TestQuorum(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, node := range d.owner(id).copies {
-				if w.replica(node.node) == nil {
+				if w.replica(node.Node) == nil {
 					continue
 				}
-				if has := w.everywhere(t, d, id)[node.node]; has == "missing" {
-					t.Fatalf("%s misses it", node.node)
+				if has := w.everywhere(t, d, id)[node.Node]; has == "missing" {
+					t.Fatalf("%s misses it", node.Node)
 				}
 			}
 		})
@@ -201,7 +202,7 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("db", CreateOptions{N: 3, Q: 2})
 	content := noise(1 << 20)
-	att, err := d.Upload(t.Context(), "a", UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+	att, err := d.Upload(t.Context(), "a", attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,17 +216,17 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 		t.Fatalf("%+v", second)
 	}
 	for _, c := range d.owner("a").copies {
-		got, err := w.locals[c.node].Open(t.Context(), shard.OpenRequest{Copy: c.name, ID: "a"})
+		got, err := w.locals[c.Node].Open(t.Context(), shard.OpenRequest{Copy: c.Name, ID: "a"})
 		if err != nil || got.Rev != second.Rev || len(got.Atts) != 1 || got.Atts[0].RevPos != 1 {
-			t.Fatalf("%s: %+v, %v", c.node, got, err)
+			t.Fatalf("%s: %+v, %v", c.Node, got, err)
 		}
-		r, err := w.locals[c.node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.name, ID: "a", Key: got.Atts[0].Key, Length: -1})
+		r, err := w.locals[c.Node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: got.Atts[0].Key, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		back, err := io.ReadAll(r)
 		if err != nil || !bytes.Equal(back, content) {
-			t.Fatalf("%s: %d bytes, %v", c.node, len(back), err)
+			t.Fatalf("%s: %d bytes, %v", c.Node, len(back), err)
 		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)

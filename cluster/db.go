@@ -4,18 +4,12 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/quorum"
 	"divan/shard"
 	"divan/shard/ring"
 )
-
-// target is one copy of one range.
-type target struct {
-	ring.Range
-	name string // of the copy, the same on every node that holds one
-	node string
-}
 
 // DB is a handle on one database as the metadata described it when the handle
 // was made. It is safe for concurrent use and holds nothing that must be
@@ -30,18 +24,18 @@ type DB struct {
 
 // cover is one copy per range, as long as no node comes or goes.
 type cover struct {
-	epoch  uint64   // of presence
-	picked []target // nil: some range has no copy that can be reached
+	epoch  uint64          // of presence
+	picked []fanout.Target // nil: some range has no copy that can be reached
 }
 
 // newDB works out which copies hold what.
 func newDB(c *Coordinator, m *meta.Database) *DB {
 	d := &DB{c: c, meta: m}
-	var all []target
+	var all []fanout.Target
 	for _, s := range m.Shards {
 		name := ring.CopyName(s.Range, m.Name, m.Suffix)
 		for _, node := range s.Nodes {
-			all = append(all, target{Range: s.Range, name: name, node: node})
+			all = append(all, fanout.Target{Range: s.Range, Name: name, Node: node})
 		}
 	}
 	d.segments = segments(all, c.node)
@@ -50,15 +44,15 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 
 // choose picks the copies that a listing reads: one per range, those of this
 // node gladly, those that cannot be reached never.
-func (d *DB) choose(all []target) []target {
+func (d *DB) choose(all []fanout.Target) []fanout.Target {
 	spans := make([]quorum.Span, 0, len(all))
-	live := make([]target, 0, len(all))
+	live := make([]fanout.Target, 0, len(all))
 	for _, t := range all {
-		if d.c.replica(t.node) == nil {
+		if d.c.replica(t.Node) == nil {
 			continue
 		}
 		cost := 1
-		if t.node == d.c.node {
+		if t.Node == d.c.node {
 			cost = 0
 		}
 		live = append(live, t)
@@ -68,7 +62,7 @@ func (d *DB) choose(all []target) []target {
 	if !ok {
 		return nil
 	}
-	out := make([]target, len(picked))
+	out := make([]fanout.Target, len(picked))
 	for i, p := range picked {
 		out[i] = live[p]
 	}
@@ -78,7 +72,7 @@ func (d *DB) choose(all []target) []target {
 // covered returns one live copy per range, in ring order, or the error that
 // says that some range has none. Which copies those are is worked out again
 // when a node has come or gone.
-func (d *DB) covered() ([]target, error) {
+func (d *DB) covered() ([]fanout.Target, error) {
 	epoch := d.c.here.epoch.Load()
 	c := d.cover.Load()
 	if c == nil || c.epoch != epoch {
@@ -86,20 +80,20 @@ func (d *DB) covered() ([]target, error) {
 		d.cover.Store(c)
 	}
 	if c.picked == nil {
-		return nil, errNoCopy()
+		return nil, fanout.NoCopy()
 	}
 	return c.picked, nil
 }
 
 // sameRange returns the copies that hold the same range as t, that of this node
 // first: whichever of them is read, the listing is the same.
-func (d *DB) sameRange(t target) []target {
+func (d *DB) sameRange(t fanout.Target) []fanout.Target {
 	s := d.segmentAt(t.Begin)
-	same := func(o target) bool { return o.name == t.name }
-	if !slices.ContainsFunc(s.near, func(o target) bool { return !same(o) }) {
+	same := func(o fanout.Target) bool { return o.Name == t.Name }
+	if !slices.ContainsFunc(s.near, func(o fanout.Target) bool { return !same(o) }) {
 		return s.near
 	}
-	out := make([]target, 0, len(s.near))
+	out := make([]fanout.Target, 0, len(s.near))
 	for _, o := range s.near {
 		if same(o) {
 			out = append(out, o)
@@ -120,7 +114,7 @@ func (d *DB) Name() string { return d.meta.Name }
 // elsewhere reports whether other nodes are to hold all that this one is.
 func (d *DB) elsewhere() bool {
 	return !slices.ContainsFunc(d.segments, func(s segment) bool {
-		return !slices.ContainsFunc(s.copies, func(t target) bool { return t.node != d.c.node })
+		return !slices.ContainsFunc(s.copies, func(t fanout.Target) bool { return t.Node != d.c.node })
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/events"
+	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -31,7 +33,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 		return fault.New(fault.BadRequest, "Cannot partition a system database")
 	}
 	if wish.Q == 0 {
-		wish.Q = shardsOf(name, cfg.Cluster.Q)
+		wish.Q = events.ShardsOf(name, cfg.Cluster.Q)
 	}
 	if wish.Q < 1 || wish.Q > ring.MaxQ {
 		return fault.New(fault.BadRequest, "The `q` value should be a positive integer.")
@@ -88,7 +90,7 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 		return failure
 	}
 	for _, t := range d.all() {
-		if t.node == c.node && !slices.Contains(own, t.name) && !there.has(t.name) {
+		if t.Node == c.node && !slices.Contains(own, t.Name) && !there.has(t.Name) {
 			c.log.Error("database without its copies stays in the map", zap.String("db", m.Name), zap.Error(failure))
 			return failure
 		}
@@ -113,7 +115,7 @@ func (c *Coordinator) gone(m *meta.Database) bool {
 // gone.
 func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
 	for _, t := range d.all() {
-		if t.node != c.node {
+		if t.Node != c.node {
 			return false
 		}
 	}
@@ -123,7 +125,7 @@ func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
 		if undone {
 			return errNoDatabase()
 		}
-		return errNoCopy()
+		return fanout.NoCopy()
 	})
 	return undone
 }
@@ -186,19 +188,19 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) *born {
 	there := &born{names: map[string]bool{}}
 	var made sync.WaitGroup
 	for _, t := range d.all() {
-		rep := c.replica(t.node)
-		if t.node == c.node || rep == nil {
+		rep := c.replica(t.Node)
+		if t.Node == c.node || rep == nil {
 			continue
 		}
 		made.Add(1)
 		ok := c.detach(ctx, func(ctx context.Context) {
 			defer made.Done()
-			_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: t.name, Partitioned: d.meta.Partitioned})
+			_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: t.Name, Partitioned: d.meta.Partitioned})
 			if err != nil && !fault.Is(err, fault.Exists) {
-				c.log.Warn("copy not made yet", zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+				c.log.Warn("copy not made yet", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 				return
 			}
-			there.note(t.name)
+			there.note(t.Name)
 		})
 		if !ok {
 			made.Done()
@@ -226,14 +228,14 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) *born {
 // and that lack, unless they are the only ones, what others hold. All of them
 // at once, since making one is waiting for the disk.
 func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
-	var own []target
+	var own []fanout.Target
 	for _, t := range d.all() {
-		if t.node == c.node {
+		if t.Node == c.node {
 			own = append(own, t)
 		}
 	}
-	return each(len(own), func(i int) error {
-		err := c.make(ctx, own[i].name, d.meta)
+	return fanout.Each(len(own), func(i int) error {
+		err := c.make(ctx, own[i].Name, d.meta)
 		if err != nil && !fault.Is(err, fault.Exists) {
 			return fmt.Errorf("make the copies of %s: %w", d.meta.Name, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/storage/fault"
 )
@@ -21,12 +22,12 @@ func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 	}
 	c.handles.forget(name)
 	ctx = context.WithoutCancel(ctx)
-	soon, cancel := context.WithTimeout(ctx, mostPatience)
+	soon, cancel := context.WithTimeout(ctx, fanout.MostPatience)
 	defer cancel()
 	copies := newDB(c, m).all()
-	_ = each(len(copies), func(i int) error { // what fails is logged
-		if t := copies[i]; t.node == c.node {
-			c.drop(ctx, t.name)
+	_ = fanout.Each(len(copies), func(i int) error { // what fails is logged
+		if t := copies[i]; t.Node == c.node {
+			c.drop(ctx, t.Name)
 		} else {
 			c.dropElsewhere(soon, t)
 		}
@@ -39,15 +40,15 @@ func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 // itself when it hears of the deletion. Until then clients that go on there,
 // with a new database of that name, would be served from the old one. A node
 // that does not answer soon is not waited for.
-func (c *Coordinator) dropElsewhere(ctx context.Context, t target) {
-	rep := c.replica(t.node)
+func (c *Coordinator) dropElsewhere(ctx context.Context, t fanout.Target) {
+	rep := c.replica(t.Node)
 	if rep == nil {
 		return
 	}
-	_, err := replica.Drop.On(ctx, rep, t.name)
+	_, err := replica.Drop.On(ctx, rep, t.Name)
 	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Debug("copy of a deleted database stays elsewhere for now",
-			zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+			zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
@@ -67,12 +68,12 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 // infos asks copies for their counters, or others of their range when they do not
 // answer. Counters are maintained, not counted, so that copies on this node
 // are asked one after the other.
-func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
+func (d *DB) infos(ctx context.Context, picked []fanout.Target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t target) (shard.Info, error) {
-			return replica.Info.On(ctx, rep, t.name)
+		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t fanout.Target) (shard.Info, error) {
+			return replica.Info.On(ctx, rep, t.Name)
 		})
 		return err
 	})
@@ -83,8 +84,8 @@ func (d *DB) infos(ctx context.Context, picked []target) ([]shard.Info, error) {
 }
 
 // local reports whether all of these copies are on this node.
-func (d *DB) local(picked []target) bool {
-	return !slices.ContainsFunc(picked, func(t target) bool { return t.node != d.c.node })
+func (d *DB) local(picked []fanout.Target) bool {
+	return !slices.ContainsFunc(picked, func(t fanout.Target) bool { return t.Node != d.c.node })
 }
 
 // copies returns the most copies that one part of the ring has.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/cluster/events"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -14,7 +15,7 @@ import (
 // told returns the ids of the events in the order of the feed.
 func (w *world) told() string {
 	w.tb.Helper()
-	feed, err := w.open(GlobalChanges).Changes(w.tb.Context(), ChangesQuery{Limit: NoLimit})
+	feed, err := w.open(events.GlobalChanges).Changes(w.tb.Context(), ChangesQuery{Limit: NoLimit})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (w *world) tellsOf(id string) {
 // updated does what a node does when copies of a database have moved on.
 func (w *world) updated(db string) {
 	for _, t := range w.open(db).all() {
-		w.Updated(t.name)
+		w.Updated(t.Name)
 	}
 }
 
@@ -72,10 +73,7 @@ func telling(t *testing.T) *world {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		w.news.mu.Lock()
-		ready := w.news.wake != nil
-		w.news.mu.Unlock()
-		if ready {
+		if w.events.Active() {
 			return w
 		}
 		<-tick.C
@@ -88,8 +86,8 @@ func quickEvents() config.Values {
 
 func TestEventsOfDatabases(t *testing.T) {
 	w := telling(t)
-	d := w.create(GlobalChanges, CreateOptions{Q: 1})
-	w.updated(GlobalChanges)
+	d := w.create(events.GlobalChanges, CreateOptions{Q: 1})
+	w.updated(events.GlobalChanges)
 	w.create("a", CreateOptions{Q: 2})
 	w.tells("created:a")
 	w.updated("a")
@@ -126,15 +124,15 @@ func remove(t *testing.T, d *DB, id string, rev doc.Rev) {
 // The database of the events may come and go.
 func TestEventsWithoutTheirDatabase(t *testing.T) {
 	w := telling(t)
-	w.create(GlobalChanges, CreateOptions{Q: 1})
+	w.create(events.GlobalChanges, CreateOptions{Q: 1})
 	w.create("a", CreateOptions{Q: 1})
 	w.tells("created:a")
-	if err := w.DeleteDB(t.Context(), GlobalChanges); err != nil {
+	if err := w.DeleteDB(t.Context(), events.GlobalChanges); err != nil {
 		t.Fatal(err)
 	}
 	w.updated("a")
 	w.create("b", CreateOptions{Q: 1})
-	w.create(GlobalChanges, CreateOptions{Q: 2})
+	w.create(events.GlobalChanges, CreateOptions{Q: 2})
 	w.create("c", CreateOptions{Q: 1})
 	w.tellsOf("created:c")
 	w.config.SetVolatile("global_changes", "update_db", "false")
@@ -155,18 +153,18 @@ func TestEventsWithoutTheirDatabase(t *testing.T) {
 func TestWhoTells(t *testing.T) {
 	w := start(t, setup{nodes: 3, config: quickEvents()})
 	w.create("a", CreateOptions{Q: 1, N: 3})
-	n := &announcer{c: w.Coordinator, agenda: newAgenda()}
+	n := w.eventWriter()
 	s := w.open("a").meta.Shards[0]
 	name := w.open("a").meta.CopyName(s.Range)
-	if db, ok := n.mine(name); ok != (s.Nodes[0] == node1) || ok && db != "a" {
+	if db, ok := n.Mine(name); ok != (s.Nodes[0] == node1) || ok && db != "a" {
 		t.Errorf("%v: mine %v", s.Nodes, ok)
 	}
 	for _, other := range []string{"shards/00000000-ffffffff/a.1000000000", "shards/00000000-ffffffff/none.1000000000", "x"} {
-		if _, ok := n.mine(other); ok {
+		if _, ok := n.Mine(other); ok {
 			t.Errorf("%s is mine", other)
 		}
 	}
-	if w.isFirst([]string{nodeName(2), node1}) || !w.isFirst([]string{node1, nodeName(2)}) || !w.isFirst([]string{"gone@127.0.0.1", node1}) || w.isFirst(nil) {
+	if n.Node.IsFirst([]string{nodeName(2), node1}) || !n.Node.IsFirst([]string{node1, nodeName(2)}) || !n.Node.IsFirst([]string{"gone@127.0.0.1", node1}) || n.Node.IsFirst(nil) {
 		t.Error("not the first one that can be reached")
 	}
 }
@@ -196,25 +194,4 @@ func TestEventOnTopOfAnother(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestOwnEventsAreNone(t *testing.T) {
-	for name, want := range map[string]bool{
-		"shards/00000000-ffffffff/_global_changes.1763600000":  true,
-		"shards/00000000-ffffffff/_global_changesx.1763600000": false,
-		"shards/00000000-ffffffff/a.1763600000":                false,
-		"":                                                     false,
-	} {
-		if got := ofGlobalChanges(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func BenchmarkUpdated(b *testing.B) {
-	c := &Coordinator{}
-	c.news.open()
-	for b.Loop() {
-		c.Updated("shards/00000000-7fffffff/db.1763600000")
-	}
 }

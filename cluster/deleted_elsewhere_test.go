@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/attachment"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -33,7 +34,7 @@ func TestDeletedElsewhere(t *testing.T) {
 			}
 			for _, s := range d.segments {
 				for _, at := range s.copies {
-					if at.node == late.name {
+					if at.Node == late.name {
 						t.Fatalf("%s has a copy on the node that is to hear late", name)
 					}
 				}
@@ -61,7 +62,7 @@ func (c *council) deleteBehind(late, leader, holder *councillor, d *DB) {
 		c.t.Fatal(err)
 	}
 	for _, s := range d.segments {
-		c.settle(func() bool { return !holder.holds(c.t, s.copies[0].name) && !leader.holds(c.t, s.copies[0].name) })
+		c.settle(func() bool { return !holder.holds(c.t, s.copies[0].Name) && !leader.holds(c.t, s.copies[0].Name) })
 	}
 	if late.gone(d.meta) {
 		c.t.Fatalf("%s: the node knows that it is gone", d.meta.Name)
@@ -117,7 +118,7 @@ func questions() map[string]func(context.Context, *DB) error {
 			return err
 		},
 		"upload": func(ctx context.Context, d *DB) error {
-			_, err := d.Upload(ctx, "frog", UploadOptions{Name: "pond.png", ContentType: "image/png", Length: -1}, bytes.NewReader(make([]byte, 1<<20)))
+			_, err := d.Upload(ctx, "frog", attachment.Options{Name: "pond.png", ContentType: "image/png", Length: -1}, bytes.NewReader(make([]byte, 1<<20)))
 			return err
 		},
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
@@ -16,7 +17,7 @@ import (
 // the same everywhere, so that copies are asked until one has it or R have not.
 func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	s := d.owner(o.ID)
-	if len(s.copies) > 1 || s.copies[0].node != d.c.node {
+	if len(s.copies) > 1 || s.copies[0].Node != d.c.node {
 		before := d.noCopies.Load()
 		got, err := d.openAmong(ctx, s, o)
 		if gone := d.stillThere(ctx, before); gone != nil {
@@ -25,7 +26,7 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 		return got, err
 	}
 	req := d.openRequest(&o)
-	req.Copy = s.copies[0].name
+	req.Copy = s.copies[0].Name
 	got, err := replica.Open.On(ctx, d.c.local, req)
 	return got, d.explain(ctx, err)
 }
@@ -43,15 +44,15 @@ func (d *DB) openAmong(ctx context.Context, s *segment, o OpenOptions) (*shard.D
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica.Copies, t target) (*shard.Doc, error) {
+		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica.Copies, t fanout.Target) (*shard.Doc, error) {
 			mine := req
-			mine.Copy = t.name
+			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t target) (*shard.Doc, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) (*shard.Doc, error) {
 			mine := req
-			mine.Copy = t.name
+			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
 	default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"divan/cluster/attachment"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -218,11 +219,11 @@ func TestMissingStubLeavesOtherShards(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		w := start(t, setup{nodes: nodes})
 		d := w.create("db", CreateOptions{Q: 4, N: nodes})
-		content := noise(InlineAttachment + 1)
+		content := noise(attachment.MaxInline + 1)
 		var edits []shard.Edit
 		for i := range 8 {
 			e := shard.Edit{ID: fmt.Sprintf("doc%d", i), Body: []byte("{}")}
-			att, err := d.Upload(t.Context(), e.ID, UploadOptions{Name: "att", Length: -1}, bytes.NewReader(content))
+			att, err := d.Upload(t.Context(), e.ID, attachment.Options{Name: "att", Length: -1}, bytes.NewReader(content))
 			if err != nil {
 				t.Fatal(err)
 			}

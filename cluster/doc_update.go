@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -58,7 +59,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 	groups := d.group(len(edits), func(i int) string { return edits[i].ID })
 	results := make([]shard.EditResult, len(edits))
 	errs := make([]error, len(groups))
-	_ = each(len(groups), func(g int) error { // the errors are in errs
+	_ = fanout.Each(len(groups), func(g int) error { // the errors are in errs
 		mine := make([]shard.Edit, len(groups[g].items))
 		for i, at := range groups[g].items {
 			mine[i] = edits[at]
@@ -121,17 +122,17 @@ func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []sha
 }
 
 // writeCopy is write for the only copy there is.
-func (d *DB) writeCopy(ctx context.Context, t target, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	rep := d.c.replica(t.node)
+func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	rep := d.c.replica(t.Node)
 	if rep == nil {
-		return nil, errNoCopy()
+		return nil, fanout.NoCopy()
 	}
-	if t.node != d.c.node {
+	if t.Node != d.c.node {
 		var cancel context.CancelFunc
 		ctx, cancel = d.c.deadline(ctx)
 		defer cancel()
 	}
-	req.Copy, req.NoPath, req.Insist = t.name, true, true // nobody follows, and nobody else is asked
+	req.Copy, req.NoPath, req.Insist = t.Name, true, true // nobody follows, and nobody else is asked
 	results, err := replica.Update.On(ctx, rep, req)
 	if err != nil {
 		d.noteNoCopy(err)

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/attachment"
+	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -52,9 +54,9 @@ func TestWriteWithTrouble(t *testing.T) {
 		{name: "none"},
 		{name: "the first is away", trouble: away, node: node2, missed: node2},
 		{name: "the first fails", trouble: failing, node: node2, missed: node2},
-		{name: "the first is silent", trouble: silent, node: node2, within: writePatience, missed: node2},
-		{name: "the first loses its answers", trouble: deaf, node: node2, within: writePatience, missed: node2},
-		{name: "the first is slow", trouble: slow, node: node2, within: writePatience},
+		{name: "the first is silent", trouble: silent, node: node2, within: fanout.WritePatience, missed: node2},
+		{name: "the first loses its answers", trouble: deaf, node: node2, within: fanout.WritePatience, missed: node2},
+		{name: "the first is slow", trouble: slow, node: node2, within: fanout.WritePatience},
 		{name: "the first is silent, all are wanted", trouble: silent, node: node2, w: 3, accepted: true, within: time.Minute, missed: node2},
 		{name: "another one is silent", trouble: silent, node: node3, missed: node3},
 		{name: "another one is away", trouble: away, node: node3, missed: node3},
@@ -114,7 +116,7 @@ func TestRefusalInDoubt(t *testing.T) {
 	}{
 		{name: "none", want: fault.Conflict},
 		{name: "away", trouble: away, want: fault.Conflict},
-		{name: "slow", trouble: slow, want: fault.Conflict, within: 2*slowness + writePatience},
+		{name: "slow", trouble: slow, want: fault.Conflict, within: 2*slowness + fanout.WritePatience},
 		{name: "silent", trouble: silent, want: fault.Timeout, within: time.Minute},
 		{name: "deaf", trouble: deaf, want: fault.Timeout, within: time.Minute},
 		{name: "failing", trouble: failing, want: fault.Unavailable},
@@ -349,7 +351,7 @@ func TestMend(t *testing.T) {
 		small, large := noise(1000), noise(1<<20)
 		var atts []shard.EditAttachment
 		for i, content := range [][]byte{small, large, nil} {
-			a, err := behind.Upload(t.Context(), "a", UploadOptions{Name: fmt.Sprint(i), ContentType: "image/png", Length: -1}, bytes.NewReader(content))
+			a, err := behind.Upload(t.Context(), "a", attachment.Options{Name: fmt.Sprint(i), ContentType: "image/png", Length: -1}, bytes.NewReader(content))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/repair"
 	"divan/cluster/replica"
 	"divan/cluster/sequence"
@@ -53,7 +54,7 @@ func TestFeedKeepsToItsCopy(t *testing.T) {
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 {
 			t.Fatalf("%v", rows)
 		}
-		w.trouble(silent, far.segments[0].near[0].node)
+		w.trouble(silent, far.segments[0].near[0].Node)
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); distinctIDs(rows) != 13 {
 			t.Fatalf("without it: %v", rows)
 		}
@@ -69,7 +70,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		away := d.without(node1)
 		_, last, _ := changes(t, away, ChangesQuery{Limit: NoLimit})
 		first := d.segments[0].near
-		here, err := replica.Position.On(t.Context(), w.local, first[0].name)
+		here, err := replica.Position.On(t.Context(), w.local, first[0].Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +78,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there, err := replica.Position.On(t.Context(), w.replica(reader[0].node), reader[0].name)
+		there, err := replica.Position.On(t.Context(), w.replica(reader[0].Node), reader[0].Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,10 +91,10 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := repair.CheckpointID(repair.PrefixOf(here.UUID), repair.PrefixOf(there.UUID))
-		if _, err := w.locals[node1].LocalPut(t.Context(), first[0].name, id, doc.Rev{}, body); err != nil {
+		if _, err := w.locals[node1].LocalPut(t.Context(), first[0].Name, id, doc.Rev{}, body); err != nil {
 			t.Fatal(err)
 		}
-		w.down(reader[0].node)
+		w.down(reader[0].Node)
 		rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)})
 		if len(rows) != 8 || distinctIDs(rows) != 8 { // those behind 7
 			t.Fatalf("%d rows", len(rows))
@@ -114,7 +115,7 @@ func TestFeedSurvivesItsCopy(t *testing.T) {
 					d = d.without(node1)
 					w.fleet.links[node2].batches = batches
 					w.fleet.links[node3].batches = 1 << 30
-					first := d.segments[0].near[0].node
+					first := d.segments[0].near[0].Node
 					f, err := d.Changes(t.Context(), ChangesQuery{Limit: NoLimit})
 					if err != nil {
 						t.Fatal(err)
@@ -154,7 +155,7 @@ func TestListingSurvivesItsCopy(t *testing.T) {
 				t.Helper()
 				several(t, w, d, 0, n)
 				d = d.without(node1)
-				first := d.segments[0].near[0].node
+				first := d.segments[0].near[0].Node
 				w.fleet.links[first].batches = 2
 				for _, q := range []DocsQuery{
 					{Limit: NoLimit},
@@ -278,7 +279,7 @@ func TestFeedWaitsForItsCopy(t *testing.T) {
 				}
 				defer f.Close()
 				several(t, w, d, 0, 1)
-				w.trouble(tr, remote.segments[0].near[0].node)
+				w.trouble(tr, remote.segments[0].near[0].Node)
 				late := 0
 				for begun := time.Now(); ; {
 					ctx, cancel := context.WithTimeout(t.Context(), slowness/10)
@@ -291,7 +292,7 @@ func TestFeedWaitsForItsCopy(t *testing.T) {
 					if err == nil {
 						break
 					}
-					if f.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || late > 1 || time.Since(begun) > 2*nudgeLimit {
+					if f.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || late > 1 || time.Since(begun) > 2*fanout.NudgeLimit {
 						t.Fatalf("%v after %v, %d waits were late", err, time.Since(begun), late)
 					}
 				}

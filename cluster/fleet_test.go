@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/repair"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -23,7 +24,7 @@ type fleet struct {
 	mu     sync.Mutex
 	subs   map[int]func(string, bool)
 	next   int
-	missed []target
+	missed []fanout.Target
 	synced [][]string
 }
 
@@ -91,7 +92,7 @@ func (f *fleet) set(node string, t trouble) {
 func (f *fleet) Missed(name, node string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.missed = append(f.missed, target{name: name, node: node})
+	f.missed = append(f.missed, fanout.Target{Name: name, Node: node})
 }
 
 // Sync implements Repair.
@@ -114,8 +115,8 @@ func (f *fleet) misses() []string {
 	defer f.mu.Unlock()
 	var out []string
 	for _, m := range f.missed {
-		if !slices.Contains(out, m.node) {
-			out = append(out, m.node)
+		if !slices.Contains(out, m.Node) {
+			out = append(out, m.Node)
 		}
 	}
 	f.missed = nil
@@ -167,7 +168,7 @@ func pass[T any](ctx context.Context, l *link, f func() (T, error)) (T, error) {
 	l.calls.Add(1)
 	switch l.now() {
 	case away, failing, broken:
-		return none, errNodeDown(l.node)
+		return none, fanout.NodeDown(l.node)
 	case silent:
 		<-ctx.Done()
 		return none, ctx.Err()
@@ -219,7 +220,7 @@ func (l *link) Do(ctx context.Context, c replica.Call) error {
 
 func (l *link) watch(ctx context.Context, q *replica.Asked[replica.WatchRequest, io.Closer]) error {
 	if l.now() != fine && l.now() != slow {
-		return errNodeDown(l.node)
+		return fanout.NodeDown(l.node)
 	}
 	c := q.Request.C
 	inner, stop, ended := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
@@ -269,10 +270,10 @@ func (f *fray) turn() error {
 	switch f.l.now() {
 	case broken:
 		if f.left--; f.left < 0 {
-			return errNodeDown(f.l.node)
+			return fanout.NodeDown(f.l.node)
 		}
 	case away, failing:
-		return errNodeDown(f.l.node)
+		return fanout.NodeDown(f.l.node)
 	case silent, deaf:
 		<-f.ctx.Done()
 		return f.ctx.Err()

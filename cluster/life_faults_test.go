@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/cluster/fanout"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -37,7 +38,7 @@ func TestLifeWithTrouble(t *testing.T) {
 				var d *DB
 				step("create", createWait, func() error { return w.CreateDB(ctx, "db", CreateOptions{N: 3, Q: 4}) })
 				d = w.open("db")
-				step("write", writePatience+slowness, func() error {
+				step("write", fanout.WritePatience+slowness, func() error {
 					r, err := d.Update(ctx, UpdateOptions{NewEdits: true}, []shard.Edit{{ID: "a", Body: []byte("{}")}, {ID: "b", Body: []byte("{}")}})
 					if err == nil && r[0].Err != nil {
 						return r[0].Err
@@ -47,7 +48,7 @@ func TestLifeWithTrouble(t *testing.T) {
 				for name, handle := range map[string]*DB{"": d, " from elsewhere": d.without(node1)} {
 					step("info"+name, time.Second, func() error { _, err := handle.Info(ctx); return err })
 					step("commit"+name, time.Second, func() error { _, err := handle.EnsureFullCommit(ctx); return err })
-					step("compact"+name, nudgeLimit, func() error { return handle.Compact(ctx) })
+					step("compact"+name, fanout.NudgeLimit, func() error { return handle.Compact(ctx) })
 					step("purges"+name, time.Second, func() error { _, err := handle.PurgedInfos(ctx); return err })
 					step("missing"+name, time.Second, func() error {
 						_, err := handle.Missing(ctx, []shard.IDRevs{{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}})
@@ -65,7 +66,7 @@ func TestLifeWithTrouble(t *testing.T) {
 				if got := w.fleet.synced; len(got) != 2 || len(got[0]) != 4 {
 					t.Errorf("synchronised: %v", got)
 				}
-				step("delete", mostPatience, func() error { return w.DeleteDB(ctx, "db") })
+				step("delete", fanout.MostPatience, func() error { return w.DeleteDB(ctx, "db") })
 				for _, node := range []string{node1, node3} {
 					if names, err := w.locals[node].Names(); err != nil || len(names) > 0 {
 						t.Errorf("%s still has %v, %v", node, names, err)
@@ -144,11 +145,11 @@ func TestLocalDocumentsOfCopies(t *testing.T) {
 		}
 		// This node has an older body under the same count.
 		own := d.segments[0].near[0]
-		if _, err := w.locals[node1].LocalPut(t.Context(), own.name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":0}`)); err != nil {
+		if _, err := w.locals[node1].LocalPut(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":0}`)); err != nil {
 			t.Fatal(err)
 		}
 		write2 := func(node string) {
-			if _, err := w.locals[node].LocalPut(t.Context(), own.name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":2}`)); err != nil {
+			if _, err := w.locals[node].LocalPut(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":2}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -194,8 +195,8 @@ func TestOpenRevsManyAsksOnce(t *testing.T) {
 		// A named revision that only the copy has that nobody asks at first.
 		rev := doc.Rev{Pos: 1, ID: "lonely"}
 		far := d.segments[0].near[2]
-		_, err := w.locals[far.node].Update(t.Context(), shard.UpdateRequest{
-			Copy: far.name, Edits: []shard.Edit{{ID: "lonely", Path: doc.Path{Start: 1, IDs: []string{"lonely"}}, Body: []byte("{}")}},
+		_, err := w.locals[far.Node].Update(t.Context(), shard.UpdateRequest{
+			Copy: far.Name, Edits: []shard.Edit{{ID: "lonely", Path: doc.Path{Start: 1, IDs: []string{"lonely"}}, Body: []byte("{}")}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -218,12 +219,12 @@ func TestCoverFollowsNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		up := w.down(first[0].node)
+		up := w.down(first[0].Node)
 		second, err := far.covered()
-		if err != nil || second[0].node == first[0].node {
+		if err != nil || second[0].Node == first[0].Node {
 			t.Fatalf("%v, %v", second, err)
 		}
-		w.down(second[0].node)
+		w.down(second[0].Node)
 		if _, err := far.covered(); !fault.Is(err, fault.Unavailable) {
 			t.Fatal(err)
 		}

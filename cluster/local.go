@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -26,8 +27,8 @@ import (
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t target) (*shard.LocalDoc, error) {
-			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.name, ID: id})
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) (*shard.LocalDoc, error) {
+			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 		})
 	}
 	before := d.noCopies.Load()
@@ -54,15 +55,15 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 // could.
 func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
-		from target
+		from fanout.Target
 		doc  *shard.LocalDoc
 	}
 	answers := make([]answer, need)
 	errs := make([]error, need)
-	_ = each(need, func(k int) error { // errors are looked at below
+	_ = fanout.Each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
-		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica.Copies, t target) (answer, error) {
-			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.name, ID: id})
+		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica.Copies, t fanout.Target) (answer, error) {
+			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 			if isNotFound(err) {
 				err = nil
 			}
@@ -72,7 +73,7 @@ func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*s
 	})
 	var out []*shard.LocalDoc
 	var failure error
-	var heard []target
+	var heard []fanout.Target
 	for k := range answers {
 		switch {
 		case errs[k] != nil:
@@ -171,9 +172,9 @@ func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	req := shard.LocalDocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending, System: q.System,
 	}
-	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copies, t target, behind string) (replica.Docs, error) {
+	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error) {
 		mine := req
-		mine.Copy = t.name
+		mine.Copy = t.Name
 		switch {
 		case behind == "":
 		case mine.Desc:

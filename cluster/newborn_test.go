@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/events"
+	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -24,7 +26,7 @@ func TestLostCopies(t *testing.T) {
 			d := w.create("pond", CreateOptions{Q: 1})
 			<-time.After(age)
 			for _, l := range w.locals {
-				if err := l.Drop(t.Context(), d.all()[0].name); err != nil {
+				if err := l.Drop(t.Context(), d.all()[0].Name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -93,7 +95,7 @@ func TestEventsOfANewborn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, setup{nodes: 3})
 		synctest.Wait()
-		m := w.commit(meta.NewDatabaseID(), GlobalChanges)
+		m := w.commit(meta.NewDatabaseID(), events.GlobalChanges)
 		w.commit(meta.NewDatabaseID(), "pond")
 		<-time.After(birthGrace / 2)
 		for _, name := range m.CopiesOn(node1) {
@@ -114,7 +116,7 @@ func (o *once) Do(ctx context.Context, call replica.Call) error {
 	err := call.On(ctx, o.to)
 	if _, ok := call.(*replica.Asked[replica.PurgeRequest, []shard.PurgeResult]); ok {
 		if o.asked++; o.asked == 1 {
-			return errNodeDown(node2)
+			return fanout.NodeDown(node2)
 		}
 	}
 	return err
@@ -133,7 +135,7 @@ func TestDoubtfulPurgeIsNotBegunAgain(t *testing.T) {
 			if node == node2 {
 				continue
 			}
-			if err := l.Drop(t.Context(), d.all()[0].name); err != nil {
+			if err := l.Drop(t.Context(), d.all()[0].Name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -163,7 +165,7 @@ func TestDamageIsNotHidden(t *testing.T) {
 		w := start(t, setup{nodes: 3, still: true})
 		d := w.create("pond", CreateOptions{Q: 1})
 		w.settleWrites()
-		if err := w.locals[node1].Drop(t.Context(), d.all()[0].name); err != nil {
+		if err := w.locals[node1].Drop(t.Context(), d.all()[0].Name); err != nil {
 			t.Fatal(err)
 		}
 		for _, link := range w.fleet.links {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/fanout"
 	"divan/storage/fault"
 )
 
@@ -27,7 +28,7 @@ func (d *DB) stillThere(ctx context.Context, before uint64) error {
 	if d.noCopies.Load() == before {
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, mostPatience)
+	soon, cancel := context.WithTimeout(ctx, fanout.MostPatience)
 	defer cancel()
 	d.catchUp(soon, errDropped())
 	if !d.c.gone(d.meta) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/fault"
@@ -51,8 +52,8 @@ func (d *DB) Partition(ctx context.Context, name string) (*PartitionInfo, error)
 	if err := d.partitioned(name); err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copies, t target) (shard.PartitionInfo, error) {
-		return replica.Partition.On(ctx, rep, replica.PartitionRequest{Copy: t.name, Partition: name})
+	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copies, t fanout.Target) (shard.PartitionInfo, error) {
+		return replica.Partition.On(ctx, rep, replica.PartitionRequest{Copy: t.Name, Partition: name})
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -36,7 +37,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	before := d.noCopies.Load()
 	groups := d.group(len(items), func(i int) string { return items[i].ID })
 	out := make([]PurgeOutcome, len(items))
-	err := each(len(groups), func(g int) error {
+	err := fanout.Each(len(groups), func(g int) error {
 		mine := make([]shard.PurgeItem, len(groups[g].items))
 		for i, at := range groups[g].items {
 			mine[i] = items[at]
@@ -76,10 +77,10 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 	inbox := make(chan purged, len(s.copies)) // room for all, so that no straggler waits for a reader
 	asked, own := 0, false
 	for _, t := range s.copies {
-		here := t.node == d.c.node
-		rep := d.c.replica(t.node)
+		here := t.Node == d.c.node
+		rep := d.c.replica(t.Node)
 		run := func(ctx context.Context) {
-			answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.name, Items: items})
+			answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.Name, Items: items})
 			if err != nil {
 				d.c.missed(t)
 			}
@@ -88,9 +89,9 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 		switch {
 		case rep == nil:
 			d.c.missed(t)
-			q.Lose(errNodeDown(t.node))
+			q.Lose(fanout.NodeDown(t.Node))
 		case !d.c.detach(ctx, run):
-			q.Lose(errClosed())
+			q.Lose(fanout.Closed())
 		default:
 			asked++
 			own = own || here
@@ -151,10 +152,10 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 		return nil, err
 	}
 	parts := make([][]shard.PurgeInfo, len(picked))
-	err = each(len(picked), func(i int) error {
+	err = fanout.Each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t target) ([]shard.PurgeInfo, error) {
-			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.name, Since: 0})
+		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.PurgeInfo, error) {
+			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.Name, Since: 0})
 		})
 		return err
 	})

@@ -48,12 +48,12 @@ func TestEditMeetsItsPurge(t *testing.T) {
 	copies := d.owner("a").copies
 	item := shard.PurgeItem{UUID: [16]byte{1}, ID: "a", Revs: []doc.Rev{second}}
 	for _, c := range copies[1:] {
-		if _, err := w.locals[c.node].Purge(t.Context(), c.name, []shard.PurgeItem{item}); err != nil {
+		if _, err := w.locals[c.Node].Purge(t.Context(), c.Name, []shard.PurgeItem{item}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	path := doc.Path{Start: 2, IDs: []string{second.ID, first.ID}}
-	d = d.ordered(copies[0].node, copies[1].node, copies[2].node)
+	d = d.ordered(copies[0].Node, copies[1].Node, copies[2].Node)
 	e := shard.Edit{ID: "a", Path: path, Body: []byte(`{"n":2}`)}
 	if r, err := d.Update(t.Context(), UpdateOptions{}, []shard.Edit{e}); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("%+v, %v", r, err)

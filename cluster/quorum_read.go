@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -17,7 +18,8 @@ import (
 // Result selection: quorum.Read. Contexts: that of copies that have not answered
 // ends with the read; Close of the coordinator waits for them.
 type quorumRead struct {
-	hedgedRequest[shard.OpenRequest, *shard.Doc]
+	fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]
+	db     *DB
 	req    shard.OpenRequest
 	q      *quorum.Read
 	full   *shard.Doc // of the copy that was asked for all of it
@@ -34,15 +36,15 @@ func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRe
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
 	o := &quorumRead{
-		hedgedRequest: hedgedRequest[shard.OpenRequest, *shard.Doc]{
-			db: d, copies: s.near, latency: &d.c.reads, patience: d.c.reads.patience(readPatience),
-			call: func(ctx context.Context, rep replica.Copies, req shard.OpenRequest) (*shard.Doc, error) {
+		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
+			Database: d.asking(), Copies: s.near, Latency: &d.c.reads, Patience: d.c.reads.Patience(fanout.ReadPatience),
+			Call: func(ctx context.Context, rep replica.Copies, req shard.OpenRequest) (*shard.Doc, error) {
 				return replica.Open.On(ctx, rep, req)
 			},
 		},
-		req: req, q: quorum.NewRead(len(s.near), r), fullAt: -1, heard: make([]int, 0, len(s.near)),
+		db: d, req: req, q: quorum.NewRead(len(s.near), r), fullAt: -1, heard: make([]int, 0, len(s.near)),
 	}
-	o.decider = o
+	o.Decider = o
 	got, err := o.open(ctx)
 	if err != nil {
 		return nil, d.phrase(err)
@@ -54,10 +56,10 @@ func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRe
 }
 
 func (o *quorumRead) open(ctx context.Context) (*shard.Doc, error) {
-	if o.copies[0].node == o.db.c.node {
+	if o.Copies[0].Node == o.db.c.node {
 		o.fullAt = 0 // asked last of the first ones, so that the others are at work
 	}
-	verdict, from, err := o.heardUntil(o.run(ctx, o.q.Need()))
+	verdict, from, err := o.heardUntil(o.Run(ctx, o.q.Need()))
 	if verdict == quorum.Diverged {
 		verdict, from, err = o.relate(ctx)
 	}
@@ -94,67 +96,67 @@ func (o *quorumRead) heardUntil(late error) (quorum.Verdict, int, error) {
 	}
 }
 
-// request implements decider. Tombstones always count, because a deletion may
+// Request implements fanout.Decider. Tombstones always count, because a deletion may
 // be what is newer.
-func (o *quorumRead) request(at int, t target) (shard.OpenRequest, bool) {
+func (o *quorumRead) Request(at int, t fanout.Target) (shard.OpenRequest, bool) {
 	if o.fullAt < 0 {
 		o.fullAt = at
 	}
 	if at == o.fullAt {
 		return o.wholeRequest(t), true
 	}
-	return shard.OpenRequest{Copy: t.name, ID: o.req.ID, HeadOnly: true, RevOnly: true, AllowDeleted: true}, true
+	return shard.OpenRequest{Copy: t.Name, ID: o.req.ID, HeadOnly: true, RevOnly: true, AllowDeleted: true}, true
 }
 
-// take implements decider.
-func (o *quorumRead) take(a answer[*shard.Doc], pending int) quorum.Step {
+// Take implements fanout.Decider.
+func (o *quorumRead) Take(a fanout.Answer[*shard.Doc], pending int) quorum.Step {
 	switch {
-	case a.err == nil:
-		o.heard = append(o.heard, a.at)
-		if a.at == o.fullAt {
-			o.full = a.got
+	case a.Err == nil:
+		o.heard = append(o.heard, a.At)
+		if a.At == o.fullAt {
+			o.full = a.Got
 		}
-		only := doc.Path{Start: a.got.Rev.Pos, IDs: []string{a.got.Rev.ID}}
-		o.q.Found(a.at, quorum.Answer{Path: only, Deleted: a.got.Deleted})
+		only := doc.Path{Start: a.Got.Rev.Pos, IDs: []string{a.Got.Rev.ID}}
+		o.q.Found(a.At, quorum.Answer{Path: only, Deleted: a.Got.Deleted})
 		return o.q.Step(pending)
-	case fault.Is(a.err, fault.NoCopy):
+	case fault.Is(a.Err, fault.NoCopy):
 		o.noCopy = true
-		a.err = errNodeDown(o.copies[a.at].node) // says nothing about the document
-	case isNotFound(a.err):
-		o.heard = append(o.heard, a.at)
+		a.Err = fanout.NodeDown(o.Copies[a.At].Node) // says nothing about the document
+	case isNotFound(a.Err):
+		o.heard = append(o.heard, a.At)
 	}
-	o.q.Refused(a.err)
+	o.q.Refused(a.Err)
 	return o.q.Step(pending)
 }
 
-func (o *quorumRead) wholeRequest(t target) shard.OpenRequest {
+func (o *quorumRead) wholeRequest(t fanout.Target) shard.OpenRequest {
 	req := o.req
-	req.Copy, req.AllowDeleted = t.name, true
+	req.Copy, req.AllowDeleted = t.Name, true
 	return req
 }
 
 // relate asks the copies that gave an answer how their revisions descend from
 // each other.
 func (o *quorumRead) relate(ctx context.Context) (quorum.Verdict, int, error) {
-	answers := make([]answer[*shard.Doc], len(o.heard))
-	_ = each(len(o.heard), func(i int) error { // failures are counted below
-		t := o.copies[o.heard[i]]
-		answers[i] = answer[*shard.Doc]{at: o.heard[i], err: errNodeDown(t.node)}
-		if rep := o.db.c.replica(t.node); rep != nil {
-			answers[i].got, answers[i].err = replica.Open.On(ctx, rep, shard.OpenRequest{
-				Copy: t.name, ID: o.req.ID, Revs: true, HeadOnly: true, AllowDeleted: true,
+	answers := make([]fanout.Answer[*shard.Doc], len(o.heard))
+	_ = fanout.Each(len(o.heard), func(i int) error { // failures are counted below
+		t := o.Copies[o.heard[i]]
+		answers[i] = fanout.Answer[*shard.Doc]{At: o.heard[i], Err: fanout.NodeDown(t.Node)}
+		if rep := o.db.c.replica(t.Node); rep != nil {
+			answers[i].Got, answers[i].Err = replica.Open.On(ctx, rep, shard.OpenRequest{
+				Copy: t.Name, ID: o.req.ID, Revs: true, HeadOnly: true, AllowDeleted: true,
 			})
 		}
 		return nil
 	})
 	q := quorum.NewRead(len(o.heard), len(o.heard))
 	for _, a := range answers {
-		if a.err != nil {
-			q.Refused(a.err)
+		if a.Err != nil {
+			q.Refused(a.Err)
 			continue
 		}
-		q.Found(a.at, quorum.Answer{Path: a.got.Revisions, Deleted: a.got.Deleted})
-		if a.at == o.fullAt && o.full != nil && o.full.Rev != a.got.Rev {
+		q.Found(a.At, quorum.Answer{Path: a.Got.Revisions, Deleted: a.Got.Deleted})
+		if a.At == o.fullAt && o.full != nil && o.full.Rev != a.Got.Rev {
 			o.fullAt = -1 // there is a newer one by now
 		}
 	}
@@ -167,9 +169,9 @@ func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
 	if from == o.fullAt {
 		return o.full, nil
 	}
-	t := o.copies[from]
-	rep := o.db.c.replica(t.node)
-	err := errNodeDown(t.node)
+	t := o.Copies[from]
+	rep := o.db.c.replica(t.Node)
+	err := fanout.NodeDown(t.Node)
 	if rep != nil {
 		var got *shard.Doc
 		if got, err = replica.Open.On(ctx, rep, o.wholeRequest(t)); err == nil {
@@ -191,16 +193,16 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 	if o.full != nil && o.fullAt >= 0 {
 		to = o.fullAt
 	}
-	into := o.copies[to]
+	into := o.Copies[to]
 	for _, at := range o.heard {
 		if at == to {
 			continue
 		}
-		if err := o.db.copyDocs(ctx, o.copies[at], into, []string{o.req.ID}); err != nil {
+		if err := o.db.copyDocs(ctx, o.Copies[at], into, []string{o.req.ID}); err != nil {
 			return o.whole(ctx, from)
 		}
 	}
-	rep := o.db.c.replica(into.node)
+	rep := o.db.c.replica(into.Node)
 	if rep == nil {
 		return o.whole(ctx, from)
 	}
@@ -212,10 +214,10 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 }
 
 // targets returns the copies that gave a usable answer.
-func (o *quorumRead) targets() []target {
-	out := make([]target, len(o.heard))
+func (o *quorumRead) targets() []fanout.Target {
+	out := make([]fanout.Target, len(o.heard))
 	for i, at := range o.heard {
-		out[i] = o.copies[at]
+		out[i] = o.Copies[at]
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -20,9 +21,9 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t target) ([]shard.RevResult, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.RevResult, error) {
 			mine := req
-			mine.Copy = t.name
+			mine.Copy = t.Name
 			return replica.OpenRevs.On(ctx, rep, mine)
 		})
 	}
@@ -43,7 +44,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	before := d.noCopies.Load()
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
-	_ = each(len(groups), func(g int) error { // errors are told item by item
+	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
 		mine := make([]OpenRevsOptions, len(groups[g].items))
 		for i, at := range groups[g].items {
 			mine[i] = list[at]
@@ -80,7 +81,7 @@ type revising struct {
 
 // revised is what one copy answered to all requests.
 type revised struct {
-	from target
+	from fanout.Target
 	got  [][]shard.RevResult
 	errs []error
 }
@@ -128,12 +129,12 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 				}
 			}
 		}
-		rep := r.db.c.replica(t.node)
+		rep := r.db.c.replica(t.Node)
 		if len(open) == 0 || rep == nil {
 			continue
 		}
-		soon, cancel := context.WithTimeout(ctx, nudgeLimit)
-		answers, err := replica.OpenRevsMany.On(soon, rep, replica.OpenRevsManyRequest{Copy: t.name, Docs: reqs})
+		soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
+		answers, err := replica.OpenRevsMany.On(soon, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs})
 		cancel()
 		for k, l := range open {
 			if err == nil && answers[k].Err == nil && len(answers[k].Results) > 0 && answers[k].Results[0].Doc != nil {
@@ -155,9 +156,9 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 	// and all of them may fall back on the rest.
 	answers := make([]revised, need)
 	failures := make([]error, need)
-	_ = each(need, func(k int) error { // failures are looked at below
+	_ = fanout.Each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica.Copies, t target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica.Copies, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -177,7 +178,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		return nil, failure
 	}
 	if failures[0] != nil { // nobody was asked for everything
-		whole, err := ask(ctx, r.db, []target{out[0].from}, func(ctx context.Context, rep replica.Copies, t target) (revised, error) {
+		whole, err := ask(ctx, r.db, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copies, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -189,13 +190,13 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 }
 
 // ask puts all requests to one copy.
-func (r *revising) ask(ctx context.Context, rep replica.Copies, t target, headOnly bool) (revised, error) {
+func (r *revising) ask(ctx context.Context, rep replica.Copies, t fanout.Target, headOnly bool) (revised, error) {
 	reqs := make([]shard.OpenRevsRequest, len(r.list))
 	for i := range r.list {
 		reqs[i] = r.db.revsRequest(&r.list[i])
 		reqs[i].HeadOnly = headOnly
 	}
-	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.name, Docs: reqs})
+	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs})
 	if err != nil {
 		return revised{}, err
 	}
@@ -232,7 +233,7 @@ func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.R
 		return
 	}
 	full := r.leaves(ctx, answers, differ)
-	copies := make([]target, len(answers))
+	copies := make([]fanout.Target, len(answers))
 	for k := range answers {
 		copies[k] = answers[k].from
 	}
@@ -251,8 +252,8 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 	for k := range out {
 		out[k] = make([][]shard.RevResult, len(answers))
 	}
-	_ = each(len(answers), func(c int) error { // a copy that is gone by now has said nothing
-		rep := r.db.c.replica(answers[c].from.node)
+	_ = fanout.Each(len(answers), func(c int) error { // a copy that is gone by now has said nothing
+		rep := r.db.c.replica(answers[c].from.Node)
 		if rep == nil {
 			return nil
 		}
@@ -261,7 +262,7 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 			reqs[k] = r.db.revsRequest(&r.list[i])
 			reqs[k].WithPath, reqs[k].RevsLimit = true, 0
 		}
-		found, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: answers[c].from.name, Docs: reqs})
+		found, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: answers[c].from.Name, Docs: reqs})
 		for k := range differ {
 			if err == nil && found[k].Err == nil {
 				out[k][c] = append([]shard.RevResult{}, found[k].Results...) // not nil: it has answered
@@ -347,13 +348,13 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 	}
 	groups := d.group(len(ids), func(i int) string { return ids[i].ID })
 	out := make([]shard.IDMissing, len(ids))
-	err := each(len(groups), func(g int) error {
+	err := fanout.Each(len(groups), func(g int) error {
 		mine := make([]shard.IDRevs, len(groups[g].items))
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t target) ([]shard.IDMissing, error) {
-			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: mine})
+		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.IDMissing, error) {
+			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})
 		if err != nil {
 			return err

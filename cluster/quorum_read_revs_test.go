@@ -58,7 +58,7 @@ func TestRevisionsOfCopiesThatRefuse(t *testing.T) {
 			w.settleWrites()
 			second := put(t, d.ordered(node1, node2, node3).without(tc.behind), "a", first, `{"n":2}`)
 			w.settleWrites()
-			l, name := w.locals[tc.rebuilt], d.owner("a").copies[0].name
+			l, name := w.locals[tc.rebuilt], d.owner("a").copies[0].Name
 			if err := l.Drop(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}

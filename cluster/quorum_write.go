@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -13,7 +14,8 @@ import (
 // quorumWrite is the edits of one segment on their way to several copies. As a
 // hedged request it is the copies' deciding on them.
 type quorumWrite struct {
-	hedgedRequest[shard.UpdateRequest, []shard.EditResult]
+	fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]
+	db      *DB
 	req     shard.UpdateRequest // Edits: as the client sent them
 	counts  []quorum.Write
 	results []shard.EditResult
@@ -34,15 +36,15 @@ func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.Updat
 	defer cancel()
 	marks := make([]int, 3*n)
 	run := &quorumWrite{
-		hedgedRequest: hedgedRequest[shard.UpdateRequest, []shard.EditResult]{
-			db: d, copies: s.copies, latency: &d.c.writes, patience: d.c.writes.patience(writePatience),
-			call: decideAt,
+		HedgedRequest: fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
+			Database: d.asking(), Copies: s.copies, Latency: &d.c.writes, Patience: d.c.writes.Patience(fanout.WritePatience),
+			Call: decideAt,
 		},
-		req: req, counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
+		db: d, req: req, counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
 		by: marks[:n:n], refused: marks[n : 2*n : 2*n], waits: marks[2*n:],
 		asked: make([][]int, len(s.copies)),
 	}
-	run.decider = run
+	run.Decider = run
 	for i := range n {
 		run.counts[i] = quorum.NewWrite(len(s.copies), w)
 		run.by[i], run.refused[i] = -1, -1
@@ -66,7 +68,7 @@ func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.Updat
 // is a branch, when another edit of the same document reaches the slow copy
 // first: both edits were accepted, then, and both are kept.
 func (r *quorumWrite) decide(ctx context.Context) {
-	if err := r.run(ctx, 1); err != nil {
+	if err := r.Run(ctx, 1); err != nil {
 		r.abandon(err)
 	}
 	for i := range r.by {
@@ -76,14 +78,14 @@ func (r *quorumWrite) decide(ctx context.Context) {
 	}
 }
 
-// request implements decider. A copy is asked for the edits that nobody is
+// Request implements fanout.Decider. A copy is asked for the edits that nobody is
 // deciding, or when that takes too long, for all that are undecided.
 //
 // Edits that it took for late ones, because it has purged the revisions that
 // they make, it has to decide once more and insist on: the client still waits
 // for them. Without asking again, a copy that was slow could do what another one
 // had done in its place and bring back what has been purged since.
-func (r *quorumWrite) request(at int, t target) (req shard.UpdateRequest, ok bool) {
+func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest, ok bool) {
 	open, insist := r.late, len(r.late) > 0
 	r.late = nil
 	if !insist {
@@ -93,7 +95,7 @@ func (r *quorumWrite) request(at int, t target) (req shard.UpdateRequest, ok boo
 		return req, false
 	}
 	req = r.asSent(open)
-	req.Copy, req.Insist = t.name, insist
+	req.Copy, req.Insist = t.Name, insist
 	r.asked[at] = open
 	for _, i := range open {
 		r.waits[i]++
@@ -112,17 +114,17 @@ func errAway(node string) error {
 	return fault.Newf(fault.Unavailable, "Node %s cannot be reached.", node)
 }
 
-// take implements decider: it notes what a copy has decided.
-func (r *quorumWrite) take(a answer[[]shard.EditResult], _ int) quorum.Step {
-	if a.unreached {
-		r.absent(a.at)
+// Take implements fanout.Decider: it notes what a copy has decided.
+func (r *quorumWrite) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step {
+	if a.Unreached {
+		r.absent(a.At)
 	} else {
 		r.decided(a)
 	}
 	switch {
 	case len(r.late) > 0:
 		return quorum.Again
-	case r.next < len(r.copies) && len(r.unasked()) > 0:
+	case r.Left() && len(r.unasked()) > 0:
 		return quorum.Another
 	case !r.unsettled():
 		return quorum.Enough
@@ -138,36 +140,36 @@ func (r *quorumWrite) absent(at int) {
 		open = r.open()
 	}
 	for _, i := range open {
-		r.counts[i].Decide(errAway(r.copies[at].node))
+		r.counts[i].Decide(errAway(r.Copies[at].Node))
 	}
 }
 
 // decided takes in what a copy said to the edits that it was to decide.
-func (r *quorumWrite) decided(a answer[[]shard.EditResult]) {
-	if fault.Is(a.err, fault.NoCopy) || fault.Is(a.err, fault.MissingStub) {
+func (r *quorumWrite) decided(a fanout.Answer[[]shard.EditResult]) {
+	if fault.Is(a.Err, fault.NoCopy) || fault.Is(a.Err, fault.MissingStub) {
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.
-		r.whole = quorum.Telling(r.whole, a.err)
-		a.err = fault.Wrap(fault.Unavailable, "The copy cannot take the edits.", a.err)
+		r.whole = quorum.Telling(r.whole, a.Err)
+		a.Err = fault.Wrap(fault.Unavailable, "The copy cannot take the edits.", a.Err)
 	}
-	for k, i := range r.asked[a.at] {
+	for k, i := range r.asked[a.At] {
 		r.waits[i]--
-		err := a.err
+		err := a.Err
 		if err == nil {
-			err = a.got[k].Err
+			err = a.Got[k].Err
 		}
 		switch {
 		case fault.Is(err, fault.Purged) && r.by[i] < 0:
 			r.late = append(r.late, i)
 		case err == nil && r.by[i] < 0:
-			r.results[i], r.by[i] = a.got[k], a.at
+			r.results[i], r.by[i] = a.Got[k], a.At
 			r.counts[i].Decide(nil)
 		case err == nil || r.by[i] >= 0:
 			// It gets what the first one has decided, which for an edit that
 			// it has accepted, too, is what it has already.
 		default:
 			if quorum.Usable(err) {
-				r.refused[i] = a.at
+				r.refused[i] = a.At
 			}
 			r.counts[i].Decide(err)
 		}

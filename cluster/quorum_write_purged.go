@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
@@ -21,7 +22,7 @@ import (
 // If it has not, the edit is nowhere, or will soon be. Whether the purge was
 // asked for before or after it cannot be told: the error is errPurgedAway, so
 // that a client that still waits is not told of an edit that nobody has.
-func (r *quorumWrite) settlePurged(ctx context.Context, t target, chosen []int, errs []error) []error {
+func (r *quorumWrite) settlePurged(ctx context.Context, t fanout.Target, chosen []int, errs []error) []error {
 	var from map[int][]int // by deciding copy: places in chosen
 	for k, i := range chosen {
 		if fault.Is(errs[k], fault.Purged) && !isLocal(r.req.Edits[i].ID) {
@@ -41,7 +42,7 @@ func (r *quorumWrite) settlePurged(ctx context.Context, t target, chosen []int, 
 		}
 		lacking, err := r.settle(ctx, at, t, ids, revs)
 		if err != nil {
-			r.db.c.log.Debug("purged edit not settled", zap.String("copy", t.name), zap.String("node", t.node), zap.Error(err))
+			r.db.c.log.Debug("purged edit not settled", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 			continue
 		}
 		for n, k := range places {
@@ -56,15 +57,15 @@ func (r *quorumWrite) settlePurged(ctx context.Context, t target, chosen []int, 
 
 // settle brings a copy what the deciding one has of some documents, and tells
 // which of some revisions it lacks all the same.
-func (r *quorumWrite) settle(ctx context.Context, at int, t target, ids []string, revs []shard.IDRevs) ([]shard.IDMissing, error) {
-	if err := r.db.copyDocs(ctx, r.copies[at], t, ids); err != nil {
+func (r *quorumWrite) settle(ctx context.Context, at int, t fanout.Target, ids []string, revs []shard.IDRevs) ([]shard.IDMissing, error) {
+	if err := r.db.copyDocs(ctx, r.Copies[at], t, ids); err != nil {
 		return nil, err
 	}
-	rep := r.db.c.replica(t.node)
+	rep := r.db.c.replica(t.Node)
 	if rep == nil {
-		return nil, errNodeDown(t.node)
+		return nil, fanout.NodeDown(t.Node)
 	}
-	return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: revs})
+	return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})
 }
 
 // errPurgedAway says that a purge which a copy had not heard of when it decided

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -71,31 +72,31 @@ type followed struct {
 func (r *quorumWrite) spread(ctx context.Context) {
 	for i := range r.by {
 		if r.by[i] >= 0 { // what the decision took does not count any more
-			r.counts[i] = quorum.NewWrite(len(r.copies), r.counts[i].Need())
+			r.counts[i] = quorum.NewWrite(len(r.Copies), r.counts[i].Need())
 			r.counts[i].Decide(nil)
 		}
 	}
-	inbox := make(chan followed, len(r.copies)) // room for all, so that no straggler waits for a reader
+	inbox := make(chan followed, len(r.Copies)) // room for all, so that no straggler waits for a reader
 	asked, own := 0, false
-	for at, t := range r.copies {
-		here := t.node == r.db.c.node
+	for at, t := range r.Copies {
+		here := t.Node == r.db.c.node
 		chosen := r.those(func(i int) bool { return r.by[i] >= 0 && r.by[i] != at })
 		if len(chosen) == 0 {
 			continue
 		}
-		rep := r.db.c.replica(t.node)
+		rep := r.db.c.replica(t.Node)
 		req := r.asDecided(chosen)
-		req.Copy = t.name
+		req.Copy = t.Name
 		run := func(ctx context.Context) {
 			inbox <- followed{own: here, chosen: chosen, errs: r.settlePurged(ctx, t, chosen, r.db.follow(ctx, rep, t, req))}
 		}
 		switch {
 		case rep == nil:
 			r.db.c.missed(t)
-			r.count(followed{chosen: chosen, errs: same(errNodeDown(t.node), len(chosen))})
+			r.count(followed{chosen: chosen, errs: same(fanout.NodeDown(t.Node), len(chosen))})
 		case !r.db.c.detach(ctx, run):
 			r.db.c.missed(t)
-			r.count(followed{chosen: chosen, errs: same(errClosed(), len(chosen))})
+			r.count(followed{chosen: chosen, errs: same(fanout.Closed(), len(chosen))})
 		default:
 			asked++
 			own = own || here
@@ -116,7 +117,7 @@ func (r *quorumWrite) gather(ctx context.Context, inbox <-chan followed, asked i
 				return
 			}
 			if late == nil {
-				timer := time.NewTimer(mostPatience)
+				timer := time.NewTimer(fanout.MostPatience)
 				defer timer.Stop()
 				late = timer.C
 			}
@@ -136,7 +137,7 @@ func (r *quorumWrite) gather(ctx context.Context, inbox <-chan followed, asked i
 // follow has a copy merge revisions and notes it for repair when it does not
 // take them all. A stub that it cannot resolve, because it is behind, refuses
 // only the edit it belongs to.
-func (d *DB) follow(ctx context.Context, rep replica.Copies, t target, req shard.UpdateRequest) []error {
+func (d *DB) follow(ctx context.Context, rep replica.Copies, t fanout.Target, req shard.UpdateRequest) []error {
 	answers, err := replica.Update.On(ctx, rep, req)
 	errs := make([]error, len(req.Edits))
 	failed := false

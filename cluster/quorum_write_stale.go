@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
@@ -22,11 +23,11 @@ import (
 // A conflict with a revision that the deciding copy knows, the usual one,
 // costs one question to that copy.
 func (r *quorumWrite) reconsider(ctx context.Context) {
-	for at := range r.copies {
+	for at := range r.Copies {
 		refused := r.those(func(i int) bool {
 			return r.refused[i] == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.counts[i].Refusal(), fault.Conflict)
 		})
-		if len(refused) > 0 && len(r.copies) > 1 {
+		if len(refused) > 0 && len(r.Copies) > 1 {
 			r.reconsiderAt(ctx, at, refused)
 		}
 	}
@@ -41,12 +42,12 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	if len(again) == 0 {
 		return
 	}
-	rep := r.db.c.replica(r.copies[at].node)
+	rep := r.db.c.replica(r.Copies[at].Node)
 	if rep == nil {
 		return
 	}
 	req := r.asSent(again)
-	req.Copy, req.Insist = r.copies[at].name, true
+	req.Copy, req.Insist = r.Copies[at].Name, true
 	answers, err := replica.Update.On(ctx, rep, req)
 	if err == nil {
 		for _, i := range again {
@@ -82,14 +83,14 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []in
 			out = append(out, i)
 		}
 	}
-	t := r.copies[at]
-	rep := r.db.c.replica(t.node)
+	t := r.Copies[at]
+	rep := r.db.c.replica(t.Node)
 	if len(ask) == 0 || rep == nil {
 		return out
 	}
-	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
+	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
-	answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: ask})
+	answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: ask})
 	if err != nil {
 		return out
 	}
@@ -106,12 +107,12 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []in
 // for which there was something to bring, in their order. A copy that does not answer soon is
 // not waited for.
 func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int {
-	soon, cancel := context.WithTimeout(ctx, r.db.c.writes.patience(writePatience))
+	soon, cancel := context.WithTimeout(ctx, r.db.c.writes.Patience(fanout.WritePatience))
 	defer cancel()
-	ahead := make([][]int, len(r.copies)) // by copy: the edits for which it knows more
+	ahead := make([][]int, len(r.Copies)) // by copy: the edits for which it knows more
 	var asking sync.WaitGroup
-	for other, t := range r.copies {
-		rep := r.db.c.replica(t.node)
+	for other, t := range r.Copies {
+		rep := r.db.c.replica(t.Node)
 		if other == at || rep == nil {
 			continue
 		}
@@ -132,9 +133,9 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 		if len(ids) == 0 {
 			continue
 		}
-		if err := r.db.copyDocs(ctx, r.copies[other], r.copies[at], ids); err != nil {
-			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.copies[at].name), zap.Error(err))
-			r.db.c.missed(r.copies[at])
+		if err := r.db.copyDocs(ctx, r.Copies[other], r.Copies[at], ids); err != nil {
+			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.Copies[at].Name), zap.Error(err))
+			r.db.c.missed(r.Copies[at])
 			continue
 		}
 		again = append(again, mine...)
@@ -145,7 +146,7 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 
 // aheadAt returns those of some edits for which a copy knows the revision that
 // the client named, or that the document is deleted.
-func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copies, t target, suspects []int) []int {
+func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copies, t fanout.Target, suspects []int) []int {
 	var named, unnamed []int
 	var revs []shard.IDRevs
 	var ids []string
@@ -159,7 +160,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copies, t target,
 	}
 	var out []int
 	if len(revs) > 0 {
-		answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.name, IDs: revs})
+		answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})
 		r.db.noteNoCopy(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
@@ -168,7 +169,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copies, t target,
 		}
 	}
 	if len(ids) > 0 {
-		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.name, IDs: ids})
+		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.Name, IDs: ids})
 		r.db.noteNoCopy(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/repair"
 )
 
@@ -46,7 +47,7 @@ func (r *readRepairs) end(k repairedDoc) {
 
 // repairLater brings copies in line about one document, in the background: a
 // read has seen that they differ.
-func (d *DB) repairLater(ctx context.Context, id string, copies []target) {
+func (d *DB) repairLater(ctx context.Context, id string, copies []fanout.Target) {
 	key := repairedDoc{d.meta.Name, id}
 	if !d.c.readRepairs.begin(key) {
 		return
@@ -64,7 +65,7 @@ func (d *DB) repairLater(ctx context.Context, id string, copies []target) {
 
 // readRepair brings copies in line about one document. What cannot be brought
 // to a copy now is noted for repair.
-func (d *DB) readRepair(ctx context.Context, id string, copies []target) error {
+func (d *DB) readRepair(ctx context.Context, id string, copies []fanout.Target) error {
 	var failure error
 	for _, from := range copies {
 		for _, to := range copies {
@@ -81,11 +82,11 @@ func (d *DB) readRepair(ctx context.Context, id string, copies []target) error {
 }
 
 // copyDocs gives a copy everything that another one has of some documents.
-func (d *DB) copyDocs(ctx context.Context, from, to target, ids []string) error {
+func (d *DB) copyDocs(ctx context.Context, from, to fanout.Target, ids []string) error {
 	return repair.NewCopier(d.end(from), d.end(to), d.limits(), d.c.log).Documents(ctx, ids)
 }
 
 // end is a copy as repair.Copier takes it.
-func (d *DB) end(t target) repair.End {
-	return repair.End{Node: t.node, Name: t.name, Copies: d.c.replica(t.node)}
+func (d *DB) end(t fanout.Target) repair.End {
+	return repair.End{Node: t.Node, Name: t.Name, Copies: d.c.replica(t.Node)}
 }

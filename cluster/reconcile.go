@@ -34,7 +34,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 	sub, _ := c.meta.Subscribe()
 	defer sub.Close()
-	defer c.announce(ctx)()
+	defer c.eventWriter().Start(ctx)()
 	k := &tidier{c: c}
 	for {
 		if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -83,7 +83,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			return err
 		}
 		for _, e := range events {
-			k.c.tell(e)
+			k.c.events.Tell(e)
 			switch e.Kind {
 			case meta.Created:
 				k.c.bear(ctx, e.New)

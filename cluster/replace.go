@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/fanout"
 	"divan/cluster/repair"
 	"divan/storage/fault"
 )
@@ -110,8 +111,8 @@ func (w *widow) ask(ctx context.Context, c *Coordinator) (silent []string) {
 			nodes = append(nodes, node)
 		}
 	}
-	var mu sync.Mutex                        // guards w.lacking and silent
-	_ = each(len(nodes), func(i int) error { // those that fail are in silent
+	var mu sync.Mutex                               // guards w.lacking and silent
+	_ = fanout.Each(len(nodes), func(i int) error { // those that fail are in silent
 		there, err := c.completeOn(ctx, nodes[i], w.asks[nodes[i]])
 		mu.Lock()
 		defer mu.Unlock()
@@ -128,7 +129,7 @@ func (w *widow) ask(ctx context.Context, c *Coordinator) (silent []string) {
 
 func (c *Coordinator) completeOn(ctx context.Context, node string, copies []string) ([]string, error) {
 	if c.repair == nil {
-		return nil, errNodeDown(node)
+		return nil, fanout.NodeDown(node)
 	}
 	return c.repair.Complete(ctx, node, copies)
 }

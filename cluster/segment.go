@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"divan/cluster/fanout"
 	"divan/shard/ring"
 )
 
@@ -13,12 +14,12 @@ import (
 // by copies of the half and of the whole.
 type segment struct {
 	ring.Range
-	copies []target // in the order of the map: the first live one decides edits
-	near   []target // the same, that of this node first: in this order they are asked
+	copies []fanout.Target // in the order of the map: the first live one decides edits
+	near   []fanout.Target // the same, that of this node first: in this order they are asked
 }
 
 // segments cuts the ring wherever a range begins, for that node.
-func segments(all []target, node string) []segment {
+func segments(all []fanout.Target, node string) []segment {
 	var cuts []uint32
 	for _, t := range all {
 		cuts = append(cuts, t.Begin)
@@ -43,15 +44,15 @@ func segments(all []target, node string) []segment {
 }
 
 // nearest puts the copy of a node first.
-func nearest(copies []target, node string) []target {
+func nearest(copies []fanout.Target, node string) []fanout.Target {
 	for i := range copies {
-		if copies[i].node != node {
+		if copies[i].Node != node {
 			continue
 		}
 		if i == 0 {
 			break
 		}
-		out := make([]target, 0, len(copies))
+		out := make([]fanout.Target, 0, len(copies))
 		out = append(out, copies[i])
 		out = append(out, copies[:i]...)
 		return append(out, copies[i+1:]...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard/ring"
@@ -20,8 +21,8 @@ func (d *DB) ShardOf(id string) ring.Shard {
 	s := d.owner(id)
 	out := ring.Shard{Range: s.copies[0].Range}
 	for _, t := range s.copies {
-		if !slices.Contains(out.Nodes, t.node) {
-			out.Nodes = append(out.Nodes, t.node)
+		if !slices.Contains(out.Nodes, t.Node) {
+			out.Nodes = append(out.Nodes, t.Node)
 		}
 	}
 	return out
@@ -33,14 +34,14 @@ func (d *DB) ShardOf(id string) ring.Shard {
 // nothing. A copy that cannot be reached is left out; the error is that of a
 // copy when none of them compacts.
 func (d *DB) Compact(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, nudgeLimit)
+	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
 	all := d.all()
 	errs := make([]error, len(all))
-	_ = each(len(all), func(i int) error { // errors are looked at below
-		errs[i] = errNodeDown(all[i].node)
-		if rep := d.c.replica(all[i].node); rep != nil {
-			_, errs[i] = replica.Compact.On(ctx, rep, replica.CompactRequest{Copy: all[i].name, Limits: d.limits(), DB: d.meta.Name})
+	_ = fanout.Each(len(all), func(i int) error { // errors are looked at below
+		errs[i] = fanout.NodeDown(all[i].Node)
+		if rep := d.c.replica(all[i].Node); rep != nil {
+			_, errs[i] = replica.Compact.On(ctx, rep, replica.CompactRequest{Copy: all[i].Name, Limits: d.limits(), DB: d.meta.Name})
 		}
 		return nil
 	})
@@ -66,8 +67,8 @@ func (d *DB) SyncShards(ctx context.Context) error {
 	}
 	var names []string
 	for _, t := range d.all() {
-		if !slices.Contains(names, t.name) {
-			names = append(names, t.name)
+		if !slices.Contains(names, t.Name) {
+			names = append(names, t.Name)
 		}
 	}
 	return d.c.repair.Sync(ctx, names)
@@ -88,8 +89,8 @@ func (d *DB) EnsureFullCommit(ctx context.Context) (string, error) {
 }
 
 // all returns every copy once.
-func (d *DB) all() []target {
-	var out []target
+func (d *DB) all() []fanout.Target {
+	var out []fanout.Target
 	for _, s := range d.segments {
 		for _, t := range s.copies {
 			if t.Begin == s.Begin { // a copy of several segments is listed by its first

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/events"
 	"divan/httpapi/apitest"
 )
 
@@ -129,7 +129,7 @@ func TestDBUpdatesWait(t *testing.T) {
 	apitest.WaitFor(t, func() bool {
 		return strings.Contains(updates(t, a, "?feed=longpoll&timeout=1"), `"b"`) && strings.Contains(feed.text(), `"b"`)
 	})
-	apitest.Must(t, a.Deps.Coordinator.DeleteDB(t.Context(), cluster.GlobalChanges))
+	apitest.Must(t, a.Deps.Coordinator.DeleteDB(t.Context(), events.GlobalChanges))
 	<-ended
 	if got, want := plainLines(feed.text()), `{"db_name":"b","type":"created","seq":S}`+"\n{\"last_seq\":S}\n"; got != want {
 		t.Errorf("%q", got)

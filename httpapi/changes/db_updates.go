@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"divan/cluster"
+	"divan/cluster/events"
 	"divan/cluster/sequence"
 	"divan/httpapi/core"
 	"divan/storage/doc"
@@ -26,7 +27,7 @@ func getDBUpdates(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if c.DB, err = c.API.Deps.Coordinator.DB(c.Request.Context(), cluster.GlobalChanges); err != nil {
+	if c.DB, err = c.API.Deps.Coordinator.DB(c.Request.Context(), events.GlobalChanges); err != nil {
 		return err
 	}
 	if p.feed == feedNormal {
@@ -118,7 +119,7 @@ func parseInteger(value string, least int) (int, error) {
 func eventOf(id string) (kind, db string, ok bool) {
 	kind, db, ok = strings.Cut(id, ":")
 	switch kind + ":" {
-	case cluster.CreatedPrefix, cluster.UpdatedPrefix, cluster.DeletedPrefix:
+	case events.CreatedPrefix, events.UpdatedPrefix, events.DeletedPrefix:
 		return kind, db, ok
 	}
 	return "", "", false

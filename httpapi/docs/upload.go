@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"divan/cluster"
+	"divan/cluster/attachment"
 	"divan/cluster/docformat"
 	"divan/httpapi/core"
 	"divan/shard"
@@ -150,7 +150,7 @@ type content struct {
 
 // store streams one attachment into the database.
 func (u *upload) store(in content) (shard.EditAttachment, error) {
-	o := cluster.UploadOptions{
+	o := attachment.Options{
 		Name: in.name, ContentType: in.contentType, Length: in.length,
 		MaxSize: u.c.Config.CouchDB.MaxAttachmentSize,
 	}

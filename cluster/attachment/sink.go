@@ -1,4 +1,4 @@
-package cluster
+package attachment
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -15,7 +16,7 @@ import (
 
 // copySink takes the content of an upload to one copy. On another node it does so
 // on a goroutine of its own, so that copies are written at the same time, and
-// one that is busy for longer than stallLimit is given up: its node gets the
+// one that is busy for longer than fanout.StallLimit is given up: its node gets the
 // attachment from another copy later.
 type copySink struct {
 	shard.AttachmentSink
@@ -28,18 +29,18 @@ type copySink struct {
 }
 
 // errStalled is why a sink is given up.
-var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", stallLimit)
+var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", fanout.StallLimit)
 
 // openSink opens a sink on one copy.
-func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t target) (*copySink, error) {
+func (u *upload) openSink(ctx context.Context, rep replica.Copies, t fanout.Target) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error
-	if t.node == u.db.c.node {
-		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.name, ID: u.id, Key: u.att.Key})
+	if t.Node == u.Database.Node() {
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.ID, Key: u.att.Key})
 	} else {
-		stall := time.AfterFunc(stallLimit, stop)
-		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.name, ID: u.id, Key: u.att.Key})
+		stall := time.AfterFunc(fanout.StallLimit, stop)
+		s, err = replica.PutAttachment.On(own, rep, replica.PutAttachmentRequest{Copy: t.Name, ID: u.ID, Key: u.att.Key})
 		if !stall.Stop() && err != nil { // it has ended the context
 			err = errStalled
 		}
@@ -49,14 +50,14 @@ func (u *attachmentUpload) openSink(ctx context.Context, rep replica.Copies, t t
 		return nil, err
 	}
 	out := &copySink{AttachmentSink: s, ctx: own, stop: stop}
-	if t.node == u.db.c.node {
+	if t.Node == u.Database.Node() {
 		return out, nil
 	}
 	out.jobs, out.done = make(chan []byte, 1), make(chan error, 1)
-	if !u.db.c.spawn(out.work) {
+	if !u.Database.Spawn(out.work) {
 		s.Abort()
 		stop()
-		return nil, errClosed()
+		return nil, fanout.Closed()
 	}
 	return out, nil
 }
@@ -130,13 +131,13 @@ func (s *copySink) end() {
 // open opens a sink on every copy of the segment that can be reached, on all
 // of them at once. A copy that cannot is left out: an edit that names the
 // content is refused there, and counts as not stored.
-func (u *attachmentUpload) open(ctx context.Context) error {
-	copies := u.db.owner(u.id).copies
+func (u *upload) open(ctx context.Context) error {
+	copies := u.Copies
 	sinks, errs := make([]*copySink, len(copies)), make([]error, len(copies))
-	_ = each(len(copies), func(i int) error { // errors are looked at below
-		rep := u.db.c.replica(copies[i].node)
+	_ = fanout.Each(len(copies), func(i int) error { // errors are looked at below
+		rep := u.Database.Replica(copies[i].Node)
 		if rep == nil {
-			errs[i] = errNodeDown(copies[i].node)
+			errs[i] = fanout.NodeDown(copies[i].Node)
 			return nil
 		}
 		sinks[i], errs[i] = u.openSink(ctx, rep, copies[i])
@@ -151,17 +152,17 @@ func (u *attachmentUpload) open(ctx context.Context) error {
 		}
 	}
 	if len(u.sinks) == 0 {
-		return u.db.explain(ctx, failure)
+		return u.Database.Explain(ctx, failure)
 	}
 	return nil
 }
 
 // write gives a block to all sinks and gives up those that fail; the error is
 // that of the last one to fail.
-func (u *attachmentUpload) write(b []byte) error { return u.each(b) }
+func (u *upload) write(b []byte) error { return u.each(b) }
 
 // close makes the content durable.
-func (u *attachmentUpload) close() error {
+func (u *upload) close() error {
 	err := u.each(nil)
 	if err == nil {
 		u.abort() // lets go of them: what is closed stays
@@ -169,7 +170,7 @@ func (u *attachmentUpload) close() error {
 	return err
 }
 
-func (u *attachmentUpload) each(b []byte) error {
+func (u *upload) each(b []byte) error {
 	errs := make([]error, len(u.sinks))
 	// Those of other nodes begin first, and work while this one's disk does.
 	for i, s := range u.sinks {
@@ -184,7 +185,7 @@ func (u *attachmentUpload) each(b []byte) error {
 	}
 	var over <-chan time.Time
 	if slices.ContainsFunc(u.sinks, func(s *copySink) bool { return s.jobs != nil }) {
-		timer := time.NewTimer(stallLimit)
+		timer := time.NewTimer(fanout.StallLimit)
 		defer timer.Stop()
 		over = timer.C
 	}
@@ -216,12 +217,12 @@ func (u *attachmentUpload) each(b []byte) error {
 }
 
 // held reports whether a sink that was given up may still read a block.
-func (u *attachmentUpload) held(b []byte) bool {
+func (u *upload) held(b []byte) bool {
 	return slices.ContainsFunc(u.failed, func(s *copySink) bool { return s.jobs != nil && len(s.held) > 0 && &s.held[0] == &b[0] })
 }
 
 // abort drops what the sinks hold, unless it was closed.
-func (u *attachmentUpload) abort() {
+func (u *upload) abort() {
 	for _, s := range u.sinks {
 		s.end()
 	}

@@ -1,4 +1,4 @@
-package cluster
+package fanout
 
 import (
 	"sync"
@@ -74,7 +74,7 @@ func (p *prefetch[B]) wait() filled[B] {
 	case f := <-p.full:
 		return f
 	case <-timer.C:
-		return filled[B]{err: fault.New(fault.Timeout, timeoutText)}
+		return filled[B]{err: fault.New(fault.Timeout, TimeoutText)}
 	}
 }
 

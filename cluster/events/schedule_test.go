@@ -1,4 +1,4 @@
-package cluster
+package events
 
 import (
 	"slices"
@@ -12,17 +12,17 @@ import (
 // at is a time of the tests, in milliseconds.
 func at(ms int) time.Time { return time.UnixMilli(int64(1_000_000 + ms)) }
 
-func testAgenda() *agenda {
-	a := newAgenda()
+func testSchedule() *schedule {
+	a := newSchedule()
 	a.delays(25*time.Millisecond, 500*time.Millisecond)
 	return a
 }
 
 // due takes what is due and returns it as one line.
-func due(a *agenda, ms int) string { return strings.Join(a.take(at(ms)), " ") }
+func due(a *schedule, ms int) string { return strings.Join(a.take(at(ms)), " ") }
 
-func TestAgenda(t *testing.T) {
-	a := testAgenda()
+func TestSchedule(t *testing.T) {
+	a := testSchedule()
 	if _, ok := a.next(); ok || due(a, 0) != "" {
 		t.Error("something is due although nothing happened")
 	}
@@ -70,10 +70,10 @@ func TestAgenda(t *testing.T) {
 // Whatever happens: everything noted is written, in time, an update not twice
 // within the delay unless something urgent takes it along, and of the events that make or delete a database the last
 // one noted is the last one written.
-func TestAgendaProperty(t *testing.T) {
+func TestScheduleProperty(t *testing.T) {
 	ids := []string{"updated:a", "updated:b", "created:a", "deleted:a", "created:b"}
 	rapid.Check(t, func(t *rapid.T) {
-		a := testAgenda()
+		a := testSchedule()
 		noted := map[string]int{}   // when first, of those that wait
 		written := map[string]int{} // when last
 		lastNoted, lastWritten := "", ""
@@ -123,18 +123,18 @@ func TestAgendaProperty(t *testing.T) {
 			t.Fatalf("%v are never written; %s was last, %s is written last", noted, lastNoted, lastWritten)
 		}
 		if len(a.waiting) != 0 || len(a.due) != 0 || slices.Contains(a.waiting, "") {
-			t.Fatal("the agenda is not empty")
+			t.Fatal("the schedule is not empty")
 		}
 	})
 }
 
-func TestAgendaIsBounded(t *testing.T) {
-	a := testAgenda()
-	for i := range maxNews + 10 {
+func TestScheduleIsBounded(t *testing.T) {
+	a := testSchedule()
+	for i := range maxWaiting + 10 {
 		a.update("updated:"+suffixed(i), at(0))
 	}
 	a.urgent("created:x", at(0))
-	if len(a.waiting) != maxNews || len(a.due) != maxNews || !a.hurry.IsZero() {
+	if len(a.waiting) != maxWaiting || len(a.due) != maxWaiting || !a.hurry.IsZero() {
 		t.Errorf("%d wait", len(a.waiting))
 	}
 }

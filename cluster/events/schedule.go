@@ -1,17 +1,17 @@
-package cluster
+package events
 
 import (
 	"slices"
 	"time"
 )
 
-// agenda decides when an event is written. That a database was made or deleted
+// schedule decides when an event is written. That a database was made or deleted
 // is urgent: it is written, with all that waits, when events have been gathered
 // for eventDelay. An update waits as long, but for one database there is only
 // one document in writeDelay, however often it changes.
 //
 // It belongs to one goroutine and looks at no clock.
-type agenda struct {
+type schedule struct {
 	eventDelay, writeDelay time.Duration
 
 	waiting []string             // ids of documents, as they are to be written
@@ -21,17 +21,17 @@ type agenda struct {
 	written map[string]time.Time // updates: when last; forgotten after writeDelay
 }
 
-func newAgenda() *agenda {
-	return &agenda{due: map[string]time.Time{}, written: map[string]time.Time{}}
+func newSchedule() *schedule {
+	return &schedule{due: map[string]time.Time{}, written: map[string]time.Time{}}
 }
 
 // delays sets how long events are gathered, and the least time between two
 // updates of one database.
-func (a *agenda) delays(event, write time.Duration) { a.eventDelay, a.writeDelay = event, write }
+func (a *schedule) delays(event, write time.Duration) { a.eventDelay, a.writeDelay = event, write }
 
 // urgent notes that a database was made or deleted. What is told last is
 // written last, so that the end of the feed is true.
-func (a *agenda) urgent(id string, now time.Time) {
+func (a *schedule) urgent(id string, now time.Time) {
 	if _, waits := a.due[id]; waits {
 		a.waiting = slices.DeleteFunc(a.waiting, func(other string) bool { return other == id })
 		delete(a.due, id)
@@ -45,7 +45,7 @@ func (a *agenda) urgent(id string, now time.Time) {
 }
 
 // update notes that documents of a database have changed.
-func (a *agenda) update(id string, now time.Time) {
+func (a *schedule) update(id string, now time.Time) {
 	if _, waits := a.due[id]; waits {
 		return
 	}
@@ -58,7 +58,7 @@ func (a *agenda) update(id string, now time.Time) {
 
 // round moves a time up, so that what is due at nearly the same time is written
 // at once.
-func (a *agenda) round(due time.Time) time.Time {
+func (a *schedule) round(due time.Time) time.Time {
 	step := max(a.eventDelay, time.Millisecond)
 	if down := due.Truncate(step); down.Before(due) {
 		return down.Add(step)
@@ -67,8 +67,8 @@ func (a *agenda) round(due time.Time) time.Time {
 }
 
 // add returns false when there is no room.
-func (a *agenda) add(id string, due time.Time) bool {
-	if len(a.waiting) >= maxNews {
+func (a *schedule) add(id string, due time.Time) bool {
+	if len(a.waiting) >= maxWaiting {
 		return false
 	}
 	a.waiting = append(a.waiting, id)
@@ -80,7 +80,7 @@ func (a *agenda) add(id string, due time.Time) bool {
 }
 
 // next returns when something is due; false when nothing waits.
-func (a *agenda) next() (time.Time, bool) {
+func (a *schedule) next() (time.Time, bool) {
 	if !a.hurry.IsZero() && a.hurry.Before(a.first) {
 		return a.hurry, true
 	}
@@ -88,7 +88,7 @@ func (a *agenda) next() (time.Time, bool) {
 }
 
 // take returns the ids that are due, in the order they are to be written in.
-func (a *agenda) take(now time.Time) []string {
+func (a *schedule) take(now time.Time) []string {
 	for id, last := range a.written {
 		if now.Sub(last) > a.writeDelay {
 			delete(a.written, id)
@@ -118,7 +118,7 @@ func (a *agenda) take(now time.Time) []string {
 }
 
 // again puts back what could not be written.
-func (a *agenda) again(ids []string, due time.Time) {
+func (a *schedule) again(ids []string, due time.Time) {
 	for _, id := range ids {
 		if _, waits := a.due[id]; !waits {
 			a.add(id, due)
@@ -127,7 +127,7 @@ func (a *agenda) again(ids []string, due time.Time) {
 }
 
 // clear forgets everything.
-func (a *agenda) clear() {
+func (a *schedule) clear() {
 	a.waiting, a.first, a.hurry = nil, time.Time{}, time.Time{}
 	clear(a.due)
 	clear(a.written)

@@ -1,4 +1,4 @@
-package cluster
+package attachment
 
 import (
 	"bytes"
@@ -12,23 +12,25 @@ import (
 	"slices"
 	"sync"
 
+	"divan/cluster/config"
+	"divan/cluster/fanout"
 	"divan/cluster/zlib"
 	"divan/shard"
 	"divan/storage/fault"
 )
 
 const (
-	// InlineAttachment is the most bytes of content, before compression, that
+	// MaxInline is the most bytes of content, before compression, that
 	// travel with the edit in EditAttachment.Data; more is written to the
 	// copies while it comes in.
-	InlineAttachment = 64 << 10
+	MaxInline = 64 << 10
 
-	uploadBlock  = 256 << 10 // bytes handed from stage to stage
-	uploadBlocks = 4         // of them in flight: one per stage and one to spare
+	BlockSize = 256 << 10 // bytes handed from stage to stage
+	blocks    = 4         // of them in flight: one per stage and one to spare
 )
 
-// UploadOptions describe the content of one attachment as it comes in.
-type UploadOptions struct {
+// Options describe the content of one attachment as it comes in.
+type Options struct {
 	Name        string
 	ContentType string // empty: application/octet-stream
 	Encoding    string // "" or "identity": as it is; "gzip": stored untouched
@@ -36,9 +38,22 @@ type UploadOptions struct {
 	MaxSize     int64  // bytes accepted; 0: [couchdb] max_attachment_size
 }
 
+// Document is where an attachment goes.
+type Document struct {
+	Database Database
+	ID       string
+	Copies   []fanout.Target // of its shard
+}
+
+// Uploader stores the content of attachments. It is safe for concurrent use.
+type Uploader struct {
+	Config *config.Holder
+	gzips  gzips
+}
+
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it. Content of a compressible type is stored compressed. Content of
-// up to InlineAttachment bytes stays in Data; more is streamed to all
+// up to MaxInline bytes stays in Data; more is streamed to all
 // copies of the document's shard, where it is durable when Upload returns, and
 // must be given to Discard if no edit takes it. Whatever the size, a few
 // blocks of memory are held.
@@ -46,8 +61,8 @@ type UploadOptions struct {
 // Refusals: fault.BadContentType for another encoding, fault.AttachmentTooLarge
 // with the name, fault.BadRequest "attachment shorter than expected" and
 // "attachment longer than expected". An error of r is returned as it is.
-func (d *DB) Upload(ctx context.Context, docID string, o UploadOptions, r io.Reader) (shard.EditAttachment, error) {
-	cfg := d.c.config.Load()
+func (up *Uploader) Upload(ctx context.Context, to Document, o Options, r io.Reader) (shard.EditAttachment, error) {
+	cfg := up.Config.Load()
 	if o.MaxSize <= 0 {
 		o.MaxSize = cfg.CouchDB.MaxAttachmentSize
 	}
@@ -57,7 +72,7 @@ func (d *DB) Upload(ctx context.Context, docID string, o UploadOptions, r io.Rea
 	if o.Length > o.MaxSize {
 		return shard.EditAttachment{}, fault.New(fault.AttachmentTooLarge, o.Name)
 	}
-	u := &attachmentUpload{db: d, id: docID, sum: md5.New()}
+	u := &upload{Document: to, gzips: &up.gzips, sum: md5.New()}
 	u.att.Name, u.att.ContentType = o.Name, o.ContentType
 	in := &counted{r: r, name: o.Name, length: o.Length, limit: o.MaxSize}
 	level := 0
@@ -110,21 +125,21 @@ func (c *counted) head() ([]byte, error) {
 	if c.length >= 0 {
 		size = c.length + 1 // sees the end, too
 	}
-	buf := make([]byte, 0, min(size, InlineAttachment+1))
+	buf := make([]byte, 0, min(size, MaxInline+1))
 	for {
 		n, err := readFull(c, buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if err != nil || len(buf) > InlineAttachment {
+		if err != nil || len(buf) > MaxInline {
 			return buf, err
 		}
-		buf = append(make([]byte, 0, min(4*cap(buf), InlineAttachment+1)), buf...)
+		buf = append(make([]byte, 0, min(4*cap(buf), MaxInline+1)), buf...)
 	}
 }
 
-// attachmentUpload is the way of one attachment to the copies.
-type attachmentUpload struct {
-	db     *DB
-	id     string
+// upload is the way of one attachment to the copies.
+type upload struct {
+	Document
+	gzips  *gzips
 	sum    hash.Hash
 	att    shard.EditAttachment
 	sinks  []*copySink // open ones, once the content outgrew Data
@@ -132,12 +147,12 @@ type attachmentUpload struct {
 }
 
 // take reads the content and stores it, compressed when level is not 0.
-func (u *attachmentUpload) take(ctx context.Context, in *counted, level int) error {
+func (u *upload) take(ctx context.Context, in *counted, level int) error {
 	head, err := in.head()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err != nil && len(head) <= InlineAttachment {
+	if err != nil && len(head) <= MaxInline {
 		return u.keep(head, level)
 	}
 	rest := io.MultiReader(bytes.NewReader(head), in)
@@ -146,20 +161,20 @@ func (u *attachmentUpload) take(ctx context.Context, in *counted, level int) err
 	}
 	pr, pw := io.Pipe()
 	var wg sync.WaitGroup
-	wg.Go(func() { pw.CloseWithError(u.db.c.gzips.compress(pw, rest, level)) })
+	wg.Go(func() { pw.CloseWithError(u.gzips.compress(pw, rest, level)) })
 	err = u.stream(ctx, pr)
 	pr.CloseWithError(errStopped) // ends the goroutine when stream gave up first
 	wg.Wait()
 	return err
 }
 
-var errStopped = errors.New("cluster: upload given up")
+var errStopped = errors.New("attachment: upload given up")
 
 // keep puts small content into the edit itself.
-func (u *attachmentUpload) keep(content []byte, level int) error {
+func (u *upload) keep(content []byte, level int) error {
 	if level > 0 {
 		var zip bytes.Buffer
-		if err := u.db.c.gzips.compress(&zip, bytes.NewReader(content), level); err != nil {
+		if err := u.gzips.compress(&zip, bytes.NewReader(content), level); err != nil {
 			return err
 		}
 		content = zip.Bytes()
@@ -188,20 +203,20 @@ func readFull(r io.Reader, p []byte) (int, error) {
 // stream brings the stored bytes to all copies, in blocks that go round
 // through three stages at once: reading (this goroutine), hashing, writing.
 // MD5 is the slowest of them on one core.
-func (u *attachmentUpload) stream(ctx context.Context, r io.Reader) error {
+func (u *upload) stream(ctx context.Context, r io.Reader) error {
 	rand.Read(u.att.Key[:]) // never fails, says its documentation
-	if err := u.db.whenBorn(ctx, func() error { return u.open(ctx) }); err != nil {
+	if err := u.Database.WhenBorn(ctx, func() error { return u.open(ctx) }); err != nil {
 		return err
 	}
 	var (
-		free   = make(chan []byte, uploadBlocks) // every channel has room for all blocks, so that no stage waits to hand over
-		read   = make(chan []byte, uploadBlocks)
-		hashed = make(chan []byte, uploadBlocks)
+		free   = make(chan []byte, blocks) // every channel has room for all blocks, so that no stage waits to hand over
+		read   = make(chan []byte, blocks)
+		hashed = make(chan []byte, blocks)
 		failed = make(chan error, 1)
 		wg     sync.WaitGroup
 	)
-	for range uploadBlocks {
-		free <- make([]byte, uploadBlock)
+	for range blocks {
+		free <- make([]byte, BlockSize)
 	}
 	wg.Go(func() {
 		defer close(hashed)
@@ -219,7 +234,7 @@ func (u *attachmentUpload) stream(ctx context.Context, r io.Reader) error {
 				}
 			}
 			if u.held(b) {
-				b = make([]byte, uploadBlock)
+				b = make([]byte, BlockSize)
 			}
 			free <- b[:cap(b)]
 		}
@@ -241,7 +256,7 @@ func (u *attachmentUpload) stream(ctx context.Context, r io.Reader) error {
 }
 
 // pump reads r into the blocks that come back until it ends.
-func (u *attachmentUpload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read chan<- []byte, failed <-chan error) error {
+func (u *upload) pump(ctx context.Context, r io.Reader, free <-chan []byte, read chan<- []byte, failed <-chan error) error {
 	for {
 		var b []byte
 		select {

@@ -1,0 +1,33 @@
+package cluster
+
+import (
+	"context"
+
+	"divan/cluster/fanout"
+	"divan/cluster/quorum"
+	"divan/cluster/replica"
+	"divan/storage/fault"
+)
+
+// ask puts a question to one copy of a segment that any of them can answer: to
+// that of this node if it has one, else in the order of the map, and to the
+// next one when a copy gives no usable answer or is slow. The error is
+// explained.
+func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question func(context.Context, replica.Copies, fanout.Target) (T, error)) (T, error) {
+	got, err := fanout.AnyCopy[T]{Database: d.asking(), Copies: copies, Ask: question}.First(ctx)
+	return got.Got, d.explain(ctx, err)
+}
+
+// askSome is ask for what a copy may not have although another one has it:
+// fault.NotFound counts only when r copies say so, or all that answer; r below
+// 1 means the majority. What was acknowledged by the majority is found, and a
+// copy that has not dropped yet what the others have dropped is no oracle.
+func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, question func(context.Context, replica.Copies, fanout.Target) (T, error)) (T, error) {
+	if r < 1 {
+		r = quorum.Majority(len(copies))
+	}
+	got, err := fanout.AnyCopy[T]{Database: d.asking(), Copies: copies, Ask: question, Absent: r}.First(ctx)
+	return got.Got, d.explain(ctx, err)
+}
+
+func isNotFound(err error) bool { return fault.Is(err, fault.NotFound) }

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"io"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/attachment"
+	"divan/cluster/replica"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Upload reads the content of an attachment and returns what an edit needs to
+// refer to it; see attachment.Uploader.
+func (d *DB) Upload(ctx context.Context, docID string, o attachment.Options, r io.Reader) (shard.EditAttachment, error) {
+	to := attachment.Document{Database: d.asking(), ID: docID, Copies: d.owner(docID).copies}
+	return d.c.uploads.Upload(ctx, to, o, r)
+}
+
+// ReadAttachment streams the stored bytes of an attachment of a document, n of
+// them from off on; a negative n means to the end. The caller closes the
+// reader. The bytes are compressed when a.Gzip. When a copy breaks off, the
+// stream goes on from another one.
+func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, off, n int64) (io.ReadCloser, error) {
+	s := d.owner(id)
+	r := shard.AttachmentRange{ID: id, Key: a.Key, Offset: off, Length: n}
+	if s.near[0].Node == d.c.node {
+		mine := r
+		mine.Copy = s.near[0].Name
+		content, err := replica.ReadAttachment.On(ctx, d.c.local, mine)
+		if err == nil || len(s.near) == 1 {
+			return content, d.explain(ctx, err) // a disk does not break off as nodes do
+		}
+	}
+	c, err := attachment.Open(ctx, d.asking(), a, r, attachment.From{Copies: s.near, Limit: d.c.requestTimeout()})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Discard drops what Upload stored for an edit that was refused. It tells
+// nothing: what cannot be dropped now goes with the next compaction.
+func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachment) {
+	var keys [][16]byte
+	for _, a := range atts {
+		if !a.Stub && a.Data == nil {
+			keys = append(keys, a.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	for _, t := range d.owner(docID).copies {
+		rep := d.c.replica(t.Node)
+		if rep == nil {
+			continue
+		}
+		drop := func(ctx context.Context) {
+			if _, err := replica.DropAttachments.On(ctx, rep, replica.DropAttachmentsRequest{Copy: t.Name, ID: docID, Keys: keys}); err != nil && !fault.Is(err, fault.NoCopy) {
+				d.c.log.Warn("content of a refused edit stays until compaction",
+					zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
+			}
+		}
+		if t.Node != d.c.node && d.c.detach(ctx, drop) {
+			continue
+		}
+		// The refusal may be that the request has ended.
+		own, cancel := d.c.deadline(context.WithoutCancel(ctx))
+		drop(own)
+		cancel()
+	}
+}

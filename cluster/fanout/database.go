@@ -1,0 +1,33 @@
+package fanout
+
+import (
+	"context"
+
+	"divan/cluster/replica"
+)
+
+// Caller is the node that asks.
+type Caller interface {
+	// Node returns its name.
+	Node() string
+	// Replica returns the copies of a node, nil when it cannot be reached.
+	Replica(node string) replica.Copies
+	// Spawn runs f on a goroutine of its own that somebody waits for; f has to
+	// end soon after its request does. It returns false when the node stops.
+	Spawn(f func()) bool
+	// Deadline bounds what is asked of copies together.
+	Deadline(ctx context.Context) (context.Context, context.CancelFunc)
+	// Reads follows how long other nodes take to answer reads.
+	Reads() *Latency
+}
+
+// Database is what copies are asked about.
+type Database interface {
+	Caller
+	// NoteNoCopy is told each answer's error: a node may say that it does not
+	// hold its copy.
+	NoteNoCopy(err error)
+	// Ended makes of a copy that is not there what it stands for when the node
+	// that asks knows that the database is gone: then no other copy is to be read.
+	Ended(err error) error
+}
