@@ -25,8 +25,10 @@ const (
 	// copies while it comes in.
 	MaxInline = 64 << 10
 
-	BlockSize = 256 << 10 // bytes handed from stage to stage
-	blocks    = 4         // of them in flight: one per stage and one to spare
+	// BlockSize is how many bytes are handed from stage to stage.
+	BlockSize = 256 << 10
+
+	blocks = 4 // in flight: one per stage and one to spare
 )
 
 // Options describe the content of one attachment as it comes in.

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// A copy elsewhere that has not answered a read within a few times of what
-	// is usual, but no less than ReadPatience, is left to itself and another
-	// one is asked.
+	// ReadPatience is the least that a copy elsewhere is waited for: one that has
+	// not answered a read within a few times of what is usual is left to itself and
+	// another one is asked.
 	ReadPatience = 30 * time.Millisecond
 	// WritePatience is the same for the copy that decides an edit. It is
 	// longer, because two copies that decide at the same time may decide
