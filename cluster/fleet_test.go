@@ -201,6 +201,9 @@ func (l *link) Do(ctx context.Context, c replica.Call) error {
 	if _, err := pass(ctx, over, func() (struct{}, error) { return struct{}{}, c.On(ctx, l.to) }); err != nil {
 		return err
 	}
+	if over == l { // no stream
+		return nil
+	}
 	f := fray{ctx, l, l.batches}
 	switch q := c.(type) {
 	case *replica.Asked[shard.DocsRequest, replica.Docs]:

@@ -255,14 +255,15 @@ func TestGraceBeginsAgain(t *testing.T) {
 		}
 		stray := m.CopyName(m.Shards[0].Range)
 		c.settle(func() bool { _, known := holder.meta.Database("pond"); return !known })
-		synctest.Wait()                                                                       // until what follows from that is done
+		<-time.After(time.Minute) // until what follows from that is done
+		synctest.Wait()
 		if err := holder.disk.Create(t.Context(), stray, shard.CreateOptions{}); err != nil { // a request that was late
 			t.Fatal(err)
 		}
 		k := &tidier{c: holder.Coordinator}
 		k.sweepLater(t, 0) // notices it
 		k.sweepLater(t, dropGrace/2)
-		c.part(leader.name, holder.name)
+		c.part(leader.name, holder.name, other.name) // the other one might come to lead, and be heard
 		k.sweepLater(t, dropGrace/2)
 		c.part()
 		c.settle(func() bool { return holder.meta.CatchUp(t.Context()) == nil })
