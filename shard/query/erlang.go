@@ -13,21 +13,26 @@ const maxTerm = 4096
 // term prints a canonical value as Erlang prints the term that CouchDB parses
 // it into: strings as their bytes, objects as tuples of lists of pairs. A long
 // one is cut off.
-func term(value []byte) string {
-	out := string(appendTerm(nil, value))
+func term(value []byte) string { return Term(value, false) }
+
+// Term is the text of a canonical value in CouchDB's refusals: as Erlang prints
+// the term, cut off when it is long. With readable, strings of printable
+// characters are shown as such.
+func Term(value []byte, readable bool) string {
+	out := string(appendTerm(nil, value, readable))
 	if len(out) > maxTerm {
 		out = out[:maxTerm] + "..."
 	}
 	return out
 }
 
-func appendTerm(dst, value []byte) []byte {
+func appendTerm(dst, value []byte, readable bool) []byte {
 	if len(dst) > maxTerm {
 		return dst
 	}
 	switch kindOf(value) {
 	case kindString:
-		return appendBytes(dst, value)
+		return appendBytes(dst, value, readable)
 	case kindNumber:
 		if isInteger(value) {
 			return append(dst, value...)
@@ -40,7 +45,7 @@ func appendTerm(dst, value []byte) []byte {
 			if !first {
 				dst = append(dst, ',')
 			}
-			dst = appendTerm(dst, e.value)
+			dst = appendTerm(dst, e.value, readable)
 		}
 		return append(dst, ']')
 	case kindObject:
@@ -50,8 +55,8 @@ func appendTerm(dst, value []byte) []byte {
 			if !first {
 				dst = append(dst, ',')
 			}
-			dst = appendBytes(append(dst, '{'), m.name)
-			dst = appendTerm(append(dst, ','), m.value)
+			dst = appendBytes(append(dst, '{'), m.name, readable)
+			dst = appendTerm(append(dst, ','), m.value, readable)
 			dst = append(dst, '}')
 		}
 		return append(dst, "]}"...)
@@ -61,9 +66,19 @@ func appendTerm(dst, value []byte) []byte {
 }
 
 // appendBytes prints a string as a binary.
-func appendBytes(dst, value []byte) []byte {
+func appendBytes(dst, value []byte, readable bool) []byte {
 	s, _ := doc.Unquote(value) // canonical
 	dst = append(dst, "<<"...)
+	if readable && s != "" && printable(s) {
+		dst = append(dst, '"')
+		for i := range len(s) {
+			if s[i] == '"' || s[i] == '\\' {
+				dst = append(dst, '\\')
+			}
+			dst = append(dst, s[i])
+		}
+		return append(dst, "\">>"...)
+	}
 	for i := range len(s) {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -74,6 +89,16 @@ func appendBytes(dst, value []byte) []byte {
 		}
 	}
 	return append(dst, ">>"...)
+}
+
+// printable reports whether a string is of printable ASCII characters.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // appendFloat prints the shortest digits that give the number back, in plain

@@ -43,10 +43,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		// The normal form is its own normal form.
-		normal := normalForm(s.root)
+		normal := string(s.Append(nil))
 		again, err := Parse([]byte(normal))
-		if err == nil && normalForm(again.root) != normal {
-			t.Fatalf("%q: %s becomes %s", text, normal, normalForm(again.root))
+		if err == nil && string(again.Append(nil)) != normal {
+			t.Fatalf("%q: %s becomes %s", text, normal, string(again.Append(nil)))
 		}
 	})
 }
@@ -83,5 +83,5 @@ func normalText(s *Selector) string {
 	if s.root == nil {
 		return "{}"
 	}
-	return normalForm(s.root)
+	return string(s.Append(nil))
 }

@@ -134,7 +134,7 @@ func TestMatchesAsTold(t *testing.T) {
 			}
 			got, want := s.Match(document), matchSlowly(t, selector, document)
 			if got != want {
-				rt.Fatalf("selector %s (normal: %s)\ndocument %s: %v, want %v", selector, normalForm(s.root), document, got, want)
+				rt.Fatalf("selector %s (normal: %s)\ndocument %s: %v, want %v", selector, string(s.Append(nil)), document, got, want)
 			}
 			if got {
 				matched++
