@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"divan/cluster/quorum"
 	"divan/cluster/sequence"
 	"divan/shard"
 	"divan/shard/ring"
@@ -66,7 +67,7 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	}
 	f.quota = f.chunk
 	err = d.onEach(picked, func(i int) error {
-		f.parts[i] = f.newPart(i, f.choices(ctx, picked[i]), rowsHint(0, q.Limit, len(picked)))
+		f.parts[i] = f.newPart(i, f.choices(ctx, picked[i]), quorum.Share(0, q.Limit, len(picked)))
 		return f.parts[i].Start()
 	})
 	if err != nil {

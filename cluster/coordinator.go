@@ -86,7 +86,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: replica.NewLocal(o.Local), others: nobody{}, repair: o.Repair,
+		local: replica.NewLocal(replica.Held{Shards: o.Local}), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
 		uploads: attachment.Uploader{Config: o.Config},
 	}

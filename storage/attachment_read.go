@@ -33,7 +33,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 	if offset < 0 {
 		return nil, fmt.Errorf("open attachment: negative offset %d", offset)
 	}
-	it, err := s.db.Load().NewIter(&pebble.IterOptions{
+	it, err := s.inst.DB().NewIter(&pebble.IterOptions{
 		LowerBound: appendContent(nil, id, key), UpperBound: contentEnd(id, key),
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 		_ = it.Close() // the first error says what happened
 		return nil, err
 	}
-	s.engine.pin(s)
+	s.engine.pin(&s.handle)
 	return r, nil
 }
 

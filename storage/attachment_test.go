@@ -107,8 +107,8 @@ func TestAttachmentReaderKeepsItsMoment(t *testing.T) {
 	b.DeleteAttachment("a", contentKey{1})
 	b.DeleteAttachment("a", contentKey{2})
 	commit(t, b)
-	must(t, s.db.Load().Flush())
-	must(t, s.db.Load().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
+	must(t, s.inst.DB().Flush())
+	must(t, s.inst.DB().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
 	for _, key := range []contentKey{{1}, {2}} {
 		if _, err := s.OpenAttachment("a", key, 0, -1); !fault.Is(err, fault.NotFound) {
 			t.Errorf("content %x is still there: %v", key, err)
@@ -167,7 +167,7 @@ func TestAttachmentFiles(t *testing.T) {
 	must(t, e.Create(testStore, CreateOptions{}))
 	s := acquire(t, e, testStore)
 	left := func() (n int) {
-		files, err := mem.List(s.dir)
+		files, err := mem.List(s.inst.Dir)
 		must(t, err)
 		for _, f := range files {
 			if strings.HasSuffix(f, uploadSuffix) {

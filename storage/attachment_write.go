@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/instance"
 )
 
 // AttachmentWriter streams one content into sstables beside the store, so that
@@ -47,7 +49,7 @@ func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error
 	if err != nil {
 		return nil, err
 	}
-	s.engine.pin(s)
+	s.engine.pin(&s.handle)
 	return &AttachmentWriter{s: s, db: db, id: id, key: key, buf: make([]byte, 0, chunkSize)}, nil
 }
 
@@ -98,7 +100,7 @@ func (w *AttachmentWriter) begin() {
 	var name [12]byte
 	_, _ = rand.Read(name[:]) // never fails
 	fs := w.s.engine.o.FS
-	path := fs.PathJoin(w.s.dir, hex.EncodeToString(name[:])+uploadSuffix)
+	path := fs.PathJoin(w.s.inst.Dir, hex.EncodeToString(name[:])+uploadSuffix)
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		w.fail(err)
@@ -107,9 +109,7 @@ func (w *AttachmentWriter) begin() {
 	// Written back while the upload goes on, so that the final sync is short.
 	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: 1 << 20})
 	w.paths = append(w.paths, path)
-	o := w.s.engine.pebbleOptions(w.s)
-	o.EnsureDefaults()
-	wo := o.MakeWriterOptions(len(o.Levels)-1, w.db.TableFormat())
+	wo := w.s.inst.WriterOptions(storeKind())
 	// What compresses is compressed by the caller, and a filter would be asked
 	// for chunks that exist.
 	wo.Compression = sstable.NoCompression
@@ -120,7 +120,7 @@ func (w *AttachmentWriter) begin() {
 // fail keeps the first error.
 func (w *AttachmentWriter) fail(err error) {
 	if w.err == nil && err != nil {
-		w.err = diskError("write attachment", err)
+		w.err = instance.DiskError("write attachment", err)
 	}
 }
 

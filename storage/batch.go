@@ -214,7 +214,7 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 }
 
 func (b *Batch) deleteChunks(lo, hi []byte) error {
-	it, err := b.s.db.Load().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := b.s.inst.DB().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ func (b *Batch) Apply() (*Commit, error) {
 	}
 	if err := s.apply(b.b); err != nil {
 		s.syncEnded()
-		return nil, s.fail(err)
+		return nil, s.inst.Fail(err)
 	}
 	s.states.Store(&statePair{prev: next})
 	s.uploads.drop(b.claimed...)
@@ -324,7 +324,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 		next.last = strings.Clone(b.last) // it may be part of a request
 	}
 	var err error
-	if next.docs, err = b.s.aggregateDocs(b.s.db.Load(), b.b, prev.docs, b.docs); err == nil {
+	if next.docs, err = b.s.aggregateDocs(b.s.inst.DB(), b.b, prev.docs, b.docs); err == nil {
 		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
 	if err == nil {
@@ -340,7 +340,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 
 // apply hands a batch to Pebble.
 func (s *Store) apply(b *pebble.Batch) error {
-	if err := s.db.Load().ApplyNoSyncWait(b, pebble.Sync); err != nil {
+	if err := s.inst.DB().ApplyNoSyncWait(b, pebble.Sync); err != nil {
 		return fmt.Errorf("apply batch: %w", err)
 	}
 	return s.Err() // set when Pebble, or a log that it began, failed there

@@ -218,7 +218,7 @@ func BenchmarkBulk(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	s := benchStore(b)
 	ids := fill(b, s, 50_000)
-	must(b, s.db.Load().Flush())
+	must(b, s.inst.DB().Flush())
 	b.Run("docs", func(b *testing.B) { benchDocs(b, s) })
 	b.Run("changes", func(b *testing.B) { benchChanges(b, s) })
 	b.Run("head", func(b *testing.B) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -36,7 +35,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	if !s.opened() {
+	if !s.inst.Opened() {
 		return nil
 	}
 	if o.Progress == nil {
@@ -59,28 +58,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 			return err
 		}
 	}
-	return s.compactFiles(ctx)
-}
-
-// compactFiles ends when the store fails: Pebble would wait for ever for a flush
-// that it repeats for ever, and the store stay pinned.
-func (s *Store) compactFiles(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer cancel()
-	watch.Go(func() {
-		defer cancel()
-		select {
-		case <-s.failed.set:
-		case <-ctx.Done():
-		}
-	})
-	err := s.db.Load().Compact(ctx, spaceStart(spaceAttachments), spaceEnd(spaceUploads), false)
-	if failure := s.Err(); err != nil && failure != nil {
-		err = failure
-	}
-	if err != nil {
+	if err := s.inst.Compact(ctx, spaceStart(spaceAttachments), spaceEnd(spaceUploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)
 	}
 	return nil
@@ -151,7 +129,7 @@ const findPage = 4096
 // found a batch full of garbage or seen a page. last is the last id it looked
 // at, empty when the keyspace is done.
 func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string, err error) {
-	db := s.db.Load()
+	db := s.inst.DB()
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: spaceEnd(space)})
 	if err != nil {
 		return nil, "", fmt.Errorf("compact: %w", err)
@@ -278,7 +256,7 @@ func (b *Batch) Trim(id string) error {
 	if b.err != nil {
 		return b.err
 	}
-	g, err := b.s.findIn(b.s.db.Load(), id)
+	g, err := b.s.findIn(b.s.inst.DB(), id)
 	if err != nil {
 		b.note(err)
 		return err

@@ -276,10 +276,10 @@ func (l *crashLoad) verify(fs vfs.FS, acked uint64) (batches uint64, swept int) 
 	}
 	l.verifyPrefix(s, batches)
 	// Whatever an upload left is gone, or referred to.
-	must(t, each(s.db.Load(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
+	must(t, each(s.inst.DB(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
 		return fmt.Errorf("upload %x was not swept", k)
 	}))
-	must(t, each(s.db.Load(), spaceStart(spaceAttachments), spaceEnd(spaceAttachments), func(k, _ []byte) error {
+	must(t, each(s.inst.DB(), spaceStart(spaceAttachments), spaceEnd(spaceAttachments), func(k, _ []byte) error {
 		_, key, chunk, _ := cutChunkKey(k)
 		if chunk == 0 && (int(key[0])+int(key[1])<<8)%3 == 0 {
 			t.Errorf("content %x, which nobody referred to, is there", key)

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/fault"
+	"divan/storage/instance"
 )
 
 // Create makes an empty store; it is durable on return. The error is
@@ -63,7 +64,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 		return fmt.Errorf("create store %s: %w", name, err)
 	}
 	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
-		return diskError("create store "+name, err)
+		return instance.DiskError("create store "+name, err)
 	}
 	if o.Rebuilding {
 		if err := e.SetRebuilding(name); err != nil {
@@ -73,7 +74,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	id := identity{partitioned: o.Partitioned}
 	_, _ = rand.Read(id.uuid[:]) // never fails
 	if err := e.makeStore(path, id); err != nil {
-		return diskError("create store "+name, err)
+		return instance.DiskError("create store "+name, err)
 	}
 	return nil
 }
@@ -86,10 +87,10 @@ func (e *Engine) makeStore(path string, id identity) error {
 	if err := e.touch(e.o.FS.PathJoin(path, id.fileName())); err != nil {
 		return err
 	}
-	if err := syncDir(e.o.FS, path); err != nil {
+	if err := instance.SyncDir(e.o.FS, path); err != nil {
 		return err
 	}
-	return syncDir(e.o.FS, e.o.FS.PathDir(path))
+	return instance.SyncDir(e.o.FS, e.o.FS.PathDir(path))
 }
 
 // touch makes an empty file, durable with its directory.

@@ -13,11 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/fault"
+	"divan/storage/instance"
 )
 
 // Names inside the data directory.
 const (
 	shardsDir  = "shards"
+	indexesDir = "indexes" // <range>/<database>.<suffix>/<signature> below it
 	stagingDir = "staging" // stores that were dropped, to be removed
 )
 
@@ -65,15 +67,10 @@ func findIdentity(files []string) (id identity, err error) {
 	return id, noStore()
 }
 
-// Pebble keeps facts in the names of empty files, marker.<name>.<counter>.<value>.
-const (
-	// manifestMarker begins the name of the file that an opened store has.
-	manifestMarker = "marker.manifest."
-	// formatMarker is the file that says in which format a store is. A new
-	// store without it is made in the oldest one and brought up to date step by
-	// step, with ten files and ten syncs.
-	formatMarker = "marker.format-version.000001."
-)
+// formatMarker begins the name of the file that says in which format a store is. A new
+// store without it is made in the oldest one and brought up to date step by
+// step, with ten files and ten syncs.
+const formatMarker = "marker.format-version.000001."
 
 // dirs makes directories durable and remembers which already are.
 type dirs struct {
@@ -117,7 +114,7 @@ func (d *dirs) ensureParent(parent string) error {
 	if err := d.ensure(parent); err != nil {
 		return err
 	}
-	err := syncDir(d.fs, parent)
+	err := instance.SyncDir(d.fs, parent)
 	// A directory above the data directory may be unreadable for this user;
 	// it is not ours to sync.
 	if errors.Is(err, os.ErrPermission) {
@@ -202,11 +199,11 @@ func (e *Engine) Has(name string) bool {
 func (e *Engine) FileSize(name string) (int64, error) {
 	e.mu.Lock()
 	en := e.mu.entries[name]
-	if en != nil && en.busy == nil && !en.dropped && en.store.opened() {
+	if en != nil && en.busy == nil && !en.dropped && en.store.base().inst.Opened() {
 		e.pinLocked(en)
 		e.mu.Unlock()
-		defer e.Release(en.store)
-		return en.store.FileSize()
+		defer e.release(en.store.base())
+		return en.store.base().FileSize()
 	}
 	e.mu.Unlock()
 	files, err := e.o.FS.List(e.path(name))

@@ -13,11 +13,11 @@
 //	store_cache.go       which stores are open: pins, idle ones, closing
 //	create.go, drop.go   making a store and removing it
 //	recovery.go          what opening a store does after a crash
-//	disk_failure.go      a full or failing disk stops one store
-//	store_fs.go          the files of a store as Pebble sees them
+//	instance/            one Pebble instance of many: files, memory, failures
 //	sync.go              when a batch is durable
 //	counters.go          documents, sequences and bytes of a store
 //	aggregate*.go        counting documents and sequences of a range
+//	index_store.go       stores for what is derived from a copy
 //	attachment_*.go      contents of attachments in chunks; uploads.go: before
 //	                     a document refers to them
 //	compact.go           dropping what no client can ask for any more

@@ -10,12 +10,16 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
+	"divan/storage/instance"
 )
 
-// Drop removes a store: nobody can open it any more. A store in use is removed
-// from the disk with its last pin; a crash before that leaves it there. The
-// error is fault.NoCopy when there is no such store.
-func (e *Engine) Drop(name string) error {
+// Drop removes a store with its indexes: nobody can open it any more. A store in
+// use is removed from the disk with its last pin; a crash before that leaves it
+// there. The error is fault.NoCopy when there is no such store.
+func (e *Engine) Drop(name string) error { return e.drop(name, e.moveToStaging) }
+
+// drop removes a store of any kind; move takes its files out of their place.
+func (e *Engine) drop(name string, move func(name string) error) error {
 	for {
 		e.mu.Lock()
 		en := e.mu.entries[name]
@@ -26,7 +30,7 @@ func (e *Engine) Drop(name string) error {
 		case en == nil:
 			en = e.newBusyLocked(name)
 			e.mu.Unlock()
-			err := e.moveToStaging(name)
+			err := move(name)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.removeLocked(en)
@@ -66,14 +70,23 @@ func (e *Engine) moveToStaging(name string) error {
 		return noStore()
 	}
 	// A store that cannot be read can still be dropped.
+	if err := e.stage(name); err != nil {
+		return err
+	}
+	e.uploads.forget(name)
+	return e.dropIndexes(name)
+}
+
+// stage moves a directory to the staging folder, durably.
+func (e *Engine) stage(name string) error {
 	var unique [12]byte
 	_, _ = rand.Read(unique[:]) // never fails
+	path := e.path(name)
 	if err := e.o.FS.Rename(path, e.path(stagingDir, hex.EncodeToString(unique[:]))); err != nil {
 		return fmt.Errorf("drop store %s: %w", name, err)
 	}
 	e.wakeSweep()
-	e.uploads.forget(name)
-	if err := syncDir(e.o.FS, e.o.FS.PathDir(path)); err != nil {
+	if err := instance.SyncDir(e.o.FS, e.o.FS.PathDir(path)); err != nil {
 		return fmt.Errorf("drop store %s: %w", name, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
+	"divan/storage/instance"
 	"divan/storage/scheduler"
 )
 
@@ -30,16 +31,14 @@ import (
 //
 // LOCKS mu is a leaf: nothing is opened, closed, synced or waited for under it.
 type Engine struct {
-	o         Options
-	log       *zap.Logger
-	memory    *memoryBudget
-	files     *pebble.FileCache
-	scheduler *scheduler.Scheduler
-	lock      io.Closer
-	dirs      dirs
-	sweep     chan struct{} // something lies in the staging folder
-	drained   chan struct{} // closed, and no entry left
-	syncing   atomic.Int32  // stores with a batch on its way to the disk
+	o       Options
+	log     *zap.Logger
+	shared  instance.Shared
+	lock    io.Closer
+	dirs    dirs
+	sweep   chan struct{} // something lies in the staging folder
+	drained chan struct{} // closed, and no entry left
+	syncing atomic.Int32  // stores with a batch on its way to the disk
 
 	empty struct {
 		sync.Mutex
@@ -75,17 +74,23 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, log: o.Logger, lock: lock,
-		memory:    newMemoryBudget(o.CacheBytes, o.MaxOpen),
-		files:     pebble.NewFileCache(compactionSlots(), maxFiles),
-		scheduler: scheduler.New(compactionSlots()),
-		dirs:      dirs{fs: o.FS},
-		sweep:     make(chan struct{}, 1),
-		drained:   make(chan struct{}),
+		shared: instance.Shared{
+			FS: o.FS, Memory: instance.NewMemoryBudget(o.CacheBytes, o.MaxOpen),
+			Files:     pebble.NewFileCache(compactionSlots(), maxFiles),
+			Scheduler: scheduler.New(compactionSlots()),
+		},
+		dirs:    dirs{fs: o.FS},
+		sweep:   make(chan struct{}, 1),
+		drained: make(chan struct{}),
 	}
+	e.shared.SyncInterval = e.syncInterval
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry = map[string]time.Time{}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
+	}
+	if err := e.dropOrphans(); err != nil {
+		return nil, errors.Join(fmt.Errorf("indexes without a store: %w", err), e.releaseShared())
 	}
 	if err := e.loadRebuilding(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
@@ -98,7 +103,7 @@ func NewEngine(o Options) (*Engine, error) {
 func (e *Engine) Run(ctx context.Context) error {
 	var granting sync.WaitGroup
 	defer granting.Wait()
-	granting.Go(func() { e.scheduler.Run(ctx) })
+	granting.Go(func() { e.shared.Scheduler.Run(ctx) })
 	tick := time.NewTicker(e.o.IdleClose / 4)
 	defer tick.Stop()
 	for {
@@ -156,8 +161,8 @@ func (e *Engine) stillOpen() error {
 }
 
 func (e *Engine) releaseShared() error {
-	e.files.Unref()
-	e.memory.close()
+	e.shared.Files.Unref()
+	e.shared.Memory.Close()
 	return e.lock.Close()
 }
 
@@ -181,9 +186,9 @@ type Stats struct {
 
 // Stats returns the figures of the moment.
 func (e *Engine) Stats() Stats {
-	m := e.memory.cache.Metrics()
+	m := e.shared.Memory.Cache.Metrics()
 	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
-	s.Compactions = e.scheduler.Running()
+	s.Compactions = e.shared.Scheduler.Running()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.OpenStores = e.mu.open

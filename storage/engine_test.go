@@ -153,14 +153,14 @@ func TestEmptyStore(t *testing.T) {
 	}
 	must(t, s.Compact(context.Background(), CompactOptions{}))
 	checkStore(t, s)
-	if s.opened() || s.engine.Stats().OpenStores != 0 {
+	if s.inst.Opened() || s.engine.Stats().OpenStores != 0 {
 		t.Error("reading opened the store")
 	}
 	w := newEdits()
 	b := s.NewBatch()
 	w.put(b, edit{id: "a"})
 	commit(t, b)
-	if !s.opened() {
+	if !s.inst.Opened() {
 		t.Error("writing did not open the store")
 	}
 	if n, err := snap.CountDocs("x"); n != 0 || err != nil {
@@ -168,7 +168,7 @@ func TestEmptyStore(t *testing.T) {
 	}
 	must(t, snap.Close())
 	checkStore(t, s)
-	if f := s.db.Load().FormatMajorVersion(); f != pebble.FormatNewest {
+	if f := s.inst.DB().FormatMajorVersion(); f != pebble.FormatNewest {
 		t.Errorf("format %v", f)
 	}
 }
@@ -180,7 +180,7 @@ func TestLeastRecentlyUsed(t *testing.T) {
 	open := func(i int) *Store {
 		s, err := e.Acquire(storeName(i))
 		must(t, err)
-		if !s.opened() {
+		if !s.inst.Opened() {
 			writeOne(t, s)
 		}
 		return s
@@ -341,7 +341,7 @@ func TestFileSize(t *testing.T) {
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	putDocs(t, s, newEdits(), docsOf{1000, 100, numbered})
-	must(t, s.db.Load().Flush())
+	must(t, s.inst.DB().Flush())
 	n, err := e.FileSize(testStore)
 	if err != nil || n < 50_000 {
 		t.Errorf("FileSize of an open store: %d, %v", n, err)

@@ -195,7 +195,7 @@ func TestFailedFlush(t *testing.T) {
 		w := newEdits()
 		putDocs(t, s, w, docsOf{100, 10, numbered})
 		on.Store(true)
-		_, err = s.db.Load().AsyncFlush()
+		_, err = s.inst.DB().AsyncFlush()
 		must(t, err)
 		synctest.Wait()
 		<-time.After(time.Second)

@@ -324,11 +324,11 @@ func (s *Store) Purges(since uint64) (*Purges, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	inner, err := newRows(s.db.Load(), appendPurgeKey(nil, since+1), spaceEnd(spacePurges), false)
+	inner, err := newRows(s.inst.DB(), appendPurgeKey(nil, since+1), spaceEnd(spacePurges), false)
 	if err != nil {
 		return nil, err
 	}
-	s.engine.pin(s)
+	s.engine.pin(&s.handle)
 	return &Purges{rows: inner, s: s}, nil
 }
 

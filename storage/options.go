@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 )
@@ -63,50 +61,6 @@ type CreateOptions struct {
 	Partitioned bool
 	// Rebuilding makes the store as one that Engine.Rebuilding is true of.
 	Rebuilding bool
-}
-
-// Sizes in bytes. The header that Pebble puts before a block in the cache is
-// taken off, so that the two fill a size class of Go's allocator: one byte more
-// would take a tenth more of the cache.
-const (
-	memTableBytes = 8 << 20   // grows from idleMemTable by doubling
-	idleMemTable  = 256 << 10 // what an open store always holds
-	blockHeader   = 336
-	blockBytes    = 8<<10 - blockHeader
-	indexBytes    = 32<<10 - blockHeader
-)
-
-// pebbleOptions are the options of one store. Everything shared comes from the
-// engine; the rest is measured (1 KB documents, two cores).
-func (e *Engine) pebbleOptions(s *Store) *pebble.Options {
-	listener := s.events()
-	o := &pebble.Options{
-		Cache:                       e.memory.cache,
-		FileCache:                   e.files,
-		FS:                          s.newFS(),
-		Logger:                      pebbleLogger{s},
-		EventListener:               listener,
-		Merger:                      sumsMerger(),
-		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                memTableBytes,
-		MemTableStopWritesThreshold: 2,
-		L0CompactionThreshold:       2,
-		L0StopWritesThreshold:       20,
-		WALMinSyncInterval:          e.syncInterval,
-		CompactionConcurrencyRange:  func() (int, int) { return 1, e.scheduler.Slots() },
-	}
-	o.Experimental.CompactionScheduler = s.compactions
-	o.Experimental.SpanPolicyFunc = s.spanPolicy
-	o.Experimental.ReadSamplingMultiplier = -1 // no compactions because of reads
-	for i := range o.Levels {
-		o.Levels[i].BlockSize = blockBytes
-		o.Levels[i].IndexBlockSize = indexBytes
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	// Zstandard costs 2.4 times as much to read without cgo, which is how the
-	// program is built; minlz is the same in both.
-	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
-	return o
 }
 
 // compactionSlots is how many compactions run at once on the node.

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/instance"
 )
 
 // rebuildingDir is the folder of the files of a rebuildingSet.
@@ -88,7 +90,7 @@ func (e *Engine) SetRebuilding(name string) error {
 		err = e.writeRebuildingFile(e.rebuildingFile(name), name)
 	}
 	if err != nil {
-		return diskError("mark store "+name, err)
+		return instance.DiskError("mark store "+name, err)
 	}
 	e.rebuilding.mu.Lock()
 	defer e.rebuilding.mu.Unlock()
@@ -108,7 +110,7 @@ func (e *Engine) writeRebuildingFile(path, name string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return syncDir(e.o.FS, e.path(rebuildingDir))
+	return instance.SyncDir(e.o.FS, e.path(rebuildingDir))
 }
 
 // ClearRebuilding takes the mark away, durably on return; a store without one is
@@ -124,7 +126,7 @@ func (e *Engine) ClearRebuilding(name string) error {
 		err = nil // removed by a call that could not sync the folder
 	}
 	if err == nil {
-		err = syncDir(e.o.FS, e.path(rebuildingDir))
+		err = instance.SyncDir(e.o.FS, e.path(rebuildingDir))
 	}
 	if err != nil {
 		return fmt.Errorf("take the mark off store %s: %w", name, err)

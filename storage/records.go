@@ -34,7 +34,7 @@ func (s *Store) records(ids []string, fn func(i int, rec *doc.Record)) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	it, err := s.db.Load().NewIter(&pebble.IterOptions{
+	it, err := s.inst.DB().NewIter(&pebble.IterOptions{
 		LowerBound: spaceStart(spaceDocs), UpperBound: spaceEnd(spaceDocs), UseL6Filters: true,
 	})
 	if err != nil {

@@ -8,33 +8,21 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
 
-	"divan/storage/fault"
+	"divan/storage/instance"
 )
+
+// storeKind is what the instances of shard copies are.
+func storeKind() instance.Kind {
+	return instance.Kind{Merger: sumsMerger(), TableEnd: tableEnd, Log: true, Filters: true}
+}
 
 // openPebble opens the store's own instance and loads its state.
 func (s *Store) openPebble() error {
-	db, err := pebble.Open(s.dir, s.engine.pebbleOptions(s))
-	s.memtables.opened(s.engine.memory)
-	if err != nil {
-		s.memtables.closed(s.engine.memory)
-		if pebble.IsCorruptionError(err) {
-			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
-		}
-		return diskError("open store", err)
-	}
-	err = s.Err()
+	err := s.inst.Open(storeKind(), s.load)
 	if err == nil {
-		err = s.load(db)
+		s.engine.countOpen(&s.handle)
 	}
-	if err != nil {
-		err = errors.Join(err, db.Close())
-		s.memtables.closed(s.engine.memory)
-		return err
-	}
-	s.db.Store(db)
-	s.own.Store(true)
-	s.engine.countOpen(s)
-	return nil
+	return err
 }
 
 // load reads counters and top-level aggregates, and drops uploads that a crash
@@ -64,14 +52,14 @@ func (s *Store) load(db *pebble.DB) error {
 // sweepUploads deletes what was uploaded but not referred to before a crash.
 // The store is not in use yet.
 func (s *Store) sweepUploads(db *pebble.DB) error {
-	files, err := s.engine.o.FS.List(s.dir)
+	files, err := s.engine.o.FS.List(s.inst.Dir)
 	if err != nil {
 		return fmt.Errorf("list store: %w", err)
 	}
 	var errs []error
 	for _, name := range files {
 		if strings.HasSuffix(name, uploadSuffix) {
-			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.dir, name)))
+			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.inst.Dir, name)))
 		}
 	}
 	b := db.NewBatch()

@@ -29,13 +29,13 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	}
 	for {
 		before := s.states.Load()
-		snap := s.db.Load().NewSnapshot()
+		snap := s.inst.DB().NewSnapshot()
 		v, err := s.stateOf(snap, before)
 		if err != nil {
 			return nil, errors.Join(err, snap.Close())
 		}
 		if v != nil {
-			s.engine.pin(s)
+			s.engine.pin(&s.handle)
 			return &Snapshot{s: s, snap: snap, state: v}, nil
 		}
 		// Two batches were applied between the lines above; try again.

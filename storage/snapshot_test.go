@@ -183,7 +183,7 @@ func TestOldSequencesVanish(t *testing.T) {
 		t.Errorf("%d top-level blocks are left", n)
 	}
 	n := 0
-	must(t, each(s.db.Load(), appendAggKey(nil, aggSeqs, levelLow, ""), appendAggKey(nil, aggSeqs, levelLow+1, ""),
+	must(t, each(s.inst.DB(), appendAggKey(nil, aggSeqs, levelLow, ""), appendAggKey(nil, aggSeqs, levelLow+1, ""),
 		func(_, _ []byte) error { n++; return nil }))
 	if n > 2 {
 		t.Errorf("%d low-level blocks are left", n)

@@ -33,18 +33,18 @@ func TestTablesOfKeyspaces(t *testing.T) {
 	w := newEdits()
 	flush := func(n int) {
 		putDocs(t, s, w, docsOf{n: 10, perBatch: 10, id: func(i int) string { return numbered(n*10 + i) }})
-		must(t, s.db.Load().Flush())
+		must(t, s.inst.DB().Flush())
 	}
 	flush(0)
-	if n := s.db.Load().Metrics().Total().TablesCount; n != 1 {
+	if n := s.inst.DB().Metrics().Total().TablesCount; n != 1 {
 		t.Fatalf("%d tables after a first small flush, want 1", n)
 	}
-	for n := 1; !s.memtables.large(); n++ {
+	for n := 1; !s.inst.SplitsTables(); n++ {
 		flush(n)
 	}
-	must(t, s.db.Load().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
+	must(t, s.inst.DB().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
 	flush(100)
-	levels, err := s.db.Load().SSTables()
+	levels, err := s.inst.DB().SSTables()
 	must(t, err)
 	tables := 0
 	for _, level := range levels {

@@ -11,11 +11,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/zap"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
-	"divan/storage/scheduler"
+	"divan/storage/instance"
 )
 
 // Store is one open shard copy. Reads are safe for concurrent use; batches
@@ -32,26 +31,14 @@ import (
 //	    the engine's empty one. Ten thousand empty databases cost nothing.
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
-	engine    *Engine
-	entry     *entry // guarded by engine.mu
-	counted   bool   // in engine.mu.open; guarded by engine.mu
-	name, dir string
+	handle
 	identity
-	log         *zap.Logger
-	compactions *scheduler.StoreScheduler
-	uploads     *uploadSet
-	swept       int // uploads that opening has removed
-
-	db        atomic.Pointer[pebble.DB]
-	own       atomic.Bool // db is the store's own, not the engine's empty one
-	opening   sync.Mutex  // one first write opens the instance
-	states    atomic.Pointer[statePair]
-	lowHeld   atomic.Int64 // low blocks in memory, about
-	memtables memtables
-	inflight  atomic.Int32
-	closing   chan struct{}
-	failed    failureCell
-	flushErr  atomic.Pointer[failure] // of the last flush that reported one
+	uploads  *uploadSet
+	swept    int        // uploads that opening has removed
+	opening  sync.Mutex // one first write opens the instance
+	states   atomic.Pointer[statePair]
+	lowHeld  atomic.Int64 // low blocks in memory, about
+	inflight atomic.Int32
 }
 
 // batchState is what one batch left, immutable.
@@ -69,12 +56,11 @@ type statePair struct{ prev, next *batchState }
 
 // openStore reads what is fixed about a store and, when it ever took a write,
 // opens its Pebble instance.
-func (e *Engine) openStore(name string) (*Store, error) {
+func (e *Engine) openStore(name string) (member, error) {
 	if !validName(name) {
 		return nil, noStore()
 	}
-	dir := e.path(name)
-	files, err := e.o.FS.List(dir)
+	files, err := e.o.FS.List(e.path(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, noStore()
 	}
@@ -86,10 +72,7 @@ func (e *Engine) openStore(name string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		engine: e, name: name, dir: dir, identity: id,
-		log: e.log.With(zap.String("store", name)), compactions: e.scheduler.ForStore(),
-		uploads: e.uploads.of(name), closing: make(chan struct{}),
-		failed: failureCell{set: make(chan struct{})},
+		handle: e.newHandle(name), identity: id, uploads: e.uploads.of(name),
 	}
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
@@ -102,7 +85,7 @@ func (e *Engine) openStore(name string) (*Store, error) {
 // attach opens the store's instance, or takes the empty one when the store
 // never had its own.
 func (s *Store) attach(files []string) error {
-	if slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, manifestMarker) }) {
+	if slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, instance.ManifestMarker) }) {
 		return s.openPebble()
 	}
 	if slices.ContainsFunc(files, holdsDocuments) { // made after the marker, which was durable by then
@@ -110,13 +93,13 @@ func (s *Store) attach(files []string) error {
 	}
 	empty, err := s.engine.emptyDB()
 	if err == nil {
-		s.db.Store(empty)
+		s.inst.Borrow(empty)
 	}
 	return err
 }
 
 // holdsDocuments reports whether a file of a store is a log or a table.
-func holdsDocuments(file string) bool { return isLog(file) || strings.HasSuffix(file, ".sst") }
+func holdsDocuments(file string) bool { return instance.IsLog(file) || strings.HasSuffix(file, ".sst") }
 
 // emptyDB is the instance that stores without a write read from.
 func (e *Engine) emptyDB() (*pebble.DB, error) {
@@ -126,11 +109,11 @@ func (e *Engine) emptyDB() (*pebble.DB, error) {
 		return e.empty.db, nil
 	}
 	o := &pebble.Options{
-		FS: vfs.NewMem(), Cache: e.memory.cache, FileCache: e.files, Merger: sumsMerger(),
-		FormatMajorVersion: pebble.FormatNewest, MemTableSize: idleMemTable,
+		FS: vfs.NewMem(), Cache: e.shared.Memory.Cache, FileCache: e.shared.Files, Merger: sumsMerger(),
+		FormatMajorVersion: pebble.FormatNewest, MemTableSize: instance.IdleMemTable,
 		Logger: discardLogger{}, DisableWAL: true,
 	}
-	o.Experimental.CompactionScheduler = e.scheduler.ForStore()
+	o.Experimental.CompactionScheduler = e.shared.Scheduler.ForStore()
 	db, err := pebble.Open("empty", o)
 	if err != nil {
 		return nil, fmt.Errorf("open empty store: %w", err)
@@ -150,44 +133,34 @@ func (e *Engine) closeEmpty() error {
 	return err
 }
 
-// opened reports whether the store has its own instance.
-func (s *Store) opened() bool { return s.own.Load() }
-
 // writable returns the store's own instance, opening it for the first write.
 func (s *Store) writable() (*pebble.DB, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	if s.opened() {
-		return s.db.Load(), nil
+	if s.inst.Opened() {
+		return s.inst.DB(), nil
 	}
 	s.opening.Lock()
 	defer s.opening.Unlock()
-	if !s.opened() {
-		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.dir, formatMarker+pebble.FormatNewest.String())); err != nil {
-			return nil, diskError("open store", err)
+	if !s.inst.Opened() {
+		if err := s.engine.touch(s.engine.o.FS.PathJoin(s.inst.Dir, formatMarker+pebble.FormatNewest.String())); err != nil {
+			return nil, instance.DiskError("open store", err)
 		}
 		if err := s.openPebble(); err != nil {
 			return nil, err
 		}
 	}
-	return s.db.Load(), nil
+	return s.inst.DB(), nil
 }
 
 // close closes the store's instance.
-func (s *Store) close() error {
-	close(s.closing)
+func (s *Store) close(bool) error {
 	s.engine.uploads.release(s.uploads)
-	if !s.opened() {
-		return nil
-	}
-	err := s.db.Load().Close()
-	s.memtables.closed(s.engine.memory)
-	return err
+	return s.inst.Close()
 }
 
-// Name returns the name of the store, its path below the data directory.
-func (s *Store) Name() string { return s.name }
+func (s *Store) remove() error { return s.engine.moveToStaging(s.name) }
 
 // UUID returns what names this copy, made with the store: sequences of two
 // copies, or of a store made anew under the same name, do not compare.
@@ -200,18 +173,6 @@ func (s *Store) Partitioned() bool { return s.partitioned }
 // durable yet.
 func (s *Store) Counters() Counters { return s.states.Load().prev.counters }
 
-// FileSize returns the bytes that the store has on disk, files that wait for
-// their removal included.
-func (s *Store) FileSize() (int64, error) {
-	if err := s.Err(); err != nil {
-		return 0, err
-	}
-	if !s.opened() {
-		return 0, nil
-	}
-	return int64(s.db.Load().Metrics().DiskSpaceUsage()), nil
-}
-
 // Record returns the record of a document as of the last applied batch; ok is
 // false when there is none. It costs microseconds for an id that does not
 // exist, which is what every new document asks, and nothing for one above all
@@ -220,7 +181,7 @@ func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
 	}
-	return getRecord(s.db.Load(), id)
+	return getRecord(s.inst.DB(), id)
 }
 
 // Head fills h with the front of the record of a document, enough to answer
@@ -230,7 +191,7 @@ func (s *Store) Head(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	return getHead(s.db.Load(), id, h)
+	return getHead(s.inst.DB(), id, h)
 }
 
 // Front is Head without Inline, from the keyspace of heads: a twentieth of the
@@ -239,7 +200,7 @@ func (s *Store) Front(id string, h *doc.Head) (ok bool, err error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	return getFront(s.db.Load(), id, h)
+	return getFront(s.inst.DB(), id, h)
 }
 
 // Revision returns a revision from the bodies keyspace, where all are but the
@@ -249,7 +210,7 @@ func (s *Store) Revision(id string, rev doc.Rev) (v doc.Revision, ok bool, err e
 	if err := s.Err(); err != nil {
 		return v, false, err
 	}
-	return getRevision(s.db.Load(), id, rev)
+	return getRevision(s.inst.DB(), id, rev)
 }
 
 // Local returns the text of a local document; ok is false when there is none.
@@ -258,7 +219,7 @@ func (s *Store) Local(id string) (text []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	var key [128]byte
-	return getCopy(s.db.Load(), appendLocalKey(key[:0], id))
+	return getCopy(s.inst.DB(), appendLocalKey(key[:0], id))
 }
 
 // discardLogger is for the engine's own empty instance, which does no I/O.

@@ -9,12 +9,49 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
+	"divan/storage/instance"
 )
+
+// handle is what the engine knows of an open store, of whatever kind.
+type handle struct {
+	engine  *Engine
+	entry   *entry // guarded by engine.mu
+	counted bool   // in engine.mu.open; guarded by engine.mu
+	name    string
+	inst    *instance.Instance
+	log     *zap.Logger
+}
+
+// newHandle makes the handle of a store with an instance that is not open.
+func (e *Engine) newHandle(name string) handle {
+	log := e.log.With(zap.String("store", name))
+	return handle{engine: e, name: name, log: log, inst: e.shared.New(e.path(name), log)}
+}
+
+func (h *handle) base() *handle { return h }
+
+// Name returns the name of the store, its path below the data directory.
+func (h *handle) Name() string { return h.name }
+
+// Err returns why the store has stopped, nil while it works. The error is
+// fault.Unavailable, or fault.InsufficientStorage when the disk is full.
+func (h *handle) Err() error { return h.inst.Err() }
+
+// FileSize returns the bytes that the store has on disk, files that wait for
+// their removal included.
+func (h *handle) FileSize() (int64, error) { return h.inst.FileSize(), h.Err() }
+
+// member is a store of any kind.
+type member interface {
+	base() *handle
+	close(dropped bool) error
+	remove() error // takes the files of a closed store out of their place
+}
 
 // entry is one store that is open, or being opened or closed.
 type entry struct {
 	name    string
-	store   *Store
+	store   member
 	busy    chan struct{} // not nil while opened or closed; closed at the end
 	pins    int
 	dropped bool // remove the directory when closed
@@ -26,6 +63,15 @@ type entry struct {
 // Release. The error is fault.NoCopy when there is no such
 // store, fault.Closed after Close, fault.Corruption when it cannot be read.
 func (e *Engine) Acquire(name string) (*Store, error) {
+	m, err := e.acquire(name, e.openStore)
+	if err != nil {
+		return nil, err
+	}
+	return m.(*Store), nil
+}
+
+// acquire opens a store when it is not open, and pins it.
+func (e *Engine) acquire(name string, open func(name string) (member, error)) (member, error) {
 	for {
 		e.mu.Lock()
 		if e.mu.closed {
@@ -37,7 +83,7 @@ func (e *Engine) Acquire(name string) (*Store, error) {
 		case en == nil:
 			en = e.newBusyLocked(name)
 			e.mu.Unlock()
-			return e.open(en)
+			return e.open(en, open)
 		case en.busy != nil:
 			wait := en.busy
 			e.mu.Unlock()
@@ -88,14 +134,14 @@ func (e *Engine) pinLocked(en *entry) {
 const retryAfter = 2 * time.Second
 
 // open opens the store of a busy entry with one pin.
-func (e *Engine) open(en *entry) (*Store, error) {
+func (e *Engine) open(en *entry, open func(name string) (member, error)) (member, error) {
 	e.mu.Lock()
 	wait := time.Until(e.mu.retry[en.name])
 	e.mu.Unlock()
-	var s *Store
+	var s member
 	err := error(fault.New(fault.Unavailable, "The shard has stopped after a failure of its disk."))
 	if wait <= 0 {
-		s, err = e.openStore(en.name)
+		s, err = open(en.name)
 	}
 	e.mu.Lock()
 	if err != nil {
@@ -107,7 +153,7 @@ func (e *Engine) open(en *entry) (*Store, error) {
 		return nil, err
 	}
 	delete(e.mu.retry, en.name)
-	en.store, s.entry, en.pins = s, en, 1
+	en.store, s.base().entry, en.pins = s, en, 1
 	e.endBusyLocked(en)
 	e.mu.Unlock()
 	return s, nil
@@ -115,7 +161,9 @@ func (e *Engine) open(en *entry) (*Store, error) {
 
 // Release takes back one pin of Acquire. A store that was dropped meanwhile, or
 // has failed, is closed with its last pin.
-func (e *Engine) Release(s *Store) {
+func (e *Engine) Release(s *Store) { e.release(&s.handle) }
+
+func (e *Engine) release(s *handle) {
 	e.mu.Lock()
 	en := s.entry
 	en.pins--
@@ -123,7 +171,7 @@ func (e *Engine) Release(s *Store) {
 		e.mu.Unlock()
 		return
 	}
-	if en.dropped || e.mu.closed || s.Err() != nil || !s.opened() {
+	if en.dropped || e.mu.closed || s.Err() != nil || !s.inst.Opened() {
 		en.busy = make(chan struct{})
 		e.mu.Unlock()
 		_ = e.closeStores([]*entry{en}) // logged there
@@ -140,7 +188,7 @@ func (e *Engine) Release(s *Store) {
 
 // pin adds a pin for something that outlives the caller's own: a snapshot, a
 // reader. The caller holds one.
-func (e *Engine) pin(s *Store) {
+func (e *Engine) pin(s *handle) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.entry.pins++
@@ -155,7 +203,7 @@ func (e *Engine) shrink() {
 		en := el.Value.(*entry)
 		el = el.Next()
 		// Closing waits for a running compaction; another store will do.
-		if en.store.compactions.Busy() {
+		if en.store.base().inst.Busy() {
 			continue
 		}
 		victims = append(victims, e.takeLocked(en))
@@ -207,10 +255,10 @@ func (e *Engine) closeStores(entries []*entry) error {
 }
 
 func (e *Engine) closeStore(en *entry) error {
-	s := en.store
-	err := s.close()
+	s := en.store.base()
+	err := en.store.close(en.dropped)
 	if en.dropped {
-		err = errors.Join(err, e.moveToStaging(en.name))
+		err = errors.Join(err, en.store.remove())
 	}
 	failed := s.Err() != nil
 	if failed {
@@ -230,7 +278,7 @@ func (e *Engine) closeStore(en *entry) error {
 }
 
 // countOpen notes that a store holds a Pebble instance from now on.
-func (e *Engine) countOpen(s *Store) {
+func (e *Engine) countOpen(s *handle) {
 	e.mu.Lock()
 	e.mu.open++
 	s.counted = true

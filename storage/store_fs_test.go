@@ -10,51 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/vfstest"
 
 	"divan/storage/fault"
+	"divan/storage/instance"
 	"divan/storage/storagetest"
 )
-
-// reservations notes what a log asks its file system for.
-type reservations struct {
-	vfs.File
-	calls []string
-	end   int64
-}
-
-// Preallocate implements vfs.File.
-func (r *reservations) Preallocate(offset, length int64) error {
-	r.calls = append(r.calls, fmt.Sprintf("%d+%d", offset>>10, length>>10))
-	if offset != r.end {
-		return fmt.Errorf("gap at %d", r.end)
-	}
-	r.end = offset + length
-	return nil
-}
-
-// TestLogGrowsInSteps: a log takes little disk until it holds much.
-func TestLogGrowsInSteps(t *testing.T) {
-	file, err := vfs.NewMem().Create("x.log", vfs.WriteCategoryUnspecified)
-	must(t, err)
-	r := &reservations{File: file}
-	f := &logFile{File: r, s: &Store{}}
-	must(t, f.Preallocate(0, 64<<20))
-	block := make([]byte, 32<<10)
-	for range 128 { // 4 MB
-		_, err := f.Write(block)
-		must(t, err)
-		if r.end < f.written || r.end > 2*f.written+minLogStep {
-			t.Fatalf("%d bytes reserved for %d", r.end, f.written)
-		}
-	}
-	if n := len(r.calls); n > 12 {
-		t.Errorf("%d calls for 4 MB: %v", n, r.calls)
-	}
-	_, err = f.Write(make([]byte, 3<<20))
-	must(t, err)
-	if r.end < f.written {
-		t.Errorf("a large write is not covered: %d of %d", r.end, f.written)
-	}
-	must(t, f.Close())
-}
 
 // TestFewOpenFiles: what an open store holds open.
 func TestFewOpenFiles(t *testing.T) {
@@ -78,7 +36,7 @@ func TestCrashAsManifestMoves(t *testing.T) {
 	var acked atomic.Bool
 	var moves int
 	fs.after = func(name string) {
-		if !strings.HasPrefix(fs.PathBase(name), manifestMarker) {
+		if !strings.HasPrefix(fs.PathBase(name), instance.ManifestMarker) {
 			return
 		}
 		moves++
@@ -138,13 +96,13 @@ func TestMissingManifestMarker(t *testing.T) {
 	b := s.NewBatch()
 	newEdits().put(b, edit{id: "a"})
 	commit(t, b)
-	dir := s.dir
+	dir := s.inst.Dir
 	e.Release(s)
 	stop()
 	files, err := fs.List(dir)
 	must(t, err)
 	for _, file := range files {
-		if strings.HasPrefix(file, manifestMarker) {
+		if strings.HasPrefix(file, instance.ManifestMarker) {
 			must(t, fs.Remove(fs.PathJoin(dir, file)))
 		}
 	}

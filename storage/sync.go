@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Commit is an applied batch on its way to the disk.
@@ -21,14 +20,14 @@ func (c *Commit) Wait() error {
 	err := c.b.SyncWait()
 	c.s.syncEnded()
 	if err == nil {
-		// The log keeps its errors from Pebble (storeFS): they are found here.
+		// The log keeps its errors from Pebble (package instance): they are found here.
 		err = c.s.Err()
 	}
 	if err == nil {
 		err = c.b.Close()
 	}
 	if err != nil {
-		return c.s.fail(fmt.Errorf("sync batch: %w", err))
+		return c.s.inst.Fail(fmt.Errorf("sync batch: %w", err))
 	}
 	return nil
 }
@@ -57,16 +56,3 @@ const manyStores = 3
 // groupInterval is how long a log waits after a sync before the next one, while
 // many stores are written at once: fewer syncs with more edits each.
 const groupInterval = time.Millisecond
-
-// syncDir makes the entries of a directory durable.
-func syncDir(fs vfs.FS, name string) error {
-	dir, err := fs.OpenDir(name)
-	if err != nil {
-		return err
-	}
-	if err := dir.Sync(); err != nil {
-		_ = dir.Close() // the first error says what happened
-		return err
-	}
-	return dir.Close()
-}

@@ -152,7 +152,7 @@ func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 			continue
 		}
 		if u == nil {
-			read, err := readUses(b.s.db.Load(), id)
+			read, err := readUses(b.s.inst.DB(), id)
 			b.note(err)
 			u = &read
 		}

@@ -33,7 +33,7 @@ func hasContent(tb testing.TB, s *Store, id string, key contentKey) bool {
 // notes counts the notes of uploads, on disk and known.
 func notes(tb testing.TB, s *Store) (disk, known int) {
 	tb.Helper()
-	must(tb, each(s.db.Load(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(_, _ []byte) error { disk++; return nil }))
+	must(tb, each(s.inst.DB(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(_, _ []byte) error { disk++; return nil }))
 	return disk, len(s.uploads.keys)
 }
 
@@ -160,7 +160,7 @@ func TestSweepOfDamagedDocument(t *testing.T) {
 	s, err := e.Acquire(testStore)
 	must(t, err)
 	upload(t, s, "a", contentKey{1}, noise(1000, 1))
-	must(t, s.db.Load().Set(appendDocKey(nil, "a"), []byte{0xff}, pebble.Sync))
+	must(t, s.inst.DB().Set(appendDocKey(nil, "a"), []byte{0xff}, pebble.Sync))
 	e.Release(s)
 	stop()
 	e, _ = startEngine(t, Options{FS: fs})

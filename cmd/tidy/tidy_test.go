@@ -44,7 +44,10 @@ func floor(dir string) int {
 
 // pure lists packages that do nothing but compute: no files, network or clock.
 func pure() []string {
-	return []string{"storage/doc", "storage/fault", "storage/collate", "shard/ring", "shard/query", "shard/query/plan", "cluster/quorum", "cluster/sequence"}
+	return []string{
+		"storage/doc", "storage/fault", "storage/collate", "shard/ring", "shard/query", "shard/query/plan", "shard/view/reduce",
+		"cluster/quorum", "cluster/sequence",
+	}
 }
 
 // above lists the rooms that stand on their corridor instead of being part of

@@ -88,6 +88,8 @@ func wireOfRare(k fault.Kind) wire {
 		return wire{http.StatusConflict, "not_found"}
 	case fault.InvalidSelector:
 		return wire{http.StatusBadRequest, "invalid_selector"}
+	case fault.BadFunction:
+		return wire{http.StatusInternalServerError, "unknown_error"}
 	default: // Internal, Corruption, and whatever a newer node may send
 		return wire{http.StatusInternalServerError, "internal_server_error"}
 	}

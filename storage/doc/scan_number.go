@@ -69,7 +69,7 @@ func (s *scanner) number(c byte) bool {
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // shortest reports whether a number with these digits before and after the
-// point is certainly written as appendFloat writes it. It may say no to one
+// point is certainly written as AppendFloat writes it. It may say no to one
 // that is.
 func shortest(whole, fraction []byte) bool {
 	last := len(fraction) - 1
@@ -104,7 +104,7 @@ func (s *scanner) float(start int) bool {
 	case s.signs && f == 0 && math.Signbit(f):
 		s.dst = append(s.dst, negativeZero...)
 	default:
-		s.dst = appendFloat(s.dst, f)
+		s.dst = AppendFloat(s.dst, f)
 	}
 	return true
 }
@@ -125,9 +125,9 @@ func StoredBody(body []byte) []byte {
 	return stored
 }
 
-// appendFloat appends f as CouchDB prints it: the shortest digits that read
+// AppendFloat appends f as CouchDB prints it: the shortest digits that read
 // back as f, always with a fraction or an exponent; both zeros are 0.0.
-func appendFloat(dst []byte, f float64) []byte {
+func AppendFloat(dst []byte, f float64) []byte {
 	if f == 0 {
 		return append(dst, "0.0"...)
 	}

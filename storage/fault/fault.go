@@ -55,6 +55,7 @@ const (
 	NoCopy              Kind = 37 // the node does not hold the copy of the shard; mostly between nodes
 	NoDatabase          Kind = 38 // NotFound of the database of a request
 	Deleted             Kind = 39 // NotFound of a document whose winner is a tombstone
+	BadFunction         Kind = 40 // a function of a design document failed, or got what it does not take; Code holds CouchDB's error name
 )
 
 // Error is a refusal with a text for the client.

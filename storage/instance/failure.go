@@ -1,4 +1,4 @@
-package storage
+package instance
 
 import (
 	"errors"
@@ -11,43 +11,46 @@ import (
 	"divan/storage/fault"
 )
 
-// failure is why a store has stopped.
+// failure is why an instance has stopped.
 type failure struct{ err error }
 
-// failureCell holds the failure of a store, nil while it works.
+// failureCell holds the failure of an instance, nil while it works.
 type failureCell struct {
 	atomic.Pointer[failure]
 	set chan struct{} // closed when there is one
 }
 
-// fail stops the store: every later call returns the error. The first failure
+// Fail stops the instance: every later call returns the error. The first failure
 // stays. What the store showed but had not made durable is gone with the next
 // open, which is why nothing may be read from it any more.
-func (s *Store) fail(cause error) error {
+func (i *Instance) Fail(cause error) error {
 	kind, reason := fault.Unavailable, "The shard has stopped after a failure of its disk."
 	if errors.Is(cause, syscall.ENOSPC) {
 		kind, reason = fault.InsufficientStorage, "No space left on the disk."
 	}
 	f := &failure{fault.Wrap(kind, reason, cause)}
-	if s.failed.CompareAndSwap(nil, f) {
-		close(s.failed.set)
-		s.log.Error("store stopped", zap.Error(cause))
+	if i.failed.CompareAndSwap(nil, f) {
+		close(i.failed.set)
+		i.log.Error("store stopped", zap.Error(cause))
 		return f.err
 	}
-	return s.failed.Load().err
+	return i.failed.Load().err
 }
 
-// Err returns why the store has stopped, nil while it works. The error is
+// Err returns why the instance has stopped, nil while it works. The error is
 // fault.Unavailable, or fault.InsufficientStorage when the disk is full.
-func (s *Store) Err() error {
-	if f := s.failed.Load(); f != nil {
+func (i *Instance) Err() error {
+	if f := i.failed.Load(); f != nil {
 		return f.err
 	}
 	return nil
 }
 
-// diskError marks an error of a full disk.
-func diskError(doing string, err error) error {
+// Failed is closed when the instance stops.
+func (i *Instance) Failed() <-chan struct{} { return i.failed.set }
+
+// DiskError marks an error of a full disk.
+func DiskError(doing string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fault.Wrap(fault.InsufficientStorage, "No space left on the disk.", err)
 	}

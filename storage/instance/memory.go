@@ -1,4 +1,4 @@
-package storage
+package instance
 
 import (
 	"sync"
@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// memoryBudget divides what the engine may take between blocks and memtables.
+// MemoryBudget divides what the engine may take between blocks and memtables.
 // Pebble charges every memtable to the block cache, and keeps two of their full
 // size per store that was once busy; left to itself, a handful of such stores pushes out
 // every block, the indexes first needed for each read among them.
@@ -15,8 +15,8 @@ import (
 // stores that may be open, and the difference is reserved. While memtables take
 // less than half of the total they leave the rest to the blocks; what they take
 // above that is given back, so that blocks always have the other half.
-type memoryBudget struct {
-	cache *pebble.Cache
+type MemoryBudget struct {
+	Cache *pebble.Cache
 	total int64
 	spare int64 // size of the cache above total
 
@@ -28,34 +28,43 @@ type memoryBudget struct {
 	}
 }
 
-func newMemoryBudget(total int64, stores int) *memoryBudget {
-	m := &memoryBudget{total: total, spare: int64(stores) * 2 * memTableBytes}
-	m.cache = pebble.NewCache(m.total + m.spare)
+// NewMemoryBudget divides total bytes between blocks and the memtables of as
+// many stores as may be open at once.
+func NewMemoryBudget(total int64, stores int) *MemoryBudget {
+	m := &MemoryBudget{total: total, spare: int64(stores) * 2 * memTableBytes}
+	m.Cache = pebble.NewCache(m.total + m.spare)
 	m.mu.release = func() {}
 	m.change(0)
 	return m
 }
 
 // change notes that the memtables of a store hold so much more, or less.
-func (m *memoryBudget) change(by int64) {
+func (m *MemoryBudget) change(by int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.memtables += by
 	excess := max(0, m.mu.memtables-m.total/2)
 	if want := max(0, m.spare-excess); want != m.mu.reserved {
 		m.mu.release()
-		m.mu.release = m.cache.Reserve(int(want))
+		m.mu.release = m.Cache.Reserve(int(want))
 		m.mu.reserved = want
 	}
 }
 
-// close gives everything back when no store is left.
-func (m *memoryBudget) close() {
+// Memtables returns what the memtables of all stores hold at most, in bytes.
+func (m *MemoryBudget) Memtables() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.memtables
+}
+
+// Close gives everything back when no store is left.
+func (m *MemoryBudget) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.release()
 	m.mu.release = func() {}
-	m.cache.Unref()
+	m.Cache.Unref()
 }
 
 // memtables is what one store's memtables hold at most: the one that takes the
@@ -69,18 +78,18 @@ type memtables struct {
 
 // opened charges the store for its first memtable. A flush may have come
 // before: pebble.Open flushes what the log held.
-func (t *memtables) opened(m *memoryBudget) { t.grow(m, 0) }
+func (t *memtables) opened(m *MemoryBudget) { t.grow(m, 0) }
 
 // grow notes that so many memtables were flushed.
-func (t *memtables) grow(m *memoryBudget, flushed int) {
+func (t *memtables) grow(m *MemoryBudget, flushed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.held
-	t.size = max(t.size, idleMemTable)
+	t.size = max(t.size, IdleMemTable)
 	for ; flushed > 0 && t.size < memTableBytes; flushed-- {
 		t.size *= 2
 	}
-	if t.held = t.size; t.size > idleMemTable {
+	if t.held = t.size; t.size > IdleMemTable {
 		t.held *= 2
 	}
 	m.change(t.held - before)
@@ -95,7 +104,7 @@ func (t *memtables) large() bool {
 }
 
 // closed takes the charge back.
-func (t *memtables) closed(m *memoryBudget) {
+func (t *memtables) closed(m *MemoryBudget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m.change(-t.held)

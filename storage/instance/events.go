@@ -1,4 +1,4 @@
-package storage
+package instance
 
 import (
 	"errors"
@@ -12,18 +12,18 @@ import (
 // pebbleLogger passes Pebble's messages on. Pebble calls Fatalf where it cannot
 // go on (a failed write of the manifest, say) and expects the process to end;
 // here only the store does.
-type pebbleLogger struct{ s *Store }
+type pebbleLogger struct{ i *Instance }
 
 // Infof implements pebble.Logger. Pebble reports every flush and compaction.
 func (l pebbleLogger) Infof(format string, args ...any) {
-	if l.s.log.Core().Enabled(zap.DebugLevel) {
-		l.s.log.Debug(fmt.Sprintf(format, args...))
+	if l.i.log.Core().Enabled(zap.DebugLevel) {
+		l.i.log.Debug(fmt.Sprintf(format, args...))
 	}
 }
 
 // Errorf implements pebble.Logger.
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.s.log.Error(fmt.Sprintf(format, args...))
+	l.i.log.Error(fmt.Sprintf(format, args...))
 }
 
 // Fatalf implements pebble.Logger. The arguments may hold the cause.
@@ -34,7 +34,7 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 			cause = fmt.Errorf("pebble: %w", err)
 		}
 	}
-	_ = l.s.fail(cause) // kept for every later call
+	_ = l.i.Fail(cause) // kept for every later call
 }
 
 // retryFailed is how long a store waits after a failed compaction; Pebble
@@ -44,32 +44,32 @@ const retryFailed = 5 * time.Second
 // events reacts to failures in the background. A failed flush stops the store:
 // memory would fill until writes block. A failed compaction is tried again
 // later, since everything stays readable and durable.
-func (s *Store) events() *pebble.EventListener {
+func (i *Instance) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(info pebble.FlushInfo) {
 			flushed := info.Input
 			if info.Ingest {
 				flushed = 1 // Input counts tables
 			}
-			s.memtables.grow(s.engine.memory, flushed)
+			i.memtables.grow(i.shared.Memory, flushed)
 			if info.Err != nil {
-				s.flushErr.Store(&failure{info.Err})
+				i.flushErr.Store(&failure{info.Err})
 			}
 		},
 		CompactionEnd: func(info pebble.CompactionInfo) {
 			if info.Err != nil && !errors.Is(info.Err, pebble.ErrCancelledCompaction) {
-				s.compactions.Delay(retryFailed)
-				s.log.Error("compaction failed", zap.Error(info.Err))
+				i.compactions.Delay(retryFailed)
+				i.log.Error("compaction failed", zap.Error(info.Err))
 			}
 		},
 		BackgroundError: func(err error) {
 			// FlushEnd also reports, as an error, that a flush had nothing to
 			// write; only failures come here as well.
-			if f := s.flushErr.Load(); f != nil && errors.Is(err, f.err) {
-				_ = s.fail(fmt.Errorf("flush: %w", err)) // kept for every later call
+			if f := i.flushErr.Load(); f != nil && errors.Is(err, f.err) {
+				_ = i.Fail(fmt.Errorf("flush: %w", err)) // kept for every later call
 			}
-			if s.Err() == nil {
-				s.log.Error("background work failed", zap.Error(err))
+			if i.Err() == nil {
+				i.log.Error("background work failed", zap.Error(err))
 			}
 		},
 	}

@@ -1,4 +1,4 @@
-package storage
+package instance
 
 import (
 	"io"
@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// storeFS is the file system that one store sees. It makes an open store cheap,
+// instanceFS is the file system that one instance sees. It makes an open store cheap,
 // two file descriptors instead of eight and no log as long as a memtable:
 //
 //   - a directory is opened only while it is synced (Pebble holds five handles);
@@ -21,7 +21,7 @@ import (
 // And it contains what Pebble does not survive. When a log cannot be begun,
 // written or synced, or a directory not synced, Pebble ends the process, or
 // panics with its locks taken. Here such an error stops the store instead
-// (Store.fail) and Pebble does not hear of it; who waits for a batch does, from
+// (Instance.Fail) and Pebble does not hear of it; who waits for a batch does, from
 // Commit.Wait, which asks the store after the sync. From then on the store's
 // files stay as they are:
 //
@@ -35,25 +35,26 @@ import (
 // While a store is being opened, Pebble repeats the flush of what the log holds
 // until it succeeds. So that opening ends all the same, no file tells Pebble of
 // an error then; once the store has failed, everything seems to succeed and goes
-// nowhere. The files are left as by a crash at that moment; openPebble asks the
-// store afterwards.
-type storeFS struct {
+// nowhere. The files are left as by a crash at that moment; Open asks the
+// instance afterwards.
+type instanceFS struct {
 	vfs.FS
-	s *Store
+	i *Instance
 }
 
-func (s *Store) newFS() *storeFS { return &storeFS{FS: s.engine.o.FS, s: s} }
+func (i *Instance) newFS() *instanceFS { return &instanceFS{FS: i.shared.FS, i: i} }
 
 // failedOpening reports whether the store has failed before it was open.
-func (s *Store) failedOpening() bool { return s.Err() != nil && !s.opened() }
+func (i *Instance) failedOpening() bool { return i.Err() != nil && !i.Opened() }
 
-func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+// IsLog reports whether a file is a log.
+func IsLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
 // Unwrap implements vfs.FS.
-func (f *storeFS) Unwrap() vfs.FS { return f.FS }
+func (f *instanceFS) Unwrap() vfs.FS { return f.FS }
 
 // Lock implements vfs.FS.
-func (f *storeFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+func (f *instanceFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
 
 type noLock struct{}
 
@@ -61,32 +62,32 @@ type noLock struct{}
 func (noLock) Close() error { return nil }
 
 // OpenDir implements vfs.FS.
-func (f *storeFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f, name: name}, nil }
+func (f *instanceFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs: f, name: name}, nil }
 
 // Create implements vfs.FS.
-func (f *storeFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (f *instanceFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f.syncBeforeMarker(name)
-	if f.s.failedOpening() && !isLog(name) {
+	if f.i.failedOpening() && !IsLog(name) {
 		return vfs.NewMem().Create("nowhere", category)
 	}
-	err := f.s.Err()
+	err := f.i.Err()
 	var file vfs.File
 	if err == nil {
 		file, err = f.FS.Create(name, category)
 	}
-	if isLog(name) {
+	if IsLog(name) {
 		return f.wrapLog(file, err)
 	}
 	if err != nil {
-		f.s.pause()
+		f.i.pause()
 		return nil, err
 	}
-	return &plainFile{File: file, s: f.s}, nil
+	return &plainFile{File: file, i: f.i}, nil
 }
 
 // ReuseForWrite implements vfs.FS. Pebble reuses logs only.
-func (f *storeFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	err := f.s.Err()
+func (f *instanceFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	err := f.i.Err()
 	var file vfs.File
 	if err == nil {
 		file, err = f.FS.ReuseForWrite(oldname, newname, category)
@@ -95,14 +96,14 @@ func (f *storeFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteC
 }
 
 // wrapLog wraps a log that was begun, or hands out one that goes nowhere.
-func (f *storeFS) wrapLog(file vfs.File, err error) (vfs.File, error) {
+func (f *instanceFS) wrapLog(file vfs.File, err error) (vfs.File, error) {
 	if err != nil {
-		_ = f.s.fail(err) // kept for every later call
+		_ = f.i.Fail(err) // kept for every later call
 		if file, err = vfs.NewMem().Create("log", vfs.WriteCategoryUnspecified); err != nil {
 			return nil, err
 		}
 	}
-	return &logFile{File: file, s: f.s}, nil
+	return &logFile{File: file, i: f.i}, nil
 }
 
 // syncBeforeMarker makes everything durable that was done in the directory before a marker
@@ -110,12 +111,12 @@ func (f *storeFS) wrapLog(file vfs.File, err error) (vfs.File, error) {
 // a file system that keeps no order could lose the manifest that the new marker
 // names until then, or the new marker and not the old one, and with them the
 // store.
-func (f *storeFS) syncBeforeMarker(name string) {
-	if !strings.HasPrefix(f.PathBase(name), manifestMarker) || f.s.Err() != nil {
+func (f *instanceFS) syncBeforeMarker(name string) {
+	if !strings.HasPrefix(f.PathBase(name), ManifestMarker) || f.i.Err() != nil {
 		return
 	}
-	if err := syncDir(f.FS, f.PathDir(name)); err != nil {
-		_ = f.s.fail(err) // kept for every later call
+	if err := SyncDir(f.FS, f.PathDir(name)); err != nil {
+		_ = f.i.Fail(err) // kept for every later call
 	}
 }
 
@@ -125,27 +126,27 @@ const pauseFailed = 50 * time.Millisecond
 
 // pause holds up work that will be tried again. Pebble creates files without
 // holding its locks.
-func (s *Store) pause() {
+func (i *Instance) pause() {
 	wait := time.NewTimer(pauseFailed)
 	defer wait.Stop()
 	select {
-	case <-s.closing:
+	case <-i.closing:
 	case <-wait.C:
 	}
 }
 
 // Rename implements vfs.FS.
-func (f *storeFS) Rename(oldname, newname string) error {
-	if f.s.failedOpening() {
+func (f *instanceFS) Rename(oldname, newname string) error {
+	if f.i.failedOpening() {
 		return nil
 	}
 	return f.FS.Rename(oldname, newname)
 }
 
 // Remove implements vfs.FS.
-func (f *storeFS) Remove(name string) error {
+func (f *instanceFS) Remove(name string) error {
 	f.syncBeforeMarker(name)
-	if f.s.Err() != nil {
+	if f.i.Err() != nil {
 		return nil //nolint:nilerr // F3: a stopped store keeps what it has
 	}
 	return f.FS.Remove(name)
@@ -155,7 +156,7 @@ func (f *storeFS) Remove(name string) error {
 // nothing else on one.
 type lazyDir struct {
 	vfs.File
-	fs   *storeFS
+	fs   *instanceFS
 	name string
 }
 
@@ -167,8 +168,8 @@ func (d *lazyDir) Fd() uintptr { return vfs.InvalidFd }
 
 // Sync implements vfs.File.
 func (d *lazyDir) Sync() error {
-	if err := syncDir(d.fs.FS, d.name); err != nil {
-		_ = d.fs.s.fail(err) // kept for every later call
+	if err := SyncDir(d.fs.FS, d.name); err != nil {
+		_ = d.fs.i.Fail(err) // kept for every later call
 	}
 	return nil
 }
@@ -183,18 +184,18 @@ const (
 // plainFile is any file but a log: a table, the manifest.
 type plainFile struct {
 	vfs.File
-	s *Store
+	i *Instance
 }
 
 // Write implements vfs.File.
 func (f *plainFile) Write(p []byte) (int, error) {
-	err := f.s.Err() // F3
+	err := f.i.Err() // F3
 	n := 0
 	if err == nil {
 		n, err = f.File.Write(p)
 	}
-	if err != nil && !f.s.opened() {
-		_ = f.s.fail(err) // kept for every later call
+	if err != nil && !f.i.Opened() {
+		_ = f.i.Fail(err) // kept for every later call
 		return len(p), nil
 	}
 	return n, err
@@ -202,12 +203,12 @@ func (f *plainFile) Write(p []byte) (int, error) {
 
 // Sync implements vfs.File.
 func (f *plainFile) Sync() error {
-	if f.s.failedOpening() {
+	if f.i.failedOpening() {
 		return nil
 	}
 	err := f.File.Sync()
-	if err != nil && !f.s.opened() {
-		_ = f.s.fail(err) // kept for every later call
+	if err != nil && !f.i.Opened() {
+		_ = f.i.Fail(err) // kept for every later call
 		return nil
 	}
 	return err
@@ -218,7 +219,7 @@ func (f *plainFile) Sync() error {
 // store; it returns none.
 type logFile struct {
 	vfs.File
-	s                 *Store
+	i                 *Instance
 	written, reserved int64
 }
 
@@ -227,7 +228,7 @@ func (f *logFile) Preallocate(int64, int64) error { return nil }
 
 // Write implements vfs.File.
 func (f *logFile) Write(p []byte) (int, error) {
-	if f.s.Err() != nil {
+	if f.i.Err() != nil {
 		return len(p), nil //nolint:nilerr // F1: the log keeps its errors from Pebble
 	}
 	if end := f.written + int64(len(p)); end > f.reserved {
@@ -240,7 +241,7 @@ func (f *logFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	f.written += int64(n)
 	if err != nil {
-		_ = f.s.fail(err) // kept for every later call
+		_ = f.i.Fail(err) // kept for every later call
 	}
 	return len(p), nil
 }
@@ -248,7 +249,7 @@ func (f *logFile) Write(p []byte) (int, error) {
 // stopStore turns an error of a log into a stopped store.
 func (f *logFile) stopStore(err error) error {
 	if err != nil {
-		_ = f.s.fail(err) // kept for every later call
+		_ = f.i.Fail(err) // kept for every later call
 	}
 	return nil
 }
@@ -267,3 +268,20 @@ func (f *logFile) SyncTo(length int64) (bool, error) {
 
 // Close implements vfs.File.
 func (f *logFile) Close() error { return f.stopStore(f.File.Close()) }
+
+// ManifestMarker begins the name of the file that an opened instance has. Pebble
+// keeps facts in the names of empty files, marker.<name>.<counter>.<value>.
+const ManifestMarker = "marker.manifest."
+
+// SyncDir makes the entries of a directory durable.
+func SyncDir(fs vfs.FS, name string) error {
+	dir, err := fs.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	if err := dir.Sync(); err != nil {
+		_ = dir.Close() // the first error says what happened
+		return err
+	}
+	return dir.Close()
+}

@@ -1,0 +1,110 @@
+package script
+
+import (
+	_ "embed" // the script of the sandbox
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+)
+
+//go:embed prelude.js
+var prelude string
+
+// maxLogLine is how much of one message of a script is logged, in bytes.
+const maxLogLine = 2 << 10
+
+// sandbox gives a new context what scripts expect to find there.
+func (v *vm) sandbox() error {
+	v.pollSoon()
+	make, err := v.eval(prelude, "sandbox")
+	if err != nil {
+		return err
+	}
+	defer v.free(make)
+	host := lib.XJS_NewObject(v.tls, v.ctx)
+	defer v.free(host)
+	for _, f := range []struct {
+		name   string
+		f      native
+		length int32
+	}{{"emit", nativeEmit, 2}, {"log", nativeLog, 1}} {
+		if !v.setProperty(host, f.name, v.newFunction(f.name, f.f, f.length)) {
+			return v.failed()
+		}
+	}
+	v.api = v.call(make, undefined(), host)
+	if isException(v.api) {
+		return v.failed()
+	}
+	return nil
+}
+
+// invoke calls a function of the sandbox's script.
+func (v *vm) invoke(name string, args ...value) value {
+	f := v.property(v.api, name)
+	if isException(f) {
+		return f
+	}
+	defer v.free(f)
+	return v.call(f, undefined(), args...)
+}
+
+// nativeEmit is emit(key, value) of map functions.
+func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+	v := vmOf(ctx)
+	if v.host.overflow {
+		return v.throw("output is too large")
+	}
+	key := len(v.out)
+	if !v.encodeOrNull(argument(argc, argv, 0)) {
+		return v.unwind(key)
+	}
+	val := len(v.out)
+	if !v.encodeOrNull(argument(argc, argv, 1)) {
+		return v.unwind(key)
+	}
+	v.host.rows = append(v.host.rows, span{key, val, len(v.out)})
+	return undefined()
+}
+
+// unwind drops what was written of a row whose encoding has thrown.
+func (v *vm) unwind(to int) value {
+	v.out = v.out[:to]
+	v.path = v.path[:0]
+	return exceptionValue()
+}
+
+// nativeLog is log(message).
+func nativeLog(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+	v := vmOf(ctx)
+	s, ok := v.text(argument(argc, argv, 0))
+	if !ok {
+		return exceptionValue()
+	}
+	v.set.engine.o.Logger.Info("message of a script", zap.String("message", bounded(s)))
+	return undefined()
+}
+
+// bounded cuts a text to what is logged of it.
+func bounded(s string) string {
+	if len(s) <= maxLogLine {
+		return s
+	}
+	s = s[:maxLogLine]
+	for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
+
+// failed makes an error of a failure of the engine itself, while it is set up.
+func (v *vm) failed() error {
+	if t := v.thrown(); t != nil {
+		return fmt.Errorf("set up the sandbox: %w", t)
+	}
+	return errors.New("set up the sandbox")
+}

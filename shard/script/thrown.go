@@ -1,0 +1,93 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	lib "modernc.org/libquickjs"
+
+	"divan/storage/fault"
+)
+
+// thrown is what a script threw, as couchjs tells it: ["error", name, reason].
+type thrown struct {
+	level        string // "error" or "fatal"
+	name, reason string
+}
+
+// Error implements error.
+func (t *thrown) Error() string { return t.name + ": " + t.reason }
+
+// fault is what a client hears of it. The names that CouchDB knows keep their
+// status.
+func (t *thrown) fault() error {
+	kind := fault.Internal
+	switch t.name {
+	case "not_found":
+		kind = fault.NotFound
+	case "forbidden":
+		kind = fault.Forbidden
+	case "unauthorized":
+		kind = fault.Unauthorized
+	case "bad_request":
+		kind = fault.BadRequest
+	case "conflict":
+		kind = fault.Conflict
+	case "not_acceptable":
+		kind = fault.NotAcceptable
+	}
+	return &fault.Error{Kind: kind, Code: t.name, Reason: t.reason}
+}
+
+// thrown takes the pending exception. It is nil after time-outs and when memory
+// was refused: stopped says which.
+func (v *vm) thrown() *thrown {
+	e := lib.XJS_GetException(v.tls, v.ctx)
+	defer v.free(e)
+	if v.stopped() != nil {
+		return nil
+	}
+	return v.describe(e)
+}
+
+// describe asks the sandbox what e is. Even that may throw: getters.
+func (v *vm) describe(e value) *thrown {
+	unknown := &thrown{"error", "unnamed_error", "an exception that cannot be shown"}
+	d := v.invoke("describe", e)
+	if isException(d) {
+		v.free(lib.XJS_GetException(v.tls, v.ctx))
+		return unknown
+	}
+	defer v.free(d)
+	mark := len(v.out)
+	defer func() { v.out = v.out[:mark] }()
+	if _, ok := v.encode(d); !ok {
+		v.free(lib.XJS_GetException(v.tls, v.ctx))
+		return unknown
+	}
+	var parts [3]string
+	if json.Unmarshal(v.out[mark:], &parts) != nil {
+		return unknown
+	}
+	return &thrown{parts[0], parts[1], parts[2]}
+}
+
+// stopped says why the vm cannot go on: its time is over, or its memory. It is
+// nil when it can.
+func (v *vm) stopped() error {
+	switch {
+	case v.timedOut():
+		return fault.Wrap(fault.Internal, "OS process timed out.", v.halted)
+	case v.halted != nil:
+		return v.halted
+	case v.starved:
+		return fault.Wrap(fault.Internal, "The script needs too much memory.", errOutOfMemory)
+	}
+	return nil
+}
+
+// timedOut reports whether the call took too long.
+func (v *vm) timedOut() bool {
+	return errors.Is(v.halted, errDeadline) || errors.Is(v.halted, context.DeadlineExceeded)
+}

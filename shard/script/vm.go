@@ -1,0 +1,335 @@
+package script
+
+import (
+	"errors"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+)
+
+// value is a JavaScript value. A value that a function of the engine returns
+// is owned by the caller, who frees it; arguments stay the caller's.
+type value = lib.TJSValue
+
+// vm is one JavaScript engine: a heap and a context in it, outside of Go's
+// memory. It is for one goroutine at a time.
+type vm struct {
+	tls     *libc.TLS
+	rt, ctx uintptr
+	scratch uintptr // two words, for results by pointer
+	in      uintptr // text on its way in; ends with a NUL
+	inCap   int
+	pin     runtime.Pinner // the engine knows the address of this vm
+	toJSON  lib.TJSAtom
+
+	set       *functionSet
+	api       value   // what the sandbox's script gives to Go
+	functions []value // of the set
+	accounted int64   // bytes, as the Engine has them
+	idleSince time.Time
+
+	// The call that runs. halted says why it was interrupted.
+	done     caller
+	deadline time.Time
+	halted   error
+	starved  bool // memory was refused
+
+	out  []byte    // texts on their way out
+	path []uintptr // the objects around the one that is being encoded
+	host host
+}
+
+// host is what the functions that scripts call need to know.
+type host struct {
+	outLimit int  // bytes of out; 0: no limit
+	overflow bool // out went beyond its limit
+	rows     []span
+}
+
+// span is where an emitted row lies in out: the key, then the value.
+type span struct{ key, value, end int }
+
+const (
+	argSize    = 16      // bytes of a value
+	keepBuffer = 1 << 20 // buffers beyond it are given back after the call
+	// pollEvery is how many jumps and calls lie between two looks at the clock.
+	// The engine's own 10,000 would be minutes for a script whose every step
+	// takes as long as its memory allows.
+	pollEvery = 100
+)
+
+var (
+	errOutOfMemory = errors.New("out of memory")
+	errDeadline    = errors.New("deadline")
+)
+
+// newVM starts an engine with at most memory bytes.
+func newVM(memory int64) (*vm, error) {
+	v := &vm{tls: libc.NewTLS()}
+	v.pin.Pin(v)
+	self := uintptr(unsafe.Pointer(v))
+	allocator := lib.TJSMallocFunctions{
+		Fjs_malloc: mallocPointer(jsMalloc), Fjs_free: freePointer(jsFree),
+		Fjs_realloc: reallocPointer(jsRealloc), Fjs_malloc_usable_size: usablePointer(jsUsableSize),
+	}
+	v.pin.Pin(&allocator)
+	v.rt = lib.XJS_NewRuntime2(v.tls, uintptr(unsafe.Pointer(&allocator)), self)
+	if v.rt == 0 {
+		v.close()
+		return nil, errOutOfMemory
+	}
+	lib.XJS_SetMemoryLimit(v.tls, v.rt, libc.Tsize_t(memory))
+	v.ctx = lib.XJS_NewContext(v.tls, v.rt)
+	v.scratch = libc.Xcalloc(v.tls, 1, argSize)
+	if v.ctx == 0 || v.scratch == 0 {
+		v.close()
+		return nil, errOutOfMemory
+	}
+	lib.XJS_SetContextOpaque(v.tls, v.ctx, self)
+	lib.XJS_SetInterruptHandler(v.tls, v.rt, interruptPointer(interrupt), self)
+	if err := v.atoms(); err != nil {
+		v.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *vm) atoms() error {
+	p, err := v.input([]byte("toJSON"))
+	if err != nil {
+		return err
+	}
+	v.toJSON = lib.XJS_NewAtomLen(v.tls, v.ctx, p, libc.Tsize_t(len("toJSON")))
+	return nil
+}
+
+// close frees everything. Values of this vm must not be used any more.
+func (v *vm) close() {
+	if v.ctx != 0 {
+		for _, f := range v.functions {
+			v.free(f)
+		}
+		v.free(v.api)
+		if v.toJSON != 0 {
+			lib.XJS_FreeAtom(v.tls, v.ctx, v.toJSON)
+		}
+		lib.XJS_FreeContext(v.tls, v.ctx)
+	}
+	if v.rt != 0 {
+		lib.XJS_FreeRuntime(v.tls, v.rt)
+	}
+	libc.Xfree(v.tls, v.scratch)
+	libc.Xfree(v.tls, v.in)
+	v.tls.Close()
+	v.pin.Unpin()
+	*v = vm{}
+}
+
+// bytes is the memory that the engine has from the system.
+func (v *vm) bytes() int64 {
+	rt := (*lib.TJSRuntime)(pointer(v.rt))
+	return int64(rt.Fmalloc_ctx.Fmalloc_state.Fmalloc_size) + int64(v.inCap) + int64(cap(v.out))
+}
+
+// pollSoon makes the engine look at the clock soon.
+func (v *vm) pollSoon() { (*lib.TJSContext)(pointer(v.ctx)).Finterrupt_counter = pollEvery }
+
+// begin starts a call that has to be over by the deadline, and ends with ctx.
+func (v *vm) begin(ctx caller, timeout time.Duration) {
+	v.done, v.deadline, v.halted = ctx, time.Now().Add(timeout), nil
+	v.host.overflow = false
+}
+
+// interrupt is asked by the engine every pollEvery jumps: not zero ends the
+// script, which cannot catch that.
+func interrupt(_ *libc.TLS, _, opaque uintptr) int32 {
+	v := vmAt(opaque)
+	v.pollSoon()
+	if v.halted == nil {
+		if v.done != nil && v.done.Err() != nil {
+			v.halted = v.done.Err()
+		} else if !time.Now().Before(v.deadline) {
+			v.halted = errDeadline
+		}
+	}
+	if v.halted != nil {
+		return 1
+	}
+	return 0
+}
+
+// call calls fn. The result is the caller's; exception reports one that is
+// pending.
+func (v *vm) call(fn, this value, args ...value) value {
+	size := len(args) * argSize
+	argv := v.tls.Alloc(size)
+	defer v.tls.Free(size)
+	for i, a := range args {
+		*(*value)(pointer(argv + uintptr(i)*argSize)) = a
+	}
+	v.pollSoon()
+	return lib.XJS_Call(v.tls, v.ctx, fn, this, int32(len(args)), argv)
+}
+
+// eval runs a script and returns its completion value.
+func (v *vm) eval(source, name string) (value, error) {
+	p, err := v.input(append([]byte(source), append([]byte{0}, name...)...))
+	if err != nil {
+		return exceptionValue(), err
+	}
+	v.pollSoon()
+	n := uintptr(len(source))
+	return lib.XJS_Eval(v.tls, v.ctx, p, libc.Tsize_t(n), p+n+1, lib.MJS_EVAL_TYPE_GLOBAL), nil
+}
+
+// parse makes a value of JSON text.
+func (v *vm) parse(text []byte) (value, error) {
+	p, err := v.input(text)
+	if err != nil {
+		return exceptionValue(), err
+	}
+	return lib.XJS_ParseJSON(v.tls, v.ctx, p, libc.Tsize_t(len(text)), p+uintptr(len(text))), nil
+}
+
+// input copies text to where the engine can read it, with a NUL behind it.
+func (v *vm) input(text []byte) (uintptr, error) {
+	if need := len(text) + 1; need > v.inCap {
+		need = max(need+need/4, 4<<10)
+		libc.Xfree(v.tls, v.in)
+		if v.in = libc.Xmalloc(v.tls, libc.Tsize_t(need)); v.in == 0 {
+			v.inCap = 0
+			return 0, errOutOfMemory
+		}
+		v.inCap = need
+	}
+	copy(unsafe.Slice((*byte)(pointer(v.in)), v.inCap), text)
+	*(*byte)(pointer(v.in + uintptr(len(text)))) = 0
+	return v.in, nil
+}
+
+// rest ends a call: buffers that one large document has left are given back.
+func (v *vm) rest() {
+	v.done = nil
+
+	if v.inCap > keepBuffer {
+		libc.Xfree(v.tls, v.in)
+		v.in, v.inCap = 0, 0
+	}
+	if cap(v.out) > keepBuffer {
+		v.out = nil
+	}
+	if cap(v.host.rows) > keepBuffer/64 {
+		v.host.rows = nil
+	}
+}
+
+func (v *vm) free(x value) { lib.XFreeValue(v.tls, v.ctx, x) }
+
+// text appends a string value as UTF-8; lone surrogates have three bytes.
+func (v *vm) text(x value) (string, bool) {
+	p := lib.XJS_ToCStringLen2(v.tls, v.ctx, v.scratch, x, 0)
+	if p == 0 {
+		return "", false
+	}
+	n := *(*uintptr)(pointer(v.scratch))
+	s := string(unsafe.Slice((*byte)(pointer(p)), n))
+	lib.XJS_FreeCString(v.tls, v.ctx, p)
+	return s, true
+}
+
+// newString makes a string value.
+func (v *vm) newString(s string) value {
+	p, err := v.input([]byte(s))
+	if err != nil {
+		return exceptionValue()
+	}
+	return lib.XJS_NewStringLen(v.tls, v.ctx, p, libc.Tsize_t(len(s)))
+}
+
+// setProperty sets a member of an object to a new value, which it takes.
+func (v *vm) setProperty(x value, name string, to value) bool {
+	if isException(to) {
+		return false
+	}
+	p, err := v.input([]byte(name))
+	if err != nil {
+		v.free(to)
+		return false
+	}
+	return lib.XJS_SetPropertyStr(v.tls, v.ctx, x, p, to) >= 0
+}
+
+// property reads a member of an object.
+func (v *vm) property(x value, name string) value {
+	p, err := v.input([]byte(name))
+	if err != nil {
+		return exceptionValue()
+	}
+	return lib.XJS_GetPropertyStr(v.tls, v.ctx, x, p)
+}
+
+// throw makes message the pending exception, an Error of that class.
+func (v *vm) throw(message string) value {
+	p, err := v.input(append([]byte("%s\x00"), message...))
+	if err != nil {
+		return exceptionValue()
+	}
+	bp := v.tls.Alloc(argSize)
+	defer v.tls.Free(argSize)
+	return lib.XJS_ThrowInternalError(v.tls, v.ctx, p, libc.VaList(bp, p+3))
+}
+
+func undefined() value      { return value{Ftag: lib.EJS_TAG_UNDEFINED} }
+func null() value           { return value{Ftag: lib.EJS_TAG_NULL} }
+func exceptionValue() value { return value{Ftag: lib.EJS_TAG_EXCEPTION} }
+func boolean(b bool) value {
+	x := value{Ftag: lib.EJS_TAG_BOOL}
+	if b {
+		*(*int32)(unsafe.Pointer(&x)) = 1
+	}
+	return x
+}
+
+func isException(x value) bool { return int32(x.Ftag) == lib.EJS_TAG_EXCEPTION }
+func isObject(x value) bool    { return int32(x.Ftag) == lib.EJS_TAG_OBJECT }
+
+// argument is argument i of a call from a script.
+func argument(argc int32, argv uintptr, i int32) value {
+	if i >= argc {
+		return undefined()
+	}
+	return *(*value)(pointer(argv + uintptr(i)*argSize))
+}
+
+// pointer turns an address in the engine's memory, or one that is pinned, into
+// a pointer. The indirection is for the checks of unsafe conversions, which
+// know only Go's own memory.
+func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+// vmAt is the vm at an address that newVM gave to the engine, which pins it.
+func vmAt(opaque uintptr) *vm { return (*vm)(pointer(opaque)) }
+
+// vmOf is the vm of a context.
+func vmOf(ctx uintptr) *vm { return vmAt((*lib.TJSContext)(pointer(ctx)).Fuser_opaque) }
+
+// native is a function that scripts can call. It must be a function of the
+// package: the engine keeps its address, of which the collector knows nothing.
+type native func(tls *libc.TLS, ctx uintptr, this value, argc int32, argv uintptr) value
+
+func nativePointer(f native) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
+
+func interruptPointer(f func(*libc.TLS, uintptr, uintptr) int32) uintptr {
+	return *(*uintptr)(unsafe.Pointer(&f))
+}
+
+// newFunction makes a function value of a native.
+func (v *vm) newFunction(name string, f native, length int32) value {
+	p, err := v.input([]byte(name))
+	if err != nil {
+		return exceptionValue()
+	}
+	return lib.XJS_NewCFunction2(v.tls, v.ctx, nativePointer(f), p, length, lib.EJS_CFUNC_generic, 0)
+}

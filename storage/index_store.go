@@ -1,0 +1,393 @@
+package storage
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+	"divan/storage/instance"
+)
+
+// Index is an open store for something that is derived from a shard copy: keys
+// and values that mean nothing here. It belongs to one copy, by its UUID, and has
+// a name among the indexes of that copy, its signature.
+//
+// Invariants:
+//
+//	X1  there is no log: a crash leaves a prefix of the committed batches, and
+//	    everything before the last Flush. What an index reflects is in the batch
+//	    with its keys, so that it goes on from there.
+//	X2  an index that cannot be opened, or belongs to another copy, is set aside
+//	    and begins empty.
+//	X3  an index goes with its copy.
+//
+// Reads are safe for concurrent use; batches belong to one goroutine at a time.
+type Index struct{ handle }
+
+// indexPrefix begins the name of the file that makes a directory an index:
+// INDEX-1-<UUID of the copy>.
+const indexPrefix = "INDEX-1-"
+
+// indexDir is where the indexes of a copy are.
+func indexDir(store string) string {
+	return indexesDir + "/" + strings.TrimPrefix(store, shardsDir+"/")
+}
+
+// AcquireIndex opens an index of a copy, empty when there is none, and pins it
+// until ReleaseIndex. The copy must stay pinned until then. An index that was
+// discarded while it was in use gives fault.Unavailable until its last pin is
+// gone.
+func (e *Engine) AcquireIndex(s *Store, signature string) (*Index, error) {
+	name := indexDir(s.name) + "/" + signature
+	if !validName(name) || strings.Contains(signature, "/") {
+		return nil, fmt.Errorf("index name %q is no path below the data directory", name)
+	}
+	m, err := e.acquire(name, func(name string) (member, error) { return e.openIndex(name, s.uuid) })
+	switch {
+	case fault.Is(err, fault.NoCopy):
+		return nil, fault.New(fault.Unavailable, "The index is being set aside.")
+	case err != nil:
+		return nil, err
+	}
+	return m.(*Index), nil
+}
+
+// ReleaseIndex takes back one pin of AcquireIndex.
+func (e *Engine) ReleaseIndex(x *Index) { e.release(&x.handle) }
+
+// openIndex opens what is there, or begins anew when that cannot be.
+func (e *Engine) openIndex(name string, copyUUID [16]byte) (member, error) {
+	path, identity := e.path(name), indexPrefix+hex.EncodeToString(copyUUID[:])
+	files, err := e.o.FS.List(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, instance.DiskError("list index", err)
+	case slices.Contains(files, identity) && slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, instance.ManifestMarker) }):
+		x, err := e.openInstance(name)
+		if !fault.Is(err, fault.Corruption) && !errors.Is(err, os.ErrNotExist) {
+			return x, err
+		}
+		e.log.Warn("index is damaged and begins anew", zap.String("store", name), zap.Error(err))
+		fallthrough
+	default:
+		if err := e.stage(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.makeIndex(path, identity); err != nil {
+		return nil, instance.DiskError("make index", err)
+	}
+	return e.openInstance(name)
+}
+
+// makeIndex makes the directory and all above it durable; Pebble does the same
+// for what is in it. One above it may have gone with an earlier copy, so that
+// what dirs remembers does not count.
+func (e *Engine) makeIndex(path, identity string) error {
+	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	for _, file := range [...]string{identity, formatMarker + pebble.FormatNewest.String()} {
+		if err := e.touch(e.o.FS.PathJoin(path, file)); err != nil {
+			return err
+		}
+	}
+	for dir := path; dir != e.path(); {
+		dir = e.o.FS.PathDir(dir)
+		if err := instance.SyncDir(e.o.FS, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) openInstance(name string) (member, error) {
+	x := &Index{e.newHandle(name)}
+	kind := instance.Kind{TableEnd: func(start []byte) []byte {
+		if len(start) == 0 || start[0] == 0xff {
+			return nil
+		}
+		return []byte{start[0] + 1}
+	}}
+	if err := x.inst.Open(kind, func(*pebble.DB) error { return nil }); err != nil {
+		return nil, errors.Join(err, x.inst.Close())
+	}
+	e.countOpen(&x.handle)
+	return x, nil
+}
+
+// close makes what was committed durable first.
+func (x *Index) close(dropped bool) error {
+	var err error
+	if !dropped && x.Err() == nil {
+		err = x.Flush()
+	}
+	return errors.Join(err, x.inst.Close())
+}
+
+func (x *Index) remove() error { return x.engine.stage(x.name) }
+
+// Discard drops the index, with its last pin; whoever acquires it after that
+// gets an empty one. It is for an index whose content turned out to be damaged.
+func (x *Index) Discard() {
+	x.engine.mu.Lock()
+	defer x.engine.mu.Unlock()
+	x.entry.dropped = true
+}
+
+// Flush makes durable what was committed until now.
+func (x *Index) Flush() error {
+	if err := x.Err(); err != nil {
+		return err
+	}
+	return indexError(x.inst.Flush())
+}
+
+// Compact compacts the files.
+func (x *Index) Compact(ctx context.Context) error {
+	if err := x.Err(); err != nil {
+		return err
+	}
+	return indexError(x.inst.Compact(ctx, []byte{0}, []byte{0xff}))
+}
+
+// Signatures returns the names of the indexes of a copy that are on disk,
+// sorted.
+func (e *Engine) Signatures(store string) ([]string, error) {
+	names, err := e.o.FS.List(e.path(indexDir(store)))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list indexes: %w", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// DropIndex removes an index of a copy as Drop does a store. The error is
+// fault.NoCopy when there is none.
+func (e *Engine) DropIndex(store, signature string) error {
+	return e.drop(indexDir(store)+"/"+signature, func(name string) error {
+		if _, err := e.o.FS.Stat(e.path(name)); err != nil {
+			return noStore()
+		}
+		return e.stage(name)
+	})
+}
+
+// dropIndexes drops all indexes of a store that nobody can acquire any more.
+func (e *Engine) dropIndexes(store string) error {
+	dir := indexDir(store)
+	for _, en := range e.takeIndexes(dir + "/") {
+		_ = e.closeStores([]*entry{en}) // logged there
+	}
+	if _, err := e.o.FS.Stat(e.path(dir)); err != nil {
+		return nil //nolint:nilerr // it never had one
+	}
+	return e.stage(dir)
+}
+
+// takeIndexes takes the open indexes below a directory, to be dropped, and waits
+// for those that are being opened or closed.
+func (e *Engine) takeIndexes(prefix string) (out []*entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for again := true; again; {
+		again = false
+		for name, en := range e.mu.entries {
+			switch {
+			case !strings.HasPrefix(name, prefix) || slices.Contains(out, en):
+			case en.busy != nil:
+				wait := en.busy
+				e.mu.Unlock()
+				<-wait
+				e.mu.Lock()
+				again = true
+			case en.unused != nil:
+				en.dropped = true
+				out = append(out, e.takeLocked(en))
+			}
+			if again {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// dropOrphans drops the indexes of copies that are gone: a crash came between
+// the two, or the copy was removed by other means. It runs before anything is
+// opened.
+func (e *Engine) dropOrphans() error {
+	ranges, err := e.o.FS.List(e.path(indexesDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, r := range ranges {
+		dbs, err := e.o.FS.List(e.path(indexesDir, r))
+		if errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, db := range dbs {
+			if e.Has(shardsDir + "/" + r + "/" + db) {
+				continue
+			}
+			if err := e.stage(indexesDir + "/" + r + "/" + db); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// indexError marks what Pebble says about damaged files.
+func indexError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case pebble.IsCorruptionError(err):
+		return fault.Wrap(fault.Corruption, "The index is damaged.", err)
+	}
+	return fmt.Errorf("index: %w", err)
+}
+
+// IndexBatch collects changes of an index that are committed together. It is
+// meant to be used again.
+type IndexBatch struct {
+	x *Index
+	b *pebble.Batch
+}
+
+// NewBatch returns an empty batch; Close it.
+func (x *Index) NewBatch() *IndexBatch { return &IndexBatch{x: x, b: x.inst.DB().NewBatch()} }
+
+// Set gives a key a value.
+func (b *IndexBatch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails with a batch that is too large only, as Commit does
+
+// Delete removes a key.
+func (b *IndexBatch) Delete(key []byte) { _ = b.b.Delete(key, nil) }
+
+// DeleteRange removes the keys from lo on and below hi.
+func (b *IndexBatch) DeleteRange(lo, hi []byte) { _ = b.b.DeleteRange(lo, hi, nil) }
+
+// Len returns the size in bytes.
+func (b *IndexBatch) Len() int { return b.b.Len() }
+
+// Commit shows the changes to readers, all at once, and empties the batch.
+func (b *IndexBatch) Commit() error {
+	if err := b.x.Err(); err != nil {
+		return err
+	}
+	err := b.b.Commit(pebble.NoSync)
+	b.b.Reset()
+	return indexError(err)
+}
+
+// Close gives the memory of the batch back.
+func (b *IndexBatch) Close() { _ = b.b.Close() } // of memory only
+
+// IndexSnapshot is an index at one moment, between two batches. It pins the
+// index until Close. Iterators belong to one goroutine and are closed before.
+type IndexSnapshot struct {
+	x    *Index
+	snap *pebble.Snapshot
+	once sync.Once
+}
+
+// Snapshot returns the index as the last committed batch left it.
+func (x *Index) Snapshot() (*IndexSnapshot, error) {
+	if err := x.Err(); err != nil {
+		return nil, err
+	}
+	x.engine.pin(&x.handle)
+	return &IndexSnapshot{x: x, snap: x.inst.DB().NewSnapshot()}, nil
+}
+
+// Close gives the snapshot and its pin back. It may be called more than once.
+func (s *IndexSnapshot) Close() {
+	s.once.Do(func() {
+		_ = s.snap.Close() // of memory only
+		s.x.engine.ReleaseIndex(s.x)
+	})
+}
+
+// Get appends the value of a key to dst; ok is false when there is none.
+func (s *IndexSnapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
+	if err := s.x.Err(); err != nil {
+		return dst, false, err
+	}
+	v, closer, err := s.snap.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return dst, false, nil
+	}
+	if err != nil {
+		return dst, false, indexError(err)
+	}
+	return append(dst, v...), true, indexError(closer.Close())
+}
+
+// Iterate returns an iterator over the keys from lo on and below hi; an empty
+// bound is none. Close it.
+func (s *IndexSnapshot) Iterate(lo, hi []byte) (*IndexIterator, error) {
+	if err := s.x.Err(); err != nil {
+		return nil, err
+	}
+	it, err := s.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	if err != nil {
+		return nil, indexError(err)
+	}
+	return &IndexIterator{it}, nil
+}
+
+// IndexIterator walks over keys in either direction. Each step reports whether it
+// stands on a key.
+type IndexIterator struct{ it *pebble.Iterator }
+
+// First moves to the first key.
+func (i *IndexIterator) First() bool { return i.it.First() }
+
+// Last moves to the last key.
+func (i *IndexIterator) Last() bool { return i.it.Last() }
+
+// Next moves to the following key.
+func (i *IndexIterator) Next() bool { return i.it.Next() }
+
+// Prev moves to the preceding key.
+func (i *IndexIterator) Prev() bool { return i.it.Prev() }
+
+// SeekGE moves to the first key that is not below key.
+func (i *IndexIterator) SeekGE(key []byte) bool { return i.it.SeekGE(key) }
+
+// SeekLT moves to the last key below key.
+func (i *IndexIterator) SeekLT(key []byte) bool { return i.it.SeekLT(key) }
+
+// SetBounds changes the bounds; the slices must stay as they are. The iterator
+// has to be moved after that.
+func (i *IndexIterator) SetBounds(lo, hi []byte) { i.it.SetBounds(lo, hi) }
+
+// Key returns the key it stands on, until it moves.
+func (i *IndexIterator) Key() []byte { return i.it.Key() }
+
+// Value returns the value of the key it stands on, until it moves.
+func (i *IndexIterator) Value() ([]byte, error) {
+	v, err := i.it.ValueAndErr()
+	return v, indexError(err)
+}
+
+// Err returns why a step failed.
+func (i *IndexIterator) Err() error { return indexError(i.it.Error()) }
+
+// Close gives the iterator back and returns what Err does.
+func (i *IndexIterator) Close() error { return indexError(i.it.Close()) }

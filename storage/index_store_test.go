@@ -1,0 +1,357 @@
+package storage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"divan/storage/fault"
+	"divan/storage/instance"
+	"divan/storage/storagetest"
+)
+
+// openIndex acquires an index until the test ends.
+func openIndex(tb testing.TB, s *Store, signature string) *Index {
+	tb.Helper()
+	x, err := s.engine.AcquireIndex(s, signature)
+	must(tb, err)
+	tb.Cleanup(func() { s.engine.ReleaseIndex(x) })
+	return x
+}
+
+// keysOf lists what an index holds, as "key=value".
+func keysOf(tb testing.TB, x *Index) (out []string) {
+	tb.Helper()
+	snap, err := x.Snapshot()
+	must(tb, err)
+	defer snap.Close()
+	it, err := snap.Iterate(nil, nil)
+	must(tb, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.Value()
+		must(tb, err)
+		out = append(out, string(it.Key())+"="+string(v))
+	}
+	must(tb, it.Close())
+	return out
+}
+
+// setKeys commits one batch.
+func setKeys(tb testing.TB, x *Index, keys ...string) {
+	tb.Helper()
+	b := x.NewBatch()
+	defer b.Close()
+	for _, k := range keys {
+		b.Set([]byte(k), []byte(k+"!"))
+	}
+	must(tb, b.Commit())
+}
+
+func TestIndexKeys(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	x := openIndex(t, s, "abc")
+	setKeys(t, x, "a", "b", "c", "d")
+	before, err := x.Snapshot()
+	must(t, err)
+	b := x.NewBatch()
+	b.Delete([]byte("a"))
+	b.DeleteRange([]byte("b"), []byte("d"))
+	if b.Len() == 0 {
+		t.Error("a batch with two changes is empty")
+	}
+	must(t, b.Commit())
+	b.Close()
+	if got := keysOf(t, x); !slices.Equal(got, []string{"d=d!"}) {
+		t.Errorf("the index holds %v", got)
+	}
+	if v, ok, err := before.Get([]byte("x"), []byte("c")); string(v) != "xc!" || !ok || err != nil {
+		t.Errorf("the snapshot before: %q, %t, %v", v, ok, err)
+	}
+	it, err := before.Iterate([]byte("b"), []byte("d"))
+	must(t, err)
+	if !it.Last() || string(it.Key()) != "c" || !it.Prev() || string(it.Key()) != "b" || it.Prev() || !it.SeekGE([]byte("bb")) || string(it.Key()) != "c" || !it.SeekLT([]byte("c")) {
+		t.Errorf("the iterator stands on %q, %v", it.Key(), it.Err())
+	}
+	if it.SetBounds([]byte("d"), nil); !it.First() || string(it.Key()) != "d" {
+		t.Errorf("the iterator stands on %q", it.Key())
+	}
+	must(t, it.Close())
+	before.Close()
+	before.Close()
+	other := openIndex(t, s, "other")
+	if got := keysOf(t, other); len(got) > 0 {
+		t.Errorf("another index holds %v", got)
+	}
+	must(t, x.Compact(t.Context()))
+	if size, err := x.FileSize(); size == 0 || err != nil {
+		t.Errorf("size %d, %v", size, err)
+	}
+	all, err := s.engine.Signatures(testStore)
+	if err != nil || !slices.Equal(all, []string{"abc", "other"}) {
+		t.Errorf("indexes %v, %v", all, err)
+	}
+}
+
+// TestIndexOutlivesItsOpening: what was committed is there after the index was
+// closed for lack of use, and after a restart.
+func TestIndexOutlivesItsOpening(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(testStore, CreateOptions{}))
+	for i := range 3 {
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		x, err := e.AcquireIndex(s, "abc")
+		must(t, err)
+		if got := keysOf(t, x); len(got) != i {
+			t.Errorf("turn %d: %v", i, got)
+		}
+		setKeys(t, x, fmt.Sprint(i))
+		e.ReleaseIndex(x)
+		e.Release(s)
+		if i == 0 {
+			must(t, e.closeStores(e.takeUnused(0)))
+			continue
+		}
+		stop()
+		e, stop = startEngine(t, Options{FS: fs})
+	}
+}
+
+// TestIndexAfterCrash: a crash leaves a prefix of the batches, what was flushed
+// with it.
+func TestIndexAfterCrash(t *testing.T) {
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		fs := storagetest.NewCrashFS()
+		e, stop := startEngine(t, Options{FS: fs})
+		must(t, e.Create(testStore, CreateOptions{}))
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		x, err := e.AcquireIndex(s, "abc")
+		must(t, err)
+		flushed := 0
+		for i := range 1 + rnd.IntN(20) {
+			setKeys(t, x, fmt.Sprintf("a%02d", i), fmt.Sprintf("b%02d", i))
+			if rnd.IntN(4) == 0 {
+				must(t, x.Flush())
+				flushed = i + 1
+			}
+		}
+		after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rnd})
+		e.ReleaseIndex(x)
+		e.Release(s)
+		stop()
+		e, stop = startEngine(t, Options{FS: after})
+		s, err = e.Acquire(testStore)
+		must(t, err)
+		x, err = e.AcquireIndex(s, "abc")
+		must(t, err)
+		got := keysOf(t, x)
+		n := len(got) / 2
+		for i := range n {
+			if !strings.HasPrefix(got[i], fmt.Sprintf("a%02d=", i)) || !strings.HasPrefix(got[n+i], fmt.Sprintf("b%02d=", i)) {
+				t.Fatalf("seed %d: no prefix of the batches: %v", seed, got)
+			}
+		}
+		if len(got)%2 != 0 || n < flushed {
+			t.Errorf("seed %d: %d batches were flushed, there is %v", seed, flushed, got)
+		}
+		e.ReleaseIndex(x)
+		e.Release(s)
+		stop()
+	}
+}
+
+// TestIndexGoesWithItsCopy: at once, when the copy is in use, and when the node
+// was down.
+func TestIndexGoesWithItsCopy(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	use := func(fn func(s *Store, x *Index)) {
+		must(t, e.Create(testStore, CreateOptions{}))
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		x, err := e.AcquireIndex(s, "abc")
+		must(t, err)
+		if got := keysOf(t, x); len(got) > 0 {
+			t.Errorf("the index of a new copy holds %v", got)
+		}
+		setKeys(t, x, "a")
+		fn(s, x)
+		e.ReleaseIndex(x)
+		e.Release(s)
+	}
+	gone := func(when string) {
+		t.Helper()
+		if names, err := e.Signatures(testStore); len(names) > 0 || err != nil {
+			t.Errorf("%s: %v, %v", when, names, err)
+		}
+	}
+	use(func(*Store, *Index) {})
+	must(t, e.Drop(testStore))
+	gone("dropped while nobody used it")
+	use(func(s *Store, x *Index) { must(t, e.Drop(testStore)) })
+	gone("dropped while it was used")
+	use(func(*Store, *Index) {})
+	must(t, e.closeStores(e.takeUnused(0)))
+	must(t, e.Drop(testStore))
+	gone("dropped while it was closed")
+	use(func(*Store, *Index) {})
+	stop()
+	must(t, fs.RemoveAll(fs.PathJoin("data", testStore)))
+	e, _ = startEngine(t, Options{FS: fs})
+	gone("its copy went while the node was down")
+}
+
+// TestIndexOfAnotherCopy: a copy made anew under the name does not get the index
+// of the one before.
+func TestIndexOfAnotherCopy(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(testStore, CreateOptions{}))
+	setA(t, e)
+	stop()
+	files, err := fs.List(fs.PathJoin("data", testStore))
+	must(t, err)
+	for _, f := range files {
+		if strings.HasPrefix(f, identityPrefix) {
+			must(t, fs.Rename(fs.PathJoin("data", testStore, f), fs.PathJoin("data", testStore, identity{uuid: [16]byte{1}}.fileName())))
+		}
+	}
+	e, _ = startEngine(t, Options{FS: fs})
+	if !isEmpty(t, e) {
+		t.Error("it holds something")
+	}
+}
+
+// withIndex uses the index "abc" of the store.
+func withIndex(t *testing.T, e *Engine, use func(x *Index)) {
+	t.Helper()
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	defer e.Release(s)
+	x, err := e.AcquireIndex(s, "abc")
+	must(t, err)
+	defer e.ReleaseIndex(x)
+	use(x)
+}
+
+func setA(t *testing.T, e *Engine) {
+	t.Helper()
+	withIndex(t, e, func(x *Index) { setKeys(t, x, "a") })
+}
+
+// isEmpty reports whether the index holds nothing.
+func isEmpty(t *testing.T, e *Engine) (empty bool) {
+	t.Helper()
+	withIndex(t, e, func(x *Index) { empty = len(keysOf(t, x)) == 0 })
+	return empty
+}
+
+// TestDamagedIndexIsSetAside: whether opening finds out or a reader.
+func TestDamagedIndexIsSetAside(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(testStore, CreateOptions{}))
+	dir := e.path(indexDir(testStore), "abc")
+	for _, damage := range []string{"MANIFEST-", instance.ManifestMarker, indexPrefix} {
+		setA(t, e)
+		stop()
+		files, err := fs.List(dir)
+		must(t, err)
+		for _, f := range files {
+			if strings.HasPrefix(f, damage) {
+				must(t, fs.Remove(fs.PathJoin(dir, f)))
+			}
+		}
+		e, stop = startEngine(t, Options{FS: fs})
+		if !isEmpty(t, e) {
+			t.Errorf("without %s it holds something", damage)
+		}
+	}
+	s := acquire(t, e, testStore)
+	x, err := e.AcquireIndex(s, "abc")
+	must(t, err)
+	setKeys(t, x, "a")
+	x.Discard()
+	if _, err := e.AcquireIndex(s, "abc"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a discarded index in use: %v", err)
+	}
+	e.ReleaseIndex(x)
+	if got := keysOf(t, openIndex(t, s, "abc")); len(got) > 0 {
+		t.Errorf("after it was discarded: %v", got)
+	}
+}
+
+func TestDropIndex(t *testing.T) {
+	s := newStore(t, CreateOptions{})
+	e := s.engine
+	if err := e.DropIndex(testStore, "abc"); !fault.Is(err, fault.NoCopy) {
+		t.Errorf("none is there: %v", err)
+	}
+	setA(t, e)
+	must(t, e.DropIndex(testStore, "abc"))
+	x, err := e.AcquireIndex(s, "abc")
+	must(t, err)
+	setKeys(t, x, "a")
+	must(t, e.DropIndex(testStore, "abc"))
+	e.ReleaseIndex(x)
+	if names, err := e.Signatures(testStore); len(names) > 0 || err != nil {
+		t.Errorf("%v, %v", names, err)
+	}
+	if _, err := e.AcquireIndex(s, "../abc"); err == nil {
+		t.Error("a name that leads elsewhere")
+	}
+}
+
+// TestIndexOnFullDisk: it stops, its copy does not, and it goes on once there is
+// room, from what it had before.
+func TestIndexOnFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var on atomic.Bool
+		fs := failing(vfs.NewMem(), &on, syscall.ENOSPC, func(op errorfs.Op) bool {
+			return strings.Contains(op.Path, indexesDir) && strings.HasSuffix(op.Path, ".sst")
+		})
+		e, stop := startEngine(t, Options{FS: fs})
+		defer stop()
+		must(t, e.Create(testStore, CreateOptions{}))
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		defer e.Release(s)
+		x, err := e.AcquireIndex(s, "abc")
+		must(t, err)
+		setKeys(t, x, "a")
+		must(t, x.Flush())
+		setKeys(t, x, "b")
+		on.Store(true)
+		if err := x.Flush(); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("flush: %v", err)
+		}
+		if _, err := x.Snapshot(); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("snapshot: %v", err)
+		}
+		writeOne(t, s)
+		e.ReleaseIndex(x)
+		on.Store(false)
+		if _, err := e.AcquireIndex(s, "abc"); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("at once: %v", err)
+		}
+		time.Sleep(retryAfter)
+		x, err = e.AcquireIndex(s, "abc")
+		must(t, err)
+		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
+			t.Errorf("the index holds %v", got)
+		}
+		e.ReleaseIndex(x)
+	})
+}

@@ -1,0 +1,245 @@
+// Package instance opens the Pebble instances of a node, one per store, so that
+// thousands of them get along: they share what memory and files they hold and
+// the slots of their compactions, cost little while they are idle, and a failing
+// disk stops the one that it hits and not the process.
+package instance
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+	"divan/storage/scheduler"
+)
+
+// Shared is what the instances of a node have in common.
+type Shared struct {
+	FS        vfs.FS
+	Memory    *MemoryBudget
+	Files     *pebble.FileCache
+	Scheduler *scheduler.Scheduler
+	// SyncInterval is how long a log waits between two syncs.
+	SyncInterval func() time.Duration
+}
+
+// Kind is what distinguishes the instances of one kind of store from others.
+type Kind struct {
+	Merger *pebble.Merger // nil: none
+	// TableEnd returns the key at which a table that begins with start has to
+	// end, nil for none. It is asked once the instance is written to in earnest.
+	TableEnd func(start []byte) []byte
+	Log      bool // a write-ahead log: what was synced survives a crash
+	Filters  bool // bloom filters: keys that are not there are asked for
+}
+
+// Instance is the Pebble instance of one store, opened once. Until then it may
+// read from one that is shared.
+type Instance struct {
+	Dir string
+
+	shared      *Shared
+	log         *zap.Logger
+	compactions *scheduler.StoreScheduler
+	db          atomic.Pointer[pebble.DB]
+	own         atomic.Bool // db is the instance's own
+	memtables   memtables
+	closing     chan struct{}
+	failed      failureCell
+	flushErr    atomic.Pointer[failure] // of the last flush that reported one
+}
+
+// New returns an instance that is not open. Close must be called.
+func (sh *Shared) New(dir string, log *zap.Logger) *Instance {
+	return &Instance{
+		Dir: dir, shared: sh, log: log, compactions: sh.Scheduler.ForStore(),
+		closing: make(chan struct{}), failed: failureCell{set: make(chan struct{})},
+	}
+}
+
+// Borrow makes the instance read from another one until it is opened.
+func (i *Instance) Borrow(db *pebble.DB) { i.db.Store(db) }
+
+// DB returns what to read from, nil when nothing was opened or borrowed.
+func (i *Instance) DB() *pebble.DB { return i.db.Load() }
+
+// Opened reports whether the instance is open.
+func (i *Instance) Opened() bool { return i.own.Load() }
+
+// Busy reports whether a compaction runs, which Close would wait for.
+func (i *Instance) Busy() bool { return i.compactions.Busy() }
+
+// Open opens the instance. load is called before anybody else sees it. The error
+// is fault.Corruption when the files are damaged.
+func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
+	db, err := pebble.Open(i.Dir, i.options(k))
+	i.memtables.opened(i.shared.Memory)
+	if err != nil {
+		i.memtables.closed(i.shared.Memory)
+		if pebble.IsCorruptionError(err) {
+			return fault.Wrap(fault.Corruption, "The shard's files are damaged.", err)
+		}
+		return DiskError("open store", err)
+	}
+	err = i.Err()
+	if err == nil {
+		err = load(db)
+	}
+	if err != nil {
+		err = errors.Join(err, db.Close())
+		i.memtables.closed(i.shared.Memory)
+		return err
+	}
+	i.db.Store(db)
+	i.own.Store(true)
+	return nil
+}
+
+// Close closes the instance when it is open.
+func (i *Instance) Close() error {
+	close(i.closing)
+	if !i.Opened() {
+		return nil
+	}
+	err := i.DB().Close()
+	i.memtables.closed(i.shared.Memory)
+	return err
+}
+
+// Flush makes durable what was written to an open instance without a log. Like
+// Compact it ends when the instance fails.
+func (i *Instance) Flush() error {
+	flushed, err := i.DB().AsyncFlush()
+	if err != nil {
+		return i.failureOr(err)
+	}
+	select {
+	case <-flushed:
+	case <-i.Failed():
+	}
+	return i.Err()
+}
+
+// Compact compacts the files of an open instance. It ends when the instance fails:
+// Pebble would wait for ever for a flush that it repeats for ever, and the store
+// stay pinned.
+func (i *Instance) Compact(ctx context.Context, lo, hi []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		defer cancel()
+		select {
+		case <-i.Failed():
+		case <-ctx.Done():
+		}
+	})
+	if err := i.DB().Compact(ctx, lo, hi, false); err != nil {
+		return i.failureOr(err)
+	}
+	return nil
+}
+
+// failureOr returns why the instance has stopped, or else err.
+func (i *Instance) failureOr(err error) error {
+	if failure := i.Err(); failure != nil {
+		return failure
+	}
+	return err
+}
+
+// FileSize returns the bytes on disk, files that wait for their removal
+// included.
+func (i *Instance) FileSize() int64 {
+	if !i.Opened() {
+		return 0
+	}
+	return int64(i.DB().Metrics().DiskSpaceUsage())
+}
+
+// Sizes in bytes. The header that Pebble puts before a block in the cache is
+// taken off, so that the two fill a size class of Go's allocator: one byte more
+// would take a tenth more of the cache.
+const (
+	memTableBytes = 8 << 20   // grows from IdleMemTable by doubling
+	IdleMemTable  = 256 << 10 // what an open instance always holds
+	blockHeader   = 336
+	blockBytes    = 8<<10 - blockHeader
+	indexBytes    = 32<<10 - blockHeader
+)
+
+// options are the options of one instance. Everything shared comes from the
+// node; the rest is measured (1 KB documents, two cores).
+func (i *Instance) options(k Kind) *pebble.Options {
+	o := &pebble.Options{
+		Cache:                       i.shared.Memory.Cache,
+		FileCache:                   i.shared.Files,
+		FS:                          i.newFS(),
+		Logger:                      pebbleLogger{i},
+		EventListener:               i.events(),
+		Merger:                      k.Merger,
+		DisableWAL:                  !k.Log,
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: 2,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       20,
+		WALMinSyncInterval:          i.shared.SyncInterval,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, i.shared.Scheduler.Slots() },
+	}
+	o.Experimental.CompactionScheduler = i.compactions
+	o.Experimental.SpanPolicyFunc = i.spanPolicy(k)
+	o.Experimental.ReadSamplingMultiplier = -1 // no compactions because of reads
+	for l := range o.Levels {
+		o.Levels[l].BlockSize = blockBytes
+		o.Levels[l].IndexBlockSize = indexBytes
+		if k.Filters {
+			o.Levels[l].FilterPolicy = bloom.FilterPolicy(10)
+		}
+	}
+	// Zstandard costs 2.4 times as much to read without cgo, which is how the
+	// program is built; minlz is the same in both.
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	return o
+}
+
+// WriterOptions are for tables that are made outside of the open instance, to be
+// ingested.
+func (i *Instance) WriterOptions(k Kind) sstable.WriterOptions {
+	o := i.options(k)
+	o.EnsureDefaults()
+	return o.MakeWriterOptions(len(o.Levels)-1, i.DB().TableFormat())
+}
+
+// splitTables is the size of memtables from which on a flush or compaction makes
+// tables of one keyspace each. Smaller stores keep one table for everything:
+// there may be tens of thousands of them.
+const splitTables = 2 << 20
+
+// spanPolicy decides on the borders of tables; only they are its business.
+//
+// A table that begins with the newest keys of one keyspace and ends with the
+// newest of another covers all keys between them, so that moving it down a level
+// would write everything again that the store has in those keyspaces. Tables of
+// one keyspace move without being written again wherever keys ascend.
+func (i *Instance) spanPolicy(k Kind) pebble.SpanPolicyFunc {
+	return func(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
+		if i.SplitsTables() {
+			end = k.TableEnd(start)
+		}
+		return policy, end, nil
+	}
+}
+
+// SplitsTables reports whether the instance was written to so much that it is
+// worth to keep its keyspaces in tables of their own.
+func (i *Instance) SplitsTables() bool { return i.memtables.large() }
