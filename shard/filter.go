@@ -212,8 +212,8 @@ func (f *changeFilter) selectLeaves(s *ChangeStream, b *ChangeBatch, c *storage.
 	return nil
 }
 
-// AppendDoc appends the text of a document as functions and filters see it, with its
-// attachments as stubs.
+// AppendDoc appends the text of a document as functions, selectors and _find see
+// it: with its attachments as stubs, and its conflicts when it has them.
 func AppendDoc(dst []byte, d *Doc) []byte {
 	dst = doc.AppendHead(dst, doc.Splice{ID: d.ID, Rev: d.Rev, Deleted: d.Deleted, Body: d.Body})
 	if len(d.Atts) > 0 {
@@ -225,6 +225,16 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 			dst = appendStub(dst, &d.Atts[i])
 		}
 		dst = append(dst, '}')
+	}
+	if len(d.Conflicts) > 0 {
+		dst = append(dst, `,"_conflicts":[`...)
+		for i, rev := range d.Conflicts {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = rev.AppendJSON(dst)
+		}
+		dst = append(dst, ']')
 	}
 	return append(dst, '}')
 }
