@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 
 	"go.uber.org/zap"
 )
@@ -31,6 +32,21 @@ func (e *Engine) Mapper(p Program) (*Mapper, error) {
 }
 
 func (v *vm) setUpMaps(p Program) error {
+	modules := []byte("null")
+	if p.Lib != nil {
+		modules = p.Lib
+	}
+	x, err := v.parse(slices.Concat([]byte(`{"views":{"lib":`), modules, []byte("}}")))
+	if err != nil {
+		return err
+	}
+	if isException(x) {
+		return v.takeError()
+	}
+	defer v.free(x)
+	if r := v.invoke("load", x); isException(r) {
+		return v.takeError()
+	}
 	for _, source := range p.Maps {
 		f, err := v.compile(source)
 		if err != nil {
