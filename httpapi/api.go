@@ -42,7 +42,7 @@ type API struct {
 
 // New builds the API.
 func New(d Deps) (*API, error) {
-	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
+	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Designs == nil || d.Scripts == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}
 	return mounted(core.New(d))

@@ -3463,6 +3463,7 @@ type Filter struct {
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
 	Selector      []byte                 `protobuf:"bytes,3,opt,name=selector,proto3" json:"selector,omitempty"`
+	Function      *FilterFunc            `protobuf:"bytes,4,opt,name=function,proto3" json:"function,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3518,6 +3519,90 @@ func (x *Filter) GetSelector() []byte {
 	return nil
 }
 
+func (x *Filter) GetFunction() *FilterFunc {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+// FilterFunc is a function of a design document.
+type FilterFunc struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Db            string                 `protobuf:"bytes,1,opt,name=db,proto3" json:"db,omitempty"`
+	Design        string                 `protobuf:"bytes,2,opt,name=design,proto3" json:"design,omitempty"`
+	Rev           *Rev                   `protobuf:"bytes,3,opt,name=rev,proto3" json:"rev,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Request       []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterFunc) Reset() {
+	*x = FilterFunc{}
+	mi := &file_wire_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterFunc) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterFunc) ProtoMessage() {}
+
+func (x *FilterFunc) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterFunc.ProtoReflect.Descriptor instead.
+func (*FilterFunc) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *FilterFunc) GetDb() string {
+	if x != nil {
+		return x.Db
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetRev() *Rev {
+	if x != nil {
+		return x.Rev
+	}
+	return nil
+}
+
+func (x *FilterFunc) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
 type ChangesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -3534,7 +3619,7 @@ type ChangesRequest struct {
 
 func (x *ChangesRequest) Reset() {
 	*x = ChangesRequest{}
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3631,7 @@ func (x *ChangesRequest) String() string {
 func (*ChangesRequest) ProtoMessage() {}
 
 func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3644,7 @@ func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
 func (*ChangesRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangesRequest) GetCopy() string {
@@ -3631,7 +3716,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3728,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3741,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Change) GetSeq() uint64 {
@@ -3703,7 +3788,7 @@ type LocalDocs struct {
 
 func (x *LocalDocs) Reset() {
 	*x = LocalDocs{}
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3800,7 @@ func (x *LocalDocs) String() string {
 func (*LocalDocs) ProtoMessage() {}
 
 func (x *LocalDocs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3813,7 @@ func (x *LocalDocs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalDocs.ProtoReflect.Descriptor instead.
 func (*LocalDocs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LocalDocs) GetRows() []*LocalDoc {
@@ -3748,7 +3833,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +3845,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +3858,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Changes) GetRows() []*Change {
@@ -3807,7 +3892,7 @@ type ListCommand struct {
 
 func (x *ListCommand) Reset() {
 	*x = ListCommand{}
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3904,7 @@ func (x *ListCommand) String() string {
 func (*ListCommand) ProtoMessage() {}
 
 func (x *ListCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3917,7 @@ func (x *ListCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommand.ProtoReflect.Descriptor instead.
 func (*ListCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListCommand) GetRepair() bool {
@@ -3885,7 +3970,7 @@ type ListPart struct {
 
 func (x *ListPart) Reset() {
 	*x = ListPart{}
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +3982,7 @@ func (x *ListPart) String() string {
 func (*ListPart) ProtoMessage() {}
 
 func (x *ListPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,7 +3995,7 @@ func (x *ListPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPart.ProtoReflect.Descriptor instead.
 func (*ListPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListPart) GetHead() []byte {
@@ -3967,7 +4052,7 @@ type DocsHead struct {
 
 func (x *DocsHead) Reset() {
 	*x = DocsHead{}
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4064,7 @@ func (x *DocsHead) String() string {
 func (*DocsHead) ProtoMessage() {}
 
 func (x *DocsHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3992,7 +4077,7 @@ func (x *DocsHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocsHead.ProtoReflect.Descriptor instead.
 func (*DocsHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DocsHead) GetTotal() uint64 {
@@ -4034,7 +4119,7 @@ type ChangesHead struct {
 
 func (x *ChangesHead) Reset() {
 	*x = ChangesHead{}
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4046,7 +4131,7 @@ func (x *ChangesHead) String() string {
 func (*ChangesHead) ProtoMessage() {}
 
 func (x *ChangesHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4059,7 +4144,7 @@ func (x *ChangesHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesHead.ProtoReflect.Descriptor instead.
 func (*ChangesHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ChangesHead) GetSeq() uint64 {
@@ -4094,7 +4179,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4106,7 +4191,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4119,7 +4204,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Origin) GetUuid() []byte {
@@ -4150,7 +4235,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4247,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4260,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -4234,7 +4319,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4331,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4344,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -4315,7 +4400,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4327,7 +4412,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4340,7 +4425,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -4368,7 +4453,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4465,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4478,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -4423,7 +4508,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4520,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4533,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -4732,11 +4817,19 @@ const file_wire_proto_rawDesc = "" +
 	"\tconflicts\x18\t \x01(\bR\tconflicts\x12\x14\n" +
 	"\x05limit\x18\n" +
 	" \x01(\x03R\x05limit\x12\x16\n" +
-	"\x06system\x18\v \x01(\bR\x06system\"J\n" +
+	"\x06system\x18\v \x01(\bR\x06system\"~\n" +
 	"\x06Filter\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x1a\n" +
-	"\bselector\x18\x03 \x01(\fR\bselector\"\xf0\x01\n" +
+	"\bselector\x18\x03 \x01(\fR\bselector\x122\n" +
+	"\bfunction\x18\x04 \x01(\v2\x16.divan.wire.FilterFuncR\bfunction\"\x85\x01\n" +
+	"\n" +
+	"FilterFunc\x12\x0e\n" +
+	"\x02db\x18\x01 \x01(\tR\x02db\x12\x16\n" +
+	"\x06design\x18\x02 \x01(\tR\x06design\x12!\n" +
+	"\x03rev\x18\x03 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x18\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\"\xf0\x01\n" +
 	"\x0eChangesRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x04R\x05since\x12\x12\n" +
@@ -4861,7 +4954,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -4916,20 +5009,21 @@ var file_wire_proto_goTypes = []any{
 	(*DropAttachmentsRequest)(nil), // 50: divan.wire.DropAttachmentsRequest
 	(*DocsRequest)(nil),            // 51: divan.wire.DocsRequest
 	(*Filter)(nil),                 // 52: divan.wire.Filter
-	(*ChangesRequest)(nil),         // 53: divan.wire.ChangesRequest
-	(*Change)(nil),                 // 54: divan.wire.Change
-	(*LocalDocs)(nil),              // 55: divan.wire.LocalDocs
-	(*Changes)(nil),                // 56: divan.wire.Changes
-	(*ListCommand)(nil),            // 57: divan.wire.ListCommand
-	(*ListPart)(nil),               // 58: divan.wire.ListPart
-	(*DocsHead)(nil),               // 59: divan.wire.DocsHead
-	(*ChangesHead)(nil),            // 60: divan.wire.ChangesHead
-	(*Origin)(nil),                 // 61: divan.wire.Origin
-	(*AttachmentRange)(nil),        // 62: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 63: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 64: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 65: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 66: divan.wire.WatchEvent
+	(*FilterFunc)(nil),             // 53: divan.wire.FilterFunc
+	(*ChangesRequest)(nil),         // 54: divan.wire.ChangesRequest
+	(*Change)(nil),                 // 55: divan.wire.Change
+	(*LocalDocs)(nil),              // 56: divan.wire.LocalDocs
+	(*Changes)(nil),                // 57: divan.wire.Changes
+	(*ListCommand)(nil),            // 58: divan.wire.ListCommand
+	(*ListPart)(nil),               // 59: divan.wire.ListPart
+	(*DocsHead)(nil),               // 60: divan.wire.DocsHead
+	(*ChangesHead)(nil),            // 61: divan.wire.ChangesHead
+	(*Origin)(nil),                 // 62: divan.wire.Origin
+	(*AttachmentRange)(nil),        // 63: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 64: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 65: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 66: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 67: divan.wire.WatchEvent
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -4979,33 +5073,35 @@ var file_wire_proto_depIdxs = []int32{
 	14, // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
 	43, // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
 	18, // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	52, // 47: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13, // 48: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25, // 49: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38, // 50: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	54, // 51: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	0,  // 52: divan.wire.ListCommand.op:type_name -> divan.wire.Op
-	4,  // 53: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	61, // 54: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
-	4,  // 55: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 56: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	2,  // 57: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 58: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	57, // 59: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	62, // 60: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	63, // 61: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	65, // 62: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 63: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 64: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	58, // 65: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	64, // 66: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	64, // 67: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	66, // 68: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	63, // [63:69] is the sub-list for method output_type
-	57, // [57:63] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	53, // 47: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
+	12, // 48: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
+	52, // 49: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13, // 50: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	25, // 51: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	38, // 52: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	55, // 53: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	0,  // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
+	4,  // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	62, // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
+	4,  // 57: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 58: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	2,  // 59: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 60: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58, // 61: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	63, // 62: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	64, // 63: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	66, // 64: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 65: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 66: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 67: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	65, // 68: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	65, // 69: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	67, // 70: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	65, // [65:71] is the sub-list for method output_type
+	59, // [59:65] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -5021,7 +5117,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
