@@ -7,6 +7,7 @@ import (
 	"divan/httpapi/changes"
 	"divan/httpapi/core"
 	"divan/httpapi/db"
+	"divan/httpapi/design"
 	"divan/httpapi/docs"
 	"divan/httpapi/listing"
 	"divan/httpapi/node"
@@ -57,6 +58,7 @@ func mounted(a *core.API) (*API, error) {
 		return nil, err
 	}
 	a.Mount(
+		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),
 		changes.Routes(),
