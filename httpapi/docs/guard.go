@@ -23,7 +23,7 @@ func guardEdit(c *core.Call, edit *shard.Edit) error {
 		if !c.IsDBAdmin() {
 			return refuse(c, core.TextDBOrServer)
 		}
-		if err := checkDesignDoc(edit.Body, c.DB.Meta().Partitioned); err != nil {
+		if err := checkDesignDoc(c.API.Deps.Scripts, edit.Body, c.DB.Meta().Partitioned); err != nil {
 			return err
 		}
 	}
