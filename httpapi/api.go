@@ -9,6 +9,7 @@ import (
 	"divan/httpapi/db"
 	"divan/httpapi/docs"
 	"divan/httpapi/listing"
+	"divan/httpapi/mango"
 	"divan/httpapi/node"
 	"divan/httpapi/server"
 )
@@ -56,9 +57,14 @@ func mounted(a *core.API) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	queries, err := mango.New(a)
+	if err != nil {
+		return nil, err
+	}
 	a.Mount(
 		docs.Routes(),
 		listing.Routes(),
+		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
 		node.Routes(),

@@ -114,4 +114,3 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 	}
 	return append(dst, "]}"...)
 }
-
