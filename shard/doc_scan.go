@@ -97,20 +97,3 @@ func (s *DocScan) Close() {
 		s.it = nil
 	}
 }
-
-// AppendDoc appends the text of a document as selectors see it and _find shows
-// it: with its attachments as stubs, and its conflicts when it has them.
-func AppendDoc(dst []byte, d *Doc) []byte {
-	dst = appendDoc(dst, d)
-	if len(d.Conflicts) == 0 {
-		return dst
-	}
-	dst = append(dst[:len(dst)-1], `,"_conflicts":[`...)
-	for i, rev := range d.Conflicts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = rev.AppendJSON(dst)
-	}
-	return append(dst, "]}"...)
-}

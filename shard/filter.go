@@ -204,7 +204,7 @@ func (f *changeFilter) selectLeaves(s *ChangeStream, b *ChangeBatch, c *storage.
 		if err := readContent(s.snap, &d, inline); err != nil {
 			return err
 		}
-		b.buf = appendDoc(b.buf[:0], &d)
+		b.buf = AppendDoc(b.buf[:0], &d)
 		if f.matcher.Match(b.buf) {
 			b.leaves = append(b.leaves, leaf.Rev)
 		}
@@ -212,9 +212,9 @@ func (f *changeFilter) selectLeaves(s *ChangeStream, b *ChangeBatch, c *storage.
 	return nil
 }
 
-// appendDoc appends the text of a document as filters see it, with its
-// attachments as stubs.
-func appendDoc(dst []byte, d *Doc) []byte {
+// AppendDoc appends the text of a document as functions, selectors and _find see
+// it: with its attachments as stubs, and its conflicts when it has them.
+func AppendDoc(dst []byte, d *Doc) []byte {
 	dst = doc.AppendHead(dst, doc.Splice{ID: d.ID, Rev: d.Rev, Deleted: d.Deleted, Body: d.Body})
 	if len(d.Atts) > 0 {
 		dst = append(dst, `,"_attachments":{`...)
@@ -225,6 +225,16 @@ func appendDoc(dst []byte, d *Doc) []byte {
 			dst = appendStub(dst, &d.Atts[i])
 		}
 		dst = append(dst, '}')
+	}
+	if len(d.Conflicts) > 0 {
+		dst = append(dst, `,"_conflicts":[`...)
+		for i, rev := range d.Conflicts {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = rev.AppendJSON(dst)
+		}
+		dst = append(dst, ']')
 	}
 	return append(dst, '}')
 }

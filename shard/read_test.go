@@ -350,7 +350,7 @@ func TestAppendDoc(t *testing.T) {
 	want := `{"_id":"a\"b","_rev":"2-x","v":1,"_deleted":true,"_attachments":{` +
 		`"n":{"content_type":"text/plain","revpos":1,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==","length":3,"stub":true},` +
 		`"m":{"content_type":"","revpos":0,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==","length":0,"stub":true}}}`
-	if got := string(appendDoc(nil, d)); got != want {
+	if got := string(AppendDoc(nil, d)); got != want {
 		t.Fatalf("got %s", got)
 	}
 }

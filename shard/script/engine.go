@@ -94,6 +94,7 @@ func (e *Engine) Close() error {
 // design document. VMs are never shared between sets.
 type functionSet struct {
 	engine *Engine
+	key    string // sets with the same key share VMs; empty: none do
 	slots  chan struct{}
 	setUp  func(*vm) error // compiles the functions, in a new VM
 	closed bool            // guarded by engine.mu
@@ -104,6 +105,9 @@ type caller interface {
 	Done() <-chan struct{}
 	Err() error
 }
+
+// owns reports whether v is for the functions of s.
+func (s *functionSet) owns(v *vm) bool { return v.set == s || s.key != "" && v.set.key == s.key }
 
 // acquire returns a VM of the set for the caller alone, who gives it back.
 func (s *functionSet) acquire(ctx caller) (*vm, error) {
@@ -138,9 +142,10 @@ func (e *Engine) take(ctx caller, s *functionSet) (*vm, error) {
 	}
 	var oldest *vm
 	for i := len(e.mu.idle) - 1; i >= 0; i-- {
-		if v := e.mu.idle[i]; v.set == s {
+		if v := e.mu.idle[i]; s.owns(v) {
 			e.mu.idle = slices.Delete(e.mu.idle, i, i+1)
 			e.mu.Unlock()
+			v.set = s
 			return v, nil
 		}
 	}
@@ -218,7 +223,7 @@ func (s *functionSet) close() {
 	s.engine.mu.Lock()
 	s.closed = true
 	s.engine.mu.Unlock()
-	s.engine.dropIdle(func(v *vm) bool { return v.set == s })
+	s.engine.dropIdle(s.owns)
 }
 
 // expire closes what was idle for too long.

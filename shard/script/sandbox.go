@@ -9,6 +9,8 @@ import (
 	"go.uber.org/zap"
 	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
+
+	"divan/storage/fault"
 )
 
 //go:embed prelude.js
@@ -31,7 +33,12 @@ func (v *vm) sandbox() error {
 		name   string
 		f      native
 		length int32
-	}{{"emit", nativeEmit, 2}, {"log", nativeLog, 1}} {
+	}{
+		{"emit", nativeEmit, 2}, {"emitted", nativeEmitted, 0},
+		{"log", nativeLog, 1},
+		{"compile", nativeCompile, 1},
+		{"start", nativeStart, 1}, {"send", nativeSend, 1}, {"row", nativeRow, 0},
+	} {
 		if !v.setProperty(host, f.name, v.newFunction(f.name, f.f, f.length)) {
 			return v.failed()
 		}
@@ -56,6 +63,10 @@ func (v *vm) invoke(name string, args ...value) value {
 // nativeEmit is emit(key, value) of map functions.
 func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
 	v := vmOf(ctx)
+	if v.host.onlyCount {
+		v.host.emitted = true
+		return undefined()
+	}
 	if v.host.overflow {
 		return v.throw("output is too large")
 	}
@@ -69,6 +80,32 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) val
 	}
 	v.host.rows = append(v.host.rows, span{key, val, len(v.out)})
 	return undefined()
+}
+
+// nativeEmitted reports whether emit was called since it was last asked, for
+// filters by a view, which emit no rows.
+func nativeEmitted(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value {
+	v := vmOf(ctx)
+	was := v.host.emitted
+	v.host.onlyCount, v.host.emitted = true, false
+	return boolean(was)
+}
+
+// nativeCompile makes a function of its source, for modules.
+func nativeCompile(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+	v := vmOf(ctx)
+	source, ok := v.text(argument(argc, argv, 0))
+	if !ok {
+		return exceptionValue()
+	}
+	f, err := v.compile(source)
+	if err == nil {
+		return f
+	}
+	if v.stopped() != nil {
+		return v.abort(v.stopped())
+	}
+	return v.throw(fault.Reason(err))
 }
 
 // unwind drops what was written of a row whose encoding has thrown.

@@ -22,7 +22,7 @@ func (t *thrown) Error() string { return t.name + ": " + t.reason }
 // fault is what a client hears of it. The names that CouchDB knows keep their
 // status.
 func (t *thrown) fault() error {
-	kind := fault.Internal
+	kind := fault.BadFunction
 	switch t.name {
 	case "not_found":
 		kind = fault.NotFound
@@ -78,11 +78,11 @@ func (v *vm) describe(e value) *thrown {
 func (v *vm) stopped() error {
 	switch {
 	case v.timedOut():
-		return fault.Wrap(fault.Internal, "OS process timed out.", v.halted)
+		return &fault.Error{Kind: fault.BadFunction, Code: "os_process_error", Reason: "OS process timed out.", Err: v.halted}
 	case v.halted != nil:
 		return v.halted
 	case v.starved:
-		return fault.Wrap(fault.Internal, "The script needs too much memory.", errOutOfMemory)
+		return &fault.Error{Kind: fault.BadFunction, Code: "out_of_memory", Reason: "The script needs too much memory.", Err: errOutOfMemory}
 	}
 	return nil
 }

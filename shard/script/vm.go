@@ -23,23 +23,41 @@ type vm struct {
 	in      uintptr // text on its way in; ends with a NUL
 	inCap   int
 	pin     runtime.Pinner // the engine knows the address of this vm
-	toJSON  lib.TJSAtom
+	watch
+	tenancy
+	known
 
-	set       *functionSet
-	api       value   // what the sandbox's script gives to Go
-	functions []value // of the set
-	accounted int64   // bytes, as the Engine has them
-	idleSince time.Time
+	api       value            // what the sandbox's script gives to Go
+	functions []value          // of an index
+	compiled  map[string]value // of a design document, by path
 
-	// The call that runs. halted says why it was interrupted.
+	joined []byte    // texts that are put together on their way in
+	out    []byte    // texts on their way out
+	path   []uintptr // the objects around the one that is being encoded
+	host   host
+}
+
+// known is what the encoder and the projection have to know of a context.
+type known struct {
+	toJSON        lib.TJSAtom
+	object, array prototype
+	analysed      bool // the functions are what analyse took them for
+}
+
+// watch limits a call, and says why it was ended.
+type watch struct {
 	done     caller
 	deadline time.Time
 	halted   error
 	starved  bool // memory was refused
+}
 
-	out  []byte    // texts on their way out
-	path []uintptr // the objects around the one that is being encoded
-	host host
+// tenancy is what the Engine knows of a vm; guarded by its lock while the vm
+// is idle.
+type tenancy struct {
+	set       *functionSet
+	accounted int64 // bytes, in the figures
+	idleSince time.Time
 }
 
 // host is what the functions that scripts call need to know.
@@ -47,6 +65,9 @@ type host struct {
 	outLimit int  // bytes of out; 0: no limit
 	overflow bool // out went beyond its limit
 	rows     []span
+	// A filter by a view: emit only says that there was one.
+	onlyCount, emitted bool
+	list               *listing
 }
 
 // span is where an emitted row lies in out: the key, then the value.
@@ -71,12 +92,7 @@ func newVM(memory int64) (*vm, error) {
 	v := &vm{tls: libc.NewTLS()}
 	v.pin.Pin(v)
 	self := uintptr(unsafe.Pointer(v))
-	allocator := lib.TJSMallocFunctions{
-		Fjs_malloc: mallocPointer(jsMalloc), Fjs_free: freePointer(jsFree),
-		Fjs_realloc: reallocPointer(jsRealloc), Fjs_malloc_usable_size: usablePointer(jsUsableSize),
-	}
-	v.pin.Pin(&allocator)
-	v.rt = lib.XJS_NewRuntime2(v.tls, uintptr(unsafe.Pointer(&allocator)), self)
+	v.rt = newRuntime(v.tls, self)
 	if v.rt == 0 {
 		v.close()
 		return nil, errOutOfMemory
@@ -103,6 +119,7 @@ func (v *vm) atoms() error {
 		return err
 	}
 	v.toJSON = lib.XJS_NewAtomLen(v.tls, v.ctx, p, libc.Tsize_t(len("toJSON")))
+	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
 	return nil
 }
 
@@ -110,6 +127,9 @@ func (v *vm) atoms() error {
 func (v *vm) close() {
 	if v.ctx != 0 {
 		for _, f := range v.functions {
+			v.free(f)
+		}
+		for _, f := range v.compiled {
 			v.free(f)
 		}
 		v.free(v.api)
@@ -139,8 +159,8 @@ func (v *vm) pollSoon() { (*lib.TJSContext)(pointer(v.ctx)).Finterrupt_counter =
 
 // begin starts a call that has to be over by the deadline, and ends with ctx.
 func (v *vm) begin(ctx caller, timeout time.Duration) {
-	v.done, v.deadline, v.halted = ctx, time.Now().Add(timeout), nil
-	v.host.overflow = false
+	v.watch = watch{done: ctx, deadline: time.Now().Add(timeout), starved: v.starved}
+	v.host.overflow, v.host.onlyCount = false, false
 }
 
 // interrupt is asked by the engine every pollEvery jumps: not zero ends the
@@ -221,6 +241,9 @@ func (v *vm) rest() {
 	if cap(v.out) > keepBuffer {
 		v.out = nil
 	}
+	if cap(v.joined) > keepBuffer {
+		v.joined = nil
+	}
 	if cap(v.host.rows) > keepBuffer/64 {
 		v.host.rows = nil
 	}
@@ -280,6 +303,16 @@ func (v *vm) throw(message string) value {
 	bp := v.tls.Alloc(argSize)
 	defer v.tls.Free(argSize)
 	return lib.XJS_ThrowInternalError(v.tls, v.ctx, p, libc.VaList(bp, p+3))
+}
+
+// abort ends the script that has called a native, which cannot catch it.
+func (v *vm) abort(err error) value {
+	if v.halted == nil {
+		v.halted = err
+	}
+	v.throw("aborted")
+	lib.XJS_SetUncatchableException(v.tls, v.ctx, 1)
+	return exceptionValue()
 }
 
 func undefined() value      { return value{Ftag: lib.EJS_TAG_UNDEFINED} }

@@ -1,9 +1,11 @@
 package collate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strconv"
+	"unsafe"
 
 	"divan/storage/doc"
 )
@@ -19,6 +21,17 @@ const (
 	kindString
 	kindArray
 	kindObject
+)
+
+// The kinds of values in raw keys, in their order there.
+const (
+	rawNumber byte = iota + 0x10
+	rawFalse
+	rawNull
+	rawTrue
+	rawObject
+	rawArray
+	rawString
 )
 
 // AppendKey appends the key of a JSON value, given as its text. The text must
@@ -40,7 +53,7 @@ func AppendKey(dst, value []byte) ([]byte, error) {
 	case 't':
 		return append(dst, kindTrue), nil
 	case '"':
-		s, ok := doc.Unquote(value)
+		s, ok := unquote(value)
 		if !ok {
 			return dst, strconv.ErrSyntax
 		}
@@ -52,7 +65,17 @@ func AppendKey(dst, value []byte) ([]byte, error) {
 	case '{':
 		return appendObject(append(dst, kindObject), value)
 	}
-	return appendNumber(dst, value)
+	return appendNumber(append(dst, kindNumber), value)
+}
+
+// unquote returns the text of a JSON string; without escapes it is the memory
+// of value.
+func unquote(value []byte) (string, bool) {
+	if n := len(value); n >= 2 && value[n-1] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		text := value[1 : n-1]
+		return unsafe.String(unsafe.SliceData(text), len(text)), true
+	}
+	return doc.Unquote(value)
 }
 
 func appendArray(dst, value []byte) ([]byte, error) {
@@ -75,12 +98,8 @@ func appendObject(dst, value []byte) ([]byte, error) {
 }
 
 func appendNumber(dst, value []byte) ([]byte, error) {
-	end := len(value)
-	for end > 0 && value[end-1] <= ' ' {
-		end--
-	}
-	f, err := strconv.ParseFloat(string(value[:end]), 64)
-	if err != nil && !math.IsInf(f, 0) {
+	f, err := number(value)
+	if err != nil {
 		return dst, err
 	}
 	if f == 0 {
@@ -92,7 +111,40 @@ func appendNumber(dst, value []byte) ([]byte, error) {
 	} else {
 		bits |= 1 << 63
 	}
-	return binary.BigEndian.AppendUint64(append(dst, kindNumber), bits), nil
+	return binary.BigEndian.AppendUint64(dst, bits), nil
+}
+
+// exactDigits is how many digits an integer may have to be certainly a double.
+const exactDigits = 15
+
+// number returns the value of a JSON number; beyond the doubles it is infinity.
+func number(value []byte) (float64, error) {
+	end := len(value)
+	for end > 0 && value[end-1] <= ' ' {
+		end--
+	}
+	value = value[:end]
+	i, negative := 0, false
+	if end > 0 && value[0] == '-' {
+		i, negative = 1, true
+	}
+	if n := end - i; n > 0 && n <= exactDigits {
+		var v int64
+		for ; i < end && value[i]-'0' <= 9; i++ {
+			v = v*10 + int64(value[i]-'0')
+		}
+		if i == end {
+			if negative {
+				v = -v
+			}
+			return float64(v), nil
+		}
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	if math.IsInf(f, 0) {
+		return f, nil
+	}
+	return f, err
 }
 
 // MaxKey is greater than every key: an upper bound that is never reached.

@@ -1,9 +1,11 @@
 package collate
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Weights, and bytes of a sort key, as UTS #35 and ICU lay them out.
@@ -42,6 +44,12 @@ func AppendString(dst []byte, s string) []byte {
 }
 
 func isASCII(s string) bool {
+	const tops = 0x8080808080808080
+	for ; len(s) >= 8; s = s[8:] {
+		if binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), 8))&tops != 0 {
+			return false
+		}
+	}
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false
@@ -54,30 +62,33 @@ func isASCII(s string) bool {
 // most one element, every secondary weight is common, no tertiary has two
 // bytes, no lead byte is compressed, and no contraction goes on with one.
 func (t *table) appendASCII(dst []byte, s string) []byte {
+	end := len(dst)
 	dst = slices.Grow(dst, 4*len(s)+8)
-	count := 0
+	room := dst[:cap(dst)]
+	count, marked := 0, byte(0)
 	for i := range len(s) {
 		a := &t.ascii[s[i]&127]
-		if a.n > 0 {
-			count++
-			dst = append(dst, a.primary[:a.n]...)
-		}
+		binary.LittleEndian.PutUint32(room[end:], a.primary) // what is too much is overwritten
+		end += int(a.n)
+		count += int(a.used)
+		marked |= a.tertiary
 	}
-	dst = append(dst, levelEnd)
+	dst = append(room[:end], levelEnd)
 	dst = secondary().flush(dst, count, 0)
 	dst = append(dst, levelEnd)
+	if marked == 0 {
+		return tertiary().flush(dst, count, 0)
+	}
 	common := 0
 	for i := range len(s) {
 		a := &t.ascii[s[i]&127]
-		switch {
-		case a.n == 0:
-		case a.tertiary == 0:
-			common++
-		default:
-			dst = tertiary().flush(dst, common, tertiaryMask)
-			common = 0
-			dst = append(dst, a.tertiary)
+		if a.tertiary == 0 {
+			common += int(a.used)
+			continue
 		}
+		dst = tertiary().flush(dst, common, tertiaryMask)
+		common = 0
+		dst = append(dst, a.tertiary)
 	}
 	return tertiary().flush(dst, common, 0)
 }

@@ -56,12 +56,12 @@ type table struct {
 	ascii        [128]asciiElement
 }
 
-// asciiElement is the one element of an ASCII character, ready to be written;
-// n is 0 for an ignorable one.
+// asciiElement is the one element of an ASCII character, ready to be written.
 type asciiElement struct {
-	primary  [4]byte
-	n        uint8
-	tertiary byte // 0: common
+	primary  uint32 // its bytes, the first one lowest
+	n        uint8  // how many of them
+	used     uint8  // 0 for an ignorable character, else 1
+	tertiary byte   // 0: common
 }
 
 // root returns the tables; the first call unpacks them, which takes about 15 ms.
@@ -186,9 +186,10 @@ func (t *table) derive() {
 			continue
 		}
 		a := &t.ascii[i]
+		a.used = 1
 		for shift := 56; shift >= 32; shift -= 8 {
 			if b := byte(ces[0] >> shift); b != 0 {
-				a.primary[a.n] = b
+				a.primary |= uint32(b) << (8 * a.n)
 				a.n++
 			}
 		}

@@ -1,0 +1,298 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/storage"
+	"divan/storage/fault"
+)
+
+// follower brings one index up to date with its copy.
+type follower struct {
+	m         *Manager
+	copyName  string
+	spec      Spec
+	kind      Kind
+	sequences bool // Map needs Doc.Seq
+	log       *zap.Logger
+
+	users  int       // guarded by Manager.mu
+	unused time.Time // since when users is 0; guarded by Manager.mu
+	queued bool      // waits for the background; guarded by Manager.mu
+
+	mu struct {
+		sync.Mutex
+		of      *storage.Index // the opening of the store that pos is of
+		pos     Position
+		running *update // nil: none
+		waiting int     // calls that wait for an update
+
+		compacting     bool
+		stopCompacting context.CancelFunc // while compacting
+
+		hurry chan struct{} // somebody began to wait
+	}
+	progress progress
+
+	// The rest belongs to the update that runs.
+	unflushed int    // documents applied since the last flush
+	held      bool   // the purge log of the copy waits for the index,
+	heldSeq   uint64 // which has this of it
+}
+
+// progress is how far an update is.
+type progress struct {
+	started, updated atomic.Int64 // unix milliseconds
+	done, total      atomic.Uint64
+}
+
+// update is one run over everything that was new when it began.
+type update struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error // set before ended is closed
+}
+
+// open pins the stores.
+func (f *follower) open() (*Use, error) {
+	e := f.m.o.Engine
+	s, err := e.Acquire(f.copyName)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", f.copyName, err)
+	}
+	x, err := e.AcquireIndex(s, f.spec.Signature)
+	if err != nil {
+		e.Release(s)
+		return nil, fmt.Errorf("open index of %s: %w", f.copyName, err)
+	}
+	return &Use{f: f, store: s, Index: x}, nil
+}
+
+// wait returns when the index covers a position.
+func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) error {
+	for first := true; ; first = false {
+		covered, err := f.covers(x, want)
+		if err != nil || covered {
+			return err
+		}
+		if !first {
+			if err := x.Err(); err != nil {
+				return err
+			}
+		}
+		u, err := f.join(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-u.ended:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		f.mu.Lock()
+		f.mu.waiting--
+		f.mu.Unlock()
+		if err == nil {
+			err = u.err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// covers reports whether the index, as opened by x, covers a position.
+func (f *follower) covers(x *storage.Index, want Position) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.of == x {
+		return f.mu.pos.covers(want), nil
+	}
+	snap, err := x.Snapshot()
+	if err != nil {
+		return false, err
+	}
+	defer snap.Close()
+	pos, err := ReadPosition(snap)
+	return pos.covers(want), err
+}
+
+// join returns the update that runs, or starts one, as one more who waits.
+func (f *follower) join(ctx context.Context) (*update, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.m.mu.closed {
+		return nil, errClosed()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.waiting++
+	if f.mu.running == nil {
+		f.startLocked(ctx)
+	} else {
+		select {
+		case f.mu.hurry <- struct{}{}:
+		default:
+		}
+	}
+	return f.mu.running, nil
+}
+
+// startLocked starts an update; Manager.mu and mu are held.
+func (f *follower) startLocked(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	u := &update{cancel: cancel, ended: make(chan struct{})}
+	f.mu.running = u
+	f.users++
+	f.m.wg.Go(func() {
+		defer cancel()
+		u.err = f.run(ctx)
+		f.mu.Lock()
+		f.mu.running = nil
+		f.mu.Unlock()
+		close(u.ended)
+		f.m.leave(f)
+	})
+}
+
+// updateAlone updates for the background, unless an update runs already.
+func (f *follower) updateAlone(ctx context.Context) {
+	f.m.mu.Lock()
+	f.mu.Lock()
+	if f.mu.running == nil && !f.m.mu.closed {
+		f.startLocked(ctx)
+	}
+	u := f.mu.running
+	f.mu.Unlock()
+	f.m.mu.Unlock()
+	if u == nil {
+		return
+	}
+	select {
+	case <-u.ended:
+	case <-ctx.Done():
+		u.cancel()
+		<-u.ended
+	}
+	if u.err != nil && !errors.Is(u.err, context.Canceled) && !fault.Is(u.err, fault.Closed) && !fault.Is(u.err, fault.NoCopy) {
+		f.log.Warn("updating an index in the background failed", zap.Error(u.err))
+	}
+}
+
+// cancelWork stops the update and the compaction that run.
+func (f *follower) cancelWork() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.compacting {
+		f.mu.stopCompacting()
+	}
+	if f.mu.running != nil {
+		f.mu.running.cancel()
+	}
+}
+
+// waited reports whether somebody waits for the update.
+func (f *follower) waited() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.waiting > 0
+}
+
+// damage is an error that says that the content of the index is damaged.
+type damage struct{ err error }
+
+func (d *damage) Error() string { return d.err.Error() }
+func (d *damage) Unwrap() error { return d.err }
+
+// indexed marks what reading or writing the index returned.
+func indexed(err error) error {
+	if fault.Is(err, fault.Corruption) {
+		return &damage{err}
+	}
+	return err
+}
+
+// errOutdated says that the purge log does not reach back to where the index is.
+func errOutdated() error {
+	return &damage{fault.New(fault.Corruption, "The index is older than the purge log.")}
+}
+
+// run updates the index once. One that is damaged is set aside and built anew,
+// once.
+func (f *follower) run(ctx context.Context) error {
+	now := time.Now().UnixMilli()
+	f.progress.started.Store(now)
+	f.progress.updated.Store(now)
+	f.progress.done.Store(0)
+	f.progress.total.Store(0)
+	for retried := false; ; retried = true {
+		u, err := f.open()
+		if err != nil {
+			return err
+		}
+		err = f.runOn(ctx, u)
+		var d *damage
+		broken := errors.As(err, &d)
+		if broken {
+			u.Discard(err)
+		}
+		f.m.o.Engine.ReleaseIndex(u.Index)
+		f.m.o.Engine.Release(u.store)
+		if !broken || retried {
+			return err
+		}
+	}
+}
+
+// runOn updates an open index.
+func (f *follower) runOn(ctx context.Context, u *Use) error {
+	snap, err := u.Index.Snapshot()
+	if err != nil {
+		return err
+	}
+	pos, err := ReadPosition(snap)
+	snap.Close()
+	if err != nil {
+		return indexed(err)
+	}
+	if c := u.store.Counters(); pos != (Position{}) && pos.PurgeSeq < c.PurgeTrimmed {
+		return errOutdated()
+	}
+	info, err := f.m.o.Shards.Info(ctx, f.copyName)
+	if err != nil {
+		return fmt.Errorf("update index: %w", err)
+	}
+	up := &updater{f: f, x: u.Index, pos: pos}
+	defer up.close()
+	if err := up.follow(ctx, info); err != nil {
+		return err
+	}
+	if err := indexed(f.kind.End(ctx, u.Index)); err != nil {
+		return err
+	}
+	return up.end(ctx)
+}
+
+func (f *follower) setPosition(x *storage.Index, pos Position) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.of, f.mu.pos = x, pos
+}
+
+// task describes the update that runs.
+func (f *follower) task() (Task, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := &f.progress
+	return Task{
+		Copy: f.copyName, Signature: f.spec.Signature, Design: f.spec.Design,
+		StartedMS: p.started.Load(), UpdatedMS: p.updated.Load(), Done: p.done.Load(), Total: p.total.Load(),
+	}, f.mu.running != nil && p.total.Load() > 0
+}

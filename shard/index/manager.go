@@ -1,0 +1,367 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/shard"
+	"divan/storage"
+	"divan/storage/fault"
+)
+
+// Options are what a Manager is made of. Engine and Shards are required.
+type Options struct {
+	Engine *storage.Engine
+	Shards *shard.Local
+	Logger *zap.Logger // default: none
+	// Workers is how many goroutines map documents for one update; default: the
+	// processors there are.
+	Workers int
+}
+
+// Manager keeps the indexes of a node. It is safe for concurrent use.
+type Manager struct {
+	o    Options
+	wg   sync.WaitGroup // updates
+	wake chan struct{}  // something waits for the background
+
+	mu struct {
+		sync.Mutex
+		closed    bool
+		followers map[string]*follower // by copy and signature
+		warm      []*follower          // to be updated in the background, in order
+	}
+}
+
+// New returns a manager. It starts nothing; Run and Close have to be called.
+func New(o Options) *Manager {
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	m := &Manager{o: o, wake: make(chan struct{}, 1)}
+	m.mu.followers = make(map[string]*follower)
+	return m
+}
+
+// idleFollower is how long a follower that nobody uses is kept.
+const idleFollower = 5 * time.Minute
+
+// Run updates indexes in the background, one at a time, and forgets those that
+// nobody uses; it returns nil when ctx ends, with the manager closed.
+func (m *Manager) Run(ctx context.Context) error {
+	tick := time.NewTicker(idleFollower / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return m.Close()
+		case <-tick.C:
+			m.forgetIdle()
+		case <-m.wake:
+			m.updateWarm(ctx)
+		}
+	}
+}
+
+// Close stops updates, waits for them, and closes the kinds of all indexes that
+// nobody uses. It may be called more than once.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	m.mu.closed = true
+	for _, f := range m.mu.followers {
+		f.cancelWork()
+	}
+	m.mu.Unlock()
+	m.wg.Wait()
+	for _, f := range m.takeUnused(func(*follower) bool { return true }) {
+		f.kind.Close()
+	}
+	return nil
+}
+
+func errClosed() error { return fault.New(fault.Closed, "the node is shutting down") }
+
+// takeUnused removes followers that nobody uses.
+func (m *Manager) takeUnused(which func(f *follower) bool) (out []*follower) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, f := range m.mu.followers {
+		if f.users == 0 && which(f) {
+			delete(m.mu.followers, key)
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (m *Manager) forgetIdle() {
+	for _, f := range m.takeUnused(func(f *follower) bool { return time.Since(f.unused) > idleFollower }) {
+		f.kind.Close()
+	}
+}
+
+// Use is an index in use: its store and that of its copy stay open until
+// Release.
+type Use struct {
+	f     *follower
+	store *storage.Store
+	Index *storage.Index
+}
+
+// Acquire opens the index of a copy, empty when there is none. The error is
+// fault.NoCopy when there is no such copy, or that of Spec.Open.
+func (m *Manager) Acquire(ctx context.Context, copyName string, spec Spec) (*Use, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := m.follower(copyName, spec)
+	if err != nil {
+		return nil, err
+	}
+	u, err := f.open()
+	if err != nil {
+		m.leave(f)
+		return nil, err
+	}
+	return u, nil
+}
+
+// follower returns the follower of an index, with one user more.
+func (m *Manager) follower(copyName string, spec Spec) (*follower, error) {
+	key := copyName + "\x00" + spec.Signature
+	m.mu.Lock()
+	f := m.mu.followers[key]
+	switch {
+	case m.mu.closed:
+		m.mu.Unlock()
+		return nil, errClosed()
+	case f != nil:
+		f.users++
+		m.mu.Unlock()
+		return f, nil
+	}
+	m.mu.Unlock()
+	kind, sequences, err := spec.Open() // compiles, maybe for milliseconds
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if other := m.mu.followers[key]; other != nil || m.mu.closed {
+		kind.Close()
+		if m.mu.closed {
+			return nil, errClosed()
+		}
+		other.users++
+		return other, nil
+	}
+	f = &follower{m: m, copyName: copyName, spec: spec, kind: kind, sequences: sequences, users: 1, log: m.o.Logger.With(
+		zap.String("copy", copyName), zap.String("index", spec.Signature))}
+	f.mu.hurry = make(chan struct{}, 1)
+	m.mu.followers[key] = f
+	return f, nil
+}
+
+// leave takes back a user of a follower.
+func (m *Manager) leave(f *follower) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f.users--; f.users == 0 {
+		f.unused = time.Now()
+	}
+}
+
+// Kind returns what Spec.Open made.
+func (u *Use) Kind() Kind { return u.f.kind }
+
+// Release gives the index back.
+func (u *Use) Release() {
+	e := u.f.m.o.Engine
+	e.ReleaseIndex(u.Index)
+	e.Release(u.store)
+	u.f.m.leave(u.f)
+}
+
+// Discard drops what the index holds: it turned out to be damaged. It is built
+// anew when it is next updated.
+func (u *Use) Discard(cause error) {
+	u.f.log.Warn("index is set aside and built anew", zap.Error(cause))
+	u.Index.Discard()
+}
+
+// Update returns when the index holds everything that was durable in the copy
+// when it was called. Calls that wait at the same time share one update, which
+// goes on when ctx ends.
+func (u *Use) Update(ctx context.Context) error {
+	_, seq, err := u.f.m.o.Shards.Position(ctx, u.f.copyName)
+	if err != nil {
+		return fmt.Errorf("update index: %w", err)
+	}
+	return u.f.wait(ctx, u.Index, Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq})
+}
+
+// Start begins an update that nobody waits for.
+func (u *Use) Start() { u.f.m.enqueue(u.f) }
+
+// Warm starts an update in the background. What goes wrong is only logged: who
+// asks the index hears of it.
+func (m *Manager) Warm(copyName string, spec Spec) {
+	f, err := m.follower(copyName, spec)
+	if err != nil {
+		m.o.Logger.Debug("an index cannot be kept warm", zap.String("copy", copyName), zap.Error(err))
+		return
+	}
+	m.enqueue(f)
+	m.leave(f)
+}
+
+func (m *Manager) enqueue(f *follower) {
+	m.mu.Lock()
+	if !f.queued && !m.mu.closed {
+		f.queued = true
+		f.users++
+		m.mu.warm = append(m.mu.warm, f)
+	}
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// updateWarm updates what waits for the background, one index after the other.
+func (m *Manager) updateWarm(ctx context.Context) {
+	for {
+		m.mu.Lock()
+		if len(m.mu.warm) == 0 {
+			m.mu.Unlock()
+			return
+		}
+		f := m.mu.warm[0]
+		m.mu.warm = slices.Delete(m.mu.warm, 0, 1)
+		f.queued = false
+		m.mu.Unlock()
+		f.updateAlone(ctx)
+		m.leave(f)
+	}
+}
+
+// Task is an update that is under way.
+type Task struct {
+	Copy, Signature, Design string
+	StartedMS, UpdatedMS    int64 // unix time, milliseconds
+	Done, Total             uint64
+}
+
+// Tasks lists the updates that are under way, ordered by copy and signature.
+func (m *Manager) Tasks() []Task {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Task
+	for _, f := range m.mu.followers {
+		if t, ok := f.task(); ok {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b Task) int {
+		return strings.Compare(a.Copy+"\x00"+a.Signature, b.Copy+"\x00"+b.Signature)
+	})
+	return out
+}
+
+// Status is how an index stands.
+type Status struct {
+	Position
+	Pending              uint64 // changes of the copy that are not in the index
+	Waiting              int    // calls of Update
+	Updating, Compacting bool
+}
+
+// Status tells how the index stands, as of a snapshot of it.
+func (u *Use) Status(ctx context.Context, snap *storage.IndexSnapshot) (st Status, err error) {
+	if st.Position, err = ReadPosition(snap); err != nil {
+		return st, err
+	}
+	changes, err := u.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: u.f.copyName, Since: st.Seq})
+	if err != nil {
+		return st, fmt.Errorf("status of index: %w", err)
+	}
+	defer changes.Close()
+	if st.Filled {
+		st.Pending, err = changes.Pending(st.Seq)
+	} else {
+		st.Pending, err = changes.Pending(0)
+	}
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	st.Waiting, st.Updating, st.Compacting = u.f.mu.waiting, u.f.mu.running != nil, u.f.mu.compacting
+	return st, err
+}
+
+// Compact starts the compaction of an index. While one is running a second call
+// changes nothing.
+func (m *Manager) Compact(ctx context.Context, copyName string, spec Spec) error {
+	u, err := m.Acquire(ctx, copyName, spec)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := u.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.compacting || m.mu.closed {
+		m.wg.Go(u.Release)
+		return nil
+	}
+	f.mu.compacting = true
+	ctx, f.mu.stopCompacting = context.WithCancel(context.WithoutCancel(ctx))
+	m.wg.Go(func() {
+		err := u.Index.Compact(ctx)
+		f.mu.Lock()
+		f.mu.compacting = false
+		f.mu.stopCompacting()
+		f.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			f.log.Warn("compacting an index failed", zap.Error(err))
+		}
+		u.Release()
+	})
+	return nil
+}
+
+// Cleanup removes the indexes of a copy except those with one of the signatures.
+func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) error {
+	names, err := m.o.Engine.Signatures(copyName)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.Contains(keep, name) {
+			continue
+		}
+		if err := m.drop(ctx, copyName, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop removes one index. Who reads it goes on until it is done.
+func (m *Manager) drop(ctx context.Context, copyName, signature string) error {
+	m.mu.Lock()
+	if f := m.mu.followers[copyName+"\x00"+signature]; f != nil {
+		f.cancelWork()
+	}
+	m.mu.Unlock()
+	if err := m.o.Engine.DropIndex(copyName, signature); err != nil && !fault.Is(err, fault.NoCopy) {
+		return err
+	}
+	return m.removeCheckpoint(ctx, copyName, signature)
+}

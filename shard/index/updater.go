@@ -1,0 +1,218 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"divan/shard"
+	"divan/storage"
+)
+
+// updater is one update of an open index.
+type updater struct {
+	f       *follower
+	x       *storage.Index
+	b       *storage.IndexBatch
+	pos     Position // as committed
+	reading Position // as read
+	applied int      // documents
+	key     []byte
+}
+
+// follow brings the index to what the copy is now: fills it if it is new, then
+// takes the purges, then the changes.
+func (up *updater) follow(ctx context.Context, info shard.Info) error {
+	f := up.f
+	if up.pos == (Position{}) {
+		up.pos = Position{Seq: 0, PurgeSeq: info.PurgeSeq, Filled: f.sequences}
+	}
+	up.reading = up.pos
+	f.holdPurges(ctx, up.pos.PurgeSeq)
+	if !up.pos.Filled {
+		if err := up.fill(ctx); err != nil {
+			return fmt.Errorf("fill index: %w", err)
+		}
+	}
+	if info.PurgeSeq > up.pos.PurgeSeq {
+		if err := up.purge(ctx); err != nil {
+			return fmt.Errorf("purge from index: %w", err)
+		}
+	}
+	if err := up.changes(ctx); err != nil {
+		return fmt.Errorf("update index: %w", err)
+	}
+	return nil
+}
+
+// begin announces so many changes.
+func (up *updater) begin(changes uint64) error {
+	up.f.progress.total.Add(changes)
+	reads, err := up.f.kind.Begin(up.x, changes)
+	if err != nil {
+		return indexed(err)
+	}
+	up.close()
+	up.b = up.x.NewBatch(reads)
+	return nil
+}
+
+func (up *updater) close() {
+	if up.b != nil {
+		up.b.Close()
+	}
+}
+
+// fill lists the documents of the copy, from where an earlier update stopped.
+func (up *updater) fill(ctx context.Context) error {
+	scanned := up.pos.Scanned
+	s, err := up.f.m.o.Shards.AllDocs(ctx, shard.DocsRequest{
+		Copy: up.f.copyName, Lo: scanned, LoExclusive: scanned != "", IncludeDocs: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if scanned == "" {
+		up.reading.Seq = s.Seq
+	}
+	if err := up.begin(s.Total - s.Before); err != nil {
+		return err
+	}
+	return up.feed(ctx, true, func(b *batch) (more bool, err error) {
+		more, err = s.Next(&b.rows)
+		for i := range b.rows.Rows {
+			r := &b.rows.Rows[i]
+			b.docs = append(b.docs, Doc{ID: r.ID, Doc: r.Doc})
+			b.pos.Scanned = r.ID
+		}
+		if err == nil && !more {
+			b.pos.Filled, b.pos.Scanned = true, ""
+		}
+		return more, err
+	})
+}
+
+// changes follows the changes of the copy to the end of a snapshot.
+func (up *updater) changes(ctx context.Context) error {
+	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.Seq <= up.pos.Seq && up.pos.Filled {
+		return nil
+	}
+	pending, err := s.Pending(up.pos.Seq)
+	if err != nil {
+		return err
+	}
+	if err := up.begin(pending); err != nil {
+		return err
+	}
+	return up.feed(ctx, false, func(b *batch) (more bool, err error) {
+		more, err = s.Next(&b.changes)
+		b.add()
+		b.pos.Seq = max(b.pos.Seq, b.changes.Upto)
+		return more, err
+	})
+}
+
+// purgeIDs is how many purged documents are looked at together.
+const purgeIDs = 256
+
+// purge replaces what the index holds of purged documents by what is left of
+// them.
+func (up *updater) purge(ctx context.Context) error {
+	log, err := up.f.m.o.Shards.Purges(ctx, up.f.copyName, up.pos.PurgeSeq)
+	if err != nil {
+		return err
+	}
+	if err := up.begin(uint64(len(log))); err != nil {
+		return err
+	}
+	return up.feed(ctx, false, func(b *batch) (more bool, err error) {
+		seen := map[string]bool{}
+		var ids []string
+		for len(log) > 0 && len(ids) < purgeIDs {
+			if id := log[0].ID; !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+			b.pos.PurgeSeq = log[0].Seq
+			log = log[1:]
+		}
+		if len(ids) == 0 {
+			return false, nil
+		}
+		return len(log) > 0, up.lookUp(ctx, b, ids)
+	})
+}
+
+// lookUp adds documents as they are now.
+func (up *updater) lookUp(ctx context.Context, b *batch, ids []string) error {
+	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{
+		Copy: up.f.copyName, IncludeDocs: true, Filter: shard.Filter{Kind: shard.FilterDocIDs, IDs: ids},
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	left := map[string]bool{}
+	for more := true; more; {
+		if more, err = s.Next(&b.changes); err != nil {
+			return err
+		}
+		if more { // more than fits: what comes now must not go
+			b.addCopies()
+		} else {
+			b.add()
+		}
+	}
+	for i := range b.docs {
+		left[b.docs[i].ID] = true
+	}
+	for _, id := range ids {
+		if !left[id] {
+			b.docs = append(b.docs, Doc{ID: id})
+		}
+	}
+	return nil
+}
+
+// commit applies what was made of a batch of documents.
+func (up *updater) commit(b *batch, fresh bool) error {
+	if err := indexed(up.f.kind.Apply(up.b, b.mapped, fresh)); err != nil {
+		return err
+	}
+	up.pos = b.pos
+	up.key = up.pos.append(up.key[:0])
+	up.b.Set([]byte(positionKey), up.key)
+	if err := indexed(up.b.Commit()); err != nil {
+		return err
+	}
+	p := &up.f.progress
+	p.done.Add(uint64(len(b.docs)))
+	p.updated.Store(time.Now().UnixMilli())
+	up.applied += len(b.docs)
+	return nil
+}
+
+// flushAfter is after how many documents what an update has done is made
+// durable at its end. What a smaller one did is done again after a crash.
+const flushAfter = 10000
+
+// end makes the progress durable where that is worth it.
+func (up *updater) end(ctx context.Context) error {
+	f := up.f
+	purged := f.held && f.heldSeq != up.pos.PurgeSeq
+	if f.unflushed += up.applied; f.unflushed >= flushAfter || purged {
+		if err := up.x.Flush(); err != nil {
+			return err
+		}
+		f.unflushed = 0
+		f.holdPurges(ctx, up.pos.PurgeSeq)
+	}
+	f.setPosition(up.x, up.pos)
+	return nil
+}

@@ -1,0 +1,102 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"modernc.org/libc"
+)
+
+// ListStream is the way of rows into a list function, and of text out of it.
+type ListStream interface {
+	// Row returns the next row as JSON text, and nil or io.EOF behind the last
+	// one. It is called as the function asks for rows, so perhaps not for all.
+	Row() ([]byte, error)
+	// Start takes the response object (headers, code), once and first.
+	Start(resp []byte) error
+	// Send takes text of the body.
+	Send(text []byte) error
+}
+
+// listing is a list function that runs.
+type listing struct {
+	ListStream
+	timeout time.Duration
+}
+
+// List runs a list function. An error of the stream ends it. The time of the
+// stream does not count as the function's, which has to come to the next row,
+// or to its end, in time. An error that comes after Start has to be told in the
+// body.
+func (d *Design) List(ctx context.Context, name string, head, req []byte, stream ListStream) error {
+	v, err := d.set.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.set.release(v)
+	timeout := d.set.engine.o.Timeout()
+	v.begin(ctx, timeout)
+	v.host.list = &listing{stream, timeout}
+	defer func() { v.host.list = nil }()
+	f, err := d.function(v, "lists", name)
+	if err != nil {
+		return err
+	}
+	return v.runWith("runList", f, [][]byte{head, req}, nothing)
+}
+
+// outside does what is not the script's own work: its time stands still.
+func (v *vm) outside(f func(*listing) error) error {
+	if v.host.list == nil {
+		return errors.New("no list function is running")
+	}
+	err := f(v.host.list)
+	v.deadline = time.Now().Add(v.host.list.timeout)
+	return err
+}
+
+// give hands the first argument as text to f.
+func give(ctx uintptr, argc int32, argv uintptr, f func(l *listing, text []byte) error) value {
+	v := vmOf(ctx)
+	s, ok := v.text(argument(argc, argv, 0))
+	if !ok {
+		return exceptionValue()
+	}
+	text := bytes.ToValidUTF8([]byte(s), []byte("\ufffd"))
+	if err := v.outside(func(l *listing) error { return f(l, text) }); err != nil {
+		return v.abort(err)
+	}
+	return undefined()
+}
+
+func nativeStart(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+	return give(ctx, argc, argv, func(l *listing, text []byte) error { return l.Start(text) })
+}
+
+func nativeSend(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+	return give(ctx, argc, argv, func(l *listing, text []byte) error { return l.Send(text) })
+}
+
+// nativeRow returns the next row, undefined behind the last one.
+func nativeRow(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value {
+	v := vmOf(ctx)
+	var row []byte
+	err := v.outside(func(l *listing) (err error) {
+		row, err = l.Row()
+		return err
+	})
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && row == nil:
+		return undefined()
+	case err != nil:
+		return v.abort(err)
+	}
+	x, err := v.parse(row)
+	if err != nil {
+		return v.abort(err)
+	}
+	return x
+}

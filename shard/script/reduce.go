@@ -1,0 +1,89 @@
+package script
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+)
+
+// Reducer has the VMs of a reduce function. It is safe for concurrent use.
+type Reducer struct {
+	set  functionSet
+	keys bool // the function may look at them
+}
+
+// Reducer compiles a reduce function; lib are the modules that it may require
+// (views.lib, JSON; nil: none).
+func (e *Engine) Reducer(source string, lib []byte) (*Reducer, error) {
+	p := Program{Maps: []string{source}, Lib: lib}
+	keys := analyse(source).of(0)
+	r := &Reducer{keys: keys.all || len(keys.names) > 0}
+	r.set = functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	v, err := r.set.acquire(nil)
+	if err != nil {
+		return nil, err
+	}
+	r.set.release(v)
+	return r, nil
+}
+
+// KeysUsed reports whether Reduce wants keys: if not, it may get nil.
+func (r *Reducer) KeysUsed() bool { return r.keys }
+
+// Close closes the VMs of the function.
+func (r *Reducer) Close() { r.set.close() }
+
+// Reduce appends the reduction of values, whose keys and document ids are
+// [[key,id],…]; see KeysUsed. A function that throws gives null, as in CouchDB;
+// an error means that the VM could not go on.
+func (r *Reducer) Reduce(ctx context.Context, dst, keysAndIDs []byte, values [][]byte) ([]byte, error) {
+	return r.call(ctx, dst, keysAndIDs, values, false)
+}
+
+// Rereduce appends the reduction of reductions.
+func (r *Reducer) Rereduce(ctx context.Context, dst []byte, values [][]byte) ([]byte, error) {
+	return r.call(ctx, dst, nil, values, true)
+}
+
+func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, again bool) ([]byte, error) {
+	v, err := r.set.acquire(ctx)
+	if err != nil {
+		return dst, err
+	}
+	defer r.set.release(v)
+	v.begin(ctx, r.set.engine.o.Timeout())
+	k := null()
+	if keys != nil && (r.keys || !v.analysed) {
+		if k, err = v.parse(keys); err != nil {
+			return dst, err
+		}
+		defer v.free(k)
+	}
+	if isException(k) {
+		return dst, v.takeError()
+	}
+	v.joined = appendArray(v.joined[:0], values)
+	x, err := v.parse(v.joined)
+	if err != nil {
+		return dst, err
+	}
+	defer v.free(x)
+	if isException(x) {
+		return dst, v.takeError()
+	}
+	v.out, v.path = v.out[:0], v.path[:0]
+	res := v.call(v.functions[0], undefined(), k, x, boolean(again))
+	defer v.free(res)
+	if !isException(res) && v.encodeOrNull(res) {
+		return append(dst, v.out...), nil
+	}
+	t := v.thrown()
+	if t == nil {
+		return dst, v.stopped()
+	}
+	if t.level == "fatal" {
+		return dst, t.fault()
+	}
+	r.set.engine.o.Logger.Info("a reduce function raised an exception", zap.String("error", bounded(t.Error())))
+	return append(dst, "null"...), nil
+}
