@@ -10,6 +10,7 @@ import (
 	"divan/httpapi/design"
 	"divan/httpapi/docs"
 	"divan/httpapi/listing"
+	"divan/httpapi/mango"
 	"divan/httpapi/node"
 	"divan/httpapi/server"
 )
@@ -57,10 +58,15 @@ func mounted(a *core.API) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	queries, err := mango.New(a)
+	if err != nil {
+		return nil, err
+	}
 	a.Mount(
 		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),
+		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
 		node.Routes(),

@@ -139,7 +139,6 @@ func (s *ChangeStream) fill(b *ChangeBatch, size int) error {
 // has ended.
 const askContext = 64
 
-
 // take adds a change to the batch when the filter lets it through.
 func (s *ChangeStream) take(b *ChangeBatch, c *storage.Change) error {
 	from := len(b.leaves)

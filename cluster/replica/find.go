@@ -38,13 +38,13 @@ var Find = declare(Operation[find.Request, Found]{
 			clear:  func(b *find.Batch) { b.Rows, b.Figures, b.Moved = b.Rows[:0], find.Figures{}, false },
 			count:  func(b *find.Batch) int { return len(b.Rows) },
 		},
-		func(q find.Request) int { return q.Limit }),
+		func(q find.Request) int { return q.Hint }),
 })
 
 func encodeFindRequest(q *find.Request) *wirepb.FindRequest {
 	m := &wirepb.FindRequest{
 		Copy: q.Copy, Selector: q.Selector, Fields: q.Fields, Desc: q.Desc, Conflicts: q.Conflicts,
-		Plain: q.Plain, Count: q.Count, Limit: int64(q.Limit), After: encodePosition(q.After),
+		Plain: q.Plain, Count: q.Count, Limit: int64(q.Limit), Hint: int64(q.Hint), After: encodePosition(q.After),
 	}
 	for _, r := range q.Ranges {
 		m.Ranges = append(m.Ranges, &wirepb.FindRange{Lo: r.Lo, Hi: r.Hi, Bounded: r.Hi != nil})
@@ -55,7 +55,7 @@ func encodeFindRequest(q *find.Request) *wirepb.FindRequest {
 func decodeFindRequest(m *wirepb.FindRequest) find.Request {
 	q := find.Request{
 		Copy: name(m.Copy), Selector: m.Selector, Fields: m.Fields, Desc: m.Desc, Conflicts: m.Conflicts,
-		Plain: m.Plain, Count: m.Count, Limit: int(m.Limit),
+		Plain: m.Plain, Count: m.Count, Limit: int(m.Limit), Hint: int(m.Hint),
 	}
 	for _, r := range m.Ranges {
 		one := find.Range{Lo: r.Lo}

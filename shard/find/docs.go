@@ -34,6 +34,9 @@ func (d *docs) fill(b *Batch) (more bool, err error) {
 		if b.full() {
 			return true, nil
 		}
+		if b.Figures.Keys%checkEvery == 0 && d.ctx.Err() != nil {
+			return false, d.ctx.Err()
+		}
 		enough, err := d.look(b)
 		if err != nil {
 			return false, err

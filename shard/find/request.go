@@ -13,6 +13,7 @@ type Request struct {
 	Plain     bool // every row, unmatched and without its document: whoever asks reads that elsewhere
 	Count     bool // no rows, only figures
 	Limit     int  // rows at most; 0: all
+	Hint      int  // rows that will most likely be read; 0: unknown
 	After     *Position
 
 	// Parsed is Selector and Fields on the node that asks, where they have been
@@ -56,6 +57,7 @@ type Batch struct {
 	bytes []byte
 	ids   []byte
 	ends  []end
+	most  int // rows
 }
 
 // end is where the parts of a row end in Batch.bytes and Batch.ids.
@@ -80,11 +82,15 @@ func (f *Figures) Add(o Figures) {
 const (
 	maxRows  = 512
 	maxBytes = 512 << 10
-	maxLook  = 4096 // documents that are looked at
+	maxLook  = 16384 // documents that are looked at
+
+	// checkEvery is how many are looked at before it is asked whether anybody waits.
+	checkEvery = 1024
 )
 
-// reset makes the batch empty.
-func (b *Batch) reset() {
+// reset makes the batch empty; it is full with most rows at the latest.
+func (b *Batch) reset(most int) {
+	b.most = most
 	b.Rows, b.Figures, b.Moved = b.Rows[:0], Figures{}, false
 	b.bytes, b.ids, b.ends = b.bytes[:0], b.ids[:0], b.ends[:0]
 }
@@ -97,7 +103,7 @@ func (b *Batch) add(sortEnd int, id []byte) {
 
 // full reports whether the batch holds enough.
 func (b *Batch) full() bool {
-	return len(b.ends) >= maxRows || len(b.bytes) >= maxBytes || b.Figures.Keys >= maxLook
+	return len(b.ends) >= b.most || len(b.bytes) >= maxBytes || b.Figures.Keys >= maxLook
 }
 
 // finish makes the rows, whose ids are parts of one string.

@@ -17,6 +17,7 @@ type Stream struct {
 	req   Request
 	match matcher
 	left  int // rows that may still be given out; negative: all
+	first int // rows of the next batch at most; 0: the usual
 	rows  source
 }
 
@@ -29,7 +30,7 @@ type source interface {
 
 // Open begins to answer a request; close the stream.
 func Open(ctx context.Context, shards *shard.Local, req Request) (*Stream, error) {
-	s := &Stream{ctx: ctx, req: req, left: -1}
+	s := &Stream{ctx: ctx, req: req, left: -1, first: req.Hint}
 	if req.Limit > 0 {
 		s.left = req.Limit
 	}
@@ -53,7 +54,11 @@ func Open(ctx context.Context, shards *shard.Local, req Request) (*Stream, error
 // Next fills the batch with the next rows. more is false when there are none after
 // it; the batch may then still hold rows.
 func (s *Stream) Next(b *Batch) (more bool, err error) {
-	b.reset()
+	most := maxRows
+	if s.first > 0 {
+		most, s.first = min(most, s.first), 0
+	}
+	b.reset(most)
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}

@@ -4573,6 +4573,7 @@ type FindRequest struct {
 	Count         bool                   `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
 	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	After         *FindPosition          `protobuf:"bytes,10,opt,name=after,proto3" json:"after,omitempty"` // missing: from the beginning
+	Hint          int64                  `protobuf:"varint,12,opt,name=hint,proto3" json:"hint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4675,6 +4676,13 @@ func (x *FindRequest) GetAfter() *FindPosition {
 		return x.After
 	}
 	return nil
+}
+
+func (x *FindRequest) GetHint() int64 {
+	if x != nil {
+		return x.Hint
+	}
+	return 0
 }
 
 type FindRange struct {
@@ -5312,7 +5320,7 @@ const file_wire_proto_rawDesc = "" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12'\n" +
-	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xa8\x02\n" +
+	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xbc\x02\n" +
 	"\vFindRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1a\n" +
 	"\bselector\x18\x02 \x01(\fR\bselector\x12\x16\n" +
@@ -5324,7 +5332,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x05count\x18\b \x01(\bR\x05count\x12\x14\n" +
 	"\x05limit\x18\t \x01(\x03R\x05limit\x12.\n" +
 	"\x05after\x18\n" +
-	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\"E\n" +
+	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\x12\x12\n" +
+	"\x04hint\x18\f \x01(\x03R\x04hint\"E\n" +
 	"\tFindRange\x12\x0e\n" +
 	"\x02lo\x18\x01 \x01(\fR\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x02 \x01(\fR\x02hi\x12\x18\n" +

@@ -4263,6 +4263,11 @@ func (m *FindRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Hint != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Hint))
+		i--
+		dAtA[i] = 0x60
+	}
 	if m.After != nil {
 		size, err := m.After.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -6647,6 +6652,9 @@ func (m *FindRequest) SizeVT() (n int) {
 	if m.After != nil {
 		l = m.After.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Hint != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Hint))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -17505,6 +17513,25 @@ func (m *FindRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Hint", wireType)
+			}
+			m.Hint = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Hint |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
