@@ -88,6 +88,13 @@ func (k *keyed) measure() {
 
 func (k *keyed) close() {}
 
+// Winners returns a row with its document for each id, like AllDocs with keys.
+func (d *DB) Winners(ctx context.Context, ids []string) ([]shard.Row, error) {
+	k := keyed{db: d, ctx: ctx, q: DocsQuery{IncludeDocs: true}}
+	err := k.look(ids)
+	return k.rows, err
+}
+
 // look finds the rows of some keys.
 func (k *keyed) look(keys []string) error {
 	k.rows = make([]shard.Row, len(keys))

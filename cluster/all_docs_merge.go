@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"math"
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
@@ -161,7 +160,7 @@ func (d *DB) before(ctx context.Context, of fanout.Target, id string) (int64, er
 type merged struct {
 	db    *DB
 	parts []*docPart
-	order *quorum.Merge
+	order *quorum.Merge[string]
 	last  int // the part whose row was handed out last; -1: none
 }
 
@@ -170,7 +169,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 	ids := spaceOf(&q).within(&q)
 	req := shard.DocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending,
-		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: rowsHint(q.Skip, q.Limit, n),
+		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: quorum.Share(q.Skip, q.Limit, n),
 	}
 	return func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error) {
 		mine := req
@@ -188,7 +187,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 
 // openMerge opens a listing on every chosen copy.
 func (d *DB) openMerge(ctx context.Context, picked []fanout.Target, desc bool, open opener) (*merged, error) {
-	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), desc), last: -1}
+	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), quorum.ByID(desc)), last: -1}
 	err := d.onEach(picked, func(i int) error {
 		p := d.newDocPart(ctx, d.sameRange(picked[i]), open)
 		if err := p.Start(); err != nil {
@@ -216,18 +215,6 @@ func (d *DB) onEach(picked []fanout.Target, f func(i int) error) error {
 		}
 	}
 	return nil
-}
-
-// rowsHint says how many rows of one of n shards a listing will most likely
-// need: hashes spread ids evenly, so its share and a margin of two standard
-// deviations. 0 means that there is no limit.
-func rowsHint(skip, limit, n int) int {
-	if limit < 0 {
-		return 0
-	}
-	all := max(skip, 0) + limit
-	share := float64(all) / float64(n)
-	return max(1, min(all, int(share+2*math.Sqrt(share))+2))
 }
 
 func (m *merged) next() (*shard.Row, error) {

@@ -26,7 +26,7 @@ func (d *DB) newDocPart(ctx context.Context, copies []fanout.Target, open opener
 	limit := d.c.listingTimeout()
 	p := &docPart{opener: open}
 	p.FailoverStream = fanout.FailoverStream[string, replica.DocsHead, shard.RowBatch]{
-		Database: d.asking(), Log: d.c.log, Ctx: ctx, Kind: p, Copies: copies, Limit: limit, Stall: limit,
+		Database: d.Asking(), Log: d.c.log, Ctx: ctx, Kind: p, Copies: copies, Limit: limit, Stall: limit,
 	}
 	return p
 }

@@ -110,15 +110,3 @@ func alldocsCases() []alldocsCase {
 		{name: "local keys", q: DocsQuery{Namespace: LocalDocs, HasKeys: true, Limit: all, Keys: []string{"a", "_local/none", "_local/l"}}, want: "_local/none! _local/l", total: -1, offset: -1},
 	}
 }
-
-// TestRowsHint: a small limit reads a few rows per shard, and a hint never
-// exceeds what is wanted.
-func TestRowsHint(t *testing.T) {
-	for _, tc := range []struct{ skip, limit, shards, want int }{
-		{0, NoLimit, 2, 0}, {0, 0, 2, 1}, {0, 1, 1, 1}, {0, 20, 1, 20}, {0, 20, 2, 18}, {0, 20, 8, 7}, {5, 20, 2, 21}, {0, 1, 8, 1},
-	} {
-		if got := rowsHint(tc.skip, tc.limit, tc.shards); got != tc.want {
-			t.Errorf("skip %d, limit %d, %d shards: %d, want %d", tc.skip, tc.limit, tc.shards, got, tc.want)
-		}
-	}
-}

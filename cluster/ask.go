@@ -14,7 +14,7 @@ import (
 // next one when a copy gives no usable answer or is slow. The error is
 // explained.
 func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question func(context.Context, replica.Copies, fanout.Target) (T, error)) (T, error) {
-	got, err := fanout.AnyCopy[T]{Database: d.asking(), Copies: copies, Ask: question}.First(ctx)
+	got, err := fanout.AnyCopy[T]{Database: d.Asking(), Copies: copies, Ask: question}.First(ctx)
 	return got.Got, d.explain(ctx, err)
 }
 
@@ -26,7 +26,7 @@ func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, q
 	if r < 1 {
 		r = quorum.Majority(len(copies))
 	}
-	got, err := fanout.AnyCopy[T]{Database: d.asking(), Copies: copies, Ask: question, Absent: r}.First(ctx)
+	got, err := fanout.AnyCopy[T]{Database: d.Asking(), Copies: copies, Ask: question, Absent: r}.First(ctx)
 	return got.Got, d.explain(ctx, err)
 }
 

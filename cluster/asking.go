@@ -8,34 +8,35 @@ import (
 	"divan/storage/fault"
 )
 
-// asking is a database as what asks its copies sees it: [fanout] and
+// Asking is a database as what asks its copies sees it: [fanout] and
 // [attachment].
-type asking DB
+type Asking DB
 
-func (d *DB) asking() *asking { return (*asking)(d) }
+// Asking returns the database as what asks its copies sees it.
+func (d *DB) Asking() *Asking { return (*Asking)(d) }
 
 // Node implements fanout.Caller.
-func (a *asking) Node() string { return a.c.node }
+func (a *Asking) Node() string { return a.c.node }
 
 // Replica implements fanout.Caller.
-func (a *asking) Replica(node string) replica.Copies { return a.c.replica(node) }
+func (a *Asking) Replica(node string) replica.Copies { return a.c.replica(node) }
 
 // Spawn implements fanout.Caller.
-func (a *asking) Spawn(f func()) bool { return a.c.spawn(f) }
+func (a *Asking) Spawn(f func()) bool { return a.c.spawn(f) }
 
 // Deadline implements fanout.Caller.
-func (a *asking) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+func (a *Asking) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return a.c.deadline(ctx)
 }
 
 // Reads implements fanout.Caller.
-func (a *asking) Reads() *fanout.Latency { return &a.c.reads }
+func (a *Asking) Reads() *fanout.Latency { return &a.c.reads }
 
 // NoteNoCopy implements fanout.Database.
-func (a *asking) NoteNoCopy(err error) { (*DB)(a).noteNoCopy(err) }
+func (a *Asking) NoteNoCopy(err error) { (*DB)(a).noteNoCopy(err) }
 
 // Ended implements fanout.Database.
-func (a *asking) Ended(err error) error {
+func (a *Asking) Ended(err error) error {
 	if fault.Is(err, fault.NoCopy) && a.c.gone(a.meta) {
 		return (*DB)(a).phrase(err)
 	}
@@ -43,9 +44,9 @@ func (a *asking) Ended(err error) error {
 }
 
 // Explain implements attachment.Database.
-func (a *asking) Explain(ctx context.Context, err error) error { return (*DB)(a).explain(ctx, err) }
+func (a *Asking) Explain(ctx context.Context, err error) error { return (*DB)(a).explain(ctx, err) }
 
 // WhenBorn implements attachment.Database.
-func (a *asking) WhenBorn(ctx context.Context, part func() error) error {
+func (a *Asking) WhenBorn(ctx context.Context, part func() error) error {
 	return (*DB)(a).whenBorn(ctx, part)
 }

@@ -16,7 +16,7 @@ import (
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it; see attachment.Uploader.
 func (d *DB) Upload(ctx context.Context, docID string, o attachment.Options, r io.Reader) (shard.EditAttachment, error) {
-	to := attachment.Document{Database: d.asking(), ID: docID, Copies: d.owner(docID).copies}
+	to := attachment.Document{Database: d.Asking(), ID: docID, Copies: d.owner(docID).copies}
 	return d.c.uploads.Upload(ctx, to, o, r)
 }
 
@@ -35,7 +35,7 @@ func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, of
 			return content, d.explain(ctx, err) // a disk does not break off as nodes do
 		}
 	}
-	c, err := attachment.Open(ctx, d.asking(), a, r, attachment.From{Copies: s.near, Limit: d.c.requestTimeout()})
+	c, err := attachment.Open(ctx, d.Asking(), a, r, attachment.From{Copies: s.near, Limit: d.c.requestTimeout()})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ type changesBegin struct {
 func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart {
 	p := &changePart{feed: f, index: index, all: copies, hint: hint}
 	p.FailoverStream = fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
-		Database: f.db.asking(), Log: f.db.c.log, Ctx: f.ctx, Kind: p, Copies: copies,
+		Database: f.db.Asking(), Log: f.db.c.log, Ctx: f.ctx, Kind: p, Copies: copies,
 		// Another copy may show rows again: it is better to wait a little.
 		Patience: fanout.NudgeLimit, Limit: fanout.NudgeLimit * time.Duration(len(copies)), Stall: fanout.StallLimit,
 	}

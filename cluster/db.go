@@ -88,18 +88,37 @@ func (d *DB) covered() ([]fanout.Target, error) {
 // sameRange returns the copies that hold the same range as t, that of this node
 // first: whichever of them is read, the listing is the same.
 func (d *DB) sameRange(t fanout.Target) []fanout.Target {
-	s := d.segmentAt(t.Begin)
-	same := func(o fanout.Target) bool { return o.Name == t.Name }
-	if !slices.ContainsFunc(s.near, func(o fanout.Target) bool { return !same(o) }) {
-		return s.near
+	return named(d.segmentAt(t.Begin).near, t.Name)
+}
+
+// named returns those of some copies that have a name.
+func named(copies []fanout.Target, name string) []fanout.Target {
+	other := func(o fanout.Target) bool { return o.Name != name }
+	if !slices.ContainsFunc(copies, other) {
+		return copies
 	}
-	out := make([]fanout.Target, 0, len(s.near))
-	for _, o := range s.near {
-		if same(o) {
-			out = append(out, o)
+	return slices.DeleteFunc(slices.Clone(copies), other)
+}
+
+// Sources returns where rows are read: for each range of the ring, or only for
+// that of a partition, the copies in the order in which they are asked. That of
+// this node comes first, or with deciding the one that decides edits: it has
+// every edit that was acknowledged.
+func (d *DB) Sources(partition string, deciding bool) ([][]fanout.Target, error) {
+	picked, err := d.holding(partition)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]fanout.Target, len(picked))
+	for i, t := range picked {
+		s := d.segmentAt(t.Begin)
+		if deciding {
+			out[i] = named(s.copies, t.Name)
+		} else {
+			out[i] = named(s.near, t.Name)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // Meta returns the metadata behind the handle. It must not be changed.

@@ -47,7 +47,7 @@ func newFleet(locals map[string]*shard.Local) *fleet {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != node1 {
-			f.links[name] = &link{node: name, to: replica.NewLocal(l)}
+			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{Shards: l})}
 		}
 	}
 	return f

@@ -122,7 +122,7 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != n.name {
-			f.links[name] = &link{node: name, to: replica.NewLocal(l)}
+			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{Shards: l})}
 		}
 	}
 	n.meet(f)

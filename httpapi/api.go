@@ -7,8 +7,10 @@ import (
 	"divan/httpapi/changes"
 	"divan/httpapi/core"
 	"divan/httpapi/db"
+	"divan/httpapi/design"
 	"divan/httpapi/docs"
 	"divan/httpapi/listing"
+	"divan/httpapi/mango"
 	"divan/httpapi/node"
 	"divan/httpapi/server"
 )
@@ -42,7 +44,7 @@ type API struct {
 
 // New builds the API.
 func New(d Deps) (*API, error) {
-	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
+	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Designs == nil || d.Scripts == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}
 	return mounted(core.New(d))
@@ -56,9 +58,15 @@ func mounted(a *core.API) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	queries, err := mango.New(a)
+	if err != nil {
+		return nil, err
+	}
 	a.Mount(
+		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),
+		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
 		node.Routes(),

@@ -11,7 +11,7 @@ import (
 // run merges sources as the coordinator does and returns the keys with the
 // number of the source each came from.
 func run(sources [][]string, desc bool) (keys []string, from []int) {
-	m := NewMerge(len(sources), desc)
+	m := NewMerge(len(sources), ByID(desc))
 	pos := make([]int, len(sources))
 	for i, s := range sources {
 		if len(s) == 0 {
@@ -117,7 +117,7 @@ func BenchmarkMerge(b *testing.B) {
 			pos := make([]int, k)
 			for b.Loop() {
 				clear(pos)
-				m := NewMerge(k, false)
+				m := NewMerge(k, ByID(false))
 				for i, s := range sources {
 					m.Set(i, s[0])
 				}
@@ -135,5 +135,17 @@ func BenchmarkMerge(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds()/1e6, "Mrows/s")
 		})
+	}
+}
+
+// TestShare: a small limit reads a few rows per shard, and a hint never
+// exceeds what is wanted.
+func TestShare(t *testing.T) {
+	for _, tc := range []struct{ skip, limit, shards, want int }{
+		{0, -1, 2, 0}, {0, 0, 2, 1}, {0, 1, 1, 1}, {0, 20, 1, 20}, {0, 20, 2, 18}, {0, 20, 8, 7}, {5, 20, 2, 21}, {0, 1, 8, 1},
+	} {
+		if got := Share(tc.skip, tc.limit, tc.shards); got != tc.want {
+			t.Errorf("skip %d, limit %d, %d shards: %d, want %d", tc.skip, tc.limit, tc.shards, got, tc.want)
+		}
 	}
 }

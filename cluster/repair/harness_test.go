@@ -263,7 +263,7 @@ func (n *node) pushTo(to *node, copies Copies) *push {
 	return p
 }
 
-func (n *node) copies() Copies { return methods{replica.NewLocal(n.Local)} }
+func (n *node) copies() Copies { return methods{replica.NewLocal(replica.Held{Shards: n.Local})} }
 
 // sync pushes until there is no more.
 func (n *node) sync(to *node) outcome {

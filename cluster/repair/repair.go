@@ -187,7 +187,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		return vanished
 	}
 	cfg := r.o.Config.Load().Repair
-	source := End{Node: r.o.Node, Name: it.copy, Copies: replica.NewLocal(r.o.Local)}
+	source := End{Node: r.o.Node, Name: it.copy, Copies: replica.NewLocal(replica.Held{Shards: r.o.Local})}
 	target := End{Node: it.node, Name: it.copy, Copies: r.o.Peers.Copies(it.node)}
 	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
 	p := &push{

@@ -57,7 +57,7 @@ func overWire(t *testing.T, f func(a, b *node, peer methods, net *simnet.Network
 			}
 			run(port.Run)
 			<-port.Listening()
-			server := wire.NewServer(wire.ServerOptions{Operations: replica.NewLocal(n.Local).Operations()})
+			server := wire.NewServer(wire.ServerOptions{Operations: replica.NewLocal(replica.Held{Shards: n.Local}).Operations()})
 			run(func(ctx context.Context) error { return server.Run(ctx, port) })
 			pool := wire.NewPool(port, nil)
 			run(pool.Run)

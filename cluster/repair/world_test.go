@@ -245,7 +245,7 @@ func (r remote) Do(ctx context.Context, c replica.Call) error {
 	if err := r.pass(ctx, c); err != nil {
 		return err
 	}
-	return c.On(ctx, replica.NewLocal(r.m.Local))
+	return c.On(ctx, replica.NewLocal(replica.Held{Shards: r.m.Local}))
 }
 
 // wait lets bubble time pass.

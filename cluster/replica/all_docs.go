@@ -22,8 +22,8 @@ type Docs = Listing[DocsHead, shard.RowBatch]
 // AllDocs lists live documents by id.
 var AllDocs = declare(Operation[shard.DocsRequest, Docs]{
 	Copy: func(q shard.DocsRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q shard.DocsRequest) (Docs, error) {
-		s, err := l.AllDocs(ctx, q)
+	Run: func(h *Held, ctx context.Context, q shard.DocsRequest) (Docs, error) {
+		s, err := h.Shards.AllDocs(ctx, q)
 		if err != nil {
 			return Docs{}, err
 		}

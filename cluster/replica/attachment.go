@@ -12,7 +12,7 @@ import (
 // ReadAttachment reads stored bytes of an attachment.
 var ReadAttachment = declare(Operation[shard.AttachmentRange, io.ReadCloser]{
 	Copy: func(q shard.AttachmentRange) string { return q.Copy },
-	Run:  (*shard.Local).ReadAttachment,
+	Run:  shards((*shard.Local).ReadAttachment),
 	Over: download{},
 })
 
@@ -44,8 +44,8 @@ type PutAttachmentRequest struct {
 var PutAttachment = declare(Operation[PutAttachmentRequest, shard.AttachmentSink]{
 	Copy:  func(q PutAttachmentRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(l *shard.Local, ctx context.Context, q PutAttachmentRequest) (shard.AttachmentSink, error) {
-		return l.PutAttachment(ctx, q.Copy, q.ID, q.Key)
+	Run: func(h *Held, ctx context.Context, q PutAttachmentRequest) (shard.AttachmentSink, error) {
+		return h.Shards.PutAttachment(ctx, q.Copy, q.ID, q.Key)
 	},
 	Over: upload{},
 })
@@ -73,8 +73,8 @@ type DropAttachmentsRequest struct {
 var DropAttachments = declare(Operation[DropAttachmentsRequest, Done]{
 	Copy:  func(q DropAttachmentsRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(l *shard.Local, ctx context.Context, q DropAttachmentsRequest) (Done, error) {
-		return Done{}, l.DropAttachments(ctx, q.Copy, q.ID, q.Keys)
+	Run: func(h *Held, ctx context.Context, q DropAttachmentsRequest) (Done, error) {
+		return Done{}, h.Shards.DropAttachments(ctx, q.Copy, q.ID, q.Keys)
 	},
 	Over: unary(wirepb.Op_DROP_ATTACHMENTS, wire.ClassWrite,
 		codec[DropAttachmentsRequest, *wirepb.DropAttachmentsRequest]{

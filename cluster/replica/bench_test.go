@@ -33,8 +33,8 @@ func fixed(b *testing.B) wire.Operations {
 	rev := doc.Rev{Pos: 3, ID: "0123456789abcdef"}
 	found := &shard.Doc{ID: "document-000001", Rev: rev, Body: body(1000), Revisions: doc.Path{Start: 3, IDs: []string{rev.ID, rev.ID, rev.ID}}}
 	open, update := *Open, *Update
-	open.Run = func(*shard.Local, context.Context, shard.OpenRequest) (*shard.Doc, error) { return found, nil }
-	update.Run = func(_ *shard.Local, _ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
+	open.Run = func(*Held, context.Context, shard.OpenRequest) (*shard.Doc, error) { return found, nil }
+	update.Run = func(_ *Held, _ context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
 		out := make([]shard.EditResult, len(req.Edits))
 		for i, e := range req.Edits {
 			out[i].Rev = e.Path.Rev()

@@ -19,8 +19,8 @@ type CompactRequest struct {
 var Compact = declare(Operation[CompactRequest, Done]{
 	Copy:  func(q CompactRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(l *shard.Local, ctx context.Context, q CompactRequest) (Done, error) {
-		return Done{}, l.Compact(ctx, q.Copy, q.Limits, q.DB)
+	Run: func(h *Held, ctx context.Context, q CompactRequest) (Done, error) {
+		return Done{}, h.Shards.Compact(ctx, q.Copy, q.Limits, q.DB)
 	},
 	Over: unary(wirepb.Op_COMPACT, wire.ClassWrite,
 		codec[CompactRequest, *wirepb.CompactRequest]{

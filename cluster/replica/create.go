@@ -19,8 +19,8 @@ type CreateRequest struct {
 var Create = declare(Operation[CreateRequest, Done]{
 	Copy:  func(q CreateRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(l *shard.Local, ctx context.Context, q CreateRequest) (Done, error) {
-		return Done{}, l.Create(ctx, q.Copy, shard.CreateOptions{Partitioned: q.Partitioned})
+	Run: func(h *Held, ctx context.Context, q CreateRequest) (Done, error) {
+		return Done{}, h.Shards.Create(ctx, q.Copy, shard.CreateOptions{Partitioned: q.Partitioned})
 	},
 	Over: unary(wirepb.Op_CREATE, wire.ClassWrite,
 		codec[CreateRequest, *wirepb.CreateRequest]{
@@ -35,8 +35,8 @@ var Create = declare(Operation[CreateRequest, Done]{
 var Drop = declare(Operation[string, Done]{
 	Copy:  copyName,
 	Needs: Dropped,
-	Run: func(l *shard.Local, ctx context.Context, copyName string) (Done, error) {
-		return Done{}, l.Drop(ctx, copyName)
+	Run: func(h *Held, ctx context.Context, copyName string) (Done, error) {
+		return Done{}, h.Shards.Drop(ctx, copyName)
 	},
 	Over: unary(wirepb.Op_DROP, wire.ClassWrite, copyCodec(), doneCodec()),
 })

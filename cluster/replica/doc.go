@@ -4,7 +4,7 @@
 // and which messages carry it to another one. Refusals, the local call, the client
 // and the server follow from that.
 //
-// A new operation takes: a method of *shard.Local; its messages and its number in
+// A new operation takes: a method of what Held has; its messages and its number in
 // wire.proto; its declaration here, in a file of its own, and a line in all; and
 // whoever asks for it.
 package replica

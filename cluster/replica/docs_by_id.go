@@ -19,8 +19,8 @@ type DocsByIDRequest struct {
 // DocsByID returns a row for each id of the request.
 var DocsByID = declare(Operation[DocsByIDRequest, []shard.Row]{
 	Copy: func(q DocsByIDRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q DocsByIDRequest) ([]shard.Row, error) {
-		return l.DocsByID(ctx, q.Copy, q.IDs, q.IncludeDocs, q.Conflicts)
+	Run: func(h *Held, ctx context.Context, q DocsByIDRequest) ([]shard.Row, error) {
+		return h.Shards.DocsByID(ctx, q.Copy, q.IDs, q.IncludeDocs, q.Conflicts)
 	},
 	Over: unary(wirepb.Op_DOCS_BY_ID, wire.ClassRead,
 		codec[DocsByIDRequest, *wirepb.DocsByIDRequest]{

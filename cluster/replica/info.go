@@ -11,7 +11,7 @@ import (
 // Info describes a copy.
 var Info = declare(Operation[string, shard.Info]{
 	Copy: copyName,
-	Run:  (*shard.Local).Info,
+	Run:  shards((*shard.Local).Info),
 	Over: unary(wirepb.Op_INFO, wire.ClassRead, copyCodec(), codec[shard.Info, *wirepb.Info]{encodeInfo, decodeInfo}),
 })
 
@@ -21,8 +21,8 @@ type PartitionRequest struct{ Copy, Partition string }
 // Partition describes one partition of a copy.
 var Partition = declare(Operation[PartitionRequest, shard.PartitionInfo]{
 	Copy: func(q PartitionRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q PartitionRequest) (shard.PartitionInfo, error) {
-		return l.Partition(ctx, q.Copy, q.Partition)
+	Run: func(h *Held, ctx context.Context, q PartitionRequest) (shard.PartitionInfo, error) {
+		return h.Shards.Partition(ctx, q.Copy, q.Partition)
 	},
 	Over: unary(wirepb.Op_PARTITION, wire.ClassRead,
 		codec[PartitionRequest, *wirepb.CopyID]{
@@ -48,8 +48,8 @@ type At struct {
 // Position returns which copy it is and its durable sequence.
 var Position = declare(Operation[string, At]{
 	Copy: copyName,
-	Run: func(l *shard.Local, ctx context.Context, copyName string) (at At, err error) {
-		at.UUID, at.Seq, err = l.Position(ctx, copyName)
+	Run: func(h *Held, ctx context.Context, copyName string) (at At, err error) {
+		at.UUID, at.Seq, err = h.Shards.Position(ctx, copyName)
 		return at, err
 	},
 	Over: unary(wirepb.Op_POSITION, wire.ClassRead, copyCodec(), codec[At, *wirepb.Position]{

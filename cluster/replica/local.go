@@ -7,6 +7,11 @@ import (
 	"divan/shard"
 )
 
+// Held is the copies of this node and what follows them.
+type Held struct {
+	Shards *shard.Local
+}
+
 // Local is the copies of this node with the refusals that protect readers from
 // copies that must not answer:
 //
@@ -21,7 +26,7 @@ import (
 //   - In maintenance mode no copy does anything for other nodes but repair
 //     (semantics.md section 8.7), nor on a node that is no member any more.
 type Local struct {
-	copies *shard.Local
+	held Held
 	// For the callers that this Local is for: whether it takes no calls at all,
 	// and whether the database of a copy is known to be deleted. nil: never.
 	closed  func() bool
@@ -29,13 +34,13 @@ type Local struct {
 }
 
 // NewLocal returns the copies of this node for its own coordinator.
-func NewLocal(copies *shard.Local) *Local { return &Local{copies: copies} }
+func NewLocal(held Held) *Local { return &Local{held: held} }
 
 // ForPeers returns the copies for other nodes. closed tells whether this node
 // refuses them now: in maintenance mode, or since it was removed. deleted tells
 // whether the database of a copy was deleted, as far as this node knows.
 func (l *Local) ForPeers(closed func() bool, deleted func(name string) bool) *Local {
-	return &Local{copies: l.copies, closed: closed, deleted: deleted}
+	return &Local{held: l.held, closed: closed, deleted: deleted}
 }
 
 // Do implements Copies.
@@ -57,14 +62,14 @@ func (l *Local) Operations() wire.Operations {
 // there.
 func (l *Local) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
 	o.Rebuilding = others > 0
-	return l.copies.Create(ctx, name, o)
+	return l.held.Shards.Create(ctx, name, o)
 }
 
 // Has reports whether a copy is on the disk. It is not opened for that.
-func (l *Local) Has(name string) bool { return l.copies.Has(name) }
+func (l *Local) Has(name string) bool { return l.held.Shards.Has(name) }
 
 // Names lists the copies, sorted.
-func (l *Local) Names() ([]string, error) { return l.copies.Names() }
+func (l *Local) Names() ([]string, error) { return l.held.Shards.Names() }
 
 // Rebuilding reports whether a copy is marked as incomplete.
-func (l *Local) Rebuilding(name string) bool { return l.copies.Rebuilding(name) }
+func (l *Local) Rebuilding(name string) bool { return l.held.Shards.Rebuilding(name) }

@@ -13,8 +13,8 @@ type Locals = Listing[Done, shard.LocalBatch]
 // LocalDocs lists local documents by id.
 var LocalDocs = declare(Operation[shard.LocalDocsRequest, Locals]{
 	Copy: func(q shard.LocalDocsRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q shard.LocalDocsRequest) (Locals, error) {
-		s, err := l.LocalDocs(ctx, q)
+	Run: func(h *Held, ctx context.Context, q shard.LocalDocsRequest) (Locals, error) {
+		s, err := h.Shards.LocalDocs(ctx, q)
 		if err != nil {
 			return Locals{}, err
 		}

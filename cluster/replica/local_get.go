@@ -14,8 +14,8 @@ type LocalGetRequest struct{ Copy, ID string }
 // LocalGet reads a local document.
 var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
 	Copy: func(q LocalGetRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
-		return l.LocalGet(ctx, q.Copy, q.ID)
+	Run: func(h *Held, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
+		return h.Shards.LocalGet(ctx, q.Copy, q.ID)
 	},
 	Over: unary(wirepb.Op_LOCAL_GET, wire.ClassRead,
 		codec[LocalGetRequest, *wirepb.CopyID]{

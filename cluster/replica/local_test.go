@@ -134,12 +134,12 @@ func writes() map[string]bool {
 func TestLocal(t *testing.T) {
 	const name = "shards/00000000-ffffffff/db.1763600000"
 	local := newLocal(t)
-	g := NewLocal(local.copies)
+	g := NewLocal(local.held)
 	maintenance := false
 	gone := false
 	peers := g.ForPeers(func() bool { return maintenance }, func(copyName string) bool { return gone && copyName == name })
 	ctx := t.Context()
-	if err := local.copies.Drop(ctx, name); err != nil {
+	if err := local.held.Shards.Drop(ctx, name); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.CreateMissing(ctx, name, shard.CreateOptions{}, 2); err != nil {
@@ -162,7 +162,7 @@ func TestLocal(t *testing.T) {
 	check("incomplete, here", g, ctx, some)
 	check("incomplete, for peers", peers, ctx, some)
 	check("incomplete, for repair", peers, wire.ForRepair(ctx), all)
-	if err := local.copies.Rebuilt(name); err != nil {
+	if err := local.held.Shards.Rebuilt(name); err != nil {
 		t.Fatal(err)
 	}
 	check("complete", peers, ctx, all)

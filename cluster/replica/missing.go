@@ -17,8 +17,8 @@ type MissingRequest struct {
 // Missing tells which revisions a copy lacks, for each document of the request.
 var Missing = declare(Operation[MissingRequest, []shard.IDMissing]{
 	Copy: func(q MissingRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q MissingRequest) ([]shard.IDMissing, error) {
-		return l.Missing(ctx, q.Copy, q.IDs)
+	Run: func(h *Held, ctx context.Context, q MissingRequest) ([]shard.IDMissing, error) {
+		return h.Shards.Missing(ctx, q.Copy, q.IDs)
 	},
 	Over: unary(wirepb.Op_MISSING, wire.ClassRead,
 		codec[MissingRequest, *wirepb.MissingRequest]{

@@ -36,7 +36,7 @@ func newLocal(tb testing.TB) *Local {
 			tb.Error(err)
 		}
 	})
-	return NewLocal(l)
+	return NewLocal(Held{Shards: l})
 }
 
 // testNode is a port with a server and a pool.

@@ -11,7 +11,7 @@ import (
 // OpenRevs reads several revisions of a document.
 var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
 	Copy: func(q shard.OpenRevsRequest) string { return q.Copy },
-	Run:  (*shard.Local).OpenRevs,
+	Run:  shards((*shard.Local).OpenRevs),
 	Over: unary(wirepb.Op_OPEN_REVS, wire.ClassRead,
 		codec[shard.OpenRevsRequest, *wirepb.OpenRevsRequest]{encodeOpenRevs, decodeOpenRevs},
 		codec[[]shard.RevResult, *wirepb.RevResults]{encodeRevResults, decodeRevResults}),
@@ -33,7 +33,7 @@ type OpenRevsAnswer struct {
 // the order of the request.
 var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []OpenRevsAnswer]{
 	Copy: func(q OpenRevsManyRequest) string { return q.Copy },
-	Run: func(l *shard.Local, ctx context.Context, q OpenRevsManyRequest) ([]OpenRevsAnswer, error) {
+	Run: func(h *Held, ctx context.Context, q OpenRevsManyRequest) ([]OpenRevsAnswer, error) {
 		out := make([]OpenRevsAnswer, len(q.Docs))
 		for i := range q.Docs {
 			if err := ctx.Err(); err != nil {
@@ -41,7 +41,7 @@ var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []OpenRevsAnswer]{
 			}
 			one := q.Docs[i]
 			one.Copy = q.Copy
-			out[i].Results, out[i].Err = l.OpenRevs(ctx, one)
+			out[i].Results, out[i].Err = h.Shards.OpenRevs(ctx, one)
 		}
 		return out, nil
 	},

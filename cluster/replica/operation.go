@@ -31,7 +31,7 @@ type Operation[Q, A any] struct {
 	// NeedsOf is Needs where that depends on the request; nil: it does not.
 	NeedsOf func(q Q) State
 	// Run does it on a copy of this node.
-	Run func(l *shard.Local, ctx context.Context, q Q) (A, error)
+	Run func(h *Held, ctx context.Context, q Q) (A, error)
 	// Over carries it to another node.
 	Over transport[Q, A]
 }
@@ -67,7 +67,7 @@ func (o *Operation[Q, A]) here(ctx context.Context, l *Local, q Q) (A, error) {
 		var none A
 		return none, err
 	}
-	return o.Run(l.copies, ctx, q)
+	return o.Run(&l.held, ctx, q)
 }
 
 // serve implements served.
@@ -88,6 +88,11 @@ func (c *Asked[Q, A]) On(ctx context.Context, at Copies) (err error) {
 	return err
 }
 
+// shards is a Run that needs nothing but the copies.
+func shards[Q, A any](do func(l *shard.Local, ctx context.Context, q Q) (A, error)) func(h *Held, ctx context.Context, q Q) (A, error) {
+	return func(h *Held, ctx context.Context, q Q) (A, error) { return do(h.Shards, ctx, q) }
+}
+
 // declare makes a package variable of an operation: nobody assigns to it again.
 func declare[Q, A any](o Operation[Q, A]) *Operation[Q, A] { return &o }
 
@@ -101,7 +106,7 @@ func all() []served {
 	return []served{
 		Update, Purge, PutAttachment, DropAttachments,
 		Open, OpenRevs, OpenRevsMany, Missing, DocsByID, LocalGet, ReadAttachment,
-		AllDocs, LocalDocs, Changes, Purges, Position, Watch,
+		AllDocs, LocalDocs, Changes, Find, Purges, Position, Watch,
 		Create, Drop, Info, Partition, Compact,
 	}
 }

@@ -19,8 +19,8 @@ type PurgeRequest struct {
 var Purge = declare(Operation[PurgeRequest, []shard.PurgeResult]{
 	Copy:  func(q PurgeRequest) string { return q.Copy },
 	Needs: Present,
-	Run: func(l *shard.Local, ctx context.Context, q PurgeRequest) ([]shard.PurgeResult, error) {
-		return l.Purge(ctx, q.Copy, q.Items)
+	Run: func(h *Held, ctx context.Context, q PurgeRequest) ([]shard.PurgeResult, error) {
+		return h.Shards.Purge(ctx, q.Copy, q.Items)
 	},
 	Over: unary(wirepb.Op_PURGE, wire.ClassWrite,
 		codec[PurgeRequest, *wirepb.PurgeRequest]{

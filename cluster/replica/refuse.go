@@ -29,7 +29,7 @@ func (l *Local) check(ctx context.Context, name string, needs State) error {
 		return errMaintenance()
 	case needs != Dropped && l.deleted != nil && l.deleted(name):
 		return fault.New(fault.NoCopy, "no_db_file")
-	case needs == Complete && l.copies.Rebuilding(name) && !wire.IsRepair(ctx):
+	case needs == Complete && l.held.Shards.Rebuilding(name) && !wire.IsRepair(ctx):
 		return errIncomplete()
 	}
 	return nil

@@ -16,7 +16,7 @@ var Update = declare(Operation[shard.UpdateRequest, []shard.EditResult]{
 		}
 		return Present
 	},
-	Run: (*shard.Local).Update,
+	Run: shards((*shard.Local).Update),
 	Over: unary(wirepb.Op_UPDATE, wire.ClassWrite,
 		codec[shard.UpdateRequest, *wirepb.UpdateRequest]{encodeUpdate, decodeUpdate},
 		codec[[]shard.EditResult, *wirepb.EditResults]{encodeResults, decodeResults},

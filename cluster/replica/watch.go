@@ -21,8 +21,8 @@ type WatchRequest struct {
 // Closing ends the watch, and may be done more than once.
 var Watch = declare(Operation[WatchRequest, io.Closer]{
 	Copy: func(q WatchRequest) string { return q.Copy },
-	Run: func(l *shard.Local, _ context.Context, q WatchRequest) (io.Closer, error) {
-		w, err := l.WatchOn(q.Copy, q.C)
+	Run: func(h *Held, _ context.Context, q WatchRequest) (io.Closer, error) {
+		w, err := h.Shards.WatchOn(q.Copy, q.C)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 func empty() wire.Operations {
 	o := wire.NewOperations()
 	for _, op := range all() {
-		op.serve(&o, NewLocal(nil))
+		op.serve(&o, NewLocal(Held{}))
 	}
 	for op, c := range o.Calls {
 		c.Do = func(context.Context, []byte) (wire.Message, error) { return &wirepb.Nothing{}, nil }

@@ -100,6 +100,15 @@ type MethodError struct{ Allow string }
 
 func (e *MethodError) Error() string { return "Only " + e.Allow + " allowed" }
 
+// StatusError is an error with a status and a name of its own, where CouchDB has one
+// that no kind of fault stands for.
+type StatusError struct {
+	Status       int
+	Name, Reason string
+}
+
+func (e *StatusError) Error() string { return e.Reason }
+
 // panicError is a panic that a request caused; the request's goroutine turns
 // it into a 500.
 type panicError struct {
@@ -124,12 +133,15 @@ type Failure struct {
 func (c *Call) Describe(err error) Failure {
 	var f *fault.Error
 	var m *MethodError
+	var s *StatusError
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
 		return c.describeFault(errTooLong())
 	case errors.As(err, &m):
 		return Failure{Status: http.StatusMethodNotAllowed, Name: "method_not_allowed", Reason: m.Error()}
+	case errors.As(err, &s):
+		return Failure{Status: s.Status, Name: s.Name, Reason: s.Reason}
 	case errors.As(err, &f) && f.Kind != fault.Internal && f.Kind != fault.Corruption:
 		return c.describeFault(f)
 	case errors.Is(err, context.Canceled) && c.gone(): // nobody reads this, but the access log

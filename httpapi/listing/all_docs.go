@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,29 +84,10 @@ func (l docList) prefix() string {
 
 // listDocs answers one list.
 func listDocs(c *core.Call, l docList) error {
-	v := newViewParams()
-	posted := c.Method == http.MethodPost
-	if posted {
-		if err := c.RequireJSON(); err != nil {
-			return err
-		}
-		text, err := c.ReadBody(0)
-		if err != nil {
-			return err
-		}
-		if err := v.applyBody(text); err != nil {
-			return err
-		}
-		if err := refuseQueries(text); err != nil {
-			return err
-		}
-	}
-	// The query string comes after the body and wins (api.md 11.1).
-	fromBody := v.keys != nil
-	if err := v.applyQuery(c.Query); err != nil {
+	v, inBody, err := Read(c)
+	if err != nil {
 		return err
 	}
-	inBody := fromBody && !hasQuery(c, "keys")
 	r, err := prepareList(c, l, &v, inBody)
 	if err != nil {
 		return err
@@ -125,21 +105,6 @@ func listDocs(c *core.Call, l docList) error {
 	return out.Close()
 }
 
-func hasQuery(c *core.Call, name string) bool {
-	_, ok := c.QueryValue(name)
-	return ok
-}
-
-// refuseQueries refuses the member that CouchDB 2 took on the plain path.
-func refuseQueries(body []byte) error {
-	return doc.EachMember(body, func(name string, _ []byte) error {
-		if name == "queries" {
-			return fault.New(fault.BadRequest, "The `queries` parameter is no longer supported at this endpoint")
-		}
-		return nil
-	})
-}
-
 // listQueries answers several lists in one request. All queries are checked
 // before the first row goes out. Whatever the body calls itself it is read as
 // JSON, unlike that of one list (api.md 8.3).
@@ -148,16 +113,23 @@ func listQueries(c *core.Call, l docList) error {
 	if err != nil {
 		return err
 	}
-	queries, err := parseQueries(c, l, text)
+	var queries []*listing
+	err = EachQuery(c, text, func(v *Params) error {
+		v.singleKey(l)
+		q, err := prepareList(c, l, v, true)
+		queries = append(queries, q)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	out := c.Stream("")
-	out.Buf = append(out.Buf, "{\"results\":[\r\n"...)
+	out.Buf = append(out.Buf, `{"results":[`...)
 	for i := range queries {
 		if i > 0 {
-			out.Buf = append(out.Buf, ",\r\n"...)
+			out.Buf = append(out.Buf, ',')
 		}
+		out.Buf = append(out.Buf, "\r\n"...)
 		rows, err := c.DB.AllDocs(c.Request.Context(), queries[i].query)
 		if err != nil {
 			return err
@@ -172,54 +144,11 @@ func listQueries(c *core.Call, l docList) error {
 	return out.Close()
 }
 
-// parseQueries reads {"queries":[…]}. The query string holds defaults for all.
-func parseQueries(c *core.Call, l docList, text []byte) ([]*listing, error) {
-	var list []byte
-	err := doc.EachMember(text, func(name string, value []byte) error {
-		if name == "queries" {
-			list = value
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case list == nil:
-		return nil, fault.New(fault.BadRequest, "POST body must include `queries` parameter.")
-	case !doc.IsArray(list):
-		return nil, fault.New(fault.BadRequest, "`queries` member must be an array.")
-	}
-	defaults, err := ParseQuery(c.Query)
-	if err != nil {
-		return nil, err
-	}
-	var queries []*listing
-	err = doc.EachElement(list, func(value []byte) error {
-		v := defaults
-		if err := v.applyBody(value); err != nil {
-			return err
-		}
-		v.singleKey(l)
-		q, err := prepareList(c, l, &v, true)
-		queries = append(queries, q)
-		return err
-	})
-	return queries, err
-}
-
 // singleKey treats a list of one key as that key in the queries on design
 // documents, as CouchDB does there and nowhere else (golden alldocs/05).
 func (v *Params) singleKey(l docList) {
-	if l.space != cluster.DesignDocs || v.keys == nil || v.StartKey != nil || v.EndKey != nil {
-		return
-	}
-	var keys [][]byte
-	_ = doc.EachElement(v.keys, func(key []byte) error { // no array is refused later
-		keys = append(keys, key)
-		return nil
-	})
-	if len(keys) == 1 {
-		v.StartKey, v.EndKey, v.keys = keys[0], keys[0], nil
+	if l.space == cluster.DesignDocs {
+		v.KeysToKey()
 	}
 }
 
@@ -238,21 +167,21 @@ func prepareList(c *core.Call, l docList, v *Params, inBody bool) (*listing, err
 		return nil, err
 	}
 	r := &listing{
-		docs: v.includeDocs, seq: v.updateSeq,
-		style: docformat.Style{Attachments: v.attachments, EncodingInfo: v.attEncoding},
+		docs: v.IncludeDocs, seq: v.UpdateSeq,
+		style: docformat.Style{Attachments: v.Attachments, EncodingInfo: v.EncodingInfo},
 		query: cluster.DocsQuery{
 			Namespace: l.space, InclusiveEnd: v.InclusiveEnd, Descending: v.Descending, Skip: v.Skip, Limit: v.Limit,
-			Partition: l.partition, IncludeDocs: v.includeDocs, Conflicts: v.conflicts,
-			UpdateSeq: v.updateSeq && l.space != cluster.LocalDocs,
+			Partition: l.partition, IncludeDocs: v.IncludeDocs, Conflicts: v.Conflicts == Yes,
+			UpdateSeq: v.UpdateSeq && l.space != cluster.LocalDocs,
 		},
 	}
-	if v.hasPartition {
-		r.query.Partition = v.partition
+	if v.HasPartition {
+		r.query.Partition = v.Partition
 	}
 	system, _ := c.QueryValue("include_system")
 	r.query.System = system == "true"
-	if v.keys != nil {
-		return r, r.setKeys(l, v.keys, inBody)
+	if v.Keys != nil {
+		return r, r.setKeys(l, v.Keys, inBody)
 	}
 	r.query.StartKey, r.query.EndKey = listBound(v.StartKey, v.Descending, true), listBound(v.EndKey, v.Descending, false)
 	return r, nil
@@ -264,21 +193,21 @@ func checkList(c *core.Call, l docList, v *Params) error {
 		return err
 	}
 	limit := c.Config.Limits.QueryLimit
-	if l.partition != "" || v.hasPartition {
+	if l.partition != "" || v.HasPartition {
 		limit = c.Config.Limits.PartitionQueryLimit
 	}
 	if v.Limit >= 0 && int64(v.Limit) > limit {
 		return fault.New(fault.QueryParse, "Limit is too large, must not exceed "+strconv.FormatInt(limit, 10))
 	}
 	switch {
-	case !v.hasPartition:
+	case !v.HasPartition:
 		return nil
 	case !c.DB.Meta().Partitioned:
 		return fault.New(fault.QueryParse, "`partition` parameter is not supported on this db")
-	case l.partition != "" && l.partition != v.partition:
+	case l.partition != "" && l.partition != v.Partition:
 		return fault.New(fault.BadRequest, "Conflicting value for `partition` in query string")
 	}
-	return cluster.ValidatePartition(v.partition)
+	return cluster.ValidatePartition(v.Partition)
 }
 
 // listBound makes a bound of a key. Ids are strings: every other JSON value

@@ -9,20 +9,21 @@ import (
 	"divan/storage/fault"
 )
 
-// choice is a boolean parameter that may be absent.
-type choice int8
+// Choice is a boolean parameter that may be absent.
+type Choice int8
 
+// Its values.
 const (
-	unset choice = iota
-	yes
-	no
+	Unset Choice = iota
+	Yes
+	No
 )
 
-func choose(b bool) choice {
+func choose(b bool) Choice {
 	if b {
-		return yes
+		return Yes
 	}
-	return no
+	return No
 }
 
 // Params are the parameters of view-like reads: views, _all_docs,
@@ -32,36 +33,36 @@ func choose(b bool) choice {
 // endpoint wants strings.
 type Params struct {
 	StartKey, EndKey []byte // JSON; nil when not given. "key" sets both
-	keys             []byte // JSON as given, of any type; nil when not given
-	startDoc, endDoc string // startkey_docid, endkey_docid
+	Keys             []byte // JSON as given, of any type; nil when not given
+	StartID, EndID   string // startkey_docid, endkey_docid
 	Limit, Skip      int    // limit is -1 when not given
 	Descending       bool
 	InclusiveEnd     bool
-	includeDocs      bool
-	conflicts        bool
-	attachments      bool
-	attEncoding      bool
-	updateSeq        bool
-	sorted           bool
-	stable           bool
-	update           string // "true", "false", "lazy"
-	partition        string
-	hasPartition     bool
-	viewReduction
+	IncludeDocs      bool
+	Conflicts        Choice
+	Attachments      bool
+	EncodingInfo     bool // att_encoding_info
+	UpdateSeq        bool
+	Sorted           bool
+	Stable           bool
+	Update           string // "true", "false", "lazy"
+	Partition        string
+	HasPartition     bool
+	Reduction
 }
 
-// viewReduction are the parameters that only views with a reduce function
-// have a use for.
-type viewReduction struct {
-	reduce, group choice
-	groupLevel    int // -1 when not given
+// Reduction are the parameters that only views with a reduce function have a use
+// for.
+type Reduction struct {
+	Reduce, Group Choice
+	GroupLevel    int // -1 when not given
 }
 
 // newViewParams returns the defaults.
 func newViewParams() Params {
 	return Params{
-		Limit: -1, InclusiveEnd: true, sorted: true, update: "true",
-		viewReduction: viewReduction{groupLevel: -1},
+		Limit: -1, InclusiveEnd: true, Sorted: true, Update: "true",
+		Reduction: Reduction{GroupLevel: -1},
 	}
 }
 
@@ -100,11 +101,11 @@ func (v *Params) apply(name string, value viewValue) (err error) {
 	case "endkey", "end_key":
 		v.EndKey, err = value.key()
 	case "keys":
-		v.keys, err = value.key()
+		v.Keys, err = value.key()
 	case "startkey_docid", "start_key_doc_id":
-		v.startDoc = value.string()
+		v.StartID = value.string()
 	case "endkey_docid", "end_key_doc_id":
-		v.endDoc = value.string()
+		v.EndID = value.string()
 	case "limit":
 		if v.Limit, err = value.count(); v.Limit > core.MostRows {
 			err = fault.Newf(fault.QueryParse, "Limit is too large, must not exceed %d", int64(core.MostRows))
@@ -112,9 +113,9 @@ func (v *Params) apply(name string, value viewValue) (err error) {
 	case "skip":
 		v.Skip, err = value.count()
 	case "group_level":
-		v.groupLevel, err = value.count()
+		v.GroupLevel, err = value.count()
 	case "partition":
-		v.partition, v.hasPartition = value.string(), true
+		v.Partition, v.HasPartition = value.string(), true
 	case "stale", "stable", "update":
 		err = v.applyFreshness(name, value.string())
 	default:
@@ -131,21 +132,21 @@ func (v *Params) applySwitch(name string, value viewValue) (err error) {
 	case "inclusive_end":
 		v.InclusiveEnd, err = value.boolean()
 	case "include_docs":
-		v.includeDocs, err = value.boolean()
+		v.IncludeDocs, err = value.boolean()
 	case "conflicts":
-		v.conflicts, err = value.boolean()
+		v.Conflicts, err = value.choice()
 	case "attachments":
-		v.attachments, err = value.boolean()
+		v.Attachments, err = value.boolean()
 	case "att_encoding_info":
-		v.attEncoding, err = value.boolean()
+		v.EncodingInfo, err = value.boolean()
 	case "update_seq":
-		v.updateSeq, err = value.boolean()
+		v.UpdateSeq, err = value.boolean()
 	case "sorted":
-		v.sorted, err = value.boolean()
+		v.Sorted, err = value.boolean()
 	case "reduce":
-		v.reduce, err = value.choice()
+		v.Reduce, err = value.choice()
 	case "group":
-		v.group, err = value.choice()
+		v.Group, err = value.choice()
 	}
 	return err
 }
@@ -154,13 +155,13 @@ func (v *Params) applySwitch(name string, value viewValue) (err error) {
 func (v *Params) applyFreshness(name, value string) error {
 	switch {
 	case name == "stale" && value == "ok":
-		v.stable, v.update = true, "false"
+		v.Stable, v.Update = true, "false"
 	case name == "stale" && value == "update_after":
-		v.stable, v.update = true, "lazy"
+		v.Stable, v.Update = true, "lazy"
 	case name == "stable" && (value == "true" || value == "false"):
-		v.stable = value == "true"
+		v.Stable = value == "true"
 	case name == "update" && (value == "true" || value == "false" || value == "lazy"):
-		v.update = value
+		v.Update = value
 	default:
 		return fault.Newf(fault.QueryParse, "Invalid value for `%s`.", name)
 	}
@@ -171,11 +172,11 @@ func (v *Params) applyFreshness(name, value string) error {
 // reduce function, and keys together with a range.
 func (v *Params) checkMap() error {
 	switch {
-	case v.reduce == yes:
+	case v.Reduce == Yes:
 		return fault.New(fault.QueryParse, "Reduce is invalid for map-only views.")
-	case v.group == yes || v.groupLevel > 0:
+	case v.Group == Yes || v.GroupLevel > 0:
 		return fault.New(fault.QueryParse, "Invalid use of grouping on a map view.")
-	case v.keys != nil && (v.StartKey != nil || v.EndKey != nil):
+	case v.Keys != nil && (v.StartKey != nil || v.EndKey != nil):
 		return fault.New(fault.QueryParse, "`keys` is incompatible with `key`, `start_key` and `end_key`")
 	}
 	return nil
@@ -230,10 +231,10 @@ func (v viewValue) boolean() (bool, error) {
 	return false, fault.New(fault.QueryParse, "Invalid boolean parameter: "+shown)
 }
 
-func (v viewValue) choice() (choice, error) {
+func (v viewValue) choice() (Choice, error) {
 	b, err := v.boolean()
 	if err != nil {
-		return unset, err
+		return Unset, err
 	}
 	return choose(b), nil
 }

@@ -73,7 +73,7 @@ func TestViewParamsLaterOnesCount(t *testing.T) {
 	if err := v.applyQuery([]core.Param{{Name: "key", Value: " 2"}, {Name: "startkey", Value: ` [1, "a"]`}, {Name: "conflicts", Value: "TRUE"}}); err != nil {
 		t.Fatal(err)
 	}
-	if v.Limit != 1 || string(v.StartKey) != `[1,"a"]` || string(v.EndKey) != "2" || !v.Descending || !v.conflicts {
+	if v.Limit != 1 || string(v.StartKey) != `[1,"a"]` || string(v.EndKey) != "2" || !v.Descending || v.Conflicts != Yes {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -119,7 +119,7 @@ func FuzzParams(f *testing.F) {
 		switch {
 		case err != nil && !fault.Is(err, fault.QueryParse) && !fault.Is(err, fault.BadRequest):
 			t.Fatalf("%q: %v", raw, err)
-		case err == nil && (v.Limit < -1 || v.Skip < 0 || v.groupLevel < -1):
+		case err == nil && (v.Limit < -1 || v.Skip < 0 || v.GroupLevel < -1):
 			t.Fatalf("%q: %+v", raw, v)
 		}
 	})

@@ -51,6 +51,7 @@ const (
 	Op_ALL_DOCS   Op = 18 // DocsRequest; DocsHead, Rows
 	Op_LOCAL_DOCS Op = 19 // DocsRequest; Nothing, LocalDocs
 	Op_CHANGES    Op = 20 // ChangesRequest; ChangesHead, Changes
+	Op_FIND       Op = 30 // FindRequest; FindHead, FindRows
 )
 
 // Enum value maps for Op.
@@ -77,6 +78,7 @@ var (
 		18: "ALL_DOCS",
 		19: "LOCAL_DOCS",
 		20: "CHANGES",
+		30: "FIND",
 	}
 	Op_value = map[string]int32{
 		"NONE":             0,
@@ -100,6 +102,7 @@ var (
 		"ALL_DOCS":         18,
 		"LOCAL_DOCS":       19,
 		"CHANGES":          20,
+		"FIND":             30,
 	}
 )
 
@@ -3463,6 +3466,7 @@ type Filter struct {
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
 	Selector      []byte                 `protobuf:"bytes,3,opt,name=selector,proto3" json:"selector,omitempty"`
+	Function      *FilterFunc            `protobuf:"bytes,4,opt,name=function,proto3" json:"function,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3518,6 +3522,90 @@ func (x *Filter) GetSelector() []byte {
 	return nil
 }
 
+func (x *Filter) GetFunction() *FilterFunc {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+// FilterFunc is a function of a design document.
+type FilterFunc struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Db            string                 `protobuf:"bytes,1,opt,name=db,proto3" json:"db,omitempty"`
+	Design        string                 `protobuf:"bytes,2,opt,name=design,proto3" json:"design,omitempty"`
+	Rev           *Rev                   `protobuf:"bytes,3,opt,name=rev,proto3" json:"rev,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Request       []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterFunc) Reset() {
+	*x = FilterFunc{}
+	mi := &file_wire_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterFunc) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterFunc) ProtoMessage() {}
+
+func (x *FilterFunc) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterFunc.ProtoReflect.Descriptor instead.
+func (*FilterFunc) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *FilterFunc) GetDb() string {
+	if x != nil {
+		return x.Db
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetRev() *Rev {
+	if x != nil {
+		return x.Rev
+	}
+	return nil
+}
+
+func (x *FilterFunc) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
 type ChangesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -3534,7 +3622,7 @@ type ChangesRequest struct {
 
 func (x *ChangesRequest) Reset() {
 	*x = ChangesRequest{}
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3634,7 @@ func (x *ChangesRequest) String() string {
 func (*ChangesRequest) ProtoMessage() {}
 
 func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3647,7 @@ func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
 func (*ChangesRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangesRequest) GetCopy() string {
@@ -3631,7 +3719,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3731,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3744,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Change) GetSeq() uint64 {
@@ -3703,7 +3791,7 @@ type LocalDocs struct {
 
 func (x *LocalDocs) Reset() {
 	*x = LocalDocs{}
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3803,7 @@ func (x *LocalDocs) String() string {
 func (*LocalDocs) ProtoMessage() {}
 
 func (x *LocalDocs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3816,7 @@ func (x *LocalDocs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalDocs.ProtoReflect.Descriptor instead.
 func (*LocalDocs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LocalDocs) GetRows() []*LocalDoc {
@@ -3748,7 +3836,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +3848,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +3861,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Changes) GetRows() []*Change {
@@ -3807,7 +3895,7 @@ type ListCommand struct {
 
 func (x *ListCommand) Reset() {
 	*x = ListCommand{}
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3907,7 @@ func (x *ListCommand) String() string {
 func (*ListCommand) ProtoMessage() {}
 
 func (x *ListCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3920,7 @@ func (x *ListCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommand.ProtoReflect.Descriptor instead.
 func (*ListCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListCommand) GetRepair() bool {
@@ -3885,7 +3973,7 @@ type ListPart struct {
 
 func (x *ListPart) Reset() {
 	*x = ListPart{}
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +3985,7 @@ func (x *ListPart) String() string {
 func (*ListPart) ProtoMessage() {}
 
 func (x *ListPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,7 +3998,7 @@ func (x *ListPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPart.ProtoReflect.Descriptor instead.
 func (*ListPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListPart) GetHead() []byte {
@@ -3967,7 +4055,7 @@ type DocsHead struct {
 
 func (x *DocsHead) Reset() {
 	*x = DocsHead{}
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4067,7 @@ func (x *DocsHead) String() string {
 func (*DocsHead) ProtoMessage() {}
 
 func (x *DocsHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3992,7 +4080,7 @@ func (x *DocsHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocsHead.ProtoReflect.Descriptor instead.
 func (*DocsHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DocsHead) GetTotal() uint64 {
@@ -4034,7 +4122,7 @@ type ChangesHead struct {
 
 func (x *ChangesHead) Reset() {
 	*x = ChangesHead{}
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4046,7 +4134,7 @@ func (x *ChangesHead) String() string {
 func (*ChangesHead) ProtoMessage() {}
 
 func (x *ChangesHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4059,7 +4147,7 @@ func (x *ChangesHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesHead.ProtoReflect.Descriptor instead.
 func (*ChangesHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ChangesHead) GetSeq() uint64 {
@@ -4094,7 +4182,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4106,7 +4194,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4119,7 +4207,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Origin) GetUuid() []byte {
@@ -4150,7 +4238,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4250,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4263,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -4234,7 +4322,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4334,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4347,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -4315,7 +4403,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4327,7 +4415,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4340,7 +4428,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -4368,7 +4456,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4468,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4481,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -4423,7 +4511,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4523,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4536,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -4468,6 +4556,423 @@ func (x *WatchEvent) GetNumber() uint64 {
 func (x *WatchEvent) GetFault() *Fault {
 	if x != nil {
 		return x.Fault
+	}
+	return nil
+}
+
+// FindRequest asks for documents that match a selector; see package shard/find.
+type FindRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Selector      []byte                 `protobuf:"bytes,2,opt,name=selector,proto3" json:"selector,omitempty"` // JSON
+	Fields        []byte                 `protobuf:"bytes,3,opt,name=fields,proto3" json:"fields,omitempty"`     // JSON
+	Ranges        []*FindRange           `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Desc          bool                   `protobuf:"varint,5,opt,name=desc,proto3" json:"desc,omitempty"`
+	Conflicts     bool                   `protobuf:"varint,6,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Plain         bool                   `protobuf:"varint,7,opt,name=plain,proto3" json:"plain,omitempty"`
+	Count         bool                   `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
+	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	After         *FindPosition          `protobuf:"bytes,10,opt,name=after,proto3" json:"after,omitempty"` // missing: from the beginning
+	Hint          int64                  `protobuf:"varint,12,opt,name=hint,proto3" json:"hint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRequest) Reset() {
+	*x = FindRequest{}
+	mi := &file_wire_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRequest) ProtoMessage() {}
+
+func (x *FindRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
+func (*FindRequest) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *FindRequest) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *FindRequest) GetSelector() []byte {
+	if x != nil {
+		return x.Selector
+	}
+	return nil
+}
+
+func (x *FindRequest) GetFields() []byte {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *FindRequest) GetRanges() []*FindRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *FindRequest) GetDesc() bool {
+	if x != nil {
+		return x.Desc
+	}
+	return false
+}
+
+func (x *FindRequest) GetConflicts() bool {
+	if x != nil {
+		return x.Conflicts
+	}
+	return false
+}
+
+func (x *FindRequest) GetPlain() bool {
+	if x != nil {
+		return x.Plain
+	}
+	return false
+}
+
+func (x *FindRequest) GetCount() bool {
+	if x != nil {
+		return x.Count
+	}
+	return false
+}
+
+func (x *FindRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *FindRequest) GetAfter() *FindPosition {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *FindRequest) GetHint() int64 {
+	if x != nil {
+		return x.Hint
+	}
+	return 0
+}
+
+type FindRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lo            []byte                 `protobuf:"bytes,1,opt,name=lo,proto3" json:"lo,omitempty"`
+	Hi            []byte                 `protobuf:"bytes,2,opt,name=hi,proto3" json:"hi,omitempty"`
+	Bounded       bool                   `protobuf:"varint,3,opt,name=bounded,proto3" json:"bounded,omitempty"` // hi counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRange) Reset() {
+	*x = FindRange{}
+	mi := &file_wire_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRange) ProtoMessage() {}
+
+func (x *FindRange) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
+func (*FindRange) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *FindRange) GetLo() []byte {
+	if x != nil {
+		return x.Lo
+	}
+	return nil
+}
+
+func (x *FindRange) GetHi() []byte {
+	if x != nil {
+		return x.Hi
+	}
+	return nil
+}
+
+func (x *FindRange) GetBounded() bool {
+	if x != nil {
+		return x.Bounded
+	}
+	return false
+}
+
+type FindPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sort          []byte                 `protobuf:"bytes,1,opt,name=sort,proto3" json:"sort,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindPosition) Reset() {
+	*x = FindPosition{}
+	mi := &file_wire_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindPosition) ProtoMessage() {}
+
+func (x *FindPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
+func (*FindPosition) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *FindPosition) GetSort() []byte {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *FindPosition) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+type FindHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindHead) Reset() {
+	*x = FindHead{}
+	mi := &file_wire_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindHead) ProtoMessage() {}
+
+func (x *FindHead) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
+func (*FindHead) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *FindHead) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+type FindRows struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*FindRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Keys          uint64                 `protobuf:"varint,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	Docs          uint64                 `protobuf:"varint,3,opt,name=docs,proto3" json:"docs,omitempty"`
+	Matches       uint64                 `protobuf:"varint,4,opt,name=matches,proto3" json:"matches,omitempty"`
+	Last          *FindPosition          `protobuf:"bytes,5,opt,name=last,proto3" json:"last,omitempty"` // missing: nothing was read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRows) Reset() {
+	*x = FindRows{}
+	mi := &file_wire_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRows) ProtoMessage() {}
+
+func (x *FindRows) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
+func (*FindRows) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *FindRows) GetRows() []*FindRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *FindRows) GetKeys() uint64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *FindRows) GetDocs() uint64 {
+	if x != nil {
+		return x.Docs
+	}
+	return 0
+}
+
+func (x *FindRows) GetMatches() uint64 {
+	if x != nil {
+		return x.Matches
+	}
+	return 0
+}
+
+func (x *FindRows) GetLast() *FindPosition {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+type FindRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sort          []byte                 `protobuf:"bytes,1,opt,name=sort,proto3" json:"sort,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Doc           []byte                 `protobuf:"bytes,3,opt,name=doc,proto3" json:"doc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRow) Reset() {
+	*x = FindRow{}
+	mi := &file_wire_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRow) ProtoMessage() {}
+
+func (x *FindRow) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
+func (*FindRow) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *FindRow) GetSort() []byte {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *FindRow) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *FindRow) GetDoc() []byte {
+	if x != nil {
+		return x.Doc
 	}
 	return nil
 }
@@ -4732,11 +5237,19 @@ const file_wire_proto_rawDesc = "" +
 	"\tconflicts\x18\t \x01(\bR\tconflicts\x12\x14\n" +
 	"\x05limit\x18\n" +
 	" \x01(\x03R\x05limit\x12\x16\n" +
-	"\x06system\x18\v \x01(\bR\x06system\"J\n" +
+	"\x06system\x18\v \x01(\bR\x06system\"~\n" +
 	"\x06Filter\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x1a\n" +
-	"\bselector\x18\x03 \x01(\fR\bselector\"\xf0\x01\n" +
+	"\bselector\x18\x03 \x01(\fR\bselector\x122\n" +
+	"\bfunction\x18\x04 \x01(\v2\x16.divan.wire.FilterFuncR\bfunction\"\x85\x01\n" +
+	"\n" +
+	"FilterFunc\x12\x0e\n" +
+	"\x02db\x18\x01 \x01(\tR\x02db\x12\x16\n" +
+	"\x06design\x18\x02 \x01(\tR\x06design\x12!\n" +
+	"\x03rev\x18\x03 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x18\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\"\xf0\x01\n" +
 	"\x0eChangesRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x04R\x05since\x12\x12\n" +
@@ -4807,7 +5320,39 @@ const file_wire_proto_rawDesc = "" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12'\n" +
-	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault*\x9e\x02\n" +
+	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xbc\x02\n" +
+	"\vFindRequest\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1a\n" +
+	"\bselector\x18\x02 \x01(\fR\bselector\x12\x16\n" +
+	"\x06fields\x18\x03 \x01(\fR\x06fields\x12-\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x15.divan.wire.FindRangeR\x06ranges\x12\x12\n" +
+	"\x04desc\x18\x05 \x01(\bR\x04desc\x12\x1c\n" +
+	"\tconflicts\x18\x06 \x01(\bR\tconflicts\x12\x14\n" +
+	"\x05plain\x18\a \x01(\bR\x05plain\x12\x14\n" +
+	"\x05count\x18\b \x01(\bR\x05count\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x03R\x05limit\x12.\n" +
+	"\x05after\x18\n" +
+	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\x12\x12\n" +
+	"\x04hint\x18\f \x01(\x03R\x04hint\"E\n" +
+	"\tFindRange\x12\x0e\n" +
+	"\x02lo\x18\x01 \x01(\fR\x02lo\x12\x0e\n" +
+	"\x02hi\x18\x02 \x01(\fR\x02hi\x12\x18\n" +
+	"\abounded\x18\x03 \x01(\bR\abounded\"2\n" +
+	"\fFindPosition\x12\x12\n" +
+	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\"\x1c\n" +
+	"\bFindHead\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xa3\x01\n" +
+	"\bFindRows\x12'\n" +
+	"\x04rows\x18\x01 \x03(\v2\x13.divan.wire.FindRowR\x04rows\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\x04R\x04keys\x12\x12\n" +
+	"\x04docs\x18\x03 \x01(\x04R\x04docs\x12\x18\n" +
+	"\amatches\x18\x04 \x01(\x04R\amatches\x12,\n" +
+	"\x04last\x18\x05 \x01(\v2\x18.divan.wire.FindPositionR\x04last\"?\n" +
+	"\aFindRow\x12\x12\n" +
+	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
+	"\x03doc\x18\x03 \x01(\fR\x03doc*\xa8\x02\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
@@ -4835,7 +5380,8 @@ const file_wire_proto_rawDesc = "" +
 	"\bALL_DOCS\x10\x12\x12\x0e\n" +
 	"\n" +
 	"LOCAL_DOCS\x10\x13\x12\v\n" +
-	"\aCHANGES\x10\x14*C\n" +
+	"\aCHANGES\x10\x14\x12\b\n" +
+	"\x04FIND\x10\x1e*C\n" +
 	"\x06Ending\x12\x0f\n" +
 	"\vENDING_NONE\x10\x00\x12\x13\n" +
 	"\x0fENDING_DEADLINE\x10\x01\x12\x13\n" +
@@ -4861,7 +5407,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -4916,20 +5462,27 @@ var file_wire_proto_goTypes = []any{
 	(*DropAttachmentsRequest)(nil), // 50: divan.wire.DropAttachmentsRequest
 	(*DocsRequest)(nil),            // 51: divan.wire.DocsRequest
 	(*Filter)(nil),                 // 52: divan.wire.Filter
-	(*ChangesRequest)(nil),         // 53: divan.wire.ChangesRequest
-	(*Change)(nil),                 // 54: divan.wire.Change
-	(*LocalDocs)(nil),              // 55: divan.wire.LocalDocs
-	(*Changes)(nil),                // 56: divan.wire.Changes
-	(*ListCommand)(nil),            // 57: divan.wire.ListCommand
-	(*ListPart)(nil),               // 58: divan.wire.ListPart
-	(*DocsHead)(nil),               // 59: divan.wire.DocsHead
-	(*ChangesHead)(nil),            // 60: divan.wire.ChangesHead
-	(*Origin)(nil),                 // 61: divan.wire.Origin
-	(*AttachmentRange)(nil),        // 62: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 63: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 64: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 65: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 66: divan.wire.WatchEvent
+	(*FilterFunc)(nil),             // 53: divan.wire.FilterFunc
+	(*ChangesRequest)(nil),         // 54: divan.wire.ChangesRequest
+	(*Change)(nil),                 // 55: divan.wire.Change
+	(*LocalDocs)(nil),              // 56: divan.wire.LocalDocs
+	(*Changes)(nil),                // 57: divan.wire.Changes
+	(*ListCommand)(nil),            // 58: divan.wire.ListCommand
+	(*ListPart)(nil),               // 59: divan.wire.ListPart
+	(*DocsHead)(nil),               // 60: divan.wire.DocsHead
+	(*ChangesHead)(nil),            // 61: divan.wire.ChangesHead
+	(*Origin)(nil),                 // 62: divan.wire.Origin
+	(*AttachmentRange)(nil),        // 63: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 64: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 65: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 66: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 67: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 68: divan.wire.FindRequest
+	(*FindRange)(nil),              // 69: divan.wire.FindRange
+	(*FindPosition)(nil),           // 70: divan.wire.FindPosition
+	(*FindHead)(nil),               // 71: divan.wire.FindHead
+	(*FindRows)(nil),               // 72: divan.wire.FindRows
+	(*FindRow)(nil),                // 73: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -4979,33 +5532,39 @@ var file_wire_proto_depIdxs = []int32{
 	14, // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
 	43, // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
 	18, // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	52, // 47: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13, // 48: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25, // 49: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38, // 50: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	54, // 51: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	0,  // 52: divan.wire.ListCommand.op:type_name -> divan.wire.Op
-	4,  // 53: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	61, // 54: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
-	4,  // 55: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 56: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	2,  // 57: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 58: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	57, // 59: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	62, // 60: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	63, // 61: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	65, // 62: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 63: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 64: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	58, // 65: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	64, // 66: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	64, // 67: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	66, // 68: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	63, // [63:69] is the sub-list for method output_type
-	57, // [57:63] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	53, // 47: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
+	12, // 48: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
+	52, // 49: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13, // 50: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	25, // 51: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	38, // 52: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	55, // 53: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	0,  // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
+	4,  // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	62, // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
+	4,  // 57: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 58: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	69, // 59: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	70, // 60: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	73, // 61: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	70, // 62: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,  // 63: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 64: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58, // 65: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	63, // 66: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	64, // 67: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	66, // 68: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 69: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 70: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 71: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	65, // 72: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	65, // 73: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	67, // 74: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	69, // [69:75] is the sub-list for method output_type
+	63, // [63:69] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -5021,7 +5580,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   65,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

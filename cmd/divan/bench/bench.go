@@ -1,6 +1,6 @@
 // Package bench loads a server that speaks CouchDB's HTTP API and measures it:
-// writes one by one and in bulk, point reads, scans, the changes feed,
-// attachments and the creation of databases. It uses nothing that CouchDB does
+// writes one by one and in bulk, point reads, scans, the changes feed, views,
+// Mango queries, attachments and the creation of databases. It uses nothing that CouchDB does
 // not have, so that the same command measures both.
 //
 // Its goroutines: one per client, and one that prints the progress. A workload
@@ -87,6 +87,14 @@ func workloads() []workload {
 		{"all_docs", "rows", (*bench).allDocs},
 		{"all_docs_limit_20", "requests", (*bench).allDocsLimit},
 		{"changes", "rows", (*bench).changes},
+		{"view_build", "documents", (*bench).viewBuild},
+		{"view_range", "requests", (*bench).viewRange},
+		{"view_reduce", "requests", (*bench).viewReduce},
+		{"view_group", "requests", (*bench).viewGroup},
+		{"view_fresh", "documents", (*bench).viewFresh},
+		{"find_build", "documents", (*bench).findBuild},
+		{"find", "requests", (*bench).find},
+		{"find_scan", "documents", (*bench).findScan},
 		{"attachment_put", "bytes", (*bench).attachmentPut},
 		{"attachment_get", "bytes", (*bench).attachmentGet},
 		{"create_database", "databases", (*bench).createDatabases},
@@ -111,6 +119,8 @@ type bench struct {
 	idPrefix string        // of ascending ids
 	loaded   bool          // the bulk database is there
 	settled  bool          // and the server has had its time with them
+	viewed   bool          // its views are built
+	indexed  bool          // its Mango index is built
 	text     text          // of the documents
 	patience time.Duration // with a small request
 }
@@ -204,7 +214,7 @@ func (b *bench) cleanUp() {
 	if b.cfg.Keep {
 		return
 	}
-	names := []string{"put", "bulk", "att"}
+	names := []string{"put", "bulk", "fresh", "att"}
 	for i := range b.cfg.Databases {
 		names = append(names, fmt.Sprintf("c%d", i))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,12 @@ func (c *couch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 	case id == "_bulk_docs":
 		c.bulk(w, r, db)
+	case strings.HasPrefix(id, "_design/bench/_view/"):
+		c.view(w, r, db, strings.TrimPrefix(id, "_design/bench/_view/"))
+	case id == "_index":
+		fmt.Fprint(w, `{"result":"created"}`)
+	case id == "_find":
+		c.find(w, r, db)
 	case r.Method == http.MethodPut:
 		var doc struct {
 			Rev string `json:"_rev"`
@@ -56,6 +63,57 @@ func (c *couch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c.revs["/"+db+"/"+id] == "" {
 			http.Error(w, "missing "+id, http.StatusNotFound)
 		}
+	}
+}
+
+// view answers questions to the views of the benchmark, whose design document
+// must be there.
+func (c *couch) view(w http.ResponseWriter, r *http.Request, db, view string) {
+	number := func(name string, least, most int) bool {
+		n, err := strconv.Atoi(r.FormValue(name))
+		return err == nil && n >= least && n <= most
+	}
+	switch {
+	case c.revs["/"+db+"/_design/bench"] == "":
+		http.Error(w, "no design document", http.StatusNotFound)
+	case view == "by_value" && r.FormValue("limit") == "20" && r.FormValue("reduce") == "false" && number("startkey", 0, 999):
+		fmt.Fprint(w, `{"total_rows":1,"offset":0,"rows":[{"id":"x","key":1,"value":2}]}`)
+	case view == "by_value" && (r.URL.RawQuery == "" || number("startkey", 0, 999) && number("endkey", 1, 1000)),
+		view == "by_group" && r.FormValue("group_level") == "1":
+		fmt.Fprint(w, `{"rows":[{"key":null,"value":2}]}`)
+	case view == "by_group" && r.FormValue("reduce") == "false":
+		var key [2]int
+		if err := json.Unmarshal([]byte(r.FormValue("key")), &key); err != nil || key[0] != key[1]%groups {
+			http.Error(w, fmt.Sprint("key ", key, err), http.StatusBadRequest)
+			return
+		}
+		for path := range c.revs { // the number of a document is the end of its id
+			if strings.HasPrefix(path, "/"+db+"/") && strings.HasSuffix(path, fmt.Sprintf("%06x", key[1])) {
+				fmt.Fprintf(w, `{"rows":[{"id":%q}]}`, path)
+				return
+			}
+		}
+		fmt.Fprint(w, `{"rows":[]}`)
+	default:
+		http.Error(w, r.URL.String(), http.StatusBadRequest)
+	}
+}
+
+func (c *couch) find(w http.ResponseWriter, r *http.Request, db string) {
+	var query struct {
+		Selector struct {
+			N    *int
+			Type string
+		}
+	}
+	err := json.NewDecoder(r.Body).Decode(&query)
+	switch {
+	case err != nil || (query.Selector.N == nil) == (query.Selector.Type == ""):
+		http.Error(w, fmt.Sprint(query, err), http.StatusBadRequest)
+	case query.Selector.N != nil:
+		fmt.Fprintf(w, `{"docs":[{"_id":%q}]}`, db)
+	default:
+		fmt.Fprint(w, `{"docs":[]}`)
 	}
 }
 
@@ -86,9 +144,12 @@ func TestRun(t *testing.T) {
 		report, err := Run(t.Context(), Config{
 			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
 			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random, PIDs: pids,
-			Only: []string{"put", "update", "bulk", "get", "all_docs_limit_20"},
+			Only: []string{
+				"put", "update", "bulk", "get", "all_docs_limit_20",
+				"view_build", "view_range", "view_reduce", "view_group", "view_fresh", "find_build", "find", "find_scan",
+			},
 		})
-		if err != nil || len(report.Results) != 5 || report.Server != "Couch" {
+		if err != nil || len(report.Results) != 13 || report.Server != "Couch" {
 			t.Fatalf("error %v, report %+v", err, report)
 		}
 		cpu := 0.0
@@ -102,7 +163,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("the requests took %f ms of processor time", cpu)
 		}
 		var out bytes.Buffer
-		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 7 {
+		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 15 {
 			t.Errorf("error %v, report %s", err, &out)
 		}
 	}

@@ -42,6 +42,7 @@ func (a *call) do(method string, path, body []byte, statuses ...int) error {
 	a.req.Header.SetContentType("application/json")
 	a.req.SetRequestURIBytes(path)
 	a.req.SetBodyRaw(body)
+	a.req.Header.Del(fasthttp.HeaderContentLength) // of the request before, which stays when this one has no body
 	return a.exchange(statuses)
 }
 

@@ -141,22 +141,30 @@ func (b *bench) allDocsLimit(ctx context.Context, r *recorder) error {
 	return b.read(ctx, r, "bulk/_all_docs?limit=20&startkey=%22", "%22")
 }
 
-// scan reads an endpoint with one row a line, once, with one client.
-func (b *bench) scan(ctx context.Context, r *recorder, path string) error {
-	if err := b.load(ctx); err != nil {
-		return err
-	}
+// once runs work with one client, which does it once for all documents of the
+// bulk database.
+func (b *bench) once(ctx context.Context, r *recorder, work func(a *call) error) error {
 	return b.parallel(ctx, 1, r, func(int) client {
 		return func(a *call, i int64) (int64, error) {
 			if i > 0 {
 				return 0, io.EOF
 			}
-			err := a.do(fasthttp.MethodGet, []byte(path), nil, fasthttp.StatusOK)
-			if lines := a.body.lines; err == nil && lines < int64(b.cfg.Docs) {
-				err = fmt.Errorf("%d lines came for %d documents", lines, b.cfg.Docs)
-			}
-			return int64(b.cfg.Docs), err
+			return int64(b.cfg.Docs), work(a)
 		}
+	})
+}
+
+// scan reads an endpoint with one row a line, once, with one client.
+func (b *bench) scan(ctx context.Context, r *recorder, path string) error {
+	if err := b.load(ctx); err != nil {
+		return err
+	}
+	return b.once(ctx, r, func(a *call) error {
+		err := a.do(fasthttp.MethodGet, []byte(path), nil, fasthttp.StatusOK)
+		if lines := a.body.lines; err == nil && lines < int64(b.cfg.Docs) {
+			err = fmt.Errorf("%d lines came for %d documents", lines, b.cfg.Docs)
+		}
+		return err
 	})
 }
 

@@ -1,0 +1,181 @@
+package find
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/cluster/fanout"
+	"divan/cluster/quorum"
+	"divan/shard/find"
+	"divan/shard/query/plan"
+	"divan/storage/fault"
+)
+
+// Options are what a Finder is made of. All are required.
+type Options struct {
+	Config *config.Holder
+	Logger *zap.Logger
+}
+
+// Finder answers Mango queries. It is safe for concurrent use.
+type Finder struct{ o Options }
+
+// New returns a Finder.
+func New(o Options) (*Finder, error) {
+	if o.Config == nil || o.Logger == nil {
+		return nil, errors.New("cluster/find: an option is missing")
+	}
+	return &Finder{o}, nil
+}
+
+// Parse reads the body of a query.
+func (f *Finder) Parse(body []byte) (*plan.Find, error) {
+	return plan.ParseFind(body, int(f.o.Config.Load().Mango.DefaultLimit))
+}
+
+// Explain appends what Find would do with a query.
+func (f *Finder) Explain(ctx context.Context, db *cluster.DB, q *plan.Find, dst []byte) ([]byte, error) {
+	if err := checkPartition(db, q.Partition); err != nil {
+		return nil, err
+	}
+	indexes, err := f.Indexes(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return plan.AppendExplain(dst, q, indexes, describe(db))
+}
+
+func describe(db *cluster.DB) plan.Database {
+	return plan.Database{Name: db.Name(), Partitioned: db.Meta().Partitioned}
+}
+
+func checkPartition(db *cluster.DB, name string) error {
+	switch {
+	case name == "":
+		return nil
+	case !db.Meta().Partitioned:
+		return fault.New(fault.BadRequest, "`partition` is not supported on this db")
+	default:
+		return cluster.ValidatePartition(name)
+	}
+}
+
+// Find begins to answer a query. Close the answer.
+func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows, error) {
+	if err := checkPartition(db, q.Partition); err != nil {
+		return nil, err
+	}
+	p, err := plan.Choose(q, nil, describe(db))
+	if err != nil {
+		return nil, err
+	}
+	r := &Rows{
+		ctx: ctx, db: db, find: q, plan: p, skip: q.Skip, left: q.Limit, started: time.Now(),
+		threshold: f.o.Config.Load().Mango.IndexScanWarningThreshold,
+	}
+	if p.Nothing || q.Limit == 0 && !q.Count {
+		r.left = 0
+		return r, nil
+	}
+	if err := f.open(ctx, r); err != nil {
+		return nil, err
+	}
+	if !q.Count && q.R > 1 {
+		r.quorum = &rereading{rows: r, window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
+	}
+	return r, nil
+}
+
+// request is what every copy is asked.
+func (r *Rows) request(n int) find.Request {
+	q, p := r.find, r.plan
+	req := find.Request{
+		Selector: q.Selector.Append(nil), Fields: q.FieldList(), Desc: p.Desc, Conflicts: q.Conflicts,
+		Plain: q.R > 1 && !q.Count, Count: q.Count, Parsed: &find.Parsed{Selector: q.Selector, Fields: q.Fields},
+	}
+	if !q.Count {
+		req.Hint = quorum.Share(q.Skip, q.Limit, n)
+		if !req.Plain {
+			req.Limit = q.Skip + q.Limit
+		}
+	}
+	for _, one := range p.Ranges {
+		req.Ranges = append(req.Ranges, find.Range{Lo: one.Lo, Hi: one.Hi})
+	}
+	if p.Index.AllDocs() && q.Partition != "" {
+		req.Ranges = within(req.Ranges, q.Partition)
+	}
+	if p.After != nil {
+		req.After = &find.Position{Sort: p.After.Sort, ID: p.After.ID}
+	}
+	return req
+}
+
+// within cuts ranges of ids to those of a partition.
+func within(ranges []find.Range, partition string) []find.Range {
+	lo, hi := []byte(partition+":"), []byte(partition+";") // no id of the partition is the latter
+	if len(ranges) == 0 {
+		return []find.Range{{Lo: lo, Hi: hi}}
+	}
+	out := make([]find.Range, 0, len(ranges))
+	for _, r := range ranges {
+		if slices.Compare(r.Lo, lo) < 0 {
+			r.Lo = lo
+		}
+		if r.Hi == nil || slices.Compare(r.Hi, hi) > 0 {
+			r.Hi = hi
+		}
+		if slices.Compare(r.Lo, r.Hi) <= 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// open opens the rows of every range of the ring.
+func (f *Finder) open(ctx context.Context, r *Rows) error {
+	sources, err := r.db.Sources(r.find.Partition, r.find.Update && !r.find.StaleOK || r.find.Stable)
+	if err != nil {
+		return err
+	}
+	req := r.request(len(sources))
+	if len(req.Ranges) == 0 && len(r.plan.Ranges) > 0 { // none in the partition
+		r.left = 0
+		return nil
+	}
+	asked, limit := r.db.Asking(), f.o.Config.Load().Fabric.AllDocsTimeout
+	r.parts = make([]*part, len(sources))
+	start := func(i int) error {
+		p := &part{req: req}
+		p.FailoverStream = fanout.FailoverStream[*find.Position, head, find.Batch]{
+			Database: asked, Log: f.o.Logger, Ctx: ctx, Kind: p, Copies: sources[i], Limit: limit, Stall: limit,
+		}
+		r.parts[i] = p
+		return p.Start()
+	}
+	if here(asked.Node(), sources) { // opening is a matter of microseconds
+		for i := range sources {
+			if err == nil {
+				err = start(i)
+			}
+		}
+	} else {
+		err = fanout.Each(len(sources), start)
+	}
+	if err != nil {
+		r.Close()
+		return asked.Explain(ctx, err)
+	}
+	return nil
+}
+
+// here reports whether all first copies are on a node.
+func here(node string, sources [][]fanout.Target) bool {
+	return !slices.ContainsFunc(sources, func(copies []fanout.Target) bool { return len(copies) == 0 || copies[0].Node != node })
+}

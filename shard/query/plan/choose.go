@@ -1,0 +1,300 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"divan/shard/query"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Plan is how a query is answered.
+type Plan struct {
+	Index    *Index
+	Desc     bool
+	Ranges   []Range // what is read, in ascending order; none: everything
+	Nothing  bool    // no document can match: nothing is read
+	Covering bool    // keys and ids are enough: no document is read
+	After    *Bookmark
+	Warnings []string // what the client is told, before those about the reading
+
+	fingerprint uint64
+}
+
+// Bookmark returns the place behind a row.
+func (p *Plan) Bookmark(sort []byte, id string) *Bookmark {
+	return &Bookmark{Index: p.fingerprint, Sort: sort, ID: id}
+}
+
+// Database is what the planner has to know of one.
+type Database struct {
+	Name        string
+	Partitioned bool
+}
+
+// The reasons why an index is not used, as _explain names them.
+const (
+	excludedByUser  = "excluded_by_user"
+	fieldMismatch   = "field_mismatch"
+	isPartial       = "is_partial"
+	needsTextSearch = "needs_text_search"
+	scopeMismatch   = "scope_mismatch"
+	sortMismatch    = "sort_order_mismatch"
+	emptySelector   = "empty_selector"
+	comesAfter      = "alphabetically_comes_after"
+	lessOverlap     = "less_overlap"
+	tooManyFields   = "too_many_fields"
+	unfavoredType   = "unfavored_type"
+)
+
+// candidate is an index with what the planner thinks of it.
+type candidate struct {
+	*Index
+	reasons []string // why it is not usable; none: it is
+	prefix  int      // leading columns that the selector bounds
+}
+
+// chooser is a choice under way.
+type chooser struct {
+	find       *Find
+	db         Database
+	all        []*candidate // _all_docs first, then by design document and name
+	indexable  []string     // fields that the selector bounds, as CouchDB sees it
+	bounded    []string     // the same, with columns that $in and $or bound
+	winner     *candidate   // nil: none
+	choiceless error        // why there is none
+}
+
+// Choose returns how a query is answered. The error is a *fault.Error when it
+// needs an index that is not there.
+func Choose(f *Find, indexes []*Index, db Database) (*Plan, error) {
+	c := newChooser(f, indexes, db)
+	if c.winner == nil {
+		return nil, c.choiceless
+	}
+	x := c.winner.Index
+	p := &Plan{
+		Index: x, Desc: f.Descending(), After: f.Bookmark, Warnings: c.warnings(),
+		Covering: x.covers(f), fingerprint: x.fingerprint(f.Descending()),
+	}
+	p.Ranges, p.Nothing = ranges(f, x)
+	p.Nothing = p.Nothing || f.Selector.Nothing()
+	return p, nil
+}
+
+func newChooser(f *Find, indexes []*Index, db Database) *chooser {
+	c := &chooser{find: f, db: db, indexable: f.Selector.Indexable()}
+	list := List(indexes)
+	c.bounded = slices.Clone(c.indexable)
+	for _, x := range list {
+		for _, name := range x.names() {
+			if !slices.Contains(c.bounded, name) && !query.Full(x.intervals(f.Selector, name)) {
+				c.bounded = append(c.bounded, name)
+			}
+		}
+	}
+	for _, x := range list {
+		c.all = append(c.all, c.judge(x))
+	}
+	slices.SortStableFunc(c.all[1:], func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(a.Design, b.Design), cmp.Compare(a.Name, b.Name))
+	})
+	c.winner, c.choiceless = c.choose()
+	return c
+}
+
+// judge says whether an index can be used, and how much of the query it serves.
+func (c *chooser) judge(x *Index) *candidate {
+	out := &candidate{Index: x}
+	sel := c.find.Selector
+	add := func(is bool, reason string) {
+		if is {
+			out.reasons = append(out.reasons, reason)
+		}
+	}
+	for out.prefix < len(x.Columns) && slices.Contains(c.bounded, x.Columns[out.prefix].Name) {
+		out.prefix++
+	}
+	add(sel.Text(), needsTextSearch)
+	if x.AllDocs() {
+		add(sel.Empty(), emptySelector)
+		add(out.prefix == 0 && !sel.Empty(), fieldMismatch)
+		add(!x.sorts(c.find), sortMismatch)
+		return out
+	}
+	add(x.partial != nil && !x.named(c.find.UseIndex), isPartial)
+	add(x.Partitioned != (c.find.Partition != ""), scopeMismatch)
+	add(!sel.Requires(x.needed(c.find.Sort)), fieldMismatch)
+	add(!x.sorts(c.find), sortMismatch)
+	return out
+}
+
+// needed returns the columns that a document must have to be in the index, but
+// for those that all results have, or that documents without are left out for.
+func (x *Index) needed(sort []Column) []string {
+	return slices.DeleteFunc(x.names(), func(name string) bool {
+		return name == "_id" || name == "_rev" || slices.ContainsFunc(sort, func(c Column) bool { return c.Name == name })
+	})
+}
+
+// sorts reports whether rows come in the order that the query wants. Columns that
+// are the same in all results do not count.
+func (x *Index) sorts(f *Find) bool {
+	columns := x.names()
+	for _, want := range f.Sort {
+		for len(columns) > 0 && columns[0] != want.Name && x.constant(f, columns[0]) {
+			columns = columns[1:]
+		}
+		if len(columns) == 0 || columns[0] != want.Name {
+			return false
+		}
+		columns = columns[1:]
+	}
+	return true
+}
+
+// constant reports whether a column has one value in all results.
+func (x *Index) constant(f *Find, column string) bool {
+	list := f.Selector.Intervals(column, false)
+	return len(list) == 1 && list[0].Point()
+}
+
+// choose returns the candidate that serves the query.
+func (c *chooser) choose() (*candidate, error) {
+	var usable, wanted []*candidate
+	for _, x := range c.all {
+		if len(x.reasons) == 0 {
+			usable = append(usable, x)
+			if x.named(c.find.UseIndex) {
+				wanted = append(wanted, x)
+			}
+		}
+	}
+	use := c.find.UseIndex
+	if b := c.find.Bookmark; b != nil {
+		return c.continued(usable, b)
+	}
+	switch {
+	case len(wanted) > 0:
+		usable = wanted
+	case c.find.AllowFallback, len(use) == 0 && len(usable) > 0:
+	case len(use) == 0:
+		return nil, refusal("invalid_index", "You must specify an index with the `use_index` parameter.")
+	default:
+		return nil, refusal("invalid_index", useIndexText(use)+" specified by `use_index` could not be found or it is not suitable.")
+	}
+	if len(usable) > 0 {
+		return slices.MinFunc(usable, rank), nil
+	}
+	return c.fallback()
+}
+
+// fallback is the choice when no index is usable.
+func (c *chooser) fallback() (*candidate, error) {
+	switch {
+	case c.find.Selector.Text():
+		return nil, refusal("no_usable_index", "There is no index available for this selector.")
+	case len(c.find.Sort) == 0:
+		return c.all[0], nil
+	case c.find.Partition != "":
+		return nil, refusal("no_usable_index", "No partitioned index exists for this sort, try indexing by the sort fields.")
+	case c.db.Partitioned:
+		return nil, refusal("no_usable_index", "No global index exists for this sort, try indexing by the sort fields.")
+	default:
+		return nil, refusal("no_usable_index", "No index exists for this sort, try indexing by the sort fields.")
+	}
+}
+
+// continued returns the index that a bookmark comes from.
+func (c *chooser) continued(usable []*candidate, b *Bookmark) (*candidate, error) {
+	desc := c.find.Descending()
+	if docs := c.all[0]; docs.sorts(c.find) {
+		usable = append(usable, docs)
+	}
+	for _, x := range usable {
+		if x.fingerprint(desc) == b.Index {
+			return x, nil
+		}
+	}
+	text := string(doc.AppendString(nil, c.find.bookmark))
+	return nil, &fault.Error{Kind: fault.InvalidSelector, Code: "invalid_bookmark", Reason: "Invalid bookmark value: " + text}
+}
+
+// rank orders usable candidates, the best first.
+func rank(a, b *candidate) int {
+	return cmp.Or(
+		cmp.Compare(kind(a), kind(b)),
+		cmp.Compare(b.prefix, a.prefix),
+		cmp.Compare(len(a.Columns), len(b.Columns)),
+		cmp.Compare(a.Design, b.Design),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// kind puts _all_docs behind all others.
+func kind(c *candidate) int {
+	if c.AllDocs() {
+		return 1
+	}
+	return 0
+}
+
+func useIndexText(use []string) string {
+	return strings.Join(append([]string{designID(use[0])}, use[1:]...), ", ")
+}
+
+// warnings tells what the client may not have expected.
+func (c *chooser) warnings() []string {
+	var out []string
+	if use := c.find.UseIndex; len(use) > 0 && !c.winner.named(use) {
+		what := "it does not contain a valid index for this query."
+		if len(use) == 2 {
+			what = "it is not a valid index for this query."
+		}
+		out = append(out, useIndexText(use)+" was not used because "+what)
+	}
+	if c.winner.AllDocs() {
+		out = append(out, "No matching index found, create an index to optimize query time.")
+	}
+	return out
+}
+
+// ScanWarning returns what the client is told when much was read for few results;
+// empty: nothing. A threshold of 0 is none.
+func ScanWarning(examined, results, threshold int64) string {
+	if threshold <= 0 || examined <= threshold*max(results, 1) {
+		return ""
+	}
+	return "The number of documents examined is high in proportion to the number of results returned. " +
+		"Consider adding a more specific index to improve this."
+}
+
+// covers reports whether keys and ids of the index are all that the query needs.
+func (x *Index) covers(f *Find) bool {
+	if x.AllDocs() || f.Conflicts || f.R > 1 {
+		return false
+	}
+	needs := f.Selector.Fields()
+	if !f.Count {
+		if len(f.names) == 0 {
+			return false
+		}
+		needs = append(needs, f.names...)
+	}
+	columns := x.names()
+	for _, name := range needs {
+		if name != "_id" && !slices.Contains(columns, name) {
+			return false
+		}
+	}
+	return !nested(columns)
+}
+
+// nested reports whether one column is a part of another.
+func nested(columns []string) bool {
+	return slices.ContainsFunc(columns, func(a string) bool {
+		return slices.ContainsFunc(columns, func(b string) bool { return strings.HasPrefix(b, a+".") })
+	})
+}
