@@ -7,6 +7,7 @@ import (
 	"divan/httpapi/changes"
 	"divan/httpapi/core"
 	"divan/httpapi/db"
+	"divan/httpapi/design"
 	"divan/httpapi/docs"
 	"divan/httpapi/listing"
 	"divan/httpapi/node"
@@ -42,7 +43,7 @@ type API struct {
 
 // New builds the API.
 func New(d Deps) (*API, error) {
-	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
+	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Designs == nil || d.Scripts == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}
 	return mounted(core.New(d))
@@ -57,6 +58,7 @@ func mounted(a *core.API) (*API, error) {
 		return nil, err
 	}
 	a.Mount(
+		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),
 		changes.Routes(),

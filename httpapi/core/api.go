@@ -17,9 +17,11 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/meta"
 	"divan/httpapi/auth"
 	"divan/httpapi/stats"
+	"divan/shard/script"
 	"divan/storage/fault"
 )
 
@@ -29,6 +31,8 @@ type Deps struct {
 	Meta        *meta.Meta
 	Config      *config.Holder
 	Auth        *auth.Authenticator
+	Designs     *designdocs.Cache
+	Scripts     *script.Engine // what checks functions when a design document is saved
 	Logger      *zap.Logger
 	Version     string // of this server, for "/", the Server header and _versions
 	// Restart is called when an administrator asks the node to restart (POST

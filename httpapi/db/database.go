@@ -17,7 +17,7 @@ func getDatabase(c *core.Call) error {
 		return err
 	}
 	var room [512]byte
-	return c.SendJSON(http.StatusOK, appendInfo(room[:0], info))
+	return c.SendJSON(http.StatusOK, AppendInfo(room[:0], info))
 }
 
 // putDatabase answers PUT /{db}. The body is not looked at.

@@ -47,7 +47,7 @@ func getAttachment(c *core.Call) error {
 	if o.hasRev && !o.latest {
 		q.Rev = o.rev
 	}
-	d, err := open(c, q)
+	d, err := Open(c, q)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func openDoc(c *core.Call, o *docOptions) (*shard.Doc, error) {
 	} else {
 		q.RevsInfo, q.Conflicts, q.DeletedConflicts, q.LocalSeq = o.revsInfo, o.conflicts, o.deletedConflicts, o.localSeq
 	}
-	return open(c, q)
+	return Open(c, q)
 }
 
 // sendDoc answers a document as JSON, or as multipart/related when content of

@@ -3466,6 +3466,7 @@ type Filter struct {
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
 	Selector      []byte                 `protobuf:"bytes,3,opt,name=selector,proto3" json:"selector,omitempty"`
+	Function      *FilterFunc            `protobuf:"bytes,4,opt,name=function,proto3" json:"function,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3521,6 +3522,90 @@ func (x *Filter) GetSelector() []byte {
 	return nil
 }
 
+func (x *Filter) GetFunction() *FilterFunc {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+// FilterFunc is a function of a design document.
+type FilterFunc struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Db            string                 `protobuf:"bytes,1,opt,name=db,proto3" json:"db,omitempty"`
+	Design        string                 `protobuf:"bytes,2,opt,name=design,proto3" json:"design,omitempty"`
+	Rev           *Rev                   `protobuf:"bytes,3,opt,name=rev,proto3" json:"rev,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Request       []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterFunc) Reset() {
+	*x = FilterFunc{}
+	mi := &file_wire_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterFunc) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterFunc) ProtoMessage() {}
+
+func (x *FilterFunc) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterFunc.ProtoReflect.Descriptor instead.
+func (*FilterFunc) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *FilterFunc) GetDb() string {
+	if x != nil {
+		return x.Db
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetRev() *Rev {
+	if x != nil {
+		return x.Rev
+	}
+	return nil
+}
+
+func (x *FilterFunc) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FilterFunc) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
 type ChangesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -3537,7 +3622,7 @@ type ChangesRequest struct {
 
 func (x *ChangesRequest) Reset() {
 	*x = ChangesRequest{}
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +3634,7 @@ func (x *ChangesRequest) String() string {
 func (*ChangesRequest) ProtoMessage() {}
 
 func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[51]
+	mi := &file_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +3647,7 @@ func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
 func (*ChangesRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangesRequest) GetCopy() string {
@@ -3634,7 +3719,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3646,7 +3731,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[52]
+	mi := &file_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3659,7 +3744,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Change) GetSeq() uint64 {
@@ -3706,7 +3791,7 @@ type LocalDocs struct {
 
 func (x *LocalDocs) Reset() {
 	*x = LocalDocs{}
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3718,7 +3803,7 @@ func (x *LocalDocs) String() string {
 func (*LocalDocs) ProtoMessage() {}
 
 func (x *LocalDocs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[53]
+	mi := &file_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3731,7 +3816,7 @@ func (x *LocalDocs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalDocs.ProtoReflect.Descriptor instead.
 func (*LocalDocs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LocalDocs) GetRows() []*LocalDoc {
@@ -3751,7 +3836,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3763,7 +3848,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[54]
+	mi := &file_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3776,7 +3861,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Changes) GetRows() []*Change {
@@ -3810,7 +3895,7 @@ type ListCommand struct {
 
 func (x *ListCommand) Reset() {
 	*x = ListCommand{}
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +3907,7 @@ func (x *ListCommand) String() string {
 func (*ListCommand) ProtoMessage() {}
 
 func (x *ListCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[55]
+	mi := &file_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +3920,7 @@ func (x *ListCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommand.ProtoReflect.Descriptor instead.
 func (*ListCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListCommand) GetRepair() bool {
@@ -3888,7 +3973,7 @@ type ListPart struct {
 
 func (x *ListPart) Reset() {
 	*x = ListPart{}
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +3985,7 @@ func (x *ListPart) String() string {
 func (*ListPart) ProtoMessage() {}
 
 func (x *ListPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[56]
+	mi := &file_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +3998,7 @@ func (x *ListPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPart.ProtoReflect.Descriptor instead.
 func (*ListPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListPart) GetHead() []byte {
@@ -3970,7 +4055,7 @@ type DocsHead struct {
 
 func (x *DocsHead) Reset() {
 	*x = DocsHead{}
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3982,7 +4067,7 @@ func (x *DocsHead) String() string {
 func (*DocsHead) ProtoMessage() {}
 
 func (x *DocsHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[57]
+	mi := &file_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3995,7 +4080,7 @@ func (x *DocsHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocsHead.ProtoReflect.Descriptor instead.
 func (*DocsHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DocsHead) GetTotal() uint64 {
@@ -4037,7 +4122,7 @@ type ChangesHead struct {
 
 func (x *ChangesHead) Reset() {
 	*x = ChangesHead{}
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4049,7 +4134,7 @@ func (x *ChangesHead) String() string {
 func (*ChangesHead) ProtoMessage() {}
 
 func (x *ChangesHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[58]
+	mi := &file_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4062,7 +4147,7 @@ func (x *ChangesHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesHead.ProtoReflect.Descriptor instead.
 func (*ChangesHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ChangesHead) GetSeq() uint64 {
@@ -4097,7 +4182,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4109,7 +4194,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[59]
+	mi := &file_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4122,7 +4207,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Origin) GetUuid() []byte {
@@ -4153,7 +4238,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4250,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[60]
+	mi := &file_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4263,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -4237,7 +4322,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4334,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4347,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -4318,7 +4403,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4415,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4428,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -4371,7 +4456,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4468,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4481,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -4426,7 +4511,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4438,7 +4523,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4451,7 +4536,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -4494,7 +4579,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_wire_proto_msgTypes[65]
+	mi := &file_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4506,7 +4591,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[65]
+	mi := &file_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4519,7 +4604,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FindRequest) GetCopy() string {
@@ -4603,7 +4688,7 @@ type FindRange struct {
 
 func (x *FindRange) Reset() {
 	*x = FindRange{}
-	mi := &file_wire_proto_msgTypes[66]
+	mi := &file_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4615,7 +4700,7 @@ func (x *FindRange) String() string {
 func (*FindRange) ProtoMessage() {}
 
 func (x *FindRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[66]
+	mi := &file_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4628,7 +4713,7 @@ func (x *FindRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
 func (*FindRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *FindRange) GetLo() []byte {
@@ -4662,7 +4747,7 @@ type FindPosition struct {
 
 func (x *FindPosition) Reset() {
 	*x = FindPosition{}
-	mi := &file_wire_proto_msgTypes[67]
+	mi := &file_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4759,7 @@ func (x *FindPosition) String() string {
 func (*FindPosition) ProtoMessage() {}
 
 func (x *FindPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[67]
+	mi := &file_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4772,7 @@ func (x *FindPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
 func (*FindPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *FindPosition) GetSort() []byte {
@@ -4713,7 +4798,7 @@ type FindHead struct {
 
 func (x *FindHead) Reset() {
 	*x = FindHead{}
-	mi := &file_wire_proto_msgTypes[68]
+	mi := &file_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4725,7 +4810,7 @@ func (x *FindHead) String() string {
 func (*FindHead) ProtoMessage() {}
 
 func (x *FindHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[68]
+	mi := &file_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4738,7 +4823,7 @@ func (x *FindHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
 func (*FindHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *FindHead) GetSeq() uint64 {
@@ -4761,7 +4846,7 @@ type FindRows struct {
 
 func (x *FindRows) Reset() {
 	*x = FindRows{}
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4773,7 +4858,7 @@ func (x *FindRows) String() string {
 func (*FindRows) ProtoMessage() {}
 
 func (x *FindRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4786,7 +4871,7 @@ func (x *FindRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
 func (*FindRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *FindRows) GetRows() []*FindRow {
@@ -4835,7 +4920,7 @@ type FindRow struct {
 
 func (x *FindRow) Reset() {
 	*x = FindRow{}
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4847,7 +4932,7 @@ func (x *FindRow) String() string {
 func (*FindRow) ProtoMessage() {}
 
 func (x *FindRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4860,7 +4945,7 @@ func (x *FindRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
 func (*FindRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *FindRow) GetSort() []byte {
@@ -5144,11 +5229,19 @@ const file_wire_proto_rawDesc = "" +
 	"\tconflicts\x18\t \x01(\bR\tconflicts\x12\x14\n" +
 	"\x05limit\x18\n" +
 	" \x01(\x03R\x05limit\x12\x16\n" +
-	"\x06system\x18\v \x01(\bR\x06system\"J\n" +
+	"\x06system\x18\v \x01(\bR\x06system\"~\n" +
 	"\x06Filter\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x1a\n" +
-	"\bselector\x18\x03 \x01(\fR\bselector\"\xf0\x01\n" +
+	"\bselector\x18\x03 \x01(\fR\bselector\x122\n" +
+	"\bfunction\x18\x04 \x01(\v2\x16.divan.wire.FilterFuncR\bfunction\"\x85\x01\n" +
+	"\n" +
+	"FilterFunc\x12\x0e\n" +
+	"\x02db\x18\x01 \x01(\tR\x02db\x12\x16\n" +
+	"\x06design\x18\x02 \x01(\tR\x06design\x12!\n" +
+	"\x03rev\x18\x03 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x18\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\"\xf0\x01\n" +
 	"\x0eChangesRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x04R\x05since\x12\x12\n" +
@@ -5305,7 +5398,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -5360,26 +5453,27 @@ var file_wire_proto_goTypes = []any{
 	(*DropAttachmentsRequest)(nil), // 50: divan.wire.DropAttachmentsRequest
 	(*DocsRequest)(nil),            // 51: divan.wire.DocsRequest
 	(*Filter)(nil),                 // 52: divan.wire.Filter
-	(*ChangesRequest)(nil),         // 53: divan.wire.ChangesRequest
-	(*Change)(nil),                 // 54: divan.wire.Change
-	(*LocalDocs)(nil),              // 55: divan.wire.LocalDocs
-	(*Changes)(nil),                // 56: divan.wire.Changes
-	(*ListCommand)(nil),            // 57: divan.wire.ListCommand
-	(*ListPart)(nil),               // 58: divan.wire.ListPart
-	(*DocsHead)(nil),               // 59: divan.wire.DocsHead
-	(*ChangesHead)(nil),            // 60: divan.wire.ChangesHead
-	(*Origin)(nil),                 // 61: divan.wire.Origin
-	(*AttachmentRange)(nil),        // 62: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 63: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 64: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 65: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 66: divan.wire.WatchEvent
-	(*FindRequest)(nil),            // 67: divan.wire.FindRequest
-	(*FindRange)(nil),              // 68: divan.wire.FindRange
-	(*FindPosition)(nil),           // 69: divan.wire.FindPosition
-	(*FindHead)(nil),               // 70: divan.wire.FindHead
-	(*FindRows)(nil),               // 71: divan.wire.FindRows
-	(*FindRow)(nil),                // 72: divan.wire.FindRow
+	(*FilterFunc)(nil),             // 53: divan.wire.FilterFunc
+	(*ChangesRequest)(nil),         // 54: divan.wire.ChangesRequest
+	(*Change)(nil),                 // 55: divan.wire.Change
+	(*LocalDocs)(nil),              // 56: divan.wire.LocalDocs
+	(*Changes)(nil),                // 57: divan.wire.Changes
+	(*ListCommand)(nil),            // 58: divan.wire.ListCommand
+	(*ListPart)(nil),               // 59: divan.wire.ListPart
+	(*DocsHead)(nil),               // 60: divan.wire.DocsHead
+	(*ChangesHead)(nil),            // 61: divan.wire.ChangesHead
+	(*Origin)(nil),                 // 62: divan.wire.Origin
+	(*AttachmentRange)(nil),        // 63: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 64: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 65: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 66: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 67: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 68: divan.wire.FindRequest
+	(*FindRange)(nil),              // 69: divan.wire.FindRange
+	(*FindPosition)(nil),           // 70: divan.wire.FindPosition
+	(*FindHead)(nil),               // 71: divan.wire.FindHead
+	(*FindRows)(nil),               // 72: divan.wire.FindRows
+	(*FindRow)(nil),                // 73: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -5429,37 +5523,39 @@ var file_wire_proto_depIdxs = []int32{
 	14, // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
 	43, // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
 	18, // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	52, // 47: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13, // 48: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25, // 49: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38, // 50: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	54, // 51: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	0,  // 52: divan.wire.ListCommand.op:type_name -> divan.wire.Op
-	4,  // 53: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	61, // 54: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
-	4,  // 55: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 56: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	68, // 57: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
-	69, // 58: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
-	72, // 59: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
-	69, // 60: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
-	2,  // 61: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 62: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	57, // 63: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	62, // 64: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	63, // 65: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	65, // 66: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 67: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 68: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	58, // 69: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	64, // 70: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	64, // 71: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	66, // 72: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	67, // [67:73] is the sub-list for method output_type
-	61, // [61:67] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	53, // 47: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
+	12, // 48: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
+	52, // 49: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13, // 50: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	25, // 51: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	38, // 52: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	55, // 53: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	0,  // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
+	4,  // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	62, // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
+	4,  // 57: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 58: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	69, // 59: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	70, // 60: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	73, // 61: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	70, // 62: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,  // 63: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 64: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58, // 65: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	63, // 66: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	64, // 67: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	66, // 68: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 69: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 70: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 71: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	65, // 72: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	65, // 73: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	67, // 74: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	69, // [69:75] is the sub-list for method output_type
+	63, // [63:69] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -5475,7 +5571,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
