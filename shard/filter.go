@@ -344,6 +344,16 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 		}
 		dst = append(dst, '}')
 	}
+	if len(d.Conflicts) > 0 {
+		dst = append(dst, `,"_conflicts":[`...)
+		for i, rev := range d.Conflicts {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = rev.AppendJSON(dst)
+		}
+		dst = append(dst, ']')
+	}
 	return append(dst, '}')
 }
 

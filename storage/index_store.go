@@ -146,6 +146,16 @@ func (x *Index) Discard() {
 	x.entry.dropped = true
 }
 
+// Sizes returns the bytes on disk, and those of the files in use: what is left
+// of the index before the next compaction.
+func (x *Index) Sizes() (file, active int64, err error) {
+	if file, err = x.FileSize(); err != nil {
+		return 0, 0, err
+	}
+	used, err := x.inst.DB().EstimateDiskUsage([]byte{0}, []byte{0xff})
+	return file, int64(used), indexError(err)
+}
+
 // Flush makes durable what was committed until now.
 func (x *Index) Flush() error {
 	if err := x.Err(); err != nil {
@@ -270,8 +280,20 @@ type IndexBatch struct {
 	b *pebble.Batch
 }
 
-// NewBatch returns an empty batch; Close it.
-func (x *Index) NewBatch() *IndexBatch { return &IndexBatch{x: x, b: x.inst.DB().NewBatch()} }
+// NewBatch returns an empty batch; Close it. reads says that the index is going
+// to be read through it, which makes each change dearer.
+func (x *Index) NewBatch(reads bool) *IndexBatch {
+	if reads {
+		return &IndexBatch{x: x, b: x.inst.DB().NewIndexedBatch()}
+	}
+	return &IndexBatch{x: x, b: x.inst.DB().NewBatch()}
+}
+
+// Iterate returns an iterator over the index as it is with the changes of the
+// batch so far, which was made for that.
+func (b *IndexBatch) Iterate(lo, hi []byte) (*IndexIterator, error) {
+	return newIndexIterator(b.b, lo, hi)
+}
 
 // Set gives a key a value.
 func (b *IndexBatch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails with a batch that is too large only, as Commit does
@@ -328,7 +350,19 @@ func (s *IndexSnapshot) Get(dst, key []byte) (value []byte, ok bool, err error) 
 	if err := s.x.Err(); err != nil {
 		return dst, false, err
 	}
-	v, closer, err := s.snap.Get(key)
+	return getAppend(s.snap, dst, key)
+}
+
+// Get is IndexSnapshot.Get as of the last committed batch.
+func (x *Index) Get(dst, key []byte) (value []byte, ok bool, err error) {
+	if err := x.Err(); err != nil {
+		return dst, false, err
+	}
+	return getAppend(x.inst.DB(), dst, key)
+}
+
+func getAppend(r pebble.Reader, dst, key []byte) (value []byte, ok bool, err error) {
+	v, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return dst, false, nil
 	}
@@ -344,7 +378,11 @@ func (s *IndexSnapshot) Iterate(lo, hi []byte) (*IndexIterator, error) {
 	if err := s.x.Err(); err != nil {
 		return nil, err
 	}
-	it, err := s.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	return newIndexIterator(s.snap, lo, hi)
+}
+
+func newIndexIterator(r pebble.Reader, lo, hi []byte) (*IndexIterator, error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return nil, indexError(err)
 	}

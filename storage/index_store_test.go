@@ -48,7 +48,7 @@ func keysOf(tb testing.TB, x *Index) (out []string) {
 // setKeys commits one batch.
 func setKeys(tb testing.TB, x *Index, keys ...string) {
 	tb.Helper()
-	b := x.NewBatch()
+	b := x.NewBatch(false)
 	defer b.Close()
 	for _, k := range keys {
 		b.Set([]byte(k), []byte(k+"!"))
@@ -62,7 +62,7 @@ func TestIndexKeys(t *testing.T) {
 	setKeys(t, x, "a", "b", "c", "d")
 	before, err := x.Snapshot()
 	must(t, err)
-	b := x.NewBatch()
+	b := x.NewBatch(false)
 	b.Delete([]byte("a"))
 	b.DeleteRange([]byte("b"), []byte("d"))
 	if b.Len() == 0 {

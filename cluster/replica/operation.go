@@ -106,7 +106,7 @@ func all() []served {
 	return []served{
 		Update, Purge, PutAttachment, DropAttachments,
 		Open, OpenRevs, OpenRevsMany, Missing, DocsByID, LocalGet, ReadAttachment,
-		AllDocs, LocalDocs, Changes, Purges, Position, Watch,
+		AllDocs, LocalDocs, Changes, Find, Purges, Position, Watch,
 		Create, Drop, Info, Partition, Compact,
 	}
 }

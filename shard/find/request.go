@@ -5,8 +5,8 @@ import "divan/shard/query"
 // Request asks one copy for the documents that match a selector.
 type Request struct {
 	Copy      string
-	Selector  []byte // JSON
-	Fields    []byte // JSON array of paths; none: whole documents
+	Selector  []byte  // JSON
+	Fields    []byte  // JSON array of paths; none: whole documents
 	Ranges    []Range // read in their order, or with Desc backwards from the last; none: everything
 	Desc      bool
 	Conflicts bool // documents come with their conflicts

@@ -16,11 +16,12 @@ import (
 
 // follower brings one index up to date with its copy.
 type follower struct {
-	m        *Manager
-	copyName string
-	spec     Spec
-	kind     Kind
-	log      *zap.Logger
+	m         *Manager
+	copyName  string
+	spec      Spec
+	kind      Kind
+	sequences bool // Map needs Doc.Seq
+	log       *zap.Logger
 
 	users  int       // guarded by Manager.mu
 	unused time.Time // since when users is 0; guarded by Manager.mu
@@ -30,9 +31,13 @@ type follower struct {
 		sync.Mutex
 		of      *storage.Index // the opening of the store that pos is of
 		pos     Position
-		running *update       // nil: none
-		waiting int           // calls that wait for an update
-		hurry   chan struct{} // somebody began to wait
+		running *update // nil: none
+		waiting int     // calls that wait for an update
+
+		compacting     bool
+		stopCompacting context.CancelFunc // while compacting
+
+		hurry chan struct{} // somebody began to wait
 	}
 	progress progress
 
@@ -181,10 +186,13 @@ func (f *follower) updateAlone(ctx context.Context) {
 	}
 }
 
-// cancelUpdate stops the update that runs, if there is one.
-func (f *follower) cancelUpdate() {
+// cancelWork stops the update and the compaction that run.
+func (f *follower) cancelWork() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.mu.compacting {
+		f.mu.stopCompacting()
+	}
 	if f.mu.running != nil {
 		f.mu.running.cancel()
 	}
@@ -261,8 +269,8 @@ func (f *follower) runOn(ctx context.Context, u *Use) error {
 	if err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
-	up := &updater{f: f, x: u.Index, pos: pos, b: u.Index.NewBatch()}
-	defer up.b.Close()
+	up := &updater{f: f, x: u.Index, pos: pos}
+	defer up.close()
 	if err := up.follow(ctx, info); err != nil {
 		return err
 	}

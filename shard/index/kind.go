@@ -10,7 +10,7 @@ import (
 // Doc is a document of a copy on its way into an index.
 type Doc struct {
 	ID  string
-	Seq uint64     // of its last change; 0 while the index is filled, unless Spec.Sequences
+	Seq uint64     // of its last change; 0 while the index is filled, unless asked for
 	Doc *shard.Doc // the winner; nil: the document is deleted or purged
 }
 
@@ -20,16 +20,17 @@ type Mapped any
 // Kind is what an index of one kind does with documents. The manager calls
 // Begin, Apply and End on one goroutine at a time, Map on several.
 type Kind interface {
-	// Begin starts an update of about so many changes; whatever was known of the
-	// store before may have changed.
-	Begin(x *storage.Index, changes uint64) error
+	// Begin announces about so many changes; whatever was known of the store
+	// before may have changed. reads says that Apply reads through its batch.
+	Begin(x *storage.Index, changes uint64) (reads bool, err error)
 	// Map makes of documents what Apply needs. The documents are the caller's
 	// again when Apply has returned.
 	Map(ctx context.Context, docs []Doc) (Mapped, error)
 	// Apply adds to a batch that replaces whatever the index holds of the
 	// documents. fresh says that it holds nothing of them.
 	Apply(b *storage.IndexBatch, m Mapped, fresh bool) error
-	// End is called when everything is applied, before anybody who waits is told.
+	// End is called when everything is applied and committed, before anybody who
+	// waits is told.
 	End(ctx context.Context, x *storage.Index) error
 	// Close is called when nobody uses the index any more.
 	Close()
@@ -39,7 +40,6 @@ type Kind interface {
 type Spec struct {
 	Signature string
 	Design    string // a design document that asks for it, for Task
-	Sequences bool   // Map needs Doc.Seq always
-	// Open makes the Kind; it is called again only after Close.
-	Open func() (Kind, error)
+	// Open makes the Kind; sequences says that Map always needs Doc.Seq.
+	Open func() (kind Kind, sequences bool, err error)
 }

@@ -75,7 +75,7 @@ func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.mu.closed = true
 	for _, f := range m.mu.followers {
-		f.cancelUpdate()
+		f.cancelWork()
 	}
 	m.mu.Unlock()
 	m.wg.Wait()
@@ -147,7 +147,7 @@ func (m *Manager) follower(copyName string, spec Spec) (*follower, error) {
 		return f, nil
 	}
 	m.mu.Unlock()
-	kind, err := spec.Open() // compiles, maybe for milliseconds
+	kind, sequences, err := spec.Open() // compiles, maybe for milliseconds
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (m *Manager) follower(copyName string, spec Spec) (*follower, error) {
 		other.users++
 		return other, nil
 	}
-	f = &follower{m: m, copyName: copyName, spec: spec, kind: kind, users: 1, log: m.o.Logger.With(
+	f = &follower{m: m, copyName: copyName, spec: spec, kind: kind, sequences: sequences, users: 1, log: m.o.Logger.With(
 		zap.String("copy", copyName), zap.String("index", spec.Signature))}
 	f.mu.hurry = make(chan struct{}, 1)
 	m.mu.followers[key] = f
@@ -209,15 +209,16 @@ func (u *Use) Update(ctx context.Context) error {
 // Start begins an update that nobody waits for.
 func (u *Use) Start() { u.f.m.enqueue(u.f) }
 
-// Warm starts an update in the background.
-func (m *Manager) Warm(copyName string, spec Spec) error {
+// Warm starts an update in the background. What goes wrong is only logged: who
+// asks the index hears of it.
+func (m *Manager) Warm(copyName string, spec Spec) {
 	f, err := m.follower(copyName, spec)
 	if err != nil {
-		return err
+		m.o.Logger.Debug("an index cannot be kept warm", zap.String("copy", copyName), zap.Error(err))
+		return
 	}
 	m.enqueue(f)
 	m.leave(f)
-	return nil
 }
 
 func (m *Manager) enqueue(f *follower) {
@@ -274,6 +275,67 @@ func (m *Manager) Tasks() []Task {
 	return out
 }
 
+// Status is how an index stands.
+type Status struct {
+	Position
+	Pending              uint64 // changes of the copy that are not in the index
+	Waiting              int    // calls of Update
+	Updating, Compacting bool
+}
+
+// Status tells how the index stands, as of a snapshot of it.
+func (u *Use) Status(ctx context.Context, snap *storage.IndexSnapshot) (st Status, err error) {
+	if st.Position, err = ReadPosition(snap); err != nil {
+		return st, err
+	}
+	changes, err := u.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: u.f.copyName, Since: st.Seq})
+	if err != nil {
+		return st, fmt.Errorf("status of index: %w", err)
+	}
+	defer changes.Close()
+	if st.Filled {
+		st.Pending, err = changes.Pending(st.Seq)
+	} else {
+		st.Pending, err = changes.Pending(0)
+	}
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	st.Waiting, st.Updating, st.Compacting = u.f.mu.waiting, u.f.mu.running != nil, u.f.mu.compacting
+	return st, err
+}
+
+// Compact starts the compaction of an index. While one is running a second call
+// changes nothing.
+func (m *Manager) Compact(ctx context.Context, copyName string, spec Spec) error {
+	u, err := m.Acquire(ctx, copyName, spec)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := u.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.compacting || m.mu.closed {
+		m.wg.Go(u.Release)
+		return nil
+	}
+	f.mu.compacting = true
+	ctx, f.mu.stopCompacting = context.WithCancel(context.WithoutCancel(ctx))
+	m.wg.Go(func() {
+		err := u.Index.Compact(ctx)
+		f.mu.Lock()
+		f.mu.compacting = false
+		f.mu.stopCompacting()
+		f.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			f.log.Warn("compacting an index failed", zap.Error(err))
+		}
+		u.Release()
+	})
+	return nil
+}
+
 // Cleanup removes the indexes of a copy except those with one of the signatures.
 func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) error {
 	names, err := m.o.Engine.Signatures(copyName)
@@ -295,7 +357,7 @@ func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) e
 func (m *Manager) drop(ctx context.Context, copyName, signature string) error {
 	m.mu.Lock()
 	if f := m.mu.followers[copyName+"\x00"+signature]; f != nil {
-		f.cancelUpdate()
+		f.cancelWork()
 	}
 	m.mu.Unlock()
 	if err := m.o.Engine.DropIndex(copyName, signature); err != nil && !fault.Is(err, fault.NoCopy) {

@@ -25,7 +25,7 @@ type updater struct {
 func (up *updater) follow(ctx context.Context, info shard.Info) error {
 	f := up.f
 	if up.pos == (Position{}) {
-		up.pos = Position{Seq: 0, PurgeSeq: info.PurgeSeq, Filled: f.spec.Sequences}
+		up.pos = Position{Seq: 0, PurgeSeq: info.PurgeSeq, Filled: f.sequences}
 	}
 	up.reading = up.pos
 	f.holdPurges(ctx, up.pos.PurgeSeq)
@@ -48,7 +48,19 @@ func (up *updater) follow(ctx context.Context, info shard.Info) error {
 // begin announces so many changes.
 func (up *updater) begin(changes uint64) error {
 	up.f.progress.total.Add(changes)
-	return indexed(up.f.kind.Begin(up.x, changes))
+	reads, err := up.f.kind.Begin(up.x, changes)
+	if err != nil {
+		return indexed(err)
+	}
+	up.close()
+	up.b = up.x.NewBatch(reads)
+	return nil
+}
+
+func (up *updater) close() {
+	if up.b != nil {
+		up.b.Close()
+	}
 }
 
 // fill lists the documents of the copy, from where an earlier update stopped.

@@ -13,6 +13,18 @@ import (
 
 const mallocOverhead = 8 // bytes that the allocator needs for itself
 
+// newRuntime makes a heap that uses it.
+func newRuntime(tls *libc.TLS, self uintptr) uintptr {
+	size := int(unsafe.Sizeof(lib.TJSMallocFunctions{}))
+	at := tls.Alloc(size)
+	defer tls.Free(size)
+	*(*lib.TJSMallocFunctions)(pointer(at)) = lib.TJSMallocFunctions{
+		Fjs_malloc: mallocPointer(jsMalloc), Fjs_free: freePointer(jsFree),
+		Fjs_realloc: reallocPointer(jsRealloc), Fjs_malloc_usable_size: usablePointer(jsUsableSize),
+	}
+	return lib.XJS_NewRuntime2(tls, at, self)
+}
+
 func jsMalloc(tls *libc.TLS, state uintptr, size libc.Tsize_t) uintptr {
 	s := (*lib.TJSMallocState)(pointer(state))
 	if s.Fmalloc_size+size > s.Fmalloc_limit {

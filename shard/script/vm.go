@@ -85,12 +85,7 @@ func newVM(memory int64) (*vm, error) {
 	v := &vm{tls: libc.NewTLS()}
 	v.pin.Pin(v)
 	self := uintptr(unsafe.Pointer(v))
-	allocator := lib.TJSMallocFunctions{
-		Fjs_malloc: mallocPointer(jsMalloc), Fjs_free: freePointer(jsFree),
-		Fjs_realloc: reallocPointer(jsRealloc), Fjs_malloc_usable_size: usablePointer(jsUsableSize),
-	}
-	v.pin.Pin(&allocator)
-	v.rt = lib.XJS_NewRuntime2(v.tls, uintptr(unsafe.Pointer(&allocator)), self)
+	v.rt = newRuntime(v.tls, self)
 	if v.rt == 0 {
 		v.close()
 		return nil, errOutOfMemory

@@ -51,20 +51,15 @@ type Bound struct {
 // Row is one row of an answer.
 //
 // Rows come in the order of Sort, then ID, then as they were emitted. A reduced
-// row has no id: Key is the group's, Sort its sort key, and Value the state of
-// the reduce function over its rows.
+// row has no id: Key is the group's, Sort what the sort keys of the group have in
+// common (reduce.GroupSort), and Value the state of the reduce function over its
+// rows. A Bound that is exclusive and has that as its Key lies behind the group
+// as a lower one, and before it as an upper one.
 type Row struct {
 	Range            int // index in Request.Ranges
 	Sort, Key, Value []byte
 	ID               string
 	Doc              *shard.Doc // only with IncludeDocs; nil when the document is gone
-}
-
-// Batch holds rows of a Stream. It is meant to be used again: everything in it
-// is valid until the next call of Next with it. Clone what outlives it.
-type Batch struct {
-	Rows  []Row
-	bytes []byte
 }
 
 // Head is what is known of an answer before its rows.
@@ -73,22 +68,4 @@ type Head struct {
 	Offset uint64   // rows before the first row of the first range, in the direction
 	Seq    uint64   // update sequence of the copy that the answer reflects
 	UUID   [16]byte // of the copy
-}
-
-// Info describes the index of one copy.
-type Info struct {
-	Seq, PurgeSeq          uint64 // up to which the index reflects the copy
-	Pending                uint64 // changes of the copy that are not in the index yet
-	File, External, Active int64  // bytes on disk; of keys and values; in use
-	Waiting                int    // queries that wait for an update
-	Updating, Compacting   bool
-	Collation              string // version of the collation, empty for a view that is ordered raw
-}
-
-// Task is an update of an index that is under way, for _active_tasks.
-type Task struct {
-	Copy, Signature      string
-	Design               string // a design document with the views
-	StartedMS, UpdatedMS int64  // unix time, milliseconds
-	Done, Total          uint64 // changes
 }

@@ -51,6 +51,7 @@ const (
 	Op_ALL_DOCS   Op = 18 // DocsRequest; DocsHead, Rows
 	Op_LOCAL_DOCS Op = 19 // DocsRequest; Nothing, LocalDocs
 	Op_CHANGES    Op = 20 // ChangesRequest; ChangesHead, Changes
+	Op_FIND       Op = 30 // FindRequest; FindHead, FindRows
 )
 
 // Enum value maps for Op.
@@ -77,6 +78,7 @@ var (
 		18: "ALL_DOCS",
 		19: "LOCAL_DOCS",
 		20: "CHANGES",
+		30: "FIND",
 	}
 	Op_value = map[string]int32{
 		"NONE":             0,
@@ -100,6 +102,7 @@ var (
 		"ALL_DOCS":         18,
 		"LOCAL_DOCS":       19,
 		"CHANGES":          20,
+		"FIND":             30,
 	}
 )
 
@@ -4557,6 +4560,415 @@ func (x *WatchEvent) GetFault() *Fault {
 	return nil
 }
 
+// FindRequest asks for documents that match a selector; see package shard/find.
+type FindRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Selector      []byte                 `protobuf:"bytes,2,opt,name=selector,proto3" json:"selector,omitempty"` // JSON
+	Fields        []byte                 `protobuf:"bytes,3,opt,name=fields,proto3" json:"fields,omitempty"`     // JSON
+	Ranges        []*FindRange           `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Desc          bool                   `protobuf:"varint,5,opt,name=desc,proto3" json:"desc,omitempty"`
+	Conflicts     bool                   `protobuf:"varint,6,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Plain         bool                   `protobuf:"varint,7,opt,name=plain,proto3" json:"plain,omitempty"`
+	Count         bool                   `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
+	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	After         *FindPosition          `protobuf:"bytes,10,opt,name=after,proto3" json:"after,omitempty"` // missing: from the beginning
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRequest) Reset() {
+	*x = FindRequest{}
+	mi := &file_wire_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRequest) ProtoMessage() {}
+
+func (x *FindRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
+func (*FindRequest) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *FindRequest) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *FindRequest) GetSelector() []byte {
+	if x != nil {
+		return x.Selector
+	}
+	return nil
+}
+
+func (x *FindRequest) GetFields() []byte {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *FindRequest) GetRanges() []*FindRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *FindRequest) GetDesc() bool {
+	if x != nil {
+		return x.Desc
+	}
+	return false
+}
+
+func (x *FindRequest) GetConflicts() bool {
+	if x != nil {
+		return x.Conflicts
+	}
+	return false
+}
+
+func (x *FindRequest) GetPlain() bool {
+	if x != nil {
+		return x.Plain
+	}
+	return false
+}
+
+func (x *FindRequest) GetCount() bool {
+	if x != nil {
+		return x.Count
+	}
+	return false
+}
+
+func (x *FindRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *FindRequest) GetAfter() *FindPosition {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+type FindRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lo            []byte                 `protobuf:"bytes,1,opt,name=lo,proto3" json:"lo,omitempty"`
+	Hi            []byte                 `protobuf:"bytes,2,opt,name=hi,proto3" json:"hi,omitempty"`
+	Bounded       bool                   `protobuf:"varint,3,opt,name=bounded,proto3" json:"bounded,omitempty"` // hi counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRange) Reset() {
+	*x = FindRange{}
+	mi := &file_wire_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRange) ProtoMessage() {}
+
+func (x *FindRange) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
+func (*FindRange) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *FindRange) GetLo() []byte {
+	if x != nil {
+		return x.Lo
+	}
+	return nil
+}
+
+func (x *FindRange) GetHi() []byte {
+	if x != nil {
+		return x.Hi
+	}
+	return nil
+}
+
+func (x *FindRange) GetBounded() bool {
+	if x != nil {
+		return x.Bounded
+	}
+	return false
+}
+
+type FindPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sort          []byte                 `protobuf:"bytes,1,opt,name=sort,proto3" json:"sort,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindPosition) Reset() {
+	*x = FindPosition{}
+	mi := &file_wire_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindPosition) ProtoMessage() {}
+
+func (x *FindPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
+func (*FindPosition) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *FindPosition) GetSort() []byte {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *FindPosition) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+type FindHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindHead) Reset() {
+	*x = FindHead{}
+	mi := &file_wire_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindHead) ProtoMessage() {}
+
+func (x *FindHead) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
+func (*FindHead) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *FindHead) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+type FindRows struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*FindRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Keys          uint64                 `protobuf:"varint,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	Docs          uint64                 `protobuf:"varint,3,opt,name=docs,proto3" json:"docs,omitempty"`
+	Matches       uint64                 `protobuf:"varint,4,opt,name=matches,proto3" json:"matches,omitempty"`
+	Last          *FindPosition          `protobuf:"bytes,5,opt,name=last,proto3" json:"last,omitempty"` // missing: nothing was read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRows) Reset() {
+	*x = FindRows{}
+	mi := &file_wire_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRows) ProtoMessage() {}
+
+func (x *FindRows) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
+func (*FindRows) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *FindRows) GetRows() []*FindRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *FindRows) GetKeys() uint64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *FindRows) GetDocs() uint64 {
+	if x != nil {
+		return x.Docs
+	}
+	return 0
+}
+
+func (x *FindRows) GetMatches() uint64 {
+	if x != nil {
+		return x.Matches
+	}
+	return 0
+}
+
+func (x *FindRows) GetLast() *FindPosition {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+type FindRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sort          []byte                 `protobuf:"bytes,1,opt,name=sort,proto3" json:"sort,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Doc           []byte                 `protobuf:"bytes,3,opt,name=doc,proto3" json:"doc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRow) Reset() {
+	*x = FindRow{}
+	mi := &file_wire_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRow) ProtoMessage() {}
+
+func (x *FindRow) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
+func (*FindRow) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *FindRow) GetSort() []byte {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *FindRow) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *FindRow) GetDoc() []byte {
+	if x != nil {
+		return x.Doc
+	}
+	return nil
+}
+
 var File_wire_proto protoreflect.FileDescriptor
 
 const file_wire_proto_rawDesc = "" +
@@ -4900,7 +5312,38 @@ const file_wire_proto_rawDesc = "" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12'\n" +
-	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault*\x9e\x02\n" +
+	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xa8\x02\n" +
+	"\vFindRequest\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1a\n" +
+	"\bselector\x18\x02 \x01(\fR\bselector\x12\x16\n" +
+	"\x06fields\x18\x03 \x01(\fR\x06fields\x12-\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x15.divan.wire.FindRangeR\x06ranges\x12\x12\n" +
+	"\x04desc\x18\x05 \x01(\bR\x04desc\x12\x1c\n" +
+	"\tconflicts\x18\x06 \x01(\bR\tconflicts\x12\x14\n" +
+	"\x05plain\x18\a \x01(\bR\x05plain\x12\x14\n" +
+	"\x05count\x18\b \x01(\bR\x05count\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x03R\x05limit\x12.\n" +
+	"\x05after\x18\n" +
+	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\"E\n" +
+	"\tFindRange\x12\x0e\n" +
+	"\x02lo\x18\x01 \x01(\fR\x02lo\x12\x0e\n" +
+	"\x02hi\x18\x02 \x01(\fR\x02hi\x12\x18\n" +
+	"\abounded\x18\x03 \x01(\bR\abounded\"2\n" +
+	"\fFindPosition\x12\x12\n" +
+	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\"\x1c\n" +
+	"\bFindHead\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xa3\x01\n" +
+	"\bFindRows\x12'\n" +
+	"\x04rows\x18\x01 \x03(\v2\x13.divan.wire.FindRowR\x04rows\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\x04R\x04keys\x12\x12\n" +
+	"\x04docs\x18\x03 \x01(\x04R\x04docs\x12\x18\n" +
+	"\amatches\x18\x04 \x01(\x04R\amatches\x12,\n" +
+	"\x04last\x18\x05 \x01(\v2\x18.divan.wire.FindPositionR\x04last\"?\n" +
+	"\aFindRow\x12\x12\n" +
+	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
+	"\x03doc\x18\x03 \x01(\fR\x03doc*\xa8\x02\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
@@ -4928,7 +5371,8 @@ const file_wire_proto_rawDesc = "" +
 	"\bALL_DOCS\x10\x12\x12\x0e\n" +
 	"\n" +
 	"LOCAL_DOCS\x10\x13\x12\v\n" +
-	"\aCHANGES\x10\x14*C\n" +
+	"\aCHANGES\x10\x14\x12\b\n" +
+	"\x04FIND\x10\x1e*C\n" +
 	"\x06Ending\x12\x0f\n" +
 	"\vENDING_NONE\x10\x00\x12\x13\n" +
 	"\x0fENDING_DEADLINE\x10\x01\x12\x13\n" +
@@ -4954,7 +5398,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -5024,6 +5468,12 @@ var file_wire_proto_goTypes = []any{
 	(*Chunk)(nil),                  // 65: divan.wire.Chunk
 	(*WatchCommand)(nil),           // 66: divan.wire.WatchCommand
 	(*WatchEvent)(nil),             // 67: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 68: divan.wire.FindRequest
+	(*FindRange)(nil),              // 69: divan.wire.FindRange
+	(*FindPosition)(nil),           // 70: divan.wire.FindPosition
+	(*FindHead)(nil),               // 71: divan.wire.FindHead
+	(*FindRows)(nil),               // 72: divan.wire.FindRows
+	(*FindRow)(nil),                // 73: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -5085,23 +5535,27 @@ var file_wire_proto_depIdxs = []int32{
 	62, // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
 	4,  // 57: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
 	4,  // 58: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	2,  // 59: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 60: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	58, // 61: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	63, // 62: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	64, // 63: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	66, // 64: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 65: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 66: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 67: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	65, // 68: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	65, // 69: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	67, // 70: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	65, // [65:71] is the sub-list for method output_type
-	59, // [59:65] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	69, // 59: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	70, // 60: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	73, // 61: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	70, // 62: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,  // 63: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 64: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58, // 65: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	63, // 66: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	64, // 67: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	66, // 68: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 69: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 70: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 71: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	65, // 72: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	65, // 73: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	67, // 74: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	69, // [69:75] is the sub-list for method output_type
+	63, // [63:69] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -5117,7 +5571,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   66,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,104 @@
+package replica
+
+import (
+	"context"
+
+	"divan/cluster/wire/wirepb"
+	"divan/shard/find"
+)
+
+// FindHead is what a copy tells before the documents that match a selector.
+type FindHead struct {
+	Seq uint64 // of the copy, that the answer reflects
+}
+
+// Found is the documents of a copy that match a selector. A batch may be empty
+// although there is more.
+type Found = Listing[FindHead, find.Batch]
+
+// Find lists documents that match a selector, by id or in the order of an index.
+var Find = declare(Operation[find.Request, Found]{
+	Copy: func(q find.Request) string { return q.Copy },
+	Run: func(h *Held, ctx context.Context, q find.Request) (Found, error) {
+		s, err := find.Open(ctx, h.Shards, q)
+		if err != nil {
+			return Found{}, err
+		}
+		return Found{FindHead{s.Seq}, s}, nil
+	},
+	Over: listing(wirepb.Op_FIND,
+		codec[find.Request, *wirepb.FindRequest]{encodeFindRequest, decodeFindRequest},
+		codec[FindHead, *wirepb.FindHead]{
+			func(h *FindHead) *wirepb.FindHead { return &wirepb.FindHead{Seq: h.Seq} },
+			func(m *wirepb.FindHead) FindHead { return FindHead{m.Seq} },
+		},
+		batchCodec[find.Batch, *wirepb.FindRows]{
+			encode: encodeFound,
+			decode: decodeFound,
+			clear:  func(b *find.Batch) { b.Rows, b.Figures, b.Moved = b.Rows[:0], find.Figures{}, false },
+			count:  func(b *find.Batch) int { return len(b.Rows) },
+		},
+		func(q find.Request) int { return q.Limit }),
+})
+
+func encodeFindRequest(q *find.Request) *wirepb.FindRequest {
+	m := &wirepb.FindRequest{
+		Copy: q.Copy, Selector: q.Selector, Fields: q.Fields, Desc: q.Desc, Conflicts: q.Conflicts,
+		Plain: q.Plain, Count: q.Count, Limit: int64(q.Limit), After: encodePosition(q.After),
+	}
+	for _, r := range q.Ranges {
+		m.Ranges = append(m.Ranges, &wirepb.FindRange{Lo: r.Lo, Hi: r.Hi, Bounded: r.Hi != nil})
+	}
+	return m
+}
+
+func decodeFindRequest(m *wirepb.FindRequest) find.Request {
+	q := find.Request{
+		Copy: name(m.Copy), Selector: m.Selector, Fields: m.Fields, Desc: m.Desc, Conflicts: m.Conflicts,
+		Plain: m.Plain, Count: m.Count, Limit: int(m.Limit),
+	}
+	for _, r := range m.Ranges {
+		one := find.Range{Lo: r.Lo}
+		if r.Bounded {
+			one.Hi = append([]byte{}, r.Hi...)
+		}
+		q.Ranges = append(q.Ranges, one)
+	}
+	if m.After != nil {
+		q.After = &find.Position{Sort: m.After.Sort, ID: string(m.After.Id)}
+	}
+	return q
+}
+
+// encodePosition encodes a position; nil is none.
+func encodePosition(p *find.Position) *wirepb.FindPosition {
+	if p == nil {
+		return nil
+	}
+	return &wirepb.FindPosition{Sort: p.Sort, Id: raw(p.ID)}
+}
+
+// encodeFound fills m, whose memory is used again.
+func encodeFound(b *find.Batch, m *wirepb.FindRows) {
+	m.Rows = grow(m.Rows, len(b.Rows))
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		m.Rows[i].Sort, m.Rows[i].Id, m.Rows[i].Doc = r.Sort, r.ID, r.Doc
+	}
+	m.Keys, m.Docs, m.Matches = b.Figures.Keys, b.Figures.Docs, b.Figures.Matches
+	m.Last = nil
+	if b.Moved {
+		m.Last = encodePosition(&b.Last)
+	}
+}
+
+// decodeFound appends the rows of a message to a batch.
+func decodeFound(m *wirepb.FindRows, b *find.Batch) {
+	for _, r := range m.Rows {
+		b.Rows = append(b.Rows, find.Row{Sort: r.Sort, ID: r.Id, Doc: r.Doc})
+	}
+	b.Figures.Add(find.Figures{Keys: m.Keys, Docs: m.Docs, Matches: m.Matches})
+	if m.Last != nil {
+		b.Last, b.Moved = find.Position{Sort: m.Last.Sort, ID: string(m.Last.Id)}, true
+	}
+}

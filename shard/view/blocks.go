@@ -1,0 +1,238 @@
+package view
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"divan/shard/view/reduce"
+	"divan/storage/fault"
+)
+
+// Blocks are the aggregates of a tree of rows: they answer how many rows a range
+// has, and what its reduce functions give, without reading them.
+//
+// The rows are cut into blocks on several levels. A row begins a block of level
+// l, and of those below, when the hash of its key says so: one in 32 rows one of
+// level 1, one in 32 of these one of level 2, and so on; the first block of each
+// level, the root, begins at the empty key. So borders depend on the rows alone
+// and move no other border. There are blocks up to the first level that has
+// nothing but its root, which sums up the tree.
+//
+// Each block has an entry: the number of its rows, and the state of each reduce
+// function over them. An entry without a state, where the function failed, makes
+// the reader go down a level, so that the failure is that of the query that
+// needs it.
+//
+//	B1  while state.blocks, the entry of each block agrees with the rows between
+//	    its border and the next of its level, and there is an entry for each
+//	    border and root up to level height+1, and no other.
+//
+// Package storage counts documents in blocks chosen the same way. What is summed
+// there can be added to and subtracted from, so that a change is a merge operand
+// and two levels, of which one is in memory, are enough; a border that stays when
+// its document goes costs it nothing. A reduce function cannot take back a
+// value: here the block of each changed row is made anew from what is in it, and
+// borders go with their rows. The two share the idea and no code.
+const (
+	fanoutBits = 5 // 1<<fanoutBits rows, or blocks, are in a block on average
+	maxLevel   = 12
+)
+
+// levelOf is the highest level at which a row begins a block; 0: none. It is
+// part of the format.
+func levelOf(key []byte) int {
+	h := xxhash.Sum64(key)
+	level := 0
+	for h&(1<<fanoutBits-1) == 0 && level < maxLevel {
+		level++
+		h >>= fanoutBits
+	}
+	return level
+}
+
+// block is the entry of a block. The states alias the encoded entry.
+type block struct {
+	rows   uint64
+	states [][]byte // by reducer; nil: not known
+}
+
+func appendBlock(dst []byte, rows uint64, states [][]byte) []byte {
+	dst = binary.AppendUvarint(dst, rows)
+	for _, s := range states {
+		if s == nil {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(s))+1)
+		dst = append(dst, s...)
+	}
+	return dst
+}
+
+// decode reads an entry with so many states into b.
+func (b *block) decode(v []byte, states int) error {
+	n, used := binary.Uvarint(v)
+	if used <= 0 {
+		return errBlock()
+	}
+	b.rows, v = n, v[used:]
+	b.states = b.states[:0]
+	for range states {
+		size, used := binary.Uvarint(v)
+		if used <= 0 || size > uint64(len(v)-used)+1 {
+			return errBlock()
+		}
+		v = v[used:]
+		if size == 0 {
+			b.states = append(b.states, nil)
+			continue
+		}
+		b.states = append(b.states, v[:size-1:size-1])
+		v = v[size-1:]
+	}
+	return nil
+}
+
+func errBlock() error { return fault.New(fault.Corruption, "The index has a malformed block.") }
+
+// collector makes the entry of one block from what is in it.
+type collector struct {
+	t       *tree
+	failed  []int // by reducer: how often, in this update
+	rows    uint64
+	list    []reduce.Row // of a block of level 1
+	parts   [][][]byte   // of a block above, by reducer
+	unknown []bool       // by reducer: a part has no state
+	bytes   arena
+	states  [][]byte
+	out     []byte
+}
+
+func newCollector(t *tree) *collector {
+	n := len(t.reducers)
+	return &collector{t: t, failed: make([]int, n), parts: make([][][]byte, n), unknown: make([]bool, n), states: make([][]byte, n), out: []byte{}}
+}
+
+// maxFailures is how often a reduce function may fail in one update before it is
+// no longer called: it may have taken the longest time that it may take.
+const maxFailures = 8
+
+func (c *collector) reset() {
+	c.rows, c.list = 0, c.list[:0]
+	c.bytes.reset()
+	for i := range c.parts {
+		c.parts[i], c.unknown[i] = c.parts[i][:0], false
+	}
+}
+
+// addRow adds a row, given by its key behind the tree and its value.
+func (c *collector) addRow(key, value []byte) error {
+	c.rows++
+	if len(c.t.reducers) == 0 {
+		return nil
+	}
+	r, err := c.t.decodeRow(c.bytes.copy(key), c.bytes.copy(value))
+	c.list = append(c.list, r)
+	return err
+}
+
+// decodeRow reads a row, given by its key behind the tree and its value, which
+// it aliases except for the id. Sort is without the partition.
+func (t *tree) decodeRow(key, value []byte) (r reduce.Row, err error) {
+	v, err := decodeRowValue(value)
+	if err != nil || v.sort > len(key) {
+		return r, errRow()
+	}
+	var buf [64]byte
+	id, _, ok := cutEscaped(buf[:0], key[v.sort:])
+	sort := key[:v.sort]
+	if ok && t.partitioned {
+		_, sort, ok = cutEscaped(buf[:0], sort)
+	}
+	if !ok {
+		return r, errRow()
+	}
+	return reduce.Row{Sort: sort, Key: v.key, ID: string(id), Value: v.value}, nil
+}
+
+// addBlock adds a block of the level below.
+func (c *collector) addBlock(b *block) {
+	c.rows += b.rows
+	if b.rows == 0 {
+		return
+	}
+	for i, s := range b.states {
+		if s == nil {
+			c.unknown[i] = true
+			continue
+		}
+		c.parts[i] = append(c.parts[i], c.bytes.copy(s))
+	}
+}
+
+// finish returns the states of the block, valid until reset.
+func (c *collector) finish() [][]byte {
+	c.out = c.out[:0]
+	ends := make([]int, 0, 8)
+	for i := range c.t.reducers {
+		from := len(c.out)
+		known := c.rows > 0 && c.failed[i] < maxFailures && !c.unknown[i]
+		if known {
+			var err error
+			f := c.t.reducers[i].function
+			if len(c.list) > 0 {
+				c.out, err = f.Reduce(c.out, c.list)
+			} else {
+				c.out, err = f.Rereduce(c.out, c.parts[i])
+			}
+			if err != nil {
+				known, c.out = false, c.out[:from]
+				if c.t.reducers[i].script {
+					c.failed[i]++
+				}
+			}
+		}
+		c.states[i] = nil
+		if known {
+			c.states[i] = []byte{} // set below, when the buffer does not move any more
+		}
+		ends = append(ends, len(c.out))
+	}
+	from := 0
+	for i, end := range ends {
+		if c.states[i] != nil {
+			c.states[i] = c.out[from:end:end]
+		}
+		from = end
+	}
+	return c.states
+}
+
+// arena copies texts into buffers that do not move.
+type arena struct {
+	chunks [][]byte
+	used   int // chunks in use
+}
+
+const arenaChunk = 32 << 10
+
+func (a *arena) reset() { a.used = 0 }
+
+func (a *arena) copy(b []byte) []byte {
+	for {
+		if a.used > 0 {
+			if ch := a.chunks[a.used-1]; cap(ch)-len(ch) >= len(b) {
+				from := len(ch)
+				ch = append(ch, b...)
+				a.chunks[a.used-1] = ch
+				return ch[from:len(ch):len(ch)]
+			}
+		}
+		if a.used == len(a.chunks) || cap(a.chunks[a.used]) < len(b) {
+			a.chunks = append(a.chunks[:a.used], make([]byte, 0, max(arenaChunk, len(b))))
+		}
+		a.chunks[a.used] = a.chunks[a.used][:0]
+		a.used++
+	}
+}

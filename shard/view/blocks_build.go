@@ -1,0 +1,121 @@
+package view
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"divan/storage"
+)
+
+// rebuildBlocks makes all blocks of an index anew, by one scan of each tree.
+func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *state) error {
+	snap, err := x.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	for t := range v.trees {
+		g.Go(func() error {
+			r := blockBuilder{x: x, tree: t, t: &v.trees[t]}
+			height, err := r.build(ctx, snap)
+			st.trees[t].height = height
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// blockBuilder makes the blocks of one tree from its rows, in their order.
+type blockBuilder struct {
+	x      *storage.Index
+	tree   int
+	t      *tree
+	b      *storage.IndexBatch
+	levels []openBlock // by level, from 1 on
+	key    []byte
+	val    []byte
+	made   block
+}
+
+// openBlock is the block of a level that the scan is in.
+type openBlock struct {
+	border []byte
+	c      *collector
+}
+
+// commitBytes is when a batch of blocks is committed; askContext, after how many
+// rows the context is asked.
+const (
+	commitBytes = 1 << 20
+	askContext  = 1024
+)
+
+func (r *blockBuilder) build(ctx context.Context, snap *storage.IndexSnapshot) (height int, err error) {
+	r.b = r.x.NewBatch(false)
+	defer r.b.Close()
+	prefix := appendTree(nil, spaceBlocks, r.tree)
+	r.b.DeleteRange(prefix, keyEnd(prefix))
+	rows := appendTree(nil, spaceRows, r.tree)
+	it, err := snap.Iterate(rows, keyEnd(rows))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for n, ok := 1, it.First(); ok; n, ok = n+1, it.Next() {
+		if n%askContext == 0 && ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		key := it.Key()[treePrefix:]
+		value, err := it.Value()
+		if err != nil {
+			return 0, err
+		}
+		if level := levelOf(key); level > 0 {
+			height = max(height, level)
+			if err := r.close(level, key); err != nil {
+				return 0, err
+			}
+		}
+		if err := r.open(1).c.addRow(key, value); err != nil {
+			return 0, err
+		}
+	}
+	if err := it.Err(); err != nil {
+		return 0, err
+	}
+	if err := r.close(height+1, nil); err != nil {
+		return 0, err
+	}
+	return height, r.b.Commit()
+}
+
+// open returns the open block of a level, the root at first.
+func (r *blockBuilder) open(level int) *openBlock {
+	for len(r.levels) < level {
+		r.levels = append(r.levels, openBlock{c: newCollector(r.t)})
+	}
+	return &r.levels[level-1]
+}
+
+// close ends the blocks of the levels up to one, and begins others at a border.
+func (r *blockBuilder) close(upto int, border []byte) error {
+	for level := 1; level <= upto; level++ {
+		o := r.open(level)
+		states := o.c.finish()
+		r.key = appendBlockKey(r.key[:0], r.tree, level, o.border)
+		r.val = appendBlock(r.val[:0], o.c.rows, states)
+		r.b.Set(r.key, r.val)
+		r.made.rows, r.made.states = o.c.rows, states
+		r.open(level + 1).c.addBlock(&r.made)
+		o = r.open(level)
+		o.c.reset()
+		o.border = append(o.border[:0], border...)
+	}
+	if r.b.Len() >= commitBytes {
+		return r.b.Commit()
+	}
+	return nil
+}

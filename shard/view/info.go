@@ -1,0 +1,82 @@
+package view
+
+import (
+	"context"
+
+	"divan/shard/index"
+)
+
+// Info describes the index of one copy.
+type Info struct {
+	Seq, PurgeSeq          uint64 // up to which the index reflects the copy
+	Pending                uint64 // changes of the copy that are not in the index yet
+	File, External, Active int64  // bytes on disk; of keys and values; of files in use
+	Waiting                int    // queries that wait for an update
+	Updating, Compacting   bool
+	Collation              string // version of the collation, empty for a view that is ordered raw
+}
+
+// Task is an update of an index that is under way, for _active_tasks.
+type Task = index.Task
+
+// Info describes the index of a definition.
+func (v *Views) Info(ctx context.Context, copyName string, definition []byte) (info Info, err error) {
+	d, err := ParseText(definition)
+	if err != nil {
+		return info, err
+	}
+	use, x, err := v.acquire(ctx, copyName, v.spec(d))
+	if err != nil {
+		return info, err
+	}
+	defer use.Release()
+	snap, err := use.Index.Snapshot()
+	if err != nil {
+		return info, err
+	}
+	defer snap.Close()
+	st, err := readState(snap, len(x.trees), d.collation())
+	if err != nil {
+		return info, err
+	}
+	status, err := use.Status(ctx, snap)
+	if err != nil {
+		return info, err
+	}
+	info = Info{
+		Seq: status.Seq, PurgeSeq: status.PurgeSeq, Pending: status.Pending, Waiting: status.Waiting,
+		Updating: status.Updating, Compacting: status.Compacting, Collation: d.collation(),
+	}
+	for _, t := range st.trees {
+		info.External += t.bytes
+	}
+	info.File, info.Active, err = use.Index.Sizes()
+	return info, err
+}
+
+// Cleanup removes the indexes of a copy, except those with one of the
+// signatures.
+func (v *Views) Cleanup(ctx context.Context, copyName string, keep []string) error {
+	return v.indexes.Cleanup(ctx, copyName, keep)
+}
+
+// Compact starts the compaction of the index of a definition in the background.
+// While one is running a second call changes nothing.
+func (v *Views) Compact(ctx context.Context, copyName string, definition []byte) error {
+	d, err := ParseText(definition)
+	if err != nil {
+		return err
+	}
+	return v.indexes.Compact(ctx, copyName, v.spec(d))
+}
+
+// Warm brings the indexes of definitions up to date in the background, one after
+// the other; while nobody waits for them, with half of one processor.
+func (v *Views) Warm(copyName string, defs []*Definition) {
+	for _, d := range defs {
+		v.indexes.Warm(copyName, v.spec(d))
+	}
+}
+
+// Tasks lists the updates that are under way.
+func (v *Views) Tasks() []Task { return v.indexes.Tasks() }

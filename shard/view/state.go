@@ -1,0 +1,102 @@
+package view
+
+import (
+	"encoding/binary"
+
+	"divan/storage"
+	"divan/storage/collate"
+	"divan/storage/fault"
+)
+
+// state is what an index knows of itself, stored with every batch.
+type state struct {
+	// blocks says that the aggregates agree with the rows. A long update leaves
+	// them behind and makes them anew at its end; until then nobody uses them.
+	blocks bool
+	trees  []treeState
+}
+
+// treeState are the totals of one tree of rows.
+type treeState struct {
+	rows   uint64
+	bytes  int64 // of keys and values, as JSON
+	height int   // the highest level of a border among its rows; blocks of level height+1 have one, the root
+}
+
+const stateVersion = 1
+
+// collation is the version of the order of an index, empty for raw order, which
+// never changes.
+func (d *Definition) collation() string {
+	if d.Raw {
+		return ""
+	}
+	return collate.Version
+}
+
+func (s *state) append(dst []byte, collation string) []byte {
+	flags := byte(0)
+	if s.blocks {
+		flags = 1
+	}
+	dst = append(dst, stateVersion, flags)
+	dst = binary.AppendUvarint(dst, uint64(len(collation)))
+	dst = append(dst, collation...)
+	for i := range s.trees {
+		t := &s.trees[i]
+		dst = binary.AppendUvarint(dst, t.rows)
+		dst = binary.AppendVarint(dst, t.bytes)
+		dst = binary.AppendUvarint(dst, uint64(t.height))
+	}
+	return dst
+}
+
+// getter is an index, or a snapshot of one.
+type getter interface {
+	Get(dst, key []byte) (value []byte, ok bool, err error)
+}
+
+// readState reads the state of an index of a definition; an empty index has
+// nothing in it. One that was made with another collation counts as damaged.
+func readState(from getter, trees int, collation string) (s state, err error) {
+	s.trees = make([]treeState, trees)
+	var buf [128]byte
+	b, ok, err := from.Get(buf[:0], []byte(stateKey))
+	if err != nil {
+		return s, err
+	}
+	if !ok {
+		s.blocks = true
+		return s, nil
+	}
+	if len(b) < 2 || b[0] != stateVersion {
+		return s, errState()
+	}
+	s.blocks = b[1]&1 != 0
+	b = b[2:]
+	n, used := binary.Uvarint(b)
+	if used <= 0 || n > uint64(len(b)-used) || string(b[used:used+int(n)]) != collation {
+		return s, errState()
+	}
+	b = b[used+int(n):]
+	for i := range s.trees {
+		t := &s.trees[i]
+		var u1, u2, u3 int
+		t.rows, u1 = binary.Uvarint(b)
+		t.bytes, u2 = binary.Varint(b[max(u1, 0):])
+		var height uint64
+		height, u3 = binary.Uvarint(b[max(u1, 0)+max(u2, 0):])
+		if u1 <= 0 || u2 <= 0 || u3 <= 0 {
+			return s, errState()
+		}
+		t.height = int(height)
+		b = b[u1+u2+u3:]
+	}
+	return s, nil
+}
+
+func errState() error {
+	return fault.New(fault.Corruption, "The index is of another version or collation.")
+}
+
+var _ getter = (*storage.IndexSnapshot)(nil)

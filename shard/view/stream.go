@@ -1,0 +1,297 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"divan/shard/index"
+	"divan/storage"
+	"divan/storage/fault"
+)
+
+// Stream is the answer to a query: rows of one snapshot of the index. It is used
+// by one goroutine and holds the snapshot until it is closed.
+type Stream struct {
+	Head Head
+
+	ctx   context.Context // of the request
+	req   Request
+	views *Views
+	use   *index.Use
+	snap  *storage.IndexSnapshot
+	t     *tree
+	sum   *summer
+
+	prefix []byte // the partition, in front of sort keys
+	spans  []span // what is left of the ranges, first the one being read
+	number int    // of the range being read
+	moved  bool   // the iterator stands where the reading goes on
+	some   bool   // and there is a row
+	level  int    // of groups
+}
+
+// span is a range of keys behind the tree; hi nil is the end.
+type span struct{ lo, hi []byte }
+
+// open reads the head and prepares reading.
+func (s *Stream) open(x *viewIndex, at place) error {
+	pos, err := index.ReadPosition(s.snap)
+	if err != nil {
+		return err
+	}
+	st, err := readState(s.snap, len(x.trees), x.def.collation())
+	if err != nil {
+		return err
+	}
+	uuid, _, err := s.views.shards.Position(s.ctx, s.req.Copy)
+	if err != nil {
+		return fmt.Errorf("query view: %w", err)
+	}
+	reducer := -1
+	if s.req.Reduce {
+		reducer = at.reducer
+	}
+	if s.sum, err = newSummer(s.snap, s.t, at.tree, reducer, &st); err != nil {
+		return err
+	}
+	whole := span{}
+	if x.def.Partitioned && s.req.Partition != "" {
+		s.prefix = appendEscaped(nil, s.req.Partition)
+		whole = span{s.prefix, keyEnd(s.prefix)}
+	}
+	s.spans = append(s.spans, whole)
+	if len(s.req.Ranges) > 0 {
+		s.spans = s.spans[:0]
+		for i := range s.req.Ranges {
+			s.spans = append(s.spans, s.span(&s.req.Ranges[i], whole))
+		}
+	}
+	s.Head = Head{Seq: pos.Seq, UUID: uuid, Total: st.trees[at.tree].rows}
+	if s.req.Reduce {
+		s.level = s.req.GroupLevel
+		return nil
+	}
+	return s.count(whole)
+}
+
+// count fills in the numbers of the head.
+func (s *Stream) count(whole span) (err error) {
+	if s.prefix != nil {
+		if s.Head.Total, err = s.sum.count(whole.lo, whole.hi); err != nil {
+			return err
+		}
+	}
+	switch first := s.spans[0]; {
+	case !s.req.Desc && bytes.Equal(first.lo, whole.lo):
+	case !s.req.Desc:
+		s.Head.Offset, err = s.sum.count(whole.lo, first.lo)
+	case first.hi != nil && !bytes.Equal(first.hi, whole.hi):
+		s.Head.Offset, err = s.sum.count(first.hi, whole.hi)
+	}
+	return err
+}
+
+// span turns a range of a request into keys.
+func (s *Stream) span(r *KeyRange, whole span) span {
+	out := whole
+	if r.Lo.Key != nil {
+		out.lo = s.bound(&r.Lo, r.Lo.Exclusive)
+	}
+	if r.Hi.Key != nil {
+		out.hi = s.bound(&r.Hi, !r.Hi.Exclusive)
+	}
+	return out
+}
+
+// bound returns the key before the rows of a bound, or behind them.
+func (s *Stream) bound(b *Bound, behind bool) []byte {
+	key := append(append([]byte{}, s.prefix...), b.Key...)
+	if b.HasID {
+		key = appendEscaped(key, b.ID)
+	}
+	if behind {
+		key = append(key, beyond)
+	}
+	return key
+}
+
+// Sizes of batches, as those of package shard.
+const (
+	batchRows  = 1024
+	batchBytes = 1 << 20
+)
+
+// Next fills the batch with the next rows. more is false when there are none
+// after it; the batch may then still hold rows. It fails when the context of the
+// query ends.
+func (s *Stream) Next(b *Batch) (more bool, err error) {
+	b.reset()
+	size := batchRows
+	if s.req.Limit > 0 && s.req.Limit < size {
+		size = s.req.Limit
+	}
+	for len(s.spans) > 0 && len(b.Rows) < size && len(b.bytes) < batchBytes && err == nil {
+		if err = s.ctx.Err(); err != nil {
+			break
+		}
+		if s.req.Reduce {
+			err = s.group(b)
+		} else {
+			err = s.rows(b, size)
+		}
+	}
+	if err != nil {
+		if fault.Is(err, fault.Corruption) {
+			s.use.Discard(err)
+		}
+		return false, fmt.Errorf("read view: %w", err)
+	}
+	b.finish()
+	if s.req.IncludeDocs {
+		err = s.addDocs(b)
+	}
+	return len(s.spans) > 0, err
+}
+
+// rows adds rows of the first range that is left.
+func (s *Stream) rows(b *Batch, size int) error {
+	it, r := s.sum.rowIt, s.spans[0]
+	if !s.moved {
+		s.start(r)
+	}
+	for s.some && len(b.Rows) < size && len(b.bytes) < batchBytes {
+		key := it.Key()[treePrefix:]
+		value, err := it.Value()
+		if err != nil {
+			return err
+		}
+		row, err := decodeRowValue(value)
+		if err != nil || row.sort > len(key) || row.sort < len(s.prefix) {
+			return errRow()
+		}
+		b.add(s.number, key[len(s.prefix):row.sort], row.key, row.value)
+		if b.ids, _, s.some = cutEscaped(b.ids, key[row.sort:]); !s.some {
+			return errRow()
+		}
+		if s.req.Desc {
+			s.some = it.Prev()
+		} else {
+			s.some = it.Next()
+		}
+	}
+	if !s.some {
+		s.endRange()
+	}
+	return it.Err()
+}
+
+// start moves to the first row of a range.
+func (s *Stream) start(r span) {
+	it := s.sum.rowIt
+	lo := append(append([]byte{}, s.sum.rowPrefix...), r.lo...)
+	hi := keyEnd(s.sum.rowPrefix)
+	if r.hi != nil {
+		hi = append(append([]byte{}, s.sum.rowPrefix...), r.hi...)
+	}
+	s.moved = true
+	if bytes.Compare(lo, hi) >= 0 {
+		s.some = false
+		return
+	}
+	it.SetBounds(lo, hi)
+	if s.req.Desc {
+		s.some = it.Last()
+	} else {
+		s.some = it.First()
+	}
+}
+
+// endRange goes on with the next range.
+func (s *Stream) endRange() {
+	s.spans = s.spans[1:]
+	s.number++
+	s.moved = false
+}
+
+// addDocs adds the documents of the rows.
+func (s *Stream) addDocs(b *Batch) error {
+	ids := make([]string, len(b.Rows))
+	for i := range b.Rows {
+		ids[i] = b.Rows[i].ID
+	}
+	docs, err := s.views.shards.DocsByID(s.ctx, s.req.Copy, ids, true, s.req.Conflicts)
+	if err != nil {
+		return fmt.Errorf("documents of a view: %w", err)
+	}
+	for i := range docs {
+		b.Rows[i].Doc = docs[i].Doc
+	}
+	return nil
+}
+
+// Close gives the snapshot and the index back. It may be called more than once.
+func (s *Stream) Close() {
+	if s.snap != nil {
+		s.closeSnapshot()
+		s.use.Release()
+	}
+}
+
+func (s *Stream) closeSnapshot() {
+	if s.sum != nil {
+		_ = s.sum.Close() // read only: nothing to lose
+	}
+	s.snap.Close()
+	s.snap = nil
+}
+
+// Batch holds rows of a Stream. It is meant to be used again: everything in it
+// is valid until the next call of Next with it. Clone what outlives it.
+type Batch struct {
+	Rows  []Row
+	bytes []byte
+	parts []part
+	ids   []byte
+}
+
+// part is where a row's texts end in Batch.bytes, one behind the other, and its
+// id in Batch.ids.
+type part struct{ sort, key, value, id int }
+
+func (b *Batch) reset() {
+	b.Rows, b.bytes, b.parts, b.ids = b.Rows[:0], b.bytes[:0], b.parts[:0], b.ids[:0]
+}
+
+// add adds a row; its id is what was added to ids until the next one.
+func (b *Batch) add(number int, sort, key, value []byte) {
+	b.endID()
+	p := part{}
+	b.bytes = append(b.bytes, sort...)
+	p.sort = len(b.bytes)
+	b.bytes = append(b.bytes, key...)
+	p.key = len(b.bytes)
+	b.bytes = append(b.bytes, value...)
+	p.value = len(b.bytes)
+	b.parts = append(b.parts, p)
+	b.Rows = append(b.Rows, Row{Range: number})
+}
+
+// endID ends the id of the last row.
+func (b *Batch) endID() {
+	if n := len(b.parts); n > 0 {
+		b.parts[n-1].id = len(b.ids)
+	}
+}
+
+// finish gives the rows their texts.
+func (b *Batch) finish() {
+	b.endID()
+	all, from, id := string(b.ids), 0, 0
+	for i := range b.Rows {
+		r, p := &b.Rows[i], b.parts[i]
+		r.Sort, r.Key, r.Value = b.bytes[from:p.sort:p.sort], b.bytes[p.sort:p.key:p.key], b.bytes[p.key:p.value:p.value]
+		r.ID = all[id:p.id]
+		from, id = p.value, p.id
+	}
+}

@@ -1,0 +1,152 @@
+package view
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"divan/shard"
+	"divan/shard/index"
+	"divan/shard/script"
+	"divan/shard/view/reduce"
+	"divan/storage"
+	"divan/storage/fault"
+)
+
+// Options are what Views are made of. Engine, Shards and Scripts are required.
+type Options struct {
+	Engine  *storage.Engine
+	Shards  *shard.Local
+	Scripts *script.Engine
+	Logger  *zap.Logger // default: none
+	// Limit is the setting reduce_limit; nil: reduce.DefaultLimit.
+	Limit func() reduce.Limit
+}
+
+// Views are the view indexes of a node. It is safe for concurrent use.
+type Views struct {
+	indexes *index.Manager
+	shards  *shard.Local
+	scripts *script.Engine
+	limit   func() reduce.Limit
+}
+
+// New returns the views of the copies of this node. It starts nothing: Run has
+// to be called for what happens in the background, and Close.
+func New(o Options) *Views {
+	if o.Limit == nil {
+		o.Limit = reduce.DefaultLimit
+	}
+	return &Views{
+		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger}),
+		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit,
+	}
+}
+
+// Run updates indexes in the background until ctx ends, and closes the Views.
+func (v *Views) Run(ctx context.Context) error { return v.indexes.Run(ctx) }
+
+// Close stops updates and waits for them. It may be called more than once.
+func (v *Views) Close() error { return v.indexes.Close() }
+
+// spec says how the index of a definition is made.
+func (v *Views) spec(d *Definition) index.Spec {
+	return index.Spec{Signature: d.Signature, Design: d.Design, Open: func() (index.Kind, bool, error) { return v.open(d) }}
+}
+
+// specOf is spec for a request, whose definition is read only when it is needed.
+func (v *Views) specOf(req *Request) index.Spec {
+	return index.Spec{Signature: req.Signature, Design: req.Design, Open: func() (index.Kind, bool, error) {
+		d, err := ParseText(req.Definition)
+		if err == nil && d.Signature != req.Signature {
+			err = fault.New(fault.BadRequest, "The signature is not that of the definition.")
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		return v.open(d)
+	}}
+}
+
+// open makes what maps documents for the index of a definition.
+func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error) {
+	x := &viewIndex{def: d}
+	x.trees, x.places = d.trees()
+	for t := range x.trees {
+		for i := range x.trees[t].reducers {
+			r := &x.trees[t].reducers[i]
+			if r.function, err = v.Reducer(r.source, d.Lib); err != nil {
+				return nil, false, err
+			}
+			r.script = r.source[0] != '_'
+		}
+	}
+	if x.mapper, err = newMapper(d, x.trees, v.scripts); err != nil {
+		return nil, false, err
+	}
+	return x, d.LocalSeq, nil
+}
+
+// Reducer returns the reduce function with a source.
+func (v *Views) Reducer(source string, lib []byte) (reduce.Function, error) {
+	f, err := reduce.BuiltinWithin(source, v.limit)
+	if f != nil || err != nil {
+		return f, err
+	}
+	return nil, fault.New(fault.CompilationError, "JavaScript reduce functions")
+}
+
+// acquire opens the index that a request names.
+func (v *Views) acquire(ctx context.Context, copyName string, spec index.Spec) (*index.Use, *viewIndex, error) {
+	use, err := v.indexes.Acquire(ctx, copyName, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	return use, use.Kind().(*viewIndex), nil
+}
+
+// Query answers a request; close the stream. An unknown view is
+// fault.NotFound.
+func (v *Views) Query(ctx context.Context, req Request) (*Stream, error) {
+	use, x, err := v.acquire(ctx, req.Copy, v.specOf(&req))
+	if err != nil {
+		return nil, err
+	}
+	s, err := v.query(ctx, req, use, x)
+	if err != nil {
+		if fault.Is(err, fault.Corruption) {
+			use.Discard(err)
+		}
+		use.Release()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (v *Views) query(ctx context.Context, req Request, use *index.Use, x *viewIndex) (*Stream, error) {
+	at, ok := x.places[req.View]
+	switch {
+	case !ok:
+		return nil, fault.New(fault.NotFound, "missing_named_view")
+	case req.Reduce && at.reducer < 0:
+		return nil, fault.New(fault.QueryParse, "Reduce is invalid for map-only views.")
+	}
+	if req.Update == UpdateBefore {
+		if err := use.Update(ctx); err != nil {
+			return nil, err
+		}
+	}
+	snap, err := use.Index.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{ctx: ctx, req: req, views: v, use: use, snap: snap, t: &x.trees[at.tree]}
+	if err := s.open(x, at); err != nil {
+		s.closeSnapshot()
+		return nil, err
+	}
+	if req.Update == UpdateAfter {
+		use.Start()
+	}
+	return s, nil
+}
