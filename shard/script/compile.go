@@ -18,27 +18,36 @@ const maxStatements = 16
 // behind them, sometimes scripts whose last statement is a function without a
 // name, which JavaScript itself does not take.
 func (v *vm) compile(source string) (value, error) {
+	f, _, err := v.compileForm(source)
+	return f, err
+}
+
+// compileForm is compile; expression reports that the source is an expression
+// with nothing before it, as analyse takes it.
+func (v *vm) compileForm(source string) (f value, expression bool, err error) {
 	if source == "" {
-		return exceptionValue(), fault.New(fault.NotFound, "missing function")
+		return exceptionValue(), false, fault.New(fault.NotFound, "missing function")
 	}
 	code, err := v.compileOnly("0," + source)
 	if err != nil {
-		return exceptionValue(), err
+		return exceptionValue(), false, err
 	}
+	expression = true
 	if isException(code) {
+		expression = false
 		if code, err = v.compileScript(source); err != nil {
-			return exceptionValue(), err
+			return exceptionValue(), false, err
 		}
 	}
-	f := lib.XJS_EvalFunction(v.tls, v.ctx, code)
+	f = lib.XJS_EvalFunction(v.tls, v.ctx, code)
 	if isException(f) {
-		return f, v.compilationError(source)
+		return f, false, v.compilationError(source)
 	}
 	if !isObject(f) || lib.XJS_IsFunction(v.tls, v.ctx, f) == 0 {
 		v.free(f)
-		return exceptionValue(), fault.New(fault.CompilationError, "Expression does not eval to a function. ("+source+")")
+		return exceptionValue(), false, fault.New(fault.CompilationError, "Expression does not eval to a function. ("+source+")")
 	}
-	return f, nil
+	return f, expression, nil
 }
 
 // compileScript is compile for what is no expression. The exception of the

@@ -1,9 +1,8 @@
 package script
 
 import (
-	"math"
+	"slices"
 	"strconv"
-	"unicode/utf8"
 	"unsafe"
 
 	lib "modernc.org/libquickjs"
@@ -52,6 +51,10 @@ func (v *vm) encodeOrNull(x value) bool {
 }
 
 func (v *vm) encodeString(x value) (written, ok bool) {
+	if int32(x.Ftag) == lib.EJS_TAG_STRING {
+		v.out = appendCharacters(v.out, addressOf(x))
+		return true, true
+	}
 	p := lib.XJS_ToCStringLen2(v.tls, v.ctx, v.scratch, x, 0)
 	if p == 0 {
 		return false, false
@@ -66,44 +69,68 @@ func (v *vm) encodeString(x value) (written, ok bool) {
 // leaves everything else (dates have toJSON; proxies, boxed values, typed
 // arrays) to JSON.stringify.
 func (v *vm) encodeObject(x value) (written, ok bool) {
-	f := lib.XJS_GetPropertyInternal(v.tls, v.ctx, x, v.toJSON, x, 0)
-	switch {
-	case isException(f):
-		return false, false
-	case isObject(f) && lib.XJS_IsFunction(v.tls, v.ctx, f) != 0:
-		r := v.call(f, x)
-		v.free(f)
-		if isException(r) {
-			return false, false
-		}
-		defer v.free(r)
-		if isObject(r) {
-			return v.encodeMembers(r)
-		}
-		return v.encode(r)
+	if v.ordinary(objectAt(addressOf(x))) {
+		return v.encodeMembers(x)
 	}
-	v.free(f)
-	return v.encodeMembers(x)
+	f := lib.XJS_GetPropertyInternal(v.tls, v.ctx, x, v.toJSON, x, 0)
+	if isException(f) {
+		return false, false
+	}
+	defer v.free(f)
+	if !isObject(f) || lib.XJS_IsFunction(v.tls, v.ctx, f) == 0 {
+		return v.encodeMembers(x)
+	}
+	r := v.call(f, x)
+	if isException(r) {
+		return false, false
+	}
+	defer v.free(r)
+	if isObject(r) {
+		return v.encodeMembers(r)
+	}
+	return v.encode(r)
+}
+
+// ordinary reports that an object has no toJSON, neither itself nor from its
+// prototype, as far as that can be seen at a glance.
+func (v *vm) ordinary(o *lib.TJSObject) bool {
+	var p *prototype
+	switch o.Fclass_id {
+	case lib.EJS_CLASS_OBJECT:
+		p = &v.object
+	case lib.EJS_CLASS_ARRAY:
+		p = &v.array
+	default:
+		return false
+	}
+	if (*lib.TJSShape)(pointer(o.Fshape)).Fproto != p.address || !v.object.same() || !v.array.same() {
+		return false
+	}
+	for _, property := range propertiesOf(o) {
+		if property.Fatom == v.toJSON {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *vm) encodeMembers(x value) (written, ok bool) {
-	address := *(*uintptr)(unsafe.Pointer(&x))
-	object := (*lib.TJSObject)(pointer(address))
-	if class := object.Fclass_id; class != lib.EJS_CLASS_OBJECT && class != lib.EJS_CLASS_ARRAY {
+	address := addressOf(x)
+	object := objectAt(address)
+	class := object.Fclass_id
+	if class != lib.EJS_CLASS_OBJECT && class != lib.EJS_CLASS_ARRAY {
 		return v.stringify(x)
 	}
 	if len(v.path) >= maxDepth {
 		v.throw("nested too deeply")
 		return false, false
 	}
-	for _, outer := range v.path {
-		if outer == address {
-			v.throw("circular reference")
-			return false, false
-		}
+	if slices.Contains(v.path, address) {
+		v.throw("circular reference")
+		return false, false
 	}
 	v.path = append(v.path, address)
-	if object.Fclass_id == lib.EJS_CLASS_ARRAY {
+	if class == lib.EJS_CLASS_ARRAY {
 		ok = v.encodeArray(x)
 	} else {
 		ok = v.encodePlain(x)
@@ -112,7 +139,43 @@ func (v *vm) encodeMembers(x value) (written, ok bool) {
 	return ok, ok
 }
 
+// encodeArray reads elements where they lie, again for each: what is called on
+// the way may change the array.
 func (v *vm) encodeArray(x value) bool {
+	object := objectAt(addressOf(x))
+	v.out = append(v.out, '[')
+	for i := 0; ; i++ {
+		elements, fast := elementsOf(object)
+		if !fast {
+			return v.encodeSlowArray(x, i)
+		}
+		if i >= len(elements) {
+			break
+		}
+		if i > 0 {
+			v.out = append(v.out, ',')
+		}
+		if !v.encodeKept(elements[i]) {
+			return false
+		}
+	}
+	v.out = append(v.out, ']')
+	return true
+}
+
+// encodeKept is encodeOrNull for a value that something else holds, which may
+// let go of it meanwhile.
+func (v *vm) encodeKept(x value) bool {
+	if !isObject(x) {
+		return v.encodeOrNull(x)
+	}
+	lib.XDupValue(v.tls, v.ctx, x)
+	defer v.free(x)
+	return v.encodeOrNull(x)
+}
+
+// encodeSlowArray goes on at an element, asking the engine.
+func (v *vm) encodeSlowArray(x value, from int) bool {
 	l := v.property(x, "length")
 	if int32(l.Ftag) != lib.EJS_TAG_INT {
 		v.free(l)
@@ -121,9 +184,8 @@ func (v *vm) encodeArray(x value) bool {
 		}
 		return false
 	}
-	n := uint32(*(*int32)(unsafe.Pointer(&l)))
-	v.out = append(v.out, '[')
-	for i := range n {
+	n := *(*uint32)(unsafe.Pointer(&l))
+	for i := uint32(from); i < n; i++ {
 		if i > 0 {
 			v.out = append(v.out, ',')
 		}
@@ -138,7 +200,66 @@ func (v *vm) encodeArray(x value) bool {
 	return true
 }
 
+// encodePlain reads the members of an object where they lie, when they are all
+// plain: no getters, no names that are numbers, which come first.
 func (v *vm) encodePlain(x value) bool {
+	object := objectAt(addressOf(x))
+	for _, p := range propertiesOf(object) {
+		if p.Fatom != 0 && (p.Fatom&taggedAtom != 0 || flagsOf(p)&lib.MJS_PROP_TMASK != 0) {
+			return v.encodeSlowObject(x)
+		}
+	}
+	v.out = append(v.out, '{')
+	first := true
+	for i := 0; ; i++ {
+		properties := propertiesOf(object)
+		if i >= len(properties) {
+			break
+		}
+		p := properties[i]
+		if p.Fatom == 0 || flagsOf(p)&(lib.MJS_PROP_ENUMERABLE|lib.MJS_PROP_TMASK) != lib.MJS_PROP_ENUMERABLE {
+			continue
+		}
+		latin, wide, named := v.atomName(p.Fatom)
+		if !named {
+			continue
+		}
+		mark := len(v.out)
+		if !first {
+			v.out = append(v.out, ',')
+		}
+		if wide != nil {
+			v.out = appendWide(v.out, wide)
+		} else {
+			v.out = appendLatin(v.out, latin)
+		}
+		v.out = append(v.out, ':')
+		written, ok := v.encodeMember(propertyAt(object, i))
+		if !ok {
+			return false
+		}
+		if !written {
+			v.out = v.out[:mark]
+			continue
+		}
+		first = false
+	}
+	v.out = append(v.out, '}')
+	return true
+}
+
+// encodeMember is encode for a value that something else holds.
+func (v *vm) encodeMember(x value) (written, ok bool) {
+	if !isObject(x) {
+		return v.encode(x)
+	}
+	lib.XDupValue(v.tls, v.ctx, x)
+	defer v.free(x)
+	return v.encode(x)
+}
+
+// encodeSlowObject asks the engine for the members of an object.
+func (v *vm) encodeSlowObject(x value) bool {
 	at := v.scratch
 	if lib.XJS_GetOwnPropertyNames(v.tls, v.ctx, at, at+8, x, lib.MJS_GPN_STRING_MASK|lib.MJS_GPN_ENUM_ONLY) < 0 {
 		return false
@@ -157,7 +278,7 @@ func (v *vm) encodePlain(x value) bool {
 		if !first {
 			v.out = append(v.out, ',')
 		}
-		written, ok := v.encodeMember(atom, e)
+		written, ok := v.encodeNamed(atom, e)
 		v.free(e)
 		if !ok {
 			return false
@@ -172,7 +293,7 @@ func (v *vm) encodePlain(x value) bool {
 	return true
 }
 
-func (v *vm) encodeMember(name lib.TJSAtom, x value) (written, ok bool) {
+func (v *vm) encodeNamed(name lib.TJSAtom, x value) (written, ok bool) {
 	p := lib.XJS_AtomToCStringLen(v.tls, v.ctx, v.scratch, name)
 	if p == 0 {
 		return false, false
@@ -200,73 +321,4 @@ func (v *vm) stringify(x value) (written, ok bool) {
 	}
 	v.out = append(v.out, text...)
 	return true, true
-}
-
-// appendNumber prints f as JavaScript does; what is no finite number is null.
-func appendNumber(dst []byte, f float64) []byte {
-	switch abs := math.Abs(f); {
-	case math.IsNaN(f) || math.IsInf(f, 0):
-		return append(dst, "null"...)
-	case f == 0:
-		return append(dst, '0')
-	case abs < 1e-6 || abs >= 1e21:
-		at := len(dst)
-		dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
-		// 1e-07 is 1e-7 in JavaScript.
-		if n := len(dst); n-at >= 4 && dst[n-4] == 'e' && dst[n-2] == '0' {
-			dst[n-2] = dst[n-1]
-			dst = dst[:n-1]
-		}
-		return dst
-	default:
-		return strconv.AppendFloat(dst, f, 'f', -1, 64)
-	}
-}
-
-// appendString quotes UTF-8 in which a lone surrogate has three bytes: that
-// becomes an escape.
-func appendString(dst, s []byte) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			if c == 0xed && i+2 < len(s) && s[i+1] >= 0xa0 {
-				dst = append(dst, s[start:i]...)
-				u := 0xd000 | uint16(s[i+1]&0x3f)<<6 | uint16(s[i+2]&0x3f)
-				dst = append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
-				i += 3
-				start = i
-				continue
-			}
-			i++
-			continue
-		}
-		if c >= 0x20 && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		start = i
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
 }

@@ -16,13 +16,21 @@ type Program struct {
 
 // Mapper has the VMs of a program. It is safe for concurrent use.
 type Mapper struct {
-	set functionSet
+	set  functionSet
+	read need // of documents, by all functions together
+	pure bool // no function can change a document
 }
 
 // Mapper compiles a program. A function that does not compile is an error of
 // kind CompilationError.
 func (e *Engine) Mapper(p Program) (*Mapper, error) {
-	m := &Mapper{set: functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}}
+	m := &Mapper{pure: true}
+	m.set = functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	for _, source := range p.Maps {
+		u := analyse(source)
+		m.read = m.read.and(u.of(0))
+		m.pure = m.pure && u.pure
+	}
 	v, err := m.set.acquire(nil)
 	if err != nil {
 		return nil, err
@@ -47,12 +55,14 @@ func (v *vm) setUpMaps(p Program) error {
 	if r := v.invoke("load", x); isException(r) {
 		return v.takeError()
 	}
+	v.analysed = true
 	for _, source := range p.Maps {
-		f, err := v.compile(source)
+		f, expression, err := v.compileForm(source)
 		if err != nil {
 			return err
 		}
 		v.functions = append(v.functions, f)
+		v.analysed = v.analysed && expression
 	}
 	return nil
 }
@@ -91,20 +101,22 @@ func (vm *MapVM) Map(ctx context.Context, doc []byte, emit func(fn int, key, val
 		return err
 	}
 	v.begin(ctx, v.set.engine.o.Timeout())
-	x, err := v.parse(doc)
-	if err != nil {
-		return err
-	}
-	if isException(x) {
-		return v.takeError()
-	}
-	defer v.free(x)
-	if err := v.seal(x); err != nil {
+	d := document{text: doc}
+	defer func() { v.free(d.value) }()
+	if err := vm.open(&d, !vm.mapper.read.all && v.analysed && v.object.untouched()); err != nil {
 		return err
 	}
 	for i, f := range v.functions {
-		if err := v.mapOne(f, x, doc); err != nil {
+		if err := v.mapOne(f, d); err != nil {
 			return err
+		}
+		if d.projected && !v.object.untouched() { // the function may have seen what is missing
+			if err := vm.open(&d, false); err != nil {
+				return err
+			}
+			if err := v.mapOne(f, d); err != nil {
+				return err
+			}
 		}
 		for _, row := range v.host.rows {
 			emit(i, v.out[row.key:row.value], v.out[row.value:row.end])
@@ -113,11 +125,42 @@ func (vm *MapVM) Map(ctx context.Context, doc []byte, emit func(fn int, key, val
 	return nil
 }
 
+// document is one that is being mapped.
+type document struct {
+	text      []byte
+	value     value
+	projected bool // value has only some members
+}
+
+// open makes the value of a document, read-only if need be.
+func (vm *MapVM) open(d *document, projected bool) error {
+	v := vm.vm
+	v.free(d.value)
+	d.value, d.projected = undefined(), false
+	text := d.text
+	if projected {
+		if v.joined, d.projected = project(v.joined[:0], text, vm.mapper.read.names); d.projected {
+			text = v.joined
+		}
+	}
+	var err error
+	if d.value, err = v.parse(text); err != nil {
+		return err
+	}
+	if isException(d.value) {
+		return v.takeError()
+	}
+	if vm.mapper.pure && v.analysed {
+		return nil
+	}
+	return v.seal(d.value)
+}
+
 // mapOne leaves the rows of one function in host.rows and out.
-func (v *vm) mapOne(f, doc value, text []byte) error {
+func (v *vm) mapOne(f value, d document) error {
 	v.host.rows, v.out = v.host.rows[:0], v.out[:0]
 	v.host.outLimit = int(v.set.engine.o.Memory)
-	r := v.call(f, undefined(), doc)
+	r := v.call(f, undefined(), d.value)
 	if !isException(r) && !v.host.overflow {
 		v.free(r)
 		return nil
@@ -136,7 +179,7 @@ func (v *vm) mapOne(f, doc value, text []byte) error {
 		return t.fault()
 	}
 	v.set.engine.o.Logger.Info("a map function raised an exception", zap.String("error", bounded(t.Error())),
-		zap.String("document", documentID(text)))
+		zap.String("document", documentID(d.text)))
 	return nil
 }
 

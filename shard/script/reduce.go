@@ -8,14 +8,17 @@ import (
 
 // Reducer has the VMs of a reduce function. It is safe for concurrent use.
 type Reducer struct {
-	set functionSet
+	set  functionSet
+	keys bool // the function may look at them
 }
 
 // Reducer compiles a reduce function; lib are the modules that it may require
 // (views.lib, JSON; nil: none).
 func (e *Engine) Reducer(source string, lib []byte) (*Reducer, error) {
 	p := Program{Maps: []string{source}, Lib: lib}
-	r := &Reducer{set: functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}}
+	keys := analyse(source).of(0)
+	r := &Reducer{keys: keys.all || len(keys.names) > 0}
+	r.set = functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
 	v, err := r.set.acquire(nil)
 	if err != nil {
 		return nil, err
@@ -23,6 +26,9 @@ func (e *Engine) Reducer(source string, lib []byte) (*Reducer, error) {
 	r.set.release(v)
 	return r, nil
 }
+
+// KeysUsed reports whether Reduce wants keys: if not, it may get nil.
+func (r *Reducer) KeysUsed() bool { return r.keys }
 
 // Close closes the VMs of the function.
 func (r *Reducer) Close() { r.set.close() }
@@ -47,7 +53,7 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 	defer r.set.release(v)
 	v.begin(ctx, r.set.engine.o.Timeout())
 	k := null()
-	if keys != nil {
+	if keys != nil && (r.keys || !v.analysed) {
 		if k, err = v.parse(keys); err != nil {
 			return dst, err
 		}

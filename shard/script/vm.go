@@ -23,9 +23,9 @@ type vm struct {
 	in      uintptr // text on its way in; ends with a NUL
 	inCap   int
 	pin     runtime.Pinner // the engine knows the address of this vm
-	toJSON  lib.TJSAtom
 	watch
 	tenancy
+	known
 
 	api       value            // what the sandbox's script gives to Go
 	functions []value          // of an index
@@ -35,6 +35,13 @@ type vm struct {
 	out    []byte    // texts on their way out
 	path   []uintptr // the objects around the one that is being encoded
 	host   host
+}
+
+// known is what the encoder and the projection have to know of a context.
+type known struct {
+	toJSON        lib.TJSAtom
+	object, array prototype
+	analysed      bool // the functions are what analyse took them for
 }
 
 // watch limits a call, and says why it was ended.
@@ -112,6 +119,7 @@ func (v *vm) atoms() error {
 		return err
 	}
 	v.toJSON = lib.XJS_NewAtomLen(v.tls, v.ctx, p, libc.Tsize_t(len("toJSON")))
+	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
 	return nil
 }
 
