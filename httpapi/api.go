@@ -12,6 +12,7 @@ import (
 	"divan/httpapi/listing"
 	"divan/httpapi/node"
 	"divan/httpapi/server"
+	"divan/httpapi/view"
 )
 
 // Deps is what the API stands on.
@@ -58,6 +59,7 @@ func mounted(a *core.API) (*API, error) {
 		return nil, err
 	}
 	a.Mount(
+		view.Routes(),
 		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),

@@ -42,7 +42,13 @@ func newDocument(scripts *script.Engine, db string, d *shard.Doc) *Document {
 		return scripts.Design(db+"/"+d.ID+"@"+d.Rev.String(), docformat.Style{}.Append(nil, d))
 	})
 	for i := range out.parse {
-		out.parse[i] = sync.OnceValues(func() (*view.Definition, error) { return view.Parse(d.Body, i == 1) })
+		out.parse[i] = sync.OnceValues(func() (*view.Definition, error) {
+			def, err := view.Parse(out.Body, i == 1)
+			if def != nil {
+				def.Design = out.ID
+			}
+			return def, err
+		})
 	}
 	return out
 }
