@@ -142,8 +142,8 @@ func (f *Feed) give(p *changePart) {
 // refill reads the next batch of a part whose rows have all been given out. It
 // may be empty, when a filter lets nothing through.
 func (f *Feed) refill(p *changePart) error {
-	if !f.query.Descending && p.rows != nil {
-		f.at.Set(f.turn, p.upto)
+	if p.rows != nil {
+		f.looked(p.upto)
 	}
 	b, err := p.Next()
 	if err != nil {
@@ -157,13 +157,19 @@ func (f *Feed) refill(p *changePart) error {
 	if len(b.Rows) > 0 {
 		return nil
 	}
-	if !f.query.Descending {
-		f.at.Set(f.turn, b.Upto)
-	}
+	f.looked(b.Upto)
 	if f.query.Beat != nil {
 		f.query.Beat()
 	}
 	return nil
+}
+
+// looked notes up to where the part whose turn it is has been looked at. Backwards that
+// shows only when a function is the filter, as in CouchDB.
+func (f *Feed) looked(upto uint64) {
+	if kind := f.query.Filter.Kind; !f.query.Descending || upto > 0 && (kind == shard.FilterFunction || kind == shard.FilterView) {
+		f.at.Set(f.turn, upto)
+	}
 }
 
 // Row returns the current row. It and what it refers to are valid until the

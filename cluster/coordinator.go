@@ -20,8 +20,8 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Coordinator is made of. All but Peers and Repair are
-// required.
+// Options are what a Coordinator is made of. All but Peers, Repair and
+// DesignWritten are required.
 type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
@@ -31,6 +31,9 @@ type Options struct {
 	Logger   *zap.Logger
 	Peers    Directory // nil: this node stands alone
 	Repair   Repair    // nil: copies are not brought in line
+	// DesignWritten is called before a request is answered that may have changed a
+	// design document, whatever came of it; nil: nobody is told.
+	DesignWritten func(ctx context.Context, d *DB)
 }
 
 // Repair brings copies in line with each other.
@@ -59,6 +62,7 @@ type Coordinator struct {
 	local  ownCopies
 	others others
 	repair Repair // nil: nobody repairs
+	design func(ctx context.Context, d *DB)
 
 	here        presence
 	reads       fanout.Latency // of answers of other nodes
@@ -90,7 +94,10 @@ func New(o Options) (*Coordinator, error) {
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views}), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
-		uploads: attachment.Uploader{Config: o.Config},
+		uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
+	}
+	if c.design == nil {
+		c.design = func(context.Context, *DB) {}
 	}
 	c.handles.byName = make(map[string]*DB)
 	c.handles.births = make(map[[16]byte]birth)

@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"context"
+	"strings"
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -25,6 +27,9 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	if len(edits) == 0 {
 		return nil, nil
 	}
+	if changesDesign(edits) {
+		defer d.c.design(ctx, d)
+	}
 	before := d.noCopies.Load()
 	var results []shard.EditResult
 	var err error
@@ -38,6 +43,15 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 		return nil, gone
 	}
 	return results, err
+}
+
+func changesDesign(edits []shard.Edit) bool {
+	for i := range edits {
+		if strings.HasPrefix(edits[i].ID, doc.DesignPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // soleOwner returns the segment that all edits belong to, nil when there are

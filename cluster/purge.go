@@ -32,6 +32,9 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	if len(items) == 0 {
 		return nil, nil
 	}
+	if slices.ContainsFunc(items, func(i shard.PurgeItem) bool { return strings.HasPrefix(i.ID, doc.DesignPrefix) }) {
+		defer d.c.design(ctx, d)
+	}
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
 	before := d.noCopies.Load()

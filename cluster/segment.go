@@ -60,6 +60,16 @@ func nearest(copies []fanout.Target, node string) []fanout.Target {
 	return copies
 }
 
+// Ranges returns for each part of the ring the copies that hold its documents,
+// that of this node first; the others in the order in which they decide edits.
+func (d *DB) Ranges() [][]fanout.Target {
+	out := make([][]fanout.Target, len(d.segments))
+	for i := range d.segments {
+		out[i] = d.segments[i].near
+	}
+	return out
+}
+
 // owner returns the segment that a document belongs to.
 func (d *DB) owner(id string) *segment {
 	return &d.segments[d.ownerIndex(id)]

@@ -7,11 +7,13 @@ import (
 	"divan/httpapi/changes"
 	"divan/httpapi/core"
 	"divan/httpapi/db"
+	"divan/httpapi/design"
 	"divan/httpapi/docs"
 	"divan/httpapi/listing"
 	"divan/httpapi/mango"
 	"divan/httpapi/node"
 	"divan/httpapi/server"
+	"divan/httpapi/view"
 )
 
 // Deps is what the API stands on.
@@ -43,7 +45,7 @@ type API struct {
 
 // New builds the API.
 func New(d Deps) (*API, error) {
-	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Logger == nil {
+	if d.Coordinator == nil || d.Meta == nil || d.Config == nil || d.Auth == nil || d.Designs == nil || d.Scripts == nil || d.Logger == nil {
 		return nil, errors.New("httpapi: a dependency is missing")
 	}
 	return mounted(core.New(d))
@@ -62,6 +64,8 @@ func mounted(a *core.API) (*API, error) {
 		return nil, err
 	}
 	a.Mount(
+		view.Routes(),
+		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),
 		queries.Routes(),

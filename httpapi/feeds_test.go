@@ -245,14 +245,43 @@ func TestChangesETag(t *testing.T) {
 	}
 }
 
-func TestFilterFunctionsAreRefused(t *testing.T) {
+func TestFilterFunctions(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db?q=4", nil)
+	s.text(201, "PUT", "/db/_design/d", `{"filters": {
+		"f": "function (doc, req) { return doc.t == req.query.t; }",
+		"leaves": "function (doc) { return doc.keep; }",
+		"throws": "function (doc) { throw({forbidden: 'no'}); }"},
+		"views": {"v": {"map": "function (doc) { if (doc.t == 'x') { emit(null); } }"}}}`)
+	for i := range 300 {
+		s.text(201, "PUT", fmt.Sprintf("/db/d%03d", i), fmt.Sprintf(`{"t":%q}`, []string{"x", "y", "z"}[i%3]))
+	}
+	for _, leaf := range []string{"1-a", "1-b", "1-c"} {
+		s.text(201, "PUT", "/db/c?new_edits=false", fmt.Sprintf(`{"_rev":%q,"keep":%t}`, leaf, leaf != "1-b"))
+	}
+	rows := func(query string) int { return strings.Count(s.text(200, "GET", "/db/_changes?"+query, nil), `"id"`) }
+	for query, want := range map[string]int{
+		"filter=d/f&t=x": 100, "filter=d/f&t=none": 0, "filter=d/f&t=y&limit=7": 7, "filter=d/f&t=x&descending=true": 100,
+		"filter=_view&view=d/v": 100, "filter=_view&view=d/v&include_docs=true&limit=200": 100,
+	} {
+		if got := rows(query); got != want {
+			t.Errorf("%s: %d rows, want %d", query, got, want)
+		}
+	}
+	all := s.text(200, "GET", "/db/_changes?filter=d/leaves&style=all_docs", nil)
+	if !strings.Contains(all, `"changes":[{"rev":"1-c"},{"rev":"1-a"}]`) {
+		t.Errorf("the leaves that pass: %s", all)
+	}
+	if text := s.text(500, "GET", "/db/_changes?filter=d/throws", nil); !strings.Contains(text, `"error"`) {
+		t.Errorf("a filter that throws: %s", text)
+	}
+}
+
+func TestFilterFunctionsAreLookedUp(t *testing.T) {
 	a := nodeAPI(t, config.Values{})
-	const unable = `{"error":"not_supported","reason":"Functions in JavaScript do not run on this server; the filters _doc_ids, _selector and _design do."}`
 	follow(t, a, []visit{
 		{"adm", "PUT", "/db", "", 201, ""},
 		{"adm", "PUT", "/db/_design/d", `{"filters":{"f":"function () {}"},"views":{"v":{"map":"function () {}"}}}`, 201, ""},
-		{"adm", "GET", "/db/_changes?filter=d/f", "", 400, unable},
-		{"adm", "GET", "/db/_changes?filter=_view&view=d/v", "", 400, unable},
 		{"adm", "GET", "/db/_changes?filter=d/g", "", 404, `{"error":"not_found","reason":"missing json key: g"}`},
 		{"adm", "GET", "/db/_changes?filter=e/f", "", 404, `{"error":"not_found","reason":"missing"}`},
 		{"adm", "GET", "/db/_changes?filter=f", "", 400, "{\"error\":\"bad_request\",\"reason\":\"`filter` must be of the form `designname/filtername`\"}"},

@@ -13,6 +13,9 @@ import (
 // heartbeat while a filter rejects everything (semantics.md section 7.3).
 const scanLimit = 4096
 
+// slowLimit is the same for functions in JavaScript.
+const slowLimit = 512
+
 // ChangeBatch holds rows of a ChangeStream. It is meant to be used again:
 // everything in it but strings is valid until the next call of Next with it.
 type ChangeBatch struct {
@@ -25,7 +28,6 @@ type ChangeBatch struct {
 	arena  arena
 	leaves []doc.Rev
 	ends   []int // where each row's leaves end
-	buf    []byte
 }
 
 // ChangeStream lists changes in the order they happened, all of one snapshot. It
@@ -41,6 +43,8 @@ type ChangeStream struct {
 	filter changeFilter
 	some   bool // from stands on a change that has not been looked at
 	init   bool // from has been positioned
+
+	waiting candidates
 }
 
 // changeSource is where changes come from: the sequence keyspace, or a list of
@@ -57,7 +61,7 @@ type changeSource interface {
 // more, Watch the copy first. Errors of the filter (an unknown operator in a
 // selector) are *fault.Error.
 func (l *Local) Changes(ctx context.Context, req ChangesRequest) (*ChangeStream, error) {
-	filter, err := l.changeFilter(&req)
+	filter, err := l.changeFilter(ctx, &req)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +82,7 @@ func (l *Local) Changes(ctx context.Context, req ChangesRequest) (*ChangeStream,
 // It fails when the request's context ends.
 func (s *ChangeStream) Next(b *ChangeBatch) (more bool, err error) {
 	size := batchSize(s.req.Limit)
-	b.reset(size, s.req.IncludeDocs)
+	b.reset(size+matchDocs, s.req.IncludeDocs) // what passes a matcher may be more than is wanted
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -86,47 +90,65 @@ func (s *ChangeStream) Next(b *ChangeBatch) (more bool, err error) {
 		s.init = true
 		s.some = s.from.First()
 	}
-	for looked := 0; s.some && looked < scanLimit && len(b.Rows) < size && !b.arena.full(); s.some = s.from.Next() {
-		if looked%askContext == 0 { // a filter may take long
-			if err := s.ctx.Err(); err != nil {
-				return false, err
-			}
-		}
-		c := s.from.Change()
-		looked++
-		b.Upto = c.Seq
-		if err := s.take(b, c); err != nil {
-			return false, err
-		}
+	if err := s.fill(b, size); err != nil {
+		return false, err
 	}
 	if err := s.from.Err(); err != nil {
 		return false, fmt.Errorf("changes of %s: %w", s.req.Copy, err)
 	}
 	b.finish()
-	if !s.some {
-		b.Upto = s.end()
+	if !s.some && !s.req.Desc {
+		b.Upto = max(s.Seq, s.req.Since) // everything has been looked at
 	}
 	return s.some, nil
+}
+
+// fill looks at changes until the batch is full, or many have been looked at.
+func (s *ChangeStream) fill(b *ChangeBatch, size int) error {
+	most, matched := scanLimit, s.filter.match != nil
+	if s.filter.kind == FilterFunction || s.filter.kind == FilterView {
+		most = slowLimit
+	}
+	s.waiting.reset()
+	for looked := 0; s.some && looked < most && len(b.Rows) < size && !b.arena.full(); s.some = s.from.Next() {
+		if looked%askContext == 0 { // a filter may take long
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+		}
+		c := s.from.Change()
+		looked++
+		b.Upto = c.Seq
+		var err error
+		switch {
+		case !matched:
+			err = s.take(b, c)
+		default:
+			if err = s.waiting.add(s, c); err == nil && s.waiting.full() {
+				err = s.matchChanges(b)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.matchChanges(b)
 }
 
 // askContext is after how many changes it is asked whether the request's context
 // has ended.
 const askContext = 64
 
-// end is the sequence to go on from when everything has been looked at.
-func (s *ChangeStream) end() uint64 {
-	if s.req.Desc {
-		return s.req.Since
-	}
-	return max(s.Seq, s.req.Since)
-}
-
 // take adds a change to the batch when the filter lets it through.
 func (s *ChangeStream) take(b *ChangeBatch, c *storage.Change) error {
 	from := len(b.leaves)
-	if err := s.filter.pass(s, b, c); err != nil {
-		return err
-	}
+	s.filter.pass(s, b, c)
+	return s.add(b, c, from)
+}
+
+// add makes a row of a change whose leaves to be shown are in the batch from there on;
+// none when there are none.
+func (s *ChangeStream) add(b *ChangeBatch, c *storage.Change, from int) error {
 	if len(b.leaves) == from {
 		return nil
 	}

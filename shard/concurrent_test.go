@@ -270,7 +270,7 @@ func TestValidate(t *testing.T) {
 		var seen []string
 		gate := make(chan struct{})
 		var hold atomic.Bool
-		n := open(t, newFS(), Options{Validate: func(_ context.Context, r ValidateRequest) error {
+		validate := func(_ context.Context, r ValidateRequest) error {
 			old := "-"
 			if r.Old != nil {
 				old = r.Old.Rev.String() + string(r.Old.Body)
@@ -285,6 +285,12 @@ func TestValidate(t *testing.T) {
 				return fault.New(fault.Forbidden, "bad")
 			}
 			return nil
+		}
+		n := open(t, newFS(), Options{Validator: func(_ context.Context, name, _ string) (Validate, error) {
+			if name != copyName {
+				t.Errorf("rules of %q", name)
+			}
+			return validate, nil
 		}})
 		n.create(CreateOptions{})
 		said := func(want ...string) {

@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -19,14 +20,14 @@ const directIDs = 1000
 
 // changeFilter is a Filter made ready.
 type changeFilter struct {
-	kind    FilterKind
-	ids     map[string]struct{}
-	matcher Matcher
+	kind  FilterKind
+	ids   map[string]struct{}
+	match BatchMatcher // nil: the documents are not looked at
 }
 
 // changeFilter checks and compiles the filter of a request.
-func (l *Local) changeFilter(req *ChangesRequest) (changeFilter, error) {
-	f := changeFilter{kind: req.Filter.Kind}
+func (l *Local) changeFilter(ctx context.Context, req *ChangesRequest) (f changeFilter, err error) {
+	f = changeFilter{kind: req.Filter.Kind}
 	switch f.kind {
 	case FilterNone, FilterDesign:
 	case FilterDocIDs:
@@ -42,7 +43,20 @@ func (l *Local) changeFilter(req *ChangesRequest) (changeFilter, error) {
 		if err != nil {
 			return f, err
 		}
-		f.matcher = m
+		f.match = func(_ context.Context, docs [][]byte) ([]bool, error) {
+			pass := make([]bool, len(docs))
+			for i := range docs {
+				pass[i] = m.Match(docs[i])
+			}
+			return pass, nil
+		}
+	case FilterFunction, FilterView:
+		if l.function == nil {
+			return f, fault.New(fault.BadRequest, "Functions are not available here.")
+		}
+		if f.match, err = l.function(ctx, &req.Filter); err != nil {
+			return f, err
+		}
 	default:
 		return f, fault.New(fault.BadRequest, "unknown builtin filter name")
 	}
@@ -89,7 +103,7 @@ func (s *ChangeStream) direct() (bool, error) {
 			return false, err
 		}
 		n = int(sums.Live + sums.Deleted)
-	case FilterNone, FilterSelector:
+	case FilterNone, FilterSelector, FilterFunction, FilterView:
 		return false, nil
 	}
 	if n > directIDs {
@@ -159,72 +173,156 @@ func (c *changeList) Err() error              { return nil }
 func (c *changeList) Close() error            { return nil }
 
 // pass adds those leaves of a change to the batch that are to be shown: with
-// AllLeaves each that passes, otherwise the winner if it does.
-func (f *changeFilter) pass(s *ChangeStream, b *ChangeBatch, c *storage.Change) error {
+// AllLeaves each, otherwise the winner.
+func (f *changeFilter) pass(s *ChangeStream, b *ChangeBatch, c *storage.Change) {
 	switch f.kind {
 	case FilterDocIDs:
 		if _, ok := f.ids[string(c.ID)]; !ok {
-			return nil
+			return
 		}
 	case FilterDesign:
 		if !bytes.HasPrefix(c.ID, []byte(designPrefix)) {
-			return nil
+			return
 		}
-	case FilterSelector:
-		return f.selectLeaves(s, b, c)
-	case FilterNone:
-	}
-	if !s.req.AllLeaves {
-		b.leaves = append(b.leaves, c.Leaves[0].Rev)
-		return nil
-	}
-	for i := range c.Leaves {
-		b.leaves = append(b.leaves, c.Leaves[i].Rev)
-	}
-	return nil
-}
-
-// selectLeaves shows the selector the documents.
-func (f *changeFilter) selectLeaves(s *ChangeStream, b *ChangeBatch, c *storage.Change) error {
-	id := string(c.ID)
-	var h doc.Head
-	if _, err := s.snap.Head(id, &h); err != nil {
-		return fmt.Errorf("read document %q: %w", id, err)
+	case FilterNone, FilterSelector, FilterFunction, FilterView:
 	}
 	for i := range c.Leaves {
 		if i > 0 && !s.req.AllLeaves {
 			break
 		}
-		leaf := &c.Leaves[i]
-		d := Doc{ID: id, Rev: leaf.Rev, Deleted: leaf.Deleted}
-		var inline []byte
-		if leaf.Rev == h.Winner {
-			inline = h.Inline
+		b.leaves = append(b.leaves, c.Leaves[i].Rev)
+	}
+}
+
+// Documents are shown to a matcher so many at a time, or bytes of them.
+const (
+	matchDocs  = 64
+	matchBytes = 1 << 20
+)
+
+// candidates are changes whose leaves wait for the verdict of a matcher. Their memory
+// is used again.
+type candidates struct {
+	changes []storage.Change
+	n       int // of changes
+	text    []byte
+	ends    []int // where the text of each leaf that would be shown ends
+	docs    [][]byte
+}
+
+// full reports whether they are as many as are shown at a time.
+func (w *candidates) full() bool { return len(w.ends) >= matchDocs || len(w.text) >= matchBytes }
+
+// reset forgets them.
+func (w *candidates) reset() { w.n, w.text, w.ends = 0, w.text[:0], w.ends[:0] }
+
+// texts returns the documents.
+func (w *candidates) texts() [][]byte {
+	w.docs = w.docs[:0]
+	from := 0
+	for _, to := range w.ends {
+		w.docs = append(w.docs, w.text[from:to:to])
+		from = to
+	}
+	return w.docs
+}
+
+// add adds a change, which belongs to its source.
+func (w *candidates) add(s *ChangeStream, c *storage.Change) error {
+	if w.n == len(w.changes) {
+		w.changes = append(w.changes, storage.Change{})
+	}
+	own := &w.changes[w.n]
+	w.n++
+	own.Seq, own.Deleted, own.ID = c.Seq, c.Deleted, append(own.ID[:0], c.ID...)
+	own.Leaves = append(own.Leaves[:0], c.Leaves...)
+	id := string(c.ID)
+	read := s.leafReader(id)
+	for i := range own.Leaves {
+		if i > 0 && !s.req.AllLeaves {
+			break
 		}
-		if err := readContent(s.snap, &d, inline); err != nil {
+		d := Doc{ID: id, Rev: own.Leaves[i].Rev, Deleted: own.Leaves[i].Deleted}
+		if err := read(&d); err != nil {
 			return err
 		}
-		b.buf = AppendDoc(b.buf[:0], &d)
-		if f.matcher.Match(b.buf) {
-			b.leaves = append(b.leaves, leaf.Rev)
-		}
+		w.text = AppendDoc(w.text, &d)
+		w.ends = append(w.ends, len(w.text))
 	}
 	return nil
 }
 
-// AppendDoc appends the text of a document as functions, selectors and _find see
-// it: with its attachments as stubs, and its conflicts when it has them.
+// leafReader returns what reads leaves of a document: their contents, and what
+// functions see besides, their histories.
+func (s *ChangeStream) leafReader(id string) func(d *Doc) error {
+	var err error
+	var winner doc.Rev
+	var inline []byte
+	path := func(doc.Rev) doc.Path { return doc.Path{} }
+	if s.filter.kind == FilterSelector {
+		var h doc.Head
+		_, err = s.snap.Head(id, &h)
+		winner, inline = h.Winner, h.Inline
+	} else {
+		var rec doc.Record
+		rec, _, err = s.snap.Record(id)
+		winner, inline = rec.Winner, rec.Inline
+		path = func(r doc.Rev) doc.Path { return rec.Tree.Path(r, 0) }
+	}
+	return func(d *Doc) error {
+		if err != nil {
+			return fmt.Errorf("read document %q: %w", id, err)
+		}
+		d.Revisions = path(d.Rev)
+		if d.Rev == winner {
+			return readContent(s.snap, d, inline)
+		}
+		return readContent(s.snap, d, nil)
+	}
+}
+
+// matchChanges shows the candidates to the matcher and adds those that pass to the
+// batch.
+func (s *ChangeStream) matchChanges(b *ChangeBatch) error {
+	w := &s.waiting
+	if w.n == 0 {
+		return nil
+	}
+	pass, err := s.filter.match(s.ctx, w.texts())
+	if err != nil {
+		return err
+	}
+	if len(pass) != len(w.ends) {
+		return fmt.Errorf("a filter judged %d of %d documents", len(pass), len(w.ends))
+	}
+	for i := range w.changes[:w.n] {
+		c := &w.changes[i]
+		from := len(b.leaves)
+		for k := range c.Leaves {
+			if k > 0 && !s.req.AllLeaves {
+				break
+			}
+			if pass[0] {
+				b.leaves = append(b.leaves, c.Leaves[k].Rev)
+			}
+			pass = pass[1:]
+		}
+		if err := s.add(b, c, from); err != nil {
+			return err
+		}
+	}
+	w.reset()
+	return nil
+}
+
+// AppendDoc appends the text of a document as functions and selectors see it, and
+// _find shows it: with what is known of its history and its conflicts, and with its
+// attachments as stubs.
 func AppendDoc(dst []byte, d *Doc) []byte {
 	dst = doc.AppendHead(dst, doc.Splice{ID: d.ID, Rev: d.Rev, Deleted: d.Deleted, Body: d.Body})
-	if len(d.Atts) > 0 {
-		dst = append(dst, `,"_attachments":{`...)
-		for i := range d.Atts {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendStub(dst, &d.Atts[i])
-		}
-		dst = append(dst, '}')
+	if len(d.Revisions.IDs) > 0 {
+		dst = append(dst, `,"_revisions":`...)
+		dst = d.Revisions.AppendJSON(dst)
 	}
 	if len(d.Conflicts) > 0 {
 		dst = append(dst, `,"_conflicts":[`...)
@@ -235,6 +333,16 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 			dst = rev.AppendJSON(dst)
 		}
 		dst = append(dst, ']')
+	}
+	if len(d.Atts) > 0 {
+		dst = append(dst, `,"_attachments":{`...)
+		for i := range d.Atts {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendStub(dst, &d.Atts[i])
+		}
+		dst = append(dst, '}')
 	}
 	return append(dst, '}')
 }

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"strings"
 
 	"divan/storage"
 	"divan/storage/doc"
@@ -29,6 +30,7 @@ type groupCommit struct {
 	group  uint64          // counts the groups of a copyState that write; 0: this one does not
 	seq    uint64          // last sequence of the store after this group
 	moved  bool            // seq is not what it was before
+	design bool            // a design document has changed
 }
 
 // commitGroups does jobs in their order: exclusive ones alone, those between them
@@ -112,6 +114,7 @@ func (g *groupCommit) apply() error {
 		if s.write(b, seq+1) {
 			seq++
 			ids = append(ids, s.id)
+			g.design = g.design || strings.HasPrefix(s.id, designPrefix)
 		}
 	}
 	for i := range g.locals {
@@ -177,6 +180,9 @@ func (c *copyState) finish(syncs <-chan *groupCommit) {
 				c.recovering = false
 				c.local.noteRecovery(c.name)
 			}
+		}
+		if g.design && c.local.onDesignDoc != nil {
+			c.local.onDesignDoc(c.name)
 		}
 		for i, j := range g.jobs {
 			j.answer(g.errs[i])

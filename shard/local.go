@@ -17,26 +17,36 @@ import (
 type Options struct {
 	Engine *storage.Engine
 	Logger *zap.Logger // default: none
-	// Validate is asked about every edit of a regular document that makes a
-	// leaf; nil: everything passes.
-	Validate Validate
+	// Validator returns what is asked about the edits of regular documents that
+	// make leaves, for one request to a copy of a database. It is called on the
+	// goroutine of the request. nil, also as its answer: everything passes.
+	Validator func(ctx context.Context, copy, db string) (Validate, error)
 	// CompileSelector turns the text of Filter.Selector into a Matcher; a
 	// refusal is a *fault.Error. nil: FilterSelector is refused.
 	CompileSelector func(selector []byte) (Matcher, error)
+	// CompileFunction finds what FilterFunction and FilterView name; a refusal is a
+	// *fault.Error. nil: they are refused.
+	CompileFunction func(ctx context.Context, f *Filter) (BatchMatcher, error)
 	// OnUpdate is told the name of a copy whenever its durable sequence has
 	// moved, or its purge log, and when it goes on after a failure of the disk.
 	// It must not block.
 	OnUpdate func(copy string)
+	// OnDesignDoc is told the name of a copy whenever a design document in it has
+	// changed by whatever way, after that is durable and before the writer learns
+	// of it. It must not block.
+	OnDesignDoc func(copy string)
 }
 
 // Local does every operation on the copies of this node. It is safe for
 // concurrent use.
 type Local struct {
-	engine   *storage.Engine
-	log      *zap.Logger
-	validate Validate
-	compile  func(selector []byte) (Matcher, error)
-	onUpdate func(copy string)
+	engine      *storage.Engine
+	log         *zap.Logger
+	validator   func(ctx context.Context, copy, db string) (Validate, error)
+	compile     func(selector []byte) (Matcher, error)
+	function    func(ctx context.Context, f *Filter) (BatchMatcher, error)
+	onUpdate    func(copy string)
+	onDesignDoc func(copy string)
 
 	clock      atomic.Uint64  // counts applied groups of all copies, see recentWrites
 	reopenedTS atomic.Uint64  // the timestamp of the last reopen; what was read before may be gone
@@ -58,7 +68,8 @@ func New(o Options) *Local {
 		log = zap.NewNop()
 	}
 	return &Local{
-		engine: o.Engine, log: log, validate: o.Validate, compile: o.CompileSelector, onUpdate: o.OnUpdate,
+		engine: o.Engine, log: log, validator: o.Validator, compile: o.CompileSelector, function: o.CompileFunction,
+		onUpdate: o.OnUpdate, onDesignDoc: o.OnDesignDoc,
 		closing: make(chan struct{}), copies: make(map[string]*copyState), recovering: make(map[string]struct{}),
 		compactions: make(map[string]*compaction),
 	}

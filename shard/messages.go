@@ -237,14 +237,27 @@ const (
 	FilterDocIDs              // only the documents named in Filter.IDs
 	FilterDesign              // only design documents
 	FilterSelector            // only leaves that match Filter.Selector
+	FilterFunction            // only leaves that a filter function of a design document lets through
+	FilterView                // only leaves for which the map function of a view emits something
 )
 
-// Filter is data only, so that it can travel to another node; the selector's
-// text is compiled where it runs, by Options.CompileSelector.
+// Filter is data only, so that it can travel to another node; a selector's text
+// is compiled where it runs, by Options.CompileSelector, and functions are found
+// there, by Options.CompileFunction.
 type Filter struct {
 	Kind     FilterKind
 	IDs      []string
 	Selector []byte // JSON text of a Mango selector
+	Function FilterFunc
+}
+
+// FilterFunc names a function of a design document.
+type FilterFunc struct {
+	DB      string
+	Design  string  // id of the design document
+	Rev     doc.Rev // its revision when the feed began
+	Name    string  // of the filter, or of the view
+	Request []byte  // the request object that a filter is given, JSON
 }
 
 // Matcher is a compiled selector. Match is given the full text of a document
@@ -253,6 +266,10 @@ type Filter struct {
 type Matcher interface {
 	Match(doc []byte) bool
 }
+
+// BatchMatcher is a function of a design document as a filter: it tells which of
+// some documents pass. They have _revisions as well. It is safe for concurrent use.
+type BatchMatcher func(ctx context.Context, docs [][]byte) ([]bool, error)
 
 // AttachmentRange names stored bytes of an attachment.
 type AttachmentRange struct {

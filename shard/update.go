@@ -25,7 +25,10 @@ func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, er
 		return nil, nil
 	}
 	t := &updateTask{local: l, req: &req}
-	t.validator = cachingValidator{ctx: ctx, ask: l.validate, req: &req}
+	t.validator = cachingValidator{ctx: ctx, req: &req}
+	if err := t.validator.find(ctx, l); err != nil {
+		return nil, err
+	}
 	for {
 		if err := t.prepare(ctx); err != nil {
 			return nil, err

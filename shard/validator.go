@@ -7,8 +7,8 @@ import (
 	"divan/storage/doc"
 )
 
-// cachingValidator asks Options.Validate about edits, on the goroutine of the
-// request, and remembers what it said. Revisions never change, so a result
+// cachingValidator asks what Options.Validator gave about edits, on the goroutine of
+// the request, and remembers what it said. Revisions never change, so a result
 // holds as long as the old document is the same revision; only when the writer
 // finds another one there is it asked again.
 type cachingValidator struct {
@@ -28,7 +28,21 @@ type validation struct {
 // wants implements editValidator. Design documents are the concern of database
 // administrators alone, so validation functions do not see them.
 func (v *cachingValidator) wants(id string) bool {
-	return v.ask != nil && !v.req.Trusted && !strings.HasPrefix(id, designPrefix)
+	return v.ask != nil && !strings.HasPrefix(id, designPrefix)
+}
+
+// find finds out who is asked about the edits of the request.
+func (v *cachingValidator) find(ctx context.Context, l *Local) (err error) {
+	if l.validator == nil || v.req.Trusted {
+		return nil
+	}
+	for i := range v.req.Edits {
+		if id := v.req.Edits[i].ID; !strings.HasPrefix(id, designPrefix) && !strings.HasPrefix(id, localPrefix) {
+			v.ask, err = l.validator(ctx, v.req.Copy, v.req.DB)
+			return err
+		}
+	}
+	return nil
 }
 
 // validate implements editValidator.

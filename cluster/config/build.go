@@ -26,6 +26,7 @@ func build(v Values) (*Snapshot, []Problem) {
 		Attachments: readAttachments(r),
 		CORS:        readCORS(r),
 		CSP:         readCSP(r),
+		Functions:   readFunctions(r),
 		Log:         readLog(r),
 		Prometheus:  readPrometheus(r),
 		Mango:       readMango(r),

@@ -46,6 +46,7 @@ type Snapshot struct {
 	Attachments Attachments
 	CORS        CORS
 	CSP         CSP
+	Functions   Functions
 	Log         Log
 	Prometheus  Prometheus
 	Mango       Mango

@@ -183,6 +183,22 @@ func readCSP(r *reader) CSP {
 	}
 }
 
+// Functions is the keys of [chttpd] about functions of design documents.
+type Functions struct {
+	ScrubRequest   bool // scrub_json_request: they do not see who the user is by the headers
+	SecureRewrites bool // rules cannot lead out of the database
+	RewriteLimit   int  // of rewrites of rewrites
+}
+
+func readFunctions(r *reader) Functions {
+	const s = "chttpd"
+	return Functions{
+		ScrubRequest:   r.boolean(s, "scrub_json_request", true),
+		SecureRewrites: r.boolean(s, "secure_rewrites", true),
+		RewriteLimit:   r.count(s, "rewrite_limit", 100, atLeast(1)),
+	}
+}
+
 // SSL is section [ssl].
 type SSL struct {
 	Enable      bool

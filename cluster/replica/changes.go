@@ -98,6 +98,11 @@ func encodeChangesRequest(req *shard.ChangesRequest) *wirepb.ChangesRequest {
 	}
 	if f := &req.Filter; f.Kind != shard.FilterNone || len(f.IDs) > 0 || len(f.Selector) > 0 {
 		m.Filter = &wirepb.Filter{Kind: uint32(f.Kind), Ids: f.IDs, Selector: f.Selector}
+		if fn := &f.Function; fn.Name != "" {
+			m.Filter.Function = &wirepb.FilterFunc{
+				Db: fn.DB, Design: fn.Design, Rev: encodeRev(fn.Rev), Name: fn.Name, Request: fn.Request,
+			}
+		}
 	}
 	return m
 }
@@ -109,6 +114,11 @@ func decodeChangesRequest(m *wirepb.ChangesRequest) shard.ChangesRequest {
 	}
 	if f := m.Filter; f != nil {
 		req.Filter = shard.Filter{Kind: shard.FilterKind(f.Kind), IDs: f.Ids, Selector: filled(f.Selector)}
+		if fn := f.Function; fn != nil {
+			req.Filter.Function = shard.FilterFunc{
+				DB: name(fn.Db), Design: name(fn.Design), Rev: decodeRev(fn.Rev), Name: fn.Name, Request: filled(fn.Request),
+			}
+		}
 	}
 	return req
 }

@@ -13,10 +13,12 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/meta"
 	"divan/httpapi/auth"
 	"divan/httpapi/core"
 	"divan/shard"
+	"divan/shard/script"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -63,6 +65,7 @@ func FrontDeps(tb testing.TB, values config.Values) core.Deps {
 	Must(tb, err)
 	return core.Deps{
 		Coordinator: &cluster.Coordinator{}, Meta: m, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
+		Designs: designdocs.New(designdocs.Options{}), Scripts: script.New(script.Options{}),
 		Auth: auth.New(auth.Options{Config: holder, Users: noUsers{}, Logger: zap.NewNop()}),
 	}
 }
@@ -86,15 +89,21 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	holder := configured(tb, stored, values)
 	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	Must(tb, err)
-	local := shard.New(shard.Options{Engine: engine, Validate: auth.Validator(holder)})
+	scripts := script.New(script.Options{})
+	var coordinator *cluster.Coordinator
+	designs := designdocs.New(designdocs.Options{
+		Scripts: scripts, BuiltIn: auth.Rules(holder),
+		DB: func(ctx context.Context, name string) (*cluster.DB, error) { return coordinator.DB(ctx, name) },
+	})
+	local := shard.New(shard.Options{Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop})
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
 	Must(tb, err)
 	run("metadata", group.Run)
 	wait, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	Must(tb, group.WaitReady(wait))
-	coordinator, err := cluster.New(cluster.Options{
-		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Logger: zap.NewNop(),
+	coordinator, err = cluster.New(cluster.Options{
+		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Logger: zap.NewNop(), DesignWritten: designs.Written,
 	})
 	Must(tb, err)
 	run("coordinator", coordinator.Run)
@@ -102,7 +111,9 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 		Must(tb, coordinator.Close())
 		cancel()
 		running.Wait()
+		Must(tb, designs.Close())
 		Must(tb, local.Close())
+		Must(tb, scripts.Close())
 		Must(tb, engine.Close())
 	})
 	for _, name := range meta.SystemDatabases() {
@@ -110,6 +121,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	}
 	return core.Deps{
 		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
+		Designs: designs, Scripts: scripts,
 		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
 	}
 }

@@ -87,14 +87,14 @@ func truthy(v []byte) bool {
 
 func forbidden(reason string) error { return fault.New(fault.Forbidden, reason) }
 
-// Validator returns the validation function of the shards for the
-// authentication database; documents of other databases pass.
-func Validator(h *config.Holder) shard.Validate {
-	return func(_ context.Context, r shard.ValidateRequest) error {
-		if !IsUsersDatabase(h.Load(), r.DB) {
+// Rules returns the rules that a database has without a design document: those of the
+// authentication database; nil for any other.
+func Rules(h *config.Holder) func(db string) shard.Validate {
+	return func(db string) shard.Validate {
+		if !IsUsersDatabase(h.Load(), db) {
 			return nil
 		}
-		return ValidateUser(r)
+		return func(_ context.Context, r shard.ValidateRequest) error { return ValidateUser(r) }
 	}
 }
 

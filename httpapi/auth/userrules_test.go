@@ -101,16 +101,19 @@ func TestValidateUser(t *testing.T) {
 	}
 }
 
-func TestValidatorLooksAtTheUsersOnly(t *testing.T) {
+func TestOnlyTheUsersHaveRules(t *testing.T) {
 	h, err := config.New(config.Options{Flags: config.Values{"chttpd_auth": {"authentication_db": "people"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	validate := Validator(h)
+	rules := Rules(h)
 	for db, want := range map[string]fault.Kind{
 		"_users": fault.Forbidden, "people": fault.Forbidden, "a/b/_users": fault.Forbidden, "other": 0, "a/x_users": 0, "a/_users/b": 0,
 	} {
-		err := validate(context.Background(), shard.ValidateRequest{DB: db, User: admin, New: &shard.Doc{ID: "x", Body: []byte("{}")}})
+		var err error
+		if validate := rules(db); validate != nil {
+			err = validate(context.Background(), shard.ValidateRequest{DB: db, User: admin, New: &shard.Doc{ID: "x", Body: []byte("{}")}})
+		}
 		if fault.KindOf(err) != want {
 			t.Errorf("%s: %v", db, err)
 		}

@@ -186,11 +186,13 @@ func changesFilter(c *core.Call, p *changesParams, body []byte) (shard.Filter, *
 	case p.filter == "_selector":
 		return selectorFilter(c, body)
 	case p.filter == "_view":
-		return shard.Filter{}, nil, refuseViewFilter(c, p.view)
+		f, err := viewFilter(c, p.view)
+		return f, nil, err
 	case p.filter[0] == '_':
 		return shard.Filter{}, nil, fault.New(fault.BadRequest, "unknown builtin filter name")
 	}
-	return shard.Filter{}, nil, refuseFunctionFilter(c, p.filter)
+	f, err := functionFilter(c, p.filter)
+	return f, nil, err
 }
 
 // docIDsFilter reads doc_ids: of a POST from the body, else from the query.
@@ -216,46 +218,4 @@ func docIDsFilter(c *core.Call, p *changesParams, body []byte) (shard.Filter, er
 		return nil
 	})
 	return f, err
-}
-
-// refuseViewFilter answers filter=_view: what CouchDB would refuse, and else
-// that map functions do not run here.
-func refuseViewFilter(c *core.Call, view string) error {
-	if view == "" {
-		return fault.New(fault.BadRequest, "`view` filter parameter is not provided.")
-	}
-	ddoc, name, ok := strings.Cut(view, "/")
-	if !ok || ddoc == "" || name == "" {
-		return fault.New(fault.BadRequest, "`view` must be of the form `designname/viewname`")
-	}
-	return refuseFunction(c, ddoc, "views", name)
-}
-
-// refuseFunctionFilter is refuseViewFilter for a filter function.
-func refuseFunctionFilter(c *core.Call, filter string) error {
-	ddoc, name, ok := strings.Cut(filter, "/")
-	if !ok || ddoc == "" || name == "" || strings.Contains(name, "/") {
-		return fault.New(fault.BadRequest, "`filter` must be of the form `designname/filtername`")
-	}
-	return refuseFunction(c, ddoc, "filters", name)
-}
-
-// refuseFunction looks a function of a design document up and refuses to run
-// it; one that does not exist gets CouchDB's refusal.
-func refuseFunction(c *core.Call, ddoc, group, name string) error {
-	d, err := c.DB.Open(c.Request.Context(), cluster.OpenOptions{ID: doc.DesignPrefix + ddoc})
-	if err != nil {
-		return err
-	}
-	functions := doc.Lookup(d.Body, group)
-	if functions == nil {
-		return fault.New(fault.NotFound, "missing json key: "+group)
-	}
-	if !doc.IsObject(functions) || doc.Lookup(functions, name) == nil {
-		return fault.New(fault.NotFound, "missing json key: "+name)
-	}
-	return &fault.Error{
-		Kind: fault.BadRequest, Code: "not_supported",
-		Reason: "Functions in JavaScript do not run on this server; the filters _doc_ids, _selector and _design do.",
-	}
 }

@@ -17,18 +17,24 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/meta"
+	"divan/cluster/view"
 	"divan/httpapi/auth"
 	"divan/httpapi/stats"
+	"divan/shard/script"
 	"divan/storage/fault"
 )
 
 // Deps is what the API stands on. Everything up to Logger is required.
 type Deps struct {
 	Coordinator *cluster.Coordinator
+	Views       *view.Views
 	Meta        *meta.Meta
 	Config      *config.Holder
 	Auth        *auth.Authenticator
+	Designs     *designdocs.Cache
+	Scripts     *script.Engine // what checks functions when a design document is saved
 	Logger      *zap.Logger
 	Version     string // of this server, for "/", the Server header and _versions
 	// Restart is called when an administrator asks the node to restart (POST

@@ -15,14 +15,14 @@ import (
 // content. A request without any body is refused; an empty one is left to the
 // parser.
 func (c *Call) ReadJSON() ([]byte, error) {
-	if !c.hasBody() {
+	if !c.HasBody() {
 		return nil, fault.New(fault.BadRequest, "Missing request body")
 	}
 	return c.ReadBody(0)
 }
 
-// hasBody reports whether the request announced a body, even one of no bytes.
-func (c *Call) hasBody() bool {
+// HasBody reports whether the request announced a body, even one of no bytes.
+func (c *Call) HasBody() bool {
 	return c.Request.ContentLength != 0 || len(c.Request.Header["Content-Length"]) != 0
 }
 

@@ -77,7 +77,7 @@ func (c *Call) Forward(node string) error {
 		}
 	}
 	req.Header["X-Couch-Request-Id"] = []string{c.RequestID}
-	if c.hasBody() {
+	if c.HasBody() {
 		var err error
 		if req.Body, err = c.ReadBody(maxForwarded); err != nil {
 			return err

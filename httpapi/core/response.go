@@ -22,6 +22,9 @@ type Response struct {
 	// preflight says that this answers a CORS preflight request, whose headers
 	// are complete.
 	preflight bool
+	// whole says that what comes here is an answer of the API, complete with its
+	// headers.
+	whole bool
 }
 
 // Header implements http.ResponseWriter.
@@ -38,7 +41,9 @@ func (w *Response) WriteHeader(status int) {
 		return
 	}
 	w.Status = status
-	w.c.finishHeaders(status)
+	if !w.whole {
+		w.c.finishHeaders(status)
+	}
 	w.inner.WriteHeader(status)
 }
 

@@ -161,7 +161,7 @@ func streamInfos(c *core.Call, names []string, missing bool) error {
 			out.Buf = append(doc.AppendString(append(out.Buf, `,"error":`...), f.Name), '}')
 		default:
 			out.Buf = append(out.Buf, `,"info":`...)
-			out.Buf = append(appendInfo(out.Buf, info), '}')
+			out.Buf = append(AppendInfo(out.Buf, info), '}')
 		}
 		if err := out.Spill(); err != nil {
 			return err
@@ -182,8 +182,8 @@ func infoOf(ctx context.Context, c *core.Call, name string) (*cluster.Info, erro
 	return info, err
 }
 
-// appendInfo appends database information (api.md section 8.2).
-func appendInfo(dst []byte, in *cluster.Info) []byte {
+// AppendInfo appends database information (api.md section 8.2).
+func AppendInfo(dst []byte, in *cluster.Info) []byte {
 	dst = doc.AppendString(append(dst, `{"instance_start_time":`...), in.InstanceStart)
 	dst = doc.AppendString(append(dst, `,"db_name":`...), in.Name)
 	dst = strconv.AppendUint(append(dst, `,"purge_seq":`...), in.PurgeSeq, 10)

@@ -17,7 +17,7 @@ func getDatabase(c *core.Call) error {
 		return err
 	}
 	var room [512]byte
-	return c.SendJSON(http.StatusOK, appendInfo(room[:0], info))
+	return c.SendJSON(http.StatusOK, AppendInfo(room[:0], info))
 }
 
 // putDatabase answers PUT /{db}. The body is not looked at.
@@ -125,22 +125,6 @@ func compactDatabase(c *core.Call) error {
 	}
 	return c.SendOK(http.StatusAccepted)
 }
-
-// compactViews answers POST /{db}/_compact/{ddoc}. An index has nothing to
-// compact: the store reclaims the space of removed rows by itself.
-func compactViews(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
-		return err
-	}
-	_, err := c.DB.Open(c.Request.Context(), cluster.OpenOptions{ID: "_design/" + c.Path[2], HeadOnly: true})
-	if err != nil {
-		return err
-	}
-	return c.SendOK(http.StatusAccepted)
-}
-
-// cleanViews answers POST /{db}/_view_cleanup.
-func cleanViews(c *core.Call) error { return c.SendOK(http.StatusAccepted) }
 
 // syncShards answers POST /{db}/_sync_shards.
 func syncShards(c *core.Call) error {

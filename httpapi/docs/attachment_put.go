@@ -70,7 +70,7 @@ func attachmentOptions(c *core.Call) (docOptions, error) {
 
 // parentOfAttachment opens the revision that an attachment write names.
 func parentOfAttachment(c *core.Call, rev doc.Rev) (*shard.Doc, error) {
-	d, err := open(c, cluster.OpenOptions{ID: c.DocID, Rev: rev})
+	d, err := Open(c, cluster.OpenOptions{ID: c.DocID, Rev: rev})
 	if fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase) {
 		return nil, fault.New(fault.MissingRev, "missing_rev")
 	}
@@ -109,7 +109,7 @@ func deleteAttachment(c *core.Call) error {
 	}
 	var d *shard.Doc
 	if rev.IsZero() {
-		d, err = open(c, cluster.OpenOptions{ID: c.DocID})
+		d, err = Open(c, cluster.OpenOptions{ID: c.DocID})
 	} else {
 		d, err = parentOfAttachment(c, rev)
 	}

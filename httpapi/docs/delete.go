@@ -21,7 +21,7 @@ func deleteDocument(c *core.Call) error {
 	if doc.IsLocal(c.DocID) {
 		err = localExists(c, c.DocID)
 	} else {
-		_, err = open(c, cluster.OpenOptions{ID: c.DocID, R: o.r})
+		_, err = Open(c, cluster.OpenOptions{ID: c.DocID, R: o.r})
 	}
 	if err != nil {
 		return err

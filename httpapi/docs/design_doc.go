@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"divan/shard/script"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -54,8 +55,9 @@ func ddocFields(language string) []ddocField {
 	}
 }
 
-// checkDesignDoc checks the structure of a design document (api.md 9.6).
-func checkDesignDoc(body []byte, partitioned bool) error {
+// checkDesignDoc checks the structure of a design document (api.md 9.6), and that the
+// map and reduce functions compile; others are found out when they are called.
+func checkDesignDoc(scripts *script.Engine, body []byte, partitioned bool) error {
 	language, _ := doc.Unquote(doc.Lookup(body, "language"))
 	for _, f := range ddocFields(language) {
 		if err := f.check(body, "", f.path); err != nil {
@@ -73,11 +75,37 @@ func checkDesignDoc(body []byte, partitioned bool) error {
 			return invalidDesignDoc("View `" + name + "` must contain map function")
 		}
 		if language == "" || language == "javascript" || language == "erlang" {
-			reduce, _ := doc.Unquote(doc.Lookup(view, "reduce"))
-			return checkReducer(reduce)
+			return checkView(scripts, language, name, view)
 		}
 		return nil
 	})
+}
+
+// checkView checks the functions of a view.
+func checkView(scripts *script.Engine, language, name string, view []byte) error {
+	compile := func(kind script.Kind, source string) error {
+		if language == "erlang" {
+			return nil
+		}
+		err := scripts.CheckFunction(kind, source)
+		if fault.Is(err, fault.CompilationError) {
+			return fault.Newf(fault.CompilationError, "Compilation of the %s function in the '%s' view failed: %s", kind, name, fault.Reason(err))
+		}
+		return err
+	}
+	source, _ := doc.Unquote(doc.Lookup(view, "map"))
+	if err := compile(script.KindMap, source); err != nil {
+		return err
+	}
+	reduce := doc.Lookup(view, "reduce")
+	if reduce == nil {
+		return nil
+	}
+	source, _ = doc.Unquote(reduce)
+	if strings.HasPrefix(source, "_") {
+		return checkReducer(source)
+	}
+	return compile(script.KindReduce, source)
 }
 
 func invalidDesignDoc(reason string) error { return fault.New(fault.InvalidDesignDoc, reason) }
@@ -147,9 +175,6 @@ func (f ddocField) typeNames() string {
 // checkReducer refuses built-in reducers that do not exist. CouchDB compares
 // only how the name begins.
 func checkReducer(reduce string) error {
-	if !strings.HasPrefix(reduce, "_") {
-		return nil
-	}
 	for _, known := range []string{"_sum", "_count", "_stats", "_approx_count_distinct", "_first", "_last"} {
 		if strings.HasPrefix(reduce, known) {
 			return nil

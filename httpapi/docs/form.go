@@ -160,7 +160,7 @@ func formEdit(c *core.Call, form *formUpload, up *upload) (shard.Edit, error) {
 		if form.rev.IsZero() {
 			return edit, fault.New(fault.BadRequest, "Invalid rev format")
 		}
-		d, err := open(c, cluster.OpenOptions{ID: c.DocID, Rev: form.rev})
+		d, err := Open(c, cluster.OpenOptions{ID: c.DocID, Rev: form.rev})
 		if err != nil {
 			return edit, err
 		}

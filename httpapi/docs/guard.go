@@ -23,7 +23,7 @@ func guardEdit(c *core.Call, edit *shard.Edit) error {
 		if !c.IsDBAdmin() {
 			return refuse(c, core.TextDBOrServer)
 		}
-		if err := checkDesignDoc(edit.Body, c.DB.Meta().Partitioned); err != nil {
+		if err := checkDesignDoc(c.API.Deps.Scripts, edit.Body, c.DB.Meta().Partitioned); err != nil {
 			return err
 		}
 	}
@@ -94,8 +94,8 @@ func screenRevs(c *core.Call, results []shard.RevResult) error {
 	return nil
 }
 
-// open reads one revision for this user's eyes.
-func open(c *core.Call, q cluster.OpenOptions) (*shard.Doc, error) {
+// Open reads one revision for this user's eyes.
+func Open(c *core.Call, q cluster.OpenOptions) (*shard.Doc, error) {
 	if err := mayRead(c, q.ID); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func localExists(c *core.Call, id string) error {
 // openAny opens the winner, or a named revision, of any kind of document.
 func openAny(c *core.Call, id string, rev doc.Rev) (*shard.Doc, error) {
 	if !doc.IsLocal(id) {
-		return open(c, cluster.OpenOptions{ID: id, Rev: rev})
+		return Open(c, cluster.OpenOptions{ID: id, Rev: rev})
 	}
 	if !rev.IsZero() {
 		return nil, fault.New(fault.NotFound, "missing")

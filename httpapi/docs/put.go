@@ -146,30 +146,18 @@ type writeJob struct {
 	part     string // attachment whose Location is answered instead of the document's
 }
 
-// write writes one edit and answers {"ok":true,"id":…,"rev":…}. Content that
-// was uploaded for a refused edit is given back.
+// write writes one edit and answers {"ok":true,"id":…,"rev":…}.
 func write(c *core.Call, job writeJob) error {
-	ctx := c.Request.Context()
-	o := cluster.UpdateOptions{
+	result, err := commit(c, &job.edit, job.upload, cluster.UpdateOptions{
 		NewEdits: !job.options.replicated, W: job.options.w, User: c.User, Delayed: job.options.batch,
-	}
-	edits := []shard.Edit{job.edit}
-	results, err := c.DB.Update(ctx, o, edits)
-	c.ForgetUser(job.edit.ID)
-	if err == nil {
-		countEdits(c.API.Stats, edits, results)
-		err = results[0].Err
-	}
-	if err != nil {
-		job.upload.settle(err)
-	}
+	})
 	if job.options.batch && !fault.Is(err, fault.NoDatabase) && (err == nil || fault.KindOf(err) != fault.Internal) {
 		return c.SendJSON(http.StatusAccepted, appendBatched(nil, job.edit.ID))
 	}
 	if err != nil {
 		return err
 	}
-	return answerWrite(c, &job, results[0])
+	return answerWrite(c, &job, result)
 }
 
 // answerWrite tells the outcome of an edit that was written.

@@ -61,7 +61,9 @@ const (
 // of the identifier, in whatever scope and role, is the object of a member
 // expression with a constant name, and the member is not called, which would
 // give the object away as "this". Prototypes with getters are the only other
-// way to the object: the VM looks for those (tampered).
+// way to the object. Sources with a name that leads to prototypes count as the
+// worst; those that get there by computed names are found when they have done
+// it: Map looks at the prototype of objects, and runs the function again.
 func analyse(source string) *usage {
 	worst := &usage{rest: true}
 	if len(source) > maxAnalysed || nesting(source) > maxNesting || strings.Contains(source, "<!--") || strings.Contains(source, "-->") {
@@ -214,9 +216,9 @@ func (a *analysis) member(i int, name string) {
 // bare notes an identifier in a role that gives its value away.
 func (a *analysis) bare(name string) {
 	switch name {
-	case "arguments", "eval", "Function":
+	case "arguments", "eval", "Function", "Reflect":
 		a.failed = true
-	case "Reflect", "globalThis", "require", "Object":
+	case "globalThis", "require", "Object":
 		a.pure = false
 	}
 	if i, ok := a.params[name]; ok {
@@ -330,11 +332,13 @@ func (a *analysis) node(n any) bool {
 		}
 		a.children(n.Expressions)
 	case *ast.PropertyShort:
-		a.pure = a.pure && !changing(n.Name.Name.String())
+		a.key(n.Name.Name.String())
 		return false
 	case *ast.PropertyKeyed:
-		key, ok := n.Key.(*ast.StringLiteral)
-		a.pure = a.pure && ok && !n.Computed && !changing(key.Value.String())
+		if key, ok := n.Key.(*ast.StringLiteral); ok {
+			a.key(key.Value.String())
+		}
+		a.pure = a.pure && !n.Computed
 		return false
 	case *ast.AssignExpression:
 		a.changes(n.Left)
@@ -367,10 +371,7 @@ func (a *analysis) binding(b *ast.Binding) bool {
 
 // read is object.name, neither called nor written.
 func (a *analysis) read(object ast.Expression, name string) {
-	switch name {
-	case "arguments", "caller", "callee":
-		a.failed = true
-	}
+	a.failed = a.failed || revealing(name)
 	if i, ok := a.parameter(object); ok {
 		a.member(i, name)
 	} else if id, ok := object.(*ast.Identifier); ok && id.Name == "Object" && harmless(name) {
@@ -381,6 +382,24 @@ func (a *analysis) read(object ast.Expression, name string) {
 	if changing(name) {
 		a.pure = false
 	}
+}
+
+// key is a name in a literal, or in a pattern, which reads it.
+func (a *analysis) key(name string) {
+	a.failed = a.failed || revealing(name)
+	a.pure = a.pure && !changing(name)
+}
+
+// revealing are names of members that are other ways to the arguments of a
+// function, or ways to what objects inherit.
+func revealing(name string) bool {
+	switch name {
+	case "arguments", "caller", "callee",
+		"prototype", "__proto__", "constructor", "getPrototypeOf", "setPrototypeOf",
+		"defineProperty", "defineProperties", "__defineGetter__":
+		return true
+	}
+	return false
 }
 
 // call is a call of callee.

@@ -19,9 +19,20 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 	g, ctx := errgroup.WithContext(ctx)
 	for t := range v.trees {
 		g.Go(func() error {
-			r := blockBuilder{x: x, tree: t, t: &v.trees[t]}
+			b := x.NewBatch(false)
+			defer b.Close()
+			prefix := appendTree(nil, spaceBlocks, t)
+			b.DeleteRange(prefix, keyEnd(prefix))
+			r := blockBuilder{tree: t, t: &v.trees[t], set: func(key, value []byte) error {
+				if b.Set(key, value); b.Len() < commitBytes {
+					return nil
+				}
+				return b.Commit()
+			}}
 			height, err := r.build(ctx, snap)
-			st.trees[t].height = height
+			if st.trees[t].height = height; err == nil {
+				err = b.Commit()
+			}
 			return err
 		})
 	}
@@ -30,11 +41,10 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 
 // blockBuilder makes the blocks of one tree from its rows, in their order.
 type blockBuilder struct {
-	x      *storage.Index
 	tree   int
 	t      *tree
-	b      *storage.IndexBatch
-	levels []openBlock // by level, from 1 on
+	set    func(key, value []byte) error // takes a block
+	levels []openBlock                   // by level, from 1 on
 	key    []byte
 	val    []byte
 	made   block
@@ -54,10 +64,6 @@ const (
 )
 
 func (r *blockBuilder) build(ctx context.Context, snap *storage.IndexSnapshot) (height int, err error) {
-	r.b = r.x.NewBatch(false)
-	defer r.b.Close()
-	prefix := appendTree(nil, spaceBlocks, r.tree)
-	r.b.DeleteRange(prefix, keyEnd(prefix))
 	rows := appendTree(nil, spaceRows, r.tree)
 	it, err := snap.Iterate(rows, keyEnd(rows))
 	if err != nil {
@@ -86,10 +92,7 @@ func (r *blockBuilder) build(ctx context.Context, snap *storage.IndexSnapshot) (
 	if err := it.Err(); err != nil {
 		return 0, err
 	}
-	if err := r.close(height+1, nil); err != nil {
-		return 0, err
-	}
-	return height, r.b.Commit()
+	return height, r.close(height+1, nil)
 }
 
 // open returns the open block of a level, the root at first.
@@ -107,15 +110,14 @@ func (r *blockBuilder) close(upto int, border []byte) error {
 		states := o.c.finish()
 		r.key = appendBlockKey(r.key[:0], r.tree, level, o.border)
 		r.val = appendBlock(r.val[:0], o.c.rows, states)
-		r.b.Set(r.key, r.val)
+		if err := r.set(r.key, r.val); err != nil {
+			return err
+		}
 		r.made.rows, r.made.states = o.c.rows, states
 		r.open(level + 1).c.addBlock(&r.made)
 		o = r.open(level)
 		o.c.reset()
 		o.border = append(o.border[:0], border...)
-	}
-	if r.b.Len() >= commitBytes {
-		return r.b.Commit()
 	}
 	return nil
 }

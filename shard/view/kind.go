@@ -18,6 +18,7 @@ type viewIndex struct {
 	places map[string]place
 	mapper mapper
 	pool   sync.Pool // *mapped
+	long   uint64    // longUpdate
 
 	// The rest belongs to the update that runs.
 	x       *storage.Index
@@ -52,7 +53,7 @@ func (v *viewIndex) Begin(x *storage.Index, changes uint64) (reads bool, err err
 	for _, t := range v.st.trees {
 		rows += t.rows
 	}
-	if changes > max(longUpdate, rows/rebuildOne) {
+	if changes > max(v.long, rows/rebuildOne) {
 		v.st.blocks = false
 	}
 	v.changed = make([][]change, len(v.trees))

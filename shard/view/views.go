@@ -29,6 +29,7 @@ type Views struct {
 	shards  *shard.Local
 	scripts *script.Engine
 	limit   func() reduce.Limit
+	long    uint64 // longUpdate
 }
 
 // New returns the views of the copies of this node. It starts nothing: Run has
@@ -39,7 +40,7 @@ func New(o Options) *Views {
 	}
 	return &Views{
 		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger}),
-		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit,
+		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate,
 	}
 }
 
@@ -70,7 +71,7 @@ func (v *Views) specOf(req *Request) index.Spec {
 
 // open makes what maps documents for the index of a definition.
 func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error) {
-	x := &viewIndex{def: d}
+	x := &viewIndex{def: d, long: v.long}
 	x.trees, x.places = d.trees()
 	for t := range x.trees {
 		for i := range x.trees[t].reducers {

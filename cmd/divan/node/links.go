@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/member"
 	"divan/cluster/meta"
 	"divan/cluster/repair"
@@ -384,6 +385,8 @@ func (l *links) handlers() map[string]wire.Handler {
 		serviceRepair: l.repair.Answer,
 		serviceSeed:   l.answerSeed,
 		serviceHTTP:   l.node.api.ServeNode,
+
+		designdocs.Service: l.node.designs.Answer,
 	}
 }
 

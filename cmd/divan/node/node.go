@@ -8,15 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/meta"
+	clusterview "divan/cluster/view"
 	"divan/httpapi"
 	"divan/httpapi/auth"
 	"divan/shard"
+	"divan/shard/script"
+	"divan/shard/view"
 	"divan/storage"
 )
 
@@ -29,6 +34,9 @@ type Node struct {
 	config  *config.Holder
 	engine  *storage.Engine
 	local   *shard.Local
+	scripts *script.Engine
+	designs *designdocs.Cache
+	views   *view.Views
 	meta    *meta.Meta
 	coord   *cluster.Coordinator
 	auth    *auth.Authenticator
@@ -137,8 +145,14 @@ func alone(s *config.Snapshot) bool {
 func (n *Node) build(ctx context.Context) (err error) {
 	s := n.config.Load()
 	n.local = shard.New(shard.Options{
-		Engine: n.engine, Logger: n.log.Named("shard"), Validate: auth.Validator(n.config), CompileSelector: compileSelector,
-		OnUpdate: n.updated,
+		Engine: n.engine, Logger: n.log.Named("shard"), Validator: n.rules, CompileSelector: compileSelector,
+		CompileFunction: n.filter, OnUpdate: n.updated, OnDesignDoc: n.designChanged,
+	})
+	n.scripts = script.New(script.Options{
+		Logger: n.log.Named("script"), Timeout: func() time.Duration { return n.config.Load().CouchDB.OSProcessTimeout },
+	})
+	n.views = view.New(view.Options{
+		Engine: n.engine, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit,
 	})
 	if !s.CouchDB.SingleNode {
 		if n.links, err = n.newLinks(ctx); err != nil {
@@ -148,7 +162,11 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if n.meta, err = meta.New(n.metaOptions()); err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
-	options := cluster.Options{NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Logger: n.log.Named("cluster")}
+	n.newDesigns()
+	options := cluster.Options{
+		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Views: n.views, Logger: n.log.Named("cluster"),
+		DesignWritten: n.designs.Written,
+	}
 	if n.links != nil {
 		if err := n.links.newRepair(); err != nil {
 			return err
@@ -159,8 +177,13 @@ func (n *Node) build(ctx context.Context) (err error) {
 		return fmt.Errorf("coordinator: %w", err)
 	}
 	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth")})
+	queries, err := clusterview.New(clusterview.Options{Config: n.config, Designs: n.designs, Indexes: n.views, Logger: n.log.Named("views")})
+	if err != nil {
+		return fmt.Errorf("views: %w", err)
+	}
 	deps := httpapi.Deps{
-		Coordinator: n.coord, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
+		Coordinator: n.coord, Views: queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
+		Designs: n.designs, Scripts: n.scripts,
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
 	}
 	if n.links != nil {

@@ -26,6 +26,8 @@ func (n *Node) parts() []part {
 		{name: "log", run: untilDone, close: n.journal.close},
 		{name: "storage", run: n.engine.Run, close: n.engine.Close},
 		{name: "shard", run: n.local.Run, close: n.local.Close},
+		{name: "scripts", run: untilDone, close: n.scripts.Close},
+		{name: "indexes", run: n.views.Run, close: n.views.Close},
 	}
 	if n.links != nil {
 		out = append(out, n.links.parts()...)
@@ -40,6 +42,7 @@ func (n *Node) parts() []part {
 		)
 	}
 	out = append(out,
+		part{name: "design documents", run: untilDone, close: n.designs.Close},
 		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
 		part{name: "auth", run: n.auth.Run, close: nothing},
 	)

@@ -1,0 +1,125 @@
+package designdocs
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"divan/cluster/docformat"
+	"divan/shard"
+	"divan/shard/script"
+	"divan/shard/view"
+	"divan/storage/doc"
+)
+
+// What documents and entries take besides their texts, in bytes.
+const (
+	documentBytes = 512
+	entryBytes    = 512
+)
+
+// Document is a design document. It never changes.
+type Document struct {
+	ID       string // with "_design/"
+	Rev      doc.Rev
+	Body     []byte // canonical JSON without underscore members
+	Language string // of its functions
+
+	validates bool
+	functions func() *script.Design
+	parse     [2]func() (*view.Definition, error) // for a database that is not partitioned, and one that is
+}
+
+// newDocument makes a document of what was read of a database.
+func newDocument(scripts *script.Engine, db string, d *shard.Doc) *Document {
+	out := &Document{ID: d.ID, Rev: d.Rev, Body: d.Body, Language: "javascript"}
+	if language, ok := doc.Unquote(doc.Lookup(d.Body, "language")); ok {
+		out.Language = language
+	}
+	source := doc.Lookup(d.Body, "validate_doc_update")
+	out.validates = source != nil && string(source) != "null"
+	out.functions = sync.OnceValue(func() *script.Design {
+		return scripts.Design(db+"/"+d.ID+"@"+d.Rev.String(), docformat.Style{}.Append(nil, d))
+	})
+	for i := range out.parse {
+		out.parse[i] = sync.OnceValues(func() (*view.Definition, error) {
+			def, err := view.Parse(out.Body, i == 1)
+			if def != nil {
+				def.Design = out.ID
+			}
+			return def, err
+		})
+	}
+	return out
+}
+
+// Name returns the id without "_design/".
+func (d *Document) Name() string { return strings.TrimPrefix(d.ID, doc.DesignPrefix) }
+
+// Functions returns its functions, ready to be called.
+func (d *Document) Functions() *script.Design { return d.functions() }
+
+// Definition returns its views, nil when it has none.
+func (d *Document) Definition(partitioned bool) (*view.Definition, error) {
+	if partitioned {
+		return d.parse[1]()
+	}
+	return d.parse[0]()
+}
+
+// Member returns a member of the document at a path of names, nil when there is
+// none.
+func (d *Document) Member(path ...string) []byte {
+	value := d.Body
+	for _, name := range path {
+		value = doc.Lookup(value, name)
+	}
+	return value
+}
+
+// set is the design documents of one database at one moment.
+type set struct {
+	all        []*Document
+	byID       map[string]*Document
+	ranges     [][]*Document // by range of the map
+	validating []*Document
+	bytes      int
+}
+
+func newSet(ranges [][]*Document) *set {
+	s := &set{ranges: ranges, byID: map[string]*Document{}}
+	for _, part := range ranges {
+		for _, d := range part {
+			s.byID[d.ID] = d
+		}
+	}
+	for _, d := range s.byID { // a document that two ranges have, while one is split, once
+		s.all = append(s.all, d)
+		s.bytes += documentBytes + 2*len(d.Body) // as text for the functions as well
+	}
+	slices.SortFunc(s.all, func(a, b *Document) int { return strings.Compare(a.ID, b.ID) })
+	for _, d := range s.all {
+		if d.validates {
+			s.validating = append(s.validating, d)
+		}
+	}
+	return s
+}
+
+func (s *set) size() int {
+	if s == nil {
+		return 0
+	}
+	return s.bytes
+}
+
+// same returns the document of that revision, when it was loaded before.
+func (s *set) same(id string, rev doc.Rev) *Document {
+	if s == nil {
+		return nil
+	}
+	if d := s.byID[id]; d != nil && d.Rev == rev {
+		return d
+	}
+	return nil
+}
