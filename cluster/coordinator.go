@@ -16,6 +16,7 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/view"
 	"divan/storage/fault"
 )
 
@@ -26,6 +27,7 @@ type Options struct {
 	Meta     *meta.Meta
 	Config   *config.Holder
 	Local    *shard.Local // the copies on this node
+	Views    *view.Views  // of those copies; nil: views are not asked for
 	Logger   *zap.Logger
 	Peers    Directory // nil: this node stands alone
 	Repair   Repair    // nil: copies are not brought in line
@@ -90,7 +92,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: replica.NewLocal(replica.Held{Shards: o.Local}), others: nobody{}, repair: o.Repair,
+		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views}), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
 		uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}

@@ -13,6 +13,7 @@ import (
 	"divan/httpapi/mango"
 	"divan/httpapi/node"
 	"divan/httpapi/server"
+	"divan/httpapi/view"
 )
 
 // Deps is what the API stands on.
@@ -63,6 +64,7 @@ func mounted(a *core.API) (*API, error) {
 		return nil, err
 	}
 	a.Mount(
+		view.Routes(),
 		design.Routes(),
 		docs.Routes(),
 		listing.Routes(),

@@ -5,11 +5,13 @@ import (
 
 	"divan/cluster/wire"
 	"divan/shard"
+	"divan/shard/view"
 )
 
 // Held is the copies of this node and what follows them.
 type Held struct {
 	Shards *shard.Local
+	Views  *view.Views // nil: views are not asked for
 }
 
 // Local is the copies of this node with the refusals that protect readers from

@@ -11,6 +11,8 @@ import (
 	"divan/cluster/wire"
 	"divan/cluster/wire/simnet"
 	"divan/shard"
+	"divan/shard/script"
+	"divan/shard/view"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -28,15 +30,16 @@ func newLocal(tb testing.TB) *Local {
 	if err := l.Create(context.Background(), testCopy, shard.CreateOptions{}); err != nil {
 		tb.Fatal(err)
 	}
+	scripts := script.New(script.Options{})
+	views := view.New(view.Options{Engine: e, Shards: l, Scripts: scripts})
 	tb.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			tb.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			tb.Error(err)
+		for _, c := range []func() error{views.Close, scripts.Close, l.Close, e.Close} {
+			if err := c(); err != nil {
+				tb.Error(err)
+			}
 		}
 	})
-	return NewLocal(Held{Shards: l})
+	return NewLocal(Held{Shards: l, Views: views})
 }
 
 // testNode is a port with a server and a pool.

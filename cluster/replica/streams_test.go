@@ -1,15 +1,18 @@
 package replica
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"divan/shard"
+	"divan/shard/view"
 	"divan/storage/fault"
 )
 
@@ -201,6 +204,77 @@ func TestStreamsOnPartition(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if _, err := Drop.On(ctx, local, testCopy); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// TestViews: rows of views, groups of them and what is told about an index are the
+// same here and over the network.
+func TestViews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		fill1000(t, local)
+		def, err := view.Parse([]byte(`{"views":{"v":{"map":"function (doc) { emit(doc.i % 10, doc._id); }","reduce":"_count"}}}`), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(at Copies, q view.Request) (head view.Head, rows []view.Row) {
+			q.Copy, q.Signature, q.Definition, q.View = testCopy, def.Signature, def.Text, "v"
+			list, err := ViewQuery.On(t.Context(), at, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer list.Close()
+			var b view.Batch
+			for more := true; more; {
+				if more, err = list.Next(&b); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range b.Rows {
+					r.Sort = append([]byte(nil), r.Sort...) // none is nil, here or over the network
+					r.Key, r.Value, r.ID = bytes.Clone(r.Key), bytes.Clone(r.Value), strings.Clone(r.ID)
+					if r.Doc != nil {
+						r.Doc = &shard.Doc{ID: strings.Clone(r.Doc.ID), Rev: r.Doc.Rev, Body: bytes.Clone(r.Doc.Body)}
+					}
+					rows = append(rows, r)
+				}
+			}
+			return list.Head, rows
+		}
+		three, err := def.AppendSortKey(nil, []byte("3"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, tc := range []struct {
+			q    view.Request
+			rows int
+		}{
+			{view.Request{}, 714},
+			{view.Request{Desc: true, IncludeDocs: true, Conflicts: true}, 714},
+			{view.Request{Ranges: []view.KeyRange{{Lo: view.Bound{Key: three}, Hi: view.Bound{Key: three}}}}, 64},
+			{view.Request{Ranges: []view.KeyRange{{Lo: view.Bound{Key: three, ID: "d100", HasID: true, Exclusive: true}}}}, 439},
+			{view.Request{Reduce: true, GroupLevel: view.GroupExact}, 11},
+			{view.Request{Reduce: true}, 1},
+			{view.Request{Update: view.UpdateNever, Limit: 1}, 714},
+		} {
+			head, rows := read(local, tc.q)
+			if len(rows) != tc.rows || head.Total != 714 {
+				t.Errorf("%d: %d rows, %+v", i, len(rows), head)
+			}
+			far, away := read(p, tc.q)
+			same(t, fmt.Sprint(i, ": head"), far, head)
+			same(t, fmt.Sprint(i, ": rows"), away, rows)
+		}
+		index := IndexRequest{testCopy, def.Text}
+		as[view.Info](t, "ViewInfo")(ViewInfo.On(t.Context(), p, index))(ViewInfo.On(t.Context(), local, index))
+		if _, err := ViewCompact.On(t.Context(), p, index); err != nil {
+			t.Error(err)
+		}
+		if _, err := ViewCleanup.On(t.Context(), p, CleanupRequest{Copy: testCopy}); err != nil {
+			t.Error(err)
+		}
+		if info, err := ViewInfo.On(t.Context(), local, index); err != nil || info.Seq != 0 {
+			t.Errorf("after a clean-up: %+v, %v", info, err)
 		}
 	})
 }

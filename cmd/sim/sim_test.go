@@ -140,6 +140,7 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 		w.converge()
 	}
 	w.replay()
+	w.askViews()
 	wanted := w.shards()
 	w.finish()
 	w.dump(wanted)
@@ -230,6 +231,18 @@ func (w *world) form() error {
 		if err := w.until(patience, func() error { return w.put(w.machines[0], path, "") }); err != nil {
 			return err
 		}
+		path = "/" + d.name + "/_design/sim"
+		err := w.until(patience, func() error {
+			err := w.put(w.machines[0], path, workload.DesignDocument)
+			if err == nil {
+				return nil
+			}
+			var there struct{} // an attempt whose answer was lost
+			return w.ask(w.machines[0], path, &there)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -261,6 +274,26 @@ func (w *world) replay() {
 	through := func() workload.Target { return present[w.rng.IntN(len(present))].target() }
 	for _, d := range w.plan.databases {
 		w.asker().Replay(w.t.Context(), &w.log, d.name, through, w.rng)
+	}
+}
+
+// askViews reads the view of each database through every node, when all copies are
+// the same.
+func (w *world) askViews() {
+	for _, d := range w.plan.databases {
+		for _, m := range w.present() {
+			final := history.View{DB: d.name, Node: m.name, Rows: map[string]string{}}
+			var rows struct {
+				Rows []workload.ViewRow `json:"rows"`
+			}
+			if err := w.ask(m, workload.ViewPath(d.name)+"?reduce=false", &rows); err != nil {
+				final.Err = err.Error()
+			}
+			for _, r := range rows.Rows {
+				final.Rows[r.ID] = r.Value
+			}
+			w.log.Note(func(h *history.History) { h.Views = append(h.Views, final) })
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
 	"divan/cluster/meta"
+	"divan/cluster/view"
 	"divan/httpapi/auth"
 	"divan/httpapi/stats"
 	"divan/shard/script"
@@ -28,6 +29,7 @@ import (
 // Deps is what the API stands on. Everything up to Logger is required.
 type Deps struct {
 	Coordinator *cluster.Coordinator
+	Views       *view.Views
 	Meta        *meta.Meta
 	Config      *config.Holder
 	Auth        *auth.Authenticator

@@ -61,7 +61,8 @@ type Seed struct {
 type Task struct {
 	Node, PID          string
 	Type               string // database_compaction, …
-	Database           string // of a compaction the name of the copy
+	Database           string // the name of the copy
+	DesignDocument     string // of an index; may be empty
 	Phase              string // may be empty
 	ChangesDone        uint64
 	TotalChanges       uint64

@@ -126,22 +126,6 @@ func compactDatabase(c *core.Call) error {
 	return c.SendOK(http.StatusAccepted)
 }
 
-// compactViews answers POST /{db}/_compact/{ddoc}. An index has nothing to
-// compact: the store reclaims the space of removed rows by itself.
-func compactViews(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
-		return err
-	}
-	_, err := c.DB.Open(c.Request.Context(), cluster.OpenOptions{ID: "_design/" + c.Path[2], HeadOnly: true})
-	if err != nil {
-		return err
-	}
-	return c.SendOK(http.StatusAccepted)
-}
-
-// cleanViews answers POST /{db}/_view_cleanup.
-func cleanViews(c *core.Call) error { return c.SendOK(http.StatusAccepted) }
-
 // syncShards answers POST /{db}/_sync_shards.
 func syncShards(c *core.Call) error {
 	if err := c.DB.SyncShards(c.Request.Context()); err != nil {

@@ -12,8 +12,6 @@ func Routes() []core.Route {
 		{Table: core.DBTable, Path: "/", Allow: "DELETE,GET,HEAD,POST", Methods: core.Methods{Get: getDatabase, Put: putDatabase, Delete: deleteDatabase}},
 		{Table: core.DBTable, Path: "/_ensure_full_commit", Allow: "POST", Methods: core.Methods{Post: ensureFullCommit}},
 		{Table: core.DBTable, Path: "/_compact", Allow: "POST", Methods: core.Methods{Post: compactDatabase}},
-		{Table: core.DBTable, Path: "/_compact/{ddoc}", Allow: "POST", Methods: core.Methods{Post: compactViews}},
-		{Table: core.DBTable, Path: "/_view_cleanup", Allow: "POST", Methods: core.Methods{Post: cleanViews}},
 		{Table: core.DBTable, Path: "/_sync_shards", Allow: "POST", Methods: core.Methods{Post: syncShards}},
 		{Table: core.DBTable, Path: "/_temp_view", Methods: core.Methods{Get: tempView, Any: tempView}},
 

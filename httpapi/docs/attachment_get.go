@@ -36,6 +36,9 @@ func refuseLocalAttachment(c *core.Call) error {
 
 // getAttachment serves GET and HEAD /{db}/{docid}/{name} (api.md 10.1).
 func getAttachment(c *core.Call) error {
+	if redirectDesign(c) {
+		return nil
+	}
 	if err := refuseLocalAttachment(c); err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func getDocument(c *core.Call) error {
 	return sendDoc(c, d, o.style())
 }
 
-// redirectDesign answers GET of "_design%2Fname" with the address that has a
-// bare slash (api.md 1.1).
+// redirectDesign answers GET of "_design%2Fname", and of what is below it, with the
+// address that has a bare slash (api.md 1.1).
 func redirectDesign(c *core.Call) bool {
 	name, ok := strings.CutPrefix(c.Path[1], doc.DesignPrefix)
 	if !ok || name == "" {
@@ -54,6 +54,9 @@ func redirectDesign(c *core.Call) bool {
 	}
 	b := append(core.AppendEscaped(append([]byte(c.BaseURL()), '/'), c.DBName), "/_design/"...)
 	b = core.AppendEscaped(b, name)
+	for _, segment := range c.Path[2:] {
+		b = core.AppendEscaped(append(b, '/'), segment)
+	}
 	if c.Request.URL.RawQuery != "" {
 		b = append(append(b, '?'), c.Request.URL.RawQuery...)
 	}

@@ -41,9 +41,10 @@ func figures(a *core.API) []figure {
 		count("number of bulk requests", &s.BulkRequests, "couchdb", "httpd", "bulk_requests"),
 		{path: []string{"couchdb", "httpd", "clients_requesting_changes"}, kind: "counter", desc: "number of clients for continuous _changes", value: float64(a.OpenFeeds())},
 		count("number of partition HTTP _all_docs requests", &s.AllDocsPartitions, "couchdb", "httpd", "partition_all_docs_requests"),
+		count("number of partition HTTP view requests", &s.ViewPartitions, "couchdb", "httpd", "partition_view_requests"),
 		count("number of purge requests", &s.PurgeRequests, "couchdb", "httpd", "purge_requests"),
 		count("number of HTTP requests", &s.Requests, "couchdb", "httpd", "requests"),
-		{path: []string{"couchdb", "httpd", "view_reads"}, kind: "counter", desc: "number of view reads"},
+		count("number of view reads", &s.ViewReads, "couchdb", "httpd", "view_reads"),
 	}
 	for i, m := range stats.CountedMethods {
 		out = append(out, count("number of HTTP "+m+" requests", &s.Methods[i], "couchdb", "httpd_request_methods", m))

@@ -81,9 +81,10 @@ func appendJSON(t *core.Task, dst []byte) []byte {
 		{"task", t.Type},
 		{"status", status},
 		{"database", t.Database},
+		{"design_document", t.DesignDocument},
 		{"phase", t.Phase},
 	} {
-		if m.name == "phase" && m.value == "" {
+		if i > 5 && m.value == "" {
 			continue
 		}
 		dst = append(dst, "{,"[min(i, 1)], '"')

@@ -27,6 +27,8 @@ type Counters struct {
 	PurgeRequests     Counter
 	BulkDocs          Histogram // documents in a _bulk_docs request
 	AllDocsPartitions Counter   // _partition/{p}/_all_docs
+	ViewReads         Counter   // requests to views
+	ViewPartitions    Counter   // of them, those below _partition/{p}
 }
 
 // Counter is a number that only grows; the zero value is ready.

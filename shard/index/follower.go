@@ -94,7 +94,7 @@ func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) er
 		f.mu.Lock()
 		f.mu.waiting--
 		f.mu.Unlock()
-		if err == nil {
+		if err == nil && !errors.Is(u.err, context.Canceled) { // one that was cancelled was for an index that has gone since
 			err = u.err
 		}
 		if err != nil || x.Err() != nil { // of the index itself: it was set aside

@@ -51,7 +51,12 @@ const (
 	Op_ALL_DOCS   Op = 18 // DocsRequest; DocsHead, Rows
 	Op_LOCAL_DOCS Op = 19 // DocsRequest; Nothing, LocalDocs
 	Op_CHANGES    Op = 20 // ChangesRequest; ChangesHead, Changes
+	Op_VIEW_QUERY Op = 21 // ViewRequest; ViewHead, ViewRows
 	Op_FIND       Op = 30 // FindRequest; FindHead, FindRows
+	// Indexes
+	Op_VIEW_INFO    Op = 22 // CopyDefinition, ViewInfo
+	Op_VIEW_CLEANUP Op = 23 // ViewCleanup, Nothing
+	Op_VIEW_COMPACT Op = 24 // CopyDefinition, Nothing
 )
 
 // Enum value maps for Op.
@@ -78,7 +83,11 @@ var (
 		18: "ALL_DOCS",
 		19: "LOCAL_DOCS",
 		20: "CHANGES",
+		21: "VIEW_QUERY",
 		30: "FIND",
+		22: "VIEW_INFO",
+		23: "VIEW_CLEANUP",
+		24: "VIEW_COMPACT",
 	}
 	Op_value = map[string]int32{
 		"NONE":             0,
@@ -102,7 +111,11 @@ var (
 		"ALL_DOCS":         18,
 		"LOCAL_DOCS":       19,
 		"CHANGES":          20,
+		"VIEW_QUERY":       21,
 		"FIND":             30,
+		"VIEW_INFO":        22,
+		"VIEW_CLEANUP":     23,
+		"VIEW_COMPACT":     24,
 	}
 )
 
@@ -4224,6 +4237,692 @@ func (x *Origin) GetUpto() uint64 {
 	return 0
 }
 
+// ViewBound is an end of a range of rows of a view.
+type ViewBound struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // sort key; empty: no bound
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	HasId         bool                   `protobuf:"varint,3,opt,name=has_id,json=hasId,proto3" json:"has_id,omitempty"`
+	Exclusive     bool                   `protobuf:"varint,4,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewBound) Reset() {
+	*x = ViewBound{}
+	mi := &file_wire_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewBound) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewBound) ProtoMessage() {}
+
+func (x *ViewBound) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewBound.ProtoReflect.Descriptor instead.
+func (*ViewBound) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ViewBound) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ViewBound) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ViewBound) GetHasId() bool {
+	if x != nil {
+		return x.HasId
+	}
+	return false
+}
+
+func (x *ViewBound) GetExclusive() bool {
+	if x != nil {
+		return x.Exclusive
+	}
+	return false
+}
+
+type ViewRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lo            *ViewBound             `protobuf:"bytes,1,opt,name=lo,proto3" json:"lo,omitempty"`
+	Hi            *ViewBound             `protobuf:"bytes,2,opt,name=hi,proto3" json:"hi,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewRange) Reset() {
+	*x = ViewRange{}
+	mi := &file_wire_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewRange) ProtoMessage() {}
+
+func (x *ViewRange) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewRange.ProtoReflect.Descriptor instead.
+func (*ViewRange) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ViewRange) GetLo() *ViewBound {
+	if x != nil {
+		return x.Lo
+	}
+	return nil
+}
+
+func (x *ViewRange) GetHi() *ViewBound {
+	if x != nil {
+		return x.Hi
+	}
+	return nil
+}
+
+type ViewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Signature     string                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,3,opt,name=definition,proto3" json:"definition,omitempty"`
+	View          string                 `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
+	Design        string                 `protobuf:"bytes,5,opt,name=design,proto3" json:"design,omitempty"`
+	Update        uint32                 `protobuf:"varint,6,opt,name=update,proto3" json:"update,omitempty"` // of package view
+	Ranges        []*ViewRange           `protobuf:"bytes,7,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Desc          bool                   `protobuf:"varint,8,opt,name=desc,proto3" json:"desc,omitempty"`
+	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	Partition     string                 `protobuf:"bytes,10,opt,name=partition,proto3" json:"partition,omitempty"`
+	Reduce        bool                   `protobuf:"varint,11,opt,name=reduce,proto3" json:"reduce,omitempty"`
+	GroupLevel    int64                  `protobuf:"zigzag64,12,opt,name=group_level,json=groupLevel,proto3" json:"group_level,omitempty"`
+	IncludeDocs   bool                   `protobuf:"varint,13,opt,name=include_docs,json=includeDocs,proto3" json:"include_docs,omitempty"`
+	Conflicts     bool                   `protobuf:"varint,14,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewRequest) Reset() {
+	*x = ViewRequest{}
+	mi := &file_wire_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewRequest) ProtoMessage() {}
+
+func (x *ViewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewRequest.ProtoReflect.Descriptor instead.
+func (*ViewRequest) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ViewRequest) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *ViewRequest) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+func (x *ViewRequest) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *ViewRequest) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
+}
+
+func (x *ViewRequest) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *ViewRequest) GetUpdate() uint32 {
+	if x != nil {
+		return x.Update
+	}
+	return 0
+}
+
+func (x *ViewRequest) GetRanges() []*ViewRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *ViewRequest) GetDesc() bool {
+	if x != nil {
+		return x.Desc
+	}
+	return false
+}
+
+func (x *ViewRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ViewRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *ViewRequest) GetReduce() bool {
+	if x != nil {
+		return x.Reduce
+	}
+	return false
+}
+
+func (x *ViewRequest) GetGroupLevel() int64 {
+	if x != nil {
+		return x.GroupLevel
+	}
+	return 0
+}
+
+func (x *ViewRequest) GetIncludeDocs() bool {
+	if x != nil {
+		return x.IncludeDocs
+	}
+	return false
+}
+
+func (x *ViewRequest) GetConflicts() bool {
+	if x != nil {
+		return x.Conflicts
+	}
+	return false
+}
+
+type ViewHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Total         uint64                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	Offset        uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Uuid          []byte                 `protobuf:"bytes,4,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewHead) Reset() {
+	*x = ViewHead{}
+	mi := &file_wire_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewHead) ProtoMessage() {}
+
+func (x *ViewHead) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewHead.ProtoReflect.Descriptor instead.
+func (*ViewHead) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ViewHead) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ViewHead) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ViewHead) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *ViewHead) GetUuid() []byte {
+	if x != nil {
+		return x.Uuid
+	}
+	return nil
+}
+
+type ViewRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Range         uint64                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"` // of the request, counted from 0
+	Sort          []byte                 `protobuf:"bytes,2,opt,name=sort,proto3" json:"sort,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	Doc           *Doc                   `protobuf:"bytes,6,opt,name=doc,proto3" json:"doc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewRow) Reset() {
+	*x = ViewRow{}
+	mi := &file_wire_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewRow) ProtoMessage() {}
+
+func (x *ViewRow) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewRow.ProtoReflect.Descriptor instead.
+func (*ViewRow) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ViewRow) GetRange() uint64 {
+	if x != nil {
+		return x.Range
+	}
+	return 0
+}
+
+func (x *ViewRow) GetSort() []byte {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *ViewRow) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ViewRow) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *ViewRow) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ViewRow) GetDoc() *Doc {
+	if x != nil {
+		return x.Doc
+	}
+	return nil
+}
+
+type ViewRows struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*ViewRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewRows) Reset() {
+	*x = ViewRows{}
+	mi := &file_wire_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewRows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewRows) ProtoMessage() {}
+
+func (x *ViewRows) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewRows.ProtoReflect.Descriptor instead.
+func (*ViewRows) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ViewRows) GetRows() []*ViewRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+// CopyDefinition names the index of a copy by what it is made from.
+type CopyDefinition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CopyDefinition) Reset() {
+	*x = CopyDefinition{}
+	mi := &file_wire_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CopyDefinition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CopyDefinition) ProtoMessage() {}
+
+func (x *CopyDefinition) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CopyDefinition.ProtoReflect.Descriptor instead.
+func (*CopyDefinition) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *CopyDefinition) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *CopyDefinition) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+type ViewInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	PurgeSeq      uint64                 `protobuf:"varint,2,opt,name=purge_seq,json=purgeSeq,proto3" json:"purge_seq,omitempty"`
+	Pending       uint64                 `protobuf:"varint,3,opt,name=pending,proto3" json:"pending,omitempty"`
+	File          int64                  `protobuf:"varint,4,opt,name=file,proto3" json:"file,omitempty"`
+	External      int64                  `protobuf:"varint,5,opt,name=external,proto3" json:"external,omitempty"`
+	Active        int64                  `protobuf:"varint,6,opt,name=active,proto3" json:"active,omitempty"`
+	Waiting       int64                  `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Updating      bool                   `protobuf:"varint,8,opt,name=updating,proto3" json:"updating,omitempty"`
+	Compacting    bool                   `protobuf:"varint,9,opt,name=compacting,proto3" json:"compacting,omitempty"`
+	Collation     string                 `protobuf:"bytes,10,opt,name=collation,proto3" json:"collation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewInfo) Reset() {
+	*x = ViewInfo{}
+	mi := &file_wire_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewInfo) ProtoMessage() {}
+
+func (x *ViewInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewInfo.ProtoReflect.Descriptor instead.
+func (*ViewInfo) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *ViewInfo) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetPurgeSeq() uint64 {
+	if x != nil {
+		return x.PurgeSeq
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetPending() uint64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetFile() int64 {
+	if x != nil {
+		return x.File
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetExternal() int64 {
+	if x != nil {
+		return x.External
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetActive() int64 {
+	if x != nil {
+		return x.Active
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *ViewInfo) GetUpdating() bool {
+	if x != nil {
+		return x.Updating
+	}
+	return false
+}
+
+func (x *ViewInfo) GetCompacting() bool {
+	if x != nil {
+		return x.Compacting
+	}
+	return false
+}
+
+func (x *ViewInfo) GetCollation() string {
+	if x != nil {
+		return x.Collation
+	}
+	return ""
+}
+
+type ViewCleanup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Keep          []string               `protobuf:"bytes,2,rep,name=keep,proto3" json:"keep,omitempty"` // signatures
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewCleanup) Reset() {
+	*x = ViewCleanup{}
+	mi := &file_wire_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewCleanup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewCleanup) ProtoMessage() {}
+
+func (x *ViewCleanup) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewCleanup.ProtoReflect.Descriptor instead.
+func (*ViewCleanup) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ViewCleanup) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *ViewCleanup) GetKeep() []string {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
 type AttachmentRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -4238,7 +4937,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4949,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[61]
+	mi := &file_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4962,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -4322,7 +5021,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4334,7 +5033,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[62]
+	mi := &file_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4347,7 +5046,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -4403,7 +5102,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4415,7 +5114,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[63]
+	mi := &file_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4428,7 +5127,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -4456,7 +5155,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +5167,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[64]
+	mi := &file_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +5180,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -4511,7 +5210,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[65]
+	mi := &file_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4523,7 +5222,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[65]
+	mi := &file_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4536,7 +5235,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -4573,6 +5272,7 @@ type FindRequest struct {
 	Count         bool                   `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
 	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	After         *FindPosition          `protobuf:"bytes,10,opt,name=after,proto3" json:"after,omitempty"` // missing: from the beginning
+	Index         *FindIndex             `protobuf:"bytes,11,opt,name=index,proto3" json:"index,omitempty"` // missing: documents by id
 	Hint          int64                  `protobuf:"varint,12,opt,name=hint,proto3" json:"hint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4580,7 +5280,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_wire_proto_msgTypes[66]
+	mi := &file_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4592,7 +5292,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[66]
+	mi := &file_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4605,7 +5305,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *FindRequest) GetCopy() string {
@@ -4678,11 +5378,110 @@ func (x *FindRequest) GetAfter() *FindPosition {
 	return nil
 }
 
+func (x *FindRequest) GetIndex() *FindIndex {
+	if x != nil {
+		return x.Index
+	}
+	return nil
+}
+
 func (x *FindRequest) GetHint() int64 {
 	if x != nil {
 		return x.Hint
 	}
 	return 0
+}
+
+type FindIndex struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Signature     string                 `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	Design        string                 `protobuf:"bytes,3,opt,name=design,proto3" json:"design,omitempty"`
+	View          string                 `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
+	Update        uint32                 `protobuf:"varint,5,opt,name=update,proto3" json:"update,omitempty"`
+	Partition     string                 `protobuf:"bytes,6,opt,name=partition,proto3" json:"partition,omitempty"`
+	Covering      []string               `protobuf:"bytes,7,rep,name=covering,proto3" json:"covering,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindIndex) Reset() {
+	*x = FindIndex{}
+	mi := &file_wire_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindIndex) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindIndex) ProtoMessage() {}
+
+func (x *FindIndex) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindIndex.ProtoReflect.Descriptor instead.
+func (*FindIndex) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *FindIndex) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+func (x *FindIndex) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *FindIndex) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *FindIndex) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
+}
+
+func (x *FindIndex) GetUpdate() uint32 {
+	if x != nil {
+		return x.Update
+	}
+	return 0
+}
+
+func (x *FindIndex) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *FindIndex) GetCovering() []string {
+	if x != nil {
+		return x.Covering
+	}
+	return nil
 }
 
 type FindRange struct {
@@ -4696,7 +5495,7 @@ type FindRange struct {
 
 func (x *FindRange) Reset() {
 	*x = FindRange{}
-	mi := &file_wire_proto_msgTypes[67]
+	mi := &file_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4708,7 +5507,7 @@ func (x *FindRange) String() string {
 func (*FindRange) ProtoMessage() {}
 
 func (x *FindRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[67]
+	mi := &file_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4721,7 +5520,7 @@ func (x *FindRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
 func (*FindRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *FindRange) GetLo() []byte {
@@ -4755,7 +5554,7 @@ type FindPosition struct {
 
 func (x *FindPosition) Reset() {
 	*x = FindPosition{}
-	mi := &file_wire_proto_msgTypes[68]
+	mi := &file_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +5566,7 @@ func (x *FindPosition) String() string {
 func (*FindPosition) ProtoMessage() {}
 
 func (x *FindPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[68]
+	mi := &file_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +5579,7 @@ func (x *FindPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
 func (*FindPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *FindPosition) GetSort() []byte {
@@ -4806,7 +5605,7 @@ type FindHead struct {
 
 func (x *FindHead) Reset() {
 	*x = FindHead{}
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +5617,7 @@ func (x *FindHead) String() string {
 func (*FindHead) ProtoMessage() {}
 
 func (x *FindHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[69]
+	mi := &file_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +5630,7 @@ func (x *FindHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
 func (*FindHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *FindHead) GetSeq() uint64 {
@@ -4854,7 +5653,7 @@ type FindRows struct {
 
 func (x *FindRows) Reset() {
 	*x = FindRows{}
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4866,7 +5665,7 @@ func (x *FindRows) String() string {
 func (*FindRows) ProtoMessage() {}
 
 func (x *FindRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4879,7 +5678,7 @@ func (x *FindRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
 func (*FindRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *FindRows) GetRows() []*FindRow {
@@ -4928,7 +5727,7 @@ type FindRow struct {
 
 func (x *FindRow) Reset() {
 	*x = FindRow{}
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5739,7 @@ func (x *FindRow) String() string {
 func (*FindRow) ProtoMessage() {}
 
 func (x *FindRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5752,7 @@ func (x *FindRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
 func (*FindRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *FindRow) GetSort() []byte {
@@ -5295,7 +6094,70 @@ const file_wire_proto_rawDesc = "" +
 	"\aorigins\x18\x03 \x03(\v2\x12.divan.wire.OriginR\aorigins\"0\n" +
 	"\x06Origin\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x12\n" +
-	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\x8f\x01\n" +
+	"\x04upto\x18\x02 \x01(\x04R\x04upto\"b\n" +
+	"\tViewBound\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x15\n" +
+	"\x06has_id\x18\x03 \x01(\bR\x05hasId\x12\x1c\n" +
+	"\texclusive\x18\x04 \x01(\bR\texclusive\"Y\n" +
+	"\tViewRange\x12%\n" +
+	"\x02lo\x18\x01 \x01(\v2\x15.divan.wire.ViewBoundR\x02lo\x12%\n" +
+	"\x02hi\x18\x02 \x01(\v2\x15.divan.wire.ViewBoundR\x02hi\"\x94\x03\n" +
+	"\vViewRequest\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x03 \x01(\fR\n" +
+	"definition\x12\x12\n" +
+	"\x04view\x18\x04 \x01(\tR\x04view\x12\x16\n" +
+	"\x06design\x18\x05 \x01(\tR\x06design\x12\x16\n" +
+	"\x06update\x18\x06 \x01(\rR\x06update\x12-\n" +
+	"\x06ranges\x18\a \x03(\v2\x15.divan.wire.ViewRangeR\x06ranges\x12\x12\n" +
+	"\x04desc\x18\b \x01(\bR\x04desc\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x03R\x05limit\x12\x1c\n" +
+	"\tpartition\x18\n" +
+	" \x01(\tR\tpartition\x12\x16\n" +
+	"\x06reduce\x18\v \x01(\bR\x06reduce\x12\x1f\n" +
+	"\vgroup_level\x18\f \x01(\x12R\n" +
+	"groupLevel\x12!\n" +
+	"\finclude_docs\x18\r \x01(\bR\vincludeDocs\x12\x1c\n" +
+	"\tconflicts\x18\x0e \x01(\bR\tconflicts\"^\n" +
+	"\bViewHead\x12\x14\n" +
+	"\x05total\x18\x01 \x01(\x04R\x05total\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x04uuid\x18\x04 \x01(\fR\x04uuid\"\x8e\x01\n" +
+	"\aViewRow\x12\x14\n" +
+	"\x05range\x18\x01 \x01(\x04R\x05range\x12\x12\n" +
+	"\x04sort\x18\x02 \x01(\fR\x04sort\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\x12!\n" +
+	"\x03doc\x18\x06 \x01(\v2\x0f.divan.wire.DocR\x03doc\"3\n" +
+	"\bViewRows\x12'\n" +
+	"\x04rows\x18\x01 \x03(\v2\x13.divan.wire.ViewRowR\x04rows\"D\n" +
+	"\x0eCopyDefinition\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x02 \x01(\fR\n" +
+	"definition\"\x8f\x02\n" +
+	"\bViewInfo\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
+	"\tpurge_seq\x18\x02 \x01(\x04R\bpurgeSeq\x12\x18\n" +
+	"\apending\x18\x03 \x01(\x04R\apending\x12\x12\n" +
+	"\x04file\x18\x04 \x01(\x03R\x04file\x12\x1a\n" +
+	"\bexternal\x18\x05 \x01(\x03R\bexternal\x12\x16\n" +
+	"\x06active\x18\x06 \x01(\x03R\x06active\x12\x18\n" +
+	"\awaiting\x18\a \x01(\x03R\awaiting\x12\x1a\n" +
+	"\bupdating\x18\b \x01(\bR\bupdating\x12\x1e\n" +
+	"\n" +
+	"compacting\x18\t \x01(\bR\n" +
+	"compacting\x12\x1c\n" +
+	"\tcollation\x18\n" +
+	" \x01(\tR\tcollation\"5\n" +
+	"\vViewCleanup\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x12\n" +
+	"\x04keep\x18\x02 \x03(\tR\x04keep\"\x8f\x01\n" +
 	"\x0fAttachmentRange\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -5320,7 +6182,7 @@ const file_wire_proto_rawDesc = "" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12'\n" +
-	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xbc\x02\n" +
+	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xe9\x02\n" +
 	"\vFindRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1a\n" +
 	"\bselector\x18\x02 \x01(\fR\bselector\x12\x16\n" +
@@ -5332,8 +6194,19 @@ const file_wire_proto_rawDesc = "" +
 	"\x05count\x18\b \x01(\bR\x05count\x12\x14\n" +
 	"\x05limit\x18\t \x01(\x03R\x05limit\x12.\n" +
 	"\x05after\x18\n" +
-	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\x12\x12\n" +
-	"\x04hint\x18\f \x01(\x03R\x04hint\"E\n" +
+	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\x12+\n" +
+	"\x05index\x18\v \x01(\v2\x15.divan.wire.FindIndexR\x05index\x12\x12\n" +
+	"\x04hint\x18\f \x01(\x03R\x04hint\"\xc7\x01\n" +
+	"\tFindIndex\x12\x1c\n" +
+	"\tsignature\x18\x01 \x01(\tR\tsignature\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x02 \x01(\fR\n" +
+	"definition\x12\x16\n" +
+	"\x06design\x18\x03 \x01(\tR\x06design\x12\x12\n" +
+	"\x04view\x18\x04 \x01(\tR\x04view\x12\x16\n" +
+	"\x06update\x18\x05 \x01(\rR\x06update\x12\x1c\n" +
+	"\tpartition\x18\x06 \x01(\tR\tpartition\x12\x1a\n" +
+	"\bcovering\x18\a \x03(\tR\bcovering\"E\n" +
 	"\tFindRange\x12\x0e\n" +
 	"\x02lo\x18\x01 \x01(\fR\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x02 \x01(\fR\x02hi\x12\x18\n" +
@@ -5352,7 +6225,7 @@ const file_wire_proto_rawDesc = "" +
 	"\aFindRow\x12\x12\n" +
 	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\fR\x03doc*\xa8\x02\n" +
+	"\x03doc\x18\x03 \x01(\fR\x03doc*\xeb\x02\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
@@ -5380,8 +6253,13 @@ const file_wire_proto_rawDesc = "" +
 	"\bALL_DOCS\x10\x12\x12\x0e\n" +
 	"\n" +
 	"LOCAL_DOCS\x10\x13\x12\v\n" +
-	"\aCHANGES\x10\x14\x12\b\n" +
-	"\x04FIND\x10\x1e*C\n" +
+	"\aCHANGES\x10\x14\x12\x0e\n" +
+	"\n" +
+	"VIEW_QUERY\x10\x15\x12\b\n" +
+	"\x04FIND\x10\x1e\x12\r\n" +
+	"\tVIEW_INFO\x10\x16\x12\x10\n" +
+	"\fVIEW_CLEANUP\x10\x17\x12\x10\n" +
+	"\fVIEW_COMPACT\x10\x18*C\n" +
 	"\x06Ending\x12\x0f\n" +
 	"\vENDING_NONE\x10\x00\x12\x13\n" +
 	"\x0fENDING_DEADLINE\x10\x01\x12\x13\n" +
@@ -5407,7 +6285,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -5472,17 +6350,27 @@ var file_wire_proto_goTypes = []any{
 	(*DocsHead)(nil),               // 60: divan.wire.DocsHead
 	(*ChangesHead)(nil),            // 61: divan.wire.ChangesHead
 	(*Origin)(nil),                 // 62: divan.wire.Origin
-	(*AttachmentRange)(nil),        // 63: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 64: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 65: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 66: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 67: divan.wire.WatchEvent
-	(*FindRequest)(nil),            // 68: divan.wire.FindRequest
-	(*FindRange)(nil),              // 69: divan.wire.FindRange
-	(*FindPosition)(nil),           // 70: divan.wire.FindPosition
-	(*FindHead)(nil),               // 71: divan.wire.FindHead
-	(*FindRows)(nil),               // 72: divan.wire.FindRows
-	(*FindRow)(nil),                // 73: divan.wire.FindRow
+	(*ViewBound)(nil),              // 63: divan.wire.ViewBound
+	(*ViewRange)(nil),              // 64: divan.wire.ViewRange
+	(*ViewRequest)(nil),            // 65: divan.wire.ViewRequest
+	(*ViewHead)(nil),               // 66: divan.wire.ViewHead
+	(*ViewRow)(nil),                // 67: divan.wire.ViewRow
+	(*ViewRows)(nil),               // 68: divan.wire.ViewRows
+	(*CopyDefinition)(nil),         // 69: divan.wire.CopyDefinition
+	(*ViewInfo)(nil),               // 70: divan.wire.ViewInfo
+	(*ViewCleanup)(nil),            // 71: divan.wire.ViewCleanup
+	(*AttachmentRange)(nil),        // 72: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 73: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 74: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 75: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 76: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 77: divan.wire.FindRequest
+	(*FindIndex)(nil),              // 78: divan.wire.FindIndex
+	(*FindRange)(nil),              // 79: divan.wire.FindRange
+	(*FindPosition)(nil),           // 80: divan.wire.FindPosition
+	(*FindHead)(nil),               // 81: divan.wire.FindHead
+	(*FindRows)(nil),               // 82: divan.wire.FindRows
+	(*FindRow)(nil),                // 83: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -5542,29 +6430,35 @@ var file_wire_proto_depIdxs = []int32{
 	0,  // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
 	4,  // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
 	62, // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
-	4,  // 57: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 58: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	69, // 59: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
-	70, // 60: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
-	73, // 61: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
-	70, // 62: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
-	2,  // 63: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 64: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	58, // 65: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	63, // 66: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	64, // 67: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	66, // 68: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 69: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 70: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 71: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	65, // 72: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	65, // 73: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	67, // 74: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	69, // [69:75] is the sub-list for method output_type
-	63, // [63:69] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	63, // 57: divan.wire.ViewRange.lo:type_name -> divan.wire.ViewBound
+	63, // 58: divan.wire.ViewRange.hi:type_name -> divan.wire.ViewBound
+	64, // 59: divan.wire.ViewRequest.ranges:type_name -> divan.wire.ViewRange
+	25, // 60: divan.wire.ViewRow.doc:type_name -> divan.wire.Doc
+	67, // 61: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
+	4,  // 62: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,  // 63: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	79, // 64: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	80, // 65: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	78, // 66: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
+	83, // 67: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	80, // 68: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,  // 69: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 70: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58, // 71: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	72, // 72: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	73, // 73: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	75, // 74: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 75: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 76: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 77: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	74, // 78: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	74, // 79: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	76, // 80: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	75, // [75:81] is the sub-list for method output_type
+	69, // [69:75] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -5580,7 +6474,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   72,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,10 +16,12 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
 	"divan/cluster/meta"
+	clusterview "divan/cluster/view"
 	"divan/httpapi"
 	"divan/httpapi/auth"
 	"divan/shard"
 	"divan/shard/script"
+	"divan/shard/view"
 	"divan/storage"
 )
 
@@ -34,6 +36,7 @@ type Node struct {
 	local   *shard.Local
 	scripts *script.Engine
 	designs *designdocs.Cache
+	views   *view.Views
 	meta    *meta.Meta
 	coord   *cluster.Coordinator
 	auth    *auth.Authenticator
@@ -148,6 +151,9 @@ func (n *Node) build(ctx context.Context) (err error) {
 	n.scripts = script.New(script.Options{
 		Logger: n.log.Named("script"), Timeout: func() time.Duration { return n.config.Load().CouchDB.OSProcessTimeout },
 	})
+	n.views = view.New(view.Options{
+		Engine: n.engine, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit,
+	})
 	if !s.CouchDB.SingleNode {
 		if n.links, err = n.newLinks(ctx); err != nil {
 			return err
@@ -158,7 +164,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	}
 	n.newDesigns()
 	options := cluster.Options{
-		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Logger: n.log.Named("cluster"),
+		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Views: n.views, Logger: n.log.Named("cluster"),
 		DesignWritten: n.designs.Written,
 	}
 	if n.links != nil {
@@ -171,8 +177,12 @@ func (n *Node) build(ctx context.Context) (err error) {
 		return fmt.Errorf("coordinator: %w", err)
 	}
 	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth")})
+	queries, err := clusterview.New(clusterview.Options{Config: n.config, Designs: n.designs, Indexes: n.views, Logger: n.log.Named("views")})
+	if err != nil {
+		return fmt.Errorf("views: %w", err)
+	}
 	deps := httpapi.Deps{
-		Coordinator: n.coord, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
+		Coordinator: n.coord, Views: queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts,
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
 	}

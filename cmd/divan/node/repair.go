@@ -42,7 +42,7 @@ func (l *links) newRepair() (err error) {
 // whoever went on reading one would never hear of anything new.
 func (l *links) copiesForOthers() *replica.Local {
 	n := l.node
-	return replica.NewLocal(replica.Held{Shards: n.local}).ForPeers(func() bool {
+	return replica.NewLocal(replica.Held{Shards: n.local, Views: n.views}).ForPeers(func() bool {
 		return n.config.Load().CouchDB.MaintenanceMode == "true" || n.meta.Removed()
 	}, n.meta.IsDeleted)
 }

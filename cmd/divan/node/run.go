@@ -27,6 +27,7 @@ func (n *Node) parts() []part {
 		{name: "storage", run: n.engine.Run, close: n.engine.Close},
 		{name: "shard", run: n.local.Run, close: n.local.Close},
 		{name: "scripts", run: untilDone, close: n.scripts.Close},
+		{name: "indexes", run: n.views.Run, close: n.views.Close},
 	}
 	if n.links != nil {
 		out = append(out, n.links.parts()...)

@@ -177,6 +177,13 @@ type Replay struct {
 	Err   string
 }
 
+// View is the rows of a view that shows each document, read in the end.
+type View struct {
+	Node, DB string
+	Rows     map[string]string // id → revision
+	Err      string
+}
+
 // History is everything that is known of one run.
 type History struct {
 	Edits     []Edit
@@ -196,6 +203,7 @@ type History struct {
 
 	Copies  []Copy
 	Replays []Replay
+	Views   []View
 }
 
 // Log collects a history from several goroutines.
@@ -247,6 +255,7 @@ func Check(h *History) []string {
 	c.renewedKeep()
 	c.changesMissNothing()
 	c.readsSeeWrites()
+	c.viewsAreWhole()
 	c.registersGrow()
 	c.metadataIsLinear()
 	c.noFailure()
@@ -364,6 +373,6 @@ func (h *History) Summary() string {
 			reads++
 		}
 	}
-	return fmt.Sprintf("edits %v, purges %v, reads %d (%d calm), pages %d, metadata %d, local documents %d, troubles by status %v, copies %d, replays %d",
-		edits, purges, len(h.Reads), reads, len(h.Pages), len(h.Metas), len(h.Registers), statuses, len(h.Copies), len(h.Replays))
+	return fmt.Sprintf("edits %v, purges %v, reads %d (%d calm), pages %d, metadata %d, local documents %d, troubles by status %v, copies %d, replays %d, views %d",
+		edits, purges, len(h.Reads), reads, len(h.Pages), len(h.Metas), len(h.Registers), statuses, len(h.Copies), len(h.Replays), len(h.Views))
 }

@@ -88,6 +88,7 @@ func (c *Client) Step(ctx context.Context) {
 		{3, c.readAll},
 		{3, c.list},
 		{2, c.diff},
+		{8, c.view},
 		{12, c.changes},
 		{4, c.writeLocal},
 		{3, c.readLocal},
@@ -262,5 +263,8 @@ func (c *Client) parent(db, id string) string {
 	return revs[len(revs)-1]
 }
 
+// documents is how many documents several clients write.
+const documents = 12
+
 // someDoc is a document that several clients write.
-func (c *Client) someDoc() string { return fmt.Sprint("d", c.rng.IntN(12)) }
+func (c *Client) someDoc() string { return fmt.Sprint("d", c.rng.IntN(documents)) }

@@ -1,0 +1,10 @@
+// Package view answers queries of views: it asks one copy of every range, merges
+// what they say in order, and makes one answer of what they have reduced.
+//
+//   - A query that wants a fresh answer reads the copies that decide edits, because
+//     those have every edit that was acknowledged; any other query reads those of this node.
+//   - A copy that breaks off is replaced by another one, behind the row that was
+//     given out last ([fanout.FailoverStream]).
+//   - Rows stay in the batches they came in; the merge sees their keys. Nothing is
+//     read that nobody asks for: copies are told how many rows will be wanted.
+package view

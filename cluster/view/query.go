@@ -1,0 +1,160 @@
+package view
+
+import (
+	"slices"
+
+	"divan/cluster/sequence"
+	"divan/shard"
+	index "divan/shard/view"
+)
+
+// NoLimit as a limit, like any negative number, means all rows.
+const NoLimit = -1
+
+// Query selects rows of a view (api.md section 11.2). Keys are JSON.
+type Query struct {
+	StartKey, EndKey []byte // nil: unbounded; in the direction of the answer
+	StartID, EndID   string // with StartKey, EndKey: document ids within equal keys; empty: none
+	InclusiveEnd     bool
+	Descending       bool
+	Keys             [][]byte // with HasKeys: the rows of these keys, in this order (backwards when Descending)
+	HasKeys          bool
+	Skip             int
+	Limit            int // negative: no limit
+	Update           index.Update
+	Stable           bool   // the same copies on every node
+	Partition        string // of a partitioned view
+	Reduce           bool
+	GroupLevel       int // with Reduce; see index.Request
+	Docs             DocsOptions
+	UpdateSeq        bool // Rows.UpdateSeq is filled in
+}
+
+// DocsOptions say which documents come with the rows.
+type DocsOptions struct {
+	Include   bool
+	Conflicts bool // with the live leaves that lost, of documents that the row's value does not name
+}
+
+// Row is one row of an answer: of the view, or with Query.Reduce a group.
+type Row struct {
+	ID         string // empty for a group
+	Key, Value []byte // JSON
+	Doc        *shard.Doc
+}
+
+// Rows is an answer, in order:
+//
+//	for rows.Next() { use(rows.Row()) }
+//	err := rows.Err()
+//	rows.Close()
+//
+// It belongs to one goroutine.
+type Rows struct {
+	Total     int64  // rows of the view, of the partition when one is asked for; not of a reduced answer
+	Offset    int64  // rows before the first row; not of a reduced answer
+	UpdateSeq string // that the answer reflects, as a client may send it back as since; empty: not asked for
+
+	source  source
+	explain func(err error) error // what the client is told
+	row     Row
+	skip    int
+	left    int // rows that may still be handed out; negative: no limit
+	err     error
+}
+
+// source is where the rows come from. next fills a row, which is valid until the
+// following next; ok is false at the end. skip passes over the next row.
+type source interface {
+	next(row *Row) (ok bool, err error)
+	skip() (ok bool, err error)
+	close()
+}
+
+// Next moves to the next row. It returns false at the end and after an error.
+func (r *Rows) Next() bool {
+	ok := r.left != 0 && r.err == nil
+	for ; ok && r.skip > 0; r.skip-- {
+		ok, r.err = r.source.skip()
+	}
+	if ok {
+		ok, r.err = r.source.next(&r.row)
+	}
+	if !ok || r.err != nil {
+		r.err = r.explain(r.err)
+		r.row, r.left = Row{}, 0
+		return false
+	}
+	if r.left > 0 {
+		r.left--
+	}
+	return true
+}
+
+// Row returns the current row. It and what it refers to are valid until the next
+// call of Next.
+func (r *Rows) Row() *Row { return &r.row }
+
+// Err returns what ended the rows early, nil when there was nothing.
+func (r *Rows) Err() error { return r.err }
+
+// Close ends the reading and waits for its goroutines. It must be called.
+func (r *Rows) Close() { r.source.close() }
+
+// describe fills in what an answer tells besides its rows.
+func (r *Rows) describe(parts []*part) {
+	for _, p := range parts {
+		r.Total += int64(p.Head.Total)
+		r.Offset += int64(p.offset)
+	}
+	r.Offset = min(r.Offset+int64(r.skip), r.Total)
+}
+
+// updateSeq returns the sequence that an answer of all ranges reflects.
+func updateSeq(parts []*part) string {
+	marks := make([]sequence.Mark, len(parts))
+	for i, p := range parts {
+		of := p.Copies[0]
+		marks[i] = sequence.Mark{Begin: of.Begin, End: of.End, Copy: sequence.PrefixOf(p.Head.UUID), Seq: p.Head.Seq}
+	}
+	return sequence.Of(marks).String()
+}
+
+// ranges returns what a query selects, in the order in which it is read.
+func (q *Query) ranges(d *index.Definition) ([]index.KeyRange, error) {
+	if q.HasKeys {
+		out := make([]index.KeyRange, len(q.Keys))
+		for i, key := range q.Keys {
+			sort, err := d.AppendSortKey(nil, key)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = index.KeyRange{Lo: index.Bound{Key: sort}, Hi: index.Bound{Key: sort}}
+		}
+		if q.Descending {
+			slices.Reverse(out)
+		}
+		return out, nil
+	}
+	start, err := bound(d, q.StartKey, q.StartID, false)
+	if err != nil {
+		return nil, err
+	}
+	end, err := bound(d, q.EndKey, q.EndID, !q.InclusiveEnd)
+	if err != nil || start.Key == nil && end.Key == nil {
+		return nil, err
+	}
+	if q.Descending {
+		start, end = end, start
+	}
+	return []index.KeyRange{{Lo: start, Hi: end}}, nil
+}
+
+func bound(d *index.Definition, key []byte, id string, exclusive bool) (b index.Bound, err error) {
+	if key == nil {
+		return b, nil
+	}
+	b = index.Bound{ID: id, HasID: id != "", Exclusive: exclusive}
+	b.Key, err = d.AppendSortKey(nil, key)
+	return b, err
+}

@@ -1,0 +1,89 @@
+package view
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"divan/cluster/view"
+	"divan/httpapi/core"
+	"divan/storage/doc"
+)
+
+// getInfo answers GET /{db}/_design/{ddoc}/_info (api.md section 12).
+func getInfo(c *core.Call) error {
+	def, err := c.API.Deps.Views.Definition(c.Request.Context(), c.DB, c.DocID)
+	if err != nil {
+		return err
+	}
+	info := &view.Info{Language: "javascript"}
+	if def != nil {
+		if info, err = c.API.Deps.Views.Info(c.Request.Context(), c.DB, def); err != nil {
+			return err
+		}
+	}
+	return c.SendJSON(http.StatusOK, appendInfo(nil, strings.TrimPrefix(c.DocID, doc.DesignPrefix), info))
+}
+
+func appendInfo(dst []byte, name string, i *view.Info) []byte {
+	dst = doc.AppendString(append(dst, `{"name":`...), name)
+	dst = appendCounts(append(dst, `,"view_index":{"updates_pending":{`...), []count{
+		{"minimum", i.Pending.Minimum}, {"preferred", i.Pending.Preferred}, {"total", i.Pending.Total},
+	})
+	dst = append(dst, `},"waiting_commit":false,`...)
+	dst = appendCounts(dst, []count{{"waiting_clients", uint64(i.Waiting)}})
+	dst = strconv.AppendBool(append(dst, `,"updater_running":`...), i.Updating)
+	dst = appendCounts(append(dst, ','), []count{{"update_seq", i.Seq}})
+	dst = appendCounts(append(dst, `,"sizes":{`...), []count{
+		{"file", uint64(i.File)}, {"external", uint64(i.External)}, {"active", uint64(i.Active)},
+	})
+	dst = doc.AppendString(append(dst, `},"signature":`...), i.Signature)
+	dst = appendCounts(append(dst, ','), []count{{"purge_seq", i.PurgeSeq}})
+	dst = doc.AppendString(append(dst, `,"language":`...), i.Language)
+	dst = strconv.AppendBool(append(dst, `,"compact_running":`...), i.Compacting)
+	dst = core.AppendStrings(append(dst, `,"collator_versions":`...), i.Collations)
+	return append(dst, "}}"...)
+}
+
+// count is a member of an object that is a number.
+type count struct {
+	name string
+	n    uint64
+}
+
+// appendCounts appends members, separated by commas.
+func appendCounts(dst []byte, counts []count) []byte {
+	for i, m := range counts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), m.name...), `":`...)
+		dst = strconv.AppendUint(dst, m.n, 10)
+	}
+	return dst
+}
+
+// compact answers POST /{db}/_compact/{ddoc}.
+func compact(c *core.Call) error {
+	if err := c.RequireJSON(); err != nil {
+		return err
+	}
+	def, err := c.API.Deps.Views.Definition(c.Request.Context(), c.DB, doc.DesignPrefix+c.Path[2])
+	if err != nil {
+		return err
+	}
+	if def != nil {
+		if err := c.API.Deps.Views.Compact(c.Request.Context(), c.DB, def); err != nil {
+			return err
+		}
+	}
+	return c.SendOK(http.StatusAccepted)
+}
+
+// cleanup answers POST /{db}/_view_cleanup.
+func cleanup(c *core.Call) error {
+	if err := c.API.Deps.Views.Cleanup(c.Request.Context(), c.DB); err != nil {
+		return err
+	}
+	return c.SendOK(http.StatusAccepted)
+}
