@@ -39,7 +39,7 @@ func (up *updater) follow(ctx context.Context, info shard.Info) error {
 			return fmt.Errorf("purge from index: %w", err)
 		}
 	}
-	if err := up.changes(ctx); err != nil {
+	if err := up.changes(ctx, info.Seq); err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
 	return nil
@@ -93,9 +93,14 @@ func (up *updater) fill(ctx context.Context) error {
 	})
 }
 
-// changes follows the changes of the copy to the end of a snapshot.
-func (up *updater) changes(ctx context.Context) error {
-	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true, Limit: batchDocs})
+// changes follows the changes of the copy to the end of a snapshot, the sequence
+// of which upto is known.
+func (up *updater) changes(ctx context.Context, upto uint64) error {
+	limit := batchDocs
+	if upto > up.pos.Seq && upto-up.pos.Seq < batchDocs {
+		limit = int(upto - up.pos.Seq)
+	}
+	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true, Limit: limit})
 	if err != nil {
 		return err
 	}
