@@ -32,6 +32,10 @@ type Stats struct {
 // idleTime is how long a VM that nobody uses is kept.
 const idleTime = time.Minute
 
+// startTime is how long the engine's own part of a start may take: it matters
+// only where nothing moves.
+const startTime = time.Minute
+
 // Engine makes VMs, keeps those that have nothing to do for a while, and
 // accounts their memory. It is safe for concurrent use.
 //
@@ -168,8 +172,9 @@ func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
 	v, err := newVM(e.o.Memory)
 	if err == nil {
 		v.set = s
-		v.begin(ctx, e.o.Timeout())
+		v.begin(nil, startTime)
 		if err = v.sandbox(); err == nil {
+			v.begin(ctx, e.o.Timeout())
 			err = s.setUp(v)
 		}
 		if err != nil {
@@ -189,6 +194,9 @@ func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
 // closed: what its scripts left behind is unknown.
 func (s *functionSet) release(v *vm) {
 	e := s.engine
+	if v.stopped() == nil {
+		v.settle()
+	}
 	v.rest()
 	bytes := v.bytes()
 	broken := v.halted != nil || v.starved || bytes > e.o.Memory/2

@@ -22,6 +22,9 @@ const maxLogLine = 2 << 10
 // sandbox gives a new context what scripts expect to find there.
 func (v *vm) sandbox() error {
 	v.pollSoon()
+	if err := v.guards(); err != nil {
+		return err
+	}
 	make, err := v.eval(prelude, "sandbox")
 	if err != nil {
 		return err
@@ -47,6 +50,7 @@ func (v *vm) sandbox() error {
 	if isException(v.api) {
 		return v.failed()
 	}
+	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
 	return nil
 }
 
@@ -142,6 +146,9 @@ func bounded(s string) string {
 func (v *vm) failed() error {
 	if t := v.thrown(); t != nil {
 		return fmt.Errorf("set up the sandbox: %w", t)
+	}
+	if err := v.stopped(); err != nil {
+		return fmt.Errorf("set up the sandbox: %w", err)
 	}
 	return errors.New("set up the sandbox")
 }
