@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -45,7 +46,8 @@ const startTime = time.Minute
 // wait for a view (a list does), but map and reduce functions wait for nothing.
 type Engine struct {
 	o                Options
-	indexes, designs chan struct{} // slots
+	indexes, designs chan struct{}          // slots
+	prelude          atomic.Pointer[[]byte] // the script of the sandbox, compiled
 
 	mu struct {
 		sync.Mutex
