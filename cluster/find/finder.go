@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/shard/find"
@@ -20,8 +21,9 @@ import (
 
 // Options are what a Finder is made of. All are required.
 type Options struct {
-	Config *config.Holder
-	Logger *zap.Logger
+	Config  *config.Holder
+	Designs *designdocs.Cache
+	Logger  *zap.Logger
 }
 
 // Finder answers Mango queries. It is safe for concurrent use.
@@ -29,7 +31,7 @@ type Finder struct{ o Options }
 
 // New returns a Finder.
 func New(o Options) (*Finder, error) {
-	if o.Config == nil || o.Logger == nil {
+	if o.Config == nil || o.Designs == nil || o.Logger == nil {
 		return nil, errors.New("cluster/find: an option is missing")
 	}
 	return &Finder{o}, nil

@@ -16,22 +16,23 @@ type Indexes struct {
 
 // Indexes returns the indexes of a database.
 func (f *Finder) Indexes(ctx context.Context, db *cluster.DB) (*Indexes, error) {
-	rows, err := db.AllDocs(ctx, cluster.DocsQuery{Namespace: cluster.DesignDocs, Limit: cluster.NoLimit, IncludeDocs: true})
+	docs, err := f.o.Designs.All(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	out := &Indexes{definitions: map[string]*view.Definition{}}
-	for rows.Next() {
-		r := rows.Row()
-		list := plan.IndexesOf(r.ID, r.Doc.Body, db.Meta().Partitioned)
+	partitioned := db.Meta().Partitioned
+	out := &Indexes{}
+	for _, d := range docs {
+		list := d.Indexes(partitioned)
 		if len(list) == 0 {
 			continue
 		}
-		if def, err := view.Parse(r.Doc.Body, db.Meta().Partitioned); err == nil && def != nil {
-			def.Design = r.ID
-			out.List, out.definitions[r.ID] = append(out.List, list...), def
+		if def, err := d.Definition(partitioned); err == nil && def != nil {
+			if out.definitions == nil {
+				out.definitions = map[string]*view.Definition{}
+			}
+			out.List, out.definitions[d.ID] = append(out.List, list...), def
 		}
 	}
-	return out, rows.Err()
+	return out, nil
 }

@@ -15,10 +15,12 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
 	"divan/cluster/meta"
+	clusterview "divan/cluster/view"
 	"divan/httpapi/auth"
 	"divan/httpapi/core"
 	"divan/shard"
 	"divan/shard/script"
+	"divan/shard/view"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -96,6 +98,8 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 		DB: func(ctx context.Context, name string) (*cluster.DB, error) { return coordinator.DB(ctx, name) },
 	})
 	local := shard.New(shard.Options{Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop})
+	indexes := view.New(view.Options{Engine: engine, Shards: local, Scripts: scripts})
+	run("indexes", indexes.Run)
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
 	Must(tb, err)
 	run("metadata", group.Run)
@@ -103,10 +107,12 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	defer done()
 	Must(tb, group.WaitReady(wait))
 	coordinator, err = cluster.New(cluster.Options{
-		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Logger: zap.NewNop(), DesignWritten: designs.Written,
+		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Views: indexes, Logger: zap.NewNop(), DesignWritten: designs.Written,
 	})
 	Must(tb, err)
 	run("coordinator", coordinator.Run)
+	queries, err := clusterview.New(clusterview.Options{Config: holder, Designs: designs, Indexes: indexes, Logger: zap.NewNop()})
+	Must(tb, err)
 	tb.Cleanup(func() {
 		Must(tb, coordinator.Close())
 		cancel()
@@ -121,7 +127,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	}
 	return core.Deps{
 		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
-		Designs: designs, Scripts: scripts,
+		Designs: designs, Scripts: scripts, Views: queries,
 		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
 	}
 }
