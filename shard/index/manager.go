@@ -180,6 +180,9 @@ func (m *Manager) leave(f *follower) {
 // Kind returns what Spec.Open made.
 func (u *Use) Kind() Kind { return u.f.kind }
 
+// UUID returns the UUID of the copy.
+func (u *Use) UUID() [16]byte { return u.store.UUID() }
+
 // Release gives the index back.
 func (u *Use) Release() {
 	e := u.f.m.o.Engine
@@ -192,7 +195,9 @@ func (u *Use) Release() {
 // anew when it is next updated.
 func (u *Use) Discard(cause error) {
 	u.f.log.Warn("index is set aside and built anew", zap.Error(cause))
-	u.Index.Discard()
+	if err := u.Index.Discard(); err != nil {
+		u.f.log.Error("setting an index aside failed", zap.Error(err))
+	}
 }
 
 // Update returns when the index holds everything that was durable in the copy
@@ -203,7 +208,19 @@ func (u *Use) Update(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
-	return u.f.wait(ctx, u.Index, Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq})
+	for {
+		x := u.Index
+		err := u.f.wait(ctx, x, Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq})
+		if err != nil || x.Err() == nil {
+			return err
+		}
+		// The update has set the index aside and filled another one.
+		if u.Index, err = u.f.m.o.Engine.AcquireIndex(u.store, u.f.spec.Signature); err != nil {
+			u.Index = x
+			return fmt.Errorf("open index of %s: %w", u.f.copyName, err)
+		}
+		u.f.m.o.Engine.ReleaseIndex(x)
+	}
 }
 
 // Start begins an update that nobody waits for.
