@@ -116,7 +116,7 @@ func (f *follower) covers(x *storage.Index, want Position) (bool, error) {
 	}
 	defer snap.Close()
 	pos, err := ReadPosition(snap)
-	return pos.covers(want), err
+	return pos.covers(want), indexed(err)
 }
 
 // join returns the update that runs, or starts one, as one more who waits.

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -208,19 +209,33 @@ func (u *Use) Update(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
-	for {
-		x := u.Index
-		err := u.f.wait(ctx, x, Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq})
-		if err != nil || x.Err() == nil {
+	want := Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq}
+	for again := false; ; again = true {
+		err := u.f.wait(ctx, u.Index, want)
+		var d *damage
+		switch {
+		case errors.As(err, &d) && !again:
+			u.Discard(err)
+		case err != nil || u.Index.Err() == nil:
 			return err
 		}
-		// The update has set the index aside and filled another one.
-		if u.Index, err = u.f.m.o.Engine.AcquireIndex(u.store, u.f.spec.Signature); err != nil {
-			u.Index = x
-			return fmt.Errorf("open index of %s: %w", u.f.copyName, err)
+		// This one was set aside; there is another.
+		if err := u.reopen(); err != nil {
+			return err
 		}
-		u.f.m.o.Engine.ReleaseIndex(x)
 	}
+}
+
+// reopen goes on with the index that has taken the place of a discarded one.
+func (u *Use) reopen() error {
+	e := u.f.m.o.Engine
+	x, err := e.AcquireIndex(u.store, u.f.spec.Signature)
+	if err != nil {
+		return fmt.Errorf("open index of %s: %w", u.f.copyName, err)
+	}
+	e.ReleaseIndex(u.Index)
+	u.Index = x
+	return nil
 }
 
 // Start begins an update that nobody waits for.
