@@ -17,6 +17,7 @@ type mapped struct {
 	first int    // the first row of the document that is being mapped
 	text  []byte // of that document
 	sort  []byte // of a row
+	order []int  // of the rows of a document, by key
 }
 
 // mappedDoc is one document; the rows are those up to its end.
@@ -66,11 +67,11 @@ func (m *mapped) emit(id string, t *tree, key, value []byte) {
 
 // end ends the rows of a document.
 func (m *mapped) end(id string) {
+	m.orderValues(id)
 	d := mappedDoc{id: id, rows: len(m.rows), from: len(m.bytes)}
 	for i := range m.rows[m.first:] {
 		r := &m.rows[m.first+i]
-		sort := r.from + treePrefix
-		m.bytes = appendBackRow(m.bytes, &backRow{tree: r.tree, ordinal: r.ordinal, size: r.size, sort: m.bytes[sort : sort+r.sort]})
+		m.bytes = appendBackRow(m.bytes, &backRow{tree: r.tree, ordinal: r.ordinal, size: r.size, sort: m.sortOf(r)})
 	}
 	d.to = len(m.bytes)
 	m.docs = append(m.docs, d)

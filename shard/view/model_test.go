@@ -18,6 +18,7 @@ import (
 	"divan/shard"
 	"divan/shard/view"
 	"divan/shard/view/reduce"
+	"divan/storage/collate"
 	"divan/storage/doc"
 )
 
@@ -105,6 +106,7 @@ type modelDoc struct {
 type modelRow struct {
 	sort       []byte
 	key, value string
+	sortValue  []byte // by which rows of one document and key are ordered
 	doc        *modelDoc
 }
 
@@ -125,8 +127,13 @@ func (w *world) expect(q *question) (head view.Head, rows []string) {
 			all = append(all, r)
 		}
 	}
+	for i := range all {
+		var err error
+		all[i].sortValue, err = collate.AppendRawKey(nil, []byte(all[i].value))
+		w.must(err)
+	}
 	slices.SortStableFunc(all, func(a, b modelRow) int {
-		return cmp.Or(bytes.Compare(a.sort, b.sort), strings.Compare(a.doc.id, b.doc.id))
+		return cmp.Or(bytes.Compare(a.sort, b.sort), strings.Compare(a.doc.id, b.doc.id), bytes.Compare(a.sortValue, b.sortValue))
 	})
 	if q.Desc {
 		// rows of one document and key keep their order in neither direction
