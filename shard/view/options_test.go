@@ -23,7 +23,7 @@ func TestDefinitionOptions(t *testing.T) {
 		{`{}`, `c null 0|b "A" 0|a "b" 0`},
 		{`{"include_design":true}`, `c null 0|_design/x 1 0|b "A" 0|a "b" 0`},
 		{`{"local_seq":true}`, `c null 3|b "A" 2|a "b" 1`},
-		{`{"collation":"raw","include_design":true}`, `_design/x 1 0|c null 0|b "A" 0|a "b" 0`},
+		{`{"collation":"raw","include_design":true}`, `c null 0|_design/x 1 0|b "A" 0|a "b" 0`}, // raw is an option of a view
 	} {
 		d := define(t, `{"options":`+c.options+`,"views":{"v":{"map":"function (doc) { emit(doc.k, doc._local_seq || 0); }"}}}`)
 		if a := n.query(request(d, "v")); strings.Join(a.rows, "|") != c.want {
