@@ -22,7 +22,6 @@ type Query struct {
 	Skip             int
 	Limit            int // negative: no limit
 	Update           index.Update
-	Stable           bool   // the same copies on every node
 	Partition        string // of a partitioned view
 	Reduce           bool
 	GroupLevel       int // with Reduce; see index.Request

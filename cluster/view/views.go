@@ -18,21 +18,26 @@ import (
 
 // Options are what Views are made of. All are required.
 type Options struct {
-	Config  *config.Holder
-	Designs *designdocs.Cache
-	Indexes *index.Views // those of this node, for their reduce functions
-	Logger  *zap.Logger
+	Coordinator *cluster.Coordinator
+	Config      *config.Holder
+	Designs     *designdocs.Cache
+	Indexes     *index.Views // those of this node
+	Logger      *zap.Logger
 }
 
 // Views answers queries of views. It is safe for concurrent use.
-type Views struct{ o Options }
+type Views struct {
+	o       Options
+	written written
+}
 
-// New returns the queries of views.
+// New returns the queries of views. It starts nothing; Run has indexes brought up to
+// date after writes.
 func New(o Options) (*Views, error) {
-	if o.Config == nil || o.Designs == nil || o.Indexes == nil || o.Logger == nil {
+	if o.Coordinator == nil || o.Config == nil || o.Designs == nil || o.Indexes == nil || o.Logger == nil {
 		return nil, errors.New("cluster/view: an option is missing")
 	}
-	return &Views{o}, nil
+	return &Views{o: o, written: written{wake: make(chan struct{}, 1), set: map[string]struct{}{}}}, nil
 }
 
 // View is a view of a design document.
@@ -87,7 +92,7 @@ func (v *View) Query(ctx context.Context, q Query) (*Rows, error) {
 	if q.HasKeys && len(q.Keys) == 0 {
 		ranges, rows.left, q.Limit = nil, 0, 0
 	}
-	sources, err := v.db.Sources(q.Partition, q.Update == index.UpdateBefore || q.Stable)
+	sources, err := v.db.Sources(q.Partition, true)
 	if err != nil {
 		return nil, err
 	}
@@ -157,13 +162,13 @@ func (v *View) updateSeq(ctx context.Context, parts []*part, q *Query) (string, 
 // to date are, side by side.
 func (v *View) open(ctx context.Context, sources [][]fanout.Target, req index.Request) ([]*part, error) {
 	asked := v.db.Asking()
-	limit, stall, patience := v.times(&req)
+	limit, stall := v.times(&req)
 	parts := make([]*part, len(sources))
 	err := fanout.Each(len(sources), func(i int) error {
 		p := &part{req: req, order: order(req.Desc)}
 		p.FailoverStream = fanout.FailoverStream[position, index.Head, index.Batch]{
 			Database: asked, Log: v.views.o.Logger, Ctx: ctx, Kind: p, Copies: sources[i],
-			Limit: limit, Stall: stall, Patience: patience,
+			Limit: limit, Stall: stall, Patience: deciderPatience,
 		}
 		parts[i] = p
 		err := p.Start()
@@ -183,12 +188,13 @@ func (v *View) open(ctx context.Context, sources [][]fanout.Target, req index.Re
 
 // deciderPatience is how long the copy that decides edits is waited for before
 // another one is asked as well: its index may have to be built, and another copy may
-// lack an edit that was acknowledged. A node that cannot be reached is noticed at once.
+// lack an edit that was acknowledged, or have no index yet. A node that cannot be
+// reached is noticed at once.
 const deciderPatience = 24 * time.Hour
 
-// times returns how long opening a copy of another node may take, how long a batch,
-// and when the next copy is asked as well.
-func (v *View) times(req *index.Request) (limit, stall, patience time.Duration) {
+// times returns how long opening a copy of another node may take, and how long a
+// batch.
+func (v *View) times(req *index.Request) (limit, stall time.Duration) {
 	set := v.views.o.Config.Load().Fabric
 	limit = set.ViewTimeout
 	if req.Partition != "" {
@@ -198,8 +204,5 @@ func (v *View) times(req *index.Request) (limit, stall, patience time.Duration) 
 	if stall == 0 && !req.Reduce { // functions take the time they take
 		stall = set.AllDocsTimeout
 	}
-	if req.Update == index.UpdateBefore {
-		return limit, stall, deciderPatience
-	}
-	return limit, stall, 0
+	return limit, stall
 }

@@ -37,6 +37,7 @@ type Node struct {
 	scripts *script.Engine
 	designs *designdocs.Cache
 	views   *view.Views
+	queries *clusterview.Views
 	meta    *meta.Meta
 	coord   *cluster.Coordinator
 	auth    *auth.Authenticator
@@ -177,12 +178,12 @@ func (n *Node) build(ctx context.Context) (err error) {
 		return fmt.Errorf("coordinator: %w", err)
 	}
 	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth")})
-	queries, err := clusterview.New(clusterview.Options{Config: n.config, Designs: n.designs, Indexes: n.views, Logger: n.log.Named("views")})
+	n.queries, err = clusterview.New(clusterview.Options{Coordinator: n.coord, Config: n.config, Designs: n.designs, Indexes: n.views, Logger: n.log.Named("views")})
 	if err != nil {
 		return fmt.Errorf("views: %w", err)
 	}
 	deps := httpapi.Deps{
-		Coordinator: n.coord, Views: queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
+		Coordinator: n.coord, Views: n.queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts,
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
 	}

@@ -50,6 +50,7 @@ func (l *links) copiesForOthers() *replica.Local {
 // updated is told that a copy of this node has something new.
 func (n *Node) updated(name string) {
 	n.coord.Updated(name)
+	n.queries.Updated(name)
 	if n.links != nil {
 		n.links.repair.Updated(name)
 	}
@@ -63,6 +64,12 @@ func (n *Node) tasks() []httpapi.Task {
 		out = append(out, httpapi.Task{
 			Node: n.name, PID: "<0." + c.Copy + ">", Type: "database_compaction", Database: c.Copy, Phase: "document_copy",
 			ChangesDone: c.Done, TotalChanges: c.Total, StartedOn: time.UnixMilli(c.StartedMS), Updated: time.UnixMilli(c.UpdatedMS),
+		})
+	}
+	for _, t := range n.views.Tasks() {
+		out = append(out, httpapi.Task{
+			Node: n.name, PID: "<0." + t.Copy + "." + t.Signature + ">", Type: "indexer", Database: t.Copy, DesignDocument: t.Design,
+			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
 	}
 	if n.links == nil {

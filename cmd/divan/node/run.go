@@ -44,6 +44,7 @@ func (n *Node) parts() []part {
 	out = append(out,
 		part{name: "design documents", run: untilDone, close: n.designs.Close},
 		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
+		part{name: "views", run: n.queries.Run, close: nothing},
 		part{name: "auth", run: n.auth.Run, close: nothing},
 	)
 	if n.links != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"divan/shard/view"
 )
 
 const byNumber = `{"views":{"n":{"map":"function (doc) { emit(doc.n, doc.pad); emit(doc.n, null); }"},
@@ -167,5 +169,62 @@ func TestViewDoesWithoutNodes(t *testing.T) {
 		b.start()
 		b.soon("GET", "/_up", "", "200")
 		b.soon("GET", "/sole/_design/d/_view/count", "", `200 {"rows":[`+"\r\n"+`{"key":null,"value":70}`)
+	})
+}
+
+// Indexes are brought up to date after writes without being asked, unless their
+// design document says that it does not want it; those that no design document has
+// any more are dropped.
+func TestIndexesFollow(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, c := w.seeded()
+		a.want("PUT", "/pond?q=2", "", "201")
+		a.want("PUT", "/pond/_design/d", byNumber, "201")
+		a.want("PUT", "/pond/_design/lazy", `{"autoupdate":false,"views":{"x":{"map":"function (doc) { emit(doc.n, 1); }"}}}`, "201")
+		b.numbered("pond", 0, 50, 1)
+		type info struct {
+			Index struct {
+				Signature string `json:"signature"`
+				Seq       int    `json:"update_seq"`
+				Pending   struct {
+					Total int `json:"total"`
+				} `json:"updates_pending"`
+			} `json:"view_index"`
+		}
+		ask := func(h *home, ddoc string) (out info) {
+			_, text, _ := strings.Cut(h.ask("GET", "/pond/_design/"+ddoc+"/_info", ""), " ")
+			if err := json.Unmarshal([]byte(text), &out); err != nil {
+				w.t.Fatal(text, err)
+			}
+			return out
+		}
+		took := w.eventually("all copies have the index", func() bool { return ask(c, "d").Index.Pending.Total == 0 })
+		w.t.Logf("indexes are warm after %v", took)
+		if d, lazy := ask(a, "d"), ask(a, "lazy"); d.Index.Seq != 52 || lazy.Index.Seq != 0 || lazy.Index.Pending.Total == 0 {
+			w.t.Errorf("%+v, %+v", d, lazy)
+		}
+		a.want("GET", "/pond/_design/lazy/_view/x?limit=1", "", `200 {"total_rows":50,`)
+		old := ask(a, "d").Index.Signature
+		rev := strings.Split(a.ask("GET", "/pond/_design/d", ""), `"`)[7]
+		c.want("PUT", "/pond/_design/d?rev="+rev, `{"views":{"m":{"map":"function (doc) { emit(-doc.n, null); }"}}}`, "201")
+		b.want("GET", "/pond/_design/d/_view/m?limit=0", "", `200 {"total_rows":50,`)
+		if ask(a, "d").Index.Signature == old {
+			w.t.Error("another map function has the same index")
+		}
+		b.want("POST", "/pond/_view_cleanup", "{}", `202 {"ok":true}`)
+		a.want("POST", "/pond/_compact/d", "{}", `202 {"ok":true}`)
+		def, err := view.Parse([]byte(byNumber), false)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, h := range w.homes {
+			pond, _ := h.node.meta.Database("pond")
+			for _, name := range pond.CopiesOn(h.name) {
+				if left, err := h.node.views.Info(w.t.Context(), name, def.Text); err != nil || left.Seq != 0 || left.External != 0 {
+					w.t.Errorf("%s has the index of %s that nobody wants: %+v, %v", h.name, name, left, err)
+				}
+			}
+		}
+		b.want("GET", "/pond/_design/d/_view/m?limit=1", "", `200 {"total_rows":50,"offset":0,"rows":[`+"\r\n"+`{"id":"d00049"`)
 	})
 }
