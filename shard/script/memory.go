@@ -8,7 +8,8 @@ import (
 )
 
 // The allocator of a VM: that of the C library, with the limit of the VM and
-// a note when memory was refused. The state is a TJSMallocState whose opaque
+// a note when memory was refused. The engine asks it for large blocks, and for
+// arenas that it divides itself: seldom enough to look at the clock. The state is a TJSMallocState whose opaque
 // is the vm.
 
 const mallocOverhead = 8 // bytes that the allocator needs for itself
@@ -27,13 +28,17 @@ func newRuntime(tls *libc.TLS, self uintptr) uintptr {
 
 func jsMalloc(tls *libc.TLS, state uintptr, size libc.Tsize_t) uintptr {
 	s := (*lib.TJSMallocState)(pointer(state))
+	v := vmAt(s.Fopaque)
 	if s.Fmalloc_size+size > s.Fmalloc_limit {
-		vmAt(s.Fopaque).starved = true
+		v.starved = true
+		return 0
+	}
+	if !v.deadline.IsZero() && v.overdue() { // statement after statement, none of which is a jump or a call
 		return 0
 	}
 	p := libc.Xmalloc(tls, size)
 	if p == 0 {
-		vmAt(s.Fopaque).starved = true
+		v.starved = true
 		return 0
 	}
 	s.Fmalloc_count++

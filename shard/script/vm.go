@@ -52,6 +52,8 @@ type watch struct {
 	deadline time.Time
 	halted   error
 	starved  bool // memory was refused
+	polled   time.Time
+	every    int32 // steps from one look at the clock to the next
 }
 
 // tenancy is what the Engine knows of a vm; guarded by its lock while the vm
@@ -79,10 +81,12 @@ type span struct{ key, value, end int }
 const (
 	argSize    = 16      // bytes of a value
 	keepBuffer = 1 << 20 // buffers beyond it are given back after the call
-	// pollEvery is how many jumps and calls lie between two looks at the clock.
-	// The engine's own 10,000 would be minutes for a script whose every step
-	// takes as long as its memory allows.
+	// pollEvery is how many jumps and calls lie between two looks at the clock,
+	// at most. The engine's own 10,000 would be minutes for a script whose every
+	// step takes as long as its memory allows.
 	pollEvery = 25
+	// slowStep is the time between two looks from which on each step is watched.
+	slowStep = 5 * time.Millisecond
 )
 
 var (
@@ -158,11 +162,12 @@ func (v *vm) bytes() int64 {
 }
 
 // pollSoon makes the engine look at the clock soon.
-func (v *vm) pollSoon() { (*lib.TJSContext)(pointer(v.ctx)).Finterrupt_counter = pollEvery }
+func (v *vm) pollSoon() { (*lib.TJSContext)(pointer(v.ctx)).Finterrupt_counter = v.every }
 
 // begin starts a call that has to be over by the deadline, and ends with ctx.
 func (v *vm) begin(ctx caller, timeout time.Duration) {
-	v.watch = watch{done: ctx, deadline: time.Now().Add(timeout), starved: v.starved}
+	now := time.Now()
+	v.watch = watch{done: ctx, deadline: now.Add(timeout), starved: v.starved, polled: now, every: pollEvery}
 	v.host.overflow, v.host.onlyCount = false, false
 	v.host.outLimit = int(v.set.engine.o.Memory)
 	v.path = v.path[:0]
@@ -172,10 +177,17 @@ func (v *vm) begin(ctx caller, timeout time.Duration) {
 // script, which cannot catch that.
 func interrupt(_ *libc.TLS, _, opaque uintptr) int32 {
 	v := vmAt(opaque)
-	v.pollSoon()
 	if v.overdue() {
 		return 1
 	}
+	// Steps that take long are counted one by one.
+	now := time.Now()
+	v.every = min(2*v.every+1, pollEvery)
+	if now.Sub(v.polled) > slowStep {
+		v.every = 1
+	}
+	v.polled = now
+	v.pollSoon()
 	return 0
 }
 
