@@ -119,7 +119,10 @@ func TestBound(t *testing.T) {
 func TestUnchangedDocumentsStay(t *testing.T) {
 	before := one(nil, 1, `{"validate_doc_update":"x"}`)
 	d := before.all[0]
-	if before.same(d.ID, d.Rev) != d || before.same(d.ID, doc.Rev{Pos: 2, ID: "a"}) != nil || (*set)(nil).same(d.ID, d.Rev) != nil {
+	found := &shard.Doc{ID: d.ID, Rev: d.Rev, Body: d.Body}
+	later := &shard.Doc{ID: d.ID, Rev: doc.Rev{Pos: 2, ID: "a"}, Body: d.Body}
+	other := &shard.Doc{ID: d.ID, Rev: d.Rev, Body: []byte(`{"other":1}`)}
+	if before.same(found) != d || before.same(later) != nil || before.same(other) != nil || (*set)(nil).same(found) != nil {
 		t.Error("the wrong document")
 	}
 	if len(before.validating) != 1 || len(one(nil, 1, `{"validate_doc_update":null}`).validating) != 0 || len(one(nil, 1, `{}`).validating) != 0 {

@@ -1,6 +1,8 @@
 package designdocs
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +43,9 @@ func newDocument(scripts *script.Engine, db string, d *shard.Doc) *Document {
 	source := doc.Lookup(d.Body, "validate_doc_update")
 	out.validates = source != nil && string(source) != "null"
 	out.functions = sync.OnceValue(func() *script.Design {
-		return scripts.Design(db+"/"+d.ID+"@"+d.Rev.String(), docformat.Style{}.Append(nil, d))
+		text := docformat.Style{}.Append(nil, d)
+		hash := sha256.Sum256(text) // two texts of one revision share no VM
+		return scripts.Design(db+"/"+d.ID+"@"+string(hash[:]), text)
 	})
 	for i := range out.parse {
 		out.parse[i] = sync.OnceValues(func() (*view.Definition, error) {
@@ -124,12 +128,13 @@ func (s *set) size() int {
 	return s.bytes
 }
 
-// same returns the document of that revision, when it was loaded before.
-func (s *set) same(id string, rev doc.Rev) *Document {
+// same returns the document, when it was loaded before. Replication and purges may
+// bring another text of the same revision.
+func (s *set) same(found *shard.Doc) *Document {
 	if s == nil {
 		return nil
 	}
-	if d := s.byID[id]; d != nil && d.Rev == rev {
+	if d := s.byID[found.ID]; d != nil && d.Rev == found.Rev && bytes.Equal(d.Body, found.Body) {
 		return d
 	}
 	return nil

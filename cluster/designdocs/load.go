@@ -163,7 +163,7 @@ func (l *loading) merge(ctx context.Context) ([]*Document, error) {
 				return nil, fmt.Errorf("read %s: %w", id, err)
 			}
 		}
-		known := l.before.same(id, d.Rev)
+		known := l.before.same(d)
 		if known == nil {
 			known = newDocument(l.cache.o.Scripts, l.db.Name(), d)
 		}

@@ -28,7 +28,7 @@ func parseAnswer(object []byte) (*answer, error) {
 		switch name {
 		case "code":
 			a.code, err = strconv.Atoi(string(value))
-			ok = err == nil && a.code >= 100 && a.code <= 999
+			ok = err == nil && a.code >= 200 && a.code <= 999
 		case "stop":
 			ok = string(value) == "true"
 		case "json":

@@ -23,9 +23,10 @@ func (k Kind) String() string {
 // CheckFunction compiles a source. The error is of kind CompilationError, or
 // NotFound when there is no source; its reason has no name of a view in it:
 // CouchDB puts "Compilation of the map function in the 'v' view failed: "
-// before that of a CompilationError.
+// before that of a CompilationError. Sources are evaluated, so no VM sees two of
+// them.
 func (e *Engine) CheckFunction(_ Kind, source string) error {
-	s := functionSet{engine: e, key: "check", slots: e.indexes, setUp: func(*vm) error { return nil }}
+	s := functionSet{engine: e, slots: e.indexes, closed: true, setUp: func(*vm) error { return nil }}
 	v, err := s.acquire(nil)
 	if err != nil {
 		return err

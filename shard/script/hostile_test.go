@@ -57,11 +57,12 @@ func TestHostileScripts(t *testing.T) {
 		{"emit of a cycle through objects", "var a = {b: {}}; a.b.c = [a]; emit(a);", skipped},
 		{"emit of everything", "emit(globalThis);", fine},
 		{"emit of something deep", "var a = []; for (var i = 0; i < 1e5; i++) { a = [a]; } emit(a);", skipped},
-		{"emit of something that unfolds", "var a = []; for (var i = 0; i < 40; i++) { a = [a, a]; } emit(a);", exhausted},
+		{"emit of something that unfolds", "var a = []; for (var i = 0; i < 40; i++) { a = [a, a]; } emit(a);", limited},
 		{"emit of holes", holes + "emit(a);", skipped},
 		{"emit of a getter that throws", "emit({get x() { throw new Error('no'); }});", skipped},
 		{"emit of a getter that loops", "emit({get x() { for (;;) {} }});", timeout},
-		{"emit of a getter that emits", "emit({get x() { emit(2); return 1; }});", fine},
+		{"emit of a getter that emits", "emit({get x() { emit(2); return 1; }});", skipped},
+		{"emit of a getter that emits its object", "var o = {get x() { emit(o); return 1; }}; emit(o);", skipped},
 		{"emit of a proxy", "emit(new Proxy({}, {ownKeys: function () { throw 1; }}));", skipped},
 		{"emit of an endless proxy", "var p = new Proxy({}, {get: function (t, k, r) { return r[k]; }}); emit(p.x);", skipped},
 		{"emit of a proxy of proxies", "var p = {}; for (var i = 0; i < 1e4; i++) { p = new Proxy(p, {}); } emit(p.x);", skipped},
@@ -193,4 +194,27 @@ func mapOn(t *testing.T, e *Engine, source, doc string) string {
 		t.Fatal(err)
 	}
 	return rows.String()
+}
+
+// emit outside of map functions leaves nothing in an answer.
+func TestEmitOutsideOfMaps(t *testing.T) {
+	t.Parallel()
+	d := newEngine(t, Options{}).Design("", ddoc(t, map[string]any{"shows": map[string]any{
+		"s": `function () { return {json: {toJSON() { emit(1, 2); return {get a() { emit(3, 4); return 5; }}; }}}; }`,
+	}}))
+	if got, err := d.Show(t.Context(), "s", nil, []byte("{}")); string(got) != `{"json":{"a":5}}` || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A source that is checked is evaluated: it must not meet the next one.
+func TestChecksDoNotMeet(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{})
+	if err := e.CheckFunction(KindMap, "(globalThis.spy = function () {})"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CheckFunction(KindMap, "spy"); err == nil || !strings.Contains(err.Error(), "spy") {
+		t.Error(err)
+	}
 }

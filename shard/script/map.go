@@ -160,7 +160,9 @@ func (vm *MapVM) open(d *document, projected bool) error {
 // mapOne leaves the rows of one function in host.rows and out.
 func (v *vm) mapOne(f value, d document) error {
 	v.host.rows, v.out = v.host.rows[:0], v.out[:0]
+	v.host.emit = emitRows
 	r := v.call(f, undefined(), d.value)
+	v.host.emit = emitNothing
 	if !isException(r) && !v.host.overflow {
 		v.free(r)
 		return nil

@@ -113,6 +113,14 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) val
 	if v.host.overflow {
 		return v.throw("output is too large")
 	}
+	switch v.host.emit {
+	case emitNothing:
+		return undefined()
+	case emitBusy: // a getter or toJSON of what is being emitted
+		return v.throw("emit is called while a row is made")
+	}
+	v.host.emit = emitBusy
+	defer func() { v.host.emit = emitRows }()
 	key := len(v.out)
 	if !v.encodeOrNull(argument(argc, argv, 0)) {
 		return v.unwind(key)

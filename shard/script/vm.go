@@ -69,11 +69,21 @@ type host struct {
 	outLimit int  // bytes of out
 	overflow bool // out went beyond its limit
 	encoded  uint // values
+	emit     emitState
 	rows     []span
 	// A filter by a view: emit only says that there was one.
 	onlyCount, emitted bool
 	list               *listing
 }
+
+// emitState says what a call of emit does.
+type emitState int
+
+const (
+	emitNothing emitState = iota // no map function is running
+	emitRows
+	emitBusy // a row is being made
+)
 
 // span is where an emitted row lies in out: the key, then the value.
 type span struct{ key, value, end int }
