@@ -9,6 +9,7 @@ import (
 func TestDefinition(t *testing.T) {
 	same := []string{
 		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"include_design":false}}`,
+		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum","options":{}}},"options":{"collation":"raw"}}`, // without effect
 		`{"language":"javascript","views":{"a":{"reduce":"_sum","map":"m1","x":1},"b":{"map":"m2"}},"filters":{"f":"x"}}`,
 	}
 	var signature string
@@ -38,7 +39,7 @@ func TestDefinition(t *testing.T) {
 		`{"views":{"c":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}}}`,
 		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"include_design":true}}`,
 		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"local_seq":true}}`,
-		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"collation":"raw"}}`,
+		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum","options":{"collation":"raw"}}}}`,
 		`{"views":{"lib":{"x":"1"},"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}}}`,
 		`{"language":"x","views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}}}`,
 	}

@@ -40,24 +40,24 @@ func (m *mapped) reset() {
 }
 
 // emit adds a row of the document that end is called with next.
-func (m *mapped) emit(d *Definition, id string, tree int, key, value []byte) {
+func (m *mapped) emit(id string, t *tree, key, value []byte) {
 	sort := m.sort[:0]
-	if d.Partitioned {
+	if t.partitioned {
 		sort = appendEscaped(sort, partitionOf(id))
 	}
-	sort, err := d.AppendSortKey(sort, key)
+	sort, err := appendSortKey(sort, key, t.raw)
 	if m.sort = sort; err != nil {
 		return // no engine emits what is no JSON
 	}
 	ordinal := 0
 	for i := len(m.rows) - 1; i >= m.first; i-- {
-		if m.rows[i].tree == tree {
+		if m.rows[i].tree == t.number {
 			ordinal = m.rows[i].ordinal + 1
 			break
 		}
 	}
-	r := mappedRow{tree: tree, size: len(key) + len(value), from: len(m.bytes), sort: len(sort), ordinal: ordinal}
-	m.bytes = appendRowKey(appendTree(m.bytes, spaceRows, tree), sort, id, ordinal)
+	r := mappedRow{tree: t.number, size: len(key) + len(value), from: len(m.bytes), sort: len(sort), ordinal: ordinal}
+	m.bytes = appendRowKey(appendTree(m.bytes, spaceRows, t.number), sort, id, ordinal)
 	r.value = len(m.bytes)
 	m.bytes = appendRowValue(m.bytes, len(sort), key, value)
 	r.to = len(m.bytes)
@@ -78,9 +78,13 @@ func (m *mapped) end(id string) {
 }
 
 // AppendSortKey appends the bytes by which a key, a JSON text, is ordered in the
-// views of the definition.
-func (d *Definition) AppendSortKey(dst, key []byte) ([]byte, error) {
-	if d.Raw {
+// view.
+func (v *ViewDefinition) AppendSortKey(dst, key []byte) ([]byte, error) {
+	return appendSortKey(dst, key, v.Raw)
+}
+
+func appendSortKey(dst, key []byte, raw bool) ([]byte, error) {
+	if raw {
 		return collate.AppendRawKey(dst, key)
 	}
 	return collate.AppendKey(dst, key)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"divan/storage"
 	"divan/storage/collate"
@@ -25,10 +26,10 @@ type treeState struct {
 
 const stateVersion = 1
 
-// collation is the version of the order of an index, empty for raw order, which
-// never changes.
+// collation is the version of the order of an index, empty when all its views
+// are in raw order, which never changes.
 func (d *Definition) collation() string {
-	if d.Raw {
+	if !slices.ContainsFunc(d.Views, func(v ViewDefinition) bool { return !v.Raw }) {
 		return ""
 	}
 	return collate.Version

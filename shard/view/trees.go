@@ -8,7 +8,9 @@ import (
 
 // tree is the rows of one map function. Views with the same one share it.
 type tree struct {
+	number      int
 	source      string
+	raw         bool
 	partitioned bool
 	reducers    []reducer // the different reduce functions of its views
 }
@@ -31,10 +33,10 @@ func (d *Definition) trees() (out []tree, places map[string]place) {
 	places = make(map[string]place, len(d.Views))
 	for _, v := range d.Views {
 		p := place{reducer: -1}
-		p.tree = slices.IndexFunc(out, func(t tree) bool { return t.source == v.Map })
+		p.tree = slices.IndexFunc(out, func(t tree) bool { return t.source == v.Map && t.raw == v.Raw })
 		if p.tree < 0 {
 			p.tree = len(out)
-			out = append(out, tree{source: v.Map, partitioned: d.Partitioned})
+			out = append(out, tree{number: p.tree, source: v.Map, raw: v.Raw, partitioned: d.Partitioned})
 		}
 		if t := &out[p.tree]; v.Reduce != "" && d.Language == JavaScript {
 			p.reducer = slices.IndexFunc(t.reducers, func(r reducer) bool { return r.source == v.Reduce })
