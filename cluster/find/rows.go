@@ -64,7 +64,7 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	for {
-		ok := false
+		var ok bool
 		if r.quorum != nil {
 			ok, r.err = r.quorum.next(&r.row)
 		} else {

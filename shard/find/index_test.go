@@ -217,6 +217,7 @@ func TestAnswersAreThoseInMemory(t *testing.T) {
 	})
 	t.Logf("used: %v", used)
 }
+
 func names(list []*plan.Index) []string {
 	var out []string
 	for _, x := range list {

@@ -74,7 +74,7 @@ func (k *Key) Append(dst, document []byte) (key []byte, ok bool) {
 			return dst, false
 		}
 		if len(p.path) > 0 {
-			state := present
+			var state found
 			if v, state = follow(v, p.path); state != present {
 				return dst, false
 			}
