@@ -119,7 +119,7 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 	for range cap(free) - 1 {
 		free <- &batch{}
 	}
-	g.Go(func() error {
+	g.Go(up.f.contained(func() error {
 		defer close(toMap)
 		defer close(inOrder)
 		for b := first; ; {
@@ -136,9 +136,9 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 				return err
 			}
 		}
-	})
+	}))
 	for range workers {
-		g.Go(func() error {
+		g.Go(up.f.contained(func() error {
 			for b := range toMap {
 				var err error
 				if b.mapped, err = up.f.kind.Map(ctx, b.docs); err != nil {
@@ -147,9 +147,9 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 				close(b.ready)
 			}
 			return nil
-		})
+		}))
 	}
-	g.Go(func() error {
+	g.Go(up.f.contained(func() error {
 		for b := range inOrder {
 			if _, ok := receive(ctx, b.ready); !ok && ctx.Err() != nil {
 				return ctx.Err()
@@ -160,7 +160,7 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 			free <- b
 		}
 		return nil
-	})
+	}))
 	return g.Wait()
 }
 

@@ -232,7 +232,7 @@ func (f *follower) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = f.runOn(ctx, u)
+		err = f.contained(func() error { return f.runOn(ctx, u) })()
 		var d *damage
 		broken := errors.As(err, &d)
 		if broken {
@@ -243,6 +243,20 @@ func (f *follower) run(ctx context.Context) error {
 		if !broken || retried {
 			return err
 		}
+	}
+}
+
+// contained makes an error of a panic: a document that a kind of index cannot
+// bear must not end the process.
+func (f *follower) contained(do func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				f.log.Error("updating an index panicked", zap.Any("panic", r), zap.Stack("stack"))
+				err = fault.New(fault.Internal, "updating an index panicked")
+			}
+		}()
+		return do()
 	}
 }
 

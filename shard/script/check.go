@@ -26,7 +26,7 @@ func (k Kind) String() string {
 // before that of a CompilationError. Sources are evaluated, so no VM sees two of
 // them.
 func (e *Engine) CheckFunction(_ Kind, source string) error {
-	s := functionSet{engine: e, slots: e.indexes, closed: true, setUp: func(*vm) error { return nil }}
+	s := functionSet{engine: e, slots: e.checks, closed: true, setUp: func(*vm) error { return nil }}
 	v, err := s.acquire(nil)
 	if err != nil {
 		return err

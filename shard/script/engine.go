@@ -17,7 +17,7 @@ type Options struct {
 	Logger  *zap.Logger
 	Timeout func() time.Duration // how long a call may take (os_process_timeout); nil: 5 s
 	Memory  int64                // bytes of one VM; 0: 64 MB
-	MaxVMs  int                  // VMs that exist at a time; 0: four per processor
+	MaxVMs  int                  // VMs that exist at a time, at least four; 0: six per processor and one
 }
 
 // Stats are figures of an Engine.
@@ -42,12 +42,15 @@ const startTime = time.Minute
 //
 // Invariant: VMs in use hold a slot, and there are as many slots as VMs may
 // exist; so who has a slot finds room for a VM, if need be by closing one that
-// is idle. Slots are of two kinds, because a function of a design document may
-// wait for a view (a list does), but map and reduce functions wait for nothing.
+// is idle. Slots are of four kinds. Map and reduce functions wait for nothing. A
+// list function waits for a view and for a client that reads slowly, which must
+// hold up no validation function. A check while a design document is saved waits
+// for no index.
 type Engine struct {
-	o                Options
-	indexes, designs chan struct{}          // slots
-	prelude          atomic.Pointer[[]byte] // the script of the sandbox, compiled
+	o       Options
+	prelude atomic.Pointer[[]byte] // the script of the sandbox, compiled
+
+	indexes, designs, lists, checks chan struct{} // slots
 
 	mu struct {
 		sync.Mutex
@@ -70,11 +73,14 @@ func New(o Options) *Engine {
 		o.Memory = 64 << 20
 	}
 	if o.MaxVMs <= 0 {
-		o.MaxVMs = 4 * runtime.GOMAXPROCS(0)
+		o.MaxVMs = 6*runtime.GOMAXPROCS(0) + 1
 	}
-	half := max(o.MaxVMs/2, 1)
-	o.MaxVMs = max(o.MaxVMs, 2)
-	return &Engine{o: o, indexes: make(chan struct{}, o.MaxVMs-half), designs: make(chan struct{}, half)}
+	o.MaxVMs = max(o.MaxVMs, 4)
+	third := (o.MaxVMs - 1) / 3
+	return &Engine{
+		o: o, indexes: make(chan struct{}, o.MaxVMs-1-2*third), designs: make(chan struct{}, third),
+		lists: make(chan struct{}, third), checks: make(chan struct{}, 1),
+	}
 }
 
 // Stats returns the figures of now.
@@ -100,8 +106,8 @@ func (e *Engine) Close() error {
 // design document. VMs are never shared between sets.
 type functionSet struct {
 	engine *Engine
-	key    string // sets with the same key share VMs; empty: none do
-	slots  chan struct{}
+	key    string          // sets with the same key share VMs; empty: none do
+	slots  chan struct{}   // what its VMs hold one of while they are used
 	setUp  func(*vm) error // compiles the functions, in a new VM
 	closed bool            // guarded by engine.mu
 }
@@ -116,7 +122,10 @@ type caller interface {
 func (s *functionSet) owns(v *vm) bool { return v.set == s || s.key != "" && v.set.key == s.key }
 
 // acquire returns a VM of the set for the caller alone, who gives it back.
-func (s *functionSet) acquire(ctx caller) (*vm, error) {
+func (s *functionSet) acquire(ctx caller) (*vm, error) { return s.acquireSlot(ctx, s.slots) }
+
+// acquireSlot is acquire for a use of another kind than the set's.
+func (s *functionSet) acquireSlot(ctx caller, slots chan struct{}) (*vm, error) {
 	e := s.engine
 	var cancelled <-chan struct{}
 	if ctx != nil {
@@ -125,7 +134,7 @@ func (s *functionSet) acquire(ctx caller) (*vm, error) {
 	patience := time.NewTimer(e.o.Timeout())
 	defer patience.Stop()
 	select {
-	case s.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-cancelled:
 		return nil, ctx.Err()
 	case <-patience.C:
@@ -133,9 +142,10 @@ func (s *functionSet) acquire(ctx caller) (*vm, error) {
 	}
 	v, err := e.take(ctx, s)
 	if err != nil {
-		<-s.slots
+		<-slots
 		return nil, err
 	}
+	v.slots = slots
 	return v, nil
 }
 
@@ -195,7 +205,7 @@ func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
 // release takes a VM back. One that was interrupted or had no memory left is
 // closed: what its scripts left behind is unknown.
 func (s *functionSet) release(v *vm) {
-	e := s.engine
+	e, slots := s.engine, v.slots
 	if v.stopped() == nil {
 		v.settle()
 	}
@@ -225,7 +235,7 @@ func (s *functionSet) release(v *vm) {
 	if !keep {
 		v.close()
 	}
-	<-s.slots
+	<-slots
 }
 
 // close closes the VMs of the set.

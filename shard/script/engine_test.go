@@ -80,7 +80,39 @@ func TestNoVMInTime(t *testing.T) {
 	if _, err := m.Acquire(t.Context()); !fault.Is(err, fault.Timeout) {
 		t.Error(err)
 	}
+	// Other kinds of functions have slots of their own.
+	if err := e.CheckFunction(KindMap, "function (doc) {}"); err != nil {
+		t.Error(err)
+	}
+	d := e.Design("k", []byte(`{"filters":{"f":"function () { return true; }"},"lists":{"l":"function () { send('x'); getRow(); }"}}`))
+	stalled := stalledClient{sent: make(chan struct{}), read: make(chan struct{})}
+	listed := make(chan error, 1)
+	go func() { listed <- d.List(t.Context(), "l", []byte("{}"), []byte("{}"), stalled) }()
+	<-stalled.sent
+	if pass, err := d.Filter(t.Context(), "f", [][]byte{[]byte("{}")}, []byte("{}")); err != nil || !pass[0] {
+		t.Error(pass, err)
+	}
+	close(stalled.read)
+	if err := <-listed; err != nil {
+		t.Error(err)
+	}
 	m.Release(vm)
+}
+
+// stalledClient takes what a list sends when read is closed.
+type stalledClient struct{ sent, read chan struct{} }
+
+// Row implements ListStream.
+func (stalledClient) Row() ([]byte, error) { return nil, nil }
+
+// Start implements ListStream.
+func (stalledClient) Start([]byte) error { return nil }
+
+// Send implements ListStream.
+func (s stalledClient) Send([]byte) error {
+	close(s.sent)
+	<-s.read
+	return nil
 }
 
 func TestCanceledCall(t *testing.T) {

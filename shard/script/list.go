@@ -32,7 +32,7 @@ type listing struct {
 // or to its end, in time. An error that comes after Start has to be told in the
 // body.
 func (d *Design) List(ctx context.Context, name string, head, req []byte, stream ListStream) error {
-	v, err := d.set.acquire(ctx)
+	v, err := d.set.acquireSlot(ctx, d.set.engine.lists)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,9 @@ func (v *vm) outside(f func(*listing) error) error {
 }
 
 // give hands the first argument as text to f.
-func give(ctx uintptr, argc int32, argv uintptr, f func(l *listing, text []byte) error) value {
+func give(ctx uintptr, argc int32, argv uintptr, f func(l *listing, text []byte) error) (result value) {
 	v := vmOf(ctx)
+	defer v.contain(&result)
 	s, ok := v.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()
@@ -81,8 +82,9 @@ func nativeSend(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) val
 }
 
 // nativeRow returns the next row, undefined behind the last one.
-func nativeRow(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value {
+func nativeRow(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) (result value) {
 	v := vmOf(ctx)
+	defer v.contain(&result)
 	var row []byte
 	err := v.outside(func(l *listing) (err error) {
 		row, err = l.Row()

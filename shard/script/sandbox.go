@@ -104,8 +104,9 @@ func (v *vm) invoke(name string, args ...value) value {
 }
 
 // nativeEmit is emit(key, value) of map functions.
-func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
+	defer v.contain(&result)
 	if v.host.onlyCount {
 		v.host.emitted = true
 		return undefined()
@@ -143,8 +144,9 @@ func nativeEmitted(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value 
 }
 
 // nativeCompile makes a function of its source, for modules.
-func nativeCompile(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+func nativeCompile(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
+	defer v.contain(&result)
 	source, ok := v.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()

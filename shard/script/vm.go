@@ -6,8 +6,11 @@ import (
 	"time"
 	"unsafe"
 
+	"go.uber.org/zap"
 	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
+
+	"divan/storage/fault"
 )
 
 // value is a JavaScript value. A value that a function of the engine returns
@@ -60,7 +63,8 @@ type watch struct {
 // is idle.
 type tenancy struct {
 	set       *functionSet
-	accounted int64 // bytes, in the figures
+	slots     chan struct{} // it holds one of these while it is used
+	accounted int64         // bytes, in the figures
 	idleSince time.Time
 }
 
@@ -336,6 +340,15 @@ func (v *vm) throw(message string) value {
 	bp := v.tls.Alloc(argSize)
 	defer v.tls.Free(argSize)
 	return lib.XJS_ThrowInternalError(v.tls, v.ctx, p, libc.VaList(bp, p+3))
+}
+
+// contain ends the script when a native panics: the frames of the engine below
+// it must not be left behind.
+func (v *vm) contain(result *value) {
+	if r := recover(); r != nil {
+		v.set.engine.o.Logger.Error("a native function of scripts panicked", zap.Any("panic", r), zap.Stack("stack"))
+		*result = v.abort(fault.New(fault.Internal, "a native function of scripts panicked"))
+	}
 }
 
 // abort ends the script that has called a native, which cannot catch it.
