@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/shard"
+	"divan/shard/query/plan"
 	"divan/shard/script"
 	"divan/shard/view"
 	"divan/storage/doc"
@@ -28,6 +29,7 @@ type Document struct {
 	validates bool
 	functions func() *script.Design
 	parse     [2]func() (*view.Definition, error) // for a database that is not partitioned, and one that is
+	indexes   [2]func() []*plan.Index             // likewise
 }
 
 // newDocument makes a document of what was read of a database.
@@ -49,6 +51,7 @@ func newDocument(scripts *script.Engine, db string, d *shard.Doc) *Document {
 			}
 			return def, err
 		})
+		out.indexes[i] = sync.OnceValue(func() []*plan.Index { return plan.IndexesOf(out.ID, out.Body, i == 1) })
 	}
 	return out
 }
@@ -65,6 +68,14 @@ func (d *Document) Definition(partitioned bool) (*view.Definition, error) {
 		return d.parse[1]()
 	}
 	return d.parse[0]()
+}
+
+// Indexes returns its Mango indexes, in its order. They must not be changed.
+func (d *Document) Indexes(partitioned bool) []*plan.Index {
+	if partitioned {
+		return d.indexes[1]()
+	}
+	return d.indexes[0]()
 }
 
 // Member returns a member of the document at a path of names, nil when there is

@@ -10,17 +10,20 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
+	"divan/cluster/designdocs"
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/shard/find"
 	"divan/shard/query/plan"
+	"divan/shard/view"
 	"divan/storage/fault"
 )
 
 // Options are what a Finder is made of. All are required.
 type Options struct {
-	Config *config.Holder
-	Logger *zap.Logger
+	Config  *config.Holder
+	Designs *designdocs.Cache
+	Logger  *zap.Logger
 }
 
 // Finder answers Mango queries. It is safe for concurrent use.
@@ -28,7 +31,7 @@ type Finder struct{ o Options }
 
 // New returns a Finder.
 func New(o Options) (*Finder, error) {
-	if o.Config == nil || o.Logger == nil {
+	if o.Config == nil || o.Designs == nil || o.Logger == nil {
 		return nil, errors.New("cluster/find: an option is missing")
 	}
 	return &Finder{o}, nil
@@ -48,7 +51,7 @@ func (f *Finder) Explain(ctx context.Context, db *cluster.DB, q *plan.Find, dst 
 	if err != nil {
 		return nil, err
 	}
-	return plan.AppendExplain(dst, q, indexes, describe(db))
+	return plan.AppendExplain(dst, q, indexes.List, describe(db))
 }
 
 func describe(db *cluster.DB) plan.Database {
@@ -71,12 +74,16 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 	if err := checkPartition(db, q.Partition); err != nil {
 		return nil, err
 	}
-	p, err := plan.Choose(q, nil, describe(db))
+	indexes, err := f.Indexes(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Choose(q, indexes.List, describe(db))
 	if err != nil {
 		return nil, err
 	}
 	r := &Rows{
-		ctx: ctx, db: db, find: q, plan: p, skip: q.Skip, left: q.Limit, started: time.Now(),
+		ctx: ctx, db: db, find: q, plan: p, of: indexes.definitions[p.Index.Design], skip: q.Skip, left: q.Limit, started: time.Now(),
 		threshold: f.o.Config.Load().Mango.IndexScanWarningThreshold,
 	}
 	if p.Nothing || q.Limit == 0 && !q.Count {
@@ -108,7 +115,19 @@ func (r *Rows) request(n int) find.Request {
 	for _, one := range p.Ranges {
 		req.Ranges = append(req.Ranges, find.Range{Lo: one.Lo, Hi: one.Hi})
 	}
-	if p.Index.AllDocs() && q.Partition != "" {
+	switch {
+	case !p.Index.AllDocs():
+		req.Index = &find.Index{
+			Signature: r.of.Signature, Definition: r.of.Text, Design: r.of.Design, View: p.Index.Name,
+			Update: view.UpdateNever, Partition: q.Partition,
+		}
+		if fresh(q) {
+			req.Index.Update = view.UpdateBefore
+		}
+		if p.Covering {
+			req.Index.Covering = p.Index.Names()
+		}
+	case q.Partition != "":
 		req.Ranges = within(req.Ranges, q.Partition)
 	}
 	if p.After != nil {
@@ -116,6 +135,9 @@ func (r *Rows) request(n int) find.Request {
 	}
 	return req
 }
+
+// fresh reports whether the answer has to have every edit that was acknowledged.
+func fresh(q *plan.Find) bool { return q.Update && !q.StaleOK }
 
 // within cuts ranges of ids to those of a partition.
 func within(ranges []find.Range, partition string) []find.Range {
@@ -140,7 +162,7 @@ func within(ranges []find.Range, partition string) []find.Range {
 
 // open opens the rows of every range of the ring.
 func (f *Finder) open(ctx context.Context, r *Rows) error {
-	sources, err := r.db.Sources(r.find.Partition, r.find.Update && !r.find.StaleOK || r.find.Stable)
+	sources, err := r.db.Sources(r.find.Partition, fresh(r.find) || r.find.Stable || r.find.StaleOK)
 	if err != nil {
 		return err
 	}
@@ -149,17 +171,19 @@ func (f *Finder) open(ctx context.Context, r *Rows) error {
 		r.left = 0
 		return nil
 	}
-	asked, limit := r.db.Asking(), f.o.Config.Load().Fabric.AllDocsTimeout
+	asked := r.db.Asking()
+	limit, stall, patience := f.times(r)
 	r.parts = make([]*part, len(sources))
 	start := func(i int) error {
 		p := &part{req: req}
 		p.FailoverStream = fanout.FailoverStream[*find.Position, head, find.Batch]{
-			Database: asked, Log: f.o.Logger, Ctx: ctx, Kind: p, Copies: sources[i], Limit: limit, Stall: limit,
+			Database: asked, Log: f.o.Logger, Ctx: ctx, Kind: p, Copies: sources[i],
+			Limit: limit, Stall: stall, Patience: patience,
 		}
 		r.parts[i] = p
 		return p.Start()
 	}
-	if here(asked.Node(), sources) { // opening is a matter of microseconds
+	if req.Index == nil && here(asked.Node(), sources) { // opening is a matter of microseconds
 		for i := range sources {
 			if err == nil {
 				err = start(i)
@@ -173,6 +197,30 @@ func (f *Finder) open(ctx context.Context, r *Rows) error {
 		return asked.Explain(ctx, err)
 	}
 	return nil
+}
+
+// deciderPatience is how long the copy that decides edits is waited for before
+// another one is asked as well: its index may have to be built, and another copy may
+// lack an edit that was acknowledged. A node that cannot be reached is noticed at once.
+const deciderPatience = 24 * time.Hour
+
+// times returns how long opening a copy of another node may take, how long a batch,
+// and when the next copy is asked as well.
+func (f *Finder) times(r *Rows) (limit, stall, patience time.Duration) {
+	set := f.o.Config.Load().Fabric
+	limit, stall = set.AllDocsTimeout, set.AllDocsTimeout
+	switch {
+	case r.plan.Index.AllDocs():
+		patience = limit / 2
+	case r.find.Partition != "":
+		limit, patience = set.PartitionViewTimeout, deciderPatience
+	default:
+		limit, patience = set.ViewTimeout, deciderPatience
+	}
+	if !fresh(r.find) {
+		patience = 0
+	}
+	return limit, stall, patience
 }
 
 // here reports whether all first copies are on a node.

@@ -5,19 +5,34 @@ import (
 
 	"divan/cluster"
 	"divan/shard/query/plan"
+	"divan/shard/view"
 )
 
-// Indexes returns the indexes of a database, in the order of their design documents.
-func (f *Finder) Indexes(ctx context.Context, db *cluster.DB) ([]*plan.Index, error) {
-	rows, err := db.AllDocs(ctx, cluster.DocsQuery{Namespace: cluster.DesignDocs, Limit: cluster.NoLimit, IncludeDocs: true})
+// Indexes are the indexes of a database.
+type Indexes struct {
+	List        []*plan.Index // in the order of their design documents
+	definitions map[string]*view.Definition
+}
+
+// Indexes returns the indexes of a database.
+func (f *Finder) Indexes(ctx context.Context, db *cluster.DB) (*Indexes, error) {
+	docs, err := f.o.Designs.All(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var out []*plan.Index
-	for rows.Next() {
-		r := rows.Row()
-		out = append(out, plan.IndexesOf(r.ID, r.Doc.Body, db.Meta().Partitioned)...)
+	partitioned := db.Meta().Partitioned
+	out := &Indexes{}
+	for _, d := range docs {
+		list := d.Indexes(partitioned)
+		if len(list) == 0 {
+			continue
+		}
+		if def, err := d.Definition(partitioned); err == nil && def != nil {
+			if out.definitions == nil {
+				out.definitions = map[string]*view.Definition{}
+			}
+			out.List, out.definitions[d.ID] = append(out.List, list...), def
+		}
 	}
-	return out, rows.Err()
+	return out, nil
 }

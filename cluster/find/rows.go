@@ -11,6 +11,7 @@ import (
 	"divan/cluster/quorum"
 	"divan/shard/find"
 	"divan/shard/query/plan"
+	"divan/shard/view"
 )
 
 // Rows is an answer, in order:
@@ -26,6 +27,7 @@ type Rows struct {
 	db        *cluster.DB
 	find      *plan.Find
 	plan      *plan.Plan
+	of        *view.Definition // that of the index; nil: all documents
 	started   time.Time
 	threshold int64 // see plan.ScanWarning
 

@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/wire/wirepb"
 	"divan/shard/find"
+	"divan/shard/view"
 )
 
 // FindHead is what a copy tells before the documents that match a selector.
@@ -20,7 +21,7 @@ type Found = Listing[FindHead, find.Batch]
 var Find = declare(Operation[find.Request, Found]{
 	Copy: func(q find.Request) string { return q.Copy },
 	Run: func(h *Held, ctx context.Context, q find.Request) (Found, error) {
-		s, err := find.Open(ctx, h.Shards, q)
+		s, err := find.Open(ctx, h.Shards, h.Views, q)
 		if err != nil {
 			return Found{}, err
 		}
@@ -46,6 +47,12 @@ func encodeFindRequest(q *find.Request) *wirepb.FindRequest {
 		Copy: q.Copy, Selector: q.Selector, Fields: q.Fields, Desc: q.Desc, Conflicts: q.Conflicts,
 		Plain: q.Plain, Count: q.Count, Limit: int64(q.Limit), Hint: int64(q.Hint), After: encodePosition(q.After),
 	}
+	if x := q.Index; x != nil {
+		m.Index = &wirepb.FindIndex{
+			Signature: x.Signature, Definition: x.Definition, Design: x.Design, View: x.View,
+			Update: uint32(x.Update), Partition: x.Partition, Covering: x.Covering,
+		}
+	}
 	for _, r := range q.Ranges {
 		m.Ranges = append(m.Ranges, &wirepb.FindRange{Lo: r.Lo, Hi: r.Hi, Bounded: r.Hi != nil})
 	}
@@ -63,6 +70,12 @@ func decodeFindRequest(m *wirepb.FindRequest) find.Request {
 			one.Hi = append([]byte{}, r.Hi...)
 		}
 		q.Ranges = append(q.Ranges, one)
+	}
+	if x := m.Index; x != nil {
+		q.Index = &find.Index{
+			Signature: name(x.Signature), Definition: x.Definition, Design: name(x.Design), View: name(x.View),
+			Update: view.Update(x.Update), Partition: name(x.Partition), Covering: x.Covering,
+		}
 	}
 	if m.After != nil {
 		q.After = &find.Position{Sort: m.After.Sort, ID: string(m.After.Id)}

@@ -42,7 +42,15 @@ func (r *listing) appendPrologue(dst []byte, rows *cluster.DocRows) []byte {
 			dst = doc.AppendString(dst, rows.UpdateSeq)
 		}
 	}
-	return append(dst, ",\"rows\":[\r\n"...)
+	return append(dst, prologueEnd...)
+}
+
+// prologueEnd is what stands between the members before the rows and these.
+const prologueEnd = ",\"rows\":[\r\n"
+
+// missingRow appends the row of a key without a document.
+func missingRow(dst, key []byte) []byte {
+	return append(append(append(dst, `{"key":`...), key...), `,"error":"not_found"}`...)
 }
 
 // appendCount appends a number of rows, null for one that is not known.
@@ -90,7 +98,7 @@ func (r *listing) writeKeys(c *core.Call, out *core.Stream, rows *cluster.DocRow
 			row = rows.Row()
 		}
 		if row == nil || row.Missing {
-			out.Buf = append(append(append(out.Buf, `{"key":`...), key...), `,"error":"not_found"}`...)
+			out.Buf = missingRow(out.Buf, key)
 		} else {
 			out.Buf = appendDocRow(out.Buf, row)
 			if r.docs {

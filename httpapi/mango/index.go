@@ -30,7 +30,7 @@ func (f *Family) listIndexes(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	list := plan.List(indexes)
+	list := plan.List(indexes.List)
 	answer := strconv.AppendInt([]byte(`{"total_rows":`), int64(len(list)), 10)
 	list = list[min(skip, len(list)):]
 	if limit >= 0 {

@@ -37,13 +37,9 @@ func (d *docs) fill(b *Batch) (more bool, err error) {
 		if b.Figures.Keys%checkEvery == 0 && d.ctx.Err() != nil {
 			return false, d.ctx.Err()
 		}
-		enough, err := d.look(b)
-		if err != nil {
+		b.lastID, b.Moved = append(b.lastID[:0], d.scan.ID()...), true
+		if enough, err := d.look(b); enough || err != nil {
 			return false, err
-		}
-		b.Last, b.Moved = Position{ID: string(d.scan.ID())}, true
-		if enough {
-			return false, nil
 		}
 	}
 	return false, d.scan.Err()
@@ -53,7 +49,7 @@ func (d *docs) fill(b *Batch) (more bool, err error) {
 func (d *docs) look(b *Batch) (enough bool, err error) {
 	b.Figures.Keys++
 	if d.req.Plain {
-		b.add(len(b.bytes), d.scan.ID())
+		b.add(len(b.bytes))
 		return d.matched(b), nil
 	}
 	b.Figures.Docs++
@@ -67,7 +63,7 @@ func (d *docs) look(b *Batch) (enough bool, err error) {
 		return false, err
 	}
 	if !d.match.count {
-		b.add(from, d.scan.ID())
+		b.add(from)
 	}
 	return d.matched(b), nil
 }

@@ -2,6 +2,7 @@ package find
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"divan/shard"
 	"divan/shard/query"
+	"divan/shard/view"
 	"divan/storage"
 	"divan/storage/doc"
 )
@@ -22,25 +24,35 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const copyName = "shards/00000000-ffffffff/db.1763600000"
 
-// start returns a node with an empty copy.
-func start(tb testing.TB, o storage.Options) *shard.Local {
+// node is a node with its indexes.
+type node struct {
+	*shard.Local
+	views *view.Views
+}
+
+// open returns a node with an empty copy, and what closes it.
+func open(tb tester, o storage.Options) (l node, stop func()) {
 	tb.Helper()
 	e, err := storage.NewEngine(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := shard.New(shard.Options{Engine: e})
-	tb.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			tb.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	l = node{Local: shard.New(shard.Options{Engine: e})}
+	l.views = view.New(view.Options{Engine: e, Shards: l.Local})
 	if err := l.Create(context.Background(), copyName, shard.CreateOptions{}); err != nil {
 		tb.Fatal(err)
 	}
+	return l, func() {
+		if err := errors.Join(l.views.Close(), l.Close(), e.Close()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func start(tb testing.TB, o storage.Options) node {
+	tb.Helper()
+	l, stop := open(tb, o)
+	tb.Cleanup(stop)
 	return l
 }
 
@@ -48,8 +60,14 @@ func memory() storage.Options {
 	return storage.Options{Dir: "/data", FS: vfs.NewMem(), CacheBytes: 8 << 20}
 }
 
+// tester is what tests and properties have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // put writes documents, and returns their revisions.
-func put(tb testing.TB, l *shard.Local, edits ...shard.Edit) []doc.Rev {
+func put(tb tester, l node, edits ...shard.Edit) []doc.Rev {
 	tb.Helper()
 	for i := range edits {
 		e, err := doc.ParseEnvelope(edits[i].Body)
@@ -73,10 +91,10 @@ func put(tb testing.TB, l *shard.Local, edits ...shard.Edit) []doc.Rev {
 }
 
 // all reads an answer: each row as "id text".
-func all(tb testing.TB, l *shard.Local, req Request) (rows []string, figures Figures) {
+func all(tb tester, l node, req Request) (rows []string, figures Figures) {
 	tb.Helper()
 	req.Copy = copyName
-	s, err := Open(context.Background(), l, req)
+	s, err := Open(context.Background(), l.Local, l.views, req)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -212,7 +230,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	l := start(t, memory())
 	put(t, l, shard.Edit{ID: "a", Body: []byte(`{}`)})
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := Open(ctx, l, Request{Copy: copyName, Selector: []byte(`{}`)})
+	s, err := Open(ctx, l.Local, l.views, Request{Copy: copyName, Selector: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +242,7 @@ func TestEndsWithItsContext(t *testing.T) {
 }
 
 // fill writes documents of about 1 KB with 20 members.
-func fill(b *testing.B, l *shard.Local, n int) {
+func fill(b *testing.B, l node, n int) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	for from := 0; from < n; from += 1000 {

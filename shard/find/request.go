@@ -1,6 +1,9 @@
 package find
 
-import "divan/shard/query"
+import (
+	"divan/shard/query"
+	"divan/shard/view"
+)
 
 // Request asks one copy for the documents that match a selector.
 type Request struct {
@@ -15,6 +18,7 @@ type Request struct {
 	Limit     int  // rows at most; 0: all
 	Hint      int  // rows that will most likely be read; 0: unknown
 	After     *Position
+	Index     *Index // nil: the documents by id
 
 	// Parsed is Selector and Fields on the node that asks, where they have been
 	// read already. It does not travel.
@@ -38,6 +42,17 @@ type Position struct {
 	ID   string
 }
 
+// Index is the index that is read.
+type Index struct {
+	Signature  string
+	Definition []byte // view.Definition.Text
+	Design     string
+	View       string
+	Update     view.Update
+	Partition  string
+	Covering   []string // its fields, when documents are not to be read; none: they are
+}
+
 // Row is a document that matches.
 type Row struct {
 	Sort []byte // sort key in the index; empty of documents by id
@@ -54,10 +69,12 @@ type Batch struct {
 	Last    Position // where the reading stands; behind the last row when rows were left unread
 	Moved   bool     // Last is set
 
-	bytes []byte
-	ids   []byte
-	ends  []end
-	most  int // rows
+	bytes    []byte
+	ids      []byte
+	ends     []end
+	most     int // rows
+	lastSort []byte
+	lastID   []byte
 }
 
 // end is where the parts of a row end in Batch.bytes and Batch.ids.
@@ -93,11 +110,13 @@ func (b *Batch) reset(most int) {
 	b.most = most
 	b.Rows, b.Figures, b.Moved = b.Rows[:0], Figures{}, false
 	b.bytes, b.ids, b.ends = b.bytes[:0], b.ids[:0], b.ends[:0]
+	b.lastSort, b.lastID = b.lastSort[:0], b.lastID[:0]
 }
 
-// add adds a row; its document has been appended to bytes behind its sort key.
-func (b *Batch) add(sortEnd int, id []byte) {
-	b.ids = append(b.ids, id...)
+// add adds the row that was looked at last; its document has been appended to bytes
+// behind its sort key.
+func (b *Batch) add(sortEnd int) {
+	b.ids = append(b.ids, b.lastID...)
 	b.ends = append(b.ends, end{sort: sortEnd, doc: len(b.bytes), id: len(b.ids)})
 }
 
@@ -116,4 +135,5 @@ func (b *Batch) finish() {
 		})
 		from = to
 	}
+	b.Last = Position{Sort: b.lastSort, ID: string(b.lastID)}
 }

@@ -6,6 +6,8 @@ import (
 
 	"divan/shard"
 	"divan/shard/query"
+	"divan/shard/view"
+	"divan/storage/fault"
 )
 
 // Stream is an answer, in the order of the index. It is used by one goroutine and
@@ -29,7 +31,7 @@ type source interface {
 }
 
 // Open begins to answer a request; close the stream.
-func Open(ctx context.Context, shards *shard.Local, req Request) (*Stream, error) {
+func Open(ctx context.Context, shards *shard.Local, views *view.Views, req Request) (*Stream, error) {
 	s := &Stream{ctx: ctx, req: req, left: -1, first: req.Hint}
 	if req.Limit > 0 {
 		s.left = req.Limit
@@ -45,7 +47,15 @@ func Open(ctx context.Context, shards *shard.Local, req Request) (*Stream, error
 		s.req.Ranges = []Range{{}}
 	}
 	var err error
-	if s.rows, err = s.openDocs(shards); err != nil {
+	switch {
+	case req.Index == nil:
+		s.rows, err = s.openDocs(shards)
+	case views == nil:
+		err = fault.New(fault.Unavailable, "This node has no indexes.")
+	default:
+		s.rows, err = s.openIndex(shards, views)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s, nil

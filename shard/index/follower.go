@@ -99,7 +99,7 @@ func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) er
 		f.mu.Lock()
 		f.mu.waiting--
 		f.mu.Unlock()
-		if err == nil {
+		if err == nil && !errors.Is(u.err, context.Canceled) { // one that was cancelled was for an index that has gone since
 			err = u.err
 		}
 		if err != nil {

@@ -22,7 +22,7 @@ type Mapped any
 type Kind interface {
 	// Begin announces about so many changes; whatever was known of the store
 	// before may have changed. reads says that Apply reads through its batch.
-	Begin(x *storage.Index, changes uint64) (reads bool, err error)
+	Begin(ctx context.Context, x *storage.Index, changes uint64) (reads bool, err error)
 	// Map makes of documents what Apply needs. The documents are the caller's
 	// again when Apply has returned.
 	Map(ctx context.Context, docs []Doc) (Mapped, error)

@@ -46,9 +46,9 @@ func (up *updater) follow(ctx context.Context, info shard.Info) error {
 }
 
 // begin announces so many changes.
-func (up *updater) begin(changes uint64) error {
+func (up *updater) begin(ctx context.Context, changes uint64) error {
 	up.f.progress.total.Add(changes)
-	reads, err := up.f.kind.Begin(up.x, changes)
+	reads, err := up.f.kind.Begin(ctx, up.x, changes)
 	if err != nil {
 		return indexed(err)
 	}
@@ -76,7 +76,7 @@ func (up *updater) fill(ctx context.Context) error {
 	if scanned == "" {
 		up.reading.Seq = s.Seq
 	}
-	if err := up.begin(s.Total - s.Before); err != nil {
+	if err := up.begin(ctx, s.Total-s.Before); err != nil {
 		return err
 	}
 	return up.feed(ctx, true, func(b *batch) (more bool, err error) {
@@ -107,7 +107,7 @@ func (up *updater) changes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := up.begin(pending); err != nil {
+	if err := up.begin(ctx, pending); err != nil {
 		return err
 	}
 	return up.feed(ctx, false, func(b *batch) (more bool, err error) {
@@ -128,7 +128,7 @@ func (up *updater) purge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := up.begin(uint64(len(log))); err != nil {
+	if err := up.begin(ctx, uint64(len(log))); err != nil {
 		return err
 	}
 	return up.feed(ctx, false, func(b *batch) (more bool, err error) {

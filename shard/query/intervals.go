@@ -103,9 +103,9 @@ func points(list []byte, raw bool) []Interval {
 	if len(out) == 0 || raw {
 		return union(out)
 	}
-	first, behind := newBound([]byte("[]"), false), newBound([]byte("{}"), false)
-	behind.Key = behind.Key[:1] // before every object
-	return union(append(out, Interval{Lo: first, Hi: behind}))
+	first, last := newBound([]byte("[]"), false), newBound([]byte("{}"), false)
+	last.Key = []byte{first.Key[0], 0xff} // behind every array, and before every object
+	return union(append(out, Interval{Lo: first, Hi: last}))
 }
 
 // prefixed returns the strings that begin with one. Only its leading ASCII

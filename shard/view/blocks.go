@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"encoding/binary"
 
 	"github.com/cespare/xxhash/v2"
@@ -98,20 +99,25 @@ func errBlock() error { return fault.New(fault.Corruption, "The index has a malf
 
 // collector makes the entry of one block from what is in it.
 type collector struct {
-	t       *tree
-	failed  []int // by reducer: how often, in this update
-	rows    uint64
-	list    []reduce.Row // of a block of level 1
-	parts   [][][]byte   // of a block above, by reducer
-	unknown []bool       // by reducer: a part has no state
-	bytes   arena
-	states  [][]byte
-	out     []byte
+	t         *tree
+	functions []reduce.Function
+	failed    []int // by reducer: how often, in this update
+	rows      uint64
+	list      []reduce.Row // of a block of level 1
+	parts     [][][]byte   // of a block above, by reducer
+	unknown   []bool       // by reducer: a part has no state
+	bytes     arena
+	states    [][]byte
+	out       []byte
 }
 
-func newCollector(t *tree) *collector {
+func newCollector(ctx context.Context, t *tree) *collector {
 	n := len(t.reducers)
-	return &collector{t: t, failed: make([]int, n), parts: make([][][]byte, n), unknown: make([]bool, n), states: make([][]byte, n), out: []byte{}}
+	functions := make([]reduce.Function, n)
+	for i := range functions {
+		functions[i] = t.reducers[i].bind(ctx)
+	}
+	return &collector{t: t, functions: functions, failed: make([]int, n), parts: make([][][]byte, n), unknown: make([]bool, n), states: make([][]byte, n), out: []byte{}}
 }
 
 // maxFailures is how often a reduce function may fail in one update before it is
@@ -180,7 +186,7 @@ func (c *collector) finish() [][]byte {
 		known := c.rows > 0 && c.failed[i] < maxFailures && !c.unknown[i]
 		if known {
 			var err error
-			f := c.t.reducers[i].function
+			f := c.functions[i]
 			if len(c.list) > 0 {
 				c.out, err = f.Reduce(c.out, c.list)
 			} else {

@@ -23,13 +23,13 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 			defer b.Close()
 			prefix := appendTree(nil, spaceBlocks, t)
 			b.DeleteRange(prefix, keyEnd(prefix))
-			r := blockBuilder{tree: t, t: &v.trees[t], set: func(key, value []byte) error {
+			r := blockBuilder{ctx: ctx, tree: t, t: &v.trees[t], set: func(key, value []byte) error {
 				if b.Set(key, value); b.Len() < commitBytes {
 					return nil
 				}
 				return b.Commit()
 			}}
-			height, err := r.build(ctx, snap)
+			height, err := r.build(snap)
 			if st.trees[t].height = height; err == nil {
 				err = b.Commit()
 			}
@@ -41,6 +41,7 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 
 // blockBuilder makes the blocks of one tree from its rows, in their order.
 type blockBuilder struct {
+	ctx    context.Context
 	tree   int
 	t      *tree
 	set    func(key, value []byte) error // takes a block
@@ -63,7 +64,7 @@ const (
 	askContext  = 1024
 )
 
-func (r *blockBuilder) build(ctx context.Context, snap *storage.IndexSnapshot) (height int, err error) {
+func (r *blockBuilder) build(snap *storage.IndexSnapshot) (height int, err error) {
 	rows := appendTree(nil, spaceRows, r.tree)
 	it, err := snap.Iterate(rows, keyEnd(rows))
 	if err != nil {
@@ -71,8 +72,8 @@ func (r *blockBuilder) build(ctx context.Context, snap *storage.IndexSnapshot) (
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for n, ok := 1, it.First(); ok; n, ok = n+1, it.Next() {
-		if n%askContext == 0 && ctx.Err() != nil {
-			return 0, ctx.Err()
+		if n%askContext == 0 && r.ctx.Err() != nil {
+			return 0, r.ctx.Err()
 		}
 		key := it.Key()[treePrefix:]
 		value, err := it.Value()
@@ -98,7 +99,7 @@ func (r *blockBuilder) build(ctx context.Context, snap *storage.IndexSnapshot) (
 // open returns the open block of a level, the root at first.
 func (r *blockBuilder) open(level int) *openBlock {
 	for len(r.levels) < level {
-		r.levels = append(r.levels, openBlock{c: newCollector(r.t)})
+		r.levels = append(r.levels, openBlock{c: newCollector(r.ctx, r.t)})
 	}
 	return &r.levels[level-1]
 }

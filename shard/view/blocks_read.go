@@ -10,10 +10,11 @@ import (
 
 // summer adds up ranges of rows of one tree, in one snapshot.
 type summer struct {
-	t       *tree
-	reducer int // -1: only rows are counted
-	height  int
-	valid   bool // blocks may be used
+	t        *tree
+	reducer  int // -1: only rows are counted
+	function reduce.Function
+	height   int
+	valid    bool // blocks may be used
 
 	rowIt, blockIt *storage.IndexIterator
 	rowPrefix      []byte
@@ -198,7 +199,7 @@ func (s *summer) reduceList() error {
 	if len(s.list) == 0 {
 		return nil
 	}
-	state, err := s.t.reducers[s.reducer].function.Reduce(nil, s.list)
+	state, err := s.function.Reduce(nil, s.list)
 	s.states, s.list = append(s.states, state), s.list[:0]
 	return err
 }
@@ -208,5 +209,5 @@ func (s *summer) state(dst []byte) ([]byte, error) {
 	if len(s.states) == 1 {
 		return append(dst, s.states[0]...), nil
 	}
-	return s.t.reducers[s.reducer].function.Rereduce(dst, s.states)
+	return s.function.Rereduce(dst, s.states)
 }

@@ -45,11 +45,11 @@ func (n *node) checkBlocks(t fatalist, d *Definition) {
 			t.Fatalf("tree %d has %d rows of %d bytes, its state says %+v", i, len(rows), size, st.trees[i])
 		}
 		want := map[string][]byte{}
-		builder := blockBuilder{tree: i, t: &x.trees[i], set: func(key, value []byte) error {
+		builder := blockBuilder{ctx: ctx, tree: i, t: &x.trees[i], set: func(key, value []byte) error {
 			want[string(key)] = bytes.Clone(value)
 			return nil
 		}}
-		height, err := builder.build(ctx, snap)
+		height, err := builder.build(snap)
 		fatal(err)
 		if height > st.trees[i].height {
 			t.Fatalf("tree %d has height %d, its state says %d", i, height, st.trees[i].height)

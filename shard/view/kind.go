@@ -21,6 +21,7 @@ type viewIndex struct {
 	long   uint64    // longUpdate
 
 	// The rest belongs to the update that runs.
+	ctx     context.Context
 	x       *storage.Index
 	st      state
 	changed [][]change   // by tree
@@ -44,8 +45,8 @@ const (
 )
 
 // Begin implements index.Kind.
-func (v *viewIndex) Begin(x *storage.Index, changes uint64) (reads bool, err error) {
-	v.x = x
+func (v *viewIndex) Begin(ctx context.Context, x *storage.Index, changes uint64) (reads bool, err error) {
+	v.x, v.ctx = x, ctx
 	if v.st, err = readState(x, len(v.trees), v.def.collation()); err != nil {
 		return false, err
 	}
@@ -176,7 +177,7 @@ func (v *viewIndex) mend(b *storage.IndexBatch, t int) error {
 		last = append(last, list[i])
 	}
 	if v.edits[t] == nil {
-		v.edits[t] = &blockEdit{tree: t, c: newCollector(&v.trees[t])}
+		v.edits[t] = &blockEdit{tree: t, c: newCollector(v.ctx, &v.trees[t])}
 	}
 	v.edits[t].b = b
 	return v.edits[t].mend(&v.st.trees[t], last)

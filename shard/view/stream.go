@@ -55,6 +55,9 @@ func (s *Stream) open(x *viewIndex, at place) error {
 	if s.sum, err = newSummer(s.snap, s.t, at.tree, reducer, &st); err != nil {
 		return err
 	}
+	if s.req.Reduce {
+		s.sum.function = s.t.reducers[reducer].bind(s.ctx)
+	}
 	whole := span{}
 	if x.def.Partitioned && s.req.Partition != "" {
 		s.prefix = appendEscaped(nil, s.req.Partition)

@@ -30,6 +30,9 @@ type Views struct {
 	scripts *script.Engine
 	limit   func() reduce.Limit
 	long    uint64 // longUpdate
+	log     *zap.Logger
+
+	compiled compiledReducers
 }
 
 // New returns the views of the copies of this node. It starts nothing: Run has
@@ -38,9 +41,12 @@ func New(o Options) *Views {
 	if o.Limit == nil {
 		o.Limit = reduce.DefaultLimit
 	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
 	return &Views{
 		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger}),
-		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate,
+		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, log: o.Logger,
 	}
 }
 
@@ -86,15 +92,6 @@ func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error)
 		return nil, false, err
 	}
 	return x, d.LocalSeq, nil
-}
-
-// Reducer returns the reduce function with a source.
-func (v *Views) Reducer(source string, lib []byte) (reduce.Function, error) {
-	f, err := reduce.BuiltinWithin(source, v.limit)
-	if f != nil || err != nil {
-		return f, err
-	}
-	return nil, fault.New(fault.CompilationError, "JavaScript reduce functions")
 }
 
 // acquire opens the index that a request names.

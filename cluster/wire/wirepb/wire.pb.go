@@ -5272,6 +5272,7 @@ type FindRequest struct {
 	Count         bool                   `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
 	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	After         *FindPosition          `protobuf:"bytes,10,opt,name=after,proto3" json:"after,omitempty"` // missing: from the beginning
+	Index         *FindIndex             `protobuf:"bytes,11,opt,name=index,proto3" json:"index,omitempty"` // missing: documents by id
 	Hint          int64                  `protobuf:"varint,12,opt,name=hint,proto3" json:"hint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5377,11 +5378,110 @@ func (x *FindRequest) GetAfter() *FindPosition {
 	return nil
 }
 
+func (x *FindRequest) GetIndex() *FindIndex {
+	if x != nil {
+		return x.Index
+	}
+	return nil
+}
+
 func (x *FindRequest) GetHint() int64 {
 	if x != nil {
 		return x.Hint
 	}
 	return 0
+}
+
+type FindIndex struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Signature     string                 `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	Design        string                 `protobuf:"bytes,3,opt,name=design,proto3" json:"design,omitempty"`
+	View          string                 `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
+	Update        uint32                 `protobuf:"varint,5,opt,name=update,proto3" json:"update,omitempty"`
+	Partition     string                 `protobuf:"bytes,6,opt,name=partition,proto3" json:"partition,omitempty"`
+	Covering      []string               `protobuf:"bytes,7,rep,name=covering,proto3" json:"covering,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindIndex) Reset() {
+	*x = FindIndex{}
+	mi := &file_wire_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindIndex) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindIndex) ProtoMessage() {}
+
+func (x *FindIndex) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindIndex.ProtoReflect.Descriptor instead.
+func (*FindIndex) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *FindIndex) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+func (x *FindIndex) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *FindIndex) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *FindIndex) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
+}
+
+func (x *FindIndex) GetUpdate() uint32 {
+	if x != nil {
+		return x.Update
+	}
+	return 0
+}
+
+func (x *FindIndex) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *FindIndex) GetCovering() []string {
+	if x != nil {
+		return x.Covering
+	}
+	return nil
 }
 
 type FindRange struct {
@@ -5395,7 +5495,7 @@ type FindRange struct {
 
 func (x *FindRange) Reset() {
 	*x = FindRange{}
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5407,7 +5507,7 @@ func (x *FindRange) String() string {
 func (*FindRange) ProtoMessage() {}
 
 func (x *FindRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5420,7 +5520,7 @@ func (x *FindRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
 func (*FindRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *FindRange) GetLo() []byte {
@@ -5454,7 +5554,7 @@ type FindPosition struct {
 
 func (x *FindPosition) Reset() {
 	*x = FindPosition{}
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5466,7 +5566,7 @@ func (x *FindPosition) String() string {
 func (*FindPosition) ProtoMessage() {}
 
 func (x *FindPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5479,7 +5579,7 @@ func (x *FindPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
 func (*FindPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *FindPosition) GetSort() []byte {
@@ -5505,7 +5605,7 @@ type FindHead struct {
 
 func (x *FindHead) Reset() {
 	*x = FindHead{}
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5517,7 +5617,7 @@ func (x *FindHead) String() string {
 func (*FindHead) ProtoMessage() {}
 
 func (x *FindHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5530,7 +5630,7 @@ func (x *FindHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
 func (*FindHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *FindHead) GetSeq() uint64 {
@@ -5553,7 +5653,7 @@ type FindRows struct {
 
 func (x *FindRows) Reset() {
 	*x = FindRows{}
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5565,7 +5665,7 @@ func (x *FindRows) String() string {
 func (*FindRows) ProtoMessage() {}
 
 func (x *FindRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5578,7 +5678,7 @@ func (x *FindRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
 func (*FindRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *FindRows) GetRows() []*FindRow {
@@ -5627,7 +5727,7 @@ type FindRow struct {
 
 func (x *FindRow) Reset() {
 	*x = FindRow{}
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5639,7 +5739,7 @@ func (x *FindRow) String() string {
 func (*FindRow) ProtoMessage() {}
 
 func (x *FindRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5652,7 +5752,7 @@ func (x *FindRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
 func (*FindRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *FindRow) GetSort() []byte {
@@ -6082,7 +6182,7 @@ const file_wire_proto_rawDesc = "" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12'\n" +
-	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xbc\x02\n" +
+	"\x05fault\x18\x03 \x01(\v2\x11.divan.wire.FaultR\x05fault\"\xe9\x02\n" +
 	"\vFindRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1a\n" +
 	"\bselector\x18\x02 \x01(\fR\bselector\x12\x16\n" +
@@ -6094,8 +6194,19 @@ const file_wire_proto_rawDesc = "" +
 	"\x05count\x18\b \x01(\bR\x05count\x12\x14\n" +
 	"\x05limit\x18\t \x01(\x03R\x05limit\x12.\n" +
 	"\x05after\x18\n" +
-	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\x12\x12\n" +
-	"\x04hint\x18\f \x01(\x03R\x04hint\"E\n" +
+	" \x01(\v2\x18.divan.wire.FindPositionR\x05after\x12+\n" +
+	"\x05index\x18\v \x01(\v2\x15.divan.wire.FindIndexR\x05index\x12\x12\n" +
+	"\x04hint\x18\f \x01(\x03R\x04hint\"\xc7\x01\n" +
+	"\tFindIndex\x12\x1c\n" +
+	"\tsignature\x18\x01 \x01(\tR\tsignature\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x02 \x01(\fR\n" +
+	"definition\x12\x16\n" +
+	"\x06design\x18\x03 \x01(\tR\x06design\x12\x12\n" +
+	"\x04view\x18\x04 \x01(\tR\x04view\x12\x16\n" +
+	"\x06update\x18\x05 \x01(\rR\x06update\x12\x1c\n" +
+	"\tpartition\x18\x06 \x01(\tR\tpartition\x12\x1a\n" +
+	"\bcovering\x18\a \x03(\tR\bcovering\"E\n" +
 	"\tFindRange\x12\x0e\n" +
 	"\x02lo\x18\x01 \x01(\fR\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x02 \x01(\fR\x02hi\x12\x18\n" +
@@ -6174,7 +6285,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -6254,11 +6365,12 @@ var file_wire_proto_goTypes = []any{
 	(*WatchCommand)(nil),           // 75: divan.wire.WatchCommand
 	(*WatchEvent)(nil),             // 76: divan.wire.WatchEvent
 	(*FindRequest)(nil),            // 77: divan.wire.FindRequest
-	(*FindRange)(nil),              // 78: divan.wire.FindRange
-	(*FindPosition)(nil),           // 79: divan.wire.FindPosition
-	(*FindHead)(nil),               // 80: divan.wire.FindHead
-	(*FindRows)(nil),               // 81: divan.wire.FindRows
-	(*FindRow)(nil),                // 82: divan.wire.FindRow
+	(*FindIndex)(nil),              // 78: divan.wire.FindIndex
+	(*FindRange)(nil),              // 79: divan.wire.FindRange
+	(*FindPosition)(nil),           // 80: divan.wire.FindPosition
+	(*FindHead)(nil),               // 81: divan.wire.FindHead
+	(*FindRows)(nil),               // 82: divan.wire.FindRows
+	(*FindRow)(nil),                // 83: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
@@ -6325,27 +6437,28 @@ var file_wire_proto_depIdxs = []int32{
 	67, // 61: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
 	4,  // 62: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
 	4,  // 63: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	78, // 64: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
-	79, // 65: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
-	82, // 66: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
-	79, // 67: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
-	2,  // 68: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 69: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	58, // 70: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	72, // 71: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	73, // 72: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	75, // 73: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 74: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 75: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 76: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	74, // 77: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	74, // 78: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	76, // 79: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	74, // [74:80] is the sub-list for method output_type
-	68, // [68:74] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	79, // 64: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	80, // 65: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	78, // 66: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
+	83, // 67: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	80, // 68: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,  // 69: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,  // 70: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58, // 71: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	72, // 72: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	73, // 73: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	75, // 74: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,  // 75: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,  // 76: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59, // 77: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	74, // 78: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	74, // 79: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	76, // 80: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	75, // [75:81] is the sub-list for method output_type
+	69, // [69:75] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -6361,7 +6474,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   81,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -89,7 +89,7 @@ func newChooser(f *Find, indexes []*Index, db Database) *chooser {
 	list := List(indexes)
 	c.bounded = slices.Clone(c.indexable)
 	for _, x := range list {
-		for _, name := range x.names() {
+		for _, name := range x.Names() {
 			if !slices.Contains(c.bounded, name) && !query.Full(x.intervals(f.Selector, name)) {
 				c.bounded = append(c.bounded, name)
 			}
@@ -134,7 +134,7 @@ func (c *chooser) judge(x *Index) *candidate {
 // needed returns the columns that a document must have to be in the index, but
 // for those that all results have, or that documents without are left out for.
 func (x *Index) needed(sort []Column) []string {
-	return slices.DeleteFunc(x.names(), func(name string) bool {
+	return slices.DeleteFunc(x.Names(), func(name string) bool {
 		return name == "_id" || name == "_rev" || slices.ContainsFunc(sort, func(c Column) bool { return c.Name == name })
 	})
 }
@@ -142,7 +142,7 @@ func (x *Index) needed(sort []Column) []string {
 // sorts reports whether rows come in the order that the query wants. Columns that
 // are the same in all results do not count.
 func (x *Index) sorts(f *Find) bool {
-	columns := x.names()
+	columns := x.Names()
 	for _, want := range f.Sort {
 		for len(columns) > 0 && columns[0] != want.Name && x.constant(f, columns[0]) {
 			columns = columns[1:]
@@ -283,18 +283,11 @@ func (x *Index) covers(f *Find) bool {
 		}
 		needs = append(needs, f.names...)
 	}
-	columns := x.names()
+	columns := x.Names()
 	for _, name := range needs {
 		if name != "_id" && !slices.Contains(columns, name) {
 			return false
 		}
 	}
-	return !nested(columns)
-}
-
-// nested reports whether one column is a part of another.
-func nested(columns []string) bool {
-	return slices.ContainsFunc(columns, func(a string) bool {
-		return slices.ContainsFunc(columns, func(b string) bool { return strings.HasPrefix(b, a+".") })
-	})
+	return !query.Nested(columns)
 }

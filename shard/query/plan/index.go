@@ -106,8 +106,8 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, "false"...)
 }
 
-// names returns the names of the columns.
-func (x *Index) names() []string {
+// Names returns the names of the columns.
+func (x *Index) Names() []string {
 	out := make([]string, len(x.Columns))
 	for i, c := range x.Columns {
 		out[i] = c.Name

@@ -79,6 +79,7 @@ func newRank(n string, top bool) (Function, error) {
 // bytes and, times Ratio, longer than what it was made from, is an error.
 type Limit struct {
 	Off       bool
+	LogOnly   bool // what exceeds it is told in the log, and stays
 	Threshold int
 	Ratio     float64
 }
@@ -90,6 +91,9 @@ func DefaultLimit() Limit { return Limit{Threshold: 5000, Ratio: 2} }
 func (l Limit) Exceeded(in, out int) bool {
 	return !l.Off && out > l.Threshold && float64(out)*l.Ratio > float64(in)
 }
+
+// Refused reports whether so many bytes are an error.
+func (l Limit) Refused(in, out int) bool { return !l.LogOnly && l.Exceeded(in, out) }
 
 // OverflowReason is the text of the error for a result that is too long.
 func OverflowReason(in, out int) string {

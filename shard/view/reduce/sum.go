@@ -92,7 +92,7 @@ func (f sum) appendState(dst []byte, in int, node *sumNode) []byte {
 	start := len(dst)
 	dst = node.appendState(dst)
 	out := len(dst) - start
-	if !f.limit().Exceeded(in, out) || node.thrown != nil {
+	if !f.limit().Refused(in, out) || node.thrown != nil {
 		return dst
 	}
 	var failed sumNode

@@ -1,0 +1,188 @@
+package designdocs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"divan/shard"
+	"divan/shard/script"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// one returns the documents of a database that has one.
+func one(scripts *script.Engine, rev uint64, body string) *set {
+	d := &shard.Doc{ID: "_design/d", Rev: doc.Rev{Pos: rev, ID: "a"}, Body: []byte(body)}
+	return newSet([][]*Document{{newDocument(scripts, "db", d)}})
+}
+
+// begin starts a load for an entry.
+func begin(c *Cache, tail string) (*entry, *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entryLocked(tail)
+	e.flight = &flight{done: make(chan struct{})}
+	return e, e.flight
+}
+
+// What a drop has overtaken is given to those who waited for it already, and to
+// nobody else.
+func TestOvertakenLoadsAreNotKept(t *testing.T) {
+	c := New(Options{})
+	const tail = "/db.1763600000"
+	for _, drop := range []func(){
+		func() { c.Drop("shards/00000000-ffffffff" + tail) },
+		func() { c.changed("n2", false) },
+		func() { c.changed("n2", true) },
+		func() {
+			if _, err := c.Answer(t.Context(), "n2", []byte(tail)); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		e, f := begin(c, tail)
+		got, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) {
+			drop()
+			return one(nil, 1, `{}`), nil
+		})
+		if err != nil || len(got.all) != 1 {
+			t.Errorf("who waited got %v, %v", got, err)
+		}
+		if e.valid || e.flight != nil {
+			t.Error("an overtaken load was kept")
+		}
+		e, f = begin(c, tail)
+		later := &flight{}
+		if _, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) {
+			drop()
+			e.flight = later // a read after the drop has begun to load
+			return one(nil, 1, `{}`), nil
+		}); err != nil || e.valid || e.flight != later {
+			t.Errorf("an overtaken load has ended a later one: %v", err)
+		}
+	}
+	e, f := begin(c, tail)
+	if _, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) { return one(nil, 2, `{}`), nil }); err != nil || !e.valid {
+		t.Errorf("a load was not kept: %v", err)
+	}
+}
+
+// A load that fails is tried again by the next read; who waits is told.
+func TestFailedLoads(t *testing.T) {
+	c := New(Options{})
+	e, f := begin(c, "/db.1763600000")
+	failure := errors.New("no copy")
+	if _, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) { return nil, failure }); !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	if e.valid || e.flight != nil || f.err == nil {
+		t.Errorf("%+v", e)
+	}
+	e, f = begin(c, "/db.1763600000")
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.fly(t.Context(), e, f, func(context.Context) (*set, error) { panic("broken") })
+	}()
+	<-f.done
+	if !fault.Is(f.err, fault.Internal) || e.flight != nil {
+		t.Errorf("after a panic: %v", f.err)
+	}
+}
+
+// The texts that are kept are bounded; what was used last stays.
+func TestBound(t *testing.T) {
+	c := New(Options{})
+	text := `{"a":"` + string(make([]byte, 1<<20)) + `"}`
+	for i := range 100 {
+		e, f := begin(c, fmt.Sprint("/db.", i))
+		if _, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) { return one(nil, 1, text), nil }); err != nil {
+			t.Fatal(err)
+		}
+		c.mu.Lock()
+		c.entryLocked("/db.0")
+		c.mu.Unlock()
+	}
+	kept := len(c.mu.entries)
+	if c.mu.entries["/db.0"] == nil || c.mu.entries["/db.99"] == nil || c.mu.bytes > maxBytes || kept < 20 || kept > 40 || kept != c.mu.recent.Len() {
+		t.Errorf("%d entries of %d bytes", kept, c.mu.bytes)
+	}
+}
+
+// A document that has not changed is not parsed again, and its functions stay.
+func TestUnchangedDocumentsStay(t *testing.T) {
+	before := one(nil, 1, `{"validate_doc_update":"x"}`)
+	d := before.all[0]
+	if before.same(d.ID, d.Rev) != d || before.same(d.ID, doc.Rev{Pos: 2, ID: "a"}) != nil || (*set)(nil).same(d.ID, d.Rev) != nil {
+		t.Error("the wrong document")
+	}
+	if len(before.validating) != 1 || len(one(nil, 1, `{"validate_doc_update":null}`).validating) != 0 || len(one(nil, 1, `{}`).validating) != 0 {
+		t.Error("which documents validate")
+	}
+}
+
+func TestDocument(t *testing.T) {
+	scripts := script.New(script.Options{})
+	defer func() { _ = scripts.Close() }()
+	d := one(scripts, 3, `{"language":"javascript","views":{"v":{"map":"function (doc) { emit(1); }"}},"filters":{"f":"function (d) { return this._rev === '3-a' && d.n > 1; }"}}`).all[0]
+	if d.Name() != "d" || string(d.Member("views", "v")) == "" || d.Member("views", "w") != nil || d.Member("shows", "x") != nil {
+		t.Errorf("%+v", d)
+	}
+	for _, partitioned := range []bool{false, true} {
+		def, err := d.Definition(partitioned)
+		if err != nil || len(def.Views) != 1 || def.Partitioned != partitioned {
+			t.Errorf("%v: %+v, %v", partitioned, def, err)
+		}
+	}
+	pass, err := d.Functions().Filter(t.Context(), "f", [][]byte{[]byte(`{"n":1}`), []byte(`{"n":2}`)}, []byte("{}"))
+	if err != nil || fmt.Sprint(pass) != "[false true]" {
+		t.Errorf("%v, %v", pass, err)
+	}
+}
+
+// What validation functions see of a document, its predecessor, the user and the
+// database.
+func TestValidate(t *testing.T) {
+	scripts := script.New(script.Options{})
+	defer func() { _ = scripts.Close() }()
+	s := one(scripts, 1, `{"validate_doc_update":"function (n, o, u, s) { throw({forbidden: JSON.stringify([n, o, u, s])}); }"}`)
+	rev := doc.Rev{Pos: 1, ID: "a"}
+	for _, tt := range []struct {
+		r    shard.ValidateRequest
+		want string
+	}{
+		{
+			shard.ValidateRequest{DB: "db", User: shard.User{Anonymous: true}, New: &shard.Doc{ID: "x\"", Body: []byte(`{"n":1}`)}},
+			`[{"_id":"x\"","n":1},null,{"db":"db","name":null,"roles":[]},{}]`,
+		},
+		{
+			shard.ValidateRequest{
+				DB: "db", User: shard.User{Name: "jan", Roles: []string{"a", "b"}}, Security: []byte(`{"own":1}`),
+				New: &shard.Doc{ID: "x", Rev: rev, Deleted: true, Body: []byte(`{}`), Revisions: doc.Path{Start: 1, IDs: []string{rev.ID}}},
+				Old: &shard.Doc{ID: "x", Rev: rev, Body: []byte(`{"n":0}`), Revisions: doc.Path{Start: 1, IDs: []string{rev.ID}}},
+			},
+			`[{"_id":"x","_rev":"1-a","_deleted":true,"_revisions":{"start":1,"ids":["a"]}},` +
+				`{"_id":"x","_rev":"1-a","n":0,"_revisions":{"start":1,"ids":["a"]}},{"db":"db","name":"jan","roles":["a","b"]},{"own":1}]`,
+		},
+	} {
+		if err := s.validate(t.Context(), tt.r); !fault.Is(err, fault.Forbidden) || fault.Reason(err) != tt.want {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+	broken := one(scripts, 2, `{"validate_doc_update":"function ("}`)
+	if err := broken.validate(t.Context(), shard.ValidateRequest{New: &shard.Doc{ID: "x", Body: []byte(`{}`)}}); err == nil {
+		t.Error("a function that does not compile lets a document through")
+	}
+	endless := script.New(script.Options{Timeout: func() time.Duration { return 50 * time.Millisecond }})
+	defer func() { _ = endless.Close() }()
+	loop := one(endless, 3, `{"validate_doc_update":"function () { for (;;) { } }"}`)
+	if err := loop.validate(t.Context(), shard.ValidateRequest{New: &shard.Doc{ID: "x", Body: []byte(`{}`)}}); err == nil {
+		t.Error("a function that does not end lets a document through")
+	}
+}
