@@ -318,6 +318,107 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// Functions are shown documents in batches, with their histories; every leaf that
+// would be listed is one of them, and an error ends the feed.
+func TestFilterFunctions(t *testing.T) {
+	var calls, most int
+	failure := fault.New(fault.BadFunction, "thrown")
+	n := start(t, Options{CompileFunction: func(_ context.Context, f *Filter) (BatchMatcher, error) {
+		if f.Function.Name == "nope" {
+			return nil, fault.New(fault.NotFound, "missing json key: nope")
+		}
+		return func(_ context.Context, docs [][]byte) ([]bool, error) {
+			if f.Function.Name == "throws" {
+				return nil, failure
+			}
+			calls, most = calls+1, max(most, len(docs))
+			pass := make([]bool, len(docs))
+			for i, d := range docs {
+				if !bytes.Contains(d, []byte(`"_revisions":{"start":`)) {
+					t.Errorf("a document without its history: %s", d)
+				}
+				pass[i] = bytes.Contains(d, []byte(f.Function.Name))
+			}
+			return pass, nil
+		}, nil
+	}})
+	edits := make([]Edit, 1000)
+	for i := range edits {
+		edits[i] = Edit{ID: fmt.Sprintf("d%04d", i), Body: fmt.Appendf(nil, `{"t":"t%d"}`, i%10)}
+	}
+	n.edits(true, edits...)
+	n.replicate("z", "1-x", `{"t":"t3"}`)
+	n.replicate("z", "1-y", `{"t":"t4"}`)
+	n.replicate("z", "1-z", `{"t":"t3"}`)
+	by := func(name string) Filter { return Filter{Kind: FilterFunction, Function: FilterFunc{Name: name}} }
+	count := func(req ChangesRequest, want int) {
+		t.Helper()
+		if got := len(n.changes(req)); got != want {
+			t.Errorf("%+v: %d rows, want %d", req, got, want)
+		}
+	}
+	count(ChangesRequest{Filter: by(`"t":"t3"`)}, 101)
+	if calls > 40 || most < matchDocs || most > matchDocs+2 {
+		t.Errorf("%d calls, up to %d documents", calls, most)
+	}
+	count(ChangesRequest{Filter: by(`"t":"t3"`), IncludeDocs: true, Limit: 1}, 101)
+	count(ChangesRequest{Filter: by(`"t":"t3"`), Desc: true}, 101)
+	count(ChangesRequest{Filter: by(`"t":"t4"`), AllLeaves: true}, 101)
+	count(ChangesRequest{Filter: by("none"), AllLeaves: true}, 0)
+	if got := n.feed(ChangesRequest{Filter: by(`"t":"t3"`), AllLeaves: true, Since: 1001}); !equal(got, "1003 z 1-z,1-x") {
+		t.Errorf("the leaves that pass: %v", got)
+	}
+	if _, err := n.Changes(context.Background(), ChangesRequest{Copy: copyName, Filter: by("nope")}); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+	s, err := n.Changes(context.Background(), ChangesRequest{Copy: copyName, Filter: by("throws")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Next(&ChangeBatch{}); !errors.Is(err, failure) {
+		t.Error(err)
+	}
+}
+
+// The node hears of each design document that a copy takes, whoever brings it, before
+// the writer gets its answer; of nothing else.
+func TestDesignDocumentsAreTold(t *testing.T) {
+	told := 0
+	n := start(t, Options{OnDesignDoc: func(name string) {
+		if name != copyName {
+			t.Errorf("told of %s", name)
+		}
+		told++
+	}})
+	rev := ""
+	for i, step := range []struct {
+		do   func()
+		want int
+	}{
+		{func() { rev = n.must(n.edit("_design/d", "", "{}")) }, 1},
+		{func() { n.must(n.edit("a", "", "{}")) }, 0},
+		{func() { n.edit("_design/d", "", "{}") }, 0}, // a conflict
+		{func() { n.edits(true, Edit{ID: "_local/_design", Body: []byte("{}")}) }, 0},
+		{func() { n.edits(true, Edit{ID: "b", Body: []byte("{}")}, Edit{ID: "_design/e", Body: []byte("{}")}) }, 1},
+		{func() { n.replicate("_design/d", "5-x", "{}") }, 1},
+		{func() { n.replicate("_design/d", "5-x", "{}") }, 0}, // known
+		{func() { n.must(n.remove("_design/d", rev)) }, 1},
+		{func() { n.replicate("_design/p", "1-p", "{}") }, 1},
+		{func() {
+			if _, err := n.Purge(context.Background(), copyName, []PurgeItem{{ID: "_design/p", Revs: []doc.Rev{{Pos: 1, ID: "p"}}}}); err != nil {
+				t.Error(err)
+			}
+		}, 1},
+	} {
+		told = 0
+		step.do()
+		if told != step.want {
+			t.Errorf("step %d: told %d times, want %d", i, told, step.want)
+		}
+	}
+}
+
 // A filter that lets nothing through does not keep Next from returning.
 func TestFilterThatRejectsEverything(t *testing.T) {
 	n := start(t, Options{CompileSelector: compileContains})

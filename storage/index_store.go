@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -32,7 +33,10 @@ import (
 //	X3  an index goes with its copy.
 //
 // Reads are safe for concurrent use; batches belong to one goroutine at a time.
-type Index struct{ handle }
+type Index struct {
+	handle
+	discarded bool // its files are gone; guarded by engine.mu
+}
 
 // indexPrefix begins the name of the file that makes a directory an index:
 // INDEX-1-<UUID of the copy>.
@@ -45,8 +49,7 @@ func indexDir(store string) string {
 
 // AcquireIndex opens an index of a copy, empty when there is none, and pins it
 // until ReleaseIndex. The copy must stay pinned until then. An index that was
-// discarded while it was in use gives fault.Unavailable until its last pin is
-// gone.
+// dropped while it was in use gives fault.Unavailable until its last pin is gone.
 func (e *Engine) AcquireIndex(s *Store, signature string) (*Index, error) {
 	name := indexDir(s.name) + "/" + signature
 	if !validName(name) || strings.Contains(signature, "/") {
@@ -55,7 +58,7 @@ func (e *Engine) AcquireIndex(s *Store, signature string) (*Index, error) {
 	m, err := e.acquire(name, func(name string) (member, error) { return e.openIndex(name, s.uuid) })
 	switch {
 	case fault.Is(err, fault.NoCopy):
-		return nil, fault.New(fault.Unavailable, "The index is being set aside.")
+		return nil, fault.New(fault.Unavailable, "The index is being removed.")
 	case err != nil:
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 }
 
 func (e *Engine) openInstance(name string) (member, error) {
-	x := &Index{e.newHandle(name)}
+	x := &Index{handle: e.newHandle(name)}
 	kind := instance.Kind{TableEnd: func(start []byte) []byte {
 		if len(start) == 0 || start[0] == 0xff {
 			return nil
@@ -127,23 +130,55 @@ func (e *Engine) openInstance(name string) (member, error) {
 	return x, nil
 }
 
-// close makes what was committed durable first.
+// close makes what was committed durable first. One whose files turned out to be
+// damaged begins anew when it is opened again.
 func (x *Index) close(dropped bool) error {
 	var err error
 	if !dropped && x.Err() == nil {
 		err = x.Flush()
 	}
-	return errors.Join(err, x.inst.Close())
+	err = errors.Join(err, x.inst.Close())
+	if !dropped && x.inst.Damaged() {
+		err = errors.Join(err, x.engine.stage(x.name))
+	}
+	return err
 }
 
-func (x *Index) remove() error { return x.engine.stage(x.name) }
-
-// Discard drops the index, with its last pin; whoever acquires it after that
-// gets an empty one. It is for an index whose content turned out to be damaged.
-func (x *Index) Discard() {
+func (x *Index) remove() error {
 	x.engine.mu.Lock()
-	defer x.engine.mu.Unlock()
-	x.entry.dropped = true
+	discarded := x.discarded
+	x.engine.mu.Unlock()
+	if discarded {
+		return nil
+	}
+	return x.engine.stage(x.name)
+}
+
+// Discard drops the index at once: its content turned out to be damaged. Whoever
+// acquires it from now on gets an empty one, and who has it already is told to
+// do that by fault.Unavailable.
+func (x *Index) Discard() error {
+	e := x.engine
+	e.mu.Lock()
+	en := x.entry
+	if en.dropped {
+		e.mu.Unlock()
+		return nil
+	}
+	en.dropped, x.discarded = true, true
+	delete(e.mu.entries, en.name)
+	var unique [12]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	en.name += "#" + hex.EncodeToString(unique[:])
+	e.mu.entries[en.name] = en
+	place := e.newBusyLocked(x.name)
+	e.mu.Unlock()
+	_ = x.inst.Fail(errors.New("the index is set aside")) // nothing more is written
+	err := e.stage(x.name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.removeLocked(place)
+	return err
 }
 
 // Sizes returns the bytes on disk, and those of the files in use: what is left

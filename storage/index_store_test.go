@@ -283,13 +283,17 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 	x, err := e.AcquireIndex(s, "abc")
 	must(t, err)
 	setKeys(t, x, "a")
-	x.Discard()
-	if _, err := e.AcquireIndex(s, "abc"); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("a discarded index in use: %v", err)
+	must(t, x.Discard())
+	must(t, x.Discard())
+	if _, err := x.Snapshot(); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a discarded index: %v", err)
+	}
+	if got := keysOf(t, openIndex(t, s, "abc")); len(got) > 0 {
+		t.Errorf("the one in its place: %v", got)
 	}
 	e.ReleaseIndex(x)
-	if got := keysOf(t, openIndex(t, s, "abc")); len(got) > 0 {
-		t.Errorf("after it was discarded: %v", got)
+	if !isEmpty(t, e) {
+		t.Error("it came back")
 	}
 }
 

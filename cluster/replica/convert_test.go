@@ -313,6 +313,12 @@ func TestListRequestsSurvive(t *testing.T) {
 				Selector: bodies().Draw(t, "selector"),
 			},
 		}
+		if flag("function") {
+			c.Filter.Function = shard.FilterFunc{
+				DB: rapid.String().Draw(t, "db"), Design: rapid.String().Draw(t, "design"), Rev: revs().Draw(t, "rev"),
+				Name: rapid.StringN(1, 9, -1).Draw(t, "name"), Request: bodies().Draw(t, "request"),
+			}
+		}
 		var changesM wirepb.ChangesRequest
 		through(t, encodeChangesRequest(&c), &changesM)
 		survives(t, c, decodeChangesRequest(&changesM))

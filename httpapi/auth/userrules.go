@@ -87,21 +87,24 @@ func truthy(v []byte) bool {
 
 func forbidden(reason string) error { return fault.New(fault.Forbidden, reason) }
 
-// Rules returns the rules that a database has without a design document: those of the
-// authentication database; nil for any other.
+// Rules returns the rules that a database has without a design document: those of
+// users and of replications; nil for any other.
 func Rules(h *config.Holder) func(db string) shard.Validate {
 	return func(db string) shard.Validate {
-		if !IsUsersDatabase(h.Load(), db) {
+		switch {
+		case IsUsersDatabase(h.Load(), db):
+			return func(_ context.Context, r shard.ValidateRequest) error { return ValidateUser(r) }
+		case IsReplicatorDatabase(db):
+			return func(_ context.Context, r shard.ValidateRequest) error { return ValidateReplication(r) }
+		default:
 			return nil
 		}
-		return func(_ context.Context, r shard.ValidateRequest) error { return ValidateUser(r) }
 	}
 }
 
 // ValidateUser decides whether an edit of a document of the authentication
 // database may be written (semantics.md section 10; the texts are part of the
-// protocol). It is the shard's validation function for that database and is
-// not asked about design and local documents.
+// protocol). It is not asked about design and local documents.
 func ValidateUser(r shard.ValidateRequest) error {
 	var old *userDocument
 	if r.Old != nil {

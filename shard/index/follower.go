@@ -77,15 +77,10 @@ func (f *follower) open() (*Use, error) {
 
 // wait returns when the index covers a position.
 func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) error {
-	for first := true; ; first = false {
+	for {
 		covered, err := f.covers(x, want)
 		if err != nil || covered {
 			return err
-		}
-		if !first {
-			if err := x.Err(); err != nil {
-				return err
-			}
 		}
 		u, err := f.join(ctx)
 		if err != nil {
@@ -102,7 +97,7 @@ func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) er
 		if err == nil && !errors.Is(u.err, context.Canceled) { // one that was cancelled was for an index that has gone since
 			err = u.err
 		}
-		if err != nil {
+		if err != nil || x.Err() != nil { // of the index itself: it was set aside
 			return err
 		}
 	}
@@ -121,7 +116,7 @@ func (f *follower) covers(x *storage.Index, want Position) (bool, error) {
 	}
 	defer snap.Close()
 	pos, err := ReadPosition(snap)
-	return pos.covers(want), err
+	return pos.covers(want), indexed(err)
 }
 
 // join returns the update that runs, or starts one, as one more who waits.

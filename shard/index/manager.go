@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -180,6 +181,9 @@ func (m *Manager) leave(f *follower) {
 // Kind returns what Spec.Open made.
 func (u *Use) Kind() Kind { return u.f.kind }
 
+// UUID returns the UUID of the copy.
+func (u *Use) UUID() [16]byte { return u.store.UUID() }
+
 // Release gives the index back.
 func (u *Use) Release() {
 	e := u.f.m.o.Engine
@@ -192,7 +196,9 @@ func (u *Use) Release() {
 // anew when it is next updated.
 func (u *Use) Discard(cause error) {
 	u.f.log.Warn("index is set aside and built anew", zap.Error(cause))
-	u.Index.Discard()
+	if err := u.Index.Discard(); err != nil {
+		u.f.log.Error("setting an index aside failed", zap.Error(err))
+	}
 }
 
 // Update returns when the index holds everything that was durable in the copy
@@ -203,7 +209,33 @@ func (u *Use) Update(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
-	return u.f.wait(ctx, u.Index, Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq})
+	want := Position{Seq: seq, PurgeSeq: u.store.Counters().PurgeSeq}
+	for again := false; ; again = true {
+		err := u.f.wait(ctx, u.Index, want)
+		var d *damage
+		switch {
+		case errors.As(err, &d) && !again:
+			u.Discard(err)
+		case err != nil || u.Index.Err() == nil:
+			return err
+		}
+		// This one was set aside; there is another.
+		if err := u.reopen(); err != nil {
+			return err
+		}
+	}
+}
+
+// reopen goes on with the index that has taken the place of a discarded one.
+func (u *Use) reopen() error {
+	e := u.f.m.o.Engine
+	x, err := e.AcquireIndex(u.store, u.f.spec.Signature)
+	if err != nil {
+		return fmt.Errorf("open index of %s: %w", u.f.copyName, err)
+	}
+	e.ReleaseIndex(u.Index)
+	u.Index = x
+	return nil
 }
 
 // Start begins an update that nobody waits for.

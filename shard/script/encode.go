@@ -15,7 +15,11 @@ const maxDepth = 5000
 // when JSON has no text for it (undefined, functions, symbols); ok is false
 // when an exception is pending.
 func (v *vm) encode(x value) (written, ok bool) {
-	if v.host.outLimit > 0 && len(v.out) > v.host.outLimit {
+	if v.host.encoded++; v.host.encoded%longWork == 0 && v.overdue() {
+		v.abort(v.halted)
+		return false, false
+	}
+	if len(v.out) > v.host.outLimit {
 		v.host.overflow = true
 		v.throw("output is too large")
 		return false, false
@@ -51,6 +55,10 @@ func (v *vm) encodeOrNull(x value) bool {
 }
 
 func (v *vm) encodeString(x value) (written, ok bool) {
+	if textLength(x) > longWork && v.overdue() {
+		v.abort(v.halted)
+		return false, false
+	}
 	if int32(x.Ftag) == lib.EJS_TAG_STRING {
 		v.out = appendCharacters(v.out, addressOf(x))
 		return true, true

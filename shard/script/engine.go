@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,6 +33,10 @@ type Stats struct {
 // idleTime is how long a VM that nobody uses is kept.
 const idleTime = time.Minute
 
+// startTime is how long the engine's own part of a start may take: it matters
+// only where nothing moves.
+const startTime = time.Minute
+
 // Engine makes VMs, keeps those that have nothing to do for a while, and
 // accounts their memory. It is safe for concurrent use.
 //
@@ -41,7 +46,8 @@ const idleTime = time.Minute
 // wait for a view (a list does), but map and reduce functions wait for nothing.
 type Engine struct {
 	o                Options
-	indexes, designs chan struct{} // slots
+	indexes, designs chan struct{}          // slots
+	prelude          atomic.Pointer[[]byte] // the script of the sandbox, compiled
 
 	mu struct {
 		sync.Mutex
@@ -168,8 +174,9 @@ func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
 	v, err := newVM(e.o.Memory)
 	if err == nil {
 		v.set = s
-		v.begin(ctx, e.o.Timeout())
+		v.begin(nil, startTime)
 		if err = v.sandbox(); err == nil {
+			v.begin(ctx, e.o.Timeout())
 			err = s.setUp(v)
 		}
 		if err != nil {
@@ -189,6 +196,9 @@ func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
 // closed: what its scripts left behind is unknown.
 func (s *functionSet) release(v *vm) {
 	e := s.engine
+	if v.stopped() == nil {
+		v.settle()
+	}
 	v.rest()
 	bytes := v.bytes()
 	broken := v.halted != nil || v.starved || bytes > e.o.Memory/2

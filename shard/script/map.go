@@ -122,7 +122,8 @@ func (vm *MapVM) Map(ctx context.Context, doc []byte, emit func(fn int, key, val
 			emit(i, v.out[row.key:row.value], v.out[row.value:row.end])
 		}
 	}
-	return nil
+	v.settle()
+	return v.stopped()
 }
 
 // document is one that is being mapped.
@@ -159,7 +160,6 @@ func (vm *MapVM) open(d *document, projected bool) error {
 // mapOne leaves the rows of one function in host.rows and out.
 func (v *vm) mapOne(f value, d document) error {
 	v.host.rows, v.out = v.host.rows[:0], v.out[:0]
-	v.host.outLimit = int(v.set.engine.o.Memory)
 	r := v.call(f, undefined(), d.value)
 	if !isException(r) && !v.host.overflow {
 		v.free(r)
@@ -175,8 +175,8 @@ func (v *vm) mapOne(f value, d document) error {
 		v.free(r)
 		t = &thrown{"error", "overflow", "output is too large"}
 	}
-	if t.level == "fatal" {
-		return t.fault()
+	if err := t.fatal(); err != nil {
+		return err
 	}
 	v.set.engine.o.Logger.Info("a map function raised an exception", zap.String("error", bounded(t.Error())),
 		zap.String("document", documentID(d.text)))

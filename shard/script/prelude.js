@@ -332,6 +332,49 @@
     freeze(x);
   }
 
+  // Built-in functions that loop without looking at the clock, and would need
+  // guards inside (guard.go has the others).
+  const method = (object, name, value) =>
+    defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
+
+  function flatten(to, list, depth) {
+    for (let i = 0; i < list.length; i++) {
+      if (!(i in list)) continue;
+      if (depth > 0 && isArray(list[i])) flatten(to, list[i], depth - 1);
+      else to.push(list[i]);
+    }
+    return to;
+  }
+  method(Array.prototype, 'flat', function flat(depth = 1) { return flatten([], this, +depth || 0); });
+  method(Array.prototype, 'flatMap', function flatMap(f, self) {
+    const to = [];
+    for (let i = 0; i < this.length; i++) {
+      if (i in this) flatten(to, [apply(f, self, [this[i], i, this])], 1);
+    }
+    return to;
+  });
+  method(Iterator.prototype, 'drop', function* drop(count) {
+    for (const x of this) {
+      if (count > 0) count--;
+      else yield x;
+    }
+  });
+  method(String, 'raw', function raw(strings, ...values) {
+    let out = '';
+    const parts = strings.raw;
+    for (let i = 0; i < parts.length; i++) {
+      out += parts[i];
+      if (i + 1 < parts.length && i < values.length) out += values[i];
+    }
+    return out;
+  });
+
+  // compare is how sort compares without a function.
+  function compare(a, b) {
+    const x = String(a), y = String(b);
+    return x < y ? -1 : x > y ? 1 : 0;
+  }
+
   // What scripts see -----------------------------------------------------
 
   show('emit', host.emit);
@@ -358,6 +401,6 @@
   show('getRow', getRow);
 
   return {
-    describe, load, seal, runShow, runUpdate, runList, runRewrite, runFilter, runFilterView, runValidate,
+    describe, load, seal, compare, runShow, runUpdate, runList, runRewrite, runFilter, runFilterView, runValidate,
   };
 })

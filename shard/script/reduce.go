@@ -81,8 +81,8 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 	if t == nil {
 		return dst, v.stopped()
 	}
-	if t.level == "fatal" {
-		return dst, t.fault()
+	if err := t.fatal(); err != nil {
+		return dst, err
 	}
 	r.set.engine.o.Logger.Info("a reduce function raised an exception", zap.String("error", bounded(t.Error())))
 	return append(dst, "null"...), nil

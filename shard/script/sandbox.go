@@ -4,7 +4,9 @@ import (
 	_ "embed" // the script of the sandbox
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
+	"unsafe"
 
 	"go.uber.org/zap"
 	"modernc.org/libc"
@@ -22,9 +24,16 @@ const maxLogLine = 2 << 10
 // sandbox gives a new context what scripts expect to find there.
 func (v *vm) sandbox() error {
 	v.pollSoon()
-	make, err := v.eval(prelude, "sandbox")
+	if err := v.guards(); err != nil {
+		return err
+	}
+	code, err := v.preludeCode()
 	if err != nil {
 		return err
+	}
+	make := lib.XJS_EvalFunction(v.tls, v.ctx, code) // which frees the code
+	if isException(make) {
+		return v.failed()
 	}
 	defer v.free(make)
 	host := lib.XJS_NewObject(v.tls, v.ctx)
@@ -47,7 +56,41 @@ func (v *vm) sandbox() error {
 	if isException(v.api) {
 		return v.failed()
 	}
+	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
 	return nil
+}
+
+// preludeCode is the compiled script of the sandbox. The first VM of the engine
+// compiles it: that takes as long as all else of a start together.
+func (v *vm) preludeCode() (value, error) {
+	e := v.set.engine
+	if text := e.prelude.Load(); text != nil {
+		p, err := v.input(*text)
+		if err != nil {
+			return exceptionValue(), err
+		}
+		code := lib.XJS_ReadObject(v.tls, v.ctx, p, libc.Tsize_t(len(*text)), lib.MJS_READ_OBJ_BYTECODE)
+		if isException(code) {
+			return code, v.failed()
+		}
+		return code, nil
+	}
+	code, err := v.compileOnly(prelude)
+	if err != nil {
+		return exceptionValue(), err
+	}
+	if isException(code) {
+		return code, v.failed()
+	}
+	p := lib.XJS_WriteObject(v.tls, v.ctx, v.scratch, code, lib.MJS_WRITE_OBJ_BYTECODE)
+	if p == 0 {
+		v.free(code)
+		return exceptionValue(), v.failed()
+	}
+	defer lib.Xjs_free(v.tls, v.ctx, p)
+	text := slices.Clone(unsafe.Slice((*byte)(pointer(p)), *(*uintptr)(pointer(v.scratch))))
+	e.prelude.Store(&text)
+	return code, nil
 }
 
 // invoke calls a function of the sandbox's script.
@@ -142,6 +185,9 @@ func bounded(s string) string {
 func (v *vm) failed() error {
 	if t := v.thrown(); t != nil {
 		return fmt.Errorf("set up the sandbox: %w", t)
+	}
+	if err := v.stopped(); err != nil {
+		return fmt.Errorf("set up the sandbox: %w", err)
 	}
 	return errors.New("set up the sandbox")
 }

@@ -19,6 +19,18 @@ type thrown struct {
 // Error implements error.
 func (t *thrown) Error() string { return t.name + ": " + t.reason }
 
+// fatal is the error of what ends the whole work of an index, nil for all that
+// only skips a document.
+func (t *thrown) fatal() error {
+	switch {
+	case t.level == "fatal":
+		return t.fault()
+	case t.name == "unnamed_error" && t.reason == "fatal_error":
+		return (&thrown{"error", "map_runtime_error", "function raised 'fatal_error'"}).fault()
+	}
+	return nil
+}
+
 // fault is what a client hears of it. The names that CouchDB knows keep their
 // status.
 func (t *thrown) fault() error {

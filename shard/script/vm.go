@@ -40,6 +40,8 @@ type vm struct {
 // known is what the encoder and the projection have to know of a context.
 type known struct {
 	toJSON        lib.TJSAtom
+	length        lib.TJSAtom
+	guarded       []guard
 	object, array prototype
 	analysed      bool // the functions are what analyse took them for
 }
@@ -62,8 +64,9 @@ type tenancy struct {
 
 // host is what the functions that scripts call need to know.
 type host struct {
-	outLimit int  // bytes of out; 0: no limit
+	outLimit int  // bytes of out
 	overflow bool // out went beyond its limit
+	encoded  uint // values
 	rows     []span
 	// A filter by a view: emit only says that there was one.
 	onlyCount, emitted bool
@@ -79,7 +82,7 @@ const (
 	// pollEvery is how many jumps and calls lie between two looks at the clock.
 	// The engine's own 10,000 would be minutes for a script whose every step
 	// takes as long as its memory allows.
-	pollEvery = 100
+	pollEvery = 25
 )
 
 var (
@@ -114,12 +117,13 @@ func newVM(memory int64) (*vm, error) {
 }
 
 func (v *vm) atoms() error {
-	p, err := v.input([]byte("toJSON"))
-	if err != nil {
-		return err
+	for name, atom := range map[string]*lib.TJSAtom{"toJSON": &v.toJSON, "length": &v.length} {
+		p, err := v.input([]byte(name))
+		if err != nil {
+			return err
+		}
+		*atom = lib.XJS_NewAtomLen(v.tls, v.ctx, p, libc.Tsize_t(len(name)))
 	}
-	v.toJSON = lib.XJS_NewAtomLen(v.tls, v.ctx, p, libc.Tsize_t(len("toJSON")))
-	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
 	return nil
 }
 
@@ -133,9 +137,8 @@ func (v *vm) close() {
 			v.free(f)
 		}
 		v.free(v.api)
-		if v.toJSON != 0 {
-			lib.XJS_FreeAtom(v.tls, v.ctx, v.toJSON)
-		}
+		lib.XJS_FreeAtom(v.tls, v.ctx, v.toJSON)
+		lib.XJS_FreeAtom(v.tls, v.ctx, v.length)
 		lib.XJS_FreeContext(v.tls, v.ctx)
 	}
 	if v.rt != 0 {
@@ -161,6 +164,8 @@ func (v *vm) pollSoon() { (*lib.TJSContext)(pointer(v.ctx)).Finterrupt_counter =
 func (v *vm) begin(ctx caller, timeout time.Duration) {
 	v.watch = watch{done: ctx, deadline: time.Now().Add(timeout), starved: v.starved}
 	v.host.overflow, v.host.onlyCount = false, false
+	v.host.outLimit = int(v.set.engine.o.Memory)
+	v.path = v.path[:0]
 }
 
 // interrupt is asked by the engine every pollEvery jumps: not zero ends the
@@ -168,14 +173,7 @@ func (v *vm) begin(ctx caller, timeout time.Duration) {
 func interrupt(_ *libc.TLS, _, opaque uintptr) int32 {
 	v := vmAt(opaque)
 	v.pollSoon()
-	if v.halted == nil {
-		if v.done != nil && v.done.Err() != nil {
-			v.halted = v.done.Err()
-		} else if !time.Now().Before(v.deadline) {
-			v.halted = errDeadline
-		}
-	}
-	if v.halted != nil {
+	if v.overdue() {
 		return 1
 	}
 	return 0
@@ -228,6 +226,19 @@ func (v *vm) input(text []byte) (uintptr, error) {
 	copy(unsafe.Slice((*byte)(pointer(v.in)), v.inCap), text)
 	*(*byte)(pointer(v.in + uintptr(len(text)))) = 0
 	return v.in, nil
+}
+
+// settle runs what scripts have put off (promises), which otherwise would pile
+// up. Nobody waits for it, so it cannot emit.
+func (v *vm) settle() {
+	v.host.onlyCount = true
+	list := &(*lib.TJSRuntime)(pointer(v.rt)).Fjob_list
+	for list.Fnext != uintptr(unsafe.Pointer(list)) && !v.overdue() {
+		if lib.XJS_ExecutePendingJob(v.tls, v.rt, v.scratch) < 0 {
+			v.free(lib.XJS_GetException(v.tls, v.ctx))
+		}
+	}
+	v.host.onlyCount = false
 }
 
 // rest ends a call: buffers that one large document has left are given back.

@@ -52,6 +52,13 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// reportCPU reports the processor time per operation until it is called.
+func reportCPU(b *testing.B) func() {
+	b.ReportAllocs()
+	before := cpu(b)
+	return func() { b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-us/op") }
+}
+
 // BenchmarkBuild builds an index of two views; one operation is a document.
 func BenchmarkBuild(b *testing.B) {
 	n := startOn(b, vfs.NewMem())
@@ -107,7 +114,7 @@ func BenchmarkQuery(b *testing.B) {
 		return KeyRange{Lo: Bound{Key: key(b, fmt.Sprint(lo))}, Hi: Bound{Key: key(b, fmt.Sprint(lo+width))}}
 	}
 	b.Run("range", func(b *testing.B) {
-		b.ReportAllocs()
+		defer reportCPU(b)()
 		for b.Loop() {
 			req := request(d, "score")
 			req.Ranges, req.Limit = []KeyRange{score(100)}, 20
@@ -116,7 +123,7 @@ func BenchmarkQuery(b *testing.B) {
 	})
 	for _, width := range []int{1000, 500000} {
 		b.Run(fmt.Sprint("reduce", width), func(b *testing.B) {
-			b.ReportAllocs()
+			defer reportCPU(b)()
 			for b.Loop() {
 				req := request(d, "score")
 				req.Ranges, req.Reduce = []KeyRange{score(width)}, true
@@ -125,7 +132,7 @@ func BenchmarkQuery(b *testing.B) {
 		})
 	}
 	b.Run("group", func(b *testing.B) {
-		b.ReportAllocs()
+		defer reportCPU(b)()
 		for b.Loop() {
 			req := request(d, "author")
 			req.Reduce, req.GroupLevel = true, 1
@@ -133,7 +140,7 @@ func BenchmarkQuery(b *testing.B) {
 		}
 	})
 	b.Run("fresh", func(b *testing.B) {
-		b.ReportAllocs()
+		defer reportCPU(b)()
 		for i := 2; b.Loop(); i++ {
 			id := fmt.Sprintf("new%d", i)
 			_, err := n.local.Update(context.Background(), shard.UpdateRequest{Copy: copyName, Trusted: true, NoPath: true, Edits: []shard.Edit{

@@ -44,10 +44,6 @@ func (s *Stream) open(x *viewIndex, at place) error {
 	if err != nil {
 		return err
 	}
-	uuid, _, err := s.views.shards.Position(s.ctx, s.req.Copy)
-	if err != nil {
-		return fmt.Errorf("query view: %w", err)
-	}
 	reducer := -1
 	if s.req.Reduce {
 		reducer = at.reducer
@@ -70,7 +66,7 @@ func (s *Stream) open(x *viewIndex, at place) error {
 			s.spans = append(s.spans, s.span(&s.req.Ranges[i], whole))
 		}
 	}
-	s.Head = Head{Seq: pos.Seq, UUID: uuid, Total: st.trees[at.tree].rows}
+	s.Head = Head{Seq: pos.Seq, UUID: s.use.UUID(), Total: st.trees[at.tree].rows}
 	if s.req.Reduce {
 		s.level = s.req.GroupLevel
 		return nil
@@ -163,8 +159,15 @@ func (s *Stream) rows(b *Batch, size int) error {
 	if !s.moved {
 		s.start(r)
 	}
-	for s.some && len(b.Rows) < size && len(b.bytes) < batchBytes {
+	for s.some {
 		key := it.Key()[treePrefix:]
+		if len(b.Rows) >= size || len(b.bytes) >= batchBytes {
+			// Rows of one key and document stay together: who goes on elsewhere
+			// behind the last row would miss the rest.
+			if len(b.Rows) == 0 || !b.sameRow(key, s.prefix) {
+				break
+			}
+		}
 		value, err := it.Value()
 		if err != nil {
 			return err
@@ -278,6 +281,23 @@ func (b *Batch) add(number int, sort, key, value []byte) {
 	p.value = len(b.bytes)
 	b.parts = append(b.parts, p)
 	b.Rows = append(b.Rows, Row{Range: number})
+}
+
+// sameRow reports whether a row has the key and the document of the last one.
+func (b *Batch) sameRow(key, prefix []byte) bool {
+	n := len(b.parts) - 1
+	from, id := 0, 0
+	if n > 0 {
+		from, id = b.parts[n-1].value, b.parts[n-1].id
+	}
+	sort := b.bytes[from:b.parts[n].sort]
+	rest, same := bytes.CutPrefix(key[len(prefix):], sort)
+	if !same {
+		return false
+	}
+	var buf [64]byte
+	other, _, ok := cutEscaped(buf[:0], rest)
+	return ok && bytes.Equal(other, b.ids[id:])
 }
 
 // endID ends the id of the last row.

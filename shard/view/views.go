@@ -103,41 +103,53 @@ func (v *Views) acquire(ctx context.Context, copyName string, spec index.Spec) (
 	return use, use.Kind().(*viewIndex), nil
 }
 
-// Query answers a request; close the stream. An unknown view is
-// fault.NotFound.
+// Query answers a request; close the stream. An unknown view is fault.NotFound.
+// An index that turns out to be damaged is built anew first.
 func (v *Views) Query(ctx context.Context, req Request) (*Stream, error) {
-	use, x, err := v.acquire(ctx, req.Copy, v.specOf(&req))
-	if err != nil {
-		return nil, err
-	}
-	s, err := v.query(ctx, req, use, x)
-	if err != nil {
-		if fault.Is(err, fault.Corruption) {
+	for retried := false; ; retried = true {
+		use, x, err := v.acquire(ctx, req.Copy, v.specOf(&req))
+		if err != nil {
+			return nil, err
+		}
+		if err := v.prepare(ctx, &req, use, x); err != nil {
+			use.Release()
+			return nil, err
+		}
+		s, err := v.query(ctx, req, use, x)
+		if err == nil {
+			return s, nil
+		}
+		damaged := fault.Is(err, fault.Corruption)
+		if damaged {
 			use.Discard(err)
 		}
 		use.Release()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (v *Views) query(ctx context.Context, req Request, use *index.Use, x *viewIndex) (*Stream, error) {
-	at, ok := x.places[req.View]
-	switch {
-	case !ok:
-		return nil, fault.New(fault.NotFound, "missing_named_view")
-	case req.Reduce && at.reducer < 0:
-		return nil, fault.New(fault.QueryParse, "Reduce is invalid for map-only views.")
-	}
-	if req.Update == UpdateBefore {
-		if err := use.Update(ctx); err != nil {
+		if !damaged || retried {
 			return nil, err
 		}
 	}
+}
+
+// prepare refuses what cannot be answered, and brings the index up to date.
+func (v *Views) prepare(ctx context.Context, req *Request, use *index.Use, x *viewIndex) error {
+	at, ok := x.places[req.View]
+	switch {
+	case !ok:
+		return fault.New(fault.NotFound, "missing_named_view")
+	case req.Reduce && at.reducer < 0:
+		return fault.New(fault.QueryParse, "Reduce is invalid for map-only views.")
+	case req.Update == UpdateBefore:
+		return use.Update(ctx)
+	}
+	return nil
+}
+
+func (v *Views) query(ctx context.Context, req Request, use *index.Use, x *viewIndex) (*Stream, error) {
 	snap, err := use.Index.Snapshot()
 	if err != nil {
 		return nil, err
 	}
+	at := x.places[req.View]
 	s := &Stream{ctx: ctx, req: req, views: v, use: use, snap: snap, t: &x.trees[at.tree]}
 	if err := s.open(x, at); err != nil {
 		s.closeSnapshot()

@@ -62,6 +62,10 @@ func (i *Instance) events() *pebble.EventListener {
 				i.log.Error("compaction failed", zap.Error(info.Err))
 			}
 		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			i.damaged.Store(true)
+			_ = i.Fail(fmt.Errorf("damaged file %s: %w", info.Path, info.Details)) // kept for every later call
+		},
 		BackgroundError: func(err error) {
 			// FlushEnd also reports, as an error, that a flush had nothing to
 			// write; only failures come here as well.

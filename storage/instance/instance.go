@@ -55,6 +55,7 @@ type Instance struct {
 	closing     chan struct{}
 	failed      failureCell
 	flushErr    atomic.Pointer[failure] // of the last flush that reported one
+	damaged     atomic.Bool
 }
 
 // New returns an instance that is not open. Close must be called.
@@ -73,6 +74,10 @@ func (i *Instance) DB() *pebble.DB { return i.db.Load() }
 
 // Opened reports whether the instance is open.
 func (i *Instance) Opened() bool { return i.own.Load() }
+
+// Damaged reports whether a file was found to be damaged, which stops the
+// instance.
+func (i *Instance) Damaged() bool { return i.damaged.Load() }
 
 // Busy reports whether a compaction runs, which Close would wait for.
 func (i *Instance) Busy() bool { return i.compactions.Busy() }
