@@ -34,7 +34,7 @@ func (s *Stream) openIndex(shards *shard.Local, views *view.Views) (source, erro
 	x := s.req.Index
 	req := view.Request{
 		Copy: s.req.Copy, Signature: x.Signature, Definition: x.Definition, View: x.View, Design: x.Design,
-		Update: x.Update, Partition: x.Partition, Desc: s.req.Desc, Ranges: s.keyRanges(),
+		Update: x.Update, Partition: x.Partition, Desc: s.req.Desc, Ranges: s.keyRanges(), Uncounted: true,
 	}
 	i := &index{Stream: s, shards: shards, more: true, next: firstDocs}
 	if s.req.Hint > 0 {

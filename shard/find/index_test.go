@@ -199,7 +199,7 @@ func TestAnswersAreThoseInMemory(t *testing.T) {
 				continue
 			}
 			used[p.Index.Name]++
-			check(rt, l, q, p, def, items, one)
+			(&question{l, q, p, def, items, one}).check(rt)
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -225,10 +225,21 @@ func names(list []*plan.Index) []string {
 	return out
 }
 
+// question is a query that is asked of a copy.
+type question struct {
+	node
+	find    *plan.Find
+	plan    *plan.Plan
+	def     *view.Definition
+	items   []item
+	request string
+}
+
 // check compares one answer with what is in memory, also when it is read in two pages.
-func check(t *rapid.T, l node, q *plan.Find, p *plan.Plan, def *view.Definition, items []item, request string) {
+func (x *question) check(t *rapid.T) {
 	t.Helper()
-	want := expected(t, q, p, items)
+	l, q, p, def, request := x.node, x.find, x.plan, x.def, x.request
+	want := expected(t, q, p, x.items)
 	var got []string
 	if !p.Nothing {
 		got, _ = all(t, l, requestOf(q, p, def))

@@ -343,14 +343,22 @@ func (m *Manager) Compact(ctx context.Context, copyName string, spec Spec) error
 	if err != nil {
 		return err
 	}
+	if !m.startCompacting(ctx, u) {
+		u.Release()
+	}
+	return nil
+}
+
+// startCompacting compacts an index in the background and releases it then; false
+// when one is running.
+func (m *Manager) startCompacting(ctx context.Context, u *Use) bool {
+	f := u.f
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := u.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.mu.compacting || m.mu.closed {
-		m.wg.Go(u.Release)
-		return nil
+		return false
 	}
 	f.mu.compacting = true
 	ctx, f.mu.stopCompacting = context.WithCancel(context.WithoutCancel(ctx))
@@ -365,7 +373,7 @@ func (m *Manager) Compact(ctx context.Context, copyName string, spec Spec) error
 		}
 		u.Release()
 	})
-	return nil
+	return true
 }
 
 // Cleanup removes the indexes of a copy except those with one of the signatures.

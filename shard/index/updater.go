@@ -39,7 +39,7 @@ func (up *updater) follow(ctx context.Context, info shard.Info) error {
 			return fmt.Errorf("purge from index: %w", err)
 		}
 	}
-	if err := up.changes(ctx); err != nil {
+	if err := up.changes(ctx, info.Seq); err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
 	return nil
@@ -67,7 +67,7 @@ func (up *updater) close() {
 func (up *updater) fill(ctx context.Context) error {
 	scanned := up.pos.Scanned
 	s, err := up.f.m.o.Shards.AllDocs(ctx, shard.DocsRequest{
-		Copy: up.f.copyName, Lo: scanned, LoExclusive: scanned != "", IncludeDocs: true,
+		Copy: up.f.copyName, Lo: scanned, LoExclusive: scanned != "", IncludeDocs: true, Limit: batchDocs,
 	})
 	if err != nil {
 		return err
@@ -93,9 +93,14 @@ func (up *updater) fill(ctx context.Context) error {
 	})
 }
 
-// changes follows the changes of the copy to the end of a snapshot.
-func (up *updater) changes(ctx context.Context) error {
-	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true})
+// changes follows the changes of the copy to the end of a snapshot, the sequence
+// of which upto is known.
+func (up *updater) changes(ctx context.Context, upto uint64) error {
+	limit := batchDocs
+	if upto > up.pos.Seq && upto-up.pos.Seq < batchDocs {
+		limit = int(upto - up.pos.Seq)
+	}
+	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true, Limit: limit})
 	if err != nil {
 		return err
 	}
@@ -117,6 +122,10 @@ func (up *updater) changes(ctx context.Context) error {
 		return more, err
 	})
 }
+
+// batchDocs is how many documents are read, mapped and applied together at most:
+// what each of them becomes may be much larger than itself.
+const batchDocs = 256
 
 // purgeIDs is how many purged documents are looked at together.
 const purgeIDs = 256

@@ -31,6 +31,9 @@ const (
 	mapWhole   = `function (doc) { emit(Object.keys(doc).length, null); }`
 )
 
+// countInJavaScript is _count.
+const countInJavaScript = `function (keys, values, rereduce) { return rereduce ? sum(values) : values.length; }`
+
 // modelMaps are the same functions; each document's rows in their order.
 func modelMaps() map[string]func(d *modelDoc) []modelRow {
 	return map[string]func(d *modelDoc) []modelRow{
@@ -65,6 +68,7 @@ func modelViews() []modelView {
 		{"top", mapValues, "_top_3"},
 		{"distinct", mapValues, "_approx_count_distinct"},
 		{"whole", mapWhole, "_count"},
+		{"script", mapNumbers, countInJavaScript},
 	}
 }
 
@@ -180,7 +184,11 @@ func compareBound(r *modelRow, b *view.Bound) int {
 // groups reduces the rows of a range.
 func (w *world) groups(q *question, number int, in []modelRow) (out []string) {
 	w.t.Helper()
-	f, err := reduce.Builtin(q.view.reduce)
+	source := q.view.reduce
+	if source == countInJavaScript {
+		source = "_count"
+	}
+	f, err := reduce.Builtin(source)
 	w.must(err)
 	for i := 0; i < len(in); {
 		group := reduce.GroupSort(in[i].sort, q.GroupLevel)

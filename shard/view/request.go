@@ -33,6 +33,7 @@ type Request struct {
 	// live leaves that lost. A document that the row's value names is the
 	// coordinator's to fetch.
 	IncludeDocs, Conflicts bool
+	Uncounted              bool // Head.Total and Head.Offset are not wanted, and not counted
 }
 
 // KeyRange is a part of the rows, its ends in ascending order whatever the

@@ -71,6 +71,9 @@ func (s *Stream) open(x *viewIndex, at place) error {
 		s.level = s.req.GroupLevel
 		return nil
 	}
+	if s.req.Uncounted {
+		return nil
+	}
 	return s.count(whole)
 }
 

@@ -192,9 +192,11 @@ type question struct {
 
 // answers asks every copy and merges what they say, as a coordinator does.
 func (w *world) answers(q *question) (head view.Head, rows []string, err error) {
-	f, err := reduce.Builtin(q.view.reduce)
-	if err != nil {
-		return head, nil, err
+	var f reduce.Function
+	if q.Reduce {
+		if f, err = w.views.Reducer(q.view.reduce, nil); err != nil {
+			return head, nil, err
+		}
 	}
 	var all []view.Row
 	for _, name := range w.copies {
