@@ -241,7 +241,7 @@ func TestViews(t *testing.T) {
 			}
 			return list.Head, rows
 		}
-		three, err := def.AppendSortKey(nil, []byte("3"))
+		three, err := def.Views[0].AppendSortKey(nil, []byte("3"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -187,7 +187,7 @@ func TestPartGoesOn(t *testing.T) {
 		}
 		for range 40 {
 			q := randomQuery(rng)
-			ranges, err := q.ranges(def)
+			ranges, err := q.ranges(&def.Views[0])
 			if err != nil {
 				t.Fatal(err)
 			}

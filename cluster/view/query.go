@@ -120,11 +120,11 @@ func updateSeq(parts []*part) string {
 }
 
 // ranges returns what a query selects, in the order in which it is read.
-func (q *Query) ranges(d *index.Definition) ([]index.KeyRange, error) {
+func (q *Query) ranges(of *index.ViewDefinition) ([]index.KeyRange, error) {
 	if q.HasKeys {
 		out := make([]index.KeyRange, len(q.Keys))
 		for i, key := range q.Keys {
-			sort, err := d.AppendSortKey(nil, key)
+			sort, err := of.AppendSortKey(nil, key)
 			if err != nil {
 				return nil, err
 			}
@@ -135,11 +135,11 @@ func (q *Query) ranges(d *index.Definition) ([]index.KeyRange, error) {
 		}
 		return out, nil
 	}
-	start, err := bound(d, q.StartKey, q.StartID, false)
+	start, err := bound(of, q.StartKey, q.StartID, false)
 	if err != nil {
 		return nil, err
 	}
-	end, err := bound(d, q.EndKey, q.EndID, !q.InclusiveEnd)
+	end, err := bound(of, q.EndKey, q.EndID, !q.InclusiveEnd)
 	if err != nil || start.Key == nil && end.Key == nil {
 		return nil, err
 	}
@@ -149,11 +149,11 @@ func (q *Query) ranges(d *index.Definition) ([]index.KeyRange, error) {
 	return []index.KeyRange{{Lo: start, Hi: end}}, nil
 }
 
-func bound(d *index.Definition, key []byte, id string, exclusive bool) (b index.Bound, err error) {
+func bound(of *index.ViewDefinition, key []byte, id string, exclusive bool) (b index.Bound, err error) {
 	if key == nil {
 		return b, nil
 	}
 	b = index.Bound{ID: id, HasID: id != "", Exclusive: exclusive}
-	b.Key, err = d.AppendSortKey(nil, key)
+	b.Key, err = of.AppendSortKey(nil, key)
 	return b, err
 }

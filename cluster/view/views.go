@@ -84,7 +84,7 @@ func (v *View) Partitioned() bool { return v.def.Partitioned }
 // index.UpdateBefore the answer has every edit that was acknowledged before the
 // query began.
 func (v *View) Query(ctx context.Context, q Query) (*Rows, error) {
-	ranges, err := q.ranges(v.def)
+	ranges, err := q.ranges(&v.of)
 	if err != nil {
 		return nil, err
 	}

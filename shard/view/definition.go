@@ -31,7 +31,6 @@ type Definition struct {
 	Partitioned   bool             // rows are kept by partition, and asked for one partition
 	IncludeDesign bool             // design documents are mapped as well
 	LocalSeq      bool             // documents are mapped with _local_seq
-	Raw           bool             // keys are ordered as Erlang terms
 	Lib           []byte           // views.lib, JSON; nil: none
 	Views         []ViewDefinition // ordered by name
 }
@@ -41,6 +40,7 @@ type ViewDefinition struct {
 	Name   string
 	Map    string // JavaScript source, or the JSON object of a Mango index
 	Reduce string // source or name of a built-in function; empty: none
+	Raw    bool   // keys are ordered as Erlang terms
 }
 
 // Parse returns what counts for views in the body of a design document; nil
@@ -101,9 +101,6 @@ func (d *Definition) setOption(name string, value []byte) error {
 		d.IncludeDesign = on
 	case "local_seq":
 		d.LocalSeq = on
-	case "collation":
-		raw, _ := doc.Unquote(value)
-		d.Raw = raw == "raw"
 	}
 	return nil
 }
@@ -126,6 +123,10 @@ func (d *Definition) addView(name string, value []byte) error {
 		return fault.Newf(fault.InvalidDesignDoc, "View `%s` must contain map function", name)
 	}
 	v.Reduce, _ = doc.Unquote(doc.Lookup(value, "reduce"))
+	if options := doc.Lookup(value, "options"); doc.IsObject(options) {
+		collation, _ := doc.Unquote(doc.Lookup(options, "collation"))
+		v.Raw = collation == "raw"
+	}
 	if i := slices.IndexFunc(d.Views, func(o ViewDefinition) bool { return o.Name == name }); i >= 0 {
 		d.Views[i] = v // of members of one name the last counts
 		return nil
@@ -147,9 +148,6 @@ func (d *Definition) appendText(dst []byte) []byte {
 	if d.LocalSeq {
 		dst = append(dst, `,"local_seq":true`...)
 	}
-	if d.Raw {
-		dst = append(dst, `,"collation":"raw"`...)
-	}
 	dst = append(dst, `},"views":{`...)
 	if d.Lib != nil {
 		dst = append(append(append(dst, `"lib":`...), d.Lib...), ',')
@@ -166,6 +164,9 @@ func (d *Definition) appendText(dst []byte) []byte {
 		}
 		if v.Reduce != "" {
 			dst = doc.AppendString(append(dst, `,"reduce":`...), v.Reduce)
+		}
+		if v.Raw {
+			dst = append(dst, `,"options":{"collation":"raw"}`...)
 		}
 		dst = append(dst, '}')
 	}

@@ -38,7 +38,7 @@ func TestDefinition(t *testing.T) {
 		`{"views":{"c":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}}}`,
 		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"include_design":true}}`,
 		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"local_seq":true}}`,
-		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"collation":"raw"}}`,
+		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum","options":{"collation":"raw"}}}}`,
 		`{"views":{"lib":{"x":"1"},"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}}}`,
 		`{"language":"x","views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}}}`,
 	}

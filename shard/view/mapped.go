@@ -40,12 +40,12 @@ func (m *mapped) reset() {
 }
 
 // emit adds a row of the document that end is called with next.
-func (m *mapped) emit(d *Definition, id string, tree int, key, value []byte) {
+func (m *mapped) emit(t *tree, id string, tree int, key, value []byte) {
 	sort := m.sort[:0]
-	if d.Partitioned {
+	if t.partitioned {
 		sort = appendEscaped(sort, partitionOf(id))
 	}
-	sort, err := d.AppendSortKey(sort, key)
+	sort, err := appendSortKey(sort, key, t.raw)
 	if m.sort = sort; err != nil {
 		return // no engine emits what is no JSON
 	}
@@ -78,9 +78,13 @@ func (m *mapped) end(id string) {
 }
 
 // AppendSortKey appends the bytes by which a key, a JSON text, is ordered in the
-// views of the definition.
-func (d *Definition) AppendSortKey(dst, key []byte) ([]byte, error) {
-	if d.Raw {
+// view.
+func (v *ViewDefinition) AppendSortKey(dst, key []byte) ([]byte, error) {
+	return appendSortKey(dst, key, v.Raw)
+}
+
+func appendSortKey(dst, key []byte, raw bool) ([]byte, error) {
+	if raw {
 		return collate.AppendRawKey(dst, key)
 	}
 	return collate.AppendKey(dst, key)

@@ -28,9 +28,9 @@ func newMapper(d *Definition, trees []tree, scripts *script.Engine) (mapper, err
 		if err != nil {
 			return nil, err
 		}
-		return &scriptMapper{def: d, m: m}, nil
+		return &scriptMapper{def: d, trees: trees, m: m}, nil
 	case Query:
-		m := &queryMapper{def: d}
+		m := &queryMapper{def: d, trees: trees}
 		for _, t := range trees {
 			k, err := query.ParseKey([]byte(t.source))
 			if err != nil {
@@ -45,8 +45,9 @@ func newMapper(d *Definition, trees []tree, scripts *script.Engine) (mapper, err
 
 // scriptMapper runs JavaScript.
 type scriptMapper struct {
-	def *Definition
-	m   *script.Mapper
+	def   *Definition
+	trees []tree
+	m     *script.Mapper
 }
 
 func (s *scriptMapper) close() { s.m.Close() }
@@ -58,7 +59,7 @@ func (s *scriptMapper) run(ctx context.Context, m *mapped, docs []index.Doc) err
 	}
 	defer s.m.Release(vm)
 	id := ""
-	emit := func(tree int, key, value []byte) { m.emit(s.def, id, tree, key, value) }
+	emit := func(tree int, key, value []byte) { m.emit(&s.trees[tree], id, tree, key, value) }
 	for i := range docs {
 		d := &docs[i]
 		id = d.ID
@@ -75,8 +76,9 @@ func (s *scriptMapper) run(ctx context.Context, m *mapped, docs []index.Doc) err
 
 // queryMapper makes the keys of Mango indexes, whose values are null.
 type queryMapper struct {
-	def  *Definition
-	keys []*query.Key
+	def   *Definition
+	trees []tree
+	keys  []*query.Key
 }
 
 func (q *queryMapper) close() {}
@@ -90,7 +92,7 @@ func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) erro
 			for tree, k := range q.keys {
 				var ok bool
 				if key, ok = k.Append(key[:0], m.text); ok {
-					m.emit(q.def, d.ID, tree, key, []byte("null"))
+					m.emit(&q.trees[tree], d.ID, tree, key, []byte("null"))
 				}
 			}
 		}

@@ -23,11 +23,18 @@ func TestDefinitionOptions(t *testing.T) {
 		{`{}`, `c null 0|b "A" 0|a "b" 0`},
 		{`{"include_design":true}`, `c null 0|_design/x 1 0|b "A" 0|a "b" 0`},
 		{`{"local_seq":true}`, `c null 3|b "A" 2|a "b" 1`},
-		{`{"collation":"raw","include_design":true}`, `_design/x 1 0|c null 0|b "A" 0|a "b" 0`},
+		{`{"collation":"raw"}`, `c null 0|b "A" 0|a "b" 0`}, // that is an option of views
 	} {
 		d := define(t, `{"options":`+c.options+`,"views":{"v":{"map":"function (doc) { emit(doc.k, doc._local_seq || 0); }"}}}`)
 		if a := n.query(request(d, "v")); strings.Join(a.rows, "|") != c.want {
 			t.Errorf("%s: %q, want %q", c.options, a.rows, c.want)
+		}
+	}
+	d := define(t, `{"options":{"include_design":true},"views":{
+		"raw":{"map":"function (doc) { emit(doc.k, 0); }","options":{"collation":"raw"}},"v":{"map":"function (doc) { emit(doc.k, 0); }"}}}`)
+	for name, want := range map[string]string{"raw": `_design/x 1 0|c null 0|b "A" 0|a "b" 0`, "v": `c null 0|_design/x 1 0|b "A" 0|a "b" 0`} {
+		if a := n.query(request(d, name)); strings.Join(a.rows, "|") != want {
+			t.Errorf("%s: %q, want %q", name, a.rows, want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ type fatalist interface {
 
 func sortKey(tb fatalist, text string) []byte {
 	tb.Helper()
-	k, err := (&Definition{}).AppendSortKey(nil, []byte(text))
+	k, err := (&ViewDefinition{}).AppendSortKey(nil, []byte(text))
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}

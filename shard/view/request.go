@@ -43,7 +43,7 @@ type KeyRange struct{ Lo, Hi Bound }
 // Bound is an end of a range. Without an id a bound is before or behind all
 // rows of its key.
 type Bound struct {
-	Key       []byte // sort key, Definition.AppendSortKey; nil: no bound
+	Key       []byte // sort key, ViewDefinition.AppendSortKey; nil: no bound
 	ID        string
 	HasID     bool // the bound is at (Key, ID)
 	Exclusive bool

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"divan/storage"
 	"divan/storage/collate"
@@ -25,13 +26,13 @@ type treeState struct {
 
 const stateVersion = 1
 
-// collation is the version of the order of an index, empty for raw order, which
-// never changes.
+// collation is the version of the order of an index, empty when all of it is in raw
+// order, which never changes.
 func (d *Definition) collation() string {
-	if d.Raw {
-		return ""
+	if slices.ContainsFunc(d.Views, func(v ViewDefinition) bool { return !v.Raw }) {
+		return collate.Version
 	}
-	return collate.Version
+	return ""
 }
 
 func (s *state) append(dst []byte, collation string) []byte {

@@ -6,10 +6,11 @@ import (
 	"divan/shard/view/reduce"
 )
 
-// tree is the rows of one map function. Views with the same one share it.
+// tree is the rows of one map function in one order. Views with the same share it.
 type tree struct {
 	source      string
 	partitioned bool
+	raw         bool
 	reducers    []reducer // the different reduce functions of its views
 }
 
@@ -31,10 +32,10 @@ func (d *Definition) trees() (out []tree, places map[string]place) {
 	places = make(map[string]place, len(d.Views))
 	for _, v := range d.Views {
 		p := place{reducer: -1}
-		p.tree = slices.IndexFunc(out, func(t tree) bool { return t.source == v.Map })
+		p.tree = slices.IndexFunc(out, func(t tree) bool { return t.source == v.Map && t.raw == v.Raw })
 		if p.tree < 0 {
 			p.tree = len(out)
-			out = append(out, tree{source: v.Map, partitioned: d.Partitioned})
+			out = append(out, tree{source: v.Map, partitioned: d.Partitioned, raw: v.Raw})
 		}
 		if t := &out[p.tree]; v.Reduce != "" && d.Language == JavaScript {
 			p.reducer = slices.IndexFunc(t.reducers, func(r reducer) bool { return r.source == v.Reduce })
