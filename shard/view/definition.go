@@ -123,10 +123,8 @@ func (d *Definition) addView(name string, value []byte) error {
 		return fault.Newf(fault.InvalidDesignDoc, "View `%s` must contain map function", name)
 	}
 	v.Reduce, _ = doc.Unquote(doc.Lookup(value, "reduce"))
-	if options := doc.Lookup(value, "options"); doc.IsObject(options) {
-		collation, _ := doc.Unquote(doc.Lookup(options, "collation"))
-		v.Raw = collation == "raw"
-	}
+	collation, _ := doc.Unquote(doc.Lookup(doc.Lookup(value, "options"), "collation"))
+	v.Raw = collation == "raw"
 	if i := slices.IndexFunc(d.Views, func(o ViewDefinition) bool { return o.Name == name }); i >= 0 {
 		d.Views[i] = v // of members of one name the last counts
 		return nil

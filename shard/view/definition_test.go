@@ -9,6 +9,7 @@ import (
 func TestDefinition(t *testing.T) {
 	same := []string{
 		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum"}},"options":{"include_design":false}}`,
+		`{"views":{"b":{"map":"m2"},"a":{"map":"m1","reduce":"_sum","options":{}}},"options":{"collation":"raw"}}`, // without effect
 		`{"language":"javascript","views":{"a":{"reduce":"_sum","map":"m1","x":1},"b":{"map":"m2"}},"filters":{"f":"x"}}`,
 	}
 	var signature string

@@ -17,6 +17,7 @@ type mapped struct {
 	first int    // the first row of the document that is being mapped
 	text  []byte // of that document
 	sort  []byte // of a row
+	order []int  // of the rows of a document, by key
 }
 
 // mappedDoc is one document; the rows are those up to its end.
@@ -40,7 +41,7 @@ func (m *mapped) reset() {
 }
 
 // emit adds a row of the document that end is called with next.
-func (m *mapped) emit(t *tree, id string, tree int, key, value []byte) {
+func (m *mapped) emit(id string, t *tree, key, value []byte) {
 	sort := m.sort[:0]
 	if t.partitioned {
 		sort = appendEscaped(sort, partitionOf(id))
@@ -51,13 +52,13 @@ func (m *mapped) emit(t *tree, id string, tree int, key, value []byte) {
 	}
 	ordinal := 0
 	for i := len(m.rows) - 1; i >= m.first; i-- {
-		if m.rows[i].tree == tree {
+		if m.rows[i].tree == t.number {
 			ordinal = m.rows[i].ordinal + 1
 			break
 		}
 	}
-	r := mappedRow{tree: tree, size: len(key) + len(value), from: len(m.bytes), sort: len(sort), ordinal: ordinal}
-	m.bytes = appendRowKey(appendTree(m.bytes, spaceRows, tree), sort, id, ordinal)
+	r := mappedRow{tree: t.number, size: len(key) + len(value), from: len(m.bytes), sort: len(sort), ordinal: ordinal}
+	m.bytes = appendRowKey(appendTree(m.bytes, spaceRows, t.number), sort, id, ordinal)
 	r.value = len(m.bytes)
 	m.bytes = appendRowValue(m.bytes, len(sort), key, value)
 	r.to = len(m.bytes)
@@ -66,11 +67,11 @@ func (m *mapped) emit(t *tree, id string, tree int, key, value []byte) {
 
 // end ends the rows of a document.
 func (m *mapped) end(id string) {
+	m.orderValues(id)
 	d := mappedDoc{id: id, rows: len(m.rows), from: len(m.bytes)}
 	for i := range m.rows[m.first:] {
 		r := &m.rows[m.first+i]
-		sort := r.from + treePrefix
-		m.bytes = appendBackRow(m.bytes, &backRow{tree: r.tree, ordinal: r.ordinal, size: r.size, sort: m.bytes[sort : sort+r.sort]})
+		m.bytes = appendBackRow(m.bytes, &backRow{tree: r.tree, ordinal: r.ordinal, size: r.size, sort: m.sortOf(r)})
 	}
 	d.to = len(m.bytes)
 	m.docs = append(m.docs, d)

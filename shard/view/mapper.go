@@ -59,7 +59,7 @@ func (s *scriptMapper) run(ctx context.Context, m *mapped, docs []index.Doc) err
 	}
 	defer s.m.Release(vm)
 	id := ""
-	emit := func(tree int, key, value []byte) { m.emit(&s.trees[tree], id, tree, key, value) }
+	emit := func(tree int, key, value []byte) { m.emit(id, &s.trees[tree], key, value) }
 	for i := range docs {
 		d := &docs[i]
 		id = d.ID
@@ -92,7 +92,7 @@ func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) erro
 			for tree, k := range q.keys {
 				var ok bool
 				if key, ok = k.Append(key[:0], m.text); ok {
-					m.emit(&q.trees[tree], d.ID, tree, key, []byte("null"))
+					m.emit(d.ID, &q.trees[tree], key, []byte("null"))
 				}
 			}
 		}

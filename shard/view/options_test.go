@@ -19,22 +19,15 @@ func TestDefinitionOptions(t *testing.T) {
 		edit("a", `{"k":"b"}`), edit("b", `{"k":"A"}`), edit("c", `{"k":null}`),
 		edit("_design/x", `{"k":1}`), shard.Edit{ID: "gone", Deleted: true},
 	)
-	for _, c := range []struct{ options, want string }{
-		{`{}`, `c null 0|b "A" 0|a "b" 0`},
-		{`{"include_design":true}`, `c null 0|_design/x 1 0|b "A" 0|a "b" 0`},
-		{`{"local_seq":true}`, `c null 3|b "A" 2|a "b" 1`},
-		{`{"collation":"raw"}`, `c null 0|b "A" 0|a "b" 0`}, // that is an option of views
+	for _, c := range []struct{ options, view, want string }{
+		{`{}`, `{}`, `c null 0|b "A" 0|a "b" 0`},
+		{`{"include_design":true}`, `{}`, `c null 0|_design/x 1 0|b "A" 0|a "b" 0`},
+		{`{"local_seq":true}`, `{}`, `c null 3|b "A" 2|a "b" 1`},
+		{`{"include_design":true}`, `{"collation":"raw"}`, `_design/x 1 0|c null 0|b "A" 0|a "b" 0`},
 	} {
-		d := define(t, `{"options":`+c.options+`,"views":{"v":{"map":"function (doc) { emit(doc.k, doc._local_seq || 0); }"}}}`)
+		d := define(t, `{"options":`+c.options+`,"views":{"v":{"options":`+c.view+`,"map":"function (doc) { emit(doc.k, doc._local_seq || 0); }"}}}`)
 		if a := n.query(request(d, "v")); strings.Join(a.rows, "|") != c.want {
 			t.Errorf("%s: %q, want %q", c.options, a.rows, c.want)
-		}
-	}
-	d := define(t, `{"options":{"include_design":true},"views":{
-		"raw":{"map":"function (doc) { emit(doc.k, 0); }","options":{"collation":"raw"}},"v":{"map":"function (doc) { emit(doc.k, 0); }"}}}`)
-	for name, want := range map[string]string{"raw": `_design/x 1 0|c null 0|b "A" 0|a "b" 0`, "v": `c null 0|_design/x 1 0|b "A" 0|a "b" 0`} {
-		if a := n.query(request(d, name)); strings.Join(a.rows, "|") != want {
-			t.Errorf("%s: %q, want %q", name, a.rows, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (m *model) rows(tb fatalist, view string) (out []reduce.Row) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b reduce.Row) int {
-		return cmp.Or(bytes.Compare(a.Sort, b.Sort), strings.Compare(a.ID, b.ID))
+		return cmp.Or(bytes.Compare(a.Sort, b.Sort), strings.Compare(a.ID, b.ID), bytes.Compare(rawKey(tb, a.Value), rawKey(tb, b.Value)))
 	})
 	return out
 }
@@ -68,6 +68,16 @@ type fatalist interface {
 func sortKey(tb fatalist, text string) []byte {
 	tb.Helper()
 	k, err := (&ViewDefinition{}).AppendSortKey(nil, []byte(text))
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return k
+}
+
+// rawKey is by what rows of one document and key are ordered.
+func rawKey(tb fatalist, value []byte) []byte {
+	tb.Helper()
+	k, err := (&ViewDefinition{Raw: true}).AppendSortKey(nil, value)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}

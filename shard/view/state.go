@@ -26,13 +26,13 @@ type treeState struct {
 
 const stateVersion = 1
 
-// collation is the version of the order of an index, empty when all of it is in raw
-// order, which never changes.
+// collation is the version of the order of an index, empty when all its views
+// are in raw order, which never changes.
 func (d *Definition) collation() string {
-	if slices.ContainsFunc(d.Views, func(v ViewDefinition) bool { return !v.Raw }) {
-		return collate.Version
+	if !slices.ContainsFunc(d.Views, func(v ViewDefinition) bool { return !v.Raw }) {
+		return ""
 	}
-	return ""
+	return collate.Version
 }
 
 func (s *state) append(dst []byte, collation string) []byte {

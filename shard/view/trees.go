@@ -6,11 +6,12 @@ import (
 	"divan/shard/view/reduce"
 )
 
-// tree is the rows of one map function in one order. Views with the same share it.
+// tree is the rows of one map function. Views with the same one share it.
 type tree struct {
+	number      int
 	source      string
-	partitioned bool
 	raw         bool
+	partitioned bool
 	reducers    []reducer // the different reduce functions of its views
 }
 
@@ -35,7 +36,7 @@ func (d *Definition) trees() (out []tree, places map[string]place) {
 		p.tree = slices.IndexFunc(out, func(t tree) bool { return t.source == v.Map && t.raw == v.Raw })
 		if p.tree < 0 {
 			p.tree = len(out)
-			out = append(out, tree{source: v.Map, partitioned: d.Partitioned, raw: v.Raw})
+			out = append(out, tree{number: p.tree, source: v.Map, raw: v.Raw, partitioned: d.Partitioned})
 		}
 		if t := &out[p.tree]; v.Reduce != "" && d.Language == JavaScript {
 			p.reducer = slices.IndexFunc(t.reducers, func(r reducer) bool { return r.source == v.Reduce })

@@ -190,6 +190,12 @@ type question struct {
 	limit int // rows that are read; 0: all
 }
 
+// sortKey is by what a key is ordered in the view.
+func (q *question) sortKey(key string) ([]byte, error) {
+	of, _ := q.def.View(q.view.name)
+	return of.AppendSortKey(nil, []byte(key))
+}
+
 // answers asks every copy and merges what they say, as a coordinator does.
 func (w *world) answers(q *question) (head view.Head, rows []string, err error) {
 	var f reduce.Function
