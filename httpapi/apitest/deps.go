@@ -99,6 +99,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	})
 	local := shard.New(shard.Options{Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop})
 	indexes := view.New(view.Options{Engine: engine, Shards: local, Scripts: scripts})
+	run("indexes", indexes.Run)
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
 	Must(tb, err)
 	run("metadata", group.Run)
@@ -110,9 +111,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	})
 	Must(tb, err)
 	run("coordinator", coordinator.Run)
-	views, err := clusterview.New(clusterview.Options{
-		Coordinator: coordinator, Config: holder, Designs: designs, Indexes: indexes, Logger: zap.NewNop(),
-	})
+	queries, err := clusterview.New(clusterview.Options{Coordinator: coordinator, Config: holder, Designs: designs, Indexes: indexes, Logger: zap.NewNop()})
 	Must(tb, err)
 	tb.Cleanup(func() {
 		Must(tb, coordinator.Close())
@@ -128,8 +127,8 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 		Must(tb, coordinator.CreateDB(ctx, name, cluster.CreateOptions{}))
 	}
 	return core.Deps{
-		Coordinator: coordinator, Views: views, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
-		Designs: designs, Scripts: scripts,
+		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
+		Designs: designs, Scripts: scripts, Views: queries,
 		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
 	}
 }

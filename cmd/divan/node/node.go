@@ -34,21 +34,26 @@ type Node struct {
 	config  *config.Holder
 	engine  *storage.Engine
 	local   *shard.Local
-	scripts *script.Engine
-	designs *designdocs.Cache
-	views   *view.Views
-	queries *clusterview.Views
-	meta    *meta.Meta
-	coord   *cluster.Coordinator
-	auth    *auth.Authenticator
-	api     *httpapi.API
-	door    *door
-	links   *links          // nil: the node stands alone
-	life    context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
+	functions
+	meta  *meta.Meta
+	coord *cluster.Coordinator
+	auth  *auth.Authenticator
+	api   *httpapi.API
+	door  *door
+	links *links          // nil: the node stands alone
+	life  context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
 
 	ready      chan struct{}
 	restarting chan struct{}
 	askRestart sync.Once
+}
+
+// functions is what comes of design documents.
+type functions struct {
+	scripts *script.Engine
+	designs *designdocs.Cache
+	views   *view.Views        // the indexes of this node's copies
+	queries *clusterview.Views // of databases
 }
 
 // New opens the data directory and builds every part; nothing runs yet. A node
