@@ -20,7 +20,7 @@ import (
 // room, and who finds none waits, or goes with its request.
 func TestVMsAreBounded(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{MaxVMs: 4})
+	e := newEngine(t, Options{MaxVMs: 7})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -34,7 +34,7 @@ func TestVMsAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if s := e.Stats(); s.VMs > 4 || s.Idle != s.VMs || s.Bytes <= 0 || s.Broken != 0 {
+	if s := e.Stats(); s.VMs > 7 || s.Idle != s.VMs || s.Bytes <= 0 || s.Broken != 0 {
 		t.Errorf("%+v", s)
 	}
 
