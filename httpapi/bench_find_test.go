@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func BenchmarkFind(b *testing.B) {
 	w := &nowhere{}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		r := httptest.NewRequest("POST", "/db/_find", strings.NewReader(fmt.Sprintf(`{"selector":{"n":%d}}`, i%docs)))
+		r := httptest.NewRequest(http.MethodPost, "/db/_find", strings.NewReader(fmt.Sprintf(`{"selector":{"n":%d}}`, i%docs)))
 		r.RequestURI = "/db/_find"
 		r.Header.Set("Authorization", "Basic YWRtOnBhc3M=")
 		r.Header.Set("Content-Type", "application/json")

@@ -270,7 +270,7 @@ func (e *Engine) closeStore(en *entry) error {
 		s.counted = false
 		e.mu.open--
 	}
-	if _, index := en.store.(*Index); failed && !(en.dropped || index && s.inst.Damaged()) {
+	if _, index := en.store.(*Index); failed && !en.dropped && (!index || !s.inst.Damaged()) {
 		e.mu.retry[en.name] = time.Now().Add(retryAfter)
 	}
 	e.removeLocked(en)

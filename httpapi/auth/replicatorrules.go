@@ -56,7 +56,9 @@ func replicationFields() []replicationField {
 	object := func(name string) replicationField { return replicationField{name, "an object", "{"} }
 	return []replicationField{
 		boolean("continuous"), boolean("create_target"), boolean("winning_revs_only"), boolean("use_checkpoints"), boolean("cancel"),
-		object("create_target_params"), object("selector"), object("query_params"), {"doc_ids", "an array", "["}, {"filter", "a string", `"`},
+		object("create_target_params"), object("selector"), object("query_params"),
+		{"doc_ids", "an array", "["},
+		{"filter", "a string", `"`},
 	}
 }
 

@@ -75,7 +75,7 @@ func (v *vm) compileScript(source string) (value, error) {
 		return exceptionValue(), err
 	}
 	if isException(code) {
-		v.thrown()
+		_ = v.thrown() // clears it; the caller says what was wrong
 		return exceptionValue(), first
 	}
 	return code, nil

@@ -12,24 +12,24 @@ import (
 )
 
 // ddoc makes the JSON of a design document.
-func ddoc(t testing.TB, members map[string]any) []byte {
-	t.Helper()
+func ddoc(tb testing.TB, members map[string]any) []byte {
+	tb.Helper()
 	text, err := json.Marshal(members)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
 
-func newEngine(t testing.TB, o Options) *Engine {
-	t.Helper()
+func newEngine(tb testing.TB, o Options) *Engine {
+	tb.Helper()
 	e := New(o)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := e.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		if s := e.Stats(); s.VMs != 0 || s.Bytes != 0 {
-			t.Errorf("VMs are left: %+v", s)
+			tb.Errorf("VMs are left: %+v", s)
 		}
 	})
 	return e

@@ -38,7 +38,7 @@ func both(t *testing.T, v *vm, source string) (encoded, stringified string) {
 	defer v.free(s)
 	switch {
 	case isException(s):
-		v.thrown()
+		_ = v.thrown()
 		stringified = "exception"
 	case int32(s.Ftag) == lib.EJS_TAG_UNDEFINED:
 		stringified = "undefined"
@@ -49,7 +49,7 @@ func both(t *testing.T, v *vm, source string) (encoded, stringified string) {
 	written, ok := v.encode(x)
 	switch {
 	case !ok:
-		v.thrown()
+		_ = v.thrown()
 		return "exception", stringified
 	case !written:
 		return "undefined", stringified

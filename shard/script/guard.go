@@ -170,6 +170,7 @@ func (v *vm) steps(kind guarding, this value, argc int32, argv uintptr) int {
 			}
 		}
 		return n
+	case guardArray, guardFind, guardSort, guardTyped:
 	}
 	n := v.elements(this)
 	if n < 0 || n > maxElements {

@@ -8,7 +8,7 @@ import (
 func mapAll(t *testing.T, p Program, docs ...string) []string {
 	t.Helper()
 	e := New(Options{})
-	defer e.Close()
+	defer func() { _ = e.Close() }()
 	m, err := e.Mapper(p)
 	if err != nil {
 		t.Fatal(err)

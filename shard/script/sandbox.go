@@ -43,10 +43,13 @@ func (v *vm) sandbox() error {
 		f      native
 		length int32
 	}{
-		{"emit", nativeEmit, 2}, {"emitted", nativeEmitted, 0},
+		{"emit", nativeEmit, 2},
+		{"emitted", nativeEmitted, 0},
 		{"log", nativeLog, 1},
 		{"compile", nativeCompile, 1},
-		{"start", nativeStart, 1}, {"send", nativeSend, 1}, {"row", nativeRow, 0},
+		{"start", nativeStart, 1},
+		{"send", nativeSend, 1},
+		{"row", nativeRow, 0},
 	} {
 		if !v.setProperty(host, f.name, v.newFunction(f.name, f.f, f.length)) {
 			return v.failed()
@@ -119,6 +122,7 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (re
 		return undefined()
 	case emitBusy: // a getter or toJSON of what is being emitted
 		return v.throw("emit is called while a row is made")
+	case emitRows:
 	}
 	v.host.emit = emitBusy
 	defer func() { v.host.emit = emitRows }()

@@ -300,15 +300,6 @@ func (v *vm) text(x value) (string, bool) {
 	return s, true
 }
 
-// newString makes a string value.
-func (v *vm) newString(s string) value {
-	p, err := v.input([]byte(s))
-	if err != nil {
-		return exceptionValue()
-	}
-	return lib.XJS_NewStringLen(v.tls, v.ctx, p, libc.Tsize_t(len(s)))
-}
-
 // setProperty sets a member of an object to a new value, which it takes.
 func (v *vm) setProperty(x value, name string, to value) bool {
 	if isException(to) {

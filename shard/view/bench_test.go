@@ -54,6 +54,7 @@ func cpu(tb testing.TB) time.Duration {
 
 // reportCPU reports the processor time per operation until it is called.
 func reportCPU(b *testing.B) func() {
+	b.Helper()
 	b.ReportAllocs()
 	before := cpu(b)
 	return func() { b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-us/op") }
@@ -93,6 +94,7 @@ func readers(b *testing.B) (*node, *Definition) {
 }
 
 func (n *node) ask(b *testing.B, req Request) {
+	b.Helper()
 	ctx := context.Background()
 	s, err := n.views.Query(ctx, req)
 	must(b, err)

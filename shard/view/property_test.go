@@ -36,11 +36,10 @@ func (m *model) rows(tb fatalist, view string) (out []reduce.Row) {
 	for _, id := range sortedKeys(m.docs) {
 		for i, r := range m.docs[id] {
 			if view == "first" || view == "last" {
-				if i == 0 {
-					r[1] = `"` + id + `"`
-				} else {
+				if i != 0 {
 					continue
 				}
+				r[1] = `"` + id + `"`
 			}
 			out = append(out, reduce.Row{Sort: sortKey(tb, r[0]), Key: []byte(r[0]), ID: id, Value: []byte(r[1])})
 		}

@@ -8,8 +8,16 @@ import (
 // BenchmarkReduce has blocks of 100 rows; ns/op is that of a block.
 func BenchmarkReduce(b *testing.B) {
 	for _, bm := range []struct{ source, value string }{
-		{"_count", "%"}, {"_sum", "%"}, {"_sum", "%.25"}, {"_stats", "%"}, {"_stats", "%.25"},
-		{"_approx_count_distinct", "null"}, {"_top_10", "%"}, {"_first", "%"}, {"_sum", "[%,1]"}, {"_sum", `{"a":%}`},
+		{"_count", "%"},
+		{"_sum", "%"},
+		{"_sum", "%.25"},
+		{"_stats", "%"},
+		{"_stats", "%.25"},
+		{"_approx_count_distinct", "null"},
+		{"_top_10", "%"},
+		{"_first", "%"},
+		{"_sum", "[%,1]"},
+		{"_sum", `{"a":%}`},
 	} {
 		b.Run(bm.source+" "+bm.value, func(b *testing.B) {
 			f := function(b, bm.source)
