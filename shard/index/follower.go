@@ -36,6 +36,7 @@ type follower struct {
 
 		compacting     bool
 		stopCompacting context.CancelFunc // while compacting
+		compacted      chan struct{}      // of that compaction: closed when it has let go of the index
 
 		hurry chan struct{} // somebody began to wait
 	}
@@ -181,16 +182,20 @@ func (f *follower) updateAlone(ctx context.Context) {
 	}
 }
 
-// cancelWork stops the update and the compaction that run.
-func (f *follower) cancelWork() {
+// cancelWork stops the update and the compaction that run, and returns what is
+// closed when they have let go of the index.
+func (f *follower) cancelWork() (ended []<-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.mu.compacting {
 		f.mu.stopCompacting()
+		ended = append(ended, f.mu.compacted)
 	}
 	if f.mu.running != nil {
 		f.mu.running.cancel()
+		ended = append(ended, f.mu.running.ended)
 	}
+	return ended
 }
 
 // waited reports whether somebody waits for the update.

@@ -362,16 +362,19 @@ func (m *Manager) startCompacting(ctx context.Context, u *Use) bool {
 	}
 	f.mu.compacting = true
 	ctx, f.mu.stopCompacting = context.WithCancel(context.WithoutCancel(ctx))
+	compacted := make(chan struct{})
+	f.mu.compacted = compacted
 	m.wg.Go(func() {
+		defer close(compacted)
 		err := u.Index.Compact(ctx)
-		f.mu.Lock()
-		f.mu.compacting = false
-		f.mu.stopCompacting()
-		f.mu.Unlock()
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("compacting an index failed", zap.Error(err))
 		}
 		u.Release()
+		f.mu.Lock()
+		f.mu.compacting = false
+		f.mu.stopCompacting()
+		f.mu.Unlock()
 	})
 	return true
 }
@@ -393,13 +396,22 @@ func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) e
 	return nil
 }
 
-// drop removes one index. Who reads it goes on until it is done.
+// drop removes one index. Who reads it goes on until it is done; work on it ends
+// first, so that the next query finds its place free.
 func (m *Manager) drop(ctx context.Context, copyName, signature string) error {
+	var ended []<-chan struct{}
 	m.mu.Lock()
 	if f := m.mu.followers[copyName+"\x00"+signature]; f != nil {
-		f.cancelWork()
+		ended = f.cancelWork()
 	}
 	m.mu.Unlock()
+	for _, end := range ended {
+		select {
+		case <-end:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if err := m.o.Engine.DropIndex(copyName, signature); err != nil && !fault.Is(err, fault.NoCopy) {
 		return err
 	}
