@@ -96,7 +96,7 @@ func encodeChangesRequest(req *shard.ChangesRequest) *wirepb.ChangesRequest {
 		Copy: req.Copy, Since: req.Since, Desc: req.Desc, AllLeaves: req.AllLeaves,
 		IncludeDocs: req.IncludeDocs, Conflicts: req.Conflicts, Limit: int64(req.Limit),
 	}
-	if f := &req.Filter; f.Kind != shard.FilterNone || len(f.IDs) > 0 || len(f.Selector) > 0 {
+	if f := &req.Filter; f.Kind != shard.FilterNone || len(f.IDs) > 0 || len(f.Selector) > 0 || f.Function.Name != "" {
 		m.Filter = &wirepb.Filter{Kind: uint32(f.Kind), Ids: f.IDs, Selector: f.Selector}
 		if fn := &f.Function; fn.Name != "" {
 			m.Filter.Function = &wirepb.FilterFunc{
