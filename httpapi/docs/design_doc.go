@@ -83,18 +83,18 @@ func checkDesignDoc(scripts *script.Engine, body []byte, partitioned bool) error
 
 // checkView checks the functions of a view.
 func checkView(scripts *script.Engine, language, name string, view []byte) error {
-	compile := func(kind script.Kind, source string) error {
+	compile := func(kind, source string) error {
 		if language == "erlang" {
 			return nil
 		}
-		err := scripts.CheckFunction(kind, source)
+		err := scripts.CheckFunction(source)
 		if fault.Is(err, fault.CompilationError) {
 			return fault.Newf(fault.CompilationError, "Compilation of the %s function in the '%s' view failed: %s", kind, name, fault.Reason(err))
 		}
 		return err
 	}
 	source, _ := doc.Unquote(doc.Lookup(view, "map"))
-	if err := compile(script.KindMap, source); err != nil {
+	if err := compile("map", source); err != nil {
 		return err
 	}
 	reduce := doc.Lookup(view, "reduce")
@@ -105,7 +105,7 @@ func checkView(scripts *script.Engine, language, name string, view []byte) error
 	if strings.HasPrefix(source, "_") {
 		return checkReducer(source)
 	}
-	return compile(script.KindReduce, source)
+	return compile("reduce", source)
 }
 
 func invalidDesignDoc(reason string) error { return fault.New(fault.InvalidDesignDoc, reason) }

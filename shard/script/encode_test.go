@@ -216,7 +216,7 @@ func TestMapErrors(t *testing.T) {
 		{strings.Repeat("(", 500), "28 : "},
 	} {
 		for name, check := range map[string]func() error{
-			"check":   func() error { return e.CheckFunction(KindMap, c.source) },
+			"check":   func() error { return e.CheckFunction(c.source) },
 			"mapper":  func() error { _, err := e.Mapper(Program{Maps: []string{c.source}}); return err },
 			"reducer": func() error { _, err := e.Reducer(c.source, nil); return err },
 		} {

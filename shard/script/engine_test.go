@@ -81,7 +81,7 @@ func TestNoVMInTime(t *testing.T) {
 		t.Error(err)
 	}
 	// Other kinds of functions have slots of their own.
-	if err := e.CheckFunction(KindMap, "function (doc) {}"); err != nil {
+	if err := e.CheckFunction("function (doc) {}"); err != nil {
 		t.Error(err)
 	}
 	d := e.Design("k", []byte(`{"filters":{"f":"function () { return true; }"},"lists":{"l":"function () { send('x'); getRow(); }"}}`))
