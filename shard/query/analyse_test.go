@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,11 @@ import (
 func TestIntervalsHoldWhatMatches(t *testing.T) {
 	narrowed, required := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		selector, err := doc.Canonical(nil, encode(nil, genSelector(rapid.IntRange(1, 3).Draw(rt, "depth")).Draw(rt, "selector")))
+		selectors, documents := genSelector(rapid.IntRange(1, 3).Draw(rt, "depth")), genObject(3)
+		if rapid.IntRange(0, 3).Draw(rt, "wide") > 0 {
+			selectors, documents = genNarrowSelector(), genNarrowDocument()
+		}
+		selector, err := doc.Canonical(nil, encode(nil, selectors.Draw(rt, "selector")))
 		if err != nil || !doc.IsObject(selector) {
 			rt.Skip()
 		}
@@ -24,8 +29,8 @@ func TestIntervalsHoldWhatMatches(t *testing.T) {
 		if err != nil {
 			rt.Skip(err)
 		}
-		for range 4 {
-			document, err := doc.Canonical(nil, encode(nil, genObject(3).Draw(rt, "document")))
+		for range 8 {
+			document, err := doc.Canonical(nil, encode(nil, documents.Draw(rt, "document")))
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -63,6 +68,58 @@ func TestIntervalsHoldWhatMatches(t *testing.T) {
 	if narrowed == 0 || required == 0 {
 		t.Error("the test sees nothing")
 	}
+}
+
+// genNarrowSelector draws a selector of comparisons that a document of
+// genNarrowDocument often matches.
+func genNarrowSelector() *rapid.Generator[any] {
+	return rapid.Custom(func(t *rapid.T) any {
+		comparisons := func(label string) object {
+			o := object{}
+			for range rapid.IntRange(1, 2).Draw(t, label) {
+				name := rapid.SampledFrom([]string{"a", "b", "a.b", "_id"}).Draw(t, "field")
+				operator := rapid.SampledFrom([]string{"$eq", "$ne", "$lt", "$lte", "$gt", "$gte", "$gte", "$exists", "$in"}).Draw(t, "operator")
+				var arg any
+				switch operator {
+				case "$exists":
+					arg = true
+				case "$in":
+					arg = []any{genNarrowValue().Draw(t, "one"), genNarrowValue().Draw(t, "other")}
+				default:
+					arg = genNarrowValue().Draw(t, "arg")
+				}
+				o = append(o, member{name, object{{operator, arg}}})
+			}
+			return o
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "form") {
+		case 0:
+			return object{{"$or", []any{comparisons("first"), comparisons("second")}}}
+		case 1:
+			return object{{"$not", comparisons("inner")}}
+		}
+		return comparisons("conditions")
+	})
+}
+
+func genNarrowDocument() *rapid.Generator[object] {
+	return rapid.Custom(func(t *rapid.T) object {
+		o := object{{"_id", rapid.SampledFrom([]any{"a", "b"}).Draw(t, "id")}}
+		for _, name := range []string{"a", "b"} {
+			switch rapid.IntRange(0, 5).Draw(t, name) {
+			case 0:
+			case 1:
+				o = append(o, member{name, object{{"b", genNarrowValue().Draw(t, "inner")}}})
+			default:
+				o = append(o, member{name, genNarrowValue().Draw(t, "value")})
+			}
+		}
+		return o
+	})
+}
+
+func genNarrowValue() *rapid.Generator[any] {
+	return rapid.SampledFrom([]any{json.Number("0"), json.Number("1"), json.Number("2"), "a", "b"})
 }
 
 func holds(t *rapid.T, list []Interval, value []byte, id bool) bool {
