@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -142,7 +141,7 @@ func (d *Database) Info(ctx context.Context) (endpoint.Info, error) {
 		case "instance_start_time":
 			info.InstanceStart = textOf(value)
 		case "update_seq":
-			info.UpdateSeq = seqOf(bytes.Clone(value))
+			info.UpdateSeq = seqOf(value)
 		case "doc_count", "doc_del_count":
 			n, _ := unsigned(value)
 			info.Documents += n
@@ -212,7 +211,7 @@ func (d *Database) PutLocal(ctx context.Context, id, rev string, body []byte) (s
 	if answer == nil {
 		return "", d.refusal(a)
 	}
-	newRev, _ := doc.Unquote(doc.Lookup(bytes.TrimSpace(answer), "rev"))
+	newRev, _ := doc.Unquote(doc.Lookup(answer, "rev"))
 	return newRev, nil
 }
 
@@ -224,7 +223,7 @@ func (d *Database) Commit(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if text != nil {
-		return textOf(doc.Lookup(bytes.TrimSpace(text), "instance_start_time")), nil
+		return textOf(doc.Lookup(text, "instance_start_time")), nil
 	}
 	if !unsupported(a.status) {
 		return "", d.refusal(a)
@@ -284,7 +283,9 @@ func (d *Database) Pending(ctx context.Context, since endpoint.Seq) (int64, erro
 	if text == nil {
 		return -1, d.refusal(a)
 	}
-	if n, ok := unsigned(doc.Lookup(bytes.TrimSpace(text), "pending")); ok {
+	if n, ok := unsigned(doc.Lookup(text, "pending")); ok {
+		// A limit of 0 acts like one of 1, and the row is not pending any more.
+		scanElements(doc.Lookup(text, "results"), func([]byte) bool { n++; return true })
 		return int64(n), nil
 	}
 	from, ok := unsigned([]byte(since))

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -147,7 +146,7 @@ func (d *Database) inflates(ctx context.Context, one *endpoint.Doc) (bool, error
 		coding := codingTaken
 		if text == nil {
 			_ = a.Body.Close() // it tells nothing about itself
-		} else if doc.Lookup(bytes.TrimSpace(text), "express-pouchdb") != nil {
+		} else if doc.Lookup(text, "express-pouchdb") != nil {
 			coding = codingIgnored
 		}
 		d.coding.Store(coding)
