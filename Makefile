@@ -6,7 +6,7 @@ FUZZTIME ?= 60s
 SEEDS ?= 500
 export CGO_ENABLED ?= 0
 
-.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash sim chaos outage bench clean
+.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash sim chaos outage peers bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -66,6 +66,9 @@ chaos: build ## five processes in network namespaces, killed, cut off and slowed
 
 outage: build ## what requests take while one of three nodes is away (needs root)
 	go run ./cmd/chaos -outage -pause 20ms
+
+peers: build ## replicates with PouchDB and pouchdb-server in every direction (needs Node.js and the npm registry)
+	go run ./cmd/peers $(PEERS)
 
 bench: build ## loads a server of its own and prints the figures
 	go test -count=1 -run '^$$' -bench . ./storage/... ./shard/... ./cluster/... ./httpapi/...

@@ -28,6 +28,7 @@ func dump(m *stateMachine) string {
 	fmt.Fprintln(&b, s.uuid, s.secret, s.nodes, s.cluster, s.perNode)
 	g := m.tombstones.Load()
 	fmt.Fprintln(&b, g.floor, g.last, g.queue)
+	fmt.Fprintln(&b, *s.slots)
 	for db := range s.dbs.All() {
 		fmt.Fprintf(&b, "%+v\n", *db)
 	}
@@ -88,7 +89,7 @@ func drawCommand(t *rapid.T) *metapb.Command {
 		}
 		return new(rapid.SampledFrom(values).Draw(t, what))
 	}
-	switch rapid.IntRange(1, 12).Draw(t, "operation") {
+	switch rapid.IntRange(1, 13).Draw(t, "operation") {
 	case 1:
 		return &metapb.Command{Op: &metapb.Command_Init{Init: &metapb.Init{
 			Uuid: rapid.StringN(1, 5, -1).Draw(t, "uuid"), Secret: rapid.String().Draw(t, "secret"),
@@ -132,12 +133,24 @@ func drawCommand(t *rapid.T) *metapb.Command {
 		return alterNodeCommand(c)
 	case 8:
 		return &metapb.Command{Op: &metapb.Command_RemoveNode{RemoveNode: &metapb.RemoveNode{Name: drawNode(t).Name}}}
+	case 13:
+		return assignCommand(rapid.SliceOfN(rapid.Custom(drawMove), 0, 5).Draw(t, "moves"))
 	}
 	c := &metapb.ReplaceNode{Name: "a@a", By: "b@b"}
 	if rapid.Bool().Draw(t, "other way") {
 		c = &metapb.ReplaceNode{Name: "c@c", By: "a@a"}
 	}
 	return &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: c}}
+}
+
+// drawMove draws a move of a slot that often fits the indexes of
+// TestMachineAgainstModel.
+func drawMove(t *rapid.T) SlotMove {
+	return SlotMove{
+		Slot: rapid.SampledFrom([]int{0, 1, SlotCount - 1}).Draw(t, "slot"),
+		Node: rapid.SampledFrom([]string{"", "a@a", "b@b", "d@d"}).Draw(t, "node"),
+		Term: 10 * rapid.Uint64Range(0, 3).Draw(t, "term"),
+	}
 }
 
 func createCommand(db *Database) *metapb.Command {
@@ -189,7 +202,7 @@ func TestUnknownFields(t *testing.T) {
 
 // An operation that a newer version adds is not.
 func TestUnknownOperations(t *testing.T) {
-	for _, number := range []protowire.Number{10, 15, 16, 2000} {
+	for _, number := range []protowire.Number{11, 15, 16, 2000} {
 		b := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), encode(&metapb.RemoveNode{Name: "a@a"}))
 		if c, err := decodeCommand(b); !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), "newer version") {
 			t.Errorf("operation %d: %+v, %v", number, c, err)
@@ -225,6 +238,7 @@ func TestMalformedCommands(t *testing.T) {
 		"truncated varint":   {5<<3 | 2, 2, 1 << 3, 0x80},
 		"change of what":     encode(&metapb.Command{Op: &metapb.Command_AlterDatabase{AlterDatabase: &metapb.AlterDatabase{Name: "a", Id: []byte("x")}}}),
 		"deletion of what":   encode(deleteCommand(&metapb.DeleteDatabase{Name: "a", Id: []byte("x")})),
+		"slot beyond all":    encode(assignCommand([]SlotMove{{Slot: SlotCount, Node: "a@a"}})),
 		"length beyond data": {4<<3 | 2, 100, 'a'},
 	} {
 		if c, err := decodeCommand(b); !errors.Is(err, errMalformed) {
@@ -259,7 +273,9 @@ func FuzzDecodeCommand(f *testing.F) {
 func newTestMachine(tb testing.TB) *stateMachine {
 	tb.Helper()
 	m := newStateMachine(self, holder(tb, config.Options{}))
-	m.current.Store(&state{uuid: "u", secret: "s", nodes: map[string]Node{self: {Name: self}}, perNode: map[string]config.Layer{}})
+	s := newState()
+	s.uuid, s.secret, s.nodes = "u", "s", map[string]Node{self: {Name: self}}
+	m.current.Store(s)
 	return m
 }
 

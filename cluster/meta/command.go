@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
@@ -61,6 +62,8 @@ func decodeCommand(b []byte) (*command, error) {
 		err = checkConfigChange(op.ChangeConfig)
 	case *metapb.Command_PutNode:
 		ok = op.PutNode.Name != ""
+	case *metapb.Command_AssignSlots:
+		ok = !slices.ContainsFunc(op.AssignSlots.Slots, func(s *metapb.Slot) bool { return !isSlot(s) })
 	case *metapb.Command_AlterNode, *metapb.Command_RemoveNode, *metapb.Command_ReplaceNode: // find nothing
 	default:
 		err = fmt.Errorf("%w: log entry with an operation that this version does not know; a newer version wrote it", errMalformed)

@@ -88,6 +88,11 @@ func (s *snapshot) write(out *bufio.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(s.state.perNode)) {
 		w.writeLayer(name, s.state.perNode[name])
 	}
+	for i, slot := range s.state.slots {
+		if slot.Term != 0 {
+			w.write(&metapb.Record{Record: &metapb.Record_Slot{Slot: slot.proto(i)}})
+		}
+	}
 	for _, t := range s.tombstones.queue {
 		w.write(&metapb.Record{Record: &metapb.Record_Deleted{Deleted: &metapb.Tombstone{Name: t.name, Suffix: t.suffix}}})
 	}
@@ -133,7 +138,7 @@ func readSnapshot(in *bufio.Reader) (*state, *tombstones, error) {
 		return nil, nil, fmt.Errorf("%w: no snapshot of a known version", errMalformed)
 	}
 	r := &snapshotReader{
-		state:      &state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}},
+		state:      newState(),
 		tombstones: newTombstones(),
 	}
 	var buf bytes.Buffer
@@ -175,6 +180,11 @@ func (r *snapshotReader) record(b []byte) error {
 			return err
 		}
 		r.changeConfig(rec.Config)
+	case *metapb.Record_Slot:
+		if !isSlot(rec.Slot) {
+			return fmt.Errorf("%w: slot %d", errMalformed, rec.Slot.GetNumber())
+		}
+		r.state.slots[rec.Slot.Number] = Slot{rec.Slot.Node, rec.Slot.Term}
 	case *metapb.Record_Deleted:
 		r.tombstones.add(rec.Deleted.Name, rec.Deleted.Suffix)
 	case *metapb.Record_Database:

@@ -20,11 +20,17 @@ type state struct {
 	nodes        map[string]Node
 	cluster      config.Layer            // configuration for all nodes
 	perNode      map[string]config.Layer // and for one
+	slots        *Slots                  // of work; never nil
 	index, term  uint64                  // of the last command applied
 
 	// restored says that no command was applied since a snapshot was restored,
 	// which can reach over more entries of the log than up to index.
 	restored bool
+}
+
+// newState returns what a group has agreed on before its first command.
+func newState() *state {
+	return &state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}, slots: &Slots{}}
 }
 
 func (s *state) sortedNodes() []Node {
@@ -53,11 +59,13 @@ type effects struct {
 	events []Event
 	config bool // a layer of configuration changed
 	nodes  bool // a member came, went or changed
+	slots  bool // a slot changed hands
 	lagged bool // too much changed to tell one by one
 }
 
 // apply carries out a command on s. It must come to the same result on every
-// node: it may look at s, at the tombstones and at the command only.
+// node: it may look at s, whose index is that of the command already, at the
+// tombstones and at the command only.
 func (s *state) apply(c *command, t *tombstones, e *effects) result {
 	switch op := c.Op.(type) {
 	case *metapb.Command_Init:
@@ -82,6 +90,8 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 		return s.removeNode(op.RemoveNode.Name, e)
 	case *metapb.Command_ReplaceNode:
 		return s.replaceNode(op.ReplaceNode.Name, op.ReplaceNode.By, e)
+	case *metapb.Command_AssignSlots:
+		s.assignSlots(op.AssignSlots, e)
 	}
 	return result{}
 }

@@ -26,6 +26,7 @@ type stateMachine struct {
 	waiters      waiters
 	applied      chan struct{} // has one token when commands were applied
 	nodesChanged broadcast     // of changed nodes
+	slotsChanged broadcast     // of slots that changed hands
 
 	tombstones atomic.Pointer[tombstones]
 
@@ -40,7 +41,7 @@ var errRewritten = errors.New("the history of the metadata was rewritten")
 func newStateMachine(self string, c *config.Holder) *stateMachine {
 	m := &stateMachine{self: self, config: c, fatal: make(chan error, 1), applied: make(chan struct{}, 1)}
 	m.tombstones.Store(newTombstones())
-	m.current.Store(&state{nodes: map[string]Node{}, perNode: map[string]config.Layer{}})
+	m.current.Store(newState())
 	return m
 }
 
@@ -93,8 +94,8 @@ func (m *stateMachine) applyOne(next *state, l *raft.Log, e *effects) result {
 		c, err := decodeCommand(l.Data)
 		if err == nil {
 			n := len(e.events)
-			res := next.apply(c, m.tombstones.Load(), e)
 			next.index, next.term, next.restored = l.Index, l.Term, false
+			res := next.apply(c, m.tombstones.Load(), e)
 			res.index, res.term = l.Index, l.Term
 			for i := range e.events[n:] {
 				e.events[n+i].Index = l.Index
@@ -131,6 +132,9 @@ func (m *stateMachine) publish(next *state, e effects) {
 	if e.nodes {
 		m.nodesChanged.tell()
 	}
+	if e.slots {
+		m.slotsChanged.tell()
+	}
 	m.waiters.reached(next.index)
 	select {
 	case m.applied <- struct{}{}:
@@ -166,6 +170,6 @@ func (m *stateMachine) Restore(r io.ReadCloser) (err error) {
 	}
 	s.restored = true
 	m.tombstones.Store(t)
-	m.publish(s, effects{config: true, nodes: true, lagged: true})
+	m.publish(s, effects{config: true, nodes: true, slots: true, lagged: true})
 	return nil
 }

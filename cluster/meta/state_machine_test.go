@@ -27,13 +27,14 @@ type model struct {
 	used  map[string]int64 // largest suffix ever of a name
 	nodes map[string]Node
 	conf  map[string]string // "node/section/key" → value, or "-" when hidden
+	slots map[uint32]Slot
 }
 
 func newModel() *model {
-	return &model{dbs: map[string]Database{}, used: map[string]int64{}, nodes: map[string]Node{}, conf: map[string]string{}}
+	return &model{dbs: map[string]Database{}, used: map[string]int64{}, nodes: map[string]Node{}, conf: map[string]string{}, slots: map[uint32]Slot{}}
 }
 
-func (m *model) apply(c *metapb.Command) fault.Kind {
+func (m *model) apply(c *metapb.Command, index uint64) fault.Kind {
 	switch op := c.Op.(type) {
 	case *metapb.Command_Init:
 		if m.uuid == "" {
@@ -90,6 +91,12 @@ func (m *model) apply(c *metapb.Command) fault.Kind {
 			m.conf[key] = "-"
 		default:
 			delete(m.conf, key)
+		}
+	case *metapb.Command_AssignSlots:
+		for _, p := range op.AssignSlots.Slots {
+			if _, ok := m.nodes[p.Node]; m.slots[p.Number].Term == p.Term && (ok || p.Node == "") {
+				m.slots[p.Number] = Slot{p.Node, index}
+			}
 		}
 	default:
 		return m.applyNode(c)
@@ -203,6 +210,11 @@ func (m *model) compare(t *rapid.T, s *state) {
 	if !maps.Equal(got, m.conf) {
 		t.Fatalf("configuration %v, want %v", got, m.conf)
 	}
+	for i, slot := range s.slots {
+		if slot != m.slots[uint32(i)] {
+			t.Fatalf("slot %d is %v, want %v", i, slot, m.slots[uint32(i)])
+		}
+	}
 }
 
 // The machine does what the model does, its events tell the whole difference,
@@ -216,7 +228,7 @@ func TestMachineAgainstModel(t *testing.T) {
 		m, mod := newStateMachine(self, h), newModel()
 		for i, name := range []string{"a@a", "b@b", "c@c"} { // else most creations are refused
 			c := putCommand(Node{Name: name})
-			mod.apply(c)
+			mod.apply(c, uint64(i+1))
 			m.Apply(&raft.Log{Index: uint64(i + 1), Type: raft.LogCommand, Data: encode(c)})
 		}
 		sub, mirror := m.subscribe()
@@ -226,17 +238,18 @@ func TestMachineAgainstModel(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "commands") {
 				c := drawCommand(t)
 				data := encode(c)
-				want = append(want, mod.apply(c))
-				logs = append(logs, &raft.Log{Index: uint64(10*(i+1) + len(logs)), Type: raft.LogCommand, Data: data})
+				index := uint64(10*(i+1) + len(logs))
+				want = append(want, mod.apply(c, index))
+				logs = append(logs, &raft.Log{Index: index, Type: raft.LogCommand, Data: data})
 			}
 			before := m.load()
-			kept := dumpDatabases(before.dbs)
+			kept, slots := dumpDatabases(before.dbs), *before.slots
 			for j, res := range m.ApplyBatch(logs) {
 				if got := fault.KindOf(res.(result).err); got != want[j] {
 					t.Fatalf("command %d: kind %d, want %d", j, got, want[j])
 				}
 			}
-			if dumpDatabases(before.dbs) != kept {
+			if dumpDatabases(before.dbs) != kept || *before.slots != slots {
 				t.Fatal("an earlier state has changed")
 			}
 			mod.compare(t, m.load())

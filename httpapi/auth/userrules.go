@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/cluster/access"
 	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
@@ -130,7 +131,7 @@ func ValidateUser(r shard.ValidateRequest) error {
 	if err := d.hashWellFormed(); err != nil {
 		return err
 	}
-	if !r.User.Admin() && !databaseAdmin(r.User, r.Security) {
+	if !r.User.Admin() && !access.Parse(r.Security).Admin(r.User) {
 		if err := d.mayChange(r.User, old); err != nil {
 			return err
 		}
@@ -230,35 +231,4 @@ func (d *userDocument) namesAllowed() error {
 		return forbidden("Character `:` is not allowed in usernames.")
 	}
 	return nil
-}
-
-// databaseAdmin reports whether the security object of the database names the
-// user, or one of the roles, as its admin.
-func databaseAdmin(u shard.User, security []byte) bool {
-	if len(security) == 0 {
-		return false
-	}
-	found := false
-	err := doc.EachMember(security, func(name string, value []byte) error {
-		if name != "admins" || len(value) == 0 || value[0] != '{' {
-			return nil
-		}
-		return doc.EachMember(value, func(list string, names []byte) error {
-			if !isArray(names) {
-				return nil
-			}
-			return doc.EachElement(names, func(v []byte) error {
-				text, ok := doc.Unquote(v)
-				switch {
-				case !ok:
-				case list == "names":
-					found = found || owns(u, text)
-				case list == "roles":
-					found = found || slices.Contains(u.Roles, text)
-				}
-				return nil
-			})
-		})
-	})
-	return found && err == nil
 }

@@ -21,6 +21,7 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/view"
 	"divan/httpapi/auth"
+	"divan/httpapi/guard"
 	"divan/httpapi/stats"
 	"divan/shard/script"
 	"divan/storage/fault"
@@ -67,7 +68,7 @@ type API struct {
 	chunks  chunkPool
 	calls   sync.Pool
 	set     atomic.Pointer[settings]
-	access  securityCache
+	Guard   *guard.Guard
 	uuids   uuidSource
 	feeds   feedGate
 	Started time.Time
@@ -77,7 +78,10 @@ type API struct {
 
 // New returns an API without endpoints; Mount adds those.
 func New(d Deps) *API {
-	a := &API{Deps: d, Stats: &stats.Counters{}, Started: time.Now()}
+	a := &API{
+		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
+		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts},
+	}
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
 	return a

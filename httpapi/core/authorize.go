@@ -3,23 +3,14 @@ package core
 import (
 	"net/http"
 	"slices"
-	"sync"
 
-	"divan/cluster/meta"
-	"divan/httpapi/auth"
-	"divan/shard"
-	"divan/storage/doc"
+	"divan/httpapi/guard"
 	"divan/storage/fault"
 )
 
 // The refusals of api.md section 3; clients and test suites compare them.
 const (
-	textServerAdmin    = "You are not a server admin."
 	textMetrics        = "You are not a server admin or read-only metrics user"
-	textServerOrDB     = "You are not a server or db admin."
-	TextDBOrServer     = "You are not a db or server admin."
-	textMemberNobody   = "You are not authorized to access this db."
-	textMemberUser     = "You are not allowed to access this db."
 	textNeedsUser      = "You are not an authenticated user"
 	textAuthenticate   = "Authentication required."
 	metricsRole        = "_metrics"
@@ -64,9 +55,9 @@ func (c *Call) authorize() error {
 			if !c.Config.Chttpd.AdminOnlyAllDBs {
 				return nil
 			}
-			return c.requireAdmin()
+			return guard.RequireAdmin(c.User)
 		case usersDatabase, replicatorDatabase:
-			return c.authorizeSystem()
+			return c.authorizeDatabase()
 		default:
 			return c.authorizeServer()
 		}
@@ -94,202 +85,26 @@ func (c *Call) authorizeServer() error {
 		}
 		return fault.New(fault.Unauthorized, textMetrics)
 	default:
-		return c.requireAdmin()
+		return guard.RequireAdmin(c.User)
 	}
 }
 
-// authorizeSystem is for _users and _replicator.
-func (c *Call) authorizeSystem() error {
-	p := c.Path
-	switch {
-	case len(p) == 1 && (c.Method == http.MethodPut || c.Method == http.MethodDelete),
-		len(p) > 1 && (p[1] == "_all_docs" || p[1] == "_changes"):
-		return c.requireAdmin()
-	}
-	return c.requireReader()
-}
-
-// authorizeDatabase is for everything below an ordinary database.
+// authorizeDatabase is for everything below a database.
 func (c *Call) authorizeDatabase() error {
-	p := c.Path
-	if len(p) == 1 {
-		if c.Method == http.MethodPut || c.Method == http.MethodDelete {
-			return c.requireAdmin()
-		}
-		return c.requireReader()
+	if guard.NeedOf(c.Path[0], c.Method, c.Path[1:]) == guard.ServerAdmin {
+		return guard.RequireAdmin(c.User)
 	}
-	switch {
-	case p[1] == "_compact", p[1] == "_view_cleanup" && len(p) == 2:
-		if err := c.requireMember(); err != nil {
-			return err
-		}
-		if !c.IsDBAdmin() {
-			return fault.New(fault.Unauthorized, textServerOrDB)
-		}
-		return nil
-	case len(p) == 2 && (p[1] == "_sync_shards" || p[1] == "_purge" || p[1] == "_purged_infos_limit"):
-		return c.requireAdmin()
-	}
-	return c.requireReader()
-}
-
-// requireReader refuses those who may not read the database, and on the one
-// with the user documents whatever would show more than single documents.
-func (c *Call) requireReader() error {
-	if err := c.requireMember(); err != nil || c.User.Admin() {
-		return err
-	}
-	if auth.IsUsersDatabase(c.Config, c.Path[0]) && !auth.UsersOpenTo(c.Method, c.Path[1:]) {
-		return c.requireAdmin()
-	}
-	return nil
-}
-
-// requireAdmin refuses everybody but server administrators: with 401 even
-// those who are logged in.
-func (c *Call) requireAdmin() error {
-	if c.User.Admin() {
-		return nil
-	}
-	return fault.New(fault.Unauthorized, textServerAdmin)
-}
-
-// requireMember opens the database and refuses those who may not read it.
-func (c *Call) requireMember() error {
 	if c.DB == nil {
 		if err := c.OpenDatabase(); err != nil {
 			return err
 		}
 	}
-	if c.User.Admin() || c.security().member(c.User) {
-		return nil
-	}
-	if c.User.Anonymous {
-		return fault.New(fault.Unauthorized, textMemberNobody)
-	}
-	return fault.New(fault.Forbidden, textMemberUser)
+	return c.Rights().Request(c.Method, c.Path[1:]...)
 }
 
-// IsDBAdmin reports whether the user administers the database of the call.
-func (c *Call) IsDBAdmin() bool { return c.User.Admin() || c.security().admin(c.User) }
-
-// RequireDBAdmin refuses those who may not change settings of the database.
-func (c *Call) RequireDBAdmin() error {
-	if c.IsDBAdmin() {
-		return nil
-	}
-	return fault.New(fault.Unauthorized, TextDBOrServer)
-}
-
-// security returns the parsed security object of the database of the call.
-func (c *Call) security() *security { return c.API.access.get(c.DB.Meta()) }
-
-// group is one half of a security object.
-type group struct{ names, roles []string }
-
-func (g *group) empty() bool { return len(g.names) == 0 && len(g.roles) == 0 }
-
-func (g *group) has(u shard.User) bool {
-	if !u.Anonymous && slices.Contains(g.names, u.Name) {
-		return true
-	}
-	for _, role := range u.Roles {
-		if slices.Contains(g.roles, role) {
-			return true
-		}
-	}
-	return false
-}
-
-// security is a parsed security object. Server administrators are not its
-// business: they may do everything.
-type security struct{ admins, members group }
-
-func (s *security) admin(u shard.User) bool { return s.admins.has(u) }
-
-// member reports whether the user may read and write: the database is public
-// when nobody is named as a member.
-func (s *security) member(u shard.User) bool {
-	return s.members.empty() || s.members.has(u) || s.admins.has(u)
-}
-
-// parseSecurity reads a security object as stored; members of the wrong type,
-// which cannot be stored, name nobody. "readers" is the old name of "members".
-func parseSecurity(object []byte) *security {
-	s := &security{}
-	var readers group
-	named := false
-	// What is stored is well-formed; members that cannot be read name nobody.
-	_ = doc.EachMember(object, func(name string, value []byte) error {
-		switch name {
-		case "admins":
-			s.admins = parseGroup(value)
-		case "members":
-			s.members, named = parseGroup(value), true
-		case "readers":
-			readers = parseGroup(value)
-		}
-		return nil
-	})
-	if !named {
-		s.members = readers
-	}
-	return s
-}
-
-func parseGroup(object []byte) group {
-	var g group
-	_ = doc.EachMember(object, func(name string, value []byte) error {
-		list := []string{}
-		_ = doc.EachElement(value, func(item []byte) error {
-			if text, ok := doc.Unquote(item); ok {
-				list = append(list, text)
-			}
-			return nil
-		})
-		switch name {
-		case "names":
-			g.names = list
-		case "roles":
-			g.roles = list
-		}
-		return nil
-	})
-	return g
-}
-
-// securityCache keeps parsed security objects by the metadata they came from,
-// which is immutable: a changed object comes with another *meta.Database.
-type securityCache struct {
-	mu struct {
-		sync.RWMutex
-		byName map[string]parsedSecurity
-	}
-}
-
-type parsedSecurity struct {
-	of *meta.Database
-	*security
-}
-
-// maxSecurities bounds the cache; one entry costs a few hundred bytes.
-const maxSecurities = 4096
-
-func (s *securityCache) get(db *meta.Database) *security {
-	s.mu.RLock()
-	p := s.mu.byName[db.Name]
-	s.mu.RUnlock()
-	if p.of == db {
-		return p.security
-	}
-	p = parsedSecurity{of: db, security: parseSecurity(db.Security)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.byName == nil || len(s.mu.byName) >= maxSecurities {
-		s.mu.byName = make(map[string]parsedSecurity)
-	}
-	s.mu.byName[db.Name] = p
-	return p.security
+// Rights returns what the user may do with the database of the call.
+func (c *Call) Rights() guard.Rights {
+	return guard.Rights{Guard: c.API.Guard, Config: c.Config, User: c.User, DB: c.DB.Meta()}
 }
 
 // createsDatabase reports whether the call is PUT /{db}: the only one below a

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -51,20 +50,6 @@ func (c *Call) WriteQuorum() (int, error) {
 		return 0, nil
 	}
 	return ParseQuorum(Param{"w", text})
-}
-
-// InPartition reports whether documents of that name belong to partitions.
-func (c *Call) InPartition(id string) bool {
-	return c.DB.Meta().Partitioned && !doc.IsLocal(id) && !strings.HasPrefix(id, doc.DesignPrefix)
-}
-
-// CheckPartition refuses an id without a partition where it needs one, for
-// reading too.
-func (c *Call) CheckPartition(id string) error {
-	if c.InPartition(id) && !strings.Contains(id, ":") {
-		return fault.New(fault.IllegalDocID, "Doc id must be of form partition:id")
-	}
-	return nil
 }
 
 // MostRows is the largest limit that is taken, the largest small integer of

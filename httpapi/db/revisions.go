@@ -120,7 +120,7 @@ func purge(c *core.Call) error {
 	c.API.Stats.PurgeRequests.Inc()
 	outcomes, err := c.DB.Purge(c.Request.Context(), w, items)
 	for i := range items {
-		c.ForgetUser(items[i].ID)
+		c.Rights().Written(items[i].ID)
 	}
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func checkPurge(c *core.Call, asked []shard.IDRevs) error {
 	revs := 0
 	for _, a := range asked {
 		revs += len(a.Revs)
-		if err := c.CheckPartition(a.ID); err != nil {
+		if err := c.Rights().CheckPartition(a.ID); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ func getSecurity(c *core.Call) error { return c.SendJSON(http.StatusOK, c.DB.Sec
 // putSecurity answers PUT /{db}/_security: administrators of the server and of
 // the database may (api.md section 20, row 20).
 func putSecurity(c *core.Call) error {
-	if err := c.RequireDBAdmin(); err != nil {
+	if err := c.Rights().ChangeSettings(); err != nil {
 		return err
 	}
 	if c.DBName == c.Config.ChttpdAuth.AuthenticationDB && !c.Config.CouchDB.UsersDBSecurityEditable {
@@ -29,11 +29,17 @@ func putSecurity(c *core.Call) error {
 	if err := checkSecurityNames(body); err != nil {
 		return err
 	}
-	err = alter(c, c.RequireDBAdmin, func() error { return c.DB.SetSecurity(c.Request.Context(), body) })
+	err = alter(c, administrators(c), func() error { return c.DB.SetSecurity(c.Request.Context(), body) })
 	if err != nil {
 		return err
 	}
 	return c.SendOK(http.StatusOK)
+}
+
+// administrators refuses those who may not change settings of the database that
+// the call has open then.
+func administrators(c *core.Call) func() error {
+	return func() error { return c.Rights().ChangeSettings() }
 }
 
 // settingTries is how often a setting is changed at most: each time but the
@@ -101,14 +107,14 @@ func sendNumber(c *core.Call, n int) error {
 
 // putRevsLimit answers PUT /{db}/_revs_limit.
 func putRevsLimit(c *core.Call) error {
-	if err := c.RequireDBAdmin(); err != nil {
+	if err := c.Rights().ChangeSettings(); err != nil {
 		return err
 	}
 	n, err := readLimit(c, "`revs_limit` must be a positive integer")
 	if err != nil {
 		return err
 	}
-	err = alter(c, c.RequireDBAdmin, func() error { return c.DB.SetRevsLimit(c.Request.Context(), n) })
+	err = alter(c, administrators(c), func() error { return c.DB.SetRevsLimit(c.Request.Context(), n) })
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func putAttachment(c *core.Call) error {
 		}
 		edit.Body, edit.Atts = d.Body, otherAttachments(d, name)
 	}
-	if err := guardEdit(c, &edit); err != nil {
+	if err := c.Rights().Prepare(c.Request.Context(), &edit); err != nil {
 		return err
 	}
 	up := newUpload(c, c.DocID, false)
@@ -60,7 +60,7 @@ func attachmentOptions(c *core.Call) (docOptions, error) {
 	if err := refuseLocalAttachment(c); err != nil {
 		return docOptions{}, err
 	}
-	if err := checkID(c, c.DocID); err != nil {
+	if err := c.Rights().CheckID(c.DocID); err != nil {
 		return docOptions{}, err
 	}
 	o, err := parseDocOptions(c.Query)
@@ -121,7 +121,7 @@ func deleteAttachment(c *core.Call) error {
 		return errNoAttachment()
 	}
 	edit := shard.Edit{ID: c.DocID, Parent: rev, Body: d.Body, Atts: otherAttachments(d, name)}
-	if err := guardEdit(c, &edit); err != nil {
+	if err := c.Rights().Prepare(c.Request.Context(), &edit); err != nil {
 		return err
 	}
 	return write(c, writeJob{edit: edit, options: &o, reported: true})

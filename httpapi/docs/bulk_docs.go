@@ -104,7 +104,7 @@ func (b *bulk) prepare() error {
 		}
 	}
 	for i := range b.edits {
-		if err := guardEdit(b.c, &b.edits[i]); err != nil {
+		if err := b.c.Rights().Prepare(b.c.Request.Context(), &b.edits[i]); err != nil {
 			b.results[i].Err = err
 			b.refused++
 		}
@@ -169,7 +169,7 @@ func (b *bulk) update() error {
 		NewEdits: !b.replicated, W: b.w, User: b.c.User,
 	}, edits)
 	for i := range edits {
-		b.c.ForgetUser(edits[i].ID)
+		b.c.Rights().Written(edits[i].ID)
 	}
 	if err != nil && results == nil {
 		for _, u := range b.uploads {

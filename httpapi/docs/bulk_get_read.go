@@ -64,7 +64,7 @@ func (r *bulkGetReader) fill(first int) {
 		if r.errs[i] = it.err; it.err != nil {
 			continue
 		}
-		if r.errs[i] = mayRead(r.c, it.id); r.errs[i] != nil {
+		if r.errs[i] = r.c.Rights().Read(it.id); r.errs[i] != nil {
 			continue
 		}
 		q := cluster.OpenRevsOptions{

@@ -28,7 +28,7 @@ func copyDocument(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkID(c, target); err != nil {
+	if err := c.Rights().CheckID(target); err != nil {
 		return err
 	}
 	d, err := openAny(c, c.DocID, source)
@@ -36,7 +36,7 @@ func copyDocument(c *core.Call) error {
 		return err
 	}
 	edit := shard.Edit{ID: target, Parent: parent, Deleted: d.Deleted, Body: d.Body}
-	if err := guardEdit(c, &edit); err != nil {
+	if err := c.Rights().Prepare(c.Request.Context(), &edit); err != nil {
 		return err
 	}
 	up := newUpload(c, target, false)

@@ -32,7 +32,7 @@ func deleteDocument(c *core.Call) error {
 	}
 	o.batch, o.replicated = false, false // those are for a PUT (api.md 9.3)
 	edit := shard.Edit{ID: c.DocID, Parent: rev, Deleted: true, Body: emptyBody()}
-	if err := guardEdit(c, &edit); err != nil {
+	if err := c.Rights().Prepare(c.Request.Context(), &edit); err != nil {
 		return err
 	}
 	return write(c, writeJob{edit: edit, options: &o, etag: true})

@@ -43,7 +43,7 @@ func postForm(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkID(c, c.DocID); err != nil {
+	if err := c.Rights().CheckID(c.DocID); err != nil {
 		return err
 	}
 	up := newUpload(c, c.DocID, false)
@@ -173,5 +173,5 @@ func formEdit(c *core.Call, form *formUpload, up *upload) (shard.Edit, error) {
 		}
 	}
 	edit.Atts = atts
-	return edit, guardEdit(c, &edit)
+	return edit, c.Rights().Prepare(c.Request.Context(), &edit)
 }

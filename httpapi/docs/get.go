@@ -118,3 +118,30 @@ func sendRelated(c *core.Call, d *shard.Doc, style docformat.Style) error {
 	}
 	return m.Write(c.Request.Context(), c.Response, c.DB)
 }
+
+// Open reads one revision for this user's eyes.
+func Open(c *core.Call, q cluster.OpenOptions) (*shard.Doc, error) {
+	rights := c.Rights()
+	if err := rights.Read(q.ID); err != nil {
+		return nil, err
+	}
+	d, err := c.DB.Open(c.Request.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	return d, rights.Screen(d)
+}
+
+// screenRevs screens each revision of an answer.
+func screenRevs(c *core.Call, results []shard.RevResult) error {
+	rights := c.Rights()
+	for i := range results {
+		if results[i].Doc == nil {
+			continue
+		}
+		if err := rights.Screen(results[i].Doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -19,7 +19,7 @@ func getOpenRevs(c *core.Call, o *docOptions) error {
 		// Attachments always come along in this form.
 		style.Attachments, style.Follows, style.EncodingInfo = true, true, true
 	}
-	if err := mayRead(c, c.DocID); err != nil {
+	if err := c.Rights().Read(c.DocID); err != nil {
 		return err
 	}
 	results, err := c.DB.OpenRevs(c.Request.Context(), cluster.OpenRevsOptions{

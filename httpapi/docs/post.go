@@ -36,7 +36,7 @@ func postDocument(c *core.Call) error {
 	if edit, err = finishEdit(edit, false); err != nil {
 		return err
 	}
-	if err := guardEdit(c, &edit); err != nil {
+	if err := c.Rights().Prepare(c.Request.Context(), &edit); err != nil {
 		return err
 	}
 	up := newUpload(c, id, false)

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"net/http"
-	"strings"
 
 	"divan/cluster"
 	"divan/cluster/docformat"
@@ -39,7 +38,7 @@ func putDocument(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := guardEdit(c, &edit); err != nil {
+	if err := c.Rights().Prepare(c.Request.Context(), &edit); err != nil {
 		return err
 	}
 	up := newUpload(c, edit.ID, o.replicated)
@@ -81,11 +80,11 @@ func pathEdit(c *core.Call, env *doc.Envelope, o *docOptions) (shard.Edit, error
 // edit makes an edit of a document's body. The revision that the body names is
 // in Path; finishEdit puts it where it belongs.
 func edit(c *core.Call, id string, env *doc.Envelope) (shard.Edit, error) {
-	if err := checkID(c, id); err != nil {
+	if err := c.Rights().CheckID(id); err != nil {
 		return shard.Edit{}, err
 	}
-	if limit := c.Config.CouchDB.MaxDocumentSize; int64(len(env.Body)) > limit {
-		return shard.Edit{}, fault.New(fault.DocumentTooLarge, env.ID) // that of the body alone, as in CouchDB
+	if err := c.Rights().CheckSize(env.ID, env.Body); err != nil {
+		return shard.Edit{}, err
 	}
 	edit := shard.Edit{ID: id, Deleted: env.Deleted, Body: env.Body, Path: env.Path()}
 	return edit, nil
@@ -109,27 +108,6 @@ func finishEdit(edit shard.Edit, replicated bool) (shard.Edit, error) {
 func checkPathID(c *core.Call) error {
 	if c.DocID == "_local" || c.DocID == doc.LocalPrefix {
 		return fault.New(fault.BadRequest, "Invalid _local document id.")
-	}
-	return nil
-}
-
-// checkID refuses ids that no document of this database may have.
-func checkID(c *core.Call, id string) error {
-	if err := doc.ValidateID(id); err != nil {
-		return err
-	}
-	if limit := c.Config.CouchDB.MaxDocumentIDLength; int64(len(id)) > limit {
-		return fault.New(fault.IllegalDocID, "Document id is too long")
-	}
-	if err := c.CheckPartition(id); err != nil || !c.InPartition(id) {
-		return err
-	}
-	partition, rest, _ := strings.Cut(id, ":")
-	switch {
-	case partition == "":
-		return fault.New(fault.IllegalPartition, "Partition must not be empty")
-	case rest == "":
-		return fault.New(fault.IllegalDocID, "Document id must not be empty")
 	}
 	return nil
 }

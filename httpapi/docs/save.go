@@ -19,7 +19,7 @@ func Save(c *core.Call, text []byte) (id string, result shard.EditResult, err er
 		made, err = finishEdit(made, false)
 	}
 	if err == nil {
-		err = guardEdit(c, &made)
+		err = c.Rights().Prepare(c.Request.Context(), &made)
 	}
 	if err != nil {
 		return env.ID, result, err
@@ -37,7 +37,7 @@ func Save(c *core.Call, text []byte) (id string, result shard.EditResult, err er
 func commit(c *core.Call, e *shard.Edit, up *upload, o cluster.UpdateOptions) (shard.EditResult, error) {
 	edits := []shard.Edit{*e}
 	results, err := c.DB.Update(c.Request.Context(), o, edits)
-	c.ForgetUser(e.ID)
+	c.Rights().Written(e.ID)
 	if err == nil {
 		countEdits(c.API.Stats, edits, results)
 		err = results[0].Err

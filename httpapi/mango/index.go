@@ -74,7 +74,7 @@ func (f *Family) createIndex(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := mayWrite(c); err != nil {
+	if err := c.Rights().WriteDesign(); err != nil {
 		return err
 	}
 	if x.Partitioned() && !c.DB.Meta().Partitioned {
@@ -107,18 +107,6 @@ func (f *Family) createIndex(c *core.Call) error {
 	answer = doc.AppendString(append(answer, `,"id":`...), x.Design)
 	answer = doc.AppendString(append(answer, `,"name":`...), x.Name)
 	return c.SendJSON(http.StatusOK, append(answer, '}'))
-}
-
-// mayWrite refuses those who may not write design documents.
-func mayWrite(c *core.Call) error {
-	switch {
-	case c.IsDBAdmin():
-		return nil
-	case c.User.Anonymous:
-		return fault.New(fault.Unauthorized, core.TextDBOrServer)
-	default:
-		return fault.New(fault.Forbidden, core.TextDBOrServer)
-	}
 }
 
 // openDesign returns a design document, as a tombstone when it was deleted; nil when
@@ -154,7 +142,7 @@ func errSaving(why string) error {
 
 // deleteIndex serves DELETE /{db}/_index/[_design/]{ddoc}/{type}/{name}.
 func (f *Family) deleteIndex(c *core.Call) error {
-	if err := mayWrite(c); err != nil {
+	if err := c.Rights().WriteDesign(); err != nil {
 		return err
 	}
 	w := 0
@@ -206,7 +194,7 @@ func (f *Family) deleteIndexes(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := mayWrite(c); err != nil {
+	if err := c.Rights().WriteDesign(); err != nil {
 		return err
 	}
 	var done, failed []byte

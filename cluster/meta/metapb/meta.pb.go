@@ -124,7 +124,7 @@ func (x Answer_Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Answer_Outcome.Descriptor instead.
 func (Answer_Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18, 0}
+	return file_meta_proto_rawDescGZIP(), []int{20, 0}
 }
 
 // Command is one entry of the log. A program stops at an operation that it does
@@ -143,6 +143,7 @@ type Command struct {
 	//	*Command_AlterNode
 	//	*Command_RemoveNode
 	//	*Command_ReplaceNode
+	//	*Command_AssignSlots
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -266,6 +267,15 @@ func (x *Command) GetReplaceNode() *ReplaceNode {
 	return nil
 }
 
+func (x *Command) GetAssignSlots() *AssignSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_AssignSlots); ok {
+			return x.AssignSlots
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -306,6 +316,10 @@ type Command_ReplaceNode struct {
 	ReplaceNode *ReplaceNode `protobuf:"bytes,9,opt,name=replace_node,json=replaceNode,proto3,oneof"`
 }
 
+type Command_AssignSlots struct {
+	AssignSlots *AssignSlots `protobuf:"bytes,10,opt,name=assign_slots,json=assignSlots,proto3,oneof"`
+}
+
 func (*Command_Init) isCommand_Op() {}
 
 func (*Command_CreateDatabase) isCommand_Op() {}
@@ -323,6 +337,8 @@ func (*Command_AlterNode) isCommand_Op() {}
 func (*Command_RemoveNode) isCommand_Op() {}
 
 func (*Command_ReplaceNode) isCommand_Op() {}
+
+func (*Command_AssignSlots) isCommand_Op() {}
 
 // Init gives a new group its identity; only the first one counts.
 type Init struct {
@@ -1028,8 +1044,115 @@ func (x *ReplaceNode) GetBy() string {
 	return ""
 }
 
+// AssignSlots says which nodes own slots of work. An assignment is passed over
+// when the slot has changed since it was decided on, and when the node is no
+// member any more.
+type AssignSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slots         []*Slot                `protobuf:"bytes,1,rep,name=slots,proto3" json:"slots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssignSlots) Reset() {
+	*x = AssignSlots{}
+	mi := &file_meta_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssignSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssignSlots) ProtoMessage() {}
+
+func (x *AssignSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssignSlots.ProtoReflect.Descriptor instead.
+func (*AssignSlots) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AssignSlots) GetSlots() []*Slot {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+type Slot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`  // empty: nobody
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"` // index of the command that made it so; in a command of the one that is to be changed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Slot) Reset() {
+	*x = Slot{}
+	mi := &file_meta_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Slot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Slot) ProtoMessage() {}
+
+func (x *Slot) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Slot.ProtoReflect.Descriptor instead.
+func (*Slot) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Slot) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Slot) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Slot) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // Record is a part of a snapshot. A snapshot has one head, nodes, configuration,
-// deleted databases, databases sorted by name, and one end, each behind its
+// slots of work, deleted databases, databases sorted by name, and one end, each behind its
 // length (varint).
 type Record struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1041,6 +1164,7 @@ type Record struct {
 	//	*Record_Deleted
 	//	*Record_Database
 	//	*Record_End
+	//	*Record_Slot
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1048,7 +1172,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1184,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1197,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{11}
+	return file_meta_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -1137,6 +1261,15 @@ func (x *Record) GetEnd() *End {
 	return nil
 }
 
+func (x *Record) GetSlot() *Slot {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Slot); ok {
+			return x.Slot
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -1165,6 +1298,10 @@ type Record_End struct {
 	End *End `protobuf:"bytes,6,opt,name=end,proto3,oneof"`
 }
 
+type Record_Slot struct {
+	Slot *Slot `protobuf:"bytes,7,opt,name=slot,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Node) isRecord_Record() {}
@@ -1176,6 +1313,8 @@ func (*Record_Deleted) isRecord_Record() {}
 func (*Record_Database) isRecord_Record() {}
 
 func (*Record_End) isRecord_Record() {}
+
+func (*Record_Slot) isRecord_Record() {}
 
 type Head struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1190,7 +1329,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1202,7 +1341,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,7 +1354,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{12}
+	return file_meta_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Head) GetUuid() string {
@@ -1264,7 +1403,7 @@ type Tombstone struct {
 
 func (x *Tombstone) Reset() {
 	*x = Tombstone{}
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1415,7 @@ func (x *Tombstone) String() string {
 func (*Tombstone) ProtoMessage() {}
 
 func (x *Tombstone) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1428,7 @@ func (x *Tombstone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstone.ProtoReflect.Descriptor instead.
 func (*Tombstone) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{13}
+	return file_meta_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Tombstone) GetName() string {
@@ -1316,7 +1455,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1467,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1480,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{14}
+	return file_meta_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *End) GetRecords() uint64 {
@@ -1367,7 +1506,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1518,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1531,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Request) GetQuestion() isRequest_Question {
@@ -1474,7 +1613,7 @@ type Nothing struct {
 
 func (x *Nothing) Reset() {
 	*x = Nothing{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1625,7 @@ func (x *Nothing) String() string {
 func (*Nothing) ProtoMessage() {}
 
 func (x *Nothing) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1638,7 @@ func (x *Nothing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nothing.ProtoReflect.Descriptor instead.
 func (*Nothing) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{18}
 }
 
 // Join asks to take a node in, or to note what changed about it.
@@ -1515,7 +1654,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1666,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1679,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Join) GetNode() *Node {
@@ -1587,7 +1726,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1738,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1751,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Answer) GetOutcome() Answer_Outcome {
@@ -1683,7 +1822,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1834,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1847,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -1738,7 +1877,7 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"meta.proto\x12\n" +
-	"divan.meta\"\xa4\x04\n" +
+	"divan.meta\"\xe2\x04\n" +
 	"\aCommand\x12&\n" +
 	"\x04init\x18\x01 \x01(\v2\x10.divan.meta.InitH\x00R\x04init\x12?\n" +
 	"\x0fcreate_database\x18\x02 \x01(\v2\x14.divan.meta.DatabaseH\x00R\x0ecreateDatabase\x12B\n" +
@@ -1750,7 +1889,9 @@ const file_meta_proto_rawDesc = "" +
 	"alter_node\x18\a \x01(\v2\x15.divan.meta.AlterNodeH\x00R\talterNode\x129\n" +
 	"\vremove_node\x18\b \x01(\v2\x16.divan.meta.RemoveNodeH\x00R\n" +
 	"removeNode\x12<\n" +
-	"\freplace_node\x18\t \x01(\v2\x17.divan.meta.ReplaceNodeH\x00R\vreplaceNodeB\x04\n" +
+	"\freplace_node\x18\t \x01(\v2\x17.divan.meta.ReplaceNodeH\x00R\vreplaceNode\x12<\n" +
+	"\fassign_slots\x18\n" +
+	" \x01(\v2\x17.divan.meta.AssignSlotsH\x00R\vassignSlotsB\x04\n" +
 	"\x02op\"2\n" +
 	"\x04Init\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
@@ -1822,14 +1963,21 @@ const file_meta_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"1\n" +
 	"\vReplaceNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\"\xa2\x02\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\"5\n" +
+	"\vAssignSlots\x12&\n" +
+	"\x05slots\x18\x01 \x03(\v2\x10.divan.meta.SlotR\x05slots\"F\n" +
+	"\x04Slot\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"\xca\x02\n" +
 	"\x06Record\x12&\n" +
 	"\x04head\x18\x01 \x01(\v2\x10.divan.meta.HeadH\x00R\x04head\x12&\n" +
 	"\x04node\x18\x02 \x01(\v2\x10.divan.meta.NodeH\x00R\x04node\x122\n" +
 	"\x06config\x18\x03 \x01(\v2\x18.divan.meta.ConfigChangeH\x00R\x06config\x121\n" +
 	"\adeleted\x18\x04 \x01(\v2\x15.divan.meta.TombstoneH\x00R\adeleted\x122\n" +
 	"\bdatabase\x18\x05 \x01(\v2\x14.divan.meta.DatabaseH\x00R\bdatabase\x12#\n" +
-	"\x03end\x18\x06 \x01(\v2\x0f.divan.meta.EndH\x00R\x03endB\b\n" +
+	"\x03end\x18\x06 \x01(\v2\x0f.divan.meta.EndH\x00R\x03end\x12&\n" +
+	"\x04slot\x18\a \x01(\v2\x10.divan.meta.SlotH\x00R\x04slotB\b\n" +
 	"\x06record\"r\n" +
 	"\x04Head\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
@@ -1889,7 +2037,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_meta_proto_goTypes = []any{
 	(ConfigChange_Op)(0),   // 0: divan.meta.ConfigChange.Op
 	(Answer_Outcome)(0),    // 1: divan.meta.Answer.Outcome
@@ -1904,15 +2052,17 @@ var file_meta_proto_goTypes = []any{
 	(*AlterNode)(nil),      // 10: divan.meta.AlterNode
 	(*RemoveNode)(nil),     // 11: divan.meta.RemoveNode
 	(*ReplaceNode)(nil),    // 12: divan.meta.ReplaceNode
-	(*Record)(nil),         // 13: divan.meta.Record
-	(*Head)(nil),           // 14: divan.meta.Head
-	(*Tombstone)(nil),      // 15: divan.meta.Tombstone
-	(*End)(nil),            // 16: divan.meta.End
-	(*Request)(nil),        // 17: divan.meta.Request
-	(*Nothing)(nil),        // 18: divan.meta.Nothing
-	(*Join)(nil),           // 19: divan.meta.Join
-	(*Answer)(nil),         // 20: divan.meta.Answer
-	(*Refusal)(nil),        // 21: divan.meta.Refusal
+	(*AssignSlots)(nil),    // 13: divan.meta.AssignSlots
+	(*Slot)(nil),           // 14: divan.meta.Slot
+	(*Record)(nil),         // 15: divan.meta.Record
+	(*Head)(nil),           // 16: divan.meta.Head
+	(*Tombstone)(nil),      // 17: divan.meta.Tombstone
+	(*End)(nil),            // 18: divan.meta.End
+	(*Request)(nil),        // 19: divan.meta.Request
+	(*Nothing)(nil),        // 20: divan.meta.Nothing
+	(*Join)(nil),           // 21: divan.meta.Join
+	(*Answer)(nil),         // 22: divan.meta.Answer
+	(*Refusal)(nil),        // 23: divan.meta.Refusal
 }
 var file_meta_proto_depIdxs = []int32{
 	3,  // 0: divan.meta.Command.init:type_name -> divan.meta.Init
@@ -1924,26 +2074,29 @@ var file_meta_proto_depIdxs = []int32{
 	10, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
 	11, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
 	12, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
-	5,  // 9: divan.meta.Database.shards:type_name -> divan.meta.Shard
-	0,  // 10: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
-	14, // 11: divan.meta.Record.head:type_name -> divan.meta.Head
-	9,  // 12: divan.meta.Record.node:type_name -> divan.meta.Node
-	8,  // 13: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
-	15, // 14: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
-	4,  // 15: divan.meta.Record.database:type_name -> divan.meta.Database
-	16, // 16: divan.meta.Record.end:type_name -> divan.meta.End
-	18, // 17: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
-	19, // 18: divan.meta.Request.join:type_name -> divan.meta.Join
-	18, // 19: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
-	9,  // 20: divan.meta.Join.node:type_name -> divan.meta.Node
-	1,  // 21: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
-	21, // 22: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
-	4,  // 23: divan.meta.Answer.database:type_name -> divan.meta.Database
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	13, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
+	5,  // 10: divan.meta.Database.shards:type_name -> divan.meta.Shard
+	0,  // 11: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
+	14, // 12: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
+	16, // 13: divan.meta.Record.head:type_name -> divan.meta.Head
+	9,  // 14: divan.meta.Record.node:type_name -> divan.meta.Node
+	8,  // 15: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
+	17, // 16: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
+	4,  // 17: divan.meta.Record.database:type_name -> divan.meta.Database
+	18, // 18: divan.meta.Record.end:type_name -> divan.meta.End
+	14, // 19: divan.meta.Record.slot:type_name -> divan.meta.Slot
+	20, // 20: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
+	21, // 21: divan.meta.Request.join:type_name -> divan.meta.Join
+	20, // 22: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
+	9,  // 23: divan.meta.Join.node:type_name -> divan.meta.Node
+	1,  // 24: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
+	23, // 25: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
+	4,  // 26: divan.meta.Answer.database:type_name -> divan.meta.Database
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -1961,19 +2114,21 @@ func file_meta_proto_init() {
 		(*Command_AlterNode)(nil),
 		(*Command_RemoveNode)(nil),
 		(*Command_ReplaceNode)(nil),
+		(*Command_AssignSlots)(nil),
 	}
 	file_meta_proto_msgTypes[2].OneofWrappers = []any{}
 	file_meta_proto_msgTypes[4].OneofWrappers = []any{}
 	file_meta_proto_msgTypes[8].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[11].OneofWrappers = []any{
+	file_meta_proto_msgTypes[13].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Node)(nil),
 		(*Record_Config)(nil),
 		(*Record_Deleted)(nil),
 		(*Record_Database)(nil),
 		(*Record_End)(nil),
+		(*Record_Slot)(nil),
 	}
-	file_meta_proto_msgTypes[15].OneofWrappers = []any{
+	file_meta_proto_msgTypes[17].OneofWrappers = []any{
 		(*Request_Propose)(nil),
 		(*Request_ReadIndex)(nil),
 		(*Request_Join)(nil),
@@ -1985,7 +2140,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

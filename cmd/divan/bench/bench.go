@@ -80,6 +80,7 @@ type workload struct {
 func workloads() []workload {
 	return []workload{
 		{"put", "documents", (*bench).put},
+		{"put_view", "documents", (*bench).putView},
 		{"update", "documents", (*bench).update},
 		{"bulk", "documents", (*bench).bulk},
 		{"get", "documents", (*bench).get},
@@ -214,7 +215,7 @@ func (b *bench) cleanUp() {
 	if b.cfg.Keep {
 		return
 	}
-	names := []string{"put", "bulk", "fresh", "att"}
+	names := []string{"put", "warm", "bulk", "fresh", "att"}
 	for i := range b.cfg.Databases {
 		names = append(names, fmt.Sprintf("c%d", i))
 	}

@@ -145,11 +145,11 @@ func TestRun(t *testing.T) {
 			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
 			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random, PIDs: pids,
 			Only: []string{
-				"put", "update", "bulk", "get", "all_docs_limit_20",
+				"put", "put_view", "update", "bulk", "get", "all_docs_limit_20",
 				"view_build", "view_range", "view_reduce", "view_group", "view_fresh", "find_build", "find", "find_scan",
 			},
 		})
-		if err != nil || len(report.Results) != 13 || report.Server != "Couch" {
+		if err != nil || len(report.Results) != 14 || report.Server != "Couch" {
 			t.Fatalf("error %v, report %+v", err, report)
 		}
 		cpu := 0.0
@@ -163,7 +163,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("the requests took %f ms of processor time", cpu)
 		}
 		var out bytes.Buffer
-		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 15 {
+		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 16 {
 			t.Errorf("error %v, report %s", err, &out)
 		}
 	}

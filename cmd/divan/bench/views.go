@@ -97,6 +97,20 @@ func (b *bench) askViews(ctx context.Context, r *recorder, part string, view fun
 	})
 }
 
+// putView is put into a database with views, which the server keeps up to date
+// behind the writes.
+func (b *bench) putView(ctx context.Context, r *recorder) error {
+	if err := b.create("warm"); err != nil {
+		return err
+	}
+	a := b.newCall()
+	defer a.release()
+	if err := b.putDesign(a, "warm"); err != nil {
+		return err
+	}
+	return b.putInto(ctx, r, "warm")
+}
+
 // viewFresh writes documents into a database of its own and asks the view for
 // each as soon as it is written.
 func (b *bench) viewFresh(ctx context.Context, r *recorder) error {

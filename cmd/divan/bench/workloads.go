@@ -28,8 +28,11 @@ func (b *bench) createPath(name string) []byte {
 	return []byte(path)
 }
 
-func (b *bench) put(ctx context.Context, r *recorder) error {
-	if err := b.create("put"); err != nil {
+func (b *bench) put(ctx context.Context, r *recorder) error { return b.putInto(ctx, r, "put") }
+
+// putInto writes new documents one by one.
+func (b *bench) putInto(ctx context.Context, r *recorder, db string) error {
+	if err := b.create(db); err != nil {
 		return err
 	}
 	var next atomic.Int64
@@ -37,7 +40,7 @@ func (b *bench) put(ctx context.Context, r *recorder) error {
 		var path, body []byte
 		return func(a *call, _ int64) (int64, error) {
 			n := next.Add(1) - 1
-			path = append(append(append(path[:0], '/'), b.prefix...), "put/"...)
+			path = append(append(append(append(path[:0], '/'), b.prefix...), db...), '/')
 			path, body = b.appendID(path, n), b.appendDoc(body[:0], nil, nil, n)
 			return 1, a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated)
 		}

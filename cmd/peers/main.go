@@ -1,0 +1,126 @@
+// Command peers replicates between Divan and its real peers, PouchDB and
+// pouchdb-server, in every direction, and compares what both sides hold
+// afterwards: leaves, histories, bodies and attachments. It needs Node.js and
+// installs the peers from the npm registry into its directory:
+//
+//	make peers
+//
+// Each case prints a line. The first difference ends it with exit status 1.
+package main
+
+import (
+	"context"
+	"embed"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// scripts are what runs in Node.js, and which versions of the peers.
+//
+//go:embed package.json live.js
+var scripts embed.FS
+
+func main() {
+	c := config{}
+	flag.IntVar(&c.documents, "documents", 100_000, "documents in each direction between Divan's databases; a tenth of them with PouchDB")
+	flag.IntVar(&c.largest, "largest", 100, "size of the largest attachment in MB; with PouchDB 5 at most")
+	flag.Uint64Var(&c.seed, "seed", 1, "of everything that is drawn")
+	flag.StringVar(&c.binary, "program", "bin/divan", "the program")
+	flag.StringVar(&c.dir, "dir", "data/peers", "for data, logs and the peers; data are emptied first")
+	flag.StringVar(&c.only, "only", "", "run this case alone")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, c)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+// config is what the flags say.
+type config struct {
+	documents, largest int
+	seed               uint64
+	binary, dir        string
+	only               string
+}
+
+// run installs and starts the peers and runs the cases.
+func run(ctx context.Context, c config) (err error) {
+	if c.binary, err = filepath.Abs(c.binary); err != nil {
+		return err
+	}
+	if c.dir, err = filepath.Abs(c.dir); err != nil {
+		return err
+	}
+	modules := filepath.Join(c.dir, "npm")
+	if err := install(ctx, modules); err != nil {
+		return err
+	}
+	data := filepath.Join(c.dir, "data")
+	if err := os.RemoveAll(data); err != nil {
+		return err
+	}
+	w := &world{config: c, modules: modules}
+	defer func() {
+		for _, p := range w.processes {
+			p.kill()
+		}
+	}()
+	for _, s := range []struct {
+		p  **server
+		at string
+	}{{&w.one, "one"}, {&w.other, "other"}} {
+		if *s.p, err = w.divan(ctx, filepath.Join(data, s.at)); err != nil {
+			return err
+		}
+	}
+	if w.pouch, err = w.pouchServer(ctx, filepath.Join(data, "pouch")); err != nil {
+		return err
+	}
+	for _, c := range w.cases() {
+		if w.only != "" && w.only != c.name {
+			continue
+		}
+		begin := time.Now()
+		detail, err := c.run(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		fmt.Printf("%-32s %s, %.1f s\n", c.name, detail, time.Since(begin).Seconds())
+	}
+	return nil
+}
+
+// install brings the peers from the npm registry; those that are there stay.
+// No script of a package runs: what they need comes built.
+func install(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"package.json", "live.js"} {
+		text, err := scripts.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "pouchdb-server")); err == nil {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("npm install: %w", err)
+	}
+	return nil
+}

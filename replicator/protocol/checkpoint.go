@@ -1,0 +1,126 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/replicator/endpoint"
+	"divan/storage/fault"
+)
+
+// load reads the checkpoint of a side.
+func (s *side) load(ctx context.Context, id string) error {
+	body, rev, err := s.Local(ctx, id)
+	if fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase) {
+		return nil
+	}
+	if err == nil {
+		s.history, err = parseHistory(body, rev)
+	}
+	if err != nil {
+		return fmt.Errorf("read the checkpoint of the %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// commit makes what was written durable and checks that the database is still
+// the one that the run began with: in one made anew under its name, neither
+// documents nor positions are what they were.
+func (s *side) commit(ctx context.Context) error {
+	instance, err := s.Commit(ctx)
+	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unauthorized) { // nothing of ours is written there
+		var info endpoint.Info
+		info, err = s.Info(ctx)
+		instance = info.InstanceStart
+	}
+	if err != nil {
+		return fmt.Errorf("commit the %s: %w", s.name, err)
+	}
+	if instance != s.instance {
+		return fault.Newf(fault.Unavailable, "instance_start_time of the %s has changed since the replication began", s.name)
+	}
+	return nil
+}
+
+// save writes a checkpoint. A conflict is none when what is there is what
+// was to be written: then only the answer was lost.
+func (s *side) save(ctx context.Context, id string, body []byte) error {
+	rev, err := s.PutLocal(ctx, id, s.history.rev, body)
+	if fault.Is(err, fault.Conflict) {
+		there := side{Database: s.Database, name: s.name}
+		if there.load(ctx, id) == nil && bytes.Equal(there.history.text, body) {
+			rev, err = there.history.rev, nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the checkpoint of the %s: %w", s.name, err)
+	}
+	s.history.rev = rev
+	return nil
+}
+
+// checkpoint remembers on both sides that everything up to seq is copied, the
+// target first: a source that knows more than the target would be believed.
+func (r *run) checkpoint(ctx context.Context, seq endpoint.Seq) error {
+	for _, s := range []*side{&r.target, &r.source} {
+		if err := s.commit(ctx); err != nil {
+			return err
+		}
+	}
+	if r.Fence != nil {
+		if err := r.Fence(ctx); err != nil {
+			return fmt.Errorf("before a checkpoint: %w", err)
+		}
+	}
+	stats := r.Progress.Snapshot()
+	body := r.session.appendHistory(nil, seq, &stats, time.Now())
+	if err := r.target.save(ctx, r.ID.Base, body); err != nil {
+		return err
+	}
+	if err := r.saveSource(ctx, body); err != nil {
+		return err
+	}
+	r.answer = body
+	pending := r.pending(ctx, seq)
+	r.Progress.update(func(s *Stats) { s.CheckpointedSeq, s.ChangesPending = seq, pending })
+	return nil
+}
+
+// saveSource writes the checkpoint of the source, unless it takes none. Then the
+// next run starts anew, which costs time but harms nothing.
+func (r *run) saveSource(ctx context.Context, body []byte) error {
+	if r.source.readOnly {
+		return nil
+	}
+	err := r.source.save(ctx, r.ID.Base, body)
+	if err == nil || !lasting(err) {
+		return err
+	}
+	r.source.readOnly = true
+	r.log.Warn("the source takes no checkpoint: another run will compare everything again", zap.Error(err))
+	return nil
+}
+
+// lasting reports whether a refusal would be the same the next time.
+func lasting(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Unauthorized, fault.Forbidden, fault.BadRequest, fault.DocumentTooLarge, fault.AttachmentTooLarge,
+		fault.RequestTooLarge, fault.BadContentType, fault.IllegalDocID, fault.DocValidation, fault.IllegalPartition,
+		fault.PartitionOverflow, fault.InvalidDesignDoc, fault.CompilationError, fault.BadFunction:
+		return true
+	}
+	return false
+}
+
+// passing reports whether a failure may be gone the next time.
+func passing(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy:
+		return true
+	}
+	return false
+}
