@@ -38,6 +38,8 @@ type Database struct {
 	userAgent string
 	slots     chan struct{} // has an entry for each request under way
 
+	instance atomic.Value // string: instance_start_time as Info has seen it last
+
 	// What the peer was found not to have.
 	noBulkGet atomic.Bool
 	coding    atomic.Int32 // of attachments: codingUnknown, codingTaken or codingIgnored
@@ -151,6 +153,7 @@ func (d *Database) Info(ctx context.Context) (endpoint.Info, error) {
 	if err != nil { // some other server answers
 		return endpoint.Info{}, endpoint.NoDatabase(d.url)
 	}
+	d.instance.Store(info.InstanceStart)
 	return info, nil
 }
 
@@ -222,15 +225,16 @@ func (d *Database) Commit(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if text != nil {
-		return textOf(doc.Lookup(text, "instance_start_time")), nil
-	}
-	if !unsupported(a.status) {
+	if text == nil && !unsupported(a.status) {
 		return "", d.refusal(a)
 	}
-	if err := a.Body.Close(); err != nil {
-		return "", fmt.Errorf("commit: %w", err)
+	if text == nil {
+		_ = a.Body.Close() // it says no more than its status
+	} else if instance := textOf(doc.Lookup(text, "instance_start_time")); instance == d.instance.Load() {
+		return instance, nil
 	}
+	// Another one may mean that the database was made anew, or that the server
+	// says one thing here and another there.
 	info, err := d.Info(ctx)
 	return info.InstanceStart, err
 }

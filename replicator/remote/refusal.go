@@ -45,30 +45,13 @@ func (d *Database) refusal(a *answer) error {
 		}
 	}
 	return &fault.Error{
-		Kind: kindOf(a.status, name), Code: name, Reason: reason,
+		Kind: kindOf(a.status), Code: name, Reason: reason,
 		Err: fmt.Errorf("%s answered %d", d.url, a.status),
 	}
 }
 
-// kindOf is the kind of error that a status, or the error name of one document
-// in an answer, stands for.
-func kindOf(status int, name string) fault.Kind {
-	switch name {
-	case "unauthorized":
-		return fault.Unauthorized
-	case "forbidden":
-		return fault.Forbidden
-	case "missing_stub":
-		return fault.MissingStub
-	case "document_too_large":
-		return fault.DocumentTooLarge
-	case "attachment_too_large":
-		return fault.AttachmentTooLarge
-	case "conflict":
-		return fault.Conflict
-	case "not_found":
-		return fault.NotFound
-	}
+// kindOf is the kind of error that a status stands for.
+func kindOf(status int) fault.Kind {
 	switch status {
 	case http.StatusUnauthorized:
 		return fault.Unauthorized
@@ -86,12 +69,29 @@ func kindOf(status int, name string) fault.Kind {
 		return fault.BadContentType
 	case http.StatusRequestURITooLong:
 		return fault.URITooLong
-	}
-	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
+	case http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return fault.Unavailable
 	}
-	if status >= http.StatusBadRequest {
+	if http.StatusBadRequest <= status && status < http.StatusInternalServerError {
 		return fault.BadRequest
+	}
+	return fault.Unavailable
+}
+
+// kindOfDoc is the kind of error that a name stands for which an answer gives
+// for one of many documents.
+func kindOfDoc(name string) fault.Kind {
+	switch name {
+	case "unauthorized":
+		return fault.Unauthorized
+	case "forbidden":
+		return fault.Forbidden
+	case "missing_stub":
+		return fault.MissingStub
+	case "document_too_large":
+		return fault.DocumentTooLarge
+	case "attachment_too_large":
+		return fault.AttachmentTooLarge
 	}
 	return fault.Internal
 }

@@ -39,7 +39,11 @@ func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.
 		return nil, err
 	}
 	if text == nil && a.status != http.StatusExpectationFailed {
-		return nil, d.refusal(a)
+		err := d.refusal(a)
+		if fault.Is(err, fault.MissingStub) {
+			return d.writeStubs(ctx, docs, err)
+		}
+		return nil, err
 	}
 	if text == nil { // 417: a validation function of an old server refused some of them
 		if text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer)); err != nil {
@@ -52,6 +56,21 @@ func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.
 		return nil, fault.Newf(fault.Unavailable, "%s has not enough copies", d.url)
 	}
 	return refusals(text, docs)
+}
+
+// writeStubs writes documents of which some have stubs that the server does not
+// know: it has refused all of them and does not say which.
+func (d *Database) writeStubs(ctx context.Context, docs []*endpoint.Doc, refusal error) ([]endpoint.Refused, error) {
+	if len(docs) == 1 {
+		return []endpoint.Refused{{ID: docs[0].ID, Rev: docs[0].Path.Rev(), Err: refusal}}, nil
+	}
+	half := len(docs) / 2
+	first, err := d.Write(ctx, docs[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := d.Write(ctx, docs[half:])
+	return append(first, second...), err
 }
 
 // sizeHint is about how large a document is as JSON.
@@ -155,7 +174,7 @@ func refusals(text []byte, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
 		if r.Rev, err = doc.ParseRev(rev); err != nil {
 			r.Rev = onlyRev(docs, r.ID)
 		}
-		r.Err = &fault.Error{Kind: kindOf(0, name), Code: name, Reason: reason}
+		r.Err = &fault.Error{Kind: kindOfDoc(name), Code: name, Reason: reason}
 		out = append(out, r)
 		return nil
 	})

@@ -61,11 +61,23 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 	case err != nil:
 		return err
 	case text == nil:
-		return d.refusal(a)
+		return d.judge(ctx, d.refusal(a))
 	case a.status == http.StatusAccepted:
 		return fault.Newf(fault.Unavailable, "%s has not enough copies", d.url)
 	}
 	return nil
+}
+
+// judge tells the refusal of a document by a validation function from that of
+// the account: the document is not to blame for the latter.
+func (d *Database) judge(ctx context.Context, refusal error) error {
+	if !fault.Is(refusal, fault.Unauthorized) {
+		return refusal
+	}
+	if _, err := d.Info(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, "write to "+d.url, errors.Join(refusal, err))
+	}
+	return refusal
 }
 
 // appendFollows appends what announces a part. a becomes what is sent.
