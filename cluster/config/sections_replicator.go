@@ -50,13 +50,12 @@ type Transfer struct {
 
 // ReplicatorPeers is how other servers are spoken to, and which may be.
 type ReplicatorPeers struct {
-	EndpointProtocols []string      // schemes of URLs
-	ProxyProtocols    []string      // schemes of proxies
-	SessionRefresh    time.Duration // how old a cookie may get
-	VerifyTLS         bool          // verify_ssl_certificates
-	TLSMaxDepth       int           // of a chain of certificates
-	TrustedCAFile     string        // PEM; empty: those of the system
-	CertFile, KeyFile string        // PEM of this client; empty: none
+	EndpointProtocols []string // schemes of URLs
+	ProxyProtocols    []string // schemes of proxies
+	VerifyTLS         bool     // verify_ssl_certificates
+	TLSMaxDepth       int      // of a chain of certificates
+	TrustedCAFile     string   // PEM; empty: those of the system
+	CertFile, KeyFile string   // PEM of this client; empty: none
 	KeyPassword       string
 }
 
@@ -99,7 +98,6 @@ func readReplicatorPeers(r *reader) ReplicatorPeers {
 	return ReplicatorPeers{
 		EndpointProtocols: r.list(s, "valid_endpoint_protocols", "http", "https"),
 		ProxyProtocols:    r.list(s, "valid_proxy_protocols", "http", "https", "socks5"),
-		SessionRefresh:    r.duration(s, "session_refresh_interval_sec", 550*time.Second, time.Second, atLeast(1)),
 		VerifyTLS:         r.boolean(s, "verify_ssl_certificates", false),
 		TLSMaxDepth:       r.count(s, "ssl_certificate_max_depth", 3, atLeast(0)),
 		TrustedCAFile:     r.text(s, "ssl_trusted_certificates_file", ""),

@@ -40,8 +40,10 @@ type Job struct {
 	// Run is one run, until ctx ends, it is done (nil) or fails.
 	Run func(ctx context.Context) error
 	// Ended is called after a job was removed because it is done (nil), or because
-	// it is transient and crashed.
-	Ended func(err error)
+	// it is transient and crashed. ctx is that of Runner.Run, which waits.
+	Ended func(ctx context.Context, err error)
+	// Owner is what the job belongs to, for whoever added it.
+	Owner any
 
 	queued
 }

@@ -57,7 +57,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		start, next := r.step(ctx, time.Now())
 		for _, s := range start {
-			running.Go(func() { r.run(s.ctx, s.job, s.delay) })
+			running.Go(func() { r.run(ctx, &s) })
 		}
 		timer.Stop()
 		if !next.IsZero() {
@@ -102,20 +102,20 @@ func (r *Runner) step(ctx context.Context, now time.Time) (start []starting, nex
 }
 
 // run is one run of a job.
-func (r *Runner) run(ctx context.Context, j *Job, delay time.Duration) {
-	err := pause(ctx, delay)
+func (r *Runner) run(ctx context.Context, s *starting) {
+	err := pause(s.ctx, s.delay)
 	if err == nil {
-		err = j.Run(ctx)
+		err = s.job.Run(s.ctx)
 	}
 	how, reason := Done, ""
 	if err != nil {
 		how = Interrupted
-		if ctx.Err() == nil {
+		if s.ctx.Err() == nil {
 			how, reason = Failed, r.options.Describe(err)
 		}
 	}
-	if r.ended(j, how, reason) && j.Ended != nil {
-		j.Ended(err)
+	if r.ended(s.job, how, reason) && s.job.Ended != nil {
+		s.job.Ended(ctx, err)
 	}
 	r.poke()
 }

@@ -88,7 +88,7 @@ func TestRunnerCrash(t *testing.T) {
 			return errors.New("no luck")
 		}}
 		ended := make(chan error, 1)
-		job.Ended = func(err error) { ended <- err }
+		job.Ended = func(_ context.Context, err error) { ended <- err }
 		r.Add(job)
 		if there := r.Add(&Job{ID: "x"}); there != job {
 			t.Errorf("a second one with the same id: %v", there)
@@ -115,7 +115,7 @@ func TestRunnerTransientCrash(t *testing.T) {
 		ended := make(chan error, 1)
 		r.Add(&Job{
 			ID: "x", Continuous: true, Transient: true, Run: func(context.Context) error { return errors.New("no luck") },
-			Ended: func(err error) { ended <- err },
+			Ended: func(_ context.Context, err error) { ended <- err },
 		})
 		if err := <-ended; err == nil || err.Error() != "no luck" {
 			t.Errorf("ended with %v", err)
