@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -100,9 +101,13 @@ func (r *run) open(ctx context.Context) error {
 // refusal is what a client is told when a database cannot be used.
 func refusal(err error, url string) error {
 	told := fault.Error{Kind: fault.KindOf(err), Err: err}
+	var f *fault.Error
+	if errors.As(err, &f) && f.Code == endpoint.CodeAuth { // it is the account, not the database
+		return err
+	}
 	switch told.Kind {
 	case fault.NoDatabase, fault.NotFound, fault.IllegalDatabaseName:
-		told.Kind, told.Code, told.Reason = fault.NoDatabase, "db_not_found", "could not open "+url
+		told.Kind, told.Code, told.Reason = fault.NoDatabase, endpoint.CodeNoDatabase, "could not open "+url
 	case fault.Unauthorized:
 		told.Reason = "unauthorized to access or create database " + url
 	case fault.Forbidden:

@@ -187,9 +187,12 @@ func (c *collector) finish() [][]byte {
 		if known {
 			var err error
 			f := c.functions[i]
-			if len(c.list) > 0 {
+			switch {
+			case len(c.list) > 0:
 				c.out, err = f.Reduce(c.out, c.list)
-			} else {
+			case len(c.parts[i]) == 1:
+				c.out = append(c.out, c.parts[i][0]...)
+			default:
 				c.out, err = f.Rereduce(c.out, c.parts[i])
 			}
 			if err != nil {

@@ -27,8 +27,8 @@ type Stream struct {
 	spans  []span // what is left of the ranges, first the one being read
 	number int    // of the range being read
 	moved  bool   // the iterator stands where the reading goes on
-	some   bool   // and there is a row
-	level  int    // of groups
+	some   bool   // and there is a row, or a group
+	groups grouping
 }
 
 // span is a range of keys behind the tree; hi nil is the end.
@@ -48,9 +48,11 @@ func (s *Stream) open(x *viewIndex, at place) error {
 	if s.req.Reduce {
 		reducer = at.reducer
 	}
-	if s.sum, err = newSummer(s.snap, s.t, at.tree, reducer, &st); err != nil {
-		return err
+	height := -1
+	if st.blocks {
+		height = st.trees[at.tree].height
 	}
+	s.sum = newSummer(s.snap, s.t, reducer, height)
 	if s.req.Reduce {
 		s.sum.function = s.t.reducers[reducer].bind(s.ctx)
 	}
@@ -68,8 +70,7 @@ func (s *Stream) open(x *viewIndex, at place) error {
 	}
 	s.Head = Head{Seq: pos.Seq, UUID: s.use.UUID(), Total: st.trees[at.tree].rows}
 	if s.req.Reduce {
-		s.level = s.req.GroupLevel
-		return nil
+		return s.openGroups(at.tree, &st)
 	}
 	if s.req.Uncounted {
 		return nil
@@ -158,6 +159,9 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 
 // rows adds rows of the first range that is left.
 func (s *Stream) rows(b *Batch, size int) error {
+	if err := s.sum.openRows(); err != nil {
+		return err
+	}
 	it, r := s.sum.rowIt, s.spans[0]
 	if !s.moved {
 		s.start(r)
@@ -250,6 +254,9 @@ func (s *Stream) Close() {
 func (s *Stream) closeSnapshot() {
 	if s.sum != nil {
 		_ = s.sum.Close() // read only: nothing to lose
+	}
+	if s.groups.entries != nil {
+		_ = s.groups.entries.Close() // likewise
 	}
 	s.snap.Close()
 	s.snap = nil

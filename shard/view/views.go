@@ -30,6 +30,7 @@ type Views struct {
 	scripts *script.Engine
 	limit   func() reduce.Limit
 	long    uint64 // longUpdate
+	dense   uint64 // denseGroups
 	log     *zap.Logger
 
 	compiled compiledReducers
@@ -46,7 +47,7 @@ func New(o Options) *Views {
 	}
 	return &Views{
 		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger}),
-		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, log: o.Logger,
+		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, log: o.Logger,
 	}
 }
 
@@ -77,7 +78,7 @@ func (v *Views) specOf(req *Request) index.Spec {
 
 // open makes what maps documents for the index of a definition.
 func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error) {
-	x := &viewIndex{def: d, long: v.long}
+	x := &viewIndex{def: d, long: v.long, dense: v.dense}
 	x.trees, x.places = d.trees()
 	for t := range x.trees {
 		for i := range x.trees[t].reducers {

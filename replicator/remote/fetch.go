@@ -1,0 +1,342 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+
+	"divan/cluster/docformat"
+	"divan/replicator/endpoint"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Fetch implements endpoint.Source. Documents without contents to be brought
+// come by _bulk_get, many at once; the others one by one, with the contents in
+// their parts. What a broken connection has cut off is asked for again; so take
+// is called once more for a document whose contents broke off and that take
+// therefore refused.
+func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
+	f := &fetch{db: d, whole: o.WholeAttachments, take: take, wanted: wanted}
+	if !o.NoBulkGet && len(wanted) > 0 && !d.noBulkGet.Load() {
+		if err := f.persist(ctx, f.bulk); err != nil {
+			return err
+		}
+	}
+	for i := range f.wanted {
+		f.done = nil
+		if err := f.persist(ctx, func(ctx context.Context) error { return f.one(ctx, &f.wanted[i]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch is one call of Fetch.
+type fetch struct {
+	db     *Database
+	whole  bool // contents come whatever the target has
+	take   func(*endpoint.Doc, endpoint.Contents) error
+	wanted []endpoint.Wanted // still to be fetched
+	alone  []endpoint.Wanted // to be fetched one by one, once _bulk_get has ended
+	// done are the revisions that have been taken or put aside, by id; latest
+	// may give one twice, and so may another attempt.
+	done   map[string][]doc.Rev
+	failed error // what take returned
+}
+
+// persist calls read until it has read an answer to its end.
+func (f *fetch) persist(ctx context.Context, read func(context.Context) error) error {
+	for broken := 0; ; broken++ {
+		err := read(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case f.failed != nil:
+			return f.failed
+		case !errors.Is(err, errBroken):
+			return err
+		case broken >= f.db.options.Retries:
+			return fault.Wrap(fault.Unavailable, "documents of "+f.db.url, err)
+		}
+		if err := pause(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
+			return err
+		}
+	}
+}
+
+// errBroken marks an answer that broke off, or is none.
+var errBroken = errors.New("the answer broke off")
+
+// broken marks an error as one of the answer.
+func broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(fault.Unavailable, errBroken.Error(), errors.Join(errBroken, short(err)))
+}
+
+// give hands a document to the taker.
+func (f *fetch) give(d *endpoint.Doc, c *contents) error {
+	var err error
+	if c == nil {
+		err = f.take(d, nil)
+	} else {
+		err = f.take(d, c)
+	}
+	if err != nil && c != nil && c.err != nil {
+		return c.err // it is this side's fault, and worth another attempt
+	}
+	f.failed = err
+	if err == nil {
+		f.mark(d.ID, d.Path.Rev())
+	}
+	return err
+}
+
+// mark notes that a revision is done with.
+func (f *fetch) mark(id string, rev doc.Rev) {
+	if f.done == nil {
+		f.done = make(map[string][]doc.Rev, len(f.wanted))
+	}
+	f.done[id] = append(f.done[id], rev)
+}
+
+// bulk takes what _bulk_get brings, and leaves in wanted what it does not:
+// documents with contents, and all when the server has no such request.
+func (f *fetch) bulk(ctx context.Context) error {
+	q := request{
+		method: http.MethodPost, path: "_bulk_get", query: "revs=true&latest=true&att_encoding_info=true",
+		body: f.bulkBody(),
+	}
+	a, err := f.db.do(ctx, &q)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.status == http.StatusOK:
+	case unsupported(a.status), a.status >= http.StatusInternalServerError:
+		f.db.noBulkGet.Store(unsupported(a.status))
+		f.leave()
+		return broken(a.Body.Close())
+	default:
+		return f.db.refusal(a)
+	}
+	l := list{stream: newStream(a.Body), member: "results", other: func(string, []byte) error { return nil }}
+	ids := make(map[string]*endpoint.Wanted, len(f.wanted))
+	for i := range f.wanted {
+		ids[f.wanted[i].ID] = &f.wanted[i]
+	}
+	for err == nil {
+		var text []byte
+		if text, err = l.next(); err != nil {
+			if !errors.Is(err, io.EOF) {
+				err = broken(err)
+			}
+			break
+		}
+		err = f.result(text, ids)
+	}
+	closed := a.Body.Close()
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	f.wanted, f.alone = f.alone, nil
+	return broken(closed)
+}
+
+// leave takes what is done with out of what is wanted.
+func (f *fetch) leave() {
+	rest := f.alone
+	for _, w := range f.wanted {
+		if w.Revs = f.without(w.ID, w.Revs); len(w.Revs) > 0 {
+			rest = append(rest, w)
+		}
+	}
+	f.wanted, f.alone = rest, nil
+}
+
+// without returns the revisions of a document that are not done with.
+func (f *fetch) without(id string, revs []doc.Rev) []doc.Rev {
+	done := f.done[id]
+	if len(done) == 0 {
+		return revs
+	}
+	return slices.DeleteFunc(slices.Clone(revs), func(r doc.Rev) bool { return slices.Contains(done, r) })
+}
+
+// bulkBody is the body of _bulk_get.
+func (f *fetch) bulkBody() []byte {
+	body := append([]byte(nil), `{"docs":[`...)
+	first := len(body)
+	for i := range f.wanted {
+		w := &f.wanted[i]
+		for _, rev := range f.without(w.ID, w.Revs) {
+			if len(body) > first {
+				body = append(body, ',')
+			}
+			body = append(body, `{"id":`...)
+			body = doc.AppendString(body, w.ID)
+			body = append(body, `,"rev":`...)
+			body = rev.AppendJSON(body)
+			body = append(body, '}')
+		}
+	}
+	return append(body, "]}"...)
+}
+
+// result takes what _bulk_get gives for one entry of the request.
+func (f *fetch) result(text []byte, ids map[string]*endpoint.Wanted) error {
+	var id string
+	var docs []byte
+	ok := scanMembers(text, func(name, value []byte) {
+		switch string(name) {
+		case "id":
+			id, _ = doc.Unquote(value)
+		case "docs":
+			docs = value
+		}
+	})
+	w := ids[id]
+	if !ok || w == nil {
+		return nil // nobody asked for it
+	}
+	var err error
+	if !scanElements(docs, func(value []byte) bool {
+		scanMembers(value, func(name, member []byte) {
+			switch {
+			case err != nil:
+			case string(name) == "ok":
+				err = f.document(member, w)
+			case string(name) == "error":
+				f.unread(member, w)
+			}
+		})
+		return err == nil
+	}) && err == nil {
+		err = broken(errors.New("a result of _bulk_get is malformed"))
+	}
+	return err
+}
+
+// unread puts a revision aside that _bulk_get could not read: asked for by
+// itself the server may give it, or say why not.
+func (f *fetch) unread(value []byte, w *endpoint.Wanted) {
+	name, _ := doc.Unquote(doc.Lookup(value, "error"))
+	text, _ := doc.Unquote(doc.Lookup(value, "rev"))
+	rev, err := doc.ParseRev(text)
+	if name == "not_found" || err != nil || slices.Contains(f.done[w.ID], rev) {
+		return
+	}
+	f.aside(w, rev)
+}
+
+// aside keeps a revision for later.
+func (f *fetch) aside(w *endpoint.Wanted, rev doc.Rev) {
+	f.mark(w.ID, rev)
+	if n := len(f.alone); n > 0 && f.alone[n-1].ID == w.ID {
+		f.alone[n-1].Revs = append(f.alone[n-1].Revs, rev)
+		return
+	}
+	f.alone = append(f.alone, endpoint.Wanted{ID: w.ID, Revs: []doc.Rev{rev}, Ancestors: w.Ancestors})
+}
+
+// document takes a document that came without contents, or puts it aside.
+func (f *fetch) document(text []byte, w *endpoint.Wanted) error {
+	d, err := f.parse(text, w)
+	if err != nil || d == nil {
+		return err
+	}
+	if d.Follows() {
+		f.aside(w, d.Path.Rev())
+		return nil
+	}
+	return f.give(d, nil)
+}
+
+// parse reads a document; nil when it is done with already.
+func (f *fetch) parse(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
+	e, err := doc.ParseEnvelope(text)
+	if err != nil {
+		return nil, fault.Wrap(fault.KindOf(err), "document "+w.ID+" of "+f.db.url+": "+fault.Reason(err), err)
+	}
+	d := &endpoint.Doc{ID: e.ID, Path: e.Path(), Deleted: e.Deleted, Body: e.Body}
+	if d.ID != w.ID || len(d.Path.IDs) == 0 {
+		return nil, broken(errors.New("another document than the one that was asked for"))
+	}
+	if slices.Contains(f.done[w.ID], d.Path.Rev()) {
+		return nil, nil
+	}
+	if len(e.Atts) > 0 {
+		var since []doc.Rev
+		if !f.whole {
+			since = w.Ancestors
+		}
+		d.Atts, err = attachments(&e, d.Path, since)
+	}
+	return d, err
+}
+
+// one takes the revisions of one document, contents included.
+func (f *fetch) one(ctx context.Context, w *endpoint.Wanted) error {
+	for {
+		revs := f.without(w.ID, w.Revs)
+		if len(revs) == 0 {
+			return nil
+		}
+		query, asked := f.openRevs(w, revs)
+		if err := f.open(ctx, w, query); err != nil {
+			return err
+		}
+		for _, rev := range revs[:asked] { // those that are not there are done with as well
+			f.mark(w.ID, rev)
+		}
+	}
+}
+
+// open asks for some revisions of a document.
+func (f *fetch) open(ctx context.Context, w *endpoint.Wanted, query string) error {
+	a, err := f.db.do(ctx, &request{
+		method: http.MethodGet, path: docPath(w.ID), query: query, accept: "multipart/mixed",
+	})
+	if err != nil {
+		return err
+	}
+	if a.status == http.StatusNotFound {
+		return f.gone(a)
+	}
+	if a.status != http.StatusOK {
+		return f.db.refusal(a)
+	}
+	contentType := a.header.Get("Content-Type")
+	var docs []*endpoint.Doc
+	if parts, partsErr := docformat.NewParts(a.Body, contentType, "multipart/mixed"); partsErr == nil {
+		err = f.parts(parts, w)
+	} else {
+		docs, err = f.array(a.Body, w)
+	}
+	closed := a.Body.Close()
+	if err != nil {
+		return err
+	}
+	for _, d := range docs {
+		if err := f.give(d, f.separately(ctx, d)); err != nil {
+			return err
+		}
+	}
+	return broken(closed)
+}
+
+// gone tells a document that is not there from a database that is not there.
+func (f *fetch) gone(a *answer) error {
+	err := f.db.refusal(a)
+	switch fault.Reason(err) {
+	case "no_db_file", "Database does not exist.":
+		return endpoint.NoDatabase(f.db.url)
+	}
+	return nil
+}

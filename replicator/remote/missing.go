@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"divan/cluster/docformat"
+	"divan/replicator/endpoint"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Create implements endpoint.Target. As with CouchDB, opening the database
+// tells of every refusal but that of the account.
+func (d *Database) Create(ctx context.Context, o endpoint.CreateOptions) error {
+	q := request{method: http.MethodPut}
+	for _, p := range o.Query {
+		if q.query != "" {
+			q.query += "&"
+		}
+		q.query += url.QueryEscape(p[0]) + "=" + url.QueryEscape(p[1])
+	}
+	text, a, err := d.read(ctx, &q)
+	if err != nil || text != nil {
+		return err
+	}
+	switch {
+	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden,
+		a.status == http.StatusTooManyRequests, a.status >= http.StatusInternalServerError:
+		return d.unopened(a)
+	}
+	if err := a.Body.Close(); err != nil {
+		return fault.Wrap(fault.Unavailable, "create "+d.url, err)
+	}
+	return nil
+}
+
+// Missing implements endpoint.Target.
+func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
+	body := []byte{'{'}
+	for i := range ids {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = doc.AppendString(body, ids[i].ID)
+		body = append(body, ':')
+		body = docformat.AppendRevs(body, ids[i].Revs)
+	}
+	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_revs_diff", body: append(body, '}')})
+	if err != nil {
+		return nil, err
+	}
+	if text == nil {
+		return nil, d.refusal(a)
+	}
+	out := make([]shard.IDMissing, 0, len(ids))
+	err = doc.EachMember(text, func(id string, value []byte) error {
+		m := shard.IDMissing{ID: id}
+		var err error
+		scanMembers(value, func(name, list []byte) {
+			if err != nil {
+				return
+			}
+			switch string(name) {
+			case "missing":
+				m.Missing, err = docformat.ParseRevs(list)
+			case "possible_ancestors":
+				m.PossibleAncestors, err = docformat.ParseRevs(list)
+			}
+		})
+		if len(m.Missing) > 0 {
+			out = append(out, m)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("_revs_diff of %s: %w", d.url, err)
+	}
+	return out, nil
+}

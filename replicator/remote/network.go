@@ -1,0 +1,111 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// dialTimeout bounds how long a connection is made when a database sets no
+// limit of its own; idleTimeout is how long one is kept that nobody uses.
+const (
+	dialTimeout = 30 * time.Second
+	idleTimeout = 60 * time.Second
+	// idlePerHost is how many connections to a host are kept.
+	idlePerHost = 100
+)
+
+// NetworkOptions say how other servers are reached.
+type NetworkOptions struct {
+	TLS TLS
+	// Dial makes connections, also those to proxies; nil: package net.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Network is what the databases of other servers share: connections that are
+// kept for the next request, sessions, and how long an overloaded host is left
+// alone. It is safe for concurrent use.
+type Network struct {
+	transport *http.Transport
+	busy      atomic.Int64 // entries of mu.hosts
+	mu        struct {
+		sync.Mutex
+		hosts    map[string]*limiter // those that are left alone for a while
+		sessions map[sessionKey]*session
+	}
+}
+
+// NewNetwork returns a network. The error is about files of certificates.
+func NewNetwork(o NetworkOptions) (*Network, error) {
+	config, err := o.TLS.config()
+	if err != nil {
+		return nil, fmt.Errorf("TLS of replications: %w", err)
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext
+	}
+	n := &Network{transport: &http.Transport{
+		Proxy:               proxyOf,
+		DialContext:         o.Dial,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: idlePerHost,
+		IdleConnTimeout:     idleTimeout,
+	}}
+	n.mu.hosts = make(map[string]*limiter)
+	n.mu.sessions = make(map[sessionKey]*session)
+	return n, nil
+}
+
+// Close closes the connections that nobody uses.
+func (n *Network) Close() { n.transport.CloseIdleConnections() }
+
+type proxyKey struct{}
+
+// proxyOf gives the transport the proxy of a request.
+func proxyOf(r *http.Request) (*url.URL, error) {
+	proxy, _ := r.Context().Value(proxyKey{}).(*url.URL)
+	return proxy, nil
+}
+
+// limiterOf returns the limiter of a host that is left alone, nil for others.
+func (n *Network) limiterOf(host string) *limiter {
+	if n.busy.Load() == 0 {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.hosts[host]
+}
+
+// overloaded notes that a host asked for fewer requests.
+func (n *Network) overloaded(host string) {
+	n.mu.Lock()
+	l := n.mu.hosts[host]
+	if l == nil {
+		l = new(limiter)
+		n.mu.hosts[host] = l
+		n.busy.Add(1)
+	}
+	n.mu.Unlock()
+	l.refused(time.Now())
+}
+
+// answered notes that a host has taken a request.
+func (n *Network) answered(host string) {
+	l := n.limiterOf(host)
+	if l == nil || !l.taken(time.Now()) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.hosts[host] == l {
+		delete(n.mu.hosts, host)
+		n.busy.Add(-1)
+	}
+}

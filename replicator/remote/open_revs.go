@@ -1,0 +1,158 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"divan/cluster/docformat"
+	"divan/replicator/endpoint"
+	"divan/storage/doc"
+)
+
+// openRevs is the query string that asks for as many of the revisions as fit
+// into an address, and how many those are. Ancestors that do not fit are left
+// out, the oldest first: more contents come than would have to.
+func (f *fetch) openRevs(w *endpoint.Wanted, revs []doc.Rev) (query string, asked int) {
+	room := maxURL - len(f.db.url) - len(docPath(w.ID)) - 100
+	var since []doc.Rev
+	if !f.whole {
+		since = slices.Clone(w.Ancestors)
+		slices.SortFunc(since, func(a, b doc.Rev) int { return b.Compare(a) })
+	}
+	known, _ := revsParam(since, room/2, 0)
+	list, asked := revsParam(revs, room-len(known), 1)
+	return "revs=true&latest=true&att_encoding_info=true&open_revs=" + list + "&atts_since=" + known, asked
+}
+
+// revsParam is a list of revisions as a parameter, of those that fit into room
+// but of least at any rate.
+func revsParam(revs []doc.Rev, room, least int) (string, int) {
+	text := "["
+	for i, rev := range revs {
+		one := string(rev.AppendJSON(nil))
+		if i > 0 {
+			one = "," + one
+		}
+		if one = url.QueryEscape(one); i >= least && len(text)+len(one) > room {
+			return text + "]", i
+		}
+		text += one
+	}
+	return text + "]", len(revs)
+}
+
+// parts takes the documents of multipart/mixed.
+func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) error {
+	for {
+		part, err := parts.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return broken(err)
+		}
+		contentType := part.Header.Get("Content-Type")
+		if name, _, err := mime.ParseMediaType(contentType); err == nil && name == "multipart/related" {
+			err = f.related(part, contentType, w)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(part, maxValue))
+		if err != nil {
+			return broken(err)
+		}
+		if err := f.plain(text, w); err != nil {
+			return err
+		}
+	}
+}
+
+// plain takes a part that is JSON: a document without contents, or what stands
+// for one that is not there.
+func (f *fetch) plain(text []byte, w *endpoint.Wanted) error {
+	if name, _ := errorMembers(text); name != "" || doc.Lookup(text, "missing") != nil && doc.Lookup(text, "_id") == nil {
+		return nil
+	}
+	d, err := f.parse(text, w)
+	if err != nil || d == nil {
+		return err
+	}
+	return f.give(d, nil)
+}
+
+// related takes a document with its contents.
+func (f *fetch) related(part io.Reader, contentType string, w *endpoint.Wanted) error {
+	r, text, err := docformat.NewRelatedReader(part, contentType, maxValue)
+	if err != nil {
+		return broken(err)
+	}
+	d, err := f.parse(text, w)
+	if err != nil || d == nil {
+		return err
+	}
+	c := &contents{doc: d, open: func(context.Context, *endpoint.Attachment) (io.ReadCloser, error) {
+		next, err := r.Next(new(doc.AttachmentSpec))
+		return io.NopCloser(next), err
+	}}
+	return f.give(d, c)
+}
+
+// array reads the documents of a server that answers JSON. None holds content.
+func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, error) {
+	l := list{stream: newStream(body)}
+	var docs []*endpoint.Doc
+	for {
+		text, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, broken(err)
+		}
+		var one []byte
+		scanMembers(text, func(name, value []byte) {
+			if string(name) == "ok" {
+				one = value
+			}
+		})
+		if one == nil {
+			continue
+		}
+		d, err := f.parse(one, w)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			docs = append(docs, d)
+		}
+	}
+}
+
+// separately gives contents that are asked for one by one.
+func (f *fetch) separately(ctx context.Context, d *endpoint.Doc) *contents {
+	return &contents{doc: d, open: func(_ context.Context, a *endpoint.Attachment) (io.ReadCloser, error) {
+		return f.db.attachment(ctx, d, a.Name)
+	}}
+}
+
+// attachment opens the content of one attachment.
+func (d *Database) attachment(ctx context.Context, one *endpoint.Doc, name string) (io.ReadCloser, error) {
+	a, err := d.do(ctx, &request{
+		method: http.MethodGet, path: docPath(one.ID) + "/" + escape(name),
+		query: "rev=" + url.QueryEscape(one.Path.Rev().String()), accept: "*/*", asIs: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.status != http.StatusOK {
+		return nil, d.refusal(a)
+	}
+	return a.Body, nil
+}

@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"divan/replicator/endpoint"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// maxRefusal is how much of an answer that says no is read, in bytes.
+const maxRefusal = 64 << 10
+
+// errorMembers returns the two texts of an answer that says no; empty for what
+// is no JSON.
+func errorMembers(text []byte) (name, reason string) {
+	_ = doc.EachMember(text, func(member string, value []byte) error { // a proxy's page has no members
+		switch member {
+		case "error":
+			name, _ = doc.Unquote(value)
+		case "reason":
+			reason, _ = doc.Unquote(value)
+		}
+		return nil
+	})
+	return name, reason
+}
+
+// refusal is the error that an answer stands for; it closes the answer.
+func (d *Database) refusal(a *answer) error {
+	text, err := io.ReadAll(io.LimitReader(a.Body, maxRefusal))
+	if err = errors.Join(err, a.Body.Close()); err != nil && len(text) == 0 {
+		text = nil // the status says enough
+	}
+	name, reason := errorMembers(text)
+	if reason == "" {
+		reason = http.StatusText(a.status)
+	}
+	if a.status == http.StatusUnauthorized && d.session != nil {
+		if why := d.session.refusal(); why != "" {
+			return endpoint.AuthError("session of " + d.session.user + " at " + d.session.root + "_session: " + why)
+		}
+	}
+	return &fault.Error{
+		Kind: kindOf(a.status), Code: name, Reason: reason,
+		Err: fmt.Errorf("%s answered %d", d.url, a.status),
+	}
+}
+
+// kindOf is the kind of error that a status stands for.
+func kindOf(status int) fault.Kind {
+	switch status {
+	case http.StatusUnauthorized:
+		return fault.Unauthorized
+	case http.StatusForbidden:
+		return fault.Forbidden
+	case http.StatusNotFound:
+		return fault.NotFound
+	case http.StatusConflict:
+		return fault.Conflict
+	case http.StatusPreconditionFailed:
+		return fault.MissingStub
+	case http.StatusRequestEntityTooLarge:
+		return fault.RequestTooLarge
+	case http.StatusUnsupportedMediaType:
+		return fault.BadContentType
+	case http.StatusRequestURITooLong:
+		return fault.URITooLong
+	case http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return fault.Unavailable
+	}
+	if http.StatusBadRequest <= status && status < http.StatusInternalServerError {
+		return fault.BadRequest
+	}
+	return fault.Unavailable
+}
+
+// kindOfDoc is the kind of error that a name stands for which an answer gives
+// for one of many documents.
+func kindOfDoc(name string) fault.Kind {
+	switch name {
+	case "unauthorized":
+		return fault.Unauthorized
+	case "forbidden":
+		return fault.Forbidden
+	case "missing_stub":
+		return fault.MissingStub
+	case "document_too_large":
+		return fault.DocumentTooLarge
+	case "attachment_too_large":
+		return fault.AttachmentTooLarge
+	}
+	return fault.Internal
+}

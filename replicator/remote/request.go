@@ -1,0 +1,341 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"time"
+
+	"divan/storage/fault"
+)
+
+const (
+	// retryFirst is how long a request waits before its second attempt; it
+	// doubles with each further one, up to retryMost.
+	retryFirst = 250 * time.Millisecond
+	retryMost  = 5 * time.Minute
+	// patience is how many times the connection timeout a server may work
+	// before it begins to answer.
+	patience = 4
+	// maxRedirects is how many redirections a request follows.
+	maxRedirects = 10
+)
+
+// request is what a database is asked.
+type request struct {
+	method string
+	path   string // behind the database's URL, escaped
+	query  string
+	body   []byte // JSON
+	accept string // empty: application/json
+	// stream is a body that is sent once, of size bytes and that type.
+	stream     io.ReadCloser
+	streamType string
+	size       int64
+	// feed: an answer without end, which takes no part in the limit of
+	// connections, comes as it is made and shows signs of life.
+	feed bool
+	asIs bool // no compression for the transport: it would look like the content's own
+}
+
+// rootPath stands for the server's root, which is not behind the database's URL.
+const rootPath = ".."
+
+// answer is what the server said to a request. Whoever gets one closes its Body.
+type answer struct {
+	status int
+	header http.Header
+	Body   io.ReadCloser
+}
+
+// do asks, repeats what is worth repeating, and returns the last answer. An
+// error says that there was none.
+func (d *Database) do(ctx context.Context, q *request) (*answer, error) {
+	release := func() {}
+	if !q.feed {
+		select {
+		case d.slots <- struct{}{}:
+			release = func() { <-d.slots }
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	a, err := d.persist(ctx, q)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	a.Body.(*download).release = release //nolint:forcetypeassert // once makes no other
+	return a, nil
+}
+
+// persist makes the attempts that a request is worth.
+func (d *Database) persist(ctx context.Context, q *request) (*answer, error) {
+	try := attempts{db: d, left: d.options.Retries, where: d.url + q.path}
+	if q.path == rootPath {
+		try.where = d.root()
+	}
+	if q.query != "" {
+		try.where += "?" + q.query
+	}
+	for {
+		if l := d.net.limiterOf(d.host); l != nil {
+			if err := try.slow(ctx, l.delay()); err != nil {
+				return nil, err
+			}
+		}
+		a, cookie, err := d.once(ctx, q, try.where)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if err = try.failed(ctx, q, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		again, err := try.judge(ctx, q, a, cookie)
+		if err != nil {
+			return nil, errors.Join(err, a.Body.Close())
+		}
+		if !again {
+			return a, nil
+		}
+		if err := a.Body.Close(); err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := pause(ctx, try.wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attempts is how often a request was made and what for.
+type attempts struct {
+	db        *Database
+	where     string
+	left      int           // attempts
+	made      int           // failed ones
+	wait      time.Duration // before the next one
+	slowed    time.Duration // waited for an overloaded host
+	redirects int
+	loggedIn  bool // again, for this request
+}
+
+// slow waits for an overloaded host.
+func (t *attempts) slow(ctx context.Context, d time.Duration) error {
+	if t.slowed += d; t.slowed > slowEnough {
+		return fault.Newf(fault.Unavailable, "%s takes no more requests for now", t.db.url)
+	}
+	return pause(ctx, d)
+}
+
+// next counts a failed attempt; false when that was the last one.
+func (t *attempts) next(q *request) bool {
+	if t.left <= 0 || q.stream != nil {
+		return false
+	}
+	t.wait = min(retryFirst<<min(t.made, 20), retryMost)
+	t.left--
+	t.made++
+	return true
+}
+
+// failed waits for another attempt after one without an answer.
+func (t *attempts) failed(ctx context.Context, q *request, err error) error {
+	if !t.next(q) {
+		kind := fault.Unavailable
+		if errors.Is(err, errSilent) {
+			kind = fault.Timeout
+		}
+		return fault.Wrap(kind, q.method+" "+t.db.url+q.path, err)
+	}
+	return pause(ctx, t.wait)
+}
+
+// judge decides whether an answer is the last one.
+func (t *attempts) judge(ctx context.Context, q *request, a *answer, cookie string) (again bool, err error) {
+	t.wait = 0
+	switch code := a.status; {
+	case code == http.StatusTooManyRequests:
+		t.db.net.overloaded(t.db.host)
+		if q.stream != nil {
+			return false, nil
+		}
+		return true, t.slow(ctx, retryAfter(a.header))
+	case code == http.StatusRequestTimeout, code >= http.StatusInternalServerError && code != http.StatusNotImplemented:
+		if !t.next(q) {
+			return false, nil
+		}
+		t.wait = max(t.wait, min(retryAfter(a.header), retryMost))
+		return true, nil
+	}
+	t.db.net.answered(t.db.host)
+	switch a.status {
+	case http.StatusUnauthorized:
+		if t.loggedIn || t.db.session == nil || !t.db.session.expire(cookie) {
+			return false, nil
+		}
+		if q.stream != nil { // this is no judgement of the document
+			return false, fault.Newf(fault.Unavailable, "the session at %s has ended", t.db.url)
+		}
+		t.loggedIn = true
+		return true, nil
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return t.redirected(q, a)
+	}
+	return false, nil
+}
+
+// redirected follows a redirection. As with CouchDB the method stays.
+func (t *attempts) redirected(q *request, a *answer) (bool, error) {
+	if q.stream != nil || a.header.Get("Location") == "" {
+		return false, nil
+	}
+	if t.redirects++; t.redirects > maxRedirects {
+		return false, fault.Newf(fault.Unavailable, "%s redirects in circles", t.db.url)
+	}
+	from, err := url.Parse(t.where)
+	if err == nil {
+		from, err = from.Parse(a.header.Get("Location"))
+	}
+	if err != nil {
+		return false, fault.Wrap(fault.Unavailable, t.db.url+" redirects to no address", err)
+	}
+	t.where = from.String()
+	if a.status == http.StatusSeeOther && q.method != http.MethodHead {
+		q.method, q.body = http.MethodGet, nil
+	}
+	return true, nil
+}
+
+// retryAfter is how long the server wants to be left alone.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if text == "" {
+		return 0
+	}
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}
+
+// once makes one attempt. It returns the session's cookie that was sent with it.
+func (d *Database) once(ctx context.Context, q *request, where string) (*answer, string, error) {
+	w := watch(context.WithValue(ctx, proxyKey{}, d.proxy), d.options.ConnectionTimeout)
+	ended := false
+	defer func() {
+		if !ended {
+			w.close()
+		}
+	}()
+	r, err := d.build(w, q, where)
+	if err != nil {
+		return nil, "", err
+	}
+	cookie, err := d.authorize(w, r)
+	if err != nil {
+		return nil, "", w.cause(err)
+	}
+	got, err := d.send(w, r, q.feed)
+	if err != nil {
+		return nil, "", w.cause(err)
+	}
+	if d.session != nil && d.home(r.URL) {
+		d.session.renewed(got)
+		if got.StatusCode != http.StatusUnauthorized {
+			d.session.accepted(cookie)
+		}
+	}
+	ended = true
+	w.limit = d.options.ConnectionTimeout
+	return &answer{status: got.StatusCode, header: got.Header, Body: &download{body: got.Body, w: w}}, cookie, nil
+}
+
+// send makes one round trip. Once the connection stands, the server has time.
+func (d *Database) send(w *watchdog, r *http.Request, feed bool) (*http.Response, error) {
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		if !feed {
+			w.limit = patience * d.options.ConnectionTimeout
+		}
+		w.moved()
+	}})
+	got, err := d.net.transport.RoundTrip(r.WithContext(ctx))
+	w.pause()
+	return got, err
+}
+
+// build makes the request without what says who asks.
+func (d *Database) build(w *watchdog, q *request, where string) (*http.Request, error) {
+	var body io.Reader
+	switch {
+	case q.stream != nil:
+		body = &upload{q.stream, w}
+	case q.body != nil:
+		body = bytes.NewReader(q.body)
+	}
+	r, err := http.NewRequestWithContext(w.ctx, q.method, where, body)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	h := r.Header
+	h["User-Agent"] = []string{d.userAgent}
+	switch {
+	case q.stream != nil:
+		h.Set("Content-Type", q.streamType)
+		r.ContentLength = q.size
+	case q.body != nil:
+		h["Content-Type"] = []string{"application/json"}
+	}
+	h["Accept"] = []string{"application/json"}
+	if q.accept != "" {
+		h["Accept"] = []string{q.accept}
+	}
+	if q.feed || q.asIs { // a compressor on the way would hold rows and signs of life back
+		h["Accept-Encoding"] = []string{"identity"}
+	}
+	return r, nil
+}
+
+// home reports whether a request goes to the server of the database, and not
+// where that one sent it to.
+func (d *Database) home(u *url.URL) bool { return u.Host == d.base.Host && u.Scheme == d.base.Scheme }
+
+// authorize adds what says who asks, to requests to the database's own server.
+func (d *Database) authorize(w *watchdog, r *http.Request) (string, error) {
+	if !d.home(r.URL) {
+		return "", nil
+	}
+	for _, h := range d.headers {
+		r.Header.Add(h[0], h[1])
+	}
+	if d.session == nil {
+		return "", nil
+	}
+	cookie, err := d.session.login(w.ctx, func(login *http.Request) (*http.Response, error) {
+		login.Header["User-Agent"] = []string{d.userAgent}
+		answer, err := d.send(w, login, true)
+		w.moved() // while the answer is read
+		return answer, err
+	})
+	if err != nil {
+		return "", err
+	}
+	if cookie == "" {
+		r.SetBasicAuth(d.session.user, d.session.password)
+		return "", nil
+	}
+	r.AddCookie(&http.Cookie{Name: sessionCookie, Value: cookie})
+	r.Header.Set("X-CouchDB-WWW-Authenticate", "Cookie")
+	return cookie, nil
+}

@@ -1,0 +1,196 @@
+package remote
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"divan/replicator/endpoint"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// Write implements endpoint.Target.
+func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
+	if len(docs) == 0 {
+		return nil, nil
+	}
+	size := 64
+	for _, one := range docs {
+		size += sizeHint(one)
+	}
+	body := append(make([]byte, 0, size), `{"new_edits":false,"docs":[`...)
+	for i, one := range docs {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		var err error
+		if body, err = appendDoc(body, one, appendInline); err != nil {
+			return nil, err
+		}
+	}
+	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_bulk_docs", body: append(body, "]}"...)})
+	if err != nil {
+		return nil, err
+	}
+	if text == nil && a.status != http.StatusExpectationFailed {
+		err := d.refusal(a)
+		if fault.Is(err, fault.MissingStub) {
+			return d.writeStubs(ctx, docs, err)
+		}
+		return nil, err
+	}
+	if text == nil { // 417: a validation function of an old server refused some of them
+		if text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer)); err != nil {
+			return nil, fault.Wrap(fault.Unavailable, "_bulk_docs of "+d.url, err)
+		}
+		_ = a.Body.Close() // it was read to its end
+	}
+	if a.status == http.StatusAccepted {
+		// Fewer copies than a majority have them: they may be gone tomorrow.
+		return nil, fault.Newf(fault.Unavailable, "%s has not enough copies", d.url)
+	}
+	return refusals(text, docs)
+}
+
+// writeStubs writes documents of which some have stubs that the server does not
+// know: it has refused all of them and does not say which.
+func (d *Database) writeStubs(ctx context.Context, docs []*endpoint.Doc, refusal error) ([]endpoint.Refused, error) {
+	if len(docs) == 1 {
+		return []endpoint.Refused{{ID: docs[0].ID, Rev: docs[0].Path.Rev(), Err: refusal}}, nil
+	}
+	half := len(docs) / 2
+	first, err := d.Write(ctx, docs[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := d.Write(ctx, docs[half:])
+	return append(first, second...), err
+}
+
+// sizeHint is about how large a document is as JSON.
+func sizeHint(d *endpoint.Doc) int {
+	const head, perRev = 160, 36
+	n := head + len(d.ID) + len(d.Body) + perRev*len(d.Path.IDs)
+	for i := range d.Atts {
+		n += head + len(d.Atts[i].Name) + base64.StdEncoding.EncodedLen(len(d.Atts[i].Data))
+	}
+	return n
+}
+
+// appendDoc appends a document with its history; content appends what is known
+// of an attachment's content.
+func appendDoc(dst []byte, d *endpoint.Doc, content func([]byte, *endpoint.Attachment) ([]byte, error)) ([]byte, error) {
+	dst = doc.AppendHead(dst, doc.Splice{ID: d.ID, Rev: d.Path.Rev(), Deleted: d.Deleted, Body: d.Body})
+	dst = append(dst, `,"_revisions":`...)
+	dst = d.Path.AppendJSON(dst)
+	for i := range d.Atts {
+		if i == 0 {
+			dst = append(dst, `,"_attachments":{`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendAttachment(dst, &d.Atts[i])
+		var err error
+		if dst, err = content(dst, &d.Atts[i]); err != nil {
+			return dst, err
+		}
+		dst = append(dst, '}')
+	}
+	if len(d.Atts) > 0 {
+		dst = append(dst, '}')
+	}
+	return append(dst, '}'), nil
+}
+
+// appendAttachment appends the name of an attachment and what is known of it,
+// the digest where there is one.
+func appendAttachment(dst []byte, a *endpoint.Attachment) []byte {
+	if a.Digest != [16]byte{} {
+		return a.AppendMember(dst)
+	}
+	dst = doc.AppendString(dst, a.Name)
+	dst = append(dst, `:{"content_type":`...)
+	dst = doc.AppendString(dst, a.ContentType)
+	dst = append(dst, `,"revpos":`...)
+	return strconv.AppendUint(dst, a.RevPos, 10)
+}
+
+// appendStub appends what stands for content that the target has.
+func appendStub(dst []byte, a *endpoint.Attachment) []byte {
+	dst = append(dst, `,"length":`...)
+	dst = strconv.AppendInt(dst, a.Length, 10)
+	return append(dst, `,"stub":true`...)
+}
+
+// appendInline appends the content in base64, which is always that before
+// compression.
+func appendInline(dst []byte, a *endpoint.Attachment) ([]byte, error) {
+	if a.Stub {
+		return appendStub(dst, a), nil
+	}
+	data := a.Data
+	if a.Gzip {
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err == nil {
+			data, err = io.ReadAll(io.LimitReader(z, maxAnswer))
+		}
+		if err != nil {
+			return dst, fmt.Errorf("inflate attachment %q: %w", a.Name, err)
+		}
+	}
+	dst = append(dst, `,"data":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, data)
+	return append(dst, '"'), nil
+}
+
+// refusals reads which documents were not taken.
+func refusals(text []byte, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
+	var out []endpoint.Refused
+	err := doc.EachElement(text, func(value []byte) error {
+		var r endpoint.Refused
+		var name, reason, rev string
+		err := doc.EachMember(value, func(member string, v []byte) error {
+			switch member {
+			case "id":
+				r.ID, _ = doc.Unquote(v)
+			case "rev":
+				rev, _ = doc.Unquote(v)
+			case "error":
+				name = textOf(v)
+			case "reason":
+				reason = textOf(v)
+			}
+			return nil
+		})
+		if err != nil || name == "" {
+			return err // one without an error is taken
+		}
+		if r.Rev, err = doc.ParseRev(rev); err != nil {
+			r.Rev = onlyRev(docs, r.ID)
+		}
+		r.Err = &fault.Error{Kind: kindOfDoc(name), Code: name, Reason: reason}
+		out = append(out, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "the answer of _bulk_docs", err)
+	}
+	return out, nil
+}
+
+// onlyRev is the revision of the document of that id: an old server does not
+// name it.
+func onlyRev(docs []*endpoint.Doc, id string) doc.Rev {
+	for _, d := range docs {
+		if d.ID == id {
+			return d.Path.Rev()
+		}
+	}
+	return doc.Rev{}
+}
