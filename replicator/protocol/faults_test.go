@@ -17,9 +17,10 @@ import (
 	"divan/replicator/endpoint"
 	"divan/shard"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
-var errCut = errors.New("the connection was cut")
+var errCut = fault.New(fault.Unavailable, "the connection was cut")
 
 // faults says which calls fail: each by its number, once.
 type faults struct {

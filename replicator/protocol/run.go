@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -99,18 +100,19 @@ func (r *run) open(ctx context.Context) error {
 
 // refusal is what a client is told when a database cannot be used.
 func refusal(err error, url string) error {
-	told := fault.Error{Kind: fault.KindOf(err), Err: err}
-	switch told.Kind {
-	case fault.NoDatabase, fault.NotFound, fault.IllegalDatabaseName:
-		told.Kind, told.Code, told.Reason = fault.NoDatabase, "db_not_found", "could not open "+url
-	case fault.Unauthorized:
-		told.Reason = "unauthorized to access or create database " + url
-	case fault.Forbidden:
-		told.Reason = "forbidden to access or create database " + url
-	default:
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != "" {
 		return err
 	}
-	return &told
+	switch f.Kind {
+	case fault.NoDatabase, fault.NotFound, fault.IllegalDatabaseName:
+		return endpoint.NoDatabase(url)
+	case fault.Unauthorized:
+		return endpoint.Unauthorized(url)
+	case fault.Forbidden:
+		return endpoint.Forbidden(url)
+	}
+	return err
 }
 
 // begin starts a session where both sides agree that an earlier one has ended.
