@@ -115,12 +115,3 @@ func lasting(err error) bool {
 	}
 	return false
 }
-
-// passing reports whether a failure may be gone the next time.
-func passing(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy:
-		return true
-	}
-	return false
-}

@@ -41,7 +41,7 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 			}
 			err = r.fetch(ctx, wanted)
 		}
-		if err == nil || n == attempts || ctx.Err() != nil || !passing(err) {
+		if err == nil || n == attempts || ctx.Err() != nil || !endpoint.Retryable(err) {
 			return err
 		}
 		r.log.Info("a batch is tried again", zap.Error(err))
