@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"divan/replicator/endpoint"
 	"divan/shard"
@@ -100,36 +102,38 @@ func BenchmarkEngine(b *testing.B) {
 // A continuous replication that has nothing to do costs little: what runs while
 // there is work is gone.
 func TestIdle(t *testing.T) {
-	const jobs = 500
-	a, b := newStore("a"), newStore("b")
-	for i := range 1000 {
-		a.edit(fmt.Sprint(i), "{}")
-	}
-	s := request()
-	s.Continuous, s.UseCheckpoints = true, false
-	ctx, cancel := context.WithCancel(t.Context())
-	goroutines, before := runtime.NumGoroutine(), inUse()
-	all := make([]Options, jobs)
-	var running sync.WaitGroup
-	for i := range all {
-		all[i] = options(a, b, s)
-		running.Go(func() { _, _ = Run(ctx, all[i]) }) // ends with ctx
-	}
-	for _, o := range all {
-		for o.Progress.Snapshot().ThroughSeq != `"1000-a"` {
-			runtime.Gosched()
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 300
+		a, b := newStore("a"), newStore("b")
+		for i := range 1000 {
+			a.edit(fmt.Sprint(i), "{}")
 		}
-	}
-	for runtime.NumGoroutine() > goroutines+jobs {
-		runtime.Gosched()
-	}
-	if each := (inUse() - before) / jobs; each > 20<<10 {
-		t.Errorf("an idle job takes %d bytes", each)
-	} else {
-		t.Logf("an idle job takes %d bytes", each)
-	}
-	cancel()
-	running.Wait()
+		s := request()
+		s.Continuous = true
+		ctx, cancel := context.WithCancel(t.Context())
+		goroutines, before := runtime.NumGoroutine(), inUse()
+		var running sync.WaitGroup
+		for i := range jobs {
+			o := options(a, b, s)
+			o.ID.Base = fmt.Sprint(i)
+			running.Go(func() { _, _ = Run(ctx, o) }) // ends with ctx
+		}
+		time.Sleep(2 * s.CheckpointInterval)
+		synctest.Wait()
+		if a.committed != jobs || b.committed != jobs {
+			t.Errorf("%d and %d checkpoints", a.committed, b.committed)
+		}
+		if n := runtime.NumGoroutine() - goroutines; n != jobs {
+			t.Errorf("%d goroutines", n)
+		}
+		if each := (inUse() - before) / jobs; each > 20<<10 {
+			t.Errorf("an idle job takes %d bytes", each)
+		} else {
+			t.Logf("an idle job takes %d bytes", each)
+		}
+		cancel()
+		running.Wait()
+	})
 }
 
 // inUse returns the bytes of the heap and of stacks that are in use.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,6 +350,26 @@ func TestFence(t *testing.T) {
 	if _, err := Run(t.Context(), o); !errors.Is(err, lost) || len(a.local)+len(b.local) != 0 {
 		t.Errorf("err %v, checkpoints %v %v", err, a.local, b.local)
 	}
+}
+
+// crossed is a side whose checkpoint is written by somebody else as well.
+type crossed struct {
+	*store
+	before func()
+}
+
+func (c crossed) PutLocal(ctx context.Context, id, rev string, body []byte) (string, error) {
+	c.before()
+	return c.store.PutLocal(ctx, id, rev, body)
+}
+
+func TestCheckpointsCross(t *testing.T) {
+	a, b := newStore("a"), newStore("b")
+	a.edit("a", "{}")
+	once := sync.OnceFunc(func() { replicate(t, a, b, request()) })
+	replicate(t, a, crossed{b, once}, request())
+	a.edit("b", "{}")
+	replicate(t, a, b, request()).is(t, "history.0.start_last_seq", `"1-a"`)
 }
 
 // A revision that the source does not show at once is waited for.
