@@ -45,6 +45,19 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	return results, err
 }
 
+// Refusal reports whether the error of an edit says that it was refused and has
+// left no trace. After any other one it may have been written, or be written
+// still.
+func Refusal(err error) bool {
+	switch fault.KindOf(err) {
+	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
+		fault.InsufficientStorage, fault.Corruption, fault.NoDatabase, fault.NoCopy:
+		return false
+	default:
+		return true
+	}
+}
+
 func changesDesign(edits []shard.Edit) bool {
 	for i := range edits {
 		if strings.HasPrefix(edits[i].ID, doc.DesignPrefix) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strconv"
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
@@ -143,7 +142,7 @@ func (d *DB) localEdit(ctx context.Context, e shard.Edit) (doc.Rev, error) {
 
 // localRow is a local document as a row of a listing.
 func localRow(l *shard.LocalDoc, includeDoc bool) shard.Row {
-	row := shard.Row{ID: l.ID, Rev: doc.Rev{ID: strconv.FormatUint(l.Rev, 10)}}
+	row := shard.Row{ID: l.ID, Rev: l.DocRev()}
 	if includeDoc {
 		row.Doc = &shard.Doc{ID: l.ID, Rev: row.Rev, Body: l.Body}
 	}

@@ -285,6 +285,9 @@ type LocalDoc struct {
 	Body []byte // canonical JSON object text without underscore members
 }
 
+// DocRev returns the revision as clients see it, 0-N.
+func (l *LocalDoc) DocRev() doc.Rev { return localRev(l.Rev) }
+
 // LocalDocsRequest asks for the local documents whose ids (with "_local/") lie
 // between two bounds.
 type LocalDocsRequest struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/md5"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -38,6 +39,7 @@ type Options struct {
 	Encoding    string // "" or "identity": as it is; "gzip": stored untouched
 	Length      int64  // bytes announced; -1 when not announced
 	MaxSize     int64  // bytes accepted; 0: [couchdb] max_attachment_size
+	Identity    int64  // with gzip: bytes that it is said to inflate to; -1: not said
 }
 
 // Document is where an attachment goes.
@@ -77,6 +79,7 @@ func (up *Uploader) Upload(ctx context.Context, to Document, o Options, r io.Rea
 	u := &upload{Document: to, gzips: &up.gzips, sum: md5.New()}
 	u.att.Name, u.att.ContentType = o.Name, o.ContentType
 	in := &counted{r: r, name: o.Name, length: o.Length, limit: o.MaxSize}
+	tail := &tailReader{}
 	level := 0
 	switch o.Encoding {
 	case "", "identity":
@@ -85,6 +88,7 @@ func (up *Uploader) Upload(ctx context.Context, to Document, o Options, r io.Rea
 		}
 	case "gzip":
 		u.att.Gzip = true
+		tail.r, in.r = r, tail
 	default:
 		return shard.EditAttachment{}, fault.New(fault.BadContentType, "Only gzip and identity content-encodings are supported")
 	}
@@ -93,8 +97,33 @@ func (up *Uploader) Upload(ctx context.Context, to Document, o Options, r io.Rea
 		return shard.EditAttachment{}, err
 	}
 	u.att.Length = in.n
+	if tail.r != nil && o.Identity >= 0 && tail.inflated() == uint32(o.Identity) {
+		u.att.Length = o.Identity
+	}
 	return u.att, nil
 }
+
+// tailReader remembers the last four bytes of a gzip stream: the number of
+// bytes that it inflates to, modulo 2^32. A length that contradicts it would
+// be announced to every client that takes no gzip.
+type tailReader struct {
+	r    io.Reader
+	last [4]byte
+}
+
+// Read implements io.Reader.
+func (t *tailReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if n >= len(t.last) {
+		copy(t.last[:], p[n-len(t.last):n])
+	} else {
+		copy(t.last[:], t.last[n:])
+		copy(t.last[len(t.last)-n:], p[:n])
+	}
+	return n, err
+}
+
+func (t *tailReader) inflated() uint32 { return binary.LittleEndian.Uint32(t.last[:]) }
 
 // counted is the client's stream with its length checked while it is read.
 type counted struct {

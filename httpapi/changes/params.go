@@ -171,6 +171,16 @@ func milliseconds(n int, longest time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
+// Filter returns the filter of a call, for a feed that is read inside of this node.
+func Filter(c *core.Call) (shard.Filter, error) {
+	p, err := parseChanges(c)
+	if err != nil {
+		return shard.Filter{}, err
+	}
+	f, _, err := changesFilter(c, p, nil)
+	return f, err
+}
+
 // changesFilter reads the filter and what it needs from the query string or
 // the body. The second result are the fields of documents that _selector
 // leaves, nil for all.

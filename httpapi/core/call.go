@@ -34,7 +34,7 @@ type Call struct {
 	Method string   // after X-HTTP-Method-Override; HEAD reads GET here, see Head
 	Head   bool     // the client sent HEAD: same headers, no body
 	Path   []string // decoded segments, without empty ones
-	Query  []Param  // decoded query string, in order
+	Query  Params   // decoded query string, in order
 
 	target             // the database and document of the path
 	DB     *cluster.DB // the database, nil on server endpoints and while creating or deleting one
@@ -56,16 +56,22 @@ type target struct {
 // Param is one name=value of the query string, decoded.
 type Param struct{ Name, Value string }
 
-// QueryValue returns the value of a query parameter. A name that is given several
-// times has its first value, as in CouchDB.
-func (c *Call) QueryValue(name string) (value string, ok bool) {
-	for i := range c.Query {
-		if c.Query[i].Name == name {
-			return c.Query[i].Value, true
+// Params is a query string, decoded.
+type Params []Param
+
+// Value returns the value of a parameter. A name that is given several times has
+// its first value, as in CouchDB.
+func (p Params) Value(name string) (value string, ok bool) {
+	for i := range p {
+		if p[i].Name == name {
+			return p[i].Value, true
 		}
 	}
 	return "", false
 }
+
+// QueryValue returns the value of a query parameter.
+func (c *Call) QueryValue(name string) (value string, ok bool) { return c.Query.Value(name) }
 
 // RequireJSON refuses a request whose media type is not application/json
 // (endpoints marked CT in api.md). The comparison is exact, as CouchDB's.

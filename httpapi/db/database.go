@@ -22,7 +22,7 @@ func getDatabase(c *core.Call) error {
 
 // putDatabase answers PUT /{db}. The body is not looked at.
 func putDatabase(c *core.Call) error {
-	o, err := createOptions(c)
+	o, err := ParseCreate(c.DBName, c.Query)
 	if err != nil {
 		return err
 	}
@@ -33,31 +33,31 @@ func putDatabase(c *core.Call) error {
 	return c.SendOK(http.StatusCreated)
 }
 
-// createOptions reads the parameters of PUT /{db}; they are told to be wrong
+// ParseCreate reads the parameters of PUT /{db}; they are told to be wrong
 // before the name is looked at.
-func createOptions(c *core.Call) (cluster.CreateOptions, error) {
+func ParseCreate(name string, query core.Params) (cluster.CreateOptions, error) {
 	var o cluster.CreateOptions
 	var err error
-	if o.N, err = positive(c, "n"); err != nil {
+	if o.N, err = positive(query, "n"); err != nil {
 		return o, err
 	}
-	if o.Q, err = positive(c, "q"); err != nil {
+	if o.Q, err = positive(query, "q"); err != nil {
 		return o, err
 	}
-	if text, ok := c.QueryValue("placement"); ok {
+	if text, ok := query.Value("placement"); ok {
 		if !wellFormedPlacement(text) {
 			return o, fault.New(fault.BadRequest, "The `placement` value should be in a format `zone:n`.")
 		}
 		o.Placement = text
 	}
-	if text, ok := c.QueryValue("engine"); ok && text != "couch" {
+	if text, ok := query.Value("engine"); ok && text != "couch" {
 		return o, fault.New(fault.BadRequest, "invalid_engine_extension")
 	}
-	switch text, ok := c.QueryValue("partitioned"); {
+	switch text, ok := query.Value("partitioned"); {
 	case !ok || text == "false":
 	case text != "true":
 		return o, fault.New(fault.BadRequest, "Invalid `partitioned` parameter")
-	case strings.HasPrefix(c.DBName, "_"):
+	case strings.HasPrefix(name, "_"):
 		return o, fault.New(fault.BadRequest, "Cannot partition a system database")
 	default:
 		o.Partitioned = true
@@ -66,8 +66,8 @@ func createOptions(c *core.Call) (cluster.CreateOptions, error) {
 }
 
 // positive reads a parameter that is an integer above zero, 0 when absent.
-func positive(c *core.Call, name string) (int, error) {
-	text, ok := c.QueryValue(name)
+func positive(query core.Params, name string) (int, error) {
+	text, ok := query.Value(name)
 	if !ok {
 		return 0, nil
 	}

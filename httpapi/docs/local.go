@@ -4,7 +4,6 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"net/http"
-	"strconv"
 
 	"divan/cluster"
 	"divan/cluster/docformat"
@@ -17,16 +16,13 @@ import (
 // Local documents (api.md 9.5) are read here; writing them takes the same way
 // as any document, the shard tells them by their id.
 
-// localRev is the revision of a local document as clients see it, "0-N".
-func localRev(n uint64) doc.Rev { return doc.Rev{ID: strconv.FormatUint(n, 10)} }
-
 // openLocal reads a local document as if it were a revision of another one.
 func openLocal(c *core.Call, id string) (*shard.Doc, error) {
 	l, err := c.DB.LocalGet(c.Request.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	return &shard.Doc{ID: l.ID, Rev: localRev(l.Rev), Body: l.Body}, nil
+	return &shard.Doc{ID: l.ID, Rev: l.DocRev(), Body: l.Body}, nil
 }
 
 // getLocal answers a local document. There is no way to name a revision, and

@@ -2,12 +2,12 @@ package docs
 
 import (
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 
+	"divan/cluster"
 	"divan/cluster/attachment"
 	"divan/cluster/docformat"
 	"divan/httpapi/core"
@@ -44,10 +44,7 @@ func (u *upload) discard() {
 // left no trace. After any other error it may have been written, or be written
 // still: then the content stays until it is seen that nothing refers to it.
 func (u *upload) settle(err error) {
-	switch fault.KindOf(err) {
-	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
-		fault.InsufficientStorage, fault.Corruption:
-	default:
+	if cluster.Refusal(err) {
 		u.discard()
 	}
 }
@@ -151,46 +148,19 @@ type content struct {
 // store streams one attachment into the database.
 func (u *upload) store(in content) (shard.EditAttachment, error) {
 	o := attachment.Options{
-		Name: in.name, ContentType: in.contentType, Length: in.length,
+		Name: in.name, ContentType: in.contentType, Length: in.length, Identity: in.identity,
 		MaxSize: u.c.Config.CouchDB.MaxAttachmentSize,
 	}
-	var tail *tailReader
 	if in.gzip {
-		tail = &tailReader{r: in.r}
-		o.Encoding, in.r = "gzip", tail
+		o.Encoding = "gzip"
 	}
 	a, err := u.c.DB.Upload(u.c.Request.Context(), u.id, o, in.r)
 	if err != nil {
 		return shard.EditAttachment{}, uploadError(u.c, err)
 	}
-	if tail != nil && in.identity >= 0 && tail.inflated() == uint32(in.identity) {
-		a.Length = in.identity
-	}
 	u.done = append(u.done, a)
 	return a, nil
 }
-
-// tailReader remembers the last four bytes of a gzip stream: the number of
-// bytes that it inflates to, modulo 2^32. A length that contradicts it would
-// be announced to every client that takes no gzip.
-type tailReader struct {
-	r    io.Reader
-	last [4]byte
-}
-
-// Read implements io.Reader.
-func (t *tailReader) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
-	if n >= len(t.last) {
-		copy(t.last[:], p[n-len(t.last):n])
-	} else {
-		copy(t.last[:], t.last[n:])
-		copy(t.last[len(t.last)-n:], p[:n])
-	}
-	return n, err
-}
-
-func (t *tailReader) inflated() uint32 { return binary.LittleEndian.Uint32(t.last[:]) }
 
 // uploadError tells a client that sent less than it announced from trouble of
 // the server.

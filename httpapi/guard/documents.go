@@ -53,6 +53,17 @@ func (r Rights) inPartition(id string) bool {
 	return r.DB.Partitioned && !doc.IsLocal(id) && !strings.HasPrefix(id, doc.DesignPrefix)
 }
 
+// Edit is CheckID, CheckSize and Prepare.
+func (r Rights) Edit(ctx context.Context, e *shard.Edit) error {
+	if err := r.CheckID(e.ID); err != nil {
+		return err
+	}
+	if err := r.CheckSize(e.ID, e.Body); err != nil {
+		return err
+	}
+	return r.Prepare(ctx, e)
+}
+
 // Prepare refuses an edit that this account may not make, or that would store
 // a malformed design document, and turns passwords into hashes. It is called
 // before content of attachments is taken.

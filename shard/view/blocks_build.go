@@ -9,7 +9,8 @@ import (
 	"divan/storage"
 )
 
-// rebuildBlocks makes all blocks of an index anew, by one scan of each tree.
+// rebuildBlocks makes all blocks and groups of an index anew, by one scan of each
+// tree.
 func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *state) error {
 	snap, err := x.Snapshot()
 	if err != nil {
@@ -23,14 +24,21 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 			defer b.Close()
 			prefix := appendTree(nil, spaceBlocks, t)
 			b.DeleteRange(prefix, keyEnd(prefix))
-			r := blockBuilder{ctx: ctx, tree: t, t: &v.trees[t], set: func(key, value []byte) error {
-				if b.Set(key, value); b.Len() < commitBytes {
-					return nil
-				}
-				return b.Commit()
-			}}
-			height, err := r.build(snap)
-			if st.trees[t].height = height; err == nil {
+			r := blockBuilder{
+				ctx: ctx, tree: t, t: &v.trees[t], dense: v.dense,
+				set: func(key, value []byte) error {
+					if b.Set(key, value); b.Len() < commitBytes {
+						return nil
+					}
+					return b.Commit()
+				},
+				drop: func(level int) {
+					prefix := appendGroupKey(nil, t, level, nil)
+					b.DeleteRange(prefix, keyEnd(prefix))
+				},
+			}
+			err := r.build(snap, &st.trees[t])
+			if err == nil {
 				err = b.Commit()
 			}
 			return err
@@ -39,13 +47,18 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 	return g.Wait()
 }
 
-// blockBuilder makes the blocks of one tree from its rows, in their order.
+// blockBuilder makes the blocks of one tree from its rows, in their order, and its
+// groups.
 type blockBuilder struct {
 	ctx    context.Context
 	tree   int
 	t      *tree
-	set    func(key, value []byte) error // takes a block
+	dense  uint64                        // denseGroups
+	set    func(key, value []byte) error // takes a block, or a group
+	drop   func(level int)               // takes back the groups of a level
 	levels []openBlock                   // by level, from 1 on
+	groups []*groupBuilder
+	piece  *collector // of what a group has in one block
 	key    []byte
 	val    []byte
 	made   block
@@ -64,36 +77,61 @@ const (
 	askContext  = 1024
 )
 
-func (r *blockBuilder) build(snap *storage.IndexSnapshot) (height int, err error) {
+// build makes everything, and says in the state of the tree what there is.
+func (r *blockBuilder) build(snap *storage.IndexSnapshot, st *treeState) (err error) {
 	rows := appendTree(nil, spaceRows, r.tree)
 	it, err := snap.Iterate(rows, keyEnd(rows))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
+	r.groups = r.newGroupBuilders(st)
+	st.height, st.built, st.kept, st.groups = 0, st.rows, 0, [len(st.groups)]uint64{}
 	for n, ok := 1, it.First(); ok; n, ok = n+1, it.Next() {
 		if n%askContext == 0 && r.ctx.Err() != nil {
-			return 0, r.ctx.Err()
+			return r.ctx.Err()
 		}
-		key := it.Key()[treePrefix:]
 		value, err := it.Value()
 		if err != nil {
-			return 0, err
+			return err
 		}
-		if level := levelOf(key); level > 0 {
-			height = max(height, level)
-			if err := r.close(level, key); err != nil {
-				return 0, err
-			}
-		}
-		if err := r.open(1).c.addRow(key, value); err != nil {
-			return 0, err
+		if err := r.row(it.Key()[treePrefix:], value, st); err != nil {
+			return err
 		}
 	}
 	if err := it.Err(); err != nil {
-		return 0, err
+		return err
 	}
-	return height, r.close(height+1, nil)
+	for _, g := range r.groups {
+		if err := r.endGroup(g); err != nil {
+			return err
+		}
+		if g.count > 0 {
+			st.kept |= 1 << g.level
+			st.groups[g.level] = g.count
+		}
+	}
+	return r.close(st.height+1, nil)
+}
+
+// row takes in the next row.
+func (r *blockBuilder) row(key, value []byte, st *treeState) error {
+	if level := levelOf(key); level > 0 {
+		st.height = max(st.height, level)
+		if err := r.close(level, key); err != nil {
+			return err
+		}
+	}
+	if len(r.groups) > 0 {
+		v, err := decodeRowValue(value)
+		if err != nil || v.sort > len(key) {
+			return errRow()
+		}
+		if err := r.beginRow(key, &v); err != nil {
+			return err
+		}
+	}
+	return r.open(1).c.addRow(key, value)
 }
 
 // open returns the open block of a level, the root at first.
@@ -106,6 +144,10 @@ func (r *blockBuilder) open(level int) *openBlock {
 
 // close ends the blocks of the levels up to one, and begins others at a border.
 func (r *blockBuilder) close(upto int, border []byte) error {
+	for _, g := range r.groups {
+		r.endPiece(g)
+		g.from = 0
+	}
 	for level := 1; level <= upto; level++ {
 		o := r.open(level)
 		states := o.c.finish()

@@ -8,15 +8,21 @@ import (
 	"divan/storage"
 )
 
-// summer adds up ranges of rows of one tree, in one snapshot.
+// reader is what rows and blocks are read from: a snapshot, or a batch.
+type reader interface {
+	Iterate(lo, hi []byte) (*storage.IndexIterator, error)
+}
+
+// summer adds up ranges of rows of one tree.
 type summer struct {
+	from     reader
 	t        *tree
 	reducer  int // -1: only rows are counted
 	function reduce.Function
-	height   int
-	valid    bool // blocks may be used
+	height   int   // of blocks; below 0: there are none
+	tops     *tops // upper levels; nil: they are read
 
-	rowIt, blockIt *storage.IndexIterator
+	rowIt, blockIt *storage.IndexIterator // opened when they are needed
 	rowPrefix      []byte
 	blockPrefix    []byte // level 0 in its last byte
 
@@ -24,38 +30,68 @@ type summer struct {
 	states [][]byte // in the order of their keys
 	bytes  arena
 	list   []reduce.Row
-	b      block
-	lo     []byte // scratch
+	failed bool // the reduce function, the error is its
+
+	// reached is the end of the rows that were read last; nil: none were. The
+	// iterator stands behind it, some says whether on a row.
+	reached []byte
+	some    bool
+
+	b  block
+	lo []byte // scratch
 }
 
 // newSummer returns a summer; Close it.
-func newSummer(snap *storage.IndexSnapshot, t *tree, number, reducer int, st *state) (*summer, error) {
-	s := &summer{t: t, reducer: reducer, height: st.trees[number].height, valid: st.blocks}
-	s.rowPrefix = appendTree(nil, spaceRows, number)
-	s.blockPrefix = appendBlockKey(nil, number, 0, nil)
-	var err error
-	if s.rowIt, err = snap.Iterate(s.rowPrefix, keyEnd(s.rowPrefix)); err != nil {
-		return nil, err
+func newSummer(from reader, t *tree, reducer, height int) *summer {
+	return &summer{
+		from: from, t: t, reducer: reducer, height: height,
+		rowPrefix: appendTree(nil, spaceRows, t.number), blockPrefix: appendBlockKey(nil, t.number, 0, nil),
 	}
-	blocks := s.blockPrefix[:treePrefix]
-	if s.blockIt, err = snap.Iterate(blocks, keyEnd(blocks)); err != nil {
-		return nil, errors.Join(err, s.rowIt.Close())
+}
+
+// openRows opens the iterator over rows.
+func (s *summer) openRows() (err error) {
+	if s.rowIt == nil {
+		s.rowIt, err = s.from.Iterate(s.rowPrefix, keyEnd(s.rowPrefix))
 	}
-	return s, nil
+	return err
+}
+
+// openBlocks opens the iterator over blocks.
+func (s *summer) openBlocks() (err error) {
+	if s.blockIt == nil {
+		blocks := s.blockPrefix[:treePrefix]
+		s.blockIt, err = s.from.Iterate(blocks, keyEnd(blocks))
+	}
+	return err
 }
 
 // Close gives the iterators back.
-func (s *summer) Close() error { return errors.Join(s.rowIt.Close(), s.blockIt.Close()) }
+func (s *summer) Close() (err error) {
+	for _, it := range [...]**storage.IndexIterator{&s.rowIt, &s.blockIt} {
+		if *it != nil {
+			err = errors.Join(err, (*it).Close())
+			*it = nil
+		}
+	}
+	return err
+}
+
+// begin forgets what was added up.
+func (s *summer) begin() {
+	s.rows, s.states, s.list = 0, s.states[:0], s.list[:0]
+	s.failed, s.reached = false, nil
+	s.bytes.reset()
+}
 
 // sum adds up the rows with lo <= key < hi, given behind the tree; hi nil is the
 // end. The states are there until the next call.
 func (s *summer) sum(lo, hi []byte) error {
-	s.rows, s.states = 0, s.states[:0]
-	s.bytes.reset()
+	s.begin()
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
-	if !s.valid {
+	if s.height < 0 {
 		return s.addRows(lo, hi)
 	}
 	return s.add(s.height+1, lo, hi)
@@ -75,6 +111,12 @@ func (s *summer) count(lo, hi []byte) (uint64, error) {
 func (s *summer) add(level int, lo, hi []byte) error {
 	if level == 0 {
 		return s.addRows(lo, hi)
+	}
+	if s.tops != nil && level >= s.tops.lowest {
+		return s.addTop(level, lo, hi)
+	}
+	if err := s.openBlocks(); err != nil {
+		return err
 	}
 	if !s.seek(level, lo) || !before(s.border(), hi) {
 		return s.add(level-1, lo, hi)
@@ -157,9 +199,13 @@ const reduceRows = 1024
 
 // addRows reads the rows of a range.
 func (s *summer) addRows(lo, hi []byte) error {
+	if err := s.openRows(); err != nil {
+		return err
+	}
 	s.lo = append(append(s.lo[:0], s.rowPrefix...), lo...)
 	s.list = s.list[:0]
-	for ok := s.rowIt.SeekGE(s.lo); ok; ok = s.rowIt.Next() {
+	s.reached = hi
+	for s.some = s.rowIt.SeekGE(s.lo); s.some; s.some = s.rowIt.Next() {
 		key := s.rowIt.Key()[treePrefix:]
 		if !before(key, hi) {
 			break
@@ -200,7 +246,7 @@ func (s *summer) reduceList() error {
 		return nil
 	}
 	state, err := s.function.Reduce(nil, s.list)
-	s.states, s.list = append(s.states, state), s.list[:0]
+	s.states, s.list, s.failed = append(s.states, state), s.list[:0], err != nil
 	return err
 }
 
@@ -209,5 +255,7 @@ func (s *summer) state(dst []byte) ([]byte, error) {
 	if len(s.states) == 1 {
 		return append(dst, s.states[0]...), nil
 	}
-	return s.function.Rereduce(dst, s.states)
+	dst, err := s.function.Rereduce(dst, s.states)
+	s.failed = err != nil
+	return dst, err
 }

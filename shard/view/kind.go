@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"divan/shard/index"
 	"divan/storage"
@@ -19,6 +20,9 @@ type viewIndex struct {
 	mapper mapper
 	pool   sync.Pool // *mapped
 	long   uint64    // longUpdate
+	dense  uint64    // denseGroups
+	known  atomic.Pointer[summary]
+	held   *atomic.Int64 // bytes of blocks in memory, of all indexes
 
 	// The rest belongs to the update that runs.
 	ctx     context.Context
@@ -33,6 +37,7 @@ type viewIndex struct {
 // change is a row that an update sets or deletes.
 type change struct {
 	key     []byte // behind the tree
+	sort    int    // length of the sort key, with the partition
 	present bool   // afterwards
 }
 
@@ -42,6 +47,7 @@ type change struct {
 const (
 	longUpdate = 4096 // changes
 	rebuildOne = 128  // rows are scanned in the time in which the blocks of one change are mended
+	growth     = 4    // times the rows of the last time when all were made anew: groups may have become large
 )
 
 // Begin implements index.Kind.
@@ -50,11 +56,13 @@ func (v *viewIndex) Begin(ctx context.Context, x *storage.Index, changes uint64)
 	if v.st, err = readState(x, len(v.trees), v.def.collation()); err != nil {
 		return false, err
 	}
-	rows := uint64(0)
-	for _, t := range v.st.trees {
+	rows, grown := uint64(0), false
+	for i := range v.st.trees {
+		t := &v.st.trees[i]
 		rows += t.rows
+		grown = grown || len(v.trees[i].reducers) > 0 && t.rows > max(v.long, growth*t.built)
 	}
-	if changes > max(v.long, rows/rebuildOne) {
+	if grown || changes > max(v.long, rows/rebuildOne) {
 		v.st.blocks = false
 	}
 	v.changed = make([][]change, len(v.trees))
@@ -128,7 +136,11 @@ func (v *viewIndex) replace(b *storage.IndexBatch, m *mapped, first int, d *mapp
 		t := &v.st.trees[r.tree]
 		t.rows++
 		t.bytes += int64(r.size)
-		v.note(r.tree, key, true)
+		if t.depth <= groupLevels {
+			sort := key[treePrefix:][:r.sort]
+			t.deepen(sort[v.trees[r.tree].behindPartition(sort):])
+		}
+		v.note(r.tree, key, r.sort, true)
 	}
 	return nil
 }
@@ -149,19 +161,20 @@ func (v *viewIndex) remove(b *storage.IndexBatch, id string) error {
 		t := &v.st.trees[r.tree]
 		t.rows--
 		t.bytes -= int64(r.size)
-		v.note(r.tree, v.key, false)
+		v.note(r.tree, v.key, len(r.sort), false)
 	}
 	return nil
 }
 
-// note remembers a changed row for its blocks.
-func (v *viewIndex) note(tree int, key []byte, present bool) {
+// note remembers a changed row for its blocks and groups.
+func (v *viewIndex) note(tree int, key []byte, sort int, present bool) {
 	if v.st.blocks {
-		v.changed[tree] = append(v.changed[tree], change{bytes.Clone(key[treePrefix:]), present})
+		v.changed[tree] = append(v.changed[tree], change{bytes.Clone(key[treePrefix:]), sort, present})
 	}
 }
 
-// mend brings the blocks of a tree up to date with the rows that were changed.
+// mend brings the blocks and groups of a tree up to date with the rows that were
+// changed.
 func (v *viewIndex) mend(b *storage.IndexBatch, t int) error {
 	list := v.changed[t]
 	if len(list) == 0 {
@@ -180,7 +193,10 @@ func (v *viewIndex) mend(b *storage.IndexBatch, t int) error {
 		v.edits[t] = &blockEdit{tree: t, c: newCollector(v.ctx, &v.trees[t])}
 	}
 	v.edits[t].b = b
-	return v.edits[t].mend(&v.st.trees[t], last)
+	if err := v.edits[t].mend(&v.st.trees[t], last); err != nil {
+		return err
+	}
+	return v.edits[t].mendGroups(v.dense, &v.st.trees[t], last)
 }
 
 // End implements index.Kind.
@@ -200,4 +216,7 @@ func (v *viewIndex) End(ctx context.Context, x *storage.Index) error {
 }
 
 // Close implements index.Kind.
-func (v *viewIndex) Close() { v.mapper.close() }
+func (v *viewIndex) Close() {
+	v.mapper.close()
+	v.forget(v.known.Swap(nil))
+}

@@ -42,7 +42,7 @@ func TestCrashDuringBuild(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		fs := storagetest.NewCrashFS()
 		n := startOn(t, fs)
-		n.views.long = 100
+		n.views.long, n.views.dense = 100, 1
 		n.create(false)
 		n.put(1, numbered(0, 2500)...)
 		if rnd.IntN(2) == 0 {
@@ -59,7 +59,7 @@ func TestCrashDuringBuild(t *testing.T) {
 		building.Wait()
 		n.stop()
 		n = startOn(t, after)
-		n.views.long = 100
+		n.views.long, n.views.dense = 100, 1
 		a := n.query(request(d, "n"))
 		if len(a.rows) != 2500 || a.Total != 2500 || a.rows[0] != "d00000 0 null" || a.rows[2499] != "d02499 2499 null" {
 			t.Errorf("seed %d: %d rows of %d", seed, len(a.rows), a.Total)

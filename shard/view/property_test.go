@@ -290,7 +290,8 @@ func TestViewsAgainstModel(t *testing.T) {
 		n := startOn(t, fs)
 		n.create(false)
 		long := rapid.SampledFrom([]uint64{3, 1 << 20}).Draw(rt, "long update")
-		n.views.long = long
+		dense := rapid.SampledFrom([]uint64{1, 2, denseGroups}).Draw(rt, "rows of dense groups")
+		n.views.long, n.views.dense = long, dense
 		defer func() { n.stop() }()
 		m := &model{docs: map[string][][2]string{}, path: map[string][]string{}}
 		docs := rapid.SampledFrom([]int{5, 60, 400}).Draw(rt, "documents")
@@ -315,7 +316,7 @@ func TestViewsAgainstModel(t *testing.T) {
 			"purge":   func(t *rapid.T) { m.purge(t, n, rapid.SampledFrom(ids).Draw(t, "id")) },
 			"query":   func(t *rapid.T) { m.check(t, n, drawRequest(t, d, ids[:5])) },
 			"blocks":  func(t *rapid.T) { n.checkBlocks(t, d) },
-			"restart": func(t *rapid.T) { n.stop(); n = startOn(n.tb, fs); n.views.long = long },
+			"restart": func(t *rapid.T) { n.stop(); n = startOn(n.tb, fs); n.views.long, n.views.dense = long, dense },
 		})
 	})
 }

@@ -22,9 +22,14 @@ type treeState struct {
 	rows   uint64
 	bytes  int64 // of keys and values, as JSON
 	height int   // the highest level of a border among its rows; blocks of level height+1 have one, the root
+
+	depth  int                     // elements of the longest array that was a key, groupLevels+1 at most
+	built  uint64                  // rows when all blocks were last made
+	kept   uint8                   // bits: levels whose groups are kept
+	groups [groupLevels + 1]uint64 // entries, by level
 }
 
-const stateVersion = 1
+const stateVersion = 2
 
 // collation is the version of the order of an index, empty when all its views
 // are in raw order, which never changes.
@@ -47,7 +52,12 @@ func (s *state) append(dst []byte, collation string) []byte {
 		t := &s.trees[i]
 		dst = binary.AppendUvarint(dst, t.rows)
 		dst = binary.AppendVarint(dst, t.bytes)
-		dst = binary.AppendUvarint(dst, uint64(t.height))
+		for _, n := range [...]uint64{uint64(t.height), uint64(t.depth), t.built, uint64(t.kept)} {
+			dst = binary.AppendUvarint(dst, n)
+		}
+		for _, n := range t.groups {
+			dst = binary.AppendUvarint(dst, n)
+		}
 	}
 	return dst
 }
@@ -82,16 +92,23 @@ func readState(from getter, trees int, collation string) (s state, err error) {
 	b = b[used+int(n):]
 	for i := range s.trees {
 		t := &s.trees[i]
-		var u1, u2, u3 int
+		var u1, u2 int
 		t.rows, u1 = binary.Uvarint(b)
 		t.bytes, u2 = binary.Varint(b[max(u1, 0):])
-		var height uint64
-		height, u3 = binary.Uvarint(b[max(u1, 0)+max(u2, 0):])
-		if u1 <= 0 || u2 <= 0 || u3 <= 0 {
+		if u1 <= 0 || u2 <= 0 {
 			return s, errState()
 		}
-		t.height = int(height)
-		b = b[u1+u2+u3:]
+		b = b[u1+u2:]
+		var height, depth, kept uint64
+		fields := [...]*uint64{&height, &depth, &t.built, &kept, &t.groups[0], &t.groups[1], &t.groups[2], &t.groups[3]}
+		for _, field := range fields {
+			n, used := binary.Uvarint(b)
+			if used <= 0 {
+				return s, errState()
+			}
+			*field, b = n, b[used:]
+		}
+		t.height, t.depth, t.kept = int(height), int(depth), uint8(kept)
 	}
 	return s, nil
 }

@@ -27,8 +27,8 @@ type Stream struct {
 	spans  []span // what is left of the ranges, first the one being read
 	number int    // of the range being read
 	moved  bool   // the iterator stands where the reading goes on
-	some   bool   // and there is a row
-	level  int    // of groups
+	some   bool   // and there is a row, or a group
+	groups grouping
 }
 
 // span is a range of keys behind the tree; hi nil is the end.
@@ -36,19 +36,21 @@ type span struct{ lo, hi []byte }
 
 // open reads the head and prepares reading.
 func (s *Stream) open(x *viewIndex, at place) error {
-	pos, err := index.ReadPosition(s.snap)
+	known, err := x.summaryOf(s.snap)
 	if err != nil {
 		return err
 	}
-	st, err := readState(s.snap, len(x.trees), x.def.collation())
-	if err != nil {
-		return err
-	}
+	st := &known.st
 	reducer := -1
 	if s.req.Reduce {
 		reducer = at.reducer
 	}
-	if s.sum, err = newSummer(s.snap, s.t, at.tree, reducer, &st); err != nil {
+	height := -1
+	if st.blocks {
+		height = st.trees[at.tree].height
+	}
+	s.sum = newSummer(s.snap, s.t, reducer, height)
+	if s.sum.tops, err = x.topsOf(known, s.snap, s.t); err != nil {
 		return err
 	}
 	if s.req.Reduce {
@@ -66,10 +68,9 @@ func (s *Stream) open(x *viewIndex, at place) error {
 			s.spans = append(s.spans, s.span(&s.req.Ranges[i], whole))
 		}
 	}
-	s.Head = Head{Seq: pos.Seq, UUID: s.use.UUID(), Total: st.trees[at.tree].rows}
+	s.Head = Head{Seq: known.pos.Seq, UUID: s.use.UUID(), Total: st.trees[at.tree].rows}
 	if s.req.Reduce {
-		s.level = s.req.GroupLevel
-		return nil
+		return s.openGroups(at.tree, st)
 	}
 	if s.req.Uncounted {
 		return nil
@@ -88,6 +89,9 @@ func (s *Stream) count(whole span) (err error) {
 	case !s.req.Desc && bytes.Equal(first.lo, whole.lo):
 	case !s.req.Desc:
 		s.Head.Offset, err = s.sum.count(whole.lo, first.lo)
+		if s.sum.reached != nil && bytes.Equal(s.sum.reached, first.lo) {
+			s.moved, s.some = true, s.sum.some && before(s.sum.rowIt.Key()[treePrefix:], first.hi)
+		}
 	case first.hi != nil && !bytes.Equal(first.hi, whole.hi):
 		s.Head.Offset, err = s.sum.count(first.hi, whole.hi)
 	}
@@ -158,6 +162,9 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 
 // rows adds rows of the first range that is left.
 func (s *Stream) rows(b *Batch, size int) error {
+	if err := s.sum.openRows(); err != nil {
+		return err
+	}
 	it, r := s.sum.rowIt, s.spans[0]
 	if !s.moved {
 		s.start(r)
@@ -186,7 +193,7 @@ func (s *Stream) rows(b *Batch, size int) error {
 		if s.req.Desc {
 			s.some = it.Prev()
 		} else {
-			s.some = it.Next()
+			s.some = it.Next() && before(it.Key()[treePrefix:], r.hi)
 		}
 	}
 	if !s.some {
@@ -250,6 +257,9 @@ func (s *Stream) Close() {
 func (s *Stream) closeSnapshot() {
 	if s.sum != nil {
 		_ = s.sum.Close() // read only: nothing to lose
+	}
+	if s.groups.entries != nil {
+		_ = s.groups.entries.Close() // likewise
 	}
 	s.snap.Close()
 	s.snap = nil

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -30,6 +31,8 @@ type Views struct {
 	scripts *script.Engine
 	limit   func() reduce.Limit
 	long    uint64 // longUpdate
+	dense   uint64 // denseGroups
+	held    atomic.Int64
 	log     *zap.Logger
 
 	compiled compiledReducers
@@ -46,7 +49,7 @@ func New(o Options) *Views {
 	}
 	return &Views{
 		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger}),
-		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, log: o.Logger,
+		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, log: o.Logger,
 	}
 }
 
@@ -77,7 +80,7 @@ func (v *Views) specOf(req *Request) index.Spec {
 
 // open makes what maps documents for the index of a definition.
 func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error) {
-	x := &viewIndex{def: d, long: v.long}
+	x := &viewIndex{def: d, long: v.long, dense: v.dense, held: &v.held}
 	x.trees, x.places = d.trees()
 	for t := range x.trees {
 		for i := range x.trees[t].reducers {

@@ -35,6 +35,7 @@ type home struct {
 	name string
 	cfg  Config
 	host *simnet.Host
+	disk *disk // nil: one in memory that loses nothing
 	logs *observer.ObservedLogs
 
 	node   *Node
