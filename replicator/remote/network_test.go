@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"divan/replicator/endpoint"
@@ -137,6 +139,7 @@ func TestProxies(t *testing.T) {
 			p.proxies(&seen)
 			d := p.open(spec.Address{Proxy: scheme + "://u:p@10.0.0.3:3128"})
 			info, err := d.Info(t.Context())
+			synctest.Wait()
 			if err != nil || info.Name != "/db/" || !slices.Equal(seen, []string{want}) {
 				t.Errorf("%s: %+v %v, seen %q", scheme, info, err, seen)
 			}
@@ -235,7 +238,7 @@ func TestTLS(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				server := &http.Server{ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				server := &http.Server{ReadHeaderTimeout: time.Hour, ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					who := "nobody"
 					if len(r.TLS.PeerCertificates) > 0 {
 						who = r.TLS.PeerCertificates[0].Subject.CommonName
