@@ -49,6 +49,9 @@ type peer struct {
 func with(t *testing.T, handler http.HandlerFunc, test func(*testing.T, *peer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		// Handlers that wait have an end: a server does not hear that a client has
+		// gone while it has not read the body.
+		t.Cleanup(func() { _ = pause(context.Background(), 2*time.Hour) })
 		p := &peer{t: t, net: simnet.New(1)}
 		p.server, p.client = p.boot(serverIP), p.boot(clientIP)
 		p.serve(p.server, "0.0.0.0:5984", func(w http.ResponseWriter, r *http.Request) {
