@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	"golang.org/x/term"
 )
 
 // sides are two servers.
@@ -303,6 +306,43 @@ No database is behind.
 `+leftBehind)
 }
 
+// TestImportBehind loses its target before the cut-over.
+func TestImportBehind(t *testing.T) {
+	from := startServer(t, adminEnviron(), "--data", t.TempDir())
+	to := startServer(t, adminEnviron(), "--data", t.TempDir())
+	s := &sides{from: newClient(t, from.address), to: newClient(t, to.address)}
+	s.args = []string{"import", s.from.base, "--to", s.to.base, "--continuous"}
+	s.from.want(t, "PUT", "/pond", "", 201)
+	s.from.load(t, "pond", "a", 100)
+	p := launch(t, nil, s.args...)
+	eventually(t, "the first pass is done", func() bool { return strings.Contains(p.output(), "\nFollowing ") })
+	to.stop()
+	s.from.load(t, "pond", "b", 7)
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	status := p.wait()
+	out := s.plain(p.output())
+	if status != 1 || !strings.Contains(out, "\nBehind the source:\n  pond: 7 changes\n") ||
+		!strings.Contains(out, "\nNot brought, or not to the end:\n  _users: Get \"http://NEW/_users\": dial tcp NEW: connect: connection refused\n  pond: ") {
+		t.Errorf("exit status %d\n%s", status, out)
+	}
+}
+
+// terminalState is how a terminal is set.
+func terminalState(t *testing.T, tty *os.File) (state *term.State) {
+	t.Helper()
+	raw, err := tty.SyscallConn() // Fd would make reads block for good
+	if err != nil {
+		t.Fatal(err)
+	}
+	controlErr := raw.Control(func(fd uintptr) { state, err = term.GetState(int(fd)) })
+	if err := errors.Join(controlErr, err); err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
 // TestImportTerminal types a password, and sees bars.
 func TestImportTerminal(t *testing.T) {
 	s := newSides(t)
@@ -315,11 +355,13 @@ func TestImportTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tty.Close() }()
+	before := terminalState(t, tty)
 	prompt := "Password of adm at " + strings.TrimPrefix(s.from.base, "http://adm:pass@") + ": "
 	start := make([]byte, len(prompt))
 	if _, err := io.ReadFull(tty, start); err != nil || string(start) != prompt {
 		t.Fatalf("%q, %v", start, err)
 	}
+	eventually(t, "the terminal shows nothing", func() bool { return !reflect.DeepEqual(before, terminalState(t, tty)) })
 	if _, err := io.WriteString(tty, "pass\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type database struct {
 	refusals  refusals
 	different []string // what is not the same here
 	err       error    // why it could not be brought
+	told      string   // the last trouble that was told while following
 }
 
 // short reports whether documents are missing that no change of the meantime
@@ -141,8 +142,8 @@ func (m *migration) replicate(ctx context.Context, db *database, meter *meter, f
 		Target:   &watchedTarget{Target: target, meter: meter, refusals: &db.refusals},
 		Progress: progress, Logger: m.cfg.Logger,
 	})
-	if filter == "" {
-		db.through = progress.Snapshot().ThroughSeq
+	if through := progress.Snapshot().ThroughSeq; filter == "" && through != "" {
+		db.through = through
 	}
 	return err
 }
@@ -172,10 +173,11 @@ func (m *migration) compare(ctx context.Context, db *database) error {
 	if db.source, _, err = m.source.info(ctx, db.name); err != nil {
 		return err
 	}
-	if db.target, _, err = m.target.info(ctx, db.name); err != nil {
+	if err := m.behind(ctx, db); err != nil {
 		return err
 	}
-	return m.behind(ctx, db)
+	db.target, _, err = m.target.info(ctx, db.name)
+	return err
 }
 
 // behind finds out how many changes of the source are not on the target.

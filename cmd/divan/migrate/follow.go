@@ -62,7 +62,8 @@ func (m *migration) round(ctx context.Context) (int64, error) {
 		db.source = i
 		b := m.bring(ctx, db)
 		written.Add(b.written)
-		if b.trouble && ctx.Err() == nil {
+		if b.trouble && ctx.Err() == nil && db.told != b.text { // not the same each time
+			db.told = b.text
 			m.show.line("%s", b.text)
 		}
 		return nil

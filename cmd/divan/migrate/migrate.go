@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"divan/replicator/remote"
+	"divan/replicator/spec"
 	"divan/shard/script"
 )
 
@@ -41,6 +42,9 @@ var errSame = errors.New("the source and the target are the same server")
 // is not on the target.
 var ErrIncomplete = errors.New("not everything is there")
 
+// errInterrupted is the error of a run that was ended before it began.
+var errInterrupted = errors.New("interrupted")
+
 // migration is one run.
 type migration struct {
 	cfg            Config
@@ -48,6 +52,7 @@ type migration struct {
 	network        *remote.Network
 	scripts        *script.Engine
 	choice         choice
+	accounts       []*remote.Database // keep the session at each side while no other database is open
 	show           *display
 	mu             struct {
 		sync.Mutex
@@ -63,14 +68,10 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer m.close()
-	if err := m.meet(ctx); err != nil {
-		return err
+	names, total, err := m.prepare(ctx)
+	if ctx.Err() != nil {
+		return errInterrupted
 	}
-	names, err := m.list(ctx)
-	if err != nil {
-		return err
-	}
-	total, err := m.measure(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,21 @@ func Run(ctx context.Context, cfg Config) error {
 	return m.report(ctx)
 }
 
+// prepare finds out what there is to bring.
+func (m *migration) prepare(ctx context.Context) (names []string, total uint64, err error) {
+	if err := m.meet(ctx); err != nil {
+		return nil, 0, err
+	}
+	if names, err = m.list(ctx); err != nil {
+		return nil, 0, err
+	}
+	if len(names) == 0 {
+		return nil, 0, fmt.Errorf("%s has no such database", m.source.Host())
+	}
+	total, err = m.measure(ctx, names)
+	return names, total, err
+}
+
 func newMigration(cfg Config) (*migration, error) {
 	network, err := remote.NewNetwork(remote.NetworkOptions{TLS: remote.TLS{Verify: !cfg.Insecure}})
 	if err != nil {
@@ -93,14 +109,25 @@ func newMigration(cfg Config) (*migration, error) {
 	}
 	m := &migration{
 		cfg: cfg, network: network, scripts: script.New(script.Options{Logger: cfg.Logger}),
-		source: newSide(cfg.Source, cfg.Insecure), target: newSide(cfg.Target, cfg.Insecure),
+		source: newSide(cfg.Source, cfg.Insecure, cfg.UserAgent), target: newSide(cfg.Target, cfg.Insecure, cfg.UserAgent),
 		show: newDisplay(cfg.Progress, false, 0),
 	}
 	m.mu.dbs = make(map[string]*database)
+	s := m.spec(usersDB, "")
+	for _, address := range []spec.Address{s.Source, s.Target} {
+		account, err := m.open(address, s.Options)
+		if err != nil {
+			return nil, err
+		}
+		m.accounts = append(m.accounts, account)
+	}
 	return m, nil
 }
 
 func (m *migration) close() {
+	for _, account := range m.accounts {
+		_ = account.Close() // it was never asked
+	}
 	m.scripts.Close()
 	m.network.Close()
 	m.source.client.CloseIdleConnections()
@@ -206,5 +233,5 @@ func (m *migration) interrupted() error {
 			done++
 		}
 	}
-	return fmt.Errorf("interrupted with %d of %d databases done; the same command goes on where this one ended", done, len(all))
+	return fmt.Errorf("%w with %d of %d databases done; the same command goes on where this one ended", errInterrupted, done, len(all))
 }

@@ -29,11 +29,12 @@ func (m *migration) report(ctx context.Context) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
+		m.source.met, m.target.met = false, false // no second attempts: somebody wants this to end
 	}
 	out := &report{w: m.cfg.Report, m: m}
 	if m.cfg.Continuous {
 		if err := m.lookAgain(ctx); err != nil {
-			out.print("%s: %s\n", m.source.Host(), reason(err))
+			return err
 		}
 	}
 	out.databases()
@@ -58,10 +59,11 @@ func (m *migration) lookAgain(ctx context.Context) error {
 		names[i] = db.name
 	}
 	return m.each(ctx, names, func(ctx context.Context, name string) error {
-		if db := m.database(name); db.err == nil {
-			return m.compare(ctx, db)
+		db := m.database(name)
+		if err := m.compare(ctx, db); err != nil && db.err == nil {
+			db.err = err
 		}
-		return nil
+		return nil // the others can be told
 	})
 }
 
@@ -126,7 +128,7 @@ func (r *report) behind() {
 	var lines []string
 	for _, db := range r.m.all() {
 		switch {
-		case db.err != nil || db.left == 0:
+		case db.left == 0:
 		case db.left < 0:
 			lines = append(lines, db.name+": this source does not tell")
 		default:

@@ -64,12 +64,14 @@ func path(db string) string { return "/" + url.QueryEscape(db) }
 // side is a server that is asked about itself.
 type side struct {
 	Server
-	client *http.Client
-	about  about
+	client    *http.Client
+	userAgent string
+	about     about
+	met       bool // it has answered: when it does not, it is worth another attempt
 }
 
-func newSide(s Server, insecure bool) *side {
-	return &side{Server: s, client: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
+func newSide(s Server, insecure bool, userAgent string) *side {
+	return &side{Server: s, userAgent: userAgent, client: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		MaxIdleConnsPerHost: 16,                                                                      // as many as databases at the same time, about
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}, //nolint:gosec // the flag says so
@@ -115,9 +117,39 @@ func refusedWith(err error) int {
 	return 0
 }
 
+const (
+	firstPause = 250 * time.Millisecond // before a second attempt
+	lastPause  = 4 * time.Second
+)
+
 // call sends a request with a JSON body, nil for none, and returns the body of
-// a good answer.
+// a good answer. A server that cannot be reached or has too much to do for now
+// is asked again.
 func (s *side) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	for pause := firstPause; ; pause *= 2 {
+		text, err := s.once(ctx, method, path, body)
+		if err == nil || !s.met || pause > lastPause || !passing(err) {
+			return text, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// passing reports whether the same request may work a little later.
+func passing(err error) bool {
+	switch refusedWith(err) {
+	case 0, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// once is one attempt of call.
+func (s *side) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -126,6 +158,7 @@ func (s *side) call(ctx context.Context, method, path string, body []byte) ([]by
 		req.SetBasicAuth(s.User, s.Password)
 	}
 	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", s.userAgent)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -178,6 +211,7 @@ func (s *side) hello(ctx context.Context) error {
 	case err != nil:
 		return err
 	case slices.Contains(session.UserCtx.Roles, "_admin"):
+		s.met = true
 		return nil
 	case s.User == "":
 		return fmt.Errorf("%s wants the name and the password of a server administrator", s.Host())

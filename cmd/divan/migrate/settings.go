@@ -3,9 +3,12 @@ package migrate
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -75,12 +78,21 @@ func (m *migration) setting(ctx context.Context, path string) (problem string, e
 	if err != nil {
 		return "", err
 	}
-	if bytes.Equal(bytes.TrimSpace(have), want) {
-		return "", nil
+	if same, err := equal(have, want); same || err != nil {
+		return "", err
 	}
 	_, err = m.target.call(ctx, http.MethodPut, path, want)
 	if status := refusedWith(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError {
 		return fmt.Sprintf("is %s there and stays %s here (%v)", want, bytes.TrimSpace(have), reason(err)), nil
 	}
 	return "", err
+}
+
+// equal compares JSON texts.
+func equal(a, b []byte) (bool, error) {
+	var x, y any
+	if err := errors.Join(json.Unmarshal(a, &x), json.Unmarshal(b, &y)); err != nil {
+		return false, fmt.Errorf("read a setting: %w", err)
+	}
+	return reflect.DeepEqual(x, y), nil
 }
