@@ -175,16 +175,19 @@ func fetchAll(ctx context.Context, d *Database, o endpoint.FetchOptions, wanted 
 	var out []string
 	err := d.Fetch(ctx, o, wanted, func(one *endpoint.Doc, c endpoint.Contents) error {
 		text, err := appendDoc(nil, one, func(dst []byte, a *endpoint.Attachment) ([]byte, error) {
-			if a.Follows() {
-				return appendFollows(dst, &a.Attachment, false), nil
+			if a.Stub {
+				return appendStub(dst, a), nil
 			}
-			return appendInline(dst, a)
+			return appendFollows(dst, &a.Attachment, false), nil
 		})
 		if err != nil {
 			return err
 		}
 		for i := range one.Atts {
 			if !one.Atts[i].Follows() {
+				if !one.Atts[i].Stub {
+					text = append(text, fmt.Sprintf(" %s=%q", one.Atts[i].Name, one.Atts[i].Data)...)
+				}
 				continue
 			}
 			r, err := c.Next(ctx)

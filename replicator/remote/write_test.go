@@ -130,6 +130,45 @@ func TestWrite(t *testing.T) {
 	})
 }
 
+// Compressed contents that the server would not compress to the same bytes go
+// as they are, and what is refused then is told with the rest.
+func TestWriteExactly(t *testing.T) {
+	image := attachment("i", 2, "image", true)
+	image.ContentType = "image/png"
+	docs := []*endpoint.Doc{
+		out("same", attachment("a", 2, "hello", true)), out("other", attachment("a", 2, "hello", true).otherwise(), attachment("b", 2, "plain", false)),
+		out("image", image), out("refused", image),
+	}
+	sent := map[string]string{}
+	with(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			answerWith(w, 200, "{}")
+		case strings.HasSuffix(r.URL.Path, "refused"):
+			_, _ = io.Copy(io.Discard, r.Body)
+			answerWith(w, 403, `{"error":"forbidden","reason":"no"}`)
+		case r.Method == http.MethodPut:
+			sent[r.URL.Path] = related(t, r)
+			answerWith(w, 201, "{}")
+		default:
+			body, _ := io.ReadAll(r.Body)
+			sent[r.URL.Path] = string(body)
+			answerWith(w, 201, "[]")
+		}
+	}, func(t *testing.T, p *peer) {
+		refused, err := p.open(spec.Address{}).Write(t.Context(), docs)
+		if err != nil || len(refused) != 1 || refused[0].ID != "refused" || !fault.Is(refused[0].Err, fault.Forbidden) {
+			t.Errorf("%v %v", refused, err)
+		}
+		if !strings.Contains(sent["/db/_bulk_docs"], `"same"`) || strings.Contains(sent["/db/_bulk_docs"], `"other"`) || len(sent) != 3 {
+			t.Errorf("%v", sent)
+		}
+		if want := fmt.Sprintf(` a=%q b="plain"`, docs[1].Atts[0].Data); !strings.HasSuffix(sent["/db/other"], want) || docs[1].Atts[0].Data == nil {
+			t.Errorf("%s, want %s", sent["/db/other"], want)
+		}
+	})
+}
+
 // A server that refuses all for the sake of one stub is asked for each half,
 // until it is known which one it is.
 func TestWriteMissingStub(t *testing.T) {
