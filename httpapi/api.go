@@ -12,6 +12,7 @@ import (
 	"divan/httpapi/listing"
 	"divan/httpapi/mango"
 	"divan/httpapi/node"
+	"divan/httpapi/replication"
 	"divan/httpapi/server"
 	"divan/httpapi/view"
 )
@@ -71,6 +72,7 @@ func mounted(a *core.API) (*API, error) {
 		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
+		replication.Routes(),
 		node.Routes(),
 		db.Routes(),
 	)

@@ -50,6 +50,7 @@ func TestClusterSettings(t *testing.T) {
 		Repair:        Repair{SyncDelay: 10 * time.Millisecond, SyncConcurrency: 2, BatchSize: 7, BatchCount: 3, MaxBytesPerSecond: Infinity},
 		Fabric:        Default().Fabric,
 		GlobalChanges: GlobalChanges{MaxEventDelay: time.Millisecond, MaxWriteDelay: 2 * time.Millisecond},
+		Replicator:    Default().Replicator,
 	}
 	if !reflect.DeepEqual(s.Clustering, want) {
 		t.Errorf("%+v", s.Clustering)

@@ -17,6 +17,7 @@ type Clustering struct {
 	Repair        Repair
 	Fabric        Fabric
 	GlobalChanges GlobalChanges
+	Replicator    Replicator
 }
 
 func readClustering(r *reader) Clustering {
@@ -25,6 +26,7 @@ func readClustering(r *reader) Clustering {
 		Repair:        readRepair(r),
 		Fabric:        readFabric(r),
 		GlobalChanges: readGlobalChanges(r),
+		Replicator:    readReplicator(r),
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package meta is the cluster's memory of everything but documents: nodes,
-// databases with their shard maps, security objects and limits, and
-// configuration. One Raft group agrees on it, so that a create or a delete has
-// one exact answer on every node.
+// databases with their shard maps, security objects and limits, configuration,
+// and which node owns which slots of work. One Raft group agrees on it, so that
+// a create or a delete has one exact answer on every node.
 //
 // A change is a command (command.go) in the Raft log. The state machine
 // (state_machine.go, state.go) applies it, deterministically. The state is a

@@ -23,6 +23,7 @@ import (
 	"divan/httpapi/auth"
 	"divan/httpapi/guard"
 	"divan/httpapi/stats"
+	"divan/replicator"
 	"divan/shard/script"
 	"divan/storage/fault"
 )
@@ -48,6 +49,9 @@ type Deps struct {
 	// Tasks lists what is running in the background, for _active_tasks; nil
 	// when there is nobody to ask.
 	Tasks func() []Task
+	// Replicator runs the replications of this node. It is set before the first
+	// request; nil: there are none, and nobody asks for some.
+	Replicator *replicator.Replicator
 	// Cluster are the other nodes; nil: this node stands alone.
 	Cluster Cluster
 	// Dial opens a connection to the HTTP port of a node that is being set up

@@ -74,7 +74,7 @@ func (c *Call) authorizeServer() error {
 		return nil
 	case p[0] == "_utils" && c.Method == http.MethodGet:
 		return nil
-	case len(p) == 1 && p[0] == "_replicate":
+	case len(p) == 1 && p[0] == "_replicate", len(p) == 3 && p[0] == "_node" && p[2] == "_replicate":
 		if c.User.Anonymous {
 			return fault.New(fault.Unauthorized, textNeedsUser)
 		}

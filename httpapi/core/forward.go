@@ -64,8 +64,14 @@ func (c *Call) Forward(node string) error {
 	if err := c.knownNode(node); err != nil {
 		return err
 	}
+	return c.ForwardAs(c.Request.Context(), node, c.Request.RequestURI, forwardTimeout)
+}
+
+// ForwardAs has another node answer the call as one for target, which is a path
+// below /_node/{node}. It may take as long as limit, or ctx, says.
+func (c *Call) ForwardAs(ctx context.Context, node, target string, limit time.Duration) error {
 	req := nodeRequest{
-		Method: c.Method, Target: c.Request.RequestURI, Header: http.Header{},
+		Method: c.Method, Target: target, Header: http.Header{},
 		User: nodeUser{Name: c.User.Name, Anonymous: c.User.Anonymous, Roles: c.User.Roles},
 	}
 	if c.Head {
@@ -83,7 +89,7 @@ func (c *Call) Forward(node string) error {
 			return err
 		}
 	}
-	answer, err := c.API.askNode(c.Request.Context(), node, req, forwardTimeout)
+	answer, err := c.API.askNode(ctx, node, req, limit)
 	if err != nil {
 		return err
 	}

@@ -49,24 +49,28 @@ func (t *Table) confirm(ctx context.Context) error {
 // again.
 func (t *Table) keepLease(ctx context.Context) {
 	held := false
-	for ctx.Err() == nil {
-		err := t.confirmInTime(ctx)
+	note := func(err error) {
 		now := t.leaseHolds()
 		if held && !now && ctx.Err() == nil {
 			t.log.Warn("this node may run no replications until it hears of the others again", zap.Error(err))
 		}
 		if held != now {
+			held = now
 			t.tell()
 		}
-		held = now
+	}
+	for ctx.Err() == nil {
+		err := t.confirmInTime(ctx)
+		note(err)
 		wait := confirmEvery
-		if now {
+		if held {
 			wait = min(wait, time.Until(t.leaseEnds()))
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
+		note(err) // before it asks again, which takes a while
 	}
 }
 

@@ -315,7 +315,7 @@ func (f *fetch) open(ctx context.Context, w *endpoint.Wanted, query string) erro
 	contentType := a.header.Get("Content-Type")
 	var docs []*endpoint.Doc
 	if parts, partsErr := docformat.NewParts(a.Body, contentType, "multipart/mixed"); partsErr == nil {
-		err = f.parts(parts, w)
+		docs, err = f.parts(parts, w)
 	} else {
 		docs, err = f.array(a.Body, w)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"strings"
 	"time"
 
 	"divan/replicator/endpoint"
@@ -45,4 +46,9 @@ type Address struct {
 	Username, Password string
 	Headers            [][2]string // in the order given
 	Proxy              string      // URL, credentials included; empty: none
+}
+
+// IsDatabase reports whether the documents of a database describe replications.
+func IsDatabase(name string) bool {
+	return name == "_replicator" || strings.HasSuffix(name, "/_replicator")
 }

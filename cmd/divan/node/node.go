@@ -35,6 +35,7 @@ type Node struct {
 	engine  *storage.Engine
 	local   *shard.Local
 	functions
+	replication
 	meta  *meta.Meta
 	coord *cluster.Coordinator
 	auth  *auth.Authenticator
@@ -198,6 +199,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if n.api, err = httpapi.New(deps); err != nil {
 		return fmt.Errorf("HTTP interface: %w", err)
 	}
+	n.newReplication()
 	n.door = newDoor(n.api, n.config, n.cfg.Listener, n.log)
 	if n.links != nil {
 		n.links.serve()

@@ -50,6 +50,10 @@ func (n *Node) parts() []part {
 	if n.links != nil {
 		out = append(out, part{name: "system databases", run: n.links.furnish, close: nothing})
 	}
+	out = append(out,
+		part{name: "ownership", run: n.owners.Run, close: nothing},
+		part{name: "replicator", run: n.replicator.Run, close: nothing},
+	)
 	return append(out, part{name: "http", close: n.door.close, run: func(ctx context.Context) error {
 		return n.door.run(ctx, n.opened, n.api.Stop)
 	}})

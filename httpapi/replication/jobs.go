@@ -1,0 +1,158 @@
+package replication
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/httpapi/core"
+	"divan/replicator"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// askTimeout is how long other nodes have to tell what they do. One that does not
+// answer in time is left out.
+const askTimeout = 5 * time.Second
+
+// others asks all other nodes at once for what is at a path below /_node/{name},
+// and returns the bodies of those that answer 200.
+func others(c *core.Call, path string) [][]byte {
+	nodes := slices.DeleteFunc(slices.Clone(c.API.Members()), func(name string) bool { return name == c.API.Deps.Meta.Self() })
+	bodies := make([][]byte, len(nodes))
+	var asking sync.WaitGroup
+	for i, node := range nodes {
+		asking.Go(func() { bodies[i] = ask(c.Request.Context(), c, node, path) })
+	}
+	asking.Wait()
+	return slices.DeleteFunc(bodies, func(b []byte) bool { return b == nil })
+}
+
+// ask returns the body of another node's answer; nil when it is not 200.
+func ask(ctx context.Context, c *core.Call, node, path string) []byte {
+	status, body, err := c.GetFrom(ctx, node, path, askTimeout)
+	if err != nil || status != http.StatusOK {
+		c.Log.Debug("no replications of another node", zap.String("request", c.RequestID), zap.String("node", node), zap.Error(err))
+		return nil
+	}
+	return body
+}
+
+// rowsOf reads what rowsJSON has written; name is the member that has the id.
+func rowsOf(body []byte, name string) []replicator.Row {
+	var rows []replicator.Row
+	err := doc.EachElement(body, func(value []byte) error {
+		id, _ := doc.Unquote(doc.Lookup(value, name))
+		state, _ := doc.Unquote(doc.Lookup(value, "state"))
+		rows = append(rows, replicator.Row{ID: id, State: state, JSON: value})
+		return nil
+	})
+	if err != nil {
+		return nil // of a node that does not know what is meant
+	}
+	return rows
+}
+
+// appendRows appends an array.
+func appendRows(dst []byte, rows []replicator.Row) []byte {
+	dst = append(dst, '[')
+	for i := range rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, '\n'), rows[i].JSON...)
+	}
+	return append(dst, ']')
+}
+
+func sendRows(c *core.Call, rows []replicator.Row) error {
+	return c.SendAppended(http.StatusOK, func(dst []byte) []byte { return appendRows(dst, rows) })
+}
+
+// sendPage sends rows with their number and the place of the first one.
+func sendPage(c *core.Call, total, offset int, name string, rows []replicator.Row) error {
+	return c.SendAppended(http.StatusOK, func(dst []byte) []byte {
+		dst = strconv.AppendInt(append(dst, `{"total_rows":`...), int64(total), 10)
+		dst = strconv.AppendInt(append(dst, `,"offset":`...), int64(offset), 10)
+		dst = append(append(append(dst, `,"`...), name...), `":`...)
+		return append(appendRows(dst, rows), '}')
+	})
+}
+
+// defaultJobs is how many jobs are shown without a limit.
+const defaultJobs = 100
+
+// getJobs answers GET /_scheduler/jobs: the jobs of all nodes.
+func getJobs(c *core.Call) error {
+	limit, err := number(c, "limit", defaultJobs)
+	if err != nil {
+		return err
+	}
+	skip, err := number(c, "skip", 0)
+	if err != nil {
+		return err
+	}
+	rows := c.API.Deps.Replicator.Jobs()
+	for _, body := range others(c, "/_scheduler/jobs") {
+		rows = append(rows, rowsOf(body, "id")...)
+	}
+	slices.SortFunc(rows, func(a, b replicator.Row) int { return cmp.Compare(a.ID, b.ID) })
+	page := rows[min(skip, len(rows)):]
+	return sendPage(c, len(rows), skip, "jobs", page[:min(limit, len(page))])
+}
+
+// number reads a parameter of _scheduler/jobs.
+func number(c *core.Call, name string, unset int) (int, error) {
+	text, given := c.QueryValue(name)
+	if !given {
+		return unset, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return 0, fault.New(fault.QueryParse, name+" must be an integer")
+	case n < 0:
+		return 0, fault.New(fault.QueryParse, name+" not in range of [0,infinity]")
+	}
+	return n, nil
+}
+
+// getJob answers GET /_scheduler/jobs/{id}.
+func getJob(c *core.Call) error {
+	id := jobID(c.Path[2])
+	if row, ok := c.API.Deps.Replicator.Job(id); ok {
+		return c.SendJSON(http.StatusOK, row.JSON)
+	}
+	if found := others(c, "/_scheduler/jobs/"+url.PathEscape(id)); len(found) > 0 {
+		return c.SendJSON(http.StatusOK, trimmed(found[0]))
+	}
+	return errMissing()
+}
+
+// trimmed is a body without the line end that answers have.
+func trimmed(body []byte) []byte { return []byte(strings.TrimSuffix(string(body), "\n")) }
+
+// jobID undoes what becomes of a plus in a path.
+func jobID(segment string) string { return strings.ReplaceAll(segment, " ", "+") }
+
+func errMissing() error { return fault.New(fault.NotFound, "missing") }
+
+// getNodeJobs answers GET /_node/{name}/_scheduler/jobs.
+func getNodeJobs(c *core.Call) error { return sendRows(c, c.API.Deps.Replicator.Jobs()) }
+
+// getNodeJob answers GET /_node/{name}/_scheduler/jobs/{id}.
+func getNodeJob(c *core.Call) error {
+	row, ok := c.API.Deps.Replicator.Job(jobID(c.Path[4]))
+	if !ok {
+		return errMissing()
+	}
+	return c.SendJSON(http.StatusOK, row.JSON)
+}

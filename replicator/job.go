@@ -1,0 +1,160 @@
+package replicator
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"divan/replicator/ownership"
+	"divan/replicator/protocol"
+	"divan/replicator/scheduler"
+	"divan/replicator/spec"
+	"divan/storage/fault"
+)
+
+// job is a replication that this node runs: for a request or for a document.
+type job struct {
+	scheduler.Job
+	spec  *spec.Spec
+	id    spec.ID
+	slot  int
+	term  uint64
+	began time.Time // when it was taken in
+	doc   *document // nil: a request
+	done  chan struct{}
+
+	mu       sync.Mutex
+	progress *protocol.Progress // of the newest run; nil before the first
+	running  time.Time          // when that began; zero while there is none
+	result   *protocol.Result   // of one that is done
+	err      error              // of one that ended otherwise
+}
+
+// newJob returns a job that nobody knows of yet.
+func (r *Replicator) newJob(s *spec.Spec, id spec.ID, slot int, term uint64, d *document) *job {
+	j := &job{spec: s, id: id, slot: slot, term: term, began: time.Now(), doc: d, done: make(chan struct{})}
+	j.Job = scheduler.Job{
+		ID: id.String(), Share: s.Database, Continuous: s.Continuous, Transient: d == nil,
+		Run:   func(ctx context.Context) error { return r.run(ctx, j) },
+		Ended: func(ctx context.Context, err error) { r.ended(ctx, j, err) },
+		Owner: j,
+	}
+	return j
+}
+
+// jobOf returns what the scheduler runs as a job of this package.
+func jobOf(s *scheduler.Job) *job {
+	if s == nil {
+		return nil
+	}
+	j, _ := s.Owner.(*job)
+	return j
+}
+
+// run is one run of a job.
+func (r *Replicator) run(ctx context.Context, j *job) error {
+	j.mu.Lock()
+	j.progress, j.running = &protocol.Progress{}, time.Now()
+	progress := j.progress
+	j.mu.Unlock()
+	if j.doc != nil {
+		r.tellState(ctx, j.doc, docState{name: "triggered", id: j.ID})
+	}
+	result, err := r.replicate(ctx, j, progress)
+	j.mu.Lock()
+	j.result, j.running = result, time.Time{}
+	j.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		r.crashed(ctx, j, err)
+	}
+	return err
+}
+
+// replicate opens both sides and runs the protocol between them.
+func (r *Replicator) replicate(ctx context.Context, j *job, progress *protocol.Progress) (_ *protocol.Result, err error) {
+	source, err := r.open(ctx, j.spec, &j.spec.Source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	target, err := r.open(ctx, j.spec, &j.spec.Target)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	return protocol.Run(ctx, protocol.Options{
+		Spec: j.spec, ID: j.id, Source: source, Target: target, Progress: progress, Logger: r.log,
+		Fence: func(ctx context.Context) error { return r.o.Owners.Check(ctx, j.slot, j.term) },
+	})
+}
+
+// ended is called when a job is done, or was for a request and failed.
+func (r *Replicator) ended(ctx context.Context, j *job, err error) {
+	if j.doc != nil {
+		r.completed(ctx, j)
+		return
+	}
+	j.end(err)
+}
+
+// end tells who waits for the job that there will be no other result.
+func (j *job) end(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case <-j.done:
+	default:
+		j.err = err
+		close(j.done)
+	}
+}
+
+// wait waits until the job is done.
+func (j *job) wait(ctx context.Context) (*protocol.Result, error) {
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.result, j.err
+}
+
+// figures returns the figures of the newest run and when it began, zero when none
+// is under way; false before there are any.
+func (j *job) figures() (s protocol.Stats, running time.Time, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.progress == nil {
+		return s, running, false
+	}
+	s = j.progress.Snapshot()
+	return s, j.running, !j.running.IsZero() || s.RevisionsChecked > 0 || s.SourceSeq != ""
+}
+
+// stop takes a job away from this node.
+func (r *Replicator) stop(j *job, why error) {
+	r.runner.Remove(&j.Job)
+	j.end(why)
+}
+
+// describe is the text of an error as everybody may see it.
+func describe(err error) string {
+	var f *fault.Error
+	switch {
+	case errors.Is(err, ownership.ErrLost):
+		return ownership.ErrLost.Error()
+	case !errors.As(err, &f):
+		return err.Error()
+	case f.Code != "":
+		return f.Code + ": " + f.Reason
+	case f.Kind == fault.Unauthorized:
+		return "unauthorized: " + f.Reason
+	case f.Kind == fault.Forbidden:
+		return "forbidden: " + f.Reason
+	default:
+		return f.Reason
+	}
+}

@@ -1,0 +1,215 @@
+package replicator
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"divan/replicator/endpoint"
+	"divan/replicator/remote"
+	"divan/replicator/spec"
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// side is a database that can be read and written.
+type side interface {
+	endpoint.Source
+	endpoint.Target
+}
+
+// open returns one side of a replication. A database of this cluster is worked
+// on directly, whether it is asked for by its name or by a URL of this cluster.
+func (r *Replicator) open(ctx context.Context, s *spec.Spec, a *spec.Address) (side, error) {
+	if a.Name != "" {
+		return r.o.Local.Open(a.Name, s.User), nil
+	}
+	if err := r.allowed(a); err != nil {
+		return nil, err
+	}
+	if name, ok := r.own(a); ok {
+		u, err := r.identify(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		return r.o.Local.Open(name, u), nil
+	}
+	network, err := r.network()
+	if err != nil {
+		return nil, err
+	}
+	db, err := remote.New(remote.Options{Network: network, Address: *a, Options: s.Options, UserAgent: r.o.UserAgent})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", spec.Mask(a.URL), err)
+	}
+	return db, nil
+}
+
+// allowed refuses addresses that the configuration does not allow.
+func (r *Replicator) allowed(a *spec.Address) error {
+	p := &r.config().Peers
+	for _, use := range []struct {
+		address, what string
+		schemes       []string
+	}{{a.URL, "databases", p.EndpointProtocols}, {a.Proxy, "proxies", p.ProxyProtocols}} {
+		scheme, _, _ := strings.Cut(use.address, "://")
+		if use.address != "" && !slices.Contains(use.schemes, strings.ToLower(scheme)) {
+			return fault.Newf(fault.Forbidden, "The protocol %s is not allowed for %s here.", scheme, use.what)
+		}
+	}
+	return nil
+}
+
+// connections are those to other servers, made with certain settings.
+type connections struct {
+	sync.Mutex
+	tls     remote.TLS
+	network *remote.Network // nil: none was needed yet
+}
+
+// network returns what databases of other servers share. Those that were opened
+// before the settings changed go on with what they have.
+func (r *Replicator) network() (*remote.Network, error) {
+	p := &r.config().Peers
+	tls := remote.TLS{
+		Verify: p.VerifyTLS, TrustedFile: p.TrustedCAFile, CertFile: p.CertFile, KeyFile: p.KeyFile, Password: p.KeyPassword, Depth: p.TLSMaxDepth,
+	}
+	c := &r.connections
+	c.Lock()
+	defer c.Unlock()
+	if c.network != nil && c.tls == tls {
+		return c.network, nil
+	}
+	network, err := remote.NewNetwork(remote.NetworkOptions{TLS: tls, Dial: r.o.Dial})
+	if err != nil {
+		return nil, err
+	}
+	if c.network != nil {
+		c.network.Close()
+	}
+	c.network, c.tls = network, tls
+	return network, nil
+}
+
+// hangUp closes the connections to other servers.
+func (r *Replicator) hangUp() {
+	c := &r.connections
+	c.Lock()
+	defer c.Unlock()
+	if c.network != nil {
+		c.network.Close()
+	}
+}
+
+// own returns the name of the database that an address means when it is a URL of
+// the HTTP interface of this node, or of another node of the cluster, without a
+// proxy.
+func (r *Replicator) own(a *spec.Address) (name string, ok bool) {
+	u, err := url.Parse(a.URL)
+	if err != nil || u.Scheme != "http" || a.Proxy != "" {
+		return "", false
+	}
+	name, err = url.PathUnescape(strings.Trim(u.EscapedPath(), "/"))
+	if err != nil || name == "" || strings.Contains(strings.Trim(u.EscapedPath(), "/"), "/") {
+		return "", false
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return name, r.listensAt(u.Hostname(), port)
+}
+
+// listensAt reports whether a host and port are those of the HTTP interface of
+// this node, or what the metadata say of those of another one.
+func (r *Replicator) listensAt(host, port string) bool {
+	if at := r.o.Listening(); at != nil {
+		bound, boundPort, err := net.SplitHostPort(at.String())
+		if err == nil && boundPort == port && reaches(host, bound) {
+			return true
+		}
+	}
+	nodes := r.o.Meta.Nodes()
+	if len(nodes) < 2 {
+		return false
+	}
+	address := net.JoinHostPort(host, port)
+	for i := range nodes {
+		if nodes[i].HTTP == address {
+			return true
+		}
+	}
+	return false
+}
+
+// reaches reports whether a host leads to a listener that is bound to an address
+// of this machine, as far as that is known without asking anybody.
+func reaches(host, bound string) bool {
+	at := net.ParseIP(bound)
+	if at == nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	if strings.EqualFold(host, "localhost") {
+		ip = net.IPv4(127, 0, 0, 1)
+	}
+	if ip == nil {
+		return false
+	}
+	return ip.Equal(at) || at.IsUnspecified() && ip.IsLoopback()
+}
+
+// identify tells on whose account an address of this cluster is opened.
+func (r *Replicator) identify(ctx context.Context, a *spec.Address) (shard.User, error) {
+	h := http.Header{}
+	for _, header := range a.Headers {
+		h.Add(header[0], header[1])
+	}
+	if a.Username != "" || a.Password != "" {
+		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(a.Username+":"+a.Password)))
+	}
+	u, err := r.o.Identify(ctx, h)
+	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.BadAuthorization) {
+		return u, endpoint.AuthError(fault.Reason(err))
+	}
+	return u, err
+}
+
+// filterCode returns the text of the function that selects documents; empty when
+// there is none, or when it is a built-in one.
+func (r *Replicator) filterCode(ctx context.Context, s *spec.Spec) (string, error) {
+	design, name, ok := strings.Cut(s.Filter.Function, "/")
+	if !ok {
+		return "", nil
+	}
+	source, err := r.open(ctx, s, &s.Source)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = source.Close() }() // nothing was written
+	body, err := source.Design(ctx, doc.DesignPrefix+design)
+	if err != nil {
+		return "", filterError(s, err)
+	}
+	code, ok := doc.Unquote(doc.Lookup(doc.Lookup(body, "filters"), name))
+	if !ok {
+		return "", filterError(s, fault.New(fault.NotFound, "missing json key: "+name))
+	}
+	return code, nil
+}
+
+// filterError says that a filter function cannot be had.
+func filterError(s *spec.Spec, err error) error {
+	reason := fault.Reason(err)
+	if reason == "" {
+		reason = err.Error()
+	}
+	return fault.Wrap(fault.KindOf(err), fmt.Sprintf("Error fetching filter `%s` of %s: %s", s.Filter.Function, spec.Mask(s.Source.URL), reason), err)
+}

@@ -1,0 +1,125 @@
+package replicator
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/replicator/local"
+	"divan/replicator/ownership"
+	"divan/replicator/scheduler"
+	"divan/replicator/spec"
+	"divan/shard"
+)
+
+// Options are what a Replicator is made of. All are required, but for Dial.
+type Options struct {
+	Coordinator *cluster.Coordinator
+	Meta        *meta.Meta
+	Config      *config.Holder
+	Owners      *ownership.Table
+	Local       *local.Opener // of databases of this cluster
+	// Identify tells whose credentials the headers of a request have.
+	Identify func(ctx context.Context, h http.Header) (shard.User, error)
+	// Listening returns where the HTTP interface of this node listens; nil as long
+	// as it does not.
+	Listening func() net.Addr
+	UserAgent string
+	Logger    *zap.Logger
+	// Dial connects to other servers; nil: over the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Replicator runs the replications of this node. It is safe for concurrent use.
+//
+// LOCKS: mu guards the documents; the runner has its own, which is taken while mu
+// is held, never the other way round. Nothing is read or written while one is
+// held.
+type Replicator struct {
+	o      Options
+	log    *zap.Logger
+	runner *scheduler.Runner
+	wake   chan struct{} // has one token when the resolver is to look
+	stats  counters
+
+	connections connections
+
+	mu struct {
+		sync.Mutex
+		docs     map[docKey]*document
+		watching map[string]*watcher // by replicator database
+	}
+}
+
+// New returns a replicator; nothing runs before Run.
+func New(o Options) *Replicator {
+	r := &Replicator{o: o, log: o.Logger, wake: make(chan struct{}, 1)}
+	r.mu.docs = map[docKey]*document{}
+	r.mu.watching = map[string]*watcher{}
+	r.runner = scheduler.NewRunner(scheduler.RunnerOptions{
+		Settings: r.settings, Jitter: func() time.Duration { return r.config().StartupJitter }, Describe: describe,
+	})
+	return r
+}
+
+// Run runs replications until ctx ends, and waits until they have stopped.
+func (r *Replicator) Run(ctx context.Context) error {
+	cancel := r.o.Config.Subscribe(func(_, _ *config.Snapshot) { r.runner.Changed() })
+	defer cancel()
+	var running sync.WaitGroup
+	defer r.hangUp()
+	defer running.Wait()
+	running.Go(func() { _ = r.runner.Run(ctx) }) // it has no error
+	running.Go(func() { r.resolve(ctx) })
+	running.Go(func() { r.followOwners(ctx) })
+	if err := r.o.Meta.WaitReady(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	r.watchAll(ctx)
+	return nil
+}
+
+func (r *Replicator) config() *config.Replicator { return &r.o.Config.Load().Replicator }
+
+// settings are those of the scheduler.
+func (r *Replicator) settings() scheduler.Settings {
+	c := r.config()
+	return scheduler.Settings{
+		MaxJobs: c.MaxJobs, MaxChurn: c.MaxChurn, MaxHistory: c.MaxHistory, Interval: c.Interval, HealthThreshold: c.HealthThreshold,
+		Sharing: scheduler.Sharing{UsageCoeff: c.Shares.UsageCoeff, PriorityCoeff: c.Shares.PriorityCoeff, Shares: c.Shares.Of},
+	}
+}
+
+// defaults are what a request of a user need not say.
+func (r *Replicator) defaults(u shard.User) spec.Defaults {
+	t := &r.config().Transfer
+	return spec.Defaults{User: u, Options: spec.Options{
+		UseCheckpoints: t.UseCheckpoints, CheckpointInterval: t.CheckpointInterval, UseBulkGet: t.UseBulkGet,
+		Workers: t.Workers, BatchSize: t.BatchSize, Connections: t.Connections, ConnectionTimeout: t.ConnectionTimeout, Retries: t.Retries,
+	}}
+}
+
+// uuid is that of the cluster, which is part of the ids of replications.
+func (r *Replicator) uuid() string { return r.o.Config.Load().CouchDB.UUID }
+
+// pause waits; it returns false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
