@@ -205,14 +205,11 @@ func (r *Replicator) filterCode(ctx context.Context, s *spec.Spec) (string, erro
 	return code, nil
 }
 
-// filterError says that a filter function cannot be had; CouchDB's text.
+// filterError says that a filter function cannot be had.
 func filterError(s *spec.Spec, err error) error {
 	reason := fault.Reason(err)
 	if reason == "" {
 		reason = err.Error()
 	}
-	return &fault.Error{
-		Kind: fault.BadRequest, Code: "filter_fetch_error",
-		Reason: fmt.Sprintf("Error fetching filter `%s` of %s: %s", s.Filter.Function, spec.Mask(s.Source.URL), reason), Err: err,
-	}
+	return fault.Wrap(fault.KindOf(err), fmt.Sprintf("Error fetching filter `%s` of %s: %s", s.Filter.Function, spec.Mask(s.Source.URL), reason), err)
 }

@@ -40,6 +40,8 @@ type Engine struct {
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
 
+	versions atomic.Uint64 // given to contents of indexes
+
 	empty struct {
 		sync.Mutex
 		db *pebble.DB // what a store without a write reads from; nil until needed

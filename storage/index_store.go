@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -36,6 +37,11 @@ import (
 type Index struct {
 	handle
 	discarded bool // its files are gone; guarded by engine.mu
+
+	// version is that of the content, changed by each commit; committing are the
+	// commits that run. See IndexSnapshot.Version.
+	version    atomic.Uint64
+	committing atomic.Int32
 }
 
 // indexPrefix begins the name of the file that makes a directory an index:
@@ -126,6 +132,7 @@ func (e *Engine) openInstance(name string) (member, error) {
 	if err := x.inst.Open(kind, func(*pebble.DB) error { return nil }); err != nil {
 		return nil, errors.Join(err, x.inst.Close())
 	}
+	x.version.Store(e.versions.Add(1))
 	e.countOpen(&x.handle)
 	return x, nil
 }
@@ -347,7 +354,10 @@ func (b *IndexBatch) Commit() error {
 	if err := b.x.Err(); err != nil {
 		return err
 	}
+	b.x.committing.Add(1)
 	err := b.b.Commit(pebble.NoSync)
+	b.x.version.Store(b.x.engine.versions.Add(1))
+	b.x.committing.Add(-1)
 	b.b.Reset()
 	return indexError(err)
 }
@@ -358,9 +368,10 @@ func (b *IndexBatch) Close() { _ = b.b.Close() } // of memory only
 // IndexSnapshot is an index at one moment, between two batches. It pins the
 // index until Close. Iterators belong to one goroutine and are closed before.
 type IndexSnapshot struct {
-	x    *Index
-	snap *pebble.Snapshot
-	once sync.Once
+	x       *Index
+	snap    *pebble.Snapshot
+	version uint64
+	once    sync.Once
 }
 
 // Snapshot returns the index as the last committed batch left it.
@@ -369,8 +380,19 @@ func (x *Index) Snapshot() (*IndexSnapshot, error) {
 		return nil, err
 	}
 	x.engine.pin(&x.handle)
-	return &IndexSnapshot{x: x, snap: x.inst.DB().NewSnapshot()}, nil
+	s := &IndexSnapshot{x: x}
+	version, idle := x.version.Load(), x.committing.Load() == 0
+	s.snap = x.inst.DB().NewSnapshot()
+	if idle && x.committing.Load() == 0 && x.version.Load() == version {
+		s.version = version
+	}
+	return s, nil
 }
+
+// Version names the content: snapshots of one version have the same keys and
+// values. No other content that the engine opens has it. 0: a batch was being
+// committed when the snapshot was taken, so that it is not known.
+func (s *IndexSnapshot) Version() uint64 { return s.version }
 
 // Close gives the snapshot and its pin back. It may be called more than once.
 func (s *IndexSnapshot) Close() {

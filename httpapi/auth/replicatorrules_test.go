@@ -40,9 +40,4 @@ func TestValidateReplication(t *testing.T) {
 	if err := ValidateReplication(shard.ValidateRequest{New: &shard.Doc{ID: "x", Deleted: true, Body: []byte("{}")}}); err != nil {
 		t.Errorf("a deletion: %v", err)
 	}
-	for db, want := range map[string]bool{"_replicator": true, "a/_replicator": true, "a_replicator": false, "_replicator/a": false} {
-		if IsReplicatorDatabase(db) != want {
-			t.Error(db)
-		}
-	}
 }

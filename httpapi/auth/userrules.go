@@ -8,6 +8,7 @@ import (
 
 	"divan/cluster/access"
 	"divan/cluster/config"
+	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -95,7 +96,7 @@ func Rules(h *config.Holder) func(db string) shard.Validate {
 		switch {
 		case IsUsersDatabase(h.Load(), db):
 			return func(_ context.Context, r shard.ValidateRequest) error { return ValidateUser(r) }
-		case IsReplicatorDatabase(db):
+		case spec.IsDatabase(db):
 			return func(_ context.Context, r shard.ValidateRequest) error { return ValidateReplication(r) }
 		default:
 			return nil

@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster"
 	"divan/httpapi/core"
+	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -105,6 +106,9 @@ func (b *bulk) prepare() error {
 	}
 	for i := range b.edits {
 		if err := b.c.Rights().Prepare(b.c.Request.Context(), &b.edits[i]); err != nil {
+			if spec.IsDatabase(b.c.DB.Name()) {
+				return err // one refuses the whole request there (golden replication/10)
+			}
 			b.results[i].Err = err
 			b.refused++
 		}

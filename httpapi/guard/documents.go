@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"divan/httpapi/auth"
+	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -72,9 +73,12 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 		if err := r.WriteDesign(); err != nil {
 			return err
 		}
-		if err := checkDesignDoc(r.Guard.Scripts, edit.Body, r.DB.Partitioned); err != nil {
+		if err := CheckDesignDoc(r.Guard.Scripts, edit.Body, r.DB.Partitioned); err != nil {
 			return err
 		}
+	}
+	if spec.IsDatabase(r.DB.Name) {
+		return r.prepareReplication(edit)
 	}
 	if !auth.IsUsersDatabase(r.Config, r.DB.Name) {
 		return nil
@@ -87,6 +91,19 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 	}
 	edit.Body = body
 	return nil
+}
+
+// prepareReplication is Prepare for a document that describes a replication.
+func (r Rights) prepareReplication(edit *shard.Edit) error {
+	if strings.HasPrefix(edit.ID, doc.DesignPrefix) || doc.IsLocal(edit.ID) || len(edit.Path.IDs) > 0 {
+		return nil
+	}
+	w := auth.ReplicationWrite{Deleted: edit.Deleted, Body: edit.Body, User: r.User, Admin: r.IsAdmin()}
+	body, err := w.Prepare()
+	if err == nil {
+		edit.Body = body
+	}
+	return err
 }
 
 // Written has the next request of a user whose document was written read it
@@ -115,9 +132,12 @@ func (r Rights) Read(id string) error {
 	return auth.UserRead{ID: id, User: r.User, Admin: r.IsAdmin()}.MayRead()
 }
 
-// Screen leaves of a document of the authentication database what this account
-// may see; fault.NotFound when that is nothing.
+// Screen leaves of a document of the authentication database, or of a replicator
+// database, what this account may see; fault.NotFound when that is nothing.
 func (r Rights) Screen(d *shard.Doc) error {
+	if spec.IsDatabase(r.DB.Name) {
+		return auth.ScreenReplication(d, r.User, r.IsAdmin())
+	}
 	if !auth.IsUsersDatabase(r.Config, r.DB.Name) {
 		return nil
 	}

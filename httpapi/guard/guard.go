@@ -10,6 +10,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/meta"
 	"divan/httpapi/auth"
+	"divan/replicator/spec"
 	"divan/shard"
 	"divan/shard/script"
 	"divan/storage/fault"
@@ -90,7 +91,8 @@ func (r Rights) Request(method string, below ...string) error {
 		return fault.New(fault.Unauthorized, textServerOrDB)
 	case need == DBAdmin || r.User.Admin():
 		return nil
-	case auth.IsUsersDatabase(r.Config, r.DB.Name) && !auth.UsersOpenTo(method, below):
+	case auth.IsUsersDatabase(r.Config, r.DB.Name) && !auth.UsersOpenTo(method, below),
+		spec.IsDatabase(r.DB.Name) && !r.IsAdmin() && !auth.UsersOpenTo(method, below):
 		return RequireAdmin(r.User) // it would show more than single documents
 	}
 	return nil

@@ -47,8 +47,10 @@ func postNodeReplicate(c *core.Call) error {
 }
 
 func request(c *core.Call) (*replicator.Request, error) {
-	if err := c.RequireJSON(); err != nil {
-		return nil, err
+	if c.Request.ContentLength != 0 || c.Request.Header.Get("Content-Type") != "" {
+		if err := c.RequireJSON(); err != nil {
+			return nil, err
+		}
 	}
 	body, err := c.ReadBody(0)
 	if err != nil {

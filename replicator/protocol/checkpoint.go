@@ -46,14 +46,18 @@ func (s *side) commit(ctx context.Context) error {
 	return nil
 }
 
-// save writes a checkpoint. A conflict is none when what is there is what
-// was to be written: then only the answer was lost.
+// save writes a checkpoint. Somebody else may have written one since, as a
+// continuous replication and one that is not have the same: ours is as good.
+// Or it is ours already, and only the answer was lost.
 func (s *side) save(ctx context.Context, id string, body []byte) error {
 	rev, err := s.PutLocal(ctx, id, s.history.rev, body)
 	if fault.Is(err, fault.Conflict) {
 		there := side{Database: s.Database, name: s.name}
-		if there.load(ctx, id) == nil && bytes.Equal(there.history.text, body) {
-			rev, err = there.history.rev, nil
+		if err := there.load(ctx, id); err != nil {
+			return err
+		}
+		if rev, err = there.history.rev, nil; !bytes.Equal(there.history.text, body) {
+			rev, err = s.PutLocal(ctx, id, rev, body)
 		}
 	}
 	if err != nil {
@@ -112,15 +116,7 @@ func lasting(err error) bool {
 		fault.RequestTooLarge, fault.BadContentType, fault.IllegalDocID, fault.DocValidation, fault.IllegalPartition,
 		fault.PartitionOverflow, fault.InvalidDesignDoc, fault.CompilationError, fault.BadFunction:
 		return true
+	default:
+		return false
 	}
-	return false
-}
-
-// passing reports whether a failure may be gone the next time.
-func passing(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy:
-		return true
-	}
-	return false
 }

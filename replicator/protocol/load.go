@@ -71,10 +71,18 @@ func (l *load) moveAll(ctx context.Context) error {
 	return nil
 }
 
-// take writes a revision whose attachments follow, and gathers others.
+// take copies a revision. One that fails may come again.
 func (l *load) take(ctx context.Context, d *endpoint.Doc, contents endpoint.Contents) error {
+	if err := l.put(ctx, d, contents); err != nil {
+		return err
+	}
 	l.came++
 	l.arrived(d)
+	return nil
+}
+
+// put writes a revision whose attachments follow, and gathers others.
+func (l *load) put(ctx context.Context, d *endpoint.Doc, contents endpoint.Contents) error {
 	if d.Follows() {
 		if err := l.Target.WriteWith(ctx, d, contents); err != nil {
 			return l.refused(d.ID, d.Path.Rev(), err)

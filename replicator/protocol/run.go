@@ -100,22 +100,20 @@ func (r *run) open(ctx context.Context) error {
 
 // refusal is what a client is told when a database cannot be used.
 func refusal(err error, url string) error {
-	told := fault.Error{Kind: fault.KindOf(err), Err: err}
 	var f *fault.Error
-	if errors.As(err, &f) && f.Code == endpoint.CodeAuth { // it is the account, not the database
+	if !errors.As(err, &f) || f.Code != "" {
 		return err
 	}
-	switch told.Kind {
+	switch f.Kind {
 	case fault.NoDatabase, fault.NotFound, fault.IllegalDatabaseName:
-		told.Kind, told.Code, told.Reason = fault.NoDatabase, endpoint.CodeNoDatabase, "could not open "+url
+		return endpoint.NoDatabase(url)
 	case fault.Unauthorized:
-		told.Reason = "unauthorized to access or create database " + url
+		return endpoint.Unauthorized(url)
 	case fault.Forbidden:
-		told.Reason = "forbidden to access or create database " + url
+		return endpoint.Forbidden(url)
 	default:
 		return err
 	}
-	return &told
 }
 
 // begin starts a session where both sides agree that an earlier one has ended.

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,9 +40,9 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 				r.count(checked, wanted)
 				counted = true
 			}
-			err = r.fetch(ctx, wanted)
+			err = r.fetchAll(ctx, wanted)
 		}
-		if err == nil || n == attempts || ctx.Err() != nil || !passing(err) {
+		if err == nil || n == attempts || ctx.Err() != nil || !endpoint.Retryable(err) {
 			return err
 		}
 		r.log.Info("a batch is tried again", zap.Error(err))
@@ -52,8 +53,8 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 }
 
 // count notes what came out of comparing, and how large the next batches are:
-// comparing costs little for each change, so that where nothing is missing
-// more of them go together.
+// comparing costs little for each change, so that where little is missing more
+// of them go together.
 func (r *run) count(checked int, wanted []endpoint.Wanted) {
 	found := revisions(wanted)
 	r.Progress.update(func(s *Stats) {
@@ -61,7 +62,7 @@ func (r *run) count(checked int, wanted []endpoint.Wanted) {
 		s.MissingFound += int64(found)
 	})
 	size := int64(r.Spec.BatchSize)
-	if found == 0 {
+	if found <= checked/8 {
 		size = max(size, min(2*r.size.Load(), maxBatch))
 	}
 	r.size.Store(size)
@@ -102,13 +103,20 @@ func (r *run) missing(ctx context.Context, ids []shard.IDRevs) ([]endpoint.Wante
 	return wanted, nil
 }
 
+// fetchAll copies revisions, as many at once as were asked for.
+func (r *run) fetchAll(ctx context.Context, wanted []endpoint.Wanted) error {
+	for part := range slices.Chunk(wanted, r.Spec.BatchSize) {
+		if err := r.fetch(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // fetch copies revisions. Those that the source does not show yet get some time,
 // and those whose stubs the target does not know come again with their
 // attachments.
 func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted) error {
-	if len(wanted) == 0 {
-		return nil
-	}
 	first := newLoad(r, wanted)
 	if err := first.move(ctx); err != nil {
 		return err

@@ -41,7 +41,7 @@ func (w *watermark) add(b *batch) {
 func (w *watermark) complete(b *batch) (through endpoint.Seq, begin bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b.done = true
+	b.done, b.rows = true, nil // others may wait long for one before them
 	for len(w.open) > 0 && w.open[0].done {
 		w.through = w.open[0].seq
 		w.open[0] = nil

@@ -46,45 +46,49 @@ func revsParam(revs []doc.Rev, room, least int) (string, int) {
 	return text + "]", len(revs)
 }
 
-// parts takes the documents of multipart/mixed.
-func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) error {
+// parts takes the documents of multipart/mixed. It returns those whose contents
+// should have come with them, but have not.
+func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) (bare []*endpoint.Doc, err error) {
 	for {
 		part, err := parts.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return bare, nil
 		}
 		if err != nil {
-			return broken(err)
+			return nil, broken(err)
 		}
 		contentType := part.Header.Get("Content-Type")
 		if name, _, err := mime.ParseMediaType(contentType); err == nil && name == "multipart/related" {
-			err = f.related(part, contentType, w)
-			if err != nil {
-				return err
+			if err := f.related(part, contentType, w); err != nil {
+				return nil, err
 			}
 			continue
 		}
 		text, err := io.ReadAll(io.LimitReader(part, maxValue))
 		if err != nil {
-			return broken(err)
+			return nil, broken(err)
 		}
-		if err := f.plain(text, w); err != nil {
-			return err
+		d, err := f.plain(text, w)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			bare = append(bare, d)
 		}
 	}
 }
 
 // plain takes a part that is JSON: a document without contents, or what stands
-// for one that is not there.
-func (f *fetch) plain(text []byte, w *endpoint.Wanted) error {
-	if name, _ := errorMembers(text); name != "" || doc.Lookup(text, "missing") != nil && doc.Lookup(text, "_id") == nil {
-		return nil
+// for one that is not there. One that has contents is returned.
+func (f *fetch) plain(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
+	if doc.Lookup(text, "_id") == nil {
+		return nil, nil
 	}
 	d, err := f.parse(text, w)
-	if err != nil || d == nil {
-		return err
+	if err != nil || d == nil || d.Follows() {
+		return d, err
 	}
-	return f.give(d, nil)
+	return nil, f.give(d, nil)
 }
 
 // related takes a document with its contents.

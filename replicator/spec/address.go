@@ -113,10 +113,7 @@ func Mask(where string) string {
 	u, err := url.Parse(where)
 	if err != nil || u.Host == "" {
 		// The credentials of what does not parse may stand anywhere before an @.
-		if _, after, found := strings.Cut(where, "@"); found {
-			return after
-		}
-		return where
+		return where[strings.LastIndexByte(where, '@')+1:]
 	}
 	return plain(u)
 }

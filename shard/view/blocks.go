@@ -224,7 +224,10 @@ type arena struct {
 	used   int // chunks in use
 }
 
-const arenaChunk = 32 << 10
+const (
+	arenaFirst = 1 << 10 // bytes of the first one
+	arenaChunk = 32 << 10
+)
 
 func (a *arena) reset() { a.used = 0 }
 
@@ -239,7 +242,7 @@ func (a *arena) copy(b []byte) []byte {
 			}
 		}
 		if a.used == len(a.chunks) || cap(a.chunks[a.used]) < len(b) {
-			a.chunks = append(a.chunks[:a.used], make([]byte, 0, max(arenaChunk, len(b))))
+			a.chunks = append(a.chunks[:a.used], make([]byte, 0, max(min(arenaChunk, arenaFirst<<(2*a.used)), len(b))))
 		}
 		a.chunks[a.used] = a.chunks[a.used][:0]
 		a.used++

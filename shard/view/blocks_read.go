@@ -19,7 +19,8 @@ type summer struct {
 	t        *tree
 	reducer  int // -1: only rows are counted
 	function reduce.Function
-	height   int // of blocks; below 0: there are none
+	height   int   // of blocks; below 0: there are none
+	tops     *tops // upper levels; nil: they are read
 
 	rowIt, blockIt *storage.IndexIterator // opened when they are needed
 	rowPrefix      []byte
@@ -30,8 +31,14 @@ type summer struct {
 	bytes  arena
 	list   []reduce.Row
 	failed bool // the reduce function, the error is its
-	b      block
-	lo     []byte // scratch
+
+	// reached is the end of the rows that were read last; nil: none were. The
+	// iterator stands behind it, some says whether on a row.
+	reached []byte
+	some    bool
+
+	b  block
+	lo []byte // scratch
 }
 
 // newSummer returns a summer; Close it.
@@ -50,6 +57,15 @@ func (s *summer) openRows() (err error) {
 	return err
 }
 
+// openBlocks opens the iterator over blocks.
+func (s *summer) openBlocks() (err error) {
+	if s.blockIt == nil {
+		blocks := s.blockPrefix[:treePrefix]
+		s.blockIt, err = s.from.Iterate(blocks, keyEnd(blocks))
+	}
+	return err
+}
+
 // Close gives the iterators back.
 func (s *summer) Close() (err error) {
 	for _, it := range [...]**storage.IndexIterator{&s.rowIt, &s.blockIt} {
@@ -63,7 +79,8 @@ func (s *summer) Close() (err error) {
 
 // begin forgets what was added up.
 func (s *summer) begin() {
-	s.rows, s.states, s.list, s.failed = 0, s.states[:0], s.list[:0], false
+	s.rows, s.states, s.list = 0, s.states[:0], s.list[:0]
+	s.failed, s.reached = false, nil
 	s.bytes.reset()
 }
 
@@ -74,18 +91,8 @@ func (s *summer) sum(lo, hi []byte) error {
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
-	if err := s.openRows(); err != nil {
-		return err
-	}
 	if s.height < 0 {
 		return s.addRows(lo, hi)
-	}
-	if s.blockIt == nil {
-		blocks := s.blockPrefix[:treePrefix]
-		var err error
-		if s.blockIt, err = s.from.Iterate(blocks, keyEnd(blocks)); err != nil {
-			return err
-		}
 	}
 	return s.add(s.height+1, lo, hi)
 }
@@ -104,6 +111,12 @@ func (s *summer) count(lo, hi []byte) (uint64, error) {
 func (s *summer) add(level int, lo, hi []byte) error {
 	if level == 0 {
 		return s.addRows(lo, hi)
+	}
+	if s.tops != nil && level >= s.tops.lowest {
+		return s.addTop(level, lo, hi)
+	}
+	if err := s.openBlocks(); err != nil {
+		return err
 	}
 	if !s.seek(level, lo) || !before(s.border(), hi) {
 		return s.add(level-1, lo, hi)
@@ -186,9 +199,13 @@ const reduceRows = 1024
 
 // addRows reads the rows of a range.
 func (s *summer) addRows(lo, hi []byte) error {
+	if err := s.openRows(); err != nil {
+		return err
+	}
 	s.lo = append(append(s.lo[:0], s.rowPrefix...), lo...)
 	s.list = s.list[:0]
-	for ok := s.rowIt.SeekGE(s.lo); ok; ok = s.rowIt.Next() {
+	s.reached = hi
+	for s.some = s.rowIt.SeekGE(s.lo); s.some; s.some = s.rowIt.Next() {
 		key := s.rowIt.Key()[treePrefix:]
 		if !before(key, hi) {
 			break

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"divan/shard/index"
 	"divan/storage"
@@ -20,6 +21,8 @@ type viewIndex struct {
 	pool   sync.Pool // *mapped
 	long   uint64    // longUpdate
 	dense  uint64    // denseGroups
+	known  atomic.Pointer[summary]
+	held   *atomic.Int64 // bytes of blocks in memory, of all indexes
 
 	// The rest belongs to the update that runs.
 	ctx     context.Context
@@ -213,4 +216,7 @@ func (v *viewIndex) End(ctx context.Context, x *storage.Index) error {
 }
 
 // Close implements index.Kind.
-func (v *viewIndex) Close() { v.mapper.close() }
+func (v *viewIndex) Close() {
+	v.mapper.close()
+	v.forget(v.known.Swap(nil))
+}

@@ -36,14 +36,11 @@ type span struct{ lo, hi []byte }
 
 // open reads the head and prepares reading.
 func (s *Stream) open(x *viewIndex, at place) error {
-	pos, err := index.ReadPosition(s.snap)
+	known, err := x.summaryOf(s.snap)
 	if err != nil {
 		return err
 	}
-	st, err := readState(s.snap, len(x.trees), x.def.collation())
-	if err != nil {
-		return err
-	}
+	st := &known.st
 	reducer := -1
 	if s.req.Reduce {
 		reducer = at.reducer
@@ -53,6 +50,9 @@ func (s *Stream) open(x *viewIndex, at place) error {
 		height = st.trees[at.tree].height
 	}
 	s.sum = newSummer(s.snap, s.t, reducer, height)
+	if s.sum.tops, err = x.topsOf(known, s.snap, s.t); err != nil {
+		return err
+	}
 	if s.req.Reduce {
 		s.sum.function = s.t.reducers[reducer].bind(s.ctx)
 	}
@@ -68,9 +68,9 @@ func (s *Stream) open(x *viewIndex, at place) error {
 			s.spans = append(s.spans, s.span(&s.req.Ranges[i], whole))
 		}
 	}
-	s.Head = Head{Seq: pos.Seq, UUID: s.use.UUID(), Total: st.trees[at.tree].rows}
+	s.Head = Head{Seq: known.pos.Seq, UUID: s.use.UUID(), Total: st.trees[at.tree].rows}
 	if s.req.Reduce {
-		return s.openGroups(at.tree, &st)
+		return s.openGroups(at.tree, st)
 	}
 	if s.req.Uncounted {
 		return nil
@@ -89,6 +89,9 @@ func (s *Stream) count(whole span) (err error) {
 	case !s.req.Desc && bytes.Equal(first.lo, whole.lo):
 	case !s.req.Desc:
 		s.Head.Offset, err = s.sum.count(whole.lo, first.lo)
+		if s.sum.reached != nil && bytes.Equal(s.sum.reached, first.lo) {
+			s.moved, s.some = true, s.sum.some && before(s.sum.rowIt.Key()[treePrefix:], first.hi)
+		}
 	case first.hi != nil && !bytes.Equal(first.hi, whole.hi):
 		s.Head.Offset, err = s.sum.count(first.hi, whole.hi)
 	}
@@ -134,6 +137,9 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 	if s.req.Limit > 0 && s.req.Limit < size {
 		size = s.req.Limit
 	}
+	if b.Rows == nil {
+		b.reserve(s.expected(size))
+	}
 	for len(s.spans) > 0 && len(b.Rows) < size && len(b.bytes) < batchBytes && err == nil {
 		if err = s.ctx.Err(); err != nil {
 			break
@@ -155,6 +161,17 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 		err = s.addDocs(b)
 	}
 	return len(s.spans) > 0, err
+}
+
+// expected is how many of so many rows there will most likely be; 0: not known.
+func (s *Stream) expected(rows int) int {
+	switch {
+	case s.groups.entries != nil && len(s.req.Ranges) == 0:
+		return min(rows, s.groups.count)
+	case rows < batchRows:
+		return rows
+	}
+	return 0
 }
 
 // rows adds rows of the first range that is left.
@@ -190,7 +207,7 @@ func (s *Stream) rows(b *Batch, size int) error {
 		if s.req.Desc {
 			s.some = it.Prev()
 		} else {
-			s.some = it.Next()
+			s.some = it.Next() && before(it.Key()[treePrefix:], r.hi)
 		}
 	}
 	if !s.some {
@@ -277,6 +294,16 @@ type part struct{ sort, key, value, id int }
 
 func (b *Batch) reset() {
 	b.Rows, b.bytes, b.parts, b.ids = b.Rows[:0], b.bytes[:0], b.parts[:0], b.ids[:0]
+}
+
+// reserve makes room for so many rows.
+func (b *Batch) reserve(rows int) {
+	if rows == 0 {
+		return
+	}
+	const text = 80 // bytes of a row
+	b.Rows, b.parts = make([]Row, 0, rows), make([]part, 0, rows)
+	b.bytes, b.ids = make([]byte, 0, text*rows), make([]byte, 0, text/4*rows)
 }
 
 // add adds a row; its id is what was added to ids until the next one.

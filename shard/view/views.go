@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -31,6 +32,7 @@ type Views struct {
 	limit   func() reduce.Limit
 	long    uint64 // longUpdate
 	dense   uint64 // denseGroups
+	held    atomic.Int64
 	log     *zap.Logger
 
 	compiled compiledReducers
@@ -78,7 +80,7 @@ func (v *Views) specOf(req *Request) index.Spec {
 
 // open makes what maps documents for the index of a definition.
 func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error) {
-	x := &viewIndex{def: d, long: v.long, dense: v.dense}
+	x := &viewIndex{def: d, long: v.long, dense: v.dense, held: &v.held}
 	x.trees, x.places = d.trees()
 	for t := range x.trees {
 		for i := range x.trees[t].reducers {

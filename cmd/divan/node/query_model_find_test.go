@@ -47,7 +47,7 @@ func (m *queryModel) values(field string) string {
 // condition draws what is wanted of a field.
 func (m *queryModel) condition(field string) string {
 	switch op := rapid.SampledFrom([]string{
-		"", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "between", "$in", "$in", "$nin", "$exists", "$type", "$beginsWith", "$regex", "$size", "$all", "$mod",
+		"", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$lte", "between", "between", "$in", "$in", "$nin", "$exists", "$type", "$beginsWith", "$regex", "$size", "$all", "$mod",
 		"$not", "$elemMatch",
 	}).Draw(m.T, "operator"); op {
 	case "":
@@ -56,7 +56,7 @@ func (m *queryModel) condition(field string) string {
 		}
 		return "1"
 	case "between":
-		return fmt.Sprintf(`{"$gte":%s,"$lt":%s}`, m.value(field), m.value(field))
+		return fmt.Sprintf(`{"$gte":%s,%q:%s}`, m.value(field), rapid.SampledFrom([]string{"$lt", "$lte"}).Draw(m.T, "end"), m.value(field))
 	case "$in", "$nin", "$all":
 		return fmt.Sprintf(`{%q:%s}`, op, m.values(field))
 	case "$exists":
@@ -80,6 +80,14 @@ func (m *queryModel) condition(field string) string {
 	}
 }
 
+// fields draws some, often the columns of an index.
+func (m *queryModel) fields() []string {
+	if len(m.indexes) > 0 && rapid.Bool().Draw(m.T, "columns of an index") {
+		return pick(m.T, m.indexes, "index")
+	}
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(modelFields()), 0, 3, rapid.ID).Draw(m.T, "fields")
+}
+
 // selector draws a selector.
 func (m *queryModel) selector(depth int) string {
 	form := 0
@@ -88,7 +96,7 @@ func (m *queryModel) selector(depth int) string {
 	}
 	if form < 4 {
 		var out []string
-		for _, f := range rapid.SliceOfNDistinct(rapid.SampledFrom(modelFields()), 0, 3, rapid.ID).Draw(m.T, "fields") {
+		for _, f := range m.fields() {
 			out = append(out, fmt.Sprintf("%q:%s", f, m.condition(f)))
 		}
 		return "{" + strings.Join(out, ",") + "}"
@@ -107,14 +115,15 @@ func (m *queryModel) selector(depth int) string {
 
 // addIndex asks for a Mango index.
 func (m *queryModel) addIndex() {
-	m.indexes++
 	fields := rapid.SliceOfNDistinct(rapid.SampledFrom(modelFields()), 1, 3, rapid.ID).Draw(m.T, "columns")
 	partial := ""
 	if rapid.IntRange(0, 3).Draw(m.T, "partial") == 0 {
 		partial = `,"partial_filter_selector":` + m.selector(1)
 	}
-	m.must("POST", "/db/_index", fmt.Sprintf(`{"ddoc":"i%d","name":"x%d","partitioned":%t,"index":{"fields":%s%s}}`, m.indexes%3, m.indexes,
-		m.partitioned && m.indexes%3 > 0, list(fields), partial), "200")
+	n := len(m.indexes)
+	m.must("POST", "/db/_index", fmt.Sprintf(`{"ddoc":"i%d","name":"x%d","partitioned":%t,"index":{"fields":%s%s}}`, n%3, n,
+		m.partitioned && n%3 > 0, list(fields), partial), "200")
+	m.indexes = append(m.indexes, fields)
 }
 
 func list(names []string) string {
@@ -158,8 +167,8 @@ func (m *queryModel) drawFind() *findQuestion {
 		q.fields = rapid.SliceOfNDistinct(rapid.SampledFrom(append(modelFields(), "_rev", "bad")), 1, 3, rapid.ID).Draw(m.T, "projection")
 		set("fields", list(q.fields))
 	}
-	if m.indexes > 0 && rapid.IntRange(0, 2).Draw(m.T, "use_index?") == 0 {
-		n := rapid.IntRange(1, m.indexes).Draw(m.T, "use_index")
+	if len(m.indexes) > 0 && rapid.IntRange(0, 2).Draw(m.T, "use_index?") == 0 {
+		n := rapid.IntRange(0, len(m.indexes)-1).Draw(m.T, "use_index")
 		set("use_index", fmt.Sprintf(`["i%d","x%d"]`, n%3, n))
 	}
 	if rapid.IntRange(0, 5).Draw(m.T, "r?") == 0 {
@@ -364,12 +373,8 @@ func valueAt(d *modelDocument, path string) []byte {
 
 // project returns what a question wants of a document.
 func (m *queryModel) project(q *findQuestion, d *modelDocument) []byte {
-	more := ""
-	if lost := d.conflicts(); q.conflicts && len(lost) > 0 {
-		more = `,"_conflicts":` + list(lost)
-	}
 	if q.fields == nil {
-		return []byte(d.text(more))
+		return []byte(d.text(d.lost(q.conflicts)))
 	}
 	out := map[string]any{}
 	for _, path := range q.fields {

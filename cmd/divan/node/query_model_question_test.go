@@ -27,6 +27,8 @@ type viewQuestion struct {
 	reduces    bool
 	level      int // -1: each key
 	docs       bool
+	conflicts  bool
+	unsorted   bool // and uncounted
 	update     string
 }
 
@@ -77,6 +79,12 @@ func (m *queryModel) drawView(of *modelDesign) *viewQuestion {
 	q.drawGroups(m)
 	if q.docs = !q.reduces && rapid.IntRange(0, 3).Draw(m.T, "docs") == 0; q.docs {
 		q.set("include_docs", true)
+		if q.conflicts = rapid.Bool().Draw(m.T, "conflicts"); q.conflicts {
+			q.set("conflicts", true)
+		}
+	}
+	if q.unsorted = rapid.IntRange(0, 7).Draw(m.T, "unsorted") == 0; q.unsorted {
+		q.set("sorted", false)
 	}
 	if rapid.IntRange(0, 5).Draw(m.T, "update?") == 0 {
 		q.update = rapid.SampledFrom([]string{"true", "false", "lazy"}).Draw(m.T, "update")

@@ -93,8 +93,8 @@ type queryModel struct {
 	ids         []string
 	docs        map[string]*modelDocument
 	views       []*modelDesign
-	indexes     int // that were asked for
-	revs        int // made for conflicts
+	indexes     [][]string // columns of those of Mango
+	revs        int        // made for conflicts
 }
 
 // modelDocument is a document as the model has it: its leaves.
@@ -138,6 +138,14 @@ func (d *modelDocument) conflicts() (out []string) {
 		}
 		rest.leaves = slices.DeleteFunc(rest.leaves, func(l modelLeaf) bool { return l == *w })
 	}
+}
+
+// lost is the member _conflicts, where it is wanted and there is something to tell.
+func (d *modelDocument) lost(wanted bool) string {
+	if lost := d.conflicts(); wanted && len(lost) > 0 {
+		return `,"_conflicts":` + list(lost)
+	}
+	return ""
 }
 
 // text is the winner as clients get it, with what is given besides.
@@ -201,7 +209,7 @@ func (m *queryModel) actions() map[string]func() {
 	return map[string]func(){
 		"write": m.write, "write 2": m.write, "write 3": m.write, "conflict": m.conflict, "delete": m.remove, "purge": m.purge,
 		"views": m.addViews, "view": m.askView, "view 2": m.askView, "view 3": m.askView, "view 4": m.askView, "several views": m.askViews,
-		"index": m.addIndex, "find": m.find, "find 2": m.find, "find 3": m.find, "power cut": m.cutPower,
+		"index": m.addIndex, "index 2": m.addIndex, "find": m.find, "find 2": m.find, "find 3": m.find, "power cut": m.cutPower,
 	}
 }
 

@@ -1,0 +1,249 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"divan/shard"
+	"divan/storage"
+	"divan/storage/doc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	copyName  = "shards/00000000-ffffffff/db.1763600000"
+	signature = "0123456789abcdef0123456789abcdef"
+)
+
+// node is what a node has of one copy, with an index that holds the revision of
+// each document by its id.
+type node struct {
+	t      *testing.T
+	engine *storage.Engine
+	shards *shard.Local
+	m      *Manager
+	kind   *revisions
+	stop   func()
+}
+
+// revisions is that kind of index, which also counts the documents.
+type revisions struct {
+	onMap  func(docs []Doc) error // nil: nothing
+	mapped atomic.Int64           // documents
+	begun  []uint64               // changes that were announced, by update
+
+	// Of the update that runs:
+	x     *storage.Index
+	count int
+}
+
+type revision struct {
+	id  string
+	rev string // empty: the document is gone
+}
+
+// Begin implements Kind.
+func (r *revisions) Begin(_ context.Context, x *storage.Index, changes uint64) (bool, error) {
+	r.begun = append(r.begun, changes)
+	text, _, err := x.Get(nil, []byte(countKey))
+	r.count, r.x = len(text), x
+	return false, err
+}
+
+// countKey is where the index keeps how many documents it holds, as so many bytes.
+const countKey = "count"
+
+// Map implements Kind.
+func (r *revisions) Map(ctx context.Context, docs []Doc) (Mapped, error) {
+	r.mapped.Add(int64(len(docs)))
+	if r.onMap != nil {
+		if err := r.onMap(docs); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]revision, len(docs))
+	for i, d := range docs {
+		out[i].id = d.ID
+		if d.Doc != nil {
+			out[i].rev = d.Doc.Rev.String()
+		}
+	}
+	return out, ctx.Err()
+}
+
+// Apply implements Kind.
+func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, fresh bool) error {
+	for _, one := range m.([]revision) {
+		key := []byte("r" + one.id)
+		if !fresh {
+			_, had, err := r.x.Get(nil, key)
+			if err != nil {
+				return err
+			}
+			if had {
+				r.count--
+			}
+		}
+		if one.rev == "" {
+			b.Delete(key)
+		} else {
+			r.count++
+			b.Set(key, []byte(one.rev))
+		}
+	}
+	b.Set([]byte(countKey), make([]byte, r.count))
+	return nil
+}
+
+// End implements Kind.
+func (r *revisions) End(context.Context, *storage.Index) error { return nil }
+
+// Close implements Kind.
+func (r *revisions) Close() {}
+
+// startOn starts a node on a file system.
+func startOn(t *testing.T, fs vfs.FS) *node {
+	t.Helper()
+	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20})
+	must(t, err)
+	n := &node{t: t, engine: e, shards: shard.New(shard.Options{Engine: e}), kind: &revisions{}}
+	n.m = New(Options{Engine: e, Shards: n.shards, Workers: 2})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := n.m.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	n.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		for _, err := range []error{n.m.Close(), n.shards.Close(), e.Close()} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Cleanup(n.stop)
+	return n
+}
+
+func start(t *testing.T) *node {
+	t.Helper()
+	n := startOn(t, vfs.NewMem())
+	must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+	return n
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) spec() Spec {
+	return Spec{Signature: signature, Design: "_design/d", Open: func() (Kind, bool, error) { return n.kind, false, nil }}
+}
+
+// use opens the index until release.
+func (n *node) use() (u *Use, release func()) {
+	n.t.Helper()
+	u, err := n.m.Acquire(n.t.Context(), copyName, n.spec())
+	must(n.t, err)
+	release = sync.OnceFunc(u.Release)
+	n.t.Cleanup(release)
+	return u, release
+}
+
+// write writes documents d<from> to d<to-1>, each with a generation more than before.
+func (n *node) write(from, to, generation int, deleted bool) {
+	n.t.Helper()
+	for from < to {
+		req := shard.UpdateRequest{Copy: copyName, Trusted: true}
+		for ; from < to && len(req.Edits) < 500; from++ {
+			e := shard.Edit{ID: fmt.Sprintf("d%05d", from), Body: []byte("{}"), Deleted: deleted, Path: doc.Path{Start: uint64(generation)}}
+			for g := generation; g > 0; g-- {
+				e.Path.IDs = append(e.Path.IDs, fmt.Sprintf("%032x", g))
+			}
+			req.Edits = append(req.Edits, e)
+		}
+		results, err := n.shards.Update(n.t.Context(), req)
+		must(n.t, err)
+		for _, r := range results {
+			must(n.t, r.Err)
+		}
+	}
+}
+
+// listed is what the copy holds.
+func (n *node) listed() map[string]string {
+	n.t.Helper()
+	s, err := n.shards.AllDocs(n.t.Context(), shard.DocsRequest{Copy: copyName})
+	must(n.t, err)
+	defer s.Close()
+	out := map[string]string{}
+	var b shard.RowBatch
+	for more := true; more; {
+		more, err = s.Next(&b)
+		must(n.t, err)
+		for _, r := range b.Rows {
+			out[strings.Clone(r.ID)] = r.Rev.String()
+		}
+	}
+	return out
+}
+
+// indexed is what the index holds.
+func (u *Use) indexed(t *testing.T) map[string]string {
+	t.Helper()
+	snap, err := u.Index.Snapshot()
+	must(t, err)
+	defer snap.Close()
+	it, err := snap.Iterate([]byte("r"), []byte("s"))
+	must(t, err)
+	out := map[string]string{}
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.Value()
+		must(t, err)
+		out[string(bytes.TrimPrefix(it.Key(), []byte("r")))] = string(v)
+	}
+	must(t, it.Close())
+	if count, _, err := snap.Get(nil, []byte(countKey)); err != nil || len(count) != len(out) {
+		t.Fatalf("the index counts %d documents and holds %d: %v", len(count), len(out), err)
+	}
+	return out
+}
+
+// built is use of an index that is up to date.
+func (n *node) built() {
+	n.t.Helper()
+	u, release := n.use()
+	n.check(u)
+	release()
+}
+
+// check updates the index and compares it with the copy.
+func (n *node) check(u *Use) {
+	n.t.Helper()
+	must(n.t, u.Update(n.t.Context()))
+	if got, want := u.indexed(n.t), n.listed(); !maps.Equal(got, want) {
+		for id := range want {
+			if got[id] == want[id] {
+				delete(got, id)
+				delete(want, id)
+			}
+		}
+		n.t.Fatalf("the index has %v, the copy %v", got, want)
+	}
+}

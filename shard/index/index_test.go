@@ -1,0 +1,300 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/shard"
+	"divan/storage/doc"
+	"divan/storage/fault"
+	"divan/storage/storagetest"
+)
+
+func TestFollows(t *testing.T) {
+	n := start(t)
+	u, _ := n.use()
+	n.check(u) // an empty copy
+	n.write(0, 1000, 1, false)
+	n.check(u)
+	n.write(100, 130, 2, false)
+	n.write(200, 230, 2, true)
+	n.check(u)
+	purged := []shard.PurgeItem{}
+	for _, id := range []string{"d00003", "d00110", "d00210"} {
+		generation := uint64(2)
+		if id == "d00003" {
+			generation = 1
+		}
+		purged = append(purged, shard.PurgeItem{ID: id, Revs: []doc.Rev{{Pos: generation, ID: strings.Repeat("0", 31) + string(rune('0'+generation))}}})
+	}
+	_, err := n.shards.Purge(t.Context(), copyName, purged)
+	must(t, err)
+	n.check(u)
+	if got := len(u.indexed(t)); got != 1000-30-2 {
+		t.Errorf("%d documents", got)
+	}
+	if want := []uint64{0, 1000, 60, 3}; !slices.Equal(n.kind.begun[:4], want) {
+		t.Errorf("updates of %v changes, want %v", n.kind.begun, want)
+	}
+	// What is up to date is not touched.
+	updates := len(n.kind.begun)
+	n.check(u)
+	if len(n.kind.begun) != updates {
+		t.Errorf("updates of %v changes, of which the last is for nothing", n.kind.begun)
+	}
+}
+
+// The purge log of a copy waits for its indexes; an index that is dropped does not
+// hold it any more.
+func TestPurgeCheckpoint(t *testing.T) {
+	n := start(t)
+	n.write(0, 10, 1, false)
+	n.built()
+	checkpoint := func() string {
+		t.Helper()
+		d, err := n.shards.LocalGet(t.Context(), copyName, checkpointID(signature))
+		if fault.Is(err, fault.NotFound) {
+			return ""
+		}
+		must(t, err)
+		return string(d.Body)
+	}
+	if got := checkpoint(); got != `{"purge_seq":0,"type":"index"}` {
+		t.Errorf("the checkpoint is %q", got)
+	}
+	_, err := n.shards.Purge(t.Context(), copyName, []shard.PurgeItem{{ID: "d00003", Revs: []doc.Rev{{Pos: 1, ID: strings.Repeat("0", 31) + "1"}}}})
+	must(t, err)
+	n.built()
+	if got := checkpoint(); got != `{"purge_seq":1,"type":"index"}` {
+		t.Errorf("the checkpoint is %q", got)
+	}
+	must(t, n.m.Cleanup(t.Context(), copyName, []string{signature}))
+	if got := checkpoint(); got == "" {
+		t.Error("an index that is kept has no checkpoint")
+	}
+	must(t, n.m.Cleanup(t.Context(), copyName, nil))
+	if got := checkpoint(); got != "" {
+		t.Errorf("a dropped index has the checkpoint %s", got)
+	}
+	if names, err := n.engine.Signatures(copyName); err != nil || len(names) != 0 {
+		t.Errorf("indexes %v, %v", names, err)
+	}
+	n.built() // and it can be built again
+}
+
+// once does something when the first documents are mapped.
+func once(do func()) func([]Doc) error {
+	var first sync.Once
+	return func([]Doc) error {
+		first.Do(do)
+		return nil
+	}
+}
+
+// Calls that wait at the same time share one update.
+func TestUpdatesAreShared(t *testing.T) {
+	n := start(t)
+	n.write(0, 100, 1, false)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	n.kind.onMap = once(func() {
+		close(entered)
+		<-leave
+	})
+	u, _ := n.use()
+	results := make(chan error)
+	go func() { results <- u.Update(t.Context()) }()
+	<-entered
+	if tasks := n.m.Tasks(); len(tasks) != 1 || tasks[0].Copy != copyName || tasks[0].Design != "_design/d" || tasks[0].Total != 100 || tasks[0].Done != 0 {
+		t.Errorf("tasks %+v", tasks)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	other, _ := n.use()
+	go func() { results <- other.Update(ctx) }()
+	cancel() // who gives up does not stop the others
+	if err := <-results; !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled update: %v", err)
+	}
+	close(leave)
+	must(t, <-results)
+	if len(n.kind.begun) != 1 || len(n.m.Tasks()) != 0 {
+		t.Errorf("updates of %v changes, tasks %v", n.kind.begun, n.m.Tasks())
+	}
+	n.check(other)
+}
+
+// What a kind of index cannot bear is an error of the update, and nothing of it is in
+// the index; the next update may succeed.
+func TestKindFails(t *testing.T) {
+	n := start(t)
+	n.write(0, 300, 1, false)
+	u, _ := n.use()
+	for _, docs := range []int{300, 20} { // on several goroutines, and on one
+		n.kind.onMap = func([]Doc) error { panic("no way") }
+		if err := u.Update(t.Context()); !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "panicked") {
+			t.Errorf("%d documents that make it panic: %v", docs, err)
+		}
+		refusal := errors.New("not this one")
+		n.kind.onMap = func([]Doc) error { return refusal }
+		if err := u.Update(t.Context()); !errors.Is(err, refusal) {
+			t.Errorf("%d documents that are refused: %v", docs, err)
+		}
+		n.kind.onMap = nil
+		n.check(u)
+		n.write(0, 20, 2, false)
+	}
+}
+
+// An index whose content makes no sense is set aside and built anew.
+func TestDamageIsMended(t *testing.T) {
+	fs := vfs.NewMem()
+	n := startOn(t, fs)
+	must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+	n.write(0, 300, 1, false)
+	n.built()
+	u, release := n.use()
+	b := u.Index.NewBatch(false)
+	b.Set([]byte("rstray"), []byte("1-x"))
+	b.Set([]byte(positionKey), []byte{99})
+	must(t, b.Commit())
+	b.Close()
+	release()
+	n.stop()
+	n = startOn(t, fs) // nobody knows the position any more
+	n.built()
+	if want := []uint64{300}; !slices.Equal(n.kind.begun, want) {
+		t.Errorf("updates of %v changes, want %v", n.kind.begun, want)
+	}
+}
+
+// An index that is behind what the purge log still has is built anew.
+func TestBehindThePurgeLog(t *testing.T) {
+	n := start(t)
+	n.write(0, 300, 1, false)
+	n.built()
+	must(t, n.m.removeCheckpoint(t.Context(), copyName, signature)) // nothing holds the log back
+	for _, id := range []string{"d00001", "d00002", "d00003"} {
+		_, err := n.shards.Purge(t.Context(), copyName, []shard.PurgeItem{{ID: id, Revs: []doc.Rev{{Pos: 1, ID: strings.Repeat("0", 31) + "1"}}}})
+		must(t, err)
+	}
+	must(t, n.shards.Compact(t.Context(), copyName, shard.Limits{PurgedInfos: 1}, "db"))
+	for len(n.shards.Compactions()) > 0 {
+		runtime.Gosched()
+	}
+	n.built()
+	if want := []uint64{300, 297}; !slices.Equal(n.kind.begun, want) {
+		t.Errorf("updates of %v changes, want %v", n.kind.begun, want)
+	}
+}
+
+// An update in the background follows what was written, and stops with the manager.
+func TestWarm(t *testing.T) {
+	n := start(t)
+	n.write(0, 1000, 1, false)
+	mapped := make(chan struct{}, 100)
+	n.kind.onMap = func([]Doc) error {
+		mapped <- struct{}{}
+		return nil
+	}
+	n.m.Warm(copyName, n.spec())
+	for range 4 { // batches
+		<-mapped
+	}
+	u, _ := n.use()
+	must(t, u.Update(t.Context()))
+	if n.kind.mapped.Load() != 1000 || len(n.kind.begun) != 1 {
+		t.Errorf("%d documents were mapped in %d updates", n.kind.mapped.Load(), len(n.kind.begun))
+	}
+	n.write(0, 1000, 2, false)
+	held, leave := make(chan struct{}), make(chan struct{})
+	n.kind.onMap = once(func() {
+		close(held)
+		<-leave
+	})
+	u.Start()
+	<-held
+	snap, err := u.Index.Snapshot()
+	must(t, err)
+	st, err := u.Status(t.Context(), snap)
+	snap.Close()
+	if err != nil || st.Pending != 1000 || !st.Updating || st.Waiting != 0 || !st.Filled || st.Seq != 1000 {
+		t.Errorf("status %+v, %v", st, err)
+	}
+	closed := make(chan error)
+	go func() { closed <- n.m.Close() }()
+	close(leave)
+	must(t, <-closed)
+	if err := u.Update(t.Context()); !fault.Is(err, fault.Closed) {
+		t.Errorf("an update of a closed manager: %v", err)
+	}
+	if _, err := n.m.Acquire(t.Context(), copyName, n.spec()); !fault.Is(err, fault.Closed) {
+		t.Errorf("an index of a closed manager: %v", err)
+	}
+}
+
+// A clean-up ends the work on an index.
+func TestCleanupStopsUpdates(t *testing.T) {
+	n := start(t)
+	n.write(0, 2000, 1, false)
+	u, release := n.use()
+	held, leave := make(chan struct{}), make(chan struct{})
+	n.kind.onMap = once(func() {
+		close(held)
+		<-leave
+	})
+	result := make(chan error)
+	go func() { result <- u.Update(t.Context()) }()
+	<-held
+	cleaned := make(chan error)
+	go func() { cleaned <- n.m.Cleanup(t.Context(), copyName, nil) }()
+	close(leave)
+	must(t, <-cleaned)
+	// Who waited reads what there was, or hears that it has gone.
+	if err := <-result; err != nil && !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.NoCopy) {
+		t.Errorf("the update that was under way: %v", err)
+	}
+	release()
+	n.built()
+}
+
+// After a power cut an index goes on from what was on disk, and holds the same.
+func TestGoesOnAfterPowerCut(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for round := range 24 {
+		fs := storagetest.NewCrashFS()
+		n := startOn(t, fs)
+		must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+		n.write(0, 3000, 1, false)
+		var left storagetest.CrashFS
+		var batches atomic.Int64
+		u, _ := n.use()
+		last := int64(6 + rng.IntN(6)) // that is read before the cut
+		cut := vfs.CrashCloneCfg{UnsyncedDataPercent: round % 3 * 50, RNG: rng}
+		n.kind.onMap = func([]Doc) error {
+			if batches.Add(1) != last {
+				return nil
+			}
+			defer func() { left = fs.CrashClone(cut) }()
+			return u.Index.Flush()
+		}
+		n.check(u)
+		n = startOn(t, left)
+		n.write(50, 60, 2, false)
+		n.built()
+		// Of the batches that had been read five were under way at most. Ten documents
+		// come twice.
+		if mapped := n.kind.mapped.Load(); mapped > 10+3000-(last-5)*batchDocs || mapped < 3000-last*batchDocs {
+			t.Errorf("%d documents were mapped again, %d batches had been read", mapped, last)
+		}
+	}
+}
