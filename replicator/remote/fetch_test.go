@@ -169,7 +169,9 @@ func (o *old) openRevs(w http.ResponseWriter, r *http.Request, id string) {
 		switch {
 		case s == nil:
 			fmt.Fprintf(w, "\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":%q}", rev)
-		case o.stubs || !slices.ContainsFunc(s.atts, func(a storedAtt) bool { return s.fresh(slices.IndexFunc(s.atts, func(b storedAtt) bool { return a.Name == b.Name }), since) }):
+		case o.stubs || !slices.ContainsFunc(s.atts, func(a storedAtt) bool {
+			return s.fresh(slices.IndexFunc(s.atts, func(b storedAtt) bool { return a.Name == b.Name }), since)
+		}):
 			fmt.Fprintf(w, "\r\nContent-Type: application/json\r\n\r\n%s", s.json(false, nil))
 		default:
 			o.related(w, s, since)
