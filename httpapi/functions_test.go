@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -72,6 +74,69 @@ func TestFunctions(t *testing.T) {
 	}
 	if res := s.do("HEAD", "/db/_design/f/_rewrite/d", nil); res.StatusCode != http.StatusOK || res.Header.Get("ETag") == "" {
 		t.Errorf("HEAD through a rewrite: %d %v", res.StatusCode, res.Header)
+	}
+}
+
+// What a function makes of its answer must be one that can be sent.
+func TestAnswersOfFunctions(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	s.text(201, "PUT", "/db/_design/f", `{
+		"views": {"v": {"map": "function (doc) { emit(doc._id, 1); }"}},
+		"shows": {"s": "function (doc, req) { return JSON.parse(req.query.r); }"},
+		"lists": {"l": "function (head, req) { start(JSON.parse(req.query.r)); send('x'); }"},
+		"updates": {"u": "function (doc, req) { return [null, JSON.parse(req.query.r)]; }"},
+		"rewrites": "function (req) { return JSON.parse(req.query.r); }"}`)
+	const invalid = `{"error":"external_response_error","reason":"Invalid data from external server: `
+	for _, c := range []struct {
+		object string
+		status int
+		body   string
+	}{
+		{`{"code":199,"body":"x"}`, 500, invalid + `{<<\"code\">>,199}"}`},
+		{`{"code":100,"body":"x"}`, 500, invalid + `{<<\"code\">>,100}"}`},
+		{`{"code":0,"body":"x"}`, 500, invalid + `{<<\"code\">>,0}"}`},
+		{`{"code":-1,"body":"x"}`, 500, invalid + `{<<\"code\">>,-1}"}`},
+		{`{"code":1000,"body":"x"}`, 500, invalid + `{<<\"code\">>,1000}"}`},
+		{`{"code":"200","body":"x"}`, 500, invalid},
+		{`{"code":200.5,"body":"x"}`, 500, invalid},
+		{`{"body":1}`, 500, invalid},
+		{`{"base64":"?"}`, 500, invalid},
+		{`{"headers":1}`, 500, invalid},
+		{`{"stop":false}`, 500, invalid},
+		{`{"other":1}`, 500, invalid},
+		{`{"code":200,"body":"x"}`, 200, "x"},
+		{`{"code":299,"body":"x"}`, 299, "x"},
+		{`{"code":999,"body":"x"}`, 999, "x"},
+		{`{"code":204,"body":"not sent"}`, 204, ""},
+		{`{"code":304,"body":"not sent"}`, 304, ""},
+		{`{"base64":"eA=="}`, 200, "x"},
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			res := s.do(method, "/db/_design/f/_show/s?r="+url.QueryEscape(c.object), nil)
+			body, err := io.ReadAll(res.Body)
+			_ = res.Body.Close() // read to its end
+			if err != nil || res.StatusCode != c.status || method == "GET" && !strings.HasPrefix(string(body), c.body) || c.body == "" && len(body) > 0 {
+				t.Errorf("%s of %s: %d %s, %v", method, c.object, res.StatusCode, body, err)
+			}
+		}
+		// The connection is fit for another request, and the function for another call.
+		if got := s.text(200, "GET", "/db/_design/f/_show/s?r="+url.QueryEscape(`{"body":"next"}`), nil); got != "next" {
+			t.Errorf("after %s: %s", c.object, got)
+		}
+	}
+	for _, path := range []string{"_list/l/v", "_update/u", "_rewrite/x"} {
+		for _, code := range []string{"100", "199", "1000"} {
+			method := "GET"
+			if path == "_update/u" {
+				method = "POST"
+			}
+			res := s.do(method, "/db/_design/f/"+path+"?r="+url.QueryEscape(`{"code":`+code+`,"body":"x"}`), nil)
+			if _, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusInternalServerError {
+				t.Errorf("%s with code %s: %d, %v", path, code, res.StatusCode, err)
+			}
+			_ = res.Body.Close() // read to its end
+		}
 	}
 }
 

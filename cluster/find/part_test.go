@@ -2,7 +2,6 @@ package find
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/fanout"
+	"divan/cluster/fanout/fanouttest"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -62,91 +62,32 @@ func newCopy(t *testing.T, docs int) replica.Held {
 	return replica.Held{Shards: l, Views: views}
 }
 
-// frail is the copies of a node that breaks off after some batches.
-type frail struct {
-	*replica.Local
-	node  string
-	after int // batches of up to three rows
-}
-
-// Do implements replica.Copies.
-func (f *frail) Do(ctx context.Context, c replica.Call) error {
-	if f.after == 0 {
-		return fanout.NodeDown(f.node)
+// cut cuts what is found into small batches, of which some are empty.
+func cut(c replica.Call, f *fanouttest.Frail) {
+	q, ok := c.(*replica.Asked[find.Request, replica.Found])
+	if !ok {
+		return
 	}
-	err := c.On(ctx, f.Local)
-	if q, ok := c.(*replica.Asked[find.Request, replica.Found]); ok && err == nil {
-		q.Answer.Stream = &frailRows{from: q.Answer.Stream, copies: f}
+	q.Answer.Stream = &fanouttest.Rows[find.Row, find.Batch]{
+		Stream: q.Answer.Stream, Frail: f, Empty: 3,
+		Take: func(b *find.Batch) (rows []find.Row) {
+			for _, r := range b.Rows {
+				rows = append(rows, find.Row{Sort: bytes.Clone(r.Sort), ID: strings.Clone(r.ID), Doc: bytes.Clone(r.Doc)})
+			}
+			return rows
+		},
+		Give: func(b *find.Batch, rows []find.Row) {
+			b.Rows, b.Figures, b.Moved = append(b.Rows[:0], rows...), find.Figures{}, len(rows) > 0
+			if b.Moved {
+				last := &rows[len(rows)-1]
+				b.Last = find.Position{Sort: last.Sort, ID: last.ID}
+			}
+		},
 	}
-	return err
-}
-
-// frailRows cuts batches into small ones, of which some are empty.
-type frailRows struct {
-	from   replica.Stream[find.Batch]
-	copies *frail
-	left   []find.Row
-	looks  find.Figures
-	last   find.Position
-	ended  bool
-	turns  int
-}
-
-func (f *frailRows) Next(b *find.Batch) (more bool, err error) {
-	if f.copies.after == 0 {
-		return false, fanout.NodeDown(f.copies.node)
-	}
-	f.copies.after--
-	var batch find.Batch
-	for len(f.left) == 0 && !f.ended {
-		more, err := f.from.Next(&batch)
-		if err != nil {
-			return false, err
-		}
-		f.ended, f.last = !more, batch.Last
-		f.looks.Add(batch.Figures)
-		for _, r := range batch.Rows {
-			f.left = append(f.left, find.Row{Sort: bytes.Clone(r.Sort), ID: strings.Clone(r.ID), Doc: bytes.Clone(r.Doc)})
-		}
-	}
-	b.Rows, b.Figures, b.Moved = b.Rows[:0], find.Figures{}, false
-	if f.turns++; f.turns%3 == 0 {
-		return true, nil
-	}
-	n := min(3, len(f.left))
-	b.Rows = append(b.Rows, f.left[:n]...)
-	f.left = f.left[n:]
-	if n > 0 {
-		b.Moved, b.Last = true, find.Position{Sort: b.Rows[n-1].Sort, ID: b.Rows[n-1].ID}
-	}
-	return len(f.left) > 0 || !f.ended, nil
-}
-
-func (f *frailRows) Close() { f.from.Close() }
-
-// nodes is a database with a copy on each of some nodes, for a caller that has none.
-type nodes struct {
-	copies  map[string]*frail
-	latency fanout.Latency
-}
-
-func (n *nodes) Node() string                       { return "caller" }
-func (n *nodes) Replica(node string) replica.Copies { return n.copies[node] }
-func (n *nodes) Reads() *fanout.Latency             { return &n.latency }
-func (n *nodes) NoteNoCopy(error)                   {}
-func (n *nodes) Ended(err error) error              { return err }
-
-func (n *nodes) Spawn(f func()) bool {
-	go f()
-	return true
-}
-
-func (n *nodes) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
 }
 
 // read reads the rows of a range from copies that break off as after says.
-func (n *nodes) read(t *testing.T, req find.Request, after []int) (out []string) {
+func read(t *testing.T, n *fanouttest.Database, req find.Request, after []int) (out []string) {
 	t.Helper()
 	p := &part{req: req}
 	p.FailoverStream = fanout.FailoverStream[*find.Position, head, find.Batch]{
@@ -154,7 +95,7 @@ func (n *nodes) read(t *testing.T, req find.Request, after []int) (out []string)
 	}
 	for i, a := range after {
 		node := fmt.Sprint("n", i)
-		n.copies[node].after = a
+		n.Copies[node].After = a
 		p.Copies = append(p.Copies, fanout.Target{Range: ring.Full(), Name: copyName, Node: node})
 	}
 	defer p.Close()
@@ -177,9 +118,10 @@ func (n *nodes) read(t *testing.T, req find.Request, after []int) (out []string)
 // of one that does not.
 func TestGoesOnFromAnotherCopy(t *testing.T) {
 	held := newCopy(t, 60)
-	n := &nodes{copies: map[string]*frail{}}
+	n := &fanouttest.Database{Copies: map[string]*fanouttest.Frail{}}
 	for i := range 3 {
-		n.copies[fmt.Sprint("n", i)] = &frail{Local: replica.NewLocal(held), node: fmt.Sprint("n", i)}
+		node := fmt.Sprint("n", i)
+		n.Copies[node] = &fanouttest.Frail{Local: replica.NewLocal(held), Node: node, Cut: cut}
 	}
 	body := []byte(`{"language":"query","views":{"n":{"map":{"fields":{"n":"asc"}},"reduce":"_count"}}}`)
 	def, err := view.Parse(body, false)
@@ -194,13 +136,13 @@ func TestGoesOnFromAnotherCopy(t *testing.T) {
 				if indexed {
 					req.Index = &find.Index{Signature: def.Signature, Definition: def.Text, View: "n"}
 				}
-				want := n.read(t, req, []int{enough})
+				want := read(t, n, req, []int{enough})
 				if len(want) != 24 && limit == 0 || len(want) != 7 && limit > 0 {
 					t.Fatalf("%d rows", len(want))
 				}
 				for range 40 {
 					after := []int{rand.IntN(10), rand.IntN(10), enough}
-					if got := n.read(t, req, after); !slices.Equal(got, want) {
+					if got := read(t, n, req, after); !slices.Equal(got, want) {
 						t.Fatalf("index %v, desc %v, breaking off after %v: %q, want %q", indexed, desc, after, got, want)
 					}
 				}

@@ -87,6 +87,7 @@ type reduced struct {
 	level    int // Query.GroupLevel
 
 	sort, key, value []byte
+	state            []byte // of all of them
 	buf              []byte // the states of the group, one behind the other
 	ends             []int  // where each ends in buf
 	states           [][]byte
@@ -126,9 +127,10 @@ func (g *reduced) next(row *Row) (ok bool, err error) {
 		for _, to := range g.ends {
 			g.states, from = append(g.states, g.buf[from:to:to]), to
 		}
-		if state, err = g.function.Rereduce(nil, g.states); err != nil {
+		if g.state, err = g.function.Rereduce(g.state[:0], g.states); err != nil {
 			return false, fmt.Errorf("reduce over shards: %w", err)
 		}
+		state = g.state
 	}
 	if g.value, err = g.function.Final(g.value[:0], state); err != nil {
 		return false, fmt.Errorf("finish a reduction: %w", err)

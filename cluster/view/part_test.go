@@ -2,7 +2,6 @@ package view
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/fanout"
+	"divan/cluster/fanout/fanouttest"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/ring"
@@ -28,85 +28,27 @@ const testCopy = "shards/00000000-ffffffff/db.1763600000"
 // testViews has rows with the same key from several documents, and several from one.
 const testViews = `{"views":{"v":{"map":"function (doc) { doc.keys.forEach(function (k, i) { emit(k, i); }); }","reduce":"_count"}}}`
 
-// frail is the copies of a node that breaks off after some batches.
-type frail struct {
-	*replica.Local
-	node  string
-	after int // batches of up to three rows; negative: never
-}
-
-// Do implements replica.Copies.
-func (f *frail) Do(ctx context.Context, c replica.Call) error {
-	if f.after == 0 {
-		return fanout.NodeDown(f.node)
+// cut cuts the rows of views into small batches.
+func cut(c replica.Call, f *fanouttest.Frail) {
+	q, ok := c.(*replica.Asked[index.Request, replica.ViewRows])
+	if !ok {
+		return
 	}
-	err := c.On(ctx, f.Local)
-	if q, ok := c.(*replica.Asked[index.Request, replica.ViewRows]); ok && err == nil {
-		q.Answer.Stream = &frailRows{from: q.Answer.Stream, copies: f}
+	q.Answer.Stream = &fanouttest.Rows[index.Row, index.Batch]{
+		Stream: q.Answer.Stream, Frail: f,
+		Take: func(b *index.Batch) (rows []index.Row) {
+			for _, r := range b.Rows {
+				r.Sort, r.Key, r.Value, r.ID = bytes.Clone(r.Sort), bytes.Clone(r.Key), bytes.Clone(r.Value), strings.Clone(r.ID)
+				rows = append(rows, r)
+			}
+			return rows
+		},
+		Give: func(b *index.Batch, rows []index.Row) { b.Rows = append(b.Rows[:0], rows...) },
 	}
-	return err
 }
-
-// frailRows cuts batches into small ones.
-type frailRows struct {
-	from   replica.Stream[index.Batch]
-	copies *frail
-	batch  index.Batch
-	left   []index.Row
-	ended  bool
-}
-
-func (f *frailRows) Next(b *index.Batch) (more bool, err error) {
-	if f.copies.after == 0 {
-		return false, fanout.NodeDown(f.copies.node)
-	}
-	f.copies.after--
-	for len(f.left) == 0 && !f.ended {
-		more, err := f.from.Next(&f.batch)
-		if err != nil {
-			return false, err
-		}
-		f.ended = !more
-		for _, r := range f.batch.Rows {
-			r.Sort, r.Key, r.Value, r.ID = bytes.Clone(r.Sort), bytes.Clone(r.Key), bytes.Clone(r.Value), strings.Clone(r.ID)
-			f.left = append(f.left, r)
-		}
-	}
-	n := min(3, len(f.left))
-	b.Rows = append(b.Rows[:0], f.left[:n]...)
-	f.left = f.left[n:]
-	return len(f.left) > 0 || !f.ended, nil
-}
-
-func (f *frailRows) Close() { f.from.Close() }
-
-// nodes is a database with a copy on each of some nodes, for a caller that has none.
-type nodes struct {
-	copies  map[string]*frail
-	latency fanout.Latency
-}
-
-func (n *nodes) Node() string { return "caller" }
-
-func (n *nodes) Replica(node string) replica.Copies { return n.copies[node] }
-
-func (n *nodes) Spawn(f func()) bool {
-	go f()
-	return true
-}
-
-func (n *nodes) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
-}
-
-func (n *nodes) Reads() *fanout.Latency { return &n.latency }
-
-func (n *nodes) NoteNoCopy(error) {}
-
-func (n *nodes) Ended(err error) error { return err }
 
 // read reads a request from the copies, which break off as after says.
-func (n *nodes) read(t *testing.T, req index.Request, after ...int) (out []string) {
+func read(t *testing.T, n *fanouttest.Database, req index.Request, after ...int) (out []string) {
 	t.Helper()
 	p := &part{req: req, order: order(req.Desc)}
 	p.FailoverStream = fanout.FailoverStream[position, index.Head, index.Batch]{
@@ -114,7 +56,7 @@ func (n *nodes) read(t *testing.T, req index.Request, after ...int) (out []strin
 	}
 	for i, a := range after {
 		node := fmt.Sprint("n", i)
-		n.copies[node].after = a
+		n.Copies[node].After = a
 		p.Copies = append(p.Copies, fanout.Target{Range: ring.Full(), Name: testCopy, Node: node})
 	}
 	defer p.Close()
@@ -175,11 +117,12 @@ func TestPartGoesOn(t *testing.T) {
 				docs[i] = append(docs[i], rng.IntN(4))
 			}
 		}
-		n := &nodes{copies: map[string]*frail{}}
+		n := &fanouttest.Database{Copies: map[string]*fanouttest.Frail{}}
 		for i := range 4 {
 			local, views := newCopy(t)
 			emitting(t, local, docs)
-			n.copies[fmt.Sprint("n", i)] = &frail{Local: replica.NewLocal(replica.Held{Shards: local, Views: views}), node: fmt.Sprint("n", i)}
+			node := fmt.Sprint("n", i)
+			n.Copies[node] = &fanouttest.Frail{Local: replica.NewLocal(replica.Held{Shards: local, Views: views}), Node: node, Cut: cut}
 		}
 		def, err := index.Parse([]byte(testViews), false)
 		if err != nil {
@@ -195,12 +138,12 @@ func TestPartGoesOn(t *testing.T) {
 				Signature: def.Signature, Definition: def.Text, View: "v", Ranges: ranges, Desc: q.Descending, Limit: rng.IntN(5),
 				Reduce: q.Reduce, GroupLevel: q.GroupLevel,
 			}
-			want := n.read(t, req, -1)
+			want := read(t, n, req, fanouttest.Never)
 			if rows := model(docs, &q); !slices.Equal(want, rows) {
 				t.Fatalf("round %d: %+v of %v:\n%s\nwant\n%s", round, q, docs, strings.Join(want, "\n"), strings.Join(rows, "\n"))
 			}
-			after := []int{1 + rng.IntN(8), 1 + rng.IntN(8), rng.IntN(8), -1}
-			if got := n.read(t, req, after...); !slices.Equal(got, want) {
+			after := []int{1 + rng.IntN(8), 1 + rng.IntN(8), rng.IntN(8), fanouttest.Never}
+			if got := read(t, n, req, after...); !slices.Equal(got, want) {
 				t.Fatalf("round %d: %+v of %v, breaking off after %v:\n%s\nwant\n%s", round, q, docs, after, strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		}

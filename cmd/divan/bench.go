@@ -25,7 +25,10 @@ func benchCommand() *cobra.Command {
 
 It makes databases of its own, whose names start with bench_, and drops them at the end.
 The workloads: ` + strings.Join(bench.Names(), ", ") + `.
-On a cluster get compares the usual number of copies, two of three, and get_r1 reads one copy only.`,
+On a cluster get compares the usual number of copies, two of three, and get_r1 reads one copy only.
+replicate_local copies from database to database of the server, replicate_idle looks at all changes of such a copy again,
+and replicate_http, which runs when there is a --peer, copies to that second server over HTTP. With --pid (give the
+processes of both) their processor time is that of one document, not of one request.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
@@ -59,6 +62,7 @@ On a cluster get compares the usual number of copies, two of three, and get_r1 r
 	f.IntVar(&cfg.Q, "q", 0, "shards per database; 0 leaves it to the server")
 	f.StringSliceVar(&cfg.Only, "only", nil, "run only these workloads")
 	f.BoolVar(&cfg.RandomIDs, "random-ids", false, "ids spread over the key space instead of ascending ones, as _uuids makes them")
+	f.StringVar(&cfg.Peer, "peer", "", "URL of a second server, for replicate_http")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
 	f.IntSliceVar(&cfg.PIDs, "pid", nil, "processes of a server on this machine: tells its processor time per request (Linux)")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")

@@ -118,7 +118,7 @@ func TestHelp(t *testing.T) {
 	if status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, name := range []string{"serve", "setup", "healthcheck", "bench", "check", "version"} {
+	for _, name := range []string{"serve", "setup", "import", "healthcheck", "bench", "check", "version"} {
 		if !strings.Contains(out, "\n  "+name) {
 			t.Errorf("help does not name %s", name)
 		}

@@ -55,9 +55,9 @@ func ddocFields(language string) []ddocField {
 	}
 }
 
-// checkDesignDoc checks the structure of a design document (api.md 9.6), and that the
+// CheckDesignDoc checks the structure of a design document (api.md 9.6), and that the
 // map and reduce functions compile; others are found out when they are called.
-func checkDesignDoc(scripts *script.Engine, body []byte, partitioned bool) error {
+func CheckDesignDoc(scripts *script.Engine, body []byte, partitioned bool) error {
 	language, _ := doc.Unquote(doc.Lookup(body, "language"))
 	for _, f := range ddocFields(language) {
 		if err := f.check(body, "", f.path); err != nil {

@@ -43,7 +43,7 @@ func TestCheckDesignDoc(t *testing.T) {
 		`{"views":{"v":{"map":"function () {}","reduce":"_average"}}}`:  "`_average` is not a supported reduce function.",
 	} {
 		got := ""
-		if err := checkDesignDoc(scripts, []byte(body), false); err != nil {
+		if err := CheckDesignDoc(scripts, []byte(body), false); err != nil {
 			got = err.Error()
 		}
 		if got != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(got, want)) {

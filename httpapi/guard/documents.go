@@ -73,7 +73,7 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 		if err := r.WriteDesign(); err != nil {
 			return err
 		}
-		if err := checkDesignDoc(r.Guard.Scripts, edit.Body, r.DB.Partitioned); err != nil {
+		if err := CheckDesignDoc(r.Guard.Scripts, edit.Body, r.DB.Partitioned); err != nil {
 			return err
 		}
 	}

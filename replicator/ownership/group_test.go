@@ -210,6 +210,15 @@ func (p *node) mine() int {
 	return n
 }
 
+// slots returns who owns what, after everything that was acknowledged.
+func (g *group) slots(i int) meta.Slots {
+	g.t.Helper()
+	if err := g.nodes[i].meta.CatchUp(g.t.Context()); err != nil {
+		g.t.Fatal(err)
+	}
+	return *g.nodes[i].meta.Slots()
+}
+
 // within waits until ok, and fails when that takes longer than d.
 func (g *group) within(d time.Duration, what string, ok func() bool) time.Duration {
 	g.t.Helper()

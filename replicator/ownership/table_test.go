@@ -25,7 +25,7 @@ func TestLoneNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, 1)
 		g.within(100*time.Millisecond, "all slots", func() bool { return g.even(0) })
-		slots := *g.nodes[0].meta.Slots()
+		slots := g.slots(0)
 		g.stop(0)
 		if _, ok := g.nodes[0].table.Mine(0); ok {
 			<-time.After(leaseFor)
@@ -35,7 +35,7 @@ func TestLoneNode(t *testing.T) {
 		}
 		g.start(0)
 		g.within(100*time.Millisecond, "all slots again", func() bool { return g.even(0) })
-		if *g.nodes[0].meta.Slots() != slots {
+		if g.slots(0) != slots {
 			t.Error("slots changed hands though nobody else was there")
 		}
 		term, _ := g.nodes[0].table.Mine(7)
@@ -56,7 +56,7 @@ func TestNodeDies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGroup(t, 3)
 				g.within(toEven, "even", func() bool { return g.even(0, 1, 2) })
-				before := *g.nodes[2].meta.Slots()
+				before := g.slots(2)
 				changed := g.nodes[2].table.Changed()
 				g.stop(victim)
 				t.Log("moved after", g.within(toMove, "the others have them", func() bool { return g.even(1-victim, 2) }))
@@ -66,7 +66,7 @@ func TestNodeDies(t *testing.T) {
 					t.Error("nobody was told")
 				}
 				moved := 0
-				for i, s := range g.nodes[2].meta.Slots() {
+				for i, s := range g.slots(2) {
 					if s != before[i] {
 						moved++
 						if s.Term <= before[i].Term {
@@ -89,12 +89,12 @@ func TestQuickRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, 3)
 		g.within(toEven, "even", func() bool { return g.even(0, 1, 2) })
-		before := *g.nodes[1].meta.Slots()
+		before := g.slots(1)
 		g.stop(2)
 		<-time.After(goneAfter - time.Second)
 		g.start(2)
 		<-time.After(20 * time.Second)
-		if !g.even(0, 1, 2) || *g.nodes[1].meta.Slots() != before {
+		if !g.even(0, 1, 2) || g.slots(1) != before {
 			t.Error("slots moved")
 		}
 	})

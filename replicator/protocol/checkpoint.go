@@ -116,6 +116,7 @@ func lasting(err error) bool {
 		fault.RequestTooLarge, fault.BadContentType, fault.IllegalDocID, fault.DocValidation, fault.IllegalPartition,
 		fault.PartitionOverflow, fault.InvalidDesignDoc, fault.CompilationError, fault.BadFunction:
 		return true
+	default:
+		return false
 	}
-	return false
 }

@@ -61,9 +61,12 @@ func (r *run) copy(parent context.Context) error {
 func (r *run) finish(ctx context.Context) error {
 	f := &r.Spec.Filter
 	through, news := r.done.reached()
-	filtered := f.HasIDs || f.Selector != nil || f.Function != ""
-	switch {
-	case !r.Spec.UseCheckpoints, !news && r.answer != nil, !r.done.changed && !(news && filtered):
+	switch filtered := f.HasIDs || f.Selector != nil || f.Function != ""; {
+	case !r.Spec.UseCheckpoints:
+		return nil
+	case !news && (r.answer != nil || !r.done.changed):
+		return nil
+	case !filtered && !r.done.changed:
 		return nil
 	}
 	if err := r.checkpoint(ctx, through); err != nil {
@@ -190,7 +193,7 @@ func (p *pipeline) remember(ctx context.Context) error {
 			return nil
 		}
 		through, _ := p.done.reached()
-		if err := p.run.checkpoint(ctx, through); err != nil {
+		if err := p.checkpoint(ctx, through); err != nil {
 			return err
 		}
 		if !p.done.commit(through) {

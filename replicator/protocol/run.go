@@ -111,8 +111,9 @@ func refusal(err error, url string) error {
 		return endpoint.Unauthorized(url)
 	case fault.Forbidden:
 		return endpoint.Forbidden(url)
+	default:
+		return err
 	}
-	return err
 }
 
 // begin starts a session where both sides agree that an earlier one has ended.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -8,16 +9,39 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strings"
 
+	"divan/cluster/zlib"
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
+// smallContents is how large the contents of a document are at most that go
+// with others in one request, in bytes.
+const smallContents = 64 << 10
+
+// isSmall reports whether the contents of a document that follow are small.
+func isSmall(one *endpoint.Doc) bool {
+	size := int64(0)
+	for i := range one.Atts {
+		if a := &one.Atts[i]; a.Follows() {
+			size += a.StoredLength
+		}
+	}
+	return size <= smallContents
+}
+
+// inlines reports whether the contents of a document can come in its JSON.
+func (d *Database) inlines(one *endpoint.Doc) bool {
+	zipped := slices.ContainsFunc(one.Atts, func(a endpoint.Attachment) bool { return a.Gzip && a.Follows() })
+	return isSmall(one) && !(zipped && d.otherZip.Load())
+}
+
 // attachments are those of a document that was read: as stubs where one of the
 // revisions that the target has came after them.
-func attachments(e *doc.Envelope, path doc.Path, since []doc.Rev) ([]endpoint.Attachment, error) {
+func (d *Database) attachments(e *doc.Envelope, path doc.Path, since []doc.Rev) ([]endpoint.Attachment, error) {
 	known := uint64(0)
 	for _, rev := range since {
 		back := path.Start - rev.Pos
@@ -28,33 +52,89 @@ func attachments(e *doc.Envelope, path doc.Path, since []doc.Rev) ([]endpoint.At
 	atts := make([]endpoint.Attachment, len(e.Atts))
 	for i := range e.Atts {
 		s, a := &e.Atts[i], &atts[i]
-		a.Attachment = doc.Attachment{
-			Name: s.Name, ContentType: s.ContentType, RevPos: s.RevPos, Length: s.Length, StoredLength: s.Length,
-			Gzip: s.Encoding == "gzip",
-		}
+		a.Attachment = announced(s)
 		if !s.HasRevPos {
 			a.RevPos = path.Start
 		}
-		if a.Gzip {
-			a.StoredLength = s.EncodedLength
-		}
-		if text, ok := strings.CutPrefix(s.Digest, "md5-"); ok {
-			if sum, err := base64.StdEncoding.DecodeString(text); err == nil && len(sum) == len(a.Digest) {
-				a.Digest = [16]byte(sum)
+		a.Stub = !s.Follows && known > 0 && a.RevPos <= known
+		switch {
+		case a.Stub:
+		case s.HasData:
+			if err := d.takeData(a, s); err != nil {
+				return nil, err
 			}
-		}
-		a.Stub = s.Stub && known > 0 && a.RevPos <= known
-		if s.HasData {
-			var err error
-			if a.Data, err = s.AppendData([]byte{}); err != nil {
-				return nil, broken(err)
-			}
-			a.Gzip, a.Length, a.StoredLength, a.Digest = false, int64(len(a.Data)), int64(len(a.Data)), md5.Sum(a.Data)
-		} else if !a.Stub && a.StoredLength < 0 {
+		case a.StoredLength < 0:
 			return nil, fault.Newf(fault.Unavailable, "attachment %q of %q has no length", a.Name, e.ID)
 		}
 	}
 	return atts, nil
+}
+
+// announced is what a document says of an attachment.
+func announced(s *doc.AttachmentSpec) doc.Attachment {
+	a := doc.Attachment{
+		Name: s.Name, ContentType: s.ContentType, RevPos: s.RevPos, Length: s.Length, StoredLength: s.Length,
+		Gzip: s.Encoding == "gzip",
+	}
+	if a.Gzip {
+		a.StoredLength = s.EncodedLength
+	}
+	if text, ok := strings.CutPrefix(s.Digest, "md5-"); ok {
+		if sum, err := base64.StdEncoding.DecodeString(text); err == nil && len(sum) == len(a.Digest) {
+			a.Digest = [16]byte(sum)
+		}
+	}
+	return a
+}
+
+// takeData takes a content that stands in the document, where it is always what
+// it was before compression. Of one that the source keeps compressed, the
+// content follows unless the compression can be made again exactly.
+func (d *Database) takeData(a *endpoint.Attachment, s *doc.AttachmentSpec) error {
+	data, err := s.AppendData([]byte{})
+	if err != nil {
+		return broken(err)
+	}
+	a.Length = int64(len(data))
+	if a.Gzip {
+		if data, err = d.net.compress(data); err != nil {
+			return err
+		}
+	}
+	sum := md5.Sum(data)
+	if a.Gzip && sum != a.Digest {
+		d.otherZip.Store(true)
+		if a.StoredLength < 0 {
+			return broken(fmt.Errorf("attachment %q has no length", a.Name))
+		}
+		return nil
+	}
+	a.Data, a.Digest, a.StoredLength = data, sum, int64(len(data))
+	return nil
+}
+
+// zipLevel is the level at which servers compress unless they are told
+// otherwise.
+const zipLevel = 8
+
+// compress compresses as servers do.
+func (n *Network) compress(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	z, ok := n.zips.Get().(*zlib.Writer)
+	if ok {
+		z.Reset(&out)
+	} else {
+		var err error
+		if z, err = zlib.NewWriter(&out, zipLevel); err != nil {
+			return nil, fmt.Errorf("compress attachment: %w", err)
+		}
+	}
+	_, err := z.Write(data)
+	if err = errors.Join(err, z.Close()); err != nil {
+		return nil, fmt.Errorf("compress attachment: %w", err)
+	}
+	n.zips.Put(z)
+	return out.Bytes(), nil
 }
 
 // contents are those of a document, in the order of its attachments.
@@ -81,6 +161,26 @@ func (c *contents) Next(ctx context.Context) (io.ReadCloser, error) {
 		return nil, c.err
 	}
 	return &content{from: r, owner: c, att: a, left: a.StoredLength, sum: md5.New()}, nil
+}
+
+// load reads all contents into the document.
+func (c *contents) load() error {
+	for i := range c.doc.Atts {
+		a := &c.doc.Atts[i]
+		if !a.Follows() {
+			continue
+		}
+		r, err := c.Next(context.Background())
+		if err != nil {
+			return err
+		}
+		data, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return err
+		}
+		a.Data = data
+	}
+	return nil
 }
 
 // content is that of one attachment on its way. It ends with an error unless it

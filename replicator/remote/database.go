@@ -42,6 +42,7 @@ type Database struct {
 
 	// What the peer was found not to have.
 	noBulkGet atomic.Bool
+	otherZip  atomic.Bool  // it does not compress as servers do by default
 	coding    atomic.Int32 // of attachments: codingUnknown, codingTaken or codingIgnored
 }
 

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -13,9 +12,9 @@ import (
 	"divan/storage/fault"
 )
 
-// Fetch implements endpoint.Source. Documents without contents to be brought
-// come by _bulk_get, many at once; the others one by one, with the contents in
-// their parts. What a broken connection has cut off is asked for again; so take
+// Fetch implements endpoint.Source. Documents come by _bulk_get, many at once:
+// first without contents, then those whose contents are small with them. The
+// others come one by one, with the contents in their parts. What a broken connection has cut off is asked for again; so take
 // is called once more for a document whose contents broke off and that take
 // therefore refused.
 func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
@@ -24,6 +23,13 @@ func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []
 		if err := f.persist(ctx, f.bulk); err != nil {
 			return err
 		}
+		if len(f.small) > 0 {
+			f.wanted, f.small, f.done, f.inline = f.small, nil, nil, true
+			if err := f.persist(ctx, f.bulk); err != nil {
+				return err
+			}
+		}
+		f.wanted = append(f.wanted, f.alone...)
 	}
 	for i := range f.wanted {
 		f.done = nil
@@ -40,7 +46,9 @@ type fetch struct {
 	whole  bool // contents come whatever the target has
 	take   func(*endpoint.Doc, endpoint.Contents) error
 	wanted []endpoint.Wanted // still to be fetched
-	alone  []endpoint.Wanted // to be fetched one by one, once _bulk_get has ended
+	inline bool              // contents come with _bulk_get
+	small  []endpoint.Wanted // to be fetched in that way
+	alone  []endpoint.Wanted // to be fetched one by one
 	// done are the revisions that have been taken or put aside, by id; latest
 	// may give one twice, and so may another attempt.
 	done   map[string][]doc.Rev
@@ -83,9 +91,14 @@ func broken(err error) error {
 // give hands a document to the taker.
 func (f *fetch) give(d *endpoint.Doc, c *contents) error {
 	var err error
-	if c == nil {
+	switch {
+	case c == nil:
 		err = f.take(d, nil)
-	} else {
+	case isSmall(d):
+		if err = c.load(); err == nil {
+			err = f.take(d, nil)
+		}
+	default:
 		err = f.take(d, c)
 	}
 	if err != nil && c != nil && c.err != nil {
@@ -106,60 +119,6 @@ func (f *fetch) mark(id string, rev doc.Rev) {
 	f.done[id] = append(f.done[id], rev)
 }
 
-// bulk takes what _bulk_get brings, and leaves in wanted what it does not:
-// documents with contents, and all when the server has no such request.
-func (f *fetch) bulk(ctx context.Context) error {
-	q := request{
-		method: http.MethodPost, path: "_bulk_get", query: "revs=true&latest=true&att_encoding_info=true",
-		body: f.bulkBody(),
-	}
-	a, err := f.db.do(ctx, &q)
-	if err != nil {
-		return err
-	}
-	switch {
-	case a.status == http.StatusOK:
-	case unsupported(a.status), a.status >= http.StatusInternalServerError:
-		f.db.noBulkGet.Store(unsupported(a.status))
-		f.leave()
-		return broken(a.Body.Close())
-	default:
-		return f.db.refusal(a)
-	}
-	l := list{stream: newStream(a.Body), member: "results", other: func(string, []byte) error { return nil }}
-	ids := make(map[string]*endpoint.Wanted, len(f.wanted))
-	for i := range f.wanted {
-		ids[f.wanted[i].ID] = &f.wanted[i]
-	}
-	for err == nil {
-		var text []byte
-		if text, err = l.next(); err != nil {
-			if !errors.Is(err, io.EOF) {
-				err = broken(err)
-			}
-			break
-		}
-		err = f.result(text, ids)
-	}
-	closed := a.Body.Close()
-	if !errors.Is(err, io.EOF) {
-		return err
-	}
-	f.wanted, f.alone = f.alone, nil
-	return broken(closed)
-}
-
-// leave takes what is done with out of what is wanted.
-func (f *fetch) leave() {
-	rest := f.alone
-	for _, w := range f.wanted {
-		if w.Revs = f.without(w.ID, w.Revs); len(w.Revs) > 0 {
-			rest = append(rest, w)
-		}
-	}
-	f.wanted, f.alone = rest, nil
-}
-
 // without returns the revisions of a document that are not done with.
 func (f *fetch) without(id string, revs []doc.Rev) []doc.Rev {
 	done := f.done[id]
@@ -167,95 +126,6 @@ func (f *fetch) without(id string, revs []doc.Rev) []doc.Rev {
 		return revs
 	}
 	return slices.DeleteFunc(slices.Clone(revs), func(r doc.Rev) bool { return slices.Contains(done, r) })
-}
-
-// bulkBody is the body of _bulk_get.
-func (f *fetch) bulkBody() []byte {
-	body := append([]byte(nil), `{"docs":[`...)
-	first := len(body)
-	for i := range f.wanted {
-		w := &f.wanted[i]
-		for _, rev := range f.without(w.ID, w.Revs) {
-			if len(body) > first {
-				body = append(body, ',')
-			}
-			body = append(body, `{"id":`...)
-			body = doc.AppendString(body, w.ID)
-			body = append(body, `,"rev":`...)
-			body = rev.AppendJSON(body)
-			body = append(body, '}')
-		}
-	}
-	return append(body, "]}"...)
-}
-
-// result takes what _bulk_get gives for one entry of the request.
-func (f *fetch) result(text []byte, ids map[string]*endpoint.Wanted) error {
-	var id string
-	var docs []byte
-	ok := scanMembers(text, func(name, value []byte) {
-		switch string(name) {
-		case "id":
-			id, _ = doc.Unquote(value)
-		case "docs":
-			docs = value
-		}
-	})
-	w := ids[id]
-	if !ok || w == nil {
-		return nil // nobody asked for it
-	}
-	var err error
-	if !scanElements(docs, func(value []byte) bool {
-		scanMembers(value, func(name, member []byte) {
-			switch {
-			case err != nil:
-			case string(name) == "ok":
-				err = f.document(member, w)
-			case string(name) == "error":
-				f.unread(member, w)
-			}
-		})
-		return err == nil
-	}) && err == nil {
-		err = broken(errors.New("a result of _bulk_get is malformed"))
-	}
-	return err
-}
-
-// unread puts a revision aside that _bulk_get could not read: asked for by
-// itself the server may give it, or say why not.
-func (f *fetch) unread(value []byte, w *endpoint.Wanted) {
-	name, _ := doc.Unquote(doc.Lookup(value, "error"))
-	text, _ := doc.Unquote(doc.Lookup(value, "rev"))
-	rev, err := doc.ParseRev(text)
-	if name == "not_found" || err != nil || slices.Contains(f.done[w.ID], rev) {
-		return
-	}
-	f.aside(w, rev)
-}
-
-// aside keeps a revision for later.
-func (f *fetch) aside(w *endpoint.Wanted, rev doc.Rev) {
-	f.mark(w.ID, rev)
-	if n := len(f.alone); n > 0 && f.alone[n-1].ID == w.ID {
-		f.alone[n-1].Revs = append(f.alone[n-1].Revs, rev)
-		return
-	}
-	f.alone = append(f.alone, endpoint.Wanted{ID: w.ID, Revs: []doc.Rev{rev}, Ancestors: w.Ancestors})
-}
-
-// document takes a document that came without contents, or puts it aside.
-func (f *fetch) document(text []byte, w *endpoint.Wanted) error {
-	d, err := f.parse(text, w)
-	if err != nil || d == nil {
-		return err
-	}
-	if d.Follows() {
-		f.aside(w, d.Path.Rev())
-		return nil
-	}
-	return f.give(d, nil)
 }
 
 // parse reads a document; nil when it is done with already.
@@ -276,7 +146,7 @@ func (f *fetch) parse(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
 		if !f.whole {
 			since = w.Ancestors
 		}
-		d.Atts, err = attachments(&e, d.Path, since)
+		d.Atts, err = f.db.attachments(&e, d.Path, since)
 	}
 	return d, err
 }

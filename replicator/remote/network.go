@@ -32,6 +32,7 @@ type NetworkOptions struct {
 // alone. It is safe for concurrent use.
 type Network struct {
 	transport *http.Transport
+	zips      sync.Pool    // *zlib.Writer of zipLevel
 	busy      atomic.Int64 // entries of mu.hosts
 	mu        struct {
 		sync.Mutex

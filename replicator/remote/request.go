@@ -258,18 +258,17 @@ func (d *Database) once(ctx context.Context, q *request, where string) (*answer,
 		}
 	}
 	ended = true
-	w.limit = d.options.ConnectionTimeout
-	return &answer{status: got.StatusCode, header: got.Header, Body: &download{body: got.Body, w: w}}, cookie, nil
+	body := &download{body: got.Body, w: w, limit: d.options.ConnectionTimeout}
+	return &answer{status: got.StatusCode, header: got.Header, Body: body}, cookie, nil
 }
 
 // send makes one round trip. Once the connection stands, the server has time.
 func (d *Database) send(w *watchdog, r *http.Request, feed bool) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		if !feed {
-			w.limit = patience * d.options.ConnectionTimeout
-		}
-		w.moved()
-	}})
+	limit := d.options.ConnectionTimeout
+	if !feed {
+		limit *= patience
+	}
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { w.moved(limit) }})
 	got, err := d.net.transport.RoundTrip(r.WithContext(ctx))
 	w.pause()
 	return got, err
@@ -280,7 +279,7 @@ func (d *Database) build(w *watchdog, q *request, where string) (*http.Request, 
 	var body io.Reader
 	switch {
 	case q.stream != nil:
-		body = &upload{q.stream, w}
+		body = &upload{q.stream, w, patience * d.options.ConnectionTimeout}
 	case q.body != nil:
 		body = bytes.NewReader(q.body)
 	}
@@ -325,7 +324,7 @@ func (d *Database) authorize(w *watchdog, r *http.Request) (string, error) {
 	cookie, err := d.session.login(w.ctx, func(login *http.Request) (*http.Response, error) {
 		login.Header["User-Agent"] = []string{d.userAgent}
 		answer, err := d.send(w, login, true)
-		w.moved() // while the answer is read
+		w.moved(d.options.ConnectionTimeout) // while the answer is read
 		return answer, err
 	})
 	if err != nil {

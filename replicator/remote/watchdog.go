@@ -13,21 +13,20 @@ var errSilent = errors.New("the server was silent for too long")
 // watchdog ends a request when nothing moves for a while.
 type watchdog struct {
 	timer *time.Timer
-	limit time.Duration
 	ctx   context.Context //nolint:containedctx // the request's
 	end   context.CancelCauseFunc
 }
 
 // watch returns a context that ends when nothing has moved for limit.
 func watch(ctx context.Context, limit time.Duration) *watchdog {
-	w := &watchdog{limit: limit}
+	w := &watchdog{}
 	w.ctx, w.end = context.WithCancelCause(ctx)
 	w.timer = time.AfterFunc(limit, func() { w.end(errSilent) })
 	return w
 }
 
 // moved begins the wait anew.
-func (w *watchdog) moved() { w.timer.Reset(w.limit) }
+func (w *watchdog) moved(limit time.Duration) { w.timer.Reset(limit) }
 
 // pause ends the wait: it is this side that does not move.
 func (w *watchdog) pause() { w.timer.Stop() }
@@ -50,14 +49,15 @@ func (w *watchdog) cause(err error) error {
 // network is watched.
 type upload struct {
 	io.ReadCloser
-	w *watchdog
+	w     *watchdog
+	limit time.Duration
 }
 
 // Read implements io.Reader.
 func (u *upload) Read(p []byte) (int, error) {
 	u.w.pause()
 	n, err := u.ReadCloser.Read(p)
-	u.w.moved()
+	u.w.moved(u.limit)
 	return n, err
 }
 
@@ -65,13 +65,14 @@ func (u *upload) Read(p []byte) (int, error) {
 type download struct {
 	body    io.ReadCloser
 	w       *watchdog
+	limit   time.Duration
 	ended   bool
 	release func() // called once, by Close; may be nil
 }
 
 // Read implements io.Reader.
 func (d *download) Read(p []byte) (int, error) {
-	d.w.moved()
+	d.w.moved(d.limit)
 	n, err := d.body.Read(p)
 	d.w.pause()
 	if err != nil {

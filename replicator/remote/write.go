@@ -8,18 +8,91 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
-// Write implements endpoint.Target.
+// Write implements endpoint.Target. A document whose compressed contents the
+// server would compress to something else goes by itself.
 func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
-	if len(docs) == 0 {
-		return nil, nil
+	together := make([]*endpoint.Doc, 0, len(docs))
+	var refused []endpoint.Refused
+	for _, one := range docs {
+		if !slices.ContainsFunc(one.Atts, d.changes) {
+			together = append(together, one)
+			continue
+		}
+		apart, contents := separate(one)
+		err := d.WriteWith(ctx, apart, contents)
+		switch {
+		case err == nil:
+		case endpoint.Retryable(err), ctx.Err() != nil:
+			return nil, err
+		default:
+			refused = append(refused, endpoint.Refused{ID: one.ID, Rev: one.Path.Rev(), Err: err})
+		}
 	}
+	if len(together) == 0 {
+		return refused, nil
+	}
+	others, err := d.bulkDocs(ctx, together)
+	return append(refused, others...), err
+}
+
+// changes reports whether the server would store other bytes than these when it
+// gets the content as it was before compression.
+func (d *Database) changes(a endpoint.Attachment) bool {
+	if !a.Gzip || a.Data == nil || d.coding.Load() == codingIgnored {
+		return false
+	}
+	content, err := inflate(a.Data)
+	if err != nil || !compressible(a.ContentType) {
+		return true
+	}
+	again, err := d.net.compress(content)
+	return err != nil || !bytes.Equal(again, a.Data)
+}
+
+// compressible reports whether servers compress attachments of a type unless
+// they are told otherwise.
+func compressible(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	switch kind = strings.TrimSpace(kind); kind {
+	case "application/javascript", "application/json", "application/xml":
+		return true
+	}
+	return strings.HasPrefix(kind, "text/")
+}
+
+// separate takes the contents out of a document.
+func separate(one *endpoint.Doc) (*endpoint.Doc, *held) {
+	apart, contents := *one, &held{}
+	apart.Atts = slices.Clone(one.Atts)
+	for i := range apart.Atts {
+		if a := &apart.Atts[i]; a.Data != nil {
+			contents.left, a.Data = append(contents.left, a.Data), nil
+		}
+	}
+	return &apart, contents
+}
+
+// held is contents in memory.
+type held struct{ left [][]byte }
+
+// Next implements endpoint.Contents.
+func (h *held) Next(context.Context) (io.ReadCloser, error) {
+	next := h.left[0]
+	h.left = h.left[1:]
+	return io.NopCloser(bytes.NewReader(next)), nil
+}
+
+// bulkDocs writes documents with one request.
+func (d *Database) bulkDocs(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
 	size := 64
 	for _, one := range docs {
 		size += sizeHint(one)
@@ -65,11 +138,11 @@ func (d *Database) writeStubs(ctx context.Context, docs []*endpoint.Doc, refusal
 		return []endpoint.Refused{{ID: docs[0].ID, Rev: docs[0].Path.Rev(), Err: refusal}}, nil
 	}
 	half := len(docs) / 2
-	first, err := d.Write(ctx, docs[:half])
+	first, err := d.bulkDocs(ctx, docs[:half])
 	if err != nil {
 		return nil, err
 	}
-	second, err := d.Write(ctx, docs[half:])
+	second, err := d.bulkDocs(ctx, docs[half:])
 	return append(first, second...), err
 }
 
@@ -136,17 +209,23 @@ func appendInline(dst []byte, a *endpoint.Attachment) ([]byte, error) {
 	}
 	data := a.Data
 	if a.Gzip {
-		z, err := gzip.NewReader(bytes.NewReader(data))
-		if err == nil {
-			data, err = io.ReadAll(io.LimitReader(z, maxAnswer))
-		}
-		if err != nil {
+		var err error
+		if data, err = inflate(data); err != nil {
 			return dst, fmt.Errorf("inflate attachment %q: %w", a.Name, err)
 		}
 	}
 	dst = append(dst, `,"data":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, data)
 	return append(dst, '"'), nil
+}
+
+// inflate is what a gzip stream stands for.
+func inflate(data []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, maxAnswer))
 }
 
 // refusals reads which documents were not taken.

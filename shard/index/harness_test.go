@@ -36,12 +36,15 @@ type node struct {
 	stop   func()
 }
 
-// revisions is that kind of index.
+// revisions is that kind of index, which also counts the documents.
 type revisions struct {
 	onMap  func(docs []Doc) error // nil: nothing
 	mapped atomic.Int64           // documents
 	begun  []uint64               // changes that were announced, by update
-	closed atomic.Int64
+
+	// Of the update that runs:
+	x     *storage.Index
+	count int
 }
 
 type revision struct {
@@ -49,11 +52,18 @@ type revision struct {
 	rev string // empty: the document is gone
 }
 
-func (r *revisions) Begin(_ context.Context, _ *storage.Index, changes uint64) (bool, error) {
+// Begin implements Kind.
+func (r *revisions) Begin(_ context.Context, x *storage.Index, changes uint64) (bool, error) {
 	r.begun = append(r.begun, changes)
-	return false, nil
+	text, _, err := x.Get(nil, []byte(countKey))
+	r.count, r.x = len(text), x
+	return false, err
 }
 
+// countKey is where the index keeps how many documents it holds, as so many bytes.
+const countKey = "count"
+
+// Map implements Kind.
 func (r *revisions) Map(ctx context.Context, docs []Doc) (Mapped, error) {
 	r.mapped.Add(int64(len(docs)))
 	if r.onMap != nil {
@@ -71,21 +81,35 @@ func (r *revisions) Map(ctx context.Context, docs []Doc) (Mapped, error) {
 	return out, ctx.Err()
 }
 
-func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, _ bool) error {
+// Apply implements Kind.
+func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, fresh bool) error {
 	for _, one := range m.([]revision) {
 		key := []byte("r" + one.id)
+		if !fresh {
+			_, had, err := r.x.Get(nil, key)
+			if err != nil {
+				return err
+			}
+			if had {
+				r.count--
+			}
+		}
 		if one.rev == "" {
 			b.Delete(key)
 		} else {
+			r.count++
 			b.Set(key, []byte(one.rev))
 		}
 	}
+	b.Set([]byte(countKey), make([]byte, r.count))
 	return nil
 }
 
+// End implements Kind.
 func (r *revisions) End(context.Context, *storage.Index) error { return nil }
 
-func (r *revisions) Close() { r.closed.Add(1) }
+// Close implements Kind.
+func (r *revisions) Close() {}
 
 // startOn starts a node on a file system.
 func startOn(t *testing.T, fs vfs.FS) *node {
@@ -195,6 +219,9 @@ func (u *Use) indexed(t *testing.T) map[string]string {
 		out[string(bytes.TrimPrefix(it.Key(), []byte("r")))] = string(v)
 	}
 	must(t, it.Close())
+	if count, _, err := snap.Get(nil, []byte(countKey)); err != nil || len(count) != len(out) {
+		t.Fatalf("the index counts %d documents and holds %d: %v", len(count), len(out), err)
+	}
 	return out
 }
 

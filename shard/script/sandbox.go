@@ -173,8 +173,9 @@ func (v *vm) unwind(to int) value {
 }
 
 // nativeLog is log(message).
-func nativeLog(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) value {
+func nativeLog(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
+	defer v.contain(&result)
 	s, ok := v.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()

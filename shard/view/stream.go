@@ -137,6 +137,9 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 	if s.req.Limit > 0 && s.req.Limit < size {
 		size = s.req.Limit
 	}
+	if b.Rows == nil {
+		b.reserve(s.expected(size))
+	}
 	for len(s.spans) > 0 && len(b.Rows) < size && len(b.bytes) < batchBytes && err == nil {
 		if err = s.ctx.Err(); err != nil {
 			break
@@ -158,6 +161,17 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 		err = s.addDocs(b)
 	}
 	return len(s.spans) > 0, err
+}
+
+// expected is how many of so many rows there will most likely be; 0: not known.
+func (s *Stream) expected(rows int) int {
+	switch {
+	case s.groups.entries != nil && len(s.req.Ranges) == 0:
+		return min(rows, s.groups.count)
+	case rows < batchRows:
+		return rows
+	}
+	return 0
 }
 
 // rows adds rows of the first range that is left.
@@ -280,6 +294,16 @@ type part struct{ sort, key, value, id int }
 
 func (b *Batch) reset() {
 	b.Rows, b.bytes, b.parts, b.ids = b.Rows[:0], b.bytes[:0], b.parts[:0], b.ids[:0]
+}
+
+// reserve makes room for so many rows.
+func (b *Batch) reserve(rows int) {
+	if rows == 0 {
+		return
+	}
+	const text = 80 // bytes of a row
+	b.Rows, b.parts = make([]Row, 0, rows), make([]part, 0, rows)
+	b.bytes, b.ids = make([]byte, 0, text*rows), make([]byte, 0, text/4*rows)
 }
 
 // add adds a row; its id is what was added to ids until the next one.

@@ -10,7 +10,7 @@ import (
 // grouping is what a Stream keeps while it reads groups.
 type grouping struct {
 	level   int                    // of groups; exactGroups
-	kept    int                    // of entries
+	count   int                    // entries
 	entries *storage.IndexIterator // nil: none are kept
 	prefix  []byte                 // of entries
 	entry   groupEntry
@@ -32,6 +32,7 @@ func (s *Stream) openGroups(number int, st *state) (err error) {
 	if !ok || !st.blocks {
 		return nil
 	}
+	g.count = int(st.trees[number].groups[level])
 	g.prefix = appendGroupKey(nil, number, level, nil)
 	g.entries, err = s.snap.Iterate(g.prefix, keyEnd(g.prefix))
 	return err

@@ -1,6 +1,6 @@
 // Package bench loads a server that speaks CouchDB's HTTP API and measures it:
 // writes one by one and in bulk, point reads, scans, the changes feed, views,
-// Mango queries, attachments and the creation of databases. It uses nothing that CouchDB does
+// Mango queries, attachments, the creation of databases and replication. It uses nothing that CouchDB does
 // not have, so that the same command measures both.
 //
 // Its goroutines: one per client, and one that prints the progress. A workload
@@ -34,6 +34,7 @@ type Config struct {
 	Q               int           // shards per database; 0 leaves it to the server
 	Only            []string      // names of workloads; empty means all
 	RandomIDs       bool          // ids spread over the key space instead of ascending ones
+	Peer            string        // URL of a second server, that databases are replicated to; empty: none
 	Keep            bool          // leave the databases behind
 	PIDs            []int         // processes of the server, when it is on this machine: their processor time is measured
 	Progress        io.Writer     // one line per workload while it runs; nil for none
@@ -52,8 +53,8 @@ type Result struct {
 	P90 float64 `json:"p90_ms"`
 	P99 float64 `json:"p99_ms"`
 	Max float64 `json:"max_ms"`
-	// ServerCPU is the processor time that one request cost the processes of
-	// Config.PIDs, in milliseconds.
+	// ServerCPU is the processor time that one request, or one document of a
+	// replication, cost the processes of Config.PIDs, in milliseconds.
 	ServerCPU float64 `json:"server_cpu_ms,omitempty"`
 }
 
@@ -99,6 +100,9 @@ func workloads() []workload {
 		{"attachment_put", "bytes", (*bench).attachmentPut},
 		{"attachment_get", "bytes", (*bench).attachmentGet},
 		{"create_database", "databases", (*bench).createDatabases},
+		{"replicate_local", "documents", (*bench).replicateLocal},
+		{replicateHTTP, "documents", (*bench).replicatePeer},
+		{"replicate_idle", "changes", (*bench).replicateIdle},
 	}
 }
 
@@ -122,6 +126,8 @@ type bench struct {
 	settled  bool          // and the server has had its time with them
 	viewed   bool          // its views are built
 	indexed  bool          // its Mango index is built
+	copied   bool          // the database rep is a copy of it
+	peer     *bench        // the second server; nil: none
 	text     text          // of the documents
 	patience time.Duration // with a small request
 }
@@ -137,6 +143,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("%w: %q (there are %s)", ErrUnknownWorkload, name, strings.Join(Names(), ", "))
 		}
 	}
+	if cfg.Peer == "" && slices.Contains(cfg.Only, replicateHTTP) {
+		return nil, errNoPeer
+	}
 	if _, err := processTime(cfg.PIDs); err != nil {
 		return nil, err
 	}
@@ -148,9 +157,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if report.Server, err = b.hello(); err != nil {
 		return nil, err
 	}
+	if cfg.Peer != "" {
+		if err := b.addPeer(); err != nil {
+			return nil, fmt.Errorf("the second server: %w", err)
+		}
+	}
 	defer b.cleanUp()
 	for _, w := range workloads() {
-		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, w.name) {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, w.name) || w.name == replicateHTTP && b.peer == nil {
 			continue
 		}
 		result, err := b.measure(ctx, w)
@@ -186,6 +200,16 @@ func newBench(cfg Config) (*bench, error) {
 	return b, nil
 }
 
+// addPeer makes sure that the second server is there.
+func (b *bench) addPeer() (err error) {
+	if b.peer, err = newBench(Config{URL: b.cfg.Peer, Keep: b.cfg.Keep}); err != nil {
+		return err
+	}
+	b.peer.prefix = b.prefix
+	_, err = b.peer.hello()
+	return err
+}
+
 // hello checks that the server answers and lets us in, and tells its name.
 func (b *bench) hello() (string, error) {
 	a := b.newCall()
@@ -215,7 +239,10 @@ func (b *bench) cleanUp() {
 	if b.cfg.Keep {
 		return
 	}
-	names := []string{"put", "warm", "bulk", "fresh", "att"}
+	if b.peer != nil {
+		b.peer.cleanUp()
+	}
+	names := []string{"put", "warm", "bulk", "fresh", "att", "rep"}
 	for i := range b.cfg.Databases {
 		names = append(names, fmt.Sprintf("c%d", i))
 	}

@@ -3,9 +3,12 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -19,6 +22,7 @@ import (
 type couch struct {
 	mu   sync.Mutex
 	revs map[string]string // of documents, by path
+	peer *couch            // another server
 }
 
 // ServeHTTP implements http.Handler.
@@ -33,7 +37,22 @@ func (c *couch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/_all_dbs":
 		w.Header().Set("Server", "Couch")
+	case r.URL.Path == "/_replicate":
+		c.replicate(w, r)
+	case r.FormValue("limit") == "0":
+		n := 0
+		for path := range c.revs {
+			if strings.HasPrefix(path, "/"+db+"/") {
+				n++
+			}
+		}
+		fmt.Fprintf(w, `{"total_rows":%d,"offset":0,"rows":[]}`, n)
 	case r.Method == http.MethodDelete:
+		for path := range c.revs {
+			if strings.HasPrefix(path, "/"+db+"/") {
+				delete(c.revs, path)
+			}
+		}
 	case !isDoc:
 		w.WriteHeader(http.StatusCreated)
 	case id == "_bulk_docs":
@@ -117,6 +136,35 @@ func (c *couch) find(w http.ResponseWriter, r *http.Request, db string) {
 	}
 }
 
+// replicate copies a database to another one of this server or of c.peer.
+func (c *couch) replicate(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Source, Target string
+		CreateTarget   bool `json:"create_target"`
+	}
+	err := json.NewDecoder(r.Body).Decode(&in)
+	source, err1 := url.Parse(in.Source)
+	target, err2 := url.Parse(in.Target)
+	if err = errors.Join(err, err1, err2); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	to := c
+	if target.Host != r.Host {
+		to = c.peer
+		to.mu.Lock()
+		defer to.mu.Unlock()
+	}
+	copied := map[string]string{}
+	for path, rev := range c.revs {
+		if rest, ok := strings.CutPrefix(path, source.Path+"/"); ok {
+			copied[target.Path+"/"+rest] = rev
+		}
+	}
+	maps.Copy(to.revs, copied)
+	fmt.Fprint(w, `{"ok":true,"history":[]}`)
+}
+
 func (c *couch) bulk(w http.ResponseWriter, r *http.Request, db string) {
 	var in struct {
 		Docs []struct {
@@ -139,17 +187,21 @@ func TestRun(t *testing.T) {
 		pids = []int{os.Getpid()} // the server is in this process
 	}
 	for _, random := range []bool{false, true} {
-		server := httptest.NewServer(&couch{revs: map[string]string{}})
+		peer := &couch{revs: map[string]string{}}
+		second := httptest.NewServer(peer)
+		defer second.Close()
+		server := httptest.NewServer(&couch{revs: map[string]string{}, peer: peer})
 		defer server.Close()
 		report, err := Run(t.Context(), Config{
-			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
+			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Peer: strings.Replace(second.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
 			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random, PIDs: pids,
 			Only: []string{
 				"put", "put_view", "update", "bulk", "get", "all_docs_limit_20",
 				"view_build", "view_range", "view_reduce", "view_group", "view_fresh", "find_build", "find", "find_scan",
+				"replicate_local", "replicate_http", "replicate_idle",
 			},
 		})
-		if err != nil || len(report.Results) != 14 || report.Server != "Couch" {
+		if err != nil || len(report.Results) != 17 || report.Server != "Couch" {
 			t.Fatalf("error %v, report %+v", err, report)
 		}
 		cpu := 0.0
@@ -159,11 +211,14 @@ func TestRun(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		}
+		if len(peer.revs) > 0 {
+			t.Errorf("%d documents are left at the second server", len(peer.revs))
+		}
 		if (cpu > 0) != (len(pids) > 0) {
 			t.Errorf("the requests took %f ms of processor time", cpu)
 		}
 		var out bytes.Buffer
-		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 16 {
+		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 19 {
 			t.Errorf("error %v, report %s", err, &out)
 		}
 	}
@@ -184,6 +239,9 @@ func TestRunFails(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), Config{URL: server.URL, Clients: 1, PIDs: []int{-1}}); err == nil || strings.Contains(err.Error(), "refuses") {
 		t.Errorf("there is no such process: %v", err)
+	}
+	if _, err := Run(t.Context(), Config{URL: server.URL, Only: []string{"replicate_http"}}); err == nil || !strings.Contains(err.Error(), "--peer") {
+		t.Errorf("without a second server: %v", err)
 	}
 	if _, err := Run(t.Context(), Config{Only: []string{"dance"}}); err == nil {
 		t.Error("there is no such workload")

@@ -19,6 +19,7 @@ type recorder struct {
 	pids     []int     // of the server
 	start    time.Time // of the first request
 	cpu      float64   // seconds of processor time that the server had used then
+	perItem  bool      // processor time is told for each of the unit, not for each request
 	count    atomic.Int64
 	errors   atomic.Int64
 	mu       struct {
@@ -87,6 +88,9 @@ func (r *recorder) result() (Result, error) {
 	ms := func(q float64) float64 { return float64(r.mu.latency.ValueAtQuantile(q)) / 1000 }
 	n := r.count.Load()
 	requests := max(r.mu.latency.TotalCount()+r.errors.Load(), 1)
+	if r.perItem {
+		requests = max(n, 1)
+	}
 	return Result{
 		Name: r.w.name, Unit: r.w.unit, Count: n, Seconds: took.Seconds(), PerSecond: float64(n) / took.Seconds(),
 		Errors: r.errors.Load(), P50: ms(50), P90: ms(90), P99: ms(99), Max: float64(r.mu.latency.Max()) / 1000,

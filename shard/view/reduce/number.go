@@ -155,7 +155,38 @@ func (n *number) scalar() scalar {
 		}
 		return scalar{f: n.parts[0], float: true}
 	}
+	if n.big == nil && len(n.huge) == 0 && n.hi == int64(n.lo)>>63 {
+		var buf [8]float64
+		parts := append(buf[:0], n.parts...)
+		const low = 1<<32 - 1 // both halves of an integer are floats
+		parts = addPart(parts, float64(int64(n.lo)&low))
+		return scalar{f: round(addPart(parts, float64(int64(n.lo)&^low))), float: true}
+	}
 	return scalar{f: n.nearest(), float: true}
+}
+
+// round returns the float nearest to the sum of parts, to the even one of two. They
+// are below hugeFrom.
+func round(parts []float64) float64 {
+	i := len(parts) - 1
+	if i < 0 {
+		return 0
+	}
+	sum, rest := parts[i], 0.0
+	for i > 0 && rest == 0 {
+		i--
+		x, y := sum, parts[i]
+		sum = x + y
+		rest = y - (sum - x)
+	}
+	// rest is less than half of the last digit of sum or just half of it. Then the parts
+	// below say to which side: sum was rounded to even as if there were none.
+	if i > 0 && (rest < 0) == (parts[i-1] < 0) && rest != 0 {
+		if up := sum + 2*rest; up-sum == 2*rest {
+			return up
+		}
+	}
+	return sum
 }
 
 // integer returns the sum of the integers.
@@ -265,7 +296,11 @@ func (n *number) mergeState(r *reader) {
 
 // parts adds the parts that follow.
 func (r *reader) parts(to []float64) []float64 {
-	for range r.count() {
+	count := r.count()
+	if to == nil {
+		to = make([]float64, 0, count+1)
+	}
+	for range count {
 		p := r.float()
 		if math.Abs(p) >= 0x1p1000 {
 			r.fail()

@@ -315,6 +315,31 @@ func TestSumOfFloats(t *testing.T) {
 	}
 }
 
+// TestRound: sums that lie in the middle between two floats, or nearly, with integers
+// among them.
+func TestRound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var n number
+		exact := new(big.Float).SetPrec(3000)
+		for range rapid.IntRange(1, 8).Draw(t, "numbers") {
+			if rapid.IntRange(0, 3).Draw(t, "integer") == 0 {
+				i := rapid.Int64().Draw(t, "i")
+				n.addInt(i)
+				exact.Add(exact, new(big.Float).SetInt64(i))
+				continue
+			}
+			f := math.Ldexp(float64(rapid.IntRange(-3, 3).Draw(t, "digits")), rapid.IntRange(-3, 3).Draw(t, "times")*53+rapid.IntRange(-1, 1).Draw(t, "and"))
+			n.addFloat(f)
+			exact.Add(exact, new(big.Float).SetFloat64(f))
+		}
+		n.float = true
+		want, _ := exact.Float64()
+		if got := n.scalar(); got.f != want {
+			t.Fatalf("got %v, want %v", got.f, want)
+		}
+	})
+}
+
 func TestScalars(t *testing.T) {
 	for _, text := range []string{"", "-", ".5", "1.2.3", "1-2", "--1", "x", "null", "1x", "+1", "0x10", "1_000", "Infinity", "-Infinity", "NaN"} {
 		if s, ok := parseScalar([]byte(text)); ok {

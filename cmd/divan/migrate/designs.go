@@ -1,0 +1,187 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"divan/httpapi/guard"
+	"divan/shard/script"
+	"divan/shard/view/reduce"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// designs looks for what is different with the design documents of a database
+// here, and returns a line for each finding.
+func (m *migration) designs(ctx context.Context, db *database) ([]string, error) {
+	var page struct {
+		Rows []struct {
+			ID  string
+			Doc json.RawMessage
+		}
+	}
+	if err := m.source.get(ctx, path(db.name)+`/_all_docs?startkey=%22_design%2F%22&endkey=%22_design0%22&include_docs=true`, &page); err != nil {
+		return nil, err
+	}
+	var out []string
+	db.own, db.designs = 0, len(page.Rows) > 0
+	for _, row := range page.Rows {
+		if row.ID == builtIn(db.name) {
+			db.own++
+			continue
+		}
+		body, err := doc.Canonical(nil, row.Doc)
+		if err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
+		}
+		findings, err := examine(m.scripts, body, db.source.Props.Partitioned)
+		if err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
+		}
+		large, err := m.largeReductions(ctx, db.name, row.ID, body)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range append(findings, large...) {
+			out = append(out, row.ID+": "+f)
+		}
+	}
+	return out, nil
+}
+
+// examine looks at one design document.
+func examine(scripts *script.Engine, body []byte, partitioned bool) ([]string, error) {
+	var out []string
+	if err := guard.CheckDesignDoc(scripts, body, partitioned); err != nil {
+		out = append(out, "is refused here: "+reason(err))
+	}
+	for _, name := range []string{"indexes", "nouveau", "st_indexes", "fulltext"} {
+		if value := doc.Lookup(body, name); doc.IsObject(value) && string(value) != "{}" {
+			out = append(out, "its search indexes ("+name+") are not built here")
+		}
+	}
+	if language, ok := doc.Unquote(doc.Lookup(body, "language")); ok && language != "javascript" {
+		if language != "query" {
+			out = append(out, fmt.Sprintf("its language is %s: its functions do not run here", language))
+		}
+		return out, nil
+	}
+	err := eachFunction(body, func(name, source string, isView bool) error {
+		err := scripts.CheckFunction(source)
+		switch {
+		case err == nil:
+			out = append(out, otherwise(name, source)...)
+		case !fault.Is(err, fault.CompilationError):
+			return err
+		case !isView: // that of a view has refused the document
+			effect := ""
+			if name == "validate_doc_update" {
+				effect = ", so that no document can be written"
+			}
+			out = append(out, fmt.Sprintf("%s does not compile here%s: %s", name, effect, reason(err)))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// eachFunction calls fn for each function of a design document in JavaScript.
+func eachFunction(body []byte, fn func(name, source string, isView bool) error) error {
+	one := func(name string, value []byte, isView bool) error {
+		source, ok := doc.Unquote(value)
+		if !ok || isView && strings.HasPrefix(source, "_") {
+			return nil
+		}
+		return fn(name, source, isView)
+	}
+	return doc.EachMember(body, func(kind string, value []byte) error {
+		switch kind {
+		case "validate_doc_update", "rewrites":
+			return one(kind, value, false)
+		case "filters", "updates", "lists", "shows", "views":
+		default:
+			return nil
+		}
+		if !doc.IsObject(value) {
+			return nil
+		}
+		return doc.EachMember(value, func(name string, value []byte) error {
+			if kind != "views" {
+				return one(kind+"."+name, value, false)
+			}
+			if name == "lib" || !doc.IsObject(value) {
+				return nil
+			}
+			return doc.EachMember(value, func(part string, source []byte) error {
+				if part != "map" && part != "reduce" {
+					return nil
+				}
+				return one("views."+name+"."+part, source, true)
+			})
+		})
+	})
+}
+
+// otherwise finds what compiles, but is not there in the JavaScript of today.
+// It is a matter of old versions of SpiderMonkey.
+func otherwise(name, source string) []string {
+	var out []string
+	for _, gone := range []struct{ pattern, what string }{
+		{`\btoSource\s*\(`, "toSource()"},
+		{`\buneval\s*\(`, "uneval()"},
+		{`\.toLocaleFormat\s*\(`, "Date.toLocaleFormat()"},
+		{`__noSuchMethod__`, "__noSuchMethod__"},
+		{`\bArray\.(concat|every|filter|forEach|indexOf|join|lastIndexOf|map|pop|push|reduce|reverse|shift|slice|some|sort|splice)\s*\(`, "functions of arrays as members of Array"},
+		{`\bString\.(charAt|indexOf|match|replace|search|slice|split|substr|substring|toLowerCase|toUpperCase|trim)\s*\(`, "functions of strings as members of String"},
+	} {
+		if regexp.MustCompile(gone.pattern).MatchString(source) {
+			out = append(out, fmt.Sprintf("%s uses %s, which the JavaScript here does not have", name, gone.what))
+		}
+	}
+	return out
+}
+
+// largeReductions finds views whose reduction is so large that reduce_limit will
+// soon refuse it, or does so already. It looks at what the source has built, and
+// makes it build nothing.
+func (m *migration) largeReductions(ctx context.Context, db, id string, body []byte) ([]string, error) {
+	var out []string
+	views := doc.Lookup(body, "views")
+	if !doc.IsObject(views) {
+		return nil, nil
+	}
+	limit := reduce.DefaultLimit().Threshold
+	err := doc.EachMember(views, func(name string, view []byte) error {
+		source, ok := doc.Unquote(doc.Lookup(view, "reduce"))
+		if !ok || strings.HasPrefix(source, "_") && source != "_sum" { // the other built-in ones stay small
+			return nil
+		}
+		var result struct {
+			Rows []struct{ Value json.RawMessage }
+		}
+		err := m.source.get(ctx, fmt.Sprintf("%s/_design/%s/_view/%s?stale=ok&limit=1",
+			path(db), url.QueryEscape(strings.TrimPrefix(id, doc.DesignPrefix)), url.QueryEscape(name)), &result)
+		switch {
+		case refusedWith(err) >= http.StatusBadRequest:
+			return nil // it does not work there either, or it is of a partition
+		case err != nil:
+			return err
+		case len(result.Rows) == 0:
+			return nil
+		}
+		value := result.Rows[0].Value
+		if bytes.Contains(value, []byte(`"reduce_overflow_error"`)) || bytes.Contains(value, []byte(`"builtin_reduce_error"`)) {
+			out = append(out, fmt.Sprintf("views.%s.reduce gives an error there: %s", name, value))
+		} else if len(value) > limit/2 {
+			out = append(out, fmt.Sprintf("views.%s.reduce gives %d bytes; the limit is %d (reduce_limit_threshold)", name, len(value), limit))
+		}
+		return nil
+	})
+	return out, err
+}
