@@ -21,8 +21,10 @@ type job struct {
 	slot  int
 	term  uint64
 	began time.Time // when it was taken in
-	doc   *document // nil: a request
+	doc   *document // nil: it is of a request
 	done  chan struct{}
+	// request is what a job is of that is not of a document.
+	request *Request
 
 	mu       sync.Mutex
 	progress *protocol.Progress // of the newest run; nil before the first
@@ -134,10 +136,11 @@ func (j *job) figures() (s protocol.Stats, running time.Time, ok bool) {
 	return s, j.running, !j.running.IsZero() || s.RevisionsChecked > 0 || s.SourceSeq != ""
 }
 
-// stop takes a job away from this node.
-func (r *Replicator) stop(j *job, why error) {
-	r.runner.Remove(&j.Job)
+// stop takes a job away from this node; false: it was gone.
+func (r *Replicator) stop(j *job, why error) bool {
+	was := r.runner.Remove(&j.Job)
 	j.end(why)
+	return was
 }
 
 // describe is the text of an error as everybody may see it.

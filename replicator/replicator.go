@@ -31,6 +31,8 @@ type Options struct {
 	// Listening returns where the HTTP interface of this node listens; nil as long
 	// as it does not.
 	Listening func() net.Addr
+	// Send has another node run a continuous replication.
+	Send      func(ctx context.Context, node string, q *Request) error
 	UserAgent string
 	Logger    *zap.Logger
 	// Dial connects to other servers; nil: over the network.
@@ -47,6 +49,7 @@ type Replicator struct {
 	log    *zap.Logger
 	runner *scheduler.Runner
 	wake   chan struct{} // has one token when the resolver is to look
+	adrift chan *Request // to be handed over
 	stats  counters
 
 	connections connections
@@ -60,7 +63,7 @@ type Replicator struct {
 
 // New returns a replicator; nothing runs before Run.
 func New(o Options) *Replicator {
-	r := &Replicator{o: o, log: o.Logger, wake: make(chan struct{}, 1)}
+	r := &Replicator{o: o, log: o.Logger, wake: make(chan struct{}, 1), adrift: make(chan *Request, maxAdrift)}
 	r.mu.docs = map[docKey]*document{}
 	r.mu.watching = map[string]*watcher{}
 	r.runner = scheduler.NewRunner(scheduler.RunnerOptions{
@@ -79,6 +82,7 @@ func (r *Replicator) Run(ctx context.Context) error {
 	running.Go(func() { _ = r.runner.Run(ctx) }) // it has no error
 	running.Go(func() { r.resolve(ctx) })
 	running.Go(func() { r.followOwners(ctx) })
+	running.Go(func() { r.handOver(ctx) })
 	if err := r.o.Meta.WaitReady(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -3,6 +3,9 @@ package replicator
 import (
 	"context"
 	"strings"
+	"time"
+
+	"go.uber.org/zap"
 
 	"divan/replicator/ownership"
 	"divan/replicator/protocol"
@@ -16,6 +19,7 @@ type Request struct {
 	ID     string // of the replication
 	Cancel bool
 	User   shard.User
+	Body   []byte // as it came
 
 	spec *spec.Spec // nil: it is cancelled by its id
 	id   spec.ID
@@ -26,7 +30,7 @@ func (q *Request) Continuous() bool { return q.spec != nil && q.spec.Continuous 
 
 // Request reads the body of POST /_replicate.
 func (r *Replicator) Request(ctx context.Context, body []byte, u shard.User) (*Request, error) {
-	q := &Request{User: u}
+	q := &Request{User: u, Body: body}
 	var err error
 	if q.Cancel, q.ID, err = spec.ParseCancel(body); err != nil {
 		return nil, err
@@ -47,40 +51,126 @@ func (r *Replicator) Request(ctx context.Context, body []byte, u shard.User) (*R
 	return q, nil
 }
 
-// Node returns the node that runs what was asked for.
-func (r *Replicator) Node(q *Request) (string, error) {
-	owner, ok := r.o.Owners.Owner(ownership.Slot(q.ID))
-	if !ok {
-		return "", errNobody()
+// CodeMoved is the error of a replication that belongs to another node now.
+const CodeMoved = "replication_moved"
+
+func errMoved() error {
+	return &fault.Error{
+		Kind: fault.Unavailable, Code: CodeMoved, Reason: "No node of the cluster can run this replication now. Try again.", Err: ownership.ErrLost,
 	}
-	return owner.Node, nil
 }
 
-func errNobody() error {
-	return fault.New(fault.Unavailable, "No node of the cluster can run this replication now. Try again.")
+// How long it may take that somebody owns a slot, and that an owner hears of it.
+const (
+	ownerTimeout = 20 * time.Second
+	mineTimeout  = 3 * time.Second
+)
+
+// Node returns the node that runs what was asked for. While slots move it waits.
+func (r *Replicator) Node(ctx context.Context, q *Request) (node string, err error) {
+	slot := ownership.Slot(q.ID)
+	return node, r.untilOwned(ctx, ownerTimeout, func() bool {
+		owner, ok := r.o.Owners.Owner(slot)
+		node = owner.Node
+		return ok
+	})
+}
+
+// untilOwned waits until a condition about owners holds.
+func (r *Replicator) untilOwned(ctx context.Context, longest time.Duration, holds func() bool) error {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	for {
+		changed := r.o.Owners.Changed()
+		if holds() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return errMoved()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Start has this node run a replication, or finds it running, and waits for the
 // result of one that is not continuous. It goes on when ctx ends.
 func (r *Replicator) Start(ctx context.Context, q *Request) (*protocol.Result, error) {
 	slot := ownership.Slot(q.ID)
-	term, mine := r.o.Owners.Mine(slot)
-	if !mine {
-		return nil, errNobody()
+	var term uint64
+	err := r.untilOwned(ctx, mineTimeout, func() (mine bool) {
+		term, mine = r.o.Owners.Mine(slot)
+		return mine
+	})
+	if err != nil {
+		return nil, err
 	}
 	j := r.newJob(q.spec, q.id, slot, term, nil)
+	j.request = q
 	if there := jobOf(r.runner.Add(&j.Job)); there != nil {
 		if j = there; j.doc != nil && !q.Continuous() {
 			return nil, fault.Newf(fault.Conflict, "The document %s of %s runs this replication.", j.doc.key.id, j.doc.key.db)
 		}
 	}
-	if _, still := r.o.Owners.Mine(slot); !still {
-		r.stop(j, ownership.ErrLost) // who looks for those that are lost may have passed by
+	if now, still := r.o.Owners.Mine(slot); !still || now != term {
+		r.lose(j) // who looks for those that are lost may have passed by
 	}
 	if q.Continuous() {
 		return nil, nil //nolint:nilnil // there is no result
 	}
 	return j.wait(ctx)
+}
+
+// lose stops a job of a request that belongs to another node now. Who waits for
+// its result asks that one; one that is continuous is handed over.
+func (r *Replicator) lose(j *job) {
+	if !r.stop(j, errMoved()) || !j.spec.Continuous {
+		return
+	}
+	r.setAdrift(j.request)
+}
+
+func (r *Replicator) setAdrift(q *Request) {
+	select {
+	case r.adrift <- q:
+	default:
+		r.log.Error("a replication has no node to run on", zap.String("replication", q.ID))
+	}
+}
+
+// maxAdrift bounds the replications that wait to be handed over.
+const maxAdrift = 10_000
+
+// handOver gives replications of requests that this node may not run any more to
+// the nodes that may, until ctx ends.
+func (r *Replicator) handOver(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case q := <-r.adrift:
+			if err := r.give(ctx, q); err != nil && ctx.Err() == nil {
+				r.log.Info("a replication is not handed over yet", zap.String("replication", q.ID), zap.Error(err))
+				r.setAdrift(q)
+				pause(ctx, time.Second)
+			}
+		}
+	}
+}
+
+// give has the node run a replication that it belongs to.
+func (r *Replicator) give(ctx context.Context, q *Request) error {
+	node, err := r.Node(ctx, q)
+	if err != nil {
+		return err
+	}
+	if node == r.o.Meta.Self() {
+		_, err = r.Start(ctx, q)
+		return err
+	}
+	return r.o.Send(ctx, node, q)
 }
 
 // Cancel ends a replication of a request; fault.NotFound when there is none.

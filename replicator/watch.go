@@ -10,10 +10,8 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/meta"
-	"divan/replicator/ownership"
 	"divan/replicator/spec"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // watcher follows one replicator database.
@@ -200,8 +198,8 @@ func (r *Replicator) stopLost(terms *[meta.SlotCount]uint64) {
 		}
 	}
 	for _, s := range r.runner.Jobs() {
-		if j := jobOf(s); terms[j.slot] != j.term {
-			r.stop(j, fault.Wrap(fault.Unavailable, "The replication cannot go on here. Try again.", ownership.ErrLost))
+		if j := jobOf(s); j.doc == nil && terms[j.slot] != j.term {
+			r.lose(j)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func (d *differ) same(want, got any, path string) {
 			return
 		}
 	case string:
+		if w == "{{node}}" && d.copies && slices.Contains([]any{"{{node2}}", "{{node3}}"}, got) {
+			return // a replication runs on any of them
+		}
 		if g, ok := got.(string); ok && seqLetter.ReplaceAllString(w, "$1") == seqLetter.ReplaceAllString(g, "$1") {
 			return
 		}

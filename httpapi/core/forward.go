@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -64,14 +65,8 @@ func (c *Call) Forward(node string) error {
 	if err := c.knownNode(node); err != nil {
 		return err
 	}
-	return c.ForwardAs(c.Request.Context(), node, c.Request.RequestURI, forwardTimeout)
-}
-
-// ForwardAs has another node answer the call as one for target, which is a path
-// below /_node/{node}. It may take as long as limit, or ctx, says.
-func (c *Call) ForwardAs(ctx context.Context, node, target string, limit time.Duration) error {
 	req := nodeRequest{
-		Method: c.Method, Target: target, Header: http.Header{},
+		Method: c.Method, Target: c.Request.RequestURI, Header: http.Header{},
 		User: nodeUser{Name: c.User.Name, Anonymous: c.User.Anonymous, Roles: c.User.Roles},
 	}
 	if c.Head {
@@ -89,7 +84,7 @@ func (c *Call) ForwardAs(ctx context.Context, node, target string, limit time.Du
 			return err
 		}
 	}
-	answer, err := c.API.askNode(ctx, node, req, limit)
+	answer, err := c.API.askNode(c.Request.Context(), node, req, forwardTimeout)
 	if err != nil {
 		return err
 	}
@@ -103,6 +98,20 @@ func (c *Call) GetFrom(ctx context.Context, node, target string, limit time.Dura
 		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(node) + target,
 		User: nodeUser{Name: c.User.Name, Roles: c.User.Roles},
 	}, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	return answer.Status, answer.Body, nil
+}
+
+// PostTo has another node answer a POST of JSON for what is at target below
+// /_node/{node}, on the account of a user, and returns the status and the body of
+// its answer. It waits for that as long as ctx allows.
+func (a *API) PostTo(ctx context.Context, node, target string, u shard.User, body []byte) (status int, text []byte, err error) {
+	answer, err := a.askNode(ctx, node, nodeRequest{
+		Method: http.MethodPost, Target: "/_node/" + url.PathEscape(node) + target, Header: http.Header{"Content-Type": {"application/json"}},
+		User: nodeUser{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}, Body: body,
+	}, math.MaxInt64)
 	if err != nil {
 		return 0, nil, err
 	}

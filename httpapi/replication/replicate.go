@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"divan/httpapi/core"
@@ -15,26 +14,53 @@ import (
 )
 
 // postReplicate answers POST /_replicate. The node that the replication belongs to
-// runs it.
+// runs it; when that changes meanwhile, the next one goes on.
 func postReplicate(c *core.Call) error {
 	q, err := request(c)
 	if err != nil {
 		return err
 	}
-	node, err := c.API.Deps.Replicator.Node(q)
+	ctx, leave, _ := c.API.JoinFeeds(c.Request.Context())
+	defer leave()
+	for began := time.Now(); ; {
+		err := attempt(ctx, c, q)
+		again := fault.Is(err, fault.NodeDown) || moved(err)
+		if !again || time.Since(began) > patience {
+			return waited(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return waited(context.Cause(ctx))
+		}
+	}
+}
+
+const (
+	// patience is how long another node is looked for after one that was to run a
+	// replication is gone.
+	patience = time.Minute
+	pause    = 500 * time.Millisecond
+)
+
+// attempt has the node do what is asked for that it belongs to now, and answers.
+func attempt(ctx context.Context, c *core.Call, q *replicator.Request) error {
+	node, err := c.API.Deps.Replicator.Node(ctx, q)
 	if err != nil {
 		return err
 	}
 	if node == c.API.Deps.Meta.Self() {
-		return carryOut(c, q)
+		return carryOut(ctx, c, q)
 	}
-	ctx, leave, _ := c.API.JoinFeeds(c.Request.Context())
-	defer leave()
-	return waited(c.ForwardAs(ctx, node, "/_node/"+url.PathEscape(node)+"/_replicate", longest))
+	status, text, err := c.API.PostTo(ctx, node, "/_replicate", c.User, q.Body)
+	switch {
+	case err != nil:
+		return err
+	case status == http.StatusServiceUnavailable && codeOf(text) == replicator.CodeMoved:
+		return fault.New(fault.NodeDown, node+" does not run this replication")
+	}
+	return c.SendJSON(status, trimmed(text))
 }
-
-// longest is how long a replication may take that somebody waits for.
-const longest = 1000 * time.Hour
 
 // postNodeReplicate answers POST /_node/{name}/_replicate, where another node
 // sends what belongs to this one.
@@ -43,7 +69,9 @@ func postNodeReplicate(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return carryOut(c, q)
+	ctx, leave, _ := c.API.JoinFeeds(c.Request.Context())
+	defer leave()
+	return waited(carryOut(ctx, c, q))
 }
 
 func request(c *core.Call) (*replicator.Request, error) {
@@ -61,19 +89,17 @@ func request(c *core.Call) (*replicator.Request, error) {
 }
 
 // carryOut does what is asked for, here.
-func carryOut(c *core.Call, q *replicator.Request) error {
+func carryOut(ctx context.Context, c *core.Call, q *replicator.Request) error {
 	if q.Cancel {
 		if err := c.API.Deps.Replicator.Cancel(q); err != nil {
 			return err
 		}
 		return sendAccepted(c, http.StatusOK, q.ID)
 	}
-	ctx, leave, _ := c.API.JoinFeeds(c.Request.Context())
-	defer leave()
 	result, err := c.API.Deps.Replicator.Start(ctx, q)
 	switch {
 	case err != nil:
-		return waited(failure(err))
+		return failure(err)
 	case q.Continuous():
 		return sendAccepted(c, http.StatusAccepted, q.ID)
 	default:
@@ -83,6 +109,18 @@ func carryOut(c *core.Call, q *replicator.Request) error {
 
 func sendAccepted(c *core.Call, status int, id string) error {
 	return c.SendJSON(status, append(doc.AppendString([]byte(`{"ok":true,"_local_id":`), id), '}'))
+}
+
+// moved reports whether another node runs the replication now.
+func moved(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && f.Code == replicator.CodeMoved
+}
+
+// codeOf returns the member error of an answer.
+func codeOf(text []byte) string {
+	code, _ := doc.Unquote(doc.Lookup(text, "error"))
+	return code
 }
 
 // waited is the error of a request that waited for a replication when the server

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	httplocal "divan/httpapi/local"
@@ -25,7 +26,7 @@ func (n *Node) newReplication() {
 	}
 	n.owners = ownership.New(owners)
 	options := replicator.Options{
-		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr,
+		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr, Send: n.sendReplication,
 		Local:     local.New(local.Options{Coordinator: n.coord, Config: n.config, Access: httplocal.Access{API: n.api.API}}),
 		UserAgent: "Divan-Replicator/" + n.cfg.Version, Logger: n.log.Named("replicator"),
 	}
@@ -45,4 +46,13 @@ func (n *Node) identify(ctx context.Context, h http.Header) (shard.User, error) 
 	r.Header = h
 	who, err := n.auth.Authenticate(r)
 	return who.User, err
+}
+
+// sendReplication has another node run a continuous replication.
+func (n *Node) sendReplication(ctx context.Context, node string, q *replicator.Request) error {
+	status, answer, err := n.api.PostTo(ctx, node, "/_replicate", q.User, q.Body)
+	if err == nil && status != http.StatusAccepted {
+		err = fmt.Errorf("%s answers %d: %s", node, status, answer)
+	}
+	return err
 }
