@@ -289,10 +289,10 @@ func TestReplicationThroughErrors(t *testing.T) {
 	}
 }
 
-// TestReplicationMoves kills the node that does the continuous replication of a
+// TestKillOfReplicatingNode kills the node that does the continuous replication of a
 // document, or suspends it for so long that another one takes over: another
 // goes on where that one was, and when it is back only one replicates.
-func TestReplicationMoves(t *testing.T) {
+func TestKillOfReplicatingNode(t *testing.T) {
 	o := newTown(t)
 	o.create()
 	was := ""
