@@ -178,12 +178,22 @@ func (h *home) kill() {
 // ask sends a request to the node and returns status and body, like "200 {…}".
 func (h *home) ask(method, path, body string) string {
 	h.town.t.Helper()
+	return h.as("adm", method, path, body)
+}
+
+// as is ask for a user: the administrator, or one whose password is "pw".
+func (h *home) as(user, method, path, body string) string {
+	h.town.t.Helper()
 	r, err := http.NewRequestWithContext(h.town.t.Context(), method, fmt.Sprintf("http://10.0.0.%d:5984%s", h.i, path), strings.NewReader(body))
 	if err != nil {
 		h.town.t.Fatal(err)
 	}
 	if path != "/_up" { // who asks that has no password
-		r.SetBasicAuth("adm", "pass")
+		password := "pw"
+		if user == "adm" {
+			password = "pass"
+		}
+		r.SetBasicAuth(user, password)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	res, err := h.town.client.Do(r)
