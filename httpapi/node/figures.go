@@ -54,11 +54,20 @@ func figures(a *core.API) []figure {
 		out = append(out, count("number of HTTP "+text+" "+statusText(status)+" responses", &s.Statuses[i], "couchdb", "httpd_status_codes", text))
 	}
 	out = append(out, replicatorFigures(a)...)
+	mango := &s.Mango
 	return append(out,
 		count("number of _local document write operations", &s.LocalWrites, "couchdb", "local_document_writes"),
 		figure{path: []string{"couchdb", "open_databases"}, kind: "counter", desc: "number of open databases", value: float64(node.OpenDatabases)},
 		figure{path: []string{"couchdb", "open_os_files"}, kind: "counter", desc: "number of file descriptors CouchDB has open", value: openFiles()},
 		figure{path: []string{"couchdb", "request_time"}, kind: "histogram", desc: "length of a request inside CouchDB without MochiWeb", hist: &s.Time, milli: true},
+		count("number of documents examined by mango queries coordinated by this node", &mango.Docs, "mango", "docs_examined"),
+		count("number of keys examined by mango queries coordinated by this node", &mango.Keys, "mango", "keys_examined"),
+		count("number of mango queries that generated an invalid index warning", &mango.InvalidIndex, "mango", "query_invalid_index"),
+		figure{path: []string{"mango", "query_time"}, kind: "histogram", desc: "length of time processing a mango query", hist: &mango.Time, milli: true},
+		count("number of documents examined by mango queries, using cluster quorum", &mango.QuorumDocs, "mango", "quorum_docs_examined"),
+		count("number of rows returned by mango queries", &mango.Results, "mango", "results_returned"),
+		count("number of mango queries that generated an index scan warning", &mango.Wasteful, "mango", "too_many_docs_scanned"),
+		count("number of mango queries that could not use an index", &mango.Unindexed, "mango", "unindexed_queries"),
 	)
 }
 
