@@ -22,7 +22,7 @@ func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMis
 	out := make([]IDMissing, len(ids))
 	var newest uint64 // what has to be durable for the answers to stand
 	missing := false
-	err = eachRecord(store, ids, func(i int, rec *doc.Record) {
+	err = eachRecord(store, len(ids), func(i int) string { return ids[i].ID }, func(i int, rec *doc.Record) {
 		if rec == nil {
 			rec = &doc.Record{}
 			missing = true
@@ -42,18 +42,18 @@ func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMis
 	return out, l.waitDurable(ctx, name, newest)
 }
 
-// eachRecord reads the documents that ids name, in the order of their ids,
+// eachRecord reads n documents, whose ids id tells, in the order of their ids,
 // which takes less than half of reading them one by one; nil for one that is
 // not there.
-func eachRecord(store *storage.Store, ids []IDRevs, fn func(i int, rec *doc.Record)) error {
-	order := make([]int, len(ids))
+func eachRecord(store *storage.Store, n int, id func(i int) string, fn func(i int, rec *doc.Record)) error {
+	order := make([]int, n)
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return strings.Compare(ids[a].ID, ids[b].ID) })
-	names := make([]string, len(ids))
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(id(a), id(b)) })
+	names := make([]string, n)
 	for k, i := range order {
-		names[k] = ids[i].ID
+		names[k] = id(i)
 	}
 	if err := store.Records(names, func(k int, rec *doc.Record) { fn(order[k], rec) }); err != nil {
 		return fmt.Errorf("read documents: %w", err)

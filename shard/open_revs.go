@@ -36,6 +36,56 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 	if err := o.waitDurable(ctx, rec.Seq, ok); err != nil {
 		return nil, err
 	}
+	return readRevs(store, req, &rec)
+}
+
+// RevsAnswer is what OpenRevsMany answers for one document.
+type RevsAnswer struct {
+	Results []RevResult
+	Err     error
+}
+
+// OpenRevsMany is OpenRevs for several documents of one copy, each with its own
+// error, in the order of reqs. They are read in the order of their ids, which
+// takes about half of reading them one by one.
+func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRequest) ([]RevsAnswer, error) {
+	out := make([]RevsAnswer, len(reqs))
+	store, err := l.pin(ctx, name)
+	if err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+		return out, ctx.Err()
+	}
+	defer l.engine.Release(store)
+	var newest uint64 // what has to be durable for the answers to stand
+	absent := false
+	failed := eachRecord(store, len(reqs), func(i int) string { return reqs[i].ID }, func(i int, rec *doc.Record) {
+		if rec == nil {
+			rec = &doc.Record{}
+			absent = true
+		}
+		newest = max(newest, rec.Seq)
+		out[i].Results, out[i].Err = readRevs(store, &reqs[i], rec)
+	})
+	for i := range out {
+		// Which of them it was does not show; or a revision went away while it was read.
+		if failed != nil || fault.Is(out[i].Err, fault.Corruption) {
+			one := reqs[i]
+			one.Copy = name
+			out[i].Results, out[i].Err = l.OpenRevs(ctx, one)
+		}
+	}
+	if absent {
+		if err := l.waitUnsequenced(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return out, l.waitDurable(ctx, name, newest)
+}
+
+// readRevs reads the revisions of one document that a request asks for.
+func readRevs(store *storage.Store, req *OpenRevsRequest, rec *doc.Record) ([]RevResult, error) {
 	chosen := chooseRevs(&rec.Tree, req)
 	out := make([]RevResult, len(chosen))
 	for i, n := range chosen {

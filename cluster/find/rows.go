@@ -56,6 +56,9 @@ type Stats struct {
 	Keys, Docs, QuorumDocs uint64 // examined
 	Results                int64
 	Time                   time.Duration
+	// What the client is warned of: no index serves the query, another one than the
+	// client has named does, and much was read for few results.
+	Unindexed, Ignored, Wasteful bool
 }
 
 // Next moves to the next document. It returns false at the end and after an error.
@@ -181,10 +184,11 @@ func (r *Rows) Stats() Stats {
 	for _, p := range r.parts {
 		looks.Add(p.looks)
 	}
-	out := Stats{Keys: looks.Keys, Docs: looks.Docs, Results: r.given, Time: time.Since(r.started)}
+	out := Stats{Keys: looks.Keys, Docs: looks.Docs, Results: r.given, Time: time.Since(r.started), Unindexed: r.plan.Index.AllDocs(), Ignored: r.plan.Ignored}
 	if r.quorum != nil {
 		out.QuorumDocs = r.quorum.examined
 	}
+	out.Wasteful = r.scanWarning(&out) != ""
 	return out
 }
 
@@ -193,10 +197,15 @@ func (r *Rows) Stats() Stats {
 func (r *Rows) Warning() string {
 	lines := r.plan.Warnings
 	s := r.Stats()
-	if more := plan.ScanWarning(int64(max(s.Docs, s.QuorumDocs)), s.Results, r.threshold); more != "" {
+	if more := r.scanWarning(&s); more != "" {
 		lines = append(slices.Clip(lines), more)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// scanWarning tells that much was read for few results; empty: it was not.
+func (r *Rows) scanWarning(s *Stats) string {
+	return plan.ScanWarning(int64(max(s.Docs, s.QuorumDocs)), s.Results, r.threshold)
 }
 
 // Close ends the reading and waits for its goroutines. It must be called.

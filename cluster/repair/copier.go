@@ -153,7 +153,7 @@ func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
 }
 
 // open reads documents at the source.
-func (c *Copier) open(ctx context.Context, reqs []shard.OpenRevsRequest) ([]replica.OpenRevsAnswer, error) {
+func (c *Copier) open(ctx context.Context, reqs []shard.OpenRevsRequest) ([]shard.RevsAnswer, error) {
 	found, err := replica.OpenRevsMany.On(ctx, c.source.Copies, replica.OpenRevsManyRequest{Copy: c.source.Name, Docs: reqs})
 	for i := range found {
 		if err == nil && found[i].Err != nil {

@@ -20,7 +20,7 @@ type Copies interface {
 type documents interface {
 	Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error)
 	Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error)
-	OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest) ([]replica.OpenRevsAnswer, error)
+	OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest) ([]shard.RevsAnswer, error)
 	Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error)
 	LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error)
 }
@@ -48,7 +48,7 @@ func (m methods) Missing(ctx context.Context, name string, ids []shard.IDRevs) (
 	return replica.Missing.On(ctx, m.Copies, replica.MissingRequest{Copy: name, IDs: ids})
 }
 
-func (m methods) OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest) ([]replica.OpenRevsAnswer, error) {
+func (m methods) OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
 	return replica.OpenRevsMany.On(ctx, m.Copies, q)
 }
 
@@ -91,7 +91,7 @@ func (c calling) Do(ctx context.Context, call replica.Call) (err error) {
 		q.Answer.UUID, q.Answer.Seq, err = c.to.Position(ctx, q.Request)
 	case *replica.Asked[replica.MissingRequest, []shard.IDMissing]:
 		q.Answer, err = c.to.Missing(ctx, q.Request.Copy, q.Request.IDs)
-	case *replica.Asked[replica.OpenRevsManyRequest, []replica.OpenRevsAnswer]:
+	case *replica.Asked[replica.OpenRevsManyRequest, []shard.RevsAnswer]:
 		q.Answer, err = c.to.OpenRevsMany(ctx, q.Request)
 	case *replica.Asked[shard.UpdateRequest, []shard.EditResult]:
 		q.Answer, err = c.to.Update(ctx, q.Request)

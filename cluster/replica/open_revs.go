@@ -23,33 +23,18 @@ type OpenRevsManyRequest struct {
 	Docs []shard.OpenRevsRequest // of which Copy is not looked at
 }
 
-// OpenRevsAnswer is what OpenRevs answers for one of several documents.
-type OpenRevsAnswer struct {
-	Results []shard.RevResult
-	Err     error
-}
-
 // OpenRevsMany reads revisions of several documents, each with its own error, in
 // the order of the request.
-var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []OpenRevsAnswer]{
+var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []shard.RevsAnswer]{
 	Copy: func(q OpenRevsManyRequest) string { return q.Copy },
-	Run: func(h *Held, ctx context.Context, q OpenRevsManyRequest) ([]OpenRevsAnswer, error) {
-		out := make([]OpenRevsAnswer, len(q.Docs))
-		for i := range q.Docs {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			one := q.Docs[i]
-			one.Copy = q.Copy
-			out[i].Results, out[i].Err = h.Shards.OpenRevs(ctx, one)
-		}
-		return out, nil
+	Run: func(h *Held, ctx context.Context, q OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
+		return h.Shards.OpenRevsMany(ctx, q.Copy, q.Docs)
 	},
 	Over: unary(wirepb.Op_OPEN_REVS_MANY, wire.ClassRead,
 		codec[OpenRevsManyRequest, *wirepb.OpenRevsList]{encodeOpenRevsMany, decodeOpenRevsMany},
-		codec[[]OpenRevsAnswer, *wirepb.RevResultsList]{encodeOpenRevsAnswers, decodeOpenRevsAnswers},
+		codec[[]shard.RevsAnswer, *wirepb.RevResultsList]{encodeRevsAnswers, decodeRevsAnswers},
 	).each(
-		func(q OpenRevsManyRequest) int { return len(q.Docs) }, func(a []OpenRevsAnswer) int { return len(a) }),
+		func(q OpenRevsManyRequest) int { return len(q.Docs) }, func(a []shard.RevsAnswer) int { return len(a) }),
 })
 
 func encodeOpenRevsMany(q *OpenRevsManyRequest) *wirepb.OpenRevsList {
@@ -69,7 +54,7 @@ func decodeOpenRevsMany(m *wirepb.OpenRevsList) OpenRevsManyRequest {
 	return q
 }
 
-func encodeOpenRevsAnswers(answers *[]OpenRevsAnswer) *wirepb.RevResultsList {
+func encodeRevsAnswers(answers *[]shard.RevsAnswer) *wirepb.RevResultsList {
 	m := &wirepb.RevResultsList{Answers: make([]*wirepb.RevResults, len(*answers))}
 	for i := range *answers {
 		m.Answers[i] = encodeRevResults(&(*answers)[i].Results)
@@ -78,10 +63,10 @@ func encodeOpenRevsAnswers(answers *[]OpenRevsAnswer) *wirepb.RevResultsList {
 	return m
 }
 
-func decodeOpenRevsAnswers(m *wirepb.RevResultsList) []OpenRevsAnswer {
-	out := make([]OpenRevsAnswer, len(m.Answers))
+func decodeRevsAnswers(m *wirepb.RevResultsList) []shard.RevsAnswer {
+	out := make([]shard.RevsAnswer, len(m.Answers))
 	for i, a := range m.Answers {
-		out[i] = OpenRevsAnswer{decodeRevResults(a), wire.DecodeFault(a.Fault)}
+		out[i] = shard.RevsAnswer{Results: decodeRevResults(a), Err: wire.DecodeFault(a.Fault)}
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func TestDocuments(t *testing.T) {
 		revs := shard.OpenRevsRequest{Copy: testCopy, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
 		as[[]shard.RevResult](t, "OpenRevs")(OpenRevs.On(ctx, p, revs))(OpenRevs.On(ctx, local, revs))
 		many := OpenRevsManyRequest{testCopy, []shard.OpenRevsRequest{revs, {ID: "a", All: true}, {ID: "none", Revs: []doc.Rev{rev}}}}
-		as[[]OpenRevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
+		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
 		many.Copy = "shards/none"
 		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NoCopy) {
 			t.Fatalf("got %+v, %v", got, err)

@@ -324,7 +324,7 @@ func TestImportBehind(t *testing.T) {
 	status := p.wait()
 	out := s.plain(p.output())
 	if status != 1 || !strings.Contains(out, "\nBehind the source:\n  pond: 7 changes\n") ||
-		!strings.Contains(out, "\nNot brought, or not to the end:\n  _users: Get \"http://NEW/_users\": dial tcp NEW: connect: connection refused\n  pond: ") {
+		!strings.Contains(out, "\nNot brought, or not to the end:\n  pond: Get \"http://NEW/pond\": dial tcp NEW: connect: connection refused\n") {
 		t.Errorf("exit status %d\n%s", status, out)
 	}
 }

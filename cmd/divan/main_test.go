@@ -222,7 +222,13 @@ func (c *client) want(t *testing.T, method, path, body string, status int) strin
 // eventually waits until ok is true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	wait(t, patience, what, ok)
+}
+
+// wait is eventually for what takes longer.
+func wait(t *testing.T, most time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(most)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -19,6 +19,7 @@ import (
 	"divan/httpapi/auth"
 	"divan/httpapi/core"
 	"divan/shard"
+	"divan/shard/query"
 	"divan/shard/script"
 	"divan/shard/view"
 	"divan/storage"
@@ -97,7 +98,10 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 		Scripts: scripts, BuiltIn: auth.Rules(holder),
 		DB: func(ctx context.Context, name string) (*cluster.DB, error) { return coordinator.DB(ctx, name) },
 	})
-	local := shard.New(shard.Options{Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop})
+	local := shard.New(shard.Options{
+		Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop,
+		CompileSelector: func(text []byte) (shard.Matcher, error) { return query.Parse(text) },
+	})
 	indexes := view.New(view.Options{Engine: engine, Shards: local, Scripts: scripts})
 	run("indexes", indexes.Run)
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})

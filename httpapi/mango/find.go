@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster/find"
 	"divan/httpapi/core"
+	"divan/httpapi/stats"
 	"divan/shard/query/plan"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -57,6 +58,7 @@ func (f *Family) find(c *core.Call) error {
 		return err
 	}
 	defer rows.Close()
+	defer func() { count(&c.API.Stats.Mango, rows.Stats(), time.Now()) }()
 	if q.Count {
 		return sendCount(c, q, rows)
 	}
@@ -81,6 +83,24 @@ func (f *Family) find(c *core.Call) error {
 	}
 	out.Buf = append(out.Buf, "}\n"...)
 	return out.Close()
+}
+
+// count adds what an answer took to the figures of the node.
+func count(m *stats.Mango, s find.Stats, now time.Time) {
+	if s.Unindexed {
+		m.Unindexed.Inc()
+	}
+	if s.Ignored {
+		m.InvalidIndex.Inc()
+	}
+	if s.Wasteful {
+		m.Wasteful.Inc()
+	}
+	m.Keys.Add(int(s.Keys))
+	m.Docs.Add(int(s.Docs))
+	m.QuorumDocs.Add(int(s.QuorumDocs))
+	m.Results.Add(int(s.Results))
+	m.Took(s.Time, now)
 }
 
 // sendCount answers with the number of matches (api.md section 20).

@@ -6,6 +6,7 @@ import (
 
 	"divan/httpapi/core"
 	"divan/httpapi/stats"
+	"divan/replicator"
 )
 
 // figure is one number of _stats, with its place in the tree.
@@ -27,7 +28,6 @@ func figures(a *core.API) []figure {
 		return figure{path: path, kind: "counter", desc: desc, value: c.Value()}
 	}
 	out := []figure{
-		{path: []string{"couch_replicator", "jobs", "total"}, kind: "gauge", desc: "total number of replications"},
 		{path: []string{"couchdb", "auth_cache_hits"}, kind: "counter", desc: "number of authentication cache hits", value: float64(node.AuthCacheHits)},
 		{path: []string{"couchdb", "auth_cache_misses"}, kind: "counter", desc: "number of authentication cache misses", value: float64(node.AuthCacheMisses)},
 		count("number of times a database was purged", &s.DatabasePurges, "couchdb", "database_purges"),
@@ -53,12 +53,53 @@ func figures(a *core.API) []figure {
 		text := strconv.Itoa(status)
 		out = append(out, count("number of HTTP "+text+" "+statusText(status)+" responses", &s.Statuses[i], "couchdb", "httpd_status_codes", text))
 	}
+	out = append(out, replicatorFigures(a)...)
+	mango := &s.Mango
 	return append(out,
 		count("number of _local document write operations", &s.LocalWrites, "couchdb", "local_document_writes"),
 		figure{path: []string{"couchdb", "open_databases"}, kind: "counter", desc: "number of open databases", value: float64(node.OpenDatabases)},
 		figure{path: []string{"couchdb", "open_os_files"}, kind: "counter", desc: "number of file descriptors CouchDB has open", value: openFiles()},
 		figure{path: []string{"couchdb", "request_time"}, kind: "histogram", desc: "length of a request inside CouchDB without MochiWeb", hist: &s.Time, milli: true},
+		count("number of documents examined by mango queries coordinated by this node", &mango.Docs, "mango", "docs_examined"),
+		count("number of keys examined by mango queries coordinated by this node", &mango.Keys, "mango", "keys_examined"),
+		count("number of mango queries that generated an invalid index warning", &mango.InvalidIndex, "mango", "query_invalid_index"),
+		figure{path: []string{"mango", "query_time"}, kind: "histogram", desc: "length of time processing a mango query", hist: &mango.Time, milli: true},
+		count("number of documents examined by mango queries, using cluster quorum", &mango.QuorumDocs, "mango", "quorum_docs_examined"),
+		count("number of rows returned by mango queries", &mango.Results, "mango", "results_returned"),
+		count("number of mango queries that generated an index scan warning", &mango.Wasteful, "mango", "too_many_docs_scanned"),
+		count("number of mango queries that could not use an index", &mango.Unindexed, "mango", "unindexed_queries"),
 	)
+}
+
+// replicatorFigures are the numbers of replications, with CouchDB's names.
+func replicatorFigures(a *core.API) []figure {
+	var f replicator.Figures
+	if a.Deps.Replicator != nil {
+		f = a.Deps.Replicator.Figures()
+	}
+	counter := func(desc string, n uint64, path ...string) figure {
+		return figure{path: append([]string{"couch_replicator"}, path...), kind: "counter", desc: desc, value: float64(n)}
+	}
+	gauge := func(desc string, n int, name string) figure {
+		return figure{path: []string{"couch_replicator", "jobs", name}, kind: "gauge", desc: desc, value: float64(n)}
+	}
+	return []figure{
+		counter("number of '_changes' rows of replicator dbs that were processed", f.Changes, "docs", "db_changes"),
+		counter("number of replicator dbs found", f.DatabasesFound, "docs", "dbs_found"),
+		counter("number of 'completed' state document updates", f.Completed, "docs", "completed_state_updates"),
+		counter("number of 'failed' state document updates", f.Failed, "docs", "failed_state_updates"),
+		counter("number of times a replicator db scan was started", f.Scans, "db_scans"),
+		counter("number of times a job was added to the replicator scheduler", f.Jobs.Adds, "jobs", "adds"),
+		counter("number of times the same job was added more than once", f.Jobs.DuplicateAdds, "jobs", "duplicate_adds"),
+		counter("number of times a job was removed from the replicator scheduler", f.Jobs.Removes, "jobs", "removes"),
+		counter("number of times a replicator job was started", f.Jobs.Starts, "jobs", "starts"),
+		counter("number of times a replicator job was stopped", f.Jobs.Stops, "jobs", "stops"),
+		counter("number of times a replicator job crashed", f.Jobs.Crashes, "jobs", "crashes"),
+		gauge("total number of replicator scheduler jobs", f.Jobs.Total, "total"),
+		gauge("number of running replicator scheduler jobs", f.Jobs.Running, "running"),
+		gauge("number of pending replicator scheduler jobs", f.Jobs.Pending, "pending"),
+		gauge("number of crashed replicator scheduler jobs", f.Jobs.Crashed, "crashed"),
+	}
 }
 
 // statusText is the reason phrase as CouchDB's descriptions spell it.

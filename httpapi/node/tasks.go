@@ -16,16 +16,19 @@ import (
 
 // ownTasks appends the tasks of this node, separated by commas.
 func ownTasks(a *core.API, dst []byte) []byte {
-	if a.Deps.Tasks == nil {
-		return dst
-	}
-	for i, t := range a.Deps.Tasks() {
-		if i > 0 {
-			dst = append(dst, ',')
+	var own []byte
+	if a.Deps.Tasks != nil {
+		for i, t := range a.Deps.Tasks() {
+			if i > 0 {
+				own = append(own, ',')
+			}
+			own = appendJSON(&t, own)
 		}
-		dst = appendJSON(&t, dst)
 	}
-	return dst
+	if a.Deps.Replicator != nil {
+		own = a.Deps.Replicator.AppendTasks(own)
+	}
+	return append(dst, own...)
 }
 
 // getNodeTasks answers GET /_node/{name}/_active_tasks: the tasks of one node.

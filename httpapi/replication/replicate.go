@@ -47,7 +47,7 @@ func postNodeReplicate(c *core.Call) error {
 }
 
 func request(c *core.Call) (*replicator.Request, error) {
-	if c.HasBody() || c.Request.Header.Get("Content-Type") != "" {
+	if c.Request.ContentLength != 0 || c.Request.Header.Get("Content-Type") != "" {
 		if err := c.RequireJSON(); err != nil {
 			return nil, err
 		}

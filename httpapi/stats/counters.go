@@ -29,6 +29,24 @@ type Counters struct {
 	AllDocsPartitions Counter   // _partition/{p}/_all_docs
 	ViewReads         Counter   // requests to views
 	ViewPartitions    Counter   // of them, those below _partition/{p}
+	Mango             Mango
+}
+
+// Mango is what queries by selector leave behind.
+type Mango struct {
+	Unindexed    Counter // queries that no index serves
+	InvalidIndex Counter // queries that another index serves than the one that was named
+	Wasteful     Counter // queries that read much for few results
+	Keys         Counter // that were examined
+	Docs         Counter // likewise
+	QuorumDocs   Counter // likewise, of several copies
+	Results      Counter // documents that were returned
+	Time         Histogram
+}
+
+// Took records how long a query took.
+func (m *Mango) Took(took time.Duration, now time.Time) {
+	m.Time.record(uint64(max(took.Microseconds(), 0)), now)
 }
 
 // Counter is a number that only grows; the zero value is ready.

@@ -42,6 +42,9 @@ func parseHistory(body []byte, rev string) (history, error) {
 		case "source_last_seq":
 			h.last = seqOf(value)
 		case "history":
+			if !doc.IsArray(value) {
+				return nil // somebody else's
+			}
 			return doc.EachElement(value, func(v []byte) error {
 				id, _ := doc.Unquote(doc.Lookup(v, "session_id"))
 				h.sessions = append(h.sessions, record{id, seqOf(doc.Lookup(v, "recorded_seq")), v})
@@ -95,7 +98,7 @@ func leading(s endpoint.Seq) uint64 {
 		switch {
 		case c >= '0' && c <= '9':
 			n = n*10 + uint64(c-'0')
-		case c != '"':
+		case c != '"' && c != '[':
 			return n
 		}
 	}

@@ -218,3 +218,27 @@ func TestMask(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParse holds that no body makes the parser fail in another way than by a
+// refusal, and that what may be shown of an address holds no password.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(ends(`,"filter":"d/f","query_params":{"a":1}`)))
+	f.Add([]byte(`{"source":{"url":"http://u:s3cret@h/a","auth":{"basic":{"username":"u","password":"s3cret"}}},"target":"b"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		s, err := Parse(body, Defaults{})
+		if err != nil {
+			if !fault.Is(err, fault.BadRequest) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if id := s.ID("uuid", ""); len(id.Base) != 32 {
+			t.Errorf("%v", id)
+		}
+		for _, a := range []Address{s.Source, s.Target} {
+			if word := a.Password; len(word) > 3 && strings.Contains(Mask(a.URL), word+"@") {
+				t.Errorf("%s shows %s", Mask(a.URL), word)
+			}
+		}
+	})
+}

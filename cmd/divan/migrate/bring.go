@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -24,11 +25,17 @@ type database struct {
 	through   endpoint.Seq // everything up to here is on the target
 	left      int64        // changes of the source behind that; -1: it does not say
 	complete  bool         // all that the source had when it was last looked at
+	designs   bool         // it has design documents, or had some
 	own       uint64       // design documents that are left behind because the target has such rules itself
 	refusals  refusals
 	different []string // what is not the same here
 	err       error    // why it could not be brought
 	told      string   // the last trouble that was told while following
+}
+
+// has reports whether everything is here that the source has.
+func (db *database) has(source info) bool {
+	return db.complete && bytes.Equal(db.source.UpdateSeq, source.UpdateSeq)
 }
 
 // short reports whether documents are missing that no change of the meantime
@@ -106,8 +113,10 @@ func (m *migration) copy(ctx context.Context, db *database, meter *meter) error 
 	if err := m.replicate(ctx, db, meter, ""); err != nil {
 		return err
 	}
-	if err := m.replicate(ctx, db, meter, designsOnly); err != nil {
-		return err
+	if db.designs {
+		if err := m.replicate(ctx, db, meter, designsOnly); err != nil {
+			return err
+		}
 	}
 	return m.compare(ctx, db)
 }
@@ -137,7 +146,9 @@ func (m *migration) replicate(ctx context.Context, db *database, meter *meter, f
 		// would be about more documents.
 		ID: s.ID("import "+m.target.about.UUID, ""),
 		Source: &selectedSource{Source: source, meter: meter, keep: func(id string) bool {
-			return strings.HasPrefix(id, doc.DesignPrefix) == wanted && id != builtIn(db.name)
+			isDesign := strings.HasPrefix(id, doc.DesignPrefix)
+			db.designs = db.designs || isDesign // the feed is read by one goroutine
+			return isDesign == wanted && id != builtIn(db.name)
 		}},
 		Target:   &watchedTarget{Target: target, meter: meter, refusals: &db.refusals},
 		Progress: progress, Logger: m.cfg.Logger,

@@ -30,7 +30,7 @@ func (m *migration) designs(ctx context.Context, db *database) ([]string, error)
 		return nil, err
 	}
 	var out []string
-	db.own = 0
+	db.own, db.designs = 0, len(page.Rows) > 0
 	for _, row := range page.Rows {
 		if row.ID == builtIn(db.name) {
 			db.own++

@@ -1,8 +1,8 @@
 package migrate
 
 import (
-	"bytes"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -49,17 +49,18 @@ func (m *migration) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	infos, err := m.infos(ctx, names)
+	if err != nil {
+		return 0, err
+	}
+	changed := slices.DeleteFunc(names, func(name string) bool {
+		i, there := infos[name]
+		return !there || m.database(name).has(i)
+	})
 	var written atomic.Int64
-	err = m.each(ctx, names, func(ctx context.Context, name string) error {
-		i, there, err := m.source.info(ctx, name)
-		if err != nil || !there {
-			return err
-		}
+	err = m.each(ctx, changed, func(ctx context.Context, name string) error {
 		db := m.database(name)
-		if db.complete && bytes.Equal(db.source.UpdateSeq, i.UpdateSeq) {
-			return nil
-		}
-		db.source = i
+		db.source = infos[name]
 		b := m.bring(ctx, db)
 		written.Add(b.written)
 		if b.trouble && ctx.Err() == nil && db.told != b.text { // not the same each time

@@ -79,10 +79,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := m.first(ctx, names, total); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return m.interrupted()
+	}
 	if cfg.Continuous {
 		m.follow(ctx)
-	} else if ctx.Err() != nil {
-		return m.interrupted()
 	}
 	return m.report(ctx)
 }
@@ -160,18 +161,11 @@ func (m *migration) list(ctx context.Context) ([]string, error) {
 
 // measure finds out how large the databases are.
 func (m *migration) measure(ctx context.Context, names []string) (total uint64, err error) {
-	var mu sync.Mutex
-	err = m.each(ctx, names, func(ctx context.Context, name string) error {
-		i, there, err := m.source.info(ctx, name)
-		if err != nil || !there {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
+	infos, err := m.infos(ctx, names)
+	for name, i := range infos {
 		total += i.all()
 		m.database(name).source = i
-		return nil
-	})
+	}
 	return total, err
 }
 

@@ -53,12 +53,19 @@ func (m *migration) report(ctx context.Context) error {
 
 // lookAgain finds out how far every database is behind.
 func (m *migration) lookAgain(ctx context.Context) error {
-	all := m.all()
-	names := make([]string, len(all))
-	for i, db := range all {
-		names[i] = db.name
+	var names []string
+	for _, db := range m.all() {
+		names = append(names, db.name)
 	}
-	return m.each(ctx, names, func(ctx context.Context, name string) error {
+	infos, err := m.infos(ctx, names)
+	if err != nil {
+		return err
+	}
+	changed := slices.DeleteFunc(names, func(name string) bool {
+		i, there := infos[name]
+		return !there || m.database(name).has(i)
+	})
+	return m.each(ctx, changed, func(ctx context.Context, name string) error {
 		db := m.database(name)
 		if err := m.compare(ctx, db); err != nil && db.err == nil {
 			db.err = err
@@ -96,8 +103,10 @@ func (r *report) databases() {
 	all := r.m.all()
 	var documents, deleted uint64
 	var differ []*database
+	failed := false
 	for _, db := range all {
 		documents, deleted = documents+db.source.Documents, deleted+db.source.Deleted
+		failed = failed || db.err != nil
 		if db.err == nil && (db.target.Documents+db.own != db.source.Documents || db.target.Deleted != db.source.Deleted) {
 			differ = append(differ, db)
 		}
@@ -105,7 +114,9 @@ func (r *report) databases() {
 	r.print("\n%s with %s, and %s deleted, at %s.\n", count(int64(len(all)), "database"), count(int64(documents), "document"),
 		humanize.Comma(int64(deleted)), r.m.source.Host())
 	if len(differ) == 0 {
-		r.print("As many are at %s.\n", r.m.target.Host())
+		if !failed {
+			r.print("As many are at %s.\n", r.m.target.Host())
+		}
 		return
 	}
 	r.print("\nNot as many are at %s in:\n", r.m.target.Host())

@@ -18,6 +18,7 @@ type Plan struct {
 	Nothing  bool    // no document can match: nothing is read
 	Covering bool    // keys and ids are enough: no document is read
 	After    *Bookmark
+	Ignored  bool     // the index that the client named is another one
 	Warnings []string // what the client is told, before those about the reading
 
 	fingerprint uint64
@@ -76,7 +77,7 @@ func Choose(f *Find, indexes []*Index, db Database) (*Plan, error) {
 	}
 	x := c.winner.Index
 	p := &Plan{
-		Index: x, Desc: f.Descending(), After: f.Bookmark, Warnings: c.warnings(),
+		Index: x, Desc: f.Descending(), After: f.Bookmark, Ignored: c.ignored(), Warnings: c.warnings(),
 		Covering: x.covers(f), fingerprint: x.fingerprint(f.Descending()),
 	}
 	p.Ranges, p.Nothing = ranges(f, x)
@@ -245,10 +246,13 @@ func useIndexText(use []string) string {
 	return strings.Join(append([]string{designID(use[0])}, use[1:]...), ", ")
 }
 
+// ignored reports whether the client wanted another index.
+func (c *chooser) ignored() bool { return len(c.find.UseIndex) > 0 && !c.winner.named(c.find.UseIndex) }
+
 // warnings tells what the client may not have expected.
 func (c *chooser) warnings() []string {
 	var out []string
-	if use := c.find.UseIndex; len(use) > 0 && !c.winner.named(use) {
+	if use := c.find.UseIndex; c.ignored() {
 		what := "it does not contain a valid index for this query."
 		if len(use) == 2 {
 			what = "it is not a valid index for this query."
