@@ -129,7 +129,7 @@ func (m *migration) close() {
 	for _, account := range m.accounts {
 		_ = account.Close() // it was never asked
 	}
-	m.scripts.Close()
+	_ = m.scripts.Close() // nothing runs any more
 	m.network.Close()
 	m.source.client.CloseIdleConnections()
 	m.target.client.CloseIdleConnections()

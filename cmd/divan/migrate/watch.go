@@ -156,7 +156,7 @@ func (t *watchedTarget) took(d *endpoint.Doc) {
 	size := int64(len(d.Body))
 	for i := range d.Atts {
 		if !d.Atts[i].Stub {
-			size += int64(d.Atts[i].Length)
+			size += d.Atts[i].Length
 		}
 	}
 	t.meter.wrote(size)
