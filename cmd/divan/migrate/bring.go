@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type database struct {
 	left      int64        // changes of the source behind that; -1: it does not say
 	complete  bool         // all that the source had when it was last looked at
 	designs   bool         // it has design documents, or had some
+	judges    []string     // of them, those that wait for the cut-over, as they validate documents
 	own       uint64       // design documents that are left behind because the target has such rules itself
 	refusals  refusals
 	different []string // what is not the same here
@@ -41,7 +43,12 @@ func (db *database) has(source info) bool {
 // short reports whether documents are missing that no change of the meantime
 // explains.
 func (db *database) short() bool {
-	return db.left == 0 && (db.target.Documents+db.own < db.source.Documents || db.target.Deleted < db.source.Deleted)
+	return db.left == 0 && (db.target.Documents < db.expected() || db.target.Deleted < db.source.Deleted)
+}
+
+// expected is how many documents the target should have.
+func (db *database) expected() uint64 {
+	return db.source.Documents - db.own - uint64(len(db.judges))
 }
 
 // brought is what became of a database.
@@ -139,16 +146,20 @@ func (m *migration) replicate(ctx context.Context, db *database, meter *meter, f
 	}
 	defer func() { _ = target.Close() }()
 	wanted := filter == designsOnly
+	// Not the id that a replication of everything would have: its checkpoints
+	// would be about more documents.
+	salt := "import "
+	if wanted && m.cfg.Continuous {
+		salt = "import without validations "
+	}
 	progress := &protocol.Progress{}
 	_, err = protocol.Run(ctx, protocol.Options{
 		Spec: s,
-		// Not the id that a replication of everything would have: its checkpoints
-		// would be about more documents.
-		ID: s.ID("import "+m.target.about.UUID, ""),
+		ID:   s.ID(salt+m.target.about.UUID, ""),
 		Source: &selectedSource{Source: source, meter: meter, keep: func(id string) bool {
 			isDesign := strings.HasPrefix(id, doc.DesignPrefix)
 			db.designs = db.designs || isDesign // the feed is read by one goroutine
-			return isDesign == wanted && id != builtIn(db.name)
+			return isDesign == wanted && id != builtIn(db.name) && !slices.Contains(db.judges, id)
 		}},
 		Target:   &watchedTarget{Target: target, meter: meter, refusals: &db.refusals},
 		Progress: progress, Logger: m.cfg.Logger,
