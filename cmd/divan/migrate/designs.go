@@ -30,11 +30,14 @@ func (m *migration) designs(ctx context.Context, db *database) ([]string, error)
 		return nil, err
 	}
 	var out []string
-	db.own, db.designs, db.judges = 0, len(page.Rows) > 0, nil
+	db.own, db.judges = 0, nil
 	for _, row := range page.Rows {
 		if row.ID == builtIn(db.name) {
 			db.own++
 			continue
+		}
+		if !db.listed {
+			db.designs = append(db.designs, row.ID)
 		}
 		body, err := doc.Canonical(nil, row.Doc)
 		if err != nil {
@@ -55,6 +58,7 @@ func (m *migration) designs(ctx context.Context, db *database) ([]string, error)
 			out = append(out, row.ID+": "+f)
 		}
 	}
+	db.listed = true
 	return out, nil
 }
 

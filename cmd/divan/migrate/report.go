@@ -42,9 +42,7 @@ func (m *migration) report(ctx context.Context) error {
 	out.failures()
 	out.refusals()
 	out.differences()
-	if err := out.leftBehind(ctx); err != nil {
-		return err
-	}
+	out.leftBehind(ctx)
 	if m.cfg.DryRun {
 		out.print("\nNothing was written.\n")
 	}
@@ -190,7 +188,7 @@ func (r *report) differences() {
 }
 
 // leftBehind tells what stays where it is.
-func (r *report) leftBehind(ctx context.Context) error {
+func (r *report) leftBehind(ctx context.Context) {
 	lines := []string{
 		"documents that do not replicate (_local/…), among them the checkpoints of clients",
 		"server administrators and other settings (GET /_node/_local/_config shows them)",
@@ -201,9 +199,8 @@ func (r *report) leftBehind(ctx context.Context) error {
 	for _, name := range r.m.choice.replications {
 		n, err := r.m.replications(ctx, name)
 		if err != nil {
-			return err
-		}
-		if n > 0 {
+			lines = append(lines, name+": "+reason(err))
+		} else if n > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %s. They start to run as soon as they are here: end them at the source, "+
 				"then run this command again with --replications", name, count(n, "document")))
 		}
@@ -214,7 +211,6 @@ func (r *report) leftBehind(ctx context.Context) error {
 		}
 	}
 	r.list("Left behind:", lines)
-	return nil
 }
 
 // replications is how many documents of a replicator database are not CouchDB's
