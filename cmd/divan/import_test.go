@@ -407,6 +407,8 @@ func TestImportUsage(t *testing.T) {
 		{[]string{"ftp://adm:pass@x"}, "the URL of a server must look like http://admin:password@host:5984"},
 		{[]string{"x", "--continuous", "--dry-run"}, "--continuous goes with neither --replications nor --dry-run"},
 		{[]string{"http://" + p.address}, "the source: joe is no server administrator of " + p.address},
+		{[]string{"http://joe@" + p.address}, "the source: joe is no server administrator of " + p.address},
+		{[]string{"http://adm@" + p.address}, "the source: " + p.address + " does not take the name and the password"},
 		{[]string{"http://adm:wrong@" + p.address}, "the source: " + p.address + " does not take the name and the password"},
 		{[]string{c.base, "--to", c.base}, "the source and the target are the same server"},
 		{[]string{c.base, "--to", p.address}, "the target: " + p.address + " wants the name and the password of a server administrator"},
