@@ -3,6 +3,8 @@ package replicator
 import (
 	"context"
 	"errors"
+	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"divan/replicator/protocol"
 	"divan/replicator/scheduler"
 	"divan/replicator/spec"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -25,6 +28,7 @@ type job struct {
 	done  chan struct{}
 	// request is what a job is of that is not of a document.
 	request *Request
+	alone   bool // no other node runs it; only for the run that is under way
 
 	mu       sync.Mutex
 	progress *protocol.Progress // of the newest run; nil before the first
@@ -61,6 +65,9 @@ func (r *Replicator) run(ctx context.Context, j *job) error {
 	progress := j.progress
 	j.mu.Unlock()
 	if j.doc != nil {
+		if err := r.onlyOne(ctx, j); err != nil {
+			return err
+		}
 		r.tellState(ctx, j.doc, docState{name: "triggered", id: j.ID})
 	}
 	result, err := r.replicate(ctx, j, progress)
@@ -71,6 +78,31 @@ func (r *Replicator) run(ctx context.Context, j *job) error {
 		r.crashed(ctx, j, err)
 	}
 	return err
+}
+
+// onlyOne fails the replication of a document when another node runs the same
+// one for another document that came first. Both may ask at once: then they agree
+// on which that is.
+func (r *Replicator) onlyOne(ctx context.Context, j *job) error {
+	if j.alone || len(r.o.Meta.Nodes()) < 2 {
+		return nil
+	}
+	own := [...]string{timestamp(j.began), j.doc.key.db, j.doc.key.id}
+	for _, row := range r.o.Others(ctx, "/_scheduler/jobs/"+url.PathEscape(j.ID)) {
+		var other [len(own)]string
+		for i, name := range [...]string{"start_time", "database", "doc_id"} {
+			other[i], _ = doc.Unquote(doc.Lookup(row, name))
+		}
+		first := docKey{other[1], other[2]}
+		if first.id == "" || first == j.doc.key || slices.Compare(own[:], other[:]) < 0 {
+			continue // of a request, or of the node that had this document before
+		}
+		reason := duplicate(j.id, j.doc.key, first)
+		r.writeState(ctx, j.doc, docState{name: Failed, reason: reason})
+		return fault.New(fault.Conflict, reason)
+	}
+	j.alone = true
+	return nil
 }
 
 // replicate opens both sides and runs the protocol between them.

@@ -31,6 +31,9 @@ type Options struct {
 	// Listening returns where the HTTP interface of this node listens; nil as long
 	// as it does not.
 	Listening func() net.Addr
+	// Others asks all other nodes for what is at a path below /_node/{node}, and
+	// returns what those say that have something there.
+	Others func(ctx context.Context, path string) [][]byte
 	// Send has another node run a continuous replication.
 	Send      func(ctx context.Context, node string, q *Request) error
 	UserAgent string

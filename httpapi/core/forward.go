@@ -13,7 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"divan/shard"
 	"divan/storage/fault"
@@ -94,14 +97,39 @@ func (c *Call) Forward(node string) error {
 // GetFrom asks another node for what is at target below /_node/{node}, as the user
 // of the call, and returns the status and the body of its answer.
 func (c *Call) GetFrom(ctx context.Context, node, target string, limit time.Duration) (status int, body []byte, err error) {
-	answer, err := c.API.askNode(ctx, node, nodeRequest{
-		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(node) + target,
-		User: nodeUser{Name: c.User.Name, Roles: c.User.Roles},
+	return c.API.getFrom(ctx, node, target, c.User, limit)
+}
+
+func (a *API) getFrom(ctx context.Context, node, target string, u shard.User, limit time.Duration) (status int, body []byte, err error) {
+	answer, err := a.askNode(ctx, node, nodeRequest{
+		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(node) + target, User: nodeUser{Name: u.Name, Roles: u.Roles},
 	}, limit)
 	if err != nil {
 		return 0, nil, err
 	}
 	return answer.Status, answer.Body, nil
+}
+
+// GetFromOthers asks all other nodes at once for what is at target below
+// /_node/{node}, on the account of a user, and returns the bodies of those that
+// answer 200 in time.
+func (a *API) GetFromOthers(ctx context.Context, u shard.User, target string, limit time.Duration) [][]byte {
+	nodes := slices.DeleteFunc(slices.Clone(a.Members()), func(name string) bool { return name == a.Deps.Meta.Self() })
+	bodies := make([][]byte, len(nodes))
+	var asking sync.WaitGroup
+	for i, node := range nodes {
+		asking.Go(func() {
+			status, body, err := a.getFrom(ctx, node, target, u, limit)
+			switch {
+			case err != nil:
+				a.Deps.Logger.Debug("another node does not answer", zap.String("node", node), zap.String("target", target), zap.Error(err))
+			case status == http.StatusOK:
+				bodies[i] = bytes.TrimSpace(body)
+			}
+		})
+	}
+	asking.Wait()
+	return slices.DeleteFunc(bodies, func(b []byte) bool { return len(b) == 0 })
 }
 
 // PostTo has another node answer a POST of JSON for what is at target below

@@ -5,10 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"divan/httpapi/core"
 	"divan/storage/doc"
@@ -42,31 +39,15 @@ const tasksTimeout = 2 * time.Second
 // getActiveTasks answers GET /_active_tasks: the tasks of all nodes. One that
 // does not answer in time is left out.
 func getActiveTasks(c *core.Call) error {
-	nodes := slices.DeleteFunc(slices.Clone(c.API.Members()), func(name string) bool { return name == c.API.Deps.Meta.Self() })
-	lists := make([][]byte, len(nodes)+1)
-	var asking sync.WaitGroup
-	for i, name := range nodes {
-		asking.Go(func() { lists[i+1] = tasksOf(c, name) })
+	lists := [][]byte{ownTasks(c.API, nil)}
+	for _, body := range c.API.GetFromOthers(c.Request.Context(), c.User, "/_active_tasks", tasksTimeout) {
+		if doc.IsArray(body) && doc.EachElement(body, func([]byte) error { return nil }) == nil {
+			lists = append(lists, bytes.TrimSpace(body[1:len(body)-1]))
+		}
 	}
-	lists[0] = ownTasks(c.API, nil)
-	asking.Wait()
 	lists = slices.DeleteFunc(lists, func(l []byte) bool { return len(l) == 0 })
 	out := append([]byte{'['}, bytes.Join(lists, []byte{','})...)
 	return c.SendJSON(http.StatusOK, append(out, ']'))
-}
-
-// tasksOf returns the tasks of another node, separated by commas.
-func tasksOf(c *core.Call, node string) []byte {
-	status, body, err := c.GetFrom(c.Request.Context(), node, "/_active_tasks", tasksTimeout)
-	if err != nil || status != http.StatusOK {
-		c.Log.Debug("no tasks of another node", zap.String("request", c.RequestID), zap.String("node", node), zap.Error(err))
-		return nil
-	}
-	text := bytes.TrimSpace(body)
-	if !doc.IsArray(text) || doc.EachElement(text, func([]byte) error { return nil }) != nil {
-		return nil
-	}
-	return bytes.TrimSpace(text[1 : len(text)-1])
 }
 
 // appendJSON appends the task with the fields of CouchDB and with task and

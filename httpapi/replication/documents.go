@@ -66,8 +66,8 @@ func getDoc(c *core.Call, db, id string) error {
 	}
 	row = replicator.Stored(db, id, found.Body)
 	if row.State != replicator.Completed && row.State != replicator.Failed {
-		for _, body := range others(c, "/_scheduler/docs/"+url.PathEscape(db)+"/"+url.PathEscape(id)) {
-			return c.SendJSON(http.StatusOK, trimmed(body))
+		if found := others(c, "/_scheduler/docs/"+url.PathEscape(db)+"/"+url.PathEscape(id)); len(found) > 0 {
+			return c.SendJSON(http.StatusOK, found[0])
 		}
 	}
 	return c.SendJSON(http.StatusOK, row.JSON)

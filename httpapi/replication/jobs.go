@@ -2,16 +2,12 @@ package replication
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"divan/httpapi/core"
 	"divan/replicator"
@@ -23,27 +19,9 @@ import (
 // answer in time is left out.
 const askTimeout = 5 * time.Second
 
-// others asks all other nodes at once for what is at a path below /_node/{name},
-// and returns the bodies of those that answer 200.
+// others asks all other nodes for what is at a path below /_node/{name}.
 func others(c *core.Call, path string) [][]byte {
-	nodes := slices.DeleteFunc(slices.Clone(c.API.Members()), func(name string) bool { return name == c.API.Deps.Meta.Self() })
-	bodies := make([][]byte, len(nodes))
-	var asking sync.WaitGroup
-	for i, node := range nodes {
-		asking.Go(func() { bodies[i] = ask(c.Request.Context(), c, node, path) })
-	}
-	asking.Wait()
-	return slices.DeleteFunc(bodies, func(b []byte) bool { return b == nil })
-}
-
-// ask returns the body of another node's answer; nil when it is not 200.
-func ask(ctx context.Context, c *core.Call, node, path string) []byte {
-	status, body, err := c.GetFrom(ctx, node, path, askTimeout)
-	if err != nil || status != http.StatusOK {
-		c.Log.Debug("no replications of another node", zap.String("request", c.RequestID), zap.String("node", node), zap.Error(err))
-		return nil
-	}
-	return body
+	return c.API.GetFromOthers(c.Request.Context(), c.User, path, askTimeout)
 }
 
 // rowsOf reads what rowsJSON has written; name is the member that has the id.
@@ -132,13 +110,10 @@ func getJob(c *core.Call) error {
 		return c.SendJSON(http.StatusOK, row.JSON)
 	}
 	if found := others(c, "/_scheduler/jobs/"+url.PathEscape(id)); len(found) > 0 {
-		return c.SendJSON(http.StatusOK, trimmed(found[0]))
+		return c.SendJSON(http.StatusOK, found[0])
 	}
 	return errMissing()
 }
-
-// trimmed is a body without the line end that answers have.
-func trimmed(body []byte) []byte { return []byte(strings.TrimSuffix(string(body), "\n")) }
 
 // jobID undoes what becomes of a plus in a path.
 func jobID(segment string) string { return strings.ReplaceAll(segment, " ", "+") }

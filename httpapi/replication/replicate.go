@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -59,7 +60,7 @@ func attempt(ctx context.Context, c *core.Call, q *replicator.Request) error {
 	case status == http.StatusServiceUnavailable && codeOf(text) == replicator.CodeMoved:
 		return fault.New(fault.NodeDown, node+" does not run this replication")
 	}
-	return c.SendJSON(status, trimmed(text))
+	return c.SendJSON(status, bytes.TrimSpace(text))
 }
 
 // postNodeReplicate answers POST /_node/{name}/_replicate, where another node

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	httplocal "divan/httpapi/local"
 	"divan/replicator"
@@ -26,7 +27,7 @@ func (n *Node) newReplication() {
 	}
 	n.owners = ownership.New(owners)
 	options := replicator.Options{
-		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr, Send: n.sendReplication,
+		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr, Others: n.askOthers, Send: n.sendReplication,
 		Local:     local.New(local.Options{Coordinator: n.coord, Config: n.config, Access: httplocal.Access{API: n.api.API}}),
 		UserAgent: "Divan-Replicator/" + n.cfg.Version, Logger: n.log.Named("replicator"),
 	}
@@ -46,6 +47,15 @@ func (n *Node) identify(ctx context.Context, h http.Header) (shard.User, error) 
 	r.Header = h
 	who, err := n.auth.Authenticate(r)
 	return who.User, err
+}
+
+// askTimeout is how long other nodes have to tell what they replicate.
+const askTimeout = 5 * time.Second
+
+// askOthers asks all other nodes for what they tell administrators.
+func (n *Node) askOthers(ctx context.Context, path string) [][]byte {
+	server := shard.User{Anonymous: true, Roles: []string{shard.AdminRole}}
+	return n.api.GetFromOthers(ctx, server, path, askTimeout)
 }
 
 // sendReplication has another node run a continuous replication.

@@ -185,6 +185,42 @@ func TestDuplicateReplications(t *testing.T) {
 	})
 }
 
+// So it does when another node runs the first.
+func TestDuplicateElsewhere(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, _ := w.seeded()
+		a.want("PUT", "/pond", "", "201")
+		a.want("PUT", "/lake", "", "201")
+		body := `{` + a.sides("pond", "lake") + `,"continuous":true}`
+		var ids [2]string // of documents that different nodes own
+		owner := func(id string) string {
+			o, _ := a.node.owners.Owner(ownership.Slot("_replicator", id))
+			return o.Node
+		}
+		w.eventually("all slots have owners", func() bool {
+			for i := range 100 {
+				id := fmt.Sprint("job", i)
+				if ids[0] == "" && owner(id) == a.name {
+					ids[0] = id
+				}
+				if ids[1] == "" && owner(id) == b.name {
+					ids[1] = id
+				}
+			}
+			return ids[0] != "" && ids[1] != ""
+		})
+		a.soon("PUT", "/_replicator/"+ids[0], body, "201")
+		first := a.reaches(ids[0], "running")
+		<-time.After(2 * time.Second)
+		a.want("PUT", "/_replicator/"+ids[1], body, "201")
+		want := "Replication `" + first.ID + "` specified by document `" + ids[1] + "` already started, triggered by document `" + ids[0] + "` from db `_replicator`"
+		if failed := a.reaches(ids[1], "failed"); failed.Info.Error != want {
+			w.t.Errorf("%s, want %s", failed.Info.Error, want)
+		}
+		a.reaches(ids[0], "running")
+	})
+}
+
 // With update_docs documents tell that they are triggered, and errors; what the
 // server writes does not start them again, what a client writes does.
 func TestUpdateDocs(t *testing.T) {
