@@ -6,6 +6,6 @@
 // the server is repeated with growing delays before anybody hears of it; answers
 // are read as they come, so that their size does not matter.
 //
-// LOCKS: Network.mu, limiter.mu, session.mu and feed's are taken alone and never
-// held over I/O.
+// LOCKS: Network.mu, limiter.mu and session.mu are taken alone and never held
+// over I/O.
 package remote

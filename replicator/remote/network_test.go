@@ -25,6 +25,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/youmark/pkcs8"
+
 	"divan/replicator/endpoint"
 	"divan/replicator/spec"
 )
@@ -215,6 +217,11 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	modern, err := pkcs8.MarshalPrivateKey(mine.PrivateKey, []byte("word"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modernFile := file(t, "key8.pem", pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: modern}))
 	trusted, foreign := file(t, "root.pem", root), file(t, "other.pem", other)
 	cert := file(t, "cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: mine.Certificate[0]}))
 	keyFile := file(t, "key.pem", pem.EncodeToMemory(secret))
@@ -232,6 +239,7 @@ func TestTLS(t *testing.T) {
 		{"not trusted", TLS{Verify: true, TrustedFile: foreign}, "", false},
 		{"system", TLS{Verify: true}, "", false},
 		{"with a certificate", TLS{CertFile: cert, KeyFile: keyFile, Password: "word"}, "c1", true},
+		{"with a key as of today", TLS{CertFile: cert, KeyFile: modernFile, Password: "word"}, "c1", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			with(t, nil, func(t *testing.T, p *peer) {

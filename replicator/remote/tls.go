@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/youmark/pkcs8"
 )
 
 // TLS are the settings of [replicator] for connections to other servers.
@@ -85,18 +87,32 @@ func (t TLS) certificate() (tls.Certificate, error) {
 func decryptKey(text []byte, password string) ([]byte, error) {
 	var out []byte
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		//nolint:staticcheck // the format is weak, but the file is the administrator's
-		if x509.IsEncryptedPEMBlock(block) {
-			der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // see above
-			if err != nil {
-				return nil, fmt.Errorf("decrypt: %w", err)
-			}
-			block = &pem.Block{Type: block.Type, Bytes: der}
+		plain, err := decryptBlock(block, password)
+		if err != nil {
+			return nil, fmt.Errorf("decrypt: %w", err)
 		}
-		out = append(out, pem.EncodeToMemory(block)...)
+		out = append(out, pem.EncodeToMemory(plain)...)
 	}
 	if out == nil {
 		return nil, errors.New("no PEM block")
 	}
 	return out, nil
+}
+
+// decryptBlock returns a block without encryption: that of PKCS #8, or the
+// older one of PEM itself.
+func decryptBlock(block *pem.Block, password string) (*pem.Block, error) {
+	if block.Type == "ENCRYPTED PRIVATE KEY" {
+		key, err := pkcs8.ParsePKCS8PrivateKey(block.Bytes, []byte(password))
+		if err != nil {
+			return nil, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		return &pem.Block{Type: "PRIVATE KEY", Bytes: der}, err
+	}
+	if !x509.IsEncryptedPEMBlock(block) { //nolint:staticcheck // the format is weak, but the file is the administrator's
+		return block, nil
+	}
+	der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // see above
+	return &pem.Block{Type: block.Type, Bytes: der}, err
 }
