@@ -15,49 +15,79 @@ import (
 // what as many calls of Record do. The records belong to fn; nothing aliases the
 // store.
 func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
+	return s.walk(spaceDocs, ids, func(i int, it *pebble.Iterator) error {
+		if it == nil {
+			fn(i, nil)
+			return nil
+		}
+		rec, err := decodeRecordCopy(ids[i], it)
+		if err == nil {
+			fn(i, &rec)
+		}
+		return err
+	})
+}
+
+// Fronts is Records for what doc.DecodeHead reads, without Inline: nil for a
+// document that does not exist. It comes from the keyspace of heads, which has a
+// twentieth of the bytes. A front is valid until fn returns.
+func (s *Store) Fronts(ids []string, fn func(i int, front []byte) error) error {
+	return s.walk(spaceHeads, ids, func(i int, it *pebble.Iterator) error {
+		if it == nil {
+			return fn(i, nil)
+		}
+		value, err := it.ValueAndErr()
+		if err == nil {
+			err = fn(i, value)
+		}
+		return err
+	})
+}
+
+// walk looks ids up in a keyspace that has all documents. fn gets an iterator on
+// the document, nil when there is none.
+func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
 	last := s.states.Load().prev.last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
-	if err := s.records(ids[:known], fn); err != nil {
-		return err
+	if err := s.walkKnown(space, ids[:known], fn); err != nil {
+		return fmt.Errorf("read records: %w", err)
 	}
 	for i := known; i < len(ids); i++ {
-		fn(i, nil)
+		if err := fn(i, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// records looks ids up that may exist.
-func (s *Store) records(ids []string, fn func(i int, rec *doc.Record)) error {
+// walkKnown looks ids up that may exist.
+func (s *Store) walkKnown(space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	it, err := s.inst.DB().NewIter(&pebble.IterOptions{
-		LowerBound: spaceStart(spaceDocs), UpperBound: spaceEnd(spaceDocs), UseL6Filters: true,
+		LowerBound: spaceStart(space), UpperBound: spaceEnd(space), UseL6Filters: true,
 	})
 	if err != nil {
-		return fmt.Errorf("read records: %w", err)
+		return err
 	}
 	var key []byte
 	for i, id := range ids {
-		key = appendDocKey(key[:0], id)
-		if !it.SeekPrefixGE(key) {
-			if err = it.Error(); err != nil {
-				break
-			}
-			fn(i, nil)
-			continue
+		key = append(appendSpace(key[:0], space), id...)
+		switch {
+		case it.SeekPrefixGE(key):
+			err = fn(i, it)
+		case it.Error() != nil:
+			err = it.Error()
+		default:
+			err = fn(i, nil)
 		}
-		var rec doc.Record
-		if rec, err = decodeRecordCopy(id, it); err != nil {
+		if err != nil {
 			break
 		}
-		fn(i, &rec)
 	}
-	if err = errors.Join(err, it.Close()); err != nil {
-		return fmt.Errorf("read records: %w", err)
-	}
-	return nil
+	return errors.Join(err, it.Close())
 }

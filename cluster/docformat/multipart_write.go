@@ -29,7 +29,7 @@ type Related struct {
 	Boundary string
 	JSON     []byte
 	ID       string
-	Atts     []doc.Attachment
+	Atts     []doc.Attachment // a negative StoredLength is not known
 }
 
 const relatedHead = "\r\nContent-Type: application/json\r\n\r\n"
@@ -39,12 +39,15 @@ func (m *Related) ContentType() string {
 	return `multipart/related; boundary="` + m.Boundary + `"`
 }
 
-// Size is the exact number of bytes that write writes.
+// Size is the exact number of bytes that Write writes, -1 when it is not known.
 func (m *Related) Size() int64 {
 	line := int64(len("\r\n--") + len(m.Boundary))
 	n := line - int64(len("\r\n")) + int64(len(relatedHead)+len(m.JSON)) + line
 	var head []byte
 	for i := range m.Atts {
+		if m.Atts[i].StoredLength < 0 {
+			return -1
+		}
 		head = appendPartHead(head[:0], &m.Atts[i])
 		n += int64(len(head)) + m.Atts[i].StoredLength + line
 	}
@@ -81,8 +84,10 @@ func appendPartHead(dst []byte, a *doc.Attachment) []byte {
 	dst = appendQuotedParam(dst, a.Name)
 	dst = append(dst, "\"\r\nContent-Type: "...)
 	dst = appendHeaderValue(dst, a.ContentType)
-	dst = append(dst, "\r\nContent-Length: "...)
-	dst = strconv.AppendInt(dst, a.StoredLength, 10)
+	if a.StoredLength >= 0 {
+		dst = append(dst, "\r\nContent-Length: "...)
+		dst = strconv.AppendInt(dst, a.StoredLength, 10)
+	}
 	if a.Gzip {
 		dst = append(dst, "\r\nContent-Encoding: gzip"...)
 	}

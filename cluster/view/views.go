@@ -164,7 +164,7 @@ func (v *View) open(ctx context.Context, sources [][]fanout.Target, req index.Re
 	asked := v.db.Asking()
 	limit, stall := v.times(&req)
 	parts := make([]*part, len(sources))
-	err := fanout.Each(len(sources), func(i int) error {
+	err := v.each(sources, func(i int) error {
 		p := &part{req: req, order: order(req.Desc)}
 		p.FailoverStream = fanout.FailoverStream[position, index.Head, index.Batch]{
 			Database: asked, Log: v.views.o.Logger, Ctx: ctx, Kind: p, Copies: sources[i],
@@ -184,6 +184,21 @@ func (v *View) open(ctx context.Context, sources [][]fanout.Target, req index.Re
 		p.Close()
 	}
 	return nil, asked.Explain(ctx, err)
+}
+
+// shortPatience is how long the ranges of a query are opened one after the other
+// when this node has all of them: longer than the first rows take from an index
+// that is up to date.
+const shortPatience = 100 * time.Microsecond
+
+// each calls f for every range.
+func (v *View) each(sources [][]fanout.Target, f func(i int) error) error {
+	for _, copies := range sources {
+		if len(copies) == 0 || copies[0].Node != v.db.Asking().Node() {
+			return fanout.Each(len(sources), f)
+		}
+	}
+	return fanout.EachSoon(len(sources), shortPatience, f)
 }
 
 // deciderPatience is how long the copy that decides edits is waited for before

@@ -71,13 +71,17 @@ func login(ctx context.Context, out io.Writer, url, prefix string) (migrate.Serv
 	if err != nil {
 		return s, err
 	}
+	known := os.Getenv(prefix + "USER")
 	if s.User == "" {
-		s.User = os.Getenv(prefix + "USER")
+		s.User = known
 	}
 	if s.User == "" || s.Password != "" {
 		return s, nil
 	}
-	if s.Password = os.Getenv(prefix + "PASSWORD"); s.Password != "" {
+	if known == "" || known == s.User { // not the password of somebody else
+		s.Password = os.Getenv(prefix + "PASSWORD")
+	}
+	if s.Password != "" {
 		return s, nil
 	}
 	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {

@@ -277,19 +277,26 @@ func TestImportInterrupted(t *testing.T) {
 	}
 }
 
-// TestImportContinuous follows the source, a new database too.
+// TestImportContinuous follows the source, a new database too. What users write
+// does not pass a validation function that an administrator is asked by.
 func TestImportContinuous(t *testing.T) {
 	s := newSides(t)
+	s.from.want(t, "PUT", "/_users/org.couchdb.user:joe", `{"name":"joe","type":"user","roles":[],"password":"secret"}`, 201)
 	s.from.want(t, "PUT", "/pond", "", 201)
+	s.from.want(t, "PUT", "/pond/_security", "{}", 200)
 	s.from.load(t, "pond", "a", 100)
+	s.from.want(t, "PUT", "/pond/_design/view", `{"views":{"v":{"map":"function (doc) { emit(1, 1); }"}}}`, 201)
+	s.from.want(t, "PUT", "/pond/_design/strict", `{"validate_doc_update":"function (n, o, u) { if (u.name !== 'joe') throw({forbidden: 'no'}); }"}`, 201)
 	p := launch(t, nil, append(s.args, "--continuous")...)
 	eventually(t, "the first pass is done", func() bool {
 		return strings.Contains(s.plain(p.output()), "\nFollowing OLD. Interrupt (Ctrl-C) at the cut-over.\n")
 	})
-	s.from.load(t, "pond", "b", 100)
+	joe := *s.from
+	joe.base = strings.Replace(joe.base, "adm:pass", "joe:secret", 1)
+	joe.load(t, "pond", "b", 100)
 	s.from.want(t, "PUT", "/lake", "", 201)
 	s.from.load(t, "lake", "c", 50)
-	eventually(t, "the rest has come", func() bool { return s.to.count("pond") == 200 && s.to.count("lake") == 50 })
+	eventually(t, "the rest has come", func() bool { return s.to.count("pond") == 201 && s.to.count("lake") == 50 })
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -299,11 +306,17 @@ func TestImportContinuous(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	sameText(t, report, `
-3 databases with 250 documents, and 0 deleted, at OLD.
+3 databases with 253 documents, and 0 deleted, at OLD.
 As many are at NEW.
 
 No database is behind.
-`+leftBehind)
+`+leftBehind+`  pond: _design/strict comes with a run without --continuous: it would judge what is still to come
+`)
+	joe.load(t, "pond", "c", 5)
+	if out := s.bring(t, 0); !strings.Contains(out, "\npond: 6 revisions, ") {
+		t.Errorf("the last run:\n%s", out)
+	}
+	s.to.want(t, "GET", "/pond/_design/strict", "", 200)
 }
 
 // TestImportBehind loses its target before the cut-over.
@@ -394,6 +407,8 @@ func TestImportUsage(t *testing.T) {
 		{[]string{"ftp://adm:pass@x"}, "the URL of a server must look like http://admin:password@host:5984"},
 		{[]string{"x", "--continuous", "--dry-run"}, "--continuous goes with neither --replications nor --dry-run"},
 		{[]string{"http://" + p.address}, "the source: joe is no server administrator of " + p.address},
+		{[]string{"http://joe@" + p.address}, "the source: joe is no server administrator of " + p.address},
+		{[]string{"http://adm@" + p.address}, "the source: " + p.address + " does not take the name and the password"},
 		{[]string{"http://adm:wrong@" + p.address}, "the source: " + p.address + " does not take the name and the password"},
 		{[]string{c.base, "--to", c.base}, "the source and the target are the same server"},
 		{[]string{c.base, "--to", p.address}, "the target: " + p.address + " wants the name and the password of a server administrator"},

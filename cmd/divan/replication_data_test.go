@@ -27,23 +27,23 @@ func leaf(id string, branch int) body {
 	}
 }
 
-// fill writes the documents from one number to another, of all sorts: with conflicts, deleted ones, with
-// attachments of up to 300 KB, with ids that have to be escaped. It returns how
-// many revisions are to be copied.
-func fill(t *testing.T, c *client, db string, rng *rand.Rand, from, to int) (leaves int) {
+// fill writes the documents of a number to another, of all sorts: with
+// conflicts, deleted ones, with attachments of up to so many bytes, with ids that
+// have to be escaped. It returns how many revisions are to be copied.
+func fill(t *testing.T, c *client, rng *rand.Rand, span [2]int, largest int) (leaves int) {
 	t.Helper()
 	var batch []body
 	flush := func() {
 		t.Helper()
 		var refused []result
-		status, err := c.call("POST", "/"+db+"/_bulk_docs", map[string]any{"new_edits": false, "docs": batch}, &refused)
+		status, err := c.call("POST", "/source/_bulk_docs", map[string]any{"new_edits": false, "docs": batch}, &refused)
 		if err != nil || status != 201 || len(refused) > 0 {
 			t.Fatalf("fill: %d %v %v", status, err, refused)
 		}
 		leaves += len(batch)
 		batch = nil
 	}
-	for i := from; i < to; i++ {
+	for i := span[0]; i < span[1]; i++ {
 		id := fmt.Sprintf("doc-%05d", i)
 		if i%10 == 3 {
 			id = fmt.Sprintf("ünï/%d ☃+%%2F", i)
@@ -53,7 +53,7 @@ func fill(t *testing.T, c *client, db string, rng *rand.Rand, from, to int) (lea
 		case i%11 == 5:
 			d.Deleted = true
 		case i%100 == 50:
-			d.attach(rng, 50_000+rng.IntN(250_000))
+			d.attach(rng, 1+largest/2+rng.IntN(largest/2))
 		case i%5 == 1:
 			d.attach(rng, 1+rng.IntN(3000))
 		}

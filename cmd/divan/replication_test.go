@@ -15,6 +15,7 @@ const (
 	faultDocs    = 1200 // that are copied while something goes wrong
 	faultBatch   = 20   // changes that a worker compares and copies at once
 	faultWorkers = 2
+	fewestFaults = 8 // that a test has to have caused
 )
 
 // killCount is how often processes are to be killed.
@@ -41,16 +42,18 @@ type pair struct {
 	dirs      [2]string
 	host      int    // who replicates
 	via       string // host:port by which the other one is reached; empty: its own
+	largest   int    // attachment, in bytes
 	docs      int    // in the source
 	leaves    int    // of them
 }
 
-// newPair starts two servers, of which the first one has documents.
-func newPair(t *testing.T, host, docs int) *pair {
+// newPair starts two servers, of which the first one has documents with
+// attachments of up to so many bytes.
+func newPair(t *testing.T, host, docs, largest int) *pair {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %x", seed)
-	p := &pair{t: t, rng: rand.New(rand.NewPCG(seed, 0)), host: host}
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(seed, 0)), host: host, largest: largest}
 	for i := range p.dirs {
 		p.dirs[i] = t.TempDir()
 		p.processes[i] = startServer(t, adminEnviron(), "--data", p.dirs[i])
@@ -63,7 +66,7 @@ func newPair(t *testing.T, host, docs int) *pair {
 // more writes further documents to the source.
 func (p *pair) more(docs int) {
 	p.t.Helper()
-	p.leaves += fill(p.t, p.client(0), "source", p.rng, p.docs, p.docs+docs)
+	p.leaves += fill(p.t, p.client(0), p.rng, [2]int{p.docs, p.docs + docs}, p.largest)
 	p.docs += docs
 }
 
@@ -164,7 +167,7 @@ func TestKillDuringReplication(t *testing.T) {
 	for victim, side := range []string{"source", "target"} {
 		for host, job := range []string{"push", "pull"} {
 			t.Run(job+" and the "+side+" dies", func(t *testing.T) {
-				p := newPair(t, host, faultDocs)
+				p := newPair(t, host, faultDocs, 300_000)
 				done := make(chan error, 1)
 				var out *outcome
 				go func() {
@@ -216,7 +219,7 @@ func (p *pair) killAt(victim, docs int) {
 func TestReplicationThroughCuts(t *testing.T) {
 	for host, job := range []string{"push", "pull"} {
 		t.Run(job, func(t *testing.T) {
-			p := newPair(t, host, faultDocs/2)
+			p := newPair(t, host, faultDocs/2, 300_000)
 			cuts := 15 * killCount(t, 1)
 			c := startCutter(t, p.processes[1-host].address, p.rng, cuts, 60_000)
 			p.via = c.address()
@@ -224,10 +227,43 @@ func TestReplicationThroughCuts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if left := c.left.Load(); left > int64(cuts)/2 {
-				t.Errorf("only %d connections were cut", int64(cuts)-left)
+			if cut := cuts - int(c.left.Load()); cut < fewestFaults {
+				t.Errorf("only %d connections were cut", cut)
 			}
 			p.finished(out, cuts)
+		})
+	}
+}
+
+// TestContinuousThroughCuts has a continuous replication follow a database over
+// connections that are cut.
+func TestContinuousThroughCuts(t *testing.T) {
+	for host, job := range []string{"push", "pull"} {
+		t.Run(job, func(t *testing.T) {
+			p := newPair(t, host, 100, 10_000) // what is streamed is not tried as often, and a job of a request ends when it fails
+			cuts := 15 * killCount(t, 1)
+			c := startCutter(t, p.processes[1-host].address, p.rng, cuts, 60_000)
+			p.via = c.address()
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Log(p.client(host).want(t, "GET", "/_scheduler/jobs", "", 200), p.processes[host].output())
+				}
+			})
+			in := p.body()
+			in["continuous"] = true
+			if status, err := p.client(host).call("POST", "/_replicate", in, nil); err != nil || status != 202 {
+				t.Fatal(status, err)
+			}
+			for range 5 {
+				p.more(100)
+				wait(t, 2*patience, "everything is copied", func() bool {
+					diff, err := differences(p.client(0), "source", p.client(1), "target")
+					return err == nil && diff == ""
+				})
+			}
+			if cut := cuts - int(c.left.Load()); cut < fewestFaults {
+				t.Errorf("only %d connections were cut", cut)
+			}
 		})
 	}
 }
@@ -237,7 +273,7 @@ func TestReplicationThroughCuts(t *testing.T) {
 func TestReplicationThroughErrors(t *testing.T) {
 	for host, job := range []string{"push", "pull"} {
 		t.Run(job, func(t *testing.T) {
-			p := newPair(t, host, faultDocs/2)
+			p := newPair(t, host, faultDocs/2, 300_000)
 			spoilt := 15 * killCount(t, 1)
 			address, left := startSpoiler(t, p.processes[1-host].address, p.rng, spoilt)
 			p.via = address
@@ -245,18 +281,18 @@ func TestReplicationThroughErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if left() > spoilt/2 {
-				t.Errorf("only %d answers were spoilt", spoilt-left())
+			if were := spoilt - left(); were < fewestFaults {
+				t.Errorf("only %d answers were spoilt", were)
 			}
 			p.finished(out, spoilt)
 		})
 	}
 }
 
-// TestReplicationMoves kills the node that does the continuous replication of a
+// TestKillOfReplicatingNode kills the node that does the continuous replication of a
 // document, or suspends it for so long that another one takes over: another
 // goes on where that one was, and when it is back only one replicates.
-func TestReplicationMoves(t *testing.T) {
+func TestKillOfReplicatingNode(t *testing.T) {
 	o := newTown(t)
 	o.create()
 	was := ""
@@ -288,7 +324,7 @@ func newTown(t *testing.T) *town {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %x", seed)
-	o := &town{pair: &pair{t: t, rng: rand.New(rand.NewPCG(seed, 0))}}
+	o := &town{pair: &pair{t: t, rng: rand.New(rand.NewPCG(seed, 0)), largest: 300_000}}
 	only := startServer(t, adminEnviron(), "--data", t.TempDir())
 	o.processes = [2]*process{only, only}
 	var urls []string

@@ -55,5 +55,5 @@ func (a Access) Filter(ctx context.Context, d *cluster.DB, u shard.User, f endpo
 	if err != nil {
 		return shard.Filter{}, err
 	}
-	return changes.Filter(c)
+	return changes.Filter(c) //nolint:contextcheck // the call carries the context
 }

@@ -29,11 +29,11 @@ type world struct {
 	opener *local.Opener
 }
 
-func newWorld(t testing.TB, q int) *world {
-	t.Helper()
-	d := apitest.NodeDeps(t, "divan@127.0.0.1", nil)
+func newWorld(tb testing.TB, q int) *world {
+	tb.Helper()
+	d := apitest.NodeDeps(tb, "divan@127.0.0.1", nil)
 	for _, name := range []string{"a", "b"} {
-		apitest.Must(t, d.Coordinator.CreateDB(t.Context(), name, cluster.CreateOptions{Q: q}))
+		apitest.Must(tb, d.Coordinator.CreateDB(tb.Context(), name, cluster.CreateOptions{Q: q}))
 	}
 	api := core.New(d)
 	return &world{Deps: d, api: api, opener: local.New(local.Options{
@@ -44,20 +44,20 @@ func newWorld(t testing.TB, q int) *world {
 func admin() shard.User { return shard.User{Name: "adm", Roles: []string{shard.AdminRole}} }
 
 // db returns a database to write to beside the endpoints.
-func (w *world) db(t testing.TB, name string) *cluster.DB {
-	t.Helper()
-	d, err := w.Coordinator.DB(t.Context(), name)
-	apitest.Must(t, err)
+func (w *world) db(tb testing.TB, name string) *cluster.DB {
+	tb.Helper()
+	d, err := w.Coordinator.DB(tb.Context(), name)
+	apitest.Must(tb, err)
 	return d
 }
 
 // put writes edits of clients.
-func (w *world) put(t testing.TB, name string, edits ...shard.Edit) []shard.EditResult {
-	t.Helper()
-	results, err := w.db(t, name).Update(t.Context(), cluster.UpdateOptions{NewEdits: true, User: admin()}, edits)
-	apitest.Must(t, err)
+func (w *world) put(tb testing.TB, name string, edits ...shard.Edit) []shard.EditResult {
+	tb.Helper()
+	results, err := w.db(tb, name).Update(tb.Context(), cluster.UpdateOptions{NewEdits: true, User: admin()}, edits)
+	apitest.Must(tb, err)
 	for i := range results {
-		apitest.Must(t, results[i].Err)
+		apitest.Must(tb, results[i].Err)
 	}
 	return results
 }

@@ -22,10 +22,17 @@ import (
 
 func user(name string, roles ...string) shard.User { return shard.User{Name: name, Roles: roles} }
 
-// upload stores content for an edit.
-func (w *world) upload(t *testing.T, db, id, name, contentType string, content []byte) shard.EditAttachment {
+// upload stores content for an edit in a.
+func (w *world) upload(t *testing.T, id, name, contentType string, content []byte) shard.EditAttachment {
 	t.Helper()
-	a, err := w.db(t, db).Upload(t.Context(), id, attachment.Options{Name: name, ContentType: contentType, Length: -1}, bytes.NewReader(content))
+	return w.uploadTo(t, "a", id, attachment.Options{Name: name, ContentType: contentType}, content)
+}
+
+// uploadTo stores content for an edit.
+func (w *world) uploadTo(t *testing.T, db, id string, o attachment.Options, content []byte) shard.EditAttachment {
+	t.Helper()
+	o.Length = int64(len(content))
+	a, err := w.db(t, db).Upload(t.Context(), id, o, bytes.NewReader(content))
 	apitest.Must(t, err)
 	return a
 }
@@ -50,10 +57,10 @@ func TestReplicateAttachments(t *testing.T) {
 	from, to := w.opener.Open("a", admin()), w.opener.Open("b", admin())
 	text := bytes.Repeat([]byte("to be compressed "), 40000)
 	atts := []shard.EditAttachment{
-		w.upload(t, "a", "d", "empty", "image/png", nil),
-		w.upload(t, "a", "d", "small", "text/plain", []byte("small")),
-		w.upload(t, "a", "d", "large", "image/png", noise(3<<20)),
-		w.upload(t, "a", "d", "text", "text/plain", text),
+		w.upload(t, "d", "empty", "image/png", nil),
+		w.upload(t, "d", "small", "text/plain", []byte("small")),
+		w.upload(t, "d", "large", "image/png", noise(3<<20)),
+		w.upload(t, "d", "text", "text/plain", text),
 	}
 	first := w.put(t, "a", shard.Edit{ID: "d", Body: []byte(`{}`), Atts: atts}, shard.Edit{ID: "plain", Body: []byte(`{}`)})
 	out, err := replicate(t.Context(), from, to, "", 10)
@@ -68,7 +75,7 @@ func TestReplicateAttachments(t *testing.T) {
 		return a
 	}
 	w.put(t, "a", shard.Edit{ID: "d", Parent: first[0].Rev, Body: []byte(`{"n":2}`), Atts: []shard.EditAttachment{
-		stub("large"), stub("text"), w.upload(t, "a", "d", "new", "text/plain", []byte("new")),
+		stub("large"), stub("text"), w.upload(t, "d", "new", "text/plain", []byte("new")),
 	}})
 	var stubs, carried int
 	asked := []endpoint.Wanted{{ID: "d", Revs: w.revs(t, "a", "d"), Ancestors: []doc.Rev{first[0].Rev}}}

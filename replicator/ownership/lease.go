@@ -12,6 +12,9 @@ const (
 	// slots is true. In a group of one that costs nothing.
 	confirmEvery = time.Second
 
+	// askAgain is the pause of a check that the group did not answer.
+	askAgain = 200 * time.Millisecond
+
 	// leaseFor is how long a node relies on an answer, counted from when it asked:
 	// longer than an election takes.
 	leaseFor = 5 * time.Second

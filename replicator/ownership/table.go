@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
+	"divan/storage/fault"
 )
 
 // ErrLost says that a slot has another owner now, or none.
@@ -110,16 +111,24 @@ func (t *Table) tell() {
 
 // Check asks the group whether this node owns a slot in a term, and returns nil
 // when it did at a moment during the call. ErrLost says that it does not any
-// more and never will in that term; other errors that the group cannot tell
-// now.
+// more and never will in that term; other errors that the group cannot tell.
+// While nobody else can own the slot yet, it asks again: an election is no reason
+// to give up.
 func (t *Table) Check(ctx context.Context, slot int, term uint64) error {
-	if err := t.confirm(ctx); err != nil {
-		return err
+	for {
+		err := t.confirm(ctx)
+		if s := t.meta.Slots()[slot]; s.Node != t.meta.Self() || s.Term != term {
+			return ErrLost
+		}
+		if err == nil || !fault.Is(err, fault.Unavailable) || !t.leaseHolds() {
+			return err
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	if s := t.meta.Slots()[slot]; s.Node != t.meta.Self() || s.Term != term {
-		return ErrLost
-	}
-	return nil
 }
 
 // forwardChanges tells of slots that changed hands.

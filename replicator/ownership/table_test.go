@@ -115,7 +115,10 @@ func TestCutOff(t *testing.T) {
 				}
 				term, _ := table.Mine(slot)
 				g.cut(victim)
-				began := time.Now()
+				<-time.After(2 * time.Second) // it knows that it is alone
+				began := time.Now().Add(-2 * time.Second)
+				checked := make(chan error, 1)
+				go func() { checked <- table.Check(t.Context(), slot, term) }()
 				for owns := true; owns; {
 					changed := table.Changed()
 					if _, owns = table.Mine(slot); owns {
@@ -125,8 +128,8 @@ func TestCutOff(t *testing.T) {
 				if took := time.Since(began); took > leaseFor {
 					t.Errorf("took itself for the owner %v", took)
 				}
-				if err := table.Check(t.Context(), slot, term); !fault.Is(err, fault.Unavailable) {
-					t.Errorf("checked without the group: %v", err)
+				if err := <-checked; !fault.Is(err, fault.Unavailable) || time.Since(began) > leaseFor+askAgain {
+					t.Errorf("checked without the group: %v after %v", err, time.Since(began))
 				}
 				g.within(toMove, "the others have them", func() bool { return g.even(1-victim, 2) })
 				g.heal()
@@ -140,6 +143,29 @@ func TestCutOff(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A check waits for the group while nobody else can own the slot.
+func TestCheckOutlivesShortCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, 3)
+		g.within(toEven, "even", func() bool { return g.even(0, 1, 2) })
+		table := g.nodes[1].table
+		slot := 0
+		for _, ok := table.Mine(slot); !ok; _, ok = table.Mine(slot) {
+			slot++
+		}
+		term, _ := table.Mine(slot)
+		g.cut(1)
+		<-time.After(time.Second)
+		checked := make(chan error, 1)
+		go func() { checked <- table.Check(t.Context(), slot, term) }()
+		<-time.After(time.Second)
+		g.heal()
+		if err := <-checked; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Nodes that are to be emptied, and removed ones, lose what they have.

@@ -36,7 +36,7 @@ func isSmall(one *endpoint.Doc) bool {
 // inlines reports whether the contents of a document can come in its JSON.
 func (d *Database) inlines(one *endpoint.Doc) bool {
 	zipped := slices.ContainsFunc(one.Atts, func(a endpoint.Attachment) bool { return a.Gzip && a.Follows() })
-	return isSmall(one) && !(zipped && d.otherZip.Load())
+	return isSmall(one) && (!zipped || !d.otherZip.Load())
 }
 
 // attachments are those of a document that was read: as stubs where one of the
@@ -140,13 +140,15 @@ func (n *Network) compress(data []byte) ([]byte, error) {
 // contents are those of a document, in the order of its attachments.
 type contents struct {
 	doc  *endpoint.Doc
-	open func(context.Context, *endpoint.Attachment) (io.ReadCloser, error)
+	open func(*endpoint.Attachment) (io.ReadCloser, error)
 	at   int
 	err  error // of the source, which a taker may only hand on
 }
 
-// Next implements endpoint.Contents.
-func (c *contents) Next(ctx context.Context) (io.ReadCloser, error) {
+// Next implements endpoint.Contents. The context is that of Fetch.
+func (c *contents) Next(context.Context) (io.ReadCloser, error) { return c.next() }
+
+func (c *contents) next() (io.ReadCloser, error) {
 	for c.at < len(c.doc.Atts) && !c.doc.Atts[c.at].Follows() {
 		c.at++
 	}
@@ -155,7 +157,7 @@ func (c *contents) Next(ctx context.Context) (io.ReadCloser, error) {
 	}
 	a := &c.doc.Atts[c.at]
 	c.at++
-	r, err := c.open(ctx, a)
+	r, err := c.open(a)
 	if err != nil {
 		c.err = broken(err)
 		return nil, c.err
@@ -170,7 +172,7 @@ func (c *contents) load() error {
 		if !a.Follows() {
 			continue
 		}
-		r, err := c.Next(context.Background())
+		r, err := c.next()
 		if err != nil {
 			return err
 		}

@@ -59,6 +59,7 @@ func TestChanges(t *testing.T) {
 					_ = http.NewResponseController(w).Flush()
 				}
 			}, func(t *testing.T, p *peer) {
+				t.Helper()
 				f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{Since: `"since"`, Batch: 100})
 				if err != nil {
 					t.Fatal(err)
@@ -121,7 +122,7 @@ type brittle struct {
 
 func (b *brittle) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		_ = b.Conn.Close()
+		_ = b.Close()
 		return 0, errors.New("cut")
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
@@ -137,6 +138,7 @@ func TestChangesCut(t *testing.T) {
 		continuous := seed%2 == 1
 		const n = 200
 		with(t, func(w http.ResponseWriter, r *http.Request) { feedOf(n, w, r) }, func(t *testing.T, p *peer) {
+			t.Helper()
 			p.wrap = func(c net.Conn) net.Conn { return &brittle{c, 400 + random.IntN(4000)} }
 			f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{Continuous: continuous})
 			if err != nil {
@@ -169,6 +171,7 @@ func TestChangesCut(t *testing.T) {
 func TestChangesBroken(t *testing.T) {
 	for _, text := range []string{"", "{", `{"results":[`, `{"results":[]`, `{"results":[{]}`, "<html>", `{"results":[{"id":"a"}]}`, `{"results":[7]}`, `{"results":[{"error":"x","reason":"y"}]}`, `{"error":"x"}`} {
 		with(t, func(w http.ResponseWriter, _ *http.Request) { answerWith(w, 200, text) }, func(t *testing.T, p *peer) {
+			t.Helper()
 			f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{})
 			if err != nil {
 				t.Fatal(err)
@@ -203,6 +206,7 @@ func TestChangesHeartbeat(t *testing.T) {
 			}
 			<-r.Context().Done()
 		}, func(t *testing.T, p *peer) {
+			t.Helper()
 			f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{Continuous: true, Heartbeat: time.Minute})
 			if err != nil {
 				t.Fatal(err)
@@ -227,8 +231,9 @@ func TestChangesHeartbeat(t *testing.T) {
 func TestChangesEndedByServer(t *testing.T) {
 	with(t, func(w http.ResponseWriter, r *http.Request) {
 		since := r.URL.Query().Get("since")
-		fmt.Fprintf(w, "\n{\"last_seq\":\"%s1\",\"pending\":0}\n", since)
+		_, _ = fmt.Fprintf(w, "\n{\"last_seq\":\"%s1\",\"pending\":0}\n", since)
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{Continuous: true})
 		if err != nil {
 			t.Fatal(err)
@@ -262,12 +267,13 @@ func TestChangesFilters(t *testing.T) {
 		var body []byte
 		with(t, func(w http.ResponseWriter, r *http.Request) {
 			if tc.noPost && r.Method == http.MethodPost {
-				w.WriteHeader(405)
+				w.WriteHeader(http.StatusMethodNotAllowed)
 				return
 			}
 			body, _ = io.ReadAll(r.Body)
 			feedOf(0, w, r)
 		}, func(t *testing.T, p *peer) {
+			t.Helper()
 			f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{Filter: tc.filter, WinnerOnly: true})
 			if err != nil {
 				t.Fatal(err)
@@ -296,6 +302,7 @@ func TestChangesRefused(t *testing.T) {
 		{500, "", fault.Unavailable},
 	} {
 		with(t, func(w http.ResponseWriter, _ *http.Request) { answerWith(w, tc.status, `{"error":"e","reason":"r"}`) }, func(t *testing.T, p *peer) {
+			t.Helper()
 			_, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{Filter: endpoint.Filter{Function: tc.filter}})
 			if fault.KindOf(err) != tc.want {
 				t.Errorf("%d: %v", tc.status, err)
@@ -325,6 +332,7 @@ func TestPending(t *testing.T) {
 			}
 			answerWith(w, 200, tc.text)
 		}, func(t *testing.T, p *peer) {
+			t.Helper()
 			if got, err := p.open(spec.Address{}).Pending(t.Context(), tc.since); got != tc.want || err != nil {
 				t.Errorf("%s %s: %d, %v; want %d", tc.since, tc.text, got, err, tc.want)
 			}

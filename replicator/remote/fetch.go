@@ -53,12 +53,17 @@ type fetch struct {
 	// may give one twice, and so may another attempt.
 	done   map[string][]doc.Rev
 	failed error // what take returned
+	given  int   // documents that were taken
 }
 
 // persist calls read until it has read an answer to its end.
 func (f *fetch) persist(ctx context.Context, read func(context.Context) error) error {
 	for broken := 0; ; broken++ {
+		before := f.given
 		err := read(ctx)
+		if f.given > before {
+			broken = 0
+		}
 		switch {
 		case err == nil:
 			return nil
@@ -106,6 +111,7 @@ func (f *fetch) give(d *endpoint.Doc, c *contents) error {
 	}
 	f.failed = err
 	if err == nil {
+		f.given++
 		f.mark(d.ID, d.Path.Rev())
 	}
 	return err

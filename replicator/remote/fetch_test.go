@@ -159,7 +159,7 @@ func (o *old) bulkGet(w http.ResponseWriter, r *http.Request) {
 		}
 		s := o.find(id, rev)
 		if s == nil {
-			fmt.Fprintf(w, `{"id":%q,"docs":[{"error":{"id":%q,"rev":%q,"error":"not_found","reason":"missing"}}]}`, id, id, text)
+			_, _ = fmt.Fprintf(w, `{"id":%q,"docs":[{"error":{"id":%q,"rev":%q,"error":"not_found","reason":"missing"}}]}`, id, id, text)
 			return nil
 		}
 		how := "stub"
@@ -170,7 +170,7 @@ func (o *old) bulkGet(w http.ResponseWriter, r *http.Request) {
 				since, _ = docformat.ParseRevs(list)
 			}
 		}
-		fmt.Fprintf(w, `{"id":%q,"docs":[{"ok":%s}]}`, id, s.form(how, since))
+		_, _ = fmt.Fprintf(w, `{"id":%q,"docs":[{"ok":%s}]}`, id, s.form(how, since))
 		return nil
 	})
 	_, _ = io.WriteString(w, "]}\n")
@@ -187,9 +187,9 @@ func (o *old) openRevs(w http.ResponseWriter, r *http.Request, id string) {
 				_, _ = io.WriteString(w, ",")
 			}
 			if s := o.find(id, rev); s != nil {
-				fmt.Fprintf(w, `{"ok":%s}`, s.json(false, nil))
+				_, _ = fmt.Fprintf(w, `{"ok":%s}`, s.json(false, nil))
 			} else {
-				fmt.Fprintf(w, `{"missing":%q}`, rev)
+				_, _ = fmt.Fprintf(w, `{"missing":%q}`, rev)
 			}
 		}
 		_, _ = io.WriteString(w, "]")
@@ -205,11 +205,11 @@ func (o *old) openRevs(w http.ResponseWriter, r *http.Request, id string) {
 		s := o.find(id, rev)
 		switch {
 		case s == nil:
-			fmt.Fprintf(w, "\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":%q}", rev)
+			_, _ = fmt.Fprintf(w, "\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":%q}", rev)
 		case o.stubs || !slices.ContainsFunc(s.atts, func(a storedAtt) bool {
 			return s.fresh(slices.IndexFunc(s.atts, func(b storedAtt) bool { return a.Name == b.Name }), since)
 		}):
-			fmt.Fprintf(w, "\r\nContent-Type: application/json\r\n\r\n%s", s.json(false, nil))
+			_, _ = fmt.Fprintf(w, "\r\nContent-Type: application/json\r\n\r\n%s", s.json(false, nil))
 		default:
 			o.related(w, s, since)
 		}
@@ -219,7 +219,7 @@ func (o *old) openRevs(w http.ResponseWriter, r *http.Request, id string) {
 }
 
 func (o *old) related(w io.Writer, s *stored, since []doc.Rev) {
-	fmt.Fprintf(w, "\r\nContent-Type: multipart/related; boundary=\"inside\"\r\n\r\n--inside\r\nContent-Type: application/json\r\n\r\n%s", s.json(true, since))
+	_, _ = fmt.Fprintf(w, "\r\nContent-Type: multipart/related; boundary=\"inside\"\r\n\r\n--inside\r\nContent-Type: application/json\r\n\r\n%s", s.json(true, since))
 	for i, a := range s.atts {
 		if !s.fresh(i, since) {
 			continue
@@ -228,7 +228,7 @@ func (o *old) related(w io.Writer, s *stored, since []doc.Rev) {
 		if o.bare {
 			head = ""
 		}
-		fmt.Fprintf(w, "\r\n--inside%s\r\n\r\n%s", head, a.content)
+		_, _ = fmt.Fprintf(w, "\r\n--inside%s\r\n\r\n%s", head, a.content)
 	}
 	_, _ = io.WriteString(w, "\r\n--inside--")
 }
@@ -329,6 +329,7 @@ func TestFetch(t *testing.T) {
 			docs, wanted := library()
 			tc.docs = docs
 			with(t, tc.ServeHTTP, func(t *testing.T, p *peer) {
+				t.Helper()
 				d := p.open(spec.Address{})
 				got, err := fetchAll(t.Context(), d, tc.options, wanted...)
 				if err != nil {
@@ -364,6 +365,7 @@ func TestFetchCut(t *testing.T) {
 			o.noBulk = 404
 		}
 		with(t, o.ServeHTTP, func(t *testing.T, p *peer) {
+			t.Helper()
 			d := p.open(spec.Address{})
 			d.options.Retries = 1000
 			cut := 0
@@ -401,7 +403,7 @@ func TestFetchStreams(t *testing.T) {
 		_, _ = io.WriteString(w, `{"results":[`)
 		for i, one := range wanted {
 			s.id = one.ID
-			fmt.Fprintf(w, `{"id":%q,"docs":[{"ok":%s}]},`, s.id, s.json(false, nil))
+			_, _ = fmt.Fprintf(w, `{"id":%q,"docs":[{"ok":%s}]},`, s.id, s.json(false, nil))
 			_ = http.NewResponseController(w).Flush()
 			if got := <-taken; got != one.ID {
 				t.Errorf("%s is document %d", got, i)
@@ -410,6 +412,7 @@ func TestFetchStreams(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `]}`)
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		taken = make(chan string)
 		err := p.open(spec.Address{}).Fetch(t.Context(), endpoint.FetchOptions{}, wanted, func(d *endpoint.Doc, _ endpoint.Contents) error {
 			taken <- d.ID
@@ -434,6 +437,7 @@ func TestFetchLongLists(t *testing.T) {
 	}
 	o := &old{docs: docs}
 	with(t, o.ServeHTTP, func(t *testing.T, p *peer) {
+		t.Helper()
 		got, err := fetchAll(t.Context(), p.open(spec.Address{}), endpoint.FetchOptions{NoBulkGet: true}, w)
 		if err != nil || len(got) != 1000 {
 			t.Fatalf("%d documents, %v", len(got), err)
@@ -453,8 +457,9 @@ func TestFetchLatest(t *testing.T) {
 	s := &stored{id: "doc", path: doc.Path{Start: 3, IDs: []string{rev(3, "c").ID, rev(2, "b").ID, rev(1, "a").ID}}}
 	with(t, func(w http.ResponseWriter, _ *http.Request) {
 		one := fmt.Sprintf(`{"id":"doc","docs":[{"ok":%s}]}`, s.json(false, nil))
-		fmt.Fprintf(w, `{"results":[%s,%s]}`, one, one)
+		_, _ = fmt.Fprintf(w, `{"results":[%s,%s]}`, one, one)
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		w := endpoint.Wanted{ID: "doc", Revs: []doc.Rev{rev(2, "b"), rev(1, "a")}}
 		got, err := fetchAll(t.Context(), p.open(spec.Address{}), endpoint.FetchOptions{}, w)
 		if err != nil || len(got) != 1 || got[0] != s.json(false, nil) {
@@ -485,6 +490,7 @@ func TestFetchGarbage(t *testing.T) {
 				w.Header().Set("Content-Type", tc.kind)
 				_, _ = io.WriteString(w, tc.body)
 			}, func(t *testing.T, p *peer) {
+				t.Helper()
 				d := p.open(spec.Address{})
 				_, err := fetchAll(t.Context(), d, endpoint.FetchOptions{NoBulkGet: true}, endpoint.Wanted{ID: "doc", Revs: []doc.Rev{rev(1, "a")}})
 				if !endpoint.Retryable(err) {
@@ -502,6 +508,7 @@ func TestFetchGarbage(t *testing.T) {
 func TestFetchTaker(t *testing.T) {
 	docs, wanted := library()
 	with(t, (&old{docs: docs}).ServeHTTP, func(t *testing.T, p *peer) {
+		t.Helper()
 		mine, n := errors.New("mine"), 0
 		err := p.open(spec.Address{}).Fetch(t.Context(), endpoint.FetchOptions{}, wanted, func(d *endpoint.Doc, _ endpoint.Contents) error {
 			if n++; d.Follows() {
@@ -529,6 +536,7 @@ func TestFetchGone(t *testing.T) {
 		with(t, func(w http.ResponseWriter, _ *http.Request) {
 			answerWith(w, 404, fmt.Sprintf(`{"error":"not_found","reason":%q}`, reason))
 		}, func(t *testing.T, p *peer) {
+			t.Helper()
 			got, err := fetchAll(t.Context(), p.open(spec.Address{}), endpoint.FetchOptions{}, endpoint.Wanted{ID: "doc", Revs: []doc.Rev{rev(1, "a")}})
 			if fault.KindOf(err) != want || len(got) != 0 {
 				t.Errorf("%s: %v %v", reason, got, err)

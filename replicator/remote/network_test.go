@@ -135,6 +135,7 @@ func TestProxies(t *testing.T) {
 		with(t, func(w http.ResponseWriter, r *http.Request) {
 			answerWith(w, 200, fmt.Sprintf(`{"db_name":%q}`, r.Header.Get("Proxy-Authorization")+r.URL.RequestURI()))
 		}, func(t *testing.T, p *peer) {
+			t.Helper()
 			var seen []string
 			p.proxies(&seen)
 			d := p.open(spec.Address{Proxy: scheme + "://u:p@10.0.0.3:3128"})
@@ -234,6 +235,7 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			with(t, nil, func(t *testing.T, p *peer) {
+				t.Helper()
 				l, err := p.server.Listen(t.Context(), "0.0.0.0:6984")
 				if err != nil {
 					t.Fatal(err)
@@ -277,7 +279,11 @@ func TestTLSFiles(t *testing.T) {
 	_, root := chain(t, 0)
 	good, empty := file(t, "root.pem", root), file(t, "empty.pem", nil)
 	for _, o := range []TLS{
-		{TrustedFile: "none.pem"}, {TrustedFile: empty}, {CertFile: "none.pem"}, {CertFile: good}, {CertFile: good, KeyFile: "none.pem"},
+		{TrustedFile: "none.pem"},
+		{TrustedFile: empty},
+		{CertFile: "none.pem"},
+		{CertFile: good},
+		{CertFile: good, KeyFile: "none.pem"},
 		{CertFile: good, KeyFile: empty, Password: "x"},
 	} {
 		if _, err := NewNetwork(NetworkOptions{TLS: o}); err == nil {

@@ -101,7 +101,7 @@ func (f *fetch) related(part io.Reader, contentType string, w *endpoint.Wanted) 
 	if err != nil || d == nil {
 		return err
 	}
-	c := &contents{doc: d, open: func(context.Context, *endpoint.Attachment) (io.ReadCloser, error) {
+	c := &contents{doc: d, open: func(*endpoint.Attachment) (io.ReadCloser, error) {
 		next, err := r.Next(new(doc.AttachmentSpec))
 		return io.NopCloser(next), err
 	}}
@@ -141,7 +141,7 @@ func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, erro
 
 // separately gives contents that are asked for one by one.
 func (f *fetch) separately(ctx context.Context, d *endpoint.Doc) *contents {
-	return &contents{doc: d, open: func(_ context.Context, a *endpoint.Attachment) (io.ReadCloser, error) {
+	return &contents{doc: d, open: func(a *endpoint.Attachment) (io.ReadCloser, error) {
 		return f.db.attachment(ctx, d, a.Name)
 	}}
 }

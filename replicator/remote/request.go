@@ -247,7 +247,7 @@ func (d *Database) once(ctx context.Context, q *request, where string) (*answer,
 	if err != nil {
 		return nil, "", w.cause(err)
 	}
-	got, err := d.send(w, r, q.feed)
+	got, err := d.send(w, r, q.feed) //nolint:bodyclose // the answer's Body closes it
 	if err != nil {
 		return nil, "", w.cause(err)
 	}

@@ -28,16 +28,16 @@ func TestRetries(t *testing.T) {
 		took  time.Duration
 		kind  fault.Kind
 	}{
-		{"once", 1, func(w http.ResponseWriter) { w.WriteHeader(500) }, 250 * time.Millisecond, 0},
-		{"502 four times", 4, func(w http.ResponseWriter) { w.WriteHeader(502) }, 3750 * time.Millisecond, 0},
+		{"once", 1, func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, 250 * time.Millisecond, 0},
+		{"502 four times", 4, func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, 3750 * time.Millisecond, 0},
 		{"always", 1000, func(w http.ResponseWriter) { answerWith(w, 503, `{"error":"x","reason":"y"}`) }, 7750 * time.Millisecond, fault.Unavailable},
 		{"no answer", 2, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 750 * time.Millisecond, 0},
 		{"never an answer", 1000, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 7750 * time.Millisecond, fault.Unavailable},
 		{"later", 1, func(w http.ResponseWriter) {
 			w.Header().Set("Retry-After", "7")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, 7 * time.Second, 0},
-		{"not implemented", 1, func(w http.ResponseWriter) { w.WriteHeader(501) }, 0, fault.Unavailable},
+		{"not implemented", 1, func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, 0, fault.Unavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -48,6 +48,7 @@ func TestRetries(t *testing.T) {
 				}
 				answerWith(w, 200, infoText)
 			}, func(t *testing.T, p *peer) {
+				t.Helper()
 				began := time.Now()
 				info, err := p.open(spec.Address{}).Info(t.Context())
 				if fault.KindOf(err) != tc.kind || endpoint.Retryable(err) != (tc.kind != 0) {
@@ -71,11 +72,12 @@ func TestOverload(t *testing.T) {
 	left.Store(50)
 	with(t, func(w http.ResponseWriter, _ *http.Request) {
 		if left.Add(-1) >= 0 {
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 			return
 		}
 		answerWith(w, 200, infoText)
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		d, began := p.open(spec.Address{}), time.Now()
 		if _, err := d.Info(t.Context()); err != nil {
 			t.Fatal(err)
@@ -114,11 +116,12 @@ func TestOverloadRetryAfter(t *testing.T) {
 	with(t, func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) == 1 {
 			w.Header().Set("Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 			return
 		}
 		answerWith(w, 200, infoText)
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		began := time.Now()
 		if _, err := p.open(spec.Address{}).Info(t.Context()); err != nil || time.Since(began) < 89*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -155,6 +158,7 @@ func TestSilence(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			with(t, tc.answer, func(t *testing.T, p *peer) {
+				t.Helper()
 				_, err := p.open(spec.Address{}).Info(t.Context())
 				if (err == nil) != tc.ok || err != nil && (!endpoint.Retryable(err) || !errors.Is(err, errSilent)) {
 					t.Errorf("error: %v", err)
@@ -168,6 +172,7 @@ func TestSilence(t *testing.T) {
 // attempts.
 func TestUnreachable(t *testing.T) {
 	with(t, nil, func(t *testing.T, p *peer) {
+		t.Helper()
 		d := p.open(spec.Address{URL: "http://" + serverIP + ":1/db/"})
 		if _, err := d.Info(t.Context()); !endpoint.Retryable(err) {
 			t.Errorf("refused: %v", err)
@@ -196,7 +201,7 @@ func TestRedirects(t *testing.T) {
 		_, password, _ := r.BasicAuth()
 		switch {
 		case r.URL.Path == "/_session":
-			w.WriteHeader(404)
+			w.WriteHeader(http.StatusNotFound)
 		case strings.HasPrefix(to, "_local/3"):
 			var status int
 			_, _ = fmt.Sscanf(to, "_local/%d", &status)
@@ -210,6 +215,7 @@ func TestRedirects(t *testing.T) {
 			answerWith(w, 200, fmt.Sprintf(`{"_id":"x","_rev":"0-1","method":%q,"password":%q,"header":%q}`, r.Method, password, r.Header.Get("X-Secret")))
 		}
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		p.serve(p.server, "0.0.0.0:5985", func(w http.ResponseWriter, r *http.Request) {
 			answerWith(w, 200, fmt.Sprintf(`{"_id":"x","_rev":"0-1","auth":%q,"header":%q}`, r.Header.Get("Authorization"), r.Header.Get("X-Secret")))
 		})
@@ -253,6 +259,7 @@ func TestConnections(t *testing.T) {
 		now.Add(-1)
 		answerWith(w, 200, infoText)
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		d := p.open(spec.Address{})
 		feed, err := d.Changes(t.Context(), endpoint.ChangesQuery{Continuous: true})
 		if err != nil {

@@ -58,6 +58,7 @@ func (a *accounts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestSession(t *testing.T) {
 	a := &accounts{basic: "none"}
 	with(t, a.ServeHTTP, func(t *testing.T, p *peer) {
+		t.Helper()
 		d := p.open(spec.Address{Username: "j&n", Password: "p=s+ s"})
 		info := func(logins int) {
 			t.Helper()
@@ -98,6 +99,7 @@ func TestSessionFallback(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			a := &accounts{status: status, basic: "p=s+ s"}
 			with(t, a.ServeHTTP, func(t *testing.T, p *peer) {
+				t.Helper()
 				d := p.open(spec.Address{Username: "j&n", Password: "p=s+ s"})
 				for range 3 {
 					if _, err := d.Info(t.Context()); err != nil {
@@ -116,6 +118,7 @@ func TestWrongAccount(t *testing.T) {
 	for _, status := range []int{0, 404} {
 		a := &accounts{status: status, basic: "other"}
 		with(t, a.ServeHTTP, func(t *testing.T, p *peer) {
+			t.Helper()
 			d := p.open(spec.Address{Username: "j&n", Password: "wrong"})
 			_, err := d.Info(t.Context())
 			want := "unauthorized to access or create database " + peerURL
@@ -140,6 +143,7 @@ func TestHeaders(t *testing.T) {
 	with(t, func(w http.ResponseWriter, r *http.Request) {
 		answerWith(w, 200, fmt.Sprintf(`{"db_name":%q}`, r.Header.Get("Authorization")+r.Header.Get("X-A")+r.Header.Get("User-Agent")))
 	}, func(t *testing.T, p *peer) {
+		t.Helper()
 		d := p.open(spec.Address{Headers: [][2]string{{"authorization", "Bearer x"}, {"x-a", "1"}}})
 		if info, err := d.Info(t.Context()); err != nil || info.Name != "Bearer x1test" {
 			t.Errorf("%+v %v", info, err)

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"errors"
+	"sync"
 
 	"divan/shard/view/reduce"
 	"divan/storage"
@@ -26,25 +27,46 @@ type summer struct {
 	rowPrefix      []byte
 	blockPrefix    []byte // level 0 in its last byte
 
+	*scratch
 	rows   uint64
-	states [][]byte // in the order of their keys
-	bytes  arena
-	list   []reduce.Row
 	failed bool // the reduce function, the error is its
 
 	// reached is the end of the rows that were read last; nil: none were. The
 	// iterator stands behind it, some says whether on a row.
 	reached []byte
 	some    bool
+}
 
-	b  block
-	lo []byte // scratch
+// scratch is memory of a summer that another one can use after it.
+type scratch struct {
+	states [][]byte // in the order of their keys
+	bytes  arena
+	list   []reduce.Row
+	b      block
+	lo     []byte
+}
+
+// scratchBytes is how much of a scratch's texts is worth keeping.
+const scratchBytes = 128 << 10
+
+// release makes the memory another one's, unless it is large.
+func (s *scratch) release(to *sync.Pool) {
+	size := 0
+	for _, chunk := range s.bytes.chunks {
+		size += cap(chunk)
+	}
+	if size > scratchBytes {
+		return
+	}
+	clear(s.list[:cap(s.list)])
+	clear(s.states[:cap(s.states)])
+	to.Put(s)
 }
 
 // newSummer returns a summer; Close it.
 func newSummer(from reader, t *tree, reducer, height int) *summer {
 	return &summer{
-		from: from, t: t, reducer: reducer, height: height,
+		scratch: &scratch{}, from: from, t: t, reducer: reducer, height: height,
 		rowPrefix: appendTree(nil, spaceRows, t.number), blockPrefix: appendBlockKey(nil, t.number, 0, nil),
 	}
 }

@@ -50,6 +50,9 @@ func (s *Stream) open(x *viewIndex, at place) error {
 		height = st.trees[at.tree].height
 	}
 	s.sum = newSummer(s.snap, s.t, reducer, height)
+	if old, ok := s.views.scratch.Get().(*scratch); ok {
+		s.sum.scratch = old
+	}
 	if s.sum.tops, err = x.topsOf(known, s.snap, s.t); err != nil {
 		return err
 	}
@@ -271,6 +274,7 @@ func (s *Stream) Close() {
 func (s *Stream) closeSnapshot() {
 	if s.sum != nil {
 		_ = s.sum.Close() // read only: nothing to lose
+		s.sum.release(&s.views.scratch)
 	}
 	if s.groups.entries != nil {
 		_ = s.groups.entries.Close() // likewise

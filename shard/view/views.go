@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -33,6 +34,7 @@ type Views struct {
 	long    uint64 // longUpdate
 	dense   uint64 // denseGroups
 	held    atomic.Int64
+	scratch sync.Pool // *scratch
 	log     *zap.Logger
 
 	compiled compiledReducers

@@ -39,7 +39,7 @@ func (c *couch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "Couch")
 	case r.URL.Path == "/_replicate":
 		c.replicate(w, r)
-	case r.FormValue("limit") == "0":
+	case r.URL.RawQuery == "limit=0":
 		n := 0
 		for path := range c.revs {
 			if strings.HasPrefix(path, "/"+db+"/") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,9 @@ type database struct {
 	through   endpoint.Seq // everything up to here is on the target
 	left      int64        // changes of the source behind that; -1: it does not say
 	complete  bool         // all that the source had when it was last looked at
-	designs   bool         // it has design documents, or had some
+	designs   []string     // ids of design documents that are still to come, deleted ones too
+	listed    bool         // those that were there before this run are among them, or have come
+	judges    []string     // ids of those that wait for the cut-over, as they validate documents
 	own       uint64       // design documents that are left behind because the target has such rules itself
 	refusals  refusals
 	different []string // what is not the same here
@@ -41,7 +44,12 @@ func (db *database) has(source info) bool {
 // short reports whether documents are missing that no change of the meantime
 // explains.
 func (db *database) short() bool {
-	return db.left == 0 && (db.target.Documents+db.own < db.source.Documents || db.target.Deleted < db.source.Deleted)
+	return db.left == 0 && (db.target.Documents < db.expected() || db.target.Deleted < db.source.Deleted)
+}
+
+// expected is how many documents the target should have.
+func (db *database) expected() uint64 {
+	return db.source.Documents - db.own - uint64(len(db.judges))
 }
 
 // brought is what became of a database.
@@ -110,68 +118,87 @@ func (m *migration) copy(ctx context.Context, db *database, meter *meter) error 
 		return err
 	}
 	db.different = append(settings, different...)
-	if err := m.replicate(ctx, db, meter, ""); err != nil {
+	if err := m.documents(ctx, db, meter); err != nil {
 		return err
 	}
-	if db.designs {
-		if err := m.replicate(ctx, db, meter, designsOnly); err != nil {
-			return err
-		}
+	if err := m.replicateDesigns(ctx, db, meter); err != nil {
+		return err
 	}
 	return m.compare(ctx, db)
 }
 
-// designsOnly is the built-in filter that passes design documents.
-const designsOnly = "_design"
+// documents replicates all documents but design documents, whose ids it notes.
+func (m *migration) documents(ctx context.Context, db *database, meter *meter) error {
+	s := m.spec(db.name)
+	s.UseCheckpoints = !m.cfg.FromStart
+	progress := &protocol.Progress{}
+	err := m.replicate(ctx, protocol.Options{
+		Spec: s, Progress: progress,
+		// Not the id that a replication of everything would have: its checkpoints
+		// would be about more documents.
+		ID: s.ID("import "+m.target.about.UUID, ""),
+	}, db, meter, func(id string) bool {
+		isDesign := strings.HasPrefix(id, doc.DesignPrefix)
+		if isDesign && id != builtIn(db.name) && !slices.Contains(db.designs, id) {
+			db.designs = append(db.designs, id) // the feed is read by this goroutine
+		}
+		return !isDesign
+	})
+	if through := progress.Snapshot().ThroughSeq; through != "" {
+		db.through = through
+	}
+	return err
+}
 
-// replicate is one replication from its start to its end: of all documents but
-// design documents, or of these.
-func (m *migration) replicate(ctx context.Context, db *database, meter *meter, filter string) error {
-	s := m.spec(db.name, filter)
-	source, err := m.open(s.Source, s.Options)
+// replicateDesigns brings the design documents that are still to come. They are
+// so few that checkpoints are not worth it.
+func (m *migration) replicateDesigns(ctx context.Context, db *database, meter *meter) error {
+	ids := slices.DeleteFunc(slices.Clone(db.designs), func(id string) bool { return slices.Contains(db.judges, id) })
+	if len(ids) > 0 {
+		s := m.spec(db.name)
+		s.UseCheckpoints = false
+		s.Filter = endpoint.Filter{DocIDs: ids, HasIDs: true}
+		all := func(string) bool { return true }
+		if err := m.replicate(ctx, protocol.Options{Spec: s, ID: s.ID("import "+m.target.about.UUID, "")}, db, meter, all); err != nil {
+			return err
+		}
+	}
+	db.designs = nil
+	return nil
+}
+
+// replicate is one replication, of the documents that keep reports.
+func (m *migration) replicate(ctx context.Context, o protocol.Options, db *database, meter *meter, keep func(id string) bool) error {
+	source, err := m.open(o.Spec.Source, o.Spec.Options)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = source.Close() }() // nothing is under way
-	target, err := m.open(s.Target, s.Options)
+	target, err := m.open(o.Spec.Target, o.Spec.Options)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = target.Close() }()
-	wanted := filter == designsOnly
-	progress := &protocol.Progress{}
-	_, err = protocol.Run(ctx, protocol.Options{
-		Spec: s,
-		// Not the id that a replication of everything would have: its checkpoints
-		// would be about more documents.
-		ID: s.ID("import "+m.target.about.UUID, ""),
-		Source: &selectedSource{Source: source, meter: meter, keep: func(id string) bool {
-			isDesign := strings.HasPrefix(id, doc.DesignPrefix)
-			db.designs = db.designs || isDesign // the feed is read by one goroutine
-			return isDesign == wanted && id != builtIn(db.name)
-		}},
-		Target:   &watchedTarget{Target: target, meter: meter, refusals: &db.refusals},
-		Progress: progress, Logger: m.cfg.Logger,
-	})
-	if through := progress.Snapshot().ThroughSeq; filter == "" && through != "" {
-		db.through = through
-	}
+	o.Source = &selectedSource{Source: source, meter: meter, keep: keep}
+	o.Target = &watchedTarget{Target: target, meter: meter, refusals: &db.refusals}
+	o.Logger = m.cfg.Logger
+	_, err = protocol.Run(ctx, o)
 	return err
 }
 
 // checkpointEvery is how much work an interruption may cost.
 const checkpointEvery = 10 * time.Second
 
-// spec is what such a replication would be asked for by.
-func (m *migration) spec(db, filter string) *spec.Spec {
+// spec is what a replication of everything would be asked for by.
+func (m *migration) spec(db string) *spec.Spec {
 	address := func(s *side) spec.Address {
 		return spec.Address{URL: s.URL + path(db) + "/", Username: s.User, Password: s.Password}
 	}
 	options := spec.Options{
-		UseCheckpoints: !m.cfg.FromStart, CheckpointInterval: checkpointEvery, UseBulkGet: true,
+		CheckpointInterval: checkpointEvery, UseBulkGet: true,
 		Workers: 4, BatchSize: 500, Connections: 20, ConnectionTimeout: 30 * time.Second, Retries: 5, // CouchDB's defaults
 	}
-	return &spec.Spec{Source: address(m.source), Target: address(m.target), Options: options, Filter: endpoint.Filter{Function: filter}}
+	return &spec.Spec{Source: address(m.source), Target: address(m.target), Options: options}
 }
 
 func (m *migration) open(a spec.Address, o spec.Options) (*remote.Database, error) {
@@ -193,7 +220,7 @@ func (m *migration) compare(ctx context.Context, db *database) error {
 
 // behind finds out how many changes of the source are not on the target.
 func (m *migration) behind(ctx context.Context, db *database) error {
-	s := m.spec(db.name, "")
+	s := m.spec(db.name)
 	source, err := m.open(s.Source, s.Options)
 	if err != nil {
 		return err

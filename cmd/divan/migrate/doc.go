@@ -8,5 +8,7 @@
 // that a second run goes on where the first one ended.
 //
 // Of each database the design documents come last. Their validation functions
-// would judge documents that are older than they are, and on the account of an administrator.
+// would judge documents that are older than they are, and on the account of an
+// administrator; while the source is followed, those that have one do not come
+// at all.
 package migrate

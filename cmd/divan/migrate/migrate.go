@@ -114,7 +114,7 @@ func newMigration(cfg Config) (*migration, error) {
 		show: newDisplay(cfg.Progress, false, 0),
 	}
 	m.mu.dbs = make(map[string]*database)
-	s := m.spec(usersDB, "")
+	s := m.spec(usersDB)
 	for _, address := range []spec.Address{s.Source, s.Target} {
 		account, err := m.open(address, s.Options)
 		if err != nil {
@@ -129,7 +129,7 @@ func (m *migration) close() {
 	for _, account := range m.accounts {
 		_ = account.Close() // it was never asked
 	}
-	m.scripts.Close()
+	_ = m.scripts.Close() // nothing runs any more
 	m.network.Close()
 	m.source.client.CloseIdleConnections()
 	m.target.client.CloseIdleConnections()

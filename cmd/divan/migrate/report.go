@@ -42,9 +42,7 @@ func (m *migration) report(ctx context.Context) error {
 	out.failures()
 	out.refusals()
 	out.differences()
-	if err := out.leftBehind(ctx); err != nil {
-		return err
-	}
+	out.leftBehind(ctx)
 	if m.cfg.DryRun {
 		out.print("\nNothing was written.\n")
 	}
@@ -107,7 +105,7 @@ func (r *report) databases() {
 	for _, db := range all {
 		documents, deleted = documents+db.source.Documents, deleted+db.source.Deleted
 		failed = failed || db.err != nil
-		if db.err == nil && (db.target.Documents+db.own != db.source.Documents || db.target.Deleted != db.source.Deleted) {
+		if db.err == nil && (db.target.Documents != db.expected() || db.target.Deleted != db.source.Deleted) {
 			differ = append(differ, db)
 		}
 	}
@@ -124,7 +122,7 @@ func (r *report) databases() {
 	comma := func(n uint64) string { return humanize.Comma(int64(n)) }
 	rows := []string{"  documents\tdeleted\there\tdeleted\t   database"}
 	for _, db := range differ {
-		rows = append(rows, fmt.Sprintf("  %s\t%s\t%s\t%s\t   %s", comma(db.source.Documents-db.own), comma(db.source.Deleted),
+		rows = append(rows, fmt.Sprintf("  %s\t%s\t%s\t%s\t   %s", comma(db.expected()), comma(db.source.Deleted),
 			comma(db.target.Documents), comma(db.target.Deleted), db.name))
 	}
 	_, err := io.WriteString(table, strings.Join(rows, "\n")+"\n")
@@ -190,7 +188,7 @@ func (r *report) differences() {
 }
 
 // leftBehind tells what stays where it is.
-func (r *report) leftBehind(ctx context.Context) error {
+func (r *report) leftBehind(ctx context.Context) {
 	lines := []string{
 		"documents that do not replicate (_local/…), among them the checkpoints of clients",
 		"server administrators and other settings (GET /_node/_local/_config shows them)",
@@ -201,15 +199,18 @@ func (r *report) leftBehind(ctx context.Context) error {
 	for _, name := range r.m.choice.replications {
 		n, err := r.m.replications(ctx, name)
 		if err != nil {
-			return err
-		}
-		if n > 0 {
+			lines = append(lines, name+": "+reason(err))
+		} else if n > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %s. They start to run as soon as they are here: end them at the source, "+
 				"then run this command again with --replications", name, count(n, "document")))
 		}
 	}
+	for _, db := range r.m.all() {
+		for _, id := range db.judges {
+			lines = append(lines, db.name+": "+id+" comes with a run without --continuous: it would judge what is still to come")
+		}
+	}
 	r.list("Left behind:", lines)
-	return nil
 }
 
 // replications is how many documents of a replicator database are not CouchDB's

@@ -26,7 +26,7 @@ func (s *selectedSource) Changes(ctx context.Context, q endpoint.ChangesQuery) (
 		return nil, err
 	}
 	out := &selectedFeed{Feed: feed, source: s}
-	if q.Filter.Function == "" { // all documents, of which some may be done
+	if !q.Filter.HasIDs { // all documents, of which some may be done
 		if left, err := s.Pending(ctx, q.Since); err == nil && left >= 0 {
 			out.done = max(0, s.meter.total-left)
 		}
@@ -156,7 +156,7 @@ func (t *watchedTarget) took(d *endpoint.Doc) {
 	size := int64(len(d.Body))
 	for i := range d.Atts {
 		if !d.Atts[i].Stub {
-			size += int64(d.Atts[i].Length)
+			size += d.Atts[i].Length
 		}
 	}
 	t.meter.wrote(size)
@@ -177,7 +177,7 @@ func reason(err error) string {
 	if errors.As(err, &r) && r.Reason != "" {
 		text = r.Reason
 	} else if errors.As(err, &f) && f.Reason != "" {
-		text = f.Reason
+		text = f.Error() // with its cause, but without what led to it
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
