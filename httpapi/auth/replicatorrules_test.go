@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"divan/shard"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -39,5 +40,49 @@ func TestValidateReplication(t *testing.T) {
 	}
 	if err := ValidateReplication(shard.ValidateRequest{New: &shard.Doc{ID: "x", Deleted: true, Body: []byte("{}")}}); err != nil {
 		t.Errorf("a deletion: %v", err)
+	}
+}
+
+func TestScreenReplication(t *testing.T) {
+	const body = `{"source":"http://u:p@h/a","target":{"url":"https://u:p@h/b","headers":{"Authorization":"x"},"auth":{"basic":{}}},"proxy":"http://u:p@h","owner":"bob","continuous":true}`
+	screened := func(u shard.User, admin bool) *shard.Doc {
+		d := &shard.Doc{ID: "x", Rev: doc.Rev{Pos: 2, ID: "abc"}, Body: []byte(body)}
+		if err := ScreenReplication(d, u, admin); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for _, d := range []*shard.Doc{screened(shard.User{Name: "bob"}, false), screened(shard.User{Name: "eve"}, true)} {
+		if string(d.Body) != body || d.Rev.ID != "abc" {
+			t.Errorf("%s", d.Body)
+		}
+	}
+	d := screened(shard.User{Name: "eve"}, false)
+	const want = `{"source":"http://h/a","target":{"url":"https://h/b"},"proxy":"http://h","owner":"bob","continuous":true}`
+	if string(d.Body) != want || d.Rev.Pos != 2 || d.Rev.ID == "abc" {
+		t.Errorf("%s of %s", d.Body, d.Rev)
+	}
+}
+
+func TestReplicationWrite(t *testing.T) {
+	const ends = `"source":"http://h/a","target":"http://h/b"`
+	for _, c := range []struct {
+		body  string
+		user  shard.User
+		admin bool
+		want  string
+	}{
+		{`{` + ends + `}`, shard.User{Name: "bob"}, false, `{` + ends + `,"owner":"bob"}`},
+		{`{` + ends + `,"owner":null}`, shard.User{Name: "bob"}, false, `{` + ends + `,"owner":"bob"}`},
+		{`{` + ends + `,"owner":"bob"}`, shard.User{Name: "bob"}, false, `{` + ends + `,"owner":"bob"}`},
+		{`{` + ends + `,"owner":"eve"}`, shard.User{Name: "bob"}, true, `{` + ends + `,"owner":"eve"}`},
+		{`{` + ends + `,"owner":"eve"}`, shard.User{Name: "bob"}, false, textOthers},
+		{`{` + ends + `}`, shard.User{Anonymous: true}, false, `{` + ends + `}`},
+		{`{"source":"a"}`, shard.User{Name: "bob"}, true, "Missing replicator database"},
+	} {
+		body, err := ReplicationWrite{Body: []byte(c.body), User: c.user, Admin: c.admin}.Prepare()
+		if got := string(body) + fault.Reason(err); got != c.want {
+			t.Errorf("%s by %+v: %s, want %s", c.body, c.user, got, c.want)
+		}
 	}
 }

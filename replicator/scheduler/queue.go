@@ -103,6 +103,7 @@ func (q *Queue) Ended(j *Job, how Outcome, reason string, now time.Time, s *Sett
 		j.crashes = 0
 	}
 	switch how {
+	case Done:
 	case Interrupted:
 		q.totals.Stops++
 		j.remember(Event{Time: now, Type: Stopped}, s.MaxHistory)

@@ -103,9 +103,9 @@ func (r *Runner) step(ctx context.Context, now time.Time) (start []starting, nex
 
 // run is one run of a job.
 func (r *Runner) run(ctx context.Context, s *starting) {
-	err := pause(s.ctx, s.delay)
+	err := pause(s.ctx, s.delay) //nolint:contextcheck // it is a child of ctx
 	if err == nil {
-		err = s.job.Run(s.ctx)
+		err = s.job.Run(s.ctx) //nolint:contextcheck // the same
 	}
 	how, reason := Done, ""
 	if err != nil {
