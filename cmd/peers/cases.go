@@ -132,7 +132,7 @@ func (w *world) continuous(ctx context.Context) (string, error) {
 	}
 	for i, s := range ends {
 		job := map[string]any{"source": s.url("both"), "target": ends[1-i].url("both"), "continuous": true}
-		if _, err := w.one.call(ctx, http.MethodPost, "/_replicate", job, nil); err != nil {
+		if err := w.one.call(ctx, http.MethodPost, "/_replicate", job, nil); err != nil {
 			return "", err
 		}
 	}
@@ -163,11 +163,11 @@ func (s *server) write(ctx context.Context, db string, end, n int) error {
 		id := fmt.Sprintf("shared-%d", i%200)
 		var current map[string]any
 		d := map[string]any{"_id": id, "by": end, "i": i}
-		if _, err := s.call(ctx, http.MethodGet, "/"+db+"/"+id, nil, &current); err == nil {
+		if err := s.call(ctx, http.MethodGet, "/"+db+"/"+id, nil, &current); err == nil {
 			d["_rev"] = current["_rev"]
 			d["_deleted"] = i%7 == 0
 		}
-		if _, err := s.call(ctx, http.MethodPost, "/"+db+"/_bulk_docs", map[string]any{"docs": append(docs, d)}, nil); err != nil {
+		if err := s.call(ctx, http.MethodPost, "/"+db+"/_bulk_docs", map[string]any{"docs": append(docs, d)}, nil); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func (s *server) leaves(ctx context.Context, db string) (map[string][]string, er
 			} `json:"changes"`
 		} `json:"results"`
 	}
-	if _, err := s.call(ctx, http.MethodGet, "/"+db+"/_changes?style=all_docs", nil, &changes); err != nil {
+	if err := s.call(ctx, http.MethodGet, "/"+db+"/_changes?style=all_docs", nil, &changes); err != nil {
 		return nil, err
 	}
 	out := make(map[string][]string, len(changes.Results))
@@ -87,7 +87,7 @@ func (s *server) bulkGet(ctx context.Context, db string, wanted []map[string]str
 			} `json:"docs"`
 		} `json:"results"`
 	}
-	if _, err := s.call(ctx, http.MethodPost, "/"+db+"/_bulk_get?revs=true", map[string]any{"docs": wanted}, &answer); err != nil {
+	if err := s.call(ctx, http.MethodPost, "/"+db+"/_bulk_get?revs=true", map[string]any{"docs": wanted}, &answer); err != nil {
 		return err
 	}
 	for _, r := range answer.Results {

@@ -95,7 +95,7 @@ func (s *server) fill(ctx context.Context, db string, g *generator, n, largest i
 			docs = append(docs, g.next()...)
 		}
 		var refused []any
-		if _, err := s.call(ctx, http.MethodPost, "/"+db+"/_bulk_docs", map[string]any{"new_edits": false, "docs": docs}, &refused); err != nil {
+		if err := s.call(ctx, http.MethodPost, "/"+db+"/_bulk_docs", map[string]any{"new_edits": false, "docs": docs}, &refused); err != nil {
 			return err
 		}
 		if len(refused) > 0 {
@@ -103,7 +103,7 @@ func (s *server) fill(ctx context.Context, db string, g *generator, n, largest i
 		}
 	}
 	views := map[string]any{"views": map[string]any{"v": map[string]any{"map": "function (doc) { emit(doc.n, null); }"}}}
-	if _, err := s.call(ctx, http.MethodPut, "/"+db+"/_design/d", views, nil); err != nil {
+	if err := s.call(ctx, http.MethodPut, "/"+db+"/_design/d", views, nil); err != nil {
 		return err
 	}
 	for size := 1; size <= largest; size *= 10 {

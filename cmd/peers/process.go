@@ -150,7 +150,7 @@ func (s *server) await(ctx context.Context) error {
 	late, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		if _, err := s.call(late, http.MethodGet, "/", nil, nil); err == nil {
+		if err := s.call(late, http.MethodGet, "/", nil, nil); err == nil {
 			return nil
 		}
 		select {

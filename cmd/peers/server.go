@@ -67,33 +67,32 @@ func (s *server) send(ctx context.Context, method, path, contentType string, bod
 }
 
 // call sends JSON and decodes the answer into out, unless that is nil.
-func (s *server) call(ctx context.Context, method, path string, in, out any) (any, error) {
+func (s *server) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		body = bytes.NewReader(text)
 	}
 	answer, err := s.send(ctx, method, path, "application/json", body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = answer.Close() }() // read to its end
 	if out == nil {
 		_, err = io.Copy(io.Discard, answer)
-		return nil, err
+		return err
 	}
 	d := json.NewDecoder(answer)
 	d.UseNumber()
-	return out, d.Decode(out)
+	return d.Decode(out)
 }
 
 // create makes a database.
 func (s *server) create(ctx context.Context, db string) error {
-	_, err := s.call(ctx, http.MethodPut, "/"+db, nil, nil)
-	return err
+	return s.call(ctx, http.MethodPut, "/"+db, nil, nil)
 }
 
 // replicate has s replicate and returns how many documents were written, by the
@@ -107,7 +106,7 @@ func (s *server) replicate(ctx context.Context, source, target string) (written 
 			DocWriteFailures int `json:"doc_write_failures"`
 		} `json:"history"`
 	}
-	if _, err := s.call(ctx, http.MethodPost, "/_replicate", map[string]any{"source": source, "target": target}, &answer); err != nil {
+	if err := s.call(ctx, http.MethodPost, "/_replicate", map[string]any{"source": source, "target": target}, &answer); err != nil {
 		return 0, err
 	}
 	if !answer.OK {

@@ -127,31 +127,31 @@ func (out *outcome) bring(ctx context.Context, from endpoint.Source, to endpoint
 }
 
 // leaves lists every leaf of every document of a database, with its body.
-func (w *world) leaves(t testing.TB, name string) []string {
-	t.Helper()
-	db := w.db(t, name)
-	feed, err := db.Changes(t.Context(), cluster.ChangesQuery{Limit: cluster.NoLimit})
-	apitest.Must(t, err)
+func (w *world) leaves(tb testing.TB, name string) []string {
+	tb.Helper()
+	db := w.db(tb, name)
+	feed, err := db.Changes(tb.Context(), cluster.ChangesQuery{Limit: cluster.NoLimit})
+	apitest.Must(tb, err)
 	defer feed.Close()
 	var out []string
 	for feed.Next() {
 		id := feed.Row().ID
-		revs, err := db.OpenRevs(t.Context(), cluster.OpenRevsOptions{ID: id, All: true, WithPath: true})
-		apitest.Must(t, err)
+		revs, err := db.OpenRevs(tb.Context(), cluster.OpenRevsOptions{ID: id, All: true, WithPath: true})
+		apitest.Must(tb, err)
 		for _, r := range revs {
 			text := fmt.Sprintf("%s %s %v %s", id, r.Doc.Revisions.AppendJSON(nil), r.Doc.Deleted, r.Doc.Body)
 			for i := range r.Doc.Atts {
 				a := &r.Doc.Atts[i]
-				rd, err := db.ReadAttachment(t.Context(), id, *a, 0, -1)
-				apitest.Must(t, err)
+				rd, err := db.ReadAttachment(tb.Context(), id, *a, 0, -1)
+				apitest.Must(tb, err)
 				content, err := io.ReadAll(rd)
-				apitest.Must(t, errors.Join(err, rd.Close()))
+				apitest.Must(tb, errors.Join(err, rd.Close()))
 				text += fmt.Sprintf(" %s %s %d %d %x %d", a.Name, a.ContentType, a.RevPos, a.Length, a.Digest, len(content))
 			}
 			out = append(out, text)
 		}
 	}
-	apitest.Must(t, feed.Err())
+	apitest.Must(tb, feed.Err())
 	slices.Sort(out)
 	return out
 }
