@@ -49,7 +49,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		for i, at := range groups[g].items {
 			mine[i] = list[at]
 		}
-		r := revising{db: d, segment: groups[g].segment, list: mine}
+		r := revising{db: d, segment: groups[g].segment, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 		var got [][]shard.RevResult
 		var failures []error
 		_ = d.whenBorn(ctx, func() error {
@@ -77,6 +77,8 @@ type revising struct {
 	db      *DB
 	segment *segment
 	list    []OpenRevsOptions
+	// maxBytes bounds the bodies that a copy answers with; 0: no bound.
+	maxBytes int
 }
 
 // revised is what one copy answered to all requests.
@@ -196,7 +198,7 @@ func (r *revising) ask(ctx context.Context, rep replica.Copies, t fanout.Target,
 		reqs[i] = r.db.revsRequest(&r.list[i])
 		reqs[i].HeadOnly = headOnly
 	}
-	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs})
+	answers, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs, MaxBytes: r.maxBytes})
 	if err != nil {
 		return revised{}, err
 	}

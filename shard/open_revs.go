@@ -47,8 +47,9 @@ type RevsAnswer struct {
 
 // OpenRevsMany is OpenRevs for several documents of one copy, each with its own
 // error, in the order of reqs. They are read in the order of their ids, which
-// takes about half of reading them one by one.
-func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRequest) ([]RevsAnswer, error) {
+// takes about half of reading them one by one. Once the bodies have maxBytes, the
+// rest is answered with fault.RequestTooLarge; 0: no bound.
+func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRequest, maxBytes int) ([]RevsAnswer, error) {
 	out := make([]RevsAnswer, len(reqs))
 	store, err := l.pin(ctx, name)
 	if err != nil {
@@ -59,14 +60,19 @@ func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRe
 	}
 	defer l.engine.Release(store)
 	var newest uint64 // what has to be durable for the answers to stand
-	absent := false
+	absent, held := false, 0
 	failed := eachRecord(store, len(reqs), func(i int) string { return reqs[i].ID }, func(i int, rec *doc.Record) {
 		if rec == nil {
 			rec = &doc.Record{}
 			absent = true
 		}
 		newest = max(newest, rec.Seq)
+		if maxBytes > 0 && held >= maxBytes {
+			out[i].Err = fault.New(fault.RequestTooLarge, "The documents are too large to be read together.")
+			return
+		}
 		out[i].Results, out[i].Err = readRevs(store, &reqs[i], rec)
+		held += sizeOf(out[i].Results)
 	})
 	for i := range out {
 		// Which of them it was does not show; or a revision went away while it was read.
@@ -82,6 +88,17 @@ func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRe
 		}
 	}
 	return out, l.waitDurable(ctx, name, newest)
+}
+
+// sizeOf returns how many bytes the bodies have.
+func sizeOf(results []RevResult) int {
+	n := 0
+	for i := range results {
+		if results[i].Doc != nil {
+			n += len(results[i].Doc.Body)
+		}
+	}
+	return n
 }
 
 // readRevs reads the revisions of one document that a request asks for.

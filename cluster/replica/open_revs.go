@@ -21,6 +21,9 @@ var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
 type OpenRevsManyRequest struct {
 	Copy string
 	Docs []shard.OpenRevsRequest // of which Copy is not looked at
+	// MaxBytes is how much of bodies is answered, about; what is beyond has
+	// fault.RequestTooLarge. The first document is always answered. 0: no bound.
+	MaxBytes int
 }
 
 // OpenRevsMany reads revisions of several documents, each with its own error, in
@@ -28,7 +31,7 @@ type OpenRevsManyRequest struct {
 var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []shard.RevsAnswer]{
 	Copy: func(q OpenRevsManyRequest) string { return q.Copy },
 	Run: func(h *Held, ctx context.Context, q OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
-		return h.Shards.OpenRevsMany(ctx, q.Copy, q.Docs)
+		return h.Shards.OpenRevsMany(ctx, q.Copy, q.Docs, q.MaxBytes)
 	},
 	Over: unary(wirepb.Op_OPEN_REVS_MANY, wire.ClassRead,
 		codec[OpenRevsManyRequest, *wirepb.OpenRevsList]{encodeOpenRevsMany, decodeOpenRevsMany},
@@ -38,7 +41,7 @@ var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []shard.RevsAnswer]{
 })
 
 func encodeOpenRevsMany(q *OpenRevsManyRequest) *wirepb.OpenRevsList {
-	m := &wirepb.OpenRevsList{Copy: q.Copy, Requests: make([]*wirepb.OpenRevsRequest, len(q.Docs))}
+	m := &wirepb.OpenRevsList{Copy: q.Copy, MaxBytes: int64(q.MaxBytes), Requests: make([]*wirepb.OpenRevsRequest, len(q.Docs))}
 	for i := range q.Docs {
 		m.Requests[i] = encodeOpenRevs(&q.Docs[i])
 		m.Requests[i].Copy = ""
@@ -47,7 +50,9 @@ func encodeOpenRevsMany(q *OpenRevsManyRequest) *wirepb.OpenRevsList {
 }
 
 func decodeOpenRevsMany(m *wirepb.OpenRevsList) OpenRevsManyRequest {
-	q := OpenRevsManyRequest{Copy: name(m.Copy), Docs: make([]shard.OpenRevsRequest, len(m.Requests))}
+	q := OpenRevsManyRequest{
+		Copy: name(m.Copy), Docs: make([]shard.OpenRevsRequest, len(m.Requests)), MaxBytes: int(m.MaxBytes),
+	}
 	for i, r := range m.Requests {
 		q.Docs[i] = decodeOpenRevs(r)
 	}

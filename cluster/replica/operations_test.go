@@ -70,8 +70,13 @@ func TestDocuments(t *testing.T) {
 		}
 		revs := shard.OpenRevsRequest{Copy: testCopy, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
 		as[[]shard.RevResult](t, "OpenRevs")(OpenRevs.On(ctx, p, revs))(OpenRevs.On(ctx, local, revs))
-		many := OpenRevsManyRequest{testCopy, []shard.OpenRevsRequest{revs, {ID: "a", All: true}, {ID: "none", Revs: []doc.Rev{rev}}}}
+		many := OpenRevsManyRequest{testCopy, []shard.OpenRevsRequest{revs, {ID: "a", All: true}, {ID: "none", Revs: []doc.Rev{rev}}}, 0}
 		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
+		many.MaxBytes = 1
+		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
+		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || got[0].Err != nil || !fault.Is(got[1].Err, fault.RequestTooLarge) {
+			t.Fatalf("got %+v, %v", got, err)
+		}
 		many.Copy = "shards/none"
 		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NoCopy) {
 			t.Fatalf("got %+v, %v", got, err)

@@ -34,7 +34,7 @@ func TestShortAnswers(t *testing.T) {
 		_, purge := Purge.On(ctx, p, PurgeRequest{testCopy, make([]shard.PurgeItem, 1)})
 		_, missing := Missing.On(ctx, p, MissingRequest{testCopy, make([]shard.IDRevs, 1)})
 		_, docs := DocsByID.On(ctx, p, DocsByIDRequest{Copy: testCopy, IDs: make([]string, 1)})
-		_, revs := OpenRevsMany.On(ctx, p, OpenRevsManyRequest{testCopy, make([]shard.OpenRevsRequest, 1)})
+		_, revs := OpenRevsMany.On(ctx, p, OpenRevsManyRequest{testCopy, make([]shard.OpenRevsRequest, 1), 0})
 		for _, err := range []error{update, purge, missing, docs, revs} {
 			if !fault.Is(err, fault.Internal) {
 				t.Error(err)

@@ -37,7 +37,7 @@ func newWorld(tb testing.TB, q int) *world {
 	}
 	api := core.New(d)
 	return &world{Deps: d, api: api, opener: local.New(local.Options{
-		Coordinator: d.Coordinator, Config: d.Config, Access: httplocal.Access{API: api},
+		Coordinator: d.Coordinator, Access: httplocal.Access{API: api},
 	})}
 }
 

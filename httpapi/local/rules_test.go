@@ -101,6 +101,42 @@ func TestReplicateAttachments(t *testing.T) {
 	w.same(t)
 }
 
+// Documents that are too much together are read one after the other.
+func TestLargeDocumentsAreReadInParts(t *testing.T) {
+	w := newWorld(t, 2)
+	const docs = 40
+	body := append(append([]byte(`{"text":"`), bytes.Repeat([]byte("x"), 1<<20)...), `"}`...)
+	var wanted []endpoint.Wanted
+	var list []cluster.OpenRevsOptions
+	for n := range docs {
+		id := fmt.Sprint("d", n)
+		rev := w.put(t, "a", shard.Edit{ID: id, Body: body})[0].Rev
+		wanted = append(wanted, endpoint.Wanted{ID: id, Revs: []doc.Rev{rev}})
+		list = append(list, cluster.OpenRevsOptions{ID: id, Revs: []doc.Rev{rev}, R: 1, MaxBytes: 4 << 20})
+	}
+	got, errs := w.db(t, "a").OpenRevsMany(t.Context(), list)
+	read := 0
+	for i := range got {
+		switch {
+		case errs[i] == nil && len(got[i][0].Doc.Body) == len(body):
+			read++
+		case !fault.Is(errs[i], fault.RequestTooLarge):
+			t.Errorf("%s: %v", list[i].ID, errs[i])
+		}
+	}
+	if read < 4 || read > 6 {
+		t.Errorf("%d read at once", read)
+	}
+	came := map[string]bool{}
+	apitest.Must(t, w.opener.Open("a", admin()).Fetch(t.Context(), endpoint.FetchOptions{}, wanted, func(d *endpoint.Doc, _ endpoint.Contents) error {
+		came[d.ID] = len(d.Body) == len(body)
+		return nil
+	}))
+	if len(came) != docs {
+		t.Errorf("%d came", len(came))
+	}
+}
+
 // revs returns the leaves of a document.
 func (w *world) revs(t *testing.T, db, id string) []doc.Rev {
 	t.Helper()

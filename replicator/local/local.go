@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"divan/cluster"
-	"divan/cluster/config"
 	"divan/replicator/endpoint"
 	"divan/shard"
 	"divan/storage/doc"
@@ -15,7 +14,6 @@ import (
 type Options struct {
 	Coordinator *cluster.Coordinator
 	Access      Access
-	Config      *config.Holder
 }
 
 // Access tells what accounts may do, by the rules that hold for requests.

@@ -136,8 +136,12 @@ func (d *Database) Pending(ctx context.Context, since endpoint.Seq) (int64, erro
 	return int64(n), feed.Err()
 }
 
-// fetchMost is how many documents are read together at most; see cluster.Window.
-const fetchMost = 512
+const (
+	// fetchMost is how many documents are read together at most,
+	fetchMost = 512
+	// fetchBytes how much of their bodies, about.
+	fetchBytes = 16 << 20
+)
 
 // Fetch implements endpoint.Source.
 func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
@@ -145,16 +149,16 @@ func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []
 	if err != nil {
 		return err
 	}
-	window := cluster.NewWindow(d.Config.Load().CouchDB.MaxDocumentSize, fetchMost)
 	f := fetching{db: db, rights: rights, o: o, take: take}
 	for len(wanted) > 0 {
-		n := min(window.Size(), len(wanted))
-		bytes, err := f.read(ctx, wanted[:n])
+		n := min(fetchMost, len(wanted))
+		again, err := f.read(ctx, wanted[:n])
 		if err != nil {
 			return err
 		}
-		window.Read(n, bytes)
-		wanted = wanted[n:]
+		if wanted = wanted[n:]; len(again) > 0 {
+			wanted = append(again, wanted...)
+		}
 	}
 	return nil
 }
@@ -167,40 +171,40 @@ type fetching struct {
 	take   func(*endpoint.Doc, endpoint.Contents) error
 }
 
-// read reads some documents together and gives them out; the result is the size
-// of their bodies.
-func (f *fetching) read(ctx context.Context, wanted []endpoint.Wanted) (bytes int, err error) {
-	list := make([]cluster.OpenRevsOptions, 0, len(wanted))
+// read reads some documents together and gives them out. It returns those that
+// were too much.
+func (f *fetching) read(ctx context.Context, wanted []endpoint.Wanted) (again []endpoint.Wanted, err error) {
+	list, of := make([]cluster.OpenRevsOptions, 0, len(wanted)), make([]*endpoint.Wanted, 0, len(wanted))
 	for i := range wanted {
-		if f.rights.Read(wanted[i].ID) != nil {
+		w := &wanted[i]
+		if f.rights.Read(w.ID) != nil {
 			continue // as one that is not there: it may not be known about
 		}
-		// Any copy will do: those that do not have a revision are not the last
-		// to be asked.
-		list = append(list, cluster.OpenRevsOptions{ID: wanted[i].ID, Revs: wanted[i].Revs, Latest: true, WithPath: true, R: 1})
+		// Any copy will do: where it does not have a revision, the others are asked.
+		list, of = append(list, cluster.OpenRevsOptions{
+			ID: w.ID, Revs: w.Revs, Latest: true, WithPath: true, R: 1, MaxBytes: fetchBytes,
+		}), append(of, w)
 	}
 	got, errs := f.db.OpenRevsMany(ctx, list)
-	at := 0
-	for i := range wanted {
-		if at == len(list) || list[at].ID != wanted[i].ID {
+	for i, w := range of {
+		if fault.Is(errs[i], fault.RequestTooLarge) {
+			again = append(again, *w)
 			continue
 		}
-		results, err := got[at], errs[at]
-		at++
-		if err != nil {
-			return bytes, err
+		if errs[i] != nil {
+			return nil, errs[i]
 		}
-		for k := range results {
-			if results[k].Doc == nil {
+		for _, r := range got[i] {
+			if r.Doc == nil {
 				continue
 			}
-			bytes += len(results[k].Doc.Body)
-			if err := f.give(ctx, &wanted[i], results[k].Doc); err != nil {
-				return bytes, err
+			if err := f.give(ctx, w, r.Doc); err != nil {
+				return nil, err
 			}
 		}
+		got[i] = nil // one at a time is held
 	}
-	return bytes, nil
+	return again, nil
 }
 
 // give gives out one revision.

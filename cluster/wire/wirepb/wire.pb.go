@@ -1945,6 +1945,7 @@ type OpenRevsList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requests      []*OpenRevsRequest     `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
 	Copy          string                 `protobuf:"bytes,2,opt,name=copy,proto3" json:"copy,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1991,6 +1992,13 @@ func (x *OpenRevsList) GetCopy() string {
 		return x.Copy
 	}
 	return ""
+}
+
+func (x *OpenRevsList) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
 }
 
 type RevResult struct {
@@ -5926,10 +5934,11 @@ const file_wire_proto_rawDesc = "" +
 	"\twith_path\x18\x06 \x01(\bR\bwithPath\x12\x1d\n" +
 	"\n" +
 	"revs_limit\x18\a \x01(\x03R\trevsLimit\x12\x1b\n" +
-	"\thead_only\x18\b \x01(\bR\bheadOnly\"[\n" +
+	"\thead_only\x18\b \x01(\bR\bheadOnly\"x\n" +
 	"\fOpenRevsList\x127\n" +
 	"\brequests\x18\x01 \x03(\v2\x1b.divan.wire.OpenRevsRequestR\brequests\x12\x12\n" +
-	"\x04copy\x18\x02 \x01(\tR\x04copy\"Q\n" +
+	"\x04copy\x18\x02 \x01(\tR\x04copy\x12\x1b\n" +
+	"\tmax_bytes\x18\x03 \x01(\x03R\bmaxBytes\"Q\n" +
 	"\tRevResult\x12!\n" +
 	"\x03rev\x18\x01 \x01(\v2\x0f.divan.wire.RevR\x03rev\x12!\n" +
 	"\x03doc\x18\x02 \x01(\v2\x0f.divan.wire.DocR\x03doc\"f\n" +

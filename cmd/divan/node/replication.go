@@ -28,7 +28,7 @@ func (n *Node) newReplication() {
 	n.owners = ownership.New(owners)
 	options := replicator.Options{
 		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr, Others: n.askOthers, Send: n.sendReplication,
-		Local:     local.New(local.Options{Coordinator: n.coord, Config: n.config, Access: httplocal.Access{API: n.api.API}}),
+		Local:     local.New(local.Options{Coordinator: n.coord, Access: httplocal.Access{API: n.api.API}}),
 		UserAgent: "Divan-Replicator/" + n.cfg.Version, Logger: n.log.Named("replicator"),
 	}
 	if n.links != nil {
