@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/local"
 	"divan/replicator/remote"
 	"divan/replicator/spec"
 	"divan/shard"
@@ -29,17 +30,13 @@ type side interface {
 // on directly, whether it is asked for by its name or by a URL of this cluster.
 func (r *Replicator) open(ctx context.Context, s *spec.Spec, a *spec.Address) (side, error) {
 	if a.Name != "" {
-		return r.o.Local.Open(a.Name, s.User), nil
+		return r.o.Local.Open(a.Name, local.Of(s.User)), nil
 	}
 	if err := r.allowed(a); err != nil {
 		return nil, err
 	}
 	if name, ok := r.own(a); ok {
-		u, err := r.identify(ctx, a)
-		if err != nil {
-			return nil, err
-		}
-		return r.o.Local.Open(name, u), nil
+		return r.o.Local.Open(name, func(ctx context.Context) (shard.User, error) { return r.identify(ctx, a) }), nil
 	}
 	network, err := r.network()
 	if err != nil {

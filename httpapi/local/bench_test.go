@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster"
 	"divan/httpapi/apitest"
+	"divan/replicator/local"
 	"divan/replicator/protocol"
 	"divan/replicator/spec"
 	"divan/shard"
@@ -42,7 +43,7 @@ func (w *world) run(tb testing.TB, from, to, id string) {
 			User: admin(),
 		},
 		ID:     spec.ID{Base: id},
-		Source: w.opener.Open(from, admin()), Target: w.opener.Open(to, admin()), Logger: zap.NewNop(),
+		Source: w.opener.Open(from, local.Of(admin())), Target: w.opener.Open(to, local.Of(admin())), Logger: zap.NewNop(),
 	})
 	apitest.Must(tb, err)
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/local"
 	"divan/replicator/protocol"
 	"divan/replicator/spec"
 	"divan/shard"
@@ -31,7 +32,7 @@ func TestIdleFeeds(t *testing.T) {
 	const feeds = 2000
 	w := newWorld(t, 2)
 	w.put(t, "a", shard.Edit{ID: "x", Body: []byte("{}")})
-	from := w.opener.Open("a", admin())
+	from := w.opener.Open("a", local.Of(admin()))
 	ctx, cancel := context.WithCancel(t.Context())
 	before := memory()
 	var running sync.WaitGroup
@@ -92,7 +93,7 @@ func TestIdleReplications(t *testing.T) {
 					User: admin(), Continuous: true,
 				},
 				ID: spec.ID{Base: fmt.Sprint(i)}, Progress: &progress[i],
-				Source: w.opener.Open("a", admin()), Target: w.opener.Open("b", admin()), Logger: zap.NewNop(),
+				Source: w.opener.Open("a", local.Of(admin())), Target: w.opener.Open("b", local.Of(admin())), Logger: zap.NewNop(),
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Error(err)

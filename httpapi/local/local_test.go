@@ -158,7 +158,7 @@ func (w *world) leaves(tb testing.TB, name string) []string {
 
 func TestReplicateDocuments(t *testing.T) {
 	w := newWorld(t, 3)
-	from, to := w.opener.Open("a", admin()), w.opener.Open("b", admin())
+	from, to := w.opener.Open("a", local.Of(admin())), w.opener.Open("b", local.Of(admin()))
 	var edits []shard.Edit
 	for i := range 1000 {
 		edits = append(edits, shard.Edit{ID: fmt.Sprintf("d%04d", i), Body: []byte(`{"n":1}`)})

@@ -12,6 +12,7 @@ import (
 	"divan/cluster/attachment"
 	"divan/httpapi/apitest"
 	"divan/replicator/endpoint"
+	"divan/replicator/local"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -38,7 +39,7 @@ func TestBothSidesEndEqual(t *testing.T) {
 		}
 		both := func(r *rapid.T) {
 			for i := range names {
-				from, to := w.opener.Open(names[i], admin()), w.opener.Open(names[1-i], admin())
+				from, to := w.opener.Open(names[i], local.Of(admin())), w.opener.Open(names[1-i], local.Of(admin()))
 				out, err := replicate(t.Context(), from, to, since[i], rapid.IntRange(1, 5).Draw(r, "batch"))
 				if err != nil || len(out.refused) > 0 {
 					r.Fatalf("%+v, %v", out, err)

@@ -15,6 +15,7 @@ import (
 	"divan/cluster/attachment"
 	"divan/httpapi/apitest"
 	"divan/replicator/endpoint"
+	"divan/replicator/local"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -54,7 +55,7 @@ func (w *world) same(t *testing.T) {
 
 func TestReplicateAttachments(t *testing.T) {
 	w := newWorld(t, 2)
-	from, to := w.opener.Open("a", admin()), w.opener.Open("b", admin())
+	from, to := w.opener.Open("a", local.Of(admin())), w.opener.Open("b", local.Of(admin()))
 	text := bytes.Repeat([]byte("to be compressed "), 40000)
 	atts := []shard.EditAttachment{
 		w.upload(t, "d", "empty", "image/png", nil),
@@ -128,7 +129,7 @@ func TestLargeDocumentsAreReadInParts(t *testing.T) {
 		t.Errorf("%d read at once", read)
 	}
 	came := map[string]bool{}
-	apitest.Must(t, w.opener.Open("a", admin()).Fetch(t.Context(), endpoint.FetchOptions{}, wanted, func(d *endpoint.Doc, _ endpoint.Contents) error {
+	apitest.Must(t, w.opener.Open("a", local.Of(admin())).Fetch(t.Context(), endpoint.FetchOptions{}, wanted, func(d *endpoint.Doc, _ endpoint.Contents) error {
 		came[d.ID] = len(d.Body) == len(body)
 		return nil
 	}))
@@ -152,7 +153,7 @@ func (w *world) revs(t *testing.T, db, id string) []doc.Rev {
 // A stub whose content the target does not have refuses its document alone.
 func TestMissingStubIsRefusedAlone(t *testing.T) {
 	w := newWorld(t, 1)
-	to := w.opener.Open("b", admin())
+	to := w.opener.Open("b", local.Of(admin()))
 	att := endpoint.Attachment{Stub: true}
 	att.Name, att.RevPos = "x", 1
 	docs := []*endpoint.Doc{
@@ -176,7 +177,7 @@ func TestMissingStubIsRefusedAlone(t *testing.T) {
 // What is no content at all, or not that one, is refused with its document.
 func TestContentsAreChecked(t *testing.T) {
 	w := newWorld(t, 1)
-	to := w.opener.Open("b", admin())
+	to := w.opener.Open("b", local.Of(admin()))
 	att := endpoint.Attachment{Data: []byte("something")}
 	att.Name, att.Digest = "x", [16]byte{1}
 	d := &endpoint.Doc{ID: "a", Path: doc.Path{Start: 1, IDs: []string{"r"}}, Body: []byte("{}"), Atts: []endpoint.Attachment{att}}
@@ -207,7 +208,7 @@ func TestAccountsMeetTheRules(t *testing.T) {
 	w := newWorld(t, 1)
 	apitest.Must(t, w.db(t, "a").SetSecurity(t.Context(), []byte(`{"members":{"names":["rosa"],"roles":[]},"admins":{"names":["ada"],"roles":[]}}`)))
 	info := func(name string, u shard.User) error {
-		_, err := w.opener.Open(name, u).Info(t.Context())
+		_, err := w.opener.Open(name, local.Of(u)).Info(t.Context())
 		return err
 	}
 	for _, tc := range []struct {
@@ -227,14 +228,14 @@ func TestAccountsMeetTheRules(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"_users", "_replicator"} {
-		if _, err := w.opener.Open(name, user("rosa")).Changes(t.Context(), endpoint.ChangesQuery{}); !fault.Is(err, fault.Unauthorized) {
+		if _, err := w.opener.Open(name, local.Of(user("rosa"))).Changes(t.Context(), endpoint.ChangesQuery{}); !fault.Is(err, fault.Unauthorized) {
 			t.Errorf("changes of %s: %v", name, err)
 		}
 	}
-	if err := w.opener.Open("new", user("rosa")).Create(t.Context(), endpoint.CreateOptions{}); !fault.Is(err, fault.Unauthorized) {
+	if err := w.opener.Open("new", local.Of(user("rosa"))).Create(t.Context(), endpoint.CreateOptions{}); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("create: %v", err)
 	}
-	created := w.opener.Open("new", admin())
+	created := w.opener.Open("new", local.Of(admin()))
 	for range 2 { // one that is there already is no error
 		apitest.Must(t, created.Create(t.Context(), endpoint.CreateOptions{Query: [][2]string{{"q", "3"}, {"partitioned", "true"}}}))
 	}
@@ -243,7 +244,7 @@ func TestAccountsMeetTheRules(t *testing.T) {
 	}
 	refusals := func(name string, u shard.User, id, body string) fault.Kind {
 		d := &endpoint.Doc{ID: id, Path: doc.Path{Start: 1, IDs: []string{"r" + fmt.Sprint(rand.Uint64())}}, Body: []byte(body)}
-		refused, err := w.opener.Open(name, u).Write(t.Context(), []*endpoint.Doc{d})
+		refused, err := w.opener.Open(name, local.Of(u)).Write(t.Context(), []*endpoint.Doc{d})
 		apitest.Must(t, err)
 		if len(refused) == 0 {
 			return 0
@@ -291,7 +292,7 @@ func TestAccountsMeetTheRules(t *testing.T) {
 func TestFeedOfALostRight(t *testing.T) {
 	w := newWorld(t, 2)
 	apitest.Must(t, w.db(t, "a").SetSecurity(t.Context(), []byte(`{"members":{"names":["rosa"]}}`)))
-	feed, err := w.opener.Open("a", user("rosa")).Changes(t.Context(), endpoint.ChangesQuery{Continuous: true})
+	feed, err := w.opener.Open("a", local.Of(user("rosa"))).Changes(t.Context(), endpoint.ChangesQuery{Continuous: true})
 	apitest.Must(t, err)
 	defer feed.Close()
 	w.put(t, "a", shard.Edit{ID: "x", Body: []byte("{}")})
@@ -306,6 +307,31 @@ func TestFeedOfALostRight(t *testing.T) {
 	}
 }
 
+// So does the end of the account.
+func TestFeedOfALostAccount(t *testing.T) {
+	w := newWorld(t, 2)
+	apitest.Must(t, w.db(t, "a").SetSecurity(t.Context(), []byte(`{"members":{"names":["rosa"]}}`)))
+	gone := fault.New(fault.Unauthorized, "Name or password is incorrect.")
+	var lost error
+	db := w.opener.Open("a", func(context.Context) (shard.User, error) { return user("rosa"), lost })
+	feed, err := db.Changes(t.Context(), endpoint.ChangesQuery{Continuous: true})
+	apitest.Must(t, err)
+	defer feed.Close()
+	w.put(t, "a", shard.Edit{ID: "x", Body: []byte("{}")})
+	rows := make([]endpoint.Change, 4)
+	if n, err := feed.Next(t.Context(), rows); err != nil || n != 1 {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	lost = gone
+	w.put(t, "a", shard.Edit{ID: "y", Body: []byte("{}")})
+	if n, err := feed.Next(t.Context(), rows); !errors.Is(err, gone) {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	if _, err := db.Write(t.Context(), nil); !errors.Is(err, gone) {
+		t.Errorf("a write: %v", err)
+	}
+}
+
 func TestFilters(t *testing.T) {
 	w := newWorld(t, 3)
 	edits := []shard.Edit{{ID: "_design/f", Body: []byte(
@@ -314,7 +340,7 @@ func TestFilters(t *testing.T) {
 		edits = append(edits, shard.Edit{ID: fmt.Sprint("d", n), Body: fmt.Appendf(nil, `{"n":%d}`, n)})
 	}
 	w.put(t, "a", edits...)
-	from := w.opener.Open("a", admin())
+	from := w.opener.Open("a", local.Of(admin()))
 	for want, f := range map[string]endpoint.Filter{
 		"d1 d3 d5 d7 d9": {Function: "f/odd", Query: [][2]string{{"rest", "1"}}},
 		"d0 d2 d4 d6 d8": {Function: "f/odd", Query: [][2]string{{"rest", "0"}}},
@@ -361,7 +387,7 @@ func TestFilters(t *testing.T) {
 
 func TestCheckpoints(t *testing.T) {
 	w := newWorld(t, 1)
-	d := w.opener.Open("a", admin())
+	d := w.opener.Open("a", local.Of(admin()))
 	if _, _, err := d.Local(t.Context(), "cp"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("none: %v", err)
 	}

@@ -50,27 +50,45 @@ type Opener struct{ o Options }
 // New returns an opener.
 func New(o Options) *Opener { return &Opener{o: o} }
 
-// Open returns a database on the account of a user, whether it exists or not:
-// Info tells.
-func (o *Opener) Open(name string, u shard.User) *Database {
-	return &Database{Options: &o.o, name: name, user: u}
+// Account tells on whose account a database is used. It is asked before each
+// operation: a user who is removed, or has another password, ends it.
+type Account func(ctx context.Context) (shard.User, error)
+
+// Of returns the account of a user who stays the same.
+func Of(u shard.User) Account {
+	return func(context.Context) (shard.User, error) { return u, nil }
+}
+
+// Open returns a database on an account, whether it exists or not: Info tells.
+func (o *Opener) Open(name string, account Account) *Database {
+	return &Database{Options: &o.o, name: name, account: account}
 }
 
 // Database is a database of this cluster. It implements endpoint.Source and
 // endpoint.Target, and is safe for concurrent use.
 type Database struct {
 	*Options
-	name string
+	name    string
+	account Account
+}
+
+// userRights are the rights of a user.
+type userRights struct {
+	Rights
 	user shard.User
 }
 
 // open returns the database when the account may make a request of it.
-func (d *Database) open(ctx context.Context, method string, below ...string) (*cluster.DB, Rights, error) {
+func (d *Database) open(ctx context.Context, method string, below ...string) (*cluster.DB, userRights, error) {
+	u, err := d.account(ctx)
+	if err != nil {
+		return nil, userRights{}, err
+	}
 	db, err := d.Coordinator.DB(ctx, d.name)
 	if err != nil {
-		return nil, nil, err
+		return nil, userRights{}, err
 	}
-	rights := d.Access.Rights(db, d.user)
+	rights := userRights{d.Access.Rights(db, u), u}
 	return db, rights, rights.Request(method, below...)
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Changes implements endpoint.Source.
 func (d *Database) Changes(ctx context.Context, q endpoint.ChangesQuery) (endpoint.Feed, error) {
-	db, _, err := d.open(ctx, http.MethodGet, "_changes")
+	db, rights, err := d.open(ctx, http.MethodGet, "_changes")
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (d *Database) Changes(ctx context.Context, q endpoint.ChangesQuery) (endpoi
 	if query.Since, err = sinceOf(q.Since); err != nil {
 		return nil, err
 	}
-	if query.Filter, err = d.Access.Filter(ctx, db, d.user, q.Filter); err != nil {
+	if query.Filter, err = d.Access.Filter(ctx, db, rights.user, q.Filter); err != nil {
 		return nil, err
 	}
 	feed, err := db.Changes(ctx, query)

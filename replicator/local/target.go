@@ -12,7 +12,11 @@ import (
 
 // Create implements endpoint.Target.
 func (d *Database) Create(ctx context.Context, o endpoint.CreateOptions) error {
-	wish, err := d.Access.Create(d.user, d.name, o.Query)
+	u, err := d.account(ctx)
+	if err != nil {
+		return err
+	}
+	wish, err := d.Access.Create(u, d.name, o.Query)
 	if err != nil {
 		return err
 	}
@@ -88,8 +92,7 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 // writing is one Write.
 type writing struct {
 	db      *cluster.DB
-	rights  Rights
-	user    shard.User
+	rights  userRights
 	refused []endpoint.Refused
 }
 
@@ -98,7 +101,7 @@ func (d *Database) writing(ctx context.Context) (*writing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writing{db: db, rights: rights, user: d.user}, nil
+	return &writing{db: db, rights: rights}, nil
 }
 
 func (w *writing) refuse(d *endpoint.Doc, err error) {
@@ -126,7 +129,7 @@ func (w *writing) update(ctx context.Context, edits []shard.Edit, of []*endpoint
 	if len(edits) == 0 {
 		return nil
 	}
-	results, err := w.db.Update(ctx, cluster.UpdateOptions{User: w.user}, edits)
+	results, err := w.db.Update(ctx, cluster.UpdateOptions{User: w.rights.user}, edits)
 	for i := range edits {
 		w.rights.Written(edits[i].ID)
 	}

@@ -92,6 +92,18 @@ func kindOfDoc(name string) fault.Kind {
 		return fault.DocumentTooLarge
 	case "attachment_too_large":
 		return fault.AttachmentTooLarge
+	case "doc_validation":
+		return fault.DocValidation
+	case "illegal_docid":
+		return fault.IllegalDocID
+	case "illegal_partition", "partition_overflow":
+		return fault.IllegalPartition
+	case "invalid_design_doc":
+		return fault.InvalidDesignDoc
+	case "compilation_error":
+		return fault.CompilationError
+	case "bad_request", "bad_content_type", "invalid_attachment", "bad_attachment":
+		return fault.BadRequest
 	}
-	return fault.Internal
+	return fault.Internal // it may go another time: the run fails, and nothing is left out
 }
