@@ -105,6 +105,7 @@ func TestWrite(t *testing.T) {
 			{201, `[{"id":"att","rev":"` + revB + `","error":"forbidden","reason":"no"}]`, "att " + revB + " 7 no", 0},
 			{201, `[{"ok":true,"id":"x","rev":"` + revB + `"},{"id":"gone","error":"unauthorized","reason":"who"}]`, "gone " + revB + " 6 who", 0},
 			{201, `[{"id":"att","rev":"` + revB + `","error":"missing_stub","reason":"m"},{"id":"b","rev":"` + revA + `","error":"odd","reason":7}]`, "att " + revB + " 8 m;b " + revA + " 1 7", 0},
+			{201, `[{"id":"att","rev":"` + revB + `","error":"doc_validation","reason":"Bad"}]`, fmt.Sprintf("att %s %d Bad", revB, fault.DocValidation), 0},
 			{417, `[{"id":"att","rev":"` + revB + `","error":"forbidden","reason":"no"}]`, "att " + revB + " 7 no", 0},
 			{202, `[]`, "", fault.Unavailable},
 			{201, `{}`, "", fault.Unavailable},
