@@ -107,12 +107,12 @@ func (r *Replicator) onlyOne(ctx context.Context, j *job) error {
 
 // replicate opens both sides and runs the protocol between them.
 func (r *Replicator) replicate(ctx context.Context, j *job, progress *protocol.Progress) (_ *protocol.Result, err error) {
-	source, err := r.open(ctx, j.spec, &j.spec.Source)
+	source, err := r.open(j.spec, &j.spec.Source)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := r.open(ctx, j.spec, &j.spec.Target)
+	target, err := r.open(j.spec, &j.spec.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type side interface {
 
 // open returns one side of a replication. A database of this cluster is worked
 // on directly, whether it is asked for by its name or by a URL of this cluster.
-func (r *Replicator) open(ctx context.Context, s *spec.Spec, a *spec.Address) (side, error) {
+func (r *Replicator) open(s *spec.Spec, a *spec.Address) (side, error) {
 	if a.Name != "" {
 		return r.o.Local.Open(a.Name, local.Of(s.User)), nil
 	}
@@ -186,7 +186,7 @@ func (r *Replicator) filterCode(ctx context.Context, s *spec.Spec) (string, erro
 	if !ok {
 		return "", nil
 	}
-	source, err := r.open(ctx, s, &s.Source)
+	source, err := r.open(s, &s.Source)
 	if err != nil {
 		return "", err
 	}
