@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
@@ -154,9 +156,22 @@ func (t *attempts) failed(ctx context.Context, q *request, err error) error {
 		if errors.Is(err, errSilent) {
 			kind = fault.Timeout
 		}
-		return fault.Wrap(kind, q.method+" "+t.db.url+q.path, err)
+		return fault.Wrap(kind, q.method+" "+t.db.url+q.path+" got no answer ("+cause(err)+")", err)
 	}
 	return pause(ctx, t.wait)
+}
+
+// cause is what somebody has to know who gave an address that does not answer.
+func cause(err error) string {
+	var name *net.DNSError
+	var system *os.SyscallError
+	switch {
+	case errors.As(err, &name):
+		return name.Err
+	case errors.As(err, &system):
+		return system.Err.Error()
+	}
+	return err.Error()
 }
 
 // judge decides whether an answer is the last one.
