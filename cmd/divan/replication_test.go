@@ -39,6 +39,7 @@ type pair struct {
 	t         *testing.T
 	rng       *rand.Rand
 	processes [2]*process // source, target
+	addresses [2]string   // theirs, which stay when they are killed and started again
 	dirs      [2]string
 	host      int    // who replicates
 	via       string // host:port by which the other one is reached; empty: its own
@@ -57,6 +58,7 @@ func newPair(t *testing.T, host, docs, largest int) *pair {
 	for i := range p.dirs {
 		p.dirs[i] = t.TempDir()
 		p.processes[i] = startServer(t, adminEnviron(), "--data", p.dirs[i])
+		p.addresses[i] = p.processes[i].address
 	}
 	p.client(0).want(t, "PUT", "/source?q=2", "", 201)
 	p.more(docs)
@@ -70,14 +72,17 @@ func (p *pair) more(docs int) {
 	p.docs += docs
 }
 
-func (p *pair) client(i int) *client { return newClient(p.t, p.processes[i].address) }
+func (p *pair) client(i int) *client { return newClient(p.t, p.addresses[i]) }
+
+// own returns a generator for another goroutine.
+func (p *pair) own() *rand.Rand { return rand.New(rand.NewPCG(p.rng.Uint64(), 0)) }
 
 // body is the request of the replication.
 func (p *pair) body() map[string]any {
 	sides := [2]any{"source", "target"}
 	via := p.via
 	if via == "" {
-		via = p.processes[1-p.host].address
+		via = p.addresses[1-p.host]
 	}
 	sides[1-p.host] = fmt.Sprintf("http://adm:pass@%s/%s", via, sides[1-p.host])
 	return map[string]any{
@@ -221,7 +226,7 @@ func TestReplicationThroughCuts(t *testing.T) {
 		t.Run(job, func(t *testing.T) {
 			p := newPair(t, host, faultDocs/2, 300_000)
 			cuts := 15 * killCount(t, 1)
-			c := startCutter(t, p.processes[1-host].address, p.rng, cuts, 60_000)
+			c := startCutter(t, p.addresses[1-host], p.own(), cuts, 60_000)
 			p.via = c.address()
 			out, err := p.replicate()
 			if err != nil {
@@ -242,7 +247,7 @@ func TestContinuousThroughCuts(t *testing.T) {
 		t.Run(job, func(t *testing.T) {
 			p := newPair(t, host, 100, 10_000) // what is streamed is not tried as often, and a job of a request ends when it fails
 			cuts := 15 * killCount(t, 1)
-			c := startCutter(t, p.processes[1-host].address, p.rng, cuts, 60_000)
+			c := startCutter(t, p.addresses[1-host], p.own(), cuts, 60_000)
 			p.via = c.address()
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -275,7 +280,7 @@ func TestReplicationThroughErrors(t *testing.T) {
 		t.Run(job, func(t *testing.T) {
 			p := newPair(t, host, faultDocs/2, 300_000)
 			spoilt := 15 * killCount(t, 1)
-			address, left := startSpoiler(t, p.processes[1-host].address, p.rng, spoilt)
+			address, left := startSpoiler(t, p.addresses[1-host], p.own(), spoilt)
 			p.via = address
 			out, err := p.replicate()
 			if err != nil {
@@ -327,6 +332,7 @@ func newTown(t *testing.T) *town {
 	o := &town{pair: &pair{t: t, rng: rand.New(rand.NewPCG(seed, 0)), largest: 300_000}}
 	only := startServer(t, adminEnviron(), "--data", t.TempDir())
 	o.processes = [2]*process{only, only}
+	o.addresses = [2]string{only.address, only.address}
 	var urls []string
 	for i := range 3 {
 		o.nodes, o.dirs = append(o.nodes, nil), append(o.dirs, t.TempDir())

@@ -60,6 +60,7 @@ func TestRunnerTurns(t *testing.T) {
 			}})
 		}
 		time.Sleep(30 * s.Interval)
+		synctest.Wait() // the turn of this moment is over
 		if most.Load() != 3 {
 			t.Errorf("%d jobs ran at once", most.Load())
 		}
@@ -130,11 +131,11 @@ func TestRunnerTransientCrash(t *testing.T) {
 func TestRunnerRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := running(t, someSettings())
-		stopped := false
+		var stopped, began atomic.Bool
 		first := &Job{ID: "x", Continuous: true, Run: func(ctx context.Context) error {
 			<-ctx.Done()
 			time.Sleep(5 * time.Second)
-			stopped = true
+			stopped.Store(true)
 			return ctx.Err()
 		}}
 		r.Add(first)
@@ -142,15 +143,14 @@ func TestRunnerRemove(t *testing.T) {
 		if !r.Remove(first) || r.Remove(first) {
 			t.Error("it can be removed once")
 		}
-		began := false
 		r.Add(&Job{ID: "x", Continuous: true, Run: func(ctx context.Context) error {
-			if began = true; !stopped {
+			if began.Store(true); !stopped.Load() {
 				t.Error("two runs at once")
 			}
 			return untilStopped(ctx)
 		}})
 		time.Sleep(6 * time.Second)
-		if !began {
+		if !began.Load() {
 			t.Error("the second one does not run")
 		}
 	})
