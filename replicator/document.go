@@ -130,6 +130,9 @@ func (r *Replicator) start(ctx context.Context, d *document, id spec.ID) {
 		d.failedAttempt("The same replication runs for a request.", time.Now())
 	}
 	r.mu.Unlock()
+	if there != nil && there.doc == nil {
+		r.poke() // it is looked at again when it is due
+	}
 	if there != nil && there.doc != nil {
 		r.writeState(ctx, d, docState{name: Failed, reason: duplicate(id, d.key, there.doc.key)})
 	}

@@ -114,7 +114,7 @@ func (r *Replicator) Start(ctx context.Context, q *Request) (*protocol.Result, e
 			return nil, fault.Newf(fault.Conflict, "The document %s of %s runs this replication.", j.doc.key.id, j.doc.key.db)
 		}
 	}
-	if now, still := r.o.Owners.Mine(slot); !still || now != term {
+	if now, still := r.o.Owners.Mine(slot); j.doc == nil && (!still || now != term) {
 		r.lose(j) // who looks for those that are lost may have passed by
 	}
 	if q.Continuous() {

@@ -171,6 +171,9 @@ func (p *pair) sessions(all []session, interrupted int) {
 func TestKillDuringReplication(t *testing.T) {
 	for victim, side := range []string{"source", "target"} {
 		for host, job := range []string{"push", "pull"} {
+			if testing.Short() && host == victim {
+				continue
+			}
 			t.Run(job+" and the "+side+" dies", func(t *testing.T) {
 				p := newPair(t, host, faultDocs, 300_000)
 				done := make(chan error, 1)

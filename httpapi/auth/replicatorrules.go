@@ -204,11 +204,8 @@ func withoutCredentials(value []byte) []byte {
 // something that is no URL goes as well.
 func withoutAccount(text string) string {
 	u, err := url.Parse(text)
-	if err != nil {
-		if _, after, found := strings.Cut(text, "@"); found {
-			return after
-		}
-		return text
+	if err != nil || u.Host == "" {
+		return text[strings.LastIndexByte(text, '@')+1:]
 	}
 	if u.User == nil {
 		return text

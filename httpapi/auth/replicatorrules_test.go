@@ -86,3 +86,15 @@ func TestReplicationWrite(t *testing.T) {
 		}
 	}
 }
+
+// What looks like no URL may hold a password all the same.
+func TestWithoutAccount(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://bob:secret@h:1/db": "http://h:1/db", "http://h/db": "http://h/db", "bob:secret@proxy:3128": "proxy:3128",
+		"http://bob:se cret@h/%zz": "h/%zz", "a@b@c": "c", "plain": "plain",
+	} {
+		if got := withoutAccount(text); got != want {
+			t.Errorf("%s is shown as %s", text, got)
+		}
+	}
+}

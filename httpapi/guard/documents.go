@@ -95,7 +95,15 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 
 // prepareReplication is Prepare for a document that describes a replication.
 func (r Rights) prepareReplication(edit *shard.Edit) error {
-	if strings.HasPrefix(edit.ID, doc.DesignPrefix) || doc.IsLocal(edit.ID) || len(edit.Path.IDs) > 0 {
+	if strings.HasPrefix(edit.ID, doc.DesignPrefix) || doc.IsLocal(edit.ID) {
+		return nil
+	}
+	if len(edit.Path.IDs) > 0 {
+		// The rule of owners compares with the revision before, and here the
+		// client says which that is.
+		if !r.IsAdmin() {
+			return fault.New(fault.Forbidden, "Only administrators can write documents of replications with `new_edits: false`.")
+		}
 		return nil
 	}
 	w := auth.ReplicationWrite{Deleted: edit.Deleted, Body: edit.Body, User: r.User, Admin: r.IsAdmin()}

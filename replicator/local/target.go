@@ -74,7 +74,8 @@ func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.
 func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents endpoint.Contents) error {
 	w, err := d.writing(ctx)
 	if err != nil {
-		return err
+		// It is no refusal of this document, which would be passed over.
+		return fault.Wrap(fault.Unavailable, "write to "+d.name+": "+fault.Reason(err), err)
 	}
 	e, err := w.edit(ctx, one, contents)
 	if err != nil {
@@ -143,6 +144,11 @@ func (w *writing) update(ctx context.Context, edits []shard.Edit, of []*endpoint
 	var failure error
 	for i := range results {
 		err := results[i].Err
+		if err == nil && results[i].Accepted {
+			// It may be gone tomorrow, and no checkpoint may cover it.
+			failure = fault.New(fault.Unavailable, "fewer copies than have to took a document")
+			continue
+		}
 		switch {
 		case err == nil:
 			continue

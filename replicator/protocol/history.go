@@ -46,6 +46,9 @@ func parseHistory(body []byte, rev string) (history, error) {
 				return nil // somebody else's
 			}
 			return doc.EachElement(value, func(v []byte) error {
+				if len(h.sessions) == maxSessions {
+					return nil
+				}
 				id, _ := doc.Unquote(doc.Lookup(v, "session_id"))
 				h.sessions = append(h.sessions, record{id, seqOf(doc.Lookup(v, "recorded_seq")), v})
 				return nil
@@ -55,6 +58,10 @@ func parseHistory(body []byte, rev string) (history, error) {
 	})
 	return h, err
 }
+
+// maxSessions bounds what is read of a history, which has 50 as a rule: those of
+// both sides are compared with each other.
+const maxSessions = 500
 
 // seqOf reads a sequence; the beginning is written as 0.
 func seqOf(value []byte) endpoint.Seq {

@@ -162,30 +162,43 @@ func (l *load) flush(ctx context.Context) error {
 	return l.write(ctx, docs)
 }
 
-// write stores documents, in parts if the target takes no more at once. A
-// single one that it does not take is given up.
+// write stores documents. Requests get smaller when the target takes no such
+// amount at once, and larger again, slowly: it may have been one document.
 func (l *load) write(ctx context.Context, docs []*endpoint.Doc) error {
+	size := l.run.bytes.Load()
+	whole, err := l.writePart(ctx, docs)
+	if whole {
+		l.run.bytes.Store(min(size+size/8+1, maxWriteBytes))
+	} else {
+		l.run.bytes.Store(max(1, size/2))
+	}
+	return err
+}
+
+// writePart stores documents, in halves if the target takes no more at once;
+// whole says that it did. A single one that it does not take is given up.
+func (l *load) writePart(ctx context.Context, docs []*endpoint.Doc) (whole bool, err error) {
 	refused, err := l.Target.Write(ctx, docs)
 	if half := len(docs) / 2; half > 0 && fault.Is(err, fault.RequestTooLarge) {
-		l.run.bytes.Store(max(1, l.run.bytes.Load()/2))
-		if err := l.write(ctx, docs[:half]); err != nil {
-			return err
+		if _, err := l.writePart(ctx, docs[:half]); err != nil {
+			return false, err
 		}
-		return l.write(ctx, docs[half:])
+		_, err = l.writePart(ctx, docs[half:])
+		return false, err
 	}
 	if fault.Is(err, fault.RequestTooLarge) {
-		return l.refused(docs[0].ID, docs[0].Path.Rev(), err)
+		return true, l.refused(docs[0].ID, docs[0].Path.Rev(), err)
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
 	l.written(len(docs)-len(refused), 0)
 	for _, r := range refused {
 		if err := l.refused(r.ID, r.Rev, r.Err); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // refused decides what becomes of a revision that the target did not take: it

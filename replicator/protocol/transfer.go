@@ -10,6 +10,7 @@ import (
 
 	"divan/replicator/endpoint"
 	"divan/shard"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -40,7 +41,7 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 				r.count(checked, wanted)
 				counted = true
 			}
-			err = r.fetchAll(ctx, wanted)
+			err = r.fetchAll(ctx, merged(wanted))
 		}
 		if err == nil || n == attempts || ctx.Err() != nil || !endpoint.Retryable(err) {
 			return err
@@ -103,6 +104,34 @@ func (r *run) missing(ctx context.Context, ids []shard.IDRevs) ([]endpoint.Wante
 	return wanted, nil
 }
 
+// merged has one entry for each document. A continuous feed may tell of one
+// several times in a batch, and the source then shows its newest revision once.
+func merged(wanted []endpoint.Wanted) []endpoint.Wanted {
+	places := make(map[string]int, len(wanted))
+	out := wanted[:0]
+	for _, w := range wanted {
+		at, ok := places[w.ID]
+		if !ok {
+			places[w.ID] = len(out)
+			out = append(out, w)
+			continue
+		}
+		out[at].Revs = union(out[at].Revs, w.Revs)
+		out[at].Ancestors = union(out[at].Ancestors, w.Ancestors)
+	}
+	return out
+}
+
+func union(a, b []doc.Rev) []doc.Rev {
+	a = slices.Clip(a)
+	for _, r := range b {
+		if !slices.Contains(a, r) {
+			a = append(a, r)
+		}
+	}
+	return a
+}
+
 // fetchAll copies revisions, as many at once as were asked for.
 func (r *run) fetchAll(ctx context.Context, wanted []endpoint.Wanted) error {
 	for part := range slices.Chunk(wanted, r.Spec.BatchSize) {
@@ -137,7 +166,7 @@ func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted) error {
 	if len(bare) == 0 {
 		return nil
 	}
-	last := newLoad(r, bare)
+	last := newLoad(r, merged(bare))
 	last.whole = true
 	return last.moveAll(ctx)
 }

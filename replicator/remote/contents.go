@@ -27,6 +27,9 @@ func isSmall(one *endpoint.Doc) bool {
 	size := int64(0)
 	for i := range one.Atts {
 		if a := &one.Atts[i]; a.Follows() {
+			if a.StoredLength < 0 || a.StoredLength > smallContents {
+				return false // before it is added: a peer may say any number
+			}
 			size += a.StoredLength
 		}
 	}

@@ -206,7 +206,7 @@ func (f *feed) member(name string, value []byte) error {
 			f.last = seq
 		}
 	case "error":
-		return fault.Newf(fault.Unavailable, "the feed ended with %s", value)
+		return fault.Newf(fault.Unavailable, "the feed ended with %.200s", value)
 	}
 	return nil
 }

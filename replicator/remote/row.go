@@ -169,9 +169,16 @@ func (r *row) change(c *endpoint.Change, revs []doc.Rev) ([]doc.Rev, bool) {
 	return revs, ok
 }
 
-// seqOf returns a sequence as it stands in a feed, empty for null and for none.
+// maxSeq bounds a sequence, in bytes: it is kept in checkpoints.
+const maxSeq = 64 << 10
+
+// seqOf returns a sequence as it stands in a feed, empty for null and for none,
+// and for what is no JSON: it becomes a part of documents and answers.
 func seqOf(value []byte) endpoint.Seq {
-	if len(value) == 0 || bytes.Equal(value, []byte("null")) {
+	if len(value) == 0 || len(value) > maxSeq || bytes.Equal(value, []byte("null")) {
+		return ""
+	}
+	if _, err := doc.Canonical(nil, value); err != nil {
 		return ""
 	}
 	return endpoint.Seq(value)

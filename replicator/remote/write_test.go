@@ -287,9 +287,16 @@ func TestWriteWithRefused(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request)
 		want   func(error) bool
 	}{
-		{"forbidden", func(w http.ResponseWriter, _ *http.Request) {
+		{"forbidden by a function", func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				answerWith(w, 200, infoText)
+				return
+			}
 			answerWith(w, 403, `{"error":"forbidden","reason":"no"}`)
 		}, func(err error) bool { return fault.Is(err, fault.Forbidden) && fault.Reason(err) == "no" }},
+		{"account forbidden", func(w http.ResponseWriter, _ *http.Request) {
+			answerWith(w, 403, `{"error":"forbidden","reason":"no"}`)
+		}, endpoint.Retryable},
 		{"too large", func(w http.ResponseWriter, _ *http.Request) {
 			answerWith(w, 413, `{"error":"too_large","reason":"no"}`)
 		}, func(err error) bool { return fault.Is(err, fault.RequestTooLarge) }},

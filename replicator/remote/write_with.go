@@ -71,7 +71,7 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 // judge tells the refusal of a document by a validation function from that of
 // the account: the document is not to blame for the latter.
 func (d *Database) judge(ctx context.Context, refusal error) error {
-	if !fault.Is(refusal, fault.Unauthorized) {
+	if !fault.Is(refusal, fault.Unauthorized) && !fault.Is(refusal, fault.Forbidden) {
 		return refusal
 	}
 	if _, err := d.Info(ctx); err != nil {

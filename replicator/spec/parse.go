@@ -199,6 +199,13 @@ func (p *parser) flag(name string, value []byte) (known bool, err error) {
 	return true, err
 }
 
+// What a request may ask for at most: each of them costs memory of the node.
+const (
+	mostWorkers     = 64
+	mostBatch       = 8192
+	mostConnections = 1000
+)
+
 // option takes a setting of [replicator], or the account that an
 // administrator replicates on; other members mean nothing here.
 func (p *parser) option(name string, value []byte) error {
@@ -214,13 +221,13 @@ func (p *parser) option(name string, value []byte) error {
 		s.ConnectionTimeout = time.Duration(n) * time.Millisecond
 	case "worker_processes":
 		n, err = number(name, value)
-		s.Workers = int(n)
+		s.Workers = int(min(n, mostWorkers))
 	case "worker_batch_size":
 		n, err = number(name, value)
-		s.BatchSize = int(n)
+		s.BatchSize = int(min(n, mostBatch))
 	case "http_connections":
 		n, err = number(name, value)
-		s.Connections = int(n)
+		s.Connections = int(min(n, mostConnections))
 	case "retries_per_request":
 		n, err = whole(name, value, 0)
 		s.Retries = int(n)

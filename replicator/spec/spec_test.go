@@ -242,3 +242,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What a request may ask for costs memory of the node.
+func TestOptionsAreBounded(t *testing.T) {
+	s, err := Parse([]byte(`{"source":"a","target":"b","worker_batch_size":2147483647,"worker_processes":2147483647,"http_connections":2147483647}`), Defaults{})
+	if err != nil || s.BatchSize != mostBatch || s.Workers != mostWorkers || s.Connections != mostConnections {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -71,11 +71,20 @@ type side struct {
 }
 
 func newSide(s Server, insecure bool, userAgent string) *side {
-	return &side{Server: s, userAgent: userAgent, client: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
+	return &side{Server: s, userAgent: userAgent, client: &http.Client{Timeout: requestTimeout, CheckRedirect: sameServer, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		MaxIdleConnsPerHost: 16,                                                                      // as many as databases at the same time, about
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}, //nolint:gosec // the flag says so
 	}}}
+}
+
+// sameServer refuses redirects that would take the password to somebody else.
+func sameServer(to *http.Request, via []*http.Request) error {
+	from := via[0].URL
+	if len(via) >= 10 || to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
+		return fmt.Errorf("%s redirects to %s://%s, which is not followed", from.Redacted(), to.URL.Scheme, to.URL.Host)
+	}
+	return nil
 }
 
 // about is what a server says of itself.

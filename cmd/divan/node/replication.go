@@ -44,7 +44,10 @@ func (n *Node) identify(ctx context.Context, h http.Header) (shard.User, error) 
 	if err != nil {
 		return shard.User{}, err
 	}
-	r.Header = h
+	if header, ok := n.config.Load().Get("chttpd", "peer_header"); ok {
+		h.Del(header) // who asks is not for an address to say
+	}
+	r.Header, r.RemoteAddr = h, "replication"
 	who, err := n.auth.Authenticate(r)
 	return who.User, err
 }
