@@ -27,8 +27,18 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
+// skipShort leaves a test out of short runs: those are for the race detector,
+// which has memory of its own for everything.
+func skipShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("memory is measured without the race detector")
+	}
+}
+
 // TestIdleFeeds: a feed that waits holds no store, no iterator and little memory.
 func TestIdleFeeds(t *testing.T) {
+	skipShort(t)
 	const feeds = 2000
 	w := newWorld(t, 2)
 	w.put(t, "a", shard.Edit{ID: "x", Body: []byte("{}")})
@@ -76,6 +86,7 @@ func TestIdleFeeds(t *testing.T) {
 
 // TestIdleReplications is the same for whole replications between two databases.
 func TestIdleReplications(t *testing.T) {
+	skipShort(t)
 	const jobs = 2000
 	w := newWorld(t, 2)
 	w.put(t, "a", shard.Edit{ID: "x", Body: []byte("{}")})
