@@ -37,7 +37,7 @@ func TestRetries(t *testing.T) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}, 7 * time.Second, 0},
-		{"not implemented", 1, func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, 0, fault.Unavailable},
+		{"501", 1, func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, 0, fault.Unavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var asked atomic.Int32
