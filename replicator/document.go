@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster"
 	"divan/replicator/ownership"
+	"divan/replicator/pause"
 	"divan/replicator/protocol"
 	"divan/replicator/spec"
 	"divan/shard"
@@ -151,7 +152,7 @@ func (r *Replicator) completed(ctx context.Context, j *job) {
 	stats, _, _ := j.figures()
 	state := docState{name: Completed, id: j.ID, stats: &stats, began: j.began}
 	for wait := time.Second; ctx.Err() == nil && r.has(d); wait = min(2*wait, time.Minute) {
-		if r.writeState(ctx, d, state) || !pause(ctx, wait) {
+		if r.writeState(ctx, d, state) || pause.For(ctx, wait) != nil {
 			break
 		}
 	}

@@ -118,15 +118,3 @@ func (r *Replicator) defaults(u shard.User) spec.Defaults {
 
 // uuid is that of the cluster, which is part of the ids of replications.
 func (r *Replicator) uuid() string { return r.o.Config.Load().CouchDB.UUID }
-
-// pause waits; it returns false when ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

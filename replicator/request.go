@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/replicator/ownership"
+	"divan/replicator/pause"
 	"divan/replicator/protocol"
 	"divan/replicator/spec"
 	"divan/shard"
@@ -154,7 +155,7 @@ func (r *Replicator) handOver(ctx context.Context) {
 			if err := r.give(ctx, q); err != nil && ctx.Err() == nil {
 				r.log.Info("a replication is not handed over yet", zap.String("replication", q.ID), zap.Error(err))
 				r.setAdrift(q)
-				pause(ctx, time.Second)
+				_ = pause.For(ctx, time.Second) // the loop looks at ctx
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/meta"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/doc"
 )
@@ -86,7 +87,7 @@ func (r *Replicator) watch(ctx context.Context, watching *sync.WaitGroup, name s
 				r.log.Debug("a replicator database cannot be read now", zap.String("database", name), zap.Error(err))
 			}
 			if !again {
-				pause(ctx, time.Second)
+				_ = pause.For(ctx, time.Second) // the loop looks at ctx
 			}
 		}
 	})

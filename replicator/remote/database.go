@@ -144,7 +144,7 @@ func (d *Database) Info(ctx context.Context) (endpoint.Info, error) {
 		case "instance_start_time":
 			info.InstanceStart = textOf(value)
 		case "update_seq":
-			info.UpdateSeq = seqOf(value)
+			info.UpdateSeq, _ = seqOf(value) // it is only counted with
 		case "doc_count", "doc_del_count":
 			n, _ := unsigned(value)
 			info.Documents += n

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -202,7 +203,11 @@ func (f *feed) query() string {
 func (f *feed) member(name string, value []byte) error {
 	switch name {
 	case "last_seq":
-		if seq := seqOf(value); seq != "" {
+		seq, valid := seqOf(value)
+		if !valid {
+			return fault.Newf(fault.Unavailable, "the feed ended with an odd last_seq: %.200s", value)
+		}
+		if seq != "" {
 			f.last = seq
 		}
 	case "error":
@@ -285,7 +290,7 @@ func (f *feed) reopen(ctx context.Context) error {
 	case f.idle > 0:
 		wait = min(retryFirst<<min(f.idle-1, 20), idleMost)
 	}
-	if err := pause(ctx, wait); err != nil {
+	if err := pause.For(ctx, wait); err != nil {
 		return err
 	}
 	return f.open(ctx)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/fault"
 )
@@ -195,7 +196,7 @@ func TestChangesHeartbeat(t *testing.T) {
 			}
 			_ = http.NewResponseController(w).Flush()
 			for i := 0; lively || since != "0"; i++ {
-				if pause(r.Context(), 10*time.Second) != nil {
+				if pause.For(r.Context(), 10*time.Second) != nil {
 					return
 				}
 				if i == 59 {

@@ -8,6 +8,7 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -76,7 +77,7 @@ func (f *fetch) persist(ctx context.Context, read func(context.Context) error) e
 		case broken >= f.db.options.Retries:
 			return fault.Wrap(fault.Unavailable, "documents of "+f.db.url, err)
 		}
-		if err := pause(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
+		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -55,19 +54,4 @@ func (l *limiter) taken(now time.Time) bool {
 	l.mu.delay = time.Duration(float64(l.mu.delay) / slowFactor)
 	l.mu.last = now
 	return l.mu.delay < slowFirst
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

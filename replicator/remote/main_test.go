@@ -17,6 +17,7 @@ import (
 
 	"divan/cluster/wire/simnet"
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/doc"
 )
@@ -51,7 +52,7 @@ func with(t *testing.T, handler http.HandlerFunc, test func(*testing.T, *peer)) 
 	synctest.Test(t, func(t *testing.T) {
 		// Handlers that wait have an end: a server does not hear that a client has
 		// gone while it has not read the body.
-		t.Cleanup(func() { _ = pause(context.Background(), 2*time.Hour) })
+		t.Cleanup(func() { _ = pause.For(context.Background(), 2*time.Hour) })
 		p := &peer{t: t, net: simnet.New(1)}
 		p.server, p.client = p.boot(serverIP), p.boot(clientIP)
 		p.serve(p.server, "0.0.0.0:5984", func(w http.ResponseWriter, r *http.Request) {

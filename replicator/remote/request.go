@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"divan/replicator/pause"
 	"divan/storage/fault"
 )
 
@@ -112,7 +113,7 @@ func (d *Database) persist(ctx context.Context, q *request) (*answer, error) {
 		if err := a.Body.Close(); err != nil && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err := pause(ctx, try.wait); err != nil {
+		if err := pause.For(ctx, try.wait); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +136,7 @@ func (t *attempts) slow(ctx context.Context, d time.Duration) error {
 	if t.slowed += d; t.slowed > slowEnough {
 		return fault.Newf(fault.Unavailable, "%s takes no more requests for now", t.db.url)
 	}
-	return pause(ctx, d)
+	return pause.For(ctx, d)
 }
 
 // next counts a failed attempt; false when that was the last one.
@@ -158,7 +159,7 @@ func (t *attempts) failed(ctx context.Context, q *request, err error) error {
 		}
 		return fault.Wrap(kind, q.method+" "+t.db.url+q.path+" got no answer ("+cause(err)+")", err)
 	}
-	return pause(ctx, t.wait)
+	return pause.For(ctx, t.wait)
 }
 
 // cause is what somebody has to know who gave an address that does not answer.

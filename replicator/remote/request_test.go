@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/fault"
 )
@@ -145,12 +146,12 @@ func TestSilence(t *testing.T) {
 			<-r.Context().Done()
 		}, false},
 		{"late", func(w http.ResponseWriter, r *http.Request) {
-			_ = pause(r.Context(), 100*time.Second)
+			_ = pause.For(r.Context(), 100*time.Second)
 			answerWith(w, 200, infoText)
 		}, true},
 		{"slow", func(w http.ResponseWriter, r *http.Request) {
 			for i := range len(infoText) {
-				_ = pause(r.Context(), 20*time.Second)
+				_ = pause.For(r.Context(), 20*time.Second)
 				_, _ = w.Write([]byte(infoText[i : i+1]))
 				_ = http.NewResponseController(w).Flush()
 			}
@@ -255,7 +256,7 @@ func TestConnections(t *testing.T) {
 		if n := now.Add(1); n > most.Load() {
 			most.Store(n)
 		}
-		_ = pause(r.Context(), time.Second)
+		_ = pause.For(r.Context(), time.Second)
 		now.Add(-1)
 		answerWith(w, 200, infoText)
 	}, func(t *testing.T, p *peer) {

@@ -165,21 +165,26 @@ func (r *row) change(c *endpoint.Change, revs []doc.Rev) ([]doc.Rev, bool) {
 		revs = append(revs, parsed)
 		return err == nil
 	})
-	*c = endpoint.Change{ID: id, Revs: revs[from:len(revs):len(revs)], Seq: seqOf(r.seq)}
-	return revs, ok
+	seq, valid := seqOf(r.seq)
+	*c = endpoint.Change{ID: id, Revs: revs[from:len(revs):len(revs)], Seq: seq}
+	return revs, ok && valid
 }
 
 // maxSeq bounds a sequence, in bytes: it is kept in checkpoints.
 const maxSeq = 64 << 10
 
-// seqOf returns a sequence as it stands in a feed, empty for null and for none,
-// and for what is no JSON: it becomes a part of documents and answers.
-func seqOf(value []byte) endpoint.Seq {
-	if len(value) == 0 || len(value) > maxSeq || bytes.Equal(value, []byte("null")) {
-		return ""
+// seqOf returns a sequence as it stands in a feed, empty for null and for none.
+// It becomes a part of documents and answers, so what is too long or no JSON is
+// not valid.
+func seqOf(value []byte) (seq endpoint.Seq, valid bool) {
+	if len(value) == 0 || bytes.Equal(value, []byte("null")) {
+		return "", true
+	}
+	if len(value) > maxSeq {
+		return "", false
 	}
 	if _, err := doc.Canonical(nil, value); err != nil {
-		return ""
+		return "", false
 	}
-	return endpoint.Seq(value)
+	return endpoint.Seq(value), true
 }

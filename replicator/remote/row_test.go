@@ -11,10 +11,19 @@ import (
 // A sequence becomes a part of checkpoints and of answers to administrators.
 func TestSequencesAreJSON(t *testing.T) {
 	for value, want := range map[string]endpoint.Seq{
-		`"5-x"`: `"5-x"`, `7`: `7`, `[1,"x"]`: `[1,"x"]`, `null`: "", ``: "", `abc`: "", `{]`: "", `"` + strings.Repeat("x", maxSeq) + `"`: "",
+		`"5-x"`: `"5-x"`, `7`: `7`, `[1,"x"]`: `[1,"x"]`, `null`: "", ``: "",
 	} {
-		if got := seqOf([]byte(value)); got != want {
-			t.Errorf("%.40s is %q", value, got)
+		if got, valid := seqOf([]byte(value)); got != want || !valid {
+			t.Errorf("%s is %q, %v", value, got, valid)
+		}
+	}
+	for _, value := range []string{`abc`, `{]`, `"` + strings.Repeat("x", maxSeq) + `"`} {
+		if got, valid := seqOf([]byte(value)); got != "" || valid {
+			t.Errorf("%.40s is %q, %v", value, got, valid)
+		}
+		r := row{id: []byte(`"a"`), changes: []byte(`[]`), seq: []byte(value)}
+		if _, ok := r.change(new(endpoint.Change), nil); ok {
+			t.Errorf("a row with the sequence %.40s counts", value)
 		}
 	}
 }

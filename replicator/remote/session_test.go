@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/fault"
 )
@@ -70,7 +71,7 @@ func TestSession(t *testing.T) {
 		info(1)
 		a.valid++ // the server forgets the session
 		info(2)
-		_ = pause(t.Context(), sessionRefresh)
+		_ = pause.For(t.Context(), sessionRefresh)
 		info(3)
 		again, err := New(Options{
 			Network: d.net, Address: spec.Address{URL: "http://" + serverIP + ":5984/other/", Username: "j&n", Password: "p=s+ s"},
@@ -86,9 +87,9 @@ func TestSession(t *testing.T) {
 			t.Error("the session of two databases ends with the first")
 		}
 		a.rotate = true
-		_ = pause(t.Context(), sessionRefresh-time.Second)
+		_ = pause.For(t.Context(), sessionRefresh-time.Second)
 		info(3)
-		_ = pause(t.Context(), sessionRefresh-time.Second)
+		_ = pause.For(t.Context(), sessionRefresh-time.Second)
 		info(3)
 	})
 }

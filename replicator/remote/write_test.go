@@ -15,6 +15,7 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
@@ -326,7 +327,7 @@ func TestWriteWithRefused(t *testing.T) {
 		}, endpoint.Retryable},
 		{"stuck", func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.CopyN(io.Discard, r.Body, 100_000)
-			_ = pause(r.Context(), time.Hour)
+			_ = pause.For(r.Context(), time.Hour)
 		}, endpoint.Retryable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -447,6 +448,6 @@ type slowly struct {
 }
 
 func (s *slowly) Read(p []byte) (int, error) {
-	_ = pause(s.ctx, 10*time.Minute)
+	_ = pause.For(s.ctx, 10*time.Minute)
 	return s.ReadCloser.Read(p[:1])
 }

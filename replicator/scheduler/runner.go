@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"divan/replicator/pause"
 )
 
 // RunnerOptions are what a Runner is made of; both are required.
@@ -103,7 +105,7 @@ func (r *Runner) step(ctx context.Context, now time.Time) (start []starting, nex
 
 // run is one run of a job.
 func (r *Runner) run(ctx context.Context, s *starting) {
-	err := pause(s.ctx, s.delay) //nolint:contextcheck // it is a child of ctx
+	err := pause.For(s.ctx, s.delay) //nolint:contextcheck // it is a child of ctx
 	if err == nil {
 		err = s.job.Run(s.ctx) //nolint:contextcheck // the same
 	}
@@ -127,21 +129,6 @@ func (r *Runner) ended(j *Job, how Outcome, reason string) (out bool) {
 	r.mu.cancel[j]()
 	delete(r.mu.cancel, j)
 	return r.mu.queue.Ended(j, how, reason, time.Now(), &s)
-}
-
-// pause waits; the error is that of a context that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // poke has the queue asked soon.
