@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 
 	"divan/storage"
 	"divan/storage/doc"
@@ -68,9 +69,18 @@ func (s *docState) add(p doc.Path, v doc.Revision, contents []content, limit int
 	}
 	switch s.merge(p, n, limit) {
 	case doc.NewLeaf, doc.NewBranch, doc.Filled:
+		s.forget(n.Rev)
 		s.fresh = append(s.fresh, freshRev{rev: n.Rev, content: v, encoded: encoded})
 		s.contents = append(s.contents, contents...)
 	case doc.Known, doc.Joined:
+	}
+}
+
+// forget drops the content of a revision that came with this group's edits,
+// was cut off by a later one and now comes again.
+func (s *docState) forget(r doc.Rev) {
+	if slices.Contains(s.removed, r) {
+		s.fresh = slices.DeleteFunc(slices.Clone(s.fresh), func(f freshRev) bool { return f.rev == r })
 	}
 }
 

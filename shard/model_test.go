@@ -105,9 +105,18 @@ func (d *modelDoc) merge(p doc.Path, n modelNode, limit int) bool {
 			break
 		}
 	}
+	if sameNodes(before, d.nodes) {
+		// A purge may have left a path longer than the limit: what changes
+		// nothing does not cut it.
+		return false
+	}
 	d.stem(limit)
-	return !maps.EqualFunc(before, d.nodes, func(a, b modelNode) bool {
-		return a.parent == b.parent && a.stored == b.stored && a.deleted == b.deleted
+	return !sameNodes(before, d.nodes)
+}
+
+func sameNodes(a, b map[doc.Rev]modelNode) bool {
+	return maps.EqualFunc(a, b, func(x, y modelNode) bool {
+		return x.parent == y.parent && x.stored == y.stored && x.deleted == y.deleted
 	})
 }
 

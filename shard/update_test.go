@@ -108,6 +108,26 @@ func TestBulkInOrder(t *testing.T) {
 	n.check()
 }
 
+// A revision that is cut off and comes again in one request with another text
+// is stored once, as it came last.
+func TestRevisionComesAgain(t *testing.T) {
+	n := start(t, Options{})
+	large := string(body(doc.InlineLimit + 1))
+	res, err := n.Update(context.Background(), UpdateRequest{Copy: copyName, Insist: true, Limits: Limits{Revs: 1}, Edits: []Edit{
+		replicated(t, "d", "5-a", `{"v":1}`), replicated(t, "d", "6-b a!", `{}`), replicated(t, "d", "5-a", large),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range res {
+		n.must(res[i])
+	}
+	if got := n.show("d"); got != "5-a "+large {
+		t.Fatalf("%.60s", got)
+	}
+	n.check()
+}
+
 // Golden bulk/03 and docs/13.
 func TestReplicatedEdits(t *testing.T) {
 	n := start(t, Options{})
