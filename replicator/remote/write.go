@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,17 +19,17 @@ import (
 )
 
 // Write implements endpoint.Target. A document whose compressed contents the
-// server would compress to something else goes by itself.
+// server would compress to something else, or that are much larger than they
+// look, goes by itself.
 func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
 	together := make([]*endpoint.Doc, 0, len(docs))
 	var refused []endpoint.Refused
 	for _, one := range docs {
-		if !slices.ContainsFunc(one.Atts, d.changes) {
+		if !slices.ContainsFunc(one.Atts, d.apart) {
 			together = append(together, one)
 			continue
 		}
-		apart, contents := separate(one)
-		err := d.WriteWith(ctx, apart, contents)
+		err := d.WriteWith(ctx, one, nil)
 		switch {
 		case err == nil:
 		case endpoint.Retryable(err), ctx.Err() != nil:
@@ -44,14 +45,19 @@ func (d *Database) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.
 	return append(refused, others...), err
 }
 
-// changes reports whether the server would store other bytes than these when it
-// gets the content as it was before compression.
-func (d *Database) changes(a endpoint.Attachment) bool {
-	if !a.Gzip || a.Data == nil || d.coding.Load() == codingIgnored {
+// apart reports whether a content cannot go as it was before compression: it
+// would take too much memory, or the server would store other bytes than these.
+func (d *Database) apart(a endpoint.Attachment) bool {
+	if !a.Gzip || a.Data == nil {
 		return false
 	}
 	content, err := inflate(a.Data)
-	if err != nil || !compressible(a.ContentType) {
+	switch {
+	case err != nil:
+		return true
+	case d.coding.Load() == codingIgnored:
+		return false
+	case !compressible(a.ContentType):
 		return true
 	}
 	again, err := d.net.compress(content)
@@ -67,28 +73,6 @@ func compressible(contentType string) bool {
 		return true
 	}
 	return strings.HasPrefix(kind, "text/")
-}
-
-// separate takes the contents out of a document.
-func separate(one *endpoint.Doc) (*endpoint.Doc, *held) {
-	apart, contents := *one, &held{}
-	apart.Atts = slices.Clone(one.Atts)
-	for i := range apart.Atts {
-		if a := &apart.Atts[i]; a.Data != nil {
-			contents.left, a.Data = append(contents.left, a.Data), nil
-		}
-	}
-	return &apart, contents
-}
-
-// held is contents in memory.
-type held struct{ left [][]byte }
-
-// Next implements endpoint.Contents.
-func (h *held) Next(context.Context) (io.ReadCloser, error) {
-	next := h.left[0]
-	h.left = h.left[1:]
-	return io.NopCloser(bytes.NewReader(next)), nil
 }
 
 // bulkDocs writes documents with one request.
@@ -219,13 +203,21 @@ func appendInline(dst []byte, a *endpoint.Attachment) ([]byte, error) {
 	return append(dst, '"'), nil
 }
 
-// inflate is what a gzip stream stands for.
+// maxInflated is how large a content may become, in bytes, that goes together
+// with others.
+const maxInflated = 1 << 20
+
+// inflate is what a gzip stream stands for, if that is not more than maxInflated.
 func inflate(data []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(z, maxAnswer))
+	content, err := io.ReadAll(io.LimitReader(z, maxInflated+1))
+	if err == nil && len(content) > maxInflated {
+		err = errors.New("it is a large content")
+	}
+	return content, err
 }
 
 // refusals reads which documents were not taken.

@@ -140,7 +140,7 @@ func TestWriteExactly(t *testing.T) {
 	image.ContentType = "image/png"
 	docs := []*endpoint.Doc{
 		out("same", attachment("a", 2, "hello", true)), out("other", attachment("a", 2, "hello", true).otherwise(), attachment("b", 2, "plain", false)),
-		out("image", image), out("refused", image),
+		out("image", image), out("refused", image), out("bomb", attachment("a", 2, strings.Repeat("0", maxInflated+1), true)),
 	}
 	sent := map[string]string{}
 	with(t, func(w http.ResponseWriter, r *http.Request) {
@@ -164,11 +164,14 @@ func TestWriteExactly(t *testing.T) {
 		if err != nil || len(refused) != 1 || refused[0].ID != "refused" || !fault.Is(refused[0].Err, fault.Forbidden) {
 			t.Errorf("%v %v", refused, err)
 		}
-		if !strings.Contains(sent["/db/_bulk_docs"], `"same"`) || strings.Contains(sent["/db/_bulk_docs"], `"other"`) || len(sent) != 3 {
+		if !strings.Contains(sent["/db/_bulk_docs"], `"same"`) || strings.Contains(sent["/db/_bulk_docs"], `"other"`) || len(sent) != 4 {
 			t.Errorf("%v", sent)
 		}
-		if want := fmt.Sprintf(` a=%q b="plain"`, docs[1].Atts[0].Data); !strings.HasSuffix(sent["/db/other"], want) || docs[1].Atts[0].Data == nil {
+		if want := fmt.Sprintf(` a=%q`, docs[1].Atts[0].Data); !strings.HasSuffix(sent["/db/other"], want) || !strings.Contains(sent["/db/other"], `"data":"cGxhaW4="`) {
 			t.Errorf("%s, want %s", sent["/db/other"], want)
+		}
+		if want := fmt.Sprintf(` a=%q`, docs[4].Atts[0].Data); !strings.HasSuffix(sent["/db/bomb"], want) {
+			t.Errorf("%d bytes of a content that inflates to more than memory may hold", len(sent["/db/bomb"]))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -24,7 +25,8 @@ const (
 	codingIgnored
 )
 
-// WriteWith implements endpoint.Target: PUT of multipart/related.
+// WriteWith implements endpoint.Target: PUT of multipart/related. Content that is
+// with the document but cannot stand in it is a part as well.
 func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents endpoint.Contents) error {
 	inflate, err := d.inflates(ctx, one)
 	if err != nil {
@@ -33,11 +35,11 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 	m := docformat.Related{Boundary: docformat.Boundary(), ID: one.ID}
 	source := &contentReader{contents: contents}
 	m.JSON, err = appendDoc(nil, one, func(dst []byte, a *endpoint.Attachment) ([]byte, error) {
-		if !a.Follows() {
+		if !a.Follows() && !d.apart(*a) {
 			return appendInline(dst, a)
 		}
 		m.Atts = append(m.Atts, a.Attachment)
-		source.inflate = append(source.inflate, a.Gzip && inflate)
+		source.parts = append(source.parts, part{held: a.Data, inflate: a.Gzip && inflate})
 		return appendFollows(dst, &m.Atts[len(m.Atts)-1], inflate), nil
 	})
 	if err != nil {
@@ -99,21 +101,30 @@ func appendFollows(dst []byte, a *doc.Attachment, inflate bool) []byte {
 // attachments.
 type contentReader struct {
 	contents endpoint.Contents
-	inflate  []bool // of those to come
+	parts    []part // to come
 	err      error  // of the contents
+}
+
+// part is a content to come.
+type part struct {
+	held    []byte // nil: it is the next one of the contents
+	inflate bool
 }
 
 // ReadAttachment implements docformat.ContentReader.
 func (c *contentReader) ReadAttachment(ctx context.Context, _ string, _ doc.Attachment, _, _ int64) (io.ReadCloser, error) {
-	r, err := c.contents.Next(ctx)
-	if err != nil {
-		c.err = err
-		return nil, err
+	next := c.parts[0]
+	c.parts = c.parts[1:]
+	r := io.NopCloser(bytes.NewReader(next.held))
+	if next.held == nil {
+		var err error
+		if r, err = c.contents.Next(ctx); err != nil {
+			c.err = err
+			return nil, err
+		}
 	}
 	body := &contentBody{ReadCloser: r, from: r, owner: c}
-	inflate := c.inflate[0]
-	c.inflate = c.inflate[1:]
-	if inflate {
+	if next.inflate {
 		z, err := gzip.NewReader(r)
 		if err != nil {
 			c.err = errors.Join(fmt.Errorf("inflate: %w", err), r.Close())
@@ -145,7 +156,7 @@ func (b *contentBody) Read(p []byte) (int, error) {
 func (d *Database) inflates(ctx context.Context, one *endpoint.Doc) (bool, error) {
 	zipped := false
 	for i := range one.Atts {
-		zipped = zipped || one.Atts[i].Gzip && one.Atts[i].Follows()
+		zipped = zipped || one.Atts[i].Gzip && !one.Atts[i].Stub
 	}
 	if !zipped {
 		return false, nil
