@@ -110,10 +110,8 @@ func (r *Replicator) Start(ctx context.Context, q *Request) (*protocol.Result, e
 	}
 	j := r.newJob(q.spec, q.id, slot, term, nil)
 	j.request = q
-	if there := jobOf(r.runner.Add(&j.Job)); there != nil {
-		if j = there; j.doc != nil && !q.Continuous() {
-			return nil, fault.Newf(fault.Conflict, "The document %s of %s runs this replication.", j.doc.key.id, j.doc.key.db)
-		}
+	if j, err = r.addOrJoin(j); err != nil {
+		return nil, err
 	}
 	if now, still := r.o.Owners.Mine(slot); j.doc == nil && (!still || now != term) {
 		r.lose(j) // who looks for those that are lost may have passed by
@@ -122,6 +120,28 @@ func (r *Replicator) Start(ctx context.Context, q *Request) (*protocol.Result, e
 		return nil, nil //nolint:nilnil // there is no result
 	}
 	return j.wait(ctx)
+}
+
+// addOrJoin has a job of a request run, unless there is one already that does the
+// same: that one is returned then. One of the same account with other passwords
+// or proxies makes room.
+func (r *Replicator) addOrJoin(j *job) (*job, error) {
+	for {
+		there := jobOf(r.runner.Add(&j.Job))
+		switch {
+		case there == nil:
+			return j, nil
+		case there.doc != nil && j.spec.Continuous:
+			return there, nil
+		case there.doc != nil:
+			return nil, fault.Newf(fault.Conflict, "The document %s of %s runs this replication.", there.doc.key.id, there.doc.key.db)
+		case there.spec.Same(j.spec):
+			return there, nil
+		case there.spec.User.Name != j.spec.User.Name || there.spec.User.Anonymous != j.spec.User.Anonymous:
+			return nil, fault.New(fault.Conflict, "Another account runs this replication.")
+		}
+		r.stop(there, fault.New(fault.Conflict, "A later request has replaced this replication."))
+	}
 }
 
 // lose stops a job of a request that belongs to another node now. Who waits for

@@ -98,6 +98,18 @@ func (a *Address) appendID(text []byte, caller string) []byte {
 	return text
 }
 
+// Same reports whether two replications with one ID do the same with the same
+// rights: also the passwords, the proxies and where they begin are equal, which
+// are no part of an ID. Settings that make one faster or slower do not count.
+func (s *Spec) Same(o *Spec) bool {
+	return s.User.Name == o.User.Name && s.User.Anonymous == o.User.Anonymous && s.Since == o.Since &&
+		s.Source.same(&o.Source) && s.Target.same(&o.Target) && slices.Equal(s.CreateParams.Query, o.CreateParams.Query)
+}
+
+func (a *Address) same(o *Address) bool {
+	return a.URL == o.URL && a.Name == o.Name && a.Username == o.Username && a.Password == o.Password && a.Proxy == o.Proxy && slices.Equal(a.Headers, o.Headers)
+}
+
 // basicUser returns the account of a header with basic credentials.
 func basicUser(h [2]string) (name string, ok bool) {
 	kind, secret, ok := strings.Cut(h[1], " ")

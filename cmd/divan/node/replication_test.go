@@ -362,3 +362,44 @@ func TestReplicationDocumentOfOthers(t *testing.T) {
 		}
 	})
 }
+
+// A request finds the job of an earlier one only when it asks for the same with
+// the same rights.
+func TestRequestsOfOneReplication(t *testing.T) {
+	inTown(t, func(w *town) {
+		h := w.lone()
+		h.want("PUT", "/_users/org.couchdb.user:bob", `{"name":"bob","password":"pw","roles":[],"type":"user"}`, "201")
+		h.want("PUT", "/pond", "", "201")
+		h.want("PUT", "/lake", "", "201")
+		started := func(more string) string {
+			w.t.Helper()
+			answer := h.ask("POST", "/_replicate", `{`+h.sides("pond", "lake")+`,"continuous":true`+more+`}`)
+			id, ok := strings.CutPrefix(answer, `202 {"ok":true,"_local_id":"`)
+			if !ok {
+				w.t.Fatal(answer)
+			}
+			<-time.After(2 * time.Second) // start_time tells seconds
+			return h.ask("GET", "/_scheduler/jobs/"+strings.TrimSuffix(id, `"}`), "")
+		}
+		startTime := func(job string) string {
+			w.t.Helper()
+			_, at, ok := strings.Cut(job, `"start_time":"`)
+			if !ok {
+				w.t.Fatal(job)
+			}
+			return at[:len("2000-01-01T00:00:00Z")]
+		}
+		first := startTime(started(""))
+		if again := startTime(started(`,"worker_processes":2`)); again != first {
+			w.t.Errorf("the same request began anew: %s, %s", first, again)
+		}
+		_, seq, _ := strings.Cut(h.ask("GET", "/pond/_changes", ""), `"last_seq":`)
+		seq, _, _ = strings.Cut(seq, ",")
+		if other := startTime(started(`,"since_seq":` + seq)); other == first {
+			w.t.Error("another request changed nothing")
+		}
+		if got := h.as("bob", "POST", "/_replicate", `{`+h.sides("pond", "lake")+`,"continuous":true}`); !strings.HasPrefix(got, "409") {
+			w.t.Error(got)
+		}
+	})
+}
