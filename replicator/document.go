@@ -3,6 +3,7 @@ package replicator
 import (
 	"context"
 	"crypto/md5"
+	"errors"
 	"strings"
 	"time"
 
@@ -36,7 +37,8 @@ type document struct {
 	attempts int       // to find its id that failed in a row
 	reason   string    // of the last one
 	updated  time.Time // of the last one
-	due      time.Time // when its filter function is to be read
+	due      time.Time // when its filter function is to be read, or failed to be written
+	failed   string    // why it can never run; empty: it can
 	resolving,
 	told bool // that it is triggered
 }
@@ -65,7 +67,7 @@ func clientText(body []byte) (sum [md5.Size]byte) {
 // deleted.
 func (r *Replicator) seen(ctx context.Context, key docKey, d *shard.Doc) {
 	slot := ownership.Slot(key.db, key.id)
-	term, mine := r.o.Owners.Mine(slot)
+	term, mine := r.mine(ctx, slot)
 	if d == nil || !mine {
 		r.forget(key)
 		return
@@ -85,18 +87,53 @@ func (r *Replicator) seen(ctx context.Context, key docKey, d *shard.Doc) {
 	r.forget(key)
 	var err error
 	if next.spec, err = spec.ParseDocument(d.Body, key.db, key.id, r.defaults(shard.User{Anonymous: true})); err != nil {
-		r.writeState(ctx, next, docState{name: Failed, reason: fault.Reason(err)})
-		return
+		next.spec = &spec.Spec{}
 	}
 	next.resolving = !next.filtered()
 	r.mu.Lock()
 	r.mu.docs[key] = next
 	r.mu.Unlock()
+	if err != nil {
+		r.fail(ctx, next, fault.Reason(err))
+		return
+	}
 	if next.filtered() {
 		r.poke()
 		return
 	}
 	r.start(ctx, next, next.spec.ID(r.uuid(), ""))
+}
+
+// mine tells whether this node owns a slot. While it is named as the owner, but has
+// not heard of the group for too long, it waits.
+func (r *Replicator) mine(ctx context.Context, slot int) (term uint64, mine bool) {
+	for {
+		term, mine = r.o.Owners.Mine(slot)
+		owner, _ := r.o.Owners.Owner(slot)
+		if mine || owner.Node != r.o.Meta.Self() || pause.For(ctx, time.Second) != nil {
+			return term, mine
+		}
+	}
+}
+
+// fail writes down that a replication can never run, now or when that is possible.
+func (r *Replicator) fail(ctx context.Context, d *document, reason string) {
+	r.mu.Lock()
+	d.failed, d.resolving = reason, true
+	r.mu.Unlock()
+	written := r.writeState(ctx, d, docState{name: Failed, reason: reason})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d.resolving = false
+	if r.mu.docs[d.key] != d {
+		return // it was edited or deleted meanwhile
+	}
+	if written {
+		delete(r.mu.docs, d.key)
+		return
+	}
+	d.failedAttempt(reason, time.Now())
+	r.poke()
 }
 
 // forget stops the replication of a document.
@@ -125,9 +162,7 @@ func (r *Replicator) start(ctx context.Context, d *document, id spec.ID) {
 	there := jobOf(r.runner.Add(&j.Job))
 	if there == nil {
 		d.job, d.attempts, d.reason = j, 0, ""
-	} else if there.doc != nil {
-		delete(r.mu.docs, d.key)
-	} else {
+	} else if there.doc == nil {
 		d.failedAttempt("The same replication runs for a request.", time.Now())
 	}
 	r.mu.Unlock()
@@ -135,7 +170,7 @@ func (r *Replicator) start(ctx context.Context, d *document, id spec.ID) {
 		r.poke() // it is looked at again when it is due
 	}
 	if there != nil && there.doc != nil {
-		r.writeState(ctx, d, docState{name: Failed, reason: duplicate(id, d.key, there.doc.key)})
+		r.fail(ctx, d, duplicate(id, d.key, there.doc.key))
 	}
 }
 
@@ -259,7 +294,7 @@ const maxAttempts = 10
 // wrote, and this node's. It reports whether there is nothing more to do.
 func (r *Replicator) writeState(ctx context.Context, d *document, state docState) bool {
 	if err := r.o.Owners.Check(ctx, d.slot, d.term); err != nil {
-		return false
+		return errors.Is(err, ownership.ErrLost)
 	}
 	err := r.o.Coordinator.Do(ctx, d.key.db, func(db *cluster.DB) error {
 		for range maxAttempts {

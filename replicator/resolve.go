@@ -8,7 +8,8 @@ import (
 )
 
 // This file is about documents whose replication has no id yet: the text of a
-// filter function is part of it. That is read again now and then.
+// filter function is part of it. That is read again now and then. So is it tried
+// again to write down that a replication can never run.
 
 const (
 	resolvers   = 8           // filter functions that are read at once
@@ -90,6 +91,13 @@ func (r *Replicator) due(now time.Time) (out []*document, next time.Time) {
 // resolveOne finds the id of the replication of a document, and starts it when
 // that is another one than before.
 func (r *Replicator) resolveOne(ctx context.Context, d *document) {
+	r.mu.Lock()
+	failed := d.failed
+	r.mu.Unlock()
+	if failed != "" {
+		r.fail(ctx, d, failed)
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	code, err := r.filterCode(limited, d.spec)

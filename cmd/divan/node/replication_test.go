@@ -403,3 +403,23 @@ func TestRequestsOfOneReplication(t *testing.T) {
 		}
 	})
 }
+
+// That a replication can never run is written down as soon as that is possible.
+func TestFailedIsWrittenLater(t *testing.T) {
+	inTown(t, func(w *town) {
+		h := w.lone()
+		h.want("PUT", "/pond", "", "201")
+		h.want("PUT", "/lake", "", "201")
+		h.want("PUT", "/_replicator/_design/no", `{"validate_doc_update":"function(d) { if (d._replication_state) throw({forbidden: 'no'}) }"}`, "201")
+		h.want("PUT", "/_replicator/one", `{`+h.sides("pond", "lake")+`,"continuous":true}`, "201")
+		h.reaches("one", "running")
+		h.want("PUT", "/_replicator/two", `{`+h.sides("pond", "lake")+`,"continuous":true}`, "201")
+		if e := h.reaches("two", "error"); !strings.Contains(e.Info.Error, "already started, triggered by document `one`") {
+			w.t.Errorf("%+v", e)
+		}
+		h.want("DELETE", "/_replicator/_design/no?rev="+h.member("_design/no", "_rev"), "", "200")
+		w.eventually("the document tells that it failed", func() bool { return h.member("two", "_replication_state") == "failed" })
+		h.reaches("two", "failed")
+		h.reaches("one", "running")
+	})
+}
