@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"divan/replicator/ownership"
 	"divan/replicator/pause"
@@ -164,24 +165,49 @@ func (r *Replicator) setAdrift(q *Request) {
 // maxAdrift bounds the replications that wait to be handed over.
 const maxAdrift = 10_000
 
+// How many replications are handed over at once, and how long one may take.
+const (
+	givers      = 8
+	giveTimeout = 30 * time.Second
+)
+
 // handOver gives replications of requests that this node may not run any more to
-// the nodes that may, until ctx ends.
+// the nodes that may, until ctx ends. One that is refused there is given up.
 func (r *Replicator) handOver(ctx context.Context) {
+	var giving errgroup.Group
+	giving.SetLimit(givers)
+	defer func() { _ = giving.Wait() }() // it has no error
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case q := <-r.adrift:
-			if err := r.give(ctx, q); err != nil && ctx.Err() == nil {
-				r.log.Info("a replication is not handed over yet", zap.String("replication", q.ID), zap.Error(err))
-				r.setAdrift(q)
-				_ = pause.For(ctx, time.Second) // the loop looks at ctx
-			}
+			giving.Go(func() error {
+				r.handOne(ctx, q)
+				return nil
+			})
 		}
 	}
 }
 
-// give has the node run a replication that it belongs to.
+// handOne hands a replication over, or puts it back.
+func (r *Replicator) handOne(ctx context.Context, q *Request) {
+	limited, cancel := context.WithTimeout(ctx, giveTimeout)
+	defer cancel()
+	err := r.give(limited, q)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case fault.Is(err, fault.BadRequest), fault.Is(err, fault.Conflict):
+		r.log.Error("a replication is refused by the node that it belongs to", zap.String("replication", q.ID), zap.Error(err))
+	default:
+		r.log.Info("a replication is not handed over yet", zap.String("replication", q.ID), zap.Error(err))
+		_ = pause.For(ctx, time.Second) // what is put back is not looked at when ctx has ended
+		r.setAdrift(q)
+	}
+}
+
+// give has the node run a replication that it belongs to. fault.BadRequest or
+// fault.Conflict: it does not take it.
 func (r *Replicator) give(ctx context.Context, q *Request) error {
 	node, err := r.Node(ctx, q)
 	if err != nil {

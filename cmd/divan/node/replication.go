@@ -11,6 +11,7 @@ import (
 	"divan/replicator/local"
 	"divan/replicator/ownership"
 	"divan/shard"
+	"divan/storage/fault"
 )
 
 // replication is what copies databases.
@@ -64,8 +65,12 @@ func (n *Node) askOthers(ctx context.Context, path string) [][]byte {
 // sendReplication has another node run a continuous replication.
 func (n *Node) sendReplication(ctx context.Context, node string, q *replicator.Request) error {
 	status, answer, err := n.api.PostTo(ctx, node, "/_replicate", q.User, q.Body)
-	if err == nil && status != http.StatusAccepted {
-		err = fmt.Errorf("%s answers %d: %s", node, status, answer)
+	switch {
+	case err != nil || status == http.StatusAccepted:
+		return err
+	case status >= 400 && status < 500:
+		return fault.Newf(fault.BadRequest, "%s answers %d: %s", node, status, answer)
+	default:
+		return fmt.Errorf("%s answers %d: %s", node, status, answer)
 	}
-	return err
 }
