@@ -60,17 +60,6 @@ func (l *load) move(ctx context.Context) error {
 	return nil
 }
 
-// moveAll copies what is wanted, all of it.
-func (l *load) moveAll(ctx context.Context) error {
-	if err := l.move(ctx); err != nil {
-		return err
-	}
-	if late := l.late(); len(late) > 0 {
-		return fault.Newf(fault.Unavailable, "the %s does not show revision %s of document %q", l.source.name, late[0].Revs[0], late[0].ID)
-	}
-	return nil
-}
-
 // take copies a revision. One that fails may come again.
 func (l *load) take(ctx context.Context, d *endpoint.Doc, contents endpoint.Contents) error {
 	if err := l.put(ctx, d, contents); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -395,6 +396,53 @@ func TestLateRevision(t *testing.T) {
 			t.Errorf("a revision that never comes: %v", err)
 		}
 	})
+}
+
+// busy is a source whose document is edited between its change and its reading.
+type busy struct {
+	*store
+	id   string
+	left int // edits to come
+}
+
+func (b *busy) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
+	if b.left > 0 {
+		b.left--
+		b.edit(b.id, strconv.Itoa(b.left))
+	}
+	return b.store.Fetch(ctx, o, wanted, take)
+}
+
+// A source that forgets the revision that its changes told of, because a later one
+// has replaced it, holds up neither the others nor the replication: the later one
+// comes with its own change.
+func TestForgottenRevision(t *testing.T) {
+	for _, continuous := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := newStore("a"), newStore("b")
+			a.limit = 1
+			for _, id := range []string{"a", "hot", "z"} {
+				a.edit(id, "{}")
+			}
+			source := &busy{store: a, id: "hot", left: 20}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for source.left > 0 {
+				s := request()
+				s.Continuous = continuous
+				if _, err := Run(ctx, options(source, b, s)); err != nil && ctx.Err() == nil {
+					t.Fatal(err)
+				}
+				if len(b.docs) < 2 {
+					t.Fatalf("%d documents", len(b.docs))
+				}
+			}
+			if !continuous {
+				replicate(t, a, b, request())
+			}
+			same(t, a, b)
+		})
+	}
 }
 
 func TestContinuous(t *testing.T) {

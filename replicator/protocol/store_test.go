@@ -36,6 +36,7 @@ type store struct {
 	readOnly bool                        // takes no local documents
 	maxWrite int                         // bytes of bodies in one write; 0: any
 	small    int                         // attachments up to this size come with the document
+	limit    int                         // of revisions in a path; 0: none
 
 	checked, fetched, writes int // revisions asked about, given, calls of Write
 	committed                int // calls of PutLocal that worked
@@ -93,6 +94,9 @@ func (s *store) store(id string, path doc.Path, r revision) {
 	d.content[path.Rev()] = r
 	if d.tree.Merge(path, doc.Node{Rev: path.Rev(), Deleted: r.deleted, Stored: true}) == doc.Known {
 		return
+	}
+	if s.limit > 0 {
+		d.tree.Stem(s.limit)
 	}
 	s.seq++
 	d.seq = s.seq

@@ -41,7 +41,7 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 				r.count(checked, wanted)
 				counted = true
 			}
-			err = r.fetchAll(ctx, merged(wanted))
+			err = r.fetchAll(ctx, merged(wanted), rows)
 		}
 		if err == nil || n == attempts || ctx.Err() != nil || !endpoint.Retryable(err) {
 			return err
@@ -132,10 +132,10 @@ func union(a, b []doc.Rev) []doc.Rev {
 	return a
 }
 
-// fetchAll copies revisions, as many at once as were asked for.
-func (r *run) fetchAll(ctx context.Context, wanted []endpoint.Wanted) error {
+// fetchAll copies revisions that rows told of, as many at once as were asked for.
+func (r *run) fetchAll(ctx context.Context, wanted []endpoint.Wanted, rows []endpoint.Change) error {
 	for part := range slices.Chunk(wanted, r.Spec.BatchSize) {
-		if err := r.fetch(ctx, part); err != nil {
+		if err := r.fetch(ctx, part, rows); err != nil {
 			return err
 		}
 	}
@@ -145,20 +145,23 @@ func (r *run) fetchAll(ctx context.Context, wanted []endpoint.Wanted) error {
 // fetch copies revisions. Those that the source does not show yet get some time,
 // and those whose stubs the target does not know come again with their
 // attachments.
-func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted) error {
+func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted, rows []endpoint.Change) error {
 	first := newLoad(r, wanted)
 	if err := first.move(ctx); err != nil {
 		return err
 	}
 	bare := first.bare
-	if late := first.late(); len(late) > 0 {
+	if late := r.stillLeaves(ctx, first.late(), rows); len(late) > 0 {
 		r.log.Info("the source does not show revisions that its changes told of",
 			zap.String("document", late[0].ID), zap.Int("documents", len(late)))
 		if err := sleep(ctx, missingDelay); err != nil {
 			return err
 		}
 		again := newLoad(r, late)
-		if err := again.moveAll(ctx); err != nil {
+		if err := again.move(ctx); err != nil {
+			return err
+		}
+		if err := r.notShown(r.stillLeaves(ctx, again.late(), rows)); err != nil {
 			return err
 		}
 		bare = append(bare, again.bare...)
@@ -168,5 +171,16 @@ func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted) error {
 	}
 	last := newLoad(r, merged(bare))
 	last.whole = true
-	return last.moveAll(ctx)
+	if err := last.move(ctx); err != nil {
+		return err
+	}
+	return r.notShown(r.stillLeaves(ctx, last.late(), rows))
+}
+
+// notShown fails for revisions that the source does not show.
+func (r *run) notShown(late []endpoint.Wanted) error {
+	if len(late) == 0 {
+		return nil
+	}
+	return fault.Newf(fault.Unavailable, "the %s does not show revision %s of document %q", r.source.name, late[0].Revs[0], late[0].ID)
 }
