@@ -31,6 +31,7 @@ type database struct {
 	judges    []string     // ids of those that wait for the cut-over, as they validate documents
 	own       uint64       // design documents that are left behind because the target has such rules itself
 	refusals  refusals
+	again     bool     // refusals tells of all there are
 	different []string // what is not the same here
 	err       error    // why it could not be brought
 	told      string   // the last trouble that was told while following
@@ -128,9 +129,20 @@ func (m *migration) copy(ctx context.Context, db *database, meter *meter) error 
 }
 
 // documents replicates all documents but design documents, whose ids it notes.
+// What an earlier import was refused is behind its checkpoint: then all is looked
+// at again, once.
 func (m *migration) documents(ctx context.Context, db *database, meter *meter) error {
+	progress, err := m.documentsFrom(ctx, db, meter, m.cfg.FromStart)
+	if err == nil && !m.cfg.FromStart && !db.again && progress.Snapshot().DocWriteFailures > int64(db.refusals.count()) {
+		_, err = m.documentsFrom(ctx, db, meter, true)
+	}
+	db.again = db.again || err == nil
+	return err
+}
+
+func (m *migration) documentsFrom(ctx context.Context, db *database, meter *meter, start bool) (*protocol.Progress, error) {
 	s := m.spec(db.name)
-	s.UseCheckpoints = !m.cfg.FromStart
+	s.UseCheckpoints = !start
 	progress := &protocol.Progress{}
 	err := m.replicate(ctx, protocol.Options{
 		Spec: s, Progress: progress,
@@ -147,7 +159,7 @@ func (m *migration) documents(ctx context.Context, db *database, meter *meter) e
 	if through := progress.Snapshot().ThroughSeq; through != "" {
 		db.through = through
 	}
-	return err
+	return progress, err
 }
 
 // replicateDesigns brings the design documents that are still to come. They are
