@@ -253,6 +253,10 @@ func TestTLS(t *testing.T) {
 					if len(r.TLS.PeerCertificates) > 0 {
 						who = r.TLS.PeerCertificates[0].Subject.CommonName
 					}
+					if strings.HasSuffix(r.URL.Path, "plain") {
+						http.Redirect(w, r, "http://"+serverIP+":5984/db/", http.StatusFound)
+						return
+					}
 					answerWith(w, 200, fmt.Sprintf(`{"db_name":%q}`, who))
 				})}
 				done := make(chan struct{})
@@ -276,6 +280,9 @@ func TestTLS(t *testing.T) {
 				info, err := d.Info(t.Context())
 				if (err == nil) != tc.ok || info.Name != tc.want || err != nil && !endpoint.Retryable(err) {
 					t.Errorf("%+v %v", info, err)
+				}
+				if _, _, err := d.Local(t.Context(), "plain"); tc.ok && (err == nil || !strings.Contains(err.Error(), "without TLS")) {
+					t.Errorf("a redirection to an address without TLS: %v", err)
 				}
 			})
 		})

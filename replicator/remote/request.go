@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"divan/replicator/pause"
@@ -223,6 +224,9 @@ func (t *attempts) redirected(q *request, a *answer) (bool, error) {
 	}
 	if err != nil {
 		return false, fault.Wrap(fault.Unavailable, t.db.url+" redirects to no address", err)
+	}
+	if strings.HasPrefix(t.where, "https:") && from.Scheme != "https" {
+		return false, fault.Newf(fault.Unavailable, "%s redirects to an address without TLS", t.db.url)
 	}
 	t.where = from.String()
 	if a.status == http.StatusSeeOther && q.method != http.MethodHead {

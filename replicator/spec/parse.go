@@ -90,6 +90,8 @@ func (p *parser) parse(body []byte) (*Spec, error) {
 	if err := p.proxies(); err != nil {
 		return nil, err
 	}
+	o := &p.spec.Options
+	o.Workers, o.BatchSize, o.Connections = min(o.Workers, mostWorkers), min(o.BatchSize, mostBatch), min(o.Connections, mostConnections)
 	return p.spec, nil
 }
 
@@ -221,13 +223,13 @@ func (p *parser) option(name string, value []byte) error {
 		s.ConnectionTimeout = time.Duration(n) * time.Millisecond
 	case "worker_processes":
 		n, err = number(name, value)
-		s.Workers = int(min(n, mostWorkers))
+		s.Workers = int(n)
 	case "worker_batch_size":
 		n, err = number(name, value)
-		s.BatchSize = int(min(n, mostBatch))
+		s.BatchSize = int(n)
 	case "http_connections":
 		n, err = number(name, value)
-		s.Connections = int(min(n, mostConnections))
+		s.Connections = int(n)
 	case "retries_per_request":
 		n, err = whole(name, value, 0)
 		s.Retries = int(n)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -243,10 +244,15 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What a request may ask for costs memory of the node.
+// What a request or the configuration may ask for costs memory of the node.
 func TestOptionsAreBounded(t *testing.T) {
+	most := Options{Workers: mostWorkers, BatchSize: mostBatch, Connections: mostConnections}
 	s, err := Parse([]byte(`{"source":"a","target":"b","worker_batch_size":2147483647,"worker_processes":2147483647,"http_connections":2147483647}`), Defaults{})
-	if err != nil || s.BatchSize != mostBatch || s.Workers != mostWorkers || s.Connections != mostConnections {
+	if err != nil || s.Options != most {
+		t.Errorf("%+v, %v", s, err)
+	}
+	s, err = Parse([]byte(`{"source":"a","target":"b"}`), Defaults{Options: Options{Workers: math.MaxInt, BatchSize: math.MaxInt, Connections: math.MaxInt}})
+	if err != nil || s.Options != most {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
