@@ -61,7 +61,7 @@ func (w *world) pouched(ctx context.Context, by, from, to *server) (string, erro
 		if err := w.one.create(ctx, "small"); err != nil {
 			return "", err
 		}
-		if err := w.one.fill(ctx, "small", newGenerator(w.seed+1), w.documents/10, min(w.largest, 5)); err != nil {
+		if err := w.one.fill(ctx, "small", newGenerator(w.seed+1), w.pouchDocuments, w.pouchLargest); err != nil {
 			return "", err
 		}
 		w.pouchful = true
@@ -100,7 +100,7 @@ func (w *world) pulled(ctx context.Context) (string, error) {
 	if err := w.pouch.create(ctx, "origin"); err != nil {
 		return "", err
 	}
-	if err := w.pouch.fill(ctx, "origin", newGenerator(w.seed+2), w.documents/10, 1); err != nil {
+	if err := w.pouch.fill(ctx, "origin", newGenerator(w.seed+2), w.pouchDocuments, w.pouchLargest); err != nil {
 		return "", err
 	}
 	return w.copy(ctx, w.other, w.pouch, "origin", w.other)
@@ -115,7 +115,7 @@ func (w *world) pouchWorks(ctx context.Context) (string, error) {
 	if err := w.pouch.create(ctx, "pushed"); err != nil {
 		return "", err
 	}
-	if err := w.pouch.fill(ctx, "pushed", newGenerator(w.seed+3), w.documents/20, 1); err != nil {
+	if err := w.pouch.fill(ctx, "pushed", newGenerator(w.seed+3), w.pouchDocuments, w.pouchLargest); err != nil {
 		return "", err
 	}
 	push, err := w.copy(ctx, w.pouch, w.pouch, "pushed", w.other)

@@ -28,8 +28,10 @@ var scripts embed.FS
 
 func main() {
 	c := config{}
-	flag.IntVar(&c.documents, "documents", 100_000, "documents in each direction between Divan's databases; a tenth of them with PouchDB")
-	flag.IntVar(&c.largest, "largest", 100, "size of the largest attachment in MB; with PouchDB 5 at most")
+	flag.IntVar(&c.documents, "documents", 100_000, "documents in each direction between Divan's databases")
+	flag.IntVar(&c.largest, "largest", 100, "size of the largest attachment in MB")
+	flag.IntVar(&c.pouchDocuments, "pouch-documents", 10_000, "documents in each direction between Divan and pouchdb-server")
+	flag.IntVar(&c.pouchLargest, "pouch-largest", 5, "size of their largest attachment in MB")
 	flag.Uint64Var(&c.seed, "seed", 1, "of everything that is drawn")
 	flag.StringVar(&c.binary, "program", "bin/divan", "the program")
 	flag.StringVar(&c.dir, "dir", "data/peers", "for data, logs and the peers; data are emptied first")
@@ -47,9 +49,12 @@ func main() {
 // config is what the flags say.
 type config struct {
 	documents, largest int
-	seed               uint64
-	binary, dir        string
-	only               string
+
+	pouchDocuments, pouchLargest int
+
+	seed        uint64
+	binary, dir string
+	only        string
 }
 
 // run installs and starts the peers and runs the cases.

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -49,7 +50,7 @@ func revsParam(revs []doc.Rev, room, least int) (string, int) {
 // parts takes the documents of multipart/mixed. It returns those whose contents
 // should have come with them, but have not.
 func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) (bare []*endpoint.Doc, err error) {
-	for {
+	for held := 0; ; {
 		part, err := parts.Next()
 		if errors.Is(err, io.EOF) {
 			return bare, nil
@@ -73,10 +74,16 @@ func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) (bare []*endpo
 			return nil, err
 		}
 		if d != nil {
+			if held += len(text); held > maxAnswer {
+				return nil, broken(errTooLarge)
+			}
 			bare = append(bare, d)
 		}
 	}
 }
+
+// errTooLarge refuses an answer that has more documents than memory may hold.
+var errTooLarge = fmt.Errorf("the revisions of one document are more than %d bytes", maxAnswer)
 
 // plain takes a part that is JSON: a document without contents, or what stands
 // for one that is not there. One that has contents is returned.
@@ -112,7 +119,7 @@ func (f *fetch) related(part io.Reader, contentType string, w *endpoint.Wanted) 
 func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, error) {
 	l := list{stream: newStream(body)}
 	var docs []*endpoint.Doc
-	for {
+	for held := 0; ; {
 		text, err := l.next()
 		if errors.Is(err, io.EOF) {
 			return docs, nil
@@ -134,6 +141,9 @@ func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, erro
 			return nil, err
 		}
 		if d != nil {
+			if held += len(text); held > maxAnswer {
+				return nil, broken(errTooLarge)
+			}
 			docs = append(docs, d)
 		}
 	}
