@@ -1,6 +1,7 @@
 package docformat
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ var errBase64 = errors.New("malformed base64")
 type Base64Reader struct {
 	text  []byte
 	spare []byte // decoded bytes that did not fit the caller's buffer
+	ahead int    // groups to look at next
 	store [3]byte
 	quad  [4]byte
 }
@@ -47,20 +49,31 @@ func (r *Base64Reader) Read(p []byte) (int, error) {
 }
 
 // block decodes as many whole groups of four digits as fit into p and stand
-// together, without padding; 0 when there are none.
+// together, without padding; 0 when there are none. It looks ahead no further than
+// twice what it found the last time, so that text in lines is read once or twice.
 func (r *Base64Reader) block(p []byte) int {
-	groups := min(len(p)/3, len(r.text)/4, 8<<10)
-	if groups == 0 {
-		return 0
+	groups := min(len(p)/3, len(r.text)/4, max(r.ahead, minAhead))
+	r.ahead = min(2*groups, maxAhead)
+	text := r.text[:groups*4]
+	for _, end := range []byte("\n\r \t=") {
+		if i := bytes.IndexByte(text, end); i >= 0 {
+			text = text[:i/4*4]
+			r.ahead = len(text) / 2
+		}
 	}
-	n, err := base64.StdEncoding.Decode(p[:groups*3], r.text[:groups*4])
-	// White space or padding inside the block: the slow path sorts it out.
-	if err != nil || n != groups*3 {
-		return 0
+	n, err := base64.StdEncoding.Decode(p, text)
+	if err != nil {
+		return 0 // the slow path says where
 	}
-	r.text = r.text[groups*4:]
+	r.text = r.text[len(text):]
 	return n
 }
+
+// How many groups a Base64Reader decodes at once.
+const (
+	minAhead = 32
+	maxAhead = 8 << 10
+)
 
 // group decodes the next four digits, passing over white space.
 func (r *Base64Reader) group() error {

@@ -31,7 +31,7 @@ func TestBase64Reader(t *testing.T) {
 
 func TestBase64ReaderProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		data := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "data")
+		data := rapid.SliceOfN(rapid.Byte(), 0, 2000).Draw(t, "data")
 		text := base64.StdEncoding.EncodeToString(data)
 		for range rapid.IntRange(0, 5).Draw(t, "spaces") {
 			at := rapid.IntRange(0, len(text)).Draw(t, "at")
@@ -49,11 +49,21 @@ func TestBase64ReaderProperty(t *testing.T) {
 }
 
 func BenchmarkBase64Reader(b *testing.B) {
-	text := []byte(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 1<<20))))
-	b.SetBytes(1 << 20)
-	for b.Loop() {
-		if _, err := io.Copy(io.Discard, struct{ io.Reader }{NewBase64Reader(text)}); err != nil {
-			b.Fatal(err)
-		}
+	plain := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 1<<20)))
+	var lines strings.Builder
+	for rest := plain; rest != ""; {
+		n := min(76, len(rest))
+		lines.WriteString(rest[:n] + "\r\n")
+		rest = rest[n:]
+	}
+	for name, text := range map[string][]byte{"Plain": []byte(plain), "Lines": []byte(lines.String())} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(1 << 20)
+			for b.Loop() {
+				if _, err := io.Copy(io.Discard, struct{ io.Reader }{NewBase64Reader(text)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
