@@ -41,7 +41,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Progress == nil {
 		o.Progress = &Progress{}
 	}
-	r := &run{Options: o, log: o.Logger.With(zap.Stringer("replication", o.ID))}
+	r := &run{Options: o, log: o.Logger.WithLazy(zap.Stringer("replication", o.ID))}
 	r.bytes.Store(maxWriteBytes)
 	r.size.Store(int64(o.Spec.BatchSize))
 	if err := r.open(ctx); err != nil {
