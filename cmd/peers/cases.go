@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"divan/cmd/child"
 )
 
 // world is the servers and what runs.
@@ -18,7 +20,7 @@ type world struct {
 	modules          string // where node_modules is
 	one, other       *server
 	pouch            *server
-	processes        []*process
+	processes        []*child.Process
 	filled, pouchful bool // the source of the cases is there
 }
 
@@ -216,7 +218,7 @@ func (w *world) liveSync(ctx context.Context) (string, error) {
 	const each = 200
 	for round := range 3 {
 		if round > 0 {
-			w.one.process.kill()
+			w.one.process.Kill()
 			if err := w.one.start(ctx); err != nil {
 				return "", err
 			}

@@ -76,7 +76,7 @@ func run(ctx context.Context, c config) (err error) {
 	w := &world{config: c, modules: modules}
 	defer func() {
 		for _, p := range w.processes {
-			p.kill()
+			p.Kill()
 		}
 	}()
 	for _, s := range []struct {

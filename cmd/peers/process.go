@@ -3,16 +3,16 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"divan/cmd/child"
 )
 
 const (
@@ -21,52 +21,29 @@ const (
 	patience = 60 * time.Second // until a process answers
 )
 
-// process is a program at work.
-type process struct {
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
-}
-
-// kill ends it at once and waits for the end.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone already
-	<-p.ended
-}
-
 // launch starts a server with its data in a directory; its output goes to a
 // file beside it.
-func (w *world) launch(ctx context.Context, dir, name string, args ...string) (*process, error) {
+func (w *world) launch(ctx context.Context, dir, name string, args ...string) (*child.Process, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	out, err := os.OpenFile(dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = out.Close() }() // the program has its own handle
-	p := &process{cmd: exec.CommandContext(context.WithoutCancel(ctx), name, args...)}
-	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "DIVAN_CHTTPD_AUTH__ITERATIONS=10")
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	return p, w.run(p)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "DIVAN_CHTTPD_AUTH__ITERATIONS=10")
+	return w.run(cmd, dir+".log")
 }
 
 // run starts a process, which ends when main does at the latest.
-func (w *world) run(p *process) error {
-	if err := p.cmd.Start(); err != nil {
-		return err
+func (w *world) run(cmd *exec.Cmd, output string) (*child.Process, error) {
+	p, err := child.Start(cmd, output)
+	if err == nil {
+		w.processes = append(w.processes, p)
 	}
-	p.ended = make(chan struct{})
-	go func() {
-		_ = p.cmd.Wait() // killed in the end
-		close(p.ended)
-	}()
-	w.processes = append(w.processes, p)
-	return nil
+	return p, err
 }
 
 // divan starts a server of this project.
 func (w *world) divan(ctx context.Context, dir string) (*server, error) {
-	port, err := freePort(ctx)
+	port, err := child.FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +60,7 @@ func (w *world) divan(ctx context.Context, dir string) (*server, error) {
 
 // pouchServer starts a pouchdb-server.
 func (w *world) pouchServer(ctx context.Context, dir string) (*server, error) {
-	port, err := freePort(ctx)
+	port, err := child.FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,26 +79,27 @@ func (w *world) pouchServer(ctx context.Context, dir string) (*server, error) {
 // live is a PouchDB in a process of its own that is kept in sync with a
 // database.
 type live struct {
-	*process
+	*child.Process
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
 // live starts live.js.
 func (w *world) live(ctx context.Context, url, dir string) (*live, error) {
-	l := &live{process: &process{}}
-	l.cmd = exec.CommandContext(context.WithoutCancel(ctx), "node", filepath.Join(w.modules, "live.js"), url, dir)
-	l.cmd.Dir, l.cmd.Stderr = w.modules, os.Stderr
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "node", filepath.Join(w.modules, "live.js"), url, dir)
+	cmd.Dir, cmd.Stderr = w.modules, os.Stderr
+	l := &live{}
 	var err error
-	if l.in, err = l.cmd.StdinPipe(); err != nil {
+	if l.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := l.cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
 	l.out = bufio.NewReader(out)
-	return l, w.run(l.process)
+	l.Process, err = w.run(cmd, "")
+	return l, err
 }
 
 // say sends a line and returns the answer.
@@ -130,19 +108,6 @@ func (l *live) say(line string) (string, error) {
 		return "", err
 	}
 	return l.out.ReadString('\n')
-}
-
-func freePort(ctx context.Context) (int, error) {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.New("no TCP address")
-	}
-	return addr.Port, l.Close()
 }
 
 // await waits until a server answers.
@@ -156,7 +121,7 @@ func (s *server) await(ctx context.Context) error {
 		select {
 		case <-late.Done():
 			return fmt.Errorf("%s does not answer", s.name)
-		case <-s.process.ended:
+		case <-s.process.Ended():
 			return fmt.Errorf("%s has ended", s.name)
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"divan/cmd/child"
 )
 
 // server is one that speaks CouchDB's API.
@@ -16,7 +18,7 @@ type server struct {
 	host    string // HOST:PORT
 	login   bool   // it wants to know who asks
 	client  *http.Client
-	process *process
+	process *child.Process
 	start   func(ctx context.Context) error // starts it, again after it was killed
 }
 
