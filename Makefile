@@ -6,7 +6,7 @@ FUZZTIME ?= 60s
 SEEDS ?= 500
 export CGO_ENABLED ?= 0
 
-.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash sim chaos outage peers bench clean
+.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash sim chaos outage peers attack bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,9 @@ outage: build ## what requests take while one of three nodes is away (needs root
 
 peers: build ## replicates with PouchDB and pouchdb-server in every direction (needs Node.js and the npm registry)
 	go run ./cmd/peers $(PEERS)
+
+attack: build ## an attacker and a clumsy operator against real processes, in about five minutes (a full disk needs root)
+	go run ./cmd/attack $(ATTACK)
 
 bench: build ## loads a server of its own and prints the figures
 	go test -count=1 -run '^$$' -bench . ./storage/... ./shard/... ./cluster/... ./httpapi/...
