@@ -98,7 +98,11 @@ func (g *groupCommit) stage(j *job) {
 
 // apply writes the batch: everything of the group in it, or nothing.
 func (g *groupCommit) apply() error {
-	b := g.store.NewBatch()
+	newBatch := g.store.NewBatch
+	if g.exclusive != nil { // a compaction, which gives room back
+		newBatch = g.store.NewReserveBatch
+	}
+	b := newBatch()
 	if g.exclusive != nil {
 		if err := g.exclusive(b); err != nil {
 			b.Discard()

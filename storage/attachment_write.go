@@ -45,7 +45,7 @@ const tableBytes = 64 << 20
 // uses for this content only, though it may come more than once. It pins the
 // store until Close or Abort.
 func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error) {
-	db, err := s.writable()
+	db, err := s.writable(false)
 	if err != nil {
 		return nil, err
 	}

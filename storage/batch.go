@@ -31,9 +31,15 @@ type Batch struct {
 
 // NewBatch starts a batch. For the first one of a store it opens the store's
 // files, which takes milliseconds.
-func (s *Store) NewBatch() *Batch {
+func (s *Store) NewBatch() *Batch { return s.newBatch(false) }
+
+// NewReserveBatch is NewBatch for what gives room back in the end: it may take
+// the room that other writes leave on the disk.
+func (s *Store) NewReserveBatch() *Batch { return s.newBatch(true) }
+
+func (s *Store) newBatch(reserve bool) *Batch {
 	b := &Batch{s: s}
-	db, err := s.writable()
+	db, err := s.writable(reserve)
 	if err != nil {
 		b.err = err
 		return b

@@ -38,6 +38,9 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	if !s.inst.Opened() {
 		return nil
 	}
+	if s.inst.ReadOnly() {
+		return errDiskFull()
+	}
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}
 	}

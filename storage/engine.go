@@ -54,7 +54,10 @@ type Engine struct {
 		unused  list.List // entries without pins, the longest unused in front
 		open    int       // entries that hold a Pebble instance
 		retry   map[string]time.Time
+		// stores that are not opened for reading before they were opened for writing
+		unsynced map[string]struct{}
 	}
+	space      diskSpace
 	uploads    uploadSets
 	rebuilding rebuildingSet
 }
@@ -86,8 +89,10 @@ func NewEngine(o Options) (*Engine, error) {
 		drained: make(chan struct{}),
 	}
 	e.shared.SyncInterval = e.syncInterval
+	e.space.fs, e.space.dir, e.space.log = o.FS, o.Dir, o.Logger
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry = map[string]time.Time{}
+	e.mu.unsynced = map[string]struct{}{}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
 	}

@@ -259,26 +259,30 @@ func openFails(t *testing.T, fs vfs.FS, on *atomic.Bool) {
 	must(t, e.Close())
 }
 
-// TestFullDiskAtOpen: a store that cannot be opened again because the disk is
-// still full says so, whatever it is that finds no room, and is there again when
-// there is some.
+// TestFullDiskAtOpen: a store that cannot be opened for writing because the disk is
+// still full, whatever it is that finds no room, is opened for reading, unless it
+// is unknown whether what it shows is on the disk. It takes writes when there is
+// room.
 func TestFullDiskAtOpen(t *testing.T) {
-	for name, match := range map[string]func(op errorfs.Op) bool{
-		"everything": func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite },
-		"content":    func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite },
-		"tables":     func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") },
-		"sync":       func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSync },
-		"manifest": func(op errorfs.Op) bool {
+	for name, c := range map[string]struct {
+		match    func(op errorfs.Op) bool
+		readable bool
+	}{
+		"everything": {func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }, false},
+		"content":    {func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite }, true},
+		"tables":     {func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") }, true},
+		"sync":       {func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSync }, false},
+		"manifest": {func(op errorfs.Op) bool {
 			return op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST")
-		},
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { fullDiskAtOpen(t, match) })
+			synctest.Test(t, func(t *testing.T) { fullDiskAtOpen(t, c.match, c.readable) })
 		})
 	}
 }
 
-func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool) {
+func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool, readable bool) {
 	t.Helper()
 	var on atomic.Bool
 	e, stop := startEngine(t, Options{FS: failing(vfs.NewMem(), &on, syscall.ENOSPC, match)})
@@ -291,11 +295,27 @@ func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool) {
 	must(t, e.closeStores(e.takeUnused(0)))
 	on.Store(true)
 	for range 3 {
-		if _, err := e.Acquire(testStore); !fault.Is(err, fault.InsufficientStorage) {
-			t.Errorf("Acquire: %v", err)
-		}
-		if _, err := e.Acquire(testStore); !fault.Is(err, fault.Unavailable) {
-			t.Errorf("Acquire at once: %v", err)
+		s, err := e.Acquire(testStore)
+		if readable {
+			must(t, err)
+			checkStore(t, s)
+			if n := s.Counters().Live; n != 50 {
+				t.Errorf("%d documents on a full disk", n)
+			}
+			if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
+				t.Errorf("Apply: %v", err)
+			}
+			if err := s.Compact(t.Context(), CompactOptions{}); !fault.Is(err, fault.InsufficientStorage) {
+				t.Errorf("Compact: %v", err)
+			}
+			e.Release(s)
+		} else {
+			if !fault.Is(err, fault.InsufficientStorage) {
+				t.Errorf("Acquire: %v", err)
+			}
+			if _, err := e.Acquire(testStore); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("Acquire at once: %v", err)
+			}
 		}
 		<-time.After(retryAfter + time.Second)
 	}

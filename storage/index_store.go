@@ -141,7 +141,7 @@ func (e *Engine) openInstance(name string) (member, error) {
 // damaged begins anew when it is opened again.
 func (x *Index) close(dropped bool) error {
 	var err error
-	if !dropped && x.Err() == nil {
+	if !dropped && x.Err() == nil && !x.inst.ReadOnly() {
 		err = x.Flush()
 	}
 	err = errors.Join(err, x.inst.Close())
@@ -200,7 +200,7 @@ func (x *Index) Sizes() (file, active int64, err error) {
 
 // Flush makes durable what was committed until now.
 func (x *Index) Flush() error {
-	if err := x.Err(); err != nil {
+	if err := x.Err(); err != nil || x.inst.ReadOnly() {
 		return err
 	}
 	return indexError(x.inst.Flush())
@@ -210,6 +210,9 @@ func (x *Index) Flush() error {
 func (x *Index) Compact(ctx context.Context) error {
 	if err := x.Err(); err != nil {
 		return err
+	}
+	if x.inst.ReadOnly() {
+		return errDiskFull()
 	}
 	return indexError(x.inst.Compact(ctx, []byte{0}, []byte{0xff}))
 }
@@ -349,9 +352,24 @@ func (b *IndexBatch) DeleteRange(lo, hi []byte) { _ = b.b.DeleteRange(lo, hi, ni
 // Len returns the size in bytes.
 func (b *IndexBatch) Len() int { return b.b.Len() }
 
-// Commit shows the changes to readers, all at once, and empties the batch.
+// writable returns why the index takes no changes; see Store.writable.
+func (x *Index) writable() error {
+	if err := x.Err(); err != nil {
+		return err
+	}
+	if err := x.engine.space.err(); err != nil {
+		return err
+	}
+	if x.inst.ReadOnly() {
+		return x.inst.Fail(errOpenedForReading)
+	}
+	return nil
+}
+
+// Commit shows the changes to readers, all at once, and empties the batch. The
+// error is fault.InsufficientStorage when the disk is full.
 func (b *IndexBatch) Commit() error {
-	if err := b.x.Err(); err != nil {
+	if err := b.x.writable(); err != nil {
 		return err
 	}
 	b.x.committing.Add(1)

@@ -347,15 +347,25 @@ func TestIndexOnFullDisk(t *testing.T) {
 		writeOne(t, s)
 		e.ReleaseIndex(x)
 		on.Store(false)
-		if _, err := e.AcquireIndex(s, "abc"); !fault.Is(err, fault.Unavailable) {
-			t.Errorf("at once: %v", err)
+		x, err = e.AcquireIndex(s, "abc") // for reading
+		must(t, err)
+		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
+			t.Errorf("for reading the index holds %v", got)
 		}
-		time.Sleep(retryAfter)
+		b := x.NewBatch(false)
+		b.Set([]byte("c"), nil)
+		if err := b.Commit(); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("for reading: %v", err)
+		}
+		b.Close()
+		e.ReleaseIndex(x)
+		<-time.After(checkSpace)
 		x, err = e.AcquireIndex(s, "abc")
 		must(t, err)
 		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
 			t.Errorf("the index holds %v", got)
 		}
+		setKeys(t, x, "b")
 		e.ReleaseIndex(x)
 	})
 }

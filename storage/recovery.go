@@ -28,8 +28,10 @@ func (s *Store) openPebble() error {
 // load reads counters and top-level aggregates, and drops uploads that a crash
 // left without a document.
 func (s *Store) load(db *pebble.DB) error {
-	if err := s.sweepUploads(db); err != nil {
-		return err
+	if !s.inst.ReadOnly() {
+		if err := s.sweepUploads(db); err != nil {
+			return err
+		}
 	}
 	v := &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}
 	var err error

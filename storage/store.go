@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -133,10 +134,21 @@ func (e *Engine) closeEmpty() error {
 	return err
 }
 
-// writable returns the store's own instance, opening it for the first write.
-func (s *Store) writable() (*pebble.DB, error) {
+// writable returns the store's own instance, opening it for the first write. The
+// error is fault.InsufficientStorage when the disk is full. A store that was opened
+// for reading then ends with the first write that there is room for, so that it is
+// opened anew.
+//
+// With reserve it takes the room that is kept.
+func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
+	}
+	if err := s.engine.space.err(); err != nil && (!reserve || s.inst.ReadOnly()) {
+		return nil, err
+	}
+	if s.inst.ReadOnly() {
+		return nil, s.inst.Fail(errOpenedForReading)
 	}
 	if s.inst.Opened() {
 		return s.inst.DB(), nil
@@ -153,6 +165,9 @@ func (s *Store) writable() (*pebble.DB, error) {
 	}
 	return s.inst.DB(), nil
 }
+
+// errOpenedForReading ends a store that a full disk had opened for reading.
+var errOpenedForReading = fmt.Errorf("opened for reading: %w", syscall.ENOSPC)
 
 // close closes the store's instance.
 func (s *Store) close(bool) error {

@@ -25,7 +25,19 @@ type handle struct {
 // newHandle makes the handle of a store with an instance that is not open.
 func (e *Engine) newHandle(name string) handle {
 	log := e.log.With(zap.String("store", name))
-	return handle{engine: e, name: name, log: log, inst: e.shared.New(e.path(name), log)}
+	return handle{engine: e, name: name, log: log, inst: e.shared.New(e.path(name), log, e.readsOnly(name))}
+}
+
+// readsOnly reports whether a store is to be opened for reading: the disk is full.
+// One whose log could not be synced has to be flushed first.
+func (e *Engine) readsOnly(name string) bool {
+	if e.space.err() == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, unsynced := e.mu.unsynced[name]
+	return !unsynced
 }
 
 func (h *handle) base() *handle { return h }
@@ -73,6 +85,7 @@ func (e *Engine) Acquire(name string) (*Store, error) {
 // acquire opens a store when it is not open, and pins it.
 func (e *Engine) acquire(name string, open func(name string) (member, error)) (member, error) {
 	for {
+		room := !e.space.full.Load() || e.space.err() == nil
 		e.mu.Lock()
 		if e.mu.closed {
 			e.mu.Unlock()
@@ -91,6 +104,10 @@ func (e *Engine) acquire(name string, open func(name string) (member, error)) (m
 		case en.dropped:
 			e.mu.Unlock()
 			return nil, noStore()
+		case en.pins == 0 && room && en.store.base().inst.ReadOnly():
+			e.takeLocked(en)
+			e.mu.Unlock()
+			_ = e.closeStores([]*entry{en}) // logged there
 		default:
 			e.pinLocked(en)
 			e.mu.Unlock()
@@ -143,6 +160,12 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	if wait <= 0 {
 		s, err = open(en.name)
 	}
+	if fault.Is(err, fault.InsufficientStorage) {
+		e.space.noteFull()
+		if e.readsOnly(en.name) {
+			s, err = open(en.name)
+		}
+	}
 	e.mu.Lock()
 	if err != nil {
 		if wait <= 0 && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
@@ -153,6 +176,7 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 		return nil, err
 	}
 	delete(e.mu.retry, en.name)
+	delete(e.mu.unsynced, en.name)
 	en.store, s.base().entry, en.pins = s, en, 1
 	e.endBusyLocked(en)
 	e.mu.Unlock()
@@ -261,6 +285,10 @@ func (e *Engine) closeStore(en *entry) error {
 		err = errors.Join(err, en.store.remove())
 	}
 	failed := s.Err() != nil
+	full := fault.Is(s.Err(), fault.InsufficientStorage) && !s.inst.Unsynced() // then it is opened for reading
+	if full && !s.inst.ReadOnly() {
+		e.space.noteFull()
+	}
 	if failed {
 		err = nil // the failure itself is in the log already
 	}
@@ -270,8 +298,11 @@ func (e *Engine) closeStore(en *entry) error {
 		s.counted = false
 		e.mu.open--
 	}
-	if _, index := en.store.(*Index); failed && !en.dropped && (!index || !s.inst.Damaged()) {
+	if _, index := en.store.(*Index); failed && !full && !en.dropped && (!index || !s.inst.Damaged()) {
 		e.mu.retry[en.name] = time.Now().Add(retryAfter)
+		if s.inst.Unsynced() {
+			e.mu.unsynced[en.name] = struct{}{}
+		}
 	}
 	e.removeLocked(en)
 	return err

@@ -320,6 +320,7 @@ func TestIndexOnFullDisk(t *testing.T) {
 		if _, err := n.tryQuery(request(d, "n")); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("no room for the index: %v", err)
 		}
+		time.Sleep(time.Second) // then the disk is looked at again
 		n.put(1, numbered(2000, 2001)...)
 		full.Store(false)
 		time.Sleep(3 * time.Second)

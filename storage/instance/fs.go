@@ -249,6 +249,7 @@ func (f *logFile) Write(p []byte) (int, error) {
 // stopStore turns an error of a log into a stopped store.
 func (f *logFile) stopStore(err error) error {
 	if err != nil {
+		f.i.unsynced.Store(true)
 		_ = f.i.Fail(err) // kept for every later call
 	}
 	return nil

@@ -56,12 +56,16 @@ type Instance struct {
 	failed      failureCell
 	flushErr    atomic.Pointer[failure] // of the last flush that reported one
 	damaged     atomic.Bool
+	readOnly    bool
+	unsynced    atomic.Bool // a log could not be synced
 }
 
-// New returns an instance that is not open. Close must be called.
-func (sh *Shared) New(dir string, log *zap.Logger) *Instance {
+// New returns an instance that is not open. Close must be called. One that is only
+// read writes nothing at all: what its log holds is kept in memory.
+func (sh *Shared) New(dir string, log *zap.Logger, readOnly bool) *Instance {
 	return &Instance{
-		Dir: dir, shared: sh, log: log, compactions: sh.Scheduler.ForStore(),
+		readOnly: readOnly,
+		Dir:      dir, shared: sh, log: log, compactions: sh.Scheduler.ForStore(),
 		closing: make(chan struct{}), failed: failureCell{set: make(chan struct{})},
 	}
 }
@@ -75,6 +79,13 @@ func (i *Instance) DB() *pebble.DB { return i.db.Load() }
 // Opened reports whether the instance is open.
 func (i *Instance) Opened() bool { return i.own.Load() }
 
+// ReadOnly reports whether the instance takes no writes, which end with a failure.
+func (i *Instance) ReadOnly() bool { return i.readOnly }
+
+// Unsynced reports whether a log could not be synced: what it shows when it is read
+// again may not be on the disk.
+func (i *Instance) Unsynced() bool { return i.unsynced.Load() }
+
 // Damaged reports whether a file was found to be damaged, which stops the
 // instance.
 func (i *Instance) Damaged() bool { return i.damaged.Load() }
@@ -85,6 +96,11 @@ func (i *Instance) Busy() bool { return i.compactions.Busy() }
 // Open opens the instance. load is called before anybody else sees it. The error
 // is fault.Corruption when the files are damaged.
 func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
+	if i.readOnly {
+		if err := i.syncLogs(); err != nil {
+			return DiskError("sync logs", err)
+		}
+	}
 	db, err := pebble.Open(i.Dir, i.options(k))
 	i.memtables.opened(i.shared.Memory)
 	if err != nil {
@@ -105,6 +121,28 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	}
 	i.db.Store(db)
 	i.own.Store(true)
+	return nil
+}
+
+// syncLogs makes durable what the logs hold. An instance that takes writes flushes
+// it when it is opened.
+func (i *Instance) syncLogs() error {
+	files, err := i.shared.FS.List(i.Dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if !IsLog(name) {
+			continue
+		}
+		f, err := i.shared.FS.Open(i.shared.FS.PathJoin(i.Dir, name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -189,6 +227,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		Cache:                       i.shared.Memory.Cache,
 		FileCache:                   i.shared.Files,
 		FS:                          i.newFS(),
+		ReadOnly:                    i.readOnly,
 		Logger:                      pebbleLogger{i},
 		EventListener:               i.events(),
 		Merger:                      k.Merger,
