@@ -20,7 +20,8 @@ import (
 
 // CreateDB makes a database; when it returns, its copies on this node can be
 // used. Refusals: fault.IllegalDatabaseName, fault.DatabaseNameTooLong,
-// fault.BadRequest for options that cannot be, fault.Exists, and
+// fault.BadRequest for options that cannot be, fault.Exists,
+// fault.InsufficientStorage when no other node could have room, and
 // fault.Unavailable without a majority for metadata, or when it is not known
 // what came of it.
 func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions) error {
@@ -50,6 +51,9 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 		wish.Placement = p
 	case o.N == 0:
 		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
+	}
+	if err := c.local.DiskFull(); err != nil && len(c.meta.Nodes()) < 2 {
+		return err
 	}
 	forget := c.handles.expect(wish.ID)
 	m, err := c.meta.CreateDatabase(ctx, wish)

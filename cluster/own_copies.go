@@ -16,4 +16,5 @@ type ownCopies interface {
 	// hold as well, so that it has to be filled first.
 	CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error
 	Has(name string) bool
+	DiskFull() error
 }

@@ -146,6 +146,9 @@ func (l *Local) Drop(ctx context.Context, name string) error {
 // Has reports whether a copy is on this node. It is not opened for that.
 func (l *Local) Has(name string) bool { return l.engine.Has(name) }
 
+// DiskFull is fault.InsufficientStorage while the disk of this node is full.
+func (l *Local) DiskFull() error { return l.engine.DiskFull() }
+
 // Names lists the copies on this node.
 func (l *Local) Names() ([]string, error) {
 	names, err := l.engine.Names()

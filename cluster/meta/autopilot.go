@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	handOverEvery  = 30 * time.Second // a leader without room on its disk tries to hand the lead over: others may have none either
 	autopilotEvery = time.Second      // the health of all nodes is looked at, and who votes is decided
 	stableAfter    = 2 * time.Second  // of good health, a node may vote
 	failedAfter    = 10 * time.Second // of bad health, another node may vote in a voter's place
@@ -36,9 +37,14 @@ func (m *Meta) runAutopilot(ctx context.Context, r *raft.Raft) {
 	pilot.Start(ctx)
 	again := time.NewTicker(autopilotEvery)
 	defer again.Stop()
+	var handed time.Time // when this node tried to hand the lead over
 	for ctx.Err() == nil {
 		select {
-		case <-again.C:
+		case now := <-again.C:
+			if m.opts.DiskFull != nil && now.Sub(handed) > handOverEvery && m.opts.DiskFull() != nil {
+				handed = now
+				m.transferLeadership(r)
+			}
 			if err := m.removeNonMembers(ctx, r); err != nil {
 				m.log.Debug("a node that left is still in the Raft group", zap.Error(err))
 			}

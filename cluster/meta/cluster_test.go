@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +39,8 @@ type testNode struct {
 	ended     chan error
 	running   bool
 	founder   bool
-	side      int // of the network; nodes on different sides cannot reach each other
+	full      atomic.Bool // its disk
+	side      int         // of the network; nodes on different sides cannot reach each other
 }
 
 // unsent is the error of a request that never left.
@@ -87,6 +89,12 @@ func (g *testCluster) start(i int) {
 		Found: func(context.Context) (Founding, error) { return g.founding(i), nil },
 		Ask:   func(ctx context.Context, to string, b []byte) ([]byte, error) { return g.ask(ctx, p, to, b) },
 		Alive: func(name string) bool { return g.reachable(p.name, name) != nil },
+		DiskFull: func() error {
+			if p.full.Load() {
+				return errors.New("full")
+			}
+			return nil
+		},
 	})
 	if err != nil {
 		g.t.Fatal(err)

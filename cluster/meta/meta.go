@@ -87,6 +87,10 @@ type Options struct {
 	// nil: all are taken for alive.
 	Alive func(node string) bool
 
+	// DiskFull returns an error while the disk of this node is full, which then
+	// hands the lead over. nil: it never is.
+	DiskFull func() error
+
 	// Logger may be nil.
 	Logger *zap.Logger
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
@@ -172,4 +174,23 @@ func TestMajorityAlive(t *testing.T) {
 	if majorityAlive(nil, func(string) bool { return true }) {
 		t.Error("a group of none has a majority")
 	}
+}
+
+// A leader whose disk is full hands the lead over, and keeps it where there is
+// nobody to take it.
+func TestFullDiskHandsTheLeadOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestCluster(t, 3)
+		first := g.leader()
+		g.nodes[first].full.Store(true)
+		g.wait("another leader", func() bool {
+			now := g.leader()
+			return now >= 0 && now != first
+		})
+		second := g.leader()
+		<-time.After(2 * handOverEvery)
+		if now := g.leader(); now != second {
+			t.Errorf("the lead went on to %d", now)
+		}
+	})
 }

@@ -70,6 +70,9 @@ func (l *Local) CreateMissing(ctx context.Context, name string, o shard.CreateOp
 // Has reports whether a copy is on the disk. It is not opened for that.
 func (l *Local) Has(name string) bool { return l.held.Shards.Has(name) }
 
+// DiskFull is fault.InsufficientStorage while the disk of this node is full.
+func (l *Local) DiskFull() error { return l.held.Shards.DiskFull() }
+
 // Names lists the copies, sorted.
 func (l *Local) Names() ([]string, error) { return l.held.Shards.Names() }
 

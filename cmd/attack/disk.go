@@ -15,7 +15,7 @@ import (
 	"divan/cmd/child"
 )
 
-const diskSize = "96m"
+const diskSize = "256m"
 
 // smallDisk gives a server a file system of its own: a process that does nothing
 // has it mounted, and the server runs where that one is.

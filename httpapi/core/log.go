@@ -30,8 +30,8 @@ func (c *Call) finish() {
 // LogFailure writes what a client is not told: the cause of an internal error
 // and the stack of a panic. Refusals are in the access log already.
 func (c *Call) LogFailure(f Failure, err error) {
-	if f.Status < 500 || c.gone() {
-		return
+	if f.Status < 500 || c.gone() || f.Status == http.StatusInsufficientStorage {
+		return // that the disk is full is told once, by the storage
 	}
 	var p *panicError
 	if errors.As(err, &p) {
