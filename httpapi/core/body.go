@@ -78,6 +78,9 @@ func isFault(err error) bool { return errors.As(err, new(*fault.Error)) }
 
 // BodyLimit returns the smaller of a limit of the endpoint and the server's.
 func (c *Call) BodyLimit(limit int64) int64 {
+	if c.DBName == "" && c.nobody() && (limit <= 0 || limit > nobodysBytes) {
+		limit = nobodysBytes
+	}
 	if most := c.set.maxRequestSize; limit <= 0 || limit > most {
 		return most
 	}

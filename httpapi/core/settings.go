@@ -1,6 +1,7 @@
 package core
 
 import (
+	"net/netip"
 	"strconv"
 
 	"divan/cluster/config"
@@ -18,6 +19,7 @@ type settings struct {
 	preferMinimal  map[string]bool // lower case
 	cors           *corsSettings   // nil: off
 	requireUser    bool
+	proxies        []netip.Prefix // trusted_proxies
 }
 
 // defaultMaxActive bounds the requests that are under way at the same time,
@@ -35,6 +37,9 @@ func newSettings(cfg *config.Snapshot, version string) *settings {
 		serverHeader:   []string{"CouchDB"},
 		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
 		requireUser:    cfg.Chttpd.RequireValidUser,
+	}
+	if text, ok := cfg.Get("chttpd", "trusted_proxies"); ok {
+		s.proxies = parseProxies(text)
 	}
 	if text, ok := cfg.Get("chttpd", "max_connections"); ok {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
