@@ -36,6 +36,7 @@ type RequestLimits struct {
 	AddressShare       int   // percent of all connections that one address may have: connections_per_address
 	MinBodyRate        int64 // bytes per second that a body has to come with after BodyGrace; 0: any
 	BodyGrace          time.Duration
+	MaxBodyMemory      int64 // bytes that the bodies of all requests may take; 0: by the memory of the machine
 }
 
 // Forwarded names the headers a proxy in front sets.
@@ -85,6 +86,7 @@ func readRequestLimits(r *reader) RequestLimits {
 		MaxURILength:       r.integer(s, "max_uri_length", Infinity, atLeastOrInfinity(1)),
 		AddressShare:       r.count(s, "connections_per_address", 50, between(1, 100)),
 		MinBodyRate:        r.integer(s, "min_body_rate", 1024, atLeast(0)),
+		MaxBodyMemory:      r.integer(s, "max_body_memory", 0, atLeast(0)),
 		BodyGrace:          r.duration(s, "body_grace", 30*time.Second, time.Second, atLeast(1)),
 	}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -58,6 +59,9 @@ type Deps struct {
 	// Dial opens a connection to the HTTP port of a node that is being set up
 	// (POST /_cluster_setup); nil: a real one.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// BodyMemory is how many bytes the bodies of all requests may take when the
+	// configuration does not say; 0: a default.
+	BodyMemory int64
 	// MaxConnections is how many connections of clients there may be, 0: any
 	// number.
 	MaxConnections int
@@ -79,6 +83,7 @@ type API struct {
 	Guard   *guard.Guard
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
+	bodies      bodyMemory
 	uuids       uuidSource
 	feeds       feedGate
 	Started     time.Time
@@ -130,6 +135,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Response.WriteHeader(http.StatusOK)
 	}
 	c.finish()
+	c.giveMemory()
 	a.release(c)
 }
 
@@ -177,6 +183,7 @@ func (a *API) settings(cfg *config.Snapshot) *settings {
 		return s
 	}
 	s := newSettings(cfg, a.Deps.Version)
+	s.bodyMemory = cmp.Or(cfg.Chttpd.MaxBodyMemory, a.Deps.BodyMemory, defaultBodyMemory)
 	a.set.Store(s)
 	return s
 }

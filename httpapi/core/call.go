@@ -51,6 +51,7 @@ type Call struct {
 type transfer struct {
 	peer     *conns.Conn   // nil: the request came another way
 	bodyTime time.Duration // spent reading the body
+	memory   int64         // bytes that the body has taken of those there are for all
 	bodyOver bool          // nothing more is read of it
 	arrived  func()        // to be called once the body of a client that nobody knows is there; nil: done
 }

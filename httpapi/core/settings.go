@@ -13,6 +13,7 @@ type settings struct {
 	from *config.Snapshot
 
 	maxRequestSize int64 // bytes of a body
+	bodyMemory     int64 // bytes that all bodies may take
 	maxActive      int64 // requests at the same time
 	allowJSONP     bool
 	serverHeader   []string
