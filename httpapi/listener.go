@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/httpapi/conns"
 	"divan/httpapi/core"
 )
 
@@ -30,6 +32,12 @@ import (
 func (a *API) Attach(srv *http.Server, l net.Listener) net.Listener {
 	srv.Handler = a
 	srv.ConnState = connState
+	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if a, ok := c.(interface{ limited() *conns.Conn }); ok {
+			ctx = conns.NewContext(ctx, a.limited())
+		}
+		return ctx
+	}
 	return &listener{Listener: l, api: a, handshake: srv.ReadHeaderTimeout}
 }
 
@@ -39,17 +47,26 @@ type listener struct {
 	handshake time.Duration
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. Connections that are too many are told so.
 func (l *listener) Accept() (net.Conn, error) {
-	inner, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		inner, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		secret, isSecret := inner.(*tls.Conn)
+		limited, ok := l.api.Connections.Admit(inner)
+		switch {
+		case ok && isSecret:
+			return &tlsConn{conn: conn{Conn: limited, api: l.api, begins: true}, tls: secret, timeout: l.handshake}, nil
+		case ok:
+			return &conn{Conn: limited, api: l.api, begins: true}, nil
+		case !isSecret:
+			// The buffer of the socket is empty: nothing is waited for.
+			_ = writeRefusal(inner, l.api.ServerHeader(), core.NewRequestID(), http.StatusServiceUnavailable, core.TextOverload)
+		}
+		_ = inner.Close() // it was refused
 	}
-	c := conn{Conn: inner, api: l.api, begins: true}
-	if secret, ok := inner.(*tls.Conn); ok {
-		return &tlsConn{conn: c, tls: secret, timeout: l.handshake}, nil
-	}
-	return &c, nil
 }
 
 // conn is a connection that replaces net/http's own refusals. Its fields need
@@ -57,7 +74,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // when no handler runs (the read that net/http keeps going beside a handler is
 // of one byte), and one goroutine at a time writes.
 type conn struct {
-	net.Conn
+	*conns.Conn
 	api *API
 	// begins says that nothing was written since the connection was new or
 	// idle: what is written next begins an answer. Only there may a refusal
@@ -99,14 +116,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite tells the client that nothing more comes. net/http calls it when
-// the client may still be sending, so that it gets to read why it was refused.
-func (c *conn) CloseWrite() error {
-	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return nil
-}
+func (c *conn) limited() *conns.Conn { return c.Conn }
 
 // refuse writes the answer to a request that no handler has seen.
 func (c *conn) refuse(status int, reason string) error {

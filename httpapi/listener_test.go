@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/httpapi/conns"
 )
 
 // attached serves an API on a listener of its own and returns its address.
@@ -237,7 +238,8 @@ func FuzzBadEscape(f *testing.F) {
 func BenchmarkAttachedConnection(b *testing.B) {
 	request := []byte("GET /db/" + strings.Repeat("d", 40) + "?rev=1-abc HTTP/1.1\r\n" + strings.Repeat("Header: value\r\n", 20) + "\r\n")
 	answer := []byte("HTTP/1.1 200 OK\r\nCache-Control: must-revalidate\r\nContent-Length: 2\r\n\r\n{}")
-	c := conn{Conn: feed{request: request}}
+	inner, _ := conns.New(conns.Options{}).Admit(feed{request: request})
+	c := conn{Conn: inner}
 	buf := make([]byte, 4096)
 	for b.Loop() {
 		c.idle()
@@ -254,3 +256,6 @@ type feed struct {
 
 func (f feed) Read(p []byte) (int, error)  { return copy(p, f.request), nil }
 func (f feed) Write(p []byte) (int, error) { return len(p), nil }
+
+func (f feed) RemoteAddr() net.Addr               { return nil }
+func (f feed) SetWriteDeadline(_ time.Time) error { return nil }

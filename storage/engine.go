@@ -62,9 +62,6 @@ type Engine struct {
 	rebuilding rebuildingSet
 }
 
-// maxFiles is how many sstable files stay open on the node.
-const maxFiles = 2000
-
 // NewEngine locks the data directory and makes what the stores share. It opens
 // no store and starts nothing; Close must be called. It fails when another
 // process holds the directory.
@@ -81,7 +78,7 @@ func NewEngine(o Options) (*Engine, error) {
 		o: o, log: o.Logger, lock: lock,
 		shared: instance.Shared{
 			FS: o.FS, Memory: instance.NewMemoryBudget(o.CacheBytes, o.MaxOpen),
-			Files:     pebble.NewFileCache(compactionSlots(), maxFiles),
+			Files:     pebble.NewFileCache(compactionSlots(), o.MaxTables),
 			Scheduler: scheduler.New(compactionSlots()),
 		},
 		dirs:    dirs{fs: o.FS},

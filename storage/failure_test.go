@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.uber.org/zap"
 
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -328,4 +329,77 @@ func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool, readable bool)
 	}
 	writeOne(t, s)
 	e.Release(s)
+}
+
+// opensFile reports whether an operation needs a file descriptor.
+func opensFile(op errorfs.Op) bool {
+	switch op.Kind {
+	case errorfs.OpCreate, errorfs.OpOpen, errorfs.OpOpenDir, errorfs.OpReuseForWrite, errorfs.OpList, errorfs.OpStat:
+		return true
+	default:
+		return false
+	}
+}
+
+// TestOpenWithoutDescriptors: from whichever step of opening on no file can be
+// opened, the error comes back and nothing of the instance goes on running;
+// with descriptors the store is there again, with all that it had.
+func TestOpenWithoutDescriptors(t *testing.T) {
+	tried := 0
+	for first := int32(1); ; first++ {
+		reached := false
+		synctest.Test(t, func(t *testing.T) { reached = openWithoutDescriptors(t, first) })
+		if !reached {
+			break
+		}
+		tried++
+	}
+	if tried < 10 {
+		t.Errorf("opening took %d files only", tried)
+	}
+}
+
+// openWithoutDescriptors reports whether opening came to the step that was to
+// fail first.
+func openWithoutDescriptors(t *testing.T, first int32) bool {
+	t.Helper()
+	var on atomic.Bool
+	var count atomic.Int32
+	fs := failing(vfs.NewMem(), &on, syscall.EMFILE, func(op errorfs.Op) bool {
+		return opensFile(op) && count.Add(1) >= first
+	})
+	e, stop := startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
+	defer stop()
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	w := newEdits()
+	for range 4 { // tables enough for a compaction, and a log for a flush
+		putDocs(t, s, w, docsOf{10, 10, func(i int) string { return numbered(len(w.recs)) }})
+		e.Release(s)
+		must(t, e.closeStores(e.takeUnused(0)))
+		s, err = e.Acquire(testStore)
+		must(t, err)
+	}
+	putDocs(t, s, w, docsOf{10, 10, func(i int) string { return numbered(len(w.recs)) }})
+	e.Release(s)
+	must(t, e.closeStores(e.takeUnused(0)))
+	on.Store(true)
+	if s, err := e.Acquire(testStore); err == nil {
+		e.Release(s)
+	} else if !fault.Is(err, fault.Unavailable) {
+		t.Errorf("Acquire, step %d: %v", first, err)
+	}
+	synctest.Wait() // for what the instance has left behind
+	<-time.After(time.Second)
+	on.Store(false)
+	<-time.After(retryAfter + time.Second)
+	s, err = e.Acquire(testStore)
+	must(t, err)
+	checkStore(t, s)
+	if n := s.Counters().Live; n != uint64(len(w.recs)) {
+		t.Errorf("%d documents are left of %d", n, len(w.recs))
+	}
+	e.Release(s)
+	return count.Load() >= first
 }

@@ -20,6 +20,8 @@ type Options struct {
 	// MaxOpen is how many stores stay open at most while nobody uses them;
 	// stores in use are never closed. Default 256.
 	MaxOpen int
+	// MaxTables is how many tables have their files open; default 2000.
+	MaxTables int
 	// IdleClose closes a store that was not used for so long; default 5 minutes.
 	IdleClose time.Duration
 	// Logger gets what happens to stores; default nothing.
@@ -30,8 +32,10 @@ type Options struct {
 // without cgo all of it is garbage collected memory, which may double: 256 of
 // them stay below 250 MB, next to the block cache.
 const (
+	// DefaultMaxOpen is how many stores stay open.
+	DefaultMaxOpen   = 256
 	defaultCache     = 128 << 20
-	defaultMaxOpen   = 256
+	defaultMaxTables = 2000
 	defaultIdleClose = 5 * time.Minute
 )
 
@@ -43,7 +47,10 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = defaultCache
 	}
 	if o.MaxOpen <= 0 {
-		o.MaxOpen = defaultMaxOpen
+		o.MaxOpen = DefaultMaxOpen
+	}
+	if o.MaxTables <= 0 {
+		o.MaxTables = defaultMaxTables
 	}
 	if o.IdleClose <= 0 {
 		o.IdleClose = defaultIdleClose

@@ -56,7 +56,7 @@ func (s *Store) load(db *pebble.DB) error {
 func (s *Store) sweepUploads(db *pebble.DB) error {
 	files, err := s.engine.o.FS.List(s.inst.Dir)
 	if err != nil {
-		return fmt.Errorf("list store: %w", err)
+		return instance.DiskError("list store", err)
 	}
 	var errs []error
 	for _, name := range files {

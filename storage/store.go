@@ -66,7 +66,7 @@ func (e *Engine) openStore(name string) (member, error) {
 		return nil, noStore()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list store: %w", err)
+		return nil, instance.DiskError("list store", err)
 	}
 	id, err := findIdentity(files)
 	if err != nil {

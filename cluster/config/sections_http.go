@@ -20,14 +20,23 @@ type Chttpd struct {
 	DecodePlusToSpace    bool
 	BufferResponse       bool
 	BulkGetUseBatches    bool
-	MaxHTTPRequestSize   int64 // bytes of a body
-	MaxURILength         int64 // bytes
-	MaxDBsInfo           int   // max_db_number_for_dbs_info_req
-	ChangesTimeout       time.Duration
-	DisconnectCheck      time.Duration // how often a waiting request looks whether its client is still there; 0: never
-	Forwarded            Forwarded
-	PreferMinimal        []string // headers kept for "Prefer: return=minimal", lower case
-	AuthenticationRealm  string   // value of WWW-Authenticate; empty: none is sent
+	RequestLimits
+	MaxDBsInfo          int // max_db_number_for_dbs_info_req
+	ChangesTimeout      time.Duration
+	DisconnectCheck     time.Duration // how often a waiting request looks whether its client is still there; 0: never
+	Forwarded           Forwarded
+	PreferMinimal       []string // headers kept for "Prefer: return=minimal", lower case
+	AuthenticationRealm string   // value of WWW-Authenticate; empty: none is sent
+}
+
+// RequestLimits bound what one client can ask for.
+type RequestLimits struct {
+	MaxHTTPRequestSize int64 // bytes of a body
+	MaxURILength       int64 // bytes
+	AddressShare       int   // percent of all connections that one address may have: connections_per_address
+	MinBodyRate        int64 // bytes per second that a body has to come with after BodyGrace; 0: any
+	BodyGrace          time.Duration
+	MaxBodyMemory      int64 // bytes that the bodies of all requests may take; 0: by the memory of the machine
 }
 
 // Forwarded names the headers a proxy in front sets.
@@ -55,8 +64,7 @@ func readChttpd(r *reader) Chttpd {
 		DecodePlusToSpace:    r.boolean(s, "decode_plus_to_space", true),
 		BufferResponse:       r.boolean(s, "buffer_response", false),
 		BulkGetUseBatches:    r.boolean(s, "bulk_get_use_batches", true),
-		MaxHTTPRequestSize:   r.integer(s, "max_http_request_size", 4<<30, atLeastOrInfinity(0)),
-		MaxURILength:         r.integer(s, "max_uri_length", Infinity, atLeastOrInfinity(1)),
+		RequestLimits:        readRequestLimits(r),
 		MaxDBsInfo:           r.count(s, "max_db_number_for_dbs_info_req", 100, atLeast(0)),
 		ChangesTimeout:       r.duration(s, "changes_timeout", time.Minute, time.Millisecond, atLeastOrInfinity(0)),
 		DisconnectCheck:      r.duration(s, "disconnect_check_msec", 30*time.Second, time.Millisecond, atLeastOrInfinity(0)),
@@ -68,6 +76,18 @@ func readChttpd(r *reader) Chttpd {
 		PreferMinimal: lowerAll(r.list(s, "prefer_minimal", "cache-control", "content-length", "content-range",
 			"content-type", "etag", "server", "transfer-encoding", "vary")),
 		AuthenticationRealm: r.text(s, "WWW-Authenticate", ""),
+	}
+}
+
+func readRequestLimits(r *reader) RequestLimits {
+	const s = "chttpd"
+	return RequestLimits{
+		MaxHTTPRequestSize: r.integer(s, "max_http_request_size", 4<<30, atLeastOrInfinity(0)),
+		MaxURILength:       r.integer(s, "max_uri_length", Infinity, atLeastOrInfinity(1)),
+		AddressShare:       r.count(s, "connections_per_address", 50, between(1, 100)),
+		MinBodyRate:        r.integer(s, "min_body_rate", 1024, atLeast(0)),
+		MaxBodyMemory:      r.integer(s, "max_body_memory", 0, atLeast(0)),
+		BodyGrace:          r.duration(s, "body_grace", 30*time.Second, time.Second, atLeast(1)),
 	}
 }
 

@@ -75,7 +75,7 @@ type RelatedReader struct {
 }
 
 // NewRelatedReader reads the JSON part, of at most limit bytes.
-func NewRelatedReader(body io.Reader, contentType string, limit int64) (*RelatedReader, []byte, error) {
+func NewRelatedReader(body io.Reader, contentType string, readText func(io.Reader) ([]byte, error)) (*RelatedReader, []byte, error) {
 	parts, err := NewParts(body, contentType, "multipart/related")
 	if err != nil {
 		return nil, nil, err
@@ -87,14 +87,25 @@ func NewRelatedReader(body io.Reader, contentType string, limit int64) (*Related
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(first, limit+1))
-	switch {
-	case err != nil:
+	text, err := readText(first)
+	if err != nil {
 		return nil, nil, err
-	case int64(len(text)) > limit:
-		return nil, nil, fault.New(fault.RequestTooLarge, "the request entity is too large")
 	}
 	return &RelatedReader{parts: parts}, text, nil
+}
+
+// UpTo reads a text of at most so many bytes.
+func UpTo(limit int64) func(io.Reader) ([]byte, error) {
+	return func(r io.Reader) ([]byte, error) {
+		text, err := io.ReadAll(io.LimitReader(r, limit+1))
+		switch {
+		case err != nil:
+			return nil, err
+		case int64(len(text)) > limit:
+			return nil, fault.New(fault.RequestTooLarge, "the request entity is too large")
+		}
+		return text, nil
+	}
 }
 
 // Next returns the content of the next attachment that follows.

@@ -65,7 +65,7 @@ func TestRelatedSize(t *testing.T) {
 	if int64(out.Len()) != m.Size() {
 		t.Errorf("wrote %d bytes, announced %d", out.Len(), m.Size())
 	}
-	r, text, err := NewRelatedReader(&out, m.ContentType(), 1<<20)
+	r, text, err := NewRelatedReader(&out, m.ContentType(), UpTo(1<<20))
 	if err != nil || !bytes.Equal(text, m.JSON) {
 		t.Fatalf("read back %q, %v", text, err)
 	}
@@ -116,7 +116,7 @@ func TestRelatedReaderRefusals(t *testing.T) {
 		{"cut off", "multipart/related; boundary=x", "--x\r\n\r\n{", fault.BadRequest},
 		{"too large", "multipart/related; boundary=x", "--x\r\n\r\n" + strings.Repeat("x", 200) + "\r\n--x--", fault.RequestTooLarge},
 	} {
-		if _, text, err := NewRelatedReader(strings.NewReader(c.body), c.contentType, 100); fault.KindOf(err) != c.kind {
+		if _, text, err := NewRelatedReader(strings.NewReader(c.body), c.contentType, UpTo(100)); fault.KindOf(err) != c.kind {
 			t.Errorf("%s: %q, %v; want kind %d", c.name, text, err, c.kind)
 		}
 	}
@@ -129,7 +129,7 @@ func FuzzRelatedReader(f *testing.F) {
 	f.Add("multipart/related; boundary=xyz", "this is skipped\r\n--xyz\r\n\r\n{}\r\n--xyz\r\nContent-Encoding: gzip\r\n\r\nabcd\r\n--xyz--")
 	f.Add("multipart/related; boundary=x", "--x\n\n{}\n--x--\n")
 	f.Fuzz(func(t *testing.T, contentType, body string) {
-		r, _, err := NewRelatedReader(strings.NewReader(body), contentType, 1<<10)
+		r, _, err := NewRelatedReader(strings.NewReader(body), contentType, UpTo(1<<10))
 		for i := 0; err == nil && i < 100; i++ {
 			var part io.Reader
 			if part, err = r.Next(&doc.AttachmentSpec{Name: "a"}); err == nil {
@@ -159,7 +159,7 @@ func FuzzRelatedRoundTrip(f *testing.F) {
 		if int64(out.Len()) != m.Size() {
 			t.Fatalf("wrote %d, announced %d", out.Len(), m.Size())
 		}
-		r, text, err := NewRelatedReader(&out, m.ContentType(), 1<<20)
+		r, text, err := NewRelatedReader(&out, m.ContentType(), UpTo(1<<20))
 		if err != nil || !bytes.Equal(text, m.JSON) {
 			t.Fatalf("%q, %v", text, err)
 		}

@@ -25,6 +25,7 @@ const asProgram = "TEST_AS_DIVAN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		limitSelf()
 		main()
 		os.Exit(0)
 	}

@@ -28,12 +28,18 @@ func gcPercent(live uint64) int {
 	return int(min(max(heapGoal*100/live, 100+minPercent), 100+maxPercent)) - 100
 }
 
+// reclaimed is how many bytes of bodies have to be garbage for the memory to be
+// given back to the machine at once. The runtime takes minutes.
+const reclaimed = 64 << 20
+
 // paceCollector sets the pace of the garbage collector until ctx ends, unless
-// GOGC does. It gives back what was set before.
-func paceCollector(ctx context.Context) {
+// GOGC does, and collects what large bodies have left; garbage returns how many
+// bytes that is since the last call. It gives back what was set before.
+func paceCollector(ctx context.Context, garbage func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+	left := int64(0)
 	now := gcPercent(0)
 	before := debug.SetGCPercent(now)
 	defer debug.SetGCPercent(before)
@@ -45,6 +51,16 @@ func paceCollector(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		// Not while more is coming: it costs a whole collection.
+		switch more := garbage(); {
+		case more > 0:
+			left += more
+		case left >= reclaimed:
+			debug.FreeOSMemory()
+			left = 0
+		default:
+			left = 0
 		}
 		metrics.Read(live)
 		if live[0].Value.Kind() != metrics.KindUint64 {

@@ -68,7 +68,7 @@ func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
 		var beside sync.WaitGroup
 		running, stop := context.WithCancel(ctx)
 		beside.Go(func() { greet(running, n, out) })
-		beside.Go(func() { paceCollector(running) })
+		beside.Go(func() { paceCollector(running, n.Reclaimable) })
 		err = n.Run(ctx)
 		stop()
 		beside.Wait()

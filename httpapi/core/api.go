@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -21,6 +22,7 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/view"
 	"divan/httpapi/auth"
+	"divan/httpapi/conns"
 	"divan/httpapi/guard"
 	"divan/httpapi/stats"
 	"divan/replicator"
@@ -57,10 +59,16 @@ type Deps struct {
 	// Dial opens a connection to the HTTP port of a node that is being set up
 	// (POST /_cluster_setup); nil: a real one.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// BodyMemory is how many bytes the bodies of all requests may take when the
+	// configuration does not say; 0: a default.
+	BodyMemory int64
+	// MaxConnections is how many connections of clients there may be, 0: any
+	// number.
+	MaxConnections int
 }
 
-// textOverload is the reason of a 503 while there is too much to do.
-const textOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
+// TextOverload is the reason of a 503 while there is too much to do.
+const TextOverload = "Nodes are unable to service this request due to overloading or maintenance mode."
 
 // API answers HTTP requests: the core of the API, without any endpoint. It is
 // safe for concurrent use.
@@ -73,11 +81,14 @@ type API struct {
 	calls   sync.Pool
 	set     atomic.Pointer[settings]
 	Guard   *guard.Guard
-	uuids   uuidSource
-	feeds   feedGate
-	Started time.Time
-	active  atomic.Int64 // requests under way
-	stopped atomic.Bool
+	// Connections are those of clients, over all listeners.
+	Connections *conns.Limiter
+	bodies      bodyMemory
+	uuids       uuidSource
+	feeds       feedGate
+	Started     time.Time
+	active      atomic.Int64 // requests under way
+	stopped     atomic.Bool
 }
 
 // New returns an API without endpoints; Mount adds those.
@@ -86,6 +97,7 @@ func New(d Deps) *API {
 		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
 		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts},
 	}
+	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
 	return a
@@ -111,7 +123,11 @@ func (a *API) IsStopped() bool { return a.stopped.Load() }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	peer := conns.From(r.Context())
+	peer.Begin()
+	defer peer.End()
 	c := a.newCall(w, r)
+	c.peer = peer
 	defer a.active.Add(-1)
 	if err := c.run(a.active.Add(1)); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
 		c.fail(err)
@@ -119,6 +135,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Response.WriteHeader(http.StatusOK)
 	}
 	c.finish()
+	c.giveMemory()
 	a.release(c)
 }
 
@@ -166,6 +183,7 @@ func (a *API) settings(cfg *config.Snapshot) *settings {
 		return s
 	}
 	s := newSettings(cfg, a.Deps.Version)
+	s.bodyMemory = cmp.Or(cfg.Chttpd.MaxBodyMemory, a.Deps.BodyMemory, defaultBodyMemory)
 	a.set.Store(s)
 	return s
 }
@@ -182,10 +200,10 @@ func (c *Call) run(active int64) (err error) {
 		}
 	}()
 	c.commonHeaders()
-	if active > c.set.maxActive {
-		return fault.New(fault.Unavailable, textOverload)
-	}
 	if err := c.admit(); err != nil {
+		return err
+	}
+	if err := c.refuseExcess(active); err != nil {
 		return err
 	}
 	if done := c.preflight(); done {
@@ -297,6 +315,10 @@ func (c *Call) dispatch(found bool) error {
 	h := c.route.handlerFor(c.Method)
 	if h == nil {
 		return &MethodError{Allow: c.route.Allow}
+	}
+	if c.User.Anonymous && c.Request.ContentLength != 0 {
+		c.arrived = c.peer.AwaitBody()
+		defer c.bodyArrived()
 	}
 	return h(c)
 }

@@ -48,7 +48,7 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := readAll(body, length, limit)
+	out, err := c.readAll(body, length, limit)
 	switch {
 	case err == nil:
 		b.text, b.read = out, true
@@ -64,10 +64,19 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 	}
 }
 
+// ReadDocument is ReadBody for the text of one document. One that comes compressed
+// is inflated up to [couchdb] max_document_size only: it costs who sends it nothing.
+func (c *Call) ReadDocument() ([]byte, error) {
+	if coding := c.Request.Header["Content-Encoding"]; len(coding) != 0 && coding[0] == "gzip" {
+		return c.ReadBody(c.Config.CouchDB.MaxDocumentSize)
+	}
+	return c.ReadBody(0)
+}
+
 // ReadPart reads a whole part of a body, of at most as many bytes as a body may
 // have.
 func (c *Call) ReadPart(part io.Reader) ([]byte, error) {
-	text, err := readAll(part, -1, c.BodyLimit(0))
+	text, err := c.readAll(part, -1, c.BodyLimit(0))
 	if errors.Is(err, errTooLarge) {
 		return nil, c.TooLarge()
 	}
@@ -78,6 +87,9 @@ func isFault(err error) bool { return errors.As(err, new(*fault.Error)) }
 
 // BodyLimit returns the smaller of a limit of the endpoint and the server's.
 func (c *Call) BodyLimit(limit int64) int64 {
+	if c.DBName == "" && c.nobody() && (limit <= 0 || limit > nobodysBytes) {
+		limit = nobodysBytes
+	}
 	if most := c.set.maxRequestSize; limit <= 0 || limit > most {
 		return most
 	}
@@ -135,34 +147,62 @@ func isGzipError(err error) bool {
 
 var errTooLarge = errors.New("body too large")
 
-// readAll reads everything up to limit bytes. With a known length it
-// allocates once, but never more than a megabyte on the client's word alone.
-func readAll(r io.Reader, length, limit int64) ([]byte, error) {
+// bodyPiece is how many bytes readAll reads of a large body at a time. A client's
+// word about the length counts as far.
+const bodyPiece = 1 << 20
+
+// readAll reads everything up to limit bytes. With a known length it allocates
+// once, but never more than bodyPiece on the client's word alone. A large body
+// is read in pieces, so that nothing has to be copied while it grows.
+func (c *Call) readAll(r io.Reader, length, limit int64) ([]byte, error) {
 	if length > limit {
 		return nil, errTooLarge
 	}
-	const trusted = 1 << 20
 	size := int64(512)
 	if length >= 0 {
-		size = min(length, trusted) + 1 // room to see the end without growing
+		size = min(length, bodyPiece) + 1 // room to see the end without growing
 	}
-	buf := make([]byte, 0, size)
+	if err := c.takeMemory(int(size)); err != nil {
+		return nil, err
+	}
+	var full [][]byte
+	total, buf := int64(0), make([]byte, 0, size)
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if int64(len(buf)) > limit {
+		if total += int64(n); total > limit {
 			return nil, errTooLarge
 		}
 		if err == io.EOF {
-			return buf, nil
+			return joined(full, buf, int(total)), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+		if len(buf) < cap(buf) {
+			continue
 		}
+		if err := c.takeMemory(min(cap(buf), bodyPiece)); err != nil {
+			return nil, err
+		}
+		if cap(buf) < bodyPiece {
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+			continue
+		}
+		full, buf = append(full, buf), make([]byte, 0, bodyPiece)
 	}
+}
+
+// joined returns the pieces of a body in one.
+func joined(full [][]byte, last []byte, total int) []byte {
+	if len(full) == 0 {
+		return last
+	}
+	out := make([]byte, 0, total)
+	for _, piece := range full {
+		out = append(out, piece...)
+	}
+	return append(out, last...)
 }
 
 // MediaType returns a Content-Type without its parameters.

@@ -32,22 +32,48 @@ func (b limitedBody) Read(buf []byte) (int, error) {
 	return n, err
 }
 
-// patientBody reads a body of this request. A client may take as long as it
-// likes, but must not fall silent for longer than [couchdb]
-// attachment_writer_timeout, whatever it sends: an upload holds a file, a JSON
-// text what came of it, and each of them one of the requests that may be under
-// way.
+// What a client that nobody knows gets for a body: this long to begin it in
+// earnest, and so many bytes where the body is for the server and not for a
+// database that is open to all; that one has to be there in time, whole.
+const (
+	nobodysGrace = 10 * time.Second
+	nobodysBytes = 64 << 10
+)
+
+// patientBody reads a body of this request. A client must not fall silent for
+// longer than [couchdb] attachment_writer_timeout, and after a grace has to have
+// sent as many bytes as [chttpd] min_body_rate asks for since it began: an
+// upload holds a file, a JSON text what came of it, and each of them one of the
+// requests that may be under way. What comes faster counts for later pauses.
 func (c *Call) patientBody(r io.Reader) patientReader {
-	return patientReader{r: r, conn: c.Response, patience: c.Config.CouchDB.AttachmentWriterTimeout}
+	limits := &c.Config.Chttpd.RequestLimits
+	p := patientReader{r: r, c: c, patience: c.Config.CouchDB.AttachmentWriterTimeout, grace: limits.BodyGrace, rate: limits.MinBodyRate}
+	if c.nobody() {
+		p.grace = min(p.grace, nobodysGrace)
+		p.whole = c.DBName == ""
+	}
+	if p.rate == 0 && !p.whole {
+		p.grace = 0
+	}
+	return p
 }
+
+// nobody reports whether the client is not known, or not yet.
+func (c *Call) nobody() bool { return c.User.Anonymous || c.User.Name == "" }
 
 // patientReader has a deadline for what it reads, which moves along with what
 // comes.
 type patientReader struct {
 	r        io.Reader
-	conn     *Response
-	patience time.Duration // 0: any
+	c        *Call
+	patience time.Duration // between two reads, 0: any
+	grace    time.Duration // until the rate counts, 0: it never does
+	rate     int64         // bytes per second
+	whole    bool          // the body has to be there within the grace
+	began    time.Time     // with the first read
+	read     int64         // bytes
 	set      time.Time     // when the deadline was, zero: there is none
+	setAt    int64         // bytes that had been read then
 }
 
 // Read implements io.Reader. After the last byte the deadline is lifted: the
@@ -57,30 +83,85 @@ type patientReader struct {
 func (p *patientReader) Read(buf []byte) (int, error) {
 	p.wait()
 	n, err := p.r.Read(buf)
+	p.read += int64(n)
 	if err == nil {
 		return n, nil
 	}
+	p.c.bodyOver = true
 	if !p.set.IsZero() && errors.Is(err, io.EOF) {
 		p.set = time.Time{}
-		_ = p.conn.SetReadDeadline(p.set)
+		_ = p.c.Response.SetReadDeadline(p.set)
+	}
+	if errors.Is(err, io.EOF) {
+		p.c.bodyArrived()
 	}
 	return n, bodyError(err)
 }
 
 // wait moves the deadline, which is not worth doing for every few bytes.
 func (p *patientReader) wait() {
-	if p.patience <= 0 {
+	if p.patience <= 0 && p.grace <= 0 {
 		return
 	}
 	now := time.Now()
-	if !p.set.IsZero() && now.Sub(p.set) < min(p.patience/8, time.Second) {
+	if p.began.IsZero() {
+		p.began = now
+	}
+	const few = 16 << 10
+	if !p.set.IsZero() && p.read-p.setAt < few && now.Sub(p.set) < min(p.deadline(now).Sub(now)/8, time.Second) {
 		return
 	}
-	if p.conn.SetReadDeadline(now.Add(p.patience)) != nil {
-		p.patience = 0 // a connection that has no deadlines just waits
+	if p.c.Response.SetReadDeadline(p.deadline(now)) != nil {
+		p.patience, p.grace = 0, 0 // a connection that has no deadlines just waits
 		return
 	}
-	p.set = now
+	p.set, p.setAt = now, p.read
+}
+
+// deadline returns until when the next bytes have to come.
+func (p *patientReader) deadline(now time.Time) time.Time {
+	silent := now.Add(p.patience)
+	if p.grace <= 0 {
+		return silent
+	}
+	due := p.began.Add(p.grace)
+	if !p.whole {
+		due = due.Add(time.Duration(float64(p.read) / float64(p.rate) * float64(time.Second)))
+	}
+	if p.patience <= 0 || due.Before(silent) {
+		return due
+	}
+	return silent
+}
+
+// Before an answer net/http reads what is left of the body, up to so many bytes,
+// so that the client gets to read the answer; more than that ends the connection.
+const (
+	leftBytes   = 256 << 10
+	leftTimeout = 10 * time.Second
+)
+
+// passOver reads what a handler has left of the body in the place of net/http,
+// which would wait for it for ever.
+func (c *Call) passOver() {
+	h := c.Response.Header()
+	if c.bodyOver || c.Request.Header["Expect"] != nil || c.Request.Body == nil || len(h["Connection"]) != 0 {
+		return
+	}
+	c.bodyOver = true
+	if c.Request.ContentLength > leftBytes || c.Response.SetReadDeadline(time.Now().Add(leftTimeout)) != nil {
+		return // net/http does not read that much either, and what is no connection has nothing to wait for
+	}
+	if c.nobody() && c.arrived == nil {
+		c.arrived = c.peer.AwaitBody()
+	}
+	_, err := io.CopyN(io.Discard, c.Request.Body, leftBytes+1)
+	c.bodyArrived()
+	if errors.Is(err, io.EOF) {
+		_ = c.Response.SetReadDeadline(time.Time{})
+		return
+	}
+	h["Connection"] = []string{"close"}
 }
 
 // bodyError tells what a client does wrong with its body from trouble of the

@@ -9,6 +9,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/httpapi/auth"
+	"divan/httpapi/conns"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -41,9 +42,18 @@ type Call struct {
 
 	route     *endpoint
 	Start     time.Time
-	bodyTime  time.Duration // spent reading the request's body
-	scratch   *scratch      // what is reused with the call
-	streaming *Stream       // the streamed answer under way
+	transfer           // how the body comes
+	scratch   *scratch // what is reused with the call
+	streaming *Stream  // the streamed answer under way
+}
+
+// transfer is how the body of a request comes.
+type transfer struct {
+	peer     *conns.Conn   // nil: the request came another way
+	bodyTime time.Duration // spent reading the body
+	memory   int64         // bytes that the body has taken of those there are for all
+	bodyOver bool          // nothing more is read of it
+	arrived  func()        // to be called once the body of a client that nobody knows is there; nil: done
 }
 
 // target is what the path of a request names.

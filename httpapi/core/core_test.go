@@ -214,7 +214,14 @@ func TestDeadlinesOfABody(t *testing.T) {
 		{"300000", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)), "set"},
 		{"infinity", strings.NewReader(`{"a":1}`), ""},
 	} {
-		c, w := testCall(t, coreAPI(t, config.Values{"couchdb": {"attachment_writer_timeout": tc.patience}}), "POST /_dbs_info", "")
+		rate := "1024"
+		if tc.patience == "infinity" {
+			rate = "0"
+		}
+		c, w := testCall(t, coreAPI(t, config.Values{
+			"couchdb": {"attachment_writer_timeout": tc.patience}, "chttpd": {"min_body_rate": rate},
+		}), "POST /_dbs_info", "")
+		c.User.Name = "ann"
 		conn := &deadlines{ResponseWriter: w}
 		core.AnswerTo(c, conn)
 		c.Request.Body, c.Request.ContentLength = io.NopCloser(tc.body), -1

@@ -3,8 +3,11 @@ package core
 import (
 	"errors"
 	"net/http"
+	"os"
 
 	"go.uber.org/zap"
+
+	"divan/storage/fault"
 )
 
 // finish writes the access-log line of a request and counts it.
@@ -28,9 +31,13 @@ func (c *Call) finish() {
 }
 
 // LogFailure writes what a client is not told: the cause of an internal error
-// and the stack of a panic. Refusals are in the access log already.
+// and the stack of a panic. Refusals are in the access log already, and so are
+// clients that are too slow.
 func (c *Call) LogFailure(f Failure, err error) {
-	if f.Status < 500 || c.gone() || f.Status == http.StatusInsufficientStorage {
+	if f.Status < 500 || c.gone() || errors.Is(err, os.ErrDeadlineExceeded) && fault.Is(err, fault.Timeout) {
+		return
+	}
+	if f.Status == http.StatusInsufficientStorage {
 		return // that the disk is full is told once, by the storage
 	}
 	var p *panicError

@@ -41,6 +41,9 @@ func (w *Response) WriteHeader(status int) {
 		return
 	}
 	w.Status = status
+	if w.c.Request.ContentLength != 0 {
+		w.c.passOver()
+	}
 	if !w.whole {
 		w.c.finishHeaders(status)
 	}

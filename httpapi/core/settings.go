@@ -1,6 +1,7 @@
 package core
 
 import (
+	"net/netip"
 	"strconv"
 
 	"divan/cluster/config"
@@ -12,12 +13,14 @@ type settings struct {
 	from *config.Snapshot
 
 	maxRequestSize int64 // bytes of a body
+	bodyMemory     int64 // bytes that all bodies may take
 	maxActive      int64 // requests at the same time
 	allowJSONP     bool
 	serverHeader   []string
 	preferMinimal  map[string]bool // lower case
 	cors           *corsSettings   // nil: off
 	requireUser    bool
+	proxies        []netip.Prefix // trusted_proxies
 }
 
 // defaultMaxActive bounds the requests that are under way at the same time,
@@ -35,6 +38,9 @@ func newSettings(cfg *config.Snapshot, version string) *settings {
 		serverHeader:   []string{"CouchDB"},
 		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
 		requireUser:    cfg.Chttpd.RequireValidUser,
+	}
+	if text, ok := cfg.Get("chttpd", "trusted_proxies"); ok {
+		s.proxies = parseProxies(text)
 	}
 	if text, ok := cfg.Get("chttpd", "max_connections"); ok {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {

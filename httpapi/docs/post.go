@@ -15,7 +15,7 @@ func postDocument(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	text, err := c.ReadBody(0)
+	text, err := c.ReadDocument()
 	if err != nil {
 		return err
 	}

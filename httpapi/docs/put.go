@@ -23,9 +23,9 @@ func putDocument(c *core.Call) error {
 	var parts *docformat.RelatedReader
 	var text []byte
 	if contentType := c.Request.Header.Get("Content-Type"); core.MediaType(contentType) == "multipart/related" {
-		parts, text, err = docformat.NewRelatedReader(c.PartsBody(), contentType, c.BodyLimit(0))
+		parts, text, err = docformat.NewRelatedReader(c.PartsBody(), contentType, c.ReadPart)
 	} else {
-		text, err = c.ReadBody(0)
+		text, err = c.ReadDocument()
 	}
 	if err != nil {
 		return err

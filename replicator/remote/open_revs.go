@@ -100,7 +100,7 @@ func (f *fetch) plain(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
 
 // related takes a document with its contents.
 func (f *fetch) related(part io.Reader, contentType string, w *endpoint.Wanted) error {
-	r, text, err := docformat.NewRelatedReader(part, contentType, maxValue)
+	r, text, err := docformat.NewRelatedReader(part, contentType, docformat.UpTo(maxValue))
 	if err != nil {
 		return broken(err)
 	}

@@ -207,7 +207,7 @@ func TestWriteMissingStub(t *testing.T) {
 // related reads what was sent as multipart/related.
 func related(t *testing.T, r *http.Request) string {
 	t.Helper()
-	parts, text, err := docformat.NewRelatedReader(r.Body, r.Header.Get("Content-Type"), 1<<20)
+	parts, text, err := docformat.NewRelatedReader(r.Body, r.Header.Get("Content-Type"), docformat.UpTo(1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}

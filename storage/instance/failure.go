@@ -49,10 +49,13 @@ func (i *Instance) Err() error {
 // Failed is closed when the instance stops.
 func (i *Instance) Failed() <-chan struct{} { return i.failed.set }
 
-// DiskError marks an error of a full disk.
+// DiskError marks an error of a full disk, and the want of file descriptors.
 func DiskError(doing string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
 		return fault.Wrap(fault.InsufficientStorage, "No space left on the disk.", err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fault.Wrap(fault.Unavailable, "Too many files are open.", err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -1,7 +1,9 @@
 package instance
 
 import (
+	"errors"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -33,10 +35,12 @@ import (
 //	    nothing is written that builds on it.
 //
 // While a store is being opened, Pebble repeats the flush of what the log holds
-// until it succeeds. So that opening ends all the same, no file tells Pebble of
-// an error then; once the store has failed, everything seems to succeed and goes
-// nowhere. The files are left as by a crash at that moment; Open asks the
-// instance afterwards.
+// until it succeeds; and when opening fails after that flush, the compaction and
+// the reading of statistics that it began go on and meet what was freed. So that
+// opening ends, and with an instance that can be closed, no file tells Pebble of
+// an error from then on; once the store has failed, everything seems to succeed
+// and goes nowhere. The files are left as by a crash at that moment; Open asks
+// the instance afterwards.
 type instanceFS struct {
 	vfs.FS
 	i *Instance
@@ -78,9 +82,14 @@ func (f *instanceFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	if IsLog(name) {
 		return f.wrapLog(file, err)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case f.i.Opened():
 		f.i.pause()
 		return nil, err
+	default:
+		_ = f.i.Fail(err) // kept for every later call
+		return vfs.NewMem().Create("nowhere", category)
 	}
 	return &plainFile{File: file, i: f.i}, nil
 }
@@ -140,7 +149,26 @@ func (f *instanceFS) Rename(oldname, newname string) error {
 	if f.i.failedOpening() {
 		return nil
 	}
-	return f.FS.Rename(oldname, newname)
+	return f.opening(f.FS.Rename(oldname, newname))
+}
+
+// opening turns an error into a stopped store while that is being opened.
+func (f *instanceFS) opening(err error) error {
+	if err == nil || f.i.Opened() || errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	_ = f.i.Fail(err) // kept for every later call
+	return nil
+}
+
+// List implements vfs.FS. The first listings tell Pebble what there is; the last
+// one comes when the instance works already.
+func (f *instanceFS) List(dir string) ([]string, error) {
+	files, err := f.FS.List(dir)
+	if err != nil && f.i.compactions.Registered() {
+		err = f.opening(err)
+	}
+	return files, err
 }
 
 // Remove implements vfs.FS.
@@ -149,7 +177,7 @@ func (f *instanceFS) Remove(name string) error {
 	if f.i.Err() != nil {
 		return nil //nolint:nilerr // F3: a stopped store keeps what it has
 	}
-	return f.FS.Remove(name)
+	return f.opening(f.FS.Remove(name))
 }
 
 // lazyDir is a directory handle that exists only while Sync runs. Pebble calls

@@ -112,7 +112,9 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 	}
 	err = i.Err()
 	if err == nil {
-		err = load(db)
+		if err = load(db); err != nil {
+			err = DiskError("read store", err)
+		}
 	}
 	if err != nil {
 		err = errors.Join(err, db.Close())

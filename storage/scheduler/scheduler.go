@@ -88,7 +88,19 @@ func (s *Scheduler) ForStore() *StoreScheduler {
 }
 
 // Register implements pebble.CompactionScheduler.
-func (c *StoreScheduler) Register(_ int, db pebble.DBForCompaction) { c.db = db }
+func (c *StoreScheduler) Register(_ int, db pebble.DBForCompaction) {
+	c.node.mu.Lock()
+	defer c.node.mu.Unlock()
+	c.db = db
+}
+
+// Registered reports whether the store has come so far in being opened that it
+// can compact.
+func (c *StoreScheduler) Registered() bool {
+	c.node.mu.Lock()
+	defer c.node.mu.Unlock()
+	return c.db != nil
+}
 
 // Unregister implements pebble.CompactionScheduler.
 func (c *StoreScheduler) Unregister() {

@@ -32,6 +32,7 @@ type Node struct {
 	journal *journal
 	log     *zap.Logger
 	config  *config.Holder
+	files   descriptors
 	engine  *storage.Engine
 	local   *shard.Local
 	functions
@@ -65,7 +66,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	var err error
-	n.engine, err = storage.NewEngine(engineOptions(cfg, n.config.Load(), n.log))
+	n.files = divide(descriptorLimit())
+	n.files.say(n.log)
+	n.engine, err = storage.NewEngine(engineOptions(cfg, n.config.Load(), n.files, n.log))
 	if err != nil {
 		return nil, errors.Join(err, n.journal.close())
 	}
@@ -192,6 +195,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 		Coordinator: n.coord, Views: n.queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts,
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
+		MaxConnections: n.files.connections, BodyMemory: machineMemory() / bodyShare,
 	}
 	if n.links != nil {
 		deps.Cluster, deps.Dial = n.links, n.links.dial
@@ -233,6 +237,10 @@ func (n *Node) Addr() net.Addr { return n.door.Addr() }
 
 // Config returns the node's configuration.
 func (n *Node) Config() *config.Holder { return n.config }
+
+// Reclaimable returns how many bytes of requests' bodies were given back since it
+// was last asked.
+func (n *Node) Reclaimable() int64 { return n.api.Reclaimable() }
 
 // Restart makes Run return ErrRestart after a graceful stop. It returns at
 // once.

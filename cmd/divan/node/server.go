@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/httpapi/conns"
 )
 
 // Limits of a connection. Bodies and answers may take as long as they need;
@@ -25,6 +26,8 @@ const (
 	// stopTimeout is how long requests may still take once their listener is
 	// given up or the node stops.
 	stopTimeout = 30 * time.Second
+	// maxScrapers is how many connections the port for metrics has of its own.
+	maxScrapers = 16
 )
 
 // kind says what is served at a place.
@@ -147,6 +150,7 @@ func (d *door) serve(s *server) {
 	}
 	if s.place.kind == metrics {
 		s.http.Handler = d.api.MetricsHandler()
+		l = conns.Listen(l, conns.Options{Most: maxScrapers})
 	} else {
 		l = d.api.Attach(s.http, l)
 	}

@@ -16,10 +16,15 @@ import (
 	"divan/storage/fault"
 )
 
-func engineOptions(cfg Config, s *config.Snapshot, log *zap.Logger) storage.Options {
-	o := storage.Options{Dir: cfg.DataDir, FS: cfg.fileSystem(), Logger: log.Named("storage")}
+func engineOptions(cfg Config, s *config.Snapshot, d descriptors, log *zap.Logger) storage.Options {
+	o := storage.Options{
+		Dir: cfg.DataDir, FS: cfg.fileSystem(), Logger: log.Named("storage"), MaxOpen: storage.DefaultMaxOpen, MaxTables: d.tables,
+	}
 	if _, said := s.Get("couchdb", "max_dbs_open"); said { // else the engine's own number
 		o.MaxOpen = s.CouchDB.MaxDBsOpen
+	}
+	if d.stores > 0 {
+		o.MaxOpen = min(o.MaxOpen, d.stores)
 	}
 	return o
 }

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"divan/cluster/config"
+)
+
+// TestMemoryOfBodies: bodies take no more memory than there is for all of them. One
+// that can never have as much is refused for good, one that comes at a bad time is
+// told to come again, and what was taken is given back.
+func TestMemoryOfBodies(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "16000000"}})
+	s.text(201, "PUT", "/db", nil)
+	large := `{"text":"` + strings.Repeat("x", 4_000_000) + `"}`
+	s.text(201, "PUT", "/db/large", large)
+	s.text(413, "POST", "/db/_bulk_docs", io.MultiReader(strings.NewReader(`{"docs":["`), strings.NewReader(strings.Repeat("x", 11_000_000))), asJSON)
+	read, write := io.Pipe()
+	answered := make(chan *http.Response)
+	go func() { answered <- s.do("PUT", "/db/slow", read) }()
+	if _, err := io.WriteString(write, large[:len(large)-2]); err != nil {
+		t.Fatal(err)
+	}
+	for s.api.BodyMemory() < 8_000_000 { // it has arrived
+		<-time.After(time.Millisecond)
+	}
+	res := s.do("PUT", "/db/other", large)
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" {
+		t.Errorf("a second large body: %d %v", res.StatusCode, res.Header)
+	}
+	s.text(201, "PUT", "/db/small", "{}")
+	if _, err := io.WriteString(write, `"}`); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close() // never fails
+	if res := <-answered; res.StatusCode != 201 {
+		t.Errorf("the body that was there first: %d", res.StatusCode)
+	}
+	s.text(201, "PUT", "/db/other", large)
+	if n := s.api.BodyMemory(); n != 0 {
+		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+	if s.api.Reclaimable() == 0 || s.api.Reclaimable() != 0 {
+		t.Error("nobody knows that a large body has left garbage")
+	}
+	if got := s.text(200, "GET", "/db/other", nil); !strings.Contains(got, strings.Repeat("x", 4_000_000)) {
+		t.Error("a body that was read in pieces is not what was sent")
+	}
+}
+
+// TestInflatedDocument: a compressed document is inflated up to the size that a
+// document may have; the memory for it is not taken first.
+func TestInflatedDocument(t *testing.T) {
+	s := newSite(t, config.Values{"couchdb": {"max_document_size": "100000"}})
+	s.text(201, "PUT", "/db", nil)
+	bomb := zipped(t, append([]byte(`{"text":"`), bytes.Repeat([]byte("0"), 50<<20)...))
+	for _, request := range []string{"PUT /db/bomb", "POST /db"} {
+		method, path, _ := strings.Cut(request, " ")
+		if got := s.text(413, method, path, bomb, "Content-Encoding: gzip", asJSON); !strings.Contains(got, `"too_large"`) {
+			t.Errorf("%s: %s", request, got)
+		}
+	}
+	s.text(201, "PUT", "/db/good", zipped(t, []byte(`{"a":1}`)), "Content-Encoding: gzip", asJSON)
+}

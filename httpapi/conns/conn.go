@@ -1,0 +1,120 @@
+package conns
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// Conn is an admitted connection. A client that takes nothing of an answer for
+// readerPatience is cut off.
+type Conn struct {
+	net.Conn
+	limiter *Limiter
+	address netip.Addr
+	spare   bool
+	begun   bool // a request was read; the goroutine of the connection alone looks at it
+	// since is when the connection began to wait for a request, in nanoseconds
+	// after the start of the limiter; 0: one is being served.
+	since atomic.Int64
+	bound time.Time // when the deadline of writes was set
+
+	// Guarded by limiter.mu.
+	gone, counted bool
+	place, body   element
+}
+
+// Begin tells that a request is being served.
+func (c *Conn) Begin() {
+	if c == nil {
+		return
+	}
+	c.since.Store(0)
+	if c.begun {
+		return
+	}
+	c.begun = true
+	l := c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !c.gone {
+		c.place.leave()
+		l.mu.served.push(c, &c.place)
+	}
+}
+
+// End tells that a request was answered.
+func (c *Conn) End() {
+	if c == nil {
+		return
+	}
+	c.since.Store(int64(c.limiter.now()))
+}
+
+// Spare reports whether the connection is one beyond those that are served: the
+// server says how it is, and does nothing else for it.
+func (c *Conn) Spare() bool { return c != nil && c.spare }
+
+// AwaitBody tells that the body of a client is read that nobody knows; the
+// returned function tells the end of it.
+func (c *Conn) AwaitBody() (arrived func()) {
+	if c == nil {
+		return func() {}
+	}
+	l := c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !c.gone {
+		l.mu.bodies.push(c, &c.body)
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.body.leave()
+	}
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	c.limiter.mu.Lock()
+	c.limiter.forgetLocked(c)
+	c.limiter.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite tells the client that nothing more comes. net/http calls it when
+// the client may still be sending, so that it gets to read why it was refused.
+func (c *Conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// readerPatience is how long a client may take nothing of its answer, and
+// writePiece how many bytes it has to take meanwhile. Its window and the buffer of
+// the socket come on top. The deadline moves when it is renewAfter old: setting
+// it costs more than looking at a clock.
+const (
+	readerPatience = time.Minute
+	writePiece     = 64 << 10
+	renewAfter     = 5 * time.Second
+)
+
+// Write implements net.Conn. One goroutine at a time writes.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	for {
+		if now := time.Now(); now.Sub(c.bound) > renewAfter {
+			c.bound = now
+			if err := c.SetWriteDeadline(now.Add(readerPatience)); err != nil {
+				return n, err
+			}
+		}
+		written, err := c.Conn.Write(p[n:min(len(p), n+writePiece)])
+		n += written
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package conns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// from is the server's end of a pipe whose other end is at an address.
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.address), 1))
+}
+
+// arrive makes a connection from an address; the pipe is closed when the test ends.
+func arrive(t *testing.T, l *Limiter, address string) (c *Conn, ok bool) {
+	t.Helper()
+	server, client := net.Pipe()
+	t.Cleanup(func() { _, _ = server.Close(), client.Close() })
+	return l.Admit(from{server, address})
+}
+
+func admitted(t *testing.T, l *Limiter, address string) *Conn {
+	t.Helper()
+	c, ok := arrive(t, l, address)
+	if !ok {
+		t.Fatalf("a connection of %s was refused: %+v", address, l.Stats())
+	}
+	return c
+}
+
+func isClosed(c *Conn) bool {
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	return c.gone
+}
+
+// TestOrderOfEviction: a silent connection goes first, then one with a body of
+// nobody, then an idle one; those that are at work stay, and beyond the spare ones
+// a new one is refused.
+func TestOrderOfEviction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Most: 4, Spare: 1})
+		idle, body, busy, silent := admitted(t, l, "::1"), admitted(t, l, "::1"), admitted(t, l, "::1"), admitted(t, l, "::1")
+		idle.Begin()
+		idle.End()
+		body.Begin()
+		arrived := body.AwaitBody()
+		busy.Begin()
+		for i, victim := range []*Conn{silent, body, idle} {
+			<-time.After(2 * idleBefore)
+			if isClosed(victim) {
+				t.Fatalf("the victim of step %d is closed early", i)
+			}
+			c := admitted(t, l, "::1")
+			if !isClosed(victim) || c.Spare() {
+				t.Fatalf("step %d: closed %v, spare %v", i, isClosed(victim), c.Spare())
+			}
+			c.Begin()
+		}
+		arrived() // harmless: it is gone
+		spare := admitted(t, l, "::1")
+		spare.Begin()
+		if !spare.Spare() || isClosed(busy) {
+			t.Error("a connection beyond the limit is served, or one at work was closed")
+		}
+		if _, ok := arrive(t, l, "::1"); ok {
+			t.Error("there is no end to connections")
+		}
+		if err := busy.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := spare.Close(); err != nil {
+			t.Error(err)
+		}
+		if admitted(t, l, "::1").Spare() {
+			t.Error("there is room, and the connection is a spare one")
+		}
+		if s := l.Stats(); s != (Stats{Open: 4, Evicted: 3, Refused: 1}) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestFreshConnectionHasTime: a flood of connections waits until those before it
+// had the time to say something.
+func TestFreshConnectionHasTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Most: 2})
+		first := admitted(t, l, "::1")
+		admitted(t, l, "::1")
+		began := time.Now()
+		admitted(t, l, "::1")
+		if waited := time.Since(began); waited < freshBefore || waited > 2*freshBefore || !isClosed(first) {
+			t.Errorf("waited %v, closed the first: %v", waited, isClosed(first))
+		}
+	})
+}
+
+// TestShare: one address has its share, this machine and trusted proxies what they
+// need; what is closed counts no more.
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proxy := netip.MustParseAddr("10.0.0.1")
+		l := New(Options{Most: 100, Share: func() int { return 2 }, Trusted: func(a netip.Addr) bool { return a == proxy }})
+		for range 5 {
+			admitted(t, l, "127.0.0.1").Begin()
+			admitted(t, l, "10.0.0.1").Begin()
+		}
+		other := admitted(t, l, "10.0.0.3")
+		one, two := admitted(t, l, "10.0.0.2"), admitted(t, l, "::ffff:10.0.0.2")
+		one.Begin()
+		two.Begin()
+		if _, ok := arrive(t, l, "10.0.0.2"); ok {
+			t.Error("an address has more than its share")
+		}
+		two.End()
+		<-time.After(2 * idleBefore)
+		three := admitted(t, l, "10.0.0.2")
+		three.Begin()
+		if !isClosed(two) || isClosed(other) {
+			t.Error("another address has paid for a new connection")
+		}
+		if err := errors.Join(one.Close(), three.Close()); err != nil {
+			t.Error(err)
+		}
+		if len(l.mu.addresses) != 1 {
+			t.Errorf("%v", l.mu.addresses)
+		}
+		admitted(t, l, "10.0.0.2")
+	})
+}
+
+// TestReaderThatTakesNothing: writes to a client that reads nothing end after a
+// minute; one that takes a piece now and then has as long as it likes.
+func TestReaderThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		server, client := net.Pipe()
+		c, _ := l.Admit(from{server, "10.0.0.2"})
+		answer, taken := make([]byte, 10*writePiece), make(chan error)
+		go func() {
+			piece := make([]byte, writePiece)
+			for range 8 {
+				<-time.After(readerPatience / 2)
+				for n := 0; n < len(piece); {
+					m, err := client.Read(piece[n:])
+					if n += m; err != nil {
+						taken <- err
+						return
+					}
+				}
+			}
+			taken <- nil
+		}()
+		began := time.Now()
+		n, err := c.Write(answer)
+		if n != 8*writePiece || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) > 6*readerPatience {
+			t.Errorf("%d bytes in %v: %v", n, time.Since(began), err)
+		}
+		if err := errors.Join(<-taken, c.Close(), client.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWithoutConnection: a request that came another way has no connection.
+func TestWithoutConnection(t *testing.T) {
+	c := From(context.Background())
+	c.Begin()
+	c.AwaitBody()()
+	c.End()
+	if c.Spare() {
+		t.Error("spare")
+	}
+}
