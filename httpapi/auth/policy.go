@@ -56,7 +56,9 @@ func (p *passwordPolicy) accepts(password string) error {
 const ownIterations = 1_000_000
 
 // mostIterations is that number, with regard to what this server makes itself.
-func (p *passwordPolicy) mostIterations() int { return min(p.maxIterations, max(ownIterations, p.iterations)) }
+func (p *passwordPolicy) mostIterations() int {
+	return min(p.maxIterations, max(ownIterations, p.iterations))
+}
 
 // allows refuses a stored hash whose iteration count is outside the limits.
 func (p *passwordPolicy) allows(h *passwordHash) error {

@@ -69,7 +69,7 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 		salt, _ = doc.Unquote(d.salt)
 	}
 	var h passwordHash
-	err = a.verifier.slowly(ctx, func(ctx context.Context) (err error) {
+	err = a.verifier.slowly(ctx, applicant{name: w.User.Name}, func(ctx context.Context) (err error) {
 		h, err = s.passwords.hash(ctx, password, salt)
 		return err
 	})
