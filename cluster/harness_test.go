@@ -27,7 +27,7 @@ const node1 = "n1@127.0.0.1"
 type setup struct {
 	nodes   int // 0: 1; the others are shard.Locals of their own that this node calls directly
 	config  config.Values
-	compile func([]byte) (shard.Matcher, error)
+	compile func([]byte) (shard.BatchMatcher, error)
 	still   bool // do not run the coordinator's loop
 }
 
@@ -103,7 +103,7 @@ func start(tb testing.TB, s setup) *world {
 	return w
 }
 
-func newLocal(tb testing.TB, compile func([]byte) (shard.Matcher, error)) *shard.Local {
+func newLocal(tb testing.TB, compile func([]byte) (shard.BatchMatcher, error)) *shard.Local {
 	tb.Helper()
 	cache := int64(8 << 20)
 	if _, measured := tb.(*testing.B); measured {

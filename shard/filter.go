@@ -39,16 +39,8 @@ func (l *Local) changeFilter(ctx context.Context, req *ChangesRequest) (f change
 		if l.compile == nil {
 			return f, fault.New(fault.BadRequest, "Selectors are not available here.")
 		}
-		m, err := l.compile(req.Filter.Selector)
-		if err != nil {
+		if f.match, err = l.compile(req.Filter.Selector); err != nil {
 			return f, err
-		}
-		f.match = func(_ context.Context, docs [][]byte) ([]bool, error) {
-			pass := make([]bool, len(docs))
-			for i := range docs {
-				pass[i] = m.Match(docs[i])
-			}
-			return pass, nil
 		}
 	case FilterFunction, FilterView:
 		if l.function == nil {

@@ -21,9 +21,9 @@ type Options struct {
 	// make leaves, for one request to a copy of a database. It is called on the
 	// goroutine of the request. nil, also as its answer: everything passes.
 	Validator func(ctx context.Context, copy, db string) (Validate, error)
-	// CompileSelector turns the text of Filter.Selector into a Matcher; a
+	// CompileSelector turns the text of Filter.Selector into a BatchMatcher; a
 	// refusal is a *fault.Error. nil: FilterSelector is refused.
-	CompileSelector func(selector []byte) (Matcher, error)
+	CompileSelector func(selector []byte) (BatchMatcher, error)
 	// CompileFunction finds what FilterFunction and FilterView name; a refusal is a
 	// *fault.Error. nil: they are refused.
 	CompileFunction func(ctx context.Context, f *Filter) (BatchMatcher, error)
@@ -43,7 +43,7 @@ type Local struct {
 	engine      *storage.Engine
 	log         *zap.Logger
 	validator   func(ctx context.Context, copy, db string) (Validate, error)
-	compile     func(selector []byte) (Matcher, error)
+	compile     func(selector []byte) (BatchMatcher, error)
 	function    func(ctx context.Context, f *Filter) (BatchMatcher, error)
 	onUpdate    func(copy string)
 	onDesignDoc func(copy string)

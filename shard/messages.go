@@ -260,15 +260,9 @@ type FilterFunc struct {
 	Request []byte  // the request object that a filter is given, JSON
 }
 
-// Matcher is a compiled selector. Match is given the full text of a document
-// with _id, _rev, _deleted and _attachments (as stubs), and is safe for
-// concurrent use.
-type Matcher interface {
-	Match(doc []byte) bool
-}
-
-// BatchMatcher is a function of a design document as a filter: it tells which of
-// some documents pass. They have _revisions as well. It is safe for concurrent use.
+// BatchMatcher is a filter made ready, a selector or a function of a design document:
+// it tells which of some documents pass. They are given with _id, _rev, _deleted and
+// _attachments (as stubs), to functions with _revisions as well. It belongs to one feed.
 type BatchMatcher func(ctx context.Context, docs [][]byte) ([]bool, error)
 
 // AttachmentRange names stored bytes of an attachment.

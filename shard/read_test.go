@@ -248,16 +248,12 @@ func (n *node) showRev1(id string) string {
 	return d.Rev.String()
 }
 
-// contains is a Matcher of documents that hold a text.
-type contains string
-
-func (c contains) Match(text []byte) bool { return bytes.Contains(text, []byte(c)) }
-
-func compileContains(selector []byte) (Matcher, error) {
+// compileContains makes a filter of documents that hold a text.
+func compileContains(selector []byte) (BatchMatcher, error) {
 	if len(selector) == 0 {
 		return nil, fault.New(fault.BadRequest, "Selector error: expected a JSON object")
 	}
-	return contains(selector), nil
+	return eachOf(func(text []byte) bool { return bytes.Contains(text, selector) }), nil
 }
 
 // Golden changes/03.
@@ -526,8 +522,8 @@ func TestOpenRevOnly(t *testing.T) {
 func TestFilterEndsWithItsRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := 0
-	n := start(t, Options{CompileSelector: func([]byte) (Matcher, error) {
-		return matcherFunc(func([]byte) bool { asked++; cancel(); return false }), nil
+	n := start(t, Options{CompileSelector: func([]byte) (BatchMatcher, error) {
+		return eachOf(func([]byte) bool { asked++; cancel(); return false }), nil
 	}})
 	for i := range 500 {
 		n.must(n.edit(fmt.Sprint(i), "", "{}"))
@@ -545,6 +541,13 @@ func TestFilterEndsWithItsRequest(t *testing.T) {
 	}
 }
 
-type matcherFunc func(doc []byte) bool
-
-func (f matcherFunc) Match(doc []byte) bool { return f(doc) }
+// eachOf makes a filter of what decides about one document.
+func eachOf(match func(doc []byte) bool) BatchMatcher {
+	return func(_ context.Context, docs [][]byte) ([]bool, error) {
+		pass := make([]bool, len(docs))
+		for i := range docs {
+			pass[i] = match(docs[i])
+		}
+		return pass, nil
+	}
+}

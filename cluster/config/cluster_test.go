@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -35,7 +36,7 @@ func TestParseSeed(t *testing.T) {
 func TestClusterSettings(t *testing.T) {
 	s := FromValues(Values{
 		"cluster": {
-			"seedlist": "divan@a, divan@b:7000", "bind_address": "any", "port": "7001", "advertise": "c.example:7002", "secret": "s",
+			"seedlist": "divan@a, divan@b:7000", "bind_address": "any", "port": "7001", "advertise": "c.example:7002", "secret": "sixteen-letters-",
 			"zone": "z1", "tls_cert_file": "c.pem", "tls_key_file": "k.pem", "tls_ca_file": "ca.pem",
 		},
 		"mem3":           {"sync_delay": "10", "sync_concurrency": "2", "sync_batch_size": "7", "sync_batch_count": "3", "sync_max_bytes_per_second": "infinity"},
@@ -44,7 +45,7 @@ func TestClusterSettings(t *testing.T) {
 	want := Clustering{
 		Cluster: Cluster{
 			Q: 2, N: 3, SeedList: []string{"divan@a", "divan@b:7000"}, ReconnectInterval: 37 * time.Second,
-			BindAddress: "0.0.0.0", Port: 7001, Advertise: "c.example:7002", Secret: "s", Zone: "z1",
+			BindAddress: "0.0.0.0", Port: 7001, Advertise: "c.example:7002", Secret: "sixteen-letters-", Zone: "z1",
 			TLSCert: "c.pem", TLSKey: "k.pem", TLSCA: "ca.pem",
 		},
 		Repair:        Repair{SyncDelay: 10 * time.Millisecond, SyncConcurrency: 2, BatchSize: 7, BatchCount: 3, MaxBytesPerSecond: Infinity},
@@ -79,9 +80,27 @@ func TestBadClusterSettings(t *testing.T) {
 	}
 }
 
+// A short secret is refused wherever it comes from, and never taken for none: a node
+// with another one than the others would be alone.
+func TestShortSecret(t *testing.T) {
+	short, long := strings.Repeat("x", MinSecret-1), strings.Repeat("x", MinSecret)
+	if err := Check("cluster", "secret", short); err == nil || !strings.Contains(err.Error(), "openssl rand -hex 16") {
+		t.Errorf("set through HTTP: %v", err)
+	}
+	c := FromValues(Values{"cluster": {"secret": short}}).Cluster
+	if err := c.CheckSecret(); c.Secret != short || err == nil || strings.Contains(err.Error(), short) || !strings.Contains(err.Error(), "15 characters") {
+		t.Errorf("%q: %v", c.Secret, err)
+	}
+	for _, good := range []string{"", long} {
+		if err := (Cluster{Secret: good}).CheckSecret(); err != nil || Check("cluster", "secret", good) != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+}
+
 func TestCookieOfTheContainerImage(t *testing.T) {
-	h := newHolder(t, Options{Environ: []string{"COUCHDB_ERLANG_COOKIE=monster"}})
-	if got := h.Load().Cluster.Secret; got != "monster" {
+	h := newHolder(t, Options{Environ: []string{"COUCHDB_ERLANG_COOKIE=monsters-of-the-deep"}})
+	if got := h.Load().Cluster.Secret; got != "monsters-of-the-deep" {
 		t.Errorf("secret %q", got)
 	}
 	if !Sensitive("cluster", "secret") {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"net"
 	"slices"
 	"strconv"
@@ -84,11 +85,30 @@ func readCluster(r *reader) Cluster {
 		r.bad(s, "advertise", "host:port")
 		c.Advertise = ""
 	}
+	if c.Secret != "" && len(c.Secret) < MinSecret { // it stays: a node with another one would be alone
+		r.bad(s, "secret", shortSecret)
+	}
 	if len(c.Zone) > maxZone {
 		r.bad(s, "zone", "a name of at most 64 bytes")
 		c.Zone = ""
 	}
 	return c
+}
+
+// MinSecret is how long a cluster's secret is at least, in bytes: whoever sees one
+// handshake can try secrets as fast as a processor computes hashes.
+const MinSecret = 16
+
+// shortSecret says what a secret has to be.
+const shortSecret = "at least 16 characters that nobody guesses, as `openssl rand -hex 16` makes them"
+
+// CheckSecret refuses a secret that is too short; an empty one is none.
+func (c Cluster) CheckSecret() error {
+	if c.Secret == "" || len(c.Secret) >= MinSecret {
+		return nil
+	}
+	return errors.New("[cluster] secret (COUCHDB_ERLANG_COOKIE) has " + strconv.Itoa(len(c.Secret)) + " characters. It needs " + shortSecret +
+		". Set the same on all nodes and start them again")
 }
 
 // maxZone keeps what a node gossips about itself small, in bytes.

@@ -14,6 +14,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/shard/find"
+	"divan/shard/query"
 	"divan/shard/query/plan"
 	"divan/shard/view"
 	"divan/storage/fault"
@@ -94,7 +95,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 		return nil, err
 	}
 	if !q.Count && q.R > 1 {
-		r.quorum = &rereading{rows: r, window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
+		r.quorum = &rereading{rows: r, work: query.NewWork(ctx), window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
 	}
 	return r, nil
 }

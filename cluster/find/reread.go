@@ -4,6 +4,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/fanout"
 	"divan/shard"
+	"divan/shard/query"
 	"divan/storage/fault"
 )
 
@@ -20,6 +21,7 @@ type rereading struct {
 	at    int
 	ended bool
 	text  []byte
+	work  *query.Work
 }
 
 // next moves to the next document that matches.
@@ -73,7 +75,12 @@ func (q *rereading) read() error {
 		}
 		q.examined++
 		bytes += len(d.Body)
-		if q.text = shard.AppendDoc(q.text[:0], d); r.find.Selector.Match(q.text) {
+		q.text = shard.AppendDoc(q.text[:0], d)
+		ok, err := r.find.Selector.Match(q.work, q.text)
+		if err != nil {
+			return err
+		}
+		if ok {
 			q.found = append(q.found, row{places[i], r.find.Fields.Append(nil, q.text)})
 		}
 	}

@@ -9,18 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // The handshake of a connection, in four frames, each a length of two bytes
 // and that many bytes:
 //
 //	dialer    hello      magic, versions, purpose, nonce, own name, name of the node wanted, origin
-//	listener  challenge  magic, versions, nonce, own name, origin
+//	listener  challenge  magic, versions, nonce
 //	dialer    proof      HMAC over both frames before, or nothing when it gives up
-//	listener  verdict    a byte, then HMAC over the two frames and the purpose of the proof
+//	listener  verdict    a byte, then HMAC over the two frames, that byte and what follows; own name, origin
 //
-// The dialer proves itself first, so that who merely scans the port gets
-// nothing that depends on the secret. Both proofs cover everything said, names
+// The dialer proves itself first, so that who merely scans the port learns nothing
+// but the versions. In version 1 the challenge has the listener's name and origin, and
+// the verdict does not; it is spoken only to hosts where a node is for certain, during
+// upgrades. Both proofs cover everything said, names
 // and versions too, and what identifies the TLS connection below; they differ
 // by a label, so that neither can be sent back as the other.
 //
@@ -34,7 +37,10 @@ const (
 	maxName    = 255
 	maxFrame   = len(magic) + 2 + 2 + 1 + nonceSize + 3*(1+maxName)
 	versionMin = 1 // the oldest protocol spoken, for rolling upgrades
-	versionMax = 1
+	versionMax = 2
+
+	// versionHidden is the first in which the verdict tells who the listener is.
+	versionHidden = 2
 )
 
 // purpose says what a connection is for.
@@ -151,7 +157,7 @@ func decodeGreeting(b []byte) (greeting, error) {
 	copy(g.nonce[:], b)
 	b = b[nonceSize:]
 	var ok bool
-	if g.name, b, ok = cutName(b); !ok || g.name == "" {
+	if g.name, b, ok = cutName(b); !ok {
 		return g, errNoHello
 	}
 	if g.wanted, b, ok = cutName(b); !ok {
@@ -218,7 +224,7 @@ func newTranscript(secret string, hello, challenge, binding []byte) (*transcript
 
 // proof is the HMAC of one side over the transcript; extra is what only that
 // side's frame adds.
-func (t *transcript) proof(label string, extra byte) []byte {
+func (t *transcript) proof(label string, extra []byte) []byte {
 	mac := hmac.New(sha256.New, t.key)
 	for _, part := range [][]byte{[]byte(label), t.hello, t.challenge, t.binding} {
 		var n [4]byte
@@ -226,12 +232,16 @@ func (t *transcript) proof(label string, extra byte) []byte {
 		mac.Write(n[:])
 		mac.Write(part)
 	}
-	mac.Write([]byte{extra})
+	mac.Write(extra)
 	return mac.Sum(nil)
 }
 
-func (t *transcript) dialer() []byte            { return t.proof("dialer", 0) }
-func (t *transcript) listener(v verdict) []byte { return t.proof("listener", byte(v)) }
+func (t *transcript) dialer() []byte { return t.proof("dialer", []byte{0}) }
+
+// listener is the proof of a verdict and what is told with it.
+func (t *transcript) listener(v verdict, told []byte) []byte {
+	return t.proof("listener", append([]byte{byte(v)}, told...))
+}
 
 // identity is what one side of a handshake says and knows.
 type identity struct {
@@ -240,6 +250,7 @@ type identity struct {
 	secret   string
 	versions versions
 	binding  []byte
+	open     bool // a listener that tells who it is before the dialer has proven itself, in version 1
 }
 
 // agreed is the outcome of a handshake.
@@ -290,27 +301,35 @@ func (id identity) greet(rw io.ReadWriter, p purpose, wanted string) (agreed, er
 	if err := writeFrame(rw, t.dialer()); err != nil {
 		return agreed{}, err
 	}
-	v, err := id.hear(rw, t)
+	v, err := id.hear(rw, t, &other)
 	if err != nil {
 		return agreed{}, err
 	}
 	return conclude(own, other, v)
 }
 
-// hear reads the listener's verdict and checks its proof.
-func (id identity) hear(r io.Reader, t *transcript) (verdict, error) {
+// hear reads the listener's verdict and checks its proof. A listener that has not told
+// who it is does so now.
+func (id identity) hear(r io.Reader, t *transcript, listener *greeting) (verdict, error) {
 	b, err := readFrame(r)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(b) >= 1 && verdict(b[0]) == wrongProof:
 		return 0, errRefused
-	case len(b) != 1+proofSize:
+	case len(b) < 1+proofSize:
 		return 0, errNoHello
 	}
-	v := verdict(b[0])
-	if !hmac.Equal(b[1:], t.listener(v)) {
+	v, told := verdict(b[0]), b[1+proofSize:]
+	if !hmac.Equal(b[1:1+proofSize], t.listener(v, told)) {
 		return 0, errSecret
+	}
+	if listener.name == "" {
+		listener.name, told, _ = cutName(told)
+		listener.origin, _, _ = cutName(told)
+	}
+	if listener.name == "" {
+		return 0, errNoHello
 	}
 	return v, nil
 }
@@ -349,11 +368,21 @@ func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, e
 	if err != nil {
 		return agreed{}, err
 	}
+	if other.name == "" {
+		return agreed{}, errNoHello
+	}
 	own := greeting{versions: id.versions, name: id.name, origin: id.origin}
+	told := appendName(appendName(nil, id.name), id.origin)
 	if _, err := rand.Read(own.nonce[:]); err != nil {
 		return agreed{}, fmt.Errorf("make nonce: %w", err)
 	}
-	challenge := own.encode()
+	shown := own
+	if id.open && other.versions.max < versionHidden {
+		told = nil
+	} else {
+		shown.name, shown.origin = "", ""
+	}
+	challenge := shown.encode()
 	if err := writeFrame(rw, challenge); err != nil {
 		return agreed{}, err
 	}
@@ -381,7 +410,7 @@ func (id identity) admit(rw io.ReadWriter, serves func(purpose) bool) (agreed, e
 	case !serves(other.purpose):
 		v = notServed
 	}
-	if err := writeFrame(rw, append([]byte{byte(v)}, t.listener(v)...)); err != nil {
+	if err := writeFrame(rw, slices.Concat([]byte{byte(v)}, t.listener(v, told), told)); err != nil {
 		return agreed{}, err
 	}
 	if v == wrongOrigin {

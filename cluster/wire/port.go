@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -18,7 +18,6 @@ import (
 // Limits of a port.
 const (
 	handshakeTime  = 5 * time.Second // an unfinished handshake is closed after that
-	maxUnfinished  = 128             // handshakes under way; the oldest gives way to a newer one
 	acceptPauseMax = time.Second     // between attempts while the system refuses to accept
 )
 
@@ -44,18 +43,18 @@ type Port struct {
 	o         PortOptions
 	versions  versions
 	listening chan struct{}
+	doorman   *doorman
 
 	mu struct {
 		sync.Mutex
-		running    *life // nil while Run does not
-		addr       net.Addr
-		subs       map[purpose]*sub
-		conns      map[*Conn]struct{}
-		origin     string                // of the cluster that this node is part of; empty: it knows of none
-		member     bool                  // Belong was called
-		foreign    map[foreignError]bool // nodes of other clusters that were refused
-		unfinished list.List             // of net.Conn, the oldest first
-		closed     bool
+		running *life // nil while Run does not
+		addr    net.Addr
+		subs    map[purpose]*sub
+		conns   map[*Conn]struct{}
+		origin  string                // of the cluster that this node is part of; empty: it knows of none
+		member  bool                  // Belong was called
+		foreign map[foreignError]bool // nodes of other clusters that were refused
+		closed  bool
 	}
 }
 
@@ -68,7 +67,7 @@ func NewPort(o PortOptions) (*Port, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{})}
+	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{}), doorman: newDoorman()}
 	p.mu.subs = map[purpose]*sub{}
 	p.mu.conns = map[*Conn]struct{}{}
 	p.mu.foreign = map[foreignError]bool{}
@@ -113,7 +112,9 @@ func (p *Port) Run(ctx context.Context) error {
 			continue
 		}
 		pause = 0
-		wg.Go(func() { p.take(ctx, c) })
+		if done, ok := p.doorman.enter(c, time.Now()); ok {
+			wg.Go(func() { p.take(ctx, c, done) })
+		}
 	}
 }
 
@@ -153,18 +154,17 @@ func (p *Port) Addr() net.Addr {
 }
 
 // take does the handshake with who has connected and hands the connection on.
-func (p *Port) take(ctx context.Context, raw net.Conn) {
-	done := p.begin(raw)
+func (p *Port) take(ctx context.Context, raw net.Conn, done func()) {
 	defer done()
 	c, err := p.shake(ctx, raw, func(ctx context.Context) (net.Conn, agreed, error) { return p.answer(ctx, raw) })
 	if err != nil {
 		_ = raw.Close()
 		if ctx.Err() == nil {
-			p.o.Logger.Debug("refused a connection", zap.Stringer("from", raw.RemoteAddr()), zap.Error(err))
-			p.tellForeign(err)
+			p.refused(raw.RemoteAddr(), err)
 		}
 		return
 	}
+	p.doorman.proven(raw.RemoteAddr())
 	done() // from here on it is no unfinished one
 	s := p.sub(c.with.purpose)
 	if s == nil {
@@ -174,24 +174,14 @@ func (p *Port) take(ctx context.Context, raw net.Conn) {
 	s.offer(c, handshakeTime)
 }
 
-// begin counts an unfinished handshake; when there are too many, the oldest is
-// closed. done may be called more than once.
-func (p *Port) begin(c net.Conn) (done func()) {
-	var oldest net.Conn
-	p.mu.Lock()
-	e := p.mu.unfinished.PushBack(c)
-	if p.mu.unfinished.Len() > maxUnfinished {
-		oldest, _ = p.mu.unfinished.Remove(p.mu.unfinished.Front()).(net.Conn)
+// refused notes a connection whose handshake has failed.
+func (p *Port) refused(from net.Addr, err error) {
+	log := p.o.Logger.Debug
+	if p.doorman.failed(from, err, time.Now()) {
+		log = p.o.Logger.Warn
 	}
-	p.mu.Unlock()
-	if oldest != nil {
-		_ = oldest.Close()
-	}
-	return func() {
-		p.mu.Lock()
-		p.mu.unfinished.Remove(e) // does nothing when it is out already
-		p.mu.Unlock()
-	}
+	log("refused a connection", zap.Stringer("from", from), zap.Error(err))
+	p.tellForeign(err)
 }
 
 // shake bounds a handshake in time and makes its outcome a connection.
@@ -205,7 +195,10 @@ func (p *Port) shake(ctx context.Context, raw net.Conn, do func(context.Context)
 	}
 	if err != nil {
 		if ended := ctx.Err(); ended != nil {
-			return nil, fmt.Errorf("handshake: %w", ended)
+			err = ended
+			if errors.Is(ended, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, ended)
+			}
 		}
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
@@ -236,6 +229,7 @@ func (p *Port) forget(c *Conn) {
 // answer is the listener's part of a handshake, TLS included.
 func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, error) {
 	id, c := p.identity(), raw
+	id.open = p.doorman.known(raw.RemoteAddr())
 	if conf := p.tls(); conf != nil {
 		var err error
 		if c, id.binding, err = secure(ctx, tls.Server(raw, listenerTLS(conf))); err != nil {
@@ -291,6 +285,7 @@ func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn
 		p.tellForeign(err)
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
+	p.doorman.proven(raw.RemoteAddr())
 	return c, nil
 }
 

@@ -149,8 +149,8 @@ func TestHandshakeRefuses(t *testing.T) {
 		{name: "listener without secret", listen: secret(""), node: "b@b", want: "dial b:1: handshake: "},
 		{name: "another node", node: "c@b", want: `node "b@b" answers where "c@b" was expected`},
 		{name: "unknown node", node: "nobody", want: "not known here"},
-		{name: "only newer", dial: speaks(2, 3), node: "b@b", want: "protocol versions 1 to 1, this node 2 to 3"},
-		{name: "only older", listen: speaks(5, 6), node: "b@b", want: "protocol versions 5 to 6, this node 1 to 1"},
+		{name: "only newer", dial: speaks(3, 4), node: "b@b", want: "protocol versions 1 to 2, this node 3 to 4"},
+		{name: "only older", listen: speaks(5, 6), node: "b@b", want: "protocol versions 5 to 6, this node 1 to 2"},
 		{name: "nobody there", node: "z@z", want: "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestUnfinishedHandshakesEnd(t *testing.T) {
 		defer a.stop()
 		a.Raft()
 		start := time.Now()
-		silent := make([]net.Conn, maxUnfinished+10)
+		silent := make([]net.Conn, strangerShare+10)
 		for i := range silent {
 			c, err := n.host("x").Dial(t.Context(), "a:1")
 			if err != nil {

@@ -13,9 +13,12 @@ import (
 // (decision 0012).
 const extraProcs = 4
 
-// spreadOut sets that number unless the environment does.
-func spreadOut() {
+// spreadOut sets that number unless the environment does, and returns how many
+// processors there are.
+func spreadOut() int {
+	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + extraProcs)
+		runtime.GOMAXPROCS(n + extraProcs)
 	}
+	return n
 }

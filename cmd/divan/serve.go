@@ -53,13 +53,13 @@ COUCHDB_SECRET, COUCHDB_ERLANG_COOKIE, NODENAME, DIVAN_SECTION__KEY), these flag
 
 // serve runs a node until ctx ends, and again when it is asked to restart.
 func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
-	spreadOut()
+	processors := spreadOut()
 	if err := keepPrivate(o.cfg.DataDir); err != nil {
 		return err
 	}
 	cfg := o.cfg
 	cfg.Environ = os.Environ()
-	cfg.Version = programVersion()
+	cfg.Version, cfg.Processors = programVersion(), processors
 	for {
 		n, err := node.New(ctx, cfg)
 		if err != nil {

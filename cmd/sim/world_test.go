@@ -150,7 +150,7 @@ func (w *world) build(ctx context.Context, m *machine, host *simnet.Host) (*node
 		NodeName: m.name, ClusterAddress: m.ip + ":" + clusterPort, Version: "sim", Logger: w.zap.Named(m.name),
 		Environ: []string{
 			"DIVAN_CHTTPD_AUTH__ITERATIONS=1", "COUCHDB_USER=" + admin, "COUCHDB_PASSWORD=" + password,
-			"DIVAN_CLUSTER__SEEDLIST=" + w.seeds(), "DIVAN_CLUSTER__SECRET=simulated",
+			"DIVAN_CLUSTER__SEEDLIST=" + w.seeds(), "DIVAN_CLUSTER__SECRET=simulated-and-long",
 		},
 	})
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
@@ -56,6 +57,9 @@ type Options struct {
 	Config *config.Holder
 	Users  UserStore
 	Logger *zap.Logger
+	// Processors is how many there are for the whole server; 0: as many as GOMAXPROCS
+	// says. Half of them hash passwords at most.
+	Processors int
 }
 
 // Authenticator finds out who sent a request. It is safe for concurrent use.
@@ -74,12 +78,13 @@ type Authenticator struct {
 // of user documents made elsewhere and rewrite outdated hashes.
 func New(o Options) *Authenticator {
 	snap := o.Config.Load()
+	locked := newLockout(max(1, snap.Lockout.MaxObjects))
 	return &Authenticator{
 		config:   o.Config,
 		log:      o.Logger,
 		users:    newAccounts(o.Users, max(accountLimit, snap.ChttpdAuth.AuthCacheSize)),
-		verifier: newVerifier(runtime.GOMAXPROCS(0) / 2),
-		lockout:  newLockout(max(1, snap.Lockout.MaxObjects)),
+		verifier: newVerifier(cmp.Or(o.Processors, runtime.GOMAXPROCS(0))/2, locked),
+		lockout:  locked,
 		tokens:   newLRU[tokenUse, uint64](accountLimit),
 		upgrades: make(chan upgrade, upgradeQueue),
 	}
@@ -101,7 +106,7 @@ func (a *Authenticator) settings() *settings {
 func (a *Authenticator) Handlers() []string { return a.settings().handlers }
 
 // Peer returns the address that failed logins of a request are counted under.
-func (a *Authenticator) Peer(r *http.Request) string { return Peer(r, a.settings().peerHeader) }
+func (a *Authenticator) Peer(r *http.Request) string { return a.settings().peer.Peer(r) }
 
 func nobody() Result { return Result{User: shard.User{Anonymous: true, Roles: []string{}}} }
 

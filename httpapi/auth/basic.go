@@ -32,7 +32,7 @@ func (a *Authenticator) byBasic(r *http.Request, s *settings) (Result, bool, err
 	if !ok || err != nil {
 		return Result{}, false, err
 	}
-	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: Peer(r, s.peerHeader)})
+	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: s.peer.Peer(r)})
 	if err != nil {
 		return Result{}, false, err
 	}

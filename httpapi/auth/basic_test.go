@@ -142,26 +142,47 @@ func FuzzProxyRoles(f *testing.F) {
 }
 
 func TestPeer(t *testing.T) {
+	const proxies = "10.0.0.0/8, 2001:db8:1::/48,192.0.2.1"
+	forwarded := func(values ...string) (headers []string) {
+		for _, v := range values {
+			headers = append(headers, "X-Forwarded-For", v)
+		}
+		return headers
+	}
 	tests := []struct {
-		remote, setting string
-		headers         []string
-		want            string
+		remote, header, proxies string
+		headers                 []string
+		want                    string
 	}{
-		{"192.0.2.1:1234", "", nil, "192.0.2.1"},
-		{"[2001:db8::1]:1234", "", nil, "2001:db8::1"},
-		{"192.0.2.1:1234", "", []string{"X-Forwarded-For", "198.51.100.7"}, "192.0.2.1"},
-		{"192.0.2.1:1234", "X-Forwarded-For", []string{"X-Forwarded-For", "198.51.100.7"}, "198.51.100.7"},
-		{"192.0.2.1:1234", "X-Forwarded-For", []string{"X-Forwarded-For", "10.0.0.1, 198.51.100.7"}, "198.51.100.7"},
-		{"192.0.2.1:1234", "X-Forwarded-For", []string{"X-Forwarded-For", "10.0.0.1", "X-Forwarded-For", "198.51.100.7:55"}, "198.51.100.7"},
-		{"192.0.2.1:1234", "X-Forwarded-For", []string{"X-Forwarded-For", "[2001:db8::2]"}, "2001:db8::2"},
-		{"192.0.2.1:1234", "X-Forwarded-For", []string{"X-Forwarded-For", "x,"}, "192.0.2.1"},
-		{"192.0.2.1:1234", "X-Forwarded-For", nil, "192.0.2.1"},
-		{"@", "", nil, "@"},
+		{"192.0.2.1:1234", "", "", nil, "192.0.2.1"},
+		{"[2001:db8::1]:1234", "", "", nil, "2001:db8::1"},
+		{"192.0.2.1:1234", "", "", forwarded("198.51.100.7"), "192.0.2.1"},
+		{"192.0.2.1:1234", "X-Forwarded-For", "", forwarded("198.51.100.7"), "198.51.100.7"},
+		{"192.0.2.1:1234", "X-Forwarded-For", "", forwarded("10.0.0.1, 198.51.100.7"), "198.51.100.7"},
+		{"192.0.2.1:1234", "X-Forwarded-For", "", forwarded("10.0.0.1", "198.51.100.7:55"), "198.51.100.7"},
+		{"192.0.2.1:1234", "X-Forwarded-For", "", forwarded("[2001:db8::2]"), "2001:db8::2"},
+		{"192.0.2.1:1234", "X-Forwarded-For", "", forwarded("x,"), "192.0.2.1"},
+		{"192.0.2.1:1234", "X-Forwarded-For", "", nil, "192.0.2.1"},
+		{"@", "", "", nil, "@"},
+		{"192.0.2.1:1234", "", proxies, nil, "192.0.2.1"},
+		{"192.0.2.1:1234", "", proxies, forwarded("198.51.100.7"), "198.51.100.7"},
+		{"192.0.2.2:1234", "", proxies, forwarded("198.51.100.7"), "192.0.2.2"},
+		{"192.0.2.1:1234", "", proxies, forwarded("203.0.113.5, 198.51.100.7, 10.1.2.3"), "198.51.100.7"},
+		{"192.0.2.1:1234", "", proxies, forwarded("203.0.113.5", "198.51.100.7:80", "10.1.2.3"), "198.51.100.7"},
+		{"192.0.2.1:1234", "", proxies, forwarded("10.9.9.9, 10.1.2.3"), "10.9.9.9"},
+		{"192.0.2.1:1234", "", proxies, forwarded("198.51.100.7, unknown"), "192.0.2.1"},
+		{"192.0.2.1:1234", "", proxies, forwarded("198.51.100.7,"), "192.0.2.1"},
+		{"[2001:db8:1::9]:1", "", proxies, forwarded("[2001:db8:2::1]:99"), "2001:db8:2::1"},
+		{"[::ffff:10.0.0.1]:1", "", proxies, forwarded("198.51.100.7"), "198.51.100.7"},
+		{"192.0.2.1:1234", "X-Real-IP", proxies, []string{"X-Real-IP", "198.51.100.7", "X-Forwarded-For", "203.0.113.5"}, "198.51.100.7"},
+		{"192.0.2.2:1234", "X-Real-IP", proxies, []string{"X-Real-IP", "198.51.100.7"}, "192.0.2.2"},
+		{"192.0.2.1:1234", "", "nonsense, 300.0.0.1", forwarded("198.51.100.7"), "192.0.2.1"},
 	}
 	for _, tt := range tests {
+		a, _, _ := newTest(t, "chttpd", "peer_header", tt.header, "chttpd", "trusted_proxies", tt.proxies)
 		r := request(tt.headers...)
 		r.RemoteAddr = tt.remote
-		if got := Peer(r, tt.setting); got != tt.want {
+		if got := a.Peer(r); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}

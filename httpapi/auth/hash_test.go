@@ -190,11 +190,12 @@ func TestIDsDiffer(t *testing.T) {
 // refusal takes at least about as long as the configured hash.
 func TestWrongPasswordsCostTheSame(t *testing.T) {
 	floor := hashing{scheme: namePBKDF2, prf: "sha256", iterations: 100_000}
-	v := newVerifier(1)
+	s := &settings{passwords: passwordPolicy{hashing: floor}}
+	v := newVerifier(1, newLockout(1))
 	took := func(h passwordHash) time.Duration {
 		h = h.sealed()
 		start := time.Now()
-		if ok, err := v.compare(t.Context(), "wrong", &h, floor); ok || err != nil {
+		if ok, err := v.compare(t.Context(), &try{credential: credential{password: "wrong"}, hash: &h, from: s}); ok || err != nil {
 			t.Fatalf("%v, %v", ok, err)
 		}
 		return time.Since(start)

@@ -70,9 +70,9 @@ func TestLockout(t *testing.T) {
 func TestOneHashForManyRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newTest(t)
-		a.verifier = newVerifier(1)
+		a.verifier = newVerifier(1, a.lockout)
 		addUser(t, a, "alice", "apple", "")
-		a.verifier.slots <- struct{}{}
+		occupy(t, a)
 		var wg sync.WaitGroup
 		for i := range 64 {
 			wg.Go(func() {
@@ -86,10 +86,10 @@ func TestOneHashForManyRequests(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := a.verifier.waiting.Load(); n != 2 {
+		if n := a.verifier.turns.waiting(); n != 2 {
 			t.Errorf("%d hashes wait for two credentials", n)
 		}
-		<-a.verifier.slots
+		a.verifier.turns.release()
 		wg.Wait()
 	})
 }
@@ -97,8 +97,8 @@ func TestOneHashForManyRequests(t *testing.T) {
 func TestHashQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newTest(t)
-		a.verifier = newVerifier(1)
-		a.verifier.slots <- struct{}{}
+		a.verifier = newVerifier(1, a.lockout)
+		occupy(t, a)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for i := range hashQueue {
@@ -114,7 +114,7 @@ func TestHashQueueIsBounded(t *testing.T) {
 		wantFault(t, err, fault.Unavailable, "Too many logins at this time. Try again later.")
 		cancel()
 		wg.Wait()
-		<-a.verifier.slots
+		a.verifier.turns.release()
 		if got := who(t, a, "Authorization", basic("late", "x")); got != refused {
 			t.Error(got)
 		}

@@ -43,8 +43,8 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	if acc != nil {
 		hash = &acc.hash
 	}
-	try := newAttempt(c.peer, c.name, hash)
-	if a.lockout.reached(s.lockout, try, now) {
+	t := try{credential: c, hash: hash, attempt: newAttempt(c.peer, c.name, hash), from: s}
+	if a.lockout.reached(s.lockout, t.attempt, now) {
 		if s.lockout.mode == lockoutEnforce {
 			return nil, errLocked()
 		}
@@ -53,12 +53,15 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	if err := s.passwords.allows(hash); err != nil {
 		return nil, err
 	}
-	ok, err := a.verifier.verify(ctx, c, hash, s.passwords.hashing, now)
+	ok, err := a.verifier.verify(ctx, t, now)
 	if err != nil {
+		if errors.Is(err, errUnfinished) { // else whoever does not wait for answers has as many attempts as they like
+			a.lockout.failed(s.lockout, t.attempt, time.Now())
+		}
 		return nil, err
 	}
 	if !ok || acc == nil || !a.secondFactor(acc, c, now) {
-		a.lockout.failed(s.lockout, try, now)
+		a.lockout.failed(s.lockout, t.attempt, time.Now())
 		a.log.Warn("login failed", zap.String("user", c.name), zap.String("peer", c.peer))
 		return nil, errPassword()
 	}

@@ -51,6 +51,15 @@ func (p *passwordPolicy) accepts(password string) error {
 	return nil
 }
 
+// ownIterations is how many iterations a hash may have that somebody else than an
+// administrator stores: each login takes their time, about 0.2 s.
+const ownIterations = 1_000_000
+
+// mostIterations is that number, with regard to what this server makes itself.
+func (p *passwordPolicy) mostIterations() int {
+	return min(p.maxIterations, max(ownIterations, p.iterations))
+}
+
 // allows refuses a stored hash whose iteration count is outside the limits.
 func (p *passwordPolicy) allows(h *passwordHash) error {
 	switch n := h.cost(); {

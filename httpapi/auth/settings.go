@@ -12,7 +12,7 @@ import (
 type settings struct {
 	from       *config.Snapshot
 	handlers   []string // in the order they are asked
-	peerHeader string
+	peer       PeerRule
 	forwarded  config.Forwarded
 	db         string // name of the authentication database
 	cookie     cookieRule
@@ -47,7 +47,7 @@ func newSettings(snap *config.Snapshot) *settings {
 		passwords: newPasswordPolicy(snap),
 		upgrade:   a.UpgradeHashOnAuth,
 	}
-	s.peerHeader, _ = snap.Get("chttpd", "peer_header")
+	s.peer = NewPeerRule(snap)
 	allow, _ := snap.Get("chttpd_auth", "allow_conflicted_user_docs")
 	s.conflicted = allow == "true"
 	for name, value := range snap.Admins {

@@ -71,7 +71,7 @@ func (a *Authenticator) upgrade(ctx context.Context, u upgrade) error {
 	}
 	policy := &a.settings().passwords
 	var h passwordHash
-	err = a.verifier.slowly(ctx, func(ctx context.Context) (err error) {
+	err = a.verifier.slowly(ctx, applicant{name: u.name}, func(ctx context.Context) (err error) {
 		h, err = policy.hash(ctx, u.password, acc.salt)
 		return err
 	})

@@ -17,6 +17,8 @@ type UserWrite struct {
 	Body    []byte // canonical JSON object without underscore members
 	User    shard.User
 	Admin   bool // User is admin of the server or of the database
+	// Replicated: the client says which revision it is, and which are before it.
+	Replicated bool
 }
 
 // PrepareUser returns the body to store for an edit of the authentication
@@ -27,18 +29,27 @@ type UserWrite struct {
 // fault.BadRequest: the password is refused. A document that ValidateUser will
 // refuse comes back without its password.
 func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, error) {
-	if strings.HasPrefix(w.ID, "_design/") || strings.HasPrefix(w.ID, "_local/") {
+	if strings.HasPrefix(w.ID, "_design/") {
 		return w.Body, nil
 	}
 	name, _ := UserName(w.ID)
 	if !w.Admin && !w.User.Anonymous && !owns(w.User, name) {
 		return nil, errMissing()
 	}
+	if w.Replicated && !w.Admin && w.User.Anonymous {
+		// Whether somebody has a document is told by the revision before, and here
+		// that need not be one that exists.
+		return nil, forbidden("You may only update your own user document.")
+	}
 	d, err := parseUser(w.Body)
 	if err != nil {
 		return nil, err
 	}
+	s := a.settings()
 	if len(d.password) == 0 || string(d.password) == "null" {
+		if n, err := strconv.Atoi(string(d.iterations)); err == nil && !w.Admin && n > s.passwords.mostIterations() {
+			return nil, forbidden(reasonTooManyIterations)
+		}
 		return w.Body, nil
 	}
 	if w.Deleted || d.wellFormed(w.ID) != nil || d.namesAllowed() != nil {
@@ -50,7 +61,6 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 	if !ok {
 		return nil, fault.Newf(fault.Forbidden, "Password value of '%s' is invalid.", d.password)
 	}
-	s := a.settings()
 	if err := s.passwords.accepts(password); err != nil {
 		return nil, err
 	}
@@ -59,7 +69,7 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 		salt, _ = doc.Unquote(d.salt)
 	}
 	var h passwordHash
-	err = a.verifier.slowly(ctx, func(ctx context.Context) (err error) {
+	err = a.verifier.slowly(ctx, applicant{name: w.User.Name}, func(ctx context.Context) (err error) {
 		h, err = s.passwords.hash(ctx, password, salt)
 		return err
 	})

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"divan/storage/fault"
@@ -37,15 +36,24 @@ type verifier struct {
 	key      [32]byte
 	verified *lru[digest, struct{}]
 	flight   flight[digest, bool]
-	slots    chan struct{} // one element for each slow hash that runs
-	waiting  atomic.Int64
+	lockout  lockout
+	turns    turns
+	proven   *lru[login, struct{}] // who logged in from where
 }
 
+// login is a name that a peer uses.
+type login struct{ peer, name string }
+
+// provenAge is how long a login counts as that of somebody known.
+const provenAge = 7 * 24 * time.Hour
+
 // newVerifier returns a verifier that runs at most parallel slow hashes.
-func newVerifier(parallel int) *verifier {
+func newVerifier(parallel int, l lockout) *verifier {
 	v := &verifier{
 		verified: newLRU[digest, struct{}](verifiedLimit),
-		slots:    make(chan struct{}, max(1, parallel)),
+		lockout:  l,
+		turns:    turns{limit: max(1, parallel)},
+		proven:   newLRU[login, struct{}](verifiedLimit),
 	}
 	_, _ = rand.Read(v.key[:]) // never fails, see crypto/rand
 	return v
@@ -61,63 +69,86 @@ func (v *verifier) digest(name, password string, h *passwordHash) digest {
 	return sha256.Sum256(buf)
 }
 
-// verify reports whether c's password belongs to h. A wrong one costs at
-// least as many iterations as floor.hash would, whatever h is: what took less
+// try is a credential on its way.
+type try struct {
+	credential
+	hash    *passwordHash
+	attempt attempt // what failures are counted by
+	from    *settings
+}
+
+// locked reports whether too many attempts have failed to let this one go on.
+func (v *verifier) locked(t *try) bool {
+	rule := t.from.lockout
+	return rule.mode == lockoutEnforce && v.lockout.reached(rule, t.attempt, time.Now())
+}
+
+// verify reports whether a password belongs to a hash. A wrong one costs at
+// least as many iterations as a new hash would, whatever the hash is: what took less
 // is made up for (I2).
-func (v *verifier) verify(
-	ctx context.Context, c credential, h *passwordHash, floor hashing, now time.Time,
-) (ok bool, err error) {
-	d := v.digest(c.name, c.password, h)
+func (v *verifier) verify(ctx context.Context, t try, now time.Time) (ok bool, err error) {
+	d := v.digest(t.name, t.password, t.hash)
 	if _, ok := v.verified.get(d, now, verifiedIdle, true); ok {
 		return true, nil
 	}
+	return v.hash(ctx, d, t, now)
+}
+
+// hash is verify without the cache; on its own, as t is kept in memory then.
+func (v *verifier) hash(ctx context.Context, d digest, t try, now time.Time) (ok bool, err error) {
 	ok, err = v.flight.do(ctx, d, func(ctx context.Context) (bool, error) {
-		return v.compare(ctx, c.password, h, floor)
+		return v.compare(ctx, &t)
 	})
 	if ok {
 		v.verified.put(d, struct{}{}, now)
+		v.proven.put(login{t.attempt.peer, t.attempt.name}, struct{}{}, now)
 	}
 	return ok, err
 }
 
-// compare is verify without the cache.
-func (v *verifier) compare(ctx context.Context, password string, h *passwordHash, floor hashing) (ok bool, err error) {
-	err = v.slowly(ctx, func(ctx context.Context) (err error) {
-		if ok, err = h.matches(ctx, password); ok || err != nil {
+// compare compares when it is the client's turn.
+func (v *verifier) compare(ctx context.Context, t *try) (ok bool, err error) {
+	h, floor := t.hash, t.from.passwords.hashing
+	_, proven := v.proven.get(login{t.attempt.peer, t.attempt.name}, time.Now(), provenAge, false)
+	who := applicant{peer: t.attempt.peer, name: t.attempt.name, proven: proven}
+	err = v.slowly(ctx, who, func(ctx context.Context) (err error) {
+		if v.locked(t) { // others have failed while this one waited
+			return errLocked()
+		}
+		if ok, err = h.matches(ctx, t.password); ok || err != nil {
 			return err
 		}
 		if rest := floor.iterations - h.cost(); rest > 0 && floor.scheme == namePBKDF2 {
-			_, err = pbkdf2(ctx, floor.prf, password, h.salt, rest)
+			_, err = pbkdf2(ctx, floor.prf, t.password, h.salt, rest)
 		}
 		return err
 	})
 	return ok && err == nil, err
 }
 
-// slowly runs fn as soon as one of the slots is free.
-func (v *verifier) slowly(ctx context.Context, fn func(context.Context) error) error {
-	if v.waiting.Add(1) > hashQueue {
-		v.waiting.Add(-1)
-		return fault.New(fault.Unavailable, "Too many logins at this time. Try again later.")
+// slowly runs fn when it is the applicant's turn. A hash that was begun and not
+// ended, because the client left or it takes too long, is errUnfinished as well.
+func (v *verifier) slowly(ctx context.Context, who applicant, fn func(context.Context) error) error {
+	if err := v.turns.acquire(ctx, who); err != nil {
+		return err
 	}
-	select {
-	case v.slots <- struct{}{}:
-		v.waiting.Add(-1)
-	case <-ctx.Done():
-		v.waiting.Add(-1)
-		return fmt.Errorf("wait for password hashing: %w", context.Cause(ctx))
-	}
-	defer func() { <-v.slots }()
+	defer v.turns.release()
 	limited, cancel := context.WithTimeoutCause(ctx, hashTime, errTooSlow)
 	defer cancel()
 	err := fn(limited)
 	if errors.Is(err, errTooSlow) {
-		return fault.Wrap(fault.Forbidden, reasonTooManyIterations, err)
+		return fault.Wrap(fault.Forbidden, reasonTooManyIterations, errors.Join(errUnfinished, err))
+	}
+	if ended(err) {
+		return fmt.Errorf("%w: %w", errUnfinished, err)
 	}
 	return err
 }
 
-var errTooSlow = errors.New("password hashing takes too long")
+var (
+	errTooSlow    = errors.New("password hashing takes too long")
+	errUnfinished = errors.New("password hashing was not ended")
+)
 
 // The refusals of iteration counts outside min_iterations … max_iterations.
 const (

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"divan/cluster/designdocs"
-	"divan/httpapi/auth"
 	"divan/httpapi/core"
 	"divan/httpapi/db"
 	"divan/storage/doc"
@@ -72,8 +71,7 @@ func appendMembers(dst []byte, c *core.Call) ([]byte, error) {
 	dst = append(dst, `,"body":`...)
 	dst = appendText(dst, text)
 	dst = append(dst, `,"peer":`...)
-	peerHeader, _ := c.Config.Get("chttpd", "peer_header")
-	dst = appendText(dst, auth.Peer(c.Request, peerHeader))
+	dst = appendText(dst, c.API.Deps.Auth.Peer(c.Request))
 	dst = append(dst, `,"cookie":`...)
 	dst = appendCookies(dst, c)
 	dst = append(dst, `,"userCtx":`...)

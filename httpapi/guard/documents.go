@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"divan/httpapi/auth"
@@ -69,6 +70,9 @@ func (r Rights) Edit(ctx context.Context, e *shard.Edit) error {
 // a malformed design document, and turns passwords into hashes. It is called
 // before content of attachments is taken.
 func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
+	if doc.IsLocal(edit.ID) {
+		return r.local(http.MethodPut, edit.ID) // whatever way it is written
+	}
 	if strings.HasPrefix(edit.ID, doc.DesignPrefix) {
 		if err := r.WriteDesign(); err != nil {
 			return err
@@ -84,7 +88,7 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 		return nil
 	}
 	body, err := r.Guard.Auth.PrepareUser(ctx, auth.UserWrite{
-		ID: edit.ID, Deleted: edit.Deleted, Body: edit.Body, User: r.User, Admin: r.IsAdmin(),
+		ID: edit.ID, Deleted: edit.Deleted, Body: edit.Body, User: r.User, Admin: r.IsAdmin(), Replicated: len(edit.Path.IDs) > 0,
 	})
 	if err != nil {
 		return err
@@ -93,9 +97,12 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 	return nil
 }
 
+// local refuses requests about local documents as if their path named the document.
+func (r Rights) local(method, id string) error { return r.Request(method, strings.Split(id, "/")...) }
+
 // prepareReplication is Prepare for a document that describes a replication.
 func (r Rights) prepareReplication(edit *shard.Edit) error {
-	if strings.HasPrefix(edit.ID, doc.DesignPrefix) || doc.IsLocal(edit.ID) {
+	if strings.HasPrefix(edit.ID, doc.DesignPrefix) {
 		return nil
 	}
 	if len(edit.Path.IDs) > 0 {
@@ -133,6 +140,9 @@ func (r Rights) Written(id string) {
 func (r Rights) Read(id string) error {
 	if err := r.CheckPartition(id); err != nil {
 		return err
+	}
+	if doc.IsLocal(id) {
+		return r.local(http.MethodGet, id)
 	}
 	if !auth.IsUsersDatabase(r.Config, r.DB.Name) {
 		return nil

@@ -142,7 +142,7 @@ func (i *index) look(b *Batch, r *view.Row) (enough bool, err error) {
 	case i.req.Plain:
 	case i.cover != nil:
 		i.text = i.cover.Append(i.text[:0], r.ID, r.Key)
-		if ok = i.match.selector.Match(i.text); ok && !i.match.count {
+		if ok, err = i.match.matches(i.text); ok && !i.match.count {
 			b.bytes = i.match.fields.Append(b.bytes, i.text)
 		}
 	default:

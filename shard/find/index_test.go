@@ -304,16 +304,18 @@ func expected(t *rapid.T, q *plan.Find, p *plan.Plan, items []item) []string {
 		}
 	}
 	for _, it := range items {
-		if !q.Selector.Match(it.text) {
+		if !matches(t, q.Selector, it.text) {
 			continue
 		}
 		k := keyed{item: it}
 		if key != nil {
-			text, ok := key.Append(nil, it.text)
+			text, ok, err := key.Append(query.NewWork(context.Background()), nil, it.text)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if !ok {
 				continue
 			}
-			var err error
 			if k.key, err = collate.AppendKey(nil, text); err != nil {
 				t.Fatal(err)
 			}
@@ -331,7 +333,7 @@ func expected(t *rapid.T, q *plan.Find, p *plan.Plan, items []item) []string {
 		// No index may hide a document that matches.
 		n := 0
 		for _, it := range items {
-			if q.Selector.Match(it.text) {
+			if matches(t, q.Selector, it.text) {
 				n++
 			}
 		}
@@ -344,4 +346,13 @@ func expected(t *rapid.T, q *plan.Find, p *plan.Plan, items []item) []string {
 		out = append(out, k.id+" "+string(q.Fields.Append(nil, k.text)))
 	}
 	return out
+}
+
+func matches(t *rapid.T, s *query.Selector, document []byte) bool {
+	t.Helper()
+	ok, err := s.Match(query.NewWork(context.Background()), document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
 }

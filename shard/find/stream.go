@@ -36,7 +36,7 @@ func Open(ctx context.Context, shards *shard.Local, views *view.Views, req Reque
 	if req.Limit > 0 {
 		s.left = req.Limit
 	}
-	if err := s.match.init(&s.req); err != nil {
+	if err := s.match.init(ctx, &s.req); err != nil {
 		return nil, err
 	}
 	if req.Desc {
@@ -98,6 +98,7 @@ func (s *Stream) matched(b *Batch) (enough bool) {
 // matcher decides about documents, and makes what is given out of them.
 type matcher struct {
 	selector *query.Selector
+	work     *query.Work
 	fields   *query.Fields // nil: everything
 	plain    bool
 	count    bool
@@ -106,7 +107,8 @@ type matcher struct {
 	text     []byte
 }
 
-func (m *matcher) init(req *Request) (err error) {
+func (m *matcher) init(ctx context.Context, req *Request) (err error) {
+	m.work = query.NewWork(ctx)
 	m.plain, m.count = req.Plain, req.Count
 	if req.Parsed != nil {
 		m.selector, m.fields = req.Parsed.Selector, req.Parsed.Fields
@@ -120,6 +122,9 @@ func (m *matcher) init(req *Request) (err error) {
 	m.whole, m.wide = m.selector.Special(), m.fields.Special()
 	return nil
 }
+
+// matches reports whether a document matches.
+func (m *matcher) matches(text []byte) (bool, error) { return m.selector.Match(m.work, text) }
 
 // append appends what is wanted of a document that matches; ok is false when it does
 // not. doc returns the whole document.
@@ -143,9 +148,10 @@ func (m *matcher) append(dst, body []byte, doc func() (*shard.Doc, error)) (out 
 		}
 		text = m.text
 	}
+	ok, err = m.matches(text)
 	switch {
-	case !m.selector.Match(text):
-		return dst, false, nil
+	case !ok || err != nil:
+		return dst, false, err
 	case m.count:
 		return dst, true, nil
 	case m.wide:

@@ -34,7 +34,7 @@ func TestIntervalsHoldWhatMatches(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if !s.Match(document) {
+			if !s.matches(document) {
 				continue
 			}
 			for _, field := range []string{"a", "b", "a.b", "c", "_id"} {
@@ -42,7 +42,7 @@ func TestIntervalsHoldWhatMatches(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				key, there := k.Append(nil, document)
+				key, there, _ := k.Append(NewWork(t.Context()), nil, document)
 				if s.Requires([]string{field}) {
 					required++
 					if !there {
@@ -216,8 +216,8 @@ func TestKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := k.Append(nil, []byte(document))
-		if ok != (tc.want != "") || ok && string(got) != tc.want {
+		got, ok, err := k.Append(NewWork(t.Context()), nil, []byte(document))
+		if err != nil || ok != (tc.want != "") || ok && string(got) != tc.want {
 			t.Errorf("%s: %s %v, want %s", tc.definition, got, ok, tc.want)
 		}
 	}

@@ -38,8 +38,9 @@ func BenchmarkMatch(b *testing.B) {
 			}
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
+			w := NewWork(b.Context())
 			for b.Loop() {
-				s.Match(doc)
+				_, _ = s.Match(w, doc)
 			}
 		})
 	}

@@ -20,12 +20,14 @@
 // Where it differs from CouchDB on purpose:
 //   - $regex is RE2, with a slower engine for what RE2 has not (look-around,
 //     back-references, atomic groups), and matches characters where CouchDB
-//     matches bytes. Patterns, and the work that a match may take, have limits.
+//     matches bytes. Patterns have limits.
 //   - $nor within $elemMatch and its like means none of its conditions; in
 //     CouchDB it is an error while matching, so that nothing is found.
 //   - What CouchDB finds out only while matching is refused when it is parsed:
 //     a path with an empty name, a $mod by zero.
-//   - Selectors have limits of depth and of the memory that they take.
+//   - Selectors have limits of depth, of the memory that they take, and of the time
+//     that matching takes (work.go). What exceeds one is refused, never "no match".
 //
-// The package is pure: no clock, no lock, no goroutine of its own.
+// The package is pure: no lock, no goroutine of its own, and a clock only to
+// measure what matching takes.
 package query

@@ -72,7 +72,7 @@ func (s stored) put(t *testing.T, id string, body []byte, deleted bool) {
 func (s stored) matching(sel *Selector) []string {
 	ids := []string{}
 	for id, d := range s {
-		if sel.Match(d) {
+		if sel.matches(d) {
 			ids = append(ids, id)
 		}
 	}

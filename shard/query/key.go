@@ -59,10 +59,15 @@ func KeyFields(definition []byte) ([]string, error) {
 
 // Append appends the key of a document, which is given with its _id and _rev in
 // canonical form: a JSON array. ok is false when the document is not in the
-// index: because it lacks a field, or the filter does not match it.
-func (k *Key) Append(dst, document []byte) (key []byte, ok bool) {
-	if k.filter != nil && !k.filter.Match(document) {
-		return dst, false
+// index: because it lacks a field, or the filter does not match it. The filter fails
+// as [Selector.Match] does, but each document counts for itself, as an index
+// has to have them all.
+func (k *Key) Append(w *Work, dst, document []byte) (key []byte, ok bool, err error) {
+	if k.filter != nil {
+		w.heavy = 0
+		if ok, err = k.filter.Match(w, document); !ok || err != nil {
+			return dst, false, err
+		}
 	}
 	var inline [inlineSlots][]byte
 	values := k.slots.fill(inline[:0], document)
@@ -71,12 +76,12 @@ func (k *Key) Append(dst, document []byte) (key []byte, ok bool) {
 		p := &k.paths[i]
 		v := values[p.slot]
 		if v == nil {
-			return dst, false
+			return dst, false, nil
 		}
 		if len(p.path) > 0 {
 			var state found
 			if v, state = follow(v, p.path); state != present {
-				return dst, false
+				return dst, false, nil
 			}
 		}
 		if i > 0 {
@@ -84,5 +89,5 @@ func (k *Key) Append(dst, document []byte) (key []byte, ok bool) {
 		}
 		dst = append(dst, once(v)...)
 	}
-	return append(dst, ']'), true
+	return append(dst, ']'), true, nil
 }

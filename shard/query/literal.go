@@ -36,7 +36,7 @@ func newLiteral(text []byte) (literal, error) {
 }
 
 // equal reports whether v is equal to l.
-func (f *frame) equal(l *literal, v []byte, raw bool) bool {
+func (w *Work) equal(l *literal, v []byte, raw bool) bool {
 	if bytes.Equal(l.text, v) {
 		return true
 	}
@@ -45,11 +45,11 @@ func (f *frame) equal(l *literal, v []byte, raw bool) bool {
 	} else if k == kindString && (raw || l.plain && plain(v)) {
 		return false
 	}
-	return f.compare(l, v, raw) == 0
+	return w.compare(l, v, raw) == 0
 }
 
 // compare orders v against l: negative when v is less.
-func (f *frame) compare(l *literal, v []byte, raw bool) int {
+func (w *Work) compare(l *literal, v []byte, raw bool) int {
 	k := kindOf(v)
 	if raw && (k == kindString || l.kind == kindString) {
 		// Erlang's own order, in which ids are stored: strings are the greatest.
@@ -72,16 +72,19 @@ func (f *frame) compare(l *literal, v []byte, raw bool) int {
 	default:
 		return 0
 	}
-	return bytes.Compare(f.key(v), l.key)
+	return bytes.Compare(w.key(v), l.key)
 }
 
 // key returns the collation key of v, good until the next call.
-func (f *frame) key(v []byte) []byte {
-	key, err := collate.AppendKey((*f.scratch)[:0], once(v))
+func (w *Work) key(v []byte) []byte {
+	if !w.take(keyByte * len(v)) {
+		return nil
+	}
+	key, err := collate.AppendKey(w.scratch[:0], once(v))
 	if err != nil {
 		return nil // v is no canonical text
 	}
-	*f.scratch = key
+	w.scratch = key
 	return key
 }
 

@@ -2,49 +2,46 @@ package query
 
 import "bytes"
 
-// frame is the state of one Match.
-type frame struct {
-	slots   [][]byte // the values that the selector's slots have in the document
-	scratch *[]byte  // holds a collation key; a pointer, as it would draw slots to the heap
-}
-
 // eval reports whether n holds for the value v. raw: strings compare byte by
 // byte, as ids do.
-func (f *frame) eval(n *node, v []byte, raw bool) bool {
+func (w *Work) eval(n *node, v []byte, raw bool) bool {
+	if !w.take(conditionCost) {
+		return false // whatever is made of that, the document is given up
+	}
 	switch n.op {
 	case opField:
-		return f.field(n, v, raw)
+		return w.field(n, v, raw)
 	case opAnd:
 		for _, kid := range n.kids {
-			if !f.eval(kid, v, raw) {
+			if !w.eval(kid, v, raw) {
 				return false
 			}
 		}
 		return true
 	case opOr:
-		return len(n.kids) == 0 || f.any(n.kids, v, raw)
+		return len(n.kids) == 0 || w.any(n.kids, v, raw)
 	case opNot:
-		return !f.eval(n.kids[0], v, raw)
+		return !w.eval(n.kids[0], v, raw)
 	case opNor:
-		return !f.any(n.kids, v, raw)
+		return !w.any(n.kids, v, raw)
 	case opElemMatch, opAllMatch:
-		return f.elements(n, v, raw)
+		return w.elements(n, v, raw)
 	case opKeyMapMatch:
-		return f.keys(n, v, raw)
+		return w.keys(n, v, raw)
 	case opDefault:
 		return true
 	case opIn:
-		return f.in(n.set, v, raw)
+		return w.in(n.set, v, raw)
 	case opNin:
-		return !f.in(n.set, v, raw)
+		return !w.in(n.set, v, raw)
 	default:
-		return f.operator(n, v, raw)
+		return w.operator(n, v, raw)
 	}
 }
 
-func (f *frame) any(kids []*node, v []byte, raw bool) bool {
+func (w *Work) any(kids []*node, v []byte, raw bool) bool {
 	for _, kid := range kids {
-		if f.eval(kid, v, raw) {
+		if w.eval(kid, v, raw) {
 			return true
 		}
 	}
@@ -54,48 +51,54 @@ func (f *frame) any(kids []*node, v []byte, raw bool) bool {
 // field follows the path of an opField. Without a value nothing holds but that
 // it does not exist, and not even that where the path ends at something that
 // can have no members.
-func (f *frame) field(n *node, v []byte, raw bool) bool {
+func (w *Work) field(n *node, v []byte, raw bool) bool {
 	kid := n.kids[0]
 	if n.field == "" {
-		return f.eval(kid, v, raw)
+		return w.eval(kid, v, raw)
 	}
 	state := present
 	if n.slot >= 0 {
-		if v = f.slots[n.slot]; v == nil {
+		if v = w.slots[n.slot]; v == nil {
 			state = missing
 		}
 	}
 	if state == present && len(n.path) > 0 {
+		if !w.take(perByte * len(v)) {
+			return false
+		}
 		v, state = follow(v, n.path)
 	}
 	if state != present {
 		return state == missing && kid.op == opExists && !kid.flag
 	}
-	return f.eval(kid, v, raw || n.raw)
+	return w.eval(kid, v, raw || n.raw)
 }
 
 // elements evaluates $elemMatch and $allMatch: neither holds for an empty array.
-func (f *frame) elements(n *node, v []byte, raw bool) bool {
+func (w *Work) elements(n *node, v []byte, raw bool) bool {
 	if kindOf(v) != kindArray {
+		return false
+	}
+	if !w.take(perByte * len(v)) {
 		return false
 	}
 	all := n.op == opAllMatch
 	some := false
 	for e := (elements{text: v}); e.next(); {
 		some = true
-		if f.eval(n.kids[0], e.value, raw) != all {
+		if w.eval(n.kids[0], e.value, raw) != all {
 			return !all
 		}
 	}
 	return all && some
 }
 
-func (f *frame) keys(n *node, v []byte, raw bool) bool {
-	if kindOf(v) != kindObject {
+func (w *Work) keys(n *node, v []byte, raw bool) bool {
+	if kindOf(v) != kindObject || !w.take(perByte*len(v)) {
 		return false
 	}
 	for m := (members{text: v}); m.next(); {
-		if f.eval(n.kids[0], m.name, raw) {
+		if w.eval(n.kids[0], m.name, raw) {
 			return true
 		}
 	}
@@ -103,12 +106,15 @@ func (f *frame) keys(n *node, v []byte, raw bool) bool {
 }
 
 // in reports whether v, or an element of it when it is an array, is in the set.
-func (f *frame) in(s *set, v []byte, raw bool) bool {
+func (w *Work) in(s *set, v []byte, raw bool) bool {
+	if !w.take(perByte * len(v)) {
+		return false
+	}
 	if kindOf(v) != kindArray {
-		return f.member(s, v, raw)
+		return w.member(s, v, raw)
 	}
 	for e := (elements{text: v}); e.next(); {
-		if f.member(s, e.value, raw) {
+		if w.member(s, e.value, raw) {
 			return true
 		}
 	}
@@ -116,20 +122,23 @@ func (f *frame) in(s *set, v []byte, raw bool) bool {
 }
 
 // operator evaluates an operator about one value.
-func (f *frame) operator(n *node, v []byte, raw bool) bool {
+func (w *Work) operator(n *node, v []byte, raw bool) bool {
+	if n.op != opRegex && !w.take(n.cost(v)) {
+		return false
+	}
 	switch n.op {
 	case opEq:
-		return f.equal(&n.arg, v, raw)
+		return w.equal(&n.arg, v, raw)
 	case opNe:
-		return !f.equal(&n.arg, v, raw)
+		return !w.equal(&n.arg, v, raw)
 	case opLt:
-		return f.compare(&n.arg, v, raw) < 0
+		return w.compare(&n.arg, v, raw) < 0
 	case opLte:
-		return f.compare(&n.arg, v, raw) <= 0
+		return w.compare(&n.arg, v, raw) <= 0
 	case opGt:
-		return f.compare(&n.arg, v, raw) > 0
+		return w.compare(&n.arg, v, raw) > 0
 	case opGte:
-		return f.compare(&n.arg, v, raw) >= 0
+		return w.compare(&n.arg, v, raw) >= 0
 	case opExists:
 		return n.flag
 	case opType:
@@ -141,12 +150,24 @@ func (f *frame) operator(n *node, v []byte, raw bool) bool {
 	case opMod:
 		return remains(v, n.mod)
 	case opRegex:
-		return kindOf(v) == kindString && n.regex.match(v)
+		return kindOf(v) == kindString && n.regex.match(w, v)
 	case opBeginsWith:
 		// Canonical text writes each character in one way only.
 		return kindOf(v) == kindString && bytes.HasPrefix(v, n.arg.text[:len(n.arg.text)-1])
 	default:
 		return false
+	}
+}
+
+// cost is what an operator but $regex takes, save what w.key takes.
+func (n *node) cost(v []byte) int {
+	switch n.op {
+	case opExists, opType, opBeginsWith:
+		return 0
+	case opAll:
+		return setByte * len(v)
+	default:
+		return perByte * len(v)
 	}
 }
 

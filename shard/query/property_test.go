@@ -132,7 +132,7 @@ func TestMatchesAsTold(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			got, want := s.Match(document), matchSlowly(t, selector, document)
+			got, want := s.matches(document), matchSlowly(t, selector, document)
 			if got != want {
 				rt.Fatalf("selector %s (normal: %s)\ndocument %s: %v, want %v", selector, string(s.Append(nil)), document, got, want)
 			}

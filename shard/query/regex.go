@@ -2,10 +2,15 @@ package query
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
 
@@ -13,16 +18,19 @@ import (
 )
 
 // Limits of regular expressions. CouchDB's are those of PCRE: a match that
-// takes more than ten million steps is none.
+// takes more than ten million steps is none. Here it is an error.
 const (
 	// maxPattern is the length of a pattern in bytes.
 	maxPattern = 4096
-	// maxWork bounds the size of a program times the length of the text, which
-	// is what a match in linear time can cost.
-	maxWork = 1 << 30
-	// matchTime bounds a match that can take exponential time, in nanoseconds;
-	// the engine looks at the clock ten times a second.
-	matchTime = 100_000_000
+	// maxRepeated is the length of a pattern for the slower engine when what it
+	// repeats by number is written out; PCRE's programs have at most as many bytes.
+	maxRepeated = 1 << 16
+	// matchTime bounds a match that can take exponential time; the engine looks at
+	// the clock ten times a second. It keeps a stack, which grows by some 600 MB
+	// a second at worst.
+	matchTime = 200 * time.Millisecond
+	// wholeWork is up to which estimate a match is made at one go.
+	wholeWork = 100 * time.Millisecond
 )
 
 // pattern is a regular expression with the meaning Perl gives it, but that
@@ -44,6 +52,9 @@ func compile(text string) (p pattern, ok bool) {
 			ok = false
 		}
 	}()
+	if repeated(text) > maxRepeated {
+		return pattern{}, false
+	}
 	re, err := regexp2.Compile(text, regexp2.RE2)
 	if err != nil {
 		return pattern{}, false
@@ -66,37 +77,77 @@ func programSize(text string) int {
 }
 
 // match reports whether the pattern is somewhere in a string, given with its
-// quotes. A match that exceeds the limits is none.
-func (p *pattern) match(v []byte) bool {
+// quotes. It takes what that costs from w, where a failure is kept.
+func (p *pattern) match(w *Work, v []byte) bool {
 	if len(v) < 2 {
 		return false
 	}
-	if p.linear == nil {
-		return p.matchFull(v)
+	text := v[1 : len(v)-1]
+	if p.linear == nil || bytes.IndexByte(v, '\\') >= 0 {
+		s, ok := doc.Unquote(v)
+		if !ok || !w.take(perByte*len(v)) {
+			return false
+		}
+		if p.linear == nil {
+			return p.matchFull(w, s)
+		}
+		text = []byte(s)
 	}
-	if p.size*len(v) > maxWork {
-		return false
+	cost := perInst * p.size * len(text)
+	if cost <= int(turnWork) {
+		return w.take(cost/8) && p.linear.Match(text) // such are hardly ever at their worst
 	}
-	if bytes.IndexByte(v, '\\') < 0 {
-		return p.linear.Match(v[1 : len(v)-1])
+	if prefix, _ := p.linear.LiteralPrefix(); !bytes.Contains(text, []byte(prefix)) {
+		return w.take(perByte*len(text)) && false
 	}
-	s, ok := doc.Unquote(v)
-	return ok && p.linear.MatchString(s)
+	if cost <= int(wholeWork) {
+		start := time.Now()
+		ok := p.linear.Match(text)
+		return w.take(min(cost, int(time.Since(start)))) && ok
+	}
+	r := &runes{work: w, text: text, each: perInst * p.size, start: time.Now()}
+	return p.linear.MatchReader(r) && w.err == nil
 }
 
-func (p *pattern) matchFull(v []byte) (ok bool) {
+// runes is a text that ends when the work of its request is spent.
+type runes struct {
+	work  *Work
+	text  []byte
+	each  int       // the cost of a character
+	cost  int       // of those read since start
+	start time.Time // when the work was counted last
+}
+
+// ReadRune implements io.RuneReader.
+func (r *runes) ReadRune() (c rune, size int, err error) {
+	if r.cost += r.each; r.cost > int(turnWork) {
+		now := time.Now()
+		if !r.work.take(min(r.cost, int(now.Sub(r.start)))) {
+			return 0, 0, io.EOF
+		}
+		r.cost, r.start = 0, now
+	}
+	if len(r.text) == 0 {
+		return 0, 0, io.EOF
+	}
+	c, size = utf8.DecodeRune(r.text)
+	r.text = r.text[size:]
+	return c, size, nil
+}
+
+func (p *pattern) matchFull(w *Work, s string) (ok bool) {
 	defer func() {
 		if recover() != nil { // of a bug in the engine
-			ok = false
+			ok, w.err = false, expensive("a regular expression cannot be matched")
 		}
 	}()
-	s, ok := doc.Unquote(v)
-	if !ok {
-		return false
-	}
 	re := *p.full // it keeps the stacks of its matches, which can be many megabytes
+	start := time.Now()
 	ok, err := re.MatchString(s)
-	return ok && err == nil
+	if err != nil {
+		w.err = expensive(fmt.Sprintf("a regular expression with look-around or back-references takes more than %s", re.MatchTimeout))
+	}
+	return w.take(int(time.Since(start))) && ok && err == nil
 }
 
 // trailingNewline rewrites a pattern so that $ also matches before a newline
@@ -164,6 +215,55 @@ func class(text string) int {
 		}
 	}
 	return len(text)
+}
+
+// repeated returns the length of a pattern when what it repeats by number is
+// written out, or something above maxRepeated.
+func repeated(text string) int {
+	var open []int // the lengths of what stands before each open group
+	total, last := 0, 0
+	for i := 0; i < len(text); {
+		n := atom(text[i:])
+		switch low, high, size := counts(text[i:]); {
+		case size > 0:
+			n = size
+			total += last * (max(low, high, 1) - 1)
+		case text[i] == '(' && n == 1:
+			open = append(open, total)
+			total, last = 0, 0
+		case text[i] == ')' && len(open) > 0:
+			last = total + 2
+			total = last + open[len(open)-1]
+			open = open[:len(open)-1]
+		case text[i] != '*' && text[i] != '+' && text[i] != '?':
+			total, last = total+1, 1
+		}
+		if total > maxRepeated {
+			return total
+		}
+		i += n
+	}
+	for _, before := range open {
+		total += before
+	}
+	return total
+}
+
+// counts reads {low}, {low,} or {low,high}; size is its length, 0 when it is none.
+func counts(text string) (low, high, size int) {
+	if text[0] != '{' {
+		return 0, 0, 0
+	}
+	inner, _, ok := strings.Cut(text[1:], "}")
+	from, to, _ := strings.Cut(inner, ",")
+	low, err := strconv.Atoi(from)
+	if !ok || err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, 0, 0
+	}
+	if high, err = strconv.Atoi(to); err != nil && !errors.Is(err, strconv.ErrRange) {
+		high = low
+	}
+	return min(low, maxRepeated), min(high, maxRepeated), len(inner) + 2
 }
 
 // newRegex compiles the argument of $regex.

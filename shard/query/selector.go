@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -64,18 +66,46 @@ func Parse(text []byte) (*Selector, error) {
 }
 
 // Match reports whether a document satisfies the selector. The document is
-// its whole canonical JSON text, with _id, _rev and the like.
-func (s *Selector) Match(document []byte) bool {
+// its whole canonical JSON text, with _id, _rev and the like. What it takes is taken
+// from w: when that is spent the error is *fault.Error of kind InvalidSelector, and
+// when its context ends it is that of the context.
+func (s *Selector) Match(w *Work, document []byte) (bool, error) {
 	if s.root == nil {
-		return true
+		return true, nil
 	}
 	if !doc.IsObject(document) {
-		return false
+		return false, nil
 	}
-	var inline [inlineSlots][]byte
-	var scratch []byte
-	f := frame{slots: s.slots.fill(inline[:0], document), scratch: &scratch}
-	return f.eval(s.root, document, false)
+	w.begin()
+	w.slots = s.slots.fill(w.slots[:0], document)
+	ok := w.eval(s.root, document, false)
+	if err := w.end(); err != nil {
+		return false, err
+	}
+	return ok, nil
+}
+
+// Compile makes a filter of one request from the text of a selector: it tells which
+// documents match.
+func Compile(text []byte) (func(ctx context.Context, documents [][]byte) ([]bool, error), error) {
+	s, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var w *Work
+	return func(ctx context.Context, documents [][]byte) ([]bool, error) {
+		if w == nil {
+			w = NewWork(ctx)
+		}
+		matches := make([]bool, len(documents))
+		for i := range documents {
+			var err error
+			if matches[i], err = s.Match(w, documents[i]); err != nil {
+				return nil, err
+			}
+		}
+		return matches, nil
+	}, nil
 }
 
 // Nothing reports whether a query by this selector returns no rows whatever

@@ -93,7 +93,7 @@ func TestMatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Match([]byte(sample)); got != c.want {
+			if got := s.matches([]byte(sample)); got != c.want {
 				t.Errorf("%s: %v, normal form %s", c.selector, got, normalText(s))
 			}
 		})
@@ -152,12 +152,12 @@ func TestDepth(t *testing.T) {
 			t.Errorf("%s %d times: %v", c.open, c.levels, err)
 			continue
 		}
-		s.Match([]byte(sample))
+		s.matches([]byte(sample))
 	}
 	// The argument of an operator may be as deep as any document.
 	deep := strings.Repeat("[", 900) + strings.Repeat("]", 900)
 	s, err := Parse([]byte(`{"a":` + deep + `}`))
-	if err != nil || !s.Match([]byte(`{"a":`+deep+`}`)) {
+	if err != nil || !s.matches([]byte(`{"a":`+deep+`}`)) {
 		t.Errorf("a deep value: %v", err)
 	}
 }
@@ -183,11 +183,11 @@ func TestMatchOfNoDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"", "[]", "null", `"a"`, "5"} {
-		if s.Match([]byte(text)) {
+		if s.matches([]byte(text)) {
 			t.Errorf("%q matches", text)
 		}
 	}
-	if !s.Match([]byte("{}")) {
+	if !s.matches([]byte("{}")) {
 		t.Error("{} does not match")
 	}
 }
@@ -204,10 +204,10 @@ func TestManyFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := "{" + document.String()[1:] + "}"
-	if !s.Match([]byte(full)) {
+	if !s.matches([]byte(full)) {
 		t.Error("the document with all fields does not match")
 	}
-	if s.Match([]byte(strings.Replace(full, `"b`, `"y`, 1))) {
+	if s.matches([]byte(strings.Replace(full, `"b`, `"y`, 1))) {
 		t.Error("a document that lacks one matches")
 	}
 }
@@ -222,9 +222,10 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		document := []byte(sample)
+		w := NewWork(t.Context())
 		if n := testing.AllocsPerRun(100, func() {
-			if !s.Match(document) {
-				t.Fatal("no match")
+			if ok, err := s.Match(w, document); !ok || err != nil {
+				t.Fatal("no match", err)
 			}
 		}); n > 0 {
 			t.Errorf("%s: %v allocations", selector, n)

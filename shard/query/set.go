@@ -33,7 +33,7 @@ func newSet(array []byte) (*set, error) {
 }
 
 // member reports whether a value equal to v is in the set.
-func (f *frame) member(s *set, v []byte, raw bool) bool {
+func (w *Work) member(s *set, v []byte, raw bool) bool {
 	k := kindOf(v)
 	if s.kinds&(1<<k) == 0 {
 		return false
@@ -51,6 +51,6 @@ func (f *frame) member(s *set, v []byte, raw bool) bool {
 	default:
 		return true
 	}
-	_, ok := s.keys[string(f.key(v))]
+	_, ok := s.keys[string(w.key(v))]
 	return ok
 }

@@ -286,7 +286,7 @@ func (s scope) other(name string, arg any) bool {
 	case "$regex":
 		text, ok := s.value.(string)
 		p, _ := compile(arg.(string))
-		return ok && p.match(encode(nil, text))
+		return ok && p.matches(encode(nil, text))
 	case "$beginsWith":
 		text, ok := s.value.(string)
 		return ok && strings.HasPrefix(text, arg.(string))

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 
 	"divan/shard/index"
 	"divan/shard/query"
@@ -85,13 +86,18 @@ func (q *queryMapper) close() {}
 
 func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) error {
 	var key []byte
+	work := query.NewWork(ctx)
 	for i := range docs {
 		d := &docs[i]
 		if d.Doc != nil && !q.def.skips(d.ID) {
 			m.text = q.def.appendDocument(m.text[:0], d.Seq, d.Doc)
 			for tree, k := range q.keys {
 				var ok bool
-				if key, ok = k.Append(key[:0], m.text); ok {
+				var err error
+				if key, ok, err = k.Append(work, key[:0], m.text); err != nil {
+					return fmt.Errorf("document %q: %w", d.ID, err)
+				}
+				if ok {
 					m.emit(d.ID, &q.trees[tree], key, []byte("null"))
 				}
 			}

@@ -51,7 +51,7 @@ func TestOnDiskAndLoopback(t *testing.T) {
 	startAll := func() []*house {
 		var all []*house
 		for i := range 3 {
-			cfg := onDisk(dirs[i], "COUCHDB_ERLANG_COOKIE=monster", "DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","),
+			cfg := onDisk(dirs[i], "COUCHDB_ERLANG_COOKIE=monsters-of-the-deep", "DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","),
 				"DIVAN_CLUSTER__TLS_CERT_FILE="+ca.file("node.pem"), "DIVAN_CLUSTER__TLS_KEY_FILE="+ca.file("node.key"),
 				"DIVAN_CLUSTER__TLS_CA_FILE="+ca.file("ca.pem"))
 			cfg.NodeName, cfg.ClusterAddress = fmt.Sprintf("n%d@localhost", i), fmt.Sprintf("127.0.0.1:%d", ports[i])

@@ -329,7 +329,7 @@ func TestSetUp(t *testing.T) {
 func TestInvitationRefused(t *testing.T) {
 	inTown(t, func(w *town) {
 		open := "DIVAN_COUCHDB__SINGLE_NODE=false"
-		a, b, c := w.build(1, open), w.build(2, open), w.build(3, open, "COUCHDB_ERLANG_COOKIE=another")
+		a, b, c := w.build(1, open), w.build(2, open), w.build(3, open, "COUCHDB_ERLANG_COOKIE=another-secret-than-theirs")
 		alone := w.build(4)
 		d, e := w.build(5, open), w.build(6, open)
 		w.start(a, b, c, alone, d, e)
@@ -365,7 +365,7 @@ func TestWrongSecret(t *testing.T) {
 	inTown(t, func(w *town) {
 		list := "DIVAN_CLUSTER__SEEDLIST=divan@10.0.0.1,divan@10.0.0.2"
 		a, b := w.build(1, list, secret0), w.build(2, list, secret0)
-		stranger := w.build(3, list, "COUCHDB_ERLANG_COOKIE=other")
+		stranger := w.build(3, list, "COUCHDB_ERLANG_COOKIE=another-secret-than-theirs")
 		w.start(a, b, stranger)
 		a.soon("GET", "/_up", "", "200")
 		b.soon("GET", "/_up", "", "200")

@@ -36,6 +36,7 @@ type Config struct {
 	Listen      string   // HOST:PORT, stronger than bind_address and port of files and environment; empty: theirs
 	Admin       string   // NAME:PASSWORD of a server administrator; empty: none from here
 	Version     string   // of the program, for answers
+	Processors  int      // that there are; 0: as many as GOMAXPROCS says
 
 	NodeName       string // name@host, stronger than NODENAME and node_name; empty: theirs
 	ClusterAddress string // HOST:PORT of the cluster port, stronger than files and environment; empty: theirs

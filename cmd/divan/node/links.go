@@ -65,6 +65,9 @@ func (n *Node) newLinks(ctx context.Context) (_ *links, err error) {
 			l.seeds[node] = address
 		}
 	}
+	if err := s.Cluster.CheckSecret(); err != nil {
+		return nil, err
+	}
 	if len(l.seeds) > 0 && s.Cluster.Secret == "" {
 		return nil, errors.New("nodes with a seed list need the same secret: set it in section [cluster] or as COUCHDB_ERLANG_COOKIE")
 	}

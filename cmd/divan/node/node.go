@@ -186,7 +186,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if n.coord, err = cluster.New(options); err != nil {
 		return fmt.Errorf("coordinator: %w", err)
 	}
-	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth")})
+	n.auth = auth.New(auth.Options{Config: n.config, Users: userStore{n.coord}, Logger: n.log.Named("auth"), Processors: n.cfg.Processors})
 	n.queries, err = clusterview.New(clusterview.Options{Coordinator: n.coord, Config: n.config, Designs: n.designs, Indexes: n.views, Logger: n.log.Named("views")})
 	if err != nil {
 		return fmt.Errorf("views: %w", err)

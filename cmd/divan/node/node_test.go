@@ -43,7 +43,7 @@ func TestAlone(t *testing.T) {
 		{"nothing said", "X=", "single_node_enabled", `["_global_changes","_replicator","_users"]`},
 		{"alone", "DIVAN_COUCHDB__SINGLE_NODE=true", "single_node_enabled", `["_global_changes","_replicator","_users"]`},
 		{"not alone", "DIVAN_COUCHDB__SINGLE_NODE=false " + port, "cluster_disabled", `[]`},
-		{"a secret", "COUCHDB_ERLANG_COOKIE=monster " + port, "cluster_disabled", `[]`},
+		{"a secret", "COUCHDB_ERLANG_COOKIE=monsters-of-the-deep " + port, "cluster_disabled", `[]`},
 		{"a cluster port", port, "cluster_disabled", `[]`},
 		{"alone in spite of it", "DIVAN_COUCHDB__SINGLE_NODE=true " + port, "single_node_enabled", `["_global_changes","_replicator","_users"]`},
 	} {
@@ -84,6 +84,11 @@ func TestNewFails(t *testing.T) {
 		{
 			"no secret", "nodes with a seed list need the same secret: set it in section [cluster] or as COUCHDB_ERLANG_COOKIE",
 			Config{DataDir: dir, Environ: []string{"DIVAN_CLUSTER__SEEDLIST=divan@a"}},
+		},
+		{
+			"short secret", "[cluster] secret (COUCHDB_ERLANG_COOKIE) has 7 characters. It needs at least 16 characters that nobody guesses, " +
+				"as `openssl rand -hex 16` makes them. Set the same on all nodes and start them again",
+			Config{DataDir: dir, Environ: []string{"COUCHDB_ERLANG_COOKIE=monster"}},
 		},
 		{
 			"half of TLS", "TLS between nodes needs tls_cert_file, tls_key_file and tls_ca_file in section [cluster]",

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -315,7 +316,7 @@ func (m *queryModel) expectFind(q *findQuestion, explained string) (out []foundR
 		if q.partition != "" && !strings.HasPrefix(d.id, q.partition+":") {
 			continue
 		}
-		if !selector.Match([]byte(d.text(""))) || !partial.Match([]byte(d.text(""))) {
+		if !m.matches(selector, d) || !m.matches(partial, d) {
 			continue
 		}
 		row := foundRow{id: d.id}
@@ -356,6 +357,15 @@ func (m *queryModel) parse(selector string) *query.Selector {
 		m.Fatalf("%s: %v", selector, err)
 	}
 	return s
+}
+
+func (m *queryModel) matches(s *query.Selector, d *modelDocument) bool {
+	m.Helper()
+	ok, err := s.Match(query.NewWork(context.Background()), []byte(d.text("")))
+	if err != nil {
+		m.Fatal(err)
+	}
+	return ok
 }
 
 // valueAt returns a member of a document by its path; nil when it is not there.

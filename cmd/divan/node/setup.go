@@ -78,4 +78,4 @@ func (n *Node) makeSystemDatabases(ctx context.Context) error {
 }
 
 // compileSelector makes the matcher of a changes feed with filter=_selector.
-func compileSelector(text []byte) (shard.Matcher, error) { return query.Parse(text) }
+func compileSelector(text []byte) (shard.BatchMatcher, error) { return query.Compile(text) }

@@ -269,7 +269,7 @@ const openToAll = "DIVAN_CHTTPD__BIND_ADDRESS=0.0.0.0"
 
 const seedList = "DIVAN_CLUSTER__SEEDLIST=divan@10.0.0.1,divan@10.0.0.2,divan@10.0.0.3"
 
-const secret0 = "COUCHDB_ERLANG_COOKIE=monster"
+const secret0 = "COUCHDB_ERLANG_COOKIE=monsters-of-the-deep"
 
 // seeded starts three nodes that find each other by a seed list.
 func (w *town) seeded() (a, b, c *home) {

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"container/list"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+// Limits of handshakes.
+const (
+	maxUnfinished       = 256 // under way from hosts of nodes; the oldest gives way to a newer one
+	maxStrangers        = 128 // the same from all other hosts together
+	strangerShare       = 32  // the same from one of them
+	maxHosts            = 1024
+	strangerRest        = 100 * time.Millisecond // after a failure of a stranger
+	longestStrangerRest = 10 * time.Second
+)
+
+// doorman decides who may begin a handshake. Hosts from which a node has proven that
+// it knows the secret, or to which this node has, come first: they have places of
+// their own and no rest. Other hosts share what is left, and one that fails has to rest,
+// each time twice as long.
+//
+// Locks: mu guards what is inside; nothing is waited for while it is held.
+type doorman struct {
+	mu struct {
+		sync.Mutex
+		nodes     map[string]*visitor
+		others    map[string]*visitor
+		seen      list.List // of the others, whoever came longest ago first
+		ours      list.List // unfinished handshakes of nodes' hosts, the oldest first
+		strangers list.List // the same of others
+	}
+}
+
+// visitor is a host.
+type visitor struct {
+	host     string
+	warned   bool // that it does not know the secret
+	failures int
+	rests    time.Time // until then
+	seen     *list.Element
+}
+
+// entry is an unfinished handshake.
+type entry struct {
+	host string
+	conn net.Conn
+}
+
+func newDoorman() *doorman {
+	d := &doorman{}
+	d.mu.nodes, d.mu.others = map[string]*visitor{}, map[string]*visitor{}
+	return d
+}
+
+// hostOf returns what an address counts as: the host without the port, of IPv6 the
+// network, as whoever has one address there has 2^64 of them.
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() && !ip.Is4In6() {
+		if network, err := ip.WithZone("").Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return host
+}
+
+// enter lets a connection begin a handshake, or closes it. When there are too many the
+// oldest one is closed, of the same host if that has its share. done may be called more
+// than once.
+func (d *doorman) enter(c net.Conn, now time.Time) (done func(), ok bool) {
+	host := hostOf(c.RemoteAddr())
+	d.mu.Lock()
+	queue, most, oldest := &d.mu.ours, maxUnfinished, (*list.Element)(nil)
+	if d.mu.nodes[host] == nil {
+		queue, most = &d.mu.strangers, maxStrangers
+		if now.Before(d.strangerLocked(host).rests) {
+			d.mu.Unlock()
+			_ = c.Close()
+			return nil, false
+		}
+		oldest = d.excessLocked(host)
+	}
+	if oldest == nil && queue.Len() >= most {
+		oldest = queue.Front()
+	}
+	var victim net.Conn
+	if oldest != nil {
+		victim = queue.Remove(oldest).(entry).conn
+	}
+	e := queue.PushBack(entry{host, c})
+	d.mu.Unlock()
+	if victim != nil {
+		_ = victim.Close()
+	}
+	return func() {
+		d.mu.Lock()
+		queue.Remove(e) // does nothing when it is out already
+		d.mu.Unlock()
+	}, true
+}
+
+// excessLocked returns the oldest handshake of a stranger that has its share.
+func (d *doorman) excessLocked(host string) (oldest *list.Element) {
+	n := 0
+	for e := d.mu.strangers.Back(); e != nil; e = e.Prev() {
+		if e.Value.(entry).host == host {
+			oldest = e
+			n++
+		}
+	}
+	if n < strangerShare {
+		return nil
+	}
+	return oldest
+}
+
+// strangerLocked returns what is known of a host that is none of a node.
+func (d *doorman) strangerLocked(host string) *visitor {
+	v := d.mu.others[host]
+	if v == nil {
+		if len(d.mu.others) == maxHosts {
+			delete(d.mu.others, d.mu.seen.Remove(d.mu.seen.Front()).(*visitor).host)
+		}
+		v = &visitor{host: host}
+		v.seen = d.mu.seen.PushBack(v)
+		d.mu.others[host] = v
+	}
+	d.mu.seen.MoveToBack(v.seen)
+	return v
+}
+
+// proven says that a node is at a host.
+func (d *doorman) proven(a net.Addr) {
+	host := hostOf(a)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.nodes[host] != nil {
+		return
+	}
+	if len(d.mu.nodes) == maxHosts { // hosts that come and go: begin again
+		clear(d.mu.nodes)
+	}
+	d.mu.nodes[host] = &visitor{host: host}
+	if v := d.mu.others[host]; v != nil {
+		d.mu.seen.Remove(v.seen)
+		delete(d.mu.others, host)
+	}
+}
+
+// known reports whether a node is at a host.
+func (d *doorman) known(a net.Addr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.nodes[hostOf(a)] != nil
+}
+
+// failed has a stranger rest whose handshake has failed, and reports whether that is
+// to be told: of each host a wrong proof is once.
+func (d *doorman) failed(a net.Addr, err error, now time.Time) (tell bool) {
+	wrong := errors.Is(err, errSecret)
+	if !wrong && !errors.Is(err, errNoHello) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false // it left, or was closed for another
+	}
+	host := hostOf(a)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.mu.nodes[host]
+	if v == nil {
+		v = d.strangerLocked(host)
+		v.rests = now.Add(min(strangerRest<<min(v.failures, 10), longestStrangerRest))
+		v.failures++
+	}
+	tell = wrong && !v.warned
+	v.warned = v.warned || wrong
+	return tell
+}

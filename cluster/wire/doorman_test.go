@@ -1,0 +1,313 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// visit is a connection from an address that notes when it is closed.
+type visit struct {
+	net.Conn
+	from   memAddr
+	closed bool
+}
+
+func (v *visit) RemoteAddr() net.Addr { return v.from }
+func (v *visit) Close() error         { v.closed = true; return nil }
+
+func TestDoormanShares(t *testing.T) {
+	d, now := newDoorman(), time.Now()
+	enter := func(host string, n int) (all []*visit, done []func()) {
+		for i := range n {
+			v := &visit{from: memAddr(fmt.Sprintf("%s:%d", host, i))}
+			leave, ok := d.enter(v, now)
+			if !ok {
+				t.Fatalf("%s is refused", v.from)
+			}
+			all, done = append(all, v), append(done, leave)
+		}
+		return all, done
+	}
+	closed := func(all []*visit) (n int) {
+		for _, v := range all {
+			if v.closed {
+				n++
+			}
+		}
+		return n
+	}
+	d.proven(memAddr("10.0.0.2:99"))
+	node, left := enter("10.0.0.2", maxUnfinished)
+	flood, _ := enter("192.0.2.1", 1000)
+	other, _ := enter("192.0.2.2", 1)
+	if closed(node) != 0 || closed(other) != 0 || closed(flood) != len(flood)-strangerShare {
+		t.Errorf("closed: %d of a node, %d of a flood, %d of another", closed(node), closed(flood), closed(other))
+	}
+	for i := range 300 {
+		enter(fmt.Sprintf("2001:db8:0:%x::1", i), 1)
+	}
+	if closed(flood) != len(flood) || closed(other) != 1 {
+		t.Error("old handshakes of strangers do not give way")
+	}
+	if n := d.mu.strangers.Len(); n != maxStrangers {
+		t.Errorf("%d handshakes of strangers", n)
+	}
+	if closed(node) != 0 {
+		t.Error("strangers drive out a node")
+	}
+	more, _ := enter("10.0.0.2", 3)
+	if closed(node) != 3 || closed(more) != 0 {
+		t.Error("a node has no end of handshakes")
+	}
+	for _, leave := range left {
+		leave()
+		leave()
+	}
+	if n := d.mu.ours.Len(); n != 3 {
+		t.Errorf("%d handshakes are left", n)
+	}
+}
+
+func TestDoormanRests(t *testing.T) {
+	d, now := newDoorman(), time.Now()
+	from := func(port int) *visit { return &visit{from: memAddr(fmt.Sprintf("[2001:db8::%x]:%d", port, port))} }
+	told := 0
+	for i, pause := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000} {
+		if _, ok := d.enter(from(i), now); !ok {
+			t.Fatalf("attempt %d is refused", i)
+		}
+		if d.failed(from(i).from, fmt.Errorf("handshake: %w", errSecret), now) {
+			told++
+		}
+		now = now.Add(pause*time.Millisecond - 1)
+		if v := from(i); !v.refused(d, now) {
+			t.Errorf("after failure %d: lets in again too early", i+1)
+		}
+		now = now.Add(1)
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	silent := memAddr("192.0.2.1:1")
+	for _, harmless := range []error{io.EOF, net.ErrClosed, context.Canceled, &foreignError{}} {
+		if d.failed(silent, harmless, now) || (&visit{from: silent}).refused(d, now) {
+			t.Errorf("%v is a failure", harmless)
+		}
+	}
+	if d.failed(silent, os.ErrDeadlineExceeded, now) || !(&visit{from: silent}).refused(d, now) {
+		t.Error("silence is no failure, or is told")
+	}
+	d.proven(silent)
+	if d.failed(silent, errSecret, now); (&visit{from: silent}).refused(d, now) {
+		t.Error("the host of a node has to rest")
+	}
+	for i := range 3 * maxHosts {
+		d.failed(memAddr(fmt.Sprintf("10.%d.%d.1:1", i/250, i%250)), errSecret, now)
+		d.proven(memAddr(fmt.Sprintf("11.%d.%d.1:1", i/250, i%250)))
+	}
+	if len(d.mu.others) != maxHosts || d.mu.seen.Len() != maxHosts || len(d.mu.nodes) > maxHosts {
+		t.Errorf("%d, %d and %d hosts are remembered", len(d.mu.others), d.mu.seen.Len(), len(d.mu.nodes))
+	}
+}
+
+// refused reports whether the doorman closes a connection.
+func (v *visit) refused(d *doorman, now time.Time) bool {
+	leave, ok := d.enter(v, now)
+	if ok {
+		leave()
+	}
+	return !ok && v.closed
+}
+
+// TestWrongProofIsToldOnce has a node with another secret try again and again.
+func TestWrongProofIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		core, logs := observer.New(zap.WarnLevel)
+		a := runPort(t, n, "a", func(p *Port) { p.o.Logger = zap.New(core) })
+		b := runPort(t, n, "b", func(p *Port) { p.o.Secret = func() string { return "another secret" } })
+		defer a.stop()
+		defer b.stop()
+		a.Raft()
+		for range 20 {
+			if _, err := b.Raft().Dial(raft.ServerAddress("a@a"), time.Second); err == nil {
+				t.Fatal("let in")
+			}
+			rest(t.Context(), 3*time.Second)
+		}
+		list := logs.FilterMessage("refused a connection").All()
+		if len(list) != 1 || !strings.Contains(fmt.Sprint(list[0].ContextMap()), "does not know the cluster's secret") {
+			t.Errorf("%d lines: %v", len(list), list)
+		}
+	})
+}
+
+// TestNobodyIsToldWhoListens looks at what a listener says to who proves nothing.
+func TestNobodyIsToldWhoListens(t *testing.T) {
+	id := identity{name: "hidden@10.0.0.1", origin: "cluster-id", secret: "a secret", versions: versions{1, 2}}
+	for _, c := range []struct {
+		title string
+		speak versions
+		open  bool
+		told  bool
+	}{
+		{"a stranger", versions{1, 2}, false, false},
+		{"an old stranger", versions{1, 1}, false, false},
+		{"at the host of a node", versions{1, 2}, true, false},
+		{"an old node at the host of a node", versions{1, 1}, true, true},
+	} {
+		hello := greeting{versions: c.speak, purpose: purposeRPC, name: "x@x"}
+		var in, out bytes.Buffer
+		if err := errors.Join(writeFrame(&in, hello.encode()), writeFrame(&in, make([]byte, proofSize))); err != nil {
+			t.Fatal(err)
+		}
+		id.open = c.open
+		_, err := id.admit(struct {
+			io.Reader
+			io.Writer
+		}{&in, &out}, func(purpose) bool { return true })
+		if !errors.Is(err, errSecret) {
+			t.Errorf("%s: %v", c.title, err)
+		}
+		if told := strings.Contains(out.String(), id.name) || strings.Contains(out.String(), id.origin); told != c.told {
+			t.Errorf("%s is told: %v", c.title, told)
+		}
+	}
+}
+
+// TestOldVersionsMeet has nodes of the version before: what they say is what it was.
+func TestOldVersionsMeet(t *testing.T) {
+	shake := func(dialer, listener identity) (a, b agreed) {
+		x, y := net.Pipe()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			var err error
+			if a, err = dialer.greet(x, purposeRPC, "b@b"); err != nil {
+				t.Errorf("greet: %v", err)
+			}
+		})
+		b, err := listener.admit(y, func(purpose) bool { return true })
+		if err != nil {
+			t.Errorf("admit: %v", err)
+		}
+		wg.Wait()
+		return a, b
+	}
+	for _, c := range []struct{ dialer, listener versions }{
+		{versions{1, 1}, versions{1, 1}}, {versions{1, 1}, versions{1, 2}}, {versions{1, 2}, versions{1, 1}}, {versions{1, 2}, versions{1, 2}},
+	} {
+		a, b := shake(
+			identity{name: "a@a", origin: "o", secret: "a secret", versions: c.dialer},
+			identity{name: "b@b", origin: "o", secret: "a secret", versions: c.listener, open: true},
+		)
+		if a.node != "b@b" || a.origin != "o" || b.node != "a@a" || b.origin != "o" || a.version != b.version {
+			t.Errorf("%v: %+v %+v", c, a, b)
+		}
+	}
+}
+
+// tcp is the network of this machine, dialed from one of its addresses.
+type tcp struct{ from string }
+
+func (tcp) Listen(ctx context.Context, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+func (tcp) ListenPacket(context.Context, string) (net.PacketConn, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (n tcp) Dial(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(n.from)}}
+	return d.DialContext(ctx, "tcp", address)
+}
+
+// TestFloodOfHandshakes has strangers connect as fast as they can, silent or with a
+// wrong proof, while a node that has just been started joins.
+func TestFloodOfHandshakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it keeps the processors busy for seconds")
+	}
+	port := func(self, from string) running {
+		p, err := NewPort(PortOptions{
+			Self: self, Network: tcp{from}, Address: "127.0.0.1:0", Secret: func() string { return "a secret" },
+			Resolve: func(string) (string, bool) { return "", false },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+		<-p.Listening()
+		return running{p, func() { cancel(); wg.Wait() }}
+	}
+	a := port("a@a", "127.0.0.1")
+	defer a.stop()
+	in := a.Gossip()
+	var got sync.WaitGroup
+	defer got.Wait()
+	defer func() { _ = in.Close() }()
+	echo(&got, in.Accept)
+	address := a.Addr().String()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var floods sync.WaitGroup
+	defer floods.Wait()
+	defer cancel()
+	var sent atomic.Int64
+	for i := range 400 {
+		floods.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				c, err := tcp{fmt.Sprintf("127.0.1.%d", 1+i%4)}.Dial(ctx, address)
+				if err != nil {
+					continue
+				}
+				sent.Add(1)
+				if n%2 == 0 {
+					hello := greeting{versions: versions{1, 1}, purpose: purposeRPC, name: "x@x"}
+					_ = writeFrame(c, hello.encode())
+					_ = writeFrame(c, make([]byte, proofSize))
+				}
+				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+				_, _ = io.Copy(io.Discard, c) // until it is closed
+				stop()
+				_ = c.Close()
+			}
+		})
+	}
+	for sent.Load() < 2000 {
+		rest(ctx, time.Millisecond)
+	}
+	for i := range 20 {
+		b := port(fmt.Sprintf("b%d@b", i), fmt.Sprintf("127.0.2.%d", 1+i))
+		start := time.Now()
+		c, err := b.Gossip().Dial(t.Context(), address)
+		if err != nil {
+			t.Errorf("node %d is kept out after %v: %v", i, time.Since(start), err)
+		} else {
+			_ = c.Close()
+		}
+		b.stop()
+	}
+	t.Logf("%d handshakes of strangers", sent.Load())
+}

@@ -1,0 +1,168 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// matches is Match without limits that a test could meet.
+func (s *Selector) matches(document []byte) bool {
+	ok, err := s.Match(NewWork(context.Background()), document)
+	if err != nil {
+		panic(err)
+	}
+	return ok
+}
+
+// matches is match likewise.
+func (p *pattern) matches(v []byte) bool {
+	w := NewWork(context.Background())
+	w.begin()
+	ok := p.match(w, v)
+	if w.err != nil {
+		panic(w.err)
+	}
+	return ok
+}
+
+// attack are selectors whose matching used to take minutes, and a document of 5 KB.
+func attack() (selectors map[string]string, document []byte) {
+	var choices strings.Builder
+	for range 2000 {
+		choices.WriteString(`{"a":{"$regex":"(?:[ab]{0,9}[bc]{0,9}){3}x"}},`)
+	}
+	return map[string]string{
+		"back-references":   `{"a":{"$regex":"(a+)\\1b"}}`,
+		"look-around":       `{"a":{"$regex":"^(?=a)(a+)+$"}}`,
+		"many patterns":     `{"$or":[` + choices.String() + `{"b":1}]}`,
+		"negated":           `{"$nor":[` + choices.String() + `{"a":{"$regex":"(a+)\\1b"}}]}`,
+		"of every element":  `{"l":{"$elemMatch":{"$regex":"(a+)\\1b"}}}`,
+		"of every key":      `{"o":{"$keyMapMatch":{"$regex":"(a+)\\1b"}}}`,
+		"in the other half": `{"$not":{"a":{"$regex":"(a+)\\1b"}}}`,
+	}, []byte(`{"a":"` + strings.Repeat("a", 5000) + `!","l":["` + strings.Repeat("a", 5000) + `"],"o":{"` + strings.Repeat("a", 5000) + `":1}}`)
+}
+
+// TestExpensiveSelectors has one request match an expensive selector against 300
+// documents: it must be told, soon, that it is too expensive.
+func TestExpensiveSelectors(t *testing.T) {
+	selectors, document := attack()
+	for name, selector := range selectors {
+		t.Run(name, func(t *testing.T) {
+			s, err := Parse([]byte(selector))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := NewWork(t.Context())
+			start := time.Now()
+			for i := 0; i < 300 && err == nil; i++ {
+				var ok bool
+				if ok, err = s.Match(w, document); ok {
+					t.Fatal("a match")
+				}
+			}
+			var refusal *fault.Error
+			if !errors.As(err, &refusal) || refusal.Kind != fault.InvalidSelector || refusal.Code != "selector_too_expensive" {
+				t.Errorf("%v", err)
+			}
+			if took := time.Since(start); took > 2*requestWork {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// TestMatchIsBounded has single documents that would take very long.
+func TestMatchIsBounded(t *testing.T) {
+	long := strings.Repeat("b", 4<<20)
+	for name, c := range map[string]struct{ selector, document string }{
+		"a large program":  {`{"a":{"$regex":"(?:[ab]{0,50}[bc]{0,50}){10}x"}}`, `{"a":"` + long + `"}`},
+		"and escapes":      {`{"a":{"$regex":"(?:[ab]{0,50}[bc]{0,50}){10}x"}}`, `{"a":"\n` + long + `x"}`},
+		"paths":            {`{"$or":[` + strings.Repeat(`{"a.b":1},`, 2000) + `{"a.b":1}]}`, `{"a":{"c":"` + long + `"}}`},
+		"keys":             {`{"$or":[` + strings.Repeat(`{"a":{"$gt":"é"}},`, 2000) + `{"a":2}]}`, `{"a":"` + long + `"}`},
+		"arrays":           {`{"$or":[` + strings.Repeat(`{"a":{"$all":[2,3]}},`, 2000) + `{"a":2}]}`, `{"a":["` + long + `"]}`},
+		"nested":           {strings.Repeat(`{"$or":[`, 9) + strings.Repeat(`{"a":{"$elemMatch":{"$elemMatch":{"$in":["y"]}}}},`, 2000) + `{"b":1}` + strings.Repeat("]}", 9), `{"a":[["` + long + `"]]}`},
+		"all the elements": {`{"$or":[` + strings.Repeat(`{"a":{"$allMatch":{"$type":"string"}}},`, 9000) + `{"b":1}]}`, `{"a":[` + strings.Repeat(`"b",`, 1<<20) + `1]}`},
+	} {
+		s, err := Parse([]byte(c.selector))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := NewWork(t.Context())
+		start := time.Now()
+		_, err = s.Match(w, []byte(c.document))
+		if took := time.Since(start); !fault.Is(err, fault.InvalidSelector) || took > 5*documentWork {
+			t.Errorf("%s: %v after %v", name, err, took)
+		}
+	}
+}
+
+// TestMatchEndsWithItsRequest matches for a client that left a moment ago.
+func TestMatchEndsWithItsRequest(t *testing.T) {
+	selectors, document := attack()
+	s, err := Parse([]byte(selectors["many patterns"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := NewWork(ctx)
+	if _, err := s.Match(w, document); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if took := documentWork - w.left; took > 10*turnWork {
+		t.Errorf("it went on for %v", took)
+	}
+}
+
+// TestUsualWorkIsUnbounded has a request look at many documents, at little cost each.
+func TestUsualWorkIsUnbounded(t *testing.T) {
+	s, err := Parse([]byte(`{"$or":[{"a.b":{"$regex":"x"}},{"name":{"$regex":"(?=.*y)(.)\\1"}},{"tags":{"$all":["blue"]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWork(t.Context())
+	document := benchDoc()
+	for range 20_000 {
+		if ok, err := s.Match(w, document); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if w.heavy > requestWork/10 {
+		t.Errorf("they count as %v", w.heavy)
+	}
+}
+
+// TestPatternsOfLongTexts compares what is matched in one go with what is matched
+// as it is read.
+func TestPatternsOfLongTexts(t *testing.T) {
+	for _, c := range []struct {
+		pattern, end string
+		want         bool
+	}{
+		{`(?:[ab]{0,9}c){20}x$`, strings.Repeat("aabc", 20) + "x", true},
+		{`(?:[ab]{0,9}c){20}x$`, strings.Repeat("aabc", 20) + "y", false},
+		{`(?:[ab]{0,9}é){20}x$`, strings.Repeat("abé", 20) + "x\n", true},
+		{`ü(?:[ab]{0,9}c){20}x`, "ü" + strings.Repeat("aabc", 20) + "x", true},
+		{`ü(?:[ab]{0,9}c){20}x`, strings.Repeat("aabc", 20) + "x", false},
+	} {
+		p, ok := compile(c.pattern)
+		if !ok {
+			t.Fatal(c.pattern)
+		}
+		for _, length := range []int{0, 1000, 50_000, 200_000} {
+			w := NewWork(t.Context())
+			w.begin()
+			w.left = time.Hour // a busy machine may need more than the limit
+			got := p.match(w, doc.AppendString(nil, strings.Repeat("z", length)+c.end))
+			if got != c.want || w.err != nil {
+				t.Errorf("%s behind %d: %v %v", c.pattern, length, got, w.err)
+			}
+		}
+	}
+}
