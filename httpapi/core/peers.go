@@ -2,7 +2,6 @@ package core
 
 import (
 	"net/netip"
-	"strings"
 
 	"divan/httpapi/conns"
 	"divan/storage/fault"
@@ -19,32 +18,9 @@ func (a *API) connectionOptions() conns.Options {
 		Most: most, Spare: min(spareConnections, most/4),
 		Share: func() int { return most * a.Deps.Config.Load().Chttpd.AddressShare / 100 },
 		Trusted: func(address netip.Addr) bool {
-			return a.settings(a.Deps.Config.Load()).trusts(address)
+			return a.settings(a.Deps.Config.Load()).peers.Trusts(address)
 		},
 	}
-}
-
-// trusts reports whether a proxy of the setting trusted_proxies has the address.
-func (s *settings) trusts(address netip.Addr) bool {
-	for _, p := range s.proxies {
-		if p.Contains(address) {
-			return true
-		}
-	}
-	return false
-}
-
-// parseProxies reads a list of addresses and networks; what is none is left out.
-func parseProxies(text string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		if p, err := netip.ParsePrefix(word); err == nil {
-			out = append(out, p.Masked())
-		} else if a, err := netip.ParseAddr(word); err == nil {
-			out = append(out, netip.PrefixFrom(a, a.BitLen()))
-		}
-	}
-	return out
 }
 
 // refuseExcess refuses what is too much: active requests are under way, this one

@@ -1,10 +1,10 @@
 package core
 
 import (
-	"net/netip"
 	"strconv"
 
 	"divan/cluster/config"
+	"divan/httpapi/auth"
 )
 
 // settings is what the corridor of a request needs of the configuration, made
@@ -20,7 +20,7 @@ type settings struct {
 	preferMinimal  map[string]bool // lower case
 	cors           *corsSettings   // nil: off
 	requireUser    bool
-	proxies        []netip.Prefix // trusted_proxies
+	peers          auth.PeerRule
 }
 
 // defaultMaxActive bounds the requests that are under way at the same time,
@@ -38,9 +38,7 @@ func newSettings(cfg *config.Snapshot, version string) *settings {
 		serverHeader:   []string{"CouchDB"},
 		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
 		requireUser:    cfg.Chttpd.RequireValidUser,
-	}
-	if text, ok := cfg.Get("chttpd", "trusted_proxies"); ok {
-		s.proxies = parseProxies(text)
+		peers:          auth.NewPeerRule(cfg),
 	}
 	if text, ok := cfg.Get("chttpd", "max_connections"); ok {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
