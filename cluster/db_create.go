@@ -52,8 +52,10 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 	case o.N == 0:
 		wish.N, wish.Placement = cfg.Cluster.N, cfg.Cluster.Placement
 	}
-	if err := c.local.DiskFull(); err != nil && len(c.meta.Nodes()) < 2 {
-		return err
+	if _, there := c.meta.Database(name); !there && len(c.meta.Nodes()) < 2 {
+		if err := c.local.DiskFull(); err != nil {
+			return err
+		}
 	}
 	forget := c.handles.expect(wish.ID)
 	m, err := c.meta.CreateDatabase(ctx, wish)

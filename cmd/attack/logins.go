@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,8 @@ func guessedNames(ctx context.Context, w *world) (string, error) {
 	login := map[string]string{"name": "mary", "password": "had a little lamb"}
 	var guesses, refused atomic.Int64
 	var slowest time.Duration
-	attackers := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}, Timeout: 20 * time.Second}
+	elsewhere := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, 1)}} // who shares an address shares its turns
+	attackers := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200, DialContext: elsewhere.DialContext}, Timeout: 20 * time.Second}
 	w.attacked(ctx, func(ctx context.Context) {
 		each(ctx, 141, func(ctx context.Context, i int) {
 			if i == 140 { // somebody who has a password, and no session yet

@@ -70,7 +70,11 @@ func (n *Node) furnish(ctx context.Context) error {
 func (n *Node) makeSystemDatabases(ctx context.Context) error {
 	for _, name := range meta.SystemDatabases() {
 		err := n.coord.CreateDB(ctx, name, cluster.CreateOptions{})
-		if err != nil && !fault.Is(err, fault.Exists) {
+		switch {
+		case err == nil, fault.Is(err, fault.Exists):
+		case fault.Is(err, fault.InsufficientStorage): // what is there can be read
+			n.log.Warn("a system database is not made", zap.String("database", name), zap.Error(err))
+		default:
 			return fmt.Errorf("create %s: %w", name, err)
 		}
 	}
