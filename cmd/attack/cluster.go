@@ -43,18 +43,18 @@ func (s *server) members(ctx context.Context, n int) error {
 	for {
 		var answer struct {
 			Metadata struct {
-				Voters int `json:"voters"`
+				Voters []string `json:"voters"`
 			} `json:"metadata"`
 		}
 		status, err := s.call(ctx, http.MethodGet, "/_node/_local/_system", nil, &answer)
-		if err == nil && status == http.StatusOK && answer.Metadata.Voters >= n {
+		if err == nil && status == http.StatusOK && len(answer.Metadata.Voters) >= n {
 			return nil
 		}
 		if !rest(ctx, 100*time.Millisecond) {
 			return ctx.Err()
 		}
 		if time.Now().After(late) {
-			return fmt.Errorf("%s knows of %d voters: %s", s.host, answer.Metadata.Voters, s.lastLines())
+			return fmt.Errorf("%s knows of %d voters: %s", s.host, len(answer.Metadata.Voters), s.lastLines())
 		}
 	}
 }
