@@ -84,6 +84,7 @@ type API struct {
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
 	bodies      bodyMemory
+	turns       turns // of large bodies
 	uuids       uuidSource
 	feeds       feedGate
 	Started     time.Time
@@ -95,7 +96,7 @@ type API struct {
 func New(d Deps) *API {
 	a := &API{
 		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
-		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts},
+		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, turns: newTurns(),
 	}
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })

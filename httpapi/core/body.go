@@ -112,7 +112,7 @@ func (c *Call) inflate() (io.Reader, int64, error) {
 		case err != nil:
 			return nil, 0, errNotGzip()
 		}
-		return z, -1, nil
+		return &yieldingReader{r: z}, -1, nil
 	default:
 		return nil, 0, fault.New(fault.BadContentType, coding+" is not a supported content encoding.")
 	}
@@ -174,7 +174,9 @@ func (c *Call) readAll(r io.Reader, length, limit int64) ([]byte, error) {
 			return nil, errTooLarge
 		}
 		if err == io.EOF {
-			return joined(full, buf, int(total)), nil
+			var out []byte
+			c.InTurn(int(total), func() { out = joined(full, buf, int(total)) })
+			return out, nil
 		}
 		if err != nil {
 			return nil, err

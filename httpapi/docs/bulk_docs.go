@@ -20,7 +20,8 @@ func bulkDocs(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	body, err := doc.ParseBulk(text)
+	var body doc.Bulk
+	c.InTurn(len(text), func() { body, err = doc.ParseBulk(text) })
 	if err != nil {
 		return err
 	}
