@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/shard/query"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -24,6 +25,8 @@ type Options struct {
 	// CompileSelector turns the text of Filter.Selector into a BatchMatcher; a
 	// refusal is a *fault.Error. nil: FilterSelector is refused.
 	CompileSelector func(selector []byte) (BatchMatcher, error)
+	// Heavy bounds the matching of selectors that takes long; nil: nothing does.
+	Heavy query.Gate
 	// CompileFunction finds what FilterFunction and FilterView name; a refusal is a
 	// *fault.Error. nil: they are refused.
 	CompileFunction func(ctx context.Context, f *Filter) (BatchMatcher, error)
@@ -45,6 +48,7 @@ type Local struct {
 	validator   func(ctx context.Context, copy, db string) (Validate, error)
 	compile     func(selector []byte) (BatchMatcher, error)
 	function    func(ctx context.Context, f *Filter) (BatchMatcher, error)
+	heavy       query.Gate
 	onUpdate    func(copy string)
 	onDesignDoc func(copy string)
 
@@ -68,12 +72,15 @@ func New(o Options) *Local {
 		log = zap.NewNop()
 	}
 	return &Local{
-		engine: o.Engine, log: log, validator: o.Validator, compile: o.CompileSelector, function: o.CompileFunction,
+		engine: o.Engine, log: log, validator: o.Validator, compile: o.CompileSelector, function: o.CompileFunction, heavy: o.Heavy,
 		onUpdate: o.OnUpdate, onDesignDoc: o.OnDesignDoc,
 		closing: make(chan struct{}), copies: make(map[string]*copyState), recovering: make(map[string]struct{}),
 		compactions: make(map[string]*compaction),
 	}
 }
+
+// Heavy returns what bounds the matching of selectors that takes long.
+func (l *Local) Heavy() query.Gate { return l.heavy }
 
 // Run blocks until ctx ends and then closes the Local.
 func (l *Local) Run(ctx context.Context) error {

@@ -100,7 +100,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	})
 	local := shard.New(shard.Options{
 		Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop,
-		CompileSelector: func(text []byte) (shard.BatchMatcher, error) { return query.Compile(text) },
+		CompileSelector: func(text []byte) (shard.BatchMatcher, error) { return query.Compile(text, nil) },
 	})
 	indexes := view.New(view.Options{Engine: engine, Shards: local, Scripts: scripts})
 	run("indexes", indexes.Run)

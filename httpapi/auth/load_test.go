@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,6 +95,7 @@ func TestOneHashForManyRequests(t *testing.T) {
 	})
 }
 
+// TestHashQueueIsBounded holds I3: the oldest has to go, and is told.
 func TestHashQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newTest(t)
@@ -101,17 +103,23 @@ func TestHashQueueIsBounded(t *testing.T) {
 		occupy(t, a)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for i := range hashQueue {
+		var crowded []int
+		for i := range hashQueue + 1 {
 			wg.Go(func() {
 				r := request("Authorization", basic("u"+strconv.Itoa(i), "x")).WithContext(ctx)
-				if _, err := a.Authenticate(r); !errors.Is(err, context.Canceled) {
+				_, err := a.Authenticate(r)
+				if fault.Is(err, fault.Unavailable) {
+					wantFault(t, err, fault.Unavailable, "Too many logins at this time. Try again later.")
+					crowded = append(crowded, i)
+				} else if !errors.Is(err, context.Canceled) {
 					t.Errorf("a request that was given up: %v", err)
 				}
 			})
+			synctest.Wait()
 		}
-		synctest.Wait()
-		_, err := a.Authenticate(request("Authorization", basic("late", "x")))
-		wantFault(t, err, fault.Unavailable, "Too many logins at this time. Try again later.")
+		if !slices.Equal(crowded, []int{0}) || a.verifier.turns.waiting() != hashQueue {
+			t.Errorf("%v are refused, %d wait", crowded, a.verifier.turns.waiting())
+		}
 		cancel()
 		wg.Wait()
 		a.verifier.turns.release()

@@ -10,11 +10,12 @@ import (
 )
 
 // applicant is who wants a slow hash. Peers take turns, and the names of a peer
-// within theirs, so that nobody waits longer because another one asks often.
+// within theirs, so that nobody waits longer because another one asks often. Of the
+// names of a peer the newest is first: made-up names that wait already are as many as
+// anybody likes, and whoever has waited long has often given up.
 type applicant struct {
 	peer, name string
-	// proven: this name has logged in from this peer. They go before all others,
-	// since made-up names are as many as anybody likes.
+	// proven: this name has logged in from this peer. They go before all others.
 	proven bool
 }
 
@@ -103,18 +104,18 @@ func (t *turns) release() {
 	t.mu.running--
 }
 
-// nextLocked takes out who is next. Each fourth turn is for those who have not
-// logged in before: with lockouts off, wrong passwords could keep them out.
+// nextLocked takes out who is next. Each fourth turn is for who has not logged in
+// before, and has waited longest: newer ones must not keep anybody out for good.
 func (t *turns) nextLocked() *ticket {
 	t.mu.given++
-	first, second := &t.mu.proven, &t.mu.others
+	first, second, oldest := &t.mu.proven, &t.mu.others, false
 	if t.mu.given%4 == 0 {
-		first, second = second, first
+		first, second, oldest = second, first, true
 	}
-	if next := first.next(); next != nil {
+	if next := first.next(oldest); next != nil {
 		return next
 	}
-	return second.next()
+	return second.next(oldest)
 }
 
 // waiting returns how many wait.
@@ -134,7 +135,7 @@ type line struct {
 // peerLine are the applicants of a peer, whose names take turns.
 type peerLine struct {
 	peer  string
-	names [][]*ticket // of one name each, the first came first; the first name is next
+	names [][]*ticket // of one name each, the first came first; the first name is next, the last was there first
 	size  int
 }
 
@@ -148,20 +149,25 @@ func (l *line) add(t *ticket) {
 	p := l.peers[i]
 	p.size++
 	if i = slices.IndexFunc(p.names, func(n []*ticket) bool { return n[0].name == t.name }); i < 0 {
-		p.names = append(p.names, []*ticket{t})
+		p.names = slices.Insert(p.names, 0, []*ticket{t})
 		return
 	}
 	p.names[i] = append(p.names[i], t)
 }
 
-// next takes out who is next; nil when nobody waits.
-func (l *line) next() *ticket {
+// next takes out who is next, or of the peer that is next who came first; nil when
+// nobody waits.
+func (l *line) next(oldest bool) *ticket {
 	if l.size == 0 {
 		return nil
 	}
 	p := l.peers[0]
-	t := l.take(0, 0, 0)
-	if len(p.names) > 1 && p.names[0][0].name == t.name { // else it is gone
+	name, at := 0, len(p.names[0])-1
+	if oldest {
+		name, at = len(p.names)-1, 0
+	}
+	t := l.take(0, name, at)
+	if len(p.names) > 1 && p.names[0][0].name == t.name { // else it is gone, or last already
 		p.names = append(p.names[1:], p.names[0])
 	}
 	if len(l.peers) > 1 && l.peers[0] == p {
@@ -170,7 +176,7 @@ func (l *line) next() *ticket {
 	return t
 }
 
-// last takes out who has to go when there are too many: whoever came last of the
+// last takes out who has to go when there are too many: whoever came first of the
 // name that most wait for, of the peer that most wait for.
 func (l *line) last() *ticket {
 	peer, name := 0, 0
@@ -185,7 +191,7 @@ func (l *line) last() *ticket {
 			name = i
 		}
 	}
-	return l.take(peer, name, len(names[name])-1)
+	return l.take(peer, name, 0)
 }
 
 // remove takes out a ticket; false when it is not there.

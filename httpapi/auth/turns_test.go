@@ -74,10 +74,11 @@ func TestTurns(t *testing.T) {
 		most  int // turns before
 	}{
 		{"another peer", append(flood("a", 100), applicant{peer: "b", name: "ann"}), "b/ann", 1},
-		{"another peer, when the queue is full", append(flood("a", 140), applicant{peer: "b", name: "ann"}), "b/ann", 1},
-		{"the same peer, a name that is known there", append(flood("a", 140), applicant{peer: "a", name: "ann", proven: true}), "a/ann", 0},
+		{"another peer, when the queue is full", append(flood("a", hashQueue+10), applicant{peer: "b", name: "ann"}), "b/ann", 1},
+		{"the same peer, a name that is known there", append(flood("a", hashQueue+10), applicant{peer: "a", name: "ann", proven: true}), "a/ann", 0},
+		{"the same peer, a new name", append(flood("a", hashQueue+10), applicant{peer: "a", name: "ann"}), "a/ann", 0},
 		{"the same peer, one name tried often", append(slices.Repeat([]applicant{{peer: "a", name: "adm"}}, 100), applicant{peer: "a", name: "ann"}), "a/ann", 1},
-		{"many peers, a name that is known", append(slices.Concat(flood("a", 40), flood("b", 40), flood("c", 40)), applicant{peer: "d", name: "ann", proven: true}), "d/ann", 0},
+		{"many peers, a name that is known", append(slices.Concat(flood("a", 400), flood("b", 400), flood("c", 400)), applicant{peer: "d", name: "ann", proven: true}), "d/ann", 0},
 	} {
 		order := served(t, tt.list)
 		called := slices.DeleteFunc(slices.Clone(order), func(s string) bool { return s[0] == '!' })
@@ -89,9 +90,14 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	known := applicant{peer: "a", name: "ann", proven: true}
-	order := served(t, append(slices.Repeat([]applicant{known}, 100), applicant{peer: "b", name: "new"}))
-	if at := slices.Index(order, "b/new"); at > 3 {
-		t.Errorf("behind known names that come again and again: is number %d", at)
+	for title, later := range map[string][]applicant{
+		"known names that come again and again": slices.Repeat([]applicant{known}, 100),
+		"new names, one after the other":        flood("b", 100),
+	} {
+		order := served(t, append([]applicant{{peer: "b", name: "new"}}, later...))
+		if at := slices.Index(order, "b/new"); at > 3 {
+			t.Errorf("%s: who was there first is number %d", title, at)
+		}
 	}
 }
 
@@ -110,7 +116,7 @@ func TestLinesForgetNobody(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch what := rapid.IntRange(0, 4).Draw(t, "what"); {
 			case what == 0 && len(all) > 0:
-				gone(l.next())
+				gone(l.next(rapid.Bool().Draw(t, "oldest")))
 			case what == 1 && len(all) > 0:
 				gone(l.last())
 			case what == 2 && len(all) > 0:
@@ -132,9 +138,9 @@ func TestLinesForgetNobody(t *testing.T) {
 			}
 		}
 		for range len(all) {
-			gone(l.next())
+			gone(l.next(false))
 		}
-		if l.next() != nil {
+		if l.next(false) != nil {
 			t.Fatal("somebody is left")
 		}
 	})

@@ -18,7 +18,7 @@ const (
 	verifiedLimit = 10_000
 	verifiedIdle  = 10 * time.Minute
 	// hashQueue is how many requests may wait for a slow hash (I3).
-	hashQueue = 128
+	hashQueue = 1024
 	// hashTime is the longest that one slow hash may run: the number of
 	// iterations of a user document is chosen by whoever wrote it.
 	hashTime = 30 * time.Second

@@ -309,7 +309,7 @@ func expected(t *rapid.T, q *plan.Find, p *plan.Plan, items []item) []string {
 		}
 		k := keyed{item: it}
 		if key != nil {
-			text, ok, err := key.Append(query.NewWork(context.Background()), nil, it.text)
+			text, ok, err := key.Append(query.NewWork(context.Background(), nil), nil, it.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -350,7 +350,7 @@ func expected(t *rapid.T, q *plan.Find, p *plan.Plan, items []item) []string {
 
 func matches(t *rapid.T, s *query.Selector, document []byte) bool {
 	t.Helper()
-	ok, err := s.Match(query.NewWork(context.Background()), document)
+	ok, err := s.Match(query.NewWork(context.Background(), nil), document)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func Open(ctx context.Context, shards *shard.Local, views *view.Views, req Reque
 	if req.Limit > 0 {
 		s.left = req.Limit
 	}
-	if err := s.match.init(ctx, &s.req); err != nil {
+	if err := s.match.init(query.NewWork(ctx, shards.Heavy()), &s.req); err != nil {
 		return nil, err
 	}
 	if req.Desc {
@@ -107,8 +107,8 @@ type matcher struct {
 	text     []byte
 }
 
-func (m *matcher) init(ctx context.Context, req *Request) (err error) {
-	m.work = query.NewWork(ctx)
+func (m *matcher) init(w *query.Work, req *Request) (err error) {
+	m.work = w
 	m.plain, m.count = req.Plain, req.Count
 	if req.Parsed != nil {
 		m.selector, m.fields = req.Parsed.Selector, req.Parsed.Fields

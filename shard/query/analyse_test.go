@@ -42,7 +42,7 @@ func TestIntervalsHoldWhatMatches(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				key, there, _ := k.Append(NewWork(t.Context()), nil, document)
+				key, there, _ := k.Append(NewWork(t.Context(), nil), nil, document)
 				if s.Requires([]string{field}) {
 					required++
 					if !there {
@@ -216,7 +216,7 @@ func TestKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok, err := k.Append(NewWork(t.Context()), nil, []byte(document))
+		got, ok, err := k.Append(NewWork(t.Context(), nil), nil, []byte(document))
 		if err != nil || ok != (tc.want != "") || ok && string(got) != tc.want {
 			t.Errorf("%s: %s %v, want %s", tc.definition, got, ok, tc.want)
 		}

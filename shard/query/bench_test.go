@@ -38,7 +38,7 @@ func BenchmarkMatch(b *testing.B) {
 			}
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
-			w := NewWork(b.Context())
+			w := NewWork(b.Context(), nil)
 			for b.Loop() {
 				_, _ = s.Match(w, doc)
 			}

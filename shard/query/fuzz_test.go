@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		_, _ = s.Match(NewWork(t.Context()), document) // whatever it is, it must come to an end
+		_, _ = s.Match(NewWork(t.Context(), nil), document) // whatever it is, it must come to an end
 		if s.root == nil {
 			return
 		}
@@ -61,7 +61,7 @@ func FuzzMatch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, _ := s.Match(NewWork(t.Context()), document)
+		got, _ := s.Match(NewWork(t.Context(), nil), document)
 		canonical, err := doc.Canonical(nil, document)
 		if err != nil || !doc.IsObject(canonical) || bytes.Contains(selector, []byte("$regex")) {
 			return

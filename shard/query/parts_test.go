@@ -191,7 +191,7 @@ func TestSetOfEveryKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWork(t.Context())
+	w := NewWork(t.Context(), nil)
 	w.begin()
 	for text, want := range map[string]bool{
 		`null`: true, `false`: false, `true`: false, `1`: true, `1.0`: true, `2`: false, `"a"`: true, `"A"`: false,

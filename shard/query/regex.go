@@ -94,11 +94,14 @@ func (p *pattern) match(w *Work, v []byte) bool {
 		text = []byte(s)
 	}
 	cost := perInst * p.size * len(text)
-	if cost <= int(turnWork) {
-		return w.take(cost/8) && p.linear.Match(text) // such are hardly ever at their worst
+	if cost <= int(smallWork)/10 {
+		return w.take(cost) && p.linear.Match(text) // looking at the clock would be as dear
 	}
 	if prefix, _ := p.linear.LiteralPrefix(); !bytes.Contains(text, []byte(prefix)) {
 		return w.take(perByte*len(text)) && false
+	}
+	if cost > int(turnWork) && !w.pass() {
+		return false
 	}
 	if cost <= int(wholeWork) {
 		start := time.Now()
@@ -136,6 +139,9 @@ func (r *runes) ReadRune() (c rune, size int, err error) {
 }
 
 func (p *pattern) matchFull(w *Work, s string) (ok bool) {
+	if !w.pass() {
+		return false
+	}
 	defer func() {
 		if recover() != nil { // of a bug in the engine
 			ok, w.err = false, expensive("a regular expression cannot be matched")

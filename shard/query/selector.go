@@ -77,6 +77,7 @@ func (s *Selector) Match(w *Work, document []byte) (bool, error) {
 		return false, nil
 	}
 	w.begin()
+	defer w.leave()
 	w.slots = s.slots.fill(w.slots[:0], document)
 	ok := w.eval(s.root, document, false)
 	if err := w.end(); err != nil {
@@ -87,7 +88,7 @@ func (s *Selector) Match(w *Work, document []byte) (bool, error) {
 
 // Compile makes a filter of one request from the text of a selector: it tells which
 // documents match.
-func Compile(text []byte) (func(ctx context.Context, documents [][]byte) ([]bool, error), error) {
+func Compile(text []byte, g Gate) (func(ctx context.Context, documents [][]byte) ([]bool, error), error) {
 	s, err := Parse(text)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func Compile(text []byte) (func(ctx context.Context, documents [][]byte) ([]bool
 	var w *Work
 	return func(ctx context.Context, documents [][]byte) ([]bool, error) {
 		if w == nil {
-			w = NewWork(ctx)
+			w = NewWork(ctx, g)
 		}
 		matches := make([]bool, len(documents))
 		for i := range documents {

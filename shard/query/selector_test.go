@@ -222,7 +222,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		document := []byte(sample)
-		w := NewWork(t.Context())
+		w := NewWork(t.Context(), nil)
 		if n := testing.AllocsPerRun(100, func() {
 			if ok, err := s.Match(w, document); !ok || err != nil {
 				t.Fatal("no match", err)

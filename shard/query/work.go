@@ -20,15 +20,19 @@ const (
 	// turnWork is after how much the request's context is asked, and others get
 	// their turn on the processor.
 	turnWork = time.Millisecond
+	// patience is what a request may take before documents of more than smallWork
+	// wait at the gate, too.
+	patience  = 100 * time.Millisecond
+	smallWork = 100 * time.Microsecond
 )
 
 // The cost of what is counted, in nanoseconds.
 const (
 	conditionCost = 8
-	perByte       = 1 // of a text that is scanned or compared
-	setByte       = 4 // the same, made ready for $all
-	keyByte       = 8 // the same, for its collation key
-	perInst       = 8 // of a program, for each character: regexp takes about 5
+	perByte       = 1  // of a text that is scanned or compared
+	setByte       = 4  // the same, made ready for $all
+	keyByte       = 8  // the same, for its collation key
+	perInst       = 20 // of a program, for each character: regexp takes 5 to 18
 )
 
 // Work is the state of matching, and bounds what that takes: the time of a document and of a request. It is
@@ -37,7 +41,10 @@ const (
 // to one request, and is used by one goroutine.
 type Work struct {
 	ctx   context.Context
-	heavy time.Duration // of the documents that took more than is usual
+	gate  Gate
+	held  bool          // a place of gate
+	spent time.Duration // of all documents before
+	heavy time.Duration // of those that took more than is usual
 	left  time.Duration // for this document
 	ask   time.Duration // when so little is left the limits are looked at
 	err   error         // why the document is given up
@@ -46,15 +53,51 @@ type Work struct {
 	scratch []byte   // holds a collation key
 }
 
+// Gate bounds how many documents are matched at the same time that take more than is
+// usual: what is left of the processors is for everybody else. nil: no bound.
+type Gate chan struct{}
+
+// NewGate returns a gate of half the processors.
+func NewGate(processors int) Gate { return make(Gate, max(1, processors/2)) }
+
 // NewWork returns the work of a request; it ends with ctx.
-func NewWork(ctx context.Context) *Work { return &Work{ctx: ctx} }
+func NewWork(ctx context.Context, g Gate) *Work { return &Work{ctx: ctx, gate: g} }
 
 // begin begins a document.
-func (w *Work) begin() { w.left, w.ask, w.err = documentWork, documentWork-turnWork, nil }
+func (w *Work) begin() {
+	w.left, w.ask, w.err = documentWork, documentWork-turnWork, nil
+	if w.spent > patience {
+		w.ask = documentWork - smallWork
+	}
+}
+
+// pass waits for a place of the gate, unless this document has one.
+func (w *Work) pass() bool {
+	if w.held || w.gate == nil {
+		return true
+	}
+	select {
+	case w.gate <- struct{}{}:
+		w.held = true
+	case <-w.ctx.Done():
+		w.err = w.ctx.Err()
+	}
+	return w.held
+}
+
+// leave gives that place back.
+func (w *Work) leave() {
+	if w.held {
+		<-w.gate
+		w.held = false
+	}
+}
 
 // end ends it.
 func (w *Work) end() error {
-	if took := documentWork - w.left; took > usualWork {
+	took := documentWork - w.left
+	w.spent += took
+	if took > usualWork {
 		w.heavy += took
 	}
 	return w.err
@@ -78,7 +121,9 @@ func (w *Work) look() bool {
 		if w.err = w.ctx.Err(); w.err == nil {
 			w.ask = w.left - turnWork
 			runtime.Gosched()
-			return true
+			if documentWork-w.left <= usualWork && w.spent <= patience || w.pass() {
+				return true
+			}
 		}
 	}
 	w.ask = documentWork // look again at whatever follows, which is little

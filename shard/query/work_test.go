@@ -13,7 +13,7 @@ import (
 
 // matches is Match without limits that a test could meet.
 func (s *Selector) matches(document []byte) bool {
-	ok, err := s.Match(NewWork(context.Background()), document)
+	ok, err := s.Match(NewWork(context.Background(), nil), document)
 	if err != nil {
 		panic(err)
 	}
@@ -22,7 +22,7 @@ func (s *Selector) matches(document []byte) bool {
 
 // matches is match likewise.
 func (p *pattern) matches(v []byte) bool {
-	w := NewWork(context.Background())
+	w := NewWork(context.Background(), nil)
 	w.begin()
 	ok := p.match(w, v)
 	if w.err != nil {
@@ -58,7 +58,7 @@ func TestExpensiveSelectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := NewWork(t.Context())
+			w := NewWork(t.Context(), nil)
 			start := time.Now()
 			for i := 0; i < 300 && err == nil; i++ {
 				var ok bool
@@ -93,7 +93,7 @@ func TestMatchIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := NewWork(t.Context())
+		w := NewWork(t.Context(), nil)
 		start := time.Now()
 		_, err = s.Match(w, []byte(c.document))
 		if took := time.Since(start); !fault.Is(err, fault.InvalidSelector) || took > 5*documentWork {
@@ -111,7 +111,7 @@ func TestMatchEndsWithItsRequest(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := NewWork(ctx)
+	w := NewWork(ctx, nil)
 	if _, err := s.Match(w, document); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -126,7 +126,7 @@ func TestUsualWorkIsUnbounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWork(t.Context())
+	w := NewWork(t.Context(), nil)
 	document := benchDoc()
 	for range 20_000 {
 		if ok, err := s.Match(w, document); ok || err != nil {
@@ -156,7 +156,7 @@ func TestPatternsOfLongTexts(t *testing.T) {
 			t.Fatal(c.pattern)
 		}
 		for _, length := range []int{0, 1000, 50_000, 200_000} {
-			w := NewWork(t.Context())
+			w := NewWork(t.Context(), nil)
 			w.begin()
 			w.left = time.Hour // a busy machine may need more than the limit
 			got := p.match(w, doc.AppendString(nil, strings.Repeat("z", length)+c.end))
@@ -164,5 +164,37 @@ func TestPatternsOfLongTexts(t *testing.T) {
 				t.Errorf("%s behind %d: %v %v", c.pattern, length, got, w.err)
 			}
 		}
+	}
+}
+
+// TestGate has more requests match for long than there are places.
+func TestGate(t *testing.T) {
+	gate := NewGate(4)
+	selectors, document := attack()
+	costly, err := Parse([]byte(selectors["look-around"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cheap, err := Parse([]byte(`{"b":{"$regex":"x"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range cap(gate) {
+		gate <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := costly.Match(NewWork(ctx, gate), document); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a costly document does not wait: %v", err)
+	}
+	if _, err := cheap.Match(NewWork(t.Context(), gate), document); err != nil {
+		t.Errorf("a cheap document waits: %v", err)
+	}
+	<-gate
+	if _, err := costly.Match(NewWork(t.Context(), gate), document); !fault.Is(err, fault.InvalidSelector) {
+		t.Errorf("with a place: %v", err)
+	}
+	if len(gate) != cap(gate)-1 || cap(gate) != 2 {
+		t.Errorf("%d of %d places are taken", len(gate), cap(gate))
 	}
 }

@@ -86,7 +86,7 @@ func (q *queryMapper) close() {}
 
 func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) error {
 	var key []byte
-	work := query.NewWork(ctx)
+	work := query.NewWork(ctx, nil)
 	for i := range docs {
 		d := &docs[i]
 		if d.Doc != nil && !q.def.skips(d.ID) {

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"divan/httpapi"
 	"divan/httpapi/auth"
 	"divan/shard"
+	"divan/shard/query"
 	"divan/shard/script"
 	"divan/shard/view"
 	"divan/storage"
@@ -154,8 +157,9 @@ func alone(s *config.Snapshot) bool {
 // build makes the floors above storage.
 func (n *Node) build(ctx context.Context) (err error) {
 	s := n.config.Load()
+	heavy := query.NewGate(cmp.Or(n.cfg.Processors, runtime.GOMAXPROCS(0)))
 	n.local = shard.New(shard.Options{
-		Engine: n.engine, Logger: n.log.Named("shard"), Validator: n.rules, CompileSelector: compileSelector,
+		Engine: n.engine, Logger: n.log.Named("shard"), Validator: n.rules, CompileSelector: compileSelector(heavy), Heavy: heavy,
 		CompileFunction: n.filter, OnUpdate: n.updated, OnDesignDoc: n.designChanged,
 	})
 	n.scripts = script.New(script.Options{

@@ -361,7 +361,7 @@ func (m *queryModel) parse(selector string) *query.Selector {
 
 func (m *queryModel) matches(s *query.Selector, d *modelDocument) bool {
 	m.Helper()
-	ok, err := s.Match(query.NewWork(context.Background()), []byte(d.text("")))
+	ok, err := s.Match(query.NewWork(context.Background(), nil), []byte(d.text("")))
 	if err != nil {
 		m.Fatal(err)
 	}

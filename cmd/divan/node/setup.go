@@ -82,4 +82,6 @@ func (n *Node) makeSystemDatabases(ctx context.Context) error {
 }
 
 // compileSelector makes the matcher of a changes feed with filter=_selector.
-func compileSelector(text []byte) (shard.BatchMatcher, error) { return query.Compile(text) }
+func compileSelector(heavy query.Gate) func(text []byte) (shard.BatchMatcher, error) {
+	return func(text []byte) (shard.BatchMatcher, error) { return query.Compile(text, heavy) }
+}
