@@ -21,7 +21,9 @@ func TestLargeBulk(t *testing.T) {
 	}
 	picture := strings.Repeat("\x00picture", 500_000)
 	docs[7] = fmt.Sprintf(`{"_id":"d0007","_attachments":{"a":{"content_type":"image/png","data":"%s"}}}`, base64.StdEncoding.EncodeToString([]byte(picture)))
-	body := func(docs []string, rest string) string { return `{"new_edits":true,"docs":[` + strings.Join(docs, " ,\n") + `]` + rest }
+	body := func(docs []string, rest string) string {
+		return `{"new_edits":true,"docs":[` + strings.Join(docs, " ,\n") + `]` + rest
+	}
 
 	s.text(400, "POST", "/db/_bulk_docs", body(docs, `,"w":}`), asJSON)
 	s.text(400, "POST", "/db/_bulk_docs", body(append(docs[:n:n], `{"_odd":1}`), `}`), asJSON)

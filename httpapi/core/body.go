@@ -31,6 +31,7 @@ func (c *Call) HasBody() bool {
 // body is what has become of the body of a request.
 type body struct {
 	reader   patientReader
+	turn     turnReader
 	text     []byte // all of it, until the answer begins: the request may begin again
 	read     bool   // text is it
 	streamed bool   // it went elsewhere while it came, and cannot be had again
@@ -51,6 +52,7 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 		return nil, err
 	}
 	out, err := c.readAll(body, length, limit)
+	b.turn.end()
 	if err != nil {
 		return nil, c.bodyFailure(err)
 	}
@@ -92,12 +94,14 @@ func (c *Call) ReadSmall(large int64) (text []byte, rest io.Reader, err error) {
 	text, err = c.readAll(io.LimitReader(body, large), -1, large)
 	switch {
 	case err != nil:
+		b.turn.end()
 		return nil, nil, c.bodyFailure(err)
 	case int64(len(text)) < large:
+		b.turn.end()
 		b.text, b.read = text, true
 		return text, nil, nil
 	}
-	b.streamed = true
+	b.streamed = true // and the turn goes on until EndBody
 	return nil, &largeBody{c: c, r: io.MultiReader(bytes.NewReader(text), body), left: c.BodyLimit(0)}, nil
 }
 
@@ -121,6 +125,9 @@ func (b *largeBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// EndBody tells that nothing more is read of what ReadSmall has returned.
+func (c *Call) EndBody() { c.scratch.body.turn.end() }
 
 // Room takes memory for so many bytes that are made of a body while it is read.
 func (c *Call) Room(n int) error { return c.takeMemory(n) }
@@ -157,15 +164,20 @@ func (c *Call) BodyLimit(limit int64) int64 {
 	return limit
 }
 
+// gzipFactor is about how much more work a compressed byte is.
+const gzipFactor = 64
+
 // inflate returns the body as a reader of identity bytes and their number, -1
 // when it is unknown.
 func (c *Call) inflate() (io.Reader, int64, error) {
-	body := &c.scratch.body.reader
-	*body = c.patientBody(c.Request.Body)
+	patient, body := &c.scratch.body.reader, &c.scratch.body.turn
+	*patient = c.patientBody(c.Request.Body)
+	*body = turnReader{r: patient, turns: c.API.turns, free: freeBytes}
 	switch coding := c.Request.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 		return body, c.Request.ContentLength, nil
 	case "gzip":
+		body.free /= gzipFactor
 		z, err := gzip.NewReader(body)
 		switch {
 		case isFault(err):

@@ -54,6 +54,7 @@ func readBulk(c *core.Call) (doc.Bulk, error) {
 	case rest == nil:
 		return doc.ParseBulk(text)
 	}
+	defer c.EndBody()
 	most := c.Config.CouchDB.MaxDocumentSize
 	if most > math.MaxInt/spacious {
 		most = math.MaxInt / spacious
