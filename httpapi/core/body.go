@@ -47,6 +47,9 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 	start := time.Now()
 	defer func() { c.bodyTime += time.Since(start) }()
 	limit = c.BodyLimit(limit)
+	if c.Request.Header["Content-Encoding"] != nil {
+		limit = min(limit, maxInflated)
+	}
 	body, length, err := c.inflate()
 	if err != nil {
 		return nil, err
@@ -131,6 +134,10 @@ func (c *Call) EndBody() { c.scratch.body.turn.end() }
 
 // Room takes memory for so many bytes that are made of a body while it is read.
 func (c *Call) Room(n int) error { return c.takeMemory(n) }
+
+// maxInflated bounds, in bytes, what a compressed body may become that is not
+// made for documents: lists of keys and ids.
+const maxInflated = 64 << 20
 
 // ReadDocument is ReadBody for the text of one document. One that comes compressed
 // is inflated up to [couchdb] max_document_size only: it costs who sends it nothing.
