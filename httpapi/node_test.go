@@ -6,6 +6,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
+	"divan/httpapi/core"
 )
 
 func TestDatabases(t *testing.T) {
@@ -47,6 +48,31 @@ func TestDatabases(t *testing.T) {
 		{"adm", "GET", "/_nothing", "", 404, gone},
 		{"", "GET", "/_nothing", "", 401, `{"error":"unauthorized","reason":"You are not a server admin."}`},
 	})
+}
+
+// TestForms: what a page of another site can send with the cookie of an
+// administrator changes nothing.
+func TestForms(t *testing.T) {
+	a := nodeAs(t, "divan@127.0.0.1", nil, func(d *core.Deps) { d.Restart = func() { t.Error("the node was restarted") } })
+	apitest.Ask(t, a, "PUT /db", "", asAdmin)
+	for request, bare := range map[string]int{
+		"POST /_node/_local/_restart": 415, "POST /_node/_local/_config/_reload": 200,
+		"POST /db/_view_cleanup": 202, "POST /db/_sync_shards": 202,
+	} {
+		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
+			if w := apitest.Ask(t, a, request, "", asAdmin, "Content-Type: "+kind); w.Code != 415 {
+				t.Errorf("%s as %s: %d %s", request, kind, w.Code, w.Body)
+			}
+		}
+		if w := apitest.Ask(t, a, request, "", asAdmin); w.Code != bare {
+			t.Errorf("%s without a type: %d %s, want %d", request, w.Code, w.Body, bare)
+		}
+	}
+	for _, request := range []string{"POST /_node/_local/_config/_reload", "POST /db/_view_cleanup", "POST /db/_sync_shards"} {
+		if w := apitest.Ask(t, a, request, "{}", asAdmin, asJSON); w.Code >= 300 {
+			t.Errorf("%s: %d %s", request, w.Code, w.Body)
+		}
+	}
 }
 
 func TestPurgeLimits(t *testing.T) {

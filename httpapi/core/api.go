@@ -84,7 +84,7 @@ type API struct {
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
 	bodies      bodyMemory
-	turns       turns // of large bodies
+	turns       turns
 	uuids       uuidSource
 	feeds       feedGate
 	Started     time.Time
@@ -96,8 +96,9 @@ type API struct {
 func New(d Deps) *API {
 	a := &API{
 		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
-		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, turns: newTurns(),
+		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts},
 	}
+	a.turns = newTurns()
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
@@ -136,6 +137,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Response.WriteHeader(http.StatusOK)
 	}
 	c.finish()
+	c.EndBody()
 	c.giveMemory()
 	a.release(c)
 }
@@ -195,6 +197,8 @@ func (c *Call) run(active int64) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
+				c.EndBody()
+				c.giveMemory()
 				panic(v)
 			}
 			err = &panicError{value: v, stack: debug.Stack()}

@@ -1,10 +1,12 @@
 package core
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -29,6 +31,7 @@ func (c *Call) HasBody() bool {
 // body is what has become of the body of a request.
 type body struct {
 	reader   patientReader
+	turn     turnReader
 	text     []byte // all of it, until the answer begins: the request may begin again
 	read     bool   // text is it
 	streamed bool   // it went elsewhere while it came, and cannot be had again
@@ -44,25 +47,97 @@ func (c *Call) ReadBody(limit int64) ([]byte, error) {
 	start := time.Now()
 	defer func() { c.bodyTime += time.Since(start) }()
 	limit = c.BodyLimit(limit)
+	if c.Request.Header["Content-Encoding"] != nil {
+		limit = min(limit, maxInflated)
+	}
 	body, length, err := c.inflate()
 	if err != nil {
 		return nil, err
 	}
 	out, err := c.readAll(body, length, limit)
+	b.turn.end()
+	if err != nil {
+		return nil, c.bodyFailure(err)
+	}
+	b.text, b.read = out, true
+	return out, nil
+}
+
+// bodyFailure is what a client is told of an error while its body was read.
+func (c *Call) bodyFailure(err error) error {
 	switch {
-	case err == nil:
-		b.text, b.read = out, true
-		return out, nil
 	case errors.Is(err, errTooLarge):
-		return nil, c.TooLarge()
+		return c.TooLarge()
 	case isFault(err):
-		return nil, err
+		return err
 	case isGzipError(err) && c.Request.Header.Get("Content-Encoding") == "gzip":
-		return nil, errNotGzip()
+		return errNotGzip()
 	default:
-		return nil, errUnreadable(err)
+		return errUnreadable(err)
 	}
 }
+
+// ReadSmall is ReadBody for a body that need not be in memory: one of more than
+// large bytes is returned as a reader of all of it. Its errors are those of ReadBody.
+func (c *Call) ReadSmall(large int64) (text []byte, rest io.Reader, err error) {
+	b := &c.scratch.body
+	if b.read || c.Request.ContentLength >= 0 && c.Request.ContentLength <= large && c.Request.Header["Content-Encoding"] == nil {
+		text, err = c.ReadBody(0)
+		return text, nil, err
+	}
+	start := time.Now()
+	defer func() { c.bodyTime += time.Since(start) }()
+	if c.Request.ContentLength > c.set.maxRequestSize {
+		return nil, nil, c.TooLarge()
+	}
+	body, _, err := c.inflate()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err = c.readAll(io.LimitReader(body, large), -1, large)
+	switch {
+	case err != nil:
+		b.turn.end()
+		return nil, nil, c.bodyFailure(err)
+	case int64(len(text)) < large:
+		b.turn.end()
+		b.text, b.read = text, true
+		return text, nil, nil
+	}
+	b.streamed = true // and the turn goes on until EndBody
+	return nil, &largeBody{c: c, r: io.MultiReader(bytes.NewReader(text), body), left: c.BodyLimit(0)}, nil
+}
+
+// largeBody is a body that is read while something is made of it. It gives way to
+// other requests: inflating takes the processor for as long as it is let.
+type largeBody struct {
+	c    *Call
+	r    io.Reader
+	left int64 // bytes that it may still have
+}
+
+// Read implements io.Reader.
+func (b *largeBody) Read(p []byte) (int, error) {
+	runtime.Gosched()
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, b.c.TooLarge()
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // an end is never wrapped
+		err = b.c.bodyFailure(err)
+	}
+	return n, err
+}
+
+// EndBody tells that nothing more is read of what ReadSmall has returned.
+func (c *Call) EndBody() { c.scratch.body.turn.end() }
+
+// Room takes memory for so many bytes that are made of a body while it is read.
+func (c *Call) Room(n int) error { return c.takeMemory(n) }
+
+// maxInflated bounds, in bytes, what a compressed body may become that is not
+// made for documents: lists of keys and ids.
+const maxInflated = 64 << 20
 
 // ReadDocument is ReadBody for the text of one document. One that comes compressed
 // is inflated up to [couchdb] max_document_size only: it costs who sends it nothing.
@@ -96,15 +171,20 @@ func (c *Call) BodyLimit(limit int64) int64 {
 	return limit
 }
 
+// gzipFactor is about how much more work a compressed byte is.
+const gzipFactor = 64
+
 // inflate returns the body as a reader of identity bytes and their number, -1
 // when it is unknown.
 func (c *Call) inflate() (io.Reader, int64, error) {
-	body := &c.scratch.body.reader
-	*body = c.patientBody(c.Request.Body)
+	patient, body := &c.scratch.body.reader, &c.scratch.body.turn
+	*patient = c.patientBody(c.Request.Body)
+	*body = turnReader{r: patient, turns: c.API.turns, free: freeBytes}
 	switch coding := c.Request.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 		return body, c.Request.ContentLength, nil
 	case "gzip":
+		body.free /= gzipFactor
 		z, err := gzip.NewReader(body)
 		switch {
 		case isFault(err):
@@ -112,7 +192,7 @@ func (c *Call) inflate() (io.Reader, int64, error) {
 		case err != nil:
 			return nil, 0, errNotGzip()
 		}
-		return &yieldingReader{r: z}, -1, nil
+		return z, -1, nil
 	default:
 		return nil, 0, fault.New(fault.BadContentType, coding+" is not a supported content encoding.")
 	}
@@ -168,15 +248,16 @@ func (c *Call) readAll(r io.Reader, length, limit int64) ([]byte, error) {
 	var full [][]byte
 	total, buf := int64(0), make([]byte, 0, size)
 	for {
+		if total > bodyPiece {
+			runtime.Gosched() // as largeBody does
+		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if total += int64(n); total > limit {
 			return nil, errTooLarge
 		}
 		if err == io.EOF {
-			var out []byte
-			c.InTurn(int(total), func() { out = joined(full, buf, int(total)) })
-			return out, nil
+			return joined(full, buf, int(total)), nil
 		}
 		if err != nil {
 			return nil, err

@@ -92,6 +92,15 @@ func (c *Call) RequireJSON() error {
 	return fault.New(fault.BadContentType, "Content-Type must be application/json")
 }
 
+// RefuseForms is RequireJSON for endpoints that CouchDB lets a client call without
+// any content type: what the form of a page of another site can send is refused.
+func (c *Call) RefuseForms() error {
+	if len(c.Request.Header["Content-Type"]) == 0 {
+		return nil
+	}
+	return c.RequireJSON()
+}
+
 // BaseURL returns scheme://host as the client sees this server: the forwarding
 // headers of a proxy count (their names are settings), then Host and the
 // socket.

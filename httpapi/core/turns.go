@@ -5,42 +5,39 @@ import (
 	"runtime"
 )
 
-// turns lets large bodies be worked on a few at a time. Each of them keeps a
-// processor busy for tens of milliseconds without a pause, and whatever is small
-// would wait behind all of them.
+// turns are for what is made of large bodies, inflating and parsing: half of the
+// processors work at it at a time, so that the other half is there for whoever
+// sends less. Nobody has a turn while it waits for a client.
 type turns chan struct{}
 
-// largeBody is how many bytes a body has at least that waits for its turn.
-const largeBody = 1 << 20
+func newTurns() turns { return make(turns, max(1, runtime.NumCPU()/2)) }
 
-// newTurns leaves a processor to small requests where there are two.
-func newTurns() turns { return make(turns, max(1, runtime.GOMAXPROCS(0)-1)) }
+// freeBytes is how much of a body is read without a turn.
+const freeBytes = 4 << 20
 
-// InTurn does work on a body of so many bytes, which does not wait for anything.
-func (c *Call) InTurn(size int, work func()) {
-	if size >= largeBody {
-		c.API.turns <- struct{}{}
-		defer func() { <-c.API.turns }()
-	}
-	work()
+// turnReader has a turn from a read to the next one, beyond the first bytes.
+type turnReader struct {
+	r     io.Reader
+	turns turns
+	free  int64 // bytes
+	has   bool
 }
-
-// yieldingReader gives way to others now and then: what it reads comes out of
-// memory, so that nothing else would make it pause.
-type yieldingReader struct {
-	r io.Reader
-	n int // bytes since it gave way
-}
-
-// yieldAfter is some tenths of a millisecond of inflating.
-const yieldAfter = 64 << 10
 
 // Read implements io.Reader.
-func (y *yieldingReader) Read(buf []byte) (int, error) {
-	n, err := y.r.Read(buf)
-	if y.n += n; y.n >= yieldAfter {
-		y.n = 0
-		runtime.Gosched()
+func (t *turnReader) Read(p []byte) (int, error) {
+	t.end()
+	n, err := t.r.Read(p)
+	if t.free -= int64(n); t.free < 0 && err == nil {
+		t.turns <- struct{}{}
+		t.has = true
 	}
 	return n, err
+}
+
+// end gives the turn back.
+func (t *turnReader) end() {
+	if t.has {
+		t.has = false
+		<-t.turns
+	}
 }

@@ -128,6 +128,9 @@ func compactDatabase(c *core.Call) error {
 
 // syncShards answers POST /{db}/_sync_shards.
 func syncShards(c *core.Call) error {
+	if err := c.RefuseForms(); err != nil {
+		return err
+	}
 	if err := c.DB.SyncShards(c.Request.Context()); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"math"
 	"net/http"
 
 	"divan/cluster"
@@ -16,12 +17,7 @@ func bulkDocs(c *core.Call) error {
 	if err := c.RequireJSON(); err != nil {
 		return err
 	}
-	text, err := c.ReadBody(0)
-	if err != nil {
-		return err
-	}
-	var body doc.Bulk
-	c.InTurn(len(text), func() { body, err = doc.ParseBulk(text) })
+	body, err := readBulk(c)
 	if err != nil {
 		return err
 	}
@@ -43,6 +39,31 @@ func bulkDocs(c *core.Call) error {
 	}
 	return b.answer()
 }
+
+// largeBulk is how many bytes a body has that is parsed as it comes.
+const largeBulk = 4 << 20
+
+// readBulk reads the documents of a request. In a large body the text of one that
+// has no attachments must not have much more bytes than a document may: white
+// space and escapes count for nothing there.
+func readBulk(c *core.Call) (doc.Bulk, error) {
+	text, rest, err := c.ReadSmall(largeBulk)
+	switch {
+	case err != nil:
+		return doc.Bulk{}, err
+	case rest == nil:
+		return doc.ParseBulk(text)
+	}
+	defer c.EndBody()
+	most := c.Config.CouchDB.MaxDocumentSize
+	if most > math.MaxInt/spacious {
+		most = math.MaxInt / spacious
+	}
+	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.Room})
+}
+
+// spacious is how many times as long as its canonical form a document may be.
+const spacious = 2
 
 // bulk is one _bulk_docs request. edits and results go together; an edit whose
 // result has an error before update is not sent.

@@ -95,6 +95,9 @@ func configChange(c *core.Call) meta.ConfigChange {
 
 // reloadConfig answers POST /_node/{name}/_config/_reload.
 func reloadConfig(c *core.Call) error {
+	if err := c.RefuseForms(); err != nil {
+		return err
+	}
 	if err := c.API.Deps.Meta.ReloadConfig(c.Request.Context()); err != nil {
 		return err
 	}

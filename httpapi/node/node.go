@@ -79,6 +79,9 @@ func getNode(c *core.Call) error {
 
 // restartNode answers POST /_node/{name}/_restart, then has the node restart.
 func restartNode(c *core.Call) error {
+	if err := c.RequireJSON(); err != nil {
+		return err
+	}
 	if c.API.Deps.Restart == nil {
 		return fault.New(fault.Unavailable, "This node cannot restart itself.")
 	}

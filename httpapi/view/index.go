@@ -82,6 +82,9 @@ func compact(c *core.Call) error {
 
 // cleanup answers POST /{db}/_view_cleanup.
 func cleanup(c *core.Call) error {
+	if err := c.RefuseForms(); err != nil {
+		return err
+	}
 	if err := c.API.Deps.Views.Cleanup(c.Request.Context(), c.DB); err != nil {
 		return err
 	}

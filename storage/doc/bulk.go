@@ -33,25 +33,18 @@ func ParseBulk(text []byte) (Bulk, error) {
 	if !b.read() {
 		return Bulk{}, b.err()
 	}
-	switch {
-	case !b.hasDocs:
-		return Bulk{}, fault.New(fault.BadRequest, "POST body must include `docs` parameter.")
-	case b.docsWrong:
-		return Bulk{}, fault.New(fault.BadRequest, "`docs` parameter must be an array.")
-	case b.editsWrong:
-		return Bulk{}, fault.New(fault.BadRequest, "`new_edits` parameter must be a boolean.")
-	case b.refusal != nil:
+	out, err := b.result()
+	if err == nil && b.refusal != nil {
 		return Bulk{}, b.refusal
 	}
-	return b.bulk, nil
+	return out, err
 }
 
 // bulkParser reads the body of _bulk_docs; only inside a document does its
 // scanner write.
 type bulkParser struct {
 	envelopeParser
-	bulk                           Bulk
-	hasDocs, docsWrong, editsWrong bool
+	bulkOutcome
 }
 
 // read reads the whole body; false means that it is no JSON.
@@ -98,14 +91,7 @@ func (b *bulkParser) member() bool {
 	if !ok {
 		return false
 	}
-	switch string(name) {
-	case "docs":
-	case "new_edits":
-		b.bulk.NewEdits = c == 't'
-		b.editsWrong = c != 't' && c != 'f'
-	default:
-		b.bulk.Others = append(b.bulk.Others, Member{Name: string(name), Value: value})
-	}
+	b.bulkOutcome.member(string(name), c, value)
 	return true
 }
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf8"
 
 	"divan/storage/fault"
@@ -192,7 +194,22 @@ func FuzzParseBulk(f *testing.F) {
 		if each != nil && err != nil && fault.Reason(each) != fault.Reason(err) {
 			t.Fatalf("%q: %v, want %v", text, err, each)
 		}
+		sameWhenRead(t, text, b, err)
 	})
+}
+
+// sameWhenRead holds ReadBulk to what ParseBulk makes of a body, however it comes.
+func sameWhenRead(t *testing.T, text []byte, want Bulk, wantErr error) {
+	t.Helper()
+	for name, r := range map[string]io.Reader{"whole": bytes.NewReader(text), "bytes": iotest.OneByteReader(bytes.NewReader(text)), "data and end": iotest.DataErrReader(bytes.NewReader(text))} {
+		got, err := ReadBulk(r, BulkLimits{Document: math.MaxInt, Room: func(int) error { return nil }})
+		if (err == nil) != (wantErr == nil) || err != nil && (fault.Reason(err) != fault.Reason(wantErr) || fault.KindOf(err) != fault.KindOf(wantErr)) {
+			t.Fatalf("%s %q: %v, want %v", name, text, err, wantErr)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s %q: %+v, want %+v", name, text, got, want)
+		}
+	}
 }
 
 // FuzzParseRev checks that a revision that is taken prints as one that is the
