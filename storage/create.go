@@ -66,6 +66,9 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
+	if o.Sole && e.made.Has(name) {
+		return errLost(name)
+	}
 	if o.Rebuilding {
 		if err := e.SetRebuilding(name); err != nil {
 			return err
@@ -73,15 +76,19 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	}
 	id := identity{partitioned: o.Partitioned}
 	_, _ = rand.Read(id.uuid[:]) // never fails
-	if err := e.makeStore(path, id); err != nil {
+	if err := e.makeStore(path, name, id); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
+	_ = e.made.Note(name) // else NoteMade does
 	return nil
 }
 
 // makeStore makes the directory with the file that names the store, durably.
-func (e *Engine) makeStore(path string, id identity) error {
+func (e *Engine) makeStore(path, name string, id identity) error {
 	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	if err := e.touch(e.o.FS.PathJoin(path, ownerFile(name))); err != nil {
 		return err
 	}
 	if err := e.touch(e.o.FS.PathJoin(path, id.fileName())); err != nil {

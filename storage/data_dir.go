@@ -14,6 +14,7 @@ import (
 
 	"divan/storage/fault"
 	"divan/storage/instance"
+	"divan/storage/marks"
 )
 
 // Names inside the data directory.
@@ -21,6 +22,9 @@ const (
 	shardsDir  = "shards"
 	indexesDir = "indexes" // <range>/<database>.<suffix>/<signature> below it
 	stagingDir = "staging" // stores that were dropped, to be removed
+
+	rebuildingDir = "rebuilding" // marks of stores that do not hold yet what they should
+	madeDir       = "made"       // marks of the stores that were made here and not dropped
 )
 
 // identity is what is fixed when a store is made. It is kept in the name of an
@@ -43,6 +47,23 @@ func (id identity) fileName() string {
 		name += partitionedSuffix
 	}
 	return name
+}
+
+// ownerPrefix begins the name of an empty file that says whose directory it is: a
+// hash of the store's name follows. Stores of earlier versions have none until
+// NoteMade makes it.
+const ownerPrefix = "OF-"
+
+func ownerFile(name string) string { return ownerPrefix + marks.Hash(name)[:32] }
+
+// checkOwner refuses the directory of another store.
+func checkOwner(files []string, name string) error {
+	for _, f := range files {
+		if strings.HasPrefix(f, ownerPrefix) && f != ownerFile(name) {
+			return fault.New(fault.Corruption, "The directory is that of another shard.")
+		}
+	}
+	return nil
 }
 
 // findIdentity looks for the file among those of a directory. The error is
@@ -168,6 +189,9 @@ func (e *Engine) walk(dir string, names *[]string) error {
 		return nil
 	}
 	for _, child := range children {
+		if dir == shardsDir && child == orphanedName {
+			continue
+		}
 		if err := e.walk(dir+"/"+child, names); err != nil {
 			return err
 		}

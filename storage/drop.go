@@ -16,7 +16,12 @@ import (
 // Drop removes a store with its indexes: nobody can open it any more. A store in
 // use is removed from the disk with its last pin; a crash before that leaves it
 // there. The error is fault.NoCopy when there is no such store.
-func (e *Engine) Drop(name string) error { return e.drop(name, e.moveToStaging) }
+func (e *Engine) Drop(name string) error {
+	if err := e.made.Forget(name); err != nil {
+		return fmt.Errorf("drop store %s: %w", name, err)
+	}
+	return e.drop(name, e.moveToStaging)
+}
 
 // drop removes a store of any kind; move takes its files out of their place.
 func (e *Engine) drop(name string, move func(name string) error) error {
@@ -56,7 +61,7 @@ func (e *Engine) drop(name string, move func(name string) error) error {
 }
 
 // moveToStaging moves a store that is not open out of its place, durably, and leaves
-// the removal of its files to Run.
+// the removal of its files to Run. One that Orphan was called for is set aside.
 func (e *Engine) moveToStaging(name string) error {
 	if !validName(name) {
 		return noStore()
@@ -70,7 +75,15 @@ func (e *Engine) moveToStaging(name string) error {
 		return noStore()
 	}
 	// A store that cannot be read can still be dropped.
-	if err := e.stage(name); err != nil {
+	e.mu.Lock()
+	_, orphan := e.mu.orphans[name]
+	delete(e.mu.orphans, name)
+	e.mu.Unlock()
+	out := e.stage
+	if orphan {
+		out = e.setAside
+	}
+	if err := out(name); err != nil {
 		return err
 	}
 	e.uploads.forget(name)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,6 +17,7 @@ import (
 
 	"divan/storage/fault"
 	"divan/storage/instance"
+	"divan/storage/marks"
 	"divan/storage/scheduler"
 )
 
@@ -56,10 +59,12 @@ type Engine struct {
 		retry   map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
 		unsynced map[string]struct{}
+		orphans map[string]struct{} // to be set aside, not removed
 	}
 	space      diskSpace
 	uploads    uploadSets
-	rebuilding rebuildingSet
+	rebuilding marks.Set
+	made       marks.Made
 }
 
 // NewEngine locks the data directory and makes what the stores share. It opens
@@ -72,7 +77,7 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	lock, err := o.FS.Lock(o.FS.PathJoin(o.Dir, "LOCK"))
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s is in use: %w", o.Dir, err)
+		return nil, lockError(o.Dir, err)
 	}
 	e := &Engine{
 		o: o, log: o.Logger, lock: lock,
@@ -88,18 +93,27 @@ func NewEngine(o Options) (*Engine, error) {
 	e.shared.SyncInterval = e.syncInterval
 	e.space.fs, e.space.dir, e.space.log = o.FS, o.Dir, o.Logger
 	e.mu.entries = map[string]*entry{}
-	e.mu.retry = map[string]time.Time{}
-	e.mu.unsynced = map[string]struct{}{}
+	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
+	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.ensure}
+	e.made.Folder = marks.Folder{FS: o.FS, Path: e.path(madeDir)}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
 	}
 	if err := e.dropOrphans(); err != nil {
 		return nil, errors.Join(fmt.Errorf("indexes without a store: %w", err), e.releaseShared())
 	}
-	if err := e.loadRebuilding(); err != nil {
+	if err := e.rebuilding.Load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
 	}
 	return e, nil
+}
+
+// lockError says why the data directory could not be locked.
+func lockError(dir string, err error) error {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("data directory %s cannot be written: %w", dir, err)
+	}
+	return fmt.Errorf("data directory %s is in use: %w", dir, err)
 }
 
 // Run closes idle stores, removes what was dropped and grants compactions; it

@@ -1,9 +1,7 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -61,14 +59,13 @@ func (e *Engine) openStore(name string) (member, error) {
 	if !validName(name) {
 		return nil, noStore()
 	}
-	files, err := e.o.FS.List(e.path(name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, noStore()
+	id, files, err := e.readIdentity(name)
+	if fault.Is(err, fault.NoCopy) && e.made.Has(name) {
+		return nil, errLost(name)
 	}
-	if err != nil {
-		return nil, instance.DiskError("list store", err)
+	if err == nil {
+		err = checkOwner(files, name)
 	}
-	id, err := findIdentity(files)
 	if err != nil {
 		return nil, err
 	}
