@@ -109,14 +109,7 @@ func (r *remaking) findBase() error {
 		r.notef("the metadata were damaged (%s); what they are made of is as of entry %d. A change that was acknowledged within about a "+
 			"second before the end of the node may be missing", s.problems[0], r.base.state.index)
 	}
-	r.term = r.base.state.term
-	if b := s.stable["CurrentTerm"]; len(b) == 8 {
-		var n uint64
-		for _, c := range b {
-			n = n<<8 | uint64(c)
-		}
-		r.term = max(r.term, n)
-	}
+	r.term = max(r.base.state.term, s.term())
 	return nil
 }
 
@@ -300,7 +293,7 @@ func (r *remaking) fill(dir string) (err error) {
 	s := r.base.state
 	identity := &metapb.Init{Uuid: s.uuid, Secret: s.secret}
 	err = errors.Join(store.Set(nameKey(), []byte(r.Self)), store.Set(identityKey(), encode(identity)),
-		store.Set(groupIDKey(), []byte(groupIDOf(identity))), store.SetUint64([]byte("CurrentTerm"), s.term))
+		store.Set(groupIDKey(), []byte(groupIDOf(identity))), store.SetUint64(termKey(), s.term))
 	if err != nil {
 		return err
 	}

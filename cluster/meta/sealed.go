@@ -25,10 +25,13 @@ const valueSeal = "\xd1\x0a\x5e\xa1"
 // there.
 func sealedKey() []byte { return []byte("divan_sealed") }
 
+// termKey is where Raft has its term.
+func termKey() []byte { return []byte("CurrentTerm") }
+
 // stableKeys are the keys that values without checksums may have.
 func stableKeys() [][]byte {
 	return [][]byte{
-		[]byte("CurrentTerm"), []byte("LastVoteTerm"), []byte("LastVoteCand"), // of Raft
+		termKey(), []byte("LastVoteTerm"), []byte("LastVoteCand"), // of Raft
 		committedKey(), soleMemberKey(), groupIDKey(), identityKey(), nameKey(),
 	}
 }

@@ -36,8 +36,18 @@ func (s *survey) problemf(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
 }
 
-// empty reports whether Raft would find nothing here.
-func (s *survey) empty() bool { return s.snapshot == nil && len(s.entries) == 0 && len(s.stable) == 0 }
+// empty reports whether Raft would find nothing here: a node that was refused to
+// found a group leaves a file with its name.
+func (s *survey) empty() bool { return s.snapshot == nil && len(s.entries) == 0 && s.term() == 0 }
+
+// term returns the term that the node has voted in.
+func (s *survey) term() uint64 {
+	b := s.stable[string(termKey())]
+	if len(b) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
+}
 
 // look reads a directory. With build it also puts the state together.
 func look(dir string, build bool) *survey {
