@@ -59,7 +59,7 @@ type Engine struct {
 		retry   map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
 		unsynced map[string]struct{}
-		orphans map[string]struct{} // to be set aside, not removed
+		orphans  map[string]struct{} // to be set aside, not removed
 	}
 	space      diskSpace
 	uploads    uploadSets
@@ -96,6 +96,9 @@ func NewEngine(o Options) (*Engine, error) {
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
 	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.ensure}
 	e.made.Folder = marks.Folder{FS: o.FS, Path: e.path(madeDir)}
+	if err := e.probe(); err != nil {
+		return nil, errors.Join(lockError(o.Dir, err), e.releaseShared())
+	}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
 	}
@@ -110,10 +113,25 @@ func NewEngine(o Options) (*Engine, error) {
 
 // lockError says why the data directory could not be locked.
 func lockError(dir string, err error) error {
-	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	if readOnly(err) {
 		return fmt.Errorf("data directory %s cannot be written: %w", dir, err)
 	}
 	return fmt.Errorf("data directory %s is in use: %w", dir, err)
+}
+
+func readOnly(err error) bool {
+	return errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// probe looks whether files can be made in the data directory. A full disk is no
+// reason not to start.
+func (e *Engine) probe() error {
+	path := e.path("LOCK.probe")
+	if err := e.touch(path); readOnly(err) {
+		return err
+	}
+	_ = e.o.FS.Remove(path) // an empty file, which the next start makes again
+	return nil
 }
 
 // Run closes idle stores, removes what was dropped and grants compactions; it

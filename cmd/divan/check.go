@@ -149,5 +149,8 @@ func checkStore(ctx context.Context, engine *storage.Engine, name string, report
 		return err
 	}
 	defer engine.Release(store)
+	if given := store.GivenUp(); given != nil {
+		report(given.String())
+	}
 	return store.Check(ctx, report)
 }
