@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/instance"
 )
 
@@ -69,7 +70,7 @@ func (e *Engine) moveToStaging(name string) error {
 	path := e.path(name)
 	files, err := e.o.FS.List(path)
 	if err == nil {
-		_, err = findIdentity(files)
+		_, err = identity.Find(files)
 	}
 	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NoCopy) {
 		return noStore()
@@ -86,7 +87,7 @@ func (e *Engine) moveToStaging(name string) error {
 	if err := out(name); err != nil {
 		return err
 	}
-	e.uploads.forget(name)
+	e.uploads.Forget(name)
 	return e.dropIndexes(name)
 }
 
@@ -108,7 +109,7 @@ func (e *Engine) stage(name string) error {
 // prepareStaging makes the staging folder; what lies in it is left to Run.
 func (e *Engine) prepareStaging() error {
 	e.wakeSweep()
-	return e.dirs.ensure(e.path(stagingDir))
+	return e.dirs.Ensure(e.path(stagingDir))
 }
 
 func (e *Engine) wakeSweep() {

@@ -19,6 +19,7 @@ import (
 	"divan/storage/instance"
 	"divan/storage/marks"
 	"divan/storage/scheduler"
+	"divan/storage/uploads"
 )
 
 // Engine is all stores of a node: it opens them on demand, closes those that
@@ -38,7 +39,7 @@ type Engine struct {
 	log     *zap.Logger
 	shared  instance.Shared
 	lock    io.Closer
-	dirs    dirs
+	dirs    instance.Dirs
 	sweep   chan struct{} // something lies in the staging folder
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
@@ -62,7 +63,7 @@ type Engine struct {
 		orphans  map[string]struct{} // to be set aside, not removed
 	}
 	space      diskSpace
-	uploads    uploadSets
+	uploads    uploads.Sets
 	rebuilding marks.Set
 	made       marks.Made
 }
@@ -86,7 +87,7 @@ func NewEngine(o Options) (*Engine, error) {
 			Files:     pebble.NewFileCache(compactionSlots(), o.MaxTables),
 			Scheduler: scheduler.New(compactionSlots()),
 		},
-		dirs:    dirs{fs: o.FS},
+		dirs:    instance.Dirs{FS: o.FS},
 		sweep:   make(chan struct{}, 1),
 		drained: make(chan struct{}),
 	}
@@ -94,7 +95,7 @@ func NewEngine(o Options) (*Engine, error) {
 	e.space.fs, e.space.dir, e.space.log = o.FS, o.Dir, o.Logger
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
-	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.ensure}
+	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
 	e.made.Folder = marks.Folder{FS: o.FS, Path: e.path(madeDir)}
 	if err := e.probe(); err != nil {
 		return nil, errors.Join(lockError(o.Dir, err), e.releaseShared())

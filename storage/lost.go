@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/instance"
 )
 
@@ -35,8 +35,8 @@ func (e *Engine) NoteMade(names []string) error {
 	}
 	for _, name := range unnoted {
 		_, files, err := e.readIdentity(name)
-		if err == nil && !slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, ownerPrefix) }) {
-			err = e.touch(e.path(name, ownerFile(name)))
+		if err == nil && !identity.HasOwner(files) {
+			err = e.touch(e.path(name, identity.OwnerFile(name)))
 		}
 		if err == nil {
 			err = e.made.Note(name)
@@ -78,7 +78,7 @@ func (e *Engine) ForgetLost(name string) error {
 
 // readIdentity reads what is fixed about a store that need not be open, and its
 // files. The error is fault.NoCopy when there is none.
-func (e *Engine) readIdentity(name string) (id identity, files []string, err error) {
+func (e *Engine) readIdentity(name string) (id identity.Identity, files []string, err error) {
 	files, err = e.o.FS.List(e.path(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return id, nil, noStore()
@@ -86,7 +86,7 @@ func (e *Engine) readIdentity(name string) (id identity, files []string, err err
 	if err != nil {
 		return id, nil, instance.DiskError("list store", err)
 	}
-	id, err = findIdentity(files)
+	id, err = identity.Find(files)
 	return id, files, err
 }
 
@@ -94,7 +94,7 @@ func (e *Engine) readIdentity(name string) (id identity, files []string, err err
 // without opening it.
 func (e *Engine) PartitionedStore(name string) (bool, error) {
 	id, _, err := e.readIdentity(name)
-	return id.partitioned, err
+	return id.Partitioned, err
 }
 
 // Orphan sets a store aside that nobody names and nobody dropped: its files are
@@ -124,7 +124,7 @@ func (e *Engine) setAside(name string) error {
 		free = to + "." + strconv.Itoa(n)
 	}
 	parent := e.o.FS.PathDir(e.path(to))
-	err := e.dirs.ensure(parent)
+	err := e.dirs.Ensure(parent)
 	if err == nil { // an operator may have removed it since
 		err = e.o.FS.MkdirAll(parent, 0o755)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/storagetest"
 )
 
@@ -28,7 +29,7 @@ func TestLostStore(t *testing.T) {
 			must(t, e.Create(lostName, CreateOptions{Sole: true}))
 			s := take(t, e, lostName)
 			writeOne(t, s)
-			id := s.identity.fileName()
+			id := s.id.FileName()
 			e.Release(s)
 			stop()
 			switch path := e.path(lostName); gone {
@@ -85,13 +86,13 @@ func TestDroppedStoreIsNotLost(t *testing.T) {
 	}
 	must(t, e.Create(lostName, CreateOptions{Sole: true}))
 	must(t, fs.RemoveAll(e.path("made"))) // as in a directory of an earlier version
-	must(t, fs.Remove(fs.PathJoin(e.path(lostName), ownerFile(lostName))))
+	must(t, fs.Remove(fs.PathJoin(e.path(lostName), identity.OwnerFile(lostName))))
 	if e.Lost(lostName) {
 		t.Error("lost and there")
 	}
 	must(t, e.NoteMade([]string{lostName, "shards/80000000-ffffffff/dropped.1"}))
 	must(t, e.NoteMade([]string{lostName}))
-	if files, err := fs.List(e.path(lostName)); err != nil || !slices.Contains(files, ownerFile(lostName)) {
+	if files, err := fs.List(e.path(lostName)); err != nil || !slices.Contains(files, identity.OwnerFile(lostName)) {
 		t.Errorf("the files are %q, %v", files, err)
 	}
 	must(t, fs.RemoveAll(e.path(lostName)))
