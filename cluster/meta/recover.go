@@ -49,8 +49,10 @@ var ErrSound = errors.New("the metadata are in order")
 type remaking struct {
 	Remake
 	Remade
-	base *snapshot
-	term uint64
+	base  *snapshot
+	term  uint64
+	sound bool // what is there is in order
+	added int  // databases that only their shards know
 }
 
 func (r *remaking) notef(format string, args ...any) {
@@ -59,7 +61,8 @@ func (r *remaking) notef(format string, args ...any) {
 
 // Recover makes the metadata of a lone node again: from what can be read of them,
 // from the copies that were kept of them, and from the names of the shards on
-// disk. It changes nothing else. A crash before it ends leaves what was there.
+// disk. Metadata that are in order get the databases that only their shards
+// know. It changes nothing else. A crash before it ends leaves what was there.
 func Recover(o Remake) (*Remade, error) {
 	r := &remaking{Remake: o}
 	if err := r.findBase(); err != nil {
@@ -69,6 +72,9 @@ func Recover(o Remake) (*Remade, error) {
 		return nil, err
 	}
 	r.addFromDisk()
+	if r.sound && r.added == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrSound, r.Dir)
+	}
 	for db := range r.base.state.dbs.All() {
 		r.Databases++
 		r.compare(db)
@@ -87,13 +93,11 @@ func (r *remaking) findBase() error {
 		r.notef("the copies of the metadata in %s are of another node or cluster and were not used", r.CopyDir)
 		kept = nil
 	}
-	sound := len(s.problems) == 0 && !s.empty() && (kept == nil || kept.state.index <= s.last)
+	r.sound = len(s.problems) == 0 && !s.empty() && (kept == nil || kept.state.index <= s.last)
 	switch {
-	case sound:
-		return fmt.Errorf("%w: %s", ErrSound, r.Dir)
 	case s.empty() && kept == nil && len(r.Copies) == 0:
 		return errors.New("nothing is left to make metadata from: neither shards nor a copy of the metadata")
-	case s.state.uuid != "" && (kept == nil || s.state.index > kept.state.index):
+	case r.sound || s.state.uuid != "" && (kept == nil || s.state.index > kept.state.index):
 		r.base = &snapshot{state: s.state, tombstones: s.marks}
 	case kept != nil: // what the log has behind it
 		now := applyEntries(kept.state, kept.tombstones, s.entries, kept.state.index+1)
@@ -206,6 +210,7 @@ func (r *remaking) add(f *found) {
 		db.Shards = append(db.Shards, ring.Shard{Range: rng, Nodes: []string{r.Self}})
 	}
 	s.dbs = s.dbs.with(db)
+	r.added++
 	r.notef("%s: known from its shards only (q=%d). Its security object is not known: it is for administrators only now; "+
 		"limits are the default", f.name, len(ranges))
 }

@@ -324,3 +324,45 @@ func TestLogDamaged(t *testing.T) {
 	}
 	checkDirectory(t, dir)
 }
+
+// TestOrphanComesBack: the metadata of a backup are older than a database.
+func TestOrphanComesBack(t *testing.T) {
+	dir := pond(t)
+	backup := t.TempDir()
+	if err := os.CopyFS(backup, os.DirFS(filepath.Join(dir, "meta"))); err != nil {
+		t.Fatal(err)
+	}
+	p := startServer(t, adminEnviron(), "--data", dir)
+	c := newClient(t, p.address)
+	c.want(t, "PUT", "/late?q=2", "", 201)
+	c.want(t, "PUT", "/late/a", "{}", 201)
+	p.stop()
+	for _, name := range []string{"meta", "recovery"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "meta"), os.DirFS(backup)); err != nil {
+		t.Fatal(err)
+	}
+	status, out := run(t, nil, "check", dir)
+	if status != 1 || strings.Count(out, ": no database has this shard; a node would set it aside\n") != 2 {
+		t.Errorf("check: exit status %d, %s", status, out)
+	}
+	p = startServer(t, adminEnviron(), "--data", dir)
+	c = newClient(t, p.address)
+	c.want(t, "GET", "/late", "", 404)
+	p.stop()
+	status, out = run(t, nil, "recover", dir)
+	if status != 0 || !strings.Contains(out, "late: known from its shards only (q=2)") || !strings.HasSuffix(out, "metadata of 6 databases were made\n") {
+		t.Errorf("recover: exit status %d, %s", status, out)
+	}
+	p = startServer(t, adminEnviron(), "--data", dir)
+	c = newClient(t, p.address)
+	c.want(t, "GET", "/late/a", "", 200)
+	if got := c.want(t, "GET", "/pond/_security", "", 200); got != `{"members":{"names":["ann"]}}` {
+		t.Errorf("security object: %s", got)
+	}
+	p.stop()
+	checkDirectory(t, dir)
+}
