@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -75,9 +74,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 			return err
 		}
 	}
-	id := identity.Identity{Partitioned: o.Partitioned}
-	_, _ = rand.Read(id.UUID[:]) // never fails
-	if err := e.makeStore(path, name, id); err != nil {
+	if err := e.makeStore(path, identity.New(name, o.Partitioned)); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
 	_ = e.made.Note(name) // else NoteMade does
@@ -85,11 +82,8 @@ func (e *Engine) create(name string, o CreateOptions) error {
 }
 
 // makeStore makes the directory with the file that names the store, durably.
-func (e *Engine) makeStore(path, name string, id identity.Identity) error {
+func (e *Engine) makeStore(path string, id identity.Identity) error {
 	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
-		return err
-	}
-	if err := e.touch(e.o.FS.PathJoin(path, identity.OwnerFile(name))); err != nil {
 		return err
 	}
 	if err := e.touch(e.o.FS.PathJoin(path, id.FileName())); err != nil {

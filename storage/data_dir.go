@@ -19,7 +19,7 @@ const (
 	stagingDir = "staging" // stores that were dropped, to be removed
 
 	rebuildingDir = "rebuilding" // marks of stores that do not hold yet what they should
-	madeDir       = "made"       // marks of the stores that were made here and not dropped
+	madeFile      = "made"       // which stores were made here and not dropped
 )
 
 // formatMarker begins the name of the file that says in which format a store is. A new

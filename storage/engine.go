@@ -96,7 +96,7 @@ func NewEngine(o Options) (*Engine, error) {
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
 	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
-	e.made.Folder = marks.Folder{FS: o.FS, Path: e.path(madeDir)}
+	e.made.FS, e.made.Path = o.FS, e.path(madeFile)
 	if err := e.probe(); err != nil {
 		return nil, errors.Join(lockError(o.Dir, err), e.releaseShared())
 	}
@@ -106,7 +106,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if err := e.dropOrphans(); err != nil {
 		return nil, errors.Join(fmt.Errorf("indexes without a store: %w", err), e.releaseShared())
 	}
-	if err := e.rebuilding.Load(); err != nil {
+	if err := errors.Join(e.rebuilding.Load(), e.made.Load()); err != nil {
 		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
 	}
 	return e, nil
@@ -200,7 +200,7 @@ func (e *Engine) stillOpen() error {
 func (e *Engine) releaseShared() error {
 	e.shared.Files.Unref()
 	e.shared.Memory.Close()
-	return e.lock.Close()
+	return errors.Join(e.made.Close(), e.lock.Close())
 }
 
 func errClosed() error { return fault.New(fault.Closed, "The node is shutting down.") }

@@ -29,19 +29,8 @@ func (e *Engine) Lost(name string) bool { return e.made.Has(name) && !e.Has(name
 // NoteMade notes that stores are here, of those that were listed. What is not
 // noted is not missed when it goes.
 func (e *Engine) NoteMade(names []string) error {
-	unnoted, err := e.made.Unnoted(names)
-	if err != nil {
-		return fmt.Errorf("list the stores that were made: %w", err)
-	}
-	for _, name := range unnoted {
-		_, files, err := e.readIdentity(name)
-		if err == nil && !identity.HasOwner(files) {
-			err = e.touch(e.path(name, identity.OwnerFile(name)))
-		}
-		if err == nil {
-			err = e.made.Note(name)
-		}
-		if err != nil && !fault.Is(err, fault.NoCopy) { // dropped meanwhile
+	for _, name := range names {
+		if err := e.made.Note(name); err != nil {
 			return instance.DiskError("note which stores are here", err)
 		}
 	}
@@ -70,9 +59,7 @@ func (e *Engine) ForgetLost(name string) error {
 	default: // it is there, or that is not known
 		return errors.Join(fault.New(fault.Exists, "file_exists"), err)
 	}
-	if err := e.made.Forget(name); err != nil {
-		return instance.DiskError("forget store "+name, err)
-	}
+	e.made.Forget(name)
 	return nil
 }
 

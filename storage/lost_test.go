@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/fault"
-	"divan/storage/identity"
 	"divan/storage/storagetest"
 )
 
@@ -78,25 +77,25 @@ func TestLostStore(t *testing.T) {
 // this program has never seen.
 func TestDroppedStoreIsNotLost(t *testing.T) {
 	fs := vfs.NewMem()
-	e, _ := startEngine(t, Options{FS: fs})
+	e, stop := startEngine(t, Options{FS: fs})
 	must(t, e.Create(lostName, CreateOptions{}))
 	must(t, e.Drop(lostName))
 	if e.Lost(lostName) {
 		t.Error("a dropped store is missed")
 	}
 	must(t, e.Create(lostName, CreateOptions{Sole: true}))
-	must(t, fs.RemoveAll(e.path("made"))) // as in a directory of an earlier version
-	must(t, fs.Remove(fs.PathJoin(e.path(lostName), identity.OwnerFile(lostName))))
+	stop()
+	must(t, fs.Remove(e.path("made"))) // as in a directory of an earlier version
+	e, stop = startEngine(t, Options{FS: fs})
+	must(t, e.NoteMade([]string{lostName}))
+	must(t, e.NoteMade([]string{lostName}))
 	if e.Lost(lostName) {
 		t.Error("lost and there")
 	}
-	must(t, e.NoteMade([]string{lostName, "shards/80000000-ffffffff/dropped.1"}))
-	must(t, e.NoteMade([]string{lostName}))
-	if files, err := fs.List(e.path(lostName)); err != nil || !slices.Contains(files, identity.OwnerFile(lostName)) {
-		t.Errorf("the files are %q, %v", files, err)
-	}
+	stop()
 	must(t, fs.RemoveAll(e.path(lostName)))
-	if !e.Lost(lostName) || e.Lost("shards/80000000-ffffffff/dropped.1") {
+	e, _ = startEngine(t, Options{FS: fs})
+	if !e.Lost(lostName) || e.Lost(lostName+"1") {
 		t.Error("not what is lost")
 	}
 	must(t, e.Create(lostName, CreateOptions{Rebuilding: true}))

@@ -66,7 +66,7 @@ func (e *Engine) openStore(name string) (member, error) {
 		return nil, errLost(name)
 	}
 	if err == nil {
-		err = identity.CheckOwner(files, name)
+		err = id.Check(name)
 	}
 	if err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
-// Package identity is the empty files that say what a directory is: the store
-// that it is, and whose.
+// Package identity is the empty file that says what a directory is: which store,
+// and whose.
 package identity
 
 import (
+	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	"divan/storage/fault"
@@ -13,49 +13,52 @@ import (
 )
 
 // Identity is what is fixed when a store is made. It is kept in the name of an
-// empty file, STORE-<format>-<uuid>[-partitioned]: a name is there or not, so
-// that a store is made with two syncs of directories and never half.
+// empty file, STORE-2-<uuid>-<owner>[-partitioned]: a name is there or not, so
+// that a store is made with two syncs of directories and never half. In format 1
+// there is no owner.
 type Identity struct {
 	UUID        [16]byte
 	Partitioned bool
+	owner       string // see ownerOf; empty in format 1
 }
 
 // Prefix begins the name of the file.
 const Prefix = "STORE-"
 
 const (
-	format            = "1-"
+	formatOne         = "1-"
+	formatTwo         = "2-"
 	partitionedSuffix = "-partitioned"
 )
 
 // FileName returns the name of the file.
 func (id Identity) FileName() string {
-	name := Prefix + format + hex.EncodeToString(id.UUID[:])
+	name := Prefix + formatOne + hex.EncodeToString(id.UUID[:])
+	if id.owner != "" {
+		name = Prefix + formatTwo + hex.EncodeToString(id.UUID[:]) + "-" + id.owner
+	}
 	if id.Partitioned {
 		name += partitionedSuffix
 	}
 	return name
 }
 
-// ownerPrefix begins the name of an empty file that says whose directory it is: a
-// hash of the store's name follows. Stores of earlier versions have none until
-// somebody makes it.
-const ownerPrefix = "OF-"
+// ownerOf is what the name of the file says of the name of the store: the
+// beginning of its hash.
+func ownerOf(store string) string { return marks.Hash(store)[:32] }
 
-// OwnerFile is the name of that file in the directory of a store.
-func OwnerFile(name string) string { return ownerPrefix + marks.Hash(name)[:32] }
-
-// HasOwner reports whether the files of a directory say whose it is.
-func HasOwner(files []string) bool {
-	return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, ownerPrefix) })
+// New returns the identity of a new store.
+func New(store string, partitioned bool) Identity {
+	id := Identity{Partitioned: partitioned, owner: ownerOf(store)}
+	_, _ = rand.Read(id.UUID[:]) // never fails
+	return id
 }
 
-// CheckOwner refuses the directory of another store.
-func CheckOwner(files []string, name string) error {
-	for _, f := range files {
-		if strings.HasPrefix(f, ownerPrefix) && f != OwnerFile(name) {
-			return fault.New(fault.Corruption, "The directory is that of another shard.")
-		}
+// Check refuses the directory of another store. Those of format 1 do not say
+// whose they are.
+func (id Identity) Check(store string) error {
+	if id.owner != "" && id.owner != ownerOf(store) {
+		return fault.New(fault.Corruption, "The directory is that of another shard.")
 	}
 	return nil
 }
@@ -68,12 +71,16 @@ func Find(files []string) (id Identity, err error) {
 		if !ok {
 			continue
 		}
-		if rest, ok = strings.CutPrefix(rest, format); !ok {
+		format, rest := rest[:min(len(formatOne), len(rest))], rest[min(len(formatOne), len(rest)):]
+		if format != formatOne && format != formatTwo {
 			return id, fmt.Errorf("store of an unknown format: %s", f)
 		}
 		rest, id.Partitioned = strings.CutSuffix(rest, partitionedSuffix)
+		if format == formatTwo {
+			rest, id.owner, _ = strings.Cut(rest, "-")
+		}
 		raw, err := hex.DecodeString(rest)
-		if err != nil || len(raw) != len(id.UUID) {
+		if err != nil || len(raw) != len(id.UUID) || format == formatTwo && len(id.owner) != len(ownerOf("")) {
 			return id, fault.New(fault.Corruption, "malformed file name "+f)
 		}
 		copy(id.UUID[:], raw)

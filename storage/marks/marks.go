@@ -1,6 +1,5 @@
 // Package marks keeps facts about stores in files apart from them, so that they
-// outlive a store that is lost with its files. A mark is a file in a folder,
-// named by a hash of the store's name.
+// outlive a store that is lost with its files.
 package marks
 
 import (
@@ -33,9 +32,10 @@ func Hash(store string) string {
 
 func (f *Folder) file(store string) string { return f.FS.PathJoin(f.Path, Hash(store)) }
 
-// Set is marks that are durable, and all of which are in memory. The content of
-// a file is the name of its store: so a node knows all of them after reading one
-// folder. A Set is safe for concurrent use.
+// Set is marks that are durable, and all of which are in memory. A mark is a file
+// in a folder, named by a hash of the store's name, which is its content: so a
+// node knows all of them after reading one folder. A Set is safe for concurrent
+// use.
 //
 //	K1  A mark is durable when Add returns.
 //	K2  The number in count is that of the names in byName: a reader that
@@ -165,50 +165,4 @@ func (s *Set) All() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// Made is marks of the stores that were made here and not dropped since: one
-// that has a mark and is not there was lost. They are empty files that nobody
-// waits for: a mark that a crash has taken is made again when somebody looks for
-// those that have none, and what is lost without one passes for what was never
-// made.
-type Made struct{ Folder }
-
-// Note marks a store that is there.
-func (m *Made) Note(store string) error {
-	if err := m.FS.MkdirAll(m.Path, 0o755); err != nil {
-		return err
-	}
-	f, err := m.FS.Create(m.file(store), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// Unnoted returns those of the stores that have no mark.
-func (m *Made) Unnoted(stores []string) ([]string, error) {
-	files, err := m.FS.List(m.Path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	slices.Sort(files)
-	return slices.DeleteFunc(slices.Clone(stores), func(store string) bool {
-		_, has := slices.BinarySearch(files, Hash(store))
-		return has
-	}), nil
-}
-
-// Forget takes the mark of a store away.
-func (m *Made) Forget(store string) error {
-	if err := m.FS.Remove(m.file(store)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// Has reports whether a store has a mark.
-func (m *Made) Has(store string) bool {
-	_, err := m.FS.Stat(m.file(store))
-	return err == nil
 }
