@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/birth"
 	"divan/cluster/meta"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -38,7 +39,7 @@ func (w *world) wantCopies(m *meta.Database, complete bool, nodes ...string) {
 
 func (w *world) wantNoBirths() {
 	w.tb.Helper()
-	if n := len(w.handles.births); n != 0 {
+	if n := w.handles.births.Len(); n != 0 {
 		w.tb.Errorf("%d births are kept", n)
 	}
 }
@@ -57,7 +58,7 @@ func TestCreationWithoutAnswer(t *testing.T) {
 		if err := w.unsure(t.Context(), wish, unknown); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("creation: %v", err)
 		}
-		<-time.After(doubtTime - time.Second)
+		<-time.After(birth.DoubtTime - time.Second)
 		m := w.commit(id, "pond")
 		synctest.Wait()
 		w.wantCopies(m, true, node1, "n3@127.0.0.1")
@@ -94,8 +95,8 @@ func TestCreationMuchLater(t *testing.T) {
 		w := start(t, setup{nodes: 3})
 		synctest.Wait()
 		id := meta.NewDatabaseID()
-		w.handles.doubt(id, "pond")
-		<-time.After(doubtTime)
+		w.handles.births.Doubt(id, "pond")
+		<-time.After(birth.DoubtTime)
 		m := w.commit(id, "pond")
 		<-time.After(2 * birthGrace)
 		synctest.Wait()
@@ -112,7 +113,7 @@ func TestCreationWithLostEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, setup{nodes: 3, still: true})
 		id := meta.NewDatabaseID()
-		w.handles.doubt(id, "pond")
+		w.handles.births.Doubt(id, "pond")
 		m := w.commit(id, "pond")
 		if err := (&tidier{c: w.Coordinator}).sweep(t.Context()); err != nil {
 			t.Fatal(err)

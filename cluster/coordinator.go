@@ -10,9 +10,11 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"divan/cluster/attachment"
+	"divan/cluster/birth"
 	"divan/cluster/config"
 	"divan/cluster/events"
 	"divan/cluster/fanout"
+	"divan/cluster/lost"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
@@ -61,6 +63,7 @@ type Coordinator struct {
 	config *config.Holder
 	log    *zap.Logger
 	local  ownCopies
+	lost   *lost.Register // which of them are gone
 	others others
 	heavy  query.Gate // of matching on this node
 	repair Repair     // nil: nobody repairs
@@ -96,14 +99,13 @@ func New(o Options) (*Coordinator, error) {
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views}), heavy: o.Local.Heavy(), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
-		uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
+		lost: lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
 	if c.design == nil {
 		c.design = func(context.Context, *DB) {}
 	}
 	c.handles.byName = make(map[string]*DB)
-	c.handles.births = make(map[[16]byte]birth)
-	c.handles.lacking = make(map[[16]byte]time.Time)
+	c.handles.births = birth.NewRegister()
 	if o.Peers != nil {
 		c.others = directory{o.Peers}
 	}
@@ -157,10 +159,7 @@ type handles struct {
 	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
-	births map[[16]byte]birth // by id; guarded by mu
-	// lacking is since when copies of databases that others create have been
-	// waited for, by id; guarded by mu.
-	lacking map[[16]byte]time.Time
+	births *birth.Register
 }
 
 // await is get for a request: the copies of a database that another node creates

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/ring"
+	"divan/storage"
 	"divan/storage/fault"
 )
 
@@ -57,7 +59,7 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 			return err
 		}
 	}
-	forget := c.handles.expect(wish.ID)
+	forget := c.handles.births.Expect(wish.ID)
 	m, err := c.meta.CreateDatabase(ctx, wish)
 	if fault.Is(err, fault.Unavailable) {
 		return c.unsure(ctx, &wish, err)
@@ -250,19 +252,29 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 }
 
 // make makes a copy of this node. One that is made with its database has all
-// there is; any other one has to be filled from the other copies of its range.
+// there is; any other one has to be filled from the other copies of its range. One that is lost and that
+// nobody else has is not made.
 func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) error {
-	if c.handles.expected(m.ID) {
+	if c.handles.births.Expected(m.ID) {
 		_, err := replica.Create.On(ctx, c.local, replica.CreateRequest{Copy: name, Partitioned: m.Partitioned})
 		return err
 	}
-	others := 0
+	err := c.local.CreateMissing(ctx, name, shard.CreateOptions{Partitioned: m.Partitioned}, otherHolders(m, name))
+	if errors.Is(err, storage.ErrLost) {
+		c.lost.Note(name)
+		return nil // the other ranges can be used
+	}
+	return err
+}
+
+// otherHolders returns how many other nodes hold a copy.
+func otherHolders(m *meta.Database, name string) int {
 	for _, s := range m.Shards {
 		if m.CopyName(s.Range) == name {
-			others = len(s.Nodes) - 1
+			return len(s.Nodes) - 1
 		}
 	}
-	return c.local.CreateMissing(ctx, name, shard.CreateOptions{Partitioned: m.Partitioned}, others)
+	return 0
 }
 
 // ensureStill is ensure for a database that may have been deleted, or is

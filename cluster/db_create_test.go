@@ -170,8 +170,8 @@ func TestRefusedCreationMakesNoNewCopies(t *testing.T) {
 	if err := w.locals[node1].Drop(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	w.handles.forget("pond")                       // as after a restart
-	defer w.handles.expect(meta.NewDatabaseID())() // of a request that will be told that it is there
+	w.handles.forget("pond")                              // as after a restart
+	defer w.handles.births.Expect(meta.NewDatabaseID())() // of a request that will be told that it is there
 	w.open("pond")
 	if !w.locals[node1].Rebuilding(lost) {
 		t.Error("the empty copy counts as complete")

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"divan/cluster/config"
+	"divan/cluster/meta"
 	"divan/shard"
+	"divan/storage"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -350,6 +353,98 @@ func TestReconcile(t *testing.T) {
 	}
 	if names, err = w.locals[node1].Names(); err != nil || slices.Contains(names, stray) || len(names) != 2 {
 		t.Fatalf("%q, %v", names, err)
+	}
+	if orphans := w.orphans(); !slices.Equal(orphans, []string{"stray.1700000000"}) {
+		t.Errorf("set aside: %q", orphans)
+	}
+}
+
+// orphans returns what was set aside of the full range.
+func (w *world) orphans() []string {
+	names, _ := w.disks[node1].List("data/" + storage.OrphanedDir + "/00000000-ffffffff")
+	return names
+}
+
+// TestDeletedCopyIsRemoved: what was left of a database that was deleted is not
+// kept, however late it is found.
+func TestDeletedCopyIsRemoved(t *testing.T) {
+	w := start(t, setup{still: true})
+	left := w.create("db", CreateOptions{}).Meta().CopiesOn(node1)[0]
+	if err := w.DeleteDB(t.Context(), "db"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.locals[node1].Create(t.Context(), left, shard.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	k := &tidier{c: w.Coordinator, orphans: map[string]time.Time{left: time.Now().Add(-2 * dropGrace)}}
+	if err := k.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if orphans := w.orphans(); w.locals[node1].Has(left) || len(orphans) != 0 {
+		t.Errorf("it stays: %q", orphans)
+	}
+}
+
+// TestLostCopy: the only copy of a range goes while nobody looks.
+func TestLostCopy(t *testing.T) {
+	w := start(t, setup{still: true})
+	d := w.create("db", CreateOptions{Q: 2})
+	put(t, d, "aa", doc.Rev{}, `{}`) // in the first range
+	lost := d.meta.CopyName(d.ShardOf("a").Range)
+	if d.meta.CopyName(d.ShardOf("aa").Range) == lost {
+		t.Fatal("a and aa are in one range")
+	}
+	w.lose(lost)
+	k := &tidier{c: w.Coordinator}
+	for range 2 {
+		if err := k.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d = w.open("db")
+		put(t, d, numberedID(d, lost, false), doc.Rev{}, `{}`)
+		if _, err := d.Open(t.Context(), OpenOptions{ID: "aa"}); err != nil {
+			t.Error(err)
+		}
+		_, err := d.Open(t.Context(), OpenOptions{ID: "a"})
+		wantLost(t, err)
+		_, err = d.Update(t.Context(), UpdateOptions{NewEdits: true}, []shard.Edit{{ID: numberedID(d, lost, true), Body: []byte(`{}`)}})
+		wantLost(t, err)
+		if got := w.LostCopies(); !slices.Equal(got, []string{lost}) {
+			t.Errorf("lost are %q", got)
+		}
+		w.handles.forget("db") // as after a restart
+	}
+	for _, other := range []string{d.meta.CopyName(d.ShardOf("aa").Range), "shards/00000000-ffffffff/db.1", ""} {
+		if err := w.AcceptLoss(t.Context(), other); !fault.Is(err, fault.BadRequest) && !fault.Is(err, fault.NotFound) {
+			t.Errorf("the loss of %q was accepted: %v", other, err)
+		}
+	}
+	if err := w.AcceptLoss(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.LostCopies(); len(got) != 0 {
+		t.Errorf("lost are %q", got)
+	}
+	if _, err := d.Open(t.Context(), OpenOptions{ID: "a"}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the document: %v", err)
+	}
+	put(t, d, "a", doc.Rev{}, `{}`)
+}
+
+func wantLost(t *testing.T, err error) {
+	t.Helper()
+	if !fault.Is(err, fault.Unavailable) || !strings.HasPrefix(fault.Reason(err), "The files of the shard ") {
+		t.Errorf("of a lost range: %v", err)
+	}
+}
+
+// numberedID returns a new id of the range of a copy, or of another one.
+func numberedID(d *DB, copyName string, in bool) string {
+	for {
+		id := meta.NewDatabaseID()
+		if name := hex.EncodeToString(id[:]); (d.meta.CopyName(d.ShardOf(name).Range) == copyName) == in {
+			return name
+		}
 	}
 }
 

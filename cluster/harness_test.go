@@ -38,6 +38,15 @@ type world struct {
 	tb     testing.TB
 	fleet  *fleet                  // the other nodes, as this one reaches them
 	locals map[string]*shard.Local // by node
+	disks  map[string]vfs.FS       // of those
+}
+
+// lose removes the files of a copy of this node, which was never written to.
+func (w *world) lose(copyName string) {
+	w.tb.Helper()
+	if err := w.disks[node1].RemoveAll("data/" + copyName); err != nil {
+		w.tb.Fatal(err)
+	}
 }
 
 func nodeName(i int) string { return fmt.Sprintf("n%d@127.0.0.1", i) }
@@ -71,7 +80,7 @@ func start(tb testing.TB, s setup) *world {
 	if err := group.WaitReady(wait); err != nil {
 		tb.Fatal(err)
 	}
-	w := &world{tb: tb, locals: map[string]*shard.Local{}}
+	w := &world{tb: tb, locals: map[string]*shard.Local{}, disks: map[string]vfs.FS{}}
 	other, _ := group.Node(node1) // the same program
 	for i := range max(s.nodes, 1) {
 		name := nodeName(i + 1)
@@ -81,7 +90,8 @@ func start(tb testing.TB, s setup) *world {
 				tb.Fatal(err)
 			}
 		}
-		w.locals[name] = newLocal(tb, s.compile)
+		w.disks[name] = vfs.NewMem()
+		w.locals[name] = newLocal(tb, w.disks[name], s.compile)
 	}
 	w.Coordinator, err = New(Options{
 		NodeName: node1, Meta: group, Config: holder, Local: w.locals[node1], Logger: zap.NewNop(),
@@ -103,13 +113,13 @@ func start(tb testing.TB, s setup) *world {
 	return w
 }
 
-func newLocal(tb testing.TB, compile func([]byte) (shard.BatchMatcher, error)) *shard.Local {
+func newLocal(tb testing.TB, disk vfs.FS, compile func([]byte) (shard.BatchMatcher, error)) *shard.Local {
 	tb.Helper()
 	cache := int64(8 << 20)
 	if _, measured := tb.(*testing.B); measured {
 		cache = 128 << 20
 	}
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: cache})
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: disk, CacheBytes: cache})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"divan/cluster/birth"
 	"divan/cluster/meta"
 )
 
@@ -34,14 +35,14 @@ func (d *DB) await(ctx context.Context, try int) bool {
 	if try >= awaitTries || !young(d.meta) {
 		return false
 	}
-	first := d.c.handles.sought(d.meta.ID)
+	first := d.c.handles.births.Sought(d.meta.ID)
 	return time.Since(first) < createWait && !d.c.gone(d.meta) && rest(ctx, try)
 }
 
 // young reports whether a creation may still be under way. The time is that of
 // the node that created the database: if its clock is far behind, the copies are
 // not waited for; if it is ahead, they are for longer.
-func young(m *meta.Database) bool { return time.Since(time.Unix(m.Created, 0)) < doubtTime }
+func young(m *meta.Database) bool { return time.Since(time.Unix(m.Created, 0)) < birth.DoubtTime }
 
 // rest waits longer from try to try; false when ctx ends.
 func rest(ctx context.Context, try int) bool {
@@ -62,33 +63,15 @@ func rest(ctx context.Context, try int) bool {
 // from each other that there is nothing to fill them with. Copies that an older
 // database lacks were lost, or this node is new to it: those it makes at once.
 func (h *handles) awaitOwn(ctx context.Context, d *DB) {
-	if h.expected(d.meta.ID) || d.ownAreThere() {
+	if h.births.Expected(d.meta.ID) || d.ownAreThere() {
 		return
 	}
-	first := h.sought(d.meta.ID)
+	first := h.births.Sought(d.meta.ID)
 	for try := 0; time.Since(first) < birthGrace && !d.c.gone(d.meta) && rest(ctx, try); try++ {
 		if d.ownAreThere() {
 			return
 		}
 	}
-}
-
-// sought returns since when copies of a database have been waited for.
-func (h *handles) sought(id [16]byte) time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if at, ok := h.lacking[id]; ok {
-		return at
-	}
-	if len(h.lacking) >= maxHandles {
-		for other := range h.lacking { // whichever: it will be waited for once more
-			delete(h.lacking, other)
-			break
-		}
-	}
-	now := time.Now()
-	h.lacking[id] = now
-	return now
 }
 
 // ownAreThere reports whether this node has the copies that other nodes hold as

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/birth"
 	"divan/cluster/events"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
@@ -20,7 +21,7 @@ import (
 // database that is young waits for them, for a while; those after it get their
 // error at once, and so does every request for an older one.
 func TestLostCopies(t *testing.T) {
-	for _, age := range []time.Duration{0, doubtTime} {
+	for _, age := range []time.Duration{0, birth.DoubtTime} {
 		synctest.Test(t, func(t *testing.T) {
 			w := start(t, setup{nodes: 3, still: true})
 			d := w.create("pond", CreateOptions{Q: 1})
@@ -55,7 +56,7 @@ func TestLostDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, setup{nodes: 3, still: true})
 		m := w.create("pond", CreateOptions{Q: 2}).meta
-		<-time.After(doubtTime)
+		<-time.After(birth.DoubtTime)
 		for _, name := range m.CopiesOn(node1) {
 			if err := w.locals[node1].Drop(t.Context(), name); err != nil {
 				t.Fatal(err)
@@ -237,14 +238,14 @@ func TestCreatorMakesCopiesInTime(t *testing.T) {
 // TestSoughtIsBounded: what is remembered of databases whose copies lack is not
 // more than of those in use.
 func TestSoughtIsBounded(t *testing.T) {
-	h := handles{lacking: map[[16]byte]time.Time{}}
-	for range maxHandles + 10 {
+	r := birth.NewRegister()
+	for range birth.MaxSought + 10 {
 		id := meta.NewDatabaseID()
-		if first := h.sought(id); h.sought(id) != first {
+		if first := r.Sought(id); r.Sought(id) != first {
 			t.Error("the time has changed")
 		}
 	}
-	if len(h.lacking) > maxHandles {
-		t.Errorf("%d databases are remembered", len(h.lacking))
+	if n := r.LenSought(); n > birth.MaxSought {
+		t.Errorf("%d databases are remembered", n)
 	}
 }

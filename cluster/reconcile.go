@@ -17,8 +17,9 @@ import (
 const (
 	// dropGrace is how long a copy that no database names is kept after it was
 	// first noticed, as long as the node can make sure all the time that its map
-	// is not behind: a wrong one must not cost data. A copy whose database was
-	// seen to be deleted is removed at once.
+	// is not behind: a wrong one must not cost data. Then it is removed if its
+	// database was seen to be deleted, and set aside if not. A copy whose database
+	// is deleted while the node looks is removed at once.
 	dropGrace = time.Hour
 	// sweepEvery is how often the disk is compared with the map.
 	sweepEvery = 10 * time.Minute
@@ -135,12 +136,14 @@ func (k *tidier) sweep(ctx context.Context) error {
 		return err
 	}
 	plan := meta.Reconcile(k.c.meta.Databases(), k.c.node, names)
+	k.c.lost.Listed(wanted(names, plan.Drop), plan.Create)
 	for _, name := range plan.Create {
 		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
 		if db, ok := k.c.meta.Database(dbName); ok {
 			// The first sweep may come before what makes the copies of a new
 			// database: those were never there.
-			if k.swept || db.Created < k.c.started.Unix() {
+			gone := otherHolders(db, name) == 0 && k.c.lost.Has(name)
+			if !gone && (k.swept || db.Created < k.c.started.Unix()) {
 				k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
 			}
 			k.make(ctx, db)
@@ -151,7 +154,16 @@ func (k *tidier) sweep(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// clear removes those of the copies that were on disk a moment ago which no
+// wanted returns the copies on disk without those that no database names. Both
+// lists are sorted.
+func wanted(names, orphans []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, orphan := slices.BinarySearch(orphans, name)
+		return orphan
+	})
+}
+
+// clear removes, or sets aside, those of the copies that were on disk a moment ago which no
 // database has named for long enough, and returns the others that none names,
 // with the time from which on that is known. suspects is how many seem to be
 // such.
@@ -176,13 +188,16 @@ func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[st
 		since, known := k.orphans[name]
 		switch {
 		case !known:
-			k.c.log.Warn("copy belongs to no database, it will be removed", zap.String("copy", name), zap.Duration("after", dropGrace))
+			k.c.log.Warn("copy belongs to no database", zap.String("copy", name), zap.Duration("stays for", dropGrace),
+				zap.Bool("database was deleted", k.c.meta.IsDeleted(name)))
 			still[name] = now
 		case now.Sub(since) < dropGrace:
 			still[name] = since
-		default:
-			k.c.log.Info("remove copy without a database", zap.String("copy", name))
+		case k.c.meta.IsDeleted(name):
+			k.c.log.Info("remove copy of a deleted database", zap.String("copy", name))
 			k.c.drop(ctx, name)
+		default:
+			k.c.lost.SetAside(ctx, name)
 		}
 	}
 	return still

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"go.uber.org/zap"
 
@@ -53,7 +54,7 @@ func newCouncil(t *testing.T) *council {
 	c := &council{t: t}
 	locals := map[string]*shard.Local{}
 	for i := range 3 {
-		n := &councillor{name: nodeName(i + 1), disk: newLocal(t, nil)}
+		n := &councillor{name: nodeName(i + 1), disk: newLocal(t, vfs.NewMem(), nil)}
 		_, n.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(n.name), 100*time.Millisecond)
 		locals[n.name] = n.disk
 		c.nodes = append(c.nodes, n)

@@ -119,6 +119,9 @@ type CreateOptions struct {
 	// copies of its range have; see Local.Rebuilding. It is this node's own
 	// business and never travels.
 	Rebuilding bool
+	// Sole refuses to make a copy that is lost, as nobody else has what it held:
+	// storage.ErrLost. It never travels either.
+	Sole bool
 }
 
 // Create makes an empty copy, durable on return; fault.Exists when it is
@@ -127,7 +130,7 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Rebuilding: o.Rebuilding}); err != nil {
+	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Rebuilding: o.Rebuilding, Sole: o.Sole}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil
@@ -137,17 +140,25 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 // more; fault.NoCopy when it is not there. Requests that wait to write to it
 // get fault.NoCopy; its watchers are woken.
 func (l *Local) Drop(ctx context.Context, name string) error {
+	if err := l.remove(ctx, name, l.engine.Drop); err != nil {
+		return fmt.Errorf("drop %s: %w", name, err)
+	}
+	return l.Rebuilt(name)
+}
+
+// remove has the engine take the store of a copy away.
+func (l *Local) remove(ctx context.Context, name string, out func(name string) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	l.stopCompaction(name)
-	if err := l.engine.Drop(name); err != nil {
-		return fmt.Errorf("drop %s: %w", name, err)
+	if err := out(name); err != nil {
+		return err
 	}
 	if exited := l.forgetDropped(name); exited != nil {
 		<-exited // it has no store any more: at once
 	}
-	return l.Rebuilt(name)
+	return nil
 }
 
 // Has reports whether a copy is on this node. It is not opened for that.

@@ -236,7 +236,7 @@ func headSums(h *doc.Head) Sums {
 
 // kept is the part of the sums that this store keeps.
 func (s *Store) kept(sums Sums) Sums {
-	if !s.partitioned {
+	if !s.id.Partitioned {
 		sums.External, sums.Active = 0, 0
 	}
 	return sums

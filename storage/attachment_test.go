@@ -124,7 +124,7 @@ func TestAttachmentReaderKeepsItsMoment(t *testing.T) {
 	}
 	must(t, rb.Close())
 	must(t, rs.Close())
-	if len(s.uploads.keys) != 0 {
+	if s.uploads.Len() != 0 {
 		t.Error("a deleted upload is still remembered")
 	}
 }
@@ -208,8 +208,8 @@ func TestAttachmentFiles(t *testing.T) {
 	if _, err := s.OpenAttachment("a", contentKey{3}, 0, -1); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the failed upload is there: %v", err)
 	}
-	if len(s.uploads.keys) != 1 {
-		t.Errorf("%d uploads are remembered, want one", len(s.uploads.keys))
+	if s.uploads.Len() != 1 {
+		t.Errorf("%d uploads are remembered, want one", s.uploads.Len())
 	}
 	writeOne(t, s) // the store itself goes on
 }

@@ -142,13 +142,13 @@ func (w *AttachmentWriter) Close() error {
 	if w.err == nil {
 		// Known before it can be found, so that no compaction takes it for
 		// garbage.
-		w.s.uploads.add(upload)
+		w.s.uploads.Add(upload)
 		//nolint:forbidigo // only traced; an ingestion cannot be given up half way
 		w.fail(w.db.Ingest(context.Background(), w.paths))
 		if w.err == nil {
 			return nil
 		}
-		w.s.uploads.drop(upload)
+		w.s.uploads.Drop(upload)
 	}
 	return errors.Join(w.err, w.remove())
 }

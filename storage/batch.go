@@ -106,7 +106,7 @@ func (b *Batch) Put(old, next *doc.Record) {
 	b.val = appendChange(b.val[:0], next)
 	b.set()
 	b.counters.Seq = max(b.counters.Seq, next.Seq)
-	if next.Inline != nil && b.s.uploads.any() {
+	if next.Inline != nil && b.s.uploads.Any() {
 		v, err := doc.DecodeRevision(next.Inline)
 		b.note(err)
 		b.claim(next.ID, v.Atts)
@@ -169,7 +169,7 @@ func (b *Batch) PutRevision(id string, rev doc.Rev, v doc.Revision) {
 	b.key = appendBodyKey(b.key[:0], id, rev)
 	b.val = v.AppendBinary(b.val[:0])
 	b.set()
-	if b.s.uploads.any() {
+	if b.s.uploads.Any() {
 		b.claim(id, v.Atts)
 	}
 }
@@ -240,7 +240,7 @@ func (b *Batch) deleteChunks(lo, hi []byte) error {
 func (b *Batch) claim(id string, atts []doc.Attachment) {
 	for i := range atts {
 		upload := uploadKey(id, atts[i].Key)
-		if b.s.uploads.has(upload) {
+		if b.s.uploads.Has(upload) {
 			b.endUpload(upload)
 		}
 	}
@@ -318,7 +318,7 @@ func (b *Batch) Apply() (*Commit, error) {
 		return nil, s.inst.Fail(err)
 	}
 	s.states.Store(&statePair{prev: next})
-	s.uploads.drop(b.claimed...)
+	s.uploads.Drop(b.claimed...)
 	return &Commit{s: s, b: b.b}, nil
 }
 

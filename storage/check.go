@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"divan/storage/doc"
+	"divan/storage/instance"
 )
 
 // checker verifies one moment of a store. Every invariant that binds two
@@ -38,6 +39,10 @@ func (s *Store) Check(ctx context.Context, report func(problem string)) error {
 	c := &checker{ctx: ctx, s: s, snap: snap, report: report}
 	return errors.Join(c.run(), c.close())
 }
+
+// GivenUp returns what opening the store gave up of its log, which a loss of power
+// explains and damage as well; nil when that was nothing.
+func (s *Store) GivenUp() *instance.GivenUp { return s.inst.GivenUp() }
 
 func (c *checker) problemf(format string, args ...any) { c.report(fmt.Sprintf(format, args...)) }
 

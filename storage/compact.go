@@ -238,7 +238,7 @@ func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]boo
 		if !whole {
 			return errors.Join(corrupt("attachment key"), it.Close())
 		}
-		switch upload := s.uploads.has(uploadKey(id, key)); {
+		switch upload := s.uploads.Has(uploadKey(id, key)); {
 		case used[key] && upload:
 			g.marked = append(g.marked, key)
 		case !used[key] && !upload:

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/instance"
 )
 
@@ -56,35 +56,37 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	path := e.path(name)
 	files, err := e.o.FS.List(path)
 	if err == nil {
-		if _, err = findIdentity(files); err == nil {
+		if _, err = identity.Find(files); err == nil {
 			return fault.New(fault.Exists, "file_exists")
 		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NoCopy) {
 		return fmt.Errorf("create store %s: %w", name, err)
 	}
-	if err := e.dirs.ensure(e.o.FS.PathDir(path)); err != nil {
+	if err := e.dirs.Ensure(e.o.FS.PathDir(path)); err != nil {
 		return instance.DiskError("create store "+name, err)
+	}
+	if o.Sole && e.made.Has(name) {
+		return errLost(name)
 	}
 	if o.Rebuilding {
 		if err := e.SetRebuilding(name); err != nil {
 			return err
 		}
 	}
-	id := identity{partitioned: o.Partitioned}
-	_, _ = rand.Read(id.uuid[:]) // never fails
-	if err := e.makeStore(path, id); err != nil {
+	if err := e.makeStore(path, identity.New(name, o.Partitioned)); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
+	_ = e.made.Note(name) // else NoteMade does
 	return nil
 }
 
 // makeStore makes the directory with the file that names the store, durably.
-func (e *Engine) makeStore(path string, id identity) error {
+func (e *Engine) makeStore(path string, id identity.Identity) error {
 	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	if err := e.touch(e.o.FS.PathJoin(path, id.fileName())); err != nil {
+	if err := e.touch(e.o.FS.PathJoin(path, id.FileName())); err != nil {
 		return err
 	}
 	if err := instance.SyncDir(e.o.FS, path); err != nil {

@@ -1,19 +1,15 @@
 package storage
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"divan/storage/fault"
-	"divan/storage/instance"
+	"divan/storage/identity"
 )
 
 // Names inside the data directory.
@@ -21,107 +17,15 @@ const (
 	shardsDir  = "shards"
 	indexesDir = "indexes" // <range>/<database>.<suffix>/<signature> below it
 	stagingDir = "staging" // stores that were dropped, to be removed
+
+	rebuildingDir = "rebuilding" // marks of stores that do not hold yet what they should
+	madeFile      = "made"       // which stores were made here and not dropped
 )
-
-// identity is what is fixed when a store is made. It is kept in the name of an
-// empty file, STORE-<format>-<uuid>[-partitioned]: a name is there or not, so
-// that a store is made with two syncs of directories and never half.
-type identity struct {
-	uuid        [16]byte
-	partitioned bool
-}
-
-const (
-	identityPrefix    = "STORE-"
-	identityFormat    = "1-"
-	partitionedSuffix = "-partitioned"
-)
-
-func (id identity) fileName() string {
-	name := identityPrefix + identityFormat + hex.EncodeToString(id.uuid[:])
-	if id.partitioned {
-		name += partitionedSuffix
-	}
-	return name
-}
-
-// findIdentity looks for the file among those of a directory. The error is
-// fault.NoCopy when there is none: the directory is no store.
-func findIdentity(files []string) (id identity, err error) {
-	for _, f := range files {
-		rest, ok := strings.CutPrefix(f, identityPrefix)
-		if !ok {
-			continue
-		}
-		if rest, ok = strings.CutPrefix(rest, identityFormat); !ok {
-			return id, fmt.Errorf("store of an unknown format: %s", f)
-		}
-		rest, id.partitioned = strings.CutSuffix(rest, partitionedSuffix)
-		raw, err := hex.DecodeString(rest)
-		if err != nil || len(raw) != len(id.uuid) {
-			return id, fault.New(fault.Corruption, "malformed file name "+f)
-		}
-		copy(id.uuid[:], raw)
-		return id, nil
-	}
-	return id, noStore()
-}
 
 // formatMarker begins the name of the file that says in which format a store is. A new
 // store without it is made in the oldest one and brought up to date step by
 // step, with ten files and ten syncs.
 const formatMarker = "marker.format-version.000001."
-
-// dirs makes directories durable and remembers which already are.
-type dirs struct {
-	fs vfs.FS
-	mu struct {
-		sync.Mutex
-		durable map[string]struct{}
-	}
-}
-
-// ensure makes a directory and its parents, all durable. Another goroutine may
-// have made one without having synced it yet, so only a sync by this process
-// counts.
-func (d *dirs) ensure(dir string) error {
-	d.mu.Lock()
-	_, known := d.mu.durable[dir]
-	d.mu.Unlock()
-	if known || dir == "" {
-		return nil
-	}
-	if err := d.fs.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make directory: %w", err)
-	}
-	parent := d.fs.PathDir(dir)
-	if parent != dir {
-		if err := d.ensureParent(parent); err != nil {
-			return err
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.durable == nil {
-		d.mu.durable = map[string]struct{}{}
-	}
-	d.mu.durable[dir] = struct{}{}
-	return nil
-}
-
-// ensureParent makes parent durable, then the entry in it.
-func (d *dirs) ensureParent(parent string) error {
-	if err := d.ensure(parent); err != nil {
-		return err
-	}
-	err := instance.SyncDir(d.fs, parent)
-	// A directory above the data directory may be unreadable for this user;
-	// it is not ours to sync.
-	if errors.Is(err, os.ErrPermission) {
-		return nil
-	}
-	return err
-}
 
 func (e *Engine) path(elem ...string) string {
 	return e.o.FS.PathJoin(append([]string{e.o.Dir}, elem...)...)
@@ -130,7 +34,7 @@ func (e *Engine) path(elem ...string) string {
 // validName accepts a clean relative path: nothing that leaves the directory.
 func validName(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || strings.HasPrefix(part, identityPrefix) {
+		if part == "" || part == "." || part == ".." || strings.HasPrefix(part, identity.Prefix) {
 			return false
 		}
 	}
@@ -163,11 +67,14 @@ func (e *Engine) walk(dir string, names *[]string) error {
 	if err != nil {
 		return fmt.Errorf("list %s: %w", dir, err)
 	}
-	if _, err := findIdentity(children); !fault.Is(err, fault.NoCopy) {
+	if _, err := identity.Find(children); !fault.Is(err, fault.NoCopy) {
 		*names = append(*names, dir) // one that cannot be read is there as well
 		return nil
 	}
 	for _, child := range children {
+		if dir == shardsDir && child == orphanedName {
+			continue
+		}
 		if err := e.walk(dir+"/"+child, names); err != nil {
 			return err
 		}
@@ -188,7 +95,7 @@ func (e *Engine) Has(name string) bool {
 	}
 	files, err := e.o.FS.List(e.path(name))
 	if err == nil {
-		_, err = findIdentity(files)
+		_, err = identity.Find(files)
 		return !fault.Is(err, fault.NoCopy)
 	}
 	return !errors.Is(err, os.ErrNotExist)
@@ -208,7 +115,7 @@ func (e *Engine) FileSize(name string) (int64, error) {
 	e.mu.Unlock()
 	files, err := e.o.FS.List(e.path(name))
 	if err == nil {
-		_, err = findIdentity(files)
+		_, err = identity.Find(files)
 	}
 	if err != nil {
 		return 0, noStore()

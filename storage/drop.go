@@ -10,13 +10,17 @@ import (
 	"go.uber.org/zap"
 
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/instance"
 )
 
 // Drop removes a store with its indexes: nobody can open it any more. A store in
 // use is removed from the disk with its last pin; a crash before that leaves it
 // there. The error is fault.NoCopy when there is no such store.
-func (e *Engine) Drop(name string) error { return e.drop(name, e.moveToStaging) }
+func (e *Engine) Drop(name string) error {
+	e.made.Forget(name)
+	return e.drop(name, e.moveToStaging)
+}
 
 // drop removes a store of any kind; move takes its files out of their place.
 func (e *Engine) drop(name string, move func(name string) error) error {
@@ -56,7 +60,7 @@ func (e *Engine) drop(name string, move func(name string) error) error {
 }
 
 // moveToStaging moves a store that is not open out of its place, durably, and leaves
-// the removal of its files to Run.
+// the removal of its files to Run. One that Orphan was called for is set aside.
 func (e *Engine) moveToStaging(name string) error {
 	if !validName(name) {
 		return noStore()
@@ -64,16 +68,24 @@ func (e *Engine) moveToStaging(name string) error {
 	path := e.path(name)
 	files, err := e.o.FS.List(path)
 	if err == nil {
-		_, err = findIdentity(files)
+		_, err = identity.Find(files)
 	}
 	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.NoCopy) {
 		return noStore()
 	}
 	// A store that cannot be read can still be dropped.
-	if err := e.stage(name); err != nil {
+	e.mu.Lock()
+	_, orphan := e.mu.orphans[name]
+	delete(e.mu.orphans, name)
+	e.mu.Unlock()
+	out := e.stage
+	if orphan {
+		out = e.setAside
+	}
+	if err := out(name); err != nil {
 		return err
 	}
-	e.uploads.forget(name)
+	e.uploads.Forget(name)
 	return e.dropIndexes(name)
 }
 
@@ -95,7 +107,7 @@ func (e *Engine) stage(name string) error {
 // prepareStaging makes the staging folder; what lies in it is left to Run.
 func (e *Engine) prepareStaging() error {
 	e.wakeSweep()
-	return e.dirs.ensure(e.path(stagingDir))
+	return e.dirs.Ensure(e.path(stagingDir))
 }
 
 func (e *Engine) wakeSweep() {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,7 +17,9 @@ import (
 
 	"divan/storage/fault"
 	"divan/storage/instance"
+	"divan/storage/marks"
 	"divan/storage/scheduler"
+	"divan/storage/uploads"
 )
 
 // Engine is all stores of a node: it opens them on demand, closes those that
@@ -35,7 +39,7 @@ type Engine struct {
 	log     *zap.Logger
 	shared  instance.Shared
 	lock    io.Closer
-	dirs    dirs
+	dirs    instance.Dirs
 	sweep   chan struct{} // something lies in the staging folder
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
@@ -56,10 +60,12 @@ type Engine struct {
 		retry   map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
 		unsynced map[string]struct{}
+		orphans  map[string]struct{} // to be set aside, not removed
 	}
 	space      diskSpace
-	uploads    uploadSets
-	rebuilding rebuildingSet
+	uploads    uploads.Sets
+	rebuilding marks.Set
+	made       marks.Made
 }
 
 // NewEngine locks the data directory and makes what the stores share. It opens
@@ -72,7 +78,7 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	lock, err := o.FS.Lock(o.FS.PathJoin(o.Dir, "LOCK"))
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s is in use: %w", o.Dir, err)
+		return nil, lockError(o.Dir, err)
 	}
 	e := &Engine{
 		o: o, log: o.Logger, lock: lock,
@@ -81,25 +87,52 @@ func NewEngine(o Options) (*Engine, error) {
 			Files:     pebble.NewFileCache(compactionSlots(), o.MaxTables),
 			Scheduler: scheduler.New(compactionSlots()),
 		},
-		dirs:    dirs{fs: o.FS},
+		dirs:    instance.Dirs{FS: o.FS},
 		sweep:   make(chan struct{}, 1),
 		drained: make(chan struct{}),
 	}
 	e.shared.SyncInterval = e.syncInterval
 	e.space.fs, e.space.dir, e.space.log = o.FS, o.Dir, o.Logger
 	e.mu.entries = map[string]*entry{}
-	e.mu.retry = map[string]time.Time{}
-	e.mu.unsynced = map[string]struct{}{}
+	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
+	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
+	e.made.FS, e.made.Path = o.FS, e.path(madeFile)
+	if err := e.probe(); err != nil {
+		return nil, errors.Join(lockError(o.Dir, err), e.releaseShared())
+	}
 	if err := e.prepareStaging(); err != nil {
 		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
 	}
 	if err := e.dropOrphans(); err != nil {
 		return nil, errors.Join(fmt.Errorf("indexes without a store: %w", err), e.releaseShared())
 	}
-	if err := e.loadRebuilding(); err != nil {
+	if err := errors.Join(e.rebuilding.Load(), e.made.Load()); err != nil {
 		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
 	}
 	return e, nil
+}
+
+// lockError says why the data directory could not be locked.
+func lockError(dir string, err error) error {
+	if readOnly(err) {
+		return fmt.Errorf("data directory %s cannot be written: %w", dir, err)
+	}
+	return fmt.Errorf("data directory %s is in use: %w", dir, err)
+}
+
+func readOnly(err error) bool {
+	return errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// probe looks whether files can be made in the data directory. A full disk is no
+// reason not to start.
+func (e *Engine) probe() error {
+	path := e.path("LOCK.probe")
+	if err := e.touch(path); readOnly(err) {
+		return err
+	}
+	_ = e.o.FS.Remove(path) // an empty file, which the next start makes again
+	return nil
 }
 
 // Run closes idle stores, removes what was dropped and grants compactions; it
@@ -167,7 +200,7 @@ func (e *Engine) stillOpen() error {
 func (e *Engine) releaseShared() error {
 	e.shared.Files.Unref()
 	e.shared.Memory.Close()
-	return e.lock.Close()
+	return errors.Join(e.made.Close(), e.lock.Close())
 }
 
 func errClosed() error { return fault.New(fault.Closed, "The node is shutting down.") }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/storage/doc"
+	"divan/storage/identity"
 )
 
 // TestFormat holds the bytes of FORMAT.md. A change here is a new format.
@@ -19,7 +20,7 @@ func TestFormat(t *testing.T) {
 	rec := &doc.Record{ID: "doc", Seq: 7, Winner: rev}
 	rec.Tree.Merge(doc.Path{Start: 2, IDs: []string{rev.ID, "a"}}, doc.Node{Rev: rev, Stored: true})
 	rec.Tree.Merge(doc.Path{Start: 300, IDs: []string{text.ID}}, doc.Node{Rev: text, Deleted: true, Stored: true})
-	id := identity{uuid: [16]byte{0: 1, 15: 0xff}, partitioned: true}
+	id := identity.Identity{UUID: [16]byte{0: 1, 15: 0xff}, Partitioned: true}
 	for _, c := range []struct {
 		name string
 		got  []byte
@@ -58,7 +59,8 @@ func TestFormat(t *testing.T) {
 		{"sums", appendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
 		{"sums of documents only", appendSums(nil, Sums{Live: 3}), "06"},
 		{"no sums", appendSums(nil, Sums{}), ""},
-		{"store file", []byte(id.fileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
+		{"store file of format 2", []byte(identity.New("shards/x", true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
+		{"store file", []byte(id.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
 	} {
 		if got, want := hex.EncodeToString(c.got), strings.ReplaceAll(c.want, " ", ""); got != want {
 			t.Errorf("%s is\n%s, want\n%s", c.name, got, want)
@@ -69,7 +71,7 @@ func TestFormat(t *testing.T) {
 			t.Errorf("borderHash(%q) = %#x, want %#x", id, got, want)
 		}
 	}
-	if got, err := findIdentity([]string{"x", id.fileName()}); err != nil || got != id {
+	if got, err := identity.Find([]string{"x", id.FileName()}); err != nil || got != id {
 		t.Errorf("findIdentity = %+v, %v", got, err)
 	}
 }
@@ -156,7 +158,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("counters: %v", err)
 			}
 		}
-		_, _ = findIdentity([]string{string(b), identityPrefix + string(b), identityPrefix + identityFormat + string(b)})
+		_, _ = identity.Find([]string{string(b), identity.Prefix + string(b), identity.Prefix + "1-" + string(b)})
 		if len(b) < prefixLen {
 			return
 		}

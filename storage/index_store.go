@@ -61,7 +61,7 @@ func (e *Engine) AcquireIndex(s *Store, signature string) (*Index, error) {
 	if !validName(name) || strings.Contains(signature, "/") {
 		return nil, fmt.Errorf("index name %q is no path below the data directory", name)
 	}
-	m, err := e.acquire(name, func(name string) (member, error) { return e.openIndex(name, s.uuid) })
+	m, err := e.acquire(name, func(name string) (member, error) { return e.openIndex(name, s.id.UUID) })
 	switch {
 	case fault.Is(err, fault.NoCopy):
 		return nil, fault.New(fault.Unavailable, "The index is being removed.")

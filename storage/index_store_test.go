@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/instance"
 	"divan/storage/storagetest"
 )
@@ -224,8 +225,8 @@ func TestIndexOfAnotherCopy(t *testing.T) {
 	files, err := fs.List(fs.PathJoin("data", testStore))
 	must(t, err)
 	for _, f := range files {
-		if strings.HasPrefix(f, identityPrefix) {
-			must(t, fs.Rename(fs.PathJoin("data", testStore, f), fs.PathJoin("data", testStore, identity{uuid: [16]byte{1}}.fileName())))
+		if strings.HasPrefix(f, identity.Prefix) {
+			must(t, fs.Rename(fs.PathJoin("data", testStore, f), fs.PathJoin("data", testStore, identity.Identity{UUID: [16]byte{1}}.FileName())))
 		}
 	}
 	e, _ = startEngine(t, Options{FS: fs})

@@ -68,6 +68,9 @@ type CreateOptions struct {
 	Partitioned bool
 	// Rebuilding makes the store as one that Engine.Rebuilding is true of.
 	Rebuilding bool
+	// Sole refuses, with ErrLost, to make a store that was here once: nobody else
+	// has what it held.
+	Sole bool
 }
 
 // compactionSlots is how many compactions run at once on the node.

@@ -331,7 +331,7 @@ func (m *machine) verifyDocs(snap *Snapshot) {
 	if !slices.Equal(got, want) {
 		m.t.Fatalf("docs in [%q, %q) are %q, want %q", lo, hi, got, want)
 	}
-	if !m.s.partitioned {
+	if !m.s.id.Partitioned {
 		sums.External, sums.Active = 0, 0
 	}
 	if have, err := snap.Sums(lo, hi); err != nil || have != sums {

@@ -71,7 +71,7 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		if !ok {
 			return corrupt("upload key")
 		}
-		if s.uploads.has(k) {
+		if s.uploads.Has(k) {
 			return nil
 		}
 		if u.keys == nil || u.id != string(id) {

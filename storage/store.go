@@ -1,9 +1,7 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +13,9 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/identity"
 	"divan/storage/instance"
+	"divan/storage/uploads"
 )
 
 // Store is one open shard copy. Reads are safe for concurrent use; batches
@@ -33,8 +33,8 @@ import (
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
-	identity
-	uploads  *uploadSet
+	id       identity.Identity
+	uploads  *uploads.Set
 	swept    int        // uploads that opening has removed
 	opening  sync.Mutex // one first write opens the instance
 	states   atomic.Pointer[statePair]
@@ -61,23 +61,22 @@ func (e *Engine) openStore(name string) (member, error) {
 	if !validName(name) {
 		return nil, noStore()
 	}
-	files, err := e.o.FS.List(e.path(name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, noStore()
+	id, files, err := e.readIdentity(name)
+	if fault.Is(err, fault.NoCopy) && e.made.Has(name) {
+		return nil, errLost(name)
 	}
-	if err != nil {
-		return nil, instance.DiskError("list store", err)
+	if err == nil {
+		err = id.Check(name)
 	}
-	id, err := findIdentity(files)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		handle: e.newHandle(name), identity: id, uploads: e.uploads.of(name),
+		handle: e.newHandle(name), id: id, uploads: e.uploads.Of(name),
 	}
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
-		e.uploads.release(s.uploads)
+		e.uploads.Release(s.uploads)
 		return nil, err
 	}
 	return s, nil
@@ -171,7 +170,7 @@ var errOpenedForReading = fmt.Errorf("opened for reading: %w", syscall.ENOSPC)
 
 // close closes the store's instance.
 func (s *Store) close(bool) error {
-	s.engine.uploads.release(s.uploads)
+	s.engine.uploads.Release(s.uploads)
 	return s.inst.Close()
 }
 
@@ -179,10 +178,10 @@ func (s *Store) remove() error { return s.engine.moveToStaging(s.name) }
 
 // UUID returns what names this copy, made with the store: sequences of two
 // copies, or of a store made anew under the same name, do not compare.
-func (s *Store) UUID() [16]byte { return s.uuid }
+func (s *Store) UUID() [16]byte { return s.id.UUID }
 
 // Partitioned reports the option the store was created with.
-func (s *Store) Partitioned() bool { return s.partitioned }
+func (s *Store) Partitioned() bool { return s.id.Partitioned }
 
 // Counters returns the totals as of the last applied batch, which may not be
 // durable yet.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -23,86 +21,6 @@ import (
 //
 // A store may also be closed for lack of use between the two, so what is on its
 // way is remembered here, by the engine: an upload known to the process is kept.
-
-// uploadSets are the uploads of all stores.
-type uploadSets struct {
-	mu   sync.Mutex
-	sets map[string]*uploadSet
-}
-
-// uploadSet are the uploads of one store, by upload key.
-type uploadSet struct {
-	name  string
-	users int          // open stores; guarded by uploadSets.mu
-	n     atomic.Int64 // len(keys), to be asked without the lock
-	mu    sync.Mutex
-	keys  map[string]struct{}
-}
-
-// of returns the uploads of a store that is being opened.
-func (u *uploadSets) of(name string) *uploadSet {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	set := u.sets[name]
-	if set == nil {
-		set = &uploadSet{name: name, keys: map[string]struct{}{}}
-		if u.sets == nil {
-			u.sets = map[string]*uploadSet{}
-		}
-		u.sets[name] = set
-	}
-	set.users++
-	return set
-}
-
-// release is called when the store is closed.
-func (u *uploadSets) release(set *uploadSet) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	set.users--
-	if set.users == 0 && !set.any() {
-		delete(u.sets, set.name)
-	}
-}
-
-// forget is called when the store is dropped.
-func (u *uploadSets) forget(name string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.sets, name)
-}
-
-// any reports whether there is an upload.
-func (u *uploadSet) any() bool { return u.n.Load() > 0 }
-
-func (u *uploadSet) has(key []byte) bool {
-	if !u.any() {
-		return false
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_, ok := u.keys[string(key)]
-	return ok
-}
-
-func (u *uploadSet) add(key []byte) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.keys[string(key)] = struct{}{}
-	u.n.Store(int64(len(u.keys)))
-}
-
-func (u *uploadSet) drop(keys ...[]byte) {
-	if len(keys) == 0 {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, key := range keys {
-		delete(u.keys, string(key))
-	}
-	u.n.Store(int64(len(u.keys)))
-}
 
 // uploadSuffix ends the names of files that are written before they are
 // ingested.
@@ -148,7 +66,7 @@ func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 	var u *uses
 	for _, key := range keys {
 		upload := uploadKey(id, key)
-		if b.err != nil || !b.s.uploads.has(upload) || b.endsUpload(upload) {
+		if b.err != nil || !b.s.uploads.Has(upload) || b.endsUpload(upload) {
 			continue
 		}
 		if u == nil {

@@ -34,7 +34,7 @@ func hasContent(tb testing.TB, s *Store, id string, key contentKey) bool {
 func notes(tb testing.TB, s *Store) (disk, known int) {
 	tb.Helper()
 	must(tb, each(s.inst.DB(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(_, _ []byte) error { disk++; return nil }))
-	return disk, len(s.uploads.keys)
+	return disk, s.uploads.Len()
 }
 
 // TestSweepKeepsWhatIsReferredTo: content that came a second time, after its
@@ -246,7 +246,7 @@ func TestCompactionEndsUploads(t *testing.T) {
 func TestDeletedContentLeavesNoNote(t *testing.T) {
 	s := newStore(t, CreateOptions{})
 	upload(t, s, "a", contentKey{1}, noise(1000, 1))
-	s.uploads.drop(uploadKey("a", contentKey{1}))
+	s.uploads.Drop(uploadKey("a", contentKey{1}))
 	compactStore(t, s)
 	if disk, _ := notes(t, s); disk != 0 || hasContent(t, s, "a", contentKey{1}) {
 		t.Errorf("%d notes are on disk", disk)

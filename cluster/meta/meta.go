@@ -50,6 +50,10 @@ type Options struct {
 	// does not exist. With an empty Dir everything is kept in memory.
 	Dir string
 
+	// CopyDir is where copies of the state are kept beside Dir, from which Recover
+	// can make that again; empty: nowhere.
+	CopyDir string
+
 	// Stores overrides Dir, for tests that restart a node on the same stores.
 	// The caller closes them.
 	Stores *Stores
@@ -175,6 +179,7 @@ func (m *Meta) Run(ctx context.Context) (err error) {
 	wg.Go(func() { m.serveCatchUps(ctx) })
 	wg.Go(func() { m.maintainMembership(ctx, g.raft) })
 	wg.Go(func() { m.persistApplied(ctx) })
+	wg.Go(func() { m.keepCopy(ctx) })
 	err = m.serve(ctx, g.raft)
 	cancel()
 	wg.Wait()

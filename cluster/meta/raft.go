@@ -201,14 +201,11 @@ func (m *Meta) openStores(g *raftInstance, logger *raftLogger) (Stores, error) {
 	if err := os.MkdirAll(m.opts.Dir, 0o700); err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
+	if err := m.verify(); err != nil {
+		return Stores{}, err
+	}
 	path := filepath.Join(m.opts.Dir, logFile)
-	bolt, err := raftboltdb.New(raftboltdb.Options{
-		Path: path,
-		// The free list is rebuilt at start instead of written with each
-		// commit; a commit still syncs before it returns.
-		BoltOptions:             &bbolt.Options{Timeout: lockTimeout, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
-		MsgpackUseNewTimeFormat: true,
-	})
+	bolt, err := raftboltdb.New(boltOptions(path))
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return Stores{}, fmt.Errorf("open metadata: %s is in use by another process", path)
 	}
@@ -220,11 +217,25 @@ func (m *Meta) openStores(g *raftInstance, logger *raftLogger) (Stores, error) {
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	cached, err := raft.NewLogCache(maxAppend, bolt) // what followers are sent was written a moment ago
+	sealed, err := sealStore(bolt)
+	if err != nil {
+		return Stores{}, err
+	}
+	cached, err := raft.NewLogCache(maxAppend, sealed) // what followers are sent was written a moment ago
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	return Stores{Log: cached, Stable: bolt, Snapshots: snaps}, nil
+	return Stores{Log: cached, Stable: sealed, Snapshots: snaps}, nil
+}
+
+func boltOptions(path string) raftboltdb.Options {
+	return raftboltdb.Options{
+		Path: path,
+		// The free list is rebuilt at start instead of written with each
+		// commit; a commit still syncs before it returns.
+		BoltOptions:             &bbolt.Options{Timeout: lockTimeout, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
+		MsgpackUseNewTimeFormat: true,
+	}
 }
 
 func (m *Meta) raftConfig(logger *raftLogger) *raft.Config {

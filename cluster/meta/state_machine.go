@@ -25,6 +25,7 @@ type stateMachine struct {
 	fatal        chan error // gets the first reason why the state cannot be followed further
 	waiters      waiters
 	applied      chan struct{} // has one token when commands were applied
+	toCopy       chan struct{} // likewise, for keepCopy
 	nodesChanged broadcast     // of changed nodes
 	slotsChanged broadcast     // of slots that changed hands
 
@@ -39,7 +40,7 @@ var _ raft.BatchingFSM = (*stateMachine)(nil)
 var errRewritten = errors.New("the history of the metadata was rewritten")
 
 func newStateMachine(self string, c *config.Holder) *stateMachine {
-	m := &stateMachine{self: self, config: c, fatal: make(chan error, 1), applied: make(chan struct{}, 1)}
+	m := &stateMachine{self: self, config: c, fatal: make(chan error, 1), applied: make(chan struct{}, 1), toCopy: make(chan struct{}, 1)}
 	m.tombstones.Store(newTombstones())
 	m.current.Store(newState())
 	return m
@@ -136,9 +137,11 @@ func (m *stateMachine) publish(next *state, e effects) {
 		m.slotsChanged.tell()
 	}
 	m.waiters.reached(next.index)
-	select {
-	case m.applied <- struct{}{}:
-	default:
+	for _, c := range [...]chan struct{}{m.applied, m.toCopy} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
 	}
 }
 

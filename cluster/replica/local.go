@@ -60,10 +60,10 @@ func (l *Local) Operations() wire.Operations {
 // CreateMissing makes a copy that should have been there: its database exists,
 // and other copies of the range hold what was written so far. It is incomplete
 // until repair has filled it; a crash at any point does not change that. A copy
-// without others holds all there is from the start. fault.Exists when it is
-// there.
+// without others holds all there is from the start; one that was here once and
+// is lost is not made: storage.ErrLost. fault.Exists when it is there.
 func (l *Local) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
-	o.Rebuilding = others > 0
+	o.Rebuilding, o.Sole = others > 0, others == 0
 	return l.held.Shards.Create(ctx, name, o)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"divan/cmd/divan/node"
 	"divan/storage"
 )
 
@@ -20,8 +21,9 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Verify every invariant of a data directory",
-		Long: `Verify every invariant of a data directory: between documents, sequences, bodies, attachments, counters and
-the purge log of each shard copy. No node may be using the directory. The exit status is 1 when something is wrong.`,
+		Long: `Verify every invariant of a data directory: the metadata, which shards they name against those that are there, and
+between documents, sequences, bodies, attachments, counters and the purge log of each shard copy. No node may be using
+the directory. The exit status is 1 when something is wrong.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x := examination{out: cmd.OutOrStdout(), verbose: verbose}
@@ -70,14 +72,14 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := x.checkMeta(engine, dir, names); err != nil {
+		return err
+	}
 	for _, name := range names {
 		if x.verbose {
 			x.print("%s\n", name)
 		}
-		report := func(problem string) {
-			x.problems++
-			x.print("%s: %s\n", name, problem)
-		}
+		report := func(problem string) { x.report(name, problem) }
 		if err := checkStore(ctx, engine, name, report); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -88,6 +90,41 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 		x.stores++
 	}
 	return x.writeErr
+}
+
+func (x *examination) report(what, problem string) {
+	x.problems++
+	x.print("%s: %s\n", what, problem)
+}
+
+// checkMeta verifies the metadata and compares them with the shards that are
+// there. What another node may know better is no problem: in a cluster copies
+// come before this node hears of their database.
+func (x *examination) checkMeta(engine *storage.Engine, dir string, names []string) error {
+	m := node.InspectMeta(dir, names)
+	for _, problem := range m.Problems {
+		x.report("meta", problem)
+	}
+	if !m.Exists && len(names) > 0 {
+		x.report("meta", "there are no metadata, so that nothing names the shards; divan recover makes them again")
+	}
+	if m.Exists && len(m.Problems) == 0 {
+		for _, name := range m.Missing {
+			if m.Alone || engine.Lost(name) {
+				x.report(name, "the directory is missing")
+			}
+		}
+		for _, name := range m.Unnamed {
+			if m.Alone && !m.IsDeleted(name) {
+				x.report(name, "no database has this shard; a node would set it aside")
+			}
+		}
+	}
+	orphans, err := engine.Orphans()
+	if err == nil && len(orphans) > 0 {
+		x.print("%d shards were set aside in %s; they are not examined\n", len(orphans), storage.OrphanedDir)
+	}
+	return err
 }
 
 // isDataDirectory keeps check from making a data directory of anything else.
@@ -112,5 +149,8 @@ func checkStore(ctx context.Context, engine *storage.Engine, name string, report
 		return err
 	}
 	defer engine.Release(store)
+	if given := store.GivenUp(); given != nil {
+		report(given.String())
+	}
 	return store.Check(ctx, report)
 }

@@ -1,5 +1,5 @@
 // Command divan runs, joins, fills and examines nodes of the database: serve, setup,
-// import, healthcheck, bench, check, version.
+// import, healthcheck, bench, check, recover, version.
 package main
 
 import (
@@ -52,7 +52,7 @@ func rootCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &opts, cmd.ErrOrStderr()) },
 	}
 	opts.register(root.Flags())
-	root.AddCommand(serveCommand(), importCommand(), benchCommand(), checkCommand(), setupCommand(), healthcheckCommand(), versionCommand())
+	root.AddCommand(serveCommand(), importCommand(), benchCommand(), checkCommand(), recoverCommand(), setupCommand(), healthcheckCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }

@@ -23,6 +23,8 @@ func clusterFigures(a *core.API) []runtimeFigure {
 		gauge("couchdb_metadata_has_leader", "1 when this node knows who leads", "", truth(m.Leader() != "")),
 		gauge("couchdb_metadata_applied_index", "the last command on metadata that this node has applied", "", float64(m.Applied())),
 		gauge("couchdb_metadata_commit_index", "the last entry of the log that this node knows to be agreed on", "", float64(m.CommitIndex())),
+		gauge("couchdb_lost_shards", "shards of this node whose files are gone and that no other node has", "", float64(len(a.Deps.Coordinator.LostCopies()))),
+		gauge("couchdb_orphaned_shards", "shards of this node that no database names and that were set aside", "", float64(node.OrphanedShards)),
 		gauge("couchdb_cluster_nodes", "nodes that belong to the cluster", "", float64(len(nodes))),
 	}
 	for _, n := range nodes {

@@ -50,6 +50,7 @@ func (n *Family) Routes() []core.Route {
 		node("/_versions", "GET", core.Methods{Get: getVersions}),
 		node("/_restart", "POST", core.Methods{Post: restartNode}),
 		node("/_smoosh/status", "GET", core.Methods{Get: getSmoosh}),
+		node("/_lost_shards", "GET,POST", core.Methods{Get: getLostShards, Post: acceptLostShards}),
 		node("/_active_tasks", "GET", core.Methods{Get: getNodeTasks}),
 		node("/{rest:.+}", "", core.Methods{Get: core.NotHere, Any: core.NotHere}),
 	}...)

@@ -16,6 +16,7 @@ type pebbleLogger struct{ i *Instance }
 
 // Infof implements pebble.Logger. Pebble reports every flush and compaction.
 func (l pebbleLogger) Infof(format string, args ...any) {
+	l.i.logRead(format, args)
 	if l.i.log.Core().Enabled(zap.DebugLevel) {
 		l.i.log.Debug(fmt.Sprintf(format, args...))
 	}

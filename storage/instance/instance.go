@@ -58,6 +58,7 @@ type Instance struct {
 	damaged     atomic.Bool
 	readOnly    bool
 	unsynced    atomic.Bool // a log could not be synced
+	givenUp     atomic.Pointer[GivenUp]
 }
 
 // New returns an instance that is not open. Close must be called. One that is only

@@ -128,7 +128,7 @@ func (l *links) describe(o *meta.Options) {
 		Name: l.name, RPC: l.place.advertise, HTTP: net.JoinHostPort(l.host(), strconv.Itoa(s.Chttpd.Port)),
 		Zone: s.Cluster.Zone, Version: l.node.cfg.Version,
 	}
-	o.Transport, o.Found, o.OnGroupID, o.Alive = l.raft, l.founder.found, l.belong, l.alive
+	o.Transport, o.OnGroupID, o.Alive = l.raft, l.belong, l.alive
 	o.Ask = func(ctx context.Context, node string, request []byte) ([]byte, error) {
 		return l.pool.Ask(ctx, node, serviceMeta, request)
 	}

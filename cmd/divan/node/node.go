@@ -218,10 +218,13 @@ func (n *Node) build(ctx context.Context) (err error) {
 func (n *Node) metaOptions() meta.Options {
 	o := meta.Options{
 		Dir: metaDir(n.cfg.DataDir), Stores: n.cfg.Meta, Self: meta.Node{Name: n.name}, Bootstrap: true,
-		Config: n.config, Logger: n.log.Named("meta"), DiskFull: n.engine.DiskFull,
+		Config: n.config, Logger: n.log.Named("meta"), DiskFull: n.engine.DiskFull, Found: n.founding,
 	}
 	if n.cfg.MetaInMemory {
 		o.Dir = ""
+	}
+	if o.Dir != "" && o.Stores == nil {
+		o.CopyDir = copyDir(n.cfg.DataDir)
 	}
 	if n.links != nil {
 		n.links.describe(&o)

@@ -86,7 +86,8 @@ func (n *Node) tasks() []httpapi.Task {
 
 // figures are the numbers of the node that the HTTP interface cannot know.
 func (n *Node) figures() httpapi.Figures {
-	f := httpapi.Figures{OpenDatabases: n.engine.OpenStores()}
+	orphans, _ := n.engine.Orphans() // a folder that cannot be read shows in the log when the next one comes
+	f := httpapi.Figures{OpenDatabases: n.engine.OpenStores(), OrphanedShards: len(orphans)}
 	if n.links != nil {
 		f.ReplicationBacklog = n.links.repair.Jobs()
 		f.ReplicationLag = n.links.repair.Lag(n.life)

@@ -32,7 +32,7 @@ func (n *Node) parts() []part {
 	if n.links != nil {
 		out = append(out, n.links.parts()...)
 	}
-	out = append(out, part{name: "metadata", run: n.meta.Run, up: n.settle, close: func() error {
+	out = append(out, part{name: "metadata", run: n.runMeta, up: n.settle, close: func() error {
 		return errors.Join(n.meta.Close(), n.links.stopRaft())
 	}})
 	if n.links != nil {

@@ -1,0 +1,403 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"divan/cluster/config"
+	"divan/shard/ring"
+)
+
+// inventory is all that must survive.
+func inventory(m *Meta) string {
+	var b strings.Builder
+	s := m.fsm.load()
+	fmt.Fprintln(&b, s.uuid, s.secret, slices.Sorted(maps.Keys(s.nodes)), s.cluster.Set, s.perNode[self].Set)
+	for db := range m.Databases().All() {
+		fmt.Fprintln(&b, db.Name, db.Suffix, db.ID, db.Partitioned, db.Shards, string(db.Security), db.RevsLimit, db.PurgedInfosLimit)
+	}
+	return b.String()
+}
+
+// city makes metadata on disk, with a snapshot of Raft in the middle, and returns
+// what they are.
+func city(t *testing.T, dir string) string {
+	t.Helper()
+	m, stop := start(t, Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")})
+	for i := range 10 {
+		create(t, m, fmt.Sprintf("db%d", i))
+	}
+	if _, err := m.DeleteDatabase(t.Context(), "db3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.raft.Load().Snapshot().Error(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		create(t, m, fmt.Sprintf("later/%d", i))
+	}
+	if _, err := m.SetConfig(t.Context(), ConfigChange{Section: "mine", Key: "a", Value: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.SetSecurity(t.Context(), whichever("db5"), []byte(`{"members":{"names":["ann"]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.SetRevsLimit(t.Context(), whichever("later/2"), 7); err != nil {
+		t.Fatal(err)
+	}
+	want := inventory(m)
+	stop()
+	return want
+}
+
+// try starts metadata that may be damaged.
+func try(t *testing.T, dir string) (got string, err error) {
+	t.Helper()
+	m, err := New(Options{
+		Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery"), Self: Node{Name: self},
+		Config: holder(t, config.Options{}), Bootstrap: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(t.Context()) }()
+	select {
+	case err := <-ended:
+		return "", err
+	case <-m.Ready():
+	case <-time.After(20 * time.Second):
+		t.Error("neither ready nor refused")
+	}
+	got = inventory(m)
+	return got, errors.Join(m.Close(), <-ended)
+}
+
+func copyTree(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// files returns the paths below a directory that match, with their content.
+func files(t *testing.T, dir string, match func(name string) bool) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !match(path) {
+			return err
+		}
+		out[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func everything(string) bool { return true }
+
+// TestDamagedMetadata changes a byte here and there: either it means nothing, or
+// the start is refused and everything can be made again.
+func TestDamagedMetadata(t *testing.T) {
+	whole := t.TempDir()
+	want := city(t, whole)
+	all := files(t, filepath.Join(whole, "meta"), everything)
+	names := slices.Sorted(maps.Keys(all))
+	rng, refused := rand.New(rand.NewPCG(1, 2)), 0
+	rounds := 30
+	if testing.Short() {
+		rounds = 15
+	}
+	for range rounds {
+		name := names[rng.IntN(len(names))]
+		text := all[name]
+		at := rng.IntN(len(text))
+		for text[at] == 0 && rng.IntN(20) > 0 { // zeros mean little
+			at = rng.IntN(len(text))
+		}
+		dir := copyTree(t, whole)
+		short, err := filepath.Rel(whole, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := slices.Clone(text)
+		broken[at] ^= 1 << rng.IntN(8)
+		if err := os.WriteFile(filepath.Join(dir, short), broken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := try(t, dir)
+		if err == nil {
+			if got != want {
+				t.Errorf("%s, byte %d: starts with\n%s instead of\n%s", short, at, got, want)
+			}
+			continue
+		}
+		refused++
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s, byte %d: %v", short, at, err)
+		}
+		wantRecovered(t, dir, want)
+	}
+	if refused == 0 {
+		t.Error("no damage was noticed")
+	}
+	t.Logf("%d of %d refused", refused, rounds)
+}
+
+// wantRecovered makes the metadata of a directory again, which must be these.
+func wantRecovered(t *testing.T, dir, want string) {
+	t.Helper()
+	o := Remake{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery"), Self: self}
+	if _, err := Recover(o); err != nil {
+		t.Errorf("recover: %v", err)
+		return
+	}
+	for range 2 { // and again, as they are sound now
+		if got, err := try(t, dir); err != nil || got != want {
+			t.Errorf("recovered is\n%s instead of\n%s; %v", got, want, err)
+		}
+	}
+	if _, err := Recover(o); !errors.Is(err, ErrSound) {
+		t.Errorf("recovered once more: %v", err)
+	}
+}
+
+// TestMetadataWithoutFiles: parts of the directory are gone.
+func TestMetadataWithoutFiles(t *testing.T) {
+	whole := t.TempDir()
+	want := city(t, whole)
+	for _, gone := range []string{"meta/raft.db", "meta/snapshots", "meta/snapshots/*/meta.json", "meta/snapshots/*/state.bin"} {
+		t.Run(gone, func(t *testing.T) {
+			dir := copyTree(t, whole)
+			found, err := filepath.Glob(filepath.Join(dir, gone))
+			if err != nil || len(found) != 1 {
+				t.Fatal(found, err)
+			}
+			if err := os.RemoveAll(found[0]); err != nil {
+				t.Fatal(err)
+			}
+			if gone == "meta/snapshots" { // the log still has what is in it
+				if got, err := try(t, dir); err != nil || got != want {
+					t.Errorf("starts with\n%s instead of\n%s, %v", got, want, err)
+				}
+				return
+			}
+			if _, err := try(t, dir); !errors.Is(err, ErrDamaged) {
+				t.Errorf("starts: %v", err)
+			}
+			wantRecovered(t, dir, want)
+		})
+	}
+}
+
+// TestLogWithoutItsEnd: the file is that of an earlier moment, and sound.
+func TestLogWithoutItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	m, stop := start(t, Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")})
+	create(t, m, "early")
+	stop()
+	early, err := os.ReadFile(filepath.Join(dir, "meta", logFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, stop = start(t, Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")})
+	create(t, m, "late")
+	want := inventory(m)
+	stop()
+	if err := os.WriteFile(filepath.Join(dir, "meta", logFile), early, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := try(t, dir); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "was agreed on") {
+		t.Errorf("starts: %v", err)
+	}
+	wantRecovered(t, dir, want)
+}
+
+// TestRecoverFromOldCopy: the file of the log is whole but for one entry, and the
+// copies are of the moment before.
+func TestRecoverFromOldCopy(t *testing.T) {
+	dir := t.TempDir()
+	copies := filepath.Join(dir, "recovery")
+	_, stop := start(t, Options{Dir: filepath.Join(dir, "meta"), CopyDir: copies})
+	stop() // before anything is made
+	before := files(t, copies, everything)
+	m, stop := start(t, Options{Dir: filepath.Join(dir, "meta"), CopyDir: copies})
+	create(t, m, "pond")
+	want := inventory(m)
+	stop()
+	for path, text := range files(t, copies, everything) {
+		if _, old := before[path]; !old {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if text = before[path]; len(text) > 0 {
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	path := filepath.Join(dir, "meta", logFile)
+	bolt, err := raftboltdb.New(boltOptions(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first raft.Log
+	if err := errors.Join(bolt.GetLog(1, &first), bolt.DeleteRange(1, 1), bolt.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := try(t, dir); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("starts: %v", err)
+	}
+	wantRecovered(t, dir, want)
+}
+
+// TestUnsealedMetadata: those of an earlier version have no checksums, and get
+// them.
+func TestUnsealedMetadata(t *testing.T) {
+	dir := t.TempDir()
+	want := city(t, dir)
+	path := filepath.Join(dir, "meta", logFile)
+	bolt, err := raftboltdb.New(boltOptions(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := &sealedStore{bolt}
+	for _, key := range stableKeys() {
+		if value, err := sealed.Get(key); err == nil {
+			if err := bolt.Set(key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first, err := bolt.FirstIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := bolt.LastIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := first; i <= last; i++ {
+		var l raft.Log
+		if err := errors.Join(sealed.GetLog(i, &l), bolt.StoreLog(&l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(bolt.Set(sealedKey(), nil), bolt.Close()); err != nil {
+		t.Fatal(err)
+	}
+	rename(t, path, sealedKey(), []byte("divan_other0"))
+	for range 2 {
+		if got, err := try(t, dir); err != nil || got != want {
+			t.Fatalf("starts with\n%s instead of\n%s, %v", got, want, err)
+		}
+	}
+	if s := look(filepath.Join(dir, "meta"), false); len(s.problems) > 0 || s.stable[string(sealedKey())] == nil {
+		t.Errorf("afterwards: %q", s.problems)
+	}
+}
+
+// rename changes the only key of that name in a file.
+func rename(t *testing.T, path string, from, to []byte) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), string(from), string(to))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecoverFromShards: nothing is left but the names of the shards.
+func TestRecoverFromShards(t *testing.T) {
+	dir := t.TempDir()
+	o := Remake{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery"), Self: self}
+	if _, err := Recover(o); err == nil {
+		t.Error("metadata were made of nothing")
+	}
+	shards := func(name, suffix string, q int, without ...int) {
+		for i, r := range ring.Split(q) {
+			if !slices.Contains(without, i) {
+				o.Copies = append(o.Copies, DiskCopy{Name: ring.CopyName(r, name, suffix), Partitioned: name == "parted"})
+			}
+		}
+	}
+	shards("pond", "1763600000", 2)
+	shards("team//x", "1763600001", 1)
+	shards("parted", "1763600002", 3)
+	shards("holed", "1763600003", 8, 0, 5)
+	shards("two", "1763600004", 2)
+	shards("two", "1763600009", 1)
+	shards("odd", "1763600004", 2, 1)
+	shards("odd", "1763600004", 3, 1, 2)
+	o.Copies = append(o.Copies, DiskCopy{Name: "shards/00000000-ffffffff/what"})
+	made, err := Recover(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Databases != 5 || made.Aside != "" {
+		t.Errorf("%+v", made)
+	}
+	notes := strings.Join(made.Notes, "\n")
+	for _, want := range []string{
+		"no copy of the metadata was found", "pond: known from its shards only (q=2)", "team//x: known from its shards only (q=1)",
+		"shards/00000000-1fffffff/holed.1763600003 is not there", "shards/a0000000-bfffffff/holed.1763600003 is not there",
+		"two of 1763600004: a newer database has the name", "odd of 1763600004: its ranges do not fit together",
+		"shards/00000000-ffffffff/what: not the name of a shard",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes lack %q:\n%s", want, notes)
+		}
+	}
+	m, _ := start(t, Options{Dir: o.Dir, CopyDir: o.CopyDir})
+	for name, q := range map[string]int{"pond": 2, "team//x": 1, "parted": 3, "holed": 8, "two": 1} {
+		db, ok := m.Database(name)
+		if !ok || db.Q() != q || string(db.Security) != adminOnly || db.Partitioned != (name == "parted") || !db.Shards[0].On(self) {
+			t.Errorf("%s is %+v", name, db)
+		}
+	}
+	if plan := Reconcile(m.Databases(), self, nil); len(plan.Create) != 15 {
+		t.Errorf("%q", plan.Create)
+	}
+	if db := create(t, m, "odd"); db.Created <= 1763600009 {
+		t.Errorf("made anew with the suffix %s", db.Suffix)
+	}
+}
+
+// TestRecoverRefuses what only the other nodes can give.
+func TestRecoverRefuses(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")}
+	m, stop := start(t, o)
+	if err := m.PutNode(context.WithoutCancel(t.Context()), Node{Name: "other@127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := os.RemoveAll(o.Dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Recover(Remake{Dir: o.Dir, CopyDir: o.CopyDir, Self: self})
+	if err == nil || !strings.Contains(err.Error(), "other@127.0.0.1") || exists(o.Dir) {
+		t.Errorf("recovered: %v", err)
+	}
+}

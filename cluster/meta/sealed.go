@@ -1,0 +1,161 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"divan/storage/fault"
+)
+
+// The file that has the log and the votes of this node has no checksums of its
+// own, so a byte that the disk changed would become part of the metadata.
+// sealedStore gives one to each entry, in the field that Raft leaves to such
+// layers, and to each value, behind a mark: what earlier versions wrote has none.
+
+// valueSeal marks a value with a checksum behind it, four bytes as well.
+const valueSeal = "\xd1\x0a\x5e\xa1"
+
+// sealedKey is where the stable store says that all of its values have
+// checksums. It comes behind all others, so that none is missing where it is
+// there.
+func sealedKey() []byte { return []byte("divan_sealed") }
+
+// termKey is where Raft has its term.
+func termKey() []byte { return []byte("CurrentTerm") }
+
+// stableKeys are the keys that values without checksums may have.
+func stableKeys() [][]byte {
+	return [][]byte{
+		termKey(), []byte("LastVoteTerm"), []byte("LastVoteCand"), // of Raft
+		committedKey(), soleMemberKey(), groupIDKey(), identityKey(), nameKey(),
+	}
+}
+
+func errUnsealed(what string) error {
+	return fault.New(fault.Corruption, "the checksum of "+what+" in the metadata is wrong")
+}
+
+func entrySum(l *raft.Log) []byte {
+	var head [17]byte
+	binary.BigEndian.PutUint64(head[:], l.Index)
+	binary.BigEndian.PutUint64(head[8:], l.Term)
+	head[16] = byte(l.Type)
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return binary.BigEndian.AppendUint32(nil, crc32.Update(crc32.Checksum(head[:], table), table, l.Data))
+}
+
+// openEntry checks an entry and takes its checksum off.
+func openEntry(l *raft.Log) error {
+	if len(l.Extensions) == 0 { // of an earlier version
+		return nil
+	}
+	if !bytes.Equal(l.Extensions, entrySum(l)) {
+		return errUnsealed(fmt.Sprintf("entry %d", l.Index))
+	}
+	l.Extensions = nil
+	return nil
+}
+
+func valueSum(key, value []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Checksum(key, table), table, value)
+}
+
+func sealValue(key, value []byte) []byte {
+	out := append(bytes.Clone(value), valueSeal...)
+	return binary.BigEndian.AppendUint32(out, valueSum(key, value))
+}
+
+// openValue checks a value and takes its checksum off; sealed says that it has
+// one.
+func openValue(key, stored []byte) (value []byte, sealed bool, err error) {
+	at := len(stored) - len(valueSeal) - 4
+	if at < 0 || string(stored[at:at+len(valueSeal)]) != valueSeal {
+		return stored, false, nil
+	}
+	if value = stored[:at]; valueSum(key, value) != binary.BigEndian.Uint32(stored[len(stored)-4:]) {
+		return nil, true, errUnsealed(string(key))
+	}
+	return value, true, nil
+}
+
+// sealedStore is a log and a stable store with checksums.
+type sealedStore struct{ *raftboltdb.BoltStore }
+
+// sealStore gives checksums to the values of a store that has none yet.
+func sealStore(bolt *raftboltdb.BoltStore) (*sealedStore, error) {
+	s := &sealedStore{bolt}
+	if _, err := s.Get(sealedKey()); err == nil {
+		return s, nil
+	}
+	for _, key := range append(stableKeys(), sealedKey()) {
+		value, err := s.Get(key)
+		if err != nil && !bytes.Equal(key, sealedKey()) {
+			continue // never written: stores say so in different ways
+		}
+		if err := s.Set(key, value); err != nil {
+			return nil, fmt.Errorf("give the metadata checksums: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// StoreLog implements raft.LogStore.
+func (s *sealedStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. The entries are the caller's, and go to
+// other nodes as they are.
+func (s *sealedStore) StoreLogs(logs []*raft.Log) error {
+	sealed, all := make([]*raft.Log, len(logs)), make([]raft.Log, len(logs))
+	for i, l := range logs {
+		all[i] = *l
+		all[i].Extensions = entrySum(l)
+		sealed[i] = &all[i]
+	}
+	return s.BoltStore.StoreLogs(sealed)
+}
+
+// GetLog implements raft.LogStore.
+func (s *sealedStore) GetLog(index uint64, l *raft.Log) error {
+	if err := s.BoltStore.GetLog(index, l); err != nil {
+		return err
+	}
+	return openEntry(l)
+}
+
+// Set implements raft.StableStore.
+func (s *sealedStore) Set(key, value []byte) error {
+	return s.BoltStore.Set(key, sealValue(key, value))
+}
+
+// Get implements raft.StableStore.
+func (s *sealedStore) Get(key []byte) ([]byte, error) {
+	stored, err := s.BoltStore.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	value, _, err := openValue(key, stored)
+	return value, err
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *sealedStore) SetUint64(key []byte, n uint64) error {
+	return s.Set(key, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// GetUint64 implements raft.StableStore.
+func (s *sealedStore) GetUint64(key []byte) (uint64, error) {
+	value, err := s.Get(key)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(value) != 8:
+		return 0, errUnsealed(string(key))
+	}
+	return binary.BigEndian.Uint64(value), nil
+}

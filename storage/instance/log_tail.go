@@ -1,0 +1,147 @@
+package instance
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/wal"
+	"go.uber.org/zap"
+)
+
+// Opening reads a log up to the first record that is not whole, and gives up
+// what is behind it: a write that a crash cut off, which nobody was told of. But
+// where damage is in the last block of a log, it looks the same, and then what is
+// given up may have been acknowledged. So it is told.
+
+// GivenUp is the end of a log that could not be read.
+type GivenUp struct {
+	Log    string
+	Offset int64
+	Bytes  int64
+}
+
+// String says what was given up.
+func (g *GivenUp) String() string {
+	return fmt.Sprintf("%d bytes at offset %d of the log %s cannot be read and were given up: a write that was cut off, or damage", g.Bytes, g.Offset, g.Log)
+}
+
+// GivenUp returns what opening gave up of a log, nil when that was nothing.
+func (i *Instance) GivenUp() *GivenUp { return i.givenUp.Load() }
+
+// replayed begins the message by which Pebble says where it stopped reading a
+// log. Its third argument is the place.
+const replayed = "[JOB %d] WAL %s stopped reading"
+
+// logRead looks at what is behind the place where reading a log has stopped.
+func (i *Instance) logRead(format string, args []any) {
+	if !strings.HasPrefix(format, replayed) || len(args) < 3 {
+		return
+	}
+	at, ok := args[2].(wal.Offset)
+	if !ok {
+		return
+	}
+	name := i.shared.FS.PathBase(at.PhysicalFile)
+	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)
+	if err != nil {
+		return
+	}
+	text, err := i.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock)
+	if err != nil {
+		i.log.Warn("the end of a log could not be looked at", zap.String("log", name), zap.Error(err))
+		return
+	}
+	if n := unread(text, at.Physical%logBlock, uint32(number)); n > 0 {
+		g := &GivenUp{Log: name, Offset: at.Physical, Bytes: n}
+		i.givenUp.Store(g)
+		i.log.Warn("the end of a log was given up", zap.String("log", g.Log), zap.Int64("offset", g.Offset), zap.Int64("bytes", g.Bytes))
+	}
+}
+
+func (i *Instance) readFrom(path string, offset int64) ([]byte, error) {
+	f, err := i.shared.FS.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	text := make([]byte, min(max(info.Size()-offset, 0), 2*logBlock)) // Pebble looks further by itself
+	n, err := f.ReadAt(text, offset)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return text[:n], errors.Join(err, f.Close())
+}
+
+// A log is blocks of chunks: CRC u32, size u16, kind u8, number of the log u32,
+// and 8 bytes more in the newest format, before what it holds. What an earlier
+// log of the file has left behind has a smaller number; the end that a log is
+// given when it is closed has the next one.
+const (
+	logBlock     = 32 << 10
+	kindAt       = 6
+	numberAt     = 7
+	chunkHeader  = 11
+	syncHeader   = 19
+	fullKind     = 5
+	fullSyncKind = 9 // the first kind of the newest format
+	lastKind     = 12
+)
+
+// unread returns how many bytes of a log with that number are behind a place of
+// the first block of text, as far as can be told from what an earlier log left
+// there: up to the end of its last chunk.
+func unread(text []byte, at int64, number uint32) int64 {
+	from := at
+	if logBlock-at%logBlock < chunkHeader { // nothing begins there
+		at += logBlock - at%logBlock
+	}
+	end := from
+	if size, own := chunk(text, at, number); own {
+		whole := at+size <= int64(len(text)) && sound(text[at:at+size])
+		if kind := text[at+kindAt]; whole && (kind == fullSyncKind || kind == fullKind) {
+			return 0 // a table that was ingested: the log has nothing behind it
+		}
+		end = at + min(size, logBlock-at%logBlock)
+	}
+	mark := binary.LittleEndian.AppendUint32(nil, number)
+	for at = at + numberAt; at < int64(len(text)); at++ { // where the number of a chunk may be
+		next := bytes.Index(text[at:], mark)
+		if next < 0 {
+			break
+		}
+		at += int64(next)
+		begin := at - numberAt
+		if size, own := chunk(text, begin, number); own && begin+size <= int64(len(text)) && sound(text[begin:begin+size]) {
+			end = max(end, begin+size)
+		}
+	}
+	return max(min(end, int64(len(text)))-from, 0)
+}
+
+// chunk returns the size of the chunk that begins at a place, with its header, and
+// whether it says that it is of the log with that number.
+func chunk(text []byte, at int64, number uint32) (size int64, own bool) {
+	if at+chunkHeader > int64(len(text)) || binary.LittleEndian.Uint32(text[at+numberAt:]) != number {
+		return 0, false
+	}
+	size = chunkHeader
+	if text[at+kindAt] >= fullSyncKind {
+		size = syncHeader
+	}
+	return size + int64(binary.LittleEndian.Uint16(text[at+4:])), true
+}
+
+// sound reports whether the checksum of a chunk is right.
+func sound(chunk []byte) bool {
+	sum := crc32.Checksum(chunk[kindAt:], crc32.MakeTable(crc32.Castagnoli))
+	return chunk[kindAt] <= lastKind && binary.LittleEndian.Uint32(chunk) == (sum>>15|sum<<17)+0xa282ead8
+}

@@ -1,0 +1,139 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"divan/storage/fault"
+	"divan/storage/identity"
+	"divan/storage/instance"
+)
+
+// ErrLost is the cause of an error that says that a store was there once and is
+// not any more, although nobody dropped it. Compare with errors.Is.
+var ErrLost = errors.New("the store was here and is gone")
+
+// errLost is what is said of a store that is lost. name is below shards.
+func errLost(name string) error {
+	r, _, _ := strings.Cut(strings.TrimPrefix(name, shardsDir+"/"), "/")
+	return fault.Wrap(fault.Unavailable, "The files of the shard "+r+" are missing.", ErrLost)
+}
+
+// Lost reports whether a store was here once and is gone, although nobody
+// dropped it.
+func (e *Engine) Lost(name string) bool { return e.made.Has(name) && !e.Has(name) }
+
+// NoteMade notes that stores are here, of those that were listed. What is not
+// noted is not missed when it goes.
+func (e *Engine) NoteMade(names []string) error {
+	for _, name := range names {
+		if err := e.made.Note(name); err != nil {
+			return instance.DiskError("note which stores are here", err)
+		}
+	}
+	return nil
+}
+
+// ForgetLost ends the missing of a store that is lost, so that it can be made
+// again, empty. What is left of its directory is set aside.
+func (e *Engine) ForgetLost(name string) error {
+	en, err := e.addBusy(name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.removeLocked(en)
+	}()
+	switch _, _, err := e.readIdentity(name); {
+	case fault.Is(err, fault.NoCopy):
+		if _, err := e.o.FS.Stat(e.path(name)); err == nil {
+			if err := e.setAside(name); err != nil {
+				return err
+			}
+		}
+	default: // it is there, or that is not known
+		return errors.Join(fault.New(fault.Exists, "file_exists"), err)
+	}
+	e.made.Forget(name)
+	return nil
+}
+
+// readIdentity reads what is fixed about a store that need not be open, and its
+// files. The error is fault.NoCopy when there is none.
+func (e *Engine) readIdentity(name string) (id identity.Identity, files []string, err error) {
+	files, err = e.o.FS.List(e.path(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return id, nil, noStore()
+	}
+	if err != nil {
+		return id, nil, instance.DiskError("list store", err)
+	}
+	id, err = identity.Find(files)
+	return id, files, err
+}
+
+// PartitionedStore reports whether a store was made with CreateOptions.Partitioned,
+// without opening it.
+func (e *Engine) PartitionedStore(name string) (bool, error) {
+	id, _, err := e.readIdentity(name)
+	return id.Partitioned, err
+}
+
+// Orphan sets a store aside that nobody names and nobody dropped: its files are
+// moved to OrphanedDir, where they stay until an operator removes them. Like
+// Drop it waits for whoever uses the store.
+func (e *Engine) Orphan(name string) error {
+	e.mu.Lock()
+	e.mu.orphans[name] = struct{}{}
+	e.mu.Unlock()
+	return e.Drop(name)
+}
+
+// OrphanedDir is where stores lie that were set aside, below the data directory.
+const OrphanedDir = shardsDir + "/" + orphanedName
+
+const orphanedName = ".orphaned"
+
+// setAside moves a directory to OrphanedDir, durably, under the name that it has
+// below shards.
+func (e *Engine) setAside(name string) error {
+	to := OrphanedDir + strings.TrimPrefix(name, shardsDir)
+	for n, free := 1, to; ; n++ { // one of that name may lie there
+		if _, err := e.o.FS.Stat(e.path(free)); errors.Is(err, os.ErrNotExist) {
+			to = free
+			break
+		}
+		free = to + "." + strconv.Itoa(n)
+	}
+	parent := e.o.FS.PathDir(e.path(to))
+	err := e.dirs.Ensure(parent)
+	if err == nil { // an operator may have removed it since
+		err = e.o.FS.MkdirAll(parent, 0o755)
+	}
+	if err != nil {
+		return instance.DiskError("set aside store "+name, err)
+	}
+	err = e.o.FS.Rename(e.path(name), e.path(to))
+	if err == nil {
+		err = instance.SyncDir(e.o.FS, parent)
+	}
+	if err == nil {
+		err = instance.SyncDir(e.o.FS, e.o.FS.PathDir(e.path(name)))
+	}
+	if err != nil {
+		return fmt.Errorf("set aside store %s: %w", name, err)
+	}
+	return nil
+}
+
+// Orphans returns the names of the directories in OrphanedDir that are stores.
+func (e *Engine) Orphans() ([]string, error) {
+	var names []string
+	err := e.walk(OrphanedDir, &names)
+	return names, err
+}

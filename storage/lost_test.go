@@ -1,0 +1,215 @@
+package storage
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/fault"
+	"divan/storage/storagetest"
+)
+
+const lostName = "shards/80000000-ffffffff/team/pond.1763600000"
+
+// TestLostStore: a store whose directory goes is missed, also after a restart,
+// until somebody gives it up or drops it.
+func TestLostStore(t *testing.T) {
+	for _, gone := range []string{"directory", "range", "identity"} {
+		t.Run(gone, func(t *testing.T) {
+			fs := vfs.NewMem()
+			e, stop := startEngine(t, Options{FS: fs})
+			must(t, e.Create(lostName, CreateOptions{Sole: true}))
+			s := take(t, e, lostName)
+			writeOne(t, s)
+			id := s.id.FileName()
+			e.Release(s)
+			stop()
+			switch path := e.path(lostName); gone {
+			case "directory":
+				must(t, fs.RemoveAll(path))
+			case "range":
+				must(t, fs.RemoveAll(e.path("shards", "80000000-ffffffff")))
+			case "identity":
+				must(t, fs.Remove(fs.PathJoin(path, id)))
+			}
+			e, _ = startEngine(t, Options{FS: fs})
+			for range 2 { // not remembered as a failure of the disk
+				_, err := e.Acquire(lostName)
+				if !fault.Is(err, fault.Unavailable) || !errors.Is(err, ErrLost) || fault.Reason(err) != "The files of the shard 80000000-ffffffff are missing." {
+					t.Fatalf("Acquire: %v", err)
+				}
+			}
+			if err := e.Create(lostName, CreateOptions{Sole: true}); !errors.Is(err, ErrLost) {
+				t.Errorf("Create: %v", err)
+			}
+			if !e.Lost(lostName) {
+				t.Error("not lost")
+			}
+			must(t, e.ForgetLost(lostName))
+			if _, err := e.Acquire(lostName); !fault.Is(err, fault.NoCopy) {
+				t.Errorf("Acquire: %v", err)
+			}
+			must(t, e.Create(lostName, CreateOptions{Sole: true}))
+			s = take(t, e, lostName)
+			if _, ok, err := s.Local("_local/x"); ok || err != nil {
+				t.Errorf("the new store is not empty: %v", err)
+			}
+			e.Release(s)
+			if err := e.ForgetLost(lostName); !fault.Is(err, fault.Exists) {
+				t.Errorf("a store that is there was given up: %v", err)
+			}
+			left, err := fs.List(e.path(OrphanedDir, "80000000-ffffffff", "team", "pond.1763600000"))
+			if kept := err == nil && slices.ContainsFunc(left, func(f string) bool { return strings.HasSuffix(f, ".log") }); kept != (gone == "identity") {
+				t.Errorf("what was left lies in %q, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestDroppedStoreIsNotLost, nor is one that another copy can fill, nor one that
+// this program has never seen.
+func TestDroppedStoreIsNotLost(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(lostName, CreateOptions{}))
+	must(t, e.Drop(lostName))
+	if e.Lost(lostName) {
+		t.Error("a dropped store is missed")
+	}
+	must(t, e.Create(lostName, CreateOptions{Sole: true}))
+	stop()
+	must(t, fs.Remove(e.path("made"))) // as in a directory of an earlier version
+	e, stop = startEngine(t, Options{FS: fs})
+	must(t, e.NoteMade([]string{lostName}))
+	must(t, e.NoteMade([]string{lostName}))
+	if e.Lost(lostName) {
+		t.Error("lost and there")
+	}
+	stop()
+	must(t, fs.RemoveAll(e.path(lostName)))
+	e, _ = startEngine(t, Options{FS: fs})
+	if !e.Lost(lostName) || e.Lost(lostName+"1") {
+		t.Error("not what is lost")
+	}
+	must(t, e.Create(lostName, CreateOptions{Rebuilding: true}))
+	if e.Lost(lostName) {
+		t.Error("lost and there again")
+	}
+}
+
+// TestSwappedStores: the directory of another store is not opened.
+func TestSwappedStores(t *testing.T) {
+	fs := vfs.NewMem()
+	e, stop := startEngine(t, Options{FS: fs})
+	one, two := storeName(1), storeName(2)
+	for _, name := range []string{one, two} {
+		must(t, e.Create(name, CreateOptions{}))
+		s := take(t, e, name)
+		writeOne(t, s)
+		e.Release(s)
+	}
+	stop()
+	must(t, fs.Rename(e.path(one), e.path("other")))
+	must(t, fs.Rename(e.path(two), e.path(one)))
+	must(t, fs.Rename(e.path("other"), e.path(two)))
+	e, _ = startEngine(t, Options{FS: fs})
+	for _, name := range []string{one, two} {
+		if _, err := e.Acquire(name); !fault.Is(err, fault.Corruption) || fault.Reason(err) != "The directory is that of another shard." {
+			t.Errorf("Acquire: %v", err)
+		}
+	}
+}
+
+// TestOrphan: what is set aside is out of the way, and whole when it comes back,
+// whenever power is cut after it.
+func TestOrphan(t *testing.T) {
+	fs := storagetest.NewCrashFS()
+	e, stop := startEngine(t, Options{FS: fs})
+	must(t, e.Create(lostName, CreateOptions{}))
+	s := take(t, e, lostName)
+	writeOne(t, s)
+	must(t, e.Orphan(lostName)) // waits for the pin
+	if e.Has(lostName) {
+		t.Error("still there")
+	}
+	e.Release(s)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rnd})
+	stop()
+	for _, fs := range []vfs.FS{fs, clone} {
+		e, _ := startEngine(t, Options{FS: fs})
+		names, err := e.Names()
+		orphans, err2 := e.Orphans()
+		if err != nil || err2 != nil || len(names) != 0 || len(orphans) != 1 {
+			t.Fatalf("names %q, %v; orphans %q, %v", names, err, orphans, err2)
+		}
+		if e.Lost(lostName) {
+			t.Error("missed")
+		}
+		must(t, fs.MkdirAll(fs.PathDir(e.path(lostName)), 0o755))
+		must(t, fs.Rename(e.path(orphans[0]), e.path(lostName)))
+		s := take(t, e, lostName)
+		if _, ok, err := s.Local("_local/x"); !ok || err != nil {
+			t.Errorf("what was written is gone: %v", err)
+		}
+		checkStore(t, s)
+		e.Release(s)
+		must(t, e.Orphan(lostName)) // also one that is open
+		must(t, e.Create(lostName, CreateOptions{}))
+		must(t, e.Orphan(lostName)) // and a second one of that name
+		if orphans, err = e.Orphans(); err != nil || len(orphans) != 2 {
+			t.Errorf("orphans %q, %v", orphans, err)
+		}
+		must(t, fs.RemoveAll(e.path(OrphanedDir))) // as an operator does
+		must(t, e.Create(lostName, CreateOptions{}))
+		must(t, e.Orphan(lostName))
+		if orphans, err = e.Orphans(); err != nil || len(orphans) != 1 {
+			t.Errorf("orphans %q, %v", orphans, err)
+		}
+	}
+}
+
+// readOnlyFS is a file system that cannot be written to, or in which only the
+// lock can be had.
+type readOnlyFS struct {
+	vfs.FS
+	lockable bool
+}
+
+// Lock implements vfs.FS.
+func (f readOnlyFS) Lock(name string) (io.Closer, error) {
+	if f.lockable {
+		return f.FS.Lock(name)
+	}
+	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EROFS}
+}
+
+// Create implements vfs.FS.
+func (f readOnlyFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+}
+
+// TestReadOnlyDirectory: what cannot be written is not called in use.
+func TestReadOnlyDirectory(t *testing.T) {
+	for _, lockable := range []bool{false, true} {
+		_, err := NewEngine(Options{Dir: "data", FS: readOnlyFS{vfs.NewMem(), lockable}})
+		if err == nil || !strings.HasPrefix(err.Error(), "data directory data cannot be written: ") {
+			t.Errorf("NewEngine: %v", err)
+		}
+	}
+}
+
+// take pins a store until Release.
+func take(t *testing.T, e *Engine, name string) *Store {
+	t.Helper()
+	s, err := e.Acquire(name)
+	must(t, err)
+	return s
+}
