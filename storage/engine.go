@@ -73,12 +73,9 @@ type Engine struct {
 // process holds the directory.
 func NewEngine(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make data directory: %w", err)
-	}
-	lock, err := o.FS.Lock(o.FS.PathJoin(o.Dir, "LOCK"))
+	lock, err := o.lock()
 	if err != nil {
-		return nil, lockError(o.Dir, err)
+		return nil, err
 	}
 	e := &Engine{
 		o: o, log: o.Logger, lock: lock,
@@ -97,19 +94,48 @@ func NewEngine(o Options) (*Engine, error) {
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
 	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
 	e.made.FS, e.made.Path = o.FS, e.path(madeFile)
-	if err := e.probe(); err != nil {
-		return nil, errors.Join(lockError(o.Dir, err), e.releaseShared())
-	}
-	if err := e.prepareStaging(); err != nil {
-		return nil, errors.Join(fmt.Errorf("staging directory: %w", err), e.releaseShared())
-	}
-	if err := e.dropOrphans(); err != nil {
-		return nil, errors.Join(fmt.Errorf("indexes without a store: %w", err), e.releaseShared())
+	if !o.ReadOnly {
+		if err := e.prepare(); err != nil {
+			return nil, errors.Join(err, e.releaseShared())
+		}
 	}
 	if err := errors.Join(e.rebuilding.Load(), e.made.Load()); err != nil {
 		return nil, errors.Join(fmt.Errorf("read marks of stores: %w", err), e.releaseShared())
 	}
 	return e, nil
+}
+
+// lock makes sure that no other process has the data directory. One that nobody can
+// write may be read.
+func (o *Options) lock() (io.Closer, error) {
+	if !o.ReadOnly {
+		if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+			return nil, fmt.Errorf("make data directory: %w", err)
+		}
+	}
+	lock, err := o.FS.Lock(o.FS.PathJoin(o.Dir, "LOCK"))
+	switch {
+	case err == nil:
+		return lock, nil
+	case o.ReadOnly && readOnly(err):
+		return io.NopCloser(nil), nil
+	default:
+		return nil, lockError(o.Dir, err)
+	}
+}
+
+// prepare makes the directory what the engine works in.
+func (e *Engine) prepare() error {
+	if err := e.probe(); err != nil {
+		return lockError(e.o.Dir, err)
+	}
+	if err := e.prepareStaging(); err != nil {
+		return fmt.Errorf("staging directory: %w", err)
+	}
+	if err := e.dropOrphans(); err != nil {
+		return fmt.Errorf("indexes without a store: %w", err)
+	}
+	return nil
 }
 
 // lockError says why the data directory could not be locked.

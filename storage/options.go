@@ -24,6 +24,9 @@ type Options struct {
 	MaxTables int
 	// IdleClose closes a store that was not used for so long; default 5 minutes.
 	IdleClose time.Duration
+	// ReadOnly has nothing written, whatever there would be to write: stores are read
+	// as they are.
+	ReadOnly bool
 	// Logger gets what happens to stores; default nothing.
 	Logger *zap.Logger
 }

@@ -31,6 +31,9 @@ func (e *Engine) newHandle(name string) handle {
 // readsOnly reports whether a store is to be opened for reading: the disk is full.
 // One whose log could not be synced has to be flushed first.
 func (e *Engine) readsOnly(name string) bool {
+	if e.o.ReadOnly {
+		return true
+	}
 	if e.space.err() == nil {
 		return false
 	}
@@ -85,7 +88,7 @@ func (e *Engine) Acquire(name string) (*Store, error) {
 // acquire opens a store when it is not open, and pins it.
 func (e *Engine) acquire(name string, open func(name string) (member, error)) (member, error) {
 	for {
-		room := !e.space.full.Load() || e.space.err() == nil
+		room := !e.o.ReadOnly && (!e.space.full.Load() || e.space.err() == nil)
 		e.mu.Lock()
 		if e.mu.closed {
 			e.mu.Unlock()

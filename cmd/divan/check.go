@@ -63,7 +63,7 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 	if err := isDataDirectory(dir); err != nil {
 		return err
 	}
-	engine, err := storage.NewEngine(storage.Options{Dir: dir, Logger: zap.NewNop()})
+	engine, err := storage.NewEngine(storage.Options{Dir: dir, Logger: zap.NewNop(), ReadOnly: true})
 	if err != nil {
 		return err
 	}

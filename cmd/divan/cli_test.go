@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -342,7 +343,33 @@ func checkDirectory(t *testing.T, dir string) {
 	t.Helper()
 	var out bytes.Buffer
 	x := examination{out: &out}
+	before := filesOf(t, dir)
 	if err := x.check(context.Background(), dir); err != nil || x.problems > 0 || x.stores == 0 {
 		t.Errorf("check: %d problems in %d copies, %v\n%s", x.problems, x.stores, err, out.String())
 	}
+	for _, file := range filesOf(t, dir) {
+		if !slices.Contains(before, file) {
+			t.Errorf("check has written %s", file)
+		}
+	}
+}
+
+// filesOf is the names, sizes and times of all files of a directory, but for the one
+// that keeps others out.
+func filesOf(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() == "LOCK" {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			out = append(out, fmt.Sprint(name, " ", info.Size(), " ", info.ModTime().UnixNano()))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
