@@ -255,7 +255,7 @@ func (b *bulkReader) document() error {
 	}
 	if b.refusal != nil {
 		b.outcome.bulk.Docs = nil
-		return nil
+		return nil //nolint:nilerr // it is told at the end, when the rest is JSON
 	}
 	b.outcome.bulk.Docs = append(b.outcome.bulk.Docs, p.env)
 	if len(p.env.Atts) > 0 {
@@ -271,7 +271,7 @@ func (b *bulkReader) value(most int) error {
 	v := valueEnd{}
 	for !v.over {
 		if b.next() == 0 && b.pos == len(b.buf) {
-			if b.last != nil && !errors.Is(b.last, io.EOF) {
+			if !errors.Is(b.last, io.EOF) {
 				return b.last
 			}
 			return nil // cut off: the scanner says so, unless it is a number
