@@ -18,7 +18,6 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
-	"divan/shard/query"
 	"divan/shard/view"
 	"divan/storage/fault"
 )
@@ -65,8 +64,8 @@ type Coordinator struct {
 	local  ownCopies
 	lost   *lost.Register // which of them are gone
 	others others
-	heavy  query.Gate // of matching on this node
-	repair Repair     // nil: nobody repairs
+	heavy  chan struct{} // see [shard.Local.Heavy]
+	repair Repair        // nil: nobody repairs
 	design func(ctx context.Context, d *DB)
 
 	here        presence
