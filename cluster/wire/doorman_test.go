@@ -124,14 +124,15 @@ func TestDoormanRests(t *testing.T) {
 	d, now := newDoorman(), time.Now()
 	from := func(port int) *visit { return &visit{from: memAddr(fmt.Sprintf("[2001:db8::%x]:%d", port, port))} }
 	told := 0
-	for i, pause := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000} {
+	for i, ms := range []int64{100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000} {
+		pause := time.Duration(ms) * time.Millisecond
 		if _, ok := d.enter(from(i), now); !ok {
 			t.Fatalf("attempt %d is refused", i)
 		}
 		if d.failed(from(i).from, fmt.Errorf("handshake: %w", errSecret), now) {
 			told++
 		}
-		now = now.Add(pause*time.Millisecond - 1)
+		now = now.Add(pause - 1)
 		if v := from(i); !v.refused(d, now) {
 			t.Errorf("after failure %d: lets in again too early", i+1)
 		}
