@@ -5,7 +5,6 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
-	"divan/shard/query"
 	"divan/storage/fault"
 )
 
@@ -18,9 +17,6 @@ func (d *DB) Asking() *Asking { return (*Asking)(d) }
 
 // Node implements fanout.Caller.
 func (a *Asking) Node() string { return a.c.node }
-
-// Heavy returns what bounds the matching of selectors on this node that takes long.
-func (a *Asking) Heavy() query.Gate { return a.c.heavy }
 
 // Replica implements fanout.Caller.
 func (a *Asking) Replica(node string) replica.Copies { return a.c.replica(node) }

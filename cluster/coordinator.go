@@ -18,7 +18,6 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
-	"divan/shard/query"
 	"divan/shard/view"
 	"divan/storage/fault"
 )
@@ -65,8 +64,7 @@ type Coordinator struct {
 	local  ownCopies
 	lost   *lost.Register // which of them are gone
 	others others
-	heavy  query.Gate // of matching on this node
-	repair Repair     // nil: nobody repairs
+	repair Repair // nil: nobody repairs
 	design func(ctx context.Context, d *DB)
 
 	here        presence
@@ -96,7 +94,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views}), heavy: o.Local.Heavy(), others: nobody{}, repair: o.Repair,
+		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views}), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
 		lost: lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}

@@ -95,7 +95,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 		return nil, err
 	}
 	if !q.Count && q.R > 1 {
-		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, db.Asking().Heavy()), window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
+		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, nil), window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
 	}
 	return r, nil
 }

@@ -13,11 +13,13 @@ import (
 // Limits of handshakes.
 const (
 	maxUnfinished       = 256 // under way from hosts of nodes; the oldest gives way to a newer one
-	maxStrangers        = 128 // the same from all other hosts together
-	strangerShare       = 32  // the same from one of them
+	maxStrangers        = 64  // the same from all other hosts together
+	strangerShare       = 16  // the same from one of them
 	maxHosts            = 1024
 	strangerRest        = 100 * time.Millisecond // after a failure of a stranger
 	longestStrangerRest = 10 * time.Second
+	maxHeld             = 32 // connections of hosts that rest, which are not closed at once
+	holdTime            = time.Second
 )
 
 // doorman decides who may begin a handshake. Hosts from which a node has proven that
@@ -32,6 +34,7 @@ type doorman struct {
 		nodes     map[string]*visitor
 		others    map[string]*visitor
 		seen      list.List // of the others, whoever came longest ago first
+		held      int
 		ours      list.List // unfinished handshakes of nodes' hosts, the oldest first
 		strangers list.List // the same of others
 	}
@@ -73,7 +76,7 @@ func hostOf(a net.Addr) string {
 	return host
 }
 
-// enter lets a connection begin a handshake, or closes it. When there are too many the
+// enter lets a connection begin a handshake, or closes it soon. When there are too many the
 // oldest one is closed, of the same host if that has its share. done may be called more
 // than once.
 func (d *doorman) enter(c net.Conn, now time.Time) (done func(), ok bool) {
@@ -84,7 +87,7 @@ func (d *doorman) enter(c net.Conn, now time.Time) (done func(), ok bool) {
 		queue, most = &d.mu.strangers, maxStrangers
 		if now.Before(d.strangerLocked(host).rests) {
 			d.mu.Unlock()
-			_ = c.Close()
+			d.hold(c)
 			return nil, false
 		}
 		oldest = d.excessLocked(host)
@@ -106,6 +109,27 @@ func (d *doorman) enter(c net.Conn, now time.Time) (done func(), ok bool) {
 		queue.Remove(e) // does nothing when it is out already
 		d.mu.Unlock()
 	}, true
+}
+
+// hold closes a connection, but not at once unless there are too many: whoever waits
+// for the end of one to begin another is slowed down.
+func (d *doorman) hold(c net.Conn) {
+	d.mu.Lock()
+	ok := d.mu.held < maxHeld
+	if ok {
+		d.mu.held++
+	}
+	d.mu.Unlock()
+	if !ok {
+		_ = c.Close()
+		return
+	}
+	time.AfterFunc(holdTime, func() {
+		_ = c.Close()
+		d.mu.Lock()
+		d.mu.held--
+		d.mu.Unlock()
+	})
 }
 
 // excessLocked returns the oldest handshake of a stranger that has its share.

@@ -24,11 +24,11 @@ import (
 type visit struct {
 	net.Conn
 	from   memAddr
-	closed bool
+	closed atomic.Bool
 }
 
 func (v *visit) RemoteAddr() net.Addr { return v.from }
-func (v *visit) Close() error         { v.closed = true; return nil }
+func (v *visit) Close() error         { v.closed.Store(true); return nil }
 
 func TestDoormanShares(t *testing.T) {
 	d, now := newDoorman(), time.Now()
@@ -45,7 +45,7 @@ func TestDoormanShares(t *testing.T) {
 	}
 	closed := func(all []*visit) (n int) {
 		for _, v := range all {
-			if v.closed {
+			if v.closed.Load() {
 				n++
 			}
 		}
@@ -83,18 +83,56 @@ func TestDoormanShares(t *testing.T) {
 	}
 }
 
+// TestDoormanSlowsDown has a host that rests connect again and again.
+func TestDoormanSlowsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorman()
+		from := memAddr("192.0.2.1:1")
+		for range 20 {
+			d.failed(from, errSecret, time.Now())
+		}
+		closed := func(all []*visit) (n int) {
+			for _, v := range all {
+				if v.closed.Load() {
+					n++
+				}
+			}
+			return n
+		}
+		for range 3 {
+			var all []*visit
+			for range maxHeld + 5 {
+				v := &visit{from: from}
+				if !v.refused(d, time.Now()) {
+					t.Fatal("let in")
+				}
+				all = append(all, v)
+			}
+			if n := closed(all); n != 5 {
+				t.Errorf("%d are closed at once", n)
+			}
+			rest(t.Context(), holdTime)
+			synctest.Wait()
+			if n := closed(all); n != len(all) {
+				t.Errorf("%d are closed in the end", n)
+			}
+		}
+	})
+}
+
 func TestDoormanRests(t *testing.T) {
 	d, now := newDoorman(), time.Now()
 	from := func(port int) *visit { return &visit{from: memAddr(fmt.Sprintf("[2001:db8::%x]:%d", port, port))} }
 	told := 0
-	for i, pause := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000} {
+	for i, ms := range []int64{100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000} {
+		pause := time.Duration(ms) * time.Millisecond
 		if _, ok := d.enter(from(i), now); !ok {
 			t.Fatalf("attempt %d is refused", i)
 		}
 		if d.failed(from(i).from, fmt.Errorf("handshake: %w", errSecret), now) {
 			told++
 		}
-		now = now.Add(pause*time.Millisecond - 1)
+		now = now.Add(pause - 1)
 		if v := from(i); !v.refused(d, now) {
 			t.Errorf("after failure %d: lets in again too early", i+1)
 		}
@@ -125,13 +163,13 @@ func TestDoormanRests(t *testing.T) {
 	}
 }
 
-// refused reports whether the doorman closes a connection.
+// refused reports whether the doorman does not let a connection in.
 func (v *visit) refused(d *doorman, now time.Time) bool {
 	leave, ok := d.enter(v, now)
 	if ok {
 		leave()
 	}
-	return !ok && v.closed
+	return !ok
 }
 
 // TestWrongProofIsToldOnce has a node with another secret try again and again.
