@@ -34,7 +34,7 @@ func (a *Asking) Deadline(ctx context.Context) (context.Context, context.CancelF
 }
 
 // Reads implements fanout.Caller.
-func (a *Asking) Reads() *fanout.Latency { return &a.c.reads }
+func (a *Asking) Reads() *fanout.Latency { return &a.c.latency.reads }
 
 // NoteNoCopy implements fanout.Database.
 func (a *Asking) NoteNoCopy(err error) { (*DB)(a).noteNoCopy(err) }

@@ -183,7 +183,7 @@ func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
 
 // holder returns which of the copies has an id, 0 when none says so soon.
 func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.CopyID) int {
-	ctx, cancel := context.WithTimeout(ctx, f.db.c.reads.Patience(fanout.WritePatience))
+	ctx, cancel := context.WithTimeout(ctx, f.db.c.latency.reads.Patience(fanout.WritePatience))
 	defer cancel()
 	has := func(i int) bool {
 		rep := f.db.c.replica(copies[i].Node)

@@ -70,8 +70,7 @@ type Coordinator struct {
 	design func(ctx context.Context, d *DB)
 
 	here        presence
-	reads       fanout.Latency // of answers of other nodes
-	writes      fanout.Latency
+	latency     struct{ reads, writes fanout.Latency } // of answers of other nodes
 	handles     handles
 	readRepairs readRepairs
 	events      events.Queue // what _db_updates is fed from

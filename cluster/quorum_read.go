@@ -37,7 +37,7 @@ func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRe
 	defer cancel()
 	o := &quorumRead{
 		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
-			Database: d.Asking(), Copies: s.near, Latency: &d.c.reads, Patience: d.c.reads.Patience(fanout.ReadPatience),
+			Database: d.Asking(), Copies: s.near, Latency: &d.c.latency.reads, Patience: d.c.latency.reads.Patience(fanout.ReadPatience),
 			Call: func(ctx context.Context, rep replica.Copies, req shard.OpenRequest) (*shard.Doc, error) {
 				return replica.Open.On(ctx, rep, req)
 			},

@@ -37,7 +37,7 @@ func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.Updat
 	marks := make([]int, 3*n)
 	run := &quorumWrite{
 		HedgedRequest: fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
-			Database: d.Asking(), Copies: s.copies, Latency: &d.c.writes, Patience: d.c.writes.Patience(fanout.WritePatience),
+			Database: d.Asking(), Copies: s.copies, Latency: &d.c.latency.writes, Patience: d.c.latency.writes.Patience(fanout.WritePatience),
 			Call: decideAt,
 		},
 		db: d, req: req, counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),

@@ -107,7 +107,7 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []in
 // for which there was something to bring, in their order. A copy that does not answer soon is
 // not waited for.
 func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int {
-	soon, cancel := context.WithTimeout(ctx, r.db.c.writes.Patience(fanout.WritePatience))
+	soon, cancel := context.WithTimeout(ctx, r.db.c.latency.writes.Patience(fanout.WritePatience))
 	defer cancel()
 	ahead := make([][]int, len(r.Copies)) // by copy: the edits for which it knows more
 	var asking sync.WaitGroup
