@@ -88,7 +88,7 @@ func TestEndOfLog(t *testing.T) {
 		clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 		f, err := clone.Create(log, vfs.WriteCategoryUnspecified)
 		must(t, err)
-		_, err = f.Write(text)
+		_, err = f.Write(bytes.Clone(text)) // which may be overwritten
 		must(t, err)
 		must(t, f.Close())
 		return clone

@@ -100,31 +100,39 @@ const (
 // the first block of text, as far as can be told from what an earlier log left
 // there: up to the end of its last chunk.
 func unread(text []byte, at int64, number uint32) int64 {
-	from := at
+	first := at
 	if logBlock-at%logBlock < chunkHeader { // nothing begins there
-		at += logBlock - at%logBlock
+		first += logBlock - at%logBlock
 	}
-	end := from
-	if size, own := chunk(text, at, number); own {
-		whole := at+size <= int64(len(text)) && sound(text[at:at+size])
-		if kind := text[at+kindAt]; whole && (kind == fullSyncKind || kind == fullKind) {
+	end := lastSound(text, first+1, number)
+	if size, own := chunk(text, first, number); own {
+		whole := first+size <= int64(len(text)) && sound(text[first:first+size])
+		if kind := text[first+kindAt]; whole && (kind == fullSyncKind || kind == fullKind) {
 			return 0 // a table that was ingested: the log has nothing behind it
 		}
-		end = at + min(size, logBlock-at%logBlock)
+		end = max(end, first+min(size, logBlock-first%logBlock))
 	}
+	return max(min(end, int64(len(text)))-at, 0)
+}
+
+// lastSound returns where the last chunk with a right checksum ends that begins
+// at a place or behind it, 0 when there is none.
+func lastSound(text []byte, from int64, number uint32) (end int64) {
 	mark := binary.LittleEndian.AppendUint32(nil, number)
-	for at = at + numberAt; at < int64(len(text)); at++ { // where the number of a chunk may be
-		next := bytes.Index(text[at:], mark)
+	for from < int64(len(text)) {
+		next := bytes.Index(text[from:], mark)
 		if next < 0 {
-			break
+			return end
 		}
-		at += int64(next)
-		begin := at - numberAt
-		if size, own := chunk(text, begin, number); own && begin+size <= int64(len(text)) && sound(text[begin:begin+size]) {
-			end = max(end, begin+size)
+		begin := from + int64(next) - numberAt
+		if begin >= 0 {
+			if size, own := chunk(text, begin, number); own && begin+size <= int64(len(text)) && sound(text[begin:begin+size]) {
+				end = begin + size
+			}
 		}
+		from += int64(next) + 1
 	}
-	return max(min(end, int64(len(text)))-from, 0)
+	return end
 }
 
 // chunk returns the size of the chunk that begins at a place, with its header, and
