@@ -30,7 +30,7 @@ func TestMemoryOfBodies(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	res := s.do("PUT", "/db/other", large)
-	if res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" {
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" {
 		t.Errorf("a second large body: %d %v", res.StatusCode, res.Header)
 	}
 	s.text(201, "PUT", "/db/small", "{}")
@@ -38,7 +38,7 @@ func TestMemoryOfBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = write.Close() // never fails
-	if res := <-answered; res.StatusCode != 201 {
+	if res := <-answered; res.StatusCode != http.StatusCreated {
 		t.Errorf("the body that was there first: %d", res.StatusCode)
 	}
 	s.text(201, "PUT", "/db/other", large)

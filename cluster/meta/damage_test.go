@@ -242,14 +242,15 @@ func TestRecoverFromOldCopy(t *testing.T) {
 	create(t, m, "pond")
 	want := inventory(m)
 	stop()
-	for path, text := range files(t, copies, everything) {
-		if _, old := before[path]; !old {
+	for path := range files(t, copies, everything) {
+		text, old := before[path]
+		if !old {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		if text = before[path]; len(text) > 0 {
+		if len(text) > 0 {
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -255,7 +255,7 @@ func (r *reader) branches(id uint64, page []byte, count int, b bounds, leaf func
 			return
 		}
 		key, ok := part(page, at+int64(order().Uint32(e)), int64(order().Uint32(e[4:])))
-		if !ok || !(b.hold(key) || i == 0) || i > 0 && bytes.Compare(key, children[len(children)-1].key) <= 0 {
+		if !ok || i > 0 && !b.hold(key) || i > 0 && bytes.Compare(key, children[len(children)-1].key) <= 0 {
 			r.problemf("page %d: element %d", id, i)
 			return
 		}

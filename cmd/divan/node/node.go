@@ -204,7 +204,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if n.links != nil {
 		deps.Cluster, deps.Dial = n.links, n.links.dial
 	}
-	if n.api, err = httpapi.New(deps); err != nil {
+	if n.api, err = httpapi.New(deps); err != nil { //nolint:contextcheck // each request carries its own
 		return fmt.Errorf("HTTP interface: %w", err)
 	}
 	n.newReplication()
