@@ -70,11 +70,11 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	var err error
 	n.files = divide(descriptorLimit())
-	n.files.say(n.log)
 	n.engine, err = storage.NewEngine(engineOptions(cfg, n.config.Load(), n.files, n.log))
 	if err != nil {
 		return nil, errors.Join(err, n.journal.close())
 	}
+	n.files.say(n.log)
 	if err := n.build(ctx); err != nil {
 		return nil, errors.Join(err, n.links.close(), n.engine.Close(), n.journal.close())
 	}
