@@ -114,6 +114,9 @@ func innocent(t *testing.T, address string, databases int, anew bool) func() err
 // descriptors: whoever has a connection is answered, whoever opens one too, the
 // process lives, and within a second after it all is as before.
 func TestFewDescriptors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector an innocent client is as slow as the others")
+	}
 	const databases, attackers = 40, 2000
 	p := startServer(t, append(adminEnviron(), asLimited+"=256", "DIVAN_LOG__LEVEL=warn"), "--data", t.TempDir())
 	c := newClient(t, p.address)

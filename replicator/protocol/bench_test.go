@@ -123,7 +123,7 @@ func TestIdle(t *testing.T) {
 		if a.committed != jobs || b.committed != jobs {
 			t.Errorf("%d and %d checkpoints", a.committed, b.committed)
 		}
-		if n := runtime.NumGoroutine() - goroutines; n != jobs {
+		if n := runtime.NumGoroutine() - goroutines; n < jobs || n > jobs+2 { // the runtime may have begun some of its own
 			t.Errorf("%d goroutines", n)
 		}
 		if each := (inUse() - before) / jobs; each > 20<<10 {

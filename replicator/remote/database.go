@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -96,19 +97,27 @@ func (d *Database) Close() error {
 const maxAnswer = 256 << 20
 
 // read asks, and returns the whole of an answer of success. The status tells
-// what else it was; then text is nil and the answer is open.
+// what else it was; then text is nil and the answer is open. It asks again when an
+// answer breaks off, as do does when there is none.
 func (d *Database) read(ctx context.Context, q *request) (text []byte, a *answer, err error) {
-	if a, err = d.do(ctx, q); err != nil {
-		return nil, nil, err
+	for broken := 0; ; broken++ {
+		if a, err = d.do(ctx, q); err != nil {
+			return nil, nil, err
+		}
+		if a.status >= http.StatusMultipleChoices {
+			return nil, a, nil
+		}
+		text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer))
+		if err = errors.Join(err, a.Body.Close()); err == nil {
+			return text, a, nil
+		}
+		if ctx.Err() != nil || q.stream != nil || broken >= d.options.Retries {
+			return nil, nil, fault.Wrap(fault.Unavailable, q.method+" "+d.url+q.path, err)
+		}
+		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
+			return nil, nil, err
+		}
 	}
-	if a.status >= http.StatusMultipleChoices {
-		return nil, a, nil
-	}
-	text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer))
-	if err = errors.Join(err, a.Body.Close()); err != nil {
-		return nil, nil, fault.Wrap(fault.Unavailable, q.method+" "+d.url+q.path, err)
-	}
-	return text, a, nil
 }
 
 // unopened is the error of an answer that says that the database cannot be

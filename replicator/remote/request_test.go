@@ -169,6 +169,24 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// An answer that breaks off is asked for again, as one that does not come.
+func TestAnswerBreaksOff(t *testing.T) {
+	var asked atomic.Int32
+	with(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) <= 2 {
+			w.Header().Set("Content-Length", "1000")
+			answerWith(w, 200, infoText[:20])
+			return
+		}
+		answerWith(w, 200, infoText)
+	}, func(t *testing.T, p *peer) {
+		t.Helper()
+		if _, err := p.open(spec.Address{}).Info(t.Context()); err != nil || asked.Load() != 3 {
+			t.Errorf("%v after %d answers", err, asked.Load())
+		}
+	})
+}
+
 // A host that cannot be reached is an error that may pass, and ctx ends the
 // attempts.
 func TestUnreachable(t *testing.T) {
