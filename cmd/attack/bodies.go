@@ -116,9 +116,11 @@ func inflatingBodies(ctx context.Context, w *world) (string, error) {
 func budget(*world) int { return 4 << 10 }
 
 func largeBodies(ctx context.Context, w *world) (string, error) {
-	text := strings.Repeat("0", 60<<20)
+	text := bytes.Repeat([]byte("0"), 60<<20)
 	return flood(ctx, w, 24, budget(w), func(ctx context.Context, s *server, _ int) (*http.Request, error) {
-		body := io.MultiReader(strings.NewReader(`{"docs":[{"text":"`), strings.NewReader(text), strings.NewReader(`"}]}`))
+		// Not of strings: each would be copied whole to be sent, and the innocent client
+		// of this process would wait for that.
+		body := io.MultiReader(strings.NewReader(`{"docs":[{"text":"`), bytes.NewReader(text), strings.NewReader(`"}]}`))
 		return http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.host+"/kept/_bulk_docs", body)
 	})
 }

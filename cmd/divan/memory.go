@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"time"
 )
 
@@ -28,22 +28,19 @@ func gcPercent(live uint64) int {
 	return int(min(max(heapGoal*100/live, 100+minPercent), 100+maxPercent)) - 100
 }
 
-// reclaimed is how many bytes of bodies have to be garbage for the memory to be
-// given back to the machine at once. The runtime takes minutes.
-const reclaimed = 64 << 20
-
 // paceCollector sets the pace of the garbage collector until ctx ends, unless
-// GOGC does, and collects what large bodies have left; garbage returns how many
-// bytes that is since the last call. It gives back what was set before.
+// GOGC does, and gives back what a burst or large bodies have left; garbage
+// returns how many bytes of bodies that is since the last call. It gives back
+// what was set before.
 func paceCollector(ctx context.Context, garbage func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	left := int64(0)
 	now := gcPercent(0)
 	before := debug.SetGCPercent(now)
 	defer debug.SetGCPercent(before)
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	var r release
+	memory := newMemoryReader()
 	tick := time.NewTicker(heapPeriod)
 	defer tick.Stop()
 	for {
@@ -52,22 +49,24 @@ func paceCollector(ctx context.Context, garbage func() int64) {
 			return
 		case <-tick.C:
 		}
-		// Not while more is coming: it costs a whole collection.
-		switch more := garbage(); {
-		case more > 0:
-			left += more
-		case left >= reclaimed:
-			debug.FreeOSMemory()
-			left = 0
-		default:
-			left = 0
-		}
-		metrics.Read(live)
-		if live[0].Value.Kind() != metrics.KindUint64 {
+		m, ok := memory.read()
+		if !ok {
 			return
 		}
+		m.bodies = garbage()
+		todo, bytes := r.next(m)
+		switch todo {
+		case collect:
+			runtime.GC()
+			tick.Reset(releasePeriod)
+		case giveBack:
+			giveBackPart(m.mapped, bytes)
+		case enough:
+			tick.Reset(heapPeriod)
+		case nothing:
+		}
 		// Setting it stops the world for a moment: not for a small difference.
-		if want := gcPercent(live[0].Value.Uint64()); want < now-now/8 || want > now+now/8 {
+		if want := gcPercent(m.live); want < now-now/8 || want > now+now/8 {
 			now = want
 			debug.SetGCPercent(now)
 		}

@@ -171,8 +171,8 @@ func (c *Call) BodyLimit(limit int64) int64 {
 	return limit
 }
 
-// gzipFactor is about how much more work a compressed byte is.
-const gzipFactor = 64
+// gzipFactor is how much more work a compressed byte may be, nearly.
+const gzipFactor = 256
 
 // inflate returns the body as a reader of identity bytes and their number, -1
 // when it is unknown.
