@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"divan/storage/fault"
 )
 
@@ -18,6 +21,8 @@ func TestLockout(t *testing.T) {
 	const locked = "Account is temporarily locked due to multiple authentication failures"
 	synctest.Test(t, func(t *testing.T) {
 		a, _, h := newTest(t)
+		core, lines := observer.New(zap.WarnLevel)
+		a.log = zap.New(core)
 		addUser(t, a, "alice", "apple", "")
 		fail := func(name string, n int) {
 			for range n {
@@ -30,6 +35,9 @@ func TestLockout(t *testing.T) {
 			fail(name, 5)
 			_, err := a.Authenticate(request("Authorization", basic(name, "wrong")))
 			wantFault(t, err, fault.Forbidden, locked)
+			if told := lines.TakeAll(); len(told) != 6 || told[5].Message != "threshold of failed logins reached" {
+				t.Errorf("%s: %v", name, told)
+			}
 		}
 		if got := who(t, a, "Authorization", basic("alice", "apple")); got != locked {
 			t.Error("the right password opens a locked account:", got)

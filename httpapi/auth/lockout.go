@@ -55,20 +55,27 @@ func newLockout(limit int) lockout {
 	return lockout{failures: newLRU[attempt, int](limit)}
 }
 
-// reached reports whether there were as many failures as the rule allows.
-func (l lockout) reached(r lockoutRule, a attempt, now time.Time) bool {
-	if r.mode == lockoutOff {
+// locked reports whether there were as many failures as a rule that is enforced allows.
+func (l lockout) locked(r lockoutRule, a attempt, now time.Time) bool {
+	if r.mode != lockoutEnforce {
 		return false
 	}
 	n, _ := l.failures.get(a, now, r.lifetime, false)
 	return n >= r.threshold
 }
 
-// failed counts one more failure.
-func (l lockout) failed(r lockoutRule, a attempt, now time.Time) {
-	if r.mode != lockoutOff {
-		l.failures.update(a, now, r.lifetime, func(n int) int { return n + 1 })
+// failed counts one more failure, and reports whether it is the last one that the
+// rule allows.
+func (l lockout) failed(r lockoutRule, a attempt, now time.Time) bool {
+	if r.mode == lockoutOff {
+		return false
 	}
+	count := 0
+	l.failures.update(a, now, r.lifetime, func(n int) int {
+		count = n + 1
+		return count
+	})
+	return count == r.threshold
 }
 
 // errLocked is the refusal, the same for names that exist and that do not.

@@ -44,11 +44,8 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 		hash = &acc.hash
 	}
 	t := try{credential: c, hash: hash, attempt: newAttempt(c.peer, c.name, hash), from: s}
-	if a.lockout.reached(s.lockout, t.attempt, now) {
-		if s.lockout.mode == lockoutEnforce {
-			return nil, errLocked()
-		}
-		a.log.Warn("threshold of failed logins reached", zap.String("user", c.name), zap.String("peer", c.peer))
+	if a.lockout.locked(s.lockout, t.attempt, now) {
+		return nil, errLocked()
 	}
 	if err := s.passwords.allows(hash); err != nil {
 		return nil, err
@@ -56,13 +53,13 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	ok, err := a.verifier.verify(ctx, t, now)
 	if err != nil {
 		if errors.Is(err, errUnfinished) { // else whoever does not wait for answers has as many attempts as they like
-			a.lockout.failed(s.lockout, t.attempt, time.Now())
+			a.failed(t)
 		}
 		return nil, err
 	}
 	if !ok || acc == nil || !a.secondFactor(acc, c, now) {
-		a.lockout.failed(s.lockout, t.attempt, time.Now())
 		a.log.Warn("login failed", zap.String("user", c.name), zap.String("peer", c.peer))
+		a.failed(t)
 		return nil, errPassword()
 	}
 	if err := s.usable(acc); err != nil {
@@ -70,6 +67,14 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 	}
 	a.offerUpgrade(s, acc, c.password)
 	return acc, nil
+}
+
+// failed counts a failed login. What follows too many of them is refused without a
+// line for each.
+func (a *Authenticator) failed(t try) {
+	if a.lockout.failed(t.from.lockout, t.attempt, time.Now()) {
+		a.log.Warn("threshold of failed logins reached", zap.String("user", t.name), zap.String("peer", t.peer))
+	}
 }
 
 // secondFactor reports whether the one-time token is right, for an account

@@ -79,8 +79,7 @@ type try struct {
 
 // locked reports whether too many attempts have failed to let this one go on.
 func (v *verifier) locked(t *try) bool {
-	rule := t.from.lockout
-	return rule.mode == lockoutEnforce && v.lockout.reached(rule, t.attempt, time.Now())
+	return v.lockout.locked(t.from.lockout, t.attempt, time.Now())
 }
 
 // verify reports whether a password belongs to a hash. A wrong one costs at
