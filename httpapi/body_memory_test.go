@@ -29,6 +29,10 @@ func TestMemoryOfBodies(t *testing.T) {
 	for s.api.BodyMemory() < 8_000_000 { // it has arrived
 		<-time.After(time.Millisecond)
 	}
+	if got := s.text(200, "GET", "/_node/_local/_prometheus", nil); strings.Contains(got, "\ncouchdb_request_bodies_bytes 0\n") ||
+		!strings.Contains(got, "\ncouchdb_request_bodies_bytes ") {
+		t.Error("no figure tells of it")
+	}
 	res := s.do("PUT", "/db/other", large)
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" {
 		t.Errorf("a second large body: %d %v", res.StatusCode, res.Header)

@@ -135,6 +135,11 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	release()
 	wait(t, time.Second, "new connections are answered", func() bool { return anew() == nil })
+	for _, line := range strings.Split(c.want(t, "GET", "/_node/_local/_prometheus", "", 200), "\n") {
+		if n, ok := strings.CutPrefix(line, "couchdb_connections_evicted_total "); ok && n == "0" {
+			t.Error("no figure tells of the connections that were cut off")
+		}
+	}
 	if out := p.output(); strings.Contains(out, "panic") || strings.Contains(out, "too many open files") {
 		t.Errorf("the log says:\n%.3000s", out)
 	}

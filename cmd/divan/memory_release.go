@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -126,10 +127,6 @@ func (r *release) goOn(m memory, unused uint64) (action, uint64) {
 func giveBackPart(mapped, n uint64) {
 	limit := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(limit, int64(mapped-min(mapped, n))))
-	part = make([]byte, 64<<10)
-	part = nil
+	runtime.KeepAlive(make([]byte, 128<<10)) // more than small sizes have: it gets pages of its own
 	debug.SetMemoryLimit(limit)
 }
-
-// part is what giveBackPart allocates: more than the small sizes, for pages of its own.
-var part []byte

@@ -90,6 +90,17 @@ func New(o Options) *Authenticator {
 	}
 }
 
+// Figures are numbers about logins.
+type Figures struct {
+	Hits, Misses uint64 // accounts that were asked for: in the cache, and not, since the start
+	Waiting      int    // logins that wait for their turn to be checked
+}
+
+// Figures returns the numbers of the moment.
+func (a *Authenticator) Figures() Figures {
+	return Figures{Hits: a.users.hits.Load(), Misses: a.users.misses.Load(), Waiting: a.verifier.turns.waiting()}
+}
+
 // settings returns what the present configuration says, parsed.
 func (a *Authenticator) settings() *settings {
 	snap := a.config.Load()

@@ -36,6 +36,8 @@ type accounts struct {
 	mu         sync.Mutex
 	generation atomic.Uint64
 	following  atomic.Bool // every change is being seen
+	// hits and misses count the accounts that were in the cache, and the others.
+	hits, misses atomic.Uint64
 }
 
 type accountFlight struct {
@@ -54,8 +56,10 @@ func (s *accounts) get(ctx context.Context, k accountKey, now time.Time) (*accou
 		age = accountAge
 	}
 	if a, ok := s.cache.get(k, now, age, false); ok {
+		s.hits.Add(1)
 		return a, nil
 	}
+	s.misses.Add(1)
 	generation := s.generation.Load()
 	return s.flight.do(ctx, accountFlight{k, generation}, func(ctx context.Context) (*account, error) {
 		return s.load(ctx, k, generation, now)

@@ -73,7 +73,6 @@ type Task struct {
 type Figures struct {
 	OpenDatabases                  int // stores held open
 	OrphanedShards                 int // that no database names and that were set aside
-	AuthCacheHits, AuthCacheMisses uint64
 	ReplicationBacklog             int    // pushes between copies that run or wait
 	ReplicationLag                 uint64 // changes of copies of this node that other copies are known to lack
 }

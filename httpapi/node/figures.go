@@ -23,13 +23,13 @@ type figure struct {
 // descriptions for what this server counts.
 func figures(a *core.API) []figure {
 	s := a.Stats
-	node := nodeFigures(a)
+	node, logins := nodeFigures(a), a.Deps.Auth.Figures()
 	count := func(desc string, c *stats.Counter, path ...string) figure {
 		return figure{path: path, kind: "counter", desc: desc, value: c.Value()}
 	}
 	out := []figure{
-		{path: []string{"couchdb", "auth_cache_hits"}, kind: "counter", desc: "number of authentication cache hits", value: float64(node.AuthCacheHits)},
-		{path: []string{"couchdb", "auth_cache_misses"}, kind: "counter", desc: "number of authentication cache misses", value: float64(node.AuthCacheMisses)},
+		{path: []string{"couchdb", "auth_cache_hits"}, kind: "counter", desc: "number of authentication cache hits", value: float64(logins.Hits)},
+		{path: []string{"couchdb", "auth_cache_misses"}, kind: "counter", desc: "number of authentication cache misses", value: float64(logins.Misses)},
 		count("number of times a database was purged", &s.DatabasePurges, "couchdb", "database_purges"),
 		count("number of times a document was read from a database", &s.DatabaseReads, "couchdb", "database_reads"),
 		count("number of times a database was changed", &s.DatabaseWrites, "couchdb", "database_writes"),
