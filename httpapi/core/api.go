@@ -87,6 +87,7 @@ type API struct {
 	turns       turns
 	uuids       uuidSource
 	feeds       feedGate
+	refusals    *zap.Logger // a few lines of many
 	Started     time.Time
 	active      atomic.Int64 // requests under way
 	stopped     atomic.Bool
@@ -96,7 +97,7 @@ type API struct {
 func New(d Deps) *API {
 	a := &API{
 		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
-		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts},
+		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, refusals: fewOf(d.Logger),
 	}
 	a.turns = newTurns()
 	a.Connections = conns.New(a.connectionOptions())

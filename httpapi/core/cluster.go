@@ -71,8 +71,8 @@ type Task struct {
 
 // Figures are numbers of the node that only the other parts of it know.
 type Figures struct {
-	OpenDatabases                  int // stores held open
-	OrphanedShards                 int // that no database names and that were set aside
-	ReplicationBacklog             int    // pushes between copies that run or wait
-	ReplicationLag                 uint64 // changes of copies of this node that other copies are known to lack
+	OpenDatabases      int    // stores held open
+	OrphanedShards     int    // that no database names and that were set aside
+	ReplicationBacklog int    // pushes between copies that run or wait
+	ReplicationLag     uint64 // changes of copies of this node that other copies are known to lack
 }

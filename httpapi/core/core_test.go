@@ -12,6 +12,9 @@ import (
 	"testing/iotest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
 	"divan/httpapi/core"
@@ -54,6 +57,34 @@ func TestErrorsByKind(t *testing.T) {
 		if status, name := core.WireError(k); status < 400 || status > 599 || name == "" {
 			t.Errorf("kind %d has no place in the table: %d %s", k, status, name)
 		}
+	}
+}
+
+// TestFewLinesOfRefusals: a flood that is refused is not one of the log as well, and
+// hides no failure.
+func TestFewLinesOfRefusals(t *testing.T) {
+	sink, logs := observer.New(zap.WarnLevel)
+	d := apitest.FrontDeps(t, nil)
+	d.Logger = zap.New(sink)
+	a := core.New(d)
+	var err error
+	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(*core.Call) error { return err }}}})
+	ask := func(n, status int) {
+		for range n {
+			if w := apitest.Ask(t, a, "GET /_up", ""); w.Code != status {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+		}
+	}
+	err = fault.New(fault.Unavailable, "busy")
+	ask(500, 503)
+	if n := logs.FilterMessage("request refused").Len(); n == 0 || n > 20 || logs.Len() != n {
+		t.Errorf("%d lines, %d of them of refusals", logs.Len(), n)
+	}
+	err = errors.New("broken")
+	ask(30, 500)
+	if n := logs.FilterMessage("request failed").Len(); n != 30 {
+		t.Errorf("%d of 30 failures are in the log", n)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"divan/storage/fault"
 )
@@ -48,8 +50,20 @@ func (c *Call) LogFailure(f Failure, err error) {
 			zap.Any("panic", p.value), zap.ByteString("stack", p.stack))
 		return
 	}
-	c.Log.Error("request failed", zap.String("request", c.RequestID), zap.String("ref", f.Ref),
+	log, level, message := c.Log, zap.ErrorLevel, "request failed"
+	if f.Status == http.StatusServiceUnavailable {
+		log, level, message = c.API.refusals, zap.WarnLevel, "request refused"
+	}
+	log.Log(level, message, zap.String("request", c.RequestID), zap.String("ref", f.Ref),
 		zap.String("method", c.Request.Method), zap.String("path", c.logPath()), zap.Error(err))
+}
+
+// fewOf returns a logger that leaves lines out when there are many of them: under an
+// attack, or with a shard gone, each request is refused. The access log has them all.
+func fewOf(l *zap.Logger) *zap.Logger {
+	return l.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(c, time.Minute, 10, 1000)
+	}))
 }
 
 // logPath is the path without the query string, which may hold secrets.
