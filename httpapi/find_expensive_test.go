@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"divan/httpapi/apitest"
+	"divan/httpapi/core"
+	"divan/shard/query"
 )
 
 const jsonBody = "Content-Type: application/json"
@@ -62,5 +64,28 @@ func TestExpensiveSelectorsEndWithTheirRequest(t *testing.T) {
 	a.ServeHTTP(httptest.NewRecorder(), r)
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("work went on for %v", took)
+	}
+}
+
+// TestExpensiveSelectorsWait: what takes long waits for its turn where documents are
+// read from several copies, too.
+func TestExpensiveSelectorsWait(t *testing.T) {
+	gate := query.NewGate(2)
+	gate <- struct{}{}
+	a := nodeAs(t, "divan@127.0.0.1", nil, func(d *core.Deps) { d.Heavy = gate })
+	const admin = "Authorization: Basic YWRtOnBhc3M="
+	apitest.Ask(t, a, "PUT /db?q=1", "", admin)
+	apitest.Ask(t, a, "PUT /db/x", `{"a":"`+strings.Repeat("a", 5000)+`!"}`, admin, jsonBody)
+	body := `{"selector":{"$or":[` + strings.Repeat(`{"a":{"$regex":"(?:[ab]{0,9}[bc]{0,9}){3}x"}},`, 2000) + `{"b":1}]},"r":2}`
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, apitest.Request(t, "POST /db/_find", body, []string{admin, jsonBody}).WithContext(ctx))
+	if strings.Contains(w.Body.String(), "selector_too_expensive") {
+		t.Error("it does not wait")
+	}
+	<-gate
+	if w := apitest.Ask(t, a, "POST /db/_find", body, admin, jsonBody); !strings.Contains(w.Body.String(), "selector_too_expensive") {
+		t.Errorf("with a place: %d %s", w.Code, w.Body)
 	}
 }

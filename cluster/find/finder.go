@@ -20,11 +20,14 @@ import (
 	"divan/storage/fault"
 )
 
-// Options are what a Finder is made of. All are required.
+// Options are what a Finder is made of. All but Heavy are required.
 type Options struct {
 	Config  *config.Holder
 	Designs *designdocs.Cache
 	Logger  *zap.Logger
+	// Heavy bounds the matching that takes long of documents that are read from
+	// several copies; the copies bound the rest. nil: nothing does.
+	Heavy query.Gate
 }
 
 // Finder answers Mango queries. It is safe for concurrent use.
@@ -95,7 +98,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 		return nil, err
 	}
 	if !q.Count && q.R > 1 {
-		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, nil), window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
+		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
 	}
 	return r, nil
 }

@@ -26,6 +26,7 @@ import (
 	"divan/httpapi/guard"
 	"divan/httpapi/stats"
 	"divan/replicator"
+	"divan/shard/query"
 	"divan/shard/script"
 	"divan/storage/fault"
 )
@@ -54,6 +55,8 @@ type Deps struct {
 	// Replicator runs the replications of this node. It is set before the first
 	// request; nil: there are none, and nobody asks for some.
 	Replicator *replicator.Replicator
+	// Heavy bounds the matching of selectors that takes long; nil: nothing does.
+	Heavy query.Gate
 	// Cluster are the other nodes; nil: this node stands alone.
 	Cluster Cluster
 	// Dial opens a connection to the HTTP port of a node that is being set up

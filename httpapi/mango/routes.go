@@ -11,7 +11,7 @@ type Family struct{ finder *find.Finder }
 
 // New returns the family.
 func New(a *core.API) (*Family, error) {
-	finder, err := find.New(find.Options{Config: a.Deps.Config, Designs: a.Deps.Designs, Logger: a.Deps.Logger})
+	finder, err := find.New(find.Options{Config: a.Deps.Config, Designs: a.Deps.Designs, Logger: a.Deps.Logger, Heavy: a.Deps.Heavy})
 	if err != nil {
 		return nil, err
 	}

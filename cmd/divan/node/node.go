@@ -197,7 +197,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	}
 	deps := httpapi.Deps{
 		Coordinator: n.coord, Views: n.queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
-		Designs: n.designs, Scripts: n.scripts,
+		Designs: n.designs, Scripts: n.scripts, Heavy: n.local.Heavy(),
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
 		MaxConnections: n.files.connections, BodyMemory: machineMemory() / bodyShare,
 	}
