@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -21,6 +22,15 @@ func (c *Call) ReadJSON() ([]byte, error) {
 		return nil, fault.New(fault.BadRequest, "Missing request body")
 	}
 	return c.ReadBody(0)
+}
+
+// ReadValue is ReadJSON for a body that has to be JSON: it returns the canonical text.
+func (c *Call) ReadValue() ([]byte, error) {
+	body, err := c.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	return doc.Canonical(nil, body)
 }
 
 // HasBody reports whether the request announced a body, even one of no bytes.

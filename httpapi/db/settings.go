@@ -138,11 +138,7 @@ func putPurgedInfosLimit(c *core.Call) error {
 // readLimit reads a body that is an integer above zero; refusal is the text
 // for any other JSON.
 func readLimit(c *core.Call, refusal string) (int, error) {
-	body, err := c.ReadJSON()
-	if err != nil {
-		return 0, err
-	}
-	value, err := doc.Canonical(nil, body)
+	value, err := c.ReadValue()
 	if err != nil {
 		return 0, err
 	}

@@ -91,11 +91,7 @@ func mapOf(c *core.Call, name string) (*meta.Database, error) {
 // where CouchDB's tools move a copy that way, another node takes the place of
 // the one that holds it. A document that changes nothing is accepted.
 func putMapDoc(c *core.Call) error {
-	body, err := c.ReadJSON()
-	if err != nil {
-		return err
-	}
-	value, err := doc.Canonical(nil, body)
+	value, err := c.ReadValue()
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,7 @@ func getLostShards(c *core.Call) error {
 // acceptLostShards answers POST /_node/{name}/_lost_shards: {"accept": […]} gives
 // up what copies held whose files are gone. They are empty afterwards.
 func acceptLostShards(c *core.Call) error {
-	body, err := c.ReadJSON()
-	if err != nil {
-		return err
-	}
-	value, err := doc.Canonical(nil, body)
+	value, err := c.ReadValue()
 	if err != nil {
 		return err
 	}

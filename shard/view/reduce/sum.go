@@ -32,18 +32,7 @@ func (f sum) Reduce(dst []byte, rows []Row) ([]byte, error) {
 		}
 		rest.addValue(row.Value)
 	}
-	if rest == nil {
-		if numbers > 0 {
-			dst = binary.AppendUvarint(dst, uint64(in))
-			dst = append(dst, sumNumber)
-			dst = total.appendState(dst)
-		}
-		return dst, nil
-	}
-	if numbers > 0 {
-		rest.addNumber(&total)
-	}
-	return f.appendState(dst, in, rest), nil
+	return f.appendTotal(dst, in, &total, numbers, rest), nil
 }
 
 // Rereduce implements Function.
@@ -71,18 +60,20 @@ func (f sum) Rereduce(dst []byte, states [][]byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if rest == nil {
-		if numbers > 0 {
-			dst = binary.AppendUvarint(dst, uint64(in))
-			dst = append(dst, sumNumber)
-			dst = total.appendState(dst)
-		}
-		return dst, nil
+	return f.appendTotal(dst, in, &total, numbers, rest), nil
+}
+
+// appendTotal appends the state of so many numbers and of the rest, which may be nil.
+func (f sum) appendTotal(dst []byte, in int, total *number, numbers int, rest *sumNode) []byte {
+	switch {
+	case rest != nil && numbers > 0:
+		rest.addNumber(total)
+	case rest == nil && numbers > 0:
+		return total.appendState(append(binary.AppendUvarint(dst, uint64(in)), sumNumber))
+	case rest == nil:
+		return dst
 	}
-	if numbers > 0 {
-		rest.addNumber(&total)
-	}
-	return f.appendState(dst, in, rest), nil
+	return f.appendState(dst, in, rest)
 }
 
 // appendState appends the state of something else than a number, within the
