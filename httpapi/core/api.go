@@ -81,6 +81,8 @@ type API struct {
 	Stats   *stats.Counters
 	buffers bufferPool
 	chunks  chunkPool
+	pieces  piecePool
+	texts   textPool
 	calls   sync.Pool
 	set     atomic.Pointer[settings]
 	Guard   *guard.Guard

@@ -237,67 +237,6 @@ func isGzipError(err error) bool {
 
 var errTooLarge = errors.New("body too large")
 
-// bodyPiece is how many bytes readAll reads of a large body at a time. A client's
-// word about the length counts as far.
-const bodyPiece = 1 << 20
-
-// readAll reads everything up to limit bytes. With a known length it allocates
-// once, but never more than bodyPiece on the client's word alone. A large body
-// is read in pieces, so that nothing has to be copied while it grows.
-func (c *Call) readAll(r io.Reader, length, limit int64) ([]byte, error) {
-	if length > limit {
-		return nil, errTooLarge
-	}
-	size := int64(512)
-	if length >= 0 {
-		size = min(length, bodyPiece) + 1 // room to see the end without growing
-	}
-	if err := c.takeMemory(int(size)); err != nil {
-		return nil, err
-	}
-	var full [][]byte
-	total, buf := int64(0), make([]byte, 0, size)
-	for {
-		if total > bodyPiece {
-			runtime.Gosched() // as largeBody does
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if total += int64(n); total > limit {
-			return nil, errTooLarge
-		}
-		if err == io.EOF {
-			return joined(full, buf, int(total)), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(buf) < cap(buf) {
-			continue
-		}
-		if err := c.takeMemory(min(cap(buf), bodyPiece)); err != nil {
-			return nil, err
-		}
-		if cap(buf) < bodyPiece {
-			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
-			continue
-		}
-		full, buf = append(full, buf), make([]byte, 0, bodyPiece)
-	}
-}
-
-// joined returns the pieces of a body in one.
-func joined(full [][]byte, last []byte, total int) []byte {
-	if len(full) == 0 {
-		return last
-	}
-	out := make([]byte, 0, total)
-	for _, piece := range full {
-		out = append(out, piece...)
-	}
-	return append(out, last...)
-}
-
 // MediaType returns a Content-Type without its parameters.
 func MediaType(value string) string {
 	if i := strings.IndexByte(value, ';'); i >= 0 {

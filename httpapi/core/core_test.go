@@ -152,6 +152,38 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestBodiesInPieces: bodies of all lengths are what was sent, whether their length
+// is known or not, and stay so while others are read.
+func TestBodiesInPieces(t *testing.T) {
+	a := coreAPI(t, nil)
+	const piece = 1 << 20
+	var want, got []string
+	for i, length := range []int{1, 511, 512, 513, piece / 2, piece - 1, piece, piece + 1, 2*piece - 1, 2 * piece, 7*piece/2 + 3, 3} {
+		sent := strings.Repeat(string(rune('a'+i)), length-1) + "."
+		for _, known := range []bool{true, false} {
+			c, _ := testCall(t, a, "POST /_dbs_info", "x")
+			c.User.Name, c.User.Anonymous = "adm", false
+			c.Request.ContentLength, c.Request.Body = -1, io.NopCloser(iotest.HalfReader(strings.NewReader(sent)))
+			if known {
+				c.Request.ContentLength = int64(length)
+			}
+			body, err := c.ReadJSON()
+			apitest.Must(t, err)
+			want, got = append(want, sent), append(got, string(body))
+			defer func() { // the body itself, when all were read
+				if string(body) != sent {
+					t.Errorf("a body of %d bytes has become another one", length)
+				}
+			}()
+		}
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("a body of %d bytes: got %d", len(want[i]), len(got[i]))
+		}
+	}
+}
+
 func TestStreams(t *testing.T) {
 	a := coreAPI(t, config.Values{"chttpd": {"allow_jsonp": "true"}})
 	big := strings.Repeat("0123456789", core.StreamBuffer/10+1)

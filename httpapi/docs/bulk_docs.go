@@ -59,7 +59,9 @@ func readBulk(c *core.Call) (doc.Bulk, error) {
 	if most > math.MaxInt/spacious {
 		most = math.MaxInt / spacious
 	}
-	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.Room})
+	room := c.BorrowText()
+	defer c.ReturnText(room)
+	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.Room, Text: room})
 }
 
 // spacious is how many times as long as its canonical form a document may be.

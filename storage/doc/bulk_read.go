@@ -17,6 +17,9 @@ type BulkLimits struct {
 	// Room is asked before so many more bytes are held; its error ends the
 	// reading.
 	Room func(bytes int) error
+	// Text is a buffer for texts while they are read. It is left there when it was
+	// not given away, and may be larger then; nil: there is none.
+	Text *[]byte
 }
 
 // ReadBulk is ParseBulk for a body that is read while it comes: only the bodies
@@ -24,6 +27,10 @@ type BulkLimits struct {
 // r, or of the limits, is returned as it is.
 func ReadBulk(r io.Reader, limits BulkLimits) (Bulk, error) {
 	b := bulkReader{r: r, limits: limits, buf: make([]byte, 0, 64<<10), outcome: bulkOutcome{bulk: Bulk{NewEdits: true}}}
+	if limits.Text != nil {
+		b.text = (*limits.Text)[:0]
+		defer func() { *limits.Text = b.text }()
+	}
 	if err := b.read(); err != nil {
 		return Bulk{}, err
 	}
@@ -75,6 +82,7 @@ type bulkReader struct {
 	pos     int    // in buf
 	last    error  // of r; nil: there may be more
 	text    []byte // of the value read last, used again
+	room    int    // bytes of it that the limits know of
 	outcome bulkOutcome
 	refusal error // of the first document that is refused
 }
@@ -259,7 +267,7 @@ func (b *bulkReader) document() error {
 	}
 	b.outcome.bulk.Docs = append(b.outcome.bulk.Docs, p.env)
 	if len(p.env.Atts) > 0 {
-		b.text = nil // they are in it
+		b.text, b.room = nil, 0 // they are in it
 	}
 	return nil
 }
@@ -277,12 +285,8 @@ func (b *bulkReader) value(most int) error {
 			return nil // cut off: the scanner says so, unless it is a number
 		}
 		n := v.skip(b.buf[b.pos:])
-		if grown := len(b.text) + n; grown > cap(b.text) {
-			size := max(grown, 2*cap(b.text))
-			if err := b.limits.Room(size - cap(b.text)); err != nil {
-				return err
-			}
-			b.text = append(make([]byte, 0, size), b.text...)
+		if err := b.grow(len(b.text) + n); err != nil {
+			return err
 		}
 		b.text = append(b.text, b.buf[b.pos:b.pos+n]...)
 		b.pos += n
@@ -292,6 +296,21 @@ func (b *bulkReader) value(most int) error {
 			}
 			most = math.MaxInt
 		}
+	}
+	return nil
+}
+
+// grow makes room for a text of n bytes.
+func (b *bulkReader) grow(n int) error {
+	if n > b.room {
+		size := max(n, 2*b.room)
+		if err := b.limits.Room(size - b.room); err != nil {
+			return err
+		}
+		b.room = size
+	}
+	if n > cap(b.text) {
+		b.text = append(make([]byte, 0, b.room), b.text...)
 	}
 	return nil
 }
