@@ -23,7 +23,9 @@ func kept(ctx context.Context, w *world) (*server, error) {
 	if err := w.watch(ctx, s); err != nil {
 		return nil, err
 	}
-	w.innocent.stop()
+	if err := w.innocent.stop(); err != nil {
+		return nil, err
+	}
 	w.watched = false // nobody waits while the operator does what follows
 	return s, s.stop()
 }
@@ -36,7 +38,9 @@ func killed(ctx context.Context, w *world) (string, error) {
 	if err := s.must(ctx, http.MethodPut, "/kept?q=2", nil); err != nil {
 		return "", err
 	}
-	w.innocent = newInnocent(ctx, s)
+	if w.innocent, err = newInnocent(ctx, s); err != nil {
+		return "", err
+	}
 	for range 5 {
 		if !rest(ctx, 700*time.Millisecond) {
 			return "", ctx.Err()
@@ -46,7 +50,9 @@ func killed(ctx context.Context, w *world) (string, error) {
 			return "", err
 		}
 	}
-	w.innocent.stop()
+	if err := w.innocent.stop(); err != nil {
+		return "", err
+	}
 	return fmt.Sprintf("%d documents acknowledged", len(w.innocent.acked)), nil
 }
 

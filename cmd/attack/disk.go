@@ -77,7 +77,9 @@ func fullDisk(ctx context.Context, w *world) (string, error) {
 	if err := w.watch(ctx, s); err != nil {
 		return "", err
 	}
-	w.innocent.stop()
+	if err := w.innocent.stop(); err != nil {
+		return "", err
+	}
 	w.watched = false // its writes are refused, as they must be
 	ballast := filepath.Join(disk, "ballast")
 	if err := fill(ballast); err != nil {

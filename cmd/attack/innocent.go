@@ -2,36 +2,36 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
-	"sync"
 	"time"
 )
 
 // innocent is a client that writes documents and reads them, and remembers what
-// was acknowledged. It has its connections before an attack begins.
+// was acknowledged. It has its connections before an attack begins, and is a process
+// of its own: it waits for the server and not for the attackers.
 type innocent struct {
 	server *server
-	end    context.CancelFunc
-	done   sync.WaitGroup
-
-	mu    sync.Mutex
-	acked []string
-	waits waits
-	last  time.Time // of the newest success
+	cmd    *exec.Cmd
+	in     io.WriteCloser // a line asks what was waited, the end for what was acknowledged
+	out    *json.Decoder
+	acked  []string // when it has been stopped
 }
 
 // waits is what a client had to wait.
 type waits struct {
-	took    []time.Duration
-	longest time.Duration // between two successes
-	refused int
+	Took    []time.Duration
+	Longest time.Duration // between two successes
+	Refused int
 }
 
 const (
-	innocents = 2
-	innocence = 4 * time.Millisecond // between two requests
 	// shortest is what a usual wait counts at least: on a machine whose processors
 	// are busy, everything waits for its turn.
 	shortest = 10 * time.Millisecond
@@ -40,11 +40,11 @@ const (
 
 // p99 is the time that 99 of 100 requests took at most.
 func (w *waits) p99() time.Duration {
-	if len(w.took) == 0 {
+	if len(w.Took) == 0 {
 		return 0
 	}
-	slices.Sort(w.took)
-	return w.took[len(w.took)*99/100]
+	slices.Sort(w.Took)
+	return w.Took[len(w.Took)*99/100]
 }
 
 // watch has an innocent client work, and measures what it waits without an attack.
@@ -52,15 +52,18 @@ func (w *world) watch(ctx context.Context, s *server) error {
 	if err := s.must(ctx, http.MethodPut, "/kept?q=2", nil); err != nil {
 		return err
 	}
-	w.innocent = newInnocent(ctx, s)
+	var err error
+	if w.innocent, err = newInnocent(ctx, s); err != nil {
+		return err
+	}
 	select {
 	case <-time.After(2 * time.Second):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	w.usual = w.innocent.take()
-	w.watched = true
-	return nil
+	w.usual, err = w.innocent.take()
+	w.watched = err == nil
+	return err
 }
 
 // attacked plays an attack for as long as the flags say, and notes what the
@@ -68,9 +71,11 @@ func (w *world) watch(ctx context.Context, s *server) error {
 func (w *world) attacked(ctx context.Context, play func(ctx context.Context)) {
 	limited, cancel := context.WithTimeout(ctx, w.length)
 	defer cancel()
-	w.innocent.take()
+	_, before := w.innocent.take()
 	play(limited)
-	w.meanwhile = w.innocent.take()
+	var after error
+	w.meanwhile, after = w.innocent.take()
+	w.failure = errors.Join(before, after)
 }
 
 // told is what the innocent client has seen.
@@ -79,7 +84,7 @@ func (w *world) told() string {
 		return ""
 	}
 	return fmt.Sprintf("p99 %.1f ms, usually %.1f ms, longest wait %.2f s, %d refused; ",
-		ms(w.meanwhile.p99()), ms(w.usual.p99()), w.meanwhile.longest.Seconds(), w.meanwhile.refused)
+		ms(w.meanwhile.p99()), ms(w.usual.p99()), w.meanwhile.Longest.Seconds(), w.meanwhile.Refused)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -88,77 +93,52 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 func (w *world) judge() error {
 	most := 10 * max(w.usual.p99(), shortest)
 	switch {
-	case w.meanwhile.longest > gapLimit:
-		return fmt.Errorf("the innocent client got nothing for %.1f s", w.meanwhile.longest.Seconds())
+	case w.meanwhile.Longest > gapLimit:
+		return fmt.Errorf("the innocent client got nothing for %.1f s", w.meanwhile.Longest.Seconds())
 	case w.meanwhile.p99() > most:
 		return fmt.Errorf("its p99 was %v, more than %v", w.meanwhile.p99(), most)
 	}
 	return nil
 }
 
-func newInnocent(ctx context.Context, s *server) *innocent {
-	ctx, cancel := context.WithCancel(ctx)
-	i := &innocent{server: s, end: cancel, last: time.Now()}
-	for n := range innocents {
-		i.done.Go(func() {
-			for k := 0; ctx.Err() == nil; k++ {
-				i.one(ctx, fmt.Sprintf("doc-%d-%07d", n, k))
-				select {
-				case <-time.After(innocence):
-				case <-ctx.Done():
-				}
-			}
-		})
+// newInnocent starts an innocent client.
+func newInnocent(ctx context.Context, s *server) (*innocent, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
-	return i
-}
-
-// one writes a document and reads it.
-func (i *innocent) one(ctx context.Context, id string) {
-	for _, method := range []string{http.MethodPut, http.MethodGet} {
-		var body any
-		if method == http.MethodPut {
-			body = map[string]string{"text": "what nobody may lose"}
-		}
-		start := time.Now()
-		status, err := i.server.call(ctx, method, "/kept/"+id, body, nil)
-		if ctx.Err() != nil {
-			return
-		}
-		ok := err == nil && status < 300
-		i.mu.Lock()
-		if ok {
-			now := time.Now()
-			i.waits.took = append(i.waits.took, now.Sub(start))
-			i.waits.longest = max(i.waits.longest, now.Sub(i.last))
-			i.last = now
-			if method == http.MethodPut {
-				i.acked = append(i.acked, id)
-			}
-		} else {
-			i.waits.refused++
-		}
-		i.mu.Unlock()
-		if !ok {
-			return
-		}
+	i := &innocent{server: s, cmd: exec.CommandContext(context.WithoutCancel(ctx), program, "-innocent", s.host)}
+	i.cmd.Stderr = os.Stderr
+	out, err := i.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
+	if i.in, err = i.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	i.out = json.NewDecoder(out)
+	return i, i.cmd.Start()
 }
 
 // take returns what was waited since the last call.
-func (i *innocent) take() waits {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	w := i.waits
-	w.longest = max(w.longest, time.Since(i.last))
-	i.waits = waits{}
-	i.last = time.Now()
-	return w
+func (i *innocent) take() (w waits, err error) {
+	if _, err = io.WriteString(i.in, "\n"); err == nil {
+		err = i.out.Decode(&w)
+	}
+	return w, err
 }
 
-func (i *innocent) stop() {
-	i.end()
-	i.done.Wait()
+// stop ends it. Only the first call does something.
+func (i *innocent) stop() error {
+	if i.in == nil {
+		return nil
+	}
+	err := i.in.Close()
+	i.in = nil
+	if err == nil {
+		err = i.out.Decode(&i.acked)
+	}
+	return errors.Join(err, i.cmd.Wait())
 }
 
 // check looks for what was acknowledged.

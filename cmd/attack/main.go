@@ -9,8 +9,8 @@
 // A full disk needs root, or user namespaces. The first line with FAILED makes
 // the exit status 1.
 //
-// Goroutines: one per attacking connection and one per innocent client; a case
-// waits for all of them.
+// Goroutines: one per attacking connection, and in the process of the innocent client
+// one for each of its connections; a case waits for all of them.
 package main
 
 import (
@@ -31,7 +31,15 @@ func main() {
 	flag.StringVar(&c.binary, "program", "bin/divan", "the program")
 	flag.StringVar(&c.dir, "dir", "data/attack", "for data and logs; emptied first")
 	flag.StringVar(&c.only, "only", "", "run this case alone")
+	innocent := flag.String("innocent", "", "be the innocent client of the server at this address (used by this program itself)")
 	flag.Parse()
+	if *innocent != "" {
+		if err := beInnocent(*innocent); err != nil {
+			fmt.Fprintln(os.Stderr, "innocent client:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, c)
 	stop()

@@ -35,6 +35,7 @@ type world struct {
 	usual     waits
 	meanwhile waits
 	watched   bool
+	failure   error // of the innocent client, as a program
 }
 
 // server is a process of Divan.
@@ -48,6 +49,13 @@ type server struct {
 	process   *child.Process
 }
 
+// newServer is what a client needs of a server.
+func newServer(host string) *server {
+	return &server{
+		host: host, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 20 * time.Second},
+	}
+}
+
 // server makes a server; start starts it.
 func (w *world) server(ctx context.Context, env ...string) (*server, error) {
 	port, err := child.FreePort(ctx)
@@ -55,10 +63,8 @@ func (w *world) server(ctx context.Context, env ...string) (*server, error) {
 		return nil, err
 	}
 	dir := filepath.Join(w.data, "node"+strconv.Itoa(len(w.servers)+1))
-	s := &server{
-		dir: dir, host: "127.0.0.1:" + strconv.Itoa(port), env: env, binary: w.binary,
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 20 * time.Second},
-	}
+	s := newServer("127.0.0.1:" + strconv.Itoa(port))
+	s.dir, s.env, s.binary = dir, env, w.binary
 	w.servers = append(w.servers, s)
 	return s, os.MkdirAll(dir, 0o700)
 }
@@ -237,10 +243,10 @@ func (s *server) processor() time.Duration {
 
 // end stops all that runs and looks for what the innocent client has lost.
 func (w *world) end(ctx context.Context) error {
-	var err error
+	err := w.failure
 	if w.innocent != nil {
-		w.innocent.stop()
-		if ctx.Err() == nil {
+		err = errors.Join(err, w.innocent.stop())
+		if ctx.Err() == nil && err == nil {
 			err = w.innocent.check(ctx)
 		}
 	}
