@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"divan/storage/fault"
 )
@@ -28,12 +31,16 @@ func TestLittleRoom(t *testing.T) {
 		free := &atomic.Uint64{}
 		free.Store(keptSpace)
 		fs := tellingFS{vfs.NewMem(), free}
-		e, stop := startEngine(t, Options{FS: fs})
+		core, lines := observer.New(zap.InfoLevel)
+		e, stop := startEngine(t, Options{FS: fs, Logger: zap.New(core)})
 		defer stop()
 		must(t, e.Create(testStore, CreateOptions{}))
 		s, err := e.Acquire(testStore)
 		must(t, err)
 		putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
+		x, err := e.AcquireIndex(s, "abc")
+		must(t, err)
+		setKeys(t, x, "a")
 		free.Store(keptSpace - 1)
 		<-time.After(checkSpace)
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
@@ -51,16 +58,30 @@ func TestLittleRoom(t *testing.T) {
 		b.PutLocal("_local/a", []byte("{}"))
 		commit(t, b)
 		must(t, s.Compact(t.Context(), CompactOptions{}))
+		change := x.NewBatch(false)
+		change.Set([]byte("b"), nil)
+		if err := change.Commit(); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("Commit of an index: %v", err)
+		}
+		change.Close()
+		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
+			t.Errorf("the index holds %v", got)
+		}
+		e.ReleaseIndex(x)
 
 		e.Release(s)
 		must(t, e.closeStores(e.takeUnused(0)))
 		s, err = e.Acquire(testStore) // opened for reading
 		must(t, err)
 		checkStore(t, s)
-		e.Release(s)
 
 		free.Store(keptSpace)
 		<-time.After(checkSpace)
+		// Somebody reads on: the first write ends that opening, and the next has room.
+		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("Apply to what was opened for reading: %v", err)
+		}
+		e.Release(s)
 		s, err = e.Acquire(testStore)
 		must(t, err)
 		writeOne(t, s)
@@ -68,5 +89,8 @@ func TestLittleRoom(t *testing.T) {
 			t.Errorf("%d documents", n)
 		}
 		e.Release(s)
+		if full, room := lines.FilterMessageSnippet("the disk is full").Len(), lines.FilterMessageSnippet("has room again").Len(); full != 1 || room != 1 {
+			t.Errorf("the log says %d times that the disk is full, %d times that it is not", full, room)
+		}
 	})
 }

@@ -331,6 +331,77 @@ func fullDiskAtOpen(t *testing.T, match func(op errorfs.Op) bool, readable bool)
 	e.Release(s)
 }
 
+// TestStartOnFullDisk: where not even an empty file can be made, an engine starts, and
+// its stores are read.
+func TestStartOnFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var on atomic.Bool
+		fs := failing(vfs.NewMem(), &on, syscall.ENOSPC, func(op errorfs.Op) bool {
+			return op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpFileWrite
+		})
+		e, stop := startEngine(t, Options{FS: fs})
+		must(t, e.Create(testStore, CreateOptions{}))
+		s := take(t, e, testStore)
+		putDocs(t, s, newEdits(), docsOf{50, 10, numbered})
+		e.Release(s)
+		stop()
+		on.Store(true)
+		e, stop = startEngine(t, Options{FS: fs})
+		defer stop()
+		s = take(t, e, testStore)
+		checkStore(t, s)
+		if n := s.Counters().Live; n != 50 {
+			t.Errorf("%d documents on a full disk", n)
+		}
+		e.Release(s)
+		if err := e.Create(storeName(7), CreateOptions{}); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("Create: %v", err)
+		}
+	})
+}
+
+// TestUnsyncedStoreIsNotRead: what a log holds that could not be synced may not be on
+// the disk, though later syncs succeed: the store is not opened for reading, but
+// when there is room for writing it anew.
+func TestUnsyncedStoreIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var on, full atomic.Bool
+		fs := failing(vfs.NewMem(), &on, syscall.ENOSPC, func(op errorfs.Op) bool {
+			return !full.Load() && logSync(op) || full.Load() && op.Kind == errorfs.OpFileWrite
+		})
+		e, stop := startEngine(t, Options{FS: fs})
+		defer stop()
+		name := storeName(0)
+		must(t, e.Create(name, CreateOptions{}))
+		s := take(t, e, name)
+		writeOne(t, s)
+		on.Store(true)
+		b := s.NewBatch()
+		b.PutLocal("_local/unsynced", []byte("{}"))
+		c, err := b.Apply()
+		if err == nil {
+			err = c.Wait()
+		}
+		if !fault.Is(err, fault.InsufficientStorage) {
+			t.Fatalf("written: %v", err)
+		}
+		e.Release(s)
+		full.Store(true)
+		for range 3 {
+			<-time.After(retryAfter + time.Second)
+			if _, err := e.Acquire(name); !fault.Is(err, fault.InsufficientStorage) {
+				t.Fatalf("Acquire: %v", err)
+			}
+		}
+		on.Store(false)
+		<-time.After(retryAfter + time.Second)
+		s = take(t, e, name)
+		checkStore(t, s)
+		writeOne(t, s)
+		e.Release(s)
+	})
+}
+
 // opensFile reports whether an operation needs a file descriptor.
 func opensFile(op errorfs.Op) bool {
 	switch op.Kind {
@@ -342,31 +413,37 @@ func opensFile(op errorfs.Op) bool {
 }
 
 // TestOpenWithoutDescriptors: from whichever step of opening on no file can be
-// opened, the error comes back and nothing of the instance goes on running;
-// with descriptors the store is there again, with all that it had.
+// opened, or only at that step, the error comes back and nothing of the instance
+// goes on running; with descriptors the store is there again, with all that it had.
 func TestOpenWithoutDescriptors(t *testing.T) {
-	tried := 0
-	for first := int32(1); ; first++ {
-		reached := false
-		synctest.Test(t, func(t *testing.T) { reached = openWithoutDescriptors(t, first) })
-		if !reached {
-			break
+	for _, once := range []bool{false, true} {
+		tried := 0
+		for first := int32(1); ; first++ {
+			reached := false
+			synctest.Test(t, func(t *testing.T) { reached = openWithoutDescriptors(t, first, once) })
+			if !reached {
+				break
+			}
+			tried++
 		}
-		tried++
-	}
-	if tried < 10 {
-		t.Errorf("opening took %d files only", tried)
+		if tried < 10 {
+			t.Errorf("opening took %d files only", tried)
+		}
 	}
 }
 
 // openWithoutDescriptors reports whether opening came to the step that was to
-// fail first.
-func openWithoutDescriptors(t *testing.T, first int32) bool {
+// fail first, or once.
+func openWithoutDescriptors(t *testing.T, first int32, once bool) bool {
 	t.Helper()
 	var on atomic.Bool
 	var count atomic.Int32
 	fs := failing(vfs.NewMem(), &on, syscall.EMFILE, func(op errorfs.Op) bool {
-		return opensFile(op) && count.Add(1) >= first
+		if !opensFile(op) {
+			return false
+		}
+		n := count.Add(1)
+		return n == first || n > first && !once
 	})
 	e, stop := startEngine(t, Options{FS: fs, Logger: zap.NewNop()})
 	defer stop()

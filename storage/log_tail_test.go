@@ -56,25 +56,27 @@ func content(t *testing.T, fs vfs.FS, path string) []byte {
 	return text
 }
 
-// opened opens the store, checks it, and returns what was logged and reported.
-func opened(t *testing.T, fs vfs.FS) (warnings, reports []string) {
+// opened opens the store, checks it, and returns what was logged and reported, and
+// where what was given up ends.
+func opened(t *testing.T, fs vfs.FS) (warnings, reports []string, end int64) {
 	t.Helper()
 	core, logs := observer.New(zapcore.WarnLevel)
 	e, stop := startEngine(t, Options{FS: fs, Logger: zap.New(core)})
 	defer stop()
 	s, err := e.Acquire(lostName)
 	if err != nil {
-		return nil, []string{err.Error()}
+		return nil, []string{err.Error()}, 0
 	}
 	defer e.Release(s)
 	must(t, s.Check(context.Background(), func(problem string) { reports = append(reports, problem) }))
 	if given := s.GivenUp(); given != nil {
 		reports = append(reports, given.String())
+		end = given.Offset + given.Bytes
 	}
 	for _, entry := range logs.All() {
 		warnings = append(warnings, fmt.Sprint(entry.Message, entry.ContextMap()))
 	}
-	return warnings, reports
+	return warnings, reports, end
 }
 
 // TestEndOfLog: what opening a store gives up of its log is told; an end that
@@ -103,7 +105,7 @@ func TestEndOfLog(t *testing.T) {
 		"killed": whole, "zeros": append(whole[:used:used], make([]byte, 100<<10)...), "recycled": stale,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if warnings, reports := opened(t, put(t, text)); len(warnings) != 0 || len(reports) != 0 {
+			if warnings, reports, _ := opened(t, put(t, text)); len(warnings) != 0 || len(reports) != 0 {
 				t.Errorf("logged %q, reported %q", warnings, reports)
 			}
 		})
@@ -114,7 +116,7 @@ func TestEndOfLog(t *testing.T) {
 	} {
 		t.Run("damaged: "+name, func(t *testing.T) {
 			clone := put(t, text)
-			warnings, reports := opened(t, clone)
+			warnings, reports, end := opened(t, clone)
 			if len(reports) == 1 && strings.Contains(reports[0], "damaged") && len(warnings) == 0 {
 				return // Pebble knows that more was synced
 			}
@@ -122,8 +124,10 @@ func TestEndOfLog(t *testing.T) {
 				!strings.Contains(reports[0], " of the log "+fs.PathBase(log)+" cannot be read and were given up") {
 				t.Errorf("logged %q, reported %q", warnings, reports)
 			}
-			t.Log(reports)
-			if warnings, reports := opened(t, clone); len(warnings) != 0 || len(reports) != 0 {
+			if end != min(used, int64(len(text))) {
+				t.Errorf("%q end at %d of %d", reports, end, used)
+			}
+			if warnings, reports, _ := opened(t, clone); len(warnings) != 0 || len(reports) != 0 {
 				t.Errorf("later: logged %q, reported %q", warnings, reports)
 			}
 		})

@@ -24,7 +24,7 @@ func TestMade(t *testing.T) {
 	m := load(t, fs)
 	want := map[string]bool{}
 	rng := rand.New(rand.NewPCG(1, 1))
-	for round := range 50 {
+	for round := range 150 {
 		for range 100 {
 			name := fmt.Sprintf("shards/00000000-ffffffff/a/db%d.1763600000", rng.IntN(200))
 			if rng.IntN(2) == 0 {
