@@ -409,3 +409,42 @@ func fillDisk(t *testing.T, seed uint64) {
 	h.verify(t, n)
 	n.check()
 }
+
+// littleRoom is a file system that tells of little room while it is set.
+type littleRoom struct {
+	vfs.FS
+	on atomic.Bool
+}
+
+// GetDiskUsage implements vfs.FS.
+func (f *littleRoom) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	usage := vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: 1 << 30}
+	if f.on.Load() {
+		usage.AvailBytes = 32 << 20
+	}
+	return usage, nil
+}
+
+// Compaction gives room back, so that it may take what other writes leave.
+func TestCompactionInLittleRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &littleRoom{FS: newFS()}
+		n := open(t, disk, Options{})
+		defer n.stop()
+		n.create(CreateOptions{})
+		first := n.must(n.edit("a", "", `{"v":1}`))
+		n.must(n.edit("a", first, `{"v":2}`))
+		disk.on.Store(true)
+		pass(time.Second)
+		if _, err := n.put("b"); !fault.Is(err, fault.InsufficientStorage) {
+			t.Errorf("an edit: %v", err)
+		}
+		if err := n.compactNow(Limits{}); err != nil {
+			t.Errorf("compaction: %v", err)
+		}
+		if d, err := n.get(OpenRequest{ID: "a", Rev: rev(t, first)}); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the old body is still there: %+v, %v", d, err)
+		}
+		n.check()
+	})
+}
