@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
 
 	"divan/cluster/config"
 	"divan/shard/ring"
@@ -227,7 +228,52 @@ func TestLogWithoutItsEnd(t *testing.T) {
 	if _, err := try(t, dir); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "was agreed on") {
 		t.Errorf("starts: %v", err)
 	}
+	found := Inspect(filepath.Join(dir, "meta"), filepath.Join(dir, "recovery"), nil)
+	if len(found.Problems) != 1 || !strings.Contains(found.Problems[0], "was agreed on") {
+		t.Errorf("examined: %q", found.Problems)
+	}
 	wantRecovered(t, dir, want)
+}
+
+// TestCopiesInTurn: the newest copy is read, and the one before where that is damaged
+// or was never finished.
+func TestCopiesInTurn(t *testing.T) {
+	c := copier{dir: t.TempDir()}
+	index := func() uint64 {
+		s, at := readCopies(c.dir)
+		if at < 0 {
+			return 0
+		}
+		return s.state.index
+	}
+	for i := uint64(1); i <= 4; i++ {
+		s := &snapshot{state: newState(), tombstones: newTombstones()}
+		s.state.uuid, s.state.index = randomHex(), i
+		if err := c.write(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := index(); got != i {
+			t.Fatalf("copy %d is read as %d", i, got)
+		}
+		newest := filepath.Join(c.dir, copyFiles()[1-c.next])
+		whole, err := os.ReadFile(newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flipped := slices.Clone(whole)
+		flipped[len(flipped)/3] ^= 1
+		for what, text := range map[string][]byte{"cut off": whole[:len(whole)/2], "flipped": flipped, "emptied": nil} {
+			if err := os.WriteFile(newest, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := index(); got != i-1 {
+				t.Errorf("copy %d, %s, is read as %d", i, what, got)
+			}
+		}
+		if err := os.WriteFile(newest, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestRecoverFromOldCopy: the file of the log is whole but for one entry, and the
@@ -303,10 +349,17 @@ func TestUnsealedMetadata(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(bolt.Set(sealedKey(), nil), bolt.Close()); err != nil {
+	if err := bolt.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rename(t, path, sealedKey(), []byte("divan_other0"))
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("conf")).Delete(sealedKey()) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if got, err := try(t, dir); err != nil || got != want {
 			t.Fatalf("starts with\n%s instead of\n%s, %v", got, want, err)
@@ -317,15 +370,64 @@ func TestUnsealedMetadata(t *testing.T) {
 	}
 }
 
-// rename changes the only key of that name in a file.
-func rename(t *testing.T, path string, from, to []byte) {
-	t.Helper()
-	text, err := os.ReadFile(path)
+// TestEachValueIsSealed: whichever byte of a value is another one, that is noticed, and
+// that a value or an entry is missing.
+func TestEachValueIsSealed(t *testing.T) {
+	dir := t.TempDir()
+	city(t, dir)
+	dir = filepath.Join(dir, "meta")
+	db, err := bbolt.Open(filepath.Join(dir, logFile), 0o600, &bbolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), string(from), string(to))), 0o600); err != nil {
-		t.Fatal(err)
+	defer func() { _ = db.Close() }()
+	change := func(do func(tx *bbolt.Tx) error) (problems []string) {
+		t.Helper()
+		if err := db.Update(do); err != nil {
+			t.Fatal(err)
+		}
+		return look(dir, false).problems
+	}
+	put := func(bucket string, key, value []byte) []string {
+		return change(func(tx *bbolt.Tx) error {
+			if value == nil {
+				return tx.Bucket([]byte(bucket)).Delete(key)
+			}
+			return tx.Bucket([]byte(bucket)).Put(key, value)
+		})
+	}
+	values := map[string][]byte{}
+	var entries [][2][]byte
+	sound := change(func(tx *bbolt.Tx) error {
+		return errors.Join(tx.Bucket([]byte("conf")).ForEach(func(k, v []byte) error {
+			values[string(k)] = slices.Clone(v)
+			return nil
+		}), tx.Bucket([]byte("logs")).ForEach(func(k, v []byte) error {
+			entries = append(entries, [2][]byte{slices.Clone(k), slices.Clone(v)})
+			return nil
+		}))
+	})
+	if len(sound) != 0 || len(values) < 4 || len(entries) < 5 {
+		t.Fatalf("%q; %d values, %d entries", sound, len(values), len(entries))
+	}
+	for key, value := range values {
+		for i := range value {
+			broken := slices.Clone(value)
+			broken[i] ^= 4
+			if len(put("conf", []byte(key), broken)) == 0 {
+				t.Errorf("%s: byte %d of %d is another one", key, i, len(value))
+			}
+		}
+		put("conf", []byte(key), value)
+	}
+	if len(put("conf", sealedKey(), nil)) == 0 {
+		t.Error("the last value is missing")
+	}
+	put("conf", sealedKey(), values[string(sealedKey())])
+	if hole := entries[len(entries)/2]; len(put("logs", hole[0], nil)) == 0 {
+		t.Errorf("entry %x is missing", hole[0])
+	} else if p := put("logs", hole[0], hole[1]); len(p) != 0 {
+		t.Errorf("all is as it was: %q", p)
 	}
 }
 
@@ -351,6 +453,8 @@ func TestRecoverFromShards(t *testing.T) {
 	shards("two", "1763600009", 1)
 	shards("odd", "1763600004", 2, 1)
 	shards("odd", "1763600004", 3, 1, 2)
+	shards("ahead", "4102444800", 2, 1) // of a clock that was wrong
+	shards("ahead", "4102444800", 3, 1, 2)
 	o.Copies = append(o.Copies, DiskCopy{Name: "shards/00000000-ffffffff/what"})
 	made, err := Recover(o)
 	if err != nil {
@@ -380,7 +484,7 @@ func TestRecoverFromShards(t *testing.T) {
 	if plan := Reconcile(m.Databases(), self, nil); len(plan.Create) != 15 {
 		t.Errorf("%q", plan.Create)
 	}
-	if db := create(t, m, "odd"); db.Created <= 1763600009 {
+	if db := create(t, m, "ahead"); db.Created <= 4102444800 {
 		t.Errorf("made anew with the suffix %s", db.Suffix)
 	}
 }
@@ -398,7 +502,65 @@ func TestRecoverRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Recover(Remake{Dir: o.Dir, CopyDir: o.CopyDir, Self: self})
-	if err == nil || !strings.Contains(err.Error(), "other@127.0.0.1") || exists(o.Dir) {
+	if err == nil || !strings.Contains(err.Error(), "belongs to a cluster with other@127.0.0.1;") || exists(o.Dir) {
 		t.Errorf("recovered: %v", err)
 	}
+	alone := t.TempDir()
+	city(t, alone)
+	r := Remake{Dir: filepath.Join(alone, "meta"), CopyDir: filepath.Join(alone, "recovery"), Self: "other@127.0.0.1"}
+	if err := os.RemoveAll(r.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Recover(r); err == nil || !strings.Contains(err.Error(), "--name "+self) || exists(r.Dir) {
+		t.Errorf("recovered under another name: %v", err)
+	}
+}
+
+// TestRecoverKeepsToItself: what was deleted stays deleted, whatever is left of it, and
+// copies of another node are not taken.
+func TestRecoverKeepsToItself(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")}
+	m, stop := start(t, o)
+	left := create(t, m, "gone").CopiesOn(self)
+	create(t, m, "pond")
+	if _, err := m.DeleteDatabase(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	want := inventory(m)
+	stop()
+	r := Remake{Dir: o.Dir, CopyDir: o.CopyDir, Self: self}
+	for _, name := range left {
+		r.Copies = append(r.Copies, DiskCopy{Name: name})
+	}
+	recovered := func(note string) {
+		t.Helper()
+		made, err := Recover(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(made.Notes, "\n"); !strings.Contains(notes, note) {
+			t.Errorf("the notes lack %q: %s", note, notes)
+		}
+		if got, err := try(t, dir); err != nil || got != want {
+			t.Errorf("recovered is\n%s instead of\n%s; %v", got, want, err)
+		}
+	}
+	whole := copyTree(t, dir)
+	if err := os.RemoveAll(o.Dir); err != nil {
+		t.Fatal(err)
+	}
+	recovered(": was deleted; its shards are left as they are")
+
+	other := t.TempDir()
+	city(t, other)
+	for _, move := range [][2]string{{filepath.Join(whole, "meta"), o.Dir}, {filepath.Join(other, "recovery"), o.CopyDir}} {
+		if err := errors.Join(os.RemoveAll(move[1]), os.CopyFS(move[1], os.DirFS(move[0]))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(o.Dir, "snapshots", "1-1-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	recovered("are of another node or cluster and were not used")
 }

@@ -159,7 +159,7 @@ func (s *survey) readLog(path string, keep bool) {
 	if info.Size() == 0 { // made, and nothing else
 		return
 	}
-	sealed := false
+	sealed, bare := false, "" // whether values have checksums, and one that has none
 	boltfile.Read(f, info.Size(), []string{"conf", "logs"}, boltfile.Visitor{
 		Problem: func(text string) { s.problemf("%s: %s", logFile, text) },
 		Pair: func(bucket string, key, value []byte) {
@@ -168,7 +168,9 @@ func (s *survey) readLog(path string, keep bool) {
 				return
 			}
 			value, has, err := openValue(key, value)
-			sealed = sealed || has
+			if sealed = sealed || has; !has {
+				bare = string(key)
+			}
 			if err != nil {
 				s.problemf("%s: %v", logFile, err)
 				return
@@ -176,8 +178,11 @@ func (s *survey) readLog(path string, keep bool) {
 			s.stable[string(key)] = slices.Clone(value)
 		},
 	})
-	if _, all := s.stable[string(sealedKey())]; sealed && !all {
+	switch _, all := s.stable[string(sealedKey())]; {
+	case sealed && !all:
 		s.problemf("%s: values are missing", logFile)
+	case sealed && bare != "":
+		s.problemf("%s: %s has no checksum", logFile, bare)
 	}
 }
 
