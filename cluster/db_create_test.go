@@ -177,3 +177,22 @@ func TestRefusedCreationMakesNoNewCopies(t *testing.T) {
 		t.Error("the empty copy counts as complete")
 	}
 }
+
+// fullDisk is copies on a disk that is known to be full.
+type fullDisk struct{ ownCopies }
+
+func (fullDisk) DiskFull() error { return errFull() }
+
+// TestCreateKnowsThatTheDiskIsFull: a node alone asks nobody to agree on what has no
+// room; one of several does, as others may have some.
+func TestCreateKnowsThatTheDiskIsFull(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		w := start(t, setup{nodes: nodes, still: true})
+		w.local = fullDisk{w.local}
+		before := w.meta.Applied()
+		err := w.CreateDB(t.Context(), "pond", CreateOptions{Q: 1})
+		if full := fault.Is(err, fault.InsufficientStorage); full != (nodes == 1) || (w.meta.Applied() == before) != full {
+			t.Errorf("%d nodes: %v; %d commands before, %d now", nodes, err, before, w.meta.Applied())
+		}
+	}
+}

@@ -369,7 +369,7 @@ func (w *world) orphans() []string {
 // kept, however late it is found.
 func TestDeletedCopyIsRemoved(t *testing.T) {
 	w := start(t, setup{still: true})
-	left := w.create("db", CreateOptions{}).Meta().CopiesOn(node1)[0]
+	left := w.create("db", CreateOptions{Q: 1}).Meta().CopiesOn(node1)[0]
 	if err := w.DeleteDB(t.Context(), "db"); err != nil {
 		t.Fatal(err)
 	}
