@@ -325,6 +325,27 @@ func TestLogDamaged(t *testing.T) {
 	checkDirectory(t, dir)
 }
 
+// TestLeftoverOfDeleted: the directory of a shard of a database that was deleted comes
+// back: that is no problem, as the node removes it.
+func TestLeftoverOfDeleted(t *testing.T) {
+	dir := pond(t)
+	shards, err := filepath.Glob(filepath.Join(dir, "shards", "*", "pond.*"))
+	if err != nil || len(shards) != 2 {
+		t.Fatal(shards, err)
+	}
+	left := t.TempDir()
+	if err := os.CopyFS(left, os.DirFS(shards[0])); err != nil {
+		t.Fatal(err)
+	}
+	p := startServer(t, adminEnviron(), "--data", dir)
+	newClient(t, p.address).want(t, "DELETE", "/pond", "", 200)
+	p.stop()
+	if err := os.CopyFS(shards[0], os.DirFS(left)); err != nil {
+		t.Fatal(err)
+	}
+	checkDirectory(t, dir)
+}
+
 // TestOrphanComesBack: the metadata of a backup are older than a database.
 func TestOrphanComesBack(t *testing.T) {
 	dir := pond(t)
@@ -349,9 +370,23 @@ func TestOrphanComesBack(t *testing.T) {
 	if status != 1 || strings.Count(out, ": no database has this shard; a node would set it aside\n") != 2 {
 		t.Errorf("check: exit status %d, %s", status, out)
 	}
+	late, err := filepath.Glob(filepath.Join(dir, "shards", "*", "late.*"))
+	if err != nil || len(late) != 2 {
+		t.Fatal(late, err)
+	}
+	aside := filepath.Join(dir, "shards", ".orphaned", strings.TrimPrefix(late[0], filepath.Join(dir, "shards"))+".1") // of a time before
+	if err := os.CopyFS(aside, os.DirFS(late[0])); err != nil {
+		t.Fatal(err)
+	}
+	if _, out = run(t, nil, "check", dir); !strings.Contains(out, "1 shards were set aside in shards/.orphaned; they are not examined\n") {
+		t.Errorf("check: %s", out)
+	}
 	p = startServer(t, adminEnviron(), "--data", dir)
 	c = newClient(t, p.address)
 	c.want(t, "GET", "/late", "", 404)
+	if figures := c.want(t, "GET", "/_node/_local/_prometheus", "", 200); !strings.Contains(figures, "\ncouchdb_orphaned_shards 1\n") {
+		t.Errorf("figures:\n%s", figures)
+	}
 	p.stop()
 	status, out = run(t, nil, "recover", dir)
 	if status != 0 || !strings.Contains(out, "late: known from its shards only (q=2)") || !strings.HasSuffix(out, "metadata of 6 databases were made\n") {
