@@ -2,7 +2,6 @@ package node
 
 import (
 	"math"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -13,13 +12,14 @@ const bodyShare = 8
 
 // machineMemory returns how many bytes of memory there are for the process: those
 // of the machine, or fewer when its control group has fewer; 0: nobody says.
-func machineMemory() int64 {
+// read is os.ReadFile.
+func machineMemory(read func(name string) ([]byte, error)) int64 {
 	least := int64(math.MaxInt64)
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+	if text, err := read("/proc/meminfo"); err == nil {
 		least = min(least, memTotal(string(text)))
 	}
 	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(name)
+		text, err := read(name)
 		if err != nil {
 			continue
 		}

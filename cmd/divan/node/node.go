@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -199,7 +200,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 		Coordinator: n.coord, Views: n.queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts, Heavy: n.local.Heavy(),
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
-		MaxConnections: n.files.connections, BodyMemory: machineMemory() / bodyShare,
+		MaxConnections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare,
 	}
 	if n.links != nil {
 		deps.Cluster, deps.Dial = n.links, n.links.dial
