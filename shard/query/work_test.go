@@ -105,6 +105,24 @@ func TestMatchIsBounded(t *testing.T) {
 	}
 }
 
+// TestRequestIsBounded has a request take nearly all it may before a document that takes
+// no longer than one may.
+func TestRequestIsBounded(t *testing.T) {
+	s, err := Parse([]byte(`{"$or":[` + strings.Repeat(`{"a":{"$all":[2,3]}},`, 100) + `{"a":2}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := []byte(`{"a":["` + strings.Repeat("b", 200_000) + `"]}`)
+	w := NewWork(t.Context(), nil)
+	if ok, err := s.Match(w, document); ok || err != nil || w.heavy < 10*usualWork {
+		t.Fatalf("%v, %v, it took %v", ok, err, w.heavy)
+	}
+	w.heavy = requestWork - w.heavy/2
+	if _, err := s.Match(w, document); !fault.Is(err, fault.InvalidSelector) || !strings.Contains(fault.Reason(err), "documents that take long") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestMatchEndsWithItsRequest matches for a client that left a moment ago.
 func TestMatchEndsWithItsRequest(t *testing.T) {
 	selectors, document := attack()
