@@ -3,12 +3,14 @@ package httpapi
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"divan/cluster/config"
+	"divan/httpapi/apitest"
 )
 
 // TestMemoryOfBodies: bodies take no more memory than there is for all of them. One
@@ -20,6 +22,20 @@ func TestMemoryOfBodies(t *testing.T) {
 	large := `{"text":"` + strings.Repeat("x", 4_000_000) + `"}`
 	s.text(201, "PUT", "/db/large", large)
 	s.text(413, "POST", "/db/_bulk_docs", io.MultiReader(strings.NewReader(`{"docs":["`), strings.NewReader(strings.Repeat("x", 11_000_000))), asJSON)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	apitest.Must(t, err)
+	_, err = io.WriteString(conn, "PUT /db/said HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\nContent-Length: 7000000\r\n\r\n{")
+	apitest.Must(t, err)
+	for s.api.BodyMemory() == 0 { // it has begun
+		<-time.After(time.Millisecond)
+	}
+	if n := s.api.BodyMemory(); n > 3_000_000 {
+		t.Errorf("%d bytes are taken for the word of a client", n)
+	}
+	apitest.Must(t, conn.Close())
+	for s.api.BodyMemory() > 0 { // it is over
+		<-time.After(time.Millisecond)
+	}
 	read, write := io.Pipe()
 	answered := make(chan *http.Response)
 	go func() { answered <- s.do("PUT", "/db/slow", read) }()
@@ -68,6 +84,10 @@ func TestInflatedDocument(t *testing.T) {
 		if got := s.text(413, method, path, bomb, "Content-Encoding: gzip", asJSON); !strings.Contains(got, `"too_large"`) {
 			t.Errorf("%s: %s", request, got)
 		}
+	}
+	keys := zipped(t, append([]byte(`{"keys":["`), bytes.Repeat([]byte("0"), 65<<20)...))
+	if got := s.text(413, "POST", "/db/_all_docs", keys, "Content-Encoding: gzip", asJSON); !strings.Contains(got, `"too_large"`) {
+		t.Errorf("keys: %s", got)
 	}
 	s.text(201, "PUT", "/db/good", zipped(t, []byte(`{"a":1}`)), "Content-Encoding: gzip", asJSON)
 }

@@ -5,12 +5,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
+	"divan/httpapi/core"
 )
 
 // dripping is a body of so many bytes per tenth of a second.
@@ -69,5 +71,91 @@ func TestBodiesOfNobody(t *testing.T) {
 			t.Errorf("%s: %s after %v, want %s", name, res.Status, took, tc.want)
 		}
 		apitest.Must(t, conn.Close())
+	}
+}
+
+// said is what a raw connection is told.
+func said(t *testing.T, address, request string) (conn net.Conn, answer func() (*http.Response, error)) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	apitest.Must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, request)
+	apitest.Must(t, err)
+	return conn, func() (*http.Response, error) { return http.ReadResponse(bufio.NewReader(conn), nil) }
+}
+
+// asAdminTo begins a request of the administrator.
+func asAdminTo(request string) string {
+	return request + " HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtOnBhc3M=\r\n"
+}
+
+// TestBusyNodeTellsHowItIs: when all connections are at work, or as many requests under
+// way as may be, a further client is refused for a while, unless it asks how the node is.
+func TestBusyNodeTellsHowItIs(t *testing.T) {
+	for name, a := range map[string]*API{
+		"connections": nodeAs(t, "divan@127.0.0.1", nil, func(d *core.Deps) { d.MaxConnections = 4 }),
+		"requests":    nodeAs(t, "divan@127.0.0.1", config.Values{"chttpd": {"max_connections": "4"}}, func(*core.Deps) {}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := attached(t, a, nil)
+			apitest.Ask(t, a, "PUT /db", "", asAdmin)
+			for i := range 4 {
+				said(t, address, asAdminTo("PUT /db/doc"+strconv.Itoa(i))+"Content-Length: 9\r\n\r\n{")
+				for a.Active() != i+1 { // it is at work
+					<-time.After(time.Millisecond)
+				}
+			}
+			for request, want := range map[string]int{
+				"GET /_up": 200, "GET /_node/_local/_prometheus": 200, "GET /_node/_local/_stats": 200, "GET /_node/_local/_system": 200, "GET /db": 503,
+			} {
+				conn, answer := said(t, address, asAdminTo(request)+"\r\n")
+				res, err := answer()
+				if err != nil || res.StatusCode != want || (want == 503) != (res.Header.Get("Retry-After") == "1") {
+					t.Errorf("%s: %v, %v", request, res, err)
+				}
+				apitest.Must(t, conn.Close())
+				for a.Connections.Stats().Open > 4 || a.Active() > 4 {
+					<-time.After(time.Millisecond)
+				}
+			}
+			if stats := a.Connections.Stats(); stats.Evicted != 0 {
+				t.Errorf("a connection at work was cut off: %+v", stats)
+			}
+		})
+	}
+}
+
+// elsewhere is a connection of another machine.
+type elsewhere struct {
+	net.Conn
+	ip string
+}
+
+// RemoteAddr implements net.Conn.
+func (e elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(e.ip), Port: 1} }
+
+// Close implements net.Conn.
+func (elsewhere) Close() error { return nil }
+
+// TestShareOfAnAddress: one address has as many of the connections as the setting says,
+// a trusted proxy any number.
+func TestShareOfAnAddress(t *testing.T) {
+	values := config.Values{"chttpd": {"connections_per_address": "20", "trusted_proxies": "10.0.0.9"}}
+	a := nodeAs(t, "divan@127.0.0.1", values, func(d *core.Deps) { d.MaxConnections = 10 })
+	for _, c := range []struct {
+		ip   string
+		most int
+	}{{"10.0.0.1", 2}, {"10.0.0.2", 2}, {"10.0.0.9", 4}} {
+		n := 0
+		for range 4 {
+			if conn, ok := a.Connections.Admit(elsewhere{ip: c.ip}); ok {
+				conn.Begin() // it is at work
+				n++
+			}
+		}
+		if n != c.most {
+			t.Errorf("%s has %d connections, want %d", c.ip, n, c.most)
+		}
 	}
 }

@@ -302,3 +302,22 @@ func TestDeadlinesOfABody(t *testing.T) {
 		}
 	}
 }
+
+// TestGraceOfABody: whoever is not known has ten seconds to begin in earnest, others what
+// is configured.
+func TestGraceOfABody(t *testing.T) {
+	for name, most := range map[string]time.Duration{"": 10 * time.Second, "ann": 30 * time.Second} {
+		c, w := testCall(t, coreAPI(t, nil), "PUT /db/doc", "")
+		c.User.Name = name
+		conn := &deadlines{ResponseWriter: w}
+		core.AnswerTo(c, conn)
+		c.Request.Body, c.Request.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+		began := time.Now()
+		if _, err := c.ReadBody(0); err != nil || len(conn.set) == 0 {
+			t.Fatal(err, conn.set)
+		}
+		if due := conn.set[0].Sub(began); due < most || due > most+5*time.Second {
+			t.Errorf("%q has %v", name, due)
+		}
+	}
+}
