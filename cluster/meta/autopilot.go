@@ -37,7 +37,7 @@ func (m *Meta) runAutopilot(ctx context.Context, r *raft.Raft) {
 	pilot.Start(ctx)
 	again := time.NewTicker(autopilotEvery)
 	defer again.Stop()
-	var handed time.Time // when this node tried to hand the lead over
+	handed := time.Now() // the lead: to this node just now, by one without room perhaps, or when it tried to hand it over
 	for ctx.Err() == nil {
 		select {
 		case now := <-again.C:

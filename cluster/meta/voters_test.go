@@ -194,3 +194,18 @@ func TestFullDiskHandsTheLeadOver(t *testing.T) {
 		}
 	})
 }
+
+// Where no disk has room, the lead does not go round.
+func TestFullDisksKeepTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestCluster(t, 3)
+		before := g.meta(g.leader()).term.Load()
+		for _, n := range g.nodes {
+			n.full.Store(true)
+		}
+		<-time.After(4 * handOverEvery)
+		if terms := g.meta(g.leader()).term.Load() - before; terms < 1 || terms > 5 {
+			t.Errorf("%d leaders within %v", terms, 4*handOverEvery)
+		}
+	})
+}
