@@ -29,6 +29,12 @@ func TestLargeBulk(t *testing.T) {
 	s.text(400, "POST", "/db/_bulk_docs", body(append(docs[:n:n], `{"_odd":1}`), `}`), asJSON)
 	s.text(413, "POST", "/db/_bulk_docs", body(append(docs[:n:n], `{"text":"`+strings.Repeat("x", 3_000_000)+`"}`), `}`), asJSON)
 	s.text(413, "POST", "/db/_bulk_docs", zipped(t, []byte(body([]string{`{"text":"` + strings.Repeat("x", 30_000_000)}, ``))), asJSON, "Content-Encoding: gzip")
+	large := make([]string, 40) // more than bodies may have, in documents of which each may be
+	for i := range large {
+		large[i] = `{"text":"` + strings.Repeat("x", 900_000) + `"}`
+	}
+	s.text(413, "POST", "/db/_bulk_docs", body(large, `}`), asJSON)
+	s.text(413, "POST", "/db/_bulk_docs", body(append(docs[:n:n], `{"_id":"wide",`+strings.Repeat(" ", 3_000_000)+`"n":1}`), `}`), asJSON)
 	if got := s.text(200, "GET", "/db", nil); !strings.Contains(got, `"doc_count":0`) {
 		t.Errorf("refused requests have stored something: %s", got)
 	}
@@ -47,6 +53,7 @@ func TestLargeBulk(t *testing.T) {
 	if got := s.text(200, "GET", "/db", nil); !strings.Contains(got, fmt.Sprintf(`"doc_count":%d`, n)) {
 		t.Errorf("stored: %s", got)
 	}
+	s.text(201, "POST", "/db/_bulk_docs", `{"docs":[{"_id":"behind"}`+strings.Repeat(" ", 40_000_000)+`]}`, asJSON) // more than bodies may have
 	if got := s.text(200, "GET", "/db/d0042", nil); !strings.Contains(got, `"n":42,"text":"`+strings.Repeat("éA", 300)+`"`) {
 		t.Errorf("a document is not what was sent: %.200s", got)
 	}
@@ -55,5 +62,15 @@ func TestLargeBulk(t *testing.T) {
 	}
 	if n := s.api.BodyMemory(); n != 0 {
 		t.Errorf("%d bytes are taken with no request under way", n)
+	}
+}
+
+// TestLargestBulk: what a large body is inflated to has the limit of all requests.
+func TestLargestBulk(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_http_request_size": "8000000"}})
+	s.text(201, "PUT", "/db", nil)
+	for size, want := range map[int]int{7_000_000: 201, 9_000_000: 413} {
+		body := zipped(t, []byte(`{"docs":[{}`+strings.Repeat(" ", size)+`]}`))
+		s.text(want, "POST", "/db/_bulk_docs", body, asJSON, "Content-Encoding: gzip")
 	}
 }

@@ -321,3 +321,19 @@ func TestGraceOfABody(t *testing.T) {
 		}
 	}
 }
+
+// TestBodyOfNobody: whoever is not known sends little to the server itself.
+func TestBodyOfNobody(t *testing.T) {
+	a := coreAPI(t, nil)
+	for _, c := range []struct {
+		db, name string
+		asked    int64
+		bounded  bool
+	}{{"", "", 0, true}, {"", "", 1 << 20, true}, {"", "ann", 1 << 20, false}, {"db", "", 1 << 20, false}} {
+		call, _ := testCall(t, a, "POST /", "")
+		call.DBName, call.User.Name = c.db, c.name
+		if got := call.BodyLimit(c.asked); (got == 64<<10) != c.bounded {
+			t.Errorf("to %q by %q: %d bytes", c.db, c.name, got)
+		}
+	}
+}
