@@ -72,17 +72,6 @@ func TestBodiesOfNobody(t *testing.T) {
 		}
 		apitest.Must(t, conn.Close())
 	}
-	// Steadily, and faster than a known client has to, is not at once either.
-	began := time.Now()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/_session", &dripping{left: 60_000, per: 1_000})
-	apitest.Must(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultTransport.RoundTrip(r)
-	apitest.Must(t, err)
-	apitest.Must(t, res.Body.Close())
-	if took := time.Since(began); res.StatusCode != http.StatusInternalServerError || took > 4*time.Second {
-		t.Errorf("a steady login: %d after %v", res.StatusCode, took)
-	}
 }
 
 // said is what a raw connection is told.

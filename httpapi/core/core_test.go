@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -335,5 +337,41 @@ func TestBodyOfNobody(t *testing.T) {
 		if got := call.BodyLimit(c.asked); (got == 64<<10) != c.bounded {
 			t.Errorf("to %q by %q: %d bytes", c.db, c.name, got)
 		}
+	}
+}
+
+// steady is a body of so many bytes, 500 each tenth of a second.
+type steady struct{ left int }
+
+// Read implements io.Reader.
+func (s *steady) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	<-time.After(100 * time.Millisecond)
+	n := min(s.left, 500, len(p))
+	s.left -= n
+	return n, nil
+}
+
+// TestBodyOfNobodyInTime: what a client that nobody knows sends to the server itself has
+// to be there within the grace, however fast it comes; to a database it may go on.
+func TestBodyOfNobodyInTime(t *testing.T) {
+	for db, goesOn := range map[string]bool{"": false, "db": true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, w := testCall(t, coreAPI(t, nil), "POST /", "")
+			c.DBName = db
+			conn := &deadlines{ResponseWriter: w}
+			core.AnswerTo(c, conn)
+			c.Request.Body, c.Request.ContentLength = io.NopCloser(&steady{left: 30_000}), -1
+			due := time.Now().Add(10 * time.Second)
+			if _, err := c.ReadBody(0); err != nil {
+				t.Fatal(err)
+			}
+			later := slices.ContainsFunc(conn.set, func(at time.Time) bool { return at.After(due) })
+			if len(conn.set) < 3 || later != goesOn {
+				t.Errorf("to %q: %v, due %v", db, conn.set, due)
+			}
+		})
 	}
 }
