@@ -121,6 +121,15 @@ func TestRequestIsBounded(t *testing.T) {
 	if _, err := s.Match(w, document); !fault.Is(err, fault.InvalidSelector) || !strings.Contains(fault.Reason(err), "documents that take long") {
 		t.Errorf("%v", err)
 	}
+	// An index has to have all documents: each counts for itself.
+	key, err := ParseKey([]byte(`{"fields":{"a":"asc"},"partial_filter_selector":{"$or":[` + strings.Repeat(`{"a":{"$all":[2,3]}},`, 100) + `{"a":2}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.heavy = requestWork
+	if _, ok, err := key.Append(w, nil, document); ok || err != nil {
+		t.Errorf("for an index: %v, %v", ok, err)
+	}
 }
 
 // TestMatchEndsWithItsRequest matches for a client that left a moment ago.
@@ -139,6 +148,13 @@ func TestMatchEndsWithItsRequest(t *testing.T) {
 	if took := documentWork - w.left; took > wholeWork { // one pattern
 		t.Errorf("it went on for %v", took)
 	}
+	filter, err := Compile([]byte(selectors["many patterns"]), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := filter(ctx, [][]byte{document}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a feed: %v", err)
+	}
 }
 
 // TestUsualWorkIsUnbounded has a request look at many documents, at little cost each.
@@ -154,8 +170,8 @@ func TestUsualWorkIsUnbounded(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	if w.heavy > requestWork/10 {
-		t.Errorf("they count as %v", w.heavy)
+	if w.heavy > requestWork/10 || w.heavy > w.spent/2 {
+		t.Errorf("they count as %v of %v", w.heavy, w.spent)
 	}
 }
 
