@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
 	"divan/storage/fault"
@@ -78,6 +79,7 @@ func TestTurns(t *testing.T) {
 		{"the same peer, a name that is known there", append(flood("a", hashQueue+10), applicant{peer: "a", name: "ann", proven: true}), "a/ann", 0},
 		{"the same peer, a new name", append(flood("a", hashQueue+10), applicant{peer: "a", name: "ann"}), "a/ann", 0},
 		{"the same peer, one name tried often", append(slices.Repeat([]applicant{{peer: "a", name: "adm"}}, 100), applicant{peer: "a", name: "ann"}), "a/ann", 1},
+		{"the same peer, another name tried often since", append([]applicant{{peer: "a", name: "ann"}}, slices.Repeat([]applicant{{peer: "a", name: "adm"}}, 100)...), "a/ann", 1},
 		{"many peers, a name that is known", append(slices.Concat(flood("a", 400), flood("b", 400), flood("c", 400)), applicant{peer: "d", name: "ann", proven: true}), "d/ann", 0},
 	} {
 		order := served(t, tt.list)
@@ -97,6 +99,17 @@ func TestTurns(t *testing.T) {
 		order := served(t, append([]applicant{{peer: "b", name: "new"}}, later...))
 		if at := slices.Index(order, "b/new"); at > 3 {
 			t.Errorf("%s: who was there first is number %d", title, at)
+		}
+	}
+}
+
+// TestTurnsOfProcessors: half of the processors hash passwords, and one does in any case.
+func TestTurnsOfProcessors(t *testing.T) {
+	_, store, h := newTest(t)
+	for processors, want := range map[int]int{1: 1, 2: 1, 8: 4} {
+		a := New(Options{Config: h, Users: store, Logger: zap.NewNop(), Processors: processors})
+		if got := a.verifier.turns.limit; got != want {
+			t.Errorf("%d of %d processors", got, processors)
 		}
 	}
 }
