@@ -195,6 +195,29 @@ func TestWrongProofIsToldOnce(t *testing.T) {
 	})
 }
 
+// TestMembersAreKnown: who has proven itself, either way, is no stranger any more.
+func TestMembersAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		a, b := runPort(t, n, "a", nil), runPort(t, n, "b", nil)
+		defer a.stop()
+		defer b.stop()
+		a.Raft()
+		conn, err := b.Raft().Dial(raft.ServerAddress("a@a"), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !b.doorman.known(conn.RemoteAddr()) {
+			t.Error("the node that was dialed")
+		}
+		if !a.doorman.known(conn.LocalAddr()) {
+			t.Error("the node that has dialed")
+		}
+		_ = conn.Close()
+	})
+}
+
 // TestNobodyIsToldWhoListens looks at what a listener says to who proves nothing.
 func TestNobodyIsToldWhoListens(t *testing.T) {
 	id := identity{name: "hidden@10.0.0.1", origin: "cluster-id", secret: "a secret", versions: versions{1, 2}}
