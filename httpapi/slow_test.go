@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"divan/cluster/config"
@@ -72,6 +73,48 @@ func TestBodiesOfNobody(t *testing.T) {
 		}
 		apitest.Must(t, conn.Close())
 	}
+}
+
+// piped is a listener of one connection.
+type piped struct {
+	conns chan net.Conn
+	net.Listener
+}
+
+// Accept implements net.Listener.
+func (p piped) Accept() (net.Conn, error) {
+	if c, ok := <-p.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (piped) Close() error { return nil }
+
+// TestRestOfABody: an answer that needs nothing of a body does not wait for the rest of
+// it for ever.
+func TestRestOfABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		l := piped{conns: make(chan net.Conn, 1)}
+		l.conns <- server
+		srv := &http.Server{ReadHeaderTimeout: time.Minute}
+		on := frontAPI(t, nil).Attach(srv, l)
+		served := make(chan error)
+		go func() { served <- srv.Serve(on) }()
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { _ = client.Close() })
+		go func() { _, _ = io.WriteString(client, "PUT /_up HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{") }()
+		res, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if took := time.Since(began); err != nil || res.StatusCode != http.StatusMethodNotAllowed || took > 15*time.Second {
+			t.Errorf("after %v: %v, %v", took, res, err)
+		}
+		_ = client.Close()
+		close(l.conns)
+		<-served
+		apitest.Must(t, srv.Close())
+	})
 }
 
 // said is what a raw connection is told.
