@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
 )
 
 // pond fills a data directory with what must not be lost, and returns it after a
@@ -210,6 +214,46 @@ func TestShardGone(t *testing.T) {
 	c.want(t, "PUT", refused, "{}", 201)
 	c.want(t, "GET", "/pond/_all_docs", "", 200)
 	p.stop()
+	checkDirectory(t, dir)
+}
+
+// TestShardGoneOfAMember: of a node of a cluster a shard is missed that was here, and
+// what only the map knows is left to the others.
+func TestShardGoneOfAMember(t *testing.T) {
+	dir := pond(t)
+	holder, err := config.New(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := meta.New(meta.Options{
+		Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery"), Self: meta.Node{Name: "divan@127.0.0.1"}, Config: holder,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(t.Context()) }()
+	if err := m.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.PutNode(t.Context(), meta.Node{Name: "other@127.0.0.1"}), m.Close(), <-ended); err != nil {
+		t.Fatal(err)
+	}
+	checkDirectory(t, dir)
+	lost, err := filepath.Glob(filepath.Join(dir, "shards", "00000000-7fffffff", "pond.*"))
+	if err != nil || len(lost) != 1 {
+		t.Fatal(lost, err)
+	}
+	if err := os.RemoveAll(lost[0]); err != nil {
+		t.Fatal(err)
+	}
+	status, out := run(t, nil, "check", dir)
+	if status != 1 || !strings.Contains(out, strings.TrimPrefix(lost[0], dir+"/")+": the directory is missing\n") {
+		t.Errorf("check: exit status %d, %s", status, out)
+	}
+	if err := os.Remove(filepath.Join(dir, "made")); err != nil {
+		t.Fatal(err)
+	}
 	checkDirectory(t, dir)
 }
 
