@@ -25,7 +25,8 @@ type feed struct {
 	db   *Database
 	q    endpoint.ChangesQuery
 	last endpoint.Seq
-	revs []doc.Rev // room for revisions of further rows
+	end  endpoint.Seq // last_seq of the answer that is open: it may stand before the changes
+	revs []doc.Rev    // room for revisions of further rows
 
 	answer *answer // nil: not open
 	list   list
@@ -65,7 +66,7 @@ func (f *feed) shut() {
 	}
 	f.cancel()
 	_ = f.answer.Body.Close() // nothing more is wanted of it
-	f.answer, f.list = nil, list{}
+	f.answer, f.list, f.end = nil, list{}, ""
 }
 
 // bind makes the end of ctx the end of the answer, until release.
@@ -207,9 +208,7 @@ func (f *feed) member(name string, value []byte) error {
 		if !valid {
 			return fault.Newf(fault.Unavailable, "the feed ended with an odd last_seq: %.200s", value)
 		}
-		if seq != "" {
-			f.last = seq
-		}
+		f.end = seq
 	case "error":
 		return fault.Newf(fault.Unavailable, "the feed ended with %.200s", value)
 	}
@@ -262,6 +261,9 @@ func (f *feed) Next(ctx context.Context, rows []endpoint.Change) (int, error) {
 // stopped decides what the end of the answer means: nil, and the feed is
 // opened again or has ended.
 func (f *feed) stopped(err error) error {
+	if errors.Is(err, io.EOF) && f.end != "" { // an answer that breaks off may have left out changes before it
+		f.last = f.end
+	}
 	f.shut()
 	switch {
 	case errors.Is(err, io.EOF) && !f.q.Continuous:
@@ -325,7 +327,7 @@ func (f *feed) row(c *endpoint.Change, wait bool) (took bool, err error) {
 		return false, errRow(text)
 	}
 	if c.Seq != "" {
-		f.last = c.Seq
+		f.last, f.end = c.Seq, "" // what is told last counts
 	}
 	return true, nil
 }

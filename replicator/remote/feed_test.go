@@ -168,6 +168,38 @@ func TestChangesCut(t *testing.T) {
 	}
 }
 
+// A server may tell where its changes end before it tells of them: what is cut off
+// behind that is asked for again.
+func TestChangesCutBehindTheirEnd(t *testing.T) {
+	for _, before := range []string{"", row1("1", "a") + ","} {
+		asked := 0
+		with(t, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			text := `{"last_seq":3,"results":[` + before
+			if asked == 1 {
+				w.Header().Set("Content-Length", fmt.Sprint(len(text)+100))
+				_, _ = io.WriteString(w, text)
+				return
+			}
+			_, _ = io.WriteString(w, `{"last_seq":3,"results":[`+row1("3", "c since "+r.URL.Query().Get("since"))+`]}`)
+		}, func(t *testing.T, p *peer) {
+			t.Helper()
+			f, err := p.open(spec.Address{}).Changes(t.Context(), endpoint.ChangesQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			want := "c since 0@3[" + revA + "]"
+			if before != "" {
+				want = "a@1[" + revA + "] c since 1@3[" + revA + "]"
+			}
+			if got, err := drain(t.Context(), f); err != nil || got != want || f.Last() != "3" {
+				t.Errorf("%s, last %s, %v; want %s", got, f.Last(), err, want)
+			}
+		})
+	}
+}
+
 // A feed that breaks without a change each time is given up.
 func TestChangesBroken(t *testing.T) {
 	for _, text := range []string{"", "{", `{"results":[`, `{"results":[]`, `{"results":[{]}`, "<html>", `{"results":[{"id":"a"}]}`, `{"results":[7]}`, `{"results":[{"error":"x","reason":"y"}]}`, `{"error":"x"}`} {
