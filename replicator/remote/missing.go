@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
@@ -56,6 +57,14 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 	if text == nil {
 		return nil, d.refusal(a)
 	}
+	asked := make(map[string][]doc.Rev, len(ids))
+	for i := range ids {
+		revs := ids[i].Revs
+		if before, twice := asked[ids[i].ID]; twice { // as a continuous feed may tell of a document
+			revs = slices.Concat(before, revs)
+		}
+		asked[ids[i].ID] = revs
+	}
 	out := make([]shard.IDMissing, 0, len(ids))
 	err = doc.EachMember(text, func(id string, value []byte) error {
 		m := shard.IDMissing{ID: id}
@@ -71,7 +80,7 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 				m.PossibleAncestors, err = docformat.ParseRevs(list)
 			}
 		})
-		if len(m.Missing) > 0 {
+		if m.Missing = among(m.Missing, asked[id]); len(m.Missing) > 0 {
 			out = append(out, m)
 		}
 		return err
@@ -80,4 +89,18 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 		return nil, fmt.Errorf("_revs_diff of %s: %w", d.url, err)
 	}
 	return out, nil
+}
+
+// among leaves out what was not asked about: a target has no right to documents
+// that nobody wants to bring there, a filter may hold them back. Servers mostly
+// keep the order that they were asked in.
+func among(answer, asked []doc.Rev) []doc.Rev {
+	at := 0
+	return slices.DeleteFunc(answer, func(r doc.Rev) bool {
+		if i := slices.Index(asked[at:], r); i >= 0 {
+			at += i
+			return false
+		}
+		return !slices.Contains(asked[:at], r)
+	})
 }

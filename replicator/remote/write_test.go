@@ -373,13 +373,23 @@ func TestMissing(t *testing.T) {
 	}, func(t *testing.T, p *peer) {
 		t.Helper()
 		d := p.open(spec.Address{})
-		asked := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev(2, "b"), rev(1, "a")}}, {ID: "ü", Revs: []doc.Rev{rev(1, "a")}}}
+		x, err := doc.ParseRev("9-x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev(2, "b"), rev(1, "a"), x}}, {ID: "ü", Revs: []doc.Rev{rev(1, "a")}}}
 		got, err := d.Missing(t.Context(), asked)
 		if err != nil || len(got) != 1 || got[0].ID != "a" || len(got[0].Missing) != 2 || got[0].Missing[1].String() != "9-x" || got[0].PossibleAncestors[0] != rev(1, "a") {
 			t.Errorf("%+v %v", got, err)
 		}
-		if want := `{"a":["` + revB + `","` + revA + `"],"ü":["` + revA + `"]}`; string(body) != want {
+		if want := `{"a":["` + revB + `","` + revA + `","9-x"],"ü":["` + revA + `"]}`; string(body) != want {
 			t.Errorf("%s, want %s", body, want)
+		}
+		// A target that wants documents or revisions that it was not asked about does not get them.
+		answer = `{"secret":{"missing":["` + revA + `"]},"a":{"missing":["1-other","9-x","` + revB + `"]}}`
+		again := append(asked, shard.IDRevs{ID: "a", Revs: []doc.Rev{rev(3, "c")}})
+		if got, err = d.Missing(t.Context(), again); err != nil || len(got) != 1 || got[0].ID != "a" || !slices.Equal(got[0].Missing, []doc.Rev{x, rev(2, "b")}) {
+			t.Errorf("%+v %v", got, err)
 		}
 		for _, answer = range []string{"", "[]", `{"a":{"missing":7}}`, `{"a":{"missing":["x"]}}`} {
 			if got, err := d.Missing(t.Context(), asked); err == nil {
