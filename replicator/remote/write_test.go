@@ -324,6 +324,10 @@ func TestWriteWithRefused(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			answerWith(w, 202, `{}`)
 		}, endpoint.Retryable},
+		{"the page of something in between", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			answerWith(w, 200, "<html>Log in first.</html>")
+		}, endpoint.Retryable},
 		{"cut", func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.CopyN(io.Discard, r.Body, 100_000)
 			panic(http.ErrAbortHandler)

@@ -67,6 +67,9 @@ func (d *Database) WriteWith(ctx context.Context, one *endpoint.Doc, contents en
 	case a.status == http.StatusAccepted:
 		return fault.Newf(fault.Unavailable, "%s has not enough copies", d.url)
 	}
+	if text = bytes.TrimSpace(text); !doc.IsObject(text) && !doc.IsArray(text) { // PouchDB Server answers []
+		return fault.Newf(fault.Unavailable, "%s answers %d, but not as a database does: %.40q", d.url, a.status, text)
+	}
 	return nil
 }
 
