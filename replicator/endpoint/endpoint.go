@@ -101,10 +101,10 @@ type Filter struct {
 
 // Feed is changes in order. It belongs to one goroutine.
 type Feed interface {
-	// Next fills rows and returns how many it has filled. A continuous feed
-	// waits until there is one at least, and returns what is there then. At the
-	// end of one that does not wait, the error is io.EOF. What rows
-	// refer to may be kept.
+	// Next fills rows and returns how many it has filled, one at least: fewer
+	// than there are where they are large. A continuous feed waits until there is one, and
+	// returns what is there then. At the end of one that does not wait, the error is
+	// io.EOF. What rows refer to may be kept.
 	Next(ctx context.Context, rows []Change) (int, error)
 	// Last returns the position behind everything that was looked at, rows
 	// that a filter held back included.
@@ -118,6 +118,12 @@ type Change struct {
 	ID   string
 	Revs []doc.Rev // leaves, the winner first
 	Seq  Seq       // may be empty in the middle of a batch
+}
+
+// Size is about how much memory a change takes, in bytes.
+func (c *Change) Size() int {
+	const fixed, perRev = 100, 70
+	return fixed + len(c.ID) + perRev*len(c.Revs)
 }
 
 // Wanted are revisions of one document.

@@ -17,6 +17,8 @@ import (
 const (
 	// maxBatch is how many changes are compared at once when nothing is missing.
 	maxBatch = 8192
+	// maxBatchBytes is about how much memory the changes of a batch take at most.
+	maxBatchBytes = 4 << 20
 	// idleBatch is how many changes a continuous feed is asked for when it has
 	// had no more than it gave: what waits should be small.
 	idleBatch = 16
@@ -134,19 +136,22 @@ func (p *pipeline) drain(ctx context.Context, feed endpoint.Feed) error {
 	}
 }
 
-// fill reads up to size changes. A feed that waits for changes is asked only
+// fill reads up to size changes, fewer large ones. A feed that waits for changes is asked only
 // once; of one that does not, they are gathered for some time.
 func (p *pipeline) fill(ctx context.Context, feed endpoint.Feed, size int) ([]endpoint.Change, error) {
 	rows := make([]endpoint.Change, size)
-	var n int
-	for began := time.Now(); n < size; {
+	var n, bytes int
+	for began := time.Now(); n < size && bytes < maxBatchBytes; {
 		more, err := feed.Next(ctx, rows[n:])
+		for i := range rows[n : n+more] {
+			bytes += rows[n+i].Size()
+		}
 		n += more
 		if err != nil || p.Spec.Continuous || time.Since(began) > fillTime {
 			return rows[:n], err
 		}
 	}
-	return rows, nil
+	return rows[:n], nil
 }
 
 // pass gives a batch to a worker. One without changes moves the position only.

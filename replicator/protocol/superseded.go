@@ -47,20 +47,23 @@ func superseded(rev doc.Rev, told, now []doc.Rev) bool {
 // leaves asks the source for the leaves of documents, by id.
 func (r *run) leaves(ctx context.Context, of []endpoint.Wanted) (map[string][]doc.Rev, error) {
 	q := endpoint.ChangesQuery{Batch: len(of), WinnerOnly: r.Spec.WinnerOnly, Filter: endpoint.Filter{HasIDs: true}}
+	out := make(map[string][]doc.Rev, len(of))
 	for i := range of {
 		q.Filter.DocIDs = append(q.Filter.DocIDs, of[i].ID)
+		out[of[i].ID] = nil
 	}
 	feed, err := r.Source.Changes(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	defer feed.Close()
-	out := make(map[string][]doc.Rev, len(of))
 	rows := make([]endpoint.Change, len(of))
 	for {
 		n, err := feed.Next(ctx, rows)
 		for i := range rows[:n] {
-			out[rows[i].ID] = rows[i].Revs
+			if _, asked := out[rows[i].ID]; asked { // others are not held, however many come
+				out[rows[i].ID] = rows[i].Revs
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return out, nil

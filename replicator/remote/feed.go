@@ -215,6 +215,13 @@ func (f *feed) member(name string, value []byte) error {
 	return nil
 }
 
+// The size of one change at most, and of those that Next returns together, in
+// bytes: ids are as long as the server likes.
+const (
+	maxRow  = 16 << 20
+	maxRows = 1 << 20
+)
+
 // errNothingYet says that a continuous feed has nothing for now.
 var errNothingYet = errors.New("nothing yet")
 
@@ -223,7 +230,7 @@ func (f *feed) Next(ctx context.Context, rows []endpoint.Change) (int, error) {
 	f.bind(ctx)
 	defer f.release()
 	n := 0
-	for n < len(rows) {
+	for size := 0; n < len(rows) && size < maxRows; {
 		if f.ended {
 			break
 		}
@@ -238,6 +245,7 @@ func (f *feed) Next(ctx context.Context, rows []endpoint.Change) (int, error) {
 		took, err := f.row(&rows[n], n == 0)
 		switch {
 		case err == nil && took:
+			size += rows[n].Size()
 			n++
 			f.broken, f.idle = 0, 0
 		case err == nil:
@@ -309,6 +317,9 @@ func (f *feed) row(c *endpoint.Change, wait bool) (took bool, err error) {
 	}
 	if err != nil {
 		return false, err
+	}
+	if len(text) > maxRow {
+		return false, fault.Newf(fault.Unavailable, "the changes feed has a row of %d bytes", len(text))
 	}
 	r, ok := parseRow(text)
 	if ok && r.id == nil && r.lastSeq != nil {

@@ -200,6 +200,44 @@ func TestChangesCutBehindTheirEnd(t *testing.T) {
 	}
 }
 
+// A server that sends long ids does not have as many of them held as there is room
+// for, and none that no database would take.
+func TestChangesLarge(t *testing.T) {
+	size := maxRows / 2
+	with(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"results":[`)
+		for i := range 5 {
+			_, _ = io.WriteString(w, row1(fmt.Sprint(i+1), strings.Repeat("x", size))+",")
+		}
+		_, _ = io.WriteString(w, `],"last_seq":5}`)
+	}, func(t *testing.T, p *peer) {
+		t.Helper()
+		d := p.open(spec.Address{})
+		f, err := d.Changes(t.Context(), endpoint.ChangesQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		rows := make([]endpoint.Change, 100)
+		for _, want := range []int{2, 2, 1} {
+			if n, err := f.Next(t.Context(), rows); n != want || err != nil {
+				t.Errorf("%d changes, not %d: %v", n, want, err)
+			}
+		}
+		if _, err := f.Next(t.Context(), rows); !errors.Is(err, io.EOF) || f.Last() != "5" {
+			t.Errorf("%v, %s", err, f.Last())
+		}
+		size = maxRow
+		if f, err = d.Changes(t.Context(), endpoint.ChangesQuery{}); err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if n, err := f.Next(t.Context(), rows); n != 0 || !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a row that is too large: %d, %v", n, err)
+		}
+	})
+}
+
 // A feed that breaks without a change each time is given up.
 func TestChangesBroken(t *testing.T) {
 	for _, text := range []string{"", "{", `{"results":[`, `{"results":[]`, `{"results":[{]}`, "<html>", `{"results":[{"id":"a"}]}`, `{"results":[7]}`, `{"results":[{"error":"x","reason":"y"}]}`, `{"error":"x"}`} {
