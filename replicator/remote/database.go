@@ -112,7 +112,7 @@ func (d *Database) read(ctx context.Context, q *request) (text []byte, a *answer
 			return text, a, nil
 		}
 		if ctx.Err() != nil || q.stream != nil || broken >= d.options.Retries {
-			return nil, nil, fault.Wrap(fault.Unavailable, q.method+" "+d.url+q.path, err)
+			return nil, nil, unread("the answer to "+q.method+" "+d.url+q.path, err)
 		}
 		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
 			return nil, nil, err

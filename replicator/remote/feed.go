@@ -282,7 +282,7 @@ func (f *feed) stopped(err error) error {
 		return nil
 	}
 	if f.broken++; f.broken > f.db.options.Retries {
-		return fault.Wrap(fault.Unavailable, "changes of "+f.db.url, err)
+		return unread("the changes of "+f.db.url, err)
 	}
 	return nil
 }

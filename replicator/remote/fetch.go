@@ -75,7 +75,7 @@ func (f *fetch) persist(ctx context.Context, read func(context.Context) error) e
 		case !errors.Is(err, errBroken):
 			return err
 		case broken >= f.db.options.Retries:
-			return fault.Wrap(fault.Unavailable, "documents of "+f.db.url, err)
+			return unread("the documents of "+f.db.url, err)
 		}
 		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {
 			return err
@@ -91,7 +91,8 @@ func broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fault.Wrap(fault.Unavailable, errBroken.Error(), errors.Join(errBroken, short(err)))
+	err = short(err)
+	return fault.Wrap(fault.Unavailable, cause(err), errors.Join(errBroken, err))
 }
 
 // give hands a document to the taker.

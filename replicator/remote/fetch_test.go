@@ -475,15 +475,15 @@ func TestFetchGarbage(t *testing.T) {
 	part := func(json, content string) string {
 		return "--o\r\nContent-Type: multipart/related; boundary=i\r\n\r\n--i\r\nContent-Type: application/json\r\n\r\n" + json + "\r\n--i\r\n\r\n" + content + "\r\n--i--\r\n--o--"
 	}
-	for _, tc := range []struct{ name, kind, body string }{
-		{"wrong digest", "multipart/mixed; boundary=o", part(text, "cuntent")},
-		{"too short", "multipart/mixed; boundary=o", part(text, "conten")},
-		{"too long", "multipart/mixed; boundary=o", part(text, "contents")},
-		{"no part", "multipart/mixed; boundary=o", "--o\r\nContent-Type: multipart/related; boundary=i\r\n\r\n--i\r\nContent-Type: application/json\r\n\r\n" + text + "\r\n--i--\r\n--o--"},
-		{"no end", "multipart/mixed; boundary=o", part(text, "content")[:len(part(text, "content"))-20]},
-		{"another document", "multipart/mixed; boundary=o", part(strings.Replace(text, `"doc"`, `"dog"`, 1), "content")},
-		{"a page", "text/html", "<html></html>"},
-		{"half an array", "application/json", `[{"ok":` + text},
+	for _, tc := range []struct{ name, kind, body, why string }{
+		{"wrong digest", "multipart/mixed; boundary=o", part(text, "cuntent"), "digest"},
+		{"too short", "multipart/mixed; boundary=o", part(text, "conten"), "more or fewer than announced"},
+		{"too long", "multipart/mixed; boundary=o", part(text, "contents"), "more or fewer than announced"},
+		{"no part", "multipart/mixed; boundary=o", "--o\r\nContent-Type: multipart/related; boundary=i\r\n\r\n--i\r\nContent-Type: application/json\r\n\r\n" + text + "\r\n--i--\r\n--o--", "No part follows"},
+		{"no end", "multipart/mixed; boundary=o", part(text, "content")[:len(part(text, "content"))-20], "malformed"},
+		{"another document", "multipart/mixed; boundary=o", part(strings.Replace(text, `"doc"`, `"dog"`, 1), "content"), "another document"},
+		{"a page", "text/html", "<html></html>", "no JSON"},
+		{"half an array", "application/json", `[{"ok":` + text, "unexpected EOF"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			with(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -493,8 +493,8 @@ func TestFetchGarbage(t *testing.T) {
 				t.Helper()
 				d := p.open(spec.Address{})
 				_, err := fetchAll(t.Context(), d, endpoint.FetchOptions{NoBulkGet: true}, endpoint.Wanted{ID: "doc", Revs: []doc.Rev{rev(1, "a")}})
-				if !endpoint.Retryable(err) {
-					t.Errorf("error: %v", err)
+				if !endpoint.Retryable(err) || !strings.Contains(fault.Reason(err), tc.why) || !strings.Contains(fault.Reason(err), peerURL) {
+					t.Errorf("reason %q: %v", fault.Reason(err), err)
 				}
 				if got := len(p.requests()); got != 1+d.options.Retries {
 					t.Errorf("asked %d times", got)

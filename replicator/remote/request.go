@@ -163,8 +163,21 @@ func (t *attempts) failed(ctx context.Context, q *request, err error) error {
 	return pause.For(ctx, t.wait)
 }
 
-// cause is what somebody has to know who gave an address that does not answer.
+// unread is the error of an answer that was not read to its end.
+func unread(what string, err error) error {
+	return fault.Wrap(fault.Unavailable, what+" cannot be read ("+cause(err)+")", err)
+}
+
+// cause is what somebody has to know who gave an address that does not answer
+// as it should.
 func cause(err error) string {
+	if reason := fault.Reason(err); reason != "" {
+		return reason
+	}
+	var operation *net.OpError
+	if errors.As(err, &operation) && (operation.Op == "proxyconnect" || operation.Op == "socks connect") {
+		return "its proxy: " + cause(operation.Err)
+	}
 	var name *net.DNSError
 	var system *os.SyscallError
 	switch {

@@ -192,9 +192,12 @@ func TestAnswerBreaksOff(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	with(t, nil, func(t *testing.T, p *peer) {
 		t.Helper()
-		d := p.open(spec.Address{URL: "http://" + serverIP + ":1/db/"})
-		if _, err := d.Info(t.Context()); !endpoint.Retryable(err) {
-			t.Errorf("refused: %v", err)
+		for _, proxy := range []string{"", "http://u:secret@" + serverIP + ":2", "socks5://u:secret@" + serverIP + ":2"} {
+			d := p.open(spec.Address{URL: "http://" + serverIP + ":1/db/", Proxy: proxy})
+			_, err := d.Info(t.Context())
+			if reason := fault.Reason(err); !endpoint.Retryable(err) || strings.Contains(reason, "its proxy: ") == (proxy == "") || strings.Contains(fmt.Sprint(err), "secret") {
+				t.Errorf("refused: %v", err)
+			}
 		}
 		p.server.PowerOff()
 		began := time.Now()

@@ -104,7 +104,7 @@ func (d *Database) bulkDocs(ctx context.Context, docs []*endpoint.Doc) ([]endpoi
 	}
 	if text == nil { // 417: a validation function of an old server refused some of them
 		if text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer)); err != nil {
-			return nil, fault.Wrap(fault.Unavailable, "_bulk_docs of "+d.url, err)
+			return nil, unread("the answer of "+d.url+"_bulk_docs", err)
 		}
 		_ = a.Body.Close() // it was read to its end
 	}
@@ -250,7 +250,7 @@ func refusals(text []byte, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the answer of _bulk_docs", err)
+		return nil, unread("the answer of _bulk_docs", err)
 	}
 	return out, nil
 }
