@@ -93,8 +93,16 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// maxAnswer bounds answers that are read as a whole, in bytes.
-const maxAnswer = 256 << 20
+// What answers that are read as a whole may have, in bytes: what a database tells
+// about itself, and for each byte that was asked. A server may compress whatever it
+// likes to nothing.
+const (
+	maxAnswer        = 16 << 20
+	maxAnswerPerByte = 64
+)
+
+// errLong is the error of an answer that has more.
+var errLong = errors.New("it is too long")
 
 // read asks, and returns the whole of an answer of success. The status tells
 // what else it was; then text is nil and the answer is open. It asks again when an
@@ -107,11 +115,15 @@ func (d *Database) read(ctx context.Context, q *request) (text []byte, a *answer
 		if a.status >= http.StatusMultipleChoices {
 			return nil, a, nil
 		}
-		text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer))
+		limit := maxAnswer + maxAnswerPerByte*int64(len(q.body))
+		text, err = io.ReadAll(io.LimitReader(a.Body, limit+1))
+		if err == nil && int64(len(text)) > limit {
+			err = errLong
+		}
 		if err = errors.Join(err, a.Body.Close()); err == nil {
 			return text, a, nil
 		}
-		if ctx.Err() != nil || q.stream != nil || broken >= d.options.Retries {
+		if ctx.Err() != nil || errors.Is(err, errLong) || q.stream != nil || broken >= d.options.Retries {
 			return nil, nil, unread("the answer to "+q.method+" "+d.url+q.path, err)
 		}
 		if err := pause.For(ctx, min(retryFirst<<min(broken, 20), retryMost)); err != nil {

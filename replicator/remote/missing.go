@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -51,6 +52,9 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 		body = docformat.AppendRevs(body, ids[i].Revs)
 	}
 	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_revs_diff", body: append(body, '}')})
+	if errors.Is(err, errLong) { // fewer at once may do
+		return nil, fault.Wrap(fault.RequestTooLarge, fault.Reason(err), err)
+	}
 	if err != nil {
 		return nil, err
 	}

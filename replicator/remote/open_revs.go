@@ -74,7 +74,7 @@ func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) (bare []*endpo
 			return nil, err
 		}
 		if d != nil {
-			if held += len(text); held > maxAnswer {
+			if held += len(text); held > maxRevisions {
 				return nil, broken(errTooLarge)
 			}
 			bare = append(bare, d)
@@ -82,8 +82,12 @@ func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) (bare []*endpo
 	}
 }
 
+// maxRevisions is how much the revisions of one document have, without contents
+// that follow, that are held at once, in bytes.
+const maxRevisions = 256 << 20
+
 // errTooLarge refuses an answer that has more documents than memory may hold.
-var errTooLarge = fmt.Errorf("the revisions of one document are more than %d bytes", maxAnswer)
+var errTooLarge = fmt.Errorf("the revisions of one document are more than %d bytes", maxRevisions)
 
 // plain takes a part that is JSON: a document without contents, or what stands
 // for one that is not there. One that has contents is returned.
@@ -141,7 +145,7 @@ func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, erro
 			return nil, err
 		}
 		if d != nil {
-			if held += len(text); held > maxAnswer {
+			if held += len(text); held > maxRevisions {
 				return nil, broken(errTooLarge)
 			}
 			docs = append(docs, d)

@@ -1,9 +1,12 @@
 package remote
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +17,8 @@ import (
 	"divan/replicator/endpoint"
 	"divan/replicator/pause"
 	"divan/replicator/spec"
+	"divan/shard"
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -186,6 +191,41 @@ func TestAnswerBreaksOff(t *testing.T) {
 		}
 	})
 }
+
+// An answer that is compressed to nothing does not fill the memory, and what a
+// target lacks is asked in parts then.
+func TestLongAnswers(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := io.Copy(z, io.MultiReader(strings.NewReader(`{"x":"`), io.LimitReader(endless{}, maxAnswer+4096), strings.NewReader(`"}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	with(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		answerWith(w, 200, zipped.String())
+	}, func(t *testing.T, p *peer) {
+		t.Helper()
+		d := p.open(spec.Address{})
+		if _, err := d.Info(t.Context()); !endpoint.Retryable(err) || !strings.Contains(fault.Reason(err), "too long") {
+			t.Errorf("%v", err)
+		}
+		if got := p.requests(); len(got) != 1 {
+			t.Error(got)
+		}
+		asked := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev(1, "a")}}}
+		if _, err := d.Missing(t.Context(), asked); !fault.Is(err, fault.RequestTooLarge) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// endless reads as the letter x.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("x"), len(p))), nil }
 
 // A host that cannot be reached is an error that may pass, and ctx ends the
 // attempts.
