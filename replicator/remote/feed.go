@@ -194,7 +194,11 @@ func (f *feed) query() string {
 	case f.q.Filter.Function != "":
 		b.WriteString("&filter=" + url.QueryEscape(f.q.Filter.Function))
 		for _, p := range f.q.Filter.Query {
-			b.WriteString("&" + url.QueryEscape(p[0]) + "=" + url.QueryEscape(p[1]))
+			switch p[0] {
+			case "feed", "style", "since", "heartbeat", "seq_interval", "filter": // ours: some servers take the last one
+			default:
+				b.WriteString("&" + url.QueryEscape(p[0]) + "=" + url.QueryEscape(p[1]))
+			}
 		}
 	}
 	return b.String()

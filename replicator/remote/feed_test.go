@@ -333,7 +333,7 @@ func TestChangesFilters(t *testing.T) {
 		{endpoint.Filter{HasIDs: true}, false, "POST" + start + "&filter=_doc_ids", `{"doc_ids":[]}`},
 		{endpoint.Filter{HasIDs: true, DocIDs: []string{"a"}}, true, "GET" + start + "&filter=_doc_ids&doc_ids=%5B%22a%22%5D", ""},
 		{endpoint.Filter{Selector: []byte(`{"a":1}`)}, false, "POST" + start + "&filter=_selector", `{"selector":{"a":1}}`},
-		{endpoint.Filter{Function: "d/ü", Query: [][2]string{{"k", "a b"}}}, false, "GET" + start + "&filter=d%2F%C3%BC&k=a+b", ""},
+		{endpoint.Filter{Function: "d/ü", Query: [][2]string{{"since", "now"}, {"k", "a b"}, {"feed", "longpoll"}, {"filter", "_design"}}}, false, "GET" + start + "&filter=d%2F%C3%BC&k=a+b", ""},
 	} {
 		var body []byte
 		with(t, func(w http.ResponseWriter, r *http.Request) {
