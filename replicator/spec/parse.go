@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"divan/replicator/endpoint"
@@ -84,8 +85,10 @@ func (p *parser) parse(body []byte) (*Spec, error) {
 	case p.selects > 1:
 		return nil, bad("`doc_ids`,`filter`,`selector` are mutually exclusive")
 	}
-	if p.spec.Filter.Function != "" {
-		p.spec.Filter.Query = p.query
+	if f := &p.spec.Filter; f.Function != "" {
+		if f.Query = p.query; f.Function[0] != '_' && !strings.Contains(f.Function, "/") {
+			return nil, bad("`filter` must be of the form `designname/filtername`")
+		}
 	}
 	if err := p.proxies(); err != nil {
 		return nil, err

@@ -89,6 +89,7 @@ func TestParseRefuses(t *testing.T) {
 		ends(`,"proxy":"http://p:1","target_proxy":"http://p:2"`):                                "`proxy` is mutually exclusive with `target_proxy`",
 		ends(`,"proxy":"gopher://127.0.0.1:1"`):                                                  "proxy has an invalid url",
 		ends(`,"worker_processes":0`):                                                            "parameter `worker_processes` must be an integer of at least 1",
+		ends(`,"filter":"odd"`):                                                                  "`filter` must be of the form `designname/filtername`",
 		ends(`,"filter":1`):                                                                      "parameter `filter` must be a string",
 	} {
 		_, err := Parse([]byte(body), Defaults{})
@@ -111,6 +112,7 @@ func TestParseDocument(t *testing.T) {
 		`{"source": "http://h/a", "target": "b"}`:       "local_endpoints_not_supported",
 		`{"source": "http://", "target": "http://h/b"}`: "endpoint has an invalid url",
 		ends(`,"continuous":"yes"`):                     "parameter `continuous` must be a boolean",
+		ends(`,"filter":"odd"`):                         "`filter` must be of the form `designname/filtername`",
 	} {
 		if _, err := ParseDocument([]byte(body), "_replicator", "x", Defaults{}); !fault.Is(err, fault.Forbidden) || fault.Reason(err) != want {
 			t.Errorf("%s: %v, not %s", body, err, want)
