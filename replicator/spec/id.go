@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"bytes"
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -53,7 +55,7 @@ func (s *Spec) appendFilterID(text []byte, code string) []byte {
 	case f.HasIDs:
 		text = appendTexts(append(text, "doc_ids"...), f.DocIDs...)
 	case f.Selector != nil:
-		text = append(append(text, "selector"...), f.Selector...)
+		text = append(append(text, "selector"...), sorted(f.Selector)...)
 	case f.Function != "":
 		if code == "" {
 			code = f.Function // a built-in one
@@ -62,6 +64,23 @@ func (s *Spec) appendFilterID(text []byte, code string) []byte {
 		for _, q := range f.Query {
 			text = appendTexts(text, q[0], q[1])
 		}
+	}
+	return text
+}
+
+// sorted returns a JSON value with the members of all objects in the order of
+// their names: clients do not always send an object in the same order, and a
+// selector means the same in any.
+func sorted(value []byte) []byte {
+	var v any
+	from := json.NewDecoder(bytes.NewReader(value))
+	from.UseNumber()
+	if err := from.Decode(&v); err != nil {
+		return value
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return value
 	}
 	return text
 }

@@ -199,6 +199,12 @@ func TestID(t *testing.T) {
 	if id(t, ends(`,"doc_ids":["b","a","a"]`), "") != id(t, ends(`,"doc_ids":["a","b"]`), "") {
 		t.Error("the order of ids counts")
 	}
+	if id(t, ends(`,"selector":{"a":1,"b":[{"d":1.50,"c":"x"}]}`), "") != id(t, ends(`,"selector":{"b":[{"c":"x","d":1.50}], "a":1}`), "") {
+		t.Error("the order of a selector's members counts")
+	}
+	if id(t, ends(`,"selector":{"a":[1,2]}`), "") == id(t, ends(`,"selector":{"a":[2,1]}`), "") {
+		t.Error("the order of a selector's elements does not count")
+	}
 	if id(t, ends(`,"filter":"d/f"`), "code") != id(t, ends(`,"filter":"e/g"`), " code\n") {
 		t.Error("the name of a filter counts")
 	}
