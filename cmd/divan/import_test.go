@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"reflect"
@@ -433,5 +436,23 @@ func TestImportReplications(t *testing.T) {
 	var got map[string]any
 	if err := json.Unmarshal([]byte(s.to.want(t, "GET", "/_replicator/job", "", 200)), &got); err != nil || got["source"] != "http://127.0.0.1:1/a" {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+// The proxy of the environment is for documents as for everything else.
+func TestImportThroughProxy(t *testing.T) {
+	s := newSides(t)
+	s.from.want(t, "PUT", "/pond", "", 201)
+	s.from.want(t, "PUT", "/pond/x", `{}`, 201)
+	at, err := url.Parse(s.from.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Host = at.Host }})
+	defer proxy.Close()
+	environ := []string{"HTTP_PROXY=" + proxy.URL, "http_proxy=" + proxy.URL, "NO_PROXY=", "no_proxy="}
+	status, out := run(t, environ, "import", "http://adm:pass@old.invalid:5984", "--to", s.to.base, "--databases", "pond")
+	if status != 0 || s.to.count("pond") != 1 {
+		t.Errorf("exit status %d\n%s", status, out)
 	}
 }

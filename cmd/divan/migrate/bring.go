@@ -204,7 +204,7 @@ const checkpointEvery = 10 * time.Second
 // spec is what a replication of everything would be asked for by.
 func (m *migration) spec(db string) *spec.Spec {
 	address := func(s *side) spec.Address {
-		return spec.Address{URL: s.URL + path(db) + "/", Username: s.User, Password: s.Password}
+		return spec.Address{URL: s.URL + path(db) + "/", Username: s.User, Password: s.Password, Proxy: s.through}
 	}
 	options := spec.Options{
 		CheckpointInterval: checkpointEvery, UseBulkGet: true,

@@ -114,6 +114,11 @@ func newMigration(cfg Config) (*migration, error) {
 		show: newDisplay(cfg.Progress, false, 0),
 	}
 	m.mu.dbs = make(map[string]*database)
+	for _, side := range []*side{m.source, m.target} {
+		if side.through, err = side.proxy(); err != nil {
+			return nil, fmt.Errorf("the proxy to %s: %w", side.Host(), err)
+		}
+	}
 	s := m.spec(usersDB)
 	for _, address := range []spec.Address{s.Source, s.Target} {
 		account, err := m.open(address, s.Options)

@@ -57,6 +57,20 @@ func (s Server) Host() string {
 	return host
 }
 
+// proxy is the URL of the proxy that the environment names for the server, empty
+// for none.
+func (s Server) proxy() (string, error) {
+	to, err := url.Parse(s.URL)
+	if err != nil {
+		return "", err
+	}
+	u, err := http.ProxyFromEnvironment(&http.Request{URL: to})
+	if u == nil || err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
 // path is the URL of a database below the root, escaped. A plus sign is
 // escaped too: old servers take it for a space.
 func path(db string) string { return "/" + url.QueryEscape(db) }
@@ -64,6 +78,7 @@ func path(db string) string { return "/" + url.QueryEscape(db) }
 // side is a server that is asked about itself.
 type side struct {
 	Server
+	through   string // URL of the proxy for documents; the client finds it itself
 	client    *http.Client
 	userAgent string
 	about     about
