@@ -1,8 +1,10 @@
 package replicator
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,7 +14,7 @@ import (
 // again to write down that a replication can never run.
 
 const (
-	resolvers   = 8           // filter functions that are read at once
+	resolvers   = 32          // filter functions that are read at once
 	readTimeout = time.Minute // of one
 	rereadAfter = time.Minute
 	// The pause after an attempt that failed is random, up to so much, and up to
@@ -51,13 +53,9 @@ func (r *Replicator) resolve(ctx context.Context) {
 		case <-r.wake:
 		case <-timer.C:
 		}
-		due, next := r.due(time.Now())
+		due, next := r.due(time.Now(), cap(free)-len(free))
 		for _, d := range due {
-			select {
-			case free <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
+			free <- struct{}{} // there is room: nobody else takes any
 			reading.Go(func() {
 				defer func() { <-free; r.poke() }()
 				r.resolveOne(ctx, d)
@@ -71,21 +69,39 @@ func (r *Replicator) resolve(ctx context.Context) {
 }
 
 // due returns the documents whose filter functions are to be read now, which is
-// begun then, and when there will be others; zero: not that anybody knows.
-func (r *Replicator) due(now time.Time) (out []*document, next time.Time) {
+// begun then, most of them at most, and when there will be others; zero: not that
+// anybody knows. Those that wait to run come first: a source that is silent keeps
+// whoever asks it for long, and what runs can wait for its turn, as can what failed
+// before.
+func (r *Replicator) due(now time.Time, most int) (out []*document, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range r.mu.docs {
 		switch {
 		case d.resolving || d.job != nil && !d.filtered():
 		case !d.due.After(now):
-			d.resolving = true
 			out = append(out, d)
 		case next.IsZero() || d.due.Before(next):
 			next = d.due
 		}
 	}
+	slices.SortFunc(out, func(a, b *document) int {
+		return cmp.Or(cmp.Compare(a.patience(), b.patience()), a.due.Compare(b.due))
+	})
+	out = out[:min(most, len(out))]
+	for _, d := range out {
+		d.resolving = true
+	}
 	return out, next
+}
+
+// patience tells how well a document can wait for its filter function. The caller
+// holds mu.
+func (d *document) patience() int {
+	if d.job != nil {
+		return maxAttemptDoubling
+	}
+	return min(d.attempts, maxAttemptDoubling)
 }
 
 // resolveOne finds the id of the replication of a document, and starts it when
