@@ -79,16 +79,17 @@ func checkEndpoint(value []byte) error {
 
 // checkTogether refuses members that exclude each other.
 func checkTogether(member func(name string) []byte) error {
+	given := func(name string) bool { value := member(name); return value != nil && string(value) != "null" }
 	chosen := 0
 	for _, name := range []string{"filter", "selector", "doc_ids"} {
-		if value := member(name); value != nil && string(value) != "null" {
+		if given(name) {
 			chosen++
 		}
 	}
 	switch {
 	case chosen > 1:
 		return forbidden("`doc_ids`, `filter` and `selector` are mutually exclusive")
-	case member("proxy") != nil && (member("source_proxy") != nil || member("target_proxy") != nil):
+	case given("proxy") && (given("source_proxy") || given("target_proxy")):
 		return forbidden("`proxy` is mutually exclusive with `source_proxy` and `target_proxy`")
 	}
 	return nil

@@ -13,6 +13,7 @@ func TestValidateReplication(t *testing.T) {
 	for body, want := range map[string]string{
 		`{` + ends + `}`: "",
 		`{` + ends + `,"continuous":true,"create_target":null,"filter":"a/b","query_params":{},"proxy":"http://p"}`: "",
+		`{` + ends + `,"proxy":null,"source_proxy":"http://p","target_proxy":null,"filter":"a/b","selector":null}`:  "",
 		`{"_replication_state":"failed"}`:                             "",
 		`{"_replication_state":"completed"}`:                          "Missing replicator database",
 		`{"target":"http://h/b"}`:                                     "Missing replicator database",
