@@ -102,6 +102,32 @@ func TestReplicateAttachments(t *testing.T) {
 	w.same(t)
 }
 
+// Of a document with very many small attachments not all are held at once.
+func TestManySmallAttachments(t *testing.T) {
+	const size, most = 60 << 10, 1 << 20
+	w := newWorld(t, 2)
+	from, to := w.opener.Open("a", local.Of(admin())), w.opener.Open("b", local.Of(admin()))
+	edit := shard.Edit{ID: "d", Body: []byte(`{}`)}
+	for i := range 40 {
+		edit.Atts = append(edit.Atts, w.upload(t, "d", fmt.Sprint(i), "image/png", noise(size+i)))
+	}
+	w.put(t, "a", edit)
+	asked := []endpoint.Wanted{{ID: "d", Revs: w.revs(t, "a", "d")}}
+	carried := 0
+	apitest.Must(t, from.Fetch(t.Context(), endpoint.FetchOptions{}, asked, func(d *endpoint.Doc, _ endpoint.Contents) error {
+		for i := range d.Atts {
+			carried += len(d.Atts[i].Data)
+		}
+		return nil
+	}))
+	if carried <= most-2*size || carried > most {
+		t.Errorf("%d bytes are held", carried)
+	}
+	_, err := replicate(t.Context(), from, to, "", 10)
+	apitest.Must(t, err)
+	w.same(t)
+}
+
 // Documents that are too much together are read one after the other.
 func TestLargeDocumentsAreReadInParts(t *testing.T) {
 	w := newWorld(t, 2)

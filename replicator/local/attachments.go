@@ -14,8 +14,12 @@ import (
 	"divan/storage/fault"
 )
 
-// smallContent is up to how many bytes content travels with its document.
-const smallContent = attachment.MaxInline
+const (
+	// smallContent is up to how many bytes content travels with its document,
+	smallContent = attachment.MaxInline
+	// mostCarried how many that are in all: a document may have any number of small ones.
+	mostCarried = 1 << 20
+)
 
 // readContent reads the content of a small attachment.
 func readContent(ctx context.Context, db *cluster.DB, id string, a *doc.Attachment) ([]byte, error) {

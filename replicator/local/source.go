@@ -230,7 +230,7 @@ func (f *fetching) give(ctx context.Context, w *endpoint.Wanted, found *shard.Do
 }
 
 // attachments returns the attachments of a revision: stubs of those that the
-// target has, the content of those that are small.
+// target has, the content of those that are small and not too many.
 func (f *fetching) attachments(ctx context.Context, w *endpoint.Wanted, found *shard.Doc) ([]endpoint.Attachment, error) {
 	style := docformat.Style{Attachments: true, Since: w.Ancestors}
 	if f.o.WholeAttachments {
@@ -238,13 +238,15 @@ func (f *fetching) attachments(ctx context.Context, w *endpoint.Wanted, found *s
 	}
 	fresh := style.WithContent(found)
 	atts := make([]endpoint.Attachment, len(found.Atts))
+	carried := int64(0)
 	for i := range found.Atts {
 		a := &atts[i]
 		a.Attachment = found.Atts[i]
 		a.Stub = !slices.ContainsFunc(fresh, func(b doc.Attachment) bool { return a.Name == b.Name })
-		if a.Stub || a.StoredLength > smallContent {
+		if a.Stub || a.StoredLength > smallContent || carried+a.StoredLength > mostCarried {
 			continue
 		}
+		carried += a.StoredLength
 		var err error
 		if a.Data, err = readContent(ctx, f.db, found.ID, &a.Attachment); err != nil {
 			return nil, err
