@@ -12,6 +12,10 @@ import (
 	"divan/storage/doc"
 )
 
+// resultsMore is how many results more than there are revisions wanted an answer
+// may have: one without end would keep a replication busy for ever.
+const resultsMore = 100
+
 // bulk takes what _bulk_get brings, puts documents with contents aside, and
 // leaves everything in wanted when the server has no such request.
 func (f *fetch) bulk(ctx context.Context) error {
@@ -37,11 +41,16 @@ func (f *fetch) bulk(ctx context.Context) error {
 	}
 	l := list{stream: newStream(a.Body), member: "results", other: func(string, []byte) error { return nil }}
 	ids := make(map[string]*endpoint.Wanted, len(f.wanted))
+	most := resultsMore
 	for i := range f.wanted {
 		ids[f.wanted[i].ID] = &f.wanted[i]
+		most += len(f.wanted[i].Revs)
 	}
-	for {
+	for n := 0; ; n++ {
 		text, err := l.next()
+		if n == most && err == nil {
+			err = errors.New("_bulk_get gives more results than were asked for")
+		}
 		if errors.Is(err, io.EOF) {
 			f.wanted = nil
 			return broken(a.Body.Close())
