@@ -456,3 +456,16 @@ func TestImportThroughProxy(t *testing.T) {
 		t.Errorf("exit status %d\n%s", status, out)
 	}
 }
+
+// Replications begin to run when they are there: all other databases come before,
+// however many at the same time.
+func TestImportReplicationsLast(t *testing.T) {
+	s := newSides(t)
+	s.from.want(t, "PUT", "/pond", "", 201)
+	s.from.load(t, "pond", "d", 5000)
+	s.from.want(t, "PUT", "/_replicator/r", `{"source":"http://127.0.0.1:1/a","target":"http://127.0.0.1:1/b"}`, 201)
+	out := s.bring(t, 0, "--parallel", "4", "--replications")
+	if pond, last := strings.Index(out, "\npond: "), strings.Index(out, "\n_replicator: "); pond < 0 || last < pond {
+		t.Errorf("replications come too early:\n%s", out)
+	}
+}

@@ -218,10 +218,20 @@ func (m *migration) first(ctx context.Context, names []string, total uint64) err
 		m.show.close()
 		m.show = newDisplay(m.cfg.Progress, false, 0)
 	}()
-	return m.each(ctx, names, func(ctx context.Context, name string) error {
-		m.show.line("%s", m.bring(ctx, m.database(name)).text)
-		return nil // the other databases go on
-	})
+	last := slices.IndexFunc(names, isReplicator) // what these begin is to find the other databases complete
+	if last < 0 {
+		last = len(names)
+	}
+	for _, part := range [][]string{names[:last], names[last:]} {
+		err := m.each(ctx, part, func(ctx context.Context, name string) error {
+			m.show.line("%s", m.bring(ctx, m.database(name)).text)
+			return nil // the other databases go on
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // interrupted is the error of a run that was ended before it was through.
