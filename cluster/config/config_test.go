@@ -71,7 +71,7 @@ func TestTypedDefaults(t *testing.T) {
 	for _, c := range []struct{ got, want any }{
 		{s.CouchDB.MaxDocumentSize, int64(8_000_000)},
 		{s.CouchDB.MaxAttachmentSize, int64(1073741824)},
-		{s.CouchDB.MaxDocumentIDLength, int64(Infinity)},
+		{s.CouchDB.MaxDocumentIDLength, int64(64 << 10)},
 		{s.CouchDB.MaxPartitionSize, int64(10737418240)},
 		{s.CouchDB.MaxDBsOpen, 500},
 		{s.CouchDB.OSProcessTimeout, 5 * time.Second},

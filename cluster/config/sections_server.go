@@ -34,7 +34,7 @@ func readCouchDB(r *reader) CouchDB {
 		UUID:                    r.text(s, "uuid", ""),
 		MaxDocumentSize:         r.integer(s, "max_document_size", 8_000_000, atLeastOrInfinity(1)),
 		MaxAttachmentSize:       r.integer(s, "max_attachment_size", 1<<30, atLeastOrInfinity(0)),
-		MaxDocumentIDLength:     r.integer(s, "max_document_id_length", Infinity, atLeastOrInfinity(1)),
+		MaxDocumentIDLength:     r.integer(s, "max_document_id_length", 64<<10, atLeastOrInfinity(1)),
 		MaxPartitionSize:        r.integer(s, "max_partition_size", 10<<30, atLeastOrInfinity(-1)),
 		MaxDBsOpen:              r.count(s, "max_dbs_open", 500, atLeast(1)),
 		DefaultSecurity:         r.oneOf(s, "default_security", "admin_only", "everyone", "admin_only", "admin_local"),

@@ -106,12 +106,13 @@ func TestReleaseAfterBodies(t *testing.T) {
 
 // The runtime does give back what it is asked for.
 func TestGiveBackPart(t *testing.T) {
-	large := make([]byte, 200<<20)
-	for i := 0; i < len(large); i += 4096 {
-		large[i] = 1
-	}
-	runtime.KeepAlive(large)
-	large = nil
+	func() {
+		large := make([]byte, 200<<20)
+		for i := 0; i < len(large); i += 4096 {
+			large[i] = 1
+		}
+		runtime.KeepAlive(large)
+	}()
 	runtime.GC()
 	reader := newMemoryReader()
 	before, ok := reader.read()
