@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -90,4 +91,60 @@ func TestInflatedDocument(t *testing.T) {
 		t.Errorf("keys: %s", got)
 	}
 	s.text(201, "PUT", "/db/good", zipped(t, []byte(`{"a":1}`)), "Content-Encoding: gzip", asJSON)
+}
+
+// TestMemoryOfElements: what is made of a short text counts, too. An element of a list
+// may have two bytes, and hundreds are made of it.
+func TestMemoryOfElements(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "16000000"}})
+	s.text(201, "PUT", "/db", nil)
+	s.text(201, "PUT", "/db/_design/v", `{"views":{"all":{"map":"function (doc) { emit(doc._id) }"}}}`)
+	refused := func(path, body string, headers ...string) {
+		t.Helper()
+		for s.api.BodyMemory() != 0 { // of the request before, which has its answer
+			<-time.After(time.Millisecond)
+		}
+		s.text(413, "POST", path, body, headers...)
+	}
+	list := func(before, element string, size int, after string) string {
+		return before + strings.Repeat(element+",", size/(len(element)+1)) + element + after
+	}
+	for _, tc := range []struct{ path, head, element, tail string }{
+		{"/db/_bulk_get", `{"docs":[`, `{}`, `]}`},
+		{"/db/_bulk_docs", `{"docs":[`, `{}`, `]}`},
+		{"/db/_bulk_docs", `{"docs":[]`, `"":1`, `}`},
+		{"/db/_all_docs", `{"keys":[`, `""`, `]}`},
+		{"/db/_all_docs/queries", `{"queries":[`, `{}`, `]}`},
+		{"/db/_design/v/_view/all", `{"keys":[`, `""`, `]}`},
+		{"/db/_design/v/_view/all/queries", `{"queries":[`, `{}`, `]}`},
+		{"/db/_changes?filter=_doc_ids", `{"doc_ids":[`, `""`, `]}`},
+		{"/db/_revs_diff", `{"a":[`, `"1-a"`, `]}`},
+		{"/db/_missing_revs", `{"a":[`, `"1-a"`, `]}`},
+		{"/db/_purge", `{"a":[`, `"1-a"`, `]}`},
+	} {
+		open := `,`
+		if strings.HasSuffix(tc.head, "[") {
+			open = ""
+		}
+		refused(tc.path, list(tc.head+open, tc.element, 2_000_000, tc.tail))
+		res := s.do("POST", tc.path, list(tc.head+open, tc.element, 1000, tc.tail), asJSON)
+		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode >= 300 {
+			t.Errorf("%s: a short list: %d, %v", tc.path, res.StatusCode, err)
+		}
+	}
+	// The same in a body that is parsed as it comes.
+	large := `{"large":"` + strings.Repeat("x", 4<<20) + `","docs":[]`
+	refused("/db/_bulk_docs", list(large+",", `"":1`, 400_000, "}"))
+	refused("/db/_bulk_docs", list(`{"docs":[],"":"`+strings.Repeat("x", 2_000_000), `","":"`+strings.Repeat("x", 2_000_000), 12_000_000, `"}`))
+	// Files of a form are stored as they come; their names stay.
+	form := func(names int) string {
+		part := "--b\r\nContent-Disposition: form-data; name=\"_attachments\"; filename=\"%d%s\"\r\n\r\nx\r\n"
+		var b strings.Builder
+		for i := range names {
+			fmt.Fprintf(&b, part, i, strings.Repeat("n", 1<<20))
+		}
+		return b.String() + "--b\r\nContent-Disposition: form-data; name=\"_doc\"\r\n\r\n{}\r\n--b--\r\n"
+	}
+	refused("/db/form", form(10), "Content-Type: multipart/form-data; boundary=b", "Referer: "+s.url)
+	s.text(201, "POST", "/db/form", form(2), "Content-Type: multipart/form-data; boundary=b", "Referer: "+s.url)
 }

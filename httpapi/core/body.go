@@ -142,9 +142,6 @@ func (b *largeBody) Read(p []byte) (int, error) {
 // EndBody tells that nothing more is read of what ReadSmall has returned.
 func (c *Call) EndBody() { c.scratch.body.turn.end() }
 
-// Room takes memory for so many bytes that are made of a body while it is read.
-func (c *Call) Room(n int) error { return c.takeMemory(n) }
-
 // maxInflated bounds, in bytes, what a compressed body may become that is not
 // made for documents: lists of keys and ids.
 const maxInflated = 64 << 20

@@ -3,6 +3,7 @@ package core
 import (
 	"sync/atomic"
 
+	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
@@ -37,6 +38,42 @@ func (c *Call) takeMemory(n int) error {
 	c.memory += size
 	return nil
 }
+
+// Room takes memory for so many bytes that are made of a body, beside its text.
+func (c *Call) Room(n int) error { return c.takeMemory(n) }
+
+// roomStep is how many bytes RoomInSteps gathers. Small requests take nothing.
+const roomStep = 16 << 10
+
+// RoomInSteps returns Room for many small pieces.
+func (c *Call) RoomInSteps() func(n int) error {
+	left := roomStep
+	return func(n int) error {
+		if left -= n; left >= 0 {
+			return nil
+		}
+		n, left = roomStep-left, roomStep
+		return c.takeMemory(n)
+	}
+}
+
+// EachElement is doc.EachElement for a list that a client sends: an element may have
+// one byte, and size is about how many are made of it.
+func (c *Call) EachElement(list []byte, size int, fn func(value []byte) error) error {
+	room := c.RoomInSteps()
+	return doc.EachElement(list, func(value []byte) error {
+		if err := room(size); err != nil {
+			return err
+		}
+		return fn(value)
+	})
+}
+
+// Bytes that are made of an element.
+const (
+	KeyRoom   = 48  // of a key or an id
+	QueryRoom = 256 // of a query of several
+)
 
 // giveMemory gives back what the body of the call has taken.
 func (c *Call) giveMemory() {

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"net/http"
 
 	"divan/cluster"
@@ -78,13 +79,22 @@ func readRevisions(c *core.Call) ([]shard.IDRevs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseRevisions(body)
+	return parseRevisions(body, c.RoomInSteps())
 }
 
-func parseRevisions(body []byte) ([]shard.IDRevs, error) {
+// Bytes that are made of what is compared.
+const (
+	idRoom  = 128 // of an id, which may be the empty text
+	revRoom = 64  // of a revision, which has three
+)
+
+func parseRevisions(body []byte, room func(n int) error) ([]shard.IDRevs, error) {
 	var out []shard.IDRevs
 	places := map[string]int{}
 	err := doc.EachMember(body, func(id string, value []byte) error {
+		if err := room(idRoom + revRoom*bytes.Count(value, []byte{','})); err != nil {
+			return err
+		}
 		revs, err := docformat.ParseRevs(value)
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func readBulk(c *core.Call) (doc.Bulk, error) {
 	case err != nil:
 		return doc.Bulk{}, err
 	case rest == nil:
-		return doc.ParseBulk(text)
+		return doc.ParseBulk(text, c.RoomInSteps())
 	}
 	defer c.EndBody()
 	most := c.Config.CouchDB.MaxDocumentSize
@@ -61,7 +61,7 @@ func readBulk(c *core.Call) (doc.Bulk, error) {
 	}
 	room := c.BorrowText()
 	defer c.ReturnText(room)
-	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.Room, Text: room})
+	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.RoomInSteps(), Text: room})
 }
 
 // spacious is how many times as long as its canonical form a document may be.

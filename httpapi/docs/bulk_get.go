@@ -26,7 +26,7 @@ func bulkGet(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	items, err := parseBulkGet(text)
+	items, err := parseBulkGet(c, text)
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,12 @@ type bulkGetItem struct {
 	err     error // refusal of this entry alone
 }
 
+// itemRoom is about how many bytes an entry takes, its refusal included.
+const itemRoom = 256
+
 // parseBulkGet reads the body. What is wrong with one entry is told in its
 // place in the answer.
-func parseBulkGet(text []byte) ([]bulkGetItem, error) {
+func parseBulkGet(c *core.Call, text []byte) ([]bulkGetItem, error) {
 	var docs []byte
 	err := doc.EachMember(text, func(name string, value []byte) error {
 		if name == "docs" {
@@ -71,7 +74,7 @@ func parseBulkGet(text []byte) ([]bulkGetItem, error) {
 		return nil, fault.New(fault.BadRequest, "Missing JSON list of 'docs'.")
 	}
 	var items []bulkGetItem
-	err = doc.EachElement(docs, func(value []byte) error {
+	err = c.EachElement(docs, itemRoom, func(value []byte) error {
 		items = append(items, parseBulkGetItem(value))
 		return nil
 	})

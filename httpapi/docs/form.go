@@ -92,6 +92,9 @@ func readForm(c *core.Call, parts *docformat.Parts, up *upload) (*formUpload, er
 	}
 }
 
+// partRoom is about how many bytes a file takes beside its name.
+const partRoom = 512
+
 func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload) error {
 	switch part.FormName() {
 	case "_doc":
@@ -118,6 +121,9 @@ func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload)
 		}
 		if form.names[name] {
 			return fault.New(fault.BadRequest, "Duplicate attachments")
+		}
+		if err := c.Room(len(name) + partRoom); err != nil {
+			return err
 		}
 		form.names[name] = true
 		a, err := up.store(content{

@@ -181,7 +181,7 @@ func prepareList(c *core.Call, l docList, v *Params, inBody bool) (*listing, err
 	system, _ := c.QueryValue("include_system")
 	r.query.System = system == "true"
 	if v.Keys != nil {
-		return r, r.setKeys(l, v.Keys, inBody)
+		return r, r.setKeys(c, l, v.Keys, inBody)
 	}
 	r.query.StartKey, r.query.EndKey = listBound(v.StartKey, v.Descending, true), listBound(v.EndKey, v.Descending, false)
 	return r, nil
@@ -229,7 +229,7 @@ func listBound(key []byte, descending, start bool) *string {
 
 // setKeys takes a list of keys. Skip, limit and direction are applied to it
 // here, because keys that are no strings are answered without being looked up.
-func (r *listing) setKeys(l docList, text []byte, inBody bool) error {
+func (r *listing) setKeys(c *core.Call, l docList, text []byte, inBody bool) error {
 	if !doc.IsArray(text) {
 		if inBody {
 			return fault.New(fault.BadRequest, "`keys` body member must be an array.")
@@ -238,7 +238,7 @@ func (r *listing) setKeys(l docList, text []byte, inBody bool) error {
 	}
 	r.keys = [][]byte{}
 	prefix := l.prefix()
-	err := doc.EachElement(text, func(value []byte) error {
+	err := c.EachElement(text, core.KeyRoom, func(value []byte) error {
 		// Ids of another namespace are passed over.
 		if id, ok := doc.Unquote(value); !ok || strings.HasPrefix(id, prefix) {
 			r.keys = append(r.keys, value)

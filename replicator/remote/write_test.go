@@ -190,7 +190,7 @@ func TestWriteMissingStub(t *testing.T) {
 			answerWith(w, 412, `{"error":"missing_stub","reason":"Invalid attachment stub in doc for a"}`)
 			return
 		}
-		b, _ := doc.ParseBulk(body)
+		b, _ := doc.ParseBulk(body, nil)
 		for _, e := range b.Docs {
 			kept[e.ID] = true
 		}

@@ -19,18 +19,22 @@ type Member struct {
 
 // ParseBulk reads the body of a _bulk_docs request in one pass: what
 // EachMember, EachElement and ParseEnvelope would do in three. All bodies of
-// the documents lie in one piece of memory.
+// the documents lie in one piece of memory. room is asked before more is made of
+// the body, beside its text; its error ends the reading. nil: there is room.
 //
 // Errors, the first that applies: malformed JSON; a body that is no object;
 // docs that is missing or no array; new_edits that is no boolean; the first
 // refused document (the texts are those of golden bulk/02).
-func ParseBulk(text []byte) (Bulk, error) {
-	b := bulkParser{envelopeParser: envelopeParser{scanner: scanner{src: text, drop: true, signs: true}}}
+func ParseBulk(text []byte, room func(bytes int) error) (Bulk, error) {
+	b := bulkParser{envelopeParser: envelopeParser{scanner: scanner{src: text, drop: true, signs: true}}, room: room}
 	if b.space() != '{' {
 		return Bulk{}, b.wrongType(notRequestObject)
 	}
 	b.bulk.NewEdits = true
 	if !b.read() {
+		if b.crowded != nil {
+			return Bulk{}, b.crowded
+		}
 		return Bulk{}, b.err()
 	}
 	out, err := b.result()
@@ -45,6 +49,16 @@ func ParseBulk(text []byte) (Bulk, error) {
 type bulkParser struct {
 	envelopeParser
 	bulkOutcome
+	room    func(bytes int) error
+	crowded error // of room
+}
+
+// holds reports whether there is room for more.
+func (b *bulkParser) holds(bytes int) bool {
+	if b.room != nil {
+		b.crowded = b.room(bytes)
+	}
+	return b.crowded == nil
 }
 
 // read reads the whole body; false means that it is no JSON.
@@ -88,7 +102,7 @@ func (b *bulkParser) member() bool {
 		}
 	}
 	value, ok := b.raw()
-	if !ok {
+	if !ok || !b.holds(memberRoom) {
 		return false
 	}
 	b.bulkOutcome.member(string(name), c, value)
@@ -110,7 +124,7 @@ func (b *bulkParser) documents() bool {
 	for {
 		if b.space() == '{' {
 			b.drop = false
-			if !b.document() {
+			if !b.holds(documentRoom) || !b.document() {
 				return false
 			}
 			b.drop = true

@@ -196,6 +196,9 @@ func (b *bulkReader) member() error {
 	if err := b.checked(); err != nil {
 		return err
 	}
+	if err := b.limits.Room(len(word) + len(b.text) + memberRoom); err != nil {
+		return err
+	}
 	b.outcome.member(word, c, bytes.Clone(b.text))
 	return nil
 }
@@ -233,8 +236,11 @@ func (b *bulkReader) documents() error {
 	}
 }
 
-// envelopeSize is about what an Envelope takes beside its body.
-const envelopeSize = 256
+// What is made of a body beside its text, in bytes.
+const (
+	documentRoom = 640 // of a document: its Envelope, its edit, the answer, what a store makes of it
+	memberRoom   = 64  // of a member of the body
+)
 
 // document takes the document whose text was read. Once one was refused, the
 // others are only checked.
@@ -251,7 +257,7 @@ func (b *bulkReader) document() error {
 		return nil
 	}
 	room := bodyRoom(b.text)
-	if err := b.limits.Room(room + envelopeSize); err != nil {
+	if err := b.limits.Room(room + documentRoom); err != nil {
 		return err
 	}
 	p.dst = make([]byte, 0, room)

@@ -18,7 +18,7 @@ func TestParseBulk(t *testing.T) {
 		`{"w":2,"docs":` + docs + `,"new_edits":true}`,
 		`{"docs":5,"docs":` + docs + `}`,
 	} {
-		b, err := ParseBulk([]byte(text))
+		b, err := ParseBulk([]byte(text), nil)
 		if err != nil || len(b.Docs) != 4 || !b.NewEdits {
 			t.Errorf("%s: %+v, %v", text, b, err)
 			continue
@@ -32,7 +32,7 @@ func TestParseBulk(t *testing.T) {
 			t.Errorf("%s:\n%s\n%s", text, got, want)
 		}
 	}
-	b, err := ParseBulk([]byte(`{"new_edits":false,"w":2,"\u0064ocs":[],"all_or_nothing":true}`))
+	b, err := ParseBulk([]byte(`{"new_edits":false,"w":2,"\u0064ocs":[],"all_or_nothing":true}`), nil)
 	if err != nil || b.NewEdits || len(b.Docs) != 0 || len(b.Others) != 2 || b.Others[0].Name != "w" || string(b.Others[0].Value) != "2" {
 		t.Errorf("%+v, %v", b, err)
 	}
@@ -74,7 +74,7 @@ func TestParseBulkRefusals(t *testing.T) {
 		{`{"docs": [{"_id": "a", "_x": 1}]}`, fault.DocValidation, "Bad special document member: _x"},
 		{`{"new_edits": false, "docs": [{"_id": "a", "_revisions": {"start": "x", "ids": []}}]}`, fault.DocValidation, "_revisions.start isn't an integer."},
 	} {
-		_, err := ParseBulk([]byte(c.in))
+		_, err := ParseBulk([]byte(c.in), nil)
 		if !fault.Is(err, c.kind) || fault.Reason(err) != c.reason {
 			t.Errorf("%s: %v; want %q", c.in, err, c.reason)
 		}

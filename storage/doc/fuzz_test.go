@@ -172,7 +172,7 @@ func FuzzParseBulk(f *testing.F) {
 	}
 	f.Add([]byte(`{"docs":[{"_id":"a","_attachments":{"f":{"data":"aGVsbG8="}}},{"_id":"b","c":1}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := ParseBulk(text)
+		b, err := ParseBulk(text, nil)
 		var docs []byte
 		each := EachMember(text, func(name string, value []byte) error {
 			if name == "docs" {

@@ -42,7 +42,7 @@ func TestRevisionVectors(t *testing.T) {
 		if got := hex.EncodeToString([]byte(NewRevID(false, Rev{}, e.Body, nil))); got != want {
 			t.Errorf("%s: 1-%s, want 1-%s", text, got, want)
 		}
-		b, err := ParseBulk([]byte(`{"docs":[` + text + `]}`))
+		b, err := ParseBulk([]byte(`{"docs":[`+text+`]}`), nil)
 		if err != nil || !bytes.Equal(b.Docs[0].Body, e.Body) {
 			t.Errorf("%s: in bulk %s, want %s (%v)", text, b.Docs[0].Body, e.Body, err)
 		}
