@@ -131,6 +131,7 @@ func TestServeNode(t *testing.T) {
 		{`{"method":"GET","target":"/_node/two@127.0.0.1/_config","user":{"roles":["_admin"]}}`, `"reason":"the request is for another node`},
 		{`{"method":"GET","target":"/_node/one@127.0.0.1/_config","user":{"name":"x"}}`, `"status":401`},
 		{`{"method":"GET","target":"/_node/one@127.0.0.1/_config","user":{"name":"x","roles":["_admin"]}}`, `"status":200`},
+		{`{"method":"PUT","target":"/_node/one@127.0.0.1/_config/a/b","user":{"name":"x","roles":["_admin"]},"body":"IngiCg=="}`, `"status":200`},
 	} {
 		answer, err := first.ServeNode(t.Context(), "two@127.0.0.1", []byte(tc.request))
 		text := string(answer)
@@ -141,6 +142,9 @@ func TestServeNode(t *testing.T) {
 		}
 		if !strings.Contains(text, tc.want) {
 			t.Errorf("%s: %s", tc.request, text)
+		}
+		if n := first.BodyMemory(); n != 0 {
+			t.Errorf("%s: %d bytes are taken with no request under way", tc.request, n)
 		}
 	}
 }

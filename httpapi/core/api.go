@@ -143,8 +143,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Response.WriteHeader(http.StatusOK)
 	}
 	c.finish()
-	c.EndBody()
-	c.giveMemory()
 	a.release(c)
 }
 
@@ -163,9 +161,11 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *Call {
 	return c
 }
 
-// release gives the call back. The request may live on in a handler that was
-// hijacked; the call may not.
+// release gives the call back, with what its body has taken. The request may live on
+// in a handler that was hijacked; the call may not.
 func (a *API) release(c *Call) {
+	c.EndBody()
+	c.giveMemory()
 	s, res := c.scratch, c.Response
 	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
 	s.body = body{}

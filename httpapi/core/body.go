@@ -193,13 +193,14 @@ func (c *Call) inflate() (io.Reader, int64, error) {
 	case "gzip":
 		body.free /= gzipFactor
 		z, err := gzip.NewReader(body)
-		switch {
-		case isFault(err):
-			return nil, 0, err
-		case err != nil:
-			return nil, 0, errNotGzip()
+		if err == nil {
+			return z, -1, nil
 		}
-		return z, -1, nil
+		body.end() // the rest of the body is waited for before the answer
+		if isFault(err) {
+			return nil, 0, err
+		}
+		return nil, 0, errNotGzip()
 	default:
 		return nil, 0, fault.New(fault.BadContentType, coding+" is not a supported content encoding.")
 	}

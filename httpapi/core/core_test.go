@@ -375,3 +375,17 @@ func TestBodyOfNobodyInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestTurnOfBadHeader: whoever sends 64 KB that begin a gzip stream, and are none,
+// has no turn while the rest of the body is waited for.
+func TestTurnOfBadHeader(t *testing.T) {
+	a := coreAPI(t, nil)
+	head := append([]byte{0x1f, 0x8b, 8, 4 | 8, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, make([]byte, 0xffff)...) // extra field and name
+	c, _ := testCall(t, a, "POST /_session", string(append(head, bytes.Repeat([]byte("n"), 1000)...)), "Content-Encoding: gzip")
+	if _, err := c.ReadBody(0); !fault.Is(err, fault.BadRequest) {
+		t.Errorf("%v", err)
+	}
+	if n := core.Working(a); n != 0 {
+		t.Errorf("%d turns are taken", n)
+	}
+}

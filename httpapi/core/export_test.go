@@ -91,3 +91,6 @@ func IsAboutProcess(c *Call) bool { return c.aboutProcess() }
 
 // UUIDAs writes a UUID in a format.
 func UUIDAs(u [16]byte, format string) string { return formatUUID(u, format) }
+
+// Working returns how many turns are taken.
+func Working(a *API) int { return len(a.turns) }
