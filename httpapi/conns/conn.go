@@ -13,6 +13,7 @@ type Conn struct {
 	net.Conn
 	limiter *Limiter
 	address netip.Addr
+	network netip.Addr // what counts as its address
 	spare   bool
 	begun   bool // a request was read; the goroutine of the connection alone looks at it
 	// since is when the connection began to wait for a request, in nanoseconds
@@ -81,6 +82,19 @@ func (c *Conn) Close() error {
 	c.limiter.forgetLocked(c)
 	c.limiter.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// cut ends the connection below TLS, which would send a last word and wait for a
+// client that takes nothing.
+func (c *Conn) cut() {
+	if c == nil {
+		return
+	}
+	inner := c.Conn
+	if secret, ok := inner.(interface{ NetConn() net.Conn }); ok {
+		inner = secret.NetConn()
+	}
+	_ = inner.Close() // its goroutine finds out
 }
 
 // CloseWrite tells the client that nothing more comes. net/http calls it when

@@ -18,8 +18,9 @@ type Options struct {
 	// Spare is how many more are taken in when all of those are at work. They
 	// are for questions about the server itself (Conn.Spare).
 	Spare int
-	// Share returns how many connections one address may have; nil or 0: any
-	// number. Addresses of this machine are not counted.
+	// Share returns how many connections one address may have, or one network of
+	// IPv6, as whoever has one address there has 2^64 of them; nil or 0: any number.
+	// Addresses of this machine are not counted.
 	Share func() int
 	// Trusted reports whether many clients stand behind an address, which is
 	// not counted then; nil: none is.
@@ -42,6 +43,7 @@ type Limiter struct {
 	mu    struct {
 		sync.Mutex
 		open      int
+		spares    int // of those
 		evicted   uint64
 		refused   uint64
 		addresses map[netip.Addr]int
@@ -71,11 +73,10 @@ const freshBefore = 20 * time.Millisecond
 // another one, and wait for freshBefore at most until it can.
 func (l *Limiter) Admit(inner net.Conn) (c *Conn, ok bool) {
 	c = &Conn{Conn: inner, limiter: l, address: addressOf(inner)}
+	c.network = networkOf(c.address)
 	for {
 		victim, wait, ok := l.enter(c)
-		if victim != nil {
-			_ = victim.Close() // nobody is told: it had said nothing
-		}
+		victim.cut() // nobody is told: it had said nothing
 		if wait <= 0 {
 			return c, ok
 		}
@@ -97,33 +98,38 @@ func (l *Limiter) enter(c *Conn) (victim *Conn, wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case share > 0 && l.mu.addresses[c.address] >= share:
-		if victim = l.victimLocked(func(o *Conn) bool { return o.address == c.address }); victim == nil {
+	case share > 0 && l.mu.addresses[c.network] >= share:
+		if victim = l.victimLocked(func(o *Conn) bool { return o.network == c.network }); victim == nil {
 			l.mu.refused++
 			return nil, 0, false
 		}
-	case l.o.Most <= 0 || l.mu.open < l.o.Most:
+	case l.o.Most <= 0 || l.mu.open-l.mu.spares < l.o.Most:
 	default:
-		if victim = l.victimLocked(func(*Conn) bool { return true }); victim != nil {
+		if victim = l.victimLocked(func(o *Conn) bool { return !o.spare }); victim != nil {
 			break
 		}
 		if wait = l.freshLocked(); wait > 0 {
 			return nil, wait, false
 		}
-		if l.mu.open >= l.o.Most+l.o.Spare {
+		if l.mu.spares < l.o.Spare {
+			break
+		}
+		if victim = l.victimLocked(func(o *Conn) bool { return o.spare }); victim == nil {
 			l.mu.refused++
 			return nil, 0, false
 		}
-		c.spare = true
 	}
 	if victim != nil {
 		l.forgetLocked(victim)
 		l.mu.evicted++
 	}
+	if c.spare = l.o.Most > 0 && l.mu.open-l.mu.spares >= l.o.Most; c.spare {
+		l.mu.spares++
+	}
 	l.mu.open++
 	if counted {
 		c.counted = true
-		l.mu.addresses[c.address]++
+		l.mu.addresses[c.network]++
 	}
 	c.since.Store(int64(l.now()))
 	l.mu.fresh.push(c, &c.place)
@@ -133,11 +139,11 @@ func (l *Limiter) enter(c *Conn) (victim *Conn, wait time.Duration, ok bool) {
 // freshLocked returns how long the oldest connection that has said nothing is
 // still waited for, 0 when there is none.
 func (l *Limiter) freshLocked() time.Duration {
-	e := l.mu.fresh.front
-	if e == nil {
+	c := l.mu.fresh.first(func(c *Conn) bool { return !c.spare })
+	if c == nil {
 		return 0
 	}
-	return max(time.Millisecond, freshBefore-(l.now()-time.Duration(e.conn.since.Load())))
+	return max(time.Millisecond, freshBefore-(l.now()-time.Duration(c.since.Load())))
 }
 
 // victimLocked returns the connection that is missed least, nil when all are at
@@ -167,13 +173,16 @@ func (l *Limiter) forgetLocked(c *Conn) {
 	}
 	c.gone = true
 	l.mu.open--
+	if c.spare {
+		l.mu.spares--
+	}
 	c.place.leave()
 	c.body.leave()
 	if !c.counted {
 		return
 	}
-	if l.mu.addresses[c.address]--; l.mu.addresses[c.address] == 0 {
-		delete(l.mu.addresses, c.address)
+	if l.mu.addresses[c.network]--; l.mu.addresses[c.network] == 0 {
+		delete(l.mu.addresses, c.network)
 	}
 }
 
@@ -187,11 +196,8 @@ func (l *Limiter) EvictBody() bool {
 		l.mu.evicted++
 	}
 	l.mu.Unlock()
-	if victim == nil {
-		return false
-	}
-	_ = victim.Close() // nobody is told
-	return true
+	victim.cut() // nobody is told
+	return victim != nil
 }
 
 // Stats are figures about the connections.
@@ -214,6 +220,16 @@ func addressOf(c net.Conn) netip.Addr {
 		return address.Unmap()
 	}
 	return netip.Addr{}
+}
+
+// networkOf returns what an address counts as.
+func networkOf(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		if network, err := a.Prefix(64); err == nil {
+			return network.Addr()
+		}
+	}
+	return a
 }
 
 // contextKey is where a connection is found in the context of its requests.

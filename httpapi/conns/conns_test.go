@@ -2,7 +2,13 @@ package conns
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -106,6 +112,74 @@ func TestFreshConnectionHasTime(t *testing.T) {
 	})
 }
 
+// TestSparesStaySpare: connections beyond the limit do not turn into others when they
+// make room for each other, so that somebody who asks for the state gets in.
+func TestSparesStaySpare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Most: 2, Spare: 2})
+		busy := admitted(t, l, "::1")
+		busy.Begin()
+		admitted(t, l, "::1").Begin()
+		for range 5 {
+			c := admitted(t, l, "::1")
+			if !c.Spare() {
+				t.Fatal("a connection beyond the limit is served")
+			}
+			c.Begin()
+			c.End()
+			<-time.After(2 * idleBefore)
+		}
+		if s := l.Stats(); s.Open != 4 || isClosed(busy) {
+			t.Errorf("%+v", s)
+		}
+		if err := busy.Close(); err != nil {
+			t.Error(err)
+		}
+		if admitted(t, l, "::1").Spare() {
+			t.Error("there is room, and the connection is a spare one")
+		}
+	})
+}
+
+// TestEvictedSecret: a client of TLS that takes nothing keeps no new connection waiting.
+func TestEvictedSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Most: 1})
+		server, client := net.Pipe()
+		secret := tls.Server(from{server, "10.0.0.2"}, serverTLS(t))
+		shaken := make(chan error)
+		go func() { shaken <- tls.Client(client, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
+		if err := errors.Join(secret.Handshake(), <-shaken); err != nil {
+			t.Fatal(err)
+		}
+		idle, _ := l.Admit(secret)
+		idle.Begin()
+		idle.End()
+		<-time.After(2 * idleBefore)
+		began := time.Now()
+		admitted(t, l, "10.0.0.3")
+		if took := time.Since(began); took != 0 || !isClosed(idle) {
+			t.Errorf("another connection has waited %v", took)
+		}
+		_ = client.Close() // never fails
+	})
+}
+
+// serverTLS returns a configuration with a key of its own.
+func serverTLS(t *testing.T) *tls.Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)},
+		&x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{text}, PrivateKey: key}}, SessionTicketsDisabled: true}
+}
+
 // TestShare: one address has its share, this machine and trusted proxies what they
 // need; what is closed counts no more.
 func TestShare(t *testing.T) {
@@ -133,7 +207,15 @@ func TestShare(t *testing.T) {
 		if err := errors.Join(one.Close(), three.Close()); err != nil {
 			t.Error(err)
 		}
-		if len(l.mu.addresses) != 1 {
+		for _, host := range []string{"1", "2", "3:4:5"} {
+			if c, ok := arrive(t, l, "2001:db8:0:1::"+host); ok != (host != "3:4:5") {
+				t.Errorf("a network of IPv6 has its share: %s %t", host, ok)
+			} else if ok {
+				c.Begin()
+			}
+		}
+		admitted(t, l, "2001:db8:0:2::1")
+		if len(l.mu.addresses) != 3 {
 			t.Errorf("%v", l.mu.addresses)
 		}
 		admitted(t, l, "10.0.0.2")
