@@ -93,6 +93,38 @@ func TestInflatedDocument(t *testing.T) {
 	s.text(201, "PUT", "/db/good", zipped(t, []byte(`{"a":1}`)), "Content-Encoding: gzip", asJSON)
 }
 
+// TestLargeBodiesLeaveRoom: large bodies under way, whoever sends them and however slowly,
+// keep no small one out.
+func TestLargeBodiesLeaveRoom(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "12600000"}})
+	s.text(201, "PUT", "/db", nil)
+	answered := make(chan int) // each large body takes four times 1 MiB
+	var held []*io.PipeWriter
+	for taken := int64(0); ; taken = s.api.BodyMemory() {
+		read, write := io.Pipe()
+		go func() { answered <- s.do("PUT", "/db/slow", read).StatusCode }()
+		go func() { _, _ = io.WriteString(write, `{"text":"`+strings.Repeat("x", 1_500_000)) }() // fails when it is refused
+		held = append(held, write)
+		for s.api.BodyMemory() < taken+3_000_000 && len(answered) == 0 {
+			select {
+			case status := <-answered:
+				if status != http.StatusServiceUnavailable {
+					t.Fatalf("a large body: %d", status)
+				}
+				s.text(201, "PUT", "/db/small", `{"text":"`+strings.Repeat("x", 200_000)+`"}`)
+				for _, write := range held {
+					_ = write.Close() // never fails
+				}
+				for range len(held) - 1 {
+					<-answered
+				}
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+}
+
 // TestMemoryOfElements: what is made of a short text counts, too. An element of a list
 // may have two bytes, and hundreds are made of it.
 func TestMemoryOfElements(t *testing.T) {

@@ -17,6 +17,14 @@ type bodyMemory struct {
 
 const bodyFactor = 2
 
+// A request that takes more than smallBody gets largeShare percent of the memory only,
+// with all others of the kind: few large ones, whose clients take their answers as slowly
+// as they may, must not keep everybody else out.
+const (
+	smallBody  = 1 << 20
+	largeShare = 75
+)
+
 // defaultBodyMemory counts when nobody knows how much memory there is.
 const defaultBodyMemory = 1 << 30
 
@@ -26,17 +34,24 @@ const defaultBodyMemory = 1 << 30
 func (c *Call) takeMemory(n int) error {
 	m, most := &c.API.bodies, c.set.bodyMemory
 	size := int64(n) * bodyFactor
+	if c.memory+size > smallBody {
+		most -= most / 100 * (100 - largeShare)
+	}
 	if c.memory+size > most {
 		return c.TooLarge()
 	}
-	if m.used.Add(size) > most {
-		m.used.Add(-size)
-		h := c.Response.Header()
-		h["Retry-After"], h["Connection"] = []string{"1"}, []string{"close"}
-		return fault.New(fault.Unavailable, "The bodies of other requests take all memory there is for them. Try again.")
+	for {
+		used := m.used.Load()
+		if used > most-size {
+			h := c.Response.Header()
+			h["Retry-After"], h["Connection"] = []string{"1"}, []string{"close"}
+			return fault.New(fault.Unavailable, "The bodies of other requests take all memory there is for them. Try again.")
+		}
+		if m.used.CompareAndSwap(used, used+size) {
+			c.memory += size
+			return nil
+		}
 	}
-	c.memory += size
-	return nil
 }
 
 // Room takes memory for so many bytes that are made of a body, beside its text.
