@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -145,6 +147,9 @@ func (o *options) selector(v []byte) *query.Selector {
 	return s
 }
 
+// maxSort bounds the fields of a sort, each of which takes many times its text.
+const maxSort = 10_000
+
 // sort reads a list of fields with their directions.
 func (o *options) sort(v []byte) []Column {
 	if v == nil {
@@ -152,6 +157,10 @@ func (o *options) sort(v []byte) []Column {
 	}
 	if !doc.IsArray(v) {
 		o.refuse("invalid_sort_json", "Sort must be an array of sort specs, not: "+query.Term(v, true))
+		return nil
+	}
+	if bytes.Count(v, []byte{','}) >= maxSort {
+		o.refuse("invalid_sort_json", fmt.Sprintf("Sort must have at most %d fields", maxSort))
 		return nil
 	}
 	var out []Column

@@ -211,3 +211,14 @@ func FuzzBookmark(f *testing.F) {
 		}
 	})
 }
+
+// TestLongSort: a list of fields that no index can have is refused before anything is
+// made of it.
+func TestLongSort(t *testing.T) {
+	for n, wanted := range map[int]bool{maxSort: true, maxSort + 1: false} {
+		f, err := ParseFind([]byte(`{"selector":{"a":1},"sort":["a"`+strings.Repeat(`,"a"`, n-1)+`]}`), 25)
+		if wanted != (err == nil) || wanted && len(f.Sort) != n || !wanted && !fault.Is(err, fault.InvalidSelector) {
+			t.Errorf("%d fields: %v", n, err)
+		}
+	}
+}
