@@ -32,24 +32,37 @@ const defaultBodyMemory = 1 << 30
 // fault.RequestTooLarge when this body is larger than all may be together, and
 // fault.Unavailable when there are too many at the moment.
 func (c *Call) takeMemory(n int) error {
+	large, ok := c.tryMemory(n)
+	switch {
+	case ok:
+		return nil
+	case large:
+		return c.TooLarge()
+	}
+	h := c.Response.Header()
+	h["Retry-After"], h["Connection"] = []string{"1"}, []string{"close"}
+	return fault.New(fault.Unavailable, "The bodies of other requests take all memory there is for them. Try again.")
+}
+
+// tryMemory reports whether it has taken the memory, and if not whether there can
+// never be so much.
+func (c *Call) tryMemory(n int) (large, ok bool) {
 	m, most := &c.API.bodies, c.set.bodyMemory
 	size := int64(n) * bodyFactor
 	if c.memory+size > smallBody {
 		most -= most / 100 * (100 - largeShare)
 	}
 	if c.memory+size > most {
-		return c.TooLarge()
+		return true, false
 	}
 	for {
 		used := m.used.Load()
 		if used > most-size {
-			h := c.Response.Header()
-			h["Retry-After"], h["Connection"] = []string{"1"}, []string{"close"}
-			return fault.New(fault.Unavailable, "The bodies of other requests take all memory there is for them. Try again.")
+			return false, false
 		}
 		if m.used.CompareAndSwap(used, used+size) {
 			c.memory += size
-			return nil
+			return false, true
 		}
 	}
 }

@@ -389,3 +389,29 @@ func TestTurnOfBadHeader(t *testing.T) {
 		t.Errorf("%d turns are taken", n)
 	}
 }
+
+// TestMemoryOfWholeAnswers: what is kept of answers until their end has the memory of
+// bodies. One that finds none is sent as it is made.
+func TestMemoryOfWholeAnswers(t *testing.T) {
+	a := coreAPI(t, config.Values{"chttpd": {"max_body_memory": "8000000"}})
+	total, sent := 0, false
+	for range 10 {
+		c, _ := testCall(t, a, "GET /_up?buffer_response=true", "")
+		out := c.Stream("")
+		for range 20 {
+			if _, err := out.Write(make([]byte, 100_000)); err != nil {
+				t.Fatal(err)
+			}
+			if sent = c.Response.Started(); sent {
+				break
+			}
+			total += 100_000
+		}
+		if n := a.BodyMemory(); n < int64(total) {
+			t.Fatalf("%d bytes are kept, %d counted", total, n)
+		}
+	}
+	if !sent || total < 2_000_000 {
+		t.Errorf("%d bytes were kept, the last answer was sent: %t", total, sent)
+	}
+}

@@ -23,7 +23,7 @@ var errHeadDone = errors.New("the answer to HEAD is complete")
 // Stream writes a body whose length is not known beforehand. Nothing is
 // sent before the buffer is full or Flush is called, so an error up to then
 // still gets its own status; with buffer_response that holds for the whole
-// answer, unless it is flushed in between or grows beyond wholeLimit. The first
+// answer, unless it is flushed in between, grows beyond wholeLimit or finds no memory. The first
 // error of the connection sticks and is returned by every
 // later call, so that the work behind it stops.
 //
@@ -34,6 +34,7 @@ type Stream struct {
 	Buf      []byte
 	status   int
 	whole    bool // buffer_response: keep everything until Close
+	kept     int  // bytes that there is memory for
 	callback bool // a JSONP prologue was written
 	docs     *docformat.Writer
 	failure  error
@@ -105,10 +106,23 @@ func (s *Stream) Err() error { return s.failure }
 
 // Spill sends the buffer when it is full.
 func (s *Stream) Spill() error {
-	if len(s.Buf) < StreamBuffer || s.whole && len(s.Buf) < wholeLimit {
+	if len(s.Buf) < StreamBuffer || s.whole && len(s.Buf) < wholeLimit && s.keep() {
 		return nil
 	}
 	return s.send()
+}
+
+// wholeStep is how much memory an answer takes at a time that is kept until its end.
+const wholeStep = 512 << 10
+
+// keep reports whether there is memory for what is kept: it counts as that of bodies.
+// An answer that finds none is sent as it is made.
+func (s *Stream) keep() bool {
+	for s.whole && s.kept < len(s.Buf) {
+		_, s.whole = s.c.tryMemory(wholeStep)
+		s.kept += wholeStep
+	}
+	return s.whole
 }
 
 func (s *Stream) send() error {
