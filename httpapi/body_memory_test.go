@@ -125,6 +125,51 @@ func TestLargeBodiesLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestMemoryOfParts: small attachments are kept until their document is written, as long
+// as there is memory for them. The others are stored, and all of them are there in the end.
+func TestMemoryOfParts(t *testing.T) {
+	s := newSite(t, config.Values{"chttpd": {"max_body_memory": "4000000"}})
+	s.text(201, "PUT", "/db", nil)
+	const parts = 60
+	content := func(i int) string { return strings.Repeat(string(rune('A'+i)), 50_000) }
+	related, form, names := "", "", ""
+	for i := range parts {
+		names += fmt.Sprintf(`,"f%d":{"follows":true,"length":50000,"content_type":"image/png"}`, i)
+		related += "--b\r\n\r\n" + content(i) + "\r\n"
+		form += fmt.Sprintf("--b\r\nContent-Disposition: form-data; name=\"_attachments\"; filename=\"f%d\"\r\n\r\n%s\r\n", i, content(i))
+	}
+	related = "--b\r\nContent-Type: application/json\r\n\r\n{\"_attachments\":{" + names[1:] + "}}\r\n" + related + "--b--"
+	form += "--b\r\nContent-Disposition: form-data; name=\"_doc\"\r\n\r\n{}\r\n--b--\r\n"
+	for _, tc := range []struct{ method, path, kind, body string }{
+		{"PUT", "/db/related", "multipart/related", related}, {"POST", "/db/form", "multipart/form-data", form},
+	} {
+		read, write := io.Pipe()
+		answered := make(chan *http.Response)
+		go func() {
+			answered <- s.do(tc.method, tc.path, read, "Content-Type: "+tc.kind+"; boundary=b", "Referer: "+s.url)
+		}()
+		last := len(tc.body) - 100
+		if _, err := io.WriteString(write, tc.body[:last]); err != nil {
+			t.Fatal(err)
+		}
+		for s.api.BodyMemory() < 2_500_000 { // what there is for them is used
+			<-time.After(time.Millisecond)
+		}
+		if _, err := io.WriteString(write, tc.body[last:]); err != nil {
+			t.Fatal(err)
+		}
+		_ = write.Close() // never fails
+		if res := <-answered; res.StatusCode != http.StatusCreated {
+			t.Fatalf("%s: %d", tc.path, res.StatusCode)
+		}
+		for i := range parts {
+			if got := s.text(200, "GET", fmt.Sprintf("%s/f%d", tc.path, i), nil); got != content(i) {
+				t.Errorf("%s: attachment %d has %d bytes", tc.path, i, len(got))
+			}
+		}
+	}
+}
+
 // TestMemoryOfElements: what is made of a short text counts, too. An element of a list
 // may have two bytes, and hundreds are made of it.
 func TestMemoryOfElements(t *testing.T) {

@@ -40,6 +40,7 @@ type Options struct {
 	Length      int64  // bytes announced; -1 when not announced
 	MaxSize     int64  // bytes accepted; 0: [couchdb] max_attachment_size
 	Identity    int64  // with gzip: bytes that it is said to inflate to; -1: not said
+	Stored      bool   // it goes to the copies however small it is: there is no memory to keep it in
 }
 
 // Document is where an attachment goes.
@@ -57,7 +58,7 @@ type Uploader struct {
 
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it. Content of a compressible type is stored compressed. Content of
-// up to MaxInline bytes stays in Data; more is streamed to all
+// up to MaxInline bytes stays in Data, if it may; more is streamed to all
 // copies of the document's shard, where it is durable when Upload returns, and
 // must be given to Discard if no edit takes it. Whatever the size, a few
 // blocks of memory are held.
@@ -76,7 +77,7 @@ func (up *Uploader) Upload(ctx context.Context, to Document, o Options, r io.Rea
 	if o.Length > o.MaxSize {
 		return shard.EditAttachment{}, fault.New(fault.AttachmentTooLarge, o.Name)
 	}
-	u := &upload{Document: to, gzips: &up.gzips, sum: md5.New()}
+	u := &upload{Document: to, gzips: &up.gzips, sum: md5.New(), stored: o.Stored}
 	u.att.Name, u.att.ContentType = o.Name, o.ContentType
 	in := &counted{r: r, name: o.Name, length: o.Length, limit: o.MaxSize}
 	tail := &tailReader{}
@@ -173,6 +174,7 @@ type upload struct {
 	gzips  *gzips
 	sum    hash.Hash
 	att    shard.EditAttachment
+	stored bool        // nothing is kept, see Options.Stored
 	sinks  []*copySink // open ones, once the content outgrew Data
 	failed []*copySink // those that were given up
 }
@@ -183,7 +185,7 @@ func (u *upload) take(ctx context.Context, in *counted, level int) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err != nil && len(head) <= MaxInline {
+	if err != nil && len(head) <= MaxInline && (!u.stored || len(head) == 0) {
 		return u.keep(head, level)
 	}
 	rest := io.MultiReader(bytes.NewReader(head), in)

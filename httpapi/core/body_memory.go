@@ -70,6 +70,12 @@ func (c *Call) tryMemory(n int) (large, ok bool) {
 // Room takes memory for so many bytes that are made of a body, beside its text.
 func (c *Call) Room(n int) error { return c.takeMemory(n) }
 
+// HasRoom is Room for who can do without.
+func (c *Call) HasRoom(n int) bool {
+	_, ok := c.tryMemory(n)
+	return ok
+}
+
 // roomStep is how many bytes RoomInSteps gathers. Small requests take nothing.
 const roomStep = 16 << 10
 

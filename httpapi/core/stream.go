@@ -119,7 +119,7 @@ const wholeStep = 512 << 10
 // An answer that finds none is sent as it is made.
 func (s *Stream) keep() bool {
 	for s.whole && s.kept < len(s.Buf) {
-		_, s.whole = s.c.tryMemory(wholeStep)
+		s.whole = s.c.HasRoom(wholeStep)
 		s.kept += wholeStep
 	}
 	return s.whole

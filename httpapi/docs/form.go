@@ -127,7 +127,7 @@ func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload)
 		}
 		form.names[name] = true
 		a, err := up.store(content{
-			name: name, contentType: part.Header.Get("Content-Type"), length: -1, identity: -1, r: part,
+			name: name, contentType: part.Header.Get("Content-Type"), length: -1, identity: -1, part: true, r: part,
 		})
 		if err == nil {
 			form.files = append(form.files, a)

@@ -103,7 +103,7 @@ func (u *upload) one(s *doc.AttachmentSpec, parts *docformat.RelatedReader) (sha
 	in := content{name: s.Name, contentType: s.ContentType, identity: -1}
 	if s.Follows {
 		in.length = docformat.FollowingLength(s)
-		in.gzip, in.identity = s.Encoding == "gzip", s.Length
+		in.gzip, in.identity, in.part = s.Encoding == "gzip", s.Length, true
 		r, err := parts.Next(s)
 		if err != nil {
 			return shard.EditAttachment{}, err
@@ -142,6 +142,7 @@ type content struct {
 	gzip              bool  // r is said to be a gzip stream, to be stored as it comes
 	length            int64 // of r, -1 unknown
 	identity          int64 // with gzip: what the stream is said to inflate to, -1 not said
+	part              bool  // r is part of a body that nothing has counted
 	r                 io.Reader
 }
 
@@ -153,6 +154,13 @@ func (u *upload) store(in content) (shard.EditAttachment, error) {
 	}
 	if in.gzip {
 		o.Encoding = "gzip"
+	}
+	if in.part && in.length <= attachment.MaxInline {
+		size := in.length
+		if size < 0 {
+			size = attachment.MaxInline
+		}
+		o.Stored = !u.c.HasRoom(int(size))
 	}
 	a, err := u.c.DB.Upload(u.c.Request.Context(), u.id, o, in.r)
 	if err != nil {
