@@ -32,17 +32,21 @@ type attempt struct {
 	hash       [sha256.Size]byte
 }
 
-// newAttempt takes the network of an IPv6 peer for its address: whoever has
-// one address there has 2^64 of them.
 func newAttempt(peer, name string, h *passwordHash) attempt {
+	return attempt{peer: networkOf(peer), name: name[:min(len(name), maxName)], hash: h.id}
+}
+
+// networkOf takes the network of an IPv6 peer for its address: whoever has one
+// address there has 2^64 of them.
+func networkOf(peer string) string {
 	if strings.IndexByte(peer, ':') >= 0 {
 		if ip, err := netip.ParseAddr(peer); err == nil && ip.Is6() && !ip.Is4In6() {
 			if network, err := ip.WithZone("").Prefix(64); err == nil {
-				peer = network.String()
+				return network.String()
 			}
 		}
 	}
-	return attempt{peer: peer, name: name[:min(len(name), maxName)], hash: h.id}
+	return peer
 }
 
 // lockout counts failed logins.

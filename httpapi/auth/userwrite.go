@@ -16,7 +16,8 @@ type UserWrite struct {
 	Deleted bool
 	Body    []byte // canonical JSON object without underscore members
 	User    shard.User
-	Admin   bool // User is admin of the server or of the database
+	Peer    string // whose turn it takes, see Authenticator.Peer; empty: the server's own
+	Admin   bool   // User is admin of the server or of the database
 	// Replicated: the client says which revision it is, and which are before it.
 	Replicated bool
 }
@@ -69,7 +70,7 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 		salt, _ = doc.Unquote(d.salt)
 	}
 	var h passwordHash
-	err = a.verifier.slowly(ctx, applicant{name: w.User.Name}, func(ctx context.Context) (err error) {
+	err = a.verifier.slowly(ctx, applicant{peer: networkOf(w.Peer), name: w.User.Name}, func(ctx context.Context) (err error) {
 		h, err = s.passwords.hash(ctx, password, salt)
 		return err
 	})

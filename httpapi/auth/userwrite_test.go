@@ -3,8 +3,12 @@ package auth
 import (
 	"context"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 
@@ -208,4 +212,41 @@ func TestUsersOpenTo(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
+}
+
+// TestSignUpsTakeTurns: whoever signs many names up keeps nobody at another address
+// from signing up.
+func TestSignUpsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, _ := newTest(t)
+		a.verifier = newVerifier(1, a.lockout)
+		occupy(t, a)
+		var mu sync.Mutex
+		var order []string
+		var wg sync.WaitGroup
+		signUp := func(peer string) {
+			wg.Go(func() {
+				w := UserWrite{
+					ID: "org.couchdb.user:bob", Body: []byte(`{"name":"bob","type":"user","roles":[],"password":"x"}`),
+					User: shard.User{Anonymous: true}, Peer: peer,
+				}
+				_, err := a.PrepareUser(t.Context(), w)
+				mu.Lock()
+				defer mu.Unlock()
+				if order = append(order, peer); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		signUp("192.0.2.2")
+		for i := range 10 {
+			signUp("2001:db8::" + strconv.Itoa(i+1))
+		}
+		a.verifier.turns.release()
+		wg.Wait()
+		if at := slices.Index(order, "192.0.2.2"); at < 0 || at > 1 {
+			t.Errorf("%q", order)
+		}
+	})
 }

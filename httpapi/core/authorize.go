@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"divan/httpapi/auth"
 	"divan/httpapi/guard"
 	"divan/storage/fault"
 )
@@ -104,7 +105,11 @@ func (c *Call) authorizeDatabase() error {
 
 // Rights returns what the user may do with the database of the call.
 func (c *Call) Rights() guard.Rights {
-	return guard.Rights{Guard: c.API.Guard, Config: c.Config, User: c.User, DB: c.DB.Meta()}
+	r := guard.Rights{Guard: c.API.Guard, Config: c.Config, User: c.User, DB: c.DB.Meta()}
+	if auth.IsUsersDatabase(r.Config, r.DB.Name) {
+		r.Peer = c.API.Deps.Auth.Peer(c.Request)
+	}
+	return r
 }
 
 // createsDatabase reports whether the call is PUT /{db}: the only one below a

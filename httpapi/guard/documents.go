@@ -88,7 +88,7 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 		return nil
 	}
 	body, err := r.Guard.Auth.PrepareUser(ctx, auth.UserWrite{
-		ID: edit.ID, Deleted: edit.Deleted, Body: edit.Body, User: r.User, Admin: r.IsAdmin(), Replicated: len(edit.Path.IDs) > 0,
+		ID: edit.ID, Deleted: edit.Deleted, Body: edit.Body, User: r.User, Peer: r.Peer, Admin: r.IsAdmin(), Replicated: len(edit.Path.IDs) > 0,
 	})
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ type Rights struct {
 	Config *config.Snapshot
 	User   shard.User
 	DB     *meta.Database
+	Peer   string // address of the client, where passwords may be written; empty: there is none
 }
 
 // Need is who may make a request.
