@@ -110,7 +110,7 @@ func TestRestOfABody(t *testing.T) {
 		if took := time.Since(began); err != nil || res.StatusCode != http.StatusMethodNotAllowed || took > 15*time.Second {
 			t.Errorf("after %v: %v, %v", took, res, err)
 		}
-		_ = client.Close()
+		_ = client.Close() // what it said has been read
 		close(l.conns)
 		<-served
 		apitest.Must(t, srv.Close())
