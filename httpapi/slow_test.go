@@ -110,9 +110,9 @@ func TestRestOfABody(t *testing.T) {
 		if took := time.Since(began); err != nil || res.StatusCode != http.StatusMethodNotAllowed || took > 15*time.Second {
 			t.Errorf("after %v: %v, %v", took, res, err)
 		}
-		_ = client.Close() // what it said has been read
+		_ = client.Close()
 		close(l.conns)
-		<-served
+		_ = <-served // the listener was closed
 		apitest.Must(t, srv.Close())
 	})
 }
