@@ -112,7 +112,9 @@ func TestRestOfABody(t *testing.T) {
 		}
 		_ = client.Close()
 		close(l.conns)
-		_ = <-served // the listener was closed
+		if err := <-served; err == nil {
+			t.Error("it was served without a listener")
+		}
 		apitest.Must(t, srv.Close())
 	})
 }
