@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"divan/cluster/network"
 )
 
 // Limits of handshakes.
@@ -61,17 +63,14 @@ func newDoorman() *doorman {
 	return d
 }
 
-// hostOf returns what an address counts as: the host without the port, of IPv6 the
-// network, as whoever has one address there has 2^64 of them.
+// hostOf returns what an address counts as, see network.Of: without the port.
 func hostOf(a net.Addr) string {
 	host, _, err := net.SplitHostPort(a.String())
 	if err != nil {
 		return a.String()
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() && !ip.Is4In6() {
-		if network, err := ip.WithZone("").Prefix(64); err == nil {
-			return network.String()
-		}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return network.Of(ip).String()
 	}
 	return host
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"divan/cluster/network"
 	"divan/storage/fault"
 )
 
@@ -36,14 +37,11 @@ func newAttempt(peer, name string, h *passwordHash) attempt {
 	return attempt{peer: networkOf(peer), name: name[:min(len(name), maxName)], hash: h.id}
 }
 
-// networkOf takes the network of an IPv6 peer for its address: whoever has one
-// address there has 2^64 of them.
+// networkOf is network.Of for the text of an address, or of what stands for one.
 func networkOf(peer string) string {
 	if strings.IndexByte(peer, ':') >= 0 {
-		if ip, err := netip.ParseAddr(peer); err == nil && ip.Is6() && !ip.Is4In6() {
-			if network, err := ip.WithZone("").Prefix(64); err == nil {
-				return network.String()
-			}
+		if ip, err := netip.ParseAddr(peer); err == nil {
+			return network.Of(ip).String()
 		}
 	}
 	return peer

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"divan/cluster/network"
 )
 
 // Options configure a Limiter.
@@ -73,7 +75,7 @@ const freshBefore = 20 * time.Millisecond
 // another one, and wait for freshBefore at most until it can.
 func (l *Limiter) Admit(inner net.Conn) (c *Conn, ok bool) {
 	c = &Conn{Conn: inner, limiter: l, address: addressOf(inner)}
-	c.network = networkOf(c.address)
+	c.network = network.Of(c.address)
 	for {
 		victim, wait, ok := l.enter(c)
 		victim.cut() // nobody is told: it had said nothing
@@ -220,16 +222,6 @@ func addressOf(c net.Conn) netip.Addr {
 		return address.Unmap()
 	}
 	return netip.Addr{}
-}
-
-// networkOf returns what an address counts as.
-func networkOf(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		if network, err := a.Prefix(64); err == nil {
-			return network.Addr()
-		}
-	}
-	return a
 }
 
 // contextKey is where a connection is found in the context of its requests.
