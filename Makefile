@@ -1,27 +1,36 @@
 # Divan. The tools run at pinned versions through the Go proxy.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BUF := github.com/bufbuild/buf/cmd/buf@v1.73.0
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
 SEEDS ?= 500
 export CGO_ENABLED ?= 0
+export VERSION
 
-.PHONY: help generate build run cluster image up test race verify fix lint fuzz crash sim chaos outage peers attack bench clean
+.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim chaos outage peers attack bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-build: ## bin/divan, one static binary
-	go build -trimpath -ldflags "-s -w" -o bin/divan ./cmd/divan
+build: ## bin/divan, one static binary (VERSION=1.2: of that version instead of the tag or commit)
+	./dev build
 
-run: build ## a working database on 127.0.0.1:5984, data in ./data
-	./bin/divan serve --data data --admin admin:password
+run: ## a working database on 127.0.0.1:5984, data in ./data
+	./dev run
 
-cluster: build ## three nodes on this machine, each a process (N=5: five)
+cluster: build ## three nodes on this machine, each a process (N=5: five; PORT=20000: on 20000, 20010, …)
 	./deploy/cluster.sh
 
 image: build ## the container image "divan", which holds nothing but the binary
 	docker build -t divan -f deploy/Dockerfile .
+
+# A package has to have a version that begins with a digit: a tag has one, a commit
+# gets the time that it was made in front.
+deb: build ## a Debian package in bin/, with a unit for systemd
+	version=$$(./bin/divan --version | sed 's/^divan v\{0,1\}//; s/-/+/g'); \
+	case $$version in [0-9]*.*) ;; *) version=0~$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M%S 2>/dev/null || echo 0)+$$version ;; esac; \
+	DEB_VERSION=$$version DEB_ARCH=$$(go env GOARCH) go run $(NFPM) package --config deploy/deb/nfpm.yaml --packager deb --target bin/
 
 up: build ## three nodes in containers, set up as a cluster
 	docker compose up --build -d

@@ -203,7 +203,7 @@ func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*D
 
 // secure makes the copies of a database on this node that are not there yet.
 func (h *handles) secure(ctx context.Context, c *Coordinator, d *DB) error {
-	_, err, _ := h.making.Do(d.key(), func() (any, error) {
+	_, err, _ := h.making.Do(d.Instance(), func() (any, error) {
 		return nil, c.ensureStill(context.WithoutCancel(ctx), d) // others wait for it too
 	})
 	return err
@@ -214,7 +214,7 @@ func (h *handles) secure(ctx context.Context, c *Coordinator, d *DB) error {
 func (h *handles) turn(d *DB, f func() error) error {
 	for {
 		ran := false
-		_, err, _ := h.making.Do(d.key(), func() (any, error) {
+		_, err, _ := h.making.Do(d.Instance(), func() (any, error) {
 			ran = true
 			return nil, f()
 		})
@@ -353,11 +353,13 @@ func (d *DB) catchUp(ctx context.Context, err error) {
 }
 
 // phrase is explain with what this node knows: of a copy that is gone because
-// the database was deleted meanwhile, and of a deadline that passed.
+// the database was deleted meanwhile, and of a deadline that passed. What was
+// phrased once stays as it is: a node that cannot be reached may have a deadline
+// of dialing for its cause, which is none of the request's.
 func (d *DB) phrase(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, fault.Is(err, fault.Unavailable):
+		return err
 	case fault.Is(err, fault.NoCopy):
 		switch m, ok := d.c.meta.Database(d.meta.Name); {
 		case !ok:

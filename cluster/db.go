@@ -124,8 +124,9 @@ func (d *DB) Sources(partition string, deciding bool) ([][]fanout.Target, error)
 // Meta returns the metadata behind the handle. It must not be changed.
 func (d *DB) Meta() *meta.Database { return d.meta }
 
-// key names the database and no other one that had or will have its name.
-func (d *DB) key() string { return d.meta.Name + "." + d.meta.Suffix }
+// Instance names the database and no other one that had or will have its name: what
+// the names of its copies have in common.
+func (d *DB) Instance() string { return ring.CopyTail(d.meta.CopyName(ring.Range{})) }
 
 // Name returns the name of the database.
 func (d *DB) Name() string { return d.meta.Name }

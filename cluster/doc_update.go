@@ -46,12 +46,12 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 }
 
 // Refusal reports whether the error of an edit says that it was refused and has
-// left no trace. After any other one it may have been written, or be written
-// still.
+// left no trace. After any other one it may have been written, be written still, or
+// be taken another time.
 func Refusal(err error) bool {
 	switch fault.KindOf(err) {
 	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
-		fault.InsufficientStorage, fault.Corruption, fault.NoDatabase, fault.NoCopy:
+		fault.InsufficientStorage, fault.Corruption, fault.NoDatabase, fault.NoCopy, fault.Busy:
 		return false
 	default:
 		return true

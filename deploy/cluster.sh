@@ -1,7 +1,8 @@
 #!/bin/sh
 # Three nodes on this machine, each a process of its own, made into a cluster
 # and stopped together by Ctrl-C. The data stay in data/cluster/; what the nodes
-# say is in data/cluster/nodeN.log. N=5 runs five.
+# say is in data/cluster/nodeN.log. N=5 runs five; PORT=20000 puts them on 20000,
+# 20010, … and their cluster ports 2 above.
 set -eu
 cd "$(dirname "$0")/.."
 n=${N:-3}
@@ -20,10 +21,20 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# All below the ports from 32768 up, which the system gives to any connection.
+port_of() { # NODE
+	if [ -n "${PORT:-}" ]; then
+		echo $((PORT + ($1 - 1) * 10))
+		return
+	fi
+	set -- "$1" 15984 25984 30984 20984 10984
+	eval "echo \${$(($1 + 1))}"
+}
+
+[ "$n" -ge 1 ] && [ "$n" -le 5 ] || { echo "cluster.sh: 1 to 5 nodes" >&2; exit 1; }
 urls=
 for i in $(seq 1 "$n"); do
-	port=$((i * 10000 + 5984))
-	[ "$i" -lt 6 ] || { echo "cluster.sh: at most 5 nodes" >&2; exit 1; }
+	port=$(port_of "$i")
 	NODENAME="node$i@127.0.0.1" \
 		DIVAN_COUCHDB__SINGLE_NODE=false \
 		DIVAN_CLUSTER__BIND_ADDRESS=127.0.0.1 DIVAN_CLUSTER__PORT=$((port + 2)) DIVAN_CLUSTER__ADVERTISE=127.0.0.1:$((port + 2)) \

@@ -67,6 +67,7 @@ func mounted(a *core.API) (*API, error) {
 	a.Mount(
 		view.Routes(),
 		design.Routes(),
+		server.AbsentRoutes(),
 		docs.Routes(),
 		listing.Routes(),
 		queries.Routes(),

@@ -60,7 +60,7 @@ func TestLargeBulk(t *testing.T) {
 	if got := s.text(200, "GET", "/db/d0007/a", nil); got != strings.TrimSpace(picture) {
 		t.Errorf("an attachment of %d bytes has %d", len(picture), len(got))
 	}
-	if n := s.api.BodyMemory(); n != 0 {
+	if n := s.api.Memory.Used(); n != 0 {
 		t.Errorf("%d bytes are taken with no request under way", n)
 	}
 }

@@ -143,7 +143,7 @@ func TestServeNode(t *testing.T) {
 		if !strings.Contains(text, tc.want) {
 			t.Errorf("%s: %s", tc.request, text)
 		}
-		if n := first.BodyMemory(); n != 0 {
+		if n := first.Memory.Used(); n != 0 {
 			t.Errorf("%s: %d bytes are taken with no request under way", tc.request, n)
 		}
 	}

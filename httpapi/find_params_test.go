@@ -51,7 +51,7 @@ func TestFindParameters(t *testing.T) {
 		{"/db/_find", `{"selector":{},"conflicts":1}`, 400, "invalid_boolean"},
 		{"/db/_find", `{"selector":{},"count":"yes"}`, 400, "invalid_boolean"},
 		{"/db/_find", `{"selector":{},"stale":"update_after"}`, 400, "invalid_ok_or_false_value"},
-		{"/db/_find", `{"selector":{},"partition":1}`, 400, "invalid_string"},
+		{"/db/_find", `{"selector":{},"partition":1}`, 400, "illegal_partition"},
 		{"/db/_find", `{"selector":{},"partition":"p"}`, 400, "bad_request"},
 		{"/db/_find", `{"selector":{},"limits":1}`, 400, "invalid_key"},
 		{"/db/_find", `{"limit":-1,"selector":{"a":{"$x":1}}}`, 400, "invalid_operator"}, // the selector is looked at first
@@ -62,6 +62,9 @@ func TestFindParameters(t *testing.T) {
 		{"/parts/_partition/p/_find", `{"selector":{},"partition":"p"}`, 200, ""},
 		{"/parts/_partition/p/_explain", `{"selector":{},"partition":"q"}`, 400, "bad_request"},
 		{"/parts/_find", `{"selector":{},"partition":"_p"}`, 400, "illegal_partition"},
+		{"/db/_find", `{"selector":{},"partition":"_p"}`, 400, "illegal_partition"},
+		{"/db/_explain", `{"selector":{"n":1},"bookmark":"none"}`, 200, ""},
+		{"/db/_find", `{"selector":{"n":1},"bookmark":"none"}`, 400, "invalid_bookmark"},
 		{"/none/_find", `{`, 404, "not_found"},
 		{"/db/_index", `{"index":{"fields":["a"]},"partitioned":true}`, 500, "error_saving_ddoc"},
 		{"/db/_index", `{"index":{"fields":["a"]},"ddoc":""}`, 400, "invalid_empty_string"},

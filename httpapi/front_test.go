@@ -93,7 +93,7 @@ func TestCORS(t *testing.T) {
 	)
 	const own = "http://app.example.com"
 	a := frontAPI(t, config.Values{
-		"chttpd": {"enable_cors": "true"}, "cors": {"origins": own + ", http://b"}, "cors:other.host": {"origins": "*", "credentials": "true"},
+		"chttpd": {"enable_cors": "true"}, "cors": {"origins": own + ", http://b"}, "cors:other.host": {"origins": "*", "credentials": "true", "exposed_headers": "ETag, X-Mine"},
 	})
 	exposed := "content-type, cache-control, accept-ranges, etag, server, x-couch-request-id, x-couch-update-newrev, x-couchdb-body-time"
 	for _, tc := range []struct {
@@ -103,7 +103,7 @@ func TestCORS(t *testing.T) {
 		want         map[string]string
 	}{
 		{"own origin", "GET", []string{"Origin: " + own}, 200, map[string]string{corsOrigin: own, corsExpose: exposed, corsCredentials: "-", "Vary": "Origin"}},
-		{"in capitals", "GET", []string{"Origin: HTTP://App.example.com"}, 200, map[string]string{corsOrigin: own}},
+		{"in capitals", "GET", []string{"Origin: HTTP://App.example.com"}, 200, map[string]string{corsOrigin: "HTTP://App.example.com"}},
 		{"another", "GET", []string{"Origin: http://c"}, 200, map[string]string{corsOrigin: "-", corsExpose: "-"}},
 		{"none", "GET", nil, 200, map[string]string{corsOrigin: "-"}},
 		{"preflight", "OPTIONS", []string{"Origin: " + own, "Access-Control-Request-Method: GET"}, 204, map[string]string{
@@ -114,6 +114,9 @@ func TestCORS(t *testing.T) {
 		{"a header that is not allowed", "OPTIONS", []string{"Origin: " + own, "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: X-Secret"}, 405, map[string]string{corsOrigin: own, corsExpose: exposed, corsMethods: "-"}},
 		{"a method that is not allowed", "OPTIONS", []string{"Origin: " + own, "Access-Control-Request-Method: PATCH"}, 405, map[string]string{corsOrigin: own}},
 		{"without a method", "OPTIONS", []string{"Origin: " + own}, 405, map[string]string{corsOrigin: own}},
+		{"preflight in capitals", "OPTIONS", []string{"Origin: HTTP://App.example.com", "Access-Control-Request-Method: GET"}, 405, map[string]string{
+			corsOrigin: "HTTP://App.example.com", corsMethods: "-",
+		}},
 		{"of another origin", "OPTIONS", []string{"Origin: http://c", "Access-Control-Request-Method: GET"}, 405, map[string]string{corsOrigin: "-"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -126,10 +129,11 @@ func TestCORS(t *testing.T) {
 			}
 		})
 	}
-	r, w := apitest.Request(t, "GET /_up", "", []string{"Origin: http://anywhere"}), httptest.NewRecorder()
+	r, w := apitest.Request(t, "GET /_up", "", []string{"Origin: http://AnyWhere"}), httptest.NewRecorder()
 	r.Host = "other.host:5984"
 	a.ServeHTTP(w, r)
-	checkHeader(t, w.Header(), corsOrigin, "http://anywhere")
+	checkHeader(t, w.Header(), corsOrigin, "http://AnyWhere")
+	checkHeader(t, w.Header(), corsExpose, "content-type, cache-control, etag, x-mine")
 	checkHeader(t, w.Header(), corsCredentials, "true")
 }
 

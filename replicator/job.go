@@ -41,7 +41,7 @@ type job struct {
 func (r *Replicator) newJob(s *spec.Spec, id spec.ID, slot int, term uint64, d *document) *job {
 	j := &job{spec: s, id: id, slot: slot, term: term, began: time.Now(), doc: d, done: make(chan struct{})}
 	j.Job = scheduler.Job{
-		ID: id.String(), Share: s.Database, Continuous: s.Continuous, Transient: d == nil,
+		ID: id.String(), Account: s.Account(), Share: s.Database, Continuous: s.Continuous, Transient: d == nil,
 		Run:   func(ctx context.Context) error { return r.run(ctx, j) },
 		Ended: func(ctx context.Context, err error) { r.ended(ctx, j, err) },
 		Owner: j,
@@ -118,7 +118,7 @@ func (r *Replicator) replicate(ctx context.Context, j *job, progress *protocol.P
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	return protocol.Run(ctx, protocol.Options{
-		Spec: j.spec, ID: j.id, Source: source, Target: target, Progress: progress, Logger: r.log,
+		Spec: j.spec, ID: j.id, Source: source, Target: target, Progress: progress, Logger: r.log, Memory: r.o.Memory.Owner(j.spec.Account()),
 		Fence: func(ctx context.Context) error { return r.o.Owners.Check(ctx, j.slot, j.term) },
 	})
 }

@@ -42,7 +42,10 @@ func (r *Replicator) open(s *spec.Spec, a *spec.Address) (side, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := remote.New(remote.Options{Network: network, Address: *a, Options: s.Options, UserAgent: r.o.UserAgent})
+	db, err := remote.New(remote.Options{
+		Network: network, Address: *a, Options: s.Options, UserAgent: r.o.UserAgent,
+		Memory: r.o.Memory.Owner(s.Account()), MaxDocument: r.o.Config.Load().CouchDB.MaxDocumentSize,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", spec.Mask(a.URL), err)
 	}

@@ -17,6 +17,7 @@ import (
 	"divan/replicator/scheduler"
 	"divan/replicator/spec"
 	"divan/shard"
+	"divan/storage/memory"
 )
 
 // Options are what a Replicator is made of. All are required, but for Dial.
@@ -37,7 +38,9 @@ type Options struct {
 	// Send has another node run a continuous replication.
 	Send      func(ctx context.Context, node string, q *Request) error
 	UserAgent string
-	Logger    *zap.Logger
+	// Memory is what replications may take of the memory of the node.
+	Memory *memory.Shares
+	Logger *zap.Logger
 	// Dial connects to other servers; nil: over the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"divan/replicator/endpoint"
@@ -76,10 +75,10 @@ func (o *object) count(name string, n int64) {
 	o.out = strconv.AppendInt(o.out, n, 10)
 }
 
-// proxy adds the URL of a proxy without its credentials.
+// proxy adds the URL of a proxy without its password.
 func (o *object) proxy(name, value string) {
 	if value != "" {
-		value = strings.TrimSuffix(spec.Mask(value), "/")
+		value = spec.MaskProxy(value)
 	}
 	o.orNull(name, value)
 }
@@ -152,12 +151,17 @@ func (o *object) pending(s *protocol.Stats) {
 	o.count("changes_pending", s.ChangesPending)
 }
 
-// seq adds a position; 0 is the beginning.
+// seq adds a position, always as a string (api.md section 20, row 7): sources before
+// CouchDB 2.0 have numbers; "0" is the beginning.
 func (o *object) seq(name string, s endpoint.Seq) {
-	if s == "" {
-		s = "0"
+	switch {
+	case s == "":
+		o.text(name, "0")
+	case s[0] == '-' || s[0] >= '0' && s[0] <= '9':
+		o.text(name, string(s))
+	default:
+		o.raw(name, []byte(s))
 	}
-	o.raw(name, []byte(s))
 }
 
 // appendHistory appends events, the newest first.

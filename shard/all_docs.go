@@ -148,14 +148,34 @@ func (s *DocStream) addDoc(b *RowBatch, h *doc.Head) error {
 		return err
 	}
 	b.Rows[len(b.Rows)-1].Doc = d
+	if !s.req.Conflicts && !s.req.DeletedConflicts {
+		return nil
+	}
+	live, deleted, err := losersAt(s.it)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", s.req.Copy, err)
+	}
 	if s.req.Conflicts {
-		rec, err := s.it.Record()
-		if err != nil {
-			return fmt.Errorf("list %s: %w", s.req.Copy, err)
-		}
-		d.Conflicts, _ = losers(&rec.Tree)
+		d.Conflicts = live
+	}
+	if s.req.DeletedConflicts {
+		d.DeletedConflicts = deleted
 	}
 	return nil
+}
+
+// losersAt returns the leaves that lost of the document that an iterator stands on.
+func losersAt(it *storage.Docs) (live, deleted []doc.Rev, err error) {
+	branched, err := it.Branched()
+	if err != nil || !branched {
+		return nil, nil, err
+	}
+	rec, err := it.Record()
+	if err != nil {
+		return nil, nil, err
+	}
+	live, deleted = losers(&rec.Tree)
+	return live, deleted, nil
 }
 
 // finish gives the rows their ids and the documents their bodies.

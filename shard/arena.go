@@ -29,6 +29,7 @@ type arena struct {
 	ids    []byte
 	ends   []int // where each row's id ends in ids
 	bodies []byte
+	apart  int   // bytes of bodies that are not in the buffer
 	docs   []Doc // never grown while rows point into it
 	spans  []span
 }
@@ -38,6 +39,7 @@ type span struct{ doc, from, to int }
 
 func (a *arena) reset(rows int, docs bool) {
 	a.ids, a.ends, a.bodies, a.spans = a.ids[:0], a.ends[:0], a.bodies[:0], a.spans[:0]
+	a.apart = 0
 	if docs && cap(a.docs) < rows {
 		a.docs = make([]Doc, 0, rows)
 	}
@@ -68,6 +70,7 @@ func (a *arena) addDoc(from reader, id string, rev doc.Rev, deleted bool, inline
 		if err != nil {
 			return nil, err
 		}
+		a.apart += len(v.Body)
 		return a.put(Doc{ID: id, Rev: rev, Deleted: deleted, Body: v.Body, Atts: v.Atts}), nil
 	}
 	v, err := doc.DecodeRevision(inline)
@@ -86,7 +89,10 @@ func (a *arena) put(d Doc) *Doc {
 }
 
 // full reports whether the contents collected are enough for one batch.
-func (a *arena) full() bool { return len(a.bodies) >= batchBytes }
+func (a *arena) full() bool { return a.bytes() >= batchBytes }
+
+// bytes is how large the contents are together.
+func (a *arena) bytes() int { return len(a.bodies) + a.apart }
 
 // setBodies gives the documents their bodies.
 func (a *arena) setBodies() {

@@ -177,14 +177,24 @@ func (s *ChangeStream) addDoc(b *ChangeBatch, c *storage.Change) error {
 		return err
 	}
 	b.Rows[len(b.Rows)-1].Doc = d
-	if s.req.Conflicts && len(c.Leaves) > 1 {
-		for i := range c.Leaves {
-			if i > 0 && !c.Leaves[i].Deleted {
-				d.Conflicts = append(d.Conflicts, c.Leaves[i].Rev)
-			}
-		}
+	if s.req.Conflicts {
+		d.Conflicts = lost(c, false)
+	}
+	if s.req.DeletedConflicts {
+		d.DeletedConflicts = lost(c, true)
 	}
 	return nil
+}
+
+// lost returns the leaves of a change that lost, best first: the deleted ones, or
+// those that are not.
+func lost(c *storage.Change, deleted bool) (revs []doc.Rev) {
+	for i := range c.Leaves {
+		if i > 0 && c.Leaves[i].Deleted == deleted {
+			revs = append(revs, c.Leaves[i].Rev)
+		}
+	}
+	return revs
 }
 
 func (b *ChangeBatch) reset(size int, docs bool) {

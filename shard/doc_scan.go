@@ -73,11 +73,10 @@ func (s *DocScan) Doc(conflicts bool) (*Doc, error) {
 	if !conflicts {
 		return &s.doc, nil
 	}
-	rec, err := s.it.Record()
-	if err != nil {
+	var err error
+	if s.doc.Conflicts, _, err = losersAt(s.it); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
-	s.doc.Conflicts, _ = losers(&rec.Tree)
 	return &s.doc, nil
 }
 

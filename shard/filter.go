@@ -235,6 +235,9 @@ func (w *candidates) add(s *ChangeStream, c *storage.Change) error {
 			break
 		}
 		d := Doc{ID: id, Rev: own.Leaves[i].Rev, Deleted: own.Leaves[i].Deleted}
+		if !s.req.AllLeaves { // as in CouchDB: a leaf that is judged alone has none
+			d.Conflicts = lost(own, false)
+		}
 		if err := read(&d); err != nil {
 			return err
 		}
@@ -316,15 +319,11 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 		dst = append(dst, `,"_revisions":`...)
 		dst = d.Revisions.AppendJSON(dst)
 	}
-	if len(d.Conflicts) > 0 {
-		dst = append(dst, `,"_conflicts":[`...)
-		for i, rev := range d.Conflicts {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = rev.AppendJSON(dst)
-		}
-		dst = append(dst, ']')
+	dst = appendRevs(dst, `,"_conflicts":`, d.Conflicts)
+	dst = appendRevs(dst, `,"_deleted_conflicts":`, d.DeletedConflicts)
+	if d.LocalSeq != 0 {
+		dst = append(dst, `,"_local_seq":`...)
+		dst = strconv.AppendUint(dst, d.LocalSeq, 10)
 	}
 	if len(d.Atts) > 0 {
 		dst = append(dst, `,"_attachments":{`...)
@@ -337,6 +336,21 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
+}
+
+// appendRevs appends a member with revisions, if there are any.
+func appendRevs(dst []byte, member string, revs []doc.Rev) []byte {
+	if len(revs) == 0 {
+		return dst
+	}
+	dst = append(append(dst, member...), '[')
+	for i, rev := range revs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = rev.AppendJSON(dst)
+	}
+	return append(dst, ']')
 }
 
 // appendStub appends a member of _attachments (api.md section 10.3).

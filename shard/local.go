@@ -38,6 +38,8 @@ type Options struct {
 	// changed by whatever way, after that is durable and before the writer learns
 	// of it. It must not block.
 	OnDesignDoc func(copy string)
+	// OnDrop is told the name of a copy that was taken away. It must not block.
+	OnDrop func(copy string)
 }
 
 // Local does every operation on the copies of this node. It is safe for
@@ -51,6 +53,7 @@ type Local struct {
 	heavy       query.Gate
 	onUpdate    func(copy string)
 	onDesignDoc func(copy string)
+	onDrop      func(copy string)
 
 	clock      atomic.Uint64  // counts applied groups of all copies, see recentWrites
 	reopenedTS atomic.Uint64  // the timestamp of the last reopen; what was read before may be gone
@@ -73,7 +76,7 @@ func New(o Options) *Local {
 	}
 	return &Local{
 		engine: o.Engine, log: log, validator: o.Validator, compile: o.CompileSelector, function: o.CompileFunction, heavy: o.Heavy,
-		onUpdate: o.OnUpdate, onDesignDoc: o.OnDesignDoc,
+		onUpdate: o.OnUpdate, onDesignDoc: o.OnDesignDoc, onDrop: o.OnDrop,
 		closing: make(chan struct{}), copies: make(map[string]*copyState), recovering: make(map[string]struct{}),
 		compactions: make(map[string]*compaction),
 	}
@@ -154,6 +157,9 @@ func (l *Local) remove(ctx context.Context, name string, out func(name string) e
 	l.stopCompaction(name)
 	if err := out(name); err != nil {
 		return err
+	}
+	if l.onDrop != nil {
+		l.onDrop(name)
 	}
 	if exited := l.forgetDropped(name); exited != nil {
 		<-exited // it has no store any more: at once

@@ -193,7 +193,10 @@ type DocsRequest struct {
 	Desc        bool
 	IncludeDocs bool
 	Conflicts   bool // with IncludeDocs: fill in Doc.Conflicts
-	Limit       int  // hint: how many rows will be read; 0 = unknown
+	// DeletedConflicts fills in Doc.DeletedConflicts, with IncludeDocs. It is for
+	// readers on this node: it does not travel.
+	DeletedConflicts bool
+	Limit            int // hint: how many rows will be read; 0 = unknown
 }
 
 // Row is one row of a listing by id. Its strings are parts of one allocation
@@ -215,7 +218,10 @@ type ChangesRequest struct {
 	Filter      Filter
 	IncludeDocs bool
 	Conflicts   bool // with IncludeDocs: fill in Doc.Conflicts
-	Limit       int  // hint: how many rows will be read; 0 = unknown
+	// DeletedConflicts fills in Doc.DeletedConflicts, with IncludeDocs. It is for
+	// readers on this node: it does not travel.
+	DeletedConflicts bool
+	Limit            int // hint: how many rows will be read; 0 = unknown
 }
 
 // Change is one row of a changes feed. Its strings are parts of one allocation

@@ -364,6 +364,12 @@ func TestFilterFunctions(t *testing.T) {
 	if got := n.feed(ChangesRequest{Filter: by(`"t":"t3"`), AllLeaves: true, Since: 1001}); !equal(got, "1003 z 1-z,1-x") {
 		t.Errorf("the leaves that pass: %v", got)
 	}
+	// As in CouchDB: the winner has its conflicts, a leaf that is judged alone has none.
+	n.replicate("z", "1-w", `{"t":"t5"}`)
+	n.replicate("z", "2-v 0!", `{"t":"t5"}`)
+	count(ChangesRequest{Filter: by(`"_conflicts":["1-y","1-x","1-w"]}`)}, 1)
+	count(ChangesRequest{Filter: by("_conflicts"), AllLeaves: true}, 0)
+	count(ChangesRequest{Filter: by("_deleted_conflicts")}, 0)
 	if _, err := n.Changes(context.Background(), ChangesRequest{Copy: copyName, Filter: by("nope")}); !fault.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
@@ -444,7 +450,8 @@ func TestAppendDoc(t *testing.T) {
 		ID: "a\"b", Rev: rev(t, "2-x"), Deleted: true, Body: []byte(`{"v":1}`),
 		Atts: []doc.Attachment{{Name: "n", ContentType: "text/plain", RevPos: 1, Length: 3}, {Name: "m"}},
 	}
-	want := `{"_id":"a\"b","_rev":"2-x","v":1,"_deleted":true,"_attachments":{` +
+	d.Conflicts, d.DeletedConflicts, d.LocalSeq = []doc.Rev{rev(t, "2-w"), rev(t, "1-v")}, []doc.Rev{rev(t, "3-y")}, 7
+	want := `{"_id":"a\"b","_rev":"2-x","v":1,"_deleted":true,"_conflicts":["2-w","1-v"],"_deleted_conflicts":["3-y"],"_local_seq":7,"_attachments":{` +
 		`"n":{"content_type":"text/plain","revpos":1,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==","length":3,"stub":true},` +
 		`"m":{"content_type":"","revpos":0,"digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==","length":0,"stub":true}}}`
 	if got := string(AppendDoc(nil, d)); got != want {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"divan/storage/diskspace"
 	"divan/storage/doc"
 )
 
@@ -39,7 +40,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 		return nil
 	}
 	if s.inst.ReadOnly() {
-		return errDiskFull()
+		return diskspace.ErrDiskFull()
 	}
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}

@@ -63,6 +63,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !fault.Is(err, fault.NoCopy) {
 		return fmt.Errorf("create store %s: %w", name, err)
 	}
+	defer e.dirs.Hold()()
 	if err := e.dirs.Ensure(e.o.FS.PathDir(path)); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}

@@ -2,14 +2,13 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"divan/storage/fault"
 	"divan/storage/identity"
+	"divan/storage/paths"
 )
 
 // Names inside the data directory.
@@ -25,10 +24,10 @@ const (
 // formatMarker begins the name of the file that says in which format a store is. A new
 // store without it is made in the oldest one and brought up to date step by
 // step, with ten files and ten syncs.
-const formatMarker = "marker.format-version.000001."
+const formatMarker = paths.EngineMarker + "000001."
 
 func (e *Engine) path(elem ...string) string {
-	return e.o.FS.PathJoin(append([]string{e.o.Dir}, elem...)...)
+	return e.dirs.Path(elem...)
 }
 
 // validName accepts a clean relative path: nothing that leaves the directory.
@@ -44,8 +43,8 @@ func validName(name string) bool {
 // Names returns the names of all stores on disk, sorted. It reads the
 // directories, so its cost is that of their number.
 func (e *Engine) Names() ([]string, error) {
-	var names []string
-	if err := e.walk(shardsDir, &names); err != nil {
+	names, err := e.dirs.Stores(shardsDir, OrphanedDir)
+	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
@@ -56,30 +55,6 @@ func (e *Engine) Names() ([]string, error) {
 	e.mu.Unlock()
 	slices.Sort(names)
 	return names, nil
-}
-
-// walk collects the stores below a directory that is none itself.
-func (e *Engine) walk(dir string, names *[]string) error {
-	children, err := e.o.FS.List(e.path(dir))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // dropped meanwhile, or a file
-	}
-	if err != nil {
-		return fmt.Errorf("list %s: %w", dir, err)
-	}
-	if _, err := identity.Find(children); !fault.Is(err, fault.NoCopy) {
-		*names = append(*names, dir) // one that cannot be read is there as well
-		return nil
-	}
-	for _, child := range children {
-		if dir == shardsDir && child == orphanedName {
-			continue
-		}
-		if err := e.walk(dir+"/"+child, names); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Has reports whether there is a store of that name, open or not. One that

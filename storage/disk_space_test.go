@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"divan/storage/diskspace"
 	"divan/storage/fault"
 )
 
@@ -29,7 +30,7 @@ func (f tellingFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func TestLittleRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := &atomic.Uint64{}
-		free.Store(keptSpace)
+		free.Store(3 * diskspace.Kept)
 		fs := tellingFS{vfs.NewMem(), free}
 		core, lines := observer.New(zap.InfoLevel)
 		e, stop := startEngine(t, Options{FS: fs, Logger: zap.New(core)})
@@ -41,8 +42,13 @@ func TestLittleRoom(t *testing.T) {
 		x, err := e.AcquireIndex(s, "abc")
 		must(t, err)
 		setKeys(t, x, "a")
-		free.Store(keptSpace - 1)
-		<-time.After(checkSpace)
+		free.Store(2*diskspace.Kept - 1) // documents have room
+		<-time.After(diskspace.Look)
+		indexWaits(t, x)
+		writeOne(t, s)
+		must(t, e.DiskFull())
+		free.Store(diskspace.Kept - 1)
+		<-time.After(diskspace.Look)
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("Apply: %v", err)
 		}
@@ -58,12 +64,7 @@ func TestLittleRoom(t *testing.T) {
 		b.PutLocal("_local/a", []byte("{}"))
 		commit(t, b)
 		must(t, s.Compact(t.Context(), CompactOptions{}))
-		change := x.NewBatch(false)
-		change.Set([]byte("b"), nil)
-		if err := change.Commit(); !fault.Is(err, fault.InsufficientStorage) {
-			t.Errorf("Commit of an index: %v", err)
-		}
-		change.Close()
+		indexWaits(t, x)
 		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {
 			t.Errorf("the index holds %v", got)
 		}
@@ -75,8 +76,8 @@ func TestLittleRoom(t *testing.T) {
 		must(t, err)
 		checkStore(t, s)
 
-		free.Store(keptSpace)
-		<-time.After(checkSpace)
+		free.Store(diskspace.Kept)
+		<-time.After(diskspace.Look)
 		// Somebody reads on: the first write ends that opening, and the next has room.
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("Apply to what was opened for reading: %v", err)
@@ -88,9 +89,38 @@ func TestLittleRoom(t *testing.T) {
 		if n := s.Counters().Live; n != 50 {
 			t.Errorf("%d documents", n)
 		}
+		free.Store(diskspace.ResumeHalves*diskspace.Kept/2 - 1) // a little more is no reason to go on
+		<-time.After(2 * time.Second)
+		if n := lines.FilterMessageSnippet("indexes are updated again").Len(); n != 0 {
+			t.Error("indexes go on too early")
+		}
+		free.Store(diskspace.ResumeHalves * diskspace.Kept / 2)
+		<-time.After(diskspace.ResumeAfter) // no request looks
+		if tight, room := lines.FilterMessageSnippet("indexes are not updated").Len(), lines.FilterMessageSnippet("indexes are updated again").Len(); tight != 1 || room != 1 {
+			t.Errorf("the log says %d times that indexes wait, %d times that they go on", tight, room)
+		}
+		x, err = e.AcquireIndex(s, "abc")
+		must(t, err)
+		setKeys(t, x, "b")
+		e.ReleaseIndex(x)
 		e.Release(s)
 		if full, room := lines.FilterMessageSnippet("the disk is full").Len(), lines.FilterMessageSnippet("has room again").Len(); full != 1 || room != 1 {
 			t.Errorf("the log says %d times that the disk is full, %d times that it is not", full, room)
 		}
 	})
+}
+
+// indexWaits commits to an index that has no room.
+func indexWaits(t *testing.T, x *Index) {
+	t.Helper()
+	b := x.NewBatch(false)
+	defer b.Close()
+	b.Set([]byte("b"), nil)
+	if err := b.Commit(t.Context()); !fault.Is(err, fault.InsufficientStorage) {
+		t.Errorf("Commit of an index: %v", err)
+	}
+	if err := x.Compact(t.Context()); !fault.Is(err, fault.InsufficientStorage) {
+		t.Errorf("Compact of an index: %v", err)
+	}
+	must(t, x.Err())
 }

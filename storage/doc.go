@@ -14,6 +14,7 @@
 //	create.go, drop.go   making a store and removing it
 //	recovery.go          what opening a store does after a crash
 //	instance/            one Pebble instance of many: files, memory, failures
+//	paths/               where stores are: names of any depth
 //	sync.go              when a batch is durable
 //	counters.go          documents, sequences and bytes of a store
 //	aggregate*.go        counting documents and sequences of a range

@@ -85,6 +85,7 @@ func (e *Engine) moveToStaging(name string) error {
 	if err := out(name); err != nil {
 		return err
 	}
+	e.dirs.RemoveParents(name)
 	e.uploads.Forget(name)
 	return e.dropIndexes(name)
 }

@@ -15,9 +15,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
 
+	"divan/storage/diskspace"
 	"divan/storage/fault"
 	"divan/storage/instance"
 	"divan/storage/marks"
+	"divan/storage/paths"
 	"divan/storage/scheduler"
 	"divan/storage/uploads"
 )
@@ -39,7 +41,7 @@ type Engine struct {
 	log     *zap.Logger
 	shared  instance.Shared
 	lock    io.Closer
-	dirs    instance.Dirs
+	dirs    paths.Tree
 	sweep   chan struct{} // something lies in the staging folder
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
@@ -62,7 +64,7 @@ type Engine struct {
 		unsynced map[string]struct{}
 		orphans  map[string]struct{} // to be set aside, not removed
 	}
-	space      diskSpace
+	space      diskspace.Space
 	uploads    uploads.Sets
 	rebuilding marks.Set
 	made       marks.Made
@@ -70,9 +72,13 @@ type Engine struct {
 
 // NewEngine locks the data directory and makes what the stores share. It opens
 // no store and starts nothing; Close must be called. It fails when another
-// process holds the directory.
+// process holds the directory, and when it is one that this program cannot serve.
 func NewEngine(o Options) (*Engine, error) {
 	o = o.withDefaults()
+	tree := paths.Tree{Dirs: paths.Dirs{FS: o.FS}, Root: o.Dir}
+	if err := tree.Readable(OrphanedDir, shardsDir, indexesDir); err != nil {
+		return nil, err
+	}
 	lock, err := o.lock()
 	if err != nil {
 		return nil, err
@@ -84,12 +90,13 @@ func NewEngine(o Options) (*Engine, error) {
 			Files:     pebble.NewFileCache(compactionSlots(), o.MaxTables),
 			Scheduler: scheduler.New(compactionSlots()),
 		},
-		dirs:    instance.Dirs{FS: o.FS},
+		dirs:    paths.Tree{Dirs: paths.Dirs{FS: o.FS}, Root: o.Dir},
 		sweep:   make(chan struct{}, 1),
 		drained: make(chan struct{}),
 	}
 	e.shared.SyncInterval = e.syncInterval
-	e.space.fs, e.space.dir, e.space.log = o.FS, o.Dir, o.Logger
+	e.space.FS, e.space.Dir, e.space.Log, e.space.Hold = o.FS, o.Dir, o.Logger, e.shared.Scheduler.HoldDerived
+	e.shared.TableRoom, e.shared.Pending = e.space.TableRoom, e.space.Pending
 	e.mu.entries = map[string]*entry{}
 	e.mu.retry, e.mu.unsynced, e.mu.orphans = map[string]time.Time{}, map[string]struct{}{}, map[string]struct{}{}
 	e.rebuilding.Folder = marks.Folder{FS: o.FS, Path: e.path(rebuildingDir), Ensure: e.dirs.Ensure}
@@ -132,7 +139,8 @@ func (e *Engine) prepare() error {
 	if err := e.prepareStaging(); err != nil {
 		return fmt.Errorf("staging directory: %w", err)
 	}
-	if err := e.dropOrphans(); err != nil {
+	// A crash came between a copy and its indexes, or the copy was removed by hand.
+	if err := e.dirs.Orphans(indexesDir, shardsDir, e.stage); err != nil {
 		return fmt.Errorf("indexes without a store: %w", err)
 	}
 	return nil
@@ -161,20 +169,23 @@ func (e *Engine) probe() error {
 	return nil
 }
 
-// Run closes idle stores, removes what was dropped and grants compactions; it
-// returns nil when ctx ends.
+// Run closes idle stores, removes what was dropped, looks for room and grants
+// compactions; it returns nil when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	var granting sync.WaitGroup
 	defer granting.Wait()
 	granting.Go(func() { e.shared.Scheduler.Run(ctx) })
-	tick := time.NewTicker(e.o.IdleClose / 4)
+	tick, space := time.NewTicker(e.o.IdleClose/4), time.NewTicker(time.Second)
 	defer tick.Stop()
+	defer space.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 			e.closeIdle()
+		case <-space.C:
+			e.space.Watch()
 		case <-e.sweep:
 			e.sweepStaged()
 		}
@@ -182,10 +193,10 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // closeWait is how long Close waits for the users of pinned stores.
-const closeWait = 10 * time.Second
+const closeWait = 3 * time.Second
 
 // Close closes every store and gives the data directory free. Stores in use
-// are waited for, 10 seconds at most; the error names one that is still pinned
+// are waited for, 3 seconds at most; the error names one that is still pinned
 // then. What was acknowledged is durable either way.
 func (e *Engine) Close() error {
 	e.mu.Lock()
@@ -244,6 +255,7 @@ type Stats struct {
 	PinnedStores           int   // in use
 	Compactions            int   // running
 	CacheBytes             int64 // blocks in the cache
+	MemtableBytes          int64 // that memtables of open stores take at most
 	CacheHits, CacheMisses int64 // since the start
 }
 
@@ -251,7 +263,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	m := e.shared.Memory.Cache.Metrics()
 	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
-	s.Compactions = e.shared.Scheduler.Running()
+	s.Compactions, s.MemtableBytes = e.shared.Scheduler.Running(), e.shared.Memory.Memtables()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.OpenStores = e.mu.open
@@ -262,3 +274,11 @@ func (e *Engine) Stats() Stats {
 	}
 	return s
 }
+
+// DiskFull is fault.InsufficientStorage while the disk of the data directory is full,
+// which this looks up now and then.
+func (e *Engine) DiskFull() error { return e.space.Err() }
+
+// IndexRoom is fault.InsufficientStorage while there is too little room on the disk
+// to update indexes, and nil as soon as there is enough.
+func (e *Engine) IndexRoom() error { return e.space.IndexErr(0) }

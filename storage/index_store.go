@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
 
+	"divan/storage/diskspace"
 	"divan/storage/fault"
 	"divan/storage/instance"
 )
@@ -36,7 +36,8 @@ import (
 // Reads are safe for concurrent use; batches belong to one goroutine at a time.
 type Index struct {
 	handle
-	discarded bool // its files are gone; guarded by engine.mu
+	discarded bool   // its files are gone; guarded by engine.mu
+	opening   uint64 // see Opening
 
 	// version is that of the content, changed by each commit; committing are the
 	// commits that run. See IndexSnapshot.Version.
@@ -45,8 +46,14 @@ type Index struct {
 }
 
 // indexPrefix begins the name of the file that makes a directory an index:
-// INDEX-1-<UUID of the copy>.
-const indexPrefix = "INDEX-1-"
+// INDEX-2-<UUID of the copy>. The number is the version of what programs put into
+// indexes: raising it has every index built anew when it is next opened. Those of
+// version 1 may hold results of functions that other databases had changed, and
+// rows of documents without _conflicts.
+const indexPrefix = indexMarker + "2-"
+
+// indexMarker begins it in every version.
+const indexMarker = "INDEX-"
 
 // indexDir is where the indexes of a copy are.
 func indexDir(store string) string {
@@ -90,6 +97,9 @@ func (e *Engine) openIndex(name string, copyUUID [16]byte) (member, error) {
 		e.log.Warn("index is damaged and begins anew", zap.String("store", name), zap.Error(err))
 		fallthrough
 	default:
+		if slices.ContainsFunc(files, otherVersion) {
+			e.log.Info("index is of another version of the program and begins anew", zap.String("store", name))
+		}
 		if err := e.stage(name); err != nil {
 			return nil, err
 		}
@@ -100,10 +110,17 @@ func (e *Engine) openIndex(name string, copyUUID [16]byte) (member, error) {
 	return e.openInstance(name)
 }
 
+// otherVersion reports whether a file makes its directory an index of another
+// version.
+func otherVersion(file string) bool {
+	return strings.HasPrefix(file, indexMarker) && !strings.HasPrefix(file, indexPrefix)
+}
+
 // makeIndex makes the directory and all above it durable; Pebble does the same
 // for what is in it. One above it may have gone with an earlier copy, so that
 // what dirs remembers does not count.
 func (e *Engine) makeIndex(path, identity string) error {
+	defer e.dirs.Hold()()
 	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
@@ -123,7 +140,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 
 func (e *Engine) openInstance(name string) (member, error) {
 	x := &Index{handle: e.newHandle(name)}
-	kind := instance.Kind{TableEnd: func(start []byte) []byte {
+	kind := instance.Kind{Derived: true, TableEnd: func(start []byte) []byte {
 		if len(start) == 0 || start[0] == 0xff {
 			return nil
 		}
@@ -132,10 +149,15 @@ func (e *Engine) openInstance(name string) (member, error) {
 	if err := x.inst.Open(kind, func(*pebble.DB) error { return nil }); err != nil {
 		return nil, errors.Join(err, x.inst.Close())
 	}
-	x.version.Store(e.versions.Add(1))
+	x.opening = e.versions.Add(1)
+	x.version.Store(x.opening)
 	e.countOpen(&x.handle)
 	return x, nil
 }
+
+// Opening names this opening of the index among all of the process: what is known of
+// one need not hold for the next.
+func (x *Index) Opening() uint64 { return x.opening }
 
 // close makes what was committed durable first. One whose files turned out to be
 // damaged begins anew when it is opened again.
@@ -188,14 +210,14 @@ func (x *Index) Discard() error {
 	return err
 }
 
-// Sizes returns the bytes on disk, and those of the files in use: what is left
-// of the index before the next compaction.
+// Sizes returns the bytes of the index, and those in use: what is left of it behind the
+// next compaction.
 func (x *Index) Sizes() (file, active int64, err error) {
 	if file, err = x.FileSize(); err != nil {
 		return 0, 0, err
 	}
 	used, err := x.inst.DB().EstimateDiskUsage([]byte{0}, []byte{0xff})
-	return file, int64(used), indexError(err)
+	return file, int64(used) + x.inst.Unwritten(), indexError(err)
 }
 
 // Flush makes durable what was committed until now.
@@ -211,8 +233,11 @@ func (x *Index) Compact(ctx context.Context) error {
 	if err := x.Err(); err != nil {
 		return err
 	}
+	if err := x.engine.IndexRoom(); err != nil {
+		return err
+	}
 	if x.inst.ReadOnly() {
-		return errDiskFull()
+		return diskspace.ErrDiskFull()
 	}
 	return indexError(x.inst.Compact(ctx, []byte{0}, []byte{0xff}))
 }
@@ -248,7 +273,11 @@ func (e *Engine) dropIndexes(store string) error {
 	if _, err := e.o.FS.Stat(e.path(dir)); err != nil {
 		return nil //nolint:nilerr // it never had one
 	}
-	return e.stage(dir)
+	if err := e.stage(dir); err != nil {
+		return err
+	}
+	e.dirs.RemoveParents(dir)
+	return nil
 }
 
 // takeIndexes takes the open indexes below a directory, to be dropped, and waits
@@ -277,34 +306,6 @@ func (e *Engine) takeIndexes(prefix string) (out []*entry) {
 		}
 	}
 	return out
-}
-
-// dropOrphans drops the indexes of copies that are gone: a crash came between
-// the two, or the copy was removed by other means. It runs before anything is
-// opened.
-func (e *Engine) dropOrphans() error {
-	ranges, err := e.o.FS.List(e.path(indexesDir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, r := range ranges {
-		dbs, err := e.o.FS.List(e.path(indexesDir, r))
-		if errors.Is(err, syscall.ENOTDIR) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, db := range dbs {
-			if e.Has(shardsDir + "/" + r + "/" + db) {
-				continue
-			}
-			if err := e.stage(indexesDir + "/" + r + "/" + db); err != nil {
-				return err
-			}
-		}
-	}
-	return err
 }
 
 // indexError marks what Pebble says about damaged files.
@@ -352,31 +353,41 @@ func (b *IndexBatch) DeleteRange(lo, hi []byte) { _ = b.b.DeleteRange(lo, hi, ni
 // Len returns the size in bytes.
 func (b *IndexBatch) Len() int { return b.b.Len() }
 
-// writable returns why the index takes no changes; see Store.writable.
-func (x *Index) writable() error {
+// writable returns when the index takes changes, or why it does not; see
+// Store.writable.
+func (x *Index) writable(ctx context.Context, bytes int) error {
 	if err := x.Err(); err != nil {
 		return err
 	}
-	if err := x.engine.space.err(); err != nil {
+	if err := x.engine.space.IndexErr(int64(bytes)); err != nil {
 		return err
 	}
 	if x.inst.ReadOnly() {
 		return x.inst.Fail(errOpenedForReading)
 	}
-	return nil
+	if err := x.inst.Admit(ctx.Done()); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // Commit shows the changes to readers, all at once, and empties the batch. The
-// error is fault.InsufficientStorage when the disk is full.
-func (b *IndexBatch) Commit() error {
-	if err := b.x.writable(); err != nil {
+// error is fault.InsufficientStorage while there is too little room for indexes.
+func (b *IndexBatch) Commit(ctx context.Context) error {
+	if err := b.x.writable(ctx, b.b.Len()); err != nil {
 		return err
 	}
+	bytes := b.b.Len()
+	b.x.inst.Committing(bytes)
 	b.x.committing.Add(1)
 	err := b.b.Commit(pebble.NoSync)
+	b.x.inst.Committed(bytes)
 	b.x.version.Store(b.x.engine.versions.Add(1))
 	b.x.committing.Add(-1)
 	b.b.Reset()
+	if failure := b.x.Err(); failure != nil {
+		return failure // it may have gone nowhere
+	}
 	return indexError(err)
 }
 

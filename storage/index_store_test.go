@@ -13,7 +13,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
+	"divan/storage/diskspace"
 	"divan/storage/fault"
 	"divan/storage/identity"
 	"divan/storage/instance"
@@ -54,7 +58,7 @@ func setKeys(tb testing.TB, x *Index, keys ...string) {
 	for _, k := range keys {
 		b.Set([]byte(k), []byte(k+"!"))
 	}
-	must(tb, b.Commit())
+	must(tb, b.Commit(tb.Context()))
 }
 
 func TestIndexKeys(t *testing.T) {
@@ -69,7 +73,7 @@ func TestIndexKeys(t *testing.T) {
 	if b.Len() == 0 {
 		t.Error("a batch with two changes is empty")
 	}
-	must(t, b.Commit())
+	must(t, b.Commit(t.Context()))
 	b.Close()
 	if got := keysOf(t, x); !slices.Equal(got, []string{"d=d!"}) {
 		t.Errorf("the index holds %v", got)
@@ -235,6 +239,40 @@ func TestIndexOfAnotherCopy(t *testing.T) {
 	}
 }
 
+// TestIndexOfAnOlderVersion: what an older program has put into an index is not
+// read, and that is told once, as no damage.
+func TestIndexOfAnOlderVersion(t *testing.T) {
+	fs := vfs.NewMem()
+	core, lines := observer.New(zapcore.InfoLevel)
+	o := Options{FS: fs, Logger: zap.New(core)}
+	e, stop := startEngine(t, o)
+	must(t, e.Create(testStore, CreateOptions{}))
+	setA(t, e)
+	dir := e.path(indexDir(testStore), "abc")
+	stop()
+	files, err := fs.List(dir)
+	must(t, err)
+	for _, f := range files {
+		if uuid, ok := strings.CutPrefix(f, "INDEX-2-"); ok {
+			must(t, fs.Rename(fs.PathJoin(dir, f), fs.PathJoin(dir, "INDEX-1-"+uuid)))
+		}
+	}
+	e, stop = startEngine(t, o)
+	if !isEmpty(t, e) {
+		t.Error("it holds something")
+	}
+	setA(t, e)
+	stop()
+	e, _ = startEngine(t, o)
+	if isEmpty(t, e) {
+		t.Error("it was set aside again")
+	}
+	told := lines.FilterMessageSnippet("index is of another version").All()
+	if len(told) != 1 || told[0].Level != zapcore.InfoLevel || lines.FilterLevelExact(zapcore.WarnLevel).Len() > 0 {
+		t.Errorf("told %d times, in all: %v", len(told), lines.All())
+	}
+}
+
 // withIndex uses the index "abc" of the store.
 func withIndex(t *testing.T, e *Engine, use func(x *Index)) {
 	t.Helper()
@@ -355,12 +393,12 @@ func TestIndexOnFullDisk(t *testing.T) {
 		}
 		b := x.NewBatch(false)
 		b.Set([]byte("c"), nil)
-		if err := b.Commit(); !fault.Is(err, fault.InsufficientStorage) {
+		if err := b.Commit(t.Context()); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("for reading: %v", err)
 		}
 		b.Close()
 		e.ReleaseIndex(x)
-		<-time.After(checkSpace)
+		<-time.After(diskspace.Look)
 		x, err = e.AcquireIndex(s, "abc")
 		must(t, err)
 		if got := keysOf(t, x); !slices.Equal(got, []string{"a=a!"}) {

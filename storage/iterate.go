@@ -221,6 +221,16 @@ func (d *Docs) ID() []byte { return keyTail(d.it.Key()) }
 // its Inline aliases the iterator.
 func (d *Docs) Head() *doc.Head { return &d.head }
 
+// Branched reports whether the document of the row has more than one leaf, which
+// is less work than Record.
+func (d *Docs) Branched() (bool, error) {
+	value, err := d.it.ValueAndErr()
+	if err != nil {
+		return false, fmt.Errorf("iterate: %w", err)
+	}
+	return doc.Branched(value), nil
+}
+
 // Record decodes the whole record of the row. Nothing aliases the iterator.
 func (d *Docs) Record() (doc.Record, error) {
 	return decodeRecordCopy(string(d.ID()), d.it)

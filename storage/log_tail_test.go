@@ -110,6 +110,16 @@ func TestEndOfLog(t *testing.T) {
 			}
 		})
 	}
+	t.Run("cut off at a page", func(t *testing.T) {
+		clone := put(t, whole[:used/4096*4096])
+		warnings, reports, _ := opened(t, clone)
+		if len(warnings) != 0 || len(reports) != 1 || !strings.HasSuffix(reports[0], "cut off, which nobody was told of") {
+			t.Errorf("logged %q, reported %q", warnings, reports)
+		}
+		if warnings, reports, _ := opened(t, clone); len(warnings) != 0 || len(reports) != 0 {
+			t.Errorf("later: logged %q, reported %q", warnings, reports)
+		}
+	})
 	for name, text := range map[string][]byte{
 		"last byte": flipped(used - 1), "last batch": flipped(used - 500), "batch before": flipped(used - 1500), "first batch": flipped(500),
 		"cut off": whole[:used-200], "recycled": func() []byte { s := bytes.Clone(stale); s[used-300] ^= 1; return s }(),

@@ -26,6 +26,13 @@ func errLost(name string) error {
 // dropped it.
 func (e *Engine) Lost(name string) bool { return e.made.Has(name) && !e.Has(name) }
 
+// NeverMade reports whether a store is not here and never was: a node that is killed
+// while it makes a database leaves that. False also where it is not known which stores
+// were here.
+func (e *Engine) NeverMade(name string) bool {
+	return e.made.Any() && !e.made.Has(name) && !e.Has(name)
+}
+
 // NoteMade notes that stores are here, of those that were listed. What is not
 // noted is not missed when it goes.
 func (e *Engine) NoteMade(names []string) error {
@@ -55,6 +62,7 @@ func (e *Engine) ForgetLost(name string) error {
 			if err := e.setAside(name); err != nil {
 				return err
 			}
+			e.dirs.RemoveParents(name)
 		}
 	default: // it is there, or that is not known
 		return errors.Join(fault.New(fault.Exists, "file_exists"), err)
@@ -102,6 +110,7 @@ const orphanedName = ".orphaned"
 // setAside moves a directory to OrphanedDir, durably, under the name that it has
 // below shards.
 func (e *Engine) setAside(name string) error {
+	defer e.dirs.Hold()()
 	to := OrphanedDir + strings.TrimPrefix(name, shardsDir)
 	for n, free := 1, to; ; n++ { // one of that name may lie there
 		if _, err := e.o.FS.Stat(e.path(free)); errors.Is(err, os.ErrNotExist) {
@@ -132,8 +141,4 @@ func (e *Engine) setAside(name string) error {
 }
 
 // Orphans returns the names of the directories in OrphanedDir that are stores.
-func (e *Engine) Orphans() ([]string, error) {
-	var names []string
-	err := e.walk(OrphanedDir, &names)
-	return names, err
-}
+func (e *Engine) Orphans() ([]string, error) { return e.dirs.Stores(OrphanedDir, "") }

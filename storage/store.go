@@ -143,13 +143,18 @@ func (s *Store) writable(reserve bool) (*pebble.DB, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.engine.space.err(); err != nil && (!reserve || s.inst.ReadOnly()) {
+	if err := s.engine.space.Err(); err != nil && (!reserve || s.inst.ReadOnly()) {
 		return nil, err
 	}
 	if s.inst.ReadOnly() {
 		return nil, s.inst.Fail(errOpenedForReading)
 	}
 	if s.inst.Opened() {
+		if !reserve { // what gives room back does not wait for compactions
+			if err := s.inst.Admit(nil); err != nil {
+				return nil, err
+			}
+		}
 		return s.inst.DB(), nil
 	}
 	s.opening.Lock()

@@ -34,7 +34,7 @@ func (e *Engine) readsOnly(name string) bool {
 	if e.o.ReadOnly {
 		return true
 	}
-	if e.space.err() == nil {
+	if e.space.Err() == nil {
 		return false
 	}
 	e.mu.Lock()
@@ -52,8 +52,7 @@ func (h *handle) Name() string { return h.name }
 // fault.Unavailable, or fault.InsufficientStorage when the disk is full.
 func (h *handle) Err() error { return h.inst.Err() }
 
-// FileSize returns the bytes that the store has on disk, files that wait for
-// their removal included.
+// FileSize returns the bytes that the store keeps: instance.Instance.FileSize.
 func (h *handle) FileSize() (int64, error) { return h.inst.FileSize(), h.Err() }
 
 // member is a store of any kind.
@@ -88,7 +87,7 @@ func (e *Engine) Acquire(name string) (*Store, error) {
 // acquire opens a store when it is not open, and pins it.
 func (e *Engine) acquire(name string, open func(name string) (member, error)) (member, error) {
 	for {
-		room := !e.o.ReadOnly && (!e.space.full.Load() || e.space.err() == nil)
+		room := !e.o.ReadOnly && (!e.space.Full() || e.space.Err() == nil)
 		e.mu.Lock()
 		if e.mu.closed {
 			e.mu.Unlock()
@@ -164,7 +163,7 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 		s, err = open(en.name)
 	}
 	if fault.Is(err, fault.InsufficientStorage) {
-		e.space.noteFull()
+		e.space.NoteFull()
 		if e.readsOnly(en.name) {
 			s, err = open(en.name)
 		}
@@ -289,8 +288,13 @@ func (e *Engine) closeStore(en *entry) error {
 	}
 	failed := s.Err() != nil
 	full := fault.Is(s.Err(), fault.InsufficientStorage) && !s.inst.Unsynced() // then it is opened for reading
+	_, index := en.store.(*Index)
 	if full && !s.inst.ReadOnly() {
-		e.space.noteFull()
+		if index {
+			e.space.NoteTight() // the room of documents may be there
+		} else {
+			e.space.NoteFull()
+		}
 	}
 	if failed {
 		err = nil // the failure itself is in the log already
@@ -301,7 +305,7 @@ func (e *Engine) closeStore(en *entry) error {
 		s.counted = false
 		e.mu.open--
 	}
-	if _, index := en.store.(*Index); failed && !full && !en.dropped && (!index || !s.inst.Damaged()) {
+	if failed && !full && !en.dropped && (!index || !s.inst.Damaged()) {
 		e.mu.retry[en.name] = time.Now().Add(retryAfter)
 		if s.inst.Unsynced() {
 			e.mu.unsynced[en.name] = struct{}{}

@@ -19,6 +19,7 @@ type Chttpd struct {
 	ServerHeaderVersions bool
 	DecodePlusToSpace    bool
 	BufferResponse       bool
+	AllowJSONP           bool
 	BulkGetUseBatches    bool
 	RequestLimits
 	MaxDBsInfo          int // max_db_number_for_dbs_info_req
@@ -63,6 +64,7 @@ func readChttpd(r *reader) Chttpd {
 		ServerHeaderVersions: r.boolean(s, "server_header_versions", true),
 		DecodePlusToSpace:    r.boolean(s, "decode_plus_to_space", true),
 		BufferResponse:       r.boolean(s, "buffer_response", false),
+		AllowJSONP:           r.boolean(s, "allow_jsonp", false),
 		BulkGetUseBatches:    r.boolean(s, "bulk_get_use_batches", true),
 		RequestLimits:        readRequestLimits(r),
 		MaxDBsInfo:           r.count(s, "max_db_number_for_dbs_info_req", 100, atLeast(0)),
@@ -147,7 +149,7 @@ type CORSRules struct {
 	Origins        []string // lower case; "*" is any
 	Headers        []string // lower case; nil: the built-in list
 	Methods        []string // upper case; nil: the built-in list
-	ExposedHeaders []string
+	ExposedHeaders []string // lower case; nil: the built-in list
 	MaxAge         time.Duration
 }
 
@@ -163,13 +165,15 @@ func readCORS(r *reader) CORS {
 
 func readCORSRules(r *reader, s string) CORSRules {
 	rules := CORSRules{
-		Credentials:    r.boolean(s, "credentials", false),
-		Origins:        lowerAll(r.list(s, "origins")),
-		ExposedHeaders: r.list(s, "exposed_headers"),
-		MaxAge:         r.duration(s, "max_age", 10*time.Minute, time.Second, atLeast(0)),
+		Credentials: r.boolean(s, "credentials", false),
+		Origins:     lowerAll(r.list(s, "origins")),
+		MaxAge:      r.duration(s, "max_age", 10*time.Minute, time.Second, atLeast(0)),
 	}
 	if list := r.list(s, "headers"); len(list) > 0 {
 		rules.Headers = lowerAll(list)
+	}
+	if list := r.list(s, "exposed_headers"); len(list) > 0 {
+		rules.ExposedHeaders = lowerAll(list)
 	}
 	for _, m := range r.list(s, "methods") {
 		rules.Methods = append(rules.Methods, strings.ToUpper(m))

@@ -133,6 +133,8 @@ type Limits struct {
 	ReduceRatio         float64       // of a reduction to its input
 	QueryLimit          int64         // largest limit of a view query
 	PartitionQueryLimit int64         // the same on a partition
+	AllowEval           bool          // functions may make code of text
+	MaxIndexMemory      int64         // bytes that the updates of all indexes take together; read at the start
 	OSProcessLimit      int           // JavaScript machines at work at once
 	OSProcessSoftLimit  int           // machines kept when idle
 	OSProcessIdle       time.Duration // how long an idle machine is kept
@@ -149,6 +151,8 @@ func readLimits(r *reader) Limits {
 		ReduceRatio:         r.float(query, "reduce_limit_ratio", 2),
 		QueryLimit:          r.integer(query, "query_limit", Infinity, atLeastOrInfinity(0)),
 		PartitionQueryLimit: r.integer(query, "partition_query_limit", Infinity, atLeastOrInfinity(0)),
+		AllowEval:           r.boolean(query, "allow_eval", false),
+		MaxIndexMemory:      r.integer(query, "max_index_memory", 256<<20, atLeast(16<<20)),
 		OSProcessLimit:      r.count(query, "os_process_limit", 100, atLeast(1)),
 		OSProcessSoftLimit:  r.count(query, "os_process_soft_limit", 100, atLeast(0)),
 		OSProcessIdle:       r.duration(query, "os_process_idle_limit", 5*time.Minute, time.Second, atLeast(1)),

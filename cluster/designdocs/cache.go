@@ -111,7 +111,7 @@ func (c *Cache) Close() error {
 // Get returns a design document by its id, with "_design/". The error is
 // fault.NotFound "missing" or "deleted" when there is none.
 func (c *Cache) Get(ctx context.Context, db *cluster.DB, id string) (*Document, error) {
-	s, err := c.read(ctx, tailOf(db), db.Name())
+	s, err := c.read(ctx, db.Instance(), db.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +122,13 @@ func (c *Cache) Get(ctx context.Context, db *cluster.DB, id string) (*Document, 
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(c.o.Scripts, db.Name(), found), nil
+	return newDocument(c.o.Scripts, db.Instance(), found), nil
 }
 
 // All returns the design documents of a database, ordered by id. The list must not be
 // changed.
 func (c *Cache) All(ctx context.Context, db *cluster.DB) ([]*Document, error) {
-	s, err := c.read(ctx, tailOf(db), db.Name())
+	s, err := c.read(ctx, db.Instance(), db.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -263,9 +263,6 @@ func (c *Cache) others() []string {
 	}
 	return out
 }
-
-// tailOf returns what the names of the copies of a database have in common.
-func tailOf(db *cluster.DB) string { return ring.CopyTail(db.Ranges()[0][0].Name) }
 
 // errOther says that the copy that is asked belongs to another database of that name
 // than the one this node knows.

@@ -2,7 +2,6 @@ package designdocs
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +33,8 @@ type Document struct {
 	indexes   [2]func() []*plan.Index             // likewise
 }
 
-// newDocument makes a document of what was read of a database.
-func newDocument(scripts *script.Engine, db string, d *shard.Doc) *Document {
+// newDocument makes a document of what was read of an instance of a database.
+func newDocument(scripts *script.Engine, instance string, d *shard.Doc) *Document {
 	out := &Document{ID: d.ID, Rev: d.Rev, Body: d.Body, Language: "javascript"}
 	if language, ok := doc.Unquote(doc.Lookup(d.Body, "language")); ok {
 		out.Language = language
@@ -43,9 +42,7 @@ func newDocument(scripts *script.Engine, db string, d *shard.Doc) *Document {
 	source := doc.Lookup(d.Body, "validate_doc_update")
 	out.validates = source != nil && string(source) != "null"
 	out.functions = sync.OnceValue(func() *script.Design {
-		text := docformat.Style{}.Append(nil, d)
-		hash := sha256.Sum256(text) // two texts of one revision share no VM
-		return scripts.Design(db+"/"+d.ID+"@"+string(hash[:]), text)
+		return scripts.Design(instance, docformat.Style{}.Append(nil, d))
 	})
 	for i := range out.parse {
 		out.parse[i] = sync.OnceValues(func() (*view.Definition, error) {

@@ -43,5 +43,5 @@ func (c *Cache) revision(ctx context.Context, fn *shard.FilterFunc) (*Document, 
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(c.o.Scripts, fn.DB, found), nil
+	return newDocument(c.o.Scripts, db.Instance(), found), nil
 }

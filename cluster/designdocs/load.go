@@ -25,7 +25,7 @@ func (c *Cache) load(ctx context.Context, tail, name string, before *set) (*set,
 	if err != nil {
 		return nil, fmt.Errorf("design documents of %s: %w", name, err)
 	}
-	if tailOf(db) != tail {
+	if db.Instance() != tail {
 		return nil, errOther(name)
 	}
 	asked := db.Asking()
@@ -165,7 +165,7 @@ func (l *loading) merge(ctx context.Context) ([]*Document, error) {
 		}
 		known := l.before.same(d)
 		if known == nil {
-			known = newDocument(l.cache.o.Scripts, l.db.Name(), d)
+			known = newDocument(l.cache.o.Scripts, l.db.Instance(), d)
 		}
 		out = append(out, known)
 	}

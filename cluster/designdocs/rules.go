@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/shard"
+	"divan/shard/fairqueue"
 	"divan/shard/ring"
 	"divan/storage/doc"
 )
@@ -43,6 +44,7 @@ func (s *set) validate(ctx context.Context, r shard.ValidateRequest) error {
 	if len(security) == 0 {
 		security = []byte("{}")
 	}
+	ctx = fairqueue.With(ctx, fairqueue.Caller{Account: r.User.Name})
 	for _, d := range s.validating {
 		if err := d.Functions().Validate(ctx, next, old, user, security); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (c *Cache) Answer(_ context.Context, _ string, tail []byte) ([]byte, error)
 // has dropped it, or, if it cannot be reached, surely knows that it is cut off and
 // has read anew since.
 func (c *Cache) Written(ctx context.Context, db *cluster.DB) {
-	tail := tailOf(db)
+	tail := db.Instance()
 	c.drop(tail)
 	nodes := c.others()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime) // a client that goes away does not end it

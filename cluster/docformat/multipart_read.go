@@ -15,8 +15,36 @@ import (
 // standard library's own buffer would fetch the body in pieces of 4 KB.
 const multipartBuffer = 64 << 10
 
+// maxPartHeader is how much of a body may stand before the content of a part, in bytes: the
+// standard library would keep 10 MB of headers.
+const maxPartHeader = 64 << 10
+
 // Parts reads the parts of a multipart body as they stand on the wire.
-type Parts struct{ r *multipart.Reader }
+type Parts struct {
+	r     *multipart.Reader
+	body  *headerLimit
+	after *Part // which Next has returned
+}
+
+// headerLimit bounds what is read of a body while the header of a part is looked for.
+type headerLimit struct {
+	r    *bufio.Reader
+	in   bool // a header is looked for
+	left int  // bytes that may be read for it
+}
+
+// Read implements io.Reader.
+func (h *headerLimit) Read(p []byte) (int, error) {
+	if !h.in {
+		return h.r.Read(p)
+	}
+	if h.left <= 0 {
+		return 0, fault.New(fault.BadRequest, "The header of a part of the multipart body is too long.")
+	}
+	n, err := h.r.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
+}
 
 // NewParts starts reading a multipart body whose media type must be the one
 // given.
@@ -28,15 +56,24 @@ func NewParts(body io.Reader, contentType, want string) (*Parts, error) {
 	if params["boundary"] == "" {
 		return nil, fault.New(fault.BadRequest, "The multipart boundary is missing.")
 	}
-	return &Parts{multipart.NewReader(bufio.NewReaderSize(body, multipartBuffer), params["boundary"])}, nil
+	limited := &headerLimit{r: bufio.NewReaderSize(body, multipartBuffer)}
+	return &Parts{r: multipart.NewReader(limited, params["boundary"]), body: limited}, nil
 }
 
 // Next returns the next part. io.EOF means that the body ended as it should.
 func (p *Parts) Next() (*Part, error) {
+	if p.after != nil { // what is left of it is no header
+		if _, err := io.Copy(io.Discard, p.after); err != nil {
+			return nil, err
+		}
+	}
+	p.body.in, p.body.left = true, maxPartHeader
 	next, err := p.r.NextRawPart()
+	p.body.in = false
 	switch {
 	case err == nil:
-		return &Part{next}, nil
+		p.after = &Part{next}
+		return p.after, nil
 	case errors.Is(err, io.EOF):
 		return nil, err
 	default:

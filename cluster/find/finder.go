@@ -63,14 +63,16 @@ func describe(db *cluster.DB) plan.Database {
 }
 
 func checkPartition(db *cluster.DB, name string) error {
-	switch {
-	case name == "":
+	if name == "" {
 		return nil
-	case !db.Meta().Partitioned:
-		return fault.New(fault.BadRequest, "`partition` is not supported on this db")
-	default:
-		return cluster.ValidatePartition(name)
 	}
+	if err := cluster.ValidatePartition(name); err != nil {
+		return err
+	}
+	if !db.Meta().Partitioned {
+		return fault.New(fault.BadRequest, "`partition` is not supported on this db")
+	}
+	return nil
 }
 
 // Find begins to answer a query. Close the answer.

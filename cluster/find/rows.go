@@ -12,6 +12,7 @@ import (
 	"divan/shard/find"
 	"divan/shard/query/plan"
 	"divan/shard/view"
+	"divan/storage/doc"
 )
 
 // Rows is an answer, in order:
@@ -170,13 +171,17 @@ func (r *Rows) Count() (int64, error) {
 	return r.given, r.db.Asking().Explain(r.ctx, err)
 }
 
-// Bookmark returns the place behind the last row.
-func (r *Rows) Bookmark() string {
+// Bookmark returns the place behind the last row, as JSON.
+func (r *Rows) Bookmark() []byte {
 	if r.given == 0 {
 		return r.find.SentBookmark()
 	}
-	return r.plan.Bookmark(r.sort, string(r.id)).String()
+	return doc.AppendString(nil, r.plan.Bookmark(r.sort, string(r.id)).String())
 }
+
+// Empty reports that the query is one that CouchDB does not run, and whose answer has
+// no bookmark and no figures.
+func (r *Rows) Empty() bool { return r.plan.Empty }
 
 // Stats returns what the answer took.
 func (r *Rows) Stats() Stats {

@@ -134,7 +134,7 @@ func (q *Write) Outcome() (Outcome, error) {
 func Usable(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy, fault.Closed,
-		fault.Corruption, fault.InsufficientStorage:
+		fault.Corruption, fault.InsufficientStorage, fault.Busy:
 		return false
 	default:
 		return true
@@ -154,7 +154,7 @@ func Doubtful(err error) bool {
 		return false
 	}
 	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.NoCopy, fault.Closed:
+	case fault.Unavailable, fault.NoCopy, fault.Closed, fault.Busy:
 		return false
 	default:
 		return true

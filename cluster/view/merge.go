@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"divan/cluster/quorum"
@@ -132,7 +133,13 @@ func (g *reduced) next(row *Row) (ok bool, err error) {
 		}
 		state = g.state
 	}
-	if g.value, err = g.function.Final(g.value[:0], state); err != nil {
+	var overflow *reduce.OverflowError
+	g.value, err = g.function.Final(g.value[:0], state)
+	switch {
+	case errors.As(err, &overflow):
+		*row = Row{Key: []byte("null"), Overflow: overflow.Reason} // as in CouchDB without the key
+		return true, nil
+	case err != nil:
 		return false, fmt.Errorf("finish a reduction: %w", err)
 	}
 	*row = Row{Key: g.key, Value: g.value}

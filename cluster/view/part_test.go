@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -152,6 +153,7 @@ func TestPartGoesOn(t *testing.T) {
 
 func randomQuery(rng *rand.Rand) Query {
 	key := func() []byte { return fmt.Append(nil, rng.IntN(5)) }
+	someID := func() string { return fmt.Sprintf("d%03d", rng.IntN(30)) }
 	q := Query{Descending: rng.IntN(2) == 0, InclusiveEnd: rng.IntN(3) > 0, Limit: NoLimit, Reduce: rng.IntN(3) == 0}
 	if q.Reduce {
 		q.GroupLevel = -rng.IntN(2)
@@ -162,13 +164,19 @@ func randomQuery(rng *rand.Rand) Query {
 		for range 1 + rng.IntN(4) {
 			q.Keys = append(q.Keys, key())
 		}
+		if rng.IntN(2) == 0 {
+			q.StartID = someID()
+		}
+		if rng.IntN(2) == 0 {
+			q.EndID = someID()
+		}
 	case 1:
 		if q.StartKey = key(); rng.IntN(2) == 0 {
-			q.StartID = fmt.Sprintf("d%03d", rng.IntN(30))
+			q.StartID = someID()
 		}
 		if rng.IntN(2) == 0 {
 			if q.EndKey = key(); rng.IntN(2) == 0 {
-				q.EndID = fmt.Sprintf("d%03d", rng.IntN(30))
+				q.EndID = someID()
 			}
 		}
 	}
@@ -188,15 +196,13 @@ func model(docs [][]int, q *Query) (out []string) {
 			all = append(all, row{k, fmt.Sprintf("d%03d", i), v})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b row) int {
-		if a.key != b.key {
-			return a.key - b.key
+	slices.SortStableFunc(all, func(a, b row) int { // values in their order in both directions
+		c := cmp.Or(a.key-b.key, strings.Compare(a.id, b.id))
+		if q.Descending {
+			c = -c
 		}
-		return strings.Compare(a.id, b.id)
+		return c
 	})
-	if q.Descending {
-		slices.Reverse(all)
-	}
 	// before reports whether a row comes before a bound, in the direction; with past
 	// one at it counts as before.
 	before := func(r row, key []byte, id string, past bool) bool {
@@ -239,7 +245,7 @@ func model(docs [][]int, q *Query) (out []string) {
 			slices.Reverse(keys)
 		}
 		for n, k := range keys {
-			add(n, func(r row) bool { return bytes.Equal(fmt.Append(nil, r.key), k) })
+			add(n, func(r row) bool { return !before(r, k, q.StartID, false) && before(r, k, q.EndID, q.InclusiveEnd) })
 		}
 		return out
 	}

@@ -14,7 +14,7 @@ const NoLimit = -1
 // Query selects rows of a view (api.md section 11.2). Keys are JSON.
 type Query struct {
 	StartKey, EndKey []byte // nil: unbounded; in the direction of the answer
-	StartID, EndID   string // with StartKey, EndKey: document ids within equal keys; empty: none
+	StartID, EndID   string // with StartKey, EndKey or each of Keys: document ids within equal keys; empty: none
 	InclusiveEnd     bool
 	Descending       bool
 	Keys             [][]byte // with HasKeys: the rows of these keys, in this order (backwards when Descending)
@@ -40,6 +40,7 @@ type Row struct {
 	ID         string // empty for a group
 	Key, Value []byte // JSON
 	Doc        *shard.Doc
+	Overflow   string // of a group whose reduction was too long: why, instead of a value
 }
 
 // Rows is an answer, in order:
@@ -124,29 +125,35 @@ func (q *Query) ranges(of *index.ViewDefinition) ([]index.KeyRange, error) {
 	if q.HasKeys {
 		out := make([]index.KeyRange, len(q.Keys))
 		for i, key := range q.Keys {
-			sort, err := of.AppendSortKey(nil, key)
-			if err != nil {
+			var err error
+			if out[i], err = q.keyRange(of, key, key); err != nil {
 				return nil, err
 			}
-			out[i] = index.KeyRange{Lo: index.Bound{Key: sort}, Hi: index.Bound{Key: sort}}
 		}
 		if q.Descending {
 			slices.Reverse(out)
 		}
 		return out, nil
 	}
-	start, err := bound(of, q.StartKey, q.StartID, false)
-	if err != nil {
+	r, err := q.keyRange(of, q.StartKey, q.EndKey)
+	if err != nil || r.Lo.Key == nil && r.Hi.Key == nil {
 		return nil, err
 	}
-	end, err := bound(of, q.EndKey, q.EndID, !q.InclusiveEnd)
-	if err != nil || start.Key == nil && end.Key == nil {
-		return nil, err
+	return []index.KeyRange{r}, nil
+}
+
+// keyRange returns the rows between two keys and, within those, the ids of the query.
+func (q *Query) keyRange(of *index.ViewDefinition, from, to []byte) (r index.KeyRange, err error) {
+	if r.Lo, err = bound(of, from, q.StartID, false); err != nil {
+		return r, err
+	}
+	if r.Hi, err = bound(of, to, q.EndID, !q.InclusiveEnd); err != nil {
+		return r, err
 	}
 	if q.Descending {
-		start, end = end, start
+		r.Lo, r.Hi = r.Hi, r.Lo
 	}
-	return []index.KeyRange{{Lo: start, Hi: end}}, nil
+	return r, nil
 }
 
 func bound(of *index.ViewDefinition, key []byte, id string, exclusive bool) (b index.Bound, err error) {

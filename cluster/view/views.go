@@ -134,7 +134,7 @@ func hint(q *Query, n int) int {
 // source makes rows of what the shards give.
 func (v *View) source(ctx context.Context, m *merge, q *Query) (source, error) {
 	if q.Reduce {
-		function, err := v.views.o.Indexes.Reducer(v.of.Reduce, v.def.Lib)
+		function, err := v.views.o.Indexes.Reducer(ctx, v.db.Instance(), v.of.Reduce, v.def.Lib)
 		return &reduced{merge: m, function: function, level: q.GroupLevel}, err
 	}
 	out := &mapped{merge: m}

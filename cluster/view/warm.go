@@ -109,7 +109,7 @@ func (v *Views) warm(ctx context.Context, copyName string) error {
 		return nil
 	})
 	if err == nil && len(defs) > 0 {
-		v.o.Indexes.Warm(copyName, defs)
+		v.o.Indexes.Warm(ctx, copyName, defs)
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func killed(ctx context.Context, w *world) (string, error) {
 	if err := s.must(ctx, http.MethodPut, "/kept?q=2", nil); err != nil {
 		return "", err
 	}
-	if w.innocent, err = newInnocent(ctx, s); err != nil {
+	if w.innocent, err = newInnocent(ctx, s, false); err != nil {
 		return "", err
 	}
 	for range 5 {

@@ -19,12 +19,12 @@ const diskSize = "256m"
 
 // smallDisk gives a server a file system of its own: a process that does nothing
 // has it mounted, and the server runs where that one is.
-func (w *world) smallDisk(ctx context.Context, s *server) (inside string, err error) {
+func (w *world) smallDisk(ctx context.Context, s *server, size string) (inside string, err error) {
 	unshare := []string{"unshare", "--mount"}
 	if os.Getuid() != 0 {
 		unshare = append(unshare, "--map-root-user")
 	}
-	script := `mount -t tmpfs -o size=` + diskSize + ` none "$1" && echo mounted && exec sleep 1d`
+	script := `mount -t tmpfs -o size=` + size + ` none "$1" && echo mounted && exec sleep 1d`
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), unshare[0], append(unshare[1:], "sh", "-c", script, "sh", s.dir)...)
 	holder, err := child.Start(cmd, s.dir+".mount")
 	if err != nil {
@@ -67,7 +67,7 @@ func fullDisk(ctx context.Context, w *world) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	disk, err := w.smallDisk(ctx, s)
+	disk, err := w.smallDisk(ctx, s, diskSize)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -49,11 +50,13 @@ func (w *waits) p99() time.Duration {
 
 // watch has an innocent client work, and measures what it waits without an attack.
 func (w *world) watch(ctx context.Context, s *server) error {
-	if err := s.must(ctx, http.MethodPut, "/kept?q=2", nil); err != nil {
-		return err
+	if !w.functions {
+		if err := s.must(ctx, http.MethodPut, "/kept?q=2", nil); err != nil {
+			return err
+		}
 	}
 	var err error
-	if w.innocent, err = newInnocent(ctx, s); err != nil {
+	if w.innocent, err = newInnocent(ctx, s, w.functions); err != nil {
 		return err
 	}
 	select {
@@ -102,12 +105,12 @@ func (w *world) judge() error {
 }
 
 // newInnocent starts an innocent client.
-func newInnocent(ctx context.Context, s *server) (*innocent, error) {
+func newInnocent(ctx context.Context, s *server, functions bool) (*innocent, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	i := &innocent{server: s, cmd: exec.CommandContext(context.WithoutCancel(ctx), program, "-innocent", s.host)}
+	i := &innocent{server: s, cmd: exec.CommandContext(context.WithoutCancel(ctx), program, "-innocent", s.host, "-functions="+strconv.FormatBool(functions))}
 	i.cmd.Stderr = os.Stderr
 	out, err := i.cmd.StdoutPipe()
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 
 // working is an innocent client at work, in its own process.
 type working struct {
-	server *server
+	server    *server
+	functions bool // of its database are used, too
 
 	mu    sync.Mutex
 	acked []string
@@ -29,15 +30,15 @@ type working struct {
 
 // beInnocent works, answers each line of its input with what was waited, and its end
 // with what was acknowledged.
-func beInnocent(host string) error {
+func beInnocent(host string, functions bool) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w := &working{server: newServer(host), last: time.Now(), acked: []string{}}
+	w := &working{server: newServer(host), functions: functions, last: time.Now(), acked: []string{}}
 	var done sync.WaitGroup
 	for n := range innocents {
 		done.Go(func() {
 			for k := 0; ctx.Err() == nil; k++ {
-				w.one(ctx, fmt.Sprintf("doc-%d-%07d", n, k))
+				w.one(ctx, k, fmt.Sprintf("doc-%d-%07d", n, k))
 				select {
 				case <-time.After(innocence):
 				case <-ctx.Done():
@@ -55,15 +56,19 @@ func beInnocent(host string) error {
 	return errors.Join(err, in.Err(), out.Encode(w.acked))
 }
 
-// one writes a document and reads it.
-func (w *working) one(ctx context.Context, id string) {
-	for _, method := range []string{http.MethodPut, http.MethodGet} {
-		var body any
-		if method == http.MethodPut {
-			body = map[string]string{"text": "what nobody may lose"}
+// one writes a document and reads it, and uses a function.
+func (w *working) one(ctx context.Context, k int, id string) {
+	paths := []string{id, id}
+	if w.functions {
+		paths = append(paths, usesOf(k, id))
+	}
+	for i, path := range paths {
+		method, body := http.MethodGet, any(nil)
+		if i == 0 {
+			method, body = http.MethodPut, map[string]string{"text": "what nobody may lose"}
 		}
 		start := time.Now()
-		status, err := w.server.call(ctx, method, "/kept/"+id, body, nil)
+		status, err := w.server.call(ctx, method, "/kept/"+path, body, nil)
 		if ctx.Err() != nil {
 			return
 		}

@@ -32,9 +32,10 @@ func main() {
 	flag.StringVar(&c.dir, "dir", "data/attack", "for data and logs; emptied first")
 	flag.StringVar(&c.only, "only", "", "run this case alone")
 	innocent := flag.String("innocent", "", "be the innocent client of the server at this address (used by this program itself)")
+	functions := flag.Bool("functions", false, "and use functions of its database")
 	flag.Parse()
 	if *innocent != "" {
-		if err := beInnocent(*innocent); err != nil {
+		if err := beInnocent(*innocent, *functions); err != nil {
 			fmt.Fprintln(os.Stderr, "innocent client:", err)
 			os.Exit(1)
 		}
@@ -72,14 +73,25 @@ func attacks() []attack {
 		{"large bodies", "documents of 60 MB, 24 at a time", largeBodies},
 		{"guessed names", "140 connections log in with names that nobody has", guessedNames},
 		{"expensive selectors", "regular expressions that never end", selectors},
+		{"looping shows", "60 connections on a show function that never ends", loopingShows},
+		{"looping views", "40 views whose functions never end", loopingViews},
+		{"unread lists", "30 clients of a member that take nothing of a list", unreadLists},
 		{"expensive functions", "map functions that never end, or take all memory", functions},
+		{"endless rows", "14 replications of sources with rows, documents, checkpoints without an end", endlessRows},
+		{"black holes", "500 replications of one account to a host that never answers", blackHoles},
+		{"shared functions", "functions of two databases that are the same, with forty bad habits", isolation},
+		{"large builds", "views of a million rows, and of 60 documents with a million each", largeBuilds},
+		{"lost rows", "rows that no index can hold", lostRows},
 		{"random requests", "requests that are none, and ones that are odd", randomRequests},
 		{"cluster port", "handshakes without the secret, a member starts again", handshakes},
 		{"SIGKILL", "killed five times while it is written to", killed},
 		{"full disk", "a disk is filled, the node starts again on it", fullDisk},
+		{"full disk, a build", "an index that does not fit onto 200 MB", fullDiskBuild},
 		{"metadata gone", "meta/ is emptied, the databases stay", metadataGone},
 		{"metadata damaged", "a byte of meta/ is another one", metadataDamaged},
 		{"shard gone", "the directory of a shard is removed", shardGone},
+		{"slashes in names", "databases with up to five parts in their names, a restart", slashes},
+		{"memory at rest", "a bit of everything, some with much memory, then nothing", atRest},
 		{"log damaged", "the last block of a write-ahead log is overwritten", logDamaged},
 	}
 }

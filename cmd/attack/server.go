@@ -35,6 +35,7 @@ type world struct {
 	usual     waits
 	meanwhile waits
 	watched   bool
+	functions bool  // the innocent client has some
 	failure   error // of the innocent client, as a program
 }
 
@@ -172,7 +173,8 @@ func (s *server) lastLines() string {
 	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }
 
-// call sends JSON and decodes the answer into out, unless that is nil. A status
+// call sends JSON and decodes the answer into out, unless that is nil, or a *string,
+// which gets it as it is. A status
 // that is no success is no error; one of 0 says that there was no answer.
 func (s *server) call(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	var body io.Reader
@@ -195,10 +197,26 @@ func (s *server) call(ctx context.Context, method, path string, in, out any) (st
 	}
 	defer func() { _ = answer.Body.Close() }() // read to its end
 	text, err := io.ReadAll(answer.Body)
-	if err == nil && out != nil && answer.StatusCode < 300 {
-		err = json.Unmarshal(text, out)
+	switch out := out.(type) {
+	case nil:
+	case *string:
+		*out = string(text)
+	case *rowsOrRefusal:
+		if err == nil {
+			err = json.Unmarshal(text, out)
+		}
+	default:
+		if err == nil && answer.StatusCode < 300 {
+			err = json.Unmarshal(text, out)
+		}
 	}
 	return answer.StatusCode, err
+}
+
+// rowsOrRefusal is what call decodes of an answer of any status.
+type rowsOrRefusal struct {
+	Error, Reason string
+	Total         int `json:"total_rows"`
 }
 
 // must is call that takes nothing but success.

@@ -31,6 +31,9 @@ and replicate_http, which runs when there is a --peer, copies to that second ser
 processes of both) their processor time is that of one document, not of one request.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkServerURL(args[0]); err != nil {
+				return err
+			}
 			cfg.URL = args[0]
 			runtime.GOMAXPROCS(procs)
 			if onTerminal(os.Stderr) { // its lines write over each other, which a file or a pipe would keep

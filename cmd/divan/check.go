@@ -80,7 +80,8 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 			x.print("%s\n", name)
 		}
 		report := func(problem string) { x.report(name, problem) }
-		if err := checkStore(ctx, engine, name, report); err != nil {
+		note := func(what string) { x.print("%s: %s (no problem)\n", name, what) }
+		if err := checkStore(ctx, engine, name, report, note); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -110,7 +111,12 @@ func (x *examination) checkMeta(engine *storage.Engine, dir string, names []stri
 	}
 	if m.Exists && len(m.Problems) == 0 {
 		for _, name := range m.Missing {
-			if m.Alone || engine.Lost(name) {
+			switch {
+			case engine.NeverMade(name):
+				if m.Alone {
+					x.print("%s: is not here and was not noted as made; a node that is killed leaves that, and makes it when it starts (no problem)\n", name)
+				}
+			case m.Alone || engine.Lost(name):
 				x.report(name, "the directory is missing")
 			}
 		}
@@ -143,13 +149,15 @@ func isDataDirectory(dir string) error {
 	return fmt.Errorf("%s is no data directory of Divan", dir)
 }
 
-func checkStore(ctx context.Context, engine *storage.Engine, name string, report func(problem string)) error {
+func checkStore(ctx context.Context, engine *storage.Engine, name string, report, note func(what string)) error {
 	store, err := engine.Acquire(name)
 	if err != nil {
 		return err
 	}
 	defer engine.Release(store)
-	if given := store.GivenUp(); given != nil {
+	if given := store.GivenUp(); given != nil && given.Torn {
+		note(given.String())
+	} else if given != nil {
 		report(given.String())
 	}
 	return store.Check(ctx, report)

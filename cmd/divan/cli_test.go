@@ -1,16 +1,28 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/creack/pty"
 )
 
 // TestRefusals looks for one clear line and exit status 1.
@@ -19,14 +31,31 @@ func TestRefusals(t *testing.T) {
 	write(t, filepath.Join(dir, "secret.ini"), "[chttpd]\n")
 	notes := filepath.Join(dir, "notes")
 	write(t, filepath.Join(notes, "note"), "x")
+	couch := filepath.Join(dir, "couch")
+	write(t, filepath.Join(couch, "_dbs.couch"), "x")
+	usage := func(line string) string {
+		command, _, _ := strings.Cut(line, " [")
+		command, _, _ = strings.Cut(command, " URL")
+		command, _, _ = strings.Cut(command, " DIR")
+		return "\nUsage: " + line + "\nMore: " + command + " --help"
+	}
+	const notServer = "the URL of a server is expected, without a path: http://admin:password@127.0.0.1:5984"
 	for _, tc := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"frobnicate"}, `unknown command "frobnicate" for "divan"`},
-		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
-		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate"},
-		{[]string{"serve", "data"}, `unknown command "data" for "divan serve"`},
+		{[]string{"frobnicate"}, `unknown command "frobnicate" for "divan"` + usage("divan [flags]")},
+		{[]string{"--frobnicate"}, "unknown flag: --frobnicate" + usage("divan [flags]")},
+		{[]string{"benhc", "x"}, `unknown command "benhc" for "divan"` + "\nDid you mean bench?" + usage("divan [flags]")},
+		{[]string{"serve", "--dta", "x"}, "unknown flag: --dta\nDid you mean --data?" + usage("divan serve [flags]")},
+		{[]string{"healthcheck", "--insecur"}, "unknown flag: --insecur\nDid you mean --insecure?" + usage("divan healthcheck [URL] [flags]")},
+		{[]string{"bench", "--docs", "many", "x"}, `invalid argument "many" for "--docs" flag: strconv.ParseInt: parsing "many": invalid syntax` + usage("divan bench URL [flags]")},
+		{[]string{"healthcheck", "http://adm:p/w@127.0.0.1:5984/pond"}, notServer},
+		{[]string{"bench", "127.0.0.1:5984/pond"}, notServer},
+		{[]string{"setup", "http://127.0.0.1:1/", "http://127.0.0.1:1/_utils"}, notServer},
+		{[]string{"healthcheck", "--ca", dir + "/none.pem"}, "read the authority: open " + dir + "/none.pem: no such file or directory"},
+		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate" + usage("divan serve [flags]")},
+		{[]string{"serve", "data"}, `unknown command "data" for "divan serve"` + usage("divan serve [flags]")},
 		{[]string{"serve", "--data", ""}, "a data directory is needed"},
 		{[]string{"serve", "--data", dir, "--listen", "5984"}, `the address to listen on must be HOST:PORT, not "5984"`},
 		{[]string{"serve", "--data", dir, "--listen", "127.0.0.1:999999"}, `the address to listen on must be HOST:PORT, not "127.0.0.1:999999"`},
@@ -34,8 +63,10 @@ func TestRefusals(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--admin", ":x"}, "an administrator must be given as NAME:PASSWORD"},
 		{[]string{"serve", "--data", dir, "--config", dir + "/none.ini"}, "read configuration: stat " + dir + "/none.ini: no such file or directory"},
 		{[]string{"serve", "--data", dir + "/secret.ini/data"}, "make data directory: mkdir " + dir + "/secret.ini: not a directory"},
-		{[]string{"bench"}, "accepts 1 arg(s), received 0"},
-		{[]string{"check"}, "accepts 1 arg(s), received 0"},
+		{[]string{"serve", "--data", couch}, couch + " is a data directory of CouchDB (it holds _dbs.couch), whose files Divan does not read: give Divan " +
+			"a directory of its own, start CouchDB on this one, and copy from one to the other with divan import (docs/moving.md)"},
+		{[]string{"bench"}, "accepts 1 arg(s), received 0" + usage("divan bench URL [flags]")},
+		{[]string{"check"}, "accepts 1 arg(s), received 0" + usage("divan check DIR [flags]")},
 		{[]string{"check", dir + "/none"}, "stat " + dir + "/none: no such file or directory"},
 		{[]string{"check", notes}, notes + " is no data directory of Divan"},
 		{[]string{"check", dir + "/secret.ini"}, dir + "/secret.ini is no data directory of Divan"},
@@ -54,7 +85,7 @@ func TestRefusals(t *testing.T) {
 		}
 		return err
 	})
-	if got := strings.Join(files, " "); got != "/notes/note /secret.ini" || err != nil {
+	if got := strings.Join(files, " "); got != "/couch/_dbs.couch /notes/note /secret.ini" || err != nil {
 		t.Errorf("refusals left behind %s, %v", got, err)
 	}
 }
@@ -108,9 +139,106 @@ func TestNoAdmin(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	status, out := run(t, nil, "version")
-	if status != 0 || out != "divan "+programVersion()+"\n" {
-		t.Errorf("exit status %d, %q", status, out)
+	for _, arg := range []string{"version", "--version"} {
+		status, out := run(t, nil, arg)
+		if status != 0 || out != "divan "+programVersion()+"\n" {
+			t.Errorf("%s: exit status %d, %q", arg, status, out)
+		}
+	}
+}
+
+// TestPortInUse: a node that cannot listen leaves nothing behind.
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	dir := filepath.Join(t.TempDir(), "data")
+	status, out := run(t, adminEnviron(), "serve", "--data", dir, "--listen", l.Addr().String())
+	if status != 1 || !strings.Contains(out, "divan: listen on "+l.Addr().String()) || !strings.Contains(out, "address already in use") {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+	status, out = run(t, nil, "serve", "--data", dir, "--listen", "0.0.0.0:0")
+	if status != 1 || !strings.Contains(out, "no server administrator is set") {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data directory: %v", err)
+	}
+}
+
+// TestHangup: SIGHUP has the log written to a new file after the old one was
+// renamed, and the node goes on.
+func TestHangup(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "divan.log")
+	p := startServer(t, append(adminEnviron(), "DIVAN_LOG__WRITER=file", "DIVAN_LOG__FILE="+file), "--data", filepath.Join(dir, "data"))
+	if err := os.Rename(file, file+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the log is there again", func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	newClient(t, p.address).want(t, "GET", "/_uuids?count=3", "", 200)
+	p.stop()
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "/_uuids") {
+		t.Errorf("the request is not in the new file: %v", err)
+	}
+	if !strings.HasSuffix(p.output(), "Divan has stopped.\n") {
+		t.Errorf("the end is not told: %s", p.output())
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"serve", "setup", "import", "healthcheck", "bench", "check", "recover", "version"}
+	for word, want := range map[string]string{"sevre": "serve", "chek": "check", "helthcheck": "healthcheck", "verzion": "version", "frobnicate": "", "x": "", "": ""} {
+		if got := nearest(word, names); got != want {
+			t.Errorf("%q is %q, want %q", word, got, want)
+		}
+	}
+}
+
+// TestGreetingAtTerminal: a person is told what the node is and has, and that it
+// has stopped.
+func TestGreetingAtTerminal(t *testing.T) {
+	freshTerminal(t) // or there are none
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir)
+	cmd.Env = append([]string{asProgram + "=1", "DIVAN_LOG__LEVEL=error", "PATH=" + os.Getenv("PATH")}, adminEnviron()...)
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tty.Close() }()
+	out, in := "", bufio.NewReader(tty)
+	for !strings.Contains(out, "Ctrl-C") {
+		line, err := in.ReadString('\n')
+		if out += line; err != nil {
+			t.Fatalf("%s%v", out, err)
+		}
+	}
+	if _, err := io.WriteString(tty, "\x03"); err != nil {
+		t.Fatal(err)
+	}
+	rest, _ := io.ReadAll(in) // the end of a terminal is an error
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	out += string(rest)
+	for _, want := range []string{
+		`Divan answers on http://(127.0.0.1:\d+)\r\n`, `  version    ` + regexp.QuoteMeta(programVersion()) + `\r\n`,
+		`  data       ` + regexp.QuoteMeta(dir) + `, \d databases\r\n`, `  listens    HTTP 127.0.0.1:`,
+		`  try        curl -u adm "http://127.0.0.1:\d+/_all_dbs"\r\n`, `Divan has stopped.\r\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
 	}
 }
 
@@ -129,8 +257,10 @@ func TestHelp(t *testing.T) {
 // TestHealthcheck asks nodes that run and do not run.
 func TestHealthcheck(t *testing.T) {
 	p := startServer(t, adminEnviron(), "--data", t.TempDir())
-	if status, out := run(t, nil, "healthcheck", "http://"+p.address); status != 0 || out != "" {
-		t.Errorf("exit status %d, %q", status, out)
+	for _, slash := range []string{"", "/"} {
+		if status, out := run(t, nil, "healthcheck", "http://"+p.address+slash); status != 0 || out != "" {
+			t.Errorf("exit status %d, %q", status, out)
+		}
 	}
 	newClient(t, p.address).want(t, "PUT", "/_node/_local/_config/couchdb/maintenance_mode", `"nolb"`, 200)
 	if status, out := run(t, nil, "healthcheck", "http://"+p.address); status != 1 || !strings.Contains(out, "takes no requests: status 404") {
@@ -372,4 +502,30 @@ func filesOf(t *testing.T, dir string) (out []string) {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestHealthcheckTLS: the authority that is given, or everybody, is trusted.
+func TestHealthcheckTLS(t *testing.T) {
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/_up" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that is refused
+	defer srv.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
+	for _, tc := range []struct {
+		ca       string
+		insecure bool
+		ok       bool
+	}{{file, false, true}, {"", true, true}, {"", false, false}} {
+		client, err := clientFor(tc.ca, tc.insecure)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := healthy(t.Context(), client, srv.URL); (err == nil) != tc.ok {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
 }

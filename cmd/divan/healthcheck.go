@@ -2,16 +2,24 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
 func healthcheckCommand() *cobra.Command {
-	var timeout time.Duration
+	var (
+		timeout  time.Duration
+		ca       string
+		insecure bool
+	)
 	cmd := &cobra.Command{
 		Use:   "healthcheck [URL]",
 		Short: "Ask a node whether it can take requests; the exit status tells",
@@ -21,24 +29,49 @@ stops or is in maintenance mode answers that it cannot. Without a URL the node o
 		RunE: func(cmd *cobra.Command, args []string) error {
 			base := "http://127.0.0.1:5984"
 			if len(args) > 0 {
-				base = args[0]
+				base = strings.TrimRight(args[0], "/")
+			}
+			if err := checkServerURL(base); err != nil {
+				return err
+			}
+			client, err := clientFor(ca, insecure)
+			if err != nil {
+				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return healthy(ctx, base)
+			return healthy(ctx, client, base)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "how long to wait for the answer")
+	cmd.Flags().StringVar(&ca, "ca", "", "PEM file of the authority that signed the node's certificate (default those of the system)")
+	cmd.Flags().BoolVar(&insecure, "insecure", false, "accept a certificate that nobody trusts")
 	return cmd
 }
 
+// clientFor returns a client that trusts an authority, or everybody.
+func clientFor(ca string, insecure bool) (*http.Client, error) {
+	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure} //nolint:gosec // it is asked for
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("read the authority: %w", err)
+		}
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", ca)
+		}
+	}
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, DisableKeepAlives: true}}, nil
+}
+
 // healthy returns nil when the node behind a URL takes requests.
-func healthy(ctx context.Context, base string) error {
+func healthy(ctx context.Context, client *http.Client, base string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/_up", nil)
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -19,24 +20,47 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "divan:", err)
+	lastWords("divan: " + err.Error())
 	os.Exit(1)
 }
 
-// obey asks for a graceful stop at the first signal and ends the process at the
-// second, with the status that a shell gives to a program ended by it. Both are
-// read from one channel: handing the second back to the system's own handling
-// would race with its arrival.
+// stopWithin is how long the process may take to end once it was asked to: as long
+// as `docker stop` waits. What hangs then, a disk say, is left behind, which loses
+// nothing that was acknowledged.
+const stopWithin = 10 * time.Second
+
+// obey asks for a graceful stop at the first signal. It ends the process at the
+// second one, with the status that a shell gives to a program ended by it, and after
+// stopWithin. Both signals are read from one channel: handing the second back to the
+// system's own handling would race with its arrival.
 func obey(stop context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	<-signals
 	stop()
 	status := 1
-	if s, ok := (<-signals).(syscall.Signal); ok {
-		status = 128 + int(s)
+	select {
+	case again := <-signals:
+		if s, ok := again.(syscall.Signal); ok {
+			status = 128 + int(s)
+		}
+	case <-time.After(stopWithin):
+		lastWords(fmt.Sprintf("divan: not ended %v after it was asked to", stopWithin))
 	}
 	os.Exit(status)
+}
+
+// lastWords prints a line, and does not wait for an output that takes nothing.
+func lastWords(text string) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = fmt.Fprintln(os.Stderr, text) // there is nobody else to tell
+	}()
+	select {
+	case <-said:
+	case <-time.After(200 * time.Millisecond):
+	}
 }
 
 // rootCommand returns the program; without a command it serves.
@@ -54,6 +78,9 @@ func rootCommand() *cobra.Command {
 	opts.register(root.Flags())
 	root.AddCommand(serveCommand(), importCommand(), benchCommand(), checkCommand(), recoverCommand(), setupCommand(), healthcheckCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = programVersion()
+	root.SetVersionTemplate("divan {{.Version}}\n")
+	explainUsage(root)
 	return root
 }
 

@@ -5,8 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,6 +67,7 @@ func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
 	cfg := o.cfg
 	cfg.Environ = os.Environ()
 	cfg.Version, cfg.Processors = programVersion(), processors
+	cfg.StopWithin = stopWithin - time.Second // it says what did not end
 	for {
 		n, err := node.New(ctx, cfg)
 		if err != nil {
@@ -67,28 +75,64 @@ func serve(ctx context.Context, o *serveOptions, out io.Writer) error {
 		}
 		var beside sync.WaitGroup
 		running, stop := context.WithCancel(ctx)
-		beside.Go(func() { greet(running, n, out) })
+		beside.Go(func() { greet(running, n, o, out) })
+		beside.Go(func() { renewAtHangup(running, n) })
 		beside.Go(func() { paceCollector(running, n.Reclaimable) })
 		err = n.Run(ctx)
 		stop()
 		beside.Wait()
 		if !errors.Is(err, node.ErrRestart) {
+			if err == nil {
+				_, _ = io.WriteString(out, "Divan has stopped.\n")
+			}
 			return err
 		}
 	}
 }
 
+// renewAtHangup obeys SIGHUP until ctx ends.
+func renewAtHangup(ctx context.Context, n *node.Node) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			n.Renew()
+		}
+	}
+}
+
 // greet says where the node is once it answers, and what a new user has to know.
-func greet(ctx context.Context, n *node.Node, out io.Writer) {
+func greet(ctx context.Context, n *node.Node, o *serveOptions, out io.Writer) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-n.Ready():
 	}
 	text := fmt.Sprintf("Divan answers on http://%s\n", n.Addr())
-	if len(n.Config().Load().Admins) == 0 {
+	admins := n.Config().Load().Admins
+	if out == os.Stderr && onTerminal(os.Stderr) {
+		text += details(n, o.cfg.DataDir, slices.Sorted(maps.Keys(admins)))
+	}
+	if len(admins) == 0 {
 		text += "There is no server administrator yet, so nobody can create a database, and the node listens on this machine only.\n" +
 			"Set one: start again with --admin NAME:PASSWORD.\n"
 	}
 	_, _ = io.WriteString(out, text) // it is in the log too
+}
+
+// details is what a person reads at a terminal.
+func details(n *node.Node, dataDir string, admins []string) string {
+	if dir, err := filepath.Abs(dataDir); err == nil {
+		dataDir = dir
+	}
+	text := fmt.Sprintf("  version    %s\n  data       %s, %d databases\n  listens    %s\n",
+		programVersion(), dataDir, n.Databases(), strings.Join(n.Addresses(), ", "))
+	if len(admins) > 0 {
+		text += fmt.Sprintf("  try        curl -u %s \"http://%s/_all_dbs\"\n", admins[0], n.Addr())
+	}
+	return text + "  stop       Ctrl-C\n"
 }

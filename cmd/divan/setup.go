@@ -30,6 +30,11 @@ The nodes need the same administrator; COUCHDB_USER and COUCHDB_PASSWORD are use
 Nodes that do not answer yet are waited for. It may be run again: it then does what is missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, node := range args {
+				if err := checkServerURL(node); err != nil {
+					return err
+				}
+			}
 			cfg.Nodes, cfg.Out = args, cmd.ErrOrStderr()
 			cfg.User, cfg.Password = os.Getenv("COUCHDB_USER"), os.Getenv("COUCHDB_PASSWORD")
 			if admin != "" {

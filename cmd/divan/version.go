@@ -5,8 +5,14 @@ import "runtime/debug"
 // unversioned is what a program calls itself that was built without its history.
 const unversioned = "devel"
 
+// linkedVersion is the tag or commit, which the linker puts here (see ../../dev).
+var linkedVersion = ""
+
 // programVersion returns the tag or commit that the program was built from.
 func programVersion() string {
+	if linkedVersion != "" {
+		return linkedVersion
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return unversioned

@@ -189,6 +189,7 @@ func TestPublicKeys(t *testing.T) {
 		{"CouchDB's form, another key", signDER(t, header("ES256", "ES256"), claims, crypto.SHA256, ecKeys["ES384"]), fault.BadRequest, "Bad signature"},
 		{"another algorithm than signed", sign(t, "RS256", header("RS512", "a"), claims, rsaKey), fault.BadRequest, "Bad signature"},
 		{"a key of another curve", sign(t, "ES256", header("ES256", "ES384"), claims, ecKeys["ES256"]), fault.BadRequest, "Bad signature"},
+		{"ES384 by a key of P-256, which Erlang takes", signDER(t, header("ES384", "ES256"), claims, crypto.SHA384, ecKeys["ES256"]), fault.BadRequest, "Bad signature"},
 		{"the public key as a secret", sign(t, "HS256", header("HS256", "a"), claims, []byte(keys["rsa:a"])), fault.BadRequest, "Unknown kid"},
 		{"an EC key for RSA", sign(t, "RS256", header("RS256", "ec"), claims, rsaKey), fault.BadRequest, "not an RSA public key"},
 		{"an RSA key for EC", sign(t, "ES256", header("ES256", "rsa"), claims, ecKeys["ES256"]), fault.BadRequest, "not an EC public key"},

@@ -1,11 +1,11 @@
 package auth
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
 	"divan/cluster/access"
+	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -70,7 +70,7 @@ func checkEndpoint(value []byte) error {
 	if !strings.Contains(text, "://") {
 		return forbidden("local_endpoints_not_supported")
 	}
-	u, err := url.Parse(text)
+	u, err := spec.ParseURL(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return invalid
 	}
@@ -204,7 +204,7 @@ func withoutCredentials(value []byte) []byte {
 // withoutAccount takes name and password out of a URL. What is before an @ of
 // something that is no URL goes as well.
 func withoutAccount(text string) string {
-	u, err := url.Parse(text)
+	u, err := spec.ParseURL(text)
 	if err != nil || u.Host == "" {
 		return text[strings.LastIndexByte(text, '@')+1:]
 	}

@@ -45,7 +45,7 @@ func TestValidateReplication(t *testing.T) {
 }
 
 func TestScreenReplication(t *testing.T) {
-	const body = `{"source":"http://u:p@h/a","target":{"url":"https://u:p@h/b","headers":{"Authorization":"x"},"auth":{"basic":{}}},"proxy":"http://u:p@h","owner":"bob","continuous":true}`
+	const body = `{"source":"http://u:12/s3cr@h/a","target":{"url":"https://u:p@h/b","headers":{"Authorization":"x"},"auth":{"basic":{}}},"proxy":"http://u:p@h","owner":"bob","continuous":true}`
 	screened := func(u shard.User, admin bool) *shard.Doc {
 		d := &shard.Doc{ID: "x", Rev: doc.Rev{Pos: 2, ID: "abc"}, Body: []byte(body)}
 		if err := ScreenReplication(d, u, admin); err != nil {

@@ -16,6 +16,7 @@ import (
 
 // changes serves GET and POST /{db}/_changes (api.md section 13).
 func changes(c *core.Call) error {
+	c.ForAccount()
 	body, err := changesBody(c)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestChangesParams(t *testing.T) {
 		"heartbeat=600000":                   "0 -1 1m0s 1m0s 1",
 		"limit=1&limit=2&seq_interval=7":     "0 2 1m0s 0s 7",
 		"timeout=99999999999999999&limit=0":  "0 0 1m0s 0s 1",
-		"limit=576460752303423488":           "0 576460752303423488 1m0s 0s 1",
+		"limit=576460752303423487":           "0 576460752303423487 1m0s 0s 1",
 		"since=now&descending=true&style=x":  "0 -1 1m0s 0s 1",
 		"last-event-id=0&conflicts=yes&x=y":  "0 -1 1m0s 0s 1",
 		"feed=normal&filter=&doc_ids=[1]&=1": "0 -1 1m0s 0s 1",
@@ -61,7 +62,7 @@ func TestChangesParams(t *testing.T) {
 
 func TestChangesParamsRefused(t *testing.T) {
 	const (
-		beyond    = "576460752303423489"
+		beyond    = "576460752303423488"
 		malformed = "Malformed sequence supplied in 'since' parameter."
 		invalid   = "Invalid heartbeat value. Expecting a positive integer value (in milliseconds)."
 		positive  = "The heartbeat value should be a positive integer (in milliseconds)."
@@ -70,7 +71,7 @@ func TestChangesParamsRefused(t *testing.T) {
 		"feed=nope":         "Supported `feed` types: normal, continuous, live, longpoll, eventsource",
 		"limit=x":           "The limit parameter should be a non-negative integer",
 		"limit=-1":          "The limit value should be a non-negative integer",
-		"limit=" + beyond:   "The limit value must not exceed 576460752303423488",
+		"limit=" + beyond:   "The limit value must not exceed 576460752303423487",
 		"timeout=x":         "The timeout parameter should be a non-negative integer",
 		"timeout=-1":        "The timeout value should be a non-negative integer",
 		"heartbeat=0":       positive,
@@ -209,5 +210,21 @@ func TestFeedFields(t *testing.T) {
 		if _, err := feedFields([]byte(text)); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// TestUpdatesTimeout: up to 60 it is seconds, above milliseconds, and never longer
+// than the longest.
+func TestUpdatesTimeout(t *testing.T) {
+	for n, want := range map[int]time.Duration{
+		0: 0, 1: time.Second, 60: time.Minute, 61: 61 * time.Millisecond, 30_000: 30 * time.Second, 60_000: time.Minute,
+		300_000: time.Minute, math.MaxInt: time.Minute,
+	} {
+		if got := updatesTimeout(n, time.Minute); got != want {
+			t.Errorf("%d: %v, want %v", n, got, want)
+		}
+	}
+	if got := updatesTimeout(60, 200*time.Millisecond); got != 200*time.Millisecond {
+		t.Errorf("cut to the longest: %v", got)
 	}
 }

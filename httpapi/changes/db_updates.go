@@ -1,7 +1,6 @@
 package changes
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -74,10 +73,10 @@ func parseDBUpdates(c *core.Call) (*changesParams, error) {
 			p.query.Limit, err = parseInteger(q.Value, 0)
 		case "descending":
 			p.query.Descending = q.Value == "true"
-		case "timeout": // seconds: api.md section 20, row 5
+		case "timeout":
 			var n int
 			n, err = parseInteger(q.Value, 0)
-			p.timeout = min(time.Duration(min(n, math.MaxInt32))*time.Second, longest)
+			p.timeout = updatesTimeout(n, longest)
 		case "heartbeat":
 			p.heartbeat, err = updatesHeartbeat(q.Value, longest)
 		}
@@ -91,6 +90,17 @@ func parseDBUpdates(c *core.Call) (*changesParams, error) {
 	var err error
 	p.query.Since, err = sequence.ParseSince(since)
 	return p, err
+}
+
+// mostSeconds is the longest timeout in seconds; above it clients of CouchDB mean
+// milliseconds (api.md section 20, row 5).
+const mostSeconds = 60
+
+func updatesTimeout(n int, longest time.Duration) time.Duration {
+	if n > mostSeconds {
+		return milliseconds(n, longest)
+	}
+	return min(time.Duration(n)*time.Second, longest)
 }
 
 // updatesHeartbeat reads heartbeat: true, false, or milliseconds.

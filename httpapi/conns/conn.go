@@ -97,6 +97,9 @@ func (c *Conn) cut() {
 	_ = inner.Close() // its goroutine finds out
 }
 
+// CutOff ends the connection at once, on another goroutine than the one that serves it.
+func (c *Conn) CutOff() { c.cut() }
+
 // CloseWrite tells the client that nothing more comes. net/http calls it when
 // the client may still be sending, so that it gets to read why it was refused.
 func (c *Conn) CloseWrite() error {

@@ -29,6 +29,7 @@ import (
 	"divan/shard/query"
 	"divan/shard/script"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Deps is what the API stands on. Everything up to Logger is required.
@@ -88,7 +89,7 @@ type API struct {
 	Guard   *guard.Guard
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
-	bodies      bodyMemory
+	Memory      *memory.Budget // of bodies, and of what replications read
 	turns       turns
 	uuids       uuidSource
 	feeds       feedGate
@@ -104,6 +105,7 @@ func New(d Deps) *API {
 		Deps: d, Stats: &stats.Counters{}, Started: time.Now(),
 		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, refusals: fewOf(d.Logger),
 	}
+	a.Memory = memory.NewBudget(a.memoryLimit)
 	a.turns = newTurns()
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })

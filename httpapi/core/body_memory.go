@@ -1,29 +1,13 @@
 package core
 
 import (
-	"sync/atomic"
-
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
-// bodyMemory is what the bodies of all requests may take of the memory. A body
-// takes it in steps as it grows, twice its size: what is made of it takes as much
-// again.
-type bodyMemory struct {
-	used  atomic.Int64 // bytes
-	given atomic.Int64 // back since the last Reclaimable
-}
-
+// bodyFactor is how many bytes of memory a byte of a body takes: what is made of it takes
+// as much again.
 const bodyFactor = 2
-
-// A request that takes more than smallBody gets largeShare percent of the memory only,
-// with all others of the kind: few large ones, whose clients take their answers as slowly
-// as they may, must not keep everybody else out.
-const (
-	smallBody  = 1 << 20
-	largeShare = 75
-)
 
 // defaultBodyMemory counts when nobody knows how much memory there is.
 const defaultBodyMemory = 1 << 30
@@ -47,24 +31,8 @@ func (c *Call) takeMemory(n int) error {
 // tryMemory reports whether it has taken the memory, and if not whether there can
 // never be so much.
 func (c *Call) tryMemory(n int) (large, ok bool) {
-	m, most := &c.API.bodies, c.set.bodyMemory
-	size := int64(n) * bodyFactor
-	if c.memory+size > smallBody {
-		most -= most / 100 * (100 - largeShare)
-	}
-	if c.memory+size > most {
-		return true, false
-	}
-	for {
-		used := m.used.Load()
-		if used > most-size {
-			return false, false
-		}
-		if m.used.CompareAndSwap(used, used+size) {
-			c.memory += size
-			return false, true
-		}
-	}
+	ok, large = c.memory.Take(c.API.Memory, int64(n)*bodyFactor)
+	return large, ok
 }
 
 // Room takes memory for so many bytes that are made of a body, beside its text.
@@ -110,23 +78,7 @@ const (
 )
 
 // giveMemory gives back what the body of the call has taken.
-func (c *Call) giveMemory() {
-	if c.memory != 0 {
-		c.API.bodies.used.Add(-c.memory)
-		if c.memory >= reclaimable {
-			c.API.bodies.given.Add(c.memory)
-		}
-		c.memory = 0
-	}
-}
+func (c *Call) giveMemory() { c.memory.Release(c.API.Memory) }
 
-// BodyMemory returns how many bytes the bodies of requests take.
-func (a *API) BodyMemory() int64 { return a.bodies.used.Load() }
-
-// reclaimable is how many bytes a body takes that counts for Reclaimable: room of
-// smaller ones is used again at once.
-const reclaimable = 8 << 20
-
-// Reclaimable returns how many bytes of large bodies were given back since it was last
-// asked: the collector does not know yet that they are not needed.
-func (a *API) Reclaimable() int64 { return a.bodies.given.Swap(0) }
+// memoryLimit is how many bytes there are for bodies.
+func (a *API) memoryLimit() int64 { return a.settings(a.Deps.Config.Load()).bodyMemory }

@@ -11,7 +11,9 @@ import (
 	"divan/httpapi/auth"
 	"divan/httpapi/conns"
 	"divan/shard"
+	"divan/shard/fairqueue"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Handler serves one method of one endpoint. The error it returns becomes the
@@ -51,7 +53,7 @@ type Call struct {
 type transfer struct {
 	peer     *conns.Conn   // nil: the request came another way
 	bodyTime time.Duration // spent reading the body
-	memory   int64         // bytes that the body has taken of those there are for all
+	memory   memory.Claim  // what the body has of what there is for all
 	bodyOver bool          // nothing more is read of it
 	arrived  func()        // to be called once the body of a client that nobody knows is there; nil: done
 }
@@ -82,6 +84,21 @@ func (p Params) Value(name string) (value string, ok bool) {
 
 // QueryValue returns the value of a query parameter.
 func (c *Call) QueryValue(name string) (value string, ok bool) { return c.Query.Value(name) }
+
+// ForAccount has the turns that the request waits for count as those of its account.
+func (c *Call) ForAccount() {
+	c.Request = c.Request.WithContext(fairqueue.With(c.Request.Context(), fairqueue.Caller{Account: c.User.Name}))
+}
+
+// CutOff ends the connection of a client that does not take its answer. It may be
+// called on another goroutine as long as the request is served.
+func (c *Call) CutOff() {
+	if c.peer != nil {
+		c.peer.CutOff()
+		return
+	}
+	_ = http.NewResponseController(c.Response.inner).SetWriteDeadline(time.Unix(1, 0)) // else the client has its time
+}
 
 // RequireJSON refuses a request whose media type is not application/json
 // (endpoints marked CT in api.md). The comparison is exact, as CouchDB's.

@@ -64,6 +64,8 @@ type Task struct {
 	Database           string // the name of the copy
 	DesignDocument     string // of an index; may be empty
 	Phase              string // may be empty
+	FailedDocument     string // of an index that stays at a document; empty: there is none
+	Error              string // what went wrong with it
 	ChangesDone        uint64
 	TotalChanges       uint64
 	StartedOn, Updated time.Time
@@ -72,6 +74,10 @@ type Task struct {
 // Figures are numbers of the node that only the other parts of it know.
 type Figures struct {
 	OpenDatabases      int    // stores held open
+	CacheBytes         int64  // of blocks of stores in memory
+	MemtableBytes      int64  // that the memtables of open stores take at most
+	ScriptEngines      int    // JavaScript engines that exist
+	ScriptBytes        int64  // which they have outside of Go's heap
 	OrphanedShards     int    // that no database names and that were set aside
 	ReplicationBacklog int    // pushes between copies that run or wait
 	ReplicationLag     uint64 // changes of copies of this node that other copies are known to lack

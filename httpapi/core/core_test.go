@@ -186,6 +186,23 @@ func TestBodiesInPieces(t *testing.T) {
 	}
 }
 
+// [httpd] counts where [chttpd] says nothing, as it does for other settings.
+func TestJSONPSections(t *testing.T) {
+	for _, tc := range []struct {
+		values config.Values
+		want   string
+	}{
+		{config.Values{"chttpd": {"allow_jsonp": "true"}}, "/* CouchDB */cb("},
+		{config.Values{"httpd": {"allow_jsonp": "true"}}, "/* CouchDB */cb("},
+		{config.Values{"httpd": {"allow_jsonp": "true"}, "chttpd": {"allow_jsonp": "false"}}, `{"error"`},
+		{nil, `{"error"`},
+	} {
+		if w := apitest.Ask(t, coreAPI(t, tc.values), "GET /_nothing?callback=cb", ""); !strings.HasPrefix(w.Body.String(), tc.want) {
+			t.Errorf("%v: %s", tc.values, w.Body)
+		}
+	}
+}
+
 func TestStreams(t *testing.T) {
 	a := coreAPI(t, config.Values{"chttpd": {"allow_jsonp": "true"}})
 	big := strings.Repeat("0123456789", core.StreamBuffer/10+1)
@@ -407,7 +424,7 @@ func TestMemoryOfWholeAnswers(t *testing.T) {
 			}
 			total += 100_000
 		}
-		if n := a.BodyMemory(); n < int64(total) {
+		if n := a.Memory.Used(); n < int64(total) {
 			t.Fatalf("%d bytes are kept, %d counted", total, n)
 		}
 	}

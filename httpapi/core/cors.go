@@ -33,8 +33,8 @@ type corsRules struct {
 	credentials bool
 	methods     []string
 	headers     []string // lower case
-	exposed     []string
-	maxAge      string // seconds
+	exposed     []string // lower case
+	maxAge      string   // seconds
 }
 
 func newCORSSettings(c config.CORS) *corsSettings {
@@ -71,13 +71,13 @@ func newCORSRules(c config.CORSRules) *corsRules {
 	return r
 }
 
-// corsRules returns the rules for this request and the lower-cased origin,
-// when cross-origin requests are on and the origin may call.
+// corsRules returns the rules for this request and the origin as it was sent, when
+// cross-origin requests are on and the origin may call, however it is spelled.
 func (c *Call) corsRules() (rules *corsRules, origin string, ok bool) {
 	if c.set.cors == nil {
 		return nil, "", false
 	}
-	origin = strings.ToLower(c.Request.Header.Get("Origin"))
+	origin = c.Request.Header.Get("Origin")
 	if origin == "" {
 		return nil, "", false
 	}
@@ -88,19 +88,20 @@ func (c *Call) corsRules() (rules *corsRules, origin string, ok bool) {
 			rules = own
 		}
 	}
-	return rules, origin, rules.all || rules.origins[origin]
+	return rules, origin, rules.all || rules.origins[strings.ToLower(origin)]
 }
 
 // preflight answers a CORS preflight request, before anybody is asked who they
-// are. One that is not granted is handled as the OPTIONS request it is. It
-// reports whether it has answered.
+// are. The origin has to be spelled as browsers do, in lower case. One that is not
+// granted is handled as the OPTIONS request it is. It reports whether it has
+// answered.
 func (c *Call) preflight() bool {
 	if c.Method != http.MethodOptions {
 		return false
 	}
 	rules, origin, ok := c.corsRules()
 	method := c.Request.Header.Get("Access-Control-Request-Method")
-	if !ok || !slices.Contains(rules.methods, method) {
+	if !ok || !slices.Contains(rules.methods, method) || !rules.all && !rules.origins[origin] {
 		return false
 	}
 	asked := c.Request.Header.Get("Access-Control-Request-Headers")

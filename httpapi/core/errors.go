@@ -70,7 +70,7 @@ func wireOfRare(k fault.Kind) wire {
 		return wire{http.StatusInsufficientStorage, "insufficient_storage"}
 	case fault.Timeout:
 		return wire{http.StatusInternalServerError, "timeout"}
-	case fault.Unavailable, fault.Closed:
+	case fault.Unavailable, fault.Closed, fault.Busy:
 		return wire{http.StatusServiceUnavailable, "service unavailable"}
 	case fault.NodeDown:
 		return wire{http.StatusPreconditionFailed, "nodedown"}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"divan/storage/fault"
 )
 
 // fail answers a request with an error, or ends a streamed answer with it.
@@ -29,6 +31,9 @@ func (c *Call) fail(err error) {
 	c.resetHeaders()
 	if m := (*MethodError)(nil); errors.As(err, &m) {
 		c.Response.Header()["Allow"] = []string{m.Allow}
+	}
+	if fault.Is(err, fault.Busy) {
+		c.Response.Header()["Retry-After"] = []string{"1"}
 	}
 	status := f.Status
 	if status == http.StatusUnauthorized {

@@ -7,14 +7,21 @@ import (
 	"divan/storage/fault"
 )
 
-// parseQuery splits a query string into decoded pairs, in order. A malformed
-// escape refuses the request, a name without "=" has the empty value.
+// parseQuery splits a query string into decoded pairs, in order; a semicolon
+// separates them as well. A malformed escape refuses the request, a name without
+// "=" has the empty value.
 func (c *Call) parseQuery(raw string) error {
 	if raw == "" {
 		return nil
 	}
 	list := c.scratch.params[:0]
-	for pair := range strings.SplitSeq(raw, "&") {
+	for raw != "" {
+		pair := raw
+		if end := strings.IndexAny(raw, "&;"); end >= 0 {
+			pair, raw = raw[:end], raw[end+1:]
+		} else {
+			raw = ""
+		}
 		if pair == "" {
 			continue
 		}
@@ -53,5 +60,5 @@ func (c *Call) WriteQuorum() (int, error) {
 }
 
 // MostRows is the largest limit that is taken, the largest small integer of
-// CouchDB's machine and one.
-const MostRows = 1 << 59
+// CouchDB's machine.
+const MostRows = 1<<59 - 1

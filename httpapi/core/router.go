@@ -25,8 +25,8 @@ const (
 
 // Methods holds the handlers of an endpoint. HEAD runs Get.
 type Methods struct {
-	Get, Post, Put, Delete, Copy Handler
-	Any                          Handler // every method that has no handler of its own
+	Get, Post, Put, Delete, Copy, Options Handler
+	Any                                   Handler // every method that has no handler of its own
 }
 
 // Route is one row of a routing table. Families may contribute to the same
@@ -61,6 +61,8 @@ func (m *Methods) handlerFor(method string) Handler {
 		h = m.Delete
 	case "COPY":
 		h = m.Copy
+	case http.MethodOptions:
+		h = m.Options
 	}
 	if h == nil {
 		return m.Any
@@ -71,7 +73,13 @@ func (m *Methods) handlerFor(method string) Handler {
 // join adds the methods and the Allow list of another row for the same path.
 func (e *endpoint) join(r Route) {
 	for _, p := range []struct{ to, from *Handler }{
-		{&e.Get, &r.Get}, {&e.Post, &r.Post}, {&e.Put, &r.Put}, {&e.Delete, &r.Delete}, {&e.Copy, &r.Copy}, {&e.Any, &r.Any},
+		{&e.Get, &r.Get},
+		{&e.Post, &r.Post},
+		{&e.Put, &r.Put},
+		{&e.Delete, &r.Delete},
+		{&e.Copy, &r.Copy},
+		{&e.Options, &r.Options},
+		{&e.Any, &r.Any},
 	} {
 		if *p.from != nil {
 			*p.to = *p.from

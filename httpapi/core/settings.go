@@ -29,12 +29,11 @@ const defaultMaxActive = 10_000
 
 // newSettings makes a snapshot ready. version is the server's own.
 func newSettings(cfg *config.Snapshot, version string) *settings {
-	jsonp, _ := cfg.Get("chttpd", "allow_jsonp")
 	s := &settings{
 		from:           cfg,
 		maxRequestSize: cfg.Chttpd.MaxHTTPRequestSize,
 		maxActive:      defaultMaxActive,
-		allowJSONP:     jsonp == "true",
+		allowJSONP:     cfg.Chttpd.AllowJSONP,
 		serverHeader:   []string{"CouchDB"},
 		preferMinimal:  make(map[string]bool, len(cfg.Chttpd.PreferMinimal)),
 		requireUser:    cfg.Chttpd.RequireValidUser,

@@ -152,6 +152,15 @@ func (s *Stream) Flush() error {
 	return nil
 }
 
+// Begin sends what there is, so that a failure is told in the text of the answer and not
+// by its status, unless all of it is kept to its end.
+func (s *Stream) Begin() error {
+	if s.whole {
+		return nil
+	}
+	return s.Flush()
+}
+
 // Close ends a complete answer.
 func (s *Stream) Close() error {
 	if s.callback {

@@ -1,6 +1,8 @@
 package design
 
 import (
+	"cmp"
+	"maps"
 	"net/http"
 
 	"divan/httpapi/core"
@@ -13,6 +15,7 @@ import (
 // list serves _design/{ddoc}/_list/{function}/{view} and …/{function}/{other
 // ddoc}/{view}: the rows of a view go through a function.
 func list(c *core.Call) error {
+	c.ForAccount()
 	d, err := c.API.Deps.Designs.Get(c.Request.Context(), c.DB, c.DocID)
 	if err != nil {
 		return err
@@ -40,6 +43,9 @@ func list(c *core.Call) error {
 	}
 	s := &listStream{rowSource: rows, c: c}
 	if err := d.Functions().List(c.Request.Context(), name, rows.Head(), req, s); err != nil {
+		if s.sent { // the answer has begun, as far as it is told in its body what went wrong
+			_ = s.out.Begin() // of a client that may be gone
+		}
 		return err
 	}
 	if s.out == nil {
@@ -72,26 +78,42 @@ func openRows(c *core.Call) (rowSource, error) {
 // chunk by chunk.
 type listStream struct {
 	rowSource
-	c   *core.Call
-	out *core.Stream
+	c    *core.Call
+	out  *core.Stream
+	own  http.Header // what the answer has without the function
+	sent bool        // the function has given out text
 }
 
-// Start implements script.ListStream.
+// Start implements script.ListStream. What a function says last counts, until it has
+// given out text.
 func (s *listStream) Start(object []byte) error {
 	a, err := parseAnswer(object)
-	if err != nil {
+	if err != nil || s.sent {
 		return err
 	}
-	a.setHeaders(s.c)
-	s.out = s.c.Stream(s.c.Response.Header().Get("Content-Type"))
-	if a.code != 0 {
-		s.out.SetStatus(a.code)
+	h := s.c.Response.Header()
+	if s.own == nil {
+		s.own = h.Clone()
 	}
+	clear(h)
+	maps.Copy(h, s.own)
+	a.setHeaders(s.c)
+	switch {
+	case s.out == nil:
+		s.out = s.c.Stream(h.Get("Content-Type"))
+	case h.Get("Content-Type") == "":
+		h["Content-Type"] = []string{a.kind}
+	}
+	s.out.SetStatus(cmp.Or(a.code, http.StatusOK))
 	return nil
 }
 
 // Send implements script.ListStream.
 func (s *listStream) Send(text []byte) error {
+	s.sent = s.sent || len(text) > 0
 	_, err := s.out.Write(text)
 	return err
 }
+
+// Abort implements script.ListStream.
+func (s *listStream) Abort() { s.c.CutOff() }

@@ -22,6 +22,7 @@ type proposal struct {
 // rewriteByFunction has the function of a design document say what becomes of the
 // request.
 func rewriteByFunction(c *core.Call, d *designdocs.Document) error {
+	c.ForAccount()
 	req, err := appendMembers([]byte{'{'}, c)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import "divan/httpapi/core"
 func Routes() []core.Route {
 	shows := core.Methods{Any: show}
 	updates := core.Methods{Get: noUpdateByGet, Any: update}
-	lists := core.Methods{Get: list, Post: list}
+	lists := core.Methods{Get: list, Post: list, Options: list}
 	rewrites := core.Methods{Any: rewrite}
 	return []core.Route{
 		{Table: core.DocTable, Path: "/_design/{doc}/_show", Name: "show", Methods: shows},

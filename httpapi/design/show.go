@@ -52,6 +52,7 @@ type target struct {
 // find finds what the path names: a function of a group, and perhaps a document.
 // failure is the error name of a path without a function.
 func find(c *core.Call, group, failure string) (*target, error) {
+	c.ForAccount()
 	d, err := c.API.Deps.Designs.Get(c.Request.Context(), c.DB, c.DocID)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ func TestViewParamsRefused(t *testing.T) {
 		{"limit", "x", `Invalid value for integer: "x"`},
 		{"limit", "-1", `Invalid value for positive integer: "-1"`},
 		{"limit", "1.5", `Invalid value for integer: "1.5"`},
-		{"limit", "576460752303423489", "Limit is too large, must not exceed 576460752303423488"},
-		{"limit", "99999999999999999999", "Limit is too large, must not exceed 576460752303423488"},
+		{"limit", "576460752303423488", "Limit is too large, must not exceed 576460752303423487"},
+		{"limit", "99999999999999999999", "Limit is too large, must not exceed 576460752303423487"},
 		{"limit", "", `Invalid value for integer: []`},
 		{"limit", "a\"b", `Invalid value for integer: "a\"b"`},
 		{"limit", "a\x01", `Invalid value for integer: [97,1]`},
@@ -43,7 +43,7 @@ func TestViewParamsRefused(t *testing.T) {
 
 func TestViewParamsBodyRefused(t *testing.T) {
 	for _, tc := range []struct{ body, reason string }{
-		{`{"limit":576460752303423489}`, "Limit is too large, must not exceed 576460752303423488"},
+		{`{"limit":576460752303423488}`, "Limit is too large, must not exceed 576460752303423487"},
 		{`{"limit":-1}`, "Invalid value for positive integer: -1"},
 		{`{"limit":"many"}`, `Invalid value for integer: <<"many">>`},
 		{`{"limit":"2"}`, `Invalid value for integer: <<"2">>`},

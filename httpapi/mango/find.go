@@ -49,6 +49,7 @@ func (f *Family) explain(c *core.Call) error {
 
 // find serves POST /{db}/_find.
 func (f *Family) find(c *core.Call) error {
+	c.ForAccount()
 	q, err := f.parse(c)
 	if err != nil {
 		return err
@@ -77,9 +78,9 @@ func (f *Family) find(c *core.Call) error {
 		return err
 	}
 	out.Buf = append(out.Buf, "\r\n]"...)
-	if !q.Selector.Nothing() { // CouchDB tells nothing about those
+	if !rows.Empty() {
 		out.Buf = append(out.Buf, ",\r\n\"bookmark\": "...)
-		out.Buf = appendReport(doc.AppendString(out.Buf, rows.Bookmark()), q, rows)
+		out.Buf = appendReport(append(out.Buf, rows.Bookmark()...), q, rows)
 	}
 	out.Buf = append(out.Buf, "}\n"...)
 	return out.Close()

@@ -96,7 +96,7 @@ func (f *Family) createIndex(c *core.Call) error {
 	if now != nil {
 		result = "created"
 		edit := shard.Edit{ID: x.Design, Body: now}
-		if was != nil {
+		if present != nil { // a document that was deleted is made again without a parent
 			edit.Parent = was.Rev
 		}
 		if err := save(c, edit, x.W); err != nil {
@@ -153,7 +153,7 @@ func (f *Family) deleteIndex(c *core.Call) error {
 	if path[1] != "json" {
 		return fault.New(fault.NotFound, "missing")
 	}
-	if err := drop(c, doc.DesignPrefix+path[0], path[2], w); err != nil {
+	if err := drop(c, plan.DesignID(path[0]), path[2], w); err != nil {
 		return err
 	}
 	return c.SendJSON(http.StatusOK, []byte(`{"ok":true}`))

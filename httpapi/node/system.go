@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"divan/httpapi/core"
+	"divan/shard/script"
 	"divan/storage/doc"
 )
 
@@ -137,7 +138,7 @@ func getVersions(c *core.Call) error {
 	out = doc.AppendString(out, c.API.Deps.Version)
 	out = append(out, `},"erlang":{"version":"none","supported_hashes":["sha","sha224","sha256","sha384","sha512"]},`+
 		`"collation_driver":{"name":"divan","library_version":"72.1","collation_algorithm_version":"15.0","collator_version":"153.120"},`+
-		`"javascript_engine":{"name":"none","version":""}}`...)
+		`"javascript_engine":{"name":"`+script.EngineName+`","version":"`+script.EngineVersion+`"}}`...)
 	return c.SendJSON(http.StatusOK, out)
 }
 

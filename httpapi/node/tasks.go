@@ -58,6 +58,10 @@ func appendJSON(t *core.Task, dst []byte) []byte {
 		progress = min(t.ChangesDone*100/t.TotalChanges, 100)
 	}
 	status := strconv.FormatUint(progress, 10) + "%"
+	indexer := ""
+	if t.Type == "indexer" {
+		indexer = t.PID
+	}
 	for i, m := range []struct{ name, value string }{
 		{"node", t.Node},
 		{"pid", t.PID},
@@ -66,7 +70,10 @@ func appendJSON(t *core.Task, dst []byte) []byte {
 		{"status", status},
 		{"database", t.Database},
 		{"design_document", t.DesignDocument},
+		{"indexer_pid", indexer},
 		{"phase", t.Phase},
+		{"failed_document", t.FailedDocument},
+		{"error", t.Error},
 	} {
 		if i > 5 && m.value == "" {
 			continue

@@ -14,7 +14,7 @@ import (
 
 // Routes lists the endpoints of the server that say something about it.
 func Routes() []core.Route {
-	return []core.Route{
+	return append(utilsRoutes(), []core.Route{
 		{Table: core.ServerTable, Path: "/", Allow: "GET,HEAD", Methods: core.Methods{Get: getRoot}},
 		{Table: core.ServerTable, Path: "/_up", Allow: "GET,HEAD", Methods: core.Methods{Get: getUp}},
 		{
@@ -24,11 +24,15 @@ func Routes() []core.Route {
 		{Table: core.ServerTable, Path: "/_uuids", Allow: "GET", Methods: core.Methods{Get: getUUIDs}},
 		{Table: core.ServerTable, Path: "/_reload_query_servers", Allow: "POST", Methods: core.Methods{Post: reloadQueryServers}},
 		{Table: core.ServerTable, Path: "/favicon.ico", Allow: "GET", Methods: core.Methods{Get: getFavicon}},
-	}
+	}...)
 }
 
-// getRoot answers GET /.
+// getRoot answers GET /: a browser gets the page for people.
 func getRoot(c *core.Call) error {
+	c.Response.Header()["Vary"] = []string{"Accept"}
+	if wantsPage(c) {
+		return sendWelcome(c)
+	}
 	out := []byte(`{"couchdb":"Welcome","divan":"Welcome","version":"` + core.CouchDBVersion + `","git_sha":"`)
 	out = append(out, gitSHA(c.API.Deps.Version)...)
 	out = append(out, `","uuid":`...)

@@ -61,6 +61,7 @@ func getPartitionQueries(c *core.Call) error {
 
 // serveOne answers one query.
 func serveOne(c *core.Call, p place) error {
+	c.ForAccount()
 	def, err := c.API.Deps.Views.Definition(c.Request.Context(), c.DB, p.ddoc)
 	if err != nil {
 		return err
@@ -93,6 +94,7 @@ func serveOne(c *core.Call, p place) error {
 // serveQueries answers several queries, all of which are checked before the first
 // row goes out.
 func serveQueries(c *core.Call, p place) error {
+	c.ForAccount()
 	def, err := c.API.Deps.Views.Definition(c.Request.Context(), c.DB, p.ddoc)
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ type Change struct {
 // Size is about how much memory a change takes, in bytes.
 func (c *Change) Size() int {
 	const fixed, perRev = 100, 70
-	return fixed + len(c.ID) + perRev*len(c.Revs)
+	return fixed + len(c.ID) + len(c.Seq) + perRev*len(c.Revs)
 }
 
 // Wanted are revisions of one document.
@@ -140,6 +140,10 @@ type FetchOptions struct {
 	NoBulkGet bool // one document at a time
 	// WholeAttachments: no stubs, whatever the target has.
 	WholeAttachments bool
+	// Refused, when set, is told of revisions that are there but that no target would
+	// take, as they are too large or no proper documents; its error ends Fetch. nil: the
+	// first one ends it.
+	Refused func(id string, rev doc.Rev, err error) error
 }
 
 // Doc is one revision of a document on its way. It holds no content of large
@@ -152,6 +156,20 @@ type Doc struct {
 	// doc.ParseEnvelope gives it.
 	Body []byte
 	Atts []Attachment
+}
+
+// Size is about how much memory a revision takes, in bytes.
+func (d *Doc) Size() int {
+	const fixed, perRev, perAttachment = 150, 40, 250
+	n := fixed + len(d.ID) + len(d.Body)
+	for _, id := range d.Path.IDs {
+		n += perRev + len(id)
+	}
+	for i := range d.Atts {
+		a := &d.Atts[i]
+		n += perAttachment + len(a.Name) + len(a.ContentType) + len(a.Data)
+	}
+	return n
 }
 
 // Attachment is an attachment of a revision on its way.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // The codes of errors that say why a database cannot be opened. POST
@@ -36,6 +37,23 @@ func AuthError(reason string) error {
 	return &fault.Error{Kind: fault.Unauthorized, Code: CodeAuth, Reason: reason}
 }
 
+// NoMemory is the error of memory.Hold while something is read or kept: err is that of
+// Take, what names what there is no memory for.
+func NoMemory(what string, err error) error {
+	switch {
+	case errors.Is(err, memory.ErrFull):
+		return fault.Wrap(fault.Unavailable,
+			"There is no memory for "+what+" at the moment: replications hold all that [chttpd] max_body_memory leaves to this account.", err)
+	case errors.Is(err, memory.ErrNever):
+		return fault.Wrap(fault.RequestTooLarge, "There is never enough memory for "+what+" with this [chttpd] max_body_memory.", err)
+	}
+	return err
+}
+
+// MemoryFactor is how many bytes of memory a byte takes that is read: what is made of it
+// takes as much again.
+const MemoryFactor = 2
+
 // Retryable reports whether the same may work later: the other side could not
 // be reached, was silent or overloaded. All attempts that a single request is
 // worth have been made.
@@ -45,7 +63,7 @@ func Retryable(err error) bool {
 		return false
 	}
 	switch f.Kind {
-	case fault.Unavailable, fault.Timeout, fault.NodeDown:
+	case fault.Unavailable, fault.Timeout, fault.NodeDown, fault.Busy:
 		return true
 	default:
 		return false

@@ -19,7 +19,12 @@ func (s *side) load(ctx context.Context, id string) error {
 		return nil
 	}
 	if err == nil {
-		s.history, err = parseHistory(body, rev)
+		hold := s.memory.Hold()
+		defer hold.Release()
+		if err = hold.Take(ctx, endpoint.MemoryFactor*int64(len(body))); err == nil {
+			s.history, err = parseHistory(body, rev)
+		}
+		err = endpoint.NoMemory("the checkpoint", err)
 	}
 	if err != nil {
 		return fmt.Errorf("read the checkpoint of the %s: %w", s.name, err)
@@ -52,7 +57,7 @@ func (s *side) commit(ctx context.Context) error {
 func (s *side) save(ctx context.Context, id string, body []byte) error {
 	rev, err := s.PutLocal(ctx, id, s.history.rev, body)
 	if fault.Is(err, fault.Conflict) {
-		there := side{Database: s.Database, name: s.name}
+		there := side{Database: s.Database, name: s.name, memory: s.memory}
 		if err := there.load(ctx, id); err != nil {
 			return err
 		}
@@ -89,8 +94,8 @@ func (r *run) checkpoint(ctx context.Context, seq endpoint.Seq) error {
 		return err
 	}
 	r.answer = body
-	pending := r.pending(ctx, seq)
-	r.Progress.update(func(s *Stats) { s.CheckpointedSeq, s.ChangesPending = seq, pending })
+	behind := r.pending(ctx, seq)
+	r.Progress.update(func(s *Stats) { s.CheckpointedSeq, s.ChangesPending = seq, r.done.count(behind) })
 	return nil
 }
 

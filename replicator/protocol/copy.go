@@ -125,11 +125,15 @@ func (p *pipeline) drain(ctx context.Context, feed endpoint.Feed) error {
 		if idle {
 			size = idleBatch
 		}
-		rows, err := p.fill(ctx, feed, size)
-		idle = p.Spec.Continuous && len(rows) < size
-		if err == nil || errors.Is(err, io.EOF) {
-			p.pass(ctx, &batch{rows: rows, seq: feed.Last()})
+		b := &batch{hold: p.Memory.Hold()}
+		err := p.fill(ctx, feed, b, size)
+		idle = p.Spec.Continuous && len(b.rows) < size
+		if err != nil && !errors.Is(err, io.EOF) {
+			b.hold.Release()
+			return err
 		}
+		b.seq = feed.Last()
+		p.pass(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -138,20 +142,25 @@ func (p *pipeline) drain(ctx context.Context, feed endpoint.Feed) error {
 
 // fill reads up to size changes, fewer large ones. A feed that waits for changes is asked only
 // once; of one that does not, they are gathered for some time.
-func (p *pipeline) fill(ctx context.Context, feed endpoint.Feed, size int) ([]endpoint.Change, error) {
+func (p *pipeline) fill(ctx context.Context, feed endpoint.Feed, b *batch, size int) error {
 	rows := make([]endpoint.Change, size)
 	var n, bytes int
 	for began := time.Now(); n < size && bytes < maxBatchBytes; {
 		more, err := feed.Next(ctx, rows[n:])
+		before := bytes
 		for i := range rows[n : n+more] {
 			bytes += rows[n+i].Size()
 		}
 		n += more
+		b.rows = rows[:n]
+		if full := b.hold.Take(ctx, endpoint.MemoryFactor*int64(bytes-before)); full != nil {
+			return endpoint.NoMemory("the changes of the "+p.source.name, full)
+		}
 		if err != nil || p.Spec.Continuous || time.Since(began) > fillTime {
-			return rows[:n], err
+			return err
 		}
 	}
-	return rows[:n], nil
+	return nil
 }
 
 // pass gives a batch to a worker. One without changes moves the position only.
@@ -164,6 +173,7 @@ func (p *pipeline) pass(ctx context.Context, b *batch) {
 	}
 	p.workers.Go(func() error {
 		if err := p.transfer(ctx, b.rows); err != nil {
+			b.hold.Release()
 			p.fail(err)
 			return nil
 		}
@@ -176,7 +186,7 @@ func (p *pipeline) pass(ctx context.Context, b *batch) {
 // tell so.
 func (p *pipeline) complete(ctx context.Context, b *batch) {
 	through, begin := p.done.complete(b)
-	p.Progress.update(func(s *Stats) { s.ThroughSeq = through })
+	p.Progress.update(func(s *Stats) { s.ThroughSeq, s.ChangesPending = through, p.done.pending() })
 	if begin && p.Spec.UseCheckpoints {
 		p.checkpoints.Go(func() {
 			if err := p.remember(ctx); err != nil {

@@ -16,59 +16,16 @@ const maxHistory = 50
 type record struct {
 	session  string
 	recorded endpoint.Seq
-	text     []byte // the whole record as JSON
+	text     []byte // the record as JSON
 }
 
 // history is a checkpoint: the local document of a replication on one side.
 type history struct {
 	rev      string // empty: there is no document
-	text     []byte // the whole document
+	text     []byte // the document
 	session  string
 	last     endpoint.Seq
 	sessions []record // newest first
-}
-
-// parseHistory reads a checkpoint. What is not in it is left empty.
-func parseHistory(body []byte, rev string) (history, error) {
-	h := history{rev: rev}
-	var err error
-	if h.text, err = doc.Canonical(nil, body); err != nil {
-		return h, err
-	}
-	err = doc.EachMember(h.text, func(name string, value []byte) error {
-		switch name {
-		case "session_id":
-			h.session, _ = doc.Unquote(value)
-		case "source_last_seq":
-			h.last = seqOf(value)
-		case "history":
-			if !doc.IsArray(value) {
-				return nil // somebody else's
-			}
-			return doc.EachElement(value, func(v []byte) error {
-				if len(h.sessions) == maxSessions {
-					return nil
-				}
-				id, _ := doc.Unquote(doc.Lookup(v, "session_id"))
-				h.sessions = append(h.sessions, record{id, seqOf(doc.Lookup(v, "recorded_seq")), v})
-				return nil
-			})
-		}
-		return nil
-	})
-	return h, err
-}
-
-// maxSessions bounds what is read of a history, which has 50 as a rule: those of
-// both sides are compared with each other.
-const maxSessions = 500
-
-// seqOf reads a sequence; the beginning is written as 0.
-func seqOf(value []byte) endpoint.Seq {
-	if s := string(value); s != "0" && s != "null" {
-		return endpoint.Seq(s)
-	}
-	return ""
 }
 
 // common returns the position that both sides know to have been reached, and

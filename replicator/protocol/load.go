@@ -10,6 +10,7 @@ import (
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // maxWriteBytes is how much of documents is written at once.
@@ -29,16 +30,18 @@ type load struct {
 
 	docs  []*endpoint.Doc // to be written
 	bytes int             // of them
+	hold  memory.Hold     // the same
 	bare  []endpoint.Wanted
 }
 
 func newLoad(r *run, wanted []endpoint.Wanted) *load {
-	return &load{run: r, wanted: wanted, left: slices.Clone(wanted)}
+	return &load{run: r, wanted: wanted, left: slices.Clone(wanted), hold: r.Memory.Hold()}
 }
 
 // move copies what is wanted.
 func (l *load) move(ctx context.Context) error {
-	options := endpoint.FetchOptions{NoBulkGet: !l.Spec.UseBulkGet, WholeAttachments: l.whole}
+	defer l.hold.Release()
+	options := endpoint.FetchOptions{NoBulkGet: !l.Spec.UseBulkGet, WholeAttachments: l.whole, Refused: l.passOver}
 	err := l.Source.Fetch(ctx, options, l.wanted, func(d *endpoint.Doc, contents endpoint.Contents) error {
 		return l.take(ctx, d, contents)
 	})
@@ -79,15 +82,15 @@ func (l *load) put(ctx context.Context, d *endpoint.Doc, contents endpoint.Conte
 		l.written(1, 0)
 		return nil
 	}
-	size := len(d.Body)
-	for i := range d.Atts {
-		size += len(d.Atts[i].Data)
-	}
+	size := d.Size()
 	limit := int(l.run.bytes.Load())
 	if len(l.docs) > 0 && l.bytes+size > limit {
 		if err := l.flush(ctx); err != nil {
 			return err
 		}
+	}
+	if err := l.hold.Take(ctx, endpoint.MemoryFactor*int64(size)); err != nil {
+		return endpoint.NoMemory("documents of the "+l.source.name, err)
 	}
 	l.docs = append(l.docs, d)
 	l.bytes += size
@@ -97,16 +100,30 @@ func (l *load) put(ctx context.Context, d *endpoint.Doc, contents endpoint.Conte
 // arrived strikes out what the source has shown: the revision that has come,
 // or one that it descends from.
 func (l *load) arrived(d *endpoint.Doc) {
-	i, ok := l.place(d.ID)
+	l.strike(d.ID, func(r doc.Rev) bool { return holds(&d.Path, r) })
+}
+
+// passOver counts a revision that no target would take.
+func (l *load) passOver(id string, rev doc.Rev, err error) error {
+	if err := l.refused(id, rev, err); err != nil {
+		return err
+	}
+	l.strike(id, func(r doc.Rev) bool { return r == rev })
+	return nil
+}
+
+// strike takes revisions of a document out of what is left.
+func (l *load) strike(id string, done func(doc.Rev) bool) {
+	i, ok := l.place(id)
 	if !ok {
 		return
 	}
 	w := &l.left[i]
-	if len(w.Revs) == 1 && holds(&d.Path, w.Revs[0]) {
+	if len(w.Revs) == 1 && done(w.Revs[0]) {
 		w.Revs = nil
 		return
 	}
-	w.Revs = slices.DeleteFunc(slices.Clone(w.Revs), func(r doc.Rev) bool { return holds(&d.Path, r) })
+	w.Revs = slices.DeleteFunc(slices.Clone(w.Revs), done)
 }
 
 // holds reports whether a path leads through a revision.
@@ -148,7 +165,10 @@ func (l *load) flush(ctx context.Context) error {
 	}
 	l.Progress.update(func(s *Stats) { s.DocsRead += int64(came) })
 	l.docs, l.bytes, l.came = docs[:0], 0, 0
-	return l.write(ctx, docs)
+	err := l.write(ctx, docs)
+	clear(docs)
+	l.hold.Release()
+	return err
 }
 
 // write stores documents. Requests get smaller when the target takes no such

@@ -13,6 +13,7 @@ import (
 	"divan/replicator/endpoint"
 	"divan/replicator/spec"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Options are what a run works with. The endpoints stay the caller's to close.
@@ -25,7 +26,9 @@ type Options struct {
 	// the run. nil: nothing to check.
 	Fence    func(ctx context.Context) error
 	Progress *Progress // nil: nobody looks
-	Logger   *zap.Logger
+	// Memory is what changes and documents on their way are counted on; nil: nothing.
+	Memory *memory.Owner
+	Logger *zap.Logger
 }
 
 // Result is what a run that has come to its end answers.
@@ -41,6 +44,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Progress == nil {
 		o.Progress = &Progress{}
 	}
+	o.Progress.update(func(s *Stats) { s.ChangesPending = -1 }) // until the source has told
 	r := &run{Options: o, log: o.Logger.WithLazy(zap.Stringer("replication", o.ID))}
 	r.bytes.Store(maxWriteBytes)
 	r.size.Store(int64(o.Spec.BatchSize))
@@ -73,13 +77,14 @@ type side struct {
 	instance string // instance_start_time when the run began
 	history  history
 	readOnly bool // takes no checkpoints
+	memory   *memory.Owner
 }
 
 // open finds both databases, creates the target if that is asked for, and reads
 // where the last session ended.
 func (r *run) open(ctx context.Context) error {
-	r.source = side{Database: r.Source, name: "source " + r.Spec.Source.URL}
-	r.target = side{Database: r.Target, name: "target " + r.Spec.Target.URL}
+	r.source = side{Database: r.Source, name: "source " + r.Spec.Source.URL, memory: r.Memory}
+	r.target = side{Database: r.Target, name: "target " + r.Spec.Target.URL, memory: r.Memory}
 	info, err := r.Source.Info(ctx)
 	if err != nil {
 		return refusal(err, r.Spec.Source.URL)
@@ -130,6 +135,8 @@ func (r *run) begin(ctx context.Context) error {
 		}
 		r.session.start, r.session.older = common(&r.source.history, &r.target.history)
 	}
+	r.session.older = r.session.older[:min(len(r.session.older), maxHistory-1)]
+	r.source.history.sessions, r.target.history.sessions = nil, nil // they have been compared
 	if len(r.session.older) > 0 {
 		r.session.older[0].resume(&stats)
 	}
@@ -138,7 +145,7 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	start := r.session.start
 	stats.CheckpointedSeq, stats.SourceSeq, stats.ThroughSeq = start, start, start
-	stats.ChangesPending = r.pending(ctx, start)
+	stats.ChangesPending = r.done.count(r.pending(ctx, start))
 	r.Progress.update(func(s *Stats) { *s = stats })
 	r.done.through, r.done.committed = start, start
 	return nil

@@ -445,6 +445,47 @@ func TestForgottenRevision(t *testing.T) {
 	}
 }
 
+// TestPending: what is to do follows the batches, also those that end while the source
+// is asked, and is unknown until the source has told.
+func TestPending(t *testing.T) {
+	w := watermark{}
+	w.count(-1)
+	if got := w.pending(); got != -1 {
+		t.Errorf("unknown: %d", got)
+	}
+	w.count(5)
+	first, second := &batch{rows: make([]endpoint.Change, 2), seq: "2"}, &batch{rows: make([]endpoint.Change, 3), seq: "5"}
+	w.add(first)
+	w.add(second)
+	w.complete(second)
+	if got := w.pending(); got != 5 {
+		t.Errorf("behind a batch that is not done: %d", got)
+	}
+	w.complete(first)
+	if got := w.pending(); got != 0 {
+		t.Errorf("all done: %d", got)
+	}
+	third := &batch{rows: make([]endpoint.Change, 4), seq: "9"}
+	w.add(third)
+	w.reached()
+	w.complete(third)
+	if got := w.count(6); got != 2 {
+		t.Errorf("4 of 6 were done since: %d", got)
+	}
+	o := options(newStore("a"), newStore("b"), request())
+	o.Source = unreachable{}
+	if _, err := Run(t.Context(), o); err == nil || o.Progress.Snapshot().ChangesPending != -1 {
+		t.Errorf("%v, %+v", err, o.Progress.Snapshot())
+	}
+}
+
+// unreachable is a source that answers nothing.
+type unreachable struct{ endpoint.Source }
+
+func (unreachable) Info(context.Context) (endpoint.Info, error) {
+	return endpoint.Info{}, errors.New("no answer")
+}
+
 func TestContinuous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newStore("a"), newStore("b")
@@ -460,7 +501,7 @@ func TestContinuous(t *testing.T) {
 		}()
 		synctest.Wait()
 		same(t, a, b)
-		if got := o.Progress.Snapshot(); got.ThroughSeq != `"1-a"` || got.CheckpointedSeq != "" {
+		if got := o.Progress.Snapshot(); got.ThroughSeq != `"1-a"` || got.CheckpointedSeq != "" || got.ChangesPending != 0 {
 			t.Errorf("before the interval: %+v", got)
 		}
 		time.Sleep(31 * time.Second)
@@ -477,6 +518,9 @@ func TestContinuous(t *testing.T) {
 		}
 		synctest.Wait()
 		same(t, a, b)
+		if got := o.Progress.Snapshot(); got.ChangesPending != 0 {
+			t.Errorf("everything is copied: %d changes pending", got.ChangesPending)
+		}
 		time.Sleep(10 * time.Second)
 		a.edit("last", "{}")
 		synctest.Wait()

@@ -4,12 +4,15 @@ import (
 	"sync"
 
 	"divan/replicator/endpoint"
+	"divan/storage/memory"
 )
 
 // batch is changes that were read together.
 type batch struct {
 	rows []endpoint.Change
+	hold memory.Hold  // of rows
 	seq  endpoint.Seq // behind the last row
+	n    int64        // rows that were read
 	done bool
 }
 
@@ -26,12 +29,18 @@ type watermark struct {
 	committed endpoint.Seq
 	changed   bool // a change has been read
 	waiting   bool // somebody will write a checkpoint
+
+	passed int64 // rows up to through
+	marked int64 // those up to what reached returned last
+	behind int64 // changes behind that position, as the source said; -1: unknown
+	from   int64 // the rows that were passed there
 }
 
 // add takes a batch that has been read.
 func (w *watermark) add(b *batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	b.n = int64(len(b.rows))
 	w.open = append(w.open, b)
 	w.changed = w.changed || len(b.rows) > 0
 }
@@ -42,8 +51,10 @@ func (w *watermark) complete(b *batch) (through endpoint.Seq, begin bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b.done, b.rows = true, nil // others may wait long for one before them
+	b.hold.Release()
 	for len(w.open) > 0 && w.open[0].done {
 		w.through = w.open[0].seq
+		w.passed += w.open[0].n
 		w.open[0] = nil
 		w.open = w.open[1:]
 	}
@@ -60,7 +71,28 @@ func (w *watermark) complete(b *batch) (through endpoint.Seq, begin bool) {
 func (w *watermark) reached() (through endpoint.Seq, news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.marked = w.passed
 	return w.through, w.through != w.committed
+}
+
+// count notes how many changes are behind the position that reached returned last, and
+// returns how many of them are still to do; -1: unknown.
+func (w *watermark) count(behind int64) int64 {
+	w.mu.Lock()
+	w.behind, w.from = behind, w.marked
+	w.mu.Unlock()
+	return w.pending()
+}
+
+// pending returns how many changes are to do; -1: unknown. A filtered feed has fewer
+// rows than changes, so that the next count may say less.
+func (w *watermark) pending() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.behind < 0 {
+		return -1
+	}
+	return max(0, w.behind-(w.passed-w.from))
 }
 
 // commit notes a checkpoint. It reports whether there is need for another one;

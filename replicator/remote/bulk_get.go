@@ -10,15 +10,30 @@ import (
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // resultsMore is how many results more than there are revisions wanted an answer
 // may have: one without end would keep a replication busy for ever.
 const resultsMore = 100
 
-// bulk takes what _bulk_get brings, puts documents with contents aside, and
-// leaves everything in wanted when the server has no such request.
+// bulk takes what _bulk_get brings, puts documents with contents aside, and those of
+// which there is more than there may be, and leaves everything in wanted when the server
+// has no such request.
 func (f *fetch) bulk(ctx context.Context) error {
+	for {
+		err := f.bulkOnce(ctx)
+		if f.failed != nil || !errors.Is(err, errLong) {
+			return err
+		}
+		if f.leave(); len(f.wanted) == 0 {
+			return nil
+		}
+	}
+}
+
+// bulkOnce is one request. errLong: the answer was left where a document is too large.
+func (f *fetch) bulkOnce(ctx context.Context) error {
 	q := request{
 		method: http.MethodPost, path: "_bulk_get", query: "revs=true&latest=true&att_encoding_info=true",
 		body: f.bulkBody(),
@@ -39,7 +54,8 @@ func (f *fetch) bulk(ctx context.Context) error {
 	default:
 		return f.db.refusal(a)
 	}
-	l := list{stream: newStream(a.Body), member: "results", other: func(string, []byte) error { return nil }}
+	l := list{stream: f.db.stream(ctx, a.Body, f.db.maxValue), member: "results", other: func(string, []byte) error { return nil }}
+	defer l.close()
 	ids := make(map[string]*endpoint.Wanted, len(f.wanted))
 	most := resultsMore
 	for i := range f.wanted {
@@ -55,13 +71,41 @@ func (f *fetch) bulk(ctx context.Context) error {
 			f.wanted = nil
 			return broken(a.Body.Close())
 		}
+		if errors.Is(err, errLong) {
+			if refused := f.long(l.leadingID(), ids, err); refused != nil {
+				err = refused
+			}
+			return errors.Join(err, a.Body.Close())
+		}
 		if err != nil {
-			return errors.Join(broken(err), a.Body.Close())
+			return errors.Join(valueError(err), a.Body.Close())
 		}
 		if err := f.result(text, ids); err != nil {
 			return errors.Join(err, a.Body.Close())
 		}
 	}
+}
+
+// long passes over a revision whose result is too large. Of a document with several it puts
+// all aside, of one that is not known everything: asked for one by one, they come but
+// for what is too large by itself.
+func (f *fetch) long(id string, ids map[string]*endpoint.Wanted, why error) error {
+	only := ids[id]
+	if only != nil {
+		if revs := f.without(id, only.Revs); len(revs) == 1 {
+			return f.refuse(id, revs[0], fault.Wrap(fault.DocumentTooLarge, cause(why), why))
+		}
+	}
+	for i := range f.wanted {
+		w := &f.wanted[i]
+		if only != nil && w != only {
+			continue
+		}
+		for _, rev := range f.without(w.ID, w.Revs) {
+			f.alone = f.aside(f.alone, w, rev)
+		}
+	}
+	return nil
 }
 
 // leave takes what is done with out of what is wanted.

@@ -16,6 +16,7 @@ import (
 	"divan/replicator/spec"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // Options say which database it is, and how it is asked.
@@ -24,6 +25,10 @@ type Options struct {
 	Address   spec.Address
 	Options   spec.Options // Connections, ConnectionTimeout and Retries count here
 	UserAgent string
+	// Memory is what the answers of the server are counted on; nil: nothing.
+	Memory *memory.Owner
+	// MaxDocument is how large a document may be, in bytes; 0: any size.
+	MaxDocument int64
 }
 
 // Database is a database of another server. It is safe for concurrent use.
@@ -38,6 +43,8 @@ type Database struct {
 	options   spec.Options
 	userAgent string
 	slots     chan struct{} // has an entry for each request under way
+	memory    *memory.Owner
+	maxValue  int // bytes of a document with all that travels with it
 
 	instance atomic.Value // string: instance_start_time as Info has seen it last
 
@@ -62,7 +69,10 @@ func New(o Options) (*Database, error) {
 	d := &Database{
 		net: o.Network, url: strings.TrimRight(o.Address.URL, "/") + "/", base: base,
 		host: base.Scheme + "://" + base.Host, headers: o.Address.Headers,
-		options: o.Options, userAgent: o.UserAgent,
+		options: o.Options, userAgent: o.UserAgent, memory: o.Memory, maxValue: maxUnlimited,
+	}
+	if n := o.MaxDocument; 0 < n && n < maxUnlimited-besideBody {
+		d.maxValue = int(n) + besideBody
 	}
 	if o.Address.Proxy != "" {
 		if d.proxy, err = url.Parse(o.Address.Proxy); err != nil {
@@ -93,16 +103,48 @@ func (d *Database) Close() error {
 	return nil
 }
 
+// What a document may have beside its body, in bytes: its history, its attachments with
+// small contents. maxUnlimited is for one with all that, where the configuration names no
+// limit.
+const (
+	besideBody   = 1 << 20
+	maxUnlimited = 256 << 20
+)
+
 // What answers that are read as a whole may have, in bytes: what a database tells
 // about itself, and for each byte that was asked. A server may compress whatever it
 // likes to nothing.
 const (
-	maxAnswer        = 16 << 20
+	maxAnswer        = 1 << 20
 	maxAnswerPerByte = 64
 )
 
-// errLong is the error of an answer that has more.
-var errLong = errors.New("it is too long")
+// readAll reads up to limit bytes, which are counted as they come.
+func readAll(ctx context.Context, hold *memory.Hold, r io.Reader, limit int) ([]byte, error) {
+	buf := make([]byte, 0, streamStart)
+	for {
+		giveWay(cap(buf))
+		n, err := r.Read(buf[len(buf):min(cap(buf), len(buf)+streamMost)])
+		buf = buf[:len(buf)+n]
+		if len(buf) > limit {
+			return nil, tooLong("the answer", limit)
+		}
+		if errors.Is(err, io.EOF) {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(buf) < cap(buf) {
+			continue
+		}
+		size := min(2*cap(buf), max(limit, cap(buf))+1)
+		if err := hold.Take(ctx, endpoint.MemoryFactor*int64(size-cap(buf))); err != nil {
+			return nil, endpoint.NoMemory("the answer", err)
+		}
+		buf = append(make([]byte, 0, size), buf...)
+	}
+}
 
 // read asks, and returns the whole of an answer of success. The status tells
 // what else it was; then text is nil and the answer is open. It asks again when an
@@ -115,13 +157,11 @@ func (d *Database) read(ctx context.Context, q *request) (text []byte, a *answer
 		if a.status >= http.StatusMultipleChoices {
 			return nil, a, nil
 		}
-		limit := maxAnswer + maxAnswerPerByte*int64(len(q.body))
-		text, err = io.ReadAll(io.LimitReader(a.Body, limit+1))
-		if err == nil && int64(len(text)) > limit {
-			err = errLong
-		}
-		if err = errors.Join(err, a.Body.Close()); err == nil {
+		if text, err = d.readAnswer(ctx, q, a); err == nil {
 			return text, a, nil
+		}
+		if errors.Is(err, memory.ErrFull) || errors.Is(err, memory.ErrNever) {
+			return nil, nil, err
 		}
 		if ctx.Err() != nil || errors.Is(err, errLong) || q.stream != nil || broken >= d.options.Retries {
 			return nil, nil, unread("the answer to "+q.method+" "+d.url+q.path, err)
@@ -130,6 +170,19 @@ func (d *Database) read(ctx context.Context, q *request) (text []byte, a *answer
 			return nil, nil, err
 		}
 	}
+}
+
+// readAnswer reads the whole of an answer and closes it.
+func (d *Database) readAnswer(ctx context.Context, q *request, a *answer) ([]byte, error) {
+	hold := q.hold
+	if hold == nil {
+		own := d.memory.Hold()
+		defer own.Release()
+		hold = &own
+	}
+	hold.Release() // of an answer that broke off
+	text, err := readAll(ctx, hold, a.Body, max(q.limit, maxAnswer)+maxAnswerPerByte*len(q.body))
+	return text, errors.Join(err, a.Body.Close())
 }
 
 // unopened is the error of an answer that says that the database cannot be
@@ -201,7 +254,7 @@ func unsigned(value []byte) (uint64, bool) {
 
 // Local implements endpoint.Database.
 func (d *Database) Local(ctx context.Context, id string) (body []byte, rev string, err error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: doc.LocalPrefix + escape(id)})
+	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: doc.LocalPrefix + escape(id), limit: d.maxValue})
 	if err != nil {
 		return nil, "", err
 	}
@@ -289,7 +342,7 @@ func docPath(id string) string {
 
 // Design implements endpoint.Source.
 func (d *Database) Design(ctx context.Context, id string) ([]byte, error) {
-	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: docPath(id)})
+	text, a, err := d.read(ctx, &request{method: http.MethodGet, path: docPath(id), limit: d.maxValue})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"divan/replicator/pause"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // maxURL is how long a request's address gets, in bytes.
@@ -66,6 +67,7 @@ func (f *feed) shut() {
 	}
 	f.cancel()
 	_ = f.answer.Body.Close() // nothing more is wanted of it
+	f.list.close()
 	f.answer, f.list, f.end = nil, list{}, ""
 }
 
@@ -107,7 +109,7 @@ func (f *feed) open(ctx context.Context) error {
 		return err
 	}
 	f.answer, f.cancel = a, cancel
-	f.list = list{stream: newStream(a.Body), member: "results", other: f.member}
+	f.list = list{stream: f.db.stream(life, a.Body, maxRow), member: "results", other: f.member}
 	f.bind(ctx)
 	return nil
 }
@@ -222,7 +224,7 @@ func (f *feed) member(name string, value []byte) error {
 // The size of one change at most, and of those that Next returns together, in
 // bytes: ids are as long as the server likes.
 const (
-	maxRow  = 16 << 20
+	maxRow  = 1 << 20
 	maxRows = 1 << 20
 )
 
@@ -284,6 +286,10 @@ func (f *feed) stopped(err error) error {
 	case errors.Is(err, io.EOF):
 		f.idle++
 		return nil
+	case errors.Is(err, errLong): // it would be so again
+		return unread("the changes of "+f.db.url, err)
+	case errors.Is(err, memory.ErrFull), errors.Is(err, memory.ErrNever):
+		return err
 	}
 	if f.broken++; f.broken > f.db.options.Retries {
 		return unread("the changes of "+f.db.url, err)
@@ -321,9 +327,6 @@ func (f *feed) row(c *endpoint.Change, wait bool) (took bool, err error) {
 	}
 	if err != nil {
 		return false, err
-	}
-	if len(text) > maxRow {
-		return false, fault.Newf(fault.Unavailable, "the changes feed has a row of %d bytes", len(text))
 	}
 	r, ok := parseRow(text)
 	if ok && r.id == nil && r.lastSeq != nil {

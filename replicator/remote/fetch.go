@@ -19,7 +19,7 @@ import (
 // is called once more for a document whose contents broke off and that take
 // therefore refused.
 func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
-	f := &fetch{db: d, whole: o.WholeAttachments, take: take, wanted: wanted}
+	f := &fetch{db: d, whole: o.WholeAttachments, take: take, refused: o.Refused, wanted: wanted}
 	if !o.NoBulkGet && len(wanted) > 0 && !d.noBulkGet.Load() {
 		if err := f.persist(ctx, f.bulk); err != nil {
 			return err
@@ -43,9 +43,12 @@ func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []
 
 // fetch is one call of Fetch.
 type fetch struct {
-	db     *Database
-	whole  bool // contents come whatever the target has
-	take   func(*endpoint.Doc, endpoint.Contents) error
+	db    *Database
+	whole bool // contents come whatever the target has
+	take  func(*endpoint.Doc, endpoint.Contents) error
+	// refused is told of what no target would take; it may be nil.
+	refused func(id string, rev doc.Rev, err error) error
+
 	wanted []endpoint.Wanted // still to be fetched
 	inline bool              // contents come with _bulk_get
 	small  []endpoint.Wanted // to be fetched in that way
@@ -53,7 +56,7 @@ type fetch struct {
 	// done are the revisions that have been taken or put aside, by id; latest
 	// may give one twice, and so may another attempt.
 	done   map[string][]doc.Rev
-	failed error // what take returned
+	failed error // what take or refused returned
 	given  int   // documents that were taken
 }
 
@@ -136,11 +139,41 @@ func (f *fetch) without(id string, revs []doc.Rev) []doc.Rev {
 	return slices.DeleteFunc(slices.Clone(revs), func(r doc.Rev) bool { return slices.Contains(done, r) })
 }
 
-// parse reads a document; nil when it is done with already.
+// refuse passes over a revision that no target would take.
+func (f *fetch) refuse(id string, rev doc.Rev, why error) error {
+	f.failed = why
+	if f.refused != nil {
+		f.failed = f.refused(id, rev, why)
+	}
+	if f.failed != nil {
+		return f.failed
+	}
+	f.given++
+	f.mark(id, rev)
+	return nil
+}
+
+// malformed passes over a document that is none. The error is why when it does not tell
+// which revision it is.
+func (f *fetch) malformed(text []byte, w *endpoint.Wanted, why error) error {
+	rev, err := doc.ParseRev(textOf(doc.Lookup(text, "_rev")))
+	if err != nil && len(w.Revs) == 1 {
+		rev, err = w.Revs[0], nil
+	}
+	switch {
+	case err != nil:
+		return why
+	case slices.Contains(f.done[w.ID], rev):
+		return nil
+	}
+	return f.refuse(w.ID, rev, why)
+}
+
+// parse reads a document; nil when it is done with already, or passed over.
 func (f *fetch) parse(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
 	e, err := doc.ParseEnvelope(text)
 	if err != nil {
-		return nil, fault.Wrap(fault.KindOf(err), "document "+w.ID+" of "+f.db.url+": "+fault.Reason(err), err)
+		return nil, f.malformed(text, w, fault.Wrap(fault.KindOf(err), "document "+w.ID+" of "+f.db.url+": "+fault.Reason(err), err))
 	}
 	d := &endpoint.Doc{ID: e.ID, Path: e.Path(), Deleted: e.Deleted, Body: e.Body}
 	if d.ID != w.ID || len(d.Path.IDs) == 0 {
@@ -159,15 +192,24 @@ func (f *fetch) parse(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
 	return d, err
 }
 
-// one takes the revisions of one document, contents included.
+// one takes the revisions of one document, contents included. When one of them is larger
+// than it may be, each is asked for by itself, and that one is passed over.
 func (f *fetch) one(ctx context.Context, w *endpoint.Wanted) error {
-	for {
+	for most := len(w.Revs); ; {
 		revs := f.without(w.ID, w.Revs)
 		if len(revs) == 0 {
 			return nil
 		}
-		query, asked := f.openRevs(w, revs)
-		if err := f.open(ctx, w, query); err != nil {
+		query, asked := f.openRevs(w, revs[:min(most, len(revs))])
+		err := f.open(ctx, w, query)
+		switch {
+		case errors.Is(err, errLong) && asked > 1:
+			most = 1
+			continue
+		case errors.Is(err, errLong):
+			err = f.refuse(w.ID, revs[0], fault.Wrap(fault.DocumentTooLarge, cause(err), err))
+		}
+		if err != nil {
 			return err
 		}
 		for _, rev := range revs[:asked] { // those that are not there are done with as well
@@ -191,16 +233,18 @@ func (f *fetch) open(ctx context.Context, w *endpoint.Wanted, query string) erro
 		return f.db.refusal(a)
 	}
 	contentType := a.header.Get("Content-Type")
-	var docs []*endpoint.Doc
+	r := revisions{fetch: f, wanted: w, hold: f.db.memory.Hold()}
+	defer r.hold.Release()
 	if parts, partsErr := docformat.NewParts(a.Body, contentType, "multipart/mixed"); partsErr == nil {
-		docs, err = f.parts(parts, w)
+		err = r.parts(ctx, parts)
 	} else {
-		docs, err = f.array(a.Body, w)
+		err = r.array(ctx, a.Body)
 	}
 	closed := a.Body.Close()
 	if err != nil {
 		return err
 	}
+	docs := r.bare
 	for _, d := range docs {
 		if err := f.give(d, f.separately(ctx, d)); err != nil {
 			return err

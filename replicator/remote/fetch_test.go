@@ -554,7 +554,7 @@ func FuzzMultipart(f *testing.F) {
 	f.Add([]byte("--o"+b.String()+"\r\n--o--"), 3)
 	f.Add([]byte("--o\r\nContent-Type: application/json\r\n\r\n"+s.json(false, nil)+"\r\n--o\r\n\r\n{\"missing\":\"1-x\"}\r\n--o--"), 1)
 	f.Fuzz(func(t *testing.T, text []byte, step int) {
-		one := &fetch{db: &Database{url: "http://x/"}, take: func(d *endpoint.Doc, c endpoint.Contents) error {
+		one := &fetch{db: &Database{url: "http://x/", maxValue: maxUnlimited}, take: func(d *endpoint.Doc, c endpoint.Contents) error {
 			if d.ID != "doc" || len(d.Path.IDs) == 0 {
 				t.Errorf("%+v", d)
 			}
@@ -587,8 +587,9 @@ func FuzzMultipart(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = one.parts(parts, w)
-		_, _ = one.array(&stutter{text, max(1, step%50)}, w)
+		r := revisions{fetch: one, wanted: w}
+		_ = r.parts(t.Context(), parts)
+		_ = r.array(t.Context(), &stutter{text, max(1, step%50)})
 		_ = one.result(text, map[string]*endpoint.Wanted{"doc": w})
 	})
 }

@@ -51,7 +51,9 @@ func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 		body = append(body, ':')
 		body = docformat.AppendRevs(body, ids[i].Revs)
 	}
-	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_revs_diff", body: append(body, '}')})
+	hold := d.memory.Hold()
+	defer hold.Release()
+	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_revs_diff", body: append(body, '}'), hold: &hold})
 	if errors.Is(err, errLong) { // fewer at once may do
 		return nil, fault.Wrap(fault.RequestTooLarge, fault.Reason(err), err)
 	}

@@ -18,6 +18,8 @@ const (
 	idleTimeout = 60 * time.Second
 	// idlePerHost is how many connections to a host are kept.
 	idlePerHost = 100
+	// maxHeader is how much the header of an answer has, in bytes. Feeds keep it.
+	maxHeader = 64 << 10
 )
 
 // NetworkOptions say how other servers are reached.
@@ -57,6 +59,8 @@ func NewNetwork(o NetworkOptions) (*Network, error) {
 		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: idlePerHost,
 		IdleConnTimeout:     idleTimeout,
+
+		MaxResponseHeaderBytes: maxHeader,
 	}}
 	n.mu.hosts = make(map[string]*limiter)
 	n.mu.sessions = make(map[sessionKey]*session)

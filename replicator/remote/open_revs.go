@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
+	"divan/storage/memory"
 )
 
 // openRevs is the query string that asks for as many of the revisions as fit
@@ -47,47 +47,74 @@ func revsParam(revs []doc.Rev, room, least int) (string, int) {
 	return text + "]", len(revs)
 }
 
-// parts takes the documents of multipart/mixed. It returns those whose contents
-// should have come with them, but have not.
-func (f *fetch) parts(parts *docformat.Parts, w *endpoint.Wanted) (bare []*endpoint.Doc, err error) {
-	for held := 0; ; {
+// revisions are those of one document as an answer has them.
+type revisions struct {
+	*fetch
+	wanted *endpoint.Wanted
+	hold   memory.Hold     // of bare
+	bare   []*endpoint.Doc // those whose contents should have come with them, but have not
+	size   int             // of their texts
+}
+
+// parts takes the documents of multipart/mixed.
+func (r *revisions) parts(ctx context.Context, parts *docformat.Parts) error {
+	for {
 		part, err := parts.Next()
 		if errors.Is(err, io.EOF) {
-			return bare, nil
+			return nil
 		}
 		if err != nil {
-			return nil, broken(err)
+			return broken(err)
 		}
-		contentType := part.Header.Get("Content-Type")
-		if name, _, err := mime.ParseMediaType(contentType); err == nil && name == "multipart/related" {
-			if err := f.related(part, contentType, w); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		text, err := io.ReadAll(io.LimitReader(part, maxValue))
-		if err != nil {
-			return nil, broken(err)
-		}
-		d, err := f.plain(text, w)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
-			if held += len(text); held > maxRevisions {
-				return nil, broken(errTooLarge)
-			}
-			bare = append(bare, d)
+		if err := r.part(ctx, part); err != nil {
+			return err
 		}
 	}
 }
 
+func (r *revisions) part(ctx context.Context, part *docformat.Part) error {
+	text := r.db.memory.Hold()
+	defer text.Release()
+	read := func(from io.Reader) ([]byte, error) { return readAll(ctx, &text, from, r.db.maxValue) }
+	contentType := part.Header.Get("Content-Type")
+	if name, _, err := mime.ParseMediaType(contentType); err == nil && name == "multipart/related" {
+		return r.related(part, contentType, read)
+	}
+	value, err := read(part)
+	if err != nil {
+		return valueError(err)
+	}
+	d, err := r.plain(value, r.wanted)
+	if err != nil || d == nil {
+		return err
+	}
+	return r.later(ctx, d, len(value))
+}
+
+// valueError is broken for the error of a value that is read as a whole: it does not help to
+// read one again that is too long.
+func valueError(err error) error {
+	if errors.Is(err, errLong) || errors.Is(err, memory.ErrFull) || errors.Is(err, memory.ErrNever) {
+		return err
+	}
+	return broken(err)
+}
+
 // maxRevisions is how much the revisions of one document have, without contents
 // that follow, that are held at once, in bytes.
-const maxRevisions = 256 << 20
+const maxRevisions = 64 << 20
 
-// errTooLarge refuses an answer that has more documents than memory may hold.
-var errTooLarge = fmt.Errorf("the revisions of one document are more than %d bytes", maxRevisions)
+// later keeps a document until its contents have been asked for.
+func (r *revisions) later(ctx context.Context, d *endpoint.Doc, size int) error {
+	if r.size += size; r.size > maxRevisions {
+		return tooLong("what comes of one document", maxRevisions)
+	}
+	if err := r.hold.Take(ctx, int64(d.Size())); err != nil {
+		return endpoint.NoMemory("the revisions of one document", err)
+	}
+	r.bare = append(r.bare, d)
+	return nil
+}
 
 // plain takes a part that is JSON: a document without contents, or what stands
 // for one that is not there. One that has contents is returned.
@@ -103,33 +130,33 @@ func (f *fetch) plain(text []byte, w *endpoint.Wanted) (*endpoint.Doc, error) {
 }
 
 // related takes a document with its contents.
-func (f *fetch) related(part io.Reader, contentType string, w *endpoint.Wanted) error {
-	r, text, err := docformat.NewRelatedReader(part, contentType, docformat.UpTo(maxValue))
+func (r *revisions) related(part io.Reader, contentType string, read func(io.Reader) ([]byte, error)) error {
+	from, text, err := docformat.NewRelatedReader(part, contentType, read)
 	if err != nil {
-		return broken(err)
+		return valueError(err)
 	}
-	d, err := f.parse(text, w)
+	d, err := r.parse(text, r.wanted)
 	if err != nil || d == nil {
 		return err
 	}
 	c := &contents{doc: d, open: func(*endpoint.Attachment) (io.ReadCloser, error) {
-		next, err := r.Next(new(doc.AttachmentSpec))
+		next, err := from.Next(new(doc.AttachmentSpec))
 		return io.NopCloser(next), err
 	}}
-	return f.give(d, c)
+	return r.give(d, c)
 }
 
 // array reads the documents of a server that answers JSON. None holds content.
-func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, error) {
-	l := list{stream: newStream(body)}
-	var docs []*endpoint.Doc
-	for held := 0; ; {
+func (r *revisions) array(ctx context.Context, body io.Reader) error {
+	l := list{stream: r.db.stream(ctx, body, r.db.maxValue)}
+	defer l.close()
+	for {
 		text, err := l.next()
 		if errors.Is(err, io.EOF) {
-			return docs, nil
+			return nil
 		}
 		if err != nil {
-			return nil, broken(err)
+			return valueError(err)
 		}
 		var one []byte
 		scanMembers(text, func(name, value []byte) {
@@ -140,15 +167,14 @@ func (f *fetch) array(body io.Reader, w *endpoint.Wanted) ([]*endpoint.Doc, erro
 		if one == nil {
 			continue
 		}
-		d, err := f.parse(one, w)
+		d, err := r.parse(one, r.wanted)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if d != nil {
-			if held += len(text); held > maxRevisions {
-				return nil, broken(errTooLarge)
+			if err := r.later(ctx, d, len(text)); err != nil {
+				return err
 			}
-			docs = append(docs, d)
 		}
 	}
 }

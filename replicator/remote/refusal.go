@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
@@ -26,7 +27,19 @@ func errorMembers(text []byte) (name, reason string) {
 		}
 		return nil
 	})
-	return name, reason
+	return shortened(name), shortened(reason)
+}
+
+// maxReason is how much of a text of a server is kept, in bytes: histories of jobs and
+// documents have it, many times.
+const maxReason = 1 << 10
+
+// shortened is a text of a server as it is kept.
+func shortened(text string) string {
+	if len(text) <= maxReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxReason], "") + "…"
 }
 
 // refusal is the error that an answer stands for; it closes the answer.

@@ -17,6 +17,7 @@ import (
 
 	"divan/replicator/pause"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 const (
@@ -37,6 +38,9 @@ type request struct {
 	path   string // behind the database's URL, escaped
 	query  string
 	body   []byte // JSON
+	limit  int    // of an answer that is read as a whole, in bytes, if not maxAnswer
+	// hold counts such an answer beyond the reading of it; nil: it is a small one.
+	hold   *memory.Hold
 	accept string // empty: application/json
 	// stream is a body that is sent once, of size bytes and that type.
 	stream     io.ReadCloser

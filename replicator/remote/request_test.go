@@ -209,7 +209,7 @@ func TestLongAnswers(t *testing.T) {
 	}, func(t *testing.T, p *peer) {
 		t.Helper()
 		d := p.open(spec.Address{})
-		if _, err := d.Info(t.Context()); !endpoint.Retryable(err) || !strings.Contains(fault.Reason(err), "too long") {
+		if _, err := d.Info(t.Context()); !endpoint.Retryable(err) || !strings.Contains(fault.Reason(err), "larger than") {
 			t.Errorf("%v", err)
 		}
 		if got := p.requests(); len(got) != 1 {

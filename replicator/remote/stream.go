@@ -2,11 +2,16 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
+	"divan/replicator/endpoint"
+	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 const (
@@ -14,15 +19,23 @@ const (
 	// bytes; a buffer grows while reads fill it.
 	streamStart = 4 << 10
 	streamMost  = 256 << 10
-	// maxValue is how large a single value may be: a change, or the revisions
-	// of one document.
-	maxValue = 256 << 20
 )
 
+// errLong is the error of what is longer than it may be.
+var errLong = errors.New("it is too long")
+
+// tooLong is errLong as others see it.
+func tooLong(what string, limit int) error {
+	return fault.Wrap(fault.Unavailable, fmt.Sprintf("%s is larger than %d bytes", what, limit), errLong)
+}
+
 // stream cuts JSON text into values while it arrives. It holds one value, and
-// what came with it.
+// what came with it. Its buffer is counted, and is given back by close.
 type stream struct {
+	ctx      context.Context //nolint:containedctx // of the answer: memory is waited for
 	r        io.Reader
+	hold     memory.Hold
+	limit    int // of a value, in bytes
 	buf      []byte
 	pos, end int   // buf[pos:end] is unread
 	err      error // of r, told when nothing is left
@@ -33,7 +46,24 @@ type stream struct {
 	quoted bool
 }
 
-func newStream(r io.Reader) *stream { return &stream{r: r, buf: make([]byte, streamStart)} }
+// stream returns one for an answer whose values have at most limit bytes.
+func (d *Database) stream(ctx context.Context, r io.Reader, limit int) *stream {
+	return &stream{ctx: ctx, r: r, hold: d.memory.Hold(), limit: limit, buf: make([]byte, streamStart)}
+}
+
+// close gives the buffer back.
+func (s *stream) close() {
+	s.buf, s.pos, s.end, s.seen = nil, 0, 0, 0
+	s.hold.Release()
+}
+
+// giveWay lets others have the processor while something large is read: a server that is near
+// sends as fast as it is read.
+func giveWay(size int) {
+	if size > 1<<20 {
+		runtime.Gosched()
+	}
+}
 
 // fill reads more; the error is told when r has nothing more to give.
 func (s *stream) fill() error {
@@ -48,16 +78,21 @@ func (s *stream) fill() error {
 		s.pos, s.end = 0, s.end-s.pos
 	}
 	if s.end == len(s.buf) {
-		if len(s.buf) >= maxValue {
-			return fault.Newf(fault.Unavailable, "a value in the answer is larger than %d bytes", maxValue)
+		size := min(2*len(s.buf), max(s.limit, streamStart))
+		if size <= len(s.buf) {
+			return tooLong("a value in the answer", s.limit)
 		}
-		s.grow()
+		if err := s.hold.Take(s.ctx, endpoint.MemoryFactor*int64(size-len(s.buf))); err != nil {
+			return endpoint.NoMemory("a value in the answer", err)
+		}
+		s.grow(size)
 	}
-	n, err := s.r.Read(s.buf[s.end:])
+	giveWay(len(s.buf))
+	n, err := s.r.Read(s.buf[s.end:min(len(s.buf), s.end+streamMost)])
 	s.end += n
 	s.err = err
-	if n > 0 && s.end == len(s.buf) && len(s.buf) < streamMost {
-		s.grow()
+	if size := 2 * len(s.buf); n > 0 && s.end == len(s.buf) && size <= min(streamMost, s.limit) && s.hold.Try(endpoint.MemoryFactor*int64(size-len(s.buf))) {
+		s.grow(size)
 	}
 	if n > 0 {
 		return nil
@@ -65,9 +100,9 @@ func (s *stream) fill() error {
 	return err
 }
 
-// grow makes room.
-func (s *stream) grow() {
-	larger := make([]byte, 2*len(s.buf))
+// grow makes room, which has been taken.
+func (s *stream) grow(size int) {
+	larger := make([]byte, size)
 	s.end = copy(larger, s.buf[s.pos:s.end])
 	s.pos, s.buf = 0, larger
 }
@@ -76,6 +111,7 @@ func (s *stream) grow() {
 func (s *stream) rest() {
 	if s.pos == s.end && len(s.buf) > streamStart {
 		s.buf, s.pos, s.end = make([]byte, streamStart), 0, 0
+		s.hold.Release()
 	}
 }
 
@@ -223,6 +259,27 @@ func escaped(b []byte, i int) int {
 		slashes++
 	}
 	return len(b) - slashes%2
+}
+
+// leadingID returns the member id of the object that stands next and has not come whole,
+// if it is the first member, as servers have it.
+func (s *stream) leadingID() string {
+	b := s.buf[s.pos:s.end]
+	for _, want := range [...]string{"{", `"id"`, ":"} {
+		if b = bytes.TrimLeft(b, " \n\r\t"); !bytes.HasPrefix(b, []byte(want)) {
+			return ""
+		}
+		b = b[len(want):]
+	}
+	if b = bytes.TrimLeft(b, " \n\r\t"); len(b) == 0 || b[0] != '"' {
+		return ""
+	}
+	end, closed := closing(b, 1)
+	if !closed {
+		return ""
+	}
+	id, _ := doc.Unquote(b[:end])
+	return id
 }
 
 // list reads the elements of an array while it arrives: one that is all of the

@@ -91,7 +91,9 @@ func (d *Database) bulkDocs(ctx context.Context, docs []*endpoint.Doc) ([]endpoi
 			return nil, err
 		}
 	}
-	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_bulk_docs", body: append(body, "]}"...)})
+	hold := d.memory.Hold()
+	defer hold.Release()
+	text, a, err := d.read(ctx, &request{method: http.MethodPost, path: "_bulk_docs", body: append(body, "]}"...), hold: &hold})
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +105,10 @@ func (d *Database) bulkDocs(ctx context.Context, docs []*endpoint.Doc) ([]endpoi
 		return nil, err
 	}
 	if text == nil { // 417: a validation function of an old server refused some of them
-		if text, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer)); err != nil {
+		text, err = readAll(ctx, &hold, a.Body, maxAnswer+maxAnswerPerByte*len(body))
+		if err = errors.Join(err, a.Body.Close()); err != nil {
 			return nil, unread("the answer of "+d.url+"_bulk_docs", err)
 		}
-		_ = a.Body.Close() // it was read to its end
 	}
 	if a.status == http.StatusAccepted {
 		// Fewer copies than a majority have them: they may be gone tomorrow.
@@ -245,7 +247,10 @@ func refusals(text []byte, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
 		if r.Rev, err = doc.ParseRev(rev); err != nil {
 			r.Rev = onlyRev(docs, r.ID)
 		}
-		r.Err = &fault.Error{Kind: kindOfDoc(name), Code: name, Reason: reason}
+		if len(out) == len(docs) {
+			return errors.New("it refuses more documents than were sent")
+		}
+		r.Err = &fault.Error{Kind: kindOfDoc(name), Code: shortened(name), Reason: shortened(reason)}
 		out = append(out, r)
 		return nil
 	})

@@ -33,6 +33,7 @@ type Event struct {
 // exported fields do not change once it was added.
 type Job struct {
 	ID         string // of the replication
+	Account    string // whose turns it takes
 	Share      string // the replicator database whose share it uses; empty: that of requests
 	Continuous bool
 	// Transient jobs are removed by a crash.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -21,6 +20,8 @@ type Settings struct {
 // I1: of the jobs that Fill returned no more than MaxJobs have not ended.
 // I2: a job is returned by Fill once, and then again only after Ended.
 // I3: a job that crashed is not returned before its pause is over.
+// I4: while a job of an account without a running one is ready, and no place is about to be
+// free, no account has more than one.
 type Queue struct {
 	jobs     map[string]*Job
 	leaving  map[string]*Job // removed, and still running
@@ -131,9 +132,7 @@ func (q *Queue) Fill(now time.Time, s *Settings) []*Job {
 	if free <= 0 {
 		return nil
 	}
-	ready := q.ready(now)
-	slices.SortFunc(ready, before)
-	ready = ready[:min(free, len(ready))]
+	ready := q.turns(now, &s.Sharing).grant(free)
 	for _, j := range ready {
 		j.running, j.since, j.charged = true, now, now
 		j.remember(Event{Time: now, Type: Started}, s.MaxHistory)
@@ -143,17 +142,6 @@ func (q *Queue) Fill(now time.Time, s *Settings) []*Job {
 	return ready
 }
 
-// ready returns the jobs that wait for nothing but a place.
-func (q *Queue) ready(now time.Time) []*Job {
-	var out []*Job
-	for _, j := range q.jobs {
-		if !j.running && !j.due.After(now) && q.leaving[j.ID] == nil {
-			out = append(out, j)
-		}
-	}
-	return out
-}
-
 // before orders jobs that wait: by what their share has had, then by how long
 // ago they ran; new ones ran never.
 func before(a, b *Job) int {
@@ -161,30 +149,29 @@ func before(a, b *Job) int {
 }
 
 // Cycle is called every Interval. It returns the jobs that have to stop: those
-// above MaxJobs, and continuous ones in favour of others that wait; each is Ended
-// later, and Fill then gives its place away.
+// above MaxJobs, and up to MaxChurn in favour of others that wait: of accounts that have more
+// than their share first, then continuous ones by turns. Each is Ended later, and Fill
+// then gives its place away.
 func (q *Queue) Cycle(now time.Time, s *Settings) (stop []*Job) {
 	q.account(now, &s.Sharing)
-	excess := max(q.running-q.stopping-s.MaxJobs, 0)
-	waiting := len(q.ready(now)) - max(s.MaxJobs-q.running, 0) - q.stopping
-	count := excess + max(min(s.MaxChurn, waiting)-excess, 0)
-	if count == 0 {
+	t := q.turns(now, &s.Sharing)
+	t.grant(max(s.MaxJobs-q.running, 0) + q.stopping)
+	excess := q.running - q.stopping - s.MaxJobs
+	if t.next() == nil && excess <= 0 {
 		return nil
 	}
-	var candidates []*Job
-	for _, j := range q.jobs {
-		if j.running && !j.stopping && j.Continuous {
-			candidates = append(candidates, j)
+	w := withdrawal{turns: t, candidates: q.candidates()}
+	for len(w.stop) < excess && w.take(func(j *Job, _ *standing) bool { return j.Continuous }) {
+	}
+	for len(w.stop) < s.MaxChurn {
+		poor := t.next()
+		if poor == nil || !w.even(poor) && !w.rotate(poor) {
+			break
 		}
+		t.give(t.next())
 	}
-	slices.SortFunc(candidates, func(a, b *Job) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), a.since.Compare(b.since), cmp.Compare(a.index, b.index))
-	})
-	stop = candidates[:min(count, len(candidates))]
-	for _, j := range stop {
-		q.stop(j)
-	}
-	return stop
+	q.stopAll(w.stop)
+	return w.stop
 }
 
 // Next returns when the queue is to be asked again, besides after a job has come
@@ -193,12 +180,14 @@ func (q *Queue) Cycle(now time.Time, s *Settings) (stop []*Job) {
 func (q *Queue) Next(lastCycle time.Time, s *Settings) time.Time {
 	var at time.Time
 	cycle := lastCycle.Add(s.Interval)
+	accounts, several := q.runningOf()
 	for _, j := range q.jobs {
 		if j.running || q.leaving[j.ID] != nil {
 			continue
 		}
 		t := j.due
-		if q.running >= s.MaxJobs && t.Before(cycle) {
+		atOnce := several && q.stopping == 0 && accounts[j.Account] == 0 // Preempt makes room
+		if q.running >= s.MaxJobs && t.Before(cycle) && !atOnce {
 			t = cycle
 		}
 		if at.IsZero() || t.Before(at) {
@@ -209,4 +198,16 @@ func (q *Queue) Next(lastCycle time.Time, s *Settings) time.Time {
 		at = cycle
 	}
 	return at
+}
+
+// runningOf counts the jobs that run by account; several: one has more than one.
+func (q *Queue) runningOf() (accounts map[string]int, several bool) {
+	accounts = map[string]int{}
+	for _, j := range q.jobs {
+		if j.running && !j.stopping {
+			accounts[j.Account]++
+			several = several || accounts[j.Account] > 1
+		}
+	}
+	return accounts, several
 }

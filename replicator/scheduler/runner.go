@@ -89,6 +89,9 @@ func (r *Runner) step(ctx context.Context, now time.Time) (start []starting, nex
 			r.mu.cancel[j]()
 		}
 	}
+	for _, j := range r.mu.queue.Preempt(now, &s) {
+		r.mu.cancel[j]()
+	}
 	jobs := r.mu.queue.Fill(now, &s)
 	jitter := r.options.Jitter() * time.Duration(len(jobs)-1) / time.Duration(max(s.MaxJobs, 1))
 	for _, j := range jobs {

@@ -67,9 +67,24 @@ func (a *Address) headers(value []byte) error {
 	})
 }
 
+// ParseURL parses the URL of a database or of a proxy. A password may have slashes that
+// are not escaped: when a colon and no @ stands before the first slash, and an @ behind
+// it, all up to the last @ is name and password. url.Parse would find a host with a port
+// there, or a port that is no number. No name of a database has an @, so that only the
+// directory of a proxy that has one, behind a host with a port, must be written with %40.
+func ParseURL(where string) (*url.URL, error) {
+	scheme, rest, ok := strings.Cut(where, "://")
+	at := strings.LastIndexByte(rest, '@')
+	first := strings.IndexByte(rest, '/')
+	if !ok || first < 0 || at < first || !strings.Contains(rest[:first], ":") || strings.ContainsAny(rest[:first], "@[") {
+		return url.Parse(where)
+	}
+	return url.Parse(scheme + "://" + strings.ReplaceAll(rest[:at], "/", "%2F") + rest[at:])
+}
+
 // locate takes the URL of a database apart.
 func (a *Address) locate(where string) error {
-	u, err := url.Parse(where)
+	u, err := ParseURL(where)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		strings.Trim(u.Path, "/") == "" || u.RawQuery != "" {
 		return invalidURL("endpoint")
@@ -95,22 +110,37 @@ func proxy(name string, value []byte) (string, error) {
 	if err != nil || where == "" {
 		return "", err
 	}
-	u, err := url.Parse(where)
+	u, err := ParseURL(where)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
 		return "", invalidURL("proxy")
 	}
-	return where, nil
+	return u.String(), nil
 }
 
 func invalidURL(what string) error {
 	return &fault.Error{Kind: fault.BadRequest, Code: "invalid_replication", Reason: what + " has an invalid url"}
 }
 
-// Mask returns the URL of a database or of a proxy as everybody may see it:
+// MaskProxy returns the URL of a proxy with asterisks for its password.
+func MaskProxy(where string) string {
+	u, err := url.Parse(where)
+	if err != nil || u.Host == "" {
+		return Mask(where)
+	}
+	if _, ok := u.User.Password(); !ok {
+		return where
+	}
+	name := url.User(u.User.Username()).String()
+	u.User = nil
+	scheme, rest, _ := strings.Cut(u.String(), "://")
+	return scheme + "://" + name + ":*****@" + rest
+}
+
+// Mask returns the URL of a database as everybody may see it:
 // without credentials, and with a slash at its end. What is no URL stays as it
 // is.
 func Mask(where string) string {
-	u, err := url.Parse(where)
+	u, err := ParseURL(where)
 	if err != nil || u.Host == "" {
 		// The credentials of what does not parse may stand anywhere before an @.
 		return where[strings.LastIndexByte(where, '@')+1:]

@@ -236,6 +236,8 @@ func (p *parser) option(name string, value []byte) error {
 	case "retries_per_request":
 		n, err = whole(name, value, 0)
 		s.Retries = int(n)
+	case "owner":
+		s.Owner, _ = doc.Unquote(value) // what is no name names nobody
 	case "user_ctx":
 		if p.request && s.User.Admin() {
 			s.User, err = user(value)

@@ -19,8 +19,21 @@ type Spec struct {
 	WinnerOnly   bool         // winning_revs_only
 	Since        endpoint.Seq // since_seq; empty: not given
 	User         shard.User   // on whose account local databases are opened
-	// Database and DocID name the document it comes from; empty for a request.
-	Database, DocID string
+	// Database and DocID name the document it comes from, Owner the account that has
+	// written it; empty for a request.
+	Database, DocID, Owner string
+}
+
+// Account names whose turns and whose memory a replication takes: the account that asks
+// for it, or the replicator database where a document names none.
+func (s *Spec) Account() string {
+	switch {
+	case s.Database == "":
+		return "account " + s.User.Name
+	case s.Owner == "":
+		return "database " + s.Database
+	}
+	return "account " + s.Owner
 }
 
 // Options are the settings of [replicator] that a request may override.

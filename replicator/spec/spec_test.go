@@ -214,6 +214,19 @@ func TestID(t *testing.T) {
 	}
 }
 
+// TestMaskProxy: the password of a proxy is shown as asterisks, the rest as it is.
+func TestMaskProxy(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://you:secret@proxy:3128": "http://you:*****@proxy:3128", "socks5://you:@proxy:1/": "socks5://you:*****@proxy:1/",
+		"http://you@proxy:3128": "http://you@proxy:3128", "https://proxy": "https://proxy",
+		"http://a%40b:c%40d@proxy:1": "http://a%40b:*****@proxy:1", "http://you:se%ret@proxy": "proxy",
+	} {
+		if got := MaskProxy(in); got != want {
+			t.Errorf("%s is shown as %s, want %s", in, got, want)
+		}
+	}
+}
+
 func TestMask(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://adm:pass@h:5984/a":  "http://h:5984/a/",
@@ -221,9 +234,48 @@ func TestMask(t *testing.T) {
 		"socks5://u:p@127.0.0.1:9":  "socks5://127.0.0.1:9/",
 		"plain":                     "plain",
 		"http://u:se%cret@h:5984/a": "h:5984/a",
+		"http://u:12/s3cr@h/db":     "http://h/db/",
+		"http://u:12/s3cr@h:1":      "http://h:1/",
 	} {
 		if got := Mask(in); got != want {
 			t.Errorf("%s: %s, not %s", in, got, want)
+		}
+	}
+}
+
+// TestSlashesInPasswords: they need not be escaped, and no URL that has an account, or a
+// host without one, is read in another way.
+func TestSlashesInPasswords(t *testing.T) {
+	for in, want := range map[string][3]string{
+		"http://u:12/s3cr@h/db":            {"u", "12/s3cr", "http://h/db/"},
+		"https://u:a/b/c@h:6984/p/db":      {"u", "a/b/c", "https://h:6984/p/db/"},
+		"http://u:/@h/db":                  {"u", "/", "http://h/db/"},
+		"http://u:a/b@c@h/db":              {"u", "a/b@c", "http://h/db/"},
+		"http://u:%2F/%40@h/a%2Fb":         {"u", "//@", "http://h/a%2Fb/"},
+		"http://u%40x:1/2@h/db":            {"u@x", "1/2", "http://h/db/"},
+		"http://u:pass@h/db":               {"u", "pass", "http://h/db/"},
+		"http://u:pass@h/at@home/db":       {"u", "pass", "http://h/at@home/db/"},
+		"http://h/at@home/db":              {"", "", "http://h/at@home/db/"},
+		"http://h:5984/db":                 {"", "", "http://h:5984/db/"},
+		"http://h:5984/at%40home/db":       {"", "", "http://h:5984/at%40home/db/"},
+		"http://[fe80::1]/at@home/db":      {"", "", "http://[fe80::1]/at@home/db/"},
+		"http://[fe80::1]:5984/at@home/db": {"", "", "http://[fe80::1]:5984/at@home/db/"},
+	} {
+		s, err := Parse([]byte(`{"source":"`+in+`","target":"http://h/b","proxy":"http://p:w/o@proxy:3128"}`), Defaults{})
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if got := [3]string{s.Source.Username, s.Source.Password, s.Source.URL}; got != want {
+			t.Errorf("%s: %q, not %q", in, got, want)
+		}
+		if s.Source.Proxy != "http://p:w%2Fo@proxy:3128" {
+			t.Errorf("the proxy: %s", s.Source.Proxy)
+		}
+	}
+	for _, in := range []string{"http://u:12/s3cr@", "http://u:12/s3cr@h", "http://u:12/s3cr@/db", "http://u:pa/ss", "http://:/@"} {
+		if _, err := Parse([]byte(`{"source":"`+in+`","target":"http://h/b"}`), Defaults{}); !fault.Is(err, fault.BadRequest) {
+			t.Errorf("%s: %v", in, err)
 		}
 	}
 }

@@ -9,6 +9,9 @@
 // with purges, lets many who wait share one update, sets aside what is damaged
 // and removes what is no longer wanted.
 //
+// What updates take of memory has a budget (budget), and a document that cannot be
+// indexed is tried again with growing pauses (failure).
+//
 // # Following a copy
 //
 // A new index is filled from a listing of the copy's documents in the order of

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/shard/fairqueue"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -25,11 +26,12 @@ type follower struct {
 
 	users  int       // guarded by Manager.mu
 	unused time.Time // since when users is 0; guarded by Manager.mu
+	gone   bool      // the copy was dropped; guarded by Manager.mu
 	queued bool      // waits for the background; guarded by Manager.mu
 
 	mu struct {
 		sync.Mutex
-		of      *storage.Index // the opening of the store that pos is of
+		of      uint64 // the opening of the store that pos is of; the store itself would stay in memory
 		pos     Position
 		running *update // nil: none
 		waiting int     // calls that wait for an update
@@ -39,6 +41,8 @@ type follower struct {
 		compacted      chan struct{}      // of that compaction: closed when it has let go of the index
 
 		hurry chan struct{} // somebody began to wait
+
+		failure *failure // of the document at which the index stays; nil: none
 	}
 	progress progress
 
@@ -83,6 +87,9 @@ func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) er
 		if err != nil || covered {
 			return err
 		}
+		if err := f.refused(ctx); err != nil {
+			return err
+		}
 		u, err := f.join(ctx)
 		if err != nil {
 			return err
@@ -108,7 +115,7 @@ func (f *follower) wait(ctx context.Context, x *storage.Index, want Position) er
 func (f *follower) covers(x *storage.Index, want Position) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.of == x {
+	if f.mu.of == x.Opening() {
 		return f.mu.pos.covers(want), nil
 	}
 	snap, err := x.Snapshot()
@@ -143,13 +150,15 @@ func (f *follower) join(ctx context.Context) (*update, error) {
 
 // startLocked starts an update; Manager.mu and mu are held.
 func (f *follower) startLocked(ctx context.Context) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	// An update serves all who wait; it counts as that of the first one's account.
+	who := fairqueue.Caller{Account: fairqueue.CallerOf(ctx).Account, Background: func() bool { return !f.waited() }, Patient: true}
+	ctx, cancel := context.WithCancel(fairqueue.With(context.WithoutCancel(ctx), who))
 	u := &update{cancel: cancel, ended: make(chan struct{})}
 	f.mu.running = u
 	f.users++
 	f.m.wg.Go(func() {
 		defer cancel()
-		u.err = f.run(ctx)
+		u.err = f.failed(ctx, f.run(ctx))
 		f.mu.Lock()
 		f.mu.running = nil
 		f.mu.Unlock()
@@ -160,6 +169,9 @@ func (f *follower) startLocked(ctx context.Context) {
 
 // updateAlone updates for the background, unless an update runs already.
 func (f *follower) updateAlone(ctx context.Context) {
+	if f.refused(ctx) != nil {
+		return
+	}
 	f.m.mu.Lock()
 	f.mu.Lock()
 	if f.mu.running == nil && !f.m.mu.closed {
@@ -177,7 +189,9 @@ func (f *follower) updateAlone(ctx context.Context) {
 		u.cancel()
 		<-u.ended
 	}
-	if u.err != nil && !errors.Is(u.err, context.Canceled) && !fault.Is(u.err, fault.Closed) && !fault.Is(u.err, fault.NoCopy) {
+	var logged *DocumentError
+	if u.err != nil && !errors.Is(u.err, context.Canceled) && !fault.Is(u.err, fault.Closed) && !fault.Is(u.err, fault.NoCopy) &&
+		!fault.Is(u.err, fault.InsufficientStorage) && !errors.As(u.err, &logged) {
 		f.log.Warn("updating an index in the background failed", zap.Error(u.err))
 	}
 }
@@ -283,7 +297,9 @@ func (f *follower) runOn(ctx context.Context, u *Use) error {
 	if err != nil {
 		return fmt.Errorf("update index: %w", err)
 	}
-	up := &updater{f: f, x: u.Index, pos: pos}
+	up := &updater{f: f, x: u.Index, pos: pos, account: f.m.budget.open(), doubtful: f.failing()}
+	defer up.account.close()
+	defer f.kind.Rest()
 	defer up.close()
 	if err := up.follow(ctx, info); err != nil {
 		return err
@@ -297,16 +313,20 @@ func (f *follower) runOn(ctx context.Context, u *Use) error {
 func (f *follower) setPosition(x *storage.Index, pos Position) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mu.of, f.mu.pos = x, pos
+	f.mu.of, f.mu.pos = x.Opening(), pos
 }
 
 // task describes the update that runs.
 func (f *follower) task() (Task, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := &f.progress
-	return Task{
+	p, w := &f.progress, f.mu.failure
+	t := Task{
 		Copy: f.copyName, Signature: f.spec.Signature, Design: f.spec.Design,
 		StartedMS: p.started.Load(), UpdatedMS: p.updated.Load(), Done: p.done.Load(), Total: p.total.Load(),
-	}, f.mu.running != nil && p.total.Load() > 0
+	}
+	if w != nil {
+		t.Document, t.Error, t.RetryMS = w.cause.ID, fault.Reason(w.err), w.next.UnixMilli()
+	}
+	return t, w != nil || f.mu.running != nil && p.total.Load() > 0
 }

@@ -38,9 +38,15 @@ type node struct {
 
 // revisions is that kind of index, which also counts the documents.
 type revisions struct {
-	onMap  func(docs []Doc) error // nil: nothing
-	mapped atomic.Int64           // documents
-	begun  []uint64               // changes that were announced, by update
+	onBegin func()                 // nil: nothing
+	onMap   func(docs []Doc) error // nil: nothing
+	mapped  atomic.Int64           // documents
+	weigh   func(d Doc) int        // memory that a document takes; nil: none
+	fail    func(d Doc) error      // nil: none does
+	took    func(n int)            // is told what a document takes; nil: nobody is
+	closed  func(n int)            // is told what applied documents took; nil: nobody is
+	begun   []uint64               // changes that were announced, by update
+	closes  int                    // calls of Close
 
 	// Of the update that runs:
 	x     *storage.Index
@@ -50,11 +56,16 @@ type revisions struct {
 type revision struct {
 	id  string
 	rev string // empty: the document is gone
+
+	bytes int // that were taken for it
 }
 
 // Begin implements Kind.
 func (r *revisions) Begin(_ context.Context, x *storage.Index, changes uint64) (bool, error) {
 	r.begun = append(r.begun, changes)
+	if r.onBegin != nil {
+		r.onBegin()
+	}
 	text, _, err := x.Get(nil, []byte(countKey))
 	r.count, r.x = len(text), x
 	return false, err
@@ -64,21 +75,39 @@ func (r *revisions) Begin(_ context.Context, x *storage.Index, changes uint64) (
 const countKey = "count"
 
 // Map implements Kind.
-func (r *revisions) Map(ctx context.Context, docs []Doc) (Mapped, error) {
+func (r *revisions) Map(ctx context.Context, docs []Doc, room *Room) (Mapped, int, error) {
 	r.mapped.Add(int64(len(docs)))
 	if r.onMap != nil {
 		if err := r.onMap(docs); err != nil {
-			return nil, err
+			return []revision{}, 0, err
 		}
 	}
-	out := make([]revision, len(docs))
-	for i, d := range docs {
-		out[i].id = d.ID
+	var out []revision
+	for _, d := range docs {
+		if room.Full() {
+			break
+		}
+		one := revision{id: d.ID}
 		if d.Doc != nil {
-			out[i].rev = d.Doc.Rev.String()
+			one.rev = d.Doc.Rev.String()
 		}
+		if r.fail != nil {
+			if err := r.fail(d); err != nil {
+				return out, len(out), &DocumentError{ID: d.ID, Function: "test", Err: err}
+			}
+		}
+		if r.weigh != nil {
+			one.bytes = r.weigh(d)
+			if !room.Take(one.bytes) {
+				break
+			}
+			if r.took != nil {
+				r.took(one.bytes)
+			}
+		}
+		out = append(out, one)
 	}
-	return out, ctx.Err()
+	return out, len(out), ctx.Err()
 }
 
 // Apply implements Kind.
@@ -100,6 +129,9 @@ func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, fresh bool) error {
 			r.count++
 			b.Set(key, []byte(one.rev))
 		}
+		if r.closed != nil {
+			r.closed(one.bytes)
+		}
 	}
 	b.Set([]byte(countKey), make([]byte, r.count))
 	return nil
@@ -108,15 +140,19 @@ func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, fresh bool) error {
 // End implements Kind.
 func (r *revisions) End(context.Context, *storage.Index) error { return nil }
 
+// Rest implements Kind.
+func (r *revisions) Rest() { r.x = nil }
+
 // Close implements Kind.
-func (r *revisions) Close() {}
+func (r *revisions) Close() { r.closes++ }
 
 // startOn starts a node on a file system.
 func startOn(t *testing.T, fs vfs.FS) *node {
 	t.Helper()
 	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20})
 	must(t, err)
-	n := &node{t: t, engine: e, shards: shard.New(shard.Options{Engine: e}), kind: &revisions{}}
+	n := &node{t: t, engine: e, kind: &revisions{}}
+	n.shards = shard.New(shard.Options{Engine: e, OnDrop: func(name string) { n.m.CopyDropped(name) }})
 	n.m = New(Options{Engine: e, Shards: n.shards, Workers: 2})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -153,7 +189,7 @@ func must(t *testing.T, err error) {
 }
 
 func (n *node) spec() Spec {
-	return Spec{Signature: signature, Design: "_design/d", Open: func() (Kind, bool, error) { return n.kind, false, nil }}
+	return Spec{Signature: signature, Design: "_design/d", Open: func(context.Context) (Kind, bool, error) { return n.kind, false, nil }}
 }
 
 // use opens the index until release.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -164,7 +165,7 @@ func TestDamageIsMended(t *testing.T) {
 	b := u.Index.NewBatch(false)
 	b.Set([]byte("rstray"), []byte("1-x"))
 	b.Set([]byte(positionKey), []byte{99})
-	must(t, b.Commit())
+	must(t, b.Commit(t.Context()))
 	b.Close()
 	release()
 	n.stop()
@@ -204,7 +205,7 @@ func TestWarm(t *testing.T) {
 		mapped <- struct{}{}
 		return nil
 	}
-	n.m.Warm(copyName, n.spec())
+	n.m.Warm(t.Context(), copyName, n.spec())
 	for range 4 { // batches
 		<-mapped
 	}
@@ -265,6 +266,56 @@ func TestCleanupStopsUpdates(t *testing.T) {
 	n.built()
 }
 
+// The end of a copy ends the work on its indexes, and they are forgotten.
+func TestDropEndsUpdates(t *testing.T) {
+	n := start(t)
+	n.write(0, 2000, 1, false)
+	u, release := n.use()
+	held, leave := make(chan struct{}), make(chan struct{})
+	n.kind.onMap = once(func() {
+		close(held)
+		<-leave
+	})
+	result := make(chan error)
+	go func() { result <- u.Update(t.Context()) }()
+	<-held
+	must(t, n.shards.Drop(t.Context(), copyName))
+	close(leave)
+	if err := <-result; !fault.Is(err, fault.NoCopy) && !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the update that was under way: %v", err)
+	}
+	if mapped := n.kind.mapped.Load(); mapped >= 2000 {
+		t.Errorf("%d documents were mapped", mapped)
+	}
+	release()
+	n.m.wg.Wait()
+	if n.kind.closes != 1 || len(n.m.mu.followers) != 0 {
+		t.Errorf("%d followers are left, %d were closed", len(n.m.mu.followers), n.kind.closes)
+	}
+}
+
+// What follows an index does not keep its store in memory: one that nobody uses is
+// closed long before it is forgotten.
+func TestClosedIndexIsCollected(t *testing.T) {
+	n := start(t)
+	n.write(0, 10, 1, false)
+	u, err := n.m.Acquire(t.Context(), copyName, n.spec())
+	must(t, err)
+	n.check(u)
+	store := weak.Make(u.Index)
+	u.Release()
+	must(t, n.engine.Drop(copyName)) // the followers are not told
+	for range 10 {
+		runtime.GC()
+	}
+	if store.Value() != nil {
+		t.Error("a closed index is still in memory")
+	}
+	if len(n.m.mu.followers) != 1 {
+		t.Errorf("%d followers", len(n.m.mu.followers))
+	}
+}
+
 // After a power cut an index goes on from what was on disk, and holds the same.
 func TestGoesOnAfterPowerCut(t *testing.T) {
 	seed := rand.Uint64()
@@ -276,14 +327,15 @@ func TestGoesOnAfterPowerCut(t *testing.T) {
 		must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
 		n.write(0, 3000, 1, false)
 		var left storagetest.CrashFS
-		var batches atomic.Int64
+		var parts, read atomic.Int64
 		u, _ := n.use()
-		last := int64(6 + rng.IntN(6)) // that is read before the cut
+		last := int64(6 + rng.IntN(6)) // that is mapped before the cut
 		cut := vfs.CrashCloneCfg{UnsyncedDataPercent: round % 3 * 50, RNG: rng}
 		n.kind.onMap = func([]Doc) error {
-			if batches.Add(1) != last {
+			if parts.Add(1) != last {
 				return nil
 			}
+			read.Store(n.kind.mapped.Load())
 			defer func() { left = fs.CrashClone(cut) }()
 			return u.Index.Flush()
 		}
@@ -291,10 +343,10 @@ func TestGoesOnAfterPowerCut(t *testing.T) {
 		n = startOn(t, left)
 		n.write(50, 60, 2, false)
 		n.built()
-		// Of the batches that had been read five were under way at most. Ten documents
+		// Of the parts that had been mapped five were under way at most. Ten documents
 		// come twice.
-		if mapped := n.kind.mapped.Load(); mapped > 10+3000-(last-5)*batchDocs || mapped < 3000-last*batchDocs {
-			t.Errorf("%d documents were mapped again, %d batches had been read", mapped, last)
+		if mapped, before := n.kind.mapped.Load(), read.Load(); mapped > 10+3000-(before-5*batchDocs) || mapped < 3000-before {
+			t.Errorf("%d documents were mapped again, %d had been mapped", mapped, before)
 		}
 	}
 }

@@ -17,23 +17,34 @@ type Doc struct {
 // Mapped is what a Kind made of some documents.
 type Mapped any
 
-// Kind is what an index of one kind does with documents. The manager calls
-// Begin, Apply and End on one goroutine at a time, Map on several.
+// Kind is what an index of one kind does with documents. The manager calls the
+// methods of Stages on one goroutine at a time, Map on several.
 type Kind interface {
+	Stages
+	// Map makes of documents what Apply needs, and takes room for it before it makes
+	// it. It stops after n documents when room is full, or refused for the next one.
+	// An error is that of the document behind the first n: a DocumentError if the
+	// document is the reason. The documents are the caller's again when Apply has
+	// returned.
+	Map(ctx context.Context, docs []Doc, room *Room) (m Mapped, n int, err error)
+	// Close is called when nobody uses the index any more.
+	Close()
+}
+
+// Stages are those of one update.
+type Stages interface {
 	// Begin announces about so many changes; whatever was known of the store
 	// before may have changed. reads says that Apply reads through its batch.
 	Begin(ctx context.Context, x *storage.Index, changes uint64) (reads bool, err error)
-	// Map makes of documents what Apply needs. The documents are the caller's
-	// again when Apply has returned.
-	Map(ctx context.Context, docs []Doc) (Mapped, error)
 	// Apply adds to a batch that replaces whatever the index holds of the
 	// documents. fresh says that it holds nothing of them.
 	Apply(b *storage.IndexBatch, m Mapped, fresh bool) error
 	// End is called when everything is applied and committed, before anybody who
 	// waits is told.
 	End(ctx context.Context, x *storage.Index) error
-	// Close is called when nobody uses the index any more.
-	Close()
+	// Rest is called when an update is over, however it ended: nothing of the store
+	// is kept, which may be closed from now on.
+	Rest()
 }
 
 // Spec names an index and says how to make its kind.
@@ -41,5 +52,5 @@ type Spec struct {
 	Signature string
 	Design    string // a design document that asks for it, for Task
 	// Open makes the Kind; sequences says that Map always needs Doc.Seq.
-	Open func() (kind Kind, sequences bool, err error)
+	Open func(ctx context.Context) (kind Kind, sequences bool, err error)
 }

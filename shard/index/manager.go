@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/shard"
+	"divan/shard/fairqueue"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -24,19 +25,24 @@ type Options struct {
 	// Workers is how many goroutines map documents for one update; default: the
 	// processors there are.
 	Workers int
+	// Memory is what all updates together take for documents and for what is made of
+	// them, in bytes, unless one document alone takes more; default: 256 MB.
+	Memory int64
 }
 
 // Manager keeps the indexes of a node. It is safe for concurrent use.
 type Manager struct {
-	o    Options
-	wg   sync.WaitGroup // updates
-	wake chan struct{}  // something waits for the background
+	o      Options
+	budget *budget
+	wg     sync.WaitGroup // updates
+	wake   chan struct{}  // something waits for the background
 
 	mu struct {
 		sync.Mutex
 		closed    bool
-		followers map[string]*follower // by copy and signature
-		warm      []*follower          // to be updated in the background, in order
+		followers map[string]*follower   // by copy and signature
+		warm      []*follower            // to be updated in the background, in order
+		noRoom    map[*follower]struct{} // to be updated when the disk has room
 	}
 }
 
@@ -45,8 +51,8 @@ func New(o Options) *Manager {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	m := &Manager{o: o, wake: make(chan struct{}, 1)}
-	m.mu.followers = make(map[string]*follower)
+	m := &Manager{o: o, budget: newBudget(o.Memory), wake: make(chan struct{}, 1)}
+	m.mu.followers, m.mu.noRoom = make(map[string]*follower), make(map[*follower]struct{})
 	return m
 }
 
@@ -56,14 +62,17 @@ const idleFollower = 5 * time.Minute
 // Run updates indexes in the background, one at a time, and forgets those that
 // nobody uses; it returns nil when ctx ends, with the manager closed.
 func (m *Manager) Run(ctx context.Context) error {
-	tick := time.NewTicker(idleFollower / 5)
+	tick, room := time.NewTicker(idleFollower/5), time.NewTicker(lookForRoom)
 	defer tick.Stop()
+	defer room.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return m.Close()
 		case <-tick.C:
 			m.forgetIdle()
+		case <-room.C:
+			m.resume()
 		case <-m.wake:
 			m.updateWarm(ctx)
 		}
@@ -80,6 +89,7 @@ func (m *Manager) Close() error {
 	}
 	m.mu.Unlock()
 	m.wg.Wait()
+	m.giveUpWaiting(func(*follower) bool { return true })
 	for _, f := range m.takeUnused(func(*follower) bool { return true }) {
 		f.kind.Close()
 	}
@@ -102,9 +112,30 @@ func (m *Manager) takeUnused(which func(f *follower) bool) (out []*follower) {
 }
 
 func (m *Manager) forgetIdle() {
-	for _, f := range m.takeUnused(func(f *follower) bool { return time.Since(f.unused) > idleFollower }) {
+	m.forget(func(f *follower) bool { return time.Since(f.unused) > idleFollower })
+}
+
+// forget forgets followers that nobody uses.
+func (m *Manager) forget(which func(f *follower) bool) {
+	for _, f := range m.takeUnused(which) {
 		f.kind.Close()
 	}
+}
+
+// CopyDropped ends the work on the indexes of a copy that is gone, and forgets them. It
+// does not wait for that.
+func (m *Manager) CopyDropped(copyName string) {
+	of := func(f *follower) bool { return f.copyName == copyName }
+	m.mu.Lock()
+	for _, f := range m.mu.followers {
+		if of(f) {
+			f.gone = true
+			f.cancelWork()
+		}
+	}
+	m.mu.Unlock()
+	m.giveUpWaiting(of)
+	m.forget(of)
 }
 
 // Use is an index in use: its store and that of its copy stay open until
@@ -121,7 +152,7 @@ func (m *Manager) Acquire(ctx context.Context, copyName string, spec Spec) (*Use
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := m.follower(copyName, spec)
+	f, err := m.follower(ctx, copyName, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +165,7 @@ func (m *Manager) Acquire(ctx context.Context, copyName string, spec Spec) (*Use
 }
 
 // follower returns the follower of an index, with one user more.
-func (m *Manager) follower(copyName string, spec Spec) (*follower, error) {
+func (m *Manager) follower(ctx context.Context, copyName string, spec Spec) (*follower, error) {
 	key := copyName + "\x00" + spec.Signature
 	m.mu.Lock()
 	f := m.mu.followers[key]
@@ -148,7 +179,7 @@ func (m *Manager) follower(copyName string, spec Spec) (*follower, error) {
 		return f, nil
 	}
 	m.mu.Unlock()
-	kind, sequences, err := spec.Open() // compiles, maybe for milliseconds
+	kind, sequences, err := spec.Open(ctx) // compiles, maybe for milliseconds
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +203,15 @@ func (m *Manager) follower(copyName string, spec Spec) (*follower, error) {
 // leave takes back a user of a follower.
 func (m *Manager) leave(f *follower) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if f.users--; f.users == 0 {
+	f.users--
+	last := f.users == 0
+	if last {
 		f.unused = time.Now()
+	}
+	gone := last && f.gone
+	m.mu.Unlock()
+	if gone {
+		m.forget(func(other *follower) bool { return other == f })
 	}
 }
 
@@ -243,8 +280,8 @@ func (u *Use) Start() { u.f.m.enqueue(u.f) }
 
 // Warm starts an update in the background. What goes wrong is only logged: who
 // asks the index hears of it.
-func (m *Manager) Warm(copyName string, spec Spec) {
-	f, err := m.follower(copyName, spec)
+func (m *Manager) Warm(ctx context.Context, copyName string, spec Spec) {
+	f, err := m.follower(fairqueue.With(ctx, fairqueue.Caller{Background: always}), copyName, spec)
 	if err != nil {
 		m.o.Logger.Debug("an index cannot be kept warm", zap.String("copy", copyName), zap.Error(err))
 		return
@@ -252,6 +289,8 @@ func (m *Manager) Warm(copyName string, spec Spec) {
 	m.enqueue(f)
 	m.leave(f)
 }
+
+func always() bool { return true }
 
 func (m *Manager) enqueue(f *follower) {
 	m.mu.Lock()
@@ -284,14 +323,18 @@ func (m *Manager) updateWarm(ctx context.Context) {
 	}
 }
 
-// Task is an update that is under way.
+// Task is an update that is under way, or waits to try a document again.
 type Task struct {
 	Copy, Signature, Design string
 	StartedMS, UpdatedMS    int64 // unix time, milliseconds
 	Done, Total             uint64
+
+	// Of a document at which the index stays:
+	Document, Error string // its id; what went wrong. Empty: there is none
+	RetryMS         int64  // when it is tried again
 }
 
-// Tasks lists the updates that are under way, ordered by copy and signature.
+// Tasks lists the updates that are under way and those that wait, ordered by copy and signature.
 func (m *Manager) Tasks() []Task {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -337,12 +380,14 @@ func (u *Use) Status(ctx context.Context, snap *storage.IndexSnapshot) (st Statu
 }
 
 // Compact starts the compaction of an index. While one is running a second call
-// changes nothing.
+// changes nothing. A document that has failed is tried at once by the next update:
+// it is how an operator says that something was mended.
 func (m *Manager) Compact(ctx context.Context, copyName string, spec Spec) error {
 	u, err := m.Acquire(ctx, copyName, spec)
 	if err != nil {
 		return err
 	}
+	u.f.retryAtOnce()
 	if !m.startCompacting(ctx, u) {
 		u.Release()
 	}
@@ -399,6 +444,7 @@ func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) e
 // drop removes one index. Who reads it goes on until it is done; work on it ends
 // first, so that the next query finds its place free.
 func (m *Manager) drop(ctx context.Context, copyName, signature string) error {
+	m.giveUpWaiting(func(f *follower) bool { return f.copyName == copyName && f.spec.Signature == signature })
 	var ended []<-chan struct{}
 	m.mu.Lock()
 	if f := m.mu.followers[copyName+"\x00"+signature]; f != nil {

@@ -14,10 +14,17 @@ type updater struct {
 	f       *follower
 	x       *storage.Index
 	b       *storage.IndexBatch
+	reads   bool     // through b
 	pos     Position // as committed
 	reading Position // as read
-	applied int      // documents
+	docs    int      // that were committed
+	applied []piece  // that were not, yet
 	key     []byte
+	account *account
+	weight  weight
+	// doubtful says that the next document has failed: it is tried before others
+	// are mapped.
+	doubtful bool
 }
 
 // follow brings the index to what the copy is now: fills it if it is new, then
@@ -53,6 +60,7 @@ func (up *updater) begin(ctx context.Context, changes uint64) error {
 		return indexed(err)
 	}
 	up.close()
+	up.reads = reads
 	up.b = up.x.NewBatch(reads)
 	return nil
 }
@@ -68,6 +76,7 @@ func (up *updater) fill(ctx context.Context) error {
 	scanned := up.pos.Scanned
 	s, err := up.f.m.o.Shards.AllDocs(ctx, shard.DocsRequest{
 		Copy: up.f.copyName, Lo: scanned, LoExclusive: scanned != "", IncludeDocs: true, Limit: batchDocs,
+		Conflicts: true, DeletedConflicts: true,
 	})
 	if err != nil {
 		return err
@@ -80,6 +89,7 @@ func (up *updater) fill(ctx context.Context) error {
 		return err
 	}
 	return up.feed(ctx, true, func(b *batch) (more bool, err error) {
+		b.at = func(p *Position, d *Doc) { p.Scanned = d.ID }
 		more, err = s.Next(&b.rows)
 		for i := range b.rows.Rows {
 			r := &b.rows.Rows[i]
@@ -100,7 +110,9 @@ func (up *updater) changes(ctx context.Context, upto uint64) error {
 	if upto > up.pos.Seq && upto-up.pos.Seq < batchDocs {
 		limit = int(upto - up.pos.Seq)
 	}
-	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true, Limit: limit})
+	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{
+		Copy: up.f.copyName, Since: up.pos.Seq, IncludeDocs: true, Conflicts: true, DeletedConflicts: true, Limit: limit,
+	})
 	if err != nil {
 		return err
 	}
@@ -116,6 +128,7 @@ func (up *updater) changes(ctx context.Context, upto uint64) error {
 		return err
 	}
 	return up.feed(ctx, false, func(b *batch) (more bool, err error) {
+		b.at = func(p *Position, d *Doc) { p.Seq = d.Seq }
 		more, err = s.Next(&b.changes)
 		b.add()
 		b.pos.Seq = max(b.pos.Seq, b.changes.Upto)
@@ -127,9 +140,6 @@ func (up *updater) changes(ctx context.Context, upto uint64) error {
 // what each of them becomes may be much larger than itself.
 const batchDocs = 256
 
-// purgeIDs is how many purged documents are looked at together.
-const purgeIDs = 256
-
 // purge replaces what the index holds of purged documents by what is left of
 // them.
 func (up *updater) purge(ctx context.Context) error {
@@ -140,70 +150,37 @@ func (up *updater) purge(ctx context.Context) error {
 	if err := up.begin(ctx, uint64(len(log))); err != nil {
 		return err
 	}
-	return up.feed(ctx, false, func(b *batch) (more bool, err error) {
-		seen := map[string]bool{}
-		var ids []string
-		for len(log) > 0 && len(ids) < purgeIDs {
-			if id := log[0].ID; !seen[id] {
-				seen[id] = true
-				ids = append(ids, id)
-			}
-			b.pos.PurgeSeq = log[0].Seq
-			log = log[1:]
-		}
-		if len(ids) == 0 {
-			return false, nil
-		}
-		return len(log) > 0, up.lookUp(ctx, b, ids)
-	})
+	r := purgeReader{ctx: ctx, up: up, log: log}
+	defer r.close()
+	return up.feed(ctx, false, r.read)
 }
 
-// lookUp adds documents as they are now.
-func (up *updater) lookUp(ctx context.Context, b *batch, ids []string) error {
-	s, err := up.f.m.o.Shards.Changes(ctx, shard.ChangesRequest{
-		Copy: up.f.copyName, IncludeDocs: true, Filter: shard.Filter{Kind: shard.FilterDocIDs, IDs: ids},
-	})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	left := map[string]bool{}
-	for more := true; more; {
-		if more, err = s.Next(&b.changes); err != nil {
-			return err
-		}
-		if more { // more than fits: what comes now must not go
-			b.addCopies()
-		} else {
-			b.add()
-		}
-	}
-	for i := range b.docs {
-		left[b.docs[i].ID] = true
-	}
-	for _, id := range ids {
-		if !left[id] {
-			b.docs = append(b.docs, Doc{ID: id})
-		}
-	}
-	return nil
-}
+// commitBytes is from how many bytes on a commit does not wait for the end of its
+// batch. Larger ones are written to files as they are, which costs the engine less
+// than many small ones.
+const commitBytes = 24 << 20
 
-// commit applies what was made of a batch of documents.
-func (up *updater) commit(b *batch, fresh bool) error {
-	if err := indexed(up.f.kind.Apply(up.b, b.mapped, fresh)); err != nil {
-		return err
+// commit commits what was applied, and gives the memory of that back.
+func (up *updater) commit(ctx context.Context) error {
+	if len(up.applied) == 0 {
+		return nil
 	}
-	up.pos = b.pos
+	up.pos = up.applied[len(up.applied)-1].pos
 	up.key = up.pos.append(up.key[:0])
 	up.b.Set([]byte(positionKey), up.key)
-	if err := indexed(up.b.Commit()); err != nil {
+	if err := indexed(up.b.Commit(ctx)); err != nil {
 		return err
 	}
-	p := &up.f.progress
-	p.done.Add(uint64(len(b.docs)))
-	p.updated.Store(time.Now().UnixMilli())
-	up.applied += len(b.docs)
+	progress := &up.f.progress
+	for i := range up.applied {
+		p := &up.applied[i]
+		p.room.close()
+		up.docs += len(p.docs)
+		progress.done.Add(uint64(len(p.docs)))
+	}
+	progress.updated.Store(time.Now().UnixMilli())
+	clear(up.applied)
+	up.applied = up.applied[:0]
 	return nil
 }
 
@@ -215,7 +192,7 @@ const flushAfter = 10000
 func (up *updater) end(ctx context.Context) error {
 	f := up.f
 	purged := f.held && f.heldSeq != up.pos.PurgeSeq
-	if f.unflushed += up.applied; f.unflushed >= flushAfter || purged {
+	if f.unflushed += up.docs; f.unflushed >= flushAfter || purged {
 		if err := up.x.Flush(); err != nil {
 			return err
 		}

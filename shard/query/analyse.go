@@ -52,13 +52,25 @@ func (s *slots) special() bool {
 	return slices.ContainsFunc(s.names, func(name []byte) bool { return name[1] == '_' || name[1] == '\\' })
 }
 
-// Requires reports whether every document that the selector matches has all of
-// the fields.
+// Requires reports whether every document that a query by the selector returns has
+// all of the fields.
 func (s *Selector) Requires(fields []string) bool {
 	if len(fields) == 0 {
 		return true
 	}
-	return s.root != nil && len(s.root.lacking(fields)) == 0
+	return s.root != nil && (s.root.nothing() || len(s.root.lacking(fields)) == 0)
+}
+
+// nothing reports whether a match of n is impossible by an empty $or: alone, or beside
+// an empty $in or $all. An empty $or beside conditions that can match is neutral.
+func (n *node) nothing() bool {
+	empty := func(kid *node) bool { return kid.op == opOr && len(kid.kids) == 0 }
+	if n.op != opAnd {
+		return empty(n)
+	}
+	return slices.ContainsFunc(n.kids, empty) && slices.ContainsFunc(n.kids, func(kid *node) bool {
+		return kid.op == opField && (kid.kids[0].op == opIn || kid.kids[0].op == opAll) && string(kid.kids[0].arg.text) == "[]"
+	})
 }
 
 // lacking returns those of the fields that a match of n may be without.
@@ -111,6 +123,13 @@ func (s *Selector) Indexable() []string {
 	})
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Constant reports whether an $eq makes a field the same in all matches.
+func (s *Selector) Constant(field string) bool {
+	found := false
+	s.eachRequired(func(n *node) { found = found || n.field == field && n.kids[0].op == opEq })
+	return found
 }
 
 // eachRequired calls fn for each condition that holds for every match.

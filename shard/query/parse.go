@@ -31,7 +31,7 @@ func (p *parser) name() string {
 }
 
 // selector reads a selector, or a bare value, which means equality. Several
-// members are several conditions.
+// members are several conditions; of members of one name the last one counts.
 func (p *parser) selector() (*node, error) {
 	from := p.pos
 	if p.text[from] != '{' {
@@ -45,14 +45,21 @@ func (p *parser) selector() (*node, error) {
 	}
 	defer func() { p.depth-- }()
 	var kids []*node
+	places := map[string]int{} // in kids
 	for p.pos++; p.text[p.pos] != '}'; {
 		if p.text[p.pos] == ',' {
 			p.pos++
 		}
-		n, err := p.condition(p.name())
+		name := p.name()
+		n, err := p.condition(name)
 		if err != nil {
 			return nil, err
 		}
+		if i, again := places[name]; again {
+			kids[i] = n
+			continue
+		}
+		places[name] = len(kids)
 		kids = append(kids, n)
 	}
 	p.pos++

@@ -104,11 +104,11 @@ func (p *pattern) match(w *Work, v []byte) bool {
 		return false
 	}
 	if cost <= int(wholeWork) {
-		start := time.Now()
+		start := w.now()
 		ok := p.linear.Match(text)
-		return w.take(min(cost, int(time.Since(start)))) && ok
+		return w.take(min(cost, int(w.now().Sub(start)))) && ok
 	}
-	r := &runes{work: w, text: text, each: perInst * p.size, start: time.Now()}
+	r := &runes{work: w, text: text, each: perInst * p.size, start: w.now()}
 	return p.linear.MatchReader(r) && w.err == nil
 }
 
@@ -124,7 +124,7 @@ type runes struct {
 // ReadRune implements io.RuneReader.
 func (r *runes) ReadRune() (c rune, size int, err error) {
 	if r.cost += r.each; r.cost > int(turnWork) {
-		now := time.Now()
+		now := r.work.now()
 		if !r.work.take(min(r.cost, int(now.Sub(r.start)))) {
 			return 0, 0, io.EOF
 		}
@@ -148,12 +148,12 @@ func (p *pattern) matchFull(w *Work, s string) (ok bool) {
 		}
 	}()
 	re := *p.full // it keeps the stacks of its matches, which can be many megabytes
-	start := time.Now()
+	start := w.now()
 	ok, err := re.MatchString(s)
 	if err != nil {
 		w.err = expensive(fmt.Sprintf("a regular expression with look-around or back-references takes more than %s", re.MatchTimeout))
 	}
-	return w.take(int(time.Since(start))) && ok && err == nil
+	return w.take(int(w.now().Sub(start))) && ok && err == nil
 }
 
 // trailingNewline rewrites a pattern so that $ also matches before a newline

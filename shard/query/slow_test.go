@@ -17,8 +17,7 @@ import (
 // (semantics.md section 14), without a normal form: it carries the path and
 // whether it stands below an odd number of negations.
 
-// object is a decoded object; members of the same name may occur twice, in a
-// selector: each is a condition.
+// object is a decoded object; a name may occur twice until single is applied.
 type object []member
 
 type member struct {
@@ -222,11 +221,6 @@ func walk(v any, path string) (any, found) {
 
 func (s scope) operator(name string, arg any) bool {
 	switch name {
-	case "$elemMatch", "$allMatch", "$keyMapMatch": // of selectors
-	default:
-		arg = single(arg)
-	}
-	switch name {
 	case "$eq":
 		return s.compare(arg) == 0
 	case "$ne":
@@ -400,7 +394,7 @@ func (s scope) typeName() string {
 // matchSlowly is Match as the slow evaluator sees it.
 func matchSlowly(t *testing.T, selector, document []byte) bool {
 	t.Helper()
-	sel := decode(t, selector)
+	sel := single(decode(t, selector))
 	if o, ok := sel.(object); ok && len(o) == 0 {
 		return true
 	}

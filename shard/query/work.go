@@ -42,12 +42,13 @@ const (
 type Work struct {
 	ctx   context.Context
 	gate  Gate
-	held  bool          // a place of gate
-	spent time.Duration // of all documents before
-	heavy time.Duration // of those that took more than is usual
-	left  time.Duration // for this document
-	ask   time.Duration // when so little is left the limits are looked at
-	err   error         // why the document is given up
+	now   func() time.Time // by which regular expressions are measured
+	held  bool             // a place of gate
+	spent time.Duration    // of all documents before
+	heavy time.Duration    // of those that took more than is usual
+	left  time.Duration    // for this document
+	ask   time.Duration    // when so little is left the limits are looked at
+	err   error            // why the document is given up
 
 	slots   [][]byte // the values that the selector's slots have in the document
 	scratch []byte   // holds a collation key
@@ -61,7 +62,7 @@ type Gate chan struct{}
 func NewGate(processors int) Gate { return make(Gate, max(1, processors/2)) }
 
 // NewWork returns the work of a request; it ends with ctx.
-func NewWork(ctx context.Context, g Gate) *Work { return &Work{ctx: ctx, gate: g} }
+func NewWork(ctx context.Context, g Gate) *Work { return &Work{ctx: ctx, gate: g, now: time.Now} }
 
 // begin begins a document.
 func (w *Work) begin() {

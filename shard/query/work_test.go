@@ -59,7 +59,6 @@ func TestExpensiveSelectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := NewWork(t.Context(), nil)
-			start := time.Now()
 			for i := 0; i < 300 && err == nil; i++ {
 				var ok bool
 				if ok, err = s.Match(w, document); ok {
@@ -70,8 +69,8 @@ func TestExpensiveSelectors(t *testing.T) {
 			if !errors.As(err, &refusal) || refusal.Kind != fault.InvalidSelector || refusal.Code != "selector_too_expensive" {
 				t.Errorf("%v", err)
 			}
-			if took := time.Since(start); took > 2*requestWork {
-				t.Errorf("it took %v", took)
+			if w.heavy > 2*requestWork {
+				t.Errorf("it counts as %v", w.heavy)
 			}
 		})
 	}
@@ -97,10 +96,8 @@ func TestMatchIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewWork(t.Context(), nil)
-		start := time.Now()
-		_, err = s.Match(w, []byte(c.document))
-		if took := time.Since(start); !fault.Is(err, fault.InvalidSelector) || took > 5*documentWork {
-			t.Errorf("%s: %v after %v", name, err, took)
+		if _, err = s.Match(w, []byte(c.document)); !fault.Is(err, fault.InvalidSelector) || w.spent > 5*documentWork {
+			t.Errorf("%s: %v, it counts as %v", name, err, w.spent)
 		}
 	}
 }
@@ -157,21 +154,27 @@ func TestMatchEndsWithItsRequest(t *testing.T) {
 	}
 }
 
-// TestUsualWorkIsUnbounded has a request look at many documents, at little cost each.
+// TestUsualWorkIsUnbounded has a request look at many documents, at little cost each:
+// by a clock that says so, since a busy machine makes some of them take long.
 func TestUsualWorkIsUnbounded(t *testing.T) {
 	s, err := Parse([]byte(`{"$or":[{"a.b":{"$regex":"x"}},{"name":{"$regex":"(?=.*y)(.)\\1"}},{"tags":{"$all":["blue"]}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := NewWork(t.Context(), nil)
+	clock := time.Now()
+	w.now = func() time.Time {
+		clock = clock.Add(usualWork / 10)
+		return clock
+	}
 	document := benchDoc()
 	for range 20_000 {
 		if ok, err := s.Match(w, document); ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
-	if w.heavy > requestWork/10 || w.heavy > w.spent/2 {
-		t.Errorf("they count as %v of %v", w.heavy, w.spent)
+	if w.heavy != 0 || w.spent < requestWork/4 {
+		t.Errorf("%v of %v count", w.heavy, w.spent)
 	}
 }
 

@@ -51,7 +51,7 @@ func BenchmarkMap(b *testing.B) {
 		{"whole", []string{"function (doc) { emit(doc._id, doc); }"}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			m, err := newEngine(b, Options{}).Mapper(Program{Maps: c.maps})
+			m, err := newEngine(b, Options{}).Mapper(b.Context(), Program{Maps: c.maps})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func BenchmarkMap(b *testing.B) {
 			b.ReportAllocs()
 			defer cpuTime(b)()
 			for i := 0; b.Loop(); i++ {
-				if err := vm.Map(b.Context(), docs[i%len(docs)], func(int, []byte, []byte) { rows++ }); err != nil {
+				if err := vm.Map(b.Context(), docs[i%len(docs)], rowFunc(func(int, []byte, []byte) { rows++ })); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -80,7 +80,7 @@ func BenchmarkStart(b *testing.B) {
 	e := newEngine(b, Options{})
 	defer cpuTime(b)()
 	for b.Loop() {
-		m, err := e.Mapper(Program{Maps: benchMaps()})
+		m, err := e.Mapper(b.Context(), Program{Maps: benchMaps()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func BenchmarkReduce(b *testing.B) {
 		{"values", "function (keys, values, rereduce) { var t = 0; for (var j = 0; j < values.length; j++) { t += values[j].n; } return t; }"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			r, err := newEngine(b, Options{}).Reducer(c.source, nil)
+			r, err := newEngine(b, Options{}).Reducer(b.Context(), "", c.source, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -113,6 +113,34 @@ func BenchmarkReduce(b *testing.B) {
 			var out []byte
 			for b.Loop() {
 				if out, err = r.Reduce(b.Context(), out[:0], keys, values); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSmall are calls that do next to nothing: what a use of a VM costs.
+func BenchmarkSmall(b *testing.B) {
+	e := newEngine(b, Options{})
+	r, err := e.Reducer(b.Context(), "", "function (keys, values) { return sum(values); }", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	d := e.Design("db", []byte(`{"validate_doc_update":"function (n, o, u, s) { if (n.type === 'x') { throw {forbidden: 'no'}; } }"}`))
+	values, user := [][]byte{[]byte("1"), []byte("2"), []byte("3")}, []byte(`{"name":"x"}`)
+	for _, c := range []struct {
+		name string
+		call func() error
+	}{
+		{"rereduce", func() error { _, err := r.Rereduce(b.Context(), nil, values); return err }},
+		{"validate", func() error { return d.Validate(b.Context(), []byte(`{"a":1}`), nil, user, []byte("{}")) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			defer cpuTime(b)()
+			for b.Loop() {
+				if err := c.call(); err != nil {
 					b.Fatal(err)
 				}
 			}

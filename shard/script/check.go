@@ -6,17 +6,17 @@ package script
 // before that of a CompilationError. Sources are evaluated, so no VM sees two of
 // them.
 func (e *Engine) CheckFunction(source string) error {
-	s := functionSet{engine: e, slots: e.checks, closed: true, setUp: func(*vm) error { return nil }}
+	s := functionSet{engine: e, kind: forChecks, closed: true, setUp: func(*vm) error { return nil }}
 	v, err := s.acquire(nil)
 	if err != nil {
 		return err
 	}
 	defer s.release(v)
 	v.begin(nil, e.o.Timeout())
-	f, err := v.compile(source)
+	p, err := v.compile(source)
 	if err != nil {
 		return err
 	}
-	v.free(f)
+	v.free(p.code)
 	return nil
 }

@@ -31,6 +31,8 @@ func (p *panics) Start(resp []byte) error {
 	return p.listed.Start(resp)
 }
 
+func (p *panics) Abort() {}
+
 func (p *panics) Send(text []byte) error {
 	if p.send {
 		panic("send")
@@ -96,7 +98,7 @@ func TestNativePanicsInMap(t *testing.T) {
 	t.Parallel()
 	core, _ := observer.New(zapcore.InfoLevel)
 	e := newEngine(t, Options{Logger: zap.New(brokenLog{core})})
-	m, err := e.Mapper(Program{Maps: []string{"function (doc) { if (doc.log) { try { log('x'); } catch (e) { } } emit(doc._id, 1); }"}})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) { if (doc.log) { try { log('x'); } catch (e) { } } emit(doc._id, 1); }"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestNativePanicsInMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := 0
-		emit := func(int, []byte, []byte) { rows++ }
+		emit := rowFunc(func(int, []byte, []byte) { rows++ })
 		doc := `{"_id":"a"}`
 		if bad {
 			doc = `{"_id":"a","log":true}`

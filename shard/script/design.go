@@ -19,12 +19,14 @@ type Design struct {
 	ddoc []byte
 }
 
-// Design returns the functions of a design document, given as JSON text. key
-// names the revision on this node: handles with the same key share VMs.
-// Nothing is compiled before it is called.
-func (e *Engine) Design(key string, ddoc []byte) *Design {
+// Design returns the functions of a design document, given as JSON text. instance
+// names the database, and no other one that had or will have its name: handles of
+// the same text in the same instance share VMs. Nothing is compiled before it is
+// called.
+func (e *Engine) Design(instance string, ddoc []byte) *Design {
 	d := &Design{ddoc: ddoc}
-	d.set = functionSet{engine: e, key: key, slots: e.designs, setUp: d.setUp}
+	name := instance + " " + documentID(ddoc)
+	d.set = functionSet{engine: e, key: keyOf(instance, []byte("design"), ddoc), name: name, instance: instance, kind: forFunctions, setUp: d.setUp}
 	return d
 }
 
@@ -51,8 +53,12 @@ func (d *Design) setUp(v *vm) error {
 	return nil
 }
 
-// source finds the source of a function by its path.
+// source finds the source of a function by its path. A language that does not run here
+// is refused by its name. Documents of Mango have functions in JavaScript.
 func (d *Design) source(path ...string) (string, error) {
+	if language, ok := doc.Unquote(doc.Lookup(d.ddoc, "language")); ok && language != "javascript" && language != "query" {
+		return "", &fault.Error{Kind: fault.BadFunction, Code: "unknown_query_language", Reason: language}
+	}
 	at := d.ddoc
 	for _, name := range path {
 		if at = doc.Lookup(at, name); at == nil {
@@ -69,34 +75,36 @@ func (d *Design) source(path ...string) (string, error) {
 	return source, nil
 }
 
-// function returns a function of the document, compiled once per VM.
+// function returns a new function of the document, whose source is compiled once
+// per VM.
 func (d *Design) function(v *vm, path ...string) (value, error) {
 	name := strings.Join(path, "\x00")
-	if f, ok := v.compiled[name]; ok {
-		return f, nil
+	if p, ok := v.compiled[name]; ok {
+		return v.function(&p)
 	}
 	source, err := d.source(path...)
 	if err != nil {
 		return exceptionValue(), err
 	}
-	f, err := v.compile(source)
+	p, err := v.compile(source)
 	if fault.Is(err, fault.CompilationError) {
 		err = &fault.Error{Kind: fault.BadFunction, Code: "compilation_error", Reason: fault.Reason(err)}
 	}
 	if err != nil {
 		return exceptionValue(), err
 	}
-	if v.compiled == nil {
-		v.compiled = map[string]value{}
-	}
-	v.compiled[name] = f
-	return f, nil
+	v.keep(name, p)
+	return v.function(&p)
 }
 
 // run calls a runner of the sandbox with a function of the document and
 // arguments in JSON (nil: null), and hands what it returns to take.
 func (d *Design) run(ctx context.Context, runner string, path []string, args [][]byte, take func(*vm, value) error) error {
-	v, err := d.set.acquire(ctx)
+	k := d.set.kind
+	if path[0] == validateFunction {
+		k = forValidations
+	}
+	v, err := d.set.acquireFor(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -106,10 +114,11 @@ func (d *Design) run(ctx context.Context, runner string, path []string, args [][
 	if err != nil {
 		return err
 	}
-	return v.runWith(runner, f, args, take)
+	defer v.free(f)
+	return v.runWith(ctx, runner, f, args, take)
 }
 
-func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, value) error) error {
+func (v *vm) runWith(ctx context.Context, runner string, f value, texts [][]byte, take func(*vm, value) error) error {
 	args := make([]value, 1, 1+len(texts))
 	args[0] = f
 	defer func() {
@@ -117,6 +126,15 @@ func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, valu
 			v.free(a)
 		}
 	}()
+	size := 0
+	for _, text := range texts {
+		size += len(text)
+	}
+	if v.host.list == nil { // which waits for a client while it has what it has
+		if err := v.makeRoom(ctx, size); err != nil {
+			return err
+		}
+	}
 	for _, text := range texts {
 		x := null()
 		if text != nil {
@@ -135,6 +153,9 @@ func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, valu
 		return v.takeError()
 	}
 	defer v.free(r)
+	if v.halted != nil { // and the script has caught what that looked like
+		return v.stopped()
+	}
 	return take(v, r)
 }
 
@@ -189,13 +210,16 @@ func appendArray(dst []byte, texts [][]byte) []byte {
 	return append(dst, ']')
 }
 
+// validateFunction is the member of a design document that judges writes.
+const validateFunction = "validate_doc_update"
+
 // Validate runs validate_doc_update. oldDoc is nil for a new document. It
 // returns an error of kind Forbidden or Unauthorized with the reason that the
 // function gives, BadFunction for whatever else it throws, and nil when the
 // document may be written or there is no such function.
 func (d *Design) Validate(ctx context.Context, newDoc, oldDoc, userCtx, secObj []byte) error {
 	args := [][]byte{newDoc, oldDoc, userCtx, secObj}
-	return d.run(ctx, "runValidate", []string{"validate_doc_update"}, args, func(v *vm, r value) error {
+	return d.run(ctx, "runValidate", []string{validateFunction}, args, func(v *vm, r value) error {
 		if !isObject(r) {
 			return nil
 		}

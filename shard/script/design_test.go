@@ -271,6 +271,7 @@ func (l *listed) Row() ([]byte, error) {
 }
 
 func (l *listed) Start(resp []byte) error { fmt.Fprintf(&l.log, "start %s;", resp); return nil }
+func (l *listed) Abort()                  {}
 func (l *listed) Send(text []byte) error  { fmt.Fprintf(&l.log, "send %q;", text); return nil }
 
 func TestList(t *testing.T) {

@@ -11,6 +11,12 @@ import (
 // maxDepth is how deep what a script gives out may be nested.
 const maxDepth = 5000
 
+// What is thrown of values that are not written.
+const (
+	nestedTooDeeply = "nested too deeply"
+	arrayTooLarge   = "array is too large"
+)
+
 // encode appends x to out as JSON.stringify would print it. written is false
 // when JSON has no text for it (undefined, functions, symbols); ok is false
 // when an exception is pending.
@@ -130,7 +136,7 @@ func (v *vm) encodeMembers(x value) (written, ok bool) {
 		return v.stringify(x)
 	}
 	if len(v.path) >= maxDepth {
-		v.throw("nested too deeply")
+		v.throw(nestedTooDeeply)
 		return false, false
 	}
 	if slices.Contains(v.path, address) {
@@ -188,7 +194,7 @@ func (v *vm) encodeSlowArray(x value, from int) bool {
 	if int32(l.Ftag) != lib.EJS_TAG_INT {
 		v.free(l)
 		if !isException(l) {
-			v.throw("array is too large")
+			v.throw(arrayTooLarge)
 		}
 		return false
 	}

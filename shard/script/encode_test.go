@@ -16,7 +16,7 @@ import (
 func scratchVM(t *testing.T) *vm {
 	t.Helper()
 	e := newEngine(t, Options{})
-	s := functionSet{engine: e, slots: e.indexes, setUp: func(*vm) error { return nil }}
+	s := functionSet{engine: e, kind: forIndexes, setUp: func(*vm) error { return nil }}
 	v, err := s.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -217,8 +217,8 @@ func TestMapErrors(t *testing.T) {
 	} {
 		for name, check := range map[string]func() error{
 			"check":   func() error { return e.CheckFunction(c.source) },
-			"mapper":  func() error { _, err := e.Mapper(Program{Maps: []string{c.source}}); return err },
-			"reducer": func() error { _, err := e.Reducer(c.source, nil); return err },
+			"mapper":  func() error { _, err := e.Mapper(t.Context(), Program{Maps: []string{c.source}}); return err },
+			"reducer": func() error { _, err := e.Reducer(t.Context(), "", c.source, nil); return err },
 		} {
 			if err := check(); !strings.HasPrefix(told(err), c.want) {
 				t.Errorf("%s %.50s: %.200s, want %s", name, c.source, told(err), c.want)
@@ -229,7 +229,7 @@ func TestMapErrors(t *testing.T) {
 		{"function (doc) { throw 'fatal_error'; }", "40 map_runtime_error: function raised 'fatal_error'"},
 		{"function (doc) { throw ['fatal', 'my_error', 'my reason']; }", "40 my_error: my reason"},
 	} {
-		m, err := e.Mapper(Program{Maps: []string{c.source}})
+		m, err := e.Mapper(t.Context(), Program{Maps: []string{c.source}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestMapErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := vm.Map(t.Context(), []byte("{}"), func(int, []byte, []byte) {}); told(err) != c.want {
+		if err := vm.Map(t.Context(), []byte("{}"), rowFunc(func(int, []byte, []byte) {})); told(err) != c.want {
 			t.Errorf("%s: %s", c.source, told(err))
 		}
 		m.Release(vm)

@@ -1,6 +1,8 @@
 package script
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"runtime"
 	"slices"
 	"sync"
@@ -8,8 +10,17 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
+	"divan/shard/fairqueue"
 	"divan/storage/fault"
+)
+
+// EngineName and EngineVersion name what runs the functions: CouchDB's clients and its
+// tests look at them. The version is the release that the pinned libquickjs holds.
+const (
+	EngineName    = "quickjs"
+	EngineVersion = "2026-06-04"
 )
 
 // Options are the settings of an Engine.
@@ -17,7 +28,15 @@ type Options struct {
 	Logger  *zap.Logger
 	Timeout func() time.Duration // how long a call may take (os_process_timeout); nil: 5 s
 	Memory  int64                // bytes of one VM; 0: 64 MB
-	MaxVMs  int                  // VMs that exist at a time, at least four; 0: six per processor and one
+	// Eval says whether functions may make code of text (eval, Function and the like);
+	// nil: they may not. It holds from the next call on.
+	Eval func() bool
+	// Processors is how many scripts run at the same time, and once more as many
+	// validation functions; 0: GOMAXPROCS.
+	Processors int
+	// MaxVMs is how many VMs exist at a time, at least five, besides those whose list
+	// functions wait for their clients; 0: eighteen per processor and one.
+	MaxVMs int
 }
 
 // Stats are figures of an Engine.
@@ -27,7 +46,13 @@ type Stats struct {
 	Bytes    int64  // which they had from the system when they were last used
 	Started  uint64 // VMs since the start
 	Timeouts uint64 // calls that took too long
-	Broken   uint64 // VMs that were thrown away: interrupted, or out of memory
+	Broken   uint64 // VMs that were thrown away: interrupted, out of memory, or changed in what the next use would see
+
+	Queues                 [kinds]fairqueue.Stats // for VMs, by kind of use: see KindNames
+	Turns, ValidationTurns fairqueue.Stats        // on a processor
+	Parked                 int                    // list functions that wait for their clients or for rows, without a seat
+	ParkedBytes            int64                  // of their VMs
+	ListsCut               uint64                 // clients that were cut off because too many of them took nothing
 }
 
 // idleTime is how long a VM that nobody uses is kept.
@@ -40,17 +65,18 @@ const startTime = time.Minute
 // Engine makes VMs, keeps those that have nothing to do for a while, and
 // accounts their memory. It is safe for concurrent use.
 //
-// Invariant: VMs in use hold a slot, and there are as many slots as VMs may
-// exist; so who has a slot finds room for a VM, if need be by closing one that
-// is idle. Slots are of four kinds. Map and reduce functions wait for nothing. A
-// list function waits for a view and for a client that reads slowly, which must
-// hold up no validation function. A check while a design document is saved waits
-// for no index.
+// Invariant: VMs in use hold a seat or are parked, and there are as many seats as VMs
+// may exist besides those that are parked; so who has a seat finds room for a VM, if
+// need be by closing one that is idle.
+//
+// LOCKS the queues' before parked.mu; mu is a leaf.
 type Engine struct {
 	o       Options
 	prelude atomic.Pointer[[]byte] // the script of the sandbox, compiled
-
-	indexes, designs, lists, checks chan struct{} // slots
+	queues
+	leases sync.Pool // *lease
+	parked parked
+	large  [2]*semaphore.Weighted // memory for large documents: of validations, of all others
 
 	mu struct {
 		sync.Mutex
@@ -69,32 +95,44 @@ func New(o Options) *Engine {
 	if o.Timeout == nil {
 		o.Timeout = func() time.Duration { return 5 * time.Second }
 	}
+	if o.Eval == nil {
+		o.Eval = func() bool { return false }
+	}
 	if o.Memory <= 0 {
 		o.Memory = 64 << 20
 	}
+	if o.Processors <= 0 {
+		o.Processors = runtime.GOMAXPROCS(0)
+	}
 	if o.MaxVMs <= 0 {
-		o.MaxVMs = 6*runtime.GOMAXPROCS(0) + 1
+		o.MaxVMs = 18*o.Processors + 1
 	}
-	o.MaxVMs = max(o.MaxVMs, 4)
-	third := (o.MaxVMs - 1) / 3
-	return &Engine{
-		o: o, indexes: make(chan struct{}, o.MaxVMs-1-2*third), designs: make(chan struct{}, third),
-		lists: make(chan struct{}, third), checks: make(chan struct{}, 1),
-	}
+	o.MaxVMs = max(o.MaxVMs, kinds)
+	e := &Engine{o: o, large: [2]*semaphore.Weighted{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(largeMemory)}}
+	e.newQueues()
+	return e
 }
 
 // Stats returns the figures of now.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	s := e.mu.stats
 	s.Idle = len(e.mu.idle)
+	e.mu.Unlock()
+	for k, q := range e.seats {
+		s.Queues[k] = q.Stats()
+	}
+	s.ValidationTurns, s.Turns = e.turns[0].Stats(), e.turns[1].Stats()
+	e.parked.mu.Lock()
+	defer e.parked.mu.Unlock()
+	s.Parked, s.ParkedBytes, s.ListsCut = len(e.parked.vms), e.parked.bytes, e.parked.cut
 	return s
 }
 
 // Close closes the VMs that nobody uses; the others close when they are given
-// back. No new ones are made.
+// back. No new ones are made, and calls that wait for a turn fail.
 func (e *Engine) Close() error {
+	e.closeQueues()
 	e.mu.Lock()
 	e.mu.closed = true
 	e.mu.Unlock()
@@ -103,54 +141,63 @@ func (e *Engine) Close() error {
 }
 
 // functionSet is what a VM is made for: the functions of one index, or of one
-// design document. VMs are never shared between sets.
+// design document, of one instance of a database. VMs are shared only between sets
+// of the same functions of the same instance.
 type functionSet struct {
-	engine *Engine
-	key    string          // sets with the same key share VMs; empty: none do
-	slots  chan struct{}   // what its VMs hold one of while they are used
-	setUp  func(*vm) error // compiles the functions, in a new VM
-	closed bool            // guarded by engine.mu
+	engine   *Engine
+	instance string          // of the database whose functions they are
+	key      string          // sets with the same key share VMs; empty: none do
+	kind     useKind         // what its VMs are used for
+	setUp    func(*vm) error // compiles the functions, in a new VM
+	name     string          // for the log
+	told     atomic.Bool     // the log has it that a function changes what all share
+	closed   bool            // guarded by engine.mu
+}
+
+// keyOf is the key of sets that have the same sources and belong to the same
+// instance of a database; empty without an instance.
+func keyOf(instance string, sources ...[]byte) string {
+	if instance == "" {
+		return ""
+	}
+	h := sha256.New()
+	for _, source := range sources {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(source)))) // never fails
+		_, _ = h.Write(source)
+	}
+	return instance + "\x00" + string(h.Sum(nil))
 }
 
 // caller is the context of who waits for a script; nil: only time limits it.
 type caller interface {
 	Done() <-chan struct{}
 	Err() error
+	Value(key any) any
 }
 
 // owns reports whether v is for the functions of s.
 func (s *functionSet) owns(v *vm) bool { return v.set == s || s.key != "" && v.set.key == s.key }
 
 // acquire returns a VM of the set for the caller alone, who gives it back.
-func (s *functionSet) acquire(ctx caller) (*vm, error) { return s.acquireSlot(ctx, s.slots) }
+func (s *functionSet) acquire(ctx caller) (*vm, error) { return s.acquireFor(ctx, s.kind) }
 
-// acquireSlot is acquire for a use of another kind than the set's.
-func (s *functionSet) acquireSlot(ctx caller, slots chan struct{}) (*vm, error) {
+// acquireFor is acquire for a use of another kind than the set's.
+func (s *functionSet) acquireFor(ctx caller, k useKind) (*vm, error) {
 	e := s.engine
-	var cancelled <-chan struct{}
-	if ctx != nil {
-		cancelled = ctx.Done()
-	}
-	patience := time.NewTimer(e.o.Timeout())
-	defer patience.Stop()
-	select {
-	case slots <- struct{}{}:
-	case <-cancelled:
-		return nil, ctx.Err()
-	case <-patience.C:
-		return nil, fault.New(fault.Timeout, "No JavaScript engine became free in time.")
-	}
-	v, err := e.take(ctx, s)
+	l, err := e.lease(ctx, k, s.instance)
 	if err != nil {
-		<-slots
 		return nil, err
 	}
-	v.slots = slots
+	v, err := e.take(ctx, s, l)
+	if err != nil {
+		e.end(l, time.Now())
+		return nil, err
+	}
 	return v, nil
 }
 
-// take finds an idle VM of the set or makes one; the caller has a slot.
-func (e *Engine) take(ctx caller, s *functionSet) (*vm, error) {
+// take finds an idle VM of the set or makes one, for who has a lease.
+func (e *Engine) take(ctx caller, s *functionSet, l *lease) (*vm, error) {
 	e.mu.Lock()
 	if e.mu.closed {
 		e.mu.Unlock()
@@ -161,11 +208,11 @@ func (e *Engine) take(ctx caller, s *functionSet) (*vm, error) {
 		if v := e.mu.idle[i]; s.owns(v) {
 			e.mu.idle = slices.Delete(e.mu.idle, i, i+1)
 			e.mu.Unlock()
-			v.set = s
+			v.set, v.lease, l.seat.Holder = s, l, v
 			return v, nil
 		}
 	}
-	if e.mu.stats.VMs >= e.o.MaxVMs && len(e.mu.idle) > 0 {
+	if e.mu.stats.VMs-e.parked.count() >= e.o.MaxVMs && len(e.mu.idle) > 0 {
 		oldest = e.mu.idle[0]
 		e.mu.idle = slices.Delete(e.mu.idle, 0, 1)
 		e.forgetLocked(oldest)
@@ -176,14 +223,14 @@ func (e *Engine) take(ctx caller, s *functionSet) (*vm, error) {
 	if oldest != nil {
 		oldest.close()
 	}
-	return e.start(ctx, s)
+	return e.start(ctx, s, l)
 }
 
 // start makes a VM of the set, which is counted already.
-func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
+func (e *Engine) start(ctx caller, s *functionSet, l *lease) (*vm, error) {
 	v, err := newVM(e.o.Memory)
 	if err == nil {
-		v.set = s
+		v.set, v.lease, l.seat.Holder = s, l, v
 		v.begin(nil, startTime)
 		if err = v.sandbox(); err == nil {
 			v.begin(ctx, e.o.Timeout())
@@ -205,13 +252,19 @@ func (e *Engine) start(ctx caller, s *functionSet) (*vm, error) {
 // release takes a VM back. One that was interrupted or had no memory left is
 // closed: what its scripts left behind is unknown.
 func (s *functionSet) release(v *vm) {
-	e, slots := s.engine, v.slots
+	e, l := s.engine, v.lease
 	if v.stopped() == nil {
 		v.settle()
 	}
+	changed := !v.endUse()
+	if changed && !s.told.Swap(true) {
+		e.o.Logger.Info("a function changes built-in objects or globals: it gets a new engine for each call, which is slow", zap.String("functions", s.name))
+	}
 	v.rest()
+	v.trim()
+	now := time.Now()
 	bytes := v.bytes()
-	broken := v.halted != nil || v.starved || bytes > e.o.Memory/2
+	broken := v.halted != nil || v.starved || bytes > e.o.Memory/2 || changed
 	e.mu.Lock()
 	e.mu.stats.Bytes += bytes - v.accounted
 	v.accounted = bytes
@@ -221,9 +274,10 @@ func (s *functionSet) release(v *vm) {
 	if broken {
 		e.mu.stats.Broken++
 	}
-	keep := !broken && !s.closed && !e.mu.closed
+	keep := !broken && !s.closed && !e.mu.closed && e.mu.stats.VMs-e.parked.count() <= e.o.MaxVMs
+	v.lease = nil
 	if keep {
-		v.idleSince = time.Now()
+		v.idleSince = now
 		e.mu.idle = append(e.mu.idle, v)
 		if e.mu.expiry == nil {
 			e.mu.expiry = time.AfterFunc(idleTime, e.expire)
@@ -235,7 +289,7 @@ func (s *functionSet) release(v *vm) {
 	if !keep {
 		v.close()
 	}
-	<-slots
+	e.end(l, now)
 }
 
 // close closes the VMs of the set.

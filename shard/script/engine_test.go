@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"divan/shard/fairqueue"
 	"divan/storage/fault"
 )
 
@@ -20,7 +21,7 @@ import (
 // room, and who finds none waits, or goes with its request.
 func TestVMsAreBounded(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{MaxVMs: 7})
+	e := newEngine(t, Options{MaxVMs: 11, Processors: 9})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -34,18 +35,18 @@ func TestVMsAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if s := e.Stats(); s.VMs > 7 || s.Idle != s.VMs || s.Bytes <= 0 || s.Broken != 0 {
+	if s := e.Stats(); s.VMs > 11 || s.Idle != s.VMs || s.Bytes <= 0 || s.Broken != 0 {
 		t.Errorf("%+v", s)
 	}
 
-	m, err := e.Mapper(Program{Maps: []string{"function (doc) {}"}})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) {}"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	var held []*MapVM
-	for range 2 {
-		vm, err := m.Acquire(t.Context())
+	for i := range 2 {
+		vm, err := m.Acquire(fairqueue.With(t.Context(), fairqueue.Caller{Account: fmt.Sprint(i)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +68,8 @@ func TestVMsAreBounded(t *testing.T) {
 
 func TestNoVMInTime(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{MaxVMs: 2, Timeout: func() time.Duration { return 50 * time.Millisecond }})
-	m, err := e.Mapper(Program{Maps: []string{"function (doc) {}"}})
+	e := newEngine(t, Options{MaxVMs: 2, Processors: 3, Timeout: func() time.Duration { return 50 * time.Millisecond }})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) {}"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestNoVMInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Acquire(t.Context()); !fault.Is(err, fault.Timeout) {
+	if _, err := m.Acquire(t.Context()); !fault.Is(err, fault.Busy) {
 		t.Error(err)
 	}
 	// Other kinds of functions have slots of their own.
@@ -107,6 +108,9 @@ func (stalledClient) Row() ([]byte, error) { return nil, nil }
 
 // Start implements ListStream.
 func (stalledClient) Start([]byte) error { return nil }
+
+// Abort implements ListStream.
+func (stalledClient) Abort() {}
 
 // Send implements ListStream.
 func (s stalledClient) Send([]byte) error {
@@ -159,7 +163,7 @@ func TestClosedEngine(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := e.Mapper(Program{}); !fault.Is(err, fault.Closed) {
+	if _, err := e.Mapper(t.Context(), Program{}); !fault.Is(err, fault.Closed) {
 		t.Error(err)
 	}
 }
@@ -246,7 +250,7 @@ func TestReduce(t *testing.T) {
 		{"function (keys, values) { return 0 / 0; }", "null", "null", false},
 		{"function (keys, values) { values.push(4); return values; }", "[1,2,[3],4]", "[1,2,[3],4]", false},
 	} {
-		r, err := e.Reducer(c.source, nil)
+		r, err := e.Reducer(t.Context(), "", c.source, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

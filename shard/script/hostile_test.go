@@ -19,9 +19,12 @@ const (
 	skipped   = "skipped"   // an exception: the document has no rows
 	timeout   = "timeout"   // time was over
 	memory    = "memory"    // memory was over
+	stack     = "stack"     // the stack was over
+	tooLarge  = "too large" // a row
+	late      = "late"      // a row, when the function has returned
 	fine      = "fine"      // a row
 	exhausted = "exhausted" // time or memory
-	limited   = "limited"   // time, or an exception: a slow machine is stopped earlier
+	limited   = "limited"   // time, or a row: a slow machine is stopped earlier
 )
 
 // TestHostileScripts runs scripts that want too much of something: each ends
@@ -34,11 +37,11 @@ func TestHostileScripts(t *testing.T) {
 		{"endless loop", "for (;;) {}", timeout},
 		{"endless loop that catches", "for (;;) { try { for (;;) {} } catch (e) {} }", timeout},
 		{"endless loop in finally", "try { for (;;) {} } finally { for (;;) {} }", timeout},
-		{"endless recursion", "(function f() { f(); })(); emit(1);", skipped},
+		{"endless recursion", "(function f() { f(); })(); emit(1);", stack},
 		{"endless recursion that catches", "function f() { try { f(); } catch (e) { f(); } } f(); emit(1);", timeout},
-		{"endless recursion of getters", "var o = {get x() { return this.x; }}; o.x; emit(1);", skipped},
-		{"endless recursion of toString", "var o = {}; o.toString = function () { return '' + o; }; '' + o; emit(1);", skipped},
-		{"endless recursion of sort", "[3, 1, 2].sort(function f() { return [2, 1].sort(f); }); emit(1);", skipped},
+		{"endless recursion of getters", "var o = {get x() { return this.x; }}; o.x; emit(1);", stack},
+		{"endless recursion of toString", "var o = {}; o.toString = function () { return '' + o; }; '' + o; emit(1);", stack},
+		{"endless recursion of sort", "[3, 1, 2].sort(function f() { return [2, 1].sort(f); }); emit(1);", stack},
 		{"regular expression", "/^(a+)+$/.test('a'.repeat(100) + 'b'); emit(1);", timeout},
 		{"regular expression with reference", "/^(a*)*\\1b/.test('a'.repeat(1e5)); emit(1);", timeout},
 		{"regular expression that is deep", "new RegExp('('.repeat(1e6)); emit(1);", skipped},
@@ -50,29 +53,31 @@ func TestHostileScripts(t *testing.T) {
 		{"memory in globals", "globalThis.hog = globalThis.hog || []; for (;;) { hog.push('x'.repeat(1000) + hog.length); }", exhausted},
 		{"long text", "emit('x'.repeat(4e6).length);", fine},
 		{"long text out", "emit('x'.repeat(4e6), 'ü'.repeat(1e6));", fine},
-		{"too long a text out", "for (var i = 0; i < 10; i++) { emit('x'.repeat(4e6)); }", limited},
-		{"flood of rows", "for (var i = 0; ; i++) { emit(i, 'x'.repeat(100000)); }", limited},
+		{"too long a text out", "var s = 'x'.repeat(6e6); emit([s, s, s, s, s, s, s, s, s, s, s, s]);", tooLarge},
+		{"too long a text out that is caught", "var s = 'x'.repeat(6e6); try { emit([s, s, s, s, s, s, s, s, s, s, s, s]); } catch (e) {} emit(1);", tooLarge},
+		{"endless recursion that is caught", "try { (function f() { f(); })(); } catch (e) {} emit(1);", fine},
+		{"flood of rows", "for (var i = 0; ; i++) { emit(i, 'x'.repeat(100000)); }", timeout},
 		{"flood of rows that catches", "for (;;) { try { emit(1, 'x'.repeat(1000000)); } catch (e) {} }", timeout},
 		{"emit of a cycle", "var a = []; a.push(a); emit(a);", skipped},
 		{"emit of a cycle through objects", "var a = {b: {}}; a.b.c = [a]; emit(a);", skipped},
 		{"emit of everything", "emit(globalThis);", fine},
-		{"emit of something deep", "var a = []; for (var i = 0; i < 1e5; i++) { a = [a]; } emit(a);", skipped},
+		{"emit of something deep", "var a = []; for (var i = 0; i < 1e5; i++) { a = [a]; } emit(a);", tooLarge},
 		{"emit of something that unfolds", "var a = []; for (var i = 0; i < 40; i++) { a = [a, a]; } emit(a);", limited},
-		{"emit of holes", holes + "emit(a);", skipped},
+		{"emit of holes", holes + "emit(a);", tooLarge},
 		{"emit of a getter that throws", "emit({get x() { throw new Error('no'); }});", skipped},
 		{"emit of a getter that loops", "emit({get x() { for (;;) {} }});", timeout},
 		{"emit of a getter that emits", "emit({get x() { emit(2); return 1; }});", skipped},
 		{"emit of a getter that emits its object", "var o = {get x() { emit(o); return 1; }}; emit(o);", skipped},
 		{"emit of a proxy", "emit(new Proxy({}, {ownKeys: function () { throw 1; }}));", skipped},
-		{"emit of an endless proxy", "var p = new Proxy({}, {get: function (t, k, r) { return r[k]; }}); emit(p.x);", skipped},
-		{"emit of a proxy of proxies", "var p = {}; for (var i = 0; i < 1e4; i++) { p = new Proxy(p, {}); } emit(p.x);", skipped},
-		{"toJSON that calls itself", "var o = {toJSON: function () { return {o: o}; }}; emit(o);", skipped},
-		{"toJSON that unfolds", "function N() {} N.prototype.toJSON = function () { return [new N(), new N()]; }; emit(new N());", skipped},
+		{"emit of an endless proxy", "var p = new Proxy({}, {get: function (t, k, r) { return r[k]; }}); emit(p.x);", stack},
+		{"emit of a proxy of proxies", "var p = {}; for (var i = 0; i < 1e4; i++) { p = new Proxy(p, {}); } emit(p.x);", stack},
+		{"toJSON that calls itself", "var o = {toJSON: function () { return {o: o}; }}; emit(o);", tooLarge},
+		{"toJSON that unfolds", "function N() {} N.prototype.toJSON = function () { return [new N(), new N()]; }; emit(new N());", tooLarge},
 		{"toJSON that changes its array", "var a = [{toJSON: function () { a.length = 0; return 1; }}, {}, {}]; emit(a);", fine},
 		{"toJSON that changes its object", "var o = {a: {toJSON: function () { delete o.b; for (var i = 0; i < 100; i++) { o['x' + i] = i; } return 1; }}, b: {c: 1}}; emit(o);", fine},
 		{"toJSON of a big integer", "emit(10n);", skipped},
-		{"JSON that is deep", "emit(JSON.parse('['.repeat(1e5) + ']'.repeat(1e5)));", skipped},
-		{"source that is deep", "eval('('.repeat(1e6)); emit(1);", skipped},
+		{"JSON that is deep", "emit(JSON.parse('['.repeat(1e5) + ']'.repeat(1e5)));", stack},
+		{"source that is deep", "eval('('.repeat(1e6)); emit(1);", stack},
 		{"holes searched", holes + "emit(a.indexOf(1));", skipped},
 		{"holes sorted", holes + "a.sort(); emit(1);", skipped},
 		{"holes joined", holes + "emit(a.join());", skipped},
@@ -93,7 +98,7 @@ func TestHostileScripts(t *testing.T) {
 		{"big integers", "var b = 3n ** 100000n; for (;;) { b * b; }", timeout},
 		{"big integers one after the other", "var b = 3n ** 600000n; " + strings.Repeat("try { b * b; } catch (e) {} ", 200) + "for (;;) {}", timeout},
 		{"promises", "(async function f() { for (;;) { await 1; } })();", timeout},
-		{"promises that emit", "Promise.resolve().then(function () { emit('later'); }); emit('now');", fine},
+		{"promises that emit", "Promise.resolve().then(function () { emit('later'); }); emit('now');", late},
 		{"generators", "function* g() { for (;;) { yield 1; } } for (var x of g()) {}", timeout},
 		{"iterators", "new Set({__proto__: Array.prototype, length: 9007199254740991});", timeout},
 		{"throw of nothing", "throw null;", skipped},
@@ -110,9 +115,9 @@ func TestHostileScripts(t *testing.T) {
 			if c.want == timeout || c.want == exhausted || c.want == limited {
 				patience = time.Second
 			}
-			e := newEngine(t, Options{Timeout: func() time.Duration { return patience }, MaxVMs: 2, Memory: 16 << 20})
+			e := newEngine(t, Options{Timeout: func() time.Duration { return patience }, MaxVMs: 2, Eval: evaluates, Memory: 16 << 20})
 			got, took := runHostile(t, e, "function (doc) { "+c.body+" }")
-			want := map[string][]string{exhausted: {timeout, memory}, limited: {timeout, skipped}}[c.want]
+			want := map[string][]string{exhausted: {timeout, memory}, limited: {timeout, tooLarge}}[c.want]
 			if got != c.want && !slices.Contains(want, got) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -130,7 +135,7 @@ func TestHostileScripts(t *testing.T) {
 // give room in the end.
 func runHostile(t *testing.T, e *Engine, source string) (string, time.Duration) {
 	t.Helper()
-	m, err := e.Mapper(Program{Maps: []string{source}})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{source}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,13 +146,19 @@ func runHostile(t *testing.T, e *Engine, source string) (string, time.Duration) 
 	}
 	defer m.Release(vm)
 	rows, start := 0, time.Now()
-	err = vm.Map(t.Context(), []byte(`{"_id":"a"}`), func(int, []byte, []byte) { rows++ })
+	err = vm.Map(t.Context(), []byte(`{"_id":"a"}`), rowFunc(func(int, []byte, []byte) { rows++ }))
 	took := time.Since(start)
 	switch {
 	case err != nil && !fault.Is(err, fault.BadFunction):
 		t.Errorf("an unclear error: %v", err)
 	case err != nil && strings.Contains(err.Error(), "timed out"):
 		return timeout, took
+	case err != nil && strings.Contains(err.Error(), "stack"):
+		return stack, took
+	case err != nil && strings.Contains(err.Error(), "returned already"):
+		return late, took
+	case err != nil && (strings.Contains(err.Error(), "a row of more than") || strings.Contains(err.Error(), "too large")):
+		return tooLarge, took
 	case err != nil:
 		return memory, took
 	case rows > 0:
@@ -179,7 +190,7 @@ func TestTamperingStaysInside(t *testing.T) {
 
 func mapOn(t *testing.T, e *Engine, source, doc string) string {
 	t.Helper()
-	m, err := e.Mapper(Program{Maps: []string{source}})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{source}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +201,7 @@ func mapOn(t *testing.T, e *Engine, source, doc string) string {
 	}
 	defer m.Release(vm)
 	var rows strings.Builder
-	if err := vm.Map(t.Context(), []byte(doc), func(_ int, k, v []byte) { fmt.Fprintf(&rows, "%s %s;", k, v) }); err != nil {
+	if err := vm.Map(t.Context(), []byte(doc), rowFunc(func(_ int, k, v []byte) { fmt.Fprintf(&rows, "%s %s;", k, v) })); err != nil {
 		t.Fatal(err)
 	}
 	return rows.String()

@@ -16,7 +16,8 @@ const (
 	atomTypeBits = 30 // of the second word of an atom's string
 	atomString   = 1  // the type of atoms that are names; others are symbols
 	taggedAtom   = 1 << 31
-	flagBits     = 26 // of a shape's property
+	flagBits     = 26     // of a shape's property
+	fastArray    = 1 << 4 // mark of an object whose elements are stored as an array
 )
 
 // stringAt are the characters of a string that is no rope: Latin-1, or UTF-16.
@@ -36,9 +37,11 @@ func objectAt(address uintptr) *lib.TJSObject { return (*lib.TJSObject)(pointer(
 
 // propertiesOf are the own properties of an object, in the order in which they
 // were made; deleted ones have atom 0.
-func propertiesOf(o *lib.TJSObject) []lib.TJSShapeProperty {
-	shape := (*lib.TJSShape)(pointer(o.Fshape))
-	at := o.Fshape + unsafe.Sizeof(lib.TJSShape{}) + uintptr(shape.Fprop_hash_mask+1)*4
+func propertiesOf(o *lib.TJSObject) []lib.TJSShapeProperty { return shapeProperties(o.Fshape) }
+
+func shapeProperties(address uintptr) []lib.TJSShapeProperty {
+	shape := (*lib.TJSShape)(pointer(address))
+	at := address + unsafe.Sizeof(lib.TJSShape{}) + uintptr(shape.Fprop_hash_mask+1)*4
 	return unsafe.Slice((*lib.TJSShapeProperty)(pointer(at)), shape.Fprop_count)
 }
 
@@ -68,7 +71,6 @@ func (v *vm) atomName(atom lib.TJSAtom) (latin []byte, wide []uint16, ok bool) {
 // elementsOf are the elements of an array that is stored as such, with nothing
 // missing; false for other arrays and other objects.
 func elementsOf(o *lib.TJSObject) ([]value, bool) {
-	const fastArray = 1 << 4
 	if o.Fclass_id != lib.EJS_CLASS_ARRAY || o.F__ccgo16&fastArray == 0 {
 		return nil, false
 	}

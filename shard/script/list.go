@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"modernc.org/libc"
+
+	"divan/shard/fairqueue"
 )
 
 // ListStream is the way of rows into a list function, and of text out of it.
@@ -15,47 +17,49 @@ type ListStream interface {
 	// Row returns the next row as JSON text, and nil or io.EOF behind the last
 	// one. It is called as the function asks for rows, so perhaps not for all.
 	Row() ([]byte, error)
-	// Start takes the response object (headers, code), once and first.
+	// Start takes the response object (headers, code), first and perhaps again.
 	Start(resp []byte) error
 	// Send takes text of the body.
 	Send(text []byte) error
+	// Abort ends a Start or Send that waits for its client, on another goroutine. It
+	// must not wait.
+	Abort()
 }
 
 // listing is a list function that runs.
 type listing struct {
 	ListStream
 	timeout time.Duration
+	account string
+
+	// While it waits for rows or for its client nothing changes these but cutLocked.
+	sending bool      // it waits for the client
+	since   time.Time // it waits
+	cut     bool      // it is being ended
 }
+
+var errNoList = errors.New("no list function is running")
 
 // List runs a list function. An error of the stream ends it. The time of the
 // stream does not count as the function's, which has to come to the next row,
-// or to its end, in time. An error that comes after Start has to be told in the
+// or to its end, in time; others may have its turn and its seat meanwhile. An error that comes after Start has to be told in the
 // body.
 func (d *Design) List(ctx context.Context, name string, head, req []byte, stream ListStream) error {
-	v, err := d.set.acquireSlot(ctx, d.set.engine.lists)
+	v, err := d.set.acquireFor(ctx, forLists)
 	if err != nil {
 		return err
 	}
 	defer d.set.release(v)
 	timeout := d.set.engine.o.Timeout()
 	v.begin(ctx, timeout)
-	v.host.list = &listing{stream, timeout}
+	v.host.list = &listing{ListStream: stream, timeout: timeout, account: fairqueue.CallerOf(ctx).Account}
 	defer func() { v.host.list = nil }()
 	f, err := d.function(v, "lists", name)
 	if err != nil {
 		return err
 	}
-	return v.runWith("runList", f, [][]byte{head, req}, nothing)
-}
-
-// outside does what is not the script's own work: its time stands still.
-func (v *vm) outside(f func(*listing) error) error {
-	if v.host.list == nil {
-		return errors.New("no list function is running")
-	}
-	err := f(v.host.list)
-	v.deadline = time.Now().Add(v.host.list.timeout)
-	return err
+	defer v.free(f)
+	return v.runWith(ctx, "runList", f, [][]byte{head, req}, nothing)
 }
 
 // give hands the first argument as text to f.
@@ -67,7 +71,7 @@ func give(ctx uintptr, argc int32, argv uintptr, f func(l *listing, text []byte)
 		return exceptionValue()
 	}
 	text := bytes.ToValidUTF8([]byte(s), []byte("\ufffd"))
-	if err := v.outside(func(l *listing) error { return f(l, text) }); err != nil {
+	if err := v.outside(true, func(l *listing) error { return f(l, text) }); err != nil {
 		return v.abort(err)
 	}
 	return undefined()
@@ -86,7 +90,7 @@ func nativeRow(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) (result va
 	v := vmOf(ctx)
 	defer v.contain(&result)
 	var row []byte
-	err := v.outside(func(l *listing) (err error) {
+	err := v.outside(false, func(l *listing) (err error) {
 		row, err = l.Row()
 		return err
 	})

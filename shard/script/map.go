@@ -2,16 +2,21 @@ package script
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
 
 	"go.uber.org/zap"
+
+	"divan/storage/fault"
 )
 
 // Program is what an index runs over each document: its map functions, and the
 // modules that they may require (views.lib, JSON; nil: none).
 type Program struct {
-	Maps []string
-	Lib  []byte
+	Instance string // the database whose functions these are, and no other of its name; for the log
+	Maps     []string
+	Lib      []byte
 }
 
 // Mapper has the VMs of a program. It is safe for concurrent use.
@@ -23,15 +28,15 @@ type Mapper struct {
 
 // Mapper compiles a program. A function that does not compile is an error of
 // kind CompilationError.
-func (e *Engine) Mapper(p Program) (*Mapper, error) {
+func (e *Engine) Mapper(ctx context.Context, p Program) (*Mapper, error) {
 	m := &Mapper{pure: true}
-	m.set = functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	m.set = functionSet{engine: e, name: p.Instance, instance: p.Instance, kind: forIndexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
 	for _, source := range p.Maps {
 		u := analyse(source)
 		m.read = m.read.and(u.of(0))
 		m.pure = m.pure && u.pure
 	}
-	v, err := m.set.acquire(nil)
+	v, err := m.set.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +62,24 @@ func (v *vm) setUpMaps(p Program) error {
 	}
 	v.analysed = true
 	for _, source := range p.Maps {
-		f, expression, err := v.compileForm(source)
+		p, err := v.compile(source)
+		if err != nil {
+			return err
+		}
+		v.programs = append(v.programs, p)
+		v.analysed = v.analysed && p.expression
+	}
+	return nil
+}
+
+// makeFunctions makes the functions of an index, once in each use of the vm.
+func (v *vm) makeFunctions() error {
+	for i := len(v.functions); i < len(v.programs); i++ {
+		f, err := v.function(&v.programs[i])
 		if err != nil {
 			return err
 		}
 		v.functions = append(v.functions, f)
-		v.analysed = v.analysed && expression
 	}
 	return nil
 }
@@ -89,41 +106,65 @@ func (m *Mapper) Release(vm *MapVM) { m.set.release(vm.vm) }
 // Close closes the VMs of the program.
 func (m *Mapper) Close() { m.set.close() }
 
-// Map runs all functions of the program over the JSON text of a document. emit
-// is called for each emitted row with the index of the function, and the key
-// and the value as JSON text, which are valid until it returns. A function
-// that throws has no rows of this document; what it threw is logged. An error
-// means that the VM cannot go on: time or memory are over, or a function
-// threw what CouchDB calls fatal.
-func (vm *MapVM) Map(ctx context.Context, doc []byte, emit func(fn int, key, value []byte)) error {
+// Rows takes what map functions emit of a document.
+type Rows interface {
+	// Emit takes a row of a function. Key and value are JSON texts, valid until it
+	// returns. An error ends the script, which cannot catch it, and is what Map
+	// returns.
+	Emit(fn int, key, value []byte) error
+	// Drop takes back what a function has emitted of this document.
+	Drop(fn int)
+}
+
+// FunctionError says which function of a program could not go on.
+type FunctionError struct {
+	Function int
+	Err      error
+}
+
+// Error implements error.
+func (e *FunctionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FunctionError) Unwrap() error { return e.Err }
+
+// OutOfMemory reports whether an error says that a VM had no memory left.
+func OutOfMemory(err error) bool { return errors.Is(err, errOutOfMemory) }
+
+// Map runs all functions of the program over the JSON text of a document. A
+// function that throws has no rows of this document; what it threw is logged. An
+// error means that the document cannot be mapped, and that the VM cannot go on:
+// time, memory or the stack are over, there are too many rows, or a function threw
+// what CouchDB calls fatal. It is a FunctionError once a function was called.
+func (vm *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
 	v := vm.vm
 	if err := v.stopped(); err != nil {
 		return err
 	}
 	v.begin(ctx, v.set.engine.o.Timeout())
-	d := document{text: doc}
-	defer func() { v.free(d.value) }()
-	if err := vm.open(&d, !vm.mapper.read.all && v.analysed && v.object.untouched()); err != nil {
+	if v.yield(v.polled); v.halted != nil {
+		return v.stopped()
+	}
+	v.host.rows = rows
+	defer func() { v.host.rows = nil }()
+	if err := v.makeFunctions(); err != nil {
 		return err
 	}
-	for i, f := range v.functions {
-		if err := v.mapOne(f, d); err != nil {
-			return err
-		}
-		if d.projected && !v.object.untouched() { // the function may have seen what is missing
-			if err := vm.open(&d, false); err != nil {
-				return err
-			}
-			if err := v.mapOne(f, d); err != nil {
-				return err
-			}
-		}
-		for _, row := range v.host.rows {
-			emit(i, v.out[row.key:row.value], v.out[row.value:row.end])
+	d := document{text: doc}
+	defer func() {
+		v.free(d.value)
+		v.leaveRoom()
+	}()
+	defer v.dropPromises()
+	if err := vm.open(ctx, &d, !vm.mapper.read.all && v.analysed && v.object.untouched()); err != nil {
+		return err
+	}
+	for i := range v.functions {
+		if err := vm.mapOne(ctx, i, &d); err != nil {
+			return &FunctionError{i, err}
 		}
 	}
-	v.settle()
-	return v.stopped()
+	return v.settleMaps(doc)
 }
 
 // document is one that is being mapped.
@@ -134,7 +175,7 @@ type document struct {
 }
 
 // open makes the value of a document, read-only if need be.
-func (vm *MapVM) open(d *document, projected bool) error {
+func (vm *MapVM) open(ctx context.Context, d *document, projected bool) error {
 	v := vm.vm
 	v.free(d.value)
 	d.value, d.projected = undefined(), false
@@ -144,7 +185,10 @@ func (vm *MapVM) open(d *document, projected bool) error {
 			text = v.joined
 		}
 	}
-	var err error
+	err := v.makeRoom(ctx, len(text))
+	if err != nil {
+		return err
+	}
 	if d.value, err = v.parse(text); err != nil {
 		return err
 	}
@@ -157,25 +201,37 @@ func (vm *MapVM) open(d *document, projected bool) error {
 	return v.seal(d.value)
 }
 
-// mapOne leaves the rows of one function in host.rows and out.
-func (v *vm) mapOne(f value, d document) error {
-	v.host.rows, v.out = v.host.rows[:0], v.out[:0]
-	v.host.emit = emitRows
-	r := v.call(f, undefined(), d.value)
-	v.host.emit = emitNothing
-	if !isException(r) && !v.host.overflow {
-		v.free(r)
+// mapOne runs one function, twice if it may have seen what is missing in a part of
+// the document.
+func (vm *MapVM) mapOne(ctx context.Context, fn int, d *document) error {
+	v := vm.vm
+	if err := v.mapOnce(fn, d); err != nil {
+		return err
+	}
+	if !d.projected || v.object.untouched() {
 		return nil
 	}
-	v.host.rows = v.host.rows[:0]
-	var t *thrown
-	if isException(r) {
-		if t = v.thrown(); t == nil {
-			return v.stopped()
-		}
-	} else {
-		v.free(r)
-		t = &thrown{"error", "overflow", "output is too large"}
+	v.host.rows.Drop(fn)
+	if err := vm.open(ctx, d, false); err != nil {
+		return err
+	}
+	return v.mapOnce(fn, d)
+}
+
+// mapOnce gives the rows of one function to host.rows.
+func (v *vm) mapOnce(fn int, d *document) error {
+	v.out = v.out[:0]
+	v.host.fn, v.host.emit = fn, emitRows
+	r := v.call(v.functions[fn], undefined(), d.value)
+	v.host.emit = emitNothing
+	if !isException(r) {
+		v.returned(fn, r)
+		return nil
+	}
+	v.host.rows.Drop(fn)
+	t := v.thrown()
+	if t == nil {
+		return v.stopped()
 	}
 	if err := t.fatal(); err != nil {
 		return err
@@ -183,6 +239,11 @@ func (v *vm) mapOne(f value, d document) error {
 	v.set.engine.o.Logger.Info("a map function raised an exception", zap.String("error", bounded(t.Error())),
 		zap.String("document", documentID(d.text)))
 	return nil
+}
+
+// errRowTooLarge is that of a row whose text goes beyond what a VM may write.
+func (v *vm) errRowTooLarge() error {
+	return &fault.Error{Kind: fault.BadFunction, Code: "too_large", Reason: "The script emits a row of more than " + strconv.FormatInt(int64(v.host.outLimit)>>20, 10) + " MB."}
 }
 
 // takeError is the error of a pending exception that no script has thrown on

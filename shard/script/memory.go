@@ -5,10 +5,12 @@ import (
 
 	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
+	allocator "modernc.org/memory"
 )
 
-// The allocator of a VM: that of the C library, with the limit of the VM and
-// a note when memory was refused. The engine asks it for large blocks, and for
+// The allocator of a VM: one of its own, with the limit of the VM and a note when
+// memory was refused. That of the C library, which all would share, keeps for good
+// what they ever had together; this one gives it all back when the VM closes. The engine asks it for large blocks, and for
 // arenas that it divides itself: seldom enough to look at the clock. The state is a TJSMallocState whose opaque
 // is the vm.
 
@@ -26,7 +28,7 @@ func newRuntime(tls *libc.TLS, self uintptr) uintptr {
 	return lib.XJS_NewRuntime2(tls, at, self)
 }
 
-func jsMalloc(tls *libc.TLS, state uintptr, size libc.Tsize_t) uintptr {
+func jsMalloc(_ *libc.TLS, state uintptr, size libc.Tsize_t) uintptr {
 	s := (*lib.TJSMallocState)(pointer(state))
 	v := vmAt(s.Fopaque)
 	if s.Fmalloc_size+size > s.Fmalloc_limit {
@@ -36,24 +38,24 @@ func jsMalloc(tls *libc.TLS, state uintptr, size libc.Tsize_t) uintptr {
 	if !v.deadline.IsZero() && v.overdue() { // statement after statement, none of which is a jump or a call
 		return 0
 	}
-	p := libc.Xmalloc(tls, size)
+	p := v.malloc(int(size))
 	if p == 0 {
 		v.starved = true
 		return 0
 	}
 	s.Fmalloc_count++
-	s.Fmalloc_size += libc.Xmalloc_usable_size(tls, p) + mallocOverhead
+	s.Fmalloc_size += usableSize(p) + mallocOverhead
 	return p
 }
 
-func jsFree(tls *libc.TLS, state, p uintptr) {
+func jsFree(_ *libc.TLS, state, p uintptr) {
 	if p == 0 {
 		return
 	}
 	s := (*lib.TJSMallocState)(pointer(state))
 	s.Fmalloc_count--
-	s.Fmalloc_size -= libc.Xmalloc_usable_size(tls, p) + mallocOverhead
-	libc.Xfree(tls, p)
+	s.Fmalloc_size -= usableSize(p) + mallocOverhead
+	vmAt(s.Fopaque).mfree(p)
 }
 
 func jsRealloc(tls *libc.TLS, state, p uintptr, size libc.Tsize_t) uintptr {
@@ -67,21 +69,54 @@ func jsRealloc(tls *libc.TLS, state, p uintptr, size libc.Tsize_t) uintptr {
 		return 0
 	}
 	s := (*lib.TJSMallocState)(pointer(state))
-	old := libc.Xmalloc_usable_size(tls, p)
+	v, old := vmAt(s.Fopaque), usableSize(p)
 	if s.Fmalloc_size+size-min(old, s.Fmalloc_size) > s.Fmalloc_limit {
-		vmAt(s.Fopaque).starved = true
+		v.starved = true
 		return 0
 	}
-	q := libc.Xrealloc(tls, p, size)
-	if q == 0 {
-		vmAt(s.Fopaque).starved = true
+	q, err := v.heap.UintptrRealloc(p, int(size))
+	if err != nil || q == 0 {
+		v.starved = true
 		return 0
 	}
-	s.Fmalloc_size += libc.Xmalloc_usable_size(tls, q) - old
+	v.large = v.large || old >= largeBlock
+	s.Fmalloc_size += usableSize(q) - old
 	return q
 }
 
-func jsUsableSize(tls *libc.TLS, p uintptr) libc.Tsize_t { return libc.Xmalloc_usable_size(tls, p) }
+func jsUsableSize(_ *libc.TLS, p uintptr) libc.Tsize_t { return usableSize(p) }
+
+// largeBlock is the size of a block from which on what was freed goes back to
+// the machine when the VM has nothing to do. The allocator keeps the rest: a VM
+// would only ask for it again.
+const largeBlock = 1 << 20
+
+// malloc returns 0 when there is no memory.
+func (v *vm) malloc(size int) uintptr {
+	p, err := v.heap.UintptrMalloc(size)
+	if err != nil {
+		return 0
+	}
+	return p
+}
+
+func (v *vm) mfree(p uintptr) {
+	if p == 0 {
+		return
+	}
+	v.large = v.large || usableSize(p) >= largeBlock
+	_ = v.heap.UintptrFree(p) // a page that the machine does not take back is kept
+}
+
+// trim gives back what large blocks have left.
+func (v *vm) trim() {
+	if v.large {
+		v.large = false
+		_ = v.heap.Trim() // as above
+	}
+}
+
+func usableSize(p uintptr) libc.Tsize_t { return libc.Tsize_t(allocator.UintptrUsableSize(p)) }
 
 // The address of a function of the package, as the engine calls it.
 

@@ -55,7 +55,8 @@
 
   // Modules --------------------------------------------------------------
 
-  let ddoc = {};
+  let ddoc = {}; // frozen
+  let self = {}; // what functions have as "this": changes are for them alone
   let modules = create(null);
 
   const pathError = (reason) => ['error', 'invalid_require_path', reason];
@@ -73,7 +74,7 @@
       if (next === undefined || next === null) {
         throw pathError('Object has no property "' + name + '". ' + stringify(at.current));
       }
-      at = { current: next, parent: at, id: at.id ? at.id + '/' + name : name };
+      at = { current: next, parent: at, id: at.id === undefined ? name : at.id + '/' + name };
     }
     if (typeof at.current !== 'string') {
       throw pathError('Must require a JavaScript string, not: ' + typeof at.current);
@@ -88,7 +89,7 @@
     modules[at.id] = {};
     try {
       const module = { current: at.current, parent: at.parent, id: at.id, exports: {} };
-      const f = host.compile('function (module, exports, require) { ' + at.current + '\n }');
+      const f = host.module(at.id, at.current);
       apply(f, global, [module, module.exports, (inner) => requireFrom(inner, at.parent)]);
       return (modules[at.id] = module.exports);
     } catch (e) {
@@ -97,19 +98,33 @@
     }
   }
 
-  const load = (document) => { ddoc = document; };
+  const load = (document) => {
+    seal(document);
+    ddoc = document;
+  };
+
+  const call = (f, args) => {
+    self = { ...ddoc };
+    return apply(f, self, args);
+  };
 
   // Formats --------------------------------------------------------------
 
-  const typesOf = create(null), keyOf = create(null);
+  let typesOf, keyOf, otherTypes;
   let provided = [], contentType = null;
 
-  function registerType(key, ...types) {
+  function addType(key, types) {
     typesOf[key] = types;
     for (const type of types) keyOf[type] = key;
   }
 
-  for (const [key, ...types] of [
+  function registerType(key, ...types) {
+    otherTypes = true;
+    host.touched();
+    addType(key, types);
+  }
+
+  const usualTypes = [
     ['all', '*/*'],
     ['text', 'text/plain; charset=utf-8', 'txt'],
     ['html', 'text/html; charset=utf-8'],
@@ -125,7 +140,18 @@
     ['multipart_form', 'multipart/form-data'],
     ['url_encoded_form', 'application/x-www-form-urlencoded'],
     ['json', 'application/json', 'text/x-json'],
-  ]) registerType(key, ...types);
+  ];
+
+  function resetTypes() {
+    typesOf = create(null);
+    keyOf = create(null);
+    otherTypes = false;
+    for (let i = 0; i < usualTypes.length; i++) {
+      const [key, ...types] = usualTypes[i];
+      addType(key, types);
+    }
+  }
+  resetTypes();
 
   function mediaType(s) {
     const [full, ...parameters] = s.split(';');
@@ -186,7 +212,7 @@
       contentType = typesOf[key][0];
     }
     for (const [k, f] of provided) {
-      if (k === key) return apply(f, ddoc, []);
+      if (k === key) return apply(f, self, []);
     }
     const types = provided.map(([k]) => (typesOf[k] && typesOf[k].join(', ')) || k);
     throw ['error', 'not_acceptable',
@@ -195,15 +221,23 @@
 
   // Answers --------------------------------------------------------------
 
-  let chunks = [], startResponse = {}, gotRow = false, lastRow = false, listing = false;
+  let chunks = [], startResponse = {}, restarted = false, gotRow = false, lastRow = false, listing = false;
 
   function reset(list) {
     chunks = [];
     startResponse = {};
-    gotRow = lastRow = false;
+    restarted = gotRow = lastRow = false;
     listing = list;
     provided = [];
     contentType = null;
+  }
+
+  // forget ends a use of the VM: what functions left here goes.
+  function forget() {
+    modules = create(null);
+    self = {};
+    if (otherTypes) resetTypes();
+    reset(false);
   }
 
   const kind = (x) => (x === null ? 'null' : isArray(x) ? 'array' : typeof x);
@@ -217,15 +251,22 @@
 
   // flush gives what was sent to Go. Joined text grows slower than an array.
   function flush() {
+    if (restarted) respond();
     if (chunks.length) host.send(chunks.join(''));
     chunks = [];
   }
 
+  // respond gives Go what start said, and once the lack of it.
+  function respond() {
+    restarted = false;
+    host.start(stringify(withContentType(startResponse)));
+    startResponse = {};
+  }
+
   function begin() {
     gotRow = true;
-    host.start(stringify(withContentType(startResponse)));
+    respond();
     flush();
-    startResponse = {};
   }
 
   function getRow() {
@@ -243,7 +284,7 @@
   function runShow(f, doc, req) {
     reset(false);
     try {
-      let response = wrap(apply(f, ddoc, [doc, req]) || {});
+      let response = wrap(call(f, [doc, req]) || {});
       if (chunks.length) {
         response.headers = response.headers || {};
         for (const name in startResponse) response.headers[name] = startResponse[name];
@@ -269,7 +310,7 @@
     reset(false);
     try {
       if (req.method === 'GET') throw ['error', 'method_not_allowed', 'Update functions do not allow GET'];
-      const result = apply(f, ddoc, [doc, req]);
+      const result = call(f, [doc, req]);
       const newDoc = result[0], response = wrap(result[1]);
       if (kind(response) !== 'object') throw ['error', 'render_error', 'undefined response from update function'];
       return [newDoc, response];
@@ -281,7 +322,7 @@
   function runList(f, head, req) {
     reset(true);
     try {
-      let tail = apply(f, ddoc, [head, req]);
+      let tail = call(f, [head, req]);
       if (provided.length) tail = runProvides(req);
       if (!gotRow) begin();
       if (tail !== undefined && tail !== null) chunks.push(String(tail));
@@ -296,7 +337,7 @@
   function runRewrite(f, req) {
     let result;
     try {
-      result = apply(f, ddoc, [req]);
+      result = call(f, [req]);
     } catch (e) {
       throw renderError(e, 'rewrite_error');
     }
@@ -305,7 +346,7 @@
   }
 
   function runFilter(f, docs, req) {
-    return docs.map((doc) => !!apply(f, ddoc, [doc, req]));
+    return docs.map((doc) => !!call(f, [doc, req]));
   }
 
   function runFilterView(f, docs) {
@@ -318,7 +359,7 @@
 
   function runValidate(f, newDoc, oldDoc, userCtx, secObj) {
     try {
-      apply(f, ddoc, [newDoc, oldDoc, userCtx, secObj]);
+      call(f, [newDoc, oldDoc, userCtx, secObj]);
       return null;
     } catch (e) {
       return refusal(e);
@@ -328,7 +369,8 @@
   // seal makes x and all that it holds read-only.
   function seal(x) {
     if (typeof x !== 'object' || x === null) return;
-    for (const member of values(x)) seal(member);
+    const all = isArray(x) ? x : values(x);
+    for (let i = 0; i < all.length; i++) seal(all[i]);
     freeze(x);
   }
 
@@ -375,6 +417,13 @@
     return x < y ? -1 : x > y ? 1 : 0;
   }
 
+  // Names of members that documents have ("__proto__") are names like all others:
+  // what is put under them must not reach what other objects inherit. What is
+  // called when an object has gone would run in the midst of another use.
+  delete Object.prototype.__proto__;
+  delete global.WeakRef;
+  delete global.FinalizationRegistry;
+
   // What scripts see -----------------------------------------------------
 
   show('emit', host.emit);
@@ -394,13 +443,34 @@
     return total;
   });
   show('require', (path) => requireFrom(path, null));
-  show('provides', (key, f) => { provided.push([key, f]); });
+  show('provides', (key, f) => {
+    host.touched();
+    provided.push([key, f]);
+  });
   show('registerType', registerType);
-  show('start', (response) => { startResponse = response || {}; });
-  show('send', (chunk) => { chunks.push(chunk.toString()); });
+  show('start', (response) => {
+    host.touched();
+    startResponse = response || {};
+    restarted = true;
+  });
+  show('send', (chunk) => {
+    host.touched();
+    chunks.push(chunk.toString());
+  });
   show('getRow', getRow);
 
+  // What functions may change for the time of a call: what libraries are known to
+  // extend, and what objects of scripts inherit from, which could be given no member
+  // of a name that is frozen there. All else that is built in is frozen.
+  const changeable = [
+    Object, Function, Array, String, Number, Boolean, Date, RegExp, Promise, Map, Set,
+    Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, InternalError, AggregateError,
+  ].flatMap((c) => [c, c.prototype]).concat([Math, JSON]);
+
+  // Built-in functions that are frozen look like this.
+  const frozenFunction = create(Function.prototype, { length: { value: 0 }, name: { value: '' } });
+
   return {
-    describe, load, seal, compare, runShow, runUpdate, runList, runRewrite, runFilter, runFilterView, runValidate,
+    changeable, frozenFunction, describe, load, seal, compare, forget, runShow, runUpdate, runList, runRewrite, runFilter, runFilterView, runValidate,
   };
 })

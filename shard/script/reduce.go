@@ -13,13 +13,16 @@ type Reducer struct {
 }
 
 // Reducer compiles a reduce function; lib are the modules that it may require
-// (views.lib, JSON; nil: none).
-func (e *Engine) Reducer(source string, lib []byte) (*Reducer, error) {
+// (views.lib, JSON; nil: none). instance names the database, and no other one that
+// had or will have its name: reducers of the same source in the same instance share
+// VMs. Empty: none do.
+func (e *Engine) Reducer(ctx context.Context, instance, source string, lib []byte) (*Reducer, error) {
 	p := Program{Maps: []string{source}, Lib: lib}
 	keys := analyse(source).of(0)
 	r := &Reducer{keys: keys.all || len(keys.names) > 0}
-	r.set = functionSet{engine: e, slots: e.indexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
-	v, err := r.set.acquire(nil)
+	key := keyOf(instance, []byte("reduce"), []byte(source), lib)
+	r.set = functionSet{engine: e, key: key, name: instance, instance: instance, kind: forIndexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	v, err := r.set.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +55,13 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 	}
 	defer r.set.release(v)
 	v.begin(ctx, r.set.engine.o.Timeout())
+	if err := v.makeFunctions(); err != nil {
+		return dst, err
+	}
+	v.joined = appendArray(v.joined[:0], values)
+	if err := v.makeRoom(ctx, len(keys)+len(v.joined)); err != nil {
+		return dst, err
+	}
 	k := null()
 	if keys != nil && (r.keys || !v.analysed) {
 		if k, err = v.parse(keys); err != nil {
@@ -62,7 +72,6 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 	if isException(k) {
 		return dst, v.takeError()
 	}
-	v.joined = appendArray(v.joined[:0], values)
 	x, err := v.parse(v.joined)
 	if err != nil {
 		return dst, err
@@ -74,7 +83,7 @@ func (r *Reducer) call(ctx context.Context, dst, keys []byte, values [][]byte, a
 	v.out, v.path = v.out[:0], v.path[:0]
 	res := v.call(v.functions[0], undefined(), k, x, boolean(again))
 	defer v.free(res)
-	if !isException(res) && v.encodeOrNull(res) {
+	if !isException(res) && v.halted == nil && v.encodeOrNull(res) {
 		return append(dst, v.out...), nil
 	}
 	t := v.thrown()

@@ -46,7 +46,8 @@ func (v *vm) sandbox() error {
 		{"emit", nativeEmit, 2},
 		{"emitted", nativeEmitted, 0},
 		{"log", nativeLog, 1},
-		{"compile", nativeCompile, 1},
+		{"module", nativeModule, 2},
+		{"touched", nativeTouched, 0},
 		{"start", nativeStart, 1},
 		{"send", nativeSend, 1},
 		{"row", nativeRow, 0},
@@ -57,6 +58,9 @@ func (v *vm) sandbox() error {
 	}
 	v.api = v.call(make, undefined(), host)
 	if isException(v.api) {
+		return v.failed()
+	}
+	if !v.lockdown() {
 		return v.failed()
 	}
 	v.object, v.array = v.prototypeOf(lib.EJS_CLASS_OBJECT), v.prototypeOf(lib.EJS_CLASS_ARRAY)
@@ -114,9 +118,6 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (re
 		v.host.emitted = true
 		return undefined()
 	}
-	if v.host.overflow {
-		return v.throw("output is too large")
-	}
 	switch v.host.emit {
 	case emitNothing:
 		return undefined()
@@ -134,7 +135,11 @@ func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (re
 	if !v.encodeOrNull(argument(argc, argv, 1)) {
 		return v.unwind(key)
 	}
-	v.host.rows = append(v.host.rows, span{key, val, len(v.out)})
+	err := v.host.rows.Emit(v.host.fn, v.out[key:val], v.out[val:])
+	v.out = v.out[:key]
+	if err != nil {
+		return v.abort(err)
+	}
 	return undefined()
 }
 
@@ -147,17 +152,33 @@ func nativeEmitted(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value 
 	return boolean(was)
 }
 
-// nativeCompile makes a function of its source, for modules.
-func nativeCompile(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
+// nativeModule makes a function of a module, by its id and its source, which is
+// compiled once.
+func nativeModule(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
 	defer v.contain(&result)
-	source, ok := v.text(argument(argc, argv, 0))
+	id, ok := v.text(argument(argc, argv, 0))
 	if !ok {
 		return exceptionValue()
 	}
-	f, err := v.compile(source)
+	id = "\x00" + id // no path of a function
+	p, known := v.compiled[id]
+	var err error
+	if !known {
+		source, ok := v.text(argument(argc, argv, 1))
+		if !ok {
+			return exceptionValue()
+		}
+		if p, err = v.compile("function (module, exports, require) { " + source + "\n }"); err == nil {
+			v.keep(id, p)
+		}
+	}
+	v.host.touched = true
 	if err == nil {
-		return f
+		var f value
+		if f, err = v.function(&p); err == nil {
+			return f
+		}
 	}
 	if v.stopped() != nil {
 		return v.abort(v.stopped())
@@ -165,10 +186,28 @@ func nativeCompile(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) 
 	return v.throw(fault.Reason(err))
 }
 
-// unwind drops what was written of a row whose encoding has thrown.
+// keep keeps a compiled source.
+func (v *vm) keep(name string, p program) {
+	if v.compiled == nil {
+		v.compiled = map[string]program{}
+	}
+	v.compiled[name] = p
+}
+
+// nativeTouched notes that the sandbox's script holds something of this use.
+func nativeTouched(_ *libc.TLS, ctx uintptr, _ value, _ int32, _ uintptr) value {
+	vmOf(ctx).host.touched = true
+	return undefined()
+}
+
+// unwind drops what was written of a row whose encoding has thrown. That a row is
+// too large is not for the script to catch: it would be lost.
 func (v *vm) unwind(to int) value {
 	v.out = v.out[:to]
 	v.path = v.path[:0]
+	if v.host.overflow {
+		return v.abort(v.errRowTooLarge())
+	}
 	return exceptionValue()
 }
 

@@ -20,13 +20,19 @@ type thrown struct {
 func (t *thrown) Error() string { return t.name + ": " + t.reason }
 
 // fatal is the error of what ends the whole work of an index, nil for all that
-// only skips a document.
+// only skips a document. That the stack is over, or that something is larger than
+// is written, says nothing about the document: its rows would be lost. The engine
+// says the first of nested JSON and sources as well.
 func (t *thrown) fatal() error {
 	switch {
 	case t.level == "fatal":
 		return t.fault()
 	case t.name == "unnamed_error" && t.reason == "fatal_error":
 		return (&thrown{"error", "map_runtime_error", "function raised 'fatal_error'"}).fault()
+	case (t.name == "InternalError" || t.name == "SyntaxError") && t.reason == "stack overflow":
+		return &fault.Error{Kind: fault.BadFunction, Code: "stack_overflow", Reason: "The script calls functions more deeply than the stack allows."}
+	case t.name == "InternalError" && (t.reason == nestedTooDeeply || t.reason == arrayTooLarge):
+		return &fault.Error{Kind: fault.BadFunction, Code: "too_large", Reason: "What the script gives out is too large: " + t.reason + "."}
 	}
 	return nil
 }

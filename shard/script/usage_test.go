@@ -175,7 +175,7 @@ func TestAnalysePure(t *testing.T) {
 // without projection and sealing, the rows are the same.
 func TestProjectionShowsNothing(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{})
+	e := newEngine(t, Options{Eval: evaluates})
 	docs := []string{
 		`{"_id":"a","a":1,"b":[3,1,2],"c":{"d":"x","e":null},"f":"text","__proto__":{"g":1},"toString":2}`,
 		`{"_id":"b","b":"y","a":{"a":{"a":1}}, "c" : [ {"d":1} , 2 ] ,"\u0061":"escaped","f":"\"}{\\"}`,
@@ -218,7 +218,7 @@ func randomFunction(choice []byte) string {
 // mapWith runs a function over documents, with the static check or without.
 func mapWith(t *testing.T, e *Engine, source string, analysed bool, docs []string) string {
 	t.Helper()
-	m, err := e.Mapper(Program{Maps: []string{source, "function (doc) { emit('second', doc.b); }"}})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{source, "function (doc) { emit('second', doc.b); }"}})
 	if err != nil {
 		return err.Error()
 	}
@@ -233,8 +233,9 @@ func mapWith(t *testing.T, e *Engine, source string, analysed bool, docs []strin
 	defer m.Release(vm)
 	var b strings.Builder
 	for _, d := range docs {
-		err := vm.Map(t.Context(), []byte(d), func(fn int, key, value []byte) { fmt.Fprintf(&b, "%d %s %s\n", fn, key, value) })
-		fmt.Fprintln(&b, err)
+		var rows rowList
+		err := vm.Map(t.Context(), []byte(d), &rows)
+		fmt.Fprintln(&b, rows.texts(), err)
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
+	allocator "modernc.org/memory"
 
 	"divan/storage/fault"
 )
@@ -21,6 +22,8 @@ type value = lib.TJSValue
 // memory. It is for one goroutine at a time.
 type vm struct {
 	tls     *libc.TLS
+	heap    allocator.Allocator
+	large   bool // a large block was freed since the last trim
 	rt, ctx uintptr
 	scratch uintptr // two words, for results by pointer
 	in      uintptr // text on its way in; ends with a NUL
@@ -29,10 +32,11 @@ type vm struct {
 	watch
 	tenancy
 	known
+	sources
+	intrinsics intrinsics
+	globals    globals
 
-	api       value            // what the sandbox's script gives to Go
-	functions []value          // of an index
-	compiled  map[string]value // of a design document, by path
+	api value // what the sandbox's script gives to Go
 
 	joined []byte    // texts that are put together on their way in
 	out    []byte    // texts on their way out
@@ -40,13 +44,22 @@ type vm struct {
 	host   host
 }
 
-// known is what the encoder and the projection have to know of a context.
+// known is what Go has to know of a context.
 type known struct {
+	evaluator     uintptr // what it compiles source with
 	toJSON        lib.TJSAtom
 	length        lib.TJSAtom
 	guarded       []guard
 	object, array prototype
 	analysed      bool // the functions are what analyse took them for
+}
+
+// sources are what users wrote, and what was made of it.
+type sources struct {
+	programs  []program          // of an index
+	functions []value            // made of them for this use of the vm
+	promises  []promised         // which those returned for a document
+	compiled  map[string]program // of a design document, by path, and of modules, by id
 }
 
 // watch limits a call, and says why it was ended.
@@ -62,10 +75,12 @@ type watch struct {
 // tenancy is what the Engine knows of a vm; guarded by its lock while the vm
 // is idle.
 type tenancy struct {
-	set       *functionSet
-	slots     chan struct{} // it holds one of these while it is used
-	accounted int64         // bytes, in the figures
-	idleSince time.Time
+	set         *functionSet
+	room        int64  // memory beyond its own, for a large document
+	lease       *lease // while it is used
+	accounted   int64  // bytes, in the figures
+	parkedBytes int64  // guarded by parked.mu
+	idleSince   time.Time
 }
 
 // host is what the functions that scripts call need to know.
@@ -74,10 +89,12 @@ type host struct {
 	overflow bool // out went beyond its limit
 	encoded  uint // values
 	emit     emitState
-	rows     []span
+	rows     Rows // of the map functions that run
+	fn       int  // the one that runs
 	// A filter by a view: emit only says that there was one.
 	onlyCount, emitted bool
 	list               *listing
+	touched            bool // the sandbox's script has to forget something
 }
 
 // emitState says what a call of emit does.
@@ -88,9 +105,6 @@ const (
 	emitRows
 	emitBusy // a row is being made
 )
-
-// span is where an emitted row lies in out: the key, then the value.
-type span struct{ key, value, end int }
 
 const (
 	argSize    = 16      // bytes of a value
@@ -120,11 +134,12 @@ func newVM(memory int64) (*vm, error) {
 	}
 	lib.XJS_SetMemoryLimit(v.tls, v.rt, libc.Tsize_t(memory))
 	v.ctx = lib.XJS_NewContext(v.tls, v.rt)
-	v.scratch = libc.Xcalloc(v.tls, 1, argSize)
+	v.scratch = v.malloc(argSize)
 	if v.ctx == 0 || v.scratch == 0 {
 		v.close()
 		return nil, errOutOfMemory
 	}
+	v.evaluator = v.context().Feval_internal
 	lib.XJS_SetContextOpaque(v.tls, v.ctx, self)
 	lib.XJS_SetInterruptHandler(v.tls, v.rt, interruptPointer(interrupt), self)
 	if err := v.atoms(); err != nil {
@@ -148,12 +163,14 @@ func (v *vm) atoms() error {
 // close frees everything. Values of this vm must not be used any more.
 func (v *vm) close() {
 	if v.ctx != 0 {
-		for _, f := range v.functions {
-			v.free(f)
+		v.dropFunctions()
+		for _, p := range v.programs {
+			v.free(p.code)
 		}
-		for _, f := range v.compiled {
-			v.free(f)
+		for _, p := range v.compiled {
+			v.free(p.code)
 		}
+		v.letGo()
 		v.free(v.api)
 		lib.XJS_FreeAtom(v.tls, v.ctx, v.toJSON)
 		lib.XJS_FreeAtom(v.tls, v.ctx, v.length)
@@ -162,8 +179,7 @@ func (v *vm) close() {
 	if v.rt != 0 {
 		lib.XJS_FreeRuntime(v.tls, v.rt)
 	}
-	libc.Xfree(v.tls, v.scratch)
-	libc.Xfree(v.tls, v.in)
+	_ = v.heap.Close() // memory that the machine does not take back is lost
 	v.tls.Close()
 	v.pin.Unpin()
 	*v = vm{}
@@ -176,7 +192,7 @@ func (v *vm) bytes() int64 {
 }
 
 // pollSoon makes the engine look at the clock soon.
-func (v *vm) pollSoon() { (*lib.TJSContext)(pointer(v.ctx)).Finterrupt_counter = v.every }
+func (v *vm) pollSoon() { v.context().Finterrupt_counter = v.every }
 
 // begin starts a call that has to be over by the deadline, and ends with ctx.
 func (v *vm) begin(ctx caller, timeout time.Duration) {
@@ -184,6 +200,7 @@ func (v *vm) begin(ctx caller, timeout time.Duration) {
 	v.watch = watch{done: ctx, deadline: now.Add(timeout), starved: v.starved, polled: now, every: pollEvery}
 	v.host.overflow, v.host.onlyCount = false, false
 	v.host.outLimit = int(v.set.engine.o.Memory)
+	v.mayEvaluate(v.set.engine.o.Eval())
 	v.path = v.path[:0]
 }
 
@@ -196,6 +213,13 @@ func interrupt(_ *libc.TLS, _, opaque uintptr) int32 {
 	}
 	// Steps that take long are counted one by one.
 	now := time.Now()
+	if v.lease.turn.Wanted(now) {
+		if v.yield(now); v.halted != nil {
+			return 1
+		}
+		now = time.Now()
+		v.polled = now
+	}
 	v.every = min(2*v.every+1, pollEvery)
 	if now.Sub(v.polled) > slowStep {
 		v.every = 1
@@ -224,10 +248,29 @@ func (v *vm) eval(source, name string) (value, error) {
 	if err != nil {
 		return exceptionValue(), err
 	}
-	v.pollSoon()
 	n := uintptr(len(source))
-	return lib.XJS_Eval(v.tls, v.ctx, p, libc.Tsize_t(n), p+n+1, lib.MJS_EVAL_TYPE_GLOBAL), nil
+	return v.evaluate(p, n, p+n+1, lib.MJS_EVAL_TYPE_GLOBAL), nil
 }
+
+// evaluate gives the engine n bytes of source at p, whatever functions may do.
+func (v *vm) evaluate(p, n, name uintptr, flags int32) value {
+	was := v.context().Feval_internal != 0
+	v.mayEvaluate(true)
+	defer v.mayEvaluate(was)
+	v.pollSoon()
+	return lib.XJS_Eval(v.tls, v.ctx, p, libc.Tsize_t(n), name, flags)
+}
+
+// mayEvaluate says whether source is taken: eval and Function throw a TypeError when it
+// is not. That is QuickJS's own way of leaving them out.
+func (v *vm) mayEvaluate(on bool) {
+	v.context().Feval_internal = 0
+	if on {
+		v.context().Feval_internal = v.evaluator
+	}
+}
+
+func (v *vm) context() *lib.TJSContext { return (*lib.TJSContext)(pointer(v.ctx)) }
 
 // parse makes a value of JSON text.
 func (v *vm) parse(text []byte) (value, error) {
@@ -242,8 +285,8 @@ func (v *vm) parse(text []byte) (value, error) {
 func (v *vm) input(text []byte) (uintptr, error) {
 	if need := len(text) + 1; need > v.inCap {
 		need = max(need+need/4, 4<<10)
-		libc.Xfree(v.tls, v.in)
-		if v.in = libc.Xmalloc(v.tls, libc.Tsize_t(need)); v.in == 0 {
+		v.mfree(v.in)
+		if v.in = v.malloc(need); v.in == 0 {
 			v.inCap = 0
 			return 0, errOutOfMemory
 		}
@@ -267,12 +310,44 @@ func (v *vm) settle() {
 	v.host.onlyCount = false
 }
 
+// endUse has nothing of this use reach the next. It is false when something would.
+// The sandbox's script forgets when all that is built in is known to be as it was:
+// what a function has put in the place of an iterator would run there.
+func (v *vm) endUse() bool {
+	v.dropFunctions()
+	if v.stopped() != nil {
+		return true // it is thrown away for that
+	}
+	if !v.restoreGlobals() || !v.intrinsics.untouched() {
+		return false
+	}
+	if !v.host.touched {
+		return true
+	}
+	v.host.touched = false
+	r := v.invoke("forget")
+	if isException(r) {
+		v.free(lib.XJS_GetException(v.tls, v.ctx))
+		return false
+	}
+	v.free(r)
+	return true
+}
+
+func (v *vm) dropFunctions() {
+	for _, f := range v.functions {
+		v.free(f)
+	}
+	v.functions = v.functions[:0]
+}
+
 // rest ends a call: buffers that one large document has left are given back.
 func (v *vm) rest() {
+	v.leaveRoom()
 	v.done = nil
 
 	if v.inCap > keepBuffer {
-		libc.Xfree(v.tls, v.in)
+		v.mfree(v.in)
 		v.in, v.inCap = 0, 0
 	}
 	if cap(v.out) > keepBuffer {
@@ -280,9 +355,6 @@ func (v *vm) rest() {
 	}
 	if cap(v.joined) > keepBuffer {
 		v.joined = nil
-	}
-	if cap(v.host.rows) > keepBuffer/64 {
-		v.host.rows = nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 
@@ -104,8 +105,9 @@ type collector struct {
 	failed    []int // by reducer: how often, in this update
 	rows      uint64
 	list      []reduce.Row // of a block of level 1
-	parts     [][][]byte   // of a block above, by reducer
+	parts     [][][]byte   // of a block above, or of a large one, by reducer
 	unknown   []bool       // by reducer: a part has no state
+	held      int          // bytes of list and parts
 	bytes     arena
 	states    [][]byte
 	out       []byte
@@ -125,11 +127,82 @@ func newCollector(ctx context.Context, t *tree) *collector {
 const maxFailures = 8
 
 func (c *collector) reset() {
-	c.rows, c.list = 0, c.list[:0]
-	c.bytes.reset()
+	c.rows, c.list, c.held = 0, c.list[:0], 0
+	c.forget()
 	for i := range c.parts {
 		c.parts[i], c.unknown[i] = c.parts[i][:0], false
 	}
+}
+
+// Bounds of what a block holds in memory, and of a state that is stored. The average
+// block has 32 rows or blocks, but each may have 8 MB.
+const (
+	foldBytes  = 4 << 20
+	stateBytes = 1 << 20
+)
+
+// forget lets go of the texts; the memory of a large block is not kept.
+func (c *collector) forget() {
+	if c.bytes.reset(); c.bytes.bytes() > foldBytes {
+		c.bytes = arena{}
+	}
+}
+
+// foldsWith reports whether what the block has is summed up before n more bytes come.
+func (c *collector) foldsWith(n int) bool { return c.held > 0 && c.held+n > foldBytes }
+
+// fold sums up what the block has so far: what is left is one state by reducer.
+func (c *collector) fold() {
+	for i := range c.t.reducers {
+		state, known := c.reduce(nil, i)
+		if c.parts[i] = c.parts[i][:0]; known {
+			c.parts[i] = append(c.parts[i], state)
+		} else {
+			c.unknown[i] = true
+		}
+	}
+	c.list, c.held = c.list[:0], 0
+	for _, p := range c.parts {
+		for _, state := range p {
+			c.held += len(state)
+		}
+	}
+	c.forget()
+}
+
+// reduce appends the state of what the block holds by one reducer. It is not known
+// when the function fails, and when it is too large to be stored: a query that needs
+// it reads the rows.
+func (c *collector) reduce(dst []byte, i int) (state []byte, known bool) {
+	if c.unknown[i] || c.failed[i] >= maxFailures {
+		return dst, false
+	}
+	f, parts, from := c.functions[i], c.parts[i], len(dst)
+	var err error
+	if len(c.list) > 0 {
+		dst, err = f.Reduce(dst, c.list)
+		if err == nil && len(parts) > 0 {
+			parts = append(parts, bytes.Clone(dst[from:]))
+			dst = dst[:from]
+		}
+	}
+	if err == nil && len(dst) == from {
+		if len(parts) == 1 {
+			dst = append(dst, parts[0]...)
+		} else if len(parts) > 0 {
+			dst, err = f.Rereduce(dst, parts)
+		}
+	}
+	switch {
+	case err != nil:
+		if c.t.reducers[i].script != nil {
+			c.failed[i]++
+		}
+		return dst[:from], false
+	case len(dst)-from > stateBytes:
+		return dst[:from], false
+	}
+	return dst, true
 }
 
 // addRow adds a row, given by its key behind the tree and its value.
@@ -138,6 +211,11 @@ func (c *collector) addRow(key, value []byte) error {
 	if len(c.t.reducers) == 0 {
 		return nil
 	}
+	n := len(key) + len(value)
+	if c.foldsWith(n) {
+		c.fold()
+	}
+	c.held += n
 	r, err := c.t.decodeRow(c.bytes.copy(key), c.bytes.copy(value))
 	c.list = append(c.list, r)
 	return err
@@ -168,6 +246,14 @@ func (c *collector) addBlock(b *block) {
 	if b.rows == 0 {
 		return
 	}
+	n := 0
+	for _, s := range b.states {
+		n += len(s)
+	}
+	if c.foldsWith(n) {
+		c.fold()
+	}
+	c.held += n
 	for i, s := range b.states {
 		if s == nil {
 			c.unknown[i] = true
@@ -182,25 +268,9 @@ func (c *collector) finish() [][]byte {
 	c.out = c.out[:0]
 	ends := make([]int, 0, 8)
 	for i := range c.t.reducers {
-		from := len(c.out)
-		known := c.rows > 0 && c.failed[i] < maxFailures && !c.unknown[i]
+		known := c.rows > 0
 		if known {
-			var err error
-			f := c.functions[i]
-			switch {
-			case len(c.list) > 0:
-				c.out, err = f.Reduce(c.out, c.list)
-			case len(c.parts[i]) == 1:
-				c.out = append(c.out, c.parts[i][0]...)
-			default:
-				c.out, err = f.Rereduce(c.out, c.parts[i])
-			}
-			if err != nil {
-				known, c.out = false, c.out[:from]
-				if c.t.reducers[i].script {
-					c.failed[i]++
-				}
-			}
+			c.out, known = c.reduce(c.out, i)
 		}
 		c.states[i] = nil
 		if known {
@@ -230,6 +300,14 @@ const (
 )
 
 func (a *arena) reset() { a.used = 0 }
+
+// bytes is how much memory there is in it.
+func (a *arena) bytes() (n int) {
+	for _, c := range a.chunks {
+		n += cap(c)
+	}
+	return n
+}
 
 func (a *arena) copy(b []byte) []byte {
 	for {

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,6 +19,7 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 	}
 	defer snap.Close()
 	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0)) // each holds some blocks in memory
 	for t := range v.trees {
 		g.Go(func() error {
 			b := x.NewBatch(false)
@@ -30,7 +32,7 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 					if b.Set(key, value); b.Len() < commitBytes {
 						return nil
 					}
-					return b.Commit()
+					return b.Commit(ctx)
 				},
 				drop: func(level int) {
 					prefix := appendGroupKey(nil, t, level, nil)
@@ -39,7 +41,7 @@ func (v *viewIndex) rebuildBlocks(ctx context.Context, x *storage.Index, st *sta
 			}
 			err := r.build(snap, &st.trees[t])
 			if err == nil {
-				err = b.Commit()
+				err = b.Commit(ctx)
 			}
 			return err
 		})
@@ -131,7 +133,12 @@ func (r *blockBuilder) row(key, value []byte, st *treeState) error {
 			return err
 		}
 	}
-	return r.open(1).c.addRow(key, value)
+	c := r.open(1).c
+	if c.foldsWith(len(key) + len(value)) { // the groups look at its rows
+		r.endPieces()
+		c.fold()
+	}
+	return c.addRow(key, value)
 }
 
 // open returns the open block of a level, the root at first.
@@ -144,10 +151,7 @@ func (r *blockBuilder) open(level int) *openBlock {
 
 // close ends the blocks of the levels up to one, and begins others at a border.
 func (r *blockBuilder) close(upto int, border []byte) error {
-	for _, g := range r.groups {
-		r.endPiece(g)
-		g.from = 0
-	}
+	r.endPieces()
 	for level := 1; level <= upto; level++ {
 		o := r.open(level)
 		states := o.c.finish()

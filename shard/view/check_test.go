@@ -21,7 +21,7 @@ func (n *node) checkBlocks(t fatalist, d *Definition) {
 		}
 	}
 	ctx := context.Background()
-	use, x, err := n.views.acquire(ctx, copyName, n.views.spec(d))
+	use, x, err := n.views.acquire(ctx, copyName, n.views.spec(copyName, d))
 	fatal(err)
 	defer use.Release()
 	fatal(use.Update(ctx))

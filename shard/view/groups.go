@@ -186,6 +186,15 @@ func (r *blockBuilder) beginRow(key []byte, v *rowValue) error {
 	return nil
 }
 
+// endPieces takes in what the groups have in the block, whose rows are going to be
+// let go of.
+func (r *blockBuilder) endPieces() {
+	for _, g := range r.groups {
+		r.endPiece(g)
+		g.from = 0
+	}
+}
+
 // endPiece takes in what a group has in the block so far.
 func (r *blockBuilder) endPiece(g *groupBuilder) {
 	list := r.open(1).c.list

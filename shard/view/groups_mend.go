@@ -148,7 +148,7 @@ func (m *groupMender) large(group, behind []byte) (err error) {
 			}
 			if err != nil {
 				state = nil
-				if c.t.reducers[i].script {
+				if c.t.reducers[i].script != nil {
 					c.failed[i]++
 				}
 			}

@@ -17,7 +17,7 @@ const grouped = `{"views":{
 // keptOf returns which levels each tree of an index keeps, as bits.
 func (n *node) keptOf(d *Definition) (out []uint8) {
 	n.tb.Helper()
-	use, x, err := n.views.acquire(context.Background(), copyName, n.views.spec(d))
+	use, x, err := n.views.acquire(context.Background(), copyName, n.views.spec(copyName, d))
 	must(n.tb, err)
 	defer use.Release()
 	snap, err := use.Index.Snapshot()

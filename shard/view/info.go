@@ -25,7 +25,7 @@ func (v *Views) Info(ctx context.Context, copyName string, definition []byte) (i
 	if err != nil {
 		return info, err
 	}
-	use, x, err := v.acquire(ctx, copyName, v.spec(d))
+	use, x, err := v.acquire(ctx, copyName, v.spec(copyName, d))
 	if err != nil {
 		return info, err
 	}
@@ -67,14 +67,14 @@ func (v *Views) Compact(ctx context.Context, copyName string, definition []byte)
 	if err != nil {
 		return err
 	}
-	return v.indexes.Compact(ctx, copyName, v.spec(d))
+	return v.indexes.Compact(ctx, copyName, v.spec(copyName, d))
 }
 
 // Warm brings the indexes of definitions up to date in the background, one after
 // the other; while nobody waits for them, with half of one processor.
-func (v *Views) Warm(copyName string, defs []*Definition) {
+func (v *Views) Warm(ctx context.Context, copyName string, defs []*Definition) {
 	for _, d := range defs {
-		v.indexes.Warm(copyName, v.spec(d))
+		v.indexes.Warm(ctx, copyName, v.spec(copyName, d))
 	}
 }
 

@@ -29,6 +29,9 @@ type viewIndex struct {
 	x       *storage.Index
 	st      state
 	changed [][]change   // by tree
+	noted   int          // bytes of them
+	mended  uint64       // rows that were changed in this update while there were blocks
+	most    uint64       // of them, then the update is a long one
 	edits   []*blockEdit // by tree
 	back    []byte
 	key     []byte
@@ -45,7 +48,7 @@ type change struct {
 // of a block. They are made anew at its end, by one scan of the rows. It is
 // long when that is less work.
 const (
-	longUpdate = 4096 // changes
+	longUpdate = 4096 // changes, or rows
 	rebuildOne = 128  // rows are scanned in the time in which the blocks of one change are mended
 	growth     = 4    // times the rows of the last time when all were made anew: groups may have become large
 )
@@ -62,7 +65,8 @@ func (v *viewIndex) Begin(ctx context.Context, x *storage.Index, changes uint64)
 		rows += t.rows
 		grown = grown || len(v.trees[i].reducers) > 0 && t.rows > max(v.long, growth*t.built)
 	}
-	if grown || changes > max(v.long, rows/rebuildOne) {
+	v.mended, v.most = 0, max(v.long, rows/rebuildOne)
+	if grown || changes > v.most {
 		v.st.blocks = false
 	}
 	v.changed = make([][]change, len(v.trees))
@@ -71,22 +75,19 @@ func (v *viewIndex) Begin(ctx context.Context, x *storage.Index, changes uint64)
 }
 
 // Map implements index.Kind.
-func (v *viewIndex) Map(ctx context.Context, docs []index.Doc) (index.Mapped, error) {
+func (v *viewIndex) Map(ctx context.Context, docs []index.Doc, room *index.Room) (_ index.Mapped, n int, err error) {
 	m, _ := v.pool.Get().(*mapped)
 	if m == nil {
 		m = &mapped{}
 	}
-	m.reset()
-	if err := v.mapper.run(ctx, m, docs); err != nil {
-		return nil, err
-	}
-	return m, nil
+	m.reset(room)
+	err = v.mapper.run(ctx, m, docs)
+	return m, len(m.docs), err
 }
 
 // Apply implements index.Kind.
 func (v *viewIndex) Apply(b *storage.IndexBatch, from index.Mapped, fresh bool) error {
 	m := from.(*mapped)
-	defer v.pool.Put(m)
 	first := 0
 	for i := range m.docs {
 		d := &m.docs[i]
@@ -95,15 +96,14 @@ func (v *viewIndex) Apply(b *storage.IndexBatch, from index.Mapped, fresh bool) 
 		}
 		first = d.rows
 	}
-	if v.st.blocks {
-		for t := range v.trees {
-			if err := v.mend(b, t); err != nil {
-				return err
-			}
-		}
+	if err := v.mendAll(b); err != nil {
+		return err
 	}
 	v.key = v.st.append(v.key[:0], v.def.collation())
 	b.Set([]byte(stateKey), v.key)
+	if m.worthKeeping() {
+		v.pool.Put(m)
+	}
 	return nil
 }
 
@@ -125,22 +125,24 @@ func (v *viewIndex) replace(b *storage.IndexBatch, m *mapped, first int, d *mapp
 	}
 	switch {
 	case d.rows > first:
-		b.Set(v.key, m.bytes[d.from:d.to])
+		b.Set(v.key, d.back)
 	case had:
 		b.Delete(v.key)
 	}
 	for i := range m.rows[first:d.rows] {
 		r := &m.rows[first+i]
-		key := m.bytes[r.from:r.value]
-		b.Set(key, m.bytes[r.value:r.to])
+		key := r.key()
+		b.Set(key, r.text[r.value:])
 		t := &v.st.trees[r.tree]
 		t.rows++
 		t.bytes += int64(r.size)
 		if t.depth <= groupLevels {
-			sort := key[treePrefix:][:r.sort]
+			sort := r.sortKey()
 			t.deepen(sort[v.trees[r.tree].behindPartition(sort):])
 		}
-		v.note(r.tree, key, r.sort, true)
+		if err := v.note(b, int(r.tree), key, int(r.sort), true); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -161,16 +163,49 @@ func (v *viewIndex) remove(b *storage.IndexBatch, id string) error {
 		t := &v.st.trees[r.tree]
 		t.rows--
 		t.bytes -= int64(r.size)
-		v.note(r.tree, v.key, len(r.sort), false)
+		if err := v.note(b, r.tree, v.key, len(r.sort), false); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // note remembers a changed row for its blocks and groups.
-func (v *viewIndex) note(tree int, key []byte, sort int, present bool) {
-	if v.st.blocks {
-		v.changed[tree] = append(v.changed[tree], change{bytes.Clone(key[treePrefix:]), sort, present})
+func (v *viewIndex) note(b *storage.IndexBatch, tree int, key []byte, sort int, present bool) error {
+	if !v.st.blocks {
+		return nil
 	}
+	if v.mended++; v.mended > v.most { // few documents may have many rows
+		v.st.blocks = false
+		clear(v.changed)
+		return nil
+	}
+	v.changed[tree] = append(v.changed[tree], change{bytes.Clone(key[treePrefix:]), sort, present})
+	if v.noted += len(key) + changeBytes; v.noted < notedBytes {
+		return nil
+	}
+	return v.mendAll(b)
+}
+
+// Changed rows are remembered up to so many bytes before their blocks are mended.
+const (
+	notedBytes  = 4 << 20
+	changeBytes = 64 // that one takes beside its key
+)
+
+// mendAll brings the blocks and groups of all trees up to date with the rows that
+// were changed.
+func (v *viewIndex) mendAll(b *storage.IndexBatch) error {
+	v.noted = 0
+	if !v.st.blocks {
+		return nil
+	}
+	for t := range v.trees {
+		if err := v.mend(b, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mend brings the blocks and groups of a tree up to date with the rows that were
@@ -212,11 +247,36 @@ func (v *viewIndex) End(ctx context.Context, x *storage.Index) error {
 	defer b.Close()
 	st.blocks = true
 	b.Set([]byte(stateKey), st.append(nil, v.def.collation()))
-	return b.Commit()
+	return b.Commit(ctx)
 }
+
+// Rest implements index.Kind.
+func (v *viewIndex) Rest() {
+	v.x, v.ctx, v.changed, v.edits = nil, nil, nil, nil
+	if v.noted = 0; cap(v.back) > keptBack {
+		v.back = nil
+	}
+}
+
+// keptBack is up to how many bytes an index keeps to read back entries into.
+const keptBack = 64 << 10
 
 // Close implements index.Kind.
 func (v *viewIndex) Close() {
-	v.mapper.close()
+	v.closeScripts()
 	v.forget(v.known.Swap(nil))
+}
+
+// closeScripts closes the functions of the index.
+func (v *viewIndex) closeScripts() {
+	if v.mapper != nil {
+		v.mapper.close()
+	}
+	for t := range v.trees {
+		for i := range v.trees[t].reducers {
+			if r := v.trees[t].reducers[i].script; r != nil {
+				r.Close()
+			}
+		}
+	}
 }

@@ -72,7 +72,7 @@ func TestCrashDuringBuild(t *testing.T) {
 // flushIndex makes the index durable as it is.
 func (n *node) flushIndex(d *Definition) {
 	n.tb.Helper()
-	use, _, err := n.views.acquire(context.Background(), copyName, n.views.spec(d))
+	use, _, err := n.views.acquire(context.Background(), copyName, n.views.spec(copyName, d))
 	must(n.tb, err)
 	defer use.Release()
 	must(n.tb, use.Index.Flush())
@@ -154,7 +154,7 @@ func TestInfoWarmAndCleanup(t *testing.T) {
 	if i.Seq != 0 || i.Pending != 100 || i.Updating || i.Collation == "" {
 		t.Errorf("before it is built: %+v", i)
 	}
-	n.views.Warm(copyName, []*Definition{d, other})
+	n.views.Warm(t.Context(), copyName, []*Definition{d, other})
 	n.waitFor(d, func(i Info) bool { return i.Pending == 0 && !i.Updating })
 	n.waitFor(other, func(i Info) bool { return i.Pending == 0 && !i.Updating })
 	if i, err = n.views.Info(ctx, copyName, d.Text); i.Seq != 100 || i.External == 0 || err != nil {
@@ -289,7 +289,7 @@ func TestCopyDroppedDuringBuild(t *testing.T) {
 	n := start(t)
 	n.put(1, numbered(0, 5000)...)
 	d := define(t, simple)
-	n.views.Warm(copyName, []*Definition{d})
+	n.views.Warm(t.Context(), copyName, []*Definition{d})
 	must(t, n.local.Drop(context.Background(), copyName))
 	if _, err := n.tryQuery(request(d, "n")); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("a view of a copy that is gone: %v", err)

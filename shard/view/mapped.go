@@ -1,79 +1,160 @@
 package view
 
 import (
-	"strconv"
+	"errors"
+	"fmt"
 	"strings"
+	"unsafe"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/storage/collate"
+	"divan/storage/fault"
 )
 
-// mapped is the rows of some documents, encoded as they are stored, in one
-// buffer.
+// mapped is the rows of some documents, encoded as they are stored.
 type mapped struct {
 	docs  []mappedDoc
 	rows  []mappedRow
-	bytes []byte
-	first int    // the first row of the document that is being mapped
-	text  []byte // of that document
-	sort  []byte // of a row
-	order []int  // of the rows of a document, by key
+	texts arena // of rows, and entries of the back index
+
+	// Of the document that is being mapped:
+	room    *index.Room
+	id      string
+	first   int   // its first row
+	size    int   // bytes of its rows
+	refused bool  // there is no room for it
+	order   []int // of its rows, by key
+	text    []byte
+
+	sort, scratch []byte // of a row
+	key           []byte
 }
 
 // mappedDoc is one document; the rows are those up to its end.
 type mappedDoc struct {
-	id       string
-	rows     int // end in mapped.rows
-	from, to int // its entry in the back index
+	id   string
+	rows int    // end in mapped.rows
+	back []byte // its entry in the back index
 }
 
-// mappedRow is one row: its key from the tree on, and its value.
+// mappedRow is one row: its key from the tree on, and its value behind it.
 type mappedRow struct {
-	tree            int
-	size            int // bytes of key and value as JSON
-	from, value, to int // in mapped.bytes
-	sort            int // length of the sort key
-	ordinal         int
+	text    []byte
+	value   uint32 // where that begins
+	sort    uint32 // length of the sort key
+	size    uint32 // bytes of key and value as JSON
+	ordinal uint32
+	tree    uint32
 }
 
-func (m *mapped) reset() {
-	m.docs, m.rows, m.bytes, m.first = m.docs[:0], m.rows[:0], m.bytes[:0], 0
+func (r *mappedRow) key() []byte { return r.text[:r.value:r.value] }
+
+// sortKey returns the sort key, with the partition.
+func (r *mappedRow) sortKey() []byte { return r.text[treePrefix:][:r.sort] }
+
+// What one document may become. Beyond it the index cannot go on at the document: it
+// is an error of the queries that wait for it, because rows are never lost.
+const (
+	maxDocRows  = 1 << 20  // rows
+	maxDocBytes = 64 << 20 // of its rows, as they are stored
+	maxKeyBytes = 8 << 20  // of a key as JSON: what a document may have
+)
+
+// What a row takes beside its text, about: itself, while the rows are growing, and
+// its places in the batch and in the back index.
+const rowBytes = 160
+
+// keepTexts is how much memory what is used again may have.
+const keepTexts = 2 << 20
+
+func (m *mapped) reset(room *index.Room) {
+	m.docs, m.rows, m.first, m.room = m.docs[:0], m.rows[:0], 0, room
+	m.texts.reset()
 }
 
-// emit adds a row of the document that end is called with next.
-func (m *mapped) emit(id string, t *tree, key, value []byte) {
+// worthKeeping reports whether the memory is worth being used again.
+func (m *mapped) worthKeeping() bool {
+	return m.texts.bytes()+cap(m.rows)*int(unsafe.Sizeof(mappedRow{}))+cap(m.text)+cap(m.scratch)+cap(m.sort) <= keepTexts
+}
+
+// begin begins a document.
+func (m *mapped) begin(id string) { m.id, m.size, m.refused = id, 0, false }
+
+// emit adds a row of the document.
+func (m *mapped) emit(t *tree, key, value []byte) error {
+	if len(key) > maxKeyBytes {
+		return errTooMuch("a key of %d bytes is emitted, at most %d are indexed", len(key), maxKeyBytes)
+	}
 	sort := m.sort[:0]
 	if t.partitioned {
-		sort = appendEscaped(sort, partitionOf(id))
+		sort = appendEscaped(sort, partitionOf(m.id))
 	}
 	sort, err := appendSortKey(sort, key, t.raw)
 	if m.sort = sort; err != nil {
-		return // no engine emits what is no JSON
+		return fmt.Errorf("sort key: %w", err)
 	}
 	ordinal := 0
 	for i := len(m.rows) - 1; i >= m.first; i-- {
-		if m.rows[i].tree == t.number {
-			ordinal = m.rows[i].ordinal + 1
+		if m.rows[i].tree == uint32(t.number) {
+			ordinal = int(m.rows[i].ordinal) + 1
 			break
 		}
 	}
-	r := mappedRow{tree: t.number, size: len(key) + len(value), from: len(m.bytes), sort: len(sort), ordinal: ordinal}
-	m.bytes = appendRowKey(appendTree(m.bytes, spaceRows, t.number), sort, id, ordinal)
-	r.value = len(m.bytes)
-	m.bytes = appendRowValue(m.bytes, len(sort), key, value)
-	r.to = len(m.bytes)
+	text := appendRowKey(appendTree(m.scratch[:0], spaceRows, t.number), sort, m.id, ordinal)
+	r := mappedRow{
+		tree: uint32(t.number), size: uint32(len(key) + len(value)), sort: uint32(len(sort)), ordinal: uint32(ordinal), value: uint32(len(text)),
+	}
+	text = appendRowValue(text, len(sort), key, value)
+	m.scratch = text
+	switch {
+	case len(m.rows)-m.first >= maxDocRows:
+		return errTooMuch("more than %d rows are emitted", maxDocRows)
+	case m.size+len(text) > maxDocBytes:
+		return errTooMuch("more than %d bytes of rows are emitted", maxDocBytes)
+	case !m.room.Take(2*(len(text)+len(sort)) + rowBytes): // with its part of the back entry, here and in the batch
+		m.refused = true
+		return errNoRoom
+	}
+	m.size += len(text)
+	r.text = m.texts.copy(text)
 	m.rows = append(m.rows, r)
+	return nil
 }
 
-// end ends the rows of a document.
-func (m *mapped) end(id string) {
-	m.orderValues(id)
-	d := mappedDoc{id: id, rows: len(m.rows), from: len(m.bytes)}
+// errNoRoom ends a function whose document is mapped again.
+var errNoRoom = errors.New("no room for the rows of a document")
+
+// errTooMuch is that of a document whose rows nobody can be expected to hold.
+func errTooMuch(format string, args ...any) error {
+	return &fault.Error{Kind: fault.BadFunction, Code: "too_many_rows", Reason: "The limit of a document is exceeded: " + fmt.Sprintf(format, args...) + "."}
+}
+
+// drop takes back the last rows of the document that are in a tree.
+func (m *mapped) drop(tree int) {
+	n := len(m.rows)
+	for ; n > m.first && m.rows[n-1].tree == uint32(tree); n-- {
+		m.size -= len(m.rows[n-1].text)
+	}
+	m.rows = m.rows[:n]
+}
+
+// abandon takes back the document.
+func (m *mapped) abandon() { m.rows = m.rows[:m.first] }
+
+// end ends the rows of the document.
+func (m *mapped) end() {
+	m.orderValues()
+	back := m.scratch[:0]
 	for i := range m.rows[m.first:] {
 		r := &m.rows[m.first+i]
-		m.bytes = appendBackRow(m.bytes, &backRow{tree: r.tree, ordinal: r.ordinal, size: r.size, sort: m.sortOf(r)})
+		back = appendBackRow(back, &backRow{tree: int(r.tree), ordinal: int(r.ordinal), size: int(r.size), sort: r.sortKey()})
 	}
-	d.to = len(m.bytes)
+	m.scratch = back
+	d := mappedDoc{id: m.id, rows: len(m.rows)}
+	if d.rows > m.first {
+		d.back = m.texts.copy(back)
+	}
 	m.docs = append(m.docs, d)
 	m.first = d.rows
 }
@@ -104,10 +185,9 @@ func (d *Definition) skips(id string) bool {
 
 // appendDocument appends the text of a document as map functions see it.
 func (d *Definition) appendDocument(dst []byte, seq uint64, doc *shard.Doc) []byte {
-	dst = shard.AppendDoc(dst, doc)
+	own := *doc
 	if d.LocalSeq {
-		dst = append(dst[:len(dst)-1], `,"_local_seq":`...)
-		dst = append(strconv.AppendUint(dst, seq, 10), '}')
+		own.LocalSeq = seq
 	}
-	return dst
+	return shard.AppendDoc(dst, &own)
 }

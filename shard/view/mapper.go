@@ -2,7 +2,8 @@ package view
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"strings"
 
 	"divan/shard/index"
 	"divan/shard/query"
@@ -12,20 +13,20 @@ import (
 
 // mapper runs the map functions of a definition.
 type mapper interface {
-	// run makes the rows of documents.
+	// run makes the rows of documents, up to where there is no room, or one fails.
 	run(ctx context.Context, m *mapped, docs []index.Doc) error
 	close()
 }
 
-// newMapper compiles the map functions.
-func newMapper(d *Definition, trees []tree, scripts *script.Engine) (mapper, error) {
+// newMapper compiles the map functions, for an instance of a database.
+func newMapper(ctx context.Context, d *Definition, trees []tree, scripts *script.Engine, instance string) (mapper, error) {
 	switch d.Language {
 	case JavaScript:
-		p := script.Program{Lib: d.Lib}
+		p := script.Program{Instance: instance, Lib: d.Lib}
 		for _, t := range trees {
 			p.Maps = append(p.Maps, t.source)
 		}
-		m, err := scripts.Mapper(p)
+		m, err := scripts.Mapper(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -54,26 +55,70 @@ type scriptMapper struct {
 func (s *scriptMapper) close() { s.m.Close() }
 
 func (s *scriptMapper) run(ctx context.Context, m *mapped, docs []index.Doc) error {
+	if len(docs) == 0 {
+		return nil
+	}
 	vm, err := s.m.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.m.Release(vm)
-	id := ""
-	emit := func(tree int, key, value []byte) { m.emit(id, &s.trees[tree], key, value) }
+	rows := scriptRows{m: m, trees: s.trees}
 	for i := range docs {
 		d := &docs[i]
-		id = d.ID
-		if d.Doc != nil && !s.def.skips(id) {
+		m.begin(d.ID)
+		if d.Doc != nil && !s.def.skips(d.ID) {
 			m.text = s.def.appendDocument(m.text[:0], d.Seq, d.Doc)
-			if err := vm.Map(ctx, m.text, emit); err != nil {
-				return err
+			if err := vm.Map(ctx, m.text, &rows); err != nil {
+				m.abandon()
+				if m.refused || i > 0 && script.OutOfMemory(err) { // what others left in the VM may be the reason: it gets another
+					return nil
+				}
+				return s.failed(ctx, d.ID, err)
 			}
 		}
-		m.end(id)
+		if m.end(); m.room.Full() {
+			return nil
+		}
 	}
 	return nil
 }
+
+// failed is the error of a document.
+func (s *scriptMapper) failed(ctx context.Context, id string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	out := &index.DocumentError{ID: id, Function: "map functions", Err: err}
+	var in *script.FunctionError
+	if errors.As(err, &in) {
+		out.Function, out.Err = s.def.functionOf(&s.trees[in.Function]), in.Err
+	}
+	return out
+}
+
+// functionOf names the map function of a tree.
+func (d *Definition) functionOf(t *tree) string {
+	var names []string
+	for _, v := range d.Views {
+		if v.Map == t.source && v.Raw == t.raw {
+			names = append(names, v.Name)
+		}
+	}
+	return "map function of " + strings.Join(names, ", ")
+}
+
+// scriptRows takes what the functions emit.
+type scriptRows struct {
+	m     *mapped
+	trees []tree
+}
+
+// Emit implements script.Rows.
+func (r *scriptRows) Emit(fn int, key, value []byte) error { return r.m.emit(&r.trees[fn], key, value) }
+
+// Drop implements script.Rows.
+func (r *scriptRows) Drop(fn int) { r.m.drop(fn) }
 
 // queryMapper makes the keys of Mango indexes, whose values are null.
 type queryMapper struct {
@@ -85,24 +130,42 @@ type queryMapper struct {
 func (q *queryMapper) close() {}
 
 func (q *queryMapper) run(ctx context.Context, m *mapped, docs []index.Doc) error {
-	var key []byte
 	work := query.NewWork(ctx, nil)
 	for i := range docs {
 		d := &docs[i]
+		m.begin(d.ID)
 		if d.Doc != nil && !q.def.skips(d.ID) {
-			m.text = q.def.appendDocument(m.text[:0], d.Seq, d.Doc)
-			for tree, k := range q.keys {
-				var ok bool
-				var err error
-				if key, ok, err = k.Append(work, key[:0], m.text); err != nil {
-					return fmt.Errorf("document %q: %w", d.ID, err)
+			if err := q.keysOf(work, m, d); err != nil {
+				m.abandon()
+				switch {
+				case m.refused:
+					return nil
+				case ctx.Err() != nil:
+					return ctx.Err()
 				}
-				if ok {
-					m.emit(d.ID, &q.trees[tree], key, []byte("null"))
-				}
+				return &index.DocumentError{ID: d.ID, Function: "index definition", Err: err}
 			}
 		}
-		m.end(d.ID)
+		if m.end(); m.room.Full() {
+			return nil
+		}
 	}
 	return ctx.Err()
+}
+
+// keysOf emits the keys of a document.
+func (q *queryMapper) keysOf(work *query.Work, m *mapped, d *index.Doc) error {
+	m.text = q.def.appendDocument(m.text[:0], d.Seq, d.Doc)
+	for tree, k := range q.keys {
+		key, ok, err := k.Append(work, m.key[:0], m.text)
+		if m.key = key; err != nil {
+			return err
+		}
+		if ok {
+			if err := m.emit(&q.trees[tree], key, []byte("null")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

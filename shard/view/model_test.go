@@ -136,8 +136,10 @@ func (w *world) expect(q *question) (head view.Head, rows []string) {
 		return cmp.Or(bytes.Compare(a.sort, b.sort), strings.Compare(a.doc.id, b.doc.id), bytes.Compare(a.sortValue, b.sortValue))
 	})
 	if q.Desc {
-		// rows of one document and key keep their order in neither direction
 		slices.Reverse(all)
+		if !q.Reduce { // rows of one document and key keep their order in both directions
+			reverseRuns(all, func(a, b *modelRow) bool { return a.doc.id == b.doc.id && bytes.Equal(a.sort, b.sort) })
+		}
 	}
 	ranges := q.Ranges
 	if len(ranges) == 0 {
@@ -174,6 +176,16 @@ func (w *world) expect(q *question) (head view.Head, rows []string) {
 		rows = rows[:q.limit]
 	}
 	return head, rows
+}
+
+// reverseRuns turns each run of rows round that are the same.
+func reverseRuns[R any](rows []R, same func(a, b *R) bool) {
+	for from, to := 0, 1; from < len(rows); from, to = to, to+1 {
+		for to < len(rows) && same(&rows[from], &rows[to]) {
+			to++
+		}
+		slices.Reverse(rows[from:to])
+	}
 }
 
 // above and below say on which side of a bound a row is.

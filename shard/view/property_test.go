@@ -110,6 +110,15 @@ func (m *model) answer(tb fatalist, req Request) (rows []string, offset int) {
 	all := m.rows(tb, req.View)
 	if req.Desc {
 		slices.Reverse(all)
+		if !req.Reduce {
+			sameRow := func(a, b *reduce.Row) bool { return a.ID == b.ID && bytes.Equal(a.Sort, b.Sort) }
+			for from, to := 0, 1; from < len(all); from, to = to, to+1 {
+				for to < len(all) && sameRow(&all[from], &all[to]) {
+					to++
+				}
+				slices.Reverse(all[from:to])
+			}
+		}
 	}
 	ranges := req.Ranges
 	if len(ranges) == 0 {

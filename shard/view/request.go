@@ -51,7 +51,8 @@ type Bound struct {
 
 // Row is one row of an answer.
 //
-// Rows come in the order of Sort, then ID, then of their values. A reduced
+// Rows come in the order of Sort, then ID, both in the direction, then of their
+// values, from the least in both directions. A reduced
 // row has no id: Key is the group's, Sort what the sort keys of the group have in
 // common (reduce.GroupSort), and Value the state of the reduce function over its
 // rows. A Bound that is exclusive and has that as its Key lies behind the group

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -12,49 +13,92 @@ import (
 	"divan/storage/doc"
 )
 
-// Reducer returns the reduce function with a source; lib are the modules that it
-// may require, nil for none.
-func (v *Views) Reducer(source string, lib []byte) (reduce.Function, error) {
+// Reducer returns the reduce function with a source, of an instance of a database
+// (shard/ring.CopyTail); lib are the modules that it may require, nil for none. What it
+// does is on behalf of ctx.
+func (v *Views) Reducer(ctx context.Context, instance, source string, lib []byte) (reduce.Function, error) {
 	f, err := reduce.BuiltinWithin(source, v.limit)
 	if f != nil || err != nil {
 		return f, err
 	}
-	r, err := v.compiled.get(v.scripts, source, lib)
+	r, err := v.compiled.get(ctx, v.scripts, instance, source, lib)
 	if err != nil {
 		return nil, err
 	}
-	return &scriptReduce{r: r, source: source, limit: v.limit, log: v.log}, nil
+	s := v.scriptReduce(r, source)
+	s.ctx = ctx
+	return s, nil
 }
 
-// compiledReducers are the JavaScript reduce functions that were asked for. VMs
-// that nobody uses go by themselves, so that forgetting one costs nothing.
+func (v *Views) scriptReduce(r *script.Reducer, source string) *scriptReduce {
+	return &scriptReduce{r: r, source: source, limit: v.limit, log: v.log}
+}
+
+// compiledReducers are the JavaScript reduce functions that queries asked for, those
+// used longest ago are let go of. An index has its own, which share VMs with
+// these.
 type compiledReducers struct {
 	sync.Mutex
-	known map[string]*script.Reducer // by source and modules
+	known  map[reducerKey]*list.Element // of *compiledReducer
+	recent list.List                    // the one used last first
+	bytes  int
 }
 
-// maxCompiled is how many are remembered.
-const maxCompiled = 256
+// reducerKey is what a reduce function may depend on: the instance of the database,
+// because no two share anything, its source and its modules.
+type reducerKey struct{ instance, source, lib string }
 
-func (c *compiledReducers) get(scripts *script.Engine, source string, lib []byte) (*script.Reducer, error) {
-	key := source + "\x00" + string(lib)
-	c.Lock()
-	r := c.known[key]
-	c.Unlock()
-	if r != nil {
+type compiledReducer struct {
+	reducerKey
+	*script.Reducer
+}
+
+func (k *reducerKey) size() int { return reducerBytes + len(k.instance) + len(k.source) + len(k.lib) }
+
+const (
+	maxCompiled  = 8 << 20 // bytes of sources and modules that are remembered
+	reducerBytes = 512     // of a function besides
+)
+
+func (c *compiledReducers) get(ctx context.Context, scripts *script.Engine, instance, source string, lib []byte) (*script.Reducer, error) {
+	key := reducerKey{instance, source, string(lib)}
+	if r := c.find(key); r != nil {
 		return r, nil
 	}
-	r, err := scripts.Reducer(source, lib)
-	if err != nil {
-		return nil, err
+	r, err := scripts.Reducer(ctx, instance, source, lib) // compiles, maybe for milliseconds
+	if err == nil {
+		c.add(key, r)
 	}
+	return r, err
+}
+
+func (c *compiledReducers) find(key reducerKey) *script.Reducer {
 	c.Lock()
 	defer c.Unlock()
-	if c.known == nil || len(c.known) >= maxCompiled {
-		c.known = map[string]*script.Reducer{}
+	at := c.known[key]
+	if at == nil {
+		return nil
 	}
-	c.known[key] = r
-	return r, nil
+	c.recent.MoveToFront(at)
+	return at.Value.(*compiledReducer).Reducer //nolint:forcetypeassert // the list holds nothing else
+}
+
+func (c *compiledReducers) add(key reducerKey, r *script.Reducer) {
+	c.Lock()
+	defer c.Unlock()
+	if c.known == nil {
+		c.known = map[reducerKey]*list.Element{}
+	}
+	if c.known[key] == nil {
+		c.known[key] = c.recent.PushFront(&compiledReducer{key, r})
+		c.bytes += key.size()
+	}
+	for c.bytes > maxCompiled && c.recent.Len() > 1 {
+		old := c.recent.Remove(c.recent.Back()).(*compiledReducer) //nolint:forcetypeassert // the list holds nothing else
+		delete(c.known, old.reducerKey)
+		c.bytes -= old.size()
+		old.Close() // a query that has it gets VMs still, which go when they are given back
+	}
 }
 
 // scriptReduce is a reduce function in JavaScript. Its states are the JSON that
@@ -64,7 +108,7 @@ type scriptReduce struct {
 	source string
 	limit  func() reduce.Limit
 	log    *zap.Logger
-	ctx    context.Context // of who asks; nil: only time limits a call
+	ctx    context.Context // of who asks; of a bound function
 }
 
 // bind returns the function for one who asks.
@@ -113,6 +157,9 @@ func (f *scriptReduce) Reduce(dst []byte, rows []reduce.Row) ([]byte, error) {
 func (f *scriptReduce) Rereduce(dst []byte, states [][]byte) ([]byte, error) {
 	input := len(`["rereduce",[""],[]]`) + len(f.source)
 	for _, s := range states {
+		if _, is := reduce.OverflowOf(s); is { // the function would take it for a value
+			return append(dst, s...), nil
+		}
 		input += len(`,`) + len(s)
 	}
 	from := len(dst)
@@ -123,11 +170,17 @@ func (f *scriptReduce) Rereduce(dst []byte, states [][]byte) ([]byte, error) {
 	return f.limited(dst, from, input), nil
 }
 
-// Final implements reduce.Function.
-func (f *scriptReduce) Final(dst, state []byte) ([]byte, error) { return append(dst, state...), nil }
+// Final implements reduce.Function. Its error for a result that was too long is
+// that of the row.
+func (f *scriptReduce) Final(dst, state []byte) ([]byte, error) {
+	if reason, is := reduce.OverflowOf(state); is {
+		return dst, &reduce.OverflowError{Reason: reason}
+	}
+	return append(dst, state...), nil
+}
 
-// limited replaces a result that is too long by the error that CouchDB shows for
-// it (semantics.md section 12.5).
+// limited replaces a result that is too long by an error (semantics.md section
+// 12.5).
 func (f *scriptReduce) limited(dst []byte, from, input int) []byte {
 	output := len(dst) - from
 	limit := f.limit()
@@ -138,6 +191,5 @@ func (f *scriptReduce) limited(dst []byte, from, input int) []byte {
 		f.log.Warn("reduce_limit: " + reduce.OverflowReason(input, output))
 		return dst
 	}
-	dst = append(dst[:from], `{"reduce_overflow_error":`...)
-	return append(doc.AppendString(dst, reduce.OverflowReason(input, output)), '}')
+	return reduce.AppendOverflow(dst[:from], input, output)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"divan/shard/index"
 	"divan/storage"
@@ -160,6 +161,9 @@ func (s *Stream) Next(b *Batch) (more bool, err error) {
 		return false, fmt.Errorf("read view: %w", err)
 	}
 	b.finish()
+	if s.req.Desc && !s.req.Reduce {
+		b.straighten()
+	}
 	if s.req.IncludeDocs {
 		err = s.addDocs(b)
 	}
@@ -339,6 +343,19 @@ func (b *Batch) sameRow(key, prefix []byte) bool {
 	var buf [64]byte
 	other, _, ok := cutEscaped(buf[:0], rest)
 	return ok && bytes.Equal(other, b.ids[id:])
+}
+
+// straighten turns rows of one key and document round that were read backwards: they
+// come in the order of their values in both directions, as in CouchDB. Such rows are
+// never in two batches.
+func (b *Batch) straighten() {
+	for from, to := 0, 1; from < len(b.Rows); from, to = to, to+1 {
+		first := &b.Rows[from]
+		for to < len(b.Rows) && b.Rows[to].ID == first.ID && b.Rows[to].Range == first.Range && bytes.Equal(b.Rows[to].Sort, first.Sort) {
+			to++
+		}
+		slices.Reverse(b.Rows[from:to])
+	}
 }
 
 // endID ends the id of the last row.

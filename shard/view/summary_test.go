@@ -18,7 +18,7 @@ func TestSummary(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for round := range 3 {
 		n.query(oneRow(d, "sum"))
-		use, x, err := n.views.acquire(context.Background(), copyName, n.views.spec(d))
+		use, x, err := n.views.acquire(context.Background(), copyName, n.views.spec(copyName, d))
 		must(t, err)
 		snap, err := use.Index.Snapshot()
 		must(t, err)

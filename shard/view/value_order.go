@@ -11,7 +11,7 @@ import (
 // orderValues gives rows that a document has under one key of one tree the order
 // of their values, as CouchDB does (golden views/11): numbers, null and booleans,
 // objects, arrays, strings, the bytes of strings.
-func (m *mapped) orderValues(id string) {
+func (m *mapped) orderValues() {
 	rows := m.rows[m.first:]
 	if len(rows) < 2 {
 		return
@@ -22,7 +22,7 @@ func (m *mapped) orderValues(id string) {
 	}
 	byKey := func(a, b int) int {
 		x, y := &rows[a], &rows[b]
-		return cmp.Or(cmp.Compare(x.tree, y.tree), bytes.Compare(m.sortOf(x), m.sortOf(y)))
+		return cmp.Or(cmp.Compare(x.tree, y.tree), bytes.Compare(x.sortKey(), y.sortKey()))
 	}
 	slices.SortStableFunc(m.order, byKey)
 	for from, to := 0, 1; from < len(m.order); from, to = to, to+1 {
@@ -30,21 +30,21 @@ func (m *mapped) orderValues(id string) {
 			to++
 		}
 		if to-from > 1 {
-			m.orderGroup(id, rows, m.order[from:to])
+			m.orderGroup(rows, m.order[from:to])
 		}
 	}
 }
 
 // orderGroup exchanges the ordinals of rows with the same key.
-func (m *mapped) orderGroup(id string, rows []mappedRow, group []int) {
+func (m *mapped) orderGroup(rows []mappedRow, group []int) {
 	type valued struct {
 		row   int
 		value []byte // as it sorts
 	}
-	ordinals, byValue := make([]int, len(group)), make([]valued, len(group))
+	ordinals, byValue := make([]uint32, len(group)), make([]valued, len(group))
 	for i, row := range group {
 		ordinals[i] = rows[row].ordinal
-		v, err := decodeRowValue(m.bytes[rows[row].value:rows[row].to])
+		v, err := decodeRowValue(rows[row].text[rows[row].value:])
 		byValue[i].row = row
 		if err == nil { // it was encoded a moment ago
 			byValue[i].value, _ = collate.AppendRawKey(nil, v.value) // no engine emits what is no JSON
@@ -56,17 +56,10 @@ func (m *mapped) orderGroup(id string, rows []mappedRow, group []int) {
 		if r.ordinal == ordinals[i] {
 			continue
 		}
-		sort, value := m.sortOf(r), m.bytes[r.value:r.to]
-		r.ordinal, r.from = ordinals[i], len(m.bytes)
-		m.bytes = appendRowKey(appendTree(m.bytes, spaceRows, r.tree), sort, id, r.ordinal)
-		r.value = len(m.bytes)
-		m.bytes = append(m.bytes, value...)
-		r.to = len(m.bytes)
+		sort, value := r.sortKey(), r.text[r.value:]
+		text := appendRowKey(appendTree(m.scratch[:0], spaceRows, int(r.tree)), sort, m.id, int(ordinals[i]))
+		r.ordinal, r.value = ordinals[i], uint32(len(text))
+		m.scratch = append(text, value...)
+		r.text = m.texts.copy(m.scratch)
 	}
-}
-
-// sortOf returns the sort key of a row.
-func (m *mapped) sortOf(r *mappedRow) []byte {
-	from := r.from + treePrefix
-	return m.bytes[from : from+r.sort]
 }

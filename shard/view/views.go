@@ -9,6 +9,7 @@ import (
 
 	"divan/shard"
 	"divan/shard/index"
+	"divan/shard/ring"
 	"divan/shard/script"
 	"divan/shard/view/reduce"
 	"divan/storage"
@@ -21,6 +22,8 @@ type Options struct {
 	Shards  *shard.Local
 	Scripts *script.Engine
 	Logger  *zap.Logger // default: none
+	// Memory is that of all updates together, in bytes; see index.Options.
+	Memory int64
 	// Limit is the setting reduce_limit; nil: reduce.DefaultLimit.
 	Limit func() reduce.Limit
 }
@@ -50,7 +53,7 @@ func New(o Options) *Views {
 		o.Logger = zap.NewNop()
 	}
 	return &Views{
-		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger}),
+		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger, Memory: o.Memory}),
 		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, log: o.Logger,
 	}
 }
@@ -58,17 +61,21 @@ func New(o Options) *Views {
 // Run updates indexes in the background until ctx ends, and closes the Views.
 func (v *Views) Run(ctx context.Context) error { return v.indexes.Run(ctx) }
 
+// CopyDropped ends the work on the indexes of a copy that is gone. It does not wait for
+// that.
+func (v *Views) CopyDropped(copyName string) { v.indexes.CopyDropped(copyName) }
+
 // Close stops updates and waits for them. It may be called more than once.
 func (v *Views) Close() error { return v.indexes.Close() }
 
-// spec says how the index of a definition is made.
-func (v *Views) spec(d *Definition) index.Spec {
-	return index.Spec{Signature: d.Signature, Design: d.Design, Open: func() (index.Kind, bool, error) { return v.open(d) }}
+// spec says how the index of a definition on a copy is made.
+func (v *Views) spec(copyName string, d *Definition) index.Spec {
+	return index.Spec{Signature: d.Signature, Design: d.Design, Open: func(ctx context.Context) (index.Kind, bool, error) { return v.open(ctx, copyName, d) }}
 }
 
 // specOf is spec for a request, whose definition is read only when it is needed.
 func (v *Views) specOf(req *Request) index.Spec {
-	return index.Spec{Signature: req.Signature, Design: req.Design, Open: func() (index.Kind, bool, error) {
+	return index.Spec{Signature: req.Signature, Design: req.Design, Open: func(ctx context.Context) (index.Kind, bool, error) {
 		d, err := ParseText(req.Definition)
 		if err == nil && d.Signature != req.Signature {
 			err = fault.New(fault.BadRequest, "The signature is not that of the definition.")
@@ -76,27 +83,42 @@ func (v *Views) specOf(req *Request) index.Spec {
 		if err != nil {
 			return nil, false, err
 		}
-		return v.open(d)
+		return v.open(ctx, req.Copy, d)
 	}}
 }
 
-// open makes what maps documents for the index of a definition.
-func (v *Views) open(d *Definition) (kind index.Kind, sequences bool, err error) {
+// open makes what maps documents for the index of a definition on a copy.
+func (v *Views) open(ctx context.Context, copyName string, d *Definition) (kind index.Kind, sequences bool, err error) {
 	x := &viewIndex{def: d, long: v.long, dense: v.dense, held: &v.held}
+	defer func() {
+		if err != nil {
+			x.closeScripts()
+		}
+	}()
+	instance := ring.CopyTail(copyName)
 	x.trees, x.places = d.trees()
 	for t := range x.trees {
 		for i := range x.trees[t].reducers {
-			r := &x.trees[t].reducers[i]
-			if r.function, err = v.Reducer(r.source, d.Lib); err != nil {
+			if err = v.openReducer(ctx, &x.trees[t].reducers[i], instance, d.Lib); err != nil {
 				return nil, false, err
 			}
-			r.script = r.source[0] != '_'
 		}
 	}
-	if x.mapper, err = newMapper(d, x.trees, v.scripts); err != nil {
+	if x.mapper, err = newMapper(ctx, d, x.trees, v.scripts, instance); err != nil {
 		return nil, false, err
 	}
 	return x, d.LocalSeq, nil
+}
+
+// openReducer makes the function of a reducer of an index.
+func (v *Views) openReducer(ctx context.Context, r *reducer, instance string, lib []byte) (err error) {
+	if r.function, err = reduce.BuiltinWithin(r.source, v.limit); r.function != nil || err != nil {
+		return err
+	}
+	if r.script, err = v.scripts.Reducer(ctx, instance, r.source, lib); err == nil {
+		r.function = v.scriptReduce(r.script, r.source)
+	}
+	return err
 }
 
 // acquire opens the index that a request names.

@@ -126,7 +126,7 @@ func (w *world) documents() []*modelDoc {
 	}
 	out := []*modelDoc{}
 	for _, name := range w.copies {
-		s, err := w.shards.AllDocs(context.Background(), shard.DocsRequest{Copy: name, IncludeDocs: true})
+		s, err := w.shards.AllDocs(context.Background(), shard.DocsRequest{Copy: name, IncludeDocs: true, Conflicts: true, DeletedConflicts: true})
 		w.must(err)
 		var b shard.RowBatch
 		for more := true; more; {
@@ -138,6 +138,9 @@ func (w *world) documents() []*modelDoc {
 				var members map[string]json.RawMessage
 				w.must(json.Unmarshal(r.Doc.Body, &members))
 				d.members = len(members)
+				for _, losers := range [][]doc.Rev{r.Doc.Conflicts, r.Doc.DeletedConflicts} {
+					d.members += min(len(losers), 1)
+				}
 				out = append(out, d)
 			}
 		}
@@ -200,7 +203,7 @@ func (q *question) sortKey(key string) ([]byte, error) {
 func (w *world) answers(q *question) (head view.Head, rows []string, err error) {
 	var f reduce.Function
 	if q.Reduce {
-		if f, err = w.views.Reducer(q.view.reduce, nil); err != nil {
+		if f, err = w.views.Reducer(context.Background(), "/db.1", q.view.reduce, nil); err != nil {
 			return head, nil, err
 		}
 	}

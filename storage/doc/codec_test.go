@@ -88,7 +88,11 @@ func TestRecordRoundTrip(t *testing.T) {
 		if err := DecodeHead(b[:len(b)-tree], &head); err != nil || !reflect.DeepEqual(head, want) {
 			t.Fatalf("%+v, %v; want %+v", head, err, want)
 		}
+		if got, want := Branched(b), len(r.Tree.Leaves()) > 1; got != want {
+			t.Fatalf("branched: %t; leaves %v", got, r.Tree.Leaves())
+		}
 		cut := rapid.IntRange(0, len(b)-1).Draw(t, "cut")
+		Branched(b[:cut]) // of damaged bytes anything, but it ends
 		if _, err := DecodeRecord(r.ID, b[:cut]); !fault.Is(err, fault.Corruption) {
 			t.Fatalf("%d of %d bytes decode: %v", cut, len(b), err)
 		}

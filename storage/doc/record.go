@@ -97,6 +97,23 @@ func DecodeHead(b []byte, h *Head) error {
 	return nil
 }
 
+// skipHead goes to the tree.
+func (r *reader) skipHead() {
+	flags := r.byte()
+	r.uvarint()
+	r.uvarint()
+	n := uint64(rawIDLen)
+	if flags&recordLongID != 0 {
+		n = r.uvarint()
+	}
+	r.take(n)
+	r.uvarint()
+	r.uvarint()
+	if flags&recordInline != 0 {
+		r.bytes()
+	}
+}
+
 func (r *reader) head(h *Head) {
 	flags := r.byte()
 	if flags&versionMask != recordVersion {
@@ -122,6 +139,14 @@ func (r *reader) head(h *Head) {
 	if flags&recordInline != 0 {
 		h.Inline = r.bytes()
 	}
+}
+
+// Branched reports whether the tree of an encoded record has more than one leaf:
+// only then has the document lost revisions to name. It allocates nothing.
+func Branched(record []byte) bool {
+	r := reader{b: record}
+	r.skipHead()
+	return r.branched()
 }
 
 // DecodeRecord reads the stored form of the document id. Inline aliases b; the

@@ -124,6 +124,36 @@ func (r *reader) tree(t *Tree) {
 	t.nodes = nodes
 }
 
+// branched reports whether the tree has more than one leaf: in the order of
+// Tree.nodes every node of a path but the first follows its parent.
+func (r *reader) branched() bool {
+	count := r.uvarint()
+	if count < 2 {
+		return false
+	}
+	r.bytes()
+	for i := range count {
+		flags := r.byte()
+		if r.bad {
+			return false // what decodes the tree says so
+		}
+		if i > 0 && flags&(nodeRoot|nodeFar) != 0 {
+			return true
+		}
+		if flags&nodeRoot != 0 {
+			r.uvarint()
+		}
+		if flags&nodeLongID != 0 {
+			r.uvarint()
+		}
+		if flags&nodeStored != 0 {
+			r.uvarint()
+			r.uvarint()
+		}
+	}
+	return false
+}
+
 // place reads where node i hangs: its position and its parent.
 func (r *reader) place(nodes []treeNode, i int, flags byte) bool {
 	n := &nodes[i]

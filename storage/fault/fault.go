@@ -56,6 +56,7 @@ const (
 	NoDatabase          Kind = 38 // NotFound of the database of a request
 	Deleted             Kind = 39 // NotFound of a document whose winner is a tombstone
 	BadFunction         Kind = 40 // a function of a design document failed, or got what it does not take; Code holds CouchDB's error name
+	Busy                Kind = 41 // too many wait for the same: nothing was done, and the same may work in a moment
 )
 
 // Error is a refusal with a text for the client.

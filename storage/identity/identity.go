@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"divan/storage/fault"
@@ -41,6 +42,28 @@ func (id Identity) FileName() string {
 		name += partitionedSuffix
 	}
 	return name
+}
+
+// Newest is the newest format that this program knows.
+const Newest = 2
+
+// Is reports whether a file is one that makes its directory a store, of
+// whatever format.
+func Is(file string) bool { return strings.HasPrefix(file, Prefix) }
+
+// Format returns the format that the name of such a file tells; 0 when it tells
+// none.
+func Format(file string) int {
+	rest, ok := strings.CutPrefix(file, Prefix)
+	if !ok {
+		return 0
+	}
+	number, _, _ := strings.Cut(rest, "-")
+	format, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return format
 }
 
 // ownerOf is what the name of the file says of the name of the store: the

@@ -3,7 +3,7 @@ package instance
 import (
 	"errors"
 	"fmt"
-	"time"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
@@ -38,16 +38,17 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.i.Fail(cause) // kept for every later call
 }
 
-// retryFailed is how long a store waits after a failed compaction; Pebble
-// would try again at once and for ever.
-const retryFailed = 5 * time.Second
-
 // events reacts to failures in the background. A failed flush stops the store:
 // memory would fill until writes block. A failed compaction is tried again
 // later, since everything stays readable and durable.
 func (i *Instance) events() *pebble.EventListener {
 	return &pebble.EventListener{
+		TableCreated: i.unfinished.created,
+		FlushBegin:   func(info pebble.FlushInfo) { i.flushBegins(info.InputBytes) },
 		FlushEnd: func(info pebble.FlushInfo) {
+			i.unfinished.ended(info.JobID)
+			i.stall.flushes.Add(1)
+			i.flushEnds()
 			flushed := info.Input
 			if info.Ingest {
 				flushed = 1 // Input counts tables
@@ -58,12 +59,13 @@ func (i *Instance) events() *pebble.EventListener {
 			}
 		},
 		CompactionEnd: func(info pebble.CompactionInfo) {
-			if info.Err != nil && !errors.Is(info.Err, pebble.ErrCancelledCompaction) {
-				i.compactions.Delay(retryFailed)
-				i.log.Error("compaction failed", zap.Error(info.Err))
-			}
+			i.unfinished.ended(info.JobID)
+			i.compactionEnded(info.Err)
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			if i.Err() != nil {
+				return // what a failed store reads says nothing
+			}
 			i.damaged.Store(true)
 			_ = i.Fail(fmt.Errorf("damaged file %s: %w", info.Path, info.Details)) // kept for every later call
 		},
@@ -73,7 +75,7 @@ func (i *Instance) events() *pebble.EventListener {
 			if f := i.flushErr.Load(); f != nil && errors.Is(err, f.err) {
 				_ = i.Fail(fmt.Errorf("flush: %w", err)) // kept for every later call
 			}
-			if i.Err() == nil {
+			if i.Err() == nil && !errors.Is(err, errClosing) && !errors.Is(err, syscall.ENOSPC) { // said elsewhere
 				i.log.Error("background work failed", zap.Error(err))
 			}
 		},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -34,22 +35,24 @@ import (
 //	F3  nothing is removed that Pebble believes to be durable elsewhere, and
 //	    nothing is written that builds on it.
 //
-// While a store is being opened, Pebble repeats the flush of what the log holds
-// until it succeeds; and when opening fails after that flush, the compaction and
-// the reading of statistics that it began go on and meet what was freed. So that
-// opening ends, and with an instance that can be closed, no file tells Pebble of
-// an error from then on; once the store has failed, everything seems to succeed
-// and goes nowhere. The files are left as by a crash at that moment; Open asks
-// the instance afterwards.
+// Pebble repeats a failed flush until it succeeds, and until then Commit, Close and
+// Open wait inside it, without a way out. So once the store has failed everything
+// seems to succeed: the tables of a flush go to memory, no more than the memtables
+// hold, where they can be read; all else goes nowhere. The files are left as by a
+// crash at that moment; who has waited asks the instance afterwards.
+//
+//	F4  of a table that was not written whole nothing stays on the disk, nor of
+//	    the others of that flush or compaction, which no manifest names.
+//
+// While a store is being opened, no file tells Pebble of an error: when opening
+// fails, the compaction and the reading of statistics that it began go on and meet
+// what was freed.
 type instanceFS struct {
 	vfs.FS
 	i *Instance
 }
 
 func (i *Instance) newFS() *instanceFS { return &instanceFS{FS: i.shared.FS, i: i} }
-
-// failedOpening reports whether the store has failed before it was open.
-func (i *Instance) failedOpening() bool { return i.Err() != nil && !i.Opened() }
 
 // IsLog reports whether a file is a log.
 func IsLog(name string) bool { return strings.HasSuffix(name, ".log") }
@@ -71,10 +74,10 @@ func (f *instanceFS) OpenDir(name string) (vfs.File, error) { return &lazyDir{fs
 // Create implements vfs.FS.
 func (f *instanceFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f.syncBeforeMarker(name)
-	if f.i.failedOpening() && !IsLog(name) {
-		return vfs.NewMem().Create("nowhere", category)
-	}
 	err := f.i.Err()
+	if err != nil && !IsLog(name) {
+		return f.createNowhere(name, category)
+	}
 	var file vfs.File
 	if err == nil {
 		file, err = f.FS.Create(name, category)
@@ -84,14 +87,56 @@ func (f *instanceFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	}
 	switch {
 	case err == nil:
-	case f.i.Opened():
+	case f.i.Opened() && isTable(name):
 		f.i.pause()
 		return nil, err
 	default:
 		_ = f.i.Fail(err) // kept for every later call
-		return vfs.NewMem().Create("nowhere", category)
+		return f.createNowhere(name, category)
 	}
-	return &plainFile{File: file, i: f.i}, nil
+	if isTable(name) {
+		return &tableFile{plainFile: plainFile{file, f.i}, name: name, compaction: category == compactionWrite}, nil
+	}
+	return &plainFile{file, f.i}, nil
+}
+
+// compactionWrite is how Pebble calls the tables of a compaction.
+const compactionWrite = "pebble-compaction"
+
+func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
+
+// createNowhere is Create of a store that has failed. A compaction is told: what it
+// writes is not bounded.
+func (f *instanceFS) createNowhere(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	switch {
+	case isTable(name) && category == compactionWrite && f.i.Opened():
+		return nil, f.i.Err()
+	case isTable(name):
+		return f.i.nowhere.fs().Create(f.PathBase(name), category)
+	}
+	file, err := vfs.NewMem().Create("nowhere", category)
+	return &plainFile{file, f.i}, err
+}
+
+// nowhere holds the tables that a store has flushed after it had failed.
+type nowhere struct {
+	once   sync.Once
+	tables *vfs.MemFS
+}
+
+func (n *nowhere) fs() *vfs.MemFS {
+	n.once.Do(func() { n.tables = vfs.NewMem() })
+	return n.tables
+}
+
+// Open implements vfs.FS.
+func (f *instanceFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if f.i.Err() != nil && isTable(name) {
+		if file, err := f.i.nowhere.fs().Open(f.PathBase(name), opts...); err == nil {
+			return file, nil
+		}
+	}
+	return f.FS.Open(name, opts...)
 }
 
 // ReuseForWrite implements vfs.FS. Pebble reuses logs only.
@@ -125,6 +170,7 @@ func (f *instanceFS) syncBeforeMarker(name string) {
 		return
 	}
 	if err := SyncDir(f.FS, f.PathDir(name)); err != nil {
+		f.i.unfinished.unsure()
 		_ = f.i.Fail(err) // kept for every later call
 	}
 }
@@ -146,8 +192,8 @@ func (i *Instance) pause() {
 
 // Rename implements vfs.FS.
 func (f *instanceFS) Rename(oldname, newname string) error {
-	if f.i.failedOpening() {
-		return nil
+	if f.i.Err() != nil {
+		return nil //nolint:nilerr // F3
 	}
 	return f.opening(f.FS.Rename(oldname, newname))
 }
@@ -174,8 +220,11 @@ func (f *instanceFS) List(dir string) ([]string, error) {
 // Remove implements vfs.FS.
 func (f *instanceFS) Remove(name string) error {
 	f.syncBeforeMarker(name)
-	if f.i.Err() != nil {
-		return nil //nolint:nilerr // F3: a stopped store keeps what it has
+	if f.i.Err() != nil && !f.i.unfinished.has(name) {
+		if isTable(name) {
+			_ = f.i.nowhere.fs().Remove(f.PathBase(name)) // it may lie on the disk instead
+		}
+		return nil // F3: a stopped store keeps what it has
 	}
 	return f.opening(f.FS.Remove(name))
 }
@@ -196,7 +245,11 @@ func (d *lazyDir) Fd() uintptr { return vfs.InvalidFd }
 
 // Sync implements vfs.File.
 func (d *lazyDir) Sync() error {
+	if d.fs.i.Err() != nil {
+		return nil //nolint:nilerr // F3
+	}
 	if err := SyncDir(d.fs.FS, d.name); err != nil {
+		d.fs.i.unfinished.unsure()
 		_ = d.fs.i.Fail(err) // kept for every later call
 	}
 	return nil
@@ -209,7 +262,7 @@ const (
 	maxLogStep = 1 << 20
 )
 
-// plainFile is any file but a log: a table, the manifest.
+// plainFile is any file but a log or a table: the manifest, a marker.
 type plainFile struct {
 	vfs.File
 	i *Instance
@@ -217,29 +270,31 @@ type plainFile struct {
 
 // Write implements vfs.File.
 func (f *plainFile) Write(p []byte) (int, error) {
-	err := f.i.Err() // F3
-	n := 0
-	if err == nil {
-		n, err = f.File.Write(p)
+	if f.i.Err() != nil {
+		return len(p), nil //nolint:nilerr // F3
 	}
-	if err != nil && !f.i.Opened() {
-		_ = f.i.Fail(err) // kept for every later call
-		return len(p), nil
+	if _, err := f.File.Write(p); err != nil {
+		f.stopStore(err)
 	}
-	return n, err
+	return len(p), nil
+}
+
+// stopStore turns an error of a file into a stopped store: after it a manifest
+// takes no more, and every flush would fail.
+func (f *plainFile) stopStore(err error) {
+	f.i.unfinished.unsure()
+	_ = f.i.Fail(err) // kept for every later call
 }
 
 // Sync implements vfs.File.
 func (f *plainFile) Sync() error {
-	if f.i.failedOpening() {
-		return nil
+	if f.i.Err() != nil {
+		return nil //nolint:nilerr // F3
 	}
-	err := f.File.Sync()
-	if err != nil && !f.i.Opened() {
-		_ = f.i.Fail(err) // kept for every later call
-		return nil
+	if err := f.File.Sync(); err != nil {
+		f.stopStore(err)
 	}
-	return err
+	return nil
 }
 
 // logFile is a log. It preallocates by itself and ignores what Pebble asks for,

@@ -7,6 +7,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,12 @@ type Shared struct {
 	Scheduler *scheduler.Scheduler
 	// SyncInterval is how long a log waits between two syncs.
 	SyncInterval func() time.Duration
+	// TableRoom, when set, is asked every roomStep of a table that an open instance
+	// writes; its error says that there is no room for more. derived is Kind.Derived.
+	TableRoom func(derived, compaction bool) error
+	// Pending, when set, is told how many bytes more, or fewer, instances have in memory
+	// that Committing has announced.
+	Pending func(bytes int64)
 }
 
 // Kind is what distinguishes the instances of one kind of store from others.
@@ -39,6 +46,7 @@ type Kind struct {
 	TableEnd func(start []byte) []byte
 	Log      bool // a write-ahead log: what was synced survives a crash
 	Filters  bool // bloom filters: keys that are not there are asked for
+	Derived  bool // all of it can be made again from another store
 }
 
 // Instance is the Pebble instance of one store, opened once. Until then it may
@@ -52,13 +60,18 @@ type Instance struct {
 	db          atomic.Pointer[pebble.DB]
 	own         atomic.Bool // db is the instance's own
 	memtables   memtables
+	unwritten   unwritten
 	closing     chan struct{}
 	failed      failureCell
 	flushErr    atomic.Pointer[failure] // of the last flush that reported one
 	damaged     atomic.Bool
+	derived     bool
 	readOnly    bool
 	unsynced    atomic.Bool // a log could not be synced
 	givenUp     atomic.Pointer[GivenUp]
+	unfinished  unfinished
+	nowhere     nowhere
+	stall       stall
 }
 
 // New returns an instance that is not open. Close must be called. One that is only
@@ -102,6 +115,8 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 			return DiskError("sync logs", err)
 		}
 	}
+	i.derived = k.Derived
+	i.compactions.SetDerived(k.Derived)
 	db, err := pebble.Open(i.Dir, i.options(k))
 	i.memtables.opened(i.shared.Memory)
 	if err != nil {
@@ -157,6 +172,8 @@ func (i *Instance) Close() error {
 	}
 	err := i.DB().Close()
 	i.memtables.closed(i.shared.Memory)
+	i.flushBegins(math.MaxInt64 / 2)
+	i.flushEnds()
 	return err
 }
 
@@ -203,13 +220,17 @@ func (i *Instance) failureOr(err error) error {
 	return err
 }
 
-// FileSize returns the bytes on disk, files that wait for their removal
-// included.
+// FileSize returns the bytes that an open instance keeps: in files, in what its log
+// holds and no table does yet, and without a log in memory. Tables that are not used any
+// more and logs that will be written over do not count: they come and go with the work
+// in the background, and a compaction would seem to make the store larger.
 func (i *Instance) FileSize() int64 {
 	if !i.Opened() {
 		return 0
 	}
-	return int64(i.DB().Metrics().DiskSpaceUsage())
+	m := i.DB().Metrics()
+	idle := m.WAL.PhysicalSize + m.WAL.ObsoletePhysicalSize + m.Table.Local.ObsoleteSize + m.BlobFiles.Local.ObsoleteSize
+	return int64(m.DiskSpaceUsage()-idle+m.WAL.Size) + i.Unwritten()
 }
 
 // Sizes in bytes. The header that Pebble puts before a block in the cache is
@@ -239,7 +260,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 2,
 		L0CompactionThreshold:       2,
-		L0StopWritesThreshold:       20,
+		L0StopWritesThreshold:       neverStall,
 		WALMinSyncInterval:          i.shared.SyncInterval,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, i.shared.Scheduler.Slots() },
 	}

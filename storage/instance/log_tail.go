@@ -24,11 +24,17 @@ type GivenUp struct {
 	Log    string
 	Offset int64
 	Bytes  int64
+	// Torn says that it is a write that never ended, not damage.
+	Torn bool
 }
 
 // String says what was given up.
 func (g *GivenUp) String() string {
-	return fmt.Sprintf("%d bytes at offset %d of the log %s cannot be read and were given up: a write that was cut off, or damage", g.Bytes, g.Offset, g.Log)
+	what := "a write that was cut off, or damage"
+	if g.Torn {
+		what = "a write that was cut off, which nobody was told of"
+	}
+	return fmt.Sprintf("%d bytes at offset %d of the log %s cannot be read and were given up: %s", g.Bytes, g.Offset, g.Log, what)
 }
 
 // GivenUp returns what opening gave up of a log, nil when that was nothing.
@@ -52,33 +58,46 @@ func (i *Instance) logRead(format string, args []any) {
 	if err != nil {
 		return
 	}
-	text, err := i.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock)
+	text, whole, err := i.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock, 2*logBlock) // Pebble looks further by itself
 	if err != nil {
 		i.log.Warn("the end of a log could not be looked at", zap.String("log", name), zap.Error(err))
 		return
 	}
 	if n := unread(text, at.Physical%logBlock, uint32(number)); n > 0 {
 		g := &GivenUp{Log: name, Offset: at.Physical, Bytes: n}
+		if !whole {
+			text, whole, err = i.readFrom(at.PhysicalFile, at.Physical/logBlock*logBlock, recordWindow)
+		}
+		g.Torn = err == nil && torn(text, at.Physical%logBlock, uint32(number), whole)
 		i.givenUp.Store(g)
-		i.log.Warn("the end of a log was given up", zap.String("log", g.Log), zap.Int64("offset", g.Offset), zap.Int64("bytes", g.Bytes))
+		told := i.log.Warn
+		if g.Torn {
+			told = i.log.Info
+		}
+		told("the end of a log was given up", zap.String("log", g.Log), zap.Int64("offset", g.Offset), zap.Int64("bytes", g.Bytes), zap.Bool("cut_off", g.Torn))
 	}
 }
 
-func (i *Instance) readFrom(path string, offset int64) ([]byte, error) {
+// recordWindow is how much of a log is looked at: more than a record has.
+const recordWindow = 16 << 20
+
+// readFrom reads so much of a log at most, from an offset on; whole: to its end.
+func (i *Instance) readFrom(path string, offset, most int64) (text []byte, whole bool, err error) {
 	f, err := i.shared.FS.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, false, errors.Join(err, f.Close())
 	}
-	text := make([]byte, min(max(info.Size()-offset, 0), 2*logBlock)) // Pebble looks further by itself
+	left := max(info.Size()-offset, 0)
+	text = make([]byte, min(left, most))
 	n, err := f.ReadAt(text, offset)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return text[:n], errors.Join(err, f.Close())
+	return text[:n], left <= most, errors.Join(err, f.Close())
 }
 
 // A log is blocks of chunks: CRC u32, size u16, kind u8, number of the log u32,
@@ -92,7 +111,11 @@ const (
 	chunkHeader  = 11
 	syncHeader   = 19
 	fullKind     = 5
+	firstKind    = 6
+	middleKind   = 7
 	fullSyncKind = 9 // the first kind of the newest format
+	firstSync    = 10
+	middleSync   = 11
 	lastKind     = 12
 )
 

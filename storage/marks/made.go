@@ -90,6 +90,13 @@ func (m *Made) Has(store string) bool {
 	return ok
 }
 
+// Any reports whether any store was made and not dropped.
+func (m *Made) Any() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.has) > 0
+}
+
 // Note notes that a store is there.
 func (m *Made) Note(store string) error {
 	if m.Has(store) || strings.Contains(store, "\n") {

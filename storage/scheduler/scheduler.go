@@ -31,6 +31,8 @@ type Scheduler struct {
 		sync.Mutex
 		running int
 		waiting map[*StoreScheduler]struct{}
+		held    bool      // no compaction of a derived store begins
+		resumed time.Time // delays until then are over
 	}
 }
 
@@ -49,6 +51,26 @@ func (s *Scheduler) Running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.running
+}
+
+// HoldDerived keeps compactions of derived stores from beginning, or lets them
+// begin again: then what was delayed need not wait any longer either.
+func (s *Scheduler) HoldDerived(hold bool) {
+	s.mu.Lock()
+	s.mu.held = hold
+	if !hold {
+		s.mu.resumed = time.Now()
+	}
+	s.mu.Unlock()
+	s.wake()
+}
+
+// wake makes Run look for what can be granted.
+func (s *Scheduler) wake() {
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
 }
 
 // Run grants slots when a store's own limit may have risen, which nothing
@@ -78,6 +100,8 @@ type StoreScheduler struct {
 	calls   int // calls into db in progress
 	closed  bool
 	notYet  time.Time // no grant before
+	since   time.Time // when notYet was set
+	derived bool
 }
 
 // ForStore returns the scheduler of one store.
@@ -133,10 +157,7 @@ func (c *StoreScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 // UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler. The
 // store's mutex is held, so the grant is left to run.
 func (c *StoreScheduler) UpdateGetAllowedWithoutPermission() {
-	select {
-	case c.node.poke <- struct{}{}:
-	default:
-	}
+	c.node.wake()
 }
 
 // Started implements pebble.CompactionGrantHandle.
@@ -163,8 +184,13 @@ func (c *StoreScheduler) Done() {
 func (c *StoreScheduler) Delay(d time.Duration) {
 	c.node.mu.Lock()
 	defer c.node.mu.Unlock()
-	c.notYet = time.Now().Add(d)
+	c.since = time.Now()
+	c.notYet = c.since.Add(d)
 }
+
+// SetDerived says that the store can be made again from others: see HoldDerived. It
+// is called before the store is opened.
+func (c *StoreScheduler) SetDerived(derived bool) { c.derived = derived }
 
 // Busy reports whether a compaction of the store is running.
 func (c *StoreScheduler) Busy() bool {
@@ -174,7 +200,10 @@ func (c *StoreScheduler) Busy() bool {
 }
 
 func (c *StoreScheduler) delayedLocked() bool {
-	return !c.notYet.IsZero() && time.Now().Before(c.notYet)
+	if c.derived && c.node.mu.held {
+		return true
+	}
+	return !c.notYet.IsZero() && c.since.After(c.node.mu.resumed) && time.Now().Before(c.notYet)
 }
 
 func (c *StoreScheduler) takeLocked() {

@@ -136,7 +136,8 @@ type bench struct {
 var ErrUnknownWorkload = errors.New("unknown workload")
 
 // Run measures the workloads one after the other. It drops its databases at the
-// end, unless told to keep them, also when it fails.
+// end, unless told to keep them, also when it fails. The report has what was
+// measured whole until then.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	for _, name := range cfg.Only {
 		if !slices.Contains(Names(), name) {
@@ -228,7 +229,11 @@ func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
 	r := newRecorder(w, b.cfg)
 	stop := r.showProgress(ctx)
 	defer stop()
-	if err := w.run(b, ctx, r); err != nil {
+	err := w.run(b, ctx, r)
+	if ctx.Err() != nil { // what came until then is no measurement
+		return Result{}, fmt.Errorf("interrupted: %w", ctx.Err())
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	return r.result()

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type couch struct {
 	mu   sync.Mutex
 	revs map[string]string // of documents, by path
 	peer *couch            // another server
+	puts int64             // documents written one by one
 }
 
 // ServeHTTP implements http.Handler.
@@ -71,6 +73,7 @@ func (c *couch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, fmt.Sprint("conflict ", err), http.StatusConflict)
 			return
 		}
+		c.puts++
 		rev := fmt.Sprintf("%d-abc", 1+len(doc.Rev))
 		c.revs[r.URL.Path] = rev
 		w.Header().Set("ETag", `"`+rev+`"`)
@@ -273,5 +276,55 @@ func TestDocuments(t *testing.T) {
 			}
 			b.cfg.RandomIDs = false
 		}
+	}
+}
+
+// An interrupted run has no row of the workload that was under way, nor of those
+// behind it.
+func TestInterrupted(t *testing.T) {
+	server := httptest.NewServer(&couch{revs: map[string]string{}})
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var rows sync.Once
+	report, err := Run(ctx, Config{
+		URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 2, Duration: time.Hour, Docs: 10, DocSize: 300, Batch: 5,
+		Only: []string{"bulk", "get", "all_docs_limit_20"}, Progress: writer(func(line string) {
+			if strings.Contains(line, "get") { // it is under way
+				rows.Do(cancel)
+			}
+		}),
+	})
+	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "get: interrupted") {
+		t.Errorf("error %v", err)
+	}
+	if len(report.Results) != 1 || report.Results[0].Name != "bulk" {
+		t.Errorf("%+v", report.Results)
+	}
+}
+
+// writer calls a function with each text.
+type writer func(text string)
+
+// Write implements io.Writer.
+func (w writer) Write(p []byte) (int, error) {
+	w(string(p))
+	return len(p), nil
+}
+
+// What update does before its clock runs is not counted: its documents are made.
+func TestUpdateMeasuresUpdates(t *testing.T) {
+	c := &couch{revs: map[string]string{}}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	report, err := Run(t.Context(), Config{
+		URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 3, Duration: 50 * time.Millisecond, DocSize: 300,
+		Only: []string{"update"}, Keep: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := report.Results[0]; len(c.revs) != 300 || r.Count != c.puts-300 || r.Errors != 0 {
+		t.Errorf("%d documents, %d writes, of which %d count, %d failed", len(c.revs), c.puts, r.Count, r.Errors)
 	}
 }

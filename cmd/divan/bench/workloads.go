@@ -47,25 +47,40 @@ func (b *bench) putInto(ctx context.Context, r *recorder, db string) error {
 	})
 }
 
-// update writes each client's own documents again and again.
+// update writes each client's own documents again and again. They are made before
+// anything is measured.
 func (b *bench) update(ctx context.Context, r *recorder) error {
 	if err := b.create("put"); err != nil {
 		return err
 	}
 	const own = 100
-	return b.timed(ctx, r, func(nr int) client {
-		var revs [own][]byte
+	revs := make([][own][]byte, b.cfg.Clients)
+	write := func(nr int) client {
 		var path, body []byte
 		return func(a *call, i int64) (int64, error) {
+			rev := &revs[nr][i%own]
 			path = fmt.Appendf(path[:0], "/%sput/u-%d-%d", b.prefix, nr, i%own)
-			body = b.appendDoc(body[:0], nil, revs[i%own], i)
+			body = b.appendDoc(body[:0], nil, *rev, i)
 			if err := a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated); err != nil {
 				return 0, err
 			}
-			revs[i%own] = append(revs[i%own][:0], bytes.Trim(a.resp.Header.Peek("ETag"), `"`)...)
-			return min(i/own, 1), nil // the first round creates them
+			*rev = append((*rev)[:0], bytes.Trim(a.resp.Header.Peek("ETag"), `"`)...)
+			return 1, nil
 		}
-	})
+	}
+	first := func(nr int) client {
+		work := write(nr)
+		return func(a *call, i int64) (int64, error) {
+			if i >= own {
+				return 0, io.EOF
+			}
+			return work(a, i)
+		}
+	}
+	if err := b.parallel(ctx, b.cfg.Clients, newRecorder(workload{}, Config{}), first); err != nil {
+		return err
+	}
+	return b.timed(ctx, r, write)
 }
 
 func (b *bench) bulk(ctx context.Context, r *recorder) error {

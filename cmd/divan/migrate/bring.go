@@ -20,21 +20,21 @@ import (
 // database is what is known of a database of the source. It belongs to whoever
 // brings it.
 type database struct {
-	name      string
-	source    info
-	target    info
-	through   endpoint.Seq // everything up to here is on the target
-	left      int64        // changes of the source behind that; -1: it does not say
-	complete  bool         // all that the source had when it was last looked at
-	designs   []string     // ids of design documents that are still to come, deleted ones too
-	listed    bool         // those that were there before this run are among them, or have come
-	judges    []string     // ids of those that wait for the cut-over, as they validate documents
-	own       uint64       // design documents that are left behind because the target has such rules itself
-	refusals  refusals
-	again     bool     // refusals tells of all there are
-	different []string // what is not the same here
-	err       error    // why it could not be brought
-	told      string   // the last trouble that was told while following
+	name     string
+	source   info
+	target   info
+	through  endpoint.Seq // everything up to here is on the target
+	left     int64        // changes of the source behind that; -1: it does not say
+	complete bool         // all that the source had when it was last looked at
+	designs  []string     // ids of design documents that are still to come, deleted ones too
+	listed   bool         // those that were there before this run are among them, or have come
+	judges   []string     // ids of those that wait for the cut-over, as they validate documents
+	own      uint64       // design documents that are left behind because the target has such rules itself
+	refusals refusals
+	again    bool   // refusals tells of all there are
+	findings        // about its settings and design documents
+	err      error  // why it could not be brought
+	told     string // the last trouble that was told while following
 }
 
 // has reports whether everything is here that the source has.
@@ -102,12 +102,12 @@ func count(n int64, thing string) string {
 
 // copy brings settings, documents and design documents, in this order.
 func (m *migration) copy(ctx context.Context, db *database, meter *meter) error {
-	different, err := m.designs(ctx, db)
+	found, err := m.designs(ctx, db)
 	if err != nil {
 		return err
 	}
 	if m.cfg.DryRun {
-		db.different = different
+		db.findings = found
 		db.target, _, err = m.target.info(ctx, db.name)
 		return err
 	}
@@ -118,7 +118,7 @@ func (m *migration) copy(ctx context.Context, db *database, meter *meter) error 
 	if err != nil {
 		return err
 	}
-	db.different = append(settings, different...)
+	db.findings = findings{append(settings, found.different...), found.failing}
 	if err := m.documents(ctx, db, meter); err != nil {
 		return err
 	}

@@ -17,9 +17,15 @@ import (
 	"divan/storage/fault"
 )
 
+// findings are lines about the design documents of a database.
+type findings struct {
+	different []string // what is not the same here
+	failing   []string // what fails at the source as well
+}
+
 // designs looks for what is different with the design documents of a database
-// here, and returns a line for each finding.
-func (m *migration) designs(ctx context.Context, db *database) ([]string, error) {
+// here.
+func (m *migration) designs(ctx context.Context, db *database) (findings, error) {
 	var page struct {
 		Rows []struct {
 			ID  string
@@ -27,9 +33,9 @@ func (m *migration) designs(ctx context.Context, db *database) ([]string, error)
 		}
 	}
 	if err := m.source.get(ctx, path(db.name)+`/_all_docs?startkey=%22_design%2F%22&endkey=%22_design0%22&include_docs=true`, &page); err != nil {
-		return nil, err
+		return findings{}, err
 	}
-	var out []string
+	var out findings
 	db.own, db.judges = 0, nil
 	for _, row := range page.Rows {
 		if row.ID == builtIn(db.name) {
@@ -41,41 +47,44 @@ func (m *migration) designs(ctx context.Context, db *database) ([]string, error)
 		}
 		body, err := doc.Canonical(nil, row.Doc)
 		if err != nil {
-			return nil, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
+			return out, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
 		}
 		if source := doc.Lookup(body, "validate_doc_update"); source != nil && m.cfg.Continuous {
 			db.judges = append(db.judges, row.ID)
 		}
-		findings, err := examine(m.scripts, body, db.source.Props.Partitioned)
+		found, err := examine(m.scripts, body, db.source.Props.Partitioned, m.source.modern)
 		if err != nil {
-			return nil, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
+			return out, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
 		}
-		large, err := m.largeReductions(ctx, db.name, row.ID, body)
-		if err != nil {
-			return nil, err
+		if err := m.largeReductions(ctx, db.name, row.ID, body, &found); err != nil {
+			return out, err
 		}
-		for _, f := range append(findings, large...) {
-			out = append(out, row.ID+": "+f)
+		for _, f := range found.different {
+			out.different = append(out.different, row.ID+": "+f)
+		}
+		for _, f := range found.failing {
+			out.failing = append(out.failing, row.ID+": "+f)
 		}
 	}
 	db.listed = true
 	return out, nil
 }
 
-// examine looks at one design document.
-func examine(scripts *script.Engine, body []byte, partitioned bool) ([]string, error) {
-	var out []string
+// examine looks at one design document. What does not compile here fails at the
+// source as well when its JavaScript is modern.
+func examine(scripts *script.Engine, body []byte, partitioned, modern bool) (findings, error) {
+	var out findings
 	if err := guard.CheckDesignDoc(scripts, body, partitioned); err != nil {
-		out = append(out, "is refused here: "+reason(err))
+		out.different = append(out.different, "is refused here: "+reason(err))
 	}
 	for _, name := range []string{"indexes", "nouveau", "st_indexes", "fulltext"} {
 		if value := doc.Lookup(body, name); doc.IsObject(value) && string(value) != "{}" {
-			out = append(out, "its search indexes ("+name+") are not built here")
+			out.different = append(out.different, "its search indexes ("+name+") are not built here")
 		}
 	}
 	if language, ok := doc.Unquote(doc.Lookup(body, "language")); ok && language != "javascript" {
 		if language != "query" {
-			out = append(out, fmt.Sprintf("its language is %s: its functions do not run here", language))
+			out.different = append(out.different, fmt.Sprintf("its language is %s: its functions do not run here", language))
 		}
 		return out, nil
 	}
@@ -83,7 +92,7 @@ func examine(scripts *script.Engine, body []byte, partitioned bool) ([]string, e
 		err := scripts.CheckFunction(source)
 		switch {
 		case err == nil:
-			out = append(out, otherwise(name, source)...)
+			out.different = append(out.different, otherwise(name, source)...)
 		case !fault.Is(err, fault.CompilationError):
 			return err
 		case !isView: // that of a view has refused the document
@@ -91,7 +100,11 @@ func examine(scripts *script.Engine, body []byte, partitioned bool) ([]string, e
 			if name == "validate_doc_update" {
 				effect = ", so that no document can be written"
 			}
-			out = append(out, fmt.Sprintf("%s does not compile here%s: %s", name, effect, reason(err)))
+			if modern {
+				out.failing = append(out.failing, fmt.Sprintf("%s does not compile%s: %s", name, effect, reason(err)))
+				return nil
+			}
+			out.different = append(out.different, fmt.Sprintf("%s does not compile here%s: %s", name, effect, reason(err)))
 		}
 		return nil
 	})
@@ -157,14 +170,13 @@ func otherwise(name, source string) []string {
 // largeReductions finds views whose reduction is so large that reduce_limit will
 // soon refuse it, or does so already. It looks at what the source has built, and
 // makes it build nothing.
-func (m *migration) largeReductions(ctx context.Context, db, id string, body []byte) ([]string, error) {
-	var out []string
+func (m *migration) largeReductions(ctx context.Context, db, id string, body []byte, out *findings) error {
 	views := doc.Lookup(body, "views")
 	if !doc.IsObject(views) {
-		return nil, nil
+		return nil
 	}
 	limit := reduce.DefaultLimit().Threshold
-	err := doc.EachMember(views, func(name string, view []byte) error {
+	return doc.EachMember(views, func(name string, view []byte) error {
 		source, ok := doc.Unquote(doc.Lookup(view, "reduce"))
 		if !ok || strings.HasPrefix(source, "_") && source != "_sum" { // the other built-in ones stay small
 			return nil
@@ -184,11 +196,10 @@ func (m *migration) largeReductions(ctx context.Context, db, id string, body []b
 		}
 		value := result.Rows[0].Value
 		if bytes.Contains(value, []byte(`"reduce_overflow_error"`)) || bytes.Contains(value, []byte(`"builtin_reduce_error"`)) {
-			out = append(out, fmt.Sprintf("views.%s.reduce gives an error there: %s", name, value))
+			out.failing = append(out.failing, fmt.Sprintf("views.%s.reduce gives an error: %s", name, value))
 		} else if len(value) > limit/2 {
-			out = append(out, fmt.Sprintf("views.%s.reduce gives %d bytes; the limit is %d (reduce_limit_threshold)", name, len(value), limit))
+			out.different = append(out.different, fmt.Sprintf("views.%s.reduce gives %d bytes; the limit is %d (reduce_limit_threshold)", name, len(value), limit))
 		}
 		return nil
 	})
-	return out, err
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"divan/shard"
 )
 
 // display shows how far the migration is. On a terminal there is a bar for each
@@ -73,14 +75,17 @@ type meter struct {
 	bar, all *mpb.Bar // nil: nobody looks
 	total    int64    // documents when it began
 	mu       sync.Mutex
-	done     int64 // of the total
+	done     int64          // of the total
+	read     int64          // documents of which the feed has told
+	open     int64          // of those: what the target lacks of them is not written yet, as far as is known
+	missing  map[string]int // revisions that are still to come, of some of those documents
 	written  atomic.Int64
 	bytes    atomic.Int64 // of bodies and attachments that were written
 }
 
 // database begins a database with so many documents.
 func (d *display) database(name string, total uint64) *meter {
-	m := &meter{total: int64(total)}
+	m := &meter{total: int64(total), missing: make(map[string]int)}
 	if d.bars == nil {
 		return m
 	}
@@ -116,6 +121,53 @@ func (m *meter) reach(done int64) {
 		m.all.IncrInt64(done - m.done)
 	}
 	m.done = done
+}
+
+// told says that the feed has told of so many documents, and that kept of the last
+// ones are looked at. The bar counts what is done with, not what is known of: the
+// last documents may have large attachments.
+func (m *meter) told(read int64, kept int) {
+	m.mu.Lock()
+	m.read = read
+	m.open += int64(kept)
+	done := m.read - m.open
+	m.mu.Unlock()
+	m.reach(done)
+}
+
+// begin says that a feed begins, when so many documents are done.
+func (m *meter) begin(done int64) {
+	m.mu.Lock()
+	m.read, m.open, m.missing = done, 0, make(map[string]int)
+	m.mu.Unlock()
+	m.reach(done)
+}
+
+// lacks says what the target lacks of so many documents.
+func (m *meter) lacks(asked int, missing []shard.IDMissing) {
+	m.mu.Lock()
+	for i := range missing {
+		m.missing[missing[i].ID] = len(missing[i].Missing)
+	}
+	m.open = max(0, m.open-int64(asked-len(missing)))
+	done := m.read - m.open
+	m.mu.Unlock()
+	m.reach(done)
+}
+
+// settled says that a revision was written, or refused.
+func (m *meter) settled(id string) {
+	m.mu.Lock()
+	left, known := m.missing[id]
+	if known && left > 1 {
+		m.missing[id] = left - 1
+	} else if known {
+		delete(m.missing, id)
+		m.open = max(0, m.open-1)
+	}
+	done := m.read - m.open
+	m.mu.Unlock()
+	m.reach(done)
 }
 
 // wrote says that the target has taken a document.

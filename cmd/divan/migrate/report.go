@@ -178,13 +178,17 @@ func (r *report) refusals() {
 }
 
 func (r *report) differences() {
-	var lines []string
+	var different, failing []string
 	for _, db := range r.m.all() {
 		for _, text := range db.different {
-			lines = append(lines, db.name+": "+text)
+			different = append(different, db.name+": "+text)
+		}
+		for _, text := range db.failing {
+			failing = append(failing, db.name+": "+text)
 		}
 	}
-	r.list("Different here:", lines)
+	r.list("Different here:", different)
+	r.list("Fails at the source as well:", failing)
 }
 
 // leftBehind tells what stays where it is.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -82,6 +83,7 @@ type side struct {
 	client    *http.Client
 	userAgent string
 	about     about
+	modern    bool // what does not compile here, does not there: its JavaScript is as new as ours
 	met       bool // it has answered: when it does not, it is worth another attempt
 }
 
@@ -236,11 +238,33 @@ func (s *side) hello(ctx context.Context) error {
 		return err
 	case slices.Contains(session.UserCtx.Roles, "_admin"):
 		s.met = true
+		s.modern = s.hasModernJavaScript(ctx)
 		return nil
 	case s.User == "":
 		return fmt.Errorf("%s wants the name and the password of a server administrator", s.Host())
 	}
 	return fmt.Errorf("%s is no server administrator of %s", s.User, s.Host())
+}
+
+// oldSpiderMonkeys are the major versions below which SpiderMonkey has syntax that
+// was never in a standard.
+const oldSpiderMonkeys = 60
+
+// hasModernJavaScript reports whether the server is known to compile what compiles
+// here, and nothing else.
+func (s *side) hasModernJavaScript(ctx context.Context) bool {
+	if strings.Contains(s.about.Vendor.Name, "Divan") {
+		return true
+	}
+	var versions struct {
+		Engine struct{ Name, Version string } `json:"javascript_engine"`
+	}
+	if err := s.get(ctx, "/_node/_local/_versions", &versions); err != nil {
+		return false // CouchDB before 2.3
+	}
+	major, _, _ := strings.Cut(versions.Engine.Version, ".")
+	n, err := strconv.Atoi(major)
+	return versions.Engine.Name == "quickjs" || versions.Engine.Name == "spidermonkey" && err == nil && n >= oldSpiderMonkeys
 }
 
 // pageSize is how many names are asked for at a time.

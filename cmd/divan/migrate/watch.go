@@ -3,10 +3,13 @@ package migrate
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"divan/replicator/endpoint"
+	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -30,8 +33,8 @@ func (s *selectedSource) Changes(ctx context.Context, q endpoint.ChangesQuery) (
 		if left, err := s.Pending(ctx, q.Since); err == nil && left >= 0 {
 			out.done = max(0, s.meter.total-left)
 		}
-		s.meter.reach(out.done)
 	}
+	s.meter.begin(out.done)
 	return out, nil
 }
 
@@ -47,7 +50,6 @@ func (f *selectedFeed) Next(ctx context.Context, rows []endpoint.Change) (int, e
 	for {
 		n, err := f.Feed.Next(ctx, rows)
 		f.done += int64(n)
-		f.source.meter.reach(f.done)
 		kept := 0
 		for i := range rows[:n] {
 			if f.source.keep(rows[i].ID) {
@@ -55,6 +57,7 @@ func (f *selectedFeed) Next(ctx context.Context, rows []endpoint.Change) (int, e
 				kept++
 			}
 		}
+		f.source.meter.told(f.done, kept)
 		if kept > 0 || err != nil || n == 0 {
 			return kept, err
 		}
@@ -115,18 +118,29 @@ type watchedTarget struct {
 	refusals *refusals
 }
 
+// Missing tells which revisions the target does not have.
+func (t *watchedTarget) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
+	missing, err := t.Target.Missing(ctx, ids)
+	if err == nil {
+		t.meter.lacks(len(ids), missing)
+	}
+	return missing, err
+}
+
 // Write stores revisions.
 func (t *watchedTarget) Write(ctx context.Context, docs []*endpoint.Doc) ([]endpoint.Refused, error) {
 	refused, err := t.Target.Write(ctx, docs)
 	if err != nil {
 		if len(docs) == 1 && refusing(err) {
 			t.refusals.add(docs[0].ID, docs[0].Path.Rev(), err)
+			t.meter.settled(docs[0].ID)
 		}
 		return refused, err
 	}
 	left := make(map[revision]bool, len(refused))
 	for _, r := range refused {
 		t.refusals.add(r.ID, r.Rev, r.Err)
+		t.meter.settled(r.ID)
 		left[revision{r.ID, r.Rev.String()}] = true
 	}
 	for _, d := range docs {
@@ -137,17 +151,50 @@ func (t *watchedTarget) Write(ctx context.Context, docs []*endpoint.Doc) ([]endp
 	return refused, nil
 }
 
-// WriteWith stores a revision with large attachments.
+// WriteWith stores a revision with large attachments, whose bytes count as they
+// go by.
 func (t *watchedTarget) WriteWith(ctx context.Context, d *endpoint.Doc, contents endpoint.Contents) error {
-	err := t.Target.WriteWith(ctx, d, contents)
+	passing := &meteredContents{Contents: contents, meter: t.meter}
+	err := t.Target.WriteWith(ctx, d, passing)
+	t.meter.bytes.Add(-passing.bytes.Load()) // took counts them, and what was not taken does not count
 	if err != nil {
 		if refusing(err) {
 			t.refusals.add(d.ID, d.Path.Rev(), err)
+			t.meter.settled(d.ID)
 		}
 		return err
 	}
 	t.took(d)
 	return nil
+}
+
+// meteredContents are attachments whose bytes count as they are read.
+type meteredContents struct {
+	endpoint.Contents
+	meter *meter
+	bytes atomic.Int64
+}
+
+// Next opens the next attachment.
+func (c *meteredContents) Next(ctx context.Context) (io.ReadCloser, error) {
+	r, err := c.Contents.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredReader{r, c}, nil
+}
+
+type meteredReader struct {
+	io.ReadCloser
+	contents *meteredContents
+}
+
+// Read implements io.Reader.
+func (r *meteredReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.contents.bytes.Add(int64(n))
+	r.contents.meter.bytes.Add(int64(n))
+	return n, err
 }
 
 // took counts a document with its attachments.
@@ -160,6 +207,7 @@ func (t *watchedTarget) took(d *endpoint.Doc) {
 		}
 	}
 	t.meter.wrote(size)
+	t.meter.settled(d.ID)
 }
 
 // refusing reports whether an error is about the document, so that no other

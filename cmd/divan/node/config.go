@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
@@ -37,6 +38,9 @@ type Config struct {
 	Admin       string   // NAME:PASSWORD of a server administrator; empty: none from here
 	Version     string   // of the program, for answers
 	Processors  int      // that there are; 0: as many as GOMAXPROCS says
+	// StopWithin is how long a stop may take before Run returns with parts still at
+	// work, as on a disk that hangs: the process must end then. 0: for ever.
+	StopWithin time.Duration
 
 	NodeName       string // name@host, stronger than NODENAME and node_name; empty: theirs
 	ClusterAddress string // HOST:PORT of the cluster port, stronger than files and environment; empty: theirs

@@ -41,5 +41,8 @@ func (n *Node) filter(ctx context.Context, f *shard.Filter) (shard.BatchMatcher,
 	return n.designs.Filter(ctx, f)
 }
 
+// copyDropped is told that a copy of this node was taken away.
+func (n *Node) copyDropped(copyName string) { n.views.CopyDropped(copyName) }
+
 // designChanged is told that a copy of this node has a new design document.
 func (n *Node) designChanged(copyName string) { n.designs.Drop(copyName) }

@@ -119,6 +119,10 @@ func (s *identityStore) read() (id identity, err error) {
 	if err := json.Unmarshal(b, &id); err != nil {
 		return identity{}, err
 	}
+	if id.Version > identityVersion {
+		return identity{}, fmt.Errorf("%s is of version %d and this program knows versions up to %d: a newer version of Divan has written it",
+			s.path(), id.Version, identityVersion)
+	}
 	if id.Version != identityVersion || id.Secret == "" {
 		return identity{}, fmt.Errorf("version %d is not known to this program, or the secret is missing", id.Version)
 	}

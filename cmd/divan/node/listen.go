@@ -31,11 +31,13 @@ type door struct {
 	}
 	serving sync.WaitGroup
 	failed  chan error
+	moved   chan struct{} // a look at the configuration and the certificates is due
 }
 
 func newDoor(api *httpapi.API, h *config.Holder, fixed net.Listener, log *zap.Logger) *door {
 	return &door{
 		log: log, api: api, config: h, base: h.Load(), fixed: fixed, patience: stopTimeout, failed: make(chan error, 1),
+		moved: make(chan struct{}, 1),
 	}
 }
 
@@ -58,18 +60,12 @@ func (d *door) fail(err error) {
 // opened is called once every address is served, stopping before the first
 // connection is closed.
 func (d *door) run(ctx context.Context, opened func(), stopping func()) error {
-	moved := make(chan struct{}, 1)
-	cancel := d.config.Subscribe(func(_, _ *config.Snapshot) {
-		select {
-		case moved <- struct{}{}:
-		default: // a look is due already
-		}
-	})
+	cancel := d.config.Subscribe(func(_, _ *config.Snapshot) { d.look() })
 	defer cancel()
 	servers, err := d.open(ctx)
 	if err == nil {
 		opened()
-		servers, err = d.follow(ctx, moved, servers)
+		servers, err = d.follow(ctx, servers)
 	}
 	stopping()
 	for _, s := range servers {
@@ -77,6 +73,14 @@ func (d *door) run(ctx context.Context, opened func(), stopping func()) error {
 	}
 	d.serving.Wait()
 	return err
+}
+
+// look has the configuration and the certificates read again.
+func (d *door) look() {
+	select {
+	case d.moved <- struct{}{}:
+	default: // a look is due already
+	}
 }
 
 // close gives back a listener that was never served on.
@@ -110,14 +114,14 @@ func (d *door) open(ctx context.Context) ([]*server, error) {
 
 // follow moves the listeners when the configuration says so, until ctx ends.
 // It returns those that are served then.
-func (d *door) follow(ctx context.Context, moved <-chan struct{}, servers []*server) ([]*server, error) {
+func (d *door) follow(ctx context.Context, servers []*server) ([]*server, error) {
 	for {
 		select {
 		case <-ctx.Done():
 			return servers, nil
 		case err := <-d.failed:
 			return servers, err
-		case <-moved:
+		case <-d.moved:
 		}
 		if d.fixed != nil {
 			continue

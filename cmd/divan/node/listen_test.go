@@ -259,6 +259,12 @@ func TestTLS(t *testing.T) {
 		_, serial, err := a.get("https://"+address+"/_up", nil)
 		return err == nil && serial == 3
 	})
+	a.issue("server")
+	h.node.Renew()
+	eventually(t, "the next certificate is shown", func() bool {
+		_, serial, err := a.get("https://"+address+"/_up", nil)
+		return err == nil && serial == 4
+	})
 	address = h.tls(func() { h.set("ssl", "tls_versions", "[tlsv1.3]") })
 	if _, _, err := a.get("https://"+address+"/_up", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }); err == nil {
 		t.Error("TLS 1.2 is spoken where only 1.3 should be")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,17 +19,29 @@ import (
 type journal struct {
 	*zap.Logger
 	level zap.AtomicLevel
+	file  *logFile     // nil: the log goes elsewhere
 	close func() error // gives its file back
 }
 
 // journal opens the log that section [log] describes, unless there is one.
 func (c Config) journal(l config.Log) (*journal, error) {
 	if c.Logger != nil {
-		return &journal{c.Logger, zap.NewAtomicLevel(), func() error { return nil }}, nil
+		return &journal{Logger: c.Logger, level: zap.NewAtomicLevel(), close: func() error { return nil }}, nil
 	}
-	out, done, err := logTarget(l)
-	if err != nil {
-		return nil, err
+	var file *logFile
+	var out zapcore.WriteSyncer
+	done := func() error { return nil }
+	switch l.Writer {
+	case "stdout":
+		out = unsynced{os.Stdout}
+	case "file":
+		file = &logFile{path: l.File}
+		if err := file.reopen(); err != nil {
+			return nil, err
+		}
+		out, done = unsynced{file}, file.close
+	default:
+		out = unsynced{os.Stderr}
 	}
 	format := zap.NewProductionEncoderConfig()
 	format.EncodeTime = zapcore.RFC3339NanoTimeEncoder
@@ -45,7 +58,7 @@ func (c Config) journal(l config.Log) (*journal, error) {
 		return nil
 	})
 	stop := func() error { return errors.Join(lines.Stop(), done()) }
-	return &journal{zap.New(zapcore.NewCore(encoder, lines, level), urgent), level, stop}, nil
+	return &journal{Logger: zap.New(zapcore.NewCore(encoder, lines, level), urgent), level: level, file: file, close: stop}, nil
 }
 
 // Lines of the log are gathered, because a write for each costs a busy node a
@@ -61,21 +74,52 @@ func (j *journal) follow(h *config.Holder) {
 	h.Subscribe(func(_, now *config.Snapshot) { j.level.SetLevel(levelOf(now.Log.Level)) })
 }
 
-// logTarget opens what the log is written to. A file is appended to, so that
-// it can be cut (logrotate's copytruncate) while the node runs.
-func logTarget(l config.Log) (zapcore.WriteSyncer, func() error, error) {
-	nothing := func() error { return nil }
-	switch l.Writer {
-	case "stdout":
-		return unsynced{os.Stdout}, nothing, nil
-	case "file":
-		f, err := os.OpenFile(l.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
-		if err != nil {
-			return nil, nil, fmt.Errorf("open the log: %w", err)
-		}
-		return unsynced{f}, f.Close, nil
+// reopen opens the file of the log anew: it may have been renamed.
+func (j *journal) reopen() error {
+	if j.file == nil {
+		return nil
 	}
-	return unsynced{os.Stderr}, nothing, nil
+	return j.file.reopen()
+}
+
+// logFile is the file of a log. It is appended to, so that it can be cut
+// (logrotate's copytruncate) while the node runs, or be renamed and opened anew.
+// It is safe for concurrent use.
+type logFile struct {
+	path string
+	mu   struct {
+		sync.Mutex
+		file *os.File
+	}
+}
+
+// reopen opens the file at its path. When that fails the one from before stays.
+func (l *logFile) reopen() error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	l.mu.Lock()
+	before := l.mu.file
+	l.mu.file = f
+	l.mu.Unlock()
+	if before != nil {
+		return before.Close()
+	}
+	return nil
+}
+
+// Write implements io.Writer.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.file.Write(p)
+}
+
+func (l *logFile) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.file.Close()
 }
 
 // unsynced never waits for the disk: losing the last lines of a log with the

@@ -49,9 +49,15 @@ type Node struct {
 	links *links          // nil: the node stands alone
 	life  context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
 
-	ready      chan struct{}
+	ready chan struct{}
+	ending
+}
+
+// ending is how a node ends.
+type ending struct {
 	restarting chan struct{}
 	askRestart sync.Once
+	left       sync.WaitGroup // what a stop by force leaves behind
 }
 
 // functions is what comes of design documents.
@@ -65,9 +71,12 @@ type functions struct {
 // New opens the data directory and builds every part; nothing runs yet. A node
 // that was built must be run, or closed with Close.
 func New(ctx context.Context, cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, ready: make(chan struct{}), restarting: make(chan struct{})}
+	n := &Node{cfg: cfg, ready: make(chan struct{}), ending: ending{restarting: make(chan struct{})}}
 	if err := n.configure(ctx); err != nil {
 		return nil, err
+	}
+	if err := n.tryPorts(ctx); err != nil {
+		return nil, errors.Join(err, n.journal.close())
 	}
 	var err error
 	n.files = divide(descriptorLimit())
@@ -161,13 +170,14 @@ func (n *Node) build(ctx context.Context) (err error) {
 	heavy := query.NewGate(cmp.Or(n.cfg.Processors, runtime.GOMAXPROCS(0)))
 	n.local = shard.New(shard.Options{
 		Engine: n.engine, Logger: n.log.Named("shard"), Validator: n.rules, CompileSelector: compileSelector(heavy), Heavy: heavy,
-		CompileFunction: n.filter, OnUpdate: n.updated, OnDesignDoc: n.designChanged,
+		CompileFunction: n.filter, OnUpdate: n.updated, OnDesignDoc: n.designChanged, OnDrop: n.copyDropped,
 	})
 	n.scripts = script.New(script.Options{
-		Logger: n.log.Named("script"), Timeout: func() time.Duration { return n.config.Load().CouchDB.OSProcessTimeout },
+		Logger: n.log.Named("script"), Processors: n.cfg.Processors, Timeout: func() time.Duration { return n.config.Load().CouchDB.OSProcessTimeout },
+		Eval: func() bool { return n.config.Load().Limits.AllowEval },
 	})
 	n.views = view.New(view.Options{
-		Engine: n.engine, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit,
+		Engine: n.engine, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit, Memory: s.Limits.MaxIndexMemory,
 	})
 	if !s.CouchDB.SingleNode {
 		if n.links, err = n.newLinks(ctx); err != nil {
@@ -248,7 +258,28 @@ func (n *Node) Config() *config.Holder { return n.config }
 
 // Reclaimable returns how many bytes of requests' bodies were given back since it
 // was last asked.
-func (n *Node) Reclaimable() int64 { return n.api.Reclaimable() }
+func (n *Node) Reclaimable() int64 { return n.api.Memory.Reclaimable() }
+
+// Addresses returns where the node listens, as the configuration says.
+func (n *Node) Addresses() (out []string) {
+	for _, p := range places(n.config.Load()) {
+		out = append(out, p.kind.String()+" "+p.address)
+	}
+	return out
+}
+
+// Databases returns how many there are, the system's own included.
+func (n *Node) Databases() int { return n.meta.Databases().Len() }
+
+// Renew opens the file of the log anew, which may have been renamed, and reads the
+// certificates again. Certificates for other nodes are read at each connection.
+func (n *Node) Renew() {
+	if err := n.journal.reopen(); err != nil {
+		n.log.Error("the log stays where it is", zap.Error(err))
+	}
+	n.door.look()
+	n.log.Info("the log is open anew, certificates are read again")
+}
 
 // Restart makes Run return ErrRestart after a graceful stop. It returns at
 // once.

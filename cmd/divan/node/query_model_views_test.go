@@ -32,6 +32,7 @@ func (d *modelDesign) path() string { return "/_design/" + d.name + "/_view/" }
 // modelHolder is a document of that time.
 type modelHolder struct {
 	id, rev string
+	lost    []string // live leaves
 	body    map[string]json.RawMessage
 }
 
@@ -106,6 +107,12 @@ func modelMappings() []modelMapping {
 		}},
 		{`function (doc) { emit([doc.g, doc.s, doc.k], [doc.n, 1]); }`, []string{"_sum", "_stats", "_count"}, func(d *modelHolder) []emitted {
 			return []emitted{{"[" + d.or("g") + "," + d.or("s") + "," + d.or("k") + "]", "[" + d.or("n") + ",1]"}}
+		}},
+		{`function (doc) { if (doc._conflicts) { emit(doc._conflicts, doc._rev); } }`, []string{"_count"}, func(d *modelHolder) []emitted {
+			if len(d.lost) == 0 {
+				return nil
+			}
+			return []emitted{{list(d.lost), strconv.Quote(d.rev)}}
 		}},
 		{`function (doc) { emit(doc.g, {a: doc.n, b: {c: 1}}); }`, []string{"_sum", "_count"}, func(d *modelHolder) []emitted {
 			return []emitted{{d.or("g"), `{"a":` + d.or("n") + `,"b":{"c":1}}`}}
@@ -298,7 +305,7 @@ func (m *queryModel) held(q *viewQuestion) []modelHolder {
 	if q.update == "true" {
 		q.design.held = []modelHolder{}
 		for _, d := range m.live() {
-			h := modelHolder{id: d.id, rev: d.winner().rev()}
+			h := modelHolder{id: d.id, rev: d.winner().rev(), lost: d.conflicts()}
 			if err := json.Unmarshal([]byte(d.winner().body), &h.body); err != nil {
 				m.Fatalf("%s: %v", d.winner().body, err)
 			}
@@ -331,12 +338,7 @@ func (m *queryModel) expectView(q *viewQuestion, held []modelHolder) (rows []vie
 			})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b viewRow) int {
-		return cmp.Or(bytes.Compare(a.sort, b.sort), strings.Compare(a.ID, b.ID), bytes.Compare(a.tie, b.tie))
-	})
-	if q.desc {
-		slices.Reverse(all)
-	}
+	slices.SortStableFunc(all, q.compare)
 	starts, ends := []string{q.start}, []string{q.end}
 	if q.keys != nil {
 		starts = slices.Clone(q.keys)
@@ -370,6 +372,16 @@ func (m *queryModel) expectView(q *viewQuestion, held []modelHolder) (rows []vie
 		}
 	}
 	return rows, len(all), offset
+}
+
+// compare orders rows as an answer does: rows of one document under one key come by
+// their values in both directions.
+func (q *viewQuestion) compare(a, b viewRow) int {
+	c := cmp.Or(bytes.Compare(a.sort, b.sort), strings.Compare(a.ID, b.ID))
+	if q.desc {
+		c = -c
+	}
+	return cmp.Or(c, bytes.Compare(a.tie, b.tie))
 }
 
 // shardOf returns the range of the ring that a document belongs to.
@@ -454,12 +466,11 @@ func (m *queryModel) reduce(q *viewQuestion, rows []viewRow) json.RawMessage {
 	if err != nil {
 		m.Fatalf("%v", err)
 	}
+	// A function sees rows in ascending order.
+	rows = slices.SortedStableFunc(slices.Values(rows), (&viewQuestion{}).compare)
 	in := make([]reduce.Row, len(rows))
 	for i, r := range rows {
 		in[i] = reduce.Row{Sort: r.sort, Key: r.Key, ID: r.ID, Value: r.Value}
-	}
-	if q.desc { // a function sees rows in ascending order
-		slices.Reverse(in)
 	}
 	state, err := f.Reduce(nil, in)
 	if err == nil {

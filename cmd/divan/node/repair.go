@@ -69,6 +69,7 @@ func (n *Node) tasks() []httpapi.Task {
 	for _, t := range n.views.Tasks() {
 		out = append(out, httpapi.Task{
 			Node: n.name, PID: "<0." + t.Copy + "." + t.Signature + ">", Type: "indexer", Database: t.Copy, DesignDocument: t.Design,
+			FailedDocument: t.Document, Error: t.Error,
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
 	}
@@ -87,7 +88,11 @@ func (n *Node) tasks() []httpapi.Task {
 // figures are the numbers of the node that the HTTP interface cannot know.
 func (n *Node) figures() httpapi.Figures {
 	orphans, _ := n.engine.Orphans() // a folder that cannot be read shows in the log when the next one comes
-	f := httpapi.Figures{OpenDatabases: n.engine.OpenStores(), OrphanedShards: len(orphans)}
+	stores, scripts := n.engine.Stats(), n.scripts.Stats()
+	f := httpapi.Figures{
+		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans),
+		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
+	}
 	if n.links != nil {
 		f.ReplicationBacklog = n.links.repair.Jobs()
 		f.ReplicationLag = n.links.repair.Lag(n.life)

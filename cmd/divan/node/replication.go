@@ -12,6 +12,7 @@ import (
 	"divan/replicator/ownership"
 	"divan/shard"
 	"divan/storage/fault"
+	"divan/storage/memory"
 )
 
 // replication is what copies databases.
@@ -30,6 +31,7 @@ func (n *Node) newReplication() {
 	options := replicator.Options{
 		Coordinator: n.coord, Meta: n.meta, Config: n.config, Owners: n.owners, Identify: n.identify, Listening: n.Addr, Others: n.askOthers, Send: n.sendReplication,
 		Local:     local.New(local.Options{Coordinator: n.coord, Access: httplocal.Access{API: n.api.API}}),
+		Memory:    memory.NewShares(n.api.Memory),
 		UserAgent: "Divan-Replicator/" + n.cfg.Version, Logger: n.log.Named("replicator"),
 	}
 	if n.links != nil {

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
 )
 
 // part is something that lives. It is stopped by the end of the context of
@@ -137,10 +141,41 @@ func (n *Node) start(ctx context.Context, fail func()) []*running {
 	return up
 }
 
-// stop stops what runs, from the highest floor down, and closes every part.
+// stop stops what runs. After Config.StopWithin it gives up, and says which part has
+// not ended.
 func (n *Node) stop(up []*running) error {
+	var current atomic.Pointer[string]
+	if n.cfg.StopWithin == 0 {
+		return n.stopParts(up, &current)
+	}
+	ended := make(chan error, 1)
+	n.left.Go(func() { ended <- n.stopParts(up, &current) })
+	within := time.NewTimer(n.cfg.StopWithin)
+	defer within.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-within.C:
+	}
+	err := fmt.Errorf("%w: %s has not ended within %v", ErrNotStopped, *current.Load(), n.cfg.StopWithin)
+	n.left.Go(func() { // the log may hang, too
+		n.log.Error("the node is stopped by force: nothing that was acknowledged is lost", zap.Error(err), zap.String("goroutines", stacks()))
+	})
+	return err
+}
+
+// ErrNotStopped is what Run returns when a part of the node has not ended in time. It
+// goes on, so that the process has to end.
+var ErrNotStopped = errors.New("the node could not be stopped")
+
+// stopParts stops what runs, from the highest floor down, and closes every part;
+// current is the one that it waits for.
+func (n *Node) stopParts(up []*running, current *atomic.Pointer[string]) error {
+	waiting := "what never ran"
+	current.Store(&waiting)
 	errs := []error{n.closeFrom(len(up))}
 	for _, r := range slices.Backward(up) {
+		current.Store(&r.name)
 		if r.down != nil {
 			r.down()
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"runtime"
@@ -25,7 +26,7 @@ const (
 	maxHeaderBytes = 1 << 20
 	// stopTimeout is how long requests may still take once their listener is
 	// given up or the node stops.
-	stopTimeout = 30 * time.Second
+	stopTimeout = 5 * time.Second
 	// maxScrapers is how many connections the port for metrics has of its own.
 	maxScrapers = 16
 )
@@ -139,6 +140,27 @@ func (s *server) listen(ctx context.Context) error {
 		return fmt.Errorf("listen on %s: %w", s.place.address, err)
 	}
 	s.listener = l
+	return nil
+}
+
+// tryPorts takes the addresses of a node that is new, and gives them back: one that
+// cannot have them is refused before its data directory is made. Later the
+// addresses may have been changed through HTTP, which is not known yet here.
+func (n *Node) tryPorts(ctx context.Context) error {
+	_, err := n.cfg.fileSystem().Stat(n.cfg.DataDir)
+	if n.cfg.Listener != nil || n.cfg.FS != nil || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, p := range places(n.config.Load()) {
+		if err := allowed(n.config, p); err != nil {
+			return err
+		}
+		s := &server{place: p}
+		if err := s.listen(ctx); err != nil {
+			return err
+		}
+		_ = s.listener.Close() // nobody has connected
+	}
 	return nil
 }
 

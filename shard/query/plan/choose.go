@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"divan/shard/query"
-	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // Plan is how a query is answered.
@@ -17,6 +15,7 @@ type Plan struct {
 	Ranges   []Range // what is read, in ascending order; none: everything
 	Nothing  bool    // no document can match: nothing is read
 	Covering bool    // keys and ids are enough: no document is read
+	Empty    bool    // the leading column has no value in any match: CouchDB tells nothing about such an answer
 	After    *Bookmark
 	Ignored  bool     // the index that the client named is another one
 	Warnings []string // what the client is told, before those about the reading
@@ -43,7 +42,6 @@ const (
 	needsTextSearch = "needs_text_search"
 	scopeMismatch   = "scope_mismatch"
 	sortMismatch    = "sort_order_mismatch"
-	emptySelector   = "empty_selector"
 	comesAfter      = "alphabetically_comes_after"
 	lessOverlap     = "less_overlap"
 	tooManyFields   = "too_many_fields"
@@ -63,7 +61,8 @@ type chooser struct {
 	db         Database
 	all        []*candidate // _all_docs first, then by design document and name
 	indexable  []string     // fields that the selector bounds, as CouchDB sees it
-	bounded    []string     // the same, with columns that $in and $or bound
+	impossible string       // the first of them that has no value in any match; empty: none
+	bounded    []string     // those by which indexes are compared, with columns that $in and $or bound
 	winner     *candidate   // nil: none
 	choiceless error        // why there is none
 }
@@ -71,6 +70,9 @@ type chooser struct {
 // Choose returns how a query is answered. The error is a *fault.Error when it
 // needs an index that is not there.
 func Choose(f *Find, indexes []*Index, db Database) (*Plan, error) {
+	if f.unreadable {
+		return nil, f.invalidBookmark()
+	}
 	c := newChooser(f, indexes, db)
 	if c.winner == nil {
 		return nil, c.choiceless
@@ -82,6 +84,7 @@ func Choose(f *Find, indexes []*Index, db Database) (*Plan, error) {
 	}
 	p.Ranges, p.Nothing = ranges(f, x)
 	p.Nothing = p.Nothing || f.Selector.Nothing()
+	p.Empty = f.Selector.Nothing() || c.emptyRange(x)
 	return p, nil
 }
 
@@ -89,9 +92,15 @@ func newChooser(f *Find, indexes []*Index, db Database) *chooser {
 	c := &chooser{find: f, db: db, indexable: f.Selector.Indexable()}
 	list := List(indexes)
 	c.bounded = slices.Clone(c.indexable)
+	for _, field := range c.indexable {
+		if len(f.Selector.Intervals(field, false)) == 0 { // the others are of no interest to CouchDB then
+			c.impossible, c.bounded = field, []string{field}
+			break
+		}
+	}
 	for _, x := range list {
 		for _, name := range x.Names() {
-			if !slices.Contains(c.bounded, name) && !query.Full(x.intervals(f.Selector, name)) {
+			if c.impossible == "" && !slices.Contains(c.bounded, name) && !query.Full(x.intervals(f.Selector, name)) {
 				c.bounded = append(c.bounded, name)
 			}
 		}
@@ -118,16 +127,14 @@ func (c *chooser) judge(x *Index) *candidate {
 	for out.prefix < len(x.Columns) && slices.Contains(c.bounded, x.Columns[out.prefix].Name) {
 		out.prefix++
 	}
-	add(sel.Text(), needsTextSearch)
-	if x.AllDocs() {
-		add(sel.Empty(), emptySelector)
-		add(out.prefix == 0 && !sel.Empty(), fieldMismatch)
-		add(!x.sorts(c.find), sortMismatch)
-		return out
+	if !x.AllDocs() {
+		add(x.partial != nil && !x.named(c.find.UseIndex), isPartial)
+		add(x.Partitioned != (c.find.Partition != ""), scopeMismatch)
+		add(!sel.Requires(x.needed(c.find.Sort)), fieldMismatch)
+	} else if !sel.Text() {
+		add(out.prefix == 0, fieldMismatch)
 	}
-	add(x.partial != nil && !x.named(c.find.UseIndex), isPartial)
-	add(x.Partitioned != (c.find.Partition != ""), scopeMismatch)
-	add(!sel.Requires(x.needed(c.find.Sort)), fieldMismatch)
+	add(sel.Text(), needsTextSearch)
 	add(!x.sorts(c.find), sortMismatch)
 	return out
 }
@@ -140,26 +147,23 @@ func (x *Index) needed(sort []Column) []string {
 	})
 }
 
-// sorts reports whether rows come in the order that the query wants. Columns that
-// are the same in all results do not count.
+// sorts reports whether rows come in the order that the query wants: its fields are
+// the leading columns, behind those that an $eq makes the same in all results.
 func (x *Index) sorts(f *Find) bool {
 	columns := x.Names()
-	for _, want := range f.Sort {
-		for len(columns) > 0 && columns[0] != want.Name && x.constant(f, columns[0]) {
-			columns = columns[1:]
-		}
-		if len(columns) == 0 || columns[0] != want.Name {
-			return false
-		}
+	if len(f.Sort) == 0 {
+		return true
+	}
+	for len(columns) > 0 && columns[0] != f.Sort[0].Name && f.Selector.Constant(columns[0]) {
 		columns = columns[1:]
 	}
-	return true
+	return len(columns) >= len(f.Sort) && slices.EqualFunc(f.Sort, columns[:len(f.Sort)], func(c Column, name string) bool { return c.Name == name })
 }
 
-// constant reports whether a column has one value in all results.
-func (x *Index) constant(f *Find, column string) bool {
-	list := f.Selector.Intervals(column, false)
-	return len(list) == 1 && list[0].Point()
+// emptyRange reports whether CouchDB finds that no value of the leading column is in
+// a match.
+func (c *chooser) emptyRange(x *Index) bool {
+	return c.impossible != "" && len(x.Columns) > 0 && x.Columns[0].Name == c.impossible
 }
 
 // choose returns the candidate that serves the query.
@@ -219,8 +223,7 @@ func (c *chooser) continued(usable []*candidate, b *Bookmark) (*candidate, error
 			return x, nil
 		}
 	}
-	text := string(doc.AppendString(nil, c.find.bookmark))
-	return nil, &fault.Error{Kind: fault.InvalidSelector, Code: "invalid_bookmark", Reason: "Invalid bookmark value: " + text}
+	return nil, c.find.invalidBookmark()
 }
 
 // rank orders usable candidates, the best first.
@@ -243,7 +246,7 @@ func kind(c *candidate) int {
 }
 
 func useIndexText(use []string) string {
-	return strings.Join(append([]string{designID(use[0])}, use[1:]...), ", ")
+	return strings.Join(append([]string{DesignID(use[0])}, use[1:]...), ", ")
 }
 
 // ignored reports whether the client wanted another index.

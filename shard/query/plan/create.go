@@ -50,15 +50,24 @@ func ParseCreate(body []byte) (*Create, error) {
 	if err := c.define(); err != nil {
 		return nil, err
 	}
-	sum := sha1.Sum(append(append([]byte(kind), 0), c.given...))
-	if c.Name == "" {
-		c.Name = hex.EncodeToString(sum[:])
-	}
+	definition := append(append([]byte(kind), 0), c.given...)
 	if c.Design == "" {
-		c.Design = hex.EncodeToString(sum[:])
+		c.Design = hashName(definition)
+		if c.Name != "" || c.partitioned != nil { // indexes of other names have design documents of their own
+			c.Design = hashName(definition, []byte(c.Name), c.partitioned)
+		}
 	}
-	c.Design = designID(c.Design)
-	return c, nil
+	if c.Name == "" {
+		c.Name = hashName(definition)
+	}
+	c.Design = DesignID(c.Design)
+	return c, doc.ValidateID(c.Design)
+}
+
+// hashName makes a name of what something is.
+func hashName(parts ...[]byte) string {
+	sum := sha1.Sum(bytes.Join(parts, []byte{0}))
+	return hex.EncodeToString(sum[:])
 }
 
 // define makes the map of the view.
@@ -203,7 +212,7 @@ func ParseBulkDelete(body []byte) (*BulkDelete, error) {
 	default:
 		_ = doc.EachElement(v, func(item []byte) error { // canonical
 			if name, ok := doc.Unquote(item); ok {
-				b.Designs = append(b.Designs, designID(name))
+				b.Designs = append(b.Designs, DesignID(name))
 			} else {
 				o.refuse("invalid_index_name", "Invalid index name: "+term(item))
 			}

@@ -16,6 +16,11 @@ const maxKey = `"<MAX>"`
 // there has null as its index; other refusals are errors.
 func AppendExplain(dst []byte, f *Find, indexes []*Index, db Database) ([]byte, error) {
 	c := newChooser(f, indexes, db)
+	if c.winner == nil && f.Bookmark != nil { // of an index that is gone: only _find refuses it
+		start := *f
+		start.Bookmark = nil
+		c = newChooser(&start, indexes, db)
+	}
 	if c.winner == nil && len(f.Sort) == 0 {
 		return nil, c.choiceless
 	}
@@ -28,7 +33,7 @@ func AppendExplain(dst []byte, f *Find, indexes []*Index, db Database) ([]byte, 
 		dst = c.winner.AppendJSON(dst)
 	}
 	dst = append(dst, `,"partitioned":`...)
-	dst = appendBool(dst, c.winner != nil && c.winner.Partitioned)
+	dst = appendBool(dst, db.Partitioned)
 	dst = append(dst, `,"selector":`...)
 	dst = f.Selector.Append(dst)
 	dst = f.appendOptions(append(dst, `,"opts":`...))
@@ -53,7 +58,7 @@ func (f *Find) appendOptions(dst []byte) []byte {
 	dst = append(dst, `{"use_index":`...)
 	dst = appendStrings(dst, f.UseIndex)
 	dst = append(dst, `,"bookmark":`...)
-	dst = doc.AppendString(dst, f.SentBookmark())
+	dst = append(dst, f.SentBookmark()...)
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, int64(f.Limit), 10)
 	dst = append(dst, `,"skip":`...)
@@ -101,61 +106,6 @@ func appendStrings(dst []byte, list []string) []byte {
 	return append(dst, ']')
 }
 
-// appendCandidates appends the indexes that were not chosen, the best first.
-func (c *chooser) appendCandidates(dst []byte) []byte {
-	list := slices.DeleteFunc(slices.Clone(c.all), func(x *candidate) bool { return x == c.winner })
-	slices.SortStableFunc(list, func(a, b *candidate) int {
-		if (len(a.reasons) == 0) != (len(b.reasons) == 0) {
-			return len(a.reasons) - len(b.reasons)
-		}
-		return rank(a, b)
-	})
-	for i, x := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = x.AppendJSON(append(dst, `{"index":`...))
-		dst = append(dst, `,"analysis":{"usable":`...)
-		dst = appendBool(dst, len(x.reasons) == 0)
-		dst = append(dst, `,"reasons":[`...)
-		for j, reason := range c.reasons(x) {
-			if j > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(doc.AppendString(append(dst, `{"name":`...), reason), '}')
-		}
-		dst = append(dst, `],"ranking":`...)
-		dst = strconv.AppendInt(dst, int64(i+1), 10)
-		dst = append(dst, `,"covering":`...)
-		if x.AllDocs() {
-			dst = append(dst, "null"...)
-		} else {
-			dst = appendBool(dst, x.covers(c.find))
-		}
-		dst = append(dst, "}}"...)
-	}
-	return dst
-}
-
-// reasons tells why a candidate was not chosen.
-func (c *chooser) reasons(x *candidate) []string {
-	w := c.winner
-	switch {
-	case len(x.reasons) > 0 || w == nil:
-		return x.reasons
-	case w.named(c.find.UseIndex):
-		return []string{excludedByUser}
-	case kind(x) != kind(w):
-		return []string{unfavoredType}
-	case x.prefix != w.prefix:
-		return []string{lessOverlap}
-	case len(x.Columns) != len(w.Columns):
-		return []string{tooManyFields}
-	default:
-		return []string{comesAfter}
-	}
-}
-
 // appendHints appends which fields an index could be made of.
 func (c *chooser) appendHints(dst []byte) []byte {
 	rest := slices.DeleteFunc(c.find.Selector.Fields(), func(name string) bool { return slices.Contains(c.indexable, name) })
@@ -178,7 +128,7 @@ func (c *chooser) appendHints(dst []byte) []byte {
 // appendMRArgs appends the range of keys as the arguments of a view.
 func (c *chooser) appendMRArgs(dst []byte) []byte {
 	f, x := c.find, c.winner
-	start, end := x.display(f.Selector, c.indexable)
+	start, end := c.display(x.Index)
 	direction := "fwd"
 	if f.Descending() {
 		direction = "rev"
@@ -206,12 +156,14 @@ func (c *chooser) appendMRArgs(dst []byte) []byte {
 }
 
 // display returns the range of keys that CouchDB would read, in ascending order.
-func (x *Index) display(sel *query.Selector, indexable []string) (start, end []byte) {
+func (c *chooser) display(x *Index) (start, end []byte) {
+	sel := c.find.Selector
+	if sel.Nothing() || c.emptyRange(x) {
+		return []byte("null"), []byte("null")
+	}
 	if x.AllDocs() {
 		start, end = []byte("null"), []byte(maxKey)
-		if list := sel.Intervals("_id", false); len(list) == 0 {
-			end = start
-		} else {
+		if list := sel.Intervals("_id", false); len(list) > 0 {
 			start, end = textOr(list[0].Lo, start), textOr(list[0].Hi, end)
 		}
 		return start, end
@@ -219,13 +171,10 @@ func (x *Index) display(sel *query.Selector, indexable []string) (start, end []b
 	var lower, upper [][]byte
 	lowerOpen, upperOpen := true, true
 	for _, column := range x.Columns {
-		if !slices.Contains(indexable, column.Name) {
+		if c.impossible != "" || !slices.Contains(c.indexable, column.Name) {
 			break
 		}
 		list := sel.Intervals(column.Name, false)
-		if len(list) == 0 {
-			return []byte("null"), []byte("null")
-		}
 		if lowerOpen = lowerOpen && list[0].Lo.Text != nil; lowerOpen {
 			lower = append(lower, list[0].Lo.Text)
 		}

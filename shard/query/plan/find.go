@@ -19,9 +19,10 @@ type Find struct {
 	Count     bool // the number of matches is wanted, not documents
 	Options
 
-	names     []string // of Fields
-	fieldList []byte   // Fields as JSON
-	bookmark  string   // as the client sent it
+	names      []string // of Fields
+	fieldList  []byte   // Fields as JSON
+	bookmark   []byte   // as the client sent it, as JSON; nil: none
+	unreadable bool     // the bookmark is none: _find refuses it, _explain shows it
 }
 
 // Options are the switches of a request.
@@ -41,12 +42,16 @@ func (f *Find) Descending() bool { return len(f.Sort) > 0 && f.Sort[0].Desc }
 // FieldList returns the fields that are wanted as a JSON array; empty: all.
 func (f *Find) FieldList() []byte { return f.fieldList }
 
-// SentBookmark returns the bookmark as the client sent it, "nil" when there was none.
-func (f *Find) SentBookmark() string {
-	if f.bookmark == "" {
-		return NoBookmark
+// SentBookmark returns the bookmark as the client sent it, as JSON; "nil" when there was none.
+func (f *Find) SentBookmark() []byte {
+	if f.bookmark == nil {
+		return []byte(`"` + NoBookmark + `"`)
 	}
 	return f.bookmark
+}
+
+func (f *Find) invalidBookmark() error {
+	return refusal("invalid_bookmark", "Invalid bookmark value: "+string(f.bookmark))
 }
 
 // ParseFind reads the body of a request. Refusals are *fault.Error with CouchDB's
@@ -64,7 +69,7 @@ func ParseFind(body []byte, defaultLimit int) (*Find, error) {
 	f.Skip = o.integer("skip", 0, 0)
 	f.Sort = o.sort(o.take("sort"))
 	f.takeFields(o)
-	f.Partition, _ = o.text("partition")
+	f.Partition = o.partition()
 	f.R = o.integer("r", 1, 1)
 	f.Conflicts = o.boolean("conflicts", false)
 	f.takeStale(o)
@@ -81,13 +86,12 @@ func (f *Find) takeBookmark(o *options) {
 	if v == nil || string(v) == "null" || string(v) == `""` {
 		return
 	}
-	var ok bool
-	if f.bookmark, ok = doc.Unquote(v); ok {
-		f.Bookmark, ok = decodeBookmark(f.bookmark)
+	f.bookmark = v
+	text, ok := doc.Unquote(v)
+	if ok {
+		f.Bookmark, ok = decodeBookmark(text)
 	}
-	if !ok {
-		o.refuse("invalid_bookmark", "Invalid bookmark value: "+string(v))
-	}
+	f.unreadable = !ok
 }
 
 func (f *Find) takeFields(o *options) {

@@ -117,12 +117,12 @@ func (x *Index) Names() []string {
 
 // named reports whether use_index names the index.
 func (x *Index) named(use []string) bool {
-	return len(use) > 0 && !x.AllDocs() && x.Design == designID(use[0]) && (len(use) == 1 || use[1] == x.Name)
+	return len(use) > 0 && !x.AllDocs() && x.Design == DesignID(use[0]) && (len(use) == 1 || use[1] == x.Name)
 }
 
-// designID returns the id of a design document that may be named without its
+// DesignID returns the id of a design document that may be named without its
 // prefix.
-func designID(name string) string {
+func DesignID(name string) string {
 	if strings.HasPrefix(name, doc.DesignPrefix) {
 		return name
 	}

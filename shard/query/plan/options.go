@@ -126,6 +126,19 @@ func (o *options) text(name string) (s string, ok bool) {
 	return s, ok
 }
 
+// partition reads the name of a partition; empty: none.
+func (o *options) partition() string {
+	v := o.take("partition")
+	if v == nil {
+		return ""
+	}
+	s, ok := doc.Unquote(v)
+	if !ok {
+		o.refuse("illegal_partition", "Partition must be a string")
+	}
+	return s
+}
+
 // title reads the name of an index or of a design document.
 func (o *options) title(name string) string {
 	s, ok := o.text(name)

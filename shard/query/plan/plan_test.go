@@ -40,7 +40,7 @@ func fixture(t *testing.T, specs ...string) []*Index {
 }
 
 func TestChoose(t *testing.T) {
-	standard := []string{"n/n:n", "tn/tn:t,n", "open/open:m|{\"state\":\"open\"}", "z/same:n", "p/p-n:n"}
+	standard := []string{"n/n:n", "tn/tn:t,n", "open/open:m|{\"state\":\"open\"}", "z/same:n", "p/p-n:n", "abc/abc:a,b,c"}
 	for _, tc := range []struct{ request, want string }{
 		{`{"selector":{"n":1}}`, "n 1"},
 		{`{"selector":{"n":{"$in":[1,5,7]}}}`, "n 4"},
@@ -54,7 +54,16 @@ func TestChoose(t *testing.T) {
 		{`{"selector":{"_id":"a"}}`, "_all_docs 1 No matching"},
 		{`{"selector":{"_id":{"$in":["b","a",3]}}}`, "_all_docs 2 No matching"},
 		{`{"selector":{"_id":{"$lt":3}}}`, "_all_docs nothing No matching"},
-		{`{"selector":{"$or":[]}}`, "_all_docs nothing No matching"},
+		{`{"selector":{"$or":[]}}`, "n nothing"},
+		{`{"selector":{"$and":[]}}`, "_all_docs nothing No matching"},
+		{`{"selector":{"$or":[],"q":{"$in":[]}}}`, "n 0"},
+		{`{"selector":{"$or":[],"q":1}}`, "_all_docs 0 No matching"}, // the empty $or is neutral, and no index has all with q
+		{`{"selector":{"t":{"$gte":"x","$lte":"x"}},"sort":["n"],"use_index":"tn","allow_fallback":false}`, "invalid_index"},
+		{`{"selector":{"a":1,"b":1},"sort":["a","c"]}`, "no_usable_index"},
+		{`{"selector":{"a":1,"b":1,"c":1},"sort":["b","c"]}`, "abc 1"},
+		{`{"selector":{"n":1},"bookmark":"no bookmark"}`, "invalid_bookmark"},
+		{`{"selector":{"n":1},"bookmark":5}`, "invalid_bookmark"},
+		{`{"selector":{"n":1},"bookmark":"nil"}`, "invalid_bookmark"},
 		{`{"selector":{"m":1}}`, "_all_docs 0 No matching"},
 		{`{"selector":{"m":1},"use_index":"open"}`, "open 1"},
 		{`{"selector":{"n":1},"use_index":"z"}`, "same 1"},

@@ -74,28 +74,3 @@ func newRank(n string, top bool) (Function, error) {
 	}
 	return rank{keep, top}, nil
 }
-
-// Limit is the setting reduce_limit: a result that is longer than Threshold
-// bytes and, times Ratio, longer than what it was made from, is an error.
-type Limit struct {
-	Off       bool
-	LogOnly   bool // what exceeds it is told in the log, and stays
-	Threshold int
-	Ratio     float64
-}
-
-// DefaultLimit returns the limit of a configuration that says nothing.
-func DefaultLimit() Limit { return Limit{Threshold: 5000, Ratio: 2} }
-
-// Exceeded reports whether out bytes are too many for in bytes of input.
-func (l Limit) Exceeded(in, out int) bool {
-	return !l.Off && out > l.Threshold && float64(out)*l.Ratio > float64(in)
-}
-
-// Refused reports whether so many bytes are an error.
-func (l Limit) Refused(in, out int) bool { return !l.LogOnly && l.Exceeded(in, out) }
-
-// OverflowReason is the text of the error for a result that is too long.
-func OverflowReason(in, out int) string {
-	return "Reduce output must shrink more rapidly: input size: " + strconv.Itoa(in) + " output size: " + strconv.Itoa(out)
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"divan/shard/query"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -77,6 +78,7 @@ type statsNode struct {
 	elements []statsNode
 	uneven   bool   // the arrays were not of one length
 	bad      string // what is wrong with a value: of several the first in the order of bytes
+	alone    string // of the only value: what CouchDB says of one that it begins with
 }
 
 // measures are the statistics of numbers.
@@ -104,6 +106,7 @@ func (n *statsNode) flush(counted int) {
 }
 
 func (n *statsNode) addValue(value []byte) {
+	only := n.merging()
 	switch {
 	case isNumber(value):
 		if s, ok := parseScalar(value); ok {
@@ -126,7 +129,16 @@ func (n *statsNode) addValue(value []byte) {
 		n.addPacked(value)
 		return
 	}
-	n.refuse(statsReason + "'" + shorten(value) + "'")
+	n.refuse(statsReason + "'" + term(value, true) + "'")
+	if only {
+		n.alone = "non-numeric _stats input: " + term(value, false)
+	}
+}
+
+// merging notes that a further value comes; it reports whether that is the only one.
+func (n *statsNode) merging() bool {
+	n.alone = ""
+	return !n.plain && !n.array && n.bad == ""
 }
 
 // element returns the statistics of an element. An array that has more elements
@@ -150,12 +162,13 @@ func (n *statsNode) addPacked(object []byte) {
 	for name := range strings.SplitSeq(statsFields, ",") {
 		value := doc.Lookup(object, name)
 		if value == nil {
-			n.refuse("user _stats input missing required field " + name + " (" + shorten(object) + ")")
+			properties := strings.TrimSuffix(strings.TrimPrefix(term(object, true), "{"), "}")
+			n.refuse("user _stats input missing required field " + name + " (" + properties + ")")
 			return
 		}
 		var ok bool
 		if fields[i], ok = parseScalar(value); !ok {
-			n.refuse("non-numeric _stats input received for " + name + ": " + shorten(value))
+			n.refuse("non-numeric _stats input received for " + name + ": " + term(value, false))
 			return
 		}
 		i++
@@ -177,11 +190,13 @@ func (n *statsNode) bound(least, greatest *scalar) {
 	n.one.greatest.greatest(greatest)
 }
 
-func shorten(value []byte) string {
-	if len(value) > maxCause {
-		return strings.ToValidUTF8(string(value[:maxCause]), "") + "…"
+// term is a value as CouchDB's errors show it, short enough for a state.
+func term(value []byte, readable bool) string {
+	text := query.Term(value, readable)
+	if len(text) > maxCause {
+		return strings.ToValidUTF8(text[:maxCause], "") + "…"
 	}
-	return string(value)
+	return text
 }
 
 func (n *statsNode) refuse(reason string) {
@@ -196,6 +211,7 @@ const (
 	statsArray
 	statsUneven
 	statsBad
+	statsAlone
 )
 
 func (n *statsNode) appendState(dst []byte) []byte {
@@ -209,6 +225,7 @@ func (n *statsNode) appendState(dst []byte) []byte {
 	set(n.array, statsArray)
 	set(n.uneven, statsUneven)
 	set(n.bad != "", statsBad)
+	set(n.alone != "", statsAlone)
 	dst = append(dst, form)
 	if n.plain {
 		dst = n.one.sum.appendState(dst)
@@ -226,6 +243,9 @@ func (n *statsNode) appendState(dst []byte) []byte {
 	if n.bad != "" {
 		dst = appendText(dst, []byte(n.bad))
 	}
+	if n.alone != "" {
+		dst = appendText(dst, []byte(n.alone))
+	}
 	return dst
 }
 
@@ -236,6 +256,10 @@ func (n *statsNode) mergeState(r *reader, depth int) {
 		return
 	}
 	form := r.byte()
+	if form == 0 { // no values
+		return
+	}
+	only := n.merging()
 	if form&statsPlain != 0 {
 		n.one.sum.mergeState(r)
 		n.one.count.mergeState(r)
@@ -255,11 +279,18 @@ func (n *statsNode) mergeState(r *reader, depth int) {
 	if form&statsBad != 0 {
 		n.refuse(string(r.text()))
 	}
+	if form&statsAlone != 0 {
+		if alone := string(r.text()); only {
+			n.alone = alone
+		}
+	}
 }
 
 // err returns what is wrong with the values, empty for nothing.
 func (n *statsNode) err() string {
 	switch {
+	case n.alone != "":
+		return n.alone
 	case n.bad != "":
 		return n.bad
 	case n.plain && n.array:

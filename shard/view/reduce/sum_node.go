@@ -202,13 +202,17 @@ func (n *sumNode) mergeState(r *reader, depth int) {
 }
 
 // err returns the error that a sum is, nil for none. A single value inside an
-// object is passed on whatever it is.
+// object is passed on whatever it is, and so is one array that begins with a number.
 func (n *sumNode) err(top bool) []byte {
 	if e := n.findThrown(); e != nil {
 		return e
 	}
 	return n.findBad(top)
 }
+
+// beginsWithNumber reports whether a value is an array that CouchDB's 0 can be added
+// to: it looks at the first element only.
+func beginsWithNumber(value []byte) bool { return doc.IsArray(value) && isNumber(value[1:]) }
 
 func (n *sumNode) findThrown() []byte {
 	e := n.thrown
@@ -222,7 +226,7 @@ func (n *sumNode) findThrown() []byte {
 
 func (n *sumNode) findBad(top bool) []byte {
 	switch {
-	case n.bad != nil && (top || n.several):
+	case n.bad != nil && (n.several || top && !beginsWithNumber(n.bad)):
 		return appendError(nil, sumReason, n.bad)
 	case n.object && (n.array || len(n.numbers) > 0):
 		return appendError(nil, sumReason, n.appendNumbers(nil))

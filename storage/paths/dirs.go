@@ -1,4 +1,4 @@
-package instance
+package paths
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/instance"
 )
 
 // Dirs makes directories durable and remembers which already are.
@@ -51,11 +53,18 @@ func (d *Dirs) ensureParent(parent string) error {
 	if err := d.Ensure(parent); err != nil {
 		return err
 	}
-	err := SyncDir(d.FS, parent)
+	err := instance.SyncDir(d.FS, parent)
 	// A directory above the data directory may be unreadable for this user;
 	// it is not ours to sync.
 	if errors.Is(err, os.ErrPermission) {
 		return nil
 	}
 	return err
+}
+
+// forget says that a directory is going to be removed.
+func (d *Dirs) forget(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.mu.durable, dir)
 }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestUnit: the unit for systemd can be enabled and starts what there is, and the
+// package has every file that it names.
+func TestUnit(t *testing.T) {
+	read := func(elem ...string) string {
+		text, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, elem...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	unit, pack := read("deploy", "divan.service"), read("deploy", "deb", "nfpm.yaml")
+	for _, line := range []string{"[Unit]", "[Service]", "[Install]", "User=divan", "StateDirectory=divan", "WantedBy=multi-user.target"} {
+		if !strings.Contains(unit, "\n"+line+"\n") {
+			t.Errorf("the unit has no line %s", line)
+		}
+	}
+	start := regexp.MustCompile(`(?m)^ExecStart=(\S+) (.*)$`).FindStringSubmatch(unit)
+	environment := regexp.MustCompile(`(?m)^EnvironmentFile=-(\S+)$`).FindStringSubmatch(unit)
+	if start == nil || environment == nil {
+		t.Fatal(unit)
+	}
+	cmd, flags, err := rootCommand().Find(strings.Fields(start[2]))
+	if err == nil {
+		err = cmd.ParseFlags(flags)
+	}
+	if err != nil || cmd.Name() != "serve" {
+		t.Errorf("%s: %v", start[0], err)
+	}
+	for _, file := range []string{start[1], environment[1], cmd.Flag("config").Value.String()} {
+		if file = strings.Trim(file, "[]"); !strings.Contains(pack, "dst: "+file+"\n") {
+			t.Errorf("the package has no %s", file)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)src: (\S+)`).FindAllStringSubmatch(pack, -1) {
+		if m[1] != "bin/divan" { // which make builds
+			read(m[1])
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package script
+
+import (
+	"slices"
+	"unsafe"
+
+	lib "modernc.org/libquickjs"
+)
+
+// globals are the members of the global object before scripts ran.
+type globals struct {
+	names  []lib.TJSShapeProperty
+	values []value // held
+	proto  uintptr
+}
+
+// noteGlobals takes down how the global object is.
+func (v *vm) noteGlobals() {
+	g, o := &v.globals, v.globalObject()
+	g.proto = (*lib.TJSShape)(pointer(o.Fshape)).Fproto
+	for i, p := range propertiesOf(o) {
+		if p.Fatom == 0 {
+			continue
+		}
+		x := memberAt(o, i, p)
+		p = plainly(p)
+		v.hold(p, x, 1)
+		g.names, g.values = append(g.names, p), append(g.values, x)
+	}
+}
+
+func (v *vm) letGoGlobals() {
+	for i, p := range v.globals.names {
+		v.hold(p, v.globals.values[i], -1)
+	}
+}
+
+func (v *vm) globalObject() *lib.TJSObject {
+	return objectAt(addressOf((*lib.TJSContext)(pointer(v.ctx)).Fglobal_obj))
+}
+
+// plainly is a property without its place in the shape's hash table, and without
+// the difference between a value and a reference to one, which the engine makes as
+// it likes when functions name a global.
+func plainly(p lib.TJSShapeProperty) lib.TJSShapeProperty {
+	p.F__ccgo0 = p.F__ccgo0 >> flagBits << flagBits
+	if flagsOf(p)&lib.MJS_PROP_TMASK == lib.MJS_PROP_VARREF {
+		p.F__ccgo0 &^= lib.MJS_PROP_TMASK << flagBits
+	}
+	return p
+}
+
+// restoreGlobals deletes the globals that scripts have added: a variable that was
+// not declared, most likely. It is false when they have changed something else.
+func (v *vm) restoreGlobals() bool {
+	g, o := &v.globals, v.globalObject()
+	if (*lib.TJSShape)(pointer(o.Fshape)).Fproto != g.proto || o.F__ccgo16&objectMarks&^fastArray == 0 {
+		return false
+	}
+	known := 0
+	var added []lib.TJSAtom
+	for i, p := range propertiesOf(o) {
+		switch {
+		case p.Fatom == 0:
+		case known == len(g.names):
+			added = append(added, p.Fatom)
+		case plainly(p) != g.names[known] || memberAt(o, i, p) != g.values[known]:
+			return false
+		default:
+			known++
+		}
+	}
+	if known < len(g.names) {
+		return false
+	}
+	for _, atom := range added {
+		if !v.deleteGlobal(atom) {
+			return false
+		}
+	}
+	return true
+}
+
+// deleteGlobal deletes a global, even one that says that it cannot be deleted, as
+// those that are declared in a script do.
+func (v *vm) deleteGlobal(atom lib.TJSAtom) bool {
+	o := v.globalObject()
+	properties := propertiesOf(o)
+	i := slices.IndexFunc(properties, func(p lib.TJSShapeProperty) bool { return p.Fatom == atom })
+	if i < 0 {
+		return false
+	}
+	if flagsOf(properties[i])&lib.MJS_PROP_CONFIGURABLE == 0 {
+		if (*lib.TJSShape)(pointer(o.Fshape)).Fis_hashed != 0 { // other objects may have it
+			return false
+		}
+		properties[i].F__ccgo0 |= lib.MJS_PROP_CONFIGURABLE << flagBits
+	}
+	return lib.XJS_DeleteProperty(v.tls, v.ctx, (*lib.TJSContext)(pointer(v.ctx)).Fglobal_obj, atom, 0) > 0
+}
+
+// memberAt is the value of property i: where it lies, or where it is referred to.
+// That of a getter and a setter is the two.
+func memberAt(o *lib.TJSObject, i int, p lib.TJSShapeProperty) value {
+	x := propertyAt(o, i)
+	if flagsOf(p)&lib.MJS_PROP_TMASK == lib.MJS_PROP_VARREF {
+		return *(*value)(pointer((*lib.TJSVarRef)(pointer(*(*uintptr)(unsafe.Pointer(&x)))).Fpvalue))
+	}
+	return x
+}
+
+// membersOf are the members of an object as they are stored.
+func membersOf(o *lib.TJSObject, n int) []value {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*value)(pointer(o.Fprop)), n)
+}

@@ -1,0 +1,111 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/shard/script"
+	"divan/storage/fault"
+)
+
+// lossy is a definition whose function does something for documents that say so.
+func lossy(tb testing.TB, does, reduce string) *Definition {
+	tb.Helper()
+	if reduce != "" {
+		reduce = `,"reduce":"` + reduce + `"`
+	}
+	d := define(tb, `{"views":{"odd":{"map":"function (doc) { if (doc.odd) { `+does+` } else { emit(doc._id, 1); } }"`+reduce+`}}}`)
+	d.Design = "_design/d"
+	return d
+}
+
+// A document whose rows cannot be indexed is never left out: queries that wait for it
+// fail and say why, others get what there is.
+func TestRowsAreNotLost(t *testing.T) {
+	for _, c := range []struct{ name, does, want string }{
+		{"a large key", "emit('x'.repeat(20e6));", "The limit of a document is exceeded: a key of 20000002 bytes is emitted, at most 8388608 are indexed."},
+		{"large rows", "for (var i = 0; i < 7; i++) { emit(i, 'x'.repeat(10e6)); }", "The limit of a document is exceeded: more than 67108864 bytes of rows are emitted."},
+		{"large rows that are caught", "for (var i = 0; i < 7; i++) { try { emit(i, 'x'.repeat(10e6)); } catch (e) {} }", "more than 67108864 bytes of rows"},
+		{"many rows", "for (var i = 0; i < 1e7; i++) { emit(); }", "The limit of a document is exceeded: more than 1048576 rows are emitted."},
+		{"endless rows", "for (;;) { emit(); }", "more than 1048576 rows"},
+		{"the stack", "(function f() { f(); })();", "The script calls functions more deeply than the stack allows."},
+		{"the stack, for JSON", "JSON.parse('['.repeat(1e5)); emit(1);", "The script calls functions more deeply than the stack allows."},
+		{"the stack, for a source", "eval('['.repeat(1e5)); emit(1);", "The script calls functions more deeply than the stack allows."},
+		{"nested arrays", "var a = []; for (var i = 0; i < 6000; i++) { a = [a]; } emit(1, a);", "What the script gives out is too large: nested too deeply."},
+		{"a long array", "var a = []; a.length = 4294967295; emit(1, a);", "What the script gives out is too large: array is too large."},
+		{"a row that comes later", "Promise.resolve().then(function () { emit(1); });", "The script emits a row when its map function has returned already."},
+		{"the stack, later", "return (async function () { (function f() { f(); })(); })();", "The script calls functions more deeply than the stack allows."},
+		{"the memory", "var s = 'x'; for (;;) { s = s + s; s.charCodeAt(1); }", "The script needs too much memory."},
+		{"the time", "for (;;) {}", "OS process timed out."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := startOn(t, vfs.NewMem())
+			limit := time.Minute
+			if c.name == "the time" {
+				limit = 300 * time.Millisecond
+			}
+			n.views.scripts = script.New(script.Options{Timeout: func() time.Duration { return limit }, Eval: func() bool { return true }})
+			defer func() { _ = n.views.scripts.Close() }()
+			n.create(false)
+			n.put(1, edit("a", "{}"), edit("b", `{"odd":true}`), edit("c", "{}"))
+			req := request(lossy(t, c.does, ""), "odd")
+			req.Design = "_design/d"
+			_, err := n.tryQuery(req)
+			if reason := fault.Reason(err); !fault.Is(err, fault.BadFunction) || !strings.Contains(reason, c.want) || !strings.Contains(reason, `(document "b", map function of odd of _design/d; it is tried again at `) {
+				t.Errorf("%v", err)
+			}
+			req.Update = UpdateNever
+			if a := n.query(req); fmt.Sprint(a.rows) != `[a "a" 1]` {
+				t.Errorf("rows %v", a.rows)
+			}
+			n.put(2, edit("b", "{}"))
+			req.Update = UpdateBefore
+			if a := n.query(req); len(a.rows) != 3 {
+				t.Errorf("rows %v", a.rows)
+			}
+		})
+	}
+}
+
+// What a document of the largest size may hold is indexed, counted and found, and
+// goes when the document does.
+func TestLargeRowsAreIndexed(t *testing.T) {
+	for _, c := range []struct{ name, does string }{
+		{"key", "emit('k' + 'é'.repeat(4e6) + doc._id, 1);"},
+		{"value", "emit(doc._id, 'x'.repeat(30e6));"},
+		{"many rows", "for (var i = 0; i < 1e5; i++) { emit([i, doc._id], i); }"},
+	} {
+		for _, reduce := range []string{"", "_count"} {
+			t.Run(c.name+reduce, func(t *testing.T) {
+				n := start(t)
+				n.put(1, edit("a", "{}"))
+				req := request(lossy(t, c.does, reduce), "odd")
+				n.query(req)
+				n.put(1, edit("b", `{"odd":true}`), edit("c", `{"odd":true}`))
+				rows := 3
+				if c.name == "many rows" {
+					rows = 200001
+				}
+				if a := n.query(req); len(a.rows) != rows || a.Total != uint64(rows) {
+					t.Fatalf("%d rows, %d in all, want %d", len(a.rows), a.Total, rows)
+				}
+				if reduce != "" {
+					req.Reduce = true
+					if a := n.query(req); fmt.Sprint(a.rows) != fmt.Sprintf("[null %d]", rows) {
+						t.Errorf("reduced to %v", a.rows)
+					}
+					req.Reduce = false
+				}
+				n.put(2, edit("b", "{}"), edit("c", "{}"))
+				if a := n.query(req); fmt.Sprint(a.rows) != `[a "a" 1 b "b" 1 c "c" 1]` {
+					t.Errorf("%d rows", len(a.rows))
+				}
+				n.checkBlocks(t, lossy(t, c.does, reduce))
+			})
+		}
+	}
+}

@@ -1,0 +1,214 @@
+// Package diskspace tells whether there is room for writes on the disk of a node, and
+// shares out the last of it.
+package diskspace
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/zap"
+
+	"divan/storage/fault"
+)
+
+// Space knows whether there is room for writes. Some room is kept, and who may
+// take it depends on what would be lost without it:
+//
+//   - indexes can be made again: no batch of one is committed, and none of their
+//     compactions begins, while less than twice the kept room would be left when all
+//     that they have in memory is written. Their tables end at one and a half times:
+//     documents are never refused because of them;
+//   - documents are refused where it begins, before anything fails, and stores are
+//     opened for reading;
+//   - compactions of documents, which give room back in the end, may take it but
+//     for a quarter;
+//   - all of it is for what has to go on: flushes of documents, deletions, the
+//     metadata.
+//
+// It looks when somebody asks, at most every Look, and while it found too
+// little each second.
+type Space struct {
+	FS  vfs.FS
+	Dir string
+	Log *zap.Logger
+	// Hold is told when compactions of indexes have to wait, and when they need not.
+	Hold func(bool)
+
+	looked atomic.Int64 // nanoseconds of the clock
+	full   atomic.Bool  // for documents
+	tight  atomic.Bool  // for indexes
+	since  atomic.Int64 // nanoseconds of the clock when it became tight
+
+	spare   atomic.Int64 // bytes above what indexes leave, as of the last look
+	seen    atomic.Bool  // there was one
+	changes sync.Mutex   // held while Hold is told
+	pending atomic.Int64 // bytes that indexes have in memory and are going to write
+}
+
+const (
+	// Look is how long what was seen counts.
+	Look = 250 * time.Millisecond
+	// LookIndexes is Look for batches of indexes, which fill a disk in no time.
+	LookIndexes = 10 * time.Millisecond
+	// Kept is what writes of documents leave free in bytes, or the
+	// KeptFraction of a smaller disk.
+	Kept = 64 << 20
+	// KeptFraction is which part of a smaller disk is kept.
+	KeptFraction = 20
+	// Indexes stop at so many halves of the kept room, and their tables end at tableHalves.
+	indexHalves = 4
+	tableHalves = 3
+	// ResumeHalves is at how many of them indexes go on.
+	ResumeHalves = 6
+	// ResumeAfter is how long indexes wait at least before they go on: what a table that
+	// found no room gives back would be filled again at once.
+	ResumeAfter = 5 * time.Second
+	// compactionShare is which part of the kept room compactions of documents leave.
+	compactionShare = 4
+)
+
+// Err is fault.InsufficientStorage while the disk is full.
+func (d *Space) Err() error {
+	d.refresh(Look)
+	if d.full.Load() {
+		return ErrDiskFull()
+	}
+	return nil
+}
+
+// IndexErr is fault.InsufficientStorage while there is no room for so many bytes more of
+// indexes.
+func (d *Space) IndexErr(more int64) error {
+	d.refresh(LookIndexes)
+	if !d.tight.Load() && d.seen.Load() && d.spare.Load() < d.pending.Load()+more {
+		d.NoteTight()
+	}
+	if d.tight.Load() || d.full.Load() {
+		return errIndexesWait()
+	}
+	return nil
+}
+
+// Pending notes that indexes have so many bytes more in memory, or fewer, which are
+// going to be written.
+func (d *Space) Pending(bytes int64) {
+	if bytes < 0 {
+		d.looked.Store(0) // they are on the disk now
+	}
+	d.pending.Add(bytes)
+}
+
+// PendingBytes returns the sum of what Pending was told.
+func (d *Space) PendingBytes() int64 { return d.pending.Load() }
+
+// refresh looks when the last look is that long ago.
+func (d *Space) refresh(after time.Duration) {
+	now := time.Now().UnixNano()
+	if last := d.looked.Load(); (now-last >= int64(after) || now < last) && d.looked.CompareAndSwap(last, now) {
+		d.look()
+	}
+}
+
+// Watch looks again while something waits for room.
+func (d *Space) Watch() {
+	if d.tight.Load() || d.full.Load() {
+		d.refresh(Look)
+	}
+}
+
+// ErrDiskFull is the error of a write that finds no room.
+func ErrDiskFull() error { return fault.New(fault.InsufficientStorage, "No space left on the disk.") }
+
+func errIndexesWait() error {
+	return fault.New(fault.InsufficientStorage, "Too little space is left on the disk to update the index.")
+}
+
+// room returns the bytes that are free, and those to be kept. ok is false on a file
+// system that does not tell.
+func (d *Space) room() (free, kept uint64, ok bool) {
+	usage, err := d.FS.GetDiskUsage(d.Dir)
+	if err != nil || usage.TotalBytes == 0 {
+		return 0, 0, false
+	}
+	return usage.AvailBytes, min(Kept, usage.TotalBytes/KeptFraction), true
+}
+
+// look asks the file system. One that does not tell is taken to have room again.
+func (d *Space) look() {
+	full, tight, spare := false, false, int64(math.MaxInt64)
+	if free, kept, ok := d.room(); ok {
+		halves := uint64(indexHalves)
+		spare = int64(free) - int64(kept*halves/2)
+		if d.tight.Load() {
+			halves = ResumeHalves
+		}
+		full, tight = free < kept, int64(free)-d.pending.Load() < int64(kept*halves/2)
+		waited := time.Duration(time.Now().UnixNano() - d.since.Load()) // less than none when the clock was set
+		tight = tight || d.tight.Load() && waited >= 0 && waited < ResumeAfter
+	}
+	d.spare.Store(spare)
+	d.seen.Store(true)
+	d.set(full, tight)
+}
+
+func (d *Space) set(full, tight bool) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	if d.tight.Swap(tight) != tight {
+		d.Hold(tight)
+		if tight {
+			d.since.Store(time.Now().UnixNano())
+			d.Log.Warn("little room is left on the disk: indexes are not updated, documents are written", zap.String("directory", d.Dir))
+		} else {
+			d.Log.Info("indexes are updated again: the disk has room", zap.String("directory", d.Dir))
+		}
+	}
+	if d.full.Swap(full) != full {
+		if full {
+			d.Log.Error("the disk is full: writes are refused, reads go on", zap.String("directory", d.Dir))
+		} else {
+			d.Log.Info("the disk has room again", zap.String("directory", d.Dir))
+		}
+	}
+}
+
+// NoteFull notes that a write of documents found no room.
+func (d *Space) NoteFull() {
+	d.looked.Store(time.Now().UnixNano())
+	d.set(true, true)
+}
+
+// NoteTight notes that a write of an index found no room.
+func (d *Space) NoteTight() {
+	d.looked.Store(time.Now().UnixNano())
+	d.set(d.full.Load(), true)
+}
+
+// TableRoom is instance.Shared.TableRoom.
+func (d *Space) TableRoom(derived, compaction bool) error {
+	free, kept, ok := d.room()
+	floor := uint64(0)
+	switch {
+	case !ok:
+		return nil
+	case derived:
+		floor = kept * tableHalves / 2
+	case compaction:
+		floor = kept / compactionShare
+	}
+	if free >= floor {
+		return nil
+	}
+	if derived {
+		d.NoteTight()
+	}
+	return fmt.Errorf("%d bytes are free and %d are kept: %w", free, floor, syscall.ENOSPC)
+}
+
+// Full reports whether the last look found too little room for documents.
+func (d *Space) Full() bool { return d.full.Load() }

@@ -1,0 +1,92 @@
+package instance
+
+import (
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.uber.org/zap"
+)
+
+// A store whose compactions fall behind must not take more writes: each read would
+// look into more and more tables. Pebble stalls them in Commit, where nothing ends
+// the wait while compactions fail; so its limit is out of reach (neverStall), and
+// Admit waits instead.
+
+const (
+	stallTables = 20 // sublevels of L0 at which writes wait
+	neverStall  = 1 << 20
+	// stallLook is how often a stalled write looks whether it has to wait any longer.
+	stallLook = 250 * time.Millisecond
+)
+
+// stall is what is known of the compactions of an instance.
+type stall struct {
+	flushes, admitted atomic.Int64            // flushes that have ended; as of the last Admit
+	failed            atomic.Pointer[failure] // the last compaction; nil: it succeeded
+	wait              atomic.Int64            // nanoseconds after it
+}
+
+// Admit returns when the instance may take another batch, or done is closed. The
+// error says why it cannot for now: compactions fail.
+func (i *Instance) Admit(done <-chan struct{}) error {
+	flushes := i.stall.flushes.Load()
+	if flushes == i.stall.admitted.Load() {
+		return nil
+	}
+	for {
+		if i.DB().Metrics().Levels[0].Sublevels < stallTables {
+			i.stall.admitted.Store(flushes)
+			return nil
+		}
+		if f := i.stall.failed.Load(); f != nil {
+			return DiskError("compaction", f.err)
+		}
+		look := time.NewTimer(stallLook)
+		select {
+		case <-look.C:
+		case <-i.Failed():
+		case <-done:
+			look.Stop()
+			return nil
+		}
+		look.Stop()
+		if err := i.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// How long a store waits after a failed compaction, twice as long each time;
+// Pebble would try again at once and for ever.
+const (
+	retryFailed   = 5 * time.Second
+	retryFailedTo = 5 * time.Minute
+)
+
+// compactionEnded notes how a compaction has ended. That the disk is full is said
+// once, until one succeeds.
+func (i *Instance) compactionEnded(err error) {
+	switch {
+	case errors.Is(err, pebble.ErrCancelledCompaction), errors.Is(err, errClosing):
+		return
+	case err == nil:
+		i.stall.failed.Store(nil)
+		i.stall.wait.Store(0)
+		return
+	}
+	wait := time.Duration(i.stall.wait.Load())
+	wait = min(max(2*wait, retryFailed), retryFailedTo)
+	i.stall.wait.Store(int64(wait))
+	i.compactions.Delay(wait)
+	before := i.stall.failed.Swap(&failure{err})
+	switch full := errors.Is(err, syscall.ENOSPC); {
+	case i.Err() != nil: // said already
+	case !full:
+		i.log.Error("compaction failed", zap.Error(err), zap.Duration("retry_in", wait))
+	case before == nil:
+		i.log.Warn("a compaction waits for room on the disk", zap.Error(err))
+	}
+}

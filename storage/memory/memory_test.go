@@ -1,0 +1,145 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func fixed(n int64) *Budget { return NewBudget(func() int64 { return n }) }
+
+// Large takers leave a part to small ones, and all of it is back when all have ended.
+func TestClaims(t *testing.T) {
+	b := fixed(8 << 20)
+	var large, second, little Claim
+	if ok, never := large.Take(b, 9<<20); ok || !never {
+		t.Errorf("more than there is: %v, never %v", ok, never)
+	}
+	if ok, _ := large.Take(b, 5<<20); !ok {
+		t.Error("a large one gets nothing")
+	}
+	if ok, never := second.Take(b, 2<<20); ok || never {
+		t.Errorf("the part of small ones is taken: %v, never %v", ok, never)
+	}
+	if ok, _ := little.Take(b, 1<<20); !ok {
+		t.Error("a small one gets nothing")
+	}
+	if b.Used() != 6<<20 {
+		t.Errorf("%d bytes are taken", b.Used())
+	}
+	large.Release(b)
+	little.Release(b)
+	large.Release(b)
+	if b.Used() != 0 || b.Reclaimable() != 0 { // 5 MB are none that the collector has to be told of
+		t.Errorf("%d bytes are left", b.Used())
+	}
+	if ok, _ := large.Take(fixed(100<<20), 10<<20); !ok {
+		t.Error("nothing of a new budget")
+	}
+}
+
+// Shares are never more than half of a budget, an owner has no more than what is left to
+// the others, one that holds nothing always gets a small piece as long as there are few
+// owners, and what is held adds up.
+func TestShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit, owners = 200_000, 4
+		s := NewShares(fixed(limit))
+		held := map[string]int64{}
+		var holds []*Hold
+		t.Repeat(map[string]func(*rapid.T){
+			"take": func(t *rapid.T) {
+				name := strconv.Itoa(rapid.IntRange(1, owners).Draw(t, "owner"))
+				h := s.Owner(name).Hold()
+				size := int64(rapid.IntRange(1, 60_000).Draw(t, "size"))
+				used := s.budget.Used()
+				ok, never := s.take(name, 0, size)
+				if never != (2*size > limit/2) {
+					t.Fatalf("never %v for %d bytes", never, size)
+				}
+				if fits := held[name]+size <= limit/2-used-size; ok != fits {
+					t.Fatalf("taken %v: %d bytes for one that holds %d of %d", ok, size, held[name], used)
+				}
+				if ok {
+					h.held = size
+					held[name] += size
+					holds = append(holds, &h)
+				}
+			},
+			"give": func(t *rapid.T) {
+				if len(holds) > 0 {
+					i := rapid.IntRange(0, len(holds)-1).Draw(t, "hold")
+					held[holds[i].owner.name] -= holds[i].held
+					holds[i].Release()
+					holds = append(holds[:i], holds[i+1:]...)
+				}
+			},
+			"": func(t *rapid.T) {
+				var sum int64
+				for _, n := range held {
+					sum += n
+				}
+				if sum != s.budget.Used() || sum > limit/2 {
+					t.Fatalf("%d bytes are held, %d counted", sum, s.budget.Used())
+				}
+				const piece = limit / 2 / (owners + 2) / 2
+				for n := 1; n <= owners; n++ {
+					if name := strconv.Itoa(n); held[name] == 0 {
+						if ok, _ := s.take(name, 0, piece); !ok {
+							t.Fatalf("owner %s gets nothing while %d bytes are held", name, sum)
+						}
+						s.give(name, piece)
+					}
+				}
+			},
+		})
+		for _, h := range holds {
+			h.Release()
+		}
+		if s.budget.Used() != 0 || s.mu.used != 0 || len(s.mu.owners) != 0 {
+			t.Errorf("%d bytes are left", s.budget.Used())
+		}
+	})
+}
+
+// Who finds no memory waits for it, for some time.
+func TestHoldWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewShares(fixed(100_000))
+		first, second := s.Owner("a").Hold(), s.Owner("a").Hold()
+		if err := errors.Join(first.Take(t.Context(), 12_000), first.Take(t.Context(), 12_000)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := second.Take(t.Context(), 12_000); !errors.Is(err, ErrFull) || time.Since(began) < patience || time.Since(began) > patience+longestWait {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := second.Take(t.Context(), 26_000); !errors.Is(err, ErrNever) {
+			t.Error(err)
+		}
+		time.AfterFunc(3*time.Second, func() { first.Shrink(12_000) })
+		began = time.Now()
+		if err := second.Take(t.Context(), 12_000); err != nil || time.Since(began) < 3*time.Second || time.Since(began) > 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := second.Take(ended, 12_000); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		first.Release()
+		second.Release()
+		if n := s.budget.Used(); n != 0 {
+			t.Errorf("%d bytes are left", n)
+		}
+		var free *Shares
+		if h := free.Owner("x").Hold(); h.Take(t.Context(), 1<<40) != nil {
+			t.Error("one without shares is bounded")
+		}
+	})
+}

@@ -1,0 +1,136 @@
+// Package paths knows the directories in which stores are. The name of a store is
+// a path of any depth: a database "team/pond" has its copies at
+// shards/<range>/team/pond.<suffix>. Only this package finds out which
+// directories are stores, and which are only on the way to one.
+package paths
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"divan/storage/fault"
+	"divan/storage/identity"
+)
+
+// Tree is the directories below a data directory. Names are relative to it. It is
+// safe for concurrent use.
+type Tree struct {
+	Dirs
+	Root string // the data directory
+
+	// held is taken for reading from before the directories above a store are
+	// made until it is in them, so that they do not go as empty ones meanwhile.
+	held sync.RWMutex
+}
+
+// Path returns the path of a name.
+func (t *Tree) Path(elem ...string) string {
+	return t.FS.PathJoin(append([]string{t.Root}, elem...)...)
+}
+
+// Walk calls visit with a directory and with what is in it, then does the same
+// below it where visit says so.
+func (t *Tree) Walk(dir string, visit func(dir string, children []string) (below bool, err error)) error {
+	children, err := t.FS.List(t.Path(dir))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // dropped meanwhile, or a file
+	}
+	if err != nil {
+		return fmt.Errorf("list %s: %w", dir, err)
+	}
+	below, err := visit(dir, children)
+	if err != nil || !below {
+		return err
+	}
+	for _, child := range children {
+		if err := t.Walk(dir+"/"+child, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stores returns the stores below a directory that is none itself, but not those
+// below another one. A store that cannot be read is there as well.
+func (t *Tree) Stores(dir, except string) (names []string, err error) {
+	err = t.Walk(dir, func(name string, children []string) (bool, error) {
+		if name == except {
+			return false, nil
+		}
+		if _, err := identity.Find(children); fault.Is(err, fault.NoCopy) {
+			return true, nil
+		}
+		names = append(names, name)
+		return false, nil
+	})
+	return names, err
+}
+
+// Orphans calls drop with the directories below dir that belong to no store below
+// owners, and removes what they leave empty. A directory belongs to the store of
+// the same path there, and is on the way to one when that path is a directory
+// but no store; anything else belongs to none.
+func (t *Tree) Orphans(dir, owners string, drop func(name string) error) error {
+	var passed []string // directories on the way, parents first
+	err := t.Walk(dir, func(name string, _ []string) (bool, error) {
+		if name == dir {
+			return true, nil
+		}
+		children, err := t.FS.List(t.Path(owners + strings.TrimPrefix(name, dir)))
+		if err == nil {
+			_, err = identity.Find(children)
+		}
+		switch {
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			return false, drop(name)
+		case fault.Is(err, fault.NoCopy):
+			passed = append(passed, name)
+			return true, nil
+		}
+		return false, nil // one that cannot be read is there as well
+	})
+	for _, name := range slices.Backward(passed) {
+		t.removeEmpty(name)
+	}
+	return err
+}
+
+// Hold keeps the directories above stores from being removed until release: a
+// store is being put into one.
+func (t *Tree) Hold() (release func()) {
+	t.held.RLock()
+	return t.held.RUnlock
+}
+
+// RemoveParents removes the directories above a store that is gone, up to that
+// of its range, as far as nothing else is in them.
+func (t *Tree) RemoveParents(name string) {
+	const ofRange = 2 // shards/<range>
+	parts := strings.Split(name, "/")
+	if len(parts) <= ofRange+1 {
+		return
+	}
+	t.held.Lock()
+	defer t.held.Unlock()
+	for n := len(parts) - 1; n > ofRange; n-- {
+		if !t.removeEmpty(strings.Join(parts[:n], "/")) {
+			return
+		}
+	}
+}
+
+// removeEmpty removes a directory that has nothing in it, and reports whether it
+// did. It is not durable: an empty directory does no harm.
+func (t *Tree) removeEmpty(name string) bool {
+	path := t.Path(name)
+	if children, err := t.FS.List(path); err != nil || len(children) > 0 {
+		return false
+	}
+	t.forget(path)
+	return t.FS.Remove(path) == nil
+}
