@@ -5,10 +5,11 @@ NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 60s
 SEEDS ?= 500
+TIMES ?= 50
 export CGO_ENABLED ?= 0
 export VERSION
 
-.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim chaos outage peers attack bench clean
+.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim replay chaos outage peers attack bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -69,6 +70,9 @@ crash: ## 1,000 power cuts in memory and 20 killed processes
 
 sim: ## 500 simulated clusters with faults (SEEDS=20000: as many)
 	GOGC=800 DIVAN_SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 12h -run Seeds ./cmd/sim
+
+replay: ## one simulated cluster 50 times, and how often it fails (SEED=4711, TIMES=200)
+	GOGC=800 GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 DIVAN_SIM_SEED=$(SEED) DIVAN_SIM_REPLAYS=$(TIMES) go test -count=1 -timeout 12h -run Seeds -v ./cmd/sim
 
 chaos: build ## five processes in network namespaces, killed, cut off and slowed down for 30 minutes (needs root)
 	go run ./cmd/chaos $(CHAOS)

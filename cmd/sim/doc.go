@@ -8,5 +8,8 @@
 //
 // A seed fixes the faults and what each client wants to do, not the order in
 // which goroutines run: a violation may need the seed several times to show
-// again (-count).
+// again. A seed that has failed is run 50 times more, and the test says how often
+// it failed. By hand, with as few orders as Go allows:
+//
+//	make replay SEED=4711
 package sim

@@ -27,6 +27,10 @@ const (
 	seedsVariable = "DIVAN_SIM_SEEDS" // how many
 	seedVariable  = "DIVAN_SIM_SEED"  // the first, or the only one
 	logVariable   = "DIVAN_SIM_LOG"   // a file for what the nodes of a failing run said
+
+	// How often a seed that has failed is run again; when it is set, each seed is run
+	// so often whether it fails or not.
+	replaysVariable = "DIVAN_SIM_REPLAYS"
 )
 
 func number(t *testing.T, variable string, standard uint64) uint64 {
@@ -52,18 +56,16 @@ func TestSeeds(t *testing.T) {
 		seeds = 3
 	}
 	seeds = number(t, seedsVariable, seeds)
+	times := number(t, replaysVariable, 50)
 	for seed := first; seed < first+seeds; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			p := newPlan(seed)
-			journal := &journal{}
-			var h *history.History
-			synctest.Test(t, func(t *testing.T) { h = live(t, p, journal.logger()) })
-			if h == nil {
+			if os.Getenv(replaysVariable) != "" { // of a seed that is known to fail
+				replaySeed(t, p, times)
 				return
 			}
-			t.Log(h.Summary())
-			found := history.Check(h)
+			found, log := runSeed(t, p)
 			if len(found) == 0 {
 				return
 			}
@@ -72,12 +74,41 @@ func TestSeeds(t *testing.T) {
 				t.Errorf("violation: %.6000s", v)
 			}
 			if file := os.Getenv(logVariable); file != "" {
-				if err := os.WriteFile(file, journal.text(), 0o600); err != nil {
+				if err := os.WriteFile(file, log, 0o600); err != nil {
 					t.Error(err)
 				}
 			}
+			replaySeed(t, p, times)
 		})
 	}
+}
+
+// runSeed runs a plan once. It returns the rules that were violated, and what the nodes
+// logged.
+func runSeed(t *testing.T, p plan) (found []string, log []byte) {
+	t.Helper()
+	journal := &journal{}
+	var h *history.History
+	synctest.Test(t, func(t *testing.T) { h = live(t, p, journal.logger()) })
+	if h == nil {
+		return nil, nil
+	}
+	t.Log(h.Summary())
+	return history.Check(h), journal.text()
+}
+
+// replaySeed runs a plan so many times and says how often it fails: a seed fixes the
+// faults and not the order in which goroutines run.
+func replaySeed(t *testing.T, p plan, times uint64) {
+	t.Helper()
+	failed := 0
+	for range times {
+		if found, _ := runSeed(t, p); len(found) > 0 {
+			failed++
+			t.Errorf("violation: %.1000s", found[0])
+		}
+	}
+	t.Logf("seed %d fails in %d of %d replays", p.seed, failed, times)
 }
 
 // journal keeps what nodes log.
