@@ -193,7 +193,7 @@ func TestLogIsBounded(t *testing.T) {
 // TestMemoryComesBack starts, uses and loses many VMs: memory outside of Go's
 // heap does not grow.
 func TestMemoryComesBack(t *testing.T) {
-	e := newEngine(t, Options{Timeout: func() time.Duration { return 100 * time.Millisecond }})
+	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Minute }, Memory: 8 << 20})
 	round := func(n int) {
 		for i := range n {
 			mapOn(t, e, "function (doc) { emit(doc.a, {b: [doc]}); throw {c: doc}; }", `{"_id":"a","a":{"x":[1,2,3]}}`)
