@@ -204,7 +204,7 @@ func TestMapFunctions(t *testing.T) {
 
 func TestMapErrors(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{Timeout: func() time.Duration { return 300 * time.Millisecond }})
+	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Second }})
 	for _, c := range []struct{ source, want string }{
 		{"", "3 : missing function"},
 		{"42", "28 : Expression does not eval to a function. (42)"},

@@ -68,7 +68,7 @@ func TestVMsAreBounded(t *testing.T) {
 
 func TestNoVMInTime(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{MaxVMs: 2, Processors: 3, Timeout: func() time.Duration { return 50 * time.Millisecond }})
+	e := newEngine(t, Options{MaxVMs: 2, Processors: 3, Timeout: func() time.Duration { return time.Second }})
 	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) {}"}})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestLargeDocuments(t *testing.T) {
 // they wait for each other, no longer than the request or the call.
 func TestLargeDocumentsShareMemory(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{Timeout: func() time.Duration { return 100 * time.Millisecond }})
+	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Second }})
 	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) { for (var k in doc) {} emit(1, doc); }"}})
 	if err != nil {
 		t.Fatal(err)
