@@ -68,7 +68,7 @@ func couple(t *testing.T) (first, second *API) {
 			}
 		})
 		for _, other := range []string{one, two, "away@127.0.0.1"} {
-			apitest.Must(t, nodes[name].Deps.Meta.PutNode(t.Context(), meta.Node{Name: other}))
+			apitest.Must(t, nodes[name].Deps.Meta.PutNode(t.Context(), meta.Node{Name: other, ClusterVersion: meta.ClusterVersion}))
 		}
 	}
 	return nodes[one], nodes[two]

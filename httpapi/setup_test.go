@@ -146,7 +146,7 @@ func TestAddNode(t *testing.T) {
 		d.Cluster = l
 		d.Restart = func() {
 			restarts <- struct{}{}
-			apitest.Must(t, here.Deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1"}))
+			apitest.Must(t, here.Deps.Meta.PutNode(context.WithoutCancel(t.Context()), meta.Node{Name: "two@127.0.0.1", ClusterVersion: meta.ClusterVersion}))
 		}
 	})
 	nodes["two@127.0.0.1"] = there
@@ -159,7 +159,7 @@ func TestAddNode(t *testing.T) {
 	if len(restarts) != 1 {
 		t.Fatalf("%d restarts", len(restarts))
 	}
-	apitest.Must(t, there.Deps.Meta.PutNode(t.Context(), meta.Node{Name: "one@127.0.0.1"})) // what it learns by joining
+	apitest.Must(t, there.Deps.Meta.PutNode(t.Context(), meta.Node{Name: "one@127.0.0.1", ClusterVersion: meta.ClusterVersion})) // what it learns by joining
 	follow(t, here, []visit{
 		{"adm", "POST", "/_cluster_setup", add + `"pass"}`, 201, setupOK},
 		{"adm", "GET", "/_membership", "", 200, `{"all_nodes":["one@127.0.0.1","two@127.0.0.1"],"cluster_nodes":["one@127.0.0.1","two@127.0.0.1"]}`},
@@ -193,6 +193,9 @@ func TestAddNodeByName(t *testing.T) {
 		{"adm", "PUT", list + "two@127.0.0.1", `{"port":` + port + `,"username":"adm","password":"no"}`, 400, refusal("Add node failed. Invalid admin credentials,")},
 		{"adm", "PUT", list + "two@127.0.0.1", `{"port":` + port + `,"zone":"z"}`, 201, ""},
 		{"adm", "POST", "/_cluster_setup", `{"action":"enable_single_node"}`, 400, refusal("Cluster is already enabled")},
+		// Its program is one of before: it does not tell which version of the cluster it knows.
+		{"adm", "GET", "/_membership", "", 200, `{"all_nodes":["one@127.0.0.1","two@127.0.0.1"],"cluster_nodes":["one@127.0.0.1","two@127.0.0.1"],` +
+			`"upgrade":{"cluster_version":1,"known_by_all":0,"waits_for":["two@127.0.0.1"]}}`},
 	})
 	if n, ok := here.Deps.Meta.Node("two@127.0.0.1"); !ok || n.Zone != "z" {
 		t.Errorf("%+v %v", n, ok)

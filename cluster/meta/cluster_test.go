@@ -33,6 +33,7 @@ type testNode struct {
 	name      string
 	zone      string
 	stores    *Stores
+	versions  versions // zero: this program's
 	log       *zap.Logger
 	meta      *Meta
 	transport *raft.InmemTransport
@@ -98,6 +99,9 @@ func (g *testCluster) start(i int) {
 	})
 	if err != nil {
 		g.t.Fatal(err)
+	}
+	if p.versions.needed != nil {
+		m.fsm.versions = p.versions
 	}
 	g.mu.Lock()
 	p.meta, p.running, p.ended = m, true, make(chan error, 1)

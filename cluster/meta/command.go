@@ -28,6 +28,11 @@ func errTooLarge() error {
 
 var errMalformed = errors.New("malformed metadata")
 
+// errNewer says that metadata were written by a newer program.
+func errNewer(written, known uint64) error {
+	return fmt.Errorf("the metadata are of version %d of the cluster, this program knows up to %d: start a newer one", written, known)
+}
+
 // command is one entry of the Raft log, read and checked.
 type command struct {
 	*metapb.Command

@@ -58,12 +58,13 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 }
 
 func (n Node) proto() *metapb.Node {
-	return &metapb.Node{Name: n.Name, Http: n.HTTP, Rpc: n.RPC, Zone: n.Zone, Draining: n.Draining, Version: n.Version}
+	return &metapb.Node{Name: n.Name, Http: n.HTTP, Rpc: n.RPC, Zone: n.Zone, Draining: n.Draining, Version: n.Version, ClusterVersion: n.ClusterVersion}
 }
 
 func nodeFrom(p *metapb.Node) Node {
 	return Node{
 		Name: p.GetName(), HTTP: p.GetHttp(), RPC: p.GetRpc(), Zone: p.GetZone(), Draining: p.GetDraining(), Version: p.GetVersion(),
+		ClusterVersion: p.GetClusterVersion(),
 	}
 }
 

@@ -54,6 +54,8 @@ type Node struct {
 	Zone     string
 	Draining bool   // gets no new copies
 	Version  string // of its program
+
+	ClusterVersion uint64 // the newest whose operations it knows; see ClusterVersion
 }
 
 func (n Node) ring() ring.Node { return ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining} }

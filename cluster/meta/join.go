@@ -113,7 +113,7 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j *metapb.Join) error {
 	known, member := m.Node(name)
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == name })
 	// One that Raft still has and the state no longer was dropped a moment ago.
-	if err := refuse(j, m.fsm.load().uuid, member); err != nil {
+	if err := refuse(j, m.fsm.load(), member); err != nil {
 		if m.refusals[name] != err.Error() { // once, though it keeps asking
 			m.refusals[name] = err.Error()
 			m.log.Warn("refused a node", zap.String("node", name), zap.Error(err))
@@ -144,6 +144,11 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j *metapb.Join) error {
 			return err
 		}
 	}
+	if member && next.ClusterVersion > known.ClusterVersion {
+		if err := m.repeatVersions(ctx, name); err != nil {
+			return err
+		}
+	}
 	if at >= 0 {
 		return nil
 	}
@@ -154,14 +159,29 @@ func (m *Meta) admit(ctx context.Context, r *raft.Raft, j *metapb.Join) error {
 	return m.persistAppliedNow() // this node is not alone any more
 }
 
-// refuse says why a node cannot be part of the cluster uuid, nil if it can.
-func refuse(j *metapb.Join, uuid string, member bool) error {
-	switch {
-	case j.Uuid != "" && j.Uuid != uuid:
-		return fault.Newf(fault.BadRequest, "node %s belongs to the cluster %s; this is the cluster %s", j.Node.Name, j.Uuid, uuid)
-	case !j.Fresh && !member:
-		return fault.Newf(fault.BadRequest, "node %s was removed from the cluster %s; it can join again with an empty data directory",
-			j.Node.Name, uuid)
+// repeatVersions tells a node that was upgraded which versions the other members know:
+// its program of before skipped that.
+func (m *Meta) repeatVersions(ctx context.Context, upgraded string) error {
+	for _, n := range m.Nodes() {
+		if n.Name == upgraded || n.ClusterVersion == 0 {
+			continue
+		}
+		c := alterNodeCommand(&metapb.AlterNode{Name: n.Name, ClusterVersion: &n.ClusterVersion})
+		if _, err := m.submit(ctx, c); err != nil && !fault.Is(err, fault.NotFound) { // removed meanwhile
+			return err
+		}
 	}
 	return nil
+}
+
+// refuse says why a node cannot be part of the cluster, nil if it can.
+func refuse(j *metapb.Join, s *state, member bool) error {
+	switch {
+	case j.Uuid != "" && j.Uuid != s.uuid:
+		return fault.Newf(fault.BadRequest, "node %s belongs to the cluster %s; this is the cluster %s", j.Node.Name, j.Uuid, s.uuid)
+	case !j.Fresh && !member:
+		return fault.Newf(fault.BadRequest, "node %s was removed from the cluster %s; it can join again with an empty data directory",
+			j.Node.Name, s.uuid)
+	}
+	return s.welcome(j.Node.Name, j.Node.ClusterVersion)
 }

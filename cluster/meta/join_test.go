@@ -323,10 +323,11 @@ func TestWhoVotes(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	node := &metapb.Node{Name: "a@a"}
 	good := &metapb.Join{Node: node, Uuid: "u"}
-	if err := refuse(good, "u", true); err != nil {
+	u := &state{uuid: "u"}
+	if err := refuse(good, u, true); err != nil {
 		t.Error(err)
 	}
-	if err := refuse(&metapb.Join{Node: node, Fresh: true}, "u", false); err != nil {
+	if err := refuse(&metapb.Join{Node: node, Fresh: true}, u, false); err != nil {
 		t.Error(err)
 	}
 	for _, c := range []struct {
@@ -337,7 +338,7 @@ func TestRefuse(t *testing.T) {
 		{&metapb.Join{Node: node, Uuid: "v"}, true, "node a@a belongs to the cluster v; this is the cluster u"},
 		{good, false, "was removed from the cluster u"},
 	} {
-		err := refuse(c.j, "u", c.member)
+		err := refuse(c.j, u, c.member)
 		wantKind(t, err, fault.BadRequest)
 		if !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v, want %s", err, c.says)

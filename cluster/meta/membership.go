@@ -30,6 +30,7 @@ const (
 // with none.
 func (m *Meta) selfNode() Node {
 	n := m.opts.Self
+	n.ClusterVersion = m.fsm.versions.known
 	known, ok := m.Node(n.Name)
 	if !ok {
 		return n
@@ -106,15 +107,14 @@ func (m *Meta) hashAdmins() {
 }
 
 // register does once per leader what this node needs of it, and reports whether
-// it is done: the cluster knows the node's present addresses, and plain-text
-// administrators are hashed.
+// it is done: the cluster knows the node's present addresses and which version it
+// knows, and plain-text administrators are hashed. It asks even if its own state says so
+// already: a leader may have been a program that skipped the version.
 func (m *Meta) register(ctx context.Context) bool {
-	if known, ok := m.Node(m.Self()); !ok || m.outdated(known) {
-		_, err := m.askJoin(ctx, m.Leader(), m.joinRequest(false))
-		m.noteRefusal(err)
-		if err != nil {
-			return false
-		}
+	_, err := m.askJoin(ctx, m.Leader(), m.joinRequest(false))
+	m.noteRefusal(err)
+	if err != nil {
+		return false
 	}
 	if err := m.storeAdminHashes(ctx); err != nil {
 		m.log.Debug("administrators are not hashed yet", zap.Error(err))

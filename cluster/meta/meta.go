@@ -121,6 +121,8 @@ type Meta struct {
 	refusals  map[string]string // node → why it was refused; belongs to who is in admitting
 
 	configMu sync.Mutex // orders changes of configuration made on this node
+
+	versionMu sync.RWMutex // held while a member is added, and shared while an operation that not every program knows is proposed
 }
 
 // New returns a Meta that does nothing before Run.

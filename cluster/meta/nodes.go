@@ -58,6 +58,12 @@ func (s *state) alterNode(c *metapb.AlterNode, e *effects) result {
 	if c.Draining != nil {
 		n.Draining = *c.Draining
 	}
+	if c.ClusterVersion != nil {
+		if err := s.welcome(c.Name, *c.ClusterVersion); err != nil {
+			return result{err: err}
+		}
+		n.ClusterVersion = *c.ClusterVersion
+	}
 	s.putNode(n, e)
 	return result{}
 }
@@ -196,7 +202,9 @@ func alterNodeCommand(c *metapb.AlterNode) *metapb.Command {
 // announce makes a command that has a member known as it says it is; whether it
 // is draining stays.
 func announce(n Node) *metapb.Command {
-	return alterNodeCommand(&metapb.AlterNode{Name: n.Name, Http: &n.HTTP, Rpc: &n.RPC, Zone: &n.Zone, Version: &n.Version})
+	return alterNodeCommand(&metapb.AlterNode{
+		Name: n.Name, Http: &n.HTTP, Rpc: &n.RPC, Zone: &n.Zone, Version: &n.Version, ClusterVersion: &n.ClusterVersion,
+	})
 }
 
 // checkRemovable refuses what the group would not outlive.

@@ -144,7 +144,13 @@ func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Comm
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(deadline), time.Millisecond)
 	}
-	f := r.Apply(b, timeout)
+	f, err := m.enqueue(r, c, b, timeout)
+	switch {
+	case errors.Is(err, errNotProposed):
+		return result{}, err
+	case err != nil:
+		return result{err: err}, nil
+	}
 	if err := f.Error(); err != nil {
 		return result{}, raftError(err)
 	}
@@ -156,6 +162,31 @@ func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Comm
 		m.removeFromRaft(r, c)
 	}
 	return res, nil
+}
+
+// enqueue gives a command to Raft. An operation of a newer version is refused while a
+// member does not know it; a member that may be such a one is in the state before
+// another such operation is looked at. The error is errNotProposed or a refusal.
+func (m *Meta) enqueue(r *raft.Raft, c *metapb.Command, b []byte, timeout time.Duration) (raft.ApplyFuture, error) {
+	needed := m.fsm.versions.needed(c)
+	switch {
+	case changesMembers(c):
+		m.versionMu.Lock()
+		defer m.versionMu.Unlock()
+		f := r.Apply(b, timeout)
+		_ = f.Error() // the caller looks at it; here it is only waited for
+		return f, nil
+	case needed > 0:
+		m.versionMu.RLock()
+		defer m.versionMu.RUnlock()
+		if m.term.Load() == 0 { // what earlier leaders proposed may not be in the state yet
+			return nil, errNotProposed
+		}
+		if err := m.fsm.load().permit(needed); err != nil {
+			return nil, err
+		}
+	}
+	return r.Apply(b, timeout), nil
 }
 
 // removeFromRaft takes a node that left out of Raft too. When that fails, or

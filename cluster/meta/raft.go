@@ -98,6 +98,9 @@ func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
 	}
 	committed := storedNumber(stores, committedKey())
 	g.raft, err = raft.NewRaft(conf, m.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
+	if newer := m.fsm.failure(); newer != nil { // Raft goes on with an older snapshot, or says nothing of the reason
+		return nil, errors.Join(newer, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}

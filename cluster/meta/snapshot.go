@@ -80,6 +80,7 @@ func (s *snapshot) write(out *bufio.Writer) error {
 	w := &recordWriter{w: out}
 	w.write(&metapb.Record{Record: &metapb.Record_Head{Head: &metapb.Head{
 		Uuid: s.state.uuid, Secret: s.state.secret, Floor: s.tombstones.floor, Index: s.state.index, Term: s.state.term,
+		ClusterVersion: s.state.clusterVersion,
 	}}})
 	for _, n := range s.state.sortedNodes() {
 		w.write(&metapb.Record{Record: &metapb.Record_Node{Node: n.proto()}})
@@ -168,7 +169,7 @@ func (r *snapshotReader) record(b []byte) error {
 	switch rec := rec.Record.(type) {
 	case *metapb.Record_Head:
 		r.state.uuid, r.state.secret = rec.Head.Uuid, rec.Head.Secret
-		r.state.index, r.state.term = rec.Head.Index, rec.Head.Term
+		r.state.index, r.state.term, r.state.clusterVersion = rec.Head.Index, rec.Head.Term, rec.Head.ClusterVersion
 		r.tombstones.floor = rec.Head.Floor
 	case *metapb.Record_Node:
 		if rec.Node.Name == "" {

@@ -23,6 +23,8 @@ type state struct {
 	slots        *Slots                  // of work; never nil
 	index, term  uint64                  // of the last command applied
 
+	clusterVersion uint64 // the newest that a command applied so far belongs to
+
 	// restored says that no command was applied since a snapshot was restored,
 	// which can reach over more entries of the log than up to index.
 	restored bool
@@ -83,6 +85,9 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 		s.changeConfig(op.ChangeConfig)
 		e.config = true
 	case *metapb.Command_PutNode:
+		if err := s.welcome(op.PutNode.Name, op.PutNode.ClusterVersion); err != nil {
+			return result{err: err}
+		}
 		s.putNode(nodeFrom(op.PutNode), e)
 	case *metapb.Command_AlterNode:
 		return s.alterNode(op.AlterNode, e)

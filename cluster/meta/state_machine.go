@@ -19,6 +19,7 @@ import (
 // committed (apply.go) call ApplyBatch too.
 type stateMachine struct {
 	self         string
+	versions     versions
 	config       *config.Holder
 	subs         subscribers
 	current      atomic.Pointer[state]
@@ -40,7 +41,7 @@ var _ raft.BatchingFSM = (*stateMachine)(nil)
 var errRewritten = errors.New("the history of the metadata was rewritten")
 
 func newStateMachine(self string, c *config.Holder) *stateMachine {
-	m := &stateMachine{self: self, config: c, fatal: make(chan error, 1), applied: make(chan struct{}, 1), toCopy: make(chan struct{}, 1)}
+	m := &stateMachine{self: self, versions: newVersions(), config: c, fatal: make(chan error, 1), applied: make(chan struct{}, 1), toCopy: make(chan struct{}, 1)}
 	m.tombstones.Store(newTombstones())
 	m.current.Store(newState())
 	return m
@@ -96,6 +97,7 @@ func (m *stateMachine) applyOne(next *state, l *raft.Log, e *effects) result {
 		if err == nil {
 			n := len(e.events)
 			next.index, next.term, next.restored = l.Index, l.Term, false
+			next.clusterVersion = max(next.clusterVersion, m.versions.needed(c.Command))
 			res := next.apply(c, m.tombstones.Load(), e)
 			res.index, res.term = l.Index, l.Term
 			for i := range e.events[n:] {
@@ -115,6 +117,13 @@ func (m *stateMachine) fail(err error) {
 	case m.fatal <- err:
 	default:
 	}
+}
+
+// failure returns why the state cannot be followed; nil as long as it can.
+func (m *stateMachine) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
 }
 
 // publish makes a state the current one, and only then tells of it.
@@ -167,6 +176,11 @@ func (m *stateMachine) Restore(r io.ReadCloser) (err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if s.clusterVersion > m.versions.known {
+		m.failed = errNewer(s.clusterVersion, m.versions.known)
+		m.fail(m.failed)
+		return m.failed
+	}
 	if now := m.load(); s.index < now.index {
 		m.checkApplied(now, &raft.Log{Index: s.index, Term: s.term})
 		return m.failed

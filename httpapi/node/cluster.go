@@ -15,7 +15,7 @@ func clusterFigures(a *core.API) []runtimeFigure {
 	gauge := func(name, help, label string, value float64) runtimeFigure {
 		return runtimeFigure{name, help, "gauge", label, value}
 	}
-	nodes, alive := m.Nodes(), a.Members()
+	nodes, alive, versions := m.Nodes(), a.Members(), m.ClusterVersions()
 	out := []runtimeFigure{
 		gauge("couchdb_internal_replication_jobs", "pushes between copies that run or wait", "", float64(node.ReplicationBacklog)),
 		gauge("couchdb_internal_replication_lag", "changes of copies of this node that other copies are known to lack", "", float64(node.ReplicationLag)),
@@ -25,6 +25,9 @@ func clusterFigures(a *core.API) []runtimeFigure {
 		gauge("couchdb_metadata_commit_index", "the last entry of the log that this node knows to be agreed on", "", float64(m.CommitIndex())),
 		gauge("couchdb_lost_shards", "shards of this node whose files are gone and that no other node has", "", float64(len(a.Deps.Coordinator.LostCopies()))),
 		gauge("couchdb_orphaned_shards", "shards of this node that no database names and that were set aside", "", float64(node.OrphanedShards)),
+		gauge("couchdb_cluster_version_known", "the newest version of the cluster that this program knows", "", float64(versions.Known)),
+		gauge("couchdb_cluster_version_usable", "the newest version of the cluster that all members know", "", float64(versions.Usable)),
+		gauge("couchdb_cluster_version_written", "the newest version of the cluster that its metadata need", "", float64(versions.Written)),
 		gauge("couchdb_cluster_nodes", "nodes that belong to the cluster", "", float64(len(nodes))),
 	}
 	for _, n := range nodes {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net/http"
+	"strconv"
 
 	"divan/httpapi/core"
 	"divan/storage/doc"
@@ -9,7 +10,8 @@ import (
 )
 
 // getMembership answers GET /_membership: the nodes that are alive as far as
-// this one can tell, and those that belong to the cluster.
+// this one can tell, and those that belong to the cluster. While members run programs
+// that know less than this one, "upgrade" says so, a member that CouchDB does not have.
 func getMembership(c *core.Call) error {
 	nodes := c.API.Deps.Meta.Nodes()
 	belong := make([]string, 0, len(nodes))
@@ -18,6 +20,11 @@ func getMembership(c *core.Call) error {
 	}
 	out := core.AppendStrings([]byte(`{"all_nodes":`), c.API.Members())
 	out = core.AppendStrings(append(out, `,"cluster_nodes":`...), belong)
+	if v := c.API.Deps.Meta.ClusterVersions(); len(v.Behind) > 0 {
+		out = strconv.AppendUint(append(out, `,"upgrade":{"cluster_version":`...), v.Known, 10)
+		out = strconv.AppendUint(append(out, `,"known_by_all":`...), v.Usable, 10)
+		out = append(core.AppendStrings(append(out, `,"waits_for":`...), v.Behind), '}')
+	}
 	return c.SendJSON(http.StatusOK, append(out, '}'))
 }
 

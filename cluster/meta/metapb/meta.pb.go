@@ -778,15 +778,16 @@ func (x *ConfigChange) GetValue() string {
 
 // Node is a member of the cluster.
 type Node struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Http          string                 `protobuf:"bytes,2,opt,name=http,proto3" json:"http,omitempty"`
-	Rpc           string                 `protobuf:"bytes,3,opt,name=rpc,proto3" json:"rpc,omitempty"`
-	Zone          string                 `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
-	Draining      bool                   `protobuf:"varint,5,opt,name=draining,proto3" json:"draining,omitempty"`
-	Version       string                 `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Http           string                 `protobuf:"bytes,2,opt,name=http,proto3" json:"http,omitempty"`
+	Rpc            string                 `protobuf:"bytes,3,opt,name=rpc,proto3" json:"rpc,omitempty"`
+	Zone           string                 `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
+	Draining       bool                   `protobuf:"varint,5,opt,name=draining,proto3" json:"draining,omitempty"`
+	Version        string                 `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
+	ClusterVersion uint64                 `protobuf:"varint,7,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // the newest whose operations it knows; programs of before say nothing
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
@@ -861,17 +862,25 @@ func (x *Node) GetVersion() string {
 	return ""
 }
 
+func (x *Node) GetClusterVersion() uint64 {
+	if x != nil {
+		return x.ClusterVersion
+	}
+	return 0
+}
+
 // AlterNode changes what is set of a member.
 type AlterNode struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Http          *string                `protobuf:"bytes,2,opt,name=http,proto3,oneof" json:"http,omitempty"`
-	Rpc           *string                `protobuf:"bytes,3,opt,name=rpc,proto3,oneof" json:"rpc,omitempty"`
-	Zone          *string                `protobuf:"bytes,4,opt,name=zone,proto3,oneof" json:"zone,omitempty"`
-	Draining      *bool                  `protobuf:"varint,5,opt,name=draining,proto3,oneof" json:"draining,omitempty"`
-	Version       *string                `protobuf:"bytes,6,opt,name=version,proto3,oneof" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Http           *string                `protobuf:"bytes,2,opt,name=http,proto3,oneof" json:"http,omitempty"`
+	Rpc            *string                `protobuf:"bytes,3,opt,name=rpc,proto3,oneof" json:"rpc,omitempty"`
+	Zone           *string                `protobuf:"bytes,4,opt,name=zone,proto3,oneof" json:"zone,omitempty"`
+	Draining       *bool                  `protobuf:"varint,5,opt,name=draining,proto3,oneof" json:"draining,omitempty"`
+	Version        *string                `protobuf:"bytes,6,opt,name=version,proto3,oneof" json:"version,omitempty"`
+	ClusterVersion *uint64                `protobuf:"varint,7,opt,name=cluster_version,json=clusterVersion,proto3,oneof" json:"cluster_version,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AlterNode) Reset() {
@@ -944,6 +953,13 @@ func (x *AlterNode) GetVersion() string {
 		return *x.Version
 	}
 	return ""
+}
+
+func (x *AlterNode) GetClusterVersion() uint64 {
+	if x != nil && x.ClusterVersion != nil {
+		return *x.ClusterVersion
+	}
+	return 0
 }
 
 type RemoveNode struct {
@@ -1317,14 +1333,15 @@ func (*Record_End) isRecord_Record() {}
 func (*Record_Slot) isRecord_Record() {}
 
 type Head struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
-	Floor         int64                  `protobuf:"varint,3,opt,name=floor,proto3" json:"floor,omitempty"` // the largest suffix of a deleted database that was forgotten
-	Index         uint64                 `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"` // of the last command applied
-	Term          uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Uuid           string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Secret         string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	Floor          int64                  `protobuf:"varint,3,opt,name=floor,proto3" json:"floor,omitempty"` // the largest suffix of a deleted database that was forgotten
+	Index          uint64                 `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"` // of the last command applied
+	Term           uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	ClusterVersion uint64                 `protobuf:"varint,6,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // the newest that a command applied so far belongs to
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Head) Reset() {
@@ -1388,6 +1405,13 @@ func (x *Head) GetIndex() uint64 {
 func (x *Head) GetTerm() uint64 {
 	if x != nil {
 		return x.Term
+	}
+	return 0
+}
+
+func (x *Head) GetClusterVersion() uint64 {
+	if x != nil {
+		return x.ClusterVersion
 	}
 	return 0
 }
@@ -1937,27 +1961,30 @@ const file_meta_proto_rawDesc = "" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03SET\x10\x01\x12\b\n" +
 	"\x04HIDE\x10\x02\x12\t\n" +
-	"\x05UNSET\x10\x03\"\x8a\x01\n" +
+	"\x05UNSET\x10\x03\"\xb3\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04http\x18\x02 \x01(\tR\x04http\x12\x10\n" +
 	"\x03rpc\x18\x03 \x01(\tR\x03rpc\x12\x12\n" +
 	"\x04zone\x18\x04 \x01(\tR\x04zone\x12\x1a\n" +
 	"\bdraining\x18\x05 \x01(\bR\bdraining\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\tR\aversion\"\xdb\x01\n" +
+	"\aversion\x18\x06 \x01(\tR\aversion\x12'\n" +
+	"\x0fcluster_version\x18\a \x01(\x04R\x0eclusterVersion\"\x9d\x02\n" +
 	"\tAlterNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\x04http\x18\x02 \x01(\tH\x00R\x04http\x88\x01\x01\x12\x15\n" +
 	"\x03rpc\x18\x03 \x01(\tH\x01R\x03rpc\x88\x01\x01\x12\x17\n" +
 	"\x04zone\x18\x04 \x01(\tH\x02R\x04zone\x88\x01\x01\x12\x1f\n" +
 	"\bdraining\x18\x05 \x01(\bH\x03R\bdraining\x88\x01\x01\x12\x1d\n" +
-	"\aversion\x18\x06 \x01(\tH\x04R\aversion\x88\x01\x01B\a\n" +
+	"\aversion\x18\x06 \x01(\tH\x04R\aversion\x88\x01\x01\x12,\n" +
+	"\x0fcluster_version\x18\a \x01(\x04H\x05R\x0eclusterVersion\x88\x01\x01B\a\n" +
 	"\x05_httpB\x06\n" +
 	"\x04_rpcB\a\n" +
 	"\x05_zoneB\v\n" +
 	"\t_drainingB\n" +
 	"\n" +
-	"\b_version\" \n" +
+	"\b_versionB\x12\n" +
+	"\x10_cluster_version\" \n" +
 	"\n" +
 	"RemoveNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"1\n" +
@@ -1978,13 +2005,14 @@ const file_meta_proto_rawDesc = "" +
 	"\bdatabase\x18\x05 \x01(\v2\x14.divan.meta.DatabaseH\x00R\bdatabase\x12#\n" +
 	"\x03end\x18\x06 \x01(\v2\x0f.divan.meta.EndH\x00R\x03end\x12&\n" +
 	"\x04slot\x18\a \x01(\v2\x10.divan.meta.SlotH\x00R\x04slotB\b\n" +
-	"\x06record\"r\n" +
+	"\x06record\"\x9b\x01\n" +
 	"\x04Head\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x14\n" +
 	"\x05floor\x18\x03 \x01(\x03R\x05floor\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\x04R\x05index\x12\x12\n" +
-	"\x04term\x18\x05 \x01(\x04R\x04term\"7\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\x12'\n" +
+	"\x0fcluster_version\x18\x06 \x01(\x04R\x0eclusterVersion\"7\n" +
 	"\tTombstone\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x03R\x06suffix\"\x1f\n" +

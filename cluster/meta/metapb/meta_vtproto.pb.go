@@ -712,6 +712,11 @@ func (m *Node) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.ClusterVersion != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.ClusterVersion))
+		i--
+		dAtA[i] = 0x38
+	}
 	if len(m.Version) > 0 {
 		i -= len(m.Version)
 		copy(dAtA[i:], m.Version)
@@ -789,6 +794,11 @@ func (m *AlterNode) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.ClusterVersion != nil {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.ClusterVersion))
+		i--
+		dAtA[i] = 0x38
 	}
 	if m.Version != nil {
 		i -= len(*m.Version)
@@ -1252,6 +1262,11 @@ func (m *Head) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.ClusterVersion != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.ClusterVersion))
+		i--
+		dAtA[i] = 0x30
 	}
 	if m.Term != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Term))
@@ -2082,6 +2097,9 @@ func (m *Node) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.ClusterVersion != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.ClusterVersion))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2114,6 +2132,9 @@ func (m *AlterNode) SizeVT() (n int) {
 	if m.Version != nil {
 		l = len(*m.Version)
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.ClusterVersion != nil {
+		n += 1 + protohelpers.SizeOfVarint(uint64(*m.ClusterVersion))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2320,6 +2341,9 @@ func (m *Head) SizeVT() (n int) {
 	}
 	if m.Term != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Term))
+	}
+	if m.ClusterVersion != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.ClusterVersion))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4282,6 +4306,25 @@ func (m *Node) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Version = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ClusterVersion", wireType)
+			}
+			m.ClusterVersion = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ClusterVersion |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4518,6 +4561,26 @@ func (m *AlterNode) UnmarshalVT(dAtA []byte) error {
 			s := string(dAtA[iNdEx:postIndex])
 			m.Version = &s
 			iNdEx = postIndex
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ClusterVersion", wireType)
+			}
+			var v uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.ClusterVersion = &v
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5428,6 +5491,25 @@ func (m *Head) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Term |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ClusterVersion", wireType)
+			}
+			m.ClusterVersion = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ClusterVersion |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -1,0 +1,227 @@
+package meta
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"divan/cluster/meta/metapb"
+	"divan/storage/fault"
+)
+
+// newProgram knows one version more than this one: the deletion of a database belongs to
+// it. oldProgram is this one, which must never see such a command.
+func newProgram() versions {
+	return versions{ClusterVersion + 1, func(c *metapb.Command) uint64 {
+		if c.GetDeleteDatabase() != nil {
+			return ClusterVersion + 1
+		}
+		return 0
+	}}
+}
+
+func oldProgram(t *testing.T) versions {
+	t.Helper()
+	return versions{ClusterVersion, func(c *metapb.Command) uint64 {
+		if c.GetDeleteDatabase() != nil {
+			t.Error("a program has got an operation that it does not know")
+		}
+		return 0
+	}}
+}
+
+// TestRollingUpgrade upgrades nodes one by one while databases are made: nothing is
+// refused but what belongs to the new version, and that until the last node knows it.
+func TestRollingUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &testCluster{t: t}
+		t.Cleanup(g.close)
+		for i := range 3 {
+			g.nodes[g.add(fmt.Sprintf("n%d@host", i), "")].versions = oldProgram(t)
+		}
+		g.nodes[0].founder = true
+		for i := range 3 {
+			g.start(i)
+			g.waitReady(i)
+		}
+		made, refused := 0, 0
+		work := func() {
+			for i := range g.nodes {
+				create(t, g.meta(i), fmt.Sprintf("db%d", made))
+				made++
+			}
+		}
+		work()
+		for _, i := range []int{2, 0, 1} { // the leader, too
+			g.stop(i)
+			g.nodes[i].versions = newProgram()
+			g.start(i)
+			g.waitReady(i)
+			g.leader()
+			work()
+			behind := []string{}
+			for _, p := range g.nodes {
+				if p.versions.known == ClusterVersion {
+					behind = append(behind, p.name)
+				}
+			}
+			g.wait("all see who is behind", func() bool {
+				return !slices.ContainsFunc(g.nodes, func(p *testNode) bool {
+					return p.versions.known > ClusterVersion && !slices.Equal(p.meta.ClusterVersions().Behind, behind)
+				})
+			})
+			if len(behind) == 0 {
+				break
+			}
+			if g.nodes[g.leader()].versions.known == ClusterVersion {
+				continue // it would not understand the question
+			}
+			refused++
+			_, err := g.meta(i).DeleteDatabase(t.Context(), "db0")
+			wantKind(t, err, fault.Unavailable)
+			if reason := fault.Reason(err); !strings.Contains(reason, strings.Join(behind, ", ")) {
+				t.Errorf("%q does not name %v", reason, behind)
+			}
+		}
+		if refused == 0 {
+			t.Error("no leader that knew the new version was asked before all did")
+		}
+		for i := range g.nodes {
+			if _, err := g.meta(i).DeleteDatabase(t.Context(), fmt.Sprintf("db%d", i)); err != nil {
+				t.Errorf("node %d: %v", i, err)
+			}
+		}
+		g.wait("all wrote the new version", func() bool {
+			return !slices.ContainsFunc(g.nodes, func(p *testNode) bool {
+				return p.meta.ClusterVersions().Written != ClusterVersion+1 || p.meta.Databases().Len() != made-3
+			})
+		})
+		for i := range g.nodes {
+			if v := g.meta(i).ClusterVersions(); v.Usable != ClusterVersion+1 || v.Behind != nil {
+				t.Errorf("node %d: %+v", i, v)
+			}
+		}
+	})
+}
+
+// TestOldProgramIsRefused: once an operation of a version was applied, a program that does
+// not know the version neither joins nor starts on what was written.
+func TestOldProgramIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &testCluster{t: t}
+		t.Cleanup(g.close)
+		for i := range 2 {
+			g.nodes[g.add(fmt.Sprintf("n%d@host", i), "")].versions = newProgram()
+		}
+		g.nodes[0].founder = true
+		for i := range 2 {
+			g.start(i)
+			g.waitReady(i)
+		}
+		create(t, g.meta(0), "films")
+		if _, err := g.meta(0).DeleteDatabase(t.Context(), "films"); err != nil {
+			t.Fatal(err)
+		}
+
+		core, logs := observer.New(zap.WarnLevel)
+		late := g.add("late@host", "")
+		g.nodes[late].versions, g.nodes[late].log = oldProgram(t), zap.New(core)
+		g.start(late)
+		g.wait("a refusal", func() bool {
+			return slices.ContainsFunc(logs.All(), func(e observer.LoggedEntry) bool {
+				return strings.Contains(fmt.Sprint(e.ContextMap()["error"]), "node late@host knows version 1 of the cluster; the metadata are of version 2")
+			})
+		})
+		if _, ok := g.meta(0).Node("late@host"); ok {
+			t.Error("it is a member")
+		}
+		// Nobody else can bring it in either.
+		wantKind(t, g.meta(0).PutNode(t.Context(), Node{Name: "late@host", ClusterVersion: ClusterVersion}), fault.BadRequest)
+		// It is taken in as soon as its program is a new one.
+		g.stopJoining(late)
+		g.nodes[late].versions = newProgram()
+		g.start(late)
+		g.waitReady(late)
+
+		create(t, g.meta(late), "plays")
+		if err := g.meta(late).raft.Load().Snapshot().Error(); err != nil {
+			t.Fatal(err)
+		}
+		g.stop(late)
+		g.nodes[late].versions = versions{ClusterVersion, func(*metapb.Command) uint64 { return 0 }}
+		g.start(late)
+		if err := <-g.nodes[late].ended; err == nil || !strings.Contains(err.Error(), "the metadata are of version 2 of the cluster, this program knows up to 1: start a newer one") {
+			t.Errorf("it started: %v", err)
+		}
+		g.nodes[late].running = false
+	})
+}
+
+// stopJoining stops a node that was not taken in.
+func (g *testCluster) stopJoining(i int) {
+	g.t.Helper()
+	p := g.nodes[i]
+	if err := p.meta.Close(); err != nil {
+		g.t.Error(err)
+	}
+	<-p.ended
+	g.mu.Lock()
+	p.running = false
+	g.mu.Unlock()
+	g.wire()
+	if err := p.transport.Close(); err != nil {
+		g.t.Error(err)
+	}
+}
+
+// TestVersionWhileANodeJoins: an operation of the new version and the entry of a node
+// that does not know it come in some order, and never so that the node gets the operation.
+func TestVersionWhileANodeJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &testCluster{t: t}
+		t.Cleanup(g.close)
+		g.nodes[g.add("n0@host", "")].versions = newProgram()
+		g.nodes[0].founder = true
+		g.start(0)
+		g.waitReady(0)
+		m := g.meta(0)
+		joined, deleted := 0, 0
+		for i := range 40 {
+			db, node := fmt.Sprintf("db%d", i), fmt.Sprintf("old%d@host", i)
+			create(t, m, db)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			errs := make(chan error, 1)
+			go func() { errs <- m.PutNode(ctx, Node{Name: node, ClusterVersion: ClusterVersion}) }()
+			_, err := m.DeleteDatabase(ctx, db)
+			put := <-errs
+			cancel()
+			if err == nil {
+				deleted++
+			}
+			if put == nil {
+				joined++
+			}
+			if v := m.ClusterVersions(); put == nil && v.Written > ClusterVersion {
+				t.Fatalf("round %d: a member that does not know version %d: %+v", i, v.Written, v)
+			}
+			if put == nil {
+				if err := m.RemoveNode(t.Context(), node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if m.ClusterVersions().Written > ClusterVersion {
+				break // no old node joins any more
+			}
+		}
+		if deleted > 1 {
+			t.Errorf("%d deletions, %d nodes", deleted, joined)
+		}
+	})
+}
