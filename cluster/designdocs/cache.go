@@ -36,9 +36,12 @@ type Options struct {
 	// BuiltIn returns the rules that a system database has besides its design
 	// documents, nil for any other; nil: there are none.
 	BuiltIn func(db string) shard.Validate
-	Nodes   func() []string // the members of the cluster, this node too
-	Peers   Peers           // nil: this node stands alone
-	Logger  *zap.Logger     // default: none
+	// Standard returns a design document whose validation function counts as long as
+	// the database has none of its id, nil for a database without one; nil: there are none.
+	Standard func(db string) *shard.Doc
+	Nodes    func() []string // the members of the cluster, this node too
+	Peers    Peers           // nil: this node stands alone
+	Logger   *zap.Logger     // default: none
 }
 
 // Peers is the other nodes; *wire.Pool is one.
@@ -93,6 +96,9 @@ func New(o Options) *Cache {
 	}
 	if o.BuiltIn == nil {
 		o.BuiltIn = func(string) shard.Validate { return nil }
+	}
+	if o.Standard == nil {
+		o.Standard = func(string) *shard.Doc { return nil }
 	}
 	c := &Cache{o: o, leave: func() {}}
 	c.mu.entries, c.mu.down = map[string]*list.Element{}, map[string]time.Time{}

@@ -174,18 +174,66 @@ func TestValidate(t *testing.T) {
 				`{"_id":"x","_rev":"1-a","n":0,"_revisions":{"start":1,"ids":["a"]}},{"db":"db","name":"jan","roles":["a","b"]},{"own":1}]`,
 		},
 	} {
-		if err := s.validate(t.Context(), tt.r); !fault.Is(err, fault.Forbidden) || fault.Reason(err) != tt.want {
+		if err := validate(t.Context(), s.validating, tt.r); !fault.Is(err, fault.Forbidden) || fault.Reason(err) != tt.want {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
 	broken := one(scripts, 2, `{"validate_doc_update":"function ("}`)
-	if err := broken.validate(t.Context(), shard.ValidateRequest{New: &shard.Doc{ID: "x", Body: []byte(`{}`)}}); err == nil {
+	if err := validate(t.Context(), broken.validating, shard.ValidateRequest{New: &shard.Doc{ID: "x", Body: []byte(`{}`)}}); err == nil {
 		t.Error("a function that does not compile lets a document through")
 	}
 	endless := script.New(script.Options{Timeout: func() time.Duration { return 50 * time.Millisecond }})
 	defer func() { _ = endless.Close() }()
 	loop := one(endless, 3, `{"validate_doc_update":"function () { for (;;) { } }"}`)
-	if err := loop.validate(t.Context(), shard.ValidateRequest{New: &shard.Doc{ID: "x", Body: []byte(`{}`)}}); err == nil {
+	if err := validate(t.Context(), loop.validating, shard.ValidateRequest{New: &shard.Doc{ID: "x", Body: []byte(`{}`)}}); err == nil {
 		t.Error("a function that does not end lets a document through")
+	}
+}
+
+// Where a design document that a database ought to have is not there, its function
+// counts all the same; one of that id counts instead of it, and so does none in it.
+func TestStandardDocument(t *testing.T) {
+	scripts := script.New(script.Options{})
+	defer func() {
+		if err := scripts.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	refusing := func(text string) string {
+		return `{"validate_doc_update":"function () { throw({forbidden: '` + text + `'}); }"}`
+	}
+	c := New(Options{Scripts: scripts, Standard: func(db string) *shard.Doc {
+		if db != "db" {
+			return nil
+		}
+		return &shard.Doc{ID: "_design/d", Body: []byte(refusing("standard"))}
+	}})
+	for i, tc := range []struct {
+		db   string
+		docs *set
+		want string
+	}{
+		{"db", newSet(nil), "standard"},
+		{"db", one(scripts, 1, refusing("own")), "own"},
+		{"db", one(scripts, 1, `{}`), ""},
+		{"other", newSet(nil), ""},
+	} {
+		tail := fmt.Sprintf("/%s.%d", tc.db, i)
+		e, f := begin(c, tail)
+		if _, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) { return tc.docs, nil }); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			judge, err := c.Validator(t.Context(), "shards/00000000-ffffffff"+tail, tc.db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if judge != nil {
+				err = judge(t.Context(), shard.ValidateRequest{DB: tc.db, New: &shard.Doc{ID: "x", Body: []byte(`{}`)}})
+			}
+			if got := fault.Reason(err); got != tc.want {
+				t.Errorf("%s %d: %q, want %q", tc.db, i, got, tc.want)
+			}
+		}
 	}
 }

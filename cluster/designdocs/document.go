@@ -96,6 +96,18 @@ type set struct {
 	ranges     [][]*Document // by range of the map
 	validating []*Document
 	bytes      int
+
+	standard struct { // see Options.Standard
+		once sync.Once
+		doc  *Document
+	}
+}
+
+// standIn returns the document that counts in the place of one that is not there, so
+// that its functions are compiled once.
+func (s *set) standIn(build func() *Document) *Document {
+	s.standard.once.Do(func() { s.standard.doc = build() })
+	return s.standard.doc
 }
 
 func newSet(ranges [][]*Document) *set {

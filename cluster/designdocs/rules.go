@@ -14,12 +14,17 @@ import (
 // belongs to: the rules that a system database has, then the validation functions of
 // its design documents. nil: everything passes.
 func (c *Cache) Validator(ctx context.Context, copyName, db string) (shard.Validate, error) {
-	s, err := c.read(ctx, ring.CopyTail(copyName), db)
+	tail := ring.CopyTail(copyName)
+	s, err := c.read(ctx, tail, db)
 	if err != nil {
 		return nil, err
 	}
 	builtIn := c.o.BuiltIn(db)
-	if len(s.validating) == 0 {
+	validating := s.validating
+	if d := c.o.Standard(db); d != nil && s.byID[d.ID] == nil {
+		validating = append([]*Document{s.standIn(func() *Document { return newDocument(c.o.Scripts, tail, d) })}, validating...)
+	}
+	if len(validating) == 0 {
 		return builtIn, nil
 	}
 	return func(ctx context.Context, r shard.ValidateRequest) error {
@@ -28,13 +33,13 @@ func (c *Cache) Validator(ctx context.Context, copyName, db string) (shard.Valid
 				return err
 			}
 		}
-		return s.validate(ctx, r)
+		return validate(ctx, validating, r)
 	}, nil
 }
 
 // validate asks the validation functions, one after the other; the first refusal
 // counts (semantics.md section 5.2).
-func (s *set) validate(ctx context.Context, r shard.ValidateRequest) error {
+func validate(ctx context.Context, validating []*Document, r shard.ValidateRequest) error {
 	user := AppendUser(nil, r.DB, r.User)
 	next, old := appendNew(nil, r.New), []byte("null")
 	if r.Old != nil {
@@ -45,7 +50,7 @@ func (s *set) validate(ctx context.Context, r shard.ValidateRequest) error {
 		security = []byte("{}")
 	}
 	ctx = fairqueue.With(ctx, fairqueue.Caller{Account: r.User.Name})
-	for _, d := range s.validating {
+	for _, d := range validating {
 		if err := d.Functions().Validate(ctx, next, old, user, security); err != nil {
 			return err
 		}

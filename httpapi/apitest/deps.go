@@ -95,7 +95,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	scripts := script.New(script.Options{})
 	var coordinator *cluster.Coordinator
 	designs := designdocs.New(designdocs.Options{
-		Scripts: scripts, BuiltIn: auth.Rules(holder),
+		Scripts: scripts, BuiltIn: auth.Rules, Standard: auth.Standard(holder),
 		DB: func(ctx context.Context, name string) (*cluster.DB, error) { return coordinator.DB(ctx, name) },
 	})
 	local := shard.New(shard.Options{

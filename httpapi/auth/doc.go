@@ -4,9 +4,9 @@
 // An [Authenticator] asks its handlers in the configured order (cookie, Basic,
 // JSON web token, trusted proxy); the first one that recognises its credential
 // decides. Passwords come from the documents of the authentication database
-// and from the [admins] section. The rules of that database (what may be
-// written, how a password becomes a hash, who sees what) are pure functions on
-// canonical JSON, see [ValidateUser], [UserWrite] and [UserRead].
+// and from the [admins] section. How a password becomes a hash and who sees what
+// are pure functions on canonical JSON, see [UserWrite] and [UserRead]; what may be
+// written is for a design document to say, see [UserDesign].
 //
 // Invariants, cited by tests:
 //

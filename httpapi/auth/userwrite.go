@@ -27,8 +27,7 @@ type UserWrite struct {
 // null, stays as it is. It must be called before each such edit.
 //
 // fault.NotFound "missing": the document is somebody else's. fault.Forbidden,
-// fault.BadRequest: the password is refused. A document that ValidateUser will
-// refuse comes back without its password.
+// fault.BadRequest: the password is refused.
 func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, error) {
 	if strings.HasPrefix(w.ID, "_design/") {
 		return w.Body, nil
@@ -53,9 +52,7 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 		}
 		return w.Body, nil
 	}
-	if w.Deleted || d.wellFormed(w.ID) != nil || d.namesAllowed() != nil {
-		// A tombstone needs no password, and ValidateUser refuses the others,
-		// each with its own text: not worth a slow hash.
+	if w.Deleted { // a tombstone needs no password
 		return withMembers(w.Body, nil)
 	}
 	password, ok := doc.Unquote(d.password)

@@ -12,7 +12,7 @@ import (
 // newDesigns builds what keeps the design documents of databases in use.
 func (n *Node) newDesigns() {
 	o := designdocs.Options{
-		Node: n.name, Scripts: n.scripts, BuiltIn: auth.Rules(n.config), Logger: n.log.Named("designdocs"),
+		Node: n.name, Scripts: n.scripts, BuiltIn: auth.Rules, Standard: auth.Standard(n.config), Logger: n.log.Named("designdocs"),
 		DB: func(ctx context.Context, name string) (*cluster.DB, error) { return n.coord.DB(ctx, name) },
 	}
 	if n.links != nil {

@@ -60,8 +60,7 @@ const askTimeout = 5 * time.Second
 
 // askOthers asks all other nodes for what they tell administrators.
 func (n *Node) askOthers(ctx context.Context, path string) [][]byte {
-	server := shard.User{Anonymous: true, Roles: []string{shard.AdminRole}}
-	return n.api.GetFromOthers(ctx, server, path, askTimeout)
+	return n.api.GetFromOthers(ctx, serverUser(), path, askTimeout)
 }
 
 // sendReplication has another node run a continuous replication.

@@ -34,14 +34,18 @@ func (s userStore) Put(ctx context.Context, db string, u auth.UserDoc) error {
 	for _, a := range u.Atts {
 		edit.Atts = append(edit.Atts, shard.EditAttachment{Attachment: a, Stub: true})
 	}
-	admin := shard.User{Anonymous: true, Roles: []string{shard.AdminRole}}
 	return s.c.Do(ctx, db, func(d *cluster.DB) error {
-		results, err := d.Update(ctx, cluster.UpdateOptions{NewEdits: true, User: admin}, []shard.Edit{edit})
+		results, err := d.Update(ctx, cluster.UpdateOptions{NewEdits: true, User: serverUser()}, []shard.Edit{edit})
 		if err != nil {
 			return err
 		}
 		return results[0].Err
 	})
+}
+
+// serverUser is whose edits those are that the server makes by itself.
+func serverUser() shard.User {
+	return shard.User{Anonymous: true, Roles: []string{shard.AdminRole}}
 }
 
 // Watch implements auth.UserStore.

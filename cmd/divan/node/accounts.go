@@ -1,0 +1,113 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster"
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/httpapi/auth"
+	"divan/shard"
+	"divan/storage/fault"
+)
+
+// accountsRetry is when databases of accounts are looked at again that could not be
+// written to.
+const accountsRetry = time.Second
+
+// accountDatabases returns the names of the databases that get auth.UserDesign.
+func accountDatabases(s *config.Snapshot) []string {
+	return slices.Compact([]string{"_users", s.ChttpdAuth.AuthenticationDB})
+}
+
+// keepAccountRules gives databases of accounts their design document when they are
+// made or become one. Until then, and should a node die between, the same rules count
+// without it (auth.Standard). All nodes do it: the document has the same revision
+// whoever writes it.
+func (n *Node) keepAccountRules(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := n.watchAccounts(ctx)
+		if err == nil {
+			continue
+		}
+		if err = ended(ctx, err); err != nil && !errors.Is(err, meta.ErrLagged) {
+			n.log.Warn("a database of accounts has no design document yet", zap.Error(err))
+		}
+		pause(ctx, accountsRetry)
+	}
+	return nil
+}
+
+// watchAccounts returns nil when the setting names another database, and at the end.
+func (n *Node) watchAccounts(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	names := accountDatabases(n.config.Load())
+	stop := n.config.Subscribe(func(_, now *config.Snapshot) {
+		if !slices.Equal(accountDatabases(now), names) {
+			cancel()
+		}
+	})
+	defer stop()
+	if !slices.Equal(accountDatabases(n.config.Load()), names) { // changed before the subscription
+		return nil
+	}
+	sub, dbs := n.meta.Subscribe()
+	defer sub.Close()
+	wanted := make([]string, 0, len(names))
+	for _, name := range names {
+		if _, there := dbs.Get(name); there {
+			wanted = append(wanted, name)
+		}
+	}
+	for {
+		for _, name := range wanted {
+			if err := n.giveUserDesign(ctx, name); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+		events, err := sub.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("follow the databases: %w", err)
+		}
+		wanted = wanted[:0]
+		for _, e := range events {
+			if e.Kind == meta.Created && slices.Contains(names, e.New.Name) {
+				wanted = append(wanted, e.New.Name)
+			}
+		}
+	}
+}
+
+// giveUserDesign writes the document unless there is one, or an administrator has
+// deleted it.
+func (n *Node) giveUserDesign(ctx context.Context, db string) error {
+	design := auth.UserDesign()
+	err := n.coord.Do(ctx, db, func(d *cluster.DB) error {
+		_, err := d.Open(ctx, cluster.OpenOptions{ID: design.ID, HeadOnly: true})
+		if !fault.Is(err, fault.NotFound) || fault.Reason(err) == "deleted" {
+			return err
+		}
+		edit := shard.Edit{ID: design.ID, Body: design.Body}
+		results, err := d.Update(ctx, cluster.UpdateOptions{NewEdits: true, User: serverUser()}, []shard.Edit{edit})
+		if err != nil {
+			return err
+		}
+		return results[0].Err
+	})
+	switch {
+	case err == nil, fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound), fault.Is(err, fault.NoDatabase):
+		return nil // it is there, or was taken away meanwhile
+	default:
+		return fmt.Errorf("write %s of %s: %w", design.ID, db, err)
+	}
+}
