@@ -93,7 +93,7 @@ func (r Rights) Request(method string, below ...string) error {
 	case need == DBAdmin || r.User.Admin():
 		return nil
 	case auth.IsUsersDatabase(r.Config, r.DB.Name) && !auth.UsersOpenTo(method, below),
-		spec.IsDatabase(r.DB.Name) && !r.IsAdmin() && !auth.UsersOpenTo(method, below):
+		spec.IsDatabase(r.DB.Name) && !r.IsAdmin() && !auth.ReplicationsOpenTo(method, below):
 		return RequireAdmin(r.User) // it would show more than single documents
 	}
 	return nil

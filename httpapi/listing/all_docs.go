@@ -8,6 +8,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/docformat"
 	"divan/httpapi/core"
+	"divan/httpapi/guard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -154,11 +155,12 @@ func (v *Params) singleKey(l docList) {
 
 // listing is one list ready to be read.
 type listing struct {
-	query cluster.DocsQuery
-	style docformat.Style
-	docs  bool     // include_docs
-	seq   bool     // update_seq
-	keys  [][]byte // with keys: those to be answered, in order, as JSON; the query has those that are strings
+	query  cluster.DocsQuery
+	style  docformat.Style
+	rights guard.Rights // whose eyes it is for
+	docs   bool         // include_docs
+	seq    bool         // update_seq
+	keys   [][]byte     // with keys: those to be answered, in order, as JSON; the query has those that are strings
 }
 
 // prepareList checks the parameters of a list and makes the query of them.
@@ -167,7 +169,7 @@ func prepareList(c *core.Call, l docList, v *Params, inBody bool) (*listing, err
 		return nil, err
 	}
 	r := &listing{
-		docs: v.IncludeDocs, seq: v.UpdateSeq,
+		rights: c.Rights(), docs: v.IncludeDocs, seq: v.UpdateSeq,
 		style: docformat.Style{Attachments: v.Attachments, EncodingInfo: v.EncodingInfo},
 		query: cluster.DocsQuery{
 			Namespace: l.space, InclusiveEnd: v.InclusiveEnd, Descending: v.Descending, Skip: v.Skip, Limit: v.Limit,

@@ -73,6 +73,8 @@ func (r *Rows) row(row *shard.Row) ([]byte, error) {
 		r.text.WriteString(`,"doc":`)
 		if row.Doc == nil || row.Doc.Deleted {
 			r.text.WriteString("null")
+		} else if err := r.list.rights.Screen(row.Doc); err != nil {
+			return nil, err
 		} else if err := docformat.NewWriter(&r.text, r.c.DB).WriteDoc(r.c.Request.Context(), row.Doc, r.list.style); err != nil {
 			return nil, err
 		}

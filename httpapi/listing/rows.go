@@ -115,12 +115,16 @@ func (r *listing) writeKeys(c *core.Call, out *core.Stream, rows *cluster.DocRow
 	return nil
 }
 
-// writeDoc writes the document of a row, null for a deleted one.
+// writeDoc writes of the document of a row what the account may see, null for a
+// deleted one.
 func (r *listing) writeDoc(c *core.Call, out *core.Stream, d *shard.Doc) error {
 	out.Buf = append(out.Buf, `,"doc":`...)
 	if d == nil || d.Deleted {
 		out.Buf = append(out.Buf, "null"...)
 		return nil
+	}
+	if err := r.rights.Screen(d); err != nil {
+		return err
 	}
 	return out.WriteDoc(c.Request.Context(), d, r.style)
 }
