@@ -185,7 +185,7 @@ func duplicate(id spec.ID, second, first docKey) string {
 func (r *Replicator) completed(ctx context.Context, j *job) {
 	d := j.doc
 	stats, _, _ := j.figures()
-	state := docState{name: Completed, id: j.ID, stats: &stats, began: j.began}
+	state := docState{name: Completed, stats: &stats, began: j.began}
 	for wait := time.Second; ctx.Err() == nil && r.has(d); wait = min(2*wait, time.Minute) {
 		if r.writeState(ctx, d, state) || pause.For(ctx, wait) != nil {
 			break
@@ -251,9 +251,17 @@ func (r *Replicator) forgetDatabase(db string) {
 
 // docState is a state that is written into a document.
 type docState struct {
-	name, reason, id string
-	stats            *protocol.Stats
-	began            time.Time
+	name, reason string
+	id           string // empty: the state does not tell it, see keepsID
+	stats        *protocol.Stats
+	began        time.Time
+}
+
+// keepsID reports whether an id that the document has stays, as in CouchDB: one that a
+// passing state has told goes with that, unless documents tell passing states.
+func (s *docState) keepsID(body []byte, passing bool) bool {
+	before, _ := doc.Unquote(doc.Lookup(body, "_replication_state"))
+	return s.id == "" && (passing || before != "triggered" && before != "error")
 }
 
 // The states that end the replication of a document; documents tell them always.
@@ -298,7 +306,7 @@ func (r *Replicator) writeState(ctx context.Context, d *document, state docState
 	}
 	err := r.o.Coordinator.Do(ctx, d.key.db, func(db *cluster.DB) error {
 		for range maxAttempts {
-			err := writeStateOnce(ctx, db, d, &state)
+			err := r.writeStateOnce(ctx, db, d, &state)
 			if !fault.Is(err, fault.Conflict) {
 				return err
 			}
@@ -320,7 +328,7 @@ func (r *Replicator) writeState(ctx context.Context, d *document, state docState
 
 // writeStateOnce writes a state over the revision that is there. The error is
 // fault.NotFound when the document is another one now.
-func writeStateOnce(ctx context.Context, db *cluster.DB, d *document, state *docState) error {
+func (r *Replicator) writeStateOnce(ctx context.Context, db *cluster.DB, d *document, state *docState) error {
 	now, err := db.Open(ctx, cluster.OpenOptions{ID: d.key.id})
 	if err != nil {
 		return err
@@ -328,9 +336,10 @@ func writeStateOnce(ctx context.Context, db *cluster.DB, d *document, state *doc
 	if clientText(now.Body) != d.text {
 		return fault.New(fault.NotFound, "the document was edited")
 	}
+	keepsID := state.keepsID(now.Body, r.config().UpdateDocs)
 	body := make([]byte, 0, len(now.Body)+256)
 	err = doc.EachMember(now.Body, func(name string, value []byte) error {
-		if !serverMember(name) {
+		if !serverMember(name) || keepsID && name == "_replication_id" {
 			body = doc.AppendString(append(body, ','), name)
 			body = append(append(body, ':'), value...)
 		}

@@ -1,6 +1,10 @@
 package replicator
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestReaches(t *testing.T) {
 	for _, c := range []struct {
@@ -50,6 +54,32 @@ func TestClientText(t *testing.T) {
 	for _, other := range []string{`{"source":"a","target":"c"}`, `{"source":"a","target":"b","continuous":true}`, `{"source":"a\",\"target","b":"b"}`} {
 		if clientText([]byte(other)) == base {
 			t.Errorf("%s is the same", other)
+		}
+	}
+}
+
+// The id that a document tells goes with the passing state that told it, unless
+// documents tell those; what ends the replication does not tell it.
+func TestIDsInDocuments(t *testing.T) {
+	for _, tc := range []struct {
+		state   docState
+		body    string
+		passing bool
+		keeps   bool
+	}{
+		{docState{name: Completed}, `{"_replication_id":"x","_replication_state":"triggered"}`, true, true},
+		{docState{name: Completed}, `{"_replication_id":"x","_replication_state":"triggered"}`, false, false},
+		{docState{name: Failed}, `{"_replication_id":"x","_replication_state":"error"}`, false, false},
+		{docState{name: Failed}, `{"_replication_id":"x"}`, false, true},
+		{docState{name: "triggered", id: "y"}, `{"_replication_id":"x"}`, true, false},
+	} {
+		if got := tc.state.keepsID([]byte(tc.body), tc.passing); got != tc.keeps {
+			t.Errorf("%+v over %s: %t", tc.state, tc.body, got)
+		}
+	}
+	for state, told := range map[*docState]bool{{name: Completed}: false, {name: "error", id: "y"}: true} {
+		if got := strings.Contains(string(state.appendMembers(nil, time.Now())), `"_replication_id"`); got != told {
+			t.Errorf("%s: %t", state.name, got)
 		}
 	}
 }
