@@ -167,6 +167,32 @@ func TestFindReadsWhatItNeeds(t *testing.T) {
 	}
 }
 
+// TestFiguresWithLimit: a query that ends early has looked at its results and the row
+// behind them, over however many shards; one that ends by itself, at what there is.
+func TestFiguresWithLimit(t *testing.T) {
+	f := &finder{t, nodeAPI(t, nil)}
+	for _, q := range []int{1, 2, 8} {
+		db := fmt.Sprint("db", q)
+		f.fill(db, q)
+		for _, tc := range []struct {
+			request    string
+			keys, docs int
+		}{
+			{`{"selector":{"n":{"$lte":8}},"limit":3,"execution_stats":true}`, 4, 4},
+			{`{"selector":{"n":{"$lte":8}},"limit":3,"skip":2,"execution_stats":true}`, 6, 6},
+			{`{"selector":{"n":{"$lte":8}},"fields":["n"],"limit":3,"execution_stats":true}`, 4, 0},
+			{`{"selector":{"_id":{"$gte":"d003"}},"limit":3,"execution_stats":true}`, 4, 4},
+			{`{"selector":{"n":4},"limit":11,"execution_stats":true}`, 11, 11},
+			{`{"selector":{"n":4},"limit":9223372036854775807,"skip":1,"execution_stats":true}`, 11, 11},
+		} {
+			got := f.find(db, tc.request)
+			if got.Stats == nil || got.Stats.Keys != tc.keys || got.Stats.Docs != tc.docs {
+				t.Errorf("%s over %d shards: %+v, want %d keys and %d documents", tc.request, q, got.Stats, tc.keys, tc.docs)
+			}
+		}
+	}
+}
+
 // TestFindOfAnEmptyRange: CouchDB does not run a query whose leading column has no
 // value in any match, and tells nothing about it.
 func TestFindOfAnEmptyRange(t *testing.T) {

@@ -3,6 +3,7 @@ package find
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -113,9 +114,13 @@ func (r *Rows) request(n int) find.Request {
 		Plain: q.R > 1 && !q.Count, Count: q.Count, Parsed: &find.Parsed{Selector: q.Selector, Fields: q.Fields},
 	}
 	if !q.Count {
-		req.Hint = quorum.Share(q.Skip, q.Limit, n)
+		limit := q.Limit
+		if q.Stats { // they count the row behind the last one, see Rows.Stats
+			limit = min(limit, math.MaxInt-1-q.Skip) + 1
+		}
+		req.Hint = quorum.Share(q.Skip, limit, n)
 		if !req.Plain {
-			req.Limit = q.Skip + q.Limit
+			req.Limit = q.Skip + limit
 		}
 	}
 	for _, one := range p.Ranges {

@@ -183,11 +183,31 @@ func (r *Rows) Bookmark() []byte {
 // no bookmark and no figures.
 func (r *Rows) Empty() bool { return r.plan.Empty }
 
-// Stats returns what the answer took.
+// unread returns how many rows were read and not taken.
+func (r *Rows) unread() (n uint64) {
+	if r.order == nil {
+		return 0
+	}
+	for i, p := range r.parts {
+		n += uint64(len(p.rows) - p.at)
+		if i == r.best && p.row() != nil {
+			n--
+		}
+	}
+	return n
+}
+
+// Stats returns what the answer took. Of the rows that all parts have read ahead one
+// counts, so that the figures do not depend on how many parts there are: CouchDB stops
+// at the first row that is too many.
 func (r *Rows) Stats() Stats {
 	var looks find.Figures
 	for _, p := range r.parts {
 		looks.Add(p.looks)
+	}
+	if n := r.unread(); n > 1 {
+		looks.Keys -= n - 1
+		looks.Docs -= min(n-1, looks.Docs)
 	}
 	out := Stats{Keys: looks.Keys, Docs: looks.Docs, Results: r.given, Time: time.Since(r.started), Unindexed: r.plan.Index.AllDocs(), Ignored: r.plan.Ignored}
 	if r.quorum != nil {
