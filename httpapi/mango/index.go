@@ -55,7 +55,7 @@ func listParam(c *core.Call, name string, least, otherwise int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least {
 		return 0, &core.StatusError{
-			Status: http.StatusInternalServerError, Name: "invalid_list_index_params", Reason: "Index parameter ranges: limit > 1, skip > 0",
+			Status: http.StatusBadRequest, Name: "invalid_list_index_params", Reason: "Index parameter ranges: limit > 1, skip > 0",
 		}
 	}
 	return n, nil

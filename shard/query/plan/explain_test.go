@@ -10,7 +10,7 @@ import (
 // explained is what the test looks at of an answer of _explain.
 type explained struct {
 	Partitioned bool
-	Index       *struct{ Name string }
+	Index       *struct{ Name, Type string }
 	Opts        struct{ Bookmark json.RawMessage }
 	MRArgs      struct {
 		Start json.RawMessage `json:"start_key"`
@@ -106,6 +106,23 @@ func TestExplainEmptyRanges(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s with %s: %s, want %s", request, p.Index.Name, got, want)
+		}
+	}
+}
+
+// TestEmptyOperators: selectors with empty lists are answered from _all_docs where no
+// index fits, and from an index as CouchDB does.
+func TestEmptyOperators(t *testing.T) {
+	for selector, indexed := range map[string]string{
+		`{}`: "_all_docs", `{"$and":[]}`: "_all_docs", `{"$or":[]}`: "n", `{"n":{"$in":[]}}`: "n", `{"n":1,"$or":[]}`: "n",
+		`{"n":1,"$and":[]}`: "n", `{"n":1,"t":{"$all":[]}}`: "n", `{"$or":[],"q":{"$in":[]}}`: "n", `{"n":{"$nin":[]}}`: "n",
+	} {
+		request := `{"selector":` + selector + `}`
+		if got := explain(t, request, Database{}); got.Index.Name != "_all_docs" || got.Index.Type != "special" {
+			t.Errorf("%s without an index: %+v", selector, got.Index)
+		}
+		if got := explain(t, request, Database{}, "n/n:n"); got.Index.Name != indexed {
+			t.Errorf("%s: %+v, want %s", selector, got.Index, indexed)
 		}
 	}
 }
