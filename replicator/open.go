@@ -36,7 +36,7 @@ func (r *Replicator) open(s *spec.Spec, a *spec.Address) (side, error) {
 		return nil, err
 	}
 	if name, ok := r.own(a); ok {
-		return r.o.Local.Open(name, func(ctx context.Context) (shard.User, error) { return r.identify(ctx, a) }), nil
+		return r.o.Local.Open(name, func(ctx context.Context) (shard.User, error) { return r.identify(ctx, s.Account(), a) }), nil
 	}
 	network, err := r.network()
 	if err != nil {
@@ -167,7 +167,7 @@ func reaches(host, bound string) bool {
 }
 
 // identify tells on whose account an address of this cluster is opened.
-func (r *Replicator) identify(ctx context.Context, a *spec.Address) (shard.User, error) {
+func (r *Replicator) identify(ctx context.Context, account string, a *spec.Address) (shard.User, error) {
 	h := http.Header{}
 	for _, header := range a.Headers {
 		h.Add(header[0], header[1])
@@ -175,7 +175,7 @@ func (r *Replicator) identify(ctx context.Context, a *spec.Address) (shard.User,
 	if a.Username != "" || a.Password != "" {
 		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(a.Username+":"+a.Password)))
 	}
-	u, err := r.o.Identify(ctx, h)
+	u, err := r.o.Identify(ctx, account, h)
 	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.BadAuthorization) {
 		return u, endpoint.AuthError(fault.Reason(err))
 	}

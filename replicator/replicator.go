@@ -27,8 +27,9 @@ type Options struct {
 	Config      *config.Holder
 	Owners      *ownership.Table
 	Local       *local.Opener // of databases of this cluster
-	// Identify tells whose credentials the headers of a request have.
-	Identify func(ctx context.Context, h http.Header) (shard.User, error)
+	// Identify tells whose credentials the headers of a request have; account is whose
+	// replication makes it, see spec.Spec.Account.
+	Identify func(ctx context.Context, account string, h http.Header) (shard.User, error)
 	// Listening returns where the HTTP interface of this node listens; nil as long
 	// as it does not.
 	Listening func() net.Addr

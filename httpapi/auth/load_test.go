@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,41 @@ func TestLockout(t *testing.T) {
 		fail("adm", 2)
 		if got := who(t, a, "Authorization", basic("adm", "pass")); got != locked {
 			t.Error("threshold 2:", got)
+		}
+	})
+}
+
+// TestLockoutOfJobs: a replication that comes again with a wrong password has not
+// guessed anew; guesses of one account lock its own replications only.
+func TestLockoutOfJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, _ := newTest(t)
+		addUser(t, a, "alice", "apple", "")
+		job := func(account, password string) error {
+			t.Helper()
+			_, err := a.AuthenticateJob(request("Authorization", basic("alice", password)), account)
+			return err
+		}
+		for range 7 {
+			wantFault(t, job("bob", "wrong"), fault.Unauthorized, "Name or password is incorrect.")
+		}
+		if err := job("bob", "apple"); err != nil {
+			t.Error("another replication of the account:", err)
+		}
+		for i := range 4 {
+			wantFault(t, job("bob", fmt.Sprint("guess", i)), fault.Unauthorized, "Name or password is incorrect.")
+		}
+		wantFault(t, job("bob", "guess"), fault.Forbidden, errLocked().Error())
+		wantFault(t, job("bob", "apple"), fault.Forbidden, errLocked().Error())
+		if err := job("carl", "apple"); err != nil {
+			t.Error("of another account:", err)
+		}
+		if got := who(t, a, "Authorization", basic("alice", "apple")); got != "default:alice readers" {
+			t.Error("a client:", got)
+		}
+		pass(5 * time.Minute)
+		if err := job("bob", "apple"); err != nil {
+			t.Error("after max_lifetime:", err)
 		}
 	})
 }

@@ -72,7 +72,11 @@ func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*
 // failed counts a failed login. What follows too many of them is refused without a
 // line for each.
 func (a *Authenticator) failed(t try) {
-	if a.lockout.failed(t.from.lockout, t.attempt, time.Now()) {
+	now := time.Now()
+	if a.verifier.repeated(&t, now) {
+		return
+	}
+	if a.lockout.failed(t.from.lockout, t.attempt, now) {
 		a.log.Warn("threshold of failed logins reached", zap.String("user", t.name), zap.String("peer", t.peer))
 	}
 }

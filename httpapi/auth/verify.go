@@ -39,6 +39,8 @@ type verifier struct {
 	lockout  lockout
 	turns    turns
 	proven   *lru[login, struct{}] // who logged in from where
+
+	jobFailures *lru[jobFailure, bool] // see repeated
 }
 
 // login is a name that a peer uses.
@@ -54,6 +56,8 @@ func newVerifier(parallel int, l lockout) *verifier {
 		lockout:  l,
 		turns:    turns{limit: max(1, parallel)},
 		proven:   newLRU[login, struct{}](verifiedLimit),
+
+		jobFailures: newLRU[jobFailure, bool](verifiedLimit),
 	}
 	_, _ = rand.Read(v.key[:]) // never fails, see crypto/rand
 	return v

@@ -41,8 +41,8 @@ func (n *Node) newReplication() {
 	n.api.Deps.Replicator = n.replicator
 }
 
-// identify tells whose credentials headers have.
-func (n *Node) identify(ctx context.Context, h http.Header) (shard.User, error) {
+// identify tells whose credentials the headers of a replication of an account have.
+func (n *Node) identify(ctx context.Context, account string, h http.Header) (shard.User, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
 	if err != nil {
 		return shard.User{}, err
@@ -50,8 +50,8 @@ func (n *Node) identify(ctx context.Context, h http.Header) (shard.User, error) 
 	if header, ok := n.config.Load().Get("chttpd", "peer_header"); ok {
 		h.Del(header) // who asks is not for an address to say
 	}
-	r.Header, r.RemoteAddr = h, "replication"
-	who, err := n.auth.Authenticate(r)
+	r.Header = h
+	who, err := n.auth.AuthenticateJob(r, account)
 	return who.User, err
 }
 
