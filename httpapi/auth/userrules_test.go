@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -34,27 +35,25 @@ func newJudge(tb testing.TB) judge {
 	return judge{scripts.Design("_users", UserDesign().Body)}
 }
 
-// ask returns what is said of an edit; an empty body is a deletion, an empty old a
-// document that is new.
-func (j judge) ask(ctx context.Context, u shard.User, id, body, old, security string) error {
+// userEdit is an edit that is judged; an empty body is a deletion, an empty old a document
+// that is new.
+type userEdit struct{ id, body, old, security string }
+
+// ask returns what is said of an edit.
+func (j judge) ask(ctx context.Context, u shard.User, e userEdit) error {
 	with := func(body string) []byte {
 		rest := strings.TrimPrefix(body, "{")
 		if rest != "}" {
 			rest = "," + rest
 		}
-		return append(append([]byte(`{"_id":`), doc.AppendString(nil, id)...), rest...)
-	}
-	if body == "" {
-		body = `{"_deleted":true}`
+		return append(append([]byte(`{"_id":`), doc.AppendString(nil, e.id)...), rest...)
 	}
 	before := []byte("null")
-	if old != "" {
-		before = with(old)
+	if e.old != "" {
+		before = with(e.old)
 	}
-	if security == "" {
-		security = "{}"
-	}
-	return j.design.Validate(ctx, with(body), before, designdocs.AppendUser(nil, "_users", u), []byte(security))
+	return j.design.Validate(ctx, with(cmp.Or(e.body, `{"_deleted":true}`)), before,
+		designdocs.AppendUser(nil, "_users", u), []byte(cmp.Or(e.security, "{}")))
 }
 
 // TestValidateUser holds the texts of golden auth/03 and 04 and of
@@ -132,7 +131,7 @@ func TestValidateUser(t *testing.T) {
 			if tt.reason != "" {
 				kind = fault.Forbidden
 			}
-			wantFault(t, j.ask(t.Context(), tt.user, tt.id, tt.body, tt.old, tt.security), kind, tt.reason)
+			wantFault(t, j.ask(t.Context(), tt.user, userEdit{tt.id, tt.body, tt.old, tt.security}), kind, tt.reason)
 		})
 	}
 }
@@ -168,7 +167,7 @@ func FuzzValidateUser(f *testing.F) {
 				t.Skip("no document as it is stored")
 			}
 		}
-		if err := j.ask(t.Context(), someone, id, body, old, security); err == nil {
+		if err := j.ask(t.Context(), someone, userEdit{id, body, old, security}); err == nil {
 			if name, ok := UserName(id); !ok || name != someone.Name {
 				t.Fatalf("%q was written by a stranger", id)
 			}
