@@ -81,12 +81,13 @@ func TestIndexIsView(t *testing.T) {
 func TestSelectorRepeats(t *testing.T) {
 	s := newSite(t, nil)
 	s.text(201, "PUT", "/db", nil)
-	s.text(201, "POST", "/db/_bulk_docs", `{"docs":[{"_id":"one","a":1},{"_id":"two","a":2,"b":{"c":3}}]}`)
+	s.text(201, "POST", "/db/_bulk_docs", `{"docs":[{"_id":"one","a":1},{"_id":"two","a":2,"b":{"c":3}},{"_id":"three","a":8,"a":9}]}`)
 	for selector, want := range map[string]string{
 		`{"a":1,"a":2}`:                     "two",
 		`{"b":{"c":1,"c":3}}`:               "two",
 		`{"a":{"$gt":5,"$gt":0,"$lt":2}}`:   "one",
 		`{"$or":[{"a":3}],"$or":[{"a":1}]}`: "one",
+		`{"a":9}`:                           "three",
 	} {
 		var out struct {
 			Docs []struct {
@@ -99,5 +100,8 @@ func TestSelectorRepeats(t *testing.T) {
 		if len(out.Docs) != 1 || out.Docs[0].ID != want {
 			t.Errorf("%s: %v", selector, out.Docs)
 		}
+	}
+	if got := s.text(200, "POST", "/db/_find", `{"selector":{"a":8}}`); !strings.HasPrefix(got, "{\"docs\":[\r\n],") {
+		t.Errorf("the first of two members counts: %s", got)
 	}
 }
