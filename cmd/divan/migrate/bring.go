@@ -30,6 +30,7 @@ type database struct {
 	listed   bool         // those that were there before this run are among them, or have come
 	judges   []string     // ids of those that wait for the cut-over, as they validate documents
 	own      uint64       // design documents that are left behind because the target has such rules itself
+	theirs   uint64       // those of the target
 	refusals refusals
 	again    bool   // refusals tells of all there are
 	findings        // about its settings and design documents
@@ -50,7 +51,7 @@ func (db *database) short() bool {
 
 // expected is how many documents the target should have.
 func (db *database) expected() uint64 {
-	return db.source.Documents - db.own - uint64(len(db.judges))
+	return db.source.Documents - db.own - uint64(len(db.judges)) + db.theirs
 }
 
 // brought is what became of a database.
@@ -108,8 +109,7 @@ func (m *migration) copy(ctx context.Context, db *database, meter *meter) error 
 	}
 	if m.cfg.DryRun {
 		db.findings = found
-		db.target, _, err = m.target.info(ctx, db.name)
-		return err
+		return m.lookAtTarget(ctx, db)
 	}
 	if err := m.create(ctx, db.name, db.source); err != nil {
 		return err
@@ -225,6 +225,19 @@ func (m *migration) compare(ctx context.Context, db *database) error {
 	}
 	if err := m.behind(ctx, db); err != nil {
 		return err
+	}
+	return m.lookAtTarget(ctx, db)
+}
+
+// lookAtTarget finds out what the target has of a database.
+func (m *migration) lookAtTarget(ctx context.Context, db *database) error {
+	own, err := m.target.hasBuiltIn(ctx, db.name)
+	if err != nil {
+		return err
+	}
+	db.theirs = 0
+	if own {
+		db.theirs = 1
 	}
 	db.target, _, err = m.target.info(ctx, db.name)
 	return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -224,14 +223,12 @@ func (m *migration) replications(ctx context.Context, db string) (int64, error) 
 	if err != nil || !there {
 		return 0, err
 	}
-	_, err = m.source.call(ctx, http.MethodGet, path(db)+"/"+builtIn(db), nil)
-	switch {
-	case refusedWith(err) == http.StatusNotFound:
-		return int64(i.Documents), nil
-	case err != nil:
-		return 0, err
+	n := int64(i.Documents)
+	own, err := m.source.hasBuiltIn(ctx, db)
+	if own {
+		n--
 	}
-	return int64(i.Documents) - 1, nil
+	return n, err
 }
 
 // missing is the error of a target that does not have everything.

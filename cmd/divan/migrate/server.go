@@ -320,3 +320,17 @@ func (s *side) info(ctx context.Context, db string) (i info, ok bool, err error)
 	}
 	return i, err == nil, err
 }
+
+// hasBuiltIn reports whether a database has the design document that the server puts
+// into it by itself.
+func (s *side) hasBuiltIn(ctx context.Context, db string) (bool, error) {
+	id := builtIn(db)
+	if id == "" {
+		return false, nil
+	}
+	_, err := s.call(ctx, http.MethodGet, path(db)+"/"+id, nil)
+	if refusedWith(err) == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -31,15 +31,36 @@ func accountDatabases(s *config.Snapshot) []string {
 // without it (auth.Standard). All nodes do it: the document has the same revision
 // whoever writes it.
 func (n *Node) keepAccountRules(ctx context.Context) error {
+	said := ""
 	for ctx.Err() == nil {
 		err := n.watchAccounts(ctx)
 		if err == nil {
 			continue
 		}
-		if err = ended(ctx, err); err != nil && !errors.Is(err, meta.ErrLagged) {
-			n.log.Warn("a database of accounts has no design document yet", zap.Error(err))
+		if err = ended(ctx, err); err != nil && !errors.Is(err, meta.ErrLagged) && err.Error() != said { // a full disk may stay so
+			said = err.Error()
+			n.log.Warn(textNoAccountRules, zap.Error(err))
 		}
 		pause(ctx, accountsRetry)
+	}
+	return nil
+}
+
+const textNoAccountRules = "a database of accounts has no design document yet"
+
+// furnishAccounts has a server that stands alone answer requests only when its
+// databases of accounts have their design document, unless that cannot be written.
+func (n *Node) furnishAccounts(ctx context.Context) error {
+	if n.links != nil {
+		return nil
+	}
+	for _, name := range accountDatabases(n.config.Load()) {
+		if _, there := n.meta.Database(name); !there {
+			continue
+		}
+		if err := n.giveUserDesign(ctx, name); err != nil {
+			n.log.Warn(textNoAccountRules, zap.Error(err))
+		}
 	}
 	return nil
 }

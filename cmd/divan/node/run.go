@@ -50,7 +50,7 @@ func (n *Node) parts() []part {
 		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
 		part{name: "views", run: n.queries.Run, close: nothing},
 		part{name: "auth", run: n.auth.Run, close: nothing},
-		part{name: "accounts", run: n.keepAccountRules, close: nothing},
+		part{name: "accounts", run: n.keepAccountRules, close: nothing, up: n.furnishAccounts},
 	)
 	if n.links != nil {
 		out = append(out, part{name: "system databases", run: n.links.furnish, close: nothing})
