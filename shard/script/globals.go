@@ -50,8 +50,13 @@ func plainly(p lib.TJSShapeProperty) lib.TJSShapeProperty {
 	return p
 }
 
+// maxForgotten is how many new globals are deleted. Each is looked for among all of
+// them, which no clock watches: a script with very many gets a new VM instead.
+const maxForgotten = 1000
+
 // restoreGlobals deletes the globals that scripts have added: a variable that was
-// not declared, most likely. It is false when they have changed something else.
+// not declared, most likely. It is false when they have changed something else, or
+// added too many.
 func (v *vm) restoreGlobals() bool {
 	g, o := &v.globals, v.globalObject()
 	if (*lib.TJSShape)(pointer(o.Fshape)).Fproto != g.proto || o.F__ccgo16&objectMarks&^fastArray == 0 {
@@ -70,7 +75,7 @@ func (v *vm) restoreGlobals() bool {
 			known++
 		}
 	}
-	if known < len(g.names) {
+	if known < len(g.names) || len(added) > maxForgotten {
 		return false
 	}
 	for _, atom := range added {

@@ -268,6 +268,80 @@ func TestForgettingRunsNoScript(t *testing.T) {
 	}
 }
 
+// TestTypesAreNotHandedOut: the lists of types that the sandbox keeps cannot be changed by
+// a method of arrays that a function replaces for as long as it is called with them.
+func TestTypesAreNotHandedOut(t *testing.T) {
+	t.Parallel()
+	d := newEngine(t, Options{}).Design("/pond.1", ddoc(t, map[string]any{"shows": map[string]any{
+		"look": "function (doc, req) { provides('text', function () { return 'x'; }); }",
+		"leave": `function (doc, req) {
+			var usual = Array.prototype.flatMap;
+			Array.prototype.flatMap = function (f) {
+				Array.prototype.flatMap = usual;
+				try { f(['text'])[0] = 'left/behind'; } catch (e) {}
+				return usual.call(this, f);
+			};
+			provides('text', function () { return 'x'; });
+		}`,
+	}}))
+	const want = `{"body":"x","headers":{"Content-Type":"text/plain; charset=utf-8"}}`
+	for _, name := range []string{"look", "leave", "look"} {
+		got, err := d.Show(t.Context(), name, nil, []byte(`{"headers":{"Accept":"text/plain"}}`))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// TestModulesAreThoseOfTheDocument: what is compiled for a module, and kept, is what
+// the design document has under its id, whatever a function does to what require walks.
+func TestModulesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	d := newEngine(t, Options{}).Design("/pond.1", ddoc(t, map[string]any{
+		"lib": map[string]any{
+			"m":      "exports.v = 1;",
+			"steps":  "module.parent.current = {m: 'exports.v = 7;'}; require('./m');",
+			"ids":    "module.parent.id = 'other'; require('./n');",
+			"parent": "module.parent.parent = {current: {lib: {m: 'exports.v = 7;'}}}; require('../lib/m');",
+			"n":      "exports.v = 7;",
+		},
+		"rewrites": `function (req) {
+			if (req.inherit) { Object.prototype.inherited = 'exports.v = 7;'; Object.prototype.id = 'lib'; Object.prototype.m = 'exports.v = 7;'; }
+			if (req.name) { try { require(req.name); } catch (e) {} }
+			return {path: '' + require('lib/m').v};
+		}`,
+	}))
+	for _, way := range []string{`{"name":"lib/steps"}`, `{"name":"lib/ids"}`, `{"name":"lib/parent"}`, `{"name":"m","inherit":true}`, `{"name":"inherited","inherit":true}`} {
+		for _, req := range []string{way, "{}"} {
+			got, err := d.Rewrite(t.Context(), []byte(req))
+			if err != nil || string(got) != `{"path":"1"}` {
+				t.Errorf("%s, %s: %s, %v", way, req, got, err)
+			}
+		}
+	}
+}
+
+// TestManyGlobals: so many new globals that deleting them would take seconds cost the
+// VM instead.
+func TestManyGlobals(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{})
+	d := e.Design("/pond.1", ddoc(t, map[string]any{
+		"rewrites": "function (req) { if (typeof left5 === 'undefined') { for (var i = 0; i < req.n; i++) { globalThis['left' + i] = i; } return {path: 'x'}; } }",
+	}))
+	for n, broken := range map[string]uint64{"1000": 0, "80000": 1} {
+		before := e.Stats().Broken
+		for range 2 {
+			if got, err := d.Rewrite(t.Context(), []byte(`{"n":`+n+`}`)); err != nil || string(got) != `{"path":"x"}` {
+				t.Errorf("%s: %s, %v", n, got, err)
+			}
+		}
+		if got := e.Stats().Broken - before; got != 2*broken {
+			t.Errorf("%s globals: %d VMs were thrown away", n, got)
+		}
+	}
+}
+
 // TestScriptsDeclareAgain: what a source declares before its function is declared
 // again in each use of the VM.
 func TestScriptsDeclareAgain(t *testing.T) {

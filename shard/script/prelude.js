@@ -6,7 +6,7 @@
   'use strict';
   const global = globalThis;
   const { stringify } = JSON;
-  const { create, freeze, values, defineProperty } = Object;
+  const { create, freeze, values, defineProperty, hasOwn } = Object;
   const { isArray } = Array;
   const { apply } = Reflect;
 
@@ -61,20 +61,22 @@
 
   const pathError = (reason) => ['error', 'invalid_require_path', reason];
 
-  // resolve follows names from at; every step knows its parent and its id.
+  // resolve follows names from at; every step knows its parent and its id. Steps are
+  // frozen, because modules get them, and only own members count: what is compiled
+  // for an id is kept for later uses, and must always be what the document has there.
   function resolve(names, from) {
-    let at = names[0] === '.' || names[0] === '..' ? from : { current: ddoc };
+    let at = names[0] === '.' || names[0] === '..' ? from : freeze({ current: ddoc, parent: null, id: undefined });
     for (const name of names) {
       if (name === '.' || name === '..') {
         if (!at || (name === '..' && !at.parent)) throw pathError('Object has no parent ' + stringify(at && at.current));
         if (name === '..') at = at.parent;
         continue;
       }
-      const next = at.current[name];
-      if (next === undefined || next === null) {
+      const next = hasOwn(at.current, name) ? at.current[name] : null;
+      if (next === null) {
         throw pathError('Object has no property "' + name + '". ' + stringify(at.current));
       }
-      at = { current: next, parent: at, id: at.id === undefined ? name : at.id + '/' + name };
+      at = freeze({ current: next, parent: at, id: at.id === undefined ? name : at.id + '/' + name });
     }
     if (typeof at.current !== 'string') {
       throw pathError('Must require a JavaScript string, not: ' + typeof at.current);
@@ -113,8 +115,10 @@
   let typesOf, keyOf, otherTypes;
   let provided = [], contentType = null;
 
+  // addType takes the types of a key: a method of arrays that a function has replaced
+  // for a moment may see the list, which other uses read.
   function addType(key, types) {
-    typesOf[key] = types;
+    typesOf[key] = freeze(types);
     for (const type of types) keyOf[type] = key;
   }
 
