@@ -25,6 +25,9 @@ const (
 	unknownText = 1 << 26 // characters of an object that is used as a string
 )
 
+// tooMuchWork is what a guard throws.
+const tooMuchWork = "too much work for one call"
+
 // guarding says what a guard looks at.
 type guarding uint8
 
@@ -34,7 +37,7 @@ const (
 	guardConcat                    // that, and of all arguments
 	guardSort                      // that, and comparisons without a function
 	guardTyped                     // the length of a typed array
-	guardSearch                    // the length of this, times that of the argument
+	guardSearch                    // the length of this, times that of the argument, which counts as no longer
 	guardNormalize                 // runs of combining characters
 )
 
@@ -124,7 +127,7 @@ func nativeGuard(tls *libc.TLS, ctx uintptr, this value, argc int32, argv uintpt
 	g := &v.guarded[magic]
 	steps := v.steps(g.kind, this, argc, argv)
 	if steps < 0 || steps > maxSteps {
-		return v.throw("too much work for one call")
+		return v.throw(tooMuchWork)
 	}
 	if steps >= longWork && v.overdue() {
 		return v.abort(v.halted)
@@ -158,7 +161,8 @@ func (v *vm) overdue() bool {
 func (v *vm) steps(kind guarding, this value, argc int32, argv uintptr) int {
 	switch kind {
 	case guardSearch:
-		return textLength(this) * max(textLength(argument(argc, argv, 0)), 1)
+		n := textLength(this)
+		return n * max(min(textLength(argument(argc, argv, 0)), n), 1) // what is longer is not in it
 	case guardNormalize:
 		return v.marks(this)
 	case guardConcat:

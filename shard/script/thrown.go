@@ -20,9 +20,9 @@ type thrown struct {
 func (t *thrown) Error() string { return t.name + ": " + t.reason }
 
 // fatal is the error of what ends the whole work of an index, nil for all that
-// only skips a document. That the stack is over, or that something is larger than
-// is written, says nothing about the document: its rows would be lost. The engine
-// says the first of nested JSON and sources as well.
+// only skips a document. That the stack is over, that something is larger than is
+// written, or that a guard refuses a call, says nothing about the document: its rows
+// would be lost. The engine says the first of nested JSON and sources as well.
 func (t *thrown) fatal() error {
 	switch {
 	case t.level == "fatal":
@@ -31,6 +31,8 @@ func (t *thrown) fatal() error {
 		return (&thrown{"error", "map_runtime_error", "function raised 'fatal_error'"}).fault()
 	case (t.name == "InternalError" || t.name == "SyntaxError") && t.reason == "stack overflow":
 		return &fault.Error{Kind: fault.BadFunction, Code: "stack_overflow", Reason: "The script calls functions more deeply than the stack allows."}
+	case t.name == "InternalError" && t.reason == tooMuchWork:
+		return &fault.Error{Kind: fault.BadFunction, Code: "too_much_work", Reason: "The script asks a built-in function for too much work in one call."}
 	case t.name == "InternalError" && (t.reason == nestedTooDeeply || t.reason == arrayTooLarge):
 		return &fault.Error{Kind: fault.BadFunction, Code: "too_large", Reason: "What the script gives out is too large: " + t.reason + "."}
 	}

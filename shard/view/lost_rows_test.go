@@ -36,6 +36,7 @@ func TestRowsAreNotLost(t *testing.T) {
 		{"the stack, for JSON", "JSON.parse('['.repeat(1e5)); emit(1);", "The script calls functions more deeply than the stack allows."},
 		{"the stack, for a source", "eval('['.repeat(1e5)); emit(1);", "The script calls functions more deeply than the stack allows."},
 		{"nested arrays", "var a = []; for (var i = 0; i < 6000; i++) { a = [a]; } emit(1, a);", "What the script gives out is too large: nested too deeply."},
+		{"a long search", "emit('x'.repeat(2e6).indexOf('y'.repeat(2e3)));", "The script asks a built-in function for too much work in one call."},
 		{"a long array", "var a = []; a.length = 4294967295; emit(1, a);", "What the script gives out is too large: array is too large."},
 		{"a row that comes later", "Promise.resolve().then(function () { emit(1); });", "The script emits a row when its map function has returned already."},
 		{"the stack, later", "return (async function () { (function f() { f(); })(); })();", "The script calls functions more deeply than the stack allows."},
