@@ -168,14 +168,31 @@ func (up *updater) take(ctx context.Context, p piece, fresh bool) error {
 		}
 		return p.err
 	}
-	if err := indexed(up.f.kind.Apply(up.b, p.mapped, fresh)); err != nil {
+	if err := up.apply(ctx, &p, fresh); err != nil {
 		return err
 	}
 	up.applied = append(up.applied, p)
-	if p.ends || p.room.last || up.reads || up.b.Len() >= commitBytes {
+	if p.ends || p.room.last || up.reads || up.b.Len() >= CommitBytes {
 		return up.commit(ctx)
 	}
 	return nil
+}
+
+// apply applies a piece. What is committed on the way, because the batch has become
+// large, does not move the position: the documents are replaced again after a crash.
+func (up *updater) apply(ctx context.Context, p *piece, fresh bool) error {
+	for first := 0; ; {
+		n, err := up.f.kind.Apply(up.b, p.mapped, first, fresh)
+		if err != nil {
+			return indexed(err)
+		}
+		if first += n; first >= len(p.docs) {
+			return nil
+		}
+		if err := up.commitBatch(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // mapPart gives out what is made of a part, piece by piece. A document that fails

@@ -45,6 +45,7 @@ type revisions struct {
 	fail    func(d Doc) error      // nil: none does
 	took    func(n int)            // is told what a document takes; nil: nobody is
 	closed  func(n int)            // is told what applied documents took; nil: nobody is
+	atOnce  int                    // documents that Apply takes at most; 0: any number
 	begun   []uint64               // changes that were announced, by update
 	closes  int                    // calls of Close
 
@@ -111,13 +112,17 @@ func (r *revisions) Map(ctx context.Context, docs []Doc, room *Room) (Mapped, in
 }
 
 // Apply implements Kind.
-func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, fresh bool) error {
-	for _, one := range m.([]revision) {
+func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, first int, fresh bool) (n int, err error) {
+	for _, one := range m.([]revision)[first:] {
+		if n > 0 && n == r.atOnce && !fresh {
+			break
+		}
+		n++
 		key := []byte("r" + one.id)
 		if !fresh {
 			_, had, err := r.x.Get(nil, key)
 			if err != nil {
-				return err
+				return n, err
 			}
 			if had {
 				r.count--
@@ -134,7 +139,7 @@ func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, fresh bool) error {
 		}
 	}
 	b.Set([]byte(countKey), make([]byte, r.count))
-	return nil
+	return n, nil
 }
 
 // End implements Kind.

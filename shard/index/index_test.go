@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -51,6 +52,29 @@ func TestFollows(t *testing.T) {
 	n.check(u)
 	if len(n.kind.begun) != updates {
 		t.Errorf("updates of %v changes, of which the last is for nothing", n.kind.begun)
+	}
+}
+
+// Documents that are applied in several batches are all there, and the position does
+// not move before they are.
+func TestAppliesInSeveralBatches(t *testing.T) {
+	n := start(t)
+	u, _ := n.use()
+	n.kind.atOnce = 7
+	n.write(0, 1000, 1, false)
+	n.check(u)
+	n.write(0, 400, 2, false)
+	n.write(400, 900, 2, true)
+	n.check(u)
+	purged := []shard.PurgeItem{}
+	for i := range 20 {
+		purged = append(purged, shard.PurgeItem{ID: fmt.Sprintf("d%05d", i), Revs: []doc.Rev{{Pos: 2, ID: strings.Repeat("0", 31) + "2"}}})
+	}
+	_, err := n.shards.Purge(t.Context(), copyName, purged)
+	must(t, err)
+	n.check(u)
+	if got := len(u.indexed(t)); got != 500-20 {
+		t.Errorf("%d documents", got)
 	}
 }
 

@@ -36,9 +36,12 @@ type Stages interface {
 	// Begin announces about so many changes; whatever was known of the store
 	// before may have changed. reads says that Apply reads through its batch.
 	Begin(ctx context.Context, x *storage.Index, changes uint64) (reads bool, err error)
-	// Apply adds to a batch that replaces whatever the index holds of the
-	// documents. fresh says that it holds nothing of them.
-	Apply(b *storage.IndexBatch, m Mapped, fresh bool) error
+	// Apply adds to a batch that replaces whatever the index holds of the documents
+	// behind the first ones, and returns how many of them. It may leave the rest for
+	// the next call when the batch has become large: what the index holds of a
+	// document may weigh much more than what takes its place. The batch is committed
+	// before. fresh says that the index holds nothing of them; then none is left.
+	Apply(b *storage.IndexBatch, m Mapped, first int, fresh bool) (n int, err error)
 	// End is called when everything is applied and committed, before anybody who
 	// waits is told.
 	End(ctx context.Context, x *storage.Index) error

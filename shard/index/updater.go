@@ -155,19 +155,26 @@ func (up *updater) purge(ctx context.Context) error {
 	return up.feed(ctx, false, r.read)
 }
 
-// commitBytes is from how many bytes on a commit does not wait for the end of its
+// CommitBytes is from how many bytes on a commit does not wait for the end of its
 // batch. Larger ones are written to files as they are, which costs the engine less
 // than many small ones.
-const commitBytes = 24 << 20
+const CommitBytes = 24 << 20
 
 // commit commits what was applied, and gives the memory of that back.
 func (up *updater) commit(ctx context.Context) error {
 	if len(up.applied) == 0 {
 		return nil
 	}
-	up.pos = up.applied[len(up.applied)-1].pos
-	up.key = up.pos.append(up.key[:0])
-	up.b.Set([]byte(positionKey), up.key)
+	return up.commitBatch(ctx)
+}
+
+// commitBatch is commit, though there may be nothing whose position is known.
+func (up *updater) commitBatch(ctx context.Context) error {
+	if n := len(up.applied); n > 0 {
+		up.pos = up.applied[n-1].pos
+		up.key = up.pos.append(up.key[:0])
+		up.b.Set([]byte(positionKey), up.key)
+	}
 	if err := indexed(up.b.Commit(ctx)); err != nil {
 		return err
 	}

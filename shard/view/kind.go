@@ -21,6 +21,7 @@ type viewIndex struct {
 	pool   sync.Pool // *mapped
 	long   uint64    // longUpdate
 	dense  uint64    // denseGroups
+	large  int       // index.CommitBytes
 	known  atomic.Pointer[summary]
 	held   *atomic.Int64 // bytes of blocks in memory, of all indexes
 
@@ -86,25 +87,31 @@ func (v *viewIndex) Map(ctx context.Context, docs []index.Doc, room *index.Room)
 }
 
 // Apply implements index.Kind.
-func (v *viewIndex) Apply(b *storage.IndexBatch, from index.Mapped, fresh bool) error {
+func (v *viewIndex) Apply(b *storage.IndexBatch, from index.Mapped, first int, fresh bool) (n int, err error) {
 	m := from.(*mapped)
-	first := 0
-	for i := range m.docs {
-		d := &m.docs[i]
-		if err := v.replace(b, m, first, d, fresh); err != nil {
-			return err
+	row := 0
+	if first > 0 {
+		row = m.docs[first-1].rows
+	}
+	for _, d := range m.docs[first:] {
+		if n > 0 && !fresh && b.Len() >= v.large {
+			break
 		}
-		first = d.rows
+		if err := v.replace(b, m, row, &d, fresh); err != nil {
+			return n, err
+		}
+		row = d.rows
+		n++
 	}
 	if err := v.mendAll(b); err != nil {
-		return err
+		return n, err
 	}
 	v.key = v.st.append(v.key[:0], v.def.collation())
 	b.Set([]byte(stateKey), v.key)
-	if m.worthKeeping() {
+	if first+n == len(m.docs) && m.worthKeeping() {
 		v.pool.Put(m)
 	}
-	return nil
+	return n, nil
 }
 
 // replace puts the rows of a document in the place of those it had.

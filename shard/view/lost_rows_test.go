@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/script"
 	"divan/storage/fault"
 )
@@ -108,5 +110,53 @@ func TestLargeRowsAreIndexed(t *testing.T) {
 				n.checkBlocks(t, lossy(t, c.does, reduce))
 			})
 		}
+	}
+}
+
+// Rows that go are weighed like those that come: documents of which little is left do
+// not make a batch that is as large as all they had.
+func TestRowsThatGoAreWeighed(t *testing.T) {
+	const docs, limit = 32, 1 << 20
+	for _, reduce := range []string{"", "_count"} {
+		n := start(t)
+		n.views.large = limit
+		var edits []shard.Edit
+		var gone []index.Doc
+		for i := range docs {
+			id := fmt.Sprintf("d%02d", i)
+			edits, gone = append(edits, edit(id, `{"odd":true}`)), append(gone, index.Doc{ID: id})
+		}
+		n.put(1, edits...)
+		d := lossy(t, "for (var i = 0; i < 100; i++) { emit(['k'.repeat(4000), i], null); }", reduce)
+		req := request(d, "odd")
+		if a := n.query(req); a.Total != docs*100 {
+			t.Fatalf("%d rows", a.Total)
+		}
+		use, x, err := n.views.acquire(t.Context(), copyName, n.views.spec(copyName, d))
+		must(t, err)
+		defer use.Release()
+		reads, err := x.Begin(t.Context(), use.Index, docs)
+		must(t, err)
+		m, mapped, err := x.Map(t.Context(), gone, &index.Room{})
+		if err != nil || mapped != docs {
+			t.Fatalf("%d documents, %v", mapped, err)
+		}
+		b := use.Index.NewBatch(reads)
+		defer b.Close()
+		for first := 0; first < docs; {
+			n, err := x.Apply(b, m, first, false)
+			must(t, err)
+			if first += n; n == 0 || b.Len() > 2*limit {
+				t.Fatalf("a batch of %d bytes, for %d documents", b.Len(), n)
+			}
+			must(t, b.Commit(t.Context()))
+		}
+		must(t, x.End(t.Context(), use.Index))
+		x.Rest()
+		req.Update = UpdateNever
+		if a := n.query(req); a.Total != 0 || len(a.rows) != 0 {
+			t.Errorf("%d rows are left, %d are counted", len(a.rows), a.Total)
+		}
+		n.checkBlocks(t, d)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/view/reduce"
 	"divan/storage/doc"
 )
@@ -300,7 +301,8 @@ func TestViewsAgainstModel(t *testing.T) {
 		n.create(false)
 		long := rapid.SampledFrom([]uint64{3, 1 << 20}).Draw(rt, "long update")
 		dense := rapid.SampledFrom([]uint64{1, 2, denseGroups}).Draw(rt, "rows of dense groups")
-		n.views.long, n.views.dense = long, dense
+		large := rapid.SampledFrom([]int{1, 10000, index.CommitBytes}).Draw(rt, "bytes of a large batch")
+		n.views.long, n.views.dense, n.views.large = long, dense, large
 		defer func() { n.stop() }()
 		m := &model{docs: map[string][][2]string{}, path: map[string][]string{}}
 		docs := rapid.SampledFrom([]int{5, 60, 400}).Draw(rt, "documents")
@@ -322,10 +324,14 @@ func TestViewsAgainstModel(t *testing.T) {
 					t.Fatalf("%v", err)
 				}
 			},
-			"purge":   func(t *rapid.T) { m.purge(t, n, rapid.SampledFrom(ids).Draw(t, "id")) },
-			"query":   func(t *rapid.T) { m.check(t, n, drawRequest(t, d, ids[:5])) },
-			"blocks":  func(t *rapid.T) { n.checkBlocks(t, d) },
-			"restart": func(t *rapid.T) { n.stop(); n = startOn(n.tb, fs); n.views.long, n.views.dense = long, dense },
+			"purge":  func(t *rapid.T) { m.purge(t, n, rapid.SampledFrom(ids).Draw(t, "id")) },
+			"query":  func(t *rapid.T) { m.check(t, n, drawRequest(t, d, ids[:5])) },
+			"blocks": func(t *rapid.T) { n.checkBlocks(t, d) },
+			"restart": func(t *rapid.T) {
+				n.stop()
+				n = startOn(n.tb, fs)
+				n.views.long, n.views.dense, n.views.large = long, dense, large
+			},
 		})
 	})
 }

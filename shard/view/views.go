@@ -36,6 +36,7 @@ type Views struct {
 	limit   func() reduce.Limit
 	long    uint64 // longUpdate
 	dense   uint64 // denseGroups
+	large   int    // index.CommitBytes
 	held    atomic.Int64
 	scratch sync.Pool // *scratch
 	log     *zap.Logger
@@ -54,7 +55,7 @@ func New(o Options) *Views {
 	}
 	return &Views{
 		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger, Memory: o.Memory}),
-		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, log: o.Logger,
+		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, large: index.CommitBytes, log: o.Logger,
 	}
 }
 
@@ -89,7 +90,7 @@ func (v *Views) specOf(req *Request) index.Spec {
 
 // open makes what maps documents for the index of a definition on a copy.
 func (v *Views) open(ctx context.Context, copyName string, d *Definition) (kind index.Kind, sequences bool, err error) {
-	x := &viewIndex{def: d, long: v.long, dense: v.dense, held: &v.held}
+	x := &viewIndex{def: d, long: v.long, dense: v.dense, large: v.large, held: &v.held}
 	defer func() {
 		if err != nil {
 			x.closeScripts()
