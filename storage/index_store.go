@@ -43,6 +43,7 @@ type Index struct {
 	// commits that run. See IndexSnapshot.Version.
 	version    atomic.Uint64
 	committing atomic.Int32
+	large      atomic.Bool // a batch that the engine may hold still; see Settle
 }
 
 // indexPrefix begins the name of the file that makes a directory an index:
@@ -228,6 +229,28 @@ func (x *Index) Flush() error {
 	return indexError(x.inst.Flush())
 }
 
+// largeBatch is from how many bytes on the engine takes a batch as it is, in the place
+// of a memtable.
+const largeBatch = 4 << 20
+
+// Settle gives the memory of large batches back. The engine lets go of the last ones
+// only when others have come after them: the array of its queue of memtables refers
+// to them until it is full, which is twice as many bytes as the batch for as long as
+// the index is open and nothing is written. While the disk has too little room nothing
+// is done.
+func (x *Index) Settle() error {
+	if !x.large.Load() || x.engine.IndexRoom() != nil {
+		return nil
+	}
+	x.large.Store(false)
+	for range 2 { // memtables, which need another array
+		if err := x.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Compact compacts the files.
 func (x *Index) Compact(ctx context.Context) error {
 	if err := x.Err(); err != nil {
@@ -380,6 +403,9 @@ func (b *IndexBatch) Commit(ctx context.Context) error {
 	bytes := b.b.Len()
 	b.x.inst.Committing(bytes)
 	b.x.committing.Add(1)
+	if bytes >= largeBatch {
+		b.x.large.Store(true)
+	}
 	err := b.b.Commit(pebble.NoSync)
 	b.x.inst.Committed(bytes)
 	b.x.version.Store(b.x.engine.versions.Add(1))

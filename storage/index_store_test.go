@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -129,6 +130,37 @@ func TestIndexOutlivesItsOpening(t *testing.T) {
 		}
 		stop()
 		e, stop = startEngine(t, Options{FS: fs})
+	}
+}
+
+// TestLargeBatchesAreLetGoOf: what the engine holds of large batches does not stay.
+func TestLargeBatchesAreLetGoOf(t *testing.T) {
+	const indexes, size = 6, 32 << 20
+	e, _ := startEngine(t, Options{FS: vfs.Default, Dir: t.TempDir()})
+	must(t, e.Create(testStore, CreateOptions{}))
+	s, err := e.Acquire(testStore)
+	must(t, err)
+	defer e.Release(s)
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools hold
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	for i := range indexes {
+		x, err := e.AcquireIndex(s, fmt.Sprint("x", i))
+		must(t, err)
+		defer e.ReleaseIndex(x)
+		b := x.NewBatch(false)
+		b.Set([]byte("k"), make([]byte, size))
+		must(t, b.Commit(t.Context()))
+		b.Close()
+		must(t, x.Settle())
+	}
+	if left := live() - before; left > size {
+		t.Errorf("%d MB are left of %d batches of %d MB", left>>20, indexes, size>>20)
 	}
 }
 

@@ -256,6 +256,10 @@ func (f *follower) run(ctx context.Context) error {
 		broken := errors.As(err, &d)
 		if broken {
 			u.Discard(err)
+		} else if ctx.Err() == nil {
+			if settling := u.Index.Settle(); err == nil {
+				err = settling
+			}
 		}
 		f.m.o.Engine.ReleaseIndex(u.Index)
 		f.m.o.Engine.Release(u.store)

@@ -309,18 +309,20 @@ func (a *arena) bytes() (n int) {
 	return n
 }
 
-func (a *arena) copy(b []byte) []byte {
+func (a *arena) copy(b []byte) []byte { return append(a.take(len(b)), b...) }
+
+// take returns room for n bytes.
+func (a *arena) take(n int) []byte {
 	for {
 		if a.used > 0 {
-			if ch := a.chunks[a.used-1]; cap(ch)-len(ch) >= len(b) {
+			if ch := a.chunks[a.used-1]; cap(ch)-len(ch) >= n {
 				from := len(ch)
-				ch = append(ch, b...)
-				a.chunks[a.used-1] = ch
-				return ch[from:len(ch):len(ch)]
+				a.chunks[a.used-1] = ch[:from+n]
+				return ch[from : from : from+n]
 			}
 		}
-		if a.used == len(a.chunks) || cap(a.chunks[a.used]) < len(b) {
-			a.chunks = append(a.chunks[:a.used], make([]byte, 0, max(min(arenaChunk, arenaFirst<<(2*a.used)), len(b))))
+		if a.used == len(a.chunks) || cap(a.chunks[a.used]) < n {
+			a.chunks = append(a.chunks[:a.used], make([]byte, 0, max(min(arenaChunk, arenaFirst<<(2*a.used)), n)))
 		}
 		a.chunks[a.used] = a.chunks[a.used][:0]
 		a.used++

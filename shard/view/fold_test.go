@@ -15,7 +15,7 @@ func TestBlocksOfLargeValues(t *testing.T) {
 		must(t, err)
 		defer use.Release()
 		c := newCollector(t.Context(), &x.trees[0])
-		value := appendRowValue(nil, 3, []byte(`"k"`), []byte(`"`+strings.Repeat("x", 300_000)+`"`))
+		value := append(appendLengths(nil, 3, len(`"k"`)), `"k""`+strings.Repeat("x", 300_000)+`"`...)
 		most := 0
 		for range 100 {
 			must(t, c.addRow(appendRowKey(nil, []byte("key"), "id", 0), value))

@@ -82,10 +82,9 @@ type rowValue struct {
 	key, value []byte
 }
 
-func appendRowValue(dst []byte, sort int, key, value []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(sort))
-	dst = binary.AppendUvarint(dst, uint64(len(key)))
-	return append(append(dst, key...), value...)
+// appendLengths begins the value of a row with the lengths of its sort key and key.
+func appendLengths(dst []byte, sort, key int) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(sort)), uint64(key))
 }
 
 func decodeRowValue(b []byte) (v rowValue, err error) {

@@ -101,23 +101,24 @@ func (m *mapped) emit(t *tree, key, value []byte) error {
 			break
 		}
 	}
-	text := appendRowKey(appendTree(m.scratch[:0], spaceRows, t.number), sort, m.id, ordinal)
+	head := appendRowKey(appendTree(m.scratch[:0], spaceRows, t.number), sort, m.id, ordinal)
 	r := mappedRow{
-		tree: uint32(t.number), size: uint32(len(key) + len(value)), sort: uint32(len(sort)), ordinal: uint32(ordinal), value: uint32(len(text)),
+		tree: uint32(t.number), size: uint32(len(key) + len(value)), sort: uint32(len(sort)), ordinal: uint32(ordinal), value: uint32(len(head)),
 	}
-	text = appendRowValue(text, len(sort), key, value)
-	m.scratch = text
+	head = appendLengths(head, len(sort), len(key))
+	m.scratch = head
+	size := len(head) + len(key) + len(value) // nothing large is copied before there is room
 	switch {
 	case len(m.rows)-m.first >= maxDocRows:
 		return errTooMuch("more than %d rows are emitted", maxDocRows)
-	case m.size+len(text) > maxDocBytes:
+	case m.size+size > maxDocBytes:
 		return errTooMuch("more than %d bytes of rows are emitted", maxDocBytes)
-	case !m.room.Take(2*(len(text)+len(sort)) + rowBytes): // with its part of the back entry, here and in the batch
+	case !m.room.Take(2*(size+len(sort)) + rowBytes): // with its part of the back entry, here and in the batch
 		m.refused = true
 		return errNoRoom
 	}
-	m.size += len(text)
-	r.text = m.texts.copy(text)
+	m.size += size
+	r.text = append(append(append(m.texts.take(size), head...), key...), value...)
 	m.rows = append(m.rows, r)
 	return nil
 }
