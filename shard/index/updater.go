@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"divan/shard"
@@ -178,6 +179,9 @@ func (up *updater) commitBatch(ctx context.Context) error {
 	if err := indexed(up.b.Commit(ctx)); err != nil {
 		return err
 	}
+	if err := up.settle(); err != nil {
+		return err
+	}
 	progress := &up.f.progress
 	for i := range up.applied {
 		p := &up.applied[i]
@@ -189,6 +193,15 @@ func (up *updater) commitBatch(ctx context.Context) error {
 	clear(up.applied)
 	up.applied = up.applied[:0]
 	return nil
+}
+
+// settle waits until the engine has written what went beyond the budget, which it
+// holds in memory until then: the next update that goes beyond it may begin.
+func (up *updater) settle() error {
+	if !slices.ContainsFunc(up.applied, func(p piece) bool { return p.room.beyond > 0 }) {
+		return nil
+	}
+	return indexed(up.x.Settle())
 }
 
 // flushAfter is after how many documents what an update has done is made
