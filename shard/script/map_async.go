@@ -1,14 +1,18 @@
 package script
 
 import (
+	"slices"
+	"unsafe"
+
 	"go.uber.org/zap"
+	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
 
 	"divan/storage/fault"
 )
 
-// promised is what a map function returned that goes on later: an async function
-// does.
+// promised is what a map function returned that goes on later, as an async function
+// does, or what failed in one that it called.
 type promised struct {
 	fn      int
 	promise value
@@ -16,11 +20,38 @@ type promised struct {
 
 // returned takes what a map function has returned.
 func (v *vm) returned(fn int, r value) {
-	if isObject(r) && objectAt(addressOf(r)).Fclass_id == lib.EJS_CLASS_PROMISE {
+	if isObject(r) && objectAt(addressOf(r)).Fclass_id == lib.EJS_CLASS_PROMISE && v.promiseAt(r) < 0 {
 		v.promises = append(v.promises, promised{fn, r})
 		return
 	}
 	v.free(r)
+}
+
+func (v *vm) promiseAt(promise value) int {
+	return slices.IndexFunc(v.promises, func(p promised) bool { return addressOf(p.promise) == addressOf(promise) })
+}
+
+// maxRejections is how many promises of a document are watched that nobody handles.
+const maxRejections = 16
+
+// nativeRejected is told of promises that are rejected while nobody handles that, and
+// of those that somebody handles later. A map function may call an async one whose
+// promise it does not return: what ends that one, for want of stack, must be known.
+func nativeRejected(_ *libc.TLS, ctx uintptr, promise, _ value, handled int32, _ uintptr) {
+	v := vmOf(ctx)
+	at := v.promiseAt(promise)
+	switch {
+	case v.host.rows == nil:
+	case handled != 0 && at >= 0:
+		v.free(v.promises[at].promise)
+		v.promises = slices.Delete(v.promises, at, at+1)
+	case handled == 0 && at < 0 && len(v.promises) < maxRejections:
+		v.promises = append(v.promises, promised{v.host.fn, lib.XDupValue(v.tls, v.ctx, promise)})
+	}
+}
+
+func rejectionPointer(f func(*libc.TLS, uintptr, value, value, int32, uintptr)) uintptr {
+	return *(*uintptr)(unsafe.Pointer(&f))
 }
 
 // settleMaps runs what the map functions of a document have put off. Rows come

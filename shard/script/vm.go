@@ -142,6 +142,7 @@ func newVM(memory int64) (*vm, error) {
 	v.evaluator = v.context().Feval_internal
 	lib.XJS_SetContextOpaque(v.tls, v.ctx, self)
 	lib.XJS_SetInterruptHandler(v.tls, v.rt, interruptPointer(interrupt), self)
+	lib.XJS_SetHostPromiseRejectionTracker(v.tls, v.rt, rejectionPointer(nativeRejected), 0)
 	if err := v.atoms(); err != nil {
 		v.close()
 		return nil, err

@@ -42,6 +42,7 @@ func TestRowsAreNotLost(t *testing.T) {
 		{"a long array", "var a = []; a.length = 4294967295; emit(1, a);", "What the script gives out is too large: array is too large."},
 		{"a row that comes later", "Promise.resolve().then(function () { emit(1); });", "The script emits a row when its map function has returned already."},
 		{"the stack, later", "return (async function () { (function f() { f(); })(); })();", "The script calls functions more deeply than the stack allows."},
+		{"the stack, in an async function", "async function f() { (function g() { g(); })(); emit(1); } f();", "The script calls functions more deeply than the stack allows."},
 		{"the memory", "var s = 'x'; for (;;) { s = s + s; s.charCodeAt(1); }", "The script needs too much memory."},
 		{"the time", "for (;;) {}", "OS process timed out."},
 	} {
