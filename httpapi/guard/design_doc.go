@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"divan/shard/script"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -56,8 +55,9 @@ func ddocFields(language string) []ddocField {
 }
 
 // CheckDesignDoc checks the structure of a design document (api.md 9.6), and that the
-// map and reduce functions compile; others are found out when they are called.
-func CheckDesignDoc(scripts *script.Engine, body []byte, partitioned bool) error {
+// map and reduce functions compile, which compiles tells of a source; others are found
+// out when they are called.
+func CheckDesignDoc(compiles func(source string) error, body []byte, partitioned bool) error {
 	language, _ := doc.Unquote(doc.Lookup(body, "language"))
 	for _, f := range ddocFields(language) {
 		if err := f.check(body, "", f.path); err != nil {
@@ -75,19 +75,19 @@ func CheckDesignDoc(scripts *script.Engine, body []byte, partitioned bool) error
 			return invalidDesignDoc("View `" + name + "` must contain map function")
 		}
 		if language == "" || language == "javascript" || language == "erlang" {
-			return checkView(scripts, language, name, view)
+			return checkView(compiles, language, name, view)
 		}
 		return nil
 	})
 }
 
 // checkView checks the functions of a view.
-func checkView(scripts *script.Engine, language, name string, view []byte) error {
+func checkView(compiles func(source string) error, language, name string, view []byte) error {
 	compile := func(kind, source string) error {
 		if language == "erlang" {
 			return nil
 		}
-		err := scripts.CheckFunction(source)
+		err := compiles(source)
 		if fault.Is(err, fault.CompilationError) {
 			return fault.Newf(fault.CompilationError, "Compilation of the %s function in the '%s' view failed: %s", kind, name, fault.Reason(err))
 		}

@@ -14,6 +14,7 @@ func TestCheckDesignDoc(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	compiles := func(source string) error { return scripts.CheckFunction(t.Context(), "", source) }
 	for body, want := range map[string]string{
 		`{"views":{"v":{"map":"function ("}}}`:                                    "Compilation of the map function in the 'v' view failed: ",
 		`{"views":{"v":{"map":"42"}}}`:                                            "Compilation of the map function in the 'v' view failed: Expression does not eval to a function. (42)",
@@ -43,7 +44,7 @@ func TestCheckDesignDoc(t *testing.T) {
 		`{"views":{"v":{"map":"function () {}","reduce":"_average"}}}`:  "`_average` is not a supported reduce function.",
 	} {
 		got := ""
-		if err := CheckDesignDoc(scripts, []byte(body), false); err != nil {
+		if err := CheckDesignDoc(compiles, []byte(body), false); err != nil {
 			got = err.Error()
 		}
 		if got != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(got, want)) {

@@ -8,6 +8,8 @@ import (
 	"divan/httpapi/auth"
 	"divan/replicator/spec"
 	"divan/shard"
+	"divan/shard/fairqueue"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -77,7 +79,10 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 		if err := r.WriteDesign(); err != nil {
 			return err
 		}
-		if err := CheckDesignDoc(r.Guard.Scripts, edit.Body, r.DB.Partitioned); err != nil {
+		instance := ring.CopyTail(r.DB.CopyName(ring.Range{}))
+		turns := fairqueue.With(ctx, fairqueue.Caller{Account: r.User.Name})
+		compiles := func(source string) error { return r.Guard.Scripts.CheckFunction(turns, instance, source) }
+		if err := CheckDesignDoc(compiles, edit.Body, r.DB.Partitioned); err != nil {
 			return err
 		}
 	}

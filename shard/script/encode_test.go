@@ -216,7 +216,7 @@ func TestMapErrors(t *testing.T) {
 		{strings.Repeat("(", 500), "28 : "},
 	} {
 		for name, check := range map[string]func() error{
-			"check":   func() error { return e.CheckFunction(c.source) },
+			"check":   func() error { return e.CheckFunction(t.Context(), "", c.source) },
 			"mapper":  func() error { _, err := e.Mapper(t.Context(), Program{Maps: []string{c.source}}); return err },
 			"reducer": func() error { _, err := e.Reducer(t.Context(), "", c.source, nil); return err },
 		} {

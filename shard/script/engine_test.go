@@ -82,7 +82,7 @@ func TestNoVMInTime(t *testing.T) {
 		t.Error(err)
 	}
 	// Other kinds of functions have slots of their own.
-	if err := e.CheckFunction("function (doc) {}"); err != nil {
+	if err := e.CheckFunction(t.Context(), "", "function (doc) {}"); err != nil {
 		t.Error(err)
 	}
 	d := e.Design("k", []byte(`{"filters":{"f":"function () { return true; }"},"lists":{"l":"function () { send('x'); getRow(); }"}}`))

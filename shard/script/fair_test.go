@@ -34,7 +34,7 @@ const innocent = `{
 	"lists": {"l": "function () { var row; while (row = getRow()) { send(row.key); } }"}}`
 
 // harass has a database use its functions of every kind all the time, until the test
-// ends: 60 connections and 40 builds of an account.
+// ends: 60 connections, 40 builds and 20 design documents that are saved, of an account.
 func harass(t *testing.T, e *Engine, owner string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,6 +58,16 @@ func harass(t *testing.T, e *Engine, owner string) {
 				}
 				if err == nil {
 					t.Error("an endless function has ended")
+				}
+			}
+		})
+	}
+	for range 20 {
+		ctx := fairqueue.With(ctx, fairqueue.Caller{Account: "hostile"})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if e.CheckFunction(ctx, owner, "(function () { for (;;) { } })()") == nil {
+					t.Error("an endless source has ended")
 				}
 			}
 		})
@@ -118,7 +128,7 @@ func work(ctx context.Context, t *testing.T, e *Engine, owner string) {
 			t.Fatal(pass, rows, string(sum), &l.log)
 		}
 	}
-	must(t, e.CheckFunction("function () {}"))
+	must(t, e.CheckFunction(ctx, owner, "function () {}"))
 }
 
 // TestLoopsHoldUpTheirOwnDatabaseOnly: functions that never end within the test hold up
@@ -132,6 +142,31 @@ func TestLoopsHoldUpTheirOwnDatabaseOnly(t *testing.T) {
 	work(account(t, "mary"), t, e, "innocent")
 	work(account(t, "paul"), t, e, "innocent")
 	work(account(t, "mary"), t, e, "hostile 0")
+}
+
+// TestChecksTakeTurns: design documents whose functions never end when they are saved
+// hold up those of no other database, whose ever they are, and none longer than its client
+// waits.
+func TestChecksTakeTurns(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{Processors: 2, Timeout: func() time.Duration { return time.Minute }})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := e.CheckFunction(ctx, "hostile", "(function () { for (;;) { } })()"); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	for e.Stats().Queues[forChecks].Waiting == 0 {
+		runtime.Gosched() // until no more of them may run
+	}
+	for range 5 {
+		must(t, e.CheckFunction(t.Context(), "innocent", "function () {}"))
+	}
+	cancel()
+	all.Wait()
 }
 
 // TestFunctionsHaveTheirTime: what others' turns take is not a function's.

@@ -226,10 +226,10 @@ func TestEmitOutsideOfMaps(t *testing.T) {
 func TestChecksDoNotMeet(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
-	if err := e.CheckFunction("(globalThis.spy = function () {})"); err != nil {
+	if err := e.CheckFunction(t.Context(), "", "(globalThis.spy = function () {})"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.CheckFunction("spy"); err == nil || !strings.Contains(err.Error(), "spy") {
+	if err := e.CheckFunction(t.Context(), "", "spy"); err == nil || !strings.Contains(err.Error(), "spy") {
 		t.Error(err)
 	}
 }

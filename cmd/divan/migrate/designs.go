@@ -52,7 +52,7 @@ func (m *migration) designs(ctx context.Context, db *database) (findings, error)
 		if source := doc.Lookup(body, "validate_doc_update"); source != nil && m.cfg.Continuous {
 			db.judges = append(db.judges, row.ID)
 		}
-		found, err := examine(m.scripts, body, db.source.Props.Partitioned, m.source.modern)
+		found, err := examine(ctx, m.scripts, body, db.source.Props.Partitioned, m.source.modern)
 		if err != nil {
 			return out, fmt.Errorf("%s of %s: %w", row.ID, db.name, err)
 		}
@@ -72,9 +72,10 @@ func (m *migration) designs(ctx context.Context, db *database) (findings, error)
 
 // examine looks at one design document. What does not compile here fails at the
 // source as well when its JavaScript is modern.
-func examine(scripts *script.Engine, body []byte, partitioned, modern bool) (findings, error) {
+func examine(ctx context.Context, scripts *script.Engine, body []byte, partitioned, modern bool) (findings, error) {
 	var out findings
-	if err := guard.CheckDesignDoc(scripts, body, partitioned); err != nil {
+	compiles := func(source string) error { return scripts.CheckFunction(ctx, "", source) }
+	if err := guard.CheckDesignDoc(compiles, body, partitioned); err != nil {
 		out.different = append(out.different, "is refused here: "+reason(err))
 	}
 	for _, name := range []string{"indexes", "nouveau", "st_indexes", "fulltext"} {
@@ -89,7 +90,7 @@ func examine(scripts *script.Engine, body []byte, partitioned, modern bool) (fin
 		return out, nil
 	}
 	err := eachFunction(body, func(name, source string, isView bool) error {
-		err := scripts.CheckFunction(source)
+		err := compiles(source)
 		switch {
 		case err == nil:
 			out.different = append(out.different, otherwise(name, source)...)
