@@ -144,6 +144,44 @@ func TestBuildLeavesRoom(t *testing.T) {
 	})
 }
 
+// TestNoIndexOnFullDisk: on a full disk an index that is there is read, and one that would
+// have to be made is refused for that reason, until there is room again.
+func TestNoIndexOnFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 200 << 20
+		disk := storagetest.NewSizedFS(vfs.NewMem(), size)
+		e, stop := startEngine(t, Options{FS: disk})
+		defer stop()
+		must(t, e.Create(testStore, CreateOptions{}))
+		s := take(t, e, testStore)
+		x, err := e.AcquireIndex(s, "there")
+		must(t, err)
+		_, err = fillIndex(t, x, 1<<20, 0)
+		must(t, err)
+		e.ReleaseIndex(x)
+		must(t, e.closeStores(e.takeUnused(0)))
+		disk.Resize(disk.Used() + 4<<10)
+		<-time.After(time.Second)
+		for range 2 {
+			if _, err := e.AcquireIndex(s, "new"); !fault.Is(err, fault.InsufficientStorage) {
+				t.Errorf("a new index: %v", err)
+			}
+		}
+		x, err = e.AcquireIndex(s, "there")
+		must(t, err)
+		if len(keysOf(t, x)) == 0 {
+			t.Error("the index that is there has lost its rows")
+		}
+		e.ReleaseIndex(x)
+		disk.Resize(size)
+		<-time.After(retryAfter + time.Second)
+		x, err = e.AcquireIndex(s, "new")
+		must(t, err)
+		e.ReleaseIndex(x)
+		e.Release(s)
+	})
+}
+
 // TestLargeBatchLeavesRoom: what indexes have in memory counts as written before it is, so
 // that no batch stops its index, however large it is.
 func TestLargeBatchLeavesRoom(t *testing.T) {

@@ -105,11 +105,18 @@ func (e *Engine) openIndex(name string, copyUUID [16]byte) (member, error) {
 			return nil, err
 		}
 	}
+	if e.space.Err() != nil {
+		return nil, fault.Wrap(fault.InsufficientStorage, "No space left on the disk.", errNotMade)
+	}
 	if err := e.makeIndex(path, identity); err != nil {
 		return nil, instance.DiskError("make index", err)
 	}
 	return e.openInstance(name)
 }
+
+// errNotMade says that there is no such index, and no room to make one: it would be opened
+// for reading, and there is nothing to read.
+var errNotMade = errors.New("there is no room to make the index")
 
 // otherVersion reports whether a file makes its directory an index of another
 // version.

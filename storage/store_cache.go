@@ -170,7 +170,7 @@ func (e *Engine) open(en *entry, open func(name string) (member, error)) (member
 	}
 	e.mu.Lock()
 	if err != nil {
-		if wait <= 0 && !errors.Is(err, ErrLost) && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
+		if wait <= 0 && !errors.Is(err, ErrLost) && !errors.Is(err, errNotMade) && (fault.Is(err, fault.InsufficientStorage) || fault.Is(err, fault.Unavailable)) {
 			e.mu.retry[en.name] = time.Now().Add(retryAfter)
 		}
 		e.removeLocked(en)
