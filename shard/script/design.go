@@ -115,10 +115,10 @@ func (d *Design) run(ctx context.Context, runner string, path []string, args [][
 		return err
 	}
 	defer v.free(f)
-	return v.runWith(ctx, runner, f, args, take)
+	return v.runWith(runner, f, args, take)
 }
 
-func (v *vm) runWith(ctx context.Context, runner string, f value, texts [][]byte, take func(*vm, value) error) error {
+func (v *vm) runWith(runner string, f value, texts [][]byte, take func(*vm, value) error) error {
 	args := make([]value, 1, 1+len(texts))
 	args[0] = f
 	defer func() {
@@ -126,12 +126,8 @@ func (v *vm) runWith(ctx context.Context, runner string, f value, texts [][]byte
 			v.free(a)
 		}
 	}()
-	size := 0
-	for _, text := range texts {
-		size += len(text)
-	}
 	if v.host.list == nil { // which waits for a client while it has what it has
-		if err := v.makeRoom(ctx, size); err != nil {
+		if err := v.makeRoom(texts...); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"divan/shard/fairqueue"
 	"divan/storage/fault"
@@ -76,7 +75,7 @@ type Engine struct {
 	queues
 	leases sync.Pool // *lease
 	parked parked
-	large  [2]*semaphore.Weighted // memory for large documents: of validations, of all others
+	rooms  [2]rooms // for large documents: of validations, of all others
 
 	mu struct {
 		sync.Mutex
@@ -108,7 +107,7 @@ func New(o Options) *Engine {
 		o.MaxVMs = 18*o.Processors + 1
 	}
 	o.MaxVMs = max(o.MaxVMs, kinds)
-	e := &Engine{o: o, large: [2]*semaphore.Weighted{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(largeMemory)}}
+	e := &Engine{o: o, rooms: [2]rooms{newRooms(), newRooms()}}
 	e.newQueues()
 	return e
 }
@@ -133,6 +132,11 @@ func (e *Engine) Stats() Stats {
 // back. No new ones are made, and calls that wait for a turn fail.
 func (e *Engine) Close() error {
 	e.closeQueues()
+	for _, r := range e.rooms {
+		for _, q := range r {
+			q.Close()
+		}
+	}
 	e.mu.Lock()
 	e.mu.closed = true
 	e.mu.Unlock()

@@ -1,11 +1,9 @@
 package script
 
 import (
-	"context"
-	"errors"
+	"bytes"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"modernc.org/libc"
 	lib "modernc.org/libquickjs"
 
@@ -15,78 +13,106 @@ import (
 
 // A document takes up to sixty times its text in a VM, when it is all empty objects,
 // and twice that while it is made read-only: what CouchDB takes at 2 MB would not fit.
-// So a VM gets more memory for the moment of a large document, out of a share that
-// all VMs of the node have together.
+// So a VM gets more memory for the moment of a large document. There are as many such
+// rooms as may be in use at a time, those of validations and those of all others: a
+// write waits for no index, which may need one for long. Who waits for a room gets it in
+// the turns of databases and accounts, as seats.
 
+// The weight of a text, in bytes of memory: textWeight for each of its bytes at most,
+// and less where most of them are those of strings.
 const (
-	textWeight  = 128       // bytes of memory for each byte of a text
-	largeMemory = 512 << 20 // that all VMs have together beyond their own, and those of validations once more: four documents of 1 MB at a time, or a larger one
+	textWeight   = 128
+	stringWeight = 6
+	valueWeight  = 256 // for each byte that begins an object or a list, or parts two values
 )
 
-// makeRoom lets the vm have the memory that a text of so many bytes may take, until
-// the call ends. It waits until others have given back theirs; what it had itself
-// before, it gives back first.
-func (v *vm) makeRoom(parent context.Context, text int) error { //nolint:contextcheck // there may be none
-	e := v.set.engine
-	need := min(int64(text)*textWeight, largeMemory)
-	if need <= e.o.Memory/2 || need <= v.room {
+// roomSize is a size of rooms.
+type roomSize struct {
+	bytes int64
+	rooms int
+}
+
+// roomSizes are the sizes of rooms, which take 512 MB together, and those of validations
+// once more.
+var roomSizes = [...]roomSize{{16 << 20, 8}, {192 << 20, 2}}
+
+// rooms are the queues for each size.
+type rooms [len(roomSizes)]*fairqueue.Queue
+
+// errNoRoom refuses a call that has waited for a room for too long.
+var errNoRoom = fault.New(fault.Busy, "Other large documents take all memory that functions have for them. Try again later.")
+
+func newRooms() (r rooms) {
+	for i, size := range roomSizes {
+		r[i] = fairqueue.New(fairqueue.Options{Capacity: size.rooms, Shares: true, Busy: errNoRoom})
+	}
+	return r
+}
+
+// room is what a VM has beyond its own memory.
+type room struct {
+	turn  fairqueue.Turn
+	bytes int64 // 0: it has none
+}
+
+// weigh returns about how much memory texts take at most.
+func weigh(texts [][]byte) (bytesOf int64) {
+	for _, text := range texts {
+		values := 0
+		for _, c := range []byte("{[,:") {
+			values += bytes.Count(text, []byte{c})
+		}
+		length := int64(len(text))
+		bytesOf += min(length*textWeight, length*stringWeight+int64(values)*valueWeight)
+	}
+	return bytesOf
+}
+
+// makeRoom lets the vm have the memory that texts may take, until the call ends. It waits
+// until there is a room; that is not the script's time, and others have the turn
+// meanwhile. A room that the vm has already, and that is too small, it gives back first.
+func (v *vm) makeRoom(texts ...[]byte) error {
+	own, length := v.set.engine.o.Memory/2, 0
+	for _, text := range texts {
+		length += len(text)
+	}
+	if int64(length)*textWeight <= own {
+		return nil
+	}
+	need, size := weigh(texts)-own, 0
+	for size < len(roomSizes)-1 && need > roomSizes[size].bytes {
+		size++
+	}
+	if need <= 0 || roomSizes[size].bytes <= v.room.bytes {
 		return nil
 	}
 	v.leaveRoom()
-	if parent == nil {
-		parent = context.Background() //nolint:forbidigo // a reduction that nothing but time limits
+	l, began := v.lease, time.Now()
+	l.turn.Leave(began)
+	if err := v.set.engine.rooms[l.kind.group()][size].Acquire(v.done, &v.room.turn, l.flow, began, l.patience); err != nil {
+		l.turn.Abandon()
+		return err
 	}
-	if !v.largeMemory().TryAcquire(need) {
-		if err := v.awaitRoom(parent, need); err != nil {
-			return err
-		}
+	v.room.bytes = roomSizes[size].bytes
+	if err := l.turn.Return(v.done, time.Now()); err != nil {
+		v.leaveRoom()
+		return err
 	}
-	v.room = need
+	v.deadline = v.deadline.Add(time.Since(began))
 	v.limitMemory()
 	return nil
 }
 
-// awaitRoom waits for memory, an impatient caller as long as a call may take. It is not
-// the script's time, and others have the turn meanwhile.
-func (v *vm) awaitRoom(parent context.Context, need int64) error {
-	ctx := parent
-	if !fairqueue.CallerOf(parent).Patient {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(parent, v.deadline)
-		defer cancel()
-	}
-	began := time.Now()
-	v.lease.turn.Leave(began)
-	if err := v.largeMemory().Acquire(ctx, need); err != nil {
-		v.lease.turn.Abandon()
-		if parent.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return fault.New(fault.Timeout, "No memory became free for a large document in time.")
-		}
-		return err
-	}
-	now := time.Now()
-	if err := v.lease.turn.Return(v.done, now); err != nil {
-		v.largeMemory().Release(need)
-		return err
-	}
-	v.deadline = v.deadline.Add(time.Since(began))
-	return nil
-}
-
-// largeMemory is what the use of the VM takes such memory from: a write waits for no
-// index, which may need it for long.
-func (v *vm) largeMemory() *semaphore.Weighted { return v.set.engine.large[v.lease.kind.group()] }
-
 // leaveRoom gives back what makeRoom took.
 func (v *vm) leaveRoom() {
-	if v.room == 0 {
+	if v.room.bytes == 0 {
 		return
 	}
-	v.largeMemory().Release(v.room)
-	v.room = 0
+	v.room.turn.Release(time.Now())
+	v.room.bytes = 0
 	v.limitMemory()
 }
 
 func (v *vm) limitMemory() {
-	lib.XJS_SetMemoryLimit(v.tls, v.rt, libc.Tsize_t(v.set.engine.o.Memory+v.room))
+	lib.XJS_SetMemoryLimit(v.tls, v.rt, libc.Tsize_t(v.set.engine.o.Memory+v.room.bytes))
 }

@@ -3,8 +3,11 @@ package script
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,18 +27,18 @@ func manyObjects(size int) []byte {
 func TestLargeDocuments(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Minute }})
-	text, ctx := manyObjects(1_800_000), t.Context()
+	text, ctx := manyObjects(2_000_000), t.Context()
 	for _, source := range []string{
 		"function (doc) { emit(doc.v.length, null); }",
 		"function (doc) { doc.v = 5; for (var k in doc) { if (k === 'v') { emit(doc[k].length, null); } } }",
 	} {
-		if rows := mapOn(t, e, source, string(text)); rows != "600001 null;" {
+		if rows := mapOn(t, e, source, string(text)); rows != "666667 null;" {
 			t.Errorf("%s: %s", source, rows)
 		}
 	}
 	d := e.Design("db", ddoc(t, map[string]any{
-		"validate_doc_update": "function (n) { if (n.v.length !== 600001) { throw {forbidden: 'short'}; } }",
-		"filters":             map[string]any{"f": "function (d) { return d.v.length === 600001; }"},
+		"validate_doc_update": "function (n) { if (n.v.length !== 666667) { throw {forbidden: 'short'}; } }",
+		"filters":             map[string]any{"f": "function (d) { return d.v.length === 666667; }"},
 	}))
 	if err := d.Validate(ctx, text, nil, []byte("{}"), []byte("{}")); err != nil {
 		t.Error(err)
@@ -48,26 +51,44 @@ func TestLargeDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if got, err := r.Rereduce(ctx, nil, [][]byte{text}); err != nil || string(got) != "600001" {
+	if got, err := r.Rereduce(ctx, nil, [][]byte{text}); err != nil || string(got) != "666667" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
 
-// TestLargeDocumentsShareMemory: beyond what all VMs have together for large documents
-// they wait for each other, no longer than the request or the call.
+// take takes a room as a database that is none of the test's, and returns what gives it back.
+func take(t *testing.T, e *Engine, size int) (giveBack func()) {
+	t.Helper()
+	var turn fairqueue.Turn
+	must(t, e.rooms[1][size].Acquire(t.Context(), &turn, fairqueue.Flow{Database: fmt.Sprint(rand.Uint64())}, time.Now(), time.Minute))
+	return func() { turn.Release(time.Now()) }
+}
+
+// given checks that all rooms were given back.
+func given(t *testing.T, e *Engine) {
+	t.Helper()
+	for _, r := range e.rooms {
+		for _, q := range r {
+			if s := q.Stats(); s.Held+s.Waiting != 0 {
+				t.Errorf("a room was not given back: %+v", s)
+			}
+		}
+	}
+}
+
+// TestLargeDocumentsShareMemory: when all rooms for large documents are taken one waits,
+// no longer than the request or the call.
 func TestLargeDocumentsShareMemory(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Second }})
-	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) { for (var k in doc) {} emit(1, doc); }"}})
+	e := newEngine(t, Options{Timeout: func() time.Duration { return 2 * time.Second }})
+	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) { for (var k in doc) {} emit(1, null); }"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if !e.large[1].TryAcquire(largeMemory) {
-		t.Fatal("somebody has some")
-	}
-	text := manyObjects(300_000)
-	if err := mapOnce(t.Context(), m, string(text)); !fault.Is(err, fault.Timeout) {
+	first, second := take(t, e, 1), take(t, e, 1)
+	text := manyObjects(600_000)
+	if err := mapOnce(t.Context(), m, string(text)); !fault.Is(err, fault.Busy) {
 		t.Errorf("without memory: %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -80,14 +101,76 @@ func TestLargeDocumentsShareMemory(t *testing.T) {
 		t.Errorf("a request that has gone: %v", err)
 	}
 	m.Release(vm)
-	if err := mapOnce(t.Context(), m, `{"_id":"small"}`); err != nil {
-		t.Errorf("a small document: %v", err)
+	for _, text := range []string{`{"_id":"small"}`, `{"_id":"text","t":"` + strings.Repeat("x", 4<<20) + `"}`, string(manyObjects(300_000))} {
+		if err := mapOnce(t.Context(), m, text); err != nil {
+			t.Errorf("a smaller document: %v", err)
+		}
 	}
-	e.large[1].Release(largeMemory)
-	if !e.large[1].TryAcquire(largeMemory) {
-		t.Error("some was not given back")
+	first()
+	second()
+	given(t, e)
+}
+
+// TestLargeDocumentsTakeTurns: functions that never end with a large document hold up
+// large documents of no other database.
+func TestLargeDocumentsTakeTurns(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{Processors: 2, Timeout: func() time.Duration { return time.Minute }})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	hostile, own := e.Design("hostile", []byte(looping)), e.Design("innocent", ddoc(t, map[string]any{
+		"validate_doc_update": "function (n) { if (n.v.length < 1000) { throw {forbidden: 'short'}; } }",
+	}))
+	for range 40 {
+		text := manyObjects(700_000)
+		all.Go(func() {
+			if err := hostile.Validate(ctx, text, nil, []byte("{}"), []byte("{}")); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
 	}
-	e.large[1].Release(largeMemory)
+	for e.rooms[0][1].Stats().Waiting == 0 { // until no more of them have a room
+		runtime.Gosched()
+	}
+	for range 3 {
+		for _, size := range []int{300_000, 700_000} {
+			must(t, own.Validate(t.Context(), manyObjects(size), nil, []byte("{}"), []byte("{}")))
+		}
+	}
+	cancel()
+	all.Wait()
+	given(t, e)
+}
+
+// TestWeigh: what texts take is never more than what they are said to.
+func TestWeigh(t *testing.T) {
+	t.Parallel()
+	many := func(one string) string { return "[" + strings.Repeat(one+",", 40_000) + one + "]" }
+	for name, list := range map[string]string{
+		"objects": many("{}"), "lists": many("[]"), "numbers": many("0"), "strings": many(`"a"`), "wide": many(`"\u20ac€"`),
+		"members": many(`{"a":{}}`), "nested": many(`[[{"b":[0]}]]`), "text": `"` + strings.Repeat("x", 1<<20) + `"`,
+		"names": func() string {
+			var b strings.Builder
+			for i := range 40_000 {
+				fmt.Fprintf(&b, `{"%x":%d},`, i, i)
+			}
+			return "[" + b.String() + "0]"
+		}(),
+	} {
+		v, err := newVM(1 << 30)
+		must(t, err)
+		before := v.bytes()
+		x, err := v.parse([]byte(list))
+		must(t, err)
+		if isException(x) {
+			t.Fatal(name)
+		}
+		if took, said := v.bytes()-before, weigh([][]byte{[]byte(list)}); 2*took > said+said/8 {
+			t.Errorf("%s: %d bytes take %d, %d for each, and are said to take %d when they are read-only", name, len(list), took, took/int64(len(list)), said)
+		}
+		v.free(x)
+		v.close()
+	}
 }
 
 // TestWaitForMemoryHoldsNoTurn: who waits for the memory of a large document holds up no
@@ -106,12 +189,10 @@ func TestWaitForMemoryHoldsNoTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer small.Close()
-	if !e.large[1].TryAcquire(largeMemory) {
-		t.Fatal("somebody has some")
-	}
+	first, second := take(t, e, 1), take(t, e, 1)
 	done := make(chan error)
 	patient := fairqueue.With(t.Context(), fairqueue.Caller{Patient: true})
-	go func() { done <- mapOnce(patient, large, string(manyObjects(300_000))) }()
+	go func() { done <- mapOnce(patient, large, string(manyObjects(600_000))) }()
 	for e.turns[1].Stats().Held == 0 {
 		runtime.Gosched()
 	}
@@ -129,12 +210,10 @@ func TestWaitForMemoryHoldsNoTurn(t *testing.T) {
 		default:
 		}
 	}
-	e.large[1].Release(largeMemory)
+	first()
+	second()
 	if err := <-done; err != nil {
 		t.Errorf("with memory again: %v", err)
 	}
-	if !e.large[1].TryAcquire(largeMemory) {
-		t.Error("some was not given back")
-	}
-	e.large[1].Release(largeMemory)
+	given(t, e)
 }

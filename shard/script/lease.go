@@ -89,6 +89,8 @@ const checkPatience = 6
 type lease struct {
 	seat, turn fairqueue.Turn
 	kind       useKind
+	flow       fairqueue.Flow
+	patience   time.Duration // 0: without end
 }
 
 // lease waits for a seat and for a turn.
@@ -108,7 +110,7 @@ func (e *Engine) lease(ctx caller, k useKind, instance string) (*lease, error) {
 	if l == nil {
 		l = &lease{}
 	}
-	l.kind = k
+	l.kind, l.flow, l.patience = k, f, patience
 	now := time.Now()
 	if err := e.seats[k].Acquire(ctx, &l.seat, f, now, patience); err != nil {
 		return nil, err

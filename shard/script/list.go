@@ -59,7 +59,7 @@ func (d *Design) List(ctx context.Context, name string, head, req []byte, stream
 		return err
 	}
 	defer v.free(f)
-	return v.runWith(ctx, "runList", f, [][]byte{head, req}, nothing)
+	return v.runWith("runList", f, [][]byte{head, req}, nothing)
 }
 
 // give hands the first argument as text to f.

@@ -156,11 +156,11 @@ func (vm *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
 		v.leaveRoom()
 	}()
 	defer v.dropPromises()
-	if err := vm.open(ctx, &d, !vm.mapper.read.all && v.analysed && v.object.untouched()); err != nil {
+	if err := vm.open(&d, !vm.mapper.read.all && v.analysed && v.object.untouched()); err != nil {
 		return err
 	}
 	for i := range v.functions {
-		if err := vm.mapOne(ctx, i, &d); err != nil {
+		if err := vm.mapOne(i, &d); err != nil {
 			return &FunctionError{i, err}
 		}
 	}
@@ -175,7 +175,7 @@ type document struct {
 }
 
 // open makes the value of a document, read-only if need be.
-func (vm *MapVM) open(ctx context.Context, d *document, projected bool) error {
+func (vm *MapVM) open(d *document, projected bool) error {
 	v := vm.vm
 	v.free(d.value)
 	d.value, d.projected = undefined(), false
@@ -185,7 +185,7 @@ func (vm *MapVM) open(ctx context.Context, d *document, projected bool) error {
 			text = v.joined
 		}
 	}
-	err := v.makeRoom(ctx, len(text))
+	err := v.makeRoom(text)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (vm *MapVM) open(ctx context.Context, d *document, projected bool) error {
 
 // mapOne runs one function, twice if it may have seen what is missing in a part of
 // the document.
-func (vm *MapVM) mapOne(ctx context.Context, fn int, d *document) error {
+func (vm *MapVM) mapOne(fn int, d *document) error {
 	v := vm.vm
 	if err := v.mapOnce(fn, d); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (vm *MapVM) mapOne(ctx context.Context, fn int, d *document) error {
 		return nil
 	}
 	v.host.rows.Drop(fn)
-	if err := vm.open(ctx, d, false); err != nil {
+	if err := vm.open(d, false); err != nil {
 		return err
 	}
 	return v.mapOnce(fn, d)

@@ -76,7 +76,7 @@ type watch struct {
 // is idle.
 type tenancy struct {
 	set         *functionSet
-	room        int64  // memory beyond its own, for a large document
+	room        room   // for a large document
 	lease       *lease // while it is used
 	accounted   int64  // bytes, in the figures
 	parkedBytes int64  // guarded by parked.mu
