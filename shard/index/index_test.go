@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -263,6 +265,40 @@ func TestWarm(t *testing.T) {
 	if _, err := n.m.Acquire(t.Context(), copyName, n.spec()); !fault.Is(err, fault.Closed) {
 		t.Errorf("an index of a closed manager: %v", err)
 	}
+}
+
+// An update that does not end holds up those of its own database in the background, and no
+// others.
+func TestWarmGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t)
+		defer n.stop()
+		const other = "shards/00000000-ffffffff/other.1"
+		must(t, n.shards.Create(t.Context(), other, shard.CreateOptions{}))
+		n.write(0, 10, 1, false)
+		leave := make(chan struct{})
+		n.kind.onMap = once(func() { <-leave })
+		begun := make(chan string, 3)
+		warm := func(copyName, name string) {
+			k := &revisions{onBegin: func() { begun <- name }}
+			n.m.Warm(t.Context(), copyName, Spec{Signature: name, Design: "_design/" + name, Open: func(context.Context) (Kind, bool, error) { return k, false, nil }})
+		}
+		n.m.Warm(t.Context(), copyName, n.spec())
+		warm(copyName, "same")
+		warm(other, "other")
+		<-time.After(2 * warmTurn)
+		synctest.Wait()
+		close(leave)
+		if len(begun) != 1 {
+			t.Errorf("%d updates have begun beside one that does not end", len(begun))
+		}
+		if first := <-begun; first != "other" {
+			t.Errorf("%s has begun", first)
+		}
+		if second := <-begun; second != "same" {
+			t.Errorf("%s has begun", second)
+		}
+	})
 }
 
 // A clean-up ends the work on an index.

@@ -13,6 +13,7 @@ import (
 
 	"divan/shard"
 	"divan/shard/fairqueue"
+	"divan/shard/ring"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -42,6 +43,7 @@ type Manager struct {
 		closed    bool
 		followers map[string]*follower   // by copy and signature
 		warm      []*follower            // to be updated in the background, in order
+		warming   map[string]struct{}    // instances of databases of which one is
 		noRoom    map[*follower]struct{} // to be updated when the disk has room
 	}
 }
@@ -52,14 +54,14 @@ func New(o Options) *Manager {
 		o.Logger = zap.NewNop()
 	}
 	m := &Manager{o: o, budget: newBudget(o.Memory), wake: make(chan struct{}, 1)}
-	m.mu.followers, m.mu.noRoom = make(map[string]*follower), make(map[*follower]struct{})
+	m.mu.followers, m.mu.warming, m.mu.noRoom = make(map[string]*follower), make(map[string]struct{}), make(map[*follower]struct{})
 	return m
 }
 
 // idleFollower is how long a follower that nobody uses is kept.
 const idleFollower = 5 * time.Minute
 
-// Run updates indexes in the background, one at a time, and forgets those that
+// Run updates indexes in the background, one of a database at a time, and forgets those that
 // nobody uses; it returns nil when ctx ends, with the manager closed.
 func (m *Manager) Run(ctx context.Context) error {
 	tick, room := time.NewTicker(idleFollower/5), time.NewTicker(lookForRoom)
@@ -89,6 +91,7 @@ func (m *Manager) Close() error {
 	}
 	m.mu.Unlock()
 	m.wg.Wait()
+	m.giveUpWarm()
 	m.giveUpWaiting(func(*follower) bool { return true })
 	for _, f := range m.takeUnused(func(*follower) bool { return true }) {
 		f.kind.Close()
@@ -300,26 +303,74 @@ func (m *Manager) enqueue(f *follower) {
 		m.mu.warm = append(m.mu.warm, f)
 	}
 	m.mu.Unlock()
-	select {
-	case m.wake <- struct{}{}:
-	default:
+	m.poke()
+}
+
+// One update in the background may take hours, or as long as a user likes. When it has had
+// warmTurn the next one begins beside it, of another database, up to warmAtOnce.
+const (
+	warmTurn   = 2 * time.Second
+	warmAtOnce = 8
+)
+
+// updateWarm updates what waits for the background, one index after the other as long
+// as each takes no longer than its turn.
+func (m *Manager) updateWarm(ctx context.Context) {
+	for ended := m.startWarm(ctx); ended != nil; ended = m.startWarm(ctx) {
+		turn := time.NewTimer(warmTurn)
+		select {
+		case <-ended:
+		case <-turn.C:
+		}
+		turn.Stop()
 	}
 }
 
-// updateWarm updates what waits for the background, one index after the other.
-func (m *Manager) updateWarm(ctx context.Context) {
-	for {
-		m.mu.Lock()
-		if len(m.mu.warm) == 0 {
-			m.mu.Unlock()
-			return
-		}
-		f := m.mu.warm[0]
-		m.mu.warm = slices.Delete(m.mu.warm, 0, 1)
-		f.queued = false
-		m.mu.Unlock()
+// startWarm begins the next update in the background; nil: there is none, or none may begin
+// before another one ends.
+func (m *Manager) startWarm(ctx context.Context) (ended <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.mu.warm, func(f *follower) bool {
+		_, busy := m.mu.warming[ring.CopyTail(f.copyName)]
+		return !busy
+	})
+	if i < 0 || len(m.mu.warming) >= warmAtOnce || m.mu.closed {
+		return nil
+	}
+	f := m.mu.warm[i]
+	m.mu.warm = slices.Delete(m.mu.warm, i, i+1)
+	f.queued = false
+	m.mu.warming[ring.CopyTail(f.copyName)] = struct{}{}
+	end := make(chan struct{})
+	m.wg.Go(func() {
+		defer close(end)
 		f.updateAlone(ctx)
+		m.mu.Lock()
+		delete(m.mu.warming, ring.CopyTail(f.copyName))
+		m.mu.Unlock()
 		m.leave(f)
+		m.poke()
+	})
+	return end
+}
+
+// giveUpWarm forgets what waits for the background.
+func (m *Manager) giveUpWarm() {
+	m.mu.Lock()
+	warm := m.mu.warm
+	m.mu.warm = nil
+	m.mu.Unlock()
+	for _, f := range warm {
+		m.leave(f)
+	}
+}
+
+// poke has the background look for what waits for it.
+func (m *Manager) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
 	}
 }
 
