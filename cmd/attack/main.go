@@ -75,6 +75,7 @@ func attacks() []attack {
 		{"expensive selectors", "regular expressions that never end", selectors},
 		{"looping shows", "60 connections on a show function that never ends", loopingShows},
 		{"looping views", "40 views whose functions never end", loopingViews},
+		{"looping writes", "design documents and large documents that are never done being checked", loopingWrites},
 		{"unread lists", "30 clients of a member that take nothing of a list", unreadLists},
 		{"expensive functions", "map functions that never end, or take all memory", functions},
 		{"endless rows", "14 replications of sources with rows, documents, checkpoints without an end", endlessRows},

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // watchFunctions is watch with an innocent client that has functions: each of its
@@ -96,6 +98,79 @@ func loopingViews(ctx context.Context, w *world) (string, error) {
 	}
 	return w.harass(ctx, s, 40, func(i int) string { return fmt.Sprintf("/tempting/_design/loop-%d/_view/v", i) })
 }
+
+// loopingWrites saves design documents whose functions do not even end when they are
+// compiled, and large documents that a validation function never ends with, while another
+// database gets design documents and large documents as well.
+func loopingWrites(ctx context.Context, w *world) (string, error) {
+	s, err := w.started(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := tempting(ctx, s); err != nil {
+		return "", err
+	}
+	design := map[string]any{"validate_doc_update": "function (n) { while (n.v) {} }"}
+	if err := s.must(ctx, http.MethodPut, "/tempting/_design/loop", design); err != nil {
+		return "", err
+	}
+	if err := s.must(ctx, http.MethodPut, "/other?q=2", nil); err != nil {
+		return "", err
+	}
+	design = map[string]any{"validate_doc_update": "function (n) { if (n.bad) { throw({forbidden: 'bad'}); } }"}
+	if err := s.must(ctx, http.MethodPut, "/other/_design/own", design); err != nil {
+		return "", err
+	}
+	if err := w.watchFunctions(ctx, s); err != nil {
+		return "", err
+	}
+	var longest time.Duration
+	written := 0
+	w.attacked(ctx, func(ctx context.Context) {
+		each(ctx, 21, func(ctx context.Context, i int) {
+			for n := 0; ctx.Err() == nil; n++ {
+				began := time.Now()
+				switch {
+				case i == 0 && n%2 == 0:
+					err = s.must(ctx, http.MethodPut, fmt.Sprintf("/other/_design/d-%d", n), viewOf("function (doc) { emit(doc._id); }"))
+				case i == 0:
+					err = s.must(ctx, http.MethodPut, fmt.Sprintf("/other/large-%d", n), emptyObjects(100_000))
+				case i%2 == 0:
+					_, _ = s.call(ctx, http.MethodPut, fmt.Sprintf("/tempting/_design/l-%d-%d", i, n), viewOf("(function () { while (true) {} })()"), nil) // refused
+				default:
+					_, _ = s.call(ctx, http.MethodPut, fmt.Sprintf("/tempting/large-%d-%d", i, n), emptyObjects(150_000), nil) // refused
+				}
+				switch {
+				case i == 0 && err != nil:
+					return
+				case i == 0:
+					longest = max(longest, time.Since(began))
+					written++
+				}
+			}
+		})
+	})
+	seen := fmt.Sprintf("another database got %d, in %v at most", written, longest.Round(time.Millisecond))
+	if err != nil && (written == 0 || !errors.Is(err, context.DeadlineExceeded)) {
+		return seen, err
+	}
+	if longest > otherLimit {
+		return seen, fmt.Errorf("another database had to wait for more than %v", otherLimit)
+	}
+	return seen, w.unrefused(ctx, s)
+}
+
+// otherLimit is how long a large write to another database may take while its own
+// functions have large ones to check.
+const otherLimit = 3 * time.Second
+
+// viewOf is a design document with a view.
+func viewOf(code string) map[string]any {
+	return map[string]any{"views": map[string]any{"v": map[string]any{"map": code}}}
+}
+
+// emptyObjects is a document that takes as much memory as there can be of it.
+func emptyObjects(n int) map[string]any { return map[string]any{"v": make([]struct{}, n)} }
 
 // unreadLists is played by somebody who may only read the database.
 func unreadLists(ctx context.Context, w *world) (string, error) {
