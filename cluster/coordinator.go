@@ -14,6 +14,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/events"
 	"divan/cluster/fanout"
+	"divan/cluster/figures"
 	"divan/cluster/lost"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
@@ -71,6 +72,7 @@ type Coordinator struct {
 	latency     struct{ reads, writes fanout.Latency } // of answers of other nodes
 	handles     handles
 	readRepairs readRepairs
+	figures     figures.Counters
 	events      events.Queue // what _db_updates is fed from
 	uploads     attachment.Uploader
 	leave       func()    // ends the watching of other nodes
@@ -109,6 +111,9 @@ func New(o Options) (*Coordinator, error) {
 	c.meet(c.others)
 	return c, nil
 }
+
+// Figures returns what became of documents since the start.
+func (c *Coordinator) Figures() figures.Figures { return c.figures.Now() }
 
 // meet makes other nodes known to the coordinator.
 func (c *Coordinator) meet(o others) {

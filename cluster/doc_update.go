@@ -39,6 +39,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	} else {
 		results, err = d.updateMany(ctx, o, edits)
 	}
+	d.c.figures.Updated(len(edits), results, err, Refusal)
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}

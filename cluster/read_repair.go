@@ -54,7 +54,9 @@ func (d *DB) repairLater(ctx context.Context, id string, copies []fanout.Target)
 	}
 	ok := d.c.detach(ctx, func(ctx context.Context) {
 		defer d.c.readRepairs.end(key)
-		if err := d.readRepair(ctx, id, copies); err != nil {
+		err := d.readRepair(ctx, id, copies)
+		d.c.figures.Repaired(err)
+		if err != nil {
 			d.c.log.Debug("document not repaired", zap.String("db", d.meta.Name), zap.String("id", id), zap.Error(err))
 		}
 	})

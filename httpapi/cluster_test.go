@@ -266,7 +266,7 @@ func TestStatsAreJSONAndPrometheusText(t *testing.T) {
 	out := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", admin).Body.Bytes()
 	for _, line := range []string{
 		`couchdb_httpd_request_methods{method="GET"} 4`, `couchdb_httpd_status_codes{code="200"} 4`, `couchdb_httpd_requests_total 4`,
-		`couchdb_request_time_seconds_count 4`, `couchdb_auth_cache_hits_total 1`, `couchdb_auth_cache_misses_total 1`, `couchdb_logins_waiting 0`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
+		`couchdb_request_time_seconds_count 4`, `couchdb_auth_cache_requests_total 2`, `couchdb_auth_cache_misses_total 1`, `couchdb_logins_waiting 0`, `# TYPE couchdb_open_databases gauge`, `# TYPE couchdb_document_writes_total counter`,
 	} {
 		if !bytes.Contains(out, []byte(line+"\n")) {
 			t.Errorf("no line %q", line)

@@ -3,12 +3,17 @@ package replicator
 import (
 	"sync/atomic"
 
+	"divan/replicator/protocol"
+	"divan/replicator/remote"
 	"divan/replicator/scheduler"
 )
 
 // counters count what happens to documents.
 type counters struct {
 	dbsFound, dbScans, dbChanges, completed, failed atomic.Uint64
+
+	network remote.Figures
+	runs    protocol.Figures
 }
 
 func (c *counters) stateWritten(state string) {
@@ -28,6 +33,8 @@ type Figures struct {
 	Changes        uint64 // documents that were looked at
 	Completed      uint64 // documents that were told that their replication is done
 	Failed         uint64 // or cannot begin
+	Network        *remote.Figures
+	Runs           *protocol.Figures
 }
 
 // Figures returns the numbers of now.
@@ -35,5 +42,6 @@ func (r *Replicator) Figures() Figures {
 	return Figures{
 		Jobs: r.runner.Figures(), DatabasesFound: r.stats.dbsFound.Load(), Scans: r.stats.dbScans.Load(), Changes: r.stats.dbChanges.Load(),
 		Completed: r.stats.completed.Load(), Failed: r.stats.failed.Load(),
+		Network: &r.stats.network, Runs: &r.stats.runs,
 	}
 }

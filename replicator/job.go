@@ -118,7 +118,7 @@ func (r *Replicator) replicate(ctx context.Context, j *job, progress *protocol.P
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	return protocol.Run(ctx, protocol.Options{
-		Spec: j.spec, ID: j.id, Source: source, Target: target, Progress: progress, Logger: r.log, Memory: r.o.Memory.Owner(j.spec.Account()),
+		Spec: j.spec, ID: j.id, Source: source, Target: target, Progress: progress, Logger: r.log, Figures: &r.stats.runs, Memory: r.o.Memory.Owner(j.spec.Account()),
 		Fence: func(ctx context.Context) error { return r.o.Owners.Check(ctx, j.slot, j.term) },
 	})
 }

@@ -87,7 +87,7 @@ func (r *Replicator) network() (*remote.Network, error) {
 	if c.network != nil && c.tls == tls {
 		return c.network, nil
 	}
-	network, err := remote.NewNetwork(remote.NetworkOptions{TLS: tls, Dial: r.o.Dial})
+	network, err := remote.NewNetwork(remote.NetworkOptions{TLS: tls, Dial: r.o.Dial, Figures: &r.stats.network})
 	if err != nil {
 		return nil, err
 	}

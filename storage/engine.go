@@ -45,6 +45,7 @@ type Engine struct {
 	sweep   chan struct{} // something lies in the staging folder
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
+	commits atomic.Uint64 // batches whose way has ended
 
 	versions atomic.Uint64 // given to contents of indexes
 
@@ -251,18 +252,20 @@ func (e *Engine) OpenStores() int {
 
 // Stats are figures about an engine, for metrics.
 type Stats struct {
-	OpenStores             int   // with a Pebble instance
-	PinnedStores           int   // in use
-	Compactions            int   // running
-	CacheBytes             int64 // blocks in the cache
-	MemtableBytes          int64 // that memtables of open stores take at most
-	CacheHits, CacheMisses int64 // since the start
+	OpenStores             int    // with a Pebble instance
+	PinnedStores           int    // in use
+	Compactions            int    // running
+	CacheBytes             int64  // blocks in the cache
+	MemtableBytes          int64  // that memtables of open stores take at most
+	CacheHits, CacheMisses int64  // since the start
+	Commits                uint64 // batches whose way to the disk has ended, since the start
 }
 
 // Stats returns the figures of the moment.
 func (e *Engine) Stats() Stats {
 	m := e.shared.Memory.Cache.Metrics()
 	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
+	s.Commits = e.commits.Load()
 	s.Compactions, s.MemtableBytes = e.shared.Scheduler.Running(), e.shared.Memory.Memtables()
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,6 +19,7 @@ type Commit struct {
 func (c *Commit) Wait() error {
 	err := c.b.SyncWait()
 	c.s.syncEnded()
+	c.s.engine.commits.Add(1)
 	if err == nil {
 		// The log keeps its errors from Pebble (package instance): they are found here.
 		err = c.s.Err()

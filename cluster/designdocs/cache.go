@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,6 +64,8 @@ type Peers interface {
 type Cache struct {
 	o     Options
 	leave func()
+
+	hits, misses atomic.Uint64
 
 	mu struct {
 		sync.Mutex
@@ -141,6 +144,10 @@ func (c *Cache) All(ctx context.Context, db *cluster.DB) ([]*Document, error) {
 	return s.all, nil
 }
 
+// Reads returns how many reads found what they need, and how many had to load it or
+// to wait for that, since the start.
+func (c *Cache) Reads() (hits, misses uint64) { return c.hits.Load(), c.misses.Load() }
+
 // Drop forgets the design documents of the database that a copy belongs to.
 func (c *Cache) Drop(copyName string) { c.drop(ring.CopyTail(copyName)) }
 
@@ -178,8 +185,10 @@ func (c *Cache) read(ctx context.Context, tail, name string) (*set, error) {
 	if e.valid && time.Now().Before(e.expires) {
 		s := e.set
 		c.mu.Unlock()
+		c.hits.Add(1)
 		return s, nil
 	}
+	c.misses.Add(1)
 	if f := e.flight; f != nil {
 		c.mu.Unlock()
 		select {

@@ -32,6 +32,30 @@ func begin(c *Cache, tail string) (*entry, *flight) {
 	return e, e.flight
 }
 
+// A read that finds what it needs is a hit, one that has to wait for a load is none.
+func TestReads(t *testing.T) {
+	c := New(Options{})
+	const tail = "/db.1763600000"
+	e, f := begin(c, tail)
+	waits, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.read(waits, tail, "db"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_, err := c.fly(t.Context(), e, f, func(context.Context) (*set, error) { return one(nil, 1, `{}`), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := c.read(t.Context(), tail, "db"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if hits, misses := c.Reads(); hits != 2 || misses != 1 {
+		t.Errorf("%d hits, %d misses", hits, misses)
+	}
+}
+
 // What a drop has overtaken is given to those who waited for it already, and to
 // nobody else.
 func TestOvertakenLoadsAreNotKept(t *testing.T) {

@@ -73,12 +73,14 @@ type Task struct {
 
 // Figures are numbers of the node that only the other parts of it know.
 type Figures struct {
-	OpenDatabases      int    // stores held open
-	CacheBytes         int64  // of blocks of stores in memory
-	MemtableBytes      int64  // that the memtables of open stores take at most
-	ScriptEngines      int    // JavaScript engines that exist
-	ScriptBytes        int64  // which they have outside of Go's heap
-	OrphanedShards     int    // that no database names and that were set aside
-	ReplicationBacklog int    // pushes between copies that run or wait
-	ReplicationLag     uint64 // changes of copies of this node that other copies are known to lack
+	OpenDatabases      int               // stores held open
+	CacheBytes         int64             // of blocks of stores in memory
+	MemtableBytes      int64             // that the memtables of open stores take at most
+	ScriptEngines      int               // JavaScript engines that exist
+	ScriptBytes        int64             // which they have outside of Go's heap
+	OrphanedShards     int               // that no database names and that were set aside
+	Commits            uint64            // groups of writes that were made durable
+	LogLines           map[string]uint64 // lines of the log, by level
+	ReplicationBacklog int               // pushes between copies that run or wait
+	ReplicationLag     uint64            // changes of copies of this node that other copies are known to lack
 }

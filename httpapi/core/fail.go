@@ -20,6 +20,7 @@ func (c *Call) fail(err error) {
 	}
 	f := c.Describe(err)
 	c.LogFailure(f, err)
+	c.countFailure(err)
 	if c.streaming != nil {
 		if sent := c.streaming.fail(f); sent {
 			return

@@ -32,6 +32,21 @@ func (c *Call) finish() {
 	}
 }
 
+// countFailure counts answers that were broken off, clients that have gone, and
+// queries that took too long.
+func (c *Call) countFailure(err error) {
+	s := c.API.Stats
+	switch {
+	case c.gone() && c.streaming != nil && c.Response.Started():
+		s.Broken.Abandoned.Inc()
+	case c.gone() || c.Response.Started():
+		s.Broken.Aborted.Inc()
+	}
+	if c.route != nil && fault.Is(err, fault.Timeout) && !errors.Is(err, os.ErrDeadlineExceeded) { // that is a slow client
+		s.CountTimeout(c.route.Name)
+	}
+}
+
 // LogFailure writes what a client is not told: the cause of an internal error
 // and the stack of a panic. Refusals are in the access log already, and so are
 // clients that are too slow.

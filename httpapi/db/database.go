@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"divan/cluster"
 	"divan/httpapi/core"
@@ -16,6 +17,7 @@ func getDatabase(c *core.Call) error {
 	if err != nil {
 		return err
 	}
+	c.API.Stats.CountInfo(time.Since(c.Start), c.Start)
 	var room [512]byte
 	return c.SendJSON(http.StatusOK, AppendInfo(room[:0], info))
 }

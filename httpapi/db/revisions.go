@@ -127,7 +127,7 @@ func purge(c *core.Call) error {
 	for i, a := range asked {
 		items[i] = shard.PurgeItem{ID: a.ID, Revs: a.Revs}
 	}
-	c.API.Stats.PurgeRequests.Inc()
+	c.API.Stats.Purges.Requests.Inc()
 	outcomes, err := c.DB.Purge(c.Request.Context(), w, items)
 	for i := range items {
 		c.Rights().Written(items[i].ID)
@@ -175,15 +175,15 @@ func sendPurged(c *core.Call, outcomes []cluster.PurgeOutcome) error {
 			c.LogFailure(f, o.Err)
 			status = max(status, f.Status)
 			out = f.AppendJSON(out)
-			c.API.Stats.FailedPurges.Inc()
+			c.API.Stats.Purges.Failed.Inc()
 			continue
 		case o.Accepted:
 			status = max(status, http.StatusAccepted)
 		}
 		out = docformat.AppendRevs(out, o.Purged)
-		c.API.Stats.PurgedDocuments.Inc()
+		c.API.Stats.Purges.Documents.Inc()
 		if len(o.Purged) > 0 {
-			c.API.Stats.DatabasePurges.Inc()
+			c.API.Stats.Purges.Databases.Inc()
 		}
 	}
 	return c.SendJSON(status, append(out, "}}"...))

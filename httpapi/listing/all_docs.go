@@ -39,7 +39,7 @@ func partitionDocs(c *core.Call) error {
 // countPartition counts a list of a partition that was answered.
 func countPartition(c *core.Call) {
 	if status := c.Response.Status; status >= 200 && status < 300 {
-		c.API.Stats.AllDocsPartitions.Inc()
+		c.API.Stats.Partitions.AllDocs.Inc()
 	}
 }
 

@@ -36,6 +36,9 @@ func (f *Family) parse(c *core.Call) (*plan.Find, error) {
 
 // explain serves POST /{db}/_explain.
 func (f *Family) explain(c *core.Call) error {
+	if c.Path[1] == "_partition" {
+		c.API.Stats.Partitions.Explain.Inc()
+	}
 	q, err := f.parse(c)
 	if err != nil {
 		return err
@@ -50,6 +53,9 @@ func (f *Family) explain(c *core.Call) error {
 // find serves POST /{db}/_find.
 func (f *Family) find(c *core.Call) error {
 	c.ForAccount()
+	if c.Path[1] == "_partition" {
+		c.API.Stats.Partitions.Find.Inc()
+	}
 	q, err := f.parse(c)
 	if err != nil {
 		return err

@@ -2,11 +2,11 @@ package node
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"divan/httpapi/core"
 	"divan/httpapi/stats"
-	"divan/replicator"
 )
 
 // figure is one number of _stats, with its place in the tree.
@@ -17,6 +17,9 @@ type figure struct {
 	value float64
 	hist  *stats.Histogram // of kind histogram, in thousandths of the unit of desc when milli is set
 	milli bool
+	// thousands: CouchDB's metric, which takes all distributions for times, has
+	// thousands under a name that says seconds.
+	thousands bool
 }
 
 // figures lists every number of _stats, sorted by path: CouchDB's names and
@@ -30,19 +33,25 @@ func figures(a *core.API) []figure {
 	out := []figure{
 		{path: []string{"couchdb", "auth_cache_hits"}, kind: "counter", desc: "number of authentication cache hits", value: float64(logins.Hits)},
 		{path: []string{"couchdb", "auth_cache_misses"}, kind: "counter", desc: "number of authentication cache misses", value: float64(logins.Misses)},
-		count("number of times a database was purged", &s.DatabasePurges, "couchdb", "database_purges"),
+		count("number of times a database was purged", &s.Purges.Databases, "couchdb", "database_purges"),
 		count("number of times a document was read from a database", &s.DatabaseReads, "couchdb", "database_reads"),
 		count("number of times a database was changed", &s.DatabaseWrites, "couchdb", "database_writes"),
+		{path: []string{"couchdb", "commits"}, kind: "counter", desc: "number of commits performed", value: float64(node.Commits)},
+		{path: []string{"couchdb", "dbinfo"}, kind: "histogram", desc: "distribution of latencies for calls to retrieve DB info", hist: &s.DatabaseInfo, milli: true},
 		count("number of documents inserted", &s.DocumentInserts, "couchdb", "document_inserts"),
-		count("number of failed document purge operations", &s.FailedPurges, "couchdb", "document_purges", "failure"),
-		count("number of successful document purge operations", &s.PurgedDocuments, "couchdb", "document_purges", "success"),
+		count("number of failed document purge operations", &s.Purges.Failed, "couchdb", "document_purges", "failure"),
+		count("number of successful document purge operations", &s.Purges.Documents, "couchdb", "document_purges", "success"),
+		{
+			path: []string{"couchdb", "document_purges", "total"}, kind: "counter", desc: "number of total document purge operations",
+			value: s.Purges.Failed.Value() + s.Purges.Documents.Value(),
+		},
 		count("number of document write operations", &s.DocumentWrites, "couchdb", "document_writes"),
-		{path: []string{"couchdb", "httpd", "bulk_docs"}, kind: "histogram", desc: "distribution of the number of docs in _bulk_docs requests", hist: &s.BulkDocs},
+		count("number of abandoned streaming requests", &s.Broken.Abandoned, "couchdb", "httpd", "abandoned_streaming_requests"),
+		count("number of aborted requests", &s.Broken.Aborted, "couchdb", "httpd", "aborted_requests"),
+		{path: []string{"couchdb", "httpd", "bulk_docs"}, kind: "histogram", desc: "distribution of the number of docs in _bulk_docs requests", hist: &s.BulkDocs, thousands: true},
 		count("number of bulk requests", &s.BulkRequests, "couchdb", "httpd", "bulk_requests"),
 		{path: []string{"couchdb", "httpd", "clients_requesting_changes"}, kind: "counter", desc: "number of clients for continuous _changes", value: float64(a.OpenFeeds())},
-		count("number of partition HTTP _all_docs requests", &s.AllDocsPartitions, "couchdb", "httpd", "partition_all_docs_requests"),
-		count("number of partition HTTP view requests", &s.ViewPartitions, "couchdb", "httpd", "partition_view_requests"),
-		count("number of purge requests", &s.PurgeRequests, "couchdb", "httpd", "purge_requests"),
+		count("number of purge requests", &s.Purges.Requests, "couchdb", "httpd", "purge_requests"),
 		count("number of HTTP requests", &s.Requests, "couchdb", "httpd", "requests"),
 		count("number of view reads", &s.ViewReads, "couchdb", "httpd", "view_reads"),
 	}
@@ -53,7 +62,7 @@ func figures(a *core.API) []figure {
 		text := strconv.Itoa(status)
 		out = append(out, count("number of HTTP "+text+" "+statusText(status)+" responses", &s.Statuses[i], "couchdb", "httpd_status_codes", text))
 	}
-	out = append(out, replicatorFigures(a)...)
+	out = slices.Concat(out, queryFigures(s), partFigures(a), replicatorFigures(a))
 	mango := &s.Mango
 	return append(out,
 		count("number of _local document write operations", &s.LocalWrites, "couchdb", "local_document_writes"),
@@ -69,37 +78,6 @@ func figures(a *core.API) []figure {
 		count("number of mango queries that generated an index scan warning", &mango.Wasteful, "mango", "too_many_docs_scanned"),
 		count("number of mango queries that could not use an index", &mango.Unindexed, "mango", "unindexed_queries"),
 	)
-}
-
-// replicatorFigures are the numbers of replications, with CouchDB's names.
-func replicatorFigures(a *core.API) []figure {
-	var f replicator.Figures
-	if a.Deps.Replicator != nil {
-		f = a.Deps.Replicator.Figures()
-	}
-	counter := func(desc string, n uint64, path ...string) figure {
-		return figure{path: append([]string{"couch_replicator"}, path...), kind: "counter", desc: desc, value: float64(n)}
-	}
-	gauge := func(desc string, n int, name string) figure {
-		return figure{path: []string{"couch_replicator", "jobs", name}, kind: "gauge", desc: desc, value: float64(n)}
-	}
-	return []figure{
-		counter("number of '_changes' rows of replicator dbs that were processed", f.Changes, "docs", "db_changes"),
-		counter("number of replicator dbs found", f.DatabasesFound, "docs", "dbs_found"),
-		counter("number of 'completed' state document updates", f.Completed, "docs", "completed_state_updates"),
-		counter("number of 'failed' state document updates", f.Failed, "docs", "failed_state_updates"),
-		counter("number of times a replicator db scan was started", f.Scans, "db_scans"),
-		counter("number of times a job was added to the replicator scheduler", f.Jobs.Adds, "jobs", "adds"),
-		counter("number of times the same job was added more than once", f.Jobs.DuplicateAdds, "jobs", "duplicate_adds"),
-		counter("number of times a job was removed from the replicator scheduler", f.Jobs.Removes, "jobs", "removes"),
-		counter("number of times a replicator job was started", f.Jobs.Starts, "jobs", "starts"),
-		counter("number of times a replicator job was stopped", f.Jobs.Stops, "jobs", "stops"),
-		counter("number of times a replicator job crashed", f.Jobs.Crashes, "jobs", "crashes"),
-		gauge("total number of replicator scheduler jobs", f.Jobs.Total, "total"),
-		gauge("number of running replicator scheduler jobs", f.Jobs.Running, "running"),
-		gauge("number of pending replicator scheduler jobs", f.Jobs.Pending, "pending"),
-		gauge("number of crashed replicator scheduler jobs", f.Jobs.Crashed, "crashed"),
-	}
 }
 
 // statusText is the reason phrase as CouchDB's descriptions spell it.

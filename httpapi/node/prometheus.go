@@ -96,64 +96,12 @@ func (promCollector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (p promCollector) Collect(out chan<- prometheus.Metric) {
 	now := time.Now()
-	for _, f := range figures(p.a) {
-		out <- promMetric(f, now)
+	all := figures(p.a)
+	values := make(map[string]float64, len(all))
+	for _, f := range all {
+		values[strings.Join(f.path, "_")] = f.value
 	}
-}
-
-// promMetric turns a figure into a metric with the name that CouchDB gives it.
-func promMetric(f figure, now time.Time) prometheus.Metric {
-	name, help, labels := promName(f)
-	desc := prometheus.NewDesc(name, help, nil, labels)
-	switch {
-	case f.hist != nil:
-		d, unit := f.hist.Recent(now), 1.0
-		if f.milli {
-			unit = 1e6 // recorded in microseconds, told in seconds
-		}
-		quantiles := map[float64]float64{}
-		for _, q := range []float64{0.5, 0.75, 0.9, 0.95, 0.99, 0.999} {
-			quantiles[q] = d.Quantile(q) / unit
-		}
-		count, sum := f.hist.Total()
-		return prometheus.MustNewConstSummary(desc, count, float64(sum)/unit, quantiles)
-	case isGauge(f, name):
-		return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, f.value)
-	default:
-		return prometheus.MustNewConstMetric(desc, prometheus.CounterValue, f.value)
+	for _, f := range all {
+		out <- promMetric(f, values, now)
 	}
-}
-
-// promName returns name and help of a figure: its path joined, "_total" after a
-// counter, methods and status codes as labels.
-func promName(f figure) (name, help string, labels prometheus.Labels) {
-	if len(f.path) == 3 && f.path[0] == "couchdb" {
-		switch f.path[1] {
-		case "httpd_request_methods":
-			return "couchdb_httpd_request_methods", "number of HTTP requests by method", prometheus.Labels{"method": f.path[2]}
-		case "httpd_status_codes":
-			return "couchdb_httpd_status_codes", "number of HTTP responses by status code", prometheus.Labels{"code": f.path[2]}
-		}
-	}
-	name = strings.Join(f.path, "_")
-	if !strings.HasPrefix(name, "couchdb_") {
-		name = "couchdb_" + name
-	}
-	switch {
-	case f.hist != nil && f.milli:
-		name += "_seconds"
-	case f.hist == nil && !isGauge(f, name):
-		name += "_total"
-	}
-	return name, f.desc, nil
-}
-
-// isGauge reports whether a figure goes up and down: CouchDB's _stats calls
-// some of those counters.
-func isGauge(f figure, name string) bool {
-	switch name {
-	case "couchdb_open_databases", "couchdb_open_os_files", "couchdb_httpd_clients_requesting_changes":
-		return true
-	}
-	return f.kind == "gauge"
 }

@@ -29,6 +29,8 @@ type runtimeStats struct {
 	goroutines                          int
 	collections, freedWords             uint64
 	switches                            uint64
+	runnable                            uint64 // goroutines that wait for a processor
+	read, written                       uint64 // bytes, of files and connections
 }
 
 // readRuntime reads the runtime's own counters; it does not stop the world.
@@ -41,6 +43,7 @@ func readRuntime() runtimeStats {
 		{Name: "/gc/cycles/total:gc-cycles"},
 		{Name: "/gc/heap/frees:bytes"},
 		{Name: "/memory/classes/metadata/other:bytes"},
+		{Name: "/sched/goroutines/runnable:goroutines"},
 	}
 	metrics.Read(samples)
 	value := func(i int) uint64 {
@@ -51,26 +54,28 @@ func readRuntime() runtimeStats {
 	}
 	s := runtimeStats{
 		heap: value(0), stacks: value(1), released: value(3), collections: value(4), freedWords: value(5) / 8, code: value(6),
+		runnable:   value(7),
 		goroutines: runtime.NumGoroutine(),
 	}
 	if total := value(2); total > s.heap+s.stacks+s.released+s.code {
 		s.other = total - s.heap - s.stacks - s.released - s.code
 	}
-	s.switches = contextSwitches()
+	s.switches = sumOf("/proc/self/status", "ctxt_switches")
+	s.read, s.written = sumOf("/proc/self/io", "rchar"), sumOf("/proc/self/io", "wchar")
 	return s
 }
 
-// contextSwitches returns how often the kernel switched away from the process,
-// 0 where the kernel does not tell.
-func contextSwitches() uint64 {
-	text, err := os.ReadFile("/proc/self/status")
+// sumOf adds up the lines of a file of the kernel's whose names end so, 0 where the
+// kernel does not tell.
+func sumOf(file, ending string) uint64 {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}
 	var sum uint64
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
-		if strings.HasSuffix(name, "ctxt_switches") {
+		if strings.HasSuffix(name, ending) {
 			n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 			if err == nil {
 				sum += n
@@ -110,13 +115,19 @@ func getSystem(c *core.Call) error {
 	out = strconv.AppendUint(out, s.heap, 10)
 	out = append(out, `,"code":`...)
 	out = strconv.AppendUint(out, s.code, 10)
-	out = append(out, `,"ets":0},"run_queue":0,"run_queue_dirty_cpu":0,"ets_table_count":0,"context_switches":`...)
+	out = append(out, `,"ets":0},"run_queue":`...)
+	out = strconv.AppendUint(out, s.runnable, 10)
+	out = append(out, `,"run_queue_dirty_cpu":0,"ets_table_count":0,"context_switches":`...)
 	out = strconv.AppendUint(out, s.switches, 10)
 	out = append(out, `,"reductions":0,"garbage_collection_count":`...)
 	out = strconv.AppendUint(out, s.collections, 10)
 	out = append(out, `,"words_reclaimed":`...)
 	out = strconv.AppendUint(out, s.freedWords, 10)
-	out = append(out, `,"io_input":0,"io_output":0,"os_proc_count":0,"stale_proc_count":0,"process_count":`...)
+	out = append(out, `,"io_input":`...)
+	out = strconv.AppendUint(out, s.read, 10)
+	out = append(out, `,"io_output":`...)
+	out = strconv.AppendUint(out, s.written, 10)
+	out = append(out, `,"os_proc_count":0,"stale_proc_count":0,"process_count":`...)
 	out = strconv.AppendInt(out, int64(s.goroutines), 10)
 	out = append(out, `,"process_limit":`...)
 	out = strconv.AppendInt(out, goroutineLimit, 10)
@@ -155,10 +166,13 @@ type runtimeFigure struct {
 func runtimeFigures(a *core.API, now time.Time) []runtimeFigure {
 	s := readRuntime()
 	out := []runtimeFigure{
-		{"couchdb_uptime_seconds", "couchdb uptime", "counter", "", now.Sub(a.Started).Seconds()},
+		{"couchdb_uptime_seconds", "couchdb uptime", "gauge", "", now.Sub(a.Started).Seconds()},
 		{"couchdb_erlang_gc_collections_total", "number of garbage collections by the runtime", "counter", "", float64(s.collections)},
 		{"couchdb_erlang_gc_words_reclaimed_total", "number of words reclaimed by garbage collections", "counter", "", float64(s.freedWords)},
 		{"couchdb_erlang_context_switches_total", "total number of context switches", "counter", "", float64(s.switches)},
+		{"couchdb_erlang_io_recv_bytes_total", "total number of bytes read from files and connections", "counter", "", float64(s.read)},
+		{"couchdb_erlang_io_sent_bytes_total", "total number of bytes written to files and connections", "counter", "", float64(s.written)},
+		{"couchdb_erlang_scheduler_queues", "the number of goroutines that wait for a processor", "gauge", "", float64(s.runnable)},
 	}
 	for _, m := range []struct {
 		name  string

@@ -11,25 +11,59 @@ import (
 type Counters struct {
 	Requests Counter
 	Panics   Counter
+	Broken   Broken
 	Methods  [len(CountedMethods)]Counter
 	Statuses [len(CountedStatuses)]Counter
 	Time     Histogram // milliseconds·1000: microseconds of a request
 
 	DatabaseReads     Counter // documents read
 	DatabaseWrites    Counter // requests that changed a database
-	DatabasePurges    Counter
 	DocumentInserts   Counter // documents made
 	DocumentWrites    Counter // edits
 	LocalWrites       Counter
-	PurgedDocuments   Counter
-	FailedPurges      Counter
 	BulkRequests      Counter
-	PurgeRequests     Counter
 	BulkDocs          Histogram // documents in a _bulk_docs request
-	AllDocsPartitions Counter   // _partition/{p}/_all_docs
+	Purges            Purges
 	ViewReads         Counter   // requests to views
-	ViewPartitions    Counter   // of them, those below _partition/{p}
+	DatabaseInfo      Histogram // microseconds that a GET /{db} takes
+	Partitions        Queries   // below _partition/{p}
+	Timeouts          Queries   // that took too long
+	PartitionTimeouts Queries
 	Mango             Mango
+}
+
+// Broken are the answers that did not arrive.
+type Broken struct {
+	Aborted   Counter // broken off, or nobody waited for it any more
+	Abandoned Counter // streamed ones whose client has gone
+}
+
+// Purges are what requests to purge leave behind.
+type Purges struct{ Requests, Databases, Documents, Failed Counter }
+
+// Queries are numbers of queries by their kinds.
+type Queries struct{ View, Find, Explain, AllDocs Counter }
+
+// CountTimeout counts a query that took too long, by the name of its route.
+func (s *Counters) CountTimeout(route string) {
+	switch route {
+	case "view", "view queries":
+		s.Timeouts.View.Inc()
+	case "find":
+		s.Timeouts.Find.Inc()
+	case "explain":
+		s.Timeouts.Explain.Inc()
+	case "all docs":
+		s.Timeouts.AllDocs.Inc()
+	case "partition view", "partition view queries":
+		s.PartitionTimeouts.View.Inc()
+	case "partition find":
+		s.PartitionTimeouts.Find.Inc()
+	case "partition explain":
+		s.PartitionTimeouts.Explain.Inc()
+	case "partition docs":
+		s.PartitionTimeouts.AllDocs.Inc()
+	}
 }
 
 // Mango is what queries by selector leave behind.
@@ -85,6 +119,11 @@ func (s *Counters) CountRequest(method string, status int, began time.Time, took
 			s.Statuses[i].Inc()
 		}
 	}
+}
+
+// CountInfo counts a request for the figures of a database.
+func (s *Counters) CountInfo(took time.Duration, now time.Time) {
+	s.DatabaseInfo.record(uint64(max(took.Microseconds(), 0)), now)
 }
 
 // CountBulk counts a request with several documents.

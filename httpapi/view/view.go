@@ -151,7 +151,7 @@ func serveQueries(c *core.Call, p place) error {
 func find(c *core.Call, def *index.Definition, p place, params *listing.Params) (*view.View, error) {
 	c.API.Stats.ViewReads.Inc()
 	if p.partition != "" {
-		c.API.Stats.ViewPartitions.Inc()
+		c.API.Stats.Partitions.View.Inc()
 		params.Partition, params.HasPartition = p.partition, true
 	} else if params.HasPartition {
 		if err := cluster.ValidatePartition(params.Partition); err != nil {

@@ -72,9 +72,19 @@ func (s *side) save(ctx context.Context, id string, body []byte) error {
 	return nil
 }
 
-// checkpoint remembers on both sides that everything up to seq is copied, the
-// target first: a source that knows more than the target would be believed.
+// checkpoint remembers on both sides that everything up to seq is copied.
 func (r *run) checkpoint(ctx context.Context, seq endpoint.Seq) error {
+	err := r.remember(ctx, seq)
+	if err == nil {
+		r.Figures.Checkpoints.Add(1)
+	}
+	countIf(ctx, &r.Figures.FailedCheckpoints, err)
+	return err
+}
+
+// remember is checkpoint. The target is first: a source that knows more than the
+// target would be believed.
+func (r *run) remember(ctx context.Context, seq endpoint.Seq) error {
 	for _, s := range []*side{&r.target, &r.source} {
 		if err := s.commit(ctx); err != nil {
 			return err

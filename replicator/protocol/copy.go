@@ -97,12 +97,14 @@ func (p *pipeline) read(ctx context.Context) error {
 			Batch: p.Spec.BatchSize, WinnerOnly: p.Spec.WinnerOnly, Filter: p.Spec.Filter,
 		})
 		if err != nil {
+			countIf(ctx, &p.Figures.FailedChanges, err)
 			return fmt.Errorf("read the changes of the %s: %w", p.source.name, err)
 		}
 		err = p.drain(ctx, feed)
 		last := feed.Last()
 		feed.Close()
 		if !errors.Is(err, io.EOF) {
+			countIf(ctx, &p.Figures.FailedChanges, err)
 			return fmt.Errorf("read the changes of the %s: %w", p.source.name, err)
 		}
 		if !p.Spec.Continuous {

@@ -27,8 +27,9 @@ type Options struct {
 	Fence    func(ctx context.Context) error
 	Progress *Progress // nil: nobody looks
 	// Memory is what changes and documents on their way are counted on; nil: nothing.
-	Memory *memory.Owner
-	Logger *zap.Logger
+	Memory  *memory.Owner
+	Figures *Figures // nil: nobody looks
+	Logger  *zap.Logger
 }
 
 // Result is what a run that has come to its end answers.
@@ -44,11 +45,15 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Progress == nil {
 		o.Progress = &Progress{}
 	}
+	if o.Figures == nil {
+		o.Figures = new(Figures)
+	}
 	o.Progress.update(func(s *Stats) { s.ChangesPending = -1 }) // until the source has told
 	r := &run{Options: o, log: o.Logger.WithLazy(zap.Stringer("replication", o.ID))}
 	r.bytes.Store(maxWriteBytes)
 	r.size.Store(int64(o.Spec.BatchSize))
 	if err := r.open(ctx); err != nil {
+		countIf(ctx, &r.Figures.FailedStarts, err)
 		return nil, err
 	}
 	if err := r.copy(ctx); err != nil {

@@ -27,6 +27,29 @@ type NetworkOptions struct {
 	TLS TLS
 	// Dial makes connections, also those to proxies; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Figures are counted on; nil: nobody looks.
+	Figures *Figures
+}
+
+// Figures count what databases of other servers are asked.
+type Figures struct {
+	Requests, Responses, FailedResponses   atomic.Uint64
+	StreamResponses, FailedStreamResponses atomic.Uint64 // of feeds
+	ConnectionsMade, ConnectionsUsed       atomic.Uint64
+}
+
+// answered counts the outcome of one attempt of a request. An answer that asks to
+// come again is a failed one, as no answer is.
+func (f *Figures) answered(feed bool, status int, err error) {
+	f.Requests.Add(1)
+	good, bad := &f.Responses, &f.FailedResponses
+	if feed {
+		good, bad = &f.StreamResponses, &f.FailedStreamResponses
+	}
+	if err != nil || status >= http.StatusBadRequest {
+		good = bad
+	}
+	good.Add(1)
 }
 
 // Network is what the databases of other servers share: connections that are
@@ -34,6 +57,7 @@ type NetworkOptions struct {
 // alone. It is safe for concurrent use.
 type Network struct {
 	transport *http.Transport
+	figures   *Figures
 	zips      sync.Pool    // *zlib.Writer of zipLevel
 	busy      atomic.Int64 // entries of mu.hosts
 	mu        struct {
@@ -52,9 +76,12 @@ func NewNetwork(o NetworkOptions) (*Network, error) {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext
 	}
-	n := &Network{transport: &http.Transport{
+	if o.Figures == nil {
+		o.Figures = new(Figures)
+	}
+	n := &Network{figures: o.Figures, transport: &http.Transport{
 		Proxy:               proxyOf,
-		DialContext:         o.Dial,
+		DialContext:         o.Figures.counting(o.Dial),
 		TLSClientConfig:     config,
 		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: idlePerHost,
@@ -65,6 +92,17 @@ func NewNetwork(o NetworkOptions) (*Network, error) {
 	n.mu.hosts = make(map[string]*limiter)
 	n.mu.sessions = make(map[sessionKey]*session)
 	return n, nil
+}
+
+// counting counts the connections that dial makes.
+func (f *Figures) counting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			f.ConnectionsMade.Add(1)
+		}
+		return conn, err
+	}
 }
 
 // Close closes the connections that nobody uses.

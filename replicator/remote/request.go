@@ -305,9 +305,17 @@ func (d *Database) send(w *watchdog, r *http.Request, feed bool) (*http.Response
 	if !feed {
 		limit *= patience
 	}
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { w.moved(limit) }})
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		d.net.figures.ConnectionsUsed.Add(1)
+		w.moved(limit)
+	}})
 	got, err := d.net.transport.RoundTrip(r.WithContext(ctx))
 	w.pause()
+	status := 0
+	if err == nil {
+		status = got.StatusCode
+	}
+	d.net.figures.answered(feed, status, err)
 	return got, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,7 +21,27 @@ type journal struct {
 	*zap.Logger
 	level zap.AtomicLevel
 	file  *logFile     // nil: the log goes elsewhere
+	count *lineCount   // nil: nobody counts
 	close func() error // gives its file back
+}
+
+// lineCount counts the lines of a log by their levels.
+type lineCount [zapcore.ErrorLevel - zapcore.DebugLevel + 1]atomic.Uint64
+
+func (c *lineCount) add(level zapcore.Level) {
+	c[min(level, zapcore.ErrorLevel)-zapcore.DebugLevel].Add(1)
+}
+
+// lines returns how many lines the log has had, by CouchDB's names of levels.
+func (j *journal) lines() map[string]uint64 {
+	out := make(map[string]uint64, len(j.count))
+	for i, name := range [...]string{"debug", "info", "warning", "error"} {
+		out[name] = 0
+		if j.count != nil {
+			out[name] = j.count[i].Load()
+		}
+	}
+	return out
 }
 
 // journal opens the log that section [log] describes, unless there is one.
@@ -51,14 +72,16 @@ func (c Config) journal(l config.Log) (*journal, error) {
 	}
 	level := zap.NewAtomicLevelAt(levelOf(l.Level))
 	lines := &zapcore.BufferedWriteSyncer{WS: out, Size: logBuffer, FlushInterval: logDelay}
-	urgent := zap.Hooks(func(e zapcore.Entry) error {
+	count := new(lineCount)
+	each := zap.Hooks(func(e zapcore.Entry) error {
+		count.add(e.Level)
 		if e.Level >= zapcore.WarnLevel {
 			return lines.Sync()
 		}
 		return nil
 	})
 	stop := func() error { return errors.Join(lines.Stop(), done()) }
-	return &journal{Logger: zap.New(zapcore.NewCore(encoder, lines, level), urgent), level: level, file: file, close: stop}, nil
+	return &journal{Logger: zap.New(zapcore.NewCore(encoder, lines, level), each), level: level, file: file, count: count, close: stop}, nil
 }
 
 // Lines of the log are gathered, because a write for each costs a busy node a

@@ -17,6 +17,9 @@ func TestLogFile(t *testing.T) {
 	h := buildAs(t, cfg)
 	h.run()
 	h.want("GET", "/_up", "", "200")
+	if lines := h.node.journal.lines(); lines["info"] == 0 || lines["warning"] == 0 || lines["error"] != 0 || lines["debug"] != 0 {
+		t.Errorf("the log has %v", lines)
+	}
 	h.set("log", "level", "error")
 	h.want("GET", "/_uuids", "", "200")
 	h.end()
@@ -37,6 +40,24 @@ func TestLogFile(t *testing.T) {
 			t.Errorf("%s %s %s=%s in the log: %v", tc.logger, tc.msg, tc.key, tc.value, found)
 		}
 	}
+}
+
+// TestFiguresOfTheNode: what is written is counted, what is read is not.
+func TestFiguresOfTheNode(t *testing.T) {
+	h := buildAs(t, inMemory(t))
+	h.run()
+	h.want("PUT", "/pond?q=1", "", "201")
+	h.want("PUT", "/pond/frog", "{}", "201")
+	before := h.node.figures().Commits
+	h.want("GET", "/pond/frog", "", "200")
+	if after := h.node.figures().Commits; before == 0 || after != before {
+		t.Errorf("%d commits, %d after a read", before, after)
+	}
+	h.want("PUT", "/pond/toad", "{}", "201")
+	if after := h.node.figures().Commits; after <= before {
+		t.Errorf("%d commits, %d after a write", before, after)
+	}
+	h.end()
 }
 
 func readLog(t *testing.T, file string) []map[string]any {

@@ -92,6 +92,7 @@ func (n *Node) figures() httpapi.Figures {
 	f := httpapi.Figures{
 		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans),
 		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
+		Commits: stores.Commits, LogLines: n.journal.lines(),
 	}
 	if n.links != nil {
 		f.ReplicationBacklog = n.links.repair.Jobs()
