@@ -196,6 +196,8 @@ func TestConfiguration(t *testing.T) {
 		{"adm", "PUT", "/_node/_local/_config/mine/b", `broken`, 400, `{"error":"bad_request","reason":"invalid UTF-8 JSON"}`},
 		{"adm", "DELETE", "/_node/_local/_config/mine/b", "", 404, `{"error":"not_found","reason":"unknown_config_value"}`},
 		{"adm", "DELETE", "/_node/_local/_config/mine/a", "", 200, `"{\"x\":1}"`},
+		{"adm", "GET", "/_node/none/_stats", "", 412, `{"error":"nodedown","reason":"none is down"}`},
+		{"adm", "GET", "/_node/nobody/_stats", "", 404, `{"error":"not_found","reason":"no such node: nobody"}`},
 		{"adm", "GET", "/_node/nobody@nowhere/_config", "", 404, `{"error":"not_found","reason":"no such node: nobody@nowhere"}`},
 		{"adm", "GET", "/_node/_local/_config/a/b/c", "", 404, `{"error":"not_found","reason":"missing"}`},
 		{"adm", "PUT", "/_node/_local/_config/chttpd/max_connections", `"0"`, 200, ""},

@@ -146,8 +146,13 @@ func (a *API) PostTo(ctx context.Context, node, target string, u shard.User, bod
 	return answer.Status, answer.Body, nil
 }
 
-// knownNode refuses the name of a node that this one has never heard of.
+// knownNode refuses the name of a node that this one has never heard of. Erlang has heard
+// of "none" and "undefined", which are words of its own, and takes them for nodes that
+// are down; so do clients that look for the answer to those.
 func (c *Call) knownNode(name string) error {
+	if name == "none" || name == "undefined" {
+		return fault.New(fault.NodeDown, name+" is down")
+	}
 	if _, known := c.API.Deps.Meta.Node(name); known {
 		return nil
 	}

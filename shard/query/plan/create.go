@@ -7,7 +7,6 @@ import (
 
 	"divan/shard/query"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 // Create is the request of POST _index.
@@ -43,7 +42,7 @@ func ParseCreate(body []byte) (*Create, error) {
 	switch kind {
 	case "", "json":
 	case "text", "nouveau":
-		return nil, &fault.Error{Kind: fault.Unavailable, Code: "required index service unavailable", Reason: kind}
+		return nil, refuseText(kind, c.given)
 	default:
 		return nil, refusal("invalid_index", "Invalid type for index: "+kind)
 	}
