@@ -9,7 +9,7 @@ TIMES ?= 50
 export CGO_ENABLED ?= 0
 export VERSION
 
-.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim replay chaos outage peers attack bench clean
+.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim replay chaos outage peers clients attack bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -82,6 +82,9 @@ outage: build ## what requests take while one of three nodes is away (needs root
 
 peers: build ## replicates with PouchDB and pouchdb-server in every direction (needs Node.js and the npm registry)
 	go run ./cmd/peers $(PEERS)
+
+clients: build ## tries pouchdb-find, PouchDB's queries, nano, couchbackup and promtool on a server (needs Node.js, the npm registry and the Go proxy)
+	go run ./cmd/clients $(CLIENTS)
 
 attack: build ## an attacker and a clumsy operator against real processes, in about five minutes (a full disk needs root)
 	go run ./cmd/attack $(ATTACK)

@@ -14,11 +14,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"divan/cmd/child"
 )
 
 // scripts are what runs in Node.js, and which versions of the peers.
@@ -66,7 +67,7 @@ func run(ctx context.Context, c config) (err error) {
 		return err
 	}
 	modules := filepath.Join(c.dir, "npm")
-	if err := install(ctx, modules); err != nil {
+	if err := child.InstallNode(ctx, modules, scripts); err != nil {
 		return err
 	}
 	data := filepath.Join(c.dir, "data")
@@ -100,32 +101,6 @@ func run(ctx context.Context, c config) (err error) {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		fmt.Printf("%-32s %s, %.1f s\n", c.name, detail, time.Since(begin).Seconds())
-	}
-	return nil
-}
-
-// install brings the peers from the npm registry; those that are there stay.
-// No script of a package runs: what they need comes built.
-func install(ctx context.Context, dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for _, name := range []string{"package.json", "live.js"} {
-		text, err := scripts.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return err
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "pouchdb-server")); err == nil {
-		return nil
-	}
-	cmd := exec.CommandContext(ctx, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent")
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("npm install: %w", err)
 	}
 	return nil
 }
