@@ -39,6 +39,7 @@ func metricNames(t *testing.T, text []byte) []string {
 // promtool calls clean.
 func TestMetricNames(t *testing.T) {
 	a := nodeAPI(t, nil)
+	a.Deps.Version = "v1.2-3-gabc"
 	a.Deps.Figures = func() core.Figures {
 		return core.Figures{Commits: 7, LogLines: map[string]uint64{"error": 2, "info": 5}}
 	}
@@ -64,7 +65,7 @@ func TestMetricNames(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"couchdb_commits_total 7", "couchdb_dbinfo_seconds_count 1", "couchdb_httpd_bulk_docs_seconds_sum 0.002", "couchdb_httpd_bulk_docs_seconds_count 1",
+		`divan_build_info{version="v1.2-3-gabc"} 1`, "couchdb_commits_total 7", "couchdb_dbinfo_seconds_count 1", "couchdb_httpd_bulk_docs_seconds_sum 0.002", "couchdb_httpd_bulk_docs_seconds_count 1",
 		`couchdb_couch_log_requests_total{level="error"} 2`, "# TYPE couchdb_httpd_status_codes untyped",
 	} {
 		if !bytes.Contains(text, []byte("\n"+line+"\n")) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"runtime"
@@ -166,6 +167,7 @@ type runtimeFigure struct {
 func runtimeFigures(a *core.API, now time.Time) []runtimeFigure {
 	s := readRuntime()
 	out := []runtimeFigure{
+		{"divan_build_info", "1, with the version of the program", "gauge", fmt.Sprintf("{version=%q}", a.Deps.Version), 1},
 		{"couchdb_uptime_seconds", "couchdb uptime", "gauge", "", now.Sub(a.Started).Seconds()},
 		{"couchdb_erlang_gc_collections_total", "number of garbage collections by the runtime", "counter", "", float64(s.collections)},
 		{"couchdb_erlang_gc_words_reclaimed_total", "number of words reclaimed by garbage collections", "counter", "", float64(s.freedWords)},
