@@ -60,6 +60,7 @@ type Engine struct {
 		entries map[string]*entry
 		unused  list.List // entries without pins, the longest unused in front
 		open    int       // entries that hold a Pebble instance
+		shrunk  time.Time // when memtables were too large the last time
 		retry   map[string]time.Time
 		// stores that are not opened for reading before they were opened for writing
 		unsynced map[string]struct{}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -32,5 +33,37 @@ func TestMemoryOfStores(t *testing.T) {
 	must(t, e.closeStores(e.takeUnused(0)))
 	if left := e.shared.Memory.Memtables(); left != 0 {
 		t.Errorf("closed stores are charged for %d bytes", left)
+	}
+}
+
+// TestMemoryOfManyStores: however many stores are written to, their memtables together
+// stay within twice what blocks and memtables share, and the stores work on.
+func TestMemoryOfManyStores(t *testing.T) {
+	const stores, total = 24, 8 << 20
+	e, _ := startEngine(t, Options{FS: vfs.NewMem(), MaxOpen: stores, CacheBytes: total})
+	most := int64(0)
+	for i := range stores {
+		must(t, e.Create(storeName(i), CreateOptions{}))
+	}
+	for round := range 3 {
+		for i := range stores {
+			s, err := e.Acquire(storeName(i))
+			must(t, err)
+			for range 3 { // each doubles the memtable
+				writeOne(t, s)
+				must(t, s.inst.DB().Flush())
+			}
+			e.mu.Lock()
+			e.mu.shrunk = time.Time{} // the pause is over
+			e.mu.Unlock()
+			e.Release(s)
+			most = max(most, e.shared.Memory.Memtables())
+		}
+		if most == 0 {
+			t.Fatalf("round %d: nothing is charged", round)
+		}
+	}
+	if most > 2*total {
+		t.Errorf("memtables took %d bytes, more than %d", most, 2*total)
 	}
 }

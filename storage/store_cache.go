@@ -205,11 +205,25 @@ func (e *Engine) release(s *handle) {
 	}
 	en.since = time.Now()
 	en.unused = e.mu.unused.PushBack(en)
-	excess := e.mu.open > e.o.MaxOpen
+	excess := e.mu.open > e.o.MaxOpen || e.overMemoryLocked()
 	e.mu.Unlock()
 	if excess {
 		e.shrink()
 	}
+}
+
+// memoryPause is how long the memtables of all stores may be too large until unused
+// stores are looked for once more.
+const memoryPause = 100 * time.Millisecond
+
+// overMemoryLocked reports whether the memtables of all stores are too large, seldom
+// enough for a walk over the unused ones.
+func (e *Engine) overMemoryLocked() bool {
+	if e.shared.Memory.Surplus() == 0 || time.Since(e.mu.shrunk) < memoryPause {
+		return false
+	}
+	e.mu.shrunk = time.Now()
+	return true
 }
 
 // pin adds a pin for something that outlives the caller's own: a snapshot, a
@@ -220,20 +234,24 @@ func (e *Engine) pin(s *handle) {
 	s.entry.pins++
 }
 
-// shrink closes the longest unused stores while too many are open.
+// shrink closes the longest unused stores while too many are open, and those with large
+// memtables while all have too much.
 func (e *Engine) shrink() {
 	e.mu.Lock()
-	excess := e.mu.open - e.o.MaxOpen
+	excess, surplus := e.mu.open-e.o.MaxOpen, e.shared.Memory.Surplus()
 	var victims []*entry
-	for el := e.mu.unused.Front(); el != nil && excess > 0; {
+	for el := e.mu.unused.Front(); el != nil && (excess > 0 || surplus > 0); {
 		en := el.Value.(*entry)
 		el = el.Next()
+		inst := en.store.base().inst
+		gives := inst.MemtableSurplus()
 		// Closing waits for a running compaction; another store will do.
-		if en.store.base().inst.Busy() {
+		if inst.Busy() || (excess <= 0 && gives == 0) {
 			continue
 		}
 		victims = append(victims, e.takeLocked(en))
 		excess--
+		surplus -= gives
 	}
 	e.mu.Unlock()
 	_ = e.closeStores(victims) // logged there

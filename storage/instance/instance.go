@@ -311,3 +311,7 @@ func (i *Instance) spanPolicy(k Kind) pebble.SpanPolicyFunc {
 // SplitsTables reports whether the instance was written to so much that it is
 // worth to keep its keyspaces in tables of their own.
 func (i *Instance) SplitsTables() bool { return i.memtables.large() }
+
+// MemtableSurplus returns how many bytes of memory the store would give back if it were
+// closed and opened again.
+func (i *Instance) MemtableSurplus() int64 { return i.memtables.surplus() }

@@ -51,6 +51,15 @@ func (m *MemoryBudget) change(by int64) {
 	}
 }
 
+// Surplus returns how many bytes the memtables of all stores hold above twice the total
+// that they share with blocks; 0: none. A store that is closed and opened again has its
+// first, small memtable.
+func (m *MemoryBudget) Surplus() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, m.mu.memtables-2*m.total)
+}
+
 // Memtables returns what the memtables of all stores hold at most, in bytes.
 func (m *MemoryBudget) Memtables() int64 {
 	m.mu.Lock()
@@ -93,6 +102,13 @@ func (t *memtables) grow(m *MemoryBudget, flushed int) {
 		t.held *= 2
 	}
 	m.change(t.held - before)
+}
+
+// surplus returns how many bytes fewer the store would hold if it were opened anew.
+func (t *memtables) surplus() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return max(0, t.held-IdleMemTable)
 }
 
 // large reports whether the store was written so much to that it is worth to
