@@ -247,7 +247,7 @@ const largeBatch = 4 << 20
 // is done.
 func (x *Index) Settle() error {
 	if !x.large.Load() || x.engine.IndexRoom() != nil {
-		return nil
+		return nil //nolint:nilerr // it is done another time
 	}
 	x.large.Store(false)
 	for range 2 { // memtables, which need another array

@@ -149,7 +149,7 @@ func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Comm
 	case errors.Is(err, errNotProposed):
 		return result{}, err
 	case err != nil:
-		return result{err: err}, nil
+		return result{err: err}, nil //nolint:nilerr // a refusal is what came of it
 	}
 	if err := f.Error(); err != nil {
 		return result{}, raftError(err)
