@@ -83,6 +83,8 @@ func attacks() []attack {
 		{"shared functions", "functions of two databases that are the same, with forty bad habits", isolation},
 		{"large builds", "views of a million rows, and of 60 documents with a million each", largeBuilds},
 		{"lost rows", "rows that no index can hold", lostRows},
+		{"large documents", "documents of 600,000 objects, read as a whole", largeDocuments},
+		{"conflicts", "a view finds losing revisions, and no longer when they go", conflicts},
 		{"random requests", "requests that are none, and ones that are odd", randomRequests},
 		{"cluster port", "handshakes without the secret, a member starts again", handshakes},
 		{"SIGKILL", "killed five times while it is written to", killed},
