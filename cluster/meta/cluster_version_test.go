@@ -171,7 +171,7 @@ func (g *testCluster) stopJoining(i int) {
 	if err := p.meta.Close(); err != nil {
 		g.t.Error(err)
 	}
-	_ = <-p.ended // it was to end
+	<-p.ended //nolint:errcheck // it was to end
 	g.mu.Lock()
 	p.running = false
 	g.mu.Unlock()
