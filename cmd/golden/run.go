@@ -47,7 +47,7 @@ type transcript struct {
 	before func(db string) error   // is called with the name of the first database; nil: nothing is to be done
 	known  func(title string) bool // which steps are known to differ; nil: none
 	copies bool                    // the server may keep more copies of a shard than the one that answered
-	shared bool                    // it is replayed against a cluster that others use too, and may be so again
+	again  bool                    // it leaves the server as it was, and may be replayed once more
 }
 
 // replay runs the steps of a transcript and drops the databases that they made.
