@@ -38,7 +38,8 @@ function (newDoc, oldDoc, userCtx, secObj) {
   if (!admin && !oldDoc && newDoc.roles.length > 0) { refuse('Only _admin may set roles'); }
   if (!admin && oldDoc) {
     if (!owns(newDoc)) { refuse('You may only update your own user document.'); }
-    var before = Array.isArray(oldDoc.roles) ? oldDoc.roles.slice().sort() : [];
+    var kept = oldDoc._deleted !== true && Array.isArray(oldDoc.roles); // nobody judged the roles of a deletion
+    var before = kept ? oldDoc.roles.slice().sort() : [];
     if (JSON.stringify(before) !== JSON.stringify(newDoc.roles.slice().sort())) { refuse('Only _admin may edit roles'); }
   }
 

@@ -116,6 +116,8 @@ func TestValidateUser(t *testing.T) {
 		{"a member of it may not", shard.User{Name: "x"}, eve, `{"name":"eve","type":"user","roles":["x"]}`, "", dbsec, "Only _admin may set roles"},
 		{"nobody is no admin of the database", noone, eve, `{"name":"eve","type":"user","roles":["x"]}`, "", `{"admins":{"names":[""]}}`, "Only _admin may set roles"},
 		{"a broken security object", someone, eve, `{"name":"eve","type":"user","roles":["x"]}`, "", `{"admins":{"names":"carl"}}`, "Only _admin may set roles"},
+		{"over a deletion that has roles", someone, "org.couchdb.user:carl", `{"name":"carl","type":"user","roles":["boss"]}`, `{"_deleted":true,"name":"carl","roles":["boss"]}`, "", "Only _admin may edit roles"},
+		{"over it without them", someone, "org.couchdb.user:carl", `{"name":"carl","type":"user","roles":[]}`, `{"_deleted":true,"name":"carl","roles":["boss"]}`, "", noText},
 
 		{"an admin deletes", admin, eve, "", `{"name":"eve"}`, "", noText},
 		{"the owner deletes", someone, "org.couchdb.user:carl", "", carl, "", noText},

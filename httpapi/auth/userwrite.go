@@ -36,10 +36,11 @@ func (a *Authenticator) PrepareUser(ctx context.Context, w UserWrite) ([]byte, e
 	if !w.Admin && !w.User.Anonymous && !owns(w.User, name) {
 		return nil, errMissing()
 	}
-	if w.Replicated && !w.Admin && w.User.Anonymous {
-		// Whether somebody has a document is told by the revision before, and here
-		// that need not be one that exists.
-		return nil, forbidden("You may only update your own user document.")
+	if w.Replicated && !w.Admin {
+		// Whose document it is, and with which roles, is told by the revision before.
+		// Here the client says which that is: none, or one of which nobody has judged
+		// the roles, or which an administrator has replaced.
+		return nil, forbidden("Only administrators can write user documents with `new_edits: false`.")
 	}
 	d, err := parseUser(w.Body)
 	if err != nil {
