@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ const jobPeer = "replication of "
 // not guessed anew: each wrong password counts once, so that it does not lock the other
 // replications of its account either.
 func (a *Authenticator) AuthenticateJob(r *http.Request, account string) (Result, error) {
-	r.RemoteAddr = jobPeer + account
+	r.RemoteAddr = net.JoinHostPort(jobPeer+account, "0") // what looks like a port in a name is none
 	return a.Authenticate(r)
 }
 

@@ -100,6 +100,14 @@ func TestLockoutOfJobs(t *testing.T) {
 		if err := job("carl", "apple"); err != nil {
 			t.Error("of another account:", err)
 		}
+		for i := range 5 {
+			wantFault(t, job("idp:eve", fmt.Sprint("guess", i)), fault.Unauthorized, "Name or password is incorrect.")
+		}
+		for _, account := range []string{"idp:carl", "idp", "[idp:eve]"} {
+			if err := job(account, "apple"); err != nil {
+				t.Error(account, err)
+			}
+		}
 		if got := who(t, a, "Authorization", basic("alice", "apple")); got != "default:alice readers" {
 			t.Error("a client:", got)
 		}
