@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -222,6 +223,30 @@ func TestVersionWhileANodeJoins(t *testing.T) {
 		}
 		if deleted > 1 {
 			t.Errorf("%d deletions, %d nodes", deleted, joined)
+		}
+	})
+}
+
+// TestVersionOfEarlierTerm: a leader that lost the lead and has it again, and has not
+// noticed, may not know of a member that came between: it does not decide by its state.
+func TestVersionOfEarlierTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &testCluster{t: t}
+		t.Cleanup(g.close)
+		g.nodes[g.add("n0@host", "")].versions = newProgram()
+		g.nodes[0].founder = true
+		g.start(0)
+		g.waitReady(0)
+		m := g.meta(0)
+		create(t, m, "films")
+		led := m.term.Swap(m.term.Load() + 1)
+		c := &metapb.Command{Op: &metapb.Command_DeleteDatabase{DeleteDatabase: &metapb.DeleteDatabase{Name: "films"}}}
+		if _, err := m.enqueue(m.raft.Load(), c, encode(c), time.Second); !errors.Is(err, errNotProposed) {
+			t.Errorf("got %v", err)
+		}
+		m.term.Store(led)
+		if _, err := m.DeleteDatabase(t.Context(), "films"); err != nil {
+			t.Error(err)
 		}
 	})
 }

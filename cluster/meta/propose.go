@@ -179,7 +179,7 @@ func (m *Meta) enqueue(r *raft.Raft, c *metapb.Command, b []byte, timeout time.D
 	case needed > 0:
 		m.versionMu.RLock()
 		defer m.versionMu.RUnlock()
-		if m.term.Load() == 0 { // what earlier leaders proposed may not be in the state yet
+		if led := m.term.Load(); led == 0 || led != r.CurrentTerm() { // what earlier leaders proposed may not be in the state yet
 			return nil, errNotProposed
 		}
 		if err := m.fsm.load().permit(needed); err != nil {
