@@ -2,9 +2,12 @@ package storage
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"divan/storage/instance"
 )
 
 // TestMemoryOfStores: what stores are charged for covers what Pebble took.
@@ -66,4 +69,33 @@ func TestMemoryOfManyStores(t *testing.T) {
 	if most > 2*total {
 		t.Errorf("memtables took %d bytes, more than %d", most, 2*total)
 	}
+}
+
+// TestMemoryOfManySmallStores: where the first memtables of open stores take more than all
+// should, one that was written to stays open.
+func TestMemoryOfManySmallStores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const stores = 24
+		e, stop := startEngine(t, Options{FS: vfs.NewMem(), MaxOpen: stores, CacheBytes: stores * instance.IdleMemTable / 4})
+		defer stop()
+		for i := range stores {
+			must(t, e.Create(storeName(i), CreateOptions{}))
+			s, err := e.Acquire(storeName(i))
+			must(t, err)
+			writeOne(t, s)
+			e.Release(s)
+		}
+		s, err := e.Acquire(storeName(0))
+		must(t, err)
+		must(t, s.inst.DB().Flush())
+		<-time.After(memoryPause)
+		synctest.Wait() // while it is busy it would stay open for that
+		e.Release(s)
+		again, err := e.Acquire(storeName(0))
+		must(t, err)
+		if again != s {
+			t.Error("it was closed after one write")
+		}
+		e.Release(again)
+	})
 }

@@ -23,6 +23,7 @@ type MemoryBudget struct {
 	mu struct {
 		sync.Mutex
 		memtables int64 // upper bound of what the stores hold
+		least     int64 // of that, what they hold in any case: their first memtables
 		reserved  int64
 		release   func() // gives back what is reserved
 	}
@@ -34,15 +35,17 @@ func NewMemoryBudget(total int64, stores int) *MemoryBudget {
 	m := &MemoryBudget{total: total, spare: int64(stores) * 2 * memTableBytes}
 	m.Cache = pebble.NewCache(m.total + m.spare)
 	m.mu.release = func() {}
-	m.change(0)
+	m.change(0, 0)
 	return m
 }
 
-// change notes that the memtables of a store hold so much more, or less.
-func (m *MemoryBudget) change(by int64) {
+// change notes that the memtables of a store hold so much more, or less, and so much of
+// that in any case.
+func (m *MemoryBudget) change(by, least int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.memtables += by
+	m.mu.least += least
 	excess := max(0, m.mu.memtables-m.total/2)
 	if want := max(0, m.spare-excess); want != m.mu.reserved {
 		m.mu.release()
@@ -53,11 +56,13 @@ func (m *MemoryBudget) change(by int64) {
 
 // Surplus returns how many bytes the memtables of all stores hold above twice the total
 // that they share with blocks; 0: none. A store that is closed and opened again has its
-// first, small memtable.
+// first, small memtable. Where so many stores are open that those alone take most of it,
+// larger ones may take the total besides: else stores would be closed after each write,
+// and that would not help.
 func (m *MemoryBudget) Surplus() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return max(0, m.mu.memtables-2*m.total)
+	return max(0, m.mu.memtables-max(2*m.total, m.mu.least+m.total))
 }
 
 // Memtables returns what the memtables of all stores hold at most, in bytes.
@@ -93,15 +98,17 @@ func (t *memtables) opened(m *MemoryBudget) { t.grow(m, 0) }
 func (t *memtables) grow(m *MemoryBudget, flushed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before := t.held
-	t.size = max(t.size, IdleMemTable)
+	before, least := t.held, int64(0)
+	if t.size == 0 {
+		t.size, least = IdleMemTable, IdleMemTable
+	}
 	for ; flushed > 0 && t.size < memTableBytes; flushed-- {
 		t.size *= 2
 	}
 	if t.held = t.size; t.size > IdleMemTable {
 		t.held *= 2
 	}
-	m.change(t.held - before)
+	m.change(t.held-before, least)
 }
 
 // surplus returns how many bytes fewer the store would hold if it were opened anew.
@@ -123,6 +130,6 @@ func (t *memtables) large() bool {
 func (t *memtables) closed(m *MemoryBudget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m.change(-t.held)
+	m.change(-t.held, -min(t.size, IdleMemTable)) // nothing for a store that was not open
 	t.size, t.held = 0, 0
 }
