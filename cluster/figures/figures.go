@@ -48,8 +48,9 @@ func (c *Counters) Updated(edits int, results []shard.EditResult, err error, ref
 
 // Now returns the numbers.
 func (c *Counters) Now() Figures {
+	failed := c.failedRepairs.Load() // first, as they are counted last: there are never more of them than of all
 	return Figures{
-		ReadRepairs: c.repairs.Load(), FailedReadRepairs: c.failedRepairs.Load(),
+		ReadRepairs: c.repairs.Load(), FailedReadRepairs: failed,
 		UpdateErrors: c.updateErrors.Load(), QuorumErrors: c.quorumErrors.Load(),
 	}
 }

@@ -2,6 +2,7 @@ package figures_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"divan/cluster"
@@ -38,4 +39,29 @@ func TestCounters(t *testing.T) {
 	if got := c.Now(); got.ReadRepairs != 2 || got.FailedReadRepairs != 1 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// However many repairs fail meanwhile, no more of them have failed than there were.
+func TestNoMoreFailuresThanRepairs(t *testing.T) {
+	var c figures.Counters
+	var wg sync.WaitGroup
+	end := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				c.Repaired(errors.New("no copy"))
+			}
+		}
+	})
+	for range 1_000_000 {
+		if f := c.Now(); f.FailedReadRepairs > f.ReadRepairs {
+			t.Errorf("%d of %d", f.FailedReadRepairs, f.ReadRepairs)
+			break
+		}
+	}
+	close(end)
+	wg.Wait()
 }
