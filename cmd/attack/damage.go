@@ -107,7 +107,7 @@ func shardGone(ctx context.Context, w *world) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	shard, err := find(filepath.Join(s.dir, "shards"), func(name string) bool { return filepath.Base(name) == "CURRENT" || strings.Contains(name, "MANIFEST") })
+	shard, err := find(filepath.Join(s.dir, "shards"), func(name string) bool { return strings.Contains(name, "/kept.") && strings.Contains(name, "MANIFEST") })
 	if err != nil {
 		return "", err
 	}
