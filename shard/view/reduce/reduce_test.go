@@ -118,6 +118,7 @@ func TestResults(t *testing.T) {
 		{"_stats", `"x"`, `error: non-numeric _stats input: <<120>>`},
 		{"_stats", `[1,"x"]`, `error: non-numeric _stats input: <<120>>`},
 		{"_stats", `null`, `error: non-numeric _stats input: null`},
+		{"_stats", "null\n0", `error: The _stats function requires that map values be numbers or arrays of numbers, not 'null'`},
 		{"_stats", "1\n" + `"x"`, `error: ` + statsReason + `'<<"x">>'`},
 		{"_stats", "[1]\n" + `["x"]`, `error: ` + statsReason + `'<<"x">>'`},
 		{"_stats", "1\ntrue", `error: ` + statsReason + `'true'`},

@@ -101,6 +101,7 @@ func (m *measures) addValue(s *scalar, first bool) {
 
 // flush counts numbers that were added.
 func (n *statsNode) flush(counted int) {
+	n.alone = ""
 	n.one.count.addInt(int64(counted))
 	n.plain = true
 }
