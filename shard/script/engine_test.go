@@ -193,6 +193,9 @@ func TestLogIsBounded(t *testing.T) {
 // TestMemoryComesBack starts, uses and loses many VMs: memory outside of Go's
 // heap does not grow.
 func TestMemoryComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the memory of the race detector is none of the program's")
+	}
 	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Minute }, Memory: 8 << 20})
 	round := func(n int) {
 		for i := range n {

@@ -79,6 +79,9 @@ func given(t *testing.T, e *Engine) {
 // TestLargeDocumentsShareMemory: when all rooms for large documents are taken one waits,
 // no longer than the request or the call.
 func TestLargeDocumentsShareMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it has two seconds, of which the race detector takes more")
+	}
 	t.Parallel()
 	e := newEngine(t, Options{Timeout: func() time.Duration { return 2 * time.Second }})
 	m, err := e.Mapper(t.Context(), Program{Maps: []string{"function (doc) { for (var k in doc) {} emit(1, null); }"}})
@@ -144,6 +147,9 @@ func TestLargeDocumentsTakeTurns(t *testing.T) {
 
 // TestWeigh: what texts take is never more than what they are said to.
 func TestWeigh(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes long")
+	}
 	t.Parallel()
 	many := func(one string) string { return "[" + strings.Repeat(one+",", 40_000) + one + "]" }
 	for name, list := range map[string]string{

@@ -78,6 +78,9 @@ func TestRowsAreNotLost(t *testing.T) {
 // What a document of the largest size may hold is indexed, counted and found, and
 // goes when the document does.
 func TestLargeRowsAreIndexed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes minutes")
+	}
 	for _, c := range []struct{ name, does string }{
 		{"key", "emit('k' + 'é'.repeat(4e6) + doc._id, 1);"},
 		{"value", "emit(doc._id, 'x'.repeat(30e6));"},

@@ -9,6 +9,7 @@ type unwritten struct {
 	coming  int64 // in a batch that is being committed
 	fresh   int64 // no flush has begun that takes them
 	flushed int64 // one has
+	early   int64 // of flushed, in a batch whose commit has not come back yet
 }
 
 // Unwritten returns how many bytes were committed, about, that no table holds yet.
@@ -33,10 +34,14 @@ func (i *Instance) Committed(bytes int) {
 	u := &i.unwritten
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.coming, u.fresh = u.coming-int64(bytes), u.fresh+int64(bytes)
+	left := int64(bytes)
+	taken := min(left, u.early)
+	left -= taken
+	u.early, u.coming, u.fresh = u.early-taken, u.coming-left, u.fresh+left
 }
 
-// flushBegins moves what was committed to a flush of memtables of that size.
+// flushBegins moves what was committed to a flush of memtables of that size. A flush may
+// take a batch before its commit comes back.
 func (i *Instance) flushBegins(bytes uint64) {
 	u := &i.unwritten
 	u.mu.Lock()
@@ -45,7 +50,12 @@ func (i *Instance) flushBegins(bytes uint64) {
 	if about := bytes + bytes/64 + 4096; about < uint64(moved) { // a batch has a header that a memtable has not
 		moved = int64(bytes)
 	}
-	u.flushed, u.fresh = u.flushed+moved, u.fresh-moved
+	var early int64
+	if rest := int64(bytes) - moved; rest >= u.coming-u.coming/8 { // what a memtable has besides is less
+		early = u.coming
+	}
+	u.coming, u.early = u.coming-early, u.early+early
+	u.flushed, u.fresh = u.flushed+moved+early, u.fresh-moved
 }
 
 // flushEnds forgets what the flush has written, or was given up.
