@@ -135,6 +135,9 @@ func TestIndexOutlivesItsOpening(t *testing.T) {
 
 // TestLargeBatchesAreLetGoOf: what the engine holds of large batches does not stay.
 func TestLargeBatchesAreLetGoOf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes minutes")
+	}
 	const indexes, size = 6, 32 << 20
 	e, _ := startEngine(t, Options{FS: vfs.Default, Dir: t.TempDir()})
 	must(t, e.Create(testStore, CreateOptions{}))

@@ -25,6 +25,9 @@ func manyObjects(size int) []byte {
 // TestLargeDocuments: what a database takes is taken by functions of every kind, also
 // by those for which the document is made read-only.
 func TestLargeDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes minutes")
+	}
 	t.Parallel()
 	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Minute }})
 	text, ctx := manyObjects(2_000_000), t.Context()

@@ -33,6 +33,9 @@ func TestBlocksOfLargeValues(t *testing.T) {
 // The aggregates of large values agree with their rows, when they are made at once and
 // when they are mended, and answer queries.
 func TestAggregatesOfLargeValues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes minutes")
+	}
 	n := start(t)
 	n.views.long = 40
 	d := define(t, `{"views":{"v":{

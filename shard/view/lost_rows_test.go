@@ -28,6 +28,9 @@ func lossy(tb testing.TB, does, reduce string) *Definition {
 // A document whose rows cannot be indexed is never left out: queries that wait for it
 // fail and say why, others get what there is.
 func TestRowsAreNotLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes minutes")
+	}
 	for _, c := range []struct{ name, does, want string }{
 		{"a large key", "emit('x'.repeat(20e6));", "The limit of a document is exceeded: a key of 20000002 bytes is emitted, at most 8388608 are indexed."},
 		{"large rows", "for (var i = 0; i < 7; i++) { emit(i, 'x'.repeat(10e6)); }", "The limit of a document is exceeded: more than 67108864 bytes of rows are emitted."},
@@ -120,6 +123,9 @@ func TestLargeRowsAreIndexed(t *testing.T) {
 // Rows that go are weighed like those that come: documents of which little is left do
 // not make a batch that is as large as all they had.
 func TestRowsThatGoAreWeighed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about sizes, for which the race detector takes minutes")
+	}
 	const docs, limit = 32, 1 << 20
 	for _, reduce := range []string{"", "_count"} {
 		n := start(t)
