@@ -122,7 +122,11 @@ func TestHoldWaits(t *testing.T) {
 		if err := second.Take(t.Context(), 26_000); !errors.Is(err, ErrNever) {
 			t.Error(err)
 		}
-		time.AfterFunc(3*time.Second, func() { first.Shrink(12_000) })
+		shrunk := make(chan struct{})
+		time.AfterFunc(3*time.Second, func() {
+			first.Shrink(12_000)
+			close(shrunk)
+		})
 		began = time.Now()
 		if err := second.Take(t.Context(), 12_000); err != nil || time.Since(began) < 3*time.Second || time.Since(began) > 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -132,6 +136,7 @@ func TestHoldWaits(t *testing.T) {
 		if err := second.Take(ended, 12_000); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+		<-shrunk
 		first.Release()
 		second.Release()
 		if n := s.budget.Used(); n != 0 {
