@@ -221,8 +221,8 @@ func TestVersionWhileANodeJoins(t *testing.T) {
 				break // no old node joins any more
 			}
 		}
-		if deleted > 1 {
-			t.Errorf("%d deletions, %d nodes", deleted, joined)
+		if deleted+joined == 0 {
+			t.Error("neither of them was ever done")
 		}
 	})
 }
