@@ -203,6 +203,37 @@ func TestMissingStubInDoubt(t *testing.T) {
 	})
 }
 
+// TestMissingStubTellsMoreThanConflict: a copy that is behind takes the revision that
+// the client named for an outdated one, and does the other edits of the request. The
+// copy that knows the revision says that its stub stands for nothing: that is the
+// answer, whichever of them decided.
+func TestMissingStubTellsMoreThanConflict(t *testing.T) {
+	for _, held := range []bool{false, true} { // whether the copy that knows is asked first, and too slow
+		bubble(t, func(t *testing.T, w *world, d *DB) {
+			t.Helper()
+			d = d.ordered(node2, node3, node1)
+			first := put(t, d, "a", doc.Rev{}, `{"n":1}`)
+			w.settleWrites()
+			second := put(t, d.without(node3), "a", first, `{"n":2}`)
+			w.settleWrites()
+			if held {
+				defer w.trouble(slow, node2)()
+			} else {
+				d = d.ordered(node3, node2, node1)
+			}
+			stub := []shard.EditAttachment{{Attachment: doc.Attachment{Name: "none"}, Stub: true}}
+			results, err := d.Update(t.Context(), UpdateOptions{NewEdits: true}, []shard.Edit{
+				{ID: "good", Body: []byte("{}")},
+				{ID: "a", Parent: second, Body: []byte(`{"n":3}`), Atts: stub},
+			})
+			if err != nil || results[0].Err != nil || !fault.Is(results[1].Err, fault.MissingStub) {
+				t.Errorf("held %t: %+v, %v", held, results, err)
+			}
+			w.settleWrites()
+		})
+	}
+}
+
 // TestStubOfAnotherAncestor: what a stub keeps is decided once. A copy that has
 // an older ancestor only, with other content of that name, does not take that
 // for it.

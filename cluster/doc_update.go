@@ -19,7 +19,8 @@ import (
 // copy answered. An error of Update itself says that no edit got an answer, or
 // that a stub without its attachment refuses the whole request
 // (fault.MissingStub), though edits of other shards may be done: when they have
-// answers, those come along with the error.
+// answers, those come along with the error. It is the error of single edits where a
+// copy that was behind has done others of the same shard.
 //
 // Edits of one document are decided in the order given. Edits of different
 // shards are not atomic together.

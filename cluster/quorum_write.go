@@ -247,6 +247,9 @@ func (r *quorumWrite) outcome() ([]shard.EditResult, error) {
 	var cause, doubt error
 	for i := range r.results {
 		o, err := r.counts[i].Outcome()
+		if o == quorum.Refused && fault.Is(err, fault.Conflict) && fault.Is(r.whole, fault.MissingStub) {
+			err = r.whole // by a copy that knows the revision of which the other one is behind
+		}
 		r.results[i].Err = r.db.phrase(err)
 		r.results[i].Accepted = o == quorum.Accepted || (o == quorum.Pending && r.by[i] >= 0)
 		if o == quorum.Failed {

@@ -49,6 +49,10 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	req := r.asSent(again)
 	req.Copy, req.Insist = r.Copies[at].Name, true
 	answers, err := replica.Update.On(ctx, rep, req)
+	if fault.Is(err, fault.MissingStub) {
+		r.whole = err
+		return
+	}
 	if err == nil {
 		for _, i := range again {
 			r.counts[i].Reconsider()
