@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -25,6 +26,7 @@ func (c *Coordinator) AcceptLoss(ctx context.Context, name string) error {
 		if c.gone(m) {
 			return errNoDatabase()
 		}
-		return c.lost.Accept(context.WithoutCancel(ctx), name, m.Partitioned)
+		one, _ := m.Copy(name, c.node)
+		return c.lost.Accept(context.WithoutCancel(ctx), name, shard.CreateOptions{ID: one.ID, Partitioned: m.Partitioned})
 	})
 }

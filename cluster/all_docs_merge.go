@@ -146,7 +146,7 @@ func (d *DB) sizeOf(ctx context.Context, picked []fanout.Target, space interval)
 
 // before counts the live documents of a range whose ids are below id.
 func (d *DB) before(ctx context.Context, of fanout.Target, id string) (int64, error) {
-	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica.Copies, t fanout.Target) (int64, error) {
+	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica.Copy, t fanout.Target) (int64, error) {
 		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.Name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
@@ -171,7 +171,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending,
 		IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts, Limit: quorum.Share(q.Skip, q.Limit, n),
 	}
-	return func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error) {
+	return func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error) {
 		mine := req
 		mine.Copy = t.Name
 		switch {

@@ -20,7 +20,7 @@ type docPart struct {
 
 // opener opens the listing of one copy, behind an id in its direction unless
 // that is empty.
-type opener func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error)
+type opener func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error)
 
 func (d *DB) newDocPart(ctx context.Context, copies []fanout.Target, open opener) *docPart {
 	limit := d.c.listingTimeout()
@@ -35,7 +35,7 @@ func (d *DB) newDocPart(ctx context.Context, copies []fanout.Target, open opener
 func (p *docPart) Position() (behind string, ok bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *docPart) Open(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (fanout.Opened[replica.DocsHead, shard.RowBatch], error) {
+func (p *docPart) Open(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (fanout.Opened[replica.DocsHead, shard.RowBatch], error) {
 	docs, err := p.opener(ctx, rep, t, behind)
 	return fanout.Opened[replica.DocsHead, shard.RowBatch]{Head: docs.Head, Stream: docs.Stream}, err
 }

@@ -13,7 +13,7 @@ import (
 // that of this node if it has one, else in the order of the map, and to the
 // next one when a copy gives no usable answer or is slow. The error is
 // explained.
-func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question func(context.Context, replica.Copies, fanout.Target) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
 	got, err := fanout.AnyCopy[T]{Database: d.Asking(), Copies: copies, Ask: question}.First(ctx)
 	return got.Got, d.explain(ctx, err)
 }
@@ -22,7 +22,7 @@ func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question fun
 // fault.NotFound counts only when r copies say so, or all that answer; r below
 // 1 means the majority. What was acknowledged by the majority is found, and a
 // copy that has not dropped yet what the others have dropped is no oracle.
-func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, question func(context.Context, replica.Copies, fanout.Target) (T, error)) (T, error) {
+func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
 	if r < 1 {
 		r = quorum.Majority(len(copies))
 	}

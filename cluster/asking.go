@@ -19,7 +19,7 @@ func (d *DB) Asking() *Asking { return (*Asking)(d) }
 func (a *Asking) Node() string { return a.c.node }
 
 // Replica implements fanout.Caller.
-func (a *Asking) Replica(node string) replica.Copies { return a.c.replica(node) }
+func (a *Asking) Replica(t fanout.Target) replica.Copy { return a.c.replica(t) }
 
 // Spawn implements fanout.Caller.
 func (a *Asking) Spawn(f func()) bool { return a.c.spawn(f) }

@@ -30,7 +30,7 @@ func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, of
 	if s.near[0].Node == d.c.node {
 		mine := r
 		mine.Copy = s.near[0].Name
-		content, err := replica.ReadAttachment.On(ctx, d.c.local, mine)
+		content, err := replica.ReadAttachment.On(ctx, d.c.replica(s.near[0]), mine)
 		if err == nil || len(s.near) == 1 {
 			return content, d.explain(ctx, err) // a disk does not break off as nodes do
 		}
@@ -55,8 +55,8 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 		return
 	}
 	for _, t := range d.owner(docID).copies {
-		rep := d.c.replica(t.Node)
-		if rep == nil {
+		rep := d.c.replica(t)
+		if rep.Away() {
 			continue
 		}
 		drop := func(ctx context.Context) {

@@ -22,6 +22,17 @@ func (w *world) commit(id [16]byte, name string) *meta.Database {
 	return m
 }
 
+// idOf returns the id that the map has for a copy.
+func (w *world) idOf(name, node string) uint64 {
+	w.tb.Helper()
+	db, ok := w.meta.DatabaseOf(name)
+	if !ok {
+		w.tb.Fatalf("%s is of no database", name)
+	}
+	c, _ := db.Copy(name, node)
+	return c.ID
+}
+
 // wantCopies checks that the copies of a database on the nodes are there, and
 // whether they are complete.
 func (w *world) wantCopies(m *meta.Database, complete bool, nodes ...string) {

@@ -91,7 +91,7 @@ func (p *changePart) Position() (feedPosition, bool) {
 
 // Open implements fanout.RowKind: the changes of a copy from where a client goes on
 // that has seen from.
-func (p *changePart) Open(ctx context.Context, rep replica.Copies, t fanout.Target, from feedPosition) (fanout.Opened[changesBegin, shard.ChangeBatch], error) {
+func (p *changePart) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from feedPosition) (fanout.Opened[changesBegin, shard.ChangeBatch], error) {
 	f := p.feed
 	out := fanout.Opened[changesBegin, shard.ChangeBatch]{Head: changesBegin{mark: sequence.Mark{Begin: t.Begin, End: t.End}}}
 	m := &out.Head.mark
@@ -148,8 +148,8 @@ func (p *changePart) Moved(begin changesBegin) error {
 func (p *changePart) observe() error {
 	p.unwatch()
 	p.watched = p.target()
-	rep := p.feed.db.c.replica(p.watched.Node)
-	if rep == nil {
+	rep := p.feed.db.c.replica(p.watched)
+	if rep.Away() {
 		return fanout.NodeDown(p.watched.Node)
 	}
 	w, err := replica.Watch.On(p.Ctx, rep, replica.WatchRequest{Copy: p.watched.Name, C: p.feed.wake})
@@ -186,8 +186,8 @@ func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.C
 	ctx, cancel := context.WithTimeout(ctx, f.db.c.latency.reads.Patience(fanout.WritePatience))
 	defer cancel()
 	has := func(i int) bool {
-		rep := f.db.c.replica(copies[i].Node)
-		if rep == nil {
+		rep := f.db.c.replica(copies[i])
+		if rep.Away() {
 			return false
 		}
 		at, err := replica.Position.On(ctx, rep, copies[i].Name)
@@ -209,7 +209,7 @@ func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.C
 
 // shared returns up to where a copy is known to hold nothing but what
 // a client has seen that has read another copy of the range up to a sequence.
-func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copies, head sequence.Head, seen sequence.Mark) uint64 {
+func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copy, head sequence.Head, seen sequence.Mark) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
 	at := repair.Copy{Name: t.Name, UUID: head.UUID, Seq: head.Seq}
@@ -223,8 +223,8 @@ func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copies, 
 
 // position asks where a copy is.
 func (f *Feed) position(ctx context.Context, t fanout.Target) (replica.At, error) {
-	rep := f.db.c.replica(t.Node)
-	if rep == nil {
+	rep := f.db.c.replica(t)
+	if rep.Away() {
 		return replica.At{}, fanout.NodeDown(t.Node)
 	}
 	if t.Node != f.db.c.node {

@@ -96,7 +96,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views}), others: nobody{}, repair: o.Repair,
+		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views, Unnamed: o.Meta.Unnamed}), others: nobody{}, repair: o.Repair,
 		replacing: make(chan struct{}, 1), started: time.Now(),
 		lost: lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
@@ -124,8 +124,13 @@ func (c *Coordinator) meet(o others) {
 	c.here.changed("", true)
 }
 
-// replica returns the copies of a node, nil when it cannot be reached.
-func (c *Coordinator) replica(node string) replica.Copies {
+// replica returns a copy; it is Away when its node cannot be reached.
+func (c *Coordinator) replica(t fanout.Target) replica.Copy {
+	return replica.Copy{At: c.copies(t.Node), To: t.Addressee()}
+}
+
+// copies returns the copies of a node, nil when it cannot be reached.
+func (c *Coordinator) copies(node string) replica.Copies {
 	if node == c.node {
 		return c.local
 	}

@@ -106,7 +106,7 @@ func TestQuorum(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, node := range d.owner(id).copies {
-				if w.replica(node.Node) == nil {
+				if w.replica(node).Away() {
 					continue
 				}
 				if has := w.everywhere(t, d, id)[node.Node]; has == "missing" {

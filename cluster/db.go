@@ -34,8 +34,8 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 	var all []fanout.Target
 	for _, s := range m.Shards {
 		name := ring.CopyName(s.Range, m.Name, m.Suffix)
-		for _, node := range s.Nodes {
-			all = append(all, fanout.Target{Range: s.Range, Name: name, Node: node})
+		for _, one := range s.Copies {
+			all = append(all, fanout.Target{Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation})
 		}
 	}
 	d.segments = segments(all, c.node)
@@ -48,7 +48,7 @@ func (d *DB) choose(all []fanout.Target) []fanout.Target {
 	spans := make([]quorum.Span, 0, len(all))
 	live := make([]fanout.Target, 0, len(all))
 	for _, t := range all {
-		if d.c.replica(t.Node) == nil {
+		if d.c.copies(t.Node) == nil {
 			continue
 		}
 		cost := 1

@@ -196,14 +196,14 @@ func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) *born {
 	there := &born{names: map[string]bool{}}
 	var made sync.WaitGroup
 	for _, t := range d.all() {
-		rep := c.replica(t.Node)
-		if t.Node == c.node || rep == nil {
+		rep := c.replica(t)
+		if t.Node == c.node || rep.Away() {
 			continue
 		}
 		made.Add(1)
 		ok := c.detach(ctx, func(ctx context.Context) {
 			defer made.Done()
-			_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: t.Name, Partitioned: d.meta.Partitioned})
+			_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: d.meta.Partitioned})
 			if err != nil && !fault.Is(err, fault.Exists) {
 				c.log.Warn("copy not made yet", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 				return
@@ -243,7 +243,7 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 		}
 	}
 	return fanout.Each(len(own), func(i int) error {
-		err := c.make(ctx, own[i].Name, d.meta)
+		err := c.make(ctx, own[i], d.meta)
 		if err != nil && !fault.Is(err, fault.Exists) {
 			return fmt.Errorf("make the copies of %s: %w", d.meta.Name, err)
 		}
@@ -254,14 +254,14 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 // make makes a copy of this node. One that is made with its database has all
 // there is; any other one has to be filled from the other copies of its range. One that is lost and that
 // nobody else has is not made.
-func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) error {
+func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Database) error {
 	if c.handles.births.Expected(m.ID) {
-		_, err := replica.Create.On(ctx, c.local, replica.CreateRequest{Copy: name, Partitioned: m.Partitioned})
+		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: m.Partitioned})
 		return err
 	}
-	err := c.local.CreateMissing(ctx, name, shard.CreateOptions{Partitioned: m.Partitioned}, otherHolders(m, name))
+	err := c.local.CreateMissing(ctx, t.Name, shard.CreateOptions{ID: t.ID, Partitioned: m.Partitioned}, otherHolders(m, t.Name))
 	if errors.Is(err, storage.ErrLost) {
-		c.lost.Note(name)
+		c.lost.Note(t.Name)
 		return nil // the other ranges can be used
 	}
 	return err
@@ -271,7 +271,7 @@ func (c *Coordinator) make(ctx context.Context, name string, m *meta.Database) e
 func otherHolders(m *meta.Database, name string) int {
 	for _, s := range m.Shards {
 		if m.CopyName(s.Range) == name {
-			return len(s.Nodes) - 1
+			return len(s.Copies) - 1
 		}
 	}
 	return 0

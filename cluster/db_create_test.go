@@ -77,7 +77,7 @@ func (w *world) makeElsewhere(name string) {
 			if node == node1 {
 				continue
 			}
-			if err := disk.Create(w.tb.Context(), name, shard.CreateOptions{}); err != nil {
+			if err := disk.Create(w.tb.Context(), name, shard.CreateOptions{ID: w.idOf(name, node)}); err != nil {
 				w.tb.Fatal(err)
 			}
 		}

@@ -41,8 +41,8 @@ func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 // with a new database of that name, would be served from the old one. A node
 // that does not answer soon is not waited for.
 func (c *Coordinator) dropElsewhere(ctx context.Context, t fanout.Target) {
-	rep := c.replica(t.Node)
-	if rep == nil {
+	rep := c.replica(t)
+	if rep.Away() {
 		return
 	}
 	_, err := replica.Drop.On(ctx, rep, t.Name)
@@ -55,7 +55,7 @@ func (c *Coordinator) dropElsewhere(ctx context.Context, t fanout.Target) {
 // drop removes a copy from this node's disk. One that cannot be removed now is
 // removed by the next reconciliation.
 func (c *Coordinator) drop(ctx context.Context, name string) {
-	_, err := replica.Drop.On(ctx, c.local, name)
+	_, err := replica.Drop.On(ctx, replica.Copy{At: c.local}, name)
 	if err != nil && !fault.Is(err, fault.NoCopy) {
 		c.log.Warn("copy of a deleted database stays for now", zap.String("copy", name), zap.Error(err))
 	}

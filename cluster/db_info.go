@@ -72,7 +72,7 @@ func (d *DB) infos(ctx context.Context, picked []fanout.Target) ([]shard.Info, e
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t fanout.Target) (shard.Info, error) {
+		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.Info, error) {
 			return replica.Info.On(ctx, rep, t.Name)
 		})
 		return err

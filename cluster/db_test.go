@@ -237,8 +237,8 @@ func TestShards(t *testing.T) {
 		{p, "p2:a", "80000000-bfffffff"},
 		{p, "_design/d", "40000000-7fffffff"},
 	} {
-		if s := tc.d.ShardOf(tc.id); s.String() != tc.want || !slices.Equal(s.Nodes, []string{node1}) {
-			t.Errorf("%s: %s on %q, want %s", tc.id, s.Range, s.Nodes, tc.want)
+		if s := tc.d.ShardOf(tc.id); s.String() != tc.want || !slices.Equal(s.Nodes(), []string{node1}) {
+			t.Errorf("%s: %s on %q, want %s", tc.id, s.Range, s.Nodes(), tc.want)
 		}
 	}
 	if got := d.Shards(); len(got) != 4 || got[3].String() != "c0000000-ffffffff" {

@@ -27,7 +27,7 @@ func (n *eventNode) IsFirst(nodes []string) bool {
 		if node == n.node {
 			return true
 		}
-		if (*Coordinator)(n).replica(node) != nil {
+		if (*Coordinator)(n).copies(node) != nil {
 			return false
 		}
 	}

@@ -156,8 +156,8 @@ func TestWhoTells(t *testing.T) {
 	n := w.eventWriter()
 	s := w.open("a").meta.Shards[0]
 	name := w.open("a").meta.CopyName(s.Range)
-	if db, ok := n.Mine(name); ok != (s.Nodes[0] == node1) || ok && db != "a" {
-		t.Errorf("%v: mine %v", s.Nodes, ok)
+	if db, ok := n.Mine(name); ok != (s.Nodes()[0] == node1) || ok && db != "a" {
+		t.Errorf("%v: mine %v", s.Nodes(), ok)
 	}
 	for _, other := range []string{"shards/00000000-ffffffff/a.1000000000", "shards/00000000-ffffffff/none.1000000000", "x"} {
 		if _, ok := n.Mine(other); ok {

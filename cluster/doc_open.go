@@ -27,7 +27,7 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	}
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].Name
-	got, err := replica.Open.On(ctx, d.c.local, req)
+	got, err := replica.Open.On(ctx, d.c.replica(s.copies[0]), req)
 	return got, d.explain(ctx, err)
 }
 
@@ -44,13 +44,13 @@ func (d *DB) openAmong(ctx context.Context, s *segment, o OpenOptions) (*shard.D
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica.Copies, t fanout.Target) (*shard.Doc, error) {
+		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) (*shard.Doc, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)

@@ -152,8 +152,8 @@ func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []sha
 
 // writeCopy is write for the only copy there is.
 func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	rep := d.c.replica(t.Node)
-	if rep == nil {
+	rep := d.c.replica(t)
+	if rep.Away() {
 		return nil, fanout.NoCopy()
 	}
 	if t.Node != d.c.node {

@@ -12,6 +12,7 @@ import (
 	"divan/cluster/attachment"
 	"divan/cluster/fanout"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -27,9 +28,20 @@ func (d *DB) ordered(nodes ...string) *DB {
 	m := *d.meta
 	m.Shards = slices.Clone(m.Shards)
 	for i := range m.Shards {
-		m.Shards[i].Nodes = nodes
+		m.Shards[i].Copies = ordered(m.Shards[i], nodes)
 	}
 	return newDB(d.c, &m)
+}
+
+// ordered returns the copies of a range on some nodes, in that order.
+func ordered(s ring.Shard, nodes []string) []ring.Copy {
+	var out []ring.Copy
+	for _, n := range nodes {
+		if c, ok := s.CopyOn(n); ok {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // bubble runs a test of a world of three nodes in a bubble.

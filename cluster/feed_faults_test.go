@@ -70,7 +70,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		away := d.without(node1)
 		_, last, _ := changes(t, away, ChangesQuery{Limit: NoLimit})
 		first := d.segments[0].near
-		here, err := replica.Position.On(t.Context(), w.local, first[0].Name)
+		here, err := replica.Position.On(t.Context(), replica.Copy{At: w.local}, first[0].Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there, err := replica.Position.On(t.Context(), w.replica(reader[0].Node), reader[0].Name)
+		there, err := replica.Position.On(t.Context(), w.replica(reader[0]), reader[0].Name)
 		if err != nil {
 			t.Fatal(err)
 		}

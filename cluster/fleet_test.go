@@ -12,6 +12,7 @@ import (
 	"divan/cluster/repair"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 )
 
@@ -144,7 +145,7 @@ func (d *DB) without(node string) *DB {
 	m := *d.meta
 	m.Shards = slices.Clone(m.Shards)
 	for i := range m.Shards {
-		m.Shards[i].Nodes = slices.DeleteFunc(slices.Clone(m.Shards[i].Nodes), func(n string) bool { return n == node })
+		m.Shards[i].Copies = slices.DeleteFunc(slices.Clone(m.Shards[i].Copies), func(c ring.Copy) bool { return c.Node == node })
 	}
 	return newDB(d.c, &m)
 }
@@ -227,7 +228,7 @@ func (l *link) watch(ctx context.Context, q *replica.Asked[replica.WatchRequest,
 	}
 	c := q.Request.C
 	inner, stop, ended := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	w, err := replica.Watch.On(ctx, l.to, replica.WatchRequest{Copy: q.Request.Copy, C: inner})
+	w, err := replica.Watch.On(ctx, replica.Copy{At: l.to, To: q.To}, replica.WatchRequest{Copy: q.Request.Copy, C: inner})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) (*shard.LocalDoc, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
 			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 		})
 	}
@@ -61,7 +61,7 @@ func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*s
 	errs := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
-		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica.Copies, t fanout.Target) (answer, error) {
+		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (answer, error) {
 			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 			if isNotFound(err) {
 				err = nil
@@ -171,7 +171,7 @@ func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	req := shard.LocalDocsRequest{
 		Lo: ids.lo, Hi: ids.hi, HasHi: ids.bounded, HiExclusive: true, Desc: q.Descending, System: q.System,
 	}
-	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copies, t fanout.Target, behind string) (replica.Docs, error) {
+	m, err := d.openMerge(ctx, picked, q.Descending, func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error) {
 		mine := req
 		mine.Copy = t.Name
 		switch {

@@ -78,7 +78,7 @@ func (h *handles) awaitOwn(ctx context.Context, d *DB) {
 // well. One that nobody else holds is complete whoever makes it.
 func (d *DB) ownAreThere() bool {
 	for _, s := range d.meta.Shards {
-		if len(s.Nodes) > 1 && s.On(d.c.node) && !d.c.local.Has(d.meta.CopyName(s.Range)) {
+		if len(s.Copies) > 1 && s.On(d.c.node) && !d.c.local.Has(d.meta.CopyName(s.Range)) {
 			return false
 		}
 	}

@@ -224,7 +224,7 @@ func TestCreatorMakesCopiesInTime(t *testing.T) {
 		}()
 		<-time.After(birthGrace / 2)
 		for _, name := range m.CopiesOn(node1) {
-			if err := w.locals[node1].Create(t.Context(), name, shard.CreateOptions{}); err != nil {
+			if err := w.locals[node1].Create(t.Context(), name, shard.CreateOptions{ID: w.idOf(name, node1)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -52,7 +52,7 @@ func (d *DB) Partition(ctx context.Context, name string) (*PartitionInfo, error)
 	if err := d.partitioned(name); err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copies, t fanout.Target) (shard.PartitionInfo, error) {
+	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.PartitionInfo, error) {
 		return replica.Partition.On(ctx, rep, replica.PartitionRequest{Copy: t.Name, Partition: name})
 	})
 	if err != nil {

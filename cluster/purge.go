@@ -81,7 +81,7 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 	asked, own := 0, false
 	for _, t := range s.copies {
 		here := t.Node == d.c.node
-		rep := d.c.replica(t.Node)
+		rep := d.c.replica(t)
 		run := func(ctx context.Context) {
 			answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.Name, Items: items})
 			if err != nil {
@@ -90,7 +90,7 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 			inbox <- purged{here, answers, err}
 		}
 		switch {
-		case rep == nil:
+		case rep.Away():
 			d.c.missed(t)
 			q.Lose(fanout.NodeDown(t.Node))
 		case !d.c.detach(ctx, run):
@@ -157,7 +157,7 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = fanout.Each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.PurgeInfo, error) {
+		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeInfo, error) {
 			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.Name, Since: 0})
 		})
 		return err

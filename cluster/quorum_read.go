@@ -38,7 +38,7 @@ func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRe
 	o := &quorumRead{
 		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
 			Database: d.Asking(), Copies: s.near, Latency: &d.c.latency.reads, Patience: d.c.latency.reads.Patience(fanout.ReadPatience),
-			Call: func(ctx context.Context, rep replica.Copies, req shard.OpenRequest) (*shard.Doc, error) {
+			Call: func(ctx context.Context, rep replica.Copy, req shard.OpenRequest) (*shard.Doc, error) {
 				return replica.Open.On(ctx, rep, req)
 			},
 		},
@@ -142,7 +142,7 @@ func (o *quorumRead) relate(ctx context.Context) (quorum.Verdict, int, error) {
 	_ = fanout.Each(len(o.heard), func(i int) error { // failures are counted below
 		t := o.Copies[o.heard[i]]
 		answers[i] = fanout.Answer[*shard.Doc]{At: o.heard[i], Err: fanout.NodeDown(t.Node)}
-		if rep := o.db.c.replica(t.Node); rep != nil {
+		if rep := o.db.c.replica(t); !rep.Away() {
 			answers[i].Got, answers[i].Err = replica.Open.On(ctx, rep, shard.OpenRequest{
 				Copy: t.Name, ID: o.req.ID, Revs: true, HeadOnly: true, AllowDeleted: true,
 			})
@@ -170,9 +170,9 @@ func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
 		return o.full, nil
 	}
 	t := o.Copies[from]
-	rep := o.db.c.replica(t.Node)
+	rep := o.db.c.replica(t)
 	err := fanout.NodeDown(t.Node)
-	if rep != nil {
+	if !rep.Away() {
 		var got *shard.Doc
 		if got, err = replica.Open.On(ctx, rep, o.wholeRequest(t)); err == nil {
 			return got, nil
@@ -202,8 +202,8 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 			return o.whole(ctx, from)
 		}
 	}
-	rep := o.db.c.replica(into.Node)
-	if rep == nil {
+	rep := o.db.c.replica(into)
+	if rep.Away() {
 		return o.whole(ctx, from)
 	}
 	got, err := replica.Open.On(ctx, rep, o.wholeRequest(into))

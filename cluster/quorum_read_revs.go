@@ -21,7 +21,7 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.RevResult, error) {
+		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.OpenRevs.On(ctx, rep, mine)
@@ -131,8 +131,8 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 				}
 			}
 		}
-		rep := r.db.c.replica(t.Node)
-		if len(open) == 0 || rep == nil {
+		rep := r.db.c.replica(t)
+		if len(open) == 0 || rep.Away() {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
@@ -160,7 +160,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 	failures := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica.Copies, t fanout.Target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -180,7 +180,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		return nil, failure
 	}
 	if failures[0] != nil { // nobody was asked for everything
-		whole, err := ask(ctx, r.db, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copies, t fanout.Target) (revised, error) {
+		whole, err := ask(ctx, r.db, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -192,7 +192,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 }
 
 // ask puts all requests to one copy.
-func (r *revising) ask(ctx context.Context, rep replica.Copies, t fanout.Target, headOnly bool) (revised, error) {
+func (r *revising) ask(ctx context.Context, rep replica.Copy, t fanout.Target, headOnly bool) (revised, error) {
 	reqs := make([]shard.OpenRevsRequest, len(r.list))
 	for i := range r.list {
 		reqs[i] = r.db.revsRequest(&r.list[i])
@@ -255,8 +255,8 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 		out[k] = make([][]shard.RevResult, len(answers))
 	}
 	_ = fanout.Each(len(answers), func(c int) error { // a copy that is gone by now has said nothing
-		rep := r.db.c.replica(answers[c].from.Node)
-		if rep == nil {
+		rep := r.db.c.replica(answers[c].from)
+		if rep.Away() {
 			return nil
 		}
 		reqs := make([]shard.OpenRevsRequest, len(differ))
@@ -355,7 +355,7 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.IDMissing, error) {
+		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
 			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})
 		if err != nil {

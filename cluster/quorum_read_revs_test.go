@@ -62,7 +62,7 @@ func TestRevisionsOfCopiesThatRefuse(t *testing.T) {
 			if err := l.Drop(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Create(t.Context(), name, shard.CreateOptions{Rebuilding: true}); err != nil {
+			if err := l.Create(t.Context(), name, shard.CreateOptions{ID: w.idOf(name, tc.rebuilt), Rebuilding: true}); err != nil {
 				t.Fatal(err)
 			}
 			got, errs := d.ordered(node1, node2, node3).OpenRevsMany(t.Context(), []OpenRevsOptions{

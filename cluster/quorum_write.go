@@ -104,7 +104,7 @@ func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest,
 }
 
 // decideAt has a copy decide edits.
-func decideAt(ctx context.Context, rep replica.Copies, req shard.UpdateRequest) ([]shard.EditResult, error) {
+func decideAt(ctx context.Context, rep replica.Copy, req shard.UpdateRequest) ([]shard.EditResult, error) {
 	return replica.Update.On(ctx, rep, req)
 }
 

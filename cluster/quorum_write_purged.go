@@ -61,8 +61,8 @@ func (r *quorumWrite) settle(ctx context.Context, at int, t fanout.Target, ids [
 	if err := r.db.copyDocs(ctx, r.Copies[at], t, ids); err != nil {
 		return nil, err
 	}
-	rep := r.db.c.replica(t.Node)
-	if rep == nil {
+	rep := r.db.c.replica(t)
+	if rep.Away() {
 		return nil, fanout.NodeDown(t.Node)
 	}
 	return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})

@@ -84,14 +84,14 @@ func (r *quorumWrite) spread(ctx context.Context) {
 		if len(chosen) == 0 {
 			continue
 		}
-		rep := r.db.c.replica(t.Node)
+		rep := r.db.c.replica(t)
 		req := r.asDecided(chosen)
 		req.Copy = t.Name
 		run := func(ctx context.Context) {
 			inbox <- followed{own: here, chosen: chosen, errs: r.settlePurged(ctx, t, chosen, r.db.follow(ctx, rep, t, req))}
 		}
 		switch {
-		case rep == nil:
+		case rep.Away():
 			r.db.c.missed(t)
 			r.count(followed{chosen: chosen, errs: same(fanout.NodeDown(t.Node), len(chosen))})
 		case !r.db.c.detach(ctx, run):
@@ -137,7 +137,7 @@ func (r *quorumWrite) gather(ctx context.Context, inbox <-chan followed, asked i
 // follow has a copy merge revisions and notes it for repair when it does not
 // take them all. A stub that it cannot resolve, because it is behind, refuses
 // only the edit it belongs to.
-func (d *DB) follow(ctx context.Context, rep replica.Copies, t fanout.Target, req shard.UpdateRequest) []error {
+func (d *DB) follow(ctx context.Context, rep replica.Copy, t fanout.Target, req shard.UpdateRequest) []error {
 	answers, err := replica.Update.On(ctx, rep, req)
 	errs := make([]error, len(req.Edits))
 	failed := false

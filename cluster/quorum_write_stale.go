@@ -42,8 +42,8 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	if len(again) == 0 {
 		return
 	}
-	rep := r.db.c.replica(r.Copies[at].Node)
-	if rep == nil {
+	rep := r.db.c.replica(r.Copies[at])
+	if rep.Away() {
 		return
 	}
 	req := r.asSent(again)
@@ -88,8 +88,8 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []in
 		}
 	}
 	t := r.Copies[at]
-	rep := r.db.c.replica(t.Node)
-	if len(ask) == 0 || rep == nil {
+	rep := r.db.c.replica(t)
+	if len(ask) == 0 || rep.Away() {
 		return out
 	}
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
@@ -116,8 +116,8 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 	ahead := make([][]int, len(r.Copies)) // by copy: the edits for which it knows more
 	var asking sync.WaitGroup
 	for other, t := range r.Copies {
-		rep := r.db.c.replica(t.Node)
-		if other == at || rep == nil {
+		rep := r.db.c.replica(t)
+		if other == at || rep.Away() {
 			continue
 		}
 		asking.Go(func() { ahead[other] = r.aheadAt(soon, rep, t, suspects) })
@@ -150,7 +150,7 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 
 // aheadAt returns those of some edits for which a copy knows the revision that
 // the client named, or that the document is deleted.
-func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copies, t fanout.Target, suspects []int) []int {
+func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Target, suspects []int) []int {
 	var named, unnamed []int
 	var revs []shard.IDRevs
 	var ids []string

@@ -90,5 +90,5 @@ func (d *DB) copyDocs(ctx context.Context, from, to fanout.Target, ids []string)
 
 // end is a copy as repair.Copier takes it.
 func (d *DB) end(t fanout.Target) repair.End {
-	return repair.End{Node: t.Node, Name: t.Name, Copies: d.c.replica(t.Node)}
+	return repair.End{Node: t.Node, Name: t.Name, Copy: d.c.replica(t)}
 }

@@ -95,7 +95,8 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 					k.c.drop(ctx, name)
 				}
 			case meta.Changed: // perhaps this node has taken the place of another
-				if !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
+				if e.Old.Generation != e.New.Generation || !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
+					k.c.lost.IdentifyCopies(ctx, k.c.meta, k.c.node, e.New.CopiesOn(k.c.node))
 					k.make(ctx, e.New)
 				}
 			}
@@ -131,6 +132,9 @@ func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event
 // sweep compares the disk with the map.
 func (k *tidier) sweep(ctx context.Context) error {
 	k.c.bearAll(ctx)
+	if err := k.c.lost.Identify(ctx, k.c.meta, k.c.node); err != nil {
+		return err
+	}
 	names, err := k.c.local.Names()
 	if err != nil {
 		return err
@@ -197,7 +201,7 @@ func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[st
 			k.c.log.Info("remove copy of a deleted database", zap.String("copy", name))
 			k.c.drop(ctx, name)
 		default:
-			k.c.lost.SetAside(ctx, name)
+			k.c.lost.Orphan(ctx, name)
 		}
 	}
 	return still

@@ -218,7 +218,7 @@ func TestStaleNodeKeepsItsCopies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Meta().Shards[0].Nodes; len(got) != 1 || got[0] != holder.name {
+		if got := d.Meta().Shards[0].Nodes(); len(got) != 1 || got[0] != holder.name {
 			t.Fatalf("the copy is on %q", got)
 		}
 		put(t, d, "frog", doc.Rev{}, `{}`)

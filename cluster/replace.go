@@ -82,7 +82,7 @@ func (c *Coordinator) only(old string) *widow {
 			}
 			name := db.CopyName(s.Range)
 			w.lacking[name] = db.Name
-			for _, node := range s.Nodes {
+			for _, node := range s.Nodes() {
 				if _, member := c.meta.Node(node); member && node != old {
 					w.asks[node] = append(w.asks[node], name)
 				}

@@ -71,7 +71,7 @@ func TestReplaceBesideIncompleteCopies(t *testing.T) {
 		if err := w.locals[node].Drop(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.locals[node].Create(t.Context(), name, shard.CreateOptions{Rebuilding: true}); err != nil {
+		if err := w.locals[node].Create(t.Context(), name, shard.CreateOptions{ID: w.idOf(name, node), Rebuilding: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,12 +99,12 @@ func TestReplaceOneAfterTheOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := w.create("pond", CreateOptions{N: 2, Q: 1})
-	holders := d.Meta().Shards[0].Nodes
+	holders := d.Meta().Shards[0].Nodes()
 	rest := slices.DeleteFunc([]string{"n2@127.0.0.1", "n3@127.0.0.1", "n4@127.0.0.1"}, func(n string) bool { return slices.Contains(holders, n) })
 	w.replaceOnce(holders[0], rest[0], false)
 	w.wantKept(holders[1], node1, `"pond"`)
 	m, _ := w.meta.Database("pond")
-	if err := w.locals[rest[0]].Create(t.Context(), m.CopiesOn(rest[0])[0], shard.CreateOptions{}); err != nil {
+	if err := w.locals[rest[0]].Create(t.Context(), m.CopiesOn(rest[0])[0], shard.CreateOptions{ID: m.Shards[0].Copies[0].ID}); err != nil {
 		t.Fatal(err)
 	}
 	w.replaceOnce(holders[1], node1, false)

@@ -21,8 +21,8 @@ func (d *DB) ShardOf(id string) ring.Shard {
 	s := d.owner(id)
 	out := ring.Shard{Range: s.copies[0].Range}
 	for _, t := range s.copies {
-		if !slices.Contains(out.Nodes, t.Node) {
-			out.Nodes = append(out.Nodes, t.Node)
+		if !out.On(t.Node) {
+			out.Copies = append(out.Copies, ring.Copy{ID: t.ID, Node: t.Node})
 		}
 	}
 	return out
@@ -40,7 +40,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	errs := make([]error, len(all))
 	_ = fanout.Each(len(all), func(i int) error { // errors are looked at below
 		errs[i] = fanout.NodeDown(all[i].Node)
-		if rep := d.c.replica(all[i].Node); rep != nil {
+		if rep := d.c.replica(all[i]); !rep.Away() {
 			_, errs[i] = replica.Compact.On(ctx, rep, replica.CompactRequest{Copy: all[i].Name, Limits: d.limits(), DB: d.meta.Name})
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"divan/shard/query"
 	"divan/storage"
 	"divan/storage/fault"
+	"divan/storage/paths"
 )
 
 // Options are what a Local is made of. Engine is required.
@@ -117,7 +118,8 @@ func errNoStoredContent() error { return fault.New(fault.Corruption, "stored con
 
 // CreateOptions are fixed when a copy is made.
 type CreateOptions struct {
-	Partitioned bool // the ids are partition:id
+	ID          uint64 // of the copy in the map of its database; 0: copies have none
+	Partitioned bool   // the ids are partition:id
 	// Rebuilding makes the copy as one that does not hold yet what the other
 	// copies of its range have; see Local.Rebuilding. It is this node's own
 	// business and never travels.
@@ -133,7 +135,7 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.engine.Create(name, storage.CreateOptions{Partitioned: o.Partitioned, Rebuilding: o.Rebuilding, Sole: o.Sole}); err != nil {
+	if err := l.engine.Create(name, storage.CreateOptions{CopyID: o.ID, Partitioned: o.Partitioned, Rebuilding: o.Rebuilding, Sole: o.Sole}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil
@@ -180,6 +182,15 @@ func (l *Local) Names() ([]string, error) {
 		return nil, fmt.Errorf("list copies: %w", err)
 	}
 	return names, nil
+}
+
+// Stored is Names with what the directories say which copies they are.
+func (l *Local) Stored() ([]paths.Store, error) {
+	stores, err := l.engine.Stored()
+	if err != nil {
+		return nil, fmt.Errorf("list copies: %w", err)
+	}
+	return stores, nil
 }
 
 // pin opens a copy's store for reading; release it with l.engine.Release.

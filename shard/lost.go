@@ -22,11 +22,20 @@ func (l *Local) AcceptLoss(ctx context.Context, name string, o CreateOptions) er
 	return l.Create(ctx, name, o)
 }
 
+// SetAside takes away a directory that is not the copy that should be there, which is
+// lost from then on: its files stay on the disk.
+func (l *Local) SetAside(ctx context.Context, name string) error {
+	if err := l.remove(ctx, name, l.engine.SetAside); err != nil {
+		return fmt.Errorf("set aside %s: %w", name, err)
+	}
+	return l.Rebuilt(name)
+}
+
 // Orphan is Drop for a copy that no database names and nobody dropped: its files
 // are set aside and stay on the disk.
 func (l *Local) Orphan(ctx context.Context, name string) error {
 	if err := l.remove(ctx, name, l.engine.Orphan); err != nil {
 		return fmt.Errorf("set aside %s: %w", name, err)
 	}
-	return nil
+	return l.Rebuilt(name)
 }

@@ -75,25 +75,11 @@ func (e *Engine) create(name string, o CreateOptions) error {
 			return err
 		}
 	}
-	if err := e.makeStore(path, identity.New(name, o.Partitioned)); err != nil {
+	if err := identity.New(name, o.CopyID, o.Partitioned).Make(e.o.FS, path); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
 	_ = e.made.Note(name) // else NoteMade does
 	return nil
-}
-
-// makeStore makes the directory with the file that names the store, durably.
-func (e *Engine) makeStore(path string, id identity.Identity) error {
-	if err := e.o.FS.MkdirAll(path, 0o755); err != nil {
-		return err
-	}
-	if err := e.touch(e.o.FS.PathJoin(path, id.FileName())); err != nil {
-		return err
-	}
-	if err := instance.SyncDir(e.o.FS, path); err != nil {
-		return err
-	}
-	return instance.SyncDir(e.o.FS, e.o.FS.PathDir(path))
 }
 
 // touch makes an empty file, durable with its directory.

@@ -43,18 +43,32 @@ func validName(name string) bool {
 // Names returns the names of all stores on disk, sorted. It reads the
 // directories, so its cost is that of their number.
 func (e *Engine) Names() ([]string, error) {
-	names, err := e.dirs.Stores(shardsDir, OrphanedDir)
+	stores, err := e.Stored()
+	return namesOf(stores), err
+}
+
+// Stored is Names with what the stores say which copies they are.
+func (e *Engine) Stored() ([]paths.Store, error) {
+	stores, err := e.dirs.Stores(shardsDir, OrphanedDir)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
-	names = slices.DeleteFunc(names, func(name string) bool {
-		en := e.mu.entries[name]
+	stores = slices.DeleteFunc(stores, func(s paths.Store) bool {
+		en := e.mu.entries[s.Name]
 		return en != nil && en.dropped
 	})
 	e.mu.Unlock()
-	slices.Sort(names)
-	return names, nil
+	slices.SortFunc(stores, func(a, b paths.Store) int { return strings.Compare(a.Name, b.Name) })
+	return stores, nil
+}
+
+func namesOf(stores []paths.Store) []string {
+	var out []string
+	for i := range stores {
+		out = append(out, stores[i].Name)
+	}
+	return out
 }
 
 // Has reports whether there is a store of that name, open or not. One that

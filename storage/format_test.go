@@ -59,7 +59,8 @@ func TestFormat(t *testing.T) {
 		{"sums", appendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
 		{"sums of documents only", appendSums(nil, Sums{Live: 3}), "06"},
 		{"no sums", appendSums(nil, Sums{}), ""},
-		{"store file of format 2", []byte(identity.New("shards/x", true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
+		{"store file of format 2", []byte(identity.New("shards/x", 0, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
+		{"store file of format 3", []byte(identity.New("shards/x", 12, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
 		{"store file", []byte(id.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
 	} {
 		if got, want := hex.EncodeToString(c.got), strings.ReplaceAll(c.want, " ", ""); got != want {

@@ -2,9 +2,6 @@ package storage
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"strconv"
 	"strings"
 
 	"divan/storage/fault"
@@ -74,14 +71,10 @@ func (e *Engine) ForgetLost(name string) error {
 // readIdentity reads what is fixed about a store that need not be open, and its
 // files. The error is fault.NoCopy when there is none.
 func (e *Engine) readIdentity(name string) (id identity.Identity, files []string, err error) {
-	files, err = e.o.FS.List(e.path(name))
-	if errors.Is(err, os.ErrNotExist) {
-		return id, nil, noStore()
-	}
+	id, files, err = identity.Read(e.o.FS, e.path(name))
 	if err != nil {
-		return id, nil, instance.DiskError("list store", err)
+		err = instance.DiskError("read store", err)
 	}
-	id, err = identity.Find(files)
 	return id, files, err
 }
 
@@ -96,10 +89,17 @@ func (e *Engine) PartitionedStore(name string) (bool, error) {
 // moved to OrphanedDir, where they stay until an operator removes them. Like
 // Drop it waits for whoever uses the store.
 func (e *Engine) Orphan(name string) error {
+	e.made.Forget(name)
+	return e.SetAside(name)
+}
+
+// SetAside is Orphan for a store that is not the one that should be there: that one is
+// missed from then on if any was made here.
+func (e *Engine) SetAside(name string) error {
 	e.mu.Lock()
 	e.mu.orphans[name] = struct{}{}
 	e.mu.Unlock()
-	return e.Drop(name)
+	return e.drop(name, e.moveToStaging)
 }
 
 // OrphanedDir is where stores lie that were set aside, below the data directory.
@@ -110,35 +110,14 @@ const orphanedName = ".orphaned"
 // setAside moves a directory to OrphanedDir, durably, under the name that it has
 // below shards.
 func (e *Engine) setAside(name string) error {
-	defer e.dirs.Hold()()
-	to := OrphanedDir + strings.TrimPrefix(name, shardsDir)
-	for n, free := 1, to; ; n++ { // one of that name may lie there
-		if _, err := e.o.FS.Stat(e.path(free)); errors.Is(err, os.ErrNotExist) {
-			to = free
-			break
-		}
-		free = to + "." + strconv.Itoa(n)
-	}
-	parent := e.o.FS.PathDir(e.path(to))
-	err := e.dirs.Ensure(parent)
-	if err == nil { // an operator may have removed it since
-		err = e.o.FS.MkdirAll(parent, 0o755)
-	}
-	if err != nil {
+	if err := e.dirs.MoveBelow(name, OrphanedDir+strings.TrimPrefix(name, shardsDir)); err != nil {
 		return instance.DiskError("set aside store "+name, err)
-	}
-	err = e.o.FS.Rename(e.path(name), e.path(to))
-	if err == nil {
-		err = instance.SyncDir(e.o.FS, parent)
-	}
-	if err == nil {
-		err = instance.SyncDir(e.o.FS, e.o.FS.PathDir(e.path(name)))
-	}
-	if err != nil {
-		return fmt.Errorf("set aside store %s: %w", name, err)
 	}
 	return nil
 }
 
 // Orphans returns the names of the directories in OrphanedDir that are stores.
-func (e *Engine) Orphans() ([]string, error) { return e.dirs.Stores(OrphanedDir, "") }
+func (e *Engine) Orphans() ([]string, error) {
+	stores, err := e.dirs.Stores(OrphanedDir, "")
+	return namesOf(stores), err
+}

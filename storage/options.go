@@ -66,6 +66,8 @@ func (o Options) withDefaults() Options {
 
 // CreateOptions are fixed when a store is made.
 type CreateOptions struct {
+	// CopyID is which copy of its database the store is; 0: it does not say.
+	CopyID uint64
 	// Partitioned keeps sizes per range of ids, so that Sums knows External and
 	// Active. It costs one small write more per update of a document.
 	Partitioned bool

@@ -33,7 +33,8 @@ import (
 //	T4  after a failure nothing is read or written any more.
 type Store struct {
 	handle
-	id       identity.Identity
+	id       identity.Identity // but for Copy: copyID
+	copyID   atomic.Uint64
 	uploads  *uploads.Set
 	swept    int        // uploads that opening has removed
 	opening  sync.Mutex // one first write opens the instance
@@ -74,6 +75,7 @@ func (e *Engine) openStore(name string) (member, error) {
 	s := &Store{
 		handle: e.newHandle(name), id: id, uploads: e.uploads.Of(name),
 	}
+	s.copyID.Store(id.Copy)
 	s.states.Store(&statePair{prev: &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}})
 	if err := s.attach(files); err != nil {
 		e.uploads.Release(s.uploads)

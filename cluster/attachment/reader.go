@@ -61,7 +61,7 @@ func (c *Reader) open() error {
 // openAt opens the content on one copy. The same content may have another key
 // there, when the same revision came to the copies by different ways: then it
 // is known by its digest.
-func (c *Reader) openAt(ctx context.Context, rep replica.Copies, t fanout.Target) (io.ReadCloser, error) {
+func (c *Reader) openAt(ctx context.Context, rep replica.Copy, t fanout.Target) (io.ReadCloser, error) {
 	r := c.want
 	r.Copy = t.Name
 	content, err := replica.ReadAttachment.On(ctx, rep, r)

@@ -32,7 +32,7 @@ type copySink struct {
 var errStalled = fault.Newf(fault.Timeout, "A copy did not take a block of an attachment within %s.", fanout.StallLimit)
 
 // openSink opens a sink on one copy.
-func (u *upload) openSink(ctx context.Context, rep replica.Copies, t fanout.Target) (*copySink, error) {
+func (u *upload) openSink(ctx context.Context, rep replica.Copy, t fanout.Target) (*copySink, error) {
 	own, stop := context.WithCancel(ctx)
 	var s shard.AttachmentSink
 	var err error
@@ -135,8 +135,8 @@ func (u *upload) open(ctx context.Context) error {
 	copies := u.Copies
 	sinks, errs := make([]*copySink, len(copies)), make([]error, len(copies))
 	_ = fanout.Each(len(copies), func(i int) error { // errors are looked at below
-		rep := u.Database.Replica(copies[i].Node)
-		if rep == nil {
+		rep := u.Database.Replica(copies[i])
+		if rep.Away() {
 			errs[i] = fanout.NodeDown(copies[i].Node)
 			return nil
 		}

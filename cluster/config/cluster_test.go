@@ -37,14 +37,14 @@ func TestClusterSettings(t *testing.T) {
 	s := FromValues(Values{
 		"cluster": {
 			"seedlist": "divan@a, divan@b:7000", "bind_address": "any", "port": "7001", "advertise": "c.example:7002", "secret": "sixteen-letters-",
-			"zone": "z1", "tls_cert_file": "c.pem", "tls_key_file": "k.pem", "tls_ca_file": "ca.pem",
+			"zone": "z1", "node_down_after": "2500", "tls_cert_file": "c.pem", "tls_key_file": "k.pem", "tls_ca_file": "ca.pem",
 		},
 		"mem3":           {"sync_delay": "10", "sync_concurrency": "2", "sync_batch_size": "7", "sync_batch_count": "3", "sync_max_bytes_per_second": "infinity"},
 		"global_changes": {"max_event_delay": "1", "max_write_delay": "2", "update_db": "false"},
 	})
 	want := Clustering{
 		Cluster: Cluster{
-			Q: 2, N: 3, SeedList: []string{"divan@a", "divan@b:7000"}, ReconnectInterval: 37 * time.Second,
+			Q: 2, N: 3, SeedList: []string{"divan@a", "divan@b:7000"}, ReconnectInterval: 37 * time.Second, NodeDownAfter: 2500 * time.Millisecond,
 			BindAddress: "0.0.0.0", Port: 7001, Advertise: "c.example:7002", Secret: "sixteen-letters-", Zone: "z1",
 			TLSCert: "c.pem", TLSKey: "k.pem", TLSCA: "ca.pem",
 		},

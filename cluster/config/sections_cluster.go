@@ -39,6 +39,7 @@ type Cluster struct {
 	SeedList          []string       // nodes to join, name@host or name@host:port
 	NodeName          string         // name@host; empty: the command line or the default decides
 	ReconnectInterval time.Duration
+	NodeDownAfter     time.Duration // that another node may be silent before it counts as down
 
 	BindAddress string // of the cluster port; empty: that of [chttpd]
 	Port        int    // of TCP and UDP; 0 takes a free one
@@ -49,6 +50,9 @@ type Cluster struct {
 	TLSKey      string // file, PEM
 	TLSCA       string // file, PEM: who signs the certificates of nodes
 }
+
+// DefaultNodeDownAfter is how long another node may be silent unless told otherwise.
+const DefaultNodeDownAfter = time.Second
 
 // DefaultClusterPort is where a node listens for other nodes unless told otherwise.
 const DefaultClusterPort = 5986
@@ -61,6 +65,7 @@ func readCluster(r *reader) Cluster {
 		SeedList:          r.list(s, "seedlist"),
 		NodeName:          r.text(s, "node_name", ""),
 		ReconnectInterval: r.duration(s, "reconnect_interval_sec", 37*time.Second, time.Second, atLeast(1)),
+		NodeDownAfter:     r.duration(s, "node_down_after", DefaultNodeDownAfter, time.Millisecond, between(250, 60_000)),
 		BindAddress:       anyAddress(r.text(s, "bind_address", "")),
 		Port:              r.count(s, "port", DefaultClusterPort, between(0, 65535)),
 		Advertise:         r.text(s, "advertise", ""),

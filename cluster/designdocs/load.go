@@ -102,7 +102,7 @@ func (l *loading) Take(a fanout.Answer[[]shard.Doc], _ int) quorum.Step {
 }
 
 // listCopy reads the design documents of one copy.
-func listCopy(ctx context.Context, rep replica.Copies, t fanout.Target) ([]shard.Doc, error) {
+func listCopy(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Doc, error) {
 	rows, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{
 		Copy: t.Name, Lo: doc.DesignPrefix, Hi: "_design0", HasHi: true, HiExclusive: true, IncludeDocs: true,
 	})

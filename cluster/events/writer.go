@@ -88,7 +88,7 @@ func (w *Writer) notice(now time.Time) {
 	}
 	w.schedule.delays(set.MaxEventDelay, set.MaxWriteDelay)
 	for _, id := range events {
-		if w.Node.IsFirst(target.Shard(id).Nodes) {
+		if w.Node.IsFirst(target.Shard(id).Nodes()) {
 			w.schedule.urgent(id, now)
 		}
 	}
@@ -112,7 +112,7 @@ func (w *Writer) Mine(copyName string) (name string, ok bool) {
 	}
 	for _, s := range db.Shards {
 		if s.Range == r {
-			return name, w.Node.IsFirst(s.Nodes)
+			return name, w.Node.IsFirst(s.Nodes())
 		}
 	}
 	return "", false

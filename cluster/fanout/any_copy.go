@@ -14,7 +14,7 @@ import (
 type AnyCopy[T any] struct {
 	Database Database
 	Copies   []Target
-	Ask      func(ctx context.Context, rep replica.Copies, t Target) (T, error)
+	Ask      func(ctx context.Context, rep replica.Copy, t Target) (T, error)
 	Absent   int // copies that have to say fault.NotFound; see quorum.NewFirst
 
 	// For answers that outlive the question, as streams do: what lets go of one
@@ -39,7 +39,7 @@ func (q AnyCopy[T]) First(ctx context.Context) (Reply[T], error) {
 	}
 	taken := quorum.NewFirst(q.Absent)
 	if q.Copies[0].Node == q.Database.Node() {
-		got, err := q.Ask(ctx, q.Database.Replica(q.Copies[0].Node), q.Copies[0])
+		got, err := q.Ask(ctx, q.Database.Replica(q.Copies[0]), q.Copies[0])
 		if taken.Take(err) == quorum.Enough || len(q.Copies) == 1 {
 			return Reply[T]{Got: got, From: q.Copies[0], Stop: nothing}, err
 		}

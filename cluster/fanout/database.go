@@ -10,8 +10,8 @@ import (
 type Caller interface {
 	// Node returns its name.
 	Node() string
-	// Replica returns the copies of a node, nil when it cannot be reached.
-	Replica(node string) replica.Copies
+	// Replica returns a copy; it is Away when its node cannot be reached.
+	Replica(t Target) replica.Copy
 	// Spawn runs f on a goroutine of its own that somebody waits for; f has to
 	// end soon after its request does. It returns false when the node stops.
 	Spawn(f func()) bool

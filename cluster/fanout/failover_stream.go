@@ -50,7 +50,7 @@ type RowKind[P, H, B any] interface {
 	// The rules of what the position means on another copy than that it was read
 	// from are here. It may run for several copies at once, and after another one
 	// has been chosen, so that it uses nothing that changes.
-	Open(ctx context.Context, rep replica.Copies, t Target, from P) (Opened[H, B], error)
+	Open(ctx context.Context, rep replica.Copy, t Target, from P) (Opened[H, B], error)
 	// Moved is told that a copy has been opened, before its rows are read. An
 	// error is taken for one of that copy.
 	Moved(head H) error
@@ -112,7 +112,7 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 	from, _ := s.Kind.Position()
 	var failure error
 	if len(s.Copies) > 0 && s.Copies[0].Node == s.Database.Node() {
-		o, err := s.Kind.Open(s.Ctx, s.Database.Replica(s.Copies[0].Node), s.Copies[0], from)
+		o, err := s.Kind.Open(s.Ctx, s.Database.Replica(s.Copies[0]), s.Copies[0], from)
 		if err == nil {
 			s.read(o, 0)
 			return nil
@@ -124,7 +124,7 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 	}
 	one, err := AnyCopy[Opened[H, B]]{
 		Database: s.Database, Copies: s.Copies, Limit: s.Limit, Patience: s.Patience,
-		Ask: func(ctx context.Context, rep replica.Copies, t Target) (Opened[H, B], error) {
+		Ask: func(ctx context.Context, rep replica.Copy, t Target) (Opened[H, B], error) {
 			o, err := s.Kind.Open(ctx, rep, t, from)
 			return o, s.Database.Ended(err)
 		},

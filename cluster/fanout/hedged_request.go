@@ -25,11 +25,11 @@ type HedgedRequest[R, T any] struct {
 	Database Database
 	Copies   []Target
 	Decider  Decider[R, T]
-	Call     func(ctx context.Context, rep replica.Copies, req R) (T, error) // asks one copy
-	Latency  *Latency                                                        // learns how long answers take; nil: nobody does
-	Patience time.Duration                                                   // until the next copy is asked
-	Limit    time.Duration                                                   // for all of it; 0: that of the context
-	Drop     func(T)                                                         // lets go of an answer that comes too late; nil: nothing to let go of
+	Call     func(ctx context.Context, rep replica.Copy, req R) (T, error) // asks one copy
+	Latency  *Latency                                                      // learns how long answers take; nil: nobody does
+	Patience time.Duration                                                 // until the next copy is asked
+	Limit    time.Duration                                                 // for all of it; 0: that of the context
+	Drop     func(T)                                                       // lets go of an answer that comes too late; nil: nothing to let go of
 
 	next    int // the copy that is asked next
 	pending int // copies that have not answered
@@ -129,8 +129,8 @@ func (r *HedgedRequest[R, T]) more(ctx context.Context, n int) (enough bool) {
 // ask asks one copy, and says how to go on if that is known already.
 func (r *HedgedRequest[R, T]) ask(ctx context.Context, at int) quorum.Step {
 	t := r.Copies[at]
-	rep := r.Database.Replica(t.Node)
-	if rep == nil {
+	rep := r.Database.Replica(t)
+	if rep.Away() {
 		return r.count(ctx, Answer[T]{At: at, Err: NodeDown(t.Node), Unreached: true})
 	}
 	req, ok := r.Decider.Request(at, t)

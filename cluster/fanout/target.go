@@ -1,10 +1,20 @@
 package fanout
 
-import "divan/shard/ring"
+import (
+	"divan/cluster/wire"
+	"divan/shard/ring"
+)
 
 // Target is one copy of one range.
 type Target struct {
 	ring.Range
-	Name string // of the copy, the same on every node that holds one
-	Node string
+	Name       string // where the copy lies, the same on every node that holds one
+	Node       string
+	ID         uint64 // of the copy in the map of its database; 0: copies have none yet
+	Generation uint64 // of that map
+}
+
+// Addressee returns which copy a request to the target is meant for.
+func (t Target) Addressee() wire.Addressee {
+	return wire.Addressee{Copy: t.ID, Generation: t.Generation}
 }

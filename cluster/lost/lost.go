@@ -66,11 +66,11 @@ func (r *Register) Has(name string) bool { return r.shards.Lost(name) }
 
 // Accept makes a lost copy again, empty: what it held is given up. The error is
 // fault.BadRequest when it is not lost.
-func (r *Register) Accept(ctx context.Context, name string, partitioned bool) error {
+func (r *Register) Accept(ctx context.Context, name string, o shard.CreateOptions) error {
 	if !r.shards.Lost(name) {
 		return fault.Newf(fault.BadRequest, "The files of %s are not missing on this node.", name)
 	}
-	if err := r.shards.AcceptLoss(ctx, name, shard.CreateOptions{Partitioned: partitioned}); err != nil {
+	if err := r.shards.AcceptLoss(ctx, name, o); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -80,14 +80,24 @@ func (r *Register) Accept(ctx context.Context, name string, partitioned bool) er
 	return nil
 }
 
-// SetAside moves a copy out of the way that no database names and that nobody
-// was seen to delete.
-func (r *Register) SetAside(ctx context.Context, name string) {
-	err := r.shards.Orphan(ctx, name)
+// Orphan moves a directory out of the way that is none of the copies that this node is
+// to have, and that nobody was seen to delete.
+func (r *Register) Orphan(ctx context.Context, name string) {
+	r.told(name, "it belongs to no database", r.shards.Orphan(ctx, name))
+}
+
+// SetAside moves a directory out of the way that is not the copy that should be there.
+// The copy is lost from then on.
+func (r *Register) SetAside(ctx context.Context, name, why string) {
+	r.told(name, why, r.shards.SetAside(ctx, name))
+}
+
+// told logs what came of moving a directory out of the way.
+func (r *Register) told(name, why string, err error) {
 	switch {
 	case err == nil:
-		r.log.Warn("copy belongs to no database, it was set aside", zap.String("copy", name), zap.String("below", storage.OrphanedDir))
+		r.log.Warn("directory of a shard was set aside", zap.String("copy", name), zap.String("why", why), zap.String("below", storage.OrphanedDir))
 	case !fault.Is(err, fault.NoCopy):
-		r.log.Warn("copy without a database stays for now", zap.String("copy", name), zap.Error(err))
+		r.log.Warn("directory of a shard could not be set aside yet", zap.String("copy", name), zap.String("why", why), zap.Error(err))
 	}
 }

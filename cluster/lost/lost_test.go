@@ -44,10 +44,10 @@ func register(t *testing.T) (r *Register, disk vfs.FS, lines *observer.ObservedL
 // TestSetAside: the log names a copy that was moved out of the way.
 func TestSetAside(t *testing.T) {
 	r, disk, lines := register(t)
-	r.SetAside(t.Context(), copyName)
-	r.SetAside(t.Context(), copyName) // is not there any more: that is nothing to tell
+	r.Orphan(t.Context(), copyName)
+	r.Orphan(t.Context(), copyName) // is not there any more: that is nothing to tell
 	told := lines.TakeAll()
-	if len(told) != 1 || told[0].Message != "copy belongs to no database, it was set aside" || told[0].ContextMap()["copy"] != copyName {
+	if len(told) != 1 || told[0].Message != "directory of a shard was set aside" || told[0].ContextMap()["copy"] != copyName {
 		t.Errorf("%v", told)
 	}
 	if kept, err := disk.List("data/" + storage.OrphanedDir + "/00000000-ffffffff"); err != nil || !slices.Equal(kept, []string{"pond.1763600000"}) {
@@ -60,7 +60,7 @@ func TestSetAside(t *testing.T) {
 func TestLoss(t *testing.T) {
 	r, disk, lines := register(t)
 	r.Listed([]string{copyName}, nil)
-	if err := r.Accept(t.Context(), copyName, false); !fault.Is(err, fault.BadRequest) {
+	if err := r.Accept(t.Context(), copyName, shard.CreateOptions{}); !fault.Is(err, fault.BadRequest) {
 		t.Errorf("the loss of what is there was accepted: %v", err)
 	}
 	if err := disk.RemoveAll("data/" + copyName); err != nil {
@@ -75,7 +75,7 @@ func TestLoss(t *testing.T) {
 	if got := r.Names(); !slices.Equal(got, []string{copyName}) {
 		t.Errorf("lost are %q", got)
 	}
-	if err := r.Accept(t.Context(), copyName, false); err != nil {
+	if err := r.Accept(t.Context(), copyName, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.Names(); len(got) != 0 || r.Has(copyName) {

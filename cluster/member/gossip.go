@@ -41,7 +41,7 @@ type Packets interface {
 	ListenPacket(ctx context.Context, address string) (net.PacketConn, error)
 }
 
-// Options is what a Gossip is made of. All but Logger are required.
+// Options is what a Gossip is made of. All but NodeDownAfter and Logger are required.
 type Options struct {
 	Self    string
 	Secret  string        // of the cluster
@@ -53,6 +53,9 @@ type Options struct {
 	// Known returns the nodes that should be here by name, with the addresses
 	// of their cluster ports. Those that are not are called again and again.
 	Known func() map[string]string
+
+	// NodeDownAfter is how long a node may be silent; 0: the usual.
+	NodeDownAfter time.Duration
 
 	Logger *zap.Logger
 }
@@ -158,7 +161,8 @@ func (g *Gossip) settings() (*memberlist.Config, error) {
 	}
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.SecretKey, c.RequireNodeNames = g.opts.Self, k, true
-	c.ProbeInterval, c.ProbeTimeout, c.GossipInterval = probeInterval, probeTimeout, gossipInterval
+	c.ProbeInterval, c.GossipInterval = max(probeInterval, g.opts.NodeDownAfter), gossipInterval
+	c.ProbeTimeout = max(probeTimeout, g.opts.NodeDownAfter/2)
 	c.TCPTimeout, c.PushPullInterval = streamTimeout, pushPull
 	c.Delegate, c.Events = delegate{g}, eventDelegate{g}
 	c.EnableCompression = false // of every packet, most of which hold a hundred bytes

@@ -28,7 +28,7 @@ func creations(t *testing.T, n int, term uint64) *raft.InmemStore {
 }
 
 func creation(i int, term uint64) *raft.Log {
-	db := &Database{Name: fmt.Sprintf("db%d", i), Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{self}}}}
+	db := &Database{Name: fmt.Sprintf("db%d", i), Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Copies: ring.CopiesOn(self)}}}
 	return &raft.Log{Index: uint64(i + 1), Term: term, Type: raft.LogCommand, Data: encode(createCommand(db))}
 }
 

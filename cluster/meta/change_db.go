@@ -88,7 +88,7 @@ func (m *Meta) newDatabase(c Create) (*Database, error) {
 		return nil, err
 	}
 	db := &Database{
-		Name: c.Name, Created: time.Now().Unix(), N: len(shards[0].Nodes), Partitioned: c.Partitioned,
+		Name: c.Name, Created: time.Now().Unix(), N: len(shards[0].Copies), Partitioned: c.Partitioned,
 		Shards: shards, Security: c.Security, RevsLimit: c.RevsLimit, PurgedInfosLimit: c.PurgedInfosLimit,
 	}
 	if db.RevsLimit == 0 {

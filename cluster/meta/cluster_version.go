@@ -19,8 +19,8 @@ import (
 // that adds an operation to metapb.Command raises it by one and names the operation in
 // neededVersion.
 //
-// 0: programs that do not tell. 1: tells.
-const ClusterVersion = 1
+// 0: programs that do not tell. 1: tells. 2: copies have ids.
+const ClusterVersion = 2
 
 // versions is what a program knows of versions.
 type versions struct {
@@ -32,7 +32,14 @@ func newVersions() versions { return versions{ClusterVersion, neededVersion} }
 
 // neededVersion returns the version that an operation belongs to. Those of the first
 // programs are of version 0.
-func neededVersion(*metapb.Command) uint64 { return 0 }
+func neededVersion(c *metapb.Command) uint64 {
+	switch c.Op.(type) {
+	case *metapb.Command_IdentifyCopies, *metapb.Command_ChangeCopies:
+		return copiesVersion
+	default:
+		return 0
+	}
+}
 
 // ClusterVersions is how far the upgrade of a cluster is.
 type ClusterVersions struct {

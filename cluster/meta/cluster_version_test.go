@@ -24,7 +24,7 @@ func newProgram() versions {
 		if c.GetDeleteDatabase() != nil {
 			return ClusterVersion + 1
 		}
-		return 0
+		return neededVersion(c)
 	}}
 }
 
@@ -34,7 +34,7 @@ func oldProgram(t *testing.T) versions {
 		if c.GetDeleteDatabase() != nil {
 			t.Error("a program has got an operation that it does not know")
 		}
-		return 0
+		return neededVersion(c)
 	}}
 }
 
@@ -137,7 +137,7 @@ func TestOldProgramIsRefused(t *testing.T) {
 		g.start(late)
 		g.wait("a refusal", func() bool {
 			return slices.ContainsFunc(logs.All(), func(e observer.LoggedEntry) bool {
-				return strings.Contains(fmt.Sprint(e.ContextMap()["error"]), "node late@host knows version 1 of the cluster; the metadata are of version 2")
+				return strings.Contains(fmt.Sprint(e.ContextMap()["error"]), fmt.Sprintf("node late@host knows version %d of the cluster; the metadata are of version %d", ClusterVersion, ClusterVersion+1))
 			})
 		})
 		if _, ok := g.meta(0).Node("late@host"); ok {
@@ -158,7 +158,7 @@ func TestOldProgramIsRefused(t *testing.T) {
 		g.stop(late)
 		g.nodes[late].versions = versions{ClusterVersion, func(*metapb.Command) uint64 { return 0 }}
 		g.start(late)
-		if err := <-g.nodes[late].ended; err == nil || !strings.Contains(err.Error(), "the metadata are of version 2 of the cluster, this program knows up to 1: start a newer one") {
+		if err := <-g.nodes[late].ended; err == nil || !strings.Contains(err.Error(), errNewer(ClusterVersion+1, ClusterVersion).Error()) {
 			t.Errorf("it started: %v", err)
 		}
 		g.nodes[late].running = false

@@ -56,7 +56,7 @@ func drawDatabase(t *rapid.T) *Database {
 	db := &Database{
 		Name:             fmt.Sprintf("db%d", rapid.IntRange(0, 9).Draw(t, "name")),
 		Created:          rapid.Int64Range(1, 50).Draw(t, "created"),
-		N:                len(shards[0].Nodes),
+		N:                len(shards[0].Nodes()),
 		Partitioned:      rapid.Bool().Draw(t, "partitioned"),
 		Shards:           shards,
 		RevsLimit:        rapid.IntRange(0, 1<<40).Draw(t, "revs"),
@@ -202,7 +202,7 @@ func TestUnknownFields(t *testing.T) {
 
 // An operation that a newer version adds is not.
 func TestUnknownOperations(t *testing.T) {
-	for _, number := range []protowire.Number{11, 15, 16, 2000} {
+	for _, number := range []protowire.Number{13, 15, 16, 2000} {
 		b := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), encode(&metapb.RemoveNode{Name: "a@a"}))
 		if c, err := decodeCommand(b); !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), "newer version") {
 			t.Errorf("operation %d: %+v, %v", number, c, err)
@@ -211,7 +211,7 @@ func TestUnknownOperations(t *testing.T) {
 }
 
 func TestMalformedCommands(t *testing.T) {
-	full := []ring.Shard{{Range: ring.Full(), Nodes: []string{"a@a"}}}
+	full := []ring.Shard{{Range: ring.Full(), Copies: ring.CopiesOn("a@a")}}
 	create := encode(createCommand(&Database{Name: "a", Created: 1, Shards: full}))
 	if _, err := decodeCommand(create); err != nil {
 		t.Fatal(err)
@@ -356,7 +356,7 @@ func TestRecordsLargerThanCommands(t *testing.T) {
 func TestCutSnapshotsAreRefused(t *testing.T) {
 	m := newTestMachine(t)
 	for i, name := range []string{"a", "b"} {
-		db := &Database{Name: name, Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Nodes: []string{self}}}}
+		db := &Database{Name: name, Created: 5, Shards: []ring.Shard{{Range: ring.Full(), Copies: ring.CopiesOn(self)}}}
 		m.Apply(&raft.Log{Index: uint64(i + 1), Type: raft.LogCommand, Data: encode(createCommand(db))})
 	}
 	whole := snapshotOf(t, m)
@@ -391,7 +391,7 @@ func TestUnknownRecords(t *testing.T) {
 func shardsOn(q int, nodes ...string) []ring.Shard {
 	var out []ring.Shard
 	for _, r := range ring.Split(q) {
-		out = append(out, ring.Shard{Range: r, Nodes: nodes})
+		out = append(out, ring.Shard{Range: r, Copies: ring.CopiesOn(nodes...)})
 	}
 	return out
 }

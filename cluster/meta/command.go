@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"divan/cluster/meta/metapb"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -69,6 +70,11 @@ func decodeCommand(b []byte) (*command, error) {
 		ok = op.PutNode.Name != ""
 	case *metapb.Command_AssignSlots:
 		ok = !slices.ContainsFunc(op.AssignSlots.Slots, func(s *metapb.Slot) bool { return !isSlot(s) })
+	case *metapb.Command_ChangeCopies:
+		ok = len(op.ChangeCopies.Changes) < ring.MaxNewCopies && !slices.ContainsFunc(op.ChangeCopies.Changes, func(c *metapb.CopyChange) bool {
+			return len(c.Id) != len(Database{}.ID) || c.Copy == 0 || c.State > uint32(ring.StateJoining)
+		})
+	case *metapb.Command_IdentifyCopies: // is about nothing else
 	case *metapb.Command_AlterNode, *metapb.Command_RemoveNode, *metapb.Command_ReplaceNode: // find nothing
 	default:
 		err = fmt.Errorf("%w: log entry with an operation that this version does not know; a newer version wrote it", errMalformed)

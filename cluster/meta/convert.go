@@ -16,16 +16,24 @@ func (d *Database) proto() *metapb.Database {
 	p := &metapb.Database{
 		Name: d.Name, Created: d.Created, Id: d.ID[:], N: int64(d.N), Partitioned: d.Partitioned, Security: d.Security,
 		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
+		Generation: d.Generation, Unnamed: d.Unnamed,
 	}
 	for i, s := range d.Shards {
-		shard := &metapb.Shard{Begin: s.Begin, End: s.End, Nodes: make([]uint32, len(s.Nodes))}
-		for j, node := range s.Nodes {
-			at := slices.Index(p.Nodes, node)
+		shard := &metapb.Shard{Begin: s.Begin, End: s.End, Nodes: make([]uint32, len(s.Copies))}
+		states := make([]uint32, len(s.Copies))
+		for j, c := range s.Copies {
+			at := slices.Index(p.Nodes, c.Node)
 			if at < 0 {
 				at = len(p.Nodes)
-				p.Nodes = append(p.Nodes, node)
+				p.Nodes = append(p.Nodes, c.Node)
 			}
 			shard.Nodes[j] = uint32(at)
+			if c.ID != 0 {
+				shard.Copies = append(shard.Copies, c.ID)
+			}
+			if states[j] = uint32(c.State); c.State != ring.StateFull {
+				shard.States = states
+			}
 		}
 		p.Shards[i] = shard
 	}
@@ -37,24 +45,46 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 	d := &Database{
 		Name: p.Name, Created: p.Created, Suffix: suffixOf(p.Created), N: int(p.N), Partitioned: p.Partitioned, Security: p.Security,
 		RevsLimit: int(p.RevsLimit), PurgedInfosLimit: int(p.PurgedInfosLimit), Shards: make([]ring.Shard, len(p.Shards)),
+		Generation: p.Generation, Unnamed: p.Unnamed,
 	}
 	for i, node := range p.Nodes {
 		p.Nodes[i] = unique.Make(node).Value() // many databases repeat it
 	}
 	for i, s := range p.Shards {
-		shard := ring.Shard{Range: ring.Range{Begin: s.Begin, End: s.End}, Nodes: make([]string, len(s.Nodes))}
-		for j, at := range s.Nodes {
-			if uint64(at) >= uint64(len(p.Nodes)) || p.Nodes[at] == "" {
-				return nil, fmt.Errorf("%w: node of a shard", errMalformed)
-			}
-			shard.Nodes[j] = p.Nodes[at]
+		copies, err := copiesFrom(p, s)
+		if err != nil {
+			return nil, err
 		}
-		d.Shards[i] = shard
+		d.Shards[i] = ring.Shard{Range: ring.Range{Begin: s.Begin, End: s.End}, Copies: copies}
 	}
-	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Covers(d.Shards) {
+	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Covers(d.Shards) || !ring.Identified(d.Shards) {
 		return nil, fmt.Errorf("%w: database %q", errMalformed, d.Name)
 	}
 	return d, nil
+}
+
+// copiesFrom reads the copies of a range.
+func copiesFrom(p *metapb.Database, s *metapb.Shard) ([]ring.Copy, error) {
+	out := make([]ring.Copy, len(s.Nodes))
+	if len(s.Copies) > 0 && len(s.Copies) != len(out) || len(s.States) > 0 && len(s.States) != len(out) {
+		return nil, fmt.Errorf("%w: copies of a shard", errMalformed)
+	}
+	for j, at := range s.Nodes {
+		if uint64(at) >= uint64(len(p.Nodes)) || p.Nodes[at] == "" {
+			return nil, fmt.Errorf("%w: node of a shard", errMalformed)
+		}
+		out[j].Node = p.Nodes[at]
+		if len(s.Copies) > 0 {
+			out[j].ID = s.Copies[j]
+		}
+		if len(s.States) > 0 {
+			if s.States[j] > uint32(ring.StateLeaving) {
+				return nil, fmt.Errorf("%w: state of a copy", errMalformed)
+			}
+			out[j].State = ring.State(s.States[j])
+		}
+	}
+	return out, nil
 }
 
 func (n Node) proto() *metapb.Node {

@@ -494,7 +494,7 @@ func TestRecoverRefuses(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Dir: filepath.Join(dir, "meta"), CopyDir: filepath.Join(dir, "recovery")}
 	m, stop := start(t, o)
-	if err := m.PutNode(context.WithoutCancel(t.Context()), Node{Name: "other@127.0.0.1"}); err != nil {
+	if err := m.PutNode(context.WithoutCancel(t.Context()), Node{Name: "other@127.0.0.1", ClusterVersion: ClusterVersion}); err != nil {
 		t.Fatal(err)
 	}
 	stop()

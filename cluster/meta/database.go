@@ -19,6 +19,13 @@ type Database struct {
 	RevsLimit        int
 	PurgedInfosLimit int
 	Created          int64 // unix seconds; the number that Suffix spells
+
+	// Generation is the index of the command that changed the copies last. It and
+	// the ids of the copies are 0 until all members know copies with ids.
+	Generation uint64
+	// Unnamed is up to which id copies may lie in directories that do not tell whose
+	// they are: of programs that knew no ids.
+	Unnamed uint64
 }
 
 // Q returns the number of ranges.
@@ -41,6 +48,16 @@ func (d *Database) CopiesOn(node string) []string {
 		}
 	}
 	return out
+}
+
+// Copy returns a copy by its name and node; false when the map has none there.
+func (d *Database) Copy(name, node string) (ring.Copy, bool) {
+	for i := range d.Shards {
+		if d.CopyName(d.Shards[i].Range) == name {
+			return d.Shards[i].CopyOn(node)
+		}
+	}
+	return ring.Copy{}, false
 }
 
 // suffixOf spells a time as a suffix.

@@ -92,7 +92,7 @@ func TestRemovedNode(t *testing.T) {
 			t.Error("it votes again")
 		}
 
-		if err := g.meta(g.leader()).PutNode(ctx, Node{Name: name}); err != nil {
+		if err := g.meta(g.leader()).PutNode(ctx, Node{Name: name, ClusterVersion: ClusterVersion}); err != nil {
 			t.Fatal(err)
 		}
 		g.wait("it is part of the cluster again", func() bool { return !m.Removed() })
@@ -174,9 +174,9 @@ func TestReplaceNode(t *testing.T) {
 		for _, db := range want {
 			got, _ := m.Database(db.Name)
 			for i, s := range got.Shards {
-				before := db.Shards[i].Nodes
-				if at := slices.Index(before, old); s.Nodes[at] != "fresh@host" || s.On(old) || len(s.Nodes) != 3 {
-					t.Errorf("%s: %v became %v", db.Name, before, s.Nodes)
+				before := db.Shards[i].Nodes()
+				if at := slices.Index(before, old); s.Nodes()[at] != "fresh@host" || s.On(old) || len(s.Nodes()) != 3 {
+					t.Errorf("%s: %v became %v", db.Name, before, s.Nodes())
 				}
 			}
 		}
@@ -222,8 +222,8 @@ func TestCreateDuringReplace(t *testing.T) {
 			t.Fatal("not replaced meanwhile")
 		}
 		for _, s := range db.Shards {
-			if s.On(old) || !s.On("fresh@host") || len(s.Nodes) != 3 {
-				t.Errorf("a node that is gone has a copy: %v", s.Nodes)
+			if s.On(old) || !s.On("fresh@host") || len(s.Nodes()) != 3 {
+				t.Errorf("a node that is gone has a copy: %v", s.Nodes())
 			}
 		}
 	})
@@ -231,12 +231,12 @@ func TestCreateDuringReplace(t *testing.T) {
 
 // A range that has copies on both nodes loses the one of the node that goes.
 func TestReplaceByHolder(t *testing.T) {
-	shards := []ring.Shard{{Nodes: []string{"a", "b", "c"}}, {Nodes: []string{"b", "c"}}, {Nodes: []string{"a", "c"}}}
-	got, ok := replaceIn(shards, "a", "b")
-	if !ok || !slices.Equal(got[0].Nodes, []string{"b", "c"}) || !slices.Equal(got[2].Nodes, []string{"b", "c"}) || len(shards[0].Nodes) != 3 {
+	shards := []ring.Shard{{Copies: ring.CopiesOn("a", "b", "c")}, {Copies: ring.CopiesOn("b", "c")}, {Copies: ring.CopiesOn("a", "c")}}
+	got, ok := ring.Replace(shards, "a", "b", &ring.NewCopies{})
+	if !ok || !slices.Equal(got[0].Nodes(), []string{"b", "c"}) || !slices.Equal(got[2].Nodes(), []string{"b", "c"}) || len(shards[0].Nodes()) != 3 {
 		t.Errorf("%v", got)
 	}
-	if _, ok := replaceIn(shards, "d", "b"); ok {
+	if _, ok := ring.Replace(shards, "d", "b", &ring.NewCopies{}); ok {
 		t.Error("changed what a stranger had")
 	}
 }

@@ -68,6 +68,9 @@ func (m *Meta) prepareToLead(ctx context.Context, r *raft.Raft, term uint64) err
 	if r.CurrentTerm() == term {
 		m.term.Store(term)
 	}
+	if err := m.identifyCopies(ctx, m.submit); err != nil {
+		return err
+	}
 	return m.storeAdminHashes(ctx)
 }
 
@@ -77,6 +80,7 @@ func (m *Meta) startLeaderDuties(ctx context.Context, r *raft.Raft) (stop func()
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { m.runAutopilot(ctx, r) })
+	wg.Go(func() { m.keepIdentified(ctx) })
 	return func() {
 		cancel()
 		wg.Wait()

@@ -122,7 +122,7 @@ func TestReplaceAfterRemoval(t *testing.T) {
 		}
 		for i, s := range got.Shards {
 			if s.On(old) || db.Shards[i].On(old) != s.On("fresh@host") {
-				t.Errorf("%v became %v", db.Shards[i].Nodes, s.Nodes)
+				t.Errorf("%v became %v", db.Shards[i].Nodes(), s.Nodes())
 			}
 		}
 		wantKind(t, m.ReplaceNode(ctx, old, "fresh@host"), fault.NotFound) // no map names it now

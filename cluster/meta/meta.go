@@ -73,6 +73,9 @@ type Options struct {
 	// Config gets the replicated layers of configuration. Required.
 	Config *config.Holder
 
+	// NodeDownAfter is how long another node may be silent before it counts as down; 0:
+	// the usual. A longer time makes elections slower.
+	NodeDownAfter time.Duration
 	// Transport carries Raft's messages; its addresses are names of nodes. nil
 	// suits a group of one. The caller closes it.
 	Transport raft.Transport
@@ -324,7 +327,7 @@ func (m *Meta) alive(node string) bool {
 // proves more than what others say about it.
 func (m *Meta) heardFrom(leader string) bool {
 	r := m.raft.Load()
-	return r != nil && leader == m.Leader() && time.Since(r.LastContact()) < raftTimeout
+	return r != nil && leader == m.Leader() && time.Since(r.LastContact()) < m.raftTimeout()
 }
 
 // quorumLost reports whether no majority can decide now, nor after an election.

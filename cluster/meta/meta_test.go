@@ -407,12 +407,13 @@ func TestNodes(t *testing.T) {
 	m, _ := start(t, Options{Self: Node{Name: self, HTTP: "127.0.0.1:5984", Zone: "z1"}})
 	ctx := t.Context()
 	for _, n := range []Node{{Name: "c@c", Zone: "z2"}, {Name: "b@b", Draining: true}, {Name: "c@c", Zone: "z2", HTTP: "c:1"}} {
+		n.ClusterVersion = ClusterVersion
 		if err := m.PutNode(ctx, n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := m.Nodes()
-	if len(got) != 3 || got[0].Name != "b@b" || got[1] != (Node{Name: "c@c", Zone: "z2", HTTP: "c:1"}) || got[2].Zone != "z1" {
+	if len(got) != 3 || got[0].Name != "b@b" || got[1] != (Node{Name: "c@c", Zone: "z2", HTTP: "c:1", ClusterVersion: ClusterVersion}) || got[2].Zone != "z1" {
 		t.Errorf("nodes %+v", got)
 	}
 	db, err := m.CreateDatabase(ctx, Create{Name: "films", Q: 4, N: 5})

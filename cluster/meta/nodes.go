@@ -3,38 +3,11 @@ package meta
 import (
 	"context"
 	"maps"
-	"slices"
-	"sync"
 
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
-
-// broadcast tells any number of waiting goroutines that something happened.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// next returns a channel that is closed when tell is called the next time.
-func (n *broadcast) next() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.ch == nil {
-		n.ch = make(chan struct{})
-	}
-	return n.ch
-}
-
-func (n *broadcast) tell() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.ch != nil {
-		close(n.ch)
-		n.ch = nil
-	}
-}
 
 func errNoNode(name string) error { return fault.Newf(fault.NotFound, "no such node: %s", name) }
 
@@ -86,7 +59,13 @@ func (s *state) replaceNode(name, by string, e *effects) result {
 		return result{err: errNoNode(by)}
 	}
 	s.removeNode(name, e) // if it is one still
-	s.replaceCopies(name, by, e)
+	s.changeMaps(func(db *Database) bool {
+		shards, ok := ring.Replace(db.Shards, name, by, s.newCopies())
+		if ok {
+			db.Shards = shards
+		}
+		return ok
+	}, e)
 	return result{}
 }
 
@@ -100,48 +79,6 @@ func (s *state) placed(node string) bool {
 		}
 	}
 	return false
-}
-
-// replaceCopies gives the copies of one node to another in all maps.
-func (s *state) replaceCopies(old, by string, e *effects) {
-	dbs := make([]*Database, 0, s.dbs.Len())
-	changed := 0
-	for db := range s.dbs.All() {
-		shards, ok := replaceIn(db.Shards, old, by)
-		if ok {
-			next := *db
-			next.Shards = shards
-			if changed++; changed <= maxPending {
-				e.events = append(e.events, Event{Kind: Changed, Old: db, New: &next})
-			}
-			db = &next
-		}
-		dbs = append(dbs, db)
-	}
-	s.dbs = Databases{build(dbs)}
-	e.lagged = e.lagged || changed > maxPending
-}
-
-// replaceIn returns shards with one node in the place of another, and whether
-// anything changed. A range that both have copies of loses the old one.
-func replaceIn(shards []ring.Shard, old, by string) ([]ring.Shard, bool) {
-	var out []ring.Shard
-	for i, s := range shards {
-		if !s.On(old) {
-			continue
-		}
-		if out == nil {
-			out = slices.Clone(shards)
-		}
-		nodes := slices.Clone(s.Nodes)
-		if s.On(by) {
-			nodes = slices.DeleteFunc(nodes, func(n string) bool { return n == old })
-		} else {
-			nodes[slices.Index(nodes, old)] = by
-		}
-		out[i].Nodes = nodes
-	}
-	return out, out != nil
 }
 
 // PutNode adds a member or changes what is known of it. It does not make the
@@ -234,4 +171,4 @@ func (m *Meta) checkRemovable(ctx context.Context, name string) error {
 
 // NodesChanged returns a channel that is closed when a member comes, goes or
 // changes after the call.
-func (m *Meta) NodesChanged() <-chan struct{} { return m.fsm.nodesChanged.next() }
+func (m *Meta) NodesChanged() <-chan struct{} { return m.fsm.nodesChanged.Next() }

@@ -24,6 +24,7 @@ const (
 	// A follower that hears nothing from the leader for this long, to twice as
 	// long, stands for election, so another leader is there in 2 s. Heartbeats go
 	// out every 40 to 80 ms; that some are late on a busy machine does no harm.
+	// Options.NodeDownAfter makes it longer.
 	raftTimeout = 400 * time.Millisecond
 
 	// Commands that wait at the same time are written to the log store together,
@@ -241,6 +242,11 @@ func boltOptions(path string) raftboltdb.Options {
 	}
 }
 
+// raftTimeout is how long the leader may be silent.
+func (m *Meta) raftTimeout() time.Duration {
+	return max(raftTimeout, m.opts.NodeDownAfter*2/5)
+}
+
 func (m *Meta) raftConfig(logger *raftLogger) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(m.opts.Self.Name)
@@ -250,7 +256,7 @@ func (m *Meta) raftConfig(logger *raftLogger) *raft.Config {
 	c.SnapshotThreshold = snapshotThreshold
 	c.TrailingLogs = trailingLogs
 	c.NoLegacyTelemetry = true
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = raftTimeout, raftTimeout, raftTimeout
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = m.raftTimeout(), m.raftTimeout(), m.raftTimeout()
 	c.ShutdownOnRemove = false // a node that was removed may be taken in again
 	return c
 }

@@ -21,6 +21,7 @@ import (
 // DiskCopy is a copy that lies on this node's disk.
 type DiskCopy struct {
 	Name        string
+	ID          uint64 // that its directory tells; 0: none
 	Partitioned bool
 }
 
@@ -72,6 +73,7 @@ func Recover(o Remake) (*Remade, error) {
 		return nil, err
 	}
 	r.addFromDisk()
+	r.identifyCopies()
 	if r.sound && r.added == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrSound, r.Dir)
 	}
@@ -197,7 +199,7 @@ func (r *remaking) add(f *found) {
 		r.notef("%s of %d: a newer database has the name; the shards of this one are left as they are", f.name, f.created)
 		return
 	}
-	ranges := complete(f.ranges)
+	ranges := ring.Complete(f.ranges)
 	if ranges == nil {
 		r.notef("%s of %d: its ranges do not fit together; its shards are left as they are", f.name, f.created)
 		return
@@ -207,7 +209,7 @@ func (r *remaking) add(f *found) {
 		Security: []byte(adminOnly), RevsLimit: defaultLimit, PurgedInfosLimit: defaultLimit,
 	}
 	for _, rng := range ranges {
-		db.Shards = append(db.Shards, ring.Shard{Range: rng, Nodes: []string{r.Self}})
+		db.Shards = append(db.Shards, ring.Shard{Range: rng, Copies: ring.CopiesOn(r.Self)})
 	}
 	s.dbs = s.dbs.with(db)
 	r.added++
@@ -215,26 +217,23 @@ func (r *remaking) add(f *found) {
 		"limits are the default", f.name, len(ranges))
 }
 
-// complete returns all ranges of the database that has these, nil when there can
-// be no such database. What is missing is guessed: all ranges of one have the
-// same size.
-func complete(some []ring.Range) []ring.Range {
-	slices.SortFunc(some, func(a, b ring.Range) int { return cmp.Compare(a.Begin, b.Begin) })
-	shards := make([]ring.Shard, len(some))
-	for i, r := range some {
-		shards[i].Range = r
+// identifyCopies gives ids to copies that have none, and to those that are newer on the
+// disk than in what the metadata are made of, the ones that their directories tell.
+func (r *remaking) identifyCopies() {
+	there := make(map[string]uint64, len(r.Copies))
+	for _, c := range r.Copies {
+		there[c.Name] = c.ID
+		r.base.state.index = max(r.base.state.index, ring.CommandOf(c.ID))
 	}
-	if ring.Covers(shards) {
-		return some
+	s := r.base.state
+	s.clusterVersion = max(s.clusterVersion, copiesVersion)
+	var dbs []*Database
+	for db := range s.dbs.All() {
+		next := *db
+		next.identifyAs(r.Self, there, s.index+1)
+		dbs = append(dbs, &next)
 	}
-	size := uint64(some[0].End) - uint64(some[0].Begin) + 1
-	for q := max(1<<32/size, 1); q <= 1<<32/size+1 && q <= ring.MaxQ; q++ {
-		all := ring.Split(int(q))
-		if !slices.ContainsFunc(some, func(r ring.Range) bool { return !slices.Contains(all, r) }) {
-			return all
-		}
-	}
-	return nil
+	s.dbs = Databases{build(dbs)}
 }
 
 // compare tells which shards of a database are missing.

@@ -56,7 +56,7 @@ func (m *Meta) Slots() *Slots { return m.fsm.load().slots }
 
 // SlotsChanged returns a channel that is closed when a slot changes hands after
 // the call.
-func (m *Meta) SlotsChanged() <-chan struct{} { return m.fsm.slotsChanged.next() }
+func (m *Meta) SlotsChanged() <-chan struct{} { return m.fsm.slotsChanged.Next() }
 
 // MoveSlots has slots change hands. A move that was decided on by something that
 // is no longer true is passed over, which is no error: Slots tells what came of

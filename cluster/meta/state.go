@@ -95,6 +95,10 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 		return s.removeNode(op.RemoveNode.Name, e)
 	case *metapb.Command_ReplaceNode:
 		return s.replaceNode(op.ReplaceNode.Name, op.ReplaceNode.By, e)
+	case *metapb.Command_IdentifyCopies:
+		s.changeMaps(func(db *Database) bool { return db.identify(s.index, true) }, e)
+	case *metapb.Command_ChangeCopies:
+		s.changeCopies(op.ChangeCopies.Changes, e)
 	case *metapb.Command_AssignSlots:
 		s.assignSlots(op.AssignSlots, e)
 	}
@@ -117,6 +121,9 @@ func (s *state) createDatabase(wish *Database, t *tombstones, e *effects) result
 	db := *wish
 	db.Created = t.nextSuffix(wish.Name, wish.Created)
 	db.Suffix = suffixOf(db.Created)
+	if s.clusterVersion >= copiesVersion {
+		db.identify(s.index, false)
+	}
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Created, New: &db})
 	return result{db: &db}
@@ -125,9 +132,9 @@ func (s *state) createDatabase(wish *Database, t *tombstones, e *effects) result
 // nonMember returns a node that is to get a copy of a database and is no member.
 func (s *state) nonMember(db *Database) (string, bool) {
 	for _, shard := range db.Shards {
-		for _, node := range shard.Nodes {
-			if _, member := s.nodes[node]; !member {
-				return node, true
+		for _, c := range shard.Copies {
+			if _, member := s.nodes[c.Node]; !member {
+				return c.Node, true
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"divan/cluster/broadcast"
 	"divan/cluster/config"
 	"divan/storage/fault"
 )
@@ -25,10 +26,10 @@ type stateMachine struct {
 	current      atomic.Pointer[state]
 	fatal        chan error // gets the first reason why the state cannot be followed further
 	waiters      waiters
-	applied      chan struct{} // has one token when commands were applied
-	toCopy       chan struct{} // likewise, for keepCopy
-	nodesChanged broadcast     // of changed nodes
-	slotsChanged broadcast     // of slots that changed hands
+	applied      chan struct{}       // has one token when commands were applied
+	toCopy       chan struct{}       // likewise, for keepCopy
+	nodesChanged broadcast.Broadcast // of changed nodes
+	slotsChanged broadcast.Broadcast // of slots that changed hands
 
 	tombstones atomic.Pointer[tombstones]
 
@@ -140,10 +141,10 @@ func (m *stateMachine) publish(next *state, e effects) {
 		m.subs.publish(e.events)
 	}
 	if e.nodes {
-		m.nodesChanged.tell()
+		m.nodesChanged.Tell()
 	}
 	if e.slots {
-		m.slotsChanged.tell()
+		m.slotsChanged.Tell()
 	}
 	m.waiters.reached(next.index)
 	for _, c := range [...]chan struct{}{m.applied, m.toCopy} {

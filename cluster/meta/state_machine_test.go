@@ -140,7 +140,7 @@ func (m *model) applyNode(c *metapb.Command) fault.Kind {
 		_, old := m.nodes[name]
 		for _, db := range m.dbs {
 			for _, s := range db.Shards {
-				old = old || slices.Contains(s.Nodes, name)
+				old = old || slices.Contains(s.Nodes(), name)
 			}
 		}
 		if _, ok := m.nodes[by]; !old || !ok {
@@ -157,15 +157,15 @@ func (m *model) replace(old, by string) {
 		var shards []ring.Shard
 		for _, s := range db.Shards {
 			var nodes []string
-			for _, n := range s.Nodes {
-				if n == old && !slices.Contains(s.Nodes, by) {
+			for _, n := range s.Nodes() {
+				if n == old && !slices.Contains(s.Nodes(), by) {
 					n = by
 				}
 				if n != old {
 					nodes = append(nodes, n)
 				}
 			}
-			shards = append(shards, ring.Shard{Range: s.Range, Nodes: nodes})
+			shards = append(shards, ring.Shard{Range: s.Range, Copies: ring.CopiesOn(nodes...)})
 		}
 		db.Shards = shards
 		m.dbs[name] = db

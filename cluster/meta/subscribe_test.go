@@ -92,7 +92,7 @@ func TestReconcile(t *testing.T) {
 	shards := func(nodes ...string) []ring.Shard {
 		var out []ring.Shard
 		for _, r := range ring.Split(2) {
-			out = append(out, ring.Shard{Range: r, Nodes: nodes})
+			out = append(out, ring.Shard{Range: r, Copies: ring.CopiesOn(nodes...)})
 		}
 		return out
 	}

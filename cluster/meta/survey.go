@@ -253,6 +253,7 @@ func applyEntries(s *state, marks *tombstones, entries []*raft.Log, next uint64)
 			break
 		}
 		now.index, now.term = l.Index, l.Term
+		now.clusterVersion = max(now.clusterVersion, neededVersion(c.Command))
 		now.apply(c, marks, &effects{})
 	}
 	return &now

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -191,7 +192,7 @@ func (r *reader) resume(t tester, n *node) {
 	from := r.seq
 	if r.copy != at.UUID {
 		var err error
-		from, err = ResumePoint(context.Background(), n.copies(), Copy{Name: copyName, UUID: at.UUID, Seq: at.Seq}, PrefixOf(r.copy), r.seq)
+		from, err = ResumePoint(context.Background(), replica.Copy{At: n.copies()}, Copy{Name: copyName, UUID: at.UUID, Seq: at.Seq}, PrefixOf(r.copy), r.seq)
 		if err != nil {
 			t.Fatal(err)
 		}

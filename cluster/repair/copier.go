@@ -14,18 +14,18 @@ import (
 
 // End is a copy that a Copier reads from or writes to.
 type End struct {
-	Node   string         // that holds it
-	Name   string         // of the copy
-	Copies replica.Copies // of that node; nil: it cannot be reached
+	Node string // that holds it
+	Name string // of the copy
+	Copy replica.Copy
 	position
 }
 
 // locate finds out which copy is there, and where it is.
 func (e *End) locate(ctx context.Context) error {
-	if e.Copies == nil {
+	if e.Copy.Away() {
 		return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", e.Node)
 	}
-	at, err := replica.Position.On(ctx, e.Copies, e.Name)
+	at, err := replica.Position.On(ctx, e.Copy, e.Name)
 	if err != nil {
 		return fmt.Errorf("position of the copy on %s: %w", e.Node, err)
 	}
@@ -128,7 +128,7 @@ func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
 	if err := c.wait(ctx, size); err != nil {
 		return err
 	}
-	missing, err := replica.Missing.On(ctx, c.target.Copies, replica.MissingRequest{Copy: c.target.Name, IDs: docs})
+	missing, err := replica.Missing.On(ctx, c.target.Copy, replica.MissingRequest{Copy: c.target.Name, IDs: docs})
 	if err != nil {
 		return fmt.Errorf("ask what is missing: %w", err)
 	}
@@ -154,7 +154,7 @@ func (c *Copier) copyMissing(ctx context.Context, docs []shard.IDRevs) error {
 
 // open reads documents at the source.
 func (c *Copier) open(ctx context.Context, reqs []shard.OpenRevsRequest) ([]shard.RevsAnswer, error) {
-	found, err := replica.OpenRevsMany.On(ctx, c.source.Copies, replica.OpenRevsManyRequest{Copy: c.source.Name, Docs: reqs})
+	found, err := replica.OpenRevsMany.On(ctx, c.source.Copy, replica.OpenRevsManyRequest{Copy: c.source.Name, Docs: reqs})
 	for i := range found {
 		if err == nil && found[i].Err != nil {
 			err = fmt.Errorf("%q: %w", reqs[i].ID, found[i].Err)

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -17,8 +18,8 @@ import (
 // copier copies documents from a node to a copy of another name, as of a half of
 // the range.
 func (n *node) copier(to *node, copies Copies) *Copier {
-	source := End{Node: n.name, Name: n.copy, Copies: n.copies()}
-	return NewCopier(source, End{Node: to.name, Name: to.copy, Copies: through(copies)}, shard.Limits{}, zap.NewNop())
+	source := End{Node: n.name, Name: n.copy, Copy: replica.Copy{At: n.copies()}}
+	return NewCopier(source, End{Node: to.name, Name: to.copy, Copy: replica.Copy{At: through(copies)}}, shard.Limits{}, zap.NewNop())
 }
 
 // half makes a copy of a half of the range on a node of its own.

@@ -35,7 +35,7 @@ func (c *Copier) attachment(ctx context.Context, id string, a doc.Attachment, la
 			return e, err
 		}
 	}
-	r, err := replica.ReadAttachment.On(ctx, c.source.Copies, shard.AttachmentRange{Copy: c.source.Name, ID: id, Key: a.Key, Length: -1})
+	r, err := replica.ReadAttachment.On(ctx, c.source.Copy, shard.AttachmentRange{Copy: c.source.Name, ID: id, Key: a.Key, Length: -1})
 	if err != nil {
 		return e, err
 	}
@@ -51,7 +51,7 @@ func (c *Copier) attachment(ctx context.Context, id string, a doc.Attachment, la
 
 // hasContent reports whether the target has a content.
 func (c *Copier) hasContent(ctx context.Context, id string, a doc.Attachment) (bool, error) {
-	r, err := replica.ReadAttachment.On(ctx, c.target.Copies, shard.AttachmentRange{Copy: c.target.Name, ID: id, Key: a.Key})
+	r, err := replica.ReadAttachment.On(ctx, c.target.Copy, shard.AttachmentRange{Copy: c.target.Name, ID: id, Key: a.Key})
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
@@ -63,7 +63,7 @@ func (c *Copier) hasContent(ctx context.Context, id string, a doc.Attachment) (b
 
 // stream brings a content to the target, one block at a time.
 func (c *Copier) stream(ctx context.Context, id string, a doc.Attachment, r io.Reader) error {
-	sink, err := replica.PutAttachment.On(ctx, c.target.Copies, replica.PutAttachmentRequest{Copy: c.target.Name, ID: id, Key: a.Key})
+	sink, err := replica.PutAttachment.On(ctx, c.target.Copy, replica.PutAttachmentRequest{Copy: c.target.Name, ID: id, Key: a.Key})
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (c *Copier) flush(ctx context.Context) error {
 	if err := c.wait(ctx, c.out.bytes); err != nil {
 		return err
 	}
-	results, err := replica.Update.On(ctx, c.target.Copies, shard.UpdateRequest{
+	results, err := replica.Update.On(ctx, c.target.Copy, shard.UpdateRequest{
 		Copy: c.target.Name, Edits: edits, Limits: c.limits, Trusted: true, NoPath: true, PurgesSeen: &c.seen,
 	})
 	for i := range results {

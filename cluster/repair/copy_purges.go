@@ -76,7 +76,7 @@ func (t *purgeTail) begin(ctx context.Context) error {
 // move has the other end do what has come since the last time, and returns how
 // much that was. What it has done already it does not do again.
 func (t *purgeTail) move(ctx context.Context, filter func(id string) bool, logger *zap.Logger) (int, error) {
-	log, err := replica.Purges.On(ctx, t.from.Copies, replica.PurgesRequest{Copy: t.from.Name, Since: t.upto})
+	log, err := replica.Purges.On(ctx, t.from.Copy, replica.PurgesRequest{Copy: t.from.Name, Since: t.upto})
 	if err != nil || len(log) == 0 {
 		return 0, err
 	}
@@ -94,7 +94,7 @@ func (t *purgeTail) move(ctx context.Context, filter func(id string) bool, logge
 			items[i] = shard.PurgeItem{UUID: p.UUID, ID: p.ID, Revs: p.Revs, Paths: p.Paths}
 			t.ids = append(t.ids, p.ID)
 		}
-		if _, err := replica.Purge.On(ctx, t.to.Copies, replica.PurgeRequest{Copy: t.to.Name, Items: items}); err != nil {
+		if _, err := replica.Purge.On(ctx, t.to.Copy, replica.PurgeRequest{Copy: t.to.Name, Items: items}); err != nil {
 			return 0, err
 		}
 	}

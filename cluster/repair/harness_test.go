@@ -41,6 +41,7 @@ type node struct {
 	fs     vfs.FS
 	engine *storage.Engine
 	copy   string
+	id     uint64            // of the copy in the map; 0: there is none
 	update func(copy string) // called for every update; nil: nobody
 }
 
@@ -71,6 +72,7 @@ func (n *node) open() {
 
 func (n *node) create(o shard.CreateOptions) {
 	n.t.Helper()
+	o.ID = n.id
 	if err := n.Create(context.Background(), n.copy, o); err != nil {
 		n.t.Fatal(err)
 	}
@@ -252,7 +254,7 @@ func (n *node) check() {
 
 // pushTo makes the push of a copy of this node to another one's.
 func (n *node) pushTo(to *node, copies Copies) *push {
-	source, target := End{Node: n.name, Name: n.copy, Copies: n.copies()}, End{Node: to.name, Name: to.copy, Copies: through(copies)}
+	source, target := End{Node: n.name, Name: n.copy, Copy: replica.Copy{At: n.copies()}}, End{Node: to.name, Name: to.copy, Copy: replica.Copy{At: through(copies)}}
 	p := &push{
 		Copier: NewCopier(source, target, shard.Limits{}, zap.NewNop()), local: n.Local, turn: 5,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {

@@ -35,7 +35,7 @@ func purgeCheckpointPrefix(node string) string {
 // readPurgeCheckpoint reads how far a node is in an end's log of purges. What
 // cannot be read counts as a node that has seen nothing.
 func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purgeCheckpoint, known bool, err error) {
-	d, err := replica.LocalGet.On(ctx, of.Copies, replica.LocalGetRequest{Copy: of.Name, ID: purgeCheckpointID(of.Node, follower)})
+	d, err := replica.LocalGet.On(ctx, of.Copy, replica.LocalGetRequest{Copy: of.Name, ID: purgeCheckpointID(of.Node, follower)})
 	if fault.Is(err, fault.NotFound) {
 		return p, false, nil
 	}
@@ -78,7 +78,7 @@ func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 		switch {
 		case len(log) > 0:
 			before = log[0].Seq - 1
-		case p.target.Copies != nil || p.source.seq == 0:
+		case !p.target.Copy.Away() || p.source.seq == 0:
 			return false, nil
 		}
 		if err := putPurgeCheckpoint(ctx, &p.source, purgeCheckpoint{PurgeSeq: before, Node: p.target.Node}); err != nil {

@@ -59,11 +59,11 @@ func (p *push) run(ctx context.Context) (outcome, error) {
 	if err := p.purges(ctx); err != nil || p.source.seq == 0 {
 		return o, err
 	}
-	own, err := readCheckpoint(ctx, p.source.Copies, p.source.Name, p.checkpointID())
+	own, err := readCheckpoint(ctx, p.source.Copy, p.source.Name, p.checkpointID())
 	if err != nil {
 		return o, fmt.Errorf("checkpoint here: %w", err)
 	}
-	other, err := readCheckpoint(ctx, p.target.Copies, p.target.Name, p.checkpointID())
+	other, err := readCheckpoint(ctx, p.target.Copy, p.target.Name, p.checkpointID())
 	if err != nil {
 		return o, fmt.Errorf("checkpoint of the target: %w", err)
 	}

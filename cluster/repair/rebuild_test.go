@@ -141,7 +141,7 @@ func TestAllCopiesLost(t *testing.T) {
 func TestLateAnswerAboutRebuilding(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		db, _ := w.group.Database("db")
-		first, second := w.nodes[db.Shards[0].Nodes[0]], w.nodes[db.Shards[0].Nodes[1]]
+		first, second := w.nodes[db.Shards[0].Nodes()[0]], w.nodes[db.Shards[0].Nodes()[1]]
 		var held atomic.Bool
 		pushed := make(chan struct{})
 		answered := func(ctx context.Context, from string, request []byte) {
@@ -240,9 +240,10 @@ func TestRebuildBesideNodeThatHangs(t *testing.T) {
 		}
 		two, _ := w.group.Database("two")
 		name := two.CopyName(two.Shards[0].Range)
-		first, second := w.nodes[two.Shards[0].Nodes[0]], w.nodes[two.Shards[0].Nodes[1]]
+		first, second := w.nodes[two.Shards[0].Nodes()[0]], w.nodes[two.Shards[0].Nodes()[1]]
 		for _, n := range []*member{first, second} {
-			if err := n.Create(w.ctx, name, shard.CreateOptions{}); err != nil {
+			one, _ := two.Copy(name, n.name)
+			if err := n.Create(w.ctx, name, shard.CreateOptions{ID: one.ID}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -256,7 +257,8 @@ func TestRebuildBesideNodeThatHangs(t *testing.T) {
 		if err := first.Drop(w.ctx, name); err != nil {
 			t.Fatal(err)
 		}
-		if err := first.Create(w.ctx, name, lost()); err != nil {
+		one, _ := two.Copy(name, first.name)
+		if err := first.Create(w.ctx, name, shard.CreateOptions{ID: one.ID, Rebuilding: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(2 * rebuildEvery)

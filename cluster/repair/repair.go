@@ -40,6 +40,7 @@ type Options struct {
 	Node   string // this node, as the shard maps name it
 	Meta   Map
 	Local  *shard.Local
+	Own    *replica.Local // the same
 	Peers  Peers
 	Config *config.Holder
 	Logger *zap.Logger
@@ -69,8 +70,8 @@ type Repair struct {
 // New returns a Repair that does nothing before Run; what it is told before
 // that is kept.
 func New(o Options) (*Repair, error) {
-	if o.Node == "" || o.Meta == nil || o.Local == nil || o.Peers == nil || o.Config == nil || o.Ask == nil {
-		return nil, errors.New("repair: Node, Meta, Local, Peers, Config and Ask are required")
+	if o.Node == "" || o.Meta == nil || o.Local == nil || o.Own == nil || o.Peers == nil || o.Config == nil || o.Ask == nil {
+		return nil, errors.New("repair: Node, Meta, Local, Own, Peers, Config and Ask are required")
 	}
 	r := &Repair{o: o, log: o.Logger, wake: make(chan struct{}, 1)}
 	if r.log == nil {
@@ -187,8 +188,8 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		return vanished
 	}
 	cfg := r.o.Config.Load().Repair
-	source := End{Node: r.o.Node, Name: it.copy, Copies: replica.NewLocal(replica.Held{Shards: r.o.Local})}
-	target := End{Node: it.node, Name: it.copy, Copies: r.o.Peers.Copies(it.node)}
+	source := r.end(db, it.copy, r.o.Node, r.o.Own)
+	target := r.end(db, it.copy, it.node, r.o.Peers.Copies(it.node))
 	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
 	p := &push{
 		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, holders: nodes,
@@ -229,6 +230,12 @@ func (r *Repair) synced(it *item, o *outcome) {
 	if _, known := r.mu.synced[it.pair]; known || len(r.mu.synced) < maxPairs {
 		r.mu.synced[it.pair] = o.upto
 	}
+}
+
+// end returns the copy of a database on a node as its map has it.
+func (r *Repair) end(db *meta.Database, name, node string, at replica.Copies) End {
+	c, _ := db.Copy(name, node)
+	return End{Node: node, Name: name, Copy: replica.Copy{At: at, To: wire.Addressee{Copy: c.ID, Generation: db.Generation}}}
 }
 
 // errStalled ends a push that makes no progress.
@@ -272,7 +279,7 @@ func (r *Repair) place(name string) (*meta.Database, []string, bool) {
 	}
 	for _, s := range db.Shards {
 		if s.Range == rg {
-			return db, s.Nodes, true
+			return db, s.Nodes(), true
 		}
 	}
 	return nil, nil, false

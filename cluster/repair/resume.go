@@ -26,7 +26,7 @@ func SharedUpTo(history []Entry, seen uint64) uint64 {
 // range, of which it knows the prefix of the uuid, up to a sequence. It asks
 // only for the checkpoint of pushes to that other copy, which need not be
 // there any more. 0 when the two are not known to share anything.
-func ResumePoint(ctx context.Context, from replica.Copies, at Copy, other Prefix, seen uint64) (uint64, error) {
+func ResumePoint(ctx context.Context, from replica.Copy, at Copy, other Prefix, seen uint64) (uint64, error) {
 	c, err := readCheckpoint(ctx, from, at.Name, CheckpointID(PrefixOf(at.UUID), other))
 	if err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ type Copy struct {
 
 // readCheckpoint reads a checkpoint; one that is missing or cannot be read is
 // empty, and the two copies start from nothing.
-func readCheckpoint(ctx context.Context, from replica.Copies, name, id string) (Checkpoint, error) {
+func readCheckpoint(ctx context.Context, from replica.Copy, name, id string) (Checkpoint, error) {
 	d, err := replica.LocalGet.On(ctx, from, replica.LocalGetRequest{Copy: name, ID: id})
 	if fault.Is(err, fault.NotFound) {
 		return Checkpoint{}, nil

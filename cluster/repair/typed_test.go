@@ -36,40 +36,40 @@ type contents interface {
 type methods struct{ replica.Copies }
 
 func (m methods) LocalGet(ctx context.Context, name, id string) (*shard.LocalDoc, error) {
-	return replica.LocalGet.On(ctx, m.Copies, replica.LocalGetRequest{Copy: name, ID: id})
+	return replica.LocalGet.On(ctx, replica.Copy{At: m.Copies}, replica.LocalGetRequest{Copy: name, ID: id})
 }
 
 func (m methods) Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error) {
-	at, err := replica.Position.On(ctx, m.Copies, name)
+	at, err := replica.Position.On(ctx, replica.Copy{At: m.Copies}, name)
 	return at.UUID, at.Seq, err
 }
 
 func (m methods) Missing(ctx context.Context, name string, ids []shard.IDRevs) ([]shard.IDMissing, error) {
-	return replica.Missing.On(ctx, m.Copies, replica.MissingRequest{Copy: name, IDs: ids})
+	return replica.Missing.On(ctx, replica.Copy{At: m.Copies}, replica.MissingRequest{Copy: name, IDs: ids})
 }
 
 func (m methods) OpenRevsMany(ctx context.Context, q replica.OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
-	return replica.OpenRevsMany.On(ctx, m.Copies, q)
+	return replica.OpenRevsMany.On(ctx, replica.Copy{At: m.Copies}, q)
 }
 
 func (m methods) Update(ctx context.Context, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	return replica.Update.On(ctx, m.Copies, req)
+	return replica.Update.On(ctx, replica.Copy{At: m.Copies}, req)
 }
 
 func (m methods) Purge(ctx context.Context, name string, items []shard.PurgeItem) ([]shard.PurgeResult, error) {
-	return replica.Purge.On(ctx, m.Copies, replica.PurgeRequest{Copy: name, Items: items})
+	return replica.Purge.On(ctx, replica.Copy{At: m.Copies}, replica.PurgeRequest{Copy: name, Items: items})
 }
 
 func (m methods) Purges(ctx context.Context, name string, since uint64) ([]shard.PurgeInfo, error) {
-	return replica.Purges.On(ctx, m.Copies, replica.PurgesRequest{Copy: name, Since: since})
+	return replica.Purges.On(ctx, replica.Copy{At: m.Copies}, replica.PurgesRequest{Copy: name, Since: since})
 }
 
 func (m methods) PutAttachment(ctx context.Context, name, id string, key [16]byte) (shard.AttachmentSink, error) {
-	return replica.PutAttachment.On(ctx, m.Copies, replica.PutAttachmentRequest{Copy: name, ID: id, Key: key})
+	return replica.PutAttachment.On(ctx, replica.Copy{At: m.Copies}, replica.PutAttachmentRequest{Copy: name, ID: id, Key: key})
 }
 
 func (m methods) ReadAttachment(ctx context.Context, r shard.AttachmentRange) (io.ReadCloser, error) {
-	return replica.ReadAttachment.On(ctx, m.Copies, r)
+	return replica.ReadAttachment.On(ctx, replica.Copy{At: m.Copies}, r)
 }
 
 // through makes copies call the methods of to for every operation; nil stays nil.

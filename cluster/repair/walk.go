@@ -69,7 +69,7 @@ func pairsOf(db *meta.Database, self, with string) []pair {
 		if !s.On(self) {
 			continue
 		}
-		for _, node := range s.Nodes {
+		for _, node := range s.Nodes() {
 			if node != self && (with == "" || with == node) {
 				out = append(out, pair{db.CopyName(s.Range), node})
 			}

@@ -37,7 +37,7 @@ func TestWalk(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"b", "c", "d"} {
-			if err := group.PutNode(ctx, meta.Node{Name: name}); err != nil {
+			if err := group.PutNode(ctx, meta.Node{Name: name, ClusterVersion: meta.ClusterVersion}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -90,7 +90,7 @@ func inWorld(t *testing.T, n int, settings config.Values, f func(w *world)) {
 			t.Fatal(err)
 		}
 		for _, name := range w.names[1:] {
-			if err := w.group.PutNode(ctx, meta.Node{Name: name}); err != nil {
+			if err := w.group.PutNode(ctx, meta.Node{Name: name, ClusterVersion: meta.ClusterVersion}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -100,6 +100,9 @@ func inWorld(t *testing.T, n int, settings config.Values, f func(w *world)) {
 		for _, name := range w.names {
 			m := &member{world: w, node: &node{t: t, name: name, fs: newFS(), copy: w.copyName()}}
 			w.nodes[name] = m
+			db, _ := w.group.Database("db")
+			one, _ := db.Copy(m.copy, name)
+			m.id = one.ID
 			m.open()
 			m.create(shard.CreateOptions{})
 		}
@@ -120,7 +123,7 @@ func (w *world) node(i int) *member { return w.nodes[w.names[i]] }
 func (m *member) startRepair() {
 	m.t.Helper()
 	r, err := New(Options{
-		Node: m.name, Meta: m.world.group, Local: m.Local, Peers: view{m.world, m.name}, Config: m.world.config,
+		Node: m.name, Meta: m.world.group, Local: m.Local, Own: replica.NewLocal(replica.Held{Shards: m.Local}), Peers: view{m.world, m.name}, Config: m.world.config,
 		Ask: view{m.world, m.name}.ask, Logger: zaptest.NewLogger(m.world.t, zaptest.Level(zap.InfoLevel)).Named(m.name),
 	})
 	if err != nil {

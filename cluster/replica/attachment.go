@@ -19,15 +19,16 @@ var ReadAttachment = declare(Operation[shard.AttachmentRange, io.ReadCloser]{
 // download carries ReadAttachment.
 type download struct{}
 
-func (download) ask(ctx context.Context, p *wire.Peer, q shard.AttachmentRange) (io.ReadCloser, error) {
+func (download) ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q shard.AttachmentRange) (io.ReadCloser, error) {
 	return p.ReadAttachment(ctx, &wirepb.AttachmentRange{
 		Copy: q.Copy, Id: q.ID, Key: q.Key[:], Offset: q.Offset, Length: q.Length,
+		CopyId: to.Copy, Generation: to.Generation,
 	})
 }
 
-func (download) serve(o *wire.Operations, run func(context.Context, shard.AttachmentRange) (io.ReadCloser, error)) {
+func (download) serve(o *wire.Operations, run func(context.Context, wire.Addressee, shard.AttachmentRange) (io.ReadCloser, error)) {
 	o.ReadAttachment = func(ctx context.Context, m *wirepb.AttachmentRange) (io.ReadCloser, error) {
-		return run(ctx, shard.AttachmentRange{
+		return run(ctx, wire.Addressee{Copy: m.CopyId, Generation: m.Generation}, shard.AttachmentRange{
 			Copy: name(m.Copy), ID: name(m.Id), Key: decode16(m.Key), Offset: m.Offset, Length: m.Length,
 		})
 	}
@@ -53,13 +54,13 @@ var PutAttachment = declare(Operation[PutAttachmentRequest, shard.AttachmentSink
 // upload carries PutAttachment.
 type upload struct{}
 
-func (upload) ask(ctx context.Context, p *wire.Peer, q PutAttachmentRequest) (shard.AttachmentSink, error) {
-	return p.PutAttachment(ctx, &wirepb.AttachmentPart{Copy: q.Copy, Id: q.ID, Key: q.Key[:]})
+func (upload) ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q PutAttachmentRequest) (shard.AttachmentSink, error) {
+	return p.PutAttachment(ctx, &wirepb.AttachmentPart{Copy: q.Copy, Id: q.ID, Key: q.Key[:], CopyId: to.Copy, Generation: to.Generation})
 }
 
-func (upload) serve(o *wire.Operations, run func(context.Context, PutAttachmentRequest) (shard.AttachmentSink, error)) {
+func (upload) serve(o *wire.Operations, run func(context.Context, wire.Addressee, PutAttachmentRequest) (shard.AttachmentSink, error)) {
 	o.PutAttachment = func(ctx context.Context, m *wirepb.AttachmentPart) (wire.AttachmentWriter, error) {
-		return run(ctx, PutAttachmentRequest{name(m.Copy), name(m.Id), decode16(m.Key)})
+		return run(ctx, wire.Addressee{Copy: m.CopyId, Generation: m.Generation}, PutAttachmentRequest{name(m.Copy), name(m.Id), decode16(m.Key)})
 	}
 }
 

@@ -97,7 +97,7 @@ func BenchmarkOpen(b *testing.B) {
 			p := loopback(b, fixed(b))
 			req := shard.OpenRequest{Copy: testCopy, ID: "document-000001", Revs: true}
 			parallel(b, goroutines, func() error {
-				_, err := Open.On(context.Background(), p, req)
+				_, err := Open.On(context.Background(), Copy{At: p}, req)
 				return err
 			})
 		})
@@ -112,7 +112,7 @@ func BenchmarkUpdate(b *testing.B) {
 			parallel(b, goroutines, func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), 1<<40)
 				defer cancel()
-				_, err := Update.On(ctx, p, req)
+				_, err := Update.On(ctx, Copy{At: p}, req)
 				return err
 			})
 		})
@@ -124,7 +124,7 @@ func BenchmarkBulk(b *testing.B) {
 	req := updateOf(500)
 	b.SetBytes(500 << 10)
 	parallel(b, 4, func() error {
-		_, err := Update.On(context.Background(), p, req)
+		_, err := Update.On(context.Background(), Copy{At: p}, req)
 		return err
 	})
 }
@@ -137,7 +137,7 @@ func BenchmarkAllDocs(b *testing.B) {
 		for j := range req.Edits {
 			req.Edits[j].ID = fmt.Sprintf("document-%03d-%06d", i, j)
 		}
-		if _, err := Update.On(context.Background(), local, req); err != nil {
+		if _, err := Update.On(context.Background(), Copy{At: local}, req); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -145,7 +145,7 @@ func BenchmarkAllDocs(b *testing.B) {
 		b.Run(fmt.Sprint("docs=", docs), func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				s, err := AllDocs.On(context.Background(), p, shard.DocsRequest{Copy: testCopy, IncludeDocs: docs})
+				s, err := AllDocs.On(context.Background(), Copy{At: p}, shard.DocsRequest{Copy: testCopy, IncludeDocs: docs})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -171,7 +171,7 @@ func BenchmarkReadAttachment(b *testing.B) {
 	local := newLocal(b)
 	p := loopback(b, local.Operations())
 	const size = 16 << 20
-	s, err := PutAttachment.On(context.Background(), local, PutAttachmentRequest{testCopy, "doc", [16]byte{1}})
+	s, err := PutAttachment.On(context.Background(), Copy{At: local}, PutAttachmentRequest{testCopy, "doc", [16]byte{1}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func BenchmarkReadAttachment(b *testing.B) {
 	b.SetBytes(size)
 	b.ResetTimer()
 	for range b.N {
-		r, err := ReadAttachment.On(context.Background(), p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
+		r, err := ReadAttachment.On(context.Background(), Copy{At: p}, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			b.Fatal(err)
 		}

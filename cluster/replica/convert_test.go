@@ -63,7 +63,7 @@ func revs() *rapid.Generator[doc.Rev] {
 	})
 }
 
-func paths() *rapid.Generator[doc.Path] {
+func revPaths() *rapid.Generator[doc.Path] {
 	return rapid.Custom(func(t *rapid.T) doc.Path {
 		return doc.Path{Start: rapid.Uint64Range(0, 9).Draw(t, "start"), IDs: some(anyBytes()).Draw(t, "ids")}
 	})
@@ -89,7 +89,7 @@ func docs() *rapid.Generator[*shard.Doc] {
 		}
 		return &shard.Doc{
 			ID: rapid.String().Draw(t, "id"), Rev: revs().Draw(t, "rev"), Deleted: rapid.Bool().Draw(t, "deleted"),
-			Body: bodies().Draw(t, "body"), Atts: some(attachments()).Draw(t, "atts"), Revisions: paths().Draw(t, "path"),
+			Body: bodies().Draw(t, "body"), Atts: some(attachments()).Draw(t, "atts"), Revisions: revPaths().Draw(t, "path"),
 			RevsInfo: some(rapid.Custom(func(t *rapid.T) shard.RevInfo {
 				return shard.RevInfo{Rev: revs().Draw(t, "rev"), Status: rapid.String().Draw(t, "status")}
 			})).Draw(t, "info"),
@@ -114,7 +114,7 @@ func limits() *rapid.Generator[shard.Limits] {
 func edits() *rapid.Generator[shard.Edit] {
 	return rapid.Custom(func(t *rapid.T) shard.Edit {
 		return shard.Edit{
-			ID: rapid.String().Draw(t, "id"), Parent: revs().Draw(t, "parent"), Path: paths().Draw(t, "path"),
+			ID: rapid.String().Draw(t, "id"), Parent: revs().Draw(t, "parent"), Path: revPaths().Draw(t, "path"),
 			Deleted: rapid.Bool().Draw(t, "deleted"), Body: bodies().Draw(t, "body"),
 			Atts: some(rapid.Custom(func(t *rapid.T) shard.EditAttachment {
 				a := shard.EditAttachment{
@@ -166,7 +166,7 @@ func TestUpdateSurvives(t *testing.T) {
 func TestResultsSurvive(t *testing.T) {
 	result := rapid.Custom(func(t *rapid.T) shard.EditResult {
 		return shard.EditResult{
-			Rev: revs().Draw(t, "rev"), Path: paths().Draw(t, "path"), Err: faults().Draw(t, "err"),
+			Rev: revs().Draw(t, "rev"), Path: revPaths().Draw(t, "path"), Err: faults().Draw(t, "err"),
 			Accepted: rapid.Bool().Draw(t, "accepted"), Kept: some(attachments()).Draw(t, "kept"),
 		}
 	})
@@ -328,7 +328,7 @@ func TestListRequestsSurvive(t *testing.T) {
 func TestPurgesAndInfoSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		items := some(rapid.Custom(func(t *rapid.T) shard.PurgeItem {
-			return shard.PurgeItem{UUID: sixteen().Draw(t, "uuid"), ID: rapid.String().Draw(t, "id"), Revs: some(revs()).Draw(t, "revs"), Paths: some(paths()).Draw(t, "paths")}
+			return shard.PurgeItem{UUID: sixteen().Draw(t, "uuid"), ID: rapid.String().Draw(t, "id"), Revs: some(revs()).Draw(t, "revs"), Paths: some(revPaths()).Draw(t, "paths")}
 		})).Draw(t, "items")
 		var itemsM wirepb.PurgeRequest
 		through(t, &wirepb.PurgeRequest{Items: encodePurgeItems(items)}, &itemsM)
@@ -342,7 +342,7 @@ func TestPurgesAndInfoSurvive(t *testing.T) {
 		infos := some(rapid.Custom(func(t *rapid.T) shard.PurgeInfo {
 			return shard.PurgeInfo{
 				Seq: rapid.Uint64().Draw(t, "seq"), UUID: sixteen().Draw(t, "uuid"), ID: rapid.String().Draw(t, "id"),
-				Revs: some(revs()).Draw(t, "revs"), Paths: some(paths()).Draw(t, "paths"),
+				Revs: some(revs()).Draw(t, "revs"), Paths: some(revPaths()).Draw(t, "paths"),
 			}
 		})).Draw(t, "infos")
 		var infosM wirepb.PurgeInfos

@@ -37,19 +37,19 @@ func (l *Listing[H, B]) Pending(after uint64) (uint64, error) {
 // listingTransport carries an operation that is answered with a Listing.
 type listingTransport[Q, H, B any] struct {
 	op   wirepb.Op
-	open func(ctx context.Context, p *wire.Peer, q Q) (Listing[H, B], error)
-	list func(ctx context.Context, body []byte, run func(context.Context, Q) (Listing[H, B], error)) (*wire.Source, error)
+	open func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error)
+	list func(ctx context.Context, to wire.Addressee, body []byte, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) (*wire.Source, error)
 }
 
 // ask implements transport.
-func (r *listingTransport[Q, H, B]) ask(ctx context.Context, p *wire.Peer, q Q) (Listing[H, B], error) {
-	return r.open(ctx, p, q)
+func (r *listingTransport[Q, H, B]) ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error) {
+	return r.open(ctx, p, to, q)
 }
 
 // serve implements transport.
-func (r *listingTransport[Q, H, B]) serve(o *wire.Operations, run func(context.Context, Q) (Listing[H, B], error)) {
-	o.Listings[r.op] = wire.Listing{Open: func(ctx context.Context, body []byte) (*wire.Source, error) {
-		return r.list(ctx, body, run)
+func (r *listingTransport[Q, H, B]) serve(o *wire.Operations, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) {
+	o.Listings[r.op] = wire.Listing{Open: func(ctx context.Context, to wire.Addressee, body []byte) (*wire.Source, error) {
+		return r.list(ctx, to, body, run)
 	}}
 }
 
@@ -76,20 +76,20 @@ func listing[Q, H, B, MQ, MH, MB any, PQ message[MQ], PH message[MH], PB batchMe
 ) *listingTransport[Q, H, B] {
 	return &listingTransport[Q, H, B]{
 		op: op,
-		open: func(ctx context.Context, p *wire.Peer, q Q) (Listing[H, B], error) {
+		open: func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error) {
 			m := PH(new(MH))
-			from, err := p.List(ctx, op, request.encode(&q), m, limit(q))
+			from, err := p.List(ctx, wire.Request{Op: op, To: to, Body: request.encode(&q)}, m, limit(q))
 			if err != nil {
 				return Listing[H, B]{}, err
 			}
 			return Listing[H, B]{head.decode(m), &remoteRows[B, MB, PB]{Rows: from, batch: batch, message: new(MB)}}, nil
 		},
-		list: func(ctx context.Context, body []byte, run func(context.Context, Q) (Listing[H, B], error)) (*wire.Source, error) {
+		list: func(ctx context.Context, to wire.Addressee, body []byte, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) (*wire.Source, error) {
 			m := PQ(new(MQ))
 			if err := wire.Decode(body, m); err != nil {
 				return nil, err
 			}
-			l, err := run(ctx, request.decode(m))
+			l, err := run(ctx, to, request.decode(m))
 			if err != nil {
 				return nil, err
 			}

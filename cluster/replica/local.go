@@ -12,6 +12,9 @@ import (
 type Held struct {
 	Shards *shard.Local
 	Views  *view.Views // nil: views are not asked for
+	// Unnamed tells whether a directory that does not say which copy it is may be the
+	// one with that id: programs that knew no ids have made it. nil: never.
+	Unnamed func(name string, id uint64) bool
 }
 
 // Local is the copies of this node with the refusals that protect readers from

@@ -14,7 +14,7 @@ import (
 func calls(g *Local, name string) map[string]func(ctx context.Context) error {
 	edit := func(newEdits, trusted bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := Update.On(ctx, g, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
+			_, err := Update.On(ctx, Copy{At: g}, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
 				ID: "d", Path: doc.Path{Start: 1, IDs: []string{"a"}}, Body: []byte(`{}`),
 			}}})
 			return err
@@ -23,100 +23,100 @@ func calls(g *Local, name string) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"follow": edit(false, true), "decide": edit(true, false), "replicate": edit(false, false),
 		"open": func(ctx context.Context) error {
-			_, err := Open.On(ctx, g, shard.OpenRequest{Copy: name, ID: "d"})
+			_, err := Open.On(ctx, Copy{At: g}, shard.OpenRequest{Copy: name, ID: "d"})
 			return err
 		},
 		"open_revs": func(ctx context.Context) error {
-			_, err := OpenRevs.On(ctx, g, shard.OpenRevsRequest{Copy: name, ID: "d", All: true})
+			_, err := OpenRevs.On(ctx, Copy{At: g}, shard.OpenRevsRequest{Copy: name, ID: "d", All: true})
 			return err
 		},
 		"missing": func(ctx context.Context) error {
-			_, err := Missing.On(ctx, g, MissingRequest{Copy: name})
+			_, err := Missing.On(ctx, Copy{At: g}, MissingRequest{Copy: name})
 			return err
 		},
 		"by id": func(ctx context.Context) error {
-			_, err := DocsByID.On(ctx, g, DocsByIDRequest{Copy: name, IDs: []string{"d"}})
+			_, err := DocsByID.On(ctx, Copy{At: g}, DocsByIDRequest{Copy: name, IDs: []string{"d"}})
 			return err
 		},
 		"local": func(ctx context.Context) error {
-			_, err := LocalGet.On(ctx, g, LocalGetRequest{name, "_local/x"})
+			_, err := LocalGet.On(ctx, Copy{At: g}, LocalGetRequest{name, "_local/x"})
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		},
 		"purge": func(ctx context.Context) error {
-			_, err := Purge.On(ctx, g, PurgeRequest{name, []shard.PurgeItem{{ID: "x"}}})
+			_, err := Purge.On(ctx, Copy{At: g}, PurgeRequest{name, []shard.PurgeItem{{ID: "x"}}})
 			return err
 		},
 		"put": func(ctx context.Context) error {
-			s, err := PutAttachment.On(ctx, g, PutAttachmentRequest{name, "d", [16]byte{1}})
+			s, err := PutAttachment.On(ctx, Copy{At: g}, PutAttachmentRequest{name, "d", [16]byte{1}})
 			if err == nil {
 				s.Abort()
 			}
 			return err
 		},
 		"read": func(ctx context.Context) error {
-			_, err := ReadAttachment.On(ctx, g, shard.AttachmentRange{Copy: name, ID: "d"})
+			_, err := ReadAttachment.On(ctx, Copy{At: g}, shard.AttachmentRange{Copy: name, ID: "d"})
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		},
 		"drop att": func(ctx context.Context) error {
-			_, err := DropAttachments.On(ctx, g, DropAttachmentsRequest{name, "d", [][16]byte{{1}}})
+			_, err := DropAttachments.On(ctx, Copy{At: g}, DropAttachmentsRequest{name, "d", [][16]byte{{1}}})
 			return err
 		},
 		"info": func(ctx context.Context) error {
-			_, err := Info.On(ctx, g, name)
+			_, err := Info.On(ctx, Copy{At: g}, name)
 			return err
 		},
 		"partition": func(ctx context.Context) error {
-			_, err := Partition.On(ctx, g, PartitionRequest{name, "p"})
+			_, err := Partition.On(ctx, Copy{At: g}, PartitionRequest{name, "p"})
 			return err
 		},
 		"all docs": func(ctx context.Context) error {
-			s, err := AllDocs.On(ctx, g, shard.DocsRequest{Copy: name})
+			s, err := AllDocs.On(ctx, Copy{At: g}, shard.DocsRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"local docs": func(ctx context.Context) error {
-			s, err := LocalDocs.On(ctx, g, shard.LocalDocsRequest{Copy: name})
+			s, err := LocalDocs.On(ctx, Copy{At: g}, shard.LocalDocsRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"changes": func(ctx context.Context) error {
-			s, err := Changes.On(ctx, g, shard.ChangesRequest{Copy: name})
+			s, err := Changes.On(ctx, Copy{At: g}, shard.ChangesRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"purges": func(ctx context.Context) error {
-			_, err := Purges.On(ctx, g, PurgesRequest{Copy: name})
+			_, err := Purges.On(ctx, Copy{At: g}, PurgesRequest{Copy: name})
 			return err
 		},
 		"position": func(ctx context.Context) error {
-			_, err := Position.On(ctx, g, name)
+			_, err := Position.On(ctx, Copy{At: g}, name)
 			return err
 		},
 		"watch": func(ctx context.Context) error {
-			w, err := Watch.On(ctx, g, WatchRequest{name, make(chan struct{}, 1)})
+			w, err := Watch.On(ctx, Copy{At: g}, WatchRequest{name, make(chan struct{}, 1)})
 			if err == nil {
 				err = w.Close()
 			}
 			return err
 		},
 		"compact": func(ctx context.Context) error {
-			_, err := Compact.On(ctx, g, CompactRequest{Copy: name, DB: "db"})
+			_, err := Compact.On(ctx, Copy{At: g}, CompactRequest{Copy: name, DB: "db"})
 			return err
 		},
 		"create": func(ctx context.Context) error {
-			_, err := Create.On(ctx, g, CreateRequest{Copy: name})
+			_, err := Create.On(ctx, Copy{At: g}, CreateRequest{Copy: name})
 			if fault.Is(err, fault.Exists) {
 				return nil
 			}
@@ -171,7 +171,7 @@ func TestLocal(t *testing.T) {
 	check("maintenance, for peers", peers, ctx, func(string) bool { return false })
 	check("maintenance, for repair", peers, wire.ForRepair(ctx), all)
 	const reason = "Nodes are unable to service this request due to overloading or maintenance mode."
-	if _, err := Open.On(ctx, peers, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
+	if _, err := Open.On(ctx, Copy{At: peers}, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
 		t.Errorf("maintenance: the client is told %v", err)
 	}
 	maintenance, gone = false, true
@@ -187,7 +187,7 @@ func TestLocal(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Drop.On(ctx, peers, name); err != nil {
+	if _, err := Drop.On(ctx, Copy{At: peers}, name); err != nil {
 		t.Errorf("a copy of a deleted database is not dropped: %v", err)
 	}
 

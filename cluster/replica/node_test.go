@@ -90,7 +90,7 @@ func (n *testNode) remote(tb testing.TB, node string) Remote {
 	tb.Helper()
 	r := On(n.pool.Peer(node))
 	for { // the server may only begin to listen
-		_, err := Info.On(tb.Context(), r, testCopy)
+		_, err := Info.On(tb.Context(), Copy{At: r}, testCopy)
 		if err == nil {
 			return r
 		}

@@ -7,6 +7,16 @@ import (
 	"divan/shard"
 )
 
+// Copy is one copy as a request means it: at a node, with the id that it has in the map
+// of its database. Its name, which says where it lies there, is in the request.
+type Copy struct {
+	At Copies // of the node that holds it; nil: it cannot be reached
+	To wire.Addressee
+}
+
+// Away reports whether the node cannot be reached.
+func (c Copy) Away() bool { return c.At == nil }
+
 // Copies is the copies that one node holds: *Local or Remote.
 type Copies interface {
 	// Do does a call on one of the copies. An error that is no *fault.Error, or one
@@ -28,6 +38,8 @@ type Operation[Q, A any] struct {
 	Copy func(q Q) string
 	// Needs is the state that the copy has to be in.
 	Needs State
+	// Unheld is for what makes a copy, or takes any of that name away.
+	Unheld bool
 	// NeedsOf is Needs where that depends on the request; nil: it does not.
 	NeedsOf func(q Q) State
 	// Run does it on a copy of this node.
@@ -39,52 +51,55 @@ type Operation[Q, A any] struct {
 // transport carries one operation between nodes.
 type transport[Q, A any] interface {
 	// ask has another node do it.
-	ask(ctx context.Context, p *wire.Peer, q Q) (A, error)
+	ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (A, error)
 	// serve adds it to what this node does for others.
-	serve(o *wire.Operations, run func(ctx context.Context, q Q) (A, error))
+	serve(o *wire.Operations, run func(ctx context.Context, to wire.Addressee, q Q) (A, error))
 }
 
-// On does the operation on one of the copies of a node.
-func (o *Operation[Q, A]) On(ctx context.Context, at Copies, q Q) (A, error) {
-	switch at := at.(type) { // without an allocation
+// On does the operation on a copy of a node that can be reached.
+func (o *Operation[Q, A]) On(ctx context.Context, c Copy, q Q) (A, error) {
+	switch at := c.At.(type) { // without an allocation
 	case *Local:
-		return o.here(ctx, at, q)
+		return o.here(ctx, at, c.To, q)
 	case Remote:
-		return o.Over.ask(ctx, at.peer, q)
+		return o.Over.ask(ctx, at.peer, c.To, q)
 	}
-	c := &Asked[Q, A]{Operation: o, Request: q}
-	err := at.Do(ctx, c)
-	return c.Answer, err
+	call := &Asked[Q, A]{Operation: o, To: c.To, Request: q}
+	err := c.At.Do(ctx, call)
+	return call.Answer, err
 }
 
 // here does the operation on a copy of this node.
-func (o *Operation[Q, A]) here(ctx context.Context, l *Local, q Q) (A, error) {
+func (o *Operation[Q, A]) here(ctx context.Context, l *Local, to wire.Addressee, q Q) (A, error) {
 	needs := o.Needs
 	if o.NeedsOf != nil {
 		needs = o.NeedsOf(q)
 	}
-	if err := l.check(ctx, o.Copy(q), needs); err != nil {
+	hold, err := l.admit(ctx, o.Copy(q), to, needs, o.Unheld)
+	if err != nil {
 		var none A
 		return none, err
 	}
+	defer hold.End()
 	return o.Run(&l.held, ctx, q)
 }
 
 // serve implements served.
 func (o *Operation[Q, A]) serve(t *wire.Operations, l *Local) {
-	o.Over.serve(t, func(ctx context.Context, q Q) (A, error) { return o.here(ctx, l, q) })
+	o.Over.serve(t, func(ctx context.Context, to wire.Addressee, q Q) (A, error) { return o.here(ctx, l, to, q) })
 }
 
 // Asked is a Call of one operation.
 type Asked[Q, A any] struct {
 	Operation *Operation[Q, A]
+	To        wire.Addressee
 	Request   Q
 	Answer    A
 }
 
 // On implements Call.
 func (c *Asked[Q, A]) On(ctx context.Context, at Copies) (err error) {
-	c.Answer, err = c.Operation.On(ctx, at, c.Request)
+	c.Answer, err = c.Operation.On(ctx, Copy{at, c.To}, c.Request)
 	return err
 }
 

@@ -17,7 +17,7 @@ import (
 
 func update(t *testing.T, at Copies, edits ...shard.Edit) []shard.EditResult {
 	t.Helper()
-	results, err := Update.On(t.Context(), at, shard.UpdateRequest{Copy: testCopy, Edits: edits, NewEdits: true, DB: "db"})
+	results, err := Update.On(t.Context(), Copy{At: at}, shard.UpdateRequest{Copy: testCopy, Edits: edits, NewEdits: true, DB: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,37 +61,37 @@ func TestDocuments(t *testing.T) {
 			t.Fatalf("got %+v", results)
 		}
 		open := shard.OpenRequest{Copy: testCopy, ID: "a", Revs: true, RevsInfo: true, Conflicts: true, LocalSeq: true}
-		as[*shard.Doc](t, "Open")(Open.On(ctx, p, open))(Open.On(ctx, local, open))
-		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: testCopy, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
+		as[*shard.Doc](t, "Open")(Open.On(ctx, Copy{At: p}, open))(Open.On(ctx, Copy{At: local}, open))
+		if _, err := Open.On(ctx, Copy{At: p}, shard.OpenRequest{Copy: testCopy, ID: "b"}); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "deleted" {
 			t.Fatalf("got %v", err)
 		}
-		if _, err := Open.On(ctx, p, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
+		if _, err := Open.On(ctx, Copy{At: p}, shard.OpenRequest{Copy: "shards/none", ID: "b"}); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
 			t.Fatalf("got %v", err)
 		}
 		revs := shard.OpenRevsRequest{Copy: testCopy, ID: "a", Revs: []doc.Rev{rev, {Pos: 9, ID: "nine"}}, WithPath: true}
-		as[[]shard.RevResult](t, "OpenRevs")(OpenRevs.On(ctx, p, revs))(OpenRevs.On(ctx, local, revs))
+		as[[]shard.RevResult](t, "OpenRevs")(OpenRevs.On(ctx, Copy{At: p}, revs))(OpenRevs.On(ctx, Copy{At: local}, revs))
 		many := OpenRevsManyRequest{testCopy, []shard.OpenRevsRequest{revs, {ID: "a", All: true}, {ID: "none", Revs: []doc.Rev{rev}}}, 0}
-		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
+		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, Copy{At: p}, many))(OpenRevsMany.On(ctx, Copy{At: local}, many))
 		many.MaxBytes = 1
-		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, p, many))(OpenRevsMany.On(ctx, local, many))
-		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || got[0].Err != nil || !fault.Is(got[1].Err, fault.RequestTooLarge) {
+		as[[]shard.RevsAnswer](t, "OpenRevsMany")(OpenRevsMany.On(ctx, Copy{At: p}, many))(OpenRevsMany.On(ctx, Copy{At: local}, many))
+		if got, err := OpenRevsMany.On(ctx, Copy{At: p}, many); err != nil || got[0].Err != nil || !fault.Is(got[1].Err, fault.RequestTooLarge) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		many.Copy = "shards/none"
-		if got, err := OpenRevsMany.On(ctx, p, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NoCopy) {
+		if got, err := OpenRevsMany.On(ctx, Copy{At: p}, many); err != nil || len(got) != 3 || !fault.Is(got[2].Err, fault.NoCopy) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		ids := []shard.IDRevs{{ID: "a", Revs: []doc.Rev{rev, {Pos: 2, ID: "x"}}}, {ID: "none", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}}
-		as[[]shard.IDMissing](t, "Missing")(Missing.On(ctx, p, MissingRequest{testCopy, ids}))(Missing.On(ctx, local, MissingRequest{testCopy, ids}))
-		as[[]shard.Row](t, "DocsByID")(DocsByID.On(ctx, p, DocsByIDRequest{testCopy, []string{"a", "b", "c", "a"}, true, true}))(DocsByID.On(ctx, local, DocsByIDRequest{testCopy, []string{"a", "b", "c", "a"}, true, true}))
-		as[*shard.LocalDoc](t, "LocalGet")(LocalGet.On(ctx, p, LocalGetRequest{testCopy, "_local/l"}))(LocalGet.On(ctx, local, LocalGetRequest{testCopy, "_local/l"}))
-		as[shard.Info](t, "Info")(Info.On(ctx, p, testCopy))(Info.On(ctx, local, testCopy))
-		as[At](t, "Position")(Position.On(ctx, p, testCopy))(Position.On(ctx, local, testCopy))
-		purged, err := Purge.On(ctx, p, PurgeRequest{testCopy, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{results[0].Rev, rev}}}})
+		as[[]shard.IDMissing](t, "Missing")(Missing.On(ctx, Copy{At: p}, MissingRequest{testCopy, ids}))(Missing.On(ctx, Copy{At: local}, MissingRequest{testCopy, ids}))
+		as[[]shard.Row](t, "DocsByID")(DocsByID.On(ctx, Copy{At: p}, DocsByIDRequest{testCopy, []string{"a", "b", "c", "a"}, true, true}))(DocsByID.On(ctx, Copy{At: local}, DocsByIDRequest{testCopy, []string{"a", "b", "c", "a"}, true, true}))
+		as[*shard.LocalDoc](t, "LocalGet")(LocalGet.On(ctx, Copy{At: p}, LocalGetRequest{testCopy, "_local/l"}))(LocalGet.On(ctx, Copy{At: local}, LocalGetRequest{testCopy, "_local/l"}))
+		as[shard.Info](t, "Info")(Info.On(ctx, Copy{At: p}, testCopy))(Info.On(ctx, Copy{At: local}, testCopy))
+		as[At](t, "Position")(Position.On(ctx, Copy{At: p}, testCopy))(Position.On(ctx, Copy{At: local}, testCopy))
+		purged, err := Purge.On(ctx, Copy{At: p}, PurgeRequest{testCopy, []shard.PurgeItem{{ID: "a", Revs: []doc.Rev{results[0].Rev, rev}}}})
 		if err != nil || len(purged) != 1 || len(purged[0].Purged) != 1 || purged[0].Purged[0] != results[0].Rev {
 			t.Fatalf("got %+v, %v", purged, err)
 		}
-		as[[]shard.PurgeInfo](t, "Purges")(Purges.On(ctx, p, PurgesRequest{Copy: testCopy}))(Purges.On(ctx, local, PurgesRequest{Copy: testCopy}))
+		as[[]shard.PurgeInfo](t, "Purges")(Purges.On(ctx, Copy{At: p}, PurgesRequest{Copy: testCopy}))(Purges.On(ctx, Copy{At: local}, PurgesRequest{Copy: testCopy}))
 	})
 }
 
@@ -99,27 +99,27 @@ func TestWholeCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)
 		ctx, other := t.Context(), "shards/00000000-ffffffff/other.1763600000"
-		if _, err := Create.On(ctx, p, CreateRequest{other, true}); err != nil {
+		if _, err := Create.On(ctx, Copy{At: p}, CreateRequest{Copy: other, Partitioned: true}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Create.On(ctx, p, CreateRequest{Copy: other}); !fault.Is(err, fault.Exists) {
+		if _, err := Create.On(ctx, Copy{At: p}, CreateRequest{Copy: other}); !fault.Is(err, fault.Exists) {
 			t.Fatalf("got %v", err)
 		}
-		_, err := Update.On(ctx, p, shard.UpdateRequest{
+		_, err := Update.On(ctx, Copy{At: p}, shard.UpdateRequest{
 			Copy: other, NewEdits: true, Limits: shard.Limits{Partitioned: true},
 			Edits: []shard.Edit{{ID: "p:1", Body: []byte(`{}`)}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		as[shard.PartitionInfo](t, "Partition")(Partition.On(ctx, p, PartitionRequest{other, "p"}))(Partition.On(ctx, local, PartitionRequest{other, "p"}))
-		if _, err := Compact.On(ctx, p, CompactRequest{other, shard.Limits{Revs: 5}, "other"}); err != nil {
+		as[shard.PartitionInfo](t, "Partition")(Partition.On(ctx, Copy{At: p}, PartitionRequest{other, "p"}))(Partition.On(ctx, Copy{At: local}, PartitionRequest{other, "p"}))
+		if _, err := Compact.On(ctx, Copy{At: p}, CompactRequest{other, shard.Limits{Revs: 5}, "other"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Drop.On(ctx, p, other); err != nil {
+		if _, err := Drop.On(ctx, Copy{At: p}, other); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Drop.On(ctx, p, other); !fault.Is(err, fault.NoCopy) {
+		if _, err := Drop.On(ctx, Copy{At: p}, other); !fault.Is(err, fault.NoCopy) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -150,7 +150,7 @@ func fill1000(t *testing.T, local *Local) {
 			})
 		}
 	}
-	if _, err := Update.On(t.Context(), local, shard.UpdateRequest{Copy: testCopy, Edits: edits, Trusted: true}); err != nil {
+	if _, err := Update.On(t.Context(), Copy{At: local}, shard.UpdateRequest{Copy: testCopy, Edits: edits, Trusted: true}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,11 +168,11 @@ func TestAllDocs(t *testing.T) {
 			{Lo: "z"},
 		} {
 			req.Copy = testCopy
-			got, err := AllDocs.On(ctx, p, req)
+			got, err := AllDocs.On(ctx, Copy{At: p}, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := AllDocs.On(ctx, local, req)
+			want, err := AllDocs.On(ctx, Copy{At: local}, req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,7 +213,7 @@ func TestAllDocs(t *testing.T) {
 			got.Close()
 			want.Close()
 		}
-		if _, err := AllDocs.On(ctx, p, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NoCopy) {
+		if _, err := AllDocs.On(ctx, Copy{At: p}, shard.DocsRequest{Copy: "shards/none"}); !fault.Is(err, fault.NoCopy) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -246,11 +246,11 @@ func TestChanges(t *testing.T) {
 			{Since: 1 << 40},
 		} {
 			req.Copy = testCopy
-			got, err := Changes.On(ctx, p, req)
+			got, err := Changes.On(ctx, Copy{At: p}, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := Changes.On(ctx, local, req)
+			want, err := Changes.On(ctx, Copy{At: local}, req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,8 +284,8 @@ func TestChanges(t *testing.T) {
 			want.Close()
 		}
 		req := shard.ChangesRequest{Copy: testCopy, Filter: shard.Filter{Kind: shard.FilterSelector, Selector: []byte(`{}`)}}
-		_, err := Changes.On(ctx, p, req)
-		_, want := Changes.On(ctx, local, req)
+		_, err := Changes.On(ctx, Copy{At: p}, req)
+		_, want := Changes.On(ctx, Copy{At: local}, req)
 		if fault.KindOf(err) != fault.KindOf(want) || fault.Reason(err) != fault.Reason(want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
@@ -300,12 +300,12 @@ func TestLocalDocs(t *testing.T) {
 			update(t, local, shard.Edit{ID: fmt.Sprintf("_local/%03d", i), Body: fmt.Appendf(nil, `{"i":%d}`, i)})
 		}
 		req := shard.LocalDocsRequest{Copy: testCopy, Lo: "_local/01", Desc: true}
-		got, err := LocalDocs.On(ctx, p, req)
+		got, err := LocalDocs.On(ctx, Copy{At: p}, req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer got.Close()
-		want, err := LocalDocs.On(ctx, local, req)
+		want, err := LocalDocs.On(ctx, Copy{At: local}, req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +326,7 @@ func TestLocalDocs(t *testing.T) {
 // putAttachment stores content and a document with it.
 func putAttachment(t *testing.T, p Copies, key [16]byte, content []byte) {
 	t.Helper()
-	s, err := PutAttachment.On(t.Context(), p, PutAttachmentRequest{testCopy, "doc", key})
+	s, err := PutAttachment.On(t.Context(), Copy{At: p}, PutAttachmentRequest{testCopy, "doc", key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestAttachments(t *testing.T) {
 		putAttachment(t, p, key, content)
 		for _, r := range []struct{ offset, length int64 }{{0, -1}, {100, 1000}, {5 << 20, -1}, {1, 4 << 20}} {
 			in := shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: key, Offset: r.offset, Length: r.length}
-			got, err := ReadAttachment.On(ctx, p, in)
+			got, err := ReadAttachment.On(ctx, Copy{At: p}, in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -379,16 +379,16 @@ func TestAttachments(t *testing.T) {
 			}
 		}
 		none := shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{9}, Length: -1}
-		_, err := ReadAttachment.On(ctx, p, none)
-		_, want := ReadAttachment.On(ctx, local, none)
+		_, err := ReadAttachment.On(ctx, Copy{At: p}, none)
+		_, want := ReadAttachment.On(ctx, Copy{At: local}, none)
 		if fault.KindOf(err) != fault.KindOf(want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
-		if _, err := PutAttachment.On(ctx, p, PutAttachmentRequest{"shards/none", "doc", key}); !fault.Is(err, fault.NoCopy) {
+		if _, err := PutAttachment.On(ctx, Copy{At: p}, PutAttachmentRequest{"shards/none", "doc", key}); !fault.Is(err, fault.NoCopy) {
 			t.Fatalf("got %v", err)
 		}
 		// Given up: nothing is left, and nothing more can be written.
-		s, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{2}})
+		s, err := PutAttachment.On(ctx, Copy{At: p}, PutAttachmentRequest{testCopy, "doc", [16]byte{2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +403,7 @@ func TestAttachments(t *testing.T) {
 			t.Fatal("closed after Abort")
 		}
 		// Stored and dropped again.
-		if s, err = PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{3}}); err != nil {
+		if s, err = PutAttachment.On(ctx, Copy{At: p}, PutAttachmentRequest{testCopy, "doc", [16]byte{3}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Write(content); err != nil {
@@ -412,10 +412,10 @@ func TestAttachments(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := DropAttachments.On(ctx, p, DropAttachmentsRequest{testCopy, "doc", [][16]byte{{3}}}); err != nil {
+		if _, err := DropAttachments.On(ctx, Copy{At: p}, DropAttachmentsRequest{testCopy, "doc", [][16]byte{{3}}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadAttachment.On(ctx, local, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
+		if _, err := ReadAttachment.On(ctx, Copy{At: local}, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
 			t.Fatal("dropped content can be read")
 		}
 	})

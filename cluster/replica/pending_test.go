@@ -13,7 +13,7 @@ func TestPendingWhileReading(t *testing.T) {
 		local, p, _ := remoteCopies(t)
 		fill1000(t, local)
 		for range 50 {
-			feed, err := Changes.On(t.Context(), p, shard.ChangesRequest{Copy: testCopy})
+			feed, err := Changes.On(t.Context(), Copy{At: p}, shard.ChangesRequest{Copy: testCopy})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"divan/cluster/wire"
+	"divan/shard"
 	"divan/storage/fault"
 )
 
@@ -22,7 +23,24 @@ const (
 	Dropped
 )
 
-// check refuses a call for a copy that must not answer it.
+// admit refuses a call for a copy that must not answer it, and otherwise keeps another
+// copy from taking its place until the call is over.
+func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, needs State, unheld bool) (shard.Hold, error) {
+	if err := l.check(ctx, name, needs); err != nil || to.Copy == 0 || unheld {
+		return shard.Hold{}, err
+	}
+	hold, err := l.held.Shards.Hold(ctx, name)
+	if err != nil {
+		return shard.Hold{}, err
+	}
+	if id := hold.ID(); id != to.Copy && (id != 0 || l.held.Unnamed == nil || !l.held.Unnamed(name, to.Copy)) {
+		hold.End()
+		return shard.Hold{}, fault.New(fault.NoCopy, "no_db_file")
+	}
+	return hold, nil
+}
+
+// check refuses a call for what the node or the copy is.
 func (l *Local) check(ctx context.Context, name string, needs State) error {
 	switch {
 	case l.closed != nil && l.closed() && !wire.IsRepair(ctx):

@@ -22,17 +22,17 @@ func TestStreamsEndWithTheirContext(t *testing.T) {
 		fill1000(t, local)
 		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
 		ctx, cancel := context.WithCancel(t.Context())
-		list, err := AllDocs.On(ctx, p, shard.DocsRequest{Copy: testCopy, IncludeDocs: true})
+		list, err := AllDocs.On(ctx, Copy{At: p}, shard.DocsRequest{Copy: testCopy, IncludeDocs: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer list.Close()
-		read, err := ReadAttachment.On(ctx, p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
+		read, err := ReadAttachment.On(ctx, Copy{At: p}, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = read.Close() }()
-		sink, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{7}})
+		sink, err := PutAttachment.On(ctx, Copy{At: p}, PutAttachmentRequest{testCopy, "doc", [16]byte{7}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,17 +63,17 @@ func TestStreamsFailWithTheirNode(t *testing.T) {
 		local, p, b := remoteCopies(t)
 		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
 		ctx := t.Context()
-		read, err := ReadAttachment.On(ctx, p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
+		read, err := ReadAttachment.On(ctx, Copy{At: p}, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = read.Close() }()
-		sink, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{7}})
+		sink, err := PutAttachment.On(ctx, Copy{At: p}, PutAttachmentRequest{testCopy, "doc", [16]byte{7}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := make(chan struct{}, 1)
-		w, err := Watch.On(t.Context(), p, WatchRequest{testCopy, c})
+		w, err := Watch.On(t.Context(), Copy{At: p}, WatchRequest{testCopy, c})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,11 +99,11 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)
 		one, two := make(chan struct{}, 1), make(chan struct{}, 1)
-		w1, err := Watch.On(t.Context(), p, WatchRequest{testCopy, one})
+		w1, err := Watch.On(t.Context(), Copy{At: p}, WatchRequest{testCopy, one})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w2, err := Watch.On(t.Context(), p, WatchRequest{testCopy, two})
+		w2, err := Watch.On(t.Context(), Copy{At: p}, WatchRequest{testCopy, two})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,11 +132,11 @@ func TestWatch(t *testing.T) {
 		if err := w2.Close(); err != nil {
 			t.Fatal(err)
 		}
-		w3, err := Watch.On(t.Context(), p, WatchRequest{testCopy, one}) // again, after the last has gone
+		w3, err := Watch.On(t.Context(), Copy{At: p}, WatchRequest{testCopy, one}) // again, after the last has gone
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Drop.On(t.Context(), local, testCopy); err != nil {
+		if _, err := Drop.On(t.Context(), Copy{At: local}, testCopy); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -157,23 +157,23 @@ func TestStreamsOnPartition(t *testing.T) {
 		fill1000(t, local)
 		putAttachment(t, local, [16]byte{1}, make([]byte, 8<<20))
 		ctx := t.Context()
-		read, err := ReadAttachment.On(ctx, p, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
+		read, err := ReadAttachment.On(ctx, Copy{At: p}, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{1}, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = read.Close() }()
-		feed, err := Changes.On(ctx, p, shard.ChangesRequest{Copy: testCopy})
+		feed, err := Changes.On(ctx, Copy{At: p}, shard.ChangesRequest{Copy: testCopy})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer feed.Close()
-		sink, err := PutAttachment.On(ctx, p, PutAttachmentRequest{testCopy, "doc", [16]byte{2}})
+		sink, err := PutAttachment.On(ctx, Copy{At: p}, PutAttachmentRequest{testCopy, "doc", [16]byte{2}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer sink.Abort()
 		moved := make(chan struct{}, 1)
-		watch, err := Watch.On(t.Context(), p, WatchRequest{testCopy, moved})
+		watch, err := Watch.On(t.Context(), Copy{At: p}, WatchRequest{testCopy, moved})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestStreamsOnPartition(t *testing.T) {
 		}
 		// The node lets go of everything too, although it hears of nothing.
 		time.Sleep(10 * time.Second)
-		if _, err := Drop.On(ctx, local, testCopy); err != nil {
+		if _, err := Drop.On(ctx, Copy{At: local}, testCopy); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -220,7 +220,7 @@ func TestViews(t *testing.T) {
 		}
 		read := func(at Copies, q view.Request) (head view.Head, rows []view.Row) {
 			q.Copy, q.Signature, q.Definition, q.View = testCopy, def.Signature, def.Text, "v"
-			list, err := ViewQuery.On(t.Context(), at, q)
+			list, err := ViewQuery.On(t.Context(), Copy{At: at}, q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,17 +266,17 @@ func TestViews(t *testing.T) {
 			same(t, fmt.Sprint(i, ": rows"), away, rows)
 		}
 		index := IndexRequest{testCopy, def.Text}
-		as[view.Info](t, "ViewInfo")(ViewInfo.On(t.Context(), p, index))(ViewInfo.On(t.Context(), local, index))
-		if _, err := ViewCompact.On(t.Context(), p, index); err != nil {
+		as[view.Info](t, "ViewInfo")(ViewInfo.On(t.Context(), Copy{At: p}, index))(ViewInfo.On(t.Context(), Copy{At: local}, index))
+		if _, err := ViewCompact.On(t.Context(), Copy{At: p}, index); err != nil {
 			t.Error(err)
 		}
-		if _, err := ViewCleanup.On(t.Context(), p, CleanupRequest{Copy: testCopy}); err != nil {
+		if _, err := ViewCleanup.On(t.Context(), Copy{At: p}, CleanupRequest{Copy: testCopy}); err != nil {
 			t.Error(err)
 		}
-		info, err := ViewInfo.On(t.Context(), local, index)
+		info, err := ViewInfo.On(t.Context(), Copy{At: local}, index)
 		for fault.Is(err, fault.Unavailable) { // the other end of a stream that was closed here still has it
 			<-time.After(time.Millisecond)
-			info, err = ViewInfo.On(t.Context(), local, index)
+			info, err = ViewInfo.On(t.Context(), Copy{At: local}, index)
 		}
 		if err != nil || info.Seq != 0 {
 			t.Errorf("after a clean-up: %+v, %v", info, err)

@@ -18,19 +18,19 @@ type message[M any] interface {
 type unaryTransport[Q, A any] struct {
 	op     wirepb.Op
 	class  wire.Class
-	call   func(ctx context.Context, p *wire.Peer, q Q) (A, error)
-	answer func(ctx context.Context, body []byte, run func(context.Context, Q) (A, error)) (wire.Message, error)
+	call   func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (A, error)
+	answer func(ctx context.Context, to wire.Addressee, body []byte, run func(context.Context, wire.Addressee, Q) (A, error)) (wire.Message, error)
 }
 
 // ask implements transport.
-func (s *unaryTransport[Q, A]) ask(ctx context.Context, p *wire.Peer, q Q) (A, error) {
-	return s.call(ctx, p, q)
+func (s *unaryTransport[Q, A]) ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (A, error) {
+	return s.call(ctx, p, to, q)
 }
 
 // serve implements transport.
-func (s *unaryTransport[Q, A]) serve(o *wire.Operations, run func(context.Context, Q) (A, error)) {
-	o.Calls[s.op] = wire.Call{Class: s.class, Do: func(ctx context.Context, body []byte) (wire.Message, error) {
-		return s.answer(ctx, body, run)
+func (s *unaryTransport[Q, A]) serve(o *wire.Operations, run func(context.Context, wire.Addressee, Q) (A, error)) {
+	o.Calls[s.op] = wire.Call{Class: s.class, Do: func(ctx context.Context, to wire.Addressee, body []byte) (wire.Message, error) {
+		return s.answer(ctx, to, body, run)
 	}}
 }
 
@@ -42,19 +42,19 @@ func unary[Q, A, MQ, MA any, PQ message[MQ], PA message[MA]](
 ) *unaryTransport[Q, A] {
 	return &unaryTransport[Q, A]{
 		op: op, class: class,
-		call: func(ctx context.Context, p *wire.Peer, q Q) (a A, err error) {
+		call: func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (a A, err error) {
 			m := PA(new(MA))
-			if err := p.Call(ctx, op, class, request.encode(&q), m); err != nil {
+			if err := p.Call(ctx, wire.Request{Op: op, Class: class, To: to, Body: request.encode(&q)}, m); err != nil {
 				return a, err
 			}
 			return answer.decode(m), nil
 		},
-		answer: func(ctx context.Context, body []byte, run func(context.Context, Q) (A, error)) (wire.Message, error) {
+		answer: func(ctx context.Context, to wire.Addressee, body []byte, run func(context.Context, wire.Addressee, Q) (A, error)) (wire.Message, error) {
 			m := PQ(new(MQ))
 			if err := wire.Decode(body, m); err != nil {
 				return nil, err
 			}
-			a, err := run(ctx, request.decode(m))
+			a, err := run(ctx, to, request.decode(m))
 			if err != nil {
 				return nil, err
 			}
@@ -73,8 +73,8 @@ type codec[T, P any] struct {
 // faulty node is not believed.
 func (s *unaryTransport[Q, A]) each(parts func(q Q) int, answers func(a A) int) *unaryTransport[Q, A] {
 	call := s.call
-	s.call = func(ctx context.Context, p *wire.Peer, q Q) (A, error) {
-		a, err := call(ctx, p, q)
+	s.call = func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (A, error) {
+		a, err := call(ctx, p, to, q)
 		if got, want := answers(a), parts(q); err == nil && got != want {
 			var none A
 			return none, fault.Newf(fault.Internal, "node %s gave %d answers to %d questions", p.Name(), got, want)

@@ -43,12 +43,12 @@ func (w watcher) Close() error {
 // watching carries Watch.
 type watching struct{}
 
-func (watching) ask(_ context.Context, p *wire.Peer, q WatchRequest) (io.Closer, error) {
-	return p.Watch(q.Copy, q.C)
+func (watching) ask(_ context.Context, p *wire.Peer, to wire.Addressee, q WatchRequest) (io.Closer, error) {
+	return p.Watch(to, q.Copy, q.C)
 }
 
-func (watching) serve(o *wire.Operations, run func(context.Context, WatchRequest) (io.Closer, error)) {
-	o.Watch = func(ctx context.Context, copyName string, c chan struct{}) (io.Closer, error) {
-		return run(ctx, WatchRequest{copyName, c})
+func (watching) serve(o *wire.Operations, run func(context.Context, wire.Addressee, WatchRequest) (io.Closer, error)) {
+	o.Watch = func(ctx context.Context, to wire.Addressee, copyName string, c chan struct{}) (io.Closer, error) {
+		return run(ctx, to, WatchRequest{copyName, c})
 	}
 }

@@ -18,7 +18,7 @@ func empty() wire.Operations {
 		op.serve(&o, NewLocal(Held{}))
 	}
 	for op, c := range o.Calls {
-		c.Do = func(context.Context, []byte) (wire.Message, error) { return &wirepb.Nothing{}, nil }
+		c.Do = func(context.Context, wire.Addressee, []byte) (wire.Message, error) { return &wirepb.Nothing{}, nil }
 		o.Calls[op] = c
 	}
 	return o
@@ -30,11 +30,11 @@ func TestShortAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := serve(t, empty())
 		ctx := t.Context()
-		_, update := Update.On(ctx, p, shard.UpdateRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
-		_, purge := Purge.On(ctx, p, PurgeRequest{testCopy, make([]shard.PurgeItem, 1)})
-		_, missing := Missing.On(ctx, p, MissingRequest{testCopy, make([]shard.IDRevs, 1)})
-		_, docs := DocsByID.On(ctx, p, DocsByIDRequest{Copy: testCopy, IDs: make([]string, 1)})
-		_, revs := OpenRevsMany.On(ctx, p, OpenRevsManyRequest{testCopy, make([]shard.OpenRevsRequest, 1), 0})
+		_, update := Update.On(ctx, Copy{At: p}, shard.UpdateRequest{Copy: testCopy, Edits: make([]shard.Edit, 1)})
+		_, purge := Purge.On(ctx, Copy{At: p}, PurgeRequest{testCopy, make([]shard.PurgeItem, 1)})
+		_, missing := Missing.On(ctx, Copy{At: p}, MissingRequest{testCopy, make([]shard.IDRevs, 1)})
+		_, docs := DocsByID.On(ctx, Copy{At: p}, DocsByIDRequest{Copy: testCopy, IDs: make([]string, 1)})
+		_, revs := OpenRevsMany.On(ctx, Copy{At: p}, OpenRevsManyRequest{testCopy, make([]shard.OpenRevsRequest, 1), 0})
 		for _, err := range []error{update, purge, missing, docs, revs} {
 			if !fault.Is(err, fault.Internal) {
 				t.Error(err)
@@ -69,10 +69,10 @@ func FuzzBody(f *testing.F) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // what is decoded is not done
 		if c, ok := o.Calls[wirepb.Op(op)]; ok {
-			_, _ = c.Do(ctx, b)
+			_, _ = c.Do(ctx, wire.Addressee{}, b)
 		}
 		if l, ok := o.Listings[wirepb.Op(op)]; ok {
-			if s, err := l.Open(ctx, b); err == nil {
+			if s, err := l.Open(ctx, wire.Addressee{}, b); err == nil {
 				s.Close()
 			}
 		}

@@ -32,7 +32,7 @@ type Pending struct {
 
 // Info describes the index of a design document.
 func (v *Views) Info(ctx context.Context, db *cluster.DB, def *index.Definition) (*Info, error) {
-	found, err := onCopies(ctx, db, func(ctx context.Context, rep replica.Copies, t fanout.Target) (index.Info, error) {
+	found, err := onCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (index.Info, error) {
 		return replica.ViewInfo.On(ctx, rep, replica.IndexRequest{Copy: t.Name, Definition: def.Text})
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (i *Info) add(copies []index.Info) {
 // Compact compacts the index of a design document on all copies that can be
 // reached.
 func (v *Views) Compact(ctx context.Context, db *cluster.DB, def *index.Definition) error {
-	_, err := onCopies(ctx, db, func(ctx context.Context, rep replica.Copies, t fanout.Target) (replica.Done, error) {
+	_, err := onCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (replica.Done, error) {
 		return replica.ViewCompact.On(ctx, rep, replica.IndexRequest{Copy: t.Name, Definition: def.Text})
 	})
 	return err
@@ -85,7 +85,7 @@ func (v *Views) Cleanup(ctx context.Context, db *cluster.DB) error {
 	if err != nil {
 		return err
 	}
-	_, err = onCopies(ctx, db, func(ctx context.Context, rep replica.Copies, t fanout.Target) (replica.Done, error) {
+	_, err = onCopies(ctx, db, func(ctx context.Context, rep replica.Copy, t fanout.Target) (replica.Done, error) {
 		return replica.ViewCleanup.On(ctx, rep, replica.CleanupRequest{Copy: t.Name, Keep: keep})
 	})
 	return err
@@ -110,7 +110,7 @@ func (v *Views) signatures(ctx context.Context, db *cluster.DB) ([]string, error
 // onCopies asks all copies of a database at once, and returns the answers of each
 // range, in the order in which queries read the copies. Copies that do not answer
 // are left out; a range without any answer is an error.
-func onCopies[T any](ctx context.Context, db *cluster.DB, ask func(context.Context, replica.Copies, fanout.Target) (T, error)) ([][]T, error) {
+func onCopies[T any](ctx context.Context, db *cluster.DB, ask func(context.Context, replica.Copy, fanout.Target) (T, error)) ([][]T, error) {
 	sources, err := db.Sources("", true)
 	if err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func onCopies[T any](ctx context.Context, db *cluster.DB, ask func(context.Conte
 		copies := sources[i]
 		answers, errs := make([]T, len(copies)), make([]error, len(copies))
 		_ = fanout.Each(len(copies), func(k int) error { // errors are looked at below
-			rep := asked.Replica(copies[k].Node)
-			if rep == nil {
+			rep := asked.Replica(copies[k])
+			if rep.Away() {
 				errs[k] = fanout.NodeDown(copies[k].Node)
 				return nil
 			}

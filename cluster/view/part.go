@@ -64,7 +64,7 @@ type part struct {
 func (p *part) Position() (position, bool) { return p.last, true }
 
 // Open implements fanout.RowKind.
-func (p *part) Open(ctx context.Context, rep replica.Copies, t fanout.Target, from position) (fanout.Opened[index.Head, index.Batch], error) {
+func (p *part) Open(ctx context.Context, rep replica.Copy, t fanout.Target, from position) (fanout.Opened[index.Head, index.Batch], error) {
 	req := p.req
 	req.Copy = t.Name
 	if from.begun {
@@ -118,8 +118,8 @@ func (p *part) begin() error {
 	}
 	req := p.req
 	req.Copy, req.Ranges, req.Limit, req.Update = p.Copies[0].Name, req.Ranges[first:first+1], 1, index.UpdateNever
-	rep := p.Database.Replica(p.Copies[0].Node)
-	if rep == nil { // the rows go on from another copy; the offset is only a figure
+	rep := p.Database.Replica(p.Copies[0])
+	if rep.Away() { // the rows go on from another copy; the offset is only a figure
 		return nil
 	}
 	rows, err := replica.ViewQuery.On(p.Ctx, rep, req)

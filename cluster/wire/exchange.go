@@ -139,7 +139,7 @@ func (e *session) do(j job) {
 	err := errUnknown(j.op)
 	if known {
 		err = e.server.guarded(j.op, func() (err error) {
-			answer, err = c.Do(j.ctx, j.body)
+			answer, err = c.Do(j.ctx, j.to, j.body)
 			return err
 		})
 	}
@@ -186,7 +186,7 @@ func (e *session) finish(call uint64, answer Message, err error, slot chan struc
 // call returns what does an operation for a node; false when this one does not.
 func (s *Server) call(op wirepb.Op, from string) (Call, bool) {
 	if op == wirepb.Op_ASK {
-		return Call{ClassAsk, func(ctx context.Context, body []byte) (Message, error) { return s.ask(ctx, from, body) }}, true
+		return Call{ClassAsk, func(ctx context.Context, _ Addressee, body []byte) (Message, error) { return s.ask(ctx, from, body) }}, true
 	}
 	c, ok := s.operations.Calls[op]
 	return c, ok

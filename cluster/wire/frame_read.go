@@ -33,6 +33,7 @@ func (r *received) release() {
 type inMessage struct {
 	call    uint64
 	op      wirepb.Op
+	to      Addressee
 	timeout time.Duration // 0: none
 	repair  bool
 	body    []byte
@@ -55,7 +56,10 @@ func (a *reassembly) add(p *wirepb.Piece) (*inMessage, error) {
 	case p.Size > bodySize:
 		return nil, fault.Newf(fault.Internal, "a message of %d bytes is too large", p.Size)
 	default:
-		w = &inMessage{call: p.Call, op: p.Op, timeout: time.Duration(p.Timeout) * time.Microsecond, repair: p.Repair, err: DecodeFault(p.Fault)}
+		w = &inMessage{
+			call: p.Call, op: p.Op, to: Addressee{p.Copy, p.Generation},
+			timeout: time.Duration(p.Timeout) * time.Microsecond, repair: p.Repair, err: DecodeFault(p.Fault),
+		}
 		// Memory is taken as it is filled, not as it is announced.
 		w.body = append(make([]byte, 0, max(min(int(p.Size), firstBody), len(p.Data))), p.Data...)
 		if int(p.Size) <= len(p.Data) {

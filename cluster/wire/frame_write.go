@@ -24,6 +24,7 @@ const (
 type outMessage struct {
 	call     uint64
 	op       wirepb.Op
+	to       Addressee
 	deadline time.Time // zero: none
 	repair   bool
 	cancel   bool
@@ -196,9 +197,9 @@ func (l *frameWriter) fill(o *frameBuilder) bool {
 func (o *frameBuilder) add(i int, p *outMessage) int {
 	q := o.piece(i)
 	q.Call, q.Cancel, q.Fault, q.Data = p.call, p.cancel, p.fault, nil
-	q.Op, q.Timeout, q.Repair, q.Size = 0, 0, false, 0
+	q.Op, q.Timeout, q.Repair, q.Size, q.Copy, q.Generation = 0, 0, false, 0, 0, 0
 	if p.at == 0 {
-		q.Op, q.Repair = p.op, p.repair
+		q.Op, q.Repair, q.Copy, q.Generation = p.op, p.repair, p.to.Copy, p.to.Generation
 		if !p.deadline.IsZero() {
 			q.Timeout = uint64(max(time.Until(p.deadline).Microseconds(), 1))
 		}

@@ -22,7 +22,7 @@ import (
 
 // Times and sizes of a link.
 const (
-	pingEvery    = 250 * time.Millisecond // while it is in use
+	pingEvery    = 250 * time.Millisecond // while it is in use, unless PortOptions.NodeDownAfter says otherwise
 	idlePings    = 4                      // of so many turns one pings while it is not
 	inUse        = 10 * time.Second       // after the last call
 	silentTurns  = 3                      // turns without a byte after which the node counts as down
@@ -44,6 +44,7 @@ type call struct {
 // stops answering. After that it is never used again: a new one is made.
 type link struct {
 	node    string
+	every   time.Duration // between pings while it is in use
 	conn    *Conn
 	cc      *grpc.ClientConn
 	client  wirepb.NodeClient
@@ -72,7 +73,7 @@ func callOptions() []grpc.CallOption {
 }
 
 // newLink makes a connection a link. ctx ends it.
-func newLink(ctx context.Context, conn *Conn) (*link, error) {
+func newLink(ctx context.Context, conn *Conn, every time.Duration) (*link, error) {
 	var once sync.Once
 	handOut := func(context.Context, string) (net.Conn, error) {
 		err := errors.New("the connection is lost")
@@ -91,7 +92,7 @@ func newLink(ctx context.Context, conn *Conn) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", conn.Node(), err)
 	}
-	l := &link{node: conn.Node(), conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), frames: newFrameWriter()}
+	l := &link{node: conn.Node(), every: every, conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), frames: newFrameWriter()}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	for i := range l.room {
 		l.room[i] = semaphore.NewWeighted(classBytes)
@@ -200,9 +201,9 @@ func (l *link) ping() error {
 			}
 		}
 	})
-	tick := time.NewTicker(pingEvery)
+	tick := time.NewTicker(l.every)
 	defer tick.Stop()
-	var s silence
+	s := silence{every: l.every}
 	for turn := uint64(0); ; turn++ {
 		select {
 		case <-l.ctx.Done():
@@ -224,11 +225,12 @@ func (l *link) ping() error {
 	}
 }
 
-// silence judges by turns whether the other side of a connection is alive. The
-// zero value has heard nothing and asked nothing.
+// silence judges by turns whether the other side of a connection is alive. At first it
+// has heard nothing and asked nothing.
 type silence struct {
-	heard int64 // bytes
-	turns int   // since the first question that nothing has come after
+	every time.Duration // a turn
+	heard int64         // bytes
+	turns int           // since the first question that nothing has come after
 	last  time.Time
 }
 
@@ -236,7 +238,7 @@ type silence struct {
 // that comes much too late says something about this process only, so it does
 // not count.
 func (s *silence) dead(now time.Time, bytes int64) bool {
-	late := !s.last.IsZero() && now.Sub(s.last) > 2*pingEvery
+	late := !s.last.IsZero() && now.Sub(s.last) > 2*s.every
 	s.last = now
 	switch {
 	case bytes != s.heard:
@@ -252,9 +254,9 @@ func (s *silence) asked() { s.turns = max(s.turns, 1) }
 
 // do sends a call and waits for its answer, whose body is the caller's. The
 // request is encoded before do waits for anything.
-func (l *link) do(ctx context.Context, op wirepb.Op, class Class, request Message) ([]byte, error) {
+func (l *link) do(ctx context.Context, r *Request) ([]byte, error) {
 	l.use()
-	body, err := marshal(request)
+	body, err := marshal(r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +266,7 @@ func (l *link) do(ctx context.Context, op wirepb.Op, class Class, request Messag
 		return nil, fault.Newf(fault.RequestTooLarge, "a message of %d bytes to node %s is too large", n, l.node)
 	}
 	weight := int64(min(len(*body)+callBytes, classBytes))
-	room := l.room[class]
+	room := l.room[r.Class]
 	if !room.TryAcquire(weight) {
 		if err := l.acquire(ctx, room, weight); err != nil {
 			recycle(body)
@@ -276,7 +278,7 @@ func (l *link) do(ctx context.Context, op wirepb.Op, class Class, request Messag
 	if !ok {
 		done = make(chan struct{}, 1)
 	}
-	c := &call{done: done, out: outMessage{op: op, body: body, repair: IsRepair(ctx)}}
+	c := &call{done: done, out: outMessage{op: r.Op, to: r.To, body: body, repair: IsRepair(ctx)}}
 	p := &c.out
 	p.deadline, _ = ctx.Deadline()
 	l.mu.Lock()

@@ -35,12 +35,12 @@ type Rows struct {
 
 // List opens a listing and decodes its head into head, which aliases memory of
 // its own. limit is how many rows will be read; 0 = unknown.
-func (p *Peer) List(ctx context.Context, op wirepb.Op, request, head Message, limit int) (*Rows, error) {
+func (p *Peer) List(ctx context.Context, r Request, head Message, limit int) (*Rows, error) {
 	l, err := p.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	body, err := marshal(request)
+	body, err := marshal(r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,9 @@ func (p *Peer) List(ctx context.Context, op wirepb.Op, request, head Message, li
 	s.cancel = cancel
 	l.streams.Add(1)
 	if s.stream, err = l.client.List(inner); err == nil {
-		if err = s.stream.Send(&wirepb.ListCommand{Op: op, Request: *body, Repair: IsRepair(ctx)}); err == nil || errors.Is(err, io.EOF) {
+		if err = s.stream.Send(&wirepb.ListCommand{
+			Op: r.Op, Request: *body, Repair: IsRepair(ctx), Copy: r.To.Copy, Generation: r.To.Generation,
+		}); err == nil || errors.Is(err, io.EOF) {
 			err = s.receive(s.part)
 		}
 	}

@@ -15,6 +15,14 @@ type Message interface {
 	UnmarshalVTUnsafe(b []byte) error
 }
 
+// Request is one message to another node.
+type Request struct {
+	Op    wirepb.Op
+	Class Class // of a call
+	To    Addressee
+	Body  Message
+}
+
 // Operations is what a node does for others with its copies. What is not in it
 // is refused with fault.Unavailable.
 type Operations struct {
@@ -22,7 +30,13 @@ type Operations struct {
 	Listings       map[wirepb.Op]Listing
 	ReadAttachment func(ctx context.Context, m *wirepb.AttachmentRange) (io.ReadCloser, error)
 	PutAttachment  func(ctx context.Context, m *wirepb.AttachmentPart) (AttachmentWriter, error)
-	Watch          func(ctx context.Context, copyName string, c chan struct{}) (io.Closer, error)
+	Watch          func(ctx context.Context, to Addressee, copyName string, c chan struct{}) (io.Closer, error)
+}
+
+// Addressee says which copy a request is meant for, beside the name of the copy in it.
+type Addressee struct {
+	Copy       uint64 // its id in the map of its database; 0: the node that asks knows none
+	Generation uint64 // of that map, as the node that asks knows it
 }
 
 // NewOperations returns operations that are still to be added.
@@ -34,13 +48,13 @@ func NewOperations() Operations {
 // decodes the request, whose memory is its own, and returns the answer.
 type Call struct {
 	Class Class
-	Do    func(ctx context.Context, request []byte) (Message, error)
+	Do    func(ctx context.Context, to Addressee, request []byte) (Message, error)
 }
 
 // Listing is an operation that is answered with rows: Open decodes the request
 // and returns what gives them.
 type Listing struct {
-	Open func(ctx context.Context, request []byte) (*Source, error)
+	Open func(ctx context.Context, to Addressee, request []byte) (*Source, error)
 }
 
 // Source is an open listing of a copy of this node. What Head and Next return

@@ -95,12 +95,12 @@ func (p *Peer) Name() string { return p.node }
 
 // Call has the node do an operation and decodes its answer into answer, which
 // aliases memory of its own.
-func (p *Peer) Call(ctx context.Context, op wirepb.Op, class Class, request, answer Message) error {
+func (p *Peer) Call(ctx context.Context, r Request, answer Message) error {
 	l, err := p.reach(ctx)
 	if err != nil {
 		return err
 	}
-	body, err := l.do(ctx, op, class, request)
+	body, err := l.do(ctx, &r)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (p *Peer) Call(ctx context.Context, op wirepb.Op, class Class, request, ans
 // errors are those of the service's Handler.
 func (p *Peer) Ask(ctx context.Context, service string, request []byte) ([]byte, error) {
 	var answer wirepb.Bytes
-	err := p.Call(ctx, wirepb.Op_ASK, ClassAsk, &wirepb.AskRequest{Service: service, Request: request}, &answer)
+	err := p.Call(ctx, Request{Op: wirepb.Op_ASK, Class: ClassAsk, Body: &wirepb.AskRequest{Service: service, Request: request}}, &answer)
 	if err != nil {
 		return nil, err
 	}

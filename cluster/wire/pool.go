@@ -199,7 +199,7 @@ func (o *Pool) connect(ctx context.Context, node string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLink(ctx, c)
+	l, err := newLink(ctx, c, o.port.o.NodeDownAfter/(silentTurns+1))
 	if err != nil {
 		_ = c.Close()
 		return nil, err

@@ -32,6 +32,9 @@ type PortOptions struct {
 	Resolve func(node string) (address string, ok bool) // host:port of another node's port
 	Foreign func(node string)                           // told once of each node that was refused as part of another cluster; may be nil
 	Logger  *zap.Logger                                 // default: none
+	// NodeDownAfter is how long another node that is asked for something may be silent
+	// before it counts as down; 0: a second.
+	NodeDownAfter time.Duration
 }
 
 // Port is the one TCP port on which a node talks to others. Each connection
@@ -66,6 +69,9 @@ func NewPort(o PortOptions) (*Port, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
+	}
+	if o.NodeDownAfter <= 0 {
+		o.NodeDownAfter = (silentTurns + 1) * pingEvery
 	}
 	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{}), doorman: newDoorman()}
 	p.mu.subs = map[purpose]*sub{}

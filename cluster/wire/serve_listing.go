@@ -18,7 +18,7 @@ func (s *Server) List(stream grpc.BidiStreamingServer[wirepb.ListCommand, wirepb
 	}
 	var from *Source
 	err = s.guarded(method("List"), func() (err error) {
-		from, err = list.Open(marked(stream.Context(), open.Repair), open.Request)
+		from, err = list.Open(marked(stream.Context(), open.Repair), Addressee{open.Copy, open.Generation}, open.Request)
 		return err
 	})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 // watching is all that one node watches here.
 type watching struct {
-	watch func(ctx context.Context, copyName string, c chan struct{}) (io.Closer, error) // nil: no copies here
-	ctx   context.Context                                                                // of the stream
+	watch func(ctx context.Context, to Addressee, copyName string, c chan struct{}) (io.Closer, error) // nil: no copies here
+	ctx   context.Context                                                                              // of the stream
 	wake  chan struct{}
 	wg    sync.WaitGroup // one goroutine per watched copy
 
@@ -53,7 +53,7 @@ func (s *Server) Watch(stream grpc.BidiStreamingServer[wirepb.WatchCommand, wire
 			continue
 		}
 		err = s.guarded(method("watch"), func() error {
-			stop, err := v.start(c.Number, strings.Clone(c.Copy))
+			stop, err := v.start(c.Number, Addressee{c.CopyId, c.Generation}, strings.Clone(c.Copy))
 			if err == nil {
 				stops[c.Number] = stop
 			}
@@ -66,12 +66,12 @@ func (s *Server) Watch(stream grpc.BidiStreamingServer[wirepb.WatchCommand, wire
 }
 
 // start watches a copy until stop is called or the stream ends.
-func (v *watching) start(number uint64, name string) (stop context.CancelFunc, err error) {
+func (v *watching) start(number uint64, to Addressee, name string) (stop context.CancelFunc, err error) {
 	if v.watch == nil {
 		return nil, errNoCopies()
 	}
 	c := make(chan struct{}, 1)
-	w, err := v.watch(v.ctx, name, c)
+	w, err := v.watch(v.ctx, to, name, c)
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,12 @@ const watchTime = 5 * time.Second
 // the node stops being reachable: a watch does not come back by itself. Read
 // the copy after Watch to miss nothing. Closing ends the watch, and may be done
 // more than once.
-func (p *Peer) Watch(name string, c chan struct{}) (io.Closer, error) {
+func (p *Peer) Watch(to Addressee, name string, c chan struct{}) (io.Closer, error) {
 	l, err := p.connected(nil)
 	if err != nil {
 		return nil, err
 	}
-	return l.watches.add(name, c)
+	return l.watches.add(watchedCopy{name, to.Copy}, to.Generation, c)
 }
 
 // watches are those of one link. All of one copy share one on the other side.
@@ -35,16 +35,22 @@ type watches struct {
 		sync.Mutex
 		closed   bool
 		last     uint64
-		byName   map[string]*watched
+		byCopy   map[watchedCopy]*watched
 		byNumber map[uint64]*watched
 		queue    []*wirepb.WatchCommand
 	}
 }
 
+// watchedCopy is a copy by its name and its id.
+type watchedCopy struct {
+	name string
+	id   uint64
+}
+
 // watched is one copy. Its users are guarded by watches.mu.
 type watched struct {
 	number  uint64
-	name    string
+	copy    watchedCopy
 	users   map[*watcher]struct{}
 	started chan struct{} // closed when err is known
 	err     error
@@ -59,7 +65,7 @@ type watcher struct {
 
 func newWatches(l *link) *watches {
 	w := &watches{link: l, wake: make(chan struct{}, 1)}
-	w.mu.byName, w.mu.byNumber = map[string]*watched{}, map[uint64]*watched{}
+	w.mu.byCopy, w.mu.byNumber = map[watchedCopy]*watched{}, map[uint64]*watched{}
 	return w
 }
 
@@ -71,19 +77,19 @@ func (w *watches) signal() {
 }
 
 // add starts a watch and waits until it stands.
-func (w *watches) add(name string, c chan struct{}) (io.Closer, error) {
+func (w *watches) add(which watchedCopy, generation uint64, c chan struct{}) (io.Closer, error) {
 	user := &watcher{all: w, c: c}
 	w.mu.Lock()
 	if w.mu.closed {
 		w.mu.Unlock()
 		return nil, down(w.link.node, nil)
 	}
-	of := w.mu.byName[name]
+	of := w.mu.byCopy[which]
 	if of == nil {
 		w.mu.last++
-		of = &watched{number: w.mu.last, name: name, users: map[*watcher]struct{}{}, started: make(chan struct{})}
-		w.mu.byName[name], w.mu.byNumber[of.number] = of, of
-		w.mu.queue = append(w.mu.queue, &wirepb.WatchCommand{Number: of.number, Copy: name})
+		of = &watched{number: w.mu.last, copy: which, users: map[*watcher]struct{}{}, started: make(chan struct{})}
+		w.mu.byCopy[which], w.mu.byNumber[of.number] = of, of
+		w.mu.queue = append(w.mu.queue, &wirepb.WatchCommand{Number: of.number, Copy: which.name, CopyId: which.id, Generation: generation})
 	}
 	user.of = of
 	of.users[user] = struct{}{}
@@ -129,7 +135,7 @@ func (u *watcher) Close() error {
 // forget is called with mu held.
 func (w *watches) forget(of *watched) {
 	delete(w.mu.byNumber, of.number)
-	delete(w.mu.byName, of.name)
+	delete(w.mu.byCopy, of.copy)
 }
 
 // run sends and receives until the link ends, and wakes everybody then.

@@ -236,7 +236,7 @@ func TestShardGoneOfAMember(t *testing.T) {
 	if err := m.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(m.PutNode(t.Context(), meta.Node{Name: "other@127.0.0.1"}), m.Close(), <-ended); err != nil {
+	if err := errors.Join(m.PutNode(t.Context(), meta.Node{Name: "other@127.0.0.1", ClusterVersion: meta.ClusterVersion}), m.Close(), <-ended); err != nil {
 		t.Fatal(err)
 	}
 	checkDirectory(t, dir)

@@ -63,7 +63,7 @@ func startCluster(t *testing.T) *cluster {
 		}
 		h.config = node.Config{
 			DataDir: t.TempDir(), Listen: h.url.Host, Version: "test", Logger: logger(t, h.name),
-			NodeName: h.name, ClusterAddress: host + ":5986", Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=false", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass", shortFeeds},
+			NodeName: h.name, ClusterAddress: host + ":5986", Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=false", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass", shortFeeds, slowNodes},
 		}
 		c.nodes = append(c.nodes, h)
 		urls = append(urls, "http://"+h.url.Host)
@@ -199,6 +199,10 @@ func changesSettings(text string) bool {
 	}
 	return false
 }
+
+// slowNodes lets three nodes in one process be silent for longer than usual: other tests
+// may have the processors.
+const slowNodes = "DIVAN_CLUSTER__NODE_DOWN_AFTER=5000"
 
 // shortFeeds bounds how long a feed waits: _db_updates takes its timeout for
 // seconds (api.md section 20, row 5), the transcripts give milliseconds.

@@ -157,7 +157,7 @@ func getShards(c *core.Call) error {
 			out = append(out, ',')
 		}
 		out = append(doc.AppendString(out, s.String()), ':')
-		out = core.AppendStrings(out, s.Nodes)
+		out = core.AppendStrings(out, s.Nodes())
 	}
 	return c.SendJSON(http.StatusOK, append(out, "}}"...))
 }
@@ -166,6 +166,6 @@ func getShards(c *core.Call) error {
 func getShardOf(c *core.Call) error {
 	s := c.DB.ShardOf(c.Path[2])
 	out := doc.AppendString([]byte(`{"range":`), s.String())
-	out = core.AppendStrings(append(out, `,"nodes":`...), s.Nodes)
+	out = core.AppendStrings(append(out, `,"nodes":`...), s.Nodes())
 	return c.SendJSON(http.StatusOK, append(out, '}'))
 }

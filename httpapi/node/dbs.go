@@ -23,7 +23,7 @@ func mapBody(db *meta.Database) []byte {
 	byNode := map[string][]string{}
 	first := true
 	for _, s := range db.Shards {
-		for _, node := range s.Nodes {
+		for _, node := range s.Nodes() {
 			byNode[node] = append(byNode[node], s.String())
 			if !first {
 				out = append(out, ',')
@@ -44,7 +44,7 @@ func mapBody(db *meta.Database) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = core.AppendStrings(append(doc.AppendString(out, s.String()), ':'), s.Nodes)
+		out = core.AppendStrings(append(doc.AppendString(out, s.String()), ':'), s.Nodes())
 	}
 	if db.Partitioned {
 		return append(out, `},"props":{"partitioned":true}}`...)

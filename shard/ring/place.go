@@ -108,14 +108,12 @@ func attach(shards []Shard, names []string, n int, rotate uint64) error {
 	n = min(n, len(names))
 	at := int(rotate % uint64(len(names)))
 	for i := range shards {
-		held := shards[i].Nodes
 		for c := range n {
 			name := names[(at+i*n+(c+i)%n)%len(names)]
 			if !shards[i].On(name) { // a placement may name a zone twice
-				held = append(held, name)
+				shards[i].Copies = append(shards[i].Copies, Copy{Node: name})
 			}
 		}
-		shards[i].Nodes = held
 	}
 	return nil
 }

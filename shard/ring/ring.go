@@ -8,6 +8,7 @@
 package ring
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -110,14 +111,96 @@ func Split(q int) []Range {
 	return out
 }
 
-// Shard is one range of a database with the nodes that hold a copy of it.
+// Complete returns all ranges of the database that has these, nil when there can
+// be no such database. What is missing is guessed: all ranges of one have the
+// same size.
+func Complete(some []Range) []Range {
+	slices.SortFunc(some, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	shards := make([]Shard, len(some))
+	for i, r := range some {
+		shards[i].Range = r
+	}
+	if Covers(shards) {
+		return some
+	}
+	size := uint64(some[0].End) - uint64(some[0].Begin) + 1
+	for q := max(1<<32/size, 1); q <= 1<<32/size+1 && q <= MaxQ; q++ {
+		all := Split(int(q))
+		if !slices.ContainsFunc(some, func(r Range) bool { return !slices.Contains(all, r) }) {
+			return all
+		}
+	}
+	return nil
+}
+
+// State is what a copy is to its range.
+type State uint8
+
+// The states.
+const (
+	StateFull    State = iota // it holds what was written to its range, and answers
+	StateJoining              // it takes all that is written and is filled from the others; it answers nothing
+	StateLeaving              // as StateFull, until others have taken its place
+)
+
+// String returns the state as the API shows it.
+func (s State) String() string {
+	switch s {
+	case StateFull:
+		return "full"
+	case StateJoining:
+		return "joining"
+	default:
+		return "leaving"
+	}
+}
+
+// Copy is one copy of a range: an entry of the map of its database.
+type Copy struct {
+	ID    uint64 // unique among all copies that the database ever had; 0: copies have none yet
+	Node  string // that holds it
+	State State
+}
+
+// Shard is one range of a database with its copies.
 type Shard struct {
 	Range
-	Nodes []string // node names, the first one leads; never empty in a database's map
+	Copies []Copy // the first one leads; never empty in a database's map
+}
+
+// CopiesOn returns full copies without ids, one on each node.
+func CopiesOn(nodes ...string) []Copy {
+	out := make([]Copy, len(nodes))
+	for i, n := range nodes {
+		out[i].Node = n
+	}
+	return out
+}
+
+// Nodes returns the names of the nodes that hold the copies, in their order.
+func (s Shard) Nodes() []string {
+	out := make([]string, len(s.Copies))
+	for i := range s.Copies {
+		out[i] = s.Copies[i].Node
+	}
+	return out
 }
 
 // On reports whether node holds a copy.
-func (s Shard) On(node string) bool { return slices.Contains(s.Nodes, node) }
+func (s Shard) On(node string) bool { return s.at(node) >= 0 }
+
+// CopyOn returns the copy that a node holds; false when it holds none.
+func (s Shard) CopyOn(node string) (Copy, bool) {
+	if i := s.at(node); i >= 0 {
+		return s.Copies[i], true
+	}
+	return Copy{}, false
+}
+
+// at returns the place of the copy of a node, -1 when it holds none.
+func (s Shard) at(node string) int {
+	return slices.IndexFunc(s.Copies, func(c Copy) bool { return c.Node == node })
+}
 
 // Lookup returns the index of the shard that owns hash, or -1 when none does.
 // The shards must be sorted by Begin and must not overlap, as Place returns
@@ -143,11 +226,11 @@ func Lookup(shards []Shard, hash uint32) int {
 func Covers(shards []Shard) bool {
 	next := uint64(0)
 	for _, s := range shards {
-		if uint64(s.Begin) != next || s.Begin > s.End || len(s.Nodes) == 0 {
+		if uint64(s.Begin) != next || s.Begin > s.End || len(s.Copies) == 0 {
 			return false
 		}
-		for i, n := range s.Nodes {
-			if slices.Contains(s.Nodes[:i], n) {
+		for i, c := range s.Copies {
+			if s.at(c.Node) != i {
 				return false
 			}
 		}

@@ -74,7 +74,7 @@ func TestSplit(t *testing.T) {
 		ranges := Split(q)
 		var shards []Shard
 		for _, r := range ranges {
-			shards = append(shards, Shard{Range: r, Nodes: []string{"a"}})
+			shards = append(shards, Shard{Range: r, Copies: CopiesOn("a")})
 		}
 		if len(ranges) != q || !Covers(shards) {
 			t.Fatalf("q=%d: %v", q, ranges)
@@ -106,16 +106,16 @@ func TestLookup(t *testing.T) {
 }
 
 func TestCovers(t *testing.T) {
-	whole := Shard{Range: Full(), Nodes: []string{"a"}}
+	whole := Shard{Range: Full(), Copies: CopiesOn("a")}
 	half := Split(2)
 	for name, shards := range map[string][]Shard{
 		"nothing":   nil,
 		"no copy":   {{Range: Full()}},
-		"twice":     {{Range: Full(), Nodes: []string{"a", "b", "a"}}},
+		"twice":     {{Range: Full(), Copies: CopiesOn("a", "b", "a")}},
 		"overlap":   {whole, whole},
-		"gap":       {{Range: Range{0, 5}, Nodes: []string{"a"}}, {Range: Range{7, 1<<32 - 1}, Nodes: []string{"a"}}},
-		"no end":    {{Range: half[0], Nodes: []string{"a"}}},
-		"backwards": {{Range: half[1], Nodes: []string{"a"}}, {Range: half[0], Nodes: []string{"a"}}},
+		"gap":       {{Range: Range{0, 5}, Copies: CopiesOn("a")}, {Range: Range{7, 1<<32 - 1}, Copies: CopiesOn("a")}},
+		"no end":    {{Range: half[0], Copies: CopiesOn("a")}},
+		"backwards": {{Range: half[1], Copies: CopiesOn("a")}, {Range: half[0], Copies: CopiesOn("a")}},
 	} {
 		if Covers(shards) {
 			t.Errorf("%s: covers", name)
@@ -164,11 +164,11 @@ func TestPlace(t *testing.T) {
 		}
 		copies, leads := map[string]int{}, map[string]int{}
 		for _, s := range shards {
-			if len(s.Nodes) != min(r.N, live) {
-				t.Fatalf("%d copies, want %d", len(s.Nodes), min(r.N, live))
+			if len(s.Nodes()) != min(r.N, live) {
+				t.Fatalf("%d copies, want %d", len(s.Nodes()), min(r.N, live))
 			}
-			leads[s.Nodes[0]]++
-			for _, n := range s.Nodes {
+			leads[s.Nodes()[0]]++
+			for _, n := range s.Nodes() {
 				copies[n]++
 				if slices.ContainsFunc(nodes, func(c Node) bool { return c.Name == n && c.Draining }) {
 					t.Fatalf("a copy on the draining %s", n)
@@ -199,7 +199,7 @@ func TestPlaceByZone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range shards {
-		got := slices.Sorted(slices.Values(s.Nodes))
+		got := slices.Sorted(slices.Values(s.Nodes()))
 		if !slices.Equal(got, []string{"a", "b", "c"}) {
 			t.Errorf("%v on %v", s.Range, got)
 		}

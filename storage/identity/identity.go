@@ -14,12 +14,13 @@ import (
 )
 
 // Identity is what is fixed when a store is made. It is kept in the name of an
-// empty file, STORE-2-<uuid>-<owner>[-partitioned]: a name is there or not, so
-// that a store is made with two syncs of directories and never half. In format 1
-// there is no owner.
+// empty file, STORE-3-<uuid>-<owner>-<copy>[-partitioned]: a name is there or not, so
+// that a store is made with two syncs of directories and never half. In format 2
+// there is no copy, in format 1 no owner either.
 type Identity struct {
 	UUID        [16]byte
 	Partitioned bool
+	Copy        uint64 // id of the copy in the map of its database; 0: not told
 	owner       string // see ownerOf; empty in format 1
 }
 
@@ -29,15 +30,22 @@ const Prefix = "STORE-"
 const (
 	formatOne         = "1-"
 	formatTwo         = "2-"
+	formatThree       = "3-"
 	partitionedSuffix = "-partitioned"
 )
 
 // FileName returns the name of the file.
 func (id Identity) FileName() string {
-	name := Prefix + formatOne + hex.EncodeToString(id.UUID[:])
-	if id.owner != "" {
-		name = Prefix + formatTwo + hex.EncodeToString(id.UUID[:]) + "-" + id.owner
+	name := hex.EncodeToString(id.UUID[:])
+	switch {
+	case id.Copy != 0:
+		name = formatThree + name + "-" + id.owner + "-" + strconv.FormatUint(id.Copy, 10)
+	case id.owner != "":
+		name = formatTwo + name + "-" + id.owner
+	default:
+		name = formatOne + name
 	}
+	name = Prefix + name
 	if id.Partitioned {
 		name += partitionedSuffix
 	}
@@ -45,7 +53,7 @@ func (id Identity) FileName() string {
 }
 
 // Newest is the newest format that this program knows.
-const Newest = 2
+const Newest = 3
 
 // Is reports whether a file is one that makes its directory a store, of
 // whatever format.
@@ -70,10 +78,16 @@ func Format(file string) int {
 // beginning of its hash.
 func ownerOf(store string) string { return marks.Hash(store)[:32] }
 
-// New returns the identity of a new store.
-func New(store string, partitioned bool) Identity {
-	id := Identity{Partitioned: partitioned, owner: ownerOf(store)}
+// New returns the identity of a new store, which is the copy with that id.
+func New(store string, copyID uint64, partitioned bool) Identity {
+	id := Identity{Copy: copyID, Partitioned: partitioned, owner: ownerOf(store)}
 	_, _ = rand.Read(id.UUID[:]) // never fails
+	return id
+}
+
+// Of returns the identity as that of the copy with that id.
+func (id Identity) Of(store string, copyID uint64) Identity {
+	id.Copy, id.owner = copyID, ownerOf(store)
 	return id
 }
 
@@ -95,19 +109,37 @@ func Find(files []string) (id Identity, err error) {
 			continue
 		}
 		format, rest := rest[:min(len(formatOne), len(rest))], rest[min(len(formatOne), len(rest)):]
-		if format != formatOne && format != formatTwo {
+		if format != formatOne && format != formatTwo && format != formatThree {
 			return id, fmt.Errorf("store of an unknown format: %s", f)
 		}
 		rest, id.Partitioned = strings.CutSuffix(rest, partitionedSuffix)
-		if format == formatTwo {
-			rest, id.owner, _ = strings.Cut(rest, "-")
-		}
-		raw, err := hex.DecodeString(rest)
-		if err != nil || len(raw) != len(id.UUID) || format == formatTwo && len(id.owner) != len(ownerOf("")) {
+		if !id.parse(format, rest) {
 			return id, fault.New(fault.Corruption, "malformed file name "+f)
 		}
-		copy(id.UUID[:], raw)
 		return id, nil
 	}
 	return id, fault.New(fault.NoCopy, "no_db_file")
+}
+
+// parse reads what comes behind the format.
+func (id *Identity) parse(format, rest string) bool {
+	number := ""
+	if format != formatOne {
+		rest, id.owner, _ = strings.Cut(rest, "-")
+		if format == formatThree {
+			id.owner, number, _ = strings.Cut(id.owner, "-")
+		}
+		if len(id.owner) != len(ownerOf("")) {
+			return false
+		}
+	}
+	if format == formatThree {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || n == 0 || strconv.FormatUint(n, 10) != number {
+			return false
+		}
+		id.Copy = n
+	}
+	raw, err := hex.DecodeString(rest)
+	return err == nil && copy(id.UUID[:], raw) == len(raw) && len(raw) == len(id.UUID)
 }

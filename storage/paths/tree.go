@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 
 	"divan/storage/fault"
 	"divan/storage/identity"
+	"divan/storage/instance"
 )
 
 // Tree is the directories below a data directory. Names are relative to it. It is
@@ -55,20 +57,29 @@ func (t *Tree) Walk(dir string, visit func(dir string, children []string) (below
 	return nil
 }
 
+// Store is a store on the disk.
+type Store struct {
+	Name   string // its path
+	CopyID uint64 // see identity.Identity; 0 also when it cannot be read
+	Other  bool   // it says that it is another store, or that cannot be read
+}
+
 // Stores returns the stores below a directory that is none itself, but not those
 // below another one. A store that cannot be read is there as well.
-func (t *Tree) Stores(dir, except string) (names []string, err error) {
+func (t *Tree) Stores(dir, except string) (stores []Store, err error) {
 	err = t.Walk(dir, func(name string, children []string) (bool, error) {
 		if name == except {
 			return false, nil
 		}
-		if _, err := identity.Find(children); fault.Is(err, fault.NoCopy) {
+		id, err := identity.Find(children)
+		if fault.Is(err, fault.NoCopy) {
 			return true, nil
 		}
-		names = append(names, name)
-		return false, nil
+		other := err != nil || id.Check(name) != nil
+		stores = append(stores, Store{Name: name, CopyID: id.Copy, Other: other})
+		return false, nil //nolint:nilerr // one that cannot be read is there as well
 	})
-	return names, err
+	return stores, err
 }
 
 // Orphans calls drop with the directories below dir that belong to no store below
@@ -133,4 +144,25 @@ func (t *Tree) removeEmpty(name string) bool {
 	}
 	t.forget(path)
 	return t.FS.Remove(path) == nil
+}
+
+// MoveBelow moves a directory to a path, durably, or to the first free one with a number
+// behind it. The directories above are made, also when an operator has removed them since.
+func (t *Tree) MoveBelow(name, to string) error {
+	defer t.Hold()()
+	for n, free := 1, to; ; n++ {
+		if _, err := t.FS.Stat(t.Path(free)); errors.Is(err, os.ErrNotExist) {
+			to = free
+			break
+		}
+		free = to + "." + strconv.Itoa(n)
+	}
+	from, parent := t.Path(name), t.FS.PathDir(t.Path(to))
+	if err := errors.Join(t.Ensure(parent), t.FS.MkdirAll(parent, 0o755)); err != nil {
+		return err
+	}
+	if err := t.FS.Rename(from, t.Path(to)); err != nil {
+		return err
+	}
+	return errors.Join(instance.SyncDir(t.FS, parent), instance.SyncDir(t.FS, t.FS.PathDir(from)))
 }

@@ -85,7 +85,12 @@ type Database struct {
 func (d *Database) Node() string { return "caller" }
 
 // Replica implements fanout.Database.
-func (d *Database) Replica(node string) replica.Copies { return d.Copies[node] }
+func (d *Database) Replica(t fanout.Target) replica.Copy {
+	if f := d.Copies[t.Node]; f != nil {
+		return replica.Copy{At: f}
+	}
+	return replica.Copy{}
+}
 
 // Reads implements fanout.Database.
 func (d *Database) Reads() *fanout.Latency { return &d.latency }

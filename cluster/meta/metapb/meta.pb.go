@@ -75,7 +75,7 @@ func (x ConfigChange_Op) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConfigChange_Op.Descriptor instead.
 func (ConfigChange_Op) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{6, 0}
+	return file_meta_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type Answer_Outcome int32
@@ -124,7 +124,7 @@ func (x Answer_Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Answer_Outcome.Descriptor instead.
 func (Answer_Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20, 0}
+	return file_meta_proto_rawDescGZIP(), []int{22, 0}
 }
 
 // Command is one entry of the log. A program stops at an operation that it does
@@ -144,6 +144,8 @@ type Command struct {
 	//	*Command_RemoveNode
 	//	*Command_ReplaceNode
 	//	*Command_AssignSlots
+	//	*Command_IdentifyCopies
+	//	*Command_ChangeCopies
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -276,6 +278,24 @@ func (x *Command) GetAssignSlots() *AssignSlots {
 	return nil
 }
 
+func (x *Command) GetIdentifyCopies() *Nothing {
+	if x != nil {
+		if x, ok := x.Op.(*Command_IdentifyCopies); ok {
+			return x.IdentifyCopies
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetChangeCopies() *ChangeCopies {
+	if x != nil {
+		if x, ok := x.Op.(*Command_ChangeCopies); ok {
+			return x.ChangeCopies
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -320,6 +340,14 @@ type Command_AssignSlots struct {
 	AssignSlots *AssignSlots `protobuf:"bytes,10,opt,name=assign_slots,json=assignSlots,proto3,oneof"`
 }
 
+type Command_IdentifyCopies struct {
+	IdentifyCopies *Nothing `protobuf:"bytes,11,opt,name=identify_copies,json=identifyCopies,proto3,oneof"`
+}
+
+type Command_ChangeCopies struct {
+	ChangeCopies *ChangeCopies `protobuf:"bytes,12,opt,name=change_copies,json=changeCopies,proto3,oneof"`
+}
+
 func (*Command_Init) isCommand_Op() {}
 
 func (*Command_CreateDatabase) isCommand_Op() {}
@@ -339,6 +367,10 @@ func (*Command_RemoveNode) isCommand_Op() {}
 func (*Command_ReplaceNode) isCommand_Op() {}
 
 func (*Command_AssignSlots) isCommand_Op() {}
+
+func (*Command_IdentifyCopies) isCommand_Op() {}
+
+func (*Command_ChangeCopies) isCommand_Op() {}
 
 // Init gives a new group its identity; only the first one counts.
 type Init struct {
@@ -406,8 +438,11 @@ type Database struct {
 	Security         []byte                 `protobuf:"bytes,8,opt,name=security,proto3,oneof" json:"security,omitempty"`
 	RevsLimit        int64                  `protobuf:"varint,9,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
 	PurgedInfosLimit int64                  `protobuf:"varint,10,opt,name=purged_infos_limit,json=purgedInfosLimit,proto3" json:"purged_infos_limit,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Of a database whose copies have ids.
+	Generation    uint64 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"` // index of the command that changed its copies last
+	Unnamed       uint64 `protobuf:"varint,12,opt,name=unnamed,proto3" json:"unnamed,omitempty"`       // directories of copies up to this id need not tell theirs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Database) Reset() {
@@ -510,11 +545,27 @@ func (x *Database) GetPurgedInfosLimit() int64 {
 	return 0
 }
 
+func (x *Database) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Database) GetUnnamed() uint64 {
+	if x != nil {
+		return x.Unnamed
+	}
+	return 0
+}
+
 type Shard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Begin         uint32                 `protobuf:"varint,1,opt,name=begin,proto3" json:"begin,omitempty"`
 	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	Nodes         []uint32               `protobuf:"varint,3,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
+	Copies        []uint64               `protobuf:"varint,4,rep,packed,name=copies,proto3" json:"copies,omitempty"` // their ids, one for each node; none before copies had ids
+	States        []uint32               `protobuf:"varint,5,rep,packed,name=states,proto3" json:"states,omitempty"` // one for each node; none: all are full
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -570,6 +621,134 @@ func (x *Shard) GetNodes() []uint32 {
 	return nil
 }
 
+func (x *Shard) GetCopies() []uint64 {
+	if x != nil {
+		return x.Copies
+	}
+	return nil
+}
+
+func (x *Shard) GetStates() []uint32 {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+// ChangeCopies changes the state of copies. A change of a copy that is there no
+// more, or that is in another state by now, is passed over.
+type ChangeCopies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*CopyChange          `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeCopies) Reset() {
+	*x = ChangeCopies{}
+	mi := &file_meta_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeCopies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeCopies) ProtoMessage() {}
+
+func (x *ChangeCopies) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeCopies.ProtoReflect.Descriptor instead.
+func (*ChangeCopies) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ChangeCopies) GetChanges() []*CopyChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+type CopyChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`    // of the database
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`        // of the database
+	Copy          uint64                 `protobuf:"varint,3,opt,name=copy,proto3" json:"copy,omitempty"`   // its id
+	State         uint32                 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"` // that it gets
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CopyChange) Reset() {
+	*x = CopyChange{}
+	mi := &file_meta_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CopyChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CopyChange) ProtoMessage() {}
+
+func (x *CopyChange) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CopyChange.ProtoReflect.Descriptor instead.
+func (*CopyChange) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CopyChange) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CopyChange) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *CopyChange) GetCopy() uint64 {
+	if x != nil {
+		return x.Copy
+	}
+	return 0
+}
+
+func (x *CopyChange) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
 // AlterDatabase changes what is set.
 type AlterDatabase struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -584,7 +763,7 @@ type AlterDatabase struct {
 
 func (x *AlterDatabase) Reset() {
 	*x = AlterDatabase{}
-	mi := &file_meta_proto_msgTypes[4]
+	mi := &file_meta_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +775,7 @@ func (x *AlterDatabase) String() string {
 func (*AlterDatabase) ProtoMessage() {}
 
 func (x *AlterDatabase) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[4]
+	mi := &file_meta_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +788,7 @@ func (x *AlterDatabase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterDatabase.ProtoReflect.Descriptor instead.
 func (*AlterDatabase) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{4}
+	return file_meta_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AlterDatabase) GetName() string {
@@ -657,7 +836,7 @@ type DeleteDatabase struct {
 
 func (x *DeleteDatabase) Reset() {
 	*x = DeleteDatabase{}
-	mi := &file_meta_proto_msgTypes[5]
+	mi := &file_meta_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +848,7 @@ func (x *DeleteDatabase) String() string {
 func (*DeleteDatabase) ProtoMessage() {}
 
 func (x *DeleteDatabase) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[5]
+	mi := &file_meta_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +861,7 @@ func (x *DeleteDatabase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDatabase.ProtoReflect.Descriptor instead.
 func (*DeleteDatabase) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{5}
+	return file_meta_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteDatabase) GetName() string {
@@ -713,7 +892,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_meta_proto_msgTypes[6]
+	mi := &file_meta_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +904,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[6]
+	mi := &file_meta_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +917,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{6}
+	return file_meta_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ConfigChange) GetOp() ConfigChange_Op {
@@ -792,7 +971,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_meta_proto_msgTypes[7]
+	mi := &file_meta_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +983,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[7]
+	mi := &file_meta_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,7 +996,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{7}
+	return file_meta_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Node) GetName() string {
@@ -885,7 +1064,7 @@ type AlterNode struct {
 
 func (x *AlterNode) Reset() {
 	*x = AlterNode{}
-	mi := &file_meta_proto_msgTypes[8]
+	mi := &file_meta_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +1076,7 @@ func (x *AlterNode) String() string {
 func (*AlterNode) ProtoMessage() {}
 
 func (x *AlterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[8]
+	mi := &file_meta_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +1089,7 @@ func (x *AlterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterNode.ProtoReflect.Descriptor instead.
 func (*AlterNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{8}
+	return file_meta_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AlterNode) GetName() string {
@@ -971,7 +1150,7 @@ type RemoveNode struct {
 
 func (x *RemoveNode) Reset() {
 	*x = RemoveNode{}
-	mi := &file_meta_proto_msgTypes[9]
+	mi := &file_meta_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1162,7 @@ func (x *RemoveNode) String() string {
 func (*RemoveNode) ProtoMessage() {}
 
 func (x *RemoveNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[9]
+	mi := &file_meta_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1175,7 @@ func (x *RemoveNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNode.ProtoReflect.Descriptor instead.
 func (*RemoveNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{9}
+	return file_meta_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveNode) GetName() string {
@@ -1018,7 +1197,7 @@ type ReplaceNode struct {
 
 func (x *ReplaceNode) Reset() {
 	*x = ReplaceNode{}
-	mi := &file_meta_proto_msgTypes[10]
+	mi := &file_meta_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1209,7 @@ func (x *ReplaceNode) String() string {
 func (*ReplaceNode) ProtoMessage() {}
 
 func (x *ReplaceNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[10]
+	mi := &file_meta_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1222,7 @@ func (x *ReplaceNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceNode.ProtoReflect.Descriptor instead.
 func (*ReplaceNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{10}
+	return file_meta_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReplaceNode) GetName() string {
@@ -1072,7 +1251,7 @@ type AssignSlots struct {
 
 func (x *AssignSlots) Reset() {
 	*x = AssignSlots{}
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1263,7 @@ func (x *AssignSlots) String() string {
 func (*AssignSlots) ProtoMessage() {}
 
 func (x *AssignSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1276,7 @@ func (x *AssignSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignSlots.ProtoReflect.Descriptor instead.
 func (*AssignSlots) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{11}
+	return file_meta_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AssignSlots) GetSlots() []*Slot {
@@ -1118,7 +1297,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1309,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1322,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{12}
+	return file_meta_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Slot) GetNumber() uint32 {
@@ -1188,7 +1367,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1379,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1392,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{13}
+	return file_meta_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -1346,7 +1525,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1537,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1550,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{14}
+	return file_meta_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Head) GetUuid() string {
@@ -1427,7 +1606,7 @@ type Tombstone struct {
 
 func (x *Tombstone) Reset() {
 	*x = Tombstone{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1618,7 @@ func (x *Tombstone) String() string {
 func (*Tombstone) ProtoMessage() {}
 
 func (x *Tombstone) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1631,7 @@ func (x *Tombstone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstone.ProtoReflect.Descriptor instead.
 func (*Tombstone) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Tombstone) GetName() string {
@@ -1479,7 +1658,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1670,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1683,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *End) GetRecords() uint64 {
@@ -1530,7 +1709,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1721,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1734,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Request) GetQuestion() isRequest_Question {
@@ -1637,7 +1816,7 @@ type Nothing struct {
 
 func (x *Nothing) Reset() {
 	*x = Nothing{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1828,7 @@ func (x *Nothing) String() string {
 func (*Nothing) ProtoMessage() {}
 
 func (x *Nothing) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1841,7 @@ func (x *Nothing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nothing.ProtoReflect.Descriptor instead.
 func (*Nothing) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{20}
 }
 
 // Join asks to take a node in, or to note what changed about it.
@@ -1678,7 +1857,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1869,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1882,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Join) GetNode() *Node {
@@ -1750,7 +1929,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1941,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1954,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20}
+	return file_meta_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Answer) GetOutcome() Answer_Outcome {
@@ -1846,7 +2025,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +2037,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +2050,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{21}
+	return file_meta_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -1901,7 +2080,7 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"meta.proto\x12\n" +
-	"divan.meta\"\xe2\x04\n" +
+	"divan.meta\"\xe3\x05\n" +
 	"\aCommand\x12&\n" +
 	"\x04init\x18\x01 \x01(\v2\x10.divan.meta.InitH\x00R\x04init\x12?\n" +
 	"\x0fcreate_database\x18\x02 \x01(\v2\x14.divan.meta.DatabaseH\x00R\x0ecreateDatabase\x12B\n" +
@@ -1915,11 +2094,13 @@ const file_meta_proto_rawDesc = "" +
 	"removeNode\x12<\n" +
 	"\freplace_node\x18\t \x01(\v2\x17.divan.meta.ReplaceNodeH\x00R\vreplaceNode\x12<\n" +
 	"\fassign_slots\x18\n" +
-	" \x01(\v2\x17.divan.meta.AssignSlotsH\x00R\vassignSlotsB\x04\n" +
+	" \x01(\v2\x17.divan.meta.AssignSlotsH\x00R\vassignSlots\x12>\n" +
+	"\x0fidentify_copies\x18\v \x01(\v2\x13.divan.meta.NothingH\x00R\x0eidentifyCopies\x12?\n" +
+	"\rchange_copies\x18\f \x01(\v2\x18.divan.meta.ChangeCopiesH\x00R\fchangeCopiesB\x04\n" +
 	"\x02op\"2\n" +
 	"\x04Init\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xb4\x02\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xee\x02\n" +
 	"\bDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x0e\n" +
@@ -1932,12 +2113,26 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"revs_limit\x18\t \x01(\x03R\trevsLimit\x12,\n" +
 	"\x12purged_infos_limit\x18\n" +
-	" \x01(\x03R\x10purgedInfosLimitB\v\n" +
-	"\t_security\"E\n" +
+	" \x01(\x03R\x10purgedInfosLimit\x12\x1e\n" +
+	"\n" +
+	"generation\x18\v \x01(\x04R\n" +
+	"generation\x12\x18\n" +
+	"\aunnamed\x18\f \x01(\x04R\aunnamedB\v\n" +
+	"\t_security\"u\n" +
 	"\x05Shard\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
-	"\x05nodes\x18\x03 \x03(\rR\x05nodes\"\xde\x01\n" +
+	"\x05nodes\x18\x03 \x03(\rR\x05nodes\x12\x16\n" +
+	"\x06copies\x18\x04 \x03(\x04R\x06copies\x12\x16\n" +
+	"\x06states\x18\x05 \x03(\rR\x06states\"@\n" +
+	"\fChangeCopies\x120\n" +
+	"\achanges\x18\x01 \x03(\v2\x16.divan.meta.CopyChangeR\achanges\"Z\n" +
+	"\n" +
+	"CopyChange\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\x12\x12\n" +
+	"\x04copy\x18\x03 \x01(\x04R\x04copy\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\rR\x05state\"\xde\x01\n" +
 	"\rAlterDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x1f\n" +
@@ -2065,7 +2260,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_meta_proto_goTypes = []any{
 	(ConfigChange_Op)(0),   // 0: divan.meta.ConfigChange.Op
 	(Answer_Outcome)(0),    // 1: divan.meta.Answer.Outcome
@@ -2073,58 +2268,63 @@ var file_meta_proto_goTypes = []any{
 	(*Init)(nil),           // 3: divan.meta.Init
 	(*Database)(nil),       // 4: divan.meta.Database
 	(*Shard)(nil),          // 5: divan.meta.Shard
-	(*AlterDatabase)(nil),  // 6: divan.meta.AlterDatabase
-	(*DeleteDatabase)(nil), // 7: divan.meta.DeleteDatabase
-	(*ConfigChange)(nil),   // 8: divan.meta.ConfigChange
-	(*Node)(nil),           // 9: divan.meta.Node
-	(*AlterNode)(nil),      // 10: divan.meta.AlterNode
-	(*RemoveNode)(nil),     // 11: divan.meta.RemoveNode
-	(*ReplaceNode)(nil),    // 12: divan.meta.ReplaceNode
-	(*AssignSlots)(nil),    // 13: divan.meta.AssignSlots
-	(*Slot)(nil),           // 14: divan.meta.Slot
-	(*Record)(nil),         // 15: divan.meta.Record
-	(*Head)(nil),           // 16: divan.meta.Head
-	(*Tombstone)(nil),      // 17: divan.meta.Tombstone
-	(*End)(nil),            // 18: divan.meta.End
-	(*Request)(nil),        // 19: divan.meta.Request
-	(*Nothing)(nil),        // 20: divan.meta.Nothing
-	(*Join)(nil),           // 21: divan.meta.Join
-	(*Answer)(nil),         // 22: divan.meta.Answer
-	(*Refusal)(nil),        // 23: divan.meta.Refusal
+	(*ChangeCopies)(nil),   // 6: divan.meta.ChangeCopies
+	(*CopyChange)(nil),     // 7: divan.meta.CopyChange
+	(*AlterDatabase)(nil),  // 8: divan.meta.AlterDatabase
+	(*DeleteDatabase)(nil), // 9: divan.meta.DeleteDatabase
+	(*ConfigChange)(nil),   // 10: divan.meta.ConfigChange
+	(*Node)(nil),           // 11: divan.meta.Node
+	(*AlterNode)(nil),      // 12: divan.meta.AlterNode
+	(*RemoveNode)(nil),     // 13: divan.meta.RemoveNode
+	(*ReplaceNode)(nil),    // 14: divan.meta.ReplaceNode
+	(*AssignSlots)(nil),    // 15: divan.meta.AssignSlots
+	(*Slot)(nil),           // 16: divan.meta.Slot
+	(*Record)(nil),         // 17: divan.meta.Record
+	(*Head)(nil),           // 18: divan.meta.Head
+	(*Tombstone)(nil),      // 19: divan.meta.Tombstone
+	(*End)(nil),            // 20: divan.meta.End
+	(*Request)(nil),        // 21: divan.meta.Request
+	(*Nothing)(nil),        // 22: divan.meta.Nothing
+	(*Join)(nil),           // 23: divan.meta.Join
+	(*Answer)(nil),         // 24: divan.meta.Answer
+	(*Refusal)(nil),        // 25: divan.meta.Refusal
 }
 var file_meta_proto_depIdxs = []int32{
 	3,  // 0: divan.meta.Command.init:type_name -> divan.meta.Init
 	4,  // 1: divan.meta.Command.create_database:type_name -> divan.meta.Database
-	6,  // 2: divan.meta.Command.alter_database:type_name -> divan.meta.AlterDatabase
-	7,  // 3: divan.meta.Command.delete_database:type_name -> divan.meta.DeleteDatabase
-	8,  // 4: divan.meta.Command.change_config:type_name -> divan.meta.ConfigChange
-	9,  // 5: divan.meta.Command.put_node:type_name -> divan.meta.Node
-	10, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
-	11, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
-	12, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
-	13, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
-	5,  // 10: divan.meta.Database.shards:type_name -> divan.meta.Shard
-	0,  // 11: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
-	14, // 12: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
-	16, // 13: divan.meta.Record.head:type_name -> divan.meta.Head
-	9,  // 14: divan.meta.Record.node:type_name -> divan.meta.Node
-	8,  // 15: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
-	17, // 16: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
-	4,  // 17: divan.meta.Record.database:type_name -> divan.meta.Database
-	18, // 18: divan.meta.Record.end:type_name -> divan.meta.End
-	14, // 19: divan.meta.Record.slot:type_name -> divan.meta.Slot
-	20, // 20: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
-	21, // 21: divan.meta.Request.join:type_name -> divan.meta.Join
-	20, // 22: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
-	9,  // 23: divan.meta.Join.node:type_name -> divan.meta.Node
-	1,  // 24: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
-	23, // 25: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
-	4,  // 26: divan.meta.Answer.database:type_name -> divan.meta.Database
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	8,  // 2: divan.meta.Command.alter_database:type_name -> divan.meta.AlterDatabase
+	9,  // 3: divan.meta.Command.delete_database:type_name -> divan.meta.DeleteDatabase
+	10, // 4: divan.meta.Command.change_config:type_name -> divan.meta.ConfigChange
+	11, // 5: divan.meta.Command.put_node:type_name -> divan.meta.Node
+	12, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
+	13, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
+	14, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
+	15, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
+	22, // 10: divan.meta.Command.identify_copies:type_name -> divan.meta.Nothing
+	6,  // 11: divan.meta.Command.change_copies:type_name -> divan.meta.ChangeCopies
+	5,  // 12: divan.meta.Database.shards:type_name -> divan.meta.Shard
+	7,  // 13: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
+	0,  // 14: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
+	16, // 15: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
+	18, // 16: divan.meta.Record.head:type_name -> divan.meta.Head
+	11, // 17: divan.meta.Record.node:type_name -> divan.meta.Node
+	10, // 18: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
+	19, // 19: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
+	4,  // 20: divan.meta.Record.database:type_name -> divan.meta.Database
+	20, // 21: divan.meta.Record.end:type_name -> divan.meta.End
+	16, // 22: divan.meta.Record.slot:type_name -> divan.meta.Slot
+	22, // 23: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
+	23, // 24: divan.meta.Request.join:type_name -> divan.meta.Join
+	22, // 25: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
+	11, // 26: divan.meta.Join.node:type_name -> divan.meta.Node
+	1,  // 27: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
+	25, // 28: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
+	4,  // 29: divan.meta.Answer.database:type_name -> divan.meta.Database
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -2143,11 +2343,13 @@ func file_meta_proto_init() {
 		(*Command_RemoveNode)(nil),
 		(*Command_ReplaceNode)(nil),
 		(*Command_AssignSlots)(nil),
+		(*Command_IdentifyCopies)(nil),
+		(*Command_ChangeCopies)(nil),
 	}
 	file_meta_proto_msgTypes[2].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[4].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[8].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[13].OneofWrappers = []any{
+	file_meta_proto_msgTypes[6].OneofWrappers = []any{}
+	file_meta_proto_msgTypes[10].OneofWrappers = []any{}
+	file_meta_proto_msgTypes[15].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Node)(nil),
 		(*Record_Config)(nil),
@@ -2156,7 +2358,7 @@ func file_meta_proto_init() {
 		(*Record_End)(nil),
 		(*Record_Slot)(nil),
 	}
-	file_meta_proto_msgTypes[17].OneofWrappers = []any{
+	file_meta_proto_msgTypes[19].OneofWrappers = []any{
 		(*Request_Propose)(nil),
 		(*Request_ReadIndex)(nil),
 		(*Request_Join)(nil),
@@ -2168,7 +2370,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -250,8 +250,10 @@ type Piece struct {
 	Repair        bool                   `protobuf:"varint,4,opt,name=repair,proto3" json:"repair,omitempty"`            // the call is repair's
 	Size          uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                // bytes of the whole body, in the first piece of several
 	Data          []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
-	Fault         *Fault                 `protobuf:"bytes,7,opt,name=fault,proto3" json:"fault,omitempty"`    // an answer: why there is none
-	Cancel        bool                   `protobuf:"varint,8,opt,name=cancel,proto3" json:"cancel,omitempty"` // nobody waits for the call any more
+	Fault         *Fault                 `protobuf:"bytes,7,opt,name=fault,proto3" json:"fault,omitempty"`             // an answer: why there is none
+	Cancel        bool                   `protobuf:"varint,8,opt,name=cancel,proto3" json:"cancel,omitempty"`          // nobody waits for the call any more
+	Copy          uint64                 `protobuf:"varint,9,opt,name=copy,proto3" json:"copy,omitempty"`              // of a call's first piece: the id of the copy in its database; 0: not known
+	Generation    uint64                 `protobuf:"varint,10,opt,name=generation,proto3" json:"generation,omitempty"` // of its database's map, as the caller knows it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -340,6 +342,20 @@ func (x *Piece) GetCancel() bool {
 		return x.Cancel
 	}
 	return false
+}
+
+func (x *Piece) GetCopy() uint64 {
+	if x != nil {
+		return x.Copy
+	}
+	return 0
+}
+
+func (x *Piece) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 // Fault is an error.
@@ -1945,7 +1961,7 @@ type OpenRevsList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requests      []*OpenRevsRequest     `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
 	Copy          string                 `protobuf:"bytes,2,opt,name=copy,proto3" json:"copy,omitempty"`
-	MaxBytes      int64                  `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	MaxBytes      int64                  `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of bodies, 0: no bound
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2953,6 +2969,7 @@ type CreateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
 	Partitioned   bool                   `protobuf:"varint,2,opt,name=partitioned,proto3" json:"partitioned,omitempty"`
+	CopyId        uint64                 `protobuf:"varint,3,opt,name=copy_id,json=copyId,proto3" json:"copy_id,omitempty"` // as in Piece
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2999,6 +3016,13 @@ func (x *CreateRequest) GetPartitioned() bool {
 		return x.Partitioned
 	}
 	return false
+}
+
+func (x *CreateRequest) GetCopyId() uint64 {
+	if x != nil {
+		return x.CopyId
+	}
+	return 0
 }
 
 type Info struct {
@@ -3910,6 +3934,8 @@ type ListCommand struct {
 	// The others: how many changes come after a sequence, or else rows.
 	Pending       bool   `protobuf:"varint,5,opt,name=pending,proto3" json:"pending,omitempty"`
 	After         uint64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
+	Copy          uint64 `protobuf:"varint,7,opt,name=copy,proto3" json:"copy,omitempty"` // the first command: as in Piece
+	Generation    uint64 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3975,6 +4001,20 @@ func (x *ListCommand) GetPending() bool {
 func (x *ListCommand) GetAfter() uint64 {
 	if x != nil {
 		return x.After
+	}
+	return 0
+}
+
+func (x *ListCommand) GetCopy() uint64 {
+	if x != nil {
+		return x.Copy
+	}
+	return 0
+}
+
+func (x *ListCommand) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
 	}
 	return 0
 }
@@ -4939,6 +4979,8 @@ type AttachmentRange struct {
 	Offset        int64                  `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
 	Length        int64                  `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
 	Repair        bool                   `protobuf:"varint,6,opt,name=repair,proto3" json:"repair,omitempty"`
+	CopyId        uint64                 `protobuf:"varint,7,opt,name=copy_id,json=copyId,proto3" json:"copy_id,omitempty"` // as in Piece
+	Generation    uint64                 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5015,6 +5057,20 @@ func (x *AttachmentRange) GetRepair() bool {
 	return false
 }
 
+func (x *AttachmentRange) GetCopyId() uint64 {
+	if x != nil {
+		return x.CopyId
+	}
+	return 0
+}
+
+func (x *AttachmentRange) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
 type AttachmentPart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"` // the first part
@@ -5023,6 +5079,8 @@ type AttachmentPart struct {
 	Repair        bool                   `protobuf:"varint,4,opt,name=repair,proto3" json:"repair,omitempty"`
 	Data          []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
 	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`
+	CopyId        uint64                 `protobuf:"varint,7,opt,name=copy_id,json=copyId,proto3" json:"copy_id,omitempty"` // the first part: as in Piece
+	Generation    uint64                 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5099,6 +5157,20 @@ func (x *AttachmentPart) GetDone() bool {
 	return false
 }
 
+func (x *AttachmentPart) GetCopyId() uint64 {
+	if x != nil {
+		return x.CopyId
+	}
+	return 0
+}
+
+func (x *AttachmentPart) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
 // Chunk is bytes of an attachment, or a word about one.
 type Chunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5156,7 +5228,9 @@ func (x *Chunk) GetFault() *Fault {
 type WatchCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Copy          string                 `protobuf:"bytes,2,opt,name=copy,proto3" json:"copy,omitempty"` // empty: stop
+	Copy          string                 `protobuf:"bytes,2,opt,name=copy,proto3" json:"copy,omitempty"`                    // empty: stop
+	CopyId        uint64                 `protobuf:"varint,3,opt,name=copy_id,json=copyId,proto3" json:"copy_id,omitempty"` // as in Piece
+	Generation    uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5203,6 +5277,20 @@ func (x *WatchCommand) GetCopy() string {
 		return x.Copy
 	}
 	return ""
+}
+
+func (x *WatchCommand) GetCopyId() uint64 {
+	if x != nil {
+		return x.CopyId
+	}
+	return 0
+}
+
+func (x *WatchCommand) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 // WatchEvent tells which copies have moved on, and that a watch has started or
@@ -5792,7 +5880,7 @@ const file_wire_proto_rawDesc = "" +
 	"wire.proto\x12\n" +
 	"divan.wire\"2\n" +
 	"\x05Frame\x12)\n" +
-	"\x06pieces\x18\x01 \x03(\v2\x11.divan.wire.PieceR\x06pieces\"\xd6\x01\n" +
+	"\x06pieces\x18\x01 \x03(\v2\x11.divan.wire.PieceR\x06pieces\"\x8a\x02\n" +
 	"\x05Piece\x12\x12\n" +
 	"\x04call\x18\x01 \x01(\x04R\x04call\x12\x1e\n" +
 	"\x02op\x18\x02 \x01(\x0e2\x0e.divan.wire.OpR\x02op\x12\x18\n" +
@@ -5801,7 +5889,12 @@ const file_wire_proto_rawDesc = "" +
 	"\x04size\x18\x05 \x01(\x04R\x04size\x12\x12\n" +
 	"\x04data\x18\x06 \x01(\fR\x04data\x12'\n" +
 	"\x05fault\x18\a \x01(\v2\x11.divan.wire.FaultR\x05fault\x12\x16\n" +
-	"\x06cancel\x18\b \x01(\bR\x06cancel\"\x89\x01\n" +
+	"\x06cancel\x18\b \x01(\bR\x06cancel\x12\x12\n" +
+	"\x04copy\x18\t \x01(\x04R\x04copy\x12\x1e\n" +
+	"\n" +
+	"generation\x18\n" +
+	" \x01(\x04R\n" +
+	"generation\"\x89\x01\n" +
 	"\x05Fault\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x16\n" +
@@ -5999,10 +6092,11 @@ const file_wire_proto_rawDesc = "" +
 	"\x05paths\x18\x05 \x03(\v2\x10.divan.wire.PathR\x05paths\"9\n" +
 	"\n" +
 	"PurgeInfos\x12+\n" +
-	"\x05infos\x18\x01 \x03(\v2\x15.divan.wire.PurgeInfoR\x05infos\"E\n" +
+	"\x05infos\x18\x01 \x03(\v2\x15.divan.wire.PurgeInfoR\x05infos\"^\n" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12 \n" +
-	"\vpartitioned\x18\x02 \x01(\bR\vpartitioned\"\x82\x02\n" +
+	"\vpartitioned\x18\x02 \x01(\bR\vpartitioned\x12\x17\n" +
+	"\acopy_id\x18\x03 \x01(\x04R\x06copyId\"\x82\x02\n" +
 	"\x04Info\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x12\n" +
 	"\x04live\x18\x02 \x01(\x04R\x04live\x12\x18\n" +
@@ -6078,13 +6172,17 @@ const file_wire_proto_rawDesc = "" +
 	"\x04rows\x18\x01 \x03(\v2\x14.divan.wire.LocalDocR\x04rows\"E\n" +
 	"\aChanges\x12&\n" +
 	"\x04rows\x18\x01 \x03(\v2\x12.divan.wire.ChangeR\x04rows\x12\x12\n" +
-	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\x8f\x01\n" +
+	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\xc3\x01\n" +
 	"\vListCommand\x12\x16\n" +
 	"\x06repair\x18\x01 \x01(\bR\x06repair\x12\x1e\n" +
 	"\x02op\x18\x02 \x01(\x0e2\x0e.divan.wire.OpR\x02op\x12\x18\n" +
 	"\arequest\x18\x03 \x01(\fR\arequest\x12\x18\n" +
 	"\apending\x18\x05 \x01(\bR\apending\x12\x14\n" +
-	"\x05after\x18\x06 \x01(\x04R\x05after\"\x9f\x01\n" +
+	"\x05after\x18\x06 \x01(\x04R\x05after\x12\x12\n" +
+	"\x04copy\x18\a \x01(\x04R\x04copy\x12\x1e\n" +
+	"\n" +
+	"generation\x18\b \x01(\x04R\n" +
+	"generation\"\x9f\x01\n" +
 	"\bListPart\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\fR\x04head\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\fR\x04rows\x12\x12\n" +
@@ -6166,27 +6264,39 @@ const file_wire_proto_rawDesc = "" +
 	" \x01(\tR\tcollation\"5\n" +
 	"\vViewCleanup\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x12\n" +
-	"\x04keep\x18\x02 \x03(\tR\x04keep\"\x8f\x01\n" +
+	"\x04keep\x18\x02 \x03(\tR\x04keep\"\xc8\x01\n" +
 	"\x0fAttachmentRange\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x16\n" +
 	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x16\n" +
 	"\x06length\x18\x05 \x01(\x03R\x06length\x12\x16\n" +
-	"\x06repair\x18\x06 \x01(\bR\x06repair\"\x86\x01\n" +
+	"\x06repair\x18\x06 \x01(\bR\x06repair\x12\x17\n" +
+	"\acopy_id\x18\a \x01(\x04R\x06copyId\x12\x1e\n" +
+	"\n" +
+	"generation\x18\b \x01(\x04R\n" +
+	"generation\"\xbf\x01\n" +
 	"\x0eAttachmentPart\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x16\n" +
 	"\x06repair\x18\x04 \x01(\bR\x06repair\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\bR\x04done\"D\n" +
+	"\x04done\x18\x06 \x01(\bR\x04done\x12\x17\n" +
+	"\acopy_id\x18\a \x01(\x04R\x06copyId\x12\x1e\n" +
+	"\n" +
+	"generation\x18\b \x01(\x04R\n" +
+	"generation\"D\n" +
 	"\x05Chunk\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12'\n" +
-	"\x05fault\x18\x02 \x01(\v2\x11.divan.wire.FaultR\x05fault\":\n" +
+	"\x05fault\x18\x02 \x01(\v2\x11.divan.wire.FaultR\x05fault\"s\n" +
 	"\fWatchCommand\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
-	"\x04copy\x18\x02 \x01(\tR\x04copy\"c\n" +
+	"\x04copy\x18\x02 \x01(\tR\x04copy\x12\x17\n" +
+	"\acopy_id\x18\x03 \x01(\x04R\x06copyId\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x04 \x01(\x04R\n" +
+	"generation\"c\n" +
 	"\n" +
 	"WatchEvent\x12\x14\n" +
 	"\x05moved\x18\x01 \x03(\x04R\x05moved\x12\x16\n" +

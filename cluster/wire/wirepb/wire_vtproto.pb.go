@@ -95,6 +95,16 @@ func (m *Piece) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Generation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Generation))
+		i--
+		dAtA[i] = 0x50
+	}
+	if m.Copy != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Copy))
+		i--
+		dAtA[i] = 0x48
+	}
 	if m.Cancel {
 		i--
 		if m.Cancel {
@@ -2756,6 +2766,11 @@ func (m *CreateRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.CopyId != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.CopyId))
+		i--
+		dAtA[i] = 0x18
+	}
 	if m.Partitioned {
 		i--
 		if m.Partitioned {
@@ -3640,6 +3655,16 @@ func (m *ListCommand) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Generation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Generation))
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.Copy != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Copy))
+		i--
+		dAtA[i] = 0x38
 	}
 	if m.After != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.After))
@@ -4579,6 +4604,16 @@ func (m *AttachmentRange) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Generation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Generation))
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.CopyId != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.CopyId))
+		i--
+		dAtA[i] = 0x38
+	}
 	if m.Repair {
 		i--
 		if m.Repair {
@@ -4652,6 +4687,16 @@ func (m *AttachmentPart) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Generation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Generation))
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.CopyId != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.CopyId))
+		i--
+		dAtA[i] = 0x38
 	}
 	if m.Done {
 		i--
@@ -4783,6 +4828,16 @@ func (m *WatchCommand) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Generation != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Generation))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.CopyId != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.CopyId))
+		i--
+		dAtA[i] = 0x18
 	}
 	if len(m.Copy) > 0 {
 		i -= len(m.Copy)
@@ -5833,6 +5888,12 @@ func (m *Piece) SizeVT() (n int) {
 	if m.Cancel {
 		n += 2
 	}
+	if m.Copy != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Copy))
+	}
+	if m.Generation != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Generation))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -6819,6 +6880,9 @@ func (m *CreateRequest) SizeVT() (n int) {
 	if m.Partitioned {
 		n += 2
 	}
+	if m.CopyId != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.CopyId))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -7172,6 +7236,12 @@ func (m *ListCommand) SizeVT() (n int) {
 	}
 	if m.After != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.After))
+	}
+	if m.Copy != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Copy))
+	}
+	if m.Generation != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Generation))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -7552,6 +7622,12 @@ func (m *AttachmentRange) SizeVT() (n int) {
 	if m.Repair {
 		n += 2
 	}
+	if m.CopyId != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.CopyId))
+	}
+	if m.Generation != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Generation))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -7583,6 +7659,12 @@ func (m *AttachmentPart) SizeVT() (n int) {
 	}
 	if m.Done {
 		n += 2
+	}
+	if m.CopyId != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.CopyId))
+	}
+	if m.Generation != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Generation))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -7618,6 +7700,12 @@ func (m *WatchCommand) SizeVT() (n int) {
 	l = len(m.Copy)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.CopyId != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.CopyId))
+	}
+	if m.Generation != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Generation))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -8147,6 +8235,44 @@ func (m *Piece) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Cancel = bool(v != 0)
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Copy", wireType)
+			}
+			m.Copy = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Copy |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Generation", wireType)
+			}
+			m.Generation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Generation |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -14554,6 +14680,25 @@ func (m *CreateRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Partitioned = bool(v != 0)
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field CopyId", wireType)
+			}
+			m.CopyId = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.CopyId |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -16864,6 +17009,44 @@ func (m *ListCommand) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.After |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Copy", wireType)
+			}
+			m.Copy = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Copy |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Generation", wireType)
+			}
+			m.Generation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Generation |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -19346,6 +19529,44 @@ func (m *AttachmentRange) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Repair = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field CopyId", wireType)
+			}
+			m.CopyId = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.CopyId |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Generation", wireType)
+			}
+			m.Generation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Generation |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -19571,6 +19792,44 @@ func (m *AttachmentPart) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Done = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field CopyId", wireType)
+			}
+			m.CopyId = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.CopyId |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Generation", wireType)
+			}
+			m.Generation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Generation |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -19795,6 +20054,44 @@ func (m *WatchCommand) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.Copy = stringValue
 			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field CopyId", wireType)
+			}
+			m.CopyId = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.CopyId |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Generation", wireType)
+			}
+			m.Generation = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Generation |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -94,6 +94,7 @@ func (l *links) connect(certificates *clusterTLS, seedList []string) (err error)
 	l.port, err = wire.NewPort(wire.PortOptions{
 		Self: l.name, Network: l.place, Address: l.place.advertise, Secret: l.secret,
 		TLS: certificates.current, Resolve: l.resolve, Foreign: l.foreign, Logger: l.log.Named("port"),
+		NodeDownAfter: l.downAfter(),
 	})
 	if err != nil {
 		return fmt.Errorf("cluster port: %w", err)
@@ -103,6 +104,7 @@ func (l *links) connect(certificates *clusterTLS, seedList []string) (err error)
 	l.gossip, err = member.New(member.Options{
 		Self: l.name, Secret: l.secret(), Info: l.info, Packets: l.place, Address: func() string { return l.place.advertise },
 		Streams: l.streams, Known: l.known, Logger: l.log.Named("gossip"),
+		NodeDownAfter: l.downAfter(),
 	})
 	if err != nil {
 		return err
@@ -121,6 +123,9 @@ func (l *links) connect(certificates *clusterTLS, seedList []string) (err error)
 	return nil
 }
 
+// downAfter is how long another node may be silent before it counts as down.
+func (l *links) downAfter() time.Duration { return l.node.config.Load().Cluster.NodeDownAfter }
+
 // describe tells the metadata about this node and the others.
 func (l *links) describe(o *meta.Options) {
 	s := l.node.config.Load()
@@ -128,7 +133,7 @@ func (l *links) describe(o *meta.Options) {
 		Name: l.name, RPC: l.place.advertise, HTTP: net.JoinHostPort(l.host(), strconv.Itoa(s.Chttpd.Port)),
 		Zone: s.Cluster.Zone, Version: l.node.cfg.Version,
 	}
-	o.Transport, o.OnGroupID, o.Alive = l.raft, l.belong, l.alive
+	o.Transport, o.OnGroupID, o.Alive, o.NodeDownAfter = l.raft, l.belong, l.alive, s.Cluster.NodeDownAfter
 	o.Ask = func(ctx context.Context, node string, request []byte) ([]byte, error) {
 		return l.pool.Ask(ctx, node, serviceMeta, request)
 	}

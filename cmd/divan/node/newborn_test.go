@@ -75,7 +75,8 @@ func TestNewborn(t *testing.T) {
 				<-time.After(200 * time.Millisecond)
 				for _, h := range homes {
 					for _, name := range m.CopiesOn(h.name) {
-						if err := h.node.local.Create(t.Context(), name, shard.CreateOptions{}); err != nil {
+						one, _ := m.Copy(name, h.name)
+						if err := h.node.local.Create(t.Context(), name, shard.CreateOptions{ID: one.ID}); err != nil {
 							t.Errorf("%s: %v", db, err)
 						}
 					}

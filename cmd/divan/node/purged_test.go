@@ -18,7 +18,7 @@ func TestWrittenAgainAfterForgottenPurge(t *testing.T) {
 		a.want("PUT", "/pond?q=1", "", "201")
 		a.want("PUT", "/pond/_purged_infos_limit", "1", "200")
 		m, _ := a.node.meta.Database("pond")
-		last := map[string]*home{a.name: a, b.name: b, c.name: c}[m.Shards[0].Nodes[2]] // it decides nothing
+		last := map[string]*home{a.name: a, b.name: b, c.name: c}[m.Shards[0].Nodes()[2]] // it decides nothing
 		var others []*home
 		for _, h := range []*home{a, b, c} {
 			if h != last {

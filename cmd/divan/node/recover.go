@@ -96,17 +96,17 @@ func Recover(ctx context.Context, cfg Config) (_ *meta.Remade, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	names, err := engine.Names()
+	stores, err := engine.Stored()
 	if err != nil {
 		return nil, err
 	}
 	o := meta.Remake{Dir: metaDir(cfg.DataDir), CopyDir: copyDir(cfg.DataDir), Self: n.name}
-	for _, name := range names {
-		partitioned, err := engine.PartitionedStore(name)
+	for _, s := range stores {
+		partitioned, err := engine.PartitionedStore(s.Name)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, fmt.Errorf("read %s: %w", s.Name, err)
 		}
-		o.Copies = append(o.Copies, meta.DiskCopy{Name: name, Partitioned: partitioned})
+		o.Copies = append(o.Copies, meta.DiskCopy{Name: s.Name, ID: s.CopyID, Partitioned: partitioned})
 	}
 	return meta.Recover(o)
 }

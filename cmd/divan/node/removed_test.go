@@ -87,7 +87,7 @@ func (w *town) parted(db string) (holders, rest []*home) {
 	m, _ := w.homes[1].node.meta.Database(db)
 	for i := 1; i <= 4; i++ {
 		h := w.homes[i]
-		if slices.Contains(m.Shards[0].Nodes, h.name) {
+		if slices.Contains(m.Shards[0].Nodes(), h.name) {
 			holders = append(holders, h)
 		} else {
 			rest = append(rest, h)
