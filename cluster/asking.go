@@ -45,8 +45,3 @@ func (a *Asking) Ended(err error) error {
 
 // Explain implements attachment.Database.
 func (a *Asking) Explain(ctx context.Context, err error) error { return (*DB)(a).explain(ctx, err) }
-
-// WhenBorn implements attachment.Database.
-func (a *Asking) WhenBorn(ctx context.Context, part func() error) error {
-	return (*DB)(a).whenBorn(ctx, part)
-}

@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-
-	"divan/storage/fault"
 )
 
 // ErrSuccessor is the cause of an error that says that a database does not exist
@@ -18,23 +16,17 @@ const maxSuccessors = 4
 
 // Attempts counts how often a request has begun. The zero value is for its first
 // time.
-type Attempts struct{ unborn, successors int }
+type Attempts struct{ successors int }
 
 // Again reports whether a request that has ended with err and has done nothing
-// begins again: with the database that has the name by then after ErrSuccessor,
-// a few times; after ErrUnborn, a moment later, as long as it is worth to wait
-// for the copies of d, which it found. d is nil when it found none.
-func (a *Attempts) Again(ctx context.Context, d *DB, err error) bool {
-	switch {
-	case errors.Is(err, ErrUnborn):
-		a.unborn++
-		return d != nil && d.await(ctx, a.unborn-1)
-	case errors.Is(err, ErrSuccessor):
-		a.successors++
-		return a.successors < maxSuccessors
-	default:
+// begins again, with the database that has the name by then: after ErrSuccessor, a few
+// times.
+func (a *Attempts) Again(err error) bool {
+	if !errors.Is(err, ErrSuccessor) {
 		return false
 	}
+	a.successors++
+	return a.successors < maxSuccessors
 }
 
 // Do calls f with the database of that name, and again as Attempts says. The
@@ -46,20 +38,7 @@ func (c *Coordinator) Do(ctx context.Context, name string, f func(d *DB) error) 
 		if err == nil {
 			err = f(d)
 		}
-		if !attempts.Again(ctx, d, err) {
-			return err
-		}
-	}
-}
-
-// whenBorn does the part of a request that belongs to one segment, and again
-// while no copy of that is there yet; other parts may be done, so that the whole
-// request cannot begin again.
-func (d *DB) whenBorn(ctx context.Context, part func() error) error {
-	for try := 0; ; try++ {
-		err := part()
-		unborn := errors.Is(err, ErrUnborn) || fault.Is(err, fault.NoCopy)
-		if !unborn || !d.await(ctx, try) {
+		if !attempts.Again(err) {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"divan/cluster/attachment"
-	"divan/cluster/birth"
 	"divan/cluster/config"
 	"divan/cluster/events"
 	"divan/cluster/fanout"
@@ -62,6 +61,7 @@ type Coordinator struct {
 	meta   *meta.Meta
 	config *config.Holder
 	log    *zap.Logger
+	held   replica.Held
 	local  ownCopies
 	lost   *lost.Register // which of them are gone
 	others others
@@ -75,8 +75,7 @@ type Coordinator struct {
 	figures     figures.Counters
 	events      events.Queue // what _db_updates is fed from
 	uploads     attachment.Uploader
-	leave       func()    // ends the watching of other nodes
-	started     time.Time // when it was made: what is created later had no copies before
+	leave       func() // ends the watching of other nodes
 	// replacing has room for one: nodes are replaced one after the other.
 	replacing chan struct{}
 	work      struct {
@@ -96,21 +95,25 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		local: replica.NewLocal(replica.Held{Shards: o.Local, Views: o.Views, Unnamed: o.Meta.Unnamed}), others: nobody{}, repair: o.Repair,
-		replacing: make(chan struct{}, 1), started: time.Now(),
-		lost: lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
+		others: nobody{}, repair: o.Repair,
+		replacing: make(chan struct{}, 1),
+		lost:      lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
 	if c.design == nil {
 		c.design = func(context.Context, *DB) {}
 	}
+	c.held = replica.Held{Shards: o.Local, Views: o.Views, Unnamed: o.Meta.Unnamed, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
+	c.local = replica.NewLocal(c.held)
 	c.handles.byName = make(map[string]*DB)
-	c.handles.births = birth.NewRegister()
 	if o.Peers != nil {
 		c.others = directory{o.Peers}
 	}
 	c.meet(c.others)
 	return c, nil
 }
+
+// Held returns the copies of this node and what follows them, for other nodes, too.
+func (c *Coordinator) Held() replica.Held { return c.held }
 
 // Figures returns what became of documents since the start.
 func (c *Coordinator) Figures() figures.Figures { return c.figures.Now() }
@@ -153,36 +156,18 @@ func (c *Coordinator) DB(ctx context.Context, name string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.handles.await(ctx, c, m)
+	return c.handles.get(c, m), nil
 }
 
 // maxHandles bounds the cache of handles: one costs a few hundred bytes.
 const maxHandles = 4096
 
 // handles keeps the handles of databases in use, because the names of the
-// copies and the cover need not be worked out for every request. A handle gets
-// in only when the copies on this node are there.
+// copies and the cover need not be worked out for every request.
 type handles struct {
 	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
-	births *birth.Register
-}
-
-// await is get for a request: the copies of a database that another node creates
-// may be on their way.
-func (h *handles) await(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
-	d := h.held(m.Name)
-	if d != nil && d.meta == m {
-		return d, nil
-	}
-	if (d == nil || d.meta.ID != m.ID) && young(m) {
-		h.awaitOwn(ctx, newDB(c, m))
-		if err := ctx.Err(); err != nil { // whoever gives up must not have copies made too soon
-			return nil, err
-		}
-	}
-	return h.get(ctx, c, m)
 }
 
 // held returns the handle that is kept for a name, nil when there is none.
@@ -192,23 +177,14 @@ func (h *handles) held(name string) *DB {
 	return h.byName[name]
 }
 
-func (h *handles) get(ctx context.Context, c *Coordinator, m *meta.Database) (*DB, error) {
+// get returns a handle on a database.
+func (h *handles) get(c *Coordinator, m *meta.Database) *DB {
 	d := h.held(m.Name)
-	if d != nil && d.meta == m {
-		return d, nil
+	if d == nil || d.meta != m {
+		d = newDB(c, m)
+		h.put(d)
 	}
-	fresh := newDB(c, m)
-	if d == nil || d.meta.ID != m.ID {
-		err := h.secure(ctx, c, fresh)
-		if fault.Is(err, fault.InsufficientStorage) && fresh.elsewhere() {
-			return fresh, nil // not kept, so that the copies are made once there is room
-		}
-		if err != nil {
-			return nil, fresh.explain(ctx, err)
-		}
-	}
-	h.put(fresh)
-	return fresh, nil
+	return d
 }
 
 // secure makes the copies of a database on this node that are not there yet.
@@ -377,7 +353,7 @@ func (d *DB) phrase(err error) error {
 		case m.ID != d.meta.ID:
 			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
 		}
-		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", errors.Join(ErrUnborn, err))
+		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case fault.Is(err, fault.NodeDown):
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case errors.Is(err, context.DeadlineExceeded):

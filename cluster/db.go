@@ -131,13 +131,6 @@ func (d *DB) Instance() string { return ring.CopyTail(d.meta.CopyName(ring.Range
 // Name returns the name of the database.
 func (d *DB) Name() string { return d.meta.Name }
 
-// elsewhere reports whether other nodes are to hold all that this one is.
-func (d *DB) elsewhere() bool {
-	return !slices.ContainsFunc(d.segments, func(s segment) bool {
-		return !slices.ContainsFunc(s.copies, func(t fanout.Target) bool { return t.Node != d.c.node })
-	})
-}
-
 // limits returns what a shard must hold to.
 func (d *DB) limits() shard.Limits {
 	l := shard.Limits{

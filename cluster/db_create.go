@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -14,6 +12,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage"
@@ -59,52 +58,47 @@ func (c *Coordinator) CreateDB(ctx context.Context, name string, o CreateOptions
 			return err
 		}
 	}
-	forget := c.handles.births.Expect(wish.ID)
 	m, err := c.meta.CreateDatabase(ctx, wish)
-	if fault.Is(err, fault.Unavailable) {
-		return c.unsure(ctx, &wish, err)
+	if fault.Is(err, fault.Unavailable) { // nobody knows what came of it
+		if now, ok := c.meta.Database(wish.Name); ok && now.ID == wish.ID {
+			m, err = now, nil
+		}
 	}
-	defer forget()
 	if err != nil {
 		return err
 	}
 	return c.populate(ctx, m)
 }
 
-// populate makes the copies of a database that this node has just created. A
-// copy that this node cannot make, because its disk is full, is made later if
-// another copy of its range is there; otherwise the creation has failed.
+// populate makes the copies of a new database that this node is to hold; other nodes make
+// theirs when they hear of it, or are asked for them. A copy that cannot be made, because
+// the disk is full, is made later if another node holds one of its range; otherwise
+// the creation has failed.
 //
 // It is no failure that somebody has deleted the database since: it had been
 // made before. And a creation is undone only if nobody can have written to the
 // database, for it has been in the map for a while.
 func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 	d := newDB(c, m)
+	if m.Generation == 0 { // nodes whose programs know no ids of copies make none by themselves
+		c.createAll(ctx, d)
+	}
 	failure := d.explain(ctx, c.handles.secure(ctx, c, d))
-	if failure == nil {
+	switch {
+	case failure == nil:
 		c.handles.put(d)
-		c.createElsewhere(ctx, d)
 		return nil
-	}
-	if c.gone(m) {
+	case c.gone(m):
 		return nil
-	}
-	if fault.Is(failure, fault.Closed) || c.undo(ctx, d) {
+	case fault.Is(failure, fault.Closed) || c.undo(ctx, d):
+		return failure
+	case d.reachedElsewhere():
+		c.log.Warn("copies of a new database not made yet", zap.String("db", m.Name), zap.Error(failure))
+		return nil
+	default:
+		c.log.Error("database without its copies stays in the map", zap.String("db", m.Name), zap.Error(failure))
 		return failure
 	}
-	there := c.createElsewhere(ctx, d)
-	own, err := c.local.Names()
-	if err != nil {
-		return failure
-	}
-	for _, t := range d.all() {
-		if t.Node == c.node && !slices.Contains(own, t.Name) && !there.has(t.Name) {
-			c.log.Error("database without its copies stays in the map", zap.String("db", m.Name), zap.Error(failure))
-			return failure
-		}
-	}
-	c.log.Warn("copies of a new database not made yet", zap.String("db", m.Name), zap.Error(failure))
-	return nil
 }
 
 // gone reports whether a database that this node has known is there no more;
@@ -166,75 +160,53 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 	return true
 }
 
-// born is which copies of a new database are known to be there, by their names:
-// those of a range have the same one on all nodes.
-type born struct {
-	mu    sync.Mutex
-	names map[string]bool
-}
-
-func (b *born) note(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.names[name] = true
-}
-
-func (b *born) has(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.names[name]
-}
-
-// createWait is how long the answer to a creation waits for the copies on other
-// nodes: they can then be written to at once. A node that is slower makes them
-// all the same.
-const createWait = 2 * time.Second
-
-// createElsewhere makes the copies on other nodes and returns which of them are
-// there. One that cannot be reached makes its copies when it sees the map.
-func (c *Coordinator) createElsewhere(ctx context.Context, d *DB) *born {
-	there := &born{names: map[string]bool{}}
-	var made sync.WaitGroup
-	for _, t := range d.all() {
-		rep := c.replica(t)
-		if t.Node == c.node || rep.Away() {
-			continue
-		}
-		made.Add(1)
-		ok := c.detach(ctx, func(ctx context.Context) {
-			defer made.Done()
-			_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: d.meta.Partitioned})
-			if err != nil && !fault.Is(err, fault.Exists) {
-				c.log.Warn("copy not made yet", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
-				return
-			}
-			there.note(t.Name)
-		})
-		if !ok {
-			made.Done()
+// reachedElsewhere reports whether another node that can be reached holds a copy of each
+// range of which this node holds one.
+func (d *DB) reachedElsewhere() bool {
+	for i := range d.segments {
+		copies := d.segments[i].near
+		if copies[0].Node == d.c.node && !slices.ContainsFunc(copies[1:], func(t fanout.Target) bool { return d.c.copies(t.Node) != nil }) {
+			return false
 		}
 	}
-	all := make(chan struct{})
-	if !c.spawn(func() {
-		made.Wait()
-		close(all)
-	}) {
-		return there
+	return true
+}
+
+// createAll makes the copies on all nodes, as nodes did before copies had ids.
+func (c *Coordinator) createAll(ctx context.Context, d *DB) {
+	all := d.all()
+	_ = fanout.Each(len(all), func(i int) error { // what fails is logged
+		rep := c.replica(all[i])
+		if rep.Away() {
+			return nil
+		}
+		_, err := replica.Create.On(ctx, rep, replica.CreateRequest{Copy: all[i].Name, Partitioned: d.meta.Partitioned})
+		if err != nil && !fault.Is(err, fault.Exists) {
+			c.log.Warn("copy not made yet", zap.String("copy", all[i].Name), zap.String("node", all[i].Node), zap.Error(err))
+		}
+		return nil
+	})
+}
+
+// makeAsked makes the copies of a database that a request is meant for one of: this node
+// may not have heard of it, or not have made them yet. It waits for what the node that
+// asks knows. The error is fault.NoCopy when the map has another copy here, or none.
+func (c *Coordinator) makeAsked(ctx context.Context, name string, to wire.Addressee) error {
+	if err := c.meta.WaitApplied(ctx, to.Generation); err != nil {
+		return err
 	}
-	timer := time.NewTimer(createWait)
-	defer timer.Stop()
-	select {
-	case <-all:
-	case <-timer.C:
-	case <-ctx.Done():
+	m, ok := c.meta.DatabaseOf(name)
+	if !ok {
+		return errDropped()
 	}
-	return there
+	if one, here := m.Copy(name, c.node); !here || one.ID != to.Copy {
+		return errDropped()
+	}
+	return c.handles.secure(ctx, c, newDB(c, m))
 }
 
 // ensure makes the copies of a database that this node is to hold and does not
-// have: those of a database that it creates, or those that it should have had
-// and that lack, unless they are the only ones, what others hold. All of them
-// at once, since making one is waiting for the disk.
+// have. All of them at once, since making one is waiting for the disk.
 func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 	var own []fanout.Target
 	for _, t := range d.all() {
@@ -251,11 +223,14 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 	})
 }
 
-// make makes a copy of this node. One that is made with its database has all
-// there is; any other one has to be filled from the other copies of its range. One that is lost and that
+// make makes a copy of this node. One of a new database is empty and has all there is; any
+// other one has to be filled from the other copies of its range. One that is lost and that
 // nobody else has is not made.
 func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Database) error {
-	if c.handles.births.Expected(m.ID) {
+	if c.lost.Dropped(t.Name) {
+		return errDropped()
+	}
+	if c.neverMade(t, m) {
 		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: m.Partitioned})
 		return err
 	}
@@ -264,7 +239,17 @@ func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Databas
 		c.lost.Note(t.Name)
 		return nil // the other ranges can be used
 	}
+	if err == nil {
+		c.log.Warn("copy is missing, an empty one is made", zap.String("copy", t.Name))
+	}
 	return err
+}
+
+// neverMade reports whether a copy was never made: it came with its database, and neither has
+// this node made the copies of that time, nor was one of that name here.
+func (c *Coordinator) neverMade(t fanout.Target, m *meta.Database) bool {
+	s := m.ShardOf(t.Range)
+	return s.Created() && t.ID > m.Unnamed && ring.CommandOf(t.ID) > c.meta.MadeCopies() && !c.lost.Has(t.Name)
 }
 
 // otherHolders returns how many other nodes hold a copy.

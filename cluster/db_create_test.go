@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -68,20 +68,37 @@ func TestCreationOvertaken(t *testing.T) {
 	}
 }
 
-// makeElsewhere makes the copies of the other nodes.
+// makeElsewhere has the nodes that can be reached make their copies, as they do when they
+// hear of a database.
 func (w *world) makeElsewhere(name string) {
 	w.tb.Helper()
 	m, _ := w.meta.Database(name)
-	for node, disk := range w.locals {
-		for _, name := range m.CopiesOn(node) {
-			if node == node1 {
-				continue
-			}
-			if err := disk.Create(w.tb.Context(), name, shard.CreateOptions{ID: w.idOf(name, node)}); err != nil {
-				w.tb.Fatal(err)
-			}
+	for _, t := range newDB(w.Coordinator, m).all() {
+		if t.Node == node1 || w.copies(t.Node) == nil {
+			continue
+		}
+		if err := w.makeOn(t.Node, t.Name, t.Addressee()); err != nil && !fault.Is(err, fault.NoCopy) {
+			w.tb.Fatal(err)
 		}
 	}
+}
+
+// makeOn makes a copy of another node, once: one that is not there then is lost.
+func (w *world) makeOn(node, name string, to wire.Addressee) error {
+	w.making.Lock()
+	defer w.making.Unlock()
+	m, ok := w.meta.DatabaseOf(name)
+	if !ok || w.made[node+name] {
+		return errDropped()
+	}
+	if c, here := m.Copy(name, node); !here || c.ID != to.Copy {
+		return errDropped()
+	}
+	if w.made == nil {
+		w.made = map[string]bool{}
+	}
+	w.made[node+name] = true
+	return w.locals[node].Create(context.Background(), name, shard.CreateOptions{ID: to.Copy, Partitioned: m.Partitioned})
 }
 
 func errFull() error { return fault.New(fault.InsufficientStorage, "enospc") }
@@ -115,7 +132,7 @@ func TestCreateOnFullDisk(t *testing.T) {
 					}
 				}
 				if c.down && node != node1 {
-					w.trouble(failing, node)
+					w.trouble(away, node)
 				}
 			}
 			var full atomic.Bool
@@ -158,23 +175,6 @@ func TestCreateOnFullDisk(t *testing.T) {
 			put(t, w.open("pond"), "frog", doc.Rev{}, `{}`)
 			w.settleWrites()
 		})
-	}
-}
-
-// TestRefusedCreationMakesNoNewCopies: a copy that was lost lacks what the
-// others have, even if it is made while somebody tries to create the database.
-func TestRefusedCreationMakesNoNewCopies(t *testing.T) {
-	w := start(t, setup{nodes: 3, still: true})
-	d := w.create("pond", CreateOptions{N: 3, Q: 1})
-	lost := d.Meta().CopiesOn(node1)[0]
-	if err := w.locals[node1].Drop(t.Context(), lost); err != nil {
-		t.Fatal(err)
-	}
-	w.handles.forget("pond")                              // as after a restart
-	defer w.handles.births.Expect(meta.NewDatabaseID())() // of a request that will be told that it is there
-	w.open("pond")
-	if !w.locals[node1].Rebuilding(lost) {
-		t.Error("the empty copy counts as complete")
 	}
 }
 

@@ -43,11 +43,7 @@ func (n *eventNode) Touch(ctx context.Context, ids []string) error {
 	if !ok {
 		return errNoDatabase()
 	}
-	d, err := c.handles.await(ctx, c, m)
-	if err != nil {
-		return err
-	}
-	return d.touch(ctx, ids)
+	return c.handles.get(c, m).touch(ctx, ids)
 }
 
 // touch makes a new revision of each document. Somebody else may do so at the

@@ -134,20 +134,15 @@ func worst(errs []error) error {
 
 // write brings the edits of one segment to its copies. The error is that of
 // every edit: none of them got an answer from any copy.
-func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []shard.Edit) (results []shard.EditResult, err error) {
+func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
-	err = d.whenBorn(ctx, func() error {
-		if len(s.copies) > 1 {
-			results, err = d.writeCopies(ctx, s, o.W, req)
-		} else {
-			results, err = d.writeCopy(ctx, s.copies[0], o.W, req)
-		}
-		return err
-	})
-	return results, err
+	if len(s.copies) > 1 {
+		return d.writeCopies(ctx, s, o.W, req)
+	}
+	return d.writeCopy(ctx, s.copies[0], o.W, req)
 }
 
 // writeCopy is write for the only copy there is.

@@ -11,6 +11,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/repair"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/doc"
@@ -44,11 +45,14 @@ const (
 
 const slowness = 300 * time.Millisecond
 
-func newFleet(locals map[string]*shard.Local) *fleet {
+// newFleet links nodes. make makes a copy of a node that is asked for it.
+func newFleet(locals map[string]*shard.Local, make func(node, name string, to wire.Addressee) error) *fleet {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != node1 {
-			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{Shards: l})}
+			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{
+				Shards: l, Make: func(_ context.Context, copyName string, to wire.Addressee) error { return make(name, copyName, to) },
+			})}
 		}
 	}
 	return f

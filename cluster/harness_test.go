@@ -39,6 +39,8 @@ type world struct {
 	fleet  *fleet                  // the other nodes, as this one reaches them
 	locals map[string]*shard.Local // by node
 	disks  map[string]vfs.FS       // of those
+	making sync.Mutex
+	made   map[string]bool // copies of other nodes that were made; guarded by making
 }
 
 // lose removes the files of a copy of this node, which was never written to.
@@ -99,7 +101,7 @@ func start(tb testing.TB, s setup) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w.fleet = newFleet(w.locals)
+	w.fleet = newFleet(w.locals, w.makeOn)
 	w.meet(w.fleet)
 	w.repair = w.fleet
 	tb.Cleanup(func() {
@@ -141,6 +143,7 @@ func (w *world) create(name string, o CreateOptions) *DB {
 	if err := w.CreateDB(w.tb.Context(), name, o); err != nil {
 		w.tb.Fatal(err)
 	}
+	w.makeElsewhere(name)
 	return w.open(name)
 }
 

@@ -36,7 +36,7 @@ func TestLifeWithTrouble(t *testing.T) {
 				}
 				ctx := t.Context()
 				var d *DB
-				step("create", createWait, func() error { return w.CreateDB(ctx, "db", CreateOptions{N: 3, Q: 4}) })
+				step("create", 0, func() error { return w.CreateDB(ctx, "db", CreateOptions{N: 3, Q: 4}) })
 				d = w.open("db")
 				step("write", fanout.WritePatience+slowness, func() error {
 					r, err := d.Update(ctx, UpdateOptions{NewEdits: true}, []shard.Edit{{ID: "a", Body: []byte("{}")}, {ID: "b", Body: []byte("{}")}})

@@ -48,12 +48,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		var got []PurgeOutcome
-		_ = d.whenBorn(ctx, func() error {
-			got = d.purge(ctx, groups[g].segment, w, mine)
-			return got[0].Err // when nothing was done, that of all
-		})
-		for i, o := range got {
+		for i, o := range d.purge(ctx, groups[g].segment, w, mine) {
 			out[groups[g].items[i]] = o
 		}
 		return nil

@@ -50,12 +50,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 			mine[i] = list[at]
 		}
 		r := revising{db: d, segment: groups[g].segment, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
-		var got [][]shard.RevResult
-		var failures []error
-		_ = d.whenBorn(ctx, func() error {
-			got, failures = r.run(ctx, list[0].R)
-			return failures[0] // when there is no copy, that of all
-		})
+		got, failures := r.run(ctx, list[0].R)
 		for i, at := range groups[g].items {
 			out[at], errs[at] = got[i], d.phrase(failures[i])
 		}

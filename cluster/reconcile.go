@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
-	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -61,18 +60,15 @@ func ended(ctx context.Context, err error) error {
 // tidier is the state of one Run.
 type tidier struct {
 	c       *Coordinator
-	fresh   []newborn            // databases whose copies are made soon, in that order
 	orphans map[string]time.Time // copies without a database, and when they were noticed
-	swept   bool                 // the first sweep is done
+	failed  bool                 // some copies could not be made; the next sweep tries again
+	upto    uint64               // the copies of the commands up to this one were made
+	noted   time.Time            // when it was last written down which copies were made
 }
 
-// newborn is a database that was created a moment ago. The node that created it
-// makes the copies everywhere, empty and complete; what it could not make
-// within birthGrace is made here, as copies that have to be filled.
-type newborn struct {
-	db  *meta.Database
-	due time.Time
-}
+// noteEvery is how often it is written down at most which copies were made: that costs
+// two syncs.
+const noteEvery = time.Second
 
 // follow does what events ask for until it is time for the next sweep.
 func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
@@ -87,8 +83,9 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			k.c.events.Tell(e)
 			switch e.Kind {
 			case meta.Created:
-				k.c.bear(ctx, e.New)
-				k.fresh = append(k.fresh, newborn{db: e.New, due: time.Now().Add(birthGrace)})
+				if e.New.Generation != 0 { // else another node says when
+					k.make(ctx, e.New)
+				}
 			case meta.Deleted:
 				k.c.handles.forget(e.Old.Name)
 				for _, name := range e.Old.CopiesOn(k.c.node) {
@@ -101,37 +98,42 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 				}
 			}
 		}
+		if len(events) > 0 {
+			k.upto = events[len(events)-1].Index
+		}
 	}
 }
 
-// next waits for events. It returns without any when copies were due to be made
-// and are.
+// next returns the next events. It returns none when it was time to note what was made.
 func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event, error) {
-	if len(k.fresh) == 0 {
+	if k.failed || k.upto <= k.c.meta.MadeCopies() {
 		return sub.Next(ctx)
 	}
-	soon, cancel := context.WithDeadline(ctx, k.fresh[0].due)
+	soon, cancel := context.WithDeadline(ctx, k.noted.Add(noteEvery))
 	defer cancel()
 	events, err := sub.Next(soon)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return events, err
 	}
-	for len(k.fresh) > 0 && !k.fresh[0].due.After(time.Now()) {
-		db := k.fresh[0].db
-		k.fresh = k.fresh[1:]
-		if now, ok := k.c.meta.Database(db.Name); !ok || now.ID != db.ID {
-			continue
-		}
-		if _, err := k.c.handles.get(ctx, k.c, db); err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
-			k.c.log.Error("copies of a new database not made", zap.String("db", db.Name), zap.Error(err))
-		}
-	}
+	k.note(ctx)
 	return nil, nil
+}
+
+// note writes down which copies were made.
+func (k *tidier) note(ctx context.Context) {
+	if k.failed || ctx.Err() != nil {
+		return
+	}
+	k.noted = time.Now()
+	if err := k.c.meta.CopiesMade(k.upto); err != nil {
+		k.c.log.Warn("not written down which copies were made", zap.Error(err))
+	}
 }
 
 // sweep compares the disk with the map.
 func (k *tidier) sweep(ctx context.Context) error {
-	k.c.bearAll(ctx)
+	applied := k.c.meta.Applied()
+	k.failed = false
 	if err := k.c.lost.Identify(ctx, k.c.meta, k.c.node); err != nil {
 		return err
 	}
@@ -142,18 +144,12 @@ func (k *tidier) sweep(ctx context.Context) error {
 	plan := meta.Reconcile(k.c.meta.Databases(), k.c.node, names)
 	k.c.lost.Listed(wanted(names, plan.Drop), plan.Create)
 	for _, name := range plan.Create {
-		_, dbName, _, _ := ring.ParseCopyName(name) // the map's own names parse
-		if db, ok := k.c.meta.Database(dbName); ok {
-			// The first sweep may come before what makes the copies of a new
-			// database: those were never there.
-			gone := otherHolders(db, name) == 0 && k.c.lost.Has(name)
-			if !gone && (k.swept || db.Created < k.c.started.Unix()) {
-				k.c.log.Warn("copy is missing, an empty one is made", zap.String("copy", name))
-			}
+		if db, ok := k.c.meta.DatabaseOf(name); ok {
 			k.make(ctx, db)
 		}
 	}
-	k.swept = true
+	k.upto = max(k.upto, applied)
+	k.note(ctx)
 	k.orphans = k.clear(ctx, names, len(plan.Drop))
 	return ctx.Err()
 }
@@ -212,6 +208,7 @@ func (k *tidier) make(ctx context.Context, db *meta.Database) {
 	d := newDB(k.c, db) // what is under way may be for a map without the newest copies
 	err := k.c.handles.turn(d, func() error { return k.c.ensureStill(ctx, d) })
 	if err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
+		k.failed = true
 		k.c.log.Error("copies not made", zap.String("db", db.Name), zap.Error(err))
 	}
 }

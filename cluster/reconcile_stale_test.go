@@ -15,6 +15,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -123,7 +124,12 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != n.name {
-			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{Shards: l})}
+			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{
+				Shards: l, Make: func(ctx context.Context, copyName string, to wire.Addressee) error {
+					return c.node(name).makeAsked(ctx, copyName, to)
+				},
+				Dropped: func(copyName string) { c.node(name).lost.NoteDropped(copyName) },
+			})}
 		}
 	}
 	n.meet(f)
@@ -204,9 +210,9 @@ func (n *councillor) holds(t *testing.T, name string) bool {
 	return slices.Contains(names, name)
 }
 
-// TestStaleNodeKeepsItsCopies: a node that cannot reach the leader, but can be
-// reached, holds a copy of a database that it has never heard of.
-func TestStaleNodeKeepsItsCopies(t *testing.T) {
+// TestStaleNodeWaitsForItsLog: a node that cannot reach the leader, but can be reached, is
+// asked for a copy of a database that it has never heard of. Who asks waits until it has.
+func TestStaleNodeWaitsForItsLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCouncil(t)
 		leader, holder, other := c.roles()
@@ -221,22 +227,21 @@ func TestStaleNodeKeepsItsCopies(t *testing.T) {
 		if got := d.Meta().Shards[0].Nodes(); len(got) != 1 || got[0] != holder.name {
 			t.Fatalf("the copy is on %q", got)
 		}
-		put(t, d, "frog", doc.Rev{}, `{}`)
-		if _, ok := holder.meta.Database("pond"); ok {
-			t.Fatal("the node knows the database")
+		written := make(chan doc.Rev, 1)
+		go func() { written <- put(t, d, "frog", doc.Rev{}, `{}`) }()
+		<-time.After(5 * time.Second)
+		if _, ok := holder.meta.Database("pond"); ok || len(written) > 0 {
+			t.Errorf("the node knows the database: %t, and has taken a write: %t", ok, len(written) > 0)
 		}
-		k := &tidier{c: holder.Coordinator}
-		for range 2 {
-			for range 3 {
-				k.sweepLater(t, dropGrace)
-			}
-			if _, err := d.Open(t.Context(), OpenOptions{ID: "frog"}); err != nil {
-				t.Fatalf("an acknowledged document: %v", err)
-			}
-			c.part()
+		c.part()
+		if rev := <-written; rev.Pos != 1 {
+			t.Errorf("written as %v", rev)
 		}
-		if _, ok := holder.meta.Database("pond"); !ok {
-			t.Error("the node has not caught up")
+		if _, err := d.Open(t.Context(), OpenOptions{ID: "frog"}); err != nil {
+			t.Errorf("an acknowledged document: %v", err)
+		}
+		if name := d.meta.CopyName(d.meta.Shards[0].Range); holder.disk.Rebuilding(name) {
+			t.Error("it is taken for one that lacks something")
 		}
 	})
 }

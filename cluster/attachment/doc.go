@@ -14,7 +14,4 @@ type Database interface {
 	fanout.Database
 	// Explain turns what the copies said into what the client is told.
 	Explain(ctx context.Context, err error) error
-	// WhenBorn does part of a request, and again while the database is so new
-	// that no copy is there yet.
-	WhenBorn(ctx context.Context, part func() error) error
 }

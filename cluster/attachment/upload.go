@@ -238,7 +238,7 @@ func readFull(r io.Reader, p []byte) (int, error) {
 // MD5 is the slowest of them on one core.
 func (u *upload) stream(ctx context.Context, r io.Reader) error {
 	rand.Read(u.att.Key[:]) // never fails, says its documentation
-	if err := u.Database.WhenBorn(ctx, func() error { return u.open(ctx) }); err != nil {
+	if err := u.open(ctx); err != nil {
 		return err
 	}
 	var (

@@ -35,13 +35,12 @@ func (c *Cache) load(ctx context.Context, tail, name string, before *set) (*set,
 	parts := make([][]*Document, len(ranges))
 	err = fanout.Each(len(ranges), func(i int) error {
 		l := &loading{cache: c, db: db, before: before, copies: ranges[i]}
-		return asked.WhenBorn(ctx, func() (err error) {
-			parts[i], err = l.read(ctx)
-			if err != nil && !fault.Is(err, fault.NoCopy) && before != nil && len(before.ranges) == len(ranges) {
-				parts[i], err = before.ranges[i], nil
-			}
-			return err
-		})
+		var err error
+		parts[i], err = l.read(ctx)
+		if err != nil && !fault.Is(err, fault.NoCopy) && before != nil && len(before.ranges) == len(ranges) {
+			parts[i], err = before.ranges[i], nil
+		}
+		return err
 	})
 	if err != nil {
 		return nil, asked.Explain(ctx, err)

@@ -23,6 +23,8 @@ type Register struct {
 	log    *zap.Logger
 	mu     sync.Mutex
 	names  map[string]struct{}
+
+	droppedCopies
 }
 
 // NewRegister returns a register without copies.

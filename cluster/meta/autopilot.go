@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/raftlog"
 )
 
 const (
@@ -32,7 +33,7 @@ func (m *Meta) runAutopilot(ctx context.Context, r *raft.Raft) {
 		return // nobody else will ever come
 	}
 	h := &healthTracker{since: map[string]health{}}
-	pilot := autopilot.New(&checkedRaft{r, m, func(node string) bool { return m.answers(ctx, node) }}, &integration{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(newRaftLogger(m.log)),
+	pilot := autopilot.New(&checkedRaft{r, m, func(node string) bool { return m.answers(ctx, node) }}, &integration{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(raftlog.New(m.log)),
 		autopilot.WithUpdateInterval(autopilotEvery), autopilot.WithReconcileInterval(autopilotEvery))
 	pilot.Start(ctx)
 	again := time.NewTicker(autopilotEvery)

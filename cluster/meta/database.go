@@ -36,6 +36,16 @@ func (d *Database) Shard(docID string) ring.Shard {
 	return d.Shards[ring.Lookup(d.Shards, ring.Hash(docID, d.Partitioned))]
 }
 
+// ShardOf returns the shard with a range.
+func (d *Database) ShardOf(r ring.Range) ring.Shard {
+	for _, s := range d.Shards {
+		if s.Range == r {
+			return s
+		}
+	}
+	return ring.Shard{Range: r}
+}
+
 // CopyName returns the name of the database's copies of one range.
 func (d *Database) CopyName(r ring.Range) string { return ring.CopyName(r, d.Name, d.Suffix) }
 

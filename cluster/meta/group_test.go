@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/raftlog"
 	"divan/storage/fault"
 )
 
@@ -312,7 +313,7 @@ func TestRaftErrors(t *testing.T) {
 // who look for a fault.
 func TestRaftLog(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	l := newRaftLogger(zap.New(core))
+	l := raftlog.New(zap.New(core))
 	sub := l.With("a", 1).Named("net").ResetNamed("x")
 	sub.Debug("hidden")
 	sub.Trace("hidden")
@@ -330,7 +331,7 @@ func TestRaftLog(t *testing.T) {
 	if l.GetLevel() != hclog.Error || l.IsDebug() || l.IsTrace() || l.IsInfo() || l.IsWarn() || !l.IsError() {
 		t.Errorf("level %v", l.GetLevel())
 	}
-	if sub.Name() == "" || len(sub.ImpliedArgs()) != 2 || RaftLogger(zap.NewNop()).Name() != "raft" {
+	if sub.Name() == "" || len(sub.ImpliedArgs()) != 2 || raftlog.New(zap.NewNop()).Name() != "raft" {
 		t.Errorf("named %q with %v", sub.Name(), sub.ImpliedArgs())
 	}
 	sub.StandardLogger(nil).Print("shown")
@@ -344,7 +345,7 @@ func TestRaftLog(t *testing.T) {
 func TestMessagesFitTheirTimeout(t *testing.T) {
 	m := &Meta{}
 	const perSecond, timeout = 10 << 20, 10 // of the transport, in seconds
-	if most := m.raftConfig(newRaftLogger(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
+	if most := m.raftConfig(raftlog.New(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
 		t.Errorf("a message can have %d MB", most>>20)
 	}
 }

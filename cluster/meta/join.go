@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -42,7 +43,8 @@ func (m *Meta) joinThrough(ctx context.Context, s Stores, seeds []string) error 
 			a, err := m.askJoin(ctx, seed, m.joinRequest(true))
 			if err == nil {
 				m.log.Info("joined a cluster", zap.String("through", seed), zap.String("uuid", a.Uuid))
-				return storeGroupID(s, a.GroupId)
+				// What was given to this node before is gone with its state.
+				return errors.Join(s.Stable.SetUint64(madeKey(), a.Index), storeGroupID(s, a.GroupId))
 			}
 			if text := seed + ": " + err.Error(); text != said && ctx.Err() == nil {
 				said = text

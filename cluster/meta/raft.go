@@ -10,10 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"divan/cluster/meta/raftlog"
 )
 
 const (
@@ -68,7 +71,7 @@ func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	logger := newRaftLogger(m.log)
+	logger := raftlog.New(m.log)
 	stores, err := m.openStores(g, logger)
 	if err != nil {
 		return nil, err
@@ -194,7 +197,7 @@ func members(r *raft.Raft) ([]raft.Server, error) {
 	return f.Configuration().Servers, nil
 }
 
-func (m *Meta) openStores(g *raftInstance, logger *raftLogger) (Stores, error) {
+func (m *Meta) openStores(g *raftInstance, logger hclog.Logger) (Stores, error) {
 	if m.opts.Stores != nil {
 		return *m.opts.Stores, nil
 	}
@@ -247,7 +250,7 @@ func (m *Meta) raftTimeout() time.Duration {
 	return max(raftTimeout, m.opts.NodeDownAfter*2/5)
 }
 
-func (m *Meta) raftConfig(logger *raftLogger) *raft.Config {
+func (m *Meta) raftConfig(logger hclog.Logger) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(m.opts.Self.Name)
 	c.Logger = logger

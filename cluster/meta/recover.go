@@ -297,7 +297,7 @@ func (r *remaking) fill(dir string) (err error) {
 	s := r.base.state
 	identity := &metapb.Init{Uuid: s.uuid, Secret: s.secret}
 	err = errors.Join(store.Set(nameKey(), []byte(r.Self)), store.Set(identityKey(), encode(identity)),
-		store.Set(groupIDKey(), []byte(groupIDOf(identity))), store.SetUint64(termKey(), s.term))
+		store.Set(groupIDKey(), []byte(groupIDOf(identity))), store.SetUint64(termKey(), s.term), store.SetUint64(madeKey(), s.index))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/raftlog"
 	"divan/storage/fault"
 )
 
@@ -102,7 +103,7 @@ func (w *diskCluster) start(name, dir string) diskNode {
 	}
 	w.book.Store(name, l.Addr().String())
 	layer := &tcp{Listener: l, name: name, book: &w.book}
-	transport := raft.NewNetworkTransportWithLogger(layer, 3, 10*time.Second, newRaftLogger(zap.NewNop()))
+	transport := raft.NewNetworkTransportWithLogger(layer, 3, 10*time.Second, raftlog.New(zap.NewNop()))
 	found := Founding{Bootstrap: len(w.seeds) == 0, Seeds: slices.Clone(w.seeds)}
 	m, err := New(Options{
 		Self: Node{Name: name}, Config: holder(w.t, config.Options{}), Dir: dir, Transport: transport,

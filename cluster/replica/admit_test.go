@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -15,6 +16,12 @@ import (
 func TestOtherCopyDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, p, _ := remoteCopies(t)
+		for { // the server may only begin to listen
+			if _, err := Info.On(t.Context(), Copy{At: p}, testCopy); !fault.Is(err, fault.NodeDown) {
+				break
+			}
+			runtime.Gosched()
+		}
 		admitted(t, local, p)
 	})
 }

@@ -39,6 +39,9 @@ var Drop = declare(Operation[string, Done]{
 	Copy:  copyName,
 	Needs: Dropped, Unheld: true,
 	Run: func(h *Held, ctx context.Context, copyName string) (Done, error) {
+		if h.Dropped != nil {
+			h.Dropped(copyName)
+		}
 		return Done{}, h.Shards.Drop(ctx, copyName)
 	},
 	Over: unary(wirepb.Op_DROP, wire.ClassWrite, copyCodec(), doneCodec()),

@@ -15,6 +15,13 @@ type Held struct {
 	// Unnamed tells whether a directory that does not say which copy it is may be the
 	// one with that id: programs that knew no ids have made it. nil: never.
 	Unnamed func(name string, id uint64) bool
+	// Make makes a copy that a request is meant for and that is not there, if the map
+	// says that it should be: a node may be asked before it has heard of a database. nil:
+	// nothing is made.
+	Make func(ctx context.Context, name string, to wire.Addressee) error
+	// Dropped is told the name of a copy that is about to be dropped because its database
+	// was deleted; nil: nobody is told.
+	Dropped func(name string)
 }
 
 // Local is the copies of this node with the refusals that protect readers from

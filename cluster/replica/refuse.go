@@ -30,6 +30,14 @@ func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, needs
 		return shard.Hold{}, err
 	}
 	hold, err := l.held.Shards.Hold(ctx, name)
+	if l.held.Make != nil && fault.Is(err, fault.NoCopy) {
+		if err = l.held.Make(ctx, name, to); err == nil {
+			err = l.check(ctx, name, needs) // it may have to be filled first
+		}
+		if err == nil {
+			hold, err = l.held.Shards.Hold(ctx, name)
+		}
+	}
 	if err != nil {
 		return shard.Hold{}, err
 	}

@@ -246,7 +246,7 @@ func (c *Call) answer(found bool) error {
 		if err == nil || c.Response.Started() {
 			return err
 		}
-		if c.scratch.body.streamed || !attempts.Again(c.Request.Context(), c.DB, err) {
+		if c.scratch.body.streamed || !attempts.Again(err) {
 			if errors.Is(err, cluster.ErrSuccessor) {
 				err = fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
 			}

@@ -20,6 +20,7 @@ import (
 	"divan/cluster/designdocs"
 	"divan/cluster/member"
 	"divan/cluster/meta"
+	"divan/cluster/meta/raftlog"
 	"divan/cluster/repair"
 	"divan/cluster/wire"
 	"divan/httpapi"
@@ -112,7 +113,7 @@ func (l *links) connect(certificates *clusterTLS, seedList []string) (err error)
 	l.founder = newFounder(l.name, seedList, l.id, l.log)
 	l.founder.ask, l.founder.occupied = l.pool.Ask, l.occupied
 	l.raft = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: l.port.Raft(), MaxPool: raftConnections, Timeout: raftTimeout, Logger: meta.RaftLogger(l.log),
+		Stream: l.port.Raft(), MaxPool: raftConnections, Timeout: raftTimeout, Logger: raftlog.New(l.log),
 		MsgpackUseNewTimeFormat: true,
 		// No pipelining: in version 1.7.3 a follower's refusal can leave the
 		// leader's side of a pipeline waiting for ever (hashicorp/raft issue

@@ -27,7 +27,7 @@ func (p peerCopies) Copies(node string) replica.Copies {
 func (l *links) newRepair() (err error) {
 	n := l.node
 	l.repair, err = repair.New(repair.Options{
-		Node: l.name, Meta: n.meta, Local: n.local, Own: n.copies(), Peers: peerCopies{l.pool}, Config: n.config,
+		Node: l.name, Meta: n.meta, Local: n.local, Own: replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Unnamed: n.meta.Unnamed}), Peers: peerCopies{l.pool}, Config: n.config,
 		Logger: n.log.Named("repair"), Ask: l.pool.Ask,
 	})
 	if err != nil {
@@ -42,14 +42,9 @@ func (l *links) newRepair() (err error) {
 // whoever went on reading one would never hear of anything new.
 func (l *links) copiesForOthers() *replica.Local {
 	n := l.node
-	return n.copies().ForPeers(func() bool {
+	return replica.NewLocal(n.coord.Held()).ForPeers(func() bool {
 		return n.config.Load().CouchDB.MaintenanceMode == "true" || n.meta.Removed()
 	}, n.meta.IsDeleted)
-}
-
-// copies returns the copies of this node.
-func (n *Node) copies() *replica.Local {
-	return replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Unnamed: n.meta.Unnamed})
 }
 
 // updated is told that a copy of this node has something new.
