@@ -189,10 +189,15 @@ func (h *handles) get(c *Coordinator, m *meta.Database) *DB {
 
 // secure makes the copies of a database on this node that are not there yet.
 func (h *handles) secure(ctx context.Context, c *Coordinator, d *DB) error {
-	_, err, _ := h.making.Do(d.Instance(), func() (any, error) {
+	done := h.making.DoChan(d.Instance(), func() (any, error) {
 		return nil, c.ensureStill(context.WithoutCancel(ctx), d) // others wait for it too
 	})
-	return err
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // turn runs f while nobody else makes copies of the database on this node. It

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"divan/cluster/meta"
+	"divan/cluster/replica"
+	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -147,5 +149,78 @@ func TestAskedForAnotherCopy(t *testing.T) {
 	}
 	if err := w.makeAsked(t.Context(), t1.Name, t1.Addressee()); err != nil || !w.locals[node1].Has(t1.Name) {
 		t.Errorf("the one that it has: %v", err)
+	}
+}
+
+// TestLateCopyIsFilled: others may have been written to since a database was created, so a
+// node that makes its copy late does not take an empty one for full.
+func TestLateCopyIsFilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, setup{nodes: 3, still: true})
+		m := w.commit(meta.NewDatabaseID(), "pond")
+		put(t, newDB(w.Coordinator, m).without(node1), "frog", doc.Rev{}, `{}`)
+		w.settleWrites()
+		<-time.After(newFor)
+		d := w.open("pond")
+		if got, err := d.Open(t.Context(), OpenOptions{ID: "frog", R: 1}); err != nil || got.Rev.Pos != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if ids, _, _ := list(t, d, DocsQuery{Limit: NoLimit}); ids != "frog" {
+			t.Errorf("listed %q", ids)
+		}
+		w.wantCopies(m, false, node1)
+	})
+}
+
+// TestLostDiskOfOnlyCopies: what nobody else has is lost, also when nothing but the
+// metadata tells that it was here.
+func TestLostDiskOfOnlyCopies(t *testing.T) {
+	w := start(t, setup{still: true})
+	d := w.create("pond", CreateOptions{Q: 1})
+	put(t, d, "frog", doc.Rev{}, `{}`)
+	k := &tidier{c: w.Coordinator}
+	if err := k.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	name := d.meta.CopiesOn(node1)[0]
+	if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.Open(t.Context(), OpenOptions{ID: "frog"}); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("an empty copy answers: %v", err)
+		}
+		if err := k.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.LostCopies(); len(got) != 1 || got[0] != name {
+		t.Errorf("lost are %q", got)
+	}
+	if err := w.AcceptLoss(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.open("pond"), "frog", doc.Rev{}, `{}`)
+}
+
+// TestDroppedCopyIsNotMadeAgain: another node has heard of a deletion, and this one has
+// not.
+func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
+	w := start(t, setup{nodes: 2, still: true})
+	d := w.create("pond", CreateOptions{Q: 1})
+	at := d.segments[0].near[0]
+	peers := replica.NewLocal(w.Held())
+	if _, err := replica.Drop.On(t.Context(), replica.Copy{At: peers, To: at.Addressee()}, at.Name); err != nil {
+		t.Fatal(err)
+	}
+	_, err := replica.Open.On(t.Context(), replica.Copy{At: peers, To: at.Addressee()}, shard.OpenRequest{Copy: at.Name, ID: "frog"})
+	if !fault.Is(err, fault.NoCopy) {
+		t.Errorf("it is there: %v", err)
+	}
+	if err := (&tidier{c: w.Coordinator}).sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.locals[node1].Has(at.Name) {
+		t.Error("it was made again")
 	}
 }

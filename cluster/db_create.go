@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -192,8 +193,10 @@ func (c *Coordinator) createAll(ctx context.Context, d *DB) {
 // may not have heard of it, or not have made them yet. It waits for what the node that
 // asks knows. The error is fault.NoCopy when the map has another copy here, or none.
 func (c *Coordinator) makeAsked(ctx context.Context, name string, to wire.Addressee) error {
-	if err := c.meta.WaitApplied(ctx, to.Generation); err != nil {
-		return err
+	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit) // others may wait for the room that this takes
+	defer cancel()
+	if err := c.meta.WaitApplied(soon, to.Generation); err != nil {
+		return fault.Wrap(fault.Unavailable, "The node does not know the database yet.", err)
 	}
 	m, ok := c.meta.DatabaseOf(name)
 	if !ok {
@@ -202,7 +205,11 @@ func (c *Coordinator) makeAsked(ctx context.Context, name string, to wire.Addres
 	if one, here := m.Copy(name, c.node); !here || one.ID != to.Copy {
 		return errDropped()
 	}
-	return c.handles.secure(ctx, c, newDB(c, m))
+	err := c.handles.secure(ctx, c, newDB(c, m))
+	if err == nil && !c.local.Has(name) { // it was a turn for an older map
+		err = c.handles.secure(ctx, c, newDB(c, m))
+	}
+	return err
 }
 
 // ensure makes the copies of a database that this node is to hold and does not
@@ -223,6 +230,13 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 	})
 }
 
+// newFor is how long after its creation a database counts as new: a copy that this node
+// makes later, because it was away or cut off, is filled from the others, which may have
+// been written to. It is the clock of the node that created the database; where clocks
+// differ by more, a copy is filled for nothing, or answers before repair has brought what
+// it lacks, as one does of a node that was away.
+const newFor = time.Minute
+
 // make makes a copy of this node. One of a new database is empty and has all there is; any
 // other one has to be filled from the other copies of its range. One that is lost and that
 // nobody else has is not made.
@@ -230,11 +244,18 @@ func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Databas
 	if c.lost.Dropped(t.Name) {
 		return errDropped()
 	}
-	if c.neverMade(t, m) {
+	others, created := otherHolders(m, t.Name), c.createdWith(t, m)
+	noted := ring.CommandOf(t.ID) <= c.meta.MadeCopies()
+	switch {
+	case created && !noted && !c.lost.Has(t.Name) && (others == 0 || time.Since(time.Unix(m.Created, 0)) < newFor):
 		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: m.Partitioned})
 		return err
+	case created && noted && others == 0: // nothing else may tell any more that it was here
+		if err := c.lost.Miss(t.Name); err != nil {
+			return err
+		}
 	}
-	err := c.local.CreateMissing(ctx, t.Name, shard.CreateOptions{ID: t.ID, Partitioned: m.Partitioned}, otherHolders(m, t.Name))
+	err := c.local.CreateMissing(ctx, t.Name, shard.CreateOptions{ID: t.ID, Partitioned: m.Partitioned}, others)
 	if errors.Is(err, storage.ErrLost) {
 		c.lost.Note(t.Name)
 		return nil // the other ranges can be used
@@ -245,11 +266,10 @@ func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Databas
 	return err
 }
 
-// neverMade reports whether a copy was never made: it came with its database, and neither has
-// this node made the copies of that time, nor was one of that name here.
-func (c *Coordinator) neverMade(t fanout.Target, m *meta.Database) bool {
-	s := m.ShardOf(t.Range)
-	return s.Created() && t.ID > m.Unnamed && ring.CommandOf(t.ID) > c.meta.MadeCopies() && !c.lost.Has(t.Name)
+// createdWith reports whether a copy was made by the command that created its database.
+func (c *Coordinator) createdWith(t fanout.Target, m *meta.Database) bool {
+	one, _ := m.Copy(t.Name, c.node)
+	return m.Born != 0 && ring.CommandOf(t.ID) == m.Born && one.State == ring.StateFull
 }
 
 // otherHolders returns how many other nodes hold a copy.
@@ -271,10 +291,11 @@ func (c *Coordinator) ensureStill(ctx context.Context, d *DB) error {
 	if err := c.ensure(ctx, d); err != nil {
 		return err
 	}
-	if !c.gone(d.meta) {
+	own := d.meta.CopiesOn(c.node)
+	if !c.gone(d.meta) && !slices.ContainsFunc(own, c.lost.Dropped) {
 		return nil
 	}
-	for _, name := range d.meta.CopiesOn(c.node) {
+	for _, name := range own {
 		c.drop(ctx, name)
 	}
 	return errDropped()

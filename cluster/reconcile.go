@@ -90,6 +90,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 				k.c.handles.forget(e.Old.Name)
 				for _, name := range e.Old.CopiesOn(k.c.node) {
 					k.c.drop(ctx, name)
+					k.c.lost.Forget(name)
 				}
 			case meta.Changed: // perhaps this node has taken the place of another
 				if e.Old.Generation != e.New.Generation || !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
@@ -168,8 +169,8 @@ func wanted(names, orphans []string) []string {
 // with the time from which on that is known. suspects is how many seem to be
 // such.
 //
-// A copy may be there before this node hears of its database: other nodes make
-// copies here, and a node that cannot reach the leader, or that has crashed,
+// A copy may be there before this node hears of its database: requests have
+// copies made here, and a node that cannot reach the leader, or that has crashed,
 // does not know the newest databases, although documents are written to their
 // copies. So nothing is believed that the leader does not confirm; the names
 // were listed before it is asked, because what it confirms holds for the copies
@@ -207,7 +208,7 @@ func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[st
 func (k *tidier) make(ctx context.Context, db *meta.Database) {
 	d := newDB(k.c, db) // what is under way may be for a map without the newest copies
 	err := k.c.handles.turn(d, func() error { return k.c.ensureStill(ctx, d) })
-	if err != nil && !fault.Is(err, fault.NotFound) && ctx.Err() == nil {
+	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoCopy) && ctx.Err() == nil { // else it was deleted
 		k.failed = true
 		k.c.log.Error("copies not made", zap.String("db", db.Name), zap.Error(err))
 	}

@@ -11,8 +11,8 @@ import (
 // TestFreshCopiesAreNotCalledMissing: a sweep says nothing of copies of databases that
 // this node has not made yet. Whatever else is missing was lost.
 func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
-	w := start(t, setup{nodes: 1, still: true})
-	copies := w.create("db", CreateOptions{N: 1, Q: 2}).Meta().CopiesOn(node1)
+	w := start(t, setup{nodes: 2, still: true})
+	copies := w.create("db", CreateOptions{N: 2, Q: 2}).Meta().CopiesOn(node1)
 	core, logs := zaplogs.New(zap.WarnLevel)
 	w.log = zap.New(core)
 	k := &tidier{c: w.Coordinator}

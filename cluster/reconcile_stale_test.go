@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/cluster/wire"
@@ -228,8 +229,11 @@ func TestStaleNodeWaitsForItsLog(t *testing.T) {
 			t.Fatalf("the copy is on %q", got)
 		}
 		written := make(chan doc.Rev, 1)
-		go func() { written <- put(t, d, "frog", doc.Rev{}, `{}`) }()
-		<-time.After(5 * time.Second)
+		go func() {
+			defer close(written)
+			written <- put(t, d, "frog", doc.Rev{}, `{}`)
+		}()
+		<-time.After(fanout.NudgeLimit / 2)
 		if _, ok := holder.meta.Database("pond"); ok || len(written) > 0 {
 			t.Errorf("the node knows the database: %t, and has taken a write: %t", ok, len(written) > 0)
 		}

@@ -148,7 +148,7 @@ func (l *Local) Drop(ctx context.Context, name string) error {
 	if err := l.remove(ctx, name, l.engine.Drop); err != nil {
 		return fmt.Errorf("drop %s: %w", name, err)
 	}
-	return l.Rebuilt(name)
+	return nil
 }
 
 // remove has the engine take the store of a copy away.

@@ -28,7 +28,7 @@ func (l *Local) SetAside(ctx context.Context, name string) error {
 	if err := l.remove(ctx, name, l.engine.SetAside); err != nil {
 		return fmt.Errorf("set aside %s: %w", name, err)
 	}
-	return l.Rebuilt(name)
+	return nil
 }
 
 // Orphan is Drop for a copy that no database names and nobody dropped: its files
@@ -37,5 +37,5 @@ func (l *Local) Orphan(ctx context.Context, name string) error {
 	if err := l.remove(ctx, name, l.engine.Orphan); err != nil {
 		return fmt.Errorf("set aside %s: %w", name, err)
 	}
-	return l.Rebuilt(name)
+	return nil
 }

@@ -76,6 +76,9 @@ func (e *Engine) create(name string, o CreateOptions) error {
 		}
 	}
 	if err := identity.New(name, o.CopyID, o.Partitioned).Make(e.o.FS, path); err != nil {
+		if o.Rebuilding {
+			err = errors.Join(err, e.ClearRebuilding(name))
+		}
 		return instance.DiskError("create store "+name, err)
 	}
 	_ = e.made.Note(name) // else NoteMade does

@@ -78,24 +78,21 @@ func (e *Engine) readIdentity(name string) (id identity.Identity, files []string
 	return id, files, err
 }
 
-// PartitionedStore reports whether a store was made with CreateOptions.Partitioned,
-// without opening it.
-func (e *Engine) PartitionedStore(name string) (bool, error) {
-	id, _, err := e.readIdentity(name)
-	return id.Partitioned, err
-}
-
 // Orphan sets a store aside that nobody names and nobody dropped: its files are
 // moved to OrphanedDir, where they stay until an operator removes them. Like
 // Drop it waits for whoever uses the store.
 func (e *Engine) Orphan(name string) error {
-	e.made.Forget(name)
-	return e.SetAside(name)
+	err := e.SetAside(name)
+	e.made.Forget(name) // a crash before that does no harm: nobody names it
+	return err
 }
 
 // SetAside is Orphan for a store that is not the one that should be there: that one is
-// missed from then on if any was made here.
+// missed from then on.
 func (e *Engine) SetAside(name string) error {
+	if err := e.NoteMade([]string{name}); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	e.mu.orphans[name] = struct{}{}
 	e.mu.Unlock()

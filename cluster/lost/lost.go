@@ -51,6 +51,16 @@ func (r *Register) Note(name string) {
 	}
 }
 
+// Miss notes that a copy was here, so that it is missed when it is not.
+func (r *Register) Miss(name string) error { return r.shards.NoteMade([]string{name}) }
+
+// Forget ends the missing of a copy whose database was deleted.
+func (r *Register) Forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.names, name)
+}
+
 // Listed tells which copies are on the disk, and which should be and are not.
 // The first are missed when they go; of those that were lost, only the second
 // still are.

@@ -91,3 +91,13 @@ func TestLoss(t *testing.T) {
 		t.Errorf("lost are %q", got)
 	}
 }
+
+// TestDeletedIsNotLost: a copy whose database was deleted is not missed any more.
+func TestDeletedIsNotLost(t *testing.T) {
+	r, _, _ := register(t)
+	r.Note(copyName)
+	r.Forget(copyName)
+	if got := r.Names(); len(got) != 0 {
+		t.Errorf("lost are %q", got)
+	}
+}

@@ -87,6 +87,9 @@ func (m *Meta) newDatabase(c Create) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(shards)*len(shards[0].Copies) >= ring.MaxNewCopies {
+		return nil, fault.Newf(fault.BadRequest, "a database has fewer than %d copies of shards", ring.MaxNewCopies)
+	}
 	db := &Database{
 		Name: c.Name, Created: time.Now().Unix(), N: len(shards[0].Copies), Partitioned: c.Partitioned,
 		Shards: shards, Security: c.Security, RevsLimit: c.RevsLimit, PurgedInfosLimit: c.PurgedInfosLimit,

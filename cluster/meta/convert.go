@@ -16,7 +16,7 @@ func (d *Database) proto() *metapb.Database {
 	p := &metapb.Database{
 		Name: d.Name, Created: d.Created, Id: d.ID[:], N: int64(d.N), Partitioned: d.Partitioned, Security: d.Security,
 		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
-		Generation: d.Generation, Unnamed: d.Unnamed,
+		Generation: d.Generation, Born: d.Born, Unnamed: d.Unnamed,
 	}
 	for i, s := range d.Shards {
 		shard := &metapb.Shard{Begin: s.Begin, End: s.End, Nodes: make([]uint32, len(s.Copies))}
@@ -45,7 +45,7 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 	d := &Database{
 		Name: p.Name, Created: p.Created, Suffix: suffixOf(p.Created), N: int(p.N), Partitioned: p.Partitioned, Security: p.Security,
 		RevsLimit: int(p.RevsLimit), PurgedInfosLimit: int(p.PurgedInfosLimit), Shards: make([]ring.Shard, len(p.Shards)),
-		Generation: p.Generation, Unnamed: p.Unnamed,
+		Generation: p.Generation, Born: p.Born, Unnamed: p.Unnamed,
 	}
 	for i, node := range p.Nodes {
 		p.Nodes[i] = unique.Make(node).Value() // many databases repeat it

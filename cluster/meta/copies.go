@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -33,6 +34,8 @@ func (d *Database) identify(index uint64, old bool) bool {
 		d.Generation, d.Shards = index, shards
 		if old {
 			d.Unnamed = ring.LastID(index)
+		} else {
+			d.Born = index
 		}
 	}
 	return ok
@@ -118,6 +121,7 @@ func (m *Meta) keepIdentified(ctx context.Context) {
 		}
 		select {
 		case <-changed:
+		case <-time.After(joinEvery): // it may have failed
 		case <-ctx.Done():
 			return
 		}

@@ -23,6 +23,7 @@ type Database struct {
 	// Generation is the index of the command that changed the copies last. It and
 	// the ids of the copies are 0 until all members know copies with ids.
 	Generation uint64
+	Born       uint64 // index of the command that created it; 0: that was before copies had ids
 	// Unnamed is up to which id copies may lie in directories that do not tell whose
 	// they are: of programs that knew no ids.
 	Unnamed uint64
@@ -34,16 +35,6 @@ func (d *Database) Q() int { return len(d.Shards) }
 // Shard returns the shard that owns a document.
 func (d *Database) Shard(docID string) ring.Shard {
 	return d.Shards[ring.Lookup(d.Shards, ring.Hash(docID, d.Partitioned))]
-}
-
-// ShardOf returns the shard with a range.
-func (d *Database) ShardOf(r ring.Range) ring.Shard {
-	for _, s := range d.Shards {
-		if s.Range == r {
-			return s
-		}
-	}
-	return ring.Shard{Range: r}
 }
 
 // CopyName returns the name of the database's copies of one range.

@@ -66,9 +66,16 @@ func (g *raftInstance) close() error {
 // joins one first.
 func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
 	g := &raftInstance{}
+	// A node that is refused a beginning leaves no directory, which would be in the way
+	// of a backup that is put back.
+	begins := m.opts.Stores == nil && m.opts.Dir != "" && !exists(m.opts.Dir)
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, g.close())
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, g.close())
+		if begins {
+			err = errors.Join(err, os.RemoveAll(m.opts.Dir))
 		}
 	}()
 	logger := raftlog.New(m.log)
@@ -91,6 +98,7 @@ func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
 	if err != nil {
 		return nil, err
 	}
+	begins = false
 	var e *electionTransport
 	if founded || m.opts.Transport == nil || storedNumber(stores, soleMemberKey()) != 0 {
 		if e = startElectionTransport(ctx, g, transport); e != nil {

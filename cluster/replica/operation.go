@@ -38,7 +38,7 @@ type Operation[Q, A any] struct {
 	Copy func(q Q) string
 	// Needs is the state that the copy has to be in.
 	Needs State
-	// Unheld is for what makes a copy, or takes any of that name away.
+	// Unheld is for what makes a copy, takes any of that name away, or reads nothing of it.
 	Unheld bool
 	// NeedsOf is Needs where that depends on the request; nil: it does not.
 	NeedsOf func(q Q) State

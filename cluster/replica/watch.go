@@ -20,7 +20,8 @@ type WatchRequest struct {
 // Watch tells when a copy moves on. Read the copy after Watch to miss nothing.
 // Closing ends the watch, and may be done more than once.
 var Watch = declare(Operation[WatchRequest, io.Closer]{
-	Copy: func(q WatchRequest) string { return q.Copy },
+	Copy:   func(q WatchRequest) string { return q.Copy },
+	Unheld: true, // it only wakes who reads the copy afterwards, and all watches of a node begin one after the other
 	Run: func(h *Held, _ context.Context, q WatchRequest) (io.Closer, error) {
 		w, err := h.Shards.WatchOn(q.Copy, q.C)
 		if err != nil {

@@ -101,6 +101,9 @@ func TestMetadataGone(t *testing.T) {
 				if status != 1 || !strings.Contains(out, want) || !strings.Contains(out, "divan recover "+dir) {
 					t.Fatalf("exit status %d, %s", status, out)
 				}
+				if _, err := os.Stat(filepath.Join(dir, "meta")); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("a start that was refused leaves a folder in the place of a backup: %v", err)
+				}
 			}
 			if got := contents(t, filepath.Join(dir, "shards")); len(got) != len(shards) {
 				t.Errorf("%d files of shards, there were %d", len(got), len(shards))

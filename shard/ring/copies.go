@@ -64,12 +64,6 @@ func IdentifyAs(shards []Shard, node string, told func(r Range) uint64, ids *New
 	return out, made
 }
 
-// Created reports whether all copies of the range were made by one command, the one
-// that created the database: each is full although it begins empty.
-func (s Shard) Created() bool {
-	return !slices.ContainsFunc(s.Copies, func(c Copy) bool { return c.ID == 0 || CommandOf(c.ID) != CommandOf(s.Copies[0].ID) })
-}
-
 // Identified reports whether either all copies have ids, each another one, or none has.
 func Identified(shards []Shard) bool {
 	seen := make(map[uint64]struct{})

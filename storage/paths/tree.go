@@ -62,6 +62,8 @@ type Store struct {
 	Name   string // its path
 	CopyID uint64 // see identity.Identity; 0 also when it cannot be read
 	Other  bool   // it says that it is another store, or that cannot be read
+
+	Partitioned bool // as it was made
 }
 
 // Stores returns the stores below a directory that is none itself, but not those
@@ -76,7 +78,7 @@ func (t *Tree) Stores(dir, except string) (stores []Store, err error) {
 			return true, nil
 		}
 		other := err != nil || id.Check(name) != nil
-		stores = append(stores, Store{Name: name, CopyID: id.Copy, Other: other})
+		stores = append(stores, Store{Name: name, CopyID: id.Copy, Other: other, Partitioned: id.Partitioned})
 		return false, nil //nolint:nilerr // one that cannot be read is there as well
 	})
 	return stores, err

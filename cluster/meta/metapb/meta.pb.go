@@ -440,6 +440,7 @@ type Database struct {
 	PurgedInfosLimit int64                  `protobuf:"varint,10,opt,name=purged_infos_limit,json=purgedInfosLimit,proto3" json:"purged_infos_limit,omitempty"`
 	// Of a database whose copies have ids.
 	Generation    uint64 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"` // index of the command that changed its copies last
+	Born          uint64 `protobuf:"varint,13,opt,name=born,proto3" json:"born,omitempty"`             // index of the command that created it
 	Unnamed       uint64 `protobuf:"varint,12,opt,name=unnamed,proto3" json:"unnamed,omitempty"`       // directories of copies up to this id need not tell theirs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -548,6 +549,13 @@ func (x *Database) GetPurgedInfosLimit() int64 {
 func (x *Database) GetGeneration() uint64 {
 	if x != nil {
 		return x.Generation
+	}
+	return 0
+}
+
+func (x *Database) GetBorn() uint64 {
+	if x != nil {
+		return x.Born
 	}
 	return 0
 }
@@ -2100,7 +2108,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x02op\"2\n" +
 	"\x04Init\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xee\x02\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x82\x03\n" +
 	"\bDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x0e\n" +
@@ -2116,7 +2124,8 @@ const file_meta_proto_rawDesc = "" +
 	" \x01(\x03R\x10purgedInfosLimit\x12\x1e\n" +
 	"\n" +
 	"generation\x18\v \x01(\x04R\n" +
-	"generation\x12\x18\n" +
+	"generation\x12\x12\n" +
+	"\x04born\x18\r \x01(\x04R\x04born\x12\x18\n" +
 	"\aunnamed\x18\f \x01(\x04R\aunnamedB\v\n" +
 	"\t_security\"u\n" +
 	"\x05Shard\x12\x14\n" +

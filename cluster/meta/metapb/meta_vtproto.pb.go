@@ -413,6 +413,11 @@ func (m *Database) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Born != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Born))
+		i--
+		dAtA[i] = 0x68
+	}
 	if m.Unnamed != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Unnamed))
 		i--
@@ -2198,6 +2203,9 @@ func (m *Database) SizeVT() (n int) {
 	if m.Unnamed != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Unnamed))
 	}
+	if m.Born != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Born))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3806,6 +3814,25 @@ func (m *Database) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Unnamed |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Born", wireType)
+			}
+			m.Born = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Born |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -102,11 +102,7 @@ func Recover(ctx context.Context, cfg Config) (_ *meta.Remade, err error) {
 	}
 	o := meta.Remake{Dir: metaDir(cfg.DataDir), CopyDir: copyDir(cfg.DataDir), Self: n.name}
 	for _, s := range stores {
-		partitioned, err := engine.PartitionedStore(s.Name)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", s.Name, err)
-		}
-		o.Copies = append(o.Copies, meta.DiskCopy{Name: s.Name, ID: s.CopyID, Partitioned: partitioned})
+		o.Copies = append(o.Copies, meta.DiskCopy{Name: s.Name, ID: s.CopyID, Partitioned: s.Partitioned})
 	}
 	return meta.Recover(o)
 }
