@@ -87,7 +87,7 @@ func TestShares(t *testing.T) {
 				if sum != s.budget.Used() || sum > limit/2 {
 					t.Fatalf("%d bytes are held, %d counted", sum, s.budget.Used())
 				}
-				const piece = limit/2/(owners+2)/2 - owners // less what rounding takes
+				const piece = limit / 2 >> owners // each that came before may have taken half of what was left
 				for n := 1; n <= owners; n++ {
 					if name := strconv.Itoa(n); held[name] == 0 {
 						if ok, _ := s.take(name, 0, piece); !ok {
