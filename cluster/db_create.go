@@ -84,7 +84,8 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 	if m.Generation == 0 { // nodes whose programs know no ids of copies make none by themselves
 		c.createAll(ctx, d)
 	}
-	failure := d.explain(ctx, c.handles.secure(ctx, c, d))
+	// A client that hangs up is no reason to undo what has been agreed on.
+	failure := d.explain(ctx, c.handles.secure(context.WithoutCancel(ctx), c, d))
 	switch {
 	case failure == nil:
 		c.handles.put(d)

@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/shard"
@@ -194,5 +197,25 @@ func TestCreateKnowsThatTheDiskIsFull(t *testing.T) {
 		if full := fault.Is(err, fault.InsufficientStorage); full != (nodes == 1) || (w.meta.Applied() == before) != full {
 			t.Errorf("%d nodes: %v; %d commands before, %d now", nodes, err, before, w.meta.Applied())
 		}
+	}
+}
+
+// TestCreatorHangsUp: the client is gone while the copies are made. The database is there,
+// and nothing is said of copies that it lacks.
+func TestCreatorHangsUp(t *testing.T) {
+	w := start(t, setup{still: true})
+	core, logs := observer.New(zap.WarnLevel)
+	w.log = zap.New(core)
+	ctx, hangUp := context.WithCancel(t.Context())
+	w.local = &checkedDisk{w.local, func(string) error {
+		hangUp()
+		return nil
+	}}
+	if err := w.CreateDB(ctx, "pond", CreateOptions{Q: 2}); err != nil {
+		t.Error(err)
+	}
+	put(t, w.open("pond"), "frog", doc.Rev{}, `{}`)
+	if logs.Len() != 0 {
+		t.Errorf("%v", logs.All())
 	}
 }
