@@ -35,8 +35,14 @@ func comparedHeaders(s *step) []string {
 	return names
 }
 
-// hopeless is how many seconds a step is tried again that is known to differ.
-const hopeless = 1
+// How many seconds a step that may be tried again is tried: persistent at least, as
+// processors that others need make any wait longer than it took where the transcript was
+// recorded (a password hash ten times under the race detector); hopeless when the step is
+// known to differ.
+const (
+	persistent = 60
+	hopeless   = 1
+)
 
 // transcript is a file and what is known about the server that it is replayed
 // against.
@@ -64,8 +70,11 @@ func replay(ctx context.Context, f transcript) []report {
 	learnNodes(ctx, base, n)
 	reports := make([]report, 0, len(steps))
 	for _, s := range steps {
-		if f.known != nil && f.known(s.title) && s.seconds("poll", 0) > hopeless {
-			s.opts["poll"] = strconv.Itoa(hopeless)
+		if poll := s.seconds("poll", 0); poll > 0 {
+			s.opts["poll"] = strconv.FormatFloat(max(poll, persistent), 'f', -1, 64)
+			if f.known != nil && f.known(s.title) {
+				s.opts["poll"] = strconv.Itoa(hopeless)
+			}
 		}
 		s.copies = f.copies
 		reports = append(reports, report{s.title, s.method, s.path, runStep(ctx, base, s, n)})
