@@ -32,8 +32,8 @@ func (a *Asking) Deadline(ctx context.Context) (context.Context, context.CancelF
 // Reads implements fanout.Caller.
 func (a *Asking) Reads() *fanout.Latency { return &a.c.latency.reads }
 
-// NoteNoCopy implements fanout.Database.
-func (a *Asking) NoteNoCopy(err error) { (*DB)(a).noteNoCopy(err) }
+// NoteRefusal implements fanout.Database.
+func (a *Asking) NoteRefusal(err error) { (*DB)(a).noteRefusal(err) }
 
 // Ended implements fanout.Database.
 func (a *Asking) Ended(err error) error {

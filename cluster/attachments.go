@@ -16,7 +16,7 @@ import (
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it; see attachment.Uploader.
 func (d *DB) Upload(ctx context.Context, docID string, o attachment.Options, r io.Reader) (shard.EditAttachment, error) {
-	to := attachment.Document{Database: d.Asking(), ID: docID, Copies: d.owner(docID).copies}
+	to := attachment.Document{Database: d.Asking(), ID: docID, Copies: d.owner(docID).all()}
 	return d.c.uploads.Upload(ctx, to, o, r)
 }
 
@@ -54,7 +54,7 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 	if len(keys) == 0 {
 		return
 	}
-	for _, t := range d.owner(docID).copies {
+	for _, t := range d.owner(docID).all() {
 		rep := d.c.replica(t)
 		if rep.Away() {
 			continue

@@ -46,9 +46,6 @@ type Repair interface {
 	// Sync starts a round of synchronisation for copies that this node or
 	// others hold, by name. It returns before the round is over.
 	Sync(ctx context.Context, copies []string) error
-	// Complete returns which of the copies of another node, by name, are there
-	// and hold what they should; with an error, as far as that is known.
-	Complete(ctx context.Context, node string, copies []string) ([]string, error)
 }
 
 // Coordinator does what clients ask of databases. It is safe for concurrent
@@ -57,16 +54,17 @@ type Repair interface {
 // LOCKS: handles.mu and work.mu guard maps and counters only; nothing is
 // called while one is held.
 type Coordinator struct {
-	node   string
-	meta   *meta.Meta
-	config *config.Holder
-	log    *zap.Logger
-	held   replica.Held
-	local  ownCopies
-	lost   *lost.Register // which of them are gone
-	others others
-	repair Repair // nil: nobody repairs
-	design func(ctx context.Context, d *DB)
+	node    string
+	meta    *meta.Meta
+	config  *config.Holder
+	log     *zap.Logger
+	held    replica.Held
+	local   ownCopies
+	lost    *lost.Register // which of them are gone for good
+	missing missing        // which of them are gone and have to join
+	others  others
+	repair  Repair // nil: nobody repairs
+	design  func(ctx context.Context, d *DB)
 
 	here        presence
 	latency     struct{ reads, writes fanout.Latency } // of answers of other nodes
@@ -76,9 +74,7 @@ type Coordinator struct {
 	events      events.Queue // what _db_updates is fed from
 	uploads     attachment.Uploader
 	leave       func() // ends the watching of other nodes
-	// replacing has room for one: nodes are replaced one after the other.
-	replacing chan struct{}
-	work      struct {
+	work        struct {
 		sync.Mutex
 		closed  bool
 		running sync.WaitGroup // goroutines that may outlive the request they belong to
@@ -96,13 +92,13 @@ func New(o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		others: nobody{}, repair: o.Repair,
-		replacing: make(chan struct{}, 1),
-		lost:      lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
+		missing: newMissing(),
+		lost:    lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
 	if c.design == nil {
 		c.design = func(context.Context, *DB) {}
 	}
-	c.held = replica.Held{Shards: o.Local, Views: o.Views, Unnamed: o.Meta.Unnamed, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
+	c.held = replica.Held{Shards: o.Local, Views: o.Views, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
 	c.local = replica.NewLocal(c.held)
 	c.handles.byName = make(map[string]*DB)
 	if o.Peers != nil {
@@ -359,7 +355,7 @@ func (d *DB) phrase(err error) error {
 			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
 		}
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
-	case fault.Is(err, fault.NodeDown):
+	case fault.Is(err, fault.NodeDown), fault.Is(err, fault.StaleMap):
 		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(fault.Timeout, fanout.TimeoutText, err)

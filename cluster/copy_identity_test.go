@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -50,14 +51,11 @@ func TestEarlierCopyComesBack(t *testing.T) {
 		remove(t, d, "more", put(t, d, "more2", doc.Rev{}, `{}`))
 		w.settleWrites()
 
-		k := &tidier{c: w.Coordinator}
-		if err := k.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.join()
 		if id, err := own.CopyID(name); err != nil || id != w.idOf(name, node1) {
 			t.Errorf("the directory is that of copy %d, %v", id, err)
 		}
-		if !own.Rebuilding(name) {
+		if _, one, _ := w.meta.CopyIn(name, node1); one.State != ring.StateJoining {
 			t.Error("an empty copy is taken for a full one")
 		}
 	})

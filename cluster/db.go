@@ -20,6 +20,7 @@ type DB struct {
 	segments []segment
 	cover    atomic.Pointer[cover]
 	noCopies atomic.Uint64 // how often a node has said that it does not hold its copy
+	newer    atomic.Uint64 // the newest map that a copy has said to know; see renewed
 }
 
 // cover is one copy per range, as long as no node comes or goes.
@@ -35,7 +36,9 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 	for _, s := range m.Shards {
 		name := ring.CopyName(s.Range, m.Name, m.Suffix)
 		for _, one := range s.Copies {
-			all = append(all, fanout.Target{Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation})
+			all = append(all, fanout.Target{
+				Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation, Joining: one.State == ring.StateJoining,
+			})
 		}
 	}
 	d.segments = segments(all, c.node)
@@ -76,7 +79,7 @@ func (d *DB) covered() ([]fanout.Target, error) {
 	epoch := d.c.here.epoch.Load()
 	c := d.cover.Load()
 	if c == nil || c.epoch != epoch {
-		c = &cover{epoch: epoch, picked: d.choose(d.all())}
+		c = &cover{epoch: epoch, picked: d.choose(d.full())}
 		d.cover.Store(c)
 	}
 	if c.picked == nil {

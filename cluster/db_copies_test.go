@@ -7,7 +7,9 @@ import (
 
 	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -26,24 +28,69 @@ func (w *world) commit(id [16]byte, name string) *meta.Database {
 // idOf returns the id that the map has for a copy.
 func (w *world) idOf(name, node string) uint64 {
 	w.tb.Helper()
-	db, ok := w.meta.DatabaseOf(name)
+	_, one, ok := w.meta.CopyIn(name, node)
 	if !ok {
-		w.tb.Fatalf("%s is of no database", name)
+		w.tb.Fatalf("%s is not on %s", name, node)
 	}
-	c, _ := db.Copy(name, node)
-	return c.ID
+	return one.ID
 }
 
-// wantCopies checks that the copies of a database on the nodes are there, and
-// whether they are complete.
-func (w *world) wantCopies(m *meta.Database, complete bool, nodes ...string) {
+// change gives a copy another state.
+func (w *world) change(name, node string, to ring.State, filled ...uint64) {
+	w.tb.Helper()
+	db, one, ok := w.meta.CopyIn(name, node)
+	if !ok {
+		w.tb.Fatalf("%s is not on %s", name, node)
+	}
+	err := w.meta.ChangeCopies(w.tb.Context(), []meta.CopyChange{{Name: db.Name, ID: db.ID, Change: ring.Change{Copy: one.ID, To: to, Filled: filled}}})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	if _, now, _ := w.meta.CopyIn(name, node); now.State != to {
+		w.tb.Fatalf("%s on %s is %s", name, node, now.State)
+	}
+}
+
+// joinAgain has a node lose a copy, and the copy join.
+func (w *world) joinAgain(name, node string) {
+	w.tb.Helper()
+	if err := w.locals[node].Drop(w.tb.Context(), name); err != nil {
+		w.tb.Fatal(err)
+	}
+	w.change(name, node, ring.StateJoining)
+	if err := w.locals[node].Create(w.tb.Context(), name, shard.CreateOptions{ID: w.idOf(name, node)}); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// join does what Run does with copies of this node that are gone: they are proposed to join,
+// and made.
+func (w *world) join() {
+	w.tb.Helper()
+	k := &tidier{c: w.Coordinator}
+	if err := k.sweep(w.tb.Context()); err != nil {
+		w.tb.Fatal(err)
+	}
+	if err := w.Coordinator.join(w.tb.Context(), w.missing.take()); err != nil {
+		w.tb.Fatal(err)
+	}
+	if err := k.sweep(w.tb.Context()); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// wantCopies checks that the copies of a database on the nodes are there, and their
+// state.
+func (w *world) wantCopies(m *meta.Database, state ring.State, nodes ...string) {
 	w.tb.Helper()
 	for _, node := range nodes {
 		for _, name := range m.CopiesOn(node) {
-			if _, _, err := w.locals[node].Position(w.tb.Context(), name); err != nil {
-				w.tb.Errorf("%s: %v", node, err)
-			} else if w.locals[node].Rebuilding(name) == complete {
-				w.tb.Errorf("%s: %s is complete: %t", node, name, !complete)
+			_, one, _ := w.meta.CopyIn(name, node)
+			if id, err := w.locals[node].CopyID(name); err != nil || id != one.ID {
+				w.tb.Errorf("%s: %d, %v, want %d", node, id, err, one.ID)
+			}
+			if one.State != state {
+				w.tb.Errorf("%s: %s is %s", node, name, one.State)
 			}
 		}
 	}
@@ -73,7 +120,7 @@ func TestCopiesAreMadeWhenAsked(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			w.wantCopies(m, true, node1)
+			w.wantCopies(m, ring.StateFull, node1)
 		})
 	}
 }
@@ -102,10 +149,8 @@ func TestLostDisk(t *testing.T) {
 			if _, err := w.open("pond").Info(t.Context()); err != nil {
 				t.Error(err)
 			}
-			w.wantCopies(d.meta, false, node1)
-			if err := k.sweep(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			w.join()
+			w.wantCopies(d.meta, ring.StateJoining, node1)
 		}
 	})
 }
@@ -121,14 +166,15 @@ func TestReplacedCopyIsNoNewOne(t *testing.T) {
 		d := w.create("pond", CreateOptions{Q: 1, N: 2})
 		put(t, d, "frog", doc.Rev{}, `{}`)
 		w.settleWrites()
-		if err := w.meta.ReplaceNode(t.Context(), node3, node1); err != nil {
+		if err := w.meta.ReplaceNode(t.Context(), node3, node1, false); err != nil {
 			t.Fatal(err)
 		}
 		d = w.open("pond")
 		if got, err := d.Open(t.Context(), OpenOptions{ID: "frog", R: 1}); err != nil || got.Rev.Pos != 1 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		w.wantCopies(d.meta, false, node1)
+		w.join()
+		w.wantCopies(d.meta, ring.StateJoining, node1)
 	})
 }
 
@@ -137,17 +183,22 @@ func TestAskedForAnotherCopy(t *testing.T) {
 	w := start(t, setup{nodes: 2, still: true})
 	m := w.commit(meta.NewDatabaseID(), "pond")
 	t1 := newDB(w.Coordinator, m).segments[0].near[0]
+	open := func(to wire.Addressee) error {
+		own := replica.Copy{At: replica.NewLocal(w.Held()), To: to}
+		_, err := replica.Open.On(t.Context(), own, shard.OpenRequest{Copy: t1.Name, ID: "frog"})
+		return err
+	}
 	for _, id := range []uint64{t1.ID + 1, t1.ID + 100, 1} {
 		to := t1.Addressee()
 		to.Copy = id
-		if err := w.makeAsked(t.Context(), t1.Name, to); !fault.Is(err, fault.NoCopy) {
+		if err := open(to); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("copy %d: %v", id, err)
 		}
 	}
 	if w.locals[node1].Has(t1.Name) {
 		t.Error("it was made")
 	}
-	if err := w.makeAsked(t.Context(), t1.Name, t1.Addressee()); err != nil || !w.locals[node1].Has(t1.Name) {
+	if err := open(t1.Addressee()); !fault.Is(err, fault.NotFound) || !w.locals[node1].Has(t1.Name) {
 		t.Errorf("the one that it has: %v", err)
 	}
 }
@@ -168,7 +219,8 @@ func TestLateCopyIsFilled(t *testing.T) {
 		if ids, _, _ := list(t, d, DocsQuery{Limit: NoLimit}); ids != "frog" {
 			t.Errorf("listed %q", ids)
 		}
-		w.wantCopies(m, false, node1)
+		w.join()
+		w.wantCopies(m, ring.StateJoining, node1)
 	})
 }
 

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,10 +12,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
-	"divan/shard"
 	"divan/shard/ring"
-	"divan/storage"
 	"divan/storage/fault"
 )
 
@@ -190,20 +186,32 @@ func (c *Coordinator) createAll(ctx context.Context, d *DB) {
 	})
 }
 
-// makeAsked makes the copies of a database that a request is meant for one of: this node
-// may not have heard of it, or not have made them yet. It waits for what the node that
-// asks knows. The error is fault.NoCopy when the map has another copy here, or none.
-func (c *Coordinator) makeAsked(ctx context.Context, name string, to wire.Addressee) error {
+// PlaceOn returns what tells of a copy what the map says of it on a node.
+func PlaceOn(node string, m *meta.Meta) func(name string) replica.Place {
+	return func(name string) replica.Place {
+		db, one, ok := m.CopyIn(name, node)
+		if db == nil {
+			return replica.Place{}
+		}
+		return replica.Place{ID: one.ID, State: one.State, Generation: db.Generation, Unnamed: ok && one.ID <= db.Unnamed}
+	}
+}
+
+// heard waits, for a little, until this node knows the map of that generation.
+func (c *Coordinator) heard(ctx context.Context, generation uint64) error {
 	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit) // others may wait for the room that this takes
 	defer cancel()
-	if err := c.meta.WaitApplied(soon, to.Generation); err != nil {
+	if err := c.meta.WaitApplied(soon, generation); err != nil {
 		return fault.Wrap(fault.Unavailable, "The node does not know the database yet.", err)
 	}
-	m, ok := c.meta.DatabaseOf(name)
-	if !ok {
-		return errDropped()
-	}
-	if one, here := m.Copy(name, c.node); !here || one.ID != to.Copy {
+	return nil
+}
+
+// makeAsked makes the copies of a database that a request is meant for one of, and that
+// the map says should be here.
+func (c *Coordinator) makeAsked(ctx context.Context, name string) error {
+	m, _, here := c.meta.CopyIn(name, c.node)
+	if !here {
 		return errDropped()
 	}
 	err := c.handles.secure(ctx, c, newDB(c, m))
@@ -232,55 +240,65 @@ func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
 }
 
 // newFor is how long after its creation a database counts as new: a copy that this node
-// makes later, because it was away or cut off, is filled from the others, which may have
-// been written to. It is the clock of the node that created the database; where clocks
-// differ by more, a copy is filled for nothing, or answers before repair has brought what
-// it lacks, as one does of a node that was away.
+// makes later, because it was away or cut off, joins and is filled from the others, which may
+// have been written to. It is the clock of the node that created the database. Where
+// clocks differ by more, a copy is filled for nothing, or answers before repair has brought
+// what it lacks, as one does of a node that was away: no acknowledged edit depends on it.
 const newFor = time.Minute
 
-// make makes a copy of this node. One of a new database is empty and has all there is; any
-// other one has to be filled from the other copies of its range. One that is lost and that
-// nobody else has is not made.
+// make makes a copy of this node, empty, if it is new. One that is not there and is not new
+// was lost: it has to join, or stays lost when no other copy is full.
 func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Database) error {
-	if c.lost.Dropped(t.Name) {
-		return errDropped()
-	}
-	others, created := otherHolders(m, t.Name), c.createdWith(t, m)
-	noted := ring.CommandOf(t.ID) <= c.meta.MadeCopies()
 	switch {
-	case created && !noted && !c.lost.Has(t.Name) && (others == 0 || time.Since(time.Unix(m.Created, 0)) < newFor):
+	case c.lost.Dropped(t.Name):
+		return errDropped()
+	case c.local.Has(t.Name):
+		if id, err := c.held.Shards.CopyID(t.Name); err == nil && id != t.ID && id != 0 {
+			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // somebody reads it
+		} else if err == nil {
+			return nil
+		}
+	}
+	switch {
+	case t.Joining && ring.CommandOf(t.ID) > c.meta.MadeCopies(), !t.Joining && c.isNew(t, m):
 		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: m.Partitioned})
+		if err == nil && t.Joining {
+			c.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.Name))
+		}
 		return err
-	case created && noted && others == 0: // nothing else may tell any more that it was here
-		if err := c.lost.Miss(t.Name); err != nil {
+	case t.Joining || otherFull(m, t.Name, c.node):
+		c.missing.note(t.Name, t.ID)
+		return nil // the other ranges can be used
+	default:
+		if err := c.lost.Miss(t.Name); err != nil { // nothing else may tell any more that it was here
 			return err
 		}
-	}
-	err := c.local.CreateMissing(ctx, t.Name, shard.CreateOptions{ID: t.ID, Partitioned: m.Partitioned}, others)
-	if errors.Is(err, storage.ErrLost) {
 		c.lost.Note(t.Name)
-		return nil // the other ranges can be used
+		return nil
 	}
-	if err == nil {
-		c.log.Warn("copy is missing, an empty one is made", zap.String("copy", t.Name))
-	}
-	return err
 }
 
-// createdWith reports whether a copy was made by the command that created its database.
-func (c *Coordinator) createdWith(t fanout.Target, m *meta.Database) bool {
-	one, _ := m.Copy(t.Name, c.node)
-	return m.Born != 0 && ring.CommandOf(t.ID) == m.Born && one.State == ring.StateFull
+// isNew reports whether a full copy of this node that is not there was never made.
+func (c *Coordinator) isNew(t fanout.Target, m *meta.Database) bool {
+	made := ring.CommandOf(t.ID)
+	switch {
+	case c.lost.Has(t.Name) || t.ID != 0 && (t.ID <= m.Unnamed || made <= c.meta.MadeCopies()):
+		return false
+	case !otherFull(m, t.Name, c.node): // and none joins: the last one goes before another begins to
+		return true
+	default:
+		return made == m.Born && m.Born != 0 && time.Since(time.Unix(m.Created, 0)) < newFor
+	}
 }
 
-// otherHolders returns how many other nodes hold a copy.
-func otherHolders(m *meta.Database, name string) int {
+// otherFull reports whether another node has a full copy of the range of a copy.
+func otherFull(m *meta.Database, name, node string) bool {
 	for _, s := range m.Shards {
 		if m.CopyName(s.Range) == name {
-			return len(s.Copies) - 1
+			return slices.ContainsFunc(s.Full(), func(c ring.Copy) bool { return c.Node != node })
 		}
 	}
-	return 0
+	return false
 }
 
 // ensureStill is ensure for a database that may have been deleted, or is

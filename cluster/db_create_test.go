@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -29,13 +28,6 @@ func (c *checkedDisk) Do(ctx context.Context, call replica.Call) error {
 		}
 	}
 	return call.On(ctx, c.ownCopies)
-}
-
-func (c *checkedDisk) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
-	if err := c.check(name); err != nil {
-		return err
-	}
-	return c.ownCopies.CreateMissing(ctx, name, o, others)
 }
 
 // TestCreationOvertaken: while a client creates a database, another one deletes
@@ -80,28 +72,25 @@ func (w *world) makeElsewhere(name string) {
 		if t.Node == node1 || w.copies(t.Node) == nil {
 			continue
 		}
-		if err := w.makeOn(t.Node, t.Name, t.Addressee()); err != nil && !fault.Is(err, fault.NoCopy) {
+		if err := w.makeOn(t.Node, t.Name); err != nil && !fault.Is(err, fault.NoCopy) {
 			w.tb.Fatal(err)
 		}
 	}
 }
 
 // makeOn makes a copy of another node, once: one that is not there then is lost.
-func (w *world) makeOn(node, name string, to wire.Addressee) error {
+func (w *world) makeOn(node, name string) error {
 	w.making.Lock()
 	defer w.making.Unlock()
-	m, ok := w.meta.DatabaseOf(name)
-	if !ok || w.made[node+name] {
-		return errDropped()
-	}
-	if c, here := m.Copy(name, node); !here || c.ID != to.Copy {
+	m, one, here := w.meta.CopyIn(name, node)
+	if !here || w.made[one.ID] {
 		return errDropped()
 	}
 	if w.made == nil {
-		w.made = map[string]bool{}
+		w.made = map[uint64]bool{}
 	}
-	w.made[node+name] = true
-	return w.locals[node].Create(context.Background(), name, shard.CreateOptions{ID: to.Copy, Partitioned: m.Partitioned})
+	w.made[one.ID] = true
+	return w.locals[node].Create(context.Background(), name, shard.CreateOptions{ID: one.ID, Partitioned: m.Partitioned})
 }
 
 func errFull() error { return fault.New(fault.InsufficientStorage, "enospc") }

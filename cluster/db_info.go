@@ -92,7 +92,7 @@ func (d *DB) local(picked []fanout.Target) bool {
 func (d *DB) copies() int {
 	n := 0
 	for _, s := range d.segments {
-		n = max(n, len(s.copies))
+		n = max(n, len(s.copies)+len(s.joining))
 	}
 	return n
 }

@@ -28,6 +28,9 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].Name
 	got, err := replica.Open.On(ctx, d.c.replica(s.copies[0]), req)
+	if fault.Is(err, fault.StaleMap) {
+		return d.openAmong(ctx, s, o)
+	}
 	return got, d.explain(ctx, err)
 }
 

@@ -139,10 +139,73 @@ func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []sha
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
-	if len(s.copies) > 1 {
-		return d.writeCopies(ctx, s, o.W, req)
+	results, open, err := d.writeOnce(ctx, s, o.W, req, nil)
+	for len(open) > 0 {
+		next, ok := d.renewed(ctx)
+		if !ok {
+			break
+		}
+		d, s = next, next.segmentAt(s.Begin)
+		results, open, err = d.writeRest(ctx, s, o.W, req, unfinished{results, open})
 	}
-	return d.writeCopy(ctx, s.copies[0], o.W, req)
+	return results, err
+}
+
+// unfinished is what is known of the edits of a request: nothing when no copy has answered.
+type unfinished struct {
+	results []shard.EditResult
+	open    []int
+}
+
+// writeRest brings those of some edits that are open to the copies of a newer map. What
+// copies of the older one have decided stands. When no copy of the newer one answers, what
+// was known before is the answer.
+func (d *DB) writeRest(
+	ctx context.Context, s *segment, w int, req shard.UpdateRequest, u unfinished,
+) (results []shard.EditResult, still []int, err error) {
+	before, open := u.results, u.open
+	rest, decided := req, make([]shard.EditResult, len(open))
+	rest.Edits = make([]shard.Edit, len(open))
+	for k, i := range open {
+		rest.Edits[k] = req.Edits[i]
+		if before != nil && before[i].Accepted {
+			decided[k] = before[i]
+		}
+	}
+	got, again, err := d.writeOnce(ctx, s, w, rest, decided)
+	for k := range again {
+		still = append(still, open[again[k]])
+	}
+	if before == nil {
+		return got, still, err
+	}
+	for k, i := range open {
+		switch {
+		case err == nil:
+			before[i] = got[k]
+		case !before[i].Accepted:
+			before[i].Err = err
+		}
+	}
+	return before, still, nil
+}
+
+// writeOnce is write for the copies of one map. open is the edits that it did not bring to
+// enough copies, and that may be brought to others: no copy can have done them
+// unseen.
+func (d *DB) writeOnce(
+	ctx context.Context, s *segment, w int, req shard.UpdateRequest, decided []shard.EditResult,
+) (results []shard.EditResult, open []int, err error) {
+	if len(s.copies) > 1 || len(s.joining) > 0 || decided != nil {
+		return d.writeCopies(ctx, s, w, req, decided)
+	}
+	results, err = d.writeCopy(ctx, s.copies[0], w, req)
+	for i := range req.Edits {
+		if err != nil && !quorum.Usable(err) && !quorum.Doubtful(err) || err == nil && results[i].Accepted {
+			open = append(open, i)
+		}
+	}
+	return results, open, err
 }
 
 // writeCopy is write for the only copy there is.
@@ -156,14 +219,14 @@ func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.Up
 		ctx, cancel = d.c.deadline(ctx)
 		defer cancel()
 	}
-	req.Copy, req.NoPath, req.Insist = t.Name, true, true // nobody follows, and nobody else is asked
+	req.Copy, req.NoPath, req.Insist = t.Name, w < 2, true // nobody follows, and nobody else is asked
 	results, err := replica.Update.On(ctx, rep, req)
 	if err != nil {
-		d.noteNoCopy(err)
+		d.noteRefusal(err)
 		return nil, err
 	}
 	for i := range results {
-		q := quorum.NewWrite(1, w)
+		q := quorum.NewWrite(1, 0, w)
 		q.Decide(results[i].Err)
 		outcome, err := q.Outcome()
 		results[i].Err, results[i].Accepted = err, outcome == quorum.Accepted

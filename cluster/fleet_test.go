@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"divan/cluster/fanout"
-	"divan/cluster/repair"
+	"divan/cluster/meta"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/doc"
@@ -46,12 +45,12 @@ const (
 const slowness = 300 * time.Millisecond
 
 // newFleet links nodes. make makes a copy of a node that is asked for it.
-func newFleet(locals map[string]*shard.Local, make func(node, name string, to wire.Addressee) error) *fleet {
+func newFleet(group *meta.Meta, locals map[string]*shard.Local, make func(node, name string) error) *fleet {
 	f := &fleet{links: map[string]*link{}, subs: map[int]func(string, bool){}}
 	for name, l := range locals {
 		if name != node1 {
 			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{
-				Shards: l, Make: func(_ context.Context, copyName string, to wire.Addressee) error { return make(name, copyName, to) },
+				Shards: l, Place: PlaceOn(name, group), Make: func(_ context.Context, copyName string) error { return make(name, copyName) },
 			})}
 		}
 	}
@@ -106,12 +105,6 @@ func (f *fleet) Sync(_ context.Context, copies []string) error {
 	defer f.mu.Unlock()
 	f.synced = append(f.synced, copies)
 	return nil
-}
-
-// Complete implements Repair.
-func (f *fleet) Complete(ctx context.Context, node string, copies []string) ([]string, error) {
-	l := f.links[node]
-	return pass(ctx, l, func() ([]string, error) { return repair.Complete(l.to.(*replica.Local), copies) })
 }
 
 // misses returns the nodes that were noted since the last call.

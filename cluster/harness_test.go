@@ -40,7 +40,7 @@ type world struct {
 	locals map[string]*shard.Local // by node
 	disks  map[string]vfs.FS       // of those
 	making sync.Mutex
-	made   map[string]bool // copies of other nodes that were made; guarded by making
+	made   map[uint64]bool // copies of other nodes that were made; guarded by making
 }
 
 // lose removes the files of a copy of this node, which was never written to.
@@ -101,7 +101,7 @@ func start(tb testing.TB, s setup) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w.fleet = newFleet(w.locals, w.makeOn)
+	w.fleet = newFleet(group, w.locals, w.makeOn)
 	w.meet(w.fleet)
 	w.repair = w.fleet
 	tb.Cleanup(func() {

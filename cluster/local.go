@@ -31,22 +31,24 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 		})
 	}
 	before := d.noCopies.Load()
-	need := quorum.Majority(len(s.near))
-	found, err := d.localOf(ctx, s, id, need)
-	if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
-		found, err = d.localOf(ctx, s, id, len(s.near))
-	}
+	best, err := byNewestMap(ctx, d, s, func(d *DB, s *segment) (*shard.LocalDoc, error) {
+		need := quorum.Majority(len(s.near))
+		found, err := d.localOf(ctx, s, id, need)
+		if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
+			found, err = d.localOf(ctx, s, id, len(s.near))
+		}
+		if err != nil {
+			return nil, d.phrase(err)
+		}
+		return chooseLocal(found, need), nil
+	})
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
-	if err != nil {
-		return nil, d.phrase(err)
+	if best == nil && err == nil {
+		err = fault.New(fault.NotFound, "missing")
 	}
-	best := chooseLocal(found, need)
-	if best == nil {
-		return nil, fault.New(fault.NotFound, "missing")
-	}
-	return best, nil
+	return best, err
 }
 
 // localOf asks as many copies for a local document; nil stands for a copy

@@ -7,10 +7,20 @@ import (
 	"divan/storage/fault"
 )
 
-// noteNoCopy remembers that a node says that it does not hold its copy.
-func (d *DB) noteNoCopy(err error) {
-	if fault.Is(err, fault.NoCopy) {
+// noteRefusal remembers that a node says that it does not hold its copy, or that it knows
+// a newer map.
+func (d *DB) noteRefusal(err error) {
+	switch {
+	case err == nil:
+	case fault.Is(err, fault.NoCopy):
 		d.noCopies.Add(1)
+	case fault.Is(err, fault.StaleMap):
+		for newer := fault.NewerMap(err); ; {
+			known := d.newer.Load()
+			if newer <= known || d.newer.CompareAndSwap(known, newer) {
+				return
+			}
+		}
 	}
 }
 

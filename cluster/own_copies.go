@@ -1,20 +1,12 @@
 package cluster
 
-import (
-	"context"
-
-	"divan/cluster/repair"
-	"divan/cluster/replica"
-	"divan/shard"
-)
+import "divan/cluster/replica"
 
 // ownCopies is the copies on this node's disk; *replica.Local is them.
 type ownCopies interface {
 	replica.Copies
-	repair.Holder
-	// CreateMissing makes a copy whose database exists and which others nodes
-	// hold as well, so that it has to be filled first.
-	CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error
+	Names() ([]string, error) // sorted
 	Has(name string) bool
+	AllRebuilding() []string
 	DiskFull() error
 }

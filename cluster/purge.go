@@ -48,7 +48,12 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		for i, o := range d.purge(ctx, groups[g].segment, w, mine) {
+		var done []PurgeOutcome
+		_, _ = byNewestMap(ctx, d, groups[g].segment, func(d *DB, s *segment) (struct{}, error) {
+			done = d.purge(ctx, s, w, mine, done)
+			return struct{}{}, nil
+		})
+		for i, o := range done {
 			out[groups[g].items[i]] = o
 		}
 		return nil
@@ -61,6 +66,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 
 // purged is what one copy said to the items of its segment.
 type purged struct {
+	from    fanout.Target
 	own     bool // the copy of this node
 	answers []shard.PurgeResult
 	err     error
@@ -69,12 +75,14 @@ type purged struct {
 // purge has every copy of a segment do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
-// same, and one that does not is noted for repair.
-func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeItem) []PurgeOutcome {
-	q := quorum.NewWrite(len(s.copies), w)
-	inbox := make(chan purged, len(s.copies)) // room for all, so that no straggler waits for a reader
+// same, and one that does not is noted for repair. before is what was purged by an
+// older map, nil for nothing: a purge is done once, by its uuid.
+func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
+	q := quorum.NewWrite(len(s.copies), len(s.joining), w)
+	all := s.all()
+	inbox := make(chan purged, len(all)) // room for all, so that no straggler waits for a reader
 	asked, own := 0, false
-	for _, t := range s.copies {
+	for _, t := range all {
 		here := t.Node == d.c.node
 		rep := d.c.replica(t)
 		run := func(ctx context.Context) {
@@ -82,14 +90,14 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 			if err != nil {
 				d.c.missed(t)
 			}
-			inbox <- purged{here, answers, err}
+			inbox <- purged{t, here, answers, err}
 		}
 		switch {
 		case rep.Away():
 			d.c.missed(t)
-			q.Lose(fanout.NodeDown(t.Node))
+			lose(&q, t, fanout.NodeDown(t.Node))
 		case !d.c.detach(ctx, run):
-			q.Lose(fanout.Closed())
+			lose(&q, t, fanout.Closed())
 		default:
 			asked++
 			own = own || here
@@ -98,6 +106,9 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 	out := make([]PurgeOutcome, len(items))
 	for k := range items {
 		out[k].ID = items[k].ID
+		if before != nil {
+			out[k].Purged = before[k].Purged
+		}
 	}
 	var doubt error // why a copy may have done it unseen
 	outcome, err := q.Outcome()
@@ -127,13 +138,26 @@ func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeIt
 	return out
 }
 
+// lose counts a copy that has not done it.
+func lose(q *quorum.Write, t fanout.Target, err error) {
+	if t.Joining {
+		q.LoseJoining()
+	} else {
+		q.Lose(err)
+	}
+}
+
 func (d *DB) takePurged(q *quorum.Write, out []PurgeOutcome, p purged) {
 	if p.err != nil {
-		d.noteNoCopy(p.err)
-		q.Lose(p.err)
+		d.noteRefusal(p.err)
+		lose(q, p.from, p.err)
 		return
 	}
-	q.Store()
+	if p.from.Joining {
+		q.StoreJoining()
+	} else {
+		q.Store()
+	}
 	for k := range out {
 		if len(p.answers[k].Purged) > len(out[k].Purged) {
 			out[k].Purged = p.answers[k].Purged

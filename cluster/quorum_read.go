@@ -33,6 +33,11 @@ type quorumRead struct {
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
 func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRequest) (*shard.Doc, error) {
+	return byNewestMap(ctx, d, s, func(d *DB, s *segment) (*shard.Doc, error) { return d.openByMap(ctx, s, r, req) })
+}
+
+// openByMap is openCopies for the copies of one map.
+func (d *DB) openByMap(ctx context.Context, s *segment, r int, req shard.OpenRequest) (*shard.Doc, error) {
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
 	o := &quorumRead{

@@ -49,11 +49,14 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		for i, at := range groups[g].items {
 			mine[i] = list[at]
 		}
-		r := revising{db: d, segment: groups[g].segment, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
-		got, failures := r.run(ctx, list[0].R)
-		for i, at := range groups[g].items {
-			out[at], errs[at] = got[i], d.phrase(failures[i])
-		}
+		_, _ = byNewestMap(ctx, d, groups[g].segment, func(d *DB, s *segment) (struct{}, error) {
+			r := revising{db: d, segment: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
+			got, failures := r.run(ctx, list[0].R)
+			for i, at := range groups[g].items {
+				out[at], errs[at] = got[i], d.phrase(failures[i])
+			}
+			return struct{}{}, nil
+		})
 		return nil
 	})
 	if gone := d.stillThere(ctx, before); gone != nil {

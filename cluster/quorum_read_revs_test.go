@@ -58,13 +58,7 @@ func TestRevisionsOfCopiesThatRefuse(t *testing.T) {
 			w.settleWrites()
 			second := put(t, d.ordered(node1, node2, node3).without(tc.behind), "a", first, `{"n":2}`)
 			w.settleWrites()
-			l, name := w.locals[tc.rebuilt], d.owner("a").copies[0].Name
-			if err := l.Drop(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Create(t.Context(), name, shard.CreateOptions{ID: w.idOf(name, tc.rebuilt), Rebuilding: true}); err != nil {
-				t.Fatal(err)
-			}
+			w.joinAgain(d.owner("a").copies[0].Name, tc.rebuilt)
 			got, errs := d.ordered(node1, node2, node3).OpenRevsMany(t.Context(), []OpenRevsOptions{
 				{ID: "a", All: true}, {ID: "none", All: true}, {ID: "a", Revs: []doc.Rev{second}},
 			})

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"math"
 	"slices"
 
 	"divan/cluster/fanout"
@@ -25,12 +27,17 @@ type quorumWrite struct {
 	asked   [][]int // by copy: the edits that it is deciding
 	late    []int   // edits that a copy takes for late ones, to be asked once more
 	whole   error   // a refusal of the whole request by a copy, or that it has no such copy
+	joining []fanout.Target
 }
+
+// decidedBefore stands in quorumWrite.by for a copy of an older map.
+const decidedBefore = math.MaxInt
 
 // writeCopies has the first live copy decide and the others follow. It returns
 // as soon as every edit is settled; a copy that is slower than that still gets
-// its edits, on a goroutine that the coordinator waits for when it closes.
-func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
+// its edits, on a goroutine that the coordinator waits for when it closes. Edits with
+// a revision in decided were decided already, by a copy of an older map: all copies follow.
+func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.UpdateRequest, decided []shard.EditResult) (results []shard.EditResult, open []int, err error) {
 	n := len(req.Edits)
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
@@ -42,19 +49,37 @@ func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.Updat
 		},
 		db: d, req: req, counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
 		by: marks[:n:n], refused: marks[n : 2*n : 2*n], waits: marks[2*n:],
-		asked: make([][]int, len(s.copies)),
+		asked: make([][]int, len(s.copies)), joining: s.joining,
 	}
 	run.Decider = run
 	for i := range n {
-		run.counts[i] = quorum.NewWrite(len(s.copies), w)
+		run.counts[i] = quorum.NewWrite(len(s.copies), len(s.joining), w)
 		run.by[i], run.refused[i] = -1, -1
+		if decided != nil && !decided[i].Rev.IsZero() {
+			run.results[i], run.by[i] = decided[i], decidedBefore
+		}
 	}
 	run.decide(ctx)
 	if req.NewEdits {
 		run.reconsider(ctx)
 	}
 	run.spread(ctx)
-	return run.outcome()
+	open = run.brief()
+	results, err = run.outcome()
+	return results, open, err
+}
+
+// brief returns the edits that fewer copies have than should, and that may be brought to
+// others: those that were decided, and those that no copy can have done unseen. That a
+// copy may have done another edit of the request does not matter.
+func (r *quorumWrite) brief() []int {
+	return r.those(func(i int) bool {
+		o, err := r.counts[i].Outcome()
+		if r.by[i] >= 0 {
+			return o == quorum.Pending || o == quorum.Accepted || o == quorum.Failed && !errors.As(err, new(purgedAway))
+		}
+		return o == quorum.Failed && r.counts[i].Doubt() == nil
+	})
 }
 
 // decide asks one copy after the other until each edit has been decided.
@@ -68,6 +93,9 @@ func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.Updat
 // is a branch, when another edit of the same document reaches the slow copy
 // first: both edits were accepted, then, and both are kept.
 func (r *quorumWrite) decide(ctx context.Context) {
+	if len(r.undecided()) == 0 {
+		return
+	}
 	if err := r.Run(ctx, 1); err != nil {
 		r.abandon(err)
 	}

@@ -25,7 +25,7 @@ import (
 func (r *quorumWrite) settlePurged(ctx context.Context, t fanout.Target, chosen []int, errs []error) []error {
 	var from map[int][]int // by deciding copy: places in chosen
 	for k, i := range chosen {
-		if fault.Is(errs[k], fault.Purged) && !isLocal(r.req.Edits[i].ID) {
+		if fault.Is(errs[k], fault.Purged) && !isLocal(r.req.Edits[i].ID) && r.by[i] != decidedBefore {
 			if from == nil {
 				from = make(map[int][]int)
 			}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,9 +58,10 @@ func settleAttachments(atts []shard.EditAttachment, decided *shard.EditResult, i
 
 // followed is what one copy said to the revisions it was to take over.
 type followed struct {
-	own    bool // the copy of this node
-	chosen []int
-	errs   []error
+	own     bool // the copy of this node
+	joining bool // it is being filled
+	chosen  []int
+	errs    []error
 }
 
 // spread sends what was decided to all other copies at once, also to those
@@ -72,13 +74,19 @@ type followed struct {
 func (r *quorumWrite) spread(ctx context.Context) {
 	for i := range r.by {
 		if r.by[i] >= 0 { // what the decision took does not count any more
-			r.counts[i] = quorum.NewWrite(len(r.Copies), r.counts[i].Need())
-			r.counts[i].Decide(nil)
+			r.counts[i] = r.counts[i].Restart()
+			if r.by[i] != decidedBefore {
+				r.counts[i].Decide(nil)
+			}
 		}
 	}
-	inbox := make(chan followed, len(r.Copies)) // room for all, so that no straggler waits for a reader
+	all := r.Copies
+	if len(r.joining) > 0 {
+		all = slices.Concat(r.Copies, r.joining)
+	}
+	inbox := make(chan followed, len(all)) // room for all, so that no straggler waits for a reader
 	asked, own := 0, false
-	for at, t := range r.Copies {
+	for at, t := range all {
 		here := t.Node == r.db.c.node
 		chosen := r.those(func(i int) bool { return r.by[i] >= 0 && r.by[i] != at })
 		if len(chosen) == 0 {
@@ -88,15 +96,15 @@ func (r *quorumWrite) spread(ctx context.Context) {
 		req := r.asDecided(chosen)
 		req.Copy = t.Name
 		run := func(ctx context.Context) {
-			inbox <- followed{own: here, chosen: chosen, errs: r.settlePurged(ctx, t, chosen, r.db.follow(ctx, rep, t, req))}
+			inbox <- followed{own: here, joining: t.Joining, chosen: chosen, errs: r.settlePurged(ctx, t, chosen, r.db.follow(ctx, rep, t, req))}
 		}
 		switch {
 		case rep.Away():
 			r.db.c.missed(t)
-			r.count(followed{chosen: chosen, errs: same(fanout.NodeDown(t.Node), len(chosen))})
+			r.count(followed{joining: t.Joining, chosen: chosen, errs: same(fanout.NodeDown(t.Node), len(chosen))})
 		case !r.db.c.detach(ctx, run):
 			r.db.c.missed(t)
-			r.count(followed{chosen: chosen, errs: same(fanout.Closed(), len(chosen))})
+			r.count(followed{joining: t.Joining, chosen: chosen, errs: same(fanout.Closed(), len(chosen))})
 		default:
 			asked++
 			own = own || here
@@ -175,13 +183,19 @@ func (r *quorumWrite) count(a followed) {
 	for k, i := range a.chosen {
 		var away purgedAway
 		switch {
+		case a.errs[k] == nil && a.joining:
+			r.counts[i].StoreJoining()
 		case a.errs[k] == nil:
 			r.counts[i].Store()
 		case errors.As(a.errs[k], &away):
 			r.counts[i].Withdraw(a.errs[k])
 		default:
-			r.db.noteNoCopy(a.errs[k])
-			r.counts[i].Lose(a.errs[k])
+			r.db.noteRefusal(a.errs[k])
+			if a.joining {
+				r.counts[i].LoseJoining()
+			} else {
+				r.counts[i].Lose(a.errs[k])
+			}
 		}
 	}
 }

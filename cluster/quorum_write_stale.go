@@ -165,7 +165,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 	var out []int
 	if len(revs) > 0 {
 		answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})
-		r.db.noteNoCopy(err)
+		r.db.noteRefusal(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
 				out = append(out, named[k])
@@ -174,7 +174,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 	}
 	if len(ids) > 0 {
 		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.Name, IDs: ids})
-		r.db.noteNoCopy(err)
+		r.db.noteRefusal(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {
 				out = append(out, unnamed[k])

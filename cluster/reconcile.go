@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,6 +36,9 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	sub, _ := c.meta.Subscribe()
 	defer sub.Close()
 	defer c.eventWriter().Start(ctx)()
+	var joining sync.WaitGroup
+	joining.Go(func() { c.keepJoining(ctx) })
+	defer joining.Wait()
 	k := &tidier{c: c}
 	for {
 		if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -61,10 +65,13 @@ func ended(ctx context.Context, err error) error {
 type tidier struct {
 	c       *Coordinator
 	orphans map[string]time.Time // copies without a database, and when they were noticed
-	failed  bool                 // some copies could not be made; the next sweep tries again
+	failed  bool                 // some copies could not be made; a sweep tries again
 	upto    uint64               // the copies of the commands up to this one were made
 	noted   time.Time            // when it was last written down which copies were made
 }
+
+// makeAgain is how long after the last event copies are tried again that could not be made.
+const makeAgain = 30 * time.Second
 
 // noteEvery is how often it is written down at most which copies were made: that costs
 // two syncs.
@@ -94,6 +101,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 				}
 			case meta.Changed: // perhaps this node has taken the place of another
 				if e.Old.Generation != e.New.Generation || !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
+					k.c.endRebuilding()
 					k.c.lost.IdentifyCopies(ctx, k.c.meta, k.c.node, e.New.CopiesOn(k.c.node))
 					k.make(ctx, e.New)
 				}
@@ -107,7 +115,12 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 
 // next returns the next events. It returns none when it was time to note what was made.
 func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event, error) {
-	if k.failed || k.upto <= k.c.meta.MadeCopies() {
+	if k.failed {
+		soon, cancel := context.WithTimeout(ctx, makeAgain)
+		defer cancel()
+		return sub.Next(soon)
+	}
+	if k.upto <= k.c.meta.MadeCopies() {
 		return sub.Next(ctx)
 	}
 	soon, cancel := context.WithDeadline(ctx, k.noted.Add(noteEvery))
@@ -135,6 +148,7 @@ func (k *tidier) note(ctx context.Context) {
 func (k *tidier) sweep(ctx context.Context) error {
 	applied := k.c.meta.Applied()
 	k.failed = false
+	k.c.endRebuilding()
 	if err := k.c.lost.Identify(ctx, k.c.meta, k.c.node); err != nil {
 		return err
 	}
@@ -145,7 +159,7 @@ func (k *tidier) sweep(ctx context.Context) error {
 	plan := meta.Reconcile(k.c.meta.Databases(), k.c.node, names)
 	k.c.lost.Listed(wanted(names, plan.Drop), plan.Create)
 	for _, name := range plan.Create {
-		if db, ok := k.c.meta.DatabaseOf(name); ok {
+		if db, _, ok := k.c.meta.CopyIn(name, k.c.node); ok {
 			k.make(ctx, db)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
-	"divan/cluster/wire"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -126,8 +125,11 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	for name, l := range locals {
 		if name != n.name {
 			f.links[name] = &link{node: name, to: replica.NewLocal(replica.Held{
-				Shards: l, Make: func(ctx context.Context, copyName string, to wire.Addressee) error {
-					return c.node(name).makeAsked(ctx, copyName, to)
+				Shards: l,
+				Place:  func(copyName string) replica.Place { return PlaceOn(name, c.node(name).meta)(copyName) },
+				Heard:  func(ctx context.Context, generation uint64) error { return c.node(name).heard(ctx, generation) },
+				Make: func(ctx context.Context, copyName string) error {
+					return c.node(name).makeAsked(ctx, copyName)
 				},
 				Dropped: func(copyName string) { c.node(name).lost.NoteDropped(copyName) },
 			})}
@@ -244,7 +246,7 @@ func TestStaleNodeWaitsForItsLog(t *testing.T) {
 		if _, err := d.Open(t.Context(), OpenOptions{ID: "frog"}); err != nil {
 			t.Errorf("an acknowledged document: %v", err)
 		}
-		if name := d.meta.CopyName(d.meta.Shards[0].Range); holder.disk.Rebuilding(name) {
+		if now, _ := holder.meta.Database("pond"); now.Generation != d.meta.Generation {
 			t.Error("it is taken for one that lacks something")
 		}
 	})

@@ -15,7 +15,7 @@ func TestTakesThePlaceOfAnother(t *testing.T) {
 	if len(theirs) == 0 {
 		t.Fatal("the other node has no copies")
 	}
-	if err := w.meta.ReplaceNode(t.Context(), other, node1); err != nil {
+	if err := w.meta.ReplaceNode(t.Context(), other, node1, true); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(20 * time.Second)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -55,9 +55,9 @@ func TestReplaceOnlyCopy(t *testing.T) {
 	w.replaceOnce(old, by, true)
 }
 
-// TestReplaceBesideIncompleteCopies: other copies count when they are known to
-// be complete.
-func TestReplaceBesideIncompleteCopies(t *testing.T) {
+// TestReplaceBesideJoiningCopies: a copy that is being filled counts for nothing, and as
+// long as there is one, each full copy may be the last that has something.
+func TestReplaceBesideJoiningCopies(t *testing.T) {
 	const old, by = "n3@127.0.0.1", "n4@127.0.0.1"
 	w := start(t, setup{nodes: 3, still: true})
 	d := w.create("pond", CreateOptions{N: 3, Q: 1})
@@ -67,28 +67,17 @@ func TestReplaceBesideIncompleteCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := d.Meta().CopiesOn(node1)[0]
-	lose := func(node string) {
-		if err := w.locals[node].Drop(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.locals[node].Create(t.Context(), name, shard.CreateOptions{ID: w.idOf(name, node), Rebuilding: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lose(node1)
-	up := w.trouble(failing, node2)
-	w.wantKept(old, by, `"pond"`, "no answer from "+node2)
-	up()
-	lose(node2)
+	w.joinAgain(name, node1)
 	w.wantKept(old, by, `"pond"`)
-	if err := w.locals[node2].Drop(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	w.wantKept(old, by, `"pond"`) // nor is it there
-	if err := w.locals[node1].Rebuilt(name); err != nil {
-		t.Fatal(err)
+	w.joinAgain(name, node2)
+	w.wantKept(old, by, `"pond"`)
+	for _, node := range []string{node1, node2} {
+		w.change(name, node, ring.StateFull, w.idOf(name, node1), w.idOf(name, node2), w.idOf(name, node3))
 	}
 	w.replaceOnce(old, by, false)
+	if _, one, _ := w.meta.CopyIn(name, by); one.State != ring.StateJoining {
+		t.Errorf("the new one is %s", one.State)
+	}
 }
 
 // TestReplaceOneAfterTheOther: the copy that a node has just got is not what
@@ -100,12 +89,31 @@ func TestReplaceOneAfterTheOther(t *testing.T) {
 	}
 	d := w.create("pond", CreateOptions{N: 2, Q: 1})
 	holders := d.Meta().Shards[0].Nodes()
+	name := d.Meta().CopiesOn(holders[0])[0]
 	rest := slices.DeleteFunc([]string{"n2@127.0.0.1", "n3@127.0.0.1", "n4@127.0.0.1"}, func(n string) bool { return slices.Contains(holders, n) })
 	w.replaceOnce(holders[0], rest[0], false)
 	w.wantKept(holders[1], node1, `"pond"`)
-	m, _ := w.meta.Database("pond")
-	if err := w.locals[rest[0]].Create(t.Context(), m.CopiesOn(rest[0])[0], shard.CreateOptions{ID: m.Shards[0].Copies[0].ID}); err != nil {
+	w.change(name, rest[0], ring.StateFull, w.idOf(name, holders[1]))
+	w.replaceOnce(holders[1], node1, false)
+}
+
+// TestReplaceByForce: what only the old node had is given up, and the range can be used.
+func TestReplaceByForce(t *testing.T) {
+	const by = node1
+	w := start(t, setup{nodes: 3, still: true})
+	if err := w.meta.SetDraining(t.Context(), by, true); err != nil {
 		t.Fatal(err)
 	}
-	w.replaceOnce(holders[1], node1, false)
+	d := w.create("pond", CreateOptions{N: 2, Q: 1})
+	holders := d.Meta().Shards[0].Nodes()
+	name := d.Meta().CopiesOn(holders[0])[0]
+	w.joinAgain(name, holders[0])
+	w.wantKept(holders[1], by, `"pond"`)
+	w.replaceOnce(holders[1], by, true)
+	if _, one, _ := w.meta.CopyIn(name, by); one.State != ring.StateFull {
+		t.Errorf("no copy is full: %s", one.State)
+	}
+	if _, one, _ := w.meta.CopyIn(name, holders[0]); one.State != ring.StateJoining {
+		t.Errorf("the other one is %s", one.State)
+	}
 }

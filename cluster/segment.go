@@ -16,7 +16,12 @@ type segment struct {
 	ring.Range
 	copies []fanout.Target // in the order of the map: the first live one decides edits
 	near   []fanout.Target // the same, that of this node first: in this order they are asked
+	// joining is those that are being filled: they get all that is written.
+	joining []fanout.Target
 }
+
+// all returns the copies that get what is written, the full ones first.
+func (s *segment) all() []fanout.Target { return slices.Concat(s.copies, s.joining) }
 
 // segments cuts the ring wherever a range begins, for that node.
 func segments(all []fanout.Target, node string) []segment {
@@ -33,7 +38,11 @@ func segments(all []fanout.Target, node string) []segment {
 			s.End = cuts[i+1] - 1
 		}
 		for _, t := range all {
-			if t.Contains(begin) {
+			switch {
+			case !t.Contains(begin):
+			case t.Joining:
+				s.joining = append(s.joining, t)
+			default:
 				s.copies = append(s.copies, t)
 			}
 		}

@@ -20,7 +20,7 @@ func (d *DB) Shards() []ring.Shard { return d.meta.Shards }
 func (d *DB) ShardOf(id string) ring.Shard {
 	s := d.owner(id)
 	out := ring.Shard{Range: s.copies[0].Range}
-	for _, t := range s.copies {
+	for _, t := range s.all() {
 		if !out.On(t.Node) {
 			out.Copies = append(out.Copies, ring.Copy{ID: t.ID, Node: t.Node})
 		}
@@ -89,11 +89,18 @@ func (d *DB) EnsureFullCommit(ctx context.Context) (string, error) {
 }
 
 // all returns every copy once.
-func (d *DB) all() []fanout.Target {
+func (d *DB) all() []fanout.Target { return d.every((*segment).all) }
+
+// full returns every full copy once.
+func (d *DB) full() []fanout.Target {
+	return d.every(func(s *segment) []fanout.Target { return s.copies })
+}
+
+func (d *DB) every(of func(s *segment) []fanout.Target) []fanout.Target {
 	var out []fanout.Target
-	for _, s := range d.segments {
-		for _, t := range s.copies {
-			if t.Begin == s.Begin { // a copy of several segments is listed by its first
+	for i := range d.segments {
+		for _, t := range of(&d.segments[i]) {
+			if t.Begin == d.segments[i].Begin { // a copy of several segments is listed by its first
 				out = append(out, t)
 			}
 		}

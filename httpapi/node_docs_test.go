@@ -100,8 +100,8 @@ func TestReplaceOnlyHolder(t *testing.T) {
 	const two = "/_node/_local/_nodes/two@127.0.0.1"
 	follow(t, a, []visit{
 		{"adm", "PUT", "/db?q=3&n=1", "", 201, ""},
-		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1"}`, 409, `{"error":"conflict","reason":"No other node than away@127.0.0.1 is known ` +
-			`to have a complete copy of database \"db\". \"force\": true in the body gives up what only away@127.0.0.1 has."}`},
+		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1"}`, 409, `{"error":"conflict","reason":"away@127.0.0.1 has the only full copy of a range of ` +
+			`database \"db\", or one that others are still filled from. \"force\": true in the body gives up what only away@127.0.0.1 has."}`},
 		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 200, ""},
 		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1","force":true}`, 201, ""},
 		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 404, ""},

@@ -61,6 +61,9 @@ type Local struct {
 	closing    chan struct{}  // closed by Close
 	wg         sync.WaitGroup // writers, running compactions, holders of copy states
 
+	// Writes is passed by all changes that a coordinator counts.
+	Writes WriteFence
+
 	mu          sync.RWMutex
 	closed      bool
 	copies      map[string]*copyState
@@ -120,13 +123,6 @@ func errNoStoredContent() error { return fault.New(fault.Corruption, "stored con
 type CreateOptions struct {
 	ID          uint64 // of the copy in the map of its database; 0: copies have none
 	Partitioned bool   // the ids are partition:id
-	// Rebuilding makes the copy as one that does not hold yet what the other
-	// copies of its range have; see Local.Rebuilding. It is this node's own
-	// business and never travels.
-	Rebuilding bool
-	// Sole refuses to make a copy that is lost, as nobody else has what it held:
-	// storage.ErrLost. It never travels either.
-	Sole bool
 }
 
 // Create makes an empty copy, durable on return; fault.Exists when it is
@@ -135,7 +131,7 @@ func (l *Local) Create(ctx context.Context, name string, o CreateOptions) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.engine.Create(name, storage.CreateOptions{CopyID: o.ID, Partitioned: o.Partitioned, Rebuilding: o.Rebuilding, Sole: o.Sole}); err != nil {
+	if err := l.engine.Create(name, storage.CreateOptions{CopyID: o.ID, Partitioned: o.Partitioned}); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	return nil

@@ -173,39 +173,3 @@ func TestPurgesSeen(t *testing.T) {
 		t.Errorf("behind a purge of another document: %v", err)
 	}
 }
-
-// The mark of a copy that is incomplete survives a restart and goes with it.
-func TestRebuilding(t *testing.T) {
-	fs := newFS()
-	n := open(t, fs, Options{})
-	n.create(CreateOptions{Rebuilding: true})
-	if !n.Rebuilding(copyName) || n.Rebuilding("shards/00000000-ffffffff/other.1") {
-		t.Error("after Create")
-	}
-	n.stop()
-	n = open(t, fs, Options{})
-	if all := n.AllRebuilding(); len(all) != 1 || all[0] != copyName {
-		t.Errorf("after a restart: %q", all)
-	}
-	for range 2 {
-		if err := n.Rebuilt(copyName); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n.Rebuilding(copyName) {
-		t.Error("after Rebuilt")
-	}
-	if err := n.Drop(context.Background(), copyName); err != nil {
-		t.Fatal(err)
-	}
-	n.create(CreateOptions{Rebuilding: true})
-	if err := n.Drop(context.Background(), copyName); err != nil {
-		t.Fatal(err)
-	}
-	n.stop()
-	n = open(t, fs, Options{})
-	defer n.stop()
-	if all := n.AllRebuilding(); len(all) != 0 {
-		t.Errorf("after Drop: %q", all)
-	}
-}

@@ -67,18 +67,7 @@ func (e *Engine) create(name string, o CreateOptions) error {
 	if err := e.dirs.Ensure(e.o.FS.PathDir(path)); err != nil {
 		return instance.DiskError("create store "+name, err)
 	}
-	if o.Sole && e.made.Has(name) {
-		return errLost(name)
-	}
-	if o.Rebuilding {
-		if err := e.SetRebuilding(name); err != nil {
-			return err
-		}
-	}
 	if err := identity.New(name, o.CopyID, o.Partitioned).Make(e.o.FS, path); err != nil {
-		if o.Rebuilding {
-			err = errors.Join(err, e.ClearRebuilding(name))
-		}
 		return instance.DiskError("create store "+name, err)
 	}
 	_ = e.made.Note(name) // else NoteMade does

@@ -25,7 +25,7 @@ func TestLostStore(t *testing.T) {
 		t.Run(gone, func(t *testing.T) {
 			fs := vfs.NewMem()
 			e, stop := startEngine(t, Options{FS: fs})
-			must(t, e.Create(lostName, CreateOptions{Sole: true}))
+			must(t, e.Create(lostName, CreateOptions{}))
 			s := take(t, e, lostName)
 			writeOne(t, s)
 			id := s.id.FileName()
@@ -46,9 +46,6 @@ func TestLostStore(t *testing.T) {
 					t.Fatalf("Acquire: %v", err)
 				}
 			}
-			if err := e.Create(lostName, CreateOptions{Sole: true}); !errors.Is(err, ErrLost) {
-				t.Errorf("Create: %v", err)
-			}
 			if !e.Lost(lostName) {
 				t.Error("not lost")
 			}
@@ -56,7 +53,7 @@ func TestLostStore(t *testing.T) {
 			if _, err := e.Acquire(lostName); !fault.Is(err, fault.NoCopy) {
 				t.Errorf("Acquire: %v", err)
 			}
-			must(t, e.Create(lostName, CreateOptions{Sole: true}))
+			must(t, e.Create(lostName, CreateOptions{}))
 			s = take(t, e, lostName)
 			if _, ok, err := s.Local("_local/x"); ok || err != nil {
 				t.Errorf("the new store is not empty: %v", err)
@@ -83,7 +80,7 @@ func TestDroppedStoreIsNotLost(t *testing.T) {
 	if e.Lost(lostName) {
 		t.Error("a dropped store is missed")
 	}
-	must(t, e.Create(lostName, CreateOptions{Sole: true}))
+	must(t, e.Create(lostName, CreateOptions{}))
 	stop()
 	must(t, fs.Remove(e.path("made"))) // as in a directory of an earlier version
 	e, stop = startEngine(t, Options{FS: fs})
@@ -98,7 +95,7 @@ func TestDroppedStoreIsNotLost(t *testing.T) {
 	if !e.Lost(lostName) || e.Lost(lostName+"1") {
 		t.Error("not what is lost")
 	}
-	must(t, e.Create(lostName, CreateOptions{Rebuilding: true}))
+	must(t, e.Create(lostName, CreateOptions{}))
 	if e.Lost(lostName) {
 		t.Error("lost and there again")
 	}

@@ -71,11 +71,6 @@ type CreateOptions struct {
 	// Partitioned keeps sizes per range of ids, so that Sums knows External and
 	// Active. It costs one small write more per update of a document.
 	Partitioned bool
-	// Rebuilding makes the store as one that Engine.Rebuilding is true of.
-	Rebuilding bool
-	// Sole refuses, with ErrLost, to make a store that was here once: nobody else
-	// has what it held.
-	Sole bool
 }
 
 // compactionSlots is how many compactions run at once on the node.

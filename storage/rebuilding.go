@@ -1,22 +1,10 @@
 package storage
 
-import (
-	"fmt"
+import "fmt"
 
-	"divan/storage/instance"
-)
-
-// SetRebuilding notes durably that a store does not hold yet what it should; the
-// store need not exist. Marking it again changes nothing.
-//
-// A store that is made as a rebuilding one has its mark, durably, before it is
-// there.
-func (e *Engine) SetRebuilding(name string) error {
-	if err := e.rebuilding.Add(name); err != nil {
-		return instance.DiskError("mark store "+name, err)
-	}
-	return nil
-}
+// Programs that did not know states of copies (copies with ids are from version 2 of
+// the cluster on) marked stores that did not hold yet what they should. None is marked any
+// more; what they have marked counts until the map says that the copy joins.
 
 // ClearRebuilding takes the mark away, durably on return; a store without one is
 // left alone.

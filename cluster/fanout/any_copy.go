@@ -29,19 +29,40 @@ type Reply[T any] struct {
 	Got  T
 	From Target
 	Stop context.CancelFunc // ends the context that the answer lives in
+
+	Database Database // by the map that the copies were asked by, and these
+	Copies   []Target
 }
 
 // First returns the answer, otherwise the error that says most. Without drop it
-// takes [fabric] request_timeout at most.
+// takes [fabric] request_timeout at most. When a copy refuses because it knows a newer
+// map, and no other one answers, the copies of that are asked.
 func (q AnyCopy[T]) First(ctx context.Context) (Reply[T], error) {
-	if len(q.Copies) == 0 {
-		return Reply[T]{}, NoCopy()
+	for {
+		if len(q.Copies) == 0 {
+			return Reply[T]{}, NoCopy()
+		}
+		got, err := q.once(ctx)
+		if err == nil {
+			got.Database = q.Database
+			return got, nil
+		}
+		db, copies, ok := q.Database.Renewed(ctx, q.Copies[0])
+		if !ok {
+			return got, err
+		}
+		q.Database, q.Copies = db, copies
 	}
+}
+
+// once asks the copies of one map.
+func (q AnyCopy[T]) once(ctx context.Context) (Reply[T], error) {
 	taken := quorum.NewFirst(q.Absent)
 	if q.Copies[0].Node == q.Database.Node() {
 		got, err := q.Ask(ctx, q.Database.Replica(q.Copies[0]), q.Copies[0])
+		q.Database.NoteRefusal(err)
 		if taken.Take(err) == quorum.Enough || len(q.Copies) == 1 {
-			return Reply[T]{Got: got, From: q.Copies[0], Stop: nothing}, err
+			return Reply[T]{Got: got, From: q.Copies[0], Stop: nothing, Copies: q.Copies}, err
 		}
 		q.Copies = q.Copies[1:]
 	}
@@ -70,7 +91,7 @@ func (q AnyCopy[T]) hedge(ctx context.Context, taken quorum.First) (Reply[T], er
 	stop := r.end(d.from)
 	switch {
 	case d.from >= 0:
-		return Reply[T]{Got: d.got, From: q.Copies[d.from], Stop: stop}, nil
+		return Reply[T]{Got: d.got, From: q.Copies[d.from], Stop: stop, Copies: q.Copies}, nil
 	case late == nil:
 		return Reply[T]{}, d.Err()
 	case ctx.Err() != nil:

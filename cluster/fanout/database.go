@@ -24,9 +24,13 @@ type Caller interface {
 // Database is what copies are asked about.
 type Database interface {
 	Caller
-	// NoteNoCopy is told each answer's error: a node may say that it does not
-	// hold its copy.
-	NoteNoCopy(err error)
+	// NoteRefusal is told each answer's error: a node may say that it does not
+	// hold its copy, or that it knows a newer map.
+	NoteRefusal(err error)
+	// Renewed returns the database by the newer map that a copy was heard to know, and the
+	// copies of the range of a target by that; false when nothing newer is known. It waits a little
+	// for this node to hear of it.
+	Renewed(ctx context.Context, t Target) (Database, []Target, bool)
 	// Ended makes of a copy that is not there what it stands for when the node
 	// that asks knows that the database is gone: then no other copy is to be read.
 	Ended(err error) error

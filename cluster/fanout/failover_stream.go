@@ -94,7 +94,14 @@ func (s *FailoverStream[P, H, B]) Next() (*B, error) {
 // every copy, or there is no other.
 func (s *FailoverStream[P, H, B]) FailOver(err error) error {
 	err = s.Database.Ended(err)
+	s.Database.NoteRefusal(err)
 	_, known := s.Kind.Position()
+	if s.Ctx.Err() == nil && known && !quorum.Usable(err) && len(s.Copies) > 0 {
+		if db, copies, ok := s.Database.Renewed(s.Ctx, s.Copies[0]); ok {
+			s.Database, s.Copies = db, copies
+			return s.Start()
+		}
+	}
 	if s.Ctx.Err() != nil || quorum.Usable(err) || !known || len(s.Copies) < 2 {
 		return err
 	}
@@ -117,7 +124,15 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 			s.read(o, 0)
 			return nil
 		}
-		if failure = s.Database.Ended(err); len(s.Copies) == 1 || quorum.Usable(failure) {
+		s.Database.NoteRefusal(err)
+		if failure = s.Database.Ended(err); quorum.Usable(failure) {
+			return failure
+		}
+		if db, copies, ok := s.Database.Renewed(s.Ctx, s.Copies[0]); ok {
+			s.Database, s.Copies = db, copies
+			return s.openAny()
+		}
+		if len(s.Copies) == 1 {
 			return failure
 		}
 		s.Copies = s.Copies[1:]
@@ -137,6 +152,7 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 	if err != nil {
 		return quorum.Telling(failure, err)
 	}
+	s.Database, s.Copies = one.Database, one.Copies
 	if i := slices.Index(s.Copies, one.From); i > 0 {
 		s.Copies = append(append([]Target{one.From}, s.Copies[:i]...), s.Copies[i+1:]...)
 	}

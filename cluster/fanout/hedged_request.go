@@ -174,7 +174,7 @@ func (r *HedgedRequest[R, T]) contextOf(ctx context.Context, at int) context.Con
 
 // count gives an answer to the decider.
 func (r *HedgedRequest[R, T]) count(ctx context.Context, a Answer[T]) quorum.Step {
-	r.Database.NoteNoCopy(a.Err)
+	r.Database.NoteRefusal(a.Err)
 	step := r.Decider.Take(a, r.pending)
 	if step == quorum.Again {
 		return r.ask(ctx, a.At)

@@ -12,6 +12,7 @@ type Target struct {
 	Node       string
 	ID         uint64 // of the copy in the map of its database; 0: copies have none yet
 	Generation uint64 // of that map
+	Joining    bool   // it is being filled: it gets all that is written, and answers nothing
 }
 
 // Addressee returns which copy a request to the target is meant for.

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
+	"divan/shard/ring"
 	"divan/storage/fault"
 	"divan/storage/paths"
 )
@@ -17,8 +18,7 @@ import (
 
 // Map is what the group of the metadata knows; *meta.Meta is one.
 type Map interface {
-	DatabaseOf(copyName string) (*meta.Database, bool)
-	Unnamed(copyName string, id uint64) bool
+	CopyIn(copyName, node string) (*meta.Database, ring.Copy, bool)
 	CatchUp(ctx context.Context) error
 }
 
@@ -47,29 +47,38 @@ func (r *Register) IdentifyCopies(ctx context.Context, m Map, node string, names
 func (r *Register) identify(ctx context.Context, m Map, node string, stored []paths.Store) {
 	for i := range stored {
 		s := &stored[i]
-		want := wanted(m, s.Name, node)
+		db, one, _ := m.CopyIn(s.Name, node)
+		want := one.ID
 		switch {
 		case ctx.Err() != nil:
 			return
 		case want == 0 || want == s.CopyID || s.Other:
-		case s.CopyID == 0 && m.Unnamed(s.Name, want):
-			if err := r.shards.SetCopyID(s.Name, want); err != nil && !fault.Is(err, fault.NoCopy) {
-				r.log.Error("directory of a copy does not tell which one it is", zap.String("copy", s.Name), zap.Error(err))
-			}
+		case s.CopyID == 0 && want <= db.Unnamed:
+			r.name(s.Name, want)
 		default:
 			r.displace(ctx, m, node, s)
 		}
 	}
 }
 
-// wanted returns the id that the map has for a copy on a node; 0: none.
-func wanted(m Map, name, node string) uint64 {
-	db, ok := m.DatabaseOf(name)
-	if !ok {
-		return 0
+// name has the directory of a copy tell which one it is.
+func (r *Register) name(copyName string, id uint64) bool {
+	err := r.shards.SetCopyID(copyName, id)
+	if err != nil && !fault.Is(err, fault.NoCopy) {
+		r.log.Error("directory of a copy does not tell which one it is", zap.String("copy", copyName), zap.Error(err))
 	}
-	c, _ := db.Copy(name, node)
-	return c.ID
+	return err == nil
+}
+
+// EndRebuilding makes a directory that a program of before had marked as incomplete that
+// of the copy with an id, which joins, or is the last one of its range.
+func (r *Register) EndRebuilding(copyName string, id uint64) {
+	if !r.name(copyName, id) {
+		return
+	}
+	if err := r.shards.EndRebuilding(copyName); err != nil {
+		r.log.Error("mark of an incomplete copy stays", zap.String("copy", copyName), zap.Error(err))
+	}
 }
 
 // displace sets the directory of another copy aside, unless the map was behind.
@@ -78,7 +87,7 @@ func (r *Register) displace(ctx context.Context, m Map, node string, s *paths.St
 		r.log.Warn("directory of another copy stays: the map may be behind", zap.String("copy", s.Name), zap.Error(err))
 		return
 	}
-	if want := wanted(m, s.Name, node); want != 0 && want != s.CopyID {
-		r.SetAside(ctx, s.Name, fmt.Sprintf("it is that of copy %d, and the map has copy %d here", s.CopyID, want))
+	if _, one, _ := m.CopyIn(s.Name, node); one.ID != 0 && one.ID != s.CopyID {
+		r.SetAside(ctx, s.Name, fmt.Sprintf("it is that of copy %d, and the map has copy %d here", s.CopyID, one.ID))
 	}
 }

@@ -57,7 +57,8 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 		}
 		d.Shards[i] = ring.Shard{Range: ring.Range{Begin: s.Begin, End: s.End}, Copies: copies}
 	}
-	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Covers(d.Shards) || !ring.Identified(d.Shards) {
+	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Covers(d.Shards) || !ring.Identified(d.Shards) ||
+		slices.ContainsFunc(d.Shards, func(s ring.Shard) bool { return len(s.Full()) == 0 }) {
 		return nil, fmt.Errorf("%w: database %q", errMalformed, d.Name)
 	}
 	return d, nil
@@ -78,7 +79,7 @@ func copiesFrom(p *metapb.Database, s *metapb.Shard) ([]ring.Copy, error) {
 			out[j].ID = s.Copies[j]
 		}
 		if len(s.States) > 0 {
-			if s.States[j] > uint32(ring.StateLeaving) {
+			if s.States[j] > uint32(ring.StateJoining) {
 				return nil, fmt.Errorf("%w: state of a copy", errMalformed)
 			}
 			out[j].State = ring.State(s.States[j])

@@ -1,7 +1,9 @@
 package meta
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,23 +43,6 @@ func (d *Database) identify(index uint64, old bool) bool {
 	return ok
 }
 
-// Unnamed reports whether the directory of a copy need not tell which copy it is, when
-// the map has the one with that id under its name.
-func (m *Meta) Unnamed(name string, id uint64) bool {
-	db, ok := m.DatabaseOf(name)
-	return ok && id <= db.Unnamed
-}
-
-// DatabaseOf returns the database of a copy by its name.
-func (m *Meta) DatabaseOf(name string) (*Database, bool) {
-	_, dbName, suffix, ok := ring.ParseCopyName(name)
-	if !ok {
-		return nil, false
-	}
-	db, ok := m.Database(dbName)
-	return db, ok && db.Suffix == suffix
-}
-
 // changeMaps changes the maps of databases. change gets a database that it may write
 // to, but for what it refers to, and reports whether it has changed its copies.
 func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
@@ -76,7 +61,7 @@ func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
 		}
 		dbs = append(dbs, db)
 	}
-	s.dbs = Databases{build(dbs)}
+	s.dbs = databasesOf(dbs)
 	e.lagged = e.lagged || changed > maxPending
 }
 
@@ -84,18 +69,77 @@ func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
 // changed since; then it is passed over.
 func (s *state) changeCopies(changes []*metapb.CopyChange, e *effects) {
 	ids := s.newCopies() // of all databases together: one may be named twice
-	for _, c := range changes {
-		old, ok := s.find(c.Name, c.Id)
-		if !ok {
-			continue
+	for len(changes) > 0 {
+		first, n := changes[0], 1
+		for n < len(changes) && changes[n].Name == first.Name && bytes.Equal(changes[n].Id, first.Id) {
+			n++
 		}
-		if shards, ok := ring.Change(old.Shards, c.Copy, ring.State(c.State), ids); ok {
-			db := *old
-			db.Shards, db.Generation = shards, s.index
-			s.dbs = s.dbs.with(&db)
-			e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
+		if old, ok := s.find(first.Name, first.Id); ok {
+			if shards, ok := ring.Apply(old.Shards, ringChanges(changes[:n]), ids); ok {
+				db := *old
+				db.Shards, db.Generation = shards, s.index
+				s.dbs = s.dbs.with(&db)
+				e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
+			}
+		}
+		changes = changes[n:]
+	}
+}
+
+func ringChanges(changes []*metapb.CopyChange) []ring.Change {
+	out := make([]ring.Change, len(changes))
+	for i, c := range changes {
+		out[i] = ring.Change{Copy: c.Copy, To: ring.State(c.State), Filled: c.Filled}
+	}
+	return out
+}
+
+// CopyChange gives a copy of a database another state.
+type CopyChange struct {
+	Name string   // of the database
+	ID   [16]byte // of the database
+	ring.Change
+}
+
+// maxChanges is how many changes one command makes at most.
+const maxChanges = 1000
+
+// ChangeCopies gives copies other states, all at once or, when they are very many, in
+// several commands. The changes of one database stand together. What may not be (ring.Apply)
+// is passed over without an error. The errors are those of a proposal.
+func (m *Meta) ChangeCopies(ctx context.Context, changes []CopyChange) error {
+	for part := range slices.Chunk(changes, maxChanges) {
+		c := &metapb.ChangeCopies{Changes: make([]*metapb.CopyChange, len(part))}
+		for i := range part {
+			c.Changes[i] = &metapb.CopyChange{
+				Name: part[i].Name, Id: part[i].ID[:], Copy: part[i].Copy, State: uint32(part[i].To), Filled: part[i].Filled,
+			}
+		}
+		if _, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_ChangeCopies{ChangeCopies: c}}); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// CopyIn returns the database of a copy by the name that it has on every node, and its
+// entry on one node; false when the map has none there.
+func (m *Meta) CopyIn(name, node string) (*Database, ring.Copy, bool) {
+	r, dbName, suffix, ok := ring.ParseCopyName(name)
+	if !ok {
+		return nil, ring.Copy{}, false
+	}
+	db, ok := m.Database(dbName)
+	if !ok || db.Suffix != suffix {
+		return nil, ring.Copy{}, false
+	}
+	for i := range db.Shards {
+		if db.Shards[i].Range == r {
+			c, ok := db.Shards[i].CopyOn(node)
+			return db, c, ok
+		}
+	}
+	return nil, ring.Copy{}, false
 }
 
 // identifyCopies has the copies of all databases get ids when every member knows them

@@ -47,7 +47,7 @@ func TestCopiesGetIDs(t *testing.T) {
 			g.waitReady(i)
 		}
 		create(t, g.meta(0), "old")
-		if err := g.meta(1).ReplaceNode(t.Context(), "gone@host", "n1@host"); err == nil {
+		if err := g.meta(1).ReplaceNode(t.Context(), "gone@host", "n1@host", false); err == nil {
 			t.Error("a node that never was is replaced")
 		}
 		for _, i := range []int{3, 0, 1, 2} {
@@ -104,7 +104,7 @@ func TestCopiesGetIDs(t *testing.T) {
 				g.stop(i)
 			}
 		}
-		if err := g.meta(g.leader()).ReplaceNode(t.Context(), gone.Node, g.nodes[by].name); err != nil {
+		if err := g.meta(g.leader()).ReplaceNode(t.Context(), gone.Node, g.nodes[by].name, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.meta(by).CatchUp(t.Context()); err != nil {

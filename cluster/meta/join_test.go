@@ -157,13 +157,13 @@ func TestReplaceNode(t *testing.T) {
 		}
 		g.stop(gone)
 		fresh := g.add("fresh@host", "")
-		wantKind(t, m.ReplaceNode(ctx, old, "fresh@host"), fault.NotFound)
-		wantKind(t, m.ReplaceNode(ctx, old, old), fault.BadRequest)
+		wantKind(t, m.ReplaceNode(ctx, old, "fresh@host", false), fault.NotFound)
+		wantKind(t, m.ReplaceNode(ctx, old, old, false), fault.BadRequest)
 		g.start(fresh)
 		g.waitReady(fresh)
 		m = g.meta(fresh)
 		changed := m.NodesChanged()
-		if err := m.ReplaceNode(ctx, old, "fresh@host"); err != nil {
+		if err := m.ReplaceNode(ctx, old, "fresh@host", false); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -209,7 +209,7 @@ func TestCreateDuringReplace(t *testing.T) {
 				return
 			}
 			once.Do(func() {
-				if err := leader.ReplaceNode(t.Context(), old, "fresh@host"); err != nil {
+				if err := leader.ReplaceNode(t.Context(), old, "fresh@host", false); err != nil {
 					t.Error(err)
 				}
 			})

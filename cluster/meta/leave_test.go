@@ -113,7 +113,7 @@ func TestReplaceAfterRemoval(t *testing.T) {
 		if err := g.meta(fresh).CatchUp(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.meta(fresh).ReplaceNode(ctx, old, "fresh@host"); err != nil {
+		if err := g.meta(fresh).ReplaceNode(ctx, old, "fresh@host", false); err != nil {
 			t.Fatal(err)
 		}
 		got, err := g.meta(fresh).Require(ctx, db.Name)
@@ -125,8 +125,8 @@ func TestReplaceAfterRemoval(t *testing.T) {
 				t.Errorf("%v became %v", db.Shards[i].Nodes(), s.Nodes())
 			}
 		}
-		wantKind(t, m.ReplaceNode(ctx, old, "fresh@host"), fault.NotFound) // no map names it now
-		wantKind(t, m.ReplaceNode(ctx, "nobody@host", "fresh@host"), fault.NotFound)
+		wantKind(t, m.ReplaceNode(ctx, old, "fresh@host", false), fault.NotFound) // no map names it now
+		wantKind(t, m.ReplaceNode(ctx, "nobody@host", "fresh@host", false), fault.NotFound)
 	})
 }
 

@@ -2,7 +2,9 @@ package meta
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
@@ -51,12 +53,18 @@ func (s *state) removeNode(name string, e *effects) result {
 	return result{}
 }
 
-func (s *state) replaceNode(name, by string, e *effects) result {
+func (s *state) replaceNode(c *metapb.ReplaceNode, e *effects) result {
+	name, by := c.Name, c.By
 	if _, member := s.nodes[name]; !member && !s.placed(name) {
 		return result{err: errNoNode(name)}
 	}
 	if _, ok := s.nodes[by]; !ok {
 		return result{err: errNoNode(by)}
+	}
+	if s.clusterVersion >= copiesVersion && !c.Force { // programs of before refuse nothing here
+		if err := s.dispensable(name); err != nil {
+			return result{err: err}
+		}
 	}
 	s.removeNode(name, e) // if it is one still
 	s.changeMaps(func(db *Database) bool {
@@ -67,6 +75,28 @@ func (s *state) replaceNode(name, by string, e *effects) result {
 		return ok
 	}, e)
 	return result{}
+}
+
+// dispensable refuses a node that may have an acknowledged edit which no majority of
+// the other full copies has.
+func (s *state) dispensable(node string) error {
+	first, n := "", 0
+	for db := range s.dbs.All() {
+		if slices.ContainsFunc(db.Shards, func(s ring.Shard) bool { return !s.Dispensable(node) }) {
+			if n++; n == 1 {
+				first = db.Name
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("database %q", first)
+	if n > 1 {
+		what = fmt.Sprintf("%d databases, the first is %q", n, first)
+	}
+	return fault.Newf(fault.Conflict, "%s has the only full copy of a range of %s, or one that others are still filled from. "+
+		"\"force\": true in the body gives up what only %s has.", node, what, node)
 }
 
 // placed reports whether the map of some database names a node.
@@ -106,15 +136,23 @@ func (m *Meta) RemoveNode(ctx context.Context, name string) error {
 // ReplaceNode gives all copies of a node that is gone for good to a member and
 // removes the first one, in one step. The copies there are new: they have to be
 // filled. The node that is gone may have been removed before, as long as a map
-// names it. fault.NotFound when none does, and when the other is not a member.
-func (m *Meta) ReplaceNode(ctx context.Context, old, by string) error {
+// names it. fault.NotFound when none does, and when the other is not a member;
+// fault.Conflict, unless force is set, when that gives something up: a range would be without
+// a full copy, or others are still filled from the one that goes.
+func (m *Meta) ReplaceNode(ctx context.Context, old, by string, force bool) error {
 	if old == by {
 		return fault.New(fault.BadRequest, "a node cannot take its own place")
 	}
 	if err := m.checkRemovable(ctx, old); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: &metapb.ReplaceNode{Name: old, By: by}}})
+	if s := m.fsm.load(); !force && s.clusterVersion < copiesVersion {
+		// Which copies are full is not in the map yet.
+		if err := s.permit(copiesVersion); err != nil {
+			return err
+		}
+	}
+	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: &metapb.ReplaceNode{Name: old, By: by, Force: force}}})
 	return err
 }
 

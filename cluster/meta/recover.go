@@ -233,7 +233,7 @@ func (r *remaking) identifyCopies() {
 		next.identifyAs(r.Self, there, s.index+1)
 		dbs = append(dbs, &next)
 	}
-	s.dbs = Databases{build(dbs)}
+	s.dbs = databasesOf(dbs)
 }
 
 // compare tells which shards of a database are missing.

@@ -157,7 +157,7 @@ func readSnapshot(in *bufio.Reader) (*state, *tombstones, error) {
 		}
 		r.count++
 	}
-	r.state.dbs = Databases{build(r.dbs)}
+	r.state.dbs = databasesOf(r.dbs)
 	return r.state, r.tombstones, r.state.check()
 }
 
@@ -211,13 +211,4 @@ func (r *snapshotReader) changeConfig(c *metapb.ConfigChange) {
 	l := r.state.perNode[c.Node]
 	change(&l, c)
 	r.state.perNode[c.Node] = l
-}
-
-// build makes a balanced tree of sorted databases.
-func build(dbs []*Database) *treeNode {
-	if len(dbs) == 0 {
-		return nil
-	}
-	at := len(dbs) / 2
-	return join(build(dbs[:at]), dbs[at], build(dbs[at+1:]))
 }

@@ -94,7 +94,7 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 	case *metapb.Command_RemoveNode:
 		return s.removeNode(op.RemoveNode.Name, e)
 	case *metapb.Command_ReplaceNode:
-		return s.replaceNode(op.ReplaceNode.Name, op.ReplaceNode.By, e)
+		return s.replaceNode(op.ReplaceNode, e)
 	case *metapb.Command_IdentifyCopies:
 		s.changeMaps(func(db *Database) bool { return db.identify(s.index, true) }, e)
 	case *metapb.Command_ChangeCopies:

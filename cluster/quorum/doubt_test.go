@@ -22,6 +22,7 @@ func TestDoubtful(t *testing.T) {
 		{name: "an answer", err: errConflict},
 		{name: "it does not take part", err: fault.New(fault.Unavailable, "maintenance")},
 		{name: "it holds no such copy", err: fault.New(fault.NoCopy, "no_db_file")},
+		{name: "it knows a newer map", err: fault.NewStaleMap(7)},
 		{name: "it shuts down", err: fault.New(fault.Closed, "closing")},
 		{name: "it was never asked", err: unsent{fault.New(fault.NodeDown, "no connection")}},
 		{name: "the connection broke", err: fault.New(fault.NodeDown, "down"), want: true},

@@ -29,9 +29,15 @@ const (
 // A refusal promises that no copy has the edit. It is one only as long as no
 // copy that was asked before may have done it unseen ([Doubtful]): otherwise
 // what has become of the edit is not known, and the outcome is Failed.
+//
+// Copies that are being filled get every edit and decide none. While there are such,
+// more than half of the full copies, and more than half of all, have to have an edit, so
+// that it is on a majority whichever of them are full later (docs/decisions/0039).
 type Write struct {
-	copies, need int
+	copies, need int // full ones
 	stored, lost int
+	joining      count // those that are being filled
+	needAll      int   // of all copies; 0: no matter
 	err          error // why the first lost copy was lost
 	refusal      error // of a deciding copy; counts as long as nothing is stored
 	doubt        error // why it is not known whether a deciding copy has the edit
@@ -41,14 +47,23 @@ type Write struct {
 // Majority returns the default of w and r: more than half of the copies.
 func Majority(copies int) int { return copies/2 + 1 }
 
-// NewWrite returns the count for a range with that many copies. w below 1
-// means the majority; w above the number of copies can never be met, so that
-// the outcome is Accepted at best.
-func NewWrite(copies, w int) Write {
+// count is of copies that are being filled.
+type count struct{ copies, stored, lost int }
+
+// NewWrite returns the count for a range with that many full copies, and others that
+// are being filled. w below 1 means the majority; w above the number of full copies can
+// never be met, so that the outcome is Accepted at best.
+func NewWrite(full, joining, w int) Write {
+	q := Write{copies: full, need: w, joining: count{copies: joining}}
 	if w < 1 {
-		w = Majority(copies)
+		q.need, q.needAll = Majority(full), Majority(full+joining)
 	}
-	return Write{copies: copies, need: w}
+	return q
+}
+
+// Restart returns the count of the same copies before any has said something.
+func (q *Write) Restart() Write {
+	return Write{copies: q.copies, need: q.need, joining: count{copies: q.joining.copies}, needAll: q.needAll}
 }
 
 // Decide tells what a deciding copy said: nil for done, a refusal, or an error
@@ -84,13 +99,19 @@ func (q *Write) Refusal() error {
 
 // Fail tells that no copy is left to decide, or no time: whoever has not
 // answered counts as lost.
-func (q *Write) Fail() { q.lost = max(q.copies-q.stored, q.lost) }
-
-// Need returns how many copies have to have the edit.
-func (q *Write) Need() int { return q.need }
+func (q *Write) Fail() {
+	q.lost = max(q.copies-q.stored, q.lost)
+	q.joining.lost = max(q.joining.copies-q.joining.stored, q.joining.lost)
+}
 
 // Store tells that one more copy has the edit durable.
 func (q *Write) Store() { q.stored++ }
+
+// StoreJoining is Store for a copy that is being filled.
+func (q *Write) StoreJoining() { q.joining.stored++ }
+
+// LoseJoining is Lose for a copy that is being filled.
+func (q *Write) LoseJoining() { q.joining.lost++ }
 
 // Withdraw tells that the deciding copy does not have the edit any more, nor
 // will those that stored it keep it: whatever they say, the outcome is Failed.
@@ -112,13 +133,13 @@ func (q *Write) Outcome() (Outcome, error) {
 	switch {
 	case q.gone != nil:
 		return Failed, q.gone
-	case q.stored >= q.need:
+	case q.stored >= q.need && q.stored+q.joining.stored >= q.needAll:
 		return Committed, nil
 	case q.stored == 0 && q.refusal != nil && q.doubt == nil:
 		return Refused, q.refusal
 	case q.stored == 0 && q.refusal != nil:
 		return Failed, q.doubt
-	case q.stored+q.lost < q.copies:
+	case q.stored+q.lost < q.copies || q.needAll > 0 && q.joining.stored+q.joining.lost < q.joining.copies:
 		return Pending, nil
 	case q.stored > 0:
 		return Accepted, nil
@@ -134,7 +155,7 @@ func (q *Write) Outcome() (Outcome, error) {
 func Usable(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.NoCopy, fault.Closed,
-		fault.Corruption, fault.InsufficientStorage, fault.Busy:
+		fault.Corruption, fault.InsufficientStorage, fault.Busy, fault.StaleMap:
 		return false
 	default:
 		return true
@@ -154,7 +175,7 @@ func Doubtful(err error) bool {
 		return false
 	}
 	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.NoCopy, fault.Closed, fault.Busy:
+	case fault.Unavailable, fault.NoCopy, fault.Closed, fault.Busy, fault.StaleMap:
 		return false
 	default:
 		return true

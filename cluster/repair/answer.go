@@ -2,7 +2,6 @@ package repair
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 
 	"divan/storage/fault"
@@ -16,39 +15,23 @@ const Service = "repair"
 type message struct {
 	Op     string      `json:"op"`
 	Pairs  [][2]string `json:"pairs,omitempty"`  // missed, sync: copy, node to push it to; empty: all others
-	Copies []string    `json:"copies,omitempty"` // rebuild, states
-	Copy   string      `json:"copy,omitempty"`   // pushed: and the next two
-	UUID   string      `json:"uuid,omitempty"`   // of the copy that was pushed to
-	Part   bool        `json:"part,omitempty"`   // the pushing copy is incomplete itself
+	Copy   string      `json:"copy,omitempty"`   // filled: and the next two
+	Target uint64      `json:"target,omitempty"` // id of the copy that was pushed to
+	Source uint64      `json:"source,omitempty"` // and of the one that has pushed
 	Since  uint64      `json:"since,omitempty"`  // digest: of copy, behind that sequence, and the next two
 	Limit  int         `json:"limit,omitempty"`
 	Seed   *seed       `json:"seed,omitempty"`
 }
 
 const (
-	opMissed  = "missed"  // push to these nodes, they miss something
-	opSync    = "sync"    // push at once, also what has failed a moment ago
-	opRebuild = "rebuild" // push these copies to me, they are incomplete, and tell me when I have everything
-	opPushed  = "pushed"  // you have everything
-	opDigest  = "digest"  // what your copy has taken; the answer is no reply
-	opStates  = "states"  // tell me what these copies of yours are
+	opMissed = "missed" // push to these nodes, they miss something
+	opSync   = "sync"   // push at once, also what has failed a moment ago
+	opFilled = "filled" // your joining copy has all that my full one had
+	opDigest = "digest" // what your copy has taken; the only one whose answer says something
 )
-
-// reply is the answer to rebuild and states; to the others it is empty.
-type reply struct {
-	States map[string]state `json:"states,omitempty"` // by copy
-}
 
 // maxNames bounds the copies named in one message.
 const maxNames = 1000
-
-// most is how many copies a message may name.
-func (m *message) most() int {
-	if m.Op == opStates {
-		return maxStates
-	}
-	return maxNames
-}
 
 // Answer does what another node asks of this one: the service "repair". The
 // errors are fault.BadRequest for a message that it does not understand, and
@@ -56,10 +39,9 @@ func (m *message) most() int {
 func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byte, error) {
 	var m message
 	err := json.Unmarshal(request, &m)
-	if most := m.most(); err != nil || len(m.Copies) > most || len(m.Pairs) > most {
+	if err != nil || len(m.Pairs) > maxNames {
 		return nil, fault.Wrap(fault.BadRequest, "malformed request to repair", err)
 	}
-	var a reply
 	switch m.Op {
 	case opMissed, opSync:
 		want := (*schedule).hint
@@ -69,69 +51,27 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 		for _, p := range m.Pairs {
 			r.request(pair{p[0], p[1]}, want)
 		}
-	case opRebuild:
-		a.States, err = r.rebuildFor(ctx, from, m.Copies)
-	case opStates:
-		a.States, err = statesOf(r.o.Local, m.Copies)
 	case opDigest:
 		return digest(ctx, r.o.Local, &m)
-	case opPushed:
-		err = r.pushedBy(ctx, from, &m)
+	case opFilled:
+		r.filledBy(&m)
 	default:
-		err = fault.New(fault.BadRequest, "unknown request to repair")
+		return nil, fault.New(fault.BadRequest, "unknown request to repair")
 	}
-	if err != nil {
-		return nil, err
-	}
-	out, _ := json.Marshal(a) // strings: it cannot fail
-	return out, nil
+	return []byte("{}"), nil
 }
 
-// ask sends a message to another node.
-func (r *Repair) ask(ctx context.Context, node string, m message) (reply, error) {
-	var a reply
-	out, err := r.askRaw(ctx, node, m)
-	if err != nil {
-		return a, err
-	}
-	if err := json.Unmarshal(out, &a); err != nil {
-		return a, fault.Wrap(fault.Internal, "malformed answer of repair", err)
-	}
-	return a, nil
-}
-
-func (r *Repair) askRaw(ctx context.Context, node string, m message) ([]byte, error) {
+// ask sends a message to another node and returns the answer.
+func (r *Repair) ask(ctx context.Context, node string, m message) ([]byte, error) {
 	text, _ := json.Marshal(m) // strings and numbers: it cannot fail
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return r.o.Ask(ctx, node, Service, text)
 }
 
-// rebuildFor starts pushes to a node whose copies are incomplete and tells what
-// this node's copies are.
-func (r *Repair) rebuildFor(ctx context.Context, node string, copies []string) (map[string]state, error) {
-	states := make(map[string]state, len(copies))
-	for _, name := range copies {
-		_, _, err := r.o.Local.Position(ctx, name)
-		switch {
-		case fault.Is(err, fault.NoCopy):
-			states[name] = stateAbsent
-			continue
-		case err != nil:
-			return nil, err
-		case r.o.Local.Rebuilding(name):
-			states[name] = stateIncomplete
-		default:
-			states[name] = stateComplete
-		}
-		r.request(pair{name, node}, (*schedule).rebuild)
-	}
-	return states, nil
-}
-
-// tellPushed tells a node that its incomplete copy has everything that this
-// node's copy had.
-func (r *Repair) tellPushed(ctx context.Context, p pair, uuid [16]byte, part bool) error {
-	_, err := r.ask(ctx, p.node, message{Op: opPushed, Copy: p.copy, UUID: hex.EncodeToString(uuid[:]), Part: part})
+// tellFilled tells a node that its joining copy has everything that this node's full copy
+// had.
+func (r *Repair) tellFilled(ctx context.Context, p pair, target, source uint64) error {
+	_, err := r.ask(ctx, p.node, message{Op: opFilled, Copy: p.copy, Target: target, Source: source})
 	return err
 }

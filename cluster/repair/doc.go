@@ -14,9 +14,9 @@
 //   - push.go, digest.go, purge_checkpoint.go: one push.
 //   - checkpoint.go, resume.go: what two copies are known to share (pure).
 //   - schedule.go, walk.go: which pairs are due (pure).
-//   - rebuild.go: when a copy that was lost is whole again (pure).
+//   - joining.go: what fills copies that join.
 //   - repair.go and the rest: the node's pushes, and talk with other nodes.
 //
-// DESIGN.md says why. LOCKS: Repair.mu and rebuilds.mu are leaves; while one
+// DESIGN.md says why. LOCKS: Repair.mu and joins.mu are leaves; while one
 // is held, nothing is called but reads of the metadata, and nothing waited for.
 package repair

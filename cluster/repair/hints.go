@@ -86,6 +86,11 @@ func (r *Repair) passOn(ctx context.Context, op string, pairs map[pair]struct{})
 			}
 		}
 	}
+	r.send(ctx, op, byNode)
+}
+
+// send sends nodes their pairs, to all at once.
+func (r *Repair) send(ctx context.Context, op string, byNode map[string][][2]string) {
 	var wg sync.WaitGroup
 	for node, pairs := range byNode {
 		wg.Go(func() {

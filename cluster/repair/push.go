@@ -21,7 +21,6 @@ type push struct {
 	local   *shard.Local // where the source is
 	turn    int          // batches until another push may have its turn
 	holders []string     // the nodes of the range; empty: not known
-	rebuild bool         // the target is to hear when it has everything, also when that is nothing
 	// digest asks the target for a digest of its copy; nil: it cannot be asked.
 	digest func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error)
 
@@ -33,10 +32,9 @@ type push struct {
 
 // outcome is what came of a push.
 type outcome struct {
-	more   bool     // its turn is over, but there is more to push
-	upto   uint64   // of the source: what the target has now
-	behind uint64   // of the source: what the target does not have
-	target [16]byte // uuid of the copy that was pushed to
+	more   bool   // its turn is over, but there is more to push
+	upto   uint64 // of the source: what the target has now
+	behind uint64 // of the source: what the target does not have
 }
 
 // run pushes until the target has everything that the source held when the
@@ -49,13 +47,12 @@ func (p *push) run(ctx context.Context) (outcome, error) {
 	}
 	// Before the target is looked for, which may be away for long.
 	held, err := p.holdPurges(ctx)
-	if err != nil || p.source.seq == 0 && !held && !p.rebuild { // nothing was ever written here
+	if err != nil || p.source.seq == 0 && !held { // nothing was ever written here
 		return o, err
 	}
 	if err := p.target.locate(ctx); err != nil {
 		return o, err
 	}
-	o.target = p.target.uuid
 	if err := p.purges(ctx); err != nil || p.source.seq == 0 {
 		return o, err
 	}

@@ -21,8 +21,9 @@ import (
 // Map is what repair has to know of the cluster; *meta.Meta is one.
 type Map interface {
 	WaitReady(ctx context.Context) error
-	Database(name string) (*meta.Database, bool)
 	Databases() meta.Databases
+	CopyIn(name, node string) (*meta.Database, ring.Copy, bool)
+	ChangeCopies(ctx context.Context, changes []meta.CopyChange) error
 	Node(name string) (meta.Node, bool)
 }
 
@@ -64,7 +65,7 @@ type Repair struct {
 		tell     map[pair]struct{} // hints for other nodes that have not been sent
 		synced   map[pair]uint64   // of the source: what the target is known to have
 	}
-	rebuilds rebuilds
+	joins joins
 }
 
 // New returns a Repair that does nothing before Run; what it is told before
@@ -82,7 +83,7 @@ func New(o Options) (*Repair, error) {
 	r.mu.walker = walker{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[pair]struct{})
 	r.mu.synced = make(map[pair]uint64)
-	r.rebuilds.byCopy, r.rebuilds.asking = make(map[string]*rebuilding), make(map[string]struct{})
+	r.joins.byID = make(map[uint64]*joining)
 	return r, nil
 }
 
@@ -101,7 +102,7 @@ func (r *Repair) Run(ctx context.Context) error {
 	r.mu.Lock()
 	r.mu.walker.begin("", true)
 	r.mu.Unlock()
-	r.work.Go(func() { r.keepRebuilding(ctx) })
+	r.work.Go(func() { r.keepJoining(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -194,32 +195,38 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	p := &push{
 		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, holders: nodes,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
-			return r.askRaw(ctx, it.node, message{Op: opDigest, Copy: it.copy, Since: since, Limit: limit, Seed: &s})
+			return r.ask(ctx, it.node, message{Op: opDigest, Copy: it.copy, Since: since, Limit: limit, Seed: &s})
 		},
 	}
 	p.batch, p.bandwidth, p.progress = cfg.BatchSize, &r.bandwidth, it.progress
-	r.mu.Lock()
-	p.rebuild, it.rebuild = it.rebuild, false // from here on, whoever asks means the next push
-	r.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
 	defer p.progress.stall.Stop()
-	part := r.o.Local.Rebuilding(it.copy) // before the push: what it gets later is not in it
+	from, fills := r.fills(db, it)
+	if fills {
+		// This node knows that the target joins. What it lets in from here on gets there by itself.
+		if err := r.o.Local.Writes.Drain(ctx); err != nil {
+			return failed
+		}
+	}
 	o, err := p.run(ctx)
 	if err == nil {
 		r.synced(it, &o)
 	}
 	done := err == nil && !o.more
-	if done && p.rebuild {
-		err = r.tellPushed(ctx, it.pair, o.target, part)
-	}
-	if p.rebuild && (!done || err != nil) { // it is still to hear
-		r.mu.Lock()
-		it.rebuild = true
-		r.mu.Unlock()
+	if done && fills {
+		err = r.tellFilled(ctx, it.pair, p.target.Copy.To.Copy, from)
 	}
 	return r.judge(ctx, it, &o, err)
+}
+
+// fills returns the id of the copy of this node that is pushed from, and whether it is a
+// full copy and fills a joining one.
+func (r *Repair) fills(db *meta.Database, it *item) (from uint64, ok bool) {
+	source, _ := db.Copy(it.copy, r.o.Node)
+	target, there := db.Copy(it.copy, it.node)
+	return source.ID, there && source.State == ring.StateFull && target.State == ring.StateJoining
 }
 
 // synced keeps how far a target is.
@@ -269,16 +276,12 @@ func (r *Repair) holds(ctx context.Context, name string) bool {
 // place returns the database of a copy and the nodes that hold its range, in
 // the order of the map.
 func (r *Repair) place(name string) (*meta.Database, []string, bool) {
-	rg, dbName, suffix, ok := ring.ParseCopyName(name)
-	if !ok {
+	db, _, _ := r.o.Meta.CopyIn(name, r.o.Node)
+	if db == nil {
 		return nil, nil, false
 	}
-	db, ok := r.o.Meta.Database(dbName)
-	if !ok || db.Suffix != suffix {
-		return nil, nil, false
-	}
-	for _, s := range db.Shards {
-		if s.Range == rg {
+	for i := range db.Shards {
+		if s := &db.Shards[i]; db.CopyName(s.Range) == name {
 			return db, s.Nodes(), true
 		}
 	}

@@ -54,7 +54,6 @@ type item struct {
 	next     time.Time // when again is due
 	fails    int
 	away     bool   // the last try did not reach the node
-	rebuild  bool   // the target is incomplete and waits to hear that it has everything
 	behind   uint64 // sequences of the source that the target did not have at the last look
 	begun    time.Time
 	progress *progress
@@ -119,19 +118,6 @@ func (s *schedule) hint(p pair, now time.Time) { s.want(p, now) }
 // sync is want for a round that an operator asks for: no pause is waited out.
 func (s *schedule) sync(p pair, now time.Time) {
 	if it := s.want(p, now); it != nil {
-		s.hurry(it, now)
-	}
-}
-
-// rebuild is want for a target that is incomplete and has asked for it, so
-// that its node can be reached.
-func (s *schedule) rebuild(p pair, now time.Time) {
-	it := s.want(p, now)
-	if it == nil {
-		return
-	}
-	it.rebuild = true
-	if it.away {
 		s.hurry(it, now)
 	}
 }

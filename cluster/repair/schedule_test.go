@@ -199,46 +199,6 @@ func TestScheduleRapid(t *testing.T) {
 	})
 }
 
-func TestWhole(t *testing.T) {
-	const in, out, away, gone, absent = stateIncomplete, stateComplete, stateUnknown, stateGone, stateAbsent
-	type m = map[string]standing
-	abc := []string{"a", "b", "c"}
-	for i, c := range []struct {
-		self   string
-		others m
-		waited time.Duration
-		want   bool
-	}{
-		{"b", m{"a": {state: out}, "c": {state: out}}, 0, false},
-		{"b", m{"a": {state: out, pushed: true}, "c": {state: out}}, 0, false},
-		{"b", m{"a": {state: out, pushed: true}, "c": {state: out}}, patience, true},
-		{"b", m{"a": {state: out, pushed: true}, "c": {state: out, pushed: true}}, 0, true},
-		{"b", m{"a": {state: out, pushed: true}, "c": {state: away}}, 0, true},
-		{"b", m{"a": {state: away, pushed: true}, "c": {state: away}}, 0, true},
-		{"b", m{"a": {state: out}, "c": {state: away}}, patience, false},
-		{"b", m{"a": {state: away}, "c": {state: away}}, patience, false},
-		{"b", m{"a": {state: out, pushed: true}, "c": {state: in}}, 0, true},
-		{"b", m{"a": {state: gone}, "c": {state: out, pushed: true}}, 0, true},
-		// nobody is complete
-		{"a", m{"b": {state: in}, "c": {state: in}}, 0, false},
-		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: in}}, 0, false},
-		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: in}}, patience, true},
-		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: in, pushedPart: true}}, 0, true},
-		{"b", m{"a": {state: in, pushedPart: true}, "c": {state: in, pushedPart: true}}, patience, false},
-		{"b", m{"a": {state: gone}, "c": {state: in, pushedPart: true}}, 0, true},
-		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: away}}, patience, false},
-		{"a", m{"b": {state: in, pushedPart: true}, "c": {state: absent}}, patience, false},
-		{"c", m{"a": {state: gone}, "b": {state: gone}}, 0, true},
-	} {
-		if got := whole(c.self, abc, c.others, c.waited); got != c.want {
-			t.Errorf("%d: %v", i, got)
-		}
-	}
-	if !whole("a", []string{"a"}, nil, 0) {
-		t.Error("a copy without others is never whole")
-	}
-}
-
 func TestBandwidth(t *testing.T) {
 	p := &bandwidth{}
 	now := time.Unix(1000, 0)

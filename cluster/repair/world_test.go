@@ -15,6 +15,7 @@ import (
 	"divan/cluster/meta"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -50,7 +51,7 @@ type member struct {
 	repair *Repair
 	end    func() // stops the repair
 	down   atomic.Bool
-	slow   atomic.Int64 // nanoseconds that each call takes
+	slow   atomic.Int64 // nanoseconds that each call to it and from it takes
 	broken atomic.Pointer[func(call replica.Call) error]
 }
 
@@ -123,7 +124,7 @@ func (w *world) node(i int) *member { return w.nodes[w.names[i]] }
 func (m *member) startRepair() {
 	m.t.Helper()
 	r, err := New(Options{
-		Node: m.name, Meta: m.world.group, Local: m.Local, Own: replica.NewLocal(replica.Held{Shards: m.Local}), Peers: view{m.world, m.name}, Config: m.world.config,
+		Node: m.name, Meta: m.world.group, Local: m.Local, Own: m.held(), Peers: view{m.world, m.name}, Config: m.world.config,
 		Ask: view{m.world, m.name}.ask, Logger: zaptest.NewLogger(m.world.t, zaptest.Level(zap.InfoLevel)).Named(m.name),
 	})
 	if err != nil {
@@ -146,6 +147,66 @@ func (m *member) startRepair() {
 }
 
 func (m *member) stopRepair() { m.end() }
+
+// held is the copies of the node as calls find them.
+func (m *member) held() *replica.Local {
+	return replica.NewLocal(replica.Held{Shards: m.Local, Place: func(name string) replica.Place {
+		db, one, ok := m.world.group.CopyIn(name, m.name)
+		if !ok {
+			return replica.Place{}
+		}
+		return replica.Place{ID: one.ID, State: one.State, Generation: db.Generation}
+	}})
+}
+
+// lose does what a node does whose copy is gone: the copy joins under a new id, and is made
+// empty.
+func (m *member) lose() {
+	m.t.Helper()
+	if err := m.Drop(m.world.ctx, m.copy); err != nil {
+		m.t.Fatal(err)
+	}
+	m.make(m.join())
+}
+
+// join proposes that the copy of the node joins, and returns the id that it gets.
+func (m *member) join() uint64 {
+	m.t.Helper()
+	db, was, _ := m.world.group.CopyIn(m.copy, m.name)
+	joins := meta.CopyChange{Name: db.Name, ID: db.ID, Change: ring.Change{Copy: was.ID, To: ring.StateJoining}}
+	if err := m.world.group.ChangeCopies(m.world.ctx, []meta.CopyChange{joins}); err != nil {
+		m.t.Fatal(err)
+	}
+	now := m.inMap()
+	if now.ID == was.ID || now.State != ring.StateJoining {
+		m.t.Fatalf("%s: copy %d, %s, became %d, %s", m.name, was.ID, was.State, now.ID, now.State)
+	}
+	return now.ID
+}
+
+// make makes the copy with that id.
+func (m *member) make(id uint64) {
+	m.t.Helper()
+	err := m.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
+	for fault.Is(err, fault.Exists) { // somebody reads the copy that was dropped
+		<-time.After(time.Millisecond)
+		err = m.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// inMap returns what the map has of the copy of the node.
+func (m *member) inMap() ring.Copy {
+	_, one, _ := m.world.group.CopyIn(m.copy, m.name)
+	return one
+}
+
+func (m *member) copyID() uint64 { return m.inMap().ID }
+
+// joins reports whether the copy of the node is being filled.
+func (m *member) joins() bool { return m.inMap().State == ring.StateJoining }
 
 // restart ends a node and starts it again on its file system.
 func (m *member) restart() {
@@ -231,7 +292,7 @@ func (r remote) pass(ctx context.Context, call replica.Call) error {
 			return err
 		}
 	}
-	if d := time.Duration(r.m.slow.Load()); d > 0 {
+	if d := time.Duration(max(r.m.slow.Load(), r.v.w.nodes[r.v.self].slow.Load())); d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
@@ -248,7 +309,7 @@ func (r remote) Do(ctx context.Context, c replica.Call) error {
 	if err := r.pass(ctx, c); err != nil {
 		return err
 	}
-	return c.On(ctx, replica.NewLocal(replica.Held{Shards: r.m.Local}))
+	return c.On(ctx, r.m.held())
 }
 
 // wait lets bubble time pass.
@@ -463,5 +524,25 @@ func TestAwayAndDeleted(t *testing.T) {
 		if a.repair.Jobs() != 0 {
 			t.Errorf("%d pushes wait for a database that is gone", a.repair.Jobs())
 		}
+	})
+}
+
+func TestBandwidthIsBounded(t *testing.T) {
+	inWorld(t, 2, config.Values{"mem3": {"sync_max_bytes_per_second": "100000"}}, func(w *world) {
+		a, b := w.node(0), w.node(1)
+		w.wait(time.Minute)
+		b.setDown(true)
+		large := content(1_000_000, 'x')
+		a.put("d", doc.Rev{}, `{}`, a.attach("d", "large", 1, large))
+		b.setDown(false)
+		w.wait(9 * time.Second)
+		if b.info().Seq != 0 {
+			t.Error("a megabyte took less than 9 seconds")
+		}
+		if tasks := a.repair.Tasks(); len(tasks) != 1 || tasks[0].Bytes < 500_000 || tasks[0].To != 1 || tasks[0].Node != b.name {
+			t.Errorf("tasks %+v", tasks)
+		}
+		w.wait(3 * time.Second)
+		w.agree()
 	})
 }

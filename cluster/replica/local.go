@@ -12,13 +12,15 @@ import (
 type Held struct {
 	Shards *shard.Local
 	Views  *view.Views // nil: views are not asked for
-	// Unnamed tells whether a directory that does not say which copy it is may be the
-	// one with that id: programs that knew no ids have made it. nil: never.
-	Unnamed func(name string, id uint64) bool
-	// Make makes a copy that a request is meant for and that is not there, if the map
-	// says that it should be: a node may be asked before it has heard of a database. nil:
+	// Place returns what the map says of a copy here. nil: requests are compared with
+	// the directories only.
+	Place func(name string) Place
+	// Heard waits until this node has heard of the map of that generation, which the node
+	// that asks has. nil: nothing is waited for.
+	Heard func(ctx context.Context, generation uint64) error
+	// Make makes a copy that the map says should be here and that is not there yet. nil:
 	// nothing is made.
-	Make func(ctx context.Context, name string, to wire.Addressee) error
+	Make func(ctx context.Context, name string) error
 	// Dropped is told the name of a copy that is about to be dropped because its database
 	// was deleted; nil: nobody is told.
 	Dropped func(name string)
@@ -27,11 +29,11 @@ type Held struct {
 // Local is the copies of this node with the refusals that protect readers from
 // copies that must not answer:
 //
-//   - A copy that was made because it was missing (CreateMissing) lacks what the
-//     other copies have until repair has brought it. It takes revisions that
-//     were decided elsewhere, purges, contents, and the calls of repair; it
-//     refuses reads and decisions with fault.Unavailable, so that another copy
-//     is asked.
+//   - A copy that joins lacks what the other copies have until repair has brought it. It
+//     takes revisions that were decided elsewhere, purges, contents, and the calls of
+//     repair; it refuses reads and decisions with fault.Unavailable.
+//   - A call that was made by an older map than this node has is refused with
+//     fault.StaleMap, if the copy had another state in that, or the answer is counted.
 //   - A copy of a database that this node knows to be deleted is not there for
 //     other nodes, though it may wait to be dropped: one that has not heard of
 //     it must not have its edits taken and acknowledged.
@@ -67,16 +69,6 @@ func (l *Local) Operations() wire.Operations {
 	return o
 }
 
-// CreateMissing makes a copy that should have been there: its database exists,
-// and other copies of the range hold what was written so far. It is incomplete
-// until repair has filled it; a crash at any point does not change that. A copy
-// without others holds all there is from the start; one that was here once and
-// is lost is not made: storage.ErrLost. fault.Exists when it is there.
-func (l *Local) CreateMissing(ctx context.Context, name string, o shard.CreateOptions, others int) error {
-	o.Rebuilding, o.Sole = others > 0, others == 0
-	return l.held.Shards.Create(ctx, name, o)
-}
-
 // Has reports whether a copy is on the disk. It is not opened for that.
 func (l *Local) Has(name string) bool { return l.held.Shards.Has(name) }
 
@@ -86,5 +78,5 @@ func (l *Local) DiskFull() error { return l.held.Shards.DiskFull() }
 // Names lists the copies, sorted.
 func (l *Local) Names() ([]string, error) { return l.held.Shards.Names() }
 
-// Rebuilding reports whether a copy is marked as incomplete.
-func (l *Local) Rebuilding(name string) bool { return l.held.Shards.Rebuilding(name) }
+// AllRebuilding lists the copies that programs of before have marked as incomplete.
+func (l *Local) AllRebuilding() []string { return l.held.Shards.AllRebuilding() }

@@ -13,7 +13,8 @@ type LocalGetRequest struct{ Copy, ID string }
 
 // LocalGet reads a local document.
 var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
-	Copy: func(q LocalGetRequest) string { return q.Copy },
+	Copy:    func(q LocalGetRequest) string { return q.Copy },
+	Counted: true,
 	Run: func(h *Held, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
 		return h.Shards.LocalGet(ctx, q.Copy, q.ID)
 	},

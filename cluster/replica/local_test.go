@@ -4,17 +4,21 @@ import (
 	"context"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"divan/cluster/wire"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/marks"
 )
 
 // calls is every call on a copy that may be refused.
-func calls(g *Local, name string) map[string]func(ctx context.Context) error {
+func calls(c Copy, name string) map[string]func(ctx context.Context) error {
 	edit := func(newEdits, trusted bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := Update.On(ctx, Copy{At: g}, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
+			_, err := Update.On(ctx, c, shard.UpdateRequest{Copy: name, NewEdits: newEdits, Trusted: trusted, Edits: []shard.Edit{{
 				ID: "d", Path: doc.Path{Start: 1, IDs: []string{"a"}}, Body: []byte(`{}`),
 			}}})
 			return err
@@ -23,100 +27,103 @@ func calls(g *Local, name string) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"follow": edit(false, true), "decide": edit(true, false), "replicate": edit(false, false),
 		"open": func(ctx context.Context) error {
-			_, err := Open.On(ctx, Copy{At: g}, shard.OpenRequest{Copy: name, ID: "d"})
+			_, err := Open.On(ctx, c, shard.OpenRequest{Copy: name, ID: "d"})
+			if fault.Is(err, fault.NotFound) {
+				return nil
+			}
 			return err
 		},
 		"open_revs": func(ctx context.Context) error {
-			_, err := OpenRevs.On(ctx, Copy{At: g}, shard.OpenRevsRequest{Copy: name, ID: "d", All: true})
+			_, err := OpenRevs.On(ctx, c, shard.OpenRevsRequest{Copy: name, ID: "d", All: true})
 			return err
 		},
 		"missing": func(ctx context.Context) error {
-			_, err := Missing.On(ctx, Copy{At: g}, MissingRequest{Copy: name})
+			_, err := Missing.On(ctx, c, MissingRequest{Copy: name})
 			return err
 		},
 		"by id": func(ctx context.Context) error {
-			_, err := DocsByID.On(ctx, Copy{At: g}, DocsByIDRequest{Copy: name, IDs: []string{"d"}})
+			_, err := DocsByID.On(ctx, c, DocsByIDRequest{Copy: name, IDs: []string{"d"}})
 			return err
 		},
 		"local": func(ctx context.Context) error {
-			_, err := LocalGet.On(ctx, Copy{At: g}, LocalGetRequest{name, "_local/x"})
+			_, err := LocalGet.On(ctx, c, LocalGetRequest{name, "_local/x"})
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		},
 		"purge": func(ctx context.Context) error {
-			_, err := Purge.On(ctx, Copy{At: g}, PurgeRequest{name, []shard.PurgeItem{{ID: "x"}}})
+			_, err := Purge.On(ctx, c, PurgeRequest{name, []shard.PurgeItem{{ID: "x"}}})
 			return err
 		},
 		"put": func(ctx context.Context) error {
-			s, err := PutAttachment.On(ctx, Copy{At: g}, PutAttachmentRequest{name, "d", [16]byte{1}})
+			s, err := PutAttachment.On(ctx, c, PutAttachmentRequest{name, "d", [16]byte{1}})
 			if err == nil {
 				s.Abort()
 			}
 			return err
 		},
 		"read": func(ctx context.Context) error {
-			_, err := ReadAttachment.On(ctx, Copy{At: g}, shard.AttachmentRange{Copy: name, ID: "d"})
+			_, err := ReadAttachment.On(ctx, c, shard.AttachmentRange{Copy: name, ID: "d"})
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		},
 		"drop att": func(ctx context.Context) error {
-			_, err := DropAttachments.On(ctx, Copy{At: g}, DropAttachmentsRequest{name, "d", [][16]byte{{1}}})
+			_, err := DropAttachments.On(ctx, c, DropAttachmentsRequest{name, "d", [][16]byte{{1}}})
 			return err
 		},
 		"info": func(ctx context.Context) error {
-			_, err := Info.On(ctx, Copy{At: g}, name)
+			_, err := Info.On(ctx, c, name)
 			return err
 		},
 		"partition": func(ctx context.Context) error {
-			_, err := Partition.On(ctx, Copy{At: g}, PartitionRequest{name, "p"})
+			_, err := Partition.On(ctx, c, PartitionRequest{name, "p"})
 			return err
 		},
 		"all docs": func(ctx context.Context) error {
-			s, err := AllDocs.On(ctx, Copy{At: g}, shard.DocsRequest{Copy: name})
+			s, err := AllDocs.On(ctx, c, shard.DocsRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"local docs": func(ctx context.Context) error {
-			s, err := LocalDocs.On(ctx, Copy{At: g}, shard.LocalDocsRequest{Copy: name})
+			s, err := LocalDocs.On(ctx, c, shard.LocalDocsRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"changes": func(ctx context.Context) error {
-			s, err := Changes.On(ctx, Copy{At: g}, shard.ChangesRequest{Copy: name})
+			s, err := Changes.On(ctx, c, shard.ChangesRequest{Copy: name})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
 		"purges": func(ctx context.Context) error {
-			_, err := Purges.On(ctx, Copy{At: g}, PurgesRequest{Copy: name})
+			_, err := Purges.On(ctx, c, PurgesRequest{Copy: name})
 			return err
 		},
 		"position": func(ctx context.Context) error {
-			_, err := Position.On(ctx, Copy{At: g}, name)
+			_, err := Position.On(ctx, c, name)
 			return err
 		},
 		"watch": func(ctx context.Context) error {
-			w, err := Watch.On(ctx, Copy{At: g}, WatchRequest{name, make(chan struct{}, 1)})
+			w, err := Watch.On(ctx, c, WatchRequest{name, make(chan struct{}, 1)})
 			if err == nil {
 				err = w.Close()
 			}
 			return err
 		},
 		"compact": func(ctx context.Context) error {
-			_, err := Compact.On(ctx, Copy{At: g}, CompactRequest{Copy: name, DB: "db"})
+			_, err := Compact.On(ctx, c, CompactRequest{Copy: name, DB: "db"})
 			return err
 		},
 		"create": func(ctx context.Context) error {
-			_, err := Create.On(ctx, Copy{At: g}, CreateRequest{Copy: name})
+			_, err := Create.On(ctx, c, CreateRequest{Copy: name})
 			if fault.Is(err, fault.Exists) {
 				return nil
 			}
@@ -131,53 +138,71 @@ func writes() map[string]bool {
 	return map[string]bool{"follow": true, "purge": true, "put": true, "drop att": true, "compact": true, "create": true}
 }
 
+// expected is which calls are done, and how the others are refused.
+type expected struct {
+	what    string
+	passes  func(call string) bool
+	refusal fault.Kind
+}
+
+// expect fails unless every call of some is done that passes, and all others are refused
+// with that kind of error.
+func expect(ctx context.Context, t *testing.T, calls map[string]func(ctx context.Context) error, c expected) {
+	t.Helper()
+	what, passes, refusal := c.what, c.passes, c.refusal
+	for call, f := range calls {
+		err := f(ctx)
+		if passes(call) && err != nil {
+			t.Errorf("%s: %s is refused: %v", what, call, err)
+		}
+		if !passes(call) && !fault.Is(err, refusal) {
+			t.Errorf("%s: %s gives %v", what, call, err)
+		}
+	}
+}
+
+func anyCall(string) bool { return true }
+func noCall(string) bool  { return false }
+
 func TestLocal(t *testing.T) {
-	const name = "shards/00000000-ffffffff/db.1763600000"
+	const name = testCopy
 	local := newLocal(t)
-	g := NewLocal(local.held)
+	if err := local.held.Shards.Drop(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if err := local.held.Shards.Create(t.Context(), name, shard.CreateOptions{ID: 3}); err != nil {
+		t.Fatal(err)
+	}
+	held := local.held
+	place := Place{ID: 3, State: ring.StateJoining, Generation: 7}
+	held.Place = func(string) Place { return place }
+	g := NewLocal(held)
 	maintenance := false
 	gone := false
 	peers := g.ForPeers(func() bool { return maintenance }, func(copyName string) bool { return gone && copyName == name })
-	ctx := t.Context()
-	if err := local.held.Shards.Drop(ctx, name); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.CreateMissing(ctx, name, shard.CreateOptions{}, 2); err != nil {
-		t.Fatal(err)
-	}
+	ctx, to := t.Context(), wire.Addressee{Copy: 3, Generation: 7}
 	check := func(what string, g *Local, ctx context.Context, passes func(call string) bool) {
 		t.Helper()
-		for call, f := range calls(g, name) {
-			err := f(ctx)
-			if passes(call) && err != nil {
-				t.Errorf("%s: %s is refused: %v", what, call, err)
-			}
-			if !passes(call) && !fault.Is(err, fault.Unavailable) {
-				t.Errorf("%s: %s gives %v", what, call, err)
-			}
-		}
+		expect(ctx, t, calls(Copy{At: g, To: to}, name), expected{what, passes, fault.Unavailable})
 	}
-	all := func(string) bool { return true }
 	some := func(call string) bool { return writes()[call] }
-	check("incomplete, here", g, ctx, some)
-	check("incomplete, for peers", peers, ctx, some)
-	check("incomplete, for repair", peers, wire.ForRepair(ctx), all)
-	if err := local.held.Shards.Rebuilt(name); err != nil {
-		t.Fatal(err)
-	}
-	check("complete", peers, ctx, all)
+	check("joining, here", g, ctx, some)
+	check("joining, for peers", peers, ctx, some)
+	check("joining, for repair", peers, wire.ForRepair(ctx), anyCall)
+	place.State = ring.StateFull
+	check("full", peers, ctx, anyCall)
 	maintenance = true
-	check("maintenance, here", g, ctx, all)
-	check("maintenance, for peers", peers, ctx, func(string) bool { return false })
-	check("maintenance, for repair", peers, wire.ForRepair(ctx), all)
+	check("maintenance, here", g, ctx, anyCall)
+	check("maintenance, for peers", peers, ctx, noCall)
+	check("maintenance, for repair", peers, wire.ForRepair(ctx), anyCall)
 	const reason = "Nodes are unable to service this request due to overloading or maintenance mode."
-	if _, err := Open.On(ctx, Copy{At: peers}, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
+	if _, err := Open.On(ctx, Copy{At: peers, To: to}, shard.OpenRequest{Copy: name, ID: "x"}); err == nil || err.Error() != reason {
 		t.Errorf("maintenance: the client is told %v", err)
 	}
 	maintenance, gone = false, true
-	check("deleted, here", g, ctx, all)
+	check("deleted, here", g, ctx, anyCall)
 	for _, ctx := range []context.Context{ctx, wire.ForRepair(ctx)} {
-		for call, f := range calls(peers, name) {
+		for call, f := range calls(Copy{At: peers, To: to}, name) {
 			switch err := f(ctx); call {
 			case "local", "read": // their calls take this answer for that of a copy
 			default:
@@ -187,21 +212,45 @@ func TestLocal(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Drop.On(ctx, Copy{At: peers}, name); err != nil {
+	if _, err := Drop.On(ctx, Copy{At: peers, To: to}, name); err != nil {
 		t.Errorf("a copy of a deleted database is not dropped: %v", err)
-	}
-
-	// A copy without others holds all there is.
-	if err := g.CreateMissing(ctx, name+"1", shard.CreateOptions{}, 0); err != nil || g.Rebuilding(name+"1") {
-		t.Errorf("a copy without others: %v", err)
 	}
 }
 
+// TestMarkOfBefore: a copy that a program of before has marked as incomplete reads and
+// decides nothing until it loses the mark, whatever the map says and whoever asks but repair.
+func TestMarkOfBefore(t *testing.T) {
+	fs := vfs.NewMem()
+	m := marks.Set{Folder: marks.Folder{FS: fs, Path: "/data/rebuilding", Ensure: func(dir string) error { return fs.MkdirAll(dir, 0o755) }}}
+	if err := m.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(testCopy); err != nil {
+		t.Fatal(err)
+	}
+	g := newLocalOn(t, fs)
+	if marked := g.AllRebuilding(); len(marked) != 1 || marked[0] != testCopy {
+		t.Fatalf("marks of %q", marked)
+	}
+	g.held.Place = func(string) Place { return Place{ID: 3, Generation: 7, Unnamed: true} }
+	some := func(call string) bool { return writes()[call] }
+	for _, to := range []wire.Addressee{{}, {Copy: 3, Generation: 7}} {
+		of := calls(Copy{At: g, To: to}, testCopy)
+		expect(t.Context(), t, of, expected{"with its mark", some, fault.Unavailable})
+		expect(wire.ForRepair(t.Context()), t, of, expected{"with its mark, for repair", anyCall, fault.Unavailable})
+	}
+	if err := g.held.Shards.EndRebuilding(testCopy); err != nil {
+		t.Fatal(err)
+	}
+	expect(t.Context(), t, calls(Copy{At: g}, testCopy), expected{"without it", anyCall, fault.Unavailable})
+}
+
 func BenchmarkCheckIdle(b *testing.B) {
-	const name = "shards/00000000-ffffffff/db.1763600000"
 	g := newLocal(b)
+	g.held.Place = func(string) Place { return Place{ID: 3, Generation: 7} }
+	to, d := wire.Addressee{Copy: 3, Generation: 7}, demand{counted: true}
 	for b.Loop() {
-		if err := g.check(b.Context(), name, Complete); err != nil {
+		if _, err := g.check(b.Context(), testCopy, to, d); err != nil {
 			b.Fatal(err)
 		}
 	}

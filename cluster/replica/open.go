@@ -8,8 +8,9 @@ import (
 
 // Open reads one revision of a document.
 var Open = declare(Operation[shard.OpenRequest, *shard.Doc]{
-	Copy: func(q shard.OpenRequest) string { return q.Copy },
-	Run:  shards((*shard.Local).Open),
+	Copy:    func(q shard.OpenRequest) string { return q.Copy },
+	Counted: true,
+	Run:     shards((*shard.Local).Open),
 	Over: unary(wirepb.Op_OPEN, wire.ClassRead,
 		codec[shard.OpenRequest, *wirepb.OpenRequest]{encodeOpen, decodeOpen},
 		codec[*shard.Doc, *wirepb.Doc]{func(d **shard.Doc) *wirepb.Doc { return encodeDoc(*d, nil) }, decodeNewDoc}),

@@ -10,8 +10,9 @@ import (
 
 // OpenRevs reads several revisions of a document.
 var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
-	Copy: func(q shard.OpenRevsRequest) string { return q.Copy },
-	Run:  shards((*shard.Local).OpenRevs),
+	Copy:    func(q shard.OpenRevsRequest) string { return q.Copy },
+	Counted: true,
+	Run:     shards((*shard.Local).OpenRevs),
 	Over: unary(wirepb.Op_OPEN_REVS, wire.ClassRead,
 		codec[shard.OpenRevsRequest, *wirepb.OpenRevsRequest]{encodeOpenRevs, decodeOpenRevs},
 		codec[[]shard.RevResult, *wirepb.RevResults]{encodeRevResults, decodeRevResults}),
@@ -29,7 +30,8 @@ type OpenRevsManyRequest struct {
 // OpenRevsMany reads revisions of several documents, each with its own error, in
 // the order of the request.
 var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []shard.RevsAnswer]{
-	Copy: func(q OpenRevsManyRequest) string { return q.Copy },
+	Copy:    func(q OpenRevsManyRequest) string { return q.Copy },
+	Counted: true,
 	Run: func(h *Held, ctx context.Context, q OpenRevsManyRequest) ([]shard.RevsAnswer, error) {
 		return h.Shards.OpenRevsMany(ctx, q.Copy, q.Docs, q.MaxBytes)
 	},

@@ -38,6 +38,11 @@ type Operation[Q, A any] struct {
 	Copy func(q Q) string
 	// Needs is the state that the copy has to be in.
 	Needs State
+	// Counted is for what a coordinator counts the answers of: it is refused unless it was
+	// made by the very map of the database that this node has.
+	Counted bool
+	// Writes is for changes that a coordinator counts; see shard.WriteFence.
+	Writes bool
 	// Unheld is for what makes a copy, takes any of that name away, or reads nothing of it.
 	Unheld bool
 	// NeedsOf is Needs where that depends on the request; nil: it does not.
@@ -75,7 +80,12 @@ func (o *Operation[Q, A]) here(ctx context.Context, l *Local, to wire.Addressee,
 	if o.NeedsOf != nil {
 		needs = o.NeedsOf(q)
 	}
-	hold, err := l.admit(ctx, o.Copy(q), to, needs, o.Unheld)
+	if o.Writes {
+		fence := &l.held.Shards.Writes
+		epoch := fence.Begin()
+		defer fence.End(epoch)
+	}
+	hold, err := l.admit(ctx, o.Copy(q), to, demand{needs: needs, counted: o.Counted, unheld: o.Unheld})
 	if err != nil {
 		var none A
 		return none, err

@@ -18,7 +18,7 @@ type PurgeRequest struct {
 // copy does it too.
 var Purge = declare(Operation[PurgeRequest, []shard.PurgeResult]{
 	Copy:  func(q PurgeRequest) string { return q.Copy },
-	Needs: Present,
+	Needs: Present, Counted: true, Writes: true,
 	Run: func(h *Held, ctx context.Context, q PurgeRequest) ([]shard.PurgeResult, error) {
 		return h.Shards.Purge(ctx, q.Copy, q.Items)
 	},

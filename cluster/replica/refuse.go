@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/wire"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -13,8 +14,7 @@ type State int
 
 // The states. A copy that is Complete is also Present, and so on.
 const (
-	// Complete: it has what was written to its range, as far as any copy does.
-	// Repair is answered by other copies as well.
+	// Complete: the map has it as a full copy. Repair is answered by other copies as well.
 	Complete State = iota
 	// Present: it may still lack what the other copies have. Nothing is read or
 	// decided.
@@ -23,43 +23,90 @@ const (
 	Dropped
 )
 
+// Place is what this node's map of a database says of a copy under a name here.
+type Place struct {
+	ID         uint64 // 0: the map has none here, or copies have no ids yet
+	State      ring.State
+	Generation uint64 // of the map; 0: there is none
+	// Unnamed: the directory need not tell which copy it is; a program that knew no
+	// ids has made it.
+	Unnamed bool
+}
+
+// demand is what a call needs of its copy.
+type demand struct {
+	needs   State
+	counted bool // a coordinator counts the answer: it holds for one map only
+	unheld  bool
+}
+
 // admit refuses a call for a copy that must not answer it, and otherwise keeps another
 // copy from taking its place until the call is over.
-func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, needs State, unheld bool) (shard.Hold, error) {
-	if err := l.check(ctx, name, needs); err != nil || to.Copy == 0 || unheld {
+func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d demand) (shard.Hold, error) {
+	p, err := l.check(ctx, name, to, d)
+	if err != nil || to.Copy == 0 || d.unheld {
 		return shard.Hold{}, err
 	}
 	hold, err := l.held.Shards.Hold(ctx, name)
 	if l.held.Make != nil && fault.Is(err, fault.NoCopy) {
-		if err = l.held.Make(ctx, name, to); err == nil {
-			err = l.check(ctx, name, needs) // it may have to be filled first
-		}
-		if err == nil {
+		if err = l.held.Make(ctx, name); err == nil {
 			hold, err = l.held.Shards.Hold(ctx, name)
 		}
 	}
 	if err != nil {
 		return shard.Hold{}, err
 	}
-	if id := hold.ID(); id != to.Copy && (id != 0 || l.held.Unnamed == nil || !l.held.Unnamed(name, to.Copy)) {
+	if id := hold.ID(); id != to.Copy && (id != 0 || !p.Unnamed) {
 		hold.End()
-		return shard.Hold{}, fault.New(fault.NoCopy, "no_db_file")
+		return shard.Hold{}, errNoCopy()
 	}
 	return hold, nil
 }
 
 // check refuses a call for what the node or the copy is.
-func (l *Local) check(ctx context.Context, name string, needs State) error {
+func (l *Local) check(ctx context.Context, name string, to wire.Addressee, d demand) (p Place, err error) {
+	repair := wire.IsRepair(ctx)
 	switch {
-	case l.closed != nil && l.closed() && !wire.IsRepair(ctx):
-		return errMaintenance()
-	case needs != Dropped && l.deleted != nil && l.deleted(name):
-		return fault.New(fault.NoCopy, "no_db_file")
-	case needs == Complete && l.held.Shards.Rebuilding(name) && !wire.IsRepair(ctx):
+	case l.closed != nil && l.closed() && !repair:
+		return p, errMaintenance()
+	case d.needs != Dropped && l.deleted != nil && l.deleted(name):
+		return p, errNoCopy()
+	case d.needs == Complete && !repair && l.held.Shards.Rebuilding(name):
+		return p, errIncomplete()
+	case to.Copy == 0 || l.held.Place == nil || d.needs == Dropped:
+		return p, nil
+	}
+	p = l.held.Place(name)
+	if p.Generation < to.Generation && l.held.Heard != nil && !d.unheld { // watches wait for each other
+		if err := l.held.Heard(ctx, to.Generation); err != nil {
+			return p, err
+		}
+		p = l.held.Place(name)
+	}
+	if repair {
+		return p, nil // goes by the ids of directories
+	}
+	return p, p.judge(to, d)
+}
+
+// judge compares a call with the map. Answers that a coordinator counts are of one
+// map: those of different ones do not make a quorum. Any other call is refused only if the
+// copy is another one by now, or has another state.
+func (p Place) judge(to wire.Addressee, d demand) error {
+	same := p.ID == to.Copy
+	unfit := d.needs == Complete && p.State != ring.StateFull
+	switch {
+	case p.Generation > to.Generation && (d.counted || !same || unfit):
+		return fault.NewStaleMap(p.Generation)
+	case !same:
+		return errNoCopy()
+	case unfit:
 		return errIncomplete()
 	}
 	return nil
 }
+
+func errNoCopy() error { return fault.New(fault.NoCopy, "no_db_file") }
 
 // errMaintenance is what the client is told when no copy is left to ask
 // (api.md section 2).
@@ -68,5 +115,5 @@ func errMaintenance() error {
 }
 
 func errIncomplete() error {
-	return fault.New(fault.Unavailable, "The copy is being rebuilt from other copies.")
+	return fault.New(fault.Unavailable, "The copy is being filled from other copies.")
 }

@@ -16,6 +16,7 @@ var Update = declare(Operation[shard.UpdateRequest, []shard.EditResult]{
 		}
 		return Present
 	},
+	Counted: true, Writes: true,
 	Run: shards((*shard.Local).Update),
 	Over: unary(wirepb.Op_UPDATE, wire.ClassWrite,
 		codec[shard.UpdateRequest, *wirepb.UpdateRequest]{encodeUpdate, decodeUpdate},

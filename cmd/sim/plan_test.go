@@ -23,13 +23,14 @@ const (
 	crash                 // a node is killed; what was not synced may be lost
 	powerCut              // the same, and nobody is told
 	wipe                  // a node is killed and loses its copies
+	comeback              // later it is killed again, and has the copies again that it had lost
 	stop                  // a node is stopped and started again
 	maintain              // a node is in maintenance mode
 	kinds
 )
 
 func (k kind) String() string {
-	return [...]string{"partition", "one-way cut", "slow links", "lossy links", "crash", "power cut", "loss of a disk", "stop", "maintenance"}[k]
+	return [...]string{"partition", "one-way cut", "slow links", "lossy links", "crash", "power cut", "loss of a disk", "return of a lost disk", "stop", "maintenance"}[k]
 }
 
 // fault is something that is wrong for a while.
@@ -57,7 +58,7 @@ type plan struct {
 	heal      time.Duration // nothing is broken from then on
 	length    time.Duration // of the clients' work
 	grow      time.Duration // when one more node joins; 0: none does
-	replace   bool          // in the end a node is lost for good, another takes its place, and work goes on
+	replace   int           // how often in the end a node is lost for good, another takes its place, and work goes on
 }
 
 type database struct {
@@ -99,6 +100,12 @@ func newPlan(seed uint64) plan {
 			}
 		}
 		p.faults = append(p.faults, f)
+		if f.kind == wipe && rng.IntN(2) == 0 { // perhaps while its copies are being filled
+			from := f.to + time.Duration(2000+rng.IntN(10000))*time.Millisecond
+			back := fault{kind: comeback, nodes: f.nodes, from: from, to: from + time.Duration(500+rng.IntN(4000))*time.Millisecond}
+			p.faults = append(p.faults, back)
+			p.heal, busy[f.nodes[0]] = max(p.heal, back.to), back.to
+		}
 		at += time.Duration(rng.IntN(8000)) * time.Millisecond
 		if rng.IntN(4) == 0 { // enough for a calm time in between
 			at = p.heal + settling + 5*time.Second
@@ -108,7 +115,9 @@ func newPlan(seed uint64) plan {
 	if rng.IntN(6) == 0 {
 		p.grow = time.Duration(1+rng.Int64N(int64(p.length/time.Second))) * time.Second
 	}
-	p.replace = rng.IntN(6) == 0
+	if rng.IntN(6) == 0 {
+		p.replace = 1 + rng.IntN(2)
+	}
 	p.pause = time.Duration(80+rng.IntN(300)) * time.Millisecond
 	return p
 }
@@ -133,6 +142,9 @@ func newFault(rng *rand.Rand, nodes int, at time.Duration) fault {
 		if rng.IntN(8) == 0 { // everything goes down at once
 			f.nodes = rng.Perm(nodes)
 		}
+	case comeback: // of what was not lost
+		f.kind = wipe
+		f.nodes = f.nodes[:1]
 	case stop, maintain, wipe:
 		f.nodes = f.nodes[:1]
 	case partition, oneWay, kinds:
@@ -193,8 +205,8 @@ func (p plan) String() string {
 	if p.grow > 0 {
 		fmt.Fprintf(&out, "\n    %v: one more node", p.grow)
 	}
-	if p.replace {
-		out.WriteString("\n    in the end: another node for a lost one")
+	if p.replace > 0 {
+		fmt.Fprintf(&out, "\n    in the end, %d times: another node for a lost one", p.replace)
 	}
 	return out.String()
 }

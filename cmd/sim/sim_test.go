@@ -166,8 +166,8 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 		}
 	})
 	w.converge()
-	if p.replace {
-		w.work(p.clients, 20*time.Second, w.replace)
+	for i := range p.replace {
+		w.work((i+1)*p.clients, 20*time.Second, w.replace)
 		w.converge()
 	}
 	w.replay()
@@ -295,6 +295,22 @@ func (w *world) converge() {
 	}
 	if err := w.asker().Converge(w.t.Context(), nodes, convergeTimeout); err != nil {
 		w.wrong("no convergence: %v", err)
+	}
+	for _, m := range w.present() {
+		err := w.until(convergeTimeout, func() error {
+			var shards struct {
+				Lost    []string `json:"lost"`
+				Joining []string `json:"joining"`
+			}
+			err := w.ask(m, "/_node/_local/_lost_shards", &shards)
+			if err == nil && len(shards.Lost)+len(shards.Joining) > 0 {
+				err = fmt.Errorf("lost are %q, joining %q", shards.Lost, shards.Joining)
+			}
+			return err
+		})
+		if err != nil {
+			w.wrong("copies of %s are not full: %v", m.name, err)
+		}
 	}
 	w.converged = w.clock()
 }

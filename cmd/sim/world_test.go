@@ -62,6 +62,7 @@ type machine struct {
 	name string
 	ip   string
 	disk storagetest.CrashFS
+	kept storagetest.CrashFS // as it was when its copies were lost
 	meta *raftDisk
 	lost bool // for good
 	*run      // the latest; nil before the first
@@ -205,10 +206,21 @@ func (w *world) crash(m *machine, silent bool, unsynced int) {
 
 // wipe removes the copies of a node that is down.
 func (w *world) wipe(m *machine) {
+	m.kept = m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: w.rng})
 	if err := m.disk.RemoveAll(m.disk.PathJoin(dataDir, "shards")); err != nil {
 		w.wrong("%v", err)
 	}
 	w.lose()
+}
+
+// bringBack gives a node that is down the copies that it had when they were lost, in the
+// place of those that it has.
+func (w *world) bringBack(m *machine) {
+	kept, shards := m.kept, m.disk.PathJoin(dataDir, "shards")
+	w.wipe(m)
+	if _, err := vfs.Clone(kept, m.disk, shards, shards, vfs.CloneSync); err != nil {
+		w.wrong("%v", err)
+	}
 }
 
 // lose notes that a disk was lost now.
@@ -256,6 +268,9 @@ func (w *world) begin(i int) {
 		case wipe:
 			w.crash(m, false, f.unsyncedPc)
 			w.wipe(m)
+		case comeback:
+			w.crash(m, false, f.unsyncedPc)
+			w.bringBack(m)
 		case stop:
 			w.stop(m)
 		case maintain:
@@ -273,7 +288,7 @@ func (w *world) end(i int) {
 	for _, n := range f.nodes {
 		m := w.machines[n]
 		switch f.kind {
-		case crash, powerCut, wipe, stop:
+		case crash, powerCut, wipe, comeback, stop:
 			w.restart(m)
 		case maintain:
 			w.maintenance(m, "false")
@@ -308,7 +323,8 @@ func (w *world) grow() {
 
 // replace loses a node for good and has a new one take its place.
 func (w *world) replace() {
-	old := w.machines[w.rng.IntN(w.plan.nodes)]
+	present := w.present()
+	old := present[w.rng.IntN(len(present))]
 	w.zap.Info("a node is lost", zap.String("node", old.name))
 	w.crash(old, w.rng.IntN(2) == 0, 0)
 	old.lost = true
@@ -406,7 +422,7 @@ func (w *world) connect() {
 				case slow, lossy:
 					w.net.SetLink(out, in, f.link)
 					w.net.SetLink(in, out, f.link)
-				case crash, powerCut, wipe, stop, maintain, kinds:
+				case crash, powerCut, wipe, comeback, stop, maintain, kinds:
 				}
 			}
 		}

@@ -24,6 +24,7 @@ func clusterFigures(a *core.API) []runtimeFigure {
 		gauge("couchdb_metadata_applied_index", "the last command on metadata that this node has applied", "", float64(m.Applied())),
 		gauge("couchdb_metadata_commit_index", "the last entry of the log that this node knows to be agreed on", "", float64(m.CommitIndex())),
 		gauge("couchdb_lost_shards", "shards of this node whose files are gone and that no other node has", "", float64(len(a.Deps.Coordinator.LostCopies()))),
+		gauge("couchdb_joining_shards", "shards of this node that are being filled from other nodes and do not answer yet", "", float64(len(a.Deps.Coordinator.JoiningCopies()))),
 		gauge("couchdb_orphaned_shards", "shards of this node that no database names and that were set aside", "", float64(node.OrphanedShards)),
 		gauge("couchdb_cluster_version_known", "the newest version of the cluster that this program knows", "", float64(versions.Known)),
 		gauge("couchdb_cluster_version_usable", "the newest version of the cluster that all members know", "", float64(versions.Usable)),

@@ -9,9 +9,11 @@ import (
 )
 
 // getLostShards answers GET /_node/{name}/_lost_shards: the copies of this node
-// whose files are gone and that no other node has.
+// whose files are gone and that no other node has, and those that are being filled from
+// other nodes.
 func getLostShards(c *core.Call) error {
 	out := core.AppendStrings([]byte(`{"lost":`), c.API.Deps.Coordinator.LostCopies())
+	out = core.AppendStrings(append(out, `,"joining":`...), c.API.Deps.Coordinator.JoiningCopies())
 	return c.SendJSON(http.StatusOK, append(out, '}'))
 }
 

@@ -81,7 +81,9 @@ func Identified(shards []Shard) bool {
 }
 
 // Replace puts a new copy on one node in the place of each copy on another, and reports
-// whether there was any. A range that both have copies of loses the old one.
+// whether there was any. A range that both have copies of loses the old one. New copies
+// join, unless copies have no ids yet, or no full one is left: then what the old copy had
+// is given up.
 func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 	var out []Shard
 	for i, s := range shards {
@@ -92,38 +94,95 @@ func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 		if out == nil {
 			out = slices.Clone(shards)
 		}
-		copies := slices.Clone(s.Copies)
-		if s.On(by) {
-			copies = slices.Delete(copies, at, at+1)
-		} else {
-			copies[at] = Copy{ID: ids.Next(), Node: by}
-		}
+		copies := slices.Delete(slices.Clone(s.Copies), at, at+1)
 		out[i].Copies = copies
+		if s.On(by) {
+			if len(out[i].Full()) == 0 {
+				copies[out[i].at(by)].State = StateFull
+			}
+			continue
+		}
+		c := Copy{ID: ids.Next(), Node: by}
+		if c.ID != 0 && len(out[i].Full()) > 0 {
+			c.State = StateJoining
+		}
+		out[i].Copies = slices.Insert(copies, at, c)
 	}
 	return out, out != nil
 }
 
-// Change gives a copy another state and reports whether it may have it. A copy that
-// begins to join is another one: what is found of it later is not what it has then.
-func Change(shards []Shard, id uint64, to State, ids *NewCopies) ([]Shard, bool) {
-	for i, s := range shards {
-		at := slices.IndexFunc(s.Copies, func(c Copy) bool { return c.ID == id })
-		if at < 0 {
-			continue
-		}
-		c := s.Copies[at]
-		switch {
-		case c.State == StateJoining && to == StateFull:
-		case c.State == StateFull && to == StateJoining:
-			c.ID = ids.Next()
-		default:
-			return nil, false
-		}
-		c.State = to
-		out := slices.Clone(shards)
-		out[i].Copies = slices.Clone(s.Copies)
-		out[i].Copies[at] = c
-		return out, true
+// Dispensable reports whether a shard loses nothing that was acknowledged when it loses
+// its copy on a node: another one is full, and none is still being filled. One that is
+// being filled has taken the place of a copy that had what a majority had to have; until it
+// is full, each of the others may be the last that has an acknowledged edit.
+func (s Shard) Dispensable(node string) bool {
+	c, ok := s.CopyOn(node)
+	if !ok || c.State == StateJoining {
+		return true
 	}
-	return nil, false
+	full := s.Full()
+	return len(full) > 1 && len(full) == len(s.Copies)
+}
+
+// A Change gives a copy another state.
+type Change struct {
+	Copy uint64 // its id
+	To   State
+	// Filled are, for a copy that is to be full, the ids of the full copies that have
+	// brought it all that they had, each after its node had heard that the copy joins and
+	// had ended all writes of before.
+	Filled []uint64
+}
+
+// Apply makes changes to the states of copies. Those that must not be are passed over: what
+// they were decided on may have changed. It reports whether any was made.
+//
+//   - A full copy may join, because what it had is lost, as long as another one is full. It
+//     is another copy from then on: what is found of it later is not what it has then.
+//   - A joining copy may join anew, likewise.
+//   - A joining copy may be full when more than half of the full copies have filled it. All
+//     changes are judged by the state of before, so that copies filled at the same time
+//     do not wait for each other.
+func Apply(shards []Shard, changes []Change, ids *NewCopies) ([]Shard, bool) {
+	out, changed := slices.Clone(shards), false
+	for _, ch := range changes {
+		for i, s := range shards {
+			at := slices.IndexFunc(s.Copies, func(c Copy) bool { return c.ID == ch.Copy })
+			if at < 0 {
+				continue
+			}
+			now := out[i]
+			if c := now.Copies[at]; c.ID == ch.Copy && may(s, now, c, &ch) {
+				if ch.To == StateJoining {
+					c.ID = ids.Next()
+				}
+				c.State = ch.To
+				out[i].Copies = slices.Clone(now.Copies)
+				out[i].Copies[at] = c
+				changed = true
+			}
+		}
+	}
+	return out, changed
+}
+
+// may reports whether a change may be made to a copy of a shard that was and is now.
+func may(was, now Shard, c Copy, ch *Change) bool {
+	switch {
+	case ch.To == StateJoining && c.State == StateJoining:
+		return true
+	case ch.To == StateJoining && c.State == StateFull:
+		return len(now.Full()) > 1
+	case ch.To == StateFull && c.State == StateJoining:
+		full := was.Full()
+		n := 0
+		for _, f := range full {
+			if slices.Contains(ch.Filled, f.ID) {
+				n++
+			}
+		}
+		return n > len(full)/2
+	default:
+		return false
+	}
 }

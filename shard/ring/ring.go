@@ -140,19 +140,14 @@ type State uint8
 const (
 	StateFull    State = iota // it holds what was written to its range, and answers
 	StateJoining              // it takes all that is written and is filled from the others; it answers nothing
-	StateLeaving              // as StateFull, until others have taken its place
 )
 
 // String returns the state as the API shows it.
 func (s State) String() string {
-	switch s {
-	case StateFull:
-		return "full"
-	case StateJoining:
+	if s == StateJoining {
 		return "joining"
-	default:
-		return "leaving"
 	}
+	return "full"
 }
 
 // Copy is one copy of a range: an entry of the map of its database.
@@ -182,6 +177,20 @@ func (s Shard) Nodes() []string {
 	out := make([]string, len(s.Copies))
 	for i := range s.Copies {
 		out[i] = s.Copies[i].Node
+	}
+	return out
+}
+
+// Full returns the full copies, in their order. There is always one.
+func (s Shard) Full() []Copy {
+	if !slices.ContainsFunc(s.Copies, func(c Copy) bool { return c.State != StateFull }) {
+		return s.Copies
+	}
+	out := make([]Copy, 0, len(s.Copies))
+	for _, c := range s.Copies {
+		if c.State == StateFull {
+			out = append(out, c)
+		}
 	}
 	return out
 }

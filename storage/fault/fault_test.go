@@ -32,3 +32,19 @@ func TestIs(t *testing.T) {
 		t.Error("an error without a kind is internal, and no error is none")
 	}
 }
+
+// TestNewerMap: a refusal tells the generation of the map by which it was, and nothing else
+// tells one.
+func TestNewerMap(t *testing.T) {
+	const newest = 1<<64 - 1
+	for _, generation := range []uint64{1, newest} {
+		if got := NewerMap(fmt.Errorf("wrapped: %w", NewStaleMap(generation))); got != generation {
+			t.Errorf("%d, want %d", got, generation)
+		}
+	}
+	for _, err := range []error{nil, errors.New("7"), &Error{Kind: Conflict, Code: "7"}, &Error{Kind: StaleMap, Code: "x"}, New(StaleMap, "")} {
+		if got := NewerMap(err); got != 0 {
+			t.Errorf("%#v tells %d", err, got)
+		}
+	}
+}

@@ -95,8 +95,13 @@ func (d *Database) Replica(t fanout.Target) replica.Copy {
 // Reads implements fanout.Database.
 func (d *Database) Reads() *fanout.Latency { return &d.latency }
 
-// NoteNoCopy implements fanout.Database.
-func (d *Database) NoteNoCopy(error) {}
+// NoteRefusal implements fanout.Database.
+func (d *Database) NoteRefusal(error) {}
+
+// Renewed implements fanout.Database. Nobody changes the map.
+func (d *Database) Renewed(context.Context, fanout.Target) (fanout.Database, []fanout.Target, bool) {
+	return nil, nil, false
+}
 
 // Ended implements fanout.Database.
 func (d *Database) Ended(err error) error { return err }

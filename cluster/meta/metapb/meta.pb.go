@@ -691,10 +691,11 @@ func (x *ChangeCopies) GetChanges() []*CopyChange {
 
 type CopyChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`    // of the database
-	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`        // of the database
-	Copy          uint64                 `protobuf:"varint,3,opt,name=copy,proto3" json:"copy,omitempty"`   // its id
-	State         uint32                 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"` // that it gets
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`             // of the database
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`                 // of the database
+	Copy          uint64                 `protobuf:"varint,3,opt,name=copy,proto3" json:"copy,omitempty"`            // its id
+	State         uint32                 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`          // that it gets
+	Filled        []uint64               `protobuf:"varint,5,rep,packed,name=filled,proto3" json:"filled,omitempty"` // ids of the full copies that have filled it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -755,6 +756,13 @@ func (x *CopyChange) GetState() uint32 {
 		return x.State
 	}
 	return 0
+}
+
+func (x *CopyChange) GetFilled() []uint64 {
+	if x != nil {
+		return x.Filled
+	}
+	return nil
 }
 
 // AlterDatabase changes what is set.
@@ -1199,6 +1207,7 @@ type ReplaceNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Force         bool                   `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"` // also where that gives up what only the first one has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,6 +1254,13 @@ func (x *ReplaceNode) GetBy() string {
 		return x.By
 	}
 	return ""
+}
+
+func (x *ReplaceNode) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // AssignSlots says which nodes own slots of work. An assignment is passed over
@@ -2135,13 +2151,14 @@ const file_meta_proto_rawDesc = "" +
 	"\x06copies\x18\x04 \x03(\x04R\x06copies\x12\x16\n" +
 	"\x06states\x18\x05 \x03(\rR\x06states\"@\n" +
 	"\fChangeCopies\x120\n" +
-	"\achanges\x18\x01 \x03(\v2\x16.divan.meta.CopyChangeR\achanges\"Z\n" +
+	"\achanges\x18\x01 \x03(\v2\x16.divan.meta.CopyChangeR\achanges\"r\n" +
 	"\n" +
 	"CopyChange\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x12\n" +
 	"\x04copy\x18\x03 \x01(\x04R\x04copy\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\rR\x05state\"\xde\x01\n" +
+	"\x05state\x18\x04 \x01(\rR\x05state\x12\x16\n" +
+	"\x06filled\x18\x05 \x03(\x04R\x06filled\"\xde\x01\n" +
 	"\rAlterDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x1f\n" +
@@ -2191,10 +2208,11 @@ const file_meta_proto_rawDesc = "" +
 	"\x10_cluster_version\" \n" +
 	"\n" +
 	"RemoveNode\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"1\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"G\n" +
 	"\vReplaceNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\"5\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\"5\n" +
 	"\vAssignSlots\x12&\n" +
 	"\x05slots\x18\x01 \x03(\v2\x10.divan.meta.SlotR\x05slots\"F\n" +
 	"\x04Slot\x12\x16\n" +

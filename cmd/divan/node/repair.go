@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"divan/cluster"
 	"divan/cluster/repair"
 	"divan/cluster/replica"
 	"divan/cluster/wire"
@@ -27,7 +28,8 @@ func (p peerCopies) Copies(node string) replica.Copies {
 func (l *links) newRepair() (err error) {
 	n := l.node
 	l.repair, err = repair.New(repair.Options{
-		Node: l.name, Meta: n.meta, Local: n.local, Own: replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Unnamed: n.meta.Unnamed}), Peers: peerCopies{l.pool}, Config: n.config,
+		Node: l.name, Meta: n.meta, Local: n.local, Peers: peerCopies{l.pool}, Config: n.config,
+		Own:    replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Place: cluster.PlaceOn(l.name, n.meta)}),
 		Logger: n.log.Named("repair"), Ask: l.pool.Ask,
 	})
 	if err != nil {

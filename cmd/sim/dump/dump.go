@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // Copies returns the wanted copies and every broken invariant of a store as
-// text. Copies that are still incomplete count as such.
+// text.
 func Copies(ctx context.Context, o Options) (copies []history.Copy, problems []string, err error) {
 	engine, err := storage.NewEngine(storage.Options{Dir: o.Dir, FS: o.FS})
 	if err != nil {
@@ -75,9 +75,6 @@ func (r *reader) problem(text string) {
 }
 
 func (r *reader) read(ctx context.Context) error {
-	if r.local.Rebuilding(r.name) {
-		r.problem("still being rebuilt")
-	}
 	store, err := r.engine.Acquire(r.name)
 	if err != nil {
 		return err

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/meta"
+	"divan/shard/ring"
+)
+
+// A full copy of this node whose files are gone, while another copy of its range is full,
+// joins: the node proposes so, the map gives it a new id, the node makes it empty, and
+// repair fills it (repair/joining.go). Until the map says so, nothing answers under the old
+// id. What programs of before had marked as incomplete joins in the same way, and keeps
+// what it has.
+
+// missing is the copies of this node that have to join, by name, with their ids.
+type missing struct {
+	mu     sync.Mutex
+	byName map[string]uint64
+	wake   chan struct{} // room for one
+}
+
+func newMissing() missing {
+	return missing{byName: make(map[string]uint64), wake: make(chan struct{}, 1)}
+}
+
+// note notes that a copy has to join.
+func (m *missing) note(name string, id uint64) {
+	m.mu.Lock()
+	m.byName[name] = id
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what was noted, and forgets it.
+func (m *missing) take() map[string]uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.byName
+	m.byName = make(map[string]uint64)
+	return all
+}
+
+// joinPause is the time until a proposal that failed is made again, and for which others
+// are gathered before one is made.
+const joinPause = time.Second
+
+// keepJoining proposes that missing copies join, until ctx ends.
+func (c *Coordinator) keepJoining(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.missing.wake:
+		}
+		all := c.missing.take()
+		if err := c.join(ctx, all); err != nil && ctx.Err() == nil {
+			c.log.Warn("copies that are gone cannot join yet", zap.Int("copies", len(all)), zap.Error(err))
+			for name, id := range all {
+				c.missing.note(name, id)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(joinPause):
+		}
+	}
+}
+
+// join proposes that copies join that have those ids still.
+func (c *Coordinator) join(ctx context.Context, all map[string]uint64) error {
+	var changes []meta.CopyChange
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		db, one, ok := c.meta.CopyIn(name, c.node)
+		if !ok || one.ID != all[name] || one.ID == 0 {
+			continue // copies without ids have no states either: they wait for the upgrade
+		}
+		c.log.Warn("copy is missing, it joins", zap.String("copy", name))
+		changes = append(changes, meta.CopyChange{Name: db.Name, ID: db.ID, Change: ring.Change{Copy: one.ID, To: ring.StateJoining}})
+	}
+	slices.SortStableFunc(changes, func(a, b meta.CopyChange) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	return c.meta.ChangeCopies(ctx, changes)
+}
+
+// JoiningCopies returns the copies of this node, by name, that are being filled from others.
+func (c *Coordinator) JoiningCopies() []string {
+	var out []string
+	for db := range c.meta.Databases().Joining() {
+		for _, s := range db.Shards {
+			if one, here := s.CopyOn(c.node); here && one.State == ring.StateJoining {
+				out = append(out, db.CopyName(s.Range))
+			}
+		}
+	}
+	return out
+}
+
+// endRebuilding brings the marks of programs of before to an end.
+func (c *Coordinator) endRebuilding() {
+	for _, name := range c.local.AllRebuilding() {
+		db, one, ok := c.meta.CopyIn(name, c.node)
+		switch {
+		case !ok || one.ID == 0 || !c.local.Has(name): // not yet, or it goes with the copy
+		case one.State == ring.StateFull && otherFull(db, name, c.node):
+			c.missing.note(name, one.ID)
+		default:
+			c.lost.EndRebuilding(name, one.ID)
+		}
+	}
+}

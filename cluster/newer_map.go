@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	"divan/cluster/fanout"
+)
+
+// renewed returns the database by the newer map that a copy has said to know since this
+// handle was made, false when none has, or this node does not hear of it soon. A request
+// whose answers are counted begins its part again with that: answers by different
+// maps make no quorum. One of which any copy's answer will do asks the copies of the newer
+// map when those of its own do not answer.
+func (d *DB) renewed(ctx context.Context) (*DB, bool) {
+	newer := d.newer.Load()
+	if newer <= d.meta.Generation {
+		return nil, false
+	}
+	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
+	defer cancel()
+	if err := d.c.meta.WaitApplied(soon, newer); err != nil {
+		return nil, false
+	}
+	m, ok := d.c.meta.Database(d.meta.Name)
+	if !ok || m.ID != d.meta.ID || m.Generation <= d.meta.Generation {
+		return nil, false
+	}
+	return d.c.handles.get(d.c, m), true
+}
+
+// byNewestMap does f with a part of the ring, and again with the newer map as long as
+// copies refuse f's because they know one. f must be such that it may be done again.
+func byNewestMap[T any](ctx context.Context, d *DB, s *segment, f func(d *DB, s *segment) (T, error)) (T, error) {
+	for {
+		got, err := f(d, s)
+		next, ok := d.renewed(ctx)
+		if !ok {
+			return got, err
+		}
+		d, s = next, next.segmentAt(s.Begin)
+	}
+}
+
+// Renewed implements fanout.Database.
+func (a *Asking) Renewed(ctx context.Context, t fanout.Target) (fanout.Database, []fanout.Target, bool) {
+	d, ok := (*DB)(a).renewed(ctx)
+	if !ok {
+		return nil, nil, false
+	}
+	copies := d.sameRange(t)
+	return d.Asking(), copies, !slices.Contains(copies, t)
+}

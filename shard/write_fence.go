@@ -1,0 +1,73 @@
+package shard
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// WriteFence tells when all writes have ended that had begun before. A write begins before
+// it looks at which map it was made by, so that after Drain none is under way that was
+// let in by a map older than the node had when Drain was called. Nothing waits for Drain.
+//
+// Writes count in one of two epochs; Drain begins the other one and waits for the first
+// to be empty.
+type WriteFence struct {
+	epoch    atomic.Uint32
+	writing  [2]atomic.Int64
+	draining sync.Mutex
+}
+
+// Begin counts a write; its epoch is given back to End.
+func (f *WriteFence) Begin() (epoch uint32) {
+	for {
+		e := f.epoch.Load()
+		f.writing[e&1].Add(1)
+		if f.epoch.Load() == e {
+			return e
+		}
+		f.writing[e&1].Add(-1) // Drain may have found it empty already
+	}
+}
+
+// End ends a write.
+func (f *WriteFence) End(epoch uint32) { f.writing[epoch&1].Add(-1) }
+
+// drainPoll is the first pause before Drain looks again; the pauses double up to lastPoll.
+const (
+	drainPoll = time.Millisecond
+	lastPoll  = 64 * time.Millisecond
+)
+
+// Drain returns when all writes have ended that had begun before it was called, or with
+// the error of ctx.
+func (f *WriteFence) Drain(ctx context.Context) error {
+	if err := poll(ctx, f.draining.TryLock); err != nil {
+		return err
+	}
+	defer f.draining.Unlock()
+	e := f.epoch.Load()
+	ended := func(e uint32) error {
+		return poll(ctx, func() bool { return f.writing[e&1].Load() == 0 })
+	}
+	if err := ended(e + 1); err != nil { // of a Drain whose context ended
+		return err
+	}
+	f.epoch.Store(e + 1)
+	return ended(e)
+}
+
+// poll returns when ok is true, or with the error of ctx.
+func poll(ctx context.Context, ok func() bool) error {
+	for pause := drainPoll; !ok(); pause = min(2*pause, lastPoll) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+	return nil
+}
