@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -164,6 +165,8 @@ type handles struct {
 	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
+
+	unheard atomic.Uint64 // a generation that was waited for in vain; see heard
 }
 
 // held returns the handle that is kept for a name, nil when there is none.

@@ -21,6 +21,7 @@ type DB struct {
 	cover    atomic.Pointer[cover]
 	noCopies atomic.Uint64 // how often a node has said that it does not hold its copy
 	newer    atomic.Uint64 // the newest map that a copy has said to know; see renewed
+	unheard  atomic.Uint64 // the one that this node was waited for in vain to hear of
 }
 
 // cover is one copy per range, as long as no node comes or goes.

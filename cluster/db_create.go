@@ -197,11 +197,20 @@ func PlaceOn(node string, m *meta.Meta) func(name string) replica.Place {
 	}
 }
 
-// heard waits, for a little, until this node knows the map of that generation.
+// heard waits, for a little, until this node knows the map of that generation: others may
+// wait for the room that this takes. When it has waited in vain for one, it does not wait
+// as long again until it hears of that.
 func (c *Coordinator) heard(ctx context.Context, generation uint64) error {
-	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit) // others may wait for the room that this takes
+	limit, vain := fanout.NudgeLimit, c.handles.unheard.Load()
+	if generation >= vain && c.meta.Applied() < vain {
+		limit = fanout.ReadPatience
+	}
+	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := c.meta.WaitApplied(soon, generation); err != nil {
+		if ctx.Err() == nil {
+			c.handles.unheard.Store(generation)
+		}
 		return fault.Wrap(fault.Unavailable, "The node does not know the database yet.", err)
 	}
 	return nil

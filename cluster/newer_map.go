@@ -17,9 +17,14 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 	if newer <= d.meta.Generation {
 		return nil, false
 	}
-	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
+	limit := fanout.NudgeLimit
+	if d.unheard.Load() == newer { // this node is cut off, and not each request is to find that out
+		limit = fanout.ReadPatience
+	}
+	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := d.c.meta.WaitApplied(soon, newer); err != nil {
+		d.unheard.Store(newer)
 		return nil, false
 	}
 	m, ok := d.c.meta.Database(d.meta.Name)

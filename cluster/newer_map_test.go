@@ -81,6 +81,10 @@ func TestWriteByAnOldMap(t *testing.T) {
 		if took := time.Since(begun); r.Err != nil || !r.Accepted || took < fanout.NudgeLimit {
 			t.Errorf("after %s: %+v", took, r)
 		}
+		begun = time.Now()
+		if got, err := d.Open(t.Context(), OpenOptions{ID: "before", R: 2}); err != nil || got.Rev.Pos != 1 || time.Since(begun) > time.Second {
+			t.Errorf("a read that need not wait as long, after %s: %+v, %v", time.Since(begun), got, err)
+		}
 		if leader.has(t, "pond", "cut off") || lost.has(t, "pond", "cut off") || !late.has(t, "pond", "cut off") {
 			t.Error("a copy took an edit of an older map")
 		}

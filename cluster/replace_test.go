@@ -13,7 +13,7 @@ import (
 // parts.
 func (w *world) wantKept(old, by string, parts ...string) {
 	w.tb.Helper()
-	err := w.ReplaceNode(w.tb.Context(), old, by, false)
+	err := w.meta.ReplaceNode(w.tb.Context(), old, by, false)
 	if !fault.Is(err, fault.Conflict) {
 		w.tb.Fatalf("%s for %s: %v", by, old, err)
 	}
@@ -30,7 +30,7 @@ func (w *world) wantKept(old, by string, parts ...string) {
 // replaceOnce replaces a node, which must be done.
 func (w *world) replaceOnce(old, by string, force bool) {
 	w.tb.Helper()
-	if err := w.ReplaceNode(w.tb.Context(), old, by, force); err != nil {
+	if err := w.meta.ReplaceNode(w.tb.Context(), old, by, force); err != nil {
 		w.tb.Fatal(err)
 	}
 	if _, member := w.meta.Node(old); member {

@@ -221,7 +221,7 @@ func fulfil(c *core.Call, name string, known bool, wish *nodeWish) error {
 		}
 	}
 	if wish.replaces != "" {
-		if err := c.API.Deps.Coordinator.ReplaceNode(ctx, wish.replaces, name, wish.force); err != nil {
+		if err := c.API.Deps.Meta.ReplaceNode(ctx, wish.replaces, name, wish.force); err != nil {
 			return err
 		}
 	}
