@@ -15,7 +15,7 @@ func (c *Coordinator) LostCopies() []string { return c.lost.Names() }
 
 // AcceptLoss gives up what a lost copy of this node held: it is made again, empty.
 // The errors are fault.NotFound when no database places such a copy here, and
-// fault.BadRequest when it is not lost.
+// fault.BadRequest when it is not lost, or others have what it held.
 func (c *Coordinator) AcceptLoss(ctx context.Context, name string) error {
 	_, dbName, _, _ := ring.ParseCopyName(name)
 	m, ok := c.meta.Database(dbName)
@@ -26,7 +26,10 @@ func (c *Coordinator) AcceptLoss(ctx context.Context, name string) error {
 		if c.gone(m) {
 			return errNoDatabase()
 		}
-		one, _ := m.Copy(name, c.node)
+		_, one, _ := c.meta.CopyIn(name, c.node)
+		if one.State == ring.StateJoining || otherFull(m, name, c.node) {
+			return fault.Newf(fault.BadRequest, "%s is not lost: it is filled from the copies on other nodes.", name)
+		}
 		return c.lost.Accept(context.WithoutCancel(ctx), name, shard.CreateOptions{ID: one.ID, Partitioned: m.Partitioned})
 	})
 }

@@ -23,9 +23,8 @@ import (
 type changePart struct {
 	fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]
 	feed  *Feed
-	index int             // in Feed.parts
-	all   []fanout.Target // the copies of the range
-	hint  int             // rows that are likely to come, 0: unknown
+	index int // in Feed.parts
+	hint  int // rows that are likely to come, 0: unknown
 
 	rows  []shard.Change // of the current batch
 	row   int            // the one that comes next
@@ -51,7 +50,7 @@ type changesBegin struct {
 // newPart returns a part that is not open yet. copies are in the order in which
 // they are tried.
 func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart {
-	p := &changePart{feed: f, index: index, all: copies, hint: hint}
+	p := &changePart{feed: f, index: index, hint: hint}
 	p.FailoverStream = fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
 		Database: f.db.Asking(), Log: f.db.c.log, Ctx: f.ctx, Kind: p, Copies: copies,
 		// Another copy may show rows again: it is better to wait a little.
@@ -68,11 +67,13 @@ func (p *changePart) target() fanout.Target { return p.Copies[0] }
 func (p *changePart) rest() {
 	p.Close()
 	p.rows, p.row = nil, 0
-	if len(p.Copies) == len(p.all) {
+	t := p.target()
+	d, _ := p.Database.(*Asking) // by the map that it is read by now
+	all := (*DB)(d).sameRange(t)
+	if len(p.Copies) == len(all) {
 		return
 	}
-	t := p.target()
-	p.Copies = append([]fanout.Target{t}, slices.DeleteFunc(slices.Clone(p.all), func(o fanout.Target) bool { return o == t })...)
+	p.Copies = append([]fanout.Target{t}, slices.DeleteFunc(slices.Clone(all), func(o fanout.Target) bool { return o == t })...)
 }
 
 // Position implements fanout.RowKind. A feed that runs backwards and has shown

@@ -166,7 +166,10 @@ type handles struct {
 	mu     sync.RWMutex
 	byName map[string]*DB
 
-	unheard atomic.Uint64 // a generation that was waited for in vain; see heard
+	hearing struct { // see heard
+		vain    atomic.Uint64 // a generation that was waited for in vain
+		waiters atomic.Int64
+	}
 }
 
 // held returns the handle that is kept for a name, nil when there is none.

@@ -20,6 +20,7 @@ type DB struct {
 	segments []segment
 	cover    atomic.Pointer[cover]
 	noCopies atomic.Uint64 // how often a node has said that it does not hold its copy
+	stale    atomic.Uint64 // how often a copy has refused because it knows a newer map
 	newer    atomic.Uint64 // the newest map that a copy has said to know; see renewed
 	unheard  atomic.Uint64 // the one that this node was waited for in vain to hear of
 }

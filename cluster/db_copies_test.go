@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,4 +276,36 @@ func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
 	if w.locals[node1].Has(at.Name) {
 		t.Error("it was made again")
 	}
+}
+
+// TestLossOfWhatOthersHave: it is not accepted, as the copy is filled from them.
+func TestLossOfWhatOthersHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, setup{nodes: 3, still: true})
+		d := w.create("pond", CreateOptions{Q: 1})
+		put(t, d, "frog", doc.Rev{}, `{}`)
+		w.settleWrites()
+		name := d.meta.CopiesOn(node1)[0]
+		refused := func(when string) {
+			t.Helper()
+			if err := w.AcceptLoss(t.Context(), name); !fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Reason(err), "is filled from") {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		if err := (&tidier{c: w.Coordinator}).sweep(t.Context()); err != nil { // it is noted that it was made
+			t.Fatal(err)
+		}
+		if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		refused("before it joins")
+		if w.locals[node1].Has(name) {
+			t.Error("it was made")
+		}
+		w.join()
+		refused("while it joins")
+		if got, err := d.Open(t.Context(), OpenOptions{ID: "frog", R: 1}); err != nil || got.Rev.Pos != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
 }

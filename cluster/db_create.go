@@ -197,19 +197,29 @@ func PlaceOn(node string, m *meta.Meta) func(name string) replica.Place {
 	}
 }
 
+// maxHearing is how many requests wait for newer maps at once; they hold room that requests
+// to other databases need.
+const maxHearing = 64
+
 // heard waits, for a little, until this node knows the map of that generation: others may
 // wait for the room that this takes. When it has waited in vain for one, it does not wait
 // as long again until it hears of that.
 func (c *Coordinator) heard(ctx context.Context, generation uint64) error {
-	limit, vain := fanout.NudgeLimit, c.handles.unheard.Load()
-	if generation >= vain && c.meta.Applied() < vain {
+	h := &c.handles.hearing
+	defer h.waiters.Add(-1)
+	if h.waiters.Add(1) > maxHearing {
+		return fault.New(fault.Unavailable, "The node does not know the database yet.")
+	}
+	limit, vain := fanout.NudgeLimit, h.vain.Load()
+	deaf := c.meta.Applied() < vain
+	if deaf && generation >= vain {
 		limit = fanout.ReadPatience
 	}
 	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := c.meta.WaitApplied(soon, generation); err != nil {
-		if ctx.Err() == nil {
-			c.handles.unheard.Store(generation)
+		if ctx.Err() == nil && (!deaf || generation < vain) {
+			h.vain.Store(generation)
 		}
 		return fault.Wrap(fault.Unavailable, "The node does not know the database yet.", err)
 	}
@@ -262,9 +272,13 @@ func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Databas
 	case c.lost.Dropped(t.Name):
 		return errDropped()
 	case c.local.Has(t.Name):
-		if id, err := c.held.Shards.CopyID(t.Name); err == nil && id != t.ID && id != 0 {
-			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // somebody reads it
-		} else if err == nil {
+		id, err := c.held.Shards.CopyID(t.Name)
+		switch {
+		case err != nil && !fault.Is(err, fault.NoCopy):
+			return fmt.Errorf("make %s: %w", t.Name, err)
+		case err == nil && id != t.ID && id != 0:
+			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // a request reads it
+		case err == nil:
 			return nil
 		}
 	}
@@ -293,7 +307,7 @@ func (c *Coordinator) isNew(t fanout.Target, m *meta.Database) bool {
 	switch {
 	case c.lost.Has(t.Name) || t.ID != 0 && (t.ID <= m.Unnamed || made <= c.meta.MadeCopies()):
 		return false
-	case !otherFull(m, t.Name, c.node): // and none joins: the last one goes before another begins to
+	case !otherFull(m, t.Name, c.node): // there is nothing to be filled from
 		return true
 	default:
 		return made == m.Born && m.Born != 0 && time.Since(time.Unix(m.Created, 0)) < newFor

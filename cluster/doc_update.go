@@ -53,7 +53,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 func Refusal(err error) bool {
 	switch fault.KindOf(err) {
 	case 0, fault.Internal, fault.Timeout, fault.Unavailable, fault.NodeDown, fault.Closed,
-		fault.InsufficientStorage, fault.Corruption, fault.NoDatabase, fault.NoCopy, fault.Busy:
+		fault.InsufficientStorage, fault.Corruption, fault.NoDatabase, fault.NoCopy, fault.Busy, fault.StaleMap:
 		return false
 	default:
 		return true
@@ -140,7 +140,7 @@ func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []sha
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
 	results, open, err := d.writeOnce(ctx, s, o.W, req, nil)
-	for len(open) > 0 {
+	for len(open) > 0 && !o.Delayed { // then nobody waits, and repair brings what a copy has refused
 		next, ok := d.renewed(ctx)
 		if !ok {
 			break
@@ -181,10 +181,11 @@ func (d *DB) writeRest(
 	}
 	for k, i := range open {
 		switch {
+		case before[i].Accepted && (err != nil || got[k].Err != nil): // it is on a copy of the older map
 		case err == nil:
 			before[i] = got[k]
-		case !before[i].Accepted:
-			before[i].Err = err
+		default:
+			before[i].Err = d.phrase(err)
 		}
 	}
 	return before, still, nil

@@ -7,12 +7,16 @@ import (
 	"divan/cluster/fanout"
 )
 
-// renewed returns the database by the newer map that a copy has said to know since this
-// handle was made, false when none has, or this node does not hear of it soon. A request
+// renewed returns the database by a newer map than that of this handle: the one that this
+// node has, or the one that a copy has said to know, of which it waits a little to hear. false
+// when there is none. A request
 // whose answers are counted begins its part again with that: answers by different
 // maps make no quorum. One of which any copy's answer will do asks the copies of the newer
 // map when those of its own do not answer.
 func (d *DB) renewed(ctx context.Context) (*DB, bool) {
+	if m, ok := d.c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation {
+		return d.c.handles.get(d.c, m), true
+	}
 	newer := d.newer.Load()
 	if newer <= d.meta.Generation {
 		return nil, false
@@ -35,10 +39,15 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 }
 
 // byNewestMap does f with a part of the ring, and again with the newer map as long as
-// copies refuse f's because they know one. f must be such that it may be done again.
+// copies refuse requests meanwhile because they know one. f must be such that it may be done
+// again.
 func byNewestMap[T any](ctx context.Context, d *DB, s *segment, f func(d *DB, s *segment) (T, error)) (T, error) {
 	for {
+		before := d.stale.Load()
 		got, err := f(d, s)
+		if d.stale.Load() == before {
+			return got, err
+		}
 		next, ok := d.renewed(ctx)
 		if !ok {
 			return got, err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/doc"
@@ -156,5 +158,60 @@ func TestJoiningCopiesAreCountedBesides(t *testing.T) {
 				t.Errorf("the joining copy on %s answers: %v", at.Node, err)
 			}
 		}
+	})
+}
+
+// TestFeedOutlivesItsCopies: a feed is read from another node for longer than the copies of
+// the map that it began with are there.
+func TestFeedOutlivesItsCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, setup{nodes: 5, still: true})
+		if err := w.meta.SetDraining(t.Context(), node1, true); err != nil {
+			t.Fatal(err)
+		}
+		d := w.create("pond", CreateOptions{N: 2, Q: 1})
+		put(t, d, "frog", doc.Rev{}, `{}`)
+		w.settleWrites()
+		feed, err := d.Changes(t.Context(), ChangesQuery{Limit: NoLimit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		next := func(want string) {
+			t.Helper()
+			for {
+				for feed.Next() {
+					if feed.Row().ID == want { // what a filled copy has may be shown again
+						return
+					}
+				}
+				if err := feed.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		next("frog")
+		if feed.Next() {
+			t.Fatal("there is more")
+		}
+		name := d.meta.CopyName(d.meta.Shards[0].Range)
+		for _, old := range d.meta.Shards[0].Nodes() {
+			s := &w.open("pond").segments[0]
+			by := slices.DeleteFunc([]string{node2, node3, nodeName(4), nodeName(5)}, func(n string) bool {
+				return slices.ContainsFunc(s.copies, func(t fanout.Target) bool { return t.Node == n }) || slices.Contains(d.meta.Shards[0].Nodes(), n)
+			})[0]
+			if err := w.meta.ReplaceNode(t.Context(), old, by, false); err != nil {
+				t.Fatal(err)
+			}
+			s = &w.open("pond").segments[0]
+			if err := d.copyDocs(wire.ForRepair(t.Context()), s.copies[0], s.joining[0], []string{"frog"}); err != nil {
+				t.Fatal(err)
+			}
+			w.change(name, by, ring.StateFull, s.copies[0].ID)
+		}
+		w.trouble(away, d.meta.Shards[0].Nodes()...) // they tell nothing of a newer map
+		put(t, w.open("pond"), "toad", doc.Rev{}, `{}`)
+		w.settleWrites()
+		next("toad")
 	})
 }

@@ -15,6 +15,7 @@ func (d *DB) noteRefusal(err error) {
 	case fault.Is(err, fault.NoCopy):
 		d.noCopies.Add(1)
 	case fault.Is(err, fault.StaleMap):
+		d.stale.Add(1)
 		for newer := fault.NewerMap(err); ; {
 			known := d.newer.Load()
 			if newer <= known || d.newer.CompareAndSwap(known, newer) {

@@ -48,11 +48,18 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		var done []PurgeOutcome
-		_, _ = byNewestMap(ctx, d, groups[g].segment, func(d *DB, s *segment) (struct{}, error) {
+		d, s, done := d, groups[g].segment, []PurgeOutcome(nil)
+		for {
 			done = d.purge(ctx, s, w, mine, done)
-			return struct{}{}, nil
-		})
+			if done[0].Err == nil && !done[0].Accepted { // all items are done together
+				break
+			}
+			next, ok := d.renewed(ctx)
+			if !ok {
+				break
+			}
+			d, s = next, next.segmentAt(s.Begin)
+		}
 		for i, o := range done {
 			out[groups[g].items[i]] = o
 		}

@@ -17,6 +17,8 @@ type WriteFence struct {
 	epoch    atomic.Uint32
 	writing  [2]atomic.Int64
 	draining sync.Mutex
+	begun    atomic.Uint64 // Drains that have begun to wait
+	drained  atomic.Uint64 // the last of them that has come to its end
 }
 
 // Begin counts a write; its epoch is given back to End.
@@ -43,7 +45,16 @@ const (
 // Drain returns when all writes have ended that had begun before it was called, or with
 // the error of ctx.
 func (f *WriteFence) Drain(ctx context.Context) error {
-	if err := poll(ctx, f.draining.TryLock); err != nil {
+	// One that begins to wait after now does for this one as well.
+	before, turn := f.begun.Load(), false
+	err := poll(ctx, func() bool {
+		if f.drained.Load() > before {
+			return true
+		}
+		turn = f.draining.TryLock()
+		return turn
+	})
+	if err != nil || !turn {
 		return err
 	}
 	defer f.draining.Unlock()
@@ -54,8 +65,13 @@ func (f *WriteFence) Drain(ctx context.Context) error {
 	if err := ended(e + 1); err != nil { // of a Drain whose context ended
 		return err
 	}
+	number := f.begun.Add(1)
 	f.epoch.Store(e + 1)
-	return ended(e)
+	if err := ended(e); err != nil {
+		return err
+	}
+	f.drained.Store(number)
+	return nil
 }
 
 // poll returns when ok is true, or with the error of ctx.

@@ -274,3 +274,32 @@ func TestFenceRace(t *testing.T) {
 		t.Errorf("in the end: %v", err)
 	}
 }
+
+// TestDrainsShare: those that wait for one that is under way do not do it one after the
+// other: one does it for all.
+func TestDrainsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f WriteFence
+		first := f.Begin()
+		one := startDrain(t.Context(), &f)
+		look()
+		second := f.Begin()
+		var others []*drain
+		for range 20 {
+			others = append(others, startDrain(t.Context(), &f))
+		}
+		look()
+		f.End(first)
+		one.end(t, nil, "the first write has ended")
+		look()
+		third := f.Begin()
+		f.End(second)
+		for _, d := range others {
+			d.end(t, nil, "the second has, and the third began later")
+		}
+		f.End(third)
+		if got := f.begun.Load(); got != 2 {
+			t.Errorf("%d were done", got)
+		}
+	})
+}

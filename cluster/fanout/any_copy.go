@@ -47,6 +47,9 @@ func (q AnyCopy[T]) First(ctx context.Context) (Reply[T], error) {
 			got.Database = q.Database
 			return got, nil
 		}
+		if quorum.Usable(err) && q.Absent < 2 {
+			return got, err
+		}
 		db, copies, ok := q.Database.Renewed(ctx, q.Copies[0])
 		if !ok {
 			return got, err

@@ -137,11 +137,12 @@ func (s *FailoverStream[P, H, B]) openAny() error {
 		}
 		s.Copies = s.Copies[1:]
 	}
+	db := s.Database // copies that are slow may still use it when another one is chosen
 	one, err := AnyCopy[Opened[H, B]]{
-		Database: s.Database, Copies: s.Copies, Limit: s.Limit, Patience: s.Patience,
+		Database: db, Copies: s.Copies, Limit: s.Limit, Patience: s.Patience,
 		Ask: func(ctx context.Context, rep replica.Copy, t Target) (Opened[H, B], error) {
 			o, err := s.Kind.Open(ctx, rep, t, from)
-			return o, s.Database.Ended(err)
+			return o, db.Ended(err)
 		},
 		Drop: func(o Opened[H, B]) {
 			if o.Stream != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -219,4 +220,32 @@ func TestStreamGoesOnByNewerMap(t *testing.T) {
 			})
 		}
 	}
+}
+
+// slowFirst is rows of which the first copy does not answer before its context ends.
+type slowFirst struct{ ended chan struct{} }
+
+func (slowFirst) Position() (int, bool) { return 0, true }
+func (slowFirst) Moved(int) error       { return nil }
+func (k slowFirst) Open(ctx context.Context, _ replica.Copy, t fanout.Target, _ int) (fanout.Opened[int, int], error) {
+	if t.Node != "a" {
+		return fanout.Opened[int, int]{}, nil
+	}
+	<-ctx.Done()
+	defer close(k.ended)
+	return fanout.Opened[int, int]{}, ctx.Err()
+}
+
+// TestSlowCopyBesideTheChosen: a copy that is slow ends after another one was chosen; under
+// the race detector it must not use what changes.
+func TestSlowCopyBesideTheChosen(t *testing.T) {
+	db, k := maps([]string{"a", "b"}), slowFirst{make(chan struct{})}
+	s := &fanout.FailoverStream[int, int, int]{
+		Database: db, Ctx: t.Context(), Log: zap.NewNop(), Kind: k, Copies: db.targets(), Patience: time.Millisecond, Limit: time.Minute,
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	<-k.ended
 }

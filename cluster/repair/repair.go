@@ -204,11 +204,12 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
 	defer p.progress.stall.Stop()
 	from, fills := r.fills(db, it)
-	if fills {
+	if target := p.target.Copy.To.Copy; fills && it.drained != target {
 		// This node knows that the target joins. What it lets in from here on gets there by itself.
 		if err := r.o.Local.Writes.Drain(ctx); err != nil {
 			return failed
 		}
+		it.drained = target
 	}
 	o, err := p.run(ctx)
 	if err == nil {

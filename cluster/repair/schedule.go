@@ -56,6 +56,7 @@ type item struct {
 	away     bool   // the last try did not reach the node
 	behind   uint64 // sequences of the source that the target did not have at the last look
 	begun    time.Time
+	drained  uint64 // id of the joining copy for which the writes of before have ended; see fills
 	progress *progress
 }
 
