@@ -62,7 +62,7 @@ type Coordinator struct {
 	held    replica.Held
 	local   ownCopies
 	lost    *lost.Register // which of them are gone for good
-	missing missing        // which of them are gone and have to join
+	missing *lost.Missing  // which of them are gone and have to join
 	others  others
 	repair  Repair // nil: nobody repairs
 	design  func(ctx context.Context, d *DB)
@@ -93,7 +93,7 @@ func New(o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		others: nobody{}, repair: o.Repair,
-		missing: newMissing(),
+		missing: lost.NewMissing(),
 		lost:    lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
 	if c.design == nil {

@@ -72,7 +72,7 @@ func (w *world) join() {
 	if err := k.sweep(w.tb.Context()); err != nil {
 		w.tb.Fatal(err)
 	}
-	if err := w.Coordinator.join(w.tb.Context(), w.missing.take()); err != nil {
+	if err := w.Coordinator.join(w.tb.Context(), w.missing.Take()); err != nil {
 		w.tb.Fatal(err)
 	}
 	if err := k.sweep(w.tb.Context()); err != nil {

@@ -290,7 +290,7 @@ func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Databas
 		}
 		return err
 	case t.Joining || otherFull(m, t.Name, c.node):
-		c.missing.note(t.Name, t.ID)
+		c.missing.Note(t.Name, t.ID)
 		return nil // the other ranges can be used
 	default:
 		if err := c.lost.Miss(t.Name); err != nil { // nothing else may tell any more that it was here

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,37 +18,6 @@ import (
 // id. What programs of before had marked as incomplete joins in the same way, and keeps
 // what it has.
 
-// missing is the copies of this node that have to join, by name, with their ids.
-type missing struct {
-	mu     sync.Mutex
-	byName map[string]uint64
-	wake   chan struct{} // room for one
-}
-
-func newMissing() missing {
-	return missing{byName: make(map[string]uint64), wake: make(chan struct{}, 1)}
-}
-
-// note notes that a copy has to join.
-func (m *missing) note(name string, id uint64) {
-	m.mu.Lock()
-	m.byName[name] = id
-	m.mu.Unlock()
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what was noted, and forgets it.
-func (m *missing) take() map[string]uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := m.byName
-	m.byName = make(map[string]uint64)
-	return all
-}
-
 // joinPause is the time until a proposal that failed is made again, and for which others
 // are gathered before one is made.
 const joinPause = time.Second
@@ -60,20 +28,18 @@ func (c *Coordinator) keepJoining(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.missing.wake:
+		case <-c.missing.Wake():
 		}
-		all := c.missing.take()
+		all := c.missing.Take()
 		if err := c.join(ctx, all); err != nil && ctx.Err() == nil {
 			c.log.Warn("copies that are gone cannot join yet", zap.Int("copies", len(all)), zap.Error(err))
 			for name, id := range all {
-				c.missing.note(name, id)
+				c.missing.Note(name, id)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(joinPause):
-		}
+		pause, cancel := context.WithTimeout(ctx, joinPause)
+		<-pause.Done()
+		cancel()
 	}
 }
 
@@ -112,7 +78,7 @@ func (c *Coordinator) endRebuilding() {
 		switch {
 		case !ok || one.ID == 0 || !c.local.Has(name): // not yet, or it goes with the copy
 		case one.State == ring.StateFull && otherFull(db, name, c.node):
-			c.missing.note(name, one.ID)
+			c.missing.Note(name, one.ID)
 		default:
 			c.lost.EndRebuilding(name, one.ID)
 		}

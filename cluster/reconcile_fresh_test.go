@@ -26,7 +26,7 @@ func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 		if err := k.sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Coordinator.join(t.Context(), w.missing.take()); err != nil {
+		if err := w.Coordinator.join(t.Context(), w.missing.Take()); err != nil {
 			t.Fatal(err)
 		}
 		if err := k.sweep(t.Context()); err != nil {
