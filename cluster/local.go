@@ -34,13 +34,13 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	best, err := byNewestMap(ctx, d, s, func(d *DB, s *segment) (*shard.LocalDoc, error) {
 		need := quorum.Majority(len(s.near))
 		found, err := d.localOf(ctx, s, id, need)
-		if err == nil && len(found) > 1 && localVotes(found, found[0]) < len(found) {
+		if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
 			found, err = d.localOf(ctx, s, id, len(s.near))
 		}
 		if err != nil {
 			return nil, d.phrase(err)
 		}
-		return chooseLocal(found, need), nil
+		return quorum.ChooseLocal(found, need), nil
 	})
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
@@ -87,36 +87,6 @@ func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*s
 		return nil, failure
 	}
 	return out, nil
-}
-
-// localVotes counts the copies that answered the same as one, nil included.
-func localVotes(list []*shard.LocalDoc, one *shard.LocalDoc) int {
-	n := 0
-	for _, o := range list {
-		if (o == nil) == (one == nil) && (o == nil || (o.Rev == one.Rev && bytes.Equal(o.Body, one.Body))) {
-			n++
-		}
-	}
-	return n
-}
-
-// chooseLocal returns the answer that a majority of all copies gave, else the
-// document with the highest count, and among those the one that most copies
-// have; nil when there is none.
-func chooseLocal(list []*shard.LocalDoc, majority int) *shard.LocalDoc {
-	var best *shard.LocalDoc
-	votes := 0
-	for _, l := range list {
-		n := localVotes(list, l)
-		switch {
-		case n >= majority:
-			return l
-		case l == nil || (best != nil && l.Rev < best.Rev):
-		case best == nil || l.Rev > best.Rev || n > votes:
-			best, votes = l, n
-		}
-	}
-	return best
 }
 
 // LocalPut writes a local document whatever is there, and returns its new

@@ -157,6 +157,7 @@ func (o *quorumRead) relate(ctx context.Context) (quorum.Verdict, int, error) {
 	q := quorum.NewRead(len(o.heard), len(o.heard))
 	for _, a := range answers {
 		if a.Err != nil {
+			o.db.noteRefusal(a.Err)
 			q.Refused(a.Err)
 			continue
 		}
@@ -182,6 +183,7 @@ func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
 		if got, err = replica.Open.On(ctx, rep, o.wholeRequest(t)); err == nil {
 			return got, nil
 		}
+		o.db.noteRefusal(err)
 	}
 	if o.full != nil {
 		return o.full, nil
@@ -204,6 +206,7 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 			continue
 		}
 		if err := o.db.copyDocs(ctx, o.Copies[at], into, []string{o.req.ID}); err != nil {
+			o.db.noteRefusal(err)
 			return o.whole(ctx, from)
 		}
 	}
@@ -213,6 +216,7 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 	}
 	got, err := replica.Open.On(ctx, rep, o.wholeRequest(into))
 	if err != nil {
+		o.db.noteRefusal(err)
 		return o.whole(ctx, from)
 	}
 	return got, nil

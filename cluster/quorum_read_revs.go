@@ -136,6 +136,7 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 		soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 		answers, err := replica.OpenRevsMany.On(soon, rep, replica.OpenRevsManyRequest{Copy: t.Name, Docs: reqs})
 		cancel()
+		r.db.noteRefusal(err)
 		for k, l := range open {
 			if err == nil && answers[k].Err == nil && len(answers[k].Results) > 0 && answers[k].Results[0].Doc != nil {
 				out[l.item] = slices.Replace(out[l.item], l.place, l.place+1, answers[k].Results...)
@@ -263,6 +264,7 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 			reqs[k].WithPath, reqs[k].RevsLimit = true, 0
 		}
 		found, err := replica.OpenRevsMany.On(ctx, rep, replica.OpenRevsManyRequest{Copy: answers[c].from.Name, Docs: reqs})
+		r.db.noteRefusal(err)
 		for k := range differ {
 			if err == nil && found[k].Err == nil {
 				out[k][c] = append([]shard.RevResult{}, found[k].Results...) // not nil: it has answered

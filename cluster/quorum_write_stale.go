@@ -49,6 +49,7 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	req := r.asSent(again)
 	req.Copy, req.Insist = r.Copies[at].Name, true
 	answers, err := replica.Update.On(ctx, rep, req)
+	r.db.noteRefusal(err)
 	if fault.Is(err, fault.MissingStub) {
 		r.whole = err
 		return
@@ -66,6 +67,19 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 			r.results[i], r.by[i], r.refused[i] = answers[k], at, -1
 		default:
 			r.counts[i].Decide(answers[k].Err)
+		}
+	}
+}
+
+// outdated takes the refusals of edits back that could not be looked at again because a
+// copy knows a newer map: they are decided by that.
+func (r *quorumWrite) outdated(err error, edits []int) {
+	r.db.noteRefusal(err)
+	if fault.Is(err, fault.StaleMap) {
+		for _, i := range edits {
+			r.counts[i].Reconsider()
+			r.counts[i].Decide(err)
+			r.refused[i] = -1
 		}
 	}
 }
@@ -138,6 +152,7 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 			continue
 		}
 		if err := r.db.copyDocs(ctx, r.Copies[other], r.Copies[at], ids); err != nil {
+			r.outdated(err, mine)
 			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.Copies[at].Name), zap.Error(err))
 			r.db.c.missed(r.Copies[at])
 			continue
