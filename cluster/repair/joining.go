@@ -23,8 +23,14 @@ const (
 //
 // LOCKS: mu guards the map and what is in it.
 type joins struct {
-	mu   sync.Mutex
-	byID map[uint64]*joining // by id of the copy
+	mu     sync.Mutex
+	byCopy map[joiner]*joining
+}
+
+// joiner is a copy that joins. The ids of copies of different databases may be the same.
+type joiner struct {
+	name string
+	id   uint64
 }
 
 // joining is what is known about one of them.
@@ -53,7 +59,7 @@ func (r *Repair) keepJoining(ctx context.Context) {
 // look asks for the pushes that are missing, proposes what is filled, and forgets what
 // does not join any more.
 func (r *Repair) look(ctx context.Context) error {
-	seen := make(map[uint64]struct{})
+	seen := make(map[joiner]struct{})
 	var full []meta.CopyChange
 	asks := make(map[pair]struct{})
 	for db := range r.o.Meta.Databases().Joining() {
@@ -67,8 +73,8 @@ func (r *Repair) look(ctx context.Context) error {
 			if !r.o.Local.Has(name) {
 				continue // not made yet
 			}
-			seen[one.ID] = struct{}{}
-			if filled := r.lacks(name, one.ID, s.Full(), asks); filled != nil {
+			seen[joiner{name, one.ID}] = struct{}{}
+			if filled := r.lacks(joiner{name, one.ID}, s.Full(), asks); filled != nil {
 				full = append(full, meta.CopyChange{
 					Name: db.Name, ID: db.ID, Change: ring.Change{Copy: one.ID, To: ring.StateFull, Filled: filled},
 				})
@@ -76,9 +82,9 @@ func (r *Repair) look(ctx context.Context) error {
 		}
 	}
 	r.joins.mu.Lock()
-	for id := range r.joins.byID {
-		if _, still := seen[id]; !still {
-			delete(r.joins.byID, id)
+	for one := range r.joins.byCopy {
+		if _, still := seen[one]; !still {
+			delete(r.joins.byCopy, one)
 		}
 	}
 	r.joins.mu.Unlock()
@@ -93,11 +99,11 @@ func (r *Repair) look(ctx context.Context) error {
 
 // lacks adds to asks which nodes are to push to a joining copy now, or returns the full
 // copies that have filled it when they are enough.
-func (r *Repair) lacks(name string, id uint64, full []ring.Copy, asks map[pair]struct{}) (filled []uint64) {
+func (r *Repair) lacks(one joiner, full []ring.Copy, asks map[pair]struct{}) (filled []uint64) {
 	now := time.Now()
 	r.joins.mu.Lock()
 	defer r.joins.mu.Unlock()
-	j := r.joins.of(id)
+	j := r.joins.of(one)
 	for _, f := range full {
 		if _, done := j.filled[f.ID]; done {
 			filled = append(filled, f.ID)
@@ -109,20 +115,20 @@ func (r *Repair) lacks(name string, id uint64, full []ring.Copy, asks map[pair]s
 	for _, f := range full {
 		if _, done := j.filled[f.ID]; !done && now.Sub(j.asked[f.Node]) >= askEvery {
 			j.asked[f.Node] = now
-			asks[pair{name, f.Node}] = struct{}{}
+			asks[pair{one.name, f.Node}] = struct{}{}
 		}
 	}
 	return nil
 }
 
 // of returns what is known about a copy.
-func (j *joins) of(id uint64) *joining {
-	one := j.byID[id]
-	if one == nil {
-		one = &joining{filled: make(map[uint64]struct{}), asked: make(map[string]time.Time)}
-		j.byID[id] = one
+func (j *joins) of(one joiner) *joining {
+	known := j.byCopy[one]
+	if known == nil {
+		known = &joining{filled: make(map[uint64]struct{}), asked: make(map[string]time.Time)}
+		j.byCopy[one] = known
 	}
-	return one
+	return known
 }
 
 // askFull asks other nodes to push to joining copies of this one; asks names these, and
@@ -143,6 +149,6 @@ func (r *Repair) filledBy(m *message) {
 		return
 	}
 	r.joins.mu.Lock()
-	r.joins.of(one.ID).filled[m.Source] = struct{}{}
+	r.joins.of(joiner{m.Copy, one.ID}).filled[m.Source] = struct{}{}
 	r.joins.mu.Unlock()
 }

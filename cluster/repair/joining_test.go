@@ -83,7 +83,7 @@ func TestLostCopyIsFilled(t *testing.T) {
 			t.Errorf("%d documents", b.info().Live)
 		}
 		b.repair.joins.mu.Lock()
-		if n := len(b.repair.joins.byID); n != 0 {
+		if n := len(b.repair.joins.byCopy); n != 0 {
 			t.Errorf("%d copies are remembered as joining", n)
 		}
 		b.repair.joins.mu.Unlock()

@@ -83,7 +83,7 @@ func New(o Options) (*Repair, error) {
 	r.mu.walker = walker{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[pair]struct{})
 	r.mu.synced = make(map[pair]uint64)
-	r.joins.byID = make(map[uint64]*joining)
+	r.joins.byCopy = make(map[joiner]*joining)
 	return r, nil
 }
 
