@@ -174,7 +174,7 @@ func TestShardGone(t *testing.T) {
 	if !strings.Contains(p.output(), "files of a shard are gone, and no other node has a copy") || !strings.Contains(p.output(), name) {
 		t.Errorf("the log does not say so:\n%s", p.output())
 	}
-	if got := c.want(t, "GET", "/_node/_local/_lost_shards", "", 200); got != `{"lost":["`+name+`"]}` {
+	if got := c.want(t, "GET", "/_node/_local/_lost_shards", "", 200); got != `{"lost":["`+name+`"],"joining":[]}` {
 		t.Errorf("lost are %s", got)
 	}
 	if figures := c.want(t, "GET", "/_node/_local/_prometheus", "", 200); !strings.Contains(figures, "\ncouchdb_lost_shards 1\n") || !strings.Contains(figures, "\ncouchdb_orphaned_shards 0\n") {
@@ -193,7 +193,7 @@ func TestShardGone(t *testing.T) {
 	p = startServer(t, adminEnviron(), "--data", dir)
 	c = newClient(t, p.address)
 	c.want(t, "GET", refused, "", 200)
-	if got := c.want(t, "GET", "/_node/_local/_lost_shards", "", 200); got != `{"lost":[]}` {
+	if got := c.want(t, "GET", "/_node/_local/_lost_shards", "", 200); got != `{"lost":[],"joining":[]}` {
 		t.Errorf("lost are %s", got)
 	}
 	for _, body := range []string{`{"accept":["` + name + `"]}`, `{"accept":[1]}`, `{"accept":[]}`, `[]`, `{}`} {
