@@ -66,12 +66,14 @@ type tidier struct {
 	c       *Coordinator
 	orphans map[string]time.Time // copies without a database, and when they were noticed
 	failed  bool                 // some copies could not be made; a sweep tries again
+	tried   time.Time            // when the last sweep began
 	upto    uint64               // the copies of the commands up to this one were made
 	noted   time.Time            // when it was last written down which copies were made
 }
 
-// makeAgain is how long after the last event copies are tried again that could not be made.
-const makeAgain = 30 * time.Second
+// makeAgain is how long after a sweep there is another one when some copies could not be
+// made, or directories not be set aside.
+const makeAgain = 10 * time.Second
 
 // noteEvery is how often it is written down at most which copies were made: that costs
 // two syncs.
@@ -102,7 +104,9 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 			case meta.Changed: // perhaps this node has taken the place of another
 				if e.Old.Generation != e.New.Generation || !slices.Equal(e.Old.CopiesOn(k.c.node), e.New.CopiesOn(k.c.node)) {
 					k.c.endRebuilding()
-					k.c.lost.IdentifyCopies(ctx, k.c.meta, k.c.node, e.New.CopiesOn(k.c.node))
+					if k.c.lost.IdentifyCopies(ctx, k.c.meta, k.c.node, e.New.CopiesOn(k.c.node)) {
+						k.failed = true
+					}
 					k.make(ctx, e.New)
 				}
 			}
@@ -116,7 +120,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 // next returns the next events. It returns none when it was time to note what was made.
 func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event, error) {
 	if k.failed {
-		soon, cancel := context.WithTimeout(ctx, makeAgain)
+		soon, cancel := context.WithDeadline(ctx, k.tried.Add(makeAgain))
 		defer cancel()
 		return sub.Next(soon)
 	}
@@ -147,11 +151,13 @@ func (k *tidier) note(ctx context.Context) {
 // sweep compares the disk with the map.
 func (k *tidier) sweep(ctx context.Context) error {
 	applied := k.c.meta.Applied()
-	k.failed = false
+	k.failed, k.tried = false, time.Now()
 	k.c.endRebuilding()
-	if err := k.c.lost.Identify(ctx, k.c.meta, k.c.node); err != nil {
+	stays, err := k.c.lost.Identify(ctx, k.c.meta, k.c.node)
+	if err != nil {
 		return err
 	}
+	k.failed = stays
 	names, err := k.c.local.Names()
 	if err != nil {
 		return err

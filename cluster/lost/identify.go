@@ -23,42 +23,43 @@ type Map interface {
 }
 
 // Identify compares the ids of all directories with the map, and has those that do not
-// tell theirs yet, as programs of before have made them, tell it. node is this node.
-func (r *Register) Identify(ctx context.Context, m Map, node string) error {
+// tell theirs yet, as programs of before have made them, tell it. node is this node. stays
+// says that a directory of another copy could not be set aside yet.
+func (r *Register) Identify(ctx context.Context, m Map, node string) (stays bool, err error) {
 	stored, err := r.shards.Stored()
 	if err != nil {
-		return err
+		return false, err
 	}
-	r.identify(ctx, m, node, stored)
-	return nil
+	return r.identify(ctx, m, node, stored), nil
 }
 
 // IdentifyCopies is Identify for some copies.
-func (r *Register) IdentifyCopies(ctx context.Context, m Map, node string, names []string) {
+func (r *Register) IdentifyCopies(ctx context.Context, m Map, node string, names []string) (stays bool) {
 	var stored []paths.Store
 	for _, name := range names {
 		if id, err := r.shards.CopyID(name); err == nil {
 			stored = append(stored, paths.Store{Name: name, CopyID: id})
 		}
 	}
-	r.identify(ctx, m, node, stored)
+	return r.identify(ctx, m, node, stored)
 }
 
-func (r *Register) identify(ctx context.Context, m Map, node string, stored []paths.Store) {
+func (r *Register) identify(ctx context.Context, m Map, node string, stored []paths.Store) (stays bool) {
 	for i := range stored {
 		s := &stored[i]
 		db, one, _ := m.CopyIn(s.Name, node)
 		want := one.ID
 		switch {
 		case ctx.Err() != nil:
-			return
+			return true
 		case want == 0 || want == s.CopyID || s.Other:
 		case s.CopyID == 0 && want <= db.Unnamed:
 			r.name(s.Name, want)
 		default:
-			r.displace(ctx, m, node, s)
+			stays = !r.displace(ctx, m, node, s) || stays
 		}
 	}
+	return stays
 }
 
 // name has the directory of a copy tell which one it is.
@@ -81,13 +82,15 @@ func (r *Register) EndRebuilding(copyName string, id uint64) {
 	}
 }
 
-// displace sets the directory of another copy aside, unless the map was behind.
-func (r *Register) displace(ctx context.Context, m Map, node string, s *paths.Store) {
+// displace sets the directory of another copy aside, unless the map was behind. It returns
+// false when that could not be done, or told, yet.
+func (r *Register) displace(ctx context.Context, m Map, node string, s *paths.Store) bool {
 	if err := m.CatchUp(ctx); err != nil {
 		r.log.Warn("directory of another copy stays: the map may be behind", zap.String("copy", s.Name), zap.Error(err))
-		return
+		return false
 	}
 	if _, one, _ := m.CopyIn(s.Name, node); one.ID != 0 && one.ID != s.CopyID {
-		r.SetAside(ctx, s.Name, fmt.Sprintf("it is that of copy %d, and the map has copy %d here", s.CopyID, one.ID))
+		return r.SetAside(ctx, s.Name, fmt.Sprintf("it is that of copy %d, and the map has copy %d here", s.CopyID, one.ID))
 	}
+	return true
 }

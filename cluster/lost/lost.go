@@ -99,9 +99,11 @@ func (r *Register) Orphan(ctx context.Context, name string) {
 }
 
 // SetAside moves a directory out of the way that is not the copy that should be there.
-// The copy is lost from then on.
-func (r *Register) SetAside(ctx context.Context, name, why string) {
-	r.told(name, why, r.shards.SetAside(ctx, name))
+// The copy is lost from then on. It returns false when that cannot be done yet.
+func (r *Register) SetAside(ctx context.Context, name, why string) bool {
+	err := r.shards.SetAside(ctx, name)
+	r.told(name, why, err)
+	return err == nil || fault.Is(err, fault.NoCopy)
 }
 
 // told logs what came of moving a directory out of the way.
