@@ -73,7 +73,7 @@ type tidier struct {
 
 // makeAgain is how long after a sweep there is another one when some copies could not be
 // made, or directories not be set aside.
-const makeAgain = 10 * time.Second
+const makeAgain = 5 * time.Second
 
 // noteEvery is how often it is written down at most which copies were made: that costs
 // two syncs.
