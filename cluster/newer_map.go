@@ -8,11 +8,10 @@ import (
 )
 
 // renewed returns the database by a newer map than that of this handle: the one that this
-// node has, or the one that a copy has said to know, of which it waits a little to hear. false
-// when there is none. A request
-// whose answers are counted begins its part again with that: answers by different
-// maps make no quorum. One of which any copy's answer will do asks the copies of the newer
-// map when those of its own do not answer.
+// node has, or the one that a copy has said to know, of which it waits a little to hear.
+// false when there is none. A request whose answers are counted begins its part again with
+// that: answers by different maps make no quorum. One of which any copy's answer will do asks
+// the copies of the newer map when those of its own do not answer.
 func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 	if m, ok := d.c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation {
 		return d.c.handles.get(d.c, m), true
@@ -28,7 +27,9 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := d.c.meta.WaitApplied(soon, newer); err != nil {
-		d.unheard.Store(newer)
+		if ctx.Err() == nil { // else the request has ended, which says nothing of this node
+			d.unheard.Store(newer)
+		}
 		return nil, false
 	}
 	m, ok := d.c.meta.Database(d.meta.Name)
