@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hashicorp/raft"
-
-	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
 )
 
@@ -101,32 +98,4 @@ func (m *Meta) catchUpOnce(ctx context.Context) error {
 		return errUnavailable(err)
 	}
 	return err
-}
-
-// readIndex returns the place in the log of the last command that was
-// acknowledged by anybody before the call, or of a later one. A leader has
-// applied whatever it acknowledged, and since it became one also what its
-// predecessors did; it only has to make sure that it still leads, in the term
-// in which it caught up with them.
-func (m *Meta) readIndex(ctx context.Context) (index, term uint64, err error) {
-	r := m.raft.Load()
-	if r.State() != raft.Leader {
-		a, err := m.askLeader(ctx, &metapb.Request{Question: &metapb.Request_ReadIndex{ReadIndex: &metapb.Nothing{}}})
-		if err != nil {
-			return 0, 0, err
-		}
-		return a.Index, a.Term, nil
-	}
-	led := m.term.Load()
-	if led == 0 || led != r.CurrentTerm() {
-		return 0, 0, errNotProposed
-	}
-	if err := r.VerifyLeader().Error(); err != nil {
-		return 0, 0, raftError(err)
-	}
-	if led != m.term.Load() || led != r.CurrentTerm() {
-		return 0, 0, errNotProposed
-	}
-	s := m.fsm.load()
-	return s.index, s.term, nil
 }

@@ -40,8 +40,23 @@ type testNode struct {
 	ended     chan error
 	running   bool
 	founder   bool
-	full      atomic.Bool // its disk
-	side      int         // of the network; nodes on different sides cannot reach each other
+	full      atomic.Bool            // its disk
+	answered  atomic.Pointer[func()] // is called when a message of Raft's was answered and the sender does not know it; may be nil
+	side      int                    // of the network; nodes on different sides cannot reach each other
+}
+
+// testTransport is the transport of a node.
+type testTransport struct {
+	*raft.InmemTransport
+	node *testNode
+}
+
+func (t testTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := t.InmemTransport.AppendEntries(id, to, args, resp)
+	if f := t.node.answered.Load(); f != nil {
+		(*f)()
+	}
+	return err
 }
 
 // unsent is the error of a request that never left.
@@ -86,7 +101,7 @@ func (g *testCluster) start(i int) {
 	p := g.nodes[i]
 	_, p.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(p.name), 100*time.Millisecond)
 	m, err := New(Options{
-		Self: Node{Name: p.name, Zone: p.zone}, Config: holder(g.t, config.Options{}), Transport: p.transport, Stores: p.stores, Logger: p.log,
+		Self: Node{Name: p.name, Zone: p.zone}, Config: holder(g.t, config.Options{}), Transport: testTransport{p.transport, p}, Stores: p.stores, Logger: p.log,
 		Found: func(context.Context) (Founding, error) { return g.founding(i), nil },
 		Ask:   func(ctx context.Context, to string, b []byte) ([]byte, error) { return g.ask(ctx, p, to, b) },
 		Alive: func(name string) bool { return g.reachable(p.name, name) != nil },

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -68,7 +69,7 @@ func (l *ledger) write(m *member, id string, deletion bool) error {
 	if err != nil {
 		return err
 	}
-	status, answer, err := m.do("PUT", "/"+l.db+"/"+id, "application/json", in)
+	status, answer, err := ask(m, "PUT", "/"+l.db+"/"+id, in)
 	if err == nil && status != 201 && status != 202 && (!deletion || status != 200) {
 		err = fmt.Errorf("PUT /%s/%s through %s: %d %s", l.db, id, m.name, status, answer)
 	}
@@ -84,6 +85,20 @@ func (l *ledger) write(m *member, id string, deletion bool) error {
 	}
 	l.acked[id] = told{done.Rev, deletion}
 	return nil
+}
+
+// ask sends a request about a document, again while a node cannot say whether there is a
+// database: on a busy machine nodes that are paused and go on elect leaders for long.
+func ask(m *member, method, path string, body []byte) (status int, answer []byte, err error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); ; <-tick.C {
+		status, answer, err = m.do(method, path, "application/json", body)
+		undecided := status == 503 && strings.Contains(string(answer), "No majority of the nodes can decide on a change of metadata now.")
+		if !undecided || time.Now().After(end) {
+			return status, answer, err
+		}
+	}
 }
 
 // fill writes documents, each of which must be acknowledged.
@@ -106,7 +121,7 @@ func (l *ledger) sofar() map[string]told {
 // reads asks a node for documents. The error tells the first that is not as it is wanted.
 func (l *ledger) reads(m *member, all map[string]told, query string) error {
 	for id, want := range all {
-		status, answer, err := m.do("GET", "/"+l.db+"/"+id+query, "", nil)
+		status, answer, err := ask(m, "GET", "/"+l.db+"/"+id+query, nil)
 		if err != nil {
 			return err
 		}
