@@ -52,6 +52,7 @@ type item struct {
 	index    int // in the queue; -1: running
 	again    bool
 	next     time.Time // when again is due
+	hurried  bool      // while it ran: if it fails, its pause is not waited out
 	fails    int
 	away     bool   // the last try did not reach the node
 	behind   uint64 // sequences of the source that the target did not have at the last look
@@ -104,9 +105,13 @@ func (s *schedule) want(p pair, at time.Time) *item {
 	return it
 }
 
-// hurry makes a pair due that waits out its pause.
+// hurry makes a pair due that waits out its pause, or will: what runs may have met
+// the state of before already.
 func (s *schedule) hurry(it *item, now time.Time) {
-	if it.index >= 0 && now.Before(it.due) {
+	switch {
+	case it.index < 0:
+		it.hurried = true
+	case now.Before(it.due):
 		it.due = now
 		heap.Fix(&s.queue, it.index)
 	}
@@ -200,6 +205,8 @@ func (s *schedule) done(it *item, how ending, now time.Time) {
 		delete(s.busy, it.node)
 	}
 	it.away = how == nodeAway
+	hurried := it.hurried
+	it.hurried = false
 	switch how {
 	case caughtUp:
 		it.fails = 0
@@ -220,6 +227,9 @@ func (s *schedule) done(it *item, how ending, now time.Time) {
 	case nodeAway:
 		it.due = now.Add(awayPause/2 + s.jitter(awayPause/2))
 		it.fails++
+	}
+	if hurried {
+		it.due = now
 	}
 	it.again = false
 	heap.Push(&s.queue, it)

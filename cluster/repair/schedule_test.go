@@ -67,6 +67,30 @@ func TestUpdatesWaitTogether(t *testing.T) {
 	p.expect(1, "xc ")
 }
 
+// TestUpWhileRunning: a node comes back while a push to it is about to fail. The next one
+// is due at once, and when that fails as well it waits like others.
+func TestUpWhileRunning(t *testing.T) {
+	for _, how := range []ending{nodeAway, failed, turnOver, caughtUp} {
+		p := newPlan(t)
+		p.want(pair{"x", "b"}, p.now)
+		it := p.expect(9, "xb ")[0]
+		p.up("c", p.now)
+		p.done(it, nodeAway, p.now)
+		p.expect(9, "")
+		p.up("b", p.now)
+		it = p.expect(9, "xb ")[0]
+		p.up("b", p.now)
+		p.done(it, how, p.now)
+		if how == caughtUp {
+			p.expect(9, "")
+			continue
+		}
+		it = p.expect(9, "xb ")[0]
+		p.done(it, nodeAway, p.now)
+		p.expect(9, "")
+	}
+}
+
 func TestHintWhileRunning(t *testing.T) {
 	p := newPlan(t)
 	p.want(pair{"x", "b"}, p.now)
