@@ -6,6 +6,8 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -72,16 +74,29 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// FreePort returns a TCP port of 127.0.0.1 that nobody listens on.
+// FreePort returns a port of 127.0.0.1 on which no program listens, neither with TCP nor with UDP.
+// Systems give none of its range to outgoing connections (from 32768 on in Linux, from
+// 49152 elsewhere), so that a program that is started again finds it free.
 func FreePort(ctx context.Context) (int, error) {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	var last error
+	for range 100 {
+		port := 10_000 + rand.IntN(20_000)
+		if last = bindable(ctx, fmt.Sprintf("127.0.0.1:%d", port)); last == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no port is free: %w", last)
+}
+
+func bindable(ctx context.Context, address string) error {
+	var c net.ListenConfig
+	l, err := c.Listen(ctx, "tcp", address)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.New("no TCP address")
+	p, err := c.ListenPacket(ctx, "udp", address)
+	if err == nil {
+		err = p.Close()
 	}
-	return addr.Port, l.Close()
+	return errors.Join(err, l.Close())
 }

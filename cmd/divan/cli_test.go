@@ -23,6 +23,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"divan/cmd/child"
 )
 
 // TestRefusals looks for one clear line and exit status 1.
@@ -337,12 +339,11 @@ func TestConfiguration(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := child.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // filled makes a data directory with documents and attachments and returns it.

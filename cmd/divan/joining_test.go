@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,38 +31,15 @@ type member struct {
 // newMember starts a node that belongs to no cluster yet.
 func newMember(t *testing.T, i int) *member {
 	t.Helper()
-	name, peers := fmt.Sprintf("node%d@127.0.0.1", i), steadyPort(t)
+	name, peers := fmt.Sprintf("node%d@127.0.0.1", i), freePort(t)
 	m := &member{
-		name: name, dir: filepath.Join(t.TempDir(), "data"), listen: fmt.Sprintf("127.0.0.1:%d", steadyPort(t)),
+		name: name, dir: filepath.Join(t.TempDir(), "data"), listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)),
 		environ: append(adminEnviron(), "NODENAME="+name, "DIVAN_COUCHDB__SINGLE_NODE=false", "DIVAN_LOG__LEVEL=warn",
 			"DIVAN_CLUSTER__BIND_ADDRESS=127.0.0.1", fmt.Sprintf("DIVAN_CLUSTER__PORT=%d", peers),
 			fmt.Sprintf("DIVAN_CLUSTER__ADVERTISE=127.0.0.1:%d", peers)),
 	}
 	m.begin(t)
 	return m
-}
-
-// steadyPort is freePort for a node that comes back: systems give no such port to
-// connections, of which these tests make many while the node is away.
-func steadyPort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		port := 10_000 + rand.IntN(20_000)
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		p, err := net.ListenPacket("udp", address)
-		if err == nil {
-			err = p.Close()
-		}
-		if err := errors.Join(err, l.Close()); err == nil {
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // threeNodes makes a cluster.

@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,18 +10,17 @@ import (
 	"testing"
 
 	"divan/cluster/wire/simnet"
+	"divan/cmd/child"
 )
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port for a node that is started again.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := child.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	a, _ := l.Addr().(*net.TCPAddr)
-	return a.Port
+	return port
 }
 
 // afterGossip waits until the goroutines are gone that memberlist does not wait
