@@ -119,7 +119,7 @@ func (k *keyed) look(keys []string) error {
 		for i, at := range groups[g].items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db, groups[g].segment.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
+		found, err := ask(k.ctx, k.db, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
 			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
 				Copy: t.Name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
 			})

@@ -48,7 +48,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					if got := strings.Join(w.fleet.misses(), " "); (got == node) != lacks {
 						t.Errorf("noted for repair: %q", got)
 					}
-					for _, c := range d.segments[0].copies {
+					for _, c := range d.routes[0].copies {
 						has := w.everywhere(t, d, "a")[c.Node] != "missing"
 						got, err := w.locals[c.Node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: att.Key, Length: -1})
 						if has != (c.Node != node || !lacks) || (err == nil) != has {

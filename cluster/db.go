@@ -17,7 +17,7 @@ import (
 type DB struct {
 	c        *Coordinator
 	meta     *meta.Database
-	segments []segment
+	routes   []route
 	cover    atomic.Pointer[cover]
 	noCopies atomic.Uint64 // how often a node has said that it does not hold its copy
 	stale    atomic.Uint64 // how often a copy has refused because it knows a newer map
@@ -43,7 +43,7 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 			})
 		}
 	}
-	d.segments = segments(all, c.node)
+	d.routes = routes(all, c.node)
 	return d
 }
 
@@ -93,7 +93,7 @@ func (d *DB) covered() ([]fanout.Target, error) {
 // sameRange returns the copies that hold the same range as t, that of this node
 // first: whichever of them is read, the listing is the same.
 func (d *DB) sameRange(t fanout.Target) []fanout.Target {
-	return named(d.segmentAt(t.Begin).near, t.Name)
+	return named(d.routeAt(t.Begin).near, t.Name)
 }
 
 // named returns those of some copies that have a name.
@@ -116,7 +116,7 @@ func (d *DB) Sources(partition string, deciding bool) ([][]fanout.Target, error)
 	}
 	out := make([][]fanout.Target, len(picked))
 	for i, t := range picked {
-		s := d.segmentAt(t.Begin)
+		s := d.routeAt(t.Begin)
 		if deciding {
 			out[i] = named(s.copies, t.Name)
 		} else {

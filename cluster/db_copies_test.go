@@ -68,7 +68,7 @@ func (w *world) joinAgain(name, node string) {
 // and made.
 func (w *world) join() {
 	w.tb.Helper()
-	k := &tidier{c: w.Coordinator}
+	k := &reconciler{c: w.Coordinator}
 	if err := k.sweep(w.tb.Context()); err != nil {
 		w.tb.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestCopiesAreMadeWhenAsked(t *testing.T) {
 			}
 			w.settleWrites()
 			if still { // of the other range nobody has asked
-				if err := (&tidier{c: w.Coordinator}).sweep(t.Context()); err != nil {
+				if err := (&reconciler{c: w.Coordinator}).sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -134,7 +134,7 @@ func TestLostDisk(t *testing.T) {
 		d := w.create("pond", CreateOptions{Q: 2})
 		put(t, d, "frog", doc.Rev{}, `{}`)
 		w.settleWrites()
-		k := &tidier{c: w.Coordinator}
+		k := &reconciler{c: w.Coordinator}
 		if err := k.sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestReplacedCopyIsNoNewOne(t *testing.T) {
 func TestAskedForAnotherCopy(t *testing.T) {
 	w := start(t, setup{nodes: 2, still: true})
 	m := w.commit(meta.NewDatabaseID(), "pond")
-	t1 := newDB(w.Coordinator, m).segments[0].near[0]
+	t1 := newDB(w.Coordinator, m).routes[0].near[0]
 	open := func(to wire.Addressee) error {
 		own := replica.Copy{At: replica.NewLocal(w.Held()), To: to}
 		_, err := replica.Open.On(t.Context(), own, shard.OpenRequest{Copy: t1.Name, ID: "frog"})
@@ -231,7 +231,7 @@ func TestLostDiskOfOnlyCopies(t *testing.T) {
 	w := start(t, setup{still: true})
 	d := w.create("pond", CreateOptions{Q: 1})
 	put(t, d, "frog", doc.Rev{}, `{}`)
-	k := &tidier{c: w.Coordinator}
+	k := &reconciler{c: w.Coordinator}
 	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestLostDiskOfOnlyCopies(t *testing.T) {
 func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
 	w := start(t, setup{nodes: 2, still: true})
 	d := w.create("pond", CreateOptions{Q: 1})
-	at := d.segments[0].near[0]
+	at := d.routes[0].near[0]
 	peers := replica.NewLocal(w.Held())
 	if _, err := replica.Drop.On(t.Context(), replica.Copy{At: peers, To: at.Addressee()}, at.Name); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
 	if !fault.Is(err, fault.NoCopy) {
 		t.Errorf("it is there: %v", err)
 	}
-	if err := (&tidier{c: w.Coordinator}).sweep(t.Context()); err != nil {
+	if err := (&reconciler{c: w.Coordinator}).sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if w.locals[node1].Has(at.Name) {
@@ -292,7 +292,7 @@ func TestLossOfWhatOthersHave(t *testing.T) {
 				t.Errorf("%s: %v", when, err)
 			}
 		}
-		if err := (&tidier{c: w.Coordinator}).sweep(t.Context()); err != nil { // it is noted that it was made
+		if err := (&reconciler{c: w.Coordinator}).sweep(t.Context()); err != nil { // it is noted that it was made
 			t.Fatal(err)
 		}
 		if err := w.locals[node1].Drop(t.Context(), name); err != nil {

@@ -161,8 +161,8 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 // reachedElsewhere reports whether another node that can be reached holds a copy of each
 // range of which this node holds one.
 func (d *DB) reachedElsewhere() bool {
-	for i := range d.segments {
-		copies := d.segments[i].near
+	for i := range d.routes {
+		copies := d.routes[i].near
 		if copies[0].Node == d.c.node && !slices.ContainsFunc(copies[1:], func(t fanout.Target) bool { return d.c.copies(t.Node) != nil }) {
 			return false
 		}

@@ -46,7 +46,7 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	}
 	out := &Info{
 		Name: d.meta.Name, InstanceStart: d.InstanceStart(), Partitioned: d.meta.Partitioned,
-		DiskFormat: diskFormat, Q: len(d.segments), N: d.copies(),
+		DiskFormat: diskFormat, Q: len(d.routes), N: d.copies(),
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
@@ -91,7 +91,7 @@ func (d *DB) local(picked []fanout.Target) bool {
 // copies returns the most copies that one part of the ring has.
 func (d *DB) copies() int {
 	n := 0
-	for _, s := range d.segments {
+	for _, s := range d.routes {
 		n = max(n, len(s.copies)+len(s.joining))
 	}
 	return n

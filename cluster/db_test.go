@@ -338,7 +338,7 @@ func TestReconcile(t *testing.T) {
 	if err := w.locals[node1].Create(t.Context(), stray, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &tidier{c: w.Coordinator}
+	k := &reconciler{c: w.Coordinator}
 	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestDeletedCopyIsRemoved(t *testing.T) {
 	if err := w.locals[node1].Create(t.Context(), left, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &tidier{c: w.Coordinator, orphans: map[string]time.Time{left: time.Now().Add(-2 * dropGrace)}}
+	k := &reconciler{c: w.Coordinator, orphans: map[string]time.Time{left: time.Now().Add(-2 * dropGrace)}}
 	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestLostCopy(t *testing.T) {
 		t.Fatal("a and aa are in one range")
 	}
 	w.lose(lost)
-	k := &tidier{c: w.Coordinator}
+	k := &reconciler{c: w.Coordinator}
 	for range 2 {
 		if err := k.sweep(t.Context()); err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func (d *DB) openRequest(o *OpenOptions) shard.OpenRequest {
 }
 
 // openAmong is Open when there are several copies, or one elsewhere.
-func (d *DB) openAmong(ctx context.Context, s *segment, o OpenOptions) (*shard.Doc, error) {
+func (d *DB) openAmong(ctx context.Context, s *route, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:

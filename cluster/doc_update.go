@@ -69,16 +69,16 @@ func changesDesign(edits []shard.Edit) bool {
 	return false
 }
 
-// soleOwner returns the segment that all edits belong to, nil when there are
+// soleOwner returns the route that all edits belong to, nil when there are
 // several.
-func (d *DB) soleOwner(edits []shard.Edit) *segment {
+func (d *DB) soleOwner(edits []shard.Edit) *route {
 	first := d.ownerIndex(edits[0].ID)
 	for i := range edits[1:] {
 		if d.ownerIndex(edits[i+1].ID) != first {
 			return nil
 		}
 	}
-	return &d.segments[first]
+	return &d.routes[first]
 }
 
 // updateMany sends each shard its edits in one message, all shards at once.
@@ -94,7 +94,7 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 			mine[i] = edits[at]
 		}
 		var answers []shard.EditResult
-		answers, errs[g] = d.write(ctx, groups[g].segment, o, mine)
+		answers, errs[g] = d.write(ctx, groups[g].route, o, mine)
 		failure := d.phrase(errs[g])
 		for i, at := range groups[g].items {
 			if failure != nil {
@@ -132,9 +132,9 @@ func worst(errs []error) error {
 	return errs[0]
 }
 
-// write brings the edits of one segment to its copies. The error is that of
+// write brings the edits of one route to its copies. The error is that of
 // every edit: none of them got an answer from any copy.
-func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
@@ -145,7 +145,7 @@ func (d *DB) write(ctx context.Context, s *segment, o UpdateOptions, edits []sha
 		if !ok {
 			break
 		}
-		d, s = next, next.segmentAt(s.Begin)
+		d, s = next, next.routeAt(s.Begin)
 		results, open, err = d.writeRest(ctx, s, o.W, req, unfinished{results, open})
 	}
 	return results, err
@@ -161,7 +161,7 @@ type unfinished struct {
 // copies of the older one have decided stands. When no copy of the newer one answers, what
 // was known before is the answer.
 func (d *DB) writeRest(
-	ctx context.Context, s *segment, w int, req shard.UpdateRequest, u unfinished,
+	ctx context.Context, s *route, w int, req shard.UpdateRequest, u unfinished,
 ) (results []shard.EditResult, still []int, err error) {
 	before, open := u.results, u.open
 	rest, decided := req, make([]shard.EditResult, len(open))
@@ -195,7 +195,7 @@ func (d *DB) writeRest(
 // enough copies, and that may be brought to others: no copy can have done them
 // unseen.
 func (d *DB) writeOnce(
-	ctx context.Context, s *segment, w int, req shard.UpdateRequest, decided []shard.EditResult,
+	ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult,
 ) (results []shard.EditResult, open []int, err error) {
 	if len(s.copies) > 1 || len(s.joining) > 0 || decided != nil {
 		return d.writeCopies(ctx, s, w, req, decided)

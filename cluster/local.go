@@ -31,7 +31,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 		})
 	}
 	before := d.noCopies.Load()
-	best, err := byNewestMap(ctx, d, s, func(d *DB, s *segment) (*shard.LocalDoc, error) {
+	best, err := byNewestMap(ctx, d, s, func(d *DB, s *route) (*shard.LocalDoc, error) {
 		need := quorum.Majority(len(s.near))
 		found, err := d.localOf(ctx, s, id, need)
 		if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
@@ -54,7 +54,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 // localOf asks as many copies for a local document; nil stands for a copy
 // without it. Copies that cannot answer are left out, the error says that none
 // could.
-func (d *DB) localOf(ctx context.Context, s *segment, id string, need int) ([]*shard.LocalDoc, error) {
+func (d *DB) localOf(ctx context.Context, s *route, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
 		from fanout.Target
 		doc  *shard.LocalDoc

@@ -42,7 +42,7 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 // byNewestMap does f with a part of the ring, and again with the newer map as long as
 // copies refuse requests meanwhile because they know one. f must be such that it may be done
 // again.
-func byNewestMap[T any](ctx context.Context, d *DB, s *segment, f func(d *DB, s *segment) (T, error)) (T, error) {
+func byNewestMap[T any](ctx context.Context, d *DB, s *route, f func(d *DB, s *route) (T, error)) (T, error) {
 	for {
 		before := d.stale.Load()
 		got, err := f(d, s)
@@ -53,7 +53,7 @@ func byNewestMap[T any](ctx context.Context, d *DB, s *segment, f func(d *DB, s 
 		if !ok {
 			return got, err
 		}
-		d, s = next, next.segmentAt(s.Begin)
+		d, s = next, next.routeAt(s.Begin)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestJoiningCopiesAreCountedBesides(t *testing.T) {
 				t.Errorf("%s: %v", node, err)
 			}
 		}
-		for _, at := range w.open("pond").segments[0].joining {
+		for _, at := range w.open("pond").routes[0].joining {
 			_, err := replica.Open.On(t.Context(), w.replica(at), shard.OpenRequest{Copy: name, ID: "one full and two joining"})
 			if !fault.Is(err, fault.Unavailable) {
 				t.Errorf("the joining copy on %s answers: %v", at.Node, err)
@@ -196,14 +196,14 @@ func TestFeedOutlivesItsCopies(t *testing.T) {
 		}
 		name := d.meta.CopyName(d.meta.Shards[0].Range)
 		for _, old := range d.meta.Shards[0].Nodes() {
-			s := &w.open("pond").segments[0]
+			s := &w.open("pond").routes[0]
 			by := slices.DeleteFunc([]string{node2, node3, nodeName(4), nodeName(5)}, func(n string) bool {
 				return slices.ContainsFunc(s.copies, func(t fanout.Target) bool { return t.Node == n }) || slices.Contains(d.meta.Shards[0].Nodes(), n)
 			})[0]
 			if err := w.meta.ReplaceNode(t.Context(), old, by, false); err != nil {
 				t.Fatal(err)
 			}
-			s = &w.open("pond").segments[0]
+			s = &w.open("pond").routes[0]
 			if err := d.copyDocs(wire.ForRepair(t.Context()), s.copies[0], s.joining[0], []string{"frog"}); err != nil {
 				t.Fatal(err)
 			}

@@ -48,7 +48,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		d, s, done := d, groups[g].segment, []PurgeOutcome(nil)
+		d, s, done := d, groups[g].route, []PurgeOutcome(nil)
 		for {
 			done = d.purge(ctx, s, w, mine, done)
 			if done[0].Err == nil && !done[0].Accepted { // all items are done together
@@ -58,7 +58,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 			if !ok {
 				break
 			}
-			d, s = next, next.segmentAt(s.Begin)
+			d, s = next, next.routeAt(s.Begin)
 		}
 		for i, o := range done {
 			out[groups[g].items[i]] = o
@@ -71,7 +71,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	return out, err
 }
 
-// purged is what one copy said to the items of its segment.
+// purged is what one copy said to the items of its route.
 type purged struct {
 	from    fanout.Target
 	own     bool // the copy of this node
@@ -79,12 +79,12 @@ type purged struct {
 	err     error
 }
 
-// purge has every copy of a segment do the same items. There is nothing to
+// purge has every copy of a route do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
 // same, and one that does not is noted for repair. before is what was purged by an
 // older map, nil for nothing: a purge is done once, by its uuid.
-func (d *DB) purge(ctx context.Context, s *segment, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
+func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
 	q := quorum.NewWrite(len(s.copies), len(s.joining), w)
 	all := s.all()
 	inbox := make(chan purged, len(all)) // room for all, so that no straggler waits for a reader

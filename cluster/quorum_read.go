@@ -32,12 +32,12 @@ type quorumRead struct {
 // it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
-func (d *DB) openCopies(ctx context.Context, s *segment, r int, req shard.OpenRequest) (*shard.Doc, error) {
-	return byNewestMap(ctx, d, s, func(d *DB, s *segment) (*shard.Doc, error) { return d.openByMap(ctx, s, r, req) })
+func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
+	return byNewestMap(ctx, d, s, func(d *DB, s *route) (*shard.Doc, error) { return d.openByMap(ctx, s, r, req) })
 }
 
 // openByMap is openCopies for the copies of one map.
-func (d *DB) openByMap(ctx context.Context, s *segment, r int, req shard.OpenRequest) (*shard.Doc, error) {
+func (d *DB) openByMap(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
 	o := &quorumRead{

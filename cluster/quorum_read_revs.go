@@ -49,8 +49,8 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		for i, at := range groups[g].items {
 			mine[i] = list[at]
 		}
-		_, _ = byNewestMap(ctx, d, groups[g].segment, func(d *DB, s *segment) (struct{}, error) {
-			r := revising{db: d, segment: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
+		_, _ = byNewestMap(ctx, d, groups[g].route, func(d *DB, s *route) (struct{}, error) {
+			r := revising{db: d, route: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 			got, failures := r.run(ctx, list[0].R)
 			for i, at := range groups[g].items {
 				out[at], errs[at] = got[i], d.phrase(failures[i])
@@ -67,14 +67,14 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	return out, errs
 }
 
-// revising is the part of an OpenRevsMany that belongs to one segment. The
+// revising is the part of an OpenRevsMany that belongs to one route. The
 // first copy, that of this node if there is one, is asked for everything, the
 // others, as many as R says, without bodies. What they have beyond that is
 // fetched from them.
 type revising struct {
-	db      *DB
-	segment *segment
-	list    []OpenRevsOptions
+	db    *DB
+	route *route
+	list  []OpenRevsOptions
 	// maxBytes bounds the bodies that a copy answers with; 0: no bound.
 	maxBytes int
 }
@@ -111,7 +111,7 @@ type unseen struct{ item, place int }
 // askOthers asks the copies that were not asked yet for named revisions that are
 // still missing: a revision is the same wherever it is.
 func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
-	for _, t := range r.segment.near {
+	for _, t := range r.route.near {
 		if slices.ContainsFunc(answers, func(a revised) bool { return a.from == t }) {
 			continue
 		}
@@ -148,7 +148,7 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 // answers asks as many copies as need says; the first answer is complete. The
 // error says that no copy answered.
 func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
-	near := r.segment.near
+	near := r.route.near
 	if need < 1 {
 		need = quorum.Majority(len(near))
 	}
@@ -355,7 +355,7 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 		for i, at := range groups[g].items {
 			mine[i] = ids[at]
 		}
-		answers, err := ask(ctx, d, groups[g].segment.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
+		answers, err := ask(ctx, d, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
 			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})
 		if err != nil {

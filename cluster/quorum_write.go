@@ -13,7 +13,7 @@ import (
 	"divan/storage/fault"
 )
 
-// quorumWrite is the edits of one segment on their way to several copies. As a
+// quorumWrite is the edits of one route on their way to several copies. As a
 // hedged request it is the copies' deciding on them.
 type quorumWrite struct {
 	fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]
@@ -37,7 +37,7 @@ const decidedBefore = math.MaxInt
 // as soon as every edit is settled; a copy that is slower than that still gets
 // its edits, on a goroutine that the coordinator waits for when it closes. Edits with
 // a revision in decided were decided already, by a copy of an older map: all copies follow.
-func (d *DB) writeCopies(ctx context.Context, s *segment, w int, req shard.UpdateRequest, decided []shard.EditResult) (results []shard.EditResult, open []int, err error) {
+func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) (results []shard.EditResult, open []int, err error) {
 	n := len(req.Edits)
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()

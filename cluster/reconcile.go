@@ -39,7 +39,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	var joining sync.WaitGroup
 	joining.Go(func() { c.keepJoining(ctx) })
 	defer joining.Wait()
-	k := &tidier{c: c}
+	k := &reconciler{c: c}
 	for {
 		if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
 			c.log.Error("copies on disk not compared with the map", zap.Error(err))
@@ -61,8 +61,8 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("follow the metadata: %w", err)
 }
 
-// tidier is the state of one Run.
-type tidier struct {
+// reconciler is the state of one Run.
+type reconciler struct {
 	c       *Coordinator
 	orphans map[string]time.Time // copies without a database, and when they were noticed
 	failed  bool                 // some copies could not be made; a sweep tries again
@@ -80,7 +80,7 @@ const makeAgain = 5 * time.Second
 const noteEvery = time.Second
 
 // follow does what events ask for until it is time for the next sweep.
-func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
+func (k *reconciler) follow(ctx context.Context, sub *meta.Subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
 	defer cancel()
 	for {
@@ -118,7 +118,7 @@ func (k *tidier) follow(ctx context.Context, sub *meta.Subscription) error {
 }
 
 // next returns the next events. It returns none when it was time to note what was made.
-func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event, error) {
+func (k *reconciler) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event, error) {
 	if k.failed {
 		soon, cancel := context.WithDeadline(ctx, k.tried.Add(makeAgain))
 		defer cancel()
@@ -138,7 +138,7 @@ func (k *tidier) next(ctx context.Context, sub *meta.Subscription) ([]meta.Event
 }
 
 // note writes down which copies were made.
-func (k *tidier) note(ctx context.Context) {
+func (k *reconciler) note(ctx context.Context) {
 	if k.failed || ctx.Err() != nil {
 		return
 	}
@@ -149,7 +149,7 @@ func (k *tidier) note(ctx context.Context) {
 }
 
 // sweep compares the disk with the map.
-func (k *tidier) sweep(ctx context.Context) error {
+func (k *reconciler) sweep(ctx context.Context) error {
 	applied := k.c.meta.Applied()
 	k.failed, k.tried = false, time.Now()
 	k.c.endRebuilding()
@@ -195,7 +195,7 @@ func wanted(names, orphans []string) []string {
 // copies. So nothing is believed that the leader does not confirm; the names
 // were listed before it is asked, because what it confirms holds for the copies
 // that were there by then. Without its word the time begins anew.
-func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[string]time.Time {
+func (k *reconciler) clear(ctx context.Context, names []string, suspects int) map[string]time.Time {
 	if suspects == 0 {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (k *tidier) clear(ctx context.Context, names []string, suspects int) map[st
 }
 
 // make makes the copies of a database that this node lacks.
-func (k *tidier) make(ctx context.Context, db *meta.Database) {
+func (k *reconciler) make(ctx context.Context, db *meta.Database) {
 	d := newDB(k.c, db) // what is under way may be for a map without the newest copies
 	err := k.c.handles.turn(d, func() error { return k.c.ensureStill(ctx, d) })
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoCopy) && ctx.Err() == nil { // else it was deleted

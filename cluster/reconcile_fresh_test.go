@@ -15,7 +15,7 @@ func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 	copies := w.create("db", CreateOptions{N: 2, Q: 2}).Meta().CopiesOn(node1)
 	core, logs := zaplogs.New(zap.WarnLevel)
 	w.log = zap.New(core)
-	k := &tidier{c: w.Coordinator}
+	k := &reconciler{c: w.Coordinator}
 	warned := func(what string, want int) {
 		t.Helper()
 		for _, name := range copies {

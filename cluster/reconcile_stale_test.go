@@ -100,11 +100,11 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	group, err := meta.New(meta.Options{
 		Self: meta.Node{Name: n.name}, Config: holder, Transport: n.transport,
 		Stores: &meta.Stores{Log: store, Stable: store, Snapshots: raft.NewInmemSnapshotStore()},
-		Found: func(context.Context) (meta.Founding, error) {
+		Found: func(context.Context) (meta.Bootstrap, error) {
 			if n == c.nodes[0] {
-				return meta.Founding{Bootstrap: true}, nil
+				return meta.Bootstrap{New: true}, nil
 			}
-			return meta.Founding{Seeds: []string{node1}}, nil
+			return meta.Bootstrap{Seeds: []string{node1}}, nil
 		},
 		Ask: func(ctx context.Context, to string, b []byte) ([]byte, error) {
 			p := c.node(to)
@@ -272,7 +272,7 @@ func TestGraceBeginsAgain(t *testing.T) {
 		if err := holder.disk.Create(t.Context(), stray, shard.CreateOptions{}); err != nil { // a request that was late
 			t.Fatal(err)
 		}
-		k := &tidier{c: holder.Coordinator}
+		k := &reconciler{c: holder.Coordinator}
 		k.sweepLater(t, 0) // notices it
 		k.sweepLater(t, dropGrace/2)
 		c.part(leader.name, holder.name, other.name) // the other one might come to lead, and be heard
@@ -292,7 +292,7 @@ func TestGraceBeginsAgain(t *testing.T) {
 }
 
 // sweepLater sweeps as if that much more time had passed.
-func (k *tidier) sweepLater(t *testing.T, after time.Duration) {
+func (k *reconciler) sweepLater(t *testing.T, after time.Duration) {
 	t.Helper()
 	for name, since := range k.orphans {
 		k.orphans[name] = since.Add(-after)

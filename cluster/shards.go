@@ -89,18 +89,18 @@ func (d *DB) EnsureFullCommit(ctx context.Context) (string, error) {
 }
 
 // all returns every copy once.
-func (d *DB) all() []fanout.Target { return d.every((*segment).all) }
+func (d *DB) all() []fanout.Target { return d.every((*route).all) }
 
 // full returns every full copy once.
 func (d *DB) full() []fanout.Target {
-	return d.every(func(s *segment) []fanout.Target { return s.copies })
+	return d.every(func(s *route) []fanout.Target { return s.copies })
 }
 
-func (d *DB) every(of func(s *segment) []fanout.Target) []fanout.Target {
+func (d *DB) every(of func(s *route) []fanout.Target) []fanout.Target {
 	var out []fanout.Target
-	for i := range d.segments {
-		for _, t := range of(&d.segments[i]) {
-			if t.Begin == d.segments[i].Begin { // a copy of several segments is listed by its first
+	for i := range d.routes {
+		for _, t := range of(&d.routes[i]) {
+			if t.Begin == d.routes[i].Begin { // a copy of several routes is listed by its first
 				out = append(out, t)
 			}
 		}

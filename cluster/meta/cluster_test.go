@@ -102,7 +102,7 @@ func (g *testCluster) start(i int) {
 	_, p.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(p.name), 100*time.Millisecond)
 	m, err := New(Options{
 		Self: Node{Name: p.name, Zone: p.zone}, Config: holder(g.t, config.Options{}), Transport: testTransport{p.transport, p}, Stores: p.stores, Logger: p.log,
-		Found: func(context.Context) (Founding, error) { return g.founding(i), nil },
+		Found: func(context.Context) (Bootstrap, error) { return g.founding(i), nil },
 		Ask:   func(ctx context.Context, to string, b []byte) ([]byte, error) { return g.ask(ctx, p, to, b) },
 		Alive: func(name string) bool { return g.reachable(p.name, name) != nil },
 		DiskFull: func() error {
@@ -125,11 +125,11 @@ func (g *testCluster) start(i int) {
 	go func() { p.ended <- m.Run(g.t.Context()) }()
 }
 
-func (g *testCluster) founding(i int) Founding {
+func (g *testCluster) founding(i int) Bootstrap {
 	if g.nodes[i].founder {
-		return Founding{Bootstrap: true}
+		return Bootstrap{New: true}
 	}
-	var f Founding
+	var f Bootstrap
 	for j, p := range g.nodes {
 		if j != i {
 			f.Seeds = append(f.Seeds, p.name)

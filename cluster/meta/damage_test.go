@@ -317,9 +317,9 @@ func TestRecoverFromOldCopy(t *testing.T) {
 	wantRecovered(t, dir, want)
 }
 
-// TestUnsealedMetadata: those of an earlier version have no checksums, and get
+// TestMetadataWithoutChecksums: those of an earlier version have no checksums, and get
 // them.
-func TestUnsealedMetadata(t *testing.T) {
+func TestMetadataWithoutChecksums(t *testing.T) {
 	dir := t.TempDir()
 	want := city(t, dir)
 	path := filepath.Join(dir, "meta", logFile)
@@ -327,9 +327,9 @@ func TestUnsealedMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed := &sealedStore{bolt}
+	checked := &checksumStore{bolt}
 	for _, key := range stableKeys() {
-		if value, err := sealed.Get(key); err == nil {
+		if value, err := checked.Get(key); err == nil {
 			if err := bolt.Set(key, value); err != nil {
 				t.Fatal(err)
 			}
@@ -345,7 +345,7 @@ func TestUnsealedMetadata(t *testing.T) {
 	}
 	for i := first; i <= last; i++ {
 		var l raft.Log
-		if err := errors.Join(sealed.GetLog(i, &l), bolt.StoreLog(&l)); err != nil {
+		if err := errors.Join(checked.GetLog(i, &l), bolt.StoreLog(&l)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -356,7 +356,7 @@ func TestUnsealedMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("conf")).Delete(sealedKey()) })
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("conf")).Delete(checksummedKey()) })
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestUnsealedMetadata(t *testing.T) {
 			t.Fatalf("starts with\n%s instead of\n%s, %v", got, want, err)
 		}
 	}
-	if s := look(filepath.Join(dir, "meta"), false); len(s.problems) > 0 || s.stable[string(sealedKey())] == nil {
+	if s := look(filepath.Join(dir, "meta"), false); len(s.problems) > 0 || s.stable[string(checksummedKey())] == nil {
 		t.Errorf("afterwards: %q", s.problems)
 	}
 }
@@ -420,10 +420,10 @@ func TestEachValueIsSealed(t *testing.T) {
 		}
 		put("conf", []byte(key), value)
 	}
-	if len(put("conf", sealedKey(), nil)) == 0 {
+	if len(put("conf", checksummedKey(), nil)) == 0 {
 		t.Error("the last value is missing")
 	}
-	put("conf", sealedKey(), values[string(sealedKey())])
+	put("conf", checksummedKey(), values[string(checksummedKey())])
 	if hole := entries[len(entries)/2]; len(put("logs", hole[0], nil)) == 0 {
 		t.Errorf("entry %x is missing", hole[0])
 	} else if p := put("logs", hole[0], hole[1]); len(p) != 0 {

@@ -16,10 +16,10 @@ import (
 // joinEvery is how often a new node asks again.
 const joinEvery = time.Second
 
-// Founding says how a node without state begins.
-type Founding struct {
-	// Bootstrap founds a group of one.
-	Bootstrap bool
+// Bootstrap says how a node without state begins.
+type Bootstrap struct {
+	// New founds a group of one.
+	New bool
 
 	// Seeds are nodes to join through; they are asked in turn until one takes
 	// this node in.

@@ -138,16 +138,16 @@ func (m *Meta) bootstrapOrJoin(ctx context.Context, conf *raft.Config, s Stores,
 	if known {
 		return false, nil
 	}
-	founding := Founding{Bootstrap: m.opts.Bootstrap}
+	begin := Bootstrap{New: m.opts.Bootstrap}
 	if m.opts.Found != nil {
-		if founding, err = m.opts.Found(ctx); err != nil {
+		if begin, err = m.opts.Found(ctx); err != nil {
 			return false, fmt.Errorf("found or join a group: %w", err)
 		}
 	}
-	if len(founding.Seeds) > 0 {
-		return false, m.joinThrough(ctx, s, founding.Seeds)
+	if len(begin.Seeds) > 0 {
+		return false, m.joinThrough(ctx, s, begin.Seeds)
 	}
-	if !founding.Bootstrap {
+	if !begin.New {
 		return false, nil
 	}
 	if err := m.storeIdentity(s); err != nil {
@@ -232,15 +232,15 @@ func (m *Meta) openStores(g *raftInstance, logger hclog.Logger) (Stores, error) 
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	sealed, err := sealStore(bolt)
+	store, err := newChecksumStore(bolt)
 	if err != nil {
 		return Stores{}, err
 	}
-	cached, err := raft.NewLogCache(maxAppend, sealed) // what followers are sent was written a moment ago
+	cached, err := raft.NewLogCache(maxAppend, store) // what followers are sent was written a moment ago
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	return Stores{Log: cached, Stable: sealed, Snapshots: snaps}, nil
+	return Stores{Log: cached, Stable: store, Snapshots: snaps}, nil
 }
 
 func boltOptions(path string) raftboltdb.Options {

@@ -290,7 +290,7 @@ func (r *remaking) fill(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bolt.Close()) }()
-	store, err := sealStore(bolt)
+	store, err := newChecksumStore(bolt)
 	if err != nil {
 		return err
 	}

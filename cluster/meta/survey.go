@@ -159,7 +159,7 @@ func (s *survey) readLog(path string, keep bool) {
 	if info.Size() == 0 { // made, and nothing else
 		return
 	}
-	sealed, bare := false, "" // whether values have checksums, and one that has none
+	checked, bare := false, "" // whether values have checksums, and one that has none
 	boltfile.Read(f, info.Size(), []string{"conf", "logs"}, boltfile.Visitor{
 		Problem: func(text string) { s.problemf("%s: %s", logFile, text) },
 		Pair: func(bucket string, key, value []byte) {
@@ -167,8 +167,8 @@ func (s *survey) readLog(path string, keep bool) {
 				s.readEntry(key, value, keep)
 				return
 			}
-			value, has, err := openValue(key, value)
-			if sealed = sealed || has; !has {
+			value, has, err := verifyValue(key, value)
+			if checked = checked || has; !has {
 				bare = string(key)
 			}
 			if err != nil {
@@ -178,10 +178,10 @@ func (s *survey) readLog(path string, keep bool) {
 			s.stable[string(key)] = slices.Clone(value)
 		},
 	})
-	switch _, all := s.stable[string(sealedKey())]; {
-	case sealed && !all:
+	switch _, all := s.stable[string(checksummedKey())]; {
+	case checked && !all:
 		s.problemf("%s: values are missing", logFile)
-	case sealed && bare != "":
+	case checked && bare != "":
 		s.problemf("%s: %s has no checksum", logFile, bare)
 	}
 }
@@ -194,7 +194,7 @@ func (s *survey) readEntry(key, value []byte, keep bool) {
 	case len(key) != 8 || binary.BigEndian.Uint64(key) != l.Index:
 		err = errors.New("it has another number")
 	default:
-		err = openEntry(l)
+		err = verifyEntry(l)
 	}
 	if err == nil && l.Type == raft.LogCommand {
 		_, err = decodeCommand(l.Data)

@@ -13,7 +13,7 @@
 //   - copier.go, copy_*.go: the Copier.
 //   - push.go, digest.go, purge_checkpoint.go: one push.
 //   - checkpoint.go, resume.go: what two copies are known to share (pure).
-//   - schedule.go, walk.go: which pairs are due (pure).
+//   - schedule.go, anti_entropy.go: which pairs are due (pure).
 //   - joining.go: what fills copies that join.
 //   - repair.go and the rest: the node's pushes, and talk with other nodes.
 //

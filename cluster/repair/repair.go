@@ -61,7 +61,7 @@ type Repair struct {
 	mu struct {
 		sync.Mutex
 		schedule *schedule
-		walker   walker
+		entropy  antiEntropy
 		tell     map[pair]struct{} // hints for other nodes that have not been sent
 		synced   map[pair]uint64   // of the source: what the target is known to have
 	}
@@ -80,7 +80,7 @@ func New(o Options) (*Repair, error) {
 	}
 	r.bandwidth.rate = func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }
 	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.others)
-	r.mu.walker = walker{self: o.Node, jitter: r.mu.schedule.jitter}
+	r.mu.entropy = antiEntropy{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[pair]struct{})
 	r.mu.synced = make(map[pair]uint64)
 	r.joins.byCopy = make(map[joiner]*joining)
@@ -100,7 +100,7 @@ func (r *Repair) Run(ctx context.Context) error {
 	defer cancel()
 	ctx = wire.ForRepair(ctx)
 	r.mu.Lock()
-	r.mu.walker.begin("", true)
+	r.mu.entropy.begin("", true)
 	r.mu.Unlock()
 	r.work.Go(func() { r.keepJoining(ctx) })
 	timer := time.NewTimer(0)
@@ -134,10 +134,10 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	r.mu.Lock()
 	s := r.mu.schedule
 	s.delay = cfg.SyncDelay
-	var walked time.Time
+	var compared time.Time
 	if !s.full(now, cfg.SyncConcurrency) {
 		var pairs []pair
-		pairs, walked = r.mu.walker.next(dbs, now)
+		pairs, compared = r.mu.entropy.next(dbs, now)
 		for _, p := range pairs {
 			s.want(p, now)
 		}
@@ -168,8 +168,8 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	if len(hints) > 0 {
 		r.work.Go(func() { r.passOn(ctx, opMissed, hints) })
 	}
-	if !walked.IsZero() && (next.IsZero() || walked.Before(next)) {
-		next = walked
+	if !compared.IsZero() && (next.IsZero() || compared.Before(next)) {
+		next = compared
 	}
 	return next
 }
@@ -306,7 +306,7 @@ func (r *Repair) reached(node string, up bool) {
 	}
 	r.mu.Lock()
 	r.mu.schedule.up(node, time.Now())
-	r.mu.walker.begin(node, true)
+	r.mu.entropy.begin(node, true)
 	r.mu.Unlock()
 	r.rouse()
 }

@@ -12,7 +12,7 @@ type pair struct{ copy, node string }
 
 const (
 	// maxPairs bounds what is remembered about pairs that have something to do.
-	// What does not fit is found again by the next walk over all copies.
+	// What does not fit is found again by the next pass over all copies.
 	maxPairs = 100_000
 	// firstPause and lastPause bound the time until a failed push is tried
 	// again; it doubles from one to the other.

@@ -403,7 +403,7 @@ func TestWalkFindsEverything(t *testing.T) {
 		w.wait(time.Minute)
 		a.update = nil
 		a.put("x", doc.Rev{}, `{}`)
-		w.wait(2 * walkEvery)
+		w.wait(2 * antiEntropyEvery)
 		w.agree()
 		a.put("y", doc.Rev{}, `{}`)
 		if err := w.node(1).repair.Sync(w.ctx, []string{a.copy}); err != nil {

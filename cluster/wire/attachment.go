@@ -28,7 +28,7 @@ func (p *Peer) ReadAttachment(ctx context.Context, m *wirepb.AttachmentRange) (i
 	l.use()
 	inner, cancel := context.WithCancel(ctx)
 	l.streams.Add(1)
-	a := &attachmentReader{ctx: ctx, link: l, cancel: cancel}
+	a := &attachmentReader{ctx: ctx, conn: l, cancel: cancel}
 	m.Repair = IsRepair(ctx)
 	a.stream, err = l.client.ReadAttachment(inner, m)
 	if err == nil {
@@ -46,7 +46,7 @@ func (p *Peer) ReadAttachment(ctx context.Context, m *wirepb.AttachmentRange) (i
 // attachmentReader reads from another node. It is used by one goroutine.
 type attachmentReader struct {
 	ctx    context.Context // of the request
-	link   *link
+	conn   *clientConn
 	cancel context.CancelFunc
 	stream grpc.ServerStreamingClient[wirepb.Chunk]
 	once   sync.Once
@@ -75,7 +75,7 @@ func (a *attachmentReader) receive() error {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	case err != nil:
-		return a.link.lost(a.ctx, err)
+		return a.conn.lost(a.ctx, err)
 	case c.Fault != nil:
 		return DecodeFault(c.Fault)
 	}
@@ -87,7 +87,7 @@ func (a *attachmentReader) receive() error {
 func (a *attachmentReader) Close() error {
 	a.once.Do(func() {
 		a.cancel()
-		a.link.streams.Add(-1)
+		a.conn.streams.Add(-1)
 	})
 	return nil
 }
@@ -102,7 +102,7 @@ func (p *Peer) PutAttachment(ctx context.Context, first *wirepb.AttachmentPart) 
 	l.use()
 	inner, cancel := context.WithCancel(ctx)
 	l.streams.Add(1)
-	s := &attachmentWriter{ctx: ctx, link: l, cancel: cancel}
+	s := &attachmentWriter{ctx: ctx, conn: l, cancel: cancel}
 	if s.stream, err = l.client.PutAttachment(inner); err != nil {
 		s.end()
 		return nil, l.lost(ctx, err)
@@ -122,7 +122,7 @@ func (p *Peer) PutAttachment(ctx context.Context, first *wirepb.AttachmentPart) 
 // attachmentWriter writes to another node. It is used by one goroutine.
 type attachmentWriter struct {
 	ctx    context.Context // of the request
-	link   *link
+	conn   *clientConn
 	cancel context.CancelFunc
 	stream grpc.BidiStreamingClient[wirepb.AttachmentPart, wirepb.Chunk]
 	once   sync.Once
@@ -148,12 +148,12 @@ func (s *attachmentWriter) send(part *wirepb.AttachmentPart) error {
 	err := s.stream.Send(part)
 	if errors.Is(err, io.EOF) {
 		if err = s.hear(); err == nil {
-			err = fault.New(fault.Internal, "node "+s.link.node+" ended an upload early")
+			err = fault.New(fault.Internal, "node "+s.conn.node+" ended an upload early")
 		}
 		return err
 	}
 	if err != nil {
-		return s.link.lost(s.ctx, err)
+		return s.conn.lost(s.ctx, err)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (s *attachmentWriter) send(part *wirepb.AttachmentPart) error {
 func (s *attachmentWriter) hear() error {
 	c, err := s.stream.Recv()
 	if err != nil {
-		return s.link.lost(s.ctx, err)
+		return s.conn.lost(s.ctx, err)
 	}
 	return DecodeFault(c.Fault)
 }
@@ -190,7 +190,7 @@ func (s *attachmentWriter) Abort() { s.end() }
 func (s *attachmentWriter) end() {
 	s.once.Do(func() {
 		s.cancel()
-		s.link.streams.Add(-1)
+		s.conn.streams.Add(-1)
 	})
 	if s.err == nil {
 		s.err = errAborted

@@ -17,7 +17,7 @@ import (
 // call Next while another calls Pending.
 type Rows struct {
 	ctx    context.Context // of the request
-	link   *link
+	conn   *clientConn
 	turn   chan struct{} // held by the one that receives: two would take each other's parts
 	cancel context.CancelFunc
 	stream grpc.BidiStreamingClient[wirepb.ListCommand, wirepb.ListPart]
@@ -46,7 +46,7 @@ func (p *Peer) List(ctx context.Context, r Request, head Message, limit int) (*R
 	}
 	defer recycle(body)
 	l.use()
-	s := &Rows{ctx: ctx, link: l, limit: limit, first: true, asked: 1, part: &wirepb.ListPart{}, turn: make(chan struct{}, 1)}
+	s := &Rows{ctx: ctx, conn: l, limit: limit, first: true, asked: 1, part: &wirepb.ListPart{}, turn: make(chan struct{}, 1)}
 	inner, cancel := context.WithCancel(ctx)
 	s.cancel = cancel
 	l.streams.Add(1)
@@ -76,7 +76,7 @@ func (s *Rows) explain(err error) error {
 	if errors.As(err, &sent) {
 		return sent.error
 	}
-	return s.link.lost(s.ctx, err)
+	return s.conn.lost(s.ctx, err)
 }
 
 // remote marks an error that the other node has sent.
@@ -209,6 +209,6 @@ func (s *Rows) pending(after uint64) (uint64, error) {
 func (s *Rows) Close() {
 	if !s.closed.Swap(true) {
 		s.cancel()
-		s.link.streams.Add(-1)
+		s.conn.streams.Add(-1)
 	}
 }

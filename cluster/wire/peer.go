@@ -14,7 +14,7 @@ import (
 // is under way, makes it fail with fault.NodeDown.
 type Peer struct {
 	node string
-	link atomic.Pointer[link] // nil: not connected
+	conn atomic.Pointer[clientConn] // nil: not connected
 
 	settled chan struct{} // closed after the first attempt to connect
 	once    sync.Once
@@ -46,14 +46,14 @@ func (p *Peer) settle(err error) bool {
 
 // lose notes that there is no connection.
 func (p *Peer) lose(err error) bool {
-	p.link.Store(nil)
+	p.conn.Store(nil)
 	return p.settle(err)
 }
 
-// connected returns the link. Before the first attempt to connect is over it
+// connected returns the connection. Before the first attempt to connect is over it
 // waits for that, or for done.
-func (p *Peer) connected(done <-chan struct{}) (*link, error) {
-	if l := p.link.Load(); l != nil {
+func (p *Peer) connected(done <-chan struct{}) (*clientConn, error) {
+	if l := p.conn.Load(); l != nil {
 		return l, nil
 	}
 	t := time.NewTimer(dialTime)
@@ -64,7 +64,7 @@ func (p *Peer) connected(done <-chan struct{}) (*link, error) {
 	case <-t.C:
 		return nil, fault.Newf(fault.NodeDown, "Node %s cannot be reached: it does not answer.", p.node)
 	}
-	if l := p.link.Load(); l != nil {
+	if l := p.conn.Load(); l != nil {
 		return l, nil
 	}
 	p.mu.Lock()
@@ -76,7 +76,7 @@ func (p *Peer) connected(done <-chan struct{}) (*link, error) {
 }
 
 // reach is connected for a call with a context.
-func (p *Peer) reach(ctx context.Context) (*link, error) {
+func (p *Peer) reach(ctx context.Context) (*clientConn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

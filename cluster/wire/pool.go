@@ -167,7 +167,7 @@ func (o *Pool) keep(ctx context.Context, p *Peer) {
 			lost(err)
 		} else {
 			o.logger.Info("connected", zap.String("node", p.node), zap.Int("version", l.conn.Version()))
-			p.link.Store(l)
+			p.conn.Store(l)
 			p.settle(nil)
 			o.tell(p.node, true)
 			l.run(lost)
@@ -192,14 +192,14 @@ func (o *Pool) forget(p *Peer) {
 	}
 }
 
-func (o *Pool) connect(ctx context.Context, node string) (*link, error) {
+func (o *Pool) connect(ctx context.Context, node string) (*clientConn, error) {
 	dial, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	c, err := o.port.dialNode(dial, purposeRPC, node)
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLink(ctx, c, o.port.o.NodeDownAfter/(silentTurns+1))
+	l, err := newClientConn(ctx, c, o.port.o.NodeDownAfter/(silentTurns+1))
 	if err != nil {
 		_ = c.Close()
 		return nil, err

@@ -46,7 +46,7 @@ type Port struct {
 	o         PortOptions
 	versions  versions
 	listening chan struct{}
-	doorman   *doorman
+	limiter   *handshakeLimiter
 
 	mu struct {
 		sync.Mutex
@@ -73,7 +73,7 @@ func NewPort(o PortOptions) (*Port, error) {
 	if o.NodeDownAfter <= 0 {
 		o.NodeDownAfter = (silentTurns + 1) * pingEvery
 	}
-	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{}), doorman: newDoorman()}
+	p := &Port{o: o, versions: versions{versionMin, versionMax}, listening: make(chan struct{}), limiter: newHandshakeLimiter()}
 	p.mu.subs = map[purpose]*sub{}
 	p.mu.conns = map[*Conn]struct{}{}
 	p.mu.foreign = map[foreignError]bool{}
@@ -118,7 +118,7 @@ func (p *Port) Run(ctx context.Context) error {
 			continue
 		}
 		pause = 0
-		if done, ok := p.doorman.enter(c, time.Now()); ok {
+		if done, ok := p.limiter.enter(c, time.Now()); ok {
 			wg.Go(func() { p.take(ctx, c, done) })
 		}
 	}
@@ -170,7 +170,7 @@ func (p *Port) take(ctx context.Context, raw net.Conn, done func()) {
 		}
 		return
 	}
-	p.doorman.proven(raw.RemoteAddr())
+	p.limiter.proven(raw.RemoteAddr())
 	done() // from here on it is no unfinished one
 	s := p.sub(c.with.purpose)
 	if s == nil {
@@ -183,7 +183,7 @@ func (p *Port) take(ctx context.Context, raw net.Conn, done func()) {
 // refused notes a connection whose handshake has failed.
 func (p *Port) refused(from net.Addr, err error) {
 	log := p.o.Logger.Debug
-	if p.doorman.failed(from, err, time.Now()) {
+	if p.limiter.failed(from, err, time.Now()) {
 		log = p.o.Logger.Warn
 	}
 	log("refused a connection", zap.Stringer("from", from), zap.Error(err))
@@ -235,7 +235,7 @@ func (p *Port) forget(c *Conn) {
 // answer is the listener's part of a handshake, TLS included.
 func (p *Port) answer(ctx context.Context, raw net.Conn) (net.Conn, agreed, error) {
 	id, c := p.identity(), raw
-	id.open = p.doorman.known(raw.RemoteAddr())
+	id.open = p.limiter.known(raw.RemoteAddr())
 	if conf := p.tls(); conf != nil {
 		var err error
 		if c, id.binding, err = secure(ctx, tls.Server(raw, listenerTLS(conf))); err != nil {
@@ -291,7 +291,7 @@ func (p *Port) dial(ctx context.Context, u purpose, node, address string) (*Conn
 		p.tellForeign(err)
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
-	p.doorman.proven(raw.RemoteAddr())
+	p.limiter.proven(raw.RemoteAddr())
 	return c, nil
 }
 

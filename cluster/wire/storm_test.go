@@ -14,7 +14,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Many callers of all sizes, some of whom give up, on a link that is cut and
+// Many callers of all sizes, some of whom give up, on a connection that is cut and
 // healed: whatever happens, an answer is the right one, an error is one of a
 // node that is down or of a caller that gave up, and in the end no room, slot
 // or call is left behind.

@@ -26,9 +26,9 @@ func (p *Peer) Watch(to Addressee, name string, c chan struct{}) (io.Closer, err
 	return l.watches.add(watchedCopy{name, to.Copy}, to.Generation, c)
 }
 
-// watches are those of one link. All of one copy share one on the other side.
+// watches are those of one connection. All of one copy share one on the other side.
 type watches struct {
-	link *link
+	conn *clientConn
 	wake chan struct{}
 
 	mu struct {
@@ -63,8 +63,8 @@ type watcher struct {
 	c   chan struct{}
 }
 
-func newWatches(l *link) *watches {
-	w := &watches{link: l, wake: make(chan struct{}, 1)}
+func newWatches(l *clientConn) *watches {
+	w := &watches{conn: l, wake: make(chan struct{}, 1)}
 	w.mu.byCopy, w.mu.byNumber = map[watchedCopy]*watched{}, map[uint64]*watched{}
 	return w
 }
@@ -82,7 +82,7 @@ func (w *watches) add(which watchedCopy, generation uint64, c chan struct{}) (io
 	w.mu.Lock()
 	if w.mu.closed {
 		w.mu.Unlock()
-		return nil, down(w.link.node, nil)
+		return nil, down(w.conn.node, nil)
 	}
 	of := w.mu.byCopy[which]
 	if of == nil {
@@ -95,17 +95,17 @@ func (w *watches) add(which watchedCopy, generation uint64, c chan struct{}) (io
 	of.users[user] = struct{}{}
 	w.mu.Unlock()
 	w.signal()
-	w.link.streams.Add(1)
+	w.conn.streams.Add(1)
 	t := time.NewTimer(watchTime)
 	defer t.Stop()
 	var err error
 	select {
 	case <-of.started:
 		err = of.err
-	case <-w.link.ctx.Done():
-		err = down(w.link.node, nil)
+	case <-w.conn.ctx.Done():
+		err = down(w.conn.node, nil)
 	case <-t.C:
-		err = fault.Newf(fault.Timeout, "Node %s does not start to watch.", w.link.node)
+		err = fault.Newf(fault.Timeout, "Node %s does not start to watch.", w.conn.node)
 	}
 	if err != nil {
 		_ = user.Close()
@@ -123,7 +123,7 @@ func (u *watcher) Close() error {
 		return nil
 	}
 	delete(u.of.users, u)
-	w.link.streams.Add(-1)
+	w.conn.streams.Add(-1)
 	if len(u.of.users) == 0 && w.mu.byNumber[u.of.number] == u.of {
 		w.forget(u.of)
 		w.mu.queue = append(w.mu.queue, &wirepb.WatchCommand{Number: u.of.number})
@@ -138,10 +138,10 @@ func (w *watches) forget(of *watched) {
 	delete(w.mu.byCopy, of.copy)
 }
 
-// run sends and receives until the link ends, and wakes everybody then.
+// run sends and receives until the connection ends, and wakes everybody then.
 func (w *watches) run() error {
 	defer w.end()
-	stream, err := w.link.client.Watch(w.link.ctx)
+	stream, err := w.conn.client.Watch(w.conn.ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (w *watches) run() error {
 		for {
 			e, err := stream.Recv()
 			if err != nil {
-				w.link.cancel(fmt.Errorf("watch: %w", err))
+				w.conn.cancel(fmt.Errorf("watch: %w", err))
 				return
 			}
 			w.hear(e)
@@ -159,8 +159,8 @@ func (w *watches) run() error {
 	})
 	for {
 		select {
-		case <-w.link.ctx.Done():
-			return w.link.ctx.Err()
+		case <-w.conn.ctx.Done():
+			return w.conn.ctx.Err()
 		case <-w.wake:
 		}
 		w.mu.Lock()
@@ -169,7 +169,7 @@ func (w *watches) run() error {
 		w.mu.Unlock()
 		for _, c := range queue {
 			if err := stream.Send(c); err != nil {
-				w.link.cancel(fmt.Errorf("watch: %w", err))
+				w.conn.cancel(fmt.Errorf("watch: %w", err))
 				return err
 			}
 		}

@@ -98,7 +98,7 @@ type Figures struct {
 
 // Figures returns the numbers of the moment.
 func (a *Authenticator) Figures() Figures {
-	return Figures{Hits: a.users.hits.Load(), Misses: a.users.misses.Load(), Waiting: a.verifier.turns.waiting()}
+	return Figures{Hits: a.users.hits.Load(), Misses: a.users.misses.Load(), Waiting: a.verifier.hashing.waiting()}
 }
 
 // settings returns what the present configuration says, parsed.

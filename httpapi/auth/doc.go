@@ -17,7 +17,7 @@
 //     names exist.
 //   - I3: at most a fixed number of slow password hashes run at a time, and at
 //     most a fixed number wait; the same credential sent many times at once is
-//     hashed once. Peers take turns, and their names within (turns.go).
+//     hashed once. Peers take turns, and their names within (fair_semaphore.go).
 //   - I4: a cached verification is bound to the stored hash that it was
 //     verified against: with another hash, salt or iteration count it is not
 //     found any more.

@@ -139,10 +139,10 @@ func TestOneHashForManyRequests(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := a.verifier.turns.waiting(); n != 2 {
+		if n := a.verifier.hashing.waiting(); n != 2 {
 			t.Errorf("%d hashes wait for two credentials", n)
 		}
-		a.verifier.turns.release()
+		a.verifier.hashing.release()
 		wg.Wait()
 	})
 }
@@ -169,12 +169,12 @@ func TestHashQueueIsBounded(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if !slices.Equal(crowded, []int{0}) || a.verifier.turns.waiting() != hashQueue {
-			t.Errorf("%v are refused, %d wait", crowded, a.verifier.turns.waiting())
+		if !slices.Equal(crowded, []int{0}) || a.verifier.hashing.waiting() != hashQueue {
+			t.Errorf("%v are refused, %d wait", crowded, a.verifier.hashing.waiting())
 		}
 		cancel()
 		wg.Wait()
-		a.verifier.turns.release()
+		a.verifier.hashing.release()
 		if got := who(t, a, "Authorization", basic("late", "x")); got != refused {
 			t.Error(got)
 		}

@@ -30,7 +30,7 @@ type accounts struct {
 	cache *lru[accountKey, *account] // nil values: there is no such user
 	// flight's key has the generation, so that nobody is given an answer that
 	// was asked for before a change it knows about.
-	flight flight[accountFlight, *account]
+	flight singleflight[accountFlight, *account]
 	// mu makes an account enter the cache only when no invalidation came since
 	// it was read: generation moves with each, under mu.
 	mu         sync.Mutex

@@ -243,7 +243,7 @@ func TestSignUpsTakeTurns(t *testing.T) {
 		for i := range 10 {
 			signUp("2001:db8::" + strconv.Itoa(i+1))
 		}
-		a.verifier.turns.release()
+		a.verifier.hashing.release()
 		wg.Wait()
 		if at := slices.Index(order, "192.0.2.2"); at < 0 || at > 1 {
 			t.Errorf("%q", order)

@@ -35,9 +35,9 @@ type digest [sha256.Size]byte
 type verifier struct {
 	key      [32]byte
 	verified *lru[digest, struct{}]
-	flight   flight[digest, bool]
+	flight   singleflight[digest, bool]
 	lockout  lockout
-	turns    turns
+	hashing  fairSemaphore
 	proven   *lru[login, struct{}] // who logged in from where
 
 	jobFailures *lru[jobFailure, bool] // see repeated
@@ -54,7 +54,7 @@ func newVerifier(parallel int, l lockout) *verifier {
 	v := &verifier{
 		verified: newLRU[digest, struct{}](verifiedLimit),
 		lockout:  l,
-		turns:    turns{limit: max(1, parallel)},
+		hashing:  fairSemaphore{limit: max(1, parallel)},
 		proven:   newLRU[login, struct{}](verifiedLimit),
 
 		jobFailures: newLRU[jobFailure, bool](verifiedLimit),
@@ -132,10 +132,10 @@ func (v *verifier) compare(ctx context.Context, t *try) (ok bool, err error) {
 // slowly runs fn when it is the applicant's turn. A hash that was begun and not
 // ended, because the client left or it takes too long, is errUnfinished as well.
 func (v *verifier) slowly(ctx context.Context, who applicant, fn func(context.Context) error) error {
-	if err := v.turns.acquire(ctx, who); err != nil {
+	if err := v.hashing.acquire(ctx, who); err != nil {
 		return err
 	}
-	defer v.turns.release()
+	defer v.hashing.release()
 	limited, cancel := context.WithTimeoutCause(ctx, hashTime, errTooSlow)
 	defer cancel()
 	err := fn(limited)

@@ -90,7 +90,7 @@ type API struct {
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
 	Memory      *memory.Budget // of bodies, and of what replications read
-	turns       turns
+	parsing     semaphore
 	uuids       uuidSource
 	feeds       feedGate
 	refusals    *zap.Logger // a few lines of many
@@ -106,7 +106,7 @@ func New(d Deps) *API {
 		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, refusals: fewOf(d.Logger),
 	}
 	a.Memory = memory.NewBudget(a.memoryLimit)
-	a.turns = newTurns()
+	a.parsing = newSemaphore()
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")

@@ -93,4 +93,4 @@ func IsAboutProcess(c *Call) bool { return c.aboutProcess() }
 func UUIDAs(u [16]byte, format string) string { return formatUUID(u, format) }
 
 // Working returns how many turns are taken.
-func Working(a *API) int { return len(a.turns) }
+func Working(a *API) int { return len(a.parsing) }

@@ -51,7 +51,7 @@ func (a Access) Filter(ctx context.Context, d *cluster.DB, u shard.User, f endpo
 	for _, q := range f.Query {
 		target += "&" + url.QueryEscape(q[0]) + "=" + url.QueryEscape(q[1])
 	}
-	c, err := a.API.Inside(ctx, d, u, target)
+	c, err := a.API.InternalCall(ctx, d, u, target)
 	if err != nil {
 		return shard.Filter{}, err
 	}

@@ -73,7 +73,7 @@ func (n *Family) writeMetrics(w io.Writer) error {
 	}
 	var text []byte
 	last := ""
-	for _, f := range slices.Concat(runtimeFigures(n.api, time.Now()), clusterFigures(n.api), loadFigures(n.api), turnFigures(n.api.Deps.Scripts.Stats())) {
+	for _, f := range slices.Concat(runtimeFigures(n.api, time.Now()), clusterFigures(n.api), loadFigures(n.api), scriptFigures(n.api.Deps.Scripts.Stats())) {
 		if f.name != last {
 			text = fmt.Appendf(text, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 			last = f.name

@@ -132,7 +132,7 @@ func (q *Queue) Fill(now time.Time, s *Settings) []*Job {
 	if free <= 0 {
 		return nil
 	}
-	ready := q.turns(now, &s.Sharing).grant(free)
+	ready := q.fairShare(now, &s.Sharing).grant(free)
 	for _, j := range ready {
 		j.running, j.since, j.charged = true, now, now
 		j.remember(Event{Time: now, Type: Started}, s.MaxHistory)
@@ -154,13 +154,13 @@ func before(a, b *Job) int {
 // then gives its place away.
 func (q *Queue) Cycle(now time.Time, s *Settings) (stop []*Job) {
 	q.account(now, &s.Sharing)
-	t := q.turns(now, &s.Sharing)
+	t := q.fairShare(now, &s.Sharing)
 	t.grant(max(s.MaxJobs-q.running, 0) + q.stopping)
 	excess := q.running - q.stopping - s.MaxJobs
 	if t.next() == nil && excess <= 0 {
 		return nil
 	}
-	w := withdrawal{turns: t, candidates: q.candidates()}
+	w := withdrawal{fairShare: t, candidates: q.candidates()}
 	for len(w.stop) < excess && w.take(func(j *Job, _ *standing) bool { return j.Continuous }) {
 	}
 	for len(w.stop) < s.MaxChurn {

@@ -28,9 +28,9 @@ type identity struct {
 	// their cluster ports, as they were known last.
 	Nodes map[string]string `json:"nodes,omitempty"`
 	// Invited says that the node was invited to this cluster and has not joined
-	// it yet; Aside, that the metadata from before are out of the way.
-	Invited bool `json:"invited,omitempty"`
-	Aside   bool `json:"aside,omitempty"`
+	// it yet; Archived, that the metadata from before are out of the way.
+	Invited  bool `json:"invited,omitempty"`
+	Archived bool `json:"aside,omitempty"`
 	// Settings of this node that were made through HTTP before it was invited,
 	// and are to be made again.
 	Settings map[string]map[string]string `json:"settings,omitempty"`

@@ -39,7 +39,7 @@ func TestInvitedAgain(t *testing.T) {
 			w.t.Errorf("uuid %s, want %s", got, want)
 		}
 		b.soon("GET", "/_node/_local/_config/log/level", "", `200 "warning"`)
-		w.eventually("that is noted", func() bool { id := b.node.links.id.load(); return !id.Invited && !id.Aside })
+		w.eventually("that is noted", func() bool { id := b.node.links.id.load(); return !id.Invited && !id.Archived })
 	})
 }
 

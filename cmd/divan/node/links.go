@@ -45,16 +45,16 @@ type links struct {
 	id    *identityStore
 	seeds map[string]string // of the seed list, names and addresses
 
-	port     *wire.Port
-	server   *wire.Server
-	pool     *wire.Pool
-	streams  *wire.GossipStreams
-	gossip   *member.Gossip
-	founder  *founder
-	raft     *raft.NetworkTransport
-	repair   *repair.Repair
-	draining atomic.Bool
-	inGroup  atomic.Bool // a cluster has taken this node in, or it has founded one: Raft runs, or is about to
+	port         *wire.Port
+	server       *wire.Server
+	pool         *wire.Pool
+	streams      *wire.GossipStreams
+	gossip       *member.Gossip
+	bootstrapper *bootstrapper
+	raft         *raft.NetworkTransport
+	repair       *repair.Repair
+	draining     atomic.Bool
+	inGroup      atomic.Bool // a cluster has taken this node in, or it has founded one: Raft runs, or is about to
 }
 
 // newLinks takes the cluster port and builds what talks over it.
@@ -75,7 +75,7 @@ func (n *Node) newLinks(ctx context.Context) (_ *links, err error) {
 	if l.id, err = openIdentity(ctx, n.cfg.fileSystem(), n.cfg.DataDir); err != nil {
 		return nil, err
 	}
-	if err := n.putAside(ctx, l.id); err != nil {
+	if err := n.archiveMeta(ctx, l.id); err != nil {
 		return nil, err
 	}
 	certificates, err := newClusterTLS(s.Cluster, l.log)
@@ -110,8 +110,8 @@ func (l *links) connect(certificates *clusterTLS, seedList []string) (err error)
 	if err != nil {
 		return err
 	}
-	l.founder = newFounder(l.name, seedList, l.id, l.log)
-	l.founder.ask, l.founder.occupied = l.pool.Ask, l.occupied
+	l.bootstrapper = newBootstrapper(l.name, seedList, l.id, l.log)
+	l.bootstrapper.ask, l.bootstrapper.occupied = l.pool.Ask, l.occupied
 	l.raft = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: l.port.Raft(), MaxPool: raftConnections, Timeout: raftTimeout, Logger: raftlog.New(l.log),
 		MsgpackUseNewTimeFormat: true,
@@ -250,7 +250,7 @@ func (l *links) dial(ctx context.Context, _, address string) (net.Conn, error) {
 // nodes of it are members, so that each has its copies. What fails is tried
 // again until ctx ends.
 func (l *links) furnish(ctx context.Context) error {
-	if len(l.founder.seeds) == 0 || l.founder.seeds[0] != l.name {
+	if len(l.bootstrapper.seeds) == 0 || l.bootstrapper.seeds[0] != l.name {
 		return nil
 	}
 	select {
@@ -285,7 +285,7 @@ func (l *links) tryFurnish(ctx context.Context) bool {
 
 // allJoined reports whether every node of the seed list is a member.
 func (l *links) allJoined() bool {
-	for _, seed := range l.founder.seeds {
+	for _, seed := range l.bootstrapper.seeds {
 		if _, member := l.node.meta.Node(seed); !member {
 			return false
 		}
@@ -406,7 +406,7 @@ func (l *links) answerSeed(ctx context.Context, _ string, _ []byte) ([]byte, err
 	switch {
 	case l.joined():
 		return json.Marshal(seedAnswer{Member: true, UUID: l.node.meta.UUID(), Nodes: addresses(l.node.meta.Nodes())})
-	case l.founder.free(ctx):
+	case l.bootstrapper.free(ctx):
 		return json.Marshal(seedAnswer{})
 	}
 	return nil, fault.Newf(fault.Unavailable, "%s cannot say yet which cluster it belongs to.", l.name)
@@ -415,7 +415,7 @@ func (l *links) answerSeed(ctx context.Context, _ string, _ []byte) ([]byte, err
 // belong is told of the cluster that this node is part of.
 func (l *links) belong(origin string) {
 	l.inGroup.Store(true)
-	l.founder.begin()
+	l.bootstrapper.begin()
 	l.port.Belong(origin)
 }
 
@@ -460,7 +460,7 @@ func (l *links) remember(ctx context.Context) error {
 		uuid, now := l.node.meta.UUID(), addresses(l.node.meta.Nodes())
 		if id := l.id.load(); l.joined() && (id.UUID != uuid || !maps.Equal(id.Nodes, now) || id.Secret != l.secret() || id.Invited) {
 			if err := l.id.update(ctx, func(i *identity) {
-				i.UUID, i.Nodes, i.Secret, i.Invited, i.Aside = uuid, now, l.secret(), false, false
+				i.UUID, i.Nodes, i.Secret, i.Invited, i.Archived = uuid, now, l.secret(), false, false
 			}); err != nil && ctx.Err() == nil {
 				l.log.Error("the members of the cluster are not kept", zap.Error(err))
 			}
@@ -503,7 +503,7 @@ func (l *links) Ask(ctx context.Context, node, service string, request []byte) (
 }
 
 // Seeding implements httpapi.Cluster.
-func (l *links) Seeding() httpapi.SeedStatus { return l.founder.status(l.joined()) }
+func (l *links) Seeding() httpapi.SeedStatus { return l.bootstrapper.status(l.joined()) }
 
 // Accept implements httpapi.Cluster.
 func (l *links) Accept(ctx context.Context, inv httpapi.Invitation) (httpapi.NodeInfo, error) {
@@ -519,7 +519,7 @@ func (l *links) Accept(ctx context.Context, inv httpapi.Invitation) (httpapi.Nod
 	err := l.id.update(ctx, func(i *identity) {
 		next.Settings = settings
 		if l.waiting(*i) { // those before the first invitation are with the metadata, out of the way
-			next.Settings, next.Aside = i.Settings, i.Aside
+			next.Settings, next.Archived = i.Settings, i.Archived
 		}
 		*i = next
 	})
@@ -546,7 +546,7 @@ func (l *links) memberOf(inv httpapi.Invitation) bool {
 
 // waiting reports whether a node with that identity has been invited, has put
 // its own metadata out of the way, and has been taken in by nobody yet.
-func (l *links) waiting(id identity) bool { return id.Invited && id.Aside && !l.inGroup.Load() }
+func (l *links) waiting(id identity) bool { return id.Invited && id.Archived && !l.inGroup.Load() }
 
 // mayJoin refuses an invitation that this node cannot accept. One that still
 // waits for those who invited it first, which may be for ever, has no metadata

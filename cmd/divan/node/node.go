@@ -229,7 +229,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 func (n *Node) metaOptions() meta.Options {
 	o := meta.Options{
 		Dir: metaDir(n.cfg.DataDir), Stores: n.cfg.Meta, Self: meta.Node{Name: n.name}, Bootstrap: true,
-		Config: n.config, Logger: n.log.Named("meta"), DiskFull: n.engine.DiskFull, Found: n.founding,
+		Config: n.config, Logger: n.log.Named("meta"), DiskFull: n.engine.DiskFull, Found: n.bootstrap,
 	}
 	if n.cfg.MetaInMemory {
 		o.Dir = ""

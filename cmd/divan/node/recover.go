@@ -22,22 +22,22 @@ func InspectMeta(dataDir string, onDisk []string) *meta.Inspection {
 	return meta.Inspect(metaDir(dataDir), copyDir(dataDir), onDisk)
 }
 
-// founding is asked by the metadata how to begin where there are none. A node
+// bootstrap is asked by the metadata how to begin where there are none. A node
 // that has shards has lost them, and must not begin anew: nothing would name the
 // shards any more.
-func (n *Node) founding(ctx context.Context) (f meta.Founding, err error) {
-	f.Bootstrap = true
+func (n *Node) bootstrap(ctx context.Context) (f meta.Bootstrap, err error) {
+	f.New = true
 	if n.links != nil {
-		f, err = n.links.founder.found(ctx)
+		f, err = n.links.bootstrapper.found(ctx)
 	}
-	if err != nil || !f.Bootstrap {
+	if err != nil || !f.New {
 		return f, err
 	}
 	names, err := n.engine.Names()
 	if err != nil || len(names) == 0 {
 		return f, err
 	}
-	return meta.Founding{}, fmt.Errorf("%s has no metadata, but %s has %s: without metadata nothing would ever find them again. "+
+	return meta.Bootstrap{}, fmt.Errorf("%s has no metadata, but %s has %s: without metadata nothing would ever find them again. "+
 		"Put the metadata back from a backup, or make them again: divan recover %s",
 		metaDir(n.cfg.DataDir), filepath.Join(n.cfg.DataDir, "shards"), shardsOf(names), n.cfg.DataDir)
 }

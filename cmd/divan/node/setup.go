@@ -45,7 +45,7 @@ func (n *Node) settle(ctx context.Context) error {
 	select {
 	case <-n.meta.Ready():
 		return nil
-	case <-n.links.founder.undecided:
+	case <-n.links.bootstrapper.undecided:
 		n.log.Info("waiting for a cluster to form; requests are answered meanwhile, most of them with 503")
 	case <-limit.C:
 		n.log.Warn("the metadata are not there yet; requests are answered meanwhile, most of them with 503")

@@ -10,11 +10,11 @@ import (
 	"divan/shard"
 )
 
-// Inside returns a call that nobody has sent: a GET on a database that is open
+// InternalCall returns a call that nobody has sent: a GET on a database that is open
 // already, by an account that is known. What this node does itself for an account
 // is the same then as what a request would have had done. There is nowhere to
 // write an answer to.
-func (a *API) Inside(ctx context.Context, db *cluster.DB, u shard.User, target string) (*Call, error) {
+func (a *API) InternalCall(ctx context.Context, db *cluster.DB, u shard.User, target string) (*Call, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+target, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", target, err)

@@ -11,7 +11,7 @@ import (
 
 func TestFlightSharesOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flight[string, int]
+		var f singleflight[string, int]
 		var calls atomic.Int32
 		release := make(chan struct{})
 		var wg sync.WaitGroup
@@ -38,7 +38,7 @@ func TestFlightSharesOneCall(t *testing.T) {
 
 func TestFlightGoesOnWhenTheFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flight[string, int]
+		var f singleflight[string, int]
 		first, leave := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -73,7 +73,7 @@ func TestFlightGoesOnWhenTheFirstCallerLeaves(t *testing.T) {
 }
 
 func TestFlightSurvivesAPanic(t *testing.T) {
-	var f flight[string, int]
+	var f singleflight[string, int]
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = f.do(t.Context(), "k", func(context.Context) (int, error) { panic("x") })

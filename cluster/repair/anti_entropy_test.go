@@ -12,7 +12,7 @@ import (
 	"divan/cluster/meta"
 )
 
-// A walk comes past every pair of the node once, at its rate, and a node that
+// A pass comes past every pair of the node once, at its rate, and a node that
 // returned goes first.
 func TestWalk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,16 +57,16 @@ func TestWalk(t *testing.T) {
 				}
 			}
 		}
-		w := walker{self: "a", jitter: func(time.Duration) time.Duration { return 0 }}
+		w := antiEntropy{self: "a", jitter: func(time.Duration) time.Duration { return 0 }}
 		now := time.Unix(0, 0)
 		if pairs, _ := w.next(dbs, now); len(pairs) > 0 {
-			t.Error("a walk that nobody asked for")
+			t.Error("a pass that nobody asked for")
 		}
 		w.begin("", true)
 		w.begin("c", true)
 		seen := map[pair]int{}
 		begin := now
-		for first := true; len(w.walks) > 0; {
+		for first := true; len(w.passes) > 0; {
 			pairs, wake := w.next(dbs, now)
 			for _, p := range pairs {
 				seen[p]++
@@ -76,7 +76,7 @@ func TestWalk(t *testing.T) {
 					t.Errorf("%v comes late", p)
 				}
 			}
-			if !wake.After(now) && len(w.walks) > 0 {
+			if !wake.After(now) && len(w.passes) > 0 {
 				t.Fatal("no pause")
 			}
 			now = wake
@@ -93,15 +93,15 @@ func TestWalk(t *testing.T) {
 		if least := time.Duration(len(want)+withC-4) * time.Second / briskRate; now.Sub(begin) < least {
 			t.Errorf("%d pairs in %v", len(want)+withC, now.Sub(begin))
 		}
-		// The regular walk comes by itself, and comes to its end however long it
+		// The regular pass comes by itself, and comes to its end however long it
 		// takes.
-		now = begin.Add(walkEvery)
+		now = begin.Add(antiEntropyEvery)
 		if pairs, _ := w.next(dbs, now); len(pairs) == 0 {
-			t.Error("no regular walk")
+			t.Error("no regular pass")
 		}
-		after := w.walks[0].after
-		if w.next(dbs, now.Add(walkEvery)); w.walks[0].after <= after {
-			t.Error("the walk started over")
+		after := w.passes[0].after
+		if w.next(dbs, now.Add(antiEntropyEvery)); w.passes[0].after <= after {
+			t.Error("the pass started over")
 		}
 	})
 }

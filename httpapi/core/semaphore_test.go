@@ -12,16 +12,16 @@ import (
 // until the next read or the end.
 func TestTurnsOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns()
-		for range cap(turns) {
-			turns <- struct{}{}
+		places := newSemaphore()
+		for range cap(places) {
+			places <- struct{}{}
 		}
-		small := turnReader{r: strings.NewReader("0123456789"), turns: turns, free: 10}
+		small := semaphoreReader{r: strings.NewReader("0123456789"), places: places, free: 10}
 		if text, err := io.ReadAll(&small); err != nil || len(text) != 10 {
 			t.Errorf("%q, %v", text, err)
 		}
-		large := turnReader{r: strings.NewReader("0123456789"), turns: turns, free: 5}
-		time.AfterFunc(time.Minute, func() { <-turns })
+		large := semaphoreReader{r: strings.NewReader("0123456789"), places: places, free: 5}
+		time.AfterFunc(time.Minute, func() { <-places })
 		began := time.Now()
 		for _, has := range []bool{false, true} {
 			if n, err := large.Read(make([]byte, 5)); n != 5 || err != nil || large.has != has {
@@ -33,8 +33,8 @@ func TestTurnsOfBodies(t *testing.T) {
 		}
 		large.end()
 		large.end()
-		if len(turns) != cap(turns)-1 {
-			t.Errorf("%d of %d turns are taken", len(turns), cap(turns))
+		if len(places) != cap(places)-1 {
+			t.Errorf("%d of %d turns are taken", len(places), cap(places))
 		}
 	})
 }

@@ -14,16 +14,16 @@ import (
 
 // The file that has the log and the votes of this node has no checksums of its
 // own, so a byte that the disk changed would become part of the metadata.
-// sealedStore gives one to each entry, in the field that Raft leaves to such
+// checksumStore gives one to each entry, in the field that Raft leaves to such
 // layers, and to each value, behind a mark: what earlier versions wrote has none.
 
-// valueSeal marks a value with a checksum behind it, four bytes as well.
-const valueSeal = "\xd1\x0a\x5e\xa1"
+// checksumMark marks a value with a checksum behind it, four bytes as well.
+const checksumMark = "\xd1\x0a\x5e\xa1"
 
-// sealedKey is where the stable store says that all of its values have
+// checksummedKey is where the stable store says that all of its values have
 // checksums. It comes behind all others, so that none is missing where it is
 // there.
-func sealedKey() []byte { return []byte("divan_sealed") }
+func checksummedKey() []byte { return []byte("divan_sealed") }
 
 // termKey is where Raft has its term.
 func termKey() []byte { return []byte("CurrentTerm") }
@@ -36,7 +36,7 @@ func stableKeys() [][]byte {
 	}
 }
 
-func errUnsealed(what string) error {
+func errChecksum(what string) error {
 	return fault.New(fault.Corruption, "the checksum of "+what+" in the metadata is wrong")
 }
 
@@ -49,13 +49,13 @@ func entrySum(l *raft.Log) []byte {
 	return binary.BigEndian.AppendUint32(nil, crc32.Update(crc32.Checksum(head[:], table), table, l.Data))
 }
 
-// openEntry checks an entry and takes its checksum off.
-func openEntry(l *raft.Log) error {
+// verifyEntry checks an entry and takes its checksum off.
+func verifyEntry(l *raft.Log) error {
 	if len(l.Extensions) == 0 { // of an earlier version
 		return nil
 	}
 	if !bytes.Equal(l.Extensions, entrySum(l)) {
-		return errUnsealed(fmt.Sprintf("entry %d", l.Index))
+		return errChecksum(fmt.Sprintf("entry %d", l.Index))
 	}
 	l.Extensions = nil
 	return nil
@@ -66,36 +66,36 @@ func valueSum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, table), table, value)
 }
 
-func sealValue(key, value []byte) []byte {
-	out := append(bytes.Clone(value), valueSeal...)
+func checksummed(key, value []byte) []byte {
+	out := append(bytes.Clone(value), checksumMark...)
 	return binary.BigEndian.AppendUint32(out, valueSum(key, value))
 }
 
-// openValue checks a value and takes its checksum off; sealed says that it has
+// verifyValue checks a value and takes its checksum off; checked says that it has
 // one.
-func openValue(key, stored []byte) (value []byte, sealed bool, err error) {
-	at := len(stored) - len(valueSeal) - 4
-	if at < 0 || string(stored[at:at+len(valueSeal)]) != valueSeal {
+func verifyValue(key, stored []byte) (value []byte, checked bool, err error) {
+	at := len(stored) - len(checksumMark) - 4
+	if at < 0 || string(stored[at:at+len(checksumMark)]) != checksumMark {
 		return stored, false, nil
 	}
 	if value = stored[:at]; valueSum(key, value) != binary.BigEndian.Uint32(stored[len(stored)-4:]) {
-		return nil, true, errUnsealed(string(key))
+		return nil, true, errChecksum(string(key))
 	}
 	return value, true, nil
 }
 
-// sealedStore is a log and a stable store with checksums.
-type sealedStore struct{ *raftboltdb.BoltStore }
+// checksumStore is a log and a stable store with checksums.
+type checksumStore struct{ *raftboltdb.BoltStore }
 
-// sealStore gives checksums to the values of a store that has none yet.
-func sealStore(bolt *raftboltdb.BoltStore) (*sealedStore, error) {
-	s := &sealedStore{bolt}
-	if _, err := s.Get(sealedKey()); err == nil {
+// newChecksumStore gives checksums to the values of a store that has none yet.
+func newChecksumStore(bolt *raftboltdb.BoltStore) (*checksumStore, error) {
+	s := &checksumStore{bolt}
+	if _, err := s.Get(checksummedKey()); err == nil {
 		return s, nil
 	}
-	for _, key := range append(stableKeys(), sealedKey()) {
+	for _, key := range append(stableKeys(), checksummedKey()) {
 		value, err := s.Get(key)
-		if err != nil && !bytes.Equal(key, sealedKey()) {
+		if err != nil && !bytes.Equal(key, checksummedKey()) {
 			continue // never written: stores say so in different ways
 		}
 		if err := s.Set(key, value); err != nil {
@@ -106,56 +106,56 @@ func sealStore(bolt *raftboltdb.BoltStore) (*sealedStore, error) {
 }
 
 // StoreLog implements raft.LogStore.
-func (s *sealedStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+func (s *checksumStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
 // StoreLogs implements raft.LogStore. The entries are the caller's, and go to
 // other nodes as they are.
-func (s *sealedStore) StoreLogs(logs []*raft.Log) error {
-	sealed, all := make([]*raft.Log, len(logs)), make([]raft.Log, len(logs))
+func (s *checksumStore) StoreLogs(logs []*raft.Log) error {
+	checked, all := make([]*raft.Log, len(logs)), make([]raft.Log, len(logs))
 	for i, l := range logs {
 		all[i] = *l
 		all[i].Extensions = entrySum(l)
-		sealed[i] = &all[i]
+		checked[i] = &all[i]
 	}
-	return s.BoltStore.StoreLogs(sealed)
+	return s.BoltStore.StoreLogs(checked)
 }
 
 // GetLog implements raft.LogStore.
-func (s *sealedStore) GetLog(index uint64, l *raft.Log) error {
+func (s *checksumStore) GetLog(index uint64, l *raft.Log) error {
 	if err := s.BoltStore.GetLog(index, l); err != nil {
 		return err
 	}
-	return openEntry(l)
+	return verifyEntry(l)
 }
 
 // Set implements raft.StableStore.
-func (s *sealedStore) Set(key, value []byte) error {
-	return s.BoltStore.Set(key, sealValue(key, value))
+func (s *checksumStore) Set(key, value []byte) error {
+	return s.BoltStore.Set(key, checksummed(key, value))
 }
 
 // Get implements raft.StableStore.
-func (s *sealedStore) Get(key []byte) ([]byte, error) {
+func (s *checksumStore) Get(key []byte) ([]byte, error) {
 	stored, err := s.BoltStore.Get(key)
 	if err != nil {
 		return nil, err
 	}
-	value, _, err := openValue(key, stored)
+	value, _, err := verifyValue(key, stored)
 	return value, err
 }
 
 // SetUint64 implements raft.StableStore.
-func (s *sealedStore) SetUint64(key []byte, n uint64) error {
+func (s *checksumStore) SetUint64(key []byte, n uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, n))
 }
 
 // GetUint64 implements raft.StableStore.
-func (s *sealedStore) GetUint64(key []byte) (uint64, error) {
+func (s *checksumStore) GetUint64(key []byte) (uint64, error) {
 	value, err := s.Get(key)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(value) != 8:
-		return 0, errUnsealed(string(key))
+		return 0, errChecksum(string(key))
 	}
 	return binary.BigEndian.Uint64(value), nil
 }

@@ -14,24 +14,24 @@ import (
 	"divan/cluster/meta"
 )
 
-// putAside makes room for the metadata of a cluster that the node was invited
+// archiveMeta makes room for the metadata of a cluster that the node was invited
 // to. Its own are kept in a directory beside, in case that was a mistake. It
 // may be repeated after a crash at any point.
-func (n *Node) putAside(ctx context.Context, id *identityStore) error {
+func (n *Node) archiveMeta(ctx context.Context, id *identityStore) error {
 	now := id.load()
-	if !now.Invited || now.Aside {
+	if !now.Invited || now.Archived {
 		return nil
 	}
 	switch {
 	case n.cfg.Meta != nil:
 		*n.cfg.Meta = memoryStores()
 	case !n.cfg.MetaInMemory:
-		if err := moveAside(metaDir(n.cfg.DataDir)); err != nil {
+		if err := archiveDir(metaDir(n.cfg.DataDir)); err != nil {
 			return fmt.Errorf("put the metadata from before aside: %w", err)
 		}
 	}
 	n.log.Info("this node gives up its own metadata and joins a cluster", zap.String("uuid", now.UUID))
-	return id.update(ctx, func(i *identity) { i.Aside = true })
+	return id.update(ctx, func(i *identity) { i.Archived = true })
 }
 
 // memoryStores returns empty metadata.
@@ -40,9 +40,9 @@ func memoryStores() meta.Stores {
 	return meta.Stores{Log: store, Stable: store, Snapshots: raft.NewInmemSnapshotStore()}
 }
 
-// moveAside renames a directory, if it is there, to a name that says what it
+// archiveDir renames a directory, if it is there, to a name that says what it
 // was. What already has that name is replaced.
-func moveAside(dir string) error {
+func archiveDir(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

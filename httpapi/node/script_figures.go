@@ -6,8 +6,8 @@ import (
 	"divan/shard/script"
 )
 
-// turnFigures lists the metrics about what functions of design documents wait for.
-func turnFigures(s script.Stats) []runtimeFigure {
+// scriptFigures lists the metrics about what functions of design documents wait for.
+func scriptFigures(s script.Stats) []runtimeFigure {
 	var waiting, given, refused []runtimeFigure
 	for k, q := range s.Queues {
 		label := fmt.Sprintf("{kind=%q}", script.KindNames[k])

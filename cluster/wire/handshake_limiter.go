@@ -24,13 +24,13 @@ const (
 	holdTime            = time.Second
 )
 
-// doorman decides who may begin a handshake. Hosts from which a node has proven that
+// handshakeLimiter decides who may begin a handshake. Hosts from which a node has proven that
 // it knows the secret, or to which this node has, come first: they have places of
 // their own and no rest. Other hosts share what is left, and one that fails has to rest,
 // each time twice as long.
 //
 // Locks: mu guards what is inside; nothing is waited for while it is held.
-type doorman struct {
+type handshakeLimiter struct {
 	mu struct {
 		sync.Mutex
 		nodes     map[string]*visitor
@@ -57,8 +57,8 @@ type entry struct {
 	conn net.Conn
 }
 
-func newDoorman() *doorman {
-	d := &doorman{}
+func newHandshakeLimiter() *handshakeLimiter {
+	d := &handshakeLimiter{}
 	d.mu.nodes, d.mu.others = map[string]*visitor{}, map[string]*visitor{}
 	return d
 }
@@ -78,7 +78,7 @@ func hostOf(a net.Addr) string {
 // enter lets a connection begin a handshake, or closes it soon. When there are too many the
 // oldest one is closed, of the same host if that has its share. done may be called more
 // than once.
-func (d *doorman) enter(c net.Conn, now time.Time) (done func(), ok bool) {
+func (d *handshakeLimiter) enter(c net.Conn, now time.Time) (done func(), ok bool) {
 	host := hostOf(c.RemoteAddr())
 	d.mu.Lock()
 	queue, most, oldest := &d.mu.ours, maxUnfinished, (*list.Element)(nil)
@@ -112,7 +112,7 @@ func (d *doorman) enter(c net.Conn, now time.Time) (done func(), ok bool) {
 
 // hold closes a connection, but not at once unless there are too many: whoever waits
 // for the end of one to begin another is slowed down.
-func (d *doorman) hold(c net.Conn) {
+func (d *handshakeLimiter) hold(c net.Conn) {
 	d.mu.Lock()
 	ok := d.mu.held < maxHeld
 	if ok {
@@ -132,7 +132,7 @@ func (d *doorman) hold(c net.Conn) {
 }
 
 // excessLocked returns the oldest handshake of a stranger that has its share.
-func (d *doorman) excessLocked(host string) (oldest *list.Element) {
+func (d *handshakeLimiter) excessLocked(host string) (oldest *list.Element) {
 	n := 0
 	for e := d.mu.strangers.Back(); e != nil; e = e.Prev() {
 		if e.Value.(entry).host == host {
@@ -147,7 +147,7 @@ func (d *doorman) excessLocked(host string) (oldest *list.Element) {
 }
 
 // strangerLocked returns what is known of a host that is none of a node.
-func (d *doorman) strangerLocked(host string) *visitor {
+func (d *handshakeLimiter) strangerLocked(host string) *visitor {
 	v := d.mu.others[host]
 	if v == nil {
 		if len(d.mu.others) == maxHosts {
@@ -162,7 +162,7 @@ func (d *doorman) strangerLocked(host string) *visitor {
 }
 
 // proven says that a node is at a host.
-func (d *doorman) proven(a net.Addr) {
+func (d *handshakeLimiter) proven(a net.Addr) {
 	host := hostOf(a)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,7 +180,7 @@ func (d *doorman) proven(a net.Addr) {
 }
 
 // known reports whether a node is at a host.
-func (d *doorman) known(a net.Addr) bool {
+func (d *handshakeLimiter) known(a net.Addr) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mu.nodes[hostOf(a)] != nil
@@ -188,7 +188,7 @@ func (d *doorman) known(a net.Addr) bool {
 
 // failed has a stranger rest whose handshake has failed, and reports whether that is
 // to be told: of each host a wrong proof is once.
-func (d *doorman) failed(a net.Addr, err error, now time.Time) (tell bool) {
+func (d *handshakeLimiter) failed(a net.Addr, err error, now time.Time) (tell bool) {
 	wrong := errors.Is(err, errSecret)
 	if !wrong && !errors.Is(err, errNoHello) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false // it left, or was closed for another

@@ -19,7 +19,7 @@ import (
 // occupy takes the only turn.
 func occupy(t *testing.T, a *Authenticator) {
 	t.Helper()
-	if err := a.verifier.turns.acquire(t.Context(), applicant{}); err != nil {
+	if err := a.verifier.hashing.acquire(t.Context(), applicant{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -29,7 +29,7 @@ func occupy(t *testing.T, a *Authenticator) {
 func served(t *testing.T, list []applicant) (order []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		turns := &turns{limit: 1}
+		turns := &fairSemaphore{limit: 1}
 		if err := turns.acquire(t.Context(), applicant{}); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestTurnsOfProcessors(t *testing.T) {
 	_, store, h := newTest(t)
 	for processors, want := range map[int]int{1: 1, 2: 1, 8: 4} {
 		a := New(Options{Config: h, Users: store, Logger: zap.NewNop(), Processors: processors})
-		if got := a.verifier.turns.limit; got != want {
+		if got := a.verifier.hashing.limit; got != want {
 			t.Errorf("%d of %d processors", got, processors)
 		}
 	}
@@ -185,11 +185,11 @@ func TestKnownNamesGoFirst(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		next := a.verifier.turns.mu.proven
+		next := a.verifier.hashing.mu.proven
 		if next.size != 1 || next.peers[0].names[0][0].name != "alice" {
 			t.Errorf("%d known names wait", next.size)
 		}
-		a.verifier.turns.release()
+		a.verifier.hashing.release()
 		cancel()
 		wg.Wait()
 	})
@@ -214,7 +214,7 @@ func TestGuessesAtOnce(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		a.verifier.turns.release()
+		a.verifier.hashing.release()
 		wg.Wait()
 		if n := answers[refused]; n < 5 || n > 6 || len(answers) != 2 { // one more may begin before the fifth is counted
 			t.Error(answers)

@@ -30,8 +30,8 @@ type visit struct {
 func (v *visit) RemoteAddr() net.Addr { return v.from }
 func (v *visit) Close() error         { v.closed.Store(true); return nil }
 
-func TestDoormanShares(t *testing.T) {
-	d, now := newDoorman(), time.Now()
+func TestHandshakeLimiterShares(t *testing.T) {
+	d, now := newHandshakeLimiter(), time.Now()
 	enter := func(host string, n int) (all []*visit, done []func()) {
 		for i := range n {
 			v := &visit{from: memAddr(fmt.Sprintf("%s:%d", host, i))}
@@ -83,10 +83,10 @@ func TestDoormanShares(t *testing.T) {
 	}
 }
 
-// TestDoormanSlowsDown has a host that rests connect again and again.
-func TestDoormanSlowsDown(t *testing.T) {
+// TestHandshakeLimiterSlowsDown has a host that rests connect again and again.
+func TestHandshakeLimiterSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newHandshakeLimiter()
 		from := memAddr("192.0.2.1:1")
 		for range 20 {
 			d.failed(from, errSecret, time.Now())
@@ -120,8 +120,8 @@ func TestDoormanSlowsDown(t *testing.T) {
 	})
 }
 
-func TestDoormanRests(t *testing.T) {
-	d, now := newDoorman(), time.Now()
+func TestHandshakeLimiterRests(t *testing.T) {
+	d, now := newHandshakeLimiter(), time.Now()
 	from := func(port int) *visit { return &visit{from: memAddr(fmt.Sprintf("[2001:db8::%x]:%d", port, port))} }
 	told := 0
 	for i, ms := range []int64{100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000} {
@@ -163,8 +163,8 @@ func TestDoormanRests(t *testing.T) {
 	}
 }
 
-// refused reports whether the doorman does not let a connection in.
-func (v *visit) refused(d *doorman, now time.Time) bool {
+// refused reports whether the limiter does not let a connection in.
+func (v *visit) refused(d *handshakeLimiter, now time.Time) bool {
 	leave, ok := d.enter(v, now)
 	if ok {
 		leave()
@@ -208,10 +208,10 @@ func TestMembersAreKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if !b.doorman.known(conn.RemoteAddr()) {
+		if !b.limiter.known(conn.RemoteAddr()) {
 			t.Error("the node that was dialed")
 		}
-		if !a.doorman.known(conn.LocalAddr()) {
+		if !a.limiter.known(conn.LocalAddr()) {
 			t.Error("the node that has dialed")
 		}
 		_ = conn.Close()

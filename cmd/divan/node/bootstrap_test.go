@@ -45,7 +45,7 @@ func TestDecideFounding(t *testing.T) {
 		{"lost its metadata, strangers", "a", "u", abc, map[string]heard{"b": member("v")}, verdict{trouble: "b belongs to cluster v, which is not u"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := decideFounding(tc.self, tc.uuid, tc.seeds, tc.answers); !reflect.DeepEqual(got, tc.want) {
+			if got := decideBootstrap(tc.self, tc.uuid, tc.seeds, tc.answers); !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -77,7 +77,7 @@ func TestOneClusterIsFounded(t *testing.T) {
 					answers[s] = heard{at: time.Unix(1, 0), err: errors.New("down")}
 				}
 			}
-			switch v := decideFounding(self, "", seeds, answers); {
+			switch v := decideBootstrap(self, "", seeds, answers); {
 			case v.found:
 				if slices.ContainsFunc(seeds, func(s string) bool { return cluster[s] != "" }) {
 					t.Fatalf("%s founds a cluster beside %v", self, cluster)
@@ -97,7 +97,7 @@ func TestFounderAsks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFounder("b@b", []string{"a@a", "b@b:7", "c@c:8", "b@b"}, id, zap.NewNop())
+		f := newBootstrapper("b@b", []string{"a@a", "b@b:7", "c@c:8", "b@b"}, id, zap.NewNop())
 		start := time.Now()
 		f.ask = func(ctx context.Context, node, service string, _ []byte) ([]byte, error) {
 			switch {
@@ -113,7 +113,7 @@ func TestFounderAsks(t *testing.T) {
 			}
 		}
 		got, err := f.found(t.Context())
-		if err != nil || !reflect.DeepEqual(got, meta.Founding{Seeds: []string{"a@a"}}) {
+		if err != nil || !reflect.DeepEqual(got, meta.Bootstrap{Seeds: []string{"a@a"}}) {
 			t.Errorf("%+v %v", got, err)
 		}
 		if took := time.Since(start); took < 10*time.Second || took > 16*time.Second {
@@ -152,7 +152,7 @@ func TestWhoIsFree(t *testing.T) {
 			return ctx
 		}
 		seeds := []string{"a@a", "b@b"}
-		started := newFounder("b@b", seeds, id, zap.NewNop())
+		started := newBootstrapper("b@b", seeds, id, zap.NewNop())
 		if started.free(soon()) {
 			t.Error("it does not know yet whether it has metadata")
 		}
@@ -160,7 +160,7 @@ func TestWhoIsFree(t *testing.T) {
 		if started.free(soon()) {
 			t.Error("it has metadata")
 		}
-		f := newFounder("b@b", seeds, id, zap.NewNop())
+		f := newBootstrapper("b@b", seeds, id, zap.NewNop())
 		f.occupied = func(context.Context, string) bool { return false }
 		f.ask = func(ctx context.Context, _, _ string, _ []byte) ([]byte, error) {
 			if !f.free(ctx) {
@@ -174,7 +174,7 @@ func TestWhoIsFree(t *testing.T) {
 		if err := id.update(t.Context(), func(i *identity) { i.UUID = "u" }); err != nil {
 			t.Fatal(err)
 		}
-		f = newFounder("b@b", seeds, id, zap.NewNop())
+		f = newBootstrapper("b@b", seeds, id, zap.NewNop())
 		f.occupied = func(context.Context, string) bool { return false }
 		f.ask = func(ctx context.Context, _, _ string, _ []byte) ([]byte, error) {
 			if f.free(ctx) {
@@ -194,8 +194,8 @@ func TestFounderKnowsMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFounder("b@b", nil, id, zap.NewNop())
-	if got, err := f.found(t.Context()); err != nil || !got.Bootstrap {
+	f := newBootstrapper("b@b", nil, id, zap.NewNop())
+	if got, err := f.found(t.Context()); err != nil || !got.New {
 		t.Errorf("nobody: %+v %v", got, err)
 	}
 	if !f.status(false).Joined {
@@ -207,7 +207,7 @@ func TestFounderKnowsMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := f.found(t.Context())
-	if err != nil || !reflect.DeepEqual(got, meta.Founding{Seeds: []string{"a@a", "c@c"}}) {
+	if err != nil || !reflect.DeepEqual(got, meta.Bootstrap{Seeds: []string{"a@a", "c@c"}}) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if f.status(false).Joined || !f.status(true).Joined {

@@ -16,17 +16,17 @@ type standing struct {
 // level is what an account has, compared with others, if it had so many more jobs.
 func (a *standing) level(more int) float64 { return float64(a.running+more) / a.weight }
 
-// turns decide which account is next (weighted max-min fairness): the one that has least,
+// fairShare decides which account is next (weighted max-min fairness): the one that has least,
 // and of those with as much the one whose job would come first if there were no
 // accounts.
-type turns struct {
+type fairShare struct {
 	accounts map[string]*standing
 	waiting  []*standing // that have ready jobs
 }
 
-// turns looks at the accounts as they are.
-func (q *Queue) turns(now time.Time, s *Sharing) *turns {
-	t := &turns{accounts: map[string]*standing{}}
+// fairShare looks at the accounts as they are.
+func (q *Queue) fairShare(now time.Time, s *Sharing) *fairShare {
+	t := &fairShare{accounts: map[string]*standing{}}
 	for _, j := range q.jobs {
 		a := t.accounts[j.Account]
 		if a == nil {
@@ -53,7 +53,7 @@ func (q *Queue) turns(now time.Time, s *Sharing) *turns {
 }
 
 // next returns the account whose turn it is; nil: no job is ready.
-func (t *turns) next() *standing {
+func (t *fairShare) next() *standing {
 	if len(t.waiting) == 0 {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (t *turns) next() *standing {
 }
 
 // give gives an account a place for its first job.
-func (t *turns) give(a *standing) *Job {
+func (t *fairShare) give(a *standing) *Job {
 	j := a.ready[0]
 	a.ready = a.ready[1:]
 	a.running++
@@ -74,7 +74,7 @@ func (t *turns) give(a *standing) *Job {
 }
 
 // grant gives places to the accounts whose turn it is.
-func (t *turns) grant(places int) (jobs []*Job) {
+func (t *fairShare) grant(places int) (jobs []*Job) {
 	for range places {
 		a := t.next()
 		if a == nil {
@@ -86,7 +86,7 @@ func (t *turns) grant(places int) (jobs []*Job) {
 }
 
 // richest returns the account that would have most if it had one job less.
-func (t *turns) richest() *standing {
+func (t *fairShare) richest() *standing {
 	var most *standing
 	for _, a := range t.accounts {
 		if a.running > 0 && (most == nil || a.level(-1) > most.level(-1)) {
@@ -122,7 +122,7 @@ func (q *Queue) candidates() []*Job {
 
 // withdrawal takes places away.
 type withdrawal struct {
-	*turns
+	*fairShare
 	candidates []*Job
 	stop       []*Job
 }
@@ -163,12 +163,12 @@ func (w *withdrawal) rotate(poor *standing) bool {
 // accounts that have jobs ready and none that runs, while others have several; each is
 // Ended later, and Fill then gives its place away.
 func (q *Queue) Preempt(now time.Time, s *Settings) []*Job {
-	t := q.turns(now, &s.Sharing)
+	t := q.fairShare(now, &s.Sharing)
 	t.grant(max(s.MaxJobs-q.running, 0) + q.stopping)
 	if poor := t.next(); len(t.accounts) < 2 || poor == nil || poor.running > 0 {
 		return nil
 	}
-	w := withdrawal{turns: t, candidates: q.candidates()}
+	w := withdrawal{fairShare: t, candidates: q.candidates()}
 	for {
 		poor, rich := t.next(), t.richest()
 		if poor == nil || poor.running > 0 || rich == nil || rich.running < 2 || !w.even(poor) {

@@ -19,8 +19,8 @@ type applicant struct {
 	proven bool
 }
 
-// turns lets slow hashes run, at most limit at a time (I3).
-type turns struct {
+// fairSemaphore lets slow hashes run, at most limit at a time (I3).
+type fairSemaphore struct {
 	limit int
 	mu    struct {
 		sync.Mutex
@@ -43,7 +43,7 @@ func errCrowded() error {
 }
 
 // acquire waits for the applicant's turn; release ends it.
-func (t *turns) acquire(ctx context.Context, a applicant) error {
+func (t *fairSemaphore) acquire(ctx context.Context, a applicant) error {
 	mine := t.join(a)
 	if mine == nil {
 		return nil
@@ -63,7 +63,7 @@ func (t *turns) acquire(ctx context.Context, a applicant) error {
 }
 
 // join takes a turn at once, which gives nil, or queues up.
-func (t *turns) join(a applicant) *ticket {
+func (t *fairSemaphore) join(a applicant) *ticket {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.mu.running < t.limit {
@@ -87,14 +87,14 @@ func (t *turns) join(a applicant) *ticket {
 }
 
 // leave takes a ticket back; false when it has been called.
-func (t *turns) leave(mine *ticket) bool {
+func (t *fairSemaphore) leave(mine *ticket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.mu.proven.remove(mine) || t.mu.others.remove(mine)
 }
 
 // release ends a turn, and gives it to the next.
-func (t *turns) release() {
+func (t *fairSemaphore) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if next := t.nextLocked(); next != nil {
@@ -106,7 +106,7 @@ func (t *turns) release() {
 
 // nextLocked takes out who is next. Each fourth turn is for who has not logged in
 // before, and has waited longest: newer ones must not keep anybody out for good.
-func (t *turns) nextLocked() *ticket {
+func (t *fairSemaphore) nextLocked() *ticket {
 	t.mu.given++
 	first, second, oldest := &t.mu.proven, &t.mu.others, false
 	if t.mu.given%4 == 0 {
@@ -119,7 +119,7 @@ func (t *turns) nextLocked() *ticket {
 }
 
 // waiting returns how many wait.
-func (t *turns) waiting() int {
+func (t *fairSemaphore) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.mu.proven.size + t.mu.others.size

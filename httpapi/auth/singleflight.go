@@ -9,10 +9,10 @@ import (
 // errAbandoned is what waiters get when the call they wait for panicked.
 var errAbandoned = errors.New("the call that this one waited for did not end")
 
-// flight lets callers that want the same thing at the same time share one
+// singleflight lets callers that want the same thing at the same time share one
 // computation. It runs on the goroutine of the first of them, so nothing has
 // to be waited for when the server stops. The zero value is ready.
-type flight[K comparable, V any] struct {
+type singleflight[K comparable, V any] struct {
 	mu struct {
 		sync.Mutex
 		calls map[K]*flightCall[V]
@@ -30,7 +30,7 @@ type flightCall[V any] struct {
 // Contexts: fn gets the context of the caller on whose goroutine it runs. When
 // it fails because that one ended, a waiter whose own context goes on takes
 // over; a waiter whose context ends stops waiting.
-func (f *flight[K, V]) do(ctx context.Context, k K, fn func(context.Context) (V, error)) (V, error) {
+func (f *singleflight[K, V]) do(ctx context.Context, k K, fn func(context.Context) (V, error)) (V, error) {
 	for {
 		call, leader := f.join(k)
 		if leader {
@@ -52,7 +52,7 @@ func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (f *flight[K, V]) join(k K) (call *flightCall[V], leader bool) {
+func (f *singleflight[K, V]) join(k K) (call *flightCall[V], leader bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if call := f.mu.calls[k]; call != nil {
@@ -66,7 +66,7 @@ func (f *flight[K, V]) join(k K) (call *flightCall[V], leader bool) {
 	return call, true
 }
 
-func (f *flight[K, V]) lead(ctx context.Context, k K, call *flightCall[V], fn func(context.Context) (V, error)) (V, error) {
+func (f *singleflight[K, V]) lead(ctx context.Context, k K, call *flightCall[V], fn func(context.Context) (V, error)) (V, error) {
 	defer func() {
 		f.mu.Lock()
 		delete(f.mu.calls, k)

@@ -8,11 +8,11 @@ import (
 	"divan/shard/ring"
 )
 
-// segment is a part of the ring whose documents live on the same copies. As
-// long as no range overlaps another, segments and shards are the same thing;
-// while only some copies of a range are split, a segment is a half and is held
-// by copies of the half and of the whole.
-type segment struct {
+// route is a part of the ring with the copies that documents of it are read from and
+// written to. As long as no range overlaps another there is one for each range; while
+// only some copies of a range are split, a route is a half and is held by copies of the
+// half and of the whole.
+type route struct {
 	ring.Range
 	copies []fanout.Target // in the order of the map: the first live one decides edits
 	near   []fanout.Target // the same, that of this node first: in this order they are asked
@@ -21,19 +21,19 @@ type segment struct {
 }
 
 // all returns the copies that get what is written, the full ones first.
-func (s *segment) all() []fanout.Target { return slices.Concat(s.copies, s.joining) }
+func (s *route) all() []fanout.Target { return slices.Concat(s.copies, s.joining) }
 
-// segments cuts the ring wherever a range begins, for that node.
-func segments(all []fanout.Target, node string) []segment {
+// routes cuts the ring wherever a range begins, for that node.
+func routes(all []fanout.Target, node string) []route {
 	var cuts []uint32
 	for _, t := range all {
 		cuts = append(cuts, t.Begin)
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
-	out := make([]segment, 0, len(cuts))
+	out := make([]route, 0, len(cuts))
 	for i, begin := range cuts {
-		s := segment{Range: ring.Range{Begin: begin, End: ring.Full().End}}
+		s := route{Range: ring.Range{Begin: begin, End: ring.Full().End}}
 		if i+1 < len(cuts) {
 			s.End = cuts[i+1] - 1
 		}
@@ -72,60 +72,60 @@ func nearest(copies []fanout.Target, node string) []fanout.Target {
 // Ranges returns for each part of the ring the copies that hold its documents,
 // that of this node first; the others in the order in which they decide edits.
 func (d *DB) Ranges() [][]fanout.Target {
-	out := make([][]fanout.Target, len(d.segments))
-	for i := range d.segments {
-		out[i] = d.segments[i].near
+	out := make([][]fanout.Target, len(d.routes))
+	for i := range d.routes {
+		out[i] = d.routes[i].near
 	}
 	return out
 }
 
-// owner returns the segment that a document belongs to.
-func (d *DB) owner(id string) *segment {
-	return &d.segments[d.ownerIndex(id)]
+// owner returns the route that a document belongs to.
+func (d *DB) owner(id string) *route {
+	return &d.routes[d.ownerIndex(id)]
 }
 
 func (d *DB) ownerIndex(id string) int {
-	if len(d.segments) == 1 {
+	if len(d.routes) == 1 {
 		return 0
 	}
 	return d.indexAt(ring.Hash(id, d.meta.Partitioned))
 }
 
-// indexAt returns the segment that holds a point of the ring. The first one
+// indexAt returns the route that holds a point of the ring. The first one
 // begins at 0, so that the search never returns 0.
 func (d *DB) indexAt(hash uint32) int {
-	return sort.Search(len(d.segments), func(i int) bool { return d.segments[i].Begin > hash }) - 1
+	return sort.Search(len(d.routes), func(i int) bool { return d.routes[i].Begin > hash }) - 1
 }
 
-func (d *DB) segmentAt(hash uint32) *segment { return &d.segments[d.indexAt(hash)] }
+func (d *DB) routeAt(hash uint32) *route { return &d.routes[d.indexAt(hash)] }
 
-// group is the items of a request that belong to one segment.
+// group is the items of a request that belong to one route.
 type group struct {
-	segment *segment
-	items   []int // their places in the request, ascending
+	route *route
+	items []int // their places in the request, ascending
 }
 
-// group sorts n items by the segment their ids belong to; the groups are in
+// group sorts n items by the route their ids belong to; the groups are in
 // ring order.
 func (d *DB) group(n int, id func(i int) string) []group {
-	if len(d.segments) == 1 {
+	if len(d.routes) == 1 {
 		items := make([]int, n)
 		for i := range items {
 			items[i] = i
 		}
-		return []group{{segment: &d.segments[0], items: items}}
+		return []group{{route: &d.routes[0], items: items}}
 	}
 	owners := make([]int32, n)
-	counts := make([]int, len(d.segments))
+	counts := make([]int, len(d.routes))
 	for i := range n {
 		o := d.ownerIndex(id(i))
 		owners[i] = int32(o)
 		counts[o]++
 	}
 	room := make([]int, n)
-	byOwner := make([]group, len(d.segments))
+	byOwner := make([]group, len(d.routes))
 	for o, count := range counts {
-		byOwner[o] = group{segment: &d.segments[o], items: room[:0:count]}
+		byOwner[o] = group{route: &d.routes[o], items: room[:0:count]}
 		room = room[count:]
 	}
 	for i, o := range owners {

@@ -94,7 +94,7 @@ func TestFirstJobStartsAtOnce(t *testing.T) {
 					m.end(j, Interrupted)
 				}
 				m.fill(t)
-				runs, ready := m.runs(), m.q.turns(m.now, &m.s.Sharing)
+				runs, ready := m.runs(), m.q.fairShare(m.now, &m.s.Sharing)
 				for account, a := range ready.accounts {
 					for other, n := range runs {
 						if len(a.ready) > 0 && runs[account] == 0 && n > 1 {

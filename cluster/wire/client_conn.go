@@ -20,7 +20,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Times and sizes of a link.
+// Times and sizes of a connection.
 const (
 	pingEvery    = 250 * time.Millisecond // while it is in use, unless PortOptions.NodeDownAfter says otherwise
 	idlePings    = 4                      // of so many turns one pings while it is not
@@ -40,9 +40,9 @@ type call struct {
 	err  error
 }
 
-// link is one connection to another node, from when it stands until the node
+// clientConn is one connection to another node, from when it stands until the node
 // stops answering. After that it is never used again: a new one is made.
-type link struct {
+type clientConn struct {
 	node    string
 	every   time.Duration // between pings while it is in use
 	conn    *Conn
@@ -61,19 +61,19 @@ type link struct {
 		sync.Mutex
 		last  uint64
 		calls map[uint64]*call
-		err   error // why the link has ended
+		err   error // why the connection has ended
 	}
 }
 
-// callOptions are those of every call on a link or a server.
+// callOptions are those of every call on a connection or a server.
 func callOptions() []grpc.CallOption {
 	return []grpc.CallOption{
 		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(bodySize), grpc.MaxCallSendMsgSize(bodySize),
 	}
 }
 
-// newLink makes a connection a link. ctx ends it.
-func newLink(ctx context.Context, conn *Conn, every time.Duration) (*link, error) {
+// newClientConn begins to talk over a connection. ctx ends it.
+func newClientConn(ctx context.Context, conn *Conn, every time.Duration) (*clientConn, error) {
 	var once sync.Once
 	handOut := func(context.Context, string) (net.Conn, error) {
 		err := errors.New("the connection is lost")
@@ -92,7 +92,7 @@ func newLink(ctx context.Context, conn *Conn, every time.Duration) (*link, error
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", conn.Node(), err)
 	}
-	l := &link{node: conn.Node(), every: every, conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), frames: newFrameWriter()}
+	l := &clientConn{node: conn.Node(), every: every, conn: conn, cc: cc, client: wirepb.NewNodeClient(cc), frames: newFrameWriter()}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	for i := range l.room {
 		l.room[i] = semaphore.NewWeighted(classBytes)
@@ -103,9 +103,9 @@ func newLink(ctx context.Context, conn *Conn, every time.Duration) (*link, error
 	return l, nil
 }
 
-// run keeps the link going until it breaks or its context ends. lost is told
+// run keeps the connection going until it breaks or its context ends. lost is told
 // why before any call under way fails.
-func (l *link) run(lost func(error)) {
+func (l *clientConn) run(lost func(error)) {
 	var wg sync.WaitGroup
 	part := func(name string, f func() error) {
 		wg.Go(func() {
@@ -132,7 +132,7 @@ func (l *link) run(lost func(error)) {
 }
 
 // fail ends every call under way.
-func (l *link) fail(err error) {
+func (l *clientConn) fail(err error) {
 	l.mu.Lock()
 	calls := l.mu.calls
 	l.mu.calls, l.mu.err = nil, err
@@ -144,7 +144,7 @@ func (l *link) fail(err error) {
 }
 
 // receive takes answers.
-func (l *link) receive(exchange grpc.ClientStream) error {
+func (l *clientConn) receive(exchange grpc.ClientStream) error {
 	var in received
 	var parts reassembly
 	for {
@@ -165,7 +165,7 @@ func (l *link) receive(exchange grpc.ClientStream) error {
 }
 
 // answer wakes who waits for it; nobody may be left.
-func (l *link) answer(w *inMessage) {
+func (l *clientConn) answer(w *inMessage) {
 	l.mu.Lock()
 	c := l.mu.calls[w.call]
 	delete(l.mu.calls, w.call)
@@ -176,16 +176,16 @@ func (l *link) answer(w *inMessage) {
 	}
 }
 
-// use notes that the link is used, which makes it ping often.
-func (l *link) use() { l.used.Store(time.Now().UnixNano()) }
+// use notes that the connection is used, which makes it ping often.
+func (l *clientConn) use() { l.used.Store(time.Now().UnixNano()) }
 
-func (l *link) busy(now time.Time) bool {
+func (l *clientConn) busy(now time.Time) bool {
 	return l.streams.Load() > 0 || now.UnixNano()-l.used.Load() < int64(inUse)
 }
 
 // ping ends when the other node has been silent for too long: neither an
 // answer to a ping has come nor anything else.
-func (l *link) ping() error {
+func (l *clientConn) ping() error {
 	beats, err := l.client.Ping(l.ctx)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (s *silence) asked() { s.turns = max(s.turns, 1) }
 
 // do sends a call and waits for its answer, whose body is the caller's. The
 // request is encoded before do waits for anything.
-func (l *link) do(ctx context.Context, r *Request) ([]byte, error) {
+func (l *clientConn) do(ctx context.Context, r *Request) ([]byte, error) {
 	l.use()
 	body, err := marshal(r.Body)
 	if err != nil {
@@ -303,7 +303,7 @@ func (l *link) do(ctx context.Context, r *Request) ([]byte, error) {
 }
 
 // acquire waits for room among the calls under way.
-func (l *link) acquire(ctx context.Context, room *semaphore.Weighted, weight int64) error {
+func (l *clientConn) acquire(ctx context.Context, room *semaphore.Weighted, weight int64) error {
 	either, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer (&life{l.ctx}).then(cancel)()
@@ -316,9 +316,9 @@ func (l *link) acquire(ctx context.Context, room *semaphore.Weighted, weight int
 	return l.gone(nil)
 }
 
-// gone is the error of what the end of the link has ended; err is what has been
+// gone is the error of what the end of the connection has ended; err is what has been
 // seen of it.
-func (l *link) gone(err error) error {
+func (l *clientConn) gone(err error) error {
 	if cause := context.Cause(l.ctx); cause != nil {
 		err = cause
 	}
@@ -326,7 +326,7 @@ func (l *link) gone(err error) error {
 }
 
 // abandon gives a call up, unless its answer has just come.
-func (l *link) abandon(ctx context.Context, id uint64, c *call) ([]byte, error) {
+func (l *clientConn) abandon(ctx context.Context, id uint64, c *call) ([]byte, error) {
 	l.mu.Lock()
 	_, waiting := l.mu.calls[id]
 	delete(l.mu.calls, id)
@@ -341,9 +341,9 @@ func (l *link) abandon(ctx context.Context, id uint64, c *call) ([]byte, error) 
 	return nil, ctx.Err()
 }
 
-// lost says what an error of a stream on the link means to its caller: the end
+// lost says what an error of a stream on the connection means to its caller: the end
 // of the caller's context, or a node that cannot be reached.
-func (l *link) lost(ctx context.Context, err error) error {
+func (l *clientConn) lost(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}

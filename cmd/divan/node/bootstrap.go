@@ -48,12 +48,12 @@ type verdict struct {
 	trouble string   // why it can do neither, if that calls for an operator; else it has to ask again
 }
 
-// decideFounding decides for a node with a seed list. seeds is the list in its
+// decideBootstrap decides for a node with a seed list. seeds is the list in its
 // order, uuid the cluster that the node belonged to when it still had its
 // metadata, empty if none. The first of the list founds the cluster, and only
 // when every other one has said that it belongs to none: so no two nodes found
 // one, and a node that lost its disk does not found another.
-func decideFounding(self, uuid string, seeds []string, answers map[string]heard) verdict {
+func decideBootstrap(self, uuid string, seeds []string, answers map[string]heard) verdict {
 	var v verdict
 	found := uuid
 	for _, seed := range slices.Sorted(maps.Keys(answers)) {
@@ -81,8 +81,8 @@ func decideFounding(self, uuid string, seeds []string, answers map[string]heard)
 	return verdict{found: true}
 }
 
-// founder finds out how this node becomes part of a cluster.
-type founder struct {
+// bootstrapper finds out how this node becomes part of a cluster.
+type bootstrapper struct {
 	self  string
 	seeds []string // the seed list, names in its order; empty: there is none
 	ask   func(ctx context.Context, node, service string, request []byte) ([]byte, error)
@@ -103,8 +103,8 @@ type founder struct {
 	}
 }
 
-func newFounder(self string, seeds []string, id *identityStore, log *zap.Logger) *founder {
-	f := &founder{self: self, id: id, log: log, begun: make(chan struct{}), undecided: make(chan struct{})}
+func newBootstrapper(self string, seeds []string, id *identityStore, log *zap.Logger) *bootstrapper {
+	f := &bootstrapper{self: self, id: id, log: log, begun: make(chan struct{}), undecided: make(chan struct{})}
 	for _, s := range seeds {
 		if name, _, ok := config.ParseSeed(s); ok && !slices.Contains(f.seeds, name) {
 			f.seeds = append(f.seeds, name)
@@ -115,11 +115,11 @@ func newFounder(self string, seeds []string, id *identityStore, log *zap.Logger)
 }
 
 // begin notes that it is known whether there is metadata on disk.
-func (f *founder) begin() { f.onceBegun.Do(func() { close(f.begun) }) }
+func (f *bootstrapper) begin() { f.onceBegun.Do(func() { close(f.begun) }) }
 
 // free reports whether this node certainly belongs to no cluster, once that is
 // known: it has neither metadata nor an identity, and still looks for others.
-func (f *founder) free(ctx context.Context) bool {
+func (f *bootstrapper) free(ctx context.Context) bool {
 	select {
 	case <-f.begun:
 		return f.looking.Load()
@@ -129,15 +129,15 @@ func (f *founder) free(ctx context.Context) bool {
 }
 
 // found is asked by the metadata when there is none on disk.
-func (f *founder) found(ctx context.Context) (meta.Founding, error) {
+func (f *bootstrapper) found(ctx context.Context) (meta.Bootstrap, error) {
 	defer f.begin()
 	id := f.id.load()
 	if id.UUID != "" && (id.Invited || len(id.others(f.self)) > 0) {
 		// Invited, or the metadata were lost: the others have them.
-		return meta.Founding{Seeds: id.others(f.self)}, nil
+		return meta.Bootstrap{Seeds: id.others(f.self)}, nil
 	}
 	if len(f.seeds) == 0 {
-		return meta.Founding{Bootstrap: true}, nil
+		return meta.Bootstrap{New: true}, nil
 	}
 	f.looking.Store(id.UUID == "")
 	defer f.looking.Store(false)
@@ -145,24 +145,24 @@ func (f *founder) found(ctx context.Context) (meta.Founding, error) {
 	trouble := ""
 	for {
 		f.askAll(ctx)
-		v := decideFounding(f.self, id.UUID, f.seeds, f.answers())
+		v := decideBootstrap(f.self, id.UUID, f.seeds, f.answers())
 		if len(v.join) > 0 {
 			v = f.checkName(ctx, v)
 		}
 		switch {
 		case v.found:
 			f.log.Info("no node of the seed list belongs to a cluster: this one founds it")
-			return meta.Founding{Bootstrap: true}, nil
+			return meta.Bootstrap{New: true}, nil
 		case len(v.join) > 0:
 			f.log.Info("join the cluster of the seed list", zap.Strings("through", v.join))
-			return meta.Founding{Seeds: v.join}, nil
+			return meta.Bootstrap{Seeds: v.join}, nil
 		case v.trouble != trouble:
 			f.log.Error("the seed list leads nowhere", zap.String("because", v.trouble))
 		}
 		trouble = v.trouble
 		f.onceUndecided.Do(func() { close(f.undecided) })
 		if !pause(ctx, seedAgain) {
-			return meta.Founding{}, ctx.Err()
+			return meta.Bootstrap{}, ctx.Err()
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (f *founder) found(ctx context.Context) (meta.Founding, error) {
 // checkName refuses to join a cluster in which another node has this one's
 // name: two nodes of a name would take each other's place in turn. A member of
 // that name that does not answer is this node, before it lost its disk.
-func (f *founder) checkName(ctx context.Context, v verdict) verdict {
+func (f *bootstrapper) checkName(ctx context.Context, v verdict) verdict {
 	answers := f.answers()
 	for _, seed := range v.join {
 		if address := answers[seed].Nodes[f.self]; address != "" && f.occupied(ctx, address) {
@@ -180,14 +180,14 @@ func (f *founder) checkName(ctx context.Context, v verdict) verdict {
 	return v
 }
 
-func (f *founder) answers() map[string]heard {
+func (f *bootstrapper) answers() map[string]heard {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.mu.answers)
 }
 
 // askAll asks every other node of the seed list, all at once.
-func (f *founder) askAll(ctx context.Context) {
+func (f *bootstrapper) askAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
 	defer cancel()
 	var asking sync.WaitGroup
@@ -213,7 +213,7 @@ func (f *founder) askAll(ctx context.Context) {
 // status is what /_up tells about the seed list. A node that has nobody to join
 // counts as joined while it founds its own cluster; one that was invited, or
 // lost its metadata, has no seed list either and waits for the members it knows.
-func (f *founder) status(joined bool) httpapi.SeedStatus {
+func (f *bootstrapper) status(joined bool) httpapi.SeedStatus {
 	id := f.id.load()
 	nobody := len(f.seeds) == 0 && !id.Invited && len(id.others(f.self)) == 0
 	s := httpapi.SeedStatus{Joined: joined || nobody}

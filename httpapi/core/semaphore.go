@@ -1,0 +1,43 @@
+package core
+
+import (
+	"io"
+	"runtime"
+)
+
+// semaphore is for what is made of large bodies, inflating and parsing: half of the
+// processors work at it at a time, so that the other half is there for whoever
+// sends less. Nobody has a turn while it waits for a client.
+type semaphore chan struct{}
+
+func newSemaphore() semaphore { return make(semaphore, max(1, runtime.NumCPU()/2)) }
+
+// freeBytes is how much of a body is read without a turn.
+const freeBytes = 4 << 20
+
+// semaphoreReader has a turn from a read to the next one, beyond the first bytes.
+type semaphoreReader struct {
+	r      io.Reader
+	places semaphore
+	free   int64 // bytes
+	has    bool
+}
+
+// Read implements io.Reader.
+func (t *semaphoreReader) Read(p []byte) (int, error) {
+	t.end()
+	n, err := t.r.Read(p)
+	if t.free -= int64(n); t.free < 0 && err == nil {
+		t.places <- struct{}{}
+		t.has = true
+	}
+	return n, err
+}
+
+// end gives the turn back.
+func (t *semaphoreReader) end() {
+	if t.has {
+		t.has = false
+		<-t.places
+	}
+}
