@@ -11,12 +11,12 @@ import (
 
 	"divan/cluster"
 	"divan/replicator/ownership"
-	"divan/replicator/pause"
 	"divan/replicator/protocol"
 	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // docKey names a document of a replicator database.

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"divan/replicator/ownership"
-	"divan/replicator/pause"
 	"divan/replicator/protocol"
 	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // Request is what POST /_replicate asks for.

@@ -10,9 +10,9 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/meta"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/doc"
+	"divan/storage/pause"
 )
 
 // watcher follows one replicator database.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"divan/storage/pause"
 )
 
 // WriteFence tells when all writes have ended that had begun before. A write begins before
@@ -76,13 +78,9 @@ func (f *WriteFence) Drain(ctx context.Context) error {
 
 // poll returns when ok is true, or with the error of ctx.
 func poll(ctx context.Context, ok func() bool) error {
-	for pause := drainPoll; !ok(); pause = min(2*pause, lastPoll) {
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+	for wait := drainPoll; !ok(); wait = min(2*wait, lastPoll) {
+		if err := pause.For(ctx, wait); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"divan/storage/pause"
 )
 
 // persistEvery is how often a busy node writes down how far it has followed
@@ -33,9 +35,7 @@ func (m *Meta) persistApplied(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		select {
-		case <-time.After(persistEvery):
-		case <-ctx.Done():
+		if pause.For(ctx, persistEvery) != nil {
 			return
 		}
 		if err := m.persistAppliedNow(); err != nil {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"divan/storage/pause"
 )
 
 // The state is also kept outside of its directory, for the day when that is
@@ -55,10 +57,7 @@ func (m *Meta) keepCopy(ctx context.Context) {
 			m.copyNow(&c) // what was gathered
 			return
 		}
-		select {
-		case <-time.After(max(copyEvery, copyShare*took)):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, max(copyEvery, copyShare*took)) // the loop looks at ctx
 		began := time.Now()
 		m.copyNow(&c)
 		took = time.Since(began)

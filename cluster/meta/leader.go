@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // leadTimeout bounds the first commands of a leader.
@@ -33,10 +34,7 @@ func (m *Meta) becomeLeader(ctx context.Context, r *raft.Raft) error {
 			m.log.Warn("lost the lead of the metadata group at once")
 			return nil
 		}
-		select {
-		case <-time.After(electionPoll):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, electionPoll) // the loop looks at ctx
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"divan/cmd/divan/node"
 	"divan/cmd/divan/setup"
+	"divan/storage/pause"
 )
 
 // patience bounds the waits for a cluster.
@@ -74,7 +75,7 @@ func startCluster(t *testing.T) *cluster {
 	var err error
 	for { // a node may not know its administrator yet
 		err = setup.Run(ctx, setup.Config{Nodes: urls, User: "adm", Password: "pass", Out: io.Discard})
-		if err == nil || !strings.Contains(err.Error(), "does not take") || !pause(ctx, 0.1) {
+		if err == nil || !strings.Contains(err.Error(), "does not take") || pause.For(ctx, tryAgain) != nil {
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // header is one header line.
@@ -36,6 +37,11 @@ func (s *step) seconds(opt string, def float64) float64 {
 		return def
 	}
 	return f
+}
+
+// span returns the option, in seconds, as a time; 0 when it is absent or no number.
+func (s *step) span(opt string) time.Duration {
+	return time.Duration(s.seconds(opt, 0) * float64(time.Second))
 }
 
 // list returns the comma-separated option.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"divan/storage/pause"
 )
 
 // report tells how one step went; diffs is empty when it passed.
@@ -43,6 +45,9 @@ const (
 	persistent = 60
 	hopeless   = 1
 )
+
+// tryAgain is the pause between two tries.
+const tryAgain = 100 * time.Millisecond
 
 // transcript is a file and what is known about the server that it is replayed
 // against.
@@ -117,35 +122,20 @@ func learnNodes(ctx context.Context, base *url.URL, n *names) {
 
 // runStep returns the differences, after as many tries as the step allows.
 func runStep(ctx context.Context, base *url.URL, s *step, n *names) []string {
-	if !pause(ctx, s.seconds("sleep", 0)) {
+	if pause.For(ctx, s.span("sleep")) != nil {
 		return []string{ctx.Err().Error()}
 	}
 	bookmarks := n.count["bookmark"]
-	deadline := time.Now().Add(time.Duration(s.seconds("poll", 0) * float64(time.Second)))
+	deadline := time.Now().Add(s.span("poll"))
 	for {
 		n.count["bookmark"] = bookmarks
 		diffs, err := checkStep(ctx, base, s, n)
 		if err != nil {
 			diffs = []string{"not run: " + err.Error()}
 		}
-		if len(diffs) == 0 || !time.Now().Before(deadline) || !pause(ctx, 0.1) {
+		if len(diffs) == 0 || !time.Now().Before(deadline) || pause.For(ctx, tryAgain) != nil {
 			return diffs
 		}
-	}
-}
-
-// pause waits that many seconds; false when ctx ended.
-func pause(ctx context.Context, seconds float64) bool {
-	if seconds <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -164,7 +154,7 @@ func meanwhile(ctx context.Context, base *url.URL, what string, n *names) (<-cha
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if pause(ctx, wait.seconds("wait", 0)) {
+		if pause.For(ctx, wait.span("wait")) == nil {
 			_, _ = send(ctx, base, other, fixed) // its effect shows in the step's answer
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 	"divan/replicator/endpoint"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // postReplicate answers POST /_replicate. The node that the replication belongs to
@@ -29,10 +30,8 @@ func postReplicate(c *core.Call) error {
 		if !again || time.Since(began) > patience {
 			return waited(err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return waited(context.Cause(ctx))
+		if err := pause.For(ctx, lookEvery); err != nil {
+			return waited(err)
 		}
 	}
 }
@@ -40,8 +39,8 @@ func postReplicate(c *core.Call) error {
 const (
 	// patience is how long another node is looked for after one that was to run a
 	// replication is gone.
-	patience = time.Minute
-	pause    = 500 * time.Millisecond
+	patience  = time.Minute
+	lookEvery = 500 * time.Millisecond
 )
 
 // attempt has the node do what is asked for that it belongs to now, and answers.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"divan/storage/pause"
 )
 
 const (
@@ -69,11 +71,8 @@ func (t *Table) keepLease(ctx context.Context) {
 		if held {
 			wait = min(wait, time.Until(t.leaseEnds()))
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-		note(err) // before it asks again, which takes a while
+		_ = pause.For(ctx, wait) // the loop looks at ctx
+		note(err)                // before it asks again, which takes a while
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster/meta"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // ErrLost says that a slot has another owner now, or none.
@@ -123,10 +124,8 @@ func (t *Table) Check(ctx context.Context, slot int, term uint64) error {
 		if err == nil || !fault.Is(err, fault.Unavailable) || !t.leaseHolds() {
 			return err
 		}
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause.For(ctx, askAgain); err != nil {
+			return err
 		}
 	}
 }

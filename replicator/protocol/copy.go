@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"divan/replicator/endpoint"
+	"divan/storage/pause"
 )
 
 const (
@@ -111,7 +112,7 @@ func (p *pipeline) read(ctx context.Context) error {
 			return nil
 		}
 		if last == at {
-			if err := sleep(ctx, reopenDelay); err != nil {
+			if err := pause.For(ctx, reopenDelay); err != nil {
 				return err
 			}
 		}
@@ -216,17 +217,5 @@ func (p *pipeline) remember(ctx context.Context) error {
 		if !p.done.commit(through) {
 			return nil
 		}
-	}
-}
-
-// sleep waits, unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

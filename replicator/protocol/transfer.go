@@ -12,6 +12,7 @@ import (
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 const (
@@ -47,7 +48,7 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 			return err
 		}
 		r.log.Info("a batch is tried again", zap.Error(err))
-		if err := sleep(ctx, time.Duration(n)*attemptDelay); err != nil {
+		if err := pause.For(ctx, time.Duration(n)*attemptDelay); err != nil {
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted, rows []endpoi
 	if late := r.stillLeaves(ctx, first.late(), rows); len(late) > 0 {
 		r.log.Info("the source does not show revisions that its changes told of",
 			zap.String("document", late[0].ID), zap.Int("documents", len(late)))
-		if err := sleep(ctx, missingDelay); err != nil {
+		if err := pause.For(ctx, missingDelay); err != nil {
 			return err
 		}
 		again := newLoad(r, late)

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/memory"
+	"divan/storage/pause"
 )
 
 // Options say which database it is, and how it is asked.

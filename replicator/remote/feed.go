@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/memory"
+	"divan/storage/pause"
 )
 
 // maxURL is how long a request's address gets, in bytes.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // Fetch implements endpoint.Source. Documents come by _bulk_get, many at once:

@@ -17,9 +17,9 @@ import (
 
 	"divan/cluster/wire/simnet"
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/doc"
+	"divan/storage/pause"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/memory"
+	"divan/storage/pause"
 )
 
 // bounded opens the peer's database with a budget of memory; used tells the most that was

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"divan/replicator/pause"
 	"divan/storage/fault"
 	"divan/storage/memory"
+	"divan/storage/pause"
 )
 
 const (

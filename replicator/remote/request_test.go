@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 const infoText = `{"db_name":"db","doc_count":3,"doc_del_count":2,"update_seq":17,"instance_start_time":"1400000000"}`

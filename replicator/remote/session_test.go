@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // accounts is a server with sessions, one of which is valid at a time.

@@ -15,11 +15,11 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/replicator/endpoint"
-	"divan/replicator/pause"
 	"divan/replicator/spec"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // out is a document on its way, with attachments whose content goes with it.

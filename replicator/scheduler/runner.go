@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"divan/replicator/pause"
+	"divan/storage/pause"
 )
 
 // RunnerOptions are what a Runner is made of; both are required.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"divan/storage/pause"
 )
 
 const (
@@ -152,15 +154,13 @@ const (
 // a good answer. A server that cannot be reached or has too much to do for now
 // is asked again.
 func (s *side) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	for pause := firstPause; ; pause *= 2 {
+	for wait := firstPause; ; wait *= 2 {
 		text, err := s.once(ctx, method, path, body)
-		if err == nil || !s.met || pause > lastPause || !passing(err) {
+		if err == nil || !s.met || wait > lastPause || !passing(err) {
 			return text, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
+		if err := pause.For(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"divan/httpapi/auth"
 	"divan/shard"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // accountsRetry is when databases of accounts are looked at again that could not be
@@ -41,7 +42,7 @@ func (n *Node) keepAccountRules(ctx context.Context) error {
 			said = err.Error()
 			n.log.Warn(textNoAccountRules, zap.Error(err))
 		}
-		pause(ctx, accountsRetry)
+		_ = pause.For(ctx, accountsRetry) // the loop looks at ctx
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/meta"
 	"divan/httpapi"
+	"divan/storage/pause"
 )
 
 const (
@@ -161,7 +162,7 @@ func (f *bootstrapper) found(ctx context.Context) (meta.Bootstrap, error) {
 		}
 		trouble = v.trouble
 		f.onceUndecided.Do(func() { close(f.undecided) })
-		if !pause(ctx, seedAgain) {
+		if pause.For(ctx, seedAgain) != nil {
 			return meta.Bootstrap{}, ctx.Err()
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"divan/cluster/wire"
 	"divan/httpapi"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 const (
@@ -188,7 +189,7 @@ const newsEvery = 15 * time.Second
 // tellNews tells the others what changed about this node until ctx ends.
 func (l *links) tellNews(ctx context.Context) {
 	told := l.info()
-	for pause(ctx, newsEvery) {
+	for pause.For(ctx, newsEvery) == nil {
 		if now := l.info(); now != told {
 			told = now
 			l.gossip.Refresh()
@@ -261,7 +262,7 @@ func (l *links) furnish(ctx context.Context) error {
 	for {
 		changed := l.node.meta.NodesChanged()
 		if l.allJoined() {
-			if l.tryFurnish(ctx) || !pause(ctx, time.Second) {
+			if l.tryFurnish(ctx) || pause.For(ctx, time.Second) != nil {
 				return nil
 			}
 			continue
@@ -291,18 +292,6 @@ func (l *links) allJoined() bool {
 		}
 	}
 	return true
-}
-
-// pause waits; it returns false when ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // secret returns what nodes prove to each other: the configured one, else that
@@ -467,7 +456,7 @@ func (l *links) remember(ctx context.Context) error {
 		}
 		if err := l.restore(ctx); err != nil {
 			l.log.Warn("settings of this node are not made again yet", zap.Error(err))
-			if !pause(ctx, time.Second) {
+			if pause.For(ctx, time.Second) != nil {
 				return nil
 			}
 			continue

@@ -17,6 +17,7 @@ import (
 
 	"divan/cmd/sim/history"
 	"divan/cmd/sim/workload"
+	"divan/storage/pause"
 )
 
 const (
@@ -81,10 +82,7 @@ func Until(ctx context.Context, limit time.Duration, f func() error) error {
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+		_ = pause.For(ctx, retryEvery) // the loop looks at ctx
 	}
 }
 

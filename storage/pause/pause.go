@@ -1,4 +1,4 @@
-// Package pause waits between two attempts.
+// Package pause waits.
 package pause
 
 import (
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx ends: then the error is that of ctx.
+// For waits for d, or until ctx ends: then the error is the cause of that.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -17,6 +17,6 @@ func For(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
