@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
+	"divan/cluster/window"
 	"divan/shard"
 )
 
@@ -23,7 +24,7 @@ type keyed struct {
 	keys []string // not looked up yet
 	rows []shard.Row
 	at   int
-	docs Window // counts with IncludeDocs
+	docs window.Window // counts with IncludeDocs
 }
 
 // newKeyed prepares the listing: the order, the keys of other kinds of
@@ -32,7 +33,7 @@ type keyed struct {
 func newKeyed(ctx context.Context, d *DB, q DocsQuery) *keyed {
 	k := &keyed{db: d, ctx: ctx, q: q, keys: q.Keys, at: -1}
 	if q.IncludeDocs {
-		k.docs = NewWindow(d.c.config.Load().CouchDB.MaxDocumentSize, keyWindow)
+		k.docs = window.New(d.c.config.Load().CouchDB.MaxDocumentSize, keyWindow)
 	}
 	if q.Namespace != AllDocs {
 		space := spaceOf(&DocsQuery{Namespace: q.Namespace})

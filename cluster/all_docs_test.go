@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"divan/cluster/config"
 	"divan/shard"
 	"divan/storage/doc"
 )
@@ -108,5 +109,31 @@ func alldocsCases() []alldocsCase {
 		{name: "local", q: DocsQuery{Namespace: LocalDocs, Limit: all}, want: "_local/l", total: -1, offset: -1},
 		{name: "local: a range outside", q: DocsQuery{Namespace: LocalDocs, Limit: all, StartKey: ptr("a")}, total: -1, offset: -1},
 		{name: "local keys", q: DocsQuery{Namespace: LocalDocs, HasKeys: true, Limit: all, Keys: []string{"a", "_local/none", "_local/l"}}, want: "_local/none! _local/l", total: -1, offset: -1},
+	}
+}
+
+// TestKeysAreBounded: the documents of a listing by keys are not all held at
+// once.
+func TestKeysAreBounded(t *testing.T) {
+	w := start(t, setup{config: config.Values{"couchdb": {"max_document_size": "5000000"}}})
+	d := w.create("db", CreateOptions{Q: 2})
+	bulk(t, d, "a", "b")
+	keys := make([]string, 2000)
+	for i := range keys {
+		keys[i] = []string{"a", "b", "none"}[i%3]
+	}
+	for docs, most := range map[bool]int{true: 250 << 20 / 5_000_000, false: keyWindow} {
+		k := newKeyed(t.Context(), d, DocsQuery{HasKeys: true, Limit: NoLimit, Keys: keys, IncludeDocs: docs})
+		largest := 0
+		for i := range keys {
+			row, err := k.next()
+			if err != nil || row == nil || row.ID != keys[i] || (row.Doc != nil) != (docs && !row.Missing) {
+				t.Fatalf("row %d: %+v, %v", i, row, err)
+			}
+			largest = max(largest, len(k.rows))
+		}
+		if row, err := k.next(); row != nil || err != nil || largest != most {
+			t.Errorf("documents %v: %d at a time, want %d; %v, %v", docs, largest, most, row, err)
+		}
 	}
 }

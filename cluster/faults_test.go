@@ -253,6 +253,36 @@ func TestOrdinaryConflictIsCheap(t *testing.T) {
 	})
 }
 
+// TestStaleRefusalOnSlowNodes: the copy of this node has not heard of what the others, which
+// answer late, were given. A client whose edits belong there is not told of a conflict; one
+// whose edit is one is told although a node says nothing.
+func TestStaleRefusalOnSlowNodes(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, d *DB) {
+		t.Helper()
+		d = d.ordered(node1, node2, node3)
+		behind := d.without(node1)
+		old := put(t, d, "old", doc.Rev{}, `{"n":1}`)
+		gone := put(t, d, "gone", doc.Rev{}, `{"n":1}`)
+		put(t, d, "here", doc.Rev{}, `{"n":1}`)
+		w.settleWrites()
+		newer := put(t, behind, "old", old, `{"n":2}`)
+		update(t, behind, UpdateOptions{NewEdits: true}, shard.Edit{ID: "gone", Parent: gone, Deleted: true, Body: []byte("{}")})
+		w.settleWrites()
+		w.trouble(slow, node2, node3)
+		for _, e := range []shard.Edit{{ID: "old", Parent: newer, Body: []byte(`{"n":3}`)}, {ID: "gone", Body: []byte(`{"n":2}`)}} {
+			if r := update(t, d, UpdateOptions{NewEdits: true}, e); r[0].Err != nil {
+				t.Errorf("%s: %v", e.ID, r[0].Err)
+			}
+		}
+		w.trouble(silent, node3)
+		begun := time.Now()
+		r := update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "here", Body: []byte(`{"n":2}`)})
+		if took := time.Since(begun); !fault.Is(r[0].Err, fault.Conflict) || took > 3*slowness {
+			t.Errorf("%v after %v", r[0].Err, took)
+		}
+	})
+}
+
 // TestReadWithTrouble: the copy of this node has an older revision, or none,
 // or another branch, and one other copy is in trouble.
 func TestReadWithTrouble(t *testing.T) {

@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
 	"divan/cluster/fanout"
+	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
@@ -122,21 +125,9 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []in
 
 // refresh asks the other copies, all at once, about edits that were refused by
 // a copy which may be behind, brings it what it lacks, and returns the edits
-// for which there was something to bring, in their order. A copy that does not answer soon is
-// not waited for.
+// for which there was something to bring, in their order.
 func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int {
-	soon, cancel := context.WithTimeout(ctx, r.db.c.latency.writes.Patience(fanout.WritePatience))
-	defer cancel()
-	ahead := make([][]int, len(r.Copies)) // by copy: the edits for which it knows more
-	var asking sync.WaitGroup
-	for other, t := range r.Copies {
-		rep := r.db.c.replica(t)
-		if other == at || rep.Away() {
-			continue
-		}
-		asking.Go(func() { ahead[other] = r.aheadAt(soon, rep, t, suspects) })
-	}
-	asking.Wait()
+	ahead := r.askAhead(ctx, at, suspects)
 	seen := make(map[int]bool, len(suspects))
 	var again []int
 	for other := range ahead {
@@ -163,9 +154,56 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 	return again
 }
 
+// askAhead asks all copies but one for the edits of which they know more, and returns
+// these by copy. One that does not answer soon is waited for only as long as what the others
+// know could be less than what a majority was given: a refusal must not come from
+// copies that are all behind what was acknowledged.
+func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]int {
+	type answer struct {
+		other int
+		ahead []int
+		err   error
+	}
+	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	inbox := make(chan answer, len(r.Copies))
+	pending := 0
+	for other, t := range r.Copies {
+		rep := r.db.c.replica(t)
+		if other == at || rep.Away() {
+			continue
+		}
+		pending++
+		asking.Go(func() {
+			ahead, err := r.aheadAt(ctx, rep, t, suspects)
+			inbox <- answer{other, ahead, err}
+		})
+	}
+	soon := time.NewTimer(r.db.c.latency.writes.Patience(fanout.WritePatience))
+	defer soon.Stop()
+	ahead := make([][]int, len(r.Copies))
+	// The copy that refused is one that has answered. Of so many, each majority has one.
+	known, enough, late := 1, len(r.Copies)-quorum.Majority(len(r.Copies))+1, false
+	for pending > 0 && (!late || known < enough) {
+		select {
+		case a := <-inbox:
+			pending--
+			ahead[a.other] = a.ahead
+			if a.err == nil {
+				known++
+			}
+		case <-soon.C:
+			late = true
+		}
+	}
+	return ahead
+}
+
 // aheadAt returns those of some edits for which a copy knows the revision that
-// the client named, or that the document is deleted.
-func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Target, suspects []int) []int {
+// the client named, or that the document is deleted. With an error there may be more.
+func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Target, suspects []int) (out []int, failure error) {
 	var named, unnamed []int
 	var revs []shard.IDRevs
 	var ids []string
@@ -177,7 +215,6 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 			named, revs = append(named, i), append(revs, shard.IDRevs{ID: e.ID, Revs: []doc.Rev{e.Parent}})
 		}
 	}
-	var out []int
 	if len(revs) > 0 {
 		answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})
 		r.db.noteRefusal(err)
@@ -186,6 +223,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 				out = append(out, named[k])
 			}
 		}
+		failure = err
 	}
 	if len(ids) > 0 {
 		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.Name, IDs: ids})
@@ -195,6 +233,7 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 				out = append(out, unnamed[k])
 			}
 		}
+		failure = errors.Join(failure, err)
 	}
-	return out
+	return out, failure
 }

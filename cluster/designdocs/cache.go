@@ -1,12 +1,13 @@
 package designdocs
 
 import (
-	"container/list"
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"go.uber.org/zap"
 
 	"divan/cluster"
@@ -69,8 +70,7 @@ type Cache struct {
 
 	mu struct {
 		sync.Mutex
-		entries map[string]*list.Element // of *entry, by the tail of the names of the copies
-		recent  list.List                // the entry used last first
+		entries *simplelru.LRU[string, *entry] // by the tail of the names of the copies
 		bytes   int
 		down    map[string]time.Time // since when nodes cannot be reached
 	}
@@ -104,7 +104,8 @@ func New(o Options) *Cache {
 		o.Standard = func(string) *shard.Doc { return nil }
 	}
 	c := &Cache{o: o, leave: func() {}}
-	c.mu.entries, c.mu.down = map[string]*list.Element{}, map[string]time.Time{}
+	c.mu.entries, _ = simplelru.NewLRU[string, *entry](math.MaxInt, nil) // it refuses what is not positive
+	c.mu.down = map[string]time.Time{}
 	if o.Peers != nil {
 		c.leave = o.Peers.Subscribe(c.changed)
 	}
@@ -154,8 +155,8 @@ func (c *Cache) Drop(copyName string) { c.drop(ring.CopyTail(copyName)) }
 func (c *Cache) drop(tail string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.mu.entries[tail]; at != nil {
-		at.Value.(*entry).invalidate() //nolint:forcetypeassert // the list holds nothing else
+	if e, ok := c.mu.entries.Peek(tail); ok {
+		e.invalidate()
 	}
 }
 
@@ -173,8 +174,8 @@ func (c *Cache) changed(node string, up bool) {
 	} else {
 		c.mu.down[node] = time.Now()
 	}
-	for at := c.mu.recent.Front(); at != nil; at = at.Next() {
-		at.Value.(*entry).invalidate() //nolint:forcetypeassert // the list holds nothing else
+	for _, e := range c.mu.entries.Values() {
+		e.invalidate()
 	}
 }
 
@@ -222,12 +223,11 @@ func (c *Cache) fly(ctx context.Context, e *entry, f *flight, load func(context.
 // entryLocked returns the entry of a database, made when there is none, as the one used
 // last.
 func (c *Cache) entryLocked(tail string) *entry {
-	if at := c.mu.entries[tail]; at != nil {
-		c.mu.recent.MoveToFront(at)
-		return at.Value.(*entry) //nolint:forcetypeassert // the list holds nothing else
+	if e, ok := c.mu.entries.Get(tail); ok {
+		return e
 	}
 	e := &entry{tail: tail}
-	c.mu.entries[tail] = c.mu.recent.PushFront(e)
+	c.mu.entries.Add(tail, e)
 	c.mu.bytes += entryBytes
 	return e
 }
@@ -241,16 +241,15 @@ func (c *Cache) keep(e *entry, f *flight, life time.Duration) {
 		return
 	}
 	e.flight = nil
-	if at := c.mu.entries[e.tail]; at == nil || at.Value != any(e) {
+	if now, _ := c.mu.entries.Peek(e.tail); now != e {
 		return // let go of meanwhile
 	}
 	if f.err == nil {
 		c.mu.bytes += f.set.bytes - e.set.size()
 		e.set, e.valid, e.expires = f.set, true, time.Now().Add(life)
 	}
-	for c.mu.bytes > maxBytes && c.mu.recent.Len() > 1 {
-		old := c.mu.recent.Remove(c.mu.recent.Back()).(*entry) //nolint:forcetypeassert // the list holds nothing else
-		delete(c.mu.entries, old.tail)
+	for c.mu.bytes > maxBytes && c.mu.entries.Len() > 1 {
+		_, old, _ := c.mu.entries.RemoveOldest()
 		c.mu.bytes -= entryBytes + old.set.size()
 	}
 }

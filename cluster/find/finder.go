@@ -14,6 +14,7 @@ import (
 	"divan/cluster/designdocs"
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
+	"divan/cluster/window"
 	"divan/shard/find"
 	"divan/shard/query"
 	"divan/shard/query/plan"
@@ -101,7 +102,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 		return nil, err
 	}
 	if !q.Count && q.R > 1 {
-		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: cluster.NewWindow(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
+		r.quorum = &rereading{rows: r, work: query.NewWork(ctx, f.o.Heavy), window: window.New(f.o.Config.Load().CouchDB.MaxDocumentSize, mostReread)}
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@ package find
 import (
 	"divan/cluster"
 	"divan/cluster/fanout"
+	"divan/cluster/window"
 	"divan/shard"
 	"divan/shard/query"
 	"divan/storage/fault"
@@ -14,7 +15,7 @@ const mostReread = 64
 // rereading reads the documents of rows from r copies, and matches them here.
 type rereading struct {
 	rows     *Rows
-	window   cluster.Window
+	window   window.Window
 	examined uint64
 
 	found []row // that match, of the last window

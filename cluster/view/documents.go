@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"divan/cluster"
+	"divan/cluster/window"
 	"divan/shard"
 	index "divan/shard/view"
 	"divan/storage/doc"
@@ -20,7 +21,7 @@ const mostLinked = 512
 type documents struct {
 	ctx    context.Context // of the request, like the whole answer
 	db     *cluster.DB
-	window cluster.Window
+	window window.Window
 }
 
 // link is what the value of a row says about the document of the row.

@@ -12,6 +12,7 @@ import (
 	"divan/cluster/designdocs"
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
+	"divan/cluster/window"
 	index "divan/shard/view"
 	"divan/storage/fault"
 )
@@ -140,7 +141,7 @@ func (v *View) source(ctx context.Context, m *merge, q *Query) (source, error) {
 	out := &mapped{merge: m}
 	if q.Docs.Include {
 		most := v.views.o.Config.Load().CouchDB.MaxDocumentSize
-		out.docs = &documents{ctx: ctx, db: v.db, window: cluster.NewWindow(most, mostLinked)}
+		out.docs = &documents{ctx: ctx, db: v.db, window: window.New(most, mostLinked)}
 	}
 	return out, nil
 }

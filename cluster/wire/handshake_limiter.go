@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"divan/cluster/network"
 )
 
@@ -34,8 +36,7 @@ type handshakeLimiter struct {
 	mu struct {
 		sync.Mutex
 		nodes     map[string]*visitor
-		others    map[string]*visitor
-		seen      list.List // of the others, whoever came longest ago first
+		others    *simplelru.LRU[string, *visitor] // by host
 		held      int
 		ours      list.List // unfinished handshakes of nodes' hosts, the oldest first
 		strangers list.List // the same of others
@@ -44,11 +45,9 @@ type handshakeLimiter struct {
 
 // visitor is a host.
 type visitor struct {
-	host     string
 	warned   bool // that it does not know the secret
 	failures int
 	rests    time.Time // until then
-	seen     *list.Element
 }
 
 // entry is an unfinished handshake.
@@ -59,7 +58,8 @@ type entry struct {
 
 func newHandshakeLimiter() *handshakeLimiter {
 	d := &handshakeLimiter{}
-	d.mu.nodes, d.mu.others = map[string]*visitor{}, map[string]*visitor{}
+	d.mu.nodes = map[string]*visitor{}
+	d.mu.others, _ = simplelru.NewLRU[string, *visitor](maxHosts, nil) // it refuses what is not positive
 	return d
 }
 
@@ -148,16 +148,11 @@ func (d *handshakeLimiter) excessLocked(host string) (oldest *list.Element) {
 
 // strangerLocked returns what is known of a host that is none of a node.
 func (d *handshakeLimiter) strangerLocked(host string) *visitor {
-	v := d.mu.others[host]
-	if v == nil {
-		if len(d.mu.others) == maxHosts {
-			delete(d.mu.others, d.mu.seen.Remove(d.mu.seen.Front()).(*visitor).host)
-		}
-		v = &visitor{host: host}
-		v.seen = d.mu.seen.PushBack(v)
-		d.mu.others[host] = v
+	v, known := d.mu.others.Get(host)
+	if !known {
+		v = &visitor{}
+		d.mu.others.Add(host, v)
 	}
-	d.mu.seen.MoveToBack(v.seen)
 	return v
 }
 
@@ -172,11 +167,8 @@ func (d *handshakeLimiter) proven(a net.Addr) {
 	if len(d.mu.nodes) == maxHosts { // hosts that come and go: begin again
 		clear(d.mu.nodes)
 	}
-	d.mu.nodes[host] = &visitor{host: host}
-	if v := d.mu.others[host]; v != nil {
-		d.mu.seen.Remove(v.seen)
-		delete(d.mu.others, host)
-	}
+	d.mu.nodes[host] = &visitor{}
+	d.mu.others.Remove(host)
 }
 
 // known reports whether a node is at a host.

@@ -192,6 +192,9 @@ func replayInCluster(t *testing.T, files map[string]string, exceptions map[strin
 		c, done := all.get(t, files[key])
 		t.Cleanup(done)
 		f := transcript{name: key, text: files[key], base: c.nodes[0].url, copies: !ofClusters(key), again: c == all.shared}
+		for _, node := range c.nodes {
+			f.nodes = append(f.nodes, node.url)
+		}
 		if down := stoppedNodes(f.text); down != nil {
 			f.before = func(db string) error { return c.lose(down, db) }
 		}

@@ -58,6 +58,7 @@ type transcript struct {
 	before func(db string) error   // is called with the name of the first database; nil: nothing is to be done
 	known  func(title string) bool // which steps are known to differ; nil: none
 	copies bool                    // the server may keep more copies of a shard than the one that answered
+	nodes  []*url.URL              // of the cluster that the server belongs to; nil: it stands alone
 	again  bool                    // it leaves the server as it was, and may be replayed once more
 }
 
@@ -82,6 +83,7 @@ func replay(ctx context.Context, f transcript) []report {
 			}
 		}
 		s.copies = f.copies
+		settle(ctx, f.nodes, s, n)
 		reports = append(reports, report{s.title, s.method, s.path, runStep(ctx, base, s, n)})
 	}
 	for i := 5; i > 0; i-- {

@@ -52,9 +52,9 @@ func (c *lru[K, V]) len() int {
 	n := 0
 	for i := range c.parts {
 		p := &c.parts[i]
-		p.mu.Lock()
-		n += len(p.mu.entries)
-		p.mu.Unlock()
+		p.Lock()
+		n += p.entries.Len()
+		p.Unlock()
 	}
 	return n
 }

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"divan/cluster"
+	"divan/cluster/window"
 	"divan/httpapi/core"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
-// bulkGetMost is how many entries a batch has at most; see cluster.Window.
+// bulkGetMost is how many entries a batch has at most; see window.Window.
 const bulkGetMost = 256
 
 // bulkGetReader reads the entries of a _bulk_get in batches: what one batch
@@ -20,14 +21,14 @@ type bulkGetReader struct {
 	o     *docOptions
 	items []bulkGetItem
 
-	first, end int            // the batch at hand
-	window     cluster.Window // how large the next one is
+	first, end int           // the batch at hand
+	window     window.Window // how large the next one is
 	results    [][]shard.RevResult
 	errs       []error
 }
 
 func newBulkGetReader(c *core.Call, o *docOptions, items []bulkGetItem) *bulkGetReader {
-	return &bulkGetReader{c: c, o: o, items: items, window: cluster.NewWindow(c.Config.CouchDB.MaxDocumentSize, bulkGetMost)}
+	return &bulkGetReader{c: c, o: o, items: items, window: window.New(c.Config.CouchDB.MaxDocumentSize, bulkGetMost)}
 }
 
 // begin reads the first batch. The error says that there is no such database:

@@ -83,7 +83,7 @@ func TestParseDestination(t *testing.T) {
 }
 
 // However small the documents of a batch are, those of the next one may be as
-// large as the database takes: see cluster.Window.
+// large as the database takes: see cluster/window.
 func TestBulkGetIsBounded(t *testing.T) {
 	d := apitest.NodeDeps(t, "divan@127.0.0.1", config.Values{"couchdb": {"max_document_size": "5000000"}})
 	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))

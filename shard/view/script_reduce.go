@@ -1,11 +1,12 @@
 package view
 
 import (
-	"container/list"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"go.uber.org/zap"
 
 	"divan/shard/script"
@@ -39,19 +40,13 @@ func (v *Views) scriptReduce(r *script.Reducer, source string) *scriptReduce {
 // these.
 type compiledReducers struct {
 	sync.Mutex
-	known  map[reducerKey]*list.Element // of *compiledReducer
-	recent list.List                    // the one used last first
-	bytes  int
+	known *simplelru.LRU[reducerKey, *script.Reducer] // nil: none yet
+	bytes int
 }
 
 // reducerKey is what a reduce function may depend on: the instance of the database,
 // because no two share anything, its source and its modules.
 type reducerKey struct{ instance, source, lib string }
-
-type compiledReducer struct {
-	reducerKey
-	*script.Reducer
-}
 
 func (k *reducerKey) size() int { return reducerBytes + len(k.instance) + len(k.source) + len(k.lib) }
 
@@ -75,29 +70,28 @@ func (c *compiledReducers) get(ctx context.Context, scripts *script.Engine, inst
 func (c *compiledReducers) find(key reducerKey) *script.Reducer {
 	c.Lock()
 	defer c.Unlock()
-	at := c.known[key]
-	if at == nil {
+	if c.known == nil {
 		return nil
 	}
-	c.recent.MoveToFront(at)
-	return at.Value.(*compiledReducer).Reducer //nolint:forcetypeassert // the list holds nothing else
+	r, _ := c.known.Get(key)
+	return r
 }
 
 func (c *compiledReducers) add(key reducerKey, r *script.Reducer) {
 	c.Lock()
 	defer c.Unlock()
 	if c.known == nil {
-		c.known = map[reducerKey]*list.Element{}
+		c.known, _ = simplelru.NewLRU[reducerKey, *script.Reducer](math.MaxInt, nil) // it refuses what is not positive
 	}
-	if c.known[key] == nil {
-		c.known[key] = c.recent.PushFront(&compiledReducer{key, r})
-		c.bytes += key.size()
+	if c.known.Contains(key) {
+		return
 	}
-	for c.bytes > maxCompiled && c.recent.Len() > 1 {
-		old := c.recent.Remove(c.recent.Back()).(*compiledReducer) //nolint:forcetypeassert // the list holds nothing else
-		delete(c.known, old.reducerKey)
+	c.known.Add(key, r)
+	c.bytes += key.size()
+	for c.bytes > maxCompiled && c.known.Len() > 1 {
+		old, oldest, _ := c.known.RemoveOldest()
 		c.bytes -= old.size()
-		old.Close() // a query that has it gets VMs still, which go when they are given back
+		oldest.Close() // a query that has it gets VMs still, which go when they are given back
 	}
 }
 

@@ -259,12 +259,13 @@ func (l *links) furnish(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	for {
+	for ctx.Err() == nil {
 		changed := l.node.meta.NodesChanged()
 		if l.allJoined() {
-			if l.tryFurnish(ctx) || pause.For(ctx, time.Second) != nil {
+			if l.tryFurnish(ctx) {
 				return nil
 			}
+			_ = pause.For(ctx, time.Second)
 			continue
 		}
 		select {
@@ -273,6 +274,7 @@ func (l *links) furnish(ctx context.Context) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 // tryFurnish makes the system databases; false when that has to be tried again.
@@ -444,7 +446,7 @@ func (l *links) remember(ctx context.Context) error {
 		return nil
 	case <-l.node.meta.Ready():
 	}
-	for {
+	for ctx.Err() == nil {
 		changed := l.node.meta.NodesChanged()
 		uuid, now := l.node.meta.UUID(), addresses(l.node.meta.Nodes())
 		if id := l.id.load(); l.joined() && (id.UUID != uuid || !maps.Equal(id.Nodes, now) || id.Secret != l.secret() || id.Invited) {
@@ -456,9 +458,7 @@ func (l *links) remember(ctx context.Context) error {
 		}
 		if err := l.restore(ctx); err != nil {
 			l.log.Warn("settings of this node are not made again yet", zap.Error(err))
-			if pause.For(ctx, time.Second) != nil {
-				return nil
-			}
+			_ = pause.For(ctx, time.Second)
 			continue
 		}
 		select {
@@ -467,6 +467,7 @@ func (l *links) remember(ctx context.Context) error {
 		case <-changed:
 		}
 	}
+	return nil
 }
 
 // Invitation implements httpapi.Cluster.

@@ -1,9 +1,10 @@
-package cluster
+// Package window says how many documents are read at a time.
+package window
 
 const (
 	windowFirst = 16        // documents of the first window, whose size nobody knows
 	windowBytes = 4 << 20   // of documents that a window is to have, going by the one before
-	windowHeld  = 250 << 20 // of documents that a window has at most, whatever the one before was like
+	maxHeld     = 250 << 20 // of documents that a window has at most, whatever the one before was like
 )
 
 // Window says how many documents are read at a time when a request names them:
@@ -11,17 +12,17 @@ const (
 // they are written. It begins small and goes by the size of what was read.
 type Window struct{ size, most int }
 
-// NewWindow returns a window of up to most documents where documents have up to
+// New returns a window of up to most documents where documents have up to
 // maxDocument bytes. Small documents say nothing about those behind them: as
-// many of the largest ones have to fit into windowHeld, which also is a little
+// many of the largest ones have to fit into maxHeld, which also is a little
 // below what one message between nodes can hold. That is 32 by default. A limit
 // that leaves no room for the first window is the administrator's word that
 // there is memory. (What a document has beside its winner, when several leaves
 // are asked for, comes on top.)
-func NewWindow(maxDocument int64, most int) Window {
+func New(maxDocument int64, most int) Window {
 	return Window{
 		size: min(windowFirst, most),
-		most: int(min(max(windowHeld/max(maxDocument, 1), windowFirst), int64(most))),
+		most: int(min(max(maxHeld/max(maxDocument, 1), windowFirst), int64(most))),
 	}
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"divan/storage/pause"
+)
+
+var databaseName = regexp.MustCompile(`\{\{db\d?\}\}`)
+
+// settle waits, before a replication is asked for, until the nodes of a cluster have the same
+// revisions of the databases that it names: any node may run it, and that reads its own
+// copies, which may lack what was written through another node a moment ago.
+func settle(ctx context.Context, nodes []*url.URL, s *step, n *names) {
+	if s.method != http.MethodPost || s.path != "/_replicate" {
+		return
+	}
+	for _, db := range databaseName.FindAllString(s.body, -1) {
+		for end := time.Now().Add(persistent * time.Second); time.Now().Before(end); {
+			var seen []string
+			for _, node := range nodes {
+				seen = append(seen, leaves(ctx, node, db, n))
+			}
+			if seen = slices.Compact(seen); len(seen) < 2 || pause.For(ctx, tryAgain) != nil {
+				break
+			}
+		}
+	}
+}
+
+// leaves is what a node shows of a database: the leaves of its documents, or why there are none.
+func leaves(ctx context.Context, node *url.URL, db string, n *names) string {
+	a, err := send(ctx, node, &step{method: http.MethodGet, path: "/" + db + "/_changes?style=all_docs"}, n)
+	if err != nil {
+		return err.Error()
+	}
+	v, _ := decode(string(a.body)) // no object without an answer in JSON
+	o, _ := v.(object)
+	results, _ := o.get("results")
+	rows, _ := results.([]any)
+	var out []string
+	for _, r := range rows {
+		row, _ := r.(object)
+		id, _ := row.get("id")
+		changes, _ := row.get("changes")
+		out = append(out, fmt.Sprint(id, changes))
+	}
+	slices.Sort(out)
+	return fmt.Sprint(a.status, strings.Join(out, " "))
+}
