@@ -9,7 +9,7 @@ import (
 	"divan/storage/fault"
 )
 
-// ask puts a question to one copy of a route that any of them can answer: to
+// ask puts a question to one copy of a range that any of them can answer: to
 // that of this node if it has one, else in the order of the map, and to the
 // next one when a copy gives no usable answer or is slow. The error is
 // explained.

@@ -132,7 +132,7 @@ func worst(errs []error) error {
 	return errs[0]
 }
 
-// write brings the edits of one route to its copies. The error is that of
+// write brings the edits of one range to its copies. The error is that of
 // every edit: none of them got an answer from any copy.
 func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{

@@ -280,6 +280,12 @@ func TestStaleRefusalOnSlowNodes(t *testing.T) {
 		if took := time.Since(begun); !fault.Is(r[0].Err, fault.Conflict) || took > 3*slowness {
 			t.Errorf("%v after %v", r[0].Err, took)
 		}
+		w.trouble(silent, node2)
+		begun = time.Now()
+		r = update(t, d, UpdateOptions{NewEdits: true}, shard.Edit{ID: "here", Body: []byte(`{"n":2}`)})
+		if took := time.Since(begun); !fault.Is(r[0].Err, fault.Conflict) || took > fanout.MostPatience+slowness {
+			t.Errorf("with none that answers: %v after %v", r[0].Err, took)
+		}
 	})
 }
 

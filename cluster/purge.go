@@ -79,7 +79,7 @@ type purged struct {
 	err     error
 }
 
-// purge has every copy of a route do the same items. There is nothing to
+// purge has every copy of a range do the same items. There is nothing to
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
 // same, and one that does not is noted for repair. before is what was purged by an

@@ -67,7 +67,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	return out, errs
 }
 
-// revising is the part of an OpenRevsMany that belongs to one route. The
+// revising is the part of an OpenRevsMany that belongs to one range. The
 // first copy, that of this node if there is one, is asked for everything, the
 // others, as many as R says, without bodies. What they have beyond that is
 // fetched from them.

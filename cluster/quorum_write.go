@@ -13,7 +13,7 @@ import (
 	"divan/storage/fault"
 )
 
-// quorumWrite is the edits of one route on their way to several copies. As a
+// quorumWrite is the edits of one range on their way to several copies. As a
 // hedged request it is the copies' deciding on them.
 type quorumWrite struct {
 	fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]

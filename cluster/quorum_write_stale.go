@@ -156,15 +156,15 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 
 // askAhead asks all copies but one for the edits of which they know more, and returns
 // these by copy. One that does not answer soon is waited for only as long as what the others
-// know could be less than what a majority was given: a refusal must not come from
-// copies that are all behind what was acknowledged.
+// know could be less than what a majority was given, and not for long: when too few copies
+// can be asked, the refusal of one that may be behind is the best that is known.
 func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]int {
 	type answer struct {
 		other int
 		ahead []int
 		err   error
 	}
-	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
+	ctx, cancel := context.WithTimeout(ctx, fanout.MostPatience)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()

@@ -100,11 +100,11 @@ func (c *council) staff(n *councillor, locals map[string]*shard.Local) {
 	group, err := meta.New(meta.Options{
 		Self: meta.Node{Name: n.name}, Config: holder, Transport: n.transport,
 		Stores: &meta.Stores{Log: store, Stable: store, Snapshots: raft.NewInmemSnapshotStore()},
-		Found: func(context.Context) (meta.Bootstrap, error) {
+		Found: func(context.Context) (meta.BootstrapPlan, error) {
 			if n == c.nodes[0] {
-				return meta.Bootstrap{New: true}, nil
+				return meta.BootstrapPlan{New: true}, nil
 			}
-			return meta.Bootstrap{Seeds: []string{node1}}, nil
+			return meta.BootstrapPlan{Seeds: []string{node1}}, nil
 		},
 		Ask: func(ctx context.Context, to string, b []byte) ([]byte, error) {
 			p := c.node(to)

@@ -128,7 +128,7 @@ func (s *copySink) end() {
 	s.Abort()
 }
 
-// open opens a sink on every copy of the segment that can be reached, on all
+// open opens a sink on every copy of the range that can be reached, on all
 // of them at once. A copy that cannot is left out: an edit that names the
 // content is refused there, and counts as not stored.
 func (u *upload) open(ctx context.Context) error {

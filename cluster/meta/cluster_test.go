@@ -41,8 +41,10 @@ type testNode struct {
 	running   bool
 	founder   bool
 	full      atomic.Bool            // its disk
+	hung      atomic.Bool            // it answers no question
 	answered  atomic.Pointer[func()] // is called when a message of Raft's was answered and the sender does not know it; may be nil
 	side      int                    // of the network; nodes on different sides cannot reach each other
+	mute      bool                   // its Raft is cut off, and it can be asked all the same
 }
 
 // testTransport is the transport of a node.
@@ -102,7 +104,7 @@ func (g *testCluster) start(i int) {
 	_, p.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(p.name), 100*time.Millisecond)
 	m, err := New(Options{
 		Self: Node{Name: p.name, Zone: p.zone}, Config: holder(g.t, config.Options{}), Transport: testTransport{p.transport, p}, Stores: p.stores, Logger: p.log,
-		Found: func(context.Context) (Bootstrap, error) { return g.founding(i), nil },
+		Found: func(context.Context) (BootstrapPlan, error) { return g.founding(i), nil },
 		Ask:   func(ctx context.Context, to string, b []byte) ([]byte, error) { return g.ask(ctx, p, to, b) },
 		Alive: func(name string) bool { return g.reachable(p.name, name) != nil },
 		DiskFull: func() error {
@@ -125,11 +127,11 @@ func (g *testCluster) start(i int) {
 	go func() { p.ended <- m.Run(g.t.Context()) }()
 }
 
-func (g *testCluster) founding(i int) Bootstrap {
+func (g *testCluster) founding(i int) BootstrapPlan {
 	if g.nodes[i].founder {
-		return Bootstrap{New: true}
+		return BootstrapPlan{New: true}
 	}
-	var f Bootstrap
+	var f BootstrapPlan
 	for j, p := range g.nodes {
 		if j != i {
 			f.Seeds = append(f.Seeds, p.name)
@@ -173,6 +175,14 @@ func (g *testCluster) cut(nodes ...int) {
 	g.wire()
 }
 
+// muteRaft cuts the Raft of a node off, or has it back.
+func (g *testCluster) muteRaft(i int, mute bool) {
+	g.mu.Lock()
+	g.nodes[i].mute = mute
+	g.mu.Unlock()
+	g.wire()
+}
+
 // lose says which answers get lost from now on.
 func (g *testCluster) lose(lost func(from, to string) bool) {
 	g.mu.Lock()
@@ -212,7 +222,7 @@ func (g *testCluster) wire() {
 			if a == b || b.transport == nil {
 				continue
 			}
-			if a.running && b.running && a.side == b.side {
+			if a.running && b.running && a.side == b.side && !a.mute && !b.mute {
 				a.transport.Connect(b.transport.LocalAddr(), b.transport)
 			} else {
 				a.transport.Disconnect(b.transport.LocalAddr())
@@ -244,6 +254,10 @@ func (g *testCluster) ask(ctx context.Context, from *testNode, to string, b []by
 	p := g.reachable(from.name, to)
 	if p == nil {
 		return nil, unsent{}
+	}
+	if p.hung.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	g.mu.Lock()
 	meanwhile := g.meanwhile

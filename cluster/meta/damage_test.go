@@ -370,9 +370,9 @@ func TestMetadataWithoutChecksums(t *testing.T) {
 	}
 }
 
-// TestEachValueIsSealed: whichever byte of a value is another one, that is noticed, and
+// TestEachValueHasAChecksum: whichever byte of a value is another one, that is noticed, and
 // that a value or an entry is missing.
-func TestEachValueIsSealed(t *testing.T) {
+func TestEachValueHasAChecksum(t *testing.T) {
 	dir := t.TempDir()
 	city(t, dir)
 	dir = filepath.Join(dir, "meta")

@@ -16,8 +16,8 @@ import (
 // joinEvery is how often a new node asks again.
 const joinEvery = time.Second
 
-// Bootstrap says how a node without state begins.
-type Bootstrap struct {
+// BootstrapPlan says how a node without state begins.
+type BootstrapPlan struct {
 	// New founds a group of one.
 	New bool
 

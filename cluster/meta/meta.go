@@ -68,7 +68,7 @@ type Options struct {
 
 	// Found is asked how to begin when there is no state yet. It may take its
 	// time, until its context ends.
-	Found func(ctx context.Context) (Bootstrap, error)
+	Found func(ctx context.Context) (BootstrapPlan, error)
 
 	// Config gets the replicated layers of configuration. Required.
 	Config *config.Holder

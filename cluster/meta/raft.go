@@ -138,7 +138,7 @@ func (m *Meta) bootstrapOrJoin(ctx context.Context, conf *raft.Config, s Stores,
 	if known {
 		return false, nil
 	}
-	begin := Bootstrap{New: m.opts.Bootstrap}
+	begin := BootstrapPlan{New: m.opts.Bootstrap}
 	if m.opts.Found != nil {
 		if begin, err = m.opts.Found(ctx); err != nil {
 			return false, fmt.Errorf("found or join a group: %w", err)

@@ -62,7 +62,7 @@ func (m *Meta) confirmLead(ctx context.Context, r *raft.Raft, led uint64) error 
 			asked++
 			asking.Go(func() {
 				a, err := m.ask(ctx, string(s.ID), &metapb.Request{Question: &metapb.Request_LogStats{LogStats: &metapb.Nothing{}}})
-				follows <- err == nil && a.Term <= led
+				follows <- err == nil && a.Index > 0 && a.Term <= led // one without a log has lost what it had
 			})
 		}
 	}

@@ -104,10 +104,10 @@ func (w *diskCluster) start(name, dir string) diskNode {
 	w.book.Store(name, l.Addr().String())
 	layer := &tcp{Listener: l, name: name, book: &w.book}
 	transport := raft.NewNetworkTransportWithLogger(layer, 3, 10*time.Second, raftlog.New(zap.NewNop()))
-	found := Bootstrap{New: len(w.seeds) == 0, Seeds: slices.Clone(w.seeds)}
+	found := BootstrapPlan{New: len(w.seeds) == 0, Seeds: slices.Clone(w.seeds)}
 	m, err := New(Options{
 		Self: Node{Name: name}, Config: holder(w.t, config.Options{}), Dir: dir, Transport: transport,
-		Found: func(context.Context) (Bootstrap, error) { return found, nil },
+		Found: func(context.Context) (BootstrapPlan, error) { return found, nil },
 		Ask: func(ctx context.Context, to string, b []byte) ([]byte, error) {
 			m, ok := w.metas.Load(to)
 			if _, alive := w.metas.Load(name); !ok || !alive {

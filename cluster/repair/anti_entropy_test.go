@@ -14,7 +14,7 @@ import (
 
 // A pass comes past every pair of the node once, at its rate, and a node that
 // returned goes first.
-func TestWalk(t *testing.T) {
+func TestAntiEntropy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		holder, err := config.New(config.Options{})

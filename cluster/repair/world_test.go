@@ -397,7 +397,7 @@ func TestNodeComesBack(t *testing.T) {
 }
 
 // Neither updates nor hints nor returning nodes are needed.
-func TestWalkFindsEverything(t *testing.T) {
+func TestAntiEntropyFindsEverything(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a := w.node(0)
 		w.wait(time.Minute)

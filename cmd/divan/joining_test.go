@@ -344,7 +344,7 @@ func TestJoiningLaggingNode(t *testing.T) {
 	for i, all := range [][]*member{{a, b, c}, {b, c, a}, {c, a, b}} {
 		lags := all[0]
 		lags.signal(t, syscall.SIGSTOP)
-		pond := &ledger{db: fmt.Sprint("pond", i), q: 2, acked: make(map[string]told)}
+		pond := &ledger{db: fmt.Sprint("pond", i), q: 2, acked: make(map[string]told), elections: true}
 		ledgers = append(ledgers, pond)
 		eventually(t, "the others make a database", func() bool { // without the leader, when it is that node
 			status, _, err := all[1].do("PUT", "/"+pond.db, "", nil)

@@ -83,8 +83,12 @@ func replay(ctx context.Context, f transcript) []report {
 			}
 		}
 		s.copies = f.copies
-		settle(ctx, f.nodes, s, n)
-		reports = append(reports, report{s.title, s.method, s.path, runStep(ctx, base, s, n)})
+		r := report{title: s.title, method: s.method, path: s.path}
+		if err := settle(ctx, f.nodes, s, n); err != nil {
+			r.diffs = append(r.diffs, err.Error())
+		}
+		r.diffs = append(r.diffs, runStep(ctx, base, s, n)...)
+		reports = append(reports, r)
 	}
 	for i := 5; i > 0; i-- {
 		name := "db"

@@ -17,22 +17,28 @@ var databaseName = regexp.MustCompile(`\{\{db\d?\}\}`)
 
 // settle waits, before a replication is asked for, until the nodes of a cluster have the same
 // revisions of the databases that it names: any node may run it, and that reads its own
-// copies, which may lack what was written through another node a moment ago.
-func settle(ctx context.Context, nodes []*url.URL, s *step, n *names) {
+// copies, which may lack what was written through another node a moment ago. Whether that
+// is brought in the end is not for transcripts to show. The error is that they do not become
+// the same.
+func settle(ctx context.Context, nodes []*url.URL, s *step, n *names) error {
 	if s.method != http.MethodPost || s.path != "/_replicate" {
-		return
+		return nil
 	}
 	for _, db := range databaseName.FindAllString(s.body, -1) {
-		for end := time.Now().Add(persistent * time.Second); time.Now().Before(end); {
+		for end := time.Now().Add(persistent * time.Second); ; {
 			var seen []string
 			for _, node := range nodes {
 				seen = append(seen, leaves(ctx, node, db, n))
 			}
-			if seen = slices.Compact(seen); len(seen) < 2 || pause.For(ctx, tryAgain) != nil {
+			if seen = slices.Compact(seen); len(seen) < 2 {
 				break
+			}
+			if time.Now().After(end) || pause.For(ctx, tryAgain) != nil {
+				return fmt.Errorf("the nodes do not become the same: %q", seen)
 			}
 		}
 	}
+	return nil
 }
 
 // leaves is what a node shows of a database: the leaves of its documents, or why there are none.

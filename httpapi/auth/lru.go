@@ -16,6 +16,7 @@ type lru[K comparable, V any] struct {
 }
 
 type lruPart[K comparable, V any] struct {
+	max int
 	sync.Mutex
 	entries *simplelru.LRU[K, *lruEntry[V]]
 }
@@ -34,7 +35,8 @@ func newLRU[K comparable, V any](limit int) *lru[K, V] {
 	}
 	c := &lru[K, V]{seed: maphash.MakeSeed(), parts: make([]lruPart[K, V], n)}
 	for i := range c.parts {
-		c.parts[i].entries, _ = simplelru.NewLRU[K, *lruEntry[V]](max(1, limit/n), nil) // it refuses what is not positive
+		c.parts[i].max = max(1, limit/n)
+		c.parts[i].clear()
 	}
 	return c
 }
@@ -95,11 +97,15 @@ func (c *lru[K, V]) remove(k K) {
 // clear forgets everything.
 func (c *lru[K, V]) clear() {
 	for i := range c.parts {
-		p := &c.parts[i]
-		p.Lock()
-		p.entries.Purge()
-		p.Unlock()
+		c.parts[i].clear()
 	}
+}
+
+// clear gives the memory back, too, which Purge does not.
+func (p *lruPart[K, V]) clear() {
+	p.Lock()
+	defer p.Unlock()
+	p.entries, _ = simplelru.NewLRU[K, *lruEntry[V]](p.max, nil) // it refuses what is not positive
 }
 
 // lookupLocked finds k and makes it the entry used last; an expired one is

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-func TestFlightSharesOneCall(t *testing.T) {
+func TestSingleflightSharesOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f singleflight[string, int]
 		var calls atomic.Int32
@@ -36,7 +36,7 @@ func TestFlightSharesOneCall(t *testing.T) {
 	})
 }
 
-func TestFlightGoesOnWhenTheFirstCallerLeaves(t *testing.T) {
+func TestSingleflightGoesOnWhenTheFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f singleflight[string, int]
 		first, leave := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func TestFlightGoesOnWhenTheFirstCallerLeaves(t *testing.T) {
 	})
 }
 
-func TestFlightSurvivesAPanic(t *testing.T) {
+func TestSingleflightSurvivesAPanic(t *testing.T) {
 	var f singleflight[string, int]
 	func() {
 		defer func() { _ = recover() }()

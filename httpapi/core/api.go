@@ -90,7 +90,8 @@ type API struct {
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
 	Memory      *memory.Budget // of bodies, and of what replications read
-	parsing     semaphore
+	parsing     parseLimit
+	forwarding  forwarding
 	uuids       uuidSource
 	feeds       feedGate
 	refusals    *zap.Logger // a few lines of many
@@ -106,7 +107,7 @@ func New(d Deps) *API {
 		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, refusals: fewOf(d.Logger),
 	}
 	a.Memory = memory.NewBudget(a.memoryLimit)
-	a.parsing = newSemaphore()
+	a.parsing = newParseLimit()
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")

@@ -41,7 +41,7 @@ func (c *Call) HasBody() bool {
 // body is what has become of the body of a request.
 type body struct {
 	reader   patientReader
-	turn     semaphoreReader
+	turn     limitedParse
 	text     []byte // all of it, until the answer begins: the request may begin again
 	read     bool   // text is it
 	streamed bool   // it went elsewhere while it came, and cannot be had again
@@ -186,7 +186,7 @@ const gzipFactor = 256
 func (c *Call) inflate() (io.Reader, int64, error) {
 	patient, body := &c.scratch.body.reader, &c.scratch.body.turn
 	*patient = c.patientBody(c.Request.Body)
-	*body = semaphoreReader{r: patient, places: c.API.parsing, free: freeBytes}
+	*body = limitedParse{r: patient, places: c.API.parsing, free: freeBytes}
 	switch coding := c.Request.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 		return body, c.Request.ContentLength, nil

@@ -2,6 +2,7 @@ package core
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"divan/shard"
 	"divan/storage/fault"
@@ -30,7 +32,41 @@ const (
 	serviceHTTP    = "http"           // the service of a node that answers for it
 	forwardTimeout = 30 * time.Second // for the answer of another node
 	maxForwarded   = 16 << 20         // bytes of a body that goes to another node, or comes back
+	forever        = math.MaxInt64    // for what takes as long as the client waits: a replication
+
+	// forwardRoom and forwardWeight bound what is under way to a node, in bytes: 96 requests,
+	// and as many that may take forever. A connection has room for 256 and 64 MiB, and the
+	// metadata and repair ask there as well.
+	forwardRoom   = 24 << 20
+	forwardWeight = 256 << 10
 )
+
+// forwarding is the room for requests to other nodes.
+type forwarding struct {
+	sync.Mutex
+	rooms map[forwardTo]*semaphore.Weighted
+}
+
+type forwardTo struct {
+	node    string
+	forever bool
+}
+
+// room returns that to a node, for what takes a while or may take forever.
+func (f *forwarding) room(node string, forever bool) *semaphore.Weighted {
+	f.Lock()
+	defer f.Unlock()
+	to := forwardTo{node, forever}
+	r := f.rooms[to]
+	if r == nil {
+		if f.rooms == nil {
+			f.rooms = make(map[forwardTo]*semaphore.Weighted)
+		}
+		r = semaphore.NewWeighted(forwardRoom)
+		f.rooms[to] = r
+	}
+	return r
+}
 
 // nodeRequest is a request as it travels to another node.
 type nodeRequest struct {
@@ -139,7 +175,7 @@ func (a *API) PostTo(ctx context.Context, node, target string, u shard.User, bod
 	answer, err := a.askNode(ctx, node, nodeRequest{
 		Method: http.MethodPost, Target: "/_node/" + url.PathEscape(node) + target, Header: http.Header{"Content-Type": {"application/json"}},
 		User: nodeUser{Name: u.Name, Anonymous: u.Anonymous, Roles: u.Roles}, Body: body,
-	}, math.MaxInt64)
+	}, forever)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -183,6 +219,12 @@ func (a *API) askNode(ctx context.Context, node string, req nodeRequest, limit t
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	room := a.forwarding.room(node, limit == forever)
+	weight := int64(min(len(text)+forwardWeight, forwardRoom))
+	if room.Acquire(limited, weight) != nil {
+		return nil, cmp.Or(ctx.Err(), error(fault.New(fault.Unavailable, "Too many requests wait for "+node+".")))
+	}
+	defer room.Release(weight)
 	text, err = a.Deps.Cluster.Ask(limited, node, serviceHTTP, text)
 	switch {
 	case err == nil:

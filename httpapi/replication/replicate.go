@@ -30,8 +30,8 @@ func postReplicate(c *core.Call) error {
 		if !again || time.Since(began) > patience {
 			return waited(err)
 		}
-		if err := pause.For(ctx, lookEvery); err != nil {
-			return waited(err)
+		if pause.For(ctx, lookEvery) != nil {
+			return waited(context.Cause(ctx))
 		}
 	}
 }

@@ -79,8 +79,8 @@ func (g *group) start(i int) {
 	alive := func(name string) bool { return g.reachable(p.name, name) != nil }
 	m, err := meta.New(meta.Options{
 		Self: meta.Node{Name: p.name}, Config: h, Transport: p.transport, Stores: p.stores, Alive: alive,
-		Found: func(context.Context) (meta.Bootstrap, error) {
-			return meta.Bootstrap{New: i == 0, Seeds: g.others(i)}, nil
+		Found: func(context.Context) (meta.BootstrapPlan, error) {
+			return meta.BootstrapPlan{New: i == 0, Seeds: g.others(i)}, nil
 		},
 		Ask: func(ctx context.Context, to string, b []byte) ([]byte, error) { return g.ask(ctx, p.name, to, b) },
 	})

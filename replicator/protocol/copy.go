@@ -112,8 +112,8 @@ func (p *pipeline) read(ctx context.Context) error {
 			return nil
 		}
 		if last == at {
-			if err := pause.For(ctx, reopenDelay); err != nil {
-				return err
+			if pause.For(ctx, reopenDelay) != nil {
+				return context.Cause(ctx)
 			}
 		}
 		at = last

@@ -48,8 +48,8 @@ func (r *run) transfer(ctx context.Context, rows []endpoint.Change) error {
 			return err
 		}
 		r.log.Info("a batch is tried again", zap.Error(err))
-		if err := pause.For(ctx, time.Duration(n)*attemptDelay); err != nil {
-			return err
+		if pause.For(ctx, time.Duration(n)*attemptDelay) != nil {
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -155,8 +155,8 @@ func (r *run) fetch(ctx context.Context, wanted []endpoint.Wanted, rows []endpoi
 	if late := r.stillLeaves(ctx, first.late(), rows); len(late) > 0 {
 		r.log.Info("the source does not show revisions that its changes told of",
 			zap.String("document", late[0].ID), zap.Int("documents", len(late)))
-		if err := pause.For(ctx, missingDelay); err != nil {
-			return err
+		if pause.For(ctx, missingDelay) != nil {
+			return context.Cause(ctx)
 		}
 		again := newLoad(r, late)
 		if err := again.move(ctx); err != nil {

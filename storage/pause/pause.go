@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx ends: then the error is the cause of that.
+// For waits for d, or until ctx ends: then the error is that of ctx.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -17,6 +17,6 @@ func For(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 }

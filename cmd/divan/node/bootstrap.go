@@ -130,15 +130,15 @@ func (f *bootstrapper) free(ctx context.Context) bool {
 }
 
 // found is asked by the metadata when there is none on disk.
-func (f *bootstrapper) found(ctx context.Context) (meta.Bootstrap, error) {
+func (f *bootstrapper) found(ctx context.Context) (meta.BootstrapPlan, error) {
 	defer f.begin()
 	id := f.id.load()
 	if id.UUID != "" && (id.Invited || len(id.others(f.self)) > 0) {
 		// Invited, or the metadata were lost: the others have them.
-		return meta.Bootstrap{Seeds: id.others(f.self)}, nil
+		return meta.BootstrapPlan{Seeds: id.others(f.self)}, nil
 	}
 	if len(f.seeds) == 0 {
-		return meta.Bootstrap{New: true}, nil
+		return meta.BootstrapPlan{New: true}, nil
 	}
 	f.looking.Store(id.UUID == "")
 	defer f.looking.Store(false)
@@ -153,17 +153,17 @@ func (f *bootstrapper) found(ctx context.Context) (meta.Bootstrap, error) {
 		switch {
 		case v.found:
 			f.log.Info("no node of the seed list belongs to a cluster: this one founds it")
-			return meta.Bootstrap{New: true}, nil
+			return meta.BootstrapPlan{New: true}, nil
 		case len(v.join) > 0:
 			f.log.Info("join the cluster of the seed list", zap.Strings("through", v.join))
-			return meta.Bootstrap{Seeds: v.join}, nil
+			return meta.BootstrapPlan{Seeds: v.join}, nil
 		case v.trouble != trouble:
 			f.log.Error("the seed list leads nowhere", zap.String("because", v.trouble))
 		}
 		trouble = v.trouble
 		f.onceUndecided.Do(func() { close(f.undecided) })
 		if pause.For(ctx, seedAgain) != nil {
-			return meta.Bootstrap{}, ctx.Err()
+			return meta.BootstrapPlan{}, ctx.Err()
 		}
 	}
 }

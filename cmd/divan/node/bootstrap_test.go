@@ -18,7 +18,7 @@ import (
 	"divan/cluster/meta"
 )
 
-func TestDecideFounding(t *testing.T) {
+func TestDecideBootstrap(t *testing.T) {
 	at := time.Unix(1, 0)
 	none := heard{at: at}
 	member := func(uuid string) heard { return heard{at: at, seedAnswer: seedAnswer{Member: true, UUID: uuid}} }
@@ -90,8 +90,8 @@ func TestOneClusterIsFounded(t *testing.T) {
 	})
 }
 
-// TestFounderAsks lets the seeds answer one by one.
-func TestFounderAsks(t *testing.T) {
+// TestBootstrapperAsks lets the seeds answer one by one.
+func TestBootstrapperAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, err := openIdentity(t.Context(), vfs.NewMem(), "")
 		if err != nil {
@@ -113,7 +113,7 @@ func TestFounderAsks(t *testing.T) {
 			}
 		}
 		got, err := f.found(t.Context())
-		if err != nil || !reflect.DeepEqual(got, meta.Bootstrap{Seeds: []string{"a@a"}}) {
+		if err != nil || !reflect.DeepEqual(got, meta.BootstrapPlan{Seeds: []string{"a@a"}}) {
 			t.Errorf("%+v %v", got, err)
 		}
 		if took := time.Since(start); took < 10*time.Second || took > 16*time.Second {
@@ -189,7 +189,7 @@ func TestWhoIsFree(t *testing.T) {
 }
 
 // A node that was invited, or lost its metadata, joins those it knows.
-func TestFounderKnowsMembers(t *testing.T) {
+func TestBootstrapperKnowsMembers(t *testing.T) {
 	id, err := openIdentity(t.Context(), vfs.NewMem(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestFounderKnowsMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := f.found(t.Context())
-	if err != nil || !reflect.DeepEqual(got, meta.Bootstrap{Seeds: []string{"a@a", "c@c"}}) {
+	if err != nil || !reflect.DeepEqual(got, meta.BootstrapPlan{Seeds: []string{"a@a", "c@c"}}) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if f.status(false).Joined || !f.status(true).Joined {

@@ -25,7 +25,7 @@ func InspectMeta(dataDir string, onDisk []string) *meta.Inspection {
 // bootstrap is asked by the metadata how to begin where there are none. A node
 // that has shards has lost them, and must not begin anew: nothing would name the
 // shards any more.
-func (n *Node) bootstrap(ctx context.Context) (f meta.Bootstrap, err error) {
+func (n *Node) bootstrap(ctx context.Context) (f meta.BootstrapPlan, err error) {
 	f.New = true
 	if n.links != nil {
 		f, err = n.links.bootstrapper.found(ctx)
@@ -37,7 +37,7 @@ func (n *Node) bootstrap(ctx context.Context) (f meta.Bootstrap, err error) {
 	if err != nil || len(names) == 0 {
 		return f, err
 	}
-	return meta.Bootstrap{}, fmt.Errorf("%s has no metadata, but %s has %s: without metadata nothing would ever find them again. "+
+	return meta.BootstrapPlan{}, fmt.Errorf("%s has no metadata, but %s has %s: without metadata nothing would ever find them again. "+
 		"Put the metadata back from a backup, or make them again: divan recover %s",
 		metaDir(n.cfg.DataDir), filepath.Join(n.cfg.DataDir, "shards"), shardsOf(names), n.cfg.DataDir)
 }

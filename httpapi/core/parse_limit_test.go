@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// TestTurnsOfBodies: what is small needs no turn, what is large waits for one, and has it
+// TestParseLimit: what is small needs no turn, what is large waits for one, and has it
 // until the next read or the end.
-func TestTurnsOfBodies(t *testing.T) {
+func TestParseLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := newSemaphore()
+		places := newParseLimit()
 		for range cap(places) {
 			places <- struct{}{}
 		}
-		small := semaphoreReader{r: strings.NewReader("0123456789"), places: places, free: 10}
+		small := limitedParse{r: strings.NewReader("0123456789"), places: places, free: 10}
 		if text, err := io.ReadAll(&small); err != nil || len(text) != 10 {
 			t.Errorf("%q, %v", text, err)
 		}
-		large := semaphoreReader{r: strings.NewReader("0123456789"), places: places, free: 5}
+		large := limitedParse{r: strings.NewReader("0123456789"), places: places, free: 5}
 		time.AfterFunc(time.Minute, func() { <-places })
 		began := time.Now()
 		for _, has := range []bool{false, true} {

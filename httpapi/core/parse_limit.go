@@ -5,26 +5,26 @@ import (
 	"runtime"
 )
 
-// semaphore is for what is made of large bodies, inflating and parsing: half of the
+// parseLimit is for what is made of large bodies, inflating and parsing: half of the
 // processors work at it at a time, so that the other half is there for whoever
 // sends less. Nobody has a turn while it waits for a client.
-type semaphore chan struct{}
+type parseLimit chan struct{}
 
-func newSemaphore() semaphore { return make(semaphore, max(1, runtime.NumCPU()/2)) }
+func newParseLimit() parseLimit { return make(parseLimit, max(1, runtime.NumCPU()/2)) }
 
 // freeBytes is how much of a body is read without a turn.
 const freeBytes = 4 << 20
 
-// semaphoreReader has a turn from a read to the next one, beyond the first bytes.
-type semaphoreReader struct {
+// limitedParse has a turn from a read to the next one, beyond the first bytes.
+type limitedParse struct {
 	r      io.Reader
-	places semaphore
+	places parseLimit
 	free   int64 // bytes
 	has    bool
 }
 
 // Read implements io.Reader.
-func (t *semaphoreReader) Read(p []byte) (int, error) {
+func (t *limitedParse) Read(p []byte) (int, error) {
 	t.end()
 	n, err := t.r.Read(p)
 	if t.free -= int64(n); t.free < 0 && err == nil {
@@ -35,7 +35,7 @@ func (t *semaphoreReader) Read(p []byte) (int, error) {
 }
 
 // end gives the turn back.
-func (t *semaphoreReader) end() {
+func (t *limitedParse) end() {
 	if t.has {
 		t.has = false
 		<-t.places
