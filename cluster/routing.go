@@ -10,8 +10,8 @@ import (
 
 // route is a part of the ring with the copies that documents of it are read from and
 // written to. As long as no range overlaps another there is one for each range; while
-// only some copies of a range are split, a route is a half and is held by copies of the
-// half and of the whole.
+// only some copies of a range are split, a route is half of it, held by copies of that
+// half and of the whole range.
 type route struct {
 	ring.Range
 	copies []fanout.Target // in the order of the map: the first live one decides edits
