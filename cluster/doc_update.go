@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"divan/cluster/fanout"
@@ -132,105 +133,101 @@ func worst(errs []error) error {
 	return errs[0]
 }
 
-// write brings the edits of one range to its copies. The error is that of
-// every edit: none of them got an answer from any copy.
+// written is what has become of the edits of one range.
+type written struct {
+	results []shard.EditResult // nil: none of the edits got an answer from any copy
+	err     error              // why not
+	// open is the edits that fewer copies have than should, and that may be brought to
+	// others: no copy can have done them unseen.
+	open []int
+}
+
+// write brings the edits of one range to its copies. The error is that of every edit.
 func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
-	results, open, err := d.writeOnce(ctx, s, o.W, req, nil)
-	for len(open) > 0 && !o.Delayed { // then nobody waits, and repair brings what a copy has refused
-		next, ok := d.renewed(ctx)
-		if !ok {
-			break
+	var w written
+	d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+		switch {
+		case w.open != nil:
+			w = d.writeRest(ctx, s, o.W, req, w)
+		case len(s.copies) > 1 || len(s.joining) > 0:
+			w = d.writeCopies(ctx, s, o.W, req, nil)
+		default:
+			w = d.writeCopy(ctx, s.copies[0], o.W, req)
 		}
-		d, s = next, next.routeAt(s.Begin)
-		results, open, err = d.writeRest(ctx, s, o.W, req, unfinished{results, open})
-	}
-	return results, err
+		return len(w.open) == 0 || o.Delayed // then nobody waits, and repair brings what a copy has refused
+	})
+	return w.results, w.err
 }
 
-// unfinished is what is known of the edits of a request: nothing when no copy has answered.
-type unfinished struct {
-	results []shard.EditResult
-	open    []int
-}
-
-// writeRest brings those of some edits that are open to the copies of a newer map. What
-// copies of the older one have decided stands. When no copy of the newer one answers, what
-// was known before is the answer.
-func (d *DB) writeRest(
-	ctx context.Context, s *route, w int, req shard.UpdateRequest, u unfinished,
-) (results []shard.EditResult, still []int, err error) {
-	before, open := u.results, u.open
+// writeRest brings the edits that are open to the copies of a newer map. What copies of
+// the older one have decided stands. When no copy of the newer one answers, what was
+// known before is the answer.
+func (d *DB) writeRest(ctx context.Context, s *route, w int, req shard.UpdateRequest, before written) written {
+	open := before.open
 	rest, decided := req, make([]shard.EditResult, len(open))
 	rest.Edits = make([]shard.Edit, len(open))
 	for k, i := range open {
 		rest.Edits[k] = req.Edits[i]
-		if before != nil && before[i].Accepted {
-			decided[k] = before[i]
+		if before.results != nil && before.results[i].Accepted {
+			decided[k] = before.results[i]
 		}
 	}
-	got, again, err := d.writeOnce(ctx, s, w, rest, decided)
-	for k := range again {
-		still = append(still, open[again[k]])
+	got := d.writeCopies(ctx, s, w, rest, decided)
+	for k := range got.open {
+		got.open[k] = open[got.open[k]]
 	}
-	if before == nil {
-		return got, still, err
+	if before.results == nil && len(open) == len(req.Edits) {
+		return got
+	}
+	results := slices.Clone(before.results) // slower copies still read those
+	if results == nil {
+		results = make([]shard.EditResult, len(req.Edits))
+		for i := range results {
+			results[i].Err = d.phrase(before.err)
+		}
 	}
 	for k, i := range open {
-		switch {
-		case before[i].Accepted && (err != nil || got[k].Err != nil): // it is on a copy of the older map
-		case err == nil:
-			before[i] = got[k]
+		switch known := &results[i]; {
+		case known.Accepted && (got.err != nil || got.results[k].Err != nil): // it is on a copy of the older map
+		case got.err == nil:
+			*known = got.results[k]
 		default:
-			before[i].Err = d.phrase(err)
+			known.Err = d.phrase(got.err)
 		}
 	}
-	return before, still, nil
-}
-
-// writeOnce is write for the copies of one map. open is the edits that it did not bring to
-// enough copies, and that may be brought to others: no copy can have done them
-// unseen.
-func (d *DB) writeOnce(
-	ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult,
-) (results []shard.EditResult, open []int, err error) {
-	if len(s.copies) > 1 || len(s.joining) > 0 || decided != nil {
-		return d.writeCopies(ctx, s, w, req, decided)
-	}
-	results, err = d.writeCopy(ctx, s.copies[0], w, req)
-	for i := range req.Edits {
-		if err != nil && !quorum.Usable(err) && !quorum.Doubtful(err) || err == nil && results[i].Accepted {
-			open = append(open, i)
-		}
-	}
-	return results, open, err
+	return written{results: results, open: got.open}
 }
 
 // writeCopy is write for the only copy there is.
-func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) ([]shard.EditResult, error) {
-	rep := d.c.replica(t)
-	if rep.Away() {
-		return nil, fanout.NoCopy()
-	}
+func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) (out written) {
 	if t.Node != d.c.node {
 		var cancel context.CancelFunc
 		ctx, cancel = d.c.deadline(ctx)
 		defer cancel()
 	}
 	req.Copy, req.NoPath, req.Insist = t.Name, w < 2, true // nobody follows, and nobody else is asked
-	results, err := replica.Update.On(ctx, rep, req)
-	if err != nil {
-		d.noteRefusal(err)
-		return nil, err
+	if rep := d.c.replica(t); rep.Away() {
+		out.err = fanout.NoCopy()
+	} else {
+		out.results, out.err = replica.Update.On(ctx, rep, req)
+		d.noteRefusal(out.err)
 	}
-	for i := range results {
-		q := quorum.NewWrite(1, 0, w)
-		q.Decide(results[i].Err)
-		outcome, err := q.Outcome()
-		results[i].Err, results[i].Accepted = err, outcome == quorum.Accepted
+	for i := range req.Edits {
+		open := out.err != nil && !quorum.Usable(out.err) && !quorum.Doubtful(out.err)
+		if out.err == nil {
+			q := quorum.NewWrite(1, 0, w)
+			q.Decide(out.results[i].Err)
+			outcome, err := q.Outcome()
+			open = outcome == quorum.Accepted
+			out.results[i].Err, out.results[i].Accepted = err, open
+		}
+		if open {
+			out.open = append(out.open, i)
+		}
 	}
-	return results, nil
+	return out
 }

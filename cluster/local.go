@@ -31,16 +31,12 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 		})
 	}
 	before := d.noCopies.Load()
-	best, err := byNewestMap(ctx, d, s, func(d *DB, s *route) (*shard.LocalDoc, error) {
-		need := quorum.Majority(len(s.near))
-		found, err := d.localOf(ctx, s, id, need)
-		if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
-			found, err = d.localOf(ctx, s, id, len(s.near))
-		}
-		if err != nil {
-			return nil, d.phrase(err)
-		}
-		return quorum.ChooseLocal(found, need), nil
+	var best *shard.LocalDoc
+	var err error
+	d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+		before := d.stale.Load()
+		best, err = d.localByMap(ctx, s, id)
+		return d.stale.Load() == before
 	})
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
@@ -49,6 +45,19 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 		err = fault.New(fault.NotFound, "missing")
 	}
 	return best, err
+}
+
+// localByMap is LocalGet for the copies of one map; nil when there is none.
+func (d *DB) localByMap(ctx context.Context, s *route, id string) (*shard.LocalDoc, error) {
+	need := quorum.Majority(len(s.near))
+	found, err := d.localOf(ctx, s, id, need)
+	if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
+		found, err = d.localOf(ctx, s, id, len(s.near))
+	}
+	if err != nil {
+		return nil, d.phrase(err)
+	}
+	return quorum.ChooseLocal(found, need), nil
 }
 
 // localOf asks as many copies for a local document; nil stands for a copy

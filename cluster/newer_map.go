@@ -39,19 +39,14 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 	return d.c.handles.get(d.c, m), true
 }
 
-// byNewestMap does f with a part of the ring, and again with the newer map as long as
-// copies refuse requests meanwhile because they know one. f must be such that it may be done
-// again.
-func byNewestMap[T any](ctx context.Context, d *DB, s *route, f func(d *DB, s *route) (T, error)) (T, error) {
-	for {
-		before := d.stale.Load()
-		got, err := f(d, s)
-		if d.stale.Load() == before {
-			return got, err
-		}
+// byNewestMap does f with a part of the ring, and again with the newer map as long as f is
+// not done and there is one. Reads are done unless a copy has refused meanwhile because
+// it knows one; writes when enough copies have taken everything.
+func (d *DB) byNewestMap(ctx context.Context, s *route, f func(d *DB, s *route) (done bool)) {
+	for !f(d, s) {
 		next, ok := d.renewed(ctx)
 		if !ok {
-			return got, err
+			return
 		}
 		d, s = next, next.routeAt(s.Begin)
 	}

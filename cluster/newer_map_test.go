@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -214,4 +215,22 @@ func TestFeedOutlivesItsCopies(t *testing.T) {
 		w.settleWrites()
 		next("toad")
 	})
+}
+
+// TestRestOfUnanswered: when no copy of the older map has answered, and a copy may have done
+// some of the edits unseen, the others are done by the newer one, and each has an answer.
+func TestRestOfUnanswered(t *testing.T) {
+	d := start(t, setup{}).create("db", CreateOptions{Q: 1})
+	req := shard.UpdateRequest{
+		Edits:    []shard.Edit{{ID: "doubtful", Body: []byte(`{}`)}, {ID: "open", Body: []byte(`{}`)}},
+		NewEdits: true, Limits: d.limits(), DB: "db",
+	}
+	lost := fault.New(fault.Internal, "the answer got lost")
+	w := d.writeRest(t.Context(), &d.routes[0], 0, req, written{err: lost, open: []int{1}})
+	if w.err != nil || len(w.results) != 2 || len(w.open) != 0 {
+		t.Fatalf("%+v", w)
+	}
+	if !errors.Is(w.results[0].Err, lost) || w.results[1].Err != nil || w.results[1].Rev.IsZero() {
+		t.Fatalf("%+v", w.results)
+	}
 }

@@ -48,18 +48,11 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
 		}
-		d, s, done := d, groups[g].route, []PurgeOutcome(nil)
-		for {
+		var done []PurgeOutcome
+		d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) bool {
 			done = d.purge(ctx, s, w, mine, done)
-			if done[0].Err == nil && !done[0].Accepted { // all items are done together
-				break
-			}
-			next, ok := d.renewed(ctx)
-			if !ok {
-				break
-			}
-			d, s = next, next.routeAt(s.Begin)
-		}
+			return done[0].Err == nil && !done[0].Accepted // all items are done together
+		})
 		for i, o := range done {
 			out[groups[g].items[i]] = o
 		}

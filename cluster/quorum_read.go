@@ -32,8 +32,13 @@ type quorumRead struct {
 // it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
-func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
-	return byNewestMap(ctx, d, s, func(d *DB, s *route) (*shard.Doc, error) { return d.openByMap(ctx, s, r, req) })
+func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
+	d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+		before := d.stale.Load()
+		got, err = d.openByMap(ctx, s, r, req)
+		return d.stale.Load() == before
+	})
+	return got, err
 }
 
 // openByMap is openCopies for the copies of one map.

@@ -49,13 +49,14 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 		for i, at := range groups[g].items {
 			mine[i] = list[at]
 		}
-		_, _ = byNewestMap(ctx, d, groups[g].route, func(d *DB, s *route) (struct{}, error) {
+		d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) (done bool) {
+			before := d.stale.Load()
 			r := revising{db: d, route: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 			got, failures := r.run(ctx, list[0].R)
 			for i, at := range groups[g].items {
 				out[at], errs[at] = got[i], d.phrase(failures[i])
 			}
-			return struct{}{}, nil
+			return d.stale.Load() == before
 		})
 		return nil
 	})

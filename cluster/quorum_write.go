@@ -37,7 +37,7 @@ const decidedBefore = math.MaxInt
 // as soon as every edit is settled; a copy that is slower than that still gets
 // its edits, on a goroutine that the coordinator waits for when it closes. Edits with
 // a revision in decided were decided already, by a copy of an older map: all copies follow.
-func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) (results []shard.EditResult, open []int, err error) {
+func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) (out written) {
 	n := len(req.Edits)
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
@@ -64,9 +64,9 @@ func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateR
 		run.reconsider(ctx)
 	}
 	run.spread(ctx)
-	open = run.brief()
-	results, err = run.outcome()
-	return results, open, err
+	out.open = run.brief()
+	out.results, out.err = run.outcome()
+	return out
 }
 
 // brief returns the edits that fewer copies have than should, and that may be brought to
