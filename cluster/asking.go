@@ -24,6 +24,11 @@ func (a *Asking) Replica(t fanout.Target) replica.Copy { return a.c.replica(t) }
 // Spawn implements fanout.Caller.
 func (a *Asking) Spawn(f func()) bool { return a.c.spawn(f) }
 
+// Detach implements fanout.Database.
+func (a *Asking) Detach(ctx context.Context, f func(context.Context)) bool {
+	return a.c.detach(ctx, f)
+}
+
 // Deadline implements fanout.Caller.
 func (a *Asking) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return a.c.deadline(ctx)

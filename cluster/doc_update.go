@@ -90,12 +90,8 @@ func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit
 	results := make([]shard.EditResult, len(edits))
 	errs := make([]error, len(groups))
 	_ = fanout.Each(len(groups), func(g int) error { // the errors are in errs
-		mine := make([]shard.Edit, len(groups[g].items))
-		for i, at := range groups[g].items {
-			mine[i] = edits[at]
-		}
 		var answers []shard.EditResult
-		answers, errs[g] = d.write(ctx, groups[g].route, o, mine)
+		answers, errs[g] = d.write(ctx, groups[g].route, o, pick(edits, groups[g].items))
 		failure := d.phrase(errs[g])
 		for i, at := range groups[g].items {
 			if failure != nil {
@@ -169,9 +165,8 @@ func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard
 func (d *DB) writeRest(ctx context.Context, s *route, w int, req shard.UpdateRequest, before written) written {
 	open := before.open
 	rest, decided := req, make([]shard.EditResult, len(open))
-	rest.Edits = make([]shard.Edit, len(open))
+	rest.Edits = pick(req.Edits, open)
 	for k, i := range open {
-		rest.Edits[k] = req.Edits[i]
 		if before.results != nil && before.results[i].Accepted {
 			decided[k] = before.results[i]
 		}
@@ -217,15 +212,15 @@ func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.Up
 		d.noteRefusal(out.err)
 	}
 	for i := range req.Edits {
-		open := out.err != nil && !quorum.Usable(out.err) && !quorum.Doubtful(out.err)
+		q := quorum.NewWrite(1, 0, w)
 		if out.err == nil {
-			q := quorum.NewWrite(1, 0, w)
 			q.Decide(out.results[i].Err)
 			outcome, err := q.Outcome()
-			open = outcome == quorum.Accepted
-			out.results[i].Err, out.results[i].Accepted = err, open
+			out.results[i].Err, out.results[i].Accepted = err, outcome == quorum.Accepted
+		} else {
+			q.Decide(out.err)
 		}
-		if open {
+		if q.Open() {
 			out.open = append(out.open, i)
 		}
 	}

@@ -165,11 +165,7 @@ func (m *quorumModel) land(at int) {
 	}
 	s.writes[c.write] = true
 	w := m.writes[c.write]
-	if c.copy.State == ring.StateJoining {
-		w.count.StoreJoining()
-	} else {
-		w.count.Store()
-	}
+	w.count.Follow(c.copy.State == ring.StateJoining, nil)
 	o, _ := w.count.Outcome()
 	w.acked = o == quorum.Committed
 }

@@ -41,9 +41,8 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	groups := d.group(len(items), func(i int) string { return items[i].ID })
 	out := make([]PurgeOutcome, len(items))
 	err := fanout.Each(len(groups), func(g int) error {
-		mine := make([]shard.PurgeItem, len(groups[g].items))
-		for i, at := range groups[g].items {
-			mine[i] = items[at]
+		mine := pick(items, groups[g].items)
+		for i := range mine {
 			if mine[i].UUID == ([16]byte{}) {
 				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
 			}
@@ -64,12 +63,14 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	return out, err
 }
 
-// purged is what one copy said to the items of its route.
-type purged struct {
-	from    fanout.Target
-	own     bool // the copy of this node
-	answers []shard.PurgeResult
-	err     error
+// purging is the items of one range on their way to all its copies.
+type purging struct {
+	fanout.HedgedRequest[fanout.Target, []shard.PurgeResult]
+	db    *DB
+	items []shard.PurgeItem
+	count quorum.Write
+	out   []PurgeOutcome
+	doubt error // why a copy may have done it unseen
 }
 
 // purge has every copy of a range do the same items. There is nothing to
@@ -78,91 +79,69 @@ type purged struct {
 // same, and one that does not is noted for repair. before is what was purged by an
 // older map, nil for nothing: a purge is done once, by its uuid.
 func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
-	q := quorum.NewWrite(len(s.copies), len(s.joining), w)
-	all := s.all()
-	inbox := make(chan purged, len(all)) // room for all, so that no straggler waits for a reader
-	asked, own := 0, false
-	for _, t := range all {
-		here := t.Node == d.c.node
-		rep := d.c.replica(t)
-		run := func(ctx context.Context) {
-			answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.Name, Items: items})
-			if err != nil {
-				d.c.missed(t)
-			}
-			inbox <- purged{t, here, answers, err}
-		}
-		switch {
-		case rep.Away():
-			d.c.missed(t)
-			lose(&q, t, fanout.NodeDown(t.Node))
-		case !d.c.detach(ctx, run):
-			lose(&q, t, fanout.Closed())
-		default:
-			asked++
-			own = own || here
-		}
-	}
-	out := make([]PurgeOutcome, len(items))
+	p := &purging{db: d, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
 	for k := range items {
-		out[k].ID = items[k].ID
+		p.out[k].ID = items[k].ID
 		if before != nil {
-			out[k].Purged = before[k].Purged
+			p.out[k].Purged = before[k].Purged
 		}
 	}
-	var doubt error // why a copy may have done it unseen
-	outcome, err := q.Outcome()
-	for ; asked > 0 && (outcome == quorum.Pending || own); asked-- {
-		select {
-		case p := <-inbox:
-			d.takePurged(&q, out, p)
-			if p.err != nil && quorum.Doubtful(p.err) {
-				doubt = p.err
-			}
-			own = own && !p.own
-		case <-ctx.Done():
-			doubt = ctx.Err()
-			q.Lose(doubt)
-			q.Fail()
-			own = false
+	p.Database, p.Copies, p.Decider, p.Call, p.Detached = d.Asking(), s.all(), p, p.purgeAt, true
+	p.Start(ctx, len(p.Copies))
+	if !p.enough() {
+		if late := p.Wait(ctx); late != nil {
+			p.doubt = late
+			p.count.Follow(false, late)
+			p.count.Fail()
 		}
-		outcome, err = q.Outcome()
 	}
-	if fault.Is(err, fault.NoCopy) && doubt != nil {
-		err = doubt // for it is not said that nothing was done
+	outcome, err := p.count.Outcome()
+	if fault.Is(err, fault.NoCopy) && p.doubt != nil {
+		err = p.doubt // for it is not said that nothing was done
 	}
 	err = d.phrase(err)
-	for k := range out {
-		out[k].Accepted, out[k].Err = outcome == quorum.Accepted, err
+	for k := range p.out {
+		p.out[k].Accepted, p.out[k].Err = outcome == quorum.Accepted, err
 	}
-	return out
+	return p.out
 }
 
-// lose counts a copy that has not done it.
-func lose(q *quorum.Write, t fanout.Target, err error) {
-	if t.Joining {
-		q.LoseJoining()
-	} else {
-		q.Lose(err)
-	}
+func (p *purging) enough() bool {
+	outcome, _ := p.count.Outcome()
+	return outcome != quorum.Pending && !p.OwnPending()
 }
 
-func (d *DB) takePurged(q *quorum.Write, out []PurgeOutcome, p purged) {
-	if p.err != nil {
-		d.noteRefusal(p.err)
-		lose(q, p.from, p.err)
-		return
+func (p *purging) purgeAt(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeResult, error) {
+	answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.Name, Items: p.items})
+	if err != nil {
+		p.db.c.missed(t)
+		return nil, err
 	}
-	if p.from.Joining {
-		q.StoreJoining()
-	} else {
-		q.Store()
+	return answers, nil
+}
+
+// Request implements fanout.Decider.
+func (p *purging) Request(_ int, t fanout.Target) (fanout.Target, bool) { return t, true }
+
+// Take implements fanout.Decider.
+func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step {
+	t := p.Copies[a.At]
+	switch {
+	case a.Unreached:
+		p.db.c.missed(t)
+	case quorum.Doubtful(a.Err):
+		p.doubt = a.Err
 	}
-	for k := range out {
-		if len(p.answers[k].Purged) > len(out[k].Purged) {
-			out[k].Purged = p.answers[k].Purged
+	p.count.Follow(t.Joining, a.Err)
+	for k := range a.Got {
+		if len(a.Got[k].Purged) > len(p.out[k].Purged) {
+			p.out[k].Purged = a.Got[k].Purged
 		}
 	}
+	if p.enough() {
+		return quorum.Enough
+	}
+	return quorum.Wait
 }
 
 // PurgedInfos returns the log of purges: for each purge that is still

@@ -120,6 +120,9 @@ func (o *quorumRead) Request(at int, t fanout.Target) (shard.OpenRequest, bool) 
 
 // Take implements fanout.Decider.
 func (o *quorumRead) Take(a fanout.Answer[*shard.Doc], pending int) quorum.Step {
+	if a.Unreached && a.At == o.fullAt {
+		o.fullAt = -1 // the next one is asked for all of it
+	}
 	switch {
 	case a.Err == nil:
 		o.heard = append(o.heard, a.At)

@@ -45,10 +45,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
 	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
-		mine := make([]OpenRevsOptions, len(groups[g].items))
-		for i, at := range groups[g].items {
-			mine[i] = list[at]
-		}
+		mine := pick(list, groups[g].items)
 		d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) (done bool) {
 			before := d.stale.Load()
 			r := revising{db: d, route: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
@@ -352,10 +349,7 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 	groups := d.group(len(ids), func(i int) string { return ids[i].ID })
 	out := make([]shard.IDMissing, len(ids))
 	err := fanout.Each(len(groups), func(g int) error {
-		mine := make([]shard.IDRevs, len(groups[g].items))
-		for i, at := range groups[g].items {
-			mine[i] = ids[at]
-		}
+		mine := pick(ids, groups[g].items)
 		answers, err := ask(ctx, d, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
 			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})

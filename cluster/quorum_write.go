@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
@@ -13,73 +14,64 @@ import (
 	"divan/storage/fault"
 )
 
-// quorumWrite is the edits of one range on their way to several copies. As a
-// hedged request it is the copies' deciding on them.
+// quorumWrite is the edits of one range on their way to several copies: one copy decides
+// on them, then the others follow. Each of the two is a hedged request.
 type quorumWrite struct {
-	fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]
 	db      *DB
+	route   *route
 	req     shard.UpdateRequest // Edits: as the client sent them
-	counts  []quorum.Write
+	edits   []editState
 	results []shard.EditResult
-	by      []int   // the copy that decided each edit; -1: none
-	refused []int   // the copy that refused it; -1: none
-	waits   []int   // copies that are deciding it
-	asked   [][]int // by copy: the edits that it is deciding
-	late    []int   // edits that a copy takes for late ones, to be asked once more
-	whole   error   // a refusal of the whole request by a copy, or that it has no such copy
-	joining []fanout.Target
+	whole   error // a refusal of the whole request by a copy, or that it has no such copy
+
+	deciding  fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]
+	late      []int // edits that a copy takes for late ones, to be asked once more
+	following fanout.HedgedRequest[followRequest, []shard.EditResult]
+	taken     []int        // the edits that the last copy is to take over,
+	revs      []shard.Edit // and as what
+	asked     [][]int      // by copy: the edits that it is deciding, then those that it is to take over
 }
 
-// decidedBefore stands in quorumWrite.by for a copy of an older map.
+// editState is what has become of one edit so far.
+type editState struct {
+	quorum.Write
+	by      int // the copy that decided it; -1: none
+	refused int // the copy that refused it; -1: none
+	waits   int // copies that are deciding it
+}
+
+// decidedBefore stands in editState.by for a copy of an older map.
 const decidedBefore = math.MaxInt
 
 // writeCopies has the first live copy decide and the others follow. It returns
 // as soon as every edit is settled; a copy that is slower than that still gets
 // its edits, on a goroutine that the coordinator waits for when it closes. Edits with
 // a revision in decided were decided already, by a copy of an older map: all copies follow.
-func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) (out written) {
-	n := len(req.Edits)
+//
+// What is tried again: a copy that takes an edit for a late one has to insist, and the next
+// copy decides when one gives no usable answer or is slow (Take says both); a copy that
+// refused decides once more when it was behind (reconsider); what is Open at the end is
+// done by a newer map (write).
+func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) written {
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
-	marks := make([]int, 3*n)
-	run := &quorumWrite{
-		HedgedRequest: fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
-			Database: d.Asking(), Copies: s.copies, Latency: &d.c.latency.writes, Patience: d.c.latency.writes.Patience(fanout.WritePatience),
-			Call: decideAt,
-		},
-		db: d, req: req, counts: make([]quorum.Write, n), results: make([]shard.EditResult, n),
-		by: marks[:n:n], refused: marks[n : 2*n : 2*n], waits: marks[2*n:],
-		asked: make([][]int, len(s.copies)), joining: s.joining,
+	n := len(req.Edits)
+	r := &quorumWrite{
+		db: d, route: s, req: req, edits: make([]editState, n), results: make([]shard.EditResult, n),
+		asked: make([][]int, len(s.copies)+len(s.joining)),
 	}
-	run.Decider = run
-	for i := range n {
-		run.counts[i] = quorum.NewWrite(len(s.copies), len(s.joining), w)
-		run.by[i], run.refused[i] = -1, -1
+	for i := range r.edits {
+		r.edits[i] = editState{Write: quorum.NewWrite(len(s.copies), len(s.joining), w), by: -1, refused: -1}
 		if decided != nil && !decided[i].Rev.IsZero() {
-			run.results[i], run.by[i] = decided[i], decidedBefore
+			r.results[i], r.edits[i].by = decided[i], decidedBefore
 		}
 	}
-	run.decide(ctx)
+	r.decide(ctx)
 	if req.NewEdits {
-		run.reconsider(ctx)
+		r.reconsider(ctx)
 	}
-	run.spread(ctx)
-	out.open = run.brief()
-	out.results, out.err = run.outcome()
-	return out
-}
-
-// brief returns the edits that fewer copies have than should, and that may be brought to
-// others: those that were decided, and those that no copy can have done unseen. That a
-// copy may have done another edit of the request does not matter.
-func (r *quorumWrite) brief() []int {
-	return r.those(func(i int) bool {
-		o, err := r.counts[i].Outcome()
-		if r.by[i] >= 0 {
-			return o == quorum.Pending || o == quorum.Accepted || o == quorum.Failed && !errors.As(err, new(purgedAway))
-		}
-		return o == quorum.Failed && r.counts[i].Doubt() == nil
-	})
+	r.spread(ctx)
+	return r.outcome()
 }
 
 // decide asks one copy after the other until each edit has been decided.
@@ -96,12 +88,18 @@ func (r *quorumWrite) decide(ctx context.Context) {
 	if len(r.undecided()) == 0 {
 		return
 	}
-	if err := r.Run(ctx, 1); err != nil {
-		r.abandon(err)
+	writes := &r.db.c.latency.writes
+	r.deciding = fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
+		Database: r.db.Asking(), Copies: r.route.copies, Decider: r, Call: decideAt,
+		Latency: writes, Patience: writes.Patience(fanout.WritePatience),
 	}
-	for i := range r.by {
-		if r.by[i] < 0 {
-			r.counts[i].Fail()
+	late := r.deciding.Run(ctx, 1)
+	for i := range r.edits {
+		if e := &r.edits[i]; e.by < 0 {
+			if late != nil && e.waits > 0 {
+				e.Decide(late) // the copies that are still deciding are silent
+			}
+			e.Fail()
 		}
 	}
 }
@@ -117,7 +115,9 @@ func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest,
 	open, insist := r.late, len(r.late) > 0
 	r.late = nil
 	if !insist {
-		open = r.open()
+		if open = r.unasked(); len(open) == 0 {
+			open = r.undecided()
+		}
 	}
 	if len(open) == 0 {
 		return req, false
@@ -126,7 +126,7 @@ func (r *quorumWrite) Request(at int, t fanout.Target) (req shard.UpdateRequest,
 	req.Copy, req.Insist = t.Name, insist
 	r.asked[at] = open
 	for _, i := range open {
-		r.waits[i]++
+		r.edits[i].waits++
 	}
 	return req, true
 }
@@ -136,108 +136,68 @@ func decideAt(ctx context.Context, rep replica.Copy, req shard.UpdateRequest) ([
 	return replica.Update.On(ctx, rep, req)
 }
 
-// errAway says that a node was not even asked, so that it surely has done
-// nothing.
-func errAway(node string) error {
-	return fault.Newf(fault.Unavailable, "Node %s cannot be reached.", node)
-}
-
 // Take implements fanout.Decider: it notes what a copy has decided.
 func (r *quorumWrite) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step {
-	if a.Unreached {
-		r.absent(a.At)
-	} else {
-		r.decided(a)
-	}
 	switch {
-	case len(r.late) > 0:
-		return quorum.Again
-	case r.Left() && len(r.unasked()) > 0:
-		return quorum.Another
-	case !r.unsettled():
-		return quorum.Enough
-	default:
-		return quorum.Wait
-	}
-}
-
-// absent counts a copy out that was not asked.
-func (r *quorumWrite) absent(at int) {
-	open := r.late
-	if r.late = nil; len(open) == 0 {
-		open = r.open()
-	}
-	for _, i := range open {
-		r.counts[i].Decide(errAway(r.Copies[at].Node))
-	}
-}
-
-// decided takes in what a copy said to the edits that it was to decide.
-func (r *quorumWrite) decided(a fanout.Answer[[]shard.EditResult]) {
-	if fault.Is(a.Err, fault.NoCopy) || fault.Is(a.Err, fault.MissingStub) {
+	case a.Unreached: // so that it surely has done nothing
+		a.Err = fault.Newf(fault.Unavailable, "Node %s cannot be reached.", r.route.copies[a.At].Node)
+	case fault.Is(a.Err, fault.NoCopy), fault.Is(a.Err, fault.MissingStub):
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.
 		r.whole = quorum.Telling(r.whole, a.Err)
 		a.Err = fault.Wrap(fault.Unavailable, "The copy cannot take the edits.", a.Err)
 	}
 	for k, i := range r.asked[a.At] {
-		r.waits[i]--
 		err := a.Err
 		if err == nil {
 			err = a.Got[k].Err
 		}
+		e := &r.edits[i]
+		e.waits--
 		switch {
-		case fault.Is(err, fault.Purged) && r.by[i] < 0:
-			r.late = append(r.late, i)
-		case err == nil && r.by[i] < 0:
-			r.results[i], r.by[i] = a.Got[k], a.At
-			r.counts[i].Decide(nil)
-		case err == nil || r.by[i] >= 0:
+		case e.by >= 0:
 			// It gets what the first one has decided, which for an edit that
 			// it has accepted, too, is what it has already.
+		case fault.Is(err, fault.Purged):
+			r.late = append(r.late, i)
+		case err == nil:
+			r.results[i], e.by = a.Got[k], a.At
+			e.Decide(nil)
 		default:
 			if quorum.Usable(err) {
-				r.refused[i] = a.At
+				e.refused = a.At
 			}
-			r.counts[i].Decide(err)
+			e.Decide(err)
 		}
 	}
-}
-
-// abandon counts the copies that are still deciding as silent: the time is
-// over.
-func (r *quorumWrite) abandon(err error) {
-	for i, n := range r.waits {
-		if n > 0 && r.by[i] < 0 {
-			r.counts[i].Decide(err)
-		}
+	switch {
+	case len(r.late) > 0:
+		return quorum.Again
+	case r.deciding.Left() && len(r.unasked()) > 0:
+		return quorum.Another
+	case r.unsettled():
+		return quorum.Wait
+	default:
+		return quorum.Enough
 	}
-}
-
-// open returns the edits that the next copy is to decide.
-func (r *quorumWrite) open() []int {
-	if open := r.unasked(); len(open) > 0 {
-		return open
-	}
-	return r.undecided()
 }
 
 // undecided returns the edits that no copy has accepted or refused.
 func (r *quorumWrite) undecided() []int {
-	return r.those(func(i int) bool { return r.by[i] < 0 && r.refused[i] < 0 })
+	return r.those(func(i int) bool { return r.edits[i].by < 0 && r.edits[i].refused < 0 })
 }
 
 // unasked returns those of them that no copy is deciding.
 func (r *quorumWrite) unasked() []int {
-	return r.those(func(i int) bool { return r.by[i] < 0 && r.refused[i] < 0 && r.waits[i] == 0 })
+	return r.those(func(i int) bool { return r.edits[i].by < 0 && r.edits[i].refused < 0 && r.edits[i].waits == 0 })
 }
 
 func (r *quorumWrite) those(which func(i int) bool) []int {
 	var out []int
-	for i := range r.by {
+	for i := range r.edits {
 		if which(i) {
 			if out == nil {
-				out = make([]int, 0, len(r.by)-i)
+				out = make([]int, 0, len(r.edits)-i)
 			}
 			out = append(out, i)
 		}
@@ -247,12 +207,7 @@ func (r *quorumWrite) those(which func(i int) bool) []int {
 
 // unsettled reports whether some edit still waits for a copy that decides it.
 func (r *quorumWrite) unsettled() bool {
-	for i := range r.by {
-		if r.by[i] < 0 && r.waits[i] > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.edits, func(e editState) bool { return e.by < 0 && e.waits > 0 })
 }
 
 // asSent returns the request with the chosen edits as they came. The answers
@@ -260,39 +215,196 @@ func (r *quorumWrite) unsettled() bool {
 func (r *quorumWrite) asSent(chosen []int) shard.UpdateRequest {
 	req := r.req
 	if len(chosen) < len(r.req.Edits) || !slices.IsSorted(chosen) {
-		req.Edits = make([]shard.Edit, len(chosen))
-		for k, i := range chosen {
-			req.Edits[k] = r.req.Edits[i]
-		}
+		req.Edits = pick(r.req.Edits, chosen)
 	}
 	return req
 }
 
+// followRequest is the revisions that a copy is to take over.
+type followRequest struct {
+	shard.UpdateRequest
+	run *quorumWrite
+	at  int // the copy
+}
+
+// followers are the copies of a quorumWrite in its second part, as what decides on it.
+type followers quorumWrite
+
+// spread sends what was decided to all other copies at once, also to those
+// that were asked to decide and did not answer, and counts until every edit is
+// settled. Whoever does not take it is noted for repair.
+//
+// The copy of this node is waited for even when enough others have the edits:
+// listings and feeds read one copy, this one, and a client that has written
+// through this node would miss its own writes there.
+func (r *quorumWrite) spread(ctx context.Context) {
+	for i := range r.edits {
+		if e := &r.edits[i]; e.by >= 0 { // what the decision took does not count any more
+			e.Write = e.Restart()
+			if e.by != decidedBefore {
+				e.Decide(nil)
+			}
+		}
+	}
+	f := &r.following
+	f.Database, f.Copies, f.Decider, f.Call, f.Detached = r.db.Asking(), r.route.all(), (*followers)(r), follow, true
+	f.Start(ctx, len(f.Copies))
+	if r.req.Delayed || !r.settled() && f.Wait(ctx) != nil {
+		return
+	}
+	if f.OwnPending() {
+		f.Limit = fanout.MostPatience
+		_ = f.Wait(ctx) // it was settled before
+	}
+}
+
+// Request implements fanout.Decider.
+func (f *followers) Request(at int, t fanout.Target) (req followRequest, ok bool) {
+	r := (*quorumWrite)(f)
+	chosen := r.those(func(i int) bool { return r.edits[i].by >= 0 && r.edits[i].by != at })
+	if r.asked[at] = chosen; len(chosen) == 0 {
+		return req, false
+	}
+	if !slices.Equal(chosen, r.taken) {
+		r.taken, r.revs = chosen, r.asDecided(chosen)
+	}
+	req = followRequest{r.req, r, at}
+	req.Copy, req.Edits, req.NewEdits, req.Trusted, req.NoPath = t.Name, r.revs, false, true, true
+	return req, true
+}
+
+// Take implements fanout.Decider: it counts which of them have the edits.
+func (f *followers) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step {
+	r, t := (*quorumWrite)(f), f.following.Copies[a.At]
+	if a.Err != nil { // it was not asked
+		r.db.c.missed(t)
+	}
+	for k, i := range r.asked[a.At] {
+		err := a.Err
+		if err == nil {
+			err = a.Got[k].Err
+		}
+		if err != nil && errors.As(err, new(purgedAway)) {
+			r.edits[i].Withdraw(err)
+			continue
+		}
+		r.db.noteRefusal(err)
+		r.edits[i].Follow(t.Joining, err)
+	}
+	if !r.settled() || f.following.OwnPending() && f.following.Limit > 0 {
+		return quorum.Wait
+	}
+	return quorum.Enough
+}
+
+// asDecided returns the chosen edits as another copy takes them over: revisions to merge,
+// without a check and without asking validation functions again.
+func (r *quorumWrite) asDecided(chosen []int) []shard.Edit {
+	edits := make([]shard.Edit, len(chosen))
+	for k, i := range chosen {
+		e := r.req.Edits[i]
+		if !isLocal(e.ID) { // those are counted from the client's revision on every copy
+			e.Path = r.results[i].Path
+		}
+		e.Atts = settleAttachments(e.Atts, &r.results[i], r.req.NewEdits)
+		edits[k] = e
+	}
+	return edits
+}
+
+func isLocal(id string) bool { return strings.HasPrefix(id, "_local/") }
+
+// settleAttachments names the position at which new content was added, which
+// the deciding copy works out for itself, and what stubs stand for there: the
+// ancestor that another copy finds may have other content under that name.
+func settleAttachments(atts []shard.EditAttachment, decided *shard.EditResult, interactive bool) []shard.EditAttachment {
+	if len(atts) == 0 || !interactive && len(decided.Kept) == 0 {
+		return atts
+	}
+	out := make([]shard.EditAttachment, len(atts))
+	kept := decided.Kept
+	for i, a := range atts {
+		switch {
+		case a.Stub && len(kept) > 0:
+			a.Attachment, a.HasRevPos = kept[0], true
+			kept = kept[1:]
+		case !a.Stub && !a.HasRevPos && interactive:
+			a.RevPos, a.HasRevPos = decided.Rev.Pos, true
+		}
+		out[i] = a
+	}
+	return out
+}
+
+// follow has a copy merge revisions and notes it for repair when it does not
+// take them all. A stub that it cannot resolve, because it is behind, refuses
+// only the edit it belongs to. The error is that of the edits.
+func follow(ctx context.Context, rep replica.Copy, req followRequest) ([]shard.EditResult, error) {
+	r, t := req.run, req.run.following.Copies[req.at]
+	answers, err := replica.Update.On(ctx, rep, req.UpdateRequest)
+	if err != nil {
+		answers = make([]shard.EditResult, len(req.Edits))
+	}
+	failed := err != nil
+	for i := range answers {
+		a := &answers[i]
+		if a.Err == nil {
+			a.Err = err
+		}
+		if fault.Is(err, fault.MissingStub) && len(req.Edits) > 1 {
+			one := req.UpdateRequest
+			one.Edits = req.Edits[i : i+1]
+			var alone []shard.EditResult
+			if alone, a.Err = replica.Update.On(ctx, rep, one); a.Err == nil {
+				a.Err = alone[0].Err
+			}
+		}
+		failed = failed || a.Err != nil
+	}
+	if failed {
+		r.db.c.missed(t)
+		r.settlePurged(ctx, t, r.asked[req.at], answers)
+	}
+	return answers, nil
+}
+
+func (r *quorumWrite) settled() bool {
+	return !slices.ContainsFunc(r.edits, func(e editState) bool {
+		o, _ := e.Outcome()
+		return o == quorum.Pending
+	})
+}
+
 // outcome turns the counts into answers. An edit whose copies were still at
 // work when the request ended has been accepted by one.
-func (r *quorumWrite) outcome() ([]shard.EditResult, error) {
+func (r *quorumWrite) outcome() (out written) {
 	failed := 0
 	var cause, doubt error
 	for i := range r.results {
-		o, err := r.counts[i].Outcome()
+		e := &r.edits[i]
+		if e.Open() {
+			out.open = append(out.open, i)
+		}
+		o, err := e.Outcome()
 		if o == quorum.Refused && fault.Is(err, fault.Conflict) && fault.Is(r.whole, fault.MissingStub) {
 			err = r.whole // by a copy that knows the revision of which the other one is behind
 		}
 		r.results[i].Err = r.db.phrase(err)
-		r.results[i].Accepted = o == quorum.Accepted || (o == quorum.Pending && r.by[i] >= 0)
+		r.results[i].Accepted = o == quorum.Accepted || (o == quorum.Pending && e.by >= 0)
 		if o == quorum.Failed {
 			failed, cause = failed+1, err
 		}
-		doubt = quorum.Telling(doubt, r.counts[i].Doubt())
+		doubt = quorum.Telling(doubt, e.Doubt())
 	}
 	switch {
 	case failed < len(r.results):
-		return r.results, nil
+		out.results = r.results
 	case r.whole != nil && doubt != nil: // another copy may have done what one refused as a whole
-		return nil, doubt
+		out.err = doubt
 	case r.whole != nil:
-		return nil, r.whole
+		out.err = r.whole
 	default:
-		return nil, cause
+		out.err = cause
 	}
+	return out
 }

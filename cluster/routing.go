@@ -105,6 +105,15 @@ type group struct {
 	items []int // their places in the request, ascending
 }
 
+// pick returns the values at some places.
+func pick[T any](all []T, places []int) []T {
+	out := make([]T, len(places))
+	for k, at := range places {
+		out[k] = all[at]
+	}
+	return out
+}
+
 // group sorts n items by the route their ids belong to; the groups are in
 // ring order.
 func (d *DB) group(n int, id func(i int) string) []group {

@@ -24,6 +24,8 @@ type Caller interface {
 // Database is what copies are asked about.
 type Database interface {
 	Caller
+	// Detach is Spawn for what goes on when the request has ended, for as long as one may take.
+	Detach(ctx context.Context, f func(context.Context)) bool
 	// NoteRefusal is told each answer's error: a node may say that it does not
 	// hold its copy, or that it knows a newer map.
 	NoteRefusal(err error)

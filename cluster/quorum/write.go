@@ -77,7 +77,7 @@ func (q *Write) Decide(err error) {
 	case Usable(err):
 		q.refusal = Telling(q.refusal, err)
 	default:
-		q.Lose(err)
+		q.lose(err)
 		if q.doubt == nil && Doubtful(err) {
 			q.doubt = err
 		}
@@ -104,14 +104,20 @@ func (q *Write) Fail() {
 	q.joining.lost = max(q.joining.copies-q.joining.stored, q.joining.lost)
 }
 
-// Store tells that one more copy has the edit durable.
-func (q *Write) Store() { q.stored++ }
-
-// StoreJoining is Store for a copy that is being filled.
-func (q *Write) StoreJoining() { q.joining.stored++ }
-
-// LoseJoining is Lose for a copy that is being filled.
-func (q *Write) LoseJoining() { q.joining.lost++ }
+// Follow tells what a copy said that was to take over what has been decided: nil when it has
+// the edit durable.
+func (q *Write) Follow(joining bool, err error) {
+	switch {
+	case err == nil && joining:
+		q.joining.stored++
+	case err == nil:
+		q.stored++
+	case joining:
+		q.joining.lost++
+	default:
+		q.lose(err)
+	}
+}
 
 // Withdraw tells that the deciding copy does not have the edit any more, nor
 // will those that stored it keep it: whatever they say, the outcome is Failed.
@@ -121,8 +127,8 @@ func (q *Write) Withdraw(err error) { q.gone = err }
 // so; nil when none may.
 func (q *Write) Doubt() error { return q.doubt }
 
-// Lose tells that a copy gave no usable answer, and why.
-func (q *Write) Lose(err error) {
+// lose tells that a full copy gave no usable answer, and why.
+func (q *Write) lose(err error) {
 	q.lost++
 	q.err = Telling(q.err, err)
 }
@@ -147,6 +153,19 @@ func (q *Write) Outcome() (Outcome, error) {
 		return Failed, fault.New(fault.Unavailable, "No copy of the shard can answer now.")
 	default:
 		return Failed, q.err
+	}
+}
+
+// Open reports whether fewer copies have the edit than should, and other ones may be asked to
+// decide on it or to take it over: no copy can have done it unseen.
+func (q *Write) Open() bool {
+	switch o, _ := q.Outcome(); o {
+	case Pending, Accepted:
+		return true
+	case Failed:
+		return q.gone == nil && q.doubt == nil
+	default:
+		return false
 	}
 }
 

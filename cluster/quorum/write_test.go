@@ -20,11 +20,11 @@ var (
 func TestWrite(t *testing.T) {
 	type step func(*Write)
 	decide := func(err error) step { return func(q *Write) { q.Decide(err) } }
-	store := func(q *Write) { q.Store() }
+	store := func(q *Write) { q.Follow(false, nil) }
 	fail := func(q *Write) { q.Fail() }
 	reconsider := func(q *Write) { q.Reconsider() }
 	withdraw := func(q *Write) { q.Withdraw(errAway) }
-	lose := func(err error) step { return func(q *Write) { q.Lose(err) } }
+	lose := func(err error) step { return func(q *Write) { q.Follow(false, err) } }
 	for _, tc := range []struct {
 		name   string
 		copies int
@@ -78,10 +78,10 @@ func TestJointWrite(t *testing.T) {
 	type step func(*Write)
 	decide := func(q *Write) { q.Decide(nil) }
 	refuse := func(q *Write) { q.Decide(errConflict) }
-	store := func(q *Write) { q.Store() }
-	lose := func(q *Write) { q.Lose(errDown) }
-	joins := func(q *Write) { q.StoreJoining() }
-	away := func(q *Write) { q.LoseJoining() }
+	store := func(q *Write) { q.Follow(false, nil) }
+	lose := func(q *Write) { q.Follow(false, errDown) }
+	joins := func(q *Write) { q.Follow(true, nil) }
+	away := func(q *Write) { q.Follow(true, errDown) }
 	fail := func(q *Write) { q.Fail() }
 	for _, tc := range []struct {
 		name             string
@@ -182,14 +182,14 @@ func (m *model) answer(q *Write, full, stored bool) {
 		q.Decide(nil)
 	case full && stored:
 		m.stored++
-		q.Store()
+		q.Follow(false, nil)
 	case full:
-		q.Lose(errDown)
+		q.Follow(false, errDown)
 	case stored:
 		m.joined++
-		q.StoreJoining()
+		q.Follow(true, nil)
 	default:
-		q.LoseJoining()
+		q.Follow(true, errDown)
 	}
 }
 

@@ -77,18 +77,12 @@ func (h *losses) write() {
 	count := quorum.NewWrite(len(s.Full()), len(s.Copies)-len(s.Full()), 0)
 	for _, c := range s.Copies {
 		m := h.nodes[c.Node]
-		switch away := m.down.Load() || h.rnd.IntN(4) == 0; {
-		case away && c.State == ring.StateJoining:
-			count.LoseJoining()
+		joining := c.State == ring.StateJoining
+		if m.down.Load() || h.rnd.IntN(4) == 0 {
+			count.Follow(joining, errSick)
 			continue
-		case away:
-			count.Lose(errSick)
-			continue
-		case c.State == ring.StateJoining:
-			count.StoreJoining()
-		default:
-			count.Store()
 		}
+		count.Follow(joining, nil)
 		m.branch(id, doc.Rev{}, "r", `{}`)
 	}
 	if o, _ := count.Outcome(); o == quorum.Committed {

@@ -112,6 +112,11 @@ func (d *Database) Spawn(f func()) bool {
 	return true
 }
 
+// Detach implements fanout.Database.
+func (d *Database) Detach(ctx context.Context, f func(context.Context)) bool {
+	return d.Spawn(func() { f(context.WithoutCancel(ctx)) })
+}
+
 // Deadline implements fanout.Database.
 func (d *Database) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)

@@ -26,11 +26,11 @@ import (
 // A conflict with a revision that the deciding copy knows, the usual one,
 // costs one question to that copy.
 func (r *quorumWrite) reconsider(ctx context.Context) {
-	for at := range r.Copies {
+	for at := range r.route.copies {
 		refused := r.those(func(i int) bool {
-			return r.refused[i] == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.counts[i].Refusal(), fault.Conflict)
+			return r.edits[i].refused == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.edits[i].Refusal(), fault.Conflict)
 		})
-		if len(refused) > 0 && len(r.Copies) > 1 {
+		if len(refused) > 0 && len(r.route.copies) > 1 {
 			r.reconsiderAt(ctx, at, refused)
 		}
 	}
@@ -45,12 +45,12 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	if len(again) == 0 {
 		return
 	}
-	rep := r.db.c.replica(r.Copies[at])
+	rep := r.db.c.replica(r.route.copies[at])
 	if rep.Away() {
 		return
 	}
 	req := r.asSent(again)
-	req.Copy, req.Insist = r.Copies[at].Name, true
+	req.Copy, req.Insist = r.route.copies[at].Name, true
 	answers, err := replica.Update.On(ctx, rep, req)
 	r.db.noteRefusal(err)
 	if fault.Is(err, fault.MissingStub) {
@@ -59,17 +59,17 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	}
 	if err == nil {
 		for _, i := range again {
-			r.counts[i].Reconsider()
+			r.edits[i].Reconsider()
 		}
 	}
 	for k, i := range again {
 		switch {
 		case err != nil: // it may have done it
-			r.counts[i].Decide(err)
+			r.edits[i].Decide(err)
 		case answers[k].Err == nil:
-			r.results[i], r.by[i], r.refused[i] = answers[k], at, -1
+			r.results[i], r.edits[i].by, r.edits[i].refused = answers[k], at, -1
 		default:
-			r.counts[i].Decide(answers[k].Err)
+			r.edits[i].Decide(answers[k].Err)
 		}
 	}
 }
@@ -80,9 +80,9 @@ func (r *quorumWrite) outdated(err error, edits []int) {
 	r.db.noteRefusal(err)
 	if fault.Is(err, fault.StaleMap) {
 		for _, i := range edits {
-			r.counts[i].Reconsider()
-			r.counts[i].Decide(err)
-			r.refused[i] = -1
+			r.edits[i].Reconsider()
+			r.edits[i].Decide(err)
+			r.edits[i].refused = -1
 		}
 	}
 }
@@ -90,35 +90,51 @@ func (r *quorumWrite) outdated(err error, edits []int) {
 // unknownAt returns those of the refused edits for which the copy that refused
 // them does not know the revision that the client named, and those that name
 // none and would create a document.
-func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) []int {
+func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) (out []int) {
 	var named []int
-	var out []int
-	var ask []shard.IDRevs
 	for _, i := range refused {
-		e := &r.req.Edits[i]
-		switch {
+		switch e := &r.req.Edits[i]; {
 		case !e.Parent.IsZero():
 			named = append(named, i)
-			ask = append(ask, shard.IDRevs{ID: e.ID, Revs: []doc.Rev{e.Parent}})
 		case !e.Deleted:
 			out = append(out, i)
 		}
 	}
-	t := r.Copies[at]
-	rep := r.db.c.replica(t)
-	if len(ask) == 0 || rep.Away() {
+	if len(named) == 0 {
 		return out
 	}
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
-	answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: ask})
-	if err != nil {
-		return out
-	}
+	answers, err := r.lacking(ctx, r.route.copies[at], named, r.parent)
 	for k, i := range named {
-		if len(answers[k].Missing) > 0 {
+		if err == nil && len(answers[k].Missing) > 0 {
 			out = append(out, i)
 		}
+	}
+	return out
+}
+
+// lacking asks a copy which revisions of some edits it does not know.
+func (r *quorumWrite) lacking(ctx context.Context, t fanout.Target, edits []int, rev func(i int) doc.Rev) ([]shard.IDMissing, error) {
+	rep := r.db.c.replica(t)
+	if rep.Away() {
+		return nil, fanout.NodeDown(t.Node)
+	}
+	revs := make([]shard.IDRevs, len(edits))
+	for k, i := range edits {
+		revs[k] = shard.IDRevs{ID: r.req.Edits[i].ID, Revs: []doc.Rev{rev(i)}}
+	}
+	return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})
+}
+
+// parent returns the revision that the client named.
+func (r *quorumWrite) parent(i int) doc.Rev { return r.req.Edits[i].Parent }
+
+// ids returns the documents of some edits.
+func (r *quorumWrite) ids(edits []int) []string {
+	out := make([]string, len(edits))
+	for k, i := range edits {
+		out[k] = r.req.Edits[i].ID
 	}
 	return out
 }
@@ -131,21 +147,20 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 	seen := make(map[int]bool, len(suspects))
 	var again []int
 	for other := range ahead {
-		var ids []string
 		var mine []int
 		for _, i := range ahead[other] {
 			if !seen[i] {
 				seen[i] = true
-				mine, ids = append(mine, i), append(ids, r.req.Edits[i].ID)
+				mine = append(mine, i)
 			}
 		}
-		if len(ids) == 0 {
+		if len(mine) == 0 {
 			continue
 		}
-		if err := r.db.copyDocs(ctx, r.Copies[other], r.Copies[at], ids); err != nil {
+		if err := r.db.copyDocs(ctx, r.route.copies[other], r.route.copies[at], r.ids(mine)); err != nil {
 			r.outdated(err, mine)
-			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.Copies[at].Name), zap.Error(err))
-			r.db.c.missed(r.Copies[at])
+			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.route.copies[at].Name), zap.Error(err))
+			r.db.c.missed(r.route.copies[at])
 			continue
 		}
 		again = append(again, mine...)
@@ -168,9 +183,9 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	inbox := make(chan answer, len(r.Copies))
+	inbox := make(chan answer, len(r.route.copies))
 	pending := 0
-	for other, t := range r.Copies {
+	for other, t := range r.route.copies {
 		rep := r.db.c.replica(t)
 		if other == at || rep.Away() {
 			continue
@@ -183,9 +198,9 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 	}
 	soon := time.NewTimer(r.db.c.latency.writes.Patience(fanout.WritePatience))
 	defer soon.Stop()
-	ahead := make([][]int, len(r.Copies))
+	ahead := make([][]int, len(r.route.copies))
 	// The copy that refused is one that has answered. Of so many, each majority has one.
-	known, enough, late := 1, len(r.Copies)-quorum.Majority(len(r.Copies))+1, false
+	known, enough, late := 1, len(r.route.copies)-quorum.Majority(len(r.route.copies))+1, false
 	for pending > 0 && (!late || known < enough) {
 		select {
 		case a := <-inbox:
@@ -205,18 +220,15 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 // the client named, or that the document is deleted. With an error there may be more.
 func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Target, suspects []int) (out []int, failure error) {
 	var named, unnamed []int
-	var revs []shard.IDRevs
-	var ids []string
 	for _, i := range suspects {
-		e := &r.req.Edits[i]
-		if e.Parent.IsZero() {
-			unnamed, ids = append(unnamed, i), append(ids, e.ID)
+		if r.parent(i).IsZero() {
+			unnamed = append(unnamed, i)
 		} else {
-			named, revs = append(named, i), append(revs, shard.IDRevs{ID: e.ID, Revs: []doc.Rev{e.Parent}})
+			named = append(named, i)
 		}
 	}
-	if len(revs) > 0 {
-		answers, err := replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: revs})
+	if len(named) > 0 {
+		answers, err := r.lacking(ctx, t, named, r.parent)
 		r.db.noteRefusal(err)
 		for k := range answers {
 			if err == nil && len(answers[k].Missing) == 0 {
@@ -225,8 +237,8 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 		}
 		failure = err
 	}
-	if len(ids) > 0 {
-		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.Name, IDs: ids})
+	if len(unnamed) > 0 {
+		rows, err := replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{Copy: t.Name, IDs: r.ids(unnamed)})
 		r.db.noteRefusal(err)
 		for k := range rows {
 			if err == nil && rows[k].Deleted {
@@ -237,3 +249,54 @@ func (r *quorumWrite) aheadAt(ctx context.Context, rep replica.Copy, t fanout.Ta
 	}
 	return out, failure
 }
+
+// settlePurged deals with revisions that a copy did not take over because they
+// have been purged there. Either the purge has not reached the copy that
+// decided the edit, or the edit brings a revision back and was decided by a
+// copy that had done the purge. Only the deciding copy tells: both copies do
+// the purges of each other, and if it still has the revision then, the other
+// one gets it from there.
+//
+// If it has not, the edit is nowhere, or will soon be. Whether the purge was
+// asked for before or after it cannot be told: the error is errPurgedAway, so
+// that a client that still waits is not told of an edit that nobody has.
+func (r *quorumWrite) settlePurged(ctx context.Context, t fanout.Target, chosen []int, answers []shard.EditResult) {
+	var from map[int][]int // by deciding copy: places in chosen
+	for k, i := range chosen {
+		if fault.Is(answers[k].Err, fault.Purged) && !isLocal(r.req.Edits[i].ID) && r.edits[i].by != decidedBefore {
+			if from == nil {
+				from = make(map[int][]int)
+			}
+			from[r.edits[i].by] = append(from[r.edits[i].by], k)
+		}
+	}
+	for at, places := range from {
+		mine := pick(chosen, places)
+		var lacking []shard.IDMissing
+		err := r.db.copyDocs(ctx, r.route.copies[at], t, r.ids(mine))
+		if err == nil {
+			lacking, err = r.lacking(ctx, t, mine, func(i int) doc.Rev { return r.results[i].Rev })
+		}
+		if err != nil {
+			r.db.c.log.Debug("purged edit not settled", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
+			continue
+		}
+		for n, k := range places {
+			answers[k].Err = nil
+			if len(lacking[n].Missing) > 0 {
+				answers[k].Err = errPurgedAway()
+			}
+		}
+	}
+}
+
+// errPurgedAway says that a purge which a copy had not heard of when it decided
+// an edit has taken that away again. Asked once more, the copy knows it and
+// keeps the edit.
+func errPurgedAway() error {
+	return purgedAway{fault.New(fault.Unavailable, "The revision was purged while it was written. Try again.")}
+}
+
+type purgedAway struct{ error }
+
+func (e purgedAway) Unwrap() error { return e.error }
