@@ -27,7 +27,7 @@ func (c *Coordinator) AcceptLoss(ctx context.Context, name string) error {
 			return errNoDatabase()
 		}
 		_, one, _ := c.meta.CopyIn(name, c.node)
-		if one.State == ring.StateJoining || otherFull(m, name, c.node) {
+		if one.State == ring.StateJoining || otherFull(m, name, one) {
 			return fault.Newf(fault.BadRequest, "%s is not lost: it is filled from the copies on other nodes.", name)
 		}
 		return c.lost.Accept(context.WithoutCancel(ctx), name, shard.CreateOptions{ID: one.ID, Partitioned: m.Partitioned})

@@ -38,6 +38,9 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 	for _, s := range m.Shards {
 		name := ring.CopyName(s.Range, m.Name, m.Suffix)
 		for _, one := range s.Copies {
+			if !one.State.Used() {
+				continue
+			}
 			all = append(all, fanout.Target{
 				Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation, Joining: one.State == ring.StateJoining,
 			})

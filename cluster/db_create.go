@@ -243,10 +243,10 @@ func (c *Coordinator) makeAsked(ctx context.Context, name string) error {
 // ensure makes the copies of a database that this node is to hold and does not
 // have. All of them at once, since making one is waiting for the disk.
 func (c *Coordinator) ensure(ctx context.Context, d *DB) error {
-	var own []fanout.Target
-	for _, t := range d.all() {
-		if t.Node == c.node {
-			own = append(own, t)
+	var own []ownCopy
+	for _, s := range d.meta.Shards {
+		if one, here := s.CopyOn(c.node); here {
+			own = append(own, ownCopy{d.meta.CopyName(s.Range), s.Range, one})
 		}
 	}
 	return fanout.Each(len(own), func(i int) error {
@@ -267,61 +267,67 @@ const newFor = time.Minute
 
 // make makes a copy of this node, empty, if it is new. One that is not there and is not new
 // was lost: it has to join, or stays lost when no other copy is full.
-func (c *Coordinator) make(ctx context.Context, t fanout.Target, m *meta.Database) error {
+func (c *Coordinator) make(ctx context.Context, t ownCopy, m *meta.Database) error {
 	switch {
-	case c.lost.Dropped(t.Name):
+	case c.lost.Dropped(t.name):
 		return errDropped()
-	case c.local.Has(t.Name):
-		id, err := c.held.Shards.CopyID(t.Name)
+	case c.local.Has(t.name):
+		id, err := c.held.Shards.CopyID(t.name)
 		switch {
 		case err != nil && !fault.Is(err, fault.NoCopy):
-			return fmt.Errorf("make %s: %w", t.Name, err)
+			return fmt.Errorf("make %s: %w", t.name, err)
 		case err == nil && id != t.ID && id != 0:
 			return fault.Newf(fault.Busy, "The directory of copy %d is still in the place of copy %d.", id, t.ID) // a request reads it
 		case err == nil:
 			return nil
 		}
 	}
+	joining := t.State == ring.StateJoining
 	switch {
-	case t.Joining && ring.CommandOf(t.ID) > c.meta.MadeCopies(), !t.Joining && c.isNew(t, m):
-		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.Name, ID: t.ID, Partitioned: m.Partitioned})
-		if err == nil && t.Joining {
-			c.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.Name))
+	case t.State == ring.StateLeaving:
+		return nil // what it alone had is gone; repair takes it out of the map
+	case t.State == ring.StateCopying, joining && ring.CommandOf(t.ID) > c.meta.MadeCopies(), !joining && c.isNew(t, m):
+		_, err := replica.Create.On(ctx, replica.Copy{At: c.local}, replica.CreateRequest{Copy: t.name, ID: t.ID, Partitioned: m.Partitioned})
+		if err == nil && joining {
+			c.log.Warn("copy is empty, it is filled from the others", zap.String("copy", t.name))
 		}
 		return err
-	case t.Joining || otherFull(m, t.Name, c.node):
-		c.missing.Note(t.Name, t.ID)
+	case joining || ring.FullBeside(m.Shards, t.Range, t.Copy):
+		c.missing.Note(t.name, t.ID)
 		return nil // the other ranges can be used
 	default:
-		if err := c.lost.Miss(t.Name); err != nil { // nothing else may tell any more that it was here
+		if err := c.lost.Miss(t.name); err != nil { // nothing else may tell any more that it was here
 			return err
 		}
-		c.lost.Note(t.Name)
+		c.lost.Note(t.name)
 		return nil
 	}
 }
 
+// ownCopy is a copy that the map places on this node.
+type ownCopy struct {
+	name string
+	ring.Range
+	ring.Copy
+}
+
 // isNew reports whether a full copy of this node that is not there was never made.
-func (c *Coordinator) isNew(t fanout.Target, m *meta.Database) bool {
+func (c *Coordinator) isNew(t ownCopy, m *meta.Database) bool {
 	made := ring.CommandOf(t.ID)
 	switch {
-	case c.lost.Has(t.Name) || t.ID != 0 && (t.ID <= m.Unnamed || made <= c.meta.MadeCopies()):
+	case c.lost.Has(t.name) || t.ID != 0 && (t.ID <= m.Unnamed || made <= c.meta.MadeCopies()):
 		return false
-	case !otherFull(m, t.Name, c.node): // there is nothing to be filled from
+	case !ring.FullBeside(m.Shards, t.Range, t.Copy): // there is nothing to be filled from
 		return true
 	default:
 		return made == m.Born && m.Born != 0 && time.Since(time.Unix(m.Created, 0)) < newFor
 	}
 }
 
-// otherFull reports whether another node has a full copy of the range of a copy.
-func otherFull(m *meta.Database, name, node string) bool {
-	for _, s := range m.Shards {
-		if m.CopyName(s.Range) == name {
-			return slices.ContainsFunc(s.Full(), func(c ring.Copy) bool { return c.Node != node })
-		}
-	}
-	return false
+// otherFull reports whether other copies of the range of a copy of this node are full.
+func otherFull(m *meta.Database, name string, one ring.Copy) bool {
+	r, _, _, ok := ring.ParseCopyName(name)
+	return ok && ring.FullBeside(m.Shards, r, one)
 }
 
 // ensureStill is ensure for a database that may have been deleted, or is

@@ -214,11 +214,11 @@ func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.Up
 	for i := range req.Edits {
 		q := quorum.NewWrite(1, 0, w)
 		if out.err == nil {
-			q.Decide(out.results[i].Err)
+			q.Decide(0, out.results[i].Err)
 			outcome, err := q.Outcome()
 			out.results[i].Err, out.results[i].Accepted = err, outcome == quorum.Accepted
 		} else {
-			q.Decide(out.err)
+			q.Decide(0, out.err)
 		}
 		if q.Open() {
 			out.open = append(out.open, i)

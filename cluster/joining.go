@@ -61,7 +61,7 @@ func (c *Coordinator) join(ctx context.Context, all map[string]uint64) error {
 // JoiningCopies returns the copies of this node, by name, that are being filled from others.
 func (c *Coordinator) JoiningCopies() []string {
 	var out []string
-	for db := range c.meta.Databases().Joining() {
+	for db := range c.meta.Databases().Changing() {
 		for _, s := range db.Shards {
 			if one, here := s.CopyOn(c.node); here && one.State == ring.StateJoining {
 				out = append(out, db.CopyName(s.Range))
@@ -77,7 +77,7 @@ func (c *Coordinator) endRebuilding() {
 		db, one, ok := c.meta.CopyIn(name, c.node)
 		switch {
 		case !ok || one.ID == 0 || !c.local.Has(name): // not yet, or it goes with the copy
-		case one.State == ring.StateFull && otherFull(db, name, c.node):
+		case one.State == ring.StateFull && otherFull(db, name, one):
 			c.missing.Note(name, one.ID)
 		default:
 			c.lost.EndRebuilding(name, one.ID)

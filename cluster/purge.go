@@ -67,6 +67,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 type purging struct {
 	fanout.HedgedRequest[fanout.Target, []shard.PurgeResult]
 	db    *DB
+	route *route
 	items []shard.PurgeItem
 	count quorum.Write
 	out   []PurgeOutcome
@@ -79,7 +80,10 @@ type purging struct {
 // same, and one that does not is noted for repair. before is what was purged by an
 // older map, nil for nothing: a purge is done once, by its uuid.
 func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
-	p := &purging{db: d, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
+	p := &purging{db: d, route: s, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
+	if s.perNode != nil {
+		p.count.OnNodes(s.perNode)
+	}
 	for k := range items {
 		p.out[k].ID = items[k].ID
 		if before != nil {
@@ -91,7 +95,7 @@ func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem
 	if !p.enough() {
 		if late := p.Wait(ctx); late != nil {
 			p.doubt = late
-			p.count.Follow(false, late)
+			p.count.Follow(0, false, late)
 			p.count.Fail()
 		}
 	}
@@ -132,7 +136,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 	case quorum.Doubtful(a.Err):
 		p.doubt = a.Err
 	}
-	p.count.Follow(t.Joining, a.Err)
+	p.count.Follow(p.route.node(a.At), t.Joining, a.Err)
 	for k := range a.Got {
 		if len(a.Got[k].Purged) > len(p.out[k].Purged) {
 			p.out[k].Purged = a.Got[k].Purged

@@ -62,6 +62,9 @@ func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateR
 	}
 	for i := range r.edits {
 		r.edits[i] = editState{Write: quorum.NewWrite(len(s.copies), len(s.joining), w), by: -1, refused: -1}
+		if s.perNode != nil {
+			r.edits[i].OnNodes(s.perNode)
+		}
 		if decided != nil && !decided[i].Rev.IsZero() {
 			r.results[i], r.edits[i].by = decided[i], decidedBefore
 		}
@@ -97,7 +100,7 @@ func (r *quorumWrite) decide(ctx context.Context) {
 	for i := range r.edits {
 		if e := &r.edits[i]; e.by < 0 {
 			if late != nil && e.waits > 0 {
-				e.Decide(late) // the copies that are still deciding are silent
+				e.Decide(0, late) // the copies that are still deciding are silent
 			}
 			e.Fail()
 		}
@@ -162,12 +165,12 @@ func (r *quorumWrite) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.St
 			r.late = append(r.late, i)
 		case err == nil:
 			r.results[i], e.by = a.Got[k], a.At
-			e.Decide(nil)
+			e.Decide(r.route.node(a.At), nil)
 		default:
 			if quorum.Usable(err) {
 				e.refused = a.At
 			}
-			e.Decide(err)
+			e.Decide(r.route.node(a.At), err)
 		}
 	}
 	switch {
@@ -242,7 +245,7 @@ func (r *quorumWrite) spread(ctx context.Context) {
 		if e := &r.edits[i]; e.by >= 0 { // what the decision took does not count any more
 			e.Write = e.Restart()
 			if e.by != decidedBefore {
-				e.Decide(nil)
+				e.Decide(r.route.node(e.by), nil)
 			}
 		}
 	}
@@ -289,7 +292,7 @@ func (f *followers) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step
 			continue
 		}
 		r.db.noteRefusal(err)
-		r.edits[i].Follow(t.Joining, err)
+		r.edits[i].Follow(r.route.node(a.At), t.Joining, err)
 	}
 	if !r.settled() || f.following.OwnPending() && f.following.Limit > 0 {
 		return quorum.Wait

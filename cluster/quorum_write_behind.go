@@ -65,11 +65,11 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	for k, i := range again {
 		switch {
 		case err != nil: // it may have done it
-			r.edits[i].Decide(err)
+			r.edits[i].Decide(0, err)
 		case answers[k].Err == nil:
 			r.results[i], r.edits[i].by, r.edits[i].refused = answers[k], at, -1
 		default:
-			r.edits[i].Decide(answers[k].Err)
+			r.edits[i].Decide(0, answers[k].Err)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (r *quorumWrite) outdated(err error, edits []int) {
 	if fault.Is(err, fault.StaleMap) {
 		for _, i := range edits {
 			r.edits[i].Reconsider()
-			r.edits[i].Decide(err)
+			r.edits[i].Decide(0, err)
 			r.edits[i].refused = -1
 		}
 	}

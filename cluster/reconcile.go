@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/meta"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -107,12 +108,38 @@ func (k *reconciler) follow(ctx context.Context, sub *meta.Subscription) error {
 					if k.c.lost.IdentifyCopies(ctx, k.c.meta, k.c.node, e.New.CopiesOn(k.c.node)) {
 						k.failed = true
 					}
+					k.removeGone(ctx, e)
 					k.make(ctx, e.New)
 				}
 			}
 		}
 		if len(events) > 0 {
 			k.upto = events[len(events)-1].Index
+		}
+	}
+}
+
+// removeGone removes the directories of copies of this node that were not full and that the map
+// has no more: they have left, or were given up. Those of a node that is no member stay.
+func (k *reconciler) removeGone(ctx context.Context, e meta.Event) {
+	for _, s := range e.Old.Shards {
+		one, here := s.CopyOn(k.c.node)
+		if !here || one.State == ring.StateFull {
+			continue
+		}
+		name := e.Old.CopyName(s.Range)
+		if _, again, here := k.c.meta.CopyIn(name, k.c.node); here && again.ID != 0 {
+			continue
+		}
+		if _, member := k.c.meta.Node(k.c.node); !member {
+			return
+		}
+		if id, err := k.c.held.Shards.CopyID(name); err != nil || id != one.ID {
+			continue
+		}
+		k.c.log.Info("remove copy that has gone from the map", zap.String("copy", name), zap.Stringer("was", one.State))
+		if err := k.c.held.Shards.Drop(ctx, name); err != nil && !fault.Is(err, fault.NoCopy) {
+			k.c.log.Warn("copy that has gone from the map stays for now", zap.String("copy", name), zap.Error(err))
 		}
 	}
 }

@@ -18,16 +18,55 @@ type route struct {
 	near   []fanout.Target // the same, that of this node first: in this order they are asked
 	// joining is those that are being filled: they get all that is written.
 	joining []fanout.Target
+	perNode []uint8 // how many of all() are on each of their nodes; nil: one on each
 }
 
 // all returns the copies that get what is written, the full ones first.
 func (s *route) all() []fanout.Target { return slices.Concat(s.copies, s.joining) }
 
-// routes cuts the ring wherever a range begins, for that node.
+// node returns the place of the node of a copy of all() in perNode.
+func (s *route) node(at int) int {
+	if s.perNode == nil {
+		return 0
+	}
+	return s.nodes()[at]
+}
+
+// nodes returns for each copy of all() the number of its node, in the order in which nodes come.
+func (s *route) nodes() []int {
+	var names []string
+	all := s.all()
+	out := make([]int, len(all))
+	for i, t := range all {
+		out[i] = slices.Index(names, t.Node)
+		if out[i] < 0 {
+			out[i] = len(names)
+			names = append(names, t.Node)
+		}
+	}
+	return out
+}
+
+// count fills perNode.
+func (s *route) count() {
+	nodes := s.nodes()
+	perNode := make([]uint8, slices.Max(nodes)+1)
+	for _, n := range nodes {
+		perNode[n]++
+	}
+	if len(perNode) < len(nodes) {
+		s.perNode = perNode
+	}
+}
+
+// routes cuts the ring wherever a range begins or ends, for that node.
 func routes(all []fanout.Target, node string) []route {
 	var cuts []uint32
 	for _, t := range all {
 		cuts = append(cuts, t.Begin)
+		if t.End != ring.Full().End {
+			cuts = append(cuts, t.End+1)
+		}
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
@@ -46,6 +85,7 @@ func routes(all []fanout.Target, node string) []route {
 				s.copies = append(s.copies, t)
 			}
 		}
+		s.count()
 		s.near = nearest(s.copies, node)
 		out = append(out, s)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Shards returns the shard map: ranges in ring order, each with the nodes that
 // hold a copy. It must not be changed.
-func (d *DB) Shards() []ring.Shard { return d.meta.Shards }
+func (d *DB) Shards() []ring.Shard { return ring.Visible(d.meta.Shards) }
 
 // ShardOf returns the shard that a document belongs to, whether or not there
 // is such a document. Nodes lists every node with a copy of that part of the

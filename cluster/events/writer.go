@@ -88,7 +88,7 @@ func (w *Writer) notice(now time.Time) {
 	}
 	w.schedule.delays(set.MaxEventDelay, set.MaxWriteDelay)
 	for _, id := range events {
-		if w.Node.IsFirst(target.Shard(id).Nodes()) {
+		if w.Node.IsFirst(target.Holders(id)) {
 			w.schedule.urgent(id, now)
 		}
 	}

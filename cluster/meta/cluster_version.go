@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"divan/cluster/meta/metapb"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -19,8 +20,8 @@ import (
 // that adds an operation to metapb.Command raises it by one and names the operation in
 // neededVersion.
 //
-// 0: programs that do not tell. 1: tells. 2: copies have ids.
-const ClusterVersion = 2
+// 0: programs that do not tell. 1: tells. 2: copies have ids. 3: ranges may overlap, records.
+const ClusterVersion = 3
 
 // versions is what a program knows of versions.
 type versions struct {
@@ -33,8 +34,15 @@ func newVersions() versions { return versions{ClusterVersion, neededVersion} }
 // neededVersion returns the version that an operation belongs to. Those of the first
 // programs are of version 0.
 func neededVersion(c *metapb.Command) uint64 {
-	switch c.Op.(type) {
-	case *metapb.Command_IdentifyCopies, *metapb.Command_ChangeCopies:
+	switch op := c.Op.(type) {
+	case *metapb.Command_AddCopies, *metapb.Command_PutRecord:
+		return overlapVersion
+	case *metapb.Command_ChangeCopies:
+		if slices.ContainsFunc(op.ChangeCopies.Changes, func(c *metapb.CopyChange) bool { return c.State > uint32(ring.StateJoining) }) {
+			return overlapVersion
+		}
+		return copiesVersion
+	case *metapb.Command_IdentifyCopies:
 		return copiesVersion
 	default:
 		return 0

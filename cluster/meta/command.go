@@ -72,8 +72,12 @@ func decodeCommand(b []byte) (*command, error) {
 		ok = !slices.ContainsFunc(op.AssignSlots.Slots, func(s *metapb.Slot) bool { return !isSlot(s) })
 	case *metapb.Command_ChangeCopies:
 		ok = len(op.ChangeCopies.Changes) < ring.MaxNewCopies && !slices.ContainsFunc(op.ChangeCopies.Changes, func(c *metapb.CopyChange) bool {
-			return len(c.Id) != len(Database{}.ID) || c.Copy == 0 || c.State > uint32(ring.StateJoining)
+			return len(c.Id) != len(Database{}.ID) || c.Copy == 0 || c.State > uint32(ring.StateGone)
 		})
+	case *metapb.Command_AddCopies:
+		ok = len(op.AddCopies.Id) == len(Database{}.ID) && len(op.AddCopies.Copies) < ring.MaxNewCopies
+	case *metapb.Command_PutRecord:
+		ok = op.PutRecord.Key != ""
 	case *metapb.Command_IdentifyCopies: // is about nothing else
 	case *metapb.Command_AlterNode, *metapb.Command_RemoveNode, *metapb.Command_ReplaceNode: // find nothing
 	default:

@@ -16,7 +16,7 @@ func (d *Database) proto() *metapb.Database {
 	p := &metapb.Database{
 		Name: d.Name, Created: d.Created, Id: d.ID[:], N: int64(d.N), Partitioned: d.Partitioned, Security: d.Security,
 		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
-		Generation: d.Generation, Born: d.Born, Unnamed: d.Unnamed,
+		Generation: d.Generation, Born: d.Born, Unnamed: d.Unnamed, FullGeneration: d.FullGeneration,
 	}
 	for i, s := range d.Shards {
 		shard := &metapb.Shard{Begin: s.Begin, End: s.End, Nodes: make([]uint32, len(s.Copies))}
@@ -45,7 +45,7 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 	d := &Database{
 		Name: p.Name, Created: p.Created, Suffix: suffixOf(p.Created), N: int(p.N), Partitioned: p.Partitioned, Security: p.Security,
 		RevsLimit: int(p.RevsLimit), PurgedInfosLimit: int(p.PurgedInfosLimit), Shards: make([]ring.Shard, len(p.Shards)),
-		Generation: p.Generation, Born: p.Born, Unnamed: p.Unnamed,
+		Generation: p.Generation, Born: p.Born, Unnamed: p.Unnamed, FullGeneration: p.FullGeneration,
 	}
 	for i, node := range p.Nodes {
 		p.Nodes[i] = unique.Make(node).Value() // many databases repeat it
@@ -57,8 +57,7 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 		}
 		d.Shards[i] = ring.Shard{Range: ring.Range{Begin: s.Begin, End: s.End}, Copies: copies}
 	}
-	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Covers(d.Shards) || !ring.Identified(d.Shards) ||
-		slices.ContainsFunc(d.Shards, func(s ring.Shard) bool { return len(s.Full()) == 0 }) {
+	if d.Name == "" || d.Created <= 0 || copy(d.ID[:], p.Id) != len(d.ID) || !ring.Valid(d.Shards) || !ring.Identified(d.Shards) {
 		return nil, fmt.Errorf("%w: database %q", errMalformed, d.Name)
 	}
 	return d, nil
@@ -79,7 +78,7 @@ func copiesFrom(p *metapb.Database, s *metapb.Shard) ([]ring.Copy, error) {
 			out[j].ID = s.Copies[j]
 		}
 		if len(s.States) > 0 {
-			if s.States[j] > uint32(ring.StateJoining) {
+			if s.States[j] >= uint32(ring.StateGone) {
 				return nil, fmt.Errorf("%w: state of a copy", errMalformed)
 			}
 			out[j].State = ring.State(s.States[j])

@@ -10,14 +10,19 @@ import (
 
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
+	"divan/storage/fault"
 )
 
 // The copies of databases are entries of their maps, with ids that are never given
 // again (ring.NewCopies). Programs of before copiesVersion know no ids; copies get theirs in one command (identify_copies)
 // when all members know them.
 
-// copiesVersion is the version of the cluster from which on copies have ids.
-const copiesVersion = 2
+// copiesVersion is the version of the cluster from which on copies have ids, overlapVersion
+// that from which on copies are added and leave, and ranges may overlap.
+const (
+	copiesVersion  = 2
+	overlapVersion = 3
+)
 
 // newCopies returns the ids of copies that the command makes which is applied; all are 0
 // as long as copies have none.
@@ -52,7 +57,7 @@ func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
 		next := *db
 		if change(&next) {
 			if s.clusterVersion >= copiesVersion {
-				next.Generation = s.index
+				s.changed(db, &next)
 			}
 			if changed++; changed <= maxPending {
 				e.events = append(e.events, Event{Kind: Changed, Old: db, New: &next})
@@ -63,6 +68,14 @@ func (s *state) changeMaps(change func(db *Database) bool, e *effects) {
 	}
 	s.dbs = databasesOf(dbs)
 	e.lagged = e.lagged || changed > maxPending
+}
+
+// changed notes that the command that is applied has changed the copies of a database.
+func (s *state) changed(old, db *Database) {
+	db.Generation = s.index
+	if s.clusterVersion >= overlapVersion && ring.FullChanged(old.Shards, db.Shards) {
+		db.FullGeneration = s.index
+	}
 }
 
 // changeCopies changes the states of copies. What a change was decided on may have
@@ -77,7 +90,8 @@ func (s *state) changeCopies(changes []*metapb.CopyChange, e *effects) {
 		if old, ok := s.find(first.Name, first.Id); ok {
 			if shards, ok := ring.Apply(old.Shards, ringChanges(changes[:n]), ids); ok {
 				db := *old
-				db.Shards, db.Generation = shards, s.index
+				db.Shards = shards
+				s.changed(old, &db)
 				s.dbs = s.dbs.with(&db)
 				e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
 			}
@@ -120,6 +134,40 @@ func (m *Meta) ChangeCopies(ctx context.Context, changes []CopyChange) error {
 		}
 	}
 	return nil
+}
+
+// AddCopies adds copies that are made to a database. fault.NotFound: the database is gone, or a node is no
+// member; fault.Conflict: a node has no full copies of all of such a range. One that is there already stays.
+func (m *Meta) AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error {
+	c := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
+	for i, a := range copies {
+		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node}
+	}
+	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: c}})
+	return err
+}
+
+func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
+	old, ok := s.find(c.Name, c.Id)
+	if !ok {
+		return result{err: errNoDatabase()}
+	}
+	copies := make([]ring.Addition, len(c.Copies))
+	for i, a := range c.Copies {
+		if _, member := s.nodes[a.Node]; !member {
+			return result{err: errNoNode(a.Node)}
+		}
+		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node}
+	}
+	shards, ok := ring.Add(old.Shards, copies, s.newCopies())
+	if !ok {
+		return result{err: fault.New(fault.Conflict, "The node has no full copies of all of that range.")}
+	}
+	db := *old
+	db.Shards, db.Generation = shards, s.index
+	s.dbs = s.dbs.with(&db)
+	e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
+	return result{db: &db}
 }
 
 // CopyIn returns the database of a copy by the name that it has on every node, and its

@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"divan/cluster/config"
+	"divan/cluster/meta/checksum"
 	"divan/shard/ring"
 )
 
@@ -327,7 +328,7 @@ func TestMetadataWithoutChecksums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked := &checksumStore{bolt}
+	checked := &checksum.Store{BoltStore: bolt}
 	for _, key := range stableKeys() {
 		if value, err := checked.Get(key); err == nil {
 			if err := bolt.Set(key, value); err != nil {
@@ -356,7 +357,7 @@ func TestMetadataWithoutChecksums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("conf")).Delete(checksummedKey()) })
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("conf")).Delete(checksum.DoneKey()) })
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +366,7 @@ func TestMetadataWithoutChecksums(t *testing.T) {
 			t.Fatalf("starts with\n%s instead of\n%s, %v", got, want, err)
 		}
 	}
-	if s := look(filepath.Join(dir, "meta"), false); len(s.problems) > 0 || s.stable[string(checksummedKey())] == nil {
+	if s := look(filepath.Join(dir, "meta"), false); len(s.problems) > 0 || s.stable[string(checksum.DoneKey())] == nil {
 		t.Errorf("afterwards: %q", s.problems)
 	}
 }
@@ -420,10 +421,10 @@ func TestEachValueHasAChecksum(t *testing.T) {
 		}
 		put("conf", []byte(key), value)
 	}
-	if len(put("conf", checksummedKey(), nil)) == 0 {
+	if len(put("conf", checksum.DoneKey(), nil)) == 0 {
 		t.Error("the last value is missing")
 	}
-	put("conf", checksummedKey(), values[string(checksummedKey())])
+	put("conf", checksum.DoneKey(), values[string(checksum.DoneKey())])
 	if hole := entries[len(entries)/2]; len(put("logs", hole[0], nil)) == 0 {
 		t.Errorf("entry %x is missing", hole[0])
 	} else if p := put("logs", hole[0], hole[1]); len(p) != 0 {

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"slices"
 	"strconv"
 
 	"divan/shard/ring"
@@ -14,7 +15,7 @@ type Database struct {
 	ID               [16]byte
 	N                int // copies of each range asked for at creation, cut to the number of nodes
 	Partitioned      bool
-	Shards           []ring.Shard // sorted by range, covering the ring
+	Shards           []ring.Shard // sorted by range; see ring.Valid
 	Security         []byte       // JSON object; nil: never set
 	RevsLimit        int
 	PurgedInfosLimit int
@@ -23,18 +24,35 @@ type Database struct {
 	// Generation is the index of the command that changed the copies last. It and
 	// the ids of the copies are 0 until all members know copies with ids.
 	Generation uint64
-	Born       uint64 // index of the command that created it; 0: that was before copies had ids
+	// FullGeneration is the index of the command that changed last which copies are full; 0: none
+	// has since ranges may overlap.
+	FullGeneration uint64
+
+	Born uint64 // index of the command that created it; 0: that was before copies had ids
 	// Unnamed is up to which id copies may lie in directories that do not tell whose
 	// they are: of programs that knew no ids.
 	Unnamed uint64
 }
 
-// Q returns the number of ranges.
-func (d *Database) Q() int { return len(d.Shards) }
+// Q returns the number of ranges, as the API shows it.
+func (d *Database) Q() int { return len(ring.Visible(d.Shards)) }
 
-// Shard returns the shard that owns a document.
-func (d *Database) Shard(docID string) ring.Shard {
-	return d.Shards[ring.Lookup(d.Shards, ring.Hash(docID, d.Partitioned))]
+// Holders returns the names of the nodes with copies that hold a document, in the order of the
+// map.
+func (d *Database) Holders(docID string) []string {
+	at := ring.Hash(docID, d.Partitioned)
+	var out []string
+	for _, s := range d.Shards {
+		if !s.Contains(at) {
+			continue
+		}
+		for _, c := range s.Copies {
+			if c.State.Used() && !slices.Contains(out, c.Node) {
+				out = append(out, c.Node)
+			}
+		}
+	}
+	return out
 }
 
 // CopyName returns the name of the database's copies of one range.

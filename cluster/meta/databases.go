@@ -13,9 +13,9 @@ type Databases struct{ sortedset.Set[*Database] }
 
 func databasesOf(sorted []*Database) Databases { return Databases{sortedset.Of(sorted)} }
 
-// Joining yields the databases with copies that join; it costs nothing while there are
-// none.
-func (d Databases) Joining() iter.Seq[*Database] { return d.Marked() }
+// Changing yields the databases with copies that are not full; it costs nothing while there
+// are none.
+func (d Databases) Changing() iter.Seq[*Database] { return d.Marked() }
 
 // with returns the set with db added, in the place of one of the same name.
 func (d Databases) with(db *Database) Databases { return Databases{d.With(db)} }
@@ -26,11 +26,11 @@ func (d Databases) without(name string) Databases { return Databases{d.Without(n
 // SortKey implements sortedset.Item.
 func (d *Database) SortKey() string { return d.Name }
 
-// Marked implements sortedset.Item: it reports whether a copy is being filled.
+// Marked implements sortedset.Item: it reports whether a copy is not full.
 func (d *Database) Marked() bool {
 	for i := range d.Shards {
 		for _, c := range d.Shards[i].Copies {
-			if c.State == ring.StateJoining {
+			if c.State != ring.StateFull {
 				return true
 			}
 		}

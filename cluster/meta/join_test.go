@@ -232,6 +232,9 @@ func TestCreateDuringReplace(t *testing.T) {
 // A range that has copies on both nodes loses the one of the node that goes.
 func TestReplaceByHolder(t *testing.T) {
 	shards := []ring.Shard{{Copies: ring.CopiesOn("a", "b", "c")}, {Copies: ring.CopiesOn("b", "c")}, {Copies: ring.CopiesOn("a", "c")}}
+	for i, r := range ring.Split(3) {
+		shards[i].Range = r
+	}
 	got, ok := ring.Replace(shards, "a", "b", &ring.NewCopies{})
 	if !ok || !slices.Equal(got[0].Nodes(), []string{"b", "c"}) || !slices.Equal(got[2].Nodes(), []string{"b", "c"}) || len(shards[0].Nodes()) != 3 {
 		t.Errorf("%v", got)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
@@ -82,7 +81,7 @@ func (s *state) replaceNode(c *metapb.ReplaceNode, e *effects) result {
 func (s *state) dispensable(node string) error {
 	first, n := "", 0
 	for db := range s.dbs.All() {
-		if slices.ContainsFunc(db.Shards, func(s ring.Shard) bool { return !s.Dispensable(node) }) {
+		if !ring.NodeDispensable(db.Shards, node) {
 			if n++; n == 1 {
 				first = db.Name
 			}

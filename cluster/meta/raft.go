@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"divan/cluster/meta/checksum"
 	"divan/cluster/meta/raftlog"
 )
 
@@ -232,7 +233,7 @@ func (m *Meta) openStores(g *raftInstance, logger hclog.Logger) (Stores, error) 
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	store, err := newChecksumStore(bolt)
+	store, err := checksum.New(bolt, stableKeys())
 	if err != nil {
 		return Stores{}, err
 	}

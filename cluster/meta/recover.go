@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
+	"divan/cluster/meta/checksum"
 	"divan/cluster/meta/metapb"
 	"divan/shard/ring"
 )
@@ -290,7 +291,7 @@ func (r *remaking) fill(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bolt.Close()) }()
-	store, err := newChecksumStore(bolt)
+	store, err := checksum.New(bolt, stableKeys())
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,9 @@ func (s *snapshot) write(out *bufio.Writer) error {
 			w.write(&metapb.Record{Record: &metapb.Record_Slot{Slot: slot.proto(i)}})
 		}
 	}
+	for r := range s.state.records.All() {
+		w.write(&metapb.Record{Record: &metapb.Record_Stored{Stored: &metapb.StoredRecord{Key: r.Key, Value: r.Value, Version: r.Version}}})
+	}
 	for _, t := range s.tombstones.queue {
 		w.write(&metapb.Record{Record: &metapb.Record_Deleted{Deleted: &metapb.Tombstone{Name: t.name, Suffix: t.suffix}}})
 	}
@@ -186,6 +189,11 @@ func (r *snapshotReader) record(b []byte) error {
 			return fmt.Errorf("%w: slot %d", errMalformed, rec.Slot.GetNumber())
 		}
 		r.state.slots[rec.Slot.Number] = Slot{rec.Slot.Node, rec.Slot.Term}
+	case *metapb.Record_Stored:
+		if rec.Stored.Key == "" || rec.Stored.Version == 0 {
+			return fmt.Errorf("%w: record without a key", errMalformed)
+		}
+		r.state.records = r.state.records.With(Record{rec.Stored.Key, rec.Stored.Value, rec.Stored.Version})
 	case *metapb.Record_Deleted:
 		r.tombstones.add(rec.Deleted.Name, rec.Deleted.Suffix)
 	case *metapb.Record_Database:

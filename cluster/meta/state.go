@@ -9,6 +9,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/sortedset"
 	"divan/storage/fault"
 )
 
@@ -21,7 +22,8 @@ type state struct {
 	cluster      config.Layer            // configuration for all nodes
 	perNode      map[string]config.Layer // and for one
 	slots        *Slots                  // of work; never nil
-	index, term  uint64                  // of the last command applied
+	records      sortedset.Set[Record]
+	index, term  uint64 // of the last command applied
 
 	clusterVersion uint64 // the newest that a command applied so far belongs to
 
@@ -62,6 +64,7 @@ type effects struct {
 	config bool // a layer of configuration changed
 	nodes  bool // a member came, went or changed
 	slots  bool // a slot changed hands
+	record bool // one was written or removed
 	lagged bool // too much changed to tell one by one
 }
 
@@ -99,6 +102,10 @@ func (s *state) apply(c *command, t *tombstones, e *effects) result {
 		s.changeMaps(func(db *Database) bool { return db.identify(s.index, true) }, e)
 	case *metapb.Command_ChangeCopies:
 		s.changeCopies(op.ChangeCopies.Changes, e)
+	case *metapb.Command_AddCopies:
+		return s.addCopies(op.AddCopies, e)
+	case *metapb.Command_PutRecord:
+		return s.putRecord(op.PutRecord, e)
 	case *metapb.Command_AssignSlots:
 		s.assignSlots(op.AssignSlots, e)
 	}

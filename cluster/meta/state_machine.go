@@ -30,6 +30,7 @@ type stateMachine struct {
 	toCopy       chan struct{}       // likewise, for keepCopy
 	nodesChanged broadcast.Broadcast // of changed nodes
 	slotsChanged broadcast.Broadcast // of slots that changed hands
+	recordPut    broadcast.Broadcast // of records that were written or removed
 
 	tombstones atomic.Pointer[tombstones]
 
@@ -146,6 +147,9 @@ func (m *stateMachine) publish(next *state, e effects) {
 	if e.slots {
 		m.slotsChanged.Tell()
 	}
+	if e.record {
+		m.recordPut.Tell()
+	}
 	m.waiters.reached(next.index)
 	for _, c := range [...]chan struct{}{m.applied, m.toCopy} {
 		select {
@@ -188,6 +192,6 @@ func (m *stateMachine) Restore(r io.ReadCloser) (err error) {
 	}
 	s.restored = true
 	m.tombstones.Store(t)
-	m.publish(s, effects{config: true, nodes: true, slots: true, lagged: true})
+	m.publish(s, effects{config: true, nodes: true, slots: true, record: true, lagged: true})
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"divan/cluster/meta/boltfile"
+	"divan/cluster/meta/checksum"
 )
 
 // survey is what a directory of metadata has, read without Raft and without
@@ -167,7 +168,7 @@ func (s *survey) readLog(path string, keep bool) {
 				s.readEntry(key, value, keep)
 				return
 			}
-			value, has, err := verifyValue(key, value)
+			value, has, err := checksum.VerifyValue(key, value)
 			if checked = checked || has; !has {
 				bare = string(key)
 			}
@@ -178,7 +179,7 @@ func (s *survey) readLog(path string, keep bool) {
 			s.stable[string(key)] = slices.Clone(value)
 		},
 	})
-	switch _, all := s.stable[string(checksummedKey())]; {
+	switch _, all := s.stable[string(checksum.DoneKey())]; {
 	case checked && !all:
 		s.problemf("%s: values are missing", logFile)
 	case checked && bare != "":
@@ -194,7 +195,7 @@ func (s *survey) readEntry(key, value []byte, keep bool) {
 	case len(key) != 8 || binary.BigEndian.Uint64(key) != l.Index:
 		err = errors.New("it has another number")
 	default:
-		err = verifyEntry(l)
+		err = checksum.VerifyEntry(l)
 	}
 	if err == nil && l.Type == raft.LogCommand {
 		_, err = decodeCommand(l.Data)
@@ -257,4 +258,15 @@ func applyEntries(s *state, marks *tombstones, entries []*raft.Log, next uint64)
 		now.apply(c, marks, &effects{})
 	}
 	return &now
+}
+
+// termKey is where Raft has its term.
+func termKey() []byte { return []byte("CurrentTerm") }
+
+// stableKeys are the keys that values without checksums may have.
+func stableKeys() [][]byte {
+	return [][]byte{
+		termKey(), []byte("LastVoteTerm"), []byte("LastVoteCand"), // of Raft
+		committedKey(), soleMemberKey(), groupIDKey(), identityKey(), nameKey(),
+	}
 }

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"errors"
+	"slices"
 
 	"divan/storage/fault"
 )
@@ -32,16 +33,19 @@ const (
 //
 // Copies that are being filled get every edit and decide none. While there are such,
 // more than half of the full copies, and more than half of all, have to have an edit, so
-// that it is on a majority whichever of them are full later (docs/decisions/0039).
+// that it is on a majority whichever of them are full later (docs/decisions/0039). While a node
+// has several copies of a document, of which one comes in the place of another, they count
+// among all as one that has the edit when each of them has (docs/decisions/0040).
 type Write struct {
 	copies, need int // full ones
 	stored, lost int
-	joining      count // those that are being filled
-	needAll      int   // of all copies; 0: no matter
-	err          error // why the first lost copy was lost
-	refusal      error // of a deciding copy; counts as long as nothing is stored
-	doubt        error // why it is not known whether a deciding copy has the edit
-	gone         error // why the copies do not keep what was decided
+	joining      count   // those that are being filled
+	needAll      int     // of all copies; 0: no matter
+	nodes, lack  []uint8 // by node with copies: how many they are, and how many lack the edit; nil: one each
+	err          error   // why the first lost copy was lost
+	refusal      error   // of a deciding copy; counts as long as nothing is stored
+	doubt        error   // why it is not known whether a deciding copy has the edit
+	gone         error   // why the copies do not keep what was decided
 }
 
 // Majority returns the default of w and r: more than half of the copies.
@@ -61,19 +65,30 @@ func NewWrite(full, joining, w int) Write {
 	return q
 }
 
-// Restart returns the count of the same copies before any has said something.
-func (q *Write) Restart() Write {
-	return Write{copies: q.copies, need: q.need, joining: count{copies: q.joining.copies}, needAll: q.needAll}
+// OnNodes tells how many of the copies are on each of their nodes. It keeps nodes.
+func (q *Write) OnNodes(nodes []uint8) {
+	if q.nodes, q.lack = nodes, slices.Clone(nodes); q.needAll > 0 {
+		q.needAll = Majority(len(nodes))
+	}
 }
 
-// Decide tells what a deciding copy said: nil for done, a refusal, or an error
+// Restart returns the count of the same copies before any has said something.
+func (q *Write) Restart() Write {
+	return Write{
+		copies: q.copies, need: q.need, joining: count{copies: q.joining.copies}, needAll: q.needAll,
+		nodes: q.nodes, lack: slices.Clone(q.nodes),
+	}
+}
+
+// Decide tells what a deciding copy said, on which node (see OnNodes): nil for done, a refusal, or an error
 // that is no answer; then another copy has to decide. When several were asked
 // because the first was slow, one that has done it outweighs the refusals of
 // the others: they merge it.
-func (q *Write) Decide(err error) {
+func (q *Write) Decide(node int, err error) {
 	switch {
 	case err == nil:
 		q.stored++
+		q.has(node)
 	case Usable(err):
 		q.refusal = Telling(q.refusal, err)
 	default:
@@ -104,9 +119,32 @@ func (q *Write) Fail() {
 	q.joining.lost = max(q.joining.copies-q.joining.stored, q.joining.lost)
 }
 
-// Follow tells what a copy said that was to take over what has been decided: nil when it has
+func (q *Write) has(node int) {
+	if q.lack != nil {
+		q.lack[node]--
+	}
+}
+
+// enough reports whether enough of all copies have the edit.
+func (q *Write) enough() bool {
+	if q.lack == nil || q.needAll == 0 {
+		return q.stored+q.joining.stored >= q.needAll
+	}
+	n := 0
+	for _, lack := range q.lack {
+		if lack == 0 {
+			n++
+		}
+	}
+	return n >= q.needAll
+}
+
+// Follow tells what a copy on a node said that was to take over what has been decided: nil when it has
 // the edit durable.
-func (q *Write) Follow(joining bool, err error) {
+func (q *Write) Follow(node int, joining bool, err error) {
+	if err == nil {
+		q.has(node)
+	}
 	switch {
 	case err == nil && joining:
 		q.joining.stored++
@@ -139,7 +177,7 @@ func (q *Write) Outcome() (Outcome, error) {
 	switch {
 	case q.gone != nil:
 		return Failed, q.gone
-	case q.stored >= q.need && q.stored+q.joining.stored >= q.needAll:
+	case q.stored >= q.need && q.enough():
 		return Committed, nil
 	case q.stored == 0 && q.refusal != nil && q.doubt == nil:
 		return Refused, q.refusal

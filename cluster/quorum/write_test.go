@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,12 +20,12 @@ var (
 
 func TestWrite(t *testing.T) {
 	type step func(*Write)
-	decide := func(err error) step { return func(q *Write) { q.Decide(err) } }
-	store := func(q *Write) { q.Follow(false, nil) }
+	decide := func(err error) step { return func(q *Write) { q.Decide(0, err) } }
+	store := func(q *Write) { q.Follow(0, false, nil) }
 	fail := func(q *Write) { q.Fail() }
 	reconsider := func(q *Write) { q.Reconsider() }
 	withdraw := func(q *Write) { q.Withdraw(errAway) }
-	lose := func(err error) step { return func(q *Write) { q.Follow(false, err) } }
+	lose := func(err error) step { return func(q *Write) { q.Follow(0, false, err) } }
 	for _, tc := range []struct {
 		name   string
 		copies int
@@ -76,12 +77,12 @@ func TestWrite(t *testing.T) {
 // than half of all have to have an edit, unless somebody asks for a number.
 func TestJointWrite(t *testing.T) {
 	type step func(*Write)
-	decide := func(q *Write) { q.Decide(nil) }
-	refuse := func(q *Write) { q.Decide(errConflict) }
-	store := func(q *Write) { q.Follow(false, nil) }
-	lose := func(q *Write) { q.Follow(false, errDown) }
-	joins := func(q *Write) { q.Follow(true, nil) }
-	away := func(q *Write) { q.Follow(true, errDown) }
+	decide := func(q *Write) { q.Decide(0, nil) }
+	refuse := func(q *Write) { q.Decide(0, errConflict) }
+	store := func(q *Write) { q.Follow(0, false, nil) }
+	lose := func(q *Write) { q.Follow(0, false, errDown) }
+	joins := func(q *Write) { q.Follow(0, true, nil) }
+	away := func(q *Write) { q.Follow(0, true, errDown) }
 	fail := func(q *Write) { q.Fail() }
 	for _, tc := range []struct {
 		name             string
@@ -147,7 +148,7 @@ func TestWriteProperties(t *testing.T) {
 			m.answer(&q, of, rapid.Bool().Draw(t, "stored"))
 			m.check(t, &q)
 			if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
-				if q = q.Restart(); q != NewWrite(full, joining, w) {
+				if q = q.Restart(); !reflect.DeepEqual(q, NewWrite(full, joining, w)) {
 					t.Fatalf("%+v", q)
 				}
 				break
@@ -179,17 +180,17 @@ func (m *model) answer(q *Write, full, stored bool) {
 	switch {
 	case full && stored && m.stored == 0:
 		m.stored++
-		q.Decide(nil)
+		q.Decide(0, nil)
 	case full && stored:
 		m.stored++
-		q.Follow(false, nil)
+		q.Follow(0, false, nil)
 	case full:
-		q.Follow(false, errDown)
+		q.Follow(0, false, errDown)
 	case stored:
 		m.joined++
-		q.Follow(true, nil)
+		q.Follow(0, true, nil)
 	default:
-		q.Follow(true, errDown)
+		q.Follow(0, true, errDown)
 	}
 }
 

@@ -14,10 +14,11 @@ const Service = "repair"
 // fields count.
 type message struct {
 	Op     string      `json:"op"`
-	Pairs  [][2]string `json:"pairs,omitempty"`  // missed, sync: copy, node to push it to; empty: all others
+	Pairs  [][2]string `json:"pairs,omitempty"`  // missed, sync: copy to push to and its node; empty: all others
 	Copy   string      `json:"copy,omitempty"`   // filled: and the next two
 	Target uint64      `json:"target,omitempty"` // id of the copy that was pushed to
 	Source uint64      `json:"source,omitempty"` // and of the one that has pushed
+	Known  uint64      `json:"known,omitempty"`  // generation of the map that the source's node knew
 	Since  uint64      `json:"since,omitempty"`  // digest: of copy, behind that sequence, and the next two
 	Limit  int         `json:"limit,omitempty"`
 	Seed   *seed       `json:"seed,omitempty"`
@@ -49,7 +50,7 @@ func (r *Repair) Answer(ctx context.Context, from string, request []byte) ([]byt
 			want = (*schedule).sync
 		}
 		for _, p := range m.Pairs {
-			r.request(pair{p[0], p[1]}, want)
+			r.request(missing{p[0], p[1]}, want)
 		}
 	case opDigest:
 		return digest(ctx, r.o.Local, &m)
@@ -66,12 +67,15 @@ func (r *Repair) ask(ctx context.Context, node string, m message) ([]byte, error
 	text, _ := json.Marshal(m) // strings and numbers: it cannot fail
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if node == r.o.Node {
+		return r.Answer(ctx, node, text)
+	}
 	return r.o.Ask(ctx, node, Service, text)
 }
 
 // tellFilled tells a node that its joining copy has everything that this node's full copy
 // had.
-func (r *Repair) tellFilled(ctx context.Context, p pair, target, source uint64) error {
-	_, err := r.ask(ctx, p.node, message{Op: opFilled, Copy: p.copy, Target: target, Source: source})
+func (r *Repair) tellFilled(ctx context.Context, p pair, o role) error {
+	_, err := r.ask(ctx, p.node, message{Op: opFilled, Copy: p.target(), Target: o.target, Source: o.source, Known: o.known})
 	return err
 }

@@ -54,28 +54,11 @@ func (w *antiEntropyPass) next(dbs meta.Databases, self string) (pairs []pair, m
 	w.begun = true
 	for db := range dbs.Slice(at, at+antiEntropyStep) {
 		w.after = db.Name
-		if pairs = pairsOf(db, self, w.node); len(pairs) > 0 {
+		if pairs = pairsWith(db, self, w.node); len(pairs) > 0 {
 			break
 		}
 	}
 	return pairs, dbs.Index(w.after+"\x00") < dbs.Len()
-}
-
-// pairsOf returns the pairs of a database on a node, with one other node or
-// all.
-func pairsOf(db *meta.Database, self, with string) []pair {
-	var out []pair
-	for _, s := range db.Shards {
-		if !s.On(self) {
-			continue
-		}
-		for _, node := range s.Nodes() {
-			if node != self && (with == "" || with == node) {
-				out = append(out, pair{db.CopyName(s.Range), node})
-			}
-		}
-	}
-	return out
 }
 
 // antiEntropy has the passes of a node: one after the other, those that somebody

@@ -50,7 +50,7 @@ func TestAntiEntropy(t *testing.T) {
 		want := map[pair]bool{}
 		withC := 0
 		for db := range dbs.All() {
-			for _, p := range pairsOf(db, "a", "") {
+			for _, p := range pairsOf(db, "a") {
 				want[p] = true
 				if p.node == "c" {
 					withC++

@@ -9,6 +9,7 @@ import (
 
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -16,8 +17,18 @@ import (
 type End struct {
 	Node string // that holds it
 	Name string // of the copy
+	ring.Range
 	Copy replica.Copy
 	position
+}
+
+// holds returns what tells whether a document belongs to the copy, of those that another one
+// has; nil: all do.
+func (e *End) holds(from *End, partitioned bool) func(id string) bool {
+	if e.Includes(from.Range) {
+		return nil
+	}
+	return func(id string) bool { return e.Contains(ring.Hash(id, partitioned)) }
 }
 
 // locate finds out which copy is there, and where it is.

@@ -29,6 +29,9 @@ const (
 // once more to what was written again since.
 func (c *Copier) exchangePurges(ctx context.Context, filter func(id string) bool) (out purgeTail, err error) {
 	out, in := purgeTail{from: &c.source, to: &c.target}, purgeTail{from: &c.target, to: &c.source}
+	for _, t := range []*purgeTail{&out, &in} {
+		t.holds = t.to.holds(t.from, c.limits.Partitioned)
+	}
 	for round := range purgeRounds {
 		moved := 0
 		for _, t := range []*purgeTail{&out, &in} {
@@ -56,15 +59,16 @@ func (c *Copier) exchangePurges(ctx context.Context, filter func(id string) bool
 // purges that the other end is known to have done.
 type purgeTail struct {
 	from, to *End
-	same     bool     // the other end is the copy that followed the log before
-	news     bool     // the checkpoint has to be written
-	upto     uint64   // the purge sequence of the last entry read
-	ids      []string // documents of the entries that were moved
+	holds    func(id string) bool // which documents the other end has; nil: all
+	same     bool                 // the other end is the copy that followed the log before
+	news     bool                 // the checkpoint has to be written
+	upto     uint64               // the purge sequence of the last entry read
+	ids      []string             // documents of the entries that were moved
 }
 
 // begin goes to where the other end has followed the log.
 func (t *purgeTail) begin(ctx context.Context) error {
-	was, known, err := readPurgeCheckpoint(ctx, t.from, t.to.Node)
+	was, known, err := readPurgeCheckpoint(ctx, t.from, followerOf(t.from, t.to))
 	t.same = was.Target == hex.EncodeToString(t.to.uuid[:])
 	if t.same { // else: a copy that has seen nothing yet, or is asked for the first time
 		t.upto = was.PurgeSeq
@@ -85,8 +89,10 @@ func (t *purgeTail) move(ctx context.Context, filter func(id string) bool, logge
 			zap.String("copy", t.from.Name), zap.String("node", t.to.Node), zap.Uint64("after", t.upto), zap.Uint64("oldest", log[0].Seq))
 	}
 	t.upto, t.news = log[len(log)-1].Seq, true
-	if filter != nil {
-		log = slices.DeleteFunc(log, func(p shard.PurgeInfo) bool { return !filter(p.ID) })
+	for _, f := range []func(id string) bool{filter, t.holds} {
+		if f != nil {
+			log = slices.DeleteFunc(log, func(p shard.PurgeInfo) bool { return !f(p.ID) })
+		}
 	}
 	for part := range slices.Chunk(log, purgesAtOnce) {
 		items := make([]shard.PurgeItem, len(part))

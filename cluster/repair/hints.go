@@ -24,17 +24,21 @@ func (r *Repair) Updated(name string) {
 	}
 }
 
+// missing is a copy by its name and node that misses something; without a node: all
+// copies of its range.
+type missing struct{ copy, node string }
+
 // Missed is told that the copy of that name on a node misses something that
 // another copy of the range has. A node that holds one pushes at once, also
 // when that is not this one. It does not block.
 func (r *Repair) Missed(name, node string) {
-	p := pair{name, node}
-	if node != r.o.Node && r.request(p, (*schedule).hint) {
+	m := missing{name, node}
+	if r.request(m, (*schedule).hint) {
 		return
 	}
 	r.mu.Lock()
 	if len(r.mu.tell) < maxHints {
-		r.mu.tell[p] = struct{}{}
+		r.mu.tell[m] = struct{}{}
 	}
 	r.mu.Unlock()
 	r.rouse()
@@ -44,45 +48,37 @@ func (r *Repair) Missed(name, node string) {
 // copies, on this node and on the others that hold one, and does not wait for
 // them. A node that cannot be reached does its round when it is back.
 func (r *Repair) Sync(ctx context.Context, copies []string) error {
-	pairs := make(map[pair]struct{}, len(copies))
+	all := make(map[missing]struct{}, len(copies))
 	for _, name := range copies {
-		p := pair{copy: name}
-		pairs[p] = struct{}{}
-		r.request(p, (*schedule).sync)
+		m := missing{copy: name}
+		all[m] = struct{}{}
+		r.request(m, (*schedule).sync)
 	}
-	r.passOn(ctx, opSync, pairs)
+	r.passOn(ctx, opSync, all)
 	return ctx.Err()
 }
 
-// request asks for a push from a copy of this node to a node, or to all others
-// of the range when the pair names none. It reports false when this node holds
-// no copy to push from.
-func (r *Repair) request(p pair, want func(s *schedule, p pair, now time.Time)) bool {
-	nodes := r.others(p.copy)
-	if p.node != "" {
-		if !slices.Contains(nodes, p.node) {
-			return false
-		}
-		nodes = []string{p.node}
-	}
+// request asks for pushes from copies of this node to one that misses something. It reports
+// false when this node holds no copy to push from.
+func (r *Repair) request(m missing, want func(s *schedule, p pair, now time.Time)) bool {
+	pairs := r.pairsTo(m.copy, m.node)
 	now := time.Now()
 	r.mu.Lock()
-	for _, node := range nodes {
-		want(r.mu.schedule, pair{p.copy, node}, now)
+	for _, p := range pairs {
+		want(r.mu.schedule, p, now)
 	}
 	r.mu.Unlock()
 	r.rouse()
-	return len(nodes) > 0
+	return len(pairs) > 0
 }
 
 // passOn has the other nodes that hold a copy to push from do what is asked for.
-func (r *Repair) passOn(ctx context.Context, op string, pairs map[pair]struct{}) {
+func (r *Repair) passOn(ctx context.Context, op string, all map[missing]struct{}) {
 	byNode := make(map[string][][2]string)
-	for p := range pairs {
-		_, nodes, _ := r.place(p.copy)
-		for _, node := range nodes {
-			if node != p.node && node != r.o.Node {
-				byNode[node] = append(byNode[node], [2]string{p.copy, p.node})
+	for m := range all {
+		for _, node := range r.holders(m.copy, m.node) {
+			if node != r.o.Node {
+				byNode[node] = append(byNode[node], [2]string{m.copy, m.node})
 			}
 		}
 	}

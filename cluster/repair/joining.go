@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type joins struct {
 	byCopy map[joiner]*joining
 }
 
-// joiner is a copy that joins. The ids of copies of different databases may be the same.
+// joiner is a copy that joins, or leaves. The ids of copies of different databases may be the same.
 type joiner struct {
 	name string
 	id   uint64
@@ -35,8 +36,10 @@ type joiner struct {
 
 // joining is what is known about one of them.
 type joining struct {
-	filled map[uint64]struct{}  // ids of the full copies that have brought it all they had
-	asked  map[string]time.Time // nodes that were asked to push, and when
+	// ids of the full copies that have brought it all they had, with the generation of the map that
+	// their nodes knew; if it leaves: of those to which it has
+	filled map[uint64]uint64
+	asked  map[string]time.Time // nodes that were asked to push, and when; if it leaves: names of copies
 }
 
 // keepJoining asks for pushes to the joining copies of this node, and proposes that they
@@ -60,24 +63,34 @@ func (r *Repair) keepJoining(ctx context.Context) {
 // does not join any more.
 func (r *Repair) look(ctx context.Context) error {
 	seen := make(map[joiner]struct{})
-	var full []meta.CopyChange
-	asks := make(map[pair]struct{})
-	for db := range r.o.Meta.Databases().Joining() {
+	var plain []meta.CopyChange
+	var together [][]meta.CopyChange
+	asks := make(map[ask]struct{})
+	for db := range r.o.Meta.Databases().Changing() {
+		filled := make(map[uint64][]uint64)
 		for i := range db.Shards {
 			s := &db.Shards[i]
 			one, here := s.CopyOn(r.o.Node)
-			if !here || one.State != ring.StateJoining {
-				continue
-			}
 			name := db.CopyName(s.Range)
-			if !r.o.Local.Has(name) {
-				continue // not made yet
+			there := here && r.o.Local.Has(name)
+			switch {
+			case here && one.State == ring.StateJoining && there: // else it is not made yet
+				seen[joiner{name, one.ID}] = struct{}{}
+				if by := r.lacks(joiner{name, one.ID}, db, s.Range, asks); by != nil {
+					filled[one.ID] = by
+				}
+			case here && one.State == ring.StateLeaving:
+				seen[joiner{name, one.ID}] = struct{}{}
+				if !there || r.left(joiner{name, one.ID}, db, s.Range, asks) {
+					plain = append(plain, changesOf(db, ring.Change{Copy: one.ID, To: ring.StateGone})...)
+				}
 			}
-			seen[joiner{name, one.ID}] = struct{}{}
-			if filled := r.lacks(joiner{name, one.ID}, s.Full(), asks); filled != nil {
-				full = append(full, meta.CopyChange{
-					Name: db.Name, ID: db.ID, Change: ring.Change{Copy: one.ID, To: ring.StateFull, Filled: filled},
-				})
+		}
+		for _, group := range become(db, r.o.Node, filled) {
+			if len(group) == 1 {
+				plain = append(plain, changesOf(db, group...)...)
+			} else {
+				together = append(together, changesOf(db, group...))
 			}
 		}
 	}
@@ -91,52 +104,182 @@ func (r *Repair) look(ctx context.Context) error {
 	if len(asks) > 0 {
 		r.work.Go(func() { r.askFull(ctx, asks) })
 	}
-	if len(full) == 0 {
-		return nil
+	for _, changes := range append(together, plain) {
+		if len(changes) == 0 {
+			continue
+		}
+		if err := r.o.Meta.ChangeCopies(ctx, changes); err != nil {
+			return err
+		}
 	}
-	return r.o.Meta.ChangeCopies(ctx, full)
+	return nil
 }
+
+func changesOf(db *meta.Database, changes ...ring.Change) []meta.CopyChange {
+	out := make([]meta.CopyChange, len(changes))
+	for i, ch := range changes {
+		out[i] = meta.CopyChange{Name: db.Name, ID: db.ID, Change: ch}
+	}
+	return out
+}
+
+// become returns the changes by which copies of a node that were filled become full, those that
+// must be made together in one. Full copies of the node whose documents they hold leave by
+// the same: a node has one full copy of each point.
+func become(db *meta.Database, node string, filled map[uint64][]uint64) [][]ring.Change {
+	type own struct {
+		ring.Range
+		ring.Copy
+	}
+	var come, full []own
+	for _, s := range db.Shards {
+		switch c, here := s.CopyOn(node); {
+		case here && c.State == ring.StateJoining:
+			come = append(come, own{s.Range, c})
+		case here && c.State == ring.StateFull:
+			full = append(full, own{s.Range, c})
+		}
+	}
+	var out [][]ring.Change
+	for len(come) > 0 {
+		group, leave := []own{come[0]}, []own(nil)
+		come = come[1:]
+		take := func(from, to *[]own, of ring.Range) {
+			*from = slices.DeleteFunc(*from, func(o own) bool {
+				if o.Overlaps(of) {
+					*to = append(*to, o)
+				}
+				return o.Overlaps(of)
+			})
+		}
+		for i, j := 0, 0; i < len(group) || j < len(leave); {
+			if i < len(group) {
+				take(&full, &leave, group[i].Range)
+				i++
+			} else {
+				take(&come, &group, leave[j].Range)
+				j++
+			}
+		}
+		var changes []ring.Change
+		for _, o := range group {
+			if by, ok := filled[o.ID]; ok {
+				changes = append(changes, ring.Change{Copy: o.ID, To: ring.StateFull, Filled: by})
+			}
+		}
+		if len(changes) < len(group) {
+			continue
+		}
+		for _, o := range leave {
+			changes = append(changes, ring.Change{Copy: o.ID, To: ring.StateLeaving})
+		}
+		if _, ok := ring.Apply(db.Shards, changes, &ring.NewCopies{}); ok {
+			out = append(out, changes)
+		}
+	}
+	return out
+}
+
+// ask is a push that a node is to be asked for: to the copy of that name on that node.
+type ask struct{ by, name, node string }
 
 // lacks adds to asks which nodes are to push to a joining copy now, or returns the full
 // copies that have filled it when they are enough.
-func (r *Repair) lacks(one joiner, full []ring.Copy, asks map[pair]struct{}) (filled []uint64) {
+func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[ask]struct{}) (filled []uint64) {
 	now := time.Now()
 	r.joins.mu.Lock()
 	defer r.joins.mu.Unlock()
 	j := r.joins.of(one)
+	full := fullOver(db, rng)
 	for _, f := range full {
-		if _, done := j.filled[f.ID]; done {
+		if j.has(f.ID, db) {
 			filled = append(filled, f.ID)
 		}
 	}
-	if len(filled) > len(full)/2 {
+	if ring.Filled(db.Shards, rng, filled) {
 		return filled
 	}
 	for _, f := range full {
-		if _, done := j.filled[f.ID]; !done && now.Sub(j.asked[f.Node]) >= askEvery {
+		if !j.has(f.ID, db) && now.Sub(j.asked[f.Node]) >= askEvery {
 			j.asked[f.Node] = now
-			asks[pair{one.name, f.Node}] = struct{}{}
+			asks[ask{f.Node, one.name, r.o.Node}] = struct{}{}
 		}
 	}
 	return nil
+}
+
+// left reports whether a copy that leaves has handed all that it has over to a full copy of each
+// point of its range; otherwise it adds its own pushes to asks.
+func (r *Repair) left(one joiner, db *meta.Database, rng ring.Range, asks map[ask]struct{}) bool {
+	now := time.Now()
+	r.joins.mu.Lock()
+	defer r.joins.mu.Unlock()
+	j := r.joins.of(one)
+	if ring.Everywhere(db.Shards, rng, func(copies []ring.Copy) bool {
+		return slices.ContainsFunc(copies, func(c ring.Copy) bool {
+			return c.State == ring.StateFull && j.has(c.ID, db)
+		})
+	}) {
+		return true
+	}
+	for _, f := range fullOver(db, rng) {
+		if !j.has(f.ID, db) && now.Sub(j.asked[f.name]) >= askEvery {
+			j.asked[f.name] = now
+			asks[ask{r.o.Node, f.name, f.Node}] = struct{}{}
+		}
+	}
+	return false
+}
+
+// fullCopy is a full copy with its name.
+type fullCopy struct {
+	name string
+	ring.Copy
+}
+
+// fullOver returns the full copies that hold documents of a range.
+func fullOver(db *meta.Database, rng ring.Range) []fullCopy {
+	var out []fullCopy
+	for _, s := range db.Shards {
+		if !s.Overlaps(rng) {
+			continue
+		}
+		for _, c := range s.Full() {
+			out = append(out, fullCopy{db.CopyName(s.Range), c})
+		}
+	}
+	return out
+}
+
+// handedOver notes that a copy that leaves has pushed all that it has to a full one.
+func (j *joins) handedOver(one joiner, o role) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.of(one).filled[o.target] = o.known
+}
+
+// has reports whether that is done with a full copy, and its node knew then which copies are full
+// now (ring.Change).
+func (j *joining) has(id uint64, db *meta.Database) bool {
+	known, done := j.filled[id]
+	return done && known >= db.FullGeneration
 }
 
 // of returns what is known about a copy.
 func (j *joins) of(one joiner) *joining {
 	known := j.byCopy[one]
 	if known == nil {
-		known = &joining{filled: make(map[uint64]struct{}), asked: make(map[string]time.Time)}
+		known = &joining{filled: make(map[uint64]uint64), asked: make(map[string]time.Time)}
 		j.byCopy[one] = known
 	}
 	return known
 }
 
-// askFull asks other nodes to push to joining copies of this one; asks names these, and
-// the nodes to ask. One that cannot be asked now is asked again.
-func (r *Repair) askFull(ctx context.Context, asks map[pair]struct{}) {
+// askFull asks nodes for pushes. One that cannot be asked now is asked again.
+func (r *Repair) askFull(ctx context.Context, asks map[ask]struct{}) {
 	byNode := make(map[string][][2]string)
-	for p := range asks {
-		byNode[p.node] = append(byNode[p.node], [2]string{p.copy, r.o.Node})
+	for a := range asks {
+		byNode[a.by] = append(byNode[a.by], [2]string{a.name, a.node})
 	}
 	r.send(ctx, opMissed, byNode) // one that keeps failing waits out its pauses
 }
@@ -149,6 +292,6 @@ func (r *Repair) filledBy(m *message) {
 		return
 	}
 	r.joins.mu.Lock()
-	r.joins.of(joiner{m.Copy, one.ID}).filled[m.Source] = struct{}{}
+	r.joins.of(joiner{m.Copy, one.ID}).filled[m.Source] = m.Known
 	r.joins.mu.Unlock()
 }

@@ -79,10 +79,10 @@ func (h *losses) write() {
 		m := h.nodes[c.Node]
 		joining := c.State == ring.StateJoining
 		if m.down.Load() || h.rnd.IntN(4) == 0 {
-			count.Follow(joining, errSick)
+			count.Follow(0, joining, errSick)
 			continue
 		}
-		count.Follow(joining, nil)
+		count.Follow(0, joining, nil)
 		m.branch(id, doc.Rev{}, "r", `{}`)
 	}
 	if o, _ := count.Outcome(); o == quorum.Committed {

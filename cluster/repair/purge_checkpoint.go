@@ -18,14 +18,35 @@ import (
 type purgeCheckpoint struct {
 	PurgeSeq uint64 `json:"purge_seq"`
 	Type     string `json:"type"`
-	Node     string `json:"node"`        // that follows
-	Target   string `json:"target_uuid"` // its copy
+	Node     string `json:"node"`           // that follows
+	Target   string `json:"target_uuid"`    // its copy
+	Copy     string `json:"copy,omitempty"` // name of that, where it is another one
+}
+
+// follower is a copy that follows the log of purges of another one.
+type follower struct{ node, copy string } // copy: its name, where it is another one
+
+func followerOf(of, by *End) follower {
+	if of.Name == by.Name {
+		return follower{node: by.Node}
+	}
+	return follower{by.Node, by.Name}
+}
+
+// purgeCheckpoint returns the checkpoint of the target at a purge sequence of the source.
+func (p *push) purgeCheckpoint(seq uint64) purgeCheckpoint {
+	f := followerOf(&p.source, &p.target)
+	return purgeCheckpoint{PurgeSeq: seq, Node: f.node, Copy: f.copy}
 }
 
 // purgeCheckpointID returns the id of that document for a follower. It names
 // the node, not the copy, so that a copy that was lost frees what it held.
-func purgeCheckpointID(node, follower string) string {
-	return purgeCheckpointPrefix(node) + hashOf([]byte(follower))
+func purgeCheckpointID(node string, f follower) string {
+	text := f.node
+	if f.copy != "" {
+		text += "\x00" + f.copy
+	}
+	return purgeCheckpointPrefix(node) + hashOf([]byte(text))
 }
 
 func purgeCheckpointPrefix(node string) string {
@@ -34,8 +55,8 @@ func purgeCheckpointPrefix(node string) string {
 
 // readPurgeCheckpoint reads how far a node is in an end's log of purges. What
 // cannot be read counts as a node that has seen nothing.
-func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purgeCheckpoint, known bool, err error) {
-	d, err := replica.LocalGet.On(ctx, of.Copy, replica.LocalGetRequest{Copy: of.Name, ID: purgeCheckpointID(of.Node, follower)})
+func readPurgeCheckpoint(ctx context.Context, of *End, f follower) (p purgeCheckpoint, known bool, err error) {
+	d, err := replica.LocalGet.On(ctx, of.Copy, replica.LocalGetRequest{Copy: of.Name, ID: purgeCheckpointID(of.Node, f)})
 	if fault.Is(err, fault.NotFound) {
 		return p, false, nil
 	}
@@ -51,7 +72,7 @@ func readPurgeCheckpoint(ctx context.Context, of *End, follower string) (p purge
 func putPurgeCheckpoint(ctx context.Context, of *End, p purgeCheckpoint) error {
 	p.Type = "internal_replication"
 	body, _ := json.Marshal(p) // strings and numbers: it cannot fail
-	if err := putLocal(ctx, of, purgeCheckpointID(of.Node, p.Node), body); err != nil {
+	if err := putLocal(ctx, of, purgeCheckpointID(of.Node, follower{p.Node, p.Copy}), body); err != nil {
 		return fmt.Errorf("write checkpoint of purges: %w", err)
 	}
 	return nil
@@ -65,7 +86,7 @@ func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 	if p.progress.held {
 		return true, nil
 	}
-	_, known, err := readPurgeCheckpoint(ctx, &p.source, p.target.Node)
+	_, known, err := readPurgeCheckpoint(ctx, &p.source, followerOf(&p.source, &p.target))
 	if err != nil {
 		return false, err
 	}
@@ -81,7 +102,7 @@ func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 		case !p.target.Copy.Away() || p.source.seq == 0:
 			return false, nil
 		}
-		if err := putPurgeCheckpoint(ctx, &p.source, purgeCheckpoint{PurgeSeq: before, Node: p.target.Node}); err != nil {
+		if err := putPurgeCheckpoint(ctx, &p.source, p.purgeCheckpoint(before)); err != nil {
 			return false, err
 		}
 	}
@@ -89,10 +110,10 @@ func (p *push) holdPurges(ctx context.Context) (logged bool, err error) {
 	return true, p.freePurges(ctx)
 }
 
-// freePurges removes what nodes left behind that hold no copy of the range any
+// freePurges removes what followers left behind that are not in the map any
 // more, so that the log of purges does not wait for them.
 func (p *push) freePurges(ctx context.Context) error {
-	if len(p.holders) == 0 {
+	if len(p.followers) == 0 {
 		return nil
 	}
 	prefix := purgeCheckpointPrefix(p.source.Node)
@@ -107,7 +128,7 @@ func (p *push) freePurges(ctx context.Context) error {
 	}
 	for i := range b.Rows {
 		var t purgeCheckpoint
-		if json.Unmarshal(b.Rows[i].Body, &t) == nil && slices.Contains(p.holders, t.Node) {
+		if json.Unmarshal(b.Rows[i].Body, &t) == nil && slices.ContainsFunc(p.followers, func(f pair) bool { return f.node == t.Node && f.to == t.Copy }) {
 			continue
 		}
 		_, err := p.local.LocalDelete(ctx, p.source.Name, b.Rows[i].ID, doc.Rev{})

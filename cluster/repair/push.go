@@ -18,9 +18,9 @@ import (
 // range, from their last checkpoint on. It is made for one run.
 type push struct {
 	*Copier
-	local   *shard.Local // where the source is
-	turn    int          // batches until another push may have its turn
-	holders []string     // the nodes of the range; empty: not known
+	local     *shard.Local // where the source is
+	turn      int          // batches until another push may have its turn
+	followers []pair       // who follows the source's log of purges; empty: not known
 	// digest asks the target for a digest of its copy; nil: it cannot be asked.
 	digest func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error)
 
@@ -90,9 +90,9 @@ func (p *push) purges(ctx context.Context) error {
 	if err := p.documents(ctx, slices.Compact(out.ids)); err != nil {
 		return err
 	}
-	return putPurgeCheckpoint(ctx, &p.source, purgeCheckpoint{
-		PurgeSeq: out.upto, Node: p.target.Node, Target: hex.EncodeToString(p.target.uuid[:]),
-	})
+	c := p.purgeCheckpoint(out.upto)
+	c.Target = hex.EncodeToString(p.target.uuid[:])
+	return putPurgeCheckpoint(ctx, &p.source, c)
 }
 
 func (p *push) checkpointID() string {
@@ -136,8 +136,9 @@ func (p *push) follow(ctx context.Context, o *outcome) error {
 // does not know of them.
 func (p *push) changes(ctx context.Context, rows []shard.Change) error {
 	p.ids = p.ids[:0]
+	holds := p.target.holds(&p.source, p.limits.Partitioned)
 	for i := range rows {
-		if !p.known.has(&rows[i]) {
+		if (holds == nil || holds(rows[i].ID)) && !p.known.has(&rows[i]) {
 			p.ids = append(p.ids, shard.IDRevs{ID: rows[i].ID, Revs: rows[i].Leaves})
 		}
 	}

@@ -62,8 +62,8 @@ type Repair struct {
 		sync.Mutex
 		schedule *schedule
 		entropy  antiEntropy
-		tell     map[pair]struct{} // hints for other nodes that have not been sent
-		synced   map[pair]uint64   // of the source: what the target is known to have
+		tell     map[missing]struct{} // hints for other nodes that have not been sent
+		synced   map[pair]uint64      // of the source: what the target is known to have
 	}
 	joins joins
 }
@@ -79,9 +79,9 @@ func New(o Options) (*Repair, error) {
 		r.log = zap.NewNop()
 	}
 	r.bandwidth.rate = func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }
-	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.others)
+	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.pairsFrom)
 	r.mu.entropy = antiEntropy{self: o.Node, jitter: r.mu.schedule.jitter}
-	r.mu.tell = make(map[pair]struct{})
+	r.mu.tell = make(map[missing]struct{})
 	r.mu.synced = make(map[pair]uint64)
 	r.joins.byCopy = make(map[joiner]*joining)
 	return r, nil
@@ -149,15 +149,15 @@ func (r *Repair) step(ctx context.Context) time.Time {
 	for i, it := range begin {
 		idle[i] = it.away && it.progress.held
 	}
-	var hints map[pair]struct{} // this function's own
+	var hints map[missing]struct{} // this function's own
 	if len(r.mu.tell) > 0 {
-		hints, r.mu.tell = r.mu.tell, make(map[pair]struct{})
+		hints, r.mu.tell = r.mu.tell, make(map[missing]struct{})
 	}
 	r.mu.Unlock()
 	for i, it := range begin {
-		if idle[i] && r.o.Peers.Copies(it.node) == nil {
+		if idle[i] && r.copies(it.node) == nil {
 			how := nodeAway
-			if !slices.Contains(r.others(it.copy), it.node) { // it will not come back: another has its place
+			if !slices.Contains(r.pairsFrom(it.copy), it.pair) { // it will not come back: another has its place
 				how = vanished
 			}
 			r.ended(it, how)
@@ -184,18 +184,19 @@ func (r *Repair) ended(it *item, how ending) {
 
 // pushPair does one push of a pair.
 func (r *Repair) pushPair(ctx context.Context, it *item) ending {
-	db, nodes, ok := r.place(it.copy)
-	if !ok || !slices.Contains(nodes, it.node) || !slices.Contains(nodes, r.o.Node) {
+	pairs := r.pairsFrom(it.copy)
+	db, _, _ := r.o.Meta.CopyIn(it.copy, r.o.Node)
+	if db == nil || !slices.Contains(pairs, it.pair) {
 		return vanished
 	}
 	cfg := r.o.Config.Load().Repair
 	source := r.end(db, it.copy, r.o.Node, r.o.Own)
-	target := r.end(db, it.copy, it.node, r.o.Peers.Copies(it.node))
+	target := r.end(db, it.target(), it.node, r.copies(it.node))
 	limits := shard.Limits{Revs: db.RevsLimit, PurgedInfos: db.PurgedInfosLimit, Partitioned: db.Partitioned}
 	p := &push{
-		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, holders: nodes,
+		Copier: NewCopier(source, target, limits, r.log), local: r.o.Local, turn: cfg.BatchCount, followers: pairs,
 		digest: func(ctx context.Context, since uint64, limit int, s seed) ([]byte, error) {
-			return r.ask(ctx, it.node, message{Op: opDigest, Copy: it.copy, Since: since, Limit: limit, Seed: &s})
+			return r.ask(ctx, it.node, message{Op: opDigest, Copy: it.target(), Since: since, Limit: limit, Seed: &s})
 		},
 	}
 	p.batch, p.bandwidth, p.progress = cfg.BatchSize, &r.bandwidth, it.progress
@@ -203,31 +204,59 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	defer cancel(nil)
 	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })
 	defer p.progress.stall.Stop()
-	from, fills := r.fills(db, it)
-	if target := p.target.Copy.To.Copy; fills && it.drained != target {
-		// This node knows that the target joins. What it lets in from here on gets there by itself.
+	role := r.role(db, it)
+	if role.fence != 0 && it.drained != role.fence {
+		// This node knows that the target joins, or the source leaves. What it lets in from here on
+		// gets to the target by itself.
 		if err := r.o.Local.Writes.Drain(ctx); err != nil {
 			return failed
 		}
-		it.drained = target
+		it.drained = role.fence
 	}
 	o, err := p.run(ctx)
 	if err == nil {
 		r.synced(it, &o)
 	}
-	done := err == nil && !o.more
-	if done && fills {
-		err = r.tellFilled(ctx, it.pair, p.target.Copy.To.Copy, from)
+	if done := err == nil && !o.more; done && role.fills {
+		err = r.tellFilled(ctx, it.pair, role)
+	} else if done && role.leaves {
+		r.joins.handedOver(joiner{it.copy, role.source}, role)
 	}
 	return r.judge(ctx, it, &o, err)
 }
 
-// fills returns the id of the copy of this node that is pushed from, and whether it is a
-// full copy and fills a joining one.
-func (r *Repair) fills(db *meta.Database, it *item) (from uint64, ok bool) {
+// role is what a push does besides bringing copies in line.
+type role struct {
+	source, target uint64 // ids of the copies
+	known          uint64 // generation of the map that this node knows
+	fills          bool   // a full copy fills a joining one
+	leaves         bool   // a copy that leaves hands over to a full one
+	fence          uint64 // id of the one of which this node has to have heard before; 0: none
+}
+
+func (r *Repair) role(db *meta.Database, it *item) role {
 	source, _ := db.Copy(it.copy, r.o.Node)
-	target, there := db.Copy(it.copy, it.node)
-	return source.ID, there && source.State == ring.StateFull && target.State == ring.StateJoining
+	target, there := db.Copy(it.target(), it.node)
+	out := role{
+		source: source.ID, target: target.ID, known: db.Generation,
+		fills:  there && source.State == ring.StateFull && target.State == ring.StateJoining,
+		leaves: there && source.State == ring.StateLeaving && target.State == ring.StateFull,
+	}
+	switch {
+	case out.fills:
+		out.fence = target.ID
+	case out.leaves:
+		out.fence = source.ID
+	}
+	return out
+}
+
+// copies returns the copies of a node, nil when it cannot be reached.
+func (r *Repair) copies(node string) replica.Copies {
+	if node == r.o.Node {
+		return r.o.Own
+	}
+	return r.o.Peers.Copies(node)
 }
 
 // synced keeps how far a target is.
@@ -243,7 +272,8 @@ func (r *Repair) synced(it *item, o *outcome) {
 // end returns the copy of a database on a node as its map has it.
 func (r *Repair) end(db *meta.Database, name, node string, at replica.Copies) End {
 	c, _ := db.Copy(name, node)
-	return End{Node: node, Name: name, Copy: replica.Copy{At: at, To: wire.Addressee{Copy: c.ID, Generation: db.Generation}}}
+	rng, _, _, _ := ring.ParseCopyName(name)
+	return End{Node: node, Name: name, Range: rng, Copy: replica.Copy{At: at, To: wire.Addressee{Copy: c.ID, Generation: db.Generation}}}
 }
 
 // errStalled ends a push that makes no progress.
@@ -272,31 +302,6 @@ func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) end
 func (r *Repair) holds(ctx context.Context, name string) bool {
 	_, _, err := r.o.Local.Position(ctx, name)
 	return !fault.Is(err, fault.NoCopy)
-}
-
-// place returns the database of a copy and the nodes that hold its range, in
-// the order of the map.
-func (r *Repair) place(name string) (*meta.Database, []string, bool) {
-	db, _, _ := r.o.Meta.CopyIn(name, r.o.Node)
-	if db == nil {
-		return nil, nil, false
-	}
-	for i := range db.Shards {
-		if s := &db.Shards[i]; db.CopyName(s.Range) == name {
-			return db, s.Nodes(), true
-		}
-	}
-	return nil, nil, false
-}
-
-// others returns the other nodes with a copy of the range of a copy of this
-// node.
-func (r *Repair) others(name string) []string {
-	_, nodes, ok := r.place(name)
-	if !ok || !slices.Contains(nodes, r.o.Node) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(nodes), func(node string) bool { return node == r.o.Node })
 }
 
 // reached is told that a node can be reached again, or no longer.

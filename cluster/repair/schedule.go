@@ -6,9 +6,19 @@ import (
 	"time"
 )
 
-// pair is a copy of this node and another node that holds a copy of the same
-// range.
-type pair struct{ copy, node string }
+// pair is a copy of this node and another copy that holds some of the same documents.
+type pair struct {
+	copy, node string
+	to         string // name of the other copy; empty: the same, that of another node
+}
+
+// target returns the name of the copy that is pushed to.
+func (p pair) target() string {
+	if p.to == "" {
+		return p.copy
+	}
+	return p.to
+}
 
 const (
 	// maxPairs bounds what is remembered about pairs that have something to do.
@@ -29,7 +39,7 @@ const (
 type schedule struct {
 	delay  time.Duration // from an update to the push
 	jitter func(n time.Duration) time.Duration
-	peers  func(copy string) []string // the other nodes with a copy of the range
+	peers  func(copy string) []pair // those of a copy of this node
 
 	fresh   []update            // updated copies, the oldest first
 	updated map[string]struct{} // those of fresh
@@ -57,11 +67,11 @@ type item struct {
 	away     bool   // the last try did not reach the node
 	behind   uint64 // sequences of the source that the target did not have at the last look
 	begun    time.Time
-	drained  uint64 // id of the joining copy for which the writes of before have ended; see fills
+	drained  uint64 // id of the joining or leaving copy for which the writes of before have ended; see role
 	progress *progress
 }
 
-func newSchedule(delay time.Duration, peers func(copy string) []string) *schedule {
+func newSchedule(delay time.Duration, peers func(copy string) []pair) *schedule {
 	return &schedule{
 		delay: delay, peers: peers, jitter: func(n time.Duration) time.Duration { return rand.N(n) },
 		updated: make(map[string]struct{}), items: make(map[pair]*item), busy: make(map[string]int),
@@ -154,8 +164,8 @@ func (s *schedule) start(now time.Time, limit int) (begin []*item, wake time.Tim
 		s.fresh[0] = update{}
 		s.fresh = s.fresh[1:]
 		delete(s.updated, u.copy)
-		for _, node := range s.peers(u.copy) {
-			s.want(pair{u.copy, node}, now)
+		for _, p := range s.peers(u.copy) {
+			s.want(p, now)
 		}
 	}
 	toOne := max(1, limit-limit/4)

@@ -17,7 +17,7 @@ type plan struct {
 
 func newPlan(t tester) *plan {
 	p := &plan{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	p.schedule = newSchedule(5*time.Second, func(copy string) []string { return []string{"b", "c"} })
+	p.schedule = newSchedule(5*time.Second, func(copy string) []pair { return []pair{{copy: copy, node: "b"}, {copy: copy, node: "c"}} })
 	p.jitter = func(n time.Duration) time.Duration { return n / 2 }
 	return p
 }
@@ -72,7 +72,7 @@ func TestUpdatesWaitTogether(t *testing.T) {
 func TestUpWhileRunning(t *testing.T) {
 	for _, how := range []ending{nodeAway, failed, turnOver, caughtUp} {
 		p := newPlan(t)
-		p.want(pair{"x", "b"}, p.now)
+		p.want(pair{copy: "x", node: "b"}, p.now)
 		it := p.expect(9, "xb ")[0]
 		p.up("c", p.now)
 		p.done(it, nodeAway, p.now)
@@ -93,9 +93,9 @@ func TestUpWhileRunning(t *testing.T) {
 
 func TestHintWhileRunning(t *testing.T) {
 	p := newPlan(t)
-	p.want(pair{"x", "b"}, p.now)
+	p.want(pair{copy: "x", node: "b"}, p.now)
 	it := p.expect(9, "xb ")[0]
-	p.want(pair{"x", "b"}, p.now)
+	p.want(pair{copy: "x", node: "b"}, p.now)
 	p.expect(9, "")
 	p.done(it, caughtUp, p.now)
 	it = p.expect(9, "xb ")[0]
@@ -105,11 +105,11 @@ func TestHintWhileRunning(t *testing.T) {
 
 func TestFailuresPause(t *testing.T) {
 	p := newPlan(t)
-	p.want(pair{"x", "b"}, p.now)
+	p.want(pair{copy: "x", node: "b"}, p.now)
 	for _, pause := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		it := p.expect(9, "xb ")[0]
 		p.done(it, failed, p.now)
-		p.want(pair{"x", "b"}, p.now) // more hints change nothing
+		p.want(pair{copy: "x", node: "b"}, p.now) // more hints change nothing
 		p.pass(time.Duration(pause*750)*time.Millisecond - 1)
 		p.expect(9, "")
 		p.pass(1)
@@ -123,7 +123,7 @@ func TestFailuresPause(t *testing.T) {
 	p.up("b", p.now)
 	it = p.expect(9, "xb ")[0]
 	p.done(it, failed, p.now)
-	p.hurry(p.items[pair{"x", "b"}], p.now)
+	p.hurry(p.items[pair{copy: "x", node: "b"}], p.now)
 	p.done(p.expect(9, "xb ")[0], vanished, p.now)
 	if len(p.items) != 0 {
 		t.Error("a pair whose copy is gone is kept")
@@ -134,10 +134,10 @@ func TestFailuresPause(t *testing.T) {
 func TestSlowNodeDoesNotTakeAll(t *testing.T) {
 	p := newPlan(t)
 	for i := range 10 {
-		p.want(pair{fmt.Sprint(i), "b"}, p.now)
+		p.want(pair{copy: fmt.Sprint(i), node: "b"}, p.now)
 		p.pass(1)
 	}
-	p.want(pair{"x", "c"}, p.now)
+	p.want(pair{copy: "x", node: "c"}, p.now)
 	items, wake := p.start(p.now, 4)
 	if len(items) != 4 || items[3].node != "c" || !wake.IsZero() {
 		t.Errorf("%d start, to be asked again at %v", len(items), wake)
@@ -153,7 +153,7 @@ func TestSlowNodeDoesNotTakeAll(t *testing.T) {
 func TestTurnsGoRound(t *testing.T) {
 	p := newPlan(t)
 	for _, c := range []string{"x", "y", "z"} {
-		p.want(pair{c, "b"}, p.now)
+		p.want(pair{copy: c, node: "b"}, p.now)
 		p.pass(1)
 	}
 	it := p.expect(1, "xb ")[0]
@@ -192,15 +192,15 @@ func TestScheduleRapid(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				if p.update(c, p.now) {
-					owed[pair{c, "b"}], owed[pair{c, "c"}] = true, true
+					owed[pair{copy: c, node: "b"}], owed[pair{copy: c, node: "c"}] = true, true
 				}
 			case 1:
-				p.want(pair{c, n}, p.now)
-				owed[pair{c, n}] = true
+				p.want(pair{copy: c, node: n}, p.now)
+				owed[pair{copy: c, node: n}] = true
 			case 2:
 				p.up(n, p.now)
 			case 3, 4:
-				if it := running[pair{c, n}]; it != nil {
+				if it := running[pair{copy: c, node: n}]; it != nil {
 					delete(running, it.pair)
 					p.done(it, ending(rapid.SampledFrom([]int{0, 0, 1, 3, 4}).Draw(t, "end")), p.now)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"divan/cluster/meta"
 	"divan/httpapi/core"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -21,8 +22,9 @@ func mapBody(db *meta.Database) []byte {
 	}
 	out = append(out, `],"changelog":[`...)
 	byNode := map[string][]string{}
+	shards := ring.Visible(db.Shards)
 	first := true
-	for _, s := range db.Shards {
+	for _, s := range shards {
 		for _, node := range s.Nodes() {
 			byNode[node] = append(byNode[node], s.String())
 			if !first {
@@ -40,7 +42,7 @@ func mapBody(db *meta.Database) []byte {
 		out = core.AppendStrings(append(doc.AppendString(out, node), ':'), byNode[node])
 	}
 	out = append(out, `},"by_range":{`...)
-	for i, s := range db.Shards {
+	for i, s := range shards {
 		if i > 0 {
 			out = append(out, ',')
 		}

@@ -136,19 +136,26 @@ func Complete(some []Range) []Range {
 // State is what a copy is to its range.
 type State uint8
 
-// The states.
+// The states (docs/decisions/0040-splitting.md). Only a full copy answers.
 const (
-	StateFull    State = iota // it holds what was written to its range, and answers
-	StateJoining              // it takes all that is written and is filled from the others; it answers nothing
+	StateFull    State = iota // it holds what was written to its range
+	StateJoining              // it takes all that is written and is filled from the others
+	StateCopying              // it is made from another copy of its node, and takes nothing else
+	StateLeaving              // others have its role; it pushes to them what it alone has
+	StateGone                 // it is in the map no more: only what a change aims at
 )
 
 // String returns the state as the API shows it.
 func (s State) String() string {
-	if s == StateJoining {
-		return "joining"
+	names := [...]string{"full", "joining", "copying", "leaving", "gone"}
+	if int(s) < len(names) {
+		return names[s]
 	}
-	return "full"
+	return fmt.Sprintf("State(%d)", s)
 }
+
+// Used reports whether coordinators know a copy in that state: it gets what is written.
+func (s State) Used() bool { return s == StateFull || s == StateJoining }
 
 // Copy is one copy of a range: an entry of the map of its database.
 type Copy struct {
@@ -181,7 +188,7 @@ func (s Shard) Nodes() []string {
 	return out
 }
 
-// Full returns the full copies, in their order. There is always one.
+// Full returns the full copies, in their order.
 func (s Shard) Full() []Copy {
 	if !slices.ContainsFunc(s.Copies, func(c Copy) bool { return c.State != StateFull }) {
 		return s.Copies
@@ -209,25 +216,6 @@ func (s Shard) CopyOn(node string) (Copy, bool) {
 // at returns the place of the copy of a node, -1 when it holds none.
 func (s Shard) at(node string) int {
 	return slices.IndexFunc(s.Copies, func(c Copy) bool { return c.Node == node })
-}
-
-// Lookup returns the index of the shard that owns hash, or -1 when none does.
-// The shards must be sorted by Begin and must not overlap, as Place returns
-// them.
-func Lookup(shards []Shard, hash uint32) int {
-	i, found := slices.BinarySearchFunc(shards, hash, func(s Shard, h uint32) int {
-		switch {
-		case s.End < h:
-			return -1
-		case s.Begin > h:
-			return 1
-		}
-		return 0
-	})
-	if !found {
-		return -1
-	}
-	return i
 }
 
 // Covers reports whether the shards, sorted by Begin, cover the ring without

@@ -87,24 +87,6 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestLookup(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var shards []Shard
-		for _, r := range Split(rapid.IntRange(1, 50).Draw(t, "q")) {
-			shards = append(shards, Shard{Range: r})
-		}
-		hash := rapid.Uint32().Draw(t, "hash")
-		i := Lookup(shards, hash)
-		if i < 0 || !shards[i].Contains(hash) {
-			t.Fatalf("%08x in %d of %v", hash, i, shards)
-		}
-		gone := slices.Delete(slices.Clone(shards), i, i+1)
-		if got := Lookup(gone, hash); got != -1 {
-			t.Fatalf("%08x found in %v", hash, gone[got])
-		}
-	})
-}
-
 func TestCovers(t *testing.T) {
 	whole := Shard{Range: Full(), Copies: CopiesOn("a")}
 	half := Split(2)

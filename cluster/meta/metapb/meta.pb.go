@@ -75,7 +75,7 @@ func (x ConfigChange_Op) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConfigChange_Op.Descriptor instead.
 func (ConfigChange_Op) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{8, 0}
+	return file_meta_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type Answer_Outcome int32
@@ -124,7 +124,7 @@ func (x Answer_Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Answer_Outcome.Descriptor instead.
 func (Answer_Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{22, 0}
+	return file_meta_proto_rawDescGZIP(), []int{26, 0}
 }
 
 // Command is one entry of the log. A program stops at an operation that it does
@@ -146,6 +146,8 @@ type Command struct {
 	//	*Command_AssignSlots
 	//	*Command_IdentifyCopies
 	//	*Command_ChangeCopies
+	//	*Command_AddCopies
+	//	*Command_PutRecord
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -296,6 +298,24 @@ func (x *Command) GetChangeCopies() *ChangeCopies {
 	return nil
 }
 
+func (x *Command) GetAddCopies() *AddCopies {
+	if x != nil {
+		if x, ok := x.Op.(*Command_AddCopies); ok {
+			return x.AddCopies
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPutRecord() *PutRecord {
+	if x != nil {
+		if x, ok := x.Op.(*Command_PutRecord); ok {
+			return x.PutRecord
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -348,6 +368,14 @@ type Command_ChangeCopies struct {
 	ChangeCopies *ChangeCopies `protobuf:"bytes,12,opt,name=change_copies,json=changeCopies,proto3,oneof"`
 }
 
+type Command_AddCopies struct {
+	AddCopies *AddCopies `protobuf:"bytes,13,opt,name=add_copies,json=addCopies,proto3,oneof"`
+}
+
+type Command_PutRecord struct {
+	PutRecord *PutRecord `protobuf:"bytes,14,opt,name=put_record,json=putRecord,proto3,oneof"`
+}
+
 func (*Command_Init) isCommand_Op() {}
 
 func (*Command_CreateDatabase) isCommand_Op() {}
@@ -371,6 +399,10 @@ func (*Command_AssignSlots) isCommand_Op() {}
 func (*Command_IdentifyCopies) isCommand_Op() {}
 
 func (*Command_ChangeCopies) isCommand_Op() {}
+
+func (*Command_AddCopies) isCommand_Op() {}
+
+func (*Command_PutRecord) isCommand_Op() {}
 
 // Init gives a new group its identity; only the first one counts.
 type Init struct {
@@ -439,11 +471,12 @@ type Database struct {
 	RevsLimit        int64                  `protobuf:"varint,9,opt,name=revs_limit,json=revsLimit,proto3" json:"revs_limit,omitempty"`
 	PurgedInfosLimit int64                  `protobuf:"varint,10,opt,name=purged_infos_limit,json=purgedInfosLimit,proto3" json:"purged_infos_limit,omitempty"`
 	// Of a database whose copies have ids.
-	Generation    uint64 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"` // index of the command that changed its copies last
-	Born          uint64 `protobuf:"varint,13,opt,name=born,proto3" json:"born,omitempty"`             // index of the command that created it
-	Unnamed       uint64 `protobuf:"varint,12,opt,name=unnamed,proto3" json:"unnamed,omitempty"`       // directories of copies up to this id need not tell theirs
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Generation     uint64 `protobuf:"varint,11,opt,name=generation,proto3" json:"generation,omitempty"`                               // index of the command that changed its copies last
+	Born           uint64 `protobuf:"varint,13,opt,name=born,proto3" json:"born,omitempty"`                                           // index of the command that created it
+	Unnamed        uint64 `protobuf:"varint,12,opt,name=unnamed,proto3" json:"unnamed,omitempty"`                                     // directories of copies up to this id need not tell theirs
+	FullGeneration uint64 `protobuf:"varint,14,opt,name=full_generation,json=fullGeneration,proto3" json:"full_generation,omitempty"` // index of the command that changed last which copies are full
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Database) Reset() {
@@ -563,6 +596,13 @@ func (x *Database) GetBorn() uint64 {
 func (x *Database) GetUnnamed() uint64 {
 	if x != nil {
 		return x.Unnamed
+	}
+	return 0
+}
+
+func (x *Database) GetFullGeneration() uint64 {
+	if x != nil {
+		return x.FullGeneration
 	}
 	return 0
 }
@@ -765,6 +805,189 @@ func (x *CopyChange) GetFilled() []uint64 {
 	return nil
 }
 
+// AddCopies adds copies to a database: all, or none when a node has one of such a
+// range already.
+type AddCopies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // of the database
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`     // of the database
+	Copies        []*Addition            `protobuf:"bytes,3,rep,name=copies,proto3" json:"copies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddCopies) Reset() {
+	*x = AddCopies{}
+	mi := &file_meta_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddCopies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddCopies) ProtoMessage() {}
+
+func (x *AddCopies) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddCopies.ProtoReflect.Descriptor instead.
+func (*AddCopies) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AddCopies) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddCopies) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *AddCopies) GetCopies() []*Addition {
+	if x != nil {
+		return x.Copies
+	}
+	return nil
+}
+
+type Addition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Begin         uint32                 `protobuf:"varint,1,opt,name=begin,proto3" json:"begin,omitempty"`
+	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Addition) Reset() {
+	*x = Addition{}
+	mi := &file_meta_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Addition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Addition) ProtoMessage() {}
+
+func (x *Addition) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Addition.ProtoReflect.Descriptor instead.
+func (*Addition) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Addition) GetBegin() uint32 {
+	if x != nil {
+		return x.Begin
+	}
+	return 0
+}
+
+func (x *Addition) GetEnd() uint32 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *Addition) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+// PutRecord writes or removes a record that is not about databases or nodes.
+type PutRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`      // empty: it is removed
+	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"` // of the record that it takes the place of; 0: there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutRecord) Reset() {
+	*x = PutRecord{}
+	mi := &file_meta_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutRecord) ProtoMessage() {}
+
+func (x *PutRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
+func (*PutRecord) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PutRecord) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *PutRecord) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *PutRecord) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // AlterDatabase changes what is set.
 type AlterDatabase struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -779,7 +1002,7 @@ type AlterDatabase struct {
 
 func (x *AlterDatabase) Reset() {
 	*x = AlterDatabase{}
-	mi := &file_meta_proto_msgTypes[6]
+	mi := &file_meta_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +1014,7 @@ func (x *AlterDatabase) String() string {
 func (*AlterDatabase) ProtoMessage() {}
 
 func (x *AlterDatabase) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[6]
+	mi := &file_meta_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +1027,7 @@ func (x *AlterDatabase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterDatabase.ProtoReflect.Descriptor instead.
 func (*AlterDatabase) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{6}
+	return file_meta_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AlterDatabase) GetName() string {
@@ -852,7 +1075,7 @@ type DeleteDatabase struct {
 
 func (x *DeleteDatabase) Reset() {
 	*x = DeleteDatabase{}
-	mi := &file_meta_proto_msgTypes[7]
+	mi := &file_meta_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +1087,7 @@ func (x *DeleteDatabase) String() string {
 func (*DeleteDatabase) ProtoMessage() {}
 
 func (x *DeleteDatabase) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[7]
+	mi := &file_meta_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1100,7 @@ func (x *DeleteDatabase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDatabase.ProtoReflect.Descriptor instead.
 func (*DeleteDatabase) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{7}
+	return file_meta_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteDatabase) GetName() string {
@@ -908,7 +1131,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_meta_proto_msgTypes[8]
+	mi := &file_meta_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1143,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[8]
+	mi := &file_meta_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1156,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{8}
+	return file_meta_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ConfigChange) GetOp() ConfigChange_Op {
@@ -987,7 +1210,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_meta_proto_msgTypes[9]
+	mi := &file_meta_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1222,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[9]
+	mi := &file_meta_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1235,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{9}
+	return file_meta_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Node) GetName() string {
@@ -1080,7 +1303,7 @@ type AlterNode struct {
 
 func (x *AlterNode) Reset() {
 	*x = AlterNode{}
-	mi := &file_meta_proto_msgTypes[10]
+	mi := &file_meta_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1315,7 @@ func (x *AlterNode) String() string {
 func (*AlterNode) ProtoMessage() {}
 
 func (x *AlterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[10]
+	mi := &file_meta_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1328,7 @@ func (x *AlterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlterNode.ProtoReflect.Descriptor instead.
 func (*AlterNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{10}
+	return file_meta_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AlterNode) GetName() string {
@@ -1166,7 +1389,7 @@ type RemoveNode struct {
 
 func (x *RemoveNode) Reset() {
 	*x = RemoveNode{}
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1401,7 @@ func (x *RemoveNode) String() string {
 func (*RemoveNode) ProtoMessage() {}
 
 func (x *RemoveNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[11]
+	mi := &file_meta_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1414,7 @@ func (x *RemoveNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNode.ProtoReflect.Descriptor instead.
 func (*RemoveNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{11}
+	return file_meta_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RemoveNode) GetName() string {
@@ -1214,7 +1437,7 @@ type ReplaceNode struct {
 
 func (x *ReplaceNode) Reset() {
 	*x = ReplaceNode{}
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1449,7 @@ func (x *ReplaceNode) String() string {
 func (*ReplaceNode) ProtoMessage() {}
 
 func (x *ReplaceNode) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[12]
+	mi := &file_meta_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1462,7 @@ func (x *ReplaceNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceNode.ProtoReflect.Descriptor instead.
 func (*ReplaceNode) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{12}
+	return file_meta_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReplaceNode) GetName() string {
@@ -1275,7 +1498,7 @@ type AssignSlots struct {
 
 func (x *AssignSlots) Reset() {
 	*x = AssignSlots{}
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1510,7 @@ func (x *AssignSlots) String() string {
 func (*AssignSlots) ProtoMessage() {}
 
 func (x *AssignSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[13]
+	mi := &file_meta_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1523,7 @@ func (x *AssignSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignSlots.ProtoReflect.Descriptor instead.
 func (*AssignSlots) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{13}
+	return file_meta_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AssignSlots) GetSlots() []*Slot {
@@ -1321,7 +1544,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1556,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1569,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{14}
+	return file_meta_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Slot) GetNumber() uint32 {
@@ -1371,7 +1594,7 @@ func (x *Slot) GetTerm() uint64 {
 }
 
 // Record is a part of a snapshot. A snapshot has one head, nodes, configuration,
-// slots of work, deleted databases, databases sorted by name, and one end, each behind its
+// slots of work, records, deleted databases, databases sorted by name, and one end, each behind its
 // length (varint).
 type Record struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1384,6 +1607,7 @@ type Record struct {
 	//	*Record_Database
 	//	*Record_End
 	//	*Record_Slot
+	//	*Record_Stored
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1391,7 +1615,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1403,7 +1627,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1416,7 +1640,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -1489,6 +1713,15 @@ func (x *Record) GetSlot() *Slot {
 	return nil
 }
 
+func (x *Record) GetStored() *StoredRecord {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Stored); ok {
+			return x.Stored
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -1521,6 +1754,10 @@ type Record_Slot struct {
 	Slot *Slot `protobuf:"bytes,7,opt,name=slot,proto3,oneof"`
 }
 
+type Record_Stored struct {
+	Stored *StoredRecord `protobuf:"bytes,8,opt,name=stored,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Node) isRecord_Record() {}
@@ -1534,6 +1771,8 @@ func (*Record_Database) isRecord_Record() {}
 func (*Record_End) isRecord_Record() {}
 
 func (*Record_Slot) isRecord_Record() {}
+
+func (*Record_Stored) isRecord_Record() {}
 
 type Head struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1549,7 +1788,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1800,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1813,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Head) GetUuid() string {
@@ -1619,6 +1858,67 @@ func (x *Head) GetClusterVersion() uint64 {
 	return 0
 }
 
+// StoredRecord is what PutRecord has written.
+type StoredRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"` // index of the command that wrote it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredRecord) Reset() {
+	*x = StoredRecord{}
+	mi := &file_meta_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredRecord) ProtoMessage() {}
+
+func (x *StoredRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
+func (*StoredRecord) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *StoredRecord) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *StoredRecord) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *StoredRecord) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // Tombstone is of a deleted database.
 type Tombstone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1630,7 +1930,7 @@ type Tombstone struct {
 
 func (x *Tombstone) Reset() {
 	*x = Tombstone{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1942,7 @@ func (x *Tombstone) String() string {
 func (*Tombstone) ProtoMessage() {}
 
 func (x *Tombstone) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1955,7 @@ func (x *Tombstone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstone.ProtoReflect.Descriptor instead.
 func (*Tombstone) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Tombstone) GetName() string {
@@ -1682,7 +1982,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1994,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +2007,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *End) GetRecords() uint64 {
@@ -1733,7 +2033,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +2045,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +2058,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Request) GetQuestion() isRequest_Question {
@@ -1840,7 +2140,7 @@ type Nothing struct {
 
 func (x *Nothing) Reset() {
 	*x = Nothing{}
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1852,7 +2152,7 @@ func (x *Nothing) String() string {
 func (*Nothing) ProtoMessage() {}
 
 func (x *Nothing) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1865,7 +2165,7 @@ func (x *Nothing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nothing.ProtoReflect.Descriptor instead.
 func (*Nothing) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20}
+	return file_meta_proto_rawDescGZIP(), []int{24}
 }
 
 // Join asks to take a node in, or to note what changed about it.
@@ -1881,7 +2181,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2193,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2206,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{21}
+	return file_meta_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Join) GetNode() *Node {
@@ -1953,7 +2253,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2265,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2278,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{22}
+	return file_meta_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Answer) GetOutcome() Answer_Outcome {
@@ -2049,7 +2349,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2061,7 +2361,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2074,7 +2374,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{23}
+	return file_meta_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -2104,7 +2404,7 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"meta.proto\x12\n" +
-	"divan.meta\"\xe3\x05\n" +
+	"divan.meta\"\xd3\x06\n" +
 	"\aCommand\x12&\n" +
 	"\x04init\x18\x01 \x01(\v2\x10.divan.meta.InitH\x00R\x04init\x12?\n" +
 	"\x0fcreate_database\x18\x02 \x01(\v2\x14.divan.meta.DatabaseH\x00R\x0ecreateDatabase\x12B\n" +
@@ -2120,11 +2420,15 @@ const file_meta_proto_rawDesc = "" +
 	"\fassign_slots\x18\n" +
 	" \x01(\v2\x17.divan.meta.AssignSlotsH\x00R\vassignSlots\x12>\n" +
 	"\x0fidentify_copies\x18\v \x01(\v2\x13.divan.meta.NothingH\x00R\x0eidentifyCopies\x12?\n" +
-	"\rchange_copies\x18\f \x01(\v2\x18.divan.meta.ChangeCopiesH\x00R\fchangeCopiesB\x04\n" +
+	"\rchange_copies\x18\f \x01(\v2\x18.divan.meta.ChangeCopiesH\x00R\fchangeCopies\x126\n" +
+	"\n" +
+	"add_copies\x18\r \x01(\v2\x15.divan.meta.AddCopiesH\x00R\taddCopies\x126\n" +
+	"\n" +
+	"put_record\x18\x0e \x01(\v2\x15.divan.meta.PutRecordH\x00R\tputRecordB\x04\n" +
 	"\x02op\"2\n" +
 	"\x04Init\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x82\x03\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xab\x03\n" +
 	"\bDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x0e\n" +
@@ -2142,7 +2446,8 @@ const file_meta_proto_rawDesc = "" +
 	"generation\x18\v \x01(\x04R\n" +
 	"generation\x12\x12\n" +
 	"\x04born\x18\r \x01(\x04R\x04born\x12\x18\n" +
-	"\aunnamed\x18\f \x01(\x04R\aunnamedB\v\n" +
+	"\aunnamed\x18\f \x01(\x04R\aunnamed\x12'\n" +
+	"\x0ffull_generation\x18\x0e \x01(\x04R\x0efullGenerationB\v\n" +
 	"\t_security\"u\n" +
 	"\x05Shard\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
@@ -2158,7 +2463,19 @@ const file_meta_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x12\n" +
 	"\x04copy\x18\x03 \x01(\x04R\x04copy\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\rR\x05state\x12\x16\n" +
-	"\x06filled\x18\x05 \x03(\x04R\x06filled\"\xde\x01\n" +
+	"\x06filled\x18\x05 \x03(\x04R\x06filled\"]\n" +
+	"\tAddCopies\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\x12,\n" +
+	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"F\n" +
+	"\bAddition\x12\x14\n" +
+	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\rR\x03end\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\"M\n" +
+	"\tPutRecord\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\"\xde\x01\n" +
 	"\rAlterDatabase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x1f\n" +
@@ -2218,7 +2535,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x04Slot\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
-	"\x04term\x18\x03 \x01(\x04R\x04term\"\xca\x02\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"\xfe\x02\n" +
 	"\x06Record\x12&\n" +
 	"\x04head\x18\x01 \x01(\v2\x10.divan.meta.HeadH\x00R\x04head\x12&\n" +
 	"\x04node\x18\x02 \x01(\v2\x10.divan.meta.NodeH\x00R\x04node\x122\n" +
@@ -2226,7 +2543,8 @@ const file_meta_proto_rawDesc = "" +
 	"\adeleted\x18\x04 \x01(\v2\x15.divan.meta.TombstoneH\x00R\adeleted\x122\n" +
 	"\bdatabase\x18\x05 \x01(\v2\x14.divan.meta.DatabaseH\x00R\bdatabase\x12#\n" +
 	"\x03end\x18\x06 \x01(\v2\x0f.divan.meta.EndH\x00R\x03end\x12&\n" +
-	"\x04slot\x18\a \x01(\v2\x10.divan.meta.SlotH\x00R\x04slotB\b\n" +
+	"\x04slot\x18\a \x01(\v2\x10.divan.meta.SlotH\x00R\x04slot\x122\n" +
+	"\x06stored\x18\b \x01(\v2\x18.divan.meta.StoredRecordH\x00R\x06storedB\b\n" +
 	"\x06record\"\x9b\x01\n" +
 	"\x04Head\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
@@ -2234,7 +2552,11 @@ const file_meta_proto_rawDesc = "" +
 	"\x05floor\x18\x03 \x01(\x03R\x05floor\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\x04R\x05index\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x12'\n" +
-	"\x0fcluster_version\x18\x06 \x01(\x04R\x0eclusterVersion\"7\n" +
+	"\x0fcluster_version\x18\x06 \x01(\x04R\x0eclusterVersion\"P\n" +
+	"\fStoredRecord\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\"7\n" +
 	"\tTombstone\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x03R\x06suffix\"\x1f\n" +
@@ -2287,7 +2609,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_meta_proto_goTypes = []any{
 	(ConfigChange_Op)(0),   // 0: divan.meta.ConfigChange.Op
 	(Answer_Outcome)(0),    // 1: divan.meta.Answer.Outcome
@@ -2297,61 +2619,69 @@ var file_meta_proto_goTypes = []any{
 	(*Shard)(nil),          // 5: divan.meta.Shard
 	(*ChangeCopies)(nil),   // 6: divan.meta.ChangeCopies
 	(*CopyChange)(nil),     // 7: divan.meta.CopyChange
-	(*AlterDatabase)(nil),  // 8: divan.meta.AlterDatabase
-	(*DeleteDatabase)(nil), // 9: divan.meta.DeleteDatabase
-	(*ConfigChange)(nil),   // 10: divan.meta.ConfigChange
-	(*Node)(nil),           // 11: divan.meta.Node
-	(*AlterNode)(nil),      // 12: divan.meta.AlterNode
-	(*RemoveNode)(nil),     // 13: divan.meta.RemoveNode
-	(*ReplaceNode)(nil),    // 14: divan.meta.ReplaceNode
-	(*AssignSlots)(nil),    // 15: divan.meta.AssignSlots
-	(*Slot)(nil),           // 16: divan.meta.Slot
-	(*Record)(nil),         // 17: divan.meta.Record
-	(*Head)(nil),           // 18: divan.meta.Head
-	(*Tombstone)(nil),      // 19: divan.meta.Tombstone
-	(*End)(nil),            // 20: divan.meta.End
-	(*Request)(nil),        // 21: divan.meta.Request
-	(*Nothing)(nil),        // 22: divan.meta.Nothing
-	(*Join)(nil),           // 23: divan.meta.Join
-	(*Answer)(nil),         // 24: divan.meta.Answer
-	(*Refusal)(nil),        // 25: divan.meta.Refusal
+	(*AddCopies)(nil),      // 8: divan.meta.AddCopies
+	(*Addition)(nil),       // 9: divan.meta.Addition
+	(*PutRecord)(nil),      // 10: divan.meta.PutRecord
+	(*AlterDatabase)(nil),  // 11: divan.meta.AlterDatabase
+	(*DeleteDatabase)(nil), // 12: divan.meta.DeleteDatabase
+	(*ConfigChange)(nil),   // 13: divan.meta.ConfigChange
+	(*Node)(nil),           // 14: divan.meta.Node
+	(*AlterNode)(nil),      // 15: divan.meta.AlterNode
+	(*RemoveNode)(nil),     // 16: divan.meta.RemoveNode
+	(*ReplaceNode)(nil),    // 17: divan.meta.ReplaceNode
+	(*AssignSlots)(nil),    // 18: divan.meta.AssignSlots
+	(*Slot)(nil),           // 19: divan.meta.Slot
+	(*Record)(nil),         // 20: divan.meta.Record
+	(*Head)(nil),           // 21: divan.meta.Head
+	(*StoredRecord)(nil),   // 22: divan.meta.StoredRecord
+	(*Tombstone)(nil),      // 23: divan.meta.Tombstone
+	(*End)(nil),            // 24: divan.meta.End
+	(*Request)(nil),        // 25: divan.meta.Request
+	(*Nothing)(nil),        // 26: divan.meta.Nothing
+	(*Join)(nil),           // 27: divan.meta.Join
+	(*Answer)(nil),         // 28: divan.meta.Answer
+	(*Refusal)(nil),        // 29: divan.meta.Refusal
 }
 var file_meta_proto_depIdxs = []int32{
 	3,  // 0: divan.meta.Command.init:type_name -> divan.meta.Init
 	4,  // 1: divan.meta.Command.create_database:type_name -> divan.meta.Database
-	8,  // 2: divan.meta.Command.alter_database:type_name -> divan.meta.AlterDatabase
-	9,  // 3: divan.meta.Command.delete_database:type_name -> divan.meta.DeleteDatabase
-	10, // 4: divan.meta.Command.change_config:type_name -> divan.meta.ConfigChange
-	11, // 5: divan.meta.Command.put_node:type_name -> divan.meta.Node
-	12, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
-	13, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
-	14, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
-	15, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
-	22, // 10: divan.meta.Command.identify_copies:type_name -> divan.meta.Nothing
+	11, // 2: divan.meta.Command.alter_database:type_name -> divan.meta.AlterDatabase
+	12, // 3: divan.meta.Command.delete_database:type_name -> divan.meta.DeleteDatabase
+	13, // 4: divan.meta.Command.change_config:type_name -> divan.meta.ConfigChange
+	14, // 5: divan.meta.Command.put_node:type_name -> divan.meta.Node
+	15, // 6: divan.meta.Command.alter_node:type_name -> divan.meta.AlterNode
+	16, // 7: divan.meta.Command.remove_node:type_name -> divan.meta.RemoveNode
+	17, // 8: divan.meta.Command.replace_node:type_name -> divan.meta.ReplaceNode
+	18, // 9: divan.meta.Command.assign_slots:type_name -> divan.meta.AssignSlots
+	26, // 10: divan.meta.Command.identify_copies:type_name -> divan.meta.Nothing
 	6,  // 11: divan.meta.Command.change_copies:type_name -> divan.meta.ChangeCopies
-	5,  // 12: divan.meta.Database.shards:type_name -> divan.meta.Shard
-	7,  // 13: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
-	0,  // 14: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
-	16, // 15: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
-	18, // 16: divan.meta.Record.head:type_name -> divan.meta.Head
-	11, // 17: divan.meta.Record.node:type_name -> divan.meta.Node
-	10, // 18: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
-	19, // 19: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
-	4,  // 20: divan.meta.Record.database:type_name -> divan.meta.Database
-	20, // 21: divan.meta.Record.end:type_name -> divan.meta.End
-	16, // 22: divan.meta.Record.slot:type_name -> divan.meta.Slot
-	22, // 23: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
-	23, // 24: divan.meta.Request.join:type_name -> divan.meta.Join
-	22, // 25: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
-	11, // 26: divan.meta.Join.node:type_name -> divan.meta.Node
-	1,  // 27: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
-	25, // 28: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
-	4,  // 29: divan.meta.Answer.database:type_name -> divan.meta.Database
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	8,  // 12: divan.meta.Command.add_copies:type_name -> divan.meta.AddCopies
+	10, // 13: divan.meta.Command.put_record:type_name -> divan.meta.PutRecord
+	5,  // 14: divan.meta.Database.shards:type_name -> divan.meta.Shard
+	7,  // 15: divan.meta.ChangeCopies.changes:type_name -> divan.meta.CopyChange
+	9,  // 16: divan.meta.AddCopies.copies:type_name -> divan.meta.Addition
+	0,  // 17: divan.meta.ConfigChange.op:type_name -> divan.meta.ConfigChange.Op
+	19, // 18: divan.meta.AssignSlots.slots:type_name -> divan.meta.Slot
+	21, // 19: divan.meta.Record.head:type_name -> divan.meta.Head
+	14, // 20: divan.meta.Record.node:type_name -> divan.meta.Node
+	13, // 21: divan.meta.Record.config:type_name -> divan.meta.ConfigChange
+	23, // 22: divan.meta.Record.deleted:type_name -> divan.meta.Tombstone
+	4,  // 23: divan.meta.Record.database:type_name -> divan.meta.Database
+	24, // 24: divan.meta.Record.end:type_name -> divan.meta.End
+	19, // 25: divan.meta.Record.slot:type_name -> divan.meta.Slot
+	22, // 26: divan.meta.Record.stored:type_name -> divan.meta.StoredRecord
+	26, // 27: divan.meta.Request.read_index:type_name -> divan.meta.Nothing
+	27, // 28: divan.meta.Request.join:type_name -> divan.meta.Join
+	26, // 29: divan.meta.Request.log_stats:type_name -> divan.meta.Nothing
+	14, // 30: divan.meta.Join.node:type_name -> divan.meta.Node
+	1,  // 31: divan.meta.Answer.outcome:type_name -> divan.meta.Answer.Outcome
+	29, // 32: divan.meta.Answer.refusal:type_name -> divan.meta.Refusal
+	4,  // 33: divan.meta.Answer.database:type_name -> divan.meta.Database
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -2372,11 +2702,13 @@ func file_meta_proto_init() {
 		(*Command_AssignSlots)(nil),
 		(*Command_IdentifyCopies)(nil),
 		(*Command_ChangeCopies)(nil),
+		(*Command_AddCopies)(nil),
+		(*Command_PutRecord)(nil),
 	}
 	file_meta_proto_msgTypes[2].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[6].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[10].OneofWrappers = []any{}
-	file_meta_proto_msgTypes[15].OneofWrappers = []any{
+	file_meta_proto_msgTypes[9].OneofWrappers = []any{}
+	file_meta_proto_msgTypes[13].OneofWrappers = []any{}
+	file_meta_proto_msgTypes[18].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Node)(nil),
 		(*Record_Config)(nil),
@@ -2384,8 +2716,9 @@ func file_meta_proto_init() {
 		(*Record_Database)(nil),
 		(*Record_End)(nil),
 		(*Record_Slot)(nil),
+		(*Record_Stored)(nil),
 	}
-	file_meta_proto_msgTypes[19].OneofWrappers = []any{
+	file_meta_proto_msgTypes[23].OneofWrappers = []any{
 		(*Request_Propose)(nil),
 		(*Request_ReadIndex)(nil),
 		(*Request_Join)(nil),
@@ -2397,7 +2730,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
