@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 
 	"google.golang.org/grpc"
 
@@ -21,23 +20,20 @@ var errAborted = errors.New("the upload was given up")
 // ReadAttachment reads stored bytes of a copy on the node. Only what is read is
 // sent ahead, up to the window of a stream.
 func (p *Peer) ReadAttachment(ctx context.Context, m *wirepb.AttachmentRange) (io.ReadCloser, error) {
-	l, err := p.reach(ctx)
+	a := &attachmentReader{}
+	inner, err := p.open(ctx, &a.opened)
 	if err != nil {
 		return nil, err
 	}
-	l.use()
-	inner, cancel := context.WithCancel(ctx)
-	l.streams.Add(1)
-	a := &attachmentReader{ctx: ctx, conn: l, cancel: cancel}
 	m.Repair = IsRepair(ctx)
-	a.stream, err = l.client.ReadAttachment(inner, m)
+	a.stream, err = a.conn.client.ReadAttachment(inner, m)
 	if err == nil {
 		err = a.receive() // the first part: it is there, or the fault
 	} else {
-		err = l.lost(ctx, err)
+		err = a.lost(err)
 	}
 	if err != nil {
-		_ = a.Close()
+		a.end()
 		return nil, err
 	}
 	return a, nil
@@ -45,11 +41,8 @@ func (p *Peer) ReadAttachment(ctx context.Context, m *wirepb.AttachmentRange) (i
 
 // attachmentReader reads from another node. It is used by one goroutine.
 type attachmentReader struct {
-	ctx    context.Context // of the request
-	conn   *clientConn
-	cancel context.CancelFunc
+	opened
 	stream grpc.ServerStreamingClient[wirepb.Chunk]
-	once   sync.Once
 	rest   []byte // received and not read
 	err    error
 }
@@ -75,7 +68,7 @@ func (a *attachmentReader) receive() error {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	case err != nil:
-		return a.conn.lost(a.ctx, err)
+		return a.lost(err)
 	case c.Fault != nil:
 		return DecodeFault(c.Fault)
 	}
@@ -85,27 +78,21 @@ func (a *attachmentReader) receive() error {
 
 // Close implements io.Closer. It may be called more than once.
 func (a *attachmentReader) Close() error {
-	a.once.Do(func() {
-		a.cancel()
-		a.conn.streams.Add(-1)
-	})
+	a.end()
 	return nil
 }
 
 // PutAttachment stores bytes on a copy of the node; first names them. Write waits
 // while the window of the stream is full.
 func (p *Peer) PutAttachment(ctx context.Context, first *wirepb.AttachmentPart) (AttachmentWriter, error) {
-	l, err := p.reach(ctx)
+	s := &attachmentWriter{}
+	inner, err := p.open(ctx, &s.opened)
 	if err != nil {
 		return nil, err
 	}
-	l.use()
-	inner, cancel := context.WithCancel(ctx)
-	l.streams.Add(1)
-	s := &attachmentWriter{ctx: ctx, conn: l, cancel: cancel}
-	if s.stream, err = l.client.PutAttachment(inner); err != nil {
+	if s.stream, err = s.conn.client.PutAttachment(inner); err != nil {
 		s.end()
-		return nil, l.lost(ctx, err)
+		return nil, s.lost(err)
 	}
 	first.Repair = IsRepair(ctx)
 	err = s.send(first)
@@ -121,11 +108,8 @@ func (p *Peer) PutAttachment(ctx context.Context, first *wirepb.AttachmentPart) 
 
 // attachmentWriter writes to another node. It is used by one goroutine.
 type attachmentWriter struct {
-	ctx    context.Context // of the request
-	conn   *clientConn
-	cancel context.CancelFunc
+	opened
 	stream grpc.BidiStreamingClient[wirepb.AttachmentPart, wirepb.Chunk]
-	once   sync.Once
 	part   wirepb.AttachmentPart
 	err    error // why writing has failed
 }
@@ -153,7 +137,7 @@ func (s *attachmentWriter) send(part *wirepb.AttachmentPart) error {
 		return err
 	}
 	if err != nil {
-		return s.conn.lost(s.ctx, err)
+		return s.lost(err)
 	}
 	return nil
 }
@@ -162,7 +146,7 @@ func (s *attachmentWriter) send(part *wirepb.AttachmentPart) error {
 func (s *attachmentWriter) hear() error {
 	c, err := s.stream.Recv()
 	if err != nil {
-		return s.conn.lost(s.ctx, err)
+		return s.lost(err)
 	}
 	return DecodeFault(c.Fault)
 }
@@ -188,10 +172,7 @@ func (s *attachmentWriter) Abort() { s.end() }
 
 // end lets go of the stream; what has not been made durable is dropped there.
 func (s *attachmentWriter) end() {
-	s.once.Do(func() {
-		s.cancel()
-		s.conn.streams.Add(-1)
-	})
+	s.opened.end()
 	if s.err == nil {
 		s.err = errAborted
 	}

@@ -19,7 +19,7 @@ const (
 	firstBody = 1 << 20   // what is set aside for one that comes in pieces
 )
 
-// message is a call or an answer on its way out. It belongs to the frame writer once it
+// outMessage is a call or an answer on its way out. It belongs to the frame writer once it
 // has been put there, body included.
 type outMessage struct {
 	call     uint64
@@ -76,13 +76,14 @@ func (l *frameWriter) put(p *outMessage) {
 		return
 	}
 	if first {
-		l.signal()
+		wake(l.wake)
 	}
 }
 
-func (l *frameWriter) signal() {
+// wake gives c, which has room for one value, a value unless it has one.
+func wake(c chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -16,12 +15,9 @@ import (
 // second part on one is asked for ahead, from the third on two. One goroutine may
 // call Next while another calls Pending.
 type Rows struct {
-	ctx    context.Context // of the request
-	conn   *clientConn
+	opened
 	turn   chan struct{} // held by the one that receives: two would take each other's parts
-	cancel context.CancelFunc
 	stream grpc.BidiStreamingClient[wirepb.ListCommand, wirepb.ListPart]
-	closed atomic.Bool
 
 	part  *wirepb.ListPart   // the last one received; it is used again
 	ahead []*wirepb.ListPart // parts with rows that came before an answer to Pending
@@ -36,21 +32,17 @@ type Rows struct {
 // List opens a listing and decodes its head into head, which aliases memory of
 // its own. limit is how many rows will be read; 0 = unknown.
 func (p *Peer) List(ctx context.Context, r Request, head Message, limit int) (*Rows, error) {
-	l, err := p.reach(ctx)
-	if err != nil {
-		return nil, err
-	}
 	body, err := marshal(r.Body)
 	if err != nil {
 		return nil, err
 	}
 	defer recycle(body)
-	l.use()
-	s := &Rows{ctx: ctx, conn: l, limit: limit, first: true, asked: 1, part: &wirepb.ListPart{}, turn: make(chan struct{}, 1)}
-	inner, cancel := context.WithCancel(ctx)
-	s.cancel = cancel
-	l.streams.Add(1)
-	if s.stream, err = l.client.List(inner); err == nil {
+	s := &Rows{limit: limit, first: true, asked: 1, part: &wirepb.ListPart{}, turn: make(chan struct{}, 1)}
+	inner, err := p.open(ctx, &s.opened)
+	if err != nil {
+		return nil, err
+	}
+	if s.stream, err = s.conn.client.List(inner); err == nil {
 		if err = s.stream.Send(&wirepb.ListCommand{
 			Op: r.Op, Request: *body, Repair: IsRepair(ctx), Copy: r.To.Copy, Generation: r.To.Generation,
 		}); err == nil || errors.Is(err, io.EOF) {
@@ -76,7 +68,7 @@ func (s *Rows) explain(err error) error {
 	if errors.As(err, &sent) {
 		return sent.error
 	}
-	return s.conn.lost(s.ctx, err)
+	return s.lost(err)
 }
 
 // remote marks an error that the other node has sent.
@@ -206,9 +198,4 @@ func (s *Rows) pending(after uint64) (uint64, error) {
 
 // Close lets go of what the other node holds for the listing. It may be called
 // more than once.
-func (s *Rows) Close() {
-	if !s.closed.Swap(true) {
-		s.cancel()
-		s.conn.streams.Add(-1)
-	}
-}
+func (s *Rows) Close() { s.end() }

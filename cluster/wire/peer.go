@@ -10,8 +10,9 @@ import (
 	"divan/storage/fault"
 )
 
-// Peer is another node: what it does with its copies, and its services. A node that cannot be reached, or stops answering while a call
-// is under way, makes it fail with fault.NodeDown.
+// Peer is another node: what it does with its copies, and its services. A node that
+// cannot be reached, or stops answering while a call is under way, makes it fail with
+// fault.NodeDown.
 type Peer struct {
 	node string
 	conn atomic.Pointer[clientConn] // nil: not connected
@@ -89,6 +90,38 @@ func (p *Peer) reach(ctx context.Context) (*clientConn, error) {
 	}
 	return l, nil
 }
+
+// opened is a stream of a request that is open on a connection.
+type opened struct {
+	ctx    context.Context // of the request
+	conn   *clientConn
+	cancel context.CancelFunc
+	closed atomic.Bool
+}
+
+// open counts o as a stream of a request and returns the context to open it with.
+// Unless that fails, o has to be ended.
+func (p *Peer) open(ctx context.Context, o *opened) (inner context.Context, err error) {
+	if o.conn, err = p.reach(ctx); err != nil {
+		return nil, err
+	}
+	o.conn.use()
+	o.conn.streams.Add(1)
+	o.ctx = ctx
+	inner, o.cancel = context.WithCancel(ctx)
+	return inner, nil
+}
+
+// end lets go of the stream. It may be called more than once.
+func (o *opened) end() {
+	if !o.closed.Swap(true) {
+		o.cancel()
+		o.conn.streams.Add(-1)
+	}
+}
+
+// lost says what an error of the stream means to its caller.
+func (o *opened) lost(err error) error { return o.conn.lost(o.ctx, err) }
 
 // Name returns the name of the node.
 func (p *Peer) Name() string { return p.node }

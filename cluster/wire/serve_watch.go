@@ -102,10 +102,7 @@ func (v *watching) note(f func()) {
 	v.mu.Lock()
 	f()
 	v.mu.Unlock()
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
+	wake(v.wake)
 }
 
 // tell sends what there is to tell until the stream ends.

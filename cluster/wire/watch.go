@@ -69,13 +69,6 @@ func newWatches(l *clientConn) *watches {
 	return w
 }
 
-func (w *watches) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
 // add starts a watch and waits until it stands.
 func (w *watches) add(which watchedCopy, generation uint64, c chan struct{}) (io.Closer, error) {
 	user := &watcher{all: w, c: c}
@@ -94,7 +87,7 @@ func (w *watches) add(which watchedCopy, generation uint64, c chan struct{}) (io
 	user.of = of
 	of.users[user] = struct{}{}
 	w.mu.Unlock()
-	w.signal()
+	wake(w.wake)
 	w.conn.streams.Add(1)
 	t := time.NewTimer(watchTime)
 	defer t.Stop()
@@ -127,7 +120,7 @@ func (u *watcher) Close() error {
 	if len(u.of.users) == 0 && w.mu.byNumber[u.of.number] == u.of {
 		w.forget(u.of)
 		w.mu.queue = append(w.mu.queue, &wirepb.WatchCommand{Number: u.of.number})
-		w.signal()
+		wake(w.wake)
 	}
 	return nil
 }
@@ -199,10 +192,7 @@ func (w *watches) hear(e *wirepb.WatchEvent) {
 // notify is called with mu held.
 func (of *watched) notify() {
 	for u := range of.users {
-		select {
-		case u.c <- struct{}{}:
-		default:
-		}
+		wake(u.c)
 	}
 }
 

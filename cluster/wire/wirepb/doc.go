@@ -1,3 +1,3 @@
 // Package wirepb holds the messages between nodes, generated from wire.proto by
-// "make generate". Package wire alone uses them.
+// "make generate". Packages wire and replica alone use them.
 package wirepb
