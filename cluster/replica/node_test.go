@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -135,6 +136,7 @@ func serve(t *testing.T, o wire.Operations) (Remote, *testNode) {
 		net.SetLink("10.0.0.1", "10.0.0.2", simnet.Link{Cut: true})
 		net.SetLink("10.0.0.2", "10.0.0.1", simnet.Link{Cut: true})
 	}
+	synctest.Wait() // b listens
 	a := boot("a@a", "10.0.0.1", wire.Operations{})
 	return On(a.pool.Peer("b@b")), b
 }
