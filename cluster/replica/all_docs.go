@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"slices"
 
 	"divan/cluster/wire/wirepb"
 	"divan/shard"
@@ -38,40 +37,23 @@ var AllDocs = declare(Operation[shard.DocsRequest, Docs]{
 			func(m *wirepb.DocsHead) DocsHead { return DocsHead{m.Total, m.Before, m.Seq, decode16(m.Uuid)} },
 		},
 		batchCodec[shard.RowBatch, *wirepb.Rows]{
-			encode: func(b *shard.RowBatch, m *wirepb.Rows) { encodeRows(b.Rows, m) },
-			decode: func(m *wirepb.Rows, b *shard.RowBatch) { b.Rows = appendRows(b.Rows, m.Rows) },
+			encode: func(b *shard.RowBatch, m *wirepb.Rows) { m.Rows = refill(m.Rows, b.Rows, encodeRow) },
+			decode: func(m *wirepb.Rows, b *shard.RowBatch) { b.Rows = decodeRows(b.Rows, m.Rows) },
 			clear:  func(b *shard.RowBatch) { b.Rows = b.Rows[:0] },
 			count:  func(b *shard.RowBatch) int { return len(b.Rows) },
 		},
 		func(q shard.DocsRequest) int { return q.Limit }),
 })
 
-// encodeRows fills m, whose memory is used again.
-func encodeRows(rows []shard.Row, m *wirepb.Rows) {
-	m.Rows = grow(m.Rows, len(rows))
-	for i := range rows {
-		encodeRow(&rows[i], m.Rows[i])
-	}
-}
-
-// appendRows appends rows and documents of a message to dst.
-func appendRows(dst []shard.Row, rows []*wirepb.Row) []shard.Row {
-	docs := 0
-	for _, r := range rows {
-		if r.Doc != nil {
-			docs++
+// decodeRows appends rows and documents of a message to dst.
+func decodeRows(dst []shard.Row, rows []*wirepb.Row) []shard.Row {
+	docs := roomFor(rows)
+	return appendList(dst, rows, func(m *wirepb.Row) shard.Row {
+		return shard.Row{
+			ID: m.Id, Rev: doc.Rev{Pos: m.RevPos, ID: text(m.RevId)},
+			Deleted: m.Deleted, Missing: m.Missing, Doc: docs.decode(m.Doc),
 		}
-	}
-	dst = slices.Grow(dst, len(rows))
-	arena := make([]shard.Doc, docs)
-	for _, r := range rows {
-		var d *shard.Doc
-		if r.Doc != nil {
-			d, arena = &arena[0], arena[1:]
-		}
-		dst = append(dst, decodeRow(r, d))
-	}
-	return dst
+	})
 }
 
 func encodeDocsRequest(req *shard.DocsRequest) *wirepb.DocsRequest {
@@ -93,11 +75,4 @@ func decodeDocsRequest(m *wirepb.DocsRequest) shard.DocsRequest {
 func encodeRow(r *shard.Row, m *wirepb.Row) {
 	m.Id, m.RevPos, m.RevId = r.ID, r.Rev.Pos, raw(r.Rev.ID)
 	m.Deleted, m.Missing, m.Doc = r.Deleted, r.Missing, encodeDoc(r.Doc, m.Doc)
-}
-
-func decodeRow(m *wirepb.Row, d *shard.Doc) shard.Row {
-	return shard.Row{
-		ID: m.Id, Rev: doc.Rev{Pos: m.RevPos, ID: text(m.RevId)},
-		Deleted: m.Deleted, Missing: m.Missing, Doc: decodeDoc(m.Doc, d),
-	}
 }

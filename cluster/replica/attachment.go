@@ -87,9 +87,9 @@ var DropAttachments = declare(Operation[DropAttachmentsRequest, Done]{
 				return m
 			},
 			func(m *wirepb.DropAttachmentsRequest) DropAttachmentsRequest {
-				q := DropAttachmentsRequest{name(m.Copy), name(m.Id), make([][16]byte, len(m.Keys))}
-				for i, k := range m.Keys {
-					q.Keys[i] = decode16(k)
+				q := DropAttachmentsRequest{Copy: name(m.Copy), ID: name(m.Id)}
+				for _, k := range m.Keys {
+					q.Keys = append(q.Keys, decode16(k))
 				}
 				return q
 			},

@@ -119,6 +119,76 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
+// BenchmarkMessages measures turning requests and answers into messages, bytes and
+// back, without a connection.
+func BenchmarkMessages(b *testing.B) {
+	rev := doc.Rev{Pos: 3, ID: "0123456789abcdef"}
+	found := &shard.Doc{ID: "document-000001", Rev: rev, Body: body(1000), Revisions: doc.Path{Start: 3, IDs: []string{rev.ID, rev.ID, rev.ID}}}
+	feed := shard.ChangeBatch{Rows: make([]shard.Change, 100)}
+	for i := range feed.Rows {
+		feed.Rows[i] = shard.Change{Seq: uint64(i), ID: found.ID, Leaves: []doc.Rev{rev}, Doc: found}
+	}
+	b.Run("update", carry(Update, updateOf(1), []shard.EditResult{{Rev: rev}}))
+	b.Run("open", carry(Open, shard.OpenRequest{Copy: testCopy, ID: found.ID, Revs: true}, found))
+	b.Run("changes", carry(Changes, shard.ChangesRequest{Copy: testCopy}, feed))
+}
+
+// carrier is a transport whose messages can be measured: of a request, and of an
+// answer or a batch of one.
+type carrier[Q, A any] interface {
+	carry(q *Q, a *A, buffer []byte) error
+}
+
+func carry[Q, A, B any](o *Operation[Q, A], q Q, a B) func(b *testing.B) {
+	return func(b *testing.B) {
+		buffer := make([]byte, 1<<20)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := o.Over.(carrier[Q, B]).carry(&q, &a, buffer); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func (s *unaryTransport[Q, A, MQ, MA, PQ, PA]) carry(q *Q, a *A, buffer []byte) error {
+	mq, ma := PQ(new(MQ)), PA(new(MA))
+	if err := send(s.request.encode(q), mq, buffer); err != nil {
+		return err
+	}
+	s.request.decode(mq)
+	if err := send(s.answer.encode(a), ma, buffer); err != nil {
+		return err
+	}
+	s.answer.decode(ma)
+	return nil
+}
+
+func (s *listingTransport[Q, H, B, MQ, MH, MB, PQ, PH, PB]) carry(q *Q, a *B, buffer []byte) error {
+	mq, out, in := PQ(new(MQ)), PB(new(MB)), PB(new(MB))
+	if err := send(s.request.encode(q), mq, buffer); err != nil {
+		return err
+	}
+	s.request.decode(mq)
+	s.batch.encode(a, out)
+	if err := send(out, in, buffer); err != nil {
+		return err
+	}
+	var got B
+	s.batch.decode(in, &got)
+	in.ResetVT() // its documents are used again
+	return nil
+}
+
+// send writes a message into the buffer and reads it from there.
+func send(m, to wire.Message, buffer []byte) error {
+	buffer = buffer[:m.SizeVT()]
+	if _, err := m.MarshalToSizedBufferVT(buffer); err != nil {
+		return err
+	}
+	return to.UnmarshalVTUnsafe(buffer)
+}
+
 func BenchmarkBulk(b *testing.B) {
 	p := loopback(b, fixed(b))
 	req := updateOf(500)

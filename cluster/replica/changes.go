@@ -26,24 +26,26 @@ var Changes = declare(Operation[shard.ChangesRequest, Feed]{
 		codec[shard.ChangesRequest, *wirepb.ChangesRequest]{encodeChangesRequest, decodeChangesRequest},
 		codec[sequence.Head, *wirepb.ChangesHead]{
 			func(h *sequence.Head) *wirepb.ChangesHead {
-				m := &wirepb.ChangesHead{Seq: h.Seq, Uuid: h.UUID[:]}
-				for i := range h.Origins {
-					m.Origins = append(m.Origins, &wirepb.Origin{Uuid: h.Origins[i].UUID[:], Upto: h.Origins[i].Upto})
+				return &wirepb.ChangesHead{
+					Seq: h.Seq, Uuid: h.UUID[:],
+					Origins: encodeList(h.Origins, func(o *sequence.Origin, m *wirepb.Origin) { m.Uuid, m.Upto = o.UUID[:], o.Upto }),
 				}
-				return m
 			},
 			func(m *wirepb.ChangesHead) sequence.Head {
-				h := sequence.Head{Seq: m.Seq, UUID: decode16(m.Uuid)}
-				for _, o := range m.Origins {
-					h.Origins = append(h.Origins, sequence.Origin{UUID: decode16(o.Uuid), Upto: o.Upto})
+				return sequence.Head{
+					Seq: m.Seq, UUID: decode16(m.Uuid),
+					Origins: decodeList(m.Origins, func(m *wirepb.Origin) sequence.Origin {
+						return sequence.Origin{UUID: decode16(m.Uuid), Upto: m.Upto}
+					}),
 				}
-				return h
 			},
 		},
 		batchCodec[shard.ChangeBatch, *wirepb.Changes]{
-			encode: encodeChanges,
+			encode: func(b *shard.ChangeBatch, m *wirepb.Changes) {
+				m.Upto, m.Rows = b.Upto, refill(m.Rows, b.Rows, encodeChange)
+			},
 			decode: func(m *wirepb.Changes, b *shard.ChangeBatch) {
-				b.Upto, b.Rows = m.Upto, appendChanges(b.Rows, m.Rows)
+				b.Upto, b.Rows = m.Upto, decodeChanges(b.Rows, m.Rows)
 			},
 			clear: func(b *shard.ChangeBatch) { b.Rows = b.Rows[:0] },
 			count: func(b *shard.ChangeBatch) int { return len(b.Rows) },
@@ -51,44 +53,25 @@ var Changes = declare(Operation[shard.ChangesRequest, Feed]{
 		func(q shard.ChangesRequest) int { return q.Limit }),
 })
 
-// encodeChanges fills a message, whose memory is used again.
-func encodeChanges(b *shard.ChangeBatch, into *wirepb.Changes) {
-	into.Upto, into.Rows = b.Upto, grow(into.Rows, len(b.Rows))
-	for i, m := range into.Rows {
-		c := &b.Rows[i]
-		m.Seq, m.Id, m.Deleted, m.Doc = c.Seq, c.ID, c.Deleted, encodeDoc(c.Doc, m.Doc)
-		if m.Leaves == nil {
-			m.Leaves = &wirepb.Revs{}
-		}
-		m.Leaves.Pos, m.Leaves.Ids = m.Leaves.Pos[:0], m.Leaves.Ids[:0]
-		for _, r := range c.Leaves {
-			m.Leaves.Pos, m.Leaves.Ids = append(m.Leaves.Pos, r.Pos), append(m.Leaves.Ids, raw(r.ID))
-		}
-	}
+func encodeChange(c *shard.Change, m *wirepb.Change) {
+	m.Seq, m.Id, m.Leaves = c.Seq, c.ID, encodeRevs(c.Leaves, m.Leaves)
+	m.Deleted, m.Doc = c.Deleted, encodeDoc(c.Doc, m.Doc)
 }
 
-// appendChanges appends rows of a message to dst.
-func appendChanges(dst []shard.Change, rows []*wirepb.Change) []shard.Change {
-	leaves, docs := 0, 0
+// decodeChanges appends rows of a message to dst.
+func decodeChanges(dst []shard.Change, rows []*wirepb.Change) []shard.Change {
+	leaves, docs := 0, roomFor(rows)
 	for _, r := range rows {
 		if r.Leaves != nil {
 			leaves += len(r.Leaves.Pos)
 		}
-		if r.Doc != nil {
-			docs++
-		}
 	}
-	revs, arena := make([]doc.Rev, 0, leaves), make([]shard.Doc, docs)
-	for _, r := range rows {
+	revs := make([]doc.Rev, 0, leaves)
+	return appendList(dst, rows, func(m *wirepb.Change) shard.Change {
 		at := len(revs)
-		revs = appendRevs(revs, r.Leaves)
-		c := shard.Change{Seq: r.Seq, ID: r.Id, Leaves: revs[at:len(revs):len(revs)], Deleted: r.Deleted}
-		if r.Doc != nil {
-			c.Doc, arena = decodeDoc(r.Doc, &arena[0]), arena[1:]
-		}
-		dst = append(dst, c)
-	}
-	return dst
+		revs = appendRevs(revs, m.Leaves)
+		return shard.Change{Seq: m.Seq, ID: m.Id, Leaves: revs[at:len(revs):len(revs)], Deleted: m.Deleted, Doc: docs.decode(m.Doc)}
+	})
 }
 
 func encodeChangesRequest(req *shard.ChangesRequest) *wirepb.ChangesRequest {

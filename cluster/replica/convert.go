@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -47,13 +48,17 @@ func decodeIDs(ids [][]byte) []string {
 	return out
 }
 
-func encodeRevs(revs []doc.Rev) *wirepb.Revs {
+// encodeRevs fills m, which may be nil; of nothing it makes nothing.
+func encodeRevs(revs []doc.Rev, m *wirepb.Revs) *wirepb.Revs {
 	if len(revs) == 0 {
 		return nil
 	}
-	m := &wirepb.Revs{Pos: make([]uint64, len(revs)), Ids: make([][]byte, len(revs))}
-	for i, r := range revs {
-		m.Pos[i], m.Ids[i] = r.Pos, raw(r.ID)
+	if m == nil {
+		m = &wirepb.Revs{Pos: make([]uint64, 0, len(revs)), Ids: make([][]byte, 0, len(revs))}
+	}
+	m.Pos, m.Ids = m.Pos[:0], m.Ids[:0]
+	for _, r := range revs {
+		m.Pos, m.Ids = append(m.Pos, r.Pos), append(m.Ids, raw(r.ID))
 	}
 	return m
 }
@@ -76,6 +81,7 @@ func decodeRevs(m *wirepb.Revs) []doc.Rev {
 	return appendRevs(make([]doc.Rev, 0, len(m.Pos)), m)
 }
 
+// encodePath leaves the path of nothing out.
 func encodePath(p doc.Path) *wirepb.Path {
 	if p.Start == 0 && len(p.IDs) == 0 {
 		return nil
@@ -83,33 +89,14 @@ func encodePath(p doc.Path) *wirepb.Path {
 	return &wirepb.Path{Start: p.Start, Ids: encodeIDs(p.IDs)}
 }
 
+// fillPath is encodePath in a list, where nothing can be left out.
+func fillPath(p *doc.Path, m *wirepb.Path) { m.Start, m.Ids = p.Start, encodeIDs(p.IDs) }
+
 func decodePath(m *wirepb.Path) doc.Path {
 	if m == nil {
 		return doc.Path{}
 	}
 	return doc.Path{Start: m.Start, IDs: decodeIDs(m.Ids)}
-}
-
-func encodePaths(paths []doc.Path) []*wirepb.Path {
-	if len(paths) == 0 {
-		return nil
-	}
-	out := make([]*wirepb.Path, len(paths))
-	for i := range paths {
-		out[i] = &wirepb.Path{Start: paths[i].Start, Ids: encodeIDs(paths[i].IDs)}
-	}
-	return out
-}
-
-func decodePaths(ms []*wirepb.Path) []doc.Path {
-	if len(ms) == 0 {
-		return nil
-	}
-	out := make([]doc.Path, len(ms))
-	for i, m := range ms {
-		out[i] = decodePath(m)
-	}
-	return out
 }
 
 // encode16 leaves zero out.
@@ -133,11 +120,9 @@ func filled(b []byte) []byte {
 	return b
 }
 
-func encodeAttachment(a *doc.Attachment) *wirepb.Attachment {
-	return &wirepb.Attachment{
-		Name: a.Name, ContentType: a.ContentType, Revpos: a.RevPos, Digest: encode16(&a.Digest),
-		Length: a.Length, StoredLength: a.StoredLength, Gzip: a.Gzip, Key: encode16(&a.Key),
-	}
+func encodeAttachment(a *doc.Attachment, m *wirepb.Attachment) {
+	m.Name, m.ContentType, m.Revpos, m.Digest = a.Name, a.ContentType, a.RevPos, encode16(&a.Digest)
+	m.Length, m.StoredLength, m.Gzip, m.Key = a.Length, a.StoredLength, a.Gzip, encode16(&a.Key)
 }
 
 func decodeAttachment(m *wirepb.Attachment) doc.Attachment {
@@ -148,28 +133,6 @@ func decodeAttachment(m *wirepb.Attachment) doc.Attachment {
 		Name: m.Name, ContentType: m.ContentType, RevPos: m.Revpos, Digest: decode16(m.Digest),
 		Length: m.Length, StoredLength: m.StoredLength, Gzip: m.Gzip, Key: decode16(m.Key),
 	}
-}
-
-func encodeAttachments(atts []doc.Attachment) []*wirepb.Attachment {
-	if len(atts) == 0 {
-		return nil
-	}
-	out := make([]*wirepb.Attachment, len(atts))
-	for i := range atts {
-		out[i] = encodeAttachment(&atts[i])
-	}
-	return out
-}
-
-func decodeAttachments(ms []*wirepb.Attachment) []doc.Attachment {
-	if len(ms) == 0 {
-		return nil
-	}
-	out := make([]doc.Attachment, len(ms))
-	for i, m := range ms {
-		out[i] = decodeAttachment(m)
-	}
-	return out
 }
 
 func encodeLimits(l shard.Limits) *wirepb.Limits {
@@ -201,60 +164,103 @@ func encodeDoc(d *shard.Doc, m *wirepb.Doc) *wirepb.Doc {
 		m = &wirepb.Doc{}
 	}
 	m.Id, m.Rev, m.Deleted, m.Body = d.ID, encodeRev(d.Rev), d.Deleted, d.Body
-	m.Atts, m.Revisions, m.LocalSeq = encodeAttachments(d.Atts), encodePath(d.Revisions), d.LocalSeq
-	m.Conflicts, m.DeletedConflicts = encodeRevs(d.Conflicts), encodeRevs(d.DeletedConflicts)
-	m.RevsInfo = m.RevsInfo[:0]
-	for i := range d.RevsInfo {
-		m.RevsInfo = append(m.RevsInfo, &wirepb.RevInfo{Rev: encodeRev(d.RevsInfo[i].Rev), Status: d.RevsInfo[i].Status})
-	}
+	m.Atts, m.Revisions, m.LocalSeq = refill(m.Atts, d.Atts, encodeAttachment), encodePath(d.Revisions), d.LocalSeq
+	m.Conflicts, m.DeletedConflicts = encodeRevs(d.Conflicts, m.Conflicts), encodeRevs(d.DeletedConflicts, m.DeletedConflicts)
+	m.RevsInfo = refill(m.RevsInfo, d.RevsInfo, func(i *shard.RevInfo, m *wirepb.RevInfo) {
+		m.Rev, m.Status = encodeRev(i.Rev), i.Status
+	})
 	return m
 }
 
-// decodeDoc fills d and returns it; of nothing it makes nothing.
-func decodeDoc(m *wirepb.Doc, d *shard.Doc) *shard.Doc {
+// decodeDoc makes nothing of nothing.
+func decodeDoc(m *wirepb.Doc) *shard.Doc {
 	if m == nil {
 		return nil
 	}
-	*d = shard.Doc{
-		ID: m.Id, Rev: decodeRev(m.Rev), Deleted: m.Deleted, Body: filled(m.Body),
-		Atts: decodeAttachments(m.Atts), Revisions: decodePath(m.Revisions), LocalSeq: m.LocalSeq,
-		Conflicts: decodeRevs(m.Conflicts), DeletedConflicts: decodeRevs(m.DeletedConflicts),
-	}
-	if len(m.RevsInfo) > 0 {
-		d.RevsInfo = make([]shard.RevInfo, len(m.RevsInfo))
-		for i, r := range m.RevsInfo {
-			d.RevsInfo[i] = shard.RevInfo{Rev: decodeRev(r.Rev), Status: r.Status}
-		}
-	}
+	d := &shard.Doc{}
+	fillDoc(d, m)
 	return d
 }
 
-func decodeNewDoc(m *wirepb.Doc) *shard.Doc {
+func fillDoc(d *shard.Doc, m *wirepb.Doc) {
+	*d = shard.Doc{
+		ID: m.Id, Rev: decodeRev(m.Rev), Deleted: m.Deleted, Body: filled(m.Body),
+		Atts: decodeList(m.Atts, decodeAttachment), Revisions: decodePath(m.Revisions), LocalSeq: m.LocalSeq,
+		Conflicts: decodeRevs(m.Conflicts), DeletedConflicts: decodeRevs(m.DeletedConflicts),
+		RevsInfo: decodeList(m.RevsInfo, func(m *wirepb.RevInfo) shard.RevInfo {
+			return shard.RevInfo{Rev: decodeRev(m.Rev), Status: m.Status}
+		}),
+	}
+}
+
+// room is memory for the documents of a batch of rows, in one piece.
+type room []shard.Doc
+
+func roomFor[R interface{ GetDoc() *wirepb.Doc }](rows []R) room {
+	docs := 0
+	for _, r := range rows {
+		if r.GetDoc() != nil {
+			docs++
+		}
+	}
+	return make(room, docs)
+}
+
+// decode is decodeDoc of the next row.
+func (r *room) decode(m *wirepb.Doc) *shard.Doc {
 	if m == nil {
 		return nil
 	}
-	return decodeDoc(m, &shard.Doc{})
+	d := &(*r)[0]
+	*r = (*r)[1:]
+	fillDoc(d, m)
+	return d
 }
 
-// grow makes list n long, with what it held before.
-func grow[M any](list []*M, n int) []*M {
-	list = list[:min(n, cap(list))]
-	for len(list) < n {
-		list = append(list, nil)
+// encodeList turns each of list into a message; of nothing it makes nothing.
+func encodeList[T, M any](list []T, encode func(t *T, m *M)) []*M {
+	if len(list) == 0 {
+		return nil
 	}
+	return refill(make([]*M, len(list)), list, encode)
+}
+
+// refill is encodeList into messages that may have been used before: encode sets every
+// field. New ones lie side by side.
+func refill[T, M any](into []*M, list []T, encode func(t *T, m *M)) []*M {
+	had := min(len(list), cap(into))
+	into = slices.Grow(into[:had], len(list)-had)[:len(list)]
 	lacking := 0
-	for _, m := range list {
+	for _, m := range into {
 		if m == nil {
 			lacking++
 		}
 	}
 	fresh := make([]M, lacking)
 	for i := range list {
-		if list[i] == nil {
-			list[i], fresh = &fresh[0], fresh[1:]
+		if into[i] == nil {
+			into[i], fresh = &fresh[0], fresh[1:]
 		}
+		encode(&list[i], into[i])
 	}
-	return list
+	return into
+}
+
+// decodeList makes nothing of nothing.
+func decodeList[M, T any](messages []*M, decode func(m *M) T) []T {
+	if len(messages) == 0 {
+		return nil
+	}
+	return appendList(make([]T, 0, len(messages)), messages, decode)
+}
+
+// appendList appends what messages say to dst.
+func appendList[M, T any](dst []T, messages []*M, decode func(m *M) T) []T {
+	dst = slices.Grow(dst, len(messages))
+	for _, m := range messages {
+		dst = append(dst, decode(m))
+	}
+	return dst
 }
 
 // name is a string that outlives its message.

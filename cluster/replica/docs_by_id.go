@@ -32,13 +32,8 @@ var DocsByID = declare(Operation[DocsByIDRequest, []shard.Row]{
 			},
 		},
 		codec[[]shard.Row, *wirepb.Rows]{
-			encode: func(rows *[]shard.Row) *wirepb.Rows {
-				m := &wirepb.Rows{}
-				encodeRows(*rows, m)
-				return m
-			},
-			decode: func(m *wirepb.Rows) []shard.Row { return appendRows(nil, m.Rows) },
+			func(a *[]shard.Row) *wirepb.Rows { return &wirepb.Rows{Rows: encodeList(*a, encodeRow)} },
+			func(m *wirepb.Rows) []shard.Row { return decodeRows(nil, m.Rows) },
 		},
-	).each(
-		func(q DocsByIDRequest) int { return len(q.IDs) }, func(a []shard.Row) int { return len(a) }),
+	).each(func(q DocsByIDRequest, a []shard.Row) (int, int) { return len(q.IDs), len(a) }),
 })

@@ -46,15 +46,13 @@ func encodeFindRequest(q *find.Request) *wirepb.FindRequest {
 	m := &wirepb.FindRequest{
 		Copy: q.Copy, Selector: q.Selector, Fields: q.Fields, Desc: q.Desc, Conflicts: q.Conflicts,
 		Plain: q.Plain, Count: q.Count, Limit: int64(q.Limit), Hint: int64(q.Hint), After: encodePosition(q.After),
+		Ranges: encodeList(q.Ranges, func(r *find.Range, m *wirepb.FindRange) { m.Lo, m.Hi, m.Bounded = r.Lo, r.Hi, r.Hi != nil }),
 	}
 	if x := q.Index; x != nil {
 		m.Index = &wirepb.FindIndex{
 			Signature: x.Signature, Definition: x.Definition, Design: x.Design, View: x.View,
 			Update: uint32(x.Update), Partition: x.Partition, Covering: x.Covering,
 		}
-	}
-	for _, r := range q.Ranges {
-		m.Ranges = append(m.Ranges, &wirepb.FindRange{Lo: r.Lo, Hi: r.Hi, Bounded: r.Hi != nil})
 	}
 	return m
 }
@@ -63,13 +61,12 @@ func decodeFindRequest(m *wirepb.FindRequest) find.Request {
 	q := find.Request{
 		Copy: name(m.Copy), Selector: m.Selector, Fields: m.Fields, Desc: m.Desc, Conflicts: m.Conflicts,
 		Plain: m.Plain, Count: m.Count, Limit: int(m.Limit), Hint: int(m.Hint),
-	}
-	for _, r := range m.Ranges {
-		one := find.Range{Lo: r.Lo}
-		if r.Bounded {
-			one.Hi = append([]byte{}, r.Hi...)
-		}
-		q.Ranges = append(q.Ranges, one)
+		Ranges: decodeList(m.Ranges, func(m *wirepb.FindRange) find.Range {
+			if !m.Bounded {
+				return find.Range{Lo: m.Lo}
+			}
+			return find.Range{Lo: m.Lo, Hi: append([]byte{}, m.Hi...)}
+		}),
 	}
 	if x := m.Index; x != nil {
 		q.Index = &find.Index{
@@ -93,11 +90,7 @@ func encodePosition(p *find.Position) *wirepb.FindPosition {
 
 // encodeFound fills m, whose memory is used again.
 func encodeFound(b *find.Batch, m *wirepb.FindRows) {
-	m.Rows = grow(m.Rows, len(b.Rows))
-	for i := range b.Rows {
-		r := &b.Rows[i]
-		m.Rows[i].Sort, m.Rows[i].Id, m.Rows[i].Doc = r.Sort, r.ID, r.Doc
-	}
+	m.Rows = refill(m.Rows, b.Rows, func(r *find.Row, m *wirepb.FindRow) { m.Sort, m.Id, m.Doc = r.Sort, r.ID, r.Doc })
 	m.Keys, m.Docs, m.Matches = b.Figures.Keys, b.Figures.Docs, b.Figures.Matches
 	m.Last = nil
 	if b.Moved {
@@ -107,9 +100,7 @@ func encodeFound(b *find.Batch, m *wirepb.FindRows) {
 
 // decodeFound appends the rows of a message to a batch.
 func decodeFound(m *wirepb.FindRows, b *find.Batch) {
-	for _, r := range m.Rows {
-		b.Rows = append(b.Rows, find.Row{Sort: r.Sort, ID: r.Id, Doc: r.Doc})
-	}
+	b.Rows = appendList(b.Rows, m.Rows, func(m *wirepb.FindRow) find.Row { return find.Row{Sort: filled(m.Sort), ID: m.Id, Doc: filled(m.Doc)} })
 	b.Figures.Add(find.Figures{Keys: m.Keys, Docs: m.Docs, Matches: m.Matches})
 	if m.Last != nil {
 		b.Last, b.Moved = find.Position{Sort: m.Last.Sort, ID: string(m.Last.Id)}, true

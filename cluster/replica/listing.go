@@ -34,25 +34,6 @@ func (l *Listing[H, B]) Pending(after uint64) (uint64, error) {
 	return 0, fault.New(fault.Internal, "only changes can be pending")
 }
 
-// listingTransport carries an operation that is answered with a Listing.
-type listingTransport[Q, H, B any] struct {
-	op   wirepb.Op
-	open func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error)
-	list func(ctx context.Context, to wire.Addressee, body []byte, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) (*wire.Source, error)
-}
-
-// ask implements transport.
-func (r *listingTransport[Q, H, B]) ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error) {
-	return r.open(ctx, p, to, q)
-}
-
-// serve implements transport.
-func (r *listingTransport[Q, H, B]) serve(o *wire.Operations, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) {
-	o.Listings[r.op] = wire.Listing{Open: func(ctx context.Context, to wire.Addressee, body []byte) (*wire.Source, error) {
-		return r.list(ctx, to, body, run)
-	}}
-}
-
 // batchMessage is a generated message M that is used again and again.
 type batchMessage[M any] interface {
 	message[M]
@@ -68,43 +49,55 @@ type batchCodec[B, P any] struct {
 	count  func(b *B) int
 }
 
-// listing returns what carries an operation by the messages MQ of its request, MH
-// of its head and MB of its batches. limit is the hint of how many rows will be
-// read; 0 = unknown.
+// listingTransport carries an operation that is answered with a Listing, by the
+// messages MQ of its request, MH of its head and MB of its batches.
+type listingTransport[Q, H, B, MQ, MH, MB any, PQ message[MQ], PH message[MH], PB batchMessage[MB]] struct {
+	op      wirepb.Op
+	request codec[Q, PQ]
+	head    codec[H, PH]
+	batch   batchCodec[B, PB]
+	limit   func(q Q) int // the hint of how many rows will be read; 0 = unknown
+}
+
+// listing returns what carries an operation.
 func listing[Q, H, B, MQ, MH, MB any, PQ message[MQ], PH message[MH], PB batchMessage[MB]](
 	op wirepb.Op, request codec[Q, PQ], head codec[H, PH], batch batchCodec[B, PB], limit func(q Q) int,
-) *listingTransport[Q, H, B] {
-	return &listingTransport[Q, H, B]{
-		op: op,
-		open: func(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error) {
-			m := PH(new(MH))
-			from, err := p.List(ctx, wire.Request{Op: op, To: to, Body: request.encode(&q)}, m, limit(q))
-			if err != nil {
-				return Listing[H, B]{}, err
-			}
-			return Listing[H, B]{head.decode(m), &remoteRows[B, MB, PB]{Rows: from, batch: batch, message: new(MB)}}, nil
-		},
-		list: func(ctx context.Context, to wire.Addressee, body []byte, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) (*wire.Source, error) {
-			m := PQ(new(MQ))
-			if err := wire.Decode(body, m); err != nil {
-				return nil, err
-			}
-			l, err := run(ctx, to, request.decode(m))
-			if err != nil {
-				return nil, err
-			}
-			var b B
-			out := PB(new(MB))
-			return &wire.Source{
-				Head: head.encode(&l.Head), Pending: l.Pending, Close: l.Close,
-				Next: func() (wire.Message, bool, error) {
-					more, err := l.Next(&b)
-					batch.encode(&b, out)
-					return out, more, err
-				},
-			}, nil
-		},
+) *listingTransport[Q, H, B, MQ, MH, MB, PQ, PH, PB] {
+	return &listingTransport[Q, H, B, MQ, MH, MB, PQ, PH, PB]{op, request, head, batch, limit}
+}
+
+// ask implements transport.
+func (s *listingTransport[Q, H, B, MQ, MH, MB, PQ, PH, PB]) ask(ctx context.Context, p *wire.Peer, to wire.Addressee, q Q) (Listing[H, B], error) {
+	m := PH(new(MH))
+	from, err := p.List(ctx, wire.Request{Op: s.op, To: to, Body: s.request.encode(&q)}, m, s.limit(q))
+	if err != nil {
+		return Listing[H, B]{}, err
 	}
+	return Listing[H, B]{s.head.decode(m), &remoteRows[B, MB, PB]{Rows: from, batch: s.batch, message: new(MB)}}, nil
+}
+
+// serve implements transport.
+func (s *listingTransport[Q, H, B, MQ, MH, MB, PQ, PH, PB]) serve(o *wire.Operations, run func(context.Context, wire.Addressee, Q) (Listing[H, B], error)) {
+	o.Listings[s.op] = wire.Listing{Open: func(ctx context.Context, to wire.Addressee, body []byte) (*wire.Source, error) {
+		m := PQ(new(MQ))
+		if err := wire.Decode(body, m); err != nil {
+			return nil, err
+		}
+		l, err := run(ctx, to, s.request.decode(m))
+		if err != nil {
+			return nil, err
+		}
+		var b B
+		out := PB(new(MB))
+		return &wire.Source{
+			Head: s.head.encode(&l.Head), Pending: l.Pending, Close: l.Close,
+			Next: func() (wire.Message, bool, error) {
+				more, err := l.Next(&b)
+				s.batch.encode(&b, out)
+				return out, more, err
+			},
+		}, nil
+	}}
 }
 
 // remoteRows is the rows of a copy on another node.

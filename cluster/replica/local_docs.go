@@ -24,8 +24,8 @@ var LocalDocs = declare(Operation[shard.LocalDocsRequest, Locals]{
 		codec[shard.LocalDocsRequest, *wirepb.DocsRequest]{encodeLocalDocsRequest, decodeLocalDocsRequest},
 		doneCodec(),
 		batchCodec[shard.LocalBatch, *wirepb.LocalDocs]{
-			encode: encodeLocals,
-			decode: appendLocals,
+			encode: func(b *shard.LocalBatch, m *wirepb.LocalDocs) { m.Rows = refill(m.Rows, b.Rows, encodeLocalDoc) },
+			decode: func(m *wirepb.LocalDocs, b *shard.LocalBatch) { b.Rows = appendList(b.Rows, m.Rows, decodeLocalDoc) },
 			clear:  func(b *shard.LocalBatch) { b.Rows = b.Rows[:0] },
 			count:  func(b *shard.LocalBatch) int { return len(b.Rows) },
 		},
@@ -43,20 +43,5 @@ func decodeLocalDocsRequest(m *wirepb.DocsRequest) shard.LocalDocsRequest {
 	return shard.LocalDocsRequest{
 		Copy: name(m.Copy), Lo: m.Lo, LoExclusive: m.LoExclusive, Hi: m.Hi, HasHi: m.HasHi,
 		HiExclusive: m.HiExclusive, Desc: m.Desc, System: m.System,
-	}
-}
-
-// encodeLocals fills a message, whose memory is used again.
-func encodeLocals(b *shard.LocalBatch, m *wirepb.LocalDocs) {
-	m.Rows = grow(m.Rows, len(b.Rows))
-	for i, r := range m.Rows {
-		r.Id, r.Rev, r.Body = b.Rows[i].ID, b.Rows[i].Rev, b.Rows[i].Body
-	}
-}
-
-// appendLocals appends the rows of a message to a batch.
-func appendLocals(m *wirepb.LocalDocs, b *shard.LocalBatch) {
-	for _, r := range m.Rows {
-		b.Rows = append(b.Rows, decodeLocalDoc(r))
 	}
 }

@@ -24,7 +24,11 @@ var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
 			func(m *wirepb.CopyID) LocalGetRequest { return LocalGetRequest{name(m.Copy), name(m.Id)} },
 		},
 		codec[*shard.LocalDoc, *wirepb.LocalDoc]{
-			func(d **shard.LocalDoc) *wirepb.LocalDoc { return encodeLocalDoc(*d) },
+			func(d **shard.LocalDoc) *wirepb.LocalDoc {
+				m := &wirepb.LocalDoc{}
+				encodeLocalDoc(*d, m)
+				return m
+			},
 			func(m *wirepb.LocalDoc) *shard.LocalDoc {
 				d := decodeLocalDoc(m)
 				return &d
@@ -32,9 +36,7 @@ var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
 		}),
 })
 
-func encodeLocalDoc(d *shard.LocalDoc) *wirepb.LocalDoc {
-	return &wirepb.LocalDoc{Id: d.ID, Rev: d.Rev, Body: d.Body}
-}
+func encodeLocalDoc(d *shard.LocalDoc, m *wirepb.LocalDoc) { m.Id, m.Rev, m.Body = d.ID, d.Rev, d.Body }
 
 func decodeLocalDoc(m *wirepb.LocalDoc) shard.LocalDoc {
 	return shard.LocalDoc{ID: m.Id, Rev: m.Rev, Body: filled(m.Body)}

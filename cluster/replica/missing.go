@@ -23,57 +23,31 @@ var Missing = declare(Operation[MissingRequest, []shard.IDMissing]{
 	Over: unary(wirepb.Op_MISSING, wire.ClassRead,
 		codec[MissingRequest, *wirepb.MissingRequest]{
 			func(q *MissingRequest) *wirepb.MissingRequest {
-				return &wirepb.MissingRequest{Copy: q.Copy, Ids: encodeIDRevs(q.IDs)}
+				return &wirepb.MissingRequest{Copy: q.Copy, Ids: encodeList(q.IDs, encodeIDRevs)}
 			},
 			func(m *wirepb.MissingRequest) MissingRequest {
-				return MissingRequest{name(m.Copy), decodeIDRevs(m.Ids)}
+				return MissingRequest{name(m.Copy), decodeList(m.Ids, decodeIDRevs)}
 			},
 		},
-		codec[[]shard.IDMissing, *wirepb.Missings]{encodeMissings, decodeMissings},
-	).each(
-		func(q MissingRequest) int { return len(q.IDs) }, func(a []shard.IDMissing) int { return len(a) }),
+		codec[[]shard.IDMissing, *wirepb.Missings]{
+			func(a *[]shard.IDMissing) *wirepb.Missings {
+				return &wirepb.Missings{Answers: encodeList(*a, encodeMissing)}
+			},
+			func(m *wirepb.Missings) []shard.IDMissing { return decodeList(m.Answers, decodeMissing) },
+		},
+	).each(func(q MissingRequest, a []shard.IDMissing) (int, int) { return len(q.IDs), len(a) }),
 })
 
-func encodeIDRevs(ids []shard.IDRevs) []*wirepb.IDRevs {
-	out := make([]*wirepb.IDRevs, len(ids))
-	for i := range ids {
-		out[i] = &wirepb.IDRevs{Id: ids[i].ID, Revs: encodeRevs(ids[i].Revs)}
-	}
-	return out
+func encodeIDRevs(i *shard.IDRevs, m *wirepb.IDRevs) { m.Id, m.Revs = i.ID, encodeRevs(i.Revs, nil) }
+
+func decodeIDRevs(m *wirepb.IDRevs) shard.IDRevs {
+	return shard.IDRevs{ID: name(m.Id), Revs: decodeRevs(m.Revs)}
 }
 
-func decodeIDRevs(ms []*wirepb.IDRevs) []shard.IDRevs {
-	if len(ms) == 0 {
-		return nil
-	}
-	out := make([]shard.IDRevs, len(ms))
-	for i, m := range ms {
-		out[i] = shard.IDRevs{ID: name(m.Id), Revs: decodeRevs(m.Revs)}
-	}
-	return out
+func encodeMissing(i *shard.IDMissing, m *wirepb.IDMissing) {
+	m.Id, m.Missing, m.PossibleAncestors = i.ID, encodeRevs(i.Missing, nil), encodeRevs(i.PossibleAncestors, nil)
 }
 
-func encodeMissings(of *[]shard.IDMissing) *wirepb.Missings {
-	answers := *of
-	m := &wirepb.Missings{Answers: make([]*wirepb.IDMissing, len(answers))}
-	for i := range answers {
-		m.Answers[i] = &wirepb.IDMissing{
-			Id: answers[i].ID, Missing: encodeRevs(answers[i].Missing),
-			PossibleAncestors: encodeRevs(answers[i].PossibleAncestors),
-		}
-	}
-	return m
-}
-
-func decodeMissings(m *wirepb.Missings) []shard.IDMissing {
-	if len(m.Answers) == 0 {
-		return nil
-	}
-	out := make([]shard.IDMissing, len(m.Answers))
-	for i, a := range m.Answers {
-		out[i] = shard.IDMissing{
-			ID: a.Id, Missing: decodeRevs(a.Missing), PossibleAncestors: decodeRevs(a.PossibleAncestors),
-		}
-	}
-	return out
+func decodeMissing(m *wirepb.IDMissing) shard.IDMissing {
+	return shard.IDMissing{ID: m.Id, Missing: decodeRevs(m.Missing), PossibleAncestors: decodeRevs(m.PossibleAncestors)}
 }

@@ -13,7 +13,7 @@ var Open = declare(Operation[shard.OpenRequest, *shard.Doc]{
 	Run:     shards((*shard.Local).Open),
 	Over: unary(wirepb.Op_OPEN, wire.ClassRead,
 		codec[shard.OpenRequest, *wirepb.OpenRequest]{encodeOpen, decodeOpen},
-		codec[*shard.Doc, *wirepb.Doc]{func(d **shard.Doc) *wirepb.Doc { return encodeDoc(*d, nil) }, decodeNewDoc}),
+		codec[*shard.Doc, *wirepb.Doc]{func(d **shard.Doc) *wirepb.Doc { return encodeDoc(*d, nil) }, decodeDoc}),
 })
 
 func encodeOpen(req *shard.OpenRequest) *wirepb.OpenRequest {

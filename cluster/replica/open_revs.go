@@ -14,8 +14,20 @@ var OpenRevs = declare(Operation[shard.OpenRevsRequest, []shard.RevResult]{
 	Counted: true,
 	Run:     shards((*shard.Local).OpenRevs),
 	Over: unary(wirepb.Op_OPEN_REVS, wire.ClassRead,
-		codec[shard.OpenRevsRequest, *wirepb.OpenRevsRequest]{encodeOpenRevs, decodeOpenRevs},
-		codec[[]shard.RevResult, *wirepb.RevResults]{encodeRevResults, decodeRevResults}),
+		codec[shard.OpenRevsRequest, *wirepb.OpenRevsRequest]{
+			func(q *shard.OpenRevsRequest) *wirepb.OpenRevsRequest {
+				m := &wirepb.OpenRevsRequest{Copy: q.Copy}
+				encodeOpenRevs(q, m)
+				return m
+			},
+			decodeOpenRevs,
+		},
+		codec[[]shard.RevResult, *wirepb.RevResults]{
+			func(a *[]shard.RevResult) *wirepb.RevResults {
+				return &wirepb.RevResults{Results: encodeList(*a, encodeRevResult)}
+			},
+			func(m *wirepb.RevResults) []shard.RevResult { return decodeList(m.Results, decodeRevResult) },
+		}),
 })
 
 // OpenRevsManyRequest is OpenRevs for several documents of one copy.
@@ -36,53 +48,35 @@ var OpenRevsMany = declare(Operation[OpenRevsManyRequest, []shard.RevsAnswer]{
 		return h.Shards.OpenRevsMany(ctx, q.Copy, q.Docs, q.MaxBytes)
 	},
 	Over: unary(wirepb.Op_OPEN_REVS_MANY, wire.ClassRead,
-		codec[OpenRevsManyRequest, *wirepb.OpenRevsList]{encodeOpenRevsMany, decodeOpenRevsMany},
-		codec[[]shard.RevsAnswer, *wirepb.RevResultsList]{encodeRevsAnswers, decodeRevsAnswers},
-	).each(
-		func(q OpenRevsManyRequest) int { return len(q.Docs) }, func(a []shard.RevsAnswer) int { return len(a) }),
+		codec[OpenRevsManyRequest, *wirepb.OpenRevsList]{
+			func(q *OpenRevsManyRequest) *wirepb.OpenRevsList {
+				return &wirepb.OpenRevsList{Copy: q.Copy, MaxBytes: int64(q.MaxBytes), Requests: encodeList(q.Docs, encodeOpenRevs)}
+			},
+			func(m *wirepb.OpenRevsList) OpenRevsManyRequest {
+				return OpenRevsManyRequest{name(m.Copy), decodeList(m.Requests, decodeOpenRevs), int(m.MaxBytes)}
+			},
+		},
+		codec[[]shard.RevsAnswer, *wirepb.RevResultsList]{
+			func(a *[]shard.RevsAnswer) *wirepb.RevResultsList {
+				return &wirepb.RevResultsList{Answers: encodeList(*a, encodeRevsAnswer)}
+			},
+			func(m *wirepb.RevResultsList) []shard.RevsAnswer { return decodeList(m.Answers, decodeRevsAnswer) },
+		},
+	).each(func(q OpenRevsManyRequest, a []shard.RevsAnswer) (int, int) { return len(q.Docs), len(a) }),
 })
 
-func encodeOpenRevsMany(q *OpenRevsManyRequest) *wirepb.OpenRevsList {
-	m := &wirepb.OpenRevsList{Copy: q.Copy, MaxBytes: int64(q.MaxBytes), Requests: make([]*wirepb.OpenRevsRequest, len(q.Docs))}
-	for i := range q.Docs {
-		m.Requests[i] = encodeOpenRevs(&q.Docs[i])
-		m.Requests[i].Copy = ""
-	}
-	return m
+func encodeRevsAnswer(a *shard.RevsAnswer, m *wirepb.RevResults) {
+	m.Results, m.Fault = encodeList(a.Results, encodeRevResult), wire.EncodeFault(a.Err)
 }
 
-func decodeOpenRevsMany(m *wirepb.OpenRevsList) OpenRevsManyRequest {
-	q := OpenRevsManyRequest{
-		Copy: name(m.Copy), Docs: make([]shard.OpenRevsRequest, len(m.Requests)), MaxBytes: int(m.MaxBytes),
-	}
-	for i, r := range m.Requests {
-		q.Docs[i] = decodeOpenRevs(r)
-	}
-	return q
+func decodeRevsAnswer(m *wirepb.RevResults) shard.RevsAnswer {
+	return shard.RevsAnswer{Results: decodeList(m.Results, decodeRevResult), Err: wire.DecodeFault(m.Fault)}
 }
 
-func encodeRevsAnswers(answers *[]shard.RevsAnswer) *wirepb.RevResultsList {
-	m := &wirepb.RevResultsList{Answers: make([]*wirepb.RevResults, len(*answers))}
-	for i := range *answers {
-		m.Answers[i] = encodeRevResults(&(*answers)[i].Results)
-		m.Answers[i].Fault = wire.EncodeFault((*answers)[i].Err)
-	}
-	return m
-}
-
-func decodeRevsAnswers(m *wirepb.RevResultsList) []shard.RevsAnswer {
-	out := make([]shard.RevsAnswer, len(m.Answers))
-	for i, a := range m.Answers {
-		out[i] = shard.RevsAnswer{Results: decodeRevResults(a), Err: wire.DecodeFault(a.Fault)}
-	}
-	return out
-}
-
-func encodeOpenRevs(req *shard.OpenRevsRequest) *wirepb.OpenRevsRequest {
-	return &wirepb.OpenRevsRequest{
-		Copy: req.Copy, Id: req.ID, Revs: encodeRevs(req.Revs), All: req.All, Latest: req.Latest,
-		WithPath: req.WithPath, HeadOnly: req.HeadOnly, RevsLimit: int64(req.RevsLimit),
-	}
+// encodeOpenRevs leaves out the copy, which stands before a list of requests.
+func encodeOpenRevs(q *shard.OpenRevsRequest, m *wirepb.OpenRevsRequest) {
+	m.Id, m.Revs, m.All, m.Latest = q.ID, encodeRevs(q.Revs, nil), q.All, q.Latest
+	m.WithPath, m.HeadOnly, m.RevsLimit = q.WithPath, q.HeadOnly, int64(q.RevsLimit)
 }
 
 func decodeOpenRevs(m *wirepb.OpenRevsRequest) shard.OpenRevsRequest {
@@ -92,22 +86,10 @@ func decodeOpenRevs(m *wirepb.OpenRevsRequest) shard.OpenRevsRequest {
 	}
 }
 
-func encodeRevResults(of *[]shard.RevResult) *wirepb.RevResults {
-	results := *of
-	m := &wirepb.RevResults{Results: make([]*wirepb.RevResult, len(results))}
-	for i := range results {
-		m.Results[i] = &wirepb.RevResult{Rev: encodeRev(results[i].Rev), Doc: encodeDoc(results[i].Doc, nil)}
-	}
-	return m
+func encodeRevResult(r *shard.RevResult, m *wirepb.RevResult) {
+	m.Rev, m.Doc = encodeRev(r.Rev), encodeDoc(r.Doc, nil)
 }
 
-func decodeRevResults(m *wirepb.RevResults) []shard.RevResult {
-	if len(m.Results) == 0 {
-		return nil
-	}
-	out := make([]shard.RevResult, len(m.Results))
-	for i, r := range m.Results {
-		out[i] = shard.RevResult{Rev: decodeRev(r.Rev), Doc: decodeNewDoc(r.Doc)}
-	}
-	return out
+func decodeRevResult(m *wirepb.RevResult) shard.RevResult {
+	return shard.RevResult{Rev: decodeRev(m.Rev), Doc: decodeDoc(m.Doc)}
 }

@@ -17,7 +17,8 @@ type Copy struct {
 // Away reports whether the node cannot be reached.
 func (c Copy) Away() bool { return c.At == nil }
 
-// Copies is the copies that one node holds: *Local or Remote.
+// Copies is the copies that one node holds: *Local or Remote, or what a test puts in
+// front of them to see and refuse calls.
 type Copies interface {
 	// Do does a call on one of the copies. An error that is no *fault.Error, or one
 	// of the kinds that quorum.Usable excludes, says that the copy could not answer;

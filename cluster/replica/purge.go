@@ -25,52 +25,33 @@ var Purge = declare(Operation[PurgeRequest, []shard.PurgeResult]{
 	Over: unary(wirepb.Op_PURGE, wire.ClassWrite,
 		codec[PurgeRequest, *wirepb.PurgeRequest]{
 			func(q *PurgeRequest) *wirepb.PurgeRequest {
-				return &wirepb.PurgeRequest{Copy: q.Copy, Items: encodePurgeItems(q.Items)}
+				return &wirepb.PurgeRequest{Copy: q.Copy, Items: encodeList(q.Items, encodePurgeItem)}
 			},
 			func(m *wirepb.PurgeRequest) PurgeRequest {
-				return PurgeRequest{name(m.Copy), decodePurgeItems(m.Items)}
+				return PurgeRequest{name(m.Copy), decodeList(m.Items, decodePurgeItem)}
 			},
 		},
-		codec[[]shard.PurgeResult, *wirepb.PurgeResults]{encodePurgeResults, decodePurgeResults},
-	).each(
-		func(q PurgeRequest) int { return len(q.Items) }, func(a []shard.PurgeResult) int { return len(a) }),
+		codec[[]shard.PurgeResult, *wirepb.PurgeResults]{
+			func(a *[]shard.PurgeResult) *wirepb.PurgeResults {
+				return &wirepb.PurgeResults{Results: encodeList(*a, encodePurgeResult)}
+			},
+			func(m *wirepb.PurgeResults) []shard.PurgeResult { return decodeList(m.Results, decodePurgeResult) },
+		},
+	).each(func(q PurgeRequest, a []shard.PurgeResult) (int, int) { return len(q.Items), len(a) }),
 })
 
-func encodePurgeItems(items []shard.PurgeItem) []*wirepb.PurgeItem {
-	out := make([]*wirepb.PurgeItem, len(items))
-	for i := range items {
-		out[i] = &wirepb.PurgeItem{Uuid: encode16(&items[i].UUID), Id: items[i].ID, Revs: encodeRevs(items[i].Revs), Paths: encodePaths(items[i].Paths)}
-	}
-	return out
+func encodePurgeItem(i *shard.PurgeItem, m *wirepb.PurgeItem) {
+	m.Uuid, m.Id, m.Revs, m.Paths = encode16(&i.UUID), i.ID, encodeRevs(i.Revs, nil), encodeList(i.Paths, fillPath)
 }
 
-func decodePurgeItems(ms []*wirepb.PurgeItem) []shard.PurgeItem {
-	if len(ms) == 0 {
-		return nil
-	}
-	out := make([]shard.PurgeItem, len(ms))
-	for i, m := range ms {
-		out[i] = shard.PurgeItem{UUID: decode16(m.Uuid), ID: name(m.Id), Revs: decodeRevs(m.Revs), Paths: decodePaths(m.Paths)}
-	}
-	return out
+func decodePurgeItem(m *wirepb.PurgeItem) shard.PurgeItem {
+	return shard.PurgeItem{UUID: decode16(m.Uuid), ID: name(m.Id), Revs: decodeRevs(m.Revs), Paths: decodeList(m.Paths, decodePath)}
 }
 
-func encodePurgeResults(of *[]shard.PurgeResult) *wirepb.PurgeResults {
-	results := *of
-	m := &wirepb.PurgeResults{Results: make([]*wirepb.PurgeResult, len(results))}
-	for i := range results {
-		m.Results[i] = &wirepb.PurgeResult{Id: results[i].ID, Purged: encodeRevs(results[i].Purged)}
-	}
-	return m
+func encodePurgeResult(r *shard.PurgeResult, m *wirepb.PurgeResult) {
+	m.Id, m.Purged = r.ID, encodeRevs(r.Purged, nil)
 }
 
-func decodePurgeResults(m *wirepb.PurgeResults) []shard.PurgeResult {
-	if len(m.Results) == 0 {
-		return nil
-	}
-	out := make([]shard.PurgeResult, len(m.Results))
-	for i, r := range m.Results {
-		out[i] = shard.PurgeResult{ID: r.Id, Purged: decodeRevs(r.Purged)}
-	}
-	return out
+func decodePurgeResult(m *wirepb.PurgeResult) shard.PurgeResult {
+	return shard.PurgeResult{ID: m.Id, Purged: decodeRevs(m.Purged)}
 }

@@ -25,26 +25,21 @@ var Purges = declare(Operation[PurgesRequest, []shard.PurgeInfo]{
 			func(q *PurgesRequest) *wirepb.CopySince { return &wirepb.CopySince{Copy: q.Copy, Since: q.Since} },
 			func(m *wirepb.CopySince) PurgesRequest { return PurgesRequest{name(m.Copy), m.Since} },
 		},
-		codec[[]shard.PurgeInfo, *wirepb.PurgeInfos]{encodePurgeInfos, decodePurgeInfos}),
+		codec[[]shard.PurgeInfo, *wirepb.PurgeInfos]{
+			func(a *[]shard.PurgeInfo) *wirepb.PurgeInfos {
+				return &wirepb.PurgeInfos{Infos: encodeList(*a, encodePurgeInfo)}
+			},
+			func(m *wirepb.PurgeInfos) []shard.PurgeInfo { return decodeList(m.Infos, decodePurgeInfo) },
+		}),
 })
 
-func encodePurgeInfos(of *[]shard.PurgeInfo) *wirepb.PurgeInfos {
-	infos := *of
-	m := &wirepb.PurgeInfos{Infos: make([]*wirepb.PurgeInfo, len(infos))}
-	for i := range infos {
-		p := &infos[i]
-		m.Infos[i] = &wirepb.PurgeInfo{Seq: p.Seq, Uuid: encode16(&p.UUID), Id: p.ID, Revs: encodeRevs(p.Revs), Paths: encodePaths(p.Paths)}
-	}
-	return m
+func encodePurgeInfo(i *shard.PurgeInfo, m *wirepb.PurgeInfo) {
+	m.Seq, m.Uuid, m.Id = i.Seq, encode16(&i.UUID), i.ID
+	m.Revs, m.Paths = encodeRevs(i.Revs, nil), encodeList(i.Paths, fillPath)
 }
 
-func decodePurgeInfos(m *wirepb.PurgeInfos) []shard.PurgeInfo {
-	if len(m.Infos) == 0 {
-		return nil
+func decodePurgeInfo(m *wirepb.PurgeInfo) shard.PurgeInfo {
+	return shard.PurgeInfo{
+		Seq: m.Seq, UUID: decode16(m.Uuid), ID: m.Id, Revs: decodeRevs(m.Revs), Paths: decodeList(m.Paths, decodePath),
 	}
-	out := make([]shard.PurgeInfo, len(m.Infos))
-	for i, p := range m.Infos {
-		out[i] = shard.PurgeInfo{Seq: p.Seq, UUID: decode16(p.Uuid), ID: p.Id, Revs: decodeRevs(p.Revs), Paths: decodePaths(p.Paths)}
-	}
-	return out
 }

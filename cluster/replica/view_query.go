@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"divan/cluster/wire/wirepb"
-	"divan/shard"
 	"divan/shard/view"
 )
 
@@ -32,8 +31,8 @@ var ViewQuery = declare(Operation[view.Request, ViewRows]{
 			},
 		},
 		batchCodec[view.Batch, *wirepb.ViewRows]{
-			encode: encodeViewRows,
-			decode: func(m *wirepb.ViewRows, b *view.Batch) { b.Rows = appendViewRows(b.Rows, m.Rows) },
+			encode: func(b *view.Batch, m *wirepb.ViewRows) { m.Rows = refill(m.Rows, b.Rows, encodeViewRow) },
+			decode: decodeViewRows,
 			clear:  func(b *view.Batch) { b.Rows = b.Rows[:0] },
 			count:  func(b *view.Batch) int { return len(b.Rows) },
 		},
@@ -41,31 +40,23 @@ var ViewQuery = declare(Operation[view.Request, ViewRows]{
 })
 
 func encodeViewRequest(q *view.Request) *wirepb.ViewRequest {
-	m := &wirepb.ViewRequest{
+	return &wirepb.ViewRequest{
 		Copy: q.Copy, Signature: q.Signature, Definition: q.Definition, View: q.View, Design: q.Design,
 		Update: uint32(q.Update), Desc: q.Desc, Limit: int64(q.Limit), Partition: q.Partition,
 		Reduce: q.Reduce, GroupLevel: int64(q.GroupLevel), IncludeDocs: q.IncludeDocs, Conflicts: q.Conflicts,
+		Ranges: encodeList(q.Ranges, func(r *view.KeyRange, m *wirepb.ViewRange) { m.Lo, m.Hi = encodeBound(&r.Lo), encodeBound(&r.Hi) }),
 	}
-	for i := range q.Ranges {
-		r := &q.Ranges[i]
-		m.Ranges = append(m.Ranges, &wirepb.ViewRange{Lo: encodeBound(&r.Lo), Hi: encodeBound(&r.Hi)})
-	}
-	return m
 }
 
 func decodeViewRequest(m *wirepb.ViewRequest) view.Request {
-	q := view.Request{
+	return view.Request{
 		Copy: name(m.Copy), Signature: name(m.Signature), Definition: m.Definition, View: name(m.View), Design: name(m.Design),
 		Update: view.Update(m.Update), Desc: m.Desc, Limit: int(m.Limit), Partition: m.Partition,
 		Reduce: m.Reduce, GroupLevel: int(m.GroupLevel), IncludeDocs: m.IncludeDocs, Conflicts: m.Conflicts,
+		Ranges: decodeList(m.Ranges, func(m *wirepb.ViewRange) view.KeyRange {
+			return view.KeyRange{Lo: decodeBound(m.Lo), Hi: decodeBound(m.Hi)}
+		}),
 	}
-	if len(m.Ranges) > 0 {
-		q.Ranges = make([]view.KeyRange, len(m.Ranges))
-	}
-	for i, r := range m.Ranges {
-		q.Ranges[i] = view.KeyRange{Lo: decodeBound(r.Lo), Hi: decodeBound(r.Hi)}
-	}
-	return q
 }
 
 // encodeBound leaves a bound that is none out.
@@ -83,24 +74,16 @@ func decodeBound(m *wirepb.ViewBound) view.Bound {
 	return view.Bound{Key: m.Key, ID: m.Id, HasID: m.HasId, Exclusive: m.Exclusive}
 }
 
-// encodeViewRows fills m, whose memory is used again.
-func encodeViewRows(b *view.Batch, m *wirepb.ViewRows) {
-	m.Rows = grow(m.Rows, len(b.Rows))
-	for i := range b.Rows {
-		from, to := &b.Rows[i], m.Rows[i]
-		to.Range, to.Sort, to.Key, to.Value, to.Id = uint64(from.Range), from.Sort, from.Key, from.Value, from.ID
-		to.Doc = encodeDoc(from.Doc, to.Doc)
-	}
+func encodeViewRow(r *view.Row, m *wirepb.ViewRow) {
+	m.Range, m.Sort, m.Key, m.Value, m.Id, m.Doc = uint64(r.Range), r.Sort, r.Key, r.Value, r.ID, encodeDoc(r.Doc, m.Doc)
 }
 
-// appendViewRows appends rows and documents of a message to dst.
-func appendViewRows(dst []view.Row, rows []*wirepb.ViewRow) []view.Row {
-	for _, r := range rows {
-		row := view.Row{Range: int(r.Range), Sort: r.Sort, Key: r.Key, Value: r.Value, ID: r.Id}
-		if r.Doc != nil {
-			row.Doc = decodeDoc(r.Doc, &shard.Doc{})
+// decodeViewRows appends rows and documents of a message to a batch.
+func decodeViewRows(m *wirepb.ViewRows, b *view.Batch) {
+	docs := roomFor(m.Rows)
+	b.Rows = appendList(b.Rows, m.Rows, func(m *wirepb.ViewRow) view.Row {
+		return view.Row{
+			Range: int(m.Range), Sort: filled(m.Sort), Key: filled(m.Key), Value: filled(m.Value), ID: m.Id, Doc: docs.decode(m.Doc),
 		}
-		dst = append(dst, row)
-	}
-	return dst
+	})
 }
