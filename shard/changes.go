@@ -35,6 +35,8 @@ type ChangeBatch struct {
 type ChangeStream struct {
 	Seq  uint64   // of the snapshot: the last sequence there is
 	UUID [16]byte // of the copy
+	// Origins are the copies that this one continues, the newest first.
+	Origins []storage.Origin
 
 	ctx    context.Context // of the request
 	req    ChangesRequest
@@ -69,7 +71,7 @@ func (l *Local) Changes(ctx context.Context, req ChangesRequest) (*ChangeStream,
 	if err != nil {
 		return nil, err
 	}
-	s := &ChangeStream{ctx: ctx, req: req, snap: snap, filter: filter, Seq: snap.Seq(), UUID: uuid}
+	s := &ChangeStream{ctx: ctx, req: req, snap: snap, filter: filter, Seq: snap.Seq(), UUID: uuid, Origins: snap.Origins()}
 	if s.from, err = s.source(); err != nil {
 		_ = snap.Close()
 		return nil, fmt.Errorf("changes of %s: %w", req.Copy, err)

@@ -7,15 +7,20 @@ import (
 )
 
 // exclusive is a task that fills a batch of its own, without other changes in
-// it: the steps of compaction.
+// it: the steps of compaction and of CloneRange.
 type exclusive struct {
 	fn func(b *storage.Batch) error
+	// edits says that it changes what clients read: it takes no room that is kept for
+	// what gives room back.
+	edits  bool
+	design bool // with a design document among the edits
 }
 
 func (e *exclusive) cost() (edits, bytes int) { return maxGroupEdits, maxGroupBytes }
 
 func (e *exclusive) stage(g *groupCommit) error {
-	g.exclusive = e.fn
+	g.exclusive = e
+	g.design = e.design
 	return nil
 }
 

@@ -21,7 +21,7 @@ type groupCommit struct {
 	locals    []localEdit
 	purges    []storage.Purge
 	discard   []*dropTask
-	exclusive func(b *storage.Batch) error // of an exclusive task
+	exclusive *exclusive // nil: none
 	jobs      []*job
 	errs      []error // the outcome of each job
 	purgeSeq  uint64  // purge sequence of the last entry in purges
@@ -99,12 +99,12 @@ func (g *groupCommit) stage(j *job) {
 // apply writes the batch: everything of the group in it, or nothing.
 func (g *groupCommit) apply() error {
 	newBatch := g.store.NewBatch
-	if g.exclusive != nil { // a compaction, which gives room back
+	if g.exclusive != nil && !g.exclusive.edits { // a compaction, which gives room back
 		newBatch = g.store.NewReserveBatch
 	}
 	b := newBatch()
 	if g.exclusive != nil {
-		if err := g.exclusive(b); err != nil {
+		if err := g.exclusive.fn(b); err != nil {
 			b.Discard()
 			return err
 		}
@@ -144,12 +144,17 @@ func (g *groupCommit) commitBatch(b *storage.Batch, seq uint64, ids []string) er
 	c := g.copy
 	c.groups++
 	g.group = c.groups
-	c.durable.begin(g.group, g.seq, len(g.locals) > 0 || len(g.purges) > 0)
+	edits := g.exclusive != nil && g.exclusive.edits
+	c.durable.begin(g.group, g.seq, len(g.locals) > 0 || len(g.purges) > 0 || edits)
 	commit, err := b.Apply()
 	if err != nil {
 		return fmt.Errorf("apply a batch: %w", err)
 	}
 	g.commit = commit
+	if edits {
+		seq = g.store.Counters().Seq
+		c.purged.reset()
+	}
 	g.moved = seq != g.seq
 	g.seq = seq
 	ts := c.local.clock.Add(1)

@@ -18,6 +18,7 @@ import (
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := &run{rt: rt, m: &model{docs: map[string]*modelDoc{}, limit: rapid.IntRange(1, 6).Draw(rt, "limit")}}
+		r.ids = []string{"a", "b", "_design/c"}
 		r.n = open(t, newFS(), Options{CompileSelector: compileContains})
 		r.n.create(CreateOptions{})
 		defer func() { r.n.stop() }()
@@ -41,10 +42,12 @@ type run struct {
 	rt *rapid.T
 	n  *node
 	m  *model
-	i  int // makes bodies differ
+	// ids are what the model knows of.
+	ids []string
+	i   int // makes bodies differ
 }
 
-func (r *run) id() string { return rapid.SampledFrom([]string{"a", "b", "_design/c"}).Draw(r.rt, "id") }
+func (r *run) id() string { return rapid.SampledFrom(r.ids).Draw(r.rt, "id") }
 
 // known picks a revision of a document, zero when it has none.
 func (r *run) known(id string) doc.Rev {

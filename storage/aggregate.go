@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 )
 
 // Aggregates answer "how many before this one" without a scan. Documents and
@@ -98,13 +99,13 @@ func combine(deltas []docDelta) []docDelta {
 	out := deltas[:0]
 	for _, d := range deltas {
 		if n := len(out); n > 0 && out[n-1].id == d.id {
-			out[n-1].d.add(d.d)
+			out[n-1].d.Add(d.d)
 			out[n-1].fresh = out[n-1].fresh || d.fresh
 			continue
 		}
 		out = append(out, d)
 	}
-	return slices.DeleteFunc(out, func(d docDelta) bool { return d.d.zero() })
+	return slices.DeleteFunc(out, func(d docDelta) bool { return d.d.IsZero() })
 }
 
 func (a *aggregateEdit) docs(deltas []docDelta) error {
@@ -126,17 +127,17 @@ func (a *aggregateEdit) docs(deltas []docDelta) error {
 		if err != nil {
 			return err
 		}
-		low.sums[k].add(deltas[i].d)
+		low.sums[k].Add(deltas[i].d)
 		if i == 0 || low.borders[k] != at {
 			a.merge(at, sum)
 			at, sum = low.borders[k], Sums{}
 		}
-		sum.add(deltas[i].d)
+		sum.Add(deltas[i].d)
 	}
 	a.merge(at, sum)
 	for top := range a.touched {
 		a.key = appendAggKey(a.key[:0], aggDocs, levelTop, top)
-		a.val = appendSums(a.val[:0], a.top.sums(top))
+		a.val = format.AppendSums(a.val[:0], a.top.sums(top))
 		if err := a.b.Set(a.key, a.val, nil); err != nil {
 			return err
 		}
@@ -153,11 +154,11 @@ func (a *aggregateEdit) add(id string, d Sums) {
 // merge changes a low-level block. Errors of a batch without an index are
 // those of its size, which Apply reports.
 func (a *aggregateEdit) merge(border string, d Sums) {
-	if d.zero() {
+	if d.IsZero() {
 		return
 	}
 	a.key = appendAggKey(a.key[:0], aggDocs, levelLow, border)
-	a.val = appendSums(a.val[:0], d)
+	a.val = format.AppendSums(a.val[:0], d)
 	_ = a.b.Merge(a.key, a.val, nil) // never fails
 }
 
@@ -176,14 +177,14 @@ func (a *aggregateEdit) open(id string) error {
 	if err != nil {
 		return err
 	}
-	a.merge(low.borders[i], moved.neg())
+	a.merge(low.borders[i], moved.Neg())
 	a.merge(id, moved)
 	// An entry with zero sums marks the border all the same.
 	a.key = appendAggKey(a.key[:0], aggDocs, levelLow, id)
 	if err := a.b.Merge(a.key, nil, nil); err != nil {
 		return err
 	}
-	low.sums[i].add(moved.neg())
+	low.sums[i].Add(moved.Neg())
 	low.insert(i+1, id, moved)
 	a.s.lowHeld.Add(1)
 	if borderHash(id)&topMask != 0 {
@@ -195,7 +196,7 @@ func (a *aggregateEdit) open(id string) error {
 	a.top.insert(id)
 	a.top.setLow(id, right)
 	a.add(id, sums)
-	a.add(top, sums.neg())
+	a.add(top, sums.Neg())
 	return nil
 }
 
@@ -219,7 +220,7 @@ func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error
 func (s *Store) addHead(sums *Sums, head []byte) error {
 	var h doc.Head
 	err := doc.DecodeHead(head, &h)
-	sums.add(s.kept(headSums(&h)))
+	sums.Add(s.kept(headSums(&h)))
 	return err
 }
 
@@ -266,7 +267,7 @@ func aggregateSeqs(b *pebble.Batch, cur *topBlocks, deltas []seqDelta) (*topBloc
 		touched[name] = struct{}{}
 		border = seqBorder(low<<lowShift, lowShift)
 		key = appendAggKey(key[:0], aggSeqs, levelLow, string(border[:]))
-		val = appendSums(val[:0], Sums{Live: n})
+		val = format.AppendSums(val[:0], Sums{Live: n})
 		if err := b.Merge(key, val, nil); err != nil {
 			return nil, err
 		}
@@ -284,8 +285,8 @@ func aggregateSeqs(b *pebble.Batch, cur *topBlocks, deltas []seqDelta) (*topBloc
 func putSeqTop(b *pebble.Batch, top *topBlocksEdit, border string) error {
 	key := appendAggKey(nil, aggSeqs, levelTop, border)
 	sums := top.sums(border)
-	if !sums.zero() {
-		return b.Set(key, appendSums(nil, sums), nil)
+	if !sums.IsZero() {
+		return b.Set(key, format.AppendSums(nil, sums), nil)
 	}
 	top.remove(border)
 	end := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64([]byte(border))+1<<topShift)

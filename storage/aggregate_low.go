@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/format"
 )
 
 // lowBlocks is the low level of one top-level block of documents in memory:
@@ -40,7 +42,7 @@ func (l *lowBlocks) find(id string) int {
 func (l *lowBlocks) before(id string) (sums Sums, border string) {
 	k := l.find(id)
 	for i := range k {
-		sums.add(l.sums[i])
+		sums.Add(l.sums[i])
 	}
 	return sums, l.borders[k]
 }
@@ -64,7 +66,7 @@ func (l *lowBlocks) insert(i int, border string, sums Sums) {
 func (l *lowBlocks) cut(i int) (right *lowBlocks, total Sums) {
 	right = &lowBlocks{slices.Clone(l.borders[i:]), slices.Clone(l.sums[i:])}
 	for _, s := range right.sums {
-		total.add(s)
+		total.Add(s)
 	}
 	l.borders, l.sums = slices.Clone(l.borders[:i]), slices.Clone(l.sums[:i])
 	return right, total
@@ -99,7 +101,7 @@ func loadLow(r pebble.Reader, docs *topBlocks, id string) (*lowBlocks, error) {
 	}
 	low := &lowBlocks{borders: []string{top}, sums: make([]Sums, 1)}
 	err := each(r, appendAggKey(nil, aggDocs, levelLow, top), end, func(key, value []byte) error {
-		s, err := decodeSums(value)
+		s, err := format.DecodeSums(value)
 		if border := string(aggBorder(key)); border == top {
 			low.sums[0] = s
 		} else {

@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/format"
 )
 
 // topBlocks is the top level of an aggregate in memory: blocks in the order of
@@ -45,7 +47,7 @@ func loadTopBlocks(r pebble.Reader, kind byte) (*topBlocks, error) {
 	e := newTopBlocks().edit()
 	err := each(r, appendAggKey(nil, kind, levelTop, ""), appendAggKey(nil, kind, levelTop+1, ""),
 		func(key, value []byte) error {
-			sums, err := decodeSums(value)
+			sums, err := format.DecodeSums(value)
 			border := string(aggBorder(key))
 			if border != "" {
 				e.insert(border)
@@ -72,10 +74,10 @@ func (s *topBlocks) before(key string) Sums {
 	var sums Sums
 	c, b := s.find(key)
 	for _, ch := range s.chunks[:c] {
-		sums.add(ch.total)
+		sums.Add(ch.total)
 	}
 	for i := range b {
-		sums.add(s.chunks[c].blocks[i].sums)
+		sums.Add(s.chunks[c].blocks[i].sums)
 	}
 	return sums
 }
@@ -86,7 +88,7 @@ func (s *topBlocks) before(key string) Sums {
 func (s *topBlocks) below(key string) Sums {
 	sums := s.before(key)
 	if last := s.block(key); last.border < key {
-		sums.add(last.sums)
+		sums.Add(last.sums)
 	}
 	return sums
 }
@@ -190,8 +192,8 @@ func (e *topBlocksEdit) writable(c int) *chunk {
 func (e *topBlocksEdit) add(key string, d Sums) {
 	c, b := e.find(key)
 	ch := e.writable(c)
-	ch.blocks[b].sums.add(d)
-	ch.total.add(d)
+	ch.blocks[b].sums.Add(d)
+	ch.total.Add(d)
 }
 
 // setLow sets what the block that contains key consists of.
@@ -221,11 +223,11 @@ func (e *topBlocksEdit) cut(c int) {
 	half := len(ch.blocks) / 2
 	right := &chunk{blocks: slices.Clone(ch.blocks[half:])}
 	for i := range right.blocks {
-		right.total.add(right.blocks[i].sums)
+		right.total.Add(right.blocks[i].sums)
 	}
 	clear(ch.blocks[half:])
 	ch.blocks = ch.blocks[:half]
-	ch.total.add(right.total.neg())
+	ch.total.Add(right.total.Neg())
 	e.own[right] = struct{}{}
 	e.chunks = slices.Insert(e.chunks, c+1, right)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 )
 
 // Batch collects changes of one store; they become visible, and durable, all
@@ -26,6 +27,7 @@ type Batch struct {
 	seqs     []seqDelta
 	last     string   // the highest id that was put
 	claimed  [][]byte // upload keys that end with this batch, most because a document of it refers to them
+	origins  []Origin // nil: they stay
 	key, val []byte
 }
 
@@ -103,7 +105,7 @@ func (b *Batch) Put(old, next *doc.Record) {
 		b.seqs = append(b.seqs, seqDelta{next.Seq, 1})
 	}
 	b.key = appendSeqKey(b.key[:0], next.Seq)
-	b.val = appendChange(b.val[:0], next)
+	b.val = format.AppendChange(b.val[:0], next)
 	b.set()
 	b.counters.Seq = max(b.counters.Seq, next.Seq)
 	if next.Inline != nil && b.s.uploads.Any() {
@@ -140,18 +142,23 @@ func (b *Batch) count(old, next *doc.Record) {
 	var id string
 	if old != nil {
 		id = old.ID
-		d = recordSums(old).neg()
+		d = recordSums(old).Neg()
 	}
 	if next != nil {
 		id = next.ID
-		d.add(recordSums(next))
+		d.Add(recordSums(next))
 	}
+	b.countSums(id, d, old == nil)
+}
+
+// countSums adds what a document adds to the sums; fresh says that it may be new.
+func (b *Batch) countSums(id string, d Sums, fresh bool) {
 	b.counters.Live += uint64(d.Live) // wraps around for a negative difference
 	b.counters.Deleted += uint64(d.Deleted)
 	b.counters.External += d.External
 	b.counters.Active += d.Active
-	if d = b.s.kept(d); !d.zero() {
-		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: old == nil})
+	if d = b.s.kept(d); !d.IsZero() {
+		b.docs = append(b.docs, docDelta{id: id, d: d, fresh: fresh})
 	}
 }
 
@@ -262,7 +269,7 @@ func (b *Batch) DeleteLocal(id string) {
 // PutPurge adds an entry to the purge log; p.Seq must be above Counters.PurgeSeq.
 func (b *Batch) PutPurge(p Purge) {
 	b.key = appendPurgeKey(b.key[:0], p.Seq)
-	b.val = appendPurge(b.val[:0], &p)
+	b.val = format.AppendPurge(b.val[:0], &p)
 	b.set()
 	b.counters.PurgeSeq = max(b.counters.PurgeSeq, p.Seq)
 }
@@ -325,7 +332,10 @@ func (b *Batch) Apply() (*Commit, error) {
 // finish adds counters and aggregates and returns the state that the batch
 // leaves.
 func (b *Batch) finish(prev *batchState) (*batchState, error) {
-	next := &batchState{batch: prev.batch + 1, counters: prev.counters.plus(&b.counters), last: prev.last}
+	next := &batchState{batch: prev.batch + 1, counters: prev.counters.Plus(&b.counters), last: prev.last, origins: prev.origins}
+	if b.origins != nil {
+		next.origins = b.origins
+	}
 	if b.last > prev.last {
 		next.last = strings.Clone(b.last) // it may be part of a request
 	}
@@ -335,7 +345,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 	}
 	if err == nil {
 		b.key = appendMetaKey(b.key[:0], metaCounters)
-		b.val = appendCounters(b.val[:0], next.batch, &next.counters)
+		b.val = format.AppendCounters(b.val[:0], next.batch, &next.counters)
 		err = b.b.Set(b.key, b.val, nil)
 	}
 	if err != nil {

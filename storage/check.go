@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 	"divan/storage/instance"
 )
 
@@ -164,7 +165,7 @@ func (c *checker) checkEntry(rec *doc.Record) error {
 	}
 	if !ok {
 		c.problemf("document %q: no entry at its sequence %d", rec.ID, rec.Seq)
-	} else if !bytes.Equal(value, appendChange(nil, rec)) {
+	} else if !bytes.Equal(value, format.AppendChange(nil, rec)) {
 		c.problemf("document %q: the entry at its sequence %d is another", rec.ID, rec.Seq)
 	}
 	return nil
@@ -238,7 +239,7 @@ func (c *checker) checkSequence() error {
 		low, top := seqBorder(seq, lowShift), seqBorder(seq, topShift)
 		c.seqLow.add(string(low[:]), true, Sums{Live: 1})
 		c.seqTop.add(string(top[:]), true, Sums{Live: 1})
-		if err := decodeChange(value, &change); err != nil {
+		if err := format.DecodeChange(value, &change); err != nil {
 			c.problemf("sequence %d: %v", seq, err)
 			return nil
 		}
@@ -333,7 +334,7 @@ func (c *checker) checkPurges() error {
 		if seq <= counters.PurgeTrimmed || seq > counters.PurgeSeq {
 			c.problemf("purge %d outside of (%d, %d]", seq, counters.PurgeTrimmed, counters.PurgeSeq)
 		}
-		if _, err := decodePurge(seq, value); err != nil {
+		if _, err := format.DecodePurge(seq, value); err != nil {
 			c.problemf("purge %d: %v", seq, err)
 		}
 		return nil

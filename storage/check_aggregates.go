@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/format"
 )
 
 // blockCheck compares the entries of one aggregate and level with what is
@@ -39,7 +41,7 @@ func (b *blockCheck) add(key string, opens bool, sums Sums) {
 	if opens && b.border != key {
 		b.problemf("%s: no block begins at %q", b.name, key)
 	}
-	b.got.add(sums)
+	b.got.Add(sums)
 }
 
 // next goes on to the block of the entry at it.
@@ -47,7 +49,7 @@ func (b *blockCheck) next() {
 	b.compare()
 	b.border = string(aggBorder(b.it.Key()))
 	var err error
-	if b.want, err = decodeSums(b.it.Value()); err != nil {
+	if b.want, err = format.DecodeSums(b.it.Value()); err != nil {
 		b.problemf("%s, block %q: %v", b.name, b.border, err)
 	}
 	b.got = Sums{}

@@ -9,6 +9,7 @@ import (
 
 	"divan/storage/diskspace"
 	"divan/storage/doc"
+	"divan/storage/format"
 )
 
 // CompactOptions say how Compact reaches the store's writer.
@@ -142,7 +143,7 @@ func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string,
 	for ok := it.First(); ok && err == nil; ok = it.SeekGE(docSpaceEnd(space, last)) {
 		raw, _, whole := cutEscaped(keyTail(it.Key()))
 		if !whole {
-			err = corrupt("key")
+			err = format.Corrupt("key")
 			break
 		}
 		last = string(raw)
@@ -195,7 +196,7 @@ func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
 	err = each(r, lo, hi, func(key, value []byte) error {
 		_, rev, ok := cutBodyKey(key)
 		if !ok {
-			return corrupt("body key")
+			return format.Corrupt("body key")
 		}
 		if !leaf[rev] {
 			g.revs = append(g.revs, rev)
@@ -237,7 +238,7 @@ func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]boo
 	for ok := it.First(); ok; {
 		_, key, _, whole := cutChunkKey(it.Key())
 		if !whole {
-			return errors.Join(corrupt("attachment key"), it.Close())
+			return errors.Join(format.Corrupt("attachment key"), it.Close())
 		}
 		switch upload := s.uploads.Has(uploadKey(id, key)); {
 		case used[key] && upload:

@@ -16,7 +16,8 @@
 //	instance/            one Pebble instance of many: files, memory, failures
 //	paths/               where stores are: names of any depth
 //	sync.go              when a batch is durable
-//	counters.go          documents, sequences and bytes of a store
+//	format/              the values that storage itself defines
+//	clone_*.go           documents in the bytes that are stored, from store to store
 //	aggregate*.go        counting documents and sequences of a range
 //	index_store.go       stores for what is derived from a copy
 //	attachment_*.go      contents of attachments in chunks; uploads.go: before

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 	"divan/storage/identity"
 )
 
@@ -38,27 +39,29 @@ func TestFormat(t *testing.T) {
 		{"low block", appendAggKey(nil, aggDocs, levelLow, "id"), "67 00 64 01 6964"},
 		{"top block", appendAggKey(nil, aggSeqs, levelTop, "\x00\x00\x00\x00\x00\x01\x00\x00"), "67 00 73 02 0000000000010000"},
 		{
-			"counters", appendCounters(nil, 300, &Counters{Live: 1, Deleted: 2, Seq: 3, PurgeSeq: 4, PurgeTrimmed: 5, External: -6, Active: 700}),
+			"counters", format.AppendCounters(nil, 300, &Counters{Live: 1, Deleted: 2, Seq: 3, PurgeSeq: 4, PurgeTrimmed: 5, External: -6, Active: 700}),
 			"10 ac02 01 02 03 04 05 0b f80a",
 		},
+		{"origins key", appendMetaKey(nil, metaOrigins), "6d 00 6f726967696e73"},
+		{"origins", format.AppendOrigins(nil, []Origin{{UUID: [16]byte{1}, Upto: 300}}), "10 01 01000000000000000000000000000000 ac02"},
 		{
-			"change", appendChange(nil, rec),
+			"change", format.AppendChange(nil, rec),
 			"10 03646f63 02 00 02 10 abababababababababababababababab 01 ac02 05 6c6f63616c",
 		},
 		{
-			"purge value", appendPurge(nil, &Purge{Seq: 9, UUID: [16]byte{1}, ID: "doc", Revs: []doc.Rev{rev}}),
+			"purge value", format.AppendPurge(nil, &Purge{Seq: 9, UUID: [16]byte{1}, ID: "doc", Revs: []doc.Rev{rev}}),
 			"10 01000000000000000000000000000000 03646f63 01 02 10 abababababababababababababababab",
 		},
 		{
-			"purge value with paths", appendPurge(nil, &Purge{
+			"purge value with paths", format.AppendPurge(nil, &Purge{
 				Seq: 9, UUID: [16]byte{1}, ID: "doc", Revs: []doc.Rev{rev}, Paths: []doc.Path{{Start: 2, IDs: []string{rev.ID, "x"}}},
 			}),
 			"11 01000000000000000000000000000000 03646f63 01 02 10 abababababababababababababababab" +
 				" 01 02 02 10 abababababababababababababababab 01 78",
 		},
-		{"sums", appendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
-		{"sums of documents only", appendSums(nil, Sums{Live: 3}), "06"},
-		{"no sums", appendSums(nil, Sums{}), ""},
+		{"sums", format.AppendSums(nil, Sums{Live: 1, Deleted: -1, Active: 64}), "02 01 00 8001"},
+		{"sums of documents only", format.AppendSums(nil, Sums{Live: 3}), "06"},
+		{"no sums", format.AppendSums(nil, Sums{}), ""},
 		{"store file of format 2", []byte(identity.New("shards/x", 0, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-partitioned"))},
 		{"store file of format 3", []byte(identity.New("shards/x", 12, true).FileName()[41:]), hex.EncodeToString([]byte("53ffbd6bed26e7ef72148264944e8b50-12-partitioned"))},
 		{"store file", []byte(id.FileName()), hex.EncodeToString([]byte("STORE-1-010000000000000000000000000000ff-partitioned"))},
@@ -108,8 +111,8 @@ func TestKeysKeepOrder(t *testing.T) {
 func TestValuesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64()
-		s := Sums{n.Draw(t, "live"), n.Draw(t, "deleted"), n.Draw(t, "external"), n.Draw(t, "active")}
-		if got, err := decodeSums(appendSums(nil, s)); err != nil || got != s {
+		s := Sums{Live: n.Draw(t, "live"), Deleted: n.Draw(t, "deleted"), External: n.Draw(t, "external"), Active: n.Draw(t, "active")}
+		if got, err := format.DecodeSums(format.AppendSums(nil, s)); err != nil || got != s {
 			t.Fatalf("sums %+v became %+v, %v", s, got, err)
 		}
 		u := rapid.Uint64()
@@ -117,7 +120,7 @@ func TestValuesRoundTrip(t *testing.T) {
 			Live: u.Draw(t, "l"), Deleted: u.Draw(t, "d"), Seq: u.Draw(t, "s"), PurgeSeq: u.Draw(t, "p"),
 			PurgeTrimmed: u.Draw(t, "t"), External: s.External, Active: s.Active,
 		}
-		if batch, got, err := decodeCounters(appendCounters(nil, 9, &c)); err != nil || got != c || batch != 9 {
+		if batch, got, err := format.DecodeCounters(format.AppendCounters(nil, 9, &c)); err != nil || got != c || batch != 9 {
 			t.Fatalf("counters %+v became %+v, %v", c, got, err)
 		}
 	})
@@ -126,13 +129,13 @@ func TestValuesRoundTrip(t *testing.T) {
 func fuzzSeeds(f *testing.F) {
 	f.Helper()
 	f.Add([]byte{})
-	f.Add(appendCounters(nil, 1, &Counters{Live: 2}))
-	f.Add(appendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}))
-	f.Add(appendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 2, ID: "x"}}, Paths: []doc.Path{{Start: 2, IDs: []string{"x", "y"}}}}))
-	f.Add(appendSums(nil, Sums{1, 2, 3, 4}))
+	f.Add(format.AppendCounters(nil, 1, &Counters{Live: 2}))
+	f.Add(format.AppendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 1, ID: "x"}}}))
+	f.Add(format.AppendPurge(nil, &Purge{ID: "a", Revs: []doc.Rev{{Pos: 2, ID: "x"}}, Paths: []doc.Path{{Start: 2, IDs: []string{"x", "y"}}}}))
+	f.Add(format.AppendSums(nil, Sums{Live: 1, Deleted: 2, External: 3, Active: 4}))
 	rec := &doc.Record{ID: "doc"}
 	rec.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: doc.Rev{Pos: 1, ID: "x"}})
-	f.Add(appendChange(nil, rec))
+	f.Add(format.AppendChange(nil, rec))
 	f.Add(appendBodyKey(nil, "a\x00b", doc.Rev{Pos: 1, ID: "x"}))
 	f.Add(appendChunkKey(nil, "a", contentKey{1}, 3))
 }
@@ -142,20 +145,20 @@ func fuzzSeeds(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := decodePurge(1, b); err == nil {
-			if _, err := decodePurge(1, appendPurge(nil, &p)); err != nil {
+		if p, err := format.DecodePurge(1, b); err == nil {
+			if _, err := format.DecodePurge(1, format.AppendPurge(nil, &p)); err != nil {
 				t.Errorf("purge: %v", err)
 			}
 		}
 		var c Change
-		_ = decodeChange(b, &c)
-		if s, err := decodeSums(b); err == nil {
-			if got, err := decodeSums(appendSums(nil, s)); err != nil || got != s {
+		_ = format.DecodeChange(b, &c)
+		if s, err := format.DecodeSums(b); err == nil {
+			if got, err := format.DecodeSums(format.AppendSums(nil, s)); err != nil || got != s {
 				t.Errorf("sums: %v", err)
 			}
 		}
-		if batch, c, err := decodeCounters(b); err == nil {
-			if _, got, err := decodeCounters(appendCounters(nil, batch, &c)); err != nil || got != c {
+		if batch, c, err := format.DecodeCounters(b); err == nil {
+			if _, got, err := format.DecodeCounters(format.AppendCounters(nil, batch, &c)); err != nil || got != c {
 				t.Errorf("counters: %v", err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 )
 
 // Range selects ids with Lo <= id < Hi, in descending order when Desc. An empty
@@ -308,10 +309,10 @@ func (c *Changes) decode() bool {
 	}
 	seq, ok := keySeq(c.it.Key())
 	if !ok {
-		return c.failed(corrupt("sequence key"))
+		return c.failed(format.Corrupt("sequence key"))
 	}
 	c.change.Seq = seq
-	if err := decodeChange(value, &c.change); err != nil {
+	if err := format.DecodeChange(value, &c.change); err != nil {
 		return c.failed(fmt.Errorf("sequence %d: %w", seq, err))
 	}
 	return true
@@ -320,6 +321,9 @@ func (c *Changes) decode() bool {
 // Change returns the entry. It is reused by the next one, and its ID aliases the
 // iterator.
 func (c *Changes) Change() *Change { return &c.change }
+
+// Text returns the entry as it is stored. It aliases the iterator.
+func (c *Changes) Text() []byte { return c.it.Value() }
 
 // Purges iterates over the purge log, the oldest first. It is its own moment of
 // the store and pins it until Close.
@@ -330,11 +334,16 @@ type Purges struct {
 }
 
 // Purges returns the entries above since.
-func (s *Store) Purges(since uint64) (*Purges, error) {
+func (s *Store) Purges(since uint64) (*Purges, error) { return s.purges(s.inst.DB(), since) }
+
+// Purges is Store.Purges of the moment.
+func (s *Snapshot) Purges(since uint64) (*Purges, error) { return s.s.purges(s.snap, since) }
+
+func (s *Store) purges(r pebble.Reader, since uint64) (*Purges, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	inner, err := newRows(s.inst.DB(), appendPurgeKey(nil, since+1), spaceEnd(spacePurges), false)
+	inner, err := newRows(r, appendPurgeKey(nil, since+1), spaceEnd(spacePurges), false)
 	if err != nil {
 		return nil, err
 	}
@@ -351,11 +360,11 @@ func (p *Purges) Next() bool { return p.next() && p.decode() }
 func (p *Purges) decode() bool {
 	seq, ok := keySeq(p.it.Key())
 	if !ok {
-		return p.failed(corrupt("purge key"))
+		return p.failed(format.Corrupt("purge key"))
 	}
 	value, err := p.it.ValueAndErr()
 	if err == nil {
-		p.purge, err = decodePurge(seq, value)
+		p.purge, err = format.DecodePurge(seq, value)
 	}
 	if err != nil {
 		return p.failed(fmt.Errorf("purge %d: %w", seq, err))

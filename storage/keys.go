@@ -36,8 +36,11 @@ const (
 	levelTop = 2   // a block of about 2048 documents, or of 65536 sequences
 )
 
-// metaCounters is the name of the only meta entry: the totals of the store.
-const metaCounters = "counters"
+// Names of meta entries.
+const (
+	metaCounters = "counters" // the totals of the store
+	metaOrigins  = "origins"  // the stores that it continues; none: there is no entry
+)
 
 const prefixLen = 2
 

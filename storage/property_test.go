@@ -307,7 +307,7 @@ func (m *machine) verifyDocs(snap *Snapshot) {
 	for id, rec := range m.w.recs {
 		if id >= lo && (hi == "" || id < hi) {
 			want = append(want, id)
-			sums.add(recordSums(rec))
+			sums.Add(recordSums(rec))
 		}
 	}
 	slices.Sort(want)

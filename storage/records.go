@@ -52,7 +52,7 @@ func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterato
 	}
 	last := s.states.Load().prev.last // before the iterator: it may show more, not less
 	known, _ := slices.BinarySearch(ids, last+"\x00")
-	if err := s.walkKnown(space, ids[:known], fn); err != nil {
+	if err := walkKnown(s.inst.DB(), space, ids[:known], fn); err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
 	for i := known; i < len(ids); i++ {
@@ -64,11 +64,11 @@ func (s *Store) walk(space byte, ids []string, fn func(i int, it *pebble.Iterato
 }
 
 // walkKnown looks ids up that may exist.
-func (s *Store) walkKnown(space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
+func walkKnown(r pebble.Reader, space byte, ids []string, fn func(i int, it *pebble.Iterator) error) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	it, err := s.inst.DB().NewIter(&pebble.IterOptions{
+	it, err := r.NewIter(&pebble.IterOptions{
 		LowerBound: spaceStart(space), UpperBound: spaceEnd(space), UseL6Filters: true,
 	})
 	if err != nil {

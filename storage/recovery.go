@@ -8,12 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"go.uber.org/zap"
 
+	"divan/storage/format"
 	"divan/storage/instance"
 )
 
 // storeKind is what the instances of shard copies are.
 func storeKind() instance.Kind {
-	return instance.Kind{Merger: sumsMerger(), TableEnd: tableEnd, Log: true, Filters: true}
+	return instance.Kind{Merger: format.SumsMerger(), TableEnd: tableEnd, Log: true, Filters: true}
 }
 
 // openPebble opens the store's own instance and loads its state.
@@ -36,6 +37,9 @@ func (s *Store) load(db *pebble.DB) error {
 	v := &batchState{docs: newTopBlocks(), seqs: newTopBlocks()}
 	var err error
 	if v.batch, v.counters, err = readCounters(db); err != nil {
+		return err
+	}
+	if v.origins, err = readOrigins(db); err != nil {
 		return err
 	}
 	if v.last, err = lastID(db); err != nil {
@@ -69,7 +73,7 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 	errs = append(errs, each(db, spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
 		id, key, ok := cutUploadKey(k)
 		if !ok {
-			return corrupt("upload key")
+			return format.Corrupt("upload key")
 		}
 		if s.uploads.Has(k) {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/format"
 )
 
 // Snapshot is a store at one moment: between two batches, whatever is applied
@@ -129,7 +130,7 @@ func (s *Snapshot) Sums(lo, hi string) (Sums, error) {
 			return Sums{}, err
 		}
 	}
-	all.add(below.neg())
+	all.Add(below.Neg())
 	return all, nil
 }
 
@@ -149,7 +150,7 @@ func (s *Snapshot) sumsBefore(id string) (Sums, error) {
 	if err != nil {
 		return Sums{}, err
 	}
-	sums.add(rest)
+	sums.Add(rest)
 	return sums, nil
 }
 
@@ -165,7 +166,7 @@ func (s *Snapshot) blocksBefore(id string) (sums Sums, border string, err error)
 		return Sums{}, "", err
 	}
 	within, border := low.before(id)
-	sums.add(within)
+	sums.Add(within)
 	return sums, border, nil
 }
 
@@ -206,8 +207,8 @@ func (s *Snapshot) lowSeqs(seq uint64) (uint64, error) {
 	var sums Sums
 	err := each(s.snap, appendAggKey(nil, aggSeqs, levelLow, string(lo[:])), appendAggKey(nil, aggSeqs, levelLow, string(hi[:])),
 		func(_, value []byte) error {
-			one, err := decodeSums(value)
-			sums.add(one)
+			one, err := format.DecodeSums(value)
+			sums.Add(one)
 			return err
 		})
 	if err != nil {

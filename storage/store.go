@@ -13,6 +13,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/format"
 	"divan/storage/identity"
 	"divan/storage/instance"
 	"divan/storage/uploads"
@@ -50,6 +51,7 @@ type batchState struct {
 	last     string     // no document has an id above; one with it may be gone
 	docs     *topBlocks // top-level blocks of documents
 	seqs     *topBlocks // top-level blocks of sequences, Live counts entries
+	origins  []Origin   // the stores that this one continues, the newest first
 }
 
 // statePair is the state before and after the batch that is being applied; next is
@@ -111,7 +113,7 @@ func (e *Engine) emptyDB() (*pebble.DB, error) {
 		return e.empty.db, nil
 	}
 	o := &pebble.Options{
-		FS: vfs.NewMem(), Cache: e.shared.Memory.Cache, FileCache: e.shared.Files, Merger: sumsMerger(),
+		FS: vfs.NewMem(), Cache: e.shared.Memory.Cache, FileCache: e.shared.Files, Merger: format.SumsMerger(),
 		FormatMajorVersion: pebble.FormatNewest, MemTableSize: instance.IdleMemTable,
 		Logger: discardLogger{}, DisableWAL: true,
 	}

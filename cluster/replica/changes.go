@@ -20,7 +20,11 @@ var Changes = declare(Operation[shard.ChangesRequest, Feed]{
 		if err != nil {
 			return Feed{}, err
 		}
-		return Feed{sequence.Head{Seq: s.Seq, UUID: s.UUID}, s}, nil
+		head := sequence.Head{Seq: s.Seq, UUID: s.UUID}
+		for _, o := range s.Origins {
+			head.Origins = append(head.Origins, sequence.Origin{UUID: o.UUID, Upto: o.Upto})
+		}
+		return Feed{head, s}, nil
 	},
 	Over: listing(wirepb.Op_CHANGES,
 		codec[shard.ChangesRequest, *wirepb.ChangesRequest]{encodeChangesRequest, decodeChangesRequest},

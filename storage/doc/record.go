@@ -149,6 +149,21 @@ func Branched(record []byte) bool {
 	return r.branched()
 }
 
+// StoredOutside reports whether a revision of an encoded record has its content in
+// the bodies keyspace. It allocates nothing.
+func StoredOutside(record []byte) bool {
+	if len(record) == 0 {
+		return false
+	}
+	r := reader{b: record}
+	r.skipHead()
+	n := r.stored()
+	if record[0]&recordInline != 0 {
+		n--
+	}
+	return n > 0
+}
+
 // DecodeRecord reads the stored form of the document id. Inline aliases b; the
 // tree and the winner's name do not. The error is fault.Corruption.
 func DecodeRecord(id string, b []byte) (Record, error) {

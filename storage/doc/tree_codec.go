@@ -127,20 +127,39 @@ func (r *reader) tree(t *Tree) {
 // branched reports whether the tree has more than one leaf: in the order of
 // Tree.nodes every node of a path but the first follows its parent.
 func (r *reader) branched() bool {
+	branched := false
+	r.eachNode(func(i uint64, flags byte) bool {
+		branched = i > 0 && flags&(nodeRoot|nodeFar) != 0
+		return !branched
+	})
+	return branched
+}
+
+// stored counts the nodes whose content is stored.
+func (r *reader) stored() (n int) {
+	r.eachNode(func(_ uint64, flags byte) bool {
+		if flags&nodeStored != 0 {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// eachNode calls fn with the flags of every node until it returns false. What is
+// damaged ends it: what decodes the tree says so.
+func (r *reader) eachNode(fn func(i uint64, flags byte) bool) {
 	count := r.uvarint()
-	if count < 2 {
-		return false
+	if count == 0 {
+		return
 	}
 	r.bytes()
 	for i := range count {
 		flags := r.byte()
-		if r.bad {
-			return false // what decodes the tree says so
+		if r.bad || !fn(i, flags) {
+			return
 		}
-		if i > 0 && flags&(nodeRoot|nodeFar) != 0 {
-			return true
-		}
-		if flags&nodeRoot != 0 {
+		if flags&(nodeRoot|nodeFar) != 0 {
 			r.uvarint()
 		}
 		if flags&nodeLongID != 0 {
@@ -151,7 +170,6 @@ func (r *reader) branched() bool {
 			r.uvarint()
 		}
 	}
-	return false
 }
 
 // place reads where node i hangs: its position and its parent.

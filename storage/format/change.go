@@ -1,4 +1,4 @@
-package storage
+package format
 
 import (
 	"encoding/binary"
@@ -26,9 +26,9 @@ const (
 	leafDeleted   = 0x01
 )
 
-// appendChange writes a sequence entry: version and flags, id, then the leaves
+// AppendChange writes a sequence entry: version and flags, id, then the leaves
 // with the winner first, each flags, position and id.
-func appendChange(dst []byte, rec *doc.Record) []byte {
+func AppendChange(dst []byte, rec *doc.Record) []byte {
 	head := byte(valueVersion)
 	if rec.Deleted {
 		head |= changeDeleted
@@ -49,15 +49,15 @@ func appendChange(dst []byte, rec *doc.Record) []byte {
 	return dst
 }
 
-// decodeChange reads a sequence entry into c, reusing c.Leaves. c.ID aliases b.
-func decodeChange(b []byte, c *Change) error {
+// DecodeChange reads a sequence entry into c, reusing c.Leaves. c.ID aliases b.
+func DecodeChange(b []byte, c *Change) error {
 	r := cursor{b: b}
 	head := r.byte()
 	c.Deleted = head&changeDeleted != 0
 	c.ID = r.take(r.uvarint())
 	n := r.uvarint()
 	if r.bad || head&^changeDeleted != valueVersion || n > uint64(len(r.b)) {
-		return corrupt("sequence entry")
+		return Corrupt("sequence entry")
 	}
 	c.Leaves = c.Leaves[:0]
 	for range n {
@@ -65,7 +65,7 @@ func decodeChange(b []byte, c *Change) error {
 		c.Leaves = append(c.Leaves, Leaf{Rev: r.rev(), Deleted: deleted})
 	}
 	if r.bad || len(r.b) != 0 {
-		return corrupt("sequence entry")
+		return Corrupt("sequence entry")
 	}
 	return nil
 }

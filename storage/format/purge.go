@@ -1,4 +1,4 @@
-package storage
+package format
 
 import (
 	"encoding/binary"
@@ -21,7 +21,9 @@ type Purge struct {
 // purgePaths in the version byte of a purge tells that paths follow.
 const purgePaths = 0x01
 
-func appendPurge(dst []byte, p *Purge) []byte {
+// AppendPurge writes an entry of the purge log: version and flags, uuid, id, the
+// revisions, the paths when there are any.
+func AppendPurge(dst []byte, p *Purge) []byte {
 	head := byte(valueVersion)
 	if len(p.Paths) > 0 {
 		head |= purgePaths
@@ -49,7 +51,8 @@ func appendPurge(dst []byte, p *Purge) []byte {
 	return dst
 }
 
-func decodePurge(seq uint64, b []byte) (Purge, error) {
+// DecodePurge reads what AppendPurge wrote. Nothing aliases b.
+func DecodePurge(seq uint64, b []byte) (Purge, error) {
 	r := cursor{b: b}
 	p := Purge{Seq: seq}
 	head := r.byte()
@@ -57,7 +60,7 @@ func decodePurge(seq uint64, b []byte) (Purge, error) {
 	p.ID = string(r.take(r.uvarint()))
 	n := r.uvarint()
 	if r.bad || head&^purgePaths != valueVersion || n > uint64(len(r.b)) {
-		return Purge{}, corrupt("purge")
+		return Purge{}, Corrupt("purge")
 	}
 	p.Revs = make([]doc.Rev, 0, n)
 	for range n {
@@ -67,7 +70,7 @@ func decodePurge(seq uint64, b []byte) (Purge, error) {
 		p.Paths = r.paths()
 	}
 	if r.bad || len(r.b) != 0 {
-		return Purge{}, corrupt("purge")
+		return Purge{}, Corrupt("purge")
 	}
 	return p, nil
 }

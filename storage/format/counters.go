@@ -1,12 +1,6 @@
-package storage
+package format
 
-import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-
-	"github.com/cockroachdb/pebble/v2"
-)
+import "encoding/binary"
 
 // Counters are the totals of a store as of one batch.
 type Counters struct {
@@ -17,8 +11,8 @@ type Counters struct {
 	External, Active int64  // bytes, sums over all documents as their records have them
 }
 
-// plus returns the counters after a batch that adds d. Sequences only grow.
-func (c Counters) plus(d *Counters) Counters {
+// Plus returns the counters after a batch that adds d. Sequences only grow.
+func (c Counters) Plus(d *Counters) Counters {
 	return Counters{
 		Live: c.Live + d.Live, Deleted: c.Deleted + d.Deleted, // may wrap around and back
 		Seq:          max(c.Seq, d.Seq),
@@ -28,9 +22,9 @@ func (c Counters) plus(d *Counters) Counters {
 	}
 }
 
-// appendCounters writes the meta entry: version, batch number, the fields in
+// AppendCounters writes the meta entry: version, batch number, the fields in
 // order.
-func appendCounters(dst []byte, batch uint64, c *Counters) []byte {
+func AppendCounters(dst []byte, batch uint64, c *Counters) []byte {
 	dst = append(dst, valueVersion)
 	dst = binary.AppendUvarint(dst, batch)
 	for _, v := range [...]uint64{c.Live, c.Deleted, c.Seq, c.PurgeSeq, c.PurgeTrimmed} {
@@ -40,7 +34,8 @@ func appendCounters(dst []byte, batch uint64, c *Counters) []byte {
 	return binary.AppendVarint(dst, c.Active)
 }
 
-func decodeCounters(b []byte) (batch uint64, c Counters, err error) {
+// DecodeCounters reads what AppendCounters wrote.
+func DecodeCounters(b []byte) (batch uint64, c Counters, err error) {
 	r := cursor{b: b}
 	version := r.byte()
 	batch = r.uvarint()
@@ -49,19 +44,7 @@ func decodeCounters(b []byte) (batch uint64, c Counters, err error) {
 	}
 	c.External, c.Active = r.varint(), r.varint()
 	if r.bad || version != valueVersion || len(r.b) != 0 {
-		return 0, Counters{}, corrupt("counters")
+		return 0, Counters{}, Corrupt("counters")
 	}
 	return batch, c, nil
-}
-
-func readCounters(r pebble.Reader) (uint64, Counters, error) {
-	value, closer, err := r.Get(appendMetaKey(nil, metaCounters))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, Counters{}, nil
-	}
-	if err != nil {
-		return 0, Counters{}, fmt.Errorf("read counters: %w", err)
-	}
-	batch, c, err := decodeCounters(value)
-	return batch, c, errors.Join(err, closer.Close())
 }

@@ -1,4 +1,6 @@
-package storage
+// Package format encodes the stored values that package storage itself defines;
+// records and revisions are encoded by package doc. FORMAT.md is the table of both.
+package format
 
 import (
 	"encoding/binary"
@@ -7,14 +9,10 @@ import (
 	"divan/storage/fault"
 )
 
-// This file and those with the types (counters.go, change.go, purge.go, sums.go)
-// encode the stored values that storage itself defines; records and revisions
-// are encoded by package doc. FORMAT.md is their table.
-
 const valueVersion = 0x10 // upper four bits of the first byte; the lower ones are flags
 
-// corrupt is the error for stored bytes that do not decode.
-func corrupt(what string) error {
+// Corrupt is the error for stored bytes that do not decode.
+func Corrupt(what string) error {
 	return fault.New(fault.Corruption, "stored "+what+" does not decode")
 }
 

@@ -1,4 +1,4 @@
-package storage
+package format
 
 import (
 	"encoding/binary"
@@ -7,17 +7,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// sumsMerger adds the operands of an aggregate's key. Its name is stored on
+// SumsMerger adds the operands of an aggregate's key. Its name is stored on
 // disk and must never change; neither must the meaning of an operand.
 //
 // It is deliberately no pebble.DeletableValueMerger: a compaction that drops
 // the merged result of a SET writes no tombstone, so that an older version of
 // the key in a lower level would come back.
-func sumsMerger() *pebble.Merger {
+func SumsMerger() *pebble.Merger {
 	return &pebble.Merger{
 		Name: "divan.sums.v1",
 		Merge: func(_, value []byte) (pebble.ValueMerger, error) {
-			s, err := decodeSums(value)
+			s, err := DecodeSums(value)
 			if err != nil {
 				return nil, err
 			}
@@ -31,11 +31,11 @@ type sumsOperand struct{ s Sums }
 
 // MergeNewer implements pebble.ValueMerger.
 func (m *sumsOperand) MergeNewer(value []byte) error {
-	s, err := decodeSums(value)
+	s, err := DecodeSums(value)
 	if err != nil {
 		return err
 	}
-	m.s.add(s)
+	m.s.Add(s)
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (m *sumsOperand) MergeOlder(value []byte) error { return m.MergeNewer(value
 
 // Finish implements pebble.ValueMerger.
 func (m *sumsOperand) Finish(bool) ([]byte, io.Closer, error) {
-	return appendSums(nil, m.s), nil, nil
+	return AppendSums(nil, m.s), nil, nil
 }
 
 // Sums are totals over a range of documents. External and Active are bytes;
@@ -53,20 +53,23 @@ type Sums struct {
 	Live, Deleted, External, Active int64
 }
 
-func (s *Sums) add(o Sums) {
+// Add adds other sums.
+func (s *Sums) Add(o Sums) {
 	s.Live += o.Live
 	s.Deleted += o.Deleted
 	s.External += o.External
 	s.Active += o.Active
 }
 
-func (s Sums) neg() Sums { return Sums{-s.Live, -s.Deleted, -s.External, -s.Active} }
+// Neg returns what takes the sums away again.
+func (s Sums) Neg() Sums { return Sums{-s.Live, -s.Deleted, -s.External, -s.Active} }
 
-func (s Sums) zero() bool { return s == Sums{} }
+// IsZero reports whether nothing is counted.
+func (s Sums) IsZero() bool { return s == Sums{} }
 
-// appendSums writes the value of an aggregate: signed varints, trailing zeros
+// AppendSums writes the value of an aggregate: signed varints, trailing zeros
 // left out.
-func appendSums(dst []byte, s Sums) []byte {
+func AppendSums(dst []byte, s Sums) []byte {
 	v := [...]int64{s.Live, s.Deleted, s.External, s.Active}
 	n := len(v)
 	for n > 0 && v[n-1] == 0 {
@@ -78,7 +81,8 @@ func appendSums(dst []byte, s Sums) []byte {
 	return dst
 }
 
-func decodeSums(b []byte) (Sums, error) {
+// DecodeSums reads what AppendSums wrote.
+func DecodeSums(b []byte) (Sums, error) {
 	var s Sums
 	r := cursor{b: b}
 	for _, p := range [...]*int64{&s.Live, &s.Deleted, &s.External, &s.Active} {
@@ -88,7 +92,7 @@ func decodeSums(b []byte) (Sums, error) {
 		*p = r.varint()
 	}
 	if r.bad || len(r.b) != 0 {
-		return Sums{}, corrupt("aggregate")
+		return Sums{}, Corrupt("aggregate")
 	}
 	return s, nil
 }

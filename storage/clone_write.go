@@ -1,0 +1,185 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"divan/storage/doc"
+	"divan/storage/fault"
+	"divan/storage/format"
+)
+
+// found turns what Get returns into whether there is such a key.
+func found(closer io.Closer, err error) (bool, error) {
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read: %w", err)
+	}
+	return true, closer.Close()
+}
+
+func corruptKey(kind, id string) error {
+	return fmt.Errorf("document %q: %w", id, format.Corrupt(kind+" key"))
+}
+
+// Replace makes documents what another store holds of them, under the sequences that
+// they have there, whatever this store holds of them; contents of attachments that
+// are not referred to any more go with the next compaction. No document comes twice
+// in a batch, and nobody else has one of the sequences. Contents that are not in Kept
+// are the caller's to put.
+func (b *Batch) Replace(docs []StoredDoc) {
+	order := make([]int, len(docs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int { return strings.Compare(docs[x].ID, docs[y].ID) })
+	ids := make([]string, len(docs))
+	for k, i := range order {
+		ids[k] = docs[i].ID
+	}
+	b.fronts(ids, func(k int, old *doc.Head) error { return b.replace(&docs[order[k]], old) })
+}
+
+// Erase takes documents out, whose ids are in ascending order, as if they had never
+// been there.
+func (b *Batch) Erase(ids []string) {
+	b.fronts(ids, func(i int, old *doc.Head) error {
+		if old == nil {
+			return nil
+		}
+		b.key = appendDocKey(b.key[:0], ids[i])
+		b.delete()
+		b.key = appendHeadKey(b.key[:0], ids[i])
+		b.delete()
+		b.dropSeq(old.Seq)
+		b.countSums(ids[i], headSums(old).Neg(), false)
+		return b.dropBodies(ids[i], nil)
+	})
+}
+
+// fronts calls fn for each document with the front of its record as it is stored
+// now, nil when there is none.
+func (b *Batch) fronts(ids []string, fn func(i int, old *doc.Head) error) {
+	if b.err != nil {
+		return
+	}
+	var h doc.Head
+	b.note(b.s.Fronts(ids, func(i int, front []byte) error {
+		if front == nil {
+			return fn(i, nil)
+		}
+		if err := doc.DecodeHead(front, &h); err != nil {
+			return fmt.Errorf("document %q: %w", ids[i], err)
+		}
+		return fn(i, &h)
+	}))
+}
+
+func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
+	var h doc.Head
+	if err := doc.DecodeHead(d.Record, &h); err != nil {
+		return fmt.Errorf("document %q: %w", d.ID, err)
+	}
+	b.key = appendDocKey(b.key[:0], d.ID)
+	b.val = append(b.val[:0], d.Record...)
+	b.set()
+	next := doc.Record{ID: d.ID, Seq: h.Seq, Winner: h.Winner, Deleted: h.Deleted, External: h.External, Active: h.Active}
+	b.key = appendHeadKey(b.key[:0], d.ID)
+	b.val = next.AppendHead(b.val[:0])
+	b.set()
+	b.key = appendSeqKey(b.key[:0], h.Seq)
+	b.val = append(b.val[:0], d.Change...)
+	b.set()
+	sums := headSums(&h)
+	if old == nil {
+		b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
+	} else {
+		sums.Add(headSums(old).Neg())
+		if old.Seq != h.Seq {
+			b.dropSeq(old.Seq)
+			b.seqs = append(b.seqs, seqDelta{h.Seq, 1})
+		}
+		if err := b.dropBodies(d.ID, d.Bodies); err != nil {
+			return err
+		}
+	}
+	b.countSums(d.ID, sums, old == nil)
+	b.last = max(b.last, d.ID)
+	b.Advance(h.Seq)
+	for i := range d.Bodies {
+		b.PutRevisionText(d.ID, d.Bodies[i].Rev, d.Bodies[i].Text)
+	}
+	return b.refer(d, h.Inline)
+}
+
+// dropBodies deletes the revisions of a document from the bodies keyspace, but for
+// those that are going to be put.
+func (b *Batch) dropBodies(id string, but []StoredRevision) error {
+	return eachBody(b.s.inst.DB(), id, func(rev doc.Rev, _ []byte) error {
+		if !slices.ContainsFunc(but, func(r StoredRevision) bool { return r.Rev == rev }) {
+			b.DeleteRevision(id, rev)
+		}
+		return nil
+	})
+}
+
+// refer claims the contents that a document refers to. Those that the store was seen
+// to have may have gone since with a compaction.
+func (b *Batch) refer(d *StoredDoc, inline []byte) error {
+	for _, key := range d.Kept {
+		if ok, err := b.s.HasContent(d.ID, key); err != nil || !ok {
+			return errors.Join(err, fault.New(fault.Unavailable, "The content of an attachment has been dropped meanwhile."))
+		}
+	}
+	if !b.s.uploads.Any() {
+		return nil
+	}
+	texts := [][]byte{inline}
+	for i := range d.Bodies {
+		texts = append(texts, d.Bodies[i].Text)
+	}
+	for _, text := range texts {
+		if len(text) == 0 {
+			continue
+		}
+		v, err := doc.DecodeRevision(text)
+		if err != nil {
+			return fmt.Errorf("document %q: %w", d.ID, err)
+		}
+		b.claim(d.ID, v.Atts)
+	}
+	return nil
+}
+
+// AdvancePurges moves the purge sequence to seq without an entry there. The entries up
+// to trimmed are gone where the others came from, before they came; those that are
+// here go as well.
+func (b *Batch) AdvancePurges(seq, trimmed uint64) {
+	if b.err != nil {
+		return
+	}
+	b.counters.PurgeSeq = max(b.counters.PurgeSeq, seq)
+	if trimmed > max(b.s.Counters().PurgeTrimmed, b.counters.PurgeTrimmed) {
+		b.counters.PurgeTrimmed = trimmed
+		b.note(b.b.DeleteRange(appendPurgeKey(nil, 0), appendPurgeKey(nil, trimmed+1), nil))
+	}
+}
+
+// maxOrigins is how many stores are remembered that a store continues: so many
+// splits ago a client may have read a sequence that it goes on from.
+const maxOrigins = 16
+
+// SetOrigins notes the stores that this one continues, the newest first.
+func (b *Batch) SetOrigins(origins []Origin) {
+	b.origins = slices.Clone(origins[:min(len(origins), maxOrigins)])
+	b.key = appendMetaKey(b.key[:0], metaOrigins)
+	b.val = format.AppendOrigins(b.val[:0], b.origins)
+	b.set()
+}
