@@ -223,6 +223,25 @@ func (r *quorumWrite) asSent(chosen []int) shard.UpdateRequest {
 	return req
 }
 
+// reconsider looks at the edits that were refused as conflicts: the copy that
+// refused may be behind. It is when it does not know the revision that the
+// client named and another copy does, or when it still has a document that is
+// deleted elsewhere and the client means to create. Then it gets what it lacks
+// from the other copy and decides again, once.
+//
+// A conflict with a revision that the deciding copy knows, the usual one,
+// costs one question to that copy.
+func (r *quorumWrite) reconsider(ctx context.Context) {
+	for at := range r.route.copies {
+		refused := r.those(func(i int) bool {
+			return r.edits[i].refused == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.edits[i].Refusal(), fault.Conflict)
+		})
+		if len(refused) > 0 && len(r.route.copies) > 1 {
+			r.reconsiderAt(ctx, at, refused)
+		}
+	}
+}
+
 // followRequest is the revisions that a copy is to take over.
 type followRequest struct {
 	shard.UpdateRequest
