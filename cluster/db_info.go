@@ -46,7 +46,7 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	}
 	out := &Info{
 		Name: d.meta.Name, InstanceStart: d.InstanceStart(), Partitioned: d.meta.Partitioned,
-		DiskFormat: diskFormat, Q: len(d.routes), N: d.copies(),
+		DiskFormat: diskFormat, Q: d.meta.Q(), N: d.copies(),
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
@@ -92,7 +92,7 @@ func (d *DB) local(picked []fanout.Target) bool {
 func (d *DB) copies() int {
 	n := 0
 	for _, s := range d.routes {
-		n = max(n, len(s.copies)+len(s.joining))
+		n = max(n, slices.Max(s.nodes())+1)
 	}
 	return n
 }

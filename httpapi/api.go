@@ -13,6 +13,7 @@ import (
 	"divan/httpapi/mango"
 	"divan/httpapi/node"
 	"divan/httpapi/replication"
+	"divan/httpapi/reshard"
 	"divan/httpapi/server"
 	"divan/httpapi/view"
 )
@@ -74,6 +75,7 @@ func mounted(a *core.API) (*API, error) {
 		changes.Routes(),
 		server.Routes(),
 		replication.Routes(),
+		reshard.Routes(),
 		node.Routes(),
 		db.Routes(),
 	)

@@ -34,7 +34,11 @@ func (l *Local) CloneLocalDocs(ctx context.Context, o CloneOptions) error {
 	// Those of the target first: most are in both, and one that is in neither any
 	// more needs no look.
 	for _, store := range []*storage.Store{c.target, c.source} {
-		if err := c.walk(store); err != nil {
+		err := c.walk(store)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+		if err != nil {
 			return fmt.Errorf("clone local documents of %s to %s: %w", o.Source, o.Target, err)
 		}
 	}

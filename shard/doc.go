@@ -32,6 +32,8 @@
 //	writer     one per copy that is written to; ends when the copy is idle
 //	finisher   belongs to a writer, which waits for it
 //	compaction one per running compaction
+//	clone      one that ends with the Local and one that writes what is read, per
+//	           running CloneRange; the first also per CloneLocalDocs
 //
 // Local.Close waits for all of them.
 //

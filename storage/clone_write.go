@@ -33,8 +33,15 @@ func corruptKey(kind, id string) error {
 // they have there, whatever this store holds of them; contents of attachments that
 // are not referred to any more go with the next compaction. No document comes twice
 // in a batch, and nobody else has one of the sequences. Contents that are not in Kept
-// are the caller's to put.
-func (b *Batch) Replace(docs []StoredDoc) {
+// are the caller's to put. fresh says that the store has none of the documents, which
+// saves looking.
+func (b *Batch) Replace(docs []StoredDoc, fresh bool) {
+	if fresh {
+		for i := range docs {
+			b.note(b.replace(&docs[i], nil))
+		}
+		return
+	}
 	order := make([]int, len(docs))
 	for i := range order {
 		order[i] = i

@@ -19,6 +19,7 @@ type Clustering struct {
 	Fabric        Fabric
 	GlobalChanges GlobalChanges
 	Replicator    Replicator
+	Reshard       Reshard
 }
 
 func readClustering(r *reader) Clustering {
@@ -28,6 +29,7 @@ func readClustering(r *reader) Clustering {
 		Fabric:        readFabric(r),
 		GlobalChanges: readGlobalChanges(r),
 		Replicator:    readReplicator(r),
+		Reshard:       readReshard(r),
 	}
 }
 

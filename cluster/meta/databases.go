@@ -17,6 +17,14 @@ func databasesOf(sorted []*Database) Databases { return Databases{sortedset.Of(s
 // are none.
 func (d Databases) Changing() iter.Seq[*Database] { return d.Marked() }
 
+// AnyChanging reports whether there is any.
+func (d Databases) AnyChanging() bool {
+	for range d.Changing() {
+		return true
+	}
+	return false
+}
+
 // with returns the set with db added, in the place of one of the same name.
 func (d Databases) with(db *Database) Databases { return Databases{d.With(db)} }
 

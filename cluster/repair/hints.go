@@ -16,6 +16,9 @@ const maxHints = 10_000
 // Updated is told that a copy of this node has changed (shard.Options.OnUpdate).
 // It does not block.
 func (r *Repair) Updated(name string) {
+	if r.o.Peers == nil && !r.o.Meta.Databases().AnyChanging() {
+		return
+	}
 	r.mu.Lock()
 	news := r.mu.schedule.update(name, time.Now())
 	r.mu.Unlock()

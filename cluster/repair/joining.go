@@ -171,6 +171,11 @@ func become(db *meta.Database, node string, filled map[uint64][]uint64) [][]ring
 			continue
 		}
 		for _, o := range leave {
+			for _, c := range group {
+				if o.Overlaps(c.Range) && !slices.Contains(filled[c.ID], o.ID) {
+					changes = nil // its local documents are not there yet
+				}
+			}
 			changes = append(changes, ring.Change{Copy: o.ID, To: ring.StateLeaving})
 		}
 		if _, ok := ring.Apply(db.Shards, changes, &ring.NewCopies{}); ok {

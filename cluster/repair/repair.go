@@ -36,7 +36,8 @@ type Peers interface {
 	Subscribe(f func(node string, up bool)) (cancel func())
 }
 
-// Options are what a Repair is made of. All are required but Logger.
+// Options are what a Repair is made of. All are required but Logger, and Peers and Ask on a node
+// that stands alone: there it brings those of its own copies in line whose ranges overlap.
 type Options struct {
 	Node   string // this node, as the shard maps name it
 	Meta   Map
@@ -71,8 +72,8 @@ type Repair struct {
 // New returns a Repair that does nothing before Run; what it is told before
 // that is kept.
 func New(o Options) (*Repair, error) {
-	if o.Node == "" || o.Meta == nil || o.Local == nil || o.Own == nil || o.Peers == nil || o.Config == nil || o.Ask == nil {
-		return nil, errors.New("repair: Node, Meta, Local, Own, Peers, Config and Ask are required")
+	if o.Node == "" || o.Meta == nil || o.Local == nil || o.Own == nil || o.Config == nil || (o.Peers == nil) != (o.Ask == nil) {
+		return nil, errors.New("repair: Node, Meta, Local, Own and Config are required, and Ask with Peers")
 	}
 	r := &Repair{o: o, log: o.Logger, wake: make(chan struct{}, 1)}
 	if r.log == nil {
@@ -96,8 +97,9 @@ func (r *Repair) Run(ctx context.Context) error {
 		return err
 	}
 	defer r.work.Wait()
-	cancel := r.o.Peers.Subscribe(r.reached)
-	defer cancel()
+	if r.o.Peers != nil {
+		defer r.o.Peers.Subscribe(r.reached)()
+	}
 	ctx = wire.ForRepair(ctx)
 	r.mu.Lock()
 	r.mu.entropy.begin("", true)
@@ -218,7 +220,14 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 		r.synced(it, &o)
 	}
 	if done := err == nil && !o.more; done && role.fills {
-		err = r.tellFilled(ctx, it.pair, role)
+		if it.node == r.o.Node { // it comes in the place of the source, of which nobody else brings the local documents
+			err = r.o.Local.CloneLocalDocs(ctx, shard.CloneOptions{
+				Source: it.copy, Target: it.target(), Range: p.target.Range, Partitioned: db.Partitioned,
+			})
+		}
+		if err == nil {
+			err = r.tellFilled(ctx, it.pair, role)
+		}
 	} else if done && role.leaves {
 		r.joins.handedOver(joiner{it.copy, role.source}, role)
 	}
@@ -253,10 +262,14 @@ func (r *Repair) role(db *meta.Database, it *item) role {
 
 // copies returns the copies of a node, nil when it cannot be reached.
 func (r *Repair) copies(node string) replica.Copies {
-	if node == r.o.Node {
+	switch {
+	case node == r.o.Node:
 		return r.o.Own
+	case r.o.Peers == nil:
+		return nil
+	default:
+		return r.o.Peers.Copies(node)
 	}
-	return r.o.Peers.Copies(node)
 }
 
 // synced keeps how far a target is.

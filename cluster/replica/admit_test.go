@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -26,12 +25,10 @@ func TestOtherCopyDoesNotAnswer(t *testing.T) {
 func answering(t *testing.T) (*Local, Remote) {
 	t.Helper()
 	local, p, _ := remoteCopies(t)
-	for { // the server may only begin to listen
-		if _, err := Info.On(t.Context(), Copy{At: p}, testCopy); !fault.Is(err, fault.NodeDown) {
-			return local, p
-		}
-		runtime.Gosched()
+	if _, err := Info.On(t.Context(), Copy{At: p}, testCopy); fault.Is(err, fault.NodeDown) {
+		t.Fatal(err)
 	}
+	return local, p
 }
 
 func admitted(t *testing.T, local *Local, p Remote) {

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"divan/cluster/sequence"
 	"divan/shard"
+	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -417,6 +419,41 @@ func TestAttachments(t *testing.T) {
 		}
 		if _, err := ReadAttachment.On(ctx, Copy{At: local}, shard.AttachmentRange{Copy: testCopy, ID: "doc", Key: [16]byte{3}, Length: -1}); err == nil {
 			t.Fatal("dropped content can be read")
+		}
+	})
+}
+
+// The head of the changes of a copy that was cloned tells where it comes from, and a
+// feed that has read from the source goes on.
+func TestChangesTellOrigins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, p, _ := remoteCopies(t)
+		fill1000(t, local)
+		ctx := t.Context()
+		const half = "shards/00000000-7fffffff/db.1763600000"
+		if err := local.held.Shards.Create(ctx, half, shard.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r := ring.Range{End: 1<<31 - 1}
+		upto, err := local.held.Shards.CloneRange(ctx, shard.CloneOptions{Source: testCopy, Target: half, Range: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, _, err := local.held.Shards.Position(ctx, testCopy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []Copies{local, p} {
+			feed, err := Changes.On(ctx, Copy{At: at}, shard.ChangesRequest{Copy: half})
+			if err != nil {
+				t.Fatal(err)
+			}
+			feed.Close()
+			same(t, "origins", feed.Head.Origins, []sequence.Origin{{UUID: source, Upto: upto}})
+			seen := sequence.Of([]sequence.Mark{{End: 1<<32 - 1, Copy: sequence.PrefixOf(source), Seq: 500}})
+			if got := seen.Resume(r, feed.Head, nil); got != 500 {
+				t.Errorf("goes on from %d", got)
+			}
 		}
 	})
 }

@@ -177,7 +177,7 @@ func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*e
 	named(t, files, ofClusters, func(t *testing.T, key string) {
 		t.Helper()
 		f := transcript{name: key, text: files[key], base: shared, again: true}
-		if changesSettings(f.text) {
+		if changesSettings(f.text) || ofResharding(key) {
 			f.base, f.again = startNode(t), false
 		}
 		replayFile(t, f, func(title string) *exception { return exceptions[key+": "+title] })

@@ -26,6 +26,7 @@ import (
 	"divan/httpapi/guard"
 	"divan/httpapi/stats"
 	"divan/replicator"
+	"divan/reshard"
 	"divan/shard/query"
 	"divan/shard/script"
 	"divan/storage/fault"
@@ -56,6 +57,8 @@ type Deps struct {
 	// Replicator runs the replications of this node. It is set before the first
 	// request; nil: there are none, and nobody asks for some.
 	Replicator *replicator.Replicator
+	// Reshard is the jobs that split shards; nil: such requests are refused.
+	Reshard *reshard.Table
 	// Heavy bounds the matching of selectors that takes long; nil: nothing does.
 	Heavy query.Gate
 	// Cluster are the other nodes; nil: this node stands alone.

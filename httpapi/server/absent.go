@@ -9,17 +9,14 @@ import (
 // The endpoints of CouchDB that this version does not have. They say so in words:
 // to a database that does not exist, or to an attachment, a client would have
 // another answer.
-const (
-	noSearch  = "Full-text search is not part of this version."
-	noReshard = "Splitting of shards is not part of this version: a database gets the number of its shards (q) when it is made."
-)
+const noSearch = "Full-text search is not part of this version."
 
 // AbsentRoutes lists them. They stand before those of documents, which take every
 // path below a design document for the name of an attachment.
 func AbsentRoutes() []core.Route {
 	var out []core.Route
-	add := func(table core.Table, reason string, paths ...string) {
-		missing := &core.StatusError{Status: http.StatusNotImplemented, Name: "not_implemented", Reason: reason}
+	missing := &core.StatusError{Status: http.StatusNotImplemented, Name: "not_implemented", Reason: noSearch}
+	add := func(table core.Table, paths ...string) {
 		answer := core.Methods{Any: func(*core.Call) error { return missing }}
 		for _, path := range paths {
 			out = append(out,
@@ -27,12 +24,11 @@ func AbsentRoutes() []core.Route {
 				core.Route{Table: table, Path: path + "/{rest:.+}", Name: "absent", Methods: answer})
 		}
 	}
-	add(core.ServerTable, noReshard, "/_reshard")
-	add(core.ServerTable, noSearch, "/_search_analyze", "/_nouveau_analyze")
-	add(core.DBTable, noSearch, "/_search_cleanup", "/_nouveau_cleanup")
+	add(core.ServerTable, "/_search_analyze", "/_nouveau_analyze")
+	add(core.DBTable, "/_search_cleanup", "/_nouveau_cleanup")
 	for _, name := range []string{"_search", "_search_info", "_search_disk_size", "_nouveau", "_nouveau_info"} {
-		add(core.DocTable, noSearch, "/_design/{ddoc}/"+name)
-		add(core.DBTable, noSearch, "/_partition/{partition}/_design/{ddoc}/"+name)
+		add(core.DocTable, "/_design/{ddoc}/"+name)
+		add(core.DBTable, "/_partition/{partition}/_design/{ddoc}/"+name)
 	}
 	return out
 }

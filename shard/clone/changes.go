@@ -25,9 +25,9 @@ type window struct {
 
 const (
 	windowDocs = 1024
-	// windowBytes is from when on no more records are read for a window; the others
-	// are read one by one.
-	windowBytes = 4 << 20
+	// windowSteps is how many steps the records of a window may fill; the others are
+	// read one by one.
+	windowSteps = 4
 )
 
 // readChanges makes the steps of what has changed in the source since.
@@ -96,7 +96,7 @@ func (r *run) copyWindow(w *window) error {
 		ids[k] = w.docs[i].ID
 	}
 	err := r.Source.RecordTexts(ids, func(k int, record []byte) error {
-		if w.bytes < windowBytes {
+		if w.bytes < windowSteps*r.StepBytes {
 			w.docs[order[k]].Record = w.keep(record)
 		}
 		return nil

@@ -59,7 +59,7 @@ func (s *Step) Fill(b *storage.Batch) error {
 		c := &s.contents[i]
 		b.PutAttachment(c.id, c.key, c.data)
 	}
-	b.Replace(s.docs)
+	b.Replace(s.docs, s.run.empty) // no document comes twice in a Run
 	seq := max(s.seq, s.expected)
 	b.Advance(seq)
 	b.SetOrigins(s.run.originsAt(seq))

@@ -21,7 +21,6 @@ import (
 	"divan/cluster/member"
 	"divan/cluster/meta"
 	"divan/cluster/meta/raftlog"
-	"divan/cluster/repair"
 	"divan/cluster/wire"
 	"divan/httpapi"
 	"divan/storage/fault"
@@ -53,7 +52,6 @@ type links struct {
 	gossip       *member.Gossip
 	bootstrapper *bootstrapper
 	raft         *raft.NetworkTransport
-	repair       *repair.Repair
 	draining     atomic.Bool
 	inGroup      atomic.Bool // a cluster has taken this node in, or it has founded one: Raft runs, or is about to
 }
@@ -382,7 +380,7 @@ func (l *links) occupied(ctx context.Context, address string) bool {
 func (l *links) handlers() map[string]wire.Handler {
 	return map[string]wire.Handler{
 		serviceMeta:   l.node.meta.Answer,
-		serviceRepair: l.repair.Answer,
+		serviceRepair: l.node.repair.Answer,
 		serviceSeed:   l.answerSeed,
 		serviceHTTP:   l.node.api.ServeNode,
 

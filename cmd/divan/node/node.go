@@ -19,9 +19,11 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
 	"divan/cluster/meta"
+	"divan/cluster/repair"
 	clusterview "divan/cluster/view"
 	"divan/httpapi"
 	"divan/httpapi/auth"
+	"divan/reshard"
 	"divan/shard"
 	"divan/shard/query"
 	"divan/shard/script"
@@ -41,13 +43,15 @@ type Node struct {
 	local   *shard.Local
 	functions
 	replication
-	meta  *meta.Meta
-	coord *cluster.Coordinator
-	auth  *auth.Authenticator
-	api   *httpapi.API
-	door  *door
-	links *links          // nil: the node stands alone
-	life  context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
+	meta      *meta.Meta
+	coord     *cluster.Coordinator
+	repair    *repair.Repair // of the copies of this node
+	resharder *reshard.Resharder
+	auth      *auth.Authenticator
+	api       *httpapi.API
+	door      *door
+	links     *links          // nil: the node stands alone
+	life      context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
 
 	ready chan struct{}
 	ending
@@ -192,11 +196,11 @@ func (n *Node) build(ctx context.Context) (err error) {
 		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Views: n.views, Logger: n.log.Named("cluster"),
 		DesignWritten: n.designs.Written,
 	}
-	if n.links != nil {
-		if err := n.links.newRepair(); err != nil {
-			return err
-		}
-		options.Peers, options.Repair = n.links.pool, n.links.repair
+	if err := n.newRepair(); err != nil {
+		return err
+	}
+	if options.Repair = n.repair; n.links != nil {
+		options.Peers = n.links.pool
 	}
 	if n.coord, err = cluster.New(options); err != nil {
 		return fmt.Errorf("coordinator: %w", err)
@@ -206,10 +210,13 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("views: %w", err)
 	}
+	if err := n.newResharder(); err != nil {
+		return err
+	}
 	deps := httpapi.Deps{
 		Coordinator: n.coord, Views: n.queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts, Heavy: n.local.Heavy(),
-		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks,
+		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks, Reshard: n.resharder.Table(),
 		MaxConnections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare,
 	}
 	if n.links != nil {

@@ -24,15 +24,17 @@ func (p peerCopies) Copies(node string) replica.Copies {
 	return nil
 }
 
-// newRepair builds what brings copies in line with those of other nodes.
-func (l *links) newRepair() (err error) {
-	n := l.node
-	l.repair, err = repair.New(repair.Options{
-		Node: l.name, Meta: n.meta, Local: n.local, Peers: peerCopies{l.pool}, Config: n.config,
-		Own:    replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Place: cluster.PlaceOn(l.name, n.meta)}),
-		Logger: n.log.Named("repair"), Ask: l.pool.Ask,
-	})
-	if err != nil {
+// newRepair builds what brings copies in line with each other.
+func (n *Node) newRepair() (err error) {
+	o := repair.Options{
+		Node: n.name, Meta: n.meta, Local: n.local, Config: n.config,
+		Own:    replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Place: cluster.PlaceOn(n.name, n.meta)}),
+		Logger: n.log.Named("repair"),
+	}
+	if n.links != nil {
+		o.Peers, o.Ask = peerCopies{n.links.pool}, n.links.pool.Ask
+	}
+	if n.repair, err = repair.New(o); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	return nil
@@ -53,9 +55,7 @@ func (l *links) copiesForOthers() *replica.Local {
 func (n *Node) updated(name string) {
 	n.coord.Updated(name)
 	n.queries.Updated(name)
-	if n.links != nil {
-		n.links.repair.Updated(name)
-	}
+	n.repair.Updated(name)
 }
 
 // tasks lists what runs in the background, for _active_tasks: compactions, and
@@ -75,10 +75,8 @@ func (n *Node) tasks() []httpapi.Task {
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
 	}
-	if n.links == nil {
-		return out
-	}
-	for _, t := range n.links.repair.Tasks() {
+	out = append(out, n.splits()...)
+	for _, t := range n.repair.Tasks() {
 		out = append(out, httpapi.Task{
 			Node: n.name, PID: "<0." + t.Copy + "." + t.Node + ">", Type: "shard_sync", Database: t.Copy, Phase: "to " + t.Node,
 			ChangesDone: t.At - t.From, TotalChanges: t.To - t.From, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
@@ -96,9 +94,7 @@ func (n *Node) figures() httpapi.Figures {
 		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
 		Commits: stores.Commits, LogLines: n.journal.lines(),
 	}
-	if n.links != nil {
-		f.ReplicationBacklog = n.links.repair.Jobs()
-		f.ReplicationLag = n.links.repair.Lag(n.life)
-	}
+	f.ReplicationBacklog = n.repair.Jobs()
+	f.ReplicationLag = n.repair.Lag(n.life)
 	return f
 }

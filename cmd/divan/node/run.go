@@ -40,12 +40,10 @@ func (n *Node) parts() []part {
 		return errors.Join(n.meta.Close(), n.links.stopRaft())
 	}})
 	if n.links != nil {
-		out = append(out,
-			part{name: "identity", run: n.links.remember, close: nothing},
-			part{name: "repair", run: n.links.repair.Run, close: nothing},
-		)
+		out = append(out, part{name: "identity", run: n.links.remember, close: nothing})
 	}
 	out = append(out,
+		part{name: "repair", run: n.repair.Run, close: nothing},
 		part{name: "design documents", run: untilDone, close: n.designs.Close},
 		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
 		part{name: "views", run: n.queries.Run, close: nothing},
@@ -56,6 +54,7 @@ func (n *Node) parts() []part {
 		out = append(out, part{name: "system databases", run: n.links.furnish, close: nothing})
 	}
 	out = append(out,
+		part{name: "resharding", run: n.resharder.Run, close: nothing},
 		part{name: "ownership", run: n.owners.Run, close: nothing},
 		part{name: "replicator", run: n.replicator.Run, close: nothing},
 	)

@@ -1,0 +1,25 @@
+package config
+
+import "time"
+
+// Reshard is section [reshard].
+type Reshard struct {
+	MaxJobs       int // of a node that have not ended
+	MaxHistory    int // entries of the history of a job
+	MaxRetries    int // of what has failed
+	RetryInterval time.Duration
+	RequireNode   bool // a request for jobs has to name a node
+	RequireRange  bool // it has to name a range
+}
+
+func readReshard(r *reader) Reshard {
+	const s = "reshard"
+	return Reshard{
+		MaxJobs:       r.count(s, "max_jobs", 48, atLeast(0)),
+		MaxHistory:    r.count(s, "max_history", 20, atLeast(1)),
+		MaxRetries:    r.count(s, "max_retries", 5, atLeast(0)),
+		RetryInterval: r.duration(s, "retry_interval_sec", 10*time.Second, time.Second, atLeast(0)),
+		RequireNode:   r.boolean(s, "require_node_param", false),
+		RequireRange:  r.boolean(s, "require_range_param", false),
+	}
+}

@@ -1,0 +1,43 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"divan/cluster"
+	"divan/httpapi"
+	"divan/reshard"
+)
+
+// newResharder builds what splits shards of this node.
+func (n *Node) newResharder() (err error) {
+	n.resharder, err = reshard.New(reshard.Options{
+		Node: n.name, Records: n.meta, Map: n.meta, Copies: n.local, Index: n.newIndexes().Build, Config: n.config,
+		Logger: n.log.Named("reshard"),
+	})
+	if err != nil {
+		return fmt.Errorf("resharding: %w", err)
+	}
+	return nil
+}
+
+// newIndexes returns what builds the indexes of copies that are made.
+func (n *Node) newIndexes() *reshard.Indexes {
+	return &reshard.Indexes{
+		DB:      func(ctx context.Context, name string) (*cluster.DB, error) { return n.coord.DB(ctx, name) },
+		Designs: n.designs, Views: n.views, Logger: n.log.Named("reshard"),
+	}
+}
+
+// splits lists the shards that are being split.
+func (n *Node) splits() []httpapi.Task {
+	var out []httpapi.Task
+	for _, t := range n.resharder.Tasks() {
+		out = append(out, httpapi.Task{
+			Node: n.name, PID: "<0." + t.Job + ">", Type: "shard_splitting", Database: t.Source, Phase: string(t.Step),
+			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
+		})
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+// Package job is what is known of the split of one shard, and a pure machine that says
+// what is done next. It has no clock and does nothing itself: what is left to do follows
+// from the job and from what the map of the database says of its copies, so a job goes on
+// after a crash at any point.
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
+
+	"divan/shard/ring"
+)
+
+// State is what becomes of a job, as the API names it.
+type State string
+
+// The states.
+const (
+	New       State = "new"
+	Running   State = "running"
+	Stopped   State = "stopped"
+	Completed State = "completed"
+	Failed    State = "failed"
+)
+
+// Step is how far a split is, as the API names it (split_state).
+type Step string
+
+// The steps in their order.
+const (
+	StepNew         Step = "new"
+	InitialCopy     Step = "initial_copy"
+	Topoff1         Step = "topoff1"
+	BuildIndices    Step = "build_indices"
+	Topoff2         Step = "topoff2"
+	CopyLocalDocs   Step = "copy_local_docs"
+	UpdateShardmap  Step = "update_shardmap"
+	WaitSourceClose Step = "wait_source_close"
+	Topoff3         Step = "topoff3"
+	SourceDelete    Step = "source_delete"
+	StepCompleted   Step = "completed"
+)
+
+// steps are all of them, in order.
+func steps() []Step {
+	return []Step{
+		StepNew, InitialCopy, Topoff1, BuildIndices, Topoff2, CopyLocalDocs, UpdateShardmap, WaitSourceClose, Topoff3, SourceDelete, StepCompleted,
+	}
+}
+
+// place returns where a step is in the order, -1 for none.
+func (s Step) place() int {
+	for i, other := range steps() {
+		if s == other {
+			return i
+		}
+	}
+	return -1
+}
+
+// after returns the step behind one.
+func (s Step) after() Step {
+	all := steps()
+	return all[min(s.place()+1, len(all)-1)]
+}
+
+// Event is one entry of the history of a job.
+type Event struct {
+	Time   int64  `json:"time"` // unix seconds
+	Type   State  `json:"type"`
+	Detail string `json:"detail,omitempty"` // the step, or why; empty: neither
+}
+
+// Disabled is why jobs do not run while resharding is stopped everywhere.
+const Disabled = "Shard splitting disabled"
+
+// Source is the shard that a job splits: a copy of a range on one node.
+type Source struct {
+	Node       string     `json:"node"`
+	Database   string     `json:"database"`
+	DatabaseID [16]byte   `json:"database_id"`
+	Suffix     string     `json:"suffix"`
+	Range      ring.Range `json:"range"`
+	Copy       uint64     `json:"copy"` // id of the copy from which the targets are made
+}
+
+// Name returns the name of the copy.
+func (s *Source) Name() string { return s.name(s.Range) }
+
+func (s *Source) name(r ring.Range) string { return ring.CopyName(r, s.Database, s.Suffix) }
+
+// Targets returns the names of the copies that a job makes.
+func (s *Source) Targets() []string {
+	var out []string
+	for _, r := range Halves(s.Range) {
+		out = append(out, s.name(r))
+	}
+	return out
+}
+
+// ID names the job that splits a shard: no other shard ever has the same.
+func (s *Source) ID() string {
+	sum := sha256.Sum256([]byte(s.Node + "\x00" + s.Name()))
+	return "001-" + hex.EncodeToString(sum[:])
+}
+
+// Halves cuts a range in two, nil when it is too small.
+func Halves(r ring.Range) []ring.Range {
+	if r.Begin >= r.End {
+		return nil
+	}
+	middle := r.Begin + (r.End-r.Begin)/2
+	return []ring.Range{{Begin: r.Begin, End: middle}, {Begin: middle + 1, End: r.End}}
+}
+
+// Job is the split of one shard.
+type Job struct {
+	Source
+
+	State    State  `json:"state"`
+	Step     Step   `json:"step"`
+	Reason   string `json:"reason,omitempty"`   // of the state, for people
+	Disabled bool   `json:"disabled,omitempty"` // stopped because resharding is: it goes on with that
+	Removed  bool   `json:"removed,omitempty"`  // nobody sees it; what it has made is still to be given up
+	Retries  int    `json:"retries,omitempty"`  // failures since something was done
+
+	Started int64   `json:"started"` // unix seconds, as Updated
+	Updated int64   `json:"updated"`
+	History []Event `json:"history"`
+}
+
+// NewJob returns the job that splits a shard.
+func NewJob(of *Source, now int64) *Job {
+	j := &Job{Source: *of, State: New, Step: StepNew, Started: now, Updated: now}
+	j.note(now, 1)
+	return j
+}
+
+// Ended reports whether nothing is done any more unless somebody asks for it.
+func (j *Job) Ended() bool { return j.State == Completed || j.State == Failed }
+
+// note adds where the job is to its history, which keeps the newest.
+func (j *Job) note(now int64, history int) {
+	e := Event{Time: now, Type: j.State, Detail: j.Reason}
+	if j.State == Running && e.Detail == "" {
+		e.Detail = string(j.Step)
+	}
+	j.Updated = now
+	if n := len(j.History); n > 0 && j.History[n-1].Type == e.Type && j.History[n-1].Detail == e.Detail {
+		return
+	}
+	j.History = append(j.History[:len(j.History):len(j.History)], e)
+	if over := len(j.History) - max(history, 1); over > 0 {
+		j.History = j.History[over:]
+	}
+}
+
+// maxReason bounds what is kept of a reason, in bytes.
+const maxReason = 1 << 10
+
+func cut(reason string) string {
+	reason = strings.ToValidUTF8(reason, "�")
+	if len(reason) <= maxReason {
+		return reason
+	}
+	n := maxReason
+	for !utf8.RuneStart(reason[n]) {
+		n--
+	}
+	return reason[:n]
+}

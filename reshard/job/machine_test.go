@@ -1,0 +1,294 @@
+package job_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"divan/cluster/meta"
+	"divan/reshard/job"
+	"divan/reshard/reshardtest"
+	"divan/shard/ring"
+)
+
+const (
+	here    = "a@host"
+	history = 20
+	retries = 2
+)
+
+// world is a job, and the map that it is about.
+type world struct {
+	t     *rapid.T
+	group *reshardtest.Group
+	db    string
+	job   *job.Job
+	kept  []byte // the job as it was written down
+	at    job.Step
+	now   int64
+}
+
+func (w *world) seen() *job.Seen {
+	db, ok := w.group.Database(w.db)
+	if !ok {
+		return &job.Seen{}
+	}
+	return w.job.See(db.Shards)
+}
+
+func (w *world) keep() {
+	text, err := w.job.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.kept = text
+}
+
+// crash forgets what was not written down.
+func (w *world) crash() {
+	j, err := job.Decode(w.kept)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.job, w.at = j, j.Step
+}
+
+// step does what is next; fails says that it does not work.
+func (w *world) step(fails bool) {
+	w.now++
+	j := w.job
+	if j.State != job.New && j.State != job.Running {
+		return
+	}
+	seen := w.seen()
+	todo := j.Next(seen, w.at)
+	switch todo.Do {
+	case job.Finish:
+		j.Finish(w.now, history)
+		w.keep()
+		return
+	case job.Fail:
+		j.Fail(todo.Reason, w.now, history)
+		w.keep()
+		return
+	default:
+	}
+	if j.Begin(&todo, seen, w.now, history) {
+		w.keep()
+	}
+	if fails && todo.Do != job.Wait {
+		j.Tried("no luck", retries, w.now, history)
+		w.keep()
+		return
+	}
+	w.do(&todo)
+	if j.Did() {
+		w.keep()
+	}
+	w.at = todo.Next()
+}
+
+func (w *world) do(todo *job.Todo) {
+	ctx := w.t.Context()
+	var err error
+	switch todo.Do {
+	case job.Add:
+		var out []ring.Addition
+		for _, r := range todo.Ranges {
+			out = append(out, ring.Addition{Range: r, Node: here})
+		}
+		err = w.group.AddCopies(ctx, w.db, w.job.DatabaseID, out)
+	case job.Propose:
+		err = w.propose(todo.Changes)
+	case job.Clone, job.Index, job.Locals:
+		if len(todo.Ranges) == 0 {
+			w.t.Fatalf("%+v is done to nothing", todo)
+		}
+	default:
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) propose(changes []ring.Change) error {
+	var out []meta.CopyChange
+	for _, ch := range changes {
+		out = append(out, meta.CopyChange{Name: w.db, ID: w.job.DatabaseID, Change: ch})
+	}
+	return w.group.ChangeCopies(w.t.Context(), out)
+}
+
+// lose has the source lose its files.
+func (w *world) lose() {
+	if s := w.seen(); s.Database && s.Source.State == ring.StateFull {
+		if err := w.propose([]ring.Change{{Copy: s.Source.ID, To: ring.StateJoining}}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// covered reports whether full copies cover the ring.
+func (w *world) covered() bool {
+	db, ok := w.group.Database(w.db)
+	if !ok {
+		return true
+	}
+	point := uint64(0)
+	for point < 1<<32 {
+		i := slices.IndexFunc(db.Shards, func(s ring.Shard) bool { return s.Contains(uint32(point)) && len(s.Full()) > 0 })
+		if i < 0 {
+			return false
+		}
+		point = uint64(db.Shards[i].End) + 1
+	}
+	return true
+}
+
+// newWorld has a database on so many nodes of which the second half is to be split.
+func newWorld(t *rapid.T, nodes int) *world {
+	names := []string{here, "b@host", "c@host"}[:nodes]
+	w := &world{t: t, group: reshardtest.NewGroup(names...), db: "pond"}
+	db := w.group.Create(w.db, ring.Split(2)...)
+	one, _ := db.Shards[1].CopyOn(here)
+	w.job = job.NewJob(&job.Source{Node: here, Database: w.db, DatabaseID: db.ID, Suffix: db.Suffix, Range: db.Shards[1].Range, Copy: one.ID}, 0)
+	w.at = w.job.Step
+	w.keep()
+	return w
+}
+
+// TestMachine: whatever happens, a job comes to an end when nothing more happens: it is
+// complete, with the source gone and its halves full, or it says why not. And at no time
+// the ring is not covered.
+func TestMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.IntRange(1, 3).Draw(t, "nodes"))
+		t.Repeat(map[string]func(*rapid.T){
+			"step":   func(*rapid.T) { w.step(false) },
+			"again":  func(*rapid.T) { w.step(false) },
+			"fail":   func(*rapid.T) { w.step(true) },
+			"crash":  func(*rapid.T) { w.crash() },
+			"settle": func(*rapid.T) { w.group.Settle(w.db) },
+			"lose":   func(*rapid.T) { w.lose() },
+			"stop":   func(*rapid.T) { w.job.Stop("enough", w.now, history); w.keep(); w.at = w.job.Step },
+			"resume": func(*rapid.T) { w.job.Resume(w.now, history); w.keep(); w.at = w.job.Step },
+			"stop all": func(*rapid.T) {
+				w.job.Disable(w.now, history)
+				w.keep()
+			},
+			"start all": func(*rapid.T) { w.job.Enable(w.now, history); w.keep(); w.at = w.job.Step },
+			"delete": func(t *rapid.T) {
+				if rapid.IntRange(0, 20).Draw(t, "really") == 0 {
+					w.group.Delete(w.db)
+				}
+			},
+			"": func(*rapid.T) {
+				if !w.covered() {
+					t.Fatal("the ring is not covered")
+				}
+				if len(w.job.History) > history {
+					t.Fatalf("%d entries of history", len(w.job.History))
+				}
+			},
+		})
+		w.rest(t)
+	})
+}
+
+// rest lets the job come to its end.
+func (w *world) rest(t *rapid.T) {
+	w.job.Resume(w.now, history)
+	w.at = w.job.Step
+	for range 100 {
+		w.step(false)
+		w.group.Settle(w.db)
+	}
+	_, there := w.group.Database(w.db)
+	seen := w.seen()
+	switch {
+	case w.job.State == job.Failed && w.job.Reason != "" && !there:
+	case w.job.State == job.Completed && w.job.Step == job.StepCompleted && (!there ||
+		seen.Source.State == ring.StateGone && seen.Targets[0].State == ring.StateFull && seen.Targets[1].State == ring.StateFull):
+	default:
+		t.Fatalf("it ends as %+v with %+v", w.job, seen)
+	}
+}
+
+// TestUndo: what a job that is removed has made goes, at whatever point it is, and the
+// range stays covered.
+func TestUndo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.IntRange(1, 3).Draw(t, "nodes"))
+		for range rapid.IntRange(0, 20).Draw(t, "steps") {
+			w.step(false)
+			if rapid.Bool().Draw(t, "settle") {
+				w.group.Settle(w.db)
+			}
+		}
+		for range 20 {
+			if err := w.propose(w.job.Undo(w.seen())); err != nil {
+				t.Fatal(err)
+			}
+			w.group.Settle(w.db)
+			if !w.covered() {
+				t.Fatal("the ring is not covered")
+			}
+		}
+		s := w.seen()
+		got := [3]ring.State{s.Source.State, s.Targets[0].State, s.Targets[1].State}
+		before, after := [3]ring.State{ring.StateFull, ring.StateGone, ring.StateGone}, [3]ring.State{ring.StateGone, ring.StateFull, ring.StateFull}
+		if got != before && got != after {
+			t.Fatalf("%+v is left", s)
+		}
+	})
+}
+
+func TestHistory(t *testing.T) {
+	w := newWorld(&rapid.T{}, 1)
+	j := w.job
+	j.Disable(1, history)
+	j.Enable(2, history)
+	for _, s := range []job.Step{
+		job.InitialCopy, job.Topoff1, job.BuildIndices, job.Topoff2, job.CopyLocalDocs, job.UpdateShardmap, job.UpdateShardmap, job.WaitSourceClose,
+	} {
+		j.Enter(s, 3, history)
+	}
+	j.Finish(4, history)
+	var got []string
+	for _, e := range j.History {
+		got = append(got, string(e.Type)+" "+e.Detail)
+	}
+	want := []string{
+		"new ", "stopped Shard splitting disabled", "running initial_copy", "running topoff1", "running build_indices", "running topoff2",
+		"running copy_local_docs", "running update_shardmap", "running wait_source_close", "running topoff3", "running source_delete", "completed ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if j.Stop("no", 5, history) || j.Resume(5, history) || j.Disable(5, history) {
+		t.Error("a job that is complete does not stay so")
+	}
+}
+
+func TestHalves(t *testing.T) {
+	for text, want := range map[string]string{
+		"80000000-ffffffff": "[80000000-bfffffff c0000000-ffffffff]",
+		"00000000-7fffffff": "[00000000-3fffffff 40000000-7fffffff]",
+		"00000000-ffffffff": "[00000000-7fffffff 80000000-ffffffff]",
+		"00000000-55555554": "[00000000-2aaaaaaa 2aaaaaab-55555554]",
+		"00000000-00000001": "[00000000-00000000 00000001-00000001]",
+	} {
+		r, err := ring.ParseRange(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(job.Halves(r)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if job.Halves(ring.Range{Begin: 7, End: 7}) != nil {
+		t.Error("a point is split")
+	}
+}

@@ -1,0 +1,48 @@
+package reshard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"divan/reshard/job"
+)
+
+// Remove stops a job and forgets it. What it has made that nobody needs is given up by the
+// node that works on it; until then nobody sees the job any more.
+func (t *Table) Remove(ctx context.Context, id string) error {
+	return retry(func() error {
+		e, err := t.require(ctx, id)
+		if err != nil {
+			return err
+		}
+		if e.job.State == job.Completed {
+			return t.forget(ctx, &e)
+		}
+		e.job.Removed, e.job.Updated = true, time.Now().Unix()
+		if err := t.put(ctx, &e); err != nil {
+			return err
+		}
+		if _, member := t.dbs.Node(e.job.Node); !member {
+			return t.undo(ctx, &e)
+		}
+		return nil
+	})
+}
+
+// undo gives up what a removed job has made, as far as that can be done now, and forgets
+// it when nothing is left.
+func (t *Table) undo(ctx context.Context, e *entry) error {
+	changes := e.job.Undo(t.see(e.job))
+	if len(changes) == 0 {
+		return t.forget(ctx, e)
+	}
+	return t.propose(ctx, e.job, changes)
+}
+
+func (t *Table) forget(ctx context.Context, e *entry) error {
+	if _, err := t.records.PutRecord(ctx, jobPrefix+e.id, nil, e.version); err != nil {
+		return fmt.Errorf("forget job: %w", err)
+	}
+	return nil
+}

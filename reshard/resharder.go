@@ -1,0 +1,276 @@
+package reshard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/reshard/job"
+	"divan/shard"
+)
+
+// Copies are those of this node; *shard.Local has them.
+type Copies interface {
+	Has(name string) bool
+	// CopyID returns which copy of its database a directory says that it is.
+	CopyID(name string) (uint64, error)
+	// CloneRange gives a copy what another one has in a range, under the same sequences.
+	// What it has already is not read again.
+	CloneRange(ctx context.Context, o shard.CloneOptions) (upto uint64, err error)
+	// CloneLocalDocs does the same with local documents.
+	CloneLocalDocs(ctx context.Context, o shard.CloneOptions) error
+}
+
+// Options are what a Resharder is made of. All are required.
+type Options struct {
+	Node    string // this node
+	Records Records
+	Map     Map
+	Copies  Copies
+	// Index brings the indexes of a copy of a database up to date.
+	Index  func(ctx context.Context, db, copyName string) error
+	Config *config.Holder
+	Logger *zap.Logger
+}
+
+// Resharder works on the jobs of this node. It is safe for concurrent use.
+//
+// LOCKS: mu guards what is in it; nothing is called while it is held.
+type Resharder struct {
+	o     Options
+	table *Table
+	wake  chan struct{} // has one token when Run is to look
+
+	mu struct {
+		sync.Mutex
+		works map[string]*work // by id of their job
+	}
+}
+
+// New returns a resharder. Nothing is done before Run.
+func New(o Options) (*Resharder, error) {
+	if o.Node == "" || o.Records == nil || o.Map == nil || o.Copies == nil || o.Index == nil || o.Config == nil || o.Logger == nil {
+		return nil, errors.New("reshard: an option is missing")
+	}
+	r := &Resharder{o: o, table: NewTable(o.Records, o.Map, o.Config), wake: make(chan struct{}, 1)}
+	r.mu.works = map[string]*work{}
+	return r, nil
+}
+
+// Table returns the jobs of the cluster.
+func (r *Resharder) Table() *Table { return r.table }
+
+// kind is what there is to do about a job.
+type kind uint8
+
+const (
+	nothing kind = iota
+	execute      // the split
+	settle       // the job does not know yet that all are stopped or started
+	undo         // it was removed
+)
+
+func kindOf(j *job.Job, stopped bool) kind {
+	runs := j.State == job.New || j.State == job.Running
+	switch {
+	case j.Removed:
+		return undo
+	case runs && stopped, j.Disabled && j.State == job.Stopped && !stopped:
+		return settle
+	case runs:
+		return execute
+	}
+	return nothing
+}
+
+// work is what is done about a job, by one goroutine.
+type work struct {
+	r      *Resharder
+	id     string
+	kind   kind
+	db     string
+	cancel context.CancelFunc
+	log    *zap.Logger
+	task   task
+}
+
+// task is what _active_tasks shows of a work.
+type task struct {
+	source         string
+	step           atomic.Pointer[job.Step]
+	done, total    atomic.Uint64
+	began, updated atomic.Int64 // unix milliseconds
+}
+
+// Run works on jobs until ctx ends, and waits until that has stopped.
+func (r *Resharder) Run(ctx context.Context) error {
+	cancel := r.o.Config.Subscribe(func(_, _ *config.Snapshot) { r.poke() })
+	defer cancel()
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		changed := r.o.Records.RecordsChanged()
+		for _, w := range r.look(ctx) {
+			running.Go(func() { r.work(w.ctx, w.work) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-r.wake:
+		}
+	}
+}
+
+// poke has Run look soon.
+func (r *Resharder) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// starting is a work that begins.
+type starting struct {
+	*work
+	ctx context.Context //nolint:containedctx // of the work
+}
+
+// look ends work on jobs that there is nothing, or something else, to do about, and returns
+// what begins.
+func (r *Resharder) look(ctx context.Context) (begin []starting) {
+	stopped, entries, places := r.table.State().Stopped, r.table.entries(), r.o.Config.Load().Reshard.MaxJobs
+	todo := map[string]kind{}
+	var waiting []entry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		k := kindOf(e.job, stopped)
+		if k == nothing || e.job.Node != r.o.Node {
+			continue
+		}
+		todo[e.id] = k
+		if r.mu.works[e.id] == nil {
+			waiting = append(waiting, e)
+		}
+	}
+	for id, w := range r.mu.works {
+		if w.kind != todo[id] {
+			w.cancel()
+		}
+	}
+	for len(waiting) > 0 {
+		i := r.fairestLocked(waiting, todo, places)
+		if i < 0 {
+			break
+		}
+		e := waiting[i]
+		waiting = slices.Delete(waiting, i, i+1)
+		own, cancel := context.WithCancel(ctx)
+		w := &work{r: r, id: e.id, kind: todo[e.id], db: e.job.Database, cancel: cancel, log: r.o.Logger.With(zap.String("shard", e.job.Name()))}
+		w.task.source = e.job.Name()
+		w.task.show(e.job.Step)
+		r.mu.works[e.id] = w
+		begin = append(begin, starting{w, own})
+	}
+	return begin
+}
+
+// fairestLocked returns which of the jobs that wait is next, -1 for none: of the database
+// that has the fewest at work the oldest one. So many splits run at most; all else is done
+// at once.
+func (r *Resharder) fairestLocked(waiting []entry, todo map[string]kind, places int) int {
+	running, ofDB := 0, map[string]int{}
+	for _, w := range r.mu.works {
+		if w.kind == execute {
+			running++
+			ofDB[w.db]++
+		}
+	}
+	best := -1
+	for i, e := range waiting {
+		switch {
+		case todo[e.id] != execute:
+			return i
+		case running >= places:
+		case best < 0, cmp.Or(
+			cmp.Compare(ofDB[e.job.Database], ofDB[waiting[best].job.Database]),
+			cmp.Compare(e.job.Started, waiting[best].job.Started)) < 0:
+			best = i
+		}
+	}
+	return best
+}
+
+// work does what there is to do about a job.
+func (r *Resharder) work(ctx context.Context, w *work) {
+	defer func() {
+		w.cancel()
+		r.mu.Lock()
+		delete(r.mu.works, w.id)
+		r.mu.Unlock()
+		r.poke()
+	}()
+	switch w.kind {
+	case execute:
+		w.execute(ctx)
+	case settle:
+		w.settle(ctx)
+	case undo:
+		w.undo(ctx)
+	default:
+	}
+}
+
+// show notes that the work has come to a step.
+func (t *task) show(s job.Step) {
+	now := time.Now().UnixMilli()
+	if was := t.step.Load(); was != nil && *was == s {
+		t.updated.Store(now)
+		return
+	}
+	t.step.Store(&s)
+	t.done.Store(0)
+	t.total.Store(0)
+	t.began.CompareAndSwap(0, now)
+	t.updated.Store(now)
+}
+
+// progress notes how far the step is.
+func (t *task) progress(done, total uint64) {
+	t.done.Store(done)
+	t.total.Store(total)
+	t.updated.Store(time.Now().UnixMilli())
+}
+
+// Task is a split that is under way.
+type Task struct {
+	Job, Source          string
+	Step                 job.Step
+	Done, Total          uint64 // changes that the step has copied
+	StartedMS, UpdatedMS int64  // unix time, milliseconds
+}
+
+// Tasks lists the splits of this node that are under way, ordered by source.
+func (r *Resharder) Tasks() []Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Task
+	for id, w := range r.mu.works {
+		if w.kind == execute {
+			out = append(out, Task{
+				Job: id, Source: w.task.source, Step: *w.task.step.Load(), Done: w.task.done.Load(), Total: w.task.total.Load(),
+				StartedMS: w.task.began.Load(), UpdatedMS: w.task.updated.Load(),
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b Task) int { return cmp.Compare(a.Source, b.Source) })
+	return out
+}
