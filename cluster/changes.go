@@ -112,7 +112,7 @@ func (f *Feed) Next() bool {
 			return true
 		}
 		if p.row == len(p.rows) && p.Reading() {
-			if f.err = f.db.explain(f.ctx, f.refill(p)); f.err != nil {
+			if f.err = f.db.explain(f.ctx, f.refill(p)); f.err != nil && !f.openAgain() {
 				return false
 			}
 			continue

@@ -26,9 +26,9 @@ func (f *Feed) Wait(ctx context.Context) error {
 	if f.err == nil && f.wake == nil {
 		f.err = f.db.explain(f.ctx, f.watchAll()) //nolint:contextcheck // the end of the feed, which is not this wait's
 	}
-	for f.err == nil {
+	for f.err == nil || f.openAgain() {
 		if f.err = f.db.explain(f.ctx, f.watchAgain()); f.err != nil { //nolint:contextcheck // as above
-			break
+			continue
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -351,8 +351,10 @@ func (d *DB) catchUp(ctx context.Context, err error) {
 // of dialing for its cause, which is none of the request's.
 func (d *DB) phrase(err error) error {
 	switch {
-	case err == nil, fault.Is(err, fault.Unavailable):
-		return err
+	case err == nil:
+		return nil
+	case fault.Is(err, fault.Unavailable):
+		return d.unavailable(err)
 	case fault.Is(err, fault.NoCopy):
 		switch m, ok := d.c.meta.Database(d.meta.Name); {
 		case !ok:
@@ -360,9 +362,9 @@ func (d *DB) phrase(err error) error {
 		case m.ID != d.meta.ID:
 			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
 		}
-		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
+		return d.unavailable(err)
 	case fault.Is(err, fault.NodeDown), fault.Is(err, fault.StaleMap):
-		return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
+		return d.unavailable(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(fault.Timeout, fanout.TimeoutText, err)
 	default:

@@ -145,7 +145,7 @@ func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
 	var w written
-	d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+	cut := d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
 		switch {
 		case w.open != nil:
 			w = d.writeRest(ctx, s, o.W, req, w)
@@ -156,7 +156,30 @@ func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard
 		}
 		return len(w.open) == 0 || o.Delayed // then nobody waits, and repair brings what a copy has refused
 	})
+	if cut != nil {
+		w = cut.writeOpen(ctx, o.W, req, w)
+	}
 	return w.results, w.err
+}
+
+// writeOpen brings the edits that are open to the ranges that they belong to by a newer map, and
+// by those that come after it.
+func (d *DB) writeOpen(ctx context.Context, w int, req shard.UpdateRequest, before written) written {
+	for {
+		var open []int
+		for _, g := range d.group(len(before.open), func(k int) string { return req.Edits[before.open[k]].ID }) {
+			part := before
+			part.open = pick(before.open, g.items)
+			part = d.writeRest(ctx, g.route, w, req, part)
+			before.results, before.err, open = part.results, part.err, append(open, part.open...)
+		}
+		before.open = open
+		next, ok := d.renewed(ctx)
+		if len(open) == 0 || !ok {
+			return before
+		}
+		d = next
+	}
 }
 
 // writeRest brings the edits that are open to the copies of a newer map. What copies of

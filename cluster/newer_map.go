@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"divan/cluster/fanout"
+	"divan/storage/fault"
 )
 
 // renewed returns the database by a newer map than that of this handle: the one that this
@@ -41,15 +44,38 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 
 // byNewestMap does f with a part of the ring, and again with the newer map as long as f is
 // not done and there is one. Reads are done unless a copy has refused meanwhile because
-// it knows one; writes when enough copies have taken everything.
-func (d *DB) byNewestMap(ctx context.Context, s *route, f func(d *DB, s *route) (done bool)) {
+// it knows one; writes when enough copies have taken everything. Where that part is cut
+// otherwise by a newer map it ends and returns the database by that: what belongs
+// together is others then.
+func (d *DB) byNewestMap(ctx context.Context, s *route, f func(d *DB, s *route) (done bool)) (cut *DB) {
 	for !f(d, s) {
 		next, ok := d.renewed(ctx)
 		if !ok {
-			return
+			return nil
 		}
-		d, s = next, next.routeAt(s.Begin)
+		now := next.routeAt(s.Begin)
+		if !now.Includes(s.Range) {
+			return next
+		}
+		d, s = next, now
 	}
+	return nil
+}
+
+// errNewRanges is why a request that has done nothing may begin again: the ranges of the
+// database are others by now.
+var errNewRanges = errors.New("the database has other ranges by now")
+
+// unavailable says that no copy of a range can answer, and whether that is because there is no such
+// range any more.
+func (d *DB) unavailable(err error) error {
+	if m, ok := d.c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation &&
+		!slices.EqualFunc(d.c.handles.get(d.c, m).routes, d.routes, func(a, b route) bool { return a.Range == b.Range }) {
+		err = fmt.Errorf("%w: %w", errNewRanges, err)
+	} else if fault.Is(err, fault.Unavailable) { // it was phrased
+		return err
+	}
+	return fault.Wrap(fault.Unavailable, "No copy of the shard can answer now.", err)
 }
 
 // Renewed implements fanout.Database.

@@ -12,7 +12,7 @@ import (
 // TestPhraseTwice phrases what an operation inside of another one has phrased: a
 // node that could not be dialed in time stays one that is away.
 func TestPhraseTwice(t *testing.T) {
-	d := &DB{}
+	d := start(t, setup{}).create("db", CreateOptions{})
 	dial := fmt.Errorf("dial: %w", errors.Join(errors.New("i/o timeout"), context.DeadlineExceeded))
 	for _, tc := range []struct {
 		err  error

@@ -48,10 +48,13 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 			}
 		}
 		var done []PurgeOutcome
-		d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) bool {
+		cut := d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) bool {
 			done = d.purge(ctx, s, w, mine, done)
 			return done[0].Err == nil && !done[0].Accepted // all items are done together
 		})
+		if cut != nil {
+			done = cut.purgeAgain(ctx, w, mine, done)
+		}
 		for i, o := range done {
 			out[groups[g].items[i]] = o
 		}
@@ -61,6 +64,26 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 		return nil, gone
 	}
 	return out, err
+}
+
+// purgeAgain has items purged in the ranges that they belong to by a newer map. before is what
+// was purged by an older one.
+func (d *DB) purgeAgain(ctx context.Context, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
+	out := make([]PurgeOutcome, len(items))
+	for _, g := range d.group(len(items), func(i int) string { return items[i].ID }) {
+		mine, done := pick(items, g.items), pick(before, g.items)
+		cut := d.byNewestMap(ctx, g.route, func(d *DB, s *route) bool {
+			done = d.purge(ctx, s, w, mine, done)
+			return done[0].Err == nil && !done[0].Accepted
+		})
+		if cut != nil {
+			done = cut.purgeAgain(ctx, w, mine, done)
+		}
+		for i, o := range done {
+			out[g.items[i]] = o
+		}
+	}
+	return out
 }
 
 // purging is the items of one range on their way to all its copies.

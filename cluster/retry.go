@@ -10,23 +10,22 @@ import (
 // one that is gone may begin again with the other. Compare with errors.Is.
 var ErrSuccessor = errors.New("another database has the name by now")
 
-// maxSuccessors is how often a request begins at most because the database that
-// it began with was gone and another one had its name.
-const maxSuccessors = 4
+// maxAttempts is how often a request begins at most.
+const maxAttempts = 4
 
 // Attempts counts how often a request has begun. The zero value is for its first
 // time.
-type Attempts struct{ successors int }
+type Attempts struct{ begun int }
 
 // Again reports whether a request that has ended with err and has done nothing
-// begins again, with the database that has the name by then: after ErrSuccessor, a few
-// times.
+// begins again, with the database that has the name by then, or its newest map: after
+// ErrSuccessor, and when its ranges were cut otherwise meanwhile, a few times.
 func (a *Attempts) Again(err error) bool {
-	if !errors.Is(err, ErrSuccessor) {
+	if !errors.Is(err, ErrSuccessor) && !errors.Is(err, errNewRanges) {
 		return false
 	}
-	a.successors++
-	return a.successors < maxSuccessors
+	a.begun++
+	return a.begun < maxAttempts
 }
 
 // Do calls f with the database of that name, and again as Attempts says. The

@@ -88,6 +88,9 @@ func replay(ctx context.Context, f transcript) []report {
 			r.diffs = append(r.diffs, err.Error())
 		}
 		r.diffs = append(r.diffs, runStep(ctx, base, s, n)...)
+		if err := settle(ctx, f.nodes, s, n); err != nil {
+			r.diffs = append(r.diffs, err.Error())
+		}
 		reports = append(reports, r)
 	}
 	for i := 5; i > 0; i-- {

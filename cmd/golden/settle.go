@@ -15,9 +15,9 @@ import (
 
 var databaseName = regexp.MustCompile(`\{\{db\d?\}\}`)
 
-// settle waits, before a replication is asked for, until the nodes of a cluster have the same
-// revisions of the databases that it names: any node may run it, and that reads its own
-// copies, which may lack what was written through another node a moment ago. Whether that
+// settle waits, before and after a replication, until the nodes of a cluster have the same
+// revisions of the databases that it names: any node may run it, or be asked afterwards, and
+// reads its own copies, which may lack what was written through another node a moment ago. Whether that
 // is brought in the end is not for transcripts to show. The error is that they do not become
 // the same.
 func settle(ctx context.Context, nodes []*url.URL, s *step, n *names) error {

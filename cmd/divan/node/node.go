@@ -43,15 +43,14 @@ type Node struct {
 	local   *shard.Local
 	functions
 	replication
-	meta      *meta.Meta
-	coord     *cluster.Coordinator
-	repair    *repair.Repair // of the copies of this node
-	resharder *reshard.Resharder
-	auth      *auth.Authenticator
-	api       *httpapi.API
-	door      *door
-	links     *links          // nil: the node stands alone
-	life      context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
+	meta  *meta.Meta
+	coord *cluster.Coordinator
+	upkeep
+	auth  *auth.Authenticator
+	api   *httpapi.API
+	door  *door
+	links *links          // nil: the node stands alone
+	life  context.Context //nolint:containedctx // of Run, for figures, which are asked for without one
 
 	ready chan struct{}
 	ending
@@ -62,6 +61,12 @@ type ending struct {
 	restarting chan struct{}
 	askRestart sync.Once
 	left       sync.WaitGroup // what a stop by force leaves behind
+}
+
+// upkeep is what changes the copies of this node that no client asks for.
+type upkeep struct {
+	repair    *repair.Repair
+	resharder *reshard.Resharder
 }
 
 // functions is what comes of design documents.
