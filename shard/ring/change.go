@@ -1,6 +1,9 @@
 package ring
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // An Addition is a copy that a database gets, for other ones on its node.
 type Addition struct {
@@ -40,7 +43,8 @@ func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 	type place struct {
 		Range
-		at int
+		at  int
+		was State
 	}
 	var left []place
 	out := slices.Clone(shards)
@@ -50,29 +54,41 @@ func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 			continue
 		}
 		out[i].Copies = slices.Delete(slices.Clone(s.Copies), at, at+1)
-		if s.Copies[at].State.Used() {
-			left = append(left, place{s.Range, at})
-		} else {
-			left = append(left, place{s.Range, -1})
-		}
+		left = append(left, place{s.Range, at, s.Copies[at].State})
 	}
+	slices.SortStableFunc(left, func(a, b place) int { return cmp.Compare(a.was, b.was) }) // full ones first
 	for _, p := range left {
 		i := slices.IndexFunc(out, func(s Shard) bool { return s.Range == p.Range })
 		s := &out[i]
 		full := Everywhere(out, p.Range, anyFull)
 		switch {
-		case p.at < 0:
+		case !p.was.Used():
 		case !s.On(by):
 			c := Copy{ID: ids.Next(), Node: by}
 			if c.ID != 0 && full {
 				c.State = StateJoining
+			} else {
+				giveWay(out, p.Range, by)
 			}
 			s.Copies = slices.Insert(s.Copies, min(p.at, len(s.Copies)), c)
 		case !full:
+			giveWay(out, p.Range, by)
 			s.Copies[s.at(by)].State = StateFull
 		}
 	}
 	return slices.DeleteFunc(out, func(s Shard) bool { return len(s.Copies) == 0 }), len(left) > 0
+}
+
+// giveWay has the full copies of a node leave that hold points of a range, for one that is full
+// without being filled: it gets what they have.
+func giveWay(shards []Shard, r Range, node string) {
+	for i := range shards {
+		s := &shards[i]
+		if at := s.at(node); at >= 0 && s.Copies[at].State == StateFull && s.Overlaps(r) {
+			s.Copies = slices.Clone(s.Copies)
+			s.Copies[at].State = StateLeaving
+		}
+	}
 }
 
 // A Change gives a copy another state.

@@ -25,10 +25,7 @@ func Everywhere(shards []Shard, r Range, f func(copies []Copy) bool) bool {
 			plain = plain && s.Range == r
 		}
 	}
-	if plain {
-		if len(over) == 0 {
-			return f(nil)
-		}
+	if plain && len(over) == 1 {
 		return f(over[0].Copies)
 	}
 	cuts := []uint32{r.Begin}
