@@ -33,11 +33,14 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	before := d.noCopies.Load()
 	var best *shard.LocalDoc
 	var err error
-	d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+	cut := d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
 		before := d.stale.Load()
 		best, err = d.localByMap(ctx, s, id)
 		return d.stale.Load() == before
 	})
+	if cut != nil {
+		return cut.LocalGet(ctx, id)
+	}
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}

@@ -84,6 +84,6 @@ func (a *Asking) Renewed(ctx context.Context, t fanout.Target) (fanout.Database,
 	if !ok {
 		return nil, nil, false
 	}
-	copies := d.sameRange(t)
-	return d.Asking(), copies, !slices.Contains(copies, t)
+	copies := d.sameRange(t) // none when the range was cut otherwise: then those of before may do
+	return d.Asking(), copies, len(copies) > 0 && !slices.Contains(copies, t)
 }

@@ -46,7 +46,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
 	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
 		mine := pick(list, groups[g].items)
-		d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) (done bool) {
+		cut := d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) (done bool) {
 			before := d.stale.Load()
 			r := revising{db: d, route: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 			got, failures := r.run(ctx, list[0].R)
@@ -55,6 +55,12 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 			}
 			return d.stale.Load() == before
 		})
+		if cut != nil {
+			got, failures := cut.OpenRevsMany(ctx, mine)
+			for i, at := range groups[g].items {
+				out[at], errs[at] = got[i], failures[i]
+			}
+		}
 		return nil
 	})
 	if gone := d.stillThere(ctx, before); gone != nil {

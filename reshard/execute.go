@@ -149,10 +149,23 @@ func (w *work) end(ctx context.Context, e *entry, todo *job.Todo) error {
 		w.log.Warn("splitting a shard has failed", zap.String("step", string(e.job.Step)), zap.String("reason", todo.Reason))
 		e.job.Fail(todo.Reason, now, w.r.table.history())
 	} else {
+		w.removeSource(ctx, e.job)
 		w.log.Info("shard is split")
 		e.job.Finish(now, w.r.table.history())
 	}
 	return w.save(ctx, e)
+}
+
+// removeSource removes the directory of the source, which has gone from the map, where this node
+// has ended before it had.
+func (w *work) removeSource(ctx context.Context, j *job.Job) {
+	name := j.Name()
+	if id, err := w.r.o.Copies.CopyID(name); err != nil || id != j.Copy || !w.r.o.Copies.Has(name) {
+		return
+	}
+	if err := w.r.o.Copies.Drop(ctx, name); err != nil && !fault.Is(err, fault.NoCopy) {
+		w.log.Warn("source of a split stays on the disk for now", zap.Error(err))
+	}
 }
 
 // failed notes that something has failed, and waits until it is tried again; false: it is

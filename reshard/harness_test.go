@@ -114,6 +114,12 @@ func (w *town) CopyID(name string) (uint64, error) {
 // Has implements Copies.
 func (w *town) Has(string) bool { return w.old.Add(1)%5 > 0 }
 
+// Drop implements Copies.
+func (w *town) Drop(_ context.Context, name string) error {
+	w.note("drop " + name[7:24])
+	return nil
+}
+
 // CloneRange implements Copies.
 func (w *town) CloneRange(ctx context.Context, o shard.CloneOptions) (uint64, error) {
 	w.mu.Lock()

@@ -26,6 +26,8 @@ type Copies interface {
 	CloneRange(ctx context.Context, o shard.CloneOptions) (upto uint64, err error)
 	// CloneLocalDocs does the same with local documents.
 	CloneLocalDocs(ctx context.Context, o shard.CloneOptions) error
+	// Drop removes a copy.
+	Drop(ctx context.Context, name string) error
 }
 
 // Options are what a Resharder is made of. All are required.

@@ -88,7 +88,7 @@ func (r *HedgedRequest[R, T]) Wait(ctx context.Context) error {
 		select {
 		case a := <-r.inbox:
 			r.pending--
-			r.own = r.own && r.Copies[a.At].Node != r.Database.Node()
+			r.own = r.own && (r.Copies[a.At].Joining || r.Copies[a.At].Node != r.Database.Node())
 			switch r.count(ctx, a) {
 			case quorum.Enough:
 				return nil

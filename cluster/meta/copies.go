@@ -160,6 +160,9 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node}
 	}
 	shards, ok := ring.Add(old.Shards, copies, s.newCopies())
+	if len(shards) > ring.MaxQ {
+		return result{err: fault.Newf(fault.Conflict, "A database has at most %d shards.", ring.MaxQ)}
+	}
 	if !ok {
 		return result{err: fault.New(fault.Conflict, "The node has no full copies of all of that range.")}
 	}

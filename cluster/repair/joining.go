@@ -201,7 +201,12 @@ func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[a
 			filled = append(filled, f.ID)
 		}
 	}
-	if ring.Filled(db.Shards, rng, filled) {
+	enough := ring.Filled(db.Shards, rng, filled)
+	wanting := false // by a copy of this node, in whose place it comes
+	for _, f := range full {
+		wanting = wanting || f.Node == r.o.Node && !j.has(f.ID, db)
+	}
+	if enough && !wanting {
 		return filled
 	}
 	for _, f := range full {

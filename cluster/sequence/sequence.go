@@ -241,10 +241,10 @@ type Origin struct {
 // Resume returns where a feed that has seen s goes on in a copy of a range
 // (semantics.md section 7.2). A part of s that was read from this very copy
 // counts as it is. One that was read from a copy that this one continues, since
-// the range was split, counts up to the sequence of the split. One that was
-// read from another copy of the range counts as shared says; any other part,
-// and a sequence that this copy has not reached (it was restored from a
-// backup), means the beginning: changes are repeated, never missed.
+// the range was split, counts up to the sequence of the split. Beyond that, and
+// where it was read from another copy, it counts as shared says;
+// a sequence that this copy has not reached (it was restored from a
+// backup) means the beginning: changes are repeated, never missed.
 func (s Seq) Resume(r ring.Range, head Head, shared func(id CopyID, seq uint64) uint64) uint64 {
 	self := PrefixOf(head.UUID)
 	seq := s.least(r, func(m Mark) uint64 {
@@ -252,14 +252,18 @@ func (s Seq) Resume(r ring.Range, head Head, shared func(id CopyID, seq uint64) 
 			return m.Seq
 		}
 		for _, o := range head.Origins {
-			if PrefixOf(o.UUID) == m.Copy {
-				return min(m.Seq, o.Upto)
+			switch {
+			case PrefixOf(o.UUID) != m.Copy:
+			case m.Seq <= o.Upto:
+				return m.Seq
+			default:
+				return max(o.Upto, shared(m.Copy, m.Seq))
 			}
 		}
-		if m.Begin == r.Begin && m.End == r.End && m.Seq > 0 {
-			return shared(m.Copy, m.Seq)
+		if m.Seq == 0 {
+			return 0
 		}
-		return 0
+		return shared(m.Copy, m.Seq)
 	})
 	if seq > head.Seq {
 		return 0

@@ -160,8 +160,16 @@ func TestResume(t *testing.T) {
 			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: a, Upto: 60}, {UUID: b, Upto: 60}}},
 		},
 		{
-			name: "a range over two, one unknown", since: halves, r: ring.Full(),
+			name: "a range over two, one known by what is shared", since: halves, r: ring.Full(), want: 10,
 			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: a, Upto: 60}}},
+		},
+		{
+			name: "a range over two, one unknown", since: halves, r: ring.Full(),
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: b, Upto: 60}}},
+		},
+		{
+			name: "split before, and shared beyond that", since: halves, r: right, want: 10,
+			head: Head{UUID: c, Seq: 90, Origins: []Origin{{UUID: b, Upto: 5}}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -112,22 +112,33 @@ func Split(q int) []Range {
 }
 
 // Complete returns all ranges of the database that has these, nil when there can
-// be no such database. What is missing is guessed: all ranges of one have the
+// be no such database. Of ranges that overlap, as while one is split, those are taken that
+// cover the ring, the longest first. What is missing is guessed: all ranges of one have the
 // same size.
 func Complete(some []Range) []Range {
-	slices.SortFunc(some, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
-	shards := make([]Shard, len(some))
-	for i, r := range some {
-		shards[i].Range = r
-	}
-	if Covers(shards) {
-		return some
+	slices.SortFunc(some, func(a, b Range) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(b.End, a.End)) })
+	if all := cover(some, 0); all != nil {
+		return all
 	}
 	size := uint64(some[0].End) - uint64(some[0].Begin) + 1
 	for q := max(1<<32/size, 1); q <= 1<<32/size+1 && q <= MaxQ; q++ {
 		all := Split(int(q))
 		if !slices.ContainsFunc(some, func(r Range) bool { return !slices.Contains(all, r) }) {
 			return all
+		}
+	}
+	return nil
+}
+
+// cover returns those of sorted ranges that cover the ring from a point on, nil when none do.
+func cover(sorted []Range, from uint32) []Range {
+	at, _ := slices.BinarySearchFunc(sorted, from, func(r Range, from uint32) int { return cmp.Compare(r.Begin, from) })
+	for ; at < len(sorted) && sorted[at].Begin == from; at++ {
+		if sorted[at].End == Full().End {
+			return []Range{sorted[at]}
+		}
+		if rest := cover(sorted[at+1:], sorted[at].End+1); rest != nil {
+			return append([]Range{sorted[at]}, rest...)
 		}
 	}
 	return nil
