@@ -145,41 +145,28 @@ func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
 	}
 	var w written
-	cut := d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+	all := make([]int, len(edits))
+	for i := range all {
+		all[i] = i
+	}
+	first := true
+	d.byNewestMap(ctx, group{route: s, items: all}, func(i int) string { return edits[i].ID }, func(d *DB, g group) (open []int) {
+		s := g.route
 		switch {
-		case w.open != nil:
+		case !first:
+			w.open = g.items
 			w = d.writeRest(ctx, s, o.W, req, w)
 		case len(s.copies) > 1 || len(s.joining) > 0:
 			w = d.writeCopies(ctx, s, o.W, req, nil)
 		default:
 			w = d.writeCopy(ctx, s.copies[0], o.W, req)
 		}
-		return len(w.open) == 0 || o.Delayed // then nobody waits, and repair brings what a copy has refused
+		if first = false; o.Delayed { // then nobody waits, and repair brings what a copy has refused
+			return nil
+		}
+		return w.open
 	})
-	if cut != nil {
-		w = cut.writeOpen(ctx, o.W, req, w)
-	}
 	return w.results, w.err
-}
-
-// writeOpen brings the edits that are open to the ranges that they belong to by a newer map, and
-// by those that come after it.
-func (d *DB) writeOpen(ctx context.Context, w int, req shard.UpdateRequest, before written) written {
-	for {
-		var open []int
-		for _, g := range d.group(len(before.open), func(k int) string { return req.Edits[before.open[k]].ID }) {
-			part := before
-			part.open = pick(before.open, g.items)
-			part = d.writeRest(ctx, g.route, w, req, part)
-			before.results, before.err, open = part.results, part.err, append(open, part.open...)
-		}
-		before.open = open
-		next, ok := d.renewed(ctx)
-		if len(open) == 0 || !ok {
-			return before
-		}
-		d = next
-	}
 }
 
 // writeRest brings the edits that are open to the copies of a newer map. What copies of

@@ -33,14 +33,11 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	before := d.noCopies.Load()
 	var best *shard.LocalDoc
 	var err error
-	cut := d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+	d.byNewestMapOf(ctx, s, id, func(d *DB, s *route) (done bool) {
 		before := d.stale.Load()
 		best, err = d.localByMap(ctx, s, id)
 		return d.stale.Load() == before
 	})
-	if cut != nil {
-		return cut.LocalGet(ctx, id)
-	}
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}

@@ -42,24 +42,41 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 	return d.c.handles.get(d.c, m), true
 }
 
-// byNewestMap does f with a part of the ring, and again with the newer map as long as f is
-// not done and there is one. Reads are done unless a copy has refused meanwhile because
-// it knows one; writes when enough copies have taken everything. Where that part is cut
-// otherwise by a newer map it ends and returns the database by that: what belongs
-// together is others then.
-func (d *DB) byNewestMap(ctx context.Context, s *route, f func(d *DB, s *route) (done bool)) (cut *DB) {
-	for !f(d, s) {
+// byNewestMap does f with items of a request that belong to one route, and again with the newer
+// map, as long as there is one, for those that f returns as open. They may belong to several
+// routes by that. Reads are done unless a copy has refused meanwhile because it knows a newer
+// map; writes when enough copies have taken everything.
+func (d *DB) byNewestMap(ctx context.Context, g group, id func(i int) string, f func(d *DB, g group) (open []int)) {
+	for groups := []group{g}; ; {
+		var open []int
+		for _, g := range groups {
+			open = append(open, f(d, g)...)
+		}
+		if len(open) == 0 {
+			return
+		}
 		next, ok := d.renewed(ctx)
 		if !ok {
+			return
+		}
+		d, groups = next, next.group(len(open), func(i int) string { return id(open[i]) })
+		for _, g := range groups {
+			for k, i := range g.items {
+				g.items[k] = open[i]
+			}
+		}
+	}
+}
+
+// byNewestMapOf is byNewestMap for one document.
+func (d *DB) byNewestMapOf(ctx context.Context, s *route, id string, f func(d *DB, s *route) (done bool)) {
+	all := []int{0}
+	d.byNewestMap(ctx, group{route: s, items: all}, func(int) string { return id }, func(d *DB, g group) (open []int) {
+		if f(d, g.route) {
 			return nil
 		}
-		now := next.routeAt(s.Begin)
-		if !now.Includes(s.Range) {
-			return next
-		}
-		d, s = next, now
-	}
-	return nil
+		return all
+	})
 }
 
 // errNewRanges is why a request that has done nothing may begin again: the ranges of the

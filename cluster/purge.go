@@ -40,50 +40,29 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 	before := d.noCopies.Load()
 	groups := d.group(len(items), func(i int) string { return items[i].ID })
 	out := make([]PurgeOutcome, len(items))
+	items = slices.Clone(items)
+	for i := range items {
+		if items[i].UUID == ([16]byte{}) {
+			rand.Read(items[i].UUID[:]) // never fails, says its documentation
+		}
+	}
 	err := fanout.Each(len(groups), func(g int) error {
-		mine := pick(items, groups[g].items)
-		for i := range mine {
-			if mine[i].UUID == ([16]byte{}) {
-				rand.Read(mine[i].UUID[:]) // never fails, says its documentation
+		d.byNewestMap(ctx, groups[g], func(i int) string { return items[i].ID }, func(d *DB, g group) (open []int) {
+			done := d.purge(ctx, g.route, w, pick(items, g.items), pick(out, g.items))
+			for i, o := range done {
+				out[g.items[i]] = o
 			}
-		}
-		var done []PurgeOutcome
-		cut := d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) bool {
-			done = d.purge(ctx, s, w, mine, done)
-			return done[0].Err == nil && !done[0].Accepted // all items are done together
+			if done[0].Err == nil && !done[0].Accepted { // all items are done together
+				return nil
+			}
+			return g.items
 		})
-		if cut != nil {
-			done = cut.purgeAgain(ctx, w, mine, done)
-		}
-		for i, o := range done {
-			out[groups[g].items[i]] = o
-		}
 		return nil
 	})
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
 	return out, err
-}
-
-// purgeAgain has items purged in the ranges that they belong to by a newer map. before is what
-// was purged by an older one.
-func (d *DB) purgeAgain(ctx context.Context, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
-	out := make([]PurgeOutcome, len(items))
-	for _, g := range d.group(len(items), func(i int) string { return items[i].ID }) {
-		mine, done := pick(items, g.items), pick(before, g.items)
-		cut := d.byNewestMap(ctx, g.route, func(d *DB, s *route) bool {
-			done = d.purge(ctx, s, w, mine, done)
-			return done[0].Err == nil && !done[0].Accepted
-		})
-		if cut != nil {
-			done = cut.purgeAgain(ctx, w, mine, done)
-		}
-		for i, o := range done {
-			out[g.items[i]] = o
-		}
-	}
-	return out
 }
 
 // purging is the items of one range on their way to all its copies.
@@ -101,7 +80,7 @@ type purging struct {
 // decide, so all copies are asked at once, and the answer is given when enough
 // of them, and that of this node, have done it; a slower one does it all the
 // same, and one that does not is noted for repair. before is what was purged by an
-// older map, nil for nothing: a purge is done once, by its uuid.
+// older map: a purge is done once, by its uuid.
 func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
 	p := &purging{db: d, route: s, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
 	if s.perNode != nil {
@@ -109,9 +88,7 @@ func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem
 	}
 	for k := range items {
 		p.out[k].ID = items[k].ID
-		if before != nil {
-			p.out[k].Purged = before[k].Purged
-		}
+		p.out[k].Purged = before[k].Purged
 	}
 	p.Database, p.Copies, p.Decider, p.Call, p.Detached = d.Asking(), s.all(), p, p.purgeAt, true
 	p.Start(ctx, len(p.Copies))

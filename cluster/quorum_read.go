@@ -33,14 +33,11 @@ type quorumRead struct {
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
 func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
-	cut := d.byNewestMap(ctx, s, func(d *DB, s *route) (done bool) {
+	d.byNewestMapOf(ctx, s, req.ID, func(d *DB, s *route) (done bool) {
 		before := d.stale.Load()
 		got, err = d.openByMap(ctx, s, r, req)
 		return d.stale.Load() == before
 	})
-	if cut != nil {
-		return cut.openCopies(ctx, cut.owner(req.ID), r, req)
-	}
 	return got, err
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"divan/cluster/fanout"
@@ -45,22 +46,18 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
 	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
-		mine := pick(list, groups[g].items)
-		cut := d.byNewestMap(ctx, groups[g].route, func(d *DB, s *route) (done bool) {
+		d.byNewestMap(ctx, groups[g], func(i int) string { return list[i].ID }, func(d *DB, g group) (open []int) {
 			before := d.stale.Load()
-			r := revising{db: d, route: s, list: mine, maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
+			r := revising{db: d, route: g.route, list: pick(list, g.items), maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 			got, failures := r.run(ctx, list[0].R)
-			for i, at := range groups[g].items {
+			for i, at := range g.items {
 				out[at], errs[at] = got[i], d.phrase(failures[i])
 			}
-			return d.stale.Load() == before
-		})
-		if cut != nil {
-			got, failures := cut.OpenRevsMany(ctx, mine)
-			for i, at := range groups[g].items {
-				out[at], errs[at] = got[i], failures[i]
+			if d.stale.Load() == before {
+				return nil
 			}
-		}
+			return g.items
+		})
 		return nil
 	})
 	if gone := d.stillThere(ctx, before); gone != nil {
@@ -68,7 +65,27 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 			out[i], errs[i] = nil, gone
 		}
 	}
+	d.readCut(ctx, list, out, errs)
 	return out, errs
+}
+
+// readCut reads documents again by the newest map whose ranges were cut otherwise meanwhile.
+func (d *DB) readCut(ctx context.Context, list []OpenRevsOptions, out [][]shard.RevResult, errs []error) {
+	var again []int
+	for i, err := range errs {
+		if errors.Is(err, errNewRanges) {
+			again = append(again, i)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	if next, ok := d.renewed(ctx); ok {
+		got, failures := next.OpenRevsMany(ctx, pick(list, again))
+		for k, i := range again {
+			out[i], errs[i] = got[k], failures[k]
+		}
+	}
 }
 
 // revising is the part of an OpenRevsMany that belongs to one range. The
