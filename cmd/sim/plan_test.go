@@ -58,7 +58,8 @@ type plan struct {
 	heal      time.Duration // nothing is broken from then on
 	length    time.Duration // of the clients' work
 	grow      time.Duration // when one more node joins; 0: none does
-	replace   int           // how often in the end a node is lost for good, another takes its place, and work goes on
+	splits    []split
+	replace   int // how often in the end a node is lost for good, another takes its place, and work goes on
 }
 
 type database struct {
@@ -118,6 +119,7 @@ func newPlan(seed uint64) plan {
 	if rng.IntN(6) == 0 {
 		p.replace = 1 + rng.IntN(2)
 	}
+	p.splits = newSplits(&p)
 	p.pause = time.Duration(80+rng.IntN(300)) * time.Millisecond
 	return p
 }
@@ -155,20 +157,27 @@ func newFault(rng *rand.Rand, nodes int, at time.Duration) fault {
 // moment is the begin or end of a fault.
 type moment struct {
 	at    time.Duration
-	fault int // its index; grows: a node joins
+	fault int // its index; grows: a node joins; splits: shards are split
 	begin bool
+	split split
 }
 
-const grows = -1
+const (
+	grows  = -1
+	splits = -2
+)
 
 // moments returns the begins and ends by time.
 func (p plan) moments() []moment {
 	var out []moment
 	for i, f := range p.faults {
-		out = append(out, moment{f.from, i, true}, moment{f.to, i, false})
+		out = append(out, moment{at: f.from, fault: i, begin: true}, moment{at: f.to, fault: i})
 	}
 	if p.grow > 0 {
 		out = append(out, moment{at: p.grow, fault: grows})
+	}
+	for _, s := range p.splits {
+		out = append(out, moment{at: s.at, fault: splits, split: s})
 	}
 	slices.SortStableFunc(out, func(a, b moment) int { return int(a.at - b.at) })
 	return out
@@ -179,7 +188,7 @@ func (p plan) calm() [][2]time.Duration {
 	var out [][2]time.Duration
 	from, broken := time.Duration(0), 0
 	for _, m := range p.moments() {
-		if m.fault == grows {
+		if m.fault < 0 {
 			continue
 		}
 		if m.begin {
@@ -196,11 +205,20 @@ func (p plan) calm() [][2]time.Duration {
 	return append(out, [2]time.Duration{from, max(from, p.length)})
 }
 
+// returns reports whether a lost disk comes back. A copy on it that is not in the map any more
+// is an orphan then, which stays for a while.
+func (p plan) returns() bool {
+	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == comeback })
+}
+
 func (p plan) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "seed %d: %d nodes, %d clients, %v, links %v ± %v, %v", p.seed, p.nodes, p.clients, p.databases, p.standard.Latency, p.standard.Jitter, p.length)
 	for _, f := range p.faults {
 		fmt.Fprintf(&out, "\n    %v", f)
+	}
+	for _, s := range p.splits {
+		fmt.Fprintf(&out, "\n    %v", s)
 	}
 	if p.grow > 0 {
 		fmt.Fprintf(&out, "\n    %v: one more node", p.grow)
@@ -220,7 +238,7 @@ func TestPlans(t *testing.T) {
 		}
 		open := map[int]int{} // node → fault that it is down for
 		for _, m := range p.moments() {
-			if m.fault == grows {
+			if m.fault < 0 {
 				continue
 			}
 			f := p.faults[m.fault]

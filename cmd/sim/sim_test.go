@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -158,6 +159,8 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 			switch {
 			case m.fault == grows:
 				w.grow()
+			case m.fault == splits:
+				w.splits.Go(func() { w.split(m.split) })
 			case m.begin:
 				w.begin(m.fault)
 			default:
@@ -165,6 +168,7 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 			}
 		}
 	})
+	w.awaitSplits()
 	w.converge()
 	for i := range p.replace {
 		w.work((i+1)*p.clients, 20*time.Second, w.replace)
@@ -377,7 +381,10 @@ func (w *world) finish() {
 func (w *world) dump(wanted map[string]convergence.Placement) {
 	for _, m := range w.present() {
 		copies, problems, err := dump.Copies(w.t.Context(), dump.Options{
-			FS: m.disk, Dir: dataDir, Node: m.name, Wanted: func(db, suffix, _ string) bool { return wanted[db].Suffix == suffix },
+			FS: m.disk, Dir: dataDir, Node: m.name, Wanted: func(db, suffix, span string) bool {
+				here := slices.Contains(wanted[db].Nodes[span], m.name)
+				return wanted[db].Suffix == suffix && (here || !w.plan.returns())
+			},
 		})
 		if err != nil {
 			w.wrong("the disk of %s: %v", m.name, err)
@@ -387,7 +394,8 @@ func (w *world) dump(wanted map[string]convergence.Placement) {
 			h.Wrong = append(h.Wrong, problems...)
 		})
 	}
-	for _, text := range convergence.MissingCopies(wanted, w.log.History().Copies) {
+	copies := w.log.History().Copies
+	for _, text := range slices.Concat(convergence.MissingCopies(wanted, copies), convergence.StrayCopies(wanted, copies)) {
 		w.wrong("%s", text)
 	}
 }

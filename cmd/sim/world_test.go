@@ -47,6 +47,7 @@ type world struct {
 	client   *simnet.Host
 	http     *http.Client
 	nodes    sync.WaitGroup // nodes that run, also those that do so unheard
+	splits   sync.WaitGroup // requests for splits that are under way
 	active   map[int]bool   // faults
 
 	converged time.Duration // when all copies were the same, last

@@ -8,10 +8,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +65,7 @@ func (a Asker) Send(ctx context.Context, node workload.Target, r Request, out an
 		return err
 	}
 	if res.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s %s through %s: %d %.200s", r.Method, r.Path, node.Name, res.StatusCode, text.Bytes())
+		return fmt.Errorf("%s %s through %s: %w", r.Method, r.Path, node.Name, &status{res.StatusCode, text.String()})
 	}
 	if out == nil {
 		return nil
@@ -72,6 +74,20 @@ func (a Asker) Send(ctx context.Context, node workload.Target, r Request, out an
 		return fmt.Errorf("%s %s through %s: %w", r.Method, r.Path, node.Name, err)
 	}
 	return nil
+}
+
+// status is an answer that is none.
+type status struct {
+	code int
+	text string
+}
+
+func (s *status) Error() string { return fmt.Sprintf("%d %.200s", s.code, s.text) }
+
+// Refused reports whether an error is that what was asked must not be or is there already.
+func Refused(err error) bool {
+	s := (*status)(nil)
+	return errors.As(err, &s) && (s.code < http.StatusInternalServerError || strings.Contains(s.text, `"error":"job_already_exists"`))
 }
 
 // Until tries again each half second until f has no error, at most for so
@@ -204,6 +220,17 @@ func MissingCopies(wanted map[string]Placement, found []history.Copy) []string {
 					out = append(out, fmt.Sprintf("%s has no copy of %s %s", name, db, span))
 				}
 			}
+		}
+	}
+	return out
+}
+
+// StrayCopies names every copy that was found where none is to be.
+func StrayCopies(wanted map[string]Placement, found []history.Copy) []string {
+	var out []string
+	for _, c := range found {
+		if !slices.Contains(wanted[c.DB].Nodes[c.Range], c.Node) {
+			out = append(out, fmt.Sprintf("%s has a copy of %s %s that is not in the map", c.Node, c.DB, c.Range))
 		}
 	}
 	return out

@@ -23,29 +23,40 @@ func (c *checker) temporary(db string) bool {
 	return slices.ContainsFunc(c.h.Metas, func(m Meta) bool { return m.DB == db && m.Kind == Delete })
 }
 
-// copiesAgree: all copies of a range hold the same leaves of every document,
-// with the same winner and the same attachments.
+// copiesAgree: all copies that hold a document have the same leaves of it, with the same
+// winner and the same attachments. Their ranges need not be the same.
 func (c *checker) copiesAgree() {
-	ranges := map[string][]*Copy{}
+	dbs := map[string][]*Copy{}
 	for i := range c.h.Copies {
 		k := &c.h.Copies[i]
-		ranges[k.DB+"/"+k.Range] = append(ranges[k.DB+"/"+k.Range], k)
+		dbs[k.DB] = append(dbs[k.DB], k)
 	}
-	for _, key := range slices.Sorted(maps.Keys(ranges)) {
-		copies := ranges[key]
-		first := copies[0]
-		for _, other := range copies[1:] {
-			ids := map[string]bool{}
-			for id := range first.Docs {
+	for _, db := range slices.Sorted(maps.Keys(dbs)) {
+		ids := map[string]bool{}
+		for _, k := range dbs[db] {
+			for id := range k.Docs {
 				ids[id] = true
 			}
-			for id := range other.Docs {
-				ids[id] = true
+		}
+		for _, id := range slices.Sorted(maps.Keys(ids)) {
+			c.agree(dbs[db], id)
+		}
+	}
+}
+
+func (c *checker) agree(copies []*Copy, id string) {
+	var first *Copy
+	for _, k := range copies {
+		switch {
+		case !holds(k.Range, id):
+			if _, there := k.Docs[id]; there {
+				c.report("%s of %s on %s holds %s", k.Range, k.DB, k.Node, id)
 			}
-			for _, id := range slices.Sorted(maps.Keys(ids)) {
-				if a, b := leavesText(first.Docs[id]), leavesText(other.Docs[id]); a != b {
-					c.report("copies of %s differ in %s: %s has [%s], %s has [%s]%s", key, id, first.Node, a, other.Node, b, c.story(first, other, id))
-				}
+		case first == nil:
+			first = k
+		default:
+			if a, b := leavesText(first.Docs[id]), leavesText(k.Docs[id]); a != b {
+				c.report("copies %s and %s of %s differ in %s: %s has [%s], %s has [%s]%s", first.Range, k.Range, k.DB, id, first.Node, a, k.Node, b, c.story(first, k, id))
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func TestBadHistories(t *testing.T) {
 			h.Edits[3].Quorum, h.Edits[3].Outcome, h.Edits[3].Rev = 2, Acked, "1-z"
 			h.Losses = []Span{at(0, 10)}
 		}, "is lost on n1"},
-		{"a copy without the document", func(h *History) { delete(h.Copies[1].Docs, "x") }, "copies of db/" + whole + " differ in x"},
+		{"a copy without the document", func(h *History) { delete(h.Copies[1].Docs, "x") }, "copies " + whole + " and " + whole + " of db differ in x"},
 		{"another winner", func(h *History) {
 			two := []Leaf{h.Copies[0].Docs["x"][0], {Rev: "2-c"}}
 			h.Copies[0].Docs["x"] = two
