@@ -227,6 +227,6 @@ func (f *Feed) Close() {
 		}
 	}
 	if f.wake != nil {
-		f.db.c.here.forget(f.wake)
+		f.db.c.here.Forget(f.wake)
 	}
 }

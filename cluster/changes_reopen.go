@@ -35,7 +35,7 @@ func (f *Feed) openAgain() bool {
 		p.unwatch()
 	}
 	if f.wake != nil {
-		f.db.c.here.forget(f.wake)
+		f.db.c.here.Forget(f.wake)
 	}
 	f.db, f.parts, f.at, f.turn, f.chunk, f.quota = next, fresh.parts, fresh.at, 0, fresh.chunk, fresh.quota
 	for _, p := range f.parts {

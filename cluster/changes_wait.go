@@ -85,8 +85,8 @@ func (f *Feed) sleep(ctx context.Context) error {
 // because the copies are looked at afterwards.
 func (f *Feed) watchAll() error {
 	f.wake = make(chan struct{}, 1)
-	f.epoch = f.db.c.here.epoch.Load()
-	f.db.c.here.tell(f.wake)
+	f.epoch = f.db.c.here.Epoch()
+	f.db.c.here.Tell(f.wake)
 	for _, p := range f.parts {
 		if err := p.observe(); err != nil {
 			if err = p.FailOver(err); err != nil {
@@ -100,7 +100,7 @@ func (f *Feed) watchAll() error {
 // watchAgain watches the copies of other nodes again after one has come or
 // gone: a watch does not outlive the connection it goes through.
 func (f *Feed) watchAgain() error {
-	epoch := f.db.c.here.epoch.Load()
+	epoch := f.db.c.here.Epoch()
 	if f.epoch == epoch {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"divan/cluster/figures"
 	"divan/cluster/lost"
 	"divan/cluster/meta"
+	"divan/cluster/peers"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/view"
@@ -32,8 +33,8 @@ type Options struct {
 	Local    *shard.Local // the copies on this node
 	Views    *view.Views  // of those copies; nil: views are not asked for
 	Logger   *zap.Logger
-	Peers    Directory // nil: this node stands alone
-	Repair   Repair    // nil: copies are not brought in line
+	Peers    peers.Directory // nil: this node stands alone
+	Repair   Repair          // nil: copies are not brought in line
 	// DesignWritten is called before a request is answered that may have changed a
 	// design document, whatever came of it; nil: nobody is told.
 	DesignWritten func(ctx context.Context, d *DB)
@@ -63,11 +64,11 @@ type Coordinator struct {
 	local   ownCopies
 	lost    *lost.Register // which of them are gone for good
 	missing *lost.Missing  // which of them are gone and have to join
-	others  others
+	others  peers.Others
 	repair  Repair // nil: nobody repairs
 	design  func(ctx context.Context, d *DB)
 
-	here        presence
+	here        peers.Presence
 	latency     struct{ reads, writes fanout.Latency } // of answers of other nodes
 	handles     handles
 	readRepairs readRepairs
@@ -92,7 +93,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		others: nobody{}, repair: o.Repair,
+		others: peers.Nobody{}, repair: o.Repair,
 		missing: lost.NewMissing(),
 		lost:    lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
@@ -103,7 +104,7 @@ func New(o Options) (*Coordinator, error) {
 	c.local = replica.NewLocal(c.held)
 	c.handles.byName = make(map[string]*DB)
 	if o.Peers != nil {
-		c.others = directory{o.Peers}
+		c.others = peers.Of(o.Peers)
 	}
 	c.meet(c.others)
 	return c, nil
@@ -116,12 +117,12 @@ func (c *Coordinator) Held() replica.Held { return c.held }
 func (c *Coordinator) Figures() figures.Figures { return c.figures.Now() }
 
 // meet makes other nodes known to the coordinator.
-func (c *Coordinator) meet(o others) {
+func (c *Coordinator) meet(o peers.Others) {
 	if c.leave != nil {
 		c.leave()
 	}
-	c.others, c.leave = o, o.subscribe(c.here.changed)
-	c.here.changed("", true)
+	c.others, c.leave = o, o.Subscribe(c.here.Changed)
+	c.here.Changed("", true)
 }
 
 // replica returns a copy; it is Away when its node cannot be reached.
@@ -134,7 +135,7 @@ func (c *Coordinator) copies(node string) replica.Copies {
 	if node == c.node {
 		return c.local
 	}
-	return c.others.find(node)
+	return c.others.Find(node)
 }
 
 // missed notes that a copy does not have what other copies of its range have.

@@ -81,7 +81,7 @@ func (d *DB) choose(all []fanout.Target) []fanout.Target {
 // says that some range has none. Which copies those are is worked out again
 // when a node has come or gone.
 func (d *DB) covered() ([]fanout.Target, error) {
-	epoch := d.c.here.epoch.Load()
+	epoch := d.c.here.Epoch()
 	c := d.cover.Load()
 	if c == nil || c.epoch != epoch {
 		c = &cover{epoch: epoch, picked: d.choose(d.full())}

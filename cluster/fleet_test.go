@@ -10,6 +10,7 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
+	"divan/cluster/peers"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/ring"
@@ -57,7 +58,7 @@ func newFleet(group *meta.Meta, locals map[string]*shard.Local, make func(node, 
 	return f
 }
 
-func (f *fleet) find(node string) replica.Copies {
+func (f *fleet) Find(node string) replica.Copies {
 	l := f.links[node]
 	if l == nil || l.now() == away {
 		return nil
@@ -65,7 +66,7 @@ func (f *fleet) find(node string) replica.Copies {
 	return l
 }
 
-func (f *fleet) subscribe(fn func(string, bool)) func() {
+func (f *fleet) Subscribe(fn func(string, bool)) func() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next++
@@ -235,7 +236,7 @@ func (l *link) watch(ctx context.Context, q *replica.Asked[replica.WatchRequest,
 			select {
 			case <-inner:
 				if l.now() == fine || l.now() == slow {
-					wake(c) // otherwise nobody hears of it
+					peers.Wake(c) // otherwise nobody hears of it
 				}
 			case <-stop:
 				return

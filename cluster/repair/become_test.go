@@ -39,7 +39,8 @@ func TestBecome(t *testing.T) {
 		{
 			"copies that were lost",
 			[]ring.Shard{on(half[0], 1, ring.StateJoining), on(half[1], 2, ring.StateJoining)},
-			map[uint64][]uint64{1: {101}, 2: {102}}, "[[1 full] [2 full]]",
+			map[uint64][]uint64{1: {101}, 2: {102}},
+			"[[1 full] [2 full]]",
 		},
 	} {
 		got := [][]string{}

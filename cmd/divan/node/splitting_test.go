@@ -75,12 +75,13 @@ type writing struct {
 	stop chan struct{}
 	all  sync.WaitGroup
 
-	mu   sync.Mutex
-	revs map[string]string // by document
+	mu     sync.Mutex
+	revs   map[string]string // by document
+	unsure map[string]bool   // documents whose last edit has got no answer
 }
 
 func (w *town) write(db string, clients int) *writing {
-	wr := &writing{town: w, db: db, stop: make(chan struct{}), revs: map[string]string{}}
+	wr := &writing{town: w, db: db, stop: make(chan struct{}), revs: map[string]string{}, unsure: map[string]bool{}}
 	for c := range clients {
 		wr.all.Go(func() { wr.run(c) })
 	}
@@ -115,17 +116,23 @@ func (wr *writing) put(id string, n int, through *home) {
 	if status == "409" { // an attempt without an answer has made it
 		_, text, _ = strings.Cut(through.ask("GET", "/"+wr.db+"/"+id+"?r=3", ""), " ")
 	}
-	if json.Unmarshal([]byte(text), &out) != nil || out.Rev+out.Own == "" {
-		return
-	}
+	answered := json.Unmarshal([]byte(text), &out) == nil && out.Rev+out.Own != ""
 	wr.mu.Lock()
 	defer wr.mu.Unlock()
-	wr.revs[id] = out.Rev + out.Own
+	if wr.unsure[id] = !answered; answered {
+		wr.revs[id] = out.Rev + out.Own
+	}
 }
 
+// end ends the writing and returns what is there: an edit without an answer may be.
 func (wr *writing) end() map[string]string {
 	close(wr.stop)
 	wr.all.Wait()
+	for id, unsure := range wr.unsure {
+		if unsure {
+			wr.put(id, 0, wr.town.homes[1])
+		}
+	}
 	return wr.revs
 }
 
@@ -211,6 +218,14 @@ func (f *following) lacks(revs map[string]string) (out []string) {
 	return out
 }
 
+// rowOfRev is a row of a listing with a revision.
+type rowOfRev struct {
+	ID    string `json:"id"`
+	Value struct {
+		Rev string `json:"rev"`
+	} `json:"value"`
+}
+
 // wantAll checks by all ways to read that documents are there, each once.
 func (h *home) wantAll(db string, revs map[string]string) {
 	h.town.t.Helper()
@@ -218,23 +233,11 @@ func (h *home) wantAll(db string, revs map[string]string) {
 		h.want("GET", "/"+db+"/"+id+"?r=3", "", `200 {"_id":"`+id+`","_rev":"`+rev+`"`)
 	}
 	var docs, rows struct {
-		Rows []struct {
-			ID    string `json:"id"`
-			Value struct {
-				Rev string `json:"rev"`
-			} `json:"value"`
-		} `json:"rows"`
+		Rows []rowOfRev `json:"rows"`
 	}
 	h.json("/"+db+"/_all_docs", &docs)
 	h.json("/"+db+"/_design/v/_view/v", &rows)
-	all := slices.DeleteFunc(docs.Rows, func(r struct {
-		ID    string `json:"id"`
-		Value struct {
-			Rev string `json:"rev"`
-		} `json:"value"`
-	}) bool {
-		return strings.HasPrefix(r.ID, "_design/")
-	})
+	all := slices.DeleteFunc(docs.Rows, func(r rowOfRev) bool { return strings.HasPrefix(r.ID, "_design/") })
 	if len(all) != len(revs) || !slices.Equal(all, rows.Rows) {
 		h.town.t.Errorf("%s: %d documents, %d rows, want %d", h.name, len(all), len(rows.Rows), len(revs))
 	}
