@@ -30,4 +30,24 @@ func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, q
 	return got.Got, d.explain(ctx, err)
 }
 
+// askOf is ask, or with an r that is not 1 askSome, about a document of a route. When a shard was
+// split meanwhile, the copies of that part are asked to which the document belongs by the newer map.
+func askOf[T any](ctx context.Context, d *DB, s *route, q about, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (got T, err error) {
+	d.byNewestMapOf(ctx, s, q.id, func(d *DB, s *route) (done bool) {
+		if q.r == 1 {
+			got, err = ask(ctx, d, s.near, question)
+		} else {
+			got, err = askSome(ctx, d, s.near, q.r, question)
+		}
+		return !fault.Is(err, fault.Unavailable)
+	})
+	return got, err
+}
+
+// about is a document, and how many copies have to say that something is not there.
+type about struct {
+	id string
+	r  int
+}
+
 func isNotFound(err error) bool { return fault.Is(err, fault.NotFound) }

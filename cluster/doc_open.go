@@ -28,7 +28,7 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].Name
 	got, err := replica.Open.On(ctx, d.c.replica(s.copies[0]), req)
-	if fault.Is(err, fault.StaleMap) {
+	if fault.Is(err, fault.StaleMap) || fault.Is(err, fault.NoCopy) { // perhaps the shard was split
 		return d.openAmong(ctx, s, o)
 	}
 	return got, d.explain(ctx, err)
@@ -47,13 +47,13 @@ func (d *DB) openAmong(ctx context.Context, s *route, o OpenOptions) (*shard.Doc
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askSome(ctx, d, s.near, o.R, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
+		return askOf(ctx, d, s, about{o.ID, o.R}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
+		return askOf(ctx, d, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)

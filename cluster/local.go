@@ -26,7 +26,7 @@ import (
 func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
+		return askOf(ctx, d, s, about{id, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
 			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 		})
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"divan/cluster/fanout"
@@ -22,7 +21,7 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return ask(ctx, d, s.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
+		return askOf(ctx, d, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.OpenRevs.On(ctx, rep, mine)
@@ -65,27 +64,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 			out[i], errs[i] = nil, gone
 		}
 	}
-	d.readCut(ctx, list, out, errs)
 	return out, errs
-}
-
-// readCut reads documents again by the newest map whose ranges were cut otherwise meanwhile.
-func (d *DB) readCut(ctx context.Context, list []OpenRevsOptions, out [][]shard.RevResult, errs []error) {
-	var again []int
-	for i, err := range errs {
-		if errors.Is(err, errNewRanges) {
-			again = append(again, i)
-		}
-	}
-	if len(again) == 0 {
-		return
-	}
-	if next, ok := d.renewed(ctx); ok {
-		got, failures := next.OpenRevsMany(ctx, pick(list, again))
-		for k, i := range again {
-			out[i], errs[i] = got[k], failures[k]
-		}
-	}
 }
 
 // revising is the part of an OpenRevsMany that belongs to one range. The
