@@ -14,6 +14,7 @@ type purgeReader struct {
 	ctx  context.Context
 	up   *updater
 	log  []shard.PurgeInfo   // what is left
+	upto uint64              // where the log ends at least
 	seq  uint64              // of the documents that are looked up
 	ids  []string            // that are looked up
 	left map[string]bool     // of them
@@ -26,6 +27,7 @@ func (r *purgeReader) read(b *batch) (more bool, err error) {
 	b.at = nil
 	if r.from == nil {
 		if len(r.log) == 0 {
+			b.pos.PurgeSeq = max(b.pos.PurgeSeq, r.upto)
 			return false, nil
 		}
 		if err := r.lookUp(); err != nil {
@@ -48,6 +50,9 @@ func (r *purgeReader) read(b *batch) (more bool, err error) {
 		}
 	}
 	b.pos.PurgeSeq = r.seq
+	if len(r.log) == 0 {
+		b.pos.PurgeSeq = max(r.seq, r.upto)
+	}
 	r.close()
 	return len(r.log) > 0, nil
 }

@@ -43,7 +43,7 @@ func (up *updater) follow(ctx context.Context, info shard.Info) error {
 		}
 	}
 	if info.PurgeSeq > up.pos.PurgeSeq {
-		if err := up.purge(ctx); err != nil {
+		if err := up.purge(ctx, info.PurgeSeq); err != nil {
 			return fmt.Errorf("purge from index: %w", err)
 		}
 	}
@@ -142,8 +142,9 @@ func (up *updater) changes(ctx context.Context, upto uint64) error {
 const batchDocs = 256
 
 // purge replaces what the index holds of purged documents by what is left of
-// them.
-func (up *updater) purge(ctx context.Context) error {
+// them, and goes on to a sequence of the log: the last ones of a copy that was cloned
+// may be of documents that it does not have.
+func (up *updater) purge(ctx context.Context, upto uint64) error {
 	log, err := up.f.m.o.Shards.Purges(ctx, up.f.copyName, up.pos.PurgeSeq)
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func (up *updater) purge(ctx context.Context) error {
 	if err := up.begin(ctx, uint64(len(log))); err != nil {
 		return err
 	}
-	r := purgeReader{ctx: ctx, up: up, log: log}
+	r := purgeReader{ctx: ctx, up: up, log: log, upto: upto}
 	defer r.close()
 	return up.feed(ctx, false, r.read)
 }
