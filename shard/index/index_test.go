@@ -240,6 +240,12 @@ func TestWarm(t *testing.T) {
 	if n.kind.mapped.Load() != 1000 || len(n.kind.begun) != 1 {
 		t.Errorf("%d documents were mapped in %d updates", n.kind.mapped.Load(), len(n.kind.begun))
 	}
+	u.f.mu.Lock()
+	running := u.f.mu.running
+	u.f.mu.Unlock()
+	if running != nil { // it covers all, and may still look for changes
+		<-running.ended
+	}
 	n.write(0, 1000, 2, false)
 	held, leave := make(chan struct{}), make(chan struct{})
 	n.kind.onMap = once(func() {
