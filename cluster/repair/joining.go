@@ -65,7 +65,7 @@ func (r *Repair) look(ctx context.Context) error {
 	seen := make(map[joiner]struct{})
 	var plain []meta.CopyChange
 	var together [][]meta.CopyChange
-	asks := make(map[ask]struct{})
+	asks := make(map[pushRequest]struct{})
 	for db := range r.o.Meta.Databases().Changing() {
 		filled := make(map[uint64][]uint64)
 		for i := range db.Shards {
@@ -185,12 +185,12 @@ func become(db *meta.Database, node string, filled map[uint64][]uint64) [][]ring
 	return out
 }
 
-// ask is a push that a node is to be asked for: to the copy of that name on that node.
-type ask struct{ by, name, node string }
+// pushRequest is a push that a node is to be asked for: to the copy of that name on that node.
+type pushRequest struct{ by, name, node string }
 
 // lacks adds to asks which nodes are to push to a joining copy now, or returns the full
 // copies that have filled it when they are enough.
-func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[ask]struct{}) (filled []uint64) {
+func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[pushRequest]struct{}) (filled []uint64) {
 	now := time.Now()
 	r.joins.mu.Lock()
 	defer r.joins.mu.Unlock()
@@ -212,7 +212,7 @@ func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[a
 	for _, f := range full {
 		if !j.has(f.ID, db) && now.Sub(j.asked[f.Node]) >= askEvery {
 			j.asked[f.Node] = now
-			asks[ask{f.Node, one.name, r.o.Node}] = struct{}{}
+			asks[pushRequest{f.Node, one.name, r.o.Node}] = struct{}{}
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[a
 
 // left reports whether a copy that leaves has handed all that it has over to a full copy of each
 // point of its range; otherwise it adds its own pushes to asks.
-func (r *Repair) left(one joiner, db *meta.Database, rng ring.Range, asks map[ask]struct{}) bool {
+func (r *Repair) left(one joiner, db *meta.Database, rng ring.Range, asks map[pushRequest]struct{}) bool {
 	now := time.Now()
 	r.joins.mu.Lock()
 	defer r.joins.mu.Unlock()
@@ -235,7 +235,7 @@ func (r *Repair) left(one joiner, db *meta.Database, rng ring.Range, asks map[as
 	for _, f := range fullOver(db, rng) {
 		if !j.has(f.ID, db) && now.Sub(j.asked[f.name]) >= askEvery {
 			j.asked[f.name] = now
-			asks[ask{r.o.Node, f.name, f.Node}] = struct{}{}
+			asks[pushRequest{r.o.Node, f.name, f.Node}] = struct{}{}
 		}
 	}
 	return false
@@ -286,7 +286,7 @@ func (j *joins) of(one joiner) *joining {
 }
 
 // askFull asks nodes for pushes. One that cannot be asked now is asked again.
-func (r *Repair) askFull(ctx context.Context, asks map[ask]struct{}) {
+func (r *Repair) askFull(ctx context.Context, asks map[pushRequest]struct{}) {
 	byNode := make(map[string][][2]string)
 	for a := range asks {
 		byNode[a.by] = append(byNode[a.by], [2]string{a.name, a.node})

@@ -68,20 +68,20 @@ func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 			if c.ID != 0 && full {
 				c.State = StateJoining
 			} else {
-				giveWay(out, p.Range, by)
+				leaveFor(out, p.Range, by)
 			}
 			s.Copies = slices.Insert(s.Copies, min(p.at, len(s.Copies)), c)
 		case !full:
-			giveWay(out, p.Range, by)
+			leaveFor(out, p.Range, by)
 			s.Copies[s.at(by)].State = StateFull
 		}
 	}
 	return slices.DeleteFunc(out, func(s Shard) bool { return len(s.Copies) == 0 }), len(left) > 0
 }
 
-// giveWay has the full copies of a node leave that hold points of a range, for one that is full
+// leaveFor has the full copies of a node leave that hold points of a range, for one that is full
 // without being filled: it gets what they have.
-func giveWay(shards []Shard, r Range, node string) {
+func leaveFor(shards []Shard, r Range, node string) {
 	for i := range shards {
 		s := &shards[i]
 		if at := s.at(node); at >= 0 && s.Copies[at].State == StateFull && s.Overlaps(r) {

@@ -401,25 +401,3 @@ func (w *town) interrupted(h *home, at job.Step, name string, interrupt func(h *
 		h.wantAll(db, revs)
 	}
 }
-
-// An index of a copy whose log of purges ends with those of the other half.
-func TestViewAfterSplitWithPurges(t *testing.T) {
-	inTown(t, func(w *town) {
-		a, _, _ := w.seeded()
-		a.want("PUT", "/pond?q=1&n=3", "", "201")
-		a.want("PUT", "/pond/_design/v", viewOfRevs, "201")
-		for i := range 8 {
-			id := fmt.Sprint("d", i)
-			a.want("PUT", "/pond/"+id, "{}", "201")
-			a.want("POST", "/pond/_purge", `{"`+id+`":["1-967a00dff5e02add41819138abb3284d"]}`, "201")
-			if i == 0 {
-				a.want("GET", "/pond/_design/v/_view/v", "", "200")
-			}
-		}
-		a.split("pond", func() {})
-		a.want("PUT", "/pond/last", "{}", "201")
-		for _, h := range w.homes {
-			h.wantAll("pond", map[string]string{"last": "1-967a00dff5e02add41819138abb3284d"})
-		}
-	})
-}
