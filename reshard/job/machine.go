@@ -45,6 +45,7 @@ type Seen struct {
 	Database bool      // it is there
 	Source   ring.Copy // of that state
 	Targets  [2]ring.Copy
+	Covered  bool // its node has copies of the whole range without the source, full or joining
 }
 
 // gone is a copy that the map does not have.
@@ -67,6 +68,11 @@ func (j *Job) See(shards []ring.Shard) *Seen {
 	for i, r := range Halves(j.Range) {
 		s.Targets[i] = find(r)
 	}
+	s.Covered = ring.Everywhere(shards, j.Range, func(copies []ring.Copy) bool {
+		return slices.ContainsFunc(copies, func(c ring.Copy) bool {
+			return c.Node == j.Node && c.ID != s.Source.ID && (c.State == ring.StateFull || c.State == ring.StateJoining)
+		})
+	})
 	return s
 }
 
@@ -145,11 +151,10 @@ func (j *Job) handOver(s *Seen) Todo {
 }
 
 // withoutSource is what is to be done when the map does not have the source. It has left,
-// unless targets were never handed the range.
+// unless targets were never handed the range. What took it may have lost its files since, or
+// was split again.
 func (j *Job) withoutSource(s *Seen) Todo {
-	full, _ := j.in(s, ring.StateFull)
-	switch at := j.Step.place(); {
-	case at >= WaitSourceClose.place(), at == UpdateShardmap.place() && len(full) > 0:
+	if at := j.Step.place(); at >= WaitSourceClose.place() || at == UpdateShardmap.place() && s.Covered {
 		return Todo{Do: Finish, Step: StepCompleted}
 	}
 	return Todo{Do: Fail, Step: j.Step, Reason: "The shard is not there any more."}

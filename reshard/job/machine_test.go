@@ -121,12 +121,17 @@ func (w *world) propose(changes []ring.Change) error {
 	return w.group.ChangeCopies(w.t.Context(), out)
 }
 
-// lose has the source lose its files.
+// lose has the copies of the job lose their files, as far as others are full.
 func (w *world) lose() {
-	if s := w.seen(); s.Database && s.Source.State == ring.StateFull {
-		if err := w.propose([]ring.Change{{Copy: s.Source.ID, To: ring.StateJoining}}); err != nil {
-			w.t.Fatal(err)
+	s := w.seen()
+	var lost []ring.Change
+	for _, c := range append(s.Targets[:], s.Source) {
+		if s.Database && c.State == ring.StateFull {
+			lost = append(lost, ring.Change{Copy: c.ID, To: ring.StateJoining})
 		}
+	}
+	if err := w.propose(lost); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -214,6 +219,24 @@ func (w *world) rest(t *rapid.T) {
 	default:
 		t.Fatalf("it ends as %+v with %+v", w.job, seen)
 	}
+}
+
+// TestTargetsAreLost: a split is done when the source has left, whatever becomes of what took its
+// range while the job was stopped.
+func TestTargetsAreLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, 2)
+		for s := w.seen(); s.Targets[0].State != ring.StateJoining || s.Targets[1].State != ring.StateJoining; s = w.seen() {
+			w.step(false)
+		}
+		w.job.Stop("enough", w.now, history)
+		w.keep()
+		for w.seen().Source.State != ring.StateGone {
+			w.group.Settle(w.db)
+		}
+		w.lose()
+		w.rest(t)
+	})
 }
 
 // TestUndo: what a job that is removed has made goes, at whatever point it is, and the
