@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"divan/cluster/fanout"
-	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/storage/fault"
 )
@@ -24,7 +23,7 @@ func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question fun
 // copy that has not dropped yet what the others have dropped is no oracle.
 func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
 	if r < 1 {
-		r = quorum.Majority(len(copies))
+		r = fanout.Majority(copies)
 	}
 	got, err := fanout.AnyCopy[T]{Database: d.Asking(), Copies: copies, Ask: question, Absent: r}.First(ctx)
 	return got.Got, d.explain(ctx, err)

@@ -43,6 +43,7 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 			}
 			all = append(all, fanout.Target{
 				Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation, Joining: one.State == ring.StateJoining,
+				Instead: one.Instead,
 			})
 		}
 	}

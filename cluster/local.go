@@ -49,7 +49,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 
 // localByMap is LocalGet for the copies of one map; nil when there is none.
 func (d *DB) localByMap(ctx context.Context, s *route, id string) (*shard.LocalDoc, error) {
-	need := quorum.Majority(len(s.near))
+	need := fanout.Majority(s.near)
 	found, err := d.localOf(ctx, s, id, need)
 	if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
 		found, err = d.localOf(ctx, s, id, len(s.near))

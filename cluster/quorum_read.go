@@ -45,6 +45,9 @@ func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequ
 func (d *DB) openByMap(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
 	ctx, cancel := d.c.deadline(ctx)
 	defer cancel()
+	if r < 1 {
+		r = fanout.Majority(s.near)
+	}
 	o := &quorumRead{
 		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
 			Database: d.Asking(), Copies: s.near, Latency: &d.c.latency.reads, Patience: d.c.latency.reads.Patience(fanout.ReadPatience),

@@ -150,7 +150,7 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 	near := r.route.near
 	if need < 1 {
-		need = quorum.Majority(len(near))
+		need = fanout.Majority(near)
 	}
 	need = min(need, len(near))
 	// The copies are dealt out, so that every request begins with another one

@@ -18,7 +18,7 @@ type route struct {
 	near   []fanout.Target // the same, that of this node first: in this order they are asked
 	// joining is those that are being filled: they get all that is written.
 	joining []fanout.Target
-	perNode []uint8 // how many of all() are on each of their nodes; nil: one on each
+	perNode []uint8 // how many of all() count for each of their nodes; nil: one for each
 }
 
 // all returns the copies that get what is written, the full ones first.
@@ -32,16 +32,21 @@ func (s *route) node(at int) int {
 	return s.nodes()[at]
 }
 
-// nodes returns for each copy of all() the number of its node, in the order in which nodes come.
+// nodes returns for each copy of all() the number of the node that it counts for, in the order in which
+// nodes come. One that comes instead of a copy on another node counts for that.
 func (s *route) nodes() []int {
 	var names []string
 	all := s.all()
 	out := make([]int, len(all))
 	for i, t := range all {
-		out[i] = slices.Index(names, t.Node)
+		node := t.Node
+		if t.Instead != "" && slices.ContainsFunc(all, func(o fanout.Target) bool { return o.Node == t.Instead }) {
+			node = t.Instead
+		}
+		out[i] = slices.Index(names, node)
 		if out[i] < 0 {
 			out[i] = len(names)
-			names = append(names, t.Node)
+			names = append(names, node)
 		}
 	}
 	return out

@@ -82,7 +82,7 @@ func (l *loading) read(ctx context.Context) ([]*Document, error) {
 	return l.merge(ctx)
 }
 
-func (l *loading) need() int { return quorum.Majority(len(l.copies)) }
+func (l *loading) need() int { return fanout.Majority(l.copies) }
 
 // Request implements fanout.Decider.
 func (l *loading) Request(_ int, t fanout.Target) (fanout.Target, bool) { return t, true }

@@ -21,7 +21,8 @@ import (
 // neededVersion.
 //
 // 0: programs that do not tell. 1: tells. 2: copies have ids. 3: ranges may overlap, records.
-const ClusterVersion = 3
+// 4: copies are moved.
+const ClusterVersion = 4
 
 // versions is what a program knows of versions.
 type versions struct {
@@ -35,7 +36,12 @@ func newVersions() versions { return versions{ClusterVersion, neededVersion} }
 // programs are of version 0.
 func neededVersion(c *metapb.Command) uint64 {
 	switch op := c.Op.(type) {
-	case *metapb.Command_AddCopies, *metapb.Command_PutRecord:
+	case *metapb.Command_AddCopies:
+		if slices.ContainsFunc(op.AddCopies.Copies, func(a *metapb.Addition) bool { return a.Instead != "" }) {
+			return moveVersion
+		}
+		return overlapVersion
+	case *metapb.Command_PutRecord:
 		return overlapVersion
 	case *metapb.Command_ChangeCopies:
 		if slices.ContainsFunc(op.ChangeCopies.Changes, func(c *metapb.CopyChange) bool { return c.State > uint32(ring.StateJoining) }) {

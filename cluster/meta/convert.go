@@ -18,16 +18,25 @@ func (d *Database) proto() *metapb.Database {
 		RevsLimit: int64(d.RevsLimit), PurgedInfosLimit: int64(d.PurgedInfosLimit), Shards: make([]*metapb.Shard, len(d.Shards)),
 		Generation: d.Generation, Born: d.Born, Unnamed: d.Unnamed, FullGeneration: d.FullGeneration,
 	}
+	place := func(node string) uint32 {
+		at := slices.Index(p.Nodes, node)
+		if at < 0 {
+			at = len(p.Nodes)
+			p.Nodes = append(p.Nodes, node)
+		}
+		return uint32(at)
+	}
 	for i, s := range d.Shards {
 		shard := &metapb.Shard{Begin: s.Begin, End: s.End, Nodes: make([]uint32, len(s.Copies))}
 		states := make([]uint32, len(s.Copies))
 		for j, c := range s.Copies {
-			at := slices.Index(p.Nodes, c.Node)
-			if at < 0 {
-				at = len(p.Nodes)
-				p.Nodes = append(p.Nodes, c.Node)
+			shard.Nodes[j] = place(c.Node)
+			if c.Instead != "" {
+				if shard.Instead == nil {
+					shard.Instead = make([]uint32, len(s.Copies))
+				}
+				shard.Instead[j] = place(c.Instead) + 1
 			}
-			shard.Nodes[j] = uint32(at)
 			if c.ID != 0 {
 				shard.Copies = append(shard.Copies, c.ID)
 			}
@@ -66,7 +75,7 @@ func databaseFrom(p *metapb.Database) (*Database, error) {
 // copiesFrom reads the copies of a range.
 func copiesFrom(p *metapb.Database, s *metapb.Shard) ([]ring.Copy, error) {
 	out := make([]ring.Copy, len(s.Nodes))
-	if len(s.Copies) > 0 && len(s.Copies) != len(out) || len(s.States) > 0 && len(s.States) != len(out) {
+	if other := func(n int) bool { return n > 0 && n != len(out) }; other(len(s.Copies)) || other(len(s.States)) || other(len(s.Instead)) {
 		return nil, fmt.Errorf("%w: copies of a shard", errMalformed)
 	}
 	for j, at := range s.Nodes {
@@ -82,6 +91,13 @@ func copiesFrom(p *metapb.Database, s *metapb.Shard) ([]ring.Copy, error) {
 				return nil, fmt.Errorf("%w: state of a copy", errMalformed)
 			}
 			out[j].State = ring.State(s.States[j])
+		}
+		if len(s.Instead) > 0 && s.Instead[j] > 0 {
+			at := uint64(s.Instead[j]) - 1
+			if at >= uint64(len(p.Nodes)) || p.Nodes[at] == "" {
+				return nil, fmt.Errorf("%w: node of a shard", errMalformed)
+			}
+			out[j].Instead = p.Nodes[at]
 		}
 	}
 	return out, nil

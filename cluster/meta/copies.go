@@ -18,10 +18,12 @@ import (
 // when all members know them.
 
 // copiesVersion is the version of the cluster from which on copies have ids, overlapVersion
-// that from which on copies are added and leave, and ranges may overlap.
+// that from which on copies are added and leave, and ranges may overlap, moveVersion that from which on
+// a copy comes instead of one on another node.
 const (
 	copiesVersion  = 2
 	overlapVersion = 3
+	moveVersion    = 4
 )
 
 // newCopies returns the ids of copies that the command makes which is applied; all are 0
@@ -136,12 +138,12 @@ func (m *Meta) ChangeCopies(ctx context.Context, changes []CopyChange) error {
 	return nil
 }
 
-// AddCopies adds copies that are made to a database. fault.NotFound: the database is gone, or a node is no
-// member; fault.Conflict: a node has no full copies of all of such a range. One that is there already stays.
+// AddCopies adds copies to a database (ring.Add). fault.NotFound: the database is gone, or a node is no
+// member; fault.Conflict: a copy may not be there. One that is there already stays.
 func (m *Meta) AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error {
 	c := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
 	for i, a := range copies {
-		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node}
+		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead}
 	}
 	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: c}})
 	return err
@@ -157,14 +159,14 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 		if _, member := s.nodes[a.Node]; !member {
 			return result{err: errNoNode(a.Node)}
 		}
-		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node}
+		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead}
 	}
 	shards, ok := ring.Add(old.Shards, copies, s.newCopies())
 	if len(shards) > ring.MaxQ {
 		return result{err: fault.Newf(fault.Conflict, "A database has at most %d shards.", ring.MaxQ)}
 	}
 	if !ok {
-		return result{err: fault.New(fault.Conflict, "The node has no full copies of all of that range.")}
+		return result{err: fault.New(fault.Conflict, "The nodes do not have the full copies of that range that this needs, or others are in the way.")}
 	}
 	db := *old
 	db.Shards, db.Generation = shards, s.index

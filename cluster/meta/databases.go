@@ -34,11 +34,11 @@ func (d Databases) without(name string) Databases { return Databases{d.Without(n
 // SortKey implements sortedset.Item.
 func (d *Database) SortKey() string { return d.Name }
 
-// Marked implements sortedset.Item: it reports whether a copy is not full.
+// Marked implements sortedset.Item: it reports whether a copy is not full, or comes instead of another one.
 func (d *Database) Marked() bool {
 	for i := range d.Shards {
 		for _, c := range d.Shards[i].Copies {
-			if c.State != ring.StateFull {
+			if c.State != ring.StateFull || c.Instead != "" {
 				return true
 			}
 		}

@@ -40,7 +40,18 @@ type joining struct {
 	// their nodes knew; if it leaves: of those to which it has
 	filled map[uint64]uint64
 	asked  map[string]time.Time // nodes that were asked to push, and when; if it leaves: names of copies
+	index  indexing
+	tried  time.Time // when its indexes were begun
 }
+
+// indexing is how far the indexes of a copy are that is filled.
+type indexing uint8
+
+const (
+	unindexed indexing = iota
+	underWay
+	indexed
+)
 
 // keepJoining asks for pushes to the joining copies of this node, and proposes that they
 // be full when enough have come to their end, until ctx ends.
@@ -76,13 +87,17 @@ func (r *Repair) look(ctx context.Context) error {
 			switch {
 			case here && one.State == ring.StateJoining && there: // else it is not made yet
 				seen[joiner{name, one.ID}] = struct{}{}
-				if by := r.lacks(joiner{name, one.ID}, db, s.Range, asks); by != nil {
+				if by := r.lacks(joiner{name, one.ID}, db, s.Range, asks); by != nil && r.indexed(ctx, joiner{name, one.ID}, db, s) {
 					filled[one.ID] = by
 				}
 			case here && one.State == ring.StateLeaving:
 				seen[joiner{name, one.ID}] = struct{}{}
-				if !there || r.left(joiner{name, one.ID}, db, s.Range, asks) {
-					plain = append(plain, changesOf(db, ring.Change{Copy: one.ID, To: ring.StateGone})...)
+				if !there || r.left(joiner{name, one.ID}, db, s, asks) {
+					together = append(together, changesOf(db, ring.Left(s, r.o.Node, !there)...))
+				}
+			case here && one.State == ring.StateFull:
+				if ch, ok := ring.Moved(db.Shards, s, r.o.Node); ok {
+					together = append(together, changesOf(db, ch))
 				}
 			}
 		}
@@ -185,6 +200,34 @@ func become(db *meta.Database, node string, filled map[uint64][]uint64) [][]ring
 	return out
 }
 
+// indexed reports whether a copy that is filled may be full as far as its indexes go. Where others leave
+// for it, they are built first: until then those have them. Where a copy was lost, nothing waits for them.
+func (r *Repair) indexed(ctx context.Context, one joiner, db *meta.Database, s *ring.Shard) bool {
+	here, _ := s.CopyOn(r.o.Node)
+	leaves := here.Instead != "" || slices.ContainsFunc(fullOver(db, s.Range), func(f fullCopy) bool { return f.Node == r.o.Node })
+	if r.o.Index == nil || !leaves {
+		return true
+	}
+	r.joins.mu.Lock()
+	defer r.joins.mu.Unlock()
+	j := r.joins.of(one)
+	if j.index == unindexed && time.Since(j.tried) >= askEvery {
+		j.index, j.tried = underWay, time.Now()
+		r.work.Go(func() {
+			err := r.o.Index(ctx, db.Name, one.name)
+			r.joins.mu.Lock()
+			defer r.joins.mu.Unlock()
+			if j.index = indexed; err != nil {
+				j.index = unindexed
+				if ctx.Err() == nil {
+					r.log.Warn("the indexes of a copy are not built yet", zap.String("copy", one.name), zap.Error(err))
+				}
+			}
+		})
+	}
+	return j.index == indexed
+}
+
 // pushRequest is a push that a node is to be asked for: to the copy of that name on that node.
 type pushRequest struct{ by, name, node string }
 
@@ -218,21 +261,22 @@ func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[p
 	return nil
 }
 
-// left reports whether a copy that leaves has handed all that it has over to a full copy of each
-// point of its range; otherwise it adds its own pushes to asks.
-func (r *Repair) left(one joiner, db *meta.Database, rng ring.Range, asks map[pushRequest]struct{}) bool {
+// left reports whether a copy that leaves has handed all that it has over to the copy that came instead
+// of it, or else to a full copy of each point of its range; otherwise it adds its own pushes to asks.
+func (r *Repair) left(one joiner, db *meta.Database, s *ring.Shard, asks map[pushRequest]struct{}) bool {
 	now := time.Now()
 	r.joins.mu.Lock()
 	defer r.joins.mu.Unlock()
 	j := r.joins.of(one)
-	if ring.Everywhere(db.Shards, rng, func(copies []ring.Copy) bool {
+	heir, moved := s.Heir(r.o.Node)
+	if ring.Everywhere(db.Shards, s.Range, func(copies []ring.Copy) bool {
 		return slices.ContainsFunc(copies, func(c ring.Copy) bool {
-			return c.State == ring.StateFull && j.has(c.ID, db)
+			return c.State == ring.StateFull && j.has(c.ID, db) && (!moved || c.ID == heir.ID)
 		})
 	}) {
 		return true
 	}
-	for _, f := range fullOver(db, rng) {
+	for _, f := range fullOver(db, s.Range) {
 		if !j.has(f.ID, db) && now.Sub(j.asked[f.name]) >= askEvery {
 			j.asked[f.name] = now
 			asks[pushRequest{r.o.Node, f.name, f.Node}] = struct{}{}

@@ -48,6 +48,8 @@ type Options struct {
 	Logger *zap.Logger
 	// Ask sends a request to a service of another node.
 	Ask func(ctx context.Context, node, service string, request []byte) ([]byte, error)
+	// Index brings the indexes of a copy up to date, before others leave for it; nil: there are none.
+	Index func(ctx context.Context, db, copyName string) error
 }
 
 // Repair pushes what the copies of this node have to the copies of the same

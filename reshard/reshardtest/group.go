@@ -154,7 +154,7 @@ func (g *Group) AddCopies(ctx context.Context, name string, id [16]byte, copies 
 			return out, ok
 		})
 		if !ok {
-			return fault.New(fault.Conflict, "The node has no full copies of all of that range.")
+			return fault.New(fault.Conflict, "The nodes do not have the full copies of that range that this needs, or others are in the way.")
 		}
 		return nil
 	})

@@ -5,21 +5,30 @@ import (
 	"slices"
 )
 
-// An Addition is a copy that a database gets, for other ones on its node.
+// An Addition is a copy that a database gets.
 type Addition struct {
 	Range
-	Node string
+	Node    string
+	Instead string // of the copy of the same range on that node; empty: of others on its own node
 }
 
-// Add adds copies that are made, and reports whether they may be: all of them or none. They come on
-// nodes that have full copies of each point of their ranges. One that is there already stays.
+// Add adds copies, and reports whether they may be: all of them or none.
+//
+//   - Copies that are made from others of their node come where that has full copies of each point
+//     of their ranges, none of which is about to be moved.
+//   - A copy that comes instead of a full one on another node joins. Neither node may have another
+//     copy of a point of the range.
+//
+// One that is there already stays.
 func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 	out := slices.Clone(shards)
 	for _, a := range copies {
-		c := Copy{ID: ids.Next(), Node: a.Node, State: StateCopying}
-		if a.Begin > a.End || !Everywhere(shards, a.Range, func(copies []Copy) bool {
-			return slices.ContainsFunc(copies, func(o Copy) bool { return o.Node == a.Node && o.State == StateFull })
-		}) {
+		c := Copy{ID: ids.Next(), Node: a.Node, State: StateCopying, Instead: a.Instead}
+		mayCome := mayBeMade
+		if a.Instead != "" {
+			c.State, mayCome = StateJoining, mayBeMoved
+		}
+		if a.Begin > a.End || !mayCome(out, &a) {
 			return nil, false
 		}
 		at, there := slices.BinarySearchFunc(out, Shard{Range: a.Range}, byRange)
@@ -36,15 +45,42 @@ func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 	return out, len(copies) > 0
 }
 
+func mayBeMade(shards []Shard, a *Addition) bool {
+	return Everywhere(shards, a.Range, func(copies []Copy) bool {
+		moves := slices.ContainsFunc(copies, func(o Copy) bool { return o.Instead == a.Node })
+		return !moves && slices.ContainsFunc(copies, func(o Copy) bool { return o.Node == a.Node && o.State == StateFull })
+	})
+}
+
+func mayBeMoved(shards []Shard, a *Addition) bool {
+	full := false
+	for _, s := range shards {
+		if !s.Overlaps(a.Range) {
+			continue
+		}
+		for _, c := range s.Copies {
+			switch {
+			case s.Range == a.Range && c.Node == a.Instead && c.State == StateFull:
+				full = true
+			case s.Range == a.Range && c.Node == a.Node && c.Instead == a.Instead: // it is there already
+			case c.Node == a.Instead, c.Node == a.Node, c.Instead == a.Instead:
+				return false
+			}
+		}
+	}
+	return full
+}
+
 // Replace puts a new copy on one node in the place of each copy on another, and reports
 // whether there was any. A range that both have copies of loses the old one. New copies
 // join, unless copies have no ids yet, or a point of the range has no full one left: then what
-// the old copy had is given up. Copies that coordinators do not know have no successor.
+// the old copy had is given up. Copies that coordinators do not know have no successor, and one that
+// is about to be moved has that which comes instead: it joins, also when it was full.
 func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 	type place struct {
 		Range
 		at  int
-		was State
+		was Copy
 	}
 	var left []place
 	out := slices.Clone(shards)
@@ -54,26 +90,39 @@ func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 			continue
 		}
 		out[i].Copies = slices.Delete(slices.Clone(s.Copies), at, at+1)
-		left = append(left, place{s.Range, at, s.Copies[at].State})
+		left = append(left, place{s.Range, at, s.Copies[at]})
 	}
-	slices.SortStableFunc(left, func(a, b place) int { return cmp.Compare(a.was, b.was) }) // full ones first
+	slices.SortStableFunc(left, func(a, b place) int { return cmp.Compare(a.was.State, b.was.State) }) // full ones first
 	for _, p := range left {
 		i := slices.IndexFunc(out, func(s Shard) bool { return s.Range == p.Range })
 		s := &out[i]
 		full := Everywhere(out, p.Range, anyFull)
+		to := by
+		if at := slices.IndexFunc(s.Copies, func(c Copy) bool { return c.Instead == old }); at >= 0 {
+			c := &s.Copies[at]
+			to = c.Node
+			if c.State == StateFull && FullBeside(out, p.Range, *c) {
+				c.ID, c.State = ids.Next(), StateJoining // it may lack what the old one had
+			}
+			cameInstead(s, old)
+		}
 		switch {
-		case !p.was.Used():
-		case !s.On(by):
-			c := Copy{ID: ids.Next(), Node: by}
+		case !p.was.State.Used():
+		case !s.On(to):
+			c := Copy{ID: ids.Next(), Node: to}
 			if c.ID != 0 && full {
 				c.State = StateJoining
+				if p.was.Instead != to {
+					c.Instead = p.was.Instead
+				}
 			} else {
-				leaveFor(out, p.Range, by)
+				leaveFor(out, p.Range, to)
 			}
 			s.Copies = slices.Insert(s.Copies, min(p.at, len(s.Copies)), c)
 		case !full:
-			leaveFor(out, p.Range, by)
-			s.Copies[s.at(by)].State = StateFull
+			leaveFor(out, p.Range, to)
+			c := &s.Copies[s.at(to)]
+			c.State, c.Instead = StateFull, ""
 		}
 	}
 	return slices.DeleteFunc(out, func(s Shard) bool { return len(s.Copies) == 0 }), len(left) > 0
@@ -98,6 +147,9 @@ type Change struct {
 	// Filled are, for a copy that is to be full, the ids of the full copies that have
 	// brought it all that they had, each after its node had heard that the copy joins and
 	// of the last change of which copies are full, and had ended all writes of before.
+	//
+	// For one that is to leave because another one has come instead of it they are the full copies
+	// of its range that its own node knows, itself among them.
 	Filled []uint64
 }
 
@@ -111,9 +163,12 @@ type Change struct {
 //     of its node is full. All changes are judged by the state of before, so that copies filled
 //     at the same time do not wait for each other.
 //   - A full copy may leave for others that become full by the same changes, which are made
-//     all or not at all, then.
+//     all or not at all, then. It may leave as well for one that came instead of it, is full, and
+//     was so in the last map that its own node knew: so at each time one copy is full that was not,
+//     or is not any more, and any two majorities of one map after the other have a copy in common.
 //   - A copy that is not full may go. Of one that joins its proposer knows that it has nobody's
-//     place: until it is full, the others have to be as many as before.
+//     place: until it is full, the others have to be as many as before. One that has come instead of
+//     a copy that is there no more may not, nor while others join: it counted for edits that they lack.
 func Apply(shards []Shard, changes []Change, ids *NewCopies) ([]Shard, bool) {
 	leaves := func(ch Change) bool { return ch.To == StateLeaving }
 	leaving := slices.ContainsFunc(changes, leaves)
@@ -129,7 +184,7 @@ func Apply(shards []Shard, changes []Change, ids *NewCopies) ([]Shard, bool) {
 			return nil, false
 		}
 	}
-	if leaving && !mayLeave(shards, out) {
+	if leaving && !mayLeave(shards, out, changes) {
 		return nil, false
 	}
 	return slices.DeleteFunc(out, func(s Shard) bool { return len(s.Copies) == 0 }), changed
@@ -148,17 +203,30 @@ func apply(was, out []Shard, ch *Change, ids *NewCopies) bool {
 		}
 		out[i].Copies = slices.Clone(out[i].Copies)
 		if ch.To == StateGone {
+			cameInstead(&out[i], c.Node)
 			out[i].Copies = slices.Delete(out[i].Copies, at, at+1)
 			return true
 		}
 		if ch.To == StateJoining && c.State != StateCopying {
 			c.ID = ids.Next()
 		}
-		c.State = ch.To
+		if c.State = ch.To; c.State == StateFull && hasPlace(&out[i], c) {
+			c.Instead = ""
+		}
 		out[i].Copies[at] = c
 		return true
 	}
 	return false
+}
+
+// cameInstead notes that the copy of a node is gone. One that joins instead of it keeps that it has come
+// in its place (hasPlace).
+func cameInstead(s *Shard, node string) {
+	for i := range s.Copies {
+		if c := &s.Copies[i]; c.Instead == node && c.State == StateFull {
+			c.Instead = ""
+		}
+	}
 }
 
 // may reports whether a change may be made to a copy of a shard, of a map that was and is now.
@@ -174,10 +242,24 @@ func may(was, now []Shard, s *Shard, c Copy, ch *Change) bool {
 	case ch.To == StateLeaving && c.State == StateFull:
 		return true
 	case ch.To == StateGone:
-		return c.State != StateFull
+		return c.State != StateFull && (c.Instead == "" || !hasPlace(s, c) && !joinsBeside(now, s.Range, c))
 	default:
 		return false
 	}
+}
+
+// hasPlace reports whether a copy of a shard came instead of one that is there no more: it has the
+// place of that now.
+func hasPlace(s *Shard, c Copy) bool {
+	old, there := s.CopyOn(c.Instead)
+	return c.Instead != "" && (!there || !old.State.Used())
+}
+
+// joinsBeside reports whether another copy that holds a point of a range joins.
+func joinsBeside(shards []Shard, r Range, one Copy) bool {
+	return slices.ContainsFunc(shards, func(s Shard) bool {
+		return s.Overlaps(r) && slices.ContainsFunc(s.Copies, func(c Copy) bool { return c.State == StateJoining && c.ID != one.ID })
+	})
 }
 
 // fullOn reports whether a node has a full copy of a point of a range. No node has two of one:
@@ -190,16 +272,23 @@ func fullOn(shards []Shard, r Range, node string) bool {
 }
 
 // mayLeave reports whether the copies that leave in a map that was, and are leaving in what it
-// is to be, may.
-func mayLeave(was, is []Shard) bool {
+// is to be by some changes, may.
+func mayLeave(was, is []Shard, changes []Change) bool {
 	before := func(c Copy, state State) bool {
-		c.State = state
-		return slices.ContainsFunc(was, func(s Shard) bool { return slices.Contains(s.Copies, c) })
+		return slices.ContainsFunc(was, func(s Shard) bool {
+			return slices.ContainsFunc(s.Copies, func(o Copy) bool { return o.ID == c.ID && o.State == state })
+		})
 	}
 	fresh := func(c Copy) bool { return c.State == StateFull && before(c, StateJoining) }
 	for _, s := range is {
 		for _, c := range s.Copies {
 			if c.State != StateLeaving || !before(c, StateFull) {
+				continue
+			}
+			if at := slices.IndexFunc(changes, func(ch Change) bool { return ch.Copy == c.ID }); len(changes[at].Filled) > 0 {
+				if !moved(was, s.Range, c.Node, changes[at].Filled) {
+					return false
+				}
 				continue
 			}
 			if !Everywhere(is, s.Range, func(copies []Copy) bool { return slices.ContainsFunc(copies, fresh) }) {
@@ -208,6 +297,66 @@ func mayLeave(was, is []Shard) bool {
 		}
 	}
 	return true
+}
+
+// moved reports whether another full copy came instead of that of a node, which knows that these are
+// the full copies of its range.
+func moved(shards []Shard, r Range, node string, known []uint64) bool {
+	full, came := 0, false
+	for _, s := range shards {
+		if !s.Overlaps(r) {
+			continue
+		}
+		for _, c := range s.Copies {
+			if c.State != StateFull {
+				continue
+			}
+			if full++; !slices.Contains(known, c.ID) {
+				return false
+			}
+			came = came || s.Range == r && c.Instead == node
+		}
+	}
+	return came && full == len(known)
+}
+
+// Moved returns the change by which the full copy of a node leaves because another one came instead of
+// it and is full; false when none did.
+func Moved(shards []Shard, s *Shard, node string) (Change, bool) {
+	c, here := s.CopyOn(node)
+	if _, came := s.Heir(node); !here || !came {
+		return Change{}, false
+	}
+	ch := Change{Copy: c.ID, To: StateLeaving}
+	for _, o := range shards {
+		if !o.Overlaps(s.Range) {
+			continue
+		}
+		for _, f := range o.Full() {
+			ch.Filled = append(ch.Filled, f.ID)
+		}
+	}
+	return ch, c.State == StateFull
+}
+
+// Left returns the changes by which the leaving copy of a node goes. When it is lost, that which came
+// instead of it may lack what it had, and joins anew.
+func Left(s *Shard, node string, lost bool) []Change {
+	c, _ := s.CopyOn(node)
+	var out []Change
+	if heir, ok := s.Heir(node); lost && ok {
+		out = append(out, Change{Copy: heir.ID, To: StateJoining})
+	}
+	return append(out, Change{Copy: c.ID, To: StateGone})
+}
+
+// Heir returns the full copy that came instead of that of a node; false when none did.
+func (s Shard) Heir(node string) (Copy, bool) {
+	at := slices.IndexFunc(s.Copies, func(c Copy) bool { return c.Instead == node && c.State == StateFull })
+	if at < 0 {
+		return Copy{}, false
+	}
+	return s.Copies[at], true
 }
 
 // FullChanged reports whether other copies are full in a map than before.

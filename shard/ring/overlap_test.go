@@ -137,13 +137,22 @@ func propose(t *rapid.T, shards []Shard, ids *NewCopies) ([]Shard, bool) {
 			full = append(full, c.ID)
 		}
 	}
-	switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
+	switch what := rapid.IntRange(-2, 9).Draw(t, "what"); {
+	case what == -2:
+		return Add(shards, []Addition{{part(t, "moved"), node, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")}}, ids)
+	case what == -1:
+		for i := range shards {
+			if ch, ok := Moved(shards, &shards[i], node); ok {
+				return Apply(shards, []Change{ch}, ids)
+			}
+		}
+		return nil, false
 	case what < 2:
 		r := part(t, "of")
 		half := Range{r.Begin, r.Begin + (r.End-r.Begin)/2}
-		return Add(shards, []Addition{{half, node}, {Range{half.End + 1, r.End}, node}}, ids)
+		return Add(shards, []Addition{{Range: half, Node: node}, {Range: Range{half.End + 1, r.End}, Node: node}}, ids)
 	case what == 2:
-		return Add(shards, []Addition{{part(t, "union"), node}}, ids)
+		return Add(shards, []Addition{{Range: part(t, "union"), Node: node}}, ids)
 	case what == 3:
 		return Replace(shards, node, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "by"), ids)
 	case what < 7: // all of the node that joins takes the place of what is full there

@@ -173,6 +173,8 @@ type Copy struct {
 	ID    uint64 // unique among all copies that the database ever had; 0: copies have none yet
 	Node  string // that holds it
 	State State
+	// Instead is the node whose copy of the same range this one comes instead of, until that leaves; empty: of none.
+	Instead string
 }
 
 // Shard is one range of a database with its copies.

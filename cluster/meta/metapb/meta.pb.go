@@ -612,8 +612,9 @@ type Shard struct {
 	Begin         uint32                 `protobuf:"varint,1,opt,name=begin,proto3" json:"begin,omitempty"`
 	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	Nodes         []uint32               `protobuf:"varint,3,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
-	Copies        []uint64               `protobuf:"varint,4,rep,packed,name=copies,proto3" json:"copies,omitempty"` // their ids, one for each node; none before copies had ids
-	States        []uint32               `protobuf:"varint,5,rep,packed,name=states,proto3" json:"states,omitempty"` // one for each node; none: all are full
+	Copies        []uint64               `protobuf:"varint,4,rep,packed,name=copies,proto3" json:"copies,omitempty"`   // their ids, one for each node; none before copies had ids
+	States        []uint32               `protobuf:"varint,5,rep,packed,name=states,proto3" json:"states,omitempty"`   // one for each node; none: all are full
+	Instead       []uint32               `protobuf:"varint,6,rep,packed,name=instead,proto3" json:"instead,omitempty"` // one for each node: 1 + place in nodes of that whose copy this one comes instead of, or 0; none: 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +680,13 @@ func (x *Shard) GetCopies() []uint64 {
 func (x *Shard) GetStates() []uint32 {
 	if x != nil {
 		return x.States
+	}
+	return nil
+}
+
+func (x *Shard) GetInstead() []uint32 {
+	if x != nil {
+		return x.Instead
 	}
 	return nil
 }
@@ -872,6 +880,7 @@ type Addition struct {
 	Begin         uint32                 `protobuf:"varint,1,opt,name=begin,proto3" json:"begin,omitempty"`
 	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Instead       string                 `protobuf:"bytes,4,opt,name=instead,proto3" json:"instead,omitempty"` // the node whose copy of the range is moved; empty: the copy is made from others of its node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -923,6 +932,13 @@ func (x *Addition) GetEnd() uint32 {
 func (x *Addition) GetNode() string {
 	if x != nil {
 		return x.Node
+	}
+	return ""
+}
+
+func (x *Addition) GetInstead() string {
+	if x != nil {
+		return x.Instead
 	}
 	return ""
 }
@@ -2448,13 +2464,14 @@ const file_meta_proto_rawDesc = "" +
 	"\x04born\x18\r \x01(\x04R\x04born\x12\x18\n" +
 	"\aunnamed\x18\f \x01(\x04R\aunnamed\x12'\n" +
 	"\x0ffull_generation\x18\x0e \x01(\x04R\x0efullGenerationB\v\n" +
-	"\t_security\"u\n" +
+	"\t_security\"\x8f\x01\n" +
 	"\x05Shard\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
 	"\x05nodes\x18\x03 \x03(\rR\x05nodes\x12\x16\n" +
 	"\x06copies\x18\x04 \x03(\x04R\x06copies\x12\x16\n" +
-	"\x06states\x18\x05 \x03(\rR\x06states\"@\n" +
+	"\x06states\x18\x05 \x03(\rR\x06states\x12\x18\n" +
+	"\ainstead\x18\x06 \x03(\rR\ainstead\"@\n" +
 	"\fChangeCopies\x120\n" +
 	"\achanges\x18\x01 \x03(\v2\x16.divan.meta.CopyChangeR\achanges\"r\n" +
 	"\n" +
@@ -2467,11 +2484,12 @@ const file_meta_proto_rawDesc = "" +
 	"\tAddCopies\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12,\n" +
-	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"F\n" +
+	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"`\n" +
 	"\bAddition\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x12\n" +
-	"\x04node\x18\x03 \x01(\tR\x04node\"M\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x18\n" +
+	"\ainstead\x18\x04 \x01(\tR\ainstead\"M\n" +
 	"\tPutRecord\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +

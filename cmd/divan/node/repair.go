@@ -29,7 +29,7 @@ func (n *Node) newRepair() (err error) {
 	o := repair.Options{
 		Node: n.name, Meta: n.meta, Local: n.local, Config: n.config,
 		Own:    replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Place: cluster.PlaceOn(n.name, n.meta)}),
-		Logger: n.log.Named("repair"),
+		Logger: n.log.Named("repair"), Index: n.newIndexes().Build,
 	}
 	if n.links != nil {
 		o.Peers, o.Ask = peerCopies{n.links.pool}, n.links.pool.Ask
