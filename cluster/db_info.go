@@ -17,7 +17,7 @@ type Info struct {
 	Name           string
 	InstanceStart  string // unix seconds of the creation; constant over the life of the database
 	UpdateSeq      string
-	PurgeSeq       uint64 // sum over the shards (api.md section 20, row 3)
+	PurgeSeq       string // of the form of UpdateSeq
 	DocCount       uint64
 	DocDelCount    uint64
 	SizeFile       int64 // bytes on disk of one set of copies
@@ -50,10 +50,12 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
-	marks := make([]sequence.Mark, len(picked))
+	updates := make([]sequence.Mark, len(picked))
+	purges := make([]sequence.Mark, len(picked))
 	for i, in := range infos {
-		marks[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(in.UUID), Seq: in.Seq}
-		out.PurgeSeq += in.PurgeSeq
+		updates[i] = sequence.Mark{Begin: picked[i].Begin, End: picked[i].End, Copy: sequence.PrefixOf(in.UUID), Seq: in.Seq}
+		purges[i] = updates[i]
+		purges[i].Seq = in.PurgeSeq
 		out.DocCount += in.Live
 		out.DocDelCount += in.Deleted
 		out.SizeFile += in.File
@@ -61,7 +63,8 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 		out.SizeActive += in.Active
 		out.CompactRunning = out.CompactRunning || in.Compacting
 	}
-	out.UpdateSeq = sequence.Of(marks).String()
+	out.UpdateSeq = sequence.Of(updates).String()
+	out.PurgeSeq = sequence.Of(purges).String()
 	return out, nil
 }
 

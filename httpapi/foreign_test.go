@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"divan/httpapi/apitest"
@@ -82,5 +84,38 @@ func TestRevWithPlus(t *testing.T) {
 	})
 	if w := apitest.Ask(t, a, "PUT /db/d", "{}", "Authorization: Basic YWRtOnBhc3M=", `If-Match: "+1-a"`); w.Code != 201 {
 		t.Errorf("If-Match: %d %s", w.Code, w.Body)
+	}
+}
+
+// purge_seq is a string like update_seq, wherever a database is described: a purge
+// moves it, and nothing else does.
+func TestPurgeSeqIsAString(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db?q=2", nil)
+	seq := func() string {
+		t.Helper()
+		var one struct {
+			Purge string `json:"purge_seq"`
+		}
+		var all []struct {
+			Info struct {
+				Purge string `json:"purge_seq"`
+			}
+		}
+		apitest.Must(t, json.Unmarshal([]byte(s.text(200, "GET", "/db", nil)), &one))
+		apitest.Must(t, json.Unmarshal([]byte(s.text(200, "POST", "/_dbs_info", `{"keys":["db"]}`)), &all))
+		if len(all) != 1 || all[0].Info.Purge != one.Purge {
+			t.Errorf("%q, in a list %+v", one.Purge, all)
+		}
+		return one.Purge
+	}
+	empty := seq()
+	rev := s.rev(s.text(201, "PUT", "/db/a", `{}`))
+	if got := seq(); got != empty || !strings.HasPrefix(got, "0-") {
+		t.Errorf("%q, behind an edit %q", empty, got)
+	}
+	s.text(201, "POST", "/db/_purge", `{"a":["`+rev+`"]}`)
+	if got := seq(); !strings.HasPrefix(got, "1-") {
+		t.Errorf("behind a purge %q", got)
 	}
 }

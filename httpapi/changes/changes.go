@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"divan/cluster"
 	"divan/httpapi/core"
@@ -118,7 +117,7 @@ func changesETag(c *core.Call, body []byte) (matched bool, err error) {
 	}
 	h := md5.New()
 	for _, s := range []string{
-		info.Name, info.InstanceStart, info.UpdateSeq, strconv.FormatUint(info.PurgeSeq, 10),
+		info.Name, info.InstanceStart, info.UpdateSeq, info.PurgeSeq,
 		c.Request.URL.RawQuery, c.Request.Header.Get("Last-Event-ID"), string(body),
 	} {
 		h.Write([]byte(s))

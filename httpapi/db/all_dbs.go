@@ -186,7 +186,7 @@ func infoOf(ctx context.Context, c *core.Call, name string) (*cluster.Info, erro
 func AppendInfo(dst []byte, in *cluster.Info) []byte {
 	dst = doc.AppendString(append(dst, `{"instance_start_time":`...), in.InstanceStart)
 	dst = doc.AppendString(append(dst, `,"db_name":`...), in.Name)
-	dst = strconv.AppendUint(append(dst, `,"purge_seq":`...), in.PurgeSeq, 10)
+	dst = doc.AppendString(append(dst, `,"purge_seq":`...), in.PurgeSeq)
 	dst = doc.AppendString(append(dst, `,"update_seq":`...), in.UpdateSeq)
 	dst = strconv.AppendInt(append(dst, `,"sizes":{"file":`...), in.SizeFile, 10)
 	dst = strconv.AppendInt(append(dst, `,"external":`...), in.SizeExternal, 10)
