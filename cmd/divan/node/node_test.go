@@ -384,3 +384,16 @@ func TestMaxDBsOpen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Functions make code of text once the setting says so, and no longer when it says no.
+func TestEvalIsSet(t *testing.T) {
+	h := start(t, inMemory(t))
+	h.want("PUT", "/pond", "", "201")
+	h.want("PUT", "/pond/_design/d", `{"shows":{"s":"function () { try { return eval('\"made\"'); } catch (e) { return e.name; } }"}}`, "201")
+	h.want("GET", "/pond/_design/d/_show/s", "", "200 TypeError")
+	h.set("query_server_config", "allow_eval", "true")
+	h.want("GET", "/pond/_design/d/_show/s", "", "200 made")
+	h.set("query_server_config", "allow_eval", "false")
+	h.want("GET", "/pond/_design/d/_show/s", "", "200 TypeError")
+	h.end()
+}

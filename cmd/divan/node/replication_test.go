@@ -255,6 +255,75 @@ func TestUpdateDocs(t *testing.T) {
 	})
 }
 
+// A document that is completed has what became of it, and no id of the replication
+// unless update_docs told one before.
+func TestCompletedDocument(t *testing.T) {
+	inTown(t, func(w *town) {
+		h := w.lone()
+		h.want("PUT", "/pond", "", "201")
+		h.want("PUT", "/pond/frog", "{}", "201")
+		h.want("PUT", "/lake", "", "201")
+		h.want("PUT", "/_replicator/job", `{`+h.sides("pond", "lake")+`}`, "201")
+		if e := h.reaches("job", "completed"); e.Info.Written != 1 {
+			w.t.Errorf("%+v", e)
+		}
+		if state, id := h.member("job", "_replication_state"), h.member("job", "_replication_id"); state != "completed" || id != "" {
+			w.t.Errorf("_replication_state %q, _replication_id %q", state, id)
+		}
+	})
+}
+
+// _scheduler/docs shows the proxies of a document without their passwords.
+func TestProxiesAreMasked(t *testing.T) {
+	h := start(t, inMemory(t))
+	for id, want := range map[string]string{
+		"plain": `"source_proxy":null,"target_proxy":null`,
+		"job":   `"source_proxy":"http://you:*****@127.0.0.1:1","target_proxy":"http://me@127.0.0.1:1"`,
+	} {
+		proxies := map[string]string{"job": `,"source_proxy":"http://you:secret@127.0.0.1:1","target_proxy":"http://me@127.0.0.1:1"`}[id]
+		h.want("PUT", "/_replicator/"+id, `{"source":"http://127.0.0.1:1/`+id+`","target":"http://127.0.0.1:1/lake","continuous":true`+proxies+`}`, "201")
+		for _, path := range []string{"/_scheduler/docs", "/_scheduler/docs/_replicator/" + id} {
+			got := ""
+			eventually(t, path+" shows the proxies of "+id, func() bool {
+				got = h.ask("GET", path, "")
+				return strings.Contains(got, want)
+			})
+			if strings.Contains(got, "secret") {
+				t.Errorf("%s: %s", path, got)
+			}
+		}
+	}
+	h.end()
+}
+
+// A wrong password in the URL of a replication counts once, however often it runs: the
+// account is not locked for others. Guesses are.
+func TestWrongPasswordOfAJob(t *testing.T) {
+	inTown(t, func(w *town) {
+		h := w.lone()
+		h.want("PUT", "/pond", "", "201")
+		h.want("PUT", "/lake", "", "201")
+		for _, db := range []string{"/pond", "/lake"} {
+			h.want("PUT", db+"/_security", `{"members":{"names":["joe"]}}`, "200")
+		}
+		h.want("PUT", "/_users/org.couchdb.user:joe", `{"name":"joe","type":"user","roles":[],"password":"right"}`, "201")
+		run := func(password, want string) {
+			w.t.Helper()
+			h.want("POST", "/_replicate", `{"source":"http://joe:`+password+`@10.0.0.1:5984/pond","target":"http://joe:`+password+`@10.0.0.1:5984/lake"}`, want)
+		}
+		run("right", `200 {"ok":true`)
+		for range 8 {
+			run("wrong", `500 {"error":"replication_auth_error"`)
+		}
+		run("right", `200 {"ok":true`)
+		for i := range 4 { // and the one from above
+			run(fmt.Sprint("guess", i), `500 {"error":"replication_auth_error"`)
+		}
+		run("right", "403 ")
+		h.want("GET", "/pond", "", "200") // a client has an address of its own
+	})
+}
+
 // The text of a filter function is part of the id: it is waited for, and read
 // again now and then.
 func TestFilterOfDocument(t *testing.T) {
