@@ -119,3 +119,16 @@ func TestPurgeSeqIsAString(t *testing.T) {
 		t.Errorf("behind a purge %q", got)
 	}
 }
+
+// A 304 has neither a body nor the length of one, which net/http leaves out.
+func TestNotModifiedHasNoLength(t *testing.T) {
+	s := newSite(t, nil)
+	s.text(201, "PUT", "/db", nil)
+	rev := s.rev(s.text(201, "PUT", "/db/a", `{}`))
+	for tag, want := range map[string]int{rev: 304, "1-x": 200} {
+		res := s.do("GET", "/db/a", nil, `If-None-Match: "`+tag+`"`)
+		if has := res.Header.Get("Content-Length") != ""; res.StatusCode != want || has != (want == 200) {
+			t.Errorf("%s: %d %v", tag, res.StatusCode, res.Header)
+		}
+	}
+}

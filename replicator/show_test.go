@@ -1,9 +1,11 @@
 package replicator
 
 import (
+	"strings"
 	"testing"
 
 	"divan/replicator/endpoint"
+	"divan/replicator/protocol"
 )
 
 // TestSequencesAreStrings: a position is told as a string, whatever the source has.
@@ -15,6 +17,17 @@ func TestSequencesAreStrings(t *testing.T) {
 		o.seq("s", seq)
 		if string(o.out) != want {
 			t.Errorf("%q: %s, want %s", seq, o.out, want)
+		}
+	}
+}
+
+// TestPendingIsNull: how many changes are left is null as long as nobody knows, and a
+// position from which another run would start is always there.
+func TestPendingIsNull(t *testing.T) {
+	for pending, want := range map[int64]string{-1: "null", 0: "0", 1006: "1006"} {
+		got := string(appendInfo(nil, &protocol.Stats{ChangesPending: pending}, true))
+		if !strings.Contains(got, `"changes_pending":`+want+`,`) || !strings.Contains(got, `"checkpointed_source_seq":"0"`) {
+			t.Errorf("%d: %s", pending, got)
 		}
 	}
 }

@@ -38,6 +38,10 @@ type exception struct {
 // belongs to a cluster.
 const threeNodes = "three nodes: "
 
+// byTest stands in front of an exception that no transcript shows: "DIR NAME: what" names
+// the test that holds it.
+const byTest = "\ttest "
+
 // readExceptions returns the list of testdata/exceptions.txt by "file: title".
 func readExceptions(t *testing.T) map[string]*exception {
 	t.Helper()
@@ -49,7 +53,7 @@ func readExceptions(t *testing.T) map[string]*exception {
 	reason := ""
 	for line := range strings.SplitSeq(string(text), "\n") {
 		switch {
-		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
+		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"), strings.HasPrefix(line, byTest):
 		case strings.HasPrefix(line, "\t"):
 			if reason == "" {
 				t.Fatalf("exceptions.txt: a step without a reason: %s", line)
@@ -60,6 +64,37 @@ func readExceptions(t *testing.T) map[string]*exception {
 		}
 	}
 	return out
+}
+
+// TestExceptionsHaveTests looks for the tests that the list of exceptions names.
+func TestExceptionsHaveTests(t *testing.T) {
+	text, err := os.ReadFile("testdata/exceptions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for line := range strings.Lines(string(text)) {
+		rest, ok := strings.CutPrefix(line, byTest)
+		if !ok {
+			continue
+		}
+		named++
+		where, _, _ := strings.Cut(rest, ":")
+		dir, name, _ := strings.Cut(where, " ")
+		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			code, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(code), "\nfunc "+name+"(t *testing.T) {")
+		}) {
+			t.Errorf("exceptions.txt: there is no test %q in %q", name, dir)
+		}
+	}
+	if named == 0 {
+		t.Error("exceptions.txt names no test")
+	}
 }
 
 // startNode runs a node in this process and returns its URL with the

@@ -41,6 +41,18 @@ func TestViewParamsRefused(t *testing.T) {
 	}
 }
 
+// The largest limit that CouchDB takes is one.
+func TestLargestLimit(t *testing.T) {
+	const largest = "576460752303423487" // 2^59 - 1
+	if p, err := ParseQuery([]core.Param{{Name: "limit", Value: largest}}); err != nil || p.Limit != core.MostRows {
+		t.Errorf("%d, %v", p.Limit, err)
+	}
+	v := newViewParams()
+	if err := v.applyBody([]byte(`{"limit":` + largest + `}`)); err != nil || v.Limit != core.MostRows {
+		t.Errorf("in a body: %d, %v", v.Limit, err)
+	}
+}
+
 func TestViewParamsBodyRefused(t *testing.T) {
 	for _, tc := range []struct{ body, reason string }{
 		{`{"limit":576460752303423488}`, "Limit is too large, must not exceed 576460752303423487"},
