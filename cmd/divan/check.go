@@ -68,6 +68,9 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	if err := leaveToOwner(dir); err != nil {
+		return err
+	}
 	names, err := engine.Names()
 	if err != nil {
 		return err

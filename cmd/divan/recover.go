@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ of a node that stands alone: a node of a cluster gets its metadata from the othe
 			}
 			cfg.DataDir, cfg.Environ, cfg.Logger = args[0], os.Environ(), zap.NewNop()
 			made, err := node.Recover(cmd.Context(), cfg)
-			if err != nil {
+			if err := errors.Join(err, leaveToOwner(args[0])); err != nil {
 				return err
 			}
 			x := examination{out: cmd.OutOrStdout()}
