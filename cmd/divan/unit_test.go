@@ -19,7 +19,7 @@ func TestUnit(t *testing.T) {
 		return string(text)
 	}
 	unit, pack := read("deploy", "divan.service"), read("deploy", "deb", "nfpm.yaml")
-	for _, line := range []string{"[Unit]", "[Service]", "[Install]", "User=divan", "StateDirectory=divan", "WantedBy=multi-user.target"} {
+	for _, line := range []string{"[Unit]", "[Service]", "[Install]", "User=divan", "StateDirectory=divan", "LogsDirectory=divan", "WantedBy=multi-user.target"} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("the unit has no line %s", line)
 		}
