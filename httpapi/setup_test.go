@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,6 +39,22 @@ func served(t *testing.T, h http.Handler) (host string, port string) {
 const setupOK = `{"ok":true}`
 
 func refusal(reason string) string { return `{"error":"bad_request","reason":"` + reason + `"}` }
+
+// TestSetupUntrusted: a node whose certificate nobody known has signed is not called
+// a wrong address only.
+func TestSetupUntrusted(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	l := &link{self: "one@127.0.0.1", inv: core.Invitation{Cookie: "c", UUID: "u", Seeds: map[string]string{"one@127.0.0.1": "127.0.0.1:5986"}}}
+	in := nodeAs(t, "one@127.0.0.1", several(), func(d *core.Deps) { d.Cluster = l })
+	w := apitest.Ask(t, in, "POST /_cluster_setup", `{"action":"add_node","host":"`+s.URL+`"}`,
+		"Authorization: Basic YWRtOnBhc3M=", "Content-Type: application/json")
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "Invalid Host and/or Port. The certificate there is not accepted (x509: ") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
 
 func TestSetupRefusals(t *testing.T) {
 	const invalid = "Invalid Action'"

@@ -170,7 +170,12 @@ func (r *remoteAnswer) refused(what string) error {
 	return fault.New(fault.BadRequest, r.Reason)
 }
 
-// unreachable is the refusal when no node answers.
+// unreachable is the refusal when no node answers, or none that is trusted.
 func unreachable(what string, err error) error {
-	return fault.Wrap(fault.BadRequest, what+" failed. Invalid Host and/or Port.", err)
+	text := what + " failed. Invalid Host and/or Port."
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		text += " The certificate there is not accepted (" + untrusted.Err.Error() + "); [ssl] cacert_file says who signs."
+	}
+	return fault.Wrap(fault.BadRequest, text, err)
 }
