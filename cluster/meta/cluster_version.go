@@ -92,6 +92,14 @@ func (s *state) permit(needed uint64) error {
 		needed, strings.Join(behind, ", "))
 }
 
+// permitAt is permit for a leader that does not know the operation itself.
+func (s *state) permitAt(leader string, needed uint64) error {
+	if n, ok := s.nodes[leader]; !ok || n.ClusterVersion >= needed {
+		return nil // it knows who is behind better than this node
+	}
+	return s.permit(needed)
+}
+
 // welcome returns an error when a node does not know the version that the state is
 // written in.
 func (s *state) welcome(node string, known uint64) error {

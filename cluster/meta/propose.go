@@ -117,6 +117,9 @@ func (m *Meta) proposeOnce(ctx context.Context, c *metapb.Command, b []byte) (re
 	if r.State() == raft.Leader {
 		return m.proposeAsLeader(ctx, r, c, b)
 	}
+	if err := m.fsm.load().permitAt(m.Leader(), m.fsm.versions.needed(c)); err != nil {
+		return result{err: err}, nil // a refusal, without a leader that cannot read the command
+	}
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
 	a, err := m.askLeader(ctx, &metapb.Request{Question: &metapb.Request_Propose{Propose: b}})
