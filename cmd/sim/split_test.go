@@ -148,7 +148,8 @@ func (w *world) change(method, path, body string) {
 // splitTimeout is how long jobs may take when nothing is broken.
 const splitTimeout = 5 * time.Minute
 
-// awaitSplits waits until all jobs are complete and nothing is left of those that were removed.
+// awaitSplits waits until all jobs are complete and nothing is left of those that were removed. A job that
+// was to be stopped through a node that did not answer may be so after it was resumed: it is resumed again.
 func (w *world) awaitSplits() {
 	w.splits.Wait()
 	done := 0
@@ -160,6 +161,9 @@ func (w *world) awaitSplits() {
 		var left []error
 		done = len(out.Jobs)
 		for _, j := range out.Jobs {
+			if j.State == "stopped" {
+				w.change(http.MethodPut, "/_reshard/jobs/"+j.ID+"/state", `{"state":"running"}`)
+			}
 			if j.State != "completed" {
 				left = append(left, fmt.Errorf("%s on %s: %s, %s: %s", j.Source, j.Node, j.State, j.Step, j.Info.Reason))
 			}
@@ -174,10 +178,11 @@ func (w *world) awaitSplits() {
 
 // job is a job as the API shows it.
 type job struct {
-	Source, Node string
-	State        string `json:"job_state"`
-	Step         string `json:"split_state"`
-	Info         struct {
+	ID, Source, Node string
+
+	State string `json:"job_state"`
+	Step  string `json:"split_state"`
+	Info  struct {
 		Reason string `json:"reason"`
 	} `json:"state_info"`
 }
