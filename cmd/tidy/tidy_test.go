@@ -46,7 +46,7 @@ func floor(dir string) int {
 func pure() []string {
 	return []string{
 		"storage/doc", "storage/fault", "storage/collate", "shard/ring", "shard/query", "shard/query/plan", "shard/view/reduce",
-		"cluster/quorum", "cluster/sequence", "reshard/job",
+		"cluster/quorum", "cluster/sequence", "reshard/job", "reshard/placer",
 	}
 }
 
