@@ -91,8 +91,8 @@ func (b *balance) may(c, to int32) bool {
 // that another comes to: it would share that zone until the other is done (P3).
 func (b *balance) follows(c, zone int32) bool {
 	for o, end := b.copies(b.shard[c]); o < end; o++ {
-		from, to := b.zone(b.from[o]), b.zone(b.to[o])
-		if o != c && from != to && (from == zone || to == b.zone(b.from[c])) {
+		from, to := b.leaves(o), b.zone(b.to[o])
+		if o != c && b.to[o] != b.from[o] && from != to && (from == zone || to == b.leaves(c)) {
 			return true
 		}
 	}

@@ -26,7 +26,8 @@
 //	P4 Each copy moves at most once.
 //
 // Why nothing moves to and fro: each move of the balance makes the sum of what nodes are beyond the
-// tolerance smaller, and nothing else is a reason to move.
+// tolerance smaller, and nothing else is a reason to move. Where P2 or P3 are in the way of a copy the next
+// plan may move it.
 //
 // Placement rules are never broken for the sake of a copy: a rule may stand for a law or for
 // a distance. A copy that has no place by its rule stays where it is, or lost, and the plan says so.

@@ -14,7 +14,6 @@ func large(nodes, zones, copies int) *placer.Cluster {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	c := &placer.Cluster{Nodes: zonedNodes(nodes, zones)}
 	const n, q = 3, 8
-	place := rnd.Perm(nodes)
 	all := make([]placer.Copy, 0, copies)
 	for at := 0; at+n <= copies; at += n {
 		if at/n%q == 0 {
@@ -22,8 +21,8 @@ func large(nodes, zones, copies int) *placer.Cluster {
 		}
 		size := sizes(rnd)
 		begin := len(all)
-		for i := range n { // the zones follow one another in the numbers of nodes
-			node := (place[at/n%nodes] + i + zones*rnd.IntN(nodes/zones)) % nodes
+		for i, zone := range rnd.Perm(zones)[:n] {
+			node := zone + zones*rnd.IntN(nodes/zones)
 			all = append(all, placer.Copy{Node: int32(node), Bytes: size + size*int64(i)/50, Load: int64(rnd.ExpFloat64() * 100)})
 		}
 		c.Shards = append(c.Shards, placer.Shard{

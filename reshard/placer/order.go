@@ -23,7 +23,7 @@ func (s *state) pair() {
 
 // exchange exchanges the goals of two copies if that lets one stay in its zone.
 func (s *state) exchange(a, b int32) {
-	stay := func(c, to int32) bool { return s.zone(s.from[c]) == s.zone(to) }
+	stay := func(c, to int32) bool { return s.leaves(c) == s.zone(to) }
 	if stay(a, s.to[a]) || stay(b, s.to[b]) || !stay(a, s.to[b]) && !stay(b, s.to[a]) {
 		return
 	}

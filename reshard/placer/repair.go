@@ -11,11 +11,24 @@ type repair struct {
 	*state
 	bound *bound
 	left  []Left
+	again []urgent // found no place at first; other moves may have made room
+	last  bool     // what finds no place now is left
 }
 
 func (r *repair) run() {
 	r.all(r.leaving())
 	r.misplacedCopies()
+	r.last = true
+	for _, u := range r.again {
+		if u.why == Placement || u.why == Zones {
+			if _, bad := r.misplaced(u.copy); !bad {
+				continue
+			}
+		}
+		if r.place(u.copy, u.why) {
+			r.bound.leaves(u.why, r.bytes[u.copy])
+		}
+	}
 }
 
 // urgent is a copy that has to go from its node.
@@ -111,6 +124,10 @@ func (r *repair) all(copies []urgent) {
 func (r *repair) place(c int32, why Reason) bool {
 	r.look(r.shard[c], c)
 	best := r.emptiest(c)
+	if best == None && !r.last {
+		r.again = append(r.again, urgent{c, why})
+		return false
+	}
 	if best == None {
 		r.leave(c, r.obstacle(c), why)
 		return false

@@ -126,6 +126,14 @@ func (s *state) zone(n int32) int32 {
 	return s.nodes[n].zone
 }
 
+// leaves returns the zone that has a copy until it has moved: None for one that is lost.
+func (s *state) leaves(c int32) int32 {
+	if n := s.from[c]; n != None && !s.nodes[n].lost {
+		return s.nodes[n].zone
+	}
+	return None
+}
+
 func (s *state) loadOf(c int32) int64 {
 	if s.load == nil {
 		return 0
