@@ -46,7 +46,10 @@ func TestReshardRefusals(t *testing.T) {
 	ask("PUT /pond?q=2", "", 201, "")
 	for body, want := range map[string]string{
 		`{"db":"pond"}`:                                                          "`job type must be `split`",
-		`{"type":"merge","db":"pond"}`:                                           "`job type must be `split`",
+		`{"type":"merge","db":"pond"}`:                                           "`range` is required: that of the shards to merge, together",
+		`{"type":"merge","db":"pond","range":"00000000-ffffffff"}`:               "No node has two or more shards that make up `range`",
+		`{"type":"move","db":"pond"}`:                                            "`node` is required: the node that the shard is moved from",
+		`{"type":"melt","db":"pond"}`:                                            "`job type must be `split`",
 		`{"type":"split"}`:                                                       "Must specify at least `db` or `shard`",
 		`{"type":"split","range":"00000000-7fffffff"}`:                           "Must specify at least `db` or `shard`",
 		`{"type":"split","db":"lake"}`:                                           "Invalid `db`",

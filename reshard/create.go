@@ -7,9 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"divan/cluster/meta"
 	"divan/reshard/job"
-	"divan/shard/ring"
 	"divan/storage/fault"
 )
 
@@ -22,13 +20,9 @@ var (
 // maxEnded is how many jobs are kept that have ended; the oldest go.
 const maxEnded = 1000
 
-// Create makes a job that splits the copy of a range on a node, and returns its id. It
-// waits while no jobs run.
-func (t *Table) Create(ctx context.Context, db *meta.Database, r ring.Range, c ring.Copy) (id string, err error) {
-	source := &job.Source{Node: c.Node, Database: db.Name, DatabaseID: db.ID, Suffix: db.Suffix, Range: r, Copy: c.ID}
-	if job.Halves(r) == nil {
-		return "", fault.New(fault.BadRequest, "The range is too small to be split.")
-	}
+// Create makes a job, and returns its id. It waits while no jobs run. The errors are ErrJobExists, also
+// for another job that has to do with the same copies, ErrMaxJobs, and those of a proposal.
+func (t *Table) Create(ctx context.Context, source *job.Source) (id string, err error) {
 	if err := t.dropEnded(ctx); err != nil {
 		return "", err
 	}
@@ -59,10 +53,10 @@ func (t *Table) admit(source *job.Source) (version uint64, err error) {
 				return 0, ErrJobExists
 			}
 			version = e.version
-		case e.job.Ended() && !e.job.Removed || e.job.Node != source.Node:
-		case e.job.DatabaseID == source.DatabaseID && slices.Contains(e.job.Targets(), source.Name()):
-			return 0, ErrJobExists // it makes this very shard
-		default:
+		case e.job.Ended() && !e.job.Removed:
+		case e.job.Meets(source):
+			return 0, ErrJobExists
+		case e.job.Runner() == source.Runner():
 			unfinished++
 		}
 	}

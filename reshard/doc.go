@@ -1,4 +1,5 @@
-// Package reshard splits shards while they are in use (docs/decisions/0040-splitting.md).
+// Package reshard splits, merges and moves shards while they are in use (docs/decisions/0040-splitting.md and
+// 0041-moving.md).
 //
 // A job (package job) is a record of the metadata. Requests change it on any node
 // ([Table]); the node that holds the shard does what is left to do ([Resharder]), which

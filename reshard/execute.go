@@ -70,7 +70,7 @@ func (w *work) settle(ctx context.Context) {
 // unwritten says that a job could not be changed, and waits until it is looked at again.
 func (w *work) unwritten(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		w.log.Error("splitting a shard cannot be written down", zap.Error(err))
+		w.log.Error("a job of resharding cannot be written down", zap.Error(err))
 	}
 	_ = pause.For(ctx, lookEvery) // who waits looks at ctx
 }
@@ -91,7 +91,7 @@ func (w *work) undo(ctx context.Context) {
 	}
 }
 
-// execute splits the shard.
+// execute does what the job is for.
 func (w *work) execute(ctx context.Context) {
 	e, ok := w.begin(ctx)
 	if !ok {
@@ -146,11 +146,13 @@ func (w *work) steps(ctx context.Context, e *entry) error {
 func (w *work) end(ctx context.Context, e *entry, todo *job.Todo) error {
 	now := time.Now().Unix()
 	if todo.Do == job.Fail {
-		w.log.Warn("splitting a shard has failed", zap.String("step", string(e.job.Step)), zap.String("reason", todo.Reason))
+		w.log.Warn("a job of resharding has failed", zap.String("step", string(e.job.Step)), zap.String("reason", todo.Reason))
 		e.job.Fail(todo.Reason, now, w.r.table.history())
 	} else {
-		w.removeSource(ctx, e.job)
-		w.log.Info("shard is split")
+		if e.job.Type == job.Split {
+			w.removeSource(ctx, e.job)
+		}
+		w.log.Info("a job of resharding is complete", zap.String("type", string(e.job.Type)))
 		e.job.Finish(now, w.r.table.history())
 	}
 	return w.save(ctx, e)
@@ -184,7 +186,7 @@ func (w *work) failed(ctx context.Context, e *entry, todo *job.Todo, cause error
 	}
 	s := w.r.o.Config.Load().Reshard
 	again = e.job.Tried(cause.Error(), s.MaxRetries, time.Now().Unix(), s.MaxHistory)
-	w.log.Warn("a step of splitting a shard has failed", zap.String("step", string(todo.Step)), zap.Bool("again", again), zap.Error(cause))
+	w.log.Warn("a step of a job of resharding has failed", zap.String("step", string(todo.Step)), zap.Bool("again", again), zap.Error(cause))
 	if err := w.save(ctx, e); err != nil || !again {
 		return false, err
 	}
@@ -219,7 +221,10 @@ func (w *work) do(ctx context.Context, j *job.Job, todo *job.Todo) error {
 	case job.Add:
 		out := make([]ring.Addition, len(todo.Ranges))
 		for i, r := range todo.Ranges {
-			out[i] = ring.Addition{Range: r, Node: j.Node}
+			out[i] = ring.Addition{Range: r, Node: j.Runner()}
+			if j.Type == job.Move {
+				out[i].Instead = j.Node
+			}
 		}
 		return w.r.o.Map.AddCopies(ctx, j.Database, j.DatabaseID, out)
 	case job.Propose:

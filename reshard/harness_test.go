@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/config"
+	"divan/cluster/meta"
 	"divan/reshard/job"
 	"divan/reshard/reshardtest"
 	"divan/shard"
@@ -159,7 +160,15 @@ func (w *town) onClone(f func(ctx context.Context, name string) error) {
 // split makes a job for the only shard of a database.
 func (w *town) split(name string) (id string, err error) {
 	db, _ := w.group.Database(name)
-	return w.r.table.Create(w.t.Context(), db, db.Shards[0].Range, db.Shards[0].Copies[0])
+	return w.splitOf(db, 0)
+}
+
+func (w *town) splitOf(db *meta.Database, shard int) (id string, err error) {
+	source, err := SplitOf(db, db.Shards[shard].Range, db.Shards[shard].Copies[0])
+	if err != nil {
+		return "", err
+	}
+	return w.r.table.Create(w.t.Context(), source)
 }
 
 func (w *town) mustSplit(name string) string {

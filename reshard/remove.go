@@ -23,7 +23,7 @@ func (t *Table) Remove(ctx context.Context, id string) error {
 		if err := t.put(ctx, &e); err != nil {
 			return err
 		}
-		if _, member := t.dbs.Node(e.job.Node); !member {
+		if _, member := t.dbs.Node(e.job.Runner()); !member {
 			return t.undo(ctx, &e)
 		}
 		return nil

@@ -74,7 +74,7 @@ type kind uint8
 
 const (
 	nothing kind = iota
-	execute      // the split
+	execute      // what it is for
 	settle       // the job does not know yet that all are stopped or started
 	undo         // it was removed
 )
@@ -106,6 +106,7 @@ type work struct {
 // task is what _active_tasks shows of a work.
 type task struct {
 	source         string
+	kind           job.Type
 	step           atomic.Pointer[job.Step]
 	done, total    atomic.Uint64
 	began, updated atomic.Int64 // unix milliseconds
@@ -155,7 +156,7 @@ func (r *Resharder) look(ctx context.Context) (begin []starting) {
 	defer r.mu.Unlock()
 	for _, e := range entries {
 		k := kindOf(e.job, stopped)
-		if k == nothing || e.job.Node != r.o.Node {
+		if k == nothing || e.job.Runner() != r.o.Node {
 			continue
 		}
 		todo[e.id] = k
@@ -177,7 +178,7 @@ func (r *Resharder) look(ctx context.Context) (begin []starting) {
 		waiting = slices.Delete(waiting, i, i+1)
 		own, cancel := context.WithCancel(ctx)
 		w := &work{r: r, id: e.id, kind: todo[e.id], db: e.job.Database, cancel: cancel, log: r.o.Logger.With(zap.String("shard", e.job.Name()))}
-		w.task.source = e.job.Name()
+		w.task.source, w.task.kind = e.job.Name(), e.job.Type
 		w.task.show(e.job.Step)
 		r.mu.works[e.id] = w
 		begin = append(begin, starting{w, own})
@@ -186,7 +187,7 @@ func (r *Resharder) look(ctx context.Context) (begin []starting) {
 }
 
 // fairestLocked returns which of the jobs that wait is next, -1 for none: of the database
-// that has the fewest at work the oldest one. So many splits run at most; all else is done
+// that has the fewest at work the oldest one. So many jobs run at most; all else is done
 // at once.
 func (r *Resharder) fairestLocked(waiting []entry, todo map[string]kind, places int) int {
 	running, ofDB := 0, map[string]int{}
@@ -252,15 +253,16 @@ func (t *task) progress(done, total uint64) {
 	t.updated.Store(time.Now().UnixMilli())
 }
 
-// Task is a split that is under way.
+// Task is a job that is under way.
 type Task struct {
 	Job, Source          string
+	Type                 job.Type
 	Step                 job.Step
 	Done, Total          uint64 // changes that the step has copied
 	StartedMS, UpdatedMS int64  // unix time, milliseconds
 }
 
-// Tasks lists the splits of this node that are under way, ordered by source.
+// Tasks lists the jobs that this node works on, ordered by source.
 func (r *Resharder) Tasks() []Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +270,7 @@ func (r *Resharder) Tasks() []Task {
 	for id, w := range r.mu.works {
 		if w.kind == execute {
 			out = append(out, Task{
-				Job: id, Source: w.task.source, Step: *w.task.step.Load(), Done: w.task.done.Load(), Total: w.task.total.Load(),
+				Job: id, Source: w.task.source, Type: w.task.kind, Step: *w.task.step.Load(), Done: w.task.done.Load(), Total: w.task.total.Load(),
 				StartedMS: w.task.began.Load(), UpdatedMS: w.task.updated.Load(),
 			})
 		}

@@ -63,8 +63,8 @@ func TestOneJobForAShard(t *testing.T) {
 			w.state(id, time.Second)
 		}
 		db, _ := w.group.Database("pond")
-		for _, s := range db.Shards[1:] {
-			if _, err := w.r.table.Create(t.Context(), db, s.Range, s.Copies[0]); !errors.Is(err, ErrJobExists) {
+		for i := range db.Shards[1:] {
+			if _, err := w.splitOf(db, 1+i); !errors.Is(err, ErrJobExists) {
 				t.Error(err)
 			}
 		}
@@ -277,14 +277,18 @@ func TestBound(t *testing.T) {
 	w := newTown(t, nil, "pond")
 	table := NewTable(w.group, w.group, w.config)
 	for i := range maxEnded + 2 {
-		j := job.NewJob(&job.Source{Node: self, Database: fmt.Sprintf("db%04d", i), Suffix: "1763600000", Range: ring.Full()}, int64(i))
+		j := job.NewJob(&job.Source{Type: job.Split, Node: self, Database: fmt.Sprintf("db%04d", i), Suffix: "1763600000", Range: ring.Full()}, int64(i))
 		j.Finish(int64(i), 1)
 		if err := table.put(t.Context(), &entry{j.ID(), 0, j}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	db, _ := w.group.Database("pond")
-	if _, err := table.Create(t.Context(), db, ring.Full(), db.Shards[0].Copies[0]); err != nil {
+	source, err := SplitOf(db, ring.Full(), db.Shards[0].Copies[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Create(t.Context(), source); err != nil {
 		t.Fatal(err)
 	}
 	if jobs := table.Jobs(); len(jobs) != maxEnded || jobs[0].Database != "db0003" {

@@ -221,19 +221,31 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	if err == nil {
 		r.synced(it, &o)
 	}
-	if done := err == nil && !o.more; done && role.fills {
-		if it.node == r.o.Node { // it comes in the place of the source, of which nobody else brings the local documents
-			err = r.o.Local.CloneLocalDocs(ctx, shard.CloneOptions{
-				Source: it.copy, Target: it.target(), Range: p.target.Range, Partitioned: db.Partitioned,
-			})
-		}
-		if err == nil {
-			err = r.tellFilled(ctx, it.pair, role)
-		}
-	} else if done && role.leaves {
-		r.joins.handedOver(joiner{it.copy, role.source}, role)
+	if err == nil && !o.more && (role.fills || role.leaves) {
+		err = r.taken(ctx, it, p, role)
 	}
 	return r.judge(ctx, it, &o, err)
+}
+
+// taken does what is left when a target has all documents of a source that it comes in the place of.
+func (r *Repair) taken(ctx context.Context, it *item, p *push, role role) error {
+	var err error
+	if span, ok := p.source.Intersect(p.target.Range); ok && role.fills && it.node == r.o.Node {
+		err = r.o.Local.CloneLocalDocs(ctx, shard.CloneOptions{
+			Source: it.copy, Target: it.target(), Range: span, Partitioned: p.limits.Partitioned,
+		})
+	} else {
+		err = p.localDocs(ctx, role.fills)
+	}
+	switch {
+	case err != nil:
+		return err
+	case role.fills:
+		return r.tellFilled(ctx, it.pair, role)
+	default:
+		r.joins.handedOver(joiner{it.copy, role.source}, role)
+		return nil
+	}
 }
 
 // role is what a push does besides bringing copies in line.

@@ -15,8 +15,9 @@ import (
 	"divan/cmd/sim/convergence"
 )
 
-// split is that shards of a database are split.
+// split is that shards of a database are split, merged or moved.
 type split struct {
+	kind     string // of job
 	at       time.Duration
 	database int
 	node     int    // whose copy; -1: those of all nodes
@@ -27,7 +28,7 @@ type split struct {
 }
 
 func (s split) String() string {
-	out := fmt.Sprintf("%v: split of database %d on node %d", s.at, s.database, s.node)
+	out := fmt.Sprintf("%v: %s of database %d on node %d", s.at, s.kind, s.database, s.node)
 	switch {
 	case s.again == 0:
 		return out
@@ -41,14 +42,15 @@ func (s split) String() string {
 // newSplits returns the splits of a plan. They have numbers of their own, so that all else
 // of a seed is as it would be without.
 func newSplits(p *plan) []split {
-	rng := rand.New(rand.NewPCG(p.seed, 3))
+	rng, kinds := rand.New(rand.NewPCG(p.seed, 3)), rand.New(rand.NewPCG(p.seed, 4))
 	var out []split
 	if rng.IntN(3) == 0 {
 		return nil
 	}
 	for range 1 + rng.IntN(3) {
 		s := split{
-			at: time.Duration(1000+rng.Int64N(int64(p.heal/time.Millisecond))) * time.Millisecond, database: rng.IntN(len(p.databases)),
+			kind: []string{"split", "split", "merge", "move", "move"}[kinds.IntN(5)],
+			at:   time.Duration(1000+rng.Int64N(int64(p.heal/time.Millisecond))) * time.Millisecond, database: rng.IntN(len(p.databases)),
 			node: rng.IntN(p.nodes+3) - 3, ring: rng.Uint64(),
 		}
 		s.node = max(s.node, -1)
@@ -101,14 +103,9 @@ func (w *world) askSplit(s split) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := w.plan.databases[s.database].name
-	ranges := slices.Sorted(maps.Keys(places[db].Nodes))
-	if len(ranges) == 0 {
-		return nil, fmt.Errorf("%s has no ranges", db)
-	}
-	body := map[string]string{"type": "split", "db": db, "range": ranges[s.ring%uint64(len(ranges))]}
-	if s.node >= 0 {
-		body["node"] = w.machines[s.node].name
+	body := s.body(w, places[w.plan.databases[s.database].name])
+	if body == nil {
+		return nil, nil // as the copies are now there is nothing like that
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -129,6 +126,34 @@ func (w *world) askSplit(s split) ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// body is the request for what is to be done with copies that are placed like that.
+func (s split) body(w *world, place convergence.Placement) map[string]string {
+	ranges := slices.Sorted(maps.Keys(place.Nodes))
+	if len(ranges) == 0 {
+		return nil
+	}
+	at := int(s.ring % uint64(len(ranges)))
+	body := map[string]string{"type": s.kind, "db": w.plan.databases[s.database].name, "range": ranges[at]}
+	if s.node >= 0 {
+		body["node"] = w.machines[s.node].name
+	}
+	switch s.kind {
+	case "merge":
+		if at+1 == len(ranges) {
+			return nil
+		}
+		body["range"] = ranges[at][:8] + ranges[at+1][8:]
+	case "move":
+		holders := place.Nodes[ranges[at]]
+		free := slices.IndexFunc(w.machines, func(m *machine) bool { return m.run != nil && !slices.Contains(holders, m.name) })
+		if free < 0 || len(holders) == 0 {
+			return nil
+		}
+		body["node"], body["target"] = holders[int(s.ring>>32)%len(holders)], w.machines[free].name
+	}
+	return body
 }
 
 // change changes a job, which may be gone.
@@ -171,9 +196,9 @@ func (w *world) awaitSplits() {
 		return errors.Join(left...)
 	})
 	if err != nil {
-		w.wrong("not all splits are complete: %v", err)
+		w.wrong("not all jobs are complete: %v", err)
 	}
-	w.t.Logf("%d shards are split", done)
+	w.t.Logf("%d jobs are complete", done)
 }
 
 // job is a job as the API shows it.

@@ -47,7 +47,7 @@ func deleteJob(c *core.Call) error {
 func appendJob(dst []byte, j *job.Job) []byte {
 	for i, m := range []struct{ name, value string }{
 		{"id", j.ID()},
-		{"type", "split"},
+		{"type", string(j.Type)},
 		{"job_state", string(j.State)},
 		{"split_state", string(j.Step)},
 		{"source", j.Name()},
@@ -59,18 +59,18 @@ func appendJob(dst []byte, j *job.Job) []byte {
 		dst = append(append(dst, m.name...), `":`...)
 		dst = doc.AppendString(dst, m.value)
 	}
+	if j.To != "" {
+		dst = doc.AppendString(append(dst, `,"target_node":`...), j.To)
+	}
+	if j.Type == job.Merge {
+		dst = appendNames(append(dst, `,"sources":`...), j.Sources())
+	}
 	dst = append(dst, `,"state_info":{`...)
 	if j.Reason != "" {
 		dst = doc.AppendString(append(dst, `"reason":`...), j.Reason)
 	}
-	dst = append(dst, `},"target":[`...)
-	for i, name := range j.Targets() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = doc.AppendString(dst, name)
-	}
-	dst = append(dst, `],"history":[`...)
+	dst = appendNames(append(dst, `},"target":`...), j.Targets())
+	dst = append(dst, `,"history":[`...)
 	for i, e := range j.History {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -83,3 +83,14 @@ func appendJob(dst []byte, j *job.Job) []byte {
 }
 
 func timestamp(unix int64) string { return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04:05Z") }
+
+func appendNames(dst []byte, names []string) []byte {
+	dst = append(dst, '[')
+	for i, name := range names {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = doc.AppendString(dst, name)
+	}
+	return append(dst, ']')
+}

@@ -9,15 +9,17 @@ import (
 	"divan/cluster/meta"
 	"divan/httpapi/core"
 	"divan/reshard"
+	"divan/reshard/job"
 	"divan/shard/ring"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
 
-// candidate is a copy that a request asks to split.
+// candidate is a job that a request asks for.
 type candidate struct {
-	ring.Range
-	ring.Copy
+	source      *job.Source
+	shard, node string
+	err         error // why it cannot be
 }
 
 // outcome is what became of it.
@@ -33,7 +35,7 @@ func postJobs(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	db, picked, err := pick(c, body)
+	picked, err := pick(c, body)
 	if err != nil {
 		return err
 	}
@@ -43,8 +45,11 @@ func postJobs(c *core.Call) error {
 	made := 0
 	out := make([]outcome, len(picked))
 	for i, p := range picked {
-		id, err := c.API.Deps.Reshard.Create(c.Request.Context(), db, p.Range, p.Copy)
-		out[i] = outcome{db.CopyName(p.Range), p.Node, id, err}
+		id, err := "", p.err
+		if err == nil {
+			id, err = c.API.Deps.Reshard.Create(c.Request.Context(), p.source)
+		}
+		out[i] = outcome{p.shard, p.node, id, err}
 		switch {
 		case err == nil:
 			made++
@@ -93,39 +98,48 @@ func bad(reason string) error { return fault.New(fault.BadRequest, reason) }
 
 // given is what a request names; what is not set it does not name.
 type given struct {
+	kind            job.Type
 	node, shard, db string
 	ring            *ring.Range
 	database        *meta.Database // of db
 }
 
-// pick returns the copies that a request asks to split, and their database.
-func pick(c *core.Call, body []byte) (*meta.Database, []candidate, error) {
+// pick returns the jobs that a request asks for.
+func pick(c *core.Call, body []byte) ([]candidate, error) {
 	g, err := read(c, body)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if kind, _ := doc.Unquote(doc.Lookup(body, "type")); kind != "split" {
-		return nil, nil, bad("`job type must be `split`")
+	kind, _ := doc.Unquote(doc.Lookup(body, "type"))
+	if g.kind = job.Type(kind); g.kind != job.Split && g.kind != job.Merge && g.kind != job.Move {
+		return nil, bad("`job type must be `split`") // as CouchDB says it
 	}
 	must := c.Config.Reshard
 	switch {
 	case g.shard == "" && g.db == "":
-		return nil, nil, bad("Must specify at least `db` or `shard`")
+		return nil, bad("Must specify at least `db` or `shard`")
 	case g.shard != "" && g.db != "":
-		return nil, nil, bad("`db` and `shard` are mutually exclusive")
+		return nil, bad("`db` and `shard` are mutually exclusive")
 	case g.shard != "" && g.ring != nil:
-		return nil, nil, bad("`range` and `shard` are mutually exclusive")
+		return nil, bad("`range` and `shard` are mutually exclusive")
 	case must.RequireNode && g.node == "": // as CouchDB spells it
-		return nil, nil, bad("`node` prameter is required")
+		return nil, bad("`node` prameter is required")
 	case must.RequireRange && g.ring == nil && g.shard == "":
-		return nil, nil, bad("`range` prameter is required")
+		return nil, bad("`range` prameter is required")
 	}
 	if g.shard != "" {
 		if err := g.resolve(c.Request.Context(), c.API.Deps.Meta); err != nil || g.database == nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return g.database, g.candidates(), nil
+	switch g.kind {
+	case job.Merge:
+		return g.merges()
+	case job.Move:
+		return g.moves(c, body)
+	default:
+		return g.copies(reshard.SplitOf), nil
+	}
 }
 
 // read checks each member by itself, in CouchDB's order.
@@ -215,8 +229,8 @@ func (g *given) resolve(ctx context.Context, m *meta.Meta) error {
 	return nil
 }
 
-// candidates are the full copies that the request names.
-func (g *given) candidates() []candidate {
+// copies returns a job for each full copy that is meant.
+func (g *given) copies(source func(*meta.Database, ring.Range, ring.Copy) (*job.Source, error)) []candidate {
 	var out []candidate
 	for _, s := range g.database.Shards {
 		if g.ring != nil && *g.ring != s.Range {
@@ -224,9 +238,46 @@ func (g *given) candidates() []candidate {
 		}
 		for _, one := range s.Full() {
 			if g.node == "" || g.node == one.Node {
-				out = append(out, candidate{s.Range, one})
+				of, err := source(g.database, s.Range, one)
+				out = append(out, candidate{of, g.database.CopyName(s.Range), one.Node, err})
 			}
 		}
 	}
 	return out
+}
+
+// moves returns a job for each copy on a node that goes to another one.
+func (g *given) moves(c *core.Call, body []byte) ([]candidate, error) {
+	target, err := text(body, "target")
+	switch _, member := c.API.Deps.Meta.Node(target); {
+	case err != nil:
+		return nil, err
+	case g.node == "":
+		return nil, bad("`node` is required: the node that the shard is moved from")
+	case target == "":
+		return nil, bad("`target` is required: the node that the shard is moved to")
+	case !member:
+		return nil, bad("`target` is not a valid node name")
+	}
+	return g.copies(func(db *meta.Database, r ring.Range, one ring.Copy) (*job.Source, error) {
+		return reshard.MoveOf(db, r, one, target)
+	}), nil
+}
+
+// merges returns a job for each node with shards that make up the range.
+func (g *given) merges() ([]candidate, error) {
+	switch {
+	case g.shard != "":
+		return nil, bad("`shard` is one: name `db` and the `range` of the shards to merge")
+	case g.ring == nil:
+		return nil, bad("`range` is required: that of the shards to merge, together")
+	}
+	var out []candidate
+	for _, s := range reshard.MergesOf(g.database, *g.ring, g.node) {
+		out = append(out, candidate{source: s, shard: s.Name(), node: s.Node})
+	}
+	if out == nil {
+		return nil, bad("No node has two or more shards that make up `range`")
+	}
+	return out, nil
 }

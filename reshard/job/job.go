@@ -1,5 +1,5 @@
-// Package job is what is known of the split of one shard, and a pure machine that says
-// what is done next. It has no clock and does nothing itself: what is left to do follows
+// Package job is what is known of the split of one shard, of the merge of some, or of the move of
+// one, and a pure machine that says what is done next. It has no clock and does nothing itself: what is left to do follows
 // from the job and from what the map of the database says of its copies, so a job goes on
 // after a crash at any point.
 package job
@@ -25,7 +25,17 @@ const (
 	Failed    State = "failed"
 )
 
-// Step is how far a split is, as the API names it (split_state).
+// Type is what a job does, as the API names it.
+type Type string
+
+// The types.
+const (
+	Split Type = "split" // a copy into its halves, on its node
+	Merge Type = "merge" // copies of neighbouring ranges into one, on their node
+	Move  Type = "move"  // a copy to another node
+)
+
+// Step is how far a job is, as the API names it (split_state).
 type Step string
 
 // The steps in their order.
@@ -76,33 +86,74 @@ type Event struct {
 // Disabled is why jobs do not run while resharding is stopped everywhere.
 const Disabled = "Shard splitting disabled"
 
-// Source is the shard that a job splits: a copy of a range on one node.
+// Source is what a job is about: a copy of a range on one node, or several that are merged.
 type Source struct {
-	Node       string     `json:"node"`
-	Database   string     `json:"database"`
-	DatabaseID [16]byte   `json:"database_id"`
-	Suffix     string     `json:"suffix"`
-	Range      ring.Range `json:"range"`
-	Copy       uint64     `json:"copy"` // id of the copy from which the targets are made
+	Type       Type         `json:"type,omitempty"`
+	Node       string       `json:"node"`
+	Database   string       `json:"database"`
+	DatabaseID [16]byte     `json:"database_id"`
+	Suffix     string       `json:"suffix"`
+	Range      ring.Range   `json:"range"`           // that all of it holds together
+	Parts      []ring.Range `json:"parts,omitempty"` // the ranges that are merged; else none
+	To         string       `json:"to,omitempty"`    // the node to which it is moved; else empty
+	Copy       uint64       `json:"copy"`            // id of the copy from which the targets are made
 }
 
-// Name returns the name of the copy.
-func (s *Source) Name() string { return s.name(s.Range) }
+// Name returns the name of the copy, of the first one that is merged.
+func (s *Source) Name() string { return s.Sources()[0] }
+
+// Sources returns the names of the copies that are there before, and not after.
+func (s *Source) Sources() []string {
+	if s.Type != Merge {
+		return []string{s.name(s.Range)}
+	}
+	out := make([]string, len(s.Parts))
+	for i, r := range s.Parts {
+		out[i] = s.name(r)
+	}
+	return out
+}
+
+// Runner returns the node that works on it: the one where copies are made.
+func (s *Source) Runner() string {
+	if s.Type == Move {
+		return s.To
+	}
+	return s.Node
+}
+
+// Meets reports whether two jobs have to do with a point of the ring on the same node.
+func (s *Source) Meets(o *Source) bool {
+	on := func(node string) bool { return node == s.Node || node == s.Runner() }
+	return s.DatabaseID == o.DatabaseID && s.Range.Overlaps(o.Range) && (on(o.Node) || on(o.Runner()))
+}
+
+// targets returns the ranges of the copies that a job makes.
+func (s *Source) targets() []ring.Range {
+	if s.Type == Split {
+		return Halves(s.Range)
+	}
+	return []ring.Range{s.Range}
+}
 
 func (s *Source) name(r ring.Range) string { return ring.CopyName(r, s.Database, s.Suffix) }
 
 // Targets returns the names of the copies that a job makes.
 func (s *Source) Targets() []string {
 	var out []string
-	for _, r := range Halves(s.Range) {
+	for _, r := range s.targets() {
 		out = append(out, s.name(r))
 	}
 	return out
 }
 
-// ID names the job that splits a shard: no other shard ever has the same.
+// ID names the job: none that does anything else ever has the same.
 func (s *Source) ID() string {
-	sum := sha256.Sum256([]byte(s.Node + "\x00" + s.Name()))
+	text := s.Node + "\x00" + s.name(s.Range)
+	if s.Type != Split {
+		text += "\x00" + string(s.Type) + "\x00" + s.To
+	}
+	sum := sha256.Sum256([]byte(text))
 	return "001-" + hex.EncodeToString(sum[:])
 }
 
@@ -115,7 +166,7 @@ func Halves(r ring.Range) []ring.Range {
 	return []ring.Range{{Begin: r.Begin, End: middle}, {Begin: middle + 1, End: r.End}}
 }
 
-// Job is the split of one shard.
+// Job is a split, a merge or a move.
 type Job struct {
 	Source
 
@@ -131,7 +182,7 @@ type Job struct {
 	History []Event `json:"history"`
 }
 
-// NewJob returns the job that splits a shard.
+// NewJob returns the job that does that.
 func NewJob(of *Source, now int64) *Job {
 	j := &Job{Source: *of, State: New, Step: StepNew, Started: now, Updated: now}
 	j.note(now, 1)

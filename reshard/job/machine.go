@@ -12,7 +12,7 @@ type Action uint8
 // The actions.
 const (
 	Wait    Action = iota + 1 // until the map is another one
-	Add                       // copies of Ranges to the map, copying
+	Add                       // copies of Ranges to the map
 	Clone                     // what changed in the source, to the copies of Ranges
 	Index                     // the copies of Ranges
 	Locals                    // local documents, to the copies of Ranges
@@ -43,7 +43,7 @@ func (t *Todo) Next() Step {
 // Seen is what the map of a database says of the copies of a job.
 type Seen struct {
 	Database bool      // it is there
-	Source   ring.Copy // of that state
+	Source   ring.Copy // of that state; of a merge it is the first that is not full, if any
 	Targets  [2]ring.Copy
 	Covered  bool // its node has copies of the whole range without the source, full or joining
 }
@@ -53,20 +53,29 @@ func gone() ring.Copy { return ring.Copy{State: ring.StateGone} }
 
 // See looks for the copies of a job in the shards of its database.
 func (j *Job) See(shards []ring.Shard) *Seen {
-	find := func(r ring.Range) ring.Copy {
+	find := func(r ring.Range, node string) ring.Copy {
 		for i := range shards {
 			if shards[i].Range != r {
 				continue
 			}
-			if c, ok := shards[i].CopyOn(j.Node); ok {
+			if c, ok := shards[i].CopyOn(node); ok {
 				return c
 			}
 		}
 		return gone()
 	}
-	s := &Seen{Database: true, Source: find(j.Range)}
-	for i, r := range Halves(j.Range) {
-		s.Targets[i] = find(r)
+	s := &Seen{Database: true, Targets: [2]ring.Copy{gone(), gone()}}
+	if j.Type == Merge {
+		for _, r := range j.Parts {
+			if s.Source = find(r, j.Node); s.Source.State != ring.StateFull {
+				break
+			}
+		}
+	} else {
+		s.Source = find(j.Range, j.Node)
+	}
+	for i, r := range j.targets() {
+		s.Targets[i] = find(r, j.Runner())
 	}
 	s.Covered = ring.Everywhere(shards, j.Range, func(copies []ring.Copy) bool {
 		return slices.ContainsFunc(copies, func(c ring.Copy) bool {
@@ -78,7 +87,7 @@ func (j *Job) See(shards []ring.Shard) *Seen {
 
 // in returns the ranges of the targets that are in a state.
 func (j *Job) in(s *Seen, state ring.State) (ranges []ring.Range, copies []ring.Copy) {
-	for i, r := range Halves(j.Range) {
+	for i, r := range j.targets() {
 		if s.Targets[i].State == state {
 			ranges, copies = append(ranges, r), append(copies, s.Targets[i])
 		}
@@ -86,8 +95,8 @@ func (j *Job) in(s *Seen, state ring.State) (ranges []ring.Range, copies []ring.
 	return ranges, copies
 }
 
-// to are the changes that give copies a state.
-func to(state ring.State, copies ...ring.Copy) []ring.Change {
+// toState are the changes that give copies a state.
+func toState(state ring.State, copies ...ring.Copy) []ring.Change {
 	out := make([]ring.Change, len(copies))
 	for i, c := range copies {
 		out[i] = ring.Change{Copy: c.ID, To: state}
@@ -99,20 +108,33 @@ func to(state ring.State, copies ...ring.Copy) []ring.Change {
 func (j *Job) Next(s *Seen, at Step) Todo {
 	switch {
 	case !s.Database:
-		return Todo{Do: Fail, Step: j.Step, Reason: "The database is not there any more."}
+		return j.fail("The database is not there any more.")
+	case j.Type == Move:
+		return j.nextOfMove(s)
+	case j.Type == Merge:
+		return j.nextOfMerge(s)
+	default:
+		return j.nextOfSplit(s, at)
+	}
+}
+
+func (j *Job) fail(reason string) Todo { return Todo{Do: Fail, Step: j.Step, Reason: reason} }
+
+func (j *Job) nextOfSplit(s *Seen, at Step) Todo {
+	switch {
 	case s.Source.State == ring.StateGone:
 		return j.withoutSource(s)
 	case s.Source.State == ring.StateLeaving:
 		return Todo{Do: Wait, Step: WaitSourceClose}
 	case s.Source.State == ring.StateCopying:
-		return Todo{Do: Fail, Step: j.Step, Reason: "The shard is being made from another one."}
+		return j.fail("The shard is being made from another one.")
 	}
 	missing, _ := j.in(s, ring.StateGone)
 	copying, copies := j.in(s, ring.StateCopying)
 	switch {
 	case len(copying) > 0 && j.Copy != s.Source.ID:
 		// The source lost its files meanwhile: what it had is not what it has.
-		return Todo{Do: Propose, Step: InitialCopy, Changes: to(ring.StateGone, copies...)}
+		return Todo{Do: Propose, Step: InitialCopy, Changes: toState(ring.StateGone, copies...)}
 	case s.Source.State == ring.StateJoining && len(missing) > 0:
 		return Todo{Do: Wait, Step: InitialCopy}
 	case len(missing) > 0:
@@ -133,7 +155,7 @@ func copyTo(ranges []ring.Range, copies []ring.Copy, at Step) Todo {
 	case CopyLocalDocs:
 		t.Do = Locals
 	case UpdateShardmap:
-		return Todo{Do: Propose, Step: at, Changes: to(ring.StateJoining, copies...)}
+		return Todo{Do: Propose, Step: at, Changes: toState(ring.StateJoining, copies...)}
 	default:
 		t.Step = InitialCopy
 	}
@@ -144,8 +166,8 @@ func copyTo(ranges []ring.Range, copies []ring.Copy, at Step) Todo {
 // filled, and the source leaves (package repair). One that lost its files has no role that
 // others would have to take.
 func (j *Job) handOver(s *Seen) Todo {
-	if full, _ := j.in(s, ring.StateFull); len(full) == len(s.Targets) && s.Source.State == ring.StateJoining {
-		return Todo{Do: Propose, Step: UpdateShardmap, Changes: to(ring.StateGone, s.Source)}
+	if full, _ := j.in(s, ring.StateFull); len(full) == len(j.targets()) && s.Source.State == ring.StateJoining {
+		return Todo{Do: Propose, Step: UpdateShardmap, Changes: toState(ring.StateGone, s.Source)}
 	}
 	return Todo{Do: Wait, Step: UpdateShardmap}
 }
@@ -157,25 +179,5 @@ func (j *Job) withoutSource(s *Seen) Todo {
 	if at := j.Step.place(); at >= WaitSourceClose.place() || at == UpdateShardmap.place() && s.Covered {
 		return Todo{Do: Finish, Step: StepCompleted}
 	}
-	return Todo{Do: Fail, Step: j.Step, Reason: "The shard is not there any more."}
-}
-
-// Undo returns the changes that take back what a job has done that is not to go on: targets
-// that are not full are given up. Once the source has left, only what nobody needs goes.
-func (j *Job) Undo(s *Seen) []ring.Change {
-	if !s.Database {
-		return nil
-	}
-	_, copying := j.in(s, ring.StateCopying)
-	if s.Source.State != ring.StateFull && s.Source.State != ring.StateJoining {
-		return to(ring.StateGone, copying...)
-	}
-	_, full := j.in(s, ring.StateFull)
-	switch {
-	case len(full) == len(s.Targets):
-		return to(ring.StateGone, s.Source)
-	default:
-		_, joining := j.in(s, ring.StateJoining)
-		return slices.Concat(to(ring.StateGone, copying...), to(ring.StateGone, joining...))
-	}
+	return j.fail("The shard is not there any more.")
 }

@@ -5,6 +5,7 @@ package reshardtest
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -204,15 +205,22 @@ func (g *Group) Settle(name string) {
 				together[c.Node] = append(together[c.Node], become)
 			case ring.StateLeaving:
 				g.apply(name, db.ID, ring.Change{Copy: c.ID, To: ring.StateGone})
+			case ring.StateFull:
+				if ch, ok := ring.Moved(db.Shards, &s, c.Node); ok {
+					g.apply(name, db.ID, ch)
+				}
 			default:
 			}
 		}
 	}
-	for _, s := range db.Shards {
-		for _, c := range s.Full() {
-			if come := together[c.Node]; come != nil {
+	for _, node := range slices.Sorted(maps.Keys(together)) {
+		come, all := together[node], slices.Clone(together[node])
+		for _, s := range db.Shards {
+			if c, ok := s.CopyOn(node); ok && c.State == ring.StateFull {
 				g.apply(name, db.ID, append(slices.Clone(come), ring.Change{Copy: c.ID, To: ring.StateLeaving})...)
+				all = append(all, ring.Change{Copy: c.ID, To: ring.StateLeaving})
 			}
 		}
+		g.apply(name, db.ID, all...) // of parts that are merged
 	}
 }

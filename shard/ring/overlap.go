@@ -11,6 +11,11 @@ import (
 // Overlaps reports whether two ranges have a point in common.
 func (r Range) Overlaps(o Range) bool { return r.Begin <= o.End && o.Begin <= r.End }
 
+// Intersect returns the points that two ranges have in common; false when there are none.
+func (r Range) Intersect(o Range) (Range, bool) {
+	return Range{max(r.Begin, o.Begin), min(r.End, o.End)}, r.Overlaps(o)
+}
+
 // Includes reports whether a range has all points of another one.
 func (r Range) Includes(o Range) bool { return r.Begin <= o.Begin && o.End <= r.End }
 

@@ -8,6 +8,7 @@ import (
 	"divan/cluster"
 	"divan/httpapi"
 	"divan/reshard"
+	"divan/reshard/job"
 )
 
 // newResharder builds what splits shards of this node.
@@ -30,12 +31,24 @@ func (n *Node) newIndexes() *reshard.Indexes {
 	}
 }
 
-// splits lists the shards that are being split.
+// taskType is the name of a job of resharding in _active_tasks; CouchDB has that of splits.
+func taskType(t job.Type) string {
+	switch t {
+	case job.Merge:
+		return "shard_merging"
+	case job.Move:
+		return "shard_moving"
+	default:
+		return "shard_splitting"
+	}
+}
+
+// splits lists the shards that are being split, merged or moved.
 func (n *Node) splits() []httpapi.Task {
 	var out []httpapi.Task
 	for _, t := range n.resharder.Tasks() {
 		out = append(out, httpapi.Task{
-			Node: n.name, PID: "<0." + t.Job + ">", Type: "shard_splitting", Database: t.Source, Phase: string(t.Step),
+			Node: n.name, PID: "<0." + t.Job + ">", Type: taskType(t.Type), Database: t.Source, Phase: string(t.Step),
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"divan/cluster/wire/simnet"
+	"divan/reshard"
 	"divan/reshard/job"
 	"divan/shard/ring"
 	"divan/storage/fault"
@@ -32,7 +33,13 @@ func (h *home) json(path string, out any) {
 // split splits all shards of a database and waits until that is done.
 func (h *home) split(db string, during func()) {
 	h.town.t.Helper()
-	h.want("POST", "/_reshard/jobs", `{"type":"split","db":"`+db+`"}`, "201")
+	h.reshard(db, `{"type":"split","db":"`+db+`"}`, during)
+}
+
+// reshard makes jobs for a database and waits until they are complete.
+func (h *home) reshard(db, body string, during func()) {
+	h.town.t.Helper()
+	h.want("POST", "/_reshard/jobs", body, "201")
 	during()
 	h.town.eventually("the jobs are complete", func() bool {
 		return !slices.ContainsFunc(h.node.resharder.Table().Jobs(), func(j *job.Job) bool { return j.Database == db && j.State != job.Completed })
@@ -368,7 +375,11 @@ func (w *town) interrupted(h *home, at job.Step, name string, interrupt func(h *
 	m, _ := h.node.meta.Database(db)
 	one, _ := m.Shards[0].CopyOn(h.name)
 	table := h.node.resharder.Table()
-	id, err := table.Create(w.t.Context(), m, m.Shards[0].Range, one)
+	source, err := reshard.SplitOf(m, m.Shards[0].Range, one)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id, err := table.Create(w.t.Context(), source)
 	if err != nil {
 		w.t.Fatal(err)
 	}
