@@ -45,25 +45,28 @@ func TestReshardRefusals(t *testing.T) {
 	ask := asker(t, a)
 	ask("PUT /pond?q=2", "", 201, "")
 	for body, want := range map[string]string{
-		`{"db":"pond"}`:                                                          "`job type must be `split`",
-		`{"type":"merge","db":"pond"}`:                                           "`range` is required: that of the shards to merge, together",
-		`{"type":"merge","db":"pond","range":"00000000-ffffffff"}`:               "No node has two or more shards that make up `range`",
-		`{"type":"move","db":"pond"}`:                                            "`node` is required: the node that the shard is moved from",
-		`{"type":"melt","db":"pond"}`:                                            "`job type must be `split`",
-		`{"type":"split"}`:                                                       "Must specify at least `db` or `shard`",
-		`{"type":"split","range":"00000000-7fffffff"}`:                           "Must specify at least `db` or `shard`",
-		`{"type":"split","db":"lake"}`:                                           "Invalid `db`",
-		`{"type":"split","db":""}`:                                               "Invalid `db`",
-		`{"type":"split","db":null}`:                                             "Invalid `db`",
-		`{"type":"split","db":"pond","node":1}`:                                  "Invalid `node`",
-		`{"type":"split","db":"pond","node":"n@h"}`:                              "`node` is not a valid node name",
-		`{"type":"split","db":"pond","range":"7fffffff-00000000"}`:               "Invalid `range`",
-		`{"type":"split","db":"pond","range":"00000007-00000007"}`:               "Invalid `range`",
-		`{"type":"split","db":"pond","range":0}`:                                 "Invalid `range`",
-		`{"type":"split","shard":"pond"}`:                                        "`shard` is invalid",
-		`{"type":"split","shard":""}`:                                            "`shard` is invalid",
-		`{"type":"split","shard":7}`:                                             "Invalid `shard`",
-		`{"type":"split","db":"pond","shard":"shards/00000000-7fffffff/pond.1"}`: "mutually exclusive",
+		`{"db":"pond"}`:                "`job type must be `split`",
+		`{"type":"merge","db":"pond"}`: "`range` is required: that of the shards to merge, together",
+		`{"type":"merge","db":"pond","range":"00000000-7fffffff"}`:                                        "No node has two or more shards that make up `range`",
+		`{"type":"move","db":"pond","node":"divan@127.0.0.1"}`:                                            "`target` is required: the node that the shard is moved to",
+		`{"type":"move","db":"pond","node":"divan@127.0.0.1","target":"n@h"}`:                             "`target` is not a valid node name",
+		`{"type":"move","db":"pond","node":"divan@127.0.0.1","target":"divan@127.0.0.1"}`:                 "divan@127.0.0.1 has a copy of documents of 00000000-7fffffff already.",
+		`{"type":"move","db":"pond"}`:                                                                     "`node` is required: the node that the shard is moved from",
+		`{"type":"melt","db":"pond"}`:                                                                     "`job type must be `split`",
+		`{"type":"split"}`:                                                                                "Must specify at least `db` or `shard`",
+		`{"type":"split","range":"00000000-7fffffff"}`:                                                    "Must specify at least `db` or `shard`",
+		`{"type":"split","db":"lake"}`:                                                                    "Invalid `db`",
+		`{"type":"split","db":""}`:                                                                        "Invalid `db`",
+		`{"type":"split","db":null}`:                                                                      "Invalid `db`",
+		`{"type":"split","db":"pond","node":1}`:                                                           "Invalid `node`",
+		`{"type":"split","db":"pond","node":"n@h"}`:                                                       "`node` is not a valid node name",
+		`{"type":"split","db":"pond","range":"7fffffff-00000000"}`:                                        "Invalid `range`",
+		`{"type":"split","db":"pond","range":"00000007-00000007"}`:                                        "Invalid `range`",
+		`{"type":"split","db":"pond","range":0}`:                                                          "Invalid `range`",
+		`{"type":"split","shard":"pond"}`:                                                                 "`shard` is invalid",
+		`{"type":"split","shard":""}`:                                                                     "`shard` is invalid",
+		`{"type":"split","shard":7}`:                                                                      "Invalid `shard`",
+		`{"type":"split","db":"pond","shard":"shards/00000000-7fffffff/pond.1"}`:                          "mutually exclusive",
 		`{"type":"split","shard":"shards/00000000-7fffffff/pond.1763600000","range":"00000000-7fffffff"}`: "mutually exclusive",
 		`["pond"]`: "Request body must be a JSON object",
 		`{`:        "invalid UTF-8 JSON",
@@ -92,6 +95,19 @@ func TestReshardRefusals(t *testing.T) {
 		}
 	}
 	ask("GET /", "", 200, `"reshard"`)
+}
+
+// A merge is made for each node, and shown with what it merges.
+func TestMergeJobs(t *testing.T) {
+	ask := asker(t, reshardAPI(t, nil))
+	ask("PUT /pond?q=4", "", 201, "")
+	ask("PUT /_reshard/state", `{"state":"stopped"}`, 200, `{"ok":true}`)
+	made := ask("POST /_reshard/jobs", `{"type":"merge","db":"pond","range":"00000000-7fffffff"}`, 201, `"shard":"shards/00000000-3fffffff/pond.`)
+	ask("GET /_reshard/jobs/"+jobID.FindString(made), "", 200, `"sources":["shards/00000000-3fffffff/pond.`)
+	for _, other := range []string{`{"type":"merge","db":"pond","range":"00000000-ffffffff"}`, `{"type":"split","db":"pond","range":"00000000-3fffffff"}`} {
+		ask("POST /_reshard/jobs", other, 500, "job_already_exists")
+	}
+	ask("POST /_reshard/jobs", `{"type":"split","db":"pond","range":"80000000-bfffffff"}`, 201, `"ok":true`)
 }
 
 // Jobs are made for what a request names, shown, stopped and removed.

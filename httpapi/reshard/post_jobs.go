@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"divan/cluster/meta"
@@ -41,6 +42,9 @@ func postJobs(c *core.Call) error {
 	}
 	if len(picked) == 0 {
 		return missing(c)
+	}
+	if !slices.ContainsFunc(picked, func(p candidate) bool { return p.err == nil }) {
+		return picked[0].err
 	}
 	made := 0
 	out := make([]outcome, len(picked))

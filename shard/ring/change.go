@@ -15,7 +15,7 @@ type Addition struct {
 // Add adds copies, and reports whether they may be: all of them or none.
 //
 //   - Copies that are made from others of their node come where that has full copies of each point
-//     of their ranges, none of which is about to be moved.
+//     of their ranges, none of which is about to be moved, and nothing else comes in their place.
 //   - A copy that comes instead of a full one on another node joins. Neither node may have another
 //     copy of a point of the range.
 //
@@ -46,6 +46,11 @@ func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 }
 
 func mayBeMade(shards []Shard, a *Addition) bool {
+	for _, s := range shards {
+		if c, there := s.CopyOn(a.Node); there && s.Overlaps(a.Range) && s.Range != a.Range && c.State != StateFull && c.State != StateLeaving {
+			return false
+		}
+	}
 	return Everywhere(shards, a.Range, func(copies []Copy) bool {
 		moves := slices.ContainsFunc(copies, func(o Copy) bool { return o.Instead == a.Node })
 		return !moves && slices.ContainsFunc(copies, func(o Copy) bool { return o.Node == a.Node && o.State == StateFull })
