@@ -88,17 +88,18 @@ func (x *examination) check(ctx context.Context, dir string) (err error) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			line, _, _ := strings.Cut(err.Error(), "\n")
-			report(line)
+			report(err.Error())
 		}
 		x.stores++
 	}
 	return x.writeErr
 }
 
+// report prints a problem as one line: the first of its text.
 func (x *examination) report(what, problem string) {
 	x.problems++
-	x.print("%s: %s\n", what, problem)
+	line, _, _ := strings.Cut(problem, "\n")
+	x.print("%s: %s\n", what, line)
 }
 
 // checkMeta verifies the metadata and compares them with the shards that are

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
@@ -424,6 +425,61 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// compacted makes a data directory whose documents are in tables and returns it and the
+// directory of their shard.
+func compacted(t *testing.T) (dir, store string) {
+	t.Helper()
+	dir = t.TempDir()
+	p := startServer(t, adminEnviron(), "--data", dir)
+	c := newClient(t, p.address)
+	c.want(t, "PUT", "/pond?q=1", "", 201)
+	for i := range 40 {
+		c.want(t, "PUT", fmt.Sprintf("/pond/doc%02d", i), fmt.Sprintf(`{"x":"%x"}`, incompressible(uint64(i), 3000)), 201)
+	}
+	c.want(t, "POST", "/pond/_compact", "", 202)
+	for running := true; running; time.Sleep(10 * time.Millisecond) {
+		_, answer, err := c.do("GET", "/pond", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = !strings.Contains(string(answer), `"compact_running":false`)
+	}
+	p.stop()
+	stores, err := filepath.Glob(filepath.Join(dir, "shards", "*", "pond.*"))
+	if err != nil || len(stores) != 1 {
+		t.Fatal(stores, err)
+	}
+	return dir, stores[0]
+}
+
+// TestCheckLines: one line for each problem, also where the error has more.
+func TestCheckLines(t *testing.T) {
+	dir, store := compacted(t)
+	flip(t, largest(t, store, ".sst"), 0.3)
+	status, out := run(t, nil, "check", dir)
+	if problems := strings.Count(out, "shards/"); status != 1 || problems < 2 || strings.Count(out, "\n") != problems+1 ||
+		!strings.HasSuffix(out, fmt.Sprintf("divan: %d problems in 6 shard copies\n", problems)) {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+}
+
+// TestDamagedManifest: a shard whose manifest is damaged is not opened with what stands
+// before the damage.
+func TestDamagedManifest(t *testing.T) {
+	dir, store := compacted(t)
+	files, err := filepath.Glob(filepath.Join(store, "MANIFEST-*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	flip(t, files[0], 0.2)
+	if status, out := run(t, nil, "check", dir); status != 1 || !strings.Contains(out, "The shard's files are damaged.: the record at offset") {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+	p := startServer(t, adminEnviron(), "--data", dir)
+	defer p.stop()
+	newClient(t, p.address).want(t, "GET", "/pond/doc01", "", 500)
 }
 
 // largest returns the largest file of a store whose name ends so.

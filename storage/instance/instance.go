@@ -115,6 +115,9 @@ func (i *Instance) Open(k Kind, load func(*pebble.DB) error) error {
 			return DiskError("sync logs", err)
 		}
 	}
+	if err := i.checkManifest(); err != nil {
+		return err
+	}
 	i.derived = k.Derived
 	i.compactions.SetDerived(k.Derived)
 	db, err := pebble.Open(i.Dir, i.options(k))
