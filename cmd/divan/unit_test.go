@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,14 @@ func TestUnit(t *testing.T) {
 	}
 	if err != nil || cmd.Name() != "serve" {
 		t.Errorf("%s: %v", start[0], err)
+	}
+	again := regexp.MustCompile(`(?m)^RestartSec=(\d+)$`).FindStringSubmatch(unit)
+	if again == nil {
+		t.Fatal(unit)
+	}
+	// systemd gives up after five starts in ten seconds.
+	if seconds, err := strconv.Atoi(again[1]); err != nil || 4*seconds <= 10 {
+		t.Errorf("%s: a failure that passes would stop the service for good", again[0])
 	}
 	for _, file := range []string{start[1], environment[1], cmd.Flag("config").Value.String()} {
 		if file = strings.Trim(file, "[]"); !strings.Contains(pack, "dst: "+file+"\n") {
