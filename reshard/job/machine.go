@@ -121,12 +121,12 @@ func (j *Job) Next(s *Seen, at Step) Todo {
 func (j *Job) fail(reason string) Todo { return Todo{Do: Fail, Step: j.Step, Reason: reason} }
 
 func (j *Job) nextOfSplit(s *Seen, at Step) Todo {
-	switch {
-	case s.Source.State == ring.StateGone:
+	switch s.Source.State {
+	case ring.StateGone:
 		return j.withoutSource(s)
-	case s.Source.State == ring.StateLeaving:
+	case ring.StateLeaving:
 		return Todo{Do: Wait, Step: WaitSourceClose}
-	case s.Source.State == ring.StateCopying:
+	case ring.StateCopying:
 		return j.fail("The shard is being made from another one.")
 	}
 	missing, _ := j.in(s, ring.StateGone)

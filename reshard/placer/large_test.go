@@ -49,6 +49,7 @@ func scenarios() map[string]func(c *placer.Cluster) {
 
 // base is a balanced cluster of a million copies.
 func base(tb testing.TB) *placer.Cluster {
+	tb.Helper()
 	copies := 1_000_000
 	if testing.Short() {
 		copies /= 10
