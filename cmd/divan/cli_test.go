@@ -439,7 +439,7 @@ func compacted(t *testing.T) (dir, store string) {
 		c.want(t, "PUT", fmt.Sprintf("/pond/doc%02d", i), fmt.Sprintf(`{"x":"%x"}`, incompressible(uint64(i), 3000)), 201)
 	}
 	c.want(t, "POST", "/pond/_compact", "", 202)
-	for running := true; running; time.Sleep(10 * time.Millisecond) {
+	for running := true; running; <-time.After(10 * time.Millisecond) {
 		_, answer, err := c.do("GET", "/pond", "", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -128,6 +128,7 @@ func (j *Job) nextOfSplit(s *Seen, at Step) Todo {
 		return Todo{Do: Wait, Step: WaitSourceClose}
 	case ring.StateCopying:
 		return j.fail("The shard is being made from another one.")
+	default:
 	}
 	missing, _ := j.in(s, ring.StateGone)
 	copying, copies := j.in(s, ring.StateCopying)
