@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"divan/httpapi/apitest"
+	"divan/httpapi/core"
 )
 
 // What clients made for CouchDB were seen to do, beside what the transcripts
@@ -117,6 +118,16 @@ func TestPurgeSeqIsAString(t *testing.T) {
 	s.text(201, "POST", "/db/_purge", `{"a":["`+rev+`"]}`)
 	if got := seq(); !strings.HasPrefix(got, "1-") {
 		t.Errorf("behind a purge %q", got)
+	}
+}
+
+// The version is CouchDB's, by which clients choose; the program's is that of the vendor.
+func TestVersions(t *testing.T) {
+	out := newSite(t, nil).text(200, "GET", "/", nil)
+	for _, want := range []string{`"version":"` + core.CouchDBVersion + `","git_sha"`, `"vendor":{"name":"Divan","version":"0.1.0"}`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s, want %s", out, want)
+		}
 	}
 }
 
