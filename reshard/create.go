@@ -54,6 +54,7 @@ func (t *Table) admit(source *job.Source) (version uint64, err error) {
 			}
 			version = e.version
 		case e.job.Ended() && !e.job.Removed:
+		case e.job.Removed && len(e.job.Undo(t.see(e.job))) == 0: // its node has only to forget it
 		case e.job.Meets(source):
 			return 0, ErrJobExists
 		case e.job.Runner() == source.Runner():

@@ -26,6 +26,9 @@ func (t *Table) Remove(ctx context.Context, id string) error {
 		if _, member := t.dbs.Node(e.job.Runner()); !member {
 			return t.undo(ctx, &e)
 		}
+		if e.job.Type == job.Move { // its node may be away for long
+			return t.propose(ctx, e.job, e.job.Undo(t.see(e.job)))
+		}
 		return nil
 	})
 }

@@ -37,7 +37,7 @@ func newVersions() versions { return versions{ClusterVersion, neededVersion} }
 func neededVersion(c *metapb.Command) uint64 {
 	switch op := c.Op.(type) {
 	case *metapb.Command_AddCopies:
-		if slices.ContainsFunc(op.AddCopies.Copies, func(a *metapb.Addition) bool { return a.Instead != "" }) {
+		if slices.ContainsFunc(op.AddCopies.Copies, func(a *metapb.Addition) bool { return a.Instead != "" || a.Alone }) {
 			return moveVersion
 		}
 		return overlapVersion

@@ -142,8 +142,9 @@ func (m *Meta) ChangeCopies(ctx context.Context, changes []CopyChange) error {
 // member; fault.Conflict: a copy may not be there. One that is there already stays.
 func (m *Meta) AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error {
 	c := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
+	alone := m.ClusterVersions().Usable >= moveVersion // programs of before do not know it
 	for i, a := range copies {
-		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead}
+		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Alone: a.Alone || alone}
 	}
 	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: c}})
 	return err
@@ -159,7 +160,7 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 		if _, member := s.nodes[a.Node]; !member {
 			return result{err: errNoNode(a.Node)}
 		}
-		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead}
+		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead, Alone: a.Alone}
 	}
 	shards, ok := ring.Add(old.Shards, copies, s.newCopies())
 	if len(shards) > ring.MaxQ {

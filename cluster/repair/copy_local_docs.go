@@ -1,107 +1,98 @@
 package repair
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"strconv"
 
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
-	"divan/storage/fault"
 )
 
 const (
 	localPrefix = "_local/"
-	// maxLocalBytes and maxLocalDocs bound how much of local documents is sent at once.
-	maxLocalBytes = 1 << 20
-	maxLocalDocs  = 100
+	// maxLocalTries is how often a batch is sent whose documents change all the time.
+	maxLocalTries = 10
 )
 
-// localDocs brings the local documents of clients to a target that comes in the place of others: those
-// that it has of a lower count, and if it is new those that it does not have. Edits meanwhile go to both
-// ends by themselves. One that is deleted in that very moment may come back to a new target, as nothing
-// is kept of deletions.
-func (p *push) localDocs(ctx context.Context, isNew bool) error {
-	if err := p.copyLocalDocs(ctx, isNew); err != nil {
-		return fmt.Errorf("local documents: %w", err)
+// copyLocalDocs makes the local documents of clients in the target, which is new, what they are in the
+// source. Edits meanwhile go to both ends by themselves: what the source has otherwise after a batch was
+// sent is sent again.
+func (p *push) copyLocalDocs(ctx context.Context) error {
+	for from, tries := localPrefix, 0; from != ""; {
+		next, sent, err := p.copyLocalBatch(ctx, from)
+		if err != nil {
+			return err
+		}
+		if tries++; sent == 0 || tries == maxLocalTries { // else it is looked at once more
+			from, tries = next, 0
+		}
 	}
 	return nil
 }
 
-func (p *push) copyLocalDocs(ctx context.Context, isNew bool) error {
-	s, err := p.local.LocalDocs(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: localPrefix, Hi: localPrefix + "\xff", HasHi: true})
+// copyLocalBatch does that with a batch from an id on. It returns where the next one begins, empty after
+// the last, and how many documents were not the same.
+func (p *push) copyLocalBatch(ctx context.Context, from string) (next string, sent int, err error) {
+	s, err := p.local.LocalDocs(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: from, Hi: localPrefix + "\xff", HasHi: true})
 	if err != nil {
-		return err
+		return "", 0, err
 	}
 	defer s.Close()
-	holds := p.target.holds(&p.source, p.limits.Partitioned)
 	var b shard.LocalBatch
-	var edits []shard.Edit
-	bytes := 0
-	for more := true; more; {
-		if more, err = s.Next(&b); err != nil {
-			return err
-		}
-		for i := range b.Rows {
-			d := &b.Rows[i]
-			if holds != nil && !holds(d.ID) {
-				continue
-			}
-			behind, err := p.lacksLocal(ctx, d, isNew)
-			if err != nil {
-				return err
-			}
-			if !behind {
-				continue
-			}
-			edits = append(edits, shard.Edit{ID: d.ID, Parent: doc.Rev{ID: strconv.FormatUint(d.Rev-1, 10)}, Body: d.Body})
-			if bytes += len(d.Body); bytes >= maxLocalBytes || len(edits) == maxLocalDocs {
-				if err := p.sendLocalDocs(ctx, edits); err != nil {
-					return err
-				}
-				edits, bytes = edits[:0], 0
-			}
-		}
-		if err := p.sendLocalDocs(ctx, edits); err != nil { // before the batch is used again
-			return err
-		}
-		edits, bytes = edits[:0], 0
+	more, err := s.Next(&b)
+	if err != nil || len(b.Rows) == 0 {
+		return "", 0, err
 	}
-	return nil
-}
-
-// lacksLocal reports whether a local document is missing in a target that is new, or has a lower count there.
-func (p *push) lacksLocal(ctx context.Context, d *shard.LocalDoc, isNew bool) (bool, error) {
-	if d.Rev == 0 {
-		return false, nil // no client has written that
+	last := b.Rows[len(b.Rows)-1].ID
+	if more {
+		next = last + "\x00"
 	}
-	there, err := replica.LocalGet.On(ctx, p.target.Copy, replica.LocalGetRequest{Copy: p.target.Name, ID: d.ID})
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return isNew, nil
-	case err != nil:
-		return false, err
-	default:
-		return there.Rev < d.Rev, nil
-	}
-}
-
-func (p *push) sendLocalDocs(ctx context.Context, edits []shard.Edit) error {
-	if len(edits) == 0 {
-		return nil
+	there, err := p.targetLocalDocs(ctx, from, last)
+	if err != nil {
+		return "", 0, err
 	}
 	p.progress.touch()
+	holds := p.target.holds(&p.source, p.limits.Partitioned)
+	var edits []shard.Edit
+	for i := range b.Rows {
+		d := &b.Rows[i]
+		has := there[d.ID]
+		if d.Rev == 0 || holds != nil && !holds(d.ID) || has != nil && has.Rev == d.Rev && bytes.Equal(has.Body, d.Body) {
+			continue
+		}
+		edits = append(edits, shard.Edit{ID: d.ID, Parent: doc.Rev{ID: strconv.FormatUint(d.Rev-1, 10)}, Body: d.Body})
+	}
+	if len(edits) == 0 {
+		return next, 0, nil
+	}
 	results, err := replica.Update.On(ctx, p.target.Copy, shard.UpdateRequest{
 		Copy: p.target.Name, Edits: edits, NewEdits: true, Trusted: true, NoPath: true,
 	})
-	if err != nil {
-		return err
-	}
 	for _, r := range results {
-		if r.Err != nil {
-			return r.Err
+		err = errors.Join(err, r.Err)
+	}
+	return next, len(edits), err
+}
+
+// targetLocalDocs returns the local documents of the target between two ids, with both.
+func (p *push) targetLocalDocs(ctx context.Context, from, last string) (map[string]*shard.LocalDoc, error) {
+	s, err := replica.LocalDocs.On(ctx, p.target.Copy, shard.LocalDocsRequest{Copy: p.target.Name, Lo: from, Hi: last, HasHi: true})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	out := make(map[string]*shard.LocalDoc)
+	var b shard.LocalBatch
+	for more := true; more; {
+		if more, err = s.Next(&b); err != nil {
+			return nil, err
+		}
+		for i := range b.Rows {
+			out[b.Rows[i].ID] = &shard.LocalDoc{ID: b.Rows[i].ID, Rev: b.Rows[i].Rev, Body: bytes.Clone(b.Rows[i].Body)}
 		}
 	}
-	return nil
+	return out, nil
 }

@@ -87,7 +87,7 @@ func (r *Repair) look(ctx context.Context) error {
 			switch {
 			case here && one.State == ring.StateJoining && there: // else it is not made yet
 				seen[joiner{name, one.ID}] = struct{}{}
-				if by := r.lacks(joiner{name, one.ID}, db, s.Range, asks); by != nil && r.indexed(ctx, joiner{name, one.ID}, db, s) {
+				if by := r.lacks(joiner{name, one.ID}, db, s, asks); by != nil && r.indexed(ctx, joiner{name, one.ID}, db, s) {
 					filled[one.ID] = by
 				}
 			case here && one.State == ring.StateLeaving:
@@ -204,7 +204,8 @@ func become(db *meta.Database, node string, filled map[uint64][]uint64) [][]ring
 // for it, they are built first: until then those have them. Where a copy was lost, nothing waits for them.
 func (r *Repair) indexed(ctx context.Context, one joiner, db *meta.Database, s *ring.Shard) bool {
 	here, _ := s.CopyOn(r.o.Node)
-	leaves := here.Instead != "" || slices.ContainsFunc(fullOver(db, s.Range), func(f fullCopy) bool { return f.Node == r.o.Node })
+	old, moved := s.CopyOn(here.Instead)
+	leaves := moved && old.State.Used() || slices.ContainsFunc(fullOver(db, s.Range), func(f fullCopy) bool { return f.Node == r.o.Node })
 	if r.o.Index == nil || !leaves {
 		return true
 	}
@@ -233,21 +234,23 @@ type pushRequest struct{ by, name, node string }
 
 // lacks adds to asks which nodes are to push to a joining copy now, or returns the full
 // copies that have filled it when they are enough.
-func (r *Repair) lacks(one joiner, db *meta.Database, rng ring.Range, asks map[pushRequest]struct{}) (filled []uint64) {
+func (r *Repair) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pushRequest]struct{}) (filled []uint64) {
+	joins, _ := s.CopyOn(r.o.Node)
 	now := time.Now()
 	r.joins.mu.Lock()
 	defer r.joins.mu.Unlock()
 	j := r.joins.of(one)
-	full := fullOver(db, rng)
+	full := fullOver(db, s.Range)
 	for _, f := range full {
 		if j.has(f.ID, db) {
 			filled = append(filled, f.ID)
 		}
 	}
-	enough := ring.Filled(db.Shards, rng, filled)
-	wanting := false // by a copy of this node, in whose place it comes
+	enough := ring.Filled(db.Shards, s.Range, filled)
+	wanting := false // by a copy in whose place it comes
 	for _, f := range full {
-		wanting = wanting || f.Node == r.o.Node && !j.has(f.ID, db)
+		instead := f.Node == r.o.Node || f.Node == joins.Instead && f.name == one.name
+		wanting = wanting || instead && !j.has(f.ID, db)
 	}
 	if enough && !wanting {
 		return filled

@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -227,25 +228,34 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 	return r.judge(ctx, it, &o, err)
 }
 
-// taken does what is left when a target has all documents of a source that it comes in the place of.
+// taken does what is left when a target has all documents of a source.
 func (r *Repair) taken(ctx context.Context, it *item, p *push, role role) error {
-	var err error
-	if span, ok := p.source.Intersect(p.target.Range); ok && role.fills && it.node == r.o.Node {
-		err = r.o.Local.CloneLocalDocs(ctx, shard.CloneOptions{
-			Source: it.copy, Target: it.target(), Range: span, Partitioned: p.limits.Partitioned,
-		})
-	} else {
-		err = p.localDocs(ctx, role.fills)
-	}
-	switch {
-	case err != nil:
-		return err
-	case role.fills:
-		return r.tellFilled(ctx, it.pair, role)
-	default:
+	if role.leaves {
 		r.joins.handedOver(joiner{it.copy, role.source}, role)
 		return nil
 	}
+	if err := r.bringLocalDocs(ctx, it, p, role); err != nil {
+		return err
+	}
+	return r.tellFilled(ctx, it.pair, role)
+}
+
+// bringLocalDocs makes the local documents of a target those of the source in whose place it comes. Of
+// the others none brings any: each may have what a majority has deleted or replaced since.
+func (r *Repair) bringLocalDocs(ctx context.Context, it *item, p *push, role role) error {
+	span, _ := p.source.Intersect(p.target.Range)
+	switch {
+	case it.node == r.o.Node:
+		return r.o.Local.CloneLocalDocs(ctx, shard.CloneOptions{
+			Source: it.copy, Target: it.target(), Range: span, Partitioned: p.limits.Partitioned,
+		})
+	case role.moved && it.locals != role.target: // from then on it gets each edit
+		if err := p.copyLocalDocs(ctx); err != nil {
+			return fmt.Errorf("local documents: %w", err)
+		}
+		it.locals = role.target
+	}
+	return nil
 }
 
 // role is what a push does besides bringing copies in line.
@@ -254,6 +264,7 @@ type role struct {
 	known          uint64 // generation of the map that this node knows
 	fills          bool   // a full copy fills a joining one
 	leaves         bool   // a copy that leaves hands over to a full one
+	moved          bool   // the joining one comes instead of the full one
 	fence          uint64 // id of the one of which this node has to have heard before; 0: none
 }
 
@@ -265,6 +276,7 @@ func (r *Repair) role(db *meta.Database, it *item) role {
 		fills:  there && source.State == ring.StateFull && target.State == ring.StateJoining,
 		leaves: there && source.State == ring.StateLeaving && target.State == ring.StateFull,
 	}
+	out.moved = out.fills && target.Instead == r.o.Node && it.to == ""
 	switch {
 	case out.fills:
 		out.fence = target.ID

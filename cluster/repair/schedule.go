@@ -67,6 +67,7 @@ type item struct {
 	away     bool   // the last try did not reach the node
 	behind   uint64 // sequences of the source that the target did not have at the last look
 	begun    time.Time
+	locals   uint64 // id of the copy that has got the local documents
 	drained  uint64 // id of the joining or leaving copy for which the writes of before have ended; see role
 	progress *progress
 }

@@ -7,6 +7,8 @@ import "divan/shard/ring"
 // is full and they leave, in one entry (package repair).
 func (j *Job) nextOfMerge(s *Seen) Todo {
 	switch to := s.Targets[0]; {
+	case j.Step.place() >= WaitSourceClose.place() && s.Source.State != ring.StateLeaving && s.Source.State != ring.StateJoining:
+		return Todo{Do: Finish, Step: StepCompleted} // what is there now came later
 	case to.State == ring.StateFull && s.Source.State == ring.StateGone:
 		return Todo{Do: Finish, Step: StepCompleted}
 	case to.State == ring.StateFull && s.Source.State == ring.StateJoining: // it lost its files

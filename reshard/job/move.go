@@ -8,6 +8,8 @@ func (j *Job) nextOfMove(s *Seen) Todo {
 	to := s.Targets[0]
 	ours := to.Instead == j.Node
 	switch {
+	case j.Step.place() >= WaitSourceClose.place() && !ours: // what is there now came later
+		return Todo{Do: Finish, Step: StepCompleted}
 	case s.Source.State == ring.StateGone && !to.State.Used():
 		return j.fail("The shard is not there any more.")
 	case s.Source.State == ring.StateGone && (to.State == ring.StateFull || !ours): // else it never was full

@@ -10,12 +10,13 @@ type Addition struct {
 	Range
 	Node    string
 	Instead string // of the copy of the same range on that node; empty: of others on its own node
+	Alone   bool   // not while another copy of a point of the range comes on that node
 }
 
 // Add adds copies, and reports whether they may be: all of them or none.
 //
 //   - Copies that are made from others of their node come where that has full copies of each point
-//     of their ranges, none of which is about to be moved, and nothing else comes in their place.
+//     of their ranges, none of which is moved.
 //   - A copy that comes instead of a full one on another node joins. Neither node may have another
 //     copy of a point of the range.
 //
@@ -47,7 +48,12 @@ func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 
 func mayBeMade(shards []Shard, a *Addition) bool {
 	for _, s := range shards {
-		if c, there := s.CopyOn(a.Node); there && s.Overlaps(a.Range) && s.Range != a.Range && c.State != StateFull && c.State != StateLeaving {
+		c, there := s.CopyOn(a.Node)
+		switch {
+		case !there || !s.Overlaps(a.Range) || s.Range == a.Range:
+		case c.State == StateFull && c.Instead != "": // the other one has not left yet
+			return false
+		case a.Alone && (c.State == StateCopying || c.State == StateJoining):
 			return false
 		}
 	}
@@ -65,10 +71,10 @@ func mayBeMoved(shards []Shard, a *Addition) bool {
 		}
 		for _, c := range s.Copies {
 			switch {
-			case s.Range == a.Range && c.Node == a.Instead && c.State == StateFull:
+			case s.Range == a.Range && c.Node == a.Instead && c.State == StateFull && c.Instead == "":
 				full = true
 			case s.Range == a.Range && c.Node == a.Node && c.Instead == a.Instead: // it is there already
-			case c.Node == a.Instead, c.Node == a.Node, c.Instead == a.Instead:
+			case c.Node == a.Instead, c.Node == a.Node, c.Instead == a.Instead, c.Instead == a.Node:
 				return false
 			}
 		}
@@ -114,6 +120,11 @@ func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 		switch {
 		case !p.was.State.Used():
 		case !s.On(to):
+			for i := range s.Copies {
+				if s.Copies[i].Instead == to { // of a copy that was there before
+					s.Copies[i].Instead = ""
+				}
+			}
 			c := Copy{ID: ids.Next(), Node: to}
 			if c.ID != 0 && full {
 				c.State = StateJoining

@@ -96,11 +96,13 @@ func Dispensable(shards []Shard, r Range, one Copy) bool {
 	return dispensable(shards, r, func(c Copy) bool { return c == one })
 }
 
-// NodeDispensable is Dispensable for all full copies of a node together.
+// NodeDispensable is Dispensable for all full copies of a node together, and those that have yet to hand over to
+// the one that came instead of them.
 func NodeDispensable(shards []Shard, node string) bool {
 	for _, s := range shards {
 		c, here := s.CopyOn(node)
-		if here && c.State == StateFull && !dispensable(shards, s.Range, func(c Copy) bool { return c.Node == node }) {
+		_, moved := s.Heir(node)
+		if here && (c.State == StateFull || moved) && !dispensable(shards, s.Range, func(c Copy) bool { return c.Node == node }) {
 			return false
 		}
 	}

@@ -139,7 +139,7 @@ func propose(t *rapid.T, shards []Shard, ids *NewCopies) ([]Shard, bool) {
 	}
 	switch what := rapid.IntRange(-2, 9).Draw(t, "what"); {
 	case what == -2:
-		return Add(shards, []Addition{{part(t, "moved"), node, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")}}, ids)
+		return Add(shards, []Addition{{Range: part(t, "moved"), Node: node, Instead: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")}}, ids)
 	case what == -1:
 		for i := range shards {
 			if ch, ok := Moved(shards, &shards[i], node); ok {

@@ -888,6 +888,16 @@ func (m *Addition) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Alone {
+		i--
+		if m.Alone {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x28
+	}
 	if len(m.Instead) > 0 {
 		i -= len(m.Instead)
 		copy(dAtA[i:], m.Instead)
@@ -2719,6 +2729,9 @@ func (m *Addition) SizeVT() (n int) {
 	l = len(m.Instead)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Alone {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -5447,6 +5460,26 @@ func (m *Addition) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Instead = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Alone", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Alone = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

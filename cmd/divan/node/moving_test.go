@@ -131,3 +131,87 @@ func (w *town) inUse(a *home, f func()) {
 		w.t.Error("nothing was written")
 	}
 }
+
+// A move brings the local documents of the copy that it moves, and none of those that a copy which was
+// away has still: what a majority has deleted or replaced stays so.
+func TestMoveBringsLocalDocs(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, c := w.seeded()
+		d := w.build(4, seedList, secret0, openToAll)
+		a.want("PUT", "/pond?q=1&n=3", "", "201")
+		for range 3 {
+			a.want("PUT", "/pond/_local/gone", `{"n":7,"_rev":"0-6"}`, "201")
+			a.want("PUT", "/pond/_local/anew", `{"n":7,"_rev":"0-6"}`, "201")
+		}
+		<-time.After(time.Second)
+		b.kill()
+		<-time.After(5 * time.Second)
+		for i := range 300 {
+			a.want("PUT", fmt.Sprint("/pond/_local/l", i), `{"n":1}`, "201")
+		}
+		a.want("DELETE", "/pond/_local/gone?rev=0-7", "", "200")
+		a.want("DELETE", "/pond/_local/anew?rev=0-7", "", "200")
+		a.want("PUT", "/pond/_local/anew", `{"n":1}`, "201")
+		b.start()
+		b.soon("GET", "/_up", "", "200")
+		w.start(d)
+		d.soon("GET", "/_up", "", "200")
+		a.reshard("pond", fmt.Sprintf(`{"type":"move","db":"pond","node":%q,"target":%q}`, a.name, d.name), func() {})
+		w.wantClean("pond")
+		for _, h := range []*home{a, c, d} {
+			h.want("GET", "/pond/_local/gone", "", "404")
+			h.want("GET", "/pond/_local/anew", "", `200 {"_id":"_local/anew","_rev":"0-1","n":1}`)
+			for i := range 300 {
+				h.want("GET", fmt.Sprint("/pond/_local/l", i), "", "200")
+			}
+		}
+		m, _ := a.node.meta.Database("pond")
+		for name, want := range map[string]bool{"_local/gone": false, "_local/anew": true, "_local/l299": true} {
+			if _, err := d.node.local.LocalGet(t.Context(), m.CopyName(m.Shards[0].Range), name); (err == nil) != want {
+				w.t.Errorf("%s at the new copy: %v", name, err)
+			}
+		}
+	})
+}
+
+// A move whose target is gone for good is given up, and another one takes its place.
+func TestMoveIsGivenUp(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, _, _ := w.seeded()
+		d := w.build(4, seedList, secret0, openToAll)
+		a.want("PUT", "/pond?q=1&n=1", "", "201")
+		w.start(d)
+		d.soon("GET", "/_up", "", "200")
+		m, _ := a.node.meta.Database("pond")
+		var from, to, through *home
+		for _, h := range w.homes {
+			switch {
+			case h == d:
+			case m.Shards[0].On(h.name):
+				from = h
+			case to == nil:
+				to = h
+			default:
+				through = h
+			}
+		}
+		from.kill() // so that the new copy is not filled
+		<-time.After(20 * time.Second)
+		move := `{"type":"move","db":"pond","node":"` + from.name + `","target":"`
+		through.want("POST", "/_reshard/jobs", move+d.name+`"}`, "201")
+		w.eventually("the new copy joins", func() bool {
+			m, _ := through.node.meta.Database("pond")
+			return m.Shards[0].On(d.name)
+		})
+		d.kill()
+		from.start()
+		from.soon("GET", "/_up", "", "200")
+		for _, j := range through.node.resharder.Table().Jobs() {
+			through.want("DELETE", "/_reshard/jobs/"+j.ID(), "", "200")
+		}
+		through.reshard("pond", move+to.name+`"}`, func() {})
+		if m, _ = through.node.meta.Database("pond"); m.Shards[0].Copies[0].Node != to.name || len(m.Shards[0].Copies) != 1 {
+			w.t.Errorf("%+v", m.Shards)
+		}
+	})
+}
