@@ -128,6 +128,12 @@ func (w *world) askSplit(s split) ([]string, error) {
 	return ids, nil
 }
 
+// givesUp reports whether copies are given up that were being made. A node that crashes right then keeps
+// their directories for an hour, as it does with any that the map does not have.
+func (p plan) givesUp() bool {
+	return slices.ContainsFunc(p.splits, func(s split) bool { return s.removed })
+}
+
 // mixed reports whether shards are merged or moved beside splits, so that jobs are in each other's way.
 func (p plan) mixed() bool {
 	return len(p.splits) > 1 && slices.ContainsFunc(p.splits, func(s split) bool { return s.kind != "split" })
