@@ -407,7 +407,7 @@ func (w *world) dump(wanted map[string]convergence.Placement) {
 		copies, problems, err := dump.Copies(w.t.Context(), dump.Options{
 			FS: m.disk, Dir: dataDir, Node: m.name, Wanted: func(db, suffix, span string) bool {
 				here := slices.Contains(wanted[db].Nodes[span], m.name)
-				return wanted[db].Suffix == suffix && (here || !w.plan.returns() && !w.plan.givesUp())
+				return wanted[db].Suffix == suffix && (here || !w.plan.returns() && !w.plan.keepsGivenUp(slices.Index(w.machines, m)))
 			},
 		})
 		if err != nil {

@@ -128,10 +128,11 @@ func (w *world) askSplit(s split) ([]string, error) {
 	return ids, nil
 }
 
-// givesUp reports whether copies are given up that were being made. A node that crashes right then keeps
-// their directories for an hour, as it does with any that the map does not have.
-func (p plan) givesUp() bool {
-	return slices.ContainsFunc(p.splits, func(s split) bool { return s.removed })
+// keepsGivenUp reports whether a node may have directories of copies that were given up while they were
+// made. When it crashes right then they stay for an hour, as any that the map does not have.
+func (p plan) keepsGivenUp(node int) bool {
+	return slices.ContainsFunc(p.splits, func(s split) bool { return s.removed }) &&
+		slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind >= crash && slices.Contains(f.nodes, node) })
 }
 
 // mixed reports whether shards are merged or moved beside splits, so that jobs are in each other's way.

@@ -63,13 +63,13 @@ func appendJob(dst []byte, j *job.Job) []byte {
 		dst = doc.AppendString(append(dst, `,"target_node":`...), j.To)
 	}
 	if j.Type == job.Merge {
-		dst = appendNames(append(dst, `,"sources":`...), j.Sources())
+		dst = core.AppendStrings(append(dst, `,"sources":`...), j.Sources())
 	}
 	dst = append(dst, `,"state_info":{`...)
 	if j.Reason != "" {
 		dst = doc.AppendString(append(dst, `"reason":`...), j.Reason)
 	}
-	dst = appendNames(append(dst, `},"target":`...), j.Targets())
+	dst = core.AppendStrings(append(dst, `},"target":`...), j.Targets())
 	dst = append(dst, `,"history":[`...)
 	for i, e := range j.History {
 		if i > 0 {
@@ -83,14 +83,3 @@ func appendJob(dst []byte, j *job.Job) []byte {
 }
 
 func timestamp(unix int64) string { return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04:05Z") }
-
-func appendNames(dst []byte, names []string) []byte {
-	dst = append(dst, '[')
-	for i, name := range names {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = doc.AppendString(dst, name)
-	}
-	return append(dst, ']')
-}
