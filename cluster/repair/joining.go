@@ -126,6 +126,9 @@ func (r *Repair) look(ctx context.Context) error {
 		if err := r.o.Meta.ChangeCopies(ctx, changes); err != nil {
 			return err
 		}
+		for i := range changes {
+			r.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Change.Copy), zap.Stringer("to", changes[i].Change.To))
+		}
 	}
 	return nil
 }
@@ -332,13 +335,14 @@ func (j *joins) of(one joiner) *joining {
 	return known
 }
 
-// askFull asks nodes for pushes. One that cannot be asked now is asked again.
+// askFull asks nodes for pushes. One that cannot be asked now is asked again. No pause after
+// failures is waited out: most were because the copy was not made yet.
 func (r *Repair) askFull(ctx context.Context, asks map[pushRequest]struct{}) {
 	byNode := make(map[string][][2]string)
 	for a := range asks {
 		byNode[a.by] = append(byNode[a.by], [2]string{a.name, a.node})
 	}
-	r.send(ctx, opMissed, byNode) // one that keeps failing waits out its pauses
+	r.send(ctx, opSync, byNode)
 }
 
 // filledBy notes that another copy has brought a joining copy of this node all that it

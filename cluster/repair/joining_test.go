@@ -93,6 +93,24 @@ func TestLostCopyIsFilled(t *testing.T) {
 	})
 }
 
+// A node that comes back without its disk may be there long before it knows what it has lost. The
+// pushes that failed meanwhile do not make its copies wait.
+func TestLostCopyIsFilledAfterManyFailedPushes(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		w.fill(10)
+		a, b, c := w.node(0), w.node(1), w.node(2)
+		if err := b.Drop(w.ctx, b.copy); err != nil {
+			t.Fatal(err)
+		}
+		a.put("more", doc.Rev{}, `{}`)
+		c.put("more too", doc.Rev{}, `{}`)
+		w.wait(lastPause)
+		b.make(b.join())
+		w.wait(joinTime)
+		b.wantFull(true, "it has asked for pushes")
+	})
+}
+
 // A copy of a database to which nothing was written is filled with nothing.
 func TestEmptyCopyIsFilled(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
@@ -301,7 +319,7 @@ func TestPushesAreAskedFor(t *testing.T) {
 		w.fill(10)
 		b := w.node(1)
 		var asked atomic.Int64
-		w.when(opMissed, func(from string, m message) {
+		w.when(opSync, func(from string, m message) {
 			asked.Add(1)
 			if from != b.name || len(m.Pairs) != 1 || m.Pairs[0] != [2]string{b.copy, b.name} {
 				t.Errorf("%s asks for %q", from, m.Pairs)

@@ -330,6 +330,7 @@ func (r *Repair) judge(ctx context.Context, it *item, o *outcome, err error) end
 	case fault.Is(err, fault.NoCopy) && !r.holds(ctx, it.copy):
 		return vanished
 	case quiet(err) && !errors.Is(context.Cause(ctx), errStalled):
+		r.log.Debug("push to another copy is tried again", zap.String("copy", it.copy), zap.String("node", it.node), zap.Error(err))
 		return failed
 	default:
 		r.log.Warn("push to another copy failed", zap.String("copy", it.copy), zap.String("node", it.node), zap.Error(err))

@@ -126,13 +126,13 @@ func (s *schedule) hurry(it *item, now time.Time) {
 		it.due = now
 		heap.Fix(&s.queue, it.index)
 	}
-	it.fails = 0
 }
 
 // hint is want for a target that somebody has found to miss something.
 func (s *schedule) hint(p pair, now time.Time) { s.want(p, now) }
 
-// sync is want for a round that an operator asks for: no pause is waited out.
+// sync is want for a round that an operator asks for, or a copy that is filled: no pause is waited
+// out. It is one try: if that fails too, the pause after it is as long as if it had come by itself.
 func (s *schedule) sync(p pair, now time.Time) {
 	if it := s.want(p, now); it != nil {
 		s.hurry(it, now)
@@ -145,7 +145,7 @@ func (s *schedule) up(node string, now time.Time) {
 		if it.node != node {
 			continue
 		}
-		it.away = false
+		it.away, it.fails = false, 0
 		s.hurry(it, now)
 	}
 }

@@ -77,15 +77,23 @@ func TestSeeds(t *testing.T) {
 			for _, v := range found[:min(len(found), 20)] {
 				t.Errorf("violation: %.6000s", v)
 			}
-			if file := os.Getenv(logVariable); file != "" {
-				if err := os.WriteFile(file, log, 0o600); err != nil {
-					t.Error(err)
-				}
-			}
+			writeLog(t, log)
 			if failing.Add(1) <= maxReplayed {
 				replaySeed(t, p, times)
 			}
 		})
+	}
+}
+
+// writeLog keeps what the nodes of a failing run logged, if a file for it is named.
+func writeLog(t *testing.T, log []byte) {
+	t.Helper()
+	file := os.Getenv(logVariable)
+	if file == "" {
+		return
+	}
+	if err := os.WriteFile(file, log, 0o600); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -128,9 +136,10 @@ func replaySeed(t *testing.T, p plan, times uint64) {
 	t.Helper()
 	failed := 0
 	for range times {
-		if found, _ := runSeed(t, p); len(found) > 0 {
+		if found, log := runSeed(t, p); len(found) > 0 {
 			failed++
 			t.Errorf("violation: %.1000s", found[0])
+			writeLog(t, log)
 		}
 	}
 	t.Logf("seed %d fails in %d of %d replays", p.seed, failed, times)
