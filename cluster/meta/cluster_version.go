@@ -21,8 +21,8 @@ import (
 // neededVersion.
 //
 // 0: programs that do not tell. 1: tells. 2: copies have ids. 3: ranges may overlap, records.
-// 4: copies are moved.
-const ClusterVersion = 4
+// 4 was in no release. 5: copies are moved, and replaced one by one.
+const ClusterVersion = 5
 
 // versions is what a program knows of versions.
 type versions struct {

@@ -23,7 +23,7 @@ import (
 const (
 	copiesVersion  = 2
 	overlapVersion = 3
-	moveVersion    = 4
+	moveVersion    = 5
 )
 
 // newCopies returns the ids of copies that the command makes which is applied; all are 0
@@ -144,7 +144,7 @@ func (m *Meta) AddCopies(ctx context.Context, name string, id [16]byte, copies [
 	c := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
 	alone := m.ClusterVersions().Usable >= moveVersion // programs of before do not know it
 	for i, a := range copies {
-		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Alone: a.Alone || alone}
+		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Alone: a.Alone || alone, Lost: a.Lost}
 	}
 	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: c}})
 	return err
@@ -160,7 +160,10 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 		if _, member := s.nodes[a.Node]; !member {
 			return result{err: errNoNode(a.Node)}
 		}
-		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead, Alone: a.Alone}
+		if _, member := s.nodes[a.Instead]; a.Lost && member {
+			return result{err: fault.Newf(fault.Conflict, "%s is a member of the cluster.", a.Instead)}
+		}
+		copies[i] = ring.Addition{Range: ring.Range{Begin: a.Begin, End: a.End}, Node: a.Node, Instead: a.Instead, Alone: a.Alone, Lost: a.Lost}
 	}
 	shards, ok := ring.Add(old.Shards, copies, s.newCopies())
 	if len(shards) > ring.MaxQ {
@@ -170,7 +173,8 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 		return result{err: fault.New(fault.Conflict, "The nodes do not have the full copies of that range that this needs, or others are in the way.")}
 	}
 	db := *old
-	db.Shards, db.Generation = shards, s.index
+	db.Shards = shards
+	s.changed(old, &db)
 	s.dbs = s.dbs.with(&db)
 	e.events = append(e.events, Event{Kind: Changed, Old: old, New: &db})
 	return result{db: &db}

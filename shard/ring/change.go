@@ -1,9 +1,6 @@
 package ring
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // An Addition is a copy that a database gets.
 type Addition struct {
@@ -11,6 +8,7 @@ type Addition struct {
 	Node    string
 	Instead string // of the copy of the same range on that node; empty: of others on its own node
 	Alone   bool   // not while another copy of a point of the range comes on that node
+	Lost    bool   // the node of Instead is gone for good
 }
 
 // Add adds copies, and reports whether they may be: all of them or none.
@@ -19,11 +17,20 @@ type Addition struct {
 //     of their ranges, none of which is moved.
 //   - A copy that comes instead of a full one on another node joins. Neither node may have another
 //     copy of a point of the range.
+//   - One that comes instead of one that is lost takes its place at once ([Replace]), as long as nothing
+//     is missed without that. All copies of the lost node that overlap are replaced together.
 //
 // One that is there already stays.
 func Add(shards []Shard, copies []Addition, ids *NewCopies) ([]Shard, bool) {
 	out := slices.Clone(shards)
 	for _, a := range copies {
+		if a.Lost {
+			var ok bool
+			if out, ok = replaceLost(out, &a, ids); !ok {
+				return nil, false
+			}
+			continue
+		}
 		c := Copy{ID: ids.Next(), Node: a.Node, State: StateCopying, Instead: a.Instead}
 		mayCome := mayBeMade
 		if a.Instead != "" {
@@ -80,80 +87,6 @@ func mayBeMoved(shards []Shard, a *Addition) bool {
 		}
 	}
 	return full
-}
-
-// Replace puts a new copy on one node in the place of each copy on another, and reports
-// whether there was any. A range that both have copies of loses the old one. New copies
-// join, unless copies have no ids yet, or a point of the range has no full one left: then what
-// the old copy had is given up. Copies that coordinators do not know have no successor, and one that
-// is about to be moved has that which comes instead: it joins, also when it was full.
-func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
-	type place struct {
-		Range
-		at  int
-		was Copy
-	}
-	var left []place
-	out := slices.Clone(shards)
-	for i, s := range shards {
-		at := s.at(old)
-		if at < 0 {
-			continue
-		}
-		out[i].Copies = slices.Delete(slices.Clone(s.Copies), at, at+1)
-		left = append(left, place{s.Range, at, s.Copies[at]})
-	}
-	slices.SortStableFunc(left, func(a, b place) int { return cmp.Compare(a.was.State, b.was.State) }) // full ones first
-	for _, p := range left {
-		i := slices.IndexFunc(out, func(s Shard) bool { return s.Range == p.Range })
-		s := &out[i]
-		full := Everywhere(out, p.Range, anyFull)
-		to := by
-		if at := slices.IndexFunc(s.Copies, func(c Copy) bool { return c.Instead == old }); at >= 0 {
-			c := &s.Copies[at]
-			to = c.Node
-			if c.State == StateFull && FullBeside(out, p.Range, *c) {
-				c.ID, c.State = ids.Next(), StateJoining // it may lack what the old one had
-			}
-			cameInstead(s, old)
-		}
-		switch {
-		case !p.was.State.Used():
-		case !s.On(to):
-			for i := range s.Copies {
-				if s.Copies[i].Instead == to { // of a copy that was there before
-					s.Copies[i].Instead = ""
-				}
-			}
-			c := Copy{ID: ids.Next(), Node: to}
-			if c.ID != 0 && full {
-				c.State = StateJoining
-				if p.was.Instead != to {
-					c.Instead = p.was.Instead
-				}
-			} else {
-				leaveFor(out, p.Range, to)
-			}
-			s.Copies = slices.Insert(s.Copies, min(p.at, len(s.Copies)), c)
-		case !full:
-			leaveFor(out, p.Range, to)
-			c := &s.Copies[s.at(to)]
-			c.State, c.Instead = StateFull, ""
-		}
-	}
-	return slices.DeleteFunc(out, func(s Shard) bool { return len(s.Copies) == 0 }), len(left) > 0
-}
-
-// leaveFor has the full copies of a node leave that hold points of a range, for one that is full
-// without being filled: it gets what they have.
-func leaveFor(shards []Shard, r Range, node string) {
-	for i := range shards {
-		s := &shards[i]
-		if at := s.at(node); at >= 0 && s.Copies[at].State == StateFull && s.Overlaps(r) {
-			s.Copies = slices.Clone(s.Copies)
-			s.Copies[at].State = StateLeaving
-		}
-	}
 }
 
 // A Change gives a copy another state.

@@ -71,20 +71,21 @@ func FullBeside(shards []Shard, r Range, one Copy) bool {
 }
 
 // Filled reports whether a joining copy of a range has all that was acknowledged when these
-// full copies have filled it: more than half of those that hold each point.
+// full copies have filled it: more than half of those that hold each point, whichever copies leave
+// for others that came instead of them.
 func Filled(shards []Shard, r Range, by []uint64) bool {
 	return Everywhere(shards, r, func(copies []Copy) bool {
-		full, n := 0, 0
-		for _, c := range copies {
-			if c.State != StateFull {
-				continue
+		full := slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return c.State != StateFull })
+		pairs, n := 0, 0
+		for _, c := range full {
+			if c.Instead != "" && slices.ContainsFunc(full, func(o Copy) bool { return o.Node == c.Instead }) {
+				pairs++
 			}
-			full++
 			if slices.Contains(by, c.ID) {
 				n++
 			}
 		}
-		return n > full/2
+		return n > (len(full)-pairs)/2+pairs
 	})
 }
 
@@ -99,10 +100,15 @@ func Dispensable(shards []Shard, r Range, one Copy) bool {
 // NodeDispensable is Dispensable for all full copies of a node together, and those that have yet to hand over to
 // the one that came instead of them.
 func NodeDispensable(shards []Shard, node string) bool {
+	return dispensableAt(shards, node, func(Range) bool { return true })
+}
+
+// dispensableAt is NodeDispensable for the copies of some ranges.
+func dispensableAt(shards []Shard, node string, among func(Range) bool) bool {
 	for _, s := range shards {
 		c, here := s.CopyOn(node)
 		_, moved := s.Heir(node)
-		if here && (c.State == StateFull || moved) && !dispensable(shards, s.Range, func(c Copy) bool { return c.Node == node }) {
+		if here && among(s.Range) && (c.State == StateFull || moved) && !dispensable(shards, s.Range, func(c Copy) bool { return c.Node == node }) {
 			return false
 		}
 	}

@@ -137,7 +137,9 @@ func propose(t *rapid.T, shards []Shard, ids *NewCopies) ([]Shard, bool) {
 			full = append(full, c.ID)
 		}
 	}
-	switch what := rapid.IntRange(-2, 9).Draw(t, "what"); {
+	switch what := rapid.IntRange(-3, 9).Draw(t, "what"); {
+	case what == -3:
+		return Add(shards, []Addition{{Range: part(t, "lost"), Node: node, Instead: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from"), Lost: true}}, ids)
 	case what == -2:
 		return Add(shards, []Addition{{Range: part(t, "moved"), Node: node, Instead: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "from")}}, ids)
 	case what == -1:

@@ -882,6 +882,7 @@ type Addition struct {
 	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	Instead       string                 `protobuf:"bytes,4,opt,name=instead,proto3" json:"instead,omitempty"` // the node whose copy of the range is moved; empty: the copy is made from others of its node
 	Alone         bool                   `protobuf:"varint,5,opt,name=alone,proto3" json:"alone,omitempty"`    // not while another copy of a point of the range comes on that node
+	Lost          bool                   `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`      // the node of instead is no member any more: the copy takes the place of the one there at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +948,13 @@ func (x *Addition) GetInstead() string {
 func (x *Addition) GetAlone() bool {
 	if x != nil {
 		return x.Alone
+	}
+	return false
+}
+
+func (x *Addition) GetLost() bool {
+	if x != nil {
+		return x.Lost
 	}
 	return false
 }
@@ -2492,13 +2500,14 @@ const file_meta_proto_rawDesc = "" +
 	"\tAddCopies\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12,\n" +
-	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"v\n" +
+	"\x06copies\x18\x03 \x03(\v2\x14.divan.meta.AdditionR\x06copies\"\x8a\x01\n" +
 	"\bAddition\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\rR\x05begin\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x18\n" +
 	"\ainstead\x18\x04 \x01(\tR\ainstead\x12\x14\n" +
-	"\x05alone\x18\x05 \x01(\bR\x05alone\"M\n" +
+	"\x05alone\x18\x05 \x01(\bR\x05alone\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\"M\n" +
 	"\tPutRecord\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
