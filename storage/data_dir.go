@@ -90,6 +90,35 @@ func (e *Engine) Has(name string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
+// DiskUsage returns the bytes that a store and its indexes have on disk, open or not. The error
+// is fault.NoCopy when there is no such store.
+func (e *Engine) DiskUsage(name string) (int64, error) {
+	total, err := e.FileSize(name)
+	if err != nil {
+		return 0, err
+	}
+	signatures, err := e.Signatures(name)
+	for _, signature := range signatures {
+		dir := indexDir(name) + "/" + signature
+		files, err := e.o.FS.List(e.path(dir))
+		if err != nil {
+			continue // it was dropped meanwhile
+		}
+		total += e.sumFiles(dir, files)
+	}
+	return total, err
+}
+
+// sumFiles returns the bytes of files in a directory.
+func (e *Engine) sumFiles(dir string, files []string) (total int64) {
+	for _, f := range files {
+		if info, err := e.o.FS.Stat(e.path(dir, f)); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
+
 // FileSize returns the bytes that a store has on disk, open or not. The error
 // is fault.NoCopy when there is no such store.
 func (e *Engine) FileSize(name string) (int64, error) {
@@ -109,11 +138,5 @@ func (e *Engine) FileSize(name string) (int64, error) {
 	if err != nil {
 		return 0, noStore()
 	}
-	var total int64
-	for _, f := range files {
-		if info, err := e.o.FS.Stat(e.path(name, f)); err == nil {
-			total += info.Size()
-		}
-	}
-	return total, nil
+	return e.sumFiles(name, files), nil
 }

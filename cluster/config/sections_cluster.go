@@ -51,6 +51,9 @@ type Cluster struct {
 	TLSCert     string // file, PEM; with TLSKey and TLSCA the cluster port is encrypted
 	TLSKey      string // file, PEM
 	TLSCA       string // file, PEM: who signs the certificates of nodes
+
+	AutoRebalance bool          // copies move to new nodes by themselves
+	ReplaceAfter  time.Duration // a member that is away for so long is taken out and its copies are made anew; 0: never
 }
 
 // DefaultNodeDownAfter is how long another node may be silent unless told otherwise.
@@ -76,6 +79,8 @@ func readCluster(r *reader) Cluster {
 		TLSCert:           r.text(s, "tls_cert_file", ""),
 		TLSKey:            r.text(s, "tls_key_file", ""),
 		TLSCA:             r.text(s, "tls_ca_file", ""),
+		AutoRebalance:     r.oneOf(s, "rebalance", "ask", "ask", "auto") == "auto",
+		ReplaceAfter:      r.duration(s, "replace_after", 0, time.Second, atLeast(0)),
 	}
 	if v, found := r.lookup(s, "placement"); found != "" {
 		p, err := ring.ParsePlacement(v)

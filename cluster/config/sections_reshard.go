@@ -8,8 +8,9 @@ type Reshard struct {
 	MaxHistory    int // entries of the history of a job
 	MaxRetries    int // of what has failed
 	RetryInterval time.Duration
-	RequireNode   bool // a request for jobs has to name a node
-	RequireRange  bool // it has to name a range
+	RequireNode   bool  // a request for jobs has to name a node
+	RequireRange  bool  // it has to name a range
+	SplitAbove    int64 // bytes of a copy on the disk, with its indexes, above which its shard is split by itself; 0: never
 }
 
 func readReshard(r *reader) Reshard {
@@ -21,5 +22,6 @@ func readReshard(r *reader) Reshard {
 		RetryInterval: r.duration(s, "retry_interval_sec", 10*time.Second, time.Second, atLeast(0)),
 		RequireNode:   r.boolean(s, "require_node_param", false),
 		RequireRange:  r.boolean(s, "require_range_param", false),
+		SplitAbove:    r.integer(s, "split_above", 0, atLeast(0)),
 	}
 }

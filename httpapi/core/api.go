@@ -27,6 +27,7 @@ import (
 	"divan/httpapi/stats"
 	"divan/replicator"
 	"divan/reshard"
+	"divan/reshard/rebalance"
 	"divan/shard/query"
 	"divan/shard/script"
 	"divan/storage/fault"
@@ -59,6 +60,8 @@ type Deps struct {
 	Replicator *replicator.Replicator
 	// Reshard is the jobs that split shards; nil: such requests are refused.
 	Reshard *reshard.Table
+	// Rebalance moves shards between nodes; nil: this node stands alone.
+	Rebalance *rebalance.Rebalancer
 	// Heavy bounds the matching of selectors that takes long; nil: nothing does.
 	Heavy query.Gate
 	// Cluster are the other nodes; nil: this node stands alone.

@@ -22,6 +22,10 @@ func Routes() []core.Route {
 		row("/_reshard/jobs/{id}", "GET,HEAD,DELETE", core.Methods{Get: getJob, Delete: deleteJob}),
 		row("/_reshard/jobs/{id}/state", "GET,HEAD,PUT", core.Methods{Get: getJobState, Put: putJobState}),
 		row("/_reshard/{rest:.+}", "", core.Methods{Any: missing}),
+		row("/_cluster/rebalance", "DELETE,GET,HEAD,POST,PUT", core.Methods{
+			Get: getRebalance, Post: postRebalance, Put: putRebalance, Delete: deleteRebalance,
+		}),
+		row("/_node/{node}/_drain", "DELETE,GET,HEAD,POST", core.Methods{Get: getDrain, Post: postDrain, Delete: deleteDrain}),
 	}
 }
 

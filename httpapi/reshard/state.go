@@ -159,6 +159,11 @@ func object(c *core.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return jsonObject(text)
+}
+
+// jsonObject returns the canonical text of a body that has to be a JSON object.
+func jsonObject(text []byte) ([]byte, error) {
 	body, err := doc.Canonical(nil, text)
 	if err != nil {
 		return nil, err

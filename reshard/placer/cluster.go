@@ -43,6 +43,9 @@ type Copy struct {
 type Options struct {
 	// Tolerance is how far a node may be from its goal, as a part of that: 0.05 when 0.
 	Tolerance float64
+	// LeavingOnly moves nothing but what has to leave its node wherever that is: copies on nodes that are lost or
+	// drained, and second copies of a point.
+	LeavingOnly bool
 }
 
 const defaultTolerance = 0.05

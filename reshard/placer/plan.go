@@ -9,12 +9,15 @@ func Plan(c *Cluster, o Options) *Result {
 	s := newState(c)
 	s.setGoals(o.Tolerance)
 	bound := s.newBound()
-	r := repair{state: s, bound: &bound}
+	r := repair{state: s, bound: &bound, leavingOnly: o.LeavingOnly}
 	r.run()
 	s.pair()
-	b := newBalance(s, o.Tolerance)
-	b.run()
-	out := &Result{Moves: s.moves(), Left: append(r.left, b.left()...), Nodes: s.nodeBytes()}
+	if !o.LeavingOnly {
+		b := newBalance(s, o.Tolerance)
+		b.run()
+		r.left = append(r.left, b.left()...)
+	}
+	out := &Result{Moves: s.moves(), Left: r.left, Nodes: s.nodeBytes()}
 	out.Totals.MustMove = bound.bytes()
 	for i := range out.Moves {
 		m := &out.Moves[i]

@@ -13,11 +13,15 @@ type repair struct {
 	left  []Left
 	again []urgent // found no place at first; other moves may have made room
 	last  bool     // what finds no place now is left
+
+	leavingOnly bool // Options
 }
 
 func (r *repair) run() {
 	r.all(r.leaving())
-	r.misplacedCopies()
+	if !r.leavingOnly {
+		r.misplacedCopies()
+	}
 	r.last = true
 	for _, u := range r.again {
 		if u.why == Placement || u.why == Zones {

@@ -23,6 +23,7 @@ import (
 	"divan/cluster/meta/raftlog"
 	"divan/cluster/wire"
 	"divan/httpapi"
+	"divan/reshard/rebalance"
 	"divan/storage/fault"
 	"divan/storage/pause"
 )
@@ -385,6 +386,7 @@ func (l *links) handlers() map[string]wire.Handler {
 		serviceHTTP:   l.node.api.ServeNode,
 
 		designdocs.Service: l.node.designs.Answer,
+		rebalance.Service:  l.node.rebalancer.Answer,
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"divan/httpapi"
 	"divan/httpapi/auth"
 	"divan/reshard"
+	"divan/reshard/rebalance"
 	"divan/shard"
 	"divan/shard/query"
 	"divan/shard/script"
@@ -65,8 +66,9 @@ type ending struct {
 
 // upkeep is what changes the copies of this node that no client asks for.
 type upkeep struct {
-	repair    *repair.Repair
-	resharder *reshard.Resharder
+	repair     *repair.Repair
+	resharder  *reshard.Resharder
+	rebalancer *rebalance.Rebalancer // nil: the node stands alone
 }
 
 // functions is what comes of design documents.
@@ -225,7 +227,10 @@ func (n *Node) build(ctx context.Context) (err error) {
 		MaxConnections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare,
 	}
 	if n.links != nil {
-		deps.Cluster, deps.Dial = n.links, n.links.dial
+		if err := n.newRebalancer(); err != nil {
+			return err
+		}
+		deps.Cluster, deps.Dial, deps.Rebalance = n.links, n.links.dial, n.rebalancer
 	}
 	if n.api, err = httpapi.New(deps); err != nil { //nolint:contextcheck // each request carries its own
 		return fmt.Errorf("HTTP interface: %w", err)

@@ -75,7 +75,7 @@ func (n *Node) tasks() []httpapi.Task {
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
 	}
-	out = append(out, n.splits()...)
+	out = n.rebalanceTask(append(out, n.splits()...))
 	for _, t := range n.repair.Tasks() {
 		out = append(out, httpapi.Task{
 			Node: n.name, PID: "<0." + t.Copy + "." + t.Node + ">", Type: "shard_sync", Database: t.Copy, Phase: "to " + t.Node,

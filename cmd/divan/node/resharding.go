@@ -9,6 +9,7 @@ import (
 	"divan/httpapi"
 	"divan/reshard"
 	"divan/reshard/job"
+	"divan/reshard/rebalance"
 )
 
 // newResharder builds what splits shards of this node.
@@ -21,6 +22,42 @@ func (n *Node) newResharder() (err error) {
 		return fmt.Errorf("resharding: %w", err)
 	}
 	return nil
+}
+
+// newRebalancer builds what moves copies between nodes.
+func (n *Node) newRebalancer() (err error) {
+	n.rebalancer, err = rebalance.New(rebalance.Options{
+		Node: n.name, Map: n.meta, Records: n.meta, Table: n.resharder.Table(), Bytes: n.engine.DiskUsage, Config: n.config,
+		Logger: n.log.Named("rebalance"), Ask: n.links.pool.Ask, Alive: n.links.alive,
+		Behind: func() []string { return n.meta.ClusterVersions().Behind },
+	})
+	if err != nil {
+		return fmt.Errorf("rebalance: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) runRebalancer(ctx context.Context) error {
+	if n.rebalancer == nil {
+		return untilDone(ctx)
+	}
+	return n.rebalancer.Run(ctx)
+}
+
+// rebalanceTask appends the rebalance that this node leads.
+func (n *Node) rebalanceTask(to []httpapi.Task) []httpapi.Task {
+	if n.rebalancer == nil || n.meta.LeadTerm() == 0 {
+		return to
+	}
+	rec, there := n.rebalancer.Record()
+	if !there || rec.State != rebalance.Running {
+		return to
+	}
+	return append(to, httpapi.Task{
+		Node: n.name, PID: "<0." + rec.ID + ">", Type: "rebalance", Phase: rec.Reason,
+		ChangesDone: uint64(rec.Moved.Bytes), TotalChanges: uint64(rec.Planned.Bytes),
+		StartedOn: time.Unix(rec.Started, 0), Updated: time.Unix(rec.Updated, 0),
+	})
 }
 
 // newIndexes returns what builds the indexes of copies that are made.

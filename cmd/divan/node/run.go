@@ -55,6 +55,7 @@ func (n *Node) parts() []part {
 	}
 	out = append(out,
 		part{name: "resharding", run: n.resharder.Run, close: nothing},
+		part{name: "rebalance", run: n.runRebalancer, close: nothing},
 		part{name: "ownership", run: n.owners.Run, close: nothing},
 		part{name: "replicator", run: n.replicator.Run, close: nothing},
 	)

@@ -1,0 +1,114 @@
+package rebalance
+
+import (
+	"context"
+	"slices"
+
+	"divan/cluster/meta"
+	"divan/reshard/job"
+	"divan/reshard/placer"
+	"divan/shard/ring"
+)
+
+// Plan is what would be moved now.
+type Plan struct {
+	Moves    []Move // in the order in which they are begun
+	Left     []Left // what stays as it should not be
+	Nodes    []Node
+	Bytes    int64    // that move
+	MustMove int64    // a lower bound of what any plan moves
+	Away     []string // members that do not answer: nothing moves from or to them
+}
+
+// Move is a copy that goes to another node.
+type Move struct {
+	DB     *meta.Database
+	Range  ring.Range
+	From   string
+	To     string
+	Bytes  int64
+	Reason placer.Reason
+}
+
+// Left is a copy or a node that is not as it should be, and stays so.
+type Left struct {
+	DB     *meta.Database // nil: it is about a node
+	Range  ring.Range     // of the copy
+	Node   string
+	Reason placer.Reason
+	Why    placer.Why
+	Bytes  int64 // of the copy; of a node: how far it is beyond the tolerance
+}
+
+// Node is what a node has, in bytes.
+type Node struct {
+	Name, Zone string
+	Draining   bool
+	Member     bool
+	placer.NodeBytes
+}
+
+// Plan says what a rebalance would move now. leavingOnly: only what has to leave its node.
+func (r *Rebalancer) Plan(ctx context.Context, leavingOnly bool) (*Plan, error) {
+	return r.plan(ctx, leavingOnly, "", unfinished(r.o.Table.Jobs()))
+}
+
+// PlanDrain says what is moved when a member is drained, whether it is yet or not.
+func (r *Rebalancer) PlanDrain(ctx context.Context, node string) (*Plan, error) {
+	return r.plan(ctx, true, node, unfinished(r.o.Table.Jobs()))
+}
+
+// plan is Plan that leaves alone what jobs have to do with, with one node drained.
+func (r *Rebalancer) plan(ctx context.Context, leavingOnly bool, drained string, jobs []*job.Job) (*Plan, error) {
+	f := &facts{members: slices.Clone(r.o.Map.Nodes()), jobs: jobs, placement: r.o.Config.Load().Cluster.Placement}
+	for i := range f.members {
+		if f.members[i].Name == drained {
+			f.members[i].Draining = true
+		}
+	}
+	f.sizes, f.away = r.collect(ctx, f.members)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	v := newView(r.o.Map.Databases(), f)
+	return v.planned(placer.Plan(&v.cluster, placer.Options{LeavingOnly: leavingOnly}), f), nil
+}
+
+// unfinished returns the jobs that have not ended.
+func unfinished(jobs []*job.Job) []*job.Job {
+	var out []*job.Job
+	for _, j := range jobs {
+		if !j.Ended() {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// planned names what the placer numbers.
+func (v *view) planned(res *placer.Result, f *facts) *Plan {
+	out := &Plan{Bytes: res.Totals.Bytes, MustMove: res.Totals.MustMove, Away: f.away}
+	for _, m := range res.Moves {
+		out.Moves = append(out.Moves, Move{v.dbs[m.Database], m.Range, v.names[m.From], v.names[m.To], m.Bytes, m.Reason})
+	}
+	for _, l := range res.Left {
+		if l.Why == placer.Pinned { // something is under way, or its node is away
+			continue
+		}
+		left := Left{Reason: l.Reason, Why: l.Why, Bytes: l.Bytes}
+		if l.Node != placer.None {
+			left.Node = v.names[l.Node]
+		}
+		if l.Shard != placer.None {
+			s := &v.cluster.Shards[l.Shard]
+			left.DB, left.Range = v.dbs[s.Database], s.Range
+		}
+		out.Left = append(out.Left, left)
+	}
+	for i, n := range res.Nodes {
+		node := Node{Name: v.names[i], Zone: v.cluster.Nodes[i].Zone, Member: i < len(f.members), NodeBytes: n}
+		node.Draining = node.Member && f.members[i].Draining
+		out.Nodes = append(out.Nodes, node)
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package rebalance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"divan/cluster/config"
+	"divan/cluster/meta"
+	"divan/reshard"
+	"divan/reshard/job"
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// Map is the metadata; *meta.Meta has it.
+type Map interface {
+	Databases() meta.Databases
+	Nodes() []meta.Node
+	// LeadTerm returns the term in which this node leads, 0 when it does not.
+	LeadTerm() uint64
+	AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error
+	RemoveNode(ctx context.Context, name string) error
+}
+
+// Options are what a Rebalancer is made of. All are required but Ask and Alive on a node that
+// stands alone.
+type Options struct {
+	Node    string // this node
+	Map     Map
+	Records reshard.Records
+	Table   *reshard.Table
+	// Bytes returns what a copy of this node and its indexes have on the disk.
+	Bytes  func(copyName string) (int64, error)
+	Config *config.Holder
+	Logger *zap.Logger
+	// Ask sends a request to a service of another node.
+	Ask   func(ctx context.Context, node, service string, request []byte) ([]byte, error)
+	Alive func(node string) bool
+	// Behind returns members whose programs do not know moves: nothing can be moved until they are upgraded.
+	Behind func() []string
+}
+
+// Rebalancer moves copies while this node leads. It is safe for concurrent use.
+type Rebalancer struct {
+	o Options
+}
+
+// New returns a rebalancer. Nothing is moved before Run.
+func New(o Options) (*Rebalancer, error) {
+	if o.Node == "" || o.Map == nil || o.Records == nil || o.Table == nil || o.Bytes == nil || o.Config == nil || o.Logger == nil || o.Behind == nil || (o.Ask == nil) != (o.Alive == nil) {
+		return nil, errors.New("rebalance: an option is missing")
+	}
+	if o.Alive == nil {
+		o.Alive = func(node string) bool { return node == o.Node }
+	}
+	return &Rebalancer{o}, nil
+}
+
+const (
+	// lookEvery is how often the leader looks when nothing is said to have changed, and lookPause how long it
+	// waits after a look at least.
+	lookEvery = 2 * time.Second
+	lookPause = 500 * time.Millisecond
+	// planEvery is how often it plans at most. When a plan takes long, ten times that is waited.
+	planEvery = 5 * time.Second
+)
+
+// lead is what the leader has seen since it leads. It is the leader's own: times are of its monotonic
+// clock.
+type lead struct {
+	term    uint64
+	planned time.Time // when the next plan may be made
+	watch   watch
+}
+
+// Run moves copies while this node leads, until ctx ends.
+func (r *Rebalancer) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for l := (&lead{}); ; {
+		changed := r.o.Records.RecordsChanged()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
+		if err := r.look(ctx, l); err != nil && ctx.Err() == nil && !fault.Is(err, fault.Conflict) {
+			r.o.Logger.Debug("copies are not rebalanced now", zap.Error(err))
+		}
+		pause.Reset(lookPause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// look does what there is to do now.
+func (r *Rebalancer) look(ctx context.Context, l *lead) error {
+	term := r.o.Map.LeadTerm()
+	if term != l.term {
+		*l = lead{term: term}
+	}
+	if term == 0 {
+		return nil
+	}
+	if err := r.refusal(); err != nil {
+		return err
+	}
+	if err := r.watch(ctx, &l.watch); err != nil {
+		return err
+	}
+	s := r.load()
+	if s.Record == nil || s.State != Running && len(s.Batch) == 0 {
+		return nil
+	}
+	jobs := r.o.Table.Jobs()
+	changed := s.settle(r.o.Map.Databases(), byID(jobs))
+	if s.State != Running || time.Now().Before(l.planned) {
+		if changed {
+			return r.save(ctx, &s)
+		}
+		return nil
+	}
+	return r.proceed(ctx, l, &s, jobs)
+}
+
+// proceed plans anew, begins moves, and notes when there is nothing left to move.
+func (r *Rebalancer) proceed(ctx context.Context, l *lead, s *stored, jobs []*job.Job) error {
+	begin := time.Now()
+	p, err := r.plan(ctx, s.LeavingOnly, "", inTheWay(jobs, s.Started))
+	now := time.Now()
+	l.planned = now.Add(max(planEvery, 10*now.Sub(begin)))
+	if err != nil {
+		return err
+	}
+	s.note(p)
+	next := choose(p, s.Batch, max(1, r.o.Config.Load().Reshard.MaxJobs/2))
+	s.Batch = append(s.Batch, next...)
+	if len(s.Batch) == 0 {
+		s.end(r.takers())
+		r.o.Logger.Info("a rebalance is complete", zap.Int("moved", s.Moved.Copies), zap.Int64("bytes", s.Moved.Bytes), zap.Int("failed", s.Failed.Copies))
+	}
+	// Before they are begun: so that none is under way of which no record tells.
+	if err := r.save(ctx, s); err != nil {
+		return err
+	}
+	for i := range next {
+		if err := r.beginMove(ctx, &next[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end notes that there is nothing to move.
+func (s *stored) end(takers []string) {
+	s.State, s.Members = Completed, takers
+	switch {
+	case s.Failed.Copies > 0:
+		s.Reason = "Some copies could not be moved: see failures."
+	case len(s.Left) > 0:
+		s.Reason = "What is left cannot be mended by moves: see left."
+	default:
+		s.Reason = ""
+	}
+}
+
+// inTheWay returns the jobs whose copies are left alone: those that have not ended, and those that
+// have failed since a time.
+func inTheWay(jobs []*job.Job, since int64) []*job.Job {
+	out := unfinished(jobs)
+	for _, j := range jobs {
+		if j.State == job.Failed && j.Updated >= since {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+func byID(jobs []*job.Job) map[string]*job.Job {
+	out := make(map[string]*job.Job, len(jobs))
+	for _, j := range jobs {
+		out[j.ID()] = j
+	}
+	return out
+}
+
+// beginMove begins a move. One that cannot be begun, because of what has changed since it was planned, is left to the
+// next plan.
+func (r *Rebalancer) beginMove(ctx context.Context, it *Item) error {
+	db, ok := r.o.Map.Databases().Get(it.Database)
+	if !ok || db.Suffix != it.Suffix {
+		return nil
+	}
+	var err error
+	if it.Lost {
+		err = r.o.Map.AddCopies(ctx, db.Name, db.ID, []ring.Addition{{Range: it.Range, Node: it.To, Instead: it.From, Lost: true}})
+	} else {
+		err = r.createJob(ctx, db, it)
+	}
+	switch {
+	case err == nil, fault.Is(err, fault.Unavailable), ctx.Err() != nil:
+		return err
+	default:
+		r.o.Logger.Debug("a move of a rebalance is not begun", zap.String("copy", db.CopyName(it.Range)), zap.String("to", it.To), zap.Error(err))
+		return nil
+	}
+}
+
+func (r *Rebalancer) createJob(ctx context.Context, db *meta.Database, it *Item) error {
+	c, there := it.shard(db).CopyOn(it.From)
+	if !there {
+		return nil
+	}
+	source, err := reshard.MoveOf(db, it.Range, c, it.To)
+	if err != nil {
+		return err
+	}
+	_, err = r.o.Table.Create(ctx, source)
+	if !errors.Is(err, reshard.ErrJobExists) {
+		return err
+	}
+	if old, failed := r.o.Table.Job(ctx, it.JobID()); failed == nil && old.State == job.Failed { // in an earlier rebalance
+		if err := r.o.Table.Remove(ctx, it.JobID()); err != nil {
+			return err
+		}
+		_, err = r.o.Table.Create(ctx, source)
+	}
+	return err
+}

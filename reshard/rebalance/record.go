@@ -1,0 +1,260 @@
+package rebalance
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"divan/reshard/job"
+	"divan/shard/ring"
+	"divan/storage/fault"
+)
+
+// recordKey is the key of the record.
+const recordKey = "reshard/rebalance"
+
+// State is what a rebalance is doing.
+type State string
+
+// The states. In all but Running nothing more is begun; what has begun comes to its end.
+const (
+	Running   State = "running"
+	Stopped   State = "stopped"
+	Completed State = "completed"
+	Cancelled State = "cancelled"
+)
+
+// Record is the rebalance that was asked for last.
+type Record struct {
+	ID          string `json:"id"`
+	State       State  `json:"state"`
+	Reason      string `json:"reason,omitempty"`       // of the state, for people
+	LeavingOnly bool   `json:"leaving_only,omitempty"` // only what has to leave its node is moved
+	Started     int64  `json:"started"`                // unix seconds, as Updated
+	Updated     int64  `json:"updated"`
+
+	Planned Sum `json:"planned"` // when it was last planned: what had ended, what was under way, and what was left to move
+	Moved   Sum `json:"moved"`
+	Failed  Sum `json:"failed"`
+
+	Batch    []Item    `json:"batch,omitempty"`    // under way
+	Failures []Failure `json:"failures,omitempty"` // the newest
+	Left     []LeftSum `json:"left,omitempty"`     // what stays as it should not be, as of the last plan
+	Members  []string  `json:"members,omitempty"`  // of the cluster when it ended, those that take copies
+}
+
+// Sum counts copies.
+type Sum struct {
+	Copies int   `json:"copies"`
+	Bytes  int64 `json:"bytes"`
+}
+
+func (s *Sum) add(bytes int64) {
+	s.Copies++
+	s.Bytes += bytes
+}
+
+// Item is a move that is under way.
+type Item struct {
+	Database string     `json:"db"`
+	Suffix   string     `json:"suffix"` // of its copies' names
+	Range    ring.Range `json:"range"`
+	From     string     `json:"from"`
+	To       string     `json:"to"`
+	Bytes    int64      `json:"bytes"`
+	Lost     bool       `json:"lost,omitempty"` // From is no member any more: there is no job
+}
+
+// JobID returns the id of the job that moves it.
+func (i *Item) JobID() string {
+	s := job.Source{Type: job.Move, Node: i.From, Database: i.Database, Suffix: i.Suffix, Range: i.Range, To: i.To}
+	return s.ID()
+}
+
+// Failure is a move that has failed.
+type Failure struct {
+	Item
+	Reason string `json:"reason"`
+}
+
+// LeftSum is what stays for one reason.
+type LeftSum struct {
+	Why string `json:"why"`
+	Sum
+}
+
+// Bounds of what is kept in a record, which is at most 64 KB.
+const (
+	maxFailures    = 20
+	maxBatchBytes  = 40 << 10
+	maxReasonBytes = 300
+)
+
+// ErrRunning says that a rebalance is under way.
+var ErrRunning = fault.New(fault.Conflict, "A rebalance is under way. It takes what has changed into account by itself; see GET /_cluster/rebalance.")
+
+// stored is the record as it is kept.
+type stored struct {
+	*Record // nil: none yet
+	version uint64
+}
+
+func (r *Rebalancer) load() stored {
+	for _, rec := range r.o.Records.Records(recordKey) {
+		if rec.Key != recordKey {
+			continue
+		}
+		out := &Record{}
+		if json.Unmarshal(rec.Value, out) != nil {
+			return stored{version: rec.Version} // of a newer version
+		}
+		return stored{out, rec.Version}
+	}
+	return stored{}
+}
+
+// save writes the record in the place of what it was. The error is fault.Conflict when that was changed
+// meanwhile.
+func (r *Rebalancer) save(ctx context.Context, s *stored) error {
+	s.Updated = time.Now().Unix()
+	value, err := json.Marshal(s.Record)
+	if err != nil {
+		return err
+	}
+	version, err := r.o.Records.PutRecord(ctx, recordKey, value, s.version)
+	if err != nil {
+		return fmt.Errorf("keep the state of the rebalance: %w", err)
+	}
+	s.version = version
+	return nil
+}
+
+// Record returns the rebalance that was asked for last; false when none ever was.
+func (r *Rebalancer) Record() (*Record, bool) {
+	s := r.load()
+	return s.Record, s.Record != nil
+}
+
+// Start begins a rebalance; ErrRunning when one is under way. One that only moves what has to leave
+// its node becomes one that moves all. Any node may be asked: the leader does it.
+func (r *Rebalancer) Start(ctx context.Context, leavingOnly bool, reason string) (*Record, error) {
+	if err := r.refusal(); err != nil {
+		return nil, err
+	}
+	return r.alter(ctx, func(s *stored) error {
+		switch {
+		case s.Record == nil || s.State != Running:
+			next := &Record{ID: newID(), State: Running, Reason: reason, LeavingOnly: leavingOnly, Started: time.Now().Unix()}
+			if s.Record != nil {
+				next.Batch = s.Batch // what is under way still
+			}
+			s.Record = next
+		case s.LeavingOnly && !leavingOnly:
+			s.LeavingOnly, s.Reason = false, reason
+		default:
+			return ErrRunning
+		}
+		return nil
+	})
+}
+
+// refusal returns why nothing can be moved.
+func (r *Rebalancer) refusal() error {
+	if behind := r.o.Behind(); len(behind) > 0 {
+		return fault.Newf(fault.Conflict, "Shards are moved when all nodes run a version that knows that; it waits for %s.", strings.Join(behind, ", "))
+	}
+	return nil
+}
+
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// errNoRebalance says that there is nothing to stop or resume.
+func errNoRebalance() error { return fault.New(fault.NotFound, "No rebalance was ever asked for.") }
+
+// Stop has a rebalance begin nothing more; what is under way comes to its end.
+func (r *Rebalancer) Stop(ctx context.Context, reason string) error {
+	_, err := r.alter(ctx, func(s *stored) error { return s.become(Stopped, reason, Running, Stopped) })
+	return err
+}
+
+// Resume has a stopped rebalance go on.
+func (r *Rebalancer) Resume(ctx context.Context) error {
+	_, err := r.alter(ctx, func(s *stored) error { return s.become(Running, "", Stopped, Running) })
+	return err
+}
+
+// Cancel ends a rebalance, and gives up the moves that are under way where that can be.
+func (r *Rebalancer) Cancel(ctx context.Context, reason string) error {
+	rec, err := r.alter(ctx, func(s *stored) error {
+		s.setMembers(r.takers())
+		return s.become(Cancelled, reason, Running, Stopped, Cancelled)
+	})
+	if err != nil {
+		return err
+	}
+	for i := range rec.Batch {
+		if rec.Batch[i].Lost {
+			continue
+		}
+		if err := r.o.Table.Remove(ctx, rec.Batch[i].JobID()); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// become changes the state if it is one of some.
+func (s *stored) become(next State, reason string, from ...State) error {
+	switch {
+	case s.Record == nil:
+		return errNoRebalance()
+	case !slices.Contains(from, s.State):
+		return fault.Newf(fault.Conflict, "The rebalance has ended: it is %s.", s.State)
+	}
+	s.State, s.Reason = next, cut(reason)
+	return nil
+}
+
+func (s *stored) setMembers(names []string) {
+	if s.Record != nil {
+		s.Members = names
+	}
+}
+
+// maxTries is how often a change is decided anew that another one comes before.
+const maxTries = 20
+
+// alter changes the record.
+func (r *Rebalancer) alter(ctx context.Context, f func(s *stored) error) (*Record, error) {
+	for range maxTries {
+		s := r.load()
+		if err := f(&s); err != nil {
+			return nil, err
+		}
+		if err := r.save(ctx, &s); !fault.Is(err, fault.Conflict) {
+			return s.Record, err
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "The rebalance changes all the time.")
+}
+
+// takers returns the members that take copies, sorted.
+func (r *Rebalancer) takers() []string {
+	var out []string
+	for _, n := range r.o.Map.Nodes() {
+		if !n.Draining {
+			out = append(out, n.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
