@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,8 +146,12 @@ func isDataDirectory(dir string) error {
 	}
 	if info.IsDir() {
 		for _, name := range []string{"shards", "meta", "LOCK"} {
-			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			_, err := os.Stat(filepath.Join(dir, name))
+			if err == nil {
 				return nil
+			}
+			if errors.Is(err, fs.ErrPermission) {
+				return fmt.Errorf("%w: run it as the user of the node or as root", err)
 			}
 		}
 	}

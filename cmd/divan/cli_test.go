@@ -119,6 +119,22 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: exit status %d, %s", args, status, out)
 		}
 	}
+	// A node's directory is its user's alone: to others it must not look like none.
+	dir := t.TempDir()
+	startServer(t, adminEnviron(), "--data", dir).stop()
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700) //nolint:errcheck,gosec // the test would say that it cannot be removed
+	if status, out := run(t, nil, "serve", "--data", dir); status != 1 || !strings.HasPrefix(out, "divan: the data directory is another user's: ") {
+		t.Errorf("serve: exit status %d, %s", status, out)
+	}
+	for _, command := range []string{"check", "recover"} {
+		status, out := run(t, nil, command, dir)
+		if want := "divan: stat " + dir + "/shards: permission denied: run it as the user of the node or as root\n"; status != 1 || out != want {
+			t.Errorf("%s: exit status %d, %s", command, status, out)
+		}
+	}
 }
 
 // TestNoAdmin: without an administrator the node keeps to itself.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,9 @@ func keepPrivate(dataDir string) error {
 	err := os.Chmod(filepath.Join(dataDir, node.IdentityFile), 0o600)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil // it is not there; a directory that cannot be made has its own error later
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("the data directory is another user's: %w", err)
 	}
 	return err
 }
