@@ -113,6 +113,9 @@ func greet(ctx context.Context, n *node.Node, o *serveOptions, out io.Writer) {
 	case <-n.Ready():
 	}
 	text := fmt.Sprintf("Divan answers on http://%s\n", n.Addr())
+	if err := tellReady(ctx); err != nil {
+		text += err.Error() + "\n"
+	}
 	admins := n.Config().Load().Admins
 	if out == os.Stderr && onTerminal(os.Stderr) {
 		text += details(n, o.cfg.DataDir, slices.Sorted(maps.Keys(admins)))

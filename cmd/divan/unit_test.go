@@ -1,12 +1,14 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestUnit: the unit for systemd can be enabled and starts what there is, and the
@@ -20,7 +22,7 @@ func TestUnit(t *testing.T) {
 		return string(text)
 	}
 	unit, pack := read("deploy", "divan.service"), read("deploy", "deb", "nfpm.yaml")
-	for _, line := range []string{"[Unit]", "[Service]", "[Install]", "User=divan", "StateDirectory=divan", "LogsDirectory=divan", "WantedBy=multi-user.target"} {
+	for _, line := range []string{"[Unit]", "[Service]", "[Install]", "Type=notify", "TimeoutStartSec=infinity", "User=divan", "StateDirectory=divan", "LogsDirectory=divan", "WantedBy=multi-user.target"} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("the unit has no line %s", line)
 		}
@@ -50,6 +52,23 @@ func TestUnit(t *testing.T) {
 			t.Errorf("the package has no %s", file)
 		}
 	}
+	// Who starts the service waits for what the program tells.
+	socket := filepath.Join(t.TempDir(), "notify")
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close() //nolint:errcheck // nobody writes to it any more
+	p := startServer(t, append(adminEnviron(), "NOTIFY_SOCKET="+socket), "--data", t.TempDir())
+	message := make([]byte, 100)
+	if err := told.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := told.Read(message); err != nil || string(message[:n]) != "READY=1" {
+		t.Errorf("the program tells systemd %q, %v", message[:n], err)
+	}
+	newClient(t, p.address).want(t, "GET", "/_up", "", 200)
+	p.stop()
 	for _, m := range regexp.MustCompile(`(?m)src: (\S+)`).FindAllStringSubmatch(pack, -1) {
 		if m[1] != "bin/divan" { // which make builds
 			read(m[1])
