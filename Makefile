@@ -30,6 +30,7 @@ image: build ## the container image "divan", which holds nothing but the binary
 # gets the time that it was made in front. dpkg has 1.3~rc1 before 1.3, which is
 # what 1.3-rc1 says.
 deb: build ## a Debian package in bin/, with a unit for systemd
+	rm -f bin/divan_*.deb # apt would choose one of several
 	version=$$(./bin/divan --version | sed 's/^divan v\{0,1\}//; s/-\([abpr]\)/~\1/; s/-/+/g'); \
 	case $$version in [0-9]*.*) ;; *) version=0~$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M%S 2>/dev/null || echo 0)+$$version ;; esac; \
 	DEB_VERSION=$$version DEB_ARCH=$$(go env GOARCH) go run $(NFPM) package --config deploy/deb/nfpm.yaml --packager deb --target bin/
