@@ -276,8 +276,8 @@ func TestHelp(t *testing.T) {
 // TestHealthcheck asks nodes that run and do not run.
 func TestHealthcheck(t *testing.T) {
 	p := startServer(t, adminEnviron(), "--data", t.TempDir())
-	for _, slash := range []string{"", "/"} {
-		if status, out := run(t, nil, "healthcheck", "http://"+p.address+slash); status != 0 || out != "" {
+	for _, url := range []string{"http://" + p.address, "http://" + p.address + "/", p.address} {
+		if status, out := run(t, nil, "healthcheck", url); status != 0 || out != "" {
 			t.Errorf("exit status %d, %q", status, out)
 		}
 	}

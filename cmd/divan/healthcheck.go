@@ -34,6 +34,9 @@ stops or is in maintenance mode answers that it cannot. Without a URL the node o
 			if err := checkServerURL(base); err != nil {
 				return err
 			}
+			if !strings.Contains(base, "://") {
+				base = "http://" + base
+			}
 			client, err := clientFor(ca, insecure)
 			if err != nil {
 				return err
