@@ -32,6 +32,10 @@ func TestCluster(t *testing.T) {
 			t.Fatalf("setup: exit status %d, %s", status, out)
 		}
 	}
+	named := append([]string{"setup", strings.Replace(urls[0], "//", "//adm:pass@", 1)}, urls[1:]...)
+	if status, out := run(t, nil, named...); status != 0 {
+		t.Errorf("setup with the administrator in the URL: exit status %d, %s", status, out)
+	}
 	if status, out := run(t, nil, "setup", "--admin", "adm:wrong", urls[0]); status != 1 || !strings.Contains(out, "does not take the administrator's name and password") {
 		t.Errorf("setup with a wrong password: exit status %d, %s", status, out)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -26,7 +25,8 @@ func setupCommand() *cobra.Command {
 
     divan setup --admin admin:password http://node1:5984 http://node2:5984 http://node3:5984
 
-The nodes need the same administrator; COUCHDB_USER and COUCHDB_PASSWORD are used when --admin is not given.
+The nodes need the same administrator; the one in the first URL, or COUCHDB_USER and COUCHDB_PASSWORD, is used when
+--admin is not given.
 Nodes that do not answer yet are waited for. It may be run again: it then does what is missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,9 +36,14 @@ Nodes that do not answer yet are waited for. It may be run again: it then does w
 				}
 			}
 			cfg.Nodes, cfg.Out = args, cmd.ErrOrStderr()
-			cfg.User, cfg.Password = os.Getenv("COUCHDB_USER"), os.Getenv("COUCHDB_PASSWORD")
 			if admin != "" {
 				cfg.User, cfg.Password, _ = strings.Cut(admin, ":")
+			} else {
+				first, err := login(cmd.Context(), cmd.ErrOrStderr(), args[0], "COUCHDB_")
+				if err != nil {
+					return err
+				}
+				cfg.User, cfg.Password = first.User, first.Password
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()

@@ -92,7 +92,7 @@ func newJob(cfg Config) (*job, error) {
 		return nil, errors.New("name the nodes by their URLs, like http://node1:5984 http://node2:5984 http://node3:5984")
 	}
 	if cfg.User == "" || cfg.Password == "" {
-		return nil, errors.New("the name and password of a server administrator are needed")
+		return nil, errors.New("the name and password of a server administrator are needed: --admin NAME:PASSWORD, in the first URL, or COUCHDB_USER and COUCHDB_PASSWORD")
 	}
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Timeout: requestTimeout}
