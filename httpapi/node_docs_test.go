@@ -101,7 +101,7 @@ func TestReplaceOnlyHolder(t *testing.T) {
 	follow(t, a, []visit{
 		{"adm", "PUT", "/db?q=3&n=1", "", 201, ""},
 		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1"}`, 409, `{"error":"conflict","reason":"away@127.0.0.1 has the only full copy of a range of ` +
-			`database \"db\", or one that others are still filled from. \"force\": true in the body gives up what only away@127.0.0.1 has."}`},
+			`database \"db\", or one that others are still filled from. Where copies join (_lost_shards) or move (_reshard/jobs), wait and try again. \"force\": true in the body gives up what only away@127.0.0.1 has."}`},
 		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 200, ""},
 		{"adm", "PUT", two, `{"replaces":"away@127.0.0.1","force":true}`, 201, ""},
 		{"adm", "GET", "/_node/_local/_nodes/away@127.0.0.1", "", 404, ""},

@@ -95,7 +95,7 @@ func (s *state) dispensable(node string) error {
 		what = fmt.Sprintf("%d databases, the first is %q", n, first)
 	}
 	return fault.Newf(fault.Conflict, "%s has the only full copy of a range of %s, or one that others are still filled from. "+
-		"\"force\": true in the body gives up what only %s has.", node, what, node)
+		"Where copies join (_lost_shards) or move (_reshard/jobs), wait and try again. \"force\": true in the body gives up what only %s has.", node, what, node)
 }
 
 // placed reports whether the map of some database names a node.
