@@ -127,7 +127,7 @@ func (r *Repair) look(ctx context.Context) error {
 			return err
 		}
 		for i := range changes {
-			r.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Change.Copy), zap.Stringer("to", changes[i].Change.To))
+			r.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Copy), zap.Stringer("to", changes[i].To))
 		}
 	}
 	return nil

@@ -59,6 +59,7 @@ type plan struct {
 	length    time.Duration // of the clients' work
 	grow      time.Duration // when one more node joins; 0: none does
 	splits    []split
+	balances  []balance
 	replace   int // how often in the end a node is lost for good, another takes its place, and work goes on
 }
 
@@ -119,7 +120,7 @@ func newPlan(seed uint64) plan {
 	if rng.IntN(6) == 0 {
 		p.replace = 1 + rng.IntN(2)
 	}
-	p.splits = newSplits(&p)
+	p.splits, p.balances = newSplits(&p), newBalances(&p)
 	p.pause = time.Duration(80+rng.IntN(300)) * time.Millisecond
 	return p
 }
@@ -219,6 +220,9 @@ func (p plan) String() string {
 	}
 	for _, s := range p.splits {
 		fmt.Fprintf(&out, "\n    %v", s)
+	}
+	for _, b := range p.balances {
+		fmt.Fprintf(&out, "\n    %v", b)
 	}
 	if p.grow > 0 {
 		fmt.Fprintf(&out, "\n    %v: one more node", p.grow)

@@ -186,6 +186,9 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 	}
 	w.start = time.Now()
 	w.nodes.Go(w.awaitVotes)
+	for _, b := range p.balances {
+		w.splits.Go(func() { w.balance(b) })
+	}
 	w.work(0, p.length, func() {
 		for _, m := range p.moments() {
 			<-time.After(m.at - w.clock())
@@ -202,9 +205,11 @@ func live(t *testing.T, p plan, log *zap.Logger) *history.History {
 		}
 	})
 	w.awaitSplits()
+	w.awaitBalance()
 	w.converge()
 	for i := range p.replace {
 		w.work((i+1)*p.clients, 20*time.Second, w.replace)
+		w.awaitBalance()
 		w.converge()
 	}
 	w.replay()

@@ -348,7 +348,7 @@ func (w *world) replace() {
 		}
 		return nil
 	})
-	if err == nil {
+	if oneByOne := w.rng.IntN(2) == 0; err == nil && (!oneByOne || !w.spread(helper, old)) {
 		err = w.takeOver(helper, old, by)
 	}
 	if err != nil {

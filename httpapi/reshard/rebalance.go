@@ -187,6 +187,7 @@ type stateAnswer struct {
 	Planned  sum          `json:"planned"`
 	Moved    sum          `json:"moved"`
 	Failed   sum          `json:"failed"`
+	Waiting  int          `json:"waiting"` // copies that have to leave their nodes, and cannot yet
 	Running  []moveAnswer `json:"running"`
 	Failures []failure    `json:"failures,omitempty"`
 	Left     []leftSum    `json:"left,omitempty"`
@@ -222,7 +223,7 @@ func getRebalance(c *core.Call) error {
 	out := stateAnswer{
 		State: string(rec.State), ID: rec.ID, Reason: rec.Reason, Balance: !rec.LeavingOnly,
 		Started: timestamp(rec.Started), Updated: timestamp(rec.Updated),
-		Planned: sum(rec.Planned), Moved: sum(rec.Moved), Failed: sum(rec.Failed), Running: []moveAnswer{},
+		Planned: sum(rec.Planned), Moved: sum(rec.Moved), Failed: sum(rec.Failed), Waiting: rec.Waiting, Running: []moveAnswer{},
 	}
 	for i := range rec.Batch {
 		m := itemAnswer(&rec.Batch[i])

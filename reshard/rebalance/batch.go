@@ -13,15 +13,19 @@ import (
 // This file decides and does nothing.
 
 // settle notes which moves of the batch have ended, and reports whether any has. jobs are those there are, by
-// their ids. What is not there any more, or was never begun, is forgotten: the next plan has it.
-func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed bool) {
+// their ids. What was never begun is forgotten: the next plan has it. So is what belonged to databases that are
+// deleted; the ids of its jobs are returned, which nobody asked for.
+func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed bool, pointless []string) {
 	var still []Item
 	for _, it := range rec.Batch {
 		db, ok := dbs.Get(it.Database)
+		j := jobs[it.JobID()]
 		if !ok || db.Suffix != it.Suffix {
+			if j != nil && !it.Lost {
+				pointless = append(pointless, it.JobID())
+			}
 			continue
 		}
-		j := jobs[it.JobID()]
 		switch {
 		case !it.Lost && j != nil && !j.Ended():
 			still = append(still, it)
@@ -35,7 +39,7 @@ func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed
 	}
 	changed = len(still) != len(rec.Batch)
 	rec.Batch = still
-	return changed
+	return changed, pointless
 }
 
 func (rec *Record) fail(it Item, reason string) {
@@ -112,7 +116,7 @@ func (rec *Record) note(p *Plan) {
 	for i := range rec.Batch {
 		rec.Planned.Bytes += rec.Batch[i].Bytes
 	}
-	rec.Left = nil
+	rec.Left, rec.Waiting = nil, p.Waiting
 	for _, l := range p.Left {
 		why := l.Why.String()
 		at := slices.IndexFunc(rec.Left, func(s LeftSum) bool { return s.Why == why })

@@ -18,6 +18,7 @@ type Plan struct {
 	Bytes    int64    // that move
 	MustMove int64    // a lower bound of what any plan moves
 	Away     []string // members that do not answer: nothing moves from or to them
+	Waiting  int      // copies that have to leave their nodes, and cannot yet
 }
 
 // Move is a copy that goes to another node.
@@ -74,6 +75,11 @@ func (r *Rebalancer) plan(ctx context.Context, leavingOnly bool, drained string,
 	return v.planned(placer.Plan(&v.cluster, placer.Options{LeavingOnly: leavingOnly}), f), nil
 }
 
+// drains reports whether a node is to be emptied.
+func (f *facts) drains(node string) bool {
+	return slices.ContainsFunc(f.members, func(n meta.Node) bool { return n.Name == node && n.Draining })
+}
+
 // unfinished returns the jobs that have not ended.
 func unfinished(jobs []*job.Job) []*job.Job {
 	var out []*job.Job
@@ -92,7 +98,11 @@ func (v *view) planned(res *placer.Result, f *facts) *Plan {
 		out.Moves = append(out.Moves, Move{v.dbs[m.Database], m.Range, v.names[m.From], v.names[m.To], m.Bytes, m.Reason})
 	}
 	for _, l := range res.Left {
-		if l.Why == placer.Pinned { // something is under way, or its node is away
+		if l.Why == placer.Pinned { // something is under way, or its node is away, or it has failed
+			away := l.Reason == placer.Draining && !f.drains(v.names[l.Node]) // as the view has it
+			if l.Reason <= placer.Draining && v.waits[l.Shard] && !away {
+				out.Waiting++
+			}
 			continue
 		}
 		left := Left{Reason: l.Reason, Why: l.Why, Bytes: l.Bytes}

@@ -122,7 +122,12 @@ func (r *Rebalancer) look(ctx context.Context, l *lead) error {
 		return nil
 	}
 	jobs := r.o.Table.Jobs()
-	changed := s.settle(r.o.Map.Databases(), byID(jobs))
+	changed, pointless := s.settle(r.o.Map.Databases(), byID(jobs))
+	for _, id := range pointless {
+		if err := r.o.Table.Remove(ctx, id); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
 	if s.State != Running || time.Now().Before(l.planned) {
 		if changed {
 			return r.save(ctx, &s)
@@ -144,7 +149,7 @@ func (r *Rebalancer) proceed(ctx context.Context, l *lead, s *stored, jobs []*jo
 	s.note(p)
 	next := choose(p, s.Batch, max(1, r.o.Config.Load().Reshard.MaxJobs/2))
 	s.Batch = append(s.Batch, next...)
-	if len(s.Batch) == 0 {
+	if len(s.Batch) == 0 && p.Waiting == 0 {
 		s.end(r.takers())
 		r.o.Logger.Info("a rebalance is complete", zap.Int("moved", s.Moved.Copies), zap.Int64("bytes", s.Moved.Bytes), zap.Int("failed", s.Failed.Copies))
 	}

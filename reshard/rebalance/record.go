@@ -41,6 +41,7 @@ type Record struct {
 	Planned Sum `json:"planned"` // when it was last planned: what had ended, what was under way, and what was left to move
 	Moved   Sum `json:"moved"`
 	Failed  Sum `json:"failed"`
+	Waiting int `json:"waiting,omitempty"` // copies that have to leave their nodes, and cannot yet
 
 	Batch    []Item    `json:"batch,omitempty"`    // under way
 	Failures []Failure `json:"failures,omitempty"` // the newest

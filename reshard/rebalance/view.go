@@ -15,6 +15,7 @@ type view struct {
 	names   []string         // of nodes, by their index
 	dbs     []*meta.Database // by their index
 	node    map[string]int32 // index by name
+	waits   []bool           // of shards of the cluster: their copies may move later, by themselves
 }
 
 // facts are what a view is made of besides the maps.
@@ -22,7 +23,7 @@ type facts struct {
 	members   []meta.Node
 	away      []string // members that do not answer: nothing moves from or to them
 	sizes     sizes
-	jobs      []*job.Job     // those whose copies are left alone
+	jobs      []*job.Job     // those whose copies are left alone; also what has failed
 	placement ring.Placement // of all databases
 }
 
@@ -37,25 +38,26 @@ func newView(dbs meta.Databases, f *facts) *view {
 		away := slices.Contains(f.away, n.Name)
 		v.add(n.Name, placer.Node{Node: ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining || away}})
 	}
-	busy := busyRanges(f.jobs)
+	busy, pending := busyRanges(f.jobs), busyRanges(unfinished(f.jobs))
 	for db := range dbs.All() {
 		at := int32(len(v.dbs))
 		v.dbs = append(v.dbs, db)
 		v.cluster.Databases = append(v.cluster.Databases, placer.Database{Placement: f.placement})
 		for i := range db.Shards {
 			s := &db.Shards[i]
-			pinned := !settled(db.Shards, s) || slices.ContainsFunc(busy[db.ID], s.Overlaps)
+			waits := !settled(db.Shards, s) || slices.ContainsFunc(pending[db.ID], s.Overlaps)
+			pinned := waits || slices.ContainsFunc(busy[db.ID], s.Overlaps)
 			out := placer.Shard{Range: s.Range, Database: at}
 			for _, c := range s.Copies {
 				if c.State == ring.StateCopying || c.State == ring.StateLeaving || succeeded(s, c) {
 					continue
 				}
-				out.Copies = append(out.Copies, placer.Copy{
-					Node: v.indexOf(c.Node), Bytes: f.sizes.of(db, s, c), Pinned: pinned || slices.Contains(f.away, c.Node),
-				})
+				away := slices.Contains(f.away, c.Node)
+				waits = waits || away
+				out.Copies = append(out.Copies, placer.Copy{Node: v.indexOf(c.Node), Bytes: f.sizes.of(db, s, c), Pinned: pinned || away})
 			}
 			if len(out.Copies) > 0 {
-				v.cluster.Shards = append(v.cluster.Shards, out)
+				v.cluster.Shards, v.waits = append(v.cluster.Shards, out), append(v.waits, waits)
 			}
 		}
 	}
