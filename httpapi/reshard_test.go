@@ -97,6 +97,17 @@ func TestReshardRefusals(t *testing.T) {
 	ask("GET /", "", 200, `"reshard"`)
 }
 
+// A node that stands alone says why there is nothing to move.
+func TestRebalanceAlone(t *testing.T) {
+	ask := asker(t, reshardAPI(t, nil))
+	for _, line := range []string{
+		"GET /_cluster/rebalance", "POST /_cluster/rebalance", "PUT /_cluster/rebalance", "DELETE /_cluster/rebalance",
+		"GET /_node/_local/_drain", "POST /_node/_local/_drain", "DELETE /_node/_local/_drain",
+	} {
+		ask(line, `{"state":"stopped"}`, 400, "This node is not part of a cluster")
+	}
+}
+
 // A merge is made for each node, and shown with what it merges.
 func TestMergeJobs(t *testing.T) {
 	ask := asker(t, reshardAPI(t, nil))

@@ -76,8 +76,15 @@ func (w *world) balance(b balance) {
 func (w *world) awaitBalance() {
 	err := w.until(splitTimeout, func() error {
 		var out struct {
-			State   string
-			Running []any
+			State    string
+			Running  []any
+			Waiting  int
+			Moved    any
+			Failed   any
+			Left     any
+			Failures any
+			Balance  bool
+			Reason   string
 		}
 		if err := w.ask(w.present()[0], "/_cluster/rebalance", &out); err != nil {
 			return err

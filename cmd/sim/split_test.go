@@ -137,7 +137,7 @@ func (p plan) keepsGivenUp(node int) bool {
 
 // mixed reports whether shards are merged or moved beside splits, so that jobs are in each other's way.
 func (p plan) mixed() bool {
-	return len(p.splits) > 1 && slices.ContainsFunc(p.splits, func(s split) bool { return s.kind != "split" })
+	return len(p.balances) > 0 || len(p.splits) > 1 && slices.ContainsFunc(p.splits, func(s split) bool { return s.kind != "split" })
 }
 
 // body is the request for what is to be done with copies that are placed like that.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"divan/httpapi/core"
+	"divan/reshard/rebalance"
 	"divan/storage/doc"
 )
 
@@ -30,6 +31,25 @@ func clusterFigures(a *core.API) []runtimeFigure {
 		gauge("couchdb_cluster_version_usable", "the newest version of the cluster that all members know", "", float64(versions.Usable)),
 		gauge("couchdb_cluster_version_written", "the newest version of the cluster that its metadata need", "", float64(versions.Written)),
 		gauge("couchdb_cluster_nodes", "nodes that belong to the cluster", "", float64(len(nodes))),
+	}
+	if a.Deps.Rebalance != nil {
+		rec, _ := a.Deps.Rebalance.Record()
+		if rec == nil {
+			rec = &rebalance.Record{}
+		}
+		out = append(out, gauge("couchdb_rebalance_running", "1 while copies are moved between nodes until these are equally full, or drained", "", truth(rec.State == rebalance.Running)))
+		for _, c := range []struct {
+			state  string
+			copies int
+			bytes  int64
+		}{
+			{"planned", rec.Planned.Copies, rec.Planned.Bytes}, {"moved", rec.Moved.Copies, rec.Moved.Bytes}, {"failed", rec.Failed.Copies, rec.Failed.Bytes},
+		} {
+			label := "{state=" + strconv.Quote(c.state) + "}"
+			out = append(out,
+				gauge("couchdb_rebalance_copies", "copies of shards of the rebalance that was asked for last", label, float64(c.copies)),
+				gauge("couchdb_rebalance_bytes", "bytes of copies of shards of the rebalance that was asked for last", label, float64(c.bytes)))
+		}
 	}
 	for _, n := range nodes {
 		label := "{node=" + strconv.Quote(n.Name) + "}"

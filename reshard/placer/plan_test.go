@@ -116,6 +116,38 @@ func TestEachPrefixIsSafe(t *testing.T) {
 	})
 }
 
+// A plan for what has to leave its node moves nothing else, and all of that which any plan moves.
+func TestLeavingOnly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCluster(t)
+		r := placer.Plan(c, placer.Options{LeavingOnly: true})
+		for _, m := range r.Moves {
+			if m.Reason > placer.Draining {
+				t.Fatalf("%+v", m)
+			}
+		}
+		leaves := func(r *placer.Result) (n int) {
+			for _, m := range r.Moves {
+				if m.Reason <= placer.Draining {
+					n++
+				}
+			}
+			for _, l := range r.Left {
+				if l.Reason <= placer.Draining && l.Shard != placer.None {
+					n++
+				}
+			}
+			return n
+		}
+		if all := placer.Plan(c, placer.Options{}); leaves(r) != leaves(all) {
+			t.Fatalf("%d copies leave, %d by a plan for all", leaves(r), leaves(all))
+		}
+		if again := placer.Plan(apply(c, r.Moves), placer.Options{LeavingOnly: true}); len(again.Moves) > 0 && len(r.Moves) == 0 {
+			t.Fatalf("%+v", again.Moves)
+		}
+	})
+}
+
 // A cluster of small copies is balanced, whatever happened, with hardly more than what has to move.
 func TestBalancesWithFewBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -100,9 +100,9 @@ func choose(p *Plan, batch []Item, toOne int) []Item {
 	return out
 }
 
-// recordBytes is about what an item takes in a record: names may be longer there than they are.
+// recordBytes is about what an item takes in a record.
 func (i *Item) recordBytes() int {
-	return 200 + 2*len(i.Database) + len(i.Suffix) + 2*len(i.From) + 2*len(i.To)
+	return 160 + len(i.Database) + len(i.Suffix) + len(i.From) + len(i.To)
 }
 
 // member reports whether a node was a member when it was planned.

@@ -80,15 +80,12 @@ func (v *view) indexOf(name string) int32 {
 	return v.add(name, placer.Node{Node: ring.Node{Name: name}, Lost: true})
 }
 
-// settled reports whether all copies of a shard are full, none comes in the place of another one, and no other
-// range overlaps.
+// settled reports whether all copies of a shard, and of those that overlap with it, are full, and none comes in
+// the place of another one. Ranges overlap for good where only some copies of a shard were split.
 func settled(shards []ring.Shard, s *ring.Shard) bool {
-	for i := range shards {
-		if shards[i].Range != s.Range && shards[i].Overlaps(s.Range) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(s.Copies, func(c ring.Copy) bool { return c.State != ring.StateFull || c.Instead != "" })
+	return !slices.ContainsFunc(shards, func(o ring.Shard) bool {
+		return o.Overlaps(s.Range) && slices.ContainsFunc(o.Copies, func(c ring.Copy) bool { return c.State != ring.StateFull || c.Instead != "" })
+	})
 }
 
 // succeeded reports whether another copy comes in the place of one.

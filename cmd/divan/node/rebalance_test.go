@@ -255,3 +255,43 @@ func TestSplitAbove(t *testing.T) {
 		w.wantClean("large")
 	})
 }
+
+// What is refused, to whom, and in which words.
+func TestRebalanceRefusals(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, _ := w.seeded()
+		a.want("PUT", "/_users/org.couchdb.user:frog", `{"name":"frog","password":"pw","roles":[],"type":"user"}`, "201")
+		for _, path := range []string{"/_cluster/rebalance", "/_node/" + b.name + "/_drain", "/_node/_local/_drain"} {
+			for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+				if got := a.as("frog", method, path, "{}"); !strings.HasPrefix(got, "401") {
+					t.Errorf("%s %s of a user: %s", method, path, got)
+				}
+			}
+		}
+		for _, h := range []*home{a, b} {
+			if n, _ := h.node.meta.Node(b.name); n.Draining {
+				t.Fatal("a user has drained a node")
+			}
+		}
+		a.want("PUT", "/_cluster/rebalance", `{"state":"stopped"}`, "404")
+		a.want("DELETE", "/_cluster/rebalance", "", "404")
+		a.want("POST", "/_cluster/rebalance", `{"dry_run":1}`, "400")
+		a.want("POST", "/_cluster/rebalance", `[]`, "400")
+		a.want("POST", "/_cluster/rebalance?limit=-1", `{"dry_run":true}`, "400")
+		a.want("POST", "/_cluster/rebalance?limit=0", `{"dry_run":true}`, `200 {"ok":true,"dry_run":true,"total_moves":0`)
+		a.want("PUT", "/_node/"+b.name+"/_drain", "{}", "405")
+		a.want("POST", "/_node/"+b.name+"/_drain", `{"dry_run":true}`, `200 {"ok":true,"node":"`+b.name+`","draining":false`)
+		a.want("GET", "/_cluster", "", "404")
+		a.want("GET", "/_node/_local/_prometheus", "", "200")
+		// Three copies on three nodes: there is no other place, and the drain has an end.
+		a.want("POST", "/_node/"+b.name+"/_drain", "", "202")
+		if is := a.awaitRebalance(); is.Moved.Copies != 0 || is.Reason == "" {
+			t.Errorf("%+v", is)
+		}
+		a.want("PUT", "/_cluster/rebalance", `{"state":"paused"}`, "400")
+		a.want("PUT", "/_cluster/rebalance", `{"state":"stopped"}`, "409")
+		if text := a.ask("GET", "/_node/_local/_prometheus", ""); !strings.Contains(text, `couchdb_rebalance_copies{state="moved"} 0`) {
+			t.Error(text)
+		}
+	})
+}
