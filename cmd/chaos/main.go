@@ -1,7 +1,7 @@
 // Command chaos runs a cluster of real processes, each in a network namespace
 // of its own, lets clients do random things while processes are killed, stopped
-// and paused and their network is cut, lossy or slow, and checks that nothing
-// that was acknowledged is lost. It needs root, iproute2 and iptables:
+// and paused and their network is cut, lossy or slow, shards are split, merged and moved,
+// and nodes drained, and checks that nothing that was acknowledged is lost. It needs root, iproute2 and iptables:
 //
 //	make chaos
 //

@@ -121,10 +121,16 @@ func (c *cluster) oneRound(ctx context.Context, nr int) (*history.History, error
 		if err := convergence.Until(ctx, startTimeout, func() error { return c.asker.Send(ctx, c.procs[0].target(), r, nil) }); err != nil {
 			return nil, err
 		}
+		r = convergence.Request{Method: http.MethodPut, Path: "/" + db + "/_design/sim", Body: workload.DesignDocument}
+		if err := convergence.Until(ctx, startTimeout, func() error { return c.asker.Send(ctx, c.procs[0].target(), r, nil) }); err != nil {
+			return nil, err
+		}
 	}
-	if err := c.runClients(ctx, o); err != nil {
+	reshape := c.newReshaper(nr, o.Databases)
+	if err := c.runClients(ctx, o, reshape.run); err != nil {
 		return nil, err
 	}
+	fmt.Printf("    shards: %v\n", reshape.asked)
 	return c.examine(ctx, o)
 }
 
@@ -156,8 +162,8 @@ func (c *cluster) startAll(ctx context.Context) error {
 	return nil
 }
 
-// runClients lets clients work while things break, and heals everything.
-func (c *cluster) runClients(ctx context.Context, o workload.Options) error {
+// runClients lets clients work while things break, and shards are changed, and heals everything.
+func (c *cluster) runClients(ctx context.Context, o workload.Options, reshape func(ctx context.Context)) error {
 	ctx, cancel := context.WithTimeout(ctx, c.round)
 	defer cancel()
 	var clients sync.WaitGroup
@@ -165,6 +171,7 @@ func (c *cluster) runClients(ctx context.Context, o workload.Options) error {
 		client := workload.New(o, i, rand.New(rand.NewPCG(c.seed, c.rng.Uint64())))
 		clients.Go(func() { client.Run(ctx) })
 	}
+	clients.Go(func() { reshape(ctx) })
 	err := c.injectFaults(ctx)
 	<-ctx.Done()
 	clients.Wait()
@@ -176,6 +183,9 @@ func (c *cluster) runClients(ctx context.Context, o workload.Options) error {
 func (c *cluster) examine(ctx context.Context, o workload.Options) (*history.History, error) {
 	if err := c.startAll(ctx); err != nil {
 		return nil, err
+	}
+	if err := c.awaitJobs(ctx); err != nil {
+		return nil, fmt.Errorf("not all jobs have ended: %w", err)
 	}
 	if err := c.asker.Converge(ctx, c.targets(), convergeTimeout); err != nil {
 		return nil, fmt.Errorf("no convergence: %w", err)
@@ -203,7 +213,9 @@ func (c *cluster) examine(ctx context.Context, o workload.Options) (*history.His
 	}
 	for _, p := range c.procs {
 		copies, problems, err := dump.Copies(ctx, dump.Options{
-			Dir: p.dir, Node: p.name(), Wanted: func(db, suffix, _ string) bool { return current(db) && wanted[db].Suffix == suffix },
+			Dir: p.dir, Node: p.name(), Wanted: func(db, suffix, span string) bool { // what was given up stays on the disk for a while
+				return current(db) && wanted[db].Suffix == suffix && slices.Contains(wanted[db].Nodes[span], p.name())
+			},
 		})
 		if err != nil {
 			return nil, err
