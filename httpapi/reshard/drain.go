@@ -64,6 +64,7 @@ func drained(c *core.Call) (*rebalance.Rebalancer, meta.Node, error) {
 	if err != nil {
 		return nil, meta.Node{}, err
 	}
+	catchUp(c)
 	n, err := member(c)
 	return r, n, err
 }

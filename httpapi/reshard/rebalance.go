@@ -1,9 +1,11 @@
 package reshard
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"divan/httpapi/core"
 	"divan/reshard/rebalance"
@@ -206,12 +208,21 @@ type leftSum struct {
 // none is the state of a rebalance as long as none was asked for.
 const none = "none"
 
+// catchUp waits until this node knows what was asked of another one before; without a leader it is as
+// it is.
+func catchUp(c *core.Call) {
+	soon, cancel := context.WithTimeout(c.Request.Context(), time.Second)
+	defer cancel()
+	_ = c.API.Deps.Meta.CatchUp(soon)
+}
+
 // getRebalance answers GET /_cluster/rebalance.
 func getRebalance(c *core.Call) error {
 	r, err := rebalancer(c)
 	if err != nil {
 		return err
 	}
+	catchUp(c)
 	rec, there := r.Record()
 	if !there {
 		return send(c, http.StatusOK, stateAnswer{State: none, Running: []moveAnswer{}})
