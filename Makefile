@@ -23,6 +23,9 @@ run: ## a working database on 127.0.0.1:5984, data in ./data
 cluster: build ## three nodes on this machine, each a process (N=5: five; PORT=20000: on 20000, 20010, …)
 	./deploy/cluster.sh
 
+node: build ## one more node beside those of a cluster that runs, the fourth (ADD=5: the fifth)
+	ADD=$${ADD:-4} ./deploy/cluster.sh
+
 image: build ## the container image "divan", which holds nothing but the binary
 	docker build -t divan -f deploy/Dockerfile .
 

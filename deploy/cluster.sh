@@ -2,10 +2,12 @@
 # Three nodes on this machine, each a process of its own, made into a cluster
 # and stopped together by Ctrl-C. The data stay in data/cluster/; what the nodes
 # say is in data/cluster/nodeN.log. N=5 runs five; PORT=20000 puts them on 20000,
-# 20010, … and their cluster ports 2 above.
+# 20010, … and their cluster ports 2 above. ADD=4 runs a fourth node beside three that
+# run already, and adds it to them.
 set -eu
 cd "$(dirname "$0")/.."
-n=${N:-3}
+first=${ADD:-1}
+n=${ADD:-${N:-3}}
 admin=${ADMIN:-admin:password}
 dir=${DIR:-data/cluster}
 mkdir -p "$dir"
@@ -33,7 +35,8 @@ port_of() { # NODE
 
 [ "$n" -ge 1 ] && [ "$n" -le 5 ] || { echo "cluster.sh: 1 to 5 nodes" >&2; exit 1; }
 urls=
-for i in $(seq 1 "$n"); do
+[ "$first" = 1 ] || urls=" http://127.0.0.1:$(port_of 1)" # through which it is added
+for i in $(seq "$first" "$n"); do
 	port=$(port_of "$i")
 	NODENAME="node$i@127.0.0.1" \
 		DIVAN_COUCHDB__SINGLE_NODE=false \
@@ -46,7 +49,7 @@ done
 ./bin/divan setup --admin "$admin" $urls &
 setup=$!
 while kill -0 "$setup" 2>/dev/null; do
-	i=0
+	i=$((first - 1))
 	for pid in $pids; do
 		i=$((i + 1))
 		kill -0 "$pid" 2>/dev/null || {
@@ -60,10 +63,13 @@ done
 wait "$setup" || { echo "the nodes say why in $dir/node*.log" >&2; exit 1; }
 setup=
 echo
-i=0
-for url in $urls; do
-	i=$((i + 1))
-	echo "node$i  $(echo "$url" | sed "s#//#//$admin@#")  its log is $dir/node$i.log"
+for i in $(seq "$first" "$n"); do
+	echo "node$i  http://$admin@127.0.0.1:$(port_of "$i")  its log is $dir/node$i.log"
 done
-echo "Ctrl-C stops them all."
+if [ "$first" = 1 ]; then
+	echo "Ctrl-C stops them all."
+else
+	echo "Ctrl-C stops it. It gets its part of what there is by"
+	echo "    curl -X POST http://$admin@127.0.0.1:$(port_of 1)/_cluster/rebalance"
+fi
 wait

@@ -10,11 +10,17 @@ import (
 
 	"divan/cluster/meta"
 	"divan/shard/ring"
+	"divan/storage/pause"
 )
 
 const (
-	// joinEvery is how often this node looks what its joining copies lack.
+	// joinEvery is how often this node looks what its joining copies lack, when nothing tells it to.
 	joinEvery = time.Second
+	// joinSoon is how soon it looks again after it has proposed something, of which more may follow. It doubles up to
+	// joinEvery as long as it proposes: what is not allowed is passed over without an error.
+	joinSoon = 50 * time.Millisecond
+	// joinRest is how many times as long as a look took it rests before the next one.
+	joinRest = 10
 	// askEvery is how often the other nodes are asked again to push to one.
 	askEvery = 5 * time.Second
 )
@@ -24,6 +30,7 @@ const (
 //
 // LOCKS: mu guards the map and what is in it.
 type joins struct {
+	news   chan struct{} // has one token when something is done that a copy waited for
 	mu     sync.Mutex
 	byCopy map[joiner]*joining
 }
@@ -56,23 +63,45 @@ const (
 // keepJoining asks for pushes to the joining copies of this node, and proposes that they
 // be full when enough have come to their end, until ctx ends.
 func (r *Repair) keepJoining(ctx context.Context) {
-	t := time.NewTicker(joinEvery)
+	t := time.NewTimer(joinEvery)
 	defer t.Stop()
-	for {
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+	for soon := joinSoon; ; {
+		begin := time.Now()
+		proposed, err := r.look(ctx)
+		if err != nil && ctx.Err() == nil {
 			r.log.Warn("copies that were filled are not full yet", zap.Error(err))
+		}
+		if proposed {
+			t.Reset(soon)
+			soon = min(2*soon, joinEvery)
+		} else {
+			t.Reset(joinEvery)
+			soon = joinSoon
+		}
+		// A look costs what there is that joins: of very many copies many are done with each.
+		if pause.For(ctx, joinRest*time.Since(begin)) != nil {
+			return
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+		case <-r.joins.news:
 		}
+	}
+}
+
+// tell has the node look what its joining copies lack.
+func (j *joins) tell() {
+	select {
+	case j.news <- struct{}{}:
+	default:
 	}
 }
 
 // look asks for the pushes that are missing, proposes what is filled, and forgets what
 // does not join any more.
-func (r *Repair) look(ctx context.Context) error {
+func (r *Repair) look(ctx context.Context) (proposed bool, err error) {
 	seen := make(map[joiner]struct{})
 	var plain []meta.CopyChange
 	var together [][]meta.CopyChange
@@ -124,13 +153,14 @@ func (r *Repair) look(ctx context.Context) error {
 			continue
 		}
 		if err := r.o.Meta.ChangeCopies(ctx, changes); err != nil {
-			return err
+			return false, err
 		}
+		proposed = true
 		for i := range changes {
 			r.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Copy), zap.Stringer("to", changes[i].To))
 		}
 	}
-	return nil
+	return proposed, nil
 }
 
 func changesOf(db *meta.Database, changes ...ring.Change) []meta.CopyChange {
@@ -219,6 +249,7 @@ func (r *Repair) indexed(ctx context.Context, one joiner, db *meta.Database, s *
 		j.index, j.tried = underWay, time.Now()
 		r.work.Go(func() {
 			err := r.o.Index(ctx, db.Name, one.name)
+			defer r.joins.tell()
 			r.joins.mu.Lock()
 			defer r.joins.mu.Unlock()
 			if j.index = indexed; err != nil {
@@ -313,6 +344,7 @@ func fullOver(db *meta.Database, rng ring.Range) []fullCopy {
 
 // handedOver notes that a copy that leaves has pushed all that it has to a full one.
 func (j *joins) handedOver(one joiner, o role) {
+	defer j.tell()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.of(one).filled[o.target] = o.known
@@ -352,6 +384,7 @@ func (r *Repair) filledBy(m *message) {
 	if !ok || one.ID != m.Target || one.State != ring.StateJoining {
 		return
 	}
+	defer r.joins.tell()
 	r.joins.mu.Lock()
 	r.joins.of(joiner{m.Copy, one.ID}).filled[m.Source] = m.Known
 	r.joins.mu.Unlock()

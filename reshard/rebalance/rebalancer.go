@@ -64,16 +64,18 @@ const (
 	// waits after a look at least.
 	lookEvery = 2 * time.Second
 	lookPause = 500 * time.Millisecond
-	// planEvery is how often it plans at most. When a plan takes long, ten times that is waited.
+	// planEvery is how often it plans at most while something is under way. When a plan takes long, ten times that is
+	// waited in any case.
 	planEvery = 5 * time.Second
 )
 
 // lead is what the leader has seen since it leads. It is the leader's own: times are of its monotonic
 // clock.
 type lead struct {
-	term    uint64
-	planned time.Time // when the next plan may be made
-	watch   watch
+	term   uint64
+	plan   time.Time // when the next plan may be made
+	refill time.Time // likewise, while something is under way
+	watch  watch
 }
 
 // Run moves copies while this node leads, until ctx ends.
@@ -128,7 +130,8 @@ func (r *Rebalancer) look(ctx context.Context, l *lead) error {
 			return err
 		}
 	}
-	if s.State != Running || time.Now().Before(l.planned) {
+	now, done := time.Now(), changed && len(s.Batch) == 0
+	if s.State != Running || now.Before(l.plan) || now.Before(l.refill) && !done {
 		if changed {
 			return r.save(ctx, &s)
 		}
@@ -142,7 +145,7 @@ func (r *Rebalancer) proceed(ctx context.Context, l *lead, s *stored, jobs []*jo
 	begin := time.Now()
 	p, err := r.plan(ctx, s.LeavingOnly, "", inTheWay(jobs, s.Started))
 	now := time.Now()
-	l.planned = now.Add(max(planEvery, 10*now.Sub(begin)))
+	l.plan, l.refill = now.Add(10*now.Sub(begin)), now.Add(planEvery)
 	if err != nil {
 		return err
 	}
