@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/term"
 
+	"divan/cmd/divan/httpclient"
 	"divan/cmd/divan/migrate"
 )
 
@@ -66,8 +67,8 @@ The exit status is 1 when something did not come.`,
 
 // login reads the URL of a server and completes who asks from variables with a
 // prefix, or from the terminal.
-func login(ctx context.Context, out io.Writer, url, prefix string) (migrate.Server, error) {
-	s, err := migrate.ParseServer(url)
+func login(ctx context.Context, out io.Writer, url, prefix string) (httpclient.Server, error) {
+	s, err := httpclient.ParseServer(url)
 	if err != nil {
 		return s, err
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"divan/cmd/divan/httpclient"
 	"divan/httpapi/guard"
 	"divan/shard/script"
 	"divan/shard/view/reduce"
@@ -32,7 +33,7 @@ func (m *migration) designs(ctx context.Context, db *database) (findings, error)
 			Doc json.RawMessage
 		}
 	}
-	if err := m.source.get(ctx, path(db.name)+`/_all_docs?startkey=%22_design%2F%22&endkey=%22_design0%22&include_docs=true`, &page); err != nil {
+	if err := m.source.Get(ctx, path(db.name)+`/_all_docs?startkey=%22_design%2F%22&endkey=%22_design0%22&include_docs=true`, &page); err != nil {
 		return findings{}, err
 	}
 	var out findings
@@ -185,10 +186,10 @@ func (m *migration) largeReductions(ctx context.Context, db, id string, body []b
 		var result struct {
 			Rows []struct{ Value json.RawMessage }
 		}
-		err := m.source.get(ctx, fmt.Sprintf("%s/_design/%s/_view/%s?stale=ok&limit=1",
+		err := m.source.Get(ctx, fmt.Sprintf("%s/_design/%s/_view/%s?stale=ok&limit=1",
 			path(db), url.QueryEscape(strings.TrimPrefix(id, doc.DesignPrefix)), url.QueryEscape(name)), &result)
 		switch {
-		case refusedWith(err) >= http.StatusBadRequest:
+		case httpclient.Status(err) >= http.StatusBadRequest:
 			return nil // it does not work there either, or it is of a partition
 		case err != nil:
 			return err

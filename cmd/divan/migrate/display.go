@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -10,64 +9,36 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"divan/cmd/divan/progress"
 	"divan/shard"
 )
 
-// display shows how far the migration is. On a terminal there is a bar for each
-// database that is under way and one for all, below the lines of those that are
-// done; anywhere else there are only the lines.
-//
-// Bars have goroutines of their own; close waits for them.
+// display shows how far the migration is: on a terminal there is a bar for each database that
+// is under way and one for all, below the lines of those that are done.
 type display struct {
-	bars *mpb.Progress // nil: lines only
-	all  *mpb.Bar
-	mu   struct {
-		sync.Mutex
-		out io.Writer // guarded as lines come from several databases
-	}
+	*progress.Display
+	all *mpb.Bar // nil: no terminal
 }
 
-// nameWidth is what the names of databases get of a line.
-const nameWidth = 28
-
 func newDisplay(out io.Writer, terminal bool, total uint64) *display {
-	d := &display{}
-	d.mu.out = out
-	if terminal {
-		d.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(40), mpb.WithAutoRefresh())
-		d.all = d.bars.AddBar(int64(total), mpb.BarPriority(1<<20), // below the others
-			mpb.PrependDecorators(decor.Name(fitted("all documents"))),
-			mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), counters()))
-	}
+	d := &display{Display: progress.New(out, terminal)}
+	d.all = d.Bar("all documents", int64(total), mpb.BarPriority(1<<20), // below the others
+		mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), counters()))
 	return d
+}
+
+// Close ends the bars.
+func (d *display) Close() {
+	if d.all != nil {
+		d.all.Abort(false)
+	}
+	d.Display.Close()
 }
 
 func counters() decor.Decorator {
 	return decor.Any(func(s decor.Statistics) string {
 		return "  " + humanize.Comma(s.Current) + " of " + humanize.Comma(s.Total)
 	})
-}
-
-// line prints a line that stays.
-func (d *display) line(format string, args ...any) {
-	text := fmt.Sprintf(format, args...) + "\n"
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.bars != nil {
-		if _, err := d.bars.Write([]byte(text)); err == nil {
-			return // above the bars
-		}
-	}
-	_, _ = io.WriteString(d.mu.out, text) // who does not listen misses nothing of the report
-}
-
-// close ends the bars.
-func (d *display) close() {
-	if d.bars == nil {
-		return
-	}
-	d.all.Abort(false)
-	d.bars.Wait()
 }
 
 // meter is how far one database is. It is safe for concurrent use.
@@ -86,25 +57,15 @@ type meter struct {
 // database begins a database with so many documents.
 func (d *display) database(name string, total uint64) *meter {
 	m := &meter{total: int64(total), missing: make(map[string]int)}
-	if d.bars == nil {
-		return m
-	}
 	m.all = d.all
-	m.bar = d.bars.AddBar(0, // not the total, which would end the bar when it is reached
-		mpb.PrependDecorators(decor.Name(fitted(name))),
+	m.bar = d.Bar(name, 0, // not the total, which would end the bar when it is reached
 		mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), counters(), decor.Any(func(decor.Statistics) string {
 			return "  " + humanize.Bytes(uint64(m.bytes.Load()))
 		})))
-	m.bar.SetTotal(m.total, false)
-	return m
-}
-
-// fitted makes a name as wide as the others.
-func fitted(name string) string {
-	if letters := []rune(name); len(letters) > nameWidth {
-		name = string(letters[:nameWidth-1]) + "…"
+	if m.bar != nil {
+		m.bar.SetTotal(m.total, false)
 	}
-	return fmt.Sprintf("%-*s", nameWidth, name)
+	return m
 }
 
 // reach says how many documents are done, be it by an earlier run. There may be

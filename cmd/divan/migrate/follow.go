@@ -18,7 +18,7 @@ const (
 // It looks at the databases again and again, which any server can do for any
 // number of them; a feed of each would keep as many requests open.
 func (m *migration) follow(ctx context.Context) {
-	m.show.line("Following %s. Interrupt (Ctrl-C) at the cut-over.", m.source.Host())
+	m.show.Line("Following %s. Interrupt (Ctrl-C) at the cut-over.", m.source.Host())
 	pause := time.NewTimer(followEvery)
 	defer pause.Stop()
 	var written int64
@@ -32,10 +32,10 @@ func (m *migration) follow(ctx context.Context) {
 		start := time.Now()
 		n, err := m.round(ctx)
 		if err != nil && ctx.Err() == nil {
-			m.show.line("%s: %s", m.source.Host(), reason(err)) // it may be back next time
+			m.show.Line("%s: %s", m.source.Host(), reason(err)) // it may be back next time
 		}
 		if written += n; written > 0 && (m.cfg.Terminal || time.Since(told) >= tellEvery) {
-			m.show.line("%s: %s", time.Now().Format(time.TimeOnly), count(written, "revision"))
+			m.show.Line("%s: %s", time.Now().Format(time.TimeOnly), count(written, "revision"))
 			written, told = 0, time.Now()
 		}
 		pause.Reset(max(followEvery, time.Since(start))) // an old server has other work too
@@ -65,7 +65,7 @@ func (m *migration) round(ctx context.Context) (int64, error) {
 		written.Add(b.written)
 		if b.trouble && ctx.Err() == nil && db.told != b.text { // not the same each time
 			db.told = b.text
-			m.show.line("%s", b.text)
+			m.show.Line("%s", b.text)
 		}
 		return nil
 	})

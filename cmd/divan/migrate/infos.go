@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"divan/cmd/divan/httpclient"
 )
 
 // infosAtOnce is how many databases a server describes in one answer
@@ -31,7 +33,7 @@ func (m *migration) infos(ctx context.Context, names []string) (map[string]info,
 	}
 	for chunk := range slices.Chunk(names, infosAtOnce) {
 		rows, err := m.source.infosOf(ctx, chunk)
-		if refusedWith(err) != 0 { // CouchDB before 2.2
+		if httpclient.Status(err) != 0 { // CouchDB before 2.2
 			return out, m.each(ctx, names, one)
 		}
 		if err != nil {
@@ -57,7 +59,7 @@ func (s *side) infosOf(ctx context.Context, names []string) (rows []infoRow, err
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.call(ctx, http.MethodPost, "/_dbs_info", body)
+	text, err := s.Call(ctx, http.MethodPost, "/_dbs_info", body)
 	if err != nil {
 		return nil, err
 	}

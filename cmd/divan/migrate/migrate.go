@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"divan/cmd/divan/httpclient"
 	"divan/replicator/remote"
 	"divan/replicator/spec"
 	"divan/shard/script"
@@ -19,7 +20,7 @@ import (
 
 // Config says what is moved, and how.
 type Config struct {
-	Source, Target Server
+	Source, Target httpclient.Server
 	Only, Exclude  []string // names of databases, in which * stands for anything; no Only: all
 	Parallel       int      // databases at the same time
 	Q              int      // shards of new databases; 0: as many as at the source
@@ -75,7 +76,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	m.show.line("%s: %s, %s (%s)", m.source.Host(), count(int64(len(names)), "database"), count(int64(total), "document"), m.source.about)
+	m.show.Line("%s: %s, %s (%s)", m.source.Host(), count(int64(len(names)), "database"), count(int64(total), "document"), m.source.about)
 	if err := m.first(ctx, names, total); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func newMigration(cfg Config) (*migration, error) {
 	}
 	m.mu.dbs = make(map[string]*database)
 	for _, side := range []*side{m.source, m.target} {
-		if side.through, err = side.proxy(); err != nil {
+		if side.through, err = side.Proxy(); err != nil {
 			return nil, fmt.Errorf("the proxy to %s: %w", side.Host(), err)
 		}
 	}
@@ -136,8 +137,8 @@ func (m *migration) close() {
 	}
 	_ = m.scripts.Close() // nothing runs any more
 	m.network.Close()
-	m.source.client.CloseIdleConnections()
-	m.target.client.CloseIdleConnections()
+	m.source.CloseIdleConnections()
+	m.target.CloseIdleConnections()
 }
 
 // meet makes sure that both sides are there and let us in.
@@ -215,7 +216,7 @@ func (m *migration) all() []*database {
 func (m *migration) first(ctx context.Context, names []string, total uint64) error {
 	m.show = newDisplay(m.cfg.Progress, m.cfg.Terminal && !m.cfg.DryRun, total)
 	defer func() {
-		m.show.close()
+		m.show.Close()
 		m.show = newDisplay(m.cfg.Progress, false, 0)
 	}()
 	last := slices.IndexFunc(names, isReplicator) // what these begin is to find the other databases complete
@@ -224,7 +225,7 @@ func (m *migration) first(ctx context.Context, names []string, total uint64) err
 	}
 	for _, part := range [][]string{names[:last], names[last:]} {
 		err := m.each(ctx, part, func(ctx context.Context, name string) error {
-			m.show.line("%s", m.bring(ctx, m.database(name)).text)
+			m.show.Line("%s", m.bring(ctx, m.database(name)).text)
 			return nil // the other databases go on
 		})
 		if err != nil {

@@ -7,32 +7,14 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strconv"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"divan/cmd/divan/httpclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestParseServer(t *testing.T) {
-	for text, want := range map[string]Server{
-		"old":                              {URL: "http://old"},
-		"old:5984":                         {URL: "http://old:5984"},
-		"https://a:p%40ss@old/couch/?x=1#": {URL: "https://old/couch", User: "a", Password: "p@ss"},
-		"http://a@[::1]:5984/":             {URL: "http://[::1]:5984", User: "a"},
-	} {
-		got, err := ParseServer(text)
-		if err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "http://", "ftp://x", "http://a:secret@:5984", "http://a:secret@old:x"} {
-		if got, err := ParseServer(text); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
-	}
-}
 
 func TestChoose(t *testing.T) {
 	names := []string{"_dbs", "_replicator", "_users", "a", "a/_replicator", "ab", "b.c", "bxc"}
@@ -76,36 +58,13 @@ func TestDatabases(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(page)
 			}))
-			s := newSide(Server{URL: server.URL}, false, "test")
+			s := newSide(httpclient.Server{URL: server.URL}, false, "test")
 			got, err := s.databases(t.Context())
 			if err != nil || len(got) != n || n > 0 && !reflect.DeepEqual(got, all) || asked > 1+n/(pageSize-1) {
 				t.Errorf("paged %v, %d databases: got %d with %d requests, %v", paged, n, len(got), asked, err)
 			}
-			s.client.CloseIdleConnections()
+			s.CloseIdleConnections()
 			server.Close()
 		}
-	}
-}
-
-// TestCallAgain asks a server that has too much to do, once it has been met.
-func TestCallAgain(t *testing.T) {
-	for _, tc := range []struct {
-		met    bool
-		status int
-		asked  int
-	}{{true, 503, 2}, {true, 429, 2}, {false, 503, 1}, {true, 500, 1}} {
-		asked := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if asked++; asked == 1 {
-				w.WriteHeader(tc.status)
-			}
-		}))
-		s := newSide(Server{URL: server.URL}, false, "test")
-		s.met = tc.met
-		if _, err := s.call(t.Context(), http.MethodGet, "/", nil); asked != tc.asked || (err == nil) != (tc.asked == 2) {
-			t.Errorf("%+v: asked %d times, %v", tc, asked, err)
-		}
-		s.client.CloseIdleConnections()
-		server.Close()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"divan/cmd/divan/httpclient"
 	"divan/storage/doc"
 )
 
@@ -32,8 +33,8 @@ func (m *migration) create(ctx context.Context, db string, source info) error {
 		if source.Props.Partitioned {
 			query.Set("partitioned", "true")
 		}
-		_, err := m.target.call(ctx, http.MethodPut, path(db)+"?"+query.Encode(), nil)
-		if err == nil || refusedWith(err) != http.StatusPreconditionFailed {
+		_, err := m.target.Call(ctx, http.MethodPut, path(db)+"?"+query.Encode(), nil)
+		if err == nil || httpclient.Status(err) != http.StatusPreconditionFailed {
 			return err
 		}
 		if target, _, err = m.target.info(ctx, db); err != nil { // somebody else has made it
@@ -64,8 +65,8 @@ func (m *migration) settings(ctx context.Context, db string) ([]string, error) {
 
 // setting brings one of them. Problem says why the target did not take it.
 func (m *migration) setting(ctx context.Context, path string) (problem string, err error) {
-	want, err := m.source.call(ctx, http.MethodGet, path, nil)
-	if status := refusedWith(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError && strings.HasSuffix(path, "limit") {
+	want, err := m.source.Call(ctx, http.MethodGet, path, nil)
+	if status := httpclient.Status(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError && strings.HasSuffix(path, "limit") {
 		return "", nil // a source that is too old to have it
 	}
 	if err != nil {
@@ -74,15 +75,15 @@ func (m *migration) setting(ctx context.Context, path string) (problem string, e
 	if want, err = doc.Canonical(nil, want); err != nil {
 		return "", fmt.Errorf("%s%s: %w", m.source.Host(), path, err)
 	}
-	have, err := m.target.call(ctx, http.MethodGet, path, nil)
+	have, err := m.target.Call(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return "", err
 	}
 	if same, err := equal(have, want); same || err != nil {
 		return "", err
 	}
-	_, err = m.target.call(ctx, http.MethodPut, path, want)
-	if status := refusedWith(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+	_, err = m.target.Call(ctx, http.MethodPut, path, want)
+	if status := httpclient.Status(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError {
 		return fmt.Sprintf("is %s there and stays %s here (%v)", want, bytes.TrimSpace(have), reason(err)), nil
 	}
 	return "", err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"divan/cmd/divan/httpclient"
 	"divan/replicator/endpoint"
 	"divan/shard"
 	"divan/storage/doc"
@@ -220,7 +221,7 @@ func refusing(err error) bool {
 // reason is what a person is told of an error: one line.
 func reason(err error) string {
 	text := err.Error()
-	var r *refusal
+	var r *httpclient.Refusal
 	var f *fault.Error
 	if errors.As(err, &r) && r.Reason != "" {
 		text = r.Reason
