@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"divan/cmd/divan/httpclient"
 )
 
 func healthcheckCommand() *cobra.Command {
@@ -54,17 +54,11 @@ stops or is in maintenance mode answers that it cannot. Without a URL the node o
 
 // clientFor returns a client that trusts an authority, or everybody.
 func clientFor(ca string, insecure bool) (*http.Client, error) {
-	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure} //nolint:gosec // it is asked for
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("read the authority: %w", err)
-		}
-		trust.RootCAs = x509.NewCertPool()
-		if !trust.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", ca)
-		}
+	cas, err := httpclient.ReadCAs(ca)
+	if err != nil {
+		return nil, err
 	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cas, InsecureSkipVerify: insecure} //nolint:gosec // it is asked for
 	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, DisableKeepAlives: true}}, nil
 }
 

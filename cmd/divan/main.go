@@ -1,5 +1,5 @@
 // Command divan runs, joins, fills and examines nodes of the database: serve, setup,
-// import, healthcheck, bench, check, recover, version.
+// import, cluster, healthcheck, bench, check, recover, version.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 		return
 	}
 	lastWords("divan: " + err.Error())
-	os.Exit(1)
+	os.Exit(exitStatus(err))
 }
 
 // stopWithin is how long the process may take to end once it was asked to: as long
@@ -76,7 +76,7 @@ func rootCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &opts, cmd.ErrOrStderr()) },
 	}
 	opts.register(root.Flags())
-	root.AddCommand(serveCommand(), importCommand(), benchCommand(), checkCommand(), recoverCommand(), setupCommand(), healthcheckCommand(), versionCommand())
+	root.AddCommand(serveCommand(), importCommand(), benchCommand(), checkCommand(), recoverCommand(), setupCommand(), clusterCommand(), healthcheckCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.Version = programVersion()
 	root.SetVersionTemplate("divan {{.Version}}\n")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"divan/cmd/divan/clusterctl"
 )
 
 // explainUsage makes every mistake on the command line end with the usage line of
@@ -22,25 +24,31 @@ func explainUsage(root *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		return usageError(cmd, err, nearest(unknown, names))
 	})
-	for _, cmd := range append(root.Commands(), root) {
-		check := cmd.Args
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			err := check(cmd, args)
-			if err == nil {
-				return nil
-			}
-			var names []string
-			for _, c := range cmd.Commands() {
-				if c.IsAvailableCommand() {
-					names = append(names, c.Name())
-				}
-			}
-			word := ""
-			if len(args) > 0 {
-				word = nearest(args[0], names)
-			}
-			return usageError(cmd, err, word)
+	explainArguments(root)
+}
+
+// explainArguments does so for the arguments of a command and of those below it.
+func explainArguments(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		explainArguments(below)
+	}
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil {
+			return nil
 		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		word := ""
+		if len(args) > 0 {
+			word = nearest(args[0], names)
+		}
+		return usageError(cmd, err, word)
 	}
 }
 
@@ -49,7 +57,29 @@ func usageError(cmd *cobra.Command, err error, meant string) error {
 	if meant != "" {
 		text = "\nDid you mean " + meant + "?"
 	}
-	return fmt.Errorf("%w%s\nUsage: %s\nMore: %s --help", err, text, cmd.UseLine(), cmd.CommandPath())
+	err = fmt.Errorf("%w%s\nUsage: %s\nMore: %s --help", err, text, cmd.UseLine(), cmd.CommandPath())
+	for ; cmd != nil; cmd = cmd.Parent() {
+		if cmd.Name() == "cluster" {
+			return &misuse{err}
+		}
+	}
+	return err
+}
+
+// misuse is a mistake on the command line of a command whose exit status 1 says something of what it
+// has looked at.
+type misuse struct{ error }
+
+// Unwrap returns the mistake.
+func (m *misuse) Unwrap() error { return m.error }
+
+// exitStatus is that of a program that ends with an error.
+func exitStatus(err error) int {
+	var m *misuse
+	if errors.As(err, &m) || errors.Is(err, clusterctl.ErrUnattended) {
+		return 2
+	}
+	return 1
 }
 
 // nearest returns the name that a word is most like, "" when none is like it.

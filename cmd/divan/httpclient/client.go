@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -84,7 +86,8 @@ type Client struct {
 
 // Options are what a client has beside its server.
 type Options struct {
-	Insecure  bool // accept certificates that nobody trusts
+	Insecure  bool           // accept certificates that nobody trusts
+	CAs       *x509.CertPool // nil: those that the system trusts
 	UserAgent string
 	HTTP      *http.Client // nil: one of its own
 }
@@ -94,8 +97,8 @@ func New(s Server, o Options) *Client {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{Timeout: requestTimeout, CheckRedirect: sameServer, Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
-			MaxIdleConnsPerHost: 16,                                                                        // as many as databases at the same time, about
-			TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.Insecure}, //nolint:gosec // the flag says so
+			MaxIdleConnsPerHost: 16,                                                                                        // as many as databases at the same time, about
+			TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.CAs, InsecureSkipVerify: o.Insecure}, //nolint:gosec // the flag says so
 		}}
 	}
 	return &Client{Server: s, http: o.HTTP, userAgent: o.UserAgent}
@@ -103,6 +106,22 @@ func New(s Server, o Options) *Client {
 
 // CloseIdleConnections closes the connections that no request uses.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// ReadCAs reads the certificates of authorities from a PEM file; nil without one.
+func ReadCAs(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // those of the system
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return pool, nil
+}
 
 // sameServer refuses redirects that would take the password to somebody else.
 func sameServer(to *http.Request, via []*http.Request) error {
@@ -118,6 +137,7 @@ type Refusal struct {
 	HTTPStatus int    `json:"-"`
 	Code       string `json:"error"`
 	Reason     string `json:"reason"`
+	Body       []byte `json:"-"`
 }
 
 // Error implements error.
@@ -190,7 +210,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte) ([]
 	case err != nil:
 		return nil, fmt.Errorf("%s %s%s: %w", method, c.Host(), path, err)
 	case res.StatusCode >= http.StatusBadRequest:
-		r := &Refusal{HTTPStatus: res.StatusCode}
+		r := &Refusal{HTTPStatus: res.StatusCode, Body: text}
 		_ = json.Unmarshal(text, r) // the status says enough
 		return nil, fmt.Errorf("%s %s%s: %w", method, c.Host(), path, r)
 	case len(text) == maxAnswer:
