@@ -42,7 +42,7 @@ func (c *command) beginDrain(ctx context.Context, o DrainOptions) error {
 	if err := printLeft(c, d.Left); err != nil || o.DryRun {
 		return err
 	}
-	if err := c.confirm(ctx, o.Yes, question("Drain "+d.Node, d.TotalMoves, d.Bytes)); err != nil {
+	if err := c.confirm(ctx, o.Yes, question("Drain "+d.Node+": m", d.TotalMoves, d.Bytes)); err != nil {
 		return err
 	}
 	if err := c.send(ctx, http.MethodPost, path, nil, &d); err != nil {

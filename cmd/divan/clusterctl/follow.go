@@ -26,7 +26,8 @@ const (
 // extent is how far something is.
 type extent struct {
 	done, all int64  // of the bar
-	text      string // beside it
+	text      string // a line, where there is no bar
+	brief     string // beside the bar
 }
 
 // source is something that is followed.
@@ -46,10 +47,11 @@ func (i *interruption) Error() string { return "no longer followed. " + i.hint }
 func (c *command) follow(ctx context.Context, name string, s source, hint string) error {
 	show := progress.New(c.cfg.Progress, c.cfg.Terminal)
 	defer show.Close()
-	var text atomic.Pointer[string]
-	text.Store(new(string))
+	text := "" // of the last line
+	var brief atomic.Pointer[string]
+	brief.Store(new(string))
 	bar := show.Bar(name, 0, mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), decor.Any(func(decor.Statistics) string {
-		return "  " + *text.Load()
+		return "  " + *brief.Load()
 	})))
 	if bar != nil {
 		defer bar.Abort(true) // before show is closed
@@ -68,12 +70,13 @@ func (c *command) follow(ctx context.Context, name string, s source, hint string
 		default:
 			last = time.Now()
 			if bar != nil {
+				brief.Store(&e.brief)
 				bar.SetTotal(e.all, false)
 				bar.SetCurrent(e.done)
-			} else if e.text != *text.Load() {
-				show.Line("%s", e.text)
+			} else if e.text != text {
+				text = e.text
+				show.Line("%s", text)
 			}
-			text.Store(&e.text)
 			if ended {
 				return nil
 			}

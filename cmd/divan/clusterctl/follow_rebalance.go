@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,8 @@ func (s *rebalanceSource) look(ctx context.Context, show *progress.Display) (ext
 		s.seen = true
 	case !s.seen && time.Since(s.began) < patience:
 		// It was asked of another node, behind a load balancer.
-		return extent{text: "waiting until " + s.c.client.Host() + " knows of it"}, false, nil
+		text := s.c.client.Host() + " does not know of it yet"
+		return extent{text: text, brief: text}, false, nil
 	case s.drained == "":
 		return extent{}, false, errReplaced
 	}
@@ -53,6 +55,7 @@ func (s *rebalanceSource) look(ctx context.Context, show *progress.Display) (ext
 		all:  r.Planned.Bytes + int64(r.Planned.Copies),
 		text: r.progress(),
 	}
+	e.brief = fmt.Sprintf("%d of %s, %s of %s", r.Moved.Copies, copies(r.Planned.Copies), size(r.Moved.Bytes), size(r.Planned.Bytes))
 	e.all = max(e.all, e.done)
 	ended := r.State != stateRunning && len(r.Running) == 0
 	if s.drained == "" {
@@ -61,8 +64,11 @@ func (s *rebalanceSource) look(ctx context.Context, show *progress.Display) (ext
 	if s.drain, err = s.c.drain(ctx, s.drained); err != nil {
 		return extent{}, false, err
 	}
+	e.brief = fmt.Sprintf("%s left, %s of %s", copies(s.drain.Copies), size(r.Moved.Bytes), size(r.Planned.Bytes))
 	e.text = fmt.Sprintf("%s left on %s; %s", copies(s.drain.Copies), s.drained, e.text)
-	return e, ended || s.drain.Drained || !s.drain.Draining, nil
+	// What has left may not be counted yet. The rebalance itself may have more to do than this.
+	leaving := slices.ContainsFunc(r.Running, func(m move) bool { return m.From == s.drained })
+	return e, ended || s.drain.Drained && !leaving || !s.drain.Draining, nil
 }
 
 // tell prints what has ended since the last look. On a terminal the bar says what succeeds.
@@ -70,7 +76,7 @@ func (s *rebalanceSource) tell(r *rebalanceState, show *progress.Display) {
 	told, unsaid := 0, 0
 	line := func(text string) {
 		if told++; told <= linesAtOnce {
-			show.Line("%s", oneLine(text))
+			show.Line("%s", text)
 			return
 		}
 		unsaid++
@@ -85,14 +91,14 @@ func (s *rebalanceSource) tell(r *rebalanceState, show *progress.Display) {
 		failed[m.of()] = true
 		if key := m.of() + m.Why; !s.failed[key] {
 			s.failed[key] = true
-			line("failed  " + m.of() + ": " + m.Why)
+			line("failed " + m.of() + ": " + oneLine(m.Why))
 		}
 	}
 	for key, m := range s.running {
 		if _, still := running[key]; still || failed[key] || s.c.cfg.Terminal || r.State == "cancelled" {
 			continue
 		}
-		line(fmt.Sprintf("moved  %s, %s", key, size(m.Bytes)))
+		line(fmt.Sprintf("moved %s, %s", key, size(m.Bytes)))
 	}
 	if unsaid > 0 {
 		show.Line("%s", strings.TrimSpace(more(unsaid, 0)))
@@ -112,10 +118,10 @@ func (s *rebalanceSource) outcome() error {
 		}
 	}
 	switch {
-	case r.State != stateCompleted && r.Reason != "":
-		return fmt.Errorf("the rebalance was %s: %s", r.State, oneLine(r.Reason))
+	case r.State == jobStopped:
+		return fmt.Errorf("the rebalance was stopped (%s); --resume has it go on", oneLine(r.Reason))
 	case r.State != stateCompleted:
-		return fmt.Errorf("the rebalance was %s", r.State)
+		return fmt.Errorf("the rebalance was %s (%s)", r.State, oneLine(r.Reason))
 	case r.Failed.Copies > 0 && len(r.Failures) > 0:
 		return fmt.Errorf("%s could not be moved; the last one: %s", copies(r.Failed.Copies), oneLine(r.Failures[len(r.Failures)-1].Why))
 	case r.Failed.Copies > 0:

@@ -50,7 +50,7 @@ func Reshard(ctx context.Context, cfg Config, request JobRequest, noWait bool) e
 		for _, m := range all {
 			if m.Error != "" {
 				refused = fmt.Sprintf("%s on %s: %s", m.Shard, m.Node, oneLine(m.Error))
-				if _, err := fmt.Fprintln(c.cfg.Progress, "refused  "+refused); err != nil {
+				if _, err := fmt.Fprintln(c.cfg.Progress, "refused: "+refused); err != nil {
 					return err
 				}
 				continue
@@ -142,6 +142,7 @@ func (s *jobSource) look(ctx context.Context, show *progress.Display) (extent, b
 	if len(under) > 0 {
 		e.text += "; " + tally(under)
 	}
+	e.brief = e.text
 	return e, done == len(s.ids), nil
 }
 
@@ -165,9 +166,9 @@ func (s *jobSource) ask(ctx context.Context, id string) (*job, error) {
 
 // end is a line about a job that has ended.
 func (j *job) end() string {
-	out := j.State + "  " + j.of()
+	out := j.of() + ": " + j.State
 	if j.Info.Reason != "" {
-		out += ": " + oneLine(j.Info.Reason)
+		out += " (" + oneLine(j.Info.Reason) + ")"
 	}
 	return out
 }

@@ -113,6 +113,6 @@ func printLeft(c *command, all []left) error {
 }
 
 // question asks whether copies may move.
-func question(what string, moves int, bytes int64) string {
-	return fmt.Sprintf("%s: %s, %s. Begin?", what, copies(moves), size(bytes))
+func question(first string, moves int, bytes int64) string {
+	return fmt.Sprintf("%sove %s, %s?", first, copies(moves), size(bytes))
 }

@@ -71,7 +71,7 @@ func (c *command) beginRebalance(ctx context.Context, o RebalanceOptions) error 
 	if err := p.print(c); err != nil || o.DryRun || p.TotalMoves == 0 {
 		return err
 	}
-	if err := c.confirm(ctx, o.Yes, question("Move copies", p.TotalMoves, p.Bytes)); err != nil {
+	if err := c.confirm(ctx, o.Yes, question("M", p.TotalMoves, p.Bytes)); err != nil {
 		return err
 	}
 	var begun plan

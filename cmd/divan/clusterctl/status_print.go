@@ -134,7 +134,9 @@ func (r *rebalanceState) progress() string {
 	if len(r.Running) > 0 {
 		steps := make([]string, len(r.Running))
 		for i := range r.Running {
-			steps[i] = r.Running[i].Step
+			if steps[i] = r.Running[i].Step; steps[i] == jobCompleted {
+				steps[i] = "done, not counted yet"
+			}
 		}
 		out += fmt.Sprintf("; %d under way: %s", len(r.Running), tally(steps))
 	}
