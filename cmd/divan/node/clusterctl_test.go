@@ -50,7 +50,9 @@ func (o *operator) drain(what clusterctl.DrainOptions) error {
 }
 
 func (o *operator) reshard(what clusterctl.JobRequest, noWait bool) error {
-	return o.run(func(ctx context.Context, cfg clusterctl.Config) error { return clusterctl.Reshard(ctx, cfg, what, noWait) })
+	return o.run(func(ctx context.Context, cfg clusterctl.Config) error {
+		return clusterctl.Reshard(ctx, cfg, what, noWait)
+	})
 }
 
 // wantOut wants an output, in which sizes are SIZE and whose blanks do not count.
@@ -156,7 +158,7 @@ func TestClusterRebalance(t *testing.T) {
 		a.want("GET", "/_cluster/rebalance", "", `200 {"state":"none"`)
 
 		o.ask = func(context.Context, string) (bool, error) { // somebody else is faster
-			b.want("POST", "/_cluster/rebalance", "", "202")
+			b.want("POST", "/_cluster/rebalance", "", "202") //nolint:contextcheck // the test's own
 			return true, nil
 		}
 		w.wantError(o.rebalance(clusterctl.RebalanceOptions{}), "POST 10.0.0.1:5984/_cluster/rebalance?limit=0: status 409, conflict: A rebalance is under way.")
