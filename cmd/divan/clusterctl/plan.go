@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/dustin/go-humanize"
 )
 
 const (
@@ -73,7 +71,10 @@ func (p *plan) note(n *nodeBytes) string {
 
 // printLeft shows what stays as it should not be, a line for each reason.
 func printLeft(c *command, all []left) error {
-	type reason struct{ reason, why string }
+	type reason struct {
+		reason, why string
+		node        bool // it is about nodes, not about copies
+	}
 	type total struct {
 		n       int
 		bytes   int64
@@ -82,7 +83,7 @@ func printLeft(c *command, all []left) error {
 	var order []reason
 	sums := map[reason]*total{}
 	for _, l := range all {
-		key := reason{l.Reason, l.Why}
+		key := reason{l.Reason, l.Why, l.Database == ""}
 		if sums[key] == nil {
 			sums[key] = &total{example: strings.TrimSpace(l.Database + " " + l.Range + " " + l.Node)}
 			order = append(order, key)
@@ -105,7 +106,11 @@ func printLeft(c *command, all []left) error {
 		if s.n > 1 {
 			example = "such as " + example
 		}
-		if err := c.printf("  %s%s (%s), %s, %s: %s\n", atLeast, humanize.Comma(int64(s.n)), example, size(s.bytes), key.reason, key.why); err != nil {
+		what := copies(s.n)
+		if key.node {
+			what = count(s.n, "node", "nodes")
+		}
+		if err := c.printf("  %s%s (%s), %s, %s: %s\n", atLeast, what, example, size(s.bytes), key.reason, key.why); err != nil {
 			return err
 		}
 	}

@@ -144,14 +144,18 @@ func (c *command) statusOfNodes(ctx context.Context, s *status) error {
 	}
 	for _, name := range members.All {
 		n := nodeStatus{Node: name, State: nodeHere, Zone: zones[name]}
-		if !slices.Contains(members.Here, name) {
+		var failed error
+		if slices.Contains(members.Here, name) {
+			failed = c.askNode(ctx, s, &n)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !slices.Contains(members.Here, name) || refusedAs(failed, http.StatusPreconditionFailed): // nodedown
 			n.State = nodeAway
 			s.problem("%s is away", name)
-		} else if err := c.askNode(ctx, s, &n); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			n.State, n.Error = nodeSilent, oneLine(err.Error())
+		case failed != nil:
+			n.State, n.Error = nodeSilent, oneLine(failed.Error())
 			s.problem("%s does not answer (%s)", name, n.Error)
 		}
 		s.Nodes = append(s.Nodes, n)

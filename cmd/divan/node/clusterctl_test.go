@@ -201,7 +201,7 @@ func TestClusterDrain(t *testing.T) {
 		o.wantOut(`divan@10.0.0.2 has 15 copies. 0 copies, SIZE, to move to other nodes.
 
 Left as they are:
- 15 (such as _global_changes 00000000-ffffffff divan@10.0.0.2), SIZE, draining: each node has a copy of the range
+ 15 copies (such as _global_changes 00000000-ffffffff divan@10.0.0.2), SIZE, draining: each node has a copy of the range
 `)
 		w.wantError(o.drain(clusterctl.DrainOptions{Node: b.name, Yes: true}), "15 copies stay on divan@10.0.0.2")
 		if err := o.drain(clusterctl.DrainOptions{Node: b.name, Undo: true}); err != nil {
