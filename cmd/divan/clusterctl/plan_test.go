@@ -10,8 +10,10 @@ func TestPlanIsShort(t *testing.T) {
 	p := &plan{
 		TotalMoves: 100_000, Bytes: 3e12, MustMove: 2.5e12, Away: []string{"b@x"},
 		Nodes: []nodeBytes{
-			{Node: "a@x", Zone: "north", Before: 4e12, After: 2e12, Goal: 2e12}, {Node: "b@x", Zone: "south", Before: 1e12, After: 1e12},
-			{Node: "c@x", Removed: true, Before: 1e9}, {Node: "d@x", Draining: true, Before: 1e6},
+			{Node: "a@x", Zone: "north", Before: 4e12, After: 2e12, Goal: 2e12},
+			{Node: "b@x", Zone: "south", Before: 1e12, After: 1e12},
+			{Node: "c@x", Removed: true, Before: 1e9},
+			{Node: "d@x", Draining: true, Before: 1e6},
 		},
 	}
 	for range plannedLimit {

@@ -97,7 +97,9 @@ Shards none lost, none joining
 `)
 		a.want("POST", "/_node/"+c.name+"/_drain", "", "202")
 		c.kill()
-		w.eventually("it is away", func() bool { return !strings.Contains(strings.Split(a.ask("GET", "/_membership", ""), "cluster_nodes")[0], c.name) })
+		w.eventually("it is away", func() bool {
+			return !strings.Contains(strings.Split(a.ask("GET", "/_membership", ""), "cluster_nodes")[0], c.name)
+		})
 		w.eventually("there is a leader", func() bool { return a.node.meta.Leader() != "" && a.node.meta.Leader() != c.name })
 		w.wantError(o.status(), c.name+" is away")
 		if want := "divan@10.0.0.3 away, draining - - 5 -\n"; !strings.Contains(plainSizes(o.out), want) {
@@ -278,5 +280,32 @@ func TestClusterJobs(t *testing.T) {
 			t.Error(o.progress)
 		}
 		w.wantError(o.reshard(move, true), "on divan@10.0.0.2: ") // it is there already
+	})
+}
+
+// A node that restarts while it is asked is asked again.
+func TestClusterFollowsThroughRestart(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, _, c := w.fillTown(4)
+		d := w.build(4, seedList, secret0, openToAll)
+		w.start(d)
+		d.soon("GET", "/_up", "", "200")
+		o := c.operator()
+		if err := o.rebalance(clusterctl.RebalanceOptions{Yes: true, NoWait: true}); err != nil {
+			t.Fatal(err)
+		}
+		back := make(chan struct{})
+		go func() {
+			defer close(back)
+			<-time.After(3 * time.Second)
+			c.kill()
+			<-time.After(30 * time.Second)
+			c.start()
+		}()
+		if err := o.rebalance(clusterctl.RebalanceOptions{Follow: true}); err != nil || !strings.Contains(o.progress, "; asking again\n") {
+			t.Errorf("%v\n%s", err, o.progress)
+		}
+		<-back
+		a.wantCopies(3)
 	})
 }
