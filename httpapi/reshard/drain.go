@@ -11,16 +11,16 @@ import (
 
 // drainAnswer is how far a node is drained.
 type drainAnswer struct {
-	OK       bool   `json:"ok,omitempty"`
-	Node     string `json:"node"`
-	Draining bool   `json:"draining"`
-	Copies   int    `json:"copies"`                // that it has still
-	Drained  bool   `json:"drained"`               // it can be taken out of the cluster
-	State    string `json:"state"`                 // of the rebalance that moves them
-	ID       string `json:"id,omitempty"`          // its id
-	Left     []any  `json:"left,omitempty"`        // of an answer to POST: copies that have no other place
-	Moves    int    `json:"total_moves,omitempty"` // of an answer to POST
-	Bytes    int64  `json:"bytes,omitempty"`       // likewise
+	OK       bool         `json:"ok,omitempty"`
+	Node     string       `json:"node"`
+	Draining bool         `json:"draining"`
+	Copies   int          `json:"copies"`                // that it has still
+	Drained  bool         `json:"drained"`               // it can be taken out of the cluster
+	State    string       `json:"state"`                 // of the rebalance that moves them
+	ID       string       `json:"id,omitempty"`          // its id
+	Left     []leftAnswer `json:"left,omitempty"`        // of an answer to POST: copies that have no other place
+	Moves    int          `json:"total_moves,omitempty"` // of an answer to POST
+	Bytes    int64        `json:"bytes,omitempty"`       // likewise
 }
 
 // member returns the member of the cluster that a path names.
@@ -104,9 +104,9 @@ func postDrain(c *core.Call) error {
 			out.Bytes += m.Bytes
 		}
 	}
-	for _, l := range answerOf(p, standardMoves).Left {
-		if l.Node == n.Name {
-			out.Left = append(out.Left, l)
+	for i := range p.Left {
+		if l := &p.Left[i]; l.Node == n.Name && len(out.Left) < standardMoves {
+			out.Left = append(out.Left, leftOf(l))
 		}
 	}
 	if dry {

@@ -69,6 +69,7 @@ type planAnswer struct {
 	DryRun     bool         `json:"dry_run,omitempty"`
 	ID         string       `json:"id,omitempty"` // of what was begun
 	TotalMoves int          `json:"total_moves"`
+	TotalLeft  int          `json:"total_left"`
 	Bytes      int64        `json:"bytes"`
 	MustMove   int64        `json:"must_move"`
 	Nodes      []nodeAnswer `json:"nodes"`
@@ -151,21 +152,25 @@ func movesLimit(c *core.Call) (int, error) {
 }
 
 func answerOf(p *rebalance.Plan, limit int) *planAnswer {
-	out := &planAnswer{OK: true, TotalMoves: len(p.Moves), Bytes: p.Bytes, MustMove: p.MustMove, Away: p.Away, Nodes: []nodeAnswer{}}
+	out := &planAnswer{OK: true, TotalMoves: len(p.Moves), TotalLeft: len(p.Left), Bytes: p.Bytes, MustMove: p.MustMove, Away: p.Away, Nodes: []nodeAnswer{}}
 	for _, n := range p.Nodes {
 		out.Nodes = append(out.Nodes, nodeAnswer{n.Name, n.Zone, n.Draining, !n.Member, n.Before, n.After, n.Goal})
 	}
-	for _, l := range p.Left[:min(limit, len(p.Left))] {
-		left := leftAnswer{Node: l.Node, Reason: l.Reason.String(), Why: l.Why.String(), Bytes: l.Bytes}
-		if l.DB != nil {
-			left.Database, left.Range = l.DB.Name, l.Range.String()
-		}
-		out.Left = append(out.Left, left)
+	for i := range p.Left[:min(limit, len(p.Left))] {
+		out.Left = append(out.Left, leftOf(&p.Left[i]))
 	}
 	for _, m := range p.Moves[:min(limit, len(p.Moves))] {
 		out.Moves = append(out.Moves, moveAnswer{
 			Database: m.DB.Name, Range: m.Range.String(), From: m.From, To: m.To, Bytes: m.Bytes, Reason: m.Reason.String(),
 		})
+	}
+	return out
+}
+
+func leftOf(l *rebalance.Left) leftAnswer {
+	out := leftAnswer{Node: l.Node, Reason: l.Reason.String(), Why: l.Why.String(), Bytes: l.Bytes}
+	if l.DB != nil {
+		out.Database, out.Range = l.DB.Name, l.Range.String()
 	}
 	return out
 }
@@ -225,7 +230,7 @@ func getRebalance(c *core.Call) error {
 	catchUp(c)
 	rec, there := r.Record()
 	if !there {
-		return send(c, http.StatusOK, stateAnswer{State: none, Running: []moveAnswer{}})
+		return c.SendJSON(http.StatusOK, []byte(`{"state":"`+none+`","running":[]}`))
 	}
 	steps := map[string]string{}
 	for _, j := range c.API.Deps.Reshard.Jobs() {

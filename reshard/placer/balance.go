@@ -74,7 +74,7 @@ func (b *balance) worst() int32 {
 	worst, most := int32(None), 0.0
 	for i := range b.nodes {
 		n := &b.nodes[i]
-		if !n.usable || b.stuck[i] {
+		if !n.usable || n.away || b.stuck[i] {
 			continue
 		}
 		if by := float64(n.beyond(n.bytes)) / float64(max(n.goal, 1)); by > most {
@@ -117,7 +117,7 @@ func (b *balance) pairOf(from, to int32) int { return int(from)*len(b.nodes) + i
 func (b *balance) partner(blocked func(o int32) bool, n int32, sign float64) int32 {
 	best, most := int32(None), sign*b.nodes[n].fill()
 	for i := range b.nodes {
-		if fill := sign * b.nodes[i].fill(); b.nodes[i].usable && fill > most && !blocked(int32(i)) {
+		if fill := sign * b.nodes[i].fill(); b.nodes[i].usable && !b.nodes[i].away && fill > most && !blocked(int32(i)) {
 			best, most = int32(i), fill
 		}
 	}
@@ -127,9 +127,12 @@ func (b *balance) partner(blocked func(o int32) bool, n int32, sign float64) int
 // left returns the nodes that are not where they should be.
 func (b *balance) left() []Left {
 	var out []Left
-	total, weight := 0.0, 0.0
+	total, weight, why := 0.0, 0.0, TooCoarse
 	for i := range b.nodes {
 		if n := &b.nodes[i]; n.usable {
+			if n.away && n.beyond(n.bytes) > 0 {
+				why = NodeAway // which would take what others have too much, or give what they lack
+			}
 			total += float64(n.goal)
 			weight += n.weight
 		}
@@ -141,7 +144,7 @@ func (b *balance) left() []Left {
 			continue
 		}
 		if n.beyond(n.bytes) > 0 {
-			l.Why, l.Bytes = TooCoarse, n.bytes-min(max(n.bytes, n.low), n.high)
+			l.Why, l.Bytes = why, n.bytes-min(max(n.bytes, n.low), n.high)
 			out = append(out, l)
 		}
 		// The band around the goal is as wide as that around its share.

@@ -16,6 +16,7 @@ type Cluster struct {
 type Node struct {
 	ring.Node       // draining: all it has is to leave it
 	Lost      bool  // it never comes back: what it had is made anew from other copies
+	Away      bool  // it does not answer: it has its share of the goals, and gets nothing now. Pin what it has
 	Weight    int64 // its share of the bytes, relative to others; 0 stands for 1
 }
 

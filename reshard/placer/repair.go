@@ -149,7 +149,7 @@ func (r *repair) emptiest(c int32) int32 {
 	sh, best := r.shard[c], int32(None)
 	for i := range r.nodes {
 		n := &r.nodes[i]
-		if !n.usable || int32(i) == r.to[c] || best != None && !r.emptier(n, &r.nodes[best]) {
+		if !n.usable || n.away || int32(i) == r.to[c] || best != None && !r.emptier(n, &r.nodes[best]) {
 			continue
 		}
 		if r.fits(sh, n.zone) && !r.occupied(sh, int32(i), c) {
@@ -191,6 +191,8 @@ func (r *repair) obstacle(c int32) Why {
 		n := &r.nodes[i]
 		switch {
 		case !n.usable || int32(i) == r.to[c] || !free(r.to, int32(i)):
+		case r.fits(sh, n.zone) && n.away:
+			return NodeAway
 		case r.fits(sh, n.zone):
 			return NextPlan
 		case r.classes[r.class[sh]].rule != nil:

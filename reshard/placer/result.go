@@ -92,6 +92,8 @@ const (
 	// ZoneShare: the node cannot have the part that its weight says, since the zones bind
 	// copies. It is within the tolerance of the goal that is possible.
 	ZoneShare
+	// NodeAway: the node that has a place for it does not answer.
+	NodeAway
 )
 
 // String returns the cause as a sentence.
@@ -99,7 +101,7 @@ func (w Why) String() string {
 	names := [...]string{
 		"no copy is left to make it from", "each node has a copy of the range", "no zone of the placement rule has a place for it",
 		"something else works on the copy", "other moves have to be done first", "no copy that may be moved is small enough",
-		"the zones do not allow the share of its weight",
+		"the zones do not allow the share of its weight", "the node that has a place for it cannot be reached",
 	}
 	if int(w) < len(names) {
 		return names[w]

@@ -30,6 +30,7 @@ type node struct {
 	zone      int32
 	usable    bool // takes copies
 	lost      bool
+	away      bool // takes none now
 	weight    float64
 	bytes     int64
 	load      int64
@@ -78,7 +79,7 @@ func (s *state) addNodes() {
 			zones[n.Zone] = z
 			s.usable = append(s.usable, 0)
 		}
-		s.nodes[i] = node{zone: z, lost: n.Lost, usable: !n.Lost && !n.Draining, weight: float64(max(n.Weight, 1))}
+		s.nodes[i] = node{zone: z, lost: n.Lost, away: n.Away, usable: !n.Lost && !n.Draining, weight: float64(max(n.Weight, 1))}
 		if s.nodes[i].usable {
 			s.usable[z]++
 		}

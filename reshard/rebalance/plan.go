@@ -75,11 +75,6 @@ func (r *Rebalancer) plan(ctx context.Context, leavingOnly bool, drained string,
 	return v.planned(placer.Plan(&v.cluster, placer.Options{LeavingOnly: leavingOnly}), f), nil
 }
 
-// drains reports whether a node is to be emptied.
-func (f *facts) drains(node string) bool {
-	return slices.ContainsFunc(f.members, func(n meta.Node) bool { return n.Name == node && n.Draining })
-}
-
 // unfinished returns the jobs that have not ended.
 func unfinished(jobs []*job.Job) []*job.Job {
 	var out []*job.Job
@@ -99,11 +94,13 @@ func (v *view) planned(res *placer.Result, f *facts) *Plan {
 	}
 	for _, l := range res.Left {
 		if l.Why == placer.Pinned { // something is under way, or its node is away, or it has failed
-			away := l.Reason == placer.Draining && !f.drains(v.names[l.Node]) // as the view has it
-			if l.Reason <= placer.Draining && v.waits[l.Shard] && !away {
+			if l.Reason <= placer.Draining && v.waits[l.Shard] {
 				out.Waiting++
 			}
 			continue
+		}
+		if l.Reason <= placer.Draining && l.Why == placer.NodeAway {
+			out.Waiting++
 		}
 		left := Left{Reason: l.Reason, Why: l.Why, Bytes: l.Bytes}
 		if l.Node != placer.None {

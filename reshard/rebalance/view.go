@@ -35,8 +35,8 @@ type facts struct {
 func newView(dbs meta.Databases, f *facts) *view {
 	v := &view{node: map[string]int32{}}
 	for _, n := range f.members {
-		away := slices.Contains(f.away, n.Name)
-		v.add(n.Name, placer.Node{Node: ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining || away}})
+		node := ring.Node{Name: n.Name, Zone: n.Zone, Draining: n.Draining}
+		v.add(n.Name, placer.Node{Node: node, Away: slices.Contains(f.away, n.Name)})
 	}
 	busy, pending := busyRanges(f.jobs), busyRanges(unfinished(f.jobs))
 	for db := range dbs.All() {

@@ -78,7 +78,7 @@ func TestPlanWithNodesAway(t *testing.T) {
 		{name: "drained and away", members: []string{"a", "b", "c", "d"}, drained: "a", away: []string{"a"}, waiting: 2},
 		{name: "gone", members: []string{"b", "c", "d"}, moves: map[string]int{"a": 2}},
 		{name: "gone, and nowhere to go", members: []string{"b", "c"}},
-		{name: "gone, and the only place is away", members: []string{"b", "c", "d"}, away: []string{"d"}},
+		{name: "gone, and the only place is away", members: []string{"b", "c", "d"}, away: []string{"d"}, waiting: 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &facts{members: members(tc.members...), away: tc.away}
