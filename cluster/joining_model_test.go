@@ -228,6 +228,11 @@ func (m *quorumModel) step(t *rapid.T) {
 		}
 	case 9: // a node is replaced
 		by := fmt.Sprint("m", m.index)
+		if at := slices.IndexFunc(copies, func(c ring.Copy) bool { return c.Instead == one.Node }); at >= 0 {
+			by = copies[at].Node // who comes in its place has it already
+		} else if one.Instead != "" && rapid.Bool().Draw(t, "back") {
+			by = one.Instead // who leaves for it
+		}
 		if rapid.Bool().Draw(t, "one") { // only what overlaps with one of its copies
 			if next, ok := ring.Add(m.now(), []ring.Addition{{Range: m.rangeOf(one.ID), Node: by, Instead: one.Node, Lost: true}}, m.ids()); ok {
 				m.change(next, ok)
@@ -235,7 +240,7 @@ func (m *quorumModel) step(t *rapid.T) {
 				m.singles++
 			}
 		} else if ring.NodeDispensable(m.now(), one.Node) {
-			m.change(ring.Replace(m.now(), one.Node, by, m.ids()))
+			m.change(ring.Replace(m.now(), one.Node, fmt.Sprint("m", m.index), m.ids()))
 		}
 	case 10: // a push begins, reads, or ends
 		m.push(t, one)

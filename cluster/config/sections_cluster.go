@@ -82,6 +82,10 @@ func readCluster(r *reader) Cluster {
 		AutoRebalance:     r.oneOf(s, "rebalance", "ask", "ask", "auto") == "auto",
 		ReplaceAfter:      r.duration(s, "replace_after", 0, time.Second, atLeast(0)),
 	}
+	if c.ReplaceAfter > 0 && c.ReplaceAfter < minReplaceAfter {
+		r.bad(s, "replace_after", "0, or at least 60 seconds")
+		c.ReplaceAfter = 0
+	}
 	if v, found := r.lookup(s, "placement"); found != "" {
 		p, err := ring.ParsePlacement(v)
 		if err != nil {
@@ -106,6 +110,9 @@ func readCluster(r *reader) Cluster {
 	}
 	return c
 }
+
+// minReplaceAfter is what a node may take to start again.
+const minReplaceAfter = time.Minute
 
 // MinSecret is how long a cluster's secret is at least, in bytes: whoever sees one
 // handshake can try secrets as fast as a processor computes hashes.

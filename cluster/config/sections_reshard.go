@@ -13,9 +13,12 @@ type Reshard struct {
 	SplitAbove    int64 // bytes of a copy on the disk, with its indexes, above which its shard is split by itself; 0: never
 }
 
+// minSplitAbove is below what no shard is worth a split.
+const minSplitAbove = 1 << 20
+
 func readReshard(r *reader) Reshard {
 	const s = "reshard"
-	return Reshard{
+	c := Reshard{
 		MaxJobs:       r.count(s, "max_jobs", 48, atLeast(0)),
 		MaxHistory:    r.count(s, "max_history", 20, atLeast(1)),
 		MaxRetries:    r.count(s, "max_retries", 5, atLeast(0)),
@@ -24,4 +27,9 @@ func readReshard(r *reader) Reshard {
 		RequireRange:  r.boolean(s, "require_range_param", false),
 		SplitAbove:    r.integer(s, "split_above", 0, atLeast(0)),
 	}
+	if c.SplitAbove > 0 && c.SplitAbove < minSplitAbove {
+		r.bad(s, "split_above", "0, or at least 1048576 bytes")
+		c.SplitAbove = 0
+	}
+	return c
 }

@@ -38,17 +38,15 @@ func clusterFigures(a *core.API) []runtimeFigure {
 			rec = &rebalance.Record{}
 		}
 		out = append(out, gauge("couchdb_rebalance_running", "1 while copies are moved between nodes until these are equally full, or drained", "", truth(rec.State == rebalance.Running)))
-		for _, c := range []struct {
-			state  string
-			copies int
-			bytes  int64
-		}{
-			{"planned", rec.Planned.Copies, rec.Planned.Bytes}, {"moved", rec.Moved.Copies, rec.Moved.Bytes}, {"failed", rec.Failed.Copies, rec.Failed.Bytes},
-		} {
-			label := "{state=" + strconv.Quote(c.state) + "}"
-			out = append(out,
-				gauge("couchdb_rebalance_copies", "copies of shards of the rebalance that was asked for last", label, float64(c.copies)),
-				gauge("couchdb_rebalance_bytes", "bytes of copies of shards of the rebalance that was asked for last", label, float64(c.bytes)))
+		sums := []struct {
+			label string
+			rebalance.Sum
+		}{{`{state="planned"}`, rec.Planned}, {`{state="moved"}`, rec.Moved}, {`{state="failed"}`, rec.Failed}}
+		for _, s := range sums {
+			out = append(out, gauge("couchdb_rebalance_copies", "copies of shards of the rebalance that was asked for last", s.label, float64(s.Copies)))
+		}
+		for _, s := range sums {
+			out = append(out, gauge("couchdb_rebalance_bytes", "bytes of copies of shards of the rebalance that was asked for last", s.label, float64(s.Bytes)))
 		}
 	}
 	for _, n := range nodes {

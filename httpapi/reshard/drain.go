@@ -1,6 +1,7 @@
 package reshard
 
 import (
+	"errors"
 	"net/http"
 
 	"divan/cluster/meta"
@@ -81,6 +82,9 @@ func postDrain(c *core.Call) error {
 		return err
 	}
 	ctx := c.Request.Context()
+	if err := r.Refusal(); err != nil {
+		return err
+	}
 	if !dry && !n.Draining {
 		if err := c.API.Deps.Meta.SetDraining(ctx, n.Name, true); err != nil {
 			return err
@@ -92,7 +96,7 @@ func postDrain(c *core.Call) error {
 		return err
 	}
 	if !dry {
-		if _, err := r.Start(ctx, true, n.Name+" is drained."); err != nil && !fault.Is(err, fault.Conflict) {
+		if _, err := r.Start(ctx, true, n.Name+" is drained."); err != nil && !errors.Is(err, rebalance.ErrRunning) {
 			return err
 		}
 	}

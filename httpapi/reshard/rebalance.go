@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"divan/httpapi/core"
+	"divan/reshard/job"
 	"divan/reshard/rebalance"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -38,8 +39,10 @@ type moveAnswer struct {
 	To       string `json:"to"`
 	Bytes    int64  `json:"bytes"`
 	Reason   string `json:"reason,omitempty"`
-	Job      string `json:"job,omitempty"`  // empty: it is replaced without one
-	Step     string `json:"step,omitempty"` // of the job
+	Job      string `json:"job,omitempty"`   // empty: it is replaced without one
+	State    string `json:"state,omitempty"` // of the job, as Step and Why
+	Step     string `json:"step,omitempty"`
+	Why      string `json:"why,omitempty"`
 }
 
 // leftAnswer is what stays as it should not be.
@@ -118,6 +121,9 @@ func postRebalance(c *core.Call) error {
 
 // dryRun reads whether a request only wants to see what would be done. Its body may be empty.
 func dryRun(c *core.Call) (bool, error) {
+	if err := c.RefuseForms(); err != nil {
+		return false, err
+	}
 	text, err := c.ReadBody(0)
 	if err != nil || len(text) == 0 {
 		return false, err
@@ -188,7 +194,7 @@ type stateAnswer struct {
 	State    string       `json:"state"`
 	ID       string       `json:"id,omitempty"`
 	Reason   string       `json:"reason,omitempty"`
-	Balance  bool         `json:"balance"` // false: only what has to leave its node is moved
+	Leaving  bool         `json:"leaving_only,omitempty"` // only what has to leave its node is moved
 	Started  string       `json:"start_time,omitempty"`
 	Updated  string       `json:"update_time,omitempty"`
 	Planned  sum          `json:"planned"`
@@ -196,13 +202,9 @@ type stateAnswer struct {
 	Failed   sum          `json:"failed"`
 	Waiting  int          `json:"waiting"` // copies that have to leave their nodes, and cannot yet
 	Running  []moveAnswer `json:"running"`
-	Failures []failure    `json:"failures,omitempty"`
+	Refused  string       `json:"refused,omitempty"` // why moves are not begun
+	Failures []moveAnswer `json:"failures,omitempty"`
 	Left     []leftSum    `json:"left,omitempty"`
-}
-
-type failure struct {
-	moveAnswer
-	Why string `json:"why"`
 }
 
 type leftSum struct {
@@ -232,22 +234,26 @@ func getRebalance(c *core.Call) error {
 	if !there {
 		return c.SendJSON(http.StatusOK, []byte(`{"state":"`+none+`","running":[]}`))
 	}
-	steps := map[string]string{}
+	jobs := map[string]*job.Job{}
 	for _, j := range c.API.Deps.Reshard.Jobs() {
-		steps[j.ID()] = string(j.Step)
+		jobs[j.ID()] = j
 	}
 	out := stateAnswer{
-		State: string(rec.State), ID: rec.ID, Reason: rec.Reason, Balance: !rec.LeavingOnly,
+		State: string(rec.State), ID: rec.ID, Reason: rec.Reason, Leaving: rec.LeavingOnly, Refused: rec.Refused,
 		Started: timestamp(rec.Started), Updated: timestamp(rec.Updated),
 		Planned: sum(rec.Planned), Moved: sum(rec.Moved), Failed: sum(rec.Failed), Waiting: rec.Waiting, Running: []moveAnswer{},
 	}
 	for i := range rec.Batch {
 		m := itemAnswer(&rec.Batch[i])
-		m.Step = steps[m.Job]
+		if j := jobs[m.Job]; j != nil {
+			m.State, m.Step, m.Why = string(j.State), string(j.Step), j.Reason
+		}
 		out.Running = append(out.Running, m)
 	}
 	for i := range rec.Failures {
-		out.Failures = append(out.Failures, failure{itemAnswer(&rec.Failures[i].Item), rec.Failures[i].Reason})
+		m := itemAnswer(&rec.Failures[i].Item)
+		m.Why = rec.Failures[i].Reason
+		out.Failures = append(out.Failures, m)
 	}
 	for _, l := range rec.Left {
 		out.Left = append(out.Left, leftSum{l.Why, sum(l.Sum)})

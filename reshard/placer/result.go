@@ -94,6 +94,8 @@ const (
 	ZoneShare
 	// NodeAway: the node that has a place for it does not answer.
 	NodeAway
+	// NoMajority: too few copies are left to be sure that they have all. No plan says so: who knows of it pins them.
+	NoMajority
 )
 
 // String returns the cause as a sentence.
@@ -102,6 +104,7 @@ func (w Why) String() string {
 		"no copy is left to make it from", "each node has a copy of the range", "no zone of the placement rule has a place for it",
 		"something else works on the copy", "other moves have to be done first", "no copy that may be moved is small enough",
 		"the zones do not allow the share of its weight", "the node that has a place for it cannot be reached",
+		"too few copies are left to be sure that they have all that was acknowledged",
 	}
 	if int(w) < len(names) {
 		return names[w]

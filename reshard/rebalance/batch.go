@@ -14,7 +14,8 @@ import (
 
 // settle notes which moves of the batch have ended, and reports whether any has. jobs are those there are, by
 // their ids. What was never begun is forgotten: the next plan has it. So is what belonged to databases that are
-// deleted; the ids of its jobs are returned, which nobody asked for.
+// deleted. The ids of jobs are returned that are to be removed: those, and those that have failed, which give up what they have
+// made.
 func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed bool, pointless []string) {
 	var still []Item
 	for _, it := range rec.Batch {
@@ -31,6 +32,7 @@ func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed
 			still = append(still, it)
 		case !it.Lost && j != nil && j.State == job.Failed:
 			rec.fail(it, j.Reason)
+			pointless = append(pointless, it.JobID())
 		case it.arrived(db):
 			rec.Moved.add(it.Bytes)
 		case it.Lost && it.comes(db):
@@ -44,6 +46,7 @@ func (rec *Record) settle(dbs meta.Databases, jobs map[string]*job.Job) (changed
 
 func (rec *Record) fail(it Item, reason string) {
 	rec.Failed.add(it.Bytes)
+	rec.Avoid = append(rec.Avoid, it.key())
 	rec.Failures = append(rec.Failures, Failure{it, cut(reason)})
 	if over := len(rec.Failures) - maxFailures; over > 0 {
 		rec.Failures = rec.Failures[over:]
@@ -83,7 +86,7 @@ func choose(p *Plan, batch []Item, toOne int) []Item {
 	var out []Item
 	of := map[ring.Range]map[*meta.Database]bool{}
 	for _, m := range p.Moves {
-		it := Item{m.DB.Name, m.DB.Suffix, m.Range, m.From, m.To, m.Bytes, !p.member(m.From)}
+		it := p.item(&m)
 		if to[m.To] >= toOne || of[m.Range][m.DB] {
 			continue
 		}
@@ -108,6 +111,21 @@ func (i *Item) recordBytes() int {
 // member reports whether a node was a member when it was planned.
 func (p *Plan) member(name string) bool {
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Name == name && n.Member })
+}
+
+// key is what is kept of a move that has failed.
+func (i *Item) key() string { return strings.TrimPrefix(i.JobID(), "001-")[:keyLength] }
+
+// withoutFailed takes the moves out of a plan that have failed already.
+func (rec *Record) withoutFailed(p *Plan) {
+	p.Moves = slices.DeleteFunc(p.Moves, func(m Move) bool {
+		it := p.item(&m)
+		return len(rec.Avoid) > 0 && slices.Contains(rec.Avoid, it.key())
+	})
+}
+
+func (p *Plan) item(m *Move) Item {
+	return Item{m.DB.Name, m.DB.Suffix, m.Range, m.From, m.To, m.Bytes, !p.member(m.From)}
 }
 
 // note puts what a plan says into the record.

@@ -72,7 +72,7 @@ func TestSettle(t *testing.T) {
 		{name: "complete, and forgotten", item: move, db: arrived, moved: 1},
 		{name: "complete, and moved on", item: move, db: db, jobs: jobOf(move, job.Completed, "")},
 		{name: "never begun", item: move, db: db},
-		{name: "failed", item: move, db: db, jobs: jobOf(move, job.Failed, "why"), failed: 1},
+		{name: "failed", item: move, db: db, jobs: jobOf(move, job.Failed, "why"), failed: 1, pointless: 1},
 		{name: "database deleted", item: move, jobs: jobOf(move, job.Running, ""), pointless: 1},
 		{name: "database deleted, job too", item: move},
 		{name: "another database of that name", item: older, db: db, jobs: jobOf(older, job.Running, ""), pointless: 1},
@@ -125,6 +125,13 @@ func TestChoose(t *testing.T) {
 	}
 	if next := choose(p, rec.Batch, 10_000); len(next) != 0 {
 		t.Errorf("%d more", len(next))
+	}
+	failed := len(p.Moves)
+	for i := range p.Moves[:100] {
+		rec.fail(p.item(&p.Moves[i]), "why")
+	}
+	if rec.withoutFailed(p); len(p.Moves) != failed-100 {
+		t.Errorf("%d moves of %d are left when 100 have failed", len(p.Moves), failed)
 	}
 }
 

@@ -19,6 +19,8 @@ type Plan struct {
 	MustMove int64    // a lower bound of what any plan moves
 	Away     []string // members that do not answer: nothing moves from or to them
 	Waiting  int      // copies that have to leave their nodes, and cannot yet
+	Takers   []string // members that take copies, sorted
+	giveUp   []meta.CopyChange
 }
 
 // Move is a copy that goes to another node.
@@ -49,21 +51,29 @@ type Node struct {
 	placer.NodeBytes
 }
 
+// scope is what a plan is made for.
+type scope struct {
+	leavingOnly bool   // only what has to leave its node is moved
+	drained     string // a member that is taken for one that is drained
+	without     string // a member that is taken for one that is no more
+}
+
 // Plan says what a rebalance would move now. leavingOnly: only what has to leave its node.
 func (r *Rebalancer) Plan(ctx context.Context, leavingOnly bool) (*Plan, error) {
-	return r.plan(ctx, leavingOnly, "", unfinished(r.o.Table.Jobs()))
+	return r.plan(ctx, scope{leavingOnly: leavingOnly}, r.o.Table.Jobs())
 }
 
 // PlanDrain says what is moved when a member is drained, whether it is yet or not.
 func (r *Rebalancer) PlanDrain(ctx context.Context, node string) (*Plan, error) {
-	return r.plan(ctx, true, node, unfinished(r.o.Table.Jobs()))
+	return r.plan(ctx, scope{leavingOnly: true, drained: node}, r.o.Table.Jobs())
 }
 
-// plan is Plan that leaves alone what jobs have to do with, with one node drained.
-func (r *Rebalancer) plan(ctx context.Context, leavingOnly bool, drained string, jobs []*job.Job) (*Plan, error) {
-	f := &facts{members: slices.Clone(r.o.Map.Nodes()), jobs: jobs, placement: r.o.Config.Load().Cluster.Placement}
+// plan leaves alone what jobs have to do with that have not ended.
+func (r *Rebalancer) plan(ctx context.Context, of scope, jobs []*job.Job) (*Plan, error) {
+	f := &facts{members: slices.Clone(r.o.Group.Nodes()), jobs: unfinished(jobs), placement: r.o.Config.Load().Cluster.Placement}
+	f.members = slices.DeleteFunc(f.members, func(n meta.Node) bool { return n.Name == of.without })
 	for i := range f.members {
-		if f.members[i].Name == drained {
+		if f.members[i].Name == of.drained {
 			f.members[i].Draining = true
 		}
 	}
@@ -72,7 +82,7 @@ func (r *Rebalancer) plan(ctx context.Context, leavingOnly bool, drained string,
 		return nil, err
 	}
 	v := newView(r.o.Map.Databases(), f)
-	return v.planned(placer.Plan(&v.cluster, placer.Options{LeavingOnly: leavingOnly}), f), nil
+	return v.planned(placer.Plan(&v.cluster, placer.Options{LeavingOnly: of.leavingOnly}), f), nil
 }
 
 // unfinished returns the jobs that have not ended.
@@ -88,15 +98,25 @@ func unfinished(jobs []*job.Job) []*job.Job {
 
 // planned names what the placer numbers.
 func (v *view) planned(res *placer.Result, f *facts) *Plan {
-	out := &Plan{Bytes: res.Totals.Bytes, MustMove: res.Totals.MustMove, Away: f.away}
+	out := &Plan{Bytes: res.Totals.Bytes, MustMove: res.Totals.MustMove, Away: f.away, Moves: v.heirs, giveUp: v.giveUp}
+	for i := range out.Moves {
+		out.Bytes += out.Moves[i].Bytes
+		out.MustMove += out.Moves[i].Bytes
+	}
 	for _, m := range res.Moves {
 		out.Moves = append(out.Moves, Move{v.dbs[m.Database], m.Range, v.names[m.From], v.names[m.To], m.Bytes, m.Reason})
 	}
 	for _, l := range res.Left {
-		if l.Why == placer.Pinned { // something is under way, or its node is away, or it has failed
-			if l.Reason <= placer.Draining && v.waits[l.Shard] {
-				out.Waiting++
+		pinned := l.Why == placer.Pinned // something is under way, or its node is away, or it cannot be mended
+		switch {
+		case pinned && v.shards[l.Shard].doomed:
+			if l.Why = placer.NoMajority; !v.shards[l.Shard].source {
+				l.Why = placer.NoSource
 			}
+		case pinned && l.Reason <= placer.Draining && v.shards[l.Shard].waits:
+			out.Waiting++
+			continue
+		case pinned:
 			continue
 		}
 		if l.Reason <= placer.Draining && l.Why == placer.NodeAway {
@@ -113,9 +133,12 @@ func (v *view) planned(res *placer.Result, f *facts) *Plan {
 		out.Left = append(out.Left, left)
 	}
 	for i, n := range res.Nodes {
-		node := Node{Name: v.names[i], Zone: v.cluster.Nodes[i].Zone, Member: i < len(f.members), NodeBytes: n}
-		node.Draining = node.Member && f.members[i].Draining
+		node := Node{Name: v.names[i], Zone: v.cluster.Nodes[i].Zone, Member: i < v.members, NodeBytes: n}
+		if node.Draining = node.Member && f.members[i].Draining; node.Member && !node.Draining {
+			out.Takers = append(out.Takers, node.Name)
+		}
 		out.Nodes = append(out.Nodes, node)
 	}
+	slices.Sort(out.Takers)
 	return out
 }

@@ -3,6 +3,7 @@ package rebalance
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,13 +16,18 @@ import (
 	"divan/storage/fault"
 )
 
-// Map is the metadata; *meta.Meta has it.
+// Map is where copies are; *meta.Meta has it.
 type Map interface {
 	Databases() meta.Databases
+	AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error
+	ChangeCopies(ctx context.Context, changes []meta.CopyChange) error
+}
+
+// Group is the nodes that agree on that; *meta.Meta has it.
+type Group interface {
 	Nodes() []meta.Node
 	// LeadTerm returns the term in which this node leads, 0 when it does not.
 	LeadTerm() uint64
-	AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error
 	RemoveNode(ctx context.Context, name string) error
 }
 
@@ -30,6 +36,7 @@ type Map interface {
 type Options struct {
 	Node    string // this node
 	Map     Map
+	Group   Group
 	Records reshard.Records
 	Table   *reshard.Table
 	// Bytes returns what a copy of this node and its indexes have on the disk.
@@ -50,7 +57,7 @@ type Rebalancer struct {
 
 // New returns a rebalancer. Nothing is moved before Run.
 func New(o Options) (*Rebalancer, error) {
-	if o.Node == "" || o.Map == nil || o.Records == nil || o.Table == nil || o.Bytes == nil || o.Config == nil || o.Logger == nil || o.Behind == nil || (o.Ask == nil) != (o.Alive == nil) {
+	if o.Node == "" || o.Map == nil || o.Group == nil || o.Records == nil || o.Table == nil || o.Bytes == nil || o.Config == nil || o.Logger == nil || o.Behind == nil || (o.Ask == nil) != (o.Alive == nil) {
 		return nil, errors.New("rebalance: an option is missing")
 	}
 	if o.Alive == nil {
@@ -106,14 +113,14 @@ func (r *Rebalancer) Run(ctx context.Context) error {
 
 // look does what there is to do now.
 func (r *Rebalancer) look(ctx context.Context, l *lead) error {
-	term := r.o.Map.LeadTerm()
+	term := r.o.Group.LeadTerm()
 	if term != l.term {
 		*l = lead{term: term}
 	}
 	if term == 0 {
 		return nil
 	}
-	if err := r.refusal(); err != nil {
+	if err := r.Refusal(); err != nil {
 		return err
 	}
 	if err := r.watch(ctx, &l.watch); err != nil {
@@ -124,11 +131,17 @@ func (r *Rebalancer) look(ctx context.Context, l *lead) error {
 		return nil
 	}
 	jobs := r.o.Table.Jobs()
+	if err := r.removeJobs(ctx, r.orphans(jobs)); err != nil {
+		return err
+	}
 	changed, pointless := s.settle(r.o.Map.Databases(), byID(jobs))
-	for _, id := range pointless {
-		if err := r.o.Table.Remove(ctx, id); err != nil && !fault.Is(err, fault.NotFound) {
-			return err
+	if s.State == Cancelled {
+		for i := range s.Batch {
+			pointless = append(pointless, s.Batch[i].JobID())
 		}
+	}
+	if err := r.removeJobs(ctx, pointless); err != nil {
+		return err
 	}
 	now, done := time.Now(), changed && len(s.Batch) == 0
 	if s.State != Running || now.Before(l.plan) || now.Before(l.refill) && !done {
@@ -140,37 +153,88 @@ func (r *Rebalancer) look(ctx context.Context, l *lead) error {
 	return r.proceed(ctx, l, &s, jobs)
 }
 
-// proceed plans anew, begins moves, and notes when there is nothing left to move.
-func (r *Rebalancer) proceed(ctx context.Context, l *lead, s *stored, jobs []*job.Job) error {
-	begin := time.Now()
-	p, err := r.plan(ctx, s.LeavingOnly, "", inTheWay(jobs, s.Started))
-	now := time.Now()
-	l.plan, l.refill = now.Add(10*now.Sub(begin)), now.Add(planEvery)
-	if err != nil {
-		return err
+// orphans returns the jobs that no node is left to work on.
+func (r *Rebalancer) orphans(jobs []*job.Job) (ids []string) {
+	members := r.o.Group.Nodes()
+	for _, j := range unfinished(jobs) {
+		if !slices.ContainsFunc(members, func(n meta.Node) bool { return n.Name == j.Runner() }) {
+			ids = append(ids, j.ID())
+		}
 	}
-	s.note(p)
-	next := choose(p, s.Batch, max(1, r.o.Config.Load().Reshard.MaxJobs/2))
-	s.Batch = append(s.Batch, next...)
-	if len(s.Batch) == 0 && p.Waiting == 0 {
-		s.end(r.takers())
-		r.o.Logger.Info("a rebalance is complete", zap.Int("moved", s.Moved.Copies), zap.Int64("bytes", s.Moved.Bytes), zap.Int("failed", s.Failed.Copies))
-	}
-	// Before they are begun: so that none is under way of which no record tells.
-	if err := r.save(ctx, s); err != nil {
-		return err
-	}
-	for i := range next {
-		if err := r.beginMove(ctx, &next[i]); err != nil {
+	return ids
+}
+
+func (r *Rebalancer) removeJobs(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		if err := r.o.Table.Remove(ctx, id); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 	}
 	return nil
 }
 
+// proceed plans anew, begins moves, and notes when there is nothing left to move.
+func (r *Rebalancer) proceed(ctx context.Context, l *lead, s *stored, jobs []*job.Job) error {
+	begin := time.Now()
+	p, err := r.plan(ctx, scope{leavingOnly: s.LeavingOnly}, jobs)
+	now := time.Now()
+	l.plan, l.refill = now.Add(10*now.Sub(begin)), now.Add(planEvery)
+	if err != nil {
+		return err
+	}
+	if len(p.giveUp) > 0 {
+		if err := r.o.Map.ChangeCopies(ctx, p.giveUp); err != nil {
+			return err
+		}
+		p.Waiting += len(p.giveUp) // the next plan knows what comes of that
+	}
+	s.withoutFailed(p)
+	s.note(p)
+	most := r.o.Config.Load().Reshard.MaxJobs / 2
+	next := choose(p, s.Batch, most)
+	s.Batch = append(s.Batch, next...)
+	if s.Refused = ""; most == 0 {
+		s.Refused = "[reshard] max_jobs is below 2"
+	}
+	if len(s.Batch) == 0 && len(p.Moves) == 0 && p.Waiting == 0 {
+		s.end(p.Takers)
+		r.o.Logger.Info("a rebalance is complete", zap.Int("moved", s.Moved.Copies), zap.Int64("bytes", s.Moved.Bytes), zap.Int("failed", s.Failed.Copies))
+	}
+	if len(s.Avoid) > maxFailed {
+		s.State, s.Reason = Stopped, "Too many copies could not be moved: see failures."
+		s.Avoid, next, s.Batch = nil, nil, s.Batch[:len(s.Batch)-len(next)]
+	}
+	// Before they are begun: so that none is under way of which no record tells.
+	if err := r.save(ctx, s); err != nil {
+		return err
+	}
+	return r.beginMoves(ctx, s, next)
+}
+
+// beginMoves begins the moves that were noted. Why some were not is noted then.
+func (r *Rebalancer) beginMoves(ctx context.Context, s *stored, moves []Item) error {
+	refused := ""
+	for i := range moves {
+		err := r.beginMove(ctx, &moves[i])
+		if fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			refused = cut(err.Error())
+		}
+	}
+	if refused == "" {
+		return nil
+	}
+	s.Refused = refused
+	return r.save(ctx, s)
+}
+
 // end notes that there is nothing to move.
 func (s *stored) end(takers []string) {
-	s.State, s.Members = Completed, takers
+	if s.State = Completed; !s.LeavingOnly {
+		s.Members = takers
+	}
 	switch {
 	case s.Failed.Copies > 0:
 		s.Reason = "Some copies could not be moved: see failures."
@@ -179,18 +243,6 @@ func (s *stored) end(takers []string) {
 	default:
 		s.Reason = ""
 	}
-}
-
-// inTheWay returns the jobs whose copies are left alone: those that have not ended, and those that
-// have failed since a time.
-func inTheWay(jobs []*job.Job, since int64) []*job.Job {
-	out := unfinished(jobs)
-	for _, j := range jobs {
-		if j.State == job.Failed && j.Updated >= since {
-			out = append(out, j)
-		}
-	}
-	return out
 }
 
 func byID(jobs []*job.Job) map[string]*job.Job {
@@ -208,19 +260,10 @@ func (r *Rebalancer) beginMove(ctx context.Context, it *Item) error {
 	if !ok || db.Suffix != it.Suffix {
 		return nil
 	}
-	var err error
 	if it.Lost {
-		err = r.o.Map.AddCopies(ctx, db.Name, db.ID, []ring.Addition{{Range: it.Range, Node: it.To, Instead: it.From, Lost: true}})
-	} else {
-		err = r.createJob(ctx, db, it)
+		return r.o.Map.AddCopies(ctx, db.Name, db.ID, []ring.Addition{{Range: it.Range, Node: it.To, Instead: it.From, Lost: true}})
 	}
-	switch {
-	case err == nil, fault.Is(err, fault.Unavailable), ctx.Err() != nil:
-		return err
-	default:
-		r.o.Logger.Debug("a move of a rebalance is not begun", zap.String("copy", db.CopyName(it.Range)), zap.String("to", it.To), zap.Error(err))
-		return nil
-	}
+	return r.createJob(ctx, db, it)
 }
 
 func (r *Rebalancer) createJob(ctx context.Context, db *meta.Database, it *Item) error {

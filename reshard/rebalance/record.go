@@ -44,9 +44,12 @@ type Record struct {
 	Waiting int `json:"waiting,omitempty"` // copies that have to leave their nodes, and cannot yet
 
 	Batch    []Item    `json:"batch,omitempty"`    // under way
+	Refused  string    `json:"refused,omitempty"`  // why moves of the last plan were not begun
 	Failures []Failure `json:"failures,omitempty"` // the newest
 	Left     []LeftSum `json:"left,omitempty"`     // what stays as it should not be, as of the last plan
-	Members  []string  `json:"members,omitempty"`  // of the cluster when it ended, those that take copies
+	Avoid    []string  `json:"avoid,omitempty"`    // keys of moves that have failed
+	Asked    int       `json:"asked,omitempty"`    // times that something was asked for meanwhile
+	Members  []string  `json:"members,omitempty"`  // those that took copies when nodes were last made equally full
 }
 
 // Sum counts copies.
@@ -92,12 +95,15 @@ type LeftSum struct {
 // Bounds of what is kept in a record, which is at most 64 KB.
 const (
 	maxFailures    = 20
+	maxFailed      = 300 // after that many it is given up
+	keyLength      = 12
 	maxBatchBytes  = 40 << 10
 	maxReasonBytes = 300
+	maxRecordBytes = 60 << 10
 )
 
 // ErrRunning says that a rebalance is under way.
-var ErrRunning = fault.New(fault.Conflict, "A rebalance is under way. It takes what has changed into account by itself; see GET /_cluster/rebalance.")
+var ErrRunning = fault.New(fault.Conflict, "A rebalance is under way. When it is not stopped, it takes what has changed into account by itself; see GET /_cluster/rebalance.")
 
 // stored is the record as it is kept.
 type stored struct {
@@ -124,6 +130,9 @@ func (r *Rebalancer) load() stored {
 func (r *Rebalancer) save(ctx context.Context, s *stored) error {
 	s.Updated = time.Now().Unix()
 	value, err := json.Marshal(s.Record)
+	for ; err == nil && len(value) > maxRecordBytes && len(s.Failures) > 0; value, err = json.Marshal(s.Record) {
+		s.Failures = s.Failures[1:] // what is quoted takes more than it is long
+	}
 	if err != nil {
 		return err
 	}
@@ -141,31 +150,38 @@ func (r *Rebalancer) Record() (*Record, bool) {
 	return s.Record, s.Record != nil
 }
 
-// Start begins a rebalance; ErrRunning when one is under way. One that only moves what has to leave
+// Start begins a rebalance; ErrRunning when one is under way or stopped. One that only moves what has to leave
 // its node becomes one that moves all. Any node may be asked: the leader does it.
 func (r *Rebalancer) Start(ctx context.Context, leavingOnly bool, reason string) (*Record, error) {
-	if err := r.refusal(); err != nil {
+	if err := r.Refusal(); err != nil {
 		return nil, err
 	}
-	return r.alter(ctx, func(s *stored) error {
+	under := false
+	rec, err := r.alter(ctx, func(s *stored) error {
+		under = false
 		switch {
-		case s.Record == nil || s.State != Running:
+		case s.Record == nil || s.State == Completed || s.State == Cancelled:
 			next := &Record{ID: newID(), State: Running, Reason: reason, LeavingOnly: leavingOnly, Started: time.Now().Unix()}
 			if s.Record != nil {
-				next.Batch = s.Batch // what is under way still
+				next.Batch, next.Members = s.Batch, s.Members // what is under way still
 			}
 			s.Record = next
-		case s.LeavingOnly && !leavingOnly:
+		case s.State == Running && s.LeavingOnly && !leavingOnly:
 			s.LeavingOnly, s.Reason = false, reason
-		default:
-			return ErrRunning
+		default: // the leader may be about to end it by what it knew before
+			under = true
+			s.Asked++
 		}
 		return nil
 	})
+	if err == nil && under {
+		err = ErrRunning
+	}
+	return rec, err
 }
 
-// refusal returns why nothing can be moved.
-func (r *Rebalancer) refusal() error {
+// Refusal returns why nothing can be moved.
+func (r *Rebalancer) Refusal() error {
 	if behind := r.o.Behind(); len(behind) > 0 {
 		return fault.Newf(fault.Conflict, "Shards are moved when all nodes run a version that knows that; it waits for %s.", strings.Join(behind, ", "))
 	}
@@ -193,24 +209,15 @@ func (r *Rebalancer) Resume(ctx context.Context) error {
 	return err
 }
 
-// Cancel ends a rebalance, and gives up the moves that are under way where that can be.
+// Cancel ends a rebalance. The leader gives up the moves that are under way where that can be.
 func (r *Rebalancer) Cancel(ctx context.Context, reason string) error {
-	rec, err := r.alter(ctx, func(s *stored) error {
-		s.setMembers(r.takers())
+	_, err := r.alter(ctx, func(s *stored) error {
+		if s.Record != nil && s.State != Completed {
+			s.Members = r.takers() // what is cancelled does not begin by itself again
+		}
 		return s.become(Cancelled, reason, Running, Stopped, Cancelled)
 	})
-	if err != nil {
-		return err
-	}
-	for i := range rec.Batch {
-		if rec.Batch[i].Lost {
-			continue
-		}
-		if err := r.o.Table.Remove(ctx, rec.Batch[i].JobID()); err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // become changes the state if it is one of some.
@@ -223,12 +230,6 @@ func (s *stored) become(next State, reason string, from ...State) error {
 	}
 	s.State, s.Reason = next, cut(reason)
 	return nil
-}
-
-func (s *stored) setMembers(names []string) {
-	if s.Record != nil {
-		s.Members = names
-	}
 }
 
 // maxTries is how often a change is decided anew that another one comes before.
@@ -251,7 +252,7 @@ func (r *Rebalancer) alter(ctx context.Context, f func(s *stored) error) (*Recor
 // takers returns the members that take copies, sorted.
 func (r *Rebalancer) takers() []string {
 	var out []string
-	for _, n := range r.o.Map.Nodes() {
+	for _, n := range r.o.Group.Nodes() {
 		if !n.Draining {
 			out = append(out, n.Name)
 		}

@@ -99,17 +99,62 @@ func TestPlanWithNodesAway(t *testing.T) {
 	}
 }
 
-// Copies that jobs work on stay, also those that an earlier job failed to move; only the first are waited for.
+// Copies that jobs work on stay, and are waited for.
 func TestPlanBesideJobs(t *testing.T) {
 	db := base(t, "db", "a", "b", "c")
-	for state, waiting := range map[job.State]int{job.Running: 1, job.Stopped: 1, job.Failed: 0} {
-		j := &job.Job{State: state}
-		j.DatabaseID, j.Range = db.ID, db.Shards[1].Range
-		f := &facts{members: members("b", "c", "d"), jobs: []*job.Job{j}}
-		p := planOf(f, true, db)
-		if len(p.Moves) != 1 || p.Moves[0].Range != db.Shards[0].Range || p.Waiting != waiting {
-			t.Errorf("%s: %+v, %d wait", state, p.Moves, p.Waiting)
-		}
+	j := &job.Job{State: job.Running}
+	j.DatabaseID, j.Range = db.ID, db.Shards[1].Range
+	f := &facts{members: members("b", "c", "d"), jobs: []*job.Job{j}}
+	if p := planOf(f, true, db); len(p.Moves) != 1 || p.Moves[0].Range != db.Shards[0].Range || p.Waiting != 1 {
+		t.Errorf("%+v, %d wait", p.Moves, p.Waiting)
+	}
+}
+
+// What becomes of copies of a node that is gone, while something comes to it or from it.
+func TestPlanAfterNodeIsGone(t *testing.T) {
+	full, joining, leaving := ring.StateFull, ring.StateJoining, ring.StateLeaving
+	for _, tc := range []struct {
+		name    string
+		copies  []ring.Copy // of the first shard; "gone" is no member
+		moves   string      // from and to; of the other shard nothing is lost
+		giveUp  int
+		waiting int
+		why     placer.Why // of what is left, if anything is
+	}{
+		{name: "simply full", copies: []ring.Copy{{Node: "gone"}, {Node: "b"}, {Node: "c"}}, moves: "gone d"},
+		{name: "another comes in its place", copies: []ring.Copy{{Node: "gone"}, {Node: "b"}, {Node: "c"}, {Node: "e", State: joining, Instead: "gone"}}, moves: "gone e"},
+		{name: "another came in its place", copies: []ring.Copy{{Node: "gone"}, {Node: "b"}, {Node: "c"}, {Node: "e", State: full, Instead: "gone"}}, moves: "gone e"},
+		{name: "it leaves", copies: []ring.Copy{{Node: "gone", State: leaving}, {Node: "b"}, {Node: "c"}, {Node: "e", State: full, Instead: "gone"}}, moves: "gone e"},
+		{name: "it comes in the place of another", copies: []ring.Copy{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "gone", State: joining, Instead: "a"}}, giveUp: 1},
+		{name: "it came in the place of another", copies: []ring.Copy{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "gone", State: full, Instead: "a"}}, moves: "gone d"},
+		{name: "another leaves for it", copies: []ring.Copy{{Node: "a", State: leaving}, {Node: "b"}, {Node: "c"}, {Node: "gone", State: full, Instead: "a"}}, moves: "gone d"},
+		{name: "it took the place of one that was lost", copies: []ring.Copy{{Node: "b"}, {Node: "c"}, {Node: "gone", State: joining}}, moves: "gone d"},
+		{name: "beside one that is filled", copies: []ring.Copy{{Node: "gone"}, {Node: "b"}, {Node: "c", State: joining}}, waiting: 1},
+		{name: "two of three", copies: []ring.Copy{{Node: "gone"}, {Node: "b"}, {Node: "gone too"}}, why: placer.NoMajority},
+		{name: "the only one", copies: []ring.Copy{{Node: "gone"}}, why: placer.NoSource},
+		{name: "one of two", copies: []ring.Copy{{Node: "gone"}, {Node: "b"}}, moves: "gone d"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			db := base(t, "db", "a", "b", "c", "e")
+			db.Shards[0].Copies = nil
+			for i, c := range tc.copies {
+				c.ID = uint64(100 + i)
+				db.Shards[0].Copies = append(db.Shards[0].Copies, c)
+			}
+			// d is the emptiest.
+			f := &facts{members: members("a", "b", "c", "d", "e")}
+			p := planOf(f, true, db)
+			moves := ""
+			for _, m := range p.Moves {
+				moves += m.From + " " + m.To
+			}
+			if moves != tc.moves || len(p.giveUp) != tc.giveUp || p.Waiting != tc.waiting {
+				t.Errorf("moves: %s, given up: %v, %d wait, left: %+v", moves, p.giveUp, p.Waiting, p.Left)
+			}
+			if tc.why == 0 && tc.name != "the only one" && len(p.Left) > 0 || len(p.Left) > 0 && p.Left[0].Why != tc.why {
+				t.Errorf("left: %+v", p.Left)
+			}
+		})
 	}
 }
 

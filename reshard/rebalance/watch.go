@@ -2,6 +2,7 @@ package rebalance
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"divan/cluster/meta"
 	"divan/reshard"
+	"divan/reshard/job"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -28,12 +30,15 @@ const (
 	refusedEvery = time.Minute
 	// sizedEvery is how often the leader looks for shards that are too large.
 	sizedEvery = time.Minute
+	// narrowest is how much of the ring a shard has at least that is split by itself: documents of one partition, or one
+	// very large document, stay together however often that is done.
+	narrowest = 1 << 32 / 64
 )
 
 // watch begins what the configuration wants to begin by itself.
 func (r *Rebalancer) watch(ctx context.Context, w *watch) error {
 	conf := r.o.Config.Load()
-	w.see(r.o.Map.Nodes(), r.o.Alive, time.Now())
+	w.see(r.o.Group.Nodes(), r.o.Alive, time.Now())
 	if after := conf.Cluster.ReplaceAfter; after > 0 {
 		if err := r.takeOutLost(ctx, w, after); err != nil {
 			return err
@@ -71,38 +76,63 @@ func (w *watch) see(members []meta.Node, alive func(string) bool, now time.Time)
 	}
 }
 
-// takeOutLost takes a member out of the cluster that has not answered for so long, and has its copies made anew
-// on others. It stays when something would be given up, and when no majority would be left.
+// takeOutLost takes the member out of the cluster that has not answered for so long, and has its copies made anew
+// on others.
 func (r *Rebalancer) takeOutLost(ctx context.Context, w *watch, after time.Duration) error {
 	now := time.Now()
-	for _, name := range sortedKeys(w.away) {
-		if now.Sub(w.away[name]) < after {
+	for name, since := range w.away {
+		if now.Sub(since) < after {
 			continue
 		}
-		err := r.dispensable(name)
+		err := r.mayTakeOut(ctx, w, name)
 		if err == nil {
-			err = r.o.Map.RemoveNode(ctx, name)
+			err = r.o.Group.RemoveNode(ctx, name)
 		}
 		if err != nil {
-			if now.Sub(w.refused[name]) >= refusedEvery {
+			if now.Sub(w.refused[name]) >= refusedEvery && ctx.Err() == nil {
 				w.refused[name] = now
 				r.o.Logger.Warn("a node that is lost is not replaced", zap.String("node", name), zap.Error(err))
 			}
-			continue
+			return nil
 		}
 		r.o.Logger.Warn("a node was taken out of the cluster: it has not answered for longer than [cluster] replace_after", zap.String("node", name))
-		if _, err := r.Start(ctx, true, name+" is lost."); err != nil && !fault.Is(err, fault.Conflict) {
+		if _, err := r.Start(ctx, true, name+" is lost."); err != nil && !errors.Is(err, ErrRunning) {
 			return err
 		}
-		return nil // one at a time: what it had has to be safe again first
 	}
 	return nil
 }
 
-func (r *Rebalancer) dispensable(node string) error {
+// mayTakeOut returns why a member stays that is away. It stays when others are away too, which may be the fault of
+// this node's network; when an earlier one has copies still, or a rebalance is stopped; when something would be given
+// up; and when its copies have no other place.
+func (r *Rebalancer) mayTakeOut(ctx context.Context, w *watch, node string) error {
+	if len(w.away) > 1 {
+		return fault.Newf(fault.Conflict, "%d nodes are away.", len(w.away))
+	}
+	if s := r.load(); s.Record != nil && s.State == Stopped {
+		return fault.New(fault.Conflict, "The rebalance is stopped.")
+	}
+	members := r.o.Group.Nodes()
 	for db := range r.o.Map.Databases().All() {
 		if !ring.NodeDispensable(db.Shards, node) {
 			return fault.Newf(fault.Conflict, "It has the only full copy of a range of database %q, or one that others are still filled from.", db.Name)
+		}
+		for _, s := range db.Shards {
+			for _, c := range s.Copies {
+				if !slices.ContainsFunc(members, func(n meta.Node) bool { return n.Name == c.Node }) {
+					return fault.Newf(fault.Conflict, "Copies of %s, which is no member any more, are not made anew yet.", c.Node)
+				}
+			}
+		}
+	}
+	p, err := r.plan(ctx, scope{leavingOnly: true, without: node}, r.o.Table.Jobs())
+	if err != nil {
+		return err
+	}
+	for _, l := range p.Left {
+		if l.Node == node {
+			return fault.Newf(fault.Conflict, "A copy of %s of database %q would stay lost: %s.", l.Range, l.DB.Name, l.Why)
 		}
 	}
 	return nil
@@ -130,22 +160,28 @@ func (r *Rebalancer) fillNew(ctx context.Context, w *watch) error {
 
 // splitLarge has shards split of which a copy is larger than so many bytes.
 func (r *Rebalancer) splitLarge(ctx context.Context, above int64) error {
-	known, _ := r.collect(ctx, r.o.Map.Nodes())
-	busy := busyRanges(inTheWay(r.o.Table.Jobs(), 0)) // what has failed would fail again
-	for db := range r.o.Map.Databases().All() {
-		if len(db.Shards) >= ring.MaxQ/2 {
-			continue
+	known, _ := r.collect(ctx, r.o.Group.Nodes())
+	busy, full := map[[16]byte][]ring.Range{}, map[string]bool{}
+	for _, j := range r.o.Table.Jobs() {
+		if j.State != job.Completed { // what has failed would fail again
+			busy[j.DatabaseID] = append(busy[j.DatabaseID], j.Range)
 		}
+	}
+	for db := range r.o.Map.Databases().All() {
 		for i := range db.Shards {
 			s := &db.Shards[i]
-			if !settled(db.Shards, s) || slices.ContainsFunc(busy[db.ID], s.Overlaps) || known.largest(db, s) <= above {
+			if s.End-s.Begin < narrowest || moving(db.Shards, s) || slices.ContainsFunc(busy[db.ID], s.Overlaps) || known.largest(db, s) <= above {
 				continue
 			}
 			for _, c := range s.Copies {
+				if full[c.Node] {
+					continue
+				}
 				of, err := reshard.SplitOf(db, s.Range, c)
 				if err == nil {
 					_, err = r.o.Table.Create(ctx, of)
 				}
+				full[c.Node] = errors.Is(err, reshard.ErrMaxJobs)
 				if fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
 					return err
 				}
@@ -155,19 +191,17 @@ func (r *Rebalancer) splitLarge(ctx context.Context, above int64) error {
 	return ctx.Err()
 }
 
+// moving reports whether a copy of a shard, or of one that overlaps with it, is not simply full.
+func moving(shards []ring.Shard, s *ring.Shard) bool {
+	return slices.ContainsFunc(shards, func(o ring.Shard) bool {
+		return o.Overlaps(s.Range) && slices.ContainsFunc(o.Copies, func(c ring.Copy) bool { return c.State != ring.StateFull || c.Instead != "" })
+	})
+}
+
 // largest returns the bytes of the largest copy of a shard.
 func (s sizes) largest(db *meta.Database, shard *ring.Shard) (most int64) {
 	for _, c := range shard.Copies {
 		most = max(most, s[copyKey{db.ID, c.ID}])
 	}
 	return most
-}
-
-func sortedKeys(m map[string]time.Time) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -121,6 +121,9 @@ func dispensable(shards []Shard, r Range, without func(c Copy) bool) bool {
 		for _, o := range copies {
 			switch {
 			case without(o) || o.State == StateCopying:
+			case o.State == StateJoining && comesBeside(copies, o): // it has nobody's place yet
+			case o.State == StateLeaving && slices.ContainsFunc(copies, func(c Copy) bool { return without(c) && c.Instead == o.Node }):
+				// The one that goes came instead of it: what it has to hand over it hands to others.
 			case o.State != StateFull:
 				return false
 			default:
@@ -129,6 +132,11 @@ func dispensable(shards []Shard, r Range, without func(c Copy) bool) bool {
 		}
 		return other
 	})
+}
+
+// comesBeside reports whether one of the copies of a point comes instead of another one that is there.
+func comesBeside(copies []Copy, one Copy) bool {
+	return one.Instead != "" && slices.ContainsFunc(copies, func(c Copy) bool { return c.Node == one.Instead && c.State.Used() })
 }
 
 // Visible returns the shards as the API shows them: those with a full copy, without copies that

@@ -9,19 +9,26 @@ import (
 // whether there was any. A range that both have copies of loses the old one. New copies
 // join, unless copies have no ids yet, or a point of the range has no full one left: then what
 // the old copy had is given up. Copies that coordinators do not know have no successor, and one that
-// is about to be moved has that which comes instead: it joins, also when it was full.
+// is about to be moved has that which comes instead: it joins, also when it was full. One that leaves for the old
+// one joins again.
 func Replace(shards []Shard, old, by string, ids *NewCopies) ([]Shard, bool) {
 	return replace(shards, old, by, func(Range) bool { return true }, ids)
 }
 
 // replaceLost is Replace for the copy of one range, and those of the same node that overlap with it. It
 // reports false when there is none, when something may be missed without them, and when the other node has a copy of one
-// of their points.
+// of their points, unless it is the one that comes instead, or leaves for the one that is lost.
 func replaceLost(shards []Shard, a *Addition, ids *NewCopies) ([]Shard, bool) {
 	ranges := closure(shards, a.Range, a.Instead)
 	for _, r := range ranges {
 		for _, s := range shards {
-			if s.Overlaps(r) && s.On(a.Node) {
+			c, there := s.CopyOn(a.Node)
+			if !there || !s.Overlaps(r) {
+				continue
+			}
+			lost, _ := s.CopyOn(a.Instead)
+			heir, back := c.Instead == a.Instead, c.State == StateLeaving && lost.Instead == a.Node
+			if s.Range != a.Range || !heir && !back {
 				return nil, false
 			}
 		}
@@ -98,6 +105,8 @@ func replace(shards []Shard, old, by string, among func(Range) bool, ids *NewCop
 				leaveFor(out, p.Range, to)
 			}
 			s.Copies = slices.Insert(s.Copies, min(p.at, len(s.Copies)), c)
+		case full && s.Copies[s.at(to)].State == StateLeaving && p.was.Instead == to:
+			s.Copies[s.at(to)].State = StateJoining // it comes back, with what it has
 		case !full:
 			leaveFor(out, p.Range, to)
 			c := &s.Copies[s.at(to)]

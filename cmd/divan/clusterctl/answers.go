@@ -67,7 +67,7 @@ type rebalanceState struct {
 	State    string `json:"state"`
 	ID       string `json:"id,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	Balance  bool   `json:"balance"`
+	Leaving  bool   `json:"leaving_only"`
 	Started  string `json:"start_time,omitempty"`
 	Updated  string `json:"update_time,omitempty"`
 	Planned  sum    `json:"planned"`

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func TestRebalanceReplacesCopiesOfRemovedNode(t *testing.T) {
 		w.start(d, e)
 		d.soon("GET", "/_up", "", "200")
 		e.soon("GET", "/_up", "", "200")
-		a.want("PUT", "/_node/_local/_config/cluster/replace_after", `"30"`, "200")
+		a.want("PUT", "/_node/_local/_config/cluster/replace_after", `"60"`, "200")
 		b.kill()
 		for n := 0; a.copiesOn(b.name) > 0 || n == 0; n++ {
 			a.want("PUT", fmt.Sprintf("/pond/doc%d", n), "{}", "20")
@@ -178,6 +179,101 @@ func TestRebalanceReplacesCopiesOfRemovedNode(t *testing.T) {
 		if d.copiesOn(d.name) == 0 || d.copiesOn(e.name) == 0 {
 			t.Errorf("%d on %s, %d on %s", d.copiesOn(d.name), d.name, d.copiesOn(e.name), e.name)
 		}
+	})
+}
+
+// takeOut takes a node out of the cluster.
+func (h *home) takeOut(name string) {
+	h.town.t.Helper()
+	var doc struct {
+		Rev string `json:"_rev"`
+	}
+	h.json("/_node/_local/_nodes/"+name, &doc)
+	h.want("DELETE", "/_node/_local/_nodes/"+name+"?rev="+doc.Rev, "", "200")
+}
+
+// A node is gone for good while copies move from it, or to it: what is under way comes to an end all the same, and nothing
+// has to be given up.
+func TestRebalanceWhileNodeIsLost(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		begin func(a, lost *home)
+		until func(a, lost *home) bool // something is under way with the node
+	}{
+		{"from it", func(a, lost *home) { a.want("POST", "/_node/"+lost.name+"/_drain", "", "202") }, func(a, lost *home) bool {
+			return a.node.meta.Databases().AnyChanging()
+		}},
+		{"to it", func(a, _ *home) { a.want("POST", "/_cluster/rebalance", "", "202") }, func(a, lost *home) bool {
+			return a.copiesOn(lost.name) > 0
+		}},
+	} {
+		for _, after := range []time.Duration{0, 300 * time.Millisecond, time.Second, 3 * time.Second} {
+			t.Run(fmt.Sprint(tc.name, ", ", after), func(t *testing.T) {
+				inTown(t, func(w *town) {
+					a, b, c := w.fillTown(6)
+					d := w.build(4, seedList, secret0, openToAll)
+					w.start(d)
+					d.soon("GET", "/_up", "", "200")
+					lost := d
+					if tc.name == "from it" {
+						lost = b
+					}
+					for i := range 50 {
+						a.want("PUT", fmt.Sprint("/pond/doc", i), "{}", "201")
+					}
+					tc.begin(a, lost)
+					w.eventually("it has begun", func() bool { return tc.until(a, lost) })
+					<-time.After(after)
+					lost.kill()
+					<-time.After(5 * time.Second)
+					a.takeOut(lost.name)
+					a.ask("POST", "/_cluster/rebalance", "") // one may be under way
+					w.eventually("nothing is on it", func() bool { return a.copiesOn(lost.name) == 0 })
+					a.awaitRebalance()
+					a.wantCopies(3)
+					delete(w.homes, lost.i)
+					for i := range 50 {
+						c.want("GET", fmt.Sprint("/pond/doc", i, "?r=3"), "", "200")
+					}
+				})
+			})
+		}
+	}
+}
+
+// When several nodes are away none is taken out, and when one is whose copies have no other place it stays.
+func TestReplaceAfterKeepsWhatIsNeeded(t *testing.T) {
+	inTown(t, func(w *town) {
+		a, b, c := w.fillTown(2)
+		a.want("PUT", "/_node/_local/_config/cluster/replace_after", `"60"`, "200")
+		for _, h := range []*home{b, c} {
+			h.want("PUT", "/_node/_local/_config/cluster/replace_after", `"60"`, "200")
+		}
+		c.kill() // three copies, three nodes: there is no other place
+		<-time.After(3 * time.Minute)
+		if _, member := a.node.meta.Node(c.name); !member {
+			t.Error("it was taken out without another place for its copies")
+		}
+		c.start()
+		c.soon("GET", "/_up", "", "200")
+		d, e := w.build(4, seedList, secret0, openToAll), w.build(5, seedList, secret0, openToAll)
+		w.start(d, e)
+		d.soon("GET", "/_up", "", "200")
+		e.soon("GET", "/_up", "", "200")
+		w.eventually("all vote", func() bool { return len(a.node.meta.Voters()) == 5 })
+		a.want("PUT", "/_cluster/rebalance", `{"state":"running"}`, "4")
+		b.kill()
+		c.kill()
+		<-time.After(3 * time.Minute)
+		for _, h := range []*home{b, c} {
+			if _, member := a.node.meta.Node(h.name); !member {
+				t.Errorf("%s was taken out although two are away", h.name)
+			}
+		}
+		b.start()
+		c.start()
+		c.soon("GET", "/_up", "", "200")
+		w.wantClean("pond")
 	})
 }
 
@@ -241,10 +337,15 @@ func TestSplitAbove(t *testing.T) {
 		a.want("PUT", "/large?q=1&n=3", "", "201")
 		a.want("PUT", "/small?q=1&n=3", "", "201")
 		a.want("PUT", "/small/doc", "{}", "201")
-		for i := range 40 {
-			a.want("PUT", fmt.Sprintf("/large/doc%d", i), fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 10_000)), "201")
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range 150 {
+			text := make([]byte, 10_000)
+			for k := range text {
+				text[k] = 'a' + byte(rng.IntN(26))
+			}
+			a.want("PUT", fmt.Sprintf("/large/doc%d", i), fmt.Sprintf(`{"text":%q}`, text), "201")
 		}
-		a.want("PUT", "/_node/_local/_config/reshard/split_above", `"250000"`, "200")
+		a.want("PUT", "/_node/_local/_config/reshard/split_above", `"1100000"`, "200")
 		w.eventually("the large one is split", func() bool {
 			db, _ := a.node.meta.Database("large")
 			return len(db.Shards) == 2 && len(db.Shards[0].Full()) == 3 && len(db.Shards[1].Full()) == 3

@@ -27,7 +27,7 @@ func (n *Node) newResharder() (err error) {
 // newRebalancer builds what moves copies between nodes.
 func (n *Node) newRebalancer() (err error) {
 	n.rebalancer, err = rebalance.New(rebalance.Options{
-		Node: n.name, Map: n.meta, Records: n.meta, Table: n.resharder.Table(), Bytes: n.engine.DiskUsage, Config: n.config,
+		Node: n.name, Map: n.meta, Group: n.meta, Records: n.meta, Table: n.resharder.Table(), Bytes: n.engine.DiskUsage, Config: n.config,
 		Logger: n.log.Named("rebalance"), Ask: n.links.pool.Ask, Alive: n.links.alive,
 		Behind: func() []string { return n.meta.ClusterVersions().Behind },
 	})
@@ -50,7 +50,7 @@ func (n *Node) rebalanceTask(to []httpapi.Task) []httpapi.Task {
 		return to
 	}
 	rec, there := n.rebalancer.Record()
-	if !there || rec.State != rebalance.Running {
+	if !there || rec.State != rebalance.Running || rec.Planned.Copies == 0 { // it is not planned yet, or there is nothing to move
 		return to
 	}
 	return append(to, httpapi.Task{
