@@ -72,7 +72,7 @@ func (v *view) addShard(db *meta.Database, s *ring.Shard, f *facts, busy []ring.
 		heir, succeeded := successor(s, c)
 		lost := !v.isMember(c.Node)
 		switch {
-		case c.State == ring.StateCopying, c.State == ring.StateLeaving && !(lost && succeeded):
+		case c.State == ring.StateCopying, c.State == ring.StateLeaving && (!lost || !succeeded):
 			continue
 		case lost && c.State == ring.StateJoining && c.Instead != "" && s.On(c.Instead):
 			v.giveUp = append(v.giveUp, meta.CopyChange{Name: db.Name, ID: db.ID, Change: ring.Change{Copy: c.ID, To: ring.StateGone}})
