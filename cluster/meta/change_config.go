@@ -33,8 +33,11 @@ func (m *Meta) SetConfig(ctx context.Context, c ConfigChange) (old string, err e
 	if c.Value, err = m.opts.Config.StoredForm(c.Section, c.Value); err != nil {
 		return "", err
 	}
-	m.configMu.Lock()
-	defer m.configMu.Unlock()
+	done, err := take(ctx, m.configTurn)
+	if err != nil {
+		return "", errUnavailable(err)
+	}
+	defer done()
 	old, _ = m.opts.Config.Load().Get(c.Section, c.Key)
 	if c.Volatile {
 		m.opts.Config.SetVolatile(c.Section, c.Key, c.Value)
@@ -52,8 +55,11 @@ func (m *Meta) DeleteConfig(ctx context.Context, c ConfigChange) (old string, er
 	if err := config.CheckName(c.Section, c.Key); err != nil {
 		return "", err
 	}
-	m.configMu.Lock()
-	defer m.configMu.Unlock()
+	done, err := take(ctx, m.configTurn)
+	if err != nil {
+		return "", errUnavailable(err)
+	}
+	defer done()
 	old, ok := m.opts.Config.Load().Get(c.Section, c.Key)
 	if !ok {
 		return "", fault.New(fault.NotFound, "unknown_config_value")
@@ -111,8 +117,11 @@ func (m *Meta) logConfig(msg string, c ConfigChange) {
 // ReloadConfig reads the ini files of this node again and forgets volatile
 // values.
 func (m *Meta) ReloadConfig(ctx context.Context) error {
-	m.configMu.Lock()
-	defer m.configMu.Unlock()
+	done, err := take(ctx, m.configTurn)
+	if err != nil {
+		return errUnavailable(err)
+	}
+	defer done()
 	if err := m.opts.Config.Reload(); err != nil {
 		return err
 	}

@@ -241,12 +241,47 @@ func TestVersionOfEarlierTerm(t *testing.T) {
 		create(t, m, "films")
 		led := m.term.Swap(m.term.Load() + 1)
 		c := &metapb.Command{Op: &metapb.Command_DeleteDatabase{DeleteDatabase: &metapb.DeleteDatabase{Name: "films"}}}
-		if _, err := m.enqueue(m.raft.Load(), c, encode(c), time.Second); !errors.Is(err, errNotProposed) {
+		if _, err := m.enqueue(t.Context(), m.raft.Load(), c, encode(c)); !errors.Is(err, errNotProposed) {
 			t.Errorf("got %v", err)
 		}
 		m.term.Store(led)
 		if _, err := m.DeleteDatabase(t.Context(), "films"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// What waits for its turn at a leader ends with its context, and stops nobody's clock meanwhile.
+func TestWaitForTurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &testCluster{t: t}
+		t.Cleanup(g.close)
+		g.add("n0@host", "")
+		g.nodes[0].founder = true
+		g.start(0)
+		g.waitReady(0)
+		m := g.meta(0)
+		for _, tc := range []struct {
+			turn chan struct{}
+			do   func(ctx context.Context) error
+		}{
+			{m.versionTurn, func(ctx context.Context) error { _, err := m.PutRecord(ctx, "key", []byte("value"), 0); return err }},
+			{m.configTurn, func(ctx context.Context) error {
+				_, err := m.SetConfig(ctx, ConfigChange{Section: "couchdb", Key: "max_document_size", Value: "1000"})
+				return err
+			}},
+		} {
+			tc.turn <- struct{}{}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			begin := time.Now()
+			if err := tc.do(ctx); err == nil || time.Since(begin) > 2*time.Second {
+				t.Errorf("%v after %v", err, time.Since(begin))
+			}
+			cancel()
+			<-tc.turn
+			if err := tc.do(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -123,9 +123,10 @@ type Meta struct {
 	admitting chan struct{}     // has room for the one node that is being taken in
 	refusals  map[string]string // node → why it was refused; belongs to who is in admitting
 
-	configMu sync.Mutex // orders changes of configuration made on this node
-
-	versionMu sync.RWMutex // held while a member is added, and shared while an operation that not every program knows is proposed
+	// Each has room for one. They are no mutexes, since they are held while Raft works: what waits for one ends with its
+	// context.
+	configTurn  chan struct{} // a change of configuration made on this node
+	versionTurn chan struct{} // a member that is added, until that is applied, or an operation that not every program knows, until Raft has it
 }
 
 // New returns a Meta that does nothing before Run.
@@ -147,7 +148,9 @@ func New(o Options) (*Meta, error) {
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
 
-		catchUps:  make(chan catchUp),
+		catchUps: make(chan catchUp),
+
+		configTurn: make(chan struct{}, 1), versionTurn: make(chan struct{}, 1),
 		admitting: make(chan struct{}, 1),
 		refusals:  map[string]string{},
 	}, nil

@@ -143,11 +143,7 @@ func (m *Meta) proposeOnce(ctx context.Context, c *metapb.Command, b []byte) (re
 // latest when this node loses the leadership, which is after a fraction of a
 // second without a majority.
 func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (result, error) {
-	timeout := enqueueTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = max(time.Until(deadline), time.Millisecond)
-	}
-	f, err := m.enqueue(r, c, b, timeout)
+	f, err := m.enqueue(ctx, r, c, b)
 	switch {
 	case errors.Is(err, errNotProposed):
 		return result{}, err
@@ -170,18 +166,25 @@ func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Comm
 // enqueue gives a command to Raft. An operation of a newer version is refused while a
 // member does not know it; a member that may be such a one is in the state before
 // another such operation is looked at. The error is errNotProposed or a refusal.
-func (m *Meta) enqueue(r *raft.Raft, c *metapb.Command, b []byte, timeout time.Duration) (raft.ApplyFuture, error) {
-	needed := m.fsm.versions.needed(c)
+func (m *Meta) enqueue(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (raft.ApplyFuture, error) {
+	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
+	defer cancel()
+	needed, members := m.fsm.versions.needed(c), changesMembers(c)
+	if members || needed > 0 {
+		done, err := take(ctx, m.versionTurn)
+		if err != nil {
+			return nil, errNotProposed
+		}
+		defer done()
+	}
+	deadline, _ := ctx.Deadline()
+	timeout := max(time.Until(deadline), time.Millisecond)
 	switch {
-	case changesMembers(c):
-		m.versionMu.Lock()
-		defer m.versionMu.Unlock()
+	case members:
 		f := r.Apply(b, timeout)
 		_ = f.Error() // the caller looks at it; here it is only waited for
 		return f, nil
 	case needed > 0:
-		m.versionMu.RLock()
-		defer m.versionMu.RUnlock()
 		if led := m.term.Load(); led == 0 || led != r.CurrentTerm() { // what earlier leaders proposed may not be in the state yet
 			return nil, errNotProposed
 		}
@@ -190,6 +193,16 @@ func (m *Meta) enqueue(r *raft.Raft, c *metapb.Command, b []byte, timeout time.D
 		}
 	}
 	return r.Apply(b, timeout), nil
+}
+
+// take waits for the one place in a channel. done gives it back.
+func take(ctx context.Context, turn chan struct{}) (done func(), err error) {
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // removeFromRaft takes a node that left out of Raft too. When that fails, or
