@@ -10,6 +10,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 // ConfigChange names a key of the configuration and what it is to be.
@@ -33,7 +34,7 @@ func (m *Meta) SetConfig(ctx context.Context, c ConfigChange) (old string, err e
 	if c.Value, err = m.opts.Config.StoredForm(c.Section, c.Value); err != nil {
 		return "", err
 	}
-	done, err := take(ctx, m.configTurn)
+	done, err := pause.Turn(ctx, m.configTurn)
 	if err != nil {
 		return "", errUnavailable(err)
 	}
@@ -55,7 +56,7 @@ func (m *Meta) DeleteConfig(ctx context.Context, c ConfigChange) (old string, er
 	if err := config.CheckName(c.Section, c.Key); err != nil {
 		return "", err
 	}
-	done, err := take(ctx, m.configTurn)
+	done, err := pause.Turn(ctx, m.configTurn)
 	if err != nil {
 		return "", errUnavailable(err)
 	}
@@ -117,7 +118,7 @@ func (m *Meta) logConfig(msg string, c ConfigChange) {
 // ReloadConfig reads the ini files of this node again and forgets volatile
 // values.
 func (m *Meta) ReloadConfig(ctx context.Context) error {
-	done, err := take(ctx, m.configTurn)
+	done, err := pause.Turn(ctx, m.configTurn)
 	if err != nil {
 		return errUnavailable(err)
 	}

@@ -123,8 +123,7 @@ type Meta struct {
 	admitting chan struct{}     // has room for the one node that is being taken in
 	refusals  map[string]string // node → why it was refused; belongs to who is in admitting
 
-	// Each has room for one. They are no mutexes, since they are held while Raft works: what waits for one ends with its
-	// context.
+	// Each has room for one (pause.Turn). They are held while Raft works.
 	configTurn  chan struct{} // a change of configuration made on this node
 	versionTurn chan struct{} // a member that is added, until that is applied, or an operation that not every program knows, until Raft has it
 }

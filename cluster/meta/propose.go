@@ -11,6 +11,7 @@ import (
 
 	"divan/cluster/meta/metapb"
 	"divan/storage/fault"
+	"divan/storage/pause"
 )
 
 const (
@@ -171,7 +172,7 @@ func (m *Meta) enqueue(ctx context.Context, r *raft.Raft, c *metapb.Command, b [
 	defer cancel()
 	needed, members := m.fsm.versions.needed(c), changesMembers(c)
 	if members || needed > 0 {
-		done, err := take(ctx, m.versionTurn)
+		done, err := pause.Turn(ctx, m.versionTurn)
 		if err != nil {
 			return nil, errNotProposed
 		}
@@ -193,16 +194,6 @@ func (m *Meta) enqueue(ctx context.Context, r *raft.Raft, c *metapb.Command, b [
 		}
 	}
 	return r.Apply(b, timeout), nil
-}
-
-// take waits for the one place in a channel. done gives it back.
-func take(ctx context.Context, turn chan struct{}) (done func(), err error) {
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // removeFromRaft takes a node that left out of Raft too. When that fails, or
