@@ -19,14 +19,14 @@ import (
 type watch struct {
 	away    map[string]time.Time // members that do not answer, since when
 	here    map[string]time.Time // those that do
-	refused map[string]time.Time // why they are not taken out was logged then
+	refused map[string]time.Time // when it was last found that they may not be taken out
 	sized   time.Time            // when sizes are looked at again
 }
 
 const (
 	// joinedAfter is how long a new node is there before copies are moved to it by themselves.
 	joinedAfter = 10 * time.Second
-	// refusedEvery is how often it is logged that a node is not taken out.
+	// refusedEvery is how often it is looked whether a node that may not be taken out may be now.
 	refusedEvery = time.Minute
 	// sizedEvery is how often the leader looks for shards that are too large.
 	sizedEvery = time.Minute
@@ -81,7 +81,7 @@ func (w *watch) see(members []meta.Node, alive func(string) bool, now time.Time)
 func (r *Rebalancer) takeOutLost(ctx context.Context, w *watch, after time.Duration) error {
 	now := time.Now()
 	for name, since := range w.away {
-		if now.Sub(since) < after {
+		if now.Sub(since) < after || now.Sub(w.refused[name]) < refusedEvery {
 			continue
 		}
 		err := r.mayTakeOut(ctx, w, name)
@@ -89,8 +89,8 @@ func (r *Rebalancer) takeOutLost(ctx context.Context, w *watch, after time.Durat
 			err = r.o.Group.RemoveNode(ctx, name)
 		}
 		if err != nil {
-			if now.Sub(w.refused[name]) >= refusedEvery && ctx.Err() == nil {
-				w.refused[name] = now
+			w.refused[name] = now
+			if ctx.Err() == nil {
 				r.o.Logger.Warn("a node that is lost is not replaced", zap.String("node", name), zap.Error(err))
 			}
 			return nil
