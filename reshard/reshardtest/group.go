@@ -23,14 +23,18 @@ type Group struct {
 	mu      sync.Mutex
 	records []meta.Record // sorted by key
 	dbs     map[string]*meta.Database
-	nodes   []string
-	last    uint64 // version of a record or id of a copy
+	nodes   []meta.Node // members
+	last    uint64      // version of a record or id of a copy
 	down    bool
 }
 
 // NewGroup returns one of those nodes, without databases.
 func NewGroup(nodes ...string) *Group {
-	return &Group{nodes: nodes, dbs: map[string]*meta.Database{}}
+	g := &Group{dbs: map[string]*meta.Database{}}
+	for _, n := range nodes {
+		g.nodes = append(g.nodes, meta.Node{Name: n})
+	}
+	return g
 }
 
 // Create makes a database with a full copy of each range on every node.
@@ -43,7 +47,7 @@ func (g *Group) Create(name string, ranges ...ring.Range) *meta.Database {
 		s := ring.Shard{Range: r}
 		for _, n := range g.nodes {
 			g.last++
-			s.Copies = append(s.Copies, ring.Copy{ID: g.last, Node: n})
+			s.Copies = append(s.Copies, ring.Copy{ID: g.last, Node: n.Name})
 		}
 		db.Shards = append(db.Shards, s)
 	}
@@ -122,7 +126,56 @@ func (g *Group) CatchUp(ctx context.Context) error {
 
 // Node returns a member.
 func (g *Group) Node(name string) (meta.Node, bool) {
-	return meta.Node{Name: name}, slices.Contains(g.nodes, name)
+	for _, n := range g.Nodes() {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return meta.Node{Name: name}, false
+}
+
+// Nodes returns the members.
+func (g *Group) Nodes() []meta.Node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.nodes)
+}
+
+// PutNode adds a member, or changes one.
+func (g *Group) PutNode(n meta.Node) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.nodes = append(slices.DeleteFunc(slices.Clone(g.nodes), func(o meta.Node) bool { return o.Name == n.Name }), n)
+	slices.SortFunc(g.nodes, func(a, b meta.Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// RemoveNode takes a member out; what the maps place on it stays.
+func (g *Group) RemoveNode(ctx context.Context, name string) error {
+	return g.propose(ctx, func() error {
+		g.nodes = slices.DeleteFunc(slices.Clone(g.nodes), func(n meta.Node) bool { return n.Name == name })
+		return nil
+	})
+}
+
+// LeadTerm returns that who asks leads, as long as any does.
+func (g *Group) LeadTerm() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.down {
+		return 0
+	}
+	return 1
+}
+
+// Databases returns all databases.
+func (g *Group) Databases() meta.Databases {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out meta.Databases
+	for _, db := range g.dbs {
+		out.Set = out.With(db)
+	}
+	return out
 }
 
 // Database returns a database.
