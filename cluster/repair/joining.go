@@ -46,9 +46,26 @@ type joining struct {
 	// ids of the full copies that have brought it all they had, with the generation of the map that
 	// their nodes knew; if it leaves: of those to which it has
 	filled map[uint64]uint64
-	asked  map[string]time.Time // nodes that were asked to push, and when; if it leaves: names of copies
+	asked  map[string]asking // nodes that were asked to push; if it leaves: names of copies
 	index  indexing
 	tried  time.Time // when its indexes were begun
+}
+
+// asking is when a push was asked for.
+type asking struct {
+	at   time.Time
+	full uint64 // FullGeneration of the database then
+}
+
+// due reports whether a push is to be asked for, and notes that it is. What was brought before the last change of
+// which copies are full does not count, so it is asked for again at once.
+func (j *joining) due(from string, db *meta.Database, now time.Time) bool {
+	last := j.asked[from]
+	if now.Sub(last.at) < askEvery && last.full == db.FullGeneration {
+		return false
+	}
+	j.asked[from] = asking{now, db.FullGeneration}
+	return true
 }
 
 // indexing is how far the indexes of a copy are that is filled.
@@ -290,8 +307,7 @@ func (r *Repair) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pu
 		return filled
 	}
 	for _, f := range full {
-		if !j.has(f.ID, db) && now.Sub(j.asked[f.Node]) >= askEvery {
-			j.asked[f.Node] = now
+		if !j.has(f.ID, db) && j.due(f.Node, db, now) {
 			asks[pushRequest{f.Node, one.name, r.o.Node}] = struct{}{}
 		}
 	}
@@ -314,8 +330,7 @@ func (r *Repair) left(one joiner, db *meta.Database, s *ring.Shard, asks map[pus
 		return true
 	}
 	for _, f := range fullOver(db, s.Range) {
-		if !j.has(f.ID, db) && now.Sub(j.asked[f.name]) >= askEvery {
-			j.asked[f.name] = now
+		if !j.has(f.ID, db) && j.due(f.name, db, now) {
 			asks[pushRequest{r.o.Node, f.name, f.Node}] = struct{}{}
 		}
 	}
@@ -361,7 +376,7 @@ func (j *joining) has(id uint64, db *meta.Database) bool {
 func (j *joins) of(one joiner) *joining {
 	known := j.byCopy[one]
 	if known == nil {
-		known = &joining{filled: make(map[uint64]uint64), asked: make(map[string]time.Time)}
+		known = &joining{filled: make(map[uint64]uint64), asked: make(map[string]asking)}
 		j.byCopy[one] = known
 	}
 	return known
