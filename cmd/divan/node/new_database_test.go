@@ -38,7 +38,7 @@ func TestNewDatabaseIsUsedAtOnce(t *testing.T) {
 		a, b, c := w.seeded()
 		homes := []*home{a, b, c}
 		born := func(name string, n int) *meta.Database {
-			m, err := a.node.meta.CreateDatabase(t.Context(), meta.Create{Name: name, ID: meta.NewDatabaseID(), Q: 2, N: n})
+			m, err := a.node.meta.CreateDatabase(w.t.Context(), meta.Create{Name: name, ID: meta.NewDatabaseID(), Q: 2, N: n})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestNewDatabaseIsUsedAtOnce(t *testing.T) {
 		}
 		for _, n := range []int{3, 2} {
 			if n == 2 { // from here on one node holds nothing
-				if err := a.node.meta.SetDraining(t.Context(), c.name, true); err != nil {
+				if err := a.node.meta.SetDraining(w.t.Context(), c.name, true); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -26,7 +26,7 @@ func TestWrittenAgainAfterForgottenPurge(t *testing.T) {
 			}
 		}
 		log := func(h *home) int {
-			p, err := h.node.local.Purges(t.Context(), m.CopiesOn(h.name)[0], 0)
+			p, err := h.node.local.Purges(w.t.Context(), m.CopiesOn(h.name)[0], 0)
 			if err != nil {
 				t.Fatal(err)
 			}

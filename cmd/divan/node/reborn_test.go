@@ -27,7 +27,7 @@ func TestReborn(t *testing.T) {
 		}
 		late, third := others[0], others[1]
 		third.want("PUT", "/pond?q=2", "", "201") // with copies on all
-		if err := leader.node.meta.SetDraining(t.Context(), late.name, true); err != nil {
+		if err := leader.node.meta.SetDraining(w.t.Context(), late.name, true); err != nil {
 			t.Fatal(err)
 		}
 		third.want("PUT", "/lake?q=2&n=2", "", "201")
@@ -57,7 +57,7 @@ func TestReborn(t *testing.T) {
 			w.net.SetLink(fmt.Sprint("10.0.0.", leader.i), fmt.Sprint("10.0.0.", late.i), simnet.Link{Latency: 300 * time.Millisecond})
 			old, _ := late.node.meta.Database(db)
 			// As if whoever deleted it had gone before it removed the copies of others.
-			if _, err := leader.node.meta.DeleteDatabase(t.Context(), db); err != nil {
+			if _, err := leader.node.meta.DeleteDatabase(w.t.Context(), db); err != nil {
 				t.Fatal(err)
 			}
 			leader.want("PUT", "/"+db+"?q=2", "", "201")

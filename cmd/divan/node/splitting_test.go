@@ -408,6 +408,9 @@ func (w *town) interrupted(h *home, at job.Step, name string, interrupt func(h *
 		w.t.Errorf("%s: %+v", at, last)
 	}
 	w.wantClean(db)
+	if name == "restart" { // what the node has missed while it was down is pushed to it
+		<-time.After(10 * time.Second)
+	}
 	for _, h := range w.homes {
 		h.wantAll(db, revs)
 	}
