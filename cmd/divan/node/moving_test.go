@@ -117,6 +117,7 @@ func (w *town) inUse(a *home, f func()) {
 	<-time.After(time.Second)
 	f()
 	revs := writing.end()
+	<-time.After(pushed)
 	w.wantClean("pond")
 	for _, h := range w.homes {
 		h.wantAll("pond", revs)

@@ -255,6 +255,10 @@ func (h *home) wantAll(db string, revs map[string]string) {
 	}
 }
 
+// pushed is enough for what a node has missed while it was away to come to it, and for what it has accepted alone (202)
+// to come to others.
+const pushed = 10 * time.Second
+
 const viewOfRevs = `{"views":{"v":{"map":"function (doc) { emit(doc._id, {rev: doc._rev}); }"}}}`
 
 // All copies of a shard are split, and what comes out is split again, while clients write,
@@ -296,6 +300,7 @@ func TestSplitWhileInUse(t *testing.T) {
 					})
 				}
 				revs := writing.end()
+				<-time.After(pushed)
 				a.json("/pond/_changes?since="+url.QueryEscape(before.Last), &after)
 				for id, rev := range revs {
 					if !slices.ContainsFunc(after.Results, func(r change) bool { return r.ID == id && r.Changes[0].Rev == rev }) {
@@ -408,8 +413,8 @@ func (w *town) interrupted(h *home, at job.Step, name string, interrupt func(h *
 		w.t.Errorf("%s: %+v", at, last)
 	}
 	w.wantClean(db)
-	if name == "restart" { // what the node has missed while it was down is pushed to it
-		<-time.After(10 * time.Second)
+	if name == "restart" {
+		<-time.After(pushed)
 	}
 	for _, h := range w.homes {
 		h.wantAll(db, revs)
