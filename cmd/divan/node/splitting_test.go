@@ -63,6 +63,9 @@ func (w *town) wantClean(db string) {
 				return len(names) == 0
 			}
 			wanted = slices.Sorted(slices.Values(m.CopiesOn(h.name)))
+			if h.killed { // a copy that had just left may be on the disk for an hour, as any that the map does not have
+				names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(wanted, name) })
+			}
 			return slices.Equal(names, wanted) && !slices.ContainsFunc(m.Shards, func(s ring.Shard) bool { return len(s.Full()) < len(s.Copies) })
 		})
 		for i, name := range wanted[min(1, len(wanted)):] {

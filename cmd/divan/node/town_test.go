@@ -38,6 +38,8 @@ type home struct {
 	disk *disk // nil: one in memory that loses nothing
 	logs *observer.ObservedLogs
 
+	killed bool // at least once
+
 	node   *Node
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -168,6 +170,7 @@ func (h *home) end() {
 
 // kill ends the node as the end of its process would.
 func (h *home) kill() {
+	h.killed = true
 	h.town.t.Helper()
 	h.host.Kill()
 	h.cancel()
