@@ -28,6 +28,7 @@ type trouble struct {
 		sync.Mutex
 		random *rand.Rand
 		count  map[string]int
+		dialed int
 	}
 }
 
@@ -50,7 +51,11 @@ func (f *trouble) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &brittle{Conn: c, f: f, left: 20_000 + f.mu.random.IntN(3<<20)}, nil
+	left := 20_000
+	if f.mu.dialed++; f.mu.dialed%2 == 0 { // of few connections one has to break
+		left += f.mu.random.IntN(3 << 20)
+	}
+	return &brittle{Conn: c, f: f, left: left}, nil
 }
 
 // brittle is a connection that breaks in the middle of an answer.
