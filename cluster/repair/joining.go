@@ -10,17 +10,11 @@ import (
 
 	"divan/cluster/meta"
 	"divan/shard/ring"
-	"divan/storage/pause"
 )
 
 const (
-	// joinEvery is how often this node looks what its joining copies lack, when nothing tells it to.
+	// joinEvery is how often this node looks what its joining copies lack.
 	joinEvery = time.Second
-	// joinSoon is how soon it looks again after it has proposed something, of which more may follow. It doubles up to
-	// joinEvery as long as it proposes: what is not allowed is passed over without an error.
-	joinSoon = 50 * time.Millisecond
-	// joinRest is how many times as long as a look took it rests before the next one.
-	joinRest = 10
 	// askEvery is how often the other nodes are asked again to push to one.
 	askEvery = 5 * time.Second
 )
@@ -30,7 +24,6 @@ const (
 //
 // LOCKS: mu guards the map and what is in it.
 type joins struct {
-	news   chan struct{} // has one token when something is done that a copy waited for
 	mu     sync.Mutex
 	byCopy map[joiner]*joining
 }
@@ -46,26 +39,9 @@ type joining struct {
 	// ids of the full copies that have brought it all they had, with the generation of the map that
 	// their nodes knew; if it leaves: of those to which it has
 	filled map[uint64]uint64
-	asked  map[string]asking // nodes that were asked to push; if it leaves: names of copies
+	asked  map[string]time.Time // nodes that were asked to push, and when; if it leaves: names of copies
 	index  indexing
 	tried  time.Time // when its indexes were begun
-}
-
-// asking is when a push was asked for.
-type asking struct {
-	at   time.Time
-	full uint64 // FullGeneration of the database then
-}
-
-// due reports whether a push is to be asked for, and notes that it is. What was brought before the last change of
-// which copies are full does not count, so it is asked for again at once.
-func (j *joining) due(from string, db *meta.Database, now time.Time) bool {
-	last := j.asked[from]
-	if now.Sub(last.at) < askEvery && last.full == db.FullGeneration {
-		return false
-	}
-	j.asked[from] = asking{now, db.FullGeneration}
-	return true
 }
 
 // indexing is how far the indexes of a copy are that is filled.
@@ -80,45 +56,23 @@ const (
 // keepJoining asks for pushes to the joining copies of this node, and proposes that they
 // be full when enough have come to their end, until ctx ends.
 func (r *Repair) keepJoining(ctx context.Context) {
-	t := time.NewTimer(joinEvery)
+	t := time.NewTicker(joinEvery)
 	defer t.Stop()
-	for soon := joinSoon; ; {
-		begin := time.Now()
-		proposed, err := r.look(ctx)
-		if err != nil && ctx.Err() == nil {
+	for {
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
 			r.log.Warn("copies that were filled are not full yet", zap.Error(err))
-		}
-		if proposed {
-			t.Reset(soon)
-			soon = min(2*soon, joinEvery)
-		} else {
-			t.Reset(joinEvery)
-			soon = joinSoon
-		}
-		// A look costs what there is that joins: of very many copies many are done with each.
-		if pause.For(ctx, joinRest*time.Since(begin)) != nil {
-			return
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-		case <-r.joins.news:
 		}
-	}
-}
-
-// tell has the node look what its joining copies lack.
-func (j *joins) tell() {
-	select {
-	case j.news <- struct{}{}:
-	default:
 	}
 }
 
 // look asks for the pushes that are missing, proposes what is filled, and forgets what
 // does not join any more.
-func (r *Repair) look(ctx context.Context) (proposed bool, err error) {
+func (r *Repair) look(ctx context.Context) error {
 	seen := make(map[joiner]struct{})
 	var plain []meta.CopyChange
 	var together [][]meta.CopyChange
@@ -170,14 +124,13 @@ func (r *Repair) look(ctx context.Context) (proposed bool, err error) {
 			continue
 		}
 		if err := r.o.Meta.ChangeCopies(ctx, changes); err != nil {
-			return false, err
+			return err
 		}
-		proposed = true
 		for i := range changes {
 			r.log.Info("copy has changed its state", zap.String("db", changes[i].Name), zap.Uint64("copy", changes[i].Copy), zap.Stringer("to", changes[i].To))
 		}
 	}
-	return proposed, nil
+	return nil
 }
 
 func changesOf(db *meta.Database, changes ...ring.Change) []meta.CopyChange {
@@ -266,7 +219,6 @@ func (r *Repair) indexed(ctx context.Context, one joiner, db *meta.Database, s *
 		j.index, j.tried = underWay, time.Now()
 		r.work.Go(func() {
 			err := r.o.Index(ctx, db.Name, one.name)
-			defer r.joins.tell()
 			r.joins.mu.Lock()
 			defer r.joins.mu.Unlock()
 			if j.index = indexed; err != nil {
@@ -307,7 +259,8 @@ func (r *Repair) lacks(one joiner, db *meta.Database, s *ring.Shard, asks map[pu
 		return filled
 	}
 	for _, f := range full {
-		if !j.has(f.ID, db) && j.due(f.Node, db, now) {
+		if !j.has(f.ID, db) && now.Sub(j.asked[f.Node]) >= askEvery {
+			j.asked[f.Node] = now
 			asks[pushRequest{f.Node, one.name, r.o.Node}] = struct{}{}
 		}
 	}
@@ -330,7 +283,8 @@ func (r *Repair) left(one joiner, db *meta.Database, s *ring.Shard, asks map[pus
 		return true
 	}
 	for _, f := range fullOver(db, s.Range) {
-		if !j.has(f.ID, db) && j.due(f.name, db, now) {
+		if !j.has(f.ID, db) && now.Sub(j.asked[f.name]) >= askEvery {
+			j.asked[f.name] = now
 			asks[pushRequest{r.o.Node, f.name, f.Node}] = struct{}{}
 		}
 	}
@@ -359,7 +313,6 @@ func fullOver(db *meta.Database, rng ring.Range) []fullCopy {
 
 // handedOver notes that a copy that leaves has pushed all that it has to a full one.
 func (j *joins) handedOver(one joiner, o role) {
-	defer j.tell()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.of(one).filled[o.target] = o.known
@@ -376,7 +329,7 @@ func (j *joining) has(id uint64, db *meta.Database) bool {
 func (j *joins) of(one joiner) *joining {
 	known := j.byCopy[one]
 	if known == nil {
-		known = &joining{filled: make(map[uint64]uint64), asked: make(map[string]asking)}
+		known = &joining{filled: make(map[uint64]uint64), asked: make(map[string]time.Time)}
 		j.byCopy[one] = known
 	}
 	return known
@@ -399,7 +352,6 @@ func (r *Repair) filledBy(m *message) {
 	if !ok || one.ID != m.Target || one.State != ring.StateJoining {
 		return
 	}
-	defer r.joins.tell()
 	r.joins.mu.Lock()
 	r.joins.of(joiner{m.Copy, one.ID}).filled[m.Source] = m.Known
 	r.joins.mu.Unlock()

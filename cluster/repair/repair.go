@@ -87,7 +87,7 @@ func New(o Options) (*Repair, error) {
 	r.mu.entropy = antiEntropy{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[missing]struct{})
 	r.mu.synced = make(map[pair]uint64)
-	r.joins.byCopy, r.joins.news = make(map[joiner]*joining), make(chan struct{}, 1)
+	r.joins.byCopy = make(map[joiner]*joining)
 	return r, nil
 }
 
