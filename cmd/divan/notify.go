@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// tellReady tells systemd that requests are answered: with Type=notify, whoever
-// starts the service waits for that.
+// tellReady tells systemd that requests are answered: with Type=notify,
+// `systemctl start` waits for that.
 func tellReady(ctx context.Context) error {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {

@@ -31,8 +31,7 @@ type Group interface {
 	RemoveNode(ctx context.Context, name string) error
 }
 
-// Options are what a Rebalancer is made of. All are required but Ask and Alive on a node that
-// stands alone.
+// Options are what a Rebalancer is made of. All are required: a node that stands alone has none.
 type Options struct {
 	Node    string // this node
 	Map     Map
@@ -57,11 +56,9 @@ type Rebalancer struct {
 
 // New returns a rebalancer. Nothing is moved before Run.
 func New(o Options) (*Rebalancer, error) {
-	if o.Node == "" || o.Map == nil || o.Group == nil || o.Records == nil || o.Table == nil || o.Bytes == nil || o.Config == nil || o.Logger == nil || o.Behind == nil || (o.Ask == nil) != (o.Alive == nil) {
+	if o.Node == "" || o.Map == nil || o.Group == nil || o.Records == nil || o.Table == nil || o.Bytes == nil || o.Config == nil ||
+		o.Logger == nil || o.Ask == nil || o.Alive == nil || o.Behind == nil {
 		return nil, errors.New("rebalance: an option is missing")
-	}
-	if o.Alive == nil {
-		o.Alive = func(node string) bool { return node == o.Node }
 	}
 	return &Rebalancer{o}, nil
 }
@@ -137,7 +134,9 @@ func (r *Rebalancer) look(ctx context.Context, l *lead) error {
 	changed, pointless := s.settle(r.o.Map.Databases(), byID(jobs))
 	if s.State == Cancelled {
 		for i := range s.Batch {
-			pointless = append(pointless, s.Batch[i].JobID())
+			if !s.Batch[i].Lost { // a copy that is made anew stays needed
+				pointless = append(pointless, s.Batch[i].JobID())
+			}
 		}
 	}
 	if err := r.removeJobs(ctx, pointless); err != nil {

@@ -152,7 +152,7 @@ func TestCancelWhileMovesAreBegun(t *testing.T) {
 	}
 }
 
-// Without a place for jobs a rebalance says what it waits for, and neither ends nor writes all the time.
+// Without a place for jobs a rebalance says what it waits for, and does not end.
 func TestNoPlacesForJobs(t *testing.T) {
 	group := groupOf("d")
 	group.PutNode(meta.Node{Name: "b", Draining: true})

@@ -168,9 +168,12 @@ func (r *Rebalancer) splitLarge(ctx context.Context, above int64) error {
 		}
 	}
 	for db := range r.o.Map.Databases().All() {
+		if db.Marked() { // something is under way; in a minute it may not be
+			continue
+		}
 		for i := range db.Shards {
 			s := &db.Shards[i]
-			if s.End-s.Begin < narrowest || moving(db.Shards, s) || slices.ContainsFunc(busy[db.ID], s.Overlaps) || known.largest(db, s) <= above {
+			if s.End-s.Begin < narrowest || slices.ContainsFunc(busy[db.ID], s.Overlaps) || known.largest(db, s) <= above {
 				continue
 			}
 			for _, c := range s.Copies {
@@ -189,13 +192,6 @@ func (r *Rebalancer) splitLarge(ctx context.Context, above int64) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// moving reports whether a copy of a shard, or of one that overlaps with it, is not simply full.
-func moving(shards []ring.Shard, s *ring.Shard) bool {
-	return slices.ContainsFunc(shards, func(o ring.Shard) bool {
-		return o.Overlaps(s.Range) && slices.ContainsFunc(o.Copies, func(c ring.Copy) bool { return c.State != ring.StateFull || c.Instead != "" })
-	})
 }
 
 // largest returns the bytes of the largest copy of a shard.

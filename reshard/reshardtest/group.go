@@ -157,7 +157,7 @@ func (g *Group) RemoveNode(ctx context.Context, name string) error {
 	})
 }
 
-// LeadTerm returns that who asks leads, as long as any does.
+// LeadTerm is that of a caller that leads, 0 while there is no leader.
 func (g *Group) LeadTerm() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

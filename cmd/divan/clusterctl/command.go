@@ -21,7 +21,7 @@ type Config struct {
 	Progress io.Writer
 	Terminal bool // progress is seen by a person at once
 
-	// Ask puts a question that is answered with yes or no; nil: there is nobody to ask.
+	// Ask puts a question that is answered with yes or no; nil: there is no terminal.
 	Ask func(ctx context.Context, question string) (bool, error)
 }
 
