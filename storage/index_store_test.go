@@ -27,28 +27,35 @@ import (
 
 // The disk usage of a store is that of its indexes too.
 func TestDiskUsage(t *testing.T) {
-	e, _ := startEngine(t, Options{FS: vfs.NewMem()})
-	must(t, e.Create(testStore, CreateOptions{}))
-	s, err := e.Acquire(testStore)
-	must(t, err)
-	t.Cleanup(func() { e.Release(s) })
-	putDocs(t, s, newEdits(), docsOf{1000, 100, numbered})
-	must(t, s.inst.DB().Flush())
-	own, err := e.DiskUsage(testStore)
-	if size, _ := e.FileSize(testStore); err != nil || own != size {
-		t.Errorf("without an index: %d, %v; the store has %d", own, err, size)
-	}
-	for _, signature := range []string{"one", "two"} {
-		x := openIndex(t, s, signature)
-		setKeys(t, x, strings.Repeat(signature, 20_000))
-		must(t, x.inst.DB().Flush())
-	}
-	if all, err := e.DiskUsage(testStore); err != nil || all < own+100_000 {
-		t.Errorf("with two indexes: %d, %v; %d without", all, err, own)
-	}
-	if _, err := e.DiskUsage("shards/nothing"); !fault.Is(err, fault.NoCopy) {
-		t.Errorf("DiskUsage of nothing: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		e, stop := startEngine(t, Options{FS: vfs.NewMem()})
+		defer stop()
+		must(t, e.Create(testStore, CreateOptions{}))
+		s, err := e.Acquire(testStore)
+		must(t, err)
+		defer e.Release(s)
+		putDocs(t, s, newEdits(), docsOf{1000, 100, numbered})
+		must(t, s.inst.DB().Flush())
+		synctest.Wait() // the store goes on writing to its log and its manifest after the flush
+		own, err := e.DiskUsage(testStore)
+		if size, _ := e.FileSize(testStore); err != nil || own != size {
+			t.Errorf("without an index: %d, %v; the store has %d", own, err, size)
+		}
+		for _, signature := range []string{"one", "two"} {
+			x, err := e.AcquireIndex(s, signature)
+			must(t, err)
+			defer e.ReleaseIndex(x)
+			setKeys(t, x, strings.Repeat(signature, 20_000))
+			must(t, x.inst.DB().Flush())
+		}
+		synctest.Wait()
+		if all, err := e.DiskUsage(testStore); err != nil || all < own+100_000 {
+			t.Errorf("with two indexes: %d, %v; %d without", all, err, own)
+		}
+		if _, err := e.DiskUsage("shards/nothing"); !fault.Is(err, fault.NoCopy) {
+			t.Errorf("DiskUsage of nothing: %v", err)
+		}
+	})
 }
 
 // openIndex acquires an index until the test ends.
