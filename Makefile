@@ -79,7 +79,7 @@ sim: ## 500 simulated clusters with faults (SEEDS=20000: as many)
 replay: ## one simulated cluster 50 times, and how often it fails (SEED=4711, TIMES=200)
 	GOGC=800 GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 DIVAN_SIM_SEED=$(SEED) DIVAN_SIM_REPLAYS=$(TIMES) go test -count=1 -timeout 12h -run Seeds -v ./cmd/sim
 
-chaos: build ## five processes in network namespaces, killed, cut off and slowed down for 30 minutes (needs root)
+chaos: build ## five processes in network namespaces, killed, cut off, slowed down and with full disks for 30 minutes (needs root)
 	go run ./cmd/chaos $(CHAOS)
 
 outage: build ## what requests take while one of three nodes is away (needs root)

@@ -54,7 +54,7 @@ func (c *cluster) wait(ctx context.Context, d time.Duration) {
 // randomFault returns any fault.
 func (c *cluster) randomFault() fault {
 	p := c.procs[c.rng.IntN(len(c.procs))]
-	switch c.rng.IntN(6) {
+	switch c.rng.IntN(8) {
 	case 0, 1:
 		return fault{p.ns + " is killed", func(context.Context) error { return p.kill() }, p.start}
 	case 2:
@@ -65,6 +65,8 @@ func (c *cluster) randomFault() fault {
 			func(context.Context) error { return p.signal(syscall.SIGSTOP) },
 			func(context.Context) error { return p.signal(syscall.SIGCONT) },
 		}
+	case 4, 5:
+		return c.diskFault(p)
 	default:
 		return c.networkFault()
 	}

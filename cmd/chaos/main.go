@@ -1,6 +1,6 @@
 // Command chaos runs a cluster of real processes, each in a network namespace
 // of its own, lets clients do random things while processes are killed, stopped
-// and paused and their network is cut, lossy or slow, shards are split, merged and moved,
+// and paused, their disks are full and their network is cut, lossy or slow, shards are split, merged and moved,
 // and nodes drained, and checks that nothing that was acknowledged is lost. It needs root, iproute2 and iptables:
 //
 //	make chaos
@@ -9,6 +9,8 @@
 // must become the same, all nodes are stopped, their disks are read, and the
 // history of the round is checked. The first round with a violation ends it
 // with exit status 1; the seed is printed first and last.
+//
+// Data of a run with a violation stay mounted below -dir until the next run.
 //
 // With -outage it measures instead, on three nodes, how long requests take while
 // one of them is away.
@@ -63,12 +65,13 @@ type config struct {
 }
 
 // run lays the network, runs the rounds and cleans up.
-func run(ctx context.Context, c config) error {
+func run(ctx context.Context, c config) (err error) {
 	fmt.Printf("seed %d, %d nodes, %d clients, %v in rounds of %v\n", c.seed, c.nodes, c.clients, c.length, c.round)
 	binary, err := filepath.Abs(c.binary)
 	if err != nil {
 		return err
 	}
+	unmountDisks(ctx, c.dir)
 	if err := os.RemoveAll(c.dir); err != nil {
 		return err
 	}
@@ -90,6 +93,16 @@ func run(ctx context.Context, c config) error {
 	}
 	for _, h := range hosts {
 		procs = append(procs, &process{host: h, binary: binary, dir: filepath.Join(c.dir, h.ns), seeds: strings.Join(seeds, ",")})
+	}
+	defer func() {
+		if err == nil { // else they are looked at
+			unmountDisks(context.WithoutCancel(ctx), c.dir)
+		}
+	}()
+	for _, p := range procs {
+		if err := p.mountDisk(ctx); err != nil {
+			return err
+		}
 	}
 	cl := newCluster(c, procs)
 	defer cl.killAll()
