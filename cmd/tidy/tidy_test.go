@@ -45,7 +45,7 @@ func floor(dir string) int {
 // pure lists packages that do nothing but compute: no files, network or clock.
 func pure() []string {
 	return []string{
-		"storage/doc", "storage/fault", "storage/collate", "shard/ring", "shard/query", "shard/query/plan", "shard/view/reduce",
+		"storage/doc", "storage/fault", "storage/collate", "shard/ring", "shard/query", "shard/query/plan", "shard/search/syntax", "shard/view/reduce",
 		"cluster/quorum", "cluster/sequence", "reshard/job", "reshard/placer",
 	}
 }
