@@ -20,6 +20,7 @@ import (
 	"divan/cluster/peers"
 	"divan/cluster/replica"
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/view"
 	"divan/storage/fault"
 )
@@ -30,8 +31,9 @@ type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
 	Config   *config.Holder
-	Local    *shard.Local // the copies on this node
-	Views    *view.Views  // of those copies; nil: views are not asked for
+	Local    *shard.Local   // the copies on this node
+	Indexes  *index.Manager // of those copies; nil: indexes are not asked for
+	Views    *view.Views    // likewise
 	Logger   *zap.Logger
 	Peers    peers.Directory // nil: this node stands alone
 	Repair   Repair          // nil: copies are not brought in line
@@ -100,7 +102,7 @@ func New(o Options) (*Coordinator, error) {
 	if c.design == nil {
 		c.design = func(context.Context, *DB) {}
 	}
-	c.held = replica.Held{Shards: o.Local, Views: o.Views, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
+	c.held = replica.Held{Shards: o.Local, Indexes: o.Indexes, Views: o.Views, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
 	c.local = replica.NewLocal(c.held)
 	c.handles.byName = make(map[string]*DB)
 	if o.Peers != nil {

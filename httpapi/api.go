@@ -25,6 +25,8 @@ type Deps = core.Deps
 type (
 	// Cluster are the other nodes.
 	Cluster = core.Cluster
+	// Limits are what the process may take for its clients.
+	Limits = core.Limits
 	// Invitation is what a node needs to know to join a cluster.
 	Invitation = core.Invitation
 	// NodeInfo is what an invited node tells about itself.

@@ -139,7 +139,7 @@ func asAdminTo(request string) string {
 // way as may be, a further client is refused for a while, unless it asks how the node is.
 func TestBusyNodeTellsHowItIs(t *testing.T) {
 	for name, a := range map[string]*API{
-		"connections": nodeAs(t, "divan@127.0.0.1", nil, func(d *core.Deps) { d.MaxConnections = 4 }),
+		"connections": nodeAs(t, "divan@127.0.0.1", nil, func(d *core.Deps) { d.Limits.Connections = 4 }),
 		"requests":    nodeAs(t, "divan@127.0.0.1", config.Values{"chttpd": {"max_connections": "4"}}, func(*core.Deps) {}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func (elsewhere) Close() error { return nil }
 // a trusted proxy any number.
 func TestShareOfAnAddress(t *testing.T) {
 	values := config.Values{"chttpd": {"connections_per_address": "20", "trusted_proxies": "10.0.0.9"}}
-	a := nodeAs(t, "divan@127.0.0.1", values, func(d *core.Deps) { d.MaxConnections = 10 })
+	a := nodeAs(t, "divan@127.0.0.1", values, func(d *core.Deps) { d.Limits.Connections = 10 })
 	for _, c := range []struct {
 		ip   string
 		most int

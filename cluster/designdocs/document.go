@@ -8,6 +8,7 @@ import (
 
 	"divan/cluster/docformat"
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/query/plan"
 	"divan/shard/script"
 	"divan/shard/view"
@@ -69,6 +70,18 @@ func (d *Document) Definition(partitioned bool) (*view.Definition, error) {
 		return d.parse[1]()
 	}
 	return d.parse[0]()
+}
+
+// Wanted returns the indexes that it wants. A member that cannot be read wants none.
+func (d *Document) Wanted(partitioned bool) (out []index.Definition) {
+	if def, err := d.Definition(partitioned); err == nil && def != nil {
+		out = append(out, def.Wanted())
+	}
+	manual := string(d.Member("autoupdate")) == "false"
+	for i := range out {
+		out[i].Manual = manual
+	}
+	return out
 }
 
 // Indexes returns its Mango indexes, in its order. They must not be changed.

@@ -18,6 +18,7 @@ import (
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/find"
+	"divan/shard/index"
 	"divan/shard/ring"
 	"divan/shard/view"
 	"divan/storage"
@@ -37,9 +38,10 @@ func newCopy(t *testing.T, docs int) replica.Held {
 		t.Fatal(err)
 	}
 	l := shard.New(shard.Options{Engine: engine})
-	views := view.New(view.Options{Engine: engine, Shards: l})
+	indexes := index.New(index.Options{Engine: engine, Shards: l})
+	views := view.New(view.Options{Indexes: indexes, Shards: l})
 	t.Cleanup(func() {
-		for _, c := range []func() error{views.Close, l.Close, engine.Close} {
+		for _, c := range []func() error{indexes.Close, l.Close, engine.Close} {
 			if err := c(); err != nil {
 				t.Error(err)
 			}
@@ -59,7 +61,7 @@ func newCopy(t *testing.T, docs int) replica.Held {
 	if _, err := l.Update(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	return replica.Held{Shards: l, Views: views}
+	return replica.Held{Shards: l, Indexes: indexes, Views: views}
 }
 
 // cut cuts what is found into small batches, of which some are empty.

@@ -12,6 +12,7 @@ import (
 	"divan/cluster/wire"
 	"divan/cluster/wire/simnet"
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/script"
 	"divan/shard/view"
 	"divan/storage"
@@ -38,15 +39,16 @@ func newLocalOn(tb testing.TB, fs vfs.FS) *Local {
 		tb.Fatal(err)
 	}
 	scripts := script.New(script.Options{})
-	views := view.New(view.Options{Engine: e, Shards: l, Scripts: scripts})
+	indexes := index.New(index.Options{Engine: e, Shards: l})
+	views := view.New(view.Options{Indexes: indexes, Shards: l, Scripts: scripts})
 	tb.Cleanup(func() {
-		for _, c := range []func() error{views.Close, scripts.Close, l.Close, e.Close} {
+		for _, c := range []func() error{indexes.Close, scripts.Close, l.Close, e.Close} {
 			if err := c(); err != nil {
 				tb.Error(err)
 			}
 		}
 	})
-	return NewLocal(Held{Shards: l, Views: views})
+	return NewLocal(Held{Shards: l, Indexes: indexes, Views: views})
 }
 
 // testNode is a port with a server and a pool.

@@ -134,6 +134,6 @@ func all() []served {
 		Open, OpenRevs, OpenRevsMany, Missing, DocsByID, LocalGet, ReadAttachment,
 		AllDocs, LocalDocs, Changes, Find, Purges, Position, Watch,
 		Create, Drop, Info, Partition, Compact,
-		ViewQuery, ViewInfo, ViewCleanup, ViewCompact,
+		ViewQuery, ViewInfo, IndexCleanup, ViewCompact,
 	}
 }

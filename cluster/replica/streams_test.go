@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/view"
 	"divan/storage/fault"
 )
@@ -265,18 +266,18 @@ func TestViews(t *testing.T) {
 			same(t, fmt.Sprint(i, ": head"), far, head)
 			same(t, fmt.Sprint(i, ": rows"), away, rows)
 		}
-		index := IndexRequest{testCopy, def.Text}
-		as[view.Info](t, "ViewInfo")(ViewInfo.On(t.Context(), Copy{At: p}, index))(ViewInfo.On(t.Context(), Copy{At: local}, index))
-		if _, err := ViewCompact.On(t.Context(), Copy{At: p}, index); err != nil {
+		of := IndexRequest{testCopy, def.Text}
+		as[view.Info](t, "ViewInfo")(ViewInfo.On(t.Context(), Copy{At: p}, of))(ViewInfo.On(t.Context(), Copy{At: local}, of))
+		if _, err := ViewCompact.On(t.Context(), Copy{At: p}, of); err != nil {
 			t.Error(err)
 		}
-		if _, err := ViewCleanup.On(t.Context(), Copy{At: p}, CleanupRequest{Copy: testCopy}); err != nil {
+		if _, err := IndexCleanup.On(t.Context(), Copy{At: p}, CleanupRequest{Copy: testCopy, Type: index.View}); err != nil {
 			t.Error(err)
 		}
-		info, err := ViewInfo.On(t.Context(), Copy{At: local}, index)
+		info, err := ViewInfo.On(t.Context(), Copy{At: local}, of)
 		for fault.Is(err, fault.Unavailable) { // the other end of a stream that was closed here still has it
 			<-time.After(time.Millisecond)
-			info, err = ViewInfo.On(t.Context(), Copy{At: local}, index)
+			info, err = ViewInfo.On(t.Context(), Copy{At: local}, of)
 		}
 		if err != nil || info.Seq != 0 {
 			t.Errorf("after a clean-up: %+v, %v", info, err)

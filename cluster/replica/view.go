@@ -1,10 +1,12 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 
 	"divan/cluster/wire"
 	"divan/cluster/wire/wirepb"
+	"divan/shard/index"
 	"divan/shard/view"
 )
 
@@ -55,22 +57,27 @@ func indexCodec() codec[IndexRequest, *wirepb.CopyDefinition] {
 	}
 }
 
-// CleanupRequest names the indexes of a copy that are wanted.
+// CleanupRequest names the indexes of a type that are wanted of a copy.
 type CleanupRequest struct {
 	Copy string
-	Keep []string // signatures
+	Type index.Type // empty from nodes that know views only
+	Keep []string   // signatures
 }
 
-// ViewCleanup drops the indexes of a copy that no design document has any more.
-var ViewCleanup = declare(Operation[CleanupRequest, Done]{
+// IndexCleanup drops the indexes of a copy that no design document wants any more.
+var IndexCleanup = declare(Operation[CleanupRequest, Done]{
 	Copy:  func(q CleanupRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(h *Held, ctx context.Context, q CleanupRequest) (Done, error) {
-		return Done{}, h.Views.Cleanup(ctx, q.Copy, q.Keep)
+		return Done{}, h.Indexes.Cleanup(ctx, q.Copy, cmp.Or(q.Type, index.View), q.Keep)
 	},
 	Over: unary(wirepb.Op_VIEW_CLEANUP, wire.ClassWrite,
 		codec[CleanupRequest, *wirepb.ViewCleanup]{
-			func(q *CleanupRequest) *wirepb.ViewCleanup { return &wirepb.ViewCleanup{Copy: q.Copy, Keep: q.Keep} },
-			func(m *wirepb.ViewCleanup) CleanupRequest { return CleanupRequest{name(m.Copy), m.Keep} },
+			func(q *CleanupRequest) *wirepb.ViewCleanup {
+				return &wirepb.ViewCleanup{Copy: q.Copy, Keep: q.Keep, Type: string(q.Type)}
+			},
+			func(m *wirepb.ViewCleanup) CleanupRequest {
+				return CleanupRequest{name(m.Copy), cmp.Or(index.Type(name(m.Type)), index.View), m.Keep}
+			},
 		}, doneCodec()),
 })

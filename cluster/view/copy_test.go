@@ -6,13 +6,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/script"
-	index "divan/shard/view"
+	"divan/shard/view"
 	"divan/storage"
 )
 
 // newCopy returns a node's copies, in memory, with one that is empty, and the indexes.
-func newCopy(t *testing.T) (*shard.Local, *index.Views) {
+func newCopy(t *testing.T) (*shard.Local, *view.Views) {
 	t.Helper()
 	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	if err != nil {
@@ -23,9 +24,10 @@ func newCopy(t *testing.T) (*shard.Local, *index.Views) {
 		t.Fatal(err)
 	}
 	scripts := script.New(script.Options{})
-	views := index.New(index.Options{Engine: engine, Shards: l, Scripts: scripts})
+	manager := index.New(index.Options{Engine: engine, Shards: l})
+	views := view.New(view.Options{Indexes: manager, Shards: l, Scripts: scripts})
 	t.Cleanup(func() {
-		for _, c := range []func() error{views.Close, scripts.Close, l.Close, engine.Close} {
+		for _, c := range []func() error{manager.Close, scripts.Close, l.Close, engine.Close} {
 			if err := c(); err != nil {
 				t.Error(err)
 			}

@@ -28,17 +28,15 @@ type Options struct {
 
 // Views answers queries of views. It is safe for concurrent use.
 type Views struct {
-	o       Options
-	written written
+	o Options
 }
 
-// New returns the queries of views. It starts nothing; Run has indexes brought up to
-// date after writes.
+// New returns the queries of views.
 func New(o Options) (*Views, error) {
 	if o.Coordinator == nil || o.Config == nil || o.Designs == nil || o.Indexes == nil || o.Logger == nil {
 		return nil, errors.New("cluster/view: an option is missing")
 	}
-	return &Views{o: o, written: written{wake: make(chan struct{}, 1), set: map[string]struct{}{}}}, nil
+	return &Views{o}, nil
 }
 
 // View is a view of a design document.

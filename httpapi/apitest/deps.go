@@ -14,11 +14,13 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
+	"divan/cluster/indexes"
 	"divan/cluster/meta"
 	clusterview "divan/cluster/view"
 	"divan/httpapi/auth"
 	"divan/httpapi/core"
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/query"
 	"divan/shard/script"
 	"divan/shard/view"
@@ -102,8 +104,9 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 		Engine: engine, Validator: designs.Validator, CompileFunction: designs.Filter, OnDesignDoc: designs.Drop,
 		CompileSelector: func(text []byte) (shard.BatchMatcher, error) { return query.Compile(text, nil) },
 	})
-	indexes := view.New(view.Options{Engine: engine, Shards: local, Scripts: scripts})
-	run("indexes", indexes.Run)
+	manager := index.New(index.Options{Engine: engine, Shards: local})
+	views := view.New(view.Options{Indexes: manager, Shards: local, Scripts: scripts})
+	run("indexes", manager.Run)
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
 	Must(tb, err)
 	run("metadata", group.Run)
@@ -111,18 +114,20 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	defer done()
 	Must(tb, group.WaitReady(wait))
 	coordinator, err = cluster.New(cluster.Options{
-		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Views: indexes, Logger: zap.NewNop(), DesignWritten: designs.Written,
+		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Indexes: manager, Views: views, Logger: zap.NewNop(), DesignWritten: designs.Written,
 	})
 	Must(tb, err)
 	run("coordinator", coordinator.Run)
-	queries, err := clusterview.New(clusterview.Options{Coordinator: coordinator, Config: holder, Designs: designs, Indexes: indexes, Logger: zap.NewNop()})
+	queries, err := clusterview.New(clusterview.Options{Coordinator: coordinator, Config: holder, Designs: designs, Indexes: views, Logger: zap.NewNop()})
+	Must(tb, err)
+	kept, err := indexes.New(indexes.Options{Coordinator: coordinator, Designs: designs, Manager: manager, Logger: zap.NewNop()})
 	Must(tb, err)
 	tb.Cleanup(func() {
 		Must(tb, coordinator.Close())
 		cancel()
 		running.Wait()
 		Must(tb, designs.Close())
-		Must(tb, indexes.Close())
+		Must(tb, manager.Close())
 		Must(tb, local.Close())
 		Must(tb, scripts.Close())
 		Must(tb, engine.Close())
@@ -132,7 +137,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	}
 	return core.Deps{
 		Coordinator: coordinator, Meta: group, Config: holder, Logger: zap.NewNop(), Version: "0.1.0",
-		Designs: designs, Scripts: scripts, Views: queries,
+		Designs: designs, Scripts: scripts, Views: queries, Indexes: kept,
 		Auth: auth.New(auth.Options{Config: holder, Users: storedUsers{coordinator}, Logger: zap.NewNop()}),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
+	"divan/cluster/indexes"
 	"divan/cluster/meta"
 	"divan/cluster/view"
 	"divan/httpapi/auth"
@@ -38,6 +39,7 @@ import (
 type Deps struct {
 	Coordinator *cluster.Coordinator
 	Views       *view.Views
+	Indexes     *indexes.Indexes
 	Meta        *meta.Meta
 	Config      *config.Holder
 	Auth        *auth.Authenticator
@@ -69,12 +71,17 @@ type Deps struct {
 	// Dial opens a connection to the HTTP port of a node that is being set up
 	// (POST /_cluster_setup); nil: a real one.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Limits are those of this process.
+	Limits Limits
+}
+
+// Limits are what the process may take for its clients.
+type Limits struct {
 	// BodyMemory is how many bytes the bodies of all requests may take when the
 	// configuration does not say; 0: a default.
 	BodyMemory int64
-	// MaxConnections is how many connections of clients there may be, 0: any
-	// number.
-	MaxConnections int
+	// Connections is how many connections of clients there may be; 0: any number.
+	Connections int
 }
 
 // TextOverload is the reason of a 503 while there is too much to do.
@@ -201,7 +208,7 @@ func (a *API) settings(cfg *config.Snapshot) *settings {
 		return s
 	}
 	s := newSettings(cfg, a.Deps.Version)
-	s.bodyMemory = cmp.Or(cfg.Chttpd.MaxBodyMemory, a.Deps.BodyMemory, defaultBodyMemory)
+	s.bodyMemory = cmp.Or(cfg.Chttpd.MaxBodyMemory, a.Deps.Limits.BodyMemory, defaultBodyMemory)
 	a.set.Store(s)
 	return s
 }

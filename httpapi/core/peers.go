@@ -13,7 +13,7 @@ const spareConnections = 16
 
 // connectionOptions bounds the connections of clients.
 func (a *API) connectionOptions() conns.Options {
-	most := a.Deps.MaxConnections
+	most := a.Deps.Limits.Connections
 	return conns.Options{
 		Most: most, Spare: min(spareConnections, most/4),
 		Share: func() int { return most * a.Deps.Config.Load().Chttpd.AddressShare / 100 },

@@ -7,6 +7,7 @@ import (
 
 	"divan/cluster/view"
 	"divan/httpapi/core"
+	"divan/shard/index"
 	"divan/storage/doc"
 )
 
@@ -85,7 +86,7 @@ func cleanup(c *core.Call) error {
 	if err := c.RefuseForms(); err != nil {
 		return err
 	}
-	if err := c.API.Deps.Views.Cleanup(c.Request.Context(), c.DB); err != nil {
+	if err := c.API.Deps.Indexes.Cleanup(c.Request.Context(), c.DB, index.View); err != nil {
 		return err
 	}
 	return c.SendOK(http.StatusAccepted)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/shard"
+	shardindex "divan/shard/index"
 	"divan/shard/query"
 	"divan/shard/view"
 	"divan/storage"
@@ -27,7 +28,8 @@ const copyName = "shards/00000000-ffffffff/db.1763600000"
 // node is a node with its indexes.
 type node struct {
 	*shard.Local
-	views *view.Views
+	indexes *shardindex.Manager
+	views   *view.Views
 }
 
 // open returns a node with an empty copy, and what closes it.
@@ -38,12 +40,13 @@ func open(tb tester, o storage.Options) (l node, stop func()) {
 		tb.Fatal(err)
 	}
 	l = node{Local: shard.New(shard.Options{Engine: e})}
-	l.views = view.New(view.Options{Engine: e, Shards: l.Local})
+	l.indexes = shardindex.New(shardindex.Options{Engine: e, Shards: l.Local})
+	l.views = view.New(view.Options{Indexes: l.indexes, Shards: l.Local})
 	if err := l.Create(context.Background(), copyName, shard.CreateOptions{}); err != nil {
 		tb.Fatal(err)
 	}
 	return l, func() {
-		if err := errors.Join(l.views.Close(), l.Close(), e.Close()); err != nil {
+		if err := errors.Join(l.indexes.Close(), l.Close(), e.Close()); err != nil {
 			tb.Fatal(err)
 		}
 	}

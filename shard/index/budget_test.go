@@ -106,7 +106,7 @@ func TestBudget(t *testing.T) {
 		if limit := size + int64(largest); !cancelled && most.Load() > limit {
 			rt.Fatalf("%d bytes were held, the budget is %d, the largest document %d", most.Load(), size, largest)
 		}
-		must(t, n.m.Cleanup(t.Context(), copyName, nil))
+		must(t, n.m.Cleanup(t.Context(), copyName, View, nil))
 		if err := n.m.budget.whole(); err != nil {
 			rt.Fatal(err)
 		}

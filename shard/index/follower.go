@@ -72,7 +72,7 @@ func (f *follower) open() (*Use, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", f.copyName, err)
 	}
-	x, err := e.AcquireIndex(s, f.spec.Signature)
+	x, err := e.AcquireIndex(s, f.spec.String())
 	if err != nil {
 		e.Release(s)
 		return nil, fmt.Errorf("open index of %s: %w", f.copyName, err)
@@ -326,7 +326,7 @@ func (f *follower) task() (Task, bool) {
 	defer f.mu.Unlock()
 	p, w := &f.progress, f.mu.failure
 	t := Task{
-		Copy: f.copyName, Signature: f.spec.Signature, Design: f.spec.Design,
+		Name: f.spec.Name, Copy: f.copyName, Design: f.spec.Design,
 		StartedMS: p.started.Load(), UpdatedMS: p.updated.Load(), Done: p.done.Load(), Total: p.total.Load(),
 	}
 	if w != nil {

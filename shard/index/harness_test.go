@@ -194,7 +194,7 @@ func must(t *testing.T, err error) {
 }
 
 func (n *node) spec() Spec {
-	return Spec{Signature: signature, Design: "_design/d", Open: func(context.Context) (Kind, bool, error) { return n.kind, false, nil }}
+	return Spec{Name: Name{View, signature}, Design: "_design/d", Open: func(context.Context) (Kind, bool, error) { return n.kind, false, nil }}
 }
 
 // use opens the index until release.

@@ -88,7 +88,7 @@ func TestPurgeCheckpoint(t *testing.T) {
 	n.built()
 	checkpoint := func() string {
 		t.Helper()
-		d, err := n.shards.LocalGet(t.Context(), copyName, checkpointID(signature))
+		d, err := n.shards.LocalGet(t.Context(), copyName, checkpointID(Name{View, signature}))
 		if fault.Is(err, fault.NotFound) {
 			return ""
 		}
@@ -104,11 +104,11 @@ func TestPurgeCheckpoint(t *testing.T) {
 	if got := checkpoint(); got != `{"purge_seq":1,"type":"index"}` {
 		t.Errorf("the checkpoint is %q", got)
 	}
-	must(t, n.m.Cleanup(t.Context(), copyName, []string{signature}))
+	must(t, n.m.Cleanup(t.Context(), copyName, View, []string{signature}))
 	if got := checkpoint(); got == "" {
 		t.Error("an index that is kept has no checkpoint")
 	}
-	must(t, n.m.Cleanup(t.Context(), copyName, nil))
+	must(t, n.m.Cleanup(t.Context(), copyName, View, nil))
 	if got := checkpoint(); got != "" {
 		t.Errorf("a dropped index has the checkpoint %s", got)
 	}
@@ -116,6 +116,39 @@ func TestPurgeCheckpoint(t *testing.T) {
 		t.Errorf("indexes %v, %v", names, err)
 	}
 	n.built() // and it can be built again
+}
+
+// A clean-up of one type leaves indexes of others alone, also with the same signature, and each
+// has a place and a checkpoint of its own.
+func TestTypesOfIndexes(t *testing.T) {
+	n := start(t)
+	n.write(0, 10, 1, false)
+	n.m.Register("other", func(context.Context, string, Definition) (Kind, bool, error) { return n.kind, false, nil })
+	n.built()
+	other := Definition{Name: Name{"other", signature}, Design: "_design/d"}
+	must(t, n.m.Build(t.Context(), copyName, other))
+	on := func(want ...Name) {
+		t.Helper()
+		got, err := namesOf(n.engine, copyName)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("indexes %v, %v; %v wanted", got, err, want)
+		}
+		for _, name := range []Name{{View, signature}, other.Name} {
+			_, err := n.shards.LocalGet(t.Context(), copyName, checkpointID(name))
+			if slices.Contains(want, name) == fault.Is(err, fault.NotFound) {
+				t.Errorf("the checkpoint of %v: %v", name, err)
+			}
+		}
+	}
+	on(Name{View, signature}, other.Name)
+	must(t, n.m.Cleanup(t.Context(), copyName, View, nil))
+	on(other.Name)
+	n.built()
+	must(t, n.m.Cleanup(t.Context(), copyName, "other", nil))
+	on(Name{View, signature})
+	if err := n.m.Build(t.Context(), copyName, Definition{Name: Name{"unheard", signature}}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("an index of a type that the node does not keep: %v", err)
+	}
 }
 
 // once does something when the first documents are mapped.
@@ -207,7 +240,7 @@ func TestBehindThePurgeLog(t *testing.T) {
 	n := start(t)
 	n.write(0, 300, 1, false)
 	n.built()
-	must(t, n.m.removeCheckpoint(t.Context(), copyName, signature)) // nothing holds the log back
+	must(t, n.m.removeCheckpoint(t.Context(), copyName, Name{View, signature})) // nothing holds the log back
 	for _, id := range []string{"d00001", "d00002", "d00003"} {
 		_, err := n.shards.Purge(t.Context(), copyName, []shard.PurgeItem{{ID: id, Revs: []doc.Rev{{Pos: 1, ID: strings.Repeat("0", 31) + "1"}}}})
 		must(t, err)
@@ -231,7 +264,7 @@ func TestWarm(t *testing.T) {
 		mapped <- struct{}{}
 		return nil
 	}
-	n.m.Warm(t.Context(), copyName, n.spec())
+	n.m.warm(t.Context(), copyName, n.spec())
 	for range 4 { // batches
 		<-mapped
 	}
@@ -287,9 +320,9 @@ func TestWarmGoesOn(t *testing.T) {
 		begun := make(chan string, 3)
 		warm := func(copyName, name string) {
 			k := &revisions{onBegin: func() { begun <- name }}
-			n.m.Warm(t.Context(), copyName, Spec{Signature: name, Design: "_design/" + name, Open: func(context.Context) (Kind, bool, error) { return k, false, nil }})
+			n.m.warm(t.Context(), copyName, Spec{Name: Name{View, name}, Design: "_design/" + name, Open: func(context.Context) (Kind, bool, error) { return k, false, nil }})
 		}
-		n.m.Warm(t.Context(), copyName, n.spec())
+		n.m.warm(t.Context(), copyName, n.spec())
 		warm(copyName, "same")
 		warm(other, "other")
 		<-time.After(2 * warmTurn)
@@ -321,7 +354,7 @@ func TestCleanupStopsUpdates(t *testing.T) {
 	go func() { result <- u.Update(t.Context()) }()
 	<-held
 	cleaned := make(chan error)
-	go func() { cleaned <- n.m.Cleanup(t.Context(), copyName, nil) }()
+	go func() { cleaned <- n.m.Cleanup(t.Context(), copyName, View, nil) }()
 	close(leave)
 	must(t, <-cleaned)
 	// Who waited reads what there was, or hears that it has gone.

@@ -52,8 +52,8 @@ type Stages interface {
 
 // Spec names an index and says how to make its kind.
 type Spec struct {
-	Signature string
-	Design    string // a design document that asks for it, for Task
+	Name
+	Design string // a design document that wants it, for Task
 	// Open makes the Kind; sequences says that Map always needs Doc.Seq.
 	Open func(ctx context.Context) (kind Kind, sequences bool, err error)
 }

@@ -33,15 +33,16 @@ type Options struct {
 
 // Manager keeps the indexes of a node. It is safe for concurrent use.
 type Manager struct {
-	o      Options
-	budget *budget
-	wg     sync.WaitGroup // updates
-	wake   chan struct{}  // something waits for the background
+	o       Options
+	budget  *budget
+	openers map[Type]Opener // not changed while the manager is in use
+	wg      sync.WaitGroup  // updates
+	wake    chan struct{}   // something waits for the background
 
 	mu struct {
 		sync.Mutex
 		closed    bool
-		followers map[string]*follower   // by copy and signature
+		followers map[string]*follower   // by copy and name
 		warm      []*follower            // to be updated in the background, in order
 		warming   map[string]struct{}    // instances of databases of which one is
 		noRoom    map[*follower]struct{} // to be updated when the disk has room
@@ -53,7 +54,7 @@ func New(o Options) *Manager {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	m := &Manager{o: o, budget: newBudget(o.Memory), wake: make(chan struct{}, 1)}
+	m := &Manager{o: o, budget: newBudget(o.Memory), openers: map[Type]Opener{}, wake: make(chan struct{}, 1)}
 	m.mu.followers, m.mu.warming, m.mu.noRoom = make(map[string]*follower), make(map[string]struct{}), make(map[*follower]struct{})
 	return m
 }
@@ -169,7 +170,7 @@ func (m *Manager) Acquire(ctx context.Context, copyName string, spec Spec) (*Use
 
 // follower returns the follower of an index, with one user more.
 func (m *Manager) follower(ctx context.Context, copyName string, spec Spec) (*follower, error) {
-	key := copyName + "\x00" + spec.Signature
+	key := copyName + "\x00" + spec.String()
 	m.mu.Lock()
 	f := m.mu.followers[key]
 	switch {
@@ -197,7 +198,7 @@ func (m *Manager) follower(ctx context.Context, copyName string, spec Spec) (*fo
 		return other, nil
 	}
 	f = &follower{m: m, copyName: copyName, spec: spec, kind: kind, sequences: sequences, users: 1, log: m.o.Logger.With(
-		zap.String("copy", copyName), zap.String("index", spec.Signature))}
+		zap.String("copy", copyName), zap.Stringer("index", spec.Name))}
 	f.mu.hurry = make(chan struct{}, 1)
 	m.mu.followers[key] = f
 	return f, nil
@@ -281,9 +282,7 @@ func (u *Use) reopen() error {
 // Start begins an update that nobody waits for.
 func (u *Use) Start() { u.f.m.enqueue(u.f) }
 
-// Warm starts an update in the background. What goes wrong is only logged: who
-// asks the index hears of it.
-func (m *Manager) Warm(ctx context.Context, copyName string, spec Spec) {
+func (m *Manager) warm(ctx context.Context, copyName string, spec Spec) {
 	f, err := m.follower(fairqueue.With(ctx, fairqueue.Caller{Background: always}), copyName, spec)
 	if err != nil {
 		m.o.Logger.Debug("an index cannot be kept warm", zap.String("copy", copyName), zap.Error(err))
@@ -376,16 +375,17 @@ func (m *Manager) poke() {
 
 // Task is an update that is under way, or waits to try a document again.
 type Task struct {
-	Copy, Signature, Design string
-	StartedMS, UpdatedMS    int64 // unix time, milliseconds
-	Done, Total             uint64
+	Name
+	Copy, Design         string
+	StartedMS, UpdatedMS int64 // unix time, milliseconds
+	Done, Total          uint64
 
 	// Of a document at which the index stays:
 	Document, Error string // its id; what went wrong. Empty: there is none
 	RetryMS         int64  // when it is tried again
 }
 
-// Tasks lists the updates that are under way and those that wait, ordered by copy and signature.
+// Tasks lists the updates that are under way and those that wait, ordered by copy and name.
 func (m *Manager) Tasks() []Task {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -396,7 +396,7 @@ func (m *Manager) Tasks() []Task {
 		}
 	}
 	slices.SortFunc(out, func(a, b Task) int {
-		return strings.Compare(a.Copy+"\x00"+a.Signature, b.Copy+"\x00"+b.Signature)
+		return strings.Compare(a.Copy+"\x00"+a.String(), b.Copy+"\x00"+b.String())
 	})
 	return out
 }
@@ -475,14 +475,14 @@ func (m *Manager) startCompacting(ctx context.Context, u *Use) bool {
 	return true
 }
 
-// Cleanup removes the indexes of a copy except those with one of the signatures.
-func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) error {
-	names, err := m.o.Engine.Signatures(copyName)
+// Cleanup removes the indexes of a type of a copy except those with one of the signatures.
+func (m *Manager) Cleanup(ctx context.Context, copyName string, t Type, keep []string) error {
+	names, err := namesOf(m.o.Engine, copyName)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if slices.Contains(keep, name) {
+		if name.Type != t || slices.Contains(keep, name.Signature) {
 			continue
 		}
 		if err := m.drop(ctx, copyName, name); err != nil {
@@ -494,11 +494,11 @@ func (m *Manager) Cleanup(ctx context.Context, copyName string, keep []string) e
 
 // drop removes one index. Who reads it goes on until it is done; work on it ends
 // first, so that the next query finds its place free.
-func (m *Manager) drop(ctx context.Context, copyName, signature string) error {
-	m.giveUpWaiting(func(f *follower) bool { return f.copyName == copyName && f.spec.Signature == signature })
+func (m *Manager) drop(ctx context.Context, copyName string, name Name) error {
+	m.giveUpWaiting(func(f *follower) bool { return f.copyName == copyName && f.spec.Name == name })
 	var ended []<-chan struct{}
 	m.mu.Lock()
-	if f := m.mu.followers[copyName+"\x00"+signature]; f != nil {
+	if f := m.mu.followers[copyName+"\x00"+name.String()]; f != nil {
 		ended = f.cancelWork()
 	}
 	m.mu.Unlock()
@@ -509,8 +509,8 @@ func (m *Manager) drop(ctx context.Context, copyName, signature string) error {
 			return ctx.Err()
 		}
 	}
-	if err := m.o.Engine.DropIndex(copyName, signature); err != nil && !fault.Is(err, fault.NoCopy) {
+	if err := m.o.Engine.DropIndex(copyName, name.String()); err != nil && !fault.Is(err, fault.NoCopy) {
 		return err
 	}
-	return m.removeCheckpoint(ctx, copyName, signature)
+	return m.removeCheckpoint(ctx, copyName, name)
 }

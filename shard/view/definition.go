@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"divan/shard/index"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
@@ -169,6 +170,13 @@ func (d *Definition) appendText(dst []byte) []byte {
 		dst = append(dst, '}')
 	}
 	return append(dst, "}}"...)
+}
+
+func (d *Definition) name() index.Name { return index.Name{Type: index.View, Signature: d.Signature} }
+
+// Wanted returns the index that the definition describes.
+func (d *Definition) Wanted() index.Definition {
+	return index.Definition{Name: d.name(), Design: d.Design, Text: d.Text}
 }
 
 // View returns a view by its name.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/script"
 	"divan/storage"
 	"divan/storage/collate"
@@ -26,6 +27,7 @@ type node struct {
 	engine  *storage.Engine
 	local   *shard.Local
 	scripts *script.Engine
+	indexes *index.Manager
 	views   *Views
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -39,11 +41,12 @@ func startOn(tb testing.TB, fs vfs.FS) *node {
 		tb.Fatal(err)
 	}
 	n := &node{tb: tb, engine: e, local: shard.New(shard.Options{Engine: e}), scripts: script.New(script.Options{})}
-	n.views = New(Options{Engine: e, Shards: n.local, Scripts: n.scripts})
+	n.indexes = index.New(index.Options{Engine: e, Shards: n.local})
+	n.views = New(Options{Indexes: n.indexes, Shards: n.local, Scripts: n.scripts})
 	var ctx context.Context
 	ctx, n.cancel = context.WithCancel(context.Background())
 	n.running.Go(func() {
-		if err := n.views.Run(ctx); err != nil {
+		if err := n.indexes.Run(ctx); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -75,7 +78,7 @@ func (n *node) stop() {
 	}
 	n.cancel()
 	n.running.Wait()
-	for _, err := range []error{n.views.Close(), n.local.Close(), n.scripts.Close(), n.engine.Close()} {
+	for _, err := range []error{n.indexes.Close(), n.local.Close(), n.scripts.Close(), n.engine.Close()} {
 		if err != nil {
 			n.tb.Error(err)
 		}

@@ -1,10 +1,6 @@
 package view
 
-import (
-	"context"
-
-	"divan/shard/index"
-)
+import "context"
 
 // Info describes the index of one copy.
 type Info struct {
@@ -15,9 +11,6 @@ type Info struct {
 	Updating, Compacting   bool
 	Collation              string // version of the collation, empty for a view that is ordered raw
 }
-
-// Task is an update of an index that is under way, for _active_tasks.
-type Task = index.Task
 
 // Info describes the index of a definition.
 func (v *Views) Info(ctx context.Context, copyName string, definition []byte) (info Info, err error) {
@@ -54,12 +47,6 @@ func (v *Views) Info(ctx context.Context, copyName string, definition []byte) (i
 	return info, err
 }
 
-// Cleanup removes the indexes of a copy, except those with one of the
-// signatures.
-func (v *Views) Cleanup(ctx context.Context, copyName string, keep []string) error {
-	return v.indexes.Cleanup(ctx, copyName, keep)
-}
-
 // Compact starts the compaction of the index of a definition in the background.
 // While one is running a second call changes nothing.
 func (v *Views) Compact(ctx context.Context, copyName string, definition []byte) error {
@@ -69,14 +56,3 @@ func (v *Views) Compact(ctx context.Context, copyName string, definition []byte)
 	}
 	return v.indexes.Compact(ctx, copyName, v.spec(copyName, d))
 }
-
-// Warm brings the indexes of definitions up to date in the background, one after
-// the other; while nobody waits for them, with half of one processor.
-func (v *Views) Warm(ctx context.Context, copyName string, defs []*Definition) {
-	for _, d := range defs {
-		v.indexes.Warm(ctx, copyName, v.spec(copyName, d))
-	}
-}
-
-// Tasks lists the updates that are under way.
-func (v *Views) Tasks() []Task { return v.indexes.Tasks() }

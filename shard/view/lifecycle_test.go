@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/storagetest"
@@ -154,7 +155,8 @@ func TestInfoWarmAndCleanup(t *testing.T) {
 	if i.Seq != 0 || i.Pending != 100 || i.Updating || i.Collation == "" {
 		t.Errorf("before it is built: %+v", i)
 	}
-	n.views.Warm(t.Context(), copyName, []*Definition{d, other})
+	n.indexes.Warm(t.Context(), copyName, d.Wanted())
+	n.indexes.Warm(t.Context(), copyName, other.Wanted())
 	n.waitFor(d, func(i Info) bool { return i.Pending == 0 && !i.Updating })
 	n.waitFor(other, func(i Info) bool { return i.Pending == 0 && !i.Updating })
 	if i, err = n.views.Info(ctx, copyName, d.Text); i.Seq != 100 || i.External == 0 || err != nil {
@@ -162,10 +164,10 @@ func TestInfoWarmAndCleanup(t *testing.T) {
 	}
 	must(t, n.views.Compact(ctx, copyName, d.Text))
 	n.waitFor(d, func(i Info) bool { return !i.Compacting && i.File > 0 })
-	if tasks := n.views.Tasks(); len(tasks) > 0 {
+	if tasks := n.indexes.Tasks(); len(tasks) > 0 {
 		t.Errorf("tasks of indexes that are up to date: %+v", tasks)
 	}
-	must(t, n.views.Cleanup(ctx, copyName, []string{d.Signature}))
+	must(t, n.indexes.Cleanup(ctx, copyName, index.View, []string{d.Signature}))
 	left, err := n.engine.Signatures(copyName)
 	must(t, err)
 	if !slices.Equal(left, []string{d.Signature}) || len(n.checkpoints()) != 1 {
@@ -289,12 +291,12 @@ func TestCopyDroppedDuringBuild(t *testing.T) {
 	n := start(t)
 	n.put(1, numbered(0, 5000)...)
 	d := define(t, simple)
-	n.views.Warm(t.Context(), copyName, []*Definition{d})
+	n.indexes.Warm(t.Context(), copyName, d.Wanted())
 	must(t, n.local.Drop(context.Background(), copyName))
 	if _, err := n.tryQuery(request(d, "n")); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("a view of a copy that is gone: %v", err)
 	}
-	must(t, n.views.Close())
+	must(t, n.indexes.Close())
 	if left, err := n.engine.Signatures(copyName); len(left) > 0 || err != nil {
 		t.Errorf("%v, %v", left, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/view"
 	"divan/shard/view/reduce"
 	"divan/storage/collate"
@@ -453,7 +454,7 @@ func (w *world) actions(rng *rand.Rand, defs []*view.Definition) map[string]func
 		"clean up": func(t *rapid.T) {
 			keep := defs[rapid.IntRange(0, len(defs)-1).Draw(t, "keep")].Signature
 			for _, name := range w.copies {
-				w.must(w.views.Cleanup(context.Background(), name, []string{keep}))
+				w.must(w.indexes.Cleanup(context.Background(), name, index.View, []string{keep}))
 			}
 		},
 	}

@@ -12,18 +12,15 @@ import (
 	"divan/shard/ring"
 	"divan/shard/script"
 	"divan/shard/view/reduce"
-	"divan/storage"
 	"divan/storage/fault"
 )
 
-// Options are what Views are made of. Engine, Shards and Scripts are required.
+// Options are what Views are made of. Indexes, Shards and Scripts are required.
 type Options struct {
-	Engine  *storage.Engine
+	Indexes *index.Manager // of the node; its indexes of views are made by the Views
 	Shards  *shard.Local
 	Scripts *script.Engine
 	Logger  *zap.Logger // default: none
-	// Memory is that of all updates together, in bytes; see index.Options.
-	Memory int64
 	// Limit is the setting reduce_limit; nil: reduce.DefaultLimit.
 	Limit func() reduce.Limit
 }
@@ -44,8 +41,7 @@ type Views struct {
 	compiled compiledReducers
 }
 
-// New returns the views of the copies of this node. It starts nothing: Run has
-// to be called for what happens in the background, and Close.
+// New returns the views of the copies of this node.
 func New(o Options) *Views {
 	if o.Limit == nil {
 		o.Limit = reduce.DefaultLimit
@@ -53,30 +49,27 @@ func New(o Options) *Views {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return &Views{
-		indexes: index.New(index.Options{Engine: o.Engine, Shards: o.Shards, Logger: o.Logger, Memory: o.Memory}),
-		shards:  o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, large: index.CommitBytes, log: o.Logger,
+	v := &Views{
+		indexes: o.Indexes, shards: o.Shards, scripts: o.Scripts, limit: o.Limit, long: longUpdate, dense: denseGroups, large: index.CommitBytes, log: o.Logger,
 	}
+	o.Indexes.Register(index.View, func(ctx context.Context, copyName string, d index.Definition) (index.Kind, bool, error) {
+		def, err := ParseText(d.Text)
+		if err != nil {
+			return nil, false, err
+		}
+		return v.open(ctx, copyName, def)
+	})
+	return v
 }
-
-// Run updates indexes in the background until ctx ends, and closes the Views.
-func (v *Views) Run(ctx context.Context) error { return v.indexes.Run(ctx) }
-
-// CopyDropped ends the work on the indexes of a copy that is gone. It does not wait for
-// that.
-func (v *Views) CopyDropped(copyName string) { v.indexes.CopyDropped(copyName) }
-
-// Close stops updates and waits for them. It may be called more than once.
-func (v *Views) Close() error { return v.indexes.Close() }
 
 // spec says how the index of a definition on a copy is made.
 func (v *Views) spec(copyName string, d *Definition) index.Spec {
-	return index.Spec{Signature: d.Signature, Design: d.Design, Open: func(ctx context.Context) (index.Kind, bool, error) { return v.open(ctx, copyName, d) }}
+	return index.Spec{Name: d.name(), Design: d.Design, Open: func(ctx context.Context) (index.Kind, bool, error) { return v.open(ctx, copyName, d) }}
 }
 
 // specOf is spec for a request, whose definition is read only when it is needed.
 func (v *Views) specOf(req *Request) index.Spec {
-	return index.Spec{Signature: req.Signature, Design: req.Design, Open: func(ctx context.Context) (index.Kind, bool, error) {
+	return index.Spec{Name: index.Name{Type: index.View, Signature: req.Signature}, Design: req.Design, Open: func(ctx context.Context) (index.Kind, bool, error) {
 		d, err := ParseText(req.Definition)
 		if err == nil && d.Signature != req.Signature {
 			err = fault.New(fault.BadRequest, "The signature is not that of the definition.")

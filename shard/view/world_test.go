@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/script"
 	"divan/shard/view"
 	"divan/shard/view/reduce"
@@ -37,6 +38,7 @@ type world struct {
 	engine  *storage.Engine
 	shards  *shard.Local
 	scripts *script.Engine
+	indexes *index.Manager
 	views   *view.Views
 	copies  []string
 	stop    func()
@@ -75,18 +77,19 @@ func (w *world) open() {
 	w.must(err)
 	w.shards = shard.New(shard.Options{Engine: w.engine})
 	w.scripts = script.New(script.Options{})
-	w.views = view.New(view.Options{Engine: w.engine, Shards: w.shards, Scripts: w.scripts})
+	w.indexes = index.New(index.Options{Engine: w.engine, Shards: w.shards})
+	w.views = view.New(view.Options{Indexes: w.indexes, Shards: w.shards, Scripts: w.scripts})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := w.views.Run(ctx); err != nil {
+		if err := w.indexes.Run(ctx); err != nil {
 			w.t.Error(err)
 		}
 	})
 	w.stop = func() {
 		cancel()
 		running.Wait()
-		for _, err := range []error{w.views.Close(), w.shards.Close(), w.scripts.Close(), w.engine.Close()} {
+		for _, err := range []error{w.indexes.Close(), w.shards.Close(), w.scripts.Close(), w.engine.Close()} {
 			if err != nil {
 				w.t.Error(err)
 			}

@@ -4923,6 +4923,7 @@ type ViewCleanup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
 	Keep          []string               `protobuf:"bytes,2,rep,name=keep,proto3" json:"keep,omitempty"` // signatures
+	Type          string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"` // of the indexes; empty: view
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4969,6 +4970,13 @@ func (x *ViewCleanup) GetKeep() []string {
 		return x.Keep
 	}
 	return nil
+}
+
+func (x *ViewCleanup) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
 }
 
 type AttachmentRange struct {
@@ -6261,10 +6269,11 @@ const file_wire_proto_rawDesc = "" +
 	"compacting\x18\t \x01(\bR\n" +
 	"compacting\x12\x1c\n" +
 	"\tcollation\x18\n" +
-	" \x01(\tR\tcollation\"5\n" +
+	" \x01(\tR\tcollation\"I\n" +
 	"\vViewCleanup\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x12\n" +
-	"\x04keep\x18\x02 \x03(\tR\x04keep\"\xc8\x01\n" +
+	"\x04keep\x18\x02 \x03(\tR\x04keep\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\"\xc8\x01\n" +
 	"\x0fAttachmentRange\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +

@@ -42,7 +42,7 @@ func (n *Node) filter(ctx context.Context, f *shard.Filter) (shard.BatchMatcher,
 }
 
 // copyDropped is told that a copy of this node was taken away.
-func (n *Node) copyDropped(copyName string) { n.views.CopyDropped(copyName) }
+func (n *Node) copyDropped(copyName string) { n.indexes.CopyDropped(copyName) }
 
 // designChanged is told that a copy of this node has a new design document.
 func (n *Node) designChanged(copyName string) { n.designs.Drop(copyName) }

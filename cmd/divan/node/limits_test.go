@@ -85,8 +85,8 @@ func TestLimitsOfANode(t *testing.T) {
 	h := start(t, onDisk(t.TempDir(), "DIVAN_PROMETHEUS__ADDITIONAL_PORT=true", "DIVAN_PROMETHEUS__PORT=0"))
 	defer h.end()
 	d := h.node.api.Deps
-	if want := machineMemory(os.ReadFile) / 8; d.BodyMemory != want || d.MaxConnections != divide(descriptorLimit()).connections {
-		t.Errorf("bodies of %d bytes, want %d; %d connections", d.BodyMemory, want, d.MaxConnections)
+	if want := machineMemory(os.ReadFile) / 8; d.Limits.BodyMemory != want || d.Limits.Connections != divide(descriptorLimit()).connections {
+		t.Errorf("bodies of %d bytes, want %d; %d connections", d.Limits.BodyMemory, want, d.Limits.Connections)
 	}
 	address := h.listening("metrics", 0)
 	var conns []net.Conn

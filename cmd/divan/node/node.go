@@ -18,6 +18,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/cluster/designdocs"
+	"divan/cluster/indexes"
 	"divan/cluster/meta"
 	"divan/cluster/repair"
 	clusterview "divan/cluster/view"
@@ -26,6 +27,7 @@ import (
 	"divan/reshard"
 	"divan/reshard/rebalance"
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/query"
 	"divan/shard/script"
 	"divan/shard/view"
@@ -75,7 +77,9 @@ type upkeep struct {
 type functions struct {
 	scripts *script.Engine
 	designs *designdocs.Cache
-	views   *view.Views        // the indexes of this node's copies
+	indexes *index.Manager     // of this node's copies
+	views   *view.Views        // those of views
+	wanted  *indexes.Indexes   // what design documents want
 	queries *clusterview.Views // of databases
 }
 
@@ -187,9 +191,8 @@ func (n *Node) build(ctx context.Context) (err error) {
 		Logger: n.log.Named("script"), Processors: n.cfg.Processors, Timeout: func() time.Duration { return n.config.Load().CouchDB.OSProcessTimeout },
 		Eval: func() bool { return n.config.Load().Limits.AllowEval },
 	})
-	n.views = view.New(view.Options{
-		Engine: n.engine, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit, Memory: s.Limits.MaxIndexMemory,
-	})
+	n.indexes = index.New(index.Options{Engine: n.engine, Shards: n.local, Logger: n.log.Named("indexes"), Memory: s.Limits.MaxIndexMemory})
+	n.views = view.New(view.Options{Indexes: n.indexes, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit})
 	if !s.CouchDB.SingleNode {
 		if n.links, err = n.newLinks(ctx); err != nil {
 			return err
@@ -200,7 +203,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	}
 	n.newDesigns()
 	options := cluster.Options{
-		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Views: n.views, Logger: n.log.Named("cluster"),
+		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Indexes: n.indexes, Views: n.views, Logger: n.log.Named("cluster"),
 		DesignWritten: n.designs.Written,
 	}
 	if err := n.newRepair(); err != nil {
@@ -217,14 +220,18 @@ func (n *Node) build(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("views: %w", err)
 	}
+	n.wanted, err = indexes.New(indexes.Options{Coordinator: n.coord, Designs: n.designs, Manager: n.indexes, Logger: n.log.Named("indexes")})
+	if err != nil {
+		return fmt.Errorf("indexes: %w", err)
+	}
 	if err := n.newResharder(); err != nil {
 		return err
 	}
 	deps := httpapi.Deps{
-		Coordinator: n.coord, Views: n.queries, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
+		Coordinator: n.coord, Views: n.queries, Indexes: n.wanted, Meta: n.meta, Config: n.config, Auth: n.auth, Logger: n.log.Named("http"),
 		Designs: n.designs, Scripts: n.scripts, Heavy: n.local.Heavy(),
 		Version: n.cfg.Version, Restart: n.Restart, Figures: n.figures, Tasks: n.tasks, Reshard: n.resharder.Table(),
-		MaxConnections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare,
+		Limits: httpapi.Limits{Connections: n.files.connections, BodyMemory: machineMemory(os.ReadFile) / bodyShare},
 	}
 	if n.links != nil {
 		if err := n.newRebalancer(); err != nil {

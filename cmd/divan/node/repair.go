@@ -28,8 +28,8 @@ func (p peerCopies) Copies(node string) replica.Copies {
 func (n *Node) newRepair() (err error) {
 	o := repair.Options{
 		Node: n.name, Meta: n.meta, Local: n.local, Config: n.config,
-		Own:    replica.NewLocal(replica.Held{Shards: n.local, Views: n.views, Place: cluster.PlaceOn(n.name, n.meta)}),
-		Logger: n.log.Named("repair"), Index: n.newIndexes().Build,
+		Own:    replica.NewLocal(replica.Held{Shards: n.local, Indexes: n.indexes, Views: n.views, Place: cluster.PlaceOn(n.name, n.meta)}),
+		Logger: n.log.Named("repair"), Index: n.buildIndexes,
 	}
 	if n.links != nil {
 		o.Peers, o.Ask = peerCopies{n.links.pool}, n.links.pool.Ask
@@ -54,7 +54,7 @@ func (l *links) copiesForOthers() *replica.Local {
 // updated is told that a copy of this node has something new.
 func (n *Node) updated(name string) {
 	n.coord.Updated(name)
-	n.queries.Updated(name)
+	n.wanted.Updated(name)
 	n.repair.Updated(name)
 }
 
@@ -68,9 +68,9 @@ func (n *Node) tasks() []httpapi.Task {
 			ChangesDone: c.Done, TotalChanges: c.Total, StartedOn: time.UnixMilli(c.StartedMS), Updated: time.UnixMilli(c.UpdatedMS),
 		})
 	}
-	for _, t := range n.views.Tasks() {
+	for _, t := range n.indexes.Tasks() {
 		out = append(out, httpapi.Task{
-			Node: n.name, PID: "<0." + t.Copy + "." + t.Signature + ">", Type: "indexer", Database: t.Copy, DesignDocument: t.Design,
+			Node: n.name, PID: "<0." + t.Copy + "." + t.String() + ">", Type: "indexer", Database: t.Copy, DesignDocument: t.Design,
 			FailedDocument: t.Document, Error: t.Error,
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})

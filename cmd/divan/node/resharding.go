@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"divan/cluster"
 	"divan/httpapi"
 	"divan/reshard"
 	"divan/reshard/job"
@@ -15,7 +14,7 @@ import (
 // newResharder builds what splits shards of this node.
 func (n *Node) newResharder() (err error) {
 	n.resharder, err = reshard.New(reshard.Options{
-		Node: n.name, Records: n.meta, Map: n.meta, Copies: n.local, Index: n.newIndexes().Build, Config: n.config,
+		Node: n.name, Records: n.meta, Map: n.meta, Copies: n.local, Index: n.buildIndexes, Config: n.config,
 		Logger: n.log.Named("reshard"),
 	})
 	if err != nil {
@@ -60,12 +59,9 @@ func (n *Node) rebalanceTask(to []httpapi.Task) []httpapi.Task {
 	})
 }
 
-// newIndexes returns what builds the indexes of copies that are made.
-func (n *Node) newIndexes() *reshard.Indexes {
-	return &reshard.Indexes{
-		DB:      func(ctx context.Context, name string) (*cluster.DB, error) { return n.coord.DB(ctx, name) },
-		Designs: n.designs, Views: n.views, Logger: n.log.Named("reshard"),
-	}
+// buildIndexes builds the indexes of a copy that is made.
+func (n *Node) buildIndexes(ctx context.Context, name, copyName string) error {
+	return n.wanted.Build(ctx, name, copyName)
 }
 
 // taskType is the name of a job of resharding in _active_tasks; CouchDB has that of splits.

@@ -31,7 +31,7 @@ func (n *Node) parts() []part {
 		{name: "storage", run: n.engine.Run, close: n.engine.Close},
 		{name: "shard", run: n.local.Run, close: n.local.Close},
 		{name: "scripts", run: untilDone, close: n.scripts.Close},
-		{name: "indexes", run: n.views.Run, close: n.views.Close},
+		{name: "indexes", run: n.indexes.Run, close: n.indexes.Close},
 	}
 	if n.links != nil {
 		out = append(out, n.links.parts()...)
@@ -46,7 +46,7 @@ func (n *Node) parts() []part {
 		part{name: "repair", run: n.repair.Run, close: nothing},
 		part{name: "design documents", run: untilDone, close: n.designs.Close},
 		part{name: "cluster", run: n.coord.Run, close: n.coord.Close, up: n.furnish},
-		part{name: "views", run: n.queries.Run, close: nothing},
+		part{name: "wanted indexes", run: n.wanted.Run, close: nothing},
 		part{name: "auth", run: n.auth.Run, close: nothing},
 		part{name: "accounts", run: n.keepAccountRules, close: nothing, up: n.furnishAccounts},
 	)

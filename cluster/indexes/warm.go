@@ -1,4 +1,4 @@
-package view
+package indexes
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster"
+	"divan/shard/index"
 	"divan/shard/ring"
-	index "divan/shard/view"
 )
 
 const (
@@ -34,8 +34,8 @@ type written struct {
 // Updated is told that a copy of this node has something new: its indexes are
 // brought up to date in the background, so that queries find little to do. It
 // returns at once.
-func (v *Views) Updated(copyName string) {
-	w := &v.written
+func (x *Indexes) Updated(copyName string) {
+	w := &x.written
 	w.mu.Lock()
 	w.set[copyName] = struct{}{}
 	w.mu.Unlock()
@@ -60,13 +60,13 @@ func (w *written) take() (names []string, more bool) {
 }
 
 // Run has indexes brought up to date after writes, until ctx ends.
-func (v *Views) Run(ctx context.Context) error {
+func (x *Indexes) Run(ctx context.Context) error {
 	delay := time.NewTimer(warmDelay)
 	defer delay.Stop()
 	for more := false; ; {
 		if !more {
 			select {
-			case <-v.written.wake:
+			case <-x.written.wake:
 			case <-ctx.Done():
 				return nil
 			}
@@ -78,10 +78,10 @@ func (v *Views) Run(ctx context.Context) error {
 			return nil
 		}
 		var names []string
-		names, more = v.written.take()
+		names, more = x.written.take()
 		for _, name := range names {
-			if err := v.warm(ctx, name); err != nil && ctx.Err() == nil {
-				v.o.Logger.Debug("indexes are not brought up to date", zap.String("copy", name), zap.Error(err))
+			if err := x.warm(ctx, name); err != nil && ctx.Err() == nil {
+				x.o.Logger.Debug("indexes are not brought up to date", zap.String("copy", name), zap.Error(err))
 			}
 		}
 	}
@@ -89,27 +89,20 @@ func (v *Views) Run(ctx context.Context) error {
 
 // warm has the indexes of a copy brought up to date, except those of design
 // documents that do not want it ("autoupdate": false).
-func (v *Views) warm(ctx context.Context, copyName string) error {
+func (x *Indexes) warm(ctx context.Context, copyName string) error {
 	_, name, _, ok := ring.ParseCopyName(copyName)
 	if !ok {
 		return nil
 	}
-	var defs []*index.Definition
-	err := v.o.Coordinator.Do(ctx, name, func(db *cluster.DB) error {
-		designs, err := v.o.Designs.All(ctx, db)
-		if err != nil {
-			return err
-		}
-		for _, d := range designs {
-			def, err := d.Definition(db.Meta().Partitioned)
-			if err == nil && def != nil && string(d.Member("autoupdate")) != "false" {
-				defs = append(defs, def)
-			}
-		}
-		return nil
+	var wanted []index.Definition
+	err := x.o.Coordinator.Do(ctx, name, func(db *cluster.DB) (err error) {
+		wanted, err = x.Wanted(ctx, db)
+		return err
 	})
-	if err == nil && len(defs) > 0 {
-		v.o.Indexes.Warm(ctx, copyName, defs)
+	for _, d := range wanted {
+		if !d.Manual {
+			x.o.Manager.Warm(ctx, copyName, d)
+		}
 	}
 	return err
 }
