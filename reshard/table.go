@@ -17,7 +17,7 @@ import (
 	"divan/storage/fault"
 )
 
-// Records are values that all nodes agree on; *meta.Meta has them.
+// Records are values that all nodes agree on; *meta.RecordTable has them.
 type Records interface {
 	// Records returns those whose keys have a prefix, sorted by key.
 	Records(prefix string) []meta.Record

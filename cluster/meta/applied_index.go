@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"divan/storage/pause"
 )
 
@@ -23,38 +21,45 @@ func committedKey() []byte { return []byte("divan_committed") }
 // of its group. It makes starts faster and decides nothing.
 func soleMemberKey() []byte { return []byte("divan_alone") }
 
-// persistApplied writes down what was applied until ctx ends. A group of one does
+// appliedIndex writes down how far this node has followed the group, and whether it is alone.
+type appliedIndex struct {
+	group  *Group
+	fsm    *stateMachine
+	stores *openStores
+}
+
+// keep writes down what was applied until ctx ends. A group of one does
 // not need it: it always finds a leader.
-func (m *Meta) persistApplied(ctx context.Context) {
-	if m.opts.Transport == nil {
+func (a *appliedIndex) keep(ctx context.Context) {
+	if a.group.lone {
 		return
 	}
 	for {
 		select {
-		case <-m.fsm.applied:
+		case <-a.fsm.applied:
 		case <-ctx.Done():
 			return
 		}
 		if pause.For(ctx, persistEvery) != nil {
 			return
 		}
-		if err := m.persistAppliedNow(); err != nil {
-			m.fsm.fail(err)
+		if err := a.write(); err != nil {
+			a.fsm.fail(err)
 			return
 		}
 	}
 }
 
-func (m *Meta) persistAppliedNow() error {
-	s, r := m.stores.Load(), m.raft.Load()
-	if s == nil || r == nil || m.opts.Transport == nil {
+func (a *appliedIndex) write() error {
+	s, r := a.stores.Load(), a.group.raft.Load()
+	if s == nil || r == nil || a.group.lone {
 		return nil
 	}
-	if err := m.checkGroupID(*s); err != nil {
+	if err := a.fsm.load().checkGroupID(*s); err != nil {
 		return err
 	}
 	alone := uint64(0)
-	if servers, err := members(r); err == nil && len(servers) == 1 && string(servers[0].ID) == m.Self() {
+	if servers, err := members(r); err == nil && len(servers) == 1 && string(servers[0].ID) == a.group.self {
 		alone = 1
 	}
 	if was := storedNumber(*s, soleMemberKey()); was != alone {
@@ -62,7 +67,7 @@ func (m *Meta) persistAppliedNow() error {
 			return fmt.Errorf("write down whether there are others: %w", err)
 		}
 	}
-	if err := s.Stable.SetUint64(committedKey(), m.fsm.load().index); err != nil {
+	if err := s.Stable.SetUint64(committedKey(), a.fsm.load().index); err != nil {
 		return fmt.Errorf("write down how far the metadata is known: %w", err)
 	}
 	return nil
@@ -76,12 +81,4 @@ func storedNumber(s Stores, key []byte) uint64 {
 		return 0
 	}
 	return n
-}
-
-// logStore returns this node's log, nil before Run has opened it.
-func (m *Meta) logStore() raft.LogStore {
-	if s := m.stores.Load(); s != nil {
-		return s.Log
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package meta
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -113,16 +112,6 @@ func (m *stateMachine) applyUpTo(log raft.LogStore, first, last uint64) error {
 		m.ApplyBatch(entries)
 	}
 	return nil
-}
-
-// replay applies what this node knew to be committed when it last ran, up to
-// index, after Raft has restored a snapshot or none.
-func (m *Meta) replay(r *raft.Raft, log raft.LogStore, index uint64) error {
-	snapshot, err := strconv.ParseUint(r.Stats()["last_snapshot_index"], 10, 64)
-	if err != nil {
-		return fmt.Errorf("read the place of the snapshot of the metadata: %w", err)
-	}
-	return m.fsm.replay(log, snapshot, index)
 }
 
 // replay applies the entries behind a snapshot, which was taken at an entry of

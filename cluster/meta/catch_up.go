@@ -7,6 +7,24 @@ import (
 	"divan/storage/fault"
 )
 
+// Reader is how far this node has followed the group, and how it makes sure that it has
+// applied what was acknowledged.
+type Reader struct {
+	group  *Group
+	fsm    *stateMachine
+	stores *openStores
+	calls  chan catchUp // of CatchUp
+}
+
+// Applied returns the number of the last command that this node has applied.
+func (r *Reader) Applied() uint64 { return r.fsm.load().index }
+
+// WaitApplied returns when this node has applied the command at an index. The error is
+// that of ctx.
+func (r *Reader) WaitApplied(ctx context.Context, index uint64) error {
+	return r.fsm.waitApplied(ctx, r.stores.log(), index, 0)
+}
+
 // catchUp is one call that waits for this node to catch up.
 type catchUp struct {
 	answer chan error // has room for one
@@ -19,22 +37,21 @@ type catchUp struct {
 //
 // Without a majority the error is fault.Unavailable: at once when it is known
 // that no majority is alive, else after the time that an election takes.
-func (m *Meta) CatchUp(ctx context.Context) error {
-	r := m.raft.Load()
-	if r == nil || m.quorumLost() {
+func (r *Reader) CatchUp(ctx context.Context) error {
+	if r.group.quorumLost() {
 		return errUnavailable(nil)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	// In a group of one there is nobody else who could have led since.
-	if servers, err := members(r); err != nil || (len(servers) == 1 && m.term.Load() != 0) {
+	if servers, err := members(r.group.raft.Load()); err != nil || (len(servers) == 1 && r.group.term.Load() != 0) {
 		return err
 	}
 	c := catchUp{answer: make(chan error, 1)}
 	select {
-	case m.catchUps <- c:
-	case <-m.done:
+	case r.calls <- c:
+	case <-r.group.done:
 		return errStopping()
 	case <-ctx.Done():
 		return ctx.Err()
@@ -47,15 +64,15 @@ func (m *Meta) CatchUp(ctx context.Context) error {
 	}
 }
 
-// serveCatchUps answers CatchUp's callers until ctx ends.
-func (m *Meta) serveCatchUps(ctx context.Context) {
+// serve answers CatchUp's callers until ctx ends.
+func (r *Reader) serve(ctx context.Context) {
 	for {
 		select {
-		case first := <-m.catchUps:
-			batch := m.waitingToo([]catchUp{first})
-			err := m.catchUpOnce(ctx)
+		case first := <-r.calls:
+			batch := r.waitingToo([]catchUp{first})
+			err := r.catchUpOnce(ctx)
 			if err != nil { // who came meanwhile would wait as long, for the same
-				batch = m.waitingToo(batch)
+				batch = r.waitingToo(batch)
 			}
 			for _, c := range batch {
 				c.answer <- err
@@ -67,10 +84,10 @@ func (m *Meta) serveCatchUps(ctx context.Context) {
 }
 
 // waitingToo adds the calls that wait now.
-func (m *Meta) waitingToo(batch []catchUp) []catchUp {
+func (r *Reader) waitingToo(batch []catchUp) []catchUp {
 	for {
 		select {
-		case c := <-m.catchUps:
+		case c := <-r.calls:
 			batch = append(batch, c)
 		default:
 			return batch
@@ -80,19 +97,19 @@ func (m *Meta) waitingToo(batch []catchUp) []catchUp {
 
 // catchUpOnce learns which command was the last one acknowledged and applies
 // up to it.
-func (m *Meta) catchUpOnce(ctx context.Context) error {
+func (r *Reader) catchUpOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
 	var index, term uint64
-	err := m.retry(ctx, func() (err error) {
-		index, term, err = m.readIndex(ctx)
+	err := r.group.retry(ctx, func() (err error) {
+		index, term, err = r.readIndex(ctx)
 		if err != nil && (fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NodeDown)) {
 			err = errors.Join(errNotProposed, err) // a question may be repeated
 		}
 		return err
 	})
 	if err == nil {
-		err = m.fsm.waitApplied(ctx, m.logStore(), index, term)
+		err = r.fsm.waitApplied(ctx, r.stores.log(), index, term)
 	}
 	if ctx.Err() != nil {
 		return errUnavailable(err)

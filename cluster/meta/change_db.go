@@ -32,24 +32,24 @@ const defaultLimit = 1000
 // refusals are fault.IllegalDatabaseName, DatabaseNameTooLong, BadRequest,
 // RequestTooLarge, Exists, and Unavailable when no majority or no node for a
 // copy is there.
-func (m *Meta) CreateDatabase(ctx context.Context, c Create) (*Database, error) {
-	if err := ring.ValidateName(c.Name); err != nil {
+func (c *Catalog) CreateDatabase(ctx context.Context, wish Create) (*Database, error) {
+	if err := ring.ValidateName(wish.Name); err != nil {
 		return nil, err
 	}
-	if len(c.Security) > maxSecurity {
+	if len(wish.Security) > maxSecurity {
 		return nil, errTooLarge()
 	}
 	// Many clients create on every start what is there since long: answer them
 	// without an entry in the log.
-	if _, ok := m.Database(c.Name); ok {
-		if err := m.CatchUp(ctx); err != nil {
+	if _, ok := c.Database(wish.Name); ok {
+		if err := c.reader.CatchUp(ctx); err != nil {
 			return nil, err
 		}
-		if _, ok := m.Database(c.Name); ok {
+		if _, ok := c.Database(wish.Name); ok {
 			return nil, errDatabaseExists()
 		}
 	}
-	return m.place(ctx, c)
+	return c.place(ctx, wish)
 }
 
 // placeAttempts is how often a creation is tried: each time but the last, a
@@ -58,13 +58,13 @@ const placeAttempts = 5
 
 // place chooses the nodes of a new database and proposes it. A node that leaves
 // meanwhile must not be left in the map: nobody would ever take its copies.
-func (m *Meta) place(ctx context.Context, c Create) (*Database, error) {
+func (c *Catalog) place(ctx context.Context, wish Create) (*Database, error) {
 	for left := placeAttempts; ; left-- {
-		db, err := m.newDatabase(c)
+		db, err := c.newDatabase(wish)
 		if err != nil {
 			return nil, err
 		}
-		res, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_CreateDatabase{CreateDatabase: db.proto()}})
+		res, err := c.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_CreateDatabase{CreateDatabase: db.proto()}})
 		switch {
 		case !fault.Is(err, fault.NotFound):
 			return res.db, err
@@ -75,14 +75,14 @@ func (m *Meta) place(ctx context.Context, c Create) (*Database, error) {
 }
 
 // newDatabase decides all that a creation leaves to chance or to the clock.
-func (m *Meta) newDatabase(c Create) (*Database, error) {
-	nodes := m.Nodes()
+func (c *Catalog) newDatabase(wish Create) (*Database, error) {
+	nodes := c.fsm.load().sortedNodes()
 	candidates := make([]ring.Node, len(nodes))
 	for i, n := range nodes {
 		candidates[i] = n.ring()
 	}
 	shards, err := ring.Place(ring.Request{
-		Nodes: candidates, Q: c.Q, N: c.N, Placement: c.Placement, Rotate: randv2.Uint64(),
+		Nodes: candidates, Q: wish.Q, N: wish.N, Placement: wish.Placement, Rotate: randv2.Uint64(),
 	})
 	if err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (m *Meta) newDatabase(c Create) (*Database, error) {
 		return nil, fault.Newf(fault.BadRequest, "a database has fewer than %d copies of shards", ring.MaxNewCopies)
 	}
 	db := &Database{
-		Name: c.Name, Created: time.Now().Unix(), N: len(shards[0].Copies), Partitioned: c.Partitioned,
-		Shards: shards, Security: c.Security, RevsLimit: c.RevsLimit, PurgedInfosLimit: c.PurgedInfosLimit,
+		Name: wish.Name, Created: time.Now().Unix(), N: len(shards[0].Copies), Partitioned: wish.Partitioned,
+		Shards: shards, Security: wish.Security, RevsLimit: wish.RevsLimit, PurgedInfosLimit: wish.PurgedInfosLimit,
 	}
 	if db.RevsLimit == 0 {
 		db.RevsLimit = defaultLimit
@@ -100,7 +100,7 @@ func (m *Meta) newDatabase(c Create) (*Database, error) {
 	if db.PurgedInfosLimit == 0 {
 		db.PurgedInfosLimit = defaultLimit
 	}
-	if db.ID = c.ID; db.ID == ([16]byte{}) {
+	if db.ID = wish.ID; db.ID == ([16]byte{}) {
 		db.ID = NewDatabaseID()
 	}
 	return db, nil
@@ -114,18 +114,18 @@ func NewDatabaseID() (id [16]byte) {
 
 // DeleteDatabase removes a database and returns what it was. fault.NotFound
 // when there is none of that name.
-func (m *Meta) DeleteDatabase(ctx context.Context, name string) (*Database, error) {
-	if err := m.mustExist(ctx, name); err != nil {
+func (c *Catalog) DeleteDatabase(ctx context.Context, name string) (*Database, error) {
+	if _, err := c.Require(ctx, name); err != nil { // spares the log a command that would find nothing
 		return nil, err
 	}
-	res, err := m.propose(ctx, deleteCommand(&metapb.DeleteDatabase{Name: name}))
+	res, err := c.proposer.propose(ctx, deleteCommand(&metapb.DeleteDatabase{Name: name}))
 	return res.db, err
 }
 
 // DeleteExactly removes a database unless it is gone or another one has its
 // name by now; that is fault.NotFound.
-func (m *Meta) DeleteExactly(ctx context.Context, db *Database) error {
-	_, err := m.propose(ctx, deleteCommand(&metapb.DeleteDatabase{Name: db.Name, Id: db.ID[:]}))
+func (c *Catalog) DeleteExactly(ctx context.Context, db *Database) error {
+	_, err := c.proposer.propose(ctx, deleteCommand(&metapb.DeleteDatabase{Name: db.Name, Id: db.ID[:]}))
 	return err
 }
 
@@ -138,63 +138,42 @@ func deleteCommand(c *metapb.DeleteDatabase) *metapb.Command {
 // fault.NotFound when it is gone, also when another one has its name by now,
 // because whoever may change the one need not be allowed to change the other.
 // Without an ID it is whichever has the name. fault.RequestTooLarge above 1 MB.
-func (m *Meta) SetSecurity(ctx context.Context, db *Database, object []byte) error {
+func (c *Catalog) SetSecurity(ctx context.Context, db *Database, object []byte) error {
 	if object == nil {
 		object = []byte("{}")
 	}
 	if len(object) > maxSecurity {
 		return errTooLarge()
 	}
-	return m.alterDatabase(ctx, db, &metapb.AlterDatabase{Security: object})
+	return c.alter(ctx, db, &metapb.AlterDatabase{Security: object})
 }
 
 // SetRevsLimit sets how many generations a revision's ancestry keeps. limit is
 // at least 1. db is as for SetSecurity.
-func (m *Meta) SetRevsLimit(ctx context.Context, db *Database, limit int) error {
+func (c *Catalog) SetRevsLimit(ctx context.Context, db *Database, limit int) error {
 	if limit < 1 {
 		return fault.New(fault.BadRequest, "`rev_limit` must be positive")
 	}
-	return m.alterDatabase(ctx, db, &metapb.AlterDatabase{RevsLimit: new(int64(limit))})
+	return c.alter(ctx, db, &metapb.AlterDatabase{RevsLimit: new(int64(limit))})
 }
 
 // SetPurgedInfosLimit sets how many purges are remembered. limit is at least 1.
 // db is as for SetSecurity.
-func (m *Meta) SetPurgedInfosLimit(ctx context.Context, db *Database, limit int) error {
+func (c *Catalog) SetPurgedInfosLimit(ctx context.Context, db *Database, limit int) error {
 	if limit < 1 {
 		return fault.New(fault.BadRequest, "`purge_infos_limit` must be positive")
 	}
-	return m.alterDatabase(ctx, db, &metapb.AlterDatabase{PurgedInfosLimit: new(int64(limit))})
+	return c.alter(ctx, db, &metapb.AlterDatabase{PurgedInfosLimit: new(int64(limit))})
 }
 
-func (m *Meta) alterDatabase(ctx context.Context, db *Database, c *metapb.AlterDatabase) error {
-	if err := m.mustExist(ctx, db.Name); err != nil {
+func (c *Catalog) alter(ctx context.Context, db *Database, to *metapb.AlterDatabase) error {
+	if _, err := c.Require(ctx, db.Name); err != nil { // as above
 		return err
 	}
-	c.Name = db.Name
+	to.Name = db.Name
 	if db.ID != ([16]byte{}) {
-		c.Id = db.ID[:]
+		to.Id = db.ID[:]
 	}
-	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AlterDatabase{AlterDatabase: c}})
+	_, err := c.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_AlterDatabase{AlterDatabase: to}})
 	return err
-}
-
-// mustExist spares the log a command that would find nothing.
-func (m *Meta) mustExist(ctx context.Context, name string) error {
-	_, err := m.Require(ctx, name)
-	return err
-}
-
-// Require returns a database, catching up with the group before it says
-// fault.NotFound.
-func (m *Meta) Require(ctx context.Context, name string) (*Database, error) {
-	if db, ok := m.Database(name); ok {
-		return db, nil
-	}
-	if err := m.CatchUp(ctx); err != nil {
-		return nil, err
-	}
-	if db, ok := m.Database(name); ok {
-		return db, nil
-	}
-	return nil, errNoDatabase()
 }

@@ -15,6 +15,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/voters"
 	"divan/storage/fault"
 )
 
@@ -85,7 +86,7 @@ func newTestCluster(t *testing.T, n int) *testCluster {
 		g.waitReady(i)
 	}
 	g.wait("voters", func() bool { // all have to know: what only the leader has may be undone
-		return !slices.ContainsFunc(g.nodes, func(p *testNode) bool { return len(p.meta.Voters()) != voterTarget(n) })
+		return !slices.ContainsFunc(g.nodes, func(p *testNode) bool { return len(p.meta.Voters()) != voters.Target(n) })
 	})
 	return g
 }

@@ -64,9 +64,11 @@ type ClusterVersions struct {
 }
 
 // ClusterVersions returns what this node knows of the versions of its cluster.
-func (m *Meta) ClusterVersions() ClusterVersions {
-	s := m.fsm.load()
-	out := ClusterVersions{Known: m.fsm.versions.known, Usable: m.fsm.versions.known, Written: s.clusterVersion}
+func (m *Members) ClusterVersions() ClusterVersions { return m.fsm.clusterVersions() }
+
+func (m *stateMachine) clusterVersions() ClusterVersions {
+	s := m.load()
+	out := ClusterVersions{Known: m.versions.known, Usable: m.versions.known, Written: s.clusterVersion}
 	for _, n := range s.nodes {
 		out.Usable = min(out.Usable, n.ClusterVersion)
 		if n.ClusterVersion < out.Known {

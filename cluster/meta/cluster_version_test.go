@@ -241,7 +241,7 @@ func TestVersionOfEarlierTerm(t *testing.T) {
 		create(t, m, "films")
 		led := m.term.Swap(m.term.Load() + 1)
 		c := &metapb.Command{Op: &metapb.Command_DeleteDatabase{DeleteDatabase: &metapb.DeleteDatabase{Name: "films"}}}
-		if _, err := m.enqueue(t.Context(), m.raft.Load(), c, encode(c)); !errors.Is(err, errNotProposed) {
+		if _, err := m.proposer.enqueue(t.Context(), m.raft.Load(), c, encode(c)); !errors.Is(err, errNotProposed) {
 			t.Errorf("got %v", err)
 		}
 		m.term.Store(led)
@@ -265,9 +265,12 @@ func TestWaitForTurnEnds(t *testing.T) {
 			turn chan struct{}
 			do   func(ctx context.Context) error
 		}{
-			{m.versionTurn, func(ctx context.Context) error { _, err := m.PutRecord(ctx, "key", []byte("value"), 0); return err }},
-			{m.configTurn, func(ctx context.Context) error {
-				_, err := m.SetConfig(ctx, ConfigChange{Section: "couchdb", Key: "max_document_size", Value: "1000"})
+			{m.proposer.versionTurn, func(ctx context.Context) error {
+				_, err := m.Records.PutRecord(ctx, "key", []byte("value"), 0)
+				return err
+			}},
+			{m.Config.turn, func(ctx context.Context) error {
+				_, err := m.Config.Set(ctx, ConfigChange{Section: "couchdb", Key: "max_document_size", Value: "1000"})
 				return err
 			}},
 		} {

@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,7 @@ import (
 
 func set(t *testing.T, m *Meta, c ConfigChange) string {
 	t.Helper()
-	old, err := m.SetConfig(t.Context(), c)
+	old, err := m.Config.Set(t.Context(), c)
 	if err != nil {
 		t.Fatalf("set %s/%s: %v", c.Section, c.Key, err)
 	}
@@ -26,7 +25,7 @@ func set(t *testing.T, m *Meta, c ConfigChange) string {
 
 func unset(t *testing.T, m *Meta, c ConfigChange) string {
 	t.Helper()
-	old, err := m.DeleteConfig(t.Context(), c)
+	old, err := m.Config.Delete(t.Context(), c)
 	if err != nil {
 		t.Fatalf("delete %s/%s: %v", c.Section, c.Key, err)
 	}
@@ -34,7 +33,7 @@ func unset(t *testing.T, m *Meta, c ConfigChange) string {
 }
 
 func get(m *Meta, section, key string) string {
-	v, ok := m.opts.Config.Load().Get(section, key)
+	v, ok := m.Config.settings.Load().Get(section, key)
 	if !ok {
 		return "(unset)"
 	}
@@ -55,7 +54,7 @@ func TestConfigOverHTTP(t *testing.T) {
 	if old := unset(t, m, one); old != "two" {
 		t.Errorf("old value %q", old)
 	}
-	_, err := m.DeleteConfig(ctx, one)
+	_, err := m.Config.Delete(ctx, one)
 	wantKind(t, err, fault.NotFound)
 	if fault.Reason(err) != "unknown_config_value" {
 		t.Error(err)
@@ -72,10 +71,10 @@ func TestConfigOverHTTP(t *testing.T) {
 		{ConfigChange{Section: "a", Key: adminHashSection, Value: "0"}, fault.BadRequest},
 		{ConfigChange{Section: adminHashSection, Key: "a", Value: "0"}, fault.BadRequest},
 	} {
-		_, err := m.SetConfig(ctx, c.change)
+		_, err := m.Config.Set(ctx, c.change)
 		wantKind(t, err, c.want)
 	}
-	wantKind(t, second(m.DeleteConfig(ctx, ConfigChange{Section: "httpd_design_handlers", Key: "x"})), fault.Forbidden)
+	wantKind(t, second(m.Config.Delete(ctx, ConfigChange{Section: "httpd_design_handlers", Key: "x"})), fault.Forbidden)
 	if got := get(m, "cluster", "q"); got != "2" {
 		t.Errorf("a refused value was set: %q", got)
 	}
@@ -87,7 +86,7 @@ func TestDeleteHidesWeakerLayers(t *testing.T) {
 	if old := unset(t, m, ConfigChange{Section: "log", Key: "level"}); old != "error" {
 		t.Errorf("old value %q", old)
 	}
-	if got := get(m, "log", "level"); got != "(unset)" || m.opts.Config.Load().Log.Level != "info" {
+	if got := get(m, "log", "level"); got != "(unset)" || m.Config.settings.Load().Log.Level != "info" {
 		t.Errorf("level %q", got)
 	}
 	set(t, m, ConfigChange{Section: "log", Key: "level", Value: "debug"})
@@ -110,7 +109,7 @@ func TestVolatile(t *testing.T) {
 	if got := get(m, "x", "k"); got != "(unset)" {
 		t.Errorf("value %q", got)
 	}
-	if err := m.ReloadConfig(ctx); err != nil {
+	if err := m.Config.Reload(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(m, "x", "k"); got != "kept" {
@@ -137,17 +136,17 @@ func TestReloadReadsFiles(t *testing.T) {
 		t.Errorf("administrator %q", got)
 	}
 	write("[log]\nlevel = debug\n[admins]\nroot = pear\n")
-	if err := m.ReloadConfig(t.Context()); err != nil {
+	if err := m.Config.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	pear, _ := quickHash("pear")
-	if got := get(m, "admins", "root"); got != pear || m.opts.Config.Load().Log.Level != "debug" {
+	if got := get(m, "admins", "root"); got != pear || m.Config.settings.Load().Log.Level != "debug" {
 		t.Errorf("after the reload: administrator %q", got)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.ReloadConfig(t.Context()); err == nil {
+	if err := m.Config.Reload(t.Context()); err == nil {
 		t.Error("reload without the file succeeded")
 	}
 	if get(m, "admins", "root") != pear {
@@ -187,14 +186,14 @@ func TestAdminsFromEnvironment(t *testing.T) {
 	if !config.IsHashed(first) {
 		t.Fatalf("administrator %q", first)
 	}
-	for _, section := range m.opts.Config.Load().All() {
+	for _, section := range m.Config.settings.Load().All() {
 		for _, v := range section {
 			if strings.Contains(v, "apple") {
 				t.Error("the plain text is shown")
 			}
 		}
 	}
-	if _, ok := m.opts.Config.Load().All()[adminHashSection]; ok {
+	if _, ok := m.Config.settings.Load().All()[adminHashSection]; ok {
 		t.Error("the section of hashes is shown")
 	}
 	stop()
@@ -240,90 +239,5 @@ func TestSharedKeys(t *testing.T) {
 	unset(t, m, ConfigChange{Section: "log", Key: "level"})
 	if got := get(m, "log", "level"); got != "(unset)" {
 		t.Errorf("level %q", got)
-	}
-}
-
-func TestSetup(t *testing.T) {
-	m, _ := start(t, Options{Config: holder(t, config.Options{Environ: []string{"DIVAN_CHTTPD__BIND_ADDRESS=0.0.0.0"}})})
-	ctx := t.Context()
-	made := func(ctx context.Context, name string) error {
-		_, err := m.CreateDatabase(ctx, Create{Name: name, Q: 1, N: 1})
-		return err
-	}
-	if got := m.SetupState(nil); got != ClusterDisabled {
-		t.Errorf("a new node is %s", got)
-	}
-	err := m.EnableSingleNode(ctx, SingleNode{Create: made})
-	wantKind(t, err, fault.BadRequest)
-	if fault.Reason(err) != "Cluster setup requires admin account to be configured" {
-		t.Error(err)
-	}
-	wantKind(t, m.EnableSingleNode(ctx, SingleNode{Username: "root", Create: made}), fault.BadRequest)
-	wantKind(t, m.EnableSingleNode(ctx, SingleNode{Username: "root", PasswordHash: "x", Create: made}), fault.BadRequest)
-	wantKind(t, m.EnableSingleNode(ctx, SingleNode{Username: "root", Password: "x", Port: 70000, Create: made}), fault.BadRequest)
-	if len(m.opts.Config.Load().Admins) != 0 {
-		t.Error("a refused set-up made an administrator")
-	}
-	set(t, m, ConfigChange{Section: "cluster", Key: "n", Value: "1"})
-	if got := m.SetupState(nil); got != SingleNodeDisabled {
-		t.Errorf("with n=1 the node is %s", got)
-	}
-	again := SingleNode{Username: "root", Password: "apple", BindAddress: "127.0.0.1", Port: 5985, Create: made}
-	for range 2 {
-		if err := m.EnableSingleNode(ctx, again); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := m.opts.Config.Load()
-	if got := m.SetupState(nil); got != SingleNodeEnabled || c.Cluster.N != 1 || c.Chttpd.Port != 5985 {
-		t.Errorf("set up, the node is %s, %+v", got, c.Cluster)
-	}
-	err = m.FinishCluster(ctx, nil, made)
-	wantKind(t, err, fault.BadRequest)
-	if fault.Reason(err) != "Cluster is already finished" {
-		t.Error(err)
-	}
-	if got := m.SetupState([]string{"more"}); got != SingleNodeDisabled {
-		t.Errorf("without a database asked for: %s", got)
-	}
-	if err := m.FinishCluster(ctx, []string{"more"}, made); err != nil {
-		t.Fatal(err)
-	}
-	if got := m.SetupState([]string{"more"}); got != SingleNodeEnabled {
-		t.Errorf("with it: %s", got)
-	}
-}
-
-func TestDecideSetup(t *testing.T) {
-	admin := map[string]string{"root": "-pbkdf2-a,b,1"}
-	var full Databases
-	for _, name := range SystemDatabases() {
-		full = full.with(&Database{Name: name})
-	}
-	for _, c := range []struct {
-		name   string
-		values config.Values
-		dbs    Databases
-		ensure []string
-		want   SetupState
-	}{
-		{"unconfigured", nil, Databases{}, nil, ClusterDisabled},
-		{"single node", config.Values{"couchdb": {"single_node": "true"}}, Databases{}, nil, SingleNodeEnabled},
-		{"single node, asked for a missing one", config.Values{"couchdb": {"single_node": "true"}}, full, []string{"x"}, SingleNodeDisabled},
-		{"single node, asked for none", config.Values{"couchdb": {"single_node": "true"}}, full, []string{}, SingleNodeEnabled},
-		{"n=1 without admin", config.Values{"cluster": {"n": "1"}}, full, nil, SingleNodeDisabled},
-		{"n=1 without databases", config.Values{"cluster": {"n": "1"}, "admins": admin}, Databases{}, nil, SingleNodeDisabled},
-		{"n=1", config.Values{"cluster": {"n": "1"}, "admins": admin}, full, nil, SingleNodeEnabled},
-		{"loopback", config.Values{"admins": admin}, full, nil, ClusterDisabled},
-		{"loopback, with a cluster address", config.Values{"admins": admin, "cluster": {"advertise": "127.0.0.1:7001"}}, full, nil, ClusterFinished},
-		{"loopback, with a cluster interface", config.Values{"admins": admin, "cluster": {"bind_address": "127.0.0.1"}}, Databases{}, nil, ClusterEnabled},
-		{"cluster address without admin", config.Values{"cluster": {"advertise": "127.0.0.1:7001"}}, full, nil, ClusterDisabled},
-		{"no admin", config.Values{"chttpd": {"bind_address": "any"}}, full, nil, ClusterDisabled},
-		{"enabled", config.Values{"admins": admin, "chttpd": {"bind_address": "0.0.0.0"}}, Databases{}, nil, ClusterEnabled},
-		{"finished", config.Values{"admins": admin, "chttpd": {"bind_address": "0.0.0.0"}}, full, nil, ClusterFinished},
-	} {
-		if got := DecideSetup(config.FromValues(c.values), c.dbs, c.ensure); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
 	}
 }

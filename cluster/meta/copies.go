@@ -117,21 +117,30 @@ type CopyChange struct {
 	ring.Change
 }
 
+// Copies are those of all databases: where they are, how they change their state, and up to which
+// command this node has made its own (made_copies.go).
+type Copies struct {
+	fsm      *stateMachine
+	proposer *proposer
+	stores   *openStores
+	log      *zap.Logger
+}
+
 // maxChanges is how many changes one command makes at most.
 const maxChanges = 1000
 
 // ChangeCopies gives copies other states, all at once or, when they are very many, in
 // several commands. The changes of one database stand together. What may not be (ring.Apply)
 // is passed over without an error. The errors are those of a proposal.
-func (m *Meta) ChangeCopies(ctx context.Context, changes []CopyChange) error {
+func (c *Copies) ChangeCopies(ctx context.Context, changes []CopyChange) error {
 	for part := range slices.Chunk(changes, maxChanges) {
-		c := &metapb.ChangeCopies{Changes: make([]*metapb.CopyChange, len(part))}
+		next := &metapb.ChangeCopies{Changes: make([]*metapb.CopyChange, len(part))}
 		for i := range part {
-			c.Changes[i] = &metapb.CopyChange{
+			next.Changes[i] = &metapb.CopyChange{
 				Name: part[i].Name, Id: part[i].ID[:], Copy: part[i].Copy, State: uint32(part[i].To), Filled: part[i].Filled,
 			}
 		}
-		if _, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_ChangeCopies{ChangeCopies: c}}); err != nil {
+		if _, err := c.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_ChangeCopies{ChangeCopies: next}}); err != nil {
 			return err
 		}
 	}
@@ -140,13 +149,13 @@ func (m *Meta) ChangeCopies(ctx context.Context, changes []CopyChange) error {
 
 // AddCopies adds copies to a database (ring.Add). fault.NotFound: the database is gone, or a node is no
 // member; fault.Conflict: a copy may not be there. One that is there already stays.
-func (m *Meta) AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error {
-	c := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
-	alone := m.ClusterVersions().Usable >= moveVersion // programs of before do not know it
+func (c *Copies) AddCopies(ctx context.Context, name string, id [16]byte, copies []ring.Addition) error {
+	more := &metapb.AddCopies{Name: name, Id: id[:], Copies: make([]*metapb.Addition, len(copies))}
+	alone := c.fsm.clusterVersions().Usable >= moveVersion // programs of before do not know it
 	for i, a := range copies {
-		c.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Alone: a.Alone || alone, Lost: a.Lost}
+		more.Copies[i] = &metapb.Addition{Begin: a.Begin, End: a.End, Node: a.Node, Instead: a.Instead, Alone: a.Alone || alone, Lost: a.Lost}
 	}
-	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: c}})
+	_, err := c.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_AddCopies{AddCopies: more}})
 	return err
 }
 
@@ -182,29 +191,29 @@ func (s *state) addCopies(c *metapb.AddCopies, e *effects) result {
 
 // CopyIn returns the database of a copy by the name that it has on every node, and its
 // entry on one node; false when the map has none there.
-func (m *Meta) CopyIn(name, node string) (*Database, ring.Copy, bool) {
+func (c *Copies) CopyIn(name, node string) (*Database, ring.Copy, bool) {
 	r, dbName, suffix, ok := ring.ParseCopyName(name)
 	if !ok {
 		return nil, ring.Copy{}, false
 	}
-	db, ok := m.Database(dbName)
+	db, ok := c.fsm.load().dbs.Get(dbName)
 	if !ok || db.Suffix != suffix {
 		return nil, ring.Copy{}, false
 	}
 	for i := range db.Shards {
 		if db.Shards[i].Range == r {
-			c, ok := db.Shards[i].CopyOn(node)
-			return db, c, ok
+			one, ok := db.Shards[i].CopyOn(node)
+			return db, one, ok
 		}
 	}
 	return nil, ring.Copy{}, false
 }
 
-// identifyCopies has the copies of all databases get ids when every member knows them
+// identify has the copies of all databases get ids when every member knows them
 // and that was not done yet.
-func (m *Meta) identifyCopies(ctx context.Context, do func(context.Context, *metapb.Command) (result, error)) error {
-	s := m.fsm.load()
-	if s.clusterVersion >= copiesVersion || m.fsm.versions.known < copiesVersion || len(s.nodes) == 0 {
+func (c *Copies) identify(ctx context.Context, do func(context.Context, *metapb.Command) (result, error)) error {
+	s := c.fsm.load()
+	if s.clusterVersion >= copiesVersion || c.fsm.versions.known < copiesVersion || len(s.nodes) == 0 {
 		return nil
 	}
 	if err := s.permit(copiesVersion); err != nil {
@@ -215,11 +224,11 @@ func (m *Meta) identifyCopies(ctx context.Context, do func(context.Context, *met
 }
 
 // keepIdentified does that as soon as the last member is upgraded, until ctx ends.
-func (m *Meta) keepIdentified(ctx context.Context) {
-	for m.fsm.load().clusterVersion < copiesVersion {
-		changed := m.NodesChanged()
-		if err := m.identifyCopies(ctx, m.propose); err != nil && ctx.Err() == nil {
-			m.log.Warn("copies without ids", zap.Error(err))
+func (c *Copies) keepIdentified(ctx context.Context) {
+	for c.fsm.load().clusterVersion < copiesVersion {
+		changed := c.fsm.nodesChanged.Next()
+		if err := c.identify(ctx, c.proposer.propose); err != nil && ctx.Err() == nil {
+			c.log.Warn("copies without ids", zap.Error(err))
 		}
 		select {
 		case <-changed:

@@ -41,39 +41,42 @@ type copier struct {
 	done uint64 // index of the state that was written last
 }
 
-// keepCopy writes copies of what was applied until ctx ends.
-func (m *Meta) keepCopy(ctx context.Context) {
-	if m.opts.CopyDir == "" {
-		return
-	}
-	c := copier{dir: m.opts.CopyDir}
+// copyKeeper writes copies of what was applied.
+type copyKeeper struct {
+	copier
+	fsm *stateMachine
+	log *zap.Logger
+}
+
+// keep writes copies until ctx ends.
+func (c *copyKeeper) keep(ctx context.Context) {
 	if _, at := readCopies(c.dir); at >= 0 {
 		c.next = 1 - at
 	}
 	for took := time.Duration(0); ; {
 		select {
-		case <-m.fsm.toCopy:
+		case <-c.fsm.toCopy:
 		case <-ctx.Done():
-			m.copyNow(&c) // what was gathered
+			c.now() // what was gathered
 			return
 		}
 		_ = pause.For(ctx, max(copyEvery, copyShare*took)) // the loop looks at ctx
 		began := time.Now()
-		m.copyNow(&c)
+		c.now()
 		took = time.Since(began)
 	}
 }
 
-// copyNow writes a copy unless nothing has changed.
-func (m *Meta) copyNow(c *copier) {
-	m.fsm.mu.Lock()
-	s := &snapshot{state: m.fsm.load(), tombstones: m.fsm.tombstones.Load().clone()}
-	m.fsm.mu.Unlock()
+// now writes a copy unless nothing has changed.
+func (c *copyKeeper) now() {
+	c.fsm.mu.Lock()
+	s := &snapshot{state: c.fsm.load(), tombstones: c.fsm.tombstones.Load().clone()}
+	c.fsm.mu.Unlock()
 	if s.state.index == c.done || s.state.uuid == "" {
 		return
 	}
 	if err := c.write(s); err != nil {
-		m.log.Warn("no copy of the metadata was kept", zap.Error(err))
+		c.log.Warn("no copy of the metadata was kept", zap.Error(err))
 	}
 }
 
@@ -139,22 +142,22 @@ var ErrDamaged = errors.New("the metadata are damaged")
 
 // verify refuses a directory of metadata that Raft or bbolt would not survive,
 // or that would make this node forget what it had agreed to.
-func (m *Meta) verify() error {
-	s := look(m.opts.Dir, false)
+func (b *bootstrap) verify() error {
+	s := look(b.opts.Dir, false)
 	if s.empty() && len(s.problems) == 0 {
 		return nil
 	}
-	if m.opts.Transport == nil && len(s.problems) == 0 {
+	if b.group.lone && len(s.problems) == 0 {
 		// Nothing else tells that a log has lost its end. In a group of several the
 		// others have it; and one that joined again begins anew.
-		if c, _ := readCopies(m.opts.CopyDir); c != nil && c.state.index > s.last && s.belongs(c.state) {
+		if c, _ := readCopies(b.opts.CopyDir); c != nil && c.state.index > s.last && s.belongs(c.state) {
 			s.problems = append(s.problems, s.lostEnd(c.state))
 		}
 	}
 	if len(s.problems) == 0 {
 		return nil
 	}
-	return damage(m.opts.Dir, s.problems)
+	return damage(b.opts.Dir, s.problems)
 }
 
 // lostEnd says that a copy of the state has more than the log.

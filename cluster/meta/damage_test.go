@@ -50,7 +50,7 @@ func city(t *testing.T, dir string) string {
 	for i := range 5 {
 		create(t, m, fmt.Sprintf("later/%d", i))
 	}
-	if _, err := m.SetConfig(t.Context(), ConfigChange{Section: "mine", Key: "a", Value: "b"}); err != nil {
+	if _, err := m.Config.Set(t.Context(), ConfigChange{Section: "mine", Key: "a", Value: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.SetSecurity(t.Context(), whichever("db5"), []byte(`{"members":{"names":["ann"]}}`)); err != nil {

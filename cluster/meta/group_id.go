@@ -42,9 +42,9 @@ func (s *state) groupID() string {
 	return groupIDOf(&metapb.Init{Uuid: s.uuid, Secret: s.secret})
 }
 
-// storeIdentity writes down which group this node is about to found.
-func (m *Meta) storeIdentity(s Stores) error {
-	i := &metapb.Init{Uuid: m.opts.Config.Load().CouchDB.UUID, Secret: randomHex()}
+// storeIdentity writes down which group this node is about to found; uuid is the configured one.
+func storeIdentity(s Stores, uuid string) error {
+	i := &metapb.Init{Uuid: uuid, Secret: randomHex()}
 	if i.Uuid == "" { // else it is of the ini files, when a CouchDB becomes a Divan
 		i.Uuid = randomHex()
 	}
@@ -97,8 +97,8 @@ func storedGroupID(s Stores) string {
 // checkGroupID compares what this node follows with the group that it is part
 // of. The error says that it has followed another group, and then the node must
 // stop.
-func (m *Meta) checkGroupID(s Stores) error {
-	followed, own := m.fsm.load().groupID(), storedGroupID(s)
+func (s *state) checkGroupID(stores Stores) error {
+	followed, own := s.groupID(), storedGroupID(stores)
 	if followed == "" || followed == own {
 		return nil
 	}

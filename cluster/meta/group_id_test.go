@@ -79,13 +79,13 @@ func TestGroupIDOfAnotherGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stores := memoryStores()
 		m, _ := start(t, Options{Stores: stores})
-		if err := m.checkGroupID(*stores); err != nil {
+		if err := m.fsm.load().checkGroupID(*stores); err != nil {
 			t.Error(err)
 		}
 		if err := storeGroupID(*stores, "another"); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.checkGroupID(*stores); !fault.Is(err, fault.Corruption) {
+		if err := m.fsm.load().checkGroupID(*stores); !fault.Is(err, fault.Corruption) {
 			t.Errorf("%v", err)
 		}
 		if got := storedGroupID(*stores); got != "another" {

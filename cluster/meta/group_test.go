@@ -220,7 +220,7 @@ func TestLostAnswer(t *testing.T) {
 		if _, err := m.Require(t.Context(), "films"); err != nil {
 			t.Errorf("the creation whose answer was lost: %v", err)
 		}
-		entries, err := readLog(m.logStore(), before+1, m.Applied())
+		entries, err := readLog(m.proposer.stores.log(), before+1, m.Applied())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,9 +343,9 @@ func TestRaftLog(t *testing.T) {
 // A message to a follower must get there in time, also when it has the largest
 // entries that clients can make: at 10 MB in a second, which any network has.
 func TestMessagesFitTheirTimeout(t *testing.T) {
-	m := &Meta{}
+
 	const perSecond, timeout = 10 << 20, 10 // of the transport, in seconds
-	if most := m.raftConfig(raftlog.New(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
+	if most := raftConfig("", raftTimeout, raftlog.New(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
 		t.Errorf("a message can have %d MB", most>>20)
 	}
 }

@@ -27,5 +27,5 @@ func Inspect(dir, copyDir string, onDisk []string) *Inspection {
 	return out
 }
 
-// IsDeleted is Meta.IsDeleted as of what was read.
+// IsDeleted is Catalog.IsDeleted as of what was read.
 func (i *Inspection) IsDeleted(copyName string) bool { return i.marks.hasCopy(copyName) }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/voters"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -304,7 +305,7 @@ func TestWhoVotes(t *testing.T) {
 		}
 		g.wait("five voters in three zones", func() bool { return zones() == "map[x:2 y:2 z:1]" })
 		g.stop(4)
-		time.Sleep(failedAfter - time.Second)
+		time.Sleep(voters.FailedAfter - time.Second)
 		if !slices.Contains(m.Voters(), "n4@host") {
 			t.Error("a short absence cost a vote")
 		}
@@ -393,7 +394,7 @@ func TestNobodyTakesIn(t *testing.T) {
 		g.start(1)
 		time.Sleep(time.Minute)
 		m := g.meta(1)
-		if m.isReady() {
+		if m.ready.is() {
 			t.Error("ready without a group")
 		}
 		wantKind(t, second(m.CreateDatabase(t.Context(), Create{Name: "a", Q: 1, N: 1})), fault.Unavailable)

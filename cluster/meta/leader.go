@@ -7,92 +7,161 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"go.uber.org/zap"
 
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/voters"
 	"divan/storage/fault"
 	"divan/storage/pause"
 )
 
-// leadTimeout bounds the first commands of a leader.
-const leadTimeout = 30 * time.Second
+const (
+	leadTimeout   = 30 * time.Second // bounds the first commands of a leader
+	watchEvery    = time.Second      // a leader looks at its disk, and for nodes that left
+	handOverEvery = 30 * time.Second // a leader without room on its disk tries to hand the lead over: others may have none either
+)
 
-// becomeLeader does what a new leader has to do before it can be relied on.
+// leadership is what this node does while it leads the group.
+type leadership struct {
+	group      *Group
+	fsm        *stateMachine
+	proposer   *proposer
+	stores     *openStores
+	membership *membership
+	admission  *admission
+	copies     *Copies
+	config     *Configuration
+	ready      *readiness
+	diskFull   func() error // Options.DiskFull
+	log        *zap.Logger
+}
+
+// become does what a new leader has to do before it can be relied on.
 // Losing the leadership meanwhile is no error.
-func (m *Meta) becomeLeader(ctx context.Context, r *raft.Raft) error {
+func (l *leadership) become(ctx context.Context, r *raft.Raft) error {
 	ctx, cancel := context.WithTimeout(ctx, leadTimeout)
 	defer cancel()
 	term := r.CurrentTerm()
 	for {
-		err := m.prepareToLead(ctx, r, term)
+		err := l.prepare(ctx, r, term)
 		switch {
 		case err == nil:
-			m.setReady()
+			l.ready.set()
 			return nil
 		case !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Closed) && !errors.Is(err, errNotProposed) && ctx.Err() == nil:
 			return err
 		case ctx.Err() != nil || r.State() != raft.Leader || r.CurrentTerm() != term:
-			m.log.Warn("lost the lead of the metadata group at once")
+			l.log.Warn("lost the lead of the metadata group at once")
 			return nil
 		}
 		_ = pause.For(ctx, electionPoll) // the loop looks at ctx
 	}
 }
 
-// prepareToLead applies what earlier leaders committed, gives a new group its
+// prepare applies what earlier leaders committed, gives a new group its
 // identity and makes this node a member.
-func (m *Meta) prepareToLead(ctx context.Context, r *raft.Raft, term uint64) error {
+func (l *leadership) prepare(ctx context.Context, r *raft.Raft, term uint64) error {
 	if err := r.Barrier(leadTimeout).Error(); err != nil {
 		return raftError(err)
 	}
-	if m.fsm.load().uuid == "" {
-		identity, err := storedIdentity(*m.stores.Load())
+	if l.fsm.load().uuid == "" {
+		identity, err := storedIdentity(*l.stores.Load())
 		if err != nil {
 			return err
 		}
-		if _, err := m.submit(ctx, &metapb.Command{Op: &metapb.Command_Init{Init: identity}}); err != nil {
+		if _, err := l.proposer.submit(ctx, &metapb.Command{Op: &metapb.Command_Init{Init: identity}}); err != nil {
 			return err
 		}
 	}
-	known, ok := m.Node(m.Self())
-	c := announce(m.selfNode())
+	now, self := l.fsm.load(), l.membership.self()
+	known, ok := now.nodes[self.Name]
+	c := announce(self)
 	if !ok {
-		c = &metapb.Command{Op: &metapb.Command_PutNode{PutNode: m.selfNode().proto()}}
+		c = &metapb.Command{Op: &metapb.Command_PutNode{PutNode: self.proto()}}
 	}
-	if (!ok && len(m.Nodes()) == 0) || (ok && m.outdated(known)) {
-		if _, err := m.submit(ctx, c); err != nil && !fault.Is(err, fault.NotFound) { // removed meanwhile
+	if (!ok && len(now.nodes) == 0) || (ok && known != self) {
+		if _, err := l.proposer.submit(ctx, c); err != nil && !fault.Is(err, fault.NotFound) { // removed meanwhile
 			return err
 		}
 	}
 	if r.CurrentTerm() == term {
-		m.term.Store(term)
+		l.group.term.Store(term)
 	}
-	if err := m.identifyCopies(ctx, m.submit); err != nil {
+	if err := l.copies.identify(ctx, l.proposer.submit); err != nil {
 		return err
 	}
-	return m.storeAdminHashes(ctx)
+	return l.config.storeAdminHashes(ctx)
 }
 
-// startLeaderDuties runs what only the leader does until the result is called,
+// startDuties runs what only the leader does until the result is called,
 // which waits for its end.
-func (m *Meta) startLeaderDuties(ctx context.Context, r *raft.Raft) (stop func()) {
+func (l *leadership) startDuties(ctx context.Context, r *raft.Raft) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { m.runAutopilot(ctx, r) })
-	wg.Go(func() { m.keepIdentified(ctx) })
+	if !l.group.lone {
+		wg.Go(func() { voters.Keep(ctx, l.votingGroup(r)) })
+		wg.Go(func() { l.watch(ctx, r) })
+	}
+	wg.Go(func() { l.copies.keepIdentified(ctx) })
 	return func() {
 		cancel()
 		wg.Wait()
 	}
 }
 
-// transferLeadership hands the lead to another voter before this node stops, so
+// transfer hands the lead to another voter before this node stops, so
 // that nobody has to wait for an election.
-func (m *Meta) transferLeadership(r *raft.Raft) {
+func (l *leadership) transfer(r *raft.Raft) {
 	servers, err := members(r)
-	if err != nil || r.State() != raft.Leader || countVoters(servers) < 2 || m.quorumLost() {
+	if err != nil || r.State() != raft.Leader || voters.Count(servers) < 2 || l.group.quorumLost() {
 		return
 	}
 	if err := r.LeadershipTransfer().Error(); err != nil {
-		m.log.Info("nobody took over the lead of the metadata group")
+		l.log.Info("nobody took over the lead of the metadata group")
+	}
+}
+
+// votingGroup is the group for voters.Keep.
+func (l *leadership) votingGroup(r *raft.Raft) *voters.Group {
+	members := func() []voters.Member {
+		var out []voters.Member
+		for _, n := range l.fsm.load().nodes {
+			out = append(out, voters.Member{Name: n.Name, Zone: n.Zone, Draining: n.Draining})
+		}
+		return out
+	}
+	stats := func(ctx context.Context, node string) (voters.LogStats, error) {
+		if node == l.group.self {
+			return votingStats(logStats(r, l.stores.log())), nil
+		}
+		a, err := l.group.logStats(ctx, node)
+		return votingStats(a), err
+	}
+	return &voters.Group{Raft: r, Self: l.group.self, Members: members, Alive: l.group.alive, Stats: stats, Logger: l.log}
+}
+
+func votingStats(a *metapb.Answer) voters.LogStats {
+	return voters.LogStats{Index: a.GetIndex(), Term: a.GetTerm(), Contact: time.Duration(a.GetContactMs()) * time.Millisecond}
+}
+
+// watch hands the lead over while the disk is full, and takes nodes out of Raft that left, until
+// ctx ends.
+func (l *leadership) watch(ctx context.Context, r *raft.Raft) {
+	again := time.NewTicker(watchEvery)
+	defer again.Stop()
+	handed := time.Now() // the lead: to this node just now, by one without room perhaps, or when it tried to hand it over
+	for {
+		select {
+		case now := <-again.C:
+			if l.diskFull != nil && now.Sub(handed) > handOverEvery && l.diskFull() != nil {
+				handed = now
+				l.transfer(r)
+			}
+			if err := l.admission.removeNonMembers(ctx, r); err != nil {
+				l.log.Debug("a node that left is still in the Raft group", zap.Error(err))
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }

@@ -164,7 +164,7 @@ func TestAnnounce(t *testing.T) {
 		stale, _ := m.Node(g.nodes[g.follower()].name)
 		amend := func() error {
 			stale.Version = "next"
-			_, err := m.propose(ctx, announce(stale))
+			_, err := m.proposer.propose(ctx, announce(stale))
 			return err
 		}
 		if err := m.SetDraining(ctx, stale.Name, true); err != nil {

@@ -93,7 +93,7 @@ func (w *worker) run(stop <-chan struct{}) {
 		p := w.g.nodes[w.rand.IntN(len(w.g.nodes))]
 		m, running := p.meta, p.running
 		w.g.mu.Unlock()
-		if !running || !m.isReady() {
+		if !running || !m.ready.is() {
 			continue
 		}
 		in := act{[]string{"create", "delete", "get"}[w.rand.IntN(3)], fmt.Sprintf("db%d", w.rand.IntN(4))}

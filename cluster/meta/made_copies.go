@@ -1,9 +1,6 @@
 package meta
 
-import (
-	"context"
-	"fmt"
-)
+import "fmt"
 
 // A node makes its copies of a database when it applies the command that creates it. How
 // far it has come is kept with its metadata, so that a disk whose shards are gone does
@@ -15,8 +12,8 @@ func madeKey() []byte { return []byte("divan_made") }
 
 // CopiesMade notes that this node has made, once, all copies that the commands up to an
 // index gave it.
-func (m *Meta) CopiesMade(index uint64) error {
-	s := m.stores.Load()
+func (c *Copies) CopiesMade(index uint64) error {
+	s := c.stores.Load()
 	if s == nil || index <= storedNumber(*s, madeKey()) {
 		return nil
 	}
@@ -28,15 +25,9 @@ func (m *Meta) CopiesMade(index uint64) error {
 
 // MadeCopies returns up to which command this node has made its copies, as far as it has
 // noted that.
-func (m *Meta) MadeCopies() uint64 {
-	if s := m.stores.Load(); s != nil {
+func (c *Copies) MadeCopies() uint64 {
+	if s := c.stores.Load(); s != nil {
 		return storedNumber(*s, madeKey())
 	}
 	return 0
-}
-
-// WaitApplied returns when this node has applied the command at an index. The error is
-// that of ctx.
-func (m *Meta) WaitApplied(ctx context.Context, index uint64) error {
-	return m.fsm.waitApplied(ctx, m.logStore(), index, 0)
 }

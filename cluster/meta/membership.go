@@ -25,13 +25,25 @@ const (
 	leaderlessAfter = 5 * time.Second
 )
 
-// selfNode returns this node as the cluster is to know it. Whether it is being
+// membership is this node's own: that it joins, that the cluster knows it as it is, and that it
+// learns of its removal.
+type membership struct {
+	group  *Group
+	fsm    *stateMachine
+	reader *Reader
+	config *Configuration
+	ready  *readiness
+	node   Node // as it is configured
+	log    *zap.Logger
+}
+
+// self returns this node as the cluster is to know it. Whether it is being
 // emptied is not its own to say, nor is its zone as long as it is configured
 // with none.
-func (m *Meta) selfNode() Node {
-	n := m.opts.Self
+func (m *membership) self() Node {
+	n := m.node
 	n.ClusterVersion = m.fsm.versions.known
-	known, ok := m.Node(n.Name)
+	known, ok := m.fsm.load().nodes[n.Name]
 	if !ok {
 		return n
 	}
@@ -42,12 +54,9 @@ func (m *Meta) selfNode() Node {
 	return n
 }
 
-// outdated reports whether the cluster knows this node otherwise than it is.
-func (m *Meta) outdated(known Node) bool { return known != m.selfNode() }
-
-// maintainMembership sees to it that this node becomes ready and that the
+// maintain sees to it that this node becomes ready and that the
 // cluster knows it as it is, until ctx ends.
-func (m *Meta) maintainMembership(ctx context.Context, r *raft.Raft) {
+func (m *membership) maintain(ctx context.Context, r *raft.Raft) {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	begin := time.Now()
@@ -59,19 +68,19 @@ func (m *Meta) maintainMembership(ctx context.Context, r *raft.Raft) {
 		case <-ctx.Done():
 			return
 		}
-		if !m.isReady() {
+		if !m.ready.is() {
 			m.becomeReady(ctx, time.Since(begin))
 		} else {
 			tick.Reset(membershipEvery)
 		}
-		if m.Leader() != "" {
+		if m.group.Leader() != "" {
 			seen = time.Now()
 		} else if time.Since(seen) > leaderlessAfter {
 			seen = time.Now()
 			m.checkStillMember(ctx)
 		}
-		again := !m.removed.Load() || time.Since(tried) >= leaderlessAfter // else the answer will be the same
-		if term := r.CurrentTerm(); again && m.term.Load() == 0 && m.isReady() && settled != term && m.Leader() != "" {
+		again := !m.group.removed.Load() || time.Since(tried) >= leaderlessAfter // else the answer will be the same
+		if term := r.CurrentTerm(); again && m.group.term.Load() == 0 && m.ready.is() && settled != term && m.group.Leader() != "" {
 			tried = time.Now()
 			if m.register(ctx) {
 				settled = term
@@ -83,26 +92,17 @@ func (m *Meta) maintainMembership(ctx context.Context, r *raft.Raft) {
 
 // becomeReady catches up for the first time. Without a leader, a node that
 // knew something works with that: documents need no majority.
-func (m *Meta) becomeReady(ctx context.Context, waited time.Duration) {
-	err := m.CatchUp(ctx)
+func (m *membership) becomeReady(ctx context.Context, waited time.Duration) {
+	err := m.reader.CatchUp(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err == nil && m.fsm.load().uuid != "":
-		m.hashAdmins()
-		m.setReady()
+		m.config.hashAdmins()
+		m.ready.set()
 	case waited >= readyAnyway && m.fsm.load().uuid != "":
 		m.log.Warn("no leader of the metadata group; the node works with what it knows", zap.Error(err))
-		m.hashAdmins()
-		m.setReady()
-	}
-}
-
-// hashAdmins lets the administrators of files and environment log in before
-// the stored forms of their passwords are kept, which storeAdminHashes does when
-// there is a leader.
-func (m *Meta) hashAdmins() {
-	if _, err := m.opts.Config.HashAdmins(m.fsm.load().perNode[m.Self()].Set[adminHashSection]); err != nil {
-		m.log.Error("administrators cannot log in", zap.Error(err))
+		m.config.hashAdmins()
+		m.ready.set()
 	}
 }
 
@@ -110,13 +110,13 @@ func (m *Meta) hashAdmins() {
 // it is done: the cluster knows the node's present addresses and which version it
 // knows, and plain-text administrators are hashed. It asks even if its own state says so
 // already: a leader may have been a program that skipped the version.
-func (m *Meta) register(ctx context.Context) bool {
-	_, err := m.askJoin(ctx, m.Leader(), m.joinRequest(false))
+func (m *membership) register(ctx context.Context) bool {
+	_, err := m.ask(ctx, m.group.Leader(), m.request(false))
 	m.noteRefusal(err)
 	if err != nil {
 		return false
 	}
-	if err := m.storeAdminHashes(ctx); err != nil {
+	if err := m.config.storeAdminHashes(ctx); err != nil {
 		m.log.Debug("administrators are not hashed yet", zap.Error(err))
 		return false
 	}
@@ -125,12 +125,12 @@ func (m *Meta) register(ctx context.Context) bool {
 
 // checkStillMember asks the other members whether this node is still one:
 // whoever was removed while it was away has no leader.
-func (m *Meta) checkStillMember(ctx context.Context) {
-	for _, n := range m.Nodes() {
-		if n.Name == m.Self() || !m.alive(n.Name) {
+func (m *membership) checkStillMember(ctx context.Context) {
+	for _, n := range m.fsm.load().sortedNodes() {
+		if n.Name == m.group.self || !m.group.alive(n.Name) {
 			continue
 		}
-		_, err := m.askJoin(ctx, n.Name, m.joinRequest(false))
+		_, err := m.ask(ctx, n.Name, m.request(false))
 		m.noteRefusal(err)
 		if err == nil || fault.Is(err, fault.BadRequest) {
 			return
@@ -139,27 +139,23 @@ func (m *Meta) checkStillMember(ctx context.Context) {
 }
 
 // noteRefusal notes that this node is no longer a member.
-func (m *Meta) noteRefusal(err error) {
-	if fault.Is(err, fault.BadRequest) && m.removed.CompareAndSwap(false, true) {
+func (m *membership) noteRefusal(err error) {
+	if fault.Is(err, fault.BadRequest) && m.group.removed.CompareAndSwap(false, true) {
 		m.log.Error("this node is no longer part of its cluster", zap.Error(err))
 	}
 }
 
 // noteRemoval compares what this node believes of its membership with the
 // state.
-func (m *Meta) noteRemoval() {
-	if m.fsm.load().uuid == "" || !m.isReady() {
+func (m *membership) noteRemoval() {
+	if m.fsm.load().uuid == "" || !m.ready.is() {
 		return
 	}
-	_, member := m.Node(m.Self())
-	if member && m.Leader() != "" && m.removed.CompareAndSwap(true, false) {
+	_, member := m.fsm.load().nodes[m.group.self]
+	if member && m.group.Leader() != "" && m.group.removed.CompareAndSwap(true, false) {
 		m.log.Info("this node is part of its cluster again")
 	}
-	if !member && m.removed.CompareAndSwap(false, true) {
+	if !member && m.group.removed.CompareAndSwap(false, true) {
 		m.log.Error("this node was removed from its cluster")
 	}
 }
-
-// Removed reports whether this node was a member of the cluster and is none
-// any more. It still has the state that it had, and nobody listens to it.
-func (m *Meta) Removed() bool { return m.removed.Load() }

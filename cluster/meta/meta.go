@@ -13,19 +13,23 @@
 // Documents never pass through here: without a majority, changes of metadata
 // answer fault.Unavailable while the last known state can still be read.
 //
+// Each concern has a type with what it needs. Clients use Catalog (databases), Copies, Members
+// (nodes), Configuration, SlotTable, RecordTable, Reader (having applied what was acknowledged) and
+// Group (who leads and votes). Below them, proposer gets a command into the log, through the
+// leader; leadership and admission are the leader's work, membership is this node's own.
+//
 // Goroutines: Run owns those of hashicorp/raft, and those of its own, one per
 // duty. The state machine is the only writer of the state; it runs on one of
 // Raft's goroutines, and for callers that follow the leader.
 //
-// LOCKS: Meta.configMu → config.Holder's. stateMachine.mu → a Subscription's, the
-// waiters', and, through the Holder, the Holder's, never configMu.
+// LOCKS: Configuration.turn → config.Holder's. stateMachine.mu → a Subscription's, the
+// waiters', and, through the Holder, the Holder's, never Configuration.turn.
 package meta
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,13 +40,6 @@ import (
 	"divan/cluster/config"
 	"divan/storage/fault"
 )
-
-// Stores is where Raft keeps its log, its vote and its snapshots.
-type Stores struct {
-	Log       raft.LogStore
-	Stable    raft.StableStore
-	Snapshots raft.SnapshotStore
-}
 
 // Options is what a Meta is made of.
 type Options struct {
@@ -102,30 +99,32 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// Meta is one node's part of the group.
+// Meta is one node's part of the group: it wires the types that each have a concern of it, starts
+// and stops them, and says when the state is known.
 type Meta struct {
-	opts Options
-	log  *zap.Logger
-	fsm  *stateMachine
+	*Group   // the Raft group
+	*Reader  // having applied all that was acknowledged
+	*Catalog // databases
+	*Copies  // of databases
+	*Members // nodes
 
-	raft    atomic.Pointer[raft.Raft] // nil until Run has started it
-	stores  atomic.Pointer[Stores]
-	term    atomic.Uint64 // in which this node leads and has applied all that earlier leaders committed; 0: none
-	removed atomic.Bool   // this node was a member and is none any more
+	Config  *Configuration
+	Slots   *SlotTable
+	Records *RecordTable
+
+	fsm        *stateMachine
+	proposer   *proposer
+	membership *membership
+	admission  *admission
+	leadership *leadership
+	applied    *appliedIndex
+	copyKeeper *copyKeeper // nil: no copies of the state are kept
+	bootstrap  *bootstrap
+
+	ready   *readiness
 	running atomic.Bool
-	ready   chan struct{} // closed when the state is known for the first time
 	stop    chan struct{} // closed by Close
-	done    chan struct{} // closed when Run has returned
-	onReady sync.Once
 	onClose sync.Once
-
-	catchUps  chan catchUp      // calls of CatchUp
-	admitting chan struct{}     // has room for the one node that is being taken in
-	refusals  map[string]string // node → why it was refused; belongs to who is in admitting
-
-	// Each has room for one (pause.Turn). They are held while Raft works.
-	configTurn  chan struct{} // a change of configuration made on this node
-	versionTurn chan struct{} // a member that is added, until that is applied, or an operation that not every program knows, until Raft has it
 }
 
 // New returns a Meta that does nothing before Run.
@@ -139,20 +138,30 @@ func New(o Options) (*Meta, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return &Meta{
-		opts:  o,
-		log:   o.Logger,
-		fsm:   newStateMachine(o.Self.Name, o.Config),
-		ready: make(chan struct{}),
-		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
-
-		catchUps: make(chan catchUp),
-
-		configTurn: make(chan struct{}, 1), versionTurn: make(chan struct{}, 1),
-		admitting: make(chan struct{}, 1),
-		refusals:  map[string]string{},
-	}, nil
+	m := &Meta{Group: newGroup(&o), fsm: newStateMachine(o.Self.Name, o.Config), ready: newReadiness(), stop: make(chan struct{})}
+	stores, log := &openStores{}, o.Logger
+	m.proposer = &proposer{group: m.Group, fsm: m.fsm, stores: stores, ready: m.ready, versionTurn: make(chan struct{}, 1), log: log}
+	m.Reader = &Reader{group: m.Group, fsm: m.fsm, stores: stores, calls: make(chan catchUp)}
+	m.Catalog = &Catalog{fsm: m.fsm, proposer: m.proposer, reader: m.Reader}
+	m.Copies = &Copies{fsm: m.fsm, proposer: m.proposer, stores: stores, log: log}
+	m.Members = &Members{group: m.Group, fsm: m.fsm, proposer: m.proposer, reader: m.Reader}
+	m.Config = &Configuration{group: m.Group, fsm: m.fsm, proposer: m.proposer, settings: o.Config, turn: make(chan struct{}, 1), log: log}
+	m.Slots = &SlotTable{fsm: m.fsm, proposer: m.proposer}
+	m.Records = &RecordTable{fsm: m.fsm, proposer: m.proposer}
+	m.applied = &appliedIndex{group: m.Group, fsm: m.fsm, stores: stores}
+	m.membership = &membership{group: m.Group, fsm: m.fsm, reader: m.Reader, config: m.Config, ready: m.ready, node: o.Self, log: log}
+	m.admission = &admission{
+		group: m.Group, fsm: m.fsm, proposer: m.proposer, applied: m.applied, turn: make(chan struct{}, 1), refusals: map[string]string{}, log: log,
+	}
+	m.leadership = &leadership{
+		group: m.Group, fsm: m.fsm, proposer: m.proposer, stores: stores, membership: m.membership, admission: m.admission,
+		copies: m.Copies, config: m.Config, ready: m.ready, diskFull: o.DiskFull, log: log,
+	}
+	m.bootstrap = &bootstrap{opts: o, group: m.Group, fsm: m.fsm, stores: stores, membership: m.membership}
+	if o.CopyDir != "" {
+		m.copyKeeper = &copyKeeper{copier: copier{dir: o.CopyDir}, fsm: m.fsm, log: log}
+	}
+	return m, nil
 }
 
 // Run takes part in the group until ctx ends or Close is called, which is no
@@ -175,7 +184,7 @@ func (m *Meta) Run(ctx context.Context) (err error) {
 		}
 	})
 	defer cancel()
-	g, err := m.open(ctx)
+	g, err := m.bootstrap.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil { // asked to stop before it had begun
 			return nil
@@ -183,14 +192,16 @@ func (m *Meta) Run(ctx context.Context) (err error) {
 		return err
 	}
 	m.raft.Store(g.raft)
-	wg.Go(func() { m.serveCatchUps(ctx) })
-	wg.Go(func() { m.maintainMembership(ctx, g.raft) })
-	wg.Go(func() { m.persistApplied(ctx) })
-	wg.Go(func() { m.keepCopy(ctx) })
+	wg.Go(func() { m.Reader.serve(ctx) })
+	wg.Go(func() { m.membership.maintain(ctx, g.raft) })
+	wg.Go(func() { m.applied.keep(ctx) })
+	if m.copyKeeper != nil {
+		wg.Go(func() { m.copyKeeper.keep(ctx) })
+	}
 	err = m.serve(ctx, g.raft)
 	cancel()
 	wg.Wait()
-	return errors.Join(err, m.persistAppliedNow(), g.close())
+	return errors.Join(err, m.applied.write(), g.close())
 }
 
 // serve obeys Raft until ctx ends, then hands the lead over.
@@ -198,7 +209,7 @@ func (m *Meta) serve(ctx context.Context, r *raft.Raft) error {
 	stopDuties := func() {}
 	defer func() {
 		stopDuties()
-		m.transferLeadership(r)
+		m.leadership.transfer(r)
 		m.term.Store(0)
 	}()
 	for {
@@ -214,10 +225,10 @@ func (m *Meta) serve(ctx context.Context, r *raft.Raft) error {
 			if !leader {
 				continue
 			}
-			if err := m.becomeLeader(ctx, r); err != nil {
+			if err := m.leadership.become(ctx, r); err != nil {
 				return err
 			}
-			stopDuties = m.startLeaderDuties(ctx, r)
+			stopDuties = m.leadership.startDuties(ctx, r)
 		}
 	}
 }
@@ -245,24 +256,13 @@ func (m *Meta) stopping() bool {
 // has founded or rejoined its group and applied what the group had agreed on.
 // When no leader is found for 5 s, a node that knows something is ready with
 // that, since documents need no majority.
-func (m *Meta) Ready() <-chan struct{} { return m.ready }
-
-func (m *Meta) setReady() { m.onReady.Do(func() { close(m.ready) }) }
-
-func (m *Meta) isReady() bool {
-	select {
-	case <-m.ready:
-		return true
-	default:
-		return false
-	}
-}
+func (m *Meta) Ready() <-chan struct{} { return m.ready.known }
 
 // WaitReady waits for Ready. Its errors are that of ctx, and fault.Closed
 // when the node stops first.
 func (m *Meta) WaitReady(ctx context.Context) error {
 	select {
-	case <-m.ready:
+	case <-m.ready.known:
 		return nil
 	case <-m.done:
 		return errStopping()
@@ -273,99 +273,6 @@ func (m *Meta) WaitReady(ctx context.Context) error {
 
 func errStopping() error { return fault.New(fault.Closed, "The node is shutting down.") }
 
-// Self returns the name of this node.
-func (m *Meta) Self() string { return m.opts.Self.Name }
-
-// Leader returns the name of the node that leads the group, as far as this one
-// knows; empty when it knows of none.
-func (m *Meta) Leader() string {
-	r := m.raft.Load()
-	if r == nil {
-		return ""
-	}
-	_, id := r.LeaderWithID()
-	return string(id)
-}
-
-// Voters returns the names of the nodes that vote, sorted.
-func (m *Meta) Voters() []string {
-	r := m.raft.Load()
-	if r == nil {
-		return nil
-	}
-	servers, err := members(r)
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, s := range servers {
-		if s.Suffrage == raft.Voter {
-			out = append(out, string(s.ID))
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// CommitIndex returns the number of the last entry of the log that this node
-// knows to be committed; 0 before it takes part.
-func (m *Meta) CommitIndex() uint64 {
-	r := m.raft.Load()
-	if r == nil {
-		return 0
-	}
-	return r.CommitIndex()
-}
-
-// Applied returns the number of the last command that this node has applied.
-func (m *Meta) Applied() uint64 { return m.fsm.load().index }
-
-// alive reports whether a node is known to be there.
-func (m *Meta) alive(node string) bool {
-	return node == m.Self() || m.opts.Alive == nil || m.opts.Alive(node) || m.heardFrom(node)
-}
-
-// heardFrom reports whether Raft has heard of the leader a moment ago, which
-// proves more than what others say about it.
-func (m *Meta) heardFrom(leader string) bool {
-	r := m.raft.Load()
-	return r != nil && leader == m.Leader() && time.Since(r.LastContact()) < m.raftTimeout()
-}
-
-// quorumLost reports whether no majority can decide now, nor after an election.
-// A leader finds out by itself, as fast.
-func (m *Meta) quorumLost() bool {
-	r := m.raft.Load()
-	if r == nil {
-		return true
-	}
-	servers, err := members(r)
-	if err != nil || len(servers) == 0 {
-		return true
-	}
-	if leader := m.Leader(); leader != "" && (leader == m.Self() || m.heardFrom(leader)) {
-		return false
-	}
-	return !majorityAlive(servers, m.alive)
-}
-
 // UUID identifies the cluster: [couchdb] uuid where that is configured, else
 // what the group made up when it was founded. It is empty before Ready.
-func (m *Meta) UUID() string { return m.opts.Config.Load().CouchDB.UUID }
-
-// Databases returns all databases as they are now on this node.
-func (m *Meta) Databases() Databases { return m.fsm.load().dbs }
-
-// Database returns a database as this node knows it now. One that is not
-// found may have been created a moment ago through another node: CatchUp
-// before answering that it does not exist.
-func (m *Meta) Database(name string) (*Database, bool) { return m.fsm.load().dbs.Get(name) }
-
-// Nodes returns the members of the cluster, sorted by name.
-func (m *Meta) Nodes() []Node { return m.fsm.load().sortedNodes() }
-
-// Node returns a member by name.
-func (m *Meta) Node(name string) (Node, bool) {
-	n, ok := m.fsm.load().nodes[name]
-	return n, ok
-}
+func (m *Meta) UUID() string { return m.Config.settings.Load().CouchDB.UUID }

@@ -167,7 +167,7 @@ func TestRefusals(t *testing.T) {
 		wantKind(t, err, c.want)
 	}
 	large := ConfigChange{Section: "log", Key: "file", Value: strings.Repeat("x", maxSetting)}
-	wantKind(t, second(m.SetConfig(ctx, large)), fault.RequestTooLarge)
+	wantKind(t, second(m.Config.Set(ctx, large)), fault.RequestTooLarge)
 	wantKind(t, m.SetRevsLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.SetPurgedInfosLimit(ctx, whichever("films"), 0), fault.BadRequest)
 	wantKind(t, m.PutNode(ctx, Node{}), fault.BadRequest)
@@ -241,7 +241,7 @@ func TestRestartOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	ctx := t.Context()
 	m, stop := start(t, Options{Dir: dir})
-	uuid, secret := m.UUID(), m.opts.Config.Load().ChttpdAuth.Secret
+	uuid, secret := m.UUID(), m.Config.settings.Load().ChttpdAuth.Secret
 	if len(uuid) != 32 || len(secret) != 32 {
 		t.Fatalf("uuid %q, secret %q", uuid, secret)
 	}
@@ -253,27 +253,27 @@ func TestRestartOnDisk(t *testing.T) {
 	if err := m.SetSecurity(ctx, whichever("kept"), []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.SetConfig(ctx, ConfigChange{Section: "log", Key: "level", Value: "debug"}); err != nil {
+	if _, err := m.Config.Set(ctx, ConfigChange{Section: "log", Key: "level", Value: "debug"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.DeleteConfig(ctx, ConfigChange{Section: "cluster", Key: "q"}); err != nil {
+	if _, err := m.Config.Delete(ctx, ConfigChange{Section: "cluster", Key: "q"}); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	wantKind(t, second(m.CreateDatabase(ctx, Create{Name: "late", Q: 1, N: 1})), fault.Closed)
 
 	m, _ = start(t, Options{Dir: dir})
-	if m.UUID() != uuid || m.opts.Config.Load().ChttpdAuth.Secret != secret {
+	if m.UUID() != uuid || m.Config.settings.Load().ChttpdAuth.Secret != secret {
 		t.Error("another identity after the restart")
 	}
 	db, ok := m.Database("kept")
 	if !ok || string(db.Security) != `{"a":1}` || m.Databases().Len() != 1 {
 		t.Errorf("after the restart: %+v, %d databases", db, m.Databases().Len())
 	}
-	if m.opts.Config.Load().Log.Level != "debug" {
+	if m.Config.settings.Load().Log.Level != "debug" {
 		t.Error("the configuration was lost")
 	}
-	if v, ok := m.opts.Config.Load().Get("cluster", "q"); ok {
+	if v, ok := m.Config.settings.Load().Get("cluster", "q"); ok {
 		t.Errorf("a deleted key is back: %q", v)
 	}
 	if db := create(t, m, "gone"); db.Created <= gone.Created {
@@ -318,7 +318,7 @@ func TestNoGroup(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
 	wantKind(t, second(m.Require(ctx, "a")), fault.Unavailable)
-	wantKind(t, second(m.SetConfig(ctx, ConfigChange{Section: "a", Key: "b", Value: "c"})), fault.Unavailable)
+	wantKind(t, second(m.Config.Set(ctx, ConfigChange{Section: "a", Key: "b", Value: "c"})), fault.Unavailable)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/voters"
 	"divan/shard/ring"
 	"divan/storage/fault"
 )
@@ -110,13 +111,31 @@ func (s *state) placed(node string) bool {
 	return false
 }
 
+// Members are the nodes of the cluster: what this node knows of them, and how they are changed
+// and removed.
+type Members struct {
+	group    *Group
+	fsm      *stateMachine
+	proposer *proposer
+	reader   *Reader
+}
+
+// Nodes returns the members of the cluster, sorted by name.
+func (m *Members) Nodes() []Node { return m.fsm.load().sortedNodes() }
+
+// Node returns a member by name.
+func (m *Members) Node(name string) (Node, bool) {
+	n, ok := m.fsm.load().nodes[name]
+	return n, ok
+}
+
 // PutNode adds a member or changes what is known of it. It does not make the
 // node take part: that begins when the node itself joins.
-func (m *Meta) PutNode(ctx context.Context, n Node) error {
+func (m *Members) PutNode(ctx context.Context, n Node) error {
 	if n.Name == "" {
 		return fault.New(fault.BadRequest, "a node needs a name")
 	}
-	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_PutNode{PutNode: n.proto()}})
+	_, err := m.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_PutNode{PutNode: n.proto()}})
 	return err
 }
 
@@ -124,11 +143,11 @@ func (m *Meta) PutNode(ctx context.Context, n Node) error {
 // stay in the map. A node that was removed while it was away is refused when it
 // comes back. fault.NotFound when it is not a member; fault.BadRequest when it
 // is the last one.
-func (m *Meta) RemoveNode(ctx context.Context, name string) error {
+func (m *Members) RemoveNode(ctx context.Context, name string) error {
 	if err := m.checkRemovable(ctx, name); err != nil {
 		return err
 	}
-	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_RemoveNode{RemoveNode: &metapb.RemoveNode{Name: name}}})
+	_, err := m.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_RemoveNode{RemoveNode: &metapb.RemoveNode{Name: name}}})
 	return err
 }
 
@@ -138,7 +157,7 @@ func (m *Meta) RemoveNode(ctx context.Context, name string) error {
 // names it. fault.NotFound when none does, and when the other is not a member;
 // fault.Conflict, unless force is set, when that gives something up: a range would be without
 // a full copy, or others are still filled from the one that goes.
-func (m *Meta) ReplaceNode(ctx context.Context, old, by string, force bool) error {
+func (m *Members) ReplaceNode(ctx context.Context, old, by string, force bool) error {
 	if old == by {
 		return fault.New(fault.BadRequest, "a node cannot take its own place")
 	}
@@ -151,21 +170,21 @@ func (m *Meta) ReplaceNode(ctx context.Context, old, by string, force bool) erro
 			return err
 		}
 	}
-	_, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: &metapb.ReplaceNode{Name: old, By: by, Force: force}}})
+	_, err := m.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_ReplaceNode{ReplaceNode: &metapb.ReplaceNode{Name: old, By: by, Force: force}}})
 	return err
 }
 
 // SetZone says in which zone a member stands. fault.NotFound when it is not a
 // member.
-func (m *Meta) SetZone(ctx context.Context, name, zone string) error {
-	_, err := m.propose(ctx, alterNodeCommand(&metapb.AlterNode{Name: name, Zone: &zone}))
+func (m *Members) SetZone(ctx context.Context, name, zone string) error {
+	_, err := m.proposer.propose(ctx, alterNodeCommand(&metapb.AlterNode{Name: name, Zone: &zone}))
 	return err
 }
 
 // SetDraining says whether a member gets copies of new databases.
 // fault.NotFound when it is not a member.
-func (m *Meta) SetDraining(ctx context.Context, name string, draining bool) error {
-	_, err := m.propose(ctx, alterNodeCommand(&metapb.AlterNode{Name: name, Draining: &draining}))
+func (m *Members) SetDraining(ctx context.Context, name string, draining bool) error {
+	_, err := m.proposer.propose(ctx, alterNodeCommand(&metapb.AlterNode{Name: name, Draining: &draining}))
 	return err
 }
 
@@ -182,8 +201,8 @@ func announce(n Node) *metapb.Command {
 }
 
 // checkRemovable refuses what the group would not outlive.
-func (m *Meta) checkRemovable(ctx context.Context, name string) error {
-	if err := m.CatchUp(ctx); err != nil {
+func (m *Members) checkRemovable(ctx context.Context, name string) error {
+	if err := m.reader.CatchUp(ctx); err != nil {
 		return err
 	}
 	if _, ok := m.Node(name); !ok {
@@ -192,7 +211,7 @@ func (m *Meta) checkRemovable(ctx context.Context, name string) error {
 	if len(m.fsm.load().nodes) == 1 {
 		return fault.New(fault.BadRequest, "the last node of a cluster cannot be removed")
 	}
-	r := m.raft.Load()
+	r := m.group.raft.Load()
 	if r == nil {
 		return errUnavailable(nil)
 	}
@@ -200,7 +219,7 @@ func (m *Meta) checkRemovable(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !majorityWithout(servers, name, m.alive) {
+	if !voters.MajorityWithout(servers, name, m.group.alive) {
 		return fault.Newf(fault.BadRequest, "without %s no majority of the nodes that vote would be left; start the others first", name)
 	}
 	return nil
@@ -208,4 +227,4 @@ func (m *Meta) checkRemovable(ctx context.Context, name string) error {
 
 // NodesChanged returns a channel that is closed when a member comes, goes or
 // changes after the call.
-func (m *Meta) NodesChanged() <-chan struct{} { return m.fsm.nodesChanged.Next() }
+func (m *Members) NodesChanged() <-chan struct{} { return m.fsm.nodesChanged.Next() }

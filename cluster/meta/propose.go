@@ -50,30 +50,41 @@ const TextRemoved = "This node was removed from its cluster."
 
 func errRemoved() error { return fault.New(fault.Unavailable, TextRemoved) }
 
+// proposer has the group agree on commands.
+type proposer struct {
+	group  *Group
+	fsm    *stateMachine
+	stores *openStores
+	ready  *readiness
+	log    *zap.Logger
+
+	// versionTurn has room for one (pause.Turn): a member that is added, until that is applied, or
+	// an operation that not every program knows, until Raft has it. It is held while Raft works.
+	versionTurn chan struct{}
+}
+
 // propose has the group agree on a command and returns what came of it, once
 // this node has applied it.
 //
 // fault.Unavailable means that the outcome is not known or that the command
 // was not proposed at all. A command whose outcome is not known is never
 // proposed again: a creation that succeeded would then look like a refused one.
-func (m *Meta) propose(ctx context.Context, c *metapb.Command) (result, error) {
-	select {
-	case <-m.ready:
-		return m.submit(ctx, c)
-	default:
+func (p *proposer) propose(ctx context.Context, c *metapb.Command) (result, error) {
+	if !p.ready.is() {
 		return result{}, errUnavailable(nil)
 	}
+	return p.submit(ctx, c)
 }
 
 // submit is propose for a node that is not ready yet.
-func (m *Meta) submit(ctx context.Context, c *metapb.Command) (result, error) {
+func (p *proposer) submit(ctx context.Context, c *metapb.Command) (result, error) {
 	b := encode(c)
 	if len(b) > maxCommand {
 		return result{}, errTooLarge()
 	}
 	var res result
-	err := m.retry(ctx, func() (err error) {
-		res, err = m.proposeOnce(ctx, c, b)
+	err := p.group.retry(ctx, func() (err error) {
+		res, err = p.once(ctx, c, b)
 		return err
 	})
 	if err != nil {
@@ -82,48 +93,18 @@ func (m *Meta) submit(ctx context.Context, c *metapb.Command) (result, error) {
 	return res, res.err
 }
 
-// retry calls fn again while it says errNotProposed, as long as an election
-// may be under way.
-func (m *Meta) retry(ctx context.Context, fn func() error) error {
-	end := time.Now().Add(electionWait)
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if m.raft.Load() == nil || m.quorumLost() {
-			return errUnavailable(nil)
-		}
-		if m.removed.Load() {
-			return errRemoved()
-		}
-		err := fn()
-		if !errors.Is(err, errNotProposed) {
-			return err
-		}
-		if !time.Now().Before(end) {
-			return errUnavailable(err)
-		}
-		select {
-		case <-time.After(electionPoll):
-		case <-m.done:
-			return errStopping()
-		case <-ctx.Done():
-		}
-	}
-}
-
-// proposeOnce proposes a command, whose bytes are b, here or at the leader.
-func (m *Meta) proposeOnce(ctx context.Context, c *metapb.Command, b []byte) (result, error) {
-	r := m.raft.Load()
+// once proposes a command, whose bytes are b, here or at the leader.
+func (p *proposer) once(ctx context.Context, c *metapb.Command, b []byte) (result, error) {
+	r := p.group.raft.Load()
 	if r.State() == raft.Leader {
-		return m.proposeAsLeader(ctx, r, c, b)
+		return p.asLeader(ctx, r, c, b)
 	}
-	if err := m.fsm.load().permitAt(m.Leader(), m.fsm.versions.needed(c)); err != nil {
+	if err := p.fsm.load().permitAt(p.group.Leader(), p.fsm.versions.needed(c)); err != nil {
 		return result{err: err}, nil // a refusal, without a leader that cannot read the command
 	}
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	a, err := m.askLeader(ctx, &metapb.Request{Question: &metapb.Request_Propose{Propose: b}})
+	a, err := p.group.askLeader(ctx, &metapb.Request{Question: &metapb.Request_Propose{Propose: b}})
 	if err != nil {
 		return result{}, err
 	}
@@ -133,18 +114,18 @@ func (m *Meta) proposeOnce(ctx context.Context, c *metapb.Command, b []byte) (re
 			return result{}, errUndecided(err)
 		}
 	}
-	if err := m.fsm.waitApplied(ctx, m.logStore(), a.Index, a.Term); err != nil {
+	if err := p.fsm.waitApplied(ctx, p.stores.log(), a.Index, a.Term); err != nil {
 		return result{}, errUndecided(err)
 	}
 	return res, nil
 }
 
-// proposeAsLeader proposes a command on the leader. Once it is in the log its
+// asLeader proposes a command on the leader. Once it is in the log its
 // outcome is awaited whatever becomes of ctx: Raft always answers, at the
 // latest when this node loses the leadership, which is after a fraction of a
 // second without a majority.
-func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (result, error) {
-	f, err := m.enqueue(ctx, r, c, b)
+func (p *proposer) asLeader(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (result, error) {
+	f, err := p.enqueue(ctx, r, c, b)
 	switch {
 	case errors.Is(err, errNotProposed):
 		return result{}, err
@@ -159,7 +140,7 @@ func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Comm
 		return result{}, errUndecided(nil)
 	}
 	if res.err == nil {
-		m.removeFromRaft(r, c)
+		p.removeFromRaft(r, c)
 	}
 	return res, nil
 }
@@ -167,12 +148,12 @@ func (m *Meta) proposeAsLeader(ctx context.Context, r *raft.Raft, c *metapb.Comm
 // enqueue gives a command to Raft. An operation of a newer version is refused while a
 // member does not know it; a member that may be such a one is in the state before
 // another such operation is looked at. The error is errNotProposed or a refusal.
-func (m *Meta) enqueue(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (raft.ApplyFuture, error) {
+func (p *proposer) enqueue(ctx context.Context, r *raft.Raft, c *metapb.Command, b []byte) (raft.ApplyFuture, error) {
 	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
 	defer cancel()
-	needed, members := m.fsm.versions.needed(c), changesMembers(c)
+	needed, members := p.fsm.versions.needed(c), changesMembers(c)
 	if members || needed > 0 {
-		done, err := pause.Turn(ctx, m.versionTurn)
+		done, err := pause.Turn(ctx, p.versionTurn)
 		if err != nil {
 			return nil, errNotProposed
 		}
@@ -186,25 +167,51 @@ func (m *Meta) enqueue(ctx context.Context, r *raft.Raft, c *metapb.Command, b [
 		_ = f.Error() // the caller looks at it; here it is only waited for
 		return f, nil
 	case needed > 0:
-		if led := m.term.Load(); led == 0 || led != r.CurrentTerm() { // what earlier leaders proposed may not be in the state yet
+		if led := p.group.term.Load(); led == 0 || led != r.CurrentTerm() { // what earlier leaders proposed may not be in the state yet
 			return nil, errNotProposed
 		}
-		if err := m.fsm.load().permit(needed); err != nil {
+		if err := p.fsm.load().permit(needed); err != nil {
 			return nil, err
 		}
 	}
 	return r.Apply(b, timeout), nil
 }
 
+// answer proposes a command for another node.
+func (p *proposer) answer(ctx context.Context, r *raft.Raft, b []byte) (*metapb.Answer, error) {
+	if r.State() != raft.Leader {
+		return nil, errNotProposed
+	}
+	if len(b) > maxCommand {
+		return nil, errTooLarge()
+	}
+	c, err := decodeCommand(b)
+	if err != nil { // it would stop every node
+		return nil, fault.Wrap(fault.BadRequest, "a command that this version does not understand", err)
+	}
+	res, err := p.asLeader(ctx, r, c.Command, b)
+	if err != nil {
+		return nil, err
+	}
+	a := &metapb.Answer{Index: res.index, Term: res.term, Refusal: refusal(res.err)}
+	if res.err != nil && a.Refusal == nil {
+		return nil, res.err
+	}
+	if res.db != nil {
+		a.Database = res.db.proto()
+	}
+	return a, nil
+}
+
 // removeFromRaft takes a node that left out of Raft too. When that fails, or
 // this node does not lead any more, removeNonMembers does it later.
-func (m *Meta) removeFromRaft(r *raft.Raft, c *metapb.Command) {
+func (p *proposer) removeFromRaft(r *raft.Raft, c *metapb.Command) {
 	name := c.GetRemoveNode().GetName() + c.GetReplaceNode().GetName() // a command is one of them
 	if name == "" {
 		return
 	}
 	if err := r.RemoveServer(raft.ServerID(name), 0, forwardTimeout).Error(); err != nil {
-		m.log.Warn("a node that left is still in the Raft group", zap.String("node", name), zap.Error(err))
+		p.log.Warn("a node that left is still in the Raft group", zap.String("node", name), zap.Error(err))
 	}
 }
 

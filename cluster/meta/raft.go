@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -63,64 +64,74 @@ func (g *raftInstance) close() error {
 	return nil
 }
 
+// bootstrap opens the stores of a node and starts Raft on them; a node without state founds or joins
+// a group first.
+type bootstrap struct {
+	opts       Options
+	group      *Group
+	fsm        *stateMachine
+	stores     *openStores
+	membership *membership
+}
+
 // open starts Raft on the node's stores. A node without state founds a group or
 // joins one first.
-func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
+func (b *bootstrap) open(ctx context.Context) (_ *raftInstance, err error) {
 	g := &raftInstance{}
 	// A node that is refused a beginning leaves no directory, which would be in the way
 	// of a backup that is put back.
-	begins := m.opts.Stores == nil && m.opts.Dir != "" && !exists(m.opts.Dir)
+	begins := b.opts.Stores == nil && b.opts.Dir != "" && !exists(b.opts.Dir)
 	defer func() {
 		if err == nil {
 			return
 		}
 		err = errors.Join(err, g.close())
 		if begins {
-			err = errors.Join(err, os.RemoveAll(m.opts.Dir))
+			err = errors.Join(err, os.RemoveAll(b.opts.Dir))
 		}
 	}()
-	logger := raftlog.New(m.log)
-	stores, err := m.openStores(g, logger)
+	logger := raftlog.New(b.opts.Logger)
+	stores, err := b.openStores(g, logger)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkName(stores); err != nil {
+	if err := checkName(stores, b.group.self); err != nil {
 		return nil, err
 	}
-	m.stores.Store(&stores)
-	transport := m.opts.Transport
-	conf := m.raftConfig(logger)
+	b.stores.Store(&stores)
+	transport := b.opts.Transport
+	conf := raftConfig(b.group.self, b.group.timeout, logger)
 	if transport == nil {
-		_, memory := raft.NewInmemTransport(m.address())
+		_, memory := raft.NewInmemTransport(b.address())
 		transport = memory
 		g.closers = append(g.closers, memory.Close)
 	}
-	founded, err := m.bootstrapOrJoin(ctx, conf, stores, transport)
+	founded, err := b.bootstrapOrJoin(ctx, conf, stores, transport)
 	if err != nil {
 		return nil, err
 	}
 	begins = false
 	var e *electionTransport
-	if founded || m.opts.Transport == nil || storedNumber(stores, soleMemberKey()) != 0 {
+	if founded || b.opts.Transport == nil || storedNumber(stores, soleMemberKey()) != 0 {
 		if e = startElectionTransport(ctx, g, transport); e != nil {
 			transport = e
 		}
 	}
-	if m.opts.OnGroupID != nil {
-		m.opts.OnGroupID(storedGroupID(stores))
+	if b.opts.OnGroupID != nil {
+		b.opts.OnGroupID(storedGroupID(stores))
 	}
 	committed := storedNumber(stores, committedKey())
-	g.raft, err = raft.NewRaft(conf, m.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
-	if newer := m.fsm.failure(); newer != nil { // Raft goes on with an older snapshot, or says nothing of the reason
+	g.raft, err = raft.NewRaft(conf, b.fsm, stores.Log, stores.Stable, stores.Snapshots, transport)
+	if newer := b.fsm.failure(); newer != nil { // Raft goes on with an older snapshot, or says nothing of the reason
 		return nil, errors.Join(newer, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
-	if err := m.replay(g.raft, stores.Log, committed); err != nil {
+	if err := b.replay(g.raft, stores.Log, committed); err != nil {
 		return nil, err
 	}
-	if err := m.checkGroupID(stores); err != nil {
+	if err := b.fsm.load().checkGroupID(stores); err != nil {
 		return nil, err
 	}
 	if servers, err := members(g.raft); e != nil && err == nil && len(servers) == 1 {
@@ -129,9 +140,19 @@ func (m *Meta) open(ctx context.Context) (_ *raftInstance, err error) {
 	return g, nil
 }
 
+// replay applies what this node knew to be committed when it last ran, up to
+// index, after Raft has restored a snapshot or none.
+func (b *bootstrap) replay(r *raft.Raft, log raft.LogStore, index uint64) error {
+	snapshot, err := strconv.ParseUint(r.Stats()["last_snapshot_index"], 10, 64)
+	if err != nil {
+		return fmt.Errorf("read the place of the snapshot of the metadata: %w", err)
+	}
+	return b.fsm.replay(log, snapshot, index)
+}
+
 // bootstrapOrJoin gives a node without state a group, and reports whether it
 // founded one.
-func (m *Meta) bootstrapOrJoin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) (founded bool, err error) {
+func (b *bootstrap) bootstrapOrJoin(ctx context.Context, conf *raft.Config, s Stores, t raft.Transport) (founded bool, err error) {
 	known, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
 	if err != nil {
 		return false, fmt.Errorf("read metadata: %w", err)
@@ -139,22 +160,22 @@ func (m *Meta) bootstrapOrJoin(ctx context.Context, conf *raft.Config, s Stores,
 	if known {
 		return false, nil
 	}
-	begin := BootstrapPlan{New: m.opts.Bootstrap}
-	if m.opts.Found != nil {
-		if begin, err = m.opts.Found(ctx); err != nil {
+	begin := BootstrapPlan{New: b.opts.Bootstrap}
+	if b.opts.Found != nil {
+		if begin, err = b.opts.Found(ctx); err != nil {
 			return false, fmt.Errorf("found or join a group: %w", err)
 		}
 	}
 	if len(begin.Seeds) > 0 {
-		return false, m.joinThrough(ctx, s, begin.Seeds)
+		return false, b.membership.joinThrough(ctx, s, begin.Seeds)
 	}
 	if !begin.New {
 		return false, nil
 	}
-	if err := m.storeIdentity(s); err != nil {
+	if err := storeIdentity(s, b.opts.Config.Load().CouchDB.UUID); err != nil {
 		return false, err
 	}
-	if err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, t, m.alone()); err != nil {
+	if err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, t, b.alone()); err != nil {
 		return false, fmt.Errorf("found a group: %w", err)
 	}
 	return true, nil
@@ -184,43 +205,35 @@ func nameKey() []byte { return []byte("divan_node") }
 
 // checkName refuses state that was written under another name: this node could
 // never be elected, and its copies would belong to another node.
-func (m *Meta) checkName(s Stores) error {
+func checkName(s Stores, self string) error {
 	owner, err := s.Stable.Get(nameKey())
 	if err != nil || len(owner) == 0 { // never written: stores say so in different ways
-		if err := s.Stable.Set(nameKey(), []byte(m.opts.Self.Name)); err != nil {
+		if err := s.Stable.Set(nameKey(), []byte(self)); err != nil {
 			return fmt.Errorf("write the node's name: %w", err)
 		}
 		return nil
 	}
-	if string(owner) != m.opts.Self.Name {
-		return fmt.Errorf("the metadata belongs to node %q, not to %q: a node keeps its name", owner, m.opts.Self.Name)
+	if string(owner) != self {
+		return fmt.Errorf("the metadata belongs to node %q, not to %q: a node keeps its name", owner, self)
 	}
 	return nil
 }
 
-func members(r *raft.Raft) ([]raft.Server, error) {
-	f := r.GetConfiguration()
-	if err := f.Error(); err != nil {
-		return nil, fmt.Errorf("read the members of the group: %w", err)
+func (b *bootstrap) openStores(g *raftInstance, logger hclog.Logger) (Stores, error) {
+	if b.opts.Stores != nil {
+		return *b.opts.Stores, nil
 	}
-	return f.Configuration().Servers, nil
-}
-
-func (m *Meta) openStores(g *raftInstance, logger hclog.Logger) (Stores, error) {
-	if m.opts.Stores != nil {
-		return *m.opts.Stores, nil
-	}
-	if m.opts.Dir == "" {
+	if b.opts.Dir == "" {
 		mem := raft.NewInmemStore()
 		return Stores{Log: mem, Stable: mem, Snapshots: raft.NewInmemSnapshotStore()}, nil
 	}
-	if err := os.MkdirAll(m.opts.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(b.opts.Dir, 0o700); err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
-	if err := m.verify(); err != nil {
+	if err := b.verify(); err != nil {
 		return Stores{}, err
 	}
-	path := filepath.Join(m.opts.Dir, logFile)
+	path := filepath.Join(b.opts.Dir, logFile)
 	bolt, err := raftboltdb.New(boltOptions(path))
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return Stores{}, fmt.Errorf("open metadata: %s is in use by another process", path)
@@ -229,7 +242,7 @@ func (m *Meta) openStores(g *raftInstance, logger hclog.Logger) (Stores, error) 
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
 	g.closers = append(g.closers, bolt.Close)
-	snaps, err := raft.NewFileSnapshotStoreWithLogger(m.opts.Dir, keepSnapshots, logger)
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(b.opts.Dir, keepSnapshots, logger)
 	if err != nil {
 		return Stores{}, fmt.Errorf("open metadata: %w", err)
 	}
@@ -254,35 +267,30 @@ func boltOptions(path string) raftboltdb.Options {
 	}
 }
 
-// raftTimeout is how long the leader may be silent.
-func (m *Meta) raftTimeout() time.Duration {
-	return max(raftTimeout, m.opts.NodeDownAfter*2/5)
-}
-
-func (m *Meta) raftConfig(logger hclog.Logger) *raft.Config {
+func raftConfig(self string, timeout time.Duration, logger hclog.Logger) *raft.Config {
 	c := raft.DefaultConfig()
-	c.LocalID = raft.ServerID(m.opts.Self.Name)
+	c.LocalID = raft.ServerID(self)
 	c.Logger = logger
 	c.MaxAppendEntries = maxAppend
 	c.SnapshotInterval = snapshotEvery
 	c.SnapshotThreshold = snapshotThreshold
 	c.TrailingLogs = trailingLogs
 	c.NoLegacyTelemetry = true
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = m.raftTimeout(), m.raftTimeout(), m.raftTimeout()
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = timeout, timeout, timeout
 	c.ShutdownOnRemove = false // a node that was removed may be taken in again
 	return c
 }
 
-func (m *Meta) address() raft.ServerAddress {
-	if m.opts.Transport != nil {
-		return m.opts.Transport.LocalAddr()
+func (b *bootstrap) address() raft.ServerAddress {
+	if b.opts.Transport != nil {
+		return b.opts.Transport.LocalAddr()
 	}
-	return raft.ServerAddress(m.opts.Self.Name)
+	return raft.ServerAddress(b.group.self)
 }
 
 // alone is the configuration of a group of one.
-func (m *Meta) alone() raft.Configuration {
+func (b *bootstrap) alone() raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{
-		Suffrage: raft.Voter, ID: raft.ServerID(m.opts.Self.Name), Address: m.address(),
+		Suffrage: raft.Voter, ID: raft.ServerID(b.group.self), Address: b.address(),
 	}}}
 }

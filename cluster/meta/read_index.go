@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"divan/cluster/meta/metapb"
+	"divan/cluster/meta/voters"
 )
 
 // readIndex returns the place in the log of the last command that was
@@ -14,26 +15,26 @@ import (
 // applied whatever it acknowledged, and since it became one also what its
 // predecessors did; it only has to make sure that it still leads, in the term
 // in which it caught up with them.
-func (m *Meta) readIndex(ctx context.Context) (index, term uint64, err error) {
-	r := m.raft.Load()
-	if r.State() != raft.Leader {
-		a, err := m.askLeader(ctx, &metapb.Request{Question: &metapb.Request_ReadIndex{ReadIndex: &metapb.Nothing{}}})
+func (r *Reader) readIndex(ctx context.Context) (index, term uint64, err error) {
+	g, now := r.group, r.group.raft.Load()
+	if now.State() != raft.Leader {
+		a, err := g.askLeader(ctx, &metapb.Request{Question: &metapb.Request_ReadIndex{ReadIndex: &metapb.Nothing{}}})
 		if err != nil {
 			return 0, 0, err
 		}
 		return a.Index, a.Term, nil
 	}
-	led := m.term.Load()
-	if led == 0 || led != r.CurrentTerm() {
+	led := g.term.Load()
+	if led == 0 || led != now.CurrentTerm() {
 		return 0, 0, errNotProposed
 	}
-	if err := m.confirmLead(ctx, r, led); err != nil {
+	if err := r.confirmLead(ctx, now, led); err != nil {
 		return 0, 0, err
 	}
-	if led != m.term.Load() || led != r.CurrentTerm() {
+	if led != g.term.Load() || led != now.CurrentTerm() {
 		return 0, 0, errNotProposed
 	}
-	s := m.fsm.load()
+	s := r.fsm.load()
 	return s.index, s.term, nil
 }
 
@@ -42,31 +43,31 @@ func (m *Meta) readIndex(ctx context.Context) (index, term uint64, err error) {
 // the logs of a majority, so one of any majority that is asked now ends with an entry of
 // a later term. Raft's own VerifyLeader also counts answers to messages that were on
 // their way before it was called: those that a process finds when it was paused.
-func (m *Meta) confirmLead(ctx context.Context, r *raft.Raft, led uint64) error {
-	servers, err := members(r)
-	if err != nil || m.opts.Ask == nil {
+func (r *Reader) confirmLead(ctx context.Context, now *raft.Raft, led uint64) error {
+	servers, err := members(now)
+	if err != nil || r.group.send == nil {
 		return errNotProposed
 	}
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	ctx, cancel := context.WithTimeout(ctx, m.raftTimeout())
+	ctx, cancel := context.WithTimeout(ctx, r.group.timeout)
 	defer cancel()
 	follows := make(chan bool, len(servers))
 	asked, sure := 0, 0
 	for _, s := range servers {
 		switch {
 		case s.Suffrage != raft.Voter:
-		case string(s.ID) == m.Self():
+		case string(s.ID) == r.group.self:
 			sure++
 		default:
 			asked++
 			asking.Go(func() {
-				a, err := m.ask(ctx, string(s.ID), &metapb.Request{Question: &metapb.Request_LogStats{LogStats: &metapb.Nothing{}}})
+				a, err := r.group.logStats(ctx, string(s.ID))
 				follows <- err == nil && a.Index > 0 && a.Term <= led // one without a log has lost what it had
 			})
 		}
 	}
-	needed := countVoters(servers)/2 + 1
+	needed := voters.Count(servers)/2 + 1
 	for ; asked > 0 && sure < needed; asked-- {
 		if <-follows {
 			sure++

@@ -24,10 +24,16 @@ func (r Record) SortKey() string { return r.Key }
 // Marked implements sortedset.Item.
 func (r Record) Marked() bool { return false }
 
+// RecordTable is all records.
+type RecordTable struct {
+	fsm      *stateMachine
+	proposer *proposer
+}
+
 // Records returns the records whose keys begin with prefix, sorted by key, as this node knows
 // them now.
-func (m *Meta) Records(prefix string) []Record {
-	all := m.fsm.load().records
+func (t *RecordTable) Records(prefix string) []Record {
+	all := t.fsm.load().records
 	var out []Record
 	for r := range all.Slice(all.Index(prefix), all.Len()) {
 		if len(r.Key) < len(prefix) || r.Key[:len(prefix)] != prefix {
@@ -41,11 +47,11 @@ func (m *Meta) Records(prefix string) []Record {
 // PutRecord writes a record, or removes it when value is empty, and returns its version once
 // this node knows it. version is that of the record whose place it takes; 0: there must be none.
 // Otherwise the error is fault.Conflict; fault.RequestTooLarge above 64 KB.
-func (m *Meta) PutRecord(ctx context.Context, key string, value []byte, version uint64) (uint64, error) {
+func (t *RecordTable) PutRecord(ctx context.Context, key string, value []byte, version uint64) (uint64, error) {
 	if len(value) > maxRecordValue {
 		return 0, errTooLarge()
 	}
-	res, err := m.propose(ctx, &metapb.Command{Op: &metapb.Command_PutRecord{
+	res, err := t.proposer.propose(ctx, &metapb.Command{Op: &metapb.Command_PutRecord{
 		PutRecord: &metapb.PutRecord{Key: key, Value: value, Version: version},
 	}})
 	return res.index, err
@@ -66,4 +72,4 @@ func (s *state) putRecord(c *metapb.PutRecord, e *effects) result {
 
 // RecordsChanged returns a channel that is closed when a record is written or removed after
 // the call.
-func (m *Meta) RecordsChanged() <-chan struct{} { return m.fsm.recordPut.Next() }
+func (t *RecordTable) RecordsChanged() <-chan struct{} { return t.fsm.recordPut.Next() }

@@ -40,35 +40,6 @@ func decodeAnswer(b []byte) (*metapb.Answer, error) {
 	return a, nil
 }
 
-// askLeader asks the leader that this node knows. The error is errNotProposed
-// when the request was certainly not carried out, and fault.Unavailable when
-// that is not known.
-func (m *Meta) askLeader(ctx context.Context, req *metapb.Request) (*metapb.Answer, error) {
-	leader := m.Leader()
-	if leader == "" || leader == m.Self() || m.opts.Ask == nil || !m.alive(leader) {
-		return nil, errNotProposed
-	}
-	return m.ask(ctx, leader, req)
-}
-
-func (m *Meta) ask(ctx context.Context, node string, req *metapb.Request) (*metapb.Answer, error) {
-	b, err := m.opts.Ask(ctx, node, encode(req))
-	if notSent(err) {
-		return nil, fmt.Errorf("%w: %w", errNotProposed, err)
-	}
-	if err != nil {
-		return nil, errUndecided(err)
-	}
-	a, err := decodeAnswer(b)
-	if err != nil {
-		return nil, errUndecided(err)
-	}
-	if a.Outcome != metapb.Answer_DONE {
-		return nil, errNotProposed
-	}
-	return a, nil
-}
-
 // notSent reports whether an error says that a request never left this node.
 func notSent(err error) bool {
 	var e interface{ NotSent() bool }
@@ -108,9 +79,9 @@ func (m *Meta) answer(ctx context.Context, from string, req *metapb.Request) (*m
 		if m.stopping() { // whoever asks is about to rely on this node
 			return nil, errStopping()
 		}
-		return m.logStats(r), nil
+		return logStats(r, m.proposer.stores.log()), nil
 	case *metapb.Request_Join:
-		return m.answerJoin(ctx, from, r, question.Join)
+		return m.admission.answer(ctx, from, r, question.Join)
 	case *metapb.Request_ReadIndex:
 		if m.term.Load() == 0 {
 			return nil, errNotProposed
@@ -127,33 +98,7 @@ func (m *Meta) answer(ctx context.Context, from string, req *metapb.Request) (*m
 		if _, member := m.Node(from); !member && r.State() == raft.Leader {
 			return nil, errNotMember(from)
 		}
-		return m.answerPropose(ctx, r, question.Propose)
+		return m.proposer.answer(ctx, r, question.Propose)
 	}
 	return nil, fault.New(fault.BadRequest, "an unknown question")
-}
-
-// answerPropose proposes a command for another node.
-func (m *Meta) answerPropose(ctx context.Context, r *raft.Raft, b []byte) (*metapb.Answer, error) {
-	if r.State() != raft.Leader {
-		return nil, errNotProposed
-	}
-	if len(b) > maxCommand {
-		return nil, errTooLarge()
-	}
-	c, err := decodeCommand(b)
-	if err != nil { // it would stop every node
-		return nil, fault.Wrap(fault.BadRequest, "a command that this version does not understand", err)
-	}
-	res, err := m.proposeAsLeader(ctx, r, c.Command, b)
-	if err != nil {
-		return nil, err
-	}
-	a := &metapb.Answer{Index: res.index, Term: res.term, Refusal: refusal(res.err)}
-	if res.err != nil && a.Refusal == nil {
-		return nil, res.err
-	}
-	if res.db != nil {
-		a.Database = res.db.proto()
-	}
-	return a, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"divan/cluster/config"
 	"divan/cluster/meta/raftlog"
+	"divan/cluster/meta/voters"
 	"divan/storage/fault"
 )
 
@@ -199,7 +200,7 @@ func failOver(t *testing.T, nodes []diskNode) time.Duration {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for slices.ContainsFunc(nodes, func(n diskNode) bool { return len(n.Voters()) != voterTarget(len(nodes)) }) {
+	for slices.ContainsFunc(nodes, func(n diskNode) bool { return len(n.Voters()) != voters.Target(len(nodes)) }) {
 		select {
 		case <-again.C:
 		case <-t.Context().Done():

@@ -10,7 +10,7 @@ import (
 // It is part of what the group agreed on and cannot change.
 const SlotCount = 64
 
-// Slots says which nodes own the slots of work. What Meta hands out is not to
+// Slots says which nodes own the slots of work. What SlotTable hands out is not to
 // be changed.
 type Slots [SlotCount]Slot
 
@@ -51,18 +51,24 @@ func (s *state) assignSlots(c *metapb.AssignSlots, e *effects) {
 	s.slots = &next
 }
 
-// Slots returns who owns the slots, as this node knows it now.
-func (m *Meta) Slots() *Slots { return m.fsm.load().slots }
+// SlotTable is the slots of work: who owns them, and how they change hands.
+type SlotTable struct {
+	fsm      *stateMachine
+	proposer *proposer
+}
 
-// SlotsChanged returns a channel that is closed when a slot changes hands after
+// Owners returns who owns the slots, as this node knows it now.
+func (t *SlotTable) Owners() *Slots { return t.fsm.load().slots }
+
+// Changed returns a channel that is closed when a slot changes hands after
 // the call.
-func (m *Meta) SlotsChanged() <-chan struct{} { return m.fsm.slotsChanged.Next() }
+func (t *SlotTable) Changed() <-chan struct{} { return t.fsm.slotsChanged.Next() }
 
-// MoveSlots has slots change hands. A move that was decided on by something that
-// is no longer true is passed over, which is no error: Slots tells what came of
+// Move has slots change hands. A move that was decided on by something that
+// is no longer true is passed over, which is no error: Owners tells what came of
 // them.
-func (m *Meta) MoveSlots(ctx context.Context, moves []SlotMove) error {
-	_, err := m.propose(ctx, assignCommand(moves))
+func (t *SlotTable) Move(ctx context.Context, moves []SlotMove) error {
+	_, err := t.proposer.propose(ctx, assignCommand(moves))
 	return err
 }
 
@@ -73,7 +79,3 @@ func assignCommand(moves []SlotMove) *metapb.Command {
 	}
 	return &metapb.Command{Op: &metapb.Command_AssignSlots{AssignSlots: c}}
 }
-
-// LeadTerm returns the term of Raft in which this node leads the group and knows
-// all that earlier leaders had it agree on; 0 when it does not.
-func (m *Meta) LeadTerm() uint64 { return m.term.Load() }

@@ -27,7 +27,7 @@ type stateMachine struct {
 	fatal        chan error // gets the first reason why the state cannot be followed further
 	waiters      waiters
 	applied      chan struct{}       // has one token when commands were applied
-	toCopy       chan struct{}       // likewise, for keepCopy
+	toCopy       chan struct{}       // likewise, for copyKeeper
 	nodesChanged broadcast.Broadcast // of changed nodes
 	slotsChanged broadcast.Broadcast // of slots that changed hands
 	recordPut    broadcast.Broadcast // of records that were written or removed

@@ -50,12 +50,6 @@ type subscribers struct {
 	closed bool
 }
 
-// Subscribe returns a subscription and the databases it starts from: every
-// change after them will be an event.
-func (m *Meta) Subscribe() (*Subscription, Databases) {
-	return m.fsm.subscribe()
-}
-
 func (m *stateMachine) subscribe() (*Subscription, Databases) {
 	s := &Subscription{all: &m.subs, wake: make(chan struct{}, 1)}
 	m.subs.mu.Lock()

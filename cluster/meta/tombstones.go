@@ -71,11 +71,6 @@ func (t *tombstones) hasCopy(copyName string) bool {
 	return ok
 }
 
-// IsDeleted reports whether a copy belongs to a database that was deleted, as far
-// as this node has heard. Of the databases that were deleted, the last ten
-// thousand are known.
-func (m *Meta) IsDeleted(copyName string) bool { return m.fsm.tombstones.Load().hasCopy(copyName) }
-
 // clone copies what goes into a snapshot.
 func (t *tombstones) clone() *tombstones {
 	return &tombstones{floor: t.floor, last: maps.Clone(t.last), queue: slices.Clone(t.queue)}

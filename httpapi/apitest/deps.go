@@ -16,6 +16,7 @@ import (
 	"divan/cluster/designdocs"
 	"divan/cluster/indexes"
 	"divan/cluster/meta"
+	"divan/cluster/setup"
 	clusterview "divan/cluster/view"
 	"divan/httpapi/auth"
 	"divan/httpapi/core"
@@ -132,7 +133,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 		Must(tb, scripts.Close())
 		Must(tb, engine.Close())
 	})
-	for _, name := range meta.SystemDatabases() {
+	for _, name := range setup.SystemDatabases() {
 		Must(tb, coordinator.CreateDB(ctx, name, cluster.CreateOptions{}))
 	}
 	return core.Deps{

@@ -61,7 +61,7 @@ func putConfigKey(c *core.Call) error {
 	if change.Section == adminSection && config.IsHashed(change.Value) && !auth.ValidAdmin(change.Value) {
 		return fault.New(fault.BadRequest, "An administrator's password must not begin like the stored form of one, unless it is one.")
 	}
-	old, err := c.API.Deps.Meta.SetConfig(c.Request.Context(), change)
+	old, err := c.API.Deps.Meta.Config.Set(c.Request.Context(), change)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (n *Family) deleteConfigKey(c *core.Call) error {
 			return fault.New(fault.Forbidden, "The last server administrator cannot be deleted: nobody could set another one. Set that first.")
 		}
 	}
-	old, err := c.API.Deps.Meta.DeleteConfig(c.Request.Context(), change)
+	old, err := c.API.Deps.Meta.Config.Delete(c.Request.Context(), change)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func reloadConfig(c *core.Call) error {
 	if err := c.RefuseForms(); err != nil {
 		return err
 	}
-	if err := c.API.Deps.Meta.ReloadConfig(c.Request.Context()); err != nil {
+	if err := c.API.Deps.Meta.Config.Reload(c.Request.Context()); err != nil {
 		return err
 	}
 	return c.SendOK(http.StatusOK)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"divan/cluster/setup"
 	"divan/httpapi/core"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -40,7 +41,7 @@ func getClusterSetup(c *core.Call) error {
 			return err
 		}
 	}
-	state := c.API.Deps.Meta.SetupState(ensure)
+	state := setup.Decide(c.API.Deps.Config.Load(), c.API.Deps.Meta.Databases(), ensure)
 	return c.SendJSON(http.StatusOK, []byte(`{"state":"`+string(state)+`"}`))
 }
 

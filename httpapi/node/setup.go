@@ -13,6 +13,7 @@ import (
 	"divan/cluster"
 	"divan/cluster/config"
 	"divan/cluster/meta"
+	"divan/cluster/setup"
 	"divan/httpapi/auth"
 	"divan/httpapi/core"
 	"divan/storage/doc"
@@ -41,12 +42,12 @@ func postClusterSetup(c *core.Call) error {
 		if len(m.Nodes()) > 1 { // it would take the copies of everything that is made from now on
 			return fault.New(fault.BadRequest, "Cluster is already enabled")
 		}
-		err = m.EnableSingleNode(ctx, meta.SingleNode{
+		err = setup.EnableSingleNode(ctx, m, c.API.Deps.Config.Load(), setup.SingleNode{
 			Username: req.username, Password: req.password, PasswordHash: req.hash,
 			BindAddress: req.address, Port: req.port, EnsureDBs: req.ensure, Create: createSystem(c),
 		})
 	case "finish_cluster":
-		err = patiently(c, func() error { return m.FinishCluster(ctx, req.ensure, createSystem(c)) })
+		err = patiently(c, func() error { return setup.FinishCluster(ctx, m, req.ensure, createSystem(c)) })
 	case "enable_cluster":
 		err = enableCluster(c, req)
 	case "add_node":
@@ -75,7 +76,7 @@ func createSystem(c *core.Call) func(ctx context.Context, name string) error {
 // clusterEnabled reports whether this node may take others in.
 func clusterEnabled(c *core.Call) bool {
 	m := c.API.Deps.Meta
-	return c.API.Deps.Cluster != nil && (len(m.Nodes()) > 1 || m.SetupState([]string{}) == meta.ClusterFinished)
+	return c.API.Deps.Cluster != nil && (len(m.Nodes()) > 1 || setup.Decide(c.API.Deps.Config.Load(), m.Databases(), []string{}) == setup.ClusterFinished)
 }
 
 // enableCluster makes this node, or the one that the request names, ready to
@@ -89,7 +90,7 @@ func enableCluster(c *core.Call, req *setupRequest) error {
 		return fault.New(fault.BadRequest, "Cluster is already enabled")
 	case req.username == "" && len(c.Config.Admins) == 0, req.username != "" && req.password == "" && req.hash == "":
 		return fault.New(fault.BadRequest, "Cluster setup requires admin account to be configured")
-	case loopback(cmp.Or(req.address, c.Config.Chttpd.BindAddress)) && !meta.SaysCluster(c.Config):
+	case loopback(cmp.Or(req.address, c.Config.Chttpd.BindAddress)) && !setup.SaysCluster(c.Config):
 		return fault.New(fault.BadRequest, "Cluster setup requires a remote bind_address (not 127.0.0.1 nor ::1)")
 	case req.nodes == 0:
 		return fault.New(fault.BadRequest, "Cluster setup requires node_count to be configured")
@@ -128,7 +129,7 @@ func enableHere(c *core.Call, req *setupRequest) error {
 	}
 	for _, change := range changes {
 		err := patiently(c, func() error {
-			_, err := c.API.Deps.Meta.SetConfig(c.Request.Context(), change)
+			_, err := c.API.Deps.Meta.Config.Set(c.Request.Context(), change)
 			return err
 		})
 		if err != nil {

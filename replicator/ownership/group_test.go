@@ -216,7 +216,7 @@ func (g *group) slots(i int) meta.Slots {
 	if err := g.nodes[i].meta.CatchUp(g.t.Context()); err != nil {
 		g.t.Fatal(err)
 	}
-	return *g.nodes[i].meta.Slots()
+	return *g.nodes[i].meta.Slots.Owners()
 }
 
 // within waits until ok, and fails when that takes longer than d.

@@ -66,7 +66,7 @@ func (t *Table) look(ctx context.Context, w *watch) {
 	if term == 0 {
 		return
 	}
-	slots := t.meta.Slots()
+	slots := t.meta.Slots.Owners()
 	nodes := w.candidates(t.meta.Nodes(), t.opts.Alive, time.Now())
 	if !t.noteVacancies(ctx, w, slots) {
 		return
@@ -78,7 +78,7 @@ func (t *Table) look(ctx context.Context, w *watch) {
 	if len(moves) == 0 {
 		return
 	}
-	if err := t.meta.MoveSlots(ctx, moves); err != nil {
+	if err := t.meta.Slots.Move(ctx, moves); err != nil {
 		t.log.Debug("slots of replication jobs have not moved", zap.Error(err))
 		return
 	}

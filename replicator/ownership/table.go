@@ -83,7 +83,7 @@ func (t *Table) Run(ctx context.Context) error {
 // Owner returns who owns a slot, as far as this node knows; false when nobody
 // does.
 func (t *Table) Owner(slot int) (Owner, bool) {
-	s := t.meta.Slots()[slot]
+	s := t.meta.Slots.Owners()[slot]
 	return Owner(s), s.Node != ""
 }
 
@@ -91,7 +91,7 @@ func (t *Table) Owner(slot int) (Owner, bool) {
 // this node has not heard of the group for so long that another one may own the
 // slot.
 func (t *Table) Mine(slot int) (term uint64, ok bool) {
-	s := t.meta.Slots()[slot]
+	s := t.meta.Slots.Owners()[slot]
 	return s.Term, s.Node == t.meta.Self() && t.leaseHolds()
 }
 
@@ -118,7 +118,7 @@ func (t *Table) tell() {
 func (t *Table) Check(ctx context.Context, slot int, term uint64) error {
 	for {
 		err := t.confirm(ctx)
-		if s := t.meta.Slots()[slot]; s.Node != t.meta.Self() || s.Term != term {
+		if s := t.meta.Slots.Owners()[slot]; s.Node != t.meta.Self() || s.Term != term {
 			return ErrLost
 		}
 		if err == nil || !fault.Is(err, fault.Unavailable) || !t.leaseHolds() {
@@ -133,7 +133,7 @@ func (t *Table) Check(ctx context.Context, slot int, term uint64) error {
 // forwardChanges tells of slots that changed hands.
 func (t *Table) forwardChanges(ctx context.Context) {
 	for ctx.Err() == nil {
-		next := t.meta.SlotsChanged() // before telling: what happens after is told the next time
+		next := t.meta.Slots.Changed() // before telling: what happens after is told the next time
 		t.tell()
 		select {
 		case <-next:

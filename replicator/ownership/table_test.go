@@ -255,7 +255,7 @@ func (o *observer) watch(stop <-chan struct{}) {
 		for slot := range meta.SlotCount {
 			owner := ""
 			for _, p := range nodes {
-				o.note(slot, p.meta.Slots()[slot])
+				o.note(slot, p.meta.Slots.Owners()[slot])
 				if _, ok := p.table.Mine(slot); ok && owner != "" {
 					o.g.t.Errorf("slot %d: both %s and %s own it", slot, owner, p.name)
 				} else if ok {

@@ -12,7 +12,7 @@ func TestLockedNodeOpens(t *testing.T) {
 	dir := t.TempDir()
 	h := start(t, onDisk(dir))
 	h.want("GET", "/_node/_local", "", "200")
-	if _, err := h.node.meta.DeleteConfig(t.Context(), meta.ConfigChange{Section: "admins", Key: "adm"}); err != nil {
+	if _, err := h.node.meta.Config.Delete(t.Context(), meta.ConfigChange{Section: "admins", Key: "adm"}); err != nil {
 		t.Fatal(err)
 	}
 	h.end()

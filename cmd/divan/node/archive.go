@@ -69,7 +69,7 @@ func (l *links) restore(ctx context.Context) error {
 	}
 	for section, keys := range settings {
 		for key, value := range keys {
-			if _, err := l.node.meta.SetConfig(ctx, meta.ConfigChange{Section: section, Key: key, Value: value}); err != nil {
+			if _, err := l.node.meta.Config.Set(ctx, meta.ConfigChange{Section: section, Key: key, Value: value}); err != nil {
 				return fmt.Errorf("set [%s] %s again: %w", section, key, err)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"divan/cluster/member"
 	"divan/cluster/meta"
 	"divan/cluster/meta/raftlog"
+	"divan/cluster/setup"
 	"divan/cluster/wire"
 	"divan/httpapi"
 	"divan/reshard/rebalance"
@@ -562,7 +563,7 @@ func (l *links) mayJoin(ctx context.Context, inv httpapi.Invitation) error {
 	if nodes := m.Nodes(); len(nodes) > 1 {
 		return refuse("%s belongs to cluster %s already, with %v.", l.name, m.UUID(), slices.Sorted(maps.Keys(addresses(nodes))))
 	}
-	system := meta.SystemDatabases()
+	system := setup.SystemDatabases()
 	for db := range m.Databases().All() {
 		if !slices.Contains(system, db.Name) {
 			return refuse("%s has databases of its own, like %s; a node that joins a cluster must be empty.", l.name, db.Name)

@@ -14,7 +14,7 @@ import (
 // newResharder builds what splits shards of this node.
 func (n *Node) newResharder() (err error) {
 	n.resharder, err = reshard.New(reshard.Options{
-		Node: n.name, Records: n.meta, Map: n.meta, Copies: n.local, Index: n.buildIndexes, Config: n.config,
+		Node: n.name, Records: n.meta.Records, Map: n.meta, Copies: n.local, Index: n.buildIndexes, Config: n.config,
 		Logger: n.log.Named("reshard"),
 	})
 	if err != nil {
@@ -26,7 +26,7 @@ func (n *Node) newResharder() (err error) {
 // newRebalancer builds what moves copies between nodes.
 func (n *Node) newRebalancer() (err error) {
 	n.rebalancer, err = rebalance.New(rebalance.Options{
-		Node: n.name, Map: n.meta, Group: n.meta, Records: n.meta, Table: n.resharder.Table(), Bytes: n.engine.DiskUsage, Config: n.config,
+		Node: n.name, Map: n.meta, Group: n.meta, Records: n.meta.Records, Table: n.resharder.Table(), Bytes: n.engine.DiskUsage, Config: n.config,
 		Logger: n.log.Named("rebalance"), Ask: n.links.pool.Ask, Alive: n.links.alive,
 		Behind: func() []string { return n.meta.ClusterVersions().Behind },
 	})

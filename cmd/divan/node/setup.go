@@ -9,7 +9,7 @@ import (
 
 	"divan/cluster"
 	"divan/cluster/config"
-	"divan/cluster/meta"
+	"divan/cluster/setup"
 	"divan/shard"
 	"divan/shard/query"
 	"divan/storage"
@@ -68,7 +68,7 @@ func (n *Node) furnish(ctx context.Context) error {
 }
 
 func (n *Node) makeSystemDatabases(ctx context.Context) error {
-	for _, name := range meta.SystemDatabases() {
+	for _, name := range setup.SystemDatabases() {
 		err := n.coord.CreateDB(ctx, name, cluster.CreateOptions{})
 		switch {
 		case err == nil, fault.Is(err, fault.Exists):

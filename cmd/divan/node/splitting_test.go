@@ -392,7 +392,7 @@ func (w *town) interrupted(h *home, at job.Step, name string, interrupt func(h *
 		w.t.Fatal(err)
 	}
 	for {
-		changed := h.node.meta.RecordsChanged()
+		changed := h.node.meta.Records.RecordsChanged()
 		if j, err := table.Job(w.t.Context(), id); err != nil || j.Step == at || j.Ended() {
 			break
 		}

@@ -1,34 +1,37 @@
-package meta
+// Package setup is what /_cluster_setup tells and does: how far a node is set up, and the
+// settings and databases that are missing. It changes both through cluster/meta.
+package setup
 
 import (
 	"context"
 	"strconv"
 
 	"divan/cluster/config"
+	"divan/cluster/meta"
 	"divan/storage/fault"
 )
 
-// SetupState is the state that GET /_cluster_setup tells.
-type SetupState string
+// State is the state that GET /_cluster_setup tells.
+type State string
 
 // The states of server-level.md 3.1.
 const (
-	ClusterDisabled    SetupState = "cluster_disabled"
-	SingleNodeDisabled SetupState = "single_node_disabled"
-	SingleNodeEnabled  SetupState = "single_node_enabled"
-	ClusterEnabled     SetupState = "cluster_enabled"
-	ClusterFinished    SetupState = "cluster_finished"
+	ClusterDisabled    State = "cluster_disabled"
+	SingleNodeDisabled State = "single_node_disabled"
+	SingleNodeEnabled  State = "single_node_enabled"
+	ClusterEnabled     State = "cluster_enabled"
+	ClusterFinished    State = "cluster_finished"
 )
 
 // SystemDatabases returns the databases that a set-up cluster has unless told
 // otherwise (api.md 20, row 4).
 func SystemDatabases() []string { return []string{"_users", "_replicator", "_global_changes"} }
 
-// DecideSetup returns the set-up state of a node with that configuration and
+// Decide returns the set-up state of a node with that configuration and
 // these databases. ensure are the databases asked for by the request, nil when
 // it names none; with [couchdb] single_node=true only databases asked for by
 // name can be missing.
-func DecideSetup(c *config.Snapshot, dbs Databases, ensure []string) SetupState {
+func Decide(c *config.Snapshot, dbs meta.Databases, ensure []string) State {
 	named := ensure != nil
 	if !named {
 		ensure = SystemDatabases()
@@ -63,7 +66,7 @@ func SaysCluster(c *config.Snapshot) bool {
 	return false
 }
 
-func missing(dbs Databases, names []string) []string {
+func missing(dbs meta.Databases, names []string) []string {
 	var out []string
 	for _, name := range names {
 		if _, ok := dbs.Get(name); !ok {
@@ -71,11 +74,6 @@ func missing(dbs Databases, names []string) []string {
 		}
 	}
 	return out
-}
-
-// SetupState returns the set-up state of this node; ensure as for DecideSetup.
-func (m *Meta) SetupState(ensure []string) SetupState {
-	return DecideSetup(m.opts.Config.Load(), m.Databases(), ensure)
 }
 
 // SingleNode is the body of the action enable_single_node.
@@ -91,32 +89,32 @@ type SingleNode struct {
 	Create func(ctx context.Context, name string) error
 }
 
-// EnableSingleNode sets this node up to stay alone: the administrator, one
+// EnableSingleNode sets a node, whose settings are c, up to stay alone: the administrator, one
 // copy of each document, address and port for the next start, and the system
 // databases. It may be repeated. The refusals are fault.BadRequest.
-func (m *Meta) EnableSingleNode(ctx context.Context, s SingleNode) error {
-	changes, err := m.singleNodeChanges(s)
+func EnableSingleNode(ctx context.Context, m *meta.Meta, c *config.Snapshot, s SingleNode) error {
+	changes, err := singleNodeChanges(c, s)
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		if _, err := m.SetConfig(ctx, c); err != nil {
+		if _, err := m.Config.Set(ctx, c); err != nil {
 			return err
 		}
 	}
-	return m.createMissing(ctx, s.EnsureDBs, s.Create)
+	return createMissing(ctx, m, s.EnsureDBs, s.Create)
 }
 
 // singleNodeChanges checks the request as a whole, so that a refused one
 // changes nothing.
-func (m *Meta) singleNodeChanges(s SingleNode) ([]ConfigChange, error) {
-	var changes []ConfigChange
+func singleNodeChanges(now *config.Snapshot, s SingleNode) ([]meta.ConfigChange, error) {
+	var changes []meta.ConfigChange
 	set := func(section, key, value string, wide bool) {
-		changes = append(changes, ConfigChange{Section: section, Key: key, Value: value, ClusterWide: wide})
+		changes = append(changes, meta.ConfigChange{Section: section, Key: key, Value: value, ClusterWide: wide})
 	}
 	switch stored := s.PasswordHash; {
 	case s.Username == "" && s.Password == "" && stored == "":
-		if len(m.opts.Config.Load().Admins) == 0 {
+		if len(now.Admins) == 0 {
 			return nil, fault.New(fault.BadRequest, "Cluster setup requires admin account to be configured")
 		}
 	case s.Username == "" || (s.Password == "" && stored == ""):
@@ -145,7 +143,7 @@ func (m *Meta) singleNodeChanges(s SingleNode) ([]ConfigChange, error) {
 
 // FinishCluster makes the system databases that are missing, ensure or the
 // default ones; create makes one. fault.BadRequest when none is missing.
-func (m *Meta) FinishCluster(ctx context.Context, ensure []string, create func(ctx context.Context, name string) error) error {
+func FinishCluster(ctx context.Context, m *meta.Meta, ensure []string, create func(ctx context.Context, name string) error) error {
 	if err := m.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -156,12 +154,12 @@ func (m *Meta) FinishCluster(ctx context.Context, ensure []string, create func(c
 	if len(missing(m.Databases(), names)) == 0 {
 		return fault.New(fault.BadRequest, "Cluster is already finished")
 	}
-	return m.createMissing(ctx, ensure, create)
+	return createMissing(ctx, m, ensure, create)
 }
 
 // createMissing makes the databases that are not there; nil stands for the
 // system databases. Another request may be making them at the same time.
-func (m *Meta) createMissing(ctx context.Context, names []string, create func(ctx context.Context, name string) error) error {
+func createMissing(ctx context.Context, m *meta.Meta, names []string, create func(ctx context.Context, name string) error) error {
 	if names == nil {
 		names = SystemDatabases()
 	}

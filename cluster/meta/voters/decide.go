@@ -1,4 +1,4 @@
-package meta
+package voters
 
 import (
 	"cmp"
@@ -11,9 +11,8 @@ import (
 // the same state and can take a voter's place.
 const maxVoters = 5
 
-// votingMember is a member of the Raft group as seen by whoever decides who
-// votes.
-type votingMember struct {
+// candidate is a member of the Raft group as the decision on who votes sees it.
+type candidate struct {
 	name     string
 	zone     string
 	voter    bool
@@ -23,28 +22,28 @@ type votingMember struct {
 	draining bool
 }
 
-// voterChange is a change of who votes. When both are there, the demotion of a failed voter
+// change is a change of who votes. When both are there, the demotion of a failed voter
 // comes first, else the promotion does.
-type voterChange struct {
+type change struct {
 	promote, demote string // names; empty: nobody
 }
 
-// voterTarget returns how many nodes of n should vote: an odd number, since an
+// Target returns how many nodes of n should vote: an odd number, since an
 // even one does not outlive more losses than the odd one below it. Of two
 // nodes both vote, so that the state is on two disks.
-func voterTarget(n int) int {
+func Target(n int) int {
 	if n <= 2 {
 		return n
 	}
 	return min(n-1+n%2, maxVoters)
 }
 
-// decideVoters returns the next step towards the right number of voters,
+// decide returns the next step towards the right number of voters,
 // spread over zones. A voter that is failed is demoted only when a stable node can
 // take its place, since otherwise its return is the only hope for a majority.
-func decideVoters(all []votingMember) voterChange {
+func decide(all []candidate) change {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b votingMember) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
 	voters := 0
 	votersIn := map[string]int{} // voters by zone that count for the spread
 	for _, c := range all {
@@ -55,36 +54,36 @@ func decideVoters(all []votingMember) voterChange {
 			}
 		}
 	}
-	target := voterTarget(len(all))
-	next := memberToPromote(all, votersIn)
+	target := Target(len(all))
+	next := toPromote(all, votersIn)
 	failed := failedVoter(all)
 	switch {
 	case voters > target && failed != "":
-		return voterChange{demote: failed}
+		return change{demote: failed}
 	case voters > target:
-		return voterChange{demote: voterToDemote(all, votersIn, 0)}
+		return change{demote: toDemote(all, votersIn, 0)}
 	case next == nil:
-		return voterChange{}
+		return change{}
 	case failed != "":
-		return voterChange{promote: next.name, demote: failed}
+		return change{promote: next.name, demote: failed}
 	case voters < target:
-		return voterChange{promote: next.name}
+		return change{promote: next.name}
 	}
 	// The number is right; is the spread? Beyond maxVoters there is no room for
 	// a promotion before the demotion.
-	out := voterToDemote(all, votersIn, votersIn[next.zone]+2)
+	out := toDemote(all, votersIn, votersIn[next.zone]+2)
 	switch {
 	case out == "":
-		return voterChange{}
+		return change{}
 	case voters < maxVoters:
-		return voterChange{promote: next.name}
+		return change{promote: next.name}
 	}
-	return voterChange{demote: out}
+	return change{demote: out}
 }
 
-// memberToPromote returns the stable non-voter in the zone with the fewest voters.
-func memberToPromote(all []votingMember, votersIn map[string]int) *votingMember {
-	var best *votingMember
+// toPromote returns the stable non-voter in the zone with the fewest voters.
+func toPromote(all []candidate, votersIn map[string]int) *candidate {
+	var best *candidate
 	for i := range all {
 		c := &all[i]
 		if c.voter || !c.stable || c.draining {
@@ -97,7 +96,7 @@ func memberToPromote(all []votingMember, votersIn map[string]int) *votingMember 
 	return best
 }
 
-func failedVoter(all []votingMember) string {
+func failedVoter(all []candidate) string {
 	for _, c := range all {
 		if c.voter && c.failed && !c.leader {
 			return c.name
@@ -106,10 +105,10 @@ func failedVoter(all []votingMember) string {
 	return ""
 }
 
-// voterToDemote returns a voter of the zone with the most voters, if these are
+// toDemote returns a voter of the zone with the most voters, if these are
 // at least that many. The leader stays; a node that is to be emptied goes first.
-func voterToDemote(all []votingMember, votersIn map[string]int, atLeast int) string {
-	var best *votingMember
+func toDemote(all []candidate, votersIn map[string]int, atLeast int) string {
+	var best *candidate
 	for i := range all {
 		c := &all[i]
 		if !c.voter || c.leader || votersIn[c.zone] < atLeast {
@@ -125,7 +124,8 @@ func voterToDemote(all []votingMember, votersIn map[string]int, atLeast int) str
 	return best.name
 }
 
-func countVoters(servers []raft.Server) int {
+// Count returns how many servers vote.
+func Count(servers []raft.Server) int {
 	n := 0
 	for _, s := range servers {
 		if s.Suffrage == raft.Voter {
@@ -135,8 +135,8 @@ func countVoters(servers []raft.Server) int {
 	return n
 }
 
-// majorityAlive reports whether a majority of the voters is alive.
-func majorityAlive(servers []raft.Server, alive func(name string) bool) bool {
+// MajorityAlive reports whether a majority of the voters is alive.
+func MajorityAlive(servers []raft.Server, alive func(name string) bool) bool {
 	voters, up := 0, 0
 	for _, s := range servers {
 		if s.Suffrage != raft.Voter {
@@ -150,8 +150,8 @@ func majorityAlive(servers []raft.Server, alive func(name string) bool) bool {
 	return up > voters/2
 }
 
-// majorityWithout reports whether the group can still decide without a node.
-func majorityWithout(servers []raft.Server, without string, alive func(name string) bool) bool {
+// MajorityWithout reports whether the group can still decide without a node.
+func MajorityWithout(servers []raft.Server, without string, alive func(name string) bool) bool {
 	rest := slices.DeleteFunc(slices.Clone(servers), func(s raft.Server) bool { return string(s.ID) == without })
-	return majorityAlive(rest, alive)
+	return MajorityAlive(rest, alive)
 }

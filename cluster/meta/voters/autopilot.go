@@ -1,4 +1,7 @@
-package meta
+// Package voters decides which members of a Raft group vote, and has that carried out: an odd
+// number of healthy ones, spread over zones, five at most. autopilot collects health and
+// changes the group; the next step is a pure function (decide.go).
+package voters
 
 import (
 	"context"
@@ -11,76 +14,52 @@ import (
 	autopilot "github.com/hashicorp/raft-autopilot"
 	"go.uber.org/zap"
 
-	"divan/cluster/meta/metapb"
 	"divan/cluster/meta/raftlog"
 )
 
+// FailedAfter is how long a voter is unhealthy before another node may vote in its place.
+const FailedAfter = 10 * time.Second
+
 const (
-	handOverEvery  = 30 * time.Second // a leader without room on its disk tries to hand the lead over: others may have none either
-	autopilotEvery = time.Second      // the health of all nodes is looked at, and who votes is decided
-	stableAfter    = 2 * time.Second  // of good health, a node may vote
-	failedAfter    = 10 * time.Second // of bad health, another node may vote in a voter's place
-	lastContact    = 5 * time.Second  // without a word of the leader a node is not healthy
-	maxTrailing    = 10_000           // log entries that a healthy node may lag
-	statsAtATime   = 8                // nodes are asked at once
-	askVoter       = time.Second      // to answer, for a node that is to vote
+	autopilotEvery = time.Second     // the health of all nodes is looked at, and who votes is decided
+	stableAfter    = 2 * time.Second // of good health, a node may vote
+	lastContact    = 5 * time.Second // without a word of the leader a node is not healthy
+	maxTrailing    = 10_000          // log entries that a healthy node may lag
+	statsAtATime   = 8               // nodes are asked at once
+	askVoter       = time.Second     // to answer, for a node that is to vote
 )
 
-// runAutopilot has autopilot decide who votes, and remove from Raft who is no
-// longer a member, until ctx ends.
-func (m *Meta) runAutopilot(ctx context.Context, r *raft.Raft) {
-	if m.opts.Transport == nil {
-		return // nobody else will ever come
-	}
-	h := &healthTracker{since: map[string]health{}}
-	pilot := autopilot.New(&checkedRaft{r, m, func(node string) bool { return m.answers(ctx, node) }}, &integration{m: m, raft: r, healths: h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(raftlog.New(m.log)),
-		autopilot.WithUpdateInterval(autopilotEvery), autopilot.WithReconcileInterval(autopilotEvery))
-	pilot.Start(ctx)
-	again := time.NewTicker(autopilotEvery)
-	defer again.Stop()
-	handed := time.Now() // the lead: to this node just now, by one without room perhaps, or when it tried to hand it over
-	for ctx.Err() == nil {
-		select {
-		case now := <-again.C:
-			if m.opts.DiskFull != nil && now.Sub(handed) > handOverEvery && m.opts.DiskFull() != nil {
-				handed = now
-				m.transferLeadership(r)
-			}
-			if err := m.removeNonMembers(ctx, r); err != nil {
-				m.log.Debug("a node that left is still in the Raft group", zap.Error(err))
-			}
-		case <-ctx.Done():
-		}
-	}
-	<-pilot.Stop()
+// Member is a member of the cluster.
+type Member struct {
+	Name     string
+	Zone     string
+	Draining bool // gets no vote
 }
 
-// removeNonMembers takes a server out of Raft that is no member any more:
-// whoever removed it could not, for instance because it lost the lead in
-// between. Autopilot keeps a voter as soon as two are left, and a group of two
-// whose other voter has gone can decide nothing.
-func (m *Meta) removeNonMembers(ctx context.Context, r *raft.Raft) error {
-	select {
-	case m.admitting <- struct{}{}: // who joins is a member first and in Raft after that
-		defer func() { <-m.admitting }()
-	case <-ctx.Done():
-		return nil
-	}
-	// The servers are read before the members are: a server without a member
-	// has lost it then.
-	f := r.GetConfiguration()
-	if err := f.Error(); err != nil {
-		return fmt.Errorf("read the members of the group: %w", err)
-	}
-	servers := f.Configuration().Servers
-	for _, s := range servers {
-		if _, member := m.Node(string(s.ID)); member || m.term.Load() == 0 || !majorityWithout(servers, string(s.ID), m.alive) {
-			continue
-		}
-		m.log.Info("a node that left is taken out of the Raft group", zap.String("node", string(s.ID)))
-		return r.RemoveServer(s.ID, f.Index(), leadTimeout).Error() // one per round: the index has moved
-	}
-	return nil
+// LogStats is how far the log of a node is.
+type LogStats struct {
+	Index, Term uint64        // of its last entry
+	Contact     time.Duration // since it heard of the leader
+}
+
+// Group is the Raft group as its leader sees it. All is required.
+type Group struct {
+	Raft    *raft.Raft
+	Self    string                                                   // this node, the leader
+	Members func() []Member                                          // who belongs to it
+	Alive   func(node string) bool                                   // what is known of a node, without waiting
+	Stats   func(ctx context.Context, node string) (LogStats, error) // of any member, asked now
+	Logger  *zap.Logger
+}
+
+// Keep decides who votes, and removes from Raft who is no longer a member, until ctx ends.
+func Keep(ctx context.Context, g *Group) {
+	h := &healthTracker{since: map[string]health{}}
+	pilot := autopilot.New(&checkedRaft{g.Raft, g.Members, func(node string) bool { return g.answers(ctx, node) }}, &integration{g, h}, autopilot.WithPromoter(promoter{h}), autopilot.WithLogger(raftlog.New(g.Logger)),
+		autopilot.WithUpdateInterval(autopilotEvery), autopilot.WithReconcileInterval(autopilotEvery))
+	pilot.Start(ctx)
+	<-ctx.Done()
+	<-pilot.Stop()
 }
 
 // checkedRaft keeps autopilot, which decides by what it saw a moment ago, from
@@ -88,7 +67,7 @@ func (m *Meta) removeNonMembers(ctx context.Context, r *raft.Raft) error {
 // that has gone since: a second voter that is away is a lost majority.
 type checkedRaft struct {
 	*raft.Raft
-	m       *Meta
+	members func() []Member
 	answers func(node string) bool
 }
 
@@ -103,24 +82,24 @@ func (c *checkedRaft) AddVoter(id raft.ServerID, address raft.ServerAddress, _ u
 	if err := f.Error(); err != nil {
 		return refusedChange{err}
 	}
-	_, member := c.m.Node(string(id))
+	member := slices.ContainsFunc(c.members(), func(m Member) bool { return m.Name == string(id) })
 	if !member || !slices.ContainsFunc(f.Configuration().Servers, func(s raft.Server) bool { return s.ID == id }) {
-		return refusedChange{errNoNode(string(id))}
+		return refusedChange{fmt.Errorf("%s is no member: it gets no vote", id)}
 	}
 	return c.Raft.AddVoter(id, address, f.Index(), timeout) // not if somebody was removed since
 }
 
 // answers asks a node whether it is there now.
-func (m *Meta) answers(ctx context.Context, node string) bool {
-	if node == m.Self() || m.opts.Ask == nil {
+func (g *Group) answers(ctx context.Context, node string) bool {
+	if node == g.Self {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, askVoter)
 	defer cancel()
-	if !m.alive(node) {
+	if !g.Alive(node) {
 		return false
 	}
-	_, err := m.ask(ctx, node, &metapb.Request{Question: &metapb.Request_LogStats{LogStats: &metapb.Nothing{}}})
+	_, err := g.Stats(ctx, node)
 	return err == nil
 }
 
@@ -134,8 +113,7 @@ func (refusedChange) Index() uint64  { return 0 }
 
 // integration tells autopilot about the nodes.
 type integration struct {
-	m       *Meta
-	raft    *raft.Raft
+	group   *Group
 	healths *healthTracker
 }
 
@@ -188,12 +166,12 @@ func (d *integration) RemoveFailedServer(*autopilot.Server) {}
 
 func (d *integration) KnownServers() map[raft.ServerID]*autopilot.Server {
 	out := map[raft.ServerID]*autopilot.Server{}
-	for _, n := range d.m.Nodes() {
+	for _, n := range d.group.Members() {
 		s := &autopilot.Server{
 			ID: raft.ServerID(n.Name), Name: n.Name, Address: raft.ServerAddress(n.Name), NodeStatus: autopilot.NodeFailed,
-			RaftVersion: int(raft.ProtocolVersionMax), IsLeader: n.Name == d.m.Self(), Ext: n,
+			RaftVersion: int(raft.ProtocolVersionMax), IsLeader: n.Name == d.group.Self, Ext: n,
 		}
-		if d.m.alive(n.Name) {
+		if d.group.Alive(n.Name) {
 			s.NodeStatus = autopilot.NodeAlive
 		}
 		out[s.ID] = s
@@ -214,48 +192,17 @@ func (d *integration) FetchServerStats(ctx context.Context, servers map[raft.Ser
 		turn <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turn }()
-			a := d.stats(ctx, string(id))
-			if a == nil {
+			is, err := d.group.Stats(ctx, string(id))
+			if err != nil {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			out[id] = &autopilot.ServerStats{
-				LastContact: time.Duration(a.ContactMs) * time.Millisecond, LastTerm: a.Term, LastIndex: a.Index,
-			}
+			out[id] = &autopilot.ServerStats{LastContact: is.Contact, LastTerm: is.Term, LastIndex: is.Index}
 		})
 	}
 	wg.Wait()
 	return out
-}
-
-func (d *integration) stats(ctx context.Context, node string) *metapb.Answer {
-	if node == d.m.Self() {
-		return d.m.logStats(d.raft)
-	}
-	if d.m.opts.Ask == nil {
-		return nil
-	}
-	a, err := d.m.ask(ctx, node, &metapb.Request{Question: &metapb.Request_LogStats{LogStats: &metapb.Nothing{}}})
-	if err != nil {
-		return nil
-	}
-	return a
-}
-
-// logStats answers how far this node's log is.
-func (m *Meta) logStats(r *raft.Raft) *metapb.Answer {
-	a := &metapb.Answer{Index: r.LastIndex()}
-	var last raft.Log
-	if log := m.logStore(); log != nil && a.Index > 0 && log.GetLog(a.Index, &last) == nil {
-		a.Term = last.Term
-	} else {
-		a.Term = r.CurrentTerm() // the log was compacted up to its end
-	}
-	if r.State() != raft.Leader {
-		a.ContactMs = uint64(max(time.Since(r.LastContact()), 0) / time.Millisecond)
-	}
-	return a
 }
 
 // promoter decides who votes.
@@ -281,7 +228,7 @@ func (promoter) FilterFailedServerRemovals(_ *autopilot.Config, _ *autopilot.Sta
 }
 
 func (p promoter) CalculatePromotionsAndDemotions(_ *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
-	next := decideVoters(p.members(s, time.Now()))
+	next := decide(p.candidates(s, time.Now()))
 	var out autopilot.RaftChanges
 	if next.promote != "" {
 		out.Promotions = append(out.Promotions, raft.ServerID(next.promote))
@@ -292,19 +239,19 @@ func (p promoter) CalculatePromotionsAndDemotions(_ *autopilot.Config, s *autopi
 	return out
 }
 
-// members translates autopilot's view of the members.
-func (p promoter) members(s *autopilot.State, now time.Time) []votingMember {
-	var out []votingMember
+// candidates translates autopilot's view of the members.
+func (p promoter) candidates(s *autopilot.State, now time.Time) []candidate {
+	var out []candidate
 	for id, server := range s.Servers {
-		n, member := server.Server.Ext.(Node)
+		n, member := server.Server.Ext.(Member)
 		if !member || server.Server.NodeStatus == autopilot.NodeLeft {
 			continue // on its way out
 		}
-		out = append(out, votingMember{
+		out = append(out, candidate{
 			name: string(id), zone: n.Zone, draining: n.Draining,
 			voter: server.HasVotingRights(), leader: server.State == autopilot.RaftLeader,
 			stable: p.healths.lasts(string(id), true, stableAfter, now),
-			failed: p.healths.lasts(string(id), false, failedAfter, now),
+			failed: p.healths.lasts(string(id), false, FailedAfter, now),
 		})
 	}
 	return out

@@ -1,0 +1,43 @@
+package meta
+
+import (
+	"sync/atomic"
+	"time"
+
+	"divan/cluster/meta/metapb"
+
+	"github.com/hashicorp/raft"
+)
+
+// Stores is where Raft keeps its log, its vote and its snapshots.
+type Stores struct {
+	Log       raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+}
+
+// openStores is the stores of this node, nil before Run has opened them.
+type openStores struct{ atomic.Pointer[Stores] }
+
+// log returns this node's log, nil before Run has opened it.
+func (o *openStores) log() raft.LogStore {
+	if s := o.Load(); s != nil {
+		return s.Log
+	}
+	return nil
+}
+
+// logStats answers how far a node's log is.
+func logStats(r *raft.Raft, log raft.LogStore) *metapb.Answer {
+	a := &metapb.Answer{Index: r.LastIndex()}
+	var last raft.Log
+	if log != nil && a.Index > 0 && log.GetLog(a.Index, &last) == nil {
+		a.Term = last.Term
+	} else {
+		a.Term = r.CurrentTerm() // the log was compacted up to its end
+	}
+	if r.State() != raft.Leader {
+		a.ContactMs = uint64(max(time.Since(r.LastContact()), 0) / time.Millisecond)
+	}
+	return a
+}
