@@ -98,10 +98,10 @@ func changesBody(c *core.Call) ([]byte, error) {
 	if c.Method != http.MethodPost {
 		return nil, nil
 	}
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return nil, err
 	}
-	text, err := c.ReadBody(0)
+	text, err := c.Body.ReadAll(0)
 	if err != nil || len(text) == 0 {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func changesETag(c *core.Call, body []byte) (matched bool, err error) {
 	}
 	etag := `"` + base64.RawStdEncoding.EncodeToString(h.Sum(nil)) + `"`
 	c.Response.Header()["Etag"] = []string{etag}
-	if !c.ETagMatches(etag) {
+	if !core.ETagMatches(c.Request, etag) {
 		return false, nil
 	}
-	return true, c.SendEmpty(http.StatusNotModified)
+	return true, c.Response.SendEmpty(http.StatusNotModified)
 }

@@ -1,24 +1,24 @@
 package core
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 )
 
 // wantsText is row 1 of api.md section 20: the client accepts text/plain and
 // neither application/json nor everything.
-func (c *Call) wantsText() bool {
-	accept := c.Request.Header["Accept"]
-	if len(accept) == 0 {
+func wantsText(r *http.Request) bool {
+	if len(r.Header["Accept"]) == 0 {
 		return false
 	}
-	return !c.Accepts("application/json") && c.Accepts("text/plain")
+	return !Accepts(r, "application/json") && Accepts(r, "text/plain")
 }
 
-// Accepts reports whether the request's Accept header takes a media type. No
+// Accepts reports whether the Accept header of a request takes a media type. No
 // Accept header takes everything.
-func (c *Call) Accepts(mediaType string) bool {
-	values := c.Request.Header["Accept"]
+func Accepts(r *http.Request, mediaType string) bool {
+	values := r.Header["Accept"]
 	if len(values) == 0 || (len(values) == 1 && values[0] == mediaType) {
 		return true
 	}
@@ -46,8 +46,8 @@ func (c *Call) Accepts(mediaType string) bool {
 
 // AcceptsGzip reports whether the client takes a gzip-coded answer. Unlike
 // with Accept, a missing header takes none.
-func (c *Call) AcceptsGzip() bool {
-	for _, v := range c.Request.Header["Accept-Encoding"] {
+func AcceptsGzip(r *http.Request) bool {
+	for _, v := range r.Header["Accept-Encoding"] {
 		for item := range strings.SplitSeq(v, ",") {
 			name, options, _ := strings.Cut(strings.TrimSpace(item), ";")
 			name = strings.TrimSpace(name)

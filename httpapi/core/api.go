@@ -93,17 +93,14 @@ type API struct {
 	Deps    Deps
 	router  *router
 	Stats   *stats.Counters
-	buffers bufferPool
-	chunks  chunkPool
-	pieces  piecePool
-	texts   textPool
+	answers answerPools
+	bodies  bodyPools
 	calls   sync.Pool
 	set     atomic.Pointer[settings]
 	Guard   *guard.Guard
 	// Connections are those of clients, over all listeners.
 	Connections *conns.Limiter
 	Memory      *memory.Budget // of bodies, and of what replications read
-	parsing     parseLimit
 	forwarding  forwarding
 	uuids       uuidSource
 	feeds       feedGate
@@ -120,7 +117,7 @@ func New(d Deps) *API {
 		Guard: &guard.Guard{Auth: d.Auth, Scripts: d.Scripts}, refusals: fewOf(d.Logger),
 	}
 	a.Memory = memory.NewBudget(a.memoryLimit)
-	a.parsing = newParseLimit()
+	a.bodies.parsing = newParseLimit()
 	a.Connections = conns.New(a.connectionOptions())
 	d.Config.Subscribe(func(_, now *config.Snapshot) { a.feeds.pause(now.CouchDB.MaintenanceMode != "") })
 	a.feeds.pause(d.Config.Load().CouchDB.MaintenanceMode != "")
@@ -151,7 +148,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	peer.Begin()
 	defer peer.End()
 	c := a.newCall(w, r)
-	c.peer = peer
+	c.peer, c.Body.peer = peer, peer
 	defer a.active.Add(-1)
 	if err := c.run(a.active.Add(1)); err != nil { //nolint:contextcheck // the call carries the request, and with it its context
 		c.fail(err)
@@ -166,13 +163,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) newCall(w http.ResponseWriter, r *http.Request) *Call {
 	c, ok := a.calls.Get().(*Call)
 	if !ok {
-		c = &Call{Response: &Response{}, scratch: &scratch{}}
+		c = &Call{Response: &Response{}, Target: Target{scratch: &scratch{}}}
 	}
-	res, s := c.Response, c.scratch
-	*res = Response{inner: w, c: c}
-	*c = Call{API: a, Response: res, Request: r, Log: a.Deps.Logger, scratch: s, Start: time.Now(), Method: r.Method}
-	c.Config = a.Deps.Config.Load()
-	c.set = a.settings(c.Config)
+	c.assemble(a, w, r, c.scratch)
 	c.RequestID = requestID(r)
 	return c
 }
@@ -180,13 +173,12 @@ func (a *API) newCall(w http.ResponseWriter, r *http.Request) *Call {
 // release gives the call back, with what its body has taken. The request may live on
 // in a handler that was hijacked; the call may not.
 func (a *API) release(c *Call) {
-	c.EndBody()
-	c.giveMemory()
+	c.Body.End()
+	c.Memory.release()
 	s, res := c.scratch, c.Response
 	s.params, s.segments, s.escaped = emptied(s.params), emptied(s.segments), emptied(s.escaped)
-	s.body = body{}
 	*res = Response{}
-	*c = Call{Response: res, scratch: s}
+	*c = Call{Response: res, Target: Target{scratch: s}}
 	a.calls.Put(c)
 }
 
@@ -219,21 +211,21 @@ func (c *Call) run(active int64) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
-				c.EndBody()
-				c.giveMemory()
+				c.Body.End()
+				c.Memory.release()
 				panic(v)
 			}
 			err = &panicError{value: v, stack: debug.Stack()}
 		}
 	}()
-	c.commonHeaders()
+	c.Response.commonHeaders(c.RequestID)
 	if err := c.admit(); err != nil {
 		return err
 	}
 	if err := c.refuseExcess(active); err != nil {
 		return err
 	}
-	if done := c.preflight(); done {
+	if c.Method == http.MethodOptions && c.set.cors.preflight(c.Response) {
 		return nil
 	}
 	if err := c.refuseRemoved(); err != nil {
@@ -242,7 +234,8 @@ func (c *Call) run(active int64) (err error) {
 	if err := c.identify(); err != nil {
 		return err
 	}
-	return c.answer(c.API.router.route(c))
+	c.route = c.API.router.route(&c.Target)
+	return c.answer()
 }
 
 // answer carries out a request. A node that has not heard that a database was
@@ -250,26 +243,26 @@ func (c *Call) run(active int64) (err error) {
 // from its copies; one that has heard of a new database may be faster than the
 // copies of it are made. The client need not know: all begins again, with the
 // question of who may do what.
-func (c *Call) answer(found bool) error {
+func (c *Call) answer() error {
 	var attempts cluster.Attempts
 	for {
 		err := c.authorize()
 		if err == nil {
-			err = c.dispatch(found)
+			err = c.dispatch()
 		}
 		if err == nil || c.Response.Started() {
 			return err
 		}
-		if c.scratch.body.streamed || !attempts.Again(err) {
+		if c.Body.streamed || !attempts.Again(err) {
 			if errors.Is(err, cluster.ErrSuccessor) {
 				err = fault.Wrap(fault.Unavailable, "The database was deleted and made again meanwhile. Try again.", err)
 			}
 			return err
 		}
-		if c.streaming != nil {
-			c.streaming.release()
+		if c.Response.streaming != nil {
+			c.Response.streaming.release()
 		}
-		c.resetHeaders()
+		c.Response.resetHeaders()
 		c.DB = nil
 	}
 }
@@ -277,7 +270,7 @@ func (c *Call) answer(found bool) error {
 // admit checks what can be checked before anybody is asked who they are.
 func (c *Call) admit() error {
 	if c.Method == http.MethodPost {
-		c.overrideMethod()
+		c.overrideMethod(c.Request.Header)
 	}
 	if c.Method == http.MethodHead {
 		c.Method, c.Head = http.MethodGet, true
@@ -298,22 +291,13 @@ func (c *Call) admit() error {
 	if err := c.parseQuery(query); err != nil {
 		return err
 	}
-	if err := c.checkCallback(); err != nil {
+	if err := c.Response.checkCallback(); err != nil {
 		return err
 	}
 	if c.Request.ContentLength > c.set.maxRequestSize {
-		return c.TooLarge()
+		return c.Response.TooLarge()
 	}
 	return nil
-}
-
-// overrideMethod honours X-HTTP-Method-Override on a POST.
-func (c *Call) overrideMethod() {
-	switch m := c.Request.Header.Get("X-HTTP-Method-Override"); m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
-		http.MethodTrace, http.MethodConnect, "COPY":
-		c.Method = m
-	}
 }
 
 // identify finds out who sent the request.
@@ -326,17 +310,17 @@ func (c *Call) identify() error {
 	if result.RefreshCookie != "" && (len(c.Path) != 1 || c.Path[0] != "_session") {
 		c.Response.Header()["Set-Cookie"] = []string{result.RefreshCookie}
 	}
-	return c.requireUser()
+	return requireUser(&c.Target, &c.User, &c.Config.Chttpd)
 }
 
 // dispatch runs the endpoint's handler for the method.
-func (c *Call) dispatch(found bool) error {
+func (c *Call) dispatch() error {
 	if c.DBName != "" && c.DB == nil && !c.createsDatabase() {
 		if err := c.OpenDatabase(); err != nil {
 			return err
 		}
 	}
-	if !found {
+	if c.route == nil {
 		return NotHere(c)
 	}
 	h := c.route.handlerFor(c.Method)
@@ -344,8 +328,8 @@ func (c *Call) dispatch(found bool) error {
 		return &MethodError{Allow: c.route.Allow}
 	}
 	if c.User.Anonymous && c.Request.ContentLength != 0 {
-		c.arrived = c.peer.AwaitBody()
-		defer c.bodyArrived()
+		c.Body.await()
+		defer c.Body.arrive()
 	}
 	return h(c)
 }

@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"slices"
 
+	"divan/cluster/config"
 	"divan/httpapi/auth"
 	"divan/httpapi/guard"
+	"divan/shard"
 	"divan/storage/fault"
 )
 
@@ -21,21 +23,20 @@ const (
 
 // requireUser refuses a caller without a name when the server demands one for
 // everything. Trying to log in is always allowed.
-func (c *Call) requireUser() error {
-	if !c.User.Anonymous {
+func requireUser(t *Target, u *shard.User, set *config.Chttpd) error {
+	if !u.Anonymous {
 		return nil
 	}
-	set := &c.Config.Chttpd
 	needed := set.RequireValidUser || set.ExceptUp
-	if len(c.Path) == 1 {
-		switch c.Path[0] {
+	if len(t.Path) == 1 {
+		switch t.Path[0] {
 		case "_session":
-			needed = needed && c.Method != http.MethodPost
+			needed = needed && t.Method != http.MethodPost
 		case "_up":
 			needed = set.RequireValidUser && !set.ExceptUp
 		}
 	}
-	if len(c.Path) == 2 && c.Path[0] == "_utils" && c.Path[1] == "session.html" {
+	if len(t.Path) == 2 && t.Path[0] == "_utils" && t.Path[1] == "session.html" {
 		needed = false // or browsers would be sent in a circle
 	}
 	if needed {
@@ -63,7 +64,7 @@ func (c *Call) authorize() error {
 		case usersDatabase, replicatorDatabase:
 			return c.authorizeDatabase()
 		default:
-			return c.authorizeServer()
+			return authorizeServer(&c.Target, &c.User)
 		}
 	}
 	return c.authorizeDatabase()
@@ -71,25 +72,25 @@ func (c *Call) authorize() error {
 
 // authorizeServer is for paths that start with an underscore, known or not:
 // a stranger is not told which exist.
-func (c *Call) authorizeServer() error {
-	p := c.Path
+func authorizeServer(t *Target, u *shard.User) error {
+	p := t.Path
 	switch {
 	case len(p) == 1 && (p[0] == "_up" || p[0] == "_uuids" || p[0] == "_session"):
 		return nil
-	case p[0] == "_utils" && c.Method == http.MethodGet:
+	case p[0] == "_utils" && t.Method == http.MethodGet:
 		return nil
 	case len(p) == 1 && p[0] == "_replicate", len(p) == 3 && p[0] == "_node" && p[2] == "_replicate":
-		if c.User.Anonymous {
+		if u.Anonymous {
 			return fault.New(fault.Unauthorized, textNeedsUser)
 		}
 		return nil
 	case len(p) > 2 && p[0] == "_node" && (p[2] == "_stats" || p[2] == "_system" || p[2] == "_prometheus"):
-		if c.User.Admin() || slices.Contains(c.User.Roles, metricsRole) {
+		if u.Admin() || slices.Contains(u.Roles, metricsRole) {
 			return nil
 		}
 		return fault.New(fault.Unauthorized, textMetrics)
 	default:
-		return guard.RequireAdmin(c.User)
+		return guard.RequireAdmin(*u)
 	}
 }
 
@@ -114,7 +115,3 @@ func (c *Call) Rights() guard.Rights {
 	}
 	return r
 }
-
-// createsDatabase reports whether the call is PUT /{db}: the only one below a
-// database that does not need one.
-func (c *Call) createsDatabase() bool { return len(c.Path) == 1 && c.Method == http.MethodPut }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// bodyPiece is how many bytes readAll reads of a large body at a time. A client's
+// bodyPiece is how many bytes readPieces reads of a large body at a time. A client's
 // word about the length counts as far.
 const bodyPiece = 1 << 20
 
@@ -56,20 +56,20 @@ func (p *pieces) joined(last []byte, total int) []byte {
 	return append(out, last...)
 }
 
-// readAll reads everything up to limit bytes. With a known length it allocates
+// readPieces reads everything up to limit bytes. With a known length it allocates
 // once, but never more than bodyPiece on the client's word alone. A large body
 // is read in pieces, so that nothing has to be copied while it grows.
-func (c *Call) readAll(r io.Reader, length, limit int64) ([]byte, error) {
+func (b *Body) readPieces(r io.Reader, length, limit int64) ([]byte, error) {
 	if length > limit {
 		return nil, errTooLarge
 	}
-	full := pieces{pool: &c.API.pieces}
+	full := pieces{pool: &b.pools.pieces}
 	defer full.giveBack()
 	size := int64(512)
 	if length >= 0 {
 		size = min(length+1, bodyPiece) // room to see the end without growing
 	}
-	if err := c.takeMemory(int(size)); err != nil {
+	if err := b.memory.Take(int(size)); err != nil {
 		return nil, err
 	}
 	var buf []byte
@@ -96,7 +96,7 @@ func (c *Call) readAll(r io.Reader, length, limit int64) ([]byte, error) {
 		if len(buf) < cap(buf) {
 			continue
 		}
-		if err := c.takeMemory(cap(buf)); err != nil {
+		if err := b.memory.Take(cap(buf)); err != nil {
 			return nil, err
 		}
 		switch {
@@ -121,16 +121,16 @@ const (
 )
 
 // BorrowText returns a buffer of any size that is to be given to ReturnText.
-func (c *Call) BorrowText() *[]byte {
-	if b, ok := c.API.texts.pool.Get().(*[]byte); ok {
-		return b
+func (b *Body) BorrowText() *[]byte {
+	if text, ok := b.pools.texts.pool.Get().(*[]byte); ok {
+		return text
 	}
 	return new([]byte)
 }
 
 // ReturnText takes a buffer back; nobody may touch its bytes again.
-func (c *Call) ReturnText(b *[]byte) {
-	if n := cap(*b); n >= leastText && n <= mostText {
-		c.API.texts.pool.Put(b)
+func (b *Body) ReturnText(text *[]byte) {
+	if n := cap(*text); n >= leastText && n <= mostText {
+		b.pools.texts.pool.Put(text)
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"divan/storage/fault"
 )
 
-// UploadBody is the body of a request whose attachments are stored while they
+// Upload is the body of a request whose attachments are stored while they
 // come in.
-func (c *Call) UploadBody() io.Reader {
-	p := c.patientBody(c.bodyReader())
+func (b *Body) Upload() io.Reader {
+	p := b.patient(b.transferred())
 	return &p
 }
 
-// PartsBody is UploadBody for a body of several parts, whose reader knows
+// Parts is Upload for a body of several parts, whose reader knows
 // nothing of HTTP: one above the limit ends with the refusal of it.
-func (c *Call) PartsBody() io.Reader { return limitedBody{c.UploadBody()} }
+func (b *Body) Parts() io.Reader { return limitedBody{b.Upload()} }
 
 type limitedBody struct{ r io.Reader }
 
@@ -40,17 +40,17 @@ const (
 	nobodysBytes = 64 << 10
 )
 
-// patientBody reads a body of this request. A client must not fall silent for
+// patient reads a body of this request. A client must not fall silent for
 // longer than [couchdb] attachment_writer_timeout, and after a grace has to have
 // sent as many bytes as [chttpd] min_body_rate asks for since it began: an
 // upload holds a file, a JSON text what came of it, and each of them one of the
 // requests that may be under way. What comes faster counts for later pauses.
-func (c *Call) patientBody(r io.Reader) patientReader {
-	limits := &c.Config.Chttpd.RequestLimits
-	p := patientReader{r: r, c: c, patience: c.Config.CouchDB.AttachmentWriterTimeout, grace: limits.BodyGrace, rate: limits.MinBodyRate}
-	if c.nobody() {
+func (b *Body) patient(r io.Reader) patientReader {
+	limits := &b.config.Chttpd.RequestLimits
+	p := patientReader{r: r, body: b, patience: b.config.CouchDB.AttachmentWriterTimeout, grace: limits.BodyGrace, rate: limits.MinBodyRate}
+	if b.ofStranger() {
 		p.grace = min(p.grace, nobodysGrace)
-		p.whole = c.DBName == ""
+		p.whole = b.target.DBName == ""
 	}
 	if p.rate == 0 && !p.whole {
 		p.grace = 0
@@ -58,14 +58,14 @@ func (c *Call) patientBody(r io.Reader) patientReader {
 	return p
 }
 
-// nobody reports whether the client is not known, or not yet.
-func (c *Call) nobody() bool { return c.User.Anonymous || c.User.Name == "" }
+// ofStranger reports whether the client is not known, or not yet.
+func (b *Body) ofStranger() bool { return b.user.Anonymous || b.user.Name == "" }
 
 // patientReader has a deadline for what it reads, which moves along with what
 // comes.
 type patientReader struct {
 	r        io.Reader
-	c        *Call
+	body     *Body
 	patience time.Duration // between two reads, 0: any
 	grace    time.Duration // until the rate counts, 0: it never does
 	rate     int64         // bytes per second
@@ -87,13 +87,13 @@ func (p *patientReader) Read(buf []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	p.c.bodyOver = true
+	p.body.over = true
 	if !p.set.IsZero() && errors.Is(err, io.EOF) {
 		p.set = time.Time{}
-		_ = p.c.Response.SetReadDeadline(p.set)
+		_ = p.body.response.SetReadDeadline(p.set)
 	}
 	if errors.Is(err, io.EOF) {
-		p.c.bodyArrived()
+		p.body.arrive()
 	}
 	return n, bodyError(err)
 }
@@ -111,7 +111,7 @@ func (p *patientReader) wait() {
 	if !p.set.IsZero() && p.read-p.setAt < few && now.Sub(p.set) < min(p.deadline(now).Sub(now)/8, time.Second) {
 		return
 	}
-	if p.c.Response.SetReadDeadline(p.deadline(now)) != nil {
+	if p.body.response.SetReadDeadline(p.deadline(now)) != nil {
 		p.patience, p.grace = 0, 0 // a connection that has no deadlines just waits
 		return
 	}
@@ -143,22 +143,22 @@ const (
 
 // passOver reads what a handler has left of the body in the place of net/http,
 // which would wait for it for ever.
-func (c *Call) passOver() {
-	h := c.Response.Header()
-	if c.bodyOver || c.Request.Header["Expect"] != nil || c.Request.Body == nil || len(h["Connection"]) != 0 {
+func (b *Body) passOver() {
+	h := b.response.Header()
+	if b.over || b.request.Header["Expect"] != nil || b.request.Body == nil || len(h["Connection"]) != 0 {
 		return
 	}
-	c.bodyOver = true
-	if c.Request.ContentLength > leftBytes || c.Response.SetReadDeadline(time.Now().Add(leftTimeout)) != nil {
+	b.over = true
+	if b.request.ContentLength > leftBytes || b.response.SetReadDeadline(time.Now().Add(leftTimeout)) != nil {
 		return // net/http does not read that much either, and what is no connection has nothing to wait for
 	}
-	if c.nobody() && c.arrived == nil {
-		c.arrived = c.peer.AwaitBody()
+	if b.ofStranger() && b.arrived == nil {
+		b.await()
 	}
-	_, err := io.CopyN(io.Discard, c.Request.Body, leftBytes+1)
-	c.bodyArrived()
+	_, err := io.CopyN(io.Discard, b.request.Body, leftBytes+1)
+	b.arrive()
 	if errors.Is(err, io.EOF) {
-		_ = c.Response.SetReadDeadline(time.Time{})
+		_ = b.response.SetReadDeadline(time.Time{})
 		return
 	}
 	h["Connection"] = []string{"close"}
@@ -181,4 +181,16 @@ func bodyError(err error) error {
 
 func errUnreadable(err error) error {
 	return fault.Wrap(fault.BadRequest, "The request body could not be read.", err)
+}
+
+// await counts the body among those of clients that nobody knows, until it is there.
+func (b *Body) await() { b.arrived = b.peer.AwaitBody() }
+
+// arrive tells that the body of a client that nobody knows is there, or is
+// not waited for any more.
+func (b *Body) arrive() {
+	if b.arrived != nil {
+		b.arrived()
+		b.arrived = nil
+	}
 }

@@ -5,6 +5,12 @@ import (
 	"sync"
 )
 
+// answerPools is what the answers to all requests share.
+type answerPools struct {
+	buffers bufferPool
+	chunks  chunkPool
+}
+
 // bufferPool lends buffers for answers. One that has grown beyond largeBuffer
 // is left to the collector, so that a single huge answer does not stay.
 type bufferPool struct{ pool sync.Pool }

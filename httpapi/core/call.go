@@ -12,8 +12,6 @@ import (
 	"divan/httpapi/conns"
 	"divan/shard"
 	"divan/shard/fairqueue"
-	"divan/storage/fault"
-	"divan/storage/memory"
 )
 
 // Handler serves one method of one endpoint. The error it returns becomes the
@@ -21,12 +19,14 @@ import (
 // written; after that it only goes to the log.
 type Handler func(c *Call) error
 
-// Call is one request on its way through the package. It is reused for later
-// requests once the answer is out: nothing may keep it, nor the response.
+// Call is one request on its way through the package, as handlers get it. It is reused for later
+// requests once the answer is out: nothing may keep it, nor what it is made of.
 type Call struct {
 	API       *API
-	Response  *Response
+	Response  *Response // the answer
 	Request   *http.Request
+	Body      Body             // of the request
+	Memory    Memory           // that the request has
 	Config    *config.Snapshot // the configuration for the whole request
 	set       *settings        // what this package made of it
 	Log       *zap.Logger      // without fields of the request
@@ -34,56 +34,26 @@ type Call struct {
 	User      shard.User
 	Auth      auth.Result
 
-	Method string   // after X-HTTP-Method-Override; HEAD reads GET here, see Head
-	Head   bool     // the client sent HEAD: same headers, no body
-	Path   []string // decoded segments, without empty ones
-	Query  Params   // decoded query string, in order
-
-	target             // the database and document of the path
+	Target             // what is asked for
 	DB     *cluster.DB // the database, nil on server endpoints and while creating or deleting one
 
-	route     *endpoint
-	Start     time.Time
-	transfer           // how the body comes
-	scratch   *scratch // what is reused with the call
-	streaming *Stream  // the streamed answer under way
+	route *endpoint // nil: there is none
+	Start time.Time
+	peer  *conns.Conn // nil: the request came another way
 }
 
-// transfer is how the body of a request comes.
-type transfer struct {
-	peer     *conns.Conn   // nil: the request came another way
-	bodyTime time.Duration // spent reading the body
-	memory   memory.Claim  // what the body has of what there is for all
-	bodyOver bool          // nothing more is read of it
-	arrived  func()        // to be called once the body of a client that nobody knows is there; nil: done
-}
-
-// target is what the path of a request names.
-type target struct {
-	DBName string   // first segment below the database tables, else empty
-	DocID  string   // below the document table: the document, "_design/x" and "_local/x" in one piece
-	Rest   []string // below the document table: the segments after the document (an attachment's name)
-}
-
-// Param is one name=value of the query string, decoded.
-type Param struct{ Name, Value string }
-
-// Params is a query string, decoded.
-type Params []Param
-
-// Value returns the value of a parameter. A name that is given several times has
-// its first value, as in CouchDB.
-func (p Params) Value(name string) (value string, ok bool) {
-	for i := range p {
-		if p[i].Name == name {
-			return p[i].Value, true
-		}
+// assemble gives a call what it is made of, for a request whose answer goes to w.
+func (c *Call) assemble(a *API, w http.ResponseWriter, r *http.Request, s *scratch) {
+	res := c.Response
+	*c = Call{API: a, Response: res, Request: r, Log: a.Deps.Logger, Target: Target{Method: r.Method, scratch: s}, Start: time.Now()}
+	c.Config = a.Deps.Config.Load()
+	c.set = a.settings(c.Config)
+	*res = Response{inner: w, request: r, target: &c.Target, body: &c.Body, config: c.Config, set: c.set, pools: &a.answers}
+	c.Memory = Memory{budget: a.Memory, response: res}
+	c.Body = Body{
+		request: r, response: res, memory: &c.Memory, config: c.Config, most: c.set.maxRequestSize, user: &c.User, target: &c.Target, pools: &a.bodies,
 	}
-	return "", false
 }
-
-// QueryValue returns the value of a query parameter.
-func (c *Call) QueryValue(name string) (value string, ok bool) { return c.Query.Value(name) }
 
 // ForAccount has the turns that the request waits for count as those of its account.
 func (c *Call) ForAccount() {
@@ -100,47 +70,33 @@ func (c *Call) CutOff() {
 	_ = http.NewResponseController(c.Response.inner).SetWriteDeadline(time.Unix(1, 0)) // else the client has its time
 }
 
-// RequireJSON refuses a request whose media type is not application/json
-// (endpoints marked CT in api.md). The comparison is exact, as CouchDB's.
-func (c *Call) RequireJSON() error {
-	if MediaType(c.Request.Header.Get("Content-Type")) == "application/json" {
-		return nil
-	}
-	return fault.New(fault.BadContentType, "Content-Type must be application/json")
-}
-
-// RefuseForms is RequireJSON for endpoints that CouchDB lets a client call without
-// any content type: what the form of a page of another site can send is refused.
-func (c *Call) RefuseForms() error {
-	if len(c.Request.Header["Content-Type"]) == 0 {
-		return nil
-	}
-	return c.RequireJSON()
-}
-
 // BaseURL returns scheme://host as the client sees this server: the forwarding
 // headers of a proxy count (their names are settings), then Host and the
 // socket.
-func (c *Call) BaseURL() string {
-	host := c.Request.Header.Get(c.Config.Chttpd.Forwarded.Host)
+func (c *Call) BaseURL() string { return baseURL(c.Request, c.Config) }
+
+func baseURL(r *http.Request, cfg *config.Snapshot) string {
+	host := r.Header.Get(cfg.Chttpd.Forwarded.Host)
 	if host == "" {
-		host = c.Request.Host
+		host = r.Host
 	}
-	return c.Scheme() + "://" + host
+	return scheme(r, cfg) + "://" + host
 }
 
 // Scheme returns http or https, as the client sees this server.
-func (c *Call) Scheme() string {
-	if c.Request.Header.Get(c.Config.Chttpd.Forwarded.SSL) == "on" {
+func (c *Call) Scheme() string { return scheme(c.Request, c.Config) }
+
+func scheme(r *http.Request, cfg *config.Snapshot) string {
+	if r.Header.Get(cfg.Chttpd.Forwarded.SSL) == "on" {
 		return "https"
 	}
-	switch c.Request.Header.Get(c.Config.Chttpd.Forwarded.Proto) {
+	switch r.Header.Get(cfg.Chttpd.Forwarded.Proto) {
 	case "https":
 		return "https"
 	case "http":
 		return "http"
 	}
-	if c.Request.TLS != nil {
+	if r.TLS != nil {
 		return "https"
 	}
 	return "http"

@@ -138,7 +138,7 @@ func TestBodies(t *testing.T) {
 			if tc.body == "" {
 				c.Request.ContentLength = 0
 			}
-			got, err := c.ReadJSON()
+			got, err := c.Body.ReadJSON()
 			if fault.Reason(err) != tc.fail || string(got) != tc.want {
 				t.Errorf("got %q, %v", got, err)
 			}
@@ -149,7 +149,7 @@ func TestBodies(t *testing.T) {
 	}
 	c, _ := testCall(t, a, "POST /_dbs_info", "x")
 	c.Request.ContentLength, c.Request.Body = -1, io.NopCloser(strings.NewReader(long))
-	if _, err := c.ReadJSON(); !fault.Is(err, fault.RequestTooLarge) {
+	if _, err := c.Body.ReadJSON(); !fault.Is(err, fault.RequestTooLarge) {
 		t.Errorf("chunked and too long: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestBodiesInPieces(t *testing.T) {
 			if known {
 				c.Request.ContentLength = int64(length)
 			}
-			body, err := c.ReadJSON()
+			body, err := c.Body.ReadJSON()
 			apitest.Must(t, err)
 			want, got = append(want, sent), append(got, string(body))
 			defer func() { // the body itself, when all were read
@@ -307,7 +307,7 @@ func TestDeadlinesOfABody(t *testing.T) {
 		conn := &deadlines{ResponseWriter: w}
 		core.AnswerTo(c, conn)
 		c.Request.Body, c.Request.ContentLength = io.NopCloser(tc.body), -1
-		_, err := c.ReadBody(0)
+		_, err := c.Body.ReadAll(0)
 		var words []string
 		for _, at := range conn.set {
 			word := "set"
@@ -332,7 +332,7 @@ func TestGraceOfABody(t *testing.T) {
 		core.AnswerTo(c, conn)
 		c.Request.Body, c.Request.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
 		began := time.Now()
-		if _, err := c.ReadBody(0); err != nil || len(conn.set) == 0 {
+		if _, err := c.Body.ReadAll(0); err != nil || len(conn.set) == 0 {
 			t.Fatal(err, conn.set)
 		}
 		if due := conn.set[0].Sub(began); due < most || due > most+5*time.Second {
@@ -351,7 +351,7 @@ func TestBodyOfNobody(t *testing.T) {
 	}{{"", "", 0, true}, {"", "", 1 << 20, true}, {"", "ann", 1 << 20, false}, {"db", "", 1 << 20, false}} {
 		call, _ := testCall(t, a, "POST /", "")
 		call.DBName, call.User.Name = c.db, c.name
-		if got := call.BodyLimit(c.asked); (got == 64<<10) != c.bounded {
+		if got := call.Body.Limit(c.asked); (got == 64<<10) != c.bounded {
 			t.Errorf("to %q by %q: %d bytes", c.db, c.name, got)
 		}
 	}
@@ -382,7 +382,7 @@ func TestBodyOfNobodyInTime(t *testing.T) {
 			core.AnswerTo(c, conn)
 			c.Request.Body, c.Request.ContentLength = io.NopCloser(&steady{left: 30_000}), -1
 			due := time.Now().Add(10 * time.Second)
-			if _, err := c.ReadBody(0); err != nil {
+			if _, err := c.Body.ReadAll(0); err != nil {
 				t.Fatal(err)
 			}
 			later := slices.ContainsFunc(conn.set, func(at time.Time) bool { return at.After(due) })
@@ -399,7 +399,7 @@ func TestTurnOfBadHeader(t *testing.T) {
 	a := coreAPI(t, nil)
 	head := append([]byte{0x1f, 0x8b, 8, 4 | 8, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, make([]byte, 0xffff)...) // extra field and name
 	c, _ := testCall(t, a, "POST /_session", string(append(head, bytes.Repeat([]byte("n"), 1000)...)), "Content-Encoding: gzip")
-	if _, err := c.ReadBody(0); !fault.Is(err, fault.BadRequest) {
+	if _, err := c.Body.ReadAll(0); !fault.Is(err, fault.BadRequest) {
 		t.Errorf("%v", err)
 	}
 	if n := core.Working(a); n != 0 {

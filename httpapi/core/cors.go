@@ -71,54 +71,51 @@ func newCORSRules(c config.CORSRules) *corsRules {
 	return r
 }
 
-// corsRules returns the rules for this request and the origin as it was sent, when
-// cross-origin requests are on and the origin may call, however it is spelled.
-func (c *Call) corsRules() (rules *corsRules, origin string, ok bool) {
-	if c.set.cors == nil {
+// rulesFor returns the rules for a request and the origin as it was sent, when
+// cross-origin requests are on (s is not nil) and the origin may call, however it is spelled.
+func (s *corsSettings) rulesFor(r *http.Request) (rules *corsRules, origin string, ok bool) {
+	if s == nil {
 		return nil, "", false
 	}
-	origin = c.Request.Header.Get("Origin")
+	origin = r.Header.Get("Origin")
 	if origin == "" {
 		return nil, "", false
 	}
-	rules = c.set.cors.common
-	if len(c.set.cors.hosts) > 0 {
-		host, _, _ := strings.Cut(strings.ToLower(c.Request.Host), ":")
-		if own := c.set.cors.hosts[host]; own != nil {
+	rules = s.common
+	if len(s.hosts) > 0 {
+		host, _, _ := strings.Cut(strings.ToLower(r.Host), ":")
+		if own := s.hosts[host]; own != nil {
 			rules = own
 		}
 	}
 	return rules, origin, rules.all || rules.origins[strings.ToLower(origin)]
 }
 
-// preflight answers a CORS preflight request, before anybody is asked who they
+// preflight answers a CORS preflight request (OPTIONS), before anybody is asked who they
 // are. The origin has to be spelled as browsers do, in lower case. One that is not
 // granted is handled as the OPTIONS request it is. It reports whether it has
 // answered.
-func (c *Call) preflight() bool {
-	if c.Method != http.MethodOptions {
-		return false
-	}
-	rules, origin, ok := c.corsRules()
-	method := c.Request.Header.Get("Access-Control-Request-Method")
+func (s *corsSettings) preflight(w *Response) bool {
+	rules, origin, ok := s.rulesFor(w.request)
+	method := w.request.Header.Get("Access-Control-Request-Method")
 	if !ok || !slices.Contains(rules.methods, method) || !rules.all && !rules.origins[origin] {
 		return false
 	}
-	asked := c.Request.Header.Get("Access-Control-Request-Headers")
+	asked := w.request.Header.Get("Access-Control-Request-Headers")
 	for name := range strings.SplitSeq(asked, ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if name != "" && !slices.Contains(rules.headers, name) {
 			return false
 		}
 	}
-	h := c.Response.Header()
+	h := w.Header()
 	rules.allow(h, origin)
 	h[corsMethods] = []string{strings.Join(rules.methods, ", ")}
 	h[corsMaxAge] = []string{rules.maxAge}
 	h[corsHeaders] = []string{asked}
 	h["Content-Length"] = zeroTime
-	c.Response.preflight = true
-	c.Response.WriteHeader(http.StatusNoContent)
+	w.preflight = true
+	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 
@@ -130,13 +127,13 @@ func (r *corsRules) allow(h http.Header, origin string) {
 	}
 }
 
-// exposeHeaders adds the CORS headers of an answer to a plain request: which
+// expose adds the CORS headers of an answer to a plain request: which
 // origin may read it, and which of its headers.
-func (c *Call) exposeHeaders(h http.Header) {
-	if c.Response.preflight {
+func (s *corsSettings) expose(w *Response, h http.Header) {
+	if w.preflight {
 		return
 	}
-	rules, origin, ok := c.corsRules()
+	rules, origin, ok := s.rulesFor(w.request)
 	if !ok {
 		return
 	}

@@ -6,9 +6,11 @@
 // or errors.go when the handler returned an error.
 //
 // A family of endpoints declares rows (Route) with handlers (Handler). A handler
-// gets a Call, with the database open where the path names one. It reads
-// parameters and the body from it, and answers once, with SendJSON and the like
-// or with a Stream. It never writes an error answer itself: it returns a
+// gets a Call, with the database open where the path names one. A Call is made of
+// what each has a concern of the request: Target (what is asked for), Body and
+// Memory (what the client sends, within limits), Response (the answer). The
+// handler reads parameters and the body, and answers once, with Response.SendJSON
+// and the like or with a Stream. It never writes an error answer itself: it returns a
 // *fault.Error, which the table of errors.go turns into a status and a name.
 //
 // A goroutine that a request starts ends with the request.

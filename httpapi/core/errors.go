@@ -137,13 +137,13 @@ func (c *Call) Describe(err error) Failure {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return c.describeFault(errTooLong())
+		return describeFault(errTooLong())
 	case errors.As(err, &m):
 		return Failure{Status: http.StatusMethodNotAllowed, Name: "method_not_allowed", Reason: m.Error()}
 	case errors.As(err, &s):
 		return Failure{Status: s.Status, Name: s.Name, Reason: s.Reason}
 	case errors.As(err, &f) && f.Kind != fault.Internal && f.Kind != fault.Corruption:
-		return c.describeFault(f)
+		return describeFault(f)
 	case errors.Is(err, context.Canceled) && c.gone(): // nobody reads this, but the access log
 		return Failure{Status: http.StatusServiceUnavailable, Name: "service unavailable", Reason: "The client has gone."}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -155,13 +155,13 @@ func (c *Call) Describe(err error) Failure {
 		return Failure{
 			Status: http.StatusInternalServerError, Name: "internal_server_error",
 			Reason: "An internal error occurred; the server's log has it under request id " + c.RequestID,
-			Ref:    c.reference(),
+			Ref:    reference(c.RequestID),
 		}
 	}
 }
 
 // describeFault applies the table.
-func (c *Call) describeFault(f *fault.Error) Failure {
+func describeFault(f *fault.Error) Failure {
 	w := wireOf(f.Kind)
 	out := Failure{Status: w.status, Name: w.name, Reason: f.Reason}
 	if f.Code != "" {
@@ -185,10 +185,10 @@ func (f Failure) AppendJSON(dst []byte) []byte {
 
 // reference is the number that CouchDB's 500 answers carry as "ref": here it
 // is made of the request id, so that the log line can be found by either.
-func (c *Call) reference() string {
+func reference(requestID string) string {
 	var n uint64 = 14695981039346656037 // FNV-1a
-	for i := range len(c.RequestID) {
-		n = (n ^ uint64(c.RequestID[i])) * 1099511628211
+	for i := range len(requestID) {
+		n = (n ^ uint64(requestID[i])) * 1099511628211
 	}
 	return strconv.FormatUint(n>>32, 10)
 }

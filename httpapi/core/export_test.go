@@ -19,21 +19,20 @@ func RouterOf(a *API) *router { return a.router }
 
 // FindRoute finds the endpoint of a path.
 func FindRoute(rt *router, path string) (*Call, bool, error) {
-	c := &Call{scratch: &scratch{}, Response: &Response{}}
-	c.Response.c = c
+	c := &Call{Target: Target{scratch: &scratch{}}}
 	if err := c.parsePath(path, true); err != nil {
 		return nil, false, err
 	}
-	return c, rt.route(c), nil
+	c.route = rt.route(&c.Target)
+	return c, c.route != nil, nil
 }
 
 // RouteAgain returns a function that finds endpoints with the same call.
 func RouteAgain(rt *router) func(path string) bool {
-	c := &Call{scratch: &scratch{}, Response: &Response{}}
-	c.Response.c = c
+	t := &Target{scratch: &scratch{}}
 	return func(path string) bool {
-		c.route, c.DBName, c.DocID, c.Rest = nil, "", "", nil
-		return c.parsePath(path, true) == nil && rt.route(c)
+		t.DBName, t.DocID, t.Rest = "", "", nil
+		return t.parsePath(path, true) == nil && rt.route(t) != nil
 	}
 }
 
@@ -87,10 +86,10 @@ func WireError(k fault.Kind) (status int, name string) {
 func FailureOf(c *Call, err error) Failure { return c.Describe(err) }
 
 // IsAboutProcess reports whether a node that was removed answers a call.
-func IsAboutProcess(c *Call) bool { return c.aboutProcess() }
+func IsAboutProcess(c *Call) bool { return c.aboutProcess(c.API.Deps.Meta.Self()) }
 
 // UUIDAs writes a UUID in a format.
 func UUIDAs(u [16]byte, format string) string { return formatUUID(u, format) }
 
 // Working returns how many turns are taken.
-func Working(a *API) int { return len(a.parsing) }
+func Working(a *API) int { return len(a.bodies.parsing) }

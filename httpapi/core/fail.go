@@ -13,23 +13,23 @@ import (
 // fail answers a request with an error, or ends a streamed answer with it.
 func (c *Call) fail(err error) {
 	if errors.Is(err, errHeadDone) {
-		if c.streaming != nil {
-			c.streaming.release()
+		if c.Response.streaming != nil {
+			c.Response.streaming.release()
 		}
 		return
 	}
 	f := c.Describe(err)
 	c.LogFailure(f, err)
 	c.countFailure(err)
-	if c.streaming != nil {
-		if sent := c.streaming.fail(f); sent {
+	if c.Response.streaming != nil {
+		if sent := c.Response.streaming.fail(f); sent {
 			return
 		}
 	}
 	if c.Response.Started() {
 		return // the status is out: the answer just ends
 	}
-	c.resetHeaders()
+	c.Response.resetHeaders()
 	if m := (*MethodError)(nil); errors.As(err, &m) {
 		c.Response.Header()["Allow"] = []string{m.Allow}
 	}
@@ -40,14 +40,14 @@ func (c *Call) fail(err error) {
 	if status == http.StatusUnauthorized {
 		status = c.challenge(f)
 	}
-	if err := c.SendJSON(status, f.AppendJSON(nil)); err != nil {
+	if err := c.Response.SendJSON(status, f.AppendJSON(nil)); err != nil {
 		c.Log.Debug("error answer not delivered", zap.String("request", c.RequestID), zap.Error(err))
 	}
 }
 
 // resetHeaders removes what a handler has set for an answer that does not come.
-func (c *Call) resetHeaders() {
-	h := c.Response.Header()
+func (w *Response) resetHeaders() {
+	h := w.Header()
 	for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding", "ETag", "Etag", "Cache-Control", "Location", "Accept-Ranges", "Content-Range"} {
 		delete(h, name)
 	}
@@ -65,7 +65,7 @@ func (c *Call) challenge(f Failure) int {
 		h["WWW-Authenticate"] = []string{c.Config.Chttpd.AuthenticationRealm}
 	case c.set.requireUser:
 		h["WWW-Authenticate"] = []string{`Basic realm="server"`}
-	case page != "" && !c.Accepts("application/json") && c.Accepts("text/html"):
+	case page != "" && !Accepts(c.Request, "application/json") && Accepts(c.Request, "text/html"):
 		to := AppendEscaped([]byte(c.BaseURL()+page+"?return="), "/"+strings.Join(c.Path, "/"))
 		h["Location"] = []string{string(AppendEscaped(append(to, "&reason="...), f.Reason))}
 		return http.StatusFound

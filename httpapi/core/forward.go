@@ -101,7 +101,7 @@ var (
 
 // Forward has another node answer the call.
 func (c *Call) Forward(node string) error {
-	if err := c.knownNode(node); err != nil {
+	if err := c.API.knownNode(node); err != nil {
 		return err
 	}
 	req := nodeRequest{
@@ -117,9 +117,9 @@ func (c *Call) Forward(node string) error {
 		}
 	}
 	req.Header["X-Couch-Request-Id"] = []string{c.RequestID}
-	if c.HasBody() {
+	if c.Body.Announced() {
 		var err error
-		if req.Body, err = c.ReadBody(maxForwarded); err != nil {
+		if req.Body, err = c.Body.ReadAll(maxForwarded); err != nil {
 			return err
 		}
 	}
@@ -127,16 +127,12 @@ func (c *Call) Forward(node string) error {
 	if err != nil {
 		return err
 	}
-	return c.sendForwarded(answer)
+	return c.Response.sendForwarded(answer)
 }
 
-// GetFrom asks another node for what is at target below /_node/{node}, as the user
-// of the call, and returns the status and the body of its answer.
-func (c *Call) GetFrom(ctx context.Context, node, target string, limit time.Duration) (status int, body []byte, err error) {
-	return c.API.getFrom(ctx, node, target, c.User, limit)
-}
-
-func (a *API) getFrom(ctx context.Context, node, target string, u shard.User, limit time.Duration) (status int, body []byte, err error) {
+// GetFrom asks another node for what is at target below /_node/{node}, on the account of
+// a user, and returns the status and the body of its answer.
+func (a *API) GetFrom(ctx context.Context, node, target string, u shard.User, limit time.Duration) (status int, body []byte, err error) {
 	answer, err := a.askNode(ctx, node, nodeRequest{
 		Method: http.MethodGet, Target: "/_node/" + url.PathEscape(node) + target, User: nodeUser{Name: u.Name, Roles: u.Roles},
 	}, limit)
@@ -155,7 +151,7 @@ func (a *API) GetFromOthers(ctx context.Context, u shard.User, target string, li
 	var asking sync.WaitGroup
 	for i, node := range nodes {
 		asking.Go(func() {
-			status, body, err := a.getFrom(ctx, node, target, u, limit)
+			status, body, err := a.GetFrom(ctx, node, target, u, limit)
 			switch {
 			case err != nil:
 				a.Deps.Logger.Debug("another node does not answer", zap.String("node", node), zap.String("target", target), zap.Error(err))
@@ -185,14 +181,14 @@ func (a *API) PostTo(ctx context.Context, node, target string, u shard.User, bod
 // knownNode refuses the name of a node that this one has never heard of. Erlang has heard
 // of "none" and "undefined", which are words of its own, and takes them for nodes that
 // are down; so do clients that look for the answer to those.
-func (c *Call) knownNode(name string) error {
+func (a *API) knownNode(name string) error {
 	if name == "none" || name == "undefined" {
 		return fault.New(fault.NodeDown, name+" is down")
 	}
-	if _, known := c.API.Deps.Meta.Node(name); known {
+	if _, known := a.Deps.Meta.Node(name); known {
 		return nil
 	}
-	if slices.Contains(c.API.Members(), name) {
+	if slices.Contains(a.Members(), name) {
 		return nil
 	}
 	return fault.New(fault.NotFound, "no such node: "+name)
@@ -243,18 +239,18 @@ func (a *API) askNode(ctx context.Context, node string, req nodeRequest, limit t
 }
 
 // sendForwarded answers with what another node has said.
-func (c *Call) sendForwarded(answer *nodeAnswer) error {
-	h := c.Response.Header()
+func (w *Response) sendForwarded(answer *nodeAnswer) error {
+	h := w.Header()
 	for _, name := range returnedHeaders {
 		if v := answer.Header[name]; len(v) > 0 {
 			h[name] = v
 		}
 	}
-	if !c.Head {
+	if !w.target.Head {
 		h["Content-Length"] = []string{strconv.Itoa(len(answer.Body))}
 	}
-	c.Response.WriteHeader(answer.Status)
-	_, err := c.Response.Write(answer.Body)
+	w.WriteHeader(answer.Status)
+	_, err := w.Write(answer.Body)
 	return err
 }
 
@@ -313,7 +309,8 @@ func (c *Call) runForwarded(user shard.User) (err error) {
 		return err
 	}
 	c.User = user
-	return c.answer(c.API.router.route(c))
+	c.route = c.API.router.route(&c.Target)
+	return c.answer()
 }
 
 // recorder keeps an answer for another node.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"divan/cluster"
 	"divan/shard"
@@ -20,12 +19,8 @@ func (a *API) InternalCall(ctx context.Context, db *cluster.DB, u shard.User, ta
 		return nil, fmt.Errorf("request %s: %w", target, err)
 	}
 	r.RequestURI, r.RemoteAddr = target, "127.0.0.1:0"
-	c := &Call{
-		API: a, Request: r, Config: a.Deps.Config.Load(), Log: a.Deps.Logger, User: u, Method: r.Method,
-		DB: db, Start: time.Now(), scratch: &scratch{},
-	}
-	c.Response = &Response{c: c}
-	c.set = a.settings(c.Config)
-	c.DBName = db.Name()
+	c := &Call{Response: &Response{}}
+	c.assemble(a, nil, r, &scratch{})
+	c.User, c.DB, c.DBName = u, db, db.Name()
 	return c, c.admit()
 }

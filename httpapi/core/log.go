@@ -14,7 +14,7 @@ import (
 
 // finish writes the access-log line of a request and counts it.
 func (c *Call) finish() {
-	took := c.elapsed()
+	took := time.Since(c.Start)
 	c.API.Stats.CountRequest(c.Request.Method, c.Response.Status, c.Start, took)
 	if c.DocID != "" && c.Method == http.MethodGet && c.Response.Status < 300 && c.route != nil {
 		c.API.Stats.DatabaseReads.Inc()
@@ -37,7 +37,7 @@ func (c *Call) finish() {
 func (c *Call) countFailure(err error) {
 	s := c.API.Stats
 	switch {
-	case c.gone() && c.streaming != nil && c.Response.Started():
+	case c.gone() && c.Response.streaming != nil && c.Response.Started():
 		s.Broken.Abandoned.Inc()
 	case c.gone() || c.Response.Started():
 		s.Broken.Aborted.Inc()

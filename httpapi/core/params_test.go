@@ -23,7 +23,7 @@ func TestParseQuery(t *testing.T) {
 		{"%61=%FF", []Param{{"a", "\xff"}}},
 		{"a=1;b=2&;c=3;", []Param{{"a", "1"}, {"b", "2"}, {"c", "3"}}},
 	} {
-		c := &Call{scratch: &scratch{}}
+		c := &Target{scratch: &scratch{}}
 		if err := c.parseQuery(tc.raw); err != nil || len(c.Query) != len(tc.want) {
 			t.Errorf("%q: %q, %v", tc.raw, c.Query, err)
 			continue
@@ -35,7 +35,7 @@ func TestParseQuery(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{"a=%q", "%=1", "a=%2", "%zz"} {
-		c := &Call{scratch: &scratch{}}
+		c := &Target{scratch: &scratch{}}
 		if err := c.parseQuery(raw); fault.Reason(err) != "invalid_url_encoding" {
 			t.Errorf("%q: %v", raw, err)
 		}
@@ -51,7 +51,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		c := &Call{scratch: &scratch{}}
+		c := &Target{scratch: &scratch{}}
 		err := c.parseQuery(raw)
 		if err != nil {
 			if fault.Reason(err) != "invalid_url_encoding" {
@@ -84,9 +84,9 @@ func TestIfNoneMatch(t *testing.T) {
 		`"x", W/"1-a" `:  true,
 		`"x, \"1-a\", y`: false,
 	} {
-		c := &Call{Request: &http.Request{Header: http.Header{}}}
-		c.Request.Header.Set("If-None-Match", header)
-		if got := c.ETagMatches(`"1-a"`); got != want {
+		r := &http.Request{Header: http.Header{}}
+		r.Header.Set("If-None-Match", header)
+		if got := ETagMatches(r, `"1-a"`); got != want {
 			t.Errorf("%s: %v", header, got)
 		}
 	}
@@ -107,7 +107,7 @@ func TestEscapedLikeCouchDB(t *testing.T) {
 
 func TestPathEscapesRefused(t *testing.T) {
 	for _, path := range []string{"/_up%zz", "/_up%4", "/a/%", "/a%2", "/%gg/x"} {
-		c := &Call{scratch: &scratch{}}
+		c := &Target{scratch: &scratch{}}
 		if err := c.parsePath(path, true); err == nil {
 			t.Errorf("%s was taken as %q", path, c.Path)
 		}

@@ -37,23 +37,3 @@ func (c *Call) refuseExcess(active int64) error {
 	h["Retry-After"], h["Connection"] = []string{"1"}, []string{"close"}
 	return fault.New(fault.Unavailable, TextOverload)
 }
-
-// asksState reports whether the request is for /_up or the figures of the node.
-func (c *Call) asksState() bool {
-	switch p := c.Path; {
-	case len(p) == 1:
-		return p[0] == "_up"
-	case len(p) >= 3 && p[0] == "_node":
-		return p[2] == "_prometheus" || p[2] == "_stats" || p[2] == "_system"
-	}
-	return false
-}
-
-// bodyArrived tells that the body of a client that nobody knows is there, or is
-// not waited for any more.
-func (c *Call) bodyArrived() {
-	if c.arrived != nil {
-		c.arrived()
-		c.arrived = nil
-	}
-}

@@ -9,16 +9,24 @@ import (
 	"strings"
 	"time"
 
+	"divan/cluster/config"
 	"divan/storage/fault"
 )
 
 // Response is the http.ResponseWriter of a call. It knows what has been sent,
 // drops the body of a HEAD, and adds at the last moment what every answer has.
 type Response struct {
-	inner  http.ResponseWriter
-	c      *Call
-	Status int   // 0 until the status line is out
-	bytes  int64 // of the body
+	inner   http.ResponseWriter
+	request *http.Request
+	target  *Target
+	body    *Body
+	config  *config.Snapshot
+	set     *settings
+	pools   *answerPools
+
+	Status    int     // 0 until the status line is out
+	bytes     int64   // of the body
+	streaming *Stream // the streamed answer under way
 	// preflight says that this answers a CORS preflight request, whose headers
 	// are complete.
 	preflight bool
@@ -41,11 +49,11 @@ func (w *Response) WriteHeader(status int) {
 		return
 	}
 	w.Status = status
-	if w.c.Request.ContentLength != 0 {
-		w.c.passOver()
+	if w.request.ContentLength != 0 {
+		w.body.passOver()
 	}
 	if !w.whole {
-		w.c.finishHeaders(status)
+		w.finishHeaders(status)
 	}
 	w.inner.WriteHeader(status)
 }
@@ -56,7 +64,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	if w.Status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.c.Head || w.Status == http.StatusNotModified || w.Status == http.StatusNoContent {
+	if w.target.Head || w.Status == http.StatusNotModified || w.Status == http.StatusNoContent {
 		return len(p), nil
 	}
 	n, err := w.inner.Write(p)
@@ -99,56 +107,63 @@ var (
 // SendJSON answers with a compact JSON text without its newline: it adds the
 // newline, Content-Length, Cache-Control and the negotiated Content-Type, and
 // wraps the text for a JSONP callback. Headers of the endpoint are set before.
-func (c *Call) SendJSON(status int, body []byte) error {
-	h := c.Response.Header()
-	c.setJSONType(h)
-	if callback := c.jsonp(); callback != "" {
+func (w *Response) SendJSON(status int, body []byte) error {
+	h := w.Header()
+	w.setJSONType(h)
+	if callback := w.jsonp(); callback != "" {
 		body = wrapCallback(callback, body)
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(body) + 1)}
-	c.Response.WriteHeader(status)
-	if c.Head {
+	w.WriteHeader(status)
+	if w.target.Head {
 		return nil
 	}
-	buf := c.API.buffers.get()
-	defer c.API.buffers.put(buf)
+	buf := w.pools.buffers.get()
+	defer w.pools.buffers.put(buf)
 	buf.Write(body)
 	buf.WriteByte('\n')
-	_, err := c.Response.Write(buf.Bytes())
+	_, err := w.Write(buf.Bytes())
 	return err
 }
 
 // SendAppended is SendJSON for a text that is made in memory of the server's own.
-func (c *Call) SendAppended(status int, text func(dst []byte) []byte) error {
-	buf := text(c.API.chunks.get())
-	err := c.SendJSON(status, buf)
-	c.API.chunks.put(buf)
+func (w *Response) SendAppended(status int, text func(dst []byte) []byte) error {
+	buf := text(w.pools.chunks.get())
+	err := w.SendJSON(status, buf)
+	w.pools.chunks.put(buf)
 	return err
 }
 
 // SendOK answers {"ok":true}.
-func (c *Call) SendOK(status int) error { return c.SendJSON(status, okBody) }
+func (w *Response) SendOK(status int) error { return w.SendJSON(status, okBody) }
 
 var okBody = []byte(`{"ok":true}`)
 
 // SendEmpty answers with a status and without a body; not for 200 JSON answers.
-func (c *Call) SendEmpty(status int) error {
-	h := c.Response.Header()
+func (w *Response) SendEmpty(status int) error {
+	h := w.Header()
 	if status != http.StatusNotModified && status != http.StatusNoContent {
 		h["Content-Length"] = zeroTime
 	}
-	c.Response.WriteHeader(status)
+	w.WriteHeader(status)
 	return nil
+}
+
+// TooLarge is the refusal of a body above the cap. The rest of the body is not
+// read: the connection cannot be used again.
+func (w *Response) TooLarge() error {
+	w.Header().Set("Connection", "close")
+	return errTooLong()
 }
 
 // setJSONType sets Content-Type and Cache-Control of a JSON answer unless the
 // endpoint has set others.
-func (c *Call) setJSONType(h http.Header) {
+func (w *Response) setJSONType(h http.Header) {
 	if _, set := h["Content-Type"]; !set {
 		switch {
-		case c.jsonp() != "":
+		case w.jsonp() != "":
 			h["Content-Type"] = typeScript
-		case c.wantsText():
+		case wantsText(w.request):
 			h["Content-Type"] = typeText
 		default:
 			h["Content-Type"] = typeJSON
@@ -161,11 +176,11 @@ func (c *Call) setJSONType(h http.Header) {
 
 // jsonp returns the callback of a JSONP request, empty when there is none, when
 // the server does not allow it or when it is no name.
-func (c *Call) jsonp() string {
-	if !c.set.allowJSONP {
+func (w *Response) jsonp() string {
+	if !w.set.allowJSONP {
 		return ""
 	}
-	callback, _ := c.QueryValue("callback")
+	callback, _ := w.target.QueryValue("callback")
 	if !plainCallback(callback) {
 		return ""
 	}
@@ -174,8 +189,8 @@ func (c *Call) jsonp() string {
 
 // checkCallback refuses a JSONP callback that is no name: it becomes part of a
 // script.
-func (c *Call) checkCallback() error {
-	if callback, _ := c.QueryValue("callback"); c.set.allowJSONP && !plainCallback(callback) {
+func (w *Response) checkCallback() error {
+	if callback, _ := w.target.QueryValue("callback"); w.set.allowJSONP && !plainCallback(callback) {
 		return fault.New(fault.BadRequest, "invalid_callback")
 	}
 	return nil
@@ -201,23 +216,23 @@ func wrapCallback(callback string, body []byte) []byte {
 }
 
 // commonHeaders sets what every answer has, before the handler runs.
-func (c *Call) commonHeaders() {
-	h := c.Response.Header()
-	h["Server"] = c.set.serverHeader
-	h["X-Couch-Request-ID"] = []string{c.RequestID}
-	if c.Config.Chttpd.XFrame.Enable {
-		h["X-Frame-Options"] = []string{c.frameOptions()}
+func (w *Response) commonHeaders(requestID string) {
+	h := w.Header()
+	h["Server"] = w.set.serverHeader
+	h["X-Couch-Request-ID"] = []string{requestID}
+	if w.config.Chttpd.XFrame.Enable {
+		h["X-Frame-Options"] = []string{w.frameOptions()}
 	}
 }
 
 // frameOptions is the value of X-Frame-Options: who may show this server's
 // pages in a frame.
-func (c *Call) frameOptions() string {
-	x := &c.Config.Chttpd.XFrame
+func (w *Response) frameOptions() string {
+	x := &w.config.Chttpd.XFrame
 	if x.SameOrigin {
 		return "SAMEORIGIN"
 	}
-	base := c.BaseURL()
+	base := baseURL(w.request, w.config)
 	if len(x.Hosts) == 1 && x.Hosts[0] == "*" || slices.Contains(x.Hosts, base) {
 		return "ALLOW-FROM " + base
 	}
@@ -225,27 +240,27 @@ func (c *Call) frameOptions() string {
 }
 
 // finishHeaders sets and removes headers at the moment the status is known.
-func (c *Call) finishHeaders(status int) {
-	c.scratch.body.text, c.scratch.body.read = nil, false
-	h := c.Response.Header()
-	if ms := c.bodyTime.Milliseconds(); ms == 0 {
+func (w *Response) finishHeaders(status int) {
+	w.body.text, w.body.read = nil, false
+	h := w.Header()
+	if ms := w.body.spent.Milliseconds(); ms == 0 {
 		h["X-CouchDB-Body-Time"] = zeroTime
 	} else {
 		h["X-CouchDB-Body-Time"] = []string{strconv.FormatInt(ms, 10)}
 	}
-	if c.set.cors != nil {
+	if w.set.cors != nil {
 		h["Vary"] = append(h["Vary"], "Origin") // with or without one, or a cache would mix them up
-		c.exposeHeaders(h)
+		w.set.cors.expose(w, h)
 	}
-	if p := c.Request.Header["Prefer"]; len(p) != 0 && p[0] == "return=minimal" && status < 400 {
-		c.minimalHeaders(h)
+	if p := w.request.Header["Prefer"]; len(p) != 0 && p[0] == "return=minimal" && status < 400 {
+		w.minimalHeaders(h)
 	}
 }
 
 // minimalHeaders keeps only the headers of [chttpd] prefer_minimal.
-func (c *Call) minimalHeaders(h http.Header) {
+func (w *Response) minimalHeaders(h http.Header) {
 	for name := range h {
-		if !c.set.preferMinimal[strings.ToLower(name)] {
+		if !w.set.preferMinimal[strings.ToLower(name)] {
 			delete(h, name)
 		}
 	}
@@ -253,16 +268,13 @@ func (c *Call) minimalHeaders(h http.Header) {
 }
 
 // SetETag sets the ETag header: the value without its quotes.
-func (c *Call) SetETag(value string) { c.Response.Header()["ETag"] = []string{`"` + value + `"`} }
+func (w *Response) SetETag(value string) { w.Header()["ETag"] = []string{`"` + value + `"`} }
 
-// elapsed returns the time since the request came in.
-func (c *Call) elapsed() time.Duration { return time.Since(c.Start) }
-
-// ETagMatches reports whether the request's If-None-Match lists that entity
+// ETagMatches reports whether the If-None-Match of a request lists that entity
 // tag (given with its quotes). Items are separated by commas, a W/ prefix is
 // dropped, and "*" never matches (api.md 1.4).
-func (c *Call) ETagMatches(etag string) bool {
-	header := c.Request.Header.Get("If-None-Match")
+func ETagMatches(r *http.Request, etag string) bool {
+	header := r.Header.Get("If-None-Match")
 	if header == "" {
 		return false
 	}

@@ -40,8 +40,8 @@ func (c *Call) Rewrite(to Rewritten) error {
 		r.Header.Del("Content-Encoding")
 		r.Header.Set("Content-Length", strconv.Itoa(len(to.Body)))
 	}
-	c.scratch.body.streamed = true // this request cannot begin again
-	c.resetHeaders()
+	c.Body.streamed = true // this request cannot begin again
+	c.Response.resetHeaders()
 	c.Response.whole = true
 	c.API.ServeHTTP(c.Response, r)
 	return nil

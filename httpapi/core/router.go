@@ -154,103 +154,49 @@ func (rt *router) short(t Table, segment string) *endpoint {
 	return rt.words[t][segment]
 }
 
-// scratch is what a request needs for its way through the router and for its
-// body, reused with the call.
-type scratch struct {
-	req      http.Request
-	url      url.URL
-	escaped  []string // segments as they are matched
-	segments []string // backing of call.path
-	params   []Param  // backing of call.query
-	body     body
-}
-
 // find looks a path up in a table: the segments from first on.
-func (rt *router) find(c *Call, t Table, first int) bool {
-	s := c.scratch
-	if len(c.Path) == first+1 {
+func (rt *router) find(to *Target, t Table, first int) *endpoint {
+	s := to.scratch
+	if len(to.Path) == first+1 {
 		if e := rt.short(t, s.escaped[first]); e != nil {
-			c.route = e
-			return true
+			return e
 		}
 	}
 	s.url = url.URL{}
-	if first >= len(c.Path) {
+	if first >= len(to.Path) {
 		s.url.Path = "/"
 	} else {
-		s.url.Path = "/" + strings.Join(c.Path[first:], "/")
+		s.url.Path = "/" + strings.Join(to.Path[first:], "/")
 		s.url.RawPath = "/" + strings.Join(s.escaped[first:], "/")
 	}
 	s.req.URL = &s.url
-	s.req.Method = c.Method
-	e := rt.match(t, &s.req)
-	if e == nil {
-		return false
-	}
-	c.route = e
-	return true
+	s.req.Method = to.Method
+	return rt.match(t, &s.req)
 }
 
-// route finds the endpoint of a call. It reports false when there is none on
-// the server or below a database; the caller decides what that means.
-func (rt *router) route(c *Call) bool {
-	p := c.Path
+// route finds the endpoint of a request, and names its database and document. The endpoint is nil
+// when there is none on the server or below a database; the caller decides what that means.
+func (rt *router) route(to *Target) *endpoint {
+	p := to.Path
 	if len(p) == 0 {
-		return rt.find(c, ServerTable, 0)
+		return rt.find(to, ServerTable, 0)
 	}
 	if p[0][0] == '_' || p[0] == "favicon.ico" {
-		if rt.find(c, ServerTable, 0) {
-			return true
+		if e := rt.find(to, ServerTable, 0); e != nil {
+			return e
 		}
 	}
-	c.DBName = p[0]
+	to.DBName = p[0]
 	if len(p) == 1 {
-		return rt.find(c, DBTable, 1)
+		return rt.find(to, DBTable, 1)
 	}
-	if p[1][0] == '_' && p[1] != "_design" && p[1] != "_local" && rt.find(c, DBTable, 1) {
-		return true
+	if p[1][0] == '_' && p[1] != "_design" && p[1] != "_local" {
+		if e := rt.find(to, DBTable, 1); e != nil {
+			return e
+		}
 	}
-	c.splitDocument()
-	return rt.find(c, DocTable, 1)
-}
-
-// splitDocument sets docID and rest from the segments after the database.
-func (c *Call) splitDocument() {
-	p := c.Path[1:]
-	if len(p) > 1 && (p[0] == "_design" || p[0] == "_local") {
-		c.DocID, c.Rest = p[0]+"/"+p[1], p[2:]
-		return
-	}
-	c.DocID, c.Rest = p[0], p[1:]
-}
-
-// parsePath splits the path of the request line at its slashes, drops empty
-// segments, and decodes each one. plusIsSpace is [chttpd] decode_plus_to_space.
-func (c *Call) parsePath(raw string, plusIsSpace bool) error {
-	s := c.scratch
-	s.segments, s.escaped = s.segments[:0], s.escaped[:0]
-	for len(raw) > 0 {
-		segment := raw
-		if i := strings.IndexByte(raw, '/'); i >= 0 {
-			segment, raw = raw[:i], raw[i+1:]
-		} else {
-			raw = ""
-		}
-		if segment == "" {
-			continue
-		}
-		if plain(segment) {
-			s.segments, s.escaped = append(s.segments, segment), append(s.escaped, segment)
-			continue
-		}
-		decoded, err := Unescape(segment, plusIsSpace)
-		if err != nil {
-			return err
-		}
-		s.segments, s.escaped = append(s.segments, decoded), append(s.escaped, url.PathEscape(decoded))
-	}
-	c.Path = s.segments
-	return nil
+	to.splitDocument()
+	return rt.find(to, DocTable, 1)
 }
 
 // plain reports whether a segment is the same decoded and escaped.

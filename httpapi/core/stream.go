@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"divan/cluster"
 	"divan/cluster/docformat"
 	"divan/shard"
 )
@@ -30,11 +31,13 @@ var errHeadDone = errors.New("the answer to HEAD is complete")
 // Exactly one of Close (the answer is complete) or an error returned by the
 // handler ends it; both give the buffer back.
 type Stream struct {
-	c        *Call
+	w        *Response
+	memory   *Memory
+	db       *cluster.DB // of the call
 	Buf      []byte
 	status   int
-	whole    bool // buffer_response: keep everything until Close
 	kept     int  // bytes that there is memory for
+	whole    bool // buffer_response: keep everything until Close
 	callback bool // a JSONP prologue was written
 	docs     *docformat.Writer
 	failure  error
@@ -43,17 +46,18 @@ type Stream struct {
 // Stream starts a streamed answer of status 200. An empty contentType is the
 // negotiated JSON type. Headers of the endpoint are set before the first Flush.
 func (c *Call) Stream(contentType string) *Stream {
-	h := c.Response.Header()
+	w := c.Response
+	h := w.Header()
 	if contentType != "" {
 		h["Content-Type"] = []string{contentType}
 	}
-	s := &Stream{c: c, Buf: c.API.chunks.get(), status: http.StatusOK}
+	s := &Stream{w: w, memory: &c.Memory, db: c.DB, Buf: w.pools.chunks.get(), status: http.StatusOK}
 	buffered, _ := c.QueryValue("buffer_response")
 	s.whole = buffered == "true" || (buffered == "" && c.Config.Chttpd.BufferResponse)
-	c.streaming = s
+	w.streaming = s
 	if contentType == "" {
-		c.setJSONType(h)
-		if callback := c.jsonp(); callback != "" {
+		w.setJSONType(h)
+		if callback := w.jsonp(); callback != "" {
 			s.callback = true
 			s.Buf = append(append(append(s.Buf, "/* CouchDB */"...), callback...), '(')
 		}
@@ -96,7 +100,7 @@ func (s *Stream) WriteDoc(ctx context.Context, d *shard.Doc, style docformat.Sty
 		return s.Spill()
 	}
 	if s.docs == nil {
-		s.docs = docformat.NewWriter(s, s.c.DB)
+		s.docs = docformat.NewWriter(s, s.db)
 	}
 	return s.docs.WriteDoc(ctx, d, style)
 }
@@ -119,7 +123,7 @@ const wholeStep = 512 << 10
 // An answer that finds none is sent as it is made.
 func (s *Stream) keep() bool {
 	for s.whole && s.kept < len(s.Buf) {
-		s.whole = s.c.HasRoom(wholeStep)
+		s.whole = s.memory.TryTake(wholeStep)
 		s.kept += wholeStep
 	}
 	return s.whole
@@ -129,14 +133,14 @@ func (s *Stream) send() error {
 	if s.failure != nil {
 		return s.failure
 	}
-	if !s.c.Response.Started() {
-		s.c.Response.WriteHeader(s.status)
+	if !s.w.Started() {
+		s.w.WriteHeader(s.status)
 	}
-	if s.c.Head {
+	if s.w.target.Head {
 		s.Buf, s.failure = s.Buf[:0], errHeadDone
 		return s.failure
 	}
-	if _, err := s.c.Response.Write(s.Buf); err != nil {
+	if _, err := s.w.Write(s.Buf); err != nil {
 		s.failure = err
 	}
 	s.Buf = s.Buf[:0]
@@ -148,7 +152,7 @@ func (s *Stream) Flush() error {
 	if err := s.send(); err != nil {
 		return err
 	}
-	s.c.Response.Flush()
+	s.w.Flush()
 	return nil
 }
 
@@ -174,7 +178,7 @@ func (s *Stream) Close() error {
 // fail ends an answer with an error: it reports whether a byte was sent, in
 // which case the error is appended to the stream, as CouchDB does.
 func (s *Stream) fail(f Failure) (sent bool) {
-	sent = s.c.Response.Started()
+	sent = s.w.Started()
 	if sent && s.failure == nil {
 		s.Buf = append(f.AppendJSON(append(s.Buf, "\n\n"...)), '\n')
 		s.failure = s.send()
@@ -184,10 +188,10 @@ func (s *Stream) fail(f Failure) (sent bool) {
 }
 
 func (s *Stream) release() {
-	if s.c.streaming == s {
-		s.c.streaming = nil
+	if s.w.streaming == s {
+		s.w.streaming = nil
 	}
-	s.c.API.chunks.put(s.Buf)
+	s.w.pools.chunks.put(s.Buf)
 	s.Buf = nil
 	if s.failure == nil {
 		s.failure = errors.New("write to a closed stream")

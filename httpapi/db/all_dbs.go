@@ -20,11 +20,11 @@ func getAllDBs(c *core.Call) error {
 	}
 	out := core.AppendStrings(make([]byte, 0, 16+16*len(names)), names)
 	tag := core.HashOf(out)
-	c.SetETag(tag)
-	if c.ETagMatches(`"` + tag + `"`) {
-		return c.SendEmpty(http.StatusNotModified)
+	c.Response.SetETag(tag)
+	if core.ETagMatches(c.Request, `"`+tag+`"`) {
+		return c.Response.SendEmpty(http.StatusNotModified)
 	}
-	return c.SendJSON(http.StatusOK, out)
+	return c.Response.SendJSON(http.StatusOK, out)
 }
 
 // databaseNames returns the names that the view-like parameters of the query
@@ -78,16 +78,16 @@ func getDBsInfo(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetETag(core.RandomHex(16))
+	c.Response.SetETag(core.RandomHex(16))
 	return streamInfos(c, names, false)
 }
 
 // postDBsInfo answers POST /_dbs_info: databases by name, in that order.
 func postDBsInfo(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
-	body, err := c.ReadJSON()
+	body, err := c.Body.ReadJSON()
 	if err != nil {
 		return err
 	}

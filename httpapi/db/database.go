@@ -19,7 +19,7 @@ func getDatabase(c *core.Call) error {
 	}
 	c.API.Stats.CountInfo(time.Since(c.Start), c.Start)
 	var room [512]byte
-	return c.SendJSON(http.StatusOK, AppendInfo(room[:0], info))
+	return c.Response.SendJSON(http.StatusOK, AppendInfo(room[:0], info))
 }
 
 // putDatabase answers PUT /{db}. The body is not looked at.
@@ -32,7 +32,7 @@ func putDatabase(c *core.Call) error {
 		return err
 	}
 	c.Response.Header()["Location"] = []string{string(core.AppendEscaped([]byte(c.BaseURL()+"/"), c.DBName))}
-	return c.SendOK(http.StatusCreated)
+	return c.Response.SendOK(http.StatusCreated)
 }
 
 // ParseCreate reads the parameters of PUT /{db}; they are told to be wrong
@@ -101,42 +101,42 @@ func deleteDatabase(c *core.Call) error {
 	if err := c.API.Deps.Coordinator.DeleteDB(c.Request.Context(), c.DBName); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 // ensureFullCommit answers POST /{db}/_ensure_full_commit, whose body is not
 // looked at. Replicators compare instance_start_time.
 func ensureFullCommit(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	start, err := c.DB.EnsureFullCommit(c.Request.Context())
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(http.StatusCreated, []byte(`{"ok":true,"instance_start_time":"`+start+`"}`))
+	return c.Response.SendJSON(http.StatusCreated, []byte(`{"ok":true,"instance_start_time":"`+start+`"}`))
 }
 
 // compactDatabase answers POST /{db}/_compact.
 func compactDatabase(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	if err := c.DB.Compact(c.Request.Context()); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusAccepted)
+	return c.Response.SendOK(http.StatusAccepted)
 }
 
 // syncShards answers POST /{db}/_sync_shards.
 func syncShards(c *core.Call) error {
-	if err := c.RefuseForms(); err != nil {
+	if err := c.Body.RefuseForms(); err != nil {
 		return err
 	}
 	if err := c.DB.SyncShards(c.Request.Context()); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusAccepted)
+	return c.Response.SendOK(http.StatusAccepted)
 }
 
 // tempView answers any method on /{db}/_temp_view.

@@ -38,7 +38,7 @@ func getPartition(c *core.Call) error {
 	out = doc.AppendString(append(out, `},"partition":`...), in.Name)
 	out = strconv.AppendUint(append(out, `,"doc_count":`...), in.DocCount, 10)
 	out = strconv.AppendUint(append(out, `,"doc_del_count":`...), in.DocDelCount, 10)
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // nothingInPartition answers for what a partition does not have.

@@ -36,7 +36,7 @@ func revsDiff(c *core.Call) error {
 		}
 		out = append(out, '}')
 	}
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // missingRevs answers POST /{db}/_missing_revs.
@@ -57,7 +57,7 @@ func missingRevs(c *core.Call) error {
 		out = append(doc.AppendString(out, answers[i].ID), ':')
 		out = docformat.AppendRevs(out, answers[i].Missing)
 	}
-	return c.SendJSON(http.StatusOK, append(out, "}}"...))
+	return c.Response.SendJSON(http.StatusOK, append(out, "}}"...))
 }
 
 // missing reads the body of a comparison and asks the database.
@@ -72,14 +72,14 @@ func missing(c *core.Call) ([]shard.IDMissing, error) {
 // readRevisions reads {"id":["rev",…],…}. An id that is given twice keeps its
 // last list.
 func readRevisions(c *core.Call) ([]shard.IDRevs, error) {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return nil, err
 	}
-	body, err := c.ReadJSON()
+	body, err := c.Body.ReadJSON()
 	if err != nil {
 		return nil, err
 	}
-	return parseRevisions(body, c.RoomInSteps())
+	return parseRevisions(body, c.Memory.InSteps())
 }
 
 // Bytes that are made of what is compared.
@@ -186,7 +186,7 @@ func sendPurged(c *core.Call, outcomes []cluster.PurgeOutcome) error {
 			c.API.Stats.Purges.Databases.Inc()
 		}
 	}
-	return c.SendJSON(status, append(out, "}}"...))
+	return c.Response.SendJSON(status, append(out, "}}"...))
 }
 
 // getPurgedInfos answers GET /{db}/_purged_infos: the log of purges.

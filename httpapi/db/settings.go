@@ -11,7 +11,7 @@ import (
 )
 
 // getSecurity answers GET /{db}/_security.
-func getSecurity(c *core.Call) error { return c.SendJSON(http.StatusOK, c.DB.Security()) }
+func getSecurity(c *core.Call) error { return c.Response.SendJSON(http.StatusOK, c.DB.Security()) }
 
 // putSecurity answers PUT /{db}/_security: administrators of the server and of
 // the database may (api.md section 20, row 20).
@@ -22,7 +22,7 @@ func putSecurity(c *core.Call) error {
 	if c.DBName == c.Config.ChttpdAuth.AuthenticationDB && !c.Config.CouchDB.UsersDBSecurityEditable {
 		return fault.New(fault.Forbidden, "You can't edit the security object of the user database.")
 	}
-	body, err := c.ReadJSON()
+	body, err := c.Body.ReadJSON()
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func putSecurity(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 // administrators refuses those who may not change settings of the database that
@@ -102,7 +102,7 @@ func getRevsLimit(c *core.Call) error { return sendNumber(c, c.DB.RevsLimit()) }
 func getPurgedInfosLimit(c *core.Call) error { return sendNumber(c, c.DB.PurgedInfosLimit()) }
 
 func sendNumber(c *core.Call, n int) error {
-	return c.SendJSON(http.StatusOK, strconv.AppendInt(nil, int64(n), 10))
+	return c.Response.SendJSON(http.StatusOK, strconv.AppendInt(nil, int64(n), 10))
 }
 
 // putRevsLimit answers PUT /{db}/_revs_limit.
@@ -118,7 +118,7 @@ func putRevsLimit(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 // putPurgedInfosLimit answers PUT /{db}/_purged_infos_limit.
@@ -132,13 +132,13 @@ func putPurgedInfosLimit(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 // readLimit reads a body that is an integer above zero; refusal is the text
 // for any other JSON.
 func readLimit(c *core.Call, refusal string) (int, error) {
-	value, err := c.ReadValue()
+	value, err := c.Body.ReadValue()
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +159,7 @@ func getShards(c *core.Call) error {
 		out = append(doc.AppendString(out, s.String()), ':')
 		out = core.AppendStrings(out, s.Nodes())
 	}
-	return c.SendJSON(http.StatusOK, append(out, "}}"...))
+	return c.Response.SendJSON(http.StatusOK, append(out, "}}"...))
 }
 
 // getShardOf answers GET /{db}/_shards/{docid}; the document need not exist.
@@ -167,5 +167,5 @@ func getShardOf(c *core.Call) error {
 	s := c.DB.ShardOf(c.Path[2])
 	out := doc.AppendString([]byte(`{"range":`), s.String())
 	out = core.AppendStrings(append(out, `,"nodes":`...), s.Nodes())
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }

@@ -53,5 +53,5 @@ func findSuccessor(t *testing.T, c *core.Call) error {
 	if !fault.Is(err, fault.NotFound) || asked != settingTries || changed != settingTries {
 		t.Errorf("asked %d times, changed %d times: %v", asked, changed, err)
 	}
-	return c.SendOK(200)
+	return c.Response.SendOK(200)
 }

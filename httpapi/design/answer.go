@@ -139,7 +139,7 @@ func (a *answer) send(c *core.Call, status int, own ...string) error {
 	}
 	a.setHeaders(c, own...)
 	if a.json != nil {
-		return c.SendJSON(status, a.json)
+		return c.Response.SendJSON(status, a.json)
 	}
 	h := c.Response.Header()
 	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}

@@ -24,7 +24,7 @@ func list(c *core.Call) error {
 		return invalidPath("list_error")
 	}
 	if c.Method == http.MethodPost {
-		if err := c.RequireJSON(); err != nil {
+		if err := c.Body.RequireJSON(); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func Request(c *core.Call, id *string) ([]byte, error) {
 	if dst, err = appendMembers(append(dst, ','), c); err != nil {
 		return nil, err
 	}
-	body, err := c.ReadBody(0)
+	body, err := c.Body.ReadAll(0)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +60,12 @@ func appendMembers(dst []byte, c *core.Call) ([]byte, error) {
 	}
 	dst = append(dst, `,"headers":`...)
 	dst = appendHeaders(dst, c)
-	body, err := c.ReadBody(0)
+	body, err := c.Body.ReadAll(0)
 	if err != nil {
 		return nil, err
 	}
 	text := string(body)
-	if !c.HasBody() {
+	if !c.Body.Announced() {
 		text = "undefined"
 	}
 	dst = append(dst, `,"body":`...)

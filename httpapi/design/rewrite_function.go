@@ -134,14 +134,14 @@ func (p *proposal) request(c *core.Call) error {
 		to.Target = prefixed(c, p.path)
 	}
 	to.Target = escapedPath(to.Target) + p.queryOf(c)
-	body, err := c.ReadBody(0) // the function has seen it
+	body, err := c.Body.ReadAll(0) // the function has seen it
 	if err != nil {
 		return err
 	}
 	switch {
 	case p.hasBody:
 		to.Body = []byte(p.body)
-	case c.HasBody():
+	case c.Body.Announced():
 		to.Body = append([]byte{}, body...)
 	}
 	return c.Rewrite(to)

@@ -23,8 +23,8 @@ func show(c *core.Call) error {
 	etag := t.etag(c)
 	h := c.Response.Header()
 	h["Etag"], h["Vary"] = []string{etag}, []string{"Accept"}
-	if c.ETagMatches(etag) {
-		return c.SendEmpty(http.StatusNotModified)
+	if core.ETagMatches(c.Request, etag) {
+		return c.Response.SendEmpty(http.StatusNotModified)
 	}
 	req, err := Request(c, t.id)
 	if err != nil {

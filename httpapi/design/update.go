@@ -58,5 +58,5 @@ func noUpdateByGet(c *core.Call) error {
 	failure := core.Failure{
 		Status: http.StatusMethodNotAllowed, Name: "method_not_allowed", Reason: "Update functions do not allow GET",
 	}
-	return c.SendJSON(failure.Status, failure.AppendJSON(nil))
+	return c.Response.SendJSON(failure.Status, failure.AppendJSON(nil))
 }

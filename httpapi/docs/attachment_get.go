@@ -82,8 +82,8 @@ func sendAttachment(c *core.Call, a *doc.Attachment) error {
 	etag := `"` + base64.StdEncoding.EncodeToString(a.Digest[:]) + `"`
 	h["Etag"] = []string{etag}
 	h["Cache-Control"] = core.MustRevalidate
-	if c.ETagMatches(etag) {
-		return c.SendEmpty(http.StatusNotModified)
+	if core.ETagMatches(c.Request, etag) {
+		return c.Response.SendEmpty(http.StatusNotModified)
 	}
 	h["Content-Type"] = []string{docformat.HeaderValue(a.ContentType)}
 	if rule := &c.Config.CSP.Attachments; rule.Enable {
@@ -139,7 +139,7 @@ func sendBytes(c *core.Call, status int, a *doc.Attachment, r byteRange) error {
 func sendGzipped(c *core.Call, a *doc.Attachment) error {
 	h := c.Response.Header()
 	h["Vary"] = append(h["Vary"], "Accept-Encoding")
-	if c.AcceptsGzip() {
+	if core.AcceptsGzip(c.Request) {
 		h["Content-Encoding"] = []string{"gzip"}
 		return sendStored(c, a)
 	}

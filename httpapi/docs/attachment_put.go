@@ -45,7 +45,7 @@ func putAttachment(c *core.Call) error {
 	default:
 		return fault.New(fault.BadContentType, "Only gzip and identity content-encodings are supported")
 	}
-	in.r = c.UploadBody()
+	in.r = c.Body.Upload()
 	a, err := up.store(in)
 	if err != nil {
 		return err

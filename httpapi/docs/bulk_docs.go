@@ -14,7 +14,7 @@ import (
 
 // bulkDocs serves POST /{db}/_bulk_docs (api.md 8.3).
 func bulkDocs(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	body, err := readBulk(c)
@@ -47,21 +47,21 @@ const largeBulk = 4 << 20
 // has no attachments must not have much more bytes than a document may: white
 // space and escapes count for nothing there.
 func readBulk(c *core.Call) (doc.Bulk, error) {
-	text, rest, err := c.ReadSmall(largeBulk)
+	text, rest, err := c.Body.ReadSmall(largeBulk)
 	switch {
 	case err != nil:
 		return doc.Bulk{}, err
 	case rest == nil:
-		return doc.ParseBulk(text, c.RoomInSteps())
+		return doc.ParseBulk(text, c.Memory.InSteps())
 	}
-	defer c.EndBody()
+	defer c.Body.End()
 	most := c.Config.CouchDB.MaxDocumentSize
 	if most > math.MaxInt/spacious {
 		most = math.MaxInt / spacious
 	}
-	room := c.BorrowText()
-	defer c.ReturnText(room)
-	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.RoomInSteps(), Text: room})
+	room := c.Body.BorrowText()
+	defer c.Body.ReturnText(room)
+	return doc.ReadBulk(rest, doc.BulkLimits{Document: int(most) * spacious, Room: c.Memory.InSteps(), Text: room})
 }
 
 // spacious is how many times as long as its canonical form a document may be.
@@ -150,7 +150,7 @@ func (b *bulk) refuseAll() error {
 		out = doc.AppendString(append(out, `{"id":`...), b.edits[i].ID)
 		out = append(out, `,"rev":"0-","error":"not_implemented","reason":"all_or_nothing is not supported"}`...)
 	}
-	return b.c.SendJSON(http.StatusExpectationFailed, append(out, ']'))
+	return b.c.Response.SendJSON(http.StatusExpectationFailed, append(out, ']'))
 }
 
 // store stores the attachments of all documents. They are all checked before
@@ -250,7 +250,7 @@ func (b *bulk) answer() error {
 		}
 		buf = b.appendOutcome(buf, i)
 	}
-	return b.c.SendJSON(status, append(buf, ']'))
+	return b.c.Response.SendJSON(status, append(buf, ']'))
 }
 
 // appendOutcome appends the outcome of one edit.

@@ -9,7 +9,7 @@ import (
 
 // bulkGet serves POST /{db}/_bulk_get (api.md 8.3).
 func bulkGet(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	for _, p := range c.Query {
@@ -22,7 +22,7 @@ func bulkGet(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	text, err := c.ReadBody(0)
+	text, err := c.Body.ReadAll(0)
 	if err != nil {
 		return err
 	}
@@ -31,13 +31,13 @@ func bulkGet(c *core.Call) error {
 		return err
 	}
 	// "*/*" and no Accept at all mean JSON here, unlike with open_revs.
-	if c.Accepts("application/json") {
+	if core.Accepts(c.Request, "application/json") {
 		return bulkGetJSON(c, items, &o)
 	}
 	switch {
-	case c.Accepts("multipart/mixed"):
+	case core.Accepts(c.Request, "multipart/mixed"):
 		return bulkGetParts(c, "multipart/mixed", items, &o)
-	case c.Accepts("multipart/related"):
+	case core.Accepts(c.Request, "multipart/related"):
 		return bulkGetParts(c, "multipart/related", items, &o)
 	}
 	return bulkGetJSON(c, items, &o)
@@ -74,7 +74,7 @@ func parseBulkGet(c *core.Call, text []byte) ([]bulkGetItem, error) {
 		return nil, fault.New(fault.BadRequest, "Missing JSON list of 'docs'.")
 	}
 	var items []bulkGetItem
-	err = c.EachElement(docs, itemRoom, func(value []byte) error {
+	err = c.Memory.EachElement(docs, itemRoom, func(value []byte) error {
 		items = append(items, parseBulkGetItem(value))
 		return nil
 	})

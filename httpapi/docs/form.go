@@ -39,7 +39,7 @@ func postForm(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	parts, err := docformat.NewParts(c.PartsBody(), c.Request.Header.Get("Content-Type"), "multipart/form-data")
+	parts, err := docformat.NewParts(c.Body.Parts(), c.Request.Header.Get("Content-Type"), "multipart/form-data")
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ const partRoom = 512
 func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload) error {
 	switch part.FormName() {
 	case "_doc":
-		text, err := c.ReadPart(part)
+		text, err := c.Body.ReadPart(part)
 		form.text, form.hasText = text, true
 		return err
 	case "_rev":
-		text, err := c.ReadPart(part)
+		text, err := c.Body.ReadPart(part)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func readField(c *core.Call, form *formUpload, part *docformat.Part, up *upload)
 		if form.names[name] {
 			return fault.New(fault.BadRequest, "Duplicate attachments")
 		}
-		if err := c.Room(len(name) + partRoom); err != nil {
+		if err := c.Memory.Take(len(name) + partRoom); err != nil {
 			return err
 		}
 		form.names[name] = true

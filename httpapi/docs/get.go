@@ -39,8 +39,8 @@ func getDocument(c *core.Call) error {
 		etag = quoteRev(d.Rev)
 		c.Response.Header()["Etag"] = []string{etag}
 	}
-	if etag != "" && c.ETagMatches(etag) {
-		return c.SendEmpty(http.StatusNotModified)
+	if etag != "" && core.ETagMatches(c.Request, etag) {
+		return c.Response.SendEmpty(http.StatusNotModified)
 	}
 	return sendDoc(c, d, o.style())
 }
@@ -61,7 +61,7 @@ func redirectDesign(c *core.Call) bool {
 		b = append(append(b, '?'), c.Request.URL.RawQuery...)
 	}
 	c.Response.Header()["Location"] = []string{string(b)}
-	_ = c.SendEmpty(http.StatusMovedPermanently)
+	_ = c.Response.SendEmpty(http.StatusMovedPermanently)
 	return true
 }
 
@@ -85,12 +85,12 @@ func openDoc(c *core.Call, o *docOptions) (*shard.Doc, error) {
 // JSON whatever the qualities say).
 func sendDoc(c *core.Call, d *shard.Doc, style docformat.Style) error {
 	if style.Inlines(d) {
-		if c.Accepts("multipart/related") {
+		if core.Accepts(c.Request, "multipart/related") {
 			return sendRelated(c, d, style)
 		}
 		return streamDoc(c, d, style)
 	}
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte { return style.Append(dst, d) })
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte { return style.Append(dst, d) })
 }
 
 // streamDoc answers a document with attachments inside its JSON.

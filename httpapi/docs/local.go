@@ -40,8 +40,8 @@ func getLocal(c *core.Call, o *docOptions) error {
 	}
 	etag := localETag(d)
 	c.Response.Header()["Etag"] = []string{etag}
-	if c.ETagMatches(etag) {
-		return c.SendEmpty(http.StatusNotModified)
+	if core.ETagMatches(c.Request, etag) {
+		return c.Response.SendEmpty(http.StatusNotModified)
 	}
 	return sendDoc(c, d, docformat.Style{Revisions: o.revs})
 }

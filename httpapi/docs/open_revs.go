@@ -14,7 +14,7 @@ import (
 // (api.md 9.2).
 func getOpenRevs(c *core.Call, o *docOptions) error {
 	style := o.style()
-	asParts := c.Accepts("multipart/mixed")
+	asParts := core.Accepts(c.Request, "multipart/mixed")
 	if asParts {
 		// Attachments always come along in this form.
 		style.Attachments, style.Follows, style.EncodingInfo = true, true, true

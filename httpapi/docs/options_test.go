@@ -101,7 +101,7 @@ func TestBulkGetIsBounded(t *testing.T) {
 				t.Fatalf("entry %d: %v, %v, in a batch of %d", i, results, err, n)
 			}
 		}
-		return c.SendOK(200)
+		return c.Response.SendOK(200)
 	}}}})
 	if w := apitest.Ask(t, a, "GET /db/_probe", "", "Authorization: Basic YWRtOnBhc3M="); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)

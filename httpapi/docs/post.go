@@ -8,14 +8,14 @@ import (
 // postDocument serves POST /{db}: a document whose id is in its body, or made
 // here. A revision counts only when it is in the body (api.md 8.1).
 func postDocument(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	o, err := parseDocOptions(c.Query)
 	if err != nil {
 		return err
 	}
-	text, err := c.ReadDocument()
+	text, err := c.Body.ReadDocument()
 	if err != nil {
 		return err
 	}

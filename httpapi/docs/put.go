@@ -23,9 +23,9 @@ func putDocument(c *core.Call) error {
 	var parts *docformat.RelatedReader
 	var text []byte
 	if contentType := c.Request.Header.Get("Content-Type"); core.MediaType(contentType) == "multipart/related" {
-		parts, text, err = docformat.NewRelatedReader(c.PartsBody(), contentType, c.ReadPart)
+		parts, text, err = docformat.NewRelatedReader(c.Body.Parts(), contentType, c.Body.ReadPart)
 	} else {
-		text, err = c.ReadDocument()
+		text, err = c.Body.ReadDocument()
 	}
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func write(c *core.Call, job writeJob) error {
 		NewEdits: !job.options.replicated, W: job.options.w, User: c.User, Delayed: job.options.batch,
 	})
 	if job.options.batch && !fault.Is(err, fault.NoDatabase) && (err == nil || fault.KindOf(err) != fault.Internal) {
-		return c.SendJSON(http.StatusAccepted, appendBatched(nil, job.edit.ID))
+		return c.Response.SendJSON(http.StatusAccepted, appendBatched(nil, job.edit.ID))
 	}
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func answerWrite(c *core.Call, job *writeJob, result shard.EditResult) error {
 		h["Location"] = []string{locationOf(c, job.edit.ID, job.part)}
 	}
 	var small [256]byte
-	return c.SendJSON(status, appendWritten(small[:0], job.edit.ID, rev))
+	return c.Response.SendJSON(status, appendWritten(small[:0], job.edit.ID, rev))
 }
 
 // appendWritten appends the answer to a write.

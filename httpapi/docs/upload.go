@@ -160,7 +160,7 @@ func (u *upload) store(in content) (shard.EditAttachment, error) {
 		if size < 0 {
 			size = attachment.MaxInline
 		}
-		o.Stored = !u.c.HasRoom(int(size))
+		o.Stored = !u.c.Memory.TryTake(int(size))
 	}
 	a, err := u.c.DB.Upload(u.c.Request.Context(), u.id, o, in.r)
 	if err != nil {
@@ -179,7 +179,7 @@ func uploadError(c *core.Call, err error) error {
 		return err
 	}
 	if tooMuch := new(http.MaxBytesError); errors.As(err, &tooMuch) {
-		return c.TooLarge()
+		return c.Response.TooLarge()
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) && fault.KindOf(err) == fault.Internal {
 		return fault.Wrap(fault.BadRequest, "attachment shorter than expected", err)

@@ -110,7 +110,7 @@ func listDocs(c *core.Call, l docList) error {
 // before the first row goes out. Whatever the body calls itself it is read as
 // JSON, unlike that of one list (api.md 8.3).
 func listQueries(c *core.Call, l docList) error {
-	text, err := c.ReadBody(0)
+	text, err := c.Body.ReadAll(0)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (r *listing) setKeys(c *core.Call, l docList, text []byte, inBody bool) err
 	}
 	r.keys = [][]byte{}
 	prefix := l.prefix()
-	err := c.EachElement(text, core.KeyRoom, func(value []byte) error {
+	err := c.Memory.EachElement(text, core.KeyRoom, func(value []byte) error {
 		// Ids of another namespace are passed over.
 		if id, ok := doc.Unquote(value); !ok || strings.HasPrefix(id, prefix) {
 			r.keys = append(r.keys, value)

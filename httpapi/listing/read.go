@@ -14,10 +14,10 @@ import (
 func Read(c *core.Call) (v Params, inBody bool, err error) {
 	v = newViewParams()
 	if c.Method == http.MethodPost {
-		if err := c.RequireJSON(); err != nil {
+		if err := c.Body.RequireJSON(); err != nil {
 			return v, false, err
 		}
-		text, err := c.ReadBody(0)
+		text, err := c.Body.ReadAll(0)
 		if err != nil {
 			return v, false, err
 		}
@@ -65,7 +65,7 @@ func EachQuery(c *core.Call, text []byte, fn func(v *Params) error) error {
 	if err != nil {
 		return err
 	}
-	return c.EachElement(list, core.QueryRoom, func(value []byte) error {
+	return c.Memory.EachElement(list, core.QueryRoom, func(value []byte) error {
 		v := defaults
 		if err := v.applyBody(value); err != nil {
 			return err

@@ -47,7 +47,7 @@ func (f *Family) explain(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(http.StatusOK, answer)
+	return c.Response.SendJSON(http.StatusOK, answer)
 }
 
 // find serves POST /{db}/_find.
@@ -117,7 +117,7 @@ func sendCount(c *core.Call, q *plan.Find, rows *find.Rows) error {
 		return err
 	}
 	answer := strconv.AppendInt([]byte(`{"count":`), n, 10)
-	return c.SendJSON(http.StatusOK, append(appendReport(answer, q, rows), '}'))
+	return c.Response.SendJSON(http.StatusOK, append(appendReport(answer, q, rows), '}'))
 }
 
 // appendReport appends what is told about the way a query was answered.

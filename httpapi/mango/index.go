@@ -43,7 +43,7 @@ func (f *Family) listIndexes(c *core.Call) error {
 		}
 		answer = x.AppendJSON(answer)
 	}
-	return c.SendJSON(http.StatusOK, append(answer, "]}"...))
+	return c.Response.SendJSON(http.StatusOK, append(answer, "]}"...))
 }
 
 // listParam reads a number of at least least.
@@ -106,7 +106,7 @@ func (f *Family) createIndex(c *core.Call) error {
 	answer := doc.AppendString([]byte(`{"result":`), result)
 	answer = doc.AppendString(append(answer, `,"id":`...), x.Design)
 	answer = doc.AppendString(append(answer, `,"name":`...), x.Name)
-	return c.SendJSON(http.StatusOK, append(answer, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(answer, '}'))
 }
 
 // openDesign returns a design document, as a tombstone when it was deleted; nil when
@@ -156,7 +156,7 @@ func (f *Family) deleteIndex(c *core.Call) error {
 	if err := drop(c, plan.DesignID(path[0]), path[2], w); err != nil {
 		return err
 	}
-	return c.SendJSON(http.StatusOK, []byte(`{"ok":true}`))
+	return c.Response.SendJSON(http.StatusOK, []byte(`{"ok":true}`))
 }
 
 // drop takes an index, or all when the name is empty, out of a design document, and
@@ -211,7 +211,7 @@ func (f *Family) deleteIndexes(c *core.Call) error {
 		failed = append(doc.AppendString(append(failed, `,"error":`...), c.Describe(err).Name), '}')
 	}
 	answer := append(append([]byte(`{"success":[`), done...), `],"fail":[`...)
-	return c.SendJSON(http.StatusOK, append(append(answer, failed...), "]}"...))
+	return c.Response.SendJSON(http.StatusOK, append(append(answer, failed...), "]}"...))
 }
 
 // comma separates what follows from what is there.

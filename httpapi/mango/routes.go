@@ -41,10 +41,10 @@ func (f *Family) Routes() []core.Route {
 
 // body returns the JSON body of a request.
 func body(c *core.Call) ([]byte, error) {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return nil, err
 	}
-	return c.ReadJSON()
+	return c.Body.ReadJSON()
 }
 
 // partition returns the partition in the path; empty: none.

@@ -27,12 +27,12 @@ func getConfig(c *core.Call) error {
 		out = append(doc.AppendString(out, name), ':')
 		out = core.AppendTexts(out, all[name])
 	}
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // getConfigSection answers GET /_node/{name}/_config/{section}.
 func getConfigSection(c *core.Call) error {
-	return c.SendJSON(http.StatusOK, core.AppendTexts(nil, c.Config.Section(c.Path[3])))
+	return c.Response.SendJSON(http.StatusOK, core.AppendTexts(nil, c.Config.Section(c.Path[3])))
 }
 
 // getConfigKey answers GET /_node/{name}/_config/{section}/{key}.
@@ -41,7 +41,7 @@ func getConfigKey(c *core.Call) error {
 	if !ok {
 		return fault.New(fault.NotFound, "unknown_config_value")
 	}
-	return c.SendJSON(http.StatusOK, doc.AppendString(nil, value))
+	return c.Response.SendJSON(http.StatusOK, doc.AppendString(nil, value))
 }
 
 // putConfigKey answers PUT /_node/{name}/_config/{section}/{key} with the value
@@ -51,7 +51,7 @@ func putConfigKey(c *core.Call) error {
 	if err := config.CheckName(change.Section, change.Key); err != nil {
 		return err
 	}
-	body, err := c.ReadJSON()
+	body, err := c.Body.ReadJSON()
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func putConfigKey(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(http.StatusOK, doc.AppendString(nil, old))
+	return c.Response.SendJSON(http.StatusOK, doc.AppendString(nil, old))
 }
 
 // deleteConfigKey answers DELETE /_node/{name}/_config/{section}/{key} with the
@@ -83,7 +83,7 @@ func (n *Family) deleteConfigKey(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(http.StatusOK, doc.AppendString(nil, old))
+	return c.Response.SendJSON(http.StatusOK, doc.AppendString(nil, old))
 }
 
 // configChange returns the key that the path names.
@@ -95,11 +95,11 @@ func configChange(c *core.Call) meta.ConfigChange {
 
 // reloadConfig answers POST /_node/{name}/_config/_reload.
 func reloadConfig(c *core.Call) error {
-	if err := c.RefuseForms(); err != nil {
+	if err := c.Body.RefuseForms(); err != nil {
 		return err
 	}
 	if err := c.API.Deps.Meta.Config.Reload(c.Request.Context()); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }

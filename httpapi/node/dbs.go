@@ -93,7 +93,7 @@ func mapOf(c *core.Call, name string) (*meta.Database, error) {
 // where CouchDB's tools move a copy that way, another node takes the place of
 // the one that holds it. A document that changes nothing is accepted.
 func putMapDoc(c *core.Call) error {
-	value, err := c.ReadValue()
+	value, err := c.Body.ReadValue()
 	if err != nil {
 		return err
 	}

@@ -14,13 +14,13 @@ import (
 func getLostShards(c *core.Call) error {
 	out := core.AppendStrings([]byte(`{"lost":`), c.API.Deps.Coordinator.LostCopies())
 	out = core.AppendStrings(append(out, `,"joining":`...), c.API.Deps.Coordinator.JoiningCopies())
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // acceptLostShards answers POST /_node/{name}/_lost_shards: {"accept": […]} gives
 // up what copies held whose files are gone. They are empty afterwards.
 func acceptLostShards(c *core.Call) error {
-	value, err := c.ReadValue()
+	value, err := c.Body.ReadValue()
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func acceptLostShards(c *core.Call) error {
 			return err
 		}
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 func errAccept() error {

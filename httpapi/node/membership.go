@@ -26,7 +26,7 @@ func getMembership(c *core.Call) error {
 		out = strconv.AppendUint(append(out, `,"known_by_all":`...), v.Usable, 10)
 		out = append(core.AppendStrings(append(out, `,"waits_for":`...), v.Behind), '}')
 	}
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // getClusterSetup answers GET /_cluster_setup.
@@ -42,7 +42,7 @@ func getClusterSetup(c *core.Call) error {
 		}
 	}
 	state := setup.Decide(c.API.Deps.Config.Load(), c.API.Deps.Meta.Databases(), ensure)
-	return c.SendJSON(http.StatusOK, []byte(`{"state":"`+string(state)+`"}`))
+	return c.Response.SendJSON(http.StatusOK, []byte(`{"state":"`+string(state)+`"}`))
 }
 
 // parseNames reads a JSON array of names; the result is not nil.

@@ -75,18 +75,18 @@ func onNode(h core.Handler) core.Handler {
 // getNode answers GET /_node/{name}.
 func getNode(c *core.Call) error {
 	out := doc.AppendString([]byte(`{"name":`), c.API.Deps.Meta.Self())
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // restartNode answers POST /_node/{name}/_restart, then has the node restart.
 func restartNode(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	if c.API.Deps.Restart == nil {
 		return fault.New(fault.Unavailable, "This node cannot restart itself.")
 	}
-	if err := c.SendOK(http.StatusOK); err != nil {
+	if err := c.Response.SendOK(http.StatusOK); err != nil {
 		return err
 	}
 	c.API.Deps.Restart()
@@ -96,5 +96,5 @@ func restartNode(c *core.Call) error {
 // getSmoosh answers GET /_node/{name}/_smoosh/status. Copies are compacted by
 // their stores in the background, without channels that could be shown.
 func getSmoosh(c *core.Call) error {
-	return c.SendJSON(http.StatusOK, []byte(`{"channels":{}}`))
+	return c.Response.SendJSON(http.StatusOK, []byte(`{"channels":{}}`))
 }

@@ -54,8 +54,8 @@ func madeUp(id string, body []byte) (text []byte, rev string) {
 // sendMadeUp answers with such a document.
 func sendMadeUp(c *core.Call, id string, body []byte) error {
 	text, rev := madeUp(id, body)
-	c.SetETag(rev)
-	return c.SendJSON(http.StatusOK, text)
+	c.Response.SetETag(rev)
+	return c.Response.SendJSON(http.StatusOK, text)
 }
 
 // sendMadeUpInfo answers with what there is to say about a database of such
@@ -63,7 +63,7 @@ func sendMadeUp(c *core.Call, id string, body []byte) error {
 func sendMadeUpInfo(c *core.Call, name string, count int) error {
 	out := doc.AppendString([]byte(`{"db_name":`), name)
 	out = strconv.AppendInt(append(out, `,"doc_count":`...), int64(count), 10)
-	return c.SendJSON(http.StatusOK, append(out, `,"doc_del_count":0}`...))
+	return c.Response.SendJSON(http.StatusOK, append(out, `,"doc_del_count":0}`...))
 }
 
 // madeUpRows writes the rows of _all_docs of such documents.
@@ -190,7 +190,7 @@ func wishFlag(to *bool, name string, value []byte) error {
 // whether it gets new copies, a new node that joins, or one that takes the
 // place of another.
 func putNodeDoc(c *core.Call) error {
-	body, err := c.ReadJSON()
+	body, err := c.Body.ReadJSON()
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func deleteNodeDoc(c *core.Call) error {
 }
 
 func sendNodeRev(c *core.Call, status int, id, rev string) error {
-	c.SetETag(rev)
+	c.Response.SetETag(rev)
 	out := doc.AppendString([]byte(`{"ok":true,"id":`), id)
-	return c.SendJSON(status, append(doc.AppendString(append(out, `,"rev":`...), rev), '}'))
+	return c.Response.SendJSON(status, append(doc.AppendString(append(out, `,"rev":`...), rev), '}'))
 }

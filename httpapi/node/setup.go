@@ -22,10 +22,10 @@ import (
 
 // postClusterSetup answers POST /_cluster_setup.
 func postClusterSetup(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
-	body, err := c.ReadJSON()
+	body, err := c.Body.ReadJSON()
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func postClusterSetup(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusCreated)
+	return c.Response.SendOK(http.StatusCreated)
 }
 
 // createSystem returns what makes a system database, with the defaults for new
@@ -247,7 +247,7 @@ func answers(ctx context.Context, c *core.Call, name string) bool {
 	if name == c.API.Deps.Meta.Self() {
 		return true
 	}
-	_, _, err := c.GetFrom(ctx, name, "", aliveTimeout)
+	_, _, err := c.API.GetFrom(ctx, name, "", c.User, aliveTimeout)
 	return err == nil
 }
 
@@ -319,7 +319,7 @@ func receiveCookie(c *core.Call, req *setupRequest) error {
 	}
 	out := doc.AppendString([]byte(`{"ok":true,"name":`), info.Name)
 	out = append(doc.AppendString(append(out, `,"address":`...), info.Address), '}')
-	if err := c.SendJSON(http.StatusCreated, out); err != nil {
+	if err := c.Response.SendJSON(http.StatusCreated, out); err != nil {
 		return err
 	}
 	if !member && c.API.Deps.Restart != nil {

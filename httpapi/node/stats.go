@@ -19,10 +19,10 @@ func getStats(c *core.Call) error {
 	text := statsJSON(c.API, time.Now())
 	for _, name := range c.Path[3:] {
 		if text = doc.Lookup(text, name); text == nil {
-			return c.SendJSON(http.StatusOK, []byte("null"))
+			return c.Response.SendJSON(http.StatusOK, []byte("null"))
 		}
 	}
-	return c.SendJSON(http.StatusOK, text)
+	return c.Response.SendJSON(http.StatusOK, text)
 }
 
 // statsJSON renders all figures as nested objects.

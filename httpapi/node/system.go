@@ -135,7 +135,7 @@ func getSystem(c *core.Call) error {
 	out = append(out, `,"message_queues":{"couch_file":{},"couch_db_updater":{},"couch_server":0,"index_server":0},"internal_replication_jobs":`...)
 	out = strconv.AppendInt(out, int64(node.ReplicationBacklog), 10)
 	out = append(out, `,"distribution":{},"distribution_events":{},"metadata":`...)
-	return c.SendJSON(http.StatusOK, append(appendMetadata(c.API, out), '}'))
+	return c.Response.SendJSON(http.StatusOK, append(appendMetadata(c.API, out), '}'))
 }
 
 // goroutineLimit is told as process_limit: the runtime has none but memory.
@@ -151,7 +151,7 @@ func getVersions(c *core.Call) error {
 	out = append(out, `},"erlang":{"version":"none","supported_hashes":["sha","sha224","sha256","sha384","sha512"]},`+
 		`"collation_driver":{"name":"divan","library_version":"72.1","collation_algorithm_version":"15.0","collator_version":"153.120"},`+
 		`"javascript_engine":{"name":"`+script.EngineName+`","version":"`+script.EngineVersion+`"}}`...)
-	return c.SendJSON(http.StatusOK, out)
+	return c.Response.SendJSON(http.StatusOK, out)
 }
 
 // runtimeFigure is one metric of the process under CouchDB's name for that of

@@ -30,7 +30,7 @@ func ownTasks(a *core.API, dst []byte) []byte {
 
 // getNodeTasks answers GET /_node/{name}/_active_tasks: the tasks of one node.
 func getNodeTasks(c *core.Call) error {
-	return c.SendJSON(http.StatusOK, append(ownTasks(c.API, []byte{'['}), ']'))
+	return c.Response.SendJSON(http.StatusOK, append(ownTasks(c.API, []byte{'['}), ']'))
 }
 
 // tasksTimeout is how long the other nodes have to tell what they do.
@@ -47,7 +47,7 @@ func getActiveTasks(c *core.Call) error {
 	}
 	lists = slices.DeleteFunc(lists, func(l []byte) bool { return len(l) == 0 })
 	out := append([]byte{'['}, bytes.Join(lists, []byte{','})...)
-	return c.SendJSON(http.StatusOK, append(out, ']'))
+	return c.Response.SendJSON(http.StatusOK, append(out, ']'))
 }
 
 // appendJSON appends the task with the fields of CouchDB and with task and

@@ -55,7 +55,7 @@ func getDoc(c *core.Call, db, id string) error {
 	}
 	row, ok := c.API.Deps.Replicator.Document(db, id)
 	if ok {
-		return c.SendJSON(http.StatusOK, row.JSON)
+		return c.Response.SendJSON(http.StatusOK, row.JSON)
 	}
 	found, err := d.Open(c.Request.Context(), cluster.OpenOptions{ID: id})
 	switch {
@@ -67,10 +67,10 @@ func getDoc(c *core.Call, db, id string) error {
 	row = replicator.Stored(db, id, found.Body)
 	if row.State != replicator.Completed && row.State != replicator.Failed {
 		if found := others(c, "/_scheduler/docs/"+url.PathEscape(db)+"/"+url.PathEscape(id)); len(found) > 0 {
-			return c.SendJSON(http.StatusOK, found[0])
+			return c.Response.SendJSON(http.StatusOK, found[0])
 		}
 	}
-	return c.SendJSON(http.StatusOK, row.JSON)
+	return c.Response.SendJSON(http.StatusOK, row.JSON)
 }
 
 // listDocs answers for the documents of a database in the order of their ids.
@@ -179,5 +179,5 @@ func getNodeDoc(c *core.Call) error {
 	if !ok {
 		return errMissing()
 	}
-	return c.SendJSON(http.StatusOK, row.JSON)
+	return c.Response.SendJSON(http.StatusOK, row.JSON)
 }

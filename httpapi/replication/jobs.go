@@ -52,12 +52,12 @@ func appendRows(dst []byte, rows []replicator.Row) []byte {
 }
 
 func sendRows(c *core.Call, rows []replicator.Row) error {
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte { return appendRows(dst, rows) })
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte { return appendRows(dst, rows) })
 }
 
 // sendPage sends rows with their number and the place of the first one.
 func sendPage(c *core.Call, total, offset int, name string, rows []replicator.Row) error {
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte {
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `{"total_rows":`...), int64(total), 10)
 		dst = strconv.AppendInt(append(dst, `,"offset":`...), int64(offset), 10)
 		dst = append(append(append(dst, `,"`...), name...), `":`...)
@@ -107,10 +107,10 @@ func number(c *core.Call, name string, unset int) (int, error) {
 func getJob(c *core.Call) error {
 	id := jobID(c.Path[2])
 	if row, ok := c.API.Deps.Replicator.Job(id); ok {
-		return c.SendJSON(http.StatusOK, row.JSON)
+		return c.Response.SendJSON(http.StatusOK, row.JSON)
 	}
 	if found := others(c, "/_scheduler/jobs/"+url.PathEscape(id)); len(found) > 0 {
-		return c.SendJSON(http.StatusOK, found[0])
+		return c.Response.SendJSON(http.StatusOK, found[0])
 	}
 	return errMissing()
 }
@@ -129,5 +129,5 @@ func getNodeJob(c *core.Call) error {
 	if !ok {
 		return errMissing()
 	}
-	return c.SendJSON(http.StatusOK, row.JSON)
+	return c.Response.SendJSON(http.StatusOK, row.JSON)
 }

@@ -59,7 +59,7 @@ func attempt(ctx context.Context, c *core.Call, q *replicator.Request) error {
 	case status == http.StatusServiceUnavailable && codeOf(text) == replicator.CodeMoved:
 		return fault.New(fault.NodeDown, node+" does not run this replication")
 	}
-	return c.SendJSON(status, bytes.TrimSpace(text))
+	return c.Response.SendJSON(status, bytes.TrimSpace(text))
 }
 
 // postNodeReplicate answers POST /_node/{name}/_replicate, where another node
@@ -76,11 +76,11 @@ func postNodeReplicate(c *core.Call) error {
 
 func request(c *core.Call) (*replicator.Request, error) {
 	if c.Request.ContentLength != 0 || c.Request.Header.Get("Content-Type") != "" {
-		if err := c.RequireJSON(); err != nil {
+		if err := c.Body.RequireJSON(); err != nil {
 			return nil, err
 		}
 	}
-	body, err := c.ReadBody(0)
+	body, err := c.Body.ReadAll(0)
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +103,12 @@ func carryOut(ctx context.Context, c *core.Call, q *replicator.Request) error {
 	case q.Continuous():
 		return sendAccepted(c, http.StatusAccepted, q.ID)
 	default:
-		return c.SendAppended(http.StatusOK, result.AppendJSON)
+		return c.Response.SendAppended(http.StatusOK, result.AppendJSON)
 	}
 }
 
 func sendAccepted(c *core.Call, status int, id string) error {
-	return c.SendJSON(status, append(doc.AppendString([]byte(`{"ok":true,"_local_id":`), id), '}'))
+	return c.Response.SendJSON(status, append(doc.AppendString([]byte(`{"ok":true,"_local_id":`), id), '}'))
 }
 
 // moved reports whether another node runs the replication now.

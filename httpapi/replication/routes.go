@@ -47,5 +47,5 @@ func noBody(*core.Call) error { return fault.New(fault.BadRequest, "Missing requ
 
 // notFound answers for what is no part of _scheduler: without a reason.
 func notFound(c *core.Call) error {
-	return c.SendJSON(http.StatusNotFound, []byte(`{"error":"not found"}`))
+	return c.Response.SendJSON(http.StatusNotFound, []byte(`{"error":"not found"}`))
 }

@@ -129,5 +129,5 @@ func deleteDrain(c *core.Call) error {
 	if err := c.API.Deps.Meta.SetDraining(c.Request.Context(), n.Name, false); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }

@@ -13,7 +13,7 @@ import (
 // getJobs answers GET /_reshard/jobs: those of all nodes.
 func getJobs(c *core.Call) error {
 	jobs := c.API.Deps.Reshard.Jobs()
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte {
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `{"total_rows":`...), int64(len(jobs)), 10)
 		dst = append(dst, `,"offset":0,"jobs":[`...)
 		for i, j := range jobs {
@@ -32,7 +32,7 @@ func getJob(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte { return appendJob(dst, j) })
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte { return appendJob(dst, j) })
 }
 
 // deleteJob answers DELETE /_reshard/jobs/{id}.
@@ -40,7 +40,7 @@ func deleteJob(c *core.Call) error {
 	if err := c.API.Deps.Reshard.Remove(c.Request.Context(), c.Path[2]); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 // appendJob appends a job as CouchDB shows it.

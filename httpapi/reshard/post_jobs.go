@@ -68,7 +68,7 @@ func postJobs(c *core.Call) error {
 	case 0:
 		status = http.StatusInternalServerError
 	}
-	return c.SendAppended(status, func(dst []byte) []byte { return appendOutcomes(dst, out) })
+	return c.Response.SendAppended(status, func(dst []byte) []byte { return appendOutcomes(dst, out) })
 }
 
 func appendOutcomes(dst []byte, out []outcome) []byte {

@@ -121,14 +121,14 @@ func postRebalance(c *core.Call) error {
 
 // dryRun reads whether a request only wants to see what would be done. Its body may be empty.
 func dryRun(c *core.Call) (bool, error) {
-	if err := c.RefuseForms(); err != nil {
+	if err := c.Body.RefuseForms(); err != nil {
 		return false, err
 	}
-	text, err := c.ReadBody(0)
+	text, err := c.Body.ReadAll(0)
 	if err != nil || len(text) == 0 {
 		return false, err
 	}
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return false, err
 	}
 	body, err := jsonObject(text)
@@ -186,7 +186,7 @@ func send(c *core.Call, status int, answer any) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(status, body)
+	return c.Response.SendJSON(status, body)
 }
 
 // stateAnswer is how far a rebalance is.
@@ -232,7 +232,7 @@ func getRebalance(c *core.Call) error {
 	catchUp(c)
 	rec, there := r.Record()
 	if !there {
-		return c.SendJSON(http.StatusOK, []byte(`{"state":"`+none+`","running":[]}`))
+		return c.Response.SendJSON(http.StatusOK, []byte(`{"state":"`+none+`","running":[]}`))
 	}
 	jobs := map[string]*job.Job{}
 	for _, j := range c.API.Deps.Reshard.Jobs() {

@@ -27,7 +27,7 @@ func getSummary(c *core.Call) error {
 	for _, j := range jobs {
 		number[j.State]++
 	}
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte {
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte {
 		dst = doc.AppendString(append(dst, `{"state":`...), stateName(state))
 		dst = appendText(append(dst, `,"state_reason":`...), state.Reason)
 		for _, s := range []job.State{job.Completed, job.Failed, job.Running, job.Stopped} {
@@ -47,7 +47,7 @@ func getState(c *core.Call) error {
 
 // sendState sends a state and its reason.
 func sendState(c *core.Call, state, reason string) error {
-	return c.SendAppended(http.StatusOK, func(dst []byte) []byte {
+	return c.Response.SendAppended(http.StatusOK, func(dst []byte) []byte {
 		dst = doc.AppendString(append(dst, `{"state":`...), state)
 		return append(appendText(append(dst, `,"reason":`...), reason), '}')
 	})
@@ -109,14 +109,14 @@ func putJobState(c *core.Call) error {
 // done answers what has changed a state.
 func done(c *core.Call, err error) error {
 	if errors.Is(err, reshard.ErrStopped) {
-		return c.SendAppended(http.StatusInternalServerError, func(dst []byte) []byte {
+		return c.Response.SendAppended(http.StatusInternalServerError, func(dst []byte) []byte {
 			return append(doc.AppendString(append(dst, `{"error":`...), err.Error()), '}')
 		})
 	}
 	if err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }
 
 // wanted reads the state that a body asks for; unsaid is the reason when it has none. The
@@ -152,10 +152,10 @@ func wanted(c *core.Call, unsaid string) (run bool, reason string, err error) {
 
 // object reads a body that has to be a JSON object.
 func object(c *core.Call) ([]byte, error) {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return nil, err
 	}
-	text, err := c.ReadBody(0)
+	text, err := c.Body.ReadAll(0)
 	if err != nil {
 		return nil, err
 	}

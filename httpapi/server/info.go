@@ -42,7 +42,7 @@ func getRoot(c *core.Call) error {
 	vendor["name"] = c.Config.Vendor.Name
 	vendor["version"] = cmp.Or(c.Config.Vendor.Version, c.API.Deps.Version)
 	out = core.AppendTexts(out, vendor)
-	return c.SendJSON(http.StatusOK, append(out, '}'))
+	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
 }
 
 // gitSHA stands for the commit: nine digits that tell versions apart.
@@ -77,8 +77,8 @@ func getUUIDs(c *core.Call) error {
 	out = append(out, "]}"...)
 	h := c.Response.Header()
 	h["Cache-Control"], h["Pragma"], h["Expires"] = core.NoCache, core.NoCache, longAgo
-	c.SetETag(core.HashOf(out))
-	return c.SendJSON(http.StatusOK, out)
+	c.Response.SetETag(core.HashOf(out))
+	return c.Response.SendJSON(http.StatusOK, out)
 }
 
 // longAgo is an Expires that has passed.
@@ -88,8 +88,8 @@ var longAgo = []string{"Mon, 01 Jan 1990 00:00:00 GMT"}
 // this process and are compiled from the design document whenever it changes,
 // so that there is nothing that could be out of date.
 func reloadQueryServers(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusOK)
+	return c.Response.SendOK(http.StatusOK)
 }

@@ -61,7 +61,7 @@ func getUtils(c *core.Call) error {
 	path, _, _ := strings.Cut(c.Request.RequestURI, "?")
 	if !strings.HasSuffix(path, "/") {
 		c.Response.Header()["Location"] = []string{c.BaseURL() + "/_utils/"}
-		return c.SendEmpty(http.StatusMovedPermanently)
+		return c.Response.SendEmpty(http.StatusMovedPermanently)
 	}
 	return sendWelcome(c)
 }
@@ -119,5 +119,5 @@ func pagePolicy() []string {
 // that take everything do not, and no JSON.
 func wantsPage(c *core.Call) bool {
 	accept := strings.Join(c.Request.Header["Accept"], ",")
-	return strings.Contains(accept, "text/html") && c.Accepts("text/html") && !strings.Contains(accept, "application/json")
+	return strings.Contains(accept, "text/html") && core.Accepts(c.Request, "text/html") && !strings.Contains(accept, "application/json")
 }

@@ -38,7 +38,7 @@ func getSession(c *core.Call) error {
 	if db, ok := c.Config.Get("chttpd_auth", "authentication_db"); ok {
 		out = doc.AppendString(append(out, `,"authentication_db":`...), db)
 	}
-	return c.SendJSON(http.StatusOK, append(out, "}}"...))
+	return c.Response.SendJSON(http.StatusOK, append(out, "}}"...))
 }
 
 // postSession logs in: {"ok":true,"name":…,"roles":[…]} and the cookie, or 401
@@ -112,7 +112,7 @@ func sendOrRedirect(c *core.Call, address string, status int, body []byte) error
 		c.Response.Header()["Location"] = []string{address}
 		status = http.StatusFound
 	}
-	return c.SendJSON(status, body)
+	return c.Response.SendJSON(status, body)
 }
 
 // readLogin reads the body: a form or a JSON object.
@@ -122,7 +122,7 @@ func readLogin(c *core.Call) (auth.Login, error) {
 		return auth.Login{}, fault.New(fault.BadContentType,
 			"Content-Type must be 'application/x-www-form-urlencoded' or 'application/json'")
 	}
-	body, err := c.ReadBody(maxLogin)
+	body, err := c.Body.ReadAll(maxLogin)
 	if err != nil {
 		return auth.Login{}, err
 	}

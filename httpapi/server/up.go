@@ -14,13 +14,13 @@ import (
 func getUp(c *core.Call) error {
 	switch mode := c.Config.CouchDB.MaintenanceMode; {
 	case c.API.Deps.Meta.Removed():
-		return c.SendJSON(http.StatusNotFound, []byte(`{"status":"removed","reason":"`+meta.TextRemoved+`"}`))
+		return c.Response.SendJSON(http.StatusNotFound, []byte(`{"status":"removed","reason":"`+meta.TextRemoved+`"}`))
 	case mode == "true":
-		return c.SendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
+		return c.Response.SendJSON(http.StatusNotFound, []byte(`{"status":"maintenance_mode"}`))
 	case mode != "":
-		return c.SendJSON(http.StatusNotFound, []byte(`{"status":"nolb"}`))
+		return c.Response.SendJSON(http.StatusNotFound, []byte(`{"status":"nolb"}`))
 	case c.API.IsStopped():
-		return c.SendJSON(http.StatusNotFound, []byte(`{"status":"stopping"}`))
+		return c.Response.SendJSON(http.StatusNotFound, []byte(`{"status":"stopping"}`))
 	}
 	seeding := core.SeedStatus{Joined: true}
 	if c.API.Deps.Cluster != nil {
@@ -37,7 +37,7 @@ func getUp(c *core.Call) error {
 		}
 		out = appendJSON(&s, append(doc.AppendString(out, s.Name), ':'))
 	}
-	return c.SendJSON(status, append(out, "}}"...))
+	return c.Response.SendJSON(status, append(out, "}}"...))
 }
 
 // appendJSON appends a node of the seed list: the members that it has in

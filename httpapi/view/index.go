@@ -23,7 +23,7 @@ func getInfo(c *core.Call) error {
 			return err
 		}
 	}
-	return c.SendJSON(http.StatusOK, appendInfo(nil, strings.TrimPrefix(c.DocID, doc.DesignPrefix), info))
+	return c.Response.SendJSON(http.StatusOK, appendInfo(nil, strings.TrimPrefix(c.DocID, doc.DesignPrefix), info))
 }
 
 func appendInfo(dst []byte, name string, i *view.Info) []byte {
@@ -66,7 +66,7 @@ func appendCounts(dst []byte, counts []count) []byte {
 
 // compact answers POST /{db}/_compact/{ddoc}.
 func compact(c *core.Call) error {
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
 	def, err := c.API.Deps.Views.Definition(c.Request.Context(), c.DB, doc.DesignPrefix+c.Path[2])
@@ -78,16 +78,16 @@ func compact(c *core.Call) error {
 			return err
 		}
 	}
-	return c.SendOK(http.StatusAccepted)
+	return c.Response.SendOK(http.StatusAccepted)
 }
 
 // cleanup answers POST /{db}/_view_cleanup.
 func cleanup(c *core.Call) error {
-	if err := c.RefuseForms(); err != nil {
+	if err := c.Body.RefuseForms(); err != nil {
 		return err
 	}
 	if err := c.API.Deps.Indexes.Cleanup(c.Request.Context(), c.DB, index.View); err != nil {
 		return err
 	}
-	return c.SendOK(http.StatusAccepted)
+	return c.Response.SendOK(http.StatusAccepted)
 }

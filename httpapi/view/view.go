@@ -99,10 +99,10 @@ func serveQueries(c *core.Call, p place) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RequireJSON(); err != nil {
+	if err := c.Body.RequireJSON(); err != nil {
 		return err
 	}
-	text, err := c.ReadBody(0)
+	text, err := c.Body.ReadAll(0)
 	if err != nil {
 		return err
 	}
