@@ -50,7 +50,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					}
 					for _, c := range d.routes[0].copies {
 						has := w.everywhere(t, d, "a")[c.Node] != "missing"
-						got, err := w.locals[c.Node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: att.Key, Length: -1})
+						got, err := w.locals[c.Node].Attachments.Read(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: att.Key, Length: -1})
 						if has != (c.Node != node || !lacks) || (err == nil) != has {
 							t.Errorf("%s has the document: %v, the content: %v", c.Node, has, err)
 						}

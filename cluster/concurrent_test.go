@@ -47,7 +47,7 @@ func TestConcurrentLife(t *testing.T) {
 			t.Fatalf("%s: %s of %d", name, ids, total)
 		}
 	}
-	names, err := w.locals[node1].Names()
+	names, err := w.locals[node1].Copies.Names()
 	if err != nil || len(names) != 6 {
 		t.Fatalf("copies on disk: %q, %v", names, err)
 	}

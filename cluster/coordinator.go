@@ -97,7 +97,7 @@ func New(o Options) (*Coordinator, error) {
 		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
 		others: peers.Nobody{}, repair: o.Repair,
 		missing: lost.NewMissing(),
-		lost:    lost.NewRegister(o.Local, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
+		lost:    lost.NewRegister(o.Local.Copies, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
 	if c.design == nil {
 		c.design = func(context.Context, *DB) {}

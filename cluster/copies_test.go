@@ -57,7 +57,7 @@ func TestWriteReachesAllCopies(t *testing.T) {
 	}
 	w.settleWrites()
 	for _, c := range d.owner("_local/l").copies {
-		l, err := w.locals[c.Node].LocalGet(t.Context(), c.Name, "_local/l")
+		l, err := w.locals[c.Node].LocalDocs.Get(t.Context(), c.Name, "_local/l")
 		if err != nil || l.Rev != 8 {
 			t.Fatalf("%s: %+v, %v", c.Node, l, err)
 		}
@@ -220,7 +220,7 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 		if err != nil || got.Rev != second.Rev || len(got.Atts) != 1 || got.Atts[0].RevPos != 1 {
 			t.Fatalf("%s: %+v, %v", c.Node, got, err)
 		}
-		r, err := w.locals[c.Node].ReadAttachment(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: got.Atts[0].Key, Length: -1})
+		r, err := w.locals[c.Node].Attachments.Read(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: got.Atts[0].Key, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

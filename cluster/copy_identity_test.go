@@ -18,11 +18,11 @@ func TestEarlierCopyComesBack(t *testing.T) {
 		put(t, d, "now", doc.Rev{}, `{}`)
 		w.settleWrites()
 		name, own := d.owner("now").copies[0].Name, w.locals[node1]
-		if err := own.Drop(t.Context(), name); err != nil {
+		if err := own.Copies.Drop(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 		earlier := shard.CreateOptions{ID: w.idOf(name, node1) - 1}
-		if err := own.Create(t.Context(), name, earlier); err != nil {
+		if err := own.Copies.Create(t.Context(), name, earlier); err != nil {
 			t.Fatal(err)
 		}
 		stale := []shard.Edit{{ID: "then", Body: []byte(`{}`)}}
@@ -52,7 +52,7 @@ func TestEarlierCopyComesBack(t *testing.T) {
 		w.settleWrites()
 
 		w.join()
-		if id, err := own.CopyID(name); err != nil || id != w.idOf(name, node1) {
+		if id, err := own.Copies.ID(name); err != nil || id != w.idOf(name, node1) {
 			t.Errorf("the directory is that of copy %d, %v", id, err)
 		}
 		if _, one, _ := w.meta.CopyIn(name, node1); one.State != ring.StateJoining {

@@ -55,11 +55,11 @@ func (w *world) change(name, node string, to ring.State, filled ...uint64) {
 // joinAgain has a node lose a copy, and the copy join.
 func (w *world) joinAgain(name, node string) {
 	w.tb.Helper()
-	if err := w.locals[node].Drop(w.tb.Context(), name); err != nil {
+	if err := w.locals[node].Copies.Drop(w.tb.Context(), name); err != nil {
 		w.tb.Fatal(err)
 	}
 	w.change(name, node, ring.StateJoining)
-	if err := w.locals[node].Create(w.tb.Context(), name, shard.CreateOptions{ID: w.idOf(name, node)}); err != nil {
+	if err := w.locals[node].Copies.Create(w.tb.Context(), name, shard.CreateOptions{ID: w.idOf(name, node)}); err != nil {
 		w.tb.Fatal(err)
 	}
 }
@@ -87,7 +87,7 @@ func (w *world) wantCopies(m *meta.Database, state ring.State, nodes ...string) 
 	for _, node := range nodes {
 		for _, name := range m.CopiesOn(node) {
 			_, one, _ := w.meta.CopyIn(name, node)
-			if id, err := w.locals[node].CopyID(name); err != nil || id != one.ID {
+			if id, err := w.locals[node].Copies.ID(name); err != nil || id != one.ID {
 				w.tb.Errorf("%s: %d, %v, want %d", node, id, err, one.ID)
 			}
 			if one.State != state {
@@ -139,7 +139,7 @@ func TestLostDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range d.meta.CopiesOn(node1) {
-			if err := w.locals[node1].Drop(t.Context(), name); err != nil { // nothing tells that it was here
+			if err := w.locals[node1].Copies.Drop(t.Context(), name); err != nil { // nothing tells that it was here
 				t.Fatal(err)
 			}
 		}
@@ -196,10 +196,10 @@ func TestAskedForAnotherCopy(t *testing.T) {
 			t.Errorf("copy %d: %v", id, err)
 		}
 	}
-	if w.locals[node1].Has(t1.Name) {
+	if w.locals[node1].Copies.Has(t1.Name) {
 		t.Error("it was made")
 	}
-	if err := open(t1.Addressee()); !fault.Is(err, fault.NotFound) || !w.locals[node1].Has(t1.Name) {
+	if err := open(t1.Addressee()); !fault.Is(err, fault.NotFound) || !w.locals[node1].Copies.Has(t1.Name) {
 		t.Errorf("the one that it has: %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestLostDiskOfOnlyCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := d.meta.CopiesOn(node1)[0]
-	if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+	if err := w.locals[node1].Copies.Drop(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -273,7 +273,7 @@ func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
 	if err := (&reconciler{c: w.Coordinator}).sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if w.locals[node1].Has(at.Name) {
+	if w.locals[node1].Copies.Has(at.Name) {
 		t.Error("it was made again")
 	}
 }
@@ -295,11 +295,11 @@ func TestLossOfWhatOthersHave(t *testing.T) {
 		if err := (&reconciler{c: w.Coordinator}).sweep(t.Context()); err != nil { // it is noted that it was made
 			t.Fatal(err)
 		}
-		if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+		if err := w.locals[node1].Copies.Drop(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 		refused("before it joins")
-		if w.locals[node1].Has(name) {
+		if w.locals[node1].Copies.Has(name) {
 			t.Error("it was made")
 		}
 		w.join()

@@ -272,7 +272,7 @@ func (c *Coordinator) make(ctx context.Context, t ownCopy, m *meta.Database) err
 	case c.lost.Dropped(t.name):
 		return errDropped()
 	case c.local.Has(t.name):
-		id, err := c.held.Shards.CopyID(t.name)
+		id, err := c.held.Shards.Copies.ID(t.name)
 		switch {
 		case err != nil && !fault.Is(err, fault.NoCopy):
 			return fmt.Errorf("make %s: %w", t.name, err)

@@ -58,7 +58,7 @@ func TestCreationOvertaken(t *testing.T) {
 	if _, err := w.open("pond").Open(t.Context(), OpenOptions{ID: "frog"}); err != nil {
 		t.Errorf("an acknowledged document: %v", err)
 	}
-	if names, err := w.locals[node1].Names(); err != nil || len(names) != 1 {
+	if names, err := w.locals[node1].Copies.Names(); err != nil || len(names) != 1 {
 		t.Errorf("copies %q, %v", names, err)
 	}
 }
@@ -90,7 +90,7 @@ func (w *world) makeOn(node, name string) error {
 		w.made = map[uint64]bool{}
 	}
 	w.made[one.ID] = true
-	return w.locals[node].Create(context.Background(), name, shard.CreateOptions{ID: one.ID, Partitioned: m.Partitioned})
+	return w.locals[node].Copies.Create(context.Background(), name, shard.CreateOptions{ID: one.ID, Partitioned: m.Partitioned})
 }
 
 func errFull() error { return fault.New(fault.InsufficientStorage, "enospc") }
@@ -142,7 +142,7 @@ func TestCreateOnFullDisk(t *testing.T) {
 			if _, stays := w.meta.Database("pond"); stays != c.stays {
 				t.Errorf("in the map: %t", stays)
 			}
-			if names, err := w.locals[node1].Names(); err != nil || len(names) != c.copies {
+			if names, err := w.locals[node1].Copies.Names(); err != nil || len(names) != c.copies {
 				t.Errorf("copies %q, %v", names, err)
 			}
 			if !c.fails { // other copies can be used meanwhile

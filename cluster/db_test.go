@@ -331,18 +331,18 @@ func TestReconcile(t *testing.T) {
 	w := start(t, setup{still: true})
 	d := w.create("db", CreateOptions{})
 	lost := d.Meta().CopiesOn(node1)[0]
-	if err := w.locals[node1].Drop(t.Context(), lost); err != nil {
+	if err := w.locals[node1].Copies.Drop(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
 	stray := "shards/00000000-ffffffff/stray.1700000000"
-	if err := w.locals[node1].Create(t.Context(), stray, shard.CreateOptions{}); err != nil {
+	if err := w.locals[node1].Copies.Create(t.Context(), stray, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	k := &reconciler{c: w.Coordinator}
 	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	names, err := w.locals[node1].Names()
+	names, err := w.locals[node1].Copies.Names()
 	if err != nil || !slices.Contains(names, lost) || !slices.Contains(names, stray) {
 		t.Fatalf("%q, %v", names, err)
 	}
@@ -351,7 +351,7 @@ func TestReconcile(t *testing.T) {
 	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if names, err = w.locals[node1].Names(); err != nil || slices.Contains(names, stray) || len(names) != 2 {
+	if names, err = w.locals[node1].Copies.Names(); err != nil || slices.Contains(names, stray) || len(names) != 2 {
 		t.Fatalf("%q, %v", names, err)
 	}
 	if orphans := w.orphans(); !slices.Equal(orphans, []string{"stray.1700000000"}) {
@@ -373,14 +373,14 @@ func TestDeletedCopyIsRemoved(t *testing.T) {
 	if err := w.DeleteDB(t.Context(), "db"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.locals[node1].Create(t.Context(), left, shard.CreateOptions{}); err != nil {
+	if err := w.locals[node1].Copies.Create(t.Context(), left, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	k := &reconciler{c: w.Coordinator, orphans: map[string]time.Time{left: time.Now().Add(-2 * dropGrace)}}
 	if err := k.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if orphans := w.orphans(); w.locals[node1].Has(left) || len(orphans) != 0 {
+	if orphans := w.orphans(); w.locals[node1].Copies.Has(left) || len(orphans) != 0 {
 		t.Errorf("it stays: %q", orphans)
 	}
 }
@@ -454,7 +454,7 @@ func TestCopiesAreMadeWithTheHandle(t *testing.T) {
 	w := start(t, setup{still: true})
 	d := w.create("db", CreateOptions{Q: 4})
 	for _, name := range d.Meta().CopiesOn(node1) {
-		if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+		if err := w.locals[node1].Copies.Drop(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

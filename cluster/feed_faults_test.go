@@ -91,7 +91,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := repair.CheckpointID(repair.PrefixOf(here.UUID), repair.PrefixOf(there.UUID))
-		if _, err := w.locals[node1].LocalPut(t.Context(), first[0].Name, id, doc.Rev{}, body); err != nil {
+		if _, err := w.locals[node1].LocalDocs.Put(t.Context(), first[0].Name, id, doc.Rev{}, body); err != nil {
 			t.Fatal(err)
 		}
 		w.down(reader[0].Node)

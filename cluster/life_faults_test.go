@@ -68,7 +68,7 @@ func TestLifeWithTrouble(t *testing.T) {
 				}
 				step("delete", fanout.MostPatience, func() error { return w.DeleteDB(ctx, "db") })
 				for _, node := range []string{node1, node3} {
-					if names, err := w.locals[node].Names(); err != nil || len(names) > 0 {
+					if names, err := w.locals[node].Copies.Names(); err != nil || len(names) > 0 {
 						t.Errorf("%s still has %v, %v", node, names, err)
 					}
 				}
@@ -145,11 +145,11 @@ func TestLocalDocumentsOfCopies(t *testing.T) {
 		}
 		// This node has an older body under the same count.
 		own := d.routes[0].near[0]
-		if _, err := w.locals[node1].LocalPut(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":0}`)); err != nil {
+		if _, err := w.locals[node1].LocalDocs.Put(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":0}`)); err != nil {
 			t.Fatal(err)
 		}
 		write2 := func(node string) {
-			if _, err := w.locals[node].LocalPut(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":2}`)); err != nil {
+			if _, err := w.locals[node].LocalDocs.Put(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":2}`)); err != nil {
 				t.Fatal(err)
 			}
 		}

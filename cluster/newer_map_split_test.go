@@ -58,7 +58,7 @@ func (c *council) splitAll(db string) {
 				return false
 			}
 			for _, r := range ring.Split(2) {
-				if name := m.CopyName(r); slices.Contains(m.CopiesOn(n.name), name) && !n.disk.Has(name) {
+				if name := m.CopyName(r); slices.Contains(m.CopiesOn(n.name), name) && !n.disk.Copies.Has(name) {
 					return false
 				}
 			}
@@ -91,8 +91,8 @@ func requestsMeetASplit(t *testing.T, copies int, gone bool) {
 		}
 		c.splitAll("pond")
 		for _, node := range c.nodes {
-			if name := d.meta.CopyName(ring.Full()); gone && node.disk.Has(name) {
-				if err := node.disk.Drop(t.Context(), name); err != nil {
+			if name := d.meta.CopyName(ring.Full()); gone && node.disk.Copies.Has(name) {
+				if err := node.disk.Copies.Drop(t.Context(), name); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -26,7 +26,7 @@ func (c *council) joinOn(n *councillor, by *councillor, db string) {
 	}
 	name := m.CopyName(m.Shards[0].Range)
 	_, one, _ := by.meta.CopyIn(name, n.name)
-	if err := n.disk.Drop(c.t.Context(), name); err != nil {
+	if err := n.disk.Copies.Drop(c.t.Context(), name); err != nil {
 		c.t.Fatal(err)
 	}
 	err := by.meta.ChangeCopies(c.t.Context(), []meta.CopyChange{{Name: db, ID: m.ID, Change: ring.Change{Copy: one.ID, To: ring.StateJoining}}})
@@ -35,7 +35,7 @@ func (c *council) joinOn(n *councillor, by *councillor, db string) {
 	}
 	c.settle(func() bool {
 		_, now, _ := n.meta.CopyIn(name, n.name)
-		return now.State == ring.StateJoining && n.disk.Has(name)
+		return now.State == ring.StateJoining && n.disk.Copies.Has(name)
 	})
 }
 

@@ -134,11 +134,11 @@ func (k *reconciler) removeGone(ctx context.Context, e meta.Event) {
 		if _, member := k.c.meta.Node(k.c.node); !member {
 			return
 		}
-		if id, err := k.c.held.Shards.CopyID(name); err != nil || id != one.ID {
+		if id, err := k.c.held.Shards.Copies.ID(name); err != nil || id != one.ID {
 			continue
 		}
 		k.c.log.Info("remove copy that has gone from the map", zap.String("copy", name), zap.Stringer("was", one.State))
-		if err := k.c.held.Shards.Drop(ctx, name); err != nil && !fault.Is(err, fault.NoCopy) {
+		if err := k.c.held.Shards.Copies.Drop(ctx, name); err != nil && !fault.Is(err, fault.NoCopy) {
 			k.c.log.Warn("copy that has gone from the map stays for now", zap.String("copy", name), zap.Error(err))
 		}
 	}

@@ -19,7 +19,7 @@ func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 	warned := func(what string, want int) {
 		t.Helper()
 		for _, name := range copies {
-			if err := w.locals[node1].Drop(t.Context(), name); err != nil {
+			if err := w.locals[node1].Copies.Drop(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -35,7 +35,7 @@ func TestFreshCopiesAreNotCalledMissing(t *testing.T) {
 		if got := logs.FilterMessage("copy is missing, it joins").Len(); got != want {
 			t.Errorf("%s: %d warnings, want %d", what, got, want)
 		}
-		names, err := w.locals[node1].Names()
+		names, err := w.locals[node1].Copies.Names()
 		if err != nil || !slices.Contains(names, copies[0]) {
 			t.Errorf("%s: the copy is not made, %v", what, err)
 		}

@@ -206,7 +206,7 @@ func (c *council) roles() (leader, holder, other *councillor) {
 
 func (n *councillor) holds(t *testing.T, name string) bool {
 	t.Helper()
-	names, err := n.disk.Names()
+	names, err := n.disk.Copies.Names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestGraceBeginsAgain(t *testing.T) {
 		c.settle(func() bool { _, known := holder.meta.Database("pond"); return !known })
 		<-time.After(time.Minute) // until what follows from that is done
 		synctest.Wait()
-		if err := holder.disk.Create(t.Context(), stray, shard.CreateOptions{}); err != nil { // a request that was late
+		if err := holder.disk.Copies.Create(t.Context(), stray, shard.CreateOptions{}); err != nil { // a request that was late
 			t.Fatal(err)
 		}
 		k := &reconciler{c: holder.Coordinator}

@@ -20,7 +20,7 @@ func TestTakesThePlaceOfAnother(t *testing.T) {
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		names, err := w.locals[node1].Names()
+		names, err := w.locals[node1].Copies.Names()
 		if err != nil {
 			t.Fatal(err)
 		}

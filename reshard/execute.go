@@ -162,7 +162,7 @@ func (w *work) end(ctx context.Context, e *entry, todo *job.Todo) error {
 // has ended before it had.
 func (w *work) removeSource(ctx context.Context, j *job.Job) {
 	name := j.Name()
-	if id, err := w.r.o.Copies.CopyID(name); err != nil || id != j.Copy || !w.r.o.Copies.Has(name) {
+	if id, err := w.r.o.Copies.ID(name); err != nil || id != j.Copy || !w.r.o.Copies.Has(name) {
 		return
 	}
 	if err := w.r.o.Copies.Drop(ctx, name); err != nil && !fault.Is(err, fault.NoCopy) {
@@ -256,9 +256,9 @@ func (w *work) doTo(ctx context.Context, db *meta.Database, j *job.Job, what job
 	case job.Index:
 		return w.r.o.Index(ctx, db.Name, o.Target)
 	case job.Locals:
-		return w.r.o.Copies.CloneLocalDocs(ctx, o)
+		return w.r.o.Clones.LocalDocs(ctx, o)
 	default:
-		_, err := w.r.o.Copies.CloneRange(ctx, o)
+		_, err := w.r.o.Clones.Range(ctx, o)
 		return err
 	}
 }
@@ -274,7 +274,7 @@ func (w *work) made(ctx context.Context, j *job.Job, name string) (there bool, e
 			return false, nil
 		}
 		if w.r.o.Copies.Has(name) {
-			if id, err := w.r.o.Copies.CopyID(name); err == nil && id == c.ID {
+			if id, err := w.r.o.Copies.ID(name); err == nil && id == c.ID {
 				return true, nil
 			}
 		}

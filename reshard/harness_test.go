@@ -58,7 +58,7 @@ func newTown(t *testing.T, values map[string]string, dbs ...string) *town {
 // start runs the node until stop.
 func (w *town) start() {
 	w.t.Helper()
-	r, err := New(Options{Node: self, Records: w.group, Map: w.group, Copies: w, Index: w.index, Config: w.config, Logger: zap.NewNop()})
+	r, err := New(Options{Node: self, Records: w.group, Map: w.group, Copies: w, Clones: w, Index: w.index, Config: w.config, Logger: zap.NewNop()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func inTown(t *testing.T, values map[string]string, dbs []string, f func(w *town
 	})
 }
 
-// CopyID implements Copies: what the map has is there after a moment.
-func (w *town) CopyID(name string) (uint64, error) {
+// ID implements Copies: what the map has is there after a moment.
+func (w *town) ID(name string) (uint64, error) {
 	_, db, _, _ := ring.ParseCopyName(name)
 	if d, ok := w.group.Database(db); ok {
 		if c, ok := d.Copy(name, self); ok && w.old.Add(1)%3 == 0 {
@@ -121,8 +121,8 @@ func (w *town) Drop(_ context.Context, name string) error {
 	return nil
 }
 
-// CloneRange implements Copies.
-func (w *town) CloneRange(ctx context.Context, o shard.CloneOptions) (uint64, error) {
+// Range implements Clones.
+func (w *town) Range(ctx context.Context, o shard.CloneOptions) (uint64, error) {
 	w.mu.Lock()
 	clone := w.clone
 	w.done = append(w.done, "clone "+o.Source[7:24]+" "+o.Target[7:24])
@@ -134,8 +134,8 @@ func (w *town) CloneRange(ctx context.Context, o shard.CloneOptions) (uint64, er
 	return 1, nil
 }
 
-// CloneLocalDocs implements Copies.
-func (w *town) CloneLocalDocs(_ context.Context, o shard.CloneOptions) error {
+// LocalDocs implements Clones.
+func (w *town) LocalDocs(_ context.Context, o shard.CloneOptions) error {
 	w.note("locals " + o.Target[7:24])
 	return nil
 }

@@ -16,18 +16,22 @@ import (
 	"divan/shard"
 )
 
-// Copies are those of this node; *shard.Local has them.
+// Copies are those of this node: *shard.Copies.
 type Copies interface {
 	Has(name string) bool
-	// CopyID returns which copy of its database a directory says that it is.
-	CopyID(name string) (uint64, error)
-	// CloneRange gives a copy what another one has in a range, under the same sequences.
-	// What it has already is not read again.
-	CloneRange(ctx context.Context, o shard.CloneOptions) (upto uint64, err error)
-	// CloneLocalDocs does the same with local documents.
-	CloneLocalDocs(ctx context.Context, o shard.CloneOptions) error
+	// ID returns which copy of its database a directory says that it is.
+	ID(name string) (uint64, error)
 	// Drop removes a copy.
 	Drop(ctx context.Context, name string) error
+}
+
+// Clones makes copies of parts of other copies of this node: *shard.Clones.
+type Clones interface {
+	// Range gives a copy what another one has in a range, under the same sequences.
+	// What it has already is not read again.
+	Range(ctx context.Context, o shard.CloneOptions) (upto uint64, err error)
+	// LocalDocs does the same with local documents.
+	LocalDocs(ctx context.Context, o shard.CloneOptions) error
 }
 
 // Options are what a Resharder is made of. All are required.
@@ -36,6 +40,7 @@ type Options struct {
 	Records Records
 	Map     Map
 	Copies  Copies
+	Clones  Clones
 	// Index brings the indexes of a copy of a database up to date.
 	Index  func(ctx context.Context, db, copyName string) error
 	Config *config.Holder
@@ -58,7 +63,7 @@ type Resharder struct {
 
 // New returns a resharder. Nothing is done before Run.
 func New(o Options) (*Resharder, error) {
-	if o.Node == "" || o.Records == nil || o.Map == nil || o.Copies == nil || o.Index == nil || o.Config == nil || o.Logger == nil {
+	if o.Node == "" || o.Records == nil || o.Map == nil || o.Copies == nil || o.Clones == nil || o.Index == nil || o.Config == nil || o.Logger == nil {
 		return nil, errors.New("reshard: an option is missing")
 	}
 	r := &Resharder{o: o, table: NewTable(o.Records, o.Map, o.Config), wake: make(chan struct{}, 1)}

@@ -34,7 +34,7 @@ type DocStream struct {
 // AllDocs opens a listing; close it. Design documents are in it: _design_docs
 // is the range from "_design/" to "_design0".
 func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error) {
-	snap, uuid, err := l.snapshot(ctx, req.Copy)
+	snap, uuid, err := l.states.snapshot(ctx, req.Copy)
 	if err != nil {
 		return nil, err
 	}
@@ -51,28 +51,6 @@ func (l *Local) AllDocs(ctx context.Context, req DocsRequest) (*DocStream, error
 		return nil, fmt.Errorf("list %s: %w", req.Copy, err)
 	}
 	return s, nil
-}
-
-// snapshot takes a snapshot of a copy and returns when it is durable. The
-// snapshot keeps the store pinned.
-func (l *Local) snapshot(ctx context.Context, name string) (*storage.Snapshot, [16]byte, error) {
-	store, err := l.pin(ctx, name)
-	if err != nil {
-		return nil, [16]byte{}, err
-	}
-	defer l.engine.Release(store)
-	snap, err := store.Snapshot()
-	if err != nil {
-		return nil, [16]byte{}, fmt.Errorf("snapshot of %s: %w", name, err)
-	}
-	if err = l.waitDurable(ctx, name, snap.Seq()); err == nil {
-		err = l.waitUnsequenced(ctx, name)
-	}
-	if err != nil {
-		_ = snap.Close()
-		return nil, [16]byte{}, err
-	}
-	return snap, store.UUID(), nil
 }
 
 // bounds turns the bounds of a request, of either kind, into [Lo, Hi). The
@@ -202,7 +180,7 @@ func (s *DocStream) Close() {
 // included (_all_docs with keys): live, deleted and missing ones. Deleted ones
 // have no Doc (golden docs/11).
 func (l *Local) DocsByID(ctx context.Context, name string, ids []string, includeDocs, conflicts bool) ([]Row, error) {
-	snap, _, err := l.snapshot(ctx, name)
+	snap, _, err := l.states.snapshot(ctx, name)
 	if err != nil {
 		return nil, err
 	}

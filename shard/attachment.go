@@ -18,29 +18,34 @@ type AttachmentSink interface {
 	Abort()
 }
 
-// PutAttachment opens a sink for large content of a document that an edit will
+// Attachments is the contents of attachments in copies.
+type Attachments struct {
+	states *copyStates
+}
+
+// Put opens a sink for large content of a document that an edit will
 // refer to by key, in any number at once. Until a revision refers to it the
 // content survives compaction, but not a restart, and can be dropped again with
-// DropAttachments.
-func (l *Local) PutAttachment(ctx context.Context, name, id string, key [16]byte) (AttachmentSink, error) {
-	store, err := l.pin(ctx, name)
+// Drop.
+func (a *Attachments) Put(ctx context.Context, name, id string, key [16]byte) (AttachmentSink, error) {
+	store, err := a.states.pin(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	w, err := store.NewAttachment(id, key)
 	if err != nil {
-		l.engine.Release(store)
+		a.states.engine.Release(store)
 		return nil, fmt.Errorf("store an attachment of %q in %s: %w", id, name, err)
 	}
-	return &attachmentWriter{local: l, store: store, w: w}, nil
+	return &attachmentWriter{states: a.states, store: store, w: w}, nil
 }
 
 // attachmentWriter keeps the store pinned while content comes in.
 type attachmentWriter struct {
-	local *Local
-	store *storage.Store
-	w     *storage.AttachmentWriter
-	once  sync.Once // releases the pin
+	states *copyStates
+	store  *storage.Store
+	w      *storage.AttachmentWriter
+	once   sync.Once // releases the pin
 }
 
 // Write implements io.Writer.
@@ -65,53 +70,53 @@ func (w *attachmentWriter) Close() error {
 func (w *attachmentWriter) Abort() {
 	w.once.Do(func() {
 		_ = w.w.Abort() // nothing refers to it: what is left goes with compaction
-		w.local.engine.Release(w.store)
+		w.states.engine.Release(w.store)
 	})
 }
 
-func (w *attachmentWriter) release() { w.once.Do(func() { w.local.engine.Release(w.store) }) }
+func (w *attachmentWriter) release() { w.once.Do(func() { w.states.engine.Release(w.store) }) }
 
-// ReadAttachment streams stored bytes. The caller closes the reader.
+// Read streams stored bytes. The caller closes the reader.
 // fault.NotFound when there is no such content.
-func (l *Local) ReadAttachment(ctx context.Context, r AttachmentRange) (io.ReadCloser, error) {
-	store, err := l.pin(ctx, r.Copy)
+func (a *Attachments) Read(ctx context.Context, r AttachmentRange) (io.ReadCloser, error) {
+	store, err := a.states.pin(ctx, r.Copy)
 	if err != nil {
 		return nil, err
 	}
 	content, err := store.OpenAttachment(r.ID, r.Key, r.Offset, r.Length)
 	if err != nil {
-		l.engine.Release(store)
+		a.states.engine.Release(store)
 		return nil, fmt.Errorf("read an attachment of %q in %s: %w", r.ID, r.Copy, err)
 	}
-	return &pinnedReader{ReadCloser: content, local: l, store: store}, nil
+	return &pinnedReader{ReadCloser: content, states: a.states, store: store}, nil
 }
 
 // pinnedReader keeps the store pinned while content is read.
 type pinnedReader struct {
 	io.ReadCloser
-	local *Local
-	store *storage.Store
-	once  sync.Once
+	states *copyStates
+	store  *storage.Store
+	once   sync.Once
 }
 
 // Close implements io.Closer.
 func (r *pinnedReader) Close() error {
 	err := r.ReadCloser.Close()
-	r.once.Do(func() { r.local.engine.Release(r.store) })
+	r.once.Do(func() { r.states.engine.Release(r.store) })
 	if err != nil {
 		return fmt.Errorf("read an attachment: %w", err)
 	}
 	return nil
 }
 
-// DropAttachments removes content that PutAttachment stored, after the edit it
+// Drop removes content that Put stored, after the edit it
 // was meant for has been refused. What a revision of this copy refers to stays:
 // another copy may have refused the edit, or another shard the request.
-func (l *Local) DropAttachments(ctx context.Context, name, id string, keys [][16]byte) error {
+func (a *Attachments) Drop(ctx context.Context, name, id string, keys [][16]byte) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return l.submit(ctx, name, &dropTask{id: id, keys: keys}, false)
+	return a.states.submit(ctx, name, &dropTask{id: id, keys: keys}, false)
 }
 
 type dropTask struct {

@@ -12,7 +12,7 @@ import (
 // putBig stores content for a document and returns what an edit says about it.
 func (n *node) putBig(id string, key byte, data []byte) EditAttachment {
 	n.t.Helper()
-	s, err := n.PutAttachment(context.Background(), copyName, id, [16]byte{key})
+	s, err := n.Attachments.Put(context.Background(), copyName, id, [16]byte{key})
 	if err == nil {
 		_, err = s.Write(data)
 	}
@@ -34,13 +34,13 @@ func TestDropSparesWhatIsInUse(t *testing.T) {
 	data := bytes.Repeat([]byte("content "), 10000)
 	drop := func() {
 		t.Helper()
-		if err := n.DropAttachments(context.Background(), copyName, "d", [][16]byte{{1}, {2}}); err != nil {
+		if err := n.Attachments.Drop(context.Background(), copyName, "d", [][16]byte{{1}, {2}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := n.read("d", [16]byte{1}); got != string(data) {
 			t.Errorf("%d bytes are left", len(got))
 		}
-		r, err := n.ReadAttachment(context.Background(), AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{2}})
+		r, err := n.Attachments.Read(context.Background(), AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{2}})
 		if err == nil {
 			_ = r.Close() // read only
 		}
@@ -90,7 +90,7 @@ func TestDropMeetsItsEdit(t *testing.T) {
 			req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{
 				ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)},
 			}}}
-			edit := &updateTask{local: n.Local, req: &req, validator: cachingValidator{ctx: context.Background(), req: &req}}
+			edit := &updateTask{states: n.Local.states, req: &req, validator: cachingValidator{ctx: context.Background(), req: &req}}
 			if err := edit.prepare(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestDropMeetsItsEdit(t *testing.T) {
 			if first == "drop" {
 				both = together{drop, edit}
 			}
-			if err := n.submit(context.Background(), copyName, both, false); err != nil || edit.plan.results[0].Err != nil {
+			if err := n.states.submit(context.Background(), copyName, both, false); err != nil || edit.plan.results[0].Err != nil {
 				t.Fatal(err, edit.plan.results)
 			}
 			if got := n.read("d", [16]byte{1}); got != string(data) {

@@ -63,11 +63,11 @@ type changeSource interface {
 // more, Watch the copy first. Errors of the filter (an unknown operator in a
 // selector) are *fault.Error.
 func (l *Local) Changes(ctx context.Context, req ChangesRequest) (*ChangeStream, error) {
-	filter, err := l.changeFilter(ctx, &req)
+	filter, err := l.filters.changeFilter(ctx, &req)
 	if err != nil {
 		return nil, err
 	}
-	snap, uuid, err := l.snapshot(ctx, req.Copy)
+	snap, uuid, err := l.states.snapshot(ctx, req.Copy)
 	if err != nil {
 		return nil, err
 	}

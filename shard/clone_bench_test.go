@@ -35,12 +35,12 @@ func BenchmarkCloneRange(b *testing.B) {
 			var took, cpu time.Duration
 			for range b.N {
 				b.StopTimer()
-				if err := n.Create(context.Background(), o.Target, CreateOptions{}); err != nil {
+				if err := n.Copies.Create(context.Background(), o.Target, CreateOptions{}); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
 				begun, used := time.Now(), processorTime()
-				if _, err := n.CloneRange(context.Background(), o); err != nil {
+				if _, err := n.Clones.Range(context.Background(), o); err != nil {
 					b.Fatal(err)
 				}
 				took += time.Since(begun)
@@ -51,7 +51,7 @@ func BenchmarkCloneRange(b *testing.B) {
 				}
 				bytes += info.External
 				b.StopTimer()
-				if err := n.Drop(context.Background(), o.Target); err != nil {
+				if err := n.Copies.Drop(context.Background(), o.Target); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
@@ -76,7 +76,7 @@ func fillAttachments(b *testing.B, n *node, docs, size int) {
 	for i := range docs {
 		binary.BigEndian.PutUint64(data, uint64(i))
 		key := newKey()
-		w, err := n.PutAttachment(context.Background(), copyName, benchID(i), key)
+		w, err := n.Attachments.Put(context.Background(), copyName, benchID(i), key)
 		if err == nil {
 			if _, err = w.Write(data); err == nil {
 				err = w.Close()

@@ -58,7 +58,7 @@ func (n *node) scatterContent(ctx context.Context, rng *rand.Rand) error {
 	if rng.IntN(4) == 0 {
 		size += 1 << 20
 	}
-	w, err := n.PutAttachment(ctx, copyName, id, key)
+	w, err := n.Attachments.Put(ctx, copyName, id, key)
 	if err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (n *node) scatterPurge(ctx context.Context, rng *rand.Rand) error {
 	return err
 }
 
-// TestCloneRangePowerCut cuts the power while a copy is cloned, with edits of the source
+// TestClonePowerCut cuts the power while a copy is cloned, with edits of the source
 // now and then, goes on from what the disk then holds, and compares when it gets to an
 // end.
-func TestCloneRangePowerCut(t *testing.T) {
+func TestClonePowerCut(t *testing.T) {
 	iterations := 20
 	if text := os.Getenv(crashIterations); text != "" {
 		var err error
@@ -164,7 +164,7 @@ func cutClone(t *testing.T, n *node, disk *crashable, rng *rand.Rand) *vfs.MemFS
 		o.stepBytes = step
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := n.CloneRange(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
+				if _, err := n.Clones.Range(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
 			}

@@ -39,7 +39,7 @@ func TestCloneRangeOnAFullDisk(t *testing.T) {
 		for _, o := range halves {
 			o.stepBytes = 1000
 			disk.full.Store(way)
-			if _, err := n.CloneRange(ctx, o); !fault.Is(err, fault.InsufficientStorage) {
+			if _, err := n.Clones.Range(ctx, o); !fault.Is(err, fault.InsufficientStorage) {
 				t.Fatalf("the disk is full: %v", err)
 			}
 			disk.full.Store(room)
@@ -70,7 +70,7 @@ func TestCloneRangeUnderEdits(t *testing.T) {
 		cloning.Go(func() {
 			last := uint64(0)
 			for {
-				upto, err := n.CloneRange(ctx, o)
+				upto, err := n.Clones.Range(ctx, o)
 				if err != nil || upto < last {
 					t.Error(upto, last, err)
 				}
@@ -116,10 +116,10 @@ func TestCloneRangeOrigins(t *testing.T) {
 			}
 		}
 		next := fmt.Sprintf("shards/00000000-ffffffff/db.%010d", i)
-		if err := n.Create(ctx, next, CreateOptions{}); err != nil {
+		if err := n.Copies.Create(ctx, next, CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		upto, err := n.CloneRange(ctx, CloneOptions{Source: name, Target: next, Range: ring.Full()})
+		upto, err := n.Clones.Range(ctx, CloneOptions{Source: name, Target: next, Range: ring.Full()})
 		if err != nil || upto != uint64(5*(i+1)) {
 			t.Fatal(upto, err)
 		}
@@ -150,7 +150,7 @@ func TestCloneRangeRefuses(t *testing.T) {
 	refused := func(o CloneOptions) {
 		t.Helper()
 		was := n.feedOf(t, o.Target)
-		if _, err := n.CloneRange(ctx, o); err == nil {
+		if _, err := n.Clones.Range(ctx, o); err == nil {
 			t.Error("cloned all the same")
 		}
 		if now := n.feedOf(t, o.Target); !slices.Equal(now, was) {
@@ -160,10 +160,10 @@ func TestCloneRangeRefuses(t *testing.T) {
 	other := o
 	other.Source = halves[1].Target
 	refused(other)
-	if _, err := n.CloneRange(ctx, CloneOptions{Source: copyName, Target: "shards/none"}); !fault.Is(err, fault.NoCopy) {
+	if _, err := n.Clones.Range(ctx, CloneOptions{Source: copyName, Target: "shards/none"}); !fault.Is(err, fault.NoCopy) {
 		t.Error(err)
 	}
-	if _, err := n.CloneRange(ctx, CloneOptions{Source: "shards/none", Target: o.Target}); !fault.Is(err, fault.NoCopy) {
+	if _, err := n.Clones.Range(ctx, CloneOptions{Source: "shards/none", Target: o.Target}); !fault.Is(err, fault.NoCopy) {
 		t.Error(err)
 	}
 	edits := []Edit{{ID: "own", Body: []byte("{}")}}
@@ -183,7 +183,7 @@ func TestCloneRangeRefuses(t *testing.T) {
 	}
 	n.edits(true, make1000(3)...)
 	o.stepBytes = 1 << 30
-	if _, err := n.CloneRange(ctx, o); !fault.Is(err, fault.Unavailable) {
+	if _, err := n.Clones.Range(ctx, o); !fault.Is(err, fault.Unavailable) {
 		t.Error(err)
 	}
 }
@@ -227,7 +227,7 @@ func TestCloneRangeEnds(t *testing.T) {
 	o := halves[0]
 	o.stepBytes = 1000
 	o.Progress = func(uint64, uint64) { cancel() }
-	if _, err := n.CloneRange(ctx, o); !errors.Is(err, context.Canceled) {
+	if _, err := n.Clones.Range(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	o = halves[1]
@@ -236,18 +236,18 @@ func TestCloneRangeEnds(t *testing.T) {
 	var once sync.Once
 	o.Progress = func(uint64, uint64) {
 		once.Do(func() { close(looked) })
-		<-n.closing
+		<-n.states.closing
 	}
 	var cloning sync.WaitGroup
 	cloning.Go(func() {
-		if _, err := n.CloneRange(context.Background(), o); !fault.Is(err, fault.Closed) {
+		if _, err := n.Clones.Range(context.Background(), o); !fault.Is(err, fault.Closed) {
 			t.Errorf("closed: %v", err)
 		}
 	})
 	<-looked
 	n.stop()
 	cloning.Wait()
-	if _, err := n.CloneRange(context.Background(), o); !fault.Is(err, fault.Closed) {
+	if _, err := n.Clones.Range(context.Background(), o); !fault.Is(err, fault.Closed) {
 		t.Errorf("closed before: %v", err)
 	}
 	n = open(t, fs, Options{})

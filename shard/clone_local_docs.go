@@ -10,31 +10,31 @@ import (
 	"divan/storage"
 )
 
-// CloneLocalDocs brings the local documents of clients in a range of the ring from the
+// LocalDocs brings the local documents of clients in a range of the ring from the
 // source to the target, with their revisions, and removes those that the source does
 // not have. What the server keeps for itself (LocalDocsRequest.System) stays out of
 // it. Meanwhile the target may take local documents itself: each edit is sent to the
 // source first. Whatever comes in between, a deletion is not undone, and no content
 // replaced by an older one.
-func (l *Local) CloneLocalDocs(ctx context.Context, o CloneOptions) error {
-	ctx, end, err := l.beginClone(ctx)
+func (c *Clones) LocalDocs(ctx context.Context, o CloneOptions) error {
+	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	c := localsClone{local: l, ctx: ctx, o: &o}
-	if c.source, err = l.pin(ctx, o.Source); err != nil {
+	run := localsClone{states: c.states, ctx: ctx, o: &o}
+	if run.source, err = c.states.pin(ctx, o.Source); err != nil {
 		return err
 	}
-	defer l.engine.Release(c.source)
-	if c.target, err = l.pin(ctx, o.Target); err != nil {
+	defer c.states.engine.Release(run.source)
+	if run.target, err = c.states.pin(ctx, o.Target); err != nil {
 		return err
 	}
-	defer l.engine.Release(c.target)
+	defer c.states.engine.Release(run.target)
 	// Those of the target first: most are in both, and one that is in neither any
 	// more needs no look.
-	for _, store := range []*storage.Store{c.target, c.source} {
-		err := c.walk(store)
+	for _, store := range []*storage.Store{run.target, run.source} {
+		err := run.walk(store)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
@@ -42,13 +42,13 @@ func (l *Local) CloneLocalDocs(ctx context.Context, o CloneOptions) error {
 			return fmt.Errorf("clone local documents of %s to %s: %w", o.Source, o.Target, err)
 		}
 	}
-	return l.waitUnsequenced(ctx, o.Target)
+	return c.states.waitUnsequenced(ctx, o.Target)
 }
 
-// localsClone is one CloneLocalDocs.
+// localsClone is one Clones.LocalDocs.
 type localsClone struct {
-	local          *Local
-	ctx            context.Context // of the CloneLocalDocs
+	states         *copyStates
+	ctx            context.Context // of the Clones.LocalDocs
 	o              *CloneOptions
 	source, target *storage.Store
 }
@@ -126,7 +126,7 @@ func (c *localsClone) clone(ids []string) (left []string, err error) {
 // and the next round compares again.
 func (c *localsClone) exchange(swaps []localSwap) (left []string, err error) {
 	fill := func(b *storage.Batch) error { return c.swap(b, swaps) }
-	if err := c.local.submit(c.ctx, c.o.Target, &exclusive{edits: true, fn: fill}, false); err != nil {
+	if err := c.states.submit(c.ctx, c.o.Target, &exclusive{edits: true, fn: fill}, false); err != nil {
 		return nil, err
 	}
 	for i := range swaps {
@@ -194,7 +194,7 @@ func (c *localsClone) readSource(id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text, c.local.waitUnsequenced(c.ctx, c.o.Source)
+	return text, c.states.waitUnsequenced(c.ctx, c.o.Source)
 }
 
 // readLocal reads the text of a local document; nil when there is none.

@@ -17,7 +17,7 @@ import (
 
 func (n *node) putLocal(ctx context.Context, name, id string, r doc.Rev, body string) {
 	n.t.Helper()
-	if _, err := n.LocalPut(ctx, name, id, r, []byte(body)); err != nil {
+	if _, err := n.LocalDocs.Put(ctx, name, id, r, []byte(body)); err != nil {
 		n.t.Error(err)
 	}
 }
@@ -58,7 +58,7 @@ func TestCloneLocalDocs(t *testing.T) {
 	clone := func() {
 		t.Helper()
 		for _, o := range halves {
-			if err := n.CloneLocalDocs(ctx, o); err != nil {
+			if err := n.Clones.LocalDocs(ctx, o); err != nil {
 				t.Fatal(err)
 			}
 			mine := func(id string) bool { return o.Range.Contains(ring.Hash(id, false)) && !isSystem([]byte(id)) }
@@ -80,7 +80,7 @@ func TestCloneLocalDocs(t *testing.T) {
 		id := fmt.Sprintf("_local/%d", i)
 		switch i % 5 {
 		case 0:
-			if _, err := n.LocalDelete(ctx, copyName, id, doc.Rev{}); err != nil {
+			if _, err := n.LocalDocs.Delete(ctx, copyName, id, doc.Rev{}); err != nil {
 				t.Fatal(err)
 			}
 		case 1:
@@ -132,7 +132,7 @@ func TestCloneLocalDocsUnderEdits(t *testing.T) {
 			}
 			all.Go(func() {
 				pass(time.Duration(rand.IntN(5000)) * time.Microsecond)
-				if err := n.CloneLocalDocs(ctx, o); err != nil {
+				if err := n.Clones.LocalDocs(ctx, o); err != nil {
 					t.Error(err)
 				}
 			})
@@ -167,7 +167,7 @@ func TestCloneLocalDocsBetween(t *testing.T) {
 	n.createHalves(CreateOptions{})
 	ctx := context.Background()
 	o := halves[0]
-	c := localsClone{local: n.Local, ctx: ctx, o: &o}
+	c := localsClone{states: n.Local.states, ctx: ctx, o: &o}
 	n.acquire(t, copyName, func(source *storage.Store) {
 		n.acquire(t, o.Target, func(target *storage.Store) {
 			c.source, c.target = source, target
@@ -178,7 +178,7 @@ func TestCloneLocalDocsBetween(t *testing.T) {
 			if err != nil || len(swaps) != 3 || len(left) != 0 {
 				t.Fatal(swaps, left, err)
 			}
-			if _, err := n.LocalDelete(ctx, copyName, "_local/gone", doc.Rev{}); err != nil {
+			if _, err := n.LocalDocs.Delete(ctx, copyName, "_local/gone", doc.Rev{}); err != nil {
 				t.Fatal(err)
 			}
 			n.putLocal(ctx, copyName, "_local/new", doc.Rev{}, `{"v":2}`)
@@ -187,7 +187,7 @@ func TestCloneLocalDocsBetween(t *testing.T) {
 			if err != nil || fmt.Sprint(left) != "[_local/gone _local/new]" {
 				t.Fatal(left, err)
 			}
-			if d, err := n.LocalGet(ctx, o.Target, "_local/new"); err != nil || string(d.Body) != `{"v":2}` {
+			if d, err := n.LocalDocs.Get(ctx, o.Target, "_local/new"); err != nil || string(d.Body) != `{"v":2}` {
 				t.Fatalf("%+v %v", d, err)
 			}
 			for len(left) > 0 {

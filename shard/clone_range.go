@@ -23,43 +23,48 @@ func (o *CloneOptions) belongs(id string) bool {
 	return o.Range.Contains(ring.Hash(id, o.Partitioned))
 }
 
-// CloneRange brings the target to what a snapshot of the source holds in a range of
+// Clones makes copies of parts of other copies of this node.
+type Clones struct {
+	states *copyStates
+}
+
+// Range brings the target to what a snapshot of the source holds in a range of
 // the ring, each change under the sequence that it has in the source, and returns
 // the last sequence of the snapshot, which the target's is then. All of that is
 // durable on return. Documents come with all that is stored of them and with the
-// purges that name them; local ones are not among them (CloneLocalDocs).
+// purges that name them; local ones are not among them (LocalDocs).
 //
 // The target is empty or was cloned from that source, and takes nothing else. It may
 // be called again after whatever end: it goes on from what the target has and
 // brings what has changed since. From then on the target names the source, and what
 // that one continues, as its origins.
-func (l *Local) CloneRange(ctx context.Context, o CloneOptions) (upto uint64, err error) {
-	ctx, end, err := l.beginClone(ctx)
+func (c *Clones) Range(ctx context.Context, o CloneOptions) (upto uint64, err error) {
+	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
-	snap, _, err := l.snapshot(ctx, o.Source)
+	snap, _, err := c.states.snapshot(ctx, o.Source)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = snap.Close() }() // read only: nothing to lose
-	target, err := l.pin(ctx, o.Target)
+	target, err := c.states.pin(ctx, o.Target)
 	if err != nil {
 		return 0, err
 	}
-	defer l.engine.Release(target)
-	if err := l.waitDurable(ctx, o.Target, target.Counters().Seq); err != nil {
+	defer c.states.engine.Release(target)
+	if err := c.states.waitDurable(ctx, o.Target, target.Counters().Seq); err != nil {
 		return 0, err
 	}
-	if err := l.waitUnsequenced(ctx, o.Target); err != nil {
+	if err := c.states.waitUnsequenced(ctx, o.Target); err != nil {
 		return 0, err
 	}
 	err = clone.Run(ctx, clone.Options{
 		Source: snap, Target: target, Belongs: o.belongs, Progress: o.Progress, StepBytes: o.stepBytes,
 		Write: func(ctx context.Context, s *clone.Step) error {
 			// The last step is durable after all others.
-			return l.submit(ctx, o.Target, &exclusive{fn: s.Fill, edits: true, design: s.Design}, !s.Last)
+			return c.states.submit(ctx, o.Target, &exclusive{fn: s.Fill, edits: true, design: s.Design}, !s.Last)
 		},
 	})
 	if err != nil {
@@ -68,20 +73,20 @@ func (l *Local) CloneRange(ctx context.Context, o CloneOptions) (upto uint64, er
 	return snap.Seq(), nil
 }
 
-// beginClone returns a context that ends with the Local, whose Close waits until end
+// begin returns a context that ends with the Local, whose Close waits until end
 // is called.
-func (l *Local) beginClone(ctx context.Context) (_ context.Context, end func(), err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+func (c *Clones) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	c.states.mu.Lock()
+	defer c.states.mu.Unlock()
+	if c.states.closed {
 		return nil, nil, errClosed()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	l.wg.Add(1)
+	c.states.wg.Add(1)
 	ended := make(chan struct{})
-	l.wg.Go(func() {
+	c.states.wg.Go(func() {
 		select {
-		case <-l.closing:
+		case <-c.states.closing:
 			cancel(errClosed())
 		case <-ended:
 		}
@@ -89,6 +94,6 @@ func (l *Local) beginClone(ctx context.Context) (_ context.Context, end func(), 
 	return ctx, func() {
 		close(ended)
 		cancel(nil)
-		l.wg.Done()
+		c.states.wg.Done()
 	}, nil
 }

@@ -32,7 +32,7 @@ var halves = []CloneOptions{
 func (n *node) createHalves(o CreateOptions) {
 	n.t.Helper()
 	for i := range halves {
-		if err := n.Create(context.Background(), halves[i].Target, o); err != nil {
+		if err := n.Copies.Create(context.Background(), halves[i].Target, o); err != nil {
 			n.t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func (n *node) cloneHalves(t failer, stepBytes int) {
 	for _, o := range halves {
 		o.stepBytes = stepBytes
 		o.Partitioned = n.partitioned(t)
-		upto, err := n.CloneRange(context.Background(), o)
+		upto, err := n.Clones.Range(context.Background(), o)
 		if err != nil {
 			t.Fatalf("clone: %v", err)
 		}
@@ -267,7 +267,7 @@ func (r *run) attachLarge() {
 	id := rapid.SampledFrom([]string{"large1", "large2", "large4", "p:large"}).Draw(r.rt, "large id")
 	size := rapid.SampledFrom([]int{0, 1, 70 << 10, 300 << 10, 1<<20 + 7}).Draw(r.rt, "size")
 	key := newKey()
-	w, err := r.n.PutAttachment(ctx, copyName, id, key)
+	w, err := r.n.Attachments.Put(ctx, copyName, id, key)
 	if err != nil {
 		r.rt.Fatalf("put attachment: %v", err)
 	}

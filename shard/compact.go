@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,55 +33,65 @@ func (c *compaction) progress(done, total uint64) {
 	c.updated.Store(time.Now().UnixMilli())
 }
 
-// Compact starts the compaction of a copy in the background: contents of inner
+// Compactions is the compactions of copies of this node that run.
+type Compactions struct {
+	states *copyStates
+
+	mu      sync.Mutex
+	running map[string]*compaction // by copy
+}
+
+// Start starts the compaction of a copy in the background: contents of inner
 // revisions and attachments that nothing refers to are dropped, the log of
 // purges is cut to limits.PurgedInfos entries, except that what somebody still
-// has to read stays (PurgeCheckpoint). db is only named in Compactions.
+// has to read stays (PurgeCheckpoint). db is only named in Running.
 // While one is running for the copy a second call changes nothing. It ends
 // when the Local is closed or the copy dropped, at any point, and what it has
 // done stays done.
-func (l *Local) Compact(ctx context.Context, name string, limits Limits, db string) error {
-	store, err := l.pin(ctx, name)
+func (c *Compactions) Start(ctx context.Context, name string, limits Limits, db string) error {
+	store, err := c.states.pin(ctx, name)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c := &compaction{db: db, started: time.Now(), cancel: cancel, ended: make(chan struct{})}
-	c.updated.Store(c.started.UnixMilli())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || l.compactions[name] != nil {
+	one := &compaction{db: db, started: time.Now(), cancel: cancel, ended: make(chan struct{})}
+	one.updated.Store(one.started.UnixMilli())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[name] != nil {
 		cancel()
-		l.engine.Release(store)
-		if l.closed {
-			return errClosed()
-		}
+		c.states.engine.Release(store)
 		return nil
 	}
-	l.compactions[name] = c
-	l.wg.Go(func() {
+	begun := c.states.spawn(func() {
 		defer cancel()
-		defer close(c.ended)
-		err := l.compact(ctx, name, store, limits, c.progress)
-		l.engine.Release(store)
-		l.mu.Lock()
-		delete(l.compactions, name)
-		l.mu.Unlock()
+		defer close(one.ended)
+		err := c.run(ctx, name, store, limits, one.progress)
+		c.states.engine.Release(store)
+		c.mu.Lock()
+		delete(c.running, name)
+		c.mu.Unlock()
 		if err != nil && !errors.Is(err, context.Canceled) && !fault.Is(err, fault.Closed) {
-			l.log.Error("compaction failed", zap.String("copy", name), zap.Error(err))
+			c.states.log.Error("compaction failed", zap.String("copy", name), zap.Error(err))
 		}
 	})
+	if !begun {
+		cancel()
+		c.states.engine.Release(store)
+		return errClosed()
+	}
+	c.running[name] = one
 	return nil
 }
 
-func (l *Local) compact(ctx context.Context, name string, store *storage.Store, limits Limits, progress func(done, total uint64)) error {
+func (c *Compactions) run(ctx context.Context, name string, store *storage.Store, limits Limits, progress func(done, total uint64)) error {
 	limit := limits.PurgedInfos
 	if limit <= 0 {
 		limit = DefaultPurgedInfosLimit
 	}
 	err := store.Compact(ctx, storage.CompactOptions{
 		Write: func(ctx context.Context, fn func(b *storage.Batch) error) error {
-			return l.write(ctx, name, fn)
+			return c.states.write(ctx, name, fn)
 		},
 		PurgesToTrim: func() (uint64, error) { return purgesToTrim(store, uint64(limit)) },
 		Progress:     progress,
@@ -91,34 +102,43 @@ func (l *Local) compact(ctx context.Context, name string, store *storage.Store, 
 	return nil
 }
 
-// Compactions lists the compactions that run, ordered by copy.
-func (l *Local) Compactions() []Compaction {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	out := make([]Compaction, 0, len(l.compactions))
-	for name, c := range l.compactions {
+// Running lists the compactions that run, ordered by copy.
+func (c *Compactions) Running() []Compaction {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]Compaction, 0, len(c.running))
+	for name, one := range c.running {
 		out = append(out, Compaction{
-			Copy: name, DB: c.db, StartedMS: c.started.UnixMilli(), UpdatedMS: c.updated.Load(),
-			Done: c.done.Load(), Total: c.total.Load(),
+			Copy: name, DB: one.db, StartedMS: one.started.UnixMilli(), UpdatedMS: one.updated.Load(),
+			Done: one.done.Load(), Total: one.total.Load(),
 		})
 	}
 	slices.SortFunc(out, func(a, b Compaction) int { return strings.Compare(a.Copy, b.Copy) })
 	return out
 }
 
-func (l *Local) compacting(name string) bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.compactions[name] != nil
+func (c *Compactions) isRunning(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running[name] != nil
 }
 
-// stopCompaction ends the compaction of a copy and waits until it has.
-func (l *Local) stopCompaction(name string) {
-	l.mu.RLock()
-	c := l.compactions[name]
-	l.mu.RUnlock()
-	if c != nil {
-		c.cancel()
-		<-c.ended
+// stop ends the compaction of a copy and waits until it has.
+func (c *Compactions) stop(name string) {
+	c.mu.Lock()
+	one := c.running[name]
+	c.mu.Unlock()
+	if one != nil {
+		one.cancel()
+		<-one.ended
+	}
+}
+
+// stopAll ends all compactions, without waiting for them.
+func (c *Compactions) stopAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.running {
+		one.cancel()
 	}
 }

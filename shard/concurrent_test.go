@@ -75,12 +75,12 @@ func TestIdleCopyCostsNothing(t *testing.T) {
 		n := open(t, newFS(), Options{})
 		n.create(CreateOptions{})
 		n.must(n.edit("a", "", "{}"))
-		if n.lookup(copyName) == nil {
+		if n.states.lookup(copyName) == nil {
 			t.Error("the writer has gone at once")
 		}
 		pass(2 * writerIdleTime)
 		synctest.Wait()
-		if c := n.lookup(copyName); c != nil {
+		if c := n.states.lookup(copyName); c != nil {
 			t.Errorf("the replica is still there: %+v", c)
 		}
 		n.must(n.edit("b", "", "{}"))
@@ -116,7 +116,7 @@ func TestWatch(t *testing.T) {
 			t.Error("a change was not announced")
 		}
 		<-w.C()
-		if _, err := n.LocalPut(context.Background(), copyName, "_local/x", doc.Rev{}, []byte("{}")); err != nil {
+		if _, err := n.LocalDocs.Put(context.Background(), copyName, "_local/x", doc.Rev{}, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 		n.edit("a", "", "{}") // refused
@@ -139,7 +139,7 @@ func TestWatch(t *testing.T) {
 			t.Error("told after Close")
 		}
 		pass(2 * writerIdleTime)
-		if n.lookup(copyName) != nil {
+		if n.states.lookup(copyName) != nil {
 			t.Error("the watch is still there")
 		}
 		n.stop()
@@ -196,7 +196,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 			"open":    func() error { _, err := n.get(OpenRequest{ID: "new"}); return err },
 			"tree":    func() error { _, err := n.get(OpenRequest{ID: "old", Revs: true}); return err },
 			"by rev":  func() error { _, err := n.get(OpenRequest{ID: "old", Rev: rev(t, old)}); return err },
-			"local":   func() error { _, err := n.LocalGet(ctx, copyName, "_local/x"); return err },
+			"local":   func() error { _, err := n.LocalDocs.Get(ctx, copyName, "_local/x"); return err },
 			"info":    func() error { _, err := n.Info(ctx, copyName); return err },
 			"rows":    func() error { n.rows(DocsRequest{}); return nil },
 			"feed":    func() error { n.feed(ChangesRequest{}); return nil },
@@ -414,24 +414,24 @@ func TestCompactionInTheBackground(t *testing.T) {
 		n := open(t, slow.fs(newFS()), Options{})
 		n.create(CreateOptions{})
 		ctx := context.Background()
-		if len(n.Compactions()) != 0 || n.info().Compacting {
+		if len(n.Compactions.Running()) != 0 || n.info().Compacting {
 			t.Error("something is compacted")
 		}
 		for i, end := range []func() error{
 			func() error { slow.delay.Store(0); return nil },
-			func() error { slow.delay.Store(0); return n.Drop(ctx, copyName) },
+			func() error { slow.delay.Store(0); return n.Copies.Drop(ctx, copyName) },
 			func() error { slow.delay.Store(0); return n.Close() },
 		} {
 			id := fmt.Sprint("d", i)
 			n.must(n.edit(id, n.must(n.edit(id, "", "{}")), `{"v":2}`)) // something to drop
 			slow.delay.Store(int64(time.Hour))
 			for range 2 {
-				if err := n.Compact(ctx, copyName, Limits{}, "db"); err != nil {
+				if err := n.Compactions.Start(ctx, copyName, Limits{}, "db"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			synctest.Wait()
-			got := n.Compactions()
+			got := n.Compactions.Running()
 			if len(got) != 1 || got[0].Copy != copyName || got[0].DB != "db" || got[0].StartedMS == 0 || got[0].UpdatedMS < got[0].StartedMS {
 				t.Errorf("%+v", got)
 			}
@@ -439,14 +439,14 @@ func TestCompactionInTheBackground(t *testing.T) {
 				t.Fatal(err)
 			}
 			pass(2 * time.Hour)
-			if got := n.Compactions(); len(got) != 0 {
+			if got := n.Compactions.Running(); len(got) != 0 {
 				t.Errorf("still %+v", got)
 			}
 			if _, err := n.Info(ctx, copyName); fault.Is(err, fault.NoCopy) {
 				n.create(CreateOptions{})
 			}
 		}
-		if err := n.Compact(ctx, copyName, Limits{}, "db"); !fault.Is(err, fault.Closed) {
+		if err := n.Compactions.Start(ctx, copyName, Limits{}, "db"); !fault.Is(err, fault.Closed) {
 			t.Error(err)
 		}
 		n.stop()

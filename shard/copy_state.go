@@ -2,24 +2,30 @@ package shard
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"divan/storage"
 )
 
 // copyState is what this node keeps in memory about a copy while it is written
 // to, watched, or broken. A copy without a state is at rest: everything
 // applied to it is durable (durableSequence D3), so readers need nothing from here.
 //
-//	C1. A copyState is in Local.copies from before its first group is applied
+//	C1. A copyState is in copyStates.copies from before its first group is applied
 //	    until its last one is durable.
 //	C2. At most one writer goroutine per copyState; only it builds batches for
 //	    the copy's store. It runs while active is set.
 type copyState struct {
-	local   *Local
+	states  *copyStates
 	name    string
 	durable *durableSequence
 	wake    chan struct{} // room for one: the queue is not empty any more
 
-	users int // holders of acquireState and watchers; guarded by Local.mu
+	users int // holders of acquire and watchers; guarded by copyStates.mu
 
 	mu struct {
 		sync.Mutex
@@ -40,72 +46,157 @@ type copyState struct {
 	recovering bool
 }
 
-// acquireState returns the state of a copy, made when there is none, and keeps
-// it until releaseState; the error of one that has failed, which so gets no new
+// copyStates is the copies of this node that are written to, watched, or broken, and the
+// way to the stores of all: what every operation on a copy goes through.
+type copyStates struct {
+	engine      *storage.Engine
+	log         *zap.Logger
+	onUpdate    func(copy string)
+	onDesignDoc func(copy string)
+
+	clock      atomic.Uint64  // counts applied groups of all copies, see recentWrites
+	reopenedTS atomic.Uint64  // the timestamp of the last reopen; what was read before may be gone
+	closing    chan struct{}  // closed by close
+	wg         sync.WaitGroup // writers, running compactions and clones, holders of copy states
+
+	mu         sync.RWMutex
+	closed     bool
+	copies     map[string]*copyState
+	recovering map[string]struct{} // copies that have stopped and written nothing since
+}
+
+func newCopyStates(o *Options) *copyStates {
+	log := o.Logger
+	if log == nil {
+		log = zap.NewNop()
+	}
+	return &copyStates{
+		engine: o.Engine, log: log, onUpdate: o.OnUpdate, onDesignDoc: o.OnDesignDoc,
+		closing: make(chan struct{}), copies: make(map[string]*copyState), recovering: make(map[string]struct{}),
+	}
+}
+
+// close has all that begins from now on refused, and the writers end once their queues are empty.
+func (s *copyStates) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+}
+
+// spawn runs f on a goroutine of its own, which Local.Close waits for; false once that has begun.
+func (s *copyStates) spawn(f func()) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return false
+	}
+	s.wg.Go(f)
+	return true
+}
+
+// pin opens a copy's store for reading; release it with engine.Release.
+func (s *copyStates) pin(ctx context.Context, name string) (*storage.Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	store, err := s.engine.Acquire(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return store, nil
+}
+
+// snapshot takes a snapshot of a copy and returns when it is durable. The
+// snapshot keeps the store pinned.
+func (s *copyStates) snapshot(ctx context.Context, name string) (*storage.Snapshot, [16]byte, error) {
+	store, err := s.pin(ctx, name)
+	if err != nil {
+		return nil, [16]byte{}, err
+	}
+	defer s.engine.Release(store)
+	snap, err := store.Snapshot()
+	if err != nil {
+		return nil, [16]byte{}, fmt.Errorf("snapshot of %s: %w", name, err)
+	}
+	if err = s.waitDurable(ctx, name, snap.Seq()); err == nil {
+		err = s.waitUnsequenced(ctx, name)
+	}
+	if err != nil {
+		_ = snap.Close()
+		return nil, [16]byte{}, err
+	}
+	return snap, store.UUID(), nil
+}
+
+// acquire returns the state of a copy, made when there is none, and keeps
+// it until release; the error of one that has failed, which so gets no new
 // users.
-func (l *Local) acquireState(name string) (*copyState, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+func (s *copyStates) acquire(name string) (*copyState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, errClosed()
 	}
-	c := l.stateLocked(name)
+	c := s.stateLocked(name)
 	if err := c.failure(); err != nil {
 		return nil, err
 	}
 	c.users++
-	l.wg.Add(1)
+	s.wg.Add(1)
 	return c, nil
 }
 
 // stateLocked returns the state of a copy, made when there is none.
-func (l *Local) stateLocked(name string) *copyState {
-	c := l.copies[name]
+func (s *copyStates) stateLocked(name string) *copyState {
+	c := s.copies[name]
 	if c == nil {
-		c = &copyState{local: l, name: name, durable: newDurableSequence(), wake: make(chan struct{}, 1)}
-		_, c.recovering = l.recovering[name]
-		l.copies[name] = c
+		c = &copyState{states: s, name: name, durable: newDurableSequence(), wake: make(chan struct{}, 1)}
+		_, c.recovering = s.recovering[name]
+		s.copies[name] = c
 	}
 	return c
 }
 
-// releaseState ends what acquireState began.
-func (l *Local) releaseState(c *copyState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// release ends what acquire began.
+func (s *copyStates) release(c *copyState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c.users--
-	l.forgetIdleLocked(c)
-	l.wg.Done()
+	s.forgetIdleLocked(c)
+	s.wg.Done()
 }
 
-// writerEnded is releaseState for the writer.
-func (l *Local) writerEnded(c *copyState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.forgetIdleLocked(c)
+// writerEnded is release for the writer.
+func (s *copyStates) writerEnded(c *copyState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetIdleLocked(c)
 }
 
 // forgetIdleLocked removes a state that nobody needs any more (C1). One that has
 // failed stays until reopen: what its store shows is not all durable.
-func (l *Local) forgetIdleLocked(c *copyState) {
+func (s *copyStates) forgetIdleLocked(c *copyState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.users == 0 && !c.mu.active && c.mu.err == nil && l.copies[c.name] == c {
-		delete(l.copies, c.name)
+	if c.users == 0 && !c.mu.active && c.mu.err == nil && s.copies[c.name] == c {
+		delete(s.copies, c.name)
 	}
 }
 
 // forgetDropped forgets what was known about a copy that was dropped, and returns
 // what tells that its writer has ended; nil when it has none.
-func (l *Local) forgetDropped(name string) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.copies[name]
+func (s *copyStates) forgetDropped(name string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.copies[name]
 	if c == nil {
 		return nil
 	}
-	delete(l.copies, name)
-	delete(l.recovering, name)
+	delete(s.copies, name)
+	delete(s.recovering, name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.stopping = true
@@ -121,33 +212,33 @@ func (l *Local) forgetDropped(name string) <-chan struct{} {
 
 // lookup returns the state of a copy, nil when the copy is at rest. It has
 // to be called after the store was read (durableSequence D3).
-func (l *Local) lookup(name string) *copyState {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.copies[name]
+func (s *copyStates) lookup(name string) *copyState {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.copies[name]
 }
 
 // waitDurable returns when the copy's sequence is durable up to seq.
-func (l *Local) waitDurable(ctx context.Context, name string, seq uint64) error {
-	return l.waitOn(name, func(d *durableSequence) error { return d.waitSeq(ctx, seq) })
+func (s *copyStates) waitDurable(ctx context.Context, name string, seq uint64) error {
+	return s.waitOn(name, func(d *durableSequence) error { return d.waitSeq(ctx, seq) })
 }
 
 // waitUnsequenced returns when the changes of a copy that have no sequence are
 // durable.
-func (l *Local) waitUnsequenced(ctx context.Context, name string) error {
-	return l.waitOn(name, func(d *durableSequence) error { return d.waitUnsequenced(ctx) })
+func (s *copyStates) waitUnsequenced(ctx context.Context, name string) error {
+	return s.waitOn(name, func(d *durableSequence) error { return d.waitUnsequenced(ctx) })
 }
 
 // waitOn does a wait at the durable sequence of a copy. One that has stopped is looked
 // at again when that is over: the caller has read from the store that is pinned
 // now.
-func (l *Local) waitOn(name string, wait func(d *durableSequence) error) error {
+func (s *copyStates) waitOn(name string, wait func(d *durableSequence) error) error {
 	for {
-		c := l.lookup(name)
+		c := s.lookup(name)
 		if c == nil {
 			return nil
 		}
-		if err := wait(c.durable); err == nil || !l.reopen(c) {
+		if err := wait(c.durable); err == nil || !s.reopen(c) {
 			return err
 		}
 	}
@@ -165,7 +256,7 @@ func (c *copyState) notifyWatchers() {
 
 // notifyNode tells the node that the copy has something for other copies.
 func (c *copyState) notifyNode() {
-	if c.local.onUpdate != nil {
-		c.local.onUpdate(c.name)
+	if c.states.onUpdate != nil {
+		c.states.onUpdate(c.name)
 	}
 }

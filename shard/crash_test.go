@@ -230,7 +230,7 @@ func attach(ctx context.Context, n *node, h *history, rng *rand.Rand, i int) err
 	id := fmt.Sprintf("att%d-%d", i/1000000, rng.IntN(3))
 	b := big{id: id, fill: byte(i), size: 64<<10 + rng.IntN(300<<10)}
 	binary.BigEndian.PutUint64(b.key[:], uint64(i)+1)
-	s, err := n.PutAttachment(ctx, copyName, id, b.key)
+	s, err := n.Attachments.Put(ctx, copyName, id, b.key)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func attach(ctx context.Context, n *node, h *history, rng *rand.Rand, i int) err
 	e.Deleted = false
 	e.Atts = []EditAttachment{{Attachment: doc.Attachment{Name: "big", Key: b.key, Length: int64(b.size), StoredLength: int64(b.size)}}}
 	if rng.IntN(4) == 0 {
-		return n.DropAttachments(ctx, copyName, id, [][16]byte{b.key})
+		return n.Attachments.Drop(ctx, copyName, id, [][16]byte{b.key})
 	}
 	small := []byte(fmt.Sprint("small", i))
 	e.Atts = append(e.Atts, EditAttachment{
@@ -293,7 +293,7 @@ func purgeOwn(ctx context.Context, n *node, h *history, rng *rand.Rand, i int) e
 
 func putLocal(ctx context.Context, n *node, h *history, rng *rand.Rand, i int) error {
 	id := fmt.Sprintf("_local/%d", rng.IntN(3))
-	if _, err := n.LocalPut(ctx, copyName, id, doc.Rev{}, strconv.AppendInt(nil, int64(i), 10)); err != nil {
+	if _, err := n.LocalDocs.Put(ctx, copyName, id, doc.Rev{}, strconv.AppendInt(nil, int64(i), 10)); err != nil {
 		return err
 	}
 	h.note(func() { h.locals[id] = i })
@@ -376,12 +376,12 @@ func readOld(ctx context.Context, n *node, h *history, rng *rand.Rand, _ int) er
 }
 
 func compactAlways(ctx context.Context, n *node, h *history, _ *rand.Rand, _ int) error {
-	if err := n.Compact(ctx, copyName, Limits{PurgedInfos: 3}, "db"); err != nil {
+	if err := n.Compactions.Start(ctx, copyName, Limits{PurgedInfos: 3}, "db"); err != nil {
 		return err
 	}
-	n.mu.RLock()
-	c := n.compactions[copyName]
-	n.mu.RUnlock()
+	n.states.mu.RLock()
+	c := n.Compactions.running[copyName]
+	n.states.mu.RUnlock()
 	if c != nil {
 		<-c.ended
 	}
@@ -405,7 +405,7 @@ func (h *history) verify(t *testing.T, n *node) {
 		h.verifyContent(t, n, at, b)
 	}
 	for id, i := range h.locals {
-		d, err := n.LocalGet(context.Background(), copyName, id)
+		d, err := n.LocalDocs.Get(context.Background(), copyName, id)
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 			continue

@@ -21,20 +21,20 @@ import (
 //     again: a reader waits for durability with its pin, and failed with the
 //     copyState.
 //   - Only requests that wait to be submitted have read without waiting; the
-//     mark in Local.reopenedTS makes them read again.
+//     mark in copyStates.reopenedTS makes them read again.
 //   - The writer of c, whose memory may be of a lost group, has ended.
 //
 // It opens files, so it is called without locks.
-func (l *Local) reopen(c *copyState) bool {
+func (s *copyStates) reopen(c *copyState) bool {
 	if c.failure() == nil {
 		return false
 	}
-	store, err := l.engine.Acquire(c.name)
+	store, err := s.engine.Acquire(c.name)
 	if err != nil {
 		return false // who needs the copy finds out why
 	}
-	defer l.engine.Release(store)
-	if !l.replaceState(c, store) {
+	defer s.engine.Release(store)
+	if !s.replaceState(c, store) {
 		return false
 	}
 	c.notifyNode() // a group that failed may have reached the disk all the same
@@ -43,13 +43,13 @@ func (l *Local) reopen(c *copyState) bool {
 
 // replaceState makes room for a new copyState instead of c, whose watchers go on with
 // it.
-func (l *Local) replaceState(c *copyState, store *storage.Store) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (s *copyStates) replaceState(c *copyState, store *storage.Store) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if store.Err() != nil {
 		return false
 	}
-	if l.copies[c.name] != c {
+	if s.copies[c.name] != c {
 		return true // somebody else was first
 	}
 	c.mu.Lock()
@@ -57,12 +57,12 @@ func (l *Local) replaceState(c *copyState, store *storage.Store) bool {
 	if c.mu.active || c.users > len(c.mu.watchers) {
 		return false
 	}
-	l.reopenedTS.Store(l.clock.Add(1))
-	delete(l.copies, c.name)
+	s.reopenedTS.Store(s.clock.Add(1))
+	delete(s.copies, c.name)
 	if c.users == 0 {
 		return true
 	}
-	next := l.stateLocked(c.name)
+	next := s.stateLocked(c.name)
 	next.users, c.users = c.users, 0
 	next.mu.watchers, c.mu.watchers = c.mu.watchers, nil
 	for w := range next.mu.watchers {
@@ -74,23 +74,23 @@ func (l *Local) replaceState(c *copyState, store *storage.Store) bool {
 
 // noteFailure notes that a copyState has failed and reports whether that is news: a
 // disk that stays full fails the copy again with every try.
-func (l *Local) noteFailure(c *copyState) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.copies[c.name] != c {
+func (s *copyStates) noteFailure(c *copyState) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.copies[c.name] != c {
 		return true // dropped
 	}
-	_, known := l.recovering[c.name]
-	l.recovering[c.name] = struct{}{}
+	_, known := s.recovering[c.name]
+	s.recovering[c.name] = struct{}{}
 	return !known
 }
 
 // noteRecovery ends what noteFailure began, when a write has become durable.
-func (l *Local) noteRecovery(name string) {
-	l.mu.Lock()
-	delete(l.recovering, name)
-	l.mu.Unlock()
-	l.log.Info("shard copy takes writes again", zap.String("copy", name))
+func (s *copyStates) noteRecovery(name string) {
+	s.mu.Lock()
+	delete(s.recovering, name)
+	s.mu.Unlock()
+	s.log.Info("shard copy takes writes again", zap.String("copy", name))
 }
 
 // fail stops the copy: its store can no longer make anything durable, and has
@@ -115,8 +115,8 @@ func (c *copyState) fail(err error) {
 			j.answer(err)
 		}
 	}
-	if first && c.local.noteFailure(c) {
-		c.local.log.Error("shard copy stopped", zap.String("copy", c.name), zap.Error(err))
+	if first && c.states.noteFailure(c) {
+		c.states.log.Error("shard copy stopped", zap.String("copy", c.name), zap.Error(err))
 	}
 }
 

@@ -150,7 +150,7 @@ func TestReadsGoOnWhenThereIsRoom(t *testing.T) {
 		if got := n.feed(ChangesRequest{}); len(got) == 0 || !strings.HasPrefix(got[0], "1 a ") {
 			t.Errorf("%q", got)
 		}
-		if c := n.lookup(copyName); c != nil {
+		if c := n.states.lookup(copyName); c != nil {
 			t.Errorf("the replica is still there: %+v", c)
 		}
 		if got := n.info(); got.Live == 0 || got.Seq != got.Live {
@@ -177,7 +177,7 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: res[0].Rev, Body: []byte(`{"v":2}`)}}}
-		late := &updateTask{local: n.Local, req: &req}
+		late := &updateTask{states: n.Local.states, req: &req}
 		late.validator = cachingValidator{ctx: ctx, req: &req}
 		if err := late.prepare(ctx); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 		pass(2 * delay)
 		disk.full.Store(room)
 		pass(3 * time.Second)
-		for err = n.submit(ctx, copyName, late, false); isStale(err); err = n.submit(ctx, copyName, late, false) {
+		for err = n.states.submit(ctx, copyName, late, false); isStale(err); err = n.states.submit(ctx, copyName, late, false) {
 			if err := late.prepare(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +257,7 @@ func TestWatchAcrossAFailure(t *testing.T) {
 		signaled(false, "for nothing")
 		pass(2 * writerIdleTime)
 		w.Close()
-		if c := n.lookup(copyName); c != nil {
+		if c := n.states.lookup(copyName); c != nil {
 			t.Errorf("the replica is still there: %+v", c)
 		}
 		// A watch that begins while the copy has stopped hears of it as well.
@@ -290,14 +290,14 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := n.lookup(copyName)
+		c := n.states.lookup(copyName)
 		disk.full.Store(way)
 		if _, err := n.put("lost"); err == nil {
 			t.Fatal("written on a full disk")
 		}
 		disk.full.Store(room)
 		pass(time.Hour)
-		if err := n.waitDurable(t.Context(), copyName, 2); n.reopen(c) || !fault.Is(err, fault.InsufficientStorage) {
+		if err := n.states.waitDurable(t.Context(), copyName, 2); n.states.reopen(c) || !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("the failed store is in use: %v", err)
 		}
 		if _, err := n.put("b"); err == nil {
@@ -305,15 +305,15 @@ func TestFailureIsKeptWhileItIsInUse(t *testing.T) {
 		}
 		n.engine.Release(store)
 		pass(3 * time.Second)
-		n.mu.Lock()
+		n.states.mu.Lock()
 		c.users++
-		n.mu.Unlock()
-		if n.reopen(c) {
+		n.states.mu.Unlock()
+		if n.states.reopen(c) {
 			t.Error("the replica is in use")
 		}
-		n.mu.Lock()
+		n.states.mu.Lock()
 		c.users--
-		n.mu.Unlock()
+		n.states.mu.Unlock()
 		if _, err := n.put("b"); err != nil {
 			t.Error(err)
 		}
@@ -400,7 +400,7 @@ func fillDisk(t *testing.T, seed uint64) {
 		pass(time.Duration(rng.IntN(4000)) * time.Millisecond)
 		disk.full.Store(room)
 		pass(2500 * time.Millisecond)
-		if _, err := n.LocalPut(ctx, copyName, "_local/room", doc.Rev{}, []byte("{}")); err != nil {
+		if _, err := n.LocalDocs.Put(ctx, copyName, "_local/room", doc.Rev{}, []byte("{}")); err != nil {
 			t.Errorf("there is room: %v", err)
 		}
 	}

@@ -33,12 +33,12 @@
 //	finisher   belongs to a writer, which waits for it
 //	compaction one per running compaction
 //	clone      one that ends with the Local and one that writes what is read, per
-//	           running CloneRange; the first also per CloneLocalDocs
+//	           running Clones.Range; the first also per Clones.LocalDocs
 //
 // Local.Close waits for all of them.
 //
 // # LOCKS
 //
-// Local.mu → copyState.mu. durableSequence.waitLock is taken alone, as the last.
+// Compactions.mu → copyStates.mu → copyState.mu. durableSequence.waitLock is taken alone, as the last.
 // Nothing is read, written or waited for while one of them is held.
 package shard

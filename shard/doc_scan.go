@@ -24,7 +24,7 @@ type DocScan struct {
 
 // ScanDocs opens a scan; close it.
 func (l *Local) ScanDocs(ctx context.Context, name string, desc bool) (*DocScan, error) {
-	snap, _, err := l.snapshot(ctx, name)
+	snap, _, err := l.states.snapshot(ctx, name)
 	if err != nil {
 		return nil, err
 	}

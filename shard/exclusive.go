@@ -7,7 +7,7 @@ import (
 )
 
 // exclusive is a task that fills a batch of its own, without other changes in
-// it: the steps of compaction and of CloneRange.
+// it: the steps of compaction and of Clones.Range.
 type exclusive struct {
 	fn func(b *storage.Batch) error
 	// edits says that it changes what clients read: it takes no room that is kept for
@@ -31,6 +31,6 @@ func isExclusive(j *job) bool {
 
 // write runs fn with a batch of its own on the copy's writer and returns when
 // the batch is durable.
-func (l *Local) write(ctx context.Context, name string, fn func(b *storage.Batch) error) error {
-	return l.submit(ctx, name, &exclusive{fn: fn}, false)
+func (s *copyStates) write(ctx context.Context, name string, fn func(b *storage.Batch) error) error {
+	return s.submit(ctx, name, &exclusive{fn: fn}, false)
 }

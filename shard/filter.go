@@ -25,8 +25,14 @@ type changeFilter struct {
 	match BatchMatcher // nil: the documents are not looked at
 }
 
+// filters makes the filters of requests ready: each compiles one kind, nil when that is refused.
+type filters struct {
+	compile  func(selector []byte) (BatchMatcher, error)
+	function func(ctx context.Context, f *Filter) (BatchMatcher, error)
+}
+
 // changeFilter checks and compiles the filter of a request.
-func (l *Local) changeFilter(ctx context.Context, req *ChangesRequest) (f changeFilter, err error) {
+func (c *filters) changeFilter(ctx context.Context, req *ChangesRequest) (f changeFilter, err error) {
 	f = changeFilter{kind: req.Filter.Kind}
 	switch f.kind {
 	case FilterNone, FilterDesign:
@@ -36,17 +42,17 @@ func (l *Local) changeFilter(ctx context.Context, req *ChangesRequest) (f change
 			f.ids[id] = struct{}{}
 		}
 	case FilterSelector:
-		if l.compile == nil {
+		if c.compile == nil {
 			return f, fault.New(fault.BadRequest, "Selectors are not available here.")
 		}
-		if f.match, err = l.compile(req.Filter.Selector); err != nil {
+		if f.match, err = c.compile(req.Filter.Selector); err != nil {
 			return f, err
 		}
 	case FilterFunction, FilterView:
-		if l.function == nil {
+		if c.function == nil {
 			return f, fault.New(fault.BadRequest, "Functions are not available here.")
 		}
-		if f.match, err = l.function(ctx, &req.Filter); err != nil {
+		if f.match, err = c.function(ctx, &req.Filter); err != nil {
 			return f, err
 		}
 	default:

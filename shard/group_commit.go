@@ -48,7 +48,7 @@ func (c *copyState) commitGroups(jobs []*job, syncs chan<- *groupCommit) {
 
 // commitGroup decides jobs, applies their batch and hands it to the finisher.
 func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
-	store, err := c.local.engine.Acquire(c.name)
+	store, err := c.states.engine.Acquire(c.name)
 	if err != nil {
 		answerAll(jobs, fmt.Errorf("open %s for writing: %w", c.name, err))
 		return
@@ -56,7 +56,7 @@ func (c *copyState) commitGroup(jobs []*job, syncs chan<- *groupCommit) {
 	// Not before: a store that was opened again since would get what was decided
 	// on groups that are lost.
 	if err := c.failure(); err != nil {
-		c.local.engine.Release(store)
+		c.states.engine.Release(store)
 		answerAll(jobs, err)
 		return
 	}
@@ -157,7 +157,7 @@ func (g *groupCommit) commitBatch(b *storage.Batch, seq uint64, ids []string) er
 	}
 	g.moved = seq != g.seq
 	g.seq = seq
-	ts := c.local.clock.Add(1)
+	ts := c.states.clock.Add(1)
 	if g.exclusive != nil {
 		c.recent.reset(ts) // it may have rewritten any record
 		return nil
@@ -178,7 +178,7 @@ func (c *copyState) finish(syncs <-chan *groupCommit) {
 				err = c.failure()
 			}
 		}
-		c.local.engine.Release(g.store)
+		c.states.engine.Release(g.store)
 		if err != nil {
 			answerAll(g.jobs, err)
 			continue
@@ -187,11 +187,11 @@ func (c *copyState) finish(syncs <-chan *groupCommit) {
 			c.durable.publish(g.group, g.seq)
 			if c.recovering && g.commit != nil {
 				c.recovering = false
-				c.local.noteRecovery(c.name)
+				c.states.noteRecovery(c.name)
 			}
 		}
-		if g.design && c.local.onDesignDoc != nil {
-			c.local.onDesignDoc(c.name)
+		if g.design && c.states.onDesignDoc != nil {
+			c.states.onDesignDoc(c.name)
 		}
 		for i, j := range g.jobs {
 			j.answer(g.errs[i])

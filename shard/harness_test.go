@@ -50,7 +50,7 @@ func start(tb testing.TB, o Options) *node {
 
 func (n *node) create(o CreateOptions) {
 	n.t.Helper()
-	if err := n.Create(context.Background(), copyName, o); err != nil {
+	if err := n.Copies.Create(context.Background(), copyName, o); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -89,7 +89,7 @@ func (n *node) compactNow(l Limits) error {
 		return err
 	}
 	defer n.engine.Release(s)
-	return n.compact(context.Background(), copyName, s, l, func(uint64, uint64) {})
+	return n.Compactions.run(context.Background(), copyName, s, l, func(uint64, uint64) {})
 }
 
 // edit does one interactive edit; parent "" names none.
@@ -250,7 +250,7 @@ func (n *node) feed(req ChangesRequest) []string {
 // read returns the content of an attachment.
 func (n *node) read(id string, key [16]byte) string {
 	n.t.Helper()
-	r, err := n.ReadAttachment(context.Background(), AttachmentRange{Copy: copyName, ID: id, Key: key, Length: -1})
+	r, err := n.Attachments.Read(context.Background(), AttachmentRange{Copy: copyName, ID: id, Key: key, Length: -1})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 
 // Info describes a copy by what its store maintains.
 func (l *Local) Info(ctx context.Context, name string) (Info, error) {
-	store, err := l.pin(ctx, name)
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		return Info{}, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	c := store.Counters()
 	file, err := store.FileSize()
 	if err != nil {
@@ -19,31 +19,31 @@ func (l *Local) Info(ctx context.Context, name string) (Info, error) {
 	}
 	info := Info{
 		UUID: store.UUID(), Live: c.Live, Deleted: c.Deleted, Seq: c.Seq, PurgeSeq: c.PurgeSeq,
-		External: c.External, Active: c.Active, File: file, Compacting: l.compacting(name),
+		External: c.External, Active: c.Active, File: file, Compacting: l.Compactions.isRunning(name),
 	}
 	if c.PurgeSeq > c.PurgeTrimmed {
 		info.PurgeOldest = c.PurgeTrimmed + 1
 	}
-	if err := l.waitUnsequenced(ctx, name); err != nil {
+	if err := l.states.waitUnsequenced(ctx, name); err != nil {
 		return Info{}, err
 	}
-	return info, l.waitDurable(ctx, name, c.Seq)
+	return info, l.states.waitDurable(ctx, name, c.Seq)
 }
 
 // Partition describes one partition of a copy; one that has no documents is
 // all zeros. Sizes are kept only in a copy made with CreateOptions.Partitioned.
 func (l *Local) Partition(ctx context.Context, name, partition string) (PartitionInfo, error) {
-	store, err := l.pin(ctx, name)
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		return PartitionInfo{}, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	snap, err := store.Snapshot()
 	if err != nil {
 		return PartitionInfo{}, fmt.Errorf("snapshot of %s: %w", name, err)
 	}
 	defer func() { _ = snap.Close() }() // read only: nothing to lose
-	if err := l.waitDurable(ctx, name, snap.Seq()); err != nil {
+	if err := l.states.waitDurable(ctx, name, snap.Seq()); err != nil {
 		return PartitionInfo{}, err
 	}
 	sums, err := snap.Sums(partitionBounds(partition))

@@ -76,19 +76,25 @@ func decodeLocal(id string, value []byte) (LocalDoc, error) {
 	return LocalDoc{ID: id, Rev: n, Body: value[size:]}, nil
 }
 
-// LocalGet reads a local document, id with "_local/"; fault.NotFound "missing"
+// LocalDocs is the local documents of copies.
+type LocalDocs struct {
+	states *copyStates
+	update func(ctx context.Context, req UpdateRequest) ([]EditResult, error)
+}
+
+// Get reads a local document, id with "_local/"; fault.NotFound "missing"
 // when it is not there.
-func (l *Local) LocalGet(ctx context.Context, name, id string) (*LocalDoc, error) {
-	store, err := l.pin(ctx, name)
+func (l *LocalDocs) Get(ctx context.Context, name, id string) (*LocalDoc, error) {
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	value, ok, err := store.Local(id)
 	if err != nil {
 		return nil, fmt.Errorf("read %q of %s: %w", id, name, err)
 	}
-	if err := l.waitUnsequenced(ctx, name); err != nil {
+	if err := l.states.waitUnsequenced(ctx, name); err != nil {
 		return nil, err
 	}
 	if !ok {
@@ -101,24 +107,24 @@ func (l *Local) LocalGet(ctx context.Context, name, id string) (*LocalDoc, error
 	return &d, nil
 }
 
-// LocalPut writes a local document, id with "_local/"; rev is what the client
+// Put writes a local document, id with "_local/"; rev is what the client
 // named (zero: nothing). It returns the new revision, 0-N. The error for a
 // revision that is no count is fault.BadRequest.
-func (l *Local) LocalPut(ctx context.Context, name, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
-	return l.localEdit(ctx, name, Edit{ID: id, Parent: rev, Body: body})
+func (l *LocalDocs) Put(ctx context.Context, name, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
+	return l.edit(ctx, name, Edit{ID: id, Parent: rev, Body: body})
 }
 
-// LocalDelete removes a local document and returns 0-0; fault.NotFound
+// Delete removes a local document and returns 0-0; fault.NotFound
 // "missing" when it is not there.
-func (l *Local) LocalDelete(ctx context.Context, name, id string, rev doc.Rev) (doc.Rev, error) {
-	if _, err := l.LocalGet(ctx, name, id); err != nil {
+func (l *LocalDocs) Delete(ctx context.Context, name, id string, rev doc.Rev) (doc.Rev, error) {
+	if _, err := l.Get(ctx, name, id); err != nil {
 		return doc.Rev{}, err
 	}
-	return l.localEdit(ctx, name, Edit{ID: id, Parent: rev, Deleted: true})
+	return l.edit(ctx, name, Edit{ID: id, Parent: rev, Deleted: true})
 }
 
-func (l *Local) localEdit(ctx context.Context, name string, e Edit) (doc.Rev, error) {
-	res, err := l.Update(ctx, UpdateRequest{Copy: name, Edits: []Edit{e}, NewEdits: true, NoPath: true})
+func (l *LocalDocs) edit(ctx context.Context, name string, e Edit) (doc.Rev, error) {
+	res, err := l.update(ctx, UpdateRequest{Copy: name, Edits: []Edit{e}, NewEdits: true, NoPath: true})
 	if err != nil {
 		return doc.Rev{}, err
 	}

@@ -27,9 +27,9 @@ type LocalStream struct {
 	init bool
 }
 
-// LocalDocs opens a listing of local documents; close it.
-func (l *Local) LocalDocs(ctx context.Context, req LocalDocsRequest) (*LocalStream, error) {
-	snap, _, err := l.snapshot(ctx, req.Copy)
+// List opens a listing of local documents; close it.
+func (l *LocalDocs) List(ctx context.Context, req LocalDocsRequest) (*LocalStream, error) {
+	snap, _, err := l.states.snapshot(ctx, req.Copy)
 	if err != nil {
 		return nil, err
 	}

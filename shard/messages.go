@@ -34,7 +34,7 @@ type Edit struct {
 
 // EditAttachment is one attachment of an Edit: a stub (content of the parent
 // or nearest stored ancestor), small content in Data, or content that
-// Local.PutAttachment has stored already under Key.
+// Attachments.Put has stored already under Key.
 type EditAttachment struct {
 	doc.Attachment
 	Stub      bool   // take everything but the name from the revision before

@@ -15,11 +15,11 @@ import (
 // order of ids. Of most documents it is asked whether the winner is here, or
 // they are not here at all: that much the heads tell.
 func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMissing, error) {
-	store, err := l.pin(ctx, name)
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	m := comparing{ids: ids, out: make([]IDMissing, len(ids))}
 	if err := m.fronts(store); err != nil {
 		return nil, err
@@ -28,11 +28,11 @@ func (l *Local) Missing(ctx context.Context, name string, ids []IDRevs) ([]IDMis
 		return nil, err
 	}
 	if m.absent {
-		if err := l.waitUnsequenced(ctx, name); err != nil {
+		if err := l.states.waitUnsequenced(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	return m.out, l.waitDurable(ctx, name, m.newest)
+	return m.out, l.states.waitDurable(ctx, name, m.newest)
 }
 
 // comparing is one Missing.

@@ -15,15 +15,15 @@ func errMissing() *fault.Error { return fault.New(fault.NotFound, reasonMissing)
 // "missing" when the document or the revision is not here, "deleted" when the
 // winner is a tombstone and AllowDeleted is not set.
 func (l *Local) Open(ctx context.Context, req OpenRequest) (*Doc, error) {
-	store, err := l.pin(ctx, req.Copy)
+	store, err := l.states.pin(ctx, req.Copy)
 	if err != nil {
 		return nil, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	if req.Latest {
 		req.Rev = doc.Rev{}
 	}
-	o := opener{local: l, store: store, req: &req}
+	o := opener{states: l.states, store: store, req: &req}
 	for tries := 0; ; tries++ {
 		var d *Doc
 		switch {
@@ -51,9 +51,9 @@ func (r *OpenRequest) plain() bool {
 
 // opener reads for one OpenRequest.
 type opener struct {
-	local *Local
-	store *storage.Store
-	req   *OpenRequest
+	states *copyStates
+	store  *storage.Store
+	req    *OpenRequest
 }
 
 // waitDurable returns when what was read at that sequence is durable; found tells
@@ -61,9 +61,9 @@ type opener struct {
 // which leaves no sequence behind.
 func (o *opener) waitDurable(ctx context.Context, seq uint64, found bool) error {
 	if !found {
-		return o.local.waitUnsequenced(ctx, o.req.Copy)
+		return o.states.waitUnsequenced(ctx, o.req.Copy)
 	}
-	return o.local.waitDurable(ctx, o.req.Copy, seq)
+	return o.states.waitDurable(ctx, o.req.Copy, seq)
 }
 
 // plain reads the winner by one lookup, without decoding the tree.

@@ -14,11 +14,11 @@ import (
 // otherwise each of Revs in the order asked, with Latest replaced by the
 // leaves that descend from it. No revision is answered twice.
 func (l *Local) OpenRevs(ctx context.Context, req OpenRevsRequest) ([]RevResult, error) {
-	store, err := l.pin(ctx, req.Copy)
+	store, err := l.states.pin(ctx, req.Copy)
 	if err != nil {
 		return nil, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	for tries := 0; ; tries++ {
 		out, err := l.openRevs(ctx, store, &req)
 		if !fault.Is(err, fault.Corruption) || tries == rereads {
@@ -32,7 +32,7 @@ func (l *Local) openRevs(ctx context.Context, store *storage.Store, req *OpenRev
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", req.ID, err)
 	}
-	o := opener{local: l, store: store, req: &OpenRequest{Copy: req.Copy, ID: req.ID}}
+	o := opener{states: l.states, store: store, req: &OpenRequest{Copy: req.Copy, ID: req.ID}}
 	if err := o.waitDurable(ctx, rec.Seq, ok); err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ type RevsAnswer struct {
 // rest is answered with fault.RequestTooLarge; 0: no bound.
 func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRequest, maxBytes int) ([]RevsAnswer, error) {
 	out := make([]RevsAnswer, len(reqs))
-	store, err := l.pin(ctx, name)
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		for i := range out {
 			out[i].Err = err
 		}
 		return out, ctx.Err()
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	var newest uint64 // what has to be durable for the answers to stand
 	absent, held := false, 0
 	failed := eachRecord(store, len(reqs), func(i int) string { return reqs[i].ID }, func(i int, rec *doc.Record) {
@@ -83,11 +83,11 @@ func (l *Local) OpenRevsMany(ctx context.Context, name string, reqs []OpenRevsRe
 		}
 	}
 	if absent {
-		if err := l.waitUnsequenced(ctx, name); err != nil {
+		if err := l.states.waitUnsequenced(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	return out, l.waitDurable(ctx, name, newest)
+	return out, l.states.waitDurable(ctx, name, newest)
 }
 
 // sizeOf returns how many bytes the bodies have.

@@ -18,7 +18,7 @@ func TestLocalDocuments(t *testing.T) {
 	ctx := context.Background()
 	put := func(r string, want string) {
 		t.Helper()
-		got, err := n.LocalPut(ctx, copyName, "_local/a", rev(t, r), []byte(`{"r":"`+r+`"}`))
+		got, err := n.LocalDocs.Put(ctx, copyName, "_local/a", rev(t, r), []byte(`{"r":"`+r+`"}`))
 		if err != nil || got.String() != want {
 			t.Fatalf("put with %q: %v %v", r, got, err)
 		}
@@ -27,11 +27,11 @@ func TestLocalDocuments(t *testing.T) {
 		put(c[0], c[1])
 	}
 	for _, bad := range []doc.Rev{{Pos: 1, ID: "1"}, {ID: "x"}, {ID: "-1"}} {
-		if _, err := n.LocalPut(ctx, copyName, "_local/a", bad, []byte("{}")); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != reasonBadRev {
+		if _, err := n.LocalDocs.Put(ctx, copyName, "_local/a", bad, []byte("{}")); !fault.Is(err, fault.BadRequest) || fault.Reason(err) != reasonBadRev {
 			t.Errorf("put with %v: %v", bad, err)
 		}
 	}
-	d, err := n.LocalGet(ctx, copyName, "_local/a")
+	d, err := n.LocalDocs.Get(ctx, copyName, "_local/a")
 	if err != nil || d.Rev != 101 || string(d.Body) != `{"r":"0-100"}` {
 		t.Fatalf("%+v %v", d, err)
 	}
@@ -40,7 +40,7 @@ func TestLocalDocuments(t *testing.T) {
 		t.Fatalf("replicated: %+v", r)
 	}
 	for _, id := range []string{"_local/shard-sync-x-y", "_local/purge-mem3-x", "_local/z"} {
-		if _, err := n.LocalPut(ctx, copyName, id, doc.Rev{}, []byte("{}")); err != nil {
+		if _, err := n.LocalDocs.Put(ctx, copyName, id, doc.Rev{}, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,13 +58,13 @@ func TestLocalDocuments(t *testing.T) {
 			t.Errorf("%+v: %s", c.req, got)
 		}
 	}
-	if r, err := n.LocalDelete(ctx, copyName, "_local/a", doc.Rev{}); err != nil || r.String() != "0-0" {
+	if r, err := n.LocalDocs.Delete(ctx, copyName, "_local/a", doc.Rev{}); err != nil || r.String() != "0-0" {
 		t.Fatal(r, err)
 	}
-	if _, err := n.LocalGet(ctx, copyName, "_local/a"); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "missing" {
+	if _, err := n.LocalDocs.Get(ctx, copyName, "_local/a"); !fault.Is(err, fault.NotFound) || fault.Reason(err) != "missing" {
 		t.Fatal(err)
 	}
-	if _, err := n.LocalDelete(ctx, copyName, "_local/a", doc.Rev{}); !fault.Is(err, fault.NotFound) {
+	if _, err := n.LocalDocs.Delete(ctx, copyName, "_local/a", doc.Rev{}); !fault.Is(err, fault.NotFound) {
 		t.Fatal(err)
 	}
 	if i := n.info(); i.Seq != 0 || i.Live != 0 {
@@ -75,7 +75,7 @@ func TestLocalDocuments(t *testing.T) {
 func (n *node) locals(req LocalDocsRequest) string {
 	n.t.Helper()
 	req.Copy = copyName
-	s, err := n.LocalDocs(context.Background(), req)
+	s, err := n.LocalDocs.List(context.Background(), req)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestLargeAttachments(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 20000)
 	upload := func(key byte) EditAttachment {
 		t.Helper()
-		s, err := n.PutAttachment(ctx, copyName, "d", [16]byte{key})
+		s, err := n.Attachments.Put(ctx, copyName, "d", [16]byte{key})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestLargeAttachments(t *testing.T) {
 	if got := n.read("d", [16]byte{1}); got != string(data) {
 		t.Fatalf("%d bytes", len(got))
 	}
-	r, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Offset: 100000, Length: 100})
+	r, err := n.Attachments.Read(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Offset: 100000, Length: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,16 +263,16 @@ func TestLargeAttachments(t *testing.T) {
 	_ = r.Close()
 	// Content that no edit took is dropped; given up content never was.
 	upload(2)
-	if err := n.DropAttachments(ctx, copyName, "d", [][16]byte{{2}}); err != nil {
+	if err := n.Attachments.Drop(ctx, copyName, "d", [][16]byte{{2}}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := n.PutAttachment(ctx, copyName, "d", [16]byte{3})
+	s, err := n.Attachments.Put(ctx, copyName, "d", [16]byte{3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Abort()
 	for _, key := range []byte{2, 3} {
-		if r, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{key}, Length: -1}); err == nil {
+		if r, err := n.Attachments.Read(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{key}, Length: -1}); err == nil {
 			_ = r.Close()
 			t.Errorf("content %d is still there", key)
 		} else if !fault.Is(err, fault.NotFound) {
@@ -291,7 +291,7 @@ func TestLargeAttachments(t *testing.T) {
 	if err := n.compactNow(Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Length: -1}); err == nil {
+	if r, err := n.Attachments.Read(ctx, AttachmentRange{Copy: copyName, ID: "d", Key: [16]byte{1}, Length: -1}); err == nil {
 		_ = r.Close()
 		t.Error("compaction left the content of inner revisions")
 	}
@@ -308,7 +308,7 @@ func TestLargeAttachments(t *testing.T) {
 func TestCreateAndDrop(t *testing.T) {
 	n := start(t, Options{})
 	ctx := context.Background()
-	if err := n.Create(ctx, copyName, CreateOptions{}); !fault.Is(err, fault.Exists) {
+	if err := n.Copies.Create(ctx, copyName, CreateOptions{}); !fault.Is(err, fault.Exists) {
 		t.Fatal(err)
 	}
 	n.must(n.edit("a", "", "{}"))
@@ -318,10 +318,10 @@ func TestCreateAndDrop(t *testing.T) {
 	}
 	defer w.Close()
 	uuid := n.info().UUID
-	if err := n.Compact(ctx, copyName, Limits{}, "db"); err != nil {
+	if err := n.Compactions.Start(ctx, copyName, Limits{}, "db"); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Drop(ctx, copyName); err != nil {
+	if err := n.Copies.Drop(ctx, copyName); err != nil {
 		t.Fatal(err)
 	}
 	<-w.C()
@@ -331,7 +331,7 @@ func TestCreateAndDrop(t *testing.T) {
 	if _, err := n.Update(ctx, UpdateRequest{Copy: copyName, Edits: []Edit{{ID: "a"}}}); !fault.Is(err, fault.NoCopy) {
 		t.Fatal(err)
 	}
-	if err := n.Drop(ctx, copyName); !fault.Is(err, fault.NoCopy) {
+	if err := n.Copies.Drop(ctx, copyName); !fault.Is(err, fault.NoCopy) {
 		t.Fatal(err)
 	}
 	n.create(CreateOptions{})
@@ -339,7 +339,7 @@ func TestCreateAndDrop(t *testing.T) {
 		t.Fatal(got)
 	}
 	n.must(n.edit("a", "", "{}"))
-	if names, err := n.Names(); err != nil || len(names) != 1 || names[0] != copyName {
+	if names, err := n.Copies.Names(); err != nil || len(names) != 1 || names[0] != copyName {
 		t.Fatal(names, err)
 	}
 }
@@ -360,22 +360,25 @@ func TestNoSuchCopy(t *testing.T) {
 			_, err := n.OpenRevs(ctx, OpenRevsRequest{Copy: copyName, ID: "a", All: true})
 			return err
 		},
-		"missing":    func() error { _, err := n.Missing(ctx, copyName, []IDRevs{{ID: "a"}}); return err },
-		"all docs":   func() error { _, err := n.AllDocs(ctx, DocsRequest{Copy: copyName}); return err },
-		"by id":      func() error { _, err := n.DocsByID(ctx, copyName, []string{"a"}, false, false); return err },
-		"changes":    func() error { _, err := n.Changes(ctx, ChangesRequest{Copy: copyName}); return err },
-		"local get":  func() error { _, err := n.LocalGet(ctx, copyName, "_local/a"); return err },
-		"local put":  func() error { _, err := n.LocalPut(ctx, copyName, "_local/a", doc.Rev{}, []byte("{}")); return err },
-		"local docs": func() error { _, err := n.LocalDocs(ctx, LocalDocsRequest{Copy: copyName}); return err },
+		"missing":   func() error { _, err := n.Missing(ctx, copyName, []IDRevs{{ID: "a"}}); return err },
+		"all docs":  func() error { _, err := n.AllDocs(ctx, DocsRequest{Copy: copyName}); return err },
+		"by id":     func() error { _, err := n.DocsByID(ctx, copyName, []string{"a"}, false, false); return err },
+		"changes":   func() error { _, err := n.Changes(ctx, ChangesRequest{Copy: copyName}); return err },
+		"local get": func() error { _, err := n.LocalDocs.Get(ctx, copyName, "_local/a"); return err },
+		"local put": func() error {
+			_, err := n.LocalDocs.Put(ctx, copyName, "_local/a", doc.Rev{}, []byte("{}"))
+			return err
+		},
+		"local docs": func() error { _, err := n.LocalDocs.List(ctx, LocalDocsRequest{Copy: copyName}); return err },
 		"purge":      func() error { _, err := n.Purge(ctx, copyName, []PurgeItem{{ID: "a"}}); return err },
 		"purges":     func() error { _, err := n.Purges(ctx, copyName, 0); return err },
 		"info":       func() error { _, err := n.Info(ctx, copyName); return err },
 		"partition":  func() error { _, err := n.Partition(ctx, copyName, "p"); return err },
-		"compact":    func() error { return n.Compact(ctx, copyName, Limits{}, "db") },
-		"drop":       func() error { return n.Drop(ctx, copyName) },
-		"put att":    func() error { _, err := n.PutAttachment(ctx, copyName, "a", [16]byte{1}); return err },
-		"read att":   func() error { _, err := n.ReadAttachment(ctx, AttachmentRange{Copy: copyName, ID: "a"}); return err },
-		"drop att":   func() error { return n.DropAttachments(ctx, copyName, "a", [][16]byte{{1}}) },
+		"compact":    func() error { return n.Compactions.Start(ctx, copyName, Limits{}, "db") },
+		"drop":       func() error { return n.Copies.Drop(ctx, copyName) },
+		"put att":    func() error { _, err := n.Attachments.Put(ctx, copyName, "a", [16]byte{1}); return err },
+		"read att":   func() error { _, err := n.Attachments.Read(ctx, AttachmentRange{Copy: copyName, ID: "a"}); return err },
+		"drop att":   func() error { return n.Attachments.Drop(ctx, copyName, "a", [][16]byte{{1}}) },
 	} {
 		if err := op(); !fault.Is(err, fault.NoCopy) || fault.Reason(err) != "no_db_file" {
 			t.Errorf("%s: %v", name, err)
@@ -405,7 +408,7 @@ func TestAdmin(t *testing.T) {
 func TestContentDroppedMeanwhile(t *testing.T) {
 	n := start(t, Options{})
 	ctx := context.Background()
-	s, err := n.PutAttachment(ctx, copyName, "d", [16]byte{1})
+	s, err := n.Attachments.Put(ctx, copyName, "d", [16]byte{1})
 	if err == nil {
 		_, err = s.Write([]byte("content"))
 	}
@@ -417,14 +420,14 @@ func TestContentDroppedMeanwhile(t *testing.T) {
 	}
 	big := EditAttachment{Attachment: doc.Attachment{Name: "big", Key: [16]byte{1}, Length: 7, StoredLength: 7}}
 	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{big}}, {ID: "e", Body: []byte("{}")}}}
-	task := &updateTask{local: n.Local, req: &req, validator: cachingValidator{ctx: ctx, req: &req}}
+	task := &updateTask{states: n.Local.states, req: &req, validator: cachingValidator{ctx: ctx, req: &req}}
 	if err := task.prepare(ctx); err != nil || task.plan.results[0].Err != nil {
 		t.Fatal(err, task.plan.results)
 	}
-	if err := n.DropAttachments(ctx, copyName, "d", [][16]byte{{1}}); err != nil {
+	if err := n.Attachments.Drop(ctx, copyName, "d", [][16]byte{{1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.submit(ctx, copyName, task, false); err != nil {
+	if err := n.states.submit(ctx, copyName, task, false); err != nil {
 		t.Fatal(err)
 	}
 	res := task.plan.results

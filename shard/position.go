@@ -10,14 +10,14 @@ import (
 // are woken. A copy that has stopped gives no position, but the error that says
 // why: whoever waits for it to move would wait in vain.
 func (l *Local) Position(ctx context.Context, name string) (uuid [16]byte, seq uint64, err error) {
-	store, err := l.pin(ctx, name)
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		return uuid, 0, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	if err := store.Err(); err != nil {
 		return uuid, 0, fmt.Errorf("position of %s: %w", name, err)
 	}
 	seq = store.Counters().Seq
-	return store.UUID(), seq, l.waitDurable(ctx, name, seq)
+	return store.UUID(), seq, l.states.waitDurable(ctx, name, seq)
 }

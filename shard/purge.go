@@ -28,7 +28,7 @@ func (l *Local) Purge(ctx context.Context, name string, items []PurgeItem) ([]Pu
 		return nil, nil
 	}
 	t := &purgeTask{items: slices.Clone(items)}
-	if err := l.submit(ctx, name, t, false); err != nil {
+	if err := l.states.submit(ctx, name, t, false); err != nil {
 		return nil, err
 	}
 	return t.results, nil
@@ -90,11 +90,11 @@ func (t *purgeTask) stage(g *groupCommit) error {
 // what a follower has not passed. A
 // purge of which more became known later has several entries.
 func (l *Local) Purges(ctx context.Context, name string, since uint64) ([]PurgeInfo, error) {
-	store, err := l.pin(ctx, name)
+	store, err := l.states.pin(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	defer l.engine.Release(store)
+	defer l.states.engine.Release(store)
 	it, err := store.Purges(since)
 	if err != nil {
 		return nil, fmt.Errorf("purge log of %s: %w", name, err)
@@ -111,5 +111,5 @@ func (l *Local) Purges(ctx context.Context, name string, since uint64) ([]PurgeI
 	if err := it.Close(); err != nil {
 		return nil, fmt.Errorf("purge log of %s: %w", name, err)
 	}
-	return out, l.waitUnsequenced(ctx, name)
+	return out, l.states.waitUnsequenced(ctx, name)
 }

@@ -68,7 +68,7 @@ func TestPurgeLogIsHeld(t *testing.T) {
 	}
 	put := func(id, body string) {
 		t.Helper()
-		if _, err := n.LocalPut(context.Background(), copyName, id, doc.Rev{}, []byte(body)); err != nil {
+		if _, err := n.LocalDocs.Put(context.Background(), copyName, id, doc.Rev{}, []byte(body)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestPurgeLogIsHeldDuringCompaction(t *testing.T) {
 			n := start(t, Options{})
 			put := func(body string) {
 				t.Helper()
-				_, err := n.LocalPut(context.Background(), copyName, "_local/purge-mem3-a-b", doc.Rev{}, []byte(body))
+				_, err := n.LocalDocs.Put(context.Background(), copyName, "_local/purge-mem3-a-b", doc.Rev{}, []byte(body))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -128,7 +128,7 @@ func TestPurgeLogIsHeldDuringCompaction(t *testing.T) {
 			}
 			defer n.engine.Release(store)
 			passes := 0
-			err = n.compact(context.Background(), copyName, store, Limits{PurgedInfos: 3}, func(uint64, uint64) {
+			err = n.Compactions.run(context.Background(), copyName, store, Limits{PurgedInfos: 3}, func(uint64, uint64) {
 				if passes++; passes == 1 {
 					put(`{"purge_seq":10}`)
 					purge(13, 20)

@@ -36,12 +36,12 @@ func TestMarksOfBefore(t *testing.T) {
 		t.Helper()
 		n.stop()
 		n = open(t, fs, Options{})
-		if all := n.AllRebuilding(); !slices.Equal(all, want) {
+		if all := n.Copies.AllRebuilding(); !slices.Equal(all, want) {
 			t.Errorf("marks of %q, want %q", all, want)
 		}
 		for _, name := range []string{copyName, other} {
-			if n.Rebuilding(name) != slices.Contains(want, name) {
-				t.Errorf("%s: %t", name, n.Rebuilding(name))
+			if n.Copies.Rebuilding(name) != slices.Contains(want, name) {
+				t.Errorf("%s: %t", name, n.Copies.Rebuilding(name))
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func TestMarksOfBefore(t *testing.T) {
 		t.Error("a copy with a mark does not answer")
 	}
 	for range 2 { // again changes nothing
-		if err := n.EndRebuilding(copyName); err != nil {
+		if err := n.Copies.EndRebuilding(copyName); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,13 +59,13 @@ func TestMarksOfBefore(t *testing.T) {
 	if got := n.info(); got.Live != 1 {
 		t.Errorf("%+v", got)
 	}
-	if err := n.Create(t.Context(), other, CreateOptions{ID: 7}); err != nil {
+	if err := n.Copies.Create(t.Context(), other, CreateOptions{ID: 7}); err != nil {
 		t.Fatal(err)
 	}
-	if !n.Rebuilding(other) {
+	if !n.Copies.Rebuilding(other) {
 		t.Error("a mark went by itself")
 	}
-	if err := n.Drop(t.Context(), other); err != nil {
+	if err := n.Copies.Drop(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	restart()

@@ -9,7 +9,7 @@ const recentGroups = 8
 // the request read them, without reading them again.
 //
 // Timestamps are readings of the node's clock, which counts applied groups
-// (Local.clock). A request notes the timestamp before it reads. A group gets its
+// (copyStates.clock). A request notes the timestamp before it reads. A group gets its
 // timestamp after it has been applied. So a group with a timestamp at or before a
 // request's was seen by the request; all others may not have been.
 //

@@ -24,7 +24,7 @@ func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, er
 	if len(req.Edits) == 0 {
 		return nil, nil
 	}
-	t := &updateTask{local: l, req: &req}
+	t := &updateTask{states: l.states, req: &req}
 	t.validator = cachingValidator{ctx: ctx, req: &req}
 	if err := t.validator.find(ctx, l); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, er
 		if err := t.prepare(ctx); err != nil {
 			return nil, err
 		}
-		err := l.submit(ctx, req.Copy, t, req.Delayed)
+		err := l.states.submit(ctx, req.Copy, t, req.Delayed)
 		if err == nil {
 			return t.plan.results, nil
 		}
@@ -45,7 +45,7 @@ func (l *Local) Update(ctx context.Context, req UpdateRequest) ([]EditResult, er
 
 // updateTask is an Update on its way through the writer.
 type updateTask struct {
-	local     *Local
+	states    *copyStates
 	req       *UpdateRequest
 	validator cachingValidator
 	readTS    uint64     // of the node's clock, from before the documents were read
@@ -57,12 +57,12 @@ type updateTask struct {
 // request: the reading warms the cache for the writer, and usually the writer
 // only has to take over the outcome.
 func (t *updateTask) prepare(ctx context.Context) error {
-	t.readTS = t.local.clock.Load()
-	store, err := t.local.pin(ctx, t.req.Copy)
+	t.readTS = t.states.clock.Load()
+	store, err := t.states.pin(ctx, t.req.Copy)
 	if err != nil {
 		return err
 	}
-	defer t.local.engine.Release(store)
+	defer t.states.engine.Release(store)
 	full, err := fullPartitions(store, t.req)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (t *updateTask) cost() (edits, bytes int) {
 
 // stage implements task.
 func (t *updateTask) stage(g *groupCommit) error {
-	if t.readTS < t.local.reopenedTS.Load() {
+	if t.readTS < t.states.reopenedTS.Load() {
 		return errStale // what prepare has read was never durable, perhaps
 	}
 	if seen := t.req.PurgesSeen; seen != nil {
@@ -238,7 +238,7 @@ func fullPartitions(store *storage.Store, req *UpdateRequest) (map[string]bool, 
 }
 
 // absentContent returns the edits, by their place, that refer to content which
-// PutAttachment has not stored in this copy: it was not reached when the content
+// Attachments.Put has not stored in this copy: it was not reached when the content
 // came in, or has been restarted since. nil when there are none.
 func absentContent(store *storage.Store, edits []Edit) (map[int]bool, error) {
 	var absent map[int]bool

@@ -2,9 +2,9 @@ package shard
 
 // Watch tells when the durable sequence of a copy has moved.
 type Watch struct {
-	local  *Local
+	states *copyStates
 	c      chan struct{}
-	state  *copyState // this and closed are guarded by Local.mu
+	state  *copyState // this and closed are guarded by copyStates.mu
 	closed bool
 }
 
@@ -18,16 +18,20 @@ func (l *Local) Watch(name string) (*Watch, error) {
 // WatchOn is Watch with a channel that watches of several copies may share. It
 // needs room for one value.
 func (l *Local) WatchOn(name string, ch chan struct{}) (*Watch, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	return l.states.watch(name, ch)
+}
+
+func (s *copyStates) watch(name string, ch chan struct{}) (*Watch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, errClosed()
 	}
 	// A watch is a user of the copyState, but not of the Local: Close does not
 	// wait for it.
-	c := l.stateLocked(name)
+	c := s.stateLocked(name)
 	c.users++
-	w := &Watch{local: l, state: c, c: ch}
+	w := &Watch{states: s, state: c, c: ch}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.watchers == nil {
@@ -52,9 +56,9 @@ func (w *Watch) signal() {
 
 // Close ends the watch. It may be called more than once.
 func (w *Watch) Close() {
-	l := w.local
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	s := w.states
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if w.closed {
 		return
 	}
@@ -64,5 +68,5 @@ func (w *Watch) Close() {
 	delete(c.mu.watchers, w)
 	c.mu.Unlock()
 	c.users--
-	l.forgetIdleLocked(c)
+	s.forgetIdleLocked(c)
 }

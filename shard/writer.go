@@ -56,15 +56,15 @@ func (j *job) answer(err error) {
 // ends while the task waits in the queue, the task is not done at all; once
 // the writer has taken it, submit stays until the outcome is known, which
 // takes as long as the disk does.
-func (l *Local) submit(ctx context.Context, name string, t task, early bool) error {
-	if c := l.lookup(name); c != nil {
-		l.reopen(c)
+func (s *copyStates) submit(ctx context.Context, name string, t task, early bool) error {
+	if c := s.lookup(name); c != nil {
+		s.reopen(c)
 	}
-	c, err := l.acquireState(name)
+	c, err := s.acquire(name)
 	if err != nil {
 		return err
 	}
-	defer l.releaseState(c)
+	defer s.release(c)
 	j := &job{task: t, early: early, done: make(chan error, 1)}
 	if err := c.enqueue(j); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *copyState) enqueue(j *job) error {
 	if !c.mu.active {
 		c.mu.active = true
 		c.mu.exited = make(chan struct{})
-		c.local.wg.Go(c.runWriter)
+		c.states.wg.Go(c.runWriter)
 	}
 	c.wakeWriter()
 	return nil
@@ -131,8 +131,8 @@ func (c *copyState) takeJobs(into []*job) []*job {
 // runWriter is the writer goroutine: it runs groups while there are jobs, and a
 // little longer.
 func (c *copyState) runWriter() {
-	defer c.local.writerEnded(c)
-	c.recent.reset(c.local.clock.Load())
+	defer c.states.writerEnded(c)
+	c.recent.reset(c.states.clock.Load())
 	c.purged.reset()
 	idle := time.NewTimer(writerIdleTime)
 	defer idle.Stop()
@@ -180,7 +180,7 @@ func (c *copyState) waitForJobs(idle *time.Timer) bool {
 		case <-c.wake:
 		case <-idle.C:
 			return false
-		case <-c.local.closing:
+		case <-c.states.closing:
 			return false
 		}
 	}

@@ -47,7 +47,7 @@ func newCopy(t *testing.T, docs int) replica.Held {
 			}
 		}
 	})
-	if err := l.Create(t.Context(), copyName, shard.CreateOptions{}); err != nil {
+	if err := l.Copies.Create(t.Context(), copyName, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	req := shard.UpdateRequest{Copy: copyName, NewEdits: true}

@@ -37,7 +37,7 @@ func (r *Register) Identify(ctx context.Context, m Map, node string) (stays bool
 func (r *Register) IdentifyCopies(ctx context.Context, m Map, node string, names []string) (stays bool) {
 	var stored []paths.Store
 	for _, name := range names {
-		if id, err := r.shards.CopyID(name); err == nil {
+		if id, err := r.shards.ID(name); err == nil {
 			stored = append(stored, paths.Store{Name: name, CopyID: id})
 		}
 	}
@@ -64,7 +64,7 @@ func (r *Register) identify(ctx context.Context, m Map, node string, stored []pa
 
 // name has the directory of a copy tell which one it is.
 func (r *Register) name(copyName string, id uint64) bool {
-	err := r.shards.SetCopyID(copyName, id)
+	err := r.shards.SetID(copyName, id)
 	if err != nil && !fault.Is(err, fault.NoCopy) {
 		r.log.Error("directory of a copy does not tell which one it is", zap.String("copy", copyName), zap.Error(err))
 	}

@@ -19,7 +19,7 @@ import (
 
 // Register is the lost copies of a node. It is safe for concurrent use.
 type Register struct {
-	shards *shard.Local
+	shards *shard.Copies
 	log    *zap.Logger
 	mu     sync.Mutex
 	names  map[string]struct{}
@@ -28,7 +28,7 @@ type Register struct {
 }
 
 // NewRegister returns a register without copies.
-func NewRegister(shards *shard.Local, log *zap.Logger) *Register {
+func NewRegister(shards *shard.Copies, log *zap.Logger) *Register {
 	return &Register{shards: shards, log: log, names: make(map[string]struct{})}
 }
 

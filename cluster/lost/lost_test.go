@@ -38,7 +38,7 @@ func register(t *testing.T) (r *Register, disk vfs.FS, lines *observer.ObservedL
 		}
 	})
 	core, lines := observer.New(zap.WarnLevel)
-	return NewRegister(shards, zap.New(core)), disk, lines
+	return NewRegister(shards.Copies, zap.New(core)), disk, lines
 }
 
 // TestSetAside: the log names a copy that was moved out of the way.

@@ -89,7 +89,7 @@ func (h *history) step() {
 			h.push(n, to)
 		}
 	case "compact":
-		if err := n.Compact(context.Background(), n.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+		if err := n.Compactions.Start(context.Background(), n.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
 	}

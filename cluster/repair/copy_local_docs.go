@@ -36,7 +36,7 @@ func (p *push) copyLocalDocs(ctx context.Context) error {
 // copyLocalBatch does that with a batch from an id on. It returns where the next one begins, empty after
 // the last, and how many documents were not the same.
 func (p *push) copyLocalBatch(ctx context.Context, from string) (next string, sent int, err error) {
-	s, err := p.local.LocalDocs(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: from, Hi: localPrefix + "\xff", HasHi: true})
+	s, err := p.local.LocalDocs.List(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: from, Hi: localPrefix + "\xff", HasHi: true})
 	if err != nil {
 		return "", 0, err
 	}

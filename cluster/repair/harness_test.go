@@ -73,7 +73,7 @@ func (n *node) open() {
 func (n *node) create(o shard.CreateOptions) {
 	n.t.Helper()
 	o.ID = n.id
-	if err := n.Create(context.Background(), n.copy, o); err != nil {
+	if err := n.Copies.Create(context.Background(), n.copy, o); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -91,7 +91,7 @@ func (n *node) stop() {
 // lose replaces the copy by an empty one.
 func (n *node) lose(o shard.CreateOptions) {
 	n.t.Helper()
-	if err := n.Drop(context.Background(), n.copy); err != nil {
+	if err := n.Copies.Drop(context.Background(), n.copy); err != nil {
 		n.t.Fatal(err)
 	}
 	n.create(o)
@@ -168,7 +168,7 @@ func (n *node) attach(id, name string, key byte, content []byte) shard.EditAttac
 		return a
 	}
 	a.Key = [16]byte{key}
-	s, err := n.PutAttachment(context.Background(), n.copy, id, a.Key)
+	s, err := n.Attachments.Put(context.Background(), n.copy, id, a.Key)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func (n *node) showDoc(id string) string {
 
 func (n *node) content(id string, a doc.Attachment) []byte {
 	n.t.Helper()
-	r, err := n.ReadAttachment(context.Background(), shard.AttachmentRange{Copy: n.copy, ID: id, Key: a.Key, Length: -1})
+	r, err := n.Attachments.Read(context.Background(), shard.AttachmentRange{Copy: n.copy, ID: id, Key: a.Key, Length: -1})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (r *Repair) look(ctx context.Context) error {
 			s := &db.Shards[i]
 			one, here := s.CopyOn(r.o.Node)
 			name := db.CopyName(s.Range)
-			there := here && r.o.Local.Has(name)
+			there := here && r.o.Local.Copies.Has(name)
 			switch {
 			case here && one.State == ring.StateJoining && there: // else it is not made yet
 				seen[joiner{name, one.ID}] = struct{}{}

@@ -99,7 +99,7 @@ func TestLostCopyIsFilledAfterManyFailedPushes(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		w.fill(10)
 		a, b, c := w.node(0), w.node(1), w.node(2)
-		if err := b.Drop(w.ctx, b.copy); err != nil {
+		if err := b.Copies.Drop(w.ctx, b.copy); err != nil {
 			t.Fatal(err)
 		}
 		a.put("more", doc.Rev{}, `{}`)
@@ -326,7 +326,7 @@ func TestPushesAreAskedFor(t *testing.T) {
 			}
 		})
 		b.noPush()
-		if err := b.Drop(w.ctx, b.copy); err != nil {
+		if err := b.Copies.Drop(w.ctx, b.copy); err != nil {
 			t.Fatal(err)
 		}
 		id := b.join()
@@ -448,7 +448,7 @@ func TestJoiningBesideNodeThatHangs(t *testing.T) {
 		first, second := w.nodes[two.Shards[0].Nodes()[0]], w.nodes[two.Shards[0].Nodes()[1]]
 		for _, n := range []*member{first, second} {
 			one, _ := two.Copy(name, n.name)
-			if err := n.Create(w.ctx, name, shard.CreateOptions{ID: one.ID}); err != nil {
+			if err := n.Copies.Create(w.ctx, name, shard.CreateOptions{ID: one.ID}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -117,7 +117,7 @@ func (p *push) freePurges(ctx context.Context) error {
 		return nil
 	}
 	prefix := purgeCheckpointPrefix(p.source.Node)
-	s, err := p.local.LocalDocs(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: prefix, Hi: prefix + "~", HasHi: true, System: true})
+	s, err := p.local.LocalDocs.List(ctx, shard.LocalDocsRequest{Copy: p.source.Name, Lo: prefix, Hi: prefix + "~", HasHi: true, System: true})
 	if err != nil {
 		return fmt.Errorf("followers of the log of purges: %w", err)
 	}
@@ -131,7 +131,7 @@ func (p *push) freePurges(ctx context.Context) error {
 		if json.Unmarshal(b.Rows[i].Body, &t) == nil && slices.ContainsFunc(p.followers, func(f pair) bool { return f.node == t.Node && f.to == t.Copy }) {
 			continue
 		}
-		_, err := p.local.LocalDelete(ctx, p.source.Name, b.Rows[i].ID, doc.Rev{})
+		_, err := p.local.LocalDocs.Delete(ctx, p.source.Name, b.Rows[i].ID, doc.Rev{})
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("followers of the log of purges: %w", err)
 		}

@@ -170,7 +170,7 @@ func (o *ordering) step(pushes bool) {
 			o.busyPush(n, to)
 		}
 	case "compact":
-		if err := n.Compact(context.Background(), n.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+		if err := n.Compactions.Start(context.Background(), n.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ func TestPushBringsEverything(t *testing.T) {
 	gone := a.put("gone", doc.Rev{}, `{}`)
 	a.remove("gone", gone)
 	a.put("_design/x", doc.Rev{}, `{"views":{}}`)
-	if _, err := a.LocalPut(context.Background(), copyName, "_local/mine", doc.Rev{}, []byte(`{}`)); err != nil {
+	if _, err := a.LocalDocs.Put(context.Background(), copyName, "_local/mine", doc.Rev{}, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	o, err := a.pushTo(b, b.copies()).run(context.Background())
@@ -45,7 +45,7 @@ func TestPushBringsEverything(t *testing.T) {
 	agree(t, a, b)
 	a.check()
 	b.check()
-	if _, err := b.LocalGet(context.Background(), copyName, "_local/mine"); !fault.Is(err, fault.NotFound) {
+	if _, err := b.LocalDocs.Get(context.Background(), copyName, "_local/mine"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a local document was pushed: %v", err)
 	}
 	// Nothing is left to do, so nothing is written.
@@ -230,7 +230,7 @@ func TestContentThatIsThereIsNotPushedAgain(t *testing.T) {
 	left := b.attach("d", "large", 1, large)
 	a.put("d", doc.Rev{}, `{}`, a.attach("d", "large", 1, large))
 	drop := &meddling{Copies: b.copies(), uploaded: func() {
-		if err := b.DropAttachments(context.Background(), b.copy, "d", [][16]byte{left.Key}); err != nil {
+		if err := b.Attachments.Drop(context.Background(), b.copy, "d", [][16]byte{left.Key}); err != nil {
 			t.Fatal(err)
 		}
 	}}

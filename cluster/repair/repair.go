@@ -246,7 +246,7 @@ func (r *Repair) bringLocalDocs(ctx context.Context, it *item, p *push, role rol
 	span, _ := p.source.Intersect(p.target.Range)
 	switch {
 	case it.node == r.o.Node:
-		return r.o.Local.CloneLocalDocs(ctx, shard.CloneOptions{
+		return r.o.Local.Clones.LocalDocs(ctx, shard.CloneOptions{
 			Source: it.copy, Target: it.target(), Range: span, Partitioned: p.limits.Partitioned,
 		})
 	case role.moved && it.locals != role.target: // from then on it gets each edit

@@ -163,7 +163,7 @@ func (m *member) held() *replica.Local {
 // empty.
 func (m *member) lose() {
 	m.t.Helper()
-	if err := m.Drop(m.world.ctx, m.copy); err != nil {
+	if err := m.Copies.Drop(m.world.ctx, m.copy); err != nil {
 		m.t.Fatal(err)
 	}
 	m.make(m.join())
@@ -187,10 +187,10 @@ func (m *member) join() uint64 {
 // make makes the copy with that id.
 func (m *member) make(id uint64) {
 	m.t.Helper()
-	err := m.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
+	err := m.Copies.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
 	for fault.Is(err, fault.Exists) { // somebody reads the copy that was dropped
 		<-time.After(time.Millisecond)
-		err = m.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
+		err = m.Copies.Create(m.world.ctx, m.copy, shard.CreateOptions{ID: id})
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -451,7 +451,7 @@ func purgesAfterNodeWentAway(t *testing.T, leave func(w *world, a, b *member)) {
 		for i, r := range revs {
 			a.purge(byte(i+1), string(rune('A'+i)), r)
 		}
-		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+		if err := a.Compactions.Start(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(10 * time.Minute)
@@ -464,7 +464,7 @@ func purgesAfterNodeWentAway(t *testing.T, leave func(w *world, a, b *member)) {
 		if got := a.showDoc("A"); got != "A" {
 			t.Errorf("a purged document is %s", got)
 		}
-		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+		if err := a.Compactions.Start(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(time.Minute)
@@ -489,7 +489,7 @@ func TestAwayAndDeleted(t *testing.T) {
 			a.purge(byte(i+1), string(rune('A'+i)), r)
 		}
 		w.wait(time.Minute)
-		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+		if err := a.Compactions.Start(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(time.Minute)
@@ -499,7 +499,7 @@ func TestAwayAndDeleted(t *testing.T) {
 		b.setDown(false)
 		w.wait(time.Minute)
 		w.agree()
-		if err := a.Compact(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
+		if err := a.Compactions.Start(w.ctx, a.copy, shard.Limits{PurgedInfos: 1}, "db"); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(time.Minute)
@@ -516,7 +516,7 @@ func TestAwayAndDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range []*member{a, b} {
-			if err := m.Drop(w.ctx, m.copy); err != nil {
+			if err := m.Copies.Drop(w.ctx, m.copy); err != nil {
 				t.Fatal(err)
 			}
 		}

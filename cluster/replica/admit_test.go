@@ -34,7 +34,7 @@ func answering(t *testing.T) (*Local, Remote) {
 func admitted(t *testing.T, local *Local, p Remote) {
 	t.Helper()
 	const named, unnamed, absent = "shards/00000000-ffffffff/named.1763600000", testCopy, "shards/00000000-ffffffff/none.1763600000"
-	if err := local.held.Shards.Create(t.Context(), named, shard.CreateOptions{ID: 5}); err != nil {
+	if err := local.held.Shards.Copies.Create(t.Context(), named, shard.CreateOptions{ID: 5}); err != nil {
 		t.Fatal(err)
 	}
 	for at, copies := range map[string]Copies{"here": local, "elsewhere": p} {
@@ -224,7 +224,7 @@ func TestOlderMap(t *testing.T) {
 func TestRepairGoesByDirectories(t *testing.T) {
 	local := newLocal(t)
 	const name = "shards/00000000-ffffffff/named.1763600000"
-	if err := local.held.Shards.Create(t.Context(), name, shard.CreateOptions{ID: 5}); err != nil {
+	if err := local.held.Shards.Copies.Create(t.Context(), name, shard.CreateOptions{ID: 5}); err != nil {
 		t.Fatal(err)
 	}
 	ctx := wire.ForRepair(t.Context())
@@ -346,7 +346,7 @@ func TestCopyIsMade(t *testing.T) {
 				if tc.id == 0 {
 					return tc.err
 				}
-				return local.held.Shards.Create(ctx, name, shard.CreateOptions{ID: tc.id})
+				return local.held.Shards.Copies.Create(ctx, name, shard.CreateOptions{ID: tc.id})
 			}
 			_, err := LocalGet.On(t.Context(), Copy{At: local, To: tc.to}, LocalGetRequest{name, "_local/x"})
 			answered := fault.Is(err, fault.NotFound) && fault.Reason(err) == "missing"

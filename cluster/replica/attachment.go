@@ -12,7 +12,9 @@ import (
 // ReadAttachment reads stored bytes of an attachment.
 var ReadAttachment = declare(Operation[shard.AttachmentRange, io.ReadCloser]{
 	Copy: func(q shard.AttachmentRange) string { return q.Copy },
-	Run:  shards((*shard.Local).ReadAttachment),
+	Run: func(h *Held, ctx context.Context, q shard.AttachmentRange) (io.ReadCloser, error) {
+		return h.Shards.Attachments.Read(ctx, q)
+	},
 	Over: download{},
 })
 
@@ -46,7 +48,7 @@ var PutAttachment = declare(Operation[PutAttachmentRequest, shard.AttachmentSink
 	Copy:  func(q PutAttachmentRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(h *Held, ctx context.Context, q PutAttachmentRequest) (shard.AttachmentSink, error) {
-		return h.Shards.PutAttachment(ctx, q.Copy, q.ID, q.Key)
+		return h.Shards.Attachments.Put(ctx, q.Copy, q.ID, q.Key)
 	},
 	Over: upload{},
 })
@@ -75,7 +77,7 @@ var DropAttachments = declare(Operation[DropAttachmentsRequest, Done]{
 	Copy:  func(q DropAttachmentsRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(h *Held, ctx context.Context, q DropAttachmentsRequest) (Done, error) {
-		return Done{}, h.Shards.DropAttachments(ctx, q.Copy, q.ID, q.Keys)
+		return Done{}, h.Shards.Attachments.Drop(ctx, q.Copy, q.ID, q.Keys)
 	},
 	Over: unary(wirepb.Op_DROP_ATTACHMENTS, wire.ClassWrite,
 		codec[DropAttachmentsRequest, *wirepb.DropAttachmentsRequest]{

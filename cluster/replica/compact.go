@@ -20,7 +20,7 @@ var Compact = declare(Operation[CompactRequest, Done]{
 	Copy:  func(q CompactRequest) string { return q.Copy },
 	Needs: Present,
 	Run: func(h *Held, ctx context.Context, q CompactRequest) (Done, error) {
-		return Done{}, h.Shards.Compact(ctx, q.Copy, q.Limits, q.DB)
+		return Done{}, h.Shards.Compactions.Start(ctx, q.Copy, q.Limits, q.DB)
 	},
 	Over: unary(wirepb.Op_COMPACT, wire.ClassWrite,
 		codec[CompactRequest, *wirepb.CompactRequest]{

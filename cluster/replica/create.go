@@ -21,7 +21,7 @@ var Create = declare(Operation[CreateRequest, Done]{
 	Copy:  func(q CreateRequest) string { return q.Copy },
 	Needs: Present, Unheld: true,
 	Run: func(h *Held, ctx context.Context, q CreateRequest) (Done, error) {
-		return Done{}, h.Shards.Create(ctx, q.Copy, shard.CreateOptions{ID: q.ID, Partitioned: q.Partitioned})
+		return Done{}, h.Shards.Copies.Create(ctx, q.Copy, shard.CreateOptions{ID: q.ID, Partitioned: q.Partitioned})
 	},
 	Over: unary(wirepb.Op_CREATE, wire.ClassWrite,
 		codec[CreateRequest, *wirepb.CreateRequest]{
@@ -42,7 +42,7 @@ var Drop = declare(Operation[string, Done]{
 		if h.Dropped != nil {
 			h.Dropped(copyName)
 		}
-		return Done{}, h.Shards.Drop(ctx, copyName)
+		return Done{}, h.Shards.Copies.Drop(ctx, copyName)
 	},
 	Over: unary(wirepb.Op_DROP, wire.ClassWrite, copyCodec(), doneCodec()),
 })

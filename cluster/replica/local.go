@@ -72,13 +72,13 @@ func (l *Local) Operations() wire.Operations {
 }
 
 // Has reports whether a copy is on the disk. It is not opened for that.
-func (l *Local) Has(name string) bool { return l.held.Shards.Has(name) }
+func (l *Local) Has(name string) bool { return l.held.Shards.Copies.Has(name) }
 
 // DiskFull is fault.InsufficientStorage while the disk of this node is full.
-func (l *Local) DiskFull() error { return l.held.Shards.DiskFull() }
+func (l *Local) DiskFull() error { return l.held.Shards.Copies.DiskFull() }
 
 // Names lists the copies, sorted.
-func (l *Local) Names() ([]string, error) { return l.held.Shards.Names() }
+func (l *Local) Names() ([]string, error) { return l.held.Shards.Copies.Names() }
 
 // AllRebuilding lists the copies that programs of before have marked as incomplete.
-func (l *Local) AllRebuilding() []string { return l.held.Shards.AllRebuilding() }
+func (l *Local) AllRebuilding() []string { return l.held.Shards.Copies.AllRebuilding() }

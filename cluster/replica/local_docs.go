@@ -14,7 +14,7 @@ type Locals = Listing[Done, shard.LocalBatch]
 var LocalDocs = declare(Operation[shard.LocalDocsRequest, Locals]{
 	Copy: func(q shard.LocalDocsRequest) string { return q.Copy },
 	Run: func(h *Held, ctx context.Context, q shard.LocalDocsRequest) (Locals, error) {
-		s, err := h.Shards.LocalDocs(ctx, q)
+		s, err := h.Shards.LocalDocs.List(ctx, q)
 		if err != nil {
 			return Locals{}, err
 		}

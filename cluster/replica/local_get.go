@@ -16,7 +16,7 @@ var LocalGet = declare(Operation[LocalGetRequest, *shard.LocalDoc]{
 	Copy:    func(q LocalGetRequest) string { return q.Copy },
 	Counted: true,
 	Run: func(h *Held, ctx context.Context, q LocalGetRequest) (*shard.LocalDoc, error) {
-		return h.Shards.LocalGet(ctx, q.Copy, q.ID)
+		return h.Shards.LocalDocs.Get(ctx, q.Copy, q.ID)
 	},
 	Over: unary(wirepb.Op_LOCAL_GET, wire.ClassRead,
 		codec[LocalGetRequest, *wirepb.CopyID]{

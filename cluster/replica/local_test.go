@@ -167,10 +167,10 @@ func noCall(string) bool  { return false }
 func TestLocal(t *testing.T) {
 	const name = testCopy
 	local := newLocal(t)
-	if err := local.held.Shards.Drop(t.Context(), name); err != nil {
+	if err := local.held.Shards.Copies.Drop(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if err := local.held.Shards.Create(t.Context(), name, shard.CreateOptions{ID: 3}); err != nil {
+	if err := local.held.Shards.Copies.Create(t.Context(), name, shard.CreateOptions{ID: 3}); err != nil {
 		t.Fatal(err)
 	}
 	held := local.held
@@ -239,7 +239,7 @@ func TestMarkOfBefore(t *testing.T) {
 		expect(t.Context(), t, of, expected{"with its mark", some, fault.Unavailable})
 		expect(wire.ForRepair(t.Context()), t, of, expected{"with its mark, for repair", anyCall, fault.Unavailable})
 	}
-	if err := g.held.Shards.EndRebuilding(testCopy); err != nil {
+	if err := g.held.Shards.Copies.EndRebuilding(testCopy); err != nil {
 		t.Fatal(err)
 	}
 	expect(t.Context(), t, calls(Copy{At: g}, testCopy), expected{"without it", anyCall, fault.Unavailable})

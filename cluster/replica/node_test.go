@@ -35,7 +35,7 @@ func newLocalOn(tb testing.TB, fs vfs.FS) *Local {
 		tb.Fatal(err)
 	}
 	l := shard.New(shard.Options{Engine: e})
-	if err := l.Create(context.Background(), testCopy, shard.CreateOptions{}); err != nil {
+	if err := l.Copies.Create(context.Background(), testCopy, shard.CreateOptions{}); err != nil {
 		tb.Fatal(err)
 	}
 	scripts := script.New(script.Options{})

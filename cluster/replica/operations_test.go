@@ -431,11 +431,11 @@ func TestChangesTellOrigins(t *testing.T) {
 		fill1000(t, local)
 		ctx := t.Context()
 		const half = "shards/00000000-7fffffff/db.1763600000"
-		if err := local.held.Shards.Create(ctx, half, shard.CreateOptions{}); err != nil {
+		if err := local.held.Shards.Copies.Create(ctx, half, shard.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		r := ring.Range{End: 1<<31 - 1}
-		upto, err := local.held.Shards.CloneRange(ctx, shard.CloneOptions{Source: testCopy, Target: half, Range: r})
+		upto, err := local.held.Shards.Clones.Range(ctx, shard.CloneOptions{Source: testCopy, Target: half, Range: r})
 		if err != nil {
 			t.Fatal(err)
 		}

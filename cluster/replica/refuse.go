@@ -47,10 +47,10 @@ func (l *Local) admit(ctx context.Context, name string, to wire.Addressee, d dem
 	if err != nil || to.Copy == 0 || d.unheld {
 		return shard.Hold{}, err
 	}
-	hold, err := l.held.Shards.Hold(ctx, name)
+	hold, err := l.held.Shards.Copies.Hold(ctx, name)
 	if l.held.Make != nil && fault.Is(err, fault.NoCopy) {
 		if err = l.held.Make(ctx, name); err == nil {
-			hold, err = l.held.Shards.Hold(ctx, name)
+			hold, err = l.held.Shards.Copies.Hold(ctx, name)
 		}
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *Local) check(ctx context.Context, name string, to wire.Addressee, d dem
 		return p, errMaintenance()
 	case d.needs != Dropped && l.deleted != nil && l.deleted(name):
 		return p, errNoCopy()
-	case d.needs == Complete && !repair && l.held.Shards.Rebuilding(name):
+	case d.needs == Complete && !repair && l.held.Shards.Copies.Rebuilding(name):
 		return p, errIncomplete()
 	case to.Copy == 0 || l.held.Place == nil || d.needs == Dropped:
 		return p, nil

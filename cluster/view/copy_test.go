@@ -20,7 +20,7 @@ func newCopy(t *testing.T) (*shard.Local, *view.Views) {
 		t.Fatal(err)
 	}
 	l := shard.New(shard.Options{Engine: engine})
-	if err := l.Create(t.Context(), testCopy, shard.CreateOptions{}); err != nil {
+	if err := l.Copies.Create(t.Context(), testCopy, shard.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	scripts := script.New(script.Options{})

@@ -42,7 +42,7 @@ func open(tb tester, o storage.Options) (l node, stop func()) {
 	l = node{Local: shard.New(shard.Options{Engine: e})}
 	l.indexes = shardindex.New(shardindex.Options{Engine: e, Shards: l.Local})
 	l.views = view.New(view.Options{Indexes: l.indexes, Shards: l.Local})
-	if err := l.Create(context.Background(), copyName, shard.CreateOptions{}); err != nil {
+	if err := l.Copies.Create(context.Background(), copyName, shard.CreateOptions{}); err != nil {
 		tb.Fatal(err)
 	}
 	return l, func() {

@@ -29,7 +29,7 @@ func (f *follower) holdPurges(ctx context.Context, purgeSeq uint64) {
 		return
 	}
 	body, _ := json.Marshal(checkpoint{PurgeSeq: purgeSeq, Type: "index"}) // a number and a string: it cannot fail
-	if _, err := f.m.o.Shards.LocalPut(ctx, f.copyName, checkpointID(f.spec.Name), doc.Rev{}, body); err != nil {
+	if _, err := f.m.o.Shards.LocalDocs.Put(ctx, f.copyName, checkpointID(f.spec.Name), doc.Rev{}, body); err != nil {
 		f.log.Warn("the purge log does not wait for the index", zap.Error(err))
 		return
 	}
@@ -38,7 +38,7 @@ func (f *follower) holdPurges(ctx context.Context, purgeSeq uint64) {
 
 // removeCheckpoint lets the purge log of a copy forget an index.
 func (m *Manager) removeCheckpoint(ctx context.Context, copyName string, name Name) error {
-	_, err := m.o.Shards.LocalDelete(ctx, copyName, checkpointID(name), doc.Rev{})
+	_, err := m.o.Shards.LocalDocs.Delete(ctx, copyName, checkpointID(name), doc.Rev{})
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}

@@ -17,9 +17,9 @@ func TestPurgesOfOtherRange(t *testing.T) {
 	n.write(0, 20, 1, false)
 	half := ring.Split(2)[0]
 	target := ring.CopyName(half, "db", "1763600000")
-	must(t, n.shards.Create(t.Context(), target, shard.CreateOptions{}))
+	must(t, n.shards.Copies.Create(t.Context(), target, shard.CreateOptions{}))
 	clone := func() {
-		_, err := n.shards.CloneRange(t.Context(), shard.CloneOptions{Source: copyName, Target: target, Range: half})
+		_, err := n.shards.Clones.Range(t.Context(), shard.CloneOptions{Source: copyName, Target: target, Range: half})
 		must(t, err)
 	}
 	clone()

@@ -165,7 +165,7 @@ func TestFailingDocumentAfterStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
 		n := startOn(t, fs)
-		must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+		must(t, n.shards.Copies.Create(t.Context(), copyName, shard.CreateOptions{}))
 		for range 2 {
 			n.write(0, 1000, 1, false)
 			tries := n.kind.fails("d00600")

@@ -111,7 +111,7 @@ func (up *updater) feed(ctx context.Context, fresh bool, read readBatch) error {
 
 // read fills a batch with documents that come after what was read last.
 func (up *updater) read(ctx context.Context, b *batch, read readBatch) (more bool, err error) {
-	if !up.f.m.o.Shards.Has(up.f.copyName) { // the snapshot would outlive it
+	if !up.f.m.o.Shards.Copies.Has(up.f.copyName) { // the snapshot would outlive it
 		return false, fault.New(fault.NoCopy, "no_db_file")
 	}
 	b.rest()

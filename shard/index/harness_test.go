@@ -182,7 +182,7 @@ func startOn(t *testing.T, fs vfs.FS) *node {
 func start(t *testing.T) *node {
 	t.Helper()
 	n := startOn(t, vfs.NewMem())
-	must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+	must(t, n.shards.Copies.Create(t.Context(), copyName, shard.CreateOptions{}))
 	return n
 }
 

@@ -88,7 +88,7 @@ func TestPurgeCheckpoint(t *testing.T) {
 	n.built()
 	checkpoint := func() string {
 		t.Helper()
-		d, err := n.shards.LocalGet(t.Context(), copyName, checkpointID(Name{View, signature}))
+		d, err := n.shards.LocalDocs.Get(t.Context(), copyName, checkpointID(Name{View, signature}))
 		if fault.Is(err, fault.NotFound) {
 			return ""
 		}
@@ -134,7 +134,7 @@ func TestTypesOfIndexes(t *testing.T) {
 			t.Errorf("indexes %v, %v; %v wanted", got, err, want)
 		}
 		for _, name := range []Name{{View, signature}, other.Name} {
-			_, err := n.shards.LocalGet(t.Context(), copyName, checkpointID(name))
+			_, err := n.shards.LocalDocs.Get(t.Context(), copyName, checkpointID(name))
 			if slices.Contains(want, name) == fault.Is(err, fault.NotFound) {
 				t.Errorf("the checkpoint of %v: %v", name, err)
 			}
@@ -217,7 +217,7 @@ func TestKindFails(t *testing.T) {
 func TestDamageIsMended(t *testing.T) {
 	fs := vfs.NewMem()
 	n := startOn(t, fs)
-	must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+	must(t, n.shards.Copies.Create(t.Context(), copyName, shard.CreateOptions{}))
 	n.write(0, 300, 1, false)
 	n.built()
 	u, release := n.use()
@@ -245,8 +245,8 @@ func TestBehindThePurgeLog(t *testing.T) {
 		_, err := n.shards.Purge(t.Context(), copyName, []shard.PurgeItem{{ID: id, Revs: []doc.Rev{{Pos: 1, ID: strings.Repeat("0", 31) + "1"}}}})
 		must(t, err)
 	}
-	must(t, n.shards.Compact(t.Context(), copyName, shard.Limits{PurgedInfos: 1}, "db"))
-	for len(n.shards.Compactions()) > 0 {
+	must(t, n.shards.Compactions.Start(t.Context(), copyName, shard.Limits{PurgedInfos: 1}, "db"))
+	for len(n.shards.Compactions.Running()) > 0 {
 		runtime.Gosched()
 	}
 	n.built()
@@ -313,7 +313,7 @@ func TestWarmGoesOn(t *testing.T) {
 		n := start(t)
 		defer n.stop()
 		const other = "shards/00000000-ffffffff/other.1"
-		must(t, n.shards.Create(t.Context(), other, shard.CreateOptions{}))
+		must(t, n.shards.Copies.Create(t.Context(), other, shard.CreateOptions{}))
 		n.write(0, 10, 1, false)
 		leave := make(chan struct{})
 		n.kind.onMap = once(func() { <-leave })
@@ -378,7 +378,7 @@ func TestDropEndsUpdates(t *testing.T) {
 	result := make(chan error)
 	go func() { result <- u.Update(t.Context()) }()
 	<-held
-	must(t, n.shards.Drop(t.Context(), copyName))
+	must(t, n.shards.Copies.Drop(t.Context(), copyName))
 	close(leave)
 	if err := <-result; !fault.Is(err, fault.NoCopy) && !fault.Is(err, fault.Unavailable) {
 		t.Errorf("the update that was under way: %v", err)
@@ -423,7 +423,7 @@ func TestGoesOnAfterPowerCut(t *testing.T) {
 	for round := range 24 {
 		fs := storagetest.NewCrashFS()
 		n := startOn(t, fs)
-		must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+		must(t, n.shards.Copies.Create(t.Context(), copyName, shard.CreateOptions{}))
 		n.write(0, 3000, 1, false)
 		var left storagetest.CrashFS
 		var parts, read atomic.Int64

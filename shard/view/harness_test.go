@@ -69,7 +69,7 @@ func start(tb testing.TB) *node {
 
 func (n *node) create(partitioned bool) {
 	n.tb.Helper()
-	must(n.tb, n.local.Create(context.Background(), copyName, shard.CreateOptions{Partitioned: partitioned}))
+	must(n.tb, n.local.Copies.Create(context.Background(), copyName, shard.CreateOptions{Partitioned: partitioned}))
 }
 
 func (n *node) stop() {

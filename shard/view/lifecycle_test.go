@@ -181,7 +181,7 @@ func TestInfoWarmAndCleanup(t *testing.T) {
 // checkpoints lists what holds the purge log.
 func (n *node) checkpoints() (out []string) {
 	n.tb.Helper()
-	s, err := n.local.LocalDocs(context.Background(), shard.LocalDocsRequest{Copy: copyName, System: true})
+	s, err := n.local.LocalDocs.List(context.Background(), shard.LocalDocsRequest{Copy: copyName, System: true})
 	must(n.tb, err)
 	defer s.Close()
 	var b shard.LocalBatch
@@ -212,8 +212,8 @@ func TestPurgeLogWaits(t *testing.T) {
 	purge(0, 5)
 	compact := func() uint64 {
 		t.Helper()
-		must(t, n.local.Compact(context.Background(), copyName, shard.Limits{PurgedInfos: 1}, "db"))
-		for len(n.local.Compactions()) > 0 {
+		must(t, n.local.Compactions.Start(context.Background(), copyName, shard.Limits{PurgedInfos: 1}, "db"))
+		for len(n.local.Compactions.Running()) > 0 {
 			<-time.After(time.Millisecond)
 		}
 		log, err := n.local.Purges(context.Background(), copyName, 0)
@@ -230,7 +230,7 @@ func TestPurgeLogWaits(t *testing.T) {
 		t.Errorf("%d purges are left for an index that has taken all of 5, %v", left, n.checkpoints())
 	}
 	purge(5, 10)
-	_, err := n.local.LocalDelete(context.Background(), copyName, shard.PurgePrefix+"index-"+d.Signature, doc.Rev{})
+	_, err := n.local.LocalDocs.Delete(context.Background(), copyName, shard.PurgePrefix+"index-"+d.Signature, doc.Rev{})
 	must(t, err)
 	compact()
 	if a := n.query(request(d, "n")); len(a.rows) != 20 || a.rows[0] != "d00010 10 null" {
@@ -292,7 +292,7 @@ func TestCopyDroppedDuringBuild(t *testing.T) {
 	n.put(1, numbered(0, 5000)...)
 	d := define(t, simple)
 	n.indexes.Warm(t.Context(), copyName, d.Wanted())
-	must(t, n.local.Drop(context.Background(), copyName))
+	must(t, n.local.Copies.Drop(context.Background(), copyName))
 	if _, err := n.tryQuery(request(d, "n")); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("a view of a copy that is gone: %v", err)
 	}

@@ -51,7 +51,7 @@ func newWorld(t rapid.TB, copies int) *world {
 	w.open()
 	for i := range copies {
 		name := fmt.Sprintf("shards/%08x-%08x/db.1763600000", i, i)
-		w.must(w.shards.Create(context.Background(), name, shard.CreateOptions{}))
+		w.must(w.shards.Copies.Create(context.Background(), name, shard.CreateOptions{}))
 		w.copies = append(w.copies, name)
 	}
 	return w

@@ -168,7 +168,7 @@ func TestMoveBringsLocalDocs(t *testing.T) {
 		}
 		m, _ := a.node.meta.Database("pond")
 		for name, want := range map[string]bool{"_local/gone": false, "_local/anew": true, "_local/l299": true} {
-			if _, err := d.node.local.LocalGet(w.t.Context(), m.CopyName(m.Shards[0].Range), name); (err == nil) != want {
+			if _, err := d.node.local.LocalDocs.Get(w.t.Context(), m.CopyName(m.Shards[0].Range), name); (err == nil) != want {
 				w.t.Errorf("%s at the new copy: %v", name, err)
 			}
 		}

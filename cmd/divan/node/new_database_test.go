@@ -72,8 +72,8 @@ func TestNewDatabaseIsUsedAtOnce(t *testing.T) {
 				asking.Wait()
 				for _, h := range homes {
 					for _, name := range m.CopiesOn(h.name) {
-						w.eventually(name+" is there", func() bool { return h.node.local.Has(name) })
-						if h.node.local.Rebuilding(name) {
+						w.eventually(name+" is there", func() bool { return h.node.local.Copies.Has(name) })
+						if h.node.local.Copies.Rebuilding(name) {
 							t.Errorf("%s lacks something on %s", name, h.name)
 						}
 					}

@@ -70,7 +70,7 @@ func TestWrittenAgainAfterForgottenPurge(t *testing.T) {
 // three purges of this one's.
 func (h *home) passed(db string, other *home) bool {
 	m, _ := h.node.meta.Database(db)
-	copies, err := h.node.local.LocalDocs(h.town.t.Context(), shard.LocalDocsRequest{
+	copies, err := h.node.local.LocalDocs.List(h.town.t.Context(), shard.LocalDocsRequest{
 		Copy: m.CopiesOn(h.name)[0], Lo: shard.PurgePrefix, Hi: shard.PurgePrefix + "~", HasHi: true, System: true,
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func (n *Node) updated(name string) {
 // pushes to other nodes.
 func (n *Node) tasks() []httpapi.Task {
 	var out []httpapi.Task
-	for _, c := range n.local.Compactions() {
+	for _, c := range n.local.Compactions.Running() {
 		out = append(out, httpapi.Task{
 			Node: n.name, PID: "<0." + c.Copy + ">", Type: "database_compaction", Database: c.Copy, Phase: "document_copy",
 			ChangesDone: c.Done, TotalChanges: c.Total, StartedOn: time.UnixMilli(c.StartedMS), Updated: time.UnixMilli(c.UpdatedMS),

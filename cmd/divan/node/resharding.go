@@ -14,7 +14,7 @@ import (
 // newResharder builds what splits shards of this node.
 func (n *Node) newResharder() (err error) {
 	n.resharder, err = reshard.New(reshard.Options{
-		Node: n.name, Records: n.meta.Records, Map: n.meta, Copies: n.local, Index: n.buildIndexes, Config: n.config,
+		Node: n.name, Records: n.meta.Records, Map: n.meta, Copies: n.local.Copies, Clones: n.local.Clones, Index: n.buildIndexes, Config: n.config,
 		Logger: n.log.Named("reshard"),
 	})
 	if err != nil {

@@ -54,7 +54,7 @@ func (w *town) wantClean(db string) {
 		var names, wanted []string
 		w.eventually(h.name+" has the copies of the map", func() bool {
 			m, ok := h.node.meta.Database(db)
-			all, err := h.node.local.Names()
+			all, err := h.node.local.Copies.Names()
 			if err != nil {
 				w.t.Fatal(err)
 			}

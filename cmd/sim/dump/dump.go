@@ -183,7 +183,7 @@ func (r *reader) leaf(ctx context.Context, d *shard.Doc) (history.Leaf, error) {
 
 // sum reads the content of an attachment as a client would get it.
 func (r *reader) sum(ctx context.Context, id string, a doc.Attachment) (string, error) {
-	in, err := r.local.ReadAttachment(ctx, shard.AttachmentRange{Copy: r.name, ID: id, Key: a.Key, Length: -1})
+	in, err := r.local.Attachments.Read(ctx, shard.AttachmentRange{Copy: r.name, ID: id, Key: a.Key, Length: -1})
 	if err != nil {
 		return "", err
 	}
