@@ -17,7 +17,7 @@ const keyWindow = 512
 
 // keyed is the rows of a listing by keys, in the order of the request.
 type keyed struct {
-	db   *DB
+	db   *listings
 	ctx  context.Context // of the request, like the whole listing
 	q    DocsQuery
 	in   interval
@@ -30,10 +30,10 @@ type keyed struct {
 // newKeyed prepares the listing: the order, the keys of other kinds of
 // documents that _design_docs and _local_docs pass over, and as many keys as
 // skip and limit leave.
-func newKeyed(ctx context.Context, d *DB, q DocsQuery) *keyed {
+func newKeyed(ctx context.Context, d *listings, q DocsQuery) *keyed {
 	k := &keyed{db: d, ctx: ctx, q: q, keys: q.Keys, at: -1}
 	if q.IncludeDocs {
-		k.docs = window.New(d.c.config.Load().CouchDB.MaxDocumentSize, keyWindow)
+		k.docs = window.New(d.config.Load().CouchDB.MaxDocumentSize, keyWindow)
 	}
 	if q.Namespace != AllDocs {
 		space := spaceOf(&DocsQuery{Namespace: q.Namespace})
@@ -90,7 +90,7 @@ func (k *keyed) measure() {
 func (k *keyed) close() {}
 
 // Winners returns a row with its document for each id, like AllDocs with keys.
-func (d *DB) Winners(ctx context.Context, ids []string) ([]shard.Row, error) {
+func (d *listings) Winners(ctx context.Context, ids []string) ([]shard.Row, error) {
 	k := keyed{db: d, ctx: ctx, q: DocsQuery{IncludeDocs: true}}
 	err := k.look(ids)
 	return k.rows, err
@@ -105,7 +105,7 @@ func (k *keyed) look(keys []string) error {
 		case id == "" || !k.in.holds(id):
 			k.rows[i] = shard.Row{ID: id, Missing: true}
 		case strings.HasPrefix(id, "_local/"):
-			row, err := k.db.localByID(k.ctx, id, k.q.IncludeDocs)
+			row, err := k.db.locals.localByID(k.ctx, id, k.q.IncludeDocs)
 			if err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ func (k *keyed) look(keys []string) error {
 		for i, at := range groups[g].items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
+		found, err := ask(k.ctx, k.db.replicaSet, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
 			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
 				Copy: t.Name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
 			})

@@ -10,6 +10,13 @@ import (
 	"divan/shard"
 )
 
+// listings lists documents by id.
+type listings struct {
+	*replicaSet
+	totals *totals
+	locals *localDocs
+}
+
 // AllDocs lists documents by id: a range in the order of the raw bytes of the
 // ids, merged from one copy per range of the ring, or the documents of
 // DocsQuery.Keys. Total counts the namespace (or the partition), Offset the
@@ -18,9 +25,9 @@ import (
 //
 // The rows of one shard are of one moment; those of different shards may be of
 // slightly different ones. A listing of a deleted database fails.
-func (d *DB) AllDocs(ctx context.Context, q DocsQuery) (*DocRows, error) {
+func (d *listings) AllDocs(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	if q.Partition != "" {
-		if err := d.partitioned(q.Partition); err != nil {
+		if err := d.checkPartition(q.Partition); err != nil {
 			return nil, err
 		}
 	}
@@ -47,7 +54,7 @@ func (d *DB) AllDocs(ctx context.Context, q DocsQuery) (*DocRows, error) {
 }
 
 // listKeys is AllDocs with keys.
-func (d *DB) listKeys(ctx context.Context, q DocsQuery) (*DocRows, error) {
+func (d *listings) listKeys(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	rows := &DocRows{Total: -1, Offset: -1, left: NoLimit, source: newKeyed(ctx, d, q)}
 	if q.Namespace == LocalDocs {
 		return rows, nil
@@ -61,7 +68,7 @@ func (d *DB) listKeys(ctx context.Context, q DocsQuery) (*DocRows, error) {
 		rows.Total = total
 		return rows, err
 	}
-	infos, err := d.infos(ctx, picked)
+	infos, err := d.totals.infos(ctx, picked)
 	if err != nil {
 		return nil, err
 	}
@@ -72,23 +79,8 @@ func (d *DB) listKeys(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	return rows, nil
 }
 
-// holding returns one live copy per range, or that of a partition only.
-func (d *DB) holding(partition string) ([]fanout.Target, error) {
-	picked, err := d.covered()
-	if err != nil || partition == "" {
-		return picked, err
-	}
-	begin := d.owner(partitionStart(partition)).Begin
-	for i := range picked {
-		if picked[i].Contains(begin) {
-			return picked[i : i+1], nil
-		}
-	}
-	return nil, fanout.NoCopy()
-}
-
 // describe fills in what a listing tells besides its rows.
-func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery, picked []fanout.Target) error {
+func (d *listings) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery, picked []fanout.Target) error {
 	var live, before int64
 	for _, p := range m.parts {
 		live += int64(p.Head.Total)
@@ -111,7 +103,7 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 		return nil
 	}
 	if q.Partition != "" {
-		info, err := d.Info(ctx)
+		info, err := d.totals.Info(ctx)
 		if err != nil {
 			return err
 		}
@@ -128,7 +120,7 @@ func (d *DB) describe(ctx context.Context, rows *DocRows, m *merged, q DocsQuery
 
 // sizeOf counts the live documents in a space, and those before it in
 // ascending order.
-func (d *DB) sizeOf(ctx context.Context, picked []fanout.Target, space interval) (size, before int64, err error) {
+func (d *listings) sizeOf(ctx context.Context, picked []fanout.Target, space interval) (size, before int64, err error) {
 	los, his := make([]int64, len(picked)), make([]int64, len(picked))
 	err = d.onEach(picked, func(i int) error {
 		var err error
@@ -145,8 +137,8 @@ func (d *DB) sizeOf(ctx context.Context, picked []fanout.Target, space interval)
 }
 
 // before counts the live documents of a range whose ids are below id.
-func (d *DB) before(ctx context.Context, of fanout.Target, id string) (int64, error) {
-	return ask(ctx, d, d.sameRange(of), func(ctx context.Context, rep replica.Copy, t fanout.Target) (int64, error) {
+func (d *listings) before(ctx context.Context, of fanout.Target, id string) (int64, error) {
+	return ask(ctx, d.replicaSet, d.sameRange(of), func(ctx context.Context, rep replica.Copy, t fanout.Target) (int64, error) {
 		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.Name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
@@ -158,7 +150,7 @@ func (d *DB) before(ctx context.Context, of fanout.Target, id string) (int64, er
 
 // merged is the rows of several copies in one order.
 type merged struct {
-	db    *DB
+	db    *replicaSet
 	parts []*docPart
 	order *quorum.Merge[string]
 	last  int // the part whose row was handed out last; -1: none
@@ -186,8 +178,8 @@ func rangeOpener(q DocsQuery, n int) opener {
 }
 
 // openMerge opens a listing on every chosen copy.
-func (d *DB) openMerge(ctx context.Context, picked []fanout.Target, desc bool, open opener) (*merged, error) {
-	m := &merged{db: d, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), quorum.ByID(desc)), last: -1}
+func (d *listings) openMerge(ctx context.Context, picked []fanout.Target, desc bool, open opener) (*merged, error) {
+	m := &merged{db: d.replicaSet, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), quorum.ByID(desc)), last: -1}
 	err := d.onEach(picked, func(i int) error {
 		p := d.newDocPart(ctx, d.sameRange(picked[i]), open)
 		if err := p.Start(); err != nil {
@@ -201,20 +193,6 @@ func (d *DB) openMerge(ctx context.Context, picked []fanout.Target, desc bool, o
 		return nil, d.explain(ctx, err)
 	}
 	return m, nil
-}
-
-// onEach calls f for every one of the chosen copies, at once unless all are on
-// this node, where opening is a matter of microseconds.
-func (d *DB) onEach(picked []fanout.Target, f func(i int) error) error {
-	if !d.local(picked) {
-		return fanout.Each(len(picked), f)
-	}
-	for i := range picked {
-		if err := f(i); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (m *merged) next() (*shard.Row, error) {

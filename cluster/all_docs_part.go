@@ -22,11 +22,11 @@ type docPart struct {
 // that is empty.
 type opener func(ctx context.Context, rep replica.Copy, t fanout.Target, behind string) (replica.Docs, error)
 
-func (d *DB) newDocPart(ctx context.Context, copies []fanout.Target, open opener) *docPart {
-	limit := d.c.listingTimeout()
+func (d *listings) newDocPart(ctx context.Context, copies []fanout.Target, open opener) *docPart {
+	limit := d.listingTimeout()
 	p := &docPart{opener: open}
 	p.FailoverStream = fanout.FailoverStream[string, replica.DocsHead, shard.RowBatch]{
-		Database: d.Asking(), Log: d.c.log, Ctx: ctx, Kind: p, Copies: copies, Limit: limit, Stall: limit,
+		Database: d.Asking(), Log: d.log, Ctx: ctx, Kind: p, Copies: copies, Limit: limit, Stall: limit,
 	}
 	return p
 }
@@ -53,4 +53,4 @@ func (p *docPart) batch() (*shard.RowBatch, error) {
 
 // listingTimeout returns [fabric] all_docs_timeout: how long a copy elsewhere
 // may be silent; 0: as long as it likes.
-func (c *Coordinator) listingTimeout() time.Duration { return c.config.Load().Fabric.AllDocsTimeout }
+func (d *replicaSet) listingTimeout() time.Duration { return d.config.Load().Fabric.AllDocsTimeout }

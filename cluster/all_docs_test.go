@@ -123,7 +123,7 @@ func TestKeysAreBounded(t *testing.T) {
 		keys[i] = []string{"a", "b", "none"}[i%3]
 	}
 	for docs, most := range map[bool]int{true: 250 << 20 / 5_000_000, false: keyWindow} {
-		k := newKeyed(t.Context(), d, DocsQuery{HasKeys: true, Limit: NoLimit, Keys: keys, IncludeDocs: docs})
+		k := newKeyed(t.Context(), &d.listings, DocsQuery{HasKeys: true, Limit: NoLimit, Keys: keys, IncludeDocs: docs})
 		largest := 0
 		for i := range keys {
 			row, err := k.next()

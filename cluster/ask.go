@@ -12,7 +12,7 @@ import (
 // that of this node if it has one, else in the order of the map, and to the
 // next one when a copy gives no usable answer or is slow. The error is
 // explained.
-func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, d *replicaSet, copies []fanout.Target, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
 	got, err := fanout.AnyCopy[T]{Database: d.Asking(), Copies: copies, Ask: question}.First(ctx)
 	return got.Got, d.explain(ctx, err)
 }
@@ -21,7 +21,7 @@ func ask[T any](ctx context.Context, d *DB, copies []fanout.Target, question fun
 // fault.NotFound counts only when r copies say so, or all that answer; r below
 // 1 means the majority. What was acknowledged by the majority is found, and a
 // copy that has not dropped yet what the others have dropped is no oracle.
-func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
+func askSome[T any](ctx context.Context, d *replicaSet, copies []fanout.Target, r int, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (T, error) {
 	if r < 1 {
 		r = fanout.Majority(copies)
 	}
@@ -31,12 +31,12 @@ func askSome[T any](ctx context.Context, d *DB, copies []fanout.Target, r int, q
 
 // askOf is ask, or with an r that is not 1 askSome, about a document of a route. When a shard was
 // split meanwhile, the copies of that part are asked to which the document belongs by the newer map.
-func askOf[T any](ctx context.Context, d *DB, s *route, q about, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (got T, err error) {
+func askOf[T any](ctx context.Context, d *replicaSet, s *route, q about, question func(context.Context, replica.Copy, fanout.Target) (T, error)) (got T, err error) {
 	d.byNewestMapOf(ctx, s, q.id, func(d *DB, s *route) (done bool) {
 		if q.r == 1 {
-			got, err = ask(ctx, d, s.near, question)
+			got, err = ask(ctx, d.replicaSet, s.near, question)
 		} else {
-			got, err = askSome(ctx, d, s.near, q.r, question)
+			got, err = askSome(ctx, d.replicaSet, s.near, q.r, question)
 		}
 		return !fault.Is(err, fault.Unavailable)
 	})

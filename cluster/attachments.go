@@ -13,29 +13,35 @@ import (
 	"divan/storage/fault"
 )
 
+// attachments takes and gives the contents of attachments.
+type attachments struct {
+	*replicaSet
+	uploads *attachment.Uploader
+}
+
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it; see attachment.Uploader.
-func (d *DB) Upload(ctx context.Context, docID string, o attachment.Options, r io.Reader) (shard.EditAttachment, error) {
+func (d *attachments) Upload(ctx context.Context, docID string, o attachment.Options, r io.Reader) (shard.EditAttachment, error) {
 	to := attachment.Document{Database: d.Asking(), ID: docID, Copies: d.owner(docID).all()}
-	return d.c.uploads.Upload(ctx, to, o, r)
+	return d.uploads.Upload(ctx, to, o, r)
 }
 
 // ReadAttachment streams the stored bytes of an attachment of a document, n of
 // them from off on; a negative n means to the end. The caller closes the
 // reader. The bytes are compressed when a.Gzip. When a copy breaks off, the
 // stream goes on from another one.
-func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, off, n int64) (io.ReadCloser, error) {
+func (d *attachments) ReadAttachment(ctx context.Context, id string, a doc.Attachment, off, n int64) (io.ReadCloser, error) {
 	s := d.owner(id)
 	r := shard.AttachmentRange{ID: id, Key: a.Key, Offset: off, Length: n}
-	if s.near[0].Node == d.c.node {
+	if s.near[0].Node == d.node {
 		mine := r
 		mine.Copy = s.near[0].Name
-		content, err := replica.ReadAttachment.On(ctx, d.c.replica(s.near[0]), mine)
+		content, err := replica.ReadAttachment.On(ctx, d.replica(s.near[0]), mine)
 		if err == nil || len(s.near) == 1 {
 			return content, d.explain(ctx, err) // a disk does not break off as nodes do
 		}
 	}
-	c, err := attachment.Open(ctx, d.Asking(), a, r, attachment.From{Copies: s.near, Limit: d.c.requestTimeout()})
+	c, err := attachment.Open(ctx, d.Asking(), a, r, attachment.From{Copies: s.near, Limit: d.requestTimeout()})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +50,7 @@ func (d *DB) ReadAttachment(ctx context.Context, id string, a doc.Attachment, of
 
 // Discard drops what Upload stored for an edit that was refused. It tells
 // nothing: what cannot be dropped now goes with the next compaction.
-func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachment) {
+func (d *attachments) Discard(ctx context.Context, docID string, atts []shard.EditAttachment) {
 	var keys [][16]byte
 	for _, a := range atts {
 		if !a.Stub && a.Data == nil {
@@ -55,21 +61,21 @@ func (d *DB) Discard(ctx context.Context, docID string, atts []shard.EditAttachm
 		return
 	}
 	for _, t := range d.owner(docID).all() {
-		rep := d.c.replica(t)
+		rep := d.replica(t)
 		if rep.Away() {
 			continue
 		}
 		drop := func(ctx context.Context) {
 			if _, err := replica.DropAttachments.On(ctx, rep, replica.DropAttachmentsRequest{Copy: t.Name, ID: docID, Keys: keys}); err != nil && !fault.Is(err, fault.NoCopy) {
-				d.c.log.Warn("content of a refused edit stays until compaction",
+				d.log.Warn("content of a refused edit stays until compaction",
 					zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 			}
 		}
-		if t.Node != d.c.node && d.c.detach(ctx, drop) {
+		if t.Node != d.node && d.detach(ctx, drop) {
 			continue
 		}
 		// The refusal may be that the request has ended.
-		own, cancel := d.c.deadline(context.WithoutCancel(ctx))
+		own, cancel := d.deadline(context.WithoutCancel(ctx))
 		drop(own)
 		cancel()
 	}

@@ -124,7 +124,7 @@ func BenchmarkDocument(b *testing.B) {
 	b.Run("handle", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := d.c.DB(b.Context(), "db"); err != nil {
+			if _, err := d.handles.c.DB(b.Context(), "db"); err != nil {
 				b.Fatal(err)
 			}
 		}

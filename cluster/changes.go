@@ -31,7 +31,7 @@ type ChangeRow struct {
 //
 // It belongs to one goroutine.
 type Feed struct {
-	db    *DB
+	db    *replicaSet
 	ctx   context.Context // of the request
 	query ChangesQuery
 	parts []*changePart
@@ -61,7 +61,7 @@ func (d *DB) Changes(ctx context.Context, q ChangesQuery) (*Feed, error) {
 	if q.Limit == 0 {
 		q.Limit = 1 // api.md section 20, row 15
 	}
-	f := &Feed{db: d, ctx: ctx, query: q, left: q.Limit, chunk: 64, parts: make([]*changePart, len(picked))}
+	f := &Feed{db: d.replicaSet, ctx: ctx, query: q, left: q.Limit, chunk: 64, parts: make([]*changePart, len(picked))}
 	if q.Limit > 0 {
 		f.chunk = min(max(q.Limit/len(picked), 1), f.chunk)
 	}
@@ -205,7 +205,7 @@ func (f *Feed) Pending() uint64 {
 			after++ // the newest change itself is still to come
 		}
 		n, err := p.Head.pending(after)
-		if err != nil && p.target().Node != f.db.c.node {
+		if err != nil && p.target().Node != f.db.node {
 			continue
 		}
 		if err != nil {
@@ -227,6 +227,6 @@ func (f *Feed) Close() {
 		}
 	}
 	if f.wake != nil {
-		f.db.c.here.Forget(f.wake)
+		f.db.here.Forget(f.wake)
 	}
 }

@@ -52,7 +52,7 @@ type changesBegin struct {
 func (f *Feed) newPart(index int, copies []fanout.Target, hint int) *changePart {
 	p := &changePart{feed: f, index: index, hint: hint}
 	p.FailoverStream = fanout.FailoverStream[feedPosition, changesBegin, shard.ChangeBatch]{
-		Database: f.db.Asking(), Log: f.db.c.log, Ctx: f.ctx, Kind: p, Copies: copies,
+		Database: f.db.Asking(), Log: f.db.log, Ctx: f.ctx, Kind: p, Copies: copies,
 		// Another copy may show rows again: it is better to wait a little.
 		Patience: fanout.NudgeLimit, Limit: fanout.NudgeLimit * time.Duration(len(copies)), Stall: fanout.StallLimit,
 	}
@@ -69,7 +69,7 @@ func (p *changePart) rest() {
 	p.rows, p.row = nil, 0
 	t := p.target()
 	d, _ := p.Database.(*Asking) // by the map that it is read by now
-	all := (*DB)(d).sameRange(t)
+	all := (*replicaSet)(d).sameRange(t)
 	if len(p.Copies) == len(all) {
 		return
 	}
@@ -149,7 +149,7 @@ func (p *changePart) Moved(begin changesBegin) error {
 func (p *changePart) observe() error {
 	p.unwatch()
 	p.watched = p.target()
-	rep := p.feed.db.c.replica(p.watched)
+	rep := p.feed.db.replica(p.watched)
 	if rep.Away() {
 		return fanout.NodeDown(p.watched.Node)
 	}
@@ -184,23 +184,23 @@ func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
 
 // holder returns which of the copies has an id, 0 when none says so soon.
 func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.CopyID) int {
-	ctx, cancel := context.WithTimeout(ctx, f.db.c.latency.reads.Patience(fanout.WritePatience))
+	ctx, cancel := context.WithTimeout(ctx, f.db.latency.reads.Patience(fanout.WritePatience))
 	defer cancel()
 	has := func(i int) bool {
-		rep := f.db.c.replica(copies[i])
+		rep := f.db.replica(copies[i])
 		if rep.Away() {
 			return false
 		}
 		at, err := replica.Position.On(ctx, rep, copies[i].Name)
 		return err == nil && sequence.PrefixOf(at.UUID) == id
 	}
-	if copies[0].Node == f.db.c.node && has(0) {
+	if copies[0].Node == f.db.node && has(0) {
 		return 0
 	}
 	found := make([]bool, len(copies))
 	var asking sync.WaitGroup
 	for i := range copies {
-		if copies[i].Node != f.db.c.node {
+		if copies[i].Node != f.db.node {
 			asking.Go(func() { found[i] = has(i) })
 		}
 	}
@@ -216,7 +216,7 @@ func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copy, he
 	at := repair.Copy{Name: t.Name, UUID: head.UUID, Seq: head.Seq}
 	seq, err := repair.ResumePoint(ctx, rep, at, repair.Prefix(seen.Copy), seen.Seq)
 	if err != nil {
-		f.db.c.log.Debug("a feed goes back to the beginning of a range", zap.String("copy", t.Name), zap.Error(err))
+		f.db.log.Debug("a feed goes back to the beginning of a range", zap.String("copy", t.Name), zap.Error(err))
 		return 0
 	}
 	return seq
@@ -224,11 +224,11 @@ func (f *Feed) shared(ctx context.Context, t fanout.Target, rep replica.Copy, he
 
 // position asks where a copy is.
 func (f *Feed) position(ctx context.Context, t fanout.Target) (replica.At, error) {
-	rep := f.db.c.replica(t)
+	rep := f.db.replica(t)
 	if rep.Away() {
 		return replica.At{}, fanout.NodeDown(t.Node)
 	}
-	if t.Node != f.db.c.node {
+	if t.Node != f.db.node {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, fanout.NudgeLimit)
 		defer cancel()

@@ -35,9 +35,9 @@ func (f *Feed) openAgain() bool {
 		p.unwatch()
 	}
 	if f.wake != nil {
-		f.db.c.here.Forget(f.wake)
+		f.db.here.Forget(f.wake)
 	}
-	f.db, f.parts, f.at, f.turn, f.chunk, f.quota = next, fresh.parts, fresh.at, 0, fresh.chunk, fresh.quota
+	f.db, f.parts, f.at, f.turn, f.chunk, f.quota = next.replicaSet, fresh.parts, fresh.at, 0, fresh.chunk, fresh.quota
 	for _, p := range f.parts {
 		p.feed = f
 	}

@@ -56,7 +56,7 @@ func (f *Feed) ready() bool {
 
 // elsewhere reports whether a part is read from another node.
 func (f *Feed) elsewhere() bool {
-	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target().Node != f.db.c.node })
+	return slices.ContainsFunc(f.parts, func(p *changePart) bool { return p.target().Node != f.db.node })
 }
 
 // lookEvery is how often a waiting feed looks at copies of other nodes: a node
@@ -85,8 +85,8 @@ func (f *Feed) sleep(ctx context.Context) error {
 // because the copies are looked at afterwards.
 func (f *Feed) watchAll() error {
 	f.wake = make(chan struct{}, 1)
-	f.epoch = f.db.c.here.Epoch()
-	f.db.c.here.Tell(f.wake)
+	f.epoch = f.db.here.Epoch()
+	f.db.here.Tell(f.wake)
 	for _, p := range f.parts {
 		if err := p.observe(); err != nil {
 			if err = p.FailOver(err); err != nil {
@@ -100,13 +100,13 @@ func (f *Feed) watchAll() error {
 // watchAgain watches the copies of other nodes again after one has come or
 // gone: a watch does not outlive the connection it goes through.
 func (f *Feed) watchAgain() error {
-	epoch := f.db.c.here.Epoch()
+	epoch := f.db.here.Epoch()
 	if f.epoch == epoch {
 		return nil
 	}
 	f.epoch = epoch
 	for _, p := range f.parts {
-		if p.target().Node == f.db.c.node {
+		if p.target().Node == f.db.node {
 			continue
 		}
 		if err := p.observe(); err != nil {

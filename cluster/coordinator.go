@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
@@ -13,7 +12,6 @@ import (
 	"divan/cluster/attachment"
 	"divan/cluster/config"
 	"divan/cluster/events"
-	"divan/cluster/fanout"
 	"divan/cluster/figures"
 	"divan/cluster/lost"
 	"divan/cluster/meta"
@@ -22,7 +20,6 @@ import (
 	"divan/shard"
 	"divan/shard/index"
 	"divan/shard/view"
-	"divan/storage/fault"
 )
 
 // Options are what a Coordinator is made of. All but Peers, Repair and
@@ -42,49 +39,28 @@ type Options struct {
 	DesignWritten func(ctx context.Context, d *DB)
 }
 
-// Repair brings copies in line with each other.
-type Repair interface {
-	// Missed is told that a copy on a node lacks something that another copy of
-	// its range has. It returns at once.
-	Missed(copy, node string)
-	// Sync starts a round of synchronisation for copies that this node or
-	// others hold, by name. It returns before the round is over.
-	Sync(ctx context.Context, copies []string) error
-}
-
 // Coordinator does what clients ask of databases. It is safe for concurrent
 // use.
 //
-// LOCKS: handles.mu and work.mu guard maps and counters only; nothing is
+// LOCKS: handles.mu and background.mu guard maps and counters only; nothing is
 // called while one is held.
 type Coordinator struct {
-	node    string
+	*replicas
+	*background
+
 	meta    *meta.Meta
 	config  *config.Holder
 	log     *zap.Logger
 	held    replica.Held
-	local   ownCopies
-	lost    *lost.Register // which of them are gone for good
+	lost    *lost.Register // which copies of this node are gone for good
 	missing *lost.Missing  // which of them are gone and have to join
-	others  peers.Others
-	repair  Repair // nil: nobody repairs
 	design  func(ctx context.Context, d *DB)
 
-	here        peers.Presence
-	latency     struct{ reads, writes fanout.Latency } // of answers of other nodes
 	handles     handles
 	readRepairs readRepairs
 	figures     figures.Counters
 	events      events.Queue // what _db_updates is fed from
 	uploads     attachment.Uploader
-	leave       func() // ends the watching of other nodes
-	work        struct {
-		sync.Mutex
-		closed  bool
-		running sync.WaitGroup // goroutines that may outlive the request they belong to
-		number  uint64
-		cancels map[uint64]context.CancelFunc // of what detach runs
-	}
 }
 
 // New returns a coordinator. It starts nothing; Run must be running for copies
@@ -94,8 +70,8 @@ func New(o Options) (*Coordinator, error) {
 		return nil, errors.New("cluster: NodeName, Meta, Config, Local and Logger are required")
 	}
 	c := &Coordinator{
-		node: o.NodeName, meta: o.Meta, config: o.Config, log: o.Logger,
-		others: peers.Nobody{}, repair: o.Repair,
+		replicas: &replicas{node: o.NodeName, others: peers.Nobody{}, repair: o.Repair}, background: &background{config: o.Config},
+		meta: o.Meta, config: o.Config, log: o.Logger,
 		missing: lost.NewMissing(),
 		lost:    lost.NewRegister(o.Local.Copies, o.Logger), uploads: attachment.Uploader{Config: o.Config}, design: o.DesignWritten,
 	}
@@ -104,7 +80,8 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c.held = replica.Held{Shards: o.Local, Indexes: o.Indexes, Views: o.Views, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
 	c.local = replica.NewLocal(c.held)
-	c.handles.byName = make(map[string]*DB)
+	c.handles.c, c.handles.byName = c, make(map[string]*DB)
+	c.readRepairs.figures = &c.figures
 	if o.Peers != nil {
 		c.others = peers.Of(o.Peers)
 	}
@@ -118,35 +95,6 @@ func (c *Coordinator) Held() replica.Held { return c.held }
 // Figures returns what became of documents since the start.
 func (c *Coordinator) Figures() figures.Figures { return c.figures.Now() }
 
-// meet makes other nodes known to the coordinator.
-func (c *Coordinator) meet(o peers.Others) {
-	if c.leave != nil {
-		c.leave()
-	}
-	c.others, c.leave = o, o.Subscribe(c.here.Changed)
-	c.here.Changed("", true)
-}
-
-// replica returns a copy; it is Away when its node cannot be reached.
-func (c *Coordinator) replica(t fanout.Target) replica.Copy {
-	return replica.Copy{At: c.copies(t.Node), To: t.Addressee()}
-}
-
-// copies returns the copies of a node, nil when it cannot be reached.
-func (c *Coordinator) copies(node string) replica.Copies {
-	if node == c.node {
-		return c.local
-	}
-	return c.others.Find(node)
-}
-
-// missed notes that a copy does not have what other copies of its range have.
-func (c *Coordinator) missed(t fanout.Target) {
-	if c.repair != nil {
-		c.repair.Missed(t.Name, t.Node)
-	}
-}
-
 // DB returns a handle on a database. The error is fault.NotFound "Database
 // does not exist." when there is none: for a name that this node does not
 // know that is said only after it has caught up with the metadata of the
@@ -156,7 +104,7 @@ func (c *Coordinator) DB(ctx context.Context, name string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.handles.get(c, m), nil
+	return c.handles.get(m), nil
 }
 
 // maxHandles bounds the cache of handles: one costs a few hundred bytes.
@@ -165,6 +113,7 @@ const maxHandles = 4096
 // handles keeps the handles of databases in use, because the names of the
 // copies and the cover need not be worked out for every request.
 type handles struct {
+	c      *Coordinator
 	making singleflight.Group // by DB.key; whoever makes copies of this node, or undoes a creation for lack of them
 	mu     sync.RWMutex
 	byName map[string]*DB
@@ -183,19 +132,19 @@ func (h *handles) held(name string) *DB {
 }
 
 // get returns a handle on a database.
-func (h *handles) get(c *Coordinator, m *meta.Database) *DB {
+func (h *handles) get(m *meta.Database) *DB {
 	d := h.held(m.Name)
 	if d == nil || d.meta != m {
-		d = newDB(c, m)
+		d = newDB(h.c, m)
 		h.put(d)
 	}
 	return d
 }
 
 // secure makes the copies of a database on this node that are not there yet.
-func (h *handles) secure(ctx context.Context, c *Coordinator, d *DB) error {
+func (h *handles) secure(ctx context.Context, d *DB) error {
 	done := h.making.DoChan(d.Instance(), func() (any, error) {
-		return nil, c.ensureStill(context.WithoutCancel(ctx), d) // others wait for it too
+		return nil, h.c.ensureStill(context.WithoutCancel(ctx), d) // others wait for it too
 	})
 	select {
 	case r := <-done:
@@ -238,139 +187,11 @@ func (h *handles) forget(name string) {
 	h.mu.Unlock()
 }
 
-// closePatience is how long Close waits for slower copies. Repair brings them
-// what they have not taken by then.
-const closePatience = 10 * time.Second
-
 // Close waits for the writes to slower copies that are still under way, for
 // some seconds at most. No operation may be started after Close.
 func (c *Coordinator) Close() error {
-	c.work.Lock()
-	c.work.closed = true
-	c.work.Unlock()
+	c.background.refuse()
 	c.leave()
-	late := time.AfterFunc(closePatience, c.giveUp)
-	defer late.Stop()
-	c.work.running.Wait()
+	c.background.wait()
 	return nil
-}
-
-// giveUp ends what detach runs.
-func (c *Coordinator) giveUp() {
-	c.work.Lock()
-	defer c.work.Unlock()
-	for _, cancel := range c.work.cancels {
-		cancel()
-	}
-}
-
-// spawn runs f on a goroutine of its own, which Close waits for; f has to end
-// soon after its request does. It returns false when the coordinator is
-// closing.
-func (c *Coordinator) spawn(f func()) bool {
-	c.work.Lock()
-	defer c.work.Unlock()
-	if c.work.closed {
-		return false
-	}
-	c.work.running.Go(f)
-	return true
-}
-
-// detach runs f on a goroutine of its own that ends when [fabric]
-// request_timeout is over, even if the request ends before, or some seconds
-// after Close has begun. It returns false when the coordinator is closing.
-func (c *Coordinator) detach(ctx context.Context, f func(context.Context)) bool {
-	c.work.Lock()
-	defer c.work.Unlock()
-	if c.work.closed {
-		return false
-	}
-	ctx, cancel := c.deadline(context.WithoutCancel(ctx))
-	if c.work.cancels == nil {
-		c.work.cancels = make(map[uint64]context.CancelFunc)
-	}
-	c.work.number++
-	number := c.work.number
-	c.work.cancels[number] = cancel
-	c.work.running.Go(func() {
-		f(ctx)
-		cancel()
-		c.work.Lock()
-		delete(c.work.cancels, number)
-		c.work.Unlock()
-	})
-	return true
-}
-
-// deadline bounds a fan-out by [fabric] request_timeout; a nearer deadline of
-// the request itself stands.
-func (c *Coordinator) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := c.requestTimeout()
-	if limit <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, limit)
-}
-
-// requestTimeout returns [fabric] request_timeout; 0: none.
-func (c *Coordinator) requestTimeout() time.Duration { return c.config.Load().Fabric.RequestTimeout }
-
-func (c *Coordinator) maxPartitionSize() int64 {
-	return max(c.config.Load().CouchDB.MaxPartitionSize, 0)
-}
-
-// noDatabase is the text that PouchDB and the replicator test for.
-const noDatabase = "Database does not exist."
-
-func errNoDatabase() error { return fault.New(fault.NoDatabase, noDatabase) }
-
-// explain turns what the copies said, of which those that answered are sure,
-// into what the client is told. When they say that they are not there, this node
-// may not have heard yet that the database was deleted: it asks the group, so
-// that the answer is 404 and not 503.
-func (d *DB) explain(ctx context.Context, err error) error {
-	d.catchUp(ctx, err)
-	return d.phrase(err)
-}
-
-// catchUp does the asking of explain. That the database is gone may be known
-// already and that another one has its name not yet.
-func (d *DB) catchUp(ctx context.Context, err error) {
-	if !fault.Is(err, fault.NoCopy) {
-		return
-	}
-	if now, ok := d.c.meta.Database(d.meta.Name); ok && now.ID != d.meta.ID {
-		return
-	}
-	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
-	defer cancel()
-	_ = d.c.meta.CatchUp(soon) // without a leader it stays as it is
-}
-
-// phrase is explain with what this node knows: of a copy that is gone because
-// the database was deleted meanwhile, and of a deadline that passed. What was
-// phrased once stays as it is: a node that cannot be reached may have a deadline
-// of dialing for its cause, which is none of the request's.
-func (d *DB) phrase(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case fault.Is(err, fault.Unavailable):
-		return d.unavailable(err)
-	case fault.Is(err, fault.NoCopy):
-		switch m, ok := d.c.meta.Database(d.meta.Name); {
-		case !ok:
-			return errNoDatabase()
-		case m.ID != d.meta.ID:
-			return fault.Wrap(fault.NoDatabase, noDatabase, ErrSuccessor)
-		}
-		return d.unavailable(err)
-	case fault.Is(err, fault.NodeDown), fault.Is(err, fault.StaleMap):
-		return d.unavailable(err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fault.Wrap(fault.Timeout, fanout.TimeoutText, err)
-	default:
-		return err
-	}
 }

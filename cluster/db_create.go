@@ -81,7 +81,7 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 		c.createAll(ctx, d)
 	}
 	// A client that hangs up is no reason to undo what has been agreed on.
-	failure := d.explain(ctx, c.handles.secure(context.WithoutCancel(ctx), c, d))
+	failure := d.explain(ctx, c.handles.secure(context.WithoutCancel(ctx), d))
 	switch {
 	case failure == nil:
 		c.handles.put(d)
@@ -102,7 +102,11 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 // gone reports whether a database that this node has known is there no more;
 // another one may have its name.
 func (c *Coordinator) gone(m *meta.Database) bool {
-	now, ok := c.meta.Database(m.Name)
+	return isGone(c.meta, m)
+}
+
+func isGone(group *meta.Meta, m *meta.Database) bool {
+	now, ok := group.Database(m.Name)
 	return !ok || now.ID != m.ID
 }
 
@@ -160,10 +164,10 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 
 // reachedElsewhere reports whether another node that can be reached holds a copy of each
 // range of which this node holds one.
-func (d *DB) reachedElsewhere() bool {
+func (d *replicaSet) reachedElsewhere() bool {
 	for i := range d.routes {
 		copies := d.routes[i].near
-		if copies[0].Node == d.c.node && !slices.ContainsFunc(copies[1:], func(t fanout.Target) bool { return d.c.copies(t.Node) != nil }) {
+		if copies[0].Node == d.node && !slices.ContainsFunc(copies[1:], func(t fanout.Target) bool { return d.copies(t.Node) != nil }) {
 			return false
 		}
 	}
@@ -233,9 +237,9 @@ func (c *Coordinator) makeAsked(ctx context.Context, name string) error {
 	if !here {
 		return errDropped()
 	}
-	err := c.handles.secure(ctx, c, newDB(c, m))
+	err := c.handles.secure(ctx, newDB(c, m))
 	if err == nil && !c.local.Has(name) { // it was a turn for an older map
-		err = c.handles.secure(ctx, c, newDB(c, m))
+		err = c.handles.secure(ctx, newDB(c, m))
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
@@ -33,9 +32,14 @@ type Info struct {
 // diskFormat is what CouchDB 3 says; clients do not look at it.
 const diskFormat = 8
 
+// totals is what a database tells about itself, added up over its ranges.
+type totals struct {
+	*replicaSet
+}
+
 // Info asks one copy of every range. The counts of the copies are taken one
 // after the other, not at one moment.
-func (d *DB) Info(ctx context.Context) (*Info, error) {
+func (d *totals) Info(ctx context.Context) (*Info, error) {
 	picked, err := d.covered()
 	if err != nil {
 		return nil, err
@@ -45,8 +49,8 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 		return nil, err
 	}
 	out := &Info{
-		Name: d.meta.Name, InstanceStart: d.InstanceStart(), Partitioned: d.meta.Partitioned,
-		DiskFormat: diskFormat, Q: d.meta.Q(), N: d.copies(),
+		Name: d.meta.Name, InstanceStart: instanceStart(d.meta), Partitioned: d.meta.Partitioned,
+		DiskFormat: diskFormat, Q: d.meta.Q(), N: d.mostCopies(),
 	}
 	out.W = quorum.Majority(out.N)
 	out.R = out.W
@@ -71,11 +75,11 @@ func (d *DB) Info(ctx context.Context) (*Info, error) {
 // infos asks copies for their counters, or others of their range when they do not
 // answer. Counters are maintained, not counted, so that copies on this node
 // are asked one after the other.
-func (d *DB) infos(ctx context.Context, picked []fanout.Target) ([]shard.Info, error) {
+func (d *totals) infos(ctx context.Context, picked []fanout.Target) ([]shard.Info, error) {
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.Info, error) {
+		out[i], err = ask(ctx, d.replicaSet, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.Info, error) {
 			return replica.Info.On(ctx, rep, t.Name)
 		})
 		return err
@@ -86,20 +90,11 @@ func (d *DB) infos(ctx context.Context, picked []fanout.Target) ([]shard.Info, e
 	return out, nil
 }
 
-// local reports whether all of these copies are on this node.
-func (d *DB) local(picked []fanout.Target) bool {
-	return !slices.ContainsFunc(picked, func(t fanout.Target) bool { return t.Node != d.c.node })
-}
-
-// copies returns the most copies that one part of the ring has.
-func (d *DB) copies() int {
+// mostCopies returns the most copies that one part of the ring has.
+func (d *totals) mostCopies() int {
 	n := 0
 	for _, s := range d.routes {
 		n = max(n, slices.Max(s.nodes())+1)
 	}
 	return n
 }
-
-// InstanceStart returns instance_start_time, which replicators compare: the
-// unix seconds of the creation as text.
-func (d *DB) InstanceStart() string { return strconv.FormatInt(d.meta.Created, 10) }

@@ -43,7 +43,12 @@ func (n *eventNode) Touch(ctx context.Context, ids []string) error {
 	if !ok {
 		return errNoDatabase()
 	}
-	return c.handles.get(c, m).touch(ctx, ids)
+	return globalChanges{c.handles.get(m)}.touch(ctx, ids)
+}
+
+// globalChanges is the database behind _db_updates.
+type globalChanges struct {
+	*DB
 }
 
 // touch makes a new revision of each document. Somebody else may do so at the
@@ -51,7 +56,7 @@ func (n *eventNode) Touch(ctx context.Context, ids []string) error {
 // the event, and that is all that it has to. But that is so only of a revision
 // that was up to date. What one copy says is the winner may be older than the
 // event, so that after a conflict the majority is asked.
-func (d *DB) touch(ctx context.Context, ids []string) error {
+func (d globalChanges) touch(ctx context.Context, ids []string) error {
 	parents, err := d.winners(ctx, ids)
 	if err != nil {
 		return err
@@ -76,7 +81,7 @@ func (d *DB) touch(ctx context.Context, ids []string) error {
 
 // touchOn makes revisions on top of the given ones and returns the documents
 // for which these were not the latest.
-func (d *DB) touchOn(ctx context.Context, ids []string, parents map[string]doc.Rev) (again []string, err error) {
+func (d globalChanges) touchOn(ctx context.Context, ids []string, parents map[string]doc.Rev) (again []string, err error) {
 	edits := make([]shard.Edit, len(ids))
 	for i, id := range ids {
 		edits[i] = shard.Edit{ID: id, Parent: parents[id], Body: []byte("{}")}
@@ -100,7 +105,7 @@ func (d *DB) touchOn(ctx context.Context, ids []string, parents map[string]doc.R
 
 // winners returns the live revisions of documents as one copy knows them; one
 // that is not there has none.
-func (d *DB) winners(ctx context.Context, ids []string) (map[string]doc.Rev, error) {
+func (d globalChanges) winners(ctx context.Context, ids []string) (map[string]doc.Rev, error) {
 	rows, err := d.AllDocs(ctx, DocsQuery{HasKeys: true, Keys: ids, Limit: NoLimit})
 	if err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func TestEventsOfDatabases(t *testing.T) {
 	w.create("a", CreateOptions{Q: 2})
 	w.tells("created:b updated:a deleted:a created:a")
 	// A document that somebody has deleted comes back.
-	rows, err := d.winners(t.Context(), []string{"updated:a"})
+	rows, err := globalChanges{d}.winners(t.Context(), []string{"updated:a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestEventOnTopOfAnother(t *testing.T) {
 		put(t, behind, "old", old, "{}")
 		remove(t, behind, "gone", gone)
 		w.settleWrites()
-		if err := d.touch(t.Context(), []string{"new", "old", "gone", "fresh"}); err != nil {
+		if err := (globalChanges{d}).touch(t.Context(), []string{"new", "old", "gone", "fresh"}); err != nil {
 			t.Fatal(err)
 		}
 		for id, pos := range want {

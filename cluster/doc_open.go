@@ -9,15 +9,21 @@ import (
 	"divan/storage/fault"
 )
 
+// docReads reads documents.
+type docReads struct {
+	*replicaSet
+	repairs *readRepairs
+}
+
 // Open returns one revision of a document. The error is fault.NotFound
 // "missing" or "deleted" when there is none to show.
 //
 // The winner is what the newest of R copies says it is; with R of 1 whatever
 // one copy says, that of this node if it has one. A revision that is named is
 // the same everywhere, so that copies are asked until one has it or R have not.
-func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
+func (d *docReads) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	s := d.owner(o.ID)
-	if len(s.copies) > 1 || s.copies[0].Node != d.c.node {
+	if len(s.copies) > 1 || s.copies[0].Node != d.node {
 		before := d.noCopies.Load()
 		got, err := d.openAmong(ctx, s, o)
 		if gone := d.stillThere(ctx, before); gone != nil {
@@ -27,14 +33,14 @@ func (d *DB) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
 	}
 	req := d.openRequest(&o)
 	req.Copy = s.copies[0].Name
-	got, err := replica.Open.On(ctx, d.c.replica(s.copies[0]), req)
+	got, err := replica.Open.On(ctx, d.replica(s.copies[0]), req)
 	if fault.Is(err, fault.StaleMap) || fault.Is(err, fault.NoCopy) { // perhaps the shard was split
 		return d.openAmong(ctx, s, o)
 	}
 	return got, d.explain(ctx, err)
 }
 
-func (d *DB) openRequest(o *OpenOptions) shard.OpenRequest {
+func (d *docReads) openRequest(o *OpenOptions) shard.OpenRequest {
 	return shard.OpenRequest{
 		ID: o.ID, Rev: o.Rev, Latest: o.Latest, Revs: o.Revs, RevsInfo: o.RevsInfo,
 		Conflicts: o.Conflicts, DeletedConflicts: o.DeletedConflicts, LocalSeq: o.LocalSeq,
@@ -43,17 +49,17 @@ func (d *DB) openRequest(o *OpenOptions) shard.OpenRequest {
 }
 
 // openAmong is Open when there are several copies, or one elsewhere.
-func (d *DB) openAmong(ctx context.Context, s *route, o OpenOptions) (*shard.Doc, error) {
+func (d *docReads) openAmong(ctx context.Context, s *route, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
-		return askOf(ctx, d, s, about{o.ID, o.R}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
+		return askOf(ctx, d.replicaSet, s, about{o.ID, o.R}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
 	case len(s.copies) == 1 || o.R == 1:
-		return askOf(ctx, d, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
+		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)

@@ -6,12 +6,20 @@ import (
 	"strings"
 
 	"divan/cluster/fanout"
+	"divan/cluster/figures"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
+
+// docWrites writes documents.
+type docWrites struct {
+	*replicaSet
+	figures *figures.Counters
+	design  func(ctx context.Context) // is called when a design document may have changed
+}
 
 // Update writes edits, which may belong to any shards, and answers each in the
 // order given. For every edit: Err nil and not Accepted means that W copies
@@ -25,12 +33,12 @@ import (
 //
 // Edits of one document are decided in the order given. Edits of different
 // shards are not atomic together.
-func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+func (d *docWrites) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	if len(edits) == 0 {
 		return nil, nil
 	}
 	if changesDesign(edits) {
-		defer d.c.design(ctx, d)
+		defer d.design(ctx)
 	}
 	before := d.noCopies.Load()
 	var results []shard.EditResult
@@ -41,7 +49,7 @@ func (d *DB) Update(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([
 	} else {
 		results, err = d.updateMany(ctx, o, edits)
 	}
-	d.c.figures.Updated(len(edits), results, err, Refusal)
+	d.figures.Updated(len(edits), results, err, Refusal)
 	if gone := d.stillThere(ctx, before); gone != nil {
 		return nil, gone
 	}
@@ -70,21 +78,9 @@ func changesDesign(edits []shard.Edit) bool {
 	return false
 }
 
-// soleOwner returns the route that all edits belong to, nil when there are
-// several.
-func (d *DB) soleOwner(edits []shard.Edit) *route {
-	first := d.ownerIndex(edits[0].ID)
-	for i := range edits[1:] {
-		if d.ownerIndex(edits[i+1].ID) != first {
-			return nil
-		}
-	}
-	return &d.routes[first]
-}
-
 // updateMany sends each shard its edits in one message, all shards at once.
-func (d *DB) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
-	ctx, cancel := d.c.deadline(ctx)
+func (d *docWrites) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	groups := d.group(len(edits), func(i int) string { return edits[i].ID })
 	results := make([]shard.EditResult, len(edits))
@@ -139,7 +135,7 @@ type written struct {
 }
 
 // write brings the edits of one range to its copies. The error is that of every edit.
-func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+func (d *docWrites) write(ctx context.Context, s *route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
@@ -172,7 +168,7 @@ func (d *DB) write(ctx context.Context, s *route, o UpdateOptions, edits []shard
 // writeRest brings the edits that are open to the copies of a newer map. What copies of
 // the older one have decided stands. When no copy of the newer one answers, what was
 // known before is the answer.
-func (d *DB) writeRest(ctx context.Context, s *route, w int, req shard.UpdateRequest, before written) written {
+func (d *docWrites) writeRest(ctx context.Context, s *route, w int, req shard.UpdateRequest, before written) written {
 	open := before.open
 	rest, decided := req, make([]shard.EditResult, len(open))
 	rest.Edits = pick(req.Edits, open)
@@ -208,14 +204,14 @@ func (d *DB) writeRest(ctx context.Context, s *route, w int, req shard.UpdateReq
 }
 
 // writeCopy is write for the only copy there is.
-func (d *DB) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) (out written) {
-	if t.Node != d.c.node {
+func (d *docWrites) writeCopy(ctx context.Context, t fanout.Target, w int, req shard.UpdateRequest) (out written) {
+	if t.Node != d.node {
 		var cancel context.CancelFunc
-		ctx, cancel = d.c.deadline(ctx)
+		ctx, cancel = d.deadline(ctx)
 		defer cancel()
 	}
 	req.Copy, req.NoPath, req.Insist = t.Name, w < 2, true // nobody follows, and nobody else is asked
-	if rep := d.c.replica(t); rep.Away() {
+	if rep := d.replica(t); rep.Away() {
 		out.err = fanout.NoCopy()
 	} else {
 		out.results, out.err = replica.Update.On(ctx, rep, req)

@@ -30,7 +30,7 @@ func (d *DB) ordered(nodes ...string) *DB {
 	for i := range m.Shards {
 		m.Shards[i].Copies = ordered(m.Shards[i], nodes)
 	}
-	return newDB(d.c, &m)
+	return newDB(d.handles.c, &m)
 }
 
 // ordered returns the copies of a range on some nodes, in that order.

@@ -245,7 +245,7 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 					}
 					w.settleWrites()
 					up()
-					if err := remote.readRepair(t.Context(), id, d.routes[0].copies); err != nil {
+					if err := remote.alignDoc(t.Context(), id, d.routes[0].copies); err != nil {
 						t.Fatal(err)
 					}
 					for _, row := range drain(t, f) {

@@ -145,7 +145,7 @@ func (d *DB) without(node string) *DB {
 	for i := range m.Shards {
 		m.Shards[i].Copies = slices.DeleteFunc(slices.Clone(m.Shards[i].Copies), func(c ring.Copy) bool { return c.Node == node })
 	}
-	return newDB(d.c, &m)
+	return newDB(d.handles.c, &m)
 }
 
 // link is the copies of another node.

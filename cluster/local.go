@@ -13,6 +13,12 @@ import (
 	"divan/storage/fault"
 )
 
+// localDocs reads and writes local documents.
+type localDocs struct {
+	*replicaSet
+	docs *docWrites
+}
+
 // LocalGet returns a local document; id begins with "_local/". The error is
 // fault.NotFound "missing" when there is none.
 //
@@ -23,10 +29,10 @@ import (
 // what was acknowledged without it; of different bodies with the same count
 // that one which more copies have. A deletion leaves nothing behind, so that a
 // copy which missed it can show the document again as long as another is away.
-func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
+func (d *localDocs) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 	s := d.owner(id)
 	if len(s.copies) == 1 {
-		return askOf(ctx, d, s, about{id, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
+		return askOf(ctx, d.replicaSet, s, about{id, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
 			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 		})
 	}
@@ -48,7 +54,7 @@ func (d *DB) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
 }
 
 // localByMap is LocalGet for the copies of one map; nil when there is none.
-func (d *DB) localByMap(ctx context.Context, s *route, id string) (*shard.LocalDoc, error) {
+func (d *localDocs) localByMap(ctx context.Context, s *route, id string) (*shard.LocalDoc, error) {
 	need := fanout.Majority(s.near)
 	found, err := d.localOf(ctx, s, id, need)
 	if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
@@ -63,7 +69,7 @@ func (d *DB) localByMap(ctx context.Context, s *route, id string) (*shard.LocalD
 // localOf asks as many copies for a local document; nil stands for a copy
 // without it. Copies that cannot answer are left out, the error says that none
 // could.
-func (d *DB) localOf(ctx context.Context, s *route, id string, need int) ([]*shard.LocalDoc, error) {
+func (d *localDocs) localOf(ctx context.Context, s *route, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
 		from fanout.Target
 		doc  *shard.LocalDoc
@@ -72,7 +78,7 @@ func (d *DB) localOf(ctx context.Context, s *route, id string, need int) ([]*sha
 	errs := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // errors are looked at below
 		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
-		answers[k], errs[k] = ask(ctx, d, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (answer, error) {
+		answers[k], errs[k] = ask(ctx, d.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (answer, error) {
 			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 			if isNotFound(err) {
 				err = nil
@@ -100,21 +106,21 @@ func (d *DB) localOf(ctx context.Context, s *route, id string, need int) ([]*sha
 
 // LocalPut writes a local document whatever is there, and returns its new
 // revision, which counts on from rev (zero: 0-1).
-func (d *DB) LocalPut(ctx context.Context, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
+func (d *localDocs) LocalPut(ctx context.Context, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
 	return d.localEdit(ctx, shard.Edit{ID: id, Parent: rev, Body: body})
 }
 
 // LocalDelete removes a local document; fault.NotFound "missing" when there is
 // none.
-func (d *DB) LocalDelete(ctx context.Context, id string) (doc.Rev, error) {
+func (d *localDocs) LocalDelete(ctx context.Context, id string) (doc.Rev, error) {
 	if _, err := d.LocalGet(ctx, id); err != nil {
 		return doc.Rev{}, err
 	}
 	return d.localEdit(ctx, shard.Edit{ID: id, Deleted: true})
 }
 
-func (d *DB) localEdit(ctx context.Context, e shard.Edit) (doc.Rev, error) {
-	results, err := d.Update(ctx, UpdateOptions{NewEdits: true}, []shard.Edit{e})
+func (d *localDocs) localEdit(ctx context.Context, e shard.Edit) (doc.Rev, error) {
+	results, err := d.docs.Update(ctx, UpdateOptions{NewEdits: true}, []shard.Edit{e})
 	if err != nil {
 		return doc.Rev{}, err
 	}
@@ -131,7 +137,7 @@ func localRow(l *shard.LocalDoc, includeDoc bool) shard.Row {
 }
 
 // localByID looks up one local document for a listing by keys.
-func (d *DB) localByID(ctx context.Context, id string, includeDoc bool) (shard.Row, error) {
+func (d *localDocs) localByID(ctx context.Context, id string, includeDoc bool) (shard.Row, error) {
 	l, err := d.LocalGet(ctx, id)
 	if isNotFound(err) && !fault.Is(err, fault.NoDatabase) {
 		return shard.Row{ID: id, Missing: true}, nil
@@ -143,7 +149,7 @@ func (d *DB) localByID(ctx context.Context, id string, includeDoc bool) (shard.R
 }
 
 // listLocal is AllDocs for the local documents in a range. Nobody counts them.
-func (d *DB) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
+func (d *listings) listLocal(ctx context.Context, q DocsQuery) (*DocRows, error) {
 	picked, err := d.covered()
 	if err != nil {
 		return nil, err

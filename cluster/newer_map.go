@@ -15,9 +15,9 @@ import (
 // false when there is none. A request whose answers are counted begins its part again with
 // that: answers by different maps make no quorum. One of which any copy's answer will do asks
 // the copies of the newer map when those of its own do not answer.
-func (d *DB) renewed(ctx context.Context) (*DB, bool) {
-	if m, ok := d.c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation {
-		return d.c.handles.get(d.c, m), true
+func (d *replicaSet) renewed(ctx context.Context) (*DB, bool) {
+	if m, ok := d.metadata.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation {
+		return d.handles.get(m), true
 	}
 	newer := d.newer.Load()
 	if newer <= d.meta.Generation {
@@ -29,24 +29,25 @@ func (d *DB) renewed(ctx context.Context) (*DB, bool) {
 	}
 	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := d.c.meta.WaitApplied(soon, newer); err != nil {
+	if err := d.metadata.WaitApplied(soon, newer); err != nil {
 		if ctx.Err() == nil { // else the request has ended, which says nothing of this node
 			d.unheard.Store(newer)
 		}
 		return nil, false
 	}
-	m, ok := d.c.meta.Database(d.meta.Name)
+	m, ok := d.metadata.Database(d.meta.Name)
 	if !ok || m.ID != d.meta.ID || m.Generation <= d.meta.Generation {
 		return nil, false
 	}
-	return d.c.handles.get(d.c, m), true
+	return d.handles.get(m), true
 }
 
 // byNewestMap does f with items of a request that belong to one route, and again with the newer
 // map, as long as there is one, for those that f returns as open. They may belong to several
 // routes by that. Reads are done unless a copy has refused meanwhile because it knows a newer
 // map; writes when enough copies have taken everything.
-func (d *DB) byNewestMap(ctx context.Context, g group, id func(i int) string, f func(d *DB, g group) (open []int)) {
+func (s *replicaSet) byNewestMap(ctx context.Context, g group, id func(i int) string, f func(d *DB, g group) (open []int)) {
+	d := s.db
 	for groups := []group{g}; ; {
 		var open []int
 		for _, g := range groups {
@@ -69,7 +70,7 @@ func (d *DB) byNewestMap(ctx context.Context, g group, id func(i int) string, f 
 }
 
 // byNewestMapOf is byNewestMap for one document.
-func (d *DB) byNewestMapOf(ctx context.Context, s *route, id string, f func(d *DB, s *route) (done bool)) {
+func (d *replicaSet) byNewestMapOf(ctx context.Context, s *route, id string, f func(d *DB, s *route) (done bool)) {
 	all := []int{0}
 	d.byNewestMap(ctx, group{route: s, items: all}, func(int) string { return id }, func(d *DB, g group) (open []int) {
 		if f(d, g.route) {
@@ -85,9 +86,9 @@ var errNewRanges = errors.New("the database has other ranges by now")
 
 // unavailable says that no copy of a range can answer, and whether that is because there is no such
 // range any more.
-func (d *DB) unavailable(err error) error {
-	if m, ok := d.c.meta.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation &&
-		!slices.EqualFunc(d.c.handles.get(d.c, m).routes, d.routes, func(a, b route) bool { return a.Range == b.Range }) {
+func (d *replicaSet) unavailable(err error) error {
+	if m, ok := d.metadata.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation &&
+		!slices.EqualFunc(d.handles.get(m).routes, d.routes, func(a, b route) bool { return a.Range == b.Range }) {
 		err = fmt.Errorf("%w: %w", errNewRanges, err)
 	} else if fault.Is(err, fault.Unavailable) { // it was phrased
 		return err
@@ -97,7 +98,7 @@ func (d *DB) unavailable(err error) error {
 
 // Renewed implements fanout.Database.
 func (a *Asking) Renewed(ctx context.Context, t fanout.Target) (fanout.Database, []fanout.Target, bool) {
-	d, ok := (*DB)(a).renewed(ctx)
+	d, ok := (*replicaSet)(a).renewed(ctx)
 	if !ok {
 		return nil, nil, false
 	}

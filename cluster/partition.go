@@ -36,9 +36,9 @@ func ValidatePartition(name string) error {
 	}
 }
 
-// partitioned refuses a partition where there are none, and names that no
+// checkPartition refuses a partition where there are none, and names that no
 // partition can have.
-func (d *DB) partitioned(name string) error {
+func (d *replicaSet) checkPartition(name string) error {
 	if !d.meta.Partitioned {
 		return fault.New(fault.BadRequest, "database is not partitioned")
 	}
@@ -48,11 +48,11 @@ func (d *DB) partitioned(name string) error {
 // Partition returns the totals of one partition. The refusals are
 // fault.BadRequest "database is not partitioned" and those of
 // ValidatePartition.
-func (d *DB) Partition(ctx context.Context, name string) (*PartitionInfo, error) {
-	if err := d.partitioned(name); err != nil {
+func (d *totals) Partition(ctx context.Context, name string) (*PartitionInfo, error) {
+	if err := d.checkPartition(name); err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, d, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.PartitionInfo, error) {
+	got, err := ask(ctx, d.replicaSet, d.owner(partitionStart(name)).near, func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.PartitionInfo, error) {
 		return replica.Partition.On(ctx, rep, replica.PartitionRequest{Copy: t.Name, Partition: name})
 	})
 	if err != nil {

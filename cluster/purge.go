@@ -22,20 +22,26 @@ type PurgeOutcome struct {
 	Err      error     // no copy has done it
 }
 
+// purges removes leaves of documents for good.
+type purges struct {
+	*replicaSet
+	design func(ctx context.Context)
+}
+
 // Purge removes leaves of documents for good, in the order given, and answers
 // item by item: revisions that are not leaves are left out of Purged, which is
 // empty for a document that does not exist. w is the number of copies that
 // must have done it, 0 for more than half. Each item enters the log of purges
 // of every copy under one uuid, so that a copy that gets it twice, directly
 // and by synchronisation, does it once.
-func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]PurgeOutcome, error) {
+func (d *purges) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]PurgeOutcome, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
 	if slices.ContainsFunc(items, func(i shard.PurgeItem) bool { return strings.HasPrefix(i.ID, doc.DesignPrefix) }) {
-		defer d.c.design(ctx, d)
+		defer d.design(ctx)
 	}
-	ctx, cancel := d.c.deadline(ctx)
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	before := d.noCopies.Load()
 	groups := d.group(len(items), func(i int) string { return items[i].ID })
@@ -68,7 +74,7 @@ func (d *DB) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]Purge
 // purging is the items of one range on their way to all its copies.
 type purging struct {
 	fanout.HedgedRequest[fanout.Target, []shard.PurgeResult]
-	db    *DB
+	db    *replicaSet
 	route *route
 	items []shard.PurgeItem
 	count quorum.Write
@@ -81,8 +87,8 @@ type purging struct {
 // of them, and that of this node, have done it; a slower one does it all the
 // same, and one that does not is noted for repair. before is what was purged by an
 // older map: a purge is done once, by its uuid.
-func (d *DB) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
-	p := &purging{db: d, route: s, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
+func (d *purges) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
+	p := &purging{db: d.replicaSet, route: s, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
 	if s.perNode != nil {
 		p.count.OnNodes(s.perNode)
 	}
@@ -118,7 +124,7 @@ func (p *purging) enough() bool {
 func (p *purging) purgeAt(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeResult, error) {
 	answers, err := replica.Purge.On(ctx, rep, replica.PurgeRequest{Copy: t.Name, Items: p.items})
 	if err != nil {
-		p.db.c.missed(t)
+		p.db.missed(t)
 		return nil, err
 	}
 	return answers, nil
@@ -132,7 +138,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 	t := p.Copies[a.At]
 	switch {
 	case a.Unreached:
-		p.db.c.missed(t)
+		p.db.missed(t)
 	case quorum.Doubtful(a.Err):
 		p.doubt = a.Err
 	}
@@ -151,7 +157,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 // PurgedInfos returns the log of purges: for each purge that is still
 // remembered the document and the revisions that were named. The log holds at
 // most _purged_infos_limit entries per shard, so it is returned whole.
-func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
+func (d *purges) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	picked, err := d.covered()
 	if err != nil {
 		return nil, err
@@ -159,7 +165,7 @@ func (d *DB) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = fanout.Each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = ask(ctx, d, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeInfo, error) {
+		parts[i], err = ask(ctx, d.replicaSet, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeInfo, error) {
 			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.Name, Since: 0})
 		})
 		return err

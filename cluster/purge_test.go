@@ -59,7 +59,7 @@ func TestEditMeetsItsPurge(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	w.settleWrites()
-	if err := d.readRepair(t.Context(), "a", copies); err != nil {
+	if err := d.alignDoc(t.Context(), "a", copies); err != nil {
 		t.Fatal(err)
 	}
 	for node, has := range w.everywhere(t, d, "a") {

@@ -19,7 +19,7 @@ import (
 // ends with the read; Close of the coordinator waits for them.
 type quorumRead struct {
 	fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]
-	db     *DB
+	db     *docReads
 	req    shard.OpenRequest
 	q      *quorum.Read
 	full   *shard.Doc // of the copy that was asked for all of it
@@ -32,7 +32,7 @@ type quorumRead struct {
 // it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
-func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
+func (d *docReads) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
 	d.byNewestMapOf(ctx, s, req.ID, func(d *DB, s *route) (done bool) {
 		before := d.stale.Load()
 		got, err = d.openByMap(ctx, s, r, req)
@@ -42,15 +42,15 @@ func (d *DB) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequ
 }
 
 // openByMap is openCopies for the copies of one map.
-func (d *DB) openByMap(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
-	ctx, cancel := d.c.deadline(ctx)
+func (d *docReads) openByMap(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	if r < 1 {
 		r = fanout.Majority(s.near)
 	}
 	o := &quorumRead{
 		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
-			Database: d.Asking(), Copies: s.near, Latency: &d.c.latency.reads, Patience: d.c.latency.reads.Patience(fanout.ReadPatience),
+			Database: d.Asking(), Copies: s.near, Latency: &d.latency.reads, Patience: d.latency.reads.Patience(fanout.ReadPatience),
 			Call: func(ctx context.Context, rep replica.Copy, req shard.OpenRequest) (*shard.Doc, error) {
 				return replica.Open.On(ctx, rep, req)
 			},
@@ -69,7 +69,7 @@ func (d *DB) openByMap(ctx context.Context, s *route, r int, req shard.OpenReque
 }
 
 func (o *quorumRead) open(ctx context.Context) (*shard.Doc, error) {
-	if o.Copies[0].Node == o.db.c.node {
+	if o.Copies[0].Node == o.db.node {
 		o.fullAt = 0 // asked last of the first ones, so that the others are at work
 	}
 	verdict, from, err := o.heardUntil(o.Run(ctx, o.q.Need()))
@@ -80,7 +80,7 @@ func (o *quorumRead) open(ctx context.Context) (*shard.Doc, error) {
 	case quorum.Agreed:
 		return o.whole(ctx, from)
 	case quorum.Newest:
-		o.db.repairLater(ctx, o.req.ID, o.targets())
+		o.db.repairs.later(ctx, o.db.replicaSet, o.req.ID, o.targets())
 		return o.whole(ctx, from)
 	case quorum.Diverged:
 		return o.merge(ctx, from)
@@ -158,7 +158,7 @@ func (o *quorumRead) relate(ctx context.Context) (quorum.Verdict, int, error) {
 	_ = fanout.Each(len(o.heard), func(i int) error { // failures are counted below
 		t := o.Copies[o.heard[i]]
 		answers[i] = fanout.Answer[*shard.Doc]{At: o.heard[i], Err: fanout.NodeDown(t.Node)}
-		if rep := o.db.c.replica(t); !rep.Away() {
+		if rep := o.db.replica(t); !rep.Away() {
 			answers[i].Got, answers[i].Err = replica.Open.On(ctx, rep, shard.OpenRequest{
 				Copy: t.Name, ID: o.req.ID, Revs: true, HeadOnly: true, AllowDeleted: true,
 			})
@@ -187,7 +187,7 @@ func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
 		return o.full, nil
 	}
 	t := o.Copies[from]
-	rep := o.db.c.replica(t)
+	rep := o.db.replica(t)
 	err := fanout.NodeDown(t.Node)
 	if !rep.Away() {
 		var got *shard.Doc
@@ -206,7 +206,7 @@ func (o *quorumRead) whole(ctx context.Context, from int) (*shard.Doc, error) {
 // for all of it, and reads there again: its tree then tells the winner. When
 // that does not work, the winner among the answers is the answer.
 func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
-	defer o.db.repairLater(ctx, o.req.ID, o.targets())
+	defer o.db.repairs.later(ctx, o.db.replicaSet, o.req.ID, o.targets())
 	to := o.heard[0]
 	if o.full != nil && o.fullAt >= 0 {
 		to = o.fullAt
@@ -221,7 +221,7 @@ func (o *quorumRead) merge(ctx context.Context, from int) (*shard.Doc, error) {
 			return o.whole(ctx, from)
 		}
 	}
-	rep := o.db.c.replica(into)
+	rep := o.db.replica(into)
 	if rep.Away() {
 		return o.whole(ctx, from)
 	}

@@ -17,11 +17,11 @@ import (
 // does not exist; otherwise an answer for each of Revs (more with Latest),
 // whose Doc is nil when it is not stored. A revision that is named twice is
 // answered once, at its first place.
-func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
+func (d *docReads) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
 	s := d.owner(o.ID)
 	if len(s.copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
-		return askOf(ctx, d, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
+		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
 			mine := req
 			mine.Copy = t.Name
 			return replica.OpenRevs.On(ctx, rep, mine)
@@ -31,7 +31,7 @@ func (d *DB) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult
 	return out[0], errs[0]
 }
 
-func (d *DB) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
+func (d *docReads) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 	return shard.OpenRevsRequest{
 		ID: o.ID, Revs: shard.DistinctRevs(o.Revs), All: o.All, Latest: o.Latest, WithPath: o.WithPath, RevsLimit: d.meta.RevsLimit,
 	}
@@ -40,14 +40,14 @@ func (d *DB) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 // OpenRevsMany is OpenRevs for several documents, each with its own error. A
 // copy gets its part of them in one message. R of the first one counts for
 // all. Everything is held in memory: ask for a bounded number.
-func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
+func (d *docReads) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
 	before := d.noCopies.Load()
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
 	groups := d.group(len(list), func(i int) string { return list[i].ID })
 	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
 		d.byNewestMap(ctx, groups[g], func(i int) string { return list[i].ID }, func(d *DB, g group) (open []int) {
 			before := d.stale.Load()
-			r := revising{db: d, route: g.route, list: pick(list, g.items), maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
+			r := revising{db: &d.docReads, route: g.route, list: pick(list, g.items), maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 			got, failures := r.run(ctx, list[0].R)
 			for i, at := range g.items {
 				out[at], errs[at] = got[i], d.phrase(failures[i])
@@ -72,7 +72,7 @@ func (d *DB) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shar
 // others, as many as R says, without bodies. What they have beyond that is
 // fetched from them.
 type revising struct {
-	db    *DB
+	db    *docReads
 	route *route
 	list  []OpenRevsOptions
 	// maxBytes bounds the bodies that a copy answers with; 0: no bound.
@@ -87,7 +87,7 @@ type revised struct {
 }
 
 func (r *revising) run(ctx context.Context, need int) ([][]shard.RevResult, []error) {
-	ctx, cancel := r.db.c.deadline(ctx)
+	ctx, cancel := r.db.deadline(ctx)
 	defer cancel()
 	answers, err := r.answers(ctx, need)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 				}
 			}
 		}
-		rep := r.db.c.replica(t)
+		rep := r.db.replica(t)
 		if len(open) == 0 || rep.Away() {
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 	failures := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // failures are looked at below
 		copies := append(slices.Clone(near[k:k+1]), near[need:]...)
-		answers[k], failures[k] = ask(ctx, r.db, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
+		answers[k], failures[k] = ask(ctx, r.db.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, k > 0)
 		})
 		return nil
@@ -179,7 +179,7 @@ func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
 		return nil, failure
 	}
 	if failures[0] != nil { // nobody was asked for everything
-		whole, err := ask(ctx, r.db, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
+		whole, err := ask(ctx, r.db.replicaSet, []fanout.Target{out[0].from}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (revised, error) {
 			return r.ask(ctx, rep, t, false)
 		})
 		if err != nil {
@@ -239,7 +239,7 @@ func (r *revising) merge(ctx context.Context, answers []revised, out [][]shard.R
 		copies[k] = answers[k].from
 	}
 	for k, i := range differ {
-		r.db.repairLater(ctx, r.list[i].ID, copies)
+		r.db.repairs.later(ctx, r.db.replicaSet, r.list[i].ID, copies)
 		if merged, ok := mergeRevs(&r.list[i], full[k], r.db.meta.RevsLimit); ok {
 			out[i], errs[i] = merged, nil
 		}
@@ -254,7 +254,7 @@ func (r *revising) leaves(ctx context.Context, answers []revised, differ []int) 
 		out[k] = make([][]shard.RevResult, len(answers))
 	}
 	_ = fanout.Each(len(answers), func(c int) error { // a copy that is gone by now has said nothing
-		rep := r.db.c.replica(answers[c].from)
+		rep := r.db.replica(answers[c].from)
 		if rep.Away() {
 			return nil
 		}
@@ -344,7 +344,7 @@ func mergeRevs(o *OpenRevsOptions, byCopy [][]shard.RevResult, limit int) (out [
 // database does not have, and which of its leaves they may descend from: what
 // _revs_diff and _missing_revs answer. One copy is asked: that it open what
 // another one has makes a replicator send it again, which changes nothing.
-func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
+func (d *docReads) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -352,7 +352,7 @@ func (d *DB) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing
 	out := make([]shard.IDMissing, len(ids))
 	err := fanout.Each(len(groups), func(g int) error {
 		mine := pick(ids, groups[g].items)
-		answers, err := ask(ctx, d, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
+		answers, err := ask(ctx, d.replicaSet, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
 			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})
 		if err != nil {

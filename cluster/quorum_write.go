@@ -17,7 +17,7 @@ import (
 // quorumWrite is the edits of one range on their way to several copies: one copy decides
 // on them, then the others follow. Each of the two is a hedged request.
 type quorumWrite struct {
-	db      *DB
+	db      *replicaSet
 	route   *route
 	req     shard.UpdateRequest // Edits: as the client sent them
 	edits   []editState
@@ -52,12 +52,12 @@ const decidedBefore = math.MaxInt
 // copy decides when one gives no usable answer or is slow (Take says both); a copy that
 // refused decides once more when it was behind (reconsider); what is Open at the end is
 // done by a newer map (write).
-func (d *DB) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) written {
-	ctx, cancel := d.c.deadline(ctx)
+func (d *docWrites) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) written {
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	n := len(req.Edits)
 	r := &quorumWrite{
-		db: d, route: s, req: req, edits: make([]editState, n), results: make([]shard.EditResult, n),
+		db: d.replicaSet, route: s, req: req, edits: make([]editState, n), results: make([]shard.EditResult, n),
 		asked: make([][]int, len(s.copies)+len(s.joining)),
 	}
 	for i := range r.edits {
@@ -91,7 +91,7 @@ func (r *quorumWrite) decide(ctx context.Context) {
 	if len(r.undecided()) == 0 {
 		return
 	}
-	writes := &r.db.c.latency.writes
+	writes := &r.db.latency.writes
 	r.deciding = fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
 		Database: r.db.Asking(), Copies: r.route.copies, Decider: r, Call: decideAt,
 		Latency: writes, Patience: writes.Patience(fanout.WritePatience),
@@ -299,7 +299,7 @@ func (f *followers) Request(at int, t fanout.Target) (req followRequest, ok bool
 func (f *followers) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step {
 	r, t := (*quorumWrite)(f), f.following.Copies[a.At]
 	if a.Err != nil { // it was not asked
-		r.db.c.missed(t)
+		r.db.missed(t)
 	}
 	for k, i := range r.asked[a.At] {
 		err := a.Err
@@ -384,7 +384,7 @@ func follow(ctx context.Context, rep replica.Copy, req followRequest) ([]shard.E
 		failed = failed || a.Err != nil
 	}
 	if failed {
-		r.db.c.missed(t)
+		r.db.missed(t)
 		r.settlePurged(ctx, t, r.asked[req.at], answers)
 	}
 	return answers, nil

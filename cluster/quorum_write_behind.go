@@ -27,7 +27,7 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	if len(again) == 0 {
 		return
 	}
-	rep := r.db.c.replica(r.route.copies[at])
+	rep := r.db.replica(r.route.copies[at])
 	if rep.Away() {
 		return
 	}
@@ -98,7 +98,7 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) (out
 
 // lacking asks a copy which revisions of some edits it does not know.
 func (r *quorumWrite) lacking(ctx context.Context, t fanout.Target, edits []int, rev func(i int) doc.Rev) ([]shard.IDMissing, error) {
-	rep := r.db.c.replica(t)
+	rep := r.db.replica(t)
 	if rep.Away() {
 		return nil, fanout.NodeDown(t.Node)
 	}
@@ -141,8 +141,8 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 		}
 		if err := r.db.copyDocs(ctx, r.route.copies[other], r.route.copies[at], r.ids(mine)); err != nil {
 			r.outdated(err, mine)
-			r.db.c.log.Debug("copy that is behind not refreshed", zap.String("copy", r.route.copies[at].Name), zap.Error(err))
-			r.db.c.missed(r.route.copies[at])
+			r.db.log.Debug("copy that is behind not refreshed", zap.String("copy", r.route.copies[at].Name), zap.Error(err))
+			r.db.missed(r.route.copies[at])
 			continue
 		}
 		again = append(again, mine...)
@@ -168,7 +168,7 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 	inbox := make(chan answer, len(r.route.copies))
 	pending := 0
 	for other, t := range r.route.copies {
-		rep := r.db.c.replica(t)
+		rep := r.db.replica(t)
 		if other == at || rep.Away() {
 			continue
 		}
@@ -178,7 +178,7 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 			inbox <- answer{other, ahead, err}
 		})
 	}
-	soon := time.NewTimer(r.db.c.latency.writes.Patience(fanout.WritePatience))
+	soon := time.NewTimer(r.db.latency.writes.Patience(fanout.WritePatience))
 	defer soon.Stop()
 	ahead := make([][]int, len(r.route.copies))
 	// The copy that refused is one that has answered. Of so many, each majority has one.
@@ -260,7 +260,7 @@ func (r *quorumWrite) settlePurged(ctx context.Context, t fanout.Target, chosen 
 			lacking, err = r.lacking(ctx, t, mine, func(i int) doc.Rev { return r.results[i].Rev })
 		}
 		if err != nil {
-			r.db.c.log.Debug("purged edit not settled", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
+			r.db.log.Debug("purged edit not settled", zap.String("copy", t.Name), zap.String("node", t.Node), zap.Error(err))
 			continue
 		}
 		for n, k := range places {

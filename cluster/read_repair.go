@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"divan/cluster/fanout"
+	"divan/cluster/figures"
 	"divan/cluster/repair"
 )
 
@@ -19,6 +20,8 @@ const maxReadRepairs = 32
 //
 // LOCKS: mu guards the map only.
 type readRepairs struct {
+	figures *figures.Counters
+
 	mu   sync.Mutex
 	busy map[repairedDoc]struct{}
 }
@@ -45,29 +48,29 @@ func (r *readRepairs) end(k repairedDoc) {
 	r.mu.Unlock()
 }
 
-// repairLater brings copies in line about one document, in the background: a
+// later brings copies in line about one document, in the background: a
 // read has seen that they differ.
-func (d *DB) repairLater(ctx context.Context, id string, copies []fanout.Target) {
+func (r *readRepairs) later(ctx context.Context, d *replicaSet, id string, copies []fanout.Target) {
 	key := repairedDoc{d.meta.Name, id}
-	if !d.c.readRepairs.begin(key) {
+	if !r.begin(key) {
 		return
 	}
-	ok := d.c.detach(ctx, func(ctx context.Context) {
-		defer d.c.readRepairs.end(key)
-		err := d.readRepair(ctx, id, copies)
-		d.c.figures.Repaired(err)
+	ok := d.detach(ctx, func(ctx context.Context) {
+		defer r.end(key)
+		err := d.alignDoc(ctx, id, copies)
+		r.figures.Repaired(err)
 		if err != nil {
-			d.c.log.Debug("document not repaired", zap.String("db", d.meta.Name), zap.String("id", id), zap.Error(err))
+			d.log.Debug("document not repaired", zap.String("db", d.meta.Name), zap.String("id", id), zap.Error(err))
 		}
 	})
 	if !ok {
-		d.c.readRepairs.end(key)
+		r.end(key)
 	}
 }
 
-// readRepair brings copies in line about one document. What cannot be brought
+// alignDoc brings copies in line about one document. What cannot be brought
 // to a copy now is noted for repair.
-func (d *DB) readRepair(ctx context.Context, id string, copies []fanout.Target) error {
+func (d *replicaSet) alignDoc(ctx context.Context, id string, copies []fanout.Target) error {
 	var failure error
 	for _, from := range copies {
 		for _, to := range copies {
@@ -75,7 +78,7 @@ func (d *DB) readRepair(ctx context.Context, id string, copies []fanout.Target) 
 				continue
 			}
 			if err := d.copyDocs(ctx, from, to, []string{id}); err != nil {
-				d.c.missed(to)
+				d.missed(to)
 				failure = err
 			}
 		}
@@ -84,11 +87,11 @@ func (d *DB) readRepair(ctx context.Context, id string, copies []fanout.Target) 
 }
 
 // copyDocs gives a copy everything that another one has of some documents.
-func (d *DB) copyDocs(ctx context.Context, from, to fanout.Target, ids []string) error {
-	return repair.NewCopier(d.end(from), d.end(to), d.limits(), d.c.log).Documents(ctx, ids)
+func (d *replicaSet) copyDocs(ctx context.Context, from, to fanout.Target, ids []string) error {
+	return repair.NewCopier(d.endOf(from), d.endOf(to), d.limits(), d.log).Documents(ctx, ids)
 }
 
-// end is a copy as repair.Copier takes it.
-func (d *DB) end(t fanout.Target) repair.End {
-	return repair.End{Node: t.Node, Name: t.Name, Copy: d.c.replica(t)}
+// endOf is a copy as repair.Copier takes it.
+func (d *replicaSet) endOf(t fanout.Target) repair.End {
+	return repair.End{Node: t.Node, Name: t.Name, Copy: d.replica(t)}
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"divan/cluster/fanout"
+	"divan/shard"
 	"divan/shard/ring"
 )
 
@@ -114,9 +115,15 @@ func nearest(copies []fanout.Target, node string) []fanout.Target {
 	return copies
 }
 
+// routing is the way of documents to their copies, by one map.
+type routing struct {
+	routes      []route
+	partitioned bool // places on the ring go by the partition
+}
+
 // Ranges returns for each part of the ring the copies that hold its documents,
 // that of this node first; the others in the order in which they decide edits.
-func (d *DB) Ranges() [][]fanout.Target {
+func (d *routing) Ranges() [][]fanout.Target {
 	out := make([][]fanout.Target, len(d.routes))
 	for i := range d.routes {
 		out[i] = d.routes[i].near
@@ -125,24 +132,24 @@ func (d *DB) Ranges() [][]fanout.Target {
 }
 
 // owner returns the route that a document belongs to.
-func (d *DB) owner(id string) *route {
+func (d *routing) owner(id string) *route {
 	return &d.routes[d.ownerIndex(id)]
 }
 
-func (d *DB) ownerIndex(id string) int {
+func (d *routing) ownerIndex(id string) int {
 	if len(d.routes) == 1 {
 		return 0
 	}
-	return d.indexAt(ring.Hash(id, d.meta.Partitioned))
+	return d.indexAt(ring.Hash(id, d.partitioned))
 }
 
 // indexAt returns the route that holds a point of the ring. The first one
 // begins at 0, so that the search never returns 0.
-func (d *DB) indexAt(hash uint32) int {
+func (d *routing) indexAt(hash uint32) int {
 	return sort.Search(len(d.routes), func(i int) bool { return d.routes[i].Begin > hash }) - 1
 }
 
-func (d *DB) routeAt(hash uint32) *route { return &d.routes[d.indexAt(hash)] }
+func (d *routing) routeAt(hash uint32) *route { return &d.routes[d.indexAt(hash)] }
 
 // group is the items of a request that belong to one route.
 type group struct {
@@ -161,7 +168,7 @@ func pick[T any](all []T, places []int) []T {
 
 // group sorts n items by the route their ids belong to; the groups are in
 // ring order.
-func (d *DB) group(n int, id func(i int) string) []group {
+func (d *routing) group(n int, id func(i int) string) []group {
 	if len(d.routes) == 1 {
 		items := make([]int, n)
 		for i := range items {
@@ -192,4 +199,56 @@ func (d *DB) group(n int, id func(i int) string) []group {
 		}
 	}
 	return groups
+}
+
+// soleOwner returns the route that all edits belong to, nil when there are
+// several.
+func (d *routing) soleOwner(edits []shard.Edit) *route {
+	first := d.ownerIndex(edits[0].ID)
+	for i := range edits[1:] {
+		if d.ownerIndex(edits[i+1].ID) != first {
+			return nil
+		}
+	}
+	return &d.routes[first]
+}
+
+// sameRange returns the copies that hold the same range as t, that of this node
+// first: whichever of them is read, the listing is the same.
+func (d *routing) sameRange(t fanout.Target) []fanout.Target {
+	return named(d.routeAt(t.Begin).near, t.Name)
+}
+
+// ShardOf returns the shard that a document belongs to, whether or not there
+// is such a document. Nodes lists every node with a copy of that part of the
+// ring.
+func (d *routing) ShardOf(id string) ring.Shard {
+	s := d.owner(id)
+	out := ring.Shard{Range: s.copies[0].Range}
+	for _, t := range s.all() {
+		if !out.On(t.Node) {
+			out.Copies = append(out.Copies, ring.Copy{ID: t.ID, Node: t.Node})
+		}
+	}
+	return out
+}
+
+// all returns every copy once.
+func (d *routing) all() []fanout.Target { return d.every((*route).all) }
+
+// full returns every full copy once.
+func (d *routing) full() []fanout.Target {
+	return d.every(func(s *route) []fanout.Target { return s.copies })
+}
+
+func (d *routing) every(of func(s *route) []fanout.Target) []fanout.Target {
+	var out []fanout.Target
+	for i := range d.routes {
+		for _, t := range of(&d.routes[i]) {
+			if t.Begin == d.routes[i].Begin { // a copy of several routes is listed by its first
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }

@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"divan/cluster/fanout"
+	"divan/cluster/quorum"
+)
+
+// covers chooses the copies that listings read: whole copies that tile the ring once.
+type covers struct {
+	*replicas
+	routing
+	last atomic.Pointer[cover]
+}
+
+// cover is one copy per range, as long as no node comes or goes.
+type cover struct {
+	epoch  uint64          // of presence
+	picked []fanout.Target // nil: some range has no copy that can be reached
+}
+
+// choose picks the copies that a listing reads: one per range, those of this
+// node gladly, those that cannot be reached never.
+func (d *covers) choose(all []fanout.Target) []fanout.Target {
+	spans := make([]quorum.Span, 0, len(all))
+	live := make([]fanout.Target, 0, len(all))
+	for _, t := range all {
+		if d.copies(t.Node) == nil {
+			continue
+		}
+		cost := 1
+		if t.Node == d.node {
+			cost = 0
+		}
+		live = append(live, t)
+		spans = append(spans, quorum.Span{Begin: t.Begin, End: t.End, Cost: cost})
+	}
+	picked, ok := quorum.Cover(spans)
+	if !ok {
+		return nil
+	}
+	out := make([]fanout.Target, len(picked))
+	for i, p := range picked {
+		out[i] = live[p]
+	}
+	return out
+}
+
+// covered returns one live copy per range, in ring order, or the error that
+// says that some range has none. Which copies those are is worked out again
+// when a node has come or gone.
+func (d *covers) covered() ([]fanout.Target, error) {
+	epoch := d.here.Epoch()
+	c := d.last.Load()
+	if c == nil || c.epoch != epoch {
+		c = &cover{epoch: epoch, picked: d.choose(d.full())}
+		d.last.Store(c)
+	}
+	if c.picked == nil {
+		return nil, fanout.NoCopy()
+	}
+	return c.picked, nil
+}
+
+// named returns those of some copies that have a name.
+func named(copies []fanout.Target, name string) []fanout.Target {
+	other := func(o fanout.Target) bool { return o.Name != name }
+	if !slices.ContainsFunc(copies, other) {
+		return copies
+	}
+	return slices.DeleteFunc(slices.Clone(copies), other)
+}
+
+// Sources returns where rows are read: for each range of the ring, or only for
+// that of a partition, the copies in the order in which they are asked. That of
+// this node comes first, or with deciding the one that decides edits: it has
+// every edit that was acknowledged.
+func (d *covers) Sources(partition string, deciding bool) ([][]fanout.Target, error) {
+	picked, err := d.holding(partition)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]fanout.Target, len(picked))
+	for i, t := range picked {
+		s := d.routeAt(t.Begin)
+		if deciding {
+			out[i] = named(s.copies, t.Name)
+		} else {
+			out[i] = named(s.near, t.Name)
+		}
+	}
+	return out, nil
+}
+
+// holding returns one live copy per range, or that of a partition only.
+func (d *covers) holding(partition string) ([]fanout.Target, error) {
+	picked, err := d.covered()
+	if err != nil || partition == "" {
+		return picked, err
+	}
+	begin := d.owner(partitionStart(partition)).Begin
+	for i := range picked {
+		if picked[i].Contains(begin) {
+			return picked[i : i+1], nil
+		}
+	}
+	return nil, fanout.NoCopy()
+}
+
+// allHere reports whether all of these copies are on this node.
+func (d *covers) allHere(picked []fanout.Target) bool {
+	return !slices.ContainsFunc(picked, func(t fanout.Target) bool { return t.Node != d.node })
+}
+
+// onEach calls f for every one of the chosen copies, at once unless all are on
+// this node, where opening is a matter of microseconds.
+func (d *covers) onEach(picked []fanout.Target, f func(i int) error) error {
+	if !d.allHere(picked) {
+		return fanout.Each(len(picked), f)
+	}
+	for i := range picked {
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
