@@ -114,13 +114,13 @@ func (k *keyed) look(keys []string) error {
 			regular = append(regular, i)
 		}
 	}
-	groups := k.db.group(len(regular), func(i int) string { return keys[regular[i]] })
+	groups := k.db.routing.Group(len(regular), func(i int) string { return keys[regular[i]] })
 	return fanout.Each(len(groups), func(g int) error {
-		ids := make([]string, len(groups[g].items))
-		for i, at := range groups[g].items {
+		ids := make([]string, len(groups[g].Items))
+		for i, at := range groups[g].Items {
 			ids[i] = keys[regular[at]]
 		}
-		found, err := ask(k.ctx, k.db.replicaSet, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
+		found, err := ask(k.ctx, k.db.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.Row, error) {
 			return replica.DocsByID.On(ctx, rep, replica.DocsByIDRequest{
 				Copy: t.Name, IDs: ids, IncludeDocs: k.q.IncludeDocs, Conflicts: k.q.Conflicts,
 			})
@@ -128,7 +128,7 @@ func (k *keyed) look(keys []string) error {
 		if err != nil {
 			return err
 		}
-		for i, at := range groups[g].items {
+		for i, at := range groups[g].Items {
 			k.rows[regular[at]] = found[i]
 		}
 		return nil

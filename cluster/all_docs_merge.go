@@ -138,7 +138,7 @@ func (d *listings) sizeOf(ctx context.Context, picked []fanout.Target, space int
 
 // before counts the live documents of a range whose ids are below id.
 func (d *listings) before(ctx context.Context, of fanout.Target, id string) (int64, error) {
-	return ask(ctx, d.replicaSet, d.sameRange(of), func(ctx context.Context, rep replica.Copy, t fanout.Target) (int64, error) {
+	return ask(ctx, d.replicaSet, d.routing.SameRange(of), func(ctx context.Context, rep replica.Copy, t fanout.Target) (int64, error) {
 		docs, err := replica.AllDocs.On(ctx, rep, shard.DocsRequest{Copy: t.Name, Lo: id, Limit: 1})
 		if err != nil {
 			return 0, err
@@ -181,7 +181,7 @@ func rangeOpener(q DocsQuery, n int) opener {
 func (d *listings) openMerge(ctx context.Context, picked []fanout.Target, desc bool, open opener) (*merged, error) {
 	m := &merged{db: d.replicaSet, parts: make([]*docPart, len(picked)), order: quorum.NewMerge(len(picked), quorum.ByID(desc)), last: -1}
 	err := d.onEach(picked, func(i int) error {
-		p := d.newDocPart(ctx, d.sameRange(picked[i]), open)
+		p := d.newDocPart(ctx, d.routing.SameRange(picked[i]), open)
 		if err := p.Start(); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func TestUploadWithTrouble(t *testing.T) {
 					if got := strings.Join(w.fleet.misses(), " "); (got == node) != lacks {
 						t.Errorf("noted for repair: %q", got)
 					}
-					for _, c := range d.routes[0].copies {
+					for _, c := range d.routing.Routes[0].Copies {
 						has := w.everywhere(t, d, "a")[c.Node] != "missing"
 						got, err := w.locals[c.Node].Attachments.Read(t.Context(), shard.AttachmentRange{Copy: c.Name, ID: "a", Key: att.Key, Length: -1})
 						if has != (c.Node != node || !lacks) || (err == nil) != has {
@@ -268,7 +268,7 @@ func TestStubOfAnotherAncestor(t *testing.T) {
 				third := update(t, d, UpdateOptions{NewEdits: interactive && !known}, e)[0].Rev
 				w.settleWrites()
 				for node, l := range w.locals {
-					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.owner("a").copies[0].Name, ID: "a", Rev: third, HeadOnly: true})
+					got, err := l.Open(t.Context(), shard.OpenRequest{Copy: d.routing.Owner("a").Copies[0].Name, ID: "a", Rev: third, HeadOnly: true})
 					switch {
 					case err != nil && node != node3: // which may leave it to repair
 						t.Errorf("%s: %v", node, err)

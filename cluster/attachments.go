@@ -22,7 +22,7 @@ type attachments struct {
 // Upload reads the content of an attachment and returns what an edit needs to
 // refer to it; see attachment.Uploader.
 func (d *attachments) Upload(ctx context.Context, docID string, o attachment.Options, r io.Reader) (shard.EditAttachment, error) {
-	to := attachment.Document{Database: d.Asking(), ID: docID, Copies: d.owner(docID).all()}
+	to := attachment.Document{Database: d.Asking(), ID: docID, Copies: d.routing.Owner(docID).All()}
 	return d.uploads.Upload(ctx, to, o, r)
 }
 
@@ -31,17 +31,17 @@ func (d *attachments) Upload(ctx context.Context, docID string, o attachment.Opt
 // reader. The bytes are compressed when a.Gzip. When a copy breaks off, the
 // stream goes on from another one.
 func (d *attachments) ReadAttachment(ctx context.Context, id string, a doc.Attachment, off, n int64) (io.ReadCloser, error) {
-	s := d.owner(id)
+	s := d.routing.Owner(id)
 	r := shard.AttachmentRange{ID: id, Key: a.Key, Offset: off, Length: n}
-	if s.near[0].Node == d.node {
+	if s.Near[0].Node == d.node {
 		mine := r
-		mine.Copy = s.near[0].Name
-		content, err := replica.ReadAttachment.On(ctx, d.replica(s.near[0]), mine)
-		if err == nil || len(s.near) == 1 {
+		mine.Copy = s.Near[0].Name
+		content, err := replica.ReadAttachment.On(ctx, d.replica(s.Near[0]), mine)
+		if err == nil || len(s.Near) == 1 {
 			return content, d.explain(ctx, err) // a disk does not break off as nodes do
 		}
 	}
-	c, err := attachment.Open(ctx, d.Asking(), a, r, attachment.From{Copies: s.near, Limit: d.requestTimeout()})
+	c, err := attachment.Open(ctx, d.Asking(), a, r, attachment.From{Copies: s.Near, Limit: d.requestTimeout()})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (d *attachments) Discard(ctx context.Context, docID string, atts []shard.Ed
 	if len(keys) == 0 {
 		return
 	}
-	for _, t := range d.owner(docID).all() {
+	for _, t := range d.routing.Owner(docID).All() {
 		rep := d.replica(t)
 		if rep.Away() {
 			continue

@@ -69,7 +69,7 @@ func (p *changePart) rest() {
 	p.rows, p.row = nil, 0
 	t := p.target()
 	d, _ := p.Database.(*Asking) // by the map that it is read by now
-	all := (*replicaSet)(d).sameRange(t)
+	all := (*replicaSet)(d).routing.SameRange(t)
 	if len(p.Copies) == len(all) {
 		return
 	}
@@ -171,7 +171,7 @@ func (p *changePart) unwatch() {
 // one that the client's sequence names, because only there the feed goes on
 // exactly, then that of this node.
 func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
-	copies := f.db.sameRange(t)
+	copies := f.db.routing.SameRange(t)
 	id, ok := f.query.Since.CopyOf(t.Range)
 	if !ok || f.query.Descending || len(copies) == 1 {
 		return copies

@@ -146,7 +146,7 @@ func (m *model) seen(rt *rapid.T, id string, rev doc.Rev) {
 // tells what it has.
 func (m *model) enough(d *DB) bool {
 	n := 0
-	for _, t := range d.routes[0].copies {
+	for _, t := range d.routing.Routes[0].Copies {
 		l := m.w.fleet.links[t.Node]
 		if l == nil || l.now() == fine || l.now() == slow {
 			n++
@@ -228,7 +228,7 @@ func (m *model) follow(rt *rapid.T) {
 func (m *model) converge(rt *rapid.T) {
 	m.w.trouble(fine, node2, node3)
 	m.w.settleWrites()
-	copies := m.d.routes[0].copies
+	copies := m.d.routing.Routes[0].Copies
 	for range 2 {
 		for _, from := range copies {
 			for _, to := range copies {
@@ -245,7 +245,7 @@ func (m *model) converge(rt *rapid.T) {
 
 func (m *model) check(rt *rapid.T) {
 	leaves := map[string]string{}
-	for _, c := range m.d.routes[0].copies {
+	for _, c := range m.d.routing.Routes[0].Copies {
 		local := m.w.locals[c.Node]
 		for _, id := range []string{"a", "b", "c"} {
 			missing, err := local.Missing(m.ctx, c.Name, []shard.IDRevs{{ID: id, Revs: m.acked[id]}})

@@ -21,7 +21,7 @@ func (w *world) settleWrites() { w.background.running.Wait() }
 func (w *world) everywhere(t tester, d *DB, id string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, c := range d.owner(id).copies {
+	for _, c := range d.routing.Owner(id).Copies {
 		got, err := w.locals[c.Node].Open(t.Context(), shard.OpenRequest{Copy: c.Name, ID: id, AllowDeleted: true, Revs: true})
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -56,7 +56,7 @@ func TestWriteReachesAllCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settleWrites()
-	for _, c := range d.owner("_local/l").copies {
+	for _, c := range d.routing.Owner("_local/l").Copies {
 		l, err := w.locals[c.Node].LocalDocs.Get(t.Context(), c.Name, "_local/l")
 		if err != nil || l.Rev != 8 {
 			t.Fatalf("%s: %+v, %v", c.Node, l, err)
@@ -105,7 +105,7 @@ func TestQuorum(t *testing.T) {
 			if _, err := d.Open(t.Context(), OpenOptions{ID: "nothing", R: 3}); fault.Reason(err) != "missing" {
 				t.Fatal(err)
 			}
-			for _, node := range d.owner(id).copies {
+			for _, node := range d.routing.Owner(id).Copies {
 				if w.replica(node).Away() {
 					continue
 				}
@@ -215,7 +215,7 @@ func TestAttachmentsOnAllCopies(t *testing.T) {
 	if second.Err != nil || second.Accepted {
 		t.Fatalf("%+v", second)
 	}
-	for _, c := range d.owner("a").copies {
+	for _, c := range d.routing.Owner("a").Copies {
 		got, err := w.locals[c.Node].Open(t.Context(), shard.OpenRequest{Copy: c.Name, ID: "a"})
 		if err != nil || got.Rev != second.Rev || len(got.Atts) != 1 || got.Atts[0].RevPos != 1 {
 			t.Fatalf("%s: %+v, %v", c.Node, got, err)

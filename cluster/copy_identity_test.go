@@ -17,7 +17,7 @@ func TestEarlierCopyComesBack(t *testing.T) {
 		t.Helper()
 		put(t, d, "now", doc.Rev{}, `{}`)
 		w.settleWrites()
-		name, own := d.owner("now").copies[0].Name, w.locals[node1]
+		name, own := d.routing.Owner("now").Copies[0].Name, w.locals[node1]
 		if err := own.Copies.Drop(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}

@@ -6,13 +6,14 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
+	"divan/cluster/routing"
 )
 
 // covers chooses the copies that listings read: whole copies that tile the ring once.
 type covers struct {
 	*replicas
-	routing
-	last atomic.Pointer[cover]
+	routing routing.Table
+	last    atomic.Pointer[cover]
 }
 
 // cover is one copy per range, as long as no node comes or goes.
@@ -55,22 +56,13 @@ func (d *covers) covered() ([]fanout.Target, error) {
 	epoch := d.here.Epoch()
 	c := d.last.Load()
 	if c == nil || c.epoch != epoch {
-		c = &cover{epoch: epoch, picked: d.choose(d.full())}
+		c = &cover{epoch: epoch, picked: d.choose(d.routing.Full())}
 		d.last.Store(c)
 	}
 	if c.picked == nil {
 		return nil, fanout.NoCopy()
 	}
 	return c.picked, nil
-}
-
-// named returns those of some copies that have a name.
-func named(copies []fanout.Target, name string) []fanout.Target {
-	other := func(o fanout.Target) bool { return o.Name != name }
-	if !slices.ContainsFunc(copies, other) {
-		return copies
-	}
-	return slices.DeleteFunc(slices.Clone(copies), other)
 }
 
 // Sources returns where rows are read: for each range of the ring, or only for
@@ -84,11 +76,11 @@ func (d *covers) Sources(partition string, deciding bool) ([][]fanout.Target, er
 	}
 	out := make([][]fanout.Target, len(picked))
 	for i, t := range picked {
-		s := d.routeAt(t.Begin)
+		s := d.routing.At(t.Begin)
 		if deciding {
-			out[i] = named(s.copies, t.Name)
+			out[i] = routing.Named(s.Copies, t.Name)
 		} else {
-			out[i] = named(s.near, t.Name)
+			out[i] = routing.Named(s.Near, t.Name)
 		}
 	}
 	return out, nil
@@ -100,7 +92,7 @@ func (d *covers) holding(partition string) ([]fanout.Target, error) {
 	if err != nil || partition == "" {
 		return picked, err
 	}
-	begin := d.owner(partitionStart(partition)).Begin
+	begin := d.routing.Owner(partitionStart(partition)).Begin
 	for i := range picked {
 		if picked[i].Contains(begin) {
 			return picked[i : i+1], nil

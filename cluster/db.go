@@ -9,6 +9,7 @@ import (
 	"divan/cluster/config"
 	"divan/cluster/fanout"
 	"divan/cluster/meta"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/shard/ring"
 )
@@ -35,12 +36,12 @@ type DB struct {
 type replicaSet struct {
 	covers
 	*background
-	config   *config.Holder
-	log      *zap.Logger
-	metadata *meta.Meta
-	handles  *handles
-	meta     *meta.Database
-	db       *DB // the handle that this belongs to
+	config    *config.Holder
+	log       *zap.Logger
+	metaGroup *meta.Meta
+	handles   *handles
+	meta      *meta.Database
+	db        *DB // the handle that this belongs to
 
 	noCopies atomic.Uint64 // how often a node has said that it does not hold its copy
 	stale    atomic.Uint64 // how often a copy has refused because it knows a newer map
@@ -48,12 +49,12 @@ type replicaSet struct {
 	unheard  atomic.Uint64 // the one that this node was waited for in vain to hear of
 }
 
-// newDB works out which copies hold what.
+// newDB makes a handle on a database by its metadata.
 func newDB(c *Coordinator, m *meta.Database) *DB {
-	d := &DB{settings: settings{of: m, metadata: c.meta}}
+	d := &DB{settings: settings{of: m, metaGroup: c.meta}}
 	r := &replicaSet{
-		covers:     covers{replicas: c.replicas, routing: routing{routes: routesOf(m, c.node), partitioned: m.Partitioned}},
-		background: c.background, config: c.config, log: c.log, metadata: c.meta, handles: &c.handles, meta: m, db: d,
+		covers:     covers{replicas: c.replicas, routing: routing.NewTable(m, c.node)},
+		background: c.background, config: c.config, log: c.log, metaGroup: c.meta, handles: &c.handles, meta: m, db: d,
 	}
 	design := func(ctx context.Context) { c.design(ctx, d) }
 	d.replicaSet = r
@@ -68,24 +69,6 @@ func newDB(c *Coordinator, m *meta.Database) *DB {
 	return d
 }
 
-// routesOf returns the routes of a map, as they are for a node.
-func routesOf(m *meta.Database, node string) []route {
-	var all []fanout.Target
-	for _, s := range m.Shards {
-		name := ring.CopyName(s.Range, m.Name, m.Suffix)
-		for _, one := range s.Copies {
-			if !one.State.Used() {
-				continue
-			}
-			all = append(all, fanout.Target{
-				Range: s.Range, Name: name, Node: one.Node, ID: one.ID, Generation: m.Generation, Joining: one.State == ring.StateJoining,
-				Instead: one.Instead,
-			})
-		}
-	}
-	return routes(all, node)
-}
-
 // limits returns what a shard must hold to.
 func (d *replicaSet) limits() shard.Limits {
 	l := shard.Limits{
@@ -98,3 +81,12 @@ func (d *replicaSet) limits() shard.Limits {
 	}
 	return l
 }
+
+// Ranges returns for each part of the ring the copies that hold its documents,
+// that of this node first; the others in the order in which they decide edits.
+func (d *replicaSet) Ranges() [][]fanout.Target { return d.routing.Ranges() }
+
+// ShardOf returns the shard that a document belongs to, whether or not there
+// is such a document. Nodes lists every node with a copy of that part of the
+// ring.
+func (d *replicaSet) ShardOf(id string) ring.Shard { return d.routing.ShardOf(id) }

@@ -183,7 +183,7 @@ func TestReplacedCopyIsNoNewOne(t *testing.T) {
 func TestAskedForAnotherCopy(t *testing.T) {
 	w := start(t, setup{nodes: 2, still: true})
 	m := w.commit(meta.NewDatabaseID(), "pond")
-	t1 := newDB(w.Coordinator, m).routes[0].near[0]
+	t1 := newDB(w.Coordinator, m).routing.Routes[0].Near[0]
 	open := func(to wire.Addressee) error {
 		own := replica.Copy{At: replica.NewLocal(w.Held()), To: to}
 		_, err := replica.Open.On(t.Context(), own, shard.OpenRequest{Copy: t1.Name, ID: "frog"})
@@ -261,7 +261,7 @@ func TestLostDiskOfOnlyCopies(t *testing.T) {
 func TestDroppedCopyIsNotMadeAgain(t *testing.T) {
 	w := start(t, setup{nodes: 2, still: true})
 	d := w.create("pond", CreateOptions{Q: 1})
-	at := d.routes[0].near[0]
+	at := d.routing.Routes[0].Near[0]
 	peers := replica.NewLocal(w.Held())
 	if _, err := replica.Drop.On(t.Context(), replica.Copy{At: peers, To: at.Addressee()}, at.Name); err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func isGone(group *meta.Meta, m *meta.Database) bool {
 // copies take turns with undo, so that none is made before the database is
 // gone.
 func (c *Coordinator) undo(ctx context.Context, d *DB) bool {
-	for _, t := range d.all() {
+	for _, t := range d.routing.All() {
 		if t.Node != c.node {
 			return false
 		}
@@ -165,8 +165,8 @@ func (c *Coordinator) takeBack(ctx context.Context, d *DB) bool {
 // reachedElsewhere reports whether another node that can be reached holds a copy of each
 // range of which this node holds one.
 func (d *replicaSet) reachedElsewhere() bool {
-	for i := range d.routes {
-		copies := d.routes[i].near
+	for i := range d.routing.Routes {
+		copies := d.routing.Routes[i].Near
 		if copies[0].Node == d.node && !slices.ContainsFunc(copies[1:], func(t fanout.Target) bool { return d.copies(t.Node) != nil }) {
 			return false
 		}
@@ -176,7 +176,7 @@ func (d *replicaSet) reachedElsewhere() bool {
 
 // createAll makes the copies on all nodes, as nodes did before copies had ids.
 func (c *Coordinator) createAll(ctx context.Context, d *DB) {
-	all := d.all()
+	all := d.routing.All()
 	_ = fanout.Each(len(all), func(i int) error { // what fails is logged
 		rep := c.replica(all[i])
 		if rep.Away() {

@@ -68,7 +68,7 @@ func TestCreationOvertaken(t *testing.T) {
 func (w *world) makeElsewhere(name string) {
 	w.tb.Helper()
 	m, _ := w.meta.Database(name)
-	for _, t := range newDB(w.Coordinator, m).all() {
+	for _, t := range newDB(w.Coordinator, m).routing.All() {
 		if t.Node == node1 || w.copies(t.Node) == nil {
 			continue
 		}

@@ -24,7 +24,7 @@ func (c *Coordinator) DeleteDB(ctx context.Context, name string) error {
 	ctx = context.WithoutCancel(ctx)
 	soon, cancel := context.WithTimeout(ctx, fanout.MostPatience)
 	defer cancel()
-	copies := newDB(c, m).all()
+	copies := newDB(c, m).routing.All()
 	_ = fanout.Each(len(copies), func(i int) error { // what fails is logged
 		if t := copies[i]; t.Node == c.node {
 			c.drop(ctx, t.Name)

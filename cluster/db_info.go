@@ -79,7 +79,7 @@ func (d *totals) infos(ctx context.Context, picked []fanout.Target) ([]shard.Inf
 	out := make([]shard.Info, len(picked))
 	err := d.onEach(picked, func(i int) error {
 		var err error
-		out[i], err = ask(ctx, d.replicaSet, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.Info, error) {
+		out[i], err = ask(ctx, d.replicaSet, d.routing.SameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) (shard.Info, error) {
 			return replica.Info.On(ctx, rep, t.Name)
 		})
 		return err
@@ -93,8 +93,8 @@ func (d *totals) infos(ctx context.Context, picked []fanout.Target) ([]shard.Inf
 // mostCopies returns the most copies that one part of the ring has.
 func (d *totals) mostCopies() int {
 	n := 0
-	for _, s := range d.routes {
-		n = max(n, slices.Max(s.nodes())+1)
+	for _, s := range d.routing.Routes {
+		n = max(n, slices.Max(s.Nodes())+1)
 	}
 	return n
 }

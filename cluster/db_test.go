@@ -237,7 +237,7 @@ func TestShards(t *testing.T) {
 		{p, "p2:a", "80000000-bfffffff"},
 		{p, "_design/d", "40000000-7fffffff"},
 	} {
-		if s := tc.d.ShardOf(tc.id); s.String() != tc.want || !slices.Equal(s.Nodes(), []string{node1}) {
+		if s := tc.d.routing.ShardOf(tc.id); s.String() != tc.want || !slices.Equal(s.Nodes(), []string{node1}) {
 			t.Errorf("%s: %s on %q, want %s", tc.id, s.Range, s.Nodes(), tc.want)
 		}
 	}
@@ -390,8 +390,8 @@ func TestLostCopy(t *testing.T) {
 	w := start(t, setup{still: true})
 	d := w.create("db", CreateOptions{Q: 2})
 	put(t, d, "aa", doc.Rev{}, `{}`) // in the first range
-	lost := d.meta.CopyName(d.ShardOf("a").Range)
-	if d.meta.CopyName(d.ShardOf("aa").Range) == lost {
+	lost := d.meta.CopyName(d.routing.ShardOf("a").Range)
+	if d.meta.CopyName(d.routing.ShardOf("aa").Range) == lost {
 		t.Fatal("a and aa are in one range")
 	}
 	w.lose(lost)
@@ -414,7 +414,7 @@ func TestLostCopy(t *testing.T) {
 		}
 		w.handles.forget("db") // as after a restart
 	}
-	for _, other := range []string{d.meta.CopyName(d.ShardOf("aa").Range), "shards/00000000-ffffffff/db.1", ""} {
+	for _, other := range []string{d.meta.CopyName(d.routing.ShardOf("aa").Range), "shards/00000000-ffffffff/db.1", ""} {
 		if err := w.AcceptLoss(t.Context(), other); !fault.Is(err, fault.BadRequest) && !fault.Is(err, fault.NotFound) {
 			t.Errorf("the loss of %q was accepted: %v", other, err)
 		}
@@ -442,7 +442,7 @@ func wantLost(t *testing.T, err error) {
 func numberedID(d *DB, copyName string, in bool) string {
 	for {
 		id := meta.NewDatabaseID()
-		if name := hex.EncodeToString(id[:]); (d.meta.CopyName(d.ShardOf(name).Range) == copyName) == in {
+		if name := hex.EncodeToString(id[:]); (d.meta.CopyName(d.routing.ShardOf(name).Range) == copyName) == in {
 			return name
 		}
 	}

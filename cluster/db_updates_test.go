@@ -61,7 +61,7 @@ func (w *world) tellsOf(id string) {
 
 // updated does what a node does when copies of a database have moved on.
 func (w *world) updated(db string) {
-	for _, t := range w.open(db).all() {
+	for _, t := range w.open(db).routing.All() {
 		w.Updated(t.Name)
 	}
 }

@@ -32,8 +32,8 @@ func TestDeletedElsewhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			for _, s := range d.routes {
-				for _, at := range s.copies {
+			for _, s := range d.routing.Routes {
+				for _, at := range s.Copies {
 					if at.Node == late.name {
 						t.Fatalf("%s has a copy on the node that is to hear late", name)
 					}
@@ -61,8 +61,8 @@ func (c *council) deleteBehind(late, leader, holder *councillor, d *DB) {
 	if err := leader.DeleteDB(c.t.Context(), d.meta.Name); err != nil {
 		c.t.Fatal(err)
 	}
-	for _, s := range d.routes {
-		c.settle(func() bool { return !holder.holds(c.t, s.copies[0].Name) && !leader.holds(c.t, s.copies[0].Name) })
+	for _, s := range d.routing.Routes {
+		c.settle(func() bool { return !holder.holds(c.t, s.Copies[0].Name) && !leader.holds(c.t, s.Copies[0].Name) })
 	}
 	if late.gone(d.meta) {
 		c.t.Fatalf("%s: the node knows that it is gone", d.meta.Name)

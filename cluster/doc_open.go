@@ -5,6 +5,7 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -22,8 +23,8 @@ type docReads struct {
 // one copy says, that of this node if it has one. A revision that is named is
 // the same everywhere, so that copies are asked until one has it or R have not.
 func (d *docReads) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) {
-	s := d.owner(o.ID)
-	if len(s.copies) > 1 || s.copies[0].Node != d.node {
+	s := d.routing.Owner(o.ID)
+	if len(s.Copies) > 1 || s.Copies[0].Node != d.node {
 		before := d.noCopies.Load()
 		got, err := d.openAmong(ctx, s, o)
 		if gone := d.stillThere(ctx, before); gone != nil {
@@ -32,8 +33,8 @@ func (d *docReads) Open(ctx context.Context, o OpenOptions) (*shard.Doc, error) 
 		return got, err
 	}
 	req := d.openRequest(&o)
-	req.Copy = s.copies[0].Name
-	got, err := replica.Open.On(ctx, d.replica(s.copies[0]), req)
+	req.Copy = s.Copies[0].Name
+	got, err := replica.Open.On(ctx, d.replica(s.Copies[0]), req)
 	if fault.Is(err, fault.StaleMap) || fault.Is(err, fault.NoCopy) { // perhaps the shard was split
 		return d.openAmong(ctx, s, o)
 	}
@@ -49,7 +50,7 @@ func (d *docReads) openRequest(o *OpenOptions) shard.OpenRequest {
 }
 
 // openAmong is Open when there are several copies, or one elsewhere.
-func (d *docReads) openAmong(ctx context.Context, s *route, o OpenOptions) (*shard.Doc, error) {
+func (d *docReads) openAmong(ctx context.Context, s *routing.Route, o OpenOptions) (*shard.Doc, error) {
 	req := d.openRequest(&o)
 	switch {
 	case !o.Rev.IsZero() && !o.Latest:
@@ -58,7 +59,7 @@ func (d *docReads) openAmong(ctx context.Context, s *route, o OpenOptions) (*sha
 			mine.Copy = t.Name
 			return replica.Open.On(ctx, rep, mine)
 		})
-	case len(s.copies) == 1 || o.R == 1:
+	case len(s.Copies) == 1 || o.R == 1:
 		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.Doc, error) {
 			mine := req
 			mine.Copy = t.Name

@@ -243,7 +243,7 @@ func TestMissingStubLeavesOtherShards(t *testing.T) {
 			e := &edits[i]
 			d.Discard(t.Context(), e.ID, e.Atts)
 			w.settleWrites()
-			if d.ownerIndex(e.ID) == d.ownerIndex("a") {
+			if d.routing.Owner(e.ID) == d.routing.Owner("a") {
 				if !fault.Is(results[i].Err, fault.MissingStub) {
 					t.Errorf("%d nodes, %s, in the shard of the stub: %v", nodes, e.ID, results[i].Err)
 				}

@@ -9,6 +9,7 @@ import (
 	"divan/cluster/figures"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -43,7 +44,7 @@ func (d *docWrites) Update(ctx context.Context, o UpdateOptions, edits []shard.E
 	before := d.noCopies.Load()
 	var results []shard.EditResult
 	var err error
-	if s := d.soleOwner(edits); s != nil {
+	if s := d.routing.SoleOwner(edits); s != nil {
 		results, err = d.write(ctx, s, o, edits)
 		err = d.phrase(err)
 	} else {
@@ -82,14 +83,14 @@ func changesDesign(edits []shard.Edit) bool {
 func (d *docWrites) updateMany(ctx context.Context, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	ctx, cancel := d.deadline(ctx)
 	defer cancel()
-	groups := d.group(len(edits), func(i int) string { return edits[i].ID })
+	groups := d.routing.Group(len(edits), func(i int) string { return edits[i].ID })
 	results := make([]shard.EditResult, len(edits))
 	errs := make([]error, len(groups))
 	_ = fanout.Each(len(groups), func(g int) error { // the errors are in errs
 		var answers []shard.EditResult
-		answers, errs[g] = d.write(ctx, groups[g].route, o, pick(edits, groups[g].items))
+		answers, errs[g] = d.write(ctx, groups[g].Route, o, pick(edits, groups[g].Items))
 		failure := d.phrase(errs[g])
-		for i, at := range groups[g].items {
+		for i, at := range groups[g].Items {
 			if failure != nil {
 				results[at] = shard.EditResult{Err: failure}
 				continue
@@ -135,7 +136,7 @@ type written struct {
 }
 
 // write brings the edits of one range to its copies. The error is that of every edit.
-func (d *docWrites) write(ctx context.Context, s *route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
+func (d *docWrites) write(ctx context.Context, s *routing.Route, o UpdateOptions, edits []shard.Edit) ([]shard.EditResult, error) {
 	req := shard.UpdateRequest{
 		Edits: edits, NewEdits: o.NewEdits, Limits: d.limits(), User: o.User,
 		DB: d.meta.Name, Security: d.meta.Security, Delayed: o.Delayed,
@@ -146,16 +147,16 @@ func (d *docWrites) write(ctx context.Context, s *route, o UpdateOptions, edits 
 		all[i] = i
 	}
 	first := true
-	d.byNewestMap(ctx, group{route: s, items: all}, func(i int) string { return edits[i].ID }, func(d *DB, g group) (open []int) {
-		s := g.route
+	d.byNewestMap(ctx, routing.Group{Route: s, Items: all}, func(i int) string { return edits[i].ID }, func(d *DB, g routing.Group) (open []int) {
+		s := g.Route
 		switch {
 		case !first:
-			w.open = g.items
+			w.open = g.Items
 			w = d.writeRest(ctx, s, o.W, req, w)
-		case len(s.copies) > 1 || len(s.joining) > 0:
+		case len(s.Copies) > 1 || len(s.Joining) > 0:
 			w = d.writeCopies(ctx, s, o.W, req, nil)
 		default:
-			w = d.writeCopy(ctx, s.copies[0], o.W, req)
+			w = d.writeCopy(ctx, s.Copies[0], o.W, req)
 		}
 		if first = false; o.Delayed { // then nobody waits, and repair brings what a copy has refused
 			return nil
@@ -168,7 +169,7 @@ func (d *docWrites) write(ctx context.Context, s *route, o UpdateOptions, edits 
 // writeRest brings the edits that are open to the copies of a newer map. What copies of
 // the older one have decided stands. When no copy of the newer one answers, what was
 // known before is the answer.
-func (d *docWrites) writeRest(ctx context.Context, s *route, w int, req shard.UpdateRequest, before written) written {
+func (d *docWrites) writeRest(ctx context.Context, s *routing.Route, w int, req shard.UpdateRequest, before written) written {
 	open := before.open
 	rest, decided := req, make([]shard.EditResult, len(open))
 	rest.Edits = pick(req.Edits, open)

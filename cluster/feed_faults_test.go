@@ -54,7 +54,7 @@ func TestFeedKeepsToItsCopy(t *testing.T) {
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 {
 			t.Fatalf("%v", rows)
 		}
-		w.trouble(silent, far.routes[0].near[0].Node)
+		w.trouble(silent, far.routing.Routes[0].Near[0].Node)
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); distinctIDs(rows) != 13 {
 			t.Fatalf("without it: %v", rows)
 		}
@@ -69,7 +69,7 @@ func TestFeedGoesOnFromCheckpoint(t *testing.T) {
 		several(t, w, d, 0, 10)
 		away := d.without(node1)
 		_, last, _ := changes(t, away, ChangesQuery{Limit: NoLimit})
-		first := d.routes[0].near
+		first := d.routing.Routes[0].Near
 		here, err := replica.Position.On(t.Context(), replica.Copy{At: w.local}, first[0].Name)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestFeedSurvivesItsCopy(t *testing.T) {
 					d = d.without(node1)
 					w.fleet.links[node2].batches = batches
 					w.fleet.links[node3].batches = 1 << 30
-					first := d.routes[0].near[0].Node
+					first := d.routing.Routes[0].Near[0].Node
 					f, err := d.Changes(t.Context(), ChangesQuery{Limit: NoLimit})
 					if err != nil {
 						t.Fatal(err)
@@ -155,7 +155,7 @@ func TestListingSurvivesItsCopy(t *testing.T) {
 				t.Helper()
 				several(t, w, d, 0, n)
 				d = d.without(node1)
-				first := d.routes[0].near[0].Node
+				first := d.routing.Routes[0].Near[0].Node
 				w.fleet.links[first].batches = 2
 				for _, q := range []DocsQuery{
 					{Limit: NoLimit},
@@ -245,7 +245,7 @@ func TestContinuousFeedChangesCopies(t *testing.T) {
 					}
 					w.settleWrites()
 					up()
-					if err := remote.alignDoc(t.Context(), id, d.routes[0].copies); err != nil {
+					if err := remote.alignDoc(t.Context(), id, d.routing.Routes[0].Copies); err != nil {
 						t.Fatal(err)
 					}
 					for _, row := range drain(t, f) {
@@ -279,7 +279,7 @@ func TestFeedWaitsForItsCopy(t *testing.T) {
 				}
 				defer f.Close()
 				several(t, w, d, 0, 1)
-				w.trouble(tr, remote.routes[0].near[0].Node)
+				w.trouble(tr, remote.routing.Routes[0].Near[0].Node)
 				late := 0
 				for begun := time.Now(); ; {
 					ctx, cancel := context.WithTimeout(t.Context(), slowness/10)

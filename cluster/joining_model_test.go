@@ -12,6 +12,7 @@ import (
 
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
+	"divan/cluster/routing"
 	"divan/shard/ring"
 )
 
@@ -197,9 +198,9 @@ func (m *quorumModel) step(t *rapid.T) {
 	case 0, 1: // a coordinator begins a write
 		g := rapid.IntRange(0, len(m.maps)-1).Draw(t, "generation")
 		s := m.route(g)
-		w := &modelWrite{generation: g, count: quorum.NewWrite(len(s.copies), len(s.joining), 0), asked: map[uint64]bool{}}
-		if s.perNode != nil {
-			w.count.OnNodes(s.perNode)
+		w := &modelWrite{generation: g, count: quorum.NewWrite(len(s.Copies), len(s.Joining), 0), asked: map[uint64]bool{}}
+		if s.PerNode != nil {
+			w.count.OnNodes(s.PerNode)
 		}
 		m.writes = append(m.writes, w)
 	case 2, 3, 4: // a copy lets a write in
@@ -387,19 +388,19 @@ func (m *quorumModel) land(at int) {
 	s.writes[c.write] = true
 	w := m.writes[c.write]
 	by := m.route(w.generation)
-	one := slices.IndexFunc(by.all(), func(t fanout.Target) bool { return t.ID == c.copy.ID })
-	w.count.Follow(by.node(one), c.copy.State == ring.StateJoining, nil)
+	one := slices.IndexFunc(by.All(), func(t fanout.Target) bool { return t.ID == c.copy.ID })
+	w.count.Follow(by.NodeOf(one), c.copy.State == ring.StateJoining, nil)
 	o, _ := w.count.Outcome()
 	w.acked = o == quorum.Committed
 }
 
 // route returns what coordinators of a map make of it.
-func (m *quorumModel) route(generation int) *route {
+func (m *quorumModel) route(generation int) *routing.Route {
 	var all []fanout.Target
 	for _, c := range used(m.maps[generation]) {
 		all = append(all, fanout.Target{Range: ring.Full(), Node: c.Node, ID: c.ID, Joining: c.State == ring.StateJoining, Instead: c.Instead})
 	}
-	return &routes(all, "")[0]
+	return &routing.Routes(all, "")[0]
 }
 
 func (m *quorumModel) push(t *rapid.T, source ring.Copy) {
@@ -454,7 +455,7 @@ func (m *quorumModel) missed() (write, generation int, ok bool) {
 					lacking++
 				}
 			}
-			if w.acked && lacking >= fanout.Majority(m.route(g).copies) {
+			if w.acked && lacking >= fanout.Majority(m.route(g).Copies) {
 				return i, g, true
 			}
 		}

@@ -144,7 +144,7 @@ func TestLocalDocumentsOfCopies(t *testing.T) {
 			up()
 		}
 		// This node has an older body under the same count.
-		own := d.routes[0].near[0]
+		own := d.routing.Routes[0].Near[0]
 		if _, err := w.locals[node1].LocalDocs.Put(t.Context(), own.Name, "_local/l", doc.Rev{ID: "5"}, []byte(`{"n":0}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestOpenRevsManyAsksOnce(t *testing.T) {
 		}
 		// A named revision that only the copy has that nobody asks at first.
 		rev := doc.Rev{Pos: 1, ID: "lonely"}
-		far := d.routes[0].near[2]
+		far := d.routing.Routes[0].Near[2]
 		_, err := w.locals[far.Node].Update(t.Context(), shard.UpdateRequest{
 			Copy: far.Name, Edits: []shard.Edit{{ID: "lonely", Path: doc.Path{Start: 1, IDs: []string{"lonely"}}, Body: []byte("{}")}},
 		})

@@ -8,6 +8,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -30,8 +31,8 @@ type localDocs struct {
 // that one which more copies have. A deletion leaves nothing behind, so that a
 // copy which missed it can show the document again as long as another is away.
 func (d *localDocs) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, error) {
-	s := d.owner(id)
-	if len(s.copies) == 1 {
+	s := d.routing.Owner(id)
+	if len(s.Copies) == 1 {
 		return askOf(ctx, d.replicaSet, s, about{id, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) (*shard.LocalDoc, error) {
 			return replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 		})
@@ -39,7 +40,7 @@ func (d *localDocs) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, e
 	before := d.noCopies.Load()
 	var best *shard.LocalDoc
 	var err error
-	d.byNewestMapOf(ctx, s, id, func(d *DB, s *route) (done bool) {
+	d.byNewestMapOf(ctx, s, id, func(d *DB, s *routing.Route) (done bool) {
 		before := d.stale.Load()
 		best, err = d.localByMap(ctx, s, id)
 		return d.stale.Load() == before
@@ -54,11 +55,11 @@ func (d *localDocs) LocalGet(ctx context.Context, id string) (*shard.LocalDoc, e
 }
 
 // localByMap is LocalGet for the copies of one map; nil when there is none.
-func (d *localDocs) localByMap(ctx context.Context, s *route, id string) (*shard.LocalDoc, error) {
-	need := fanout.Majority(s.near)
+func (d *localDocs) localByMap(ctx context.Context, s *routing.Route, id string) (*shard.LocalDoc, error) {
+	need := fanout.Majority(s.Near)
 	found, err := d.localOf(ctx, s, id, need)
 	if err == nil && len(found) > 1 && quorum.LocalVotes(found, found[0]) < len(found) {
-		found, err = d.localOf(ctx, s, id, len(s.near))
+		found, err = d.localOf(ctx, s, id, len(s.Near))
 	}
 	if err != nil {
 		return nil, d.phrase(err)
@@ -69,7 +70,7 @@ func (d *localDocs) localByMap(ctx context.Context, s *route, id string) (*shard
 // localOf asks as many copies for a local document; nil stands for a copy
 // without it. Copies that cannot answer are left out, the error says that none
 // could.
-func (d *localDocs) localOf(ctx context.Context, s *route, id string, need int) ([]*shard.LocalDoc, error) {
+func (d *localDocs) localOf(ctx context.Context, s *routing.Route, id string, need int) ([]*shard.LocalDoc, error) {
 	type answer struct {
 		from fanout.Target
 		doc  *shard.LocalDoc
@@ -77,7 +78,7 @@ func (d *localDocs) localOf(ctx context.Context, s *route, id string, need int) 
 	answers := make([]answer, need)
 	errs := make([]error, need)
 	_ = fanout.Each(need, func(k int) error { // errors are looked at below
-		copies := append(slices.Clone(s.near[k:k+1]), s.near[need:]...)
+		copies := append(slices.Clone(s.Near[k:k+1]), s.Near[need:]...)
 		answers[k], errs[k] = ask(ctx, d.replicaSet, copies, func(ctx context.Context, rep replica.Copy, t fanout.Target) (answer, error) {
 			got, err := replica.LocalGet.On(ctx, rep, replica.LocalGetRequest{Copy: t.Name, ID: id})
 			if isNotFound(err) {

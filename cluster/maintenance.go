@@ -23,7 +23,7 @@ type maintenance struct {
 func (d *maintenance) Compact(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
-	all := d.all()
+	all := d.routing.All()
 	errs := make([]error, len(all))
 	_ = fanout.Each(len(all), func(i int) error { // errors are looked at below
 		errs[i] = fanout.NodeDown(all[i].Node)
@@ -53,7 +53,7 @@ func (d *maintenance) SyncShards(ctx context.Context) error {
 		return nil
 	}
 	var names []string
-	for _, t := range d.all() {
+	for _, t := range d.routing.All() {
 		if !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
 		}

@@ -27,7 +27,7 @@ func TestDamageIsNotHidden(t *testing.T) {
 		w := start(t, setup{nodes: 3, still: true})
 		d := w.create("pond", CreateOptions{Q: 1})
 		w.settleWrites()
-		w.lose(d.all()[0].Name)
+		w.lose(d.routing.All()[0].Name)
 		for _, link := range w.fleet.links {
 			link.to = damaged{link.to}
 		}

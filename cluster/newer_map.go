@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"divan/cluster/fanout"
+	"divan/cluster/routing"
 	"divan/storage/fault"
 )
 
@@ -16,7 +17,7 @@ import (
 // that: answers by different maps make no quorum. One of which any copy's answer will do asks
 // the copies of the newer map when those of its own do not answer.
 func (d *replicaSet) renewed(ctx context.Context) (*DB, bool) {
-	if m, ok := d.metadata.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation {
+	if m, ok := d.metaGroup.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation {
 		return d.handles.get(m), true
 	}
 	newer := d.newer.Load()
@@ -29,13 +30,13 @@ func (d *replicaSet) renewed(ctx context.Context) (*DB, bool) {
 	}
 	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := d.metadata.WaitApplied(soon, newer); err != nil {
+	if err := d.metaGroup.WaitApplied(soon, newer); err != nil {
 		if ctx.Err() == nil { // else the request has ended, which says nothing of this node
 			d.unheard.Store(newer)
 		}
 		return nil, false
 	}
-	m, ok := d.metadata.Database(d.meta.Name)
+	m, ok := d.metaGroup.Database(d.meta.Name)
 	if !ok || m.ID != d.meta.ID || m.Generation <= d.meta.Generation {
 		return nil, false
 	}
@@ -46,9 +47,9 @@ func (d *replicaSet) renewed(ctx context.Context) (*DB, bool) {
 // map, as long as there is one, for those that f returns as open. They may belong to several
 // routes by that. Reads are done unless a copy has refused meanwhile because it knows a newer
 // map; writes when enough copies have taken everything.
-func (s *replicaSet) byNewestMap(ctx context.Context, g group, id func(i int) string, f func(d *DB, g group) (open []int)) {
+func (s *replicaSet) byNewestMap(ctx context.Context, g routing.Group, id func(i int) string, f func(d *DB, g routing.Group) (open []int)) {
 	d := s.db
-	for groups := []group{g}; ; {
+	for groups := []routing.Group{g}; ; {
 		var open []int
 		for _, g := range groups {
 			open = append(open, f(d, g)...)
@@ -60,20 +61,20 @@ func (s *replicaSet) byNewestMap(ctx context.Context, g group, id func(i int) st
 		if !ok {
 			return
 		}
-		d, groups = next, next.group(len(open), func(i int) string { return id(open[i]) })
+		d, groups = next, next.routing.Group(len(open), func(i int) string { return id(open[i]) })
 		for _, g := range groups {
-			for k, i := range g.items {
-				g.items[k] = open[i]
+			for k, i := range g.Items {
+				g.Items[k] = open[i]
 			}
 		}
 	}
 }
 
 // byNewestMapOf is byNewestMap for one document.
-func (d *replicaSet) byNewestMapOf(ctx context.Context, s *route, id string, f func(d *DB, s *route) (done bool)) {
+func (d *replicaSet) byNewestMapOf(ctx context.Context, s *routing.Route, id string, f func(d *DB, s *routing.Route) (done bool)) {
 	all := []int{0}
-	d.byNewestMap(ctx, group{route: s, items: all}, func(int) string { return id }, func(d *DB, g group) (open []int) {
-		if f(d, g.route) {
+	d.byNewestMap(ctx, routing.Group{Route: s, Items: all}, func(int) string { return id }, func(d *DB, g routing.Group) (open []int) {
+		if f(d, g.Route) {
 			return nil
 		}
 		return all
@@ -87,8 +88,8 @@ var errNewRanges = errors.New("the database has other ranges by now")
 // unavailable says that no copy of a range can answer, and whether that is because there is no such
 // range any more.
 func (d *replicaSet) unavailable(err error) error {
-	if m, ok := d.metadata.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation &&
-		!slices.EqualFunc(d.handles.get(m).routes, d.routes, func(a, b route) bool { return a.Range == b.Range }) {
+	if m, ok := d.metaGroup.Database(d.meta.Name); ok && m.ID == d.meta.ID && m.Generation > d.meta.Generation &&
+		!slices.EqualFunc(d.handles.get(m).routing.Routes, d.routing.Routes, func(a, b routing.Route) bool { return a.Range == b.Range }) {
 		err = fmt.Errorf("%w: %w", errNewRanges, err)
 	} else if fault.Is(err, fault.Unavailable) { // it was phrased
 		return err
@@ -102,6 +103,6 @@ func (a *Asking) Renewed(ctx context.Context, t fanout.Target) (fanout.Database,
 	if !ok {
 		return nil, nil, false
 	}
-	copies := d.sameRange(t) // none when the range was cut otherwise: then those of before may do
+	copies := d.routing.SameRange(t) // none when the range was cut otherwise: then those of before may do
 	return d.Asking(), copies, len(copies) > 0 && !slices.Contains(copies, t)
 }

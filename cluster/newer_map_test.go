@@ -153,7 +153,7 @@ func TestJoiningCopiesAreCountedBesides(t *testing.T) {
 				t.Errorf("%s: %v", node, err)
 			}
 		}
-		for _, at := range w.open("pond").routes[0].joining {
+		for _, at := range w.open("pond").routing.Routes[0].Joining {
 			_, err := replica.Open.On(t.Context(), w.replica(at), shard.OpenRequest{Copy: name, ID: "one full and two joining"})
 			if !fault.Is(err, fault.Unavailable) {
 				t.Errorf("the joining copy on %s answers: %v", at.Node, err)
@@ -197,18 +197,18 @@ func TestFeedOutlivesItsCopies(t *testing.T) {
 		}
 		name := d.meta.CopyName(d.meta.Shards[0].Range)
 		for _, old := range d.meta.Shards[0].Nodes() {
-			s := &w.open("pond").routes[0]
+			s := &w.open("pond").routing.Routes[0]
 			by := slices.DeleteFunc([]string{node2, node3, nodeName(4), nodeName(5)}, func(n string) bool {
-				return slices.ContainsFunc(s.copies, func(t fanout.Target) bool { return t.Node == n }) || slices.Contains(d.meta.Shards[0].Nodes(), n)
+				return slices.ContainsFunc(s.Copies, func(t fanout.Target) bool { return t.Node == n }) || slices.Contains(d.meta.Shards[0].Nodes(), n)
 			})[0]
 			if err := w.meta.ReplaceNode(t.Context(), old, by, false); err != nil {
 				t.Fatal(err)
 			}
-			s = &w.open("pond").routes[0]
-			if err := d.copyDocs(wire.ForRepair(t.Context()), s.copies[0], s.joining[0], []string{"frog"}); err != nil {
+			s = &w.open("pond").routing.Routes[0]
+			if err := d.copyDocs(wire.ForRepair(t.Context()), s.Copies[0], s.Joining[0], []string{"frog"}); err != nil {
 				t.Fatal(err)
 			}
-			w.change(name, by, ring.StateFull, s.copies[0].ID)
+			w.change(name, by, ring.StateFull, s.Copies[0].ID)
 		}
 		w.trouble(away, d.meta.Shards[0].Nodes()...) // they tell nothing of a newer map
 		put(t, w.open("pond"), "toad", doc.Rev{}, `{}`)
@@ -226,7 +226,7 @@ func TestRestOfUnanswered(t *testing.T) {
 		NewEdits: true, Limits: d.limits(), DB: "db",
 	}
 	lost := fault.New(fault.Internal, "the answer got lost")
-	w := d.writeRest(t.Context(), &d.routes[0], 0, req, written{err: lost, open: []int{1}})
+	w := d.writeRest(t.Context(), &d.routing.Routes[0], 0, req, written{err: lost, open: []int{1}})
 	if w.err != nil || len(w.results) != 2 || len(w.open) != 0 {
 		t.Fatalf("%+v", w)
 	}

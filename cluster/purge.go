@@ -9,6 +9,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -44,7 +45,7 @@ func (d *purges) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]P
 	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	before := d.noCopies.Load()
-	groups := d.group(len(items), func(i int) string { return items[i].ID })
+	groups := d.routing.Group(len(items), func(i int) string { return items[i].ID })
 	out := make([]PurgeOutcome, len(items))
 	items = slices.Clone(items)
 	for i := range items {
@@ -53,15 +54,15 @@ func (d *purges) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]P
 		}
 	}
 	err := fanout.Each(len(groups), func(g int) error {
-		d.byNewestMap(ctx, groups[g], func(i int) string { return items[i].ID }, func(d *DB, g group) (open []int) {
-			done := d.purge(ctx, g.route, w, pick(items, g.items), pick(out, g.items))
+		d.byNewestMap(ctx, groups[g], func(i int) string { return items[i].ID }, func(d *DB, g routing.Group) (open []int) {
+			done := d.purge(ctx, g.Route, w, pick(items, g.Items), pick(out, g.Items))
 			for i, o := range done {
-				out[g.items[i]] = o
+				out[g.Items[i]] = o
 			}
 			if done[0].Err == nil && !done[0].Accepted { // all items are done together
 				return nil
 			}
-			return g.items
+			return g.Items
 		})
 		return nil
 	})
@@ -75,7 +76,7 @@ func (d *purges) Purge(ctx context.Context, w int, items []shard.PurgeItem) ([]P
 type purging struct {
 	fanout.HedgedRequest[fanout.Target, []shard.PurgeResult]
 	db    *replicaSet
-	route *route
+	route *routing.Route
 	items []shard.PurgeItem
 	count quorum.Write
 	out   []PurgeOutcome
@@ -87,16 +88,16 @@ type purging struct {
 // of them, and that of this node, have done it; a slower one does it all the
 // same, and one that does not is noted for repair. before is what was purged by an
 // older map: a purge is done once, by its uuid.
-func (d *purges) purge(ctx context.Context, s *route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
-	p := &purging{db: d.replicaSet, route: s, items: items, count: quorum.NewWrite(len(s.copies), len(s.joining), w), out: make([]PurgeOutcome, len(items))}
-	if s.perNode != nil {
-		p.count.OnNodes(s.perNode)
+func (d *purges) purge(ctx context.Context, s *routing.Route, w int, items []shard.PurgeItem, before []PurgeOutcome) []PurgeOutcome {
+	p := &purging{db: d.replicaSet, route: s, items: items, count: quorum.NewWrite(len(s.Copies), len(s.Joining), w), out: make([]PurgeOutcome, len(items))}
+	if s.PerNode != nil {
+		p.count.OnNodes(s.PerNode)
 	}
 	for k := range items {
 		p.out[k].ID = items[k].ID
 		p.out[k].Purged = before[k].Purged
 	}
-	p.Database, p.Copies, p.Decider, p.Call, p.Detached = d.Asking(), s.all(), p, p.purgeAt, true
+	p.Database, p.Copies, p.Decider, p.Call, p.Detached = d.Asking(), s.All(), p, p.purgeAt, true
 	p.Start(ctx, len(p.Copies))
 	if !p.enough() {
 		if late := p.Wait(ctx); late != nil {
@@ -142,7 +143,7 @@ func (p *purging) Take(a fanout.Answer[[]shard.PurgeResult], _ int) quorum.Step 
 	case quorum.Doubtful(a.Err):
 		p.doubt = a.Err
 	}
-	p.count.Follow(p.route.node(a.At), t.Joining, a.Err)
+	p.count.Follow(p.route.NodeOf(a.At), t.Joining, a.Err)
 	for k := range a.Got {
 		if len(a.Got[k].Purged) > len(p.out[k].Purged) {
 			p.out[k].Purged = a.Got[k].Purged
@@ -165,7 +166,7 @@ func (d *purges) PurgedInfos(ctx context.Context) ([]shard.PurgeInfo, error) {
 	parts := make([][]shard.PurgeInfo, len(picked))
 	err = fanout.Each(len(picked), func(i int) error {
 		var err error
-		parts[i], err = ask(ctx, d.replicaSet, d.sameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeInfo, error) {
+		parts[i], err = ask(ctx, d.replicaSet, d.routing.SameRange(picked[i]), func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.PurgeInfo, error) {
 			return replica.Purges.On(ctx, rep, replica.PurgesRequest{Copy: t.Name, Since: 0})
 		})
 		return err

@@ -45,7 +45,7 @@ func TestEditMeetsItsPurge(t *testing.T) {
 	second := put(t, d, "a", first, `{"n":2}`)
 	w.settleWrites()
 	up()
-	copies := d.owner("a").copies
+	copies := d.routing.Owner("a").Copies
 	item := shard.PurgeItem{UUID: [16]byte{1}, ID: "a", Revs: []doc.Rev{second}}
 	for _, c := range copies[1:] {
 		if _, err := w.locals[c.Node].Purge(t.Context(), c.Name, []shard.PurgeItem{item}); err != nil {

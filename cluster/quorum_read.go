@@ -6,6 +6,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -32,8 +33,8 @@ type quorumRead struct {
 // it. Copies that turn out to be behind are repaired in the background; when
 // revisions of different copies do not descend from each other, the first copy
 // gets all of them before it is read again.
-func (d *docReads) openCopies(ctx context.Context, s *route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
-	d.byNewestMapOf(ctx, s, req.ID, func(d *DB, s *route) (done bool) {
+func (d *docReads) openCopies(ctx context.Context, s *routing.Route, r int, req shard.OpenRequest) (got *shard.Doc, err error) {
+	d.byNewestMapOf(ctx, s, req.ID, func(d *DB, s *routing.Route) (done bool) {
 		before := d.stale.Load()
 		got, err = d.openByMap(ctx, s, r, req)
 		return d.stale.Load() == before
@@ -42,20 +43,20 @@ func (d *docReads) openCopies(ctx context.Context, s *route, r int, req shard.Op
 }
 
 // openByMap is openCopies for the copies of one map.
-func (d *docReads) openByMap(ctx context.Context, s *route, r int, req shard.OpenRequest) (*shard.Doc, error) {
+func (d *docReads) openByMap(ctx context.Context, s *routing.Route, r int, req shard.OpenRequest) (*shard.Doc, error) {
 	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	if r < 1 {
-		r = fanout.Majority(s.near)
+		r = fanout.Majority(s.Near)
 	}
 	o := &quorumRead{
 		HedgedRequest: fanout.HedgedRequest[shard.OpenRequest, *shard.Doc]{
-			Database: d.Asking(), Copies: s.near, Latency: &d.latency.reads, Patience: d.latency.reads.Patience(fanout.ReadPatience),
+			Database: d.Asking(), Copies: s.Near, Latency: &d.latency.reads, Patience: d.latency.reads.Patience(fanout.ReadPatience),
 			Call: func(ctx context.Context, rep replica.Copy, req shard.OpenRequest) (*shard.Doc, error) {
 				return replica.Open.On(ctx, rep, req)
 			},
 		},
-		db: d, req: req, q: quorum.NewRead(len(s.near), r), fullAt: -1, heard: make([]int, 0, len(s.near)),
+		db: d, req: req, q: quorum.NewRead(len(s.Near), r), fullAt: -1, heard: make([]int, 0, len(s.Near)),
 	}
 	o.Decider = o
 	got, err := o.open(ctx)

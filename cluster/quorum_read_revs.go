@@ -7,6 +7,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -18,8 +19,8 @@ import (
 // whose Doc is nil when it is not stored. A revision that is named twice is
 // answered once, at its first place.
 func (d *docReads) OpenRevs(ctx context.Context, o OpenRevsOptions) ([]shard.RevResult, error) {
-	s := d.owner(o.ID)
-	if len(s.copies) == 1 || o.R == 1 {
+	s := d.routing.Owner(o.ID)
+	if len(s.Copies) == 1 || o.R == 1 {
 		req := d.revsRequest(&o)
 		return askOf(ctx, d.replicaSet, s, about{o.ID, 1}, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.RevResult, error) {
 			mine := req
@@ -43,19 +44,19 @@ func (d *docReads) revsRequest(o *OpenRevsOptions) shard.OpenRevsRequest {
 func (d *docReads) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([][]shard.RevResult, []error) {
 	before := d.noCopies.Load()
 	out, errs := make([][]shard.RevResult, len(list)), make([]error, len(list))
-	groups := d.group(len(list), func(i int) string { return list[i].ID })
+	groups := d.routing.Group(len(list), func(i int) string { return list[i].ID })
 	_ = fanout.Each(len(groups), func(g int) error { // errors are told item by item
-		d.byNewestMap(ctx, groups[g], func(i int) string { return list[i].ID }, func(d *DB, g group) (open []int) {
+		d.byNewestMap(ctx, groups[g], func(i int) string { return list[i].ID }, func(d *DB, g routing.Group) (open []int) {
 			before := d.stale.Load()
-			r := revising{db: &d.docReads, route: g.route, list: pick(list, g.items), maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
+			r := revising{db: &d.docReads, route: g.Route, list: pick(list, g.Items), maxBytes: (list[0].MaxBytes + len(groups) - 1) / len(groups)}
 			got, failures := r.run(ctx, list[0].R)
-			for i, at := range g.items {
+			for i, at := range g.Items {
 				out[at], errs[at] = got[i], d.phrase(failures[i])
 			}
 			if d.stale.Load() == before {
 				return nil
 			}
-			return g.items
+			return g.Items
 		})
 		return nil
 	})
@@ -73,7 +74,7 @@ func (d *docReads) OpenRevsMany(ctx context.Context, list []OpenRevsOptions) ([]
 // fetched from them.
 type revising struct {
 	db    *docReads
-	route *route
+	route *routing.Route
 	list  []OpenRevsOptions
 	// maxBytes bounds the bodies that a copy answers with; 0: no bound.
 	maxBytes int
@@ -111,7 +112,7 @@ type unseen struct{ item, place int }
 // askOthers asks the copies that were not asked yet for named revisions that are
 // still missing: a revision is the same wherever it is.
 func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]shard.RevResult, errs []error) {
-	for _, t := range r.route.near {
+	for _, t := range r.route.Near {
 		if slices.ContainsFunc(answers, func(a revised) bool { return a.from == t }) {
 			continue
 		}
@@ -148,7 +149,7 @@ func (r *revising) askOthers(ctx context.Context, answers []revised, out [][]sha
 // answers asks as many copies as need says; the first answer is complete. The
 // error says that no copy answered.
 func (r *revising) answers(ctx context.Context, need int) ([]revised, error) {
-	near := r.route.near
+	near := r.route.Near
 	if need < 1 {
 		need = fanout.Majority(near)
 	}
@@ -348,17 +349,17 @@ func (d *docReads) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDM
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	groups := d.group(len(ids), func(i int) string { return ids[i].ID })
+	groups := d.routing.Group(len(ids), func(i int) string { return ids[i].ID })
 	out := make([]shard.IDMissing, len(ids))
 	err := fanout.Each(len(groups), func(g int) error {
-		mine := pick(ids, groups[g].items)
-		answers, err := ask(ctx, d.replicaSet, groups[g].route.near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
+		mine := pick(ids, groups[g].Items)
+		answers, err := ask(ctx, d.replicaSet, groups[g].Route.Near, func(ctx context.Context, rep replica.Copy, t fanout.Target) ([]shard.IDMissing, error) {
 			return replica.Missing.On(ctx, rep, replica.MissingRequest{Copy: t.Name, IDs: mine})
 		})
 		if err != nil {
 			return err
 		}
-		for i, at := range groups[g].items {
+		for i, at := range groups[g].Items {
 			out[at] = answers[i]
 		}
 		return nil

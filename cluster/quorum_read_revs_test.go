@@ -58,7 +58,7 @@ func TestRevisionsOfCopiesThatRefuse(t *testing.T) {
 			w.settleWrites()
 			second := put(t, d.ordered(node1, node2, node3).without(tc.behind), "a", first, `{"n":2}`)
 			w.settleWrites()
-			w.joinAgain(d.owner("a").copies[0].Name, tc.rebuilt)
+			w.joinAgain(d.routing.Owner("a").Copies[0].Name, tc.rebuilt)
 			got, errs := d.ordered(node1, node2, node3).OpenRevsMany(t.Context(), []OpenRevsOptions{
 				{ID: "a", All: true}, {ID: "none", All: true}, {ID: "a", Revs: []doc.Rev{second}},
 			})

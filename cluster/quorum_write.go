@@ -10,6 +10,7 @@ import (
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/routing"
 	"divan/shard"
 	"divan/storage/fault"
 )
@@ -18,7 +19,7 @@ import (
 // on them, then the others follow. Each of the two is a hedged request.
 type quorumWrite struct {
 	db      *replicaSet
-	route   *route
+	route   *routing.Route
 	req     shard.UpdateRequest // Edits: as the client sent them
 	edits   []editState
 	results []shard.EditResult
@@ -52,18 +53,18 @@ const decidedBefore = math.MaxInt
 // copy decides when one gives no usable answer or is slow (Take says both); a copy that
 // refused decides once more when it was behind (reconsider); what is Open at the end is
 // done by a newer map (write).
-func (d *docWrites) writeCopies(ctx context.Context, s *route, w int, req shard.UpdateRequest, decided []shard.EditResult) written {
+func (d *docWrites) writeCopies(ctx context.Context, s *routing.Route, w int, req shard.UpdateRequest, decided []shard.EditResult) written {
 	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	n := len(req.Edits)
 	r := &quorumWrite{
 		db: d.replicaSet, route: s, req: req, edits: make([]editState, n), results: make([]shard.EditResult, n),
-		asked: make([][]int, len(s.copies)+len(s.joining)),
+		asked: make([][]int, len(s.Copies)+len(s.Joining)),
 	}
 	for i := range r.edits {
-		r.edits[i] = editState{Write: quorum.NewWrite(len(s.copies), len(s.joining), w), by: -1, refused: -1}
-		if s.perNode != nil {
-			r.edits[i].OnNodes(s.perNode)
+		r.edits[i] = editState{Write: quorum.NewWrite(len(s.Copies), len(s.Joining), w), by: -1, refused: -1}
+		if s.PerNode != nil {
+			r.edits[i].OnNodes(s.PerNode)
 		}
 		if decided != nil && !decided[i].Rev.IsZero() {
 			r.results[i], r.edits[i].by = decided[i], decidedBefore
@@ -93,7 +94,7 @@ func (r *quorumWrite) decide(ctx context.Context) {
 	}
 	writes := &r.db.latency.writes
 	r.deciding = fanout.HedgedRequest[shard.UpdateRequest, []shard.EditResult]{
-		Database: r.db.Asking(), Copies: r.route.copies, Decider: r, Call: decideAt,
+		Database: r.db.Asking(), Copies: r.route.Copies, Decider: r, Call: decideAt,
 		Latency: writes, Patience: writes.Patience(fanout.WritePatience),
 	}
 	late := r.deciding.Run(ctx, 1)
@@ -143,7 +144,7 @@ func decideAt(ctx context.Context, rep replica.Copy, req shard.UpdateRequest) ([
 func (r *quorumWrite) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step {
 	switch {
 	case a.Unreached: // so that it surely has done nothing
-		a.Err = fault.Newf(fault.Unavailable, "Node %s cannot be reached.", r.route.copies[a.At].Node)
+		a.Err = fault.Newf(fault.Unavailable, "Node %s cannot be reached.", r.route.Copies[a.At].Node)
 	case fault.Is(a.Err, fault.NoCopy), fault.Is(a.Err, fault.MissingStub):
 		// It has done nothing. A copy that is behind does not know what a stub
 		// stands for; another one may.
@@ -165,12 +166,12 @@ func (r *quorumWrite) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.St
 			r.late = append(r.late, i)
 		case err == nil:
 			r.results[i], e.by = a.Got[k], a.At
-			e.Decide(r.route.node(a.At), nil)
+			e.Decide(r.route.NodeOf(a.At), nil)
 		default:
 			if quorum.Usable(err) {
 				e.refused = a.At
 			}
-			e.Decide(r.route.node(a.At), err)
+			e.Decide(r.route.NodeOf(a.At), err)
 		}
 	}
 	switch {
@@ -232,11 +233,11 @@ func (r *quorumWrite) asSent(chosen []int) shard.UpdateRequest {
 // A conflict with a revision that the deciding copy knows, the usual one,
 // costs one question to that copy.
 func (r *quorumWrite) reconsider(ctx context.Context) {
-	for at := range r.route.copies {
+	for at := range r.route.Copies {
 		refused := r.those(func(i int) bool {
 			return r.edits[i].refused == at && !isLocal(r.req.Edits[i].ID) && fault.Is(r.edits[i].Refusal(), fault.Conflict)
 		})
-		if len(refused) > 0 && len(r.route.copies) > 1 {
+		if len(refused) > 0 && len(r.route.Copies) > 1 {
 			r.reconsiderAt(ctx, at, refused)
 		}
 	}
@@ -264,12 +265,12 @@ func (r *quorumWrite) spread(ctx context.Context) {
 		if e := &r.edits[i]; e.by >= 0 { // what the decision took does not count any more
 			e.Write = e.Restart()
 			if e.by != decidedBefore {
-				e.Decide(r.route.node(e.by), nil)
+				e.Decide(r.route.NodeOf(e.by), nil)
 			}
 		}
 	}
 	f := &r.following
-	f.Database, f.Copies, f.Decider, f.Call, f.Detached = r.db.Asking(), r.route.all(), (*followers)(r), follow, true
+	f.Database, f.Copies, f.Decider, f.Call, f.Detached = r.db.Asking(), r.route.All(), (*followers)(r), follow, true
 	f.Start(ctx, len(f.Copies))
 	if r.req.Delayed || !r.settled() && f.Wait(ctx) != nil {
 		return
@@ -311,7 +312,7 @@ func (f *followers) Take(a fanout.Answer[[]shard.EditResult], _ int) quorum.Step
 			continue
 		}
 		r.db.noteRefusal(err)
-		r.edits[i].Follow(r.route.node(a.At), t.Joining, err)
+		r.edits[i].Follow(r.route.NodeOf(a.At), t.Joining, err)
 	}
 	if !r.settled() || f.following.OwnPending() && f.following.Limit > 0 {
 		return quorum.Wait

@@ -27,12 +27,12 @@ func (r *quorumWrite) reconsiderAt(ctx context.Context, at int, refused []int) {
 	if len(again) == 0 {
 		return
 	}
-	rep := r.db.replica(r.route.copies[at])
+	rep := r.db.replica(r.route.Copies[at])
 	if rep.Away() {
 		return
 	}
 	req := r.asSent(again)
-	req.Copy, req.Insist = r.route.copies[at].Name, true
+	req.Copy, req.Insist = r.route.Copies[at].Name, true
 	answers, err := replica.Update.On(ctx, rep, req)
 	r.db.noteRefusal(err)
 	if fault.Is(err, fault.MissingStub) {
@@ -87,7 +87,7 @@ func (r *quorumWrite) unknownAt(ctx context.Context, at int, refused []int) (out
 	}
 	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
-	answers, err := r.lacking(ctx, r.route.copies[at], named, r.parent)
+	answers, err := r.lacking(ctx, r.route.Copies[at], named, r.parent)
 	for k, i := range named {
 		if err == nil && len(answers[k].Missing) > 0 {
 			out = append(out, i)
@@ -139,10 +139,10 @@ func (r *quorumWrite) refresh(ctx context.Context, at int, suspects []int) []int
 		if len(mine) == 0 {
 			continue
 		}
-		if err := r.db.copyDocs(ctx, r.route.copies[other], r.route.copies[at], r.ids(mine)); err != nil {
+		if err := r.db.copyDocs(ctx, r.route.Copies[other], r.route.Copies[at], r.ids(mine)); err != nil {
 			r.outdated(err, mine)
-			r.db.log.Debug("copy that is behind not refreshed", zap.String("copy", r.route.copies[at].Name), zap.Error(err))
-			r.db.missed(r.route.copies[at])
+			r.db.log.Debug("copy that is behind not refreshed", zap.String("copy", r.route.Copies[at].Name), zap.Error(err))
+			r.db.missed(r.route.Copies[at])
 			continue
 		}
 		again = append(again, mine...)
@@ -165,9 +165,9 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	inbox := make(chan answer, len(r.route.copies))
+	inbox := make(chan answer, len(r.route.Copies))
 	pending := 0
-	for other, t := range r.route.copies {
+	for other, t := range r.route.Copies {
 		rep := r.db.replica(t)
 		if other == at || rep.Away() {
 			continue
@@ -180,9 +180,9 @@ func (r *quorumWrite) askAhead(ctx context.Context, at int, suspects []int) [][]
 	}
 	soon := time.NewTimer(r.db.latency.writes.Patience(fanout.WritePatience))
 	defer soon.Stop()
-	ahead := make([][]int, len(r.route.copies))
+	ahead := make([][]int, len(r.route.Copies))
 	// The copy that refused is one that has answered. Of so many, each majority has one.
-	known, enough, late := 1, len(r.route.copies)-quorum.Majority(len(r.route.copies))+1, false
+	known, enough, late := 1, len(r.route.Copies)-quorum.Majority(len(r.route.Copies))+1, false
 	for pending > 0 && (!late || known < enough) {
 		select {
 		case a := <-inbox:
@@ -255,7 +255,7 @@ func (r *quorumWrite) settlePurged(ctx context.Context, t fanout.Target, chosen 
 	for at, places := range from {
 		mine := pick(chosen, places)
 		var lacking []shard.IDMissing
-		err := r.db.copyDocs(ctx, r.route.copies[at], t, r.ids(mine))
+		err := r.db.copyDocs(ctx, r.route.Copies[at], t, r.ids(mine))
 		if err == nil {
 			lacking, err = r.lacking(ctx, t, mine, func(i int) doc.Rev { return r.results[i].Rev })
 		}

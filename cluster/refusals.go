@@ -53,7 +53,7 @@ func (d *replicaSet) stillThere(ctx context.Context, before uint64) error {
 func errDropped() error { return fault.New(fault.NoCopy, "no_db_file") }
 
 // gone reports whether the database is there no more; another one may have its name.
-func (d *replicaSet) gone() bool { return isGone(d.metadata, d.meta) }
+func (d *replicaSet) gone() bool { return isGone(d.metaGroup, d.meta) }
 
 // noDatabase is the text that PouchDB and the replicator test for.
 const noDatabase = "Database does not exist."
@@ -75,12 +75,12 @@ func (d *replicaSet) catchUp(ctx context.Context, err error) {
 	if !fault.Is(err, fault.NoCopy) {
 		return
 	}
-	if now, ok := d.metadata.Database(d.meta.Name); ok && now.ID != d.meta.ID {
+	if now, ok := d.metaGroup.Database(d.meta.Name); ok && now.ID != d.meta.ID {
 		return
 	}
 	soon, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
-	_ = d.metadata.CatchUp(soon) // without a leader it stays as it is
+	_ = d.metaGroup.CatchUp(soon) // without a leader it stays as it is
 }
 
 // phrase is explain with what this node knows: of a copy that is gone because
@@ -94,7 +94,7 @@ func (d *replicaSet) phrase(err error) error {
 	case fault.Is(err, fault.Unavailable):
 		return d.unavailable(err)
 	case fault.Is(err, fault.NoCopy):
-		switch m, ok := d.metadata.Database(d.meta.Name); {
+		switch m, ok := d.metaGroup.Database(d.meta.Name); {
 		case !ok:
 			return errNoDatabase()
 		case m.ID != d.meta.ID:

@@ -25,8 +25,8 @@ func defaultSecurity(setting string) []byte {
 
 // settings is what the metadata of the cluster say of a database.
 type settings struct {
-	of       *meta.Database
-	metadata *meta.Meta
+	of        *meta.Database
+	metaGroup *meta.Meta
 }
 
 // Meta returns the metadata behind the handle. It must not be changed.
@@ -70,7 +70,7 @@ func (s *settings) SetSecurity(ctx context.Context, object []byte) error {
 	if err := meta.CheckSecurity(text); err != nil {
 		return err
 	}
-	return s.metadata.SetSecurity(ctx, s.of, text)
+	return s.metaGroup.SetSecurity(ctx, s.of, text)
 }
 
 // SetRevsLimit sets how many generations of revisions are remembered, 1 at
@@ -79,7 +79,7 @@ func (s *settings) SetRevsLimit(ctx context.Context, n int) error {
 	if n < 1 {
 		return fault.New(fault.BadRequest, "`revs_limit` must be a positive integer")
 	}
-	return s.metadata.SetRevsLimit(ctx, s.of, n)
+	return s.metaGroup.SetRevsLimit(ctx, s.of, n)
 }
 
 // SetPurgedInfosLimit sets how many entries the log of purges keeps per shard,
@@ -88,7 +88,7 @@ func (s *settings) SetPurgedInfosLimit(ctx context.Context, n int) error {
 	if n < 1 {
 		return fault.New(fault.BadRequest, "`purged_infos_limit` must be positive integer")
 	}
-	return s.metadata.SetPurgedInfosLimit(ctx, s.of, n)
+	return s.metaGroup.SetPurgedInfosLimit(ctx, s.of, n)
 }
 
 // RevsLimit returns how many generations of revisions are remembered.
