@@ -3,9 +3,13 @@ package shard
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"divan/storage"
+	"divan/storage/doc"
+	"divan/storage/fault"
 )
 
 // LocalBatch holds rows of a LocalStream, valid until the next call of Next
@@ -97,4 +101,124 @@ func (s *LocalStream) Close() {
 		_ = s.snap.Close()
 		s.it = nil
 	}
+}
+
+// localEdit is the write of one local document.
+type localEdit struct {
+	id    string
+	value []byte // nil: delete
+}
+
+func (e *localEdit) write(b *storage.Batch) {
+	if e.value == nil {
+		b.DeleteLocal(e.id)
+		return
+	}
+	b.PutLocal(e.id, e.value)
+}
+
+// local decides the write of a local document: it only counts on from the
+// revision the client named, whatever is stored (semantics.md section 3,
+// golden local/01, bulk/03).
+func (p *updatePlan) local(e *Edit, res *EditResult) {
+	rev := e.Parent
+	if !p.req.NewEdits && len(e.Path.IDs) > 0 {
+		rev = e.Path.Rev()
+	}
+	n, err := localCount(rev)
+	if err != nil {
+		res.Err = err
+		return
+	}
+	if e.Deleted {
+		p.locals = append(p.locals, localEdit{id: e.ID})
+		res.Rev = localRev(0)
+	} else {
+		body := doc.StoredBody(e.Body)
+		value := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(body)), n+1)
+		p.locals = append(p.locals, localEdit{id: e.ID, value: append(value, body...)})
+		res.Rev = localRev(n + 1)
+	}
+	if !p.req.NoPath {
+		res.Path = doc.Path{IDs: []string{res.Rev.ID}}
+	}
+}
+
+// localRev is 0-n.
+func localRev(n uint64) doc.Rev { return doc.Rev{ID: strconv.FormatUint(n, 10)} }
+
+// localCount returns the n of 0-n, 0 for no revision at all.
+func localCount(r doc.Rev) (uint64, error) {
+	if r.IsZero() {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(r.ID, 10, 63)
+	if err != nil || r.Pos != 0 {
+		return 0, fault.New(fault.BadRequest, reasonBadRev)
+	}
+	return n, nil
+}
+
+// decodeLocal reads a stored local document. Body aliases value.
+func decodeLocal(id string, value []byte) (LocalDoc, error) {
+	n, size := binary.Uvarint(value)
+	if size <= 0 {
+		return LocalDoc{}, fault.Newf(fault.Corruption, "local document %q does not decode", id)
+	}
+	return LocalDoc{ID: id, Rev: n, Body: value[size:]}, nil
+}
+
+// LocalDocs is the local documents of copies.
+type LocalDocs struct {
+	states *copyStates
+	update func(ctx context.Context, req UpdateRequest) ([]EditResult, error)
+}
+
+// Get reads a local document, id with "_local/"; fault.NotFound "missing"
+// when it is not there.
+func (l *LocalDocs) Get(ctx context.Context, name, id string) (*LocalDoc, error) {
+	store, err := l.states.pin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer l.states.engine.Release(store)
+	value, ok, err := store.Local(id)
+	if err != nil {
+		return nil, fmt.Errorf("read %q of %s: %w", id, name, err)
+	}
+	if err := l.states.waitUnsequenced(ctx, name); err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fault.New(fault.NotFound, reasonMissing)
+	}
+	d, err := decodeLocal(id, value)
+	if err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// Put writes a local document, id with "_local/"; rev is what the client
+// named (zero: nothing). It returns the new revision, 0-N. The error for a
+// revision that is no count is fault.BadRequest.
+func (l *LocalDocs) Put(ctx context.Context, name, id string, rev doc.Rev, body []byte) (doc.Rev, error) {
+	return l.edit(ctx, name, Edit{ID: id, Parent: rev, Body: body})
+}
+
+// Delete removes a local document and returns 0-0; fault.NotFound
+// "missing" when it is not there.
+func (l *LocalDocs) Delete(ctx context.Context, name, id string, rev doc.Rev) (doc.Rev, error) {
+	if _, err := l.Get(ctx, name, id); err != nil {
+		return doc.Rev{}, err
+	}
+	return l.edit(ctx, name, Edit{ID: id, Parent: rev, Deleted: true})
+}
+
+func (l *LocalDocs) edit(ctx context.Context, name string, e Edit) (doc.Rev, error) {
+	res, err := l.update(ctx, UpdateRequest{Copy: name, Edits: []Edit{e}, NewEdits: true, NoPath: true})
+	if err != nil {
+		return doc.Rev{}, err
+	}
+	return res[0].Rev, res[0].Err
 }

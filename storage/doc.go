@@ -15,7 +15,7 @@
 //	recovery.go          what opening a store does after a crash
 //	instance/            one Pebble instance of many: files, memory, failures
 //	paths/               where stores are: names of any depth
-//	sync.go              when a batch is durable
+//	batch.go             what becomes durable together, and when
 //	format/              the values that storage itself defines
 //	clone_*.go           documents in the bytes that are stored, from store to store
 //	aggregate*.go        counting documents and sequences of a range

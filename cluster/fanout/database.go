@@ -2,8 +2,13 @@ package fanout
 
 import (
 	"context"
+	"slices"
 
+	"divan/cluster/quorum"
 	"divan/cluster/replica"
+	"divan/cluster/wire"
+	"divan/shard/ring"
+	"divan/storage/fault"
 )
 
 // Caller is the node that asks.
@@ -37,3 +42,48 @@ type Database interface {
 	// that asks knows that the database is gone: then no other copy is to be read.
 	Ended(err error) error
 }
+
+// Target is one copy of one range.
+type Target struct {
+	ring.Range
+	Name       string // where the copy lies, the same on every node that holds one
+	Node       string
+	ID         uint64 // of the copy in the map of its database; 0: copies have none yet
+	Generation uint64 // of that map
+	Joining    bool   // it is being filled: it gets all that is written, and answers nothing
+	Instead    string // the node whose copy leaves for this one; empty: none
+}
+
+// Majority returns how many of some full copies have to answer so that more than half have, whichever
+// of them leave: of two of which one comes instead of the other one goes soon, and it is not known here
+// which of them others count.
+func Majority(copies []Target) int {
+	pairs := 0
+	for _, t := range copies {
+		if t.Instead != "" && slices.ContainsFunc(copies, func(o Target) bool { return o.Node == t.Instead }) {
+			pairs++
+		}
+	}
+	return quorum.Majority(len(copies)-pairs) + pairs
+}
+
+// Addressee returns which copy a request to the target is meant for.
+func (t Target) Addressee() wire.Addressee {
+	return wire.Addressee{Copy: t.ID, Generation: t.Generation}
+}
+
+// NoCopy says that no copy of a range can be asked.
+func NoCopy() error {
+	return fault.New(fault.Unavailable, "No copy of the shard can answer now.")
+}
+
+// NodeDown says that a node cannot be asked.
+func NodeDown(node string) error {
+	return fault.Newf(fault.NodeDown, "Node %s cannot be reached.", node)
+}
+
+// Closed says that nothing more is asked.
+func Closed() error { return fault.New(fault.Closed, "The node is shutting down.") }
+
+// TimeoutText is the reason of a request that took longer than it may.
+const TimeoutText = "The request could not be processed in a reasonable amount of time."

@@ -7,10 +7,10 @@
 // calls give the same bytes on every node, which is what lets copies of a
 // document that took the same edits in different orders end up identical.
 //
-// Files: rev.go (names of revisions); tree.go and tree_merge.go,
-// tree_stem.go, tree_prune.go (the tree);
+// Files: rev.go (names of revisions); tree.go and tree_merge.go
+// (the tree);
 // revision.go, record.go, tree_codec.go, reader.go (stored bytes); scan.go,
-// scan_string.go, scan_number.go (the JSON scanner); envelope.go, attachments.go,
+// scan_string.go (the JSON scanner); envelope.go, attachments.go,
 // bulk.go (a client's documents); members.go (other request bodies); splice.go
 // (a document on its way to a client).
 package doc

@@ -285,3 +285,108 @@ func (t *Tree) Clone() Tree {
 	}
 	return Tree{nodes: append(make([]treeNode, 0, len(t.nodes)+1), t.nodes...)}
 }
+
+// Prune removes those of revs that are leaves, each with the ancestors that
+// then have no other descendant, as purging does (golden bulk/08): an inner or
+// unknown revision is ignored, also when its descendants are purged with it.
+// It returns the leaves removed, in the order of revs, and all removed nodes,
+// oldest first.
+func (t *Tree) Prune(revs []Rev) (purged []Rev, removed []Node) {
+	gone := make([]bool, len(t.nodes))
+	for _, r := range revs {
+		if i, ok := t.index(r.Pos, r.ID); ok && !t.nodes[i].inner && !gone[i] {
+			gone[i] = true
+			purged = append(purged, t.nodes[i].rev())
+		}
+	}
+	if purged == nil {
+		return nil, nil
+	}
+	// A node stays when it is a leaf that was not named, or above one.
+	stays := make([]bool, len(t.nodes))
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		if !t.nodes[i].inner && !gone[i] {
+			stays[i] = true
+		}
+		if up := t.nodes[i].parent; up != noParent && stays[i] {
+			stays[up] = true
+		}
+	}
+	return purged, t.keep(func(i int) bool { return stays[i] })
+}
+
+// keep removes the nodes that stays does not hold for and returns them, oldest
+// first. A kept node below a removed one becomes a root.
+func (t *Tree) keep(stays func(i int) bool) []Node {
+	var removed []Node
+	moved := make([]int32, len(t.nodes))
+	kept := make([]treeNode, 0, len(t.nodes))
+	for i := range t.nodes {
+		if !stays(i) {
+			moved[i] = noParent
+			removed = append(removed, t.nodes[i].node())
+			continue
+		}
+		moved[i] = int32(len(kept))
+		kept = append(kept, t.nodes[i].movedBy(moved))
+	}
+	if removed != nil {
+		t.nodes = kept
+	}
+	return removed
+}
+
+// Stem cuts every path from a leaf towards its root to the newest limit
+// revisions and returns the nodes that are on no path any more, oldest first.
+// Paths that share a revision they both keep stay joined there, others become
+// roots of their own (semantics.md 2.7). A limit below 1 is taken as 1: leaves
+// always stay.
+func (t *Tree) Stem(limit int) []Node {
+	limit = max(limit, 1)
+	if len(t.nodes) <= limit {
+		return nil
+	}
+	if t.line() {
+		return t.cut(len(t.nodes) - limit)
+	}
+	// reach is how many revisions of a path, the node included, may still be
+	// kept from that node upward: the greatest over all leaves below it.
+	reach := make([]int, len(t.nodes))
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		if !t.nodes[i].inner {
+			reach[i] = limit
+		}
+		if up := t.nodes[i].parent; up != noParent {
+			reach[up] = max(reach[up], reach[i]-1)
+		}
+	}
+	for i := range t.nodes {
+		if reach[i] == 1 { // the oldest one of every path it is on
+			t.nodes[i].parent = noParent
+		}
+	}
+	return t.keep(func(i int) bool { return reach[i] > 0 })
+}
+
+// line reports whether the tree is one path.
+func (t *Tree) line() bool {
+	for i := range t.nodes {
+		if int(t.nodes[i].parent) != i-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// cut is Stem for a tree that is one path: the oldest n revisions go.
+func (t *Tree) cut(n int) []Node {
+	removed := make([]Node, n)
+	for i := range removed {
+		removed[i] = t.nodes[i].node()
+	}
+	t.nodes = slices.Delete(t.nodes, 0, n)
+	for i := range t.nodes {
+		t.nodes[i].parent = int32(i - 1)
+	}
+	return removed
+}
