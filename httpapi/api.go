@@ -14,6 +14,7 @@ import (
 	"divan/httpapi/node"
 	"divan/httpapi/replication"
 	"divan/httpapi/reshard"
+	"divan/httpapi/search"
 	"divan/httpapi/server"
 	"divan/httpapi/view"
 )
@@ -76,6 +77,7 @@ func mounted(a *core.API) (*API, error) {
 		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
+		search.Routes(),
 		replication.Routes(),
 		reshard.Routes(),
 		node.Routes(),

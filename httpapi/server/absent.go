@@ -24,7 +24,6 @@ func AbsentRoutes() []core.Route {
 				core.Route{Table: table, Path: path + "/{rest:.+}", Name: "absent", Methods: answer})
 		}
 	}
-	add(core.ServerTable, "/_search_analyze", "/_nouveau_analyze")
 	add(core.DBTable, "/_search_cleanup", "/_nouveau_cleanup")
 	for _, name := range []string{"_search", "_search_info", "_search_disk_size", "_nouveau", "_nouveau_info"} {
 		add(core.DocTable, "/_design/{ddoc}/"+name)

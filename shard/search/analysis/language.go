@@ -54,7 +54,7 @@ func language(a *Analyzer, name string, d syntax.Dialect) *Analyzer {
 		if d == syntax.Nouveau {
 			return nil
 		}
-	case "portugese": // as _nouveau spells it
+	case "portugese": //nolint:misspell // _nouveau spells it so
 		name = "portuguese"
 	}
 	for _, set := range []func(*Analyzer, string) bool{romance, germanic, european, eastern, asian} {

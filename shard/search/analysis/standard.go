@@ -10,11 +10,10 @@ func standard(s *Stream) (start, end int, ok bool) {
 		c, n := s.classAt(i)
 		switch c {
 		case letter, digit, hebrew, katakana, connector:
-			if end, ok := s.word(i); ok {
+			if end, ok = s.word(i); ok {
 				return i, end, true
-			} else {
-				n = end - i
 			}
+			n = end - i
 		case han, hiragana:
 			return i, s.extended(i + n), true
 		case southEast:

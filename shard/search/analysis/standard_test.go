@@ -63,8 +63,9 @@ func TestPositions(t *testing.T) {
 // those count that have a character of words in them.
 func slowWords(s *Stream, text string) []string {
 	var out []string
-	state, word := -1, ""
+	state := -1
 	for text != "" {
+		var word string
 		word, text, state = uniseg.FirstWordInString(text, state)
 		s.text = word
 		for i := 0; i < len(word); {
