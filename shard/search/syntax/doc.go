@@ -6,7 +6,7 @@
 //
 //   - Numbers. In Search a bare word that reads as a number is one, whatever the
 //     field, and so are two bounds that do. In Nouveau the field decides, so that
-//     the tree holds the text.
+//     the tree holds the text, and Decimal reads it when it is known.
 //   - In Search the TO of a range may be left out. Nouveau has f=x, f<x, f<=x, f>x
 //     and f>=x, and (a b c)@2: at least two; so @ < > = have to be escaped in words.
 //   - In Search a lone + - or ! before white space is a word. In Nouveau it belongs to
