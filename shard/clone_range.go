@@ -16,6 +16,9 @@ type CloneOptions struct {
 	// Progress, when set, hears how many changes of how many have been looked at.
 	Progress func(done, total uint64)
 
+	// Pace, when set, returns when so many bytes more may be copied.
+	Pace func(ctx context.Context, bytes int) error
+
 	stepBytes int // of a batch; 0: what is usual
 }
 
@@ -61,7 +64,7 @@ func (c *Clones) Range(ctx context.Context, o CloneOptions) (upto uint64, err er
 		return 0, err
 	}
 	err = clone.Run(ctx, clone.Options{
-		Source: snap, Target: target, Belongs: o.belongs, Progress: o.Progress, StepBytes: o.stepBytes,
+		Source: snap, Target: target, Belongs: o.belongs, Progress: o.Progress, StepBytes: o.stepBytes, Pace: o.Pace,
 		Write: func(ctx context.Context, s *clone.Step) error {
 			// The last step is durable after all others.
 			return c.states.submit(ctx, o.Target, &exclusive{fn: s.Fill, edits: true, design: s.Design}, !s.Last)

@@ -12,6 +12,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // Aggregates answer "how many before this one" without a scan. Documents and
@@ -34,23 +35,6 @@ import (
 //
 // Invariant A1: after every batch the entry of a block is the sum over the
 // documents, or sequence entries, between its border and the next of its level.
-const (
-	lowMask  = 1<<5 - 1
-	topMask  = 1<<11 - 1
-	lowShift = 8  // sequences of a low block: 1<<lowShift
-	topShift = 16 // of a top block
-)
-
-// borderHash spreads ids. It is part of the format. CRC-32 would not do: it
-// chooses the shard, so that the ids of one shard share some of its bits.
-func borderHash[T string | []byte](id T) uint64 {
-	h := uint64(14695981039346656037) // FNV-1a
-	for i := range len(id) {
-		h = (h ^ uint64(id[i])) * 1099511628211
-	}
-	h ^= h >> 32 // the low bits of FNV depend on the low bits of the bytes only
-	return h * 0x9e3779b97f4a7c15 >> 32
-}
 
 // docDelta is what a batch changes for one document.
 type docDelta struct {
@@ -112,7 +96,7 @@ func (a *aggregateEdit) docs(deltas []docDelta) error {
 	// All blocks are opened before anything is added: opening one moves what
 	// the store holds, not what this batch adds.
 	for i := range deltas {
-		if deltas[i].fresh && borderHash(deltas[i].id)&lowMask == 0 {
+		if deltas[i].fresh && keyspace.BorderHash(deltas[i].id)&keyspace.LowMask == 0 {
 			if err := a.open(deltas[i].id); err != nil {
 				return err
 			}
@@ -136,7 +120,7 @@ func (a *aggregateEdit) docs(deltas []docDelta) error {
 	}
 	a.merge(at, sum)
 	for top := range a.touched {
-		a.key = appendAggKey(a.key[:0], aggDocs, levelTop, top)
+		a.key = keyspace.AppendAgg(a.key[:0], keyspace.AggDocs, keyspace.LevelTop, top)
 		a.val = format.AppendSums(a.val[:0], a.top.sums(top))
 		if err := a.b.Set(a.key, a.val, nil); err != nil {
 			return err
@@ -157,7 +141,7 @@ func (a *aggregateEdit) merge(border string, d Sums) {
 	if d.IsZero() {
 		return
 	}
-	a.key = appendAggKey(a.key[:0], aggDocs, levelLow, border)
+	a.key = keyspace.AppendAgg(a.key[:0], keyspace.AggDocs, keyspace.LevelLow, border)
 	a.val = format.AppendSums(a.val[:0], d)
 	_ = a.b.Merge(a.key, a.val, nil) // never fails
 }
@@ -180,14 +164,14 @@ func (a *aggregateEdit) open(id string) error {
 	a.merge(low.borders[i], moved.Neg())
 	a.merge(id, moved)
 	// An entry with zero sums marks the border all the same.
-	a.key = appendAggKey(a.key[:0], aggDocs, levelLow, id)
+	a.key = keyspace.AppendAgg(a.key[:0], keyspace.AggDocs, keyspace.LevelLow, id)
 	if err := a.b.Merge(a.key, nil, nil); err != nil {
 		return err
 	}
 	low.sums[i].Add(moved.Neg())
 	low.insert(i+1, id, moved)
 	a.s.lowHeld.Add(1)
-	if borderHash(id)&topMask != 0 {
+	if keyspace.BorderHash(id)&keyspace.TopMask != 0 {
 		return nil
 	}
 	top := low.borders[0]
@@ -203,11 +187,11 @@ func (a *aggregateEdit) open(id string) error {
 // sumDocs adds up the documents with lo <= id < hi.
 func (s *Store) sumDocs(r pebble.Reader, lo, hi string, toEnd bool) (Sums, error) {
 	var sums Sums
-	end := appendHeadKey(nil, hi)
+	end := keyspace.AppendHead(nil, hi)
 	if toEnd {
-		end = spaceEnd(spaceHeads)
+		end = keyspace.End(keyspace.Heads)
 	}
-	err := each(r, appendHeadKey(nil, lo), end, func(_, value []byte) error {
+	err := each(r, keyspace.AppendHead(nil, lo), end, func(_, value []byte) error {
 		return s.addHead(&sums, value)
 	})
 	if err != nil {
@@ -253,20 +237,20 @@ func aggregateSeqs(b *pebble.Batch, cur *topBlocks, deltas []seqDelta) (*topBloc
 	touched := map[string]struct{}{}
 	var key, val []byte
 	for i := 0; i < len(deltas); {
-		low, n := deltas[i].seq>>lowShift, int64(0)
-		for ; i < len(deltas) && deltas[i].seq>>lowShift == low; i++ {
+		low, n := deltas[i].seq>>keyspace.LowShift, int64(0)
+		for ; i < len(deltas) && deltas[i].seq>>keyspace.LowShift == low; i++ {
 			n += deltas[i].n
 		}
 		if n == 0 {
 			continue
 		}
-		border := seqBorder(low<<lowShift, topShift)
+		border := keyspace.SeqBorder(low<<keyspace.LowShift, keyspace.TopShift)
 		name := string(border[:])
 		top.insert(name)
 		top.add(name, Sums{Live: n})
 		touched[name] = struct{}{}
-		border = seqBorder(low<<lowShift, lowShift)
-		key = appendAggKey(key[:0], aggSeqs, levelLow, string(border[:]))
+		border = keyspace.SeqBorder(low<<keyspace.LowShift, keyspace.LowShift)
+		key = keyspace.AppendAgg(key[:0], keyspace.AggSeqs, keyspace.LevelLow, string(border[:]))
 		val = format.AppendSums(val[:0], Sums{Live: n})
 		if err := b.Merge(key, val, nil); err != nil {
 			return nil, err
@@ -283,13 +267,13 @@ func aggregateSeqs(b *pebble.Batch, cur *topBlocks, deltas []seqDelta) (*topBloc
 // putSeqTop writes the new value of a top-level block of sequences, or removes
 // it with all it stands for when no entry is left.
 func putSeqTop(b *pebble.Batch, top *topBlocksEdit, border string) error {
-	key := appendAggKey(nil, aggSeqs, levelTop, border)
+	key := keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelTop, border)
 	sums := top.sums(border)
 	if !sums.IsZero() {
 		return b.Set(key, format.AppendSums(nil, sums), nil)
 	}
 	top.remove(border)
-	end := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64([]byte(border))+1<<topShift)
+	end := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64([]byte(border))+1<<keyspace.TopShift)
 	return errors.Join(b.Delete(key, nil), b.DeleteRange(
-		appendAggKey(nil, aggSeqs, levelLow, border), appendAggKey(nil, aggSeqs, levelLow, string(end)), nil))
+		keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, border), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(end)), nil))
 }

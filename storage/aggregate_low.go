@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // lowBlocks is the low level of one top-level block of documents in memory:
@@ -95,14 +96,14 @@ func (a *aggregateEdit) writable(id string) (low *lowBlocks, k int, err error) {
 // loadLow reads the low blocks of the top-level block that contains id.
 func loadLow(r pebble.Reader, docs *topBlocks, id string) (*lowBlocks, error) {
 	top := docs.border(id)
-	end := appendAggKey(nil, aggDocs, levelLow+1, "")
+	end := keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow+1, "")
 	if next, ok := docs.next(id); ok {
-		end = appendAggKey(nil, aggDocs, levelLow, next)
+		end = keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, next)
 	}
 	low := &lowBlocks{borders: []string{top}, sums: make([]Sums, 1)}
-	err := each(r, appendAggKey(nil, aggDocs, levelLow, top), end, func(key, value []byte) error {
+	err := each(r, keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, top), end, func(key, value []byte) error {
 		s, err := format.DecodeSums(value)
-		if border := string(aggBorder(key)); border == top {
+		if border := string(keyspace.AggBorder(key)); border == top {
 			low.sums[0] = s
 		} else {
 			low.borders, low.sums = append(low.borders, border), append(low.sums, s)

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // topBlocks is the top level of an aggregate in memory: blocks in the order of
@@ -45,10 +46,10 @@ func newTopBlocks() *topBlocks {
 // loadTopBlocks reads the top level of one kind from the store.
 func loadTopBlocks(r pebble.Reader, kind byte) (*topBlocks, error) {
 	e := newTopBlocks().edit()
-	err := each(r, appendAggKey(nil, kind, levelTop, ""), appendAggKey(nil, kind, levelTop+1, ""),
+	err := each(r, keyspace.AppendAgg(nil, kind, keyspace.LevelTop, ""), keyspace.AppendAgg(nil, kind, keyspace.LevelTop+1, ""),
 		func(key, value []byte) error {
 			sums, err := format.DecodeSums(value)
-			border := string(aggBorder(key))
+			border := string(keyspace.AggBorder(key))
 			if border != "" {
 				e.insert(border)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 )
 
 // attachmentReader streams a content of one moment: a delete meanwhile does not
@@ -34,7 +35,7 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 		return nil, fmt.Errorf("open attachment: negative offset %d", offset)
 	}
 	it, err := s.inst.DB().NewIter(&pebble.IterOptions{
-		LowerBound: appendContent(nil, id, key), UpperBound: contentEnd(id, key),
+		LowerBound: keyspace.AppendContent(nil, id, key), UpperBound: keyspace.ContentEnd(id, key),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open attachment: %w", err)
@@ -49,25 +50,25 @@ func (s *Store) OpenAttachment(id string, key [16]byte, offset, length int64) (i
 }
 
 // start goes to the chunk that holds offset.
-func (r *attachmentReader) start(id string, key contentKey, offset int64) error {
+func (r *attachmentReader) start(id string, key keyspace.ContentKey, offset int64) error {
 	if !r.it.First() {
 		if err := r.it.Error(); err != nil {
 			return fmt.Errorf("open attachment: %w", err)
 		}
 		return fault.New(fault.NotFound, "Document is missing attachment")
 	}
-	if offset/chunkSize >= lastChunk {
+	if offset/keyspace.ChunkSize >= keyspace.LastChunk {
 		r.err = io.EOF
 		return nil
 	}
-	r.want = uint32(offset / chunkSize)
+	r.want = uint32(offset / keyspace.ChunkSize)
 	found := true
 	if r.want > 0 {
-		found = r.it.SeekGE(appendChunkKey(nil, id, key, r.want))
+		found = r.it.SeekGE(keyspace.AppendChunk(nil, id, key, r.want))
 	}
 	r.load(found)
 	if r.err == nil {
-		r.data = r.data[min(offset%chunkSize, int64(len(r.data))):]
+		r.data = r.data[min(offset%keyspace.ChunkSize, int64(len(r.data))):]
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (r *attachmentReader) load(found bool) {
 		}
 		return
 	}
-	_, _, chunk, ok := cutChunkKey(r.it.Key())
+	_, _, chunk, ok := keyspace.CutChunk(r.it.Key())
 	if !ok || chunk != r.want {
 		r.err = fault.New(fault.Corruption, "A part of the attachment is missing.")
 		return

@@ -15,9 +15,10 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 )
 
-func upload(tb testing.TB, s *Store, id string, key contentKey, data []byte) {
+func upload(tb testing.TB, s *Store, id string, key keyspace.ContentKey, data []byte) {
 	tb.Helper()
 	w, err := s.NewAttachment(id, key)
 	must(tb, err)
@@ -35,8 +36,8 @@ func noise(n int, seed uint64) []byte {
 
 func TestAttachmentRanges(t *testing.T) {
 	s := newStore(t, CreateOptions{})
-	data := noise(3*chunkSize+100, 1)
-	key := contentKey{1}
+	data := noise(3*keyspace.ChunkSize+100, 1)
+	key := keyspace.ContentKey{1}
 	upload(t, s, "a", key, data)
 	size := int64(len(data))
 	for _, c := range []struct{ off, n, want int64 }{
@@ -45,9 +46,9 @@ func TestAttachmentRanges(t *testing.T) {
 		{0, 0, 0},
 		{size, -1, 0},
 		{size + 5, -1, 0},
-		{chunkSize, chunkSize, chunkSize},
-		{chunkSize - 1, 2, 2},
-		{2*chunkSize + 7, -1, size - 2*chunkSize - 7},
+		{keyspace.ChunkSize, keyspace.ChunkSize, keyspace.ChunkSize},
+		{keyspace.ChunkSize - 1, 2, 2},
+		{2*keyspace.ChunkSize + 7, -1, size - 2*keyspace.ChunkSize - 7},
 		{size - 1, 1, 1},
 		{1 << 50, -1, 0},
 	} {
@@ -79,7 +80,7 @@ func TestAttachmentRanges(t *testing.T) {
 			t.Errorf("document %q: %v", id, err)
 		}
 	}
-	if _, err := s.OpenAttachment("a", contentKey{2}, 0, -1); !fault.Is(err, fault.NotFound) {
+	if _, err := s.OpenAttachment("a", keyspace.ContentKey{2}, 0, -1); !fault.Is(err, fault.NotFound) {
 		t.Errorf("unknown content: %v", err)
 	}
 	if _, err := s.OpenAttachment("a", key, -1, -1); err == nil {
@@ -91,25 +92,25 @@ func TestAttachmentRanges(t *testing.T) {
 // reading it.
 func TestAttachmentReaderKeepsItsMoment(t *testing.T) {
 	s := newStore(t, CreateOptions{})
-	big, small := noise(20*chunkSize, 2), noise(1000, 3)
-	upload(t, s, "a", contentKey{1}, big)
+	big, small := noise(20*keyspace.ChunkSize, 2), noise(1000, 3)
+	upload(t, s, "a", keyspace.ContentKey{1}, big)
 	b := s.NewBatch()
-	b.PutAttachment("a", contentKey{2}, small)
+	b.PutAttachment("a", keyspace.ContentKey{2}, small)
 	commit(t, b)
-	rb, err := s.OpenAttachment("a", contentKey{1}, 0, -1)
+	rb, err := s.OpenAttachment("a", keyspace.ContentKey{1}, 0, -1)
 	must(t, err)
-	rs, err := s.OpenAttachment("a", contentKey{2}, 0, -1)
+	rs, err := s.OpenAttachment("a", keyspace.ContentKey{2}, 0, -1)
 	must(t, err)
 	first := make([]byte, 10)
 	_, err = io.ReadFull(rb, first)
 	must(t, err)
 	b = s.NewBatch()
-	b.DeleteAttachment("a", contentKey{1})
-	b.DeleteAttachment("a", contentKey{2})
+	b.DeleteAttachment("a", keyspace.ContentKey{1})
+	b.DeleteAttachment("a", keyspace.ContentKey{2})
 	commit(t, b)
 	must(t, s.inst.DB().Flush())
 	must(t, s.inst.DB().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
-	for _, key := range []contentKey{{1}, {2}} {
+	for _, key := range []keyspace.ContentKey{{1}, {2}} {
 		if _, err := s.OpenAttachment("a", key, 0, -1); !fault.Is(err, fault.NotFound) {
 			t.Errorf("content %x is still there: %v", key, err)
 		}
@@ -136,7 +137,7 @@ func TestAttachmentsAtOnce(t *testing.T) {
 	for i := range byte(6) {
 		wg.Go(func() {
 			for j := range byte(5) {
-				upload(t, s, "doc", contentKey{i, j}, noise(chunkSize+int(i)*1000+int(j), uint64(i)))
+				upload(t, s, "doc", keyspace.ContentKey{i, j}, noise(keyspace.ChunkSize+int(i)*1000+int(j), uint64(i)))
 			}
 		})
 	}
@@ -144,10 +145,10 @@ func TestAttachmentsAtOnce(t *testing.T) {
 	wg.Wait()
 	for i := range byte(6) {
 		for j := range byte(5) {
-			r, err := s.OpenAttachment("doc", contentKey{i, j}, 0, -1)
+			r, err := s.OpenAttachment("doc", keyspace.ContentKey{i, j}, 0, -1)
 			must(t, err)
 			got, err := io.ReadAll(r)
-			if err != nil || !bytes.Equal(got, noise(chunkSize+int(i)*1000+int(j), uint64(i))) {
+			if err != nil || !bytes.Equal(got, noise(keyspace.ChunkSize+int(i)*1000+int(j), uint64(i))) {
 				t.Errorf("content %d %d: %d bytes, %v", i, j, len(got), err)
 			}
 			must(t, r.Close())
@@ -176,12 +177,12 @@ func TestAttachmentFiles(t *testing.T) {
 		}
 		return n
 	}
-	data := noise(2*chunkSize, 1)
-	upload(t, s, "a", contentKey{1}, data)
+	data := noise(2*keyspace.ChunkSize, 1)
+	upload(t, s, "a", keyspace.ContentKey{1}, data)
 	if n := left(); n != 0 {
 		t.Errorf("%d files after Close", n)
 	}
-	w, err := s.NewAttachment("a", contentKey{2})
+	w, err := s.NewAttachment("a", keyspace.ContentKey{2})
 	must(t, err)
 	_, err = w.Write(data)
 	must(t, err)
@@ -194,7 +195,7 @@ func TestAttachmentFiles(t *testing.T) {
 		t.Errorf("%d files after Abort", n)
 	}
 	on.Store(true)
-	w, err = s.NewAttachment("a", contentKey{3})
+	w, err = s.NewAttachment("a", keyspace.ContentKey{3})
 	must(t, err)
 	_, err = w.Write(data)
 	must(t, err)
@@ -205,7 +206,7 @@ func TestAttachmentFiles(t *testing.T) {
 	if n := left(); n != 0 {
 		t.Errorf("%d files after a failure", n)
 	}
-	if _, err := s.OpenAttachment("a", contentKey{3}, 0, -1); !fault.Is(err, fault.NotFound) {
+	if _, err := s.OpenAttachment("a", keyspace.ContentKey{3}, 0, -1); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the failed upload is there: %v", err)
 	}
 	if s.uploads.Len() != 1 {
@@ -222,19 +223,19 @@ func TestUploadsAreSwept(t *testing.T) {
 	must(t, e.Create(testStore, CreateOptions{}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
-	data := noise(chunkSize+5, 1)
-	upload(t, s, "a", contentKey{1}, data)
-	upload(t, s, "b", contentKey{2}, data)
+	data := noise(keyspace.ChunkSize+5, 1)
+	upload(t, s, "a", keyspace.ContentKey{1}, data)
+	upload(t, s, "b", keyspace.ContentKey{2}, data)
 	w := newEdits()
 	b := s.NewBatch()
-	w.put(b, edit{id: "a", atts: []doc.Attachment{{Name: "x", Key: contentKey{1}, StoredLength: int64(len(data))}}})
+	w.put(b, edit{id: "a", atts: []doc.Attachment{{Name: "x", Key: keyspace.ContentKey{1}, StoredLength: int64(len(data))}}})
 	commit(t, b)
 	e.Release(s)
 	must(t, e.closeStores(e.takeUnused(0)))
 
 	s, err = e.Acquire(testStore)
 	must(t, err)
-	r, err := s.OpenAttachment("b", contentKey{2}, 0, -1)
+	r, err := s.OpenAttachment("b", keyspace.ContentKey{2}, 0, -1)
 	must(t, err)
 	must(t, r.Close())
 	e.Release(s)
@@ -245,10 +246,10 @@ func TestUploadsAreSwept(t *testing.T) {
 	if s.swept != 1 {
 		t.Errorf("%d uploads swept, want 1", s.swept)
 	}
-	if _, err := s.OpenAttachment("b", contentKey{2}, 0, -1); !fault.Is(err, fault.NotFound) {
+	if _, err := s.OpenAttachment("b", keyspace.ContentKey{2}, 0, -1); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the upload nobody refers to: %v", err)
 	}
-	r, err = s.OpenAttachment("a", contentKey{1}, 0, -1)
+	r, err = s.OpenAttachment("a", keyspace.ContentKey{1}, 0, -1)
 	must(t, err)
 	must(t, r.Close())
 	checkStore(t, s)

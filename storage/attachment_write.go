@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/instance"
+	"divan/storage/keyspace"
 )
 
 // AttachmentWriter streams one content into sstables beside the store, so that
@@ -27,7 +28,7 @@ type AttachmentWriter struct {
 	s     *Store
 	db    *pebble.DB
 	id    string
-	key   contentKey
+	key   keyspace.ContentKey
 	chunk uint32 // number of the next chunk
 	buf   []byte // bytes that are no whole chunk yet
 	kbuf  []byte
@@ -50,7 +51,7 @@ func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error
 		return nil, err
 	}
 	s.engine.pin(&s.handle)
-	return &AttachmentWriter{s: s, db: db, id: id, key: key, buf: make([]byte, 0, chunkSize)}, nil
+	return &AttachmentWriter{s: s, db: db, id: id, key: key, buf: make([]byte, 0, keyspace.ChunkSize)}, nil
 }
 
 // Write implements io.Writer. The error is fault.InsufficientStorage when the
@@ -58,15 +59,15 @@ func (s *Store) NewAttachment(id string, key [16]byte) (*AttachmentWriter, error
 func (w *AttachmentWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 && w.err == nil {
-		if len(w.buf) == 0 && len(p) >= chunkSize {
-			w.put(p[:chunkSize])
-			p = p[chunkSize:]
+		if len(w.buf) == 0 && len(p) >= keyspace.ChunkSize {
+			w.put(p[:keyspace.ChunkSize])
+			p = p[keyspace.ChunkSize:]
 			continue
 		}
-		part := min(chunkSize-len(w.buf), len(p))
+		part := min(keyspace.ChunkSize-len(w.buf), len(p))
 		w.buf = append(w.buf, p[:part]...)
 		p = p[part:]
-		if len(w.buf) == chunkSize {
+		if len(w.buf) == keyspace.ChunkSize {
 			w.put(w.buf)
 			w.buf = w.buf[:0]
 		}
@@ -89,7 +90,7 @@ func (w *AttachmentWriter) put(data []byte) {
 	if w.err != nil {
 		return
 	}
-	w.kbuf = appendChunkKey(w.kbuf[:0], w.id, w.key, w.chunk)
+	w.kbuf = keyspace.AppendChunk(w.kbuf[:0], w.id, w.key, w.chunk)
 	w.fail(w.table.Set(w.kbuf, data))
 	w.chunk++
 	w.size += len(data)
@@ -97,24 +98,32 @@ func (w *AttachmentWriter) put(data []byte) {
 
 // begin starts the next sstable.
 func (w *AttachmentWriter) begin() {
-	var name [12]byte
-	_, _ = rand.Read(name[:]) // never fails
-	fs := w.s.engine.o.FS
-	path := fs.PathJoin(w.s.inst.Dir, hex.EncodeToString(name[:])+uploadSuffix)
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		w.fail(err)
-		return
-	}
-	// Written back while the upload goes on, so that the final sync is short.
-	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: 1 << 20})
-	w.paths = append(w.paths, path)
 	wo := w.s.inst.WriterOptions(storeKind())
 	// What compresses is compressed by the caller, and a filter would be asked
 	// for chunks that exist.
 	wo.Compression = sstable.NoCompression
 	wo.FilterPolicy = pebble.NoFilterPolicy
-	w.table, w.size = sstable.NewWriter(objstorageprovider.NewFileWritable(f), wo), 0
+	path, table, err := w.s.createUpload(wo)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	w.paths = append(w.paths, path)
+	w.table, w.size = table, 0
+}
+
+// createUpload begins a table beside the store, which opening it removes after a crash.
+func (s *Store) createUpload(o sstable.WriterOptions) (path string, w *sstable.Writer, err error) {
+	var name [12]byte
+	_, _ = rand.Read(name[:]) // never fails
+	path = s.engine.o.FS.PathJoin(s.inst.Dir, hex.EncodeToString(name[:])+uploadSuffix)
+	f, err := s.engine.o.FS.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return "", nil, err
+	}
+	// Written back while the upload goes on, so that the final sync is short.
+	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: 1 << 20})
+	return path, sstable.NewWriter(objstorageprovider.NewFileWritable(f), o), nil
 }
 
 // fail keeps the first error.
@@ -136,7 +145,7 @@ func (w *AttachmentWriter) Close() error {
 		w.put(w.buf)
 	}
 	w.finish()
-	upload := uploadKey(w.id, w.key)
+	upload := keyspace.Upload(w.id, w.key)
 	w.mark(upload)
 	w.fail(w.s.Err())
 	if w.err == nil {

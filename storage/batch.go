@@ -10,6 +10,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // Batch collects changes of one store; they become visible, and durable, all
@@ -91,10 +92,10 @@ func (b *Batch) Put(old, next *doc.Record) {
 	if b.err != nil {
 		return
 	}
-	b.key = appendDocKey(b.key[:0], next.ID)
+	b.key = keyspace.AppendDoc(b.key[:0], next.ID)
 	b.val = next.AppendBinary(b.val[:0])
 	b.set()
-	b.key = appendHeadKey(b.key[:0], next.ID)
+	b.key = keyspace.AppendHead(b.key[:0], next.ID)
 	b.val = next.AppendHead(b.val[:0])
 	b.set()
 	b.count(old, next)
@@ -105,7 +106,7 @@ func (b *Batch) Put(old, next *doc.Record) {
 	if old == nil || old.Seq != next.Seq {
 		b.seqs = append(b.seqs, seqDelta{next.Seq, 1})
 	}
-	b.key = appendSeqKey(b.key[:0], next.Seq)
+	b.key = keyspace.AppendSeq(b.key[:0], next.Seq)
 	b.val = format.AppendChange(b.val[:0], next)
 	b.set()
 	b.counters.Seq = max(b.counters.Seq, next.Seq)
@@ -123,16 +124,16 @@ func (b *Batch) Remove(old *doc.Record) {
 	if b.err != nil {
 		return
 	}
-	b.key = appendDocKey(b.key[:0], old.ID)
+	b.key = keyspace.AppendDoc(b.key[:0], old.ID)
 	b.delete()
-	b.key = appendHeadKey(b.key[:0], old.ID)
+	b.key = keyspace.AppendHead(b.key[:0], old.ID)
 	b.delete()
 	b.dropSeq(old.Seq)
 	b.count(old, nil)
 }
 
 func (b *Batch) dropSeq(seq uint64) {
-	b.key = appendSeqKey(b.key[:0], seq)
+	b.key = keyspace.AppendSeq(b.key[:0], seq)
 	b.delete()
 	b.seqs = append(b.seqs, seqDelta{seq, -1})
 }
@@ -174,7 +175,7 @@ func (b *Batch) Advance(seq uint64) { b.counters.Seq = max(b.counters.Seq, seq) 
 
 // PutRevision stores a revision in the bodies keyspace.
 func (b *Batch) PutRevision(id string, rev doc.Rev, v doc.Revision) {
-	b.key = appendBodyKey(b.key[:0], id, rev)
+	b.key = keyspace.AppendBody(b.key[:0], id, rev)
 	b.val = v.AppendBinary(b.val[:0])
 	b.set()
 	if b.s.uploads.Any() {
@@ -185,14 +186,14 @@ func (b *Batch) PutRevision(id string, rev doc.Rev, v doc.Revision) {
 // PutRevisionText is PutRevision for a revision that is encoded already, such
 // as Record.Inline of a winner that is about to be replaced.
 func (b *Batch) PutRevisionText(id string, rev doc.Rev, encoded []byte) {
-	b.key = appendBodyKey(b.key[:0], id, rev)
+	b.key = keyspace.AppendBody(b.key[:0], id, rev)
 	b.val = append(b.val[:0], encoded...)
 	b.set()
 }
 
 // DeleteRevision removes a revision from the bodies keyspace.
 func (b *Batch) DeleteRevision(id string, rev doc.Rev) {
-	b.key = appendBodyKey(b.key[:0], id, rev)
+	b.key = keyspace.AppendBody(b.key[:0], id, rev)
 	b.delete()
 }
 
@@ -200,8 +201,8 @@ func (b *Batch) DeleteRevision(id string, rev doc.Rev) {
 // larger ones go through NewAttachment. Content of no bytes is legal.
 func (b *Batch) PutAttachment(id string, key [16]byte, data []byte) {
 	for chunk := uint32(0); ; chunk++ {
-		n := min(len(data), chunkSize)
-		b.key = appendChunkKey(b.key[:0], id, key, chunk)
+		n := min(len(data), keyspace.ChunkSize)
+		b.key = keyspace.AppendChunk(b.key[:0], id, key, chunk)
 		b.val = append(b.val[:0], data[:n]...)
 		b.set()
 		if data = data[n:]; len(data) == 0 {
@@ -220,11 +221,11 @@ func (b *Batch) DeleteAttachment(id string, key [16]byte) {
 	if b.err != nil {
 		return
 	}
-	lo, hi := appendContent(nil, id, key), contentEnd(id, key)
+	lo, hi := keyspace.AppendContent(nil, id, key), keyspace.ContentEnd(id, key)
 	b.note(b.deleteChunks(lo, hi))
 	// Also when nothing is known of a note: one of a content that came twice may
 	// have been written just after the first was claimed.
-	b.endUpload(uploadKey(id, key))
+	b.endUpload(keyspace.Upload(id, key))
 }
 
 func (b *Batch) deleteChunks(lo, hi []byte) error {
@@ -247,7 +248,7 @@ func (b *Batch) deleteChunks(lo, hi []byte) error {
 // them.
 func (b *Batch) claim(id string, atts []doc.Attachment) {
 	for i := range atts {
-		upload := uploadKey(id, atts[i].Key)
+		upload := keyspace.Upload(id, atts[i].Key)
 		if b.s.uploads.Has(upload) {
 			b.endUpload(upload)
 		}
@@ -256,20 +257,20 @@ func (b *Batch) claim(id string, atts []doc.Attachment) {
 
 // PutLocal stores the text of a local document.
 func (b *Batch) PutLocal(id string, text []byte) {
-	b.key = appendLocalKey(b.key[:0], id)
+	b.key = keyspace.AppendLocal(b.key[:0], id)
 	b.val = append(b.val[:0], text...)
 	b.set()
 }
 
 // DeleteLocal removes a local document.
 func (b *Batch) DeleteLocal(id string) {
-	b.key = appendLocalKey(b.key[:0], id)
+	b.key = keyspace.AppendLocal(b.key[:0], id)
 	b.delete()
 }
 
 // PutPurge adds an entry to the purge log; p.Seq must be above Counters.PurgeSeq.
 func (b *Batch) PutPurge(p Purge) {
-	b.key = appendPurgeKey(b.key[:0], p.Seq)
+	b.key = keyspace.AppendPurge(b.key[:0], p.Seq)
 	b.val = format.AppendPurge(b.val[:0], &p)
 	b.set()
 	b.counters.PurgeSeq = max(b.counters.PurgeSeq, p.Seq)
@@ -286,7 +287,7 @@ func (b *Batch) TrimPurges(upto uint64) {
 	if upto <= max(now.PurgeTrimmed, b.counters.PurgeTrimmed) {
 		return
 	}
-	b.note(b.b.DeleteRange(appendPurgeKey(nil, now.PurgeTrimmed), appendPurgeKey(nil, upto+1), nil))
+	b.note(b.b.DeleteRange(keyspace.AppendPurge(nil, now.PurgeTrimmed), keyspace.AppendPurge(nil, upto+1), nil))
 	b.counters.PurgeTrimmed = upto
 }
 
@@ -345,7 +346,7 @@ func (b *Batch) finish(prev *batchState) (*batchState, error) {
 		next.seqs, err = aggregateSeqs(b.b, prev.seqs, b.seqs)
 	}
 	if err == nil {
-		b.key = appendMetaKey(b.key[:0], metaCounters)
+		b.key = keyspace.AppendMeta(b.key[:0], keyspace.MetaCounters)
 		b.val = format.AppendCounters(b.val[:0], next.batch, &next.counters)
 		err = b.b.Set(b.key, b.val, nil)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/storage/doc"
+	"divan/storage/keyspace"
 )
 
 // Benchmarks run on the real disk: what counts is the number of syncs.
@@ -357,7 +358,7 @@ func BenchmarkAttachment(b *testing.B) {
 		defer cpuMetric(b)()
 		for b.Loop() {
 			n++
-			w, err := s.NewAttachment("doc", contentKey{byte(n), byte(n >> 8)})
+			w, err := s.NewAttachment("doc", keyspace.ContentKey{byte(n), byte(n >> 8)})
 			must(b, err)
 			for range size / len(data) {
 				if _, err := w.Write(data); err != nil {
@@ -366,13 +367,13 @@ func BenchmarkAttachment(b *testing.B) {
 			}
 			must(b, w.Close())
 			batch := s.NewBatch()
-			batch.DeleteAttachment("doc", contentKey{byte(n), byte(n >> 8)})
+			batch.DeleteAttachment("doc", keyspace.ContentKey{byte(n), byte(n >> 8)})
 			commit(b, batch)
 		}
 	})
 	b.Run("read", func(b *testing.B) {
 		s := benchStore(b)
-		w, err := s.NewAttachment("doc", contentKey{1})
+		w, err := s.NewAttachment("doc", keyspace.ContentKey{1})
 		must(b, err)
 		for range size / len(data) {
 			_, err := w.Write(data)
@@ -382,7 +383,7 @@ func BenchmarkAttachment(b *testing.B) {
 		b.SetBytes(size)
 		defer cpuMetric(b)()
 		for b.Loop() {
-			r, err := s.OpenAttachment("doc", contentKey{1}, 0, -1)
+			r, err := s.OpenAttachment("doc", keyspace.ContentKey{1}, 0, -1)
 			must(b, err)
 			if n, err := io.Copy(io.Discard, r); n != size || err != nil {
 				b.Fatal(n, err)

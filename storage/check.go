@@ -10,6 +10,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/instance"
+	"divan/storage/keyspace"
 )
 
 // checker verifies one moment of a store. Every invariant that binds two
@@ -49,7 +50,7 @@ func (c *checker) problemf(format string, args ...any) { c.report(fmt.Sprintf(fo
 
 // each scans a keyspace of the snapshot.
 func (c *checker) each(space byte, fn func(key, value []byte) error) error {
-	return each(c.snap.snap, spaceStart(space), spaceEnd(space), func(key, value []byte) error {
+	return each(c.snap.snap, keyspace.Start(space), keyspace.End(space), func(key, value []byte) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
@@ -77,8 +78,8 @@ func (c *checker) openBlocks() error {
 		err = errors.Join(err, e)
 		return b
 	}
-	c.docLow, c.docTop = open(aggDocs, levelLow), open(aggDocs, levelTop)
-	c.seqLow, c.seqTop = open(aggSeqs, levelLow), open(aggSeqs, levelTop)
+	c.docLow, c.docTop = open(keyspace.AggDocs, keyspace.LevelLow), open(keyspace.AggDocs, keyspace.LevelTop)
+	c.seqLow, c.seqTop = open(keyspace.AggSeqs, keyspace.LevelLow), open(keyspace.AggSeqs, keyspace.LevelTop)
 	return err
 }
 
@@ -94,8 +95,8 @@ func (c *checker) close() error {
 
 // checkDocs looks at every record and at what it refers to.
 func (c *checker) checkDocs() error {
-	err := c.each(spaceDocs, func(key, value []byte) error {
-		id := string(keyTail(key))
+	err := c.each(keyspace.Docs, func(key, value []byte) error {
+		id := string(keyspace.Tail(key))
 		rec, err := doc.DecodeRecord(id, value)
 		if err != nil {
 			c.problemf("document %q: %v", id, err)
@@ -107,9 +108,9 @@ func (c *checker) checkDocs() error {
 		c.external += sums.External
 		c.active += sums.Active
 		sums = c.s.kept(sums)
-		hash := borderHash(id)
-		c.docLow.add(id, hash&lowMask == 0, sums)
-		c.docTop.add(id, hash&topMask == 0, sums)
+		hash := keyspace.BorderHash(id)
+		c.docLow.add(id, hash&keyspace.LowMask == 0, sums)
+		c.docTop.add(id, hash&keyspace.TopMask == 0, sums)
 		c.checkRecord(&rec)
 		if err := c.checkHead(&rec); err != nil {
 			return err
@@ -125,7 +126,7 @@ func (c *checker) checkDocs() error {
 	c.docLow.end()
 	c.docTop.end()
 	heads := uint64(0)
-	err = c.each(spaceHeads, func(_, _ []byte) error { heads++; return nil })
+	err = c.each(keyspace.Heads, func(_, _ []byte) error { heads++; return nil })
 	if err == nil && heads != c.live+c.deleted {
 		c.problemf("%d heads for listings, %d documents", heads, c.live+c.deleted)
 	}
@@ -150,7 +151,7 @@ func (c *checker) checkRecord(rec *doc.Record) {
 
 // checkHead compares a record with its copy without the body.
 func (c *checker) checkHead(rec *doc.Record) error {
-	value, ok, err := getCopy(c.snap.snap, appendHeadKey(nil, rec.ID))
+	value, ok, err := getCopy(c.snap.snap, keyspace.AppendHead(nil, rec.ID))
 	if err == nil && (!ok || !bytes.Equal(value, rec.AppendHead(nil))) {
 		c.problemf("document %q: its head for listings is missing or another", rec.ID)
 	}
@@ -159,7 +160,7 @@ func (c *checker) checkHead(rec *doc.Record) error {
 
 // checkEntry compares a record with its entry in the sequence.
 func (c *checker) checkEntry(rec *doc.Record) error {
-	value, ok, err := getCopy(c.snap.snap, appendSeqKey(nil, rec.Seq))
+	value, ok, err := getCopy(c.snap.snap, keyspace.AppendSeq(nil, rec.Seq))
 	if err != nil {
 		return err
 	}
@@ -210,9 +211,9 @@ func (c *checker) checkStored(rec *doc.Record) error {
 func (c *checker) checkContent(id string, rev doc.Rev, a *doc.Attachment) error {
 	var size int64
 	next := uint32(0)
-	err := each(c.snap.snap, appendContent(nil, id, a.Key), contentEnd(id, a.Key), func(key, value []byte) error {
-		_, _, chunk, ok := cutChunkKey(key)
-		if !ok || chunk != next || size != int64(chunk)*chunkSize {
+	err := each(c.snap.snap, keyspace.AppendContent(nil, id, a.Key), keyspace.ContentEnd(id, a.Key), func(key, value []byte) error {
+		_, _, chunk, ok := keyspace.CutChunk(key)
+		if !ok || chunk != next || size != int64(chunk)*keyspace.ChunkSize {
 			c.problemf("document %q, attachment %q: damaged at chunk %d", id, a.Name, next)
 		}
 		next++
@@ -229,14 +230,14 @@ func (c *checker) checkContent(id string, rev doc.Rev, a *doc.Attachment) error 
 // found its own, leave no stray one.
 func (c *checker) checkSequence() error {
 	var change Change
-	err := c.each(spaceSequence, func(key, value []byte) error {
-		seq, ok := keySeq(key)
+	err := c.each(keyspace.Sequence, func(key, value []byte) error {
+		seq, ok := keyspace.Seq(key)
 		if !ok {
 			c.problemf("sequence key %x is malformed", key)
 			return nil
 		}
 		c.changes++
-		low, top := seqBorder(seq, lowShift), seqBorder(seq, topShift)
+		low, top := keyspace.SeqBorder(seq, keyspace.LowShift), keyspace.SeqBorder(seq, keyspace.TopShift)
 		c.seqLow.add(string(low[:]), true, Sums{Live: 1})
 		c.seqTop.add(string(top[:]), true, Sums{Live: 1})
 		if err := format.DecodeChange(value, &change); err != nil {
@@ -266,8 +267,8 @@ func (c *checker) checkSequence() error {
 
 // checkBodies looks for the record of every body.
 func (c *checker) checkBodies() error {
-	return c.each(spaceBodies, func(key, value []byte) error {
-		id, rev, ok := cutBodyKey(key)
+	return c.each(keyspace.Bodies, func(key, value []byte) error {
+		id, rev, ok := keyspace.CutBody(key)
 		if !ok {
 			c.problemf("body key %x is malformed", key)
 			return nil
@@ -290,9 +291,9 @@ func (c *checker) checkBodies() error {
 // no problem: the next compaction takes it.
 func (c *checker) checkContents() error {
 	var last []byte
-	return c.each(spaceAttachments, func(key, value []byte) error {
-		_, _, chunk, ok := cutChunkKey(key)
-		if !ok || len(value) > chunkSize {
+	return c.each(keyspace.Attachments, func(key, value []byte) error {
+		_, _, chunk, ok := keyspace.CutChunk(key)
+		if !ok || len(value) > keyspace.ChunkSize {
 			c.problemf("attachment key %x is malformed", key)
 			return nil
 		}
@@ -309,13 +310,13 @@ func (c *checker) checkContents() error {
 
 // checkUploads looks for the content of every upload.
 func (c *checker) checkUploads() error {
-	return c.each(spaceUploads, func(key, _ []byte) error {
-		id, content, ok := cutUploadKey(key)
+	return c.each(keyspace.Uploads, func(key, _ []byte) error {
+		id, content, ok := keyspace.CutUpload(key)
 		if !ok {
 			c.problemf("upload key %x is malformed", key)
 			return nil
 		}
-		_, ok, err := getCopy(c.snap.snap, appendChunkKey(nil, string(id), content, 0))
+		_, ok, err := getCopy(c.snap.snap, keyspace.AppendChunk(nil, string(id), content, 0))
 		if err == nil && !ok {
 			c.problemf("document %q: upload %x without content", id, content)
 		}
@@ -325,8 +326,8 @@ func (c *checker) checkUploads() error {
 
 func (c *checker) checkPurges() error {
 	counters := c.snap.Counters()
-	return c.each(spacePurges, func(key, value []byte) error {
-		seq, ok := keySeq(key)
+	return c.each(keyspace.Purges, func(key, value []byte) error {
+		seq, ok := keyspace.Seq(key)
 		if !ok {
 			c.problemf("purge key %x is malformed", key)
 			return nil
@@ -357,7 +358,7 @@ func (c *checker) checkTotals() error {
 	if stored != have || batch != c.snap.state.batch {
 		c.problemf("counters on disk are %+v of batch %d, in memory %+v of batch %d", stored, batch, have, c.snap.state.batch)
 	}
-	for kind, memory := range map[byte]*topBlocks{aggDocs: c.snap.state.docs, aggSeqs: c.snap.state.seqs} {
+	for kind, memory := range map[byte]*topBlocks{keyspace.AggDocs: c.snap.state.docs, keyspace.AggSeqs: c.snap.state.seqs} {
 		disk, err := loadTopBlocks(c.snap.snap, kind)
 		if err != nil {
 			return err

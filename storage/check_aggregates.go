@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // blockCheck compares the entries of one aggregate and level with what is
@@ -23,7 +24,7 @@ type blockCheck struct {
 
 func newBlockCheck(r pebble.Reader, kind, level byte, problemf func(string, ...any)) (*blockCheck, error) {
 	it, err := r.NewIter(&pebble.IterOptions{
-		LowerBound: appendAggKey(nil, kind, level, ""), UpperBound: appendAggKey(nil, kind, level+1, ""),
+		LowerBound: keyspace.AppendAgg(nil, kind, level, ""), UpperBound: keyspace.AppendAgg(nil, kind, level+1, ""),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("check aggregates: %w", err)
@@ -35,7 +36,7 @@ func newBlockCheck(r pebble.Reader, kind, level byte, problemf func(string, ...a
 
 // add counts a member. opens says that a block begins at key.
 func (b *blockCheck) add(key string, opens bool, sums Sums) {
-	for b.more && string(aggBorder(b.it.Key())) <= key {
+	for b.more && string(keyspace.AggBorder(b.it.Key())) <= key {
 		b.next()
 	}
 	if opens && b.border != key {
@@ -47,7 +48,7 @@ func (b *blockCheck) add(key string, opens bool, sums Sums) {
 // next goes on to the block of the entry at it.
 func (b *blockCheck) next() {
 	b.compare()
-	b.border = string(aggBorder(b.it.Key()))
+	b.border = string(keyspace.AggBorder(b.it.Key()))
 	var err error
 	if b.want, err = format.DecodeSums(b.it.Value()); err != nil {
 		b.problemf("%s, block %q: %v", b.name, b.border, err)

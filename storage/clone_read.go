@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/keyspace"
 )
 
 // StoredDoc is a document in the bytes that a store keeps of it, to be put into
@@ -30,12 +31,12 @@ type StoredRevision struct {
 // with its record as it is stored, nil for one that does not exist. It is valid until
 // fn returns.
 func (s *Snapshot) RecordTexts(ids []string, fn func(i int, record []byte) error) error {
-	return s.texts(spaceDocs, ids, fn)
+	return s.texts(keyspace.Docs, ids, fn)
 }
 
 // Fronts is Store.Fronts of the moment.
 func (s *Snapshot) Fronts(ids []string, fn func(i int, front []byte) error) error {
-	return s.texts(spaceHeads, ids, fn)
+	return s.texts(keyspace.Heads, ids, fn)
 }
 
 func (s *Snapshot) texts(space byte, ids []string, fn func(i int, value []byte) error) error {
@@ -65,8 +66,8 @@ func (s *Snapshot) Bodies(id string, fn func(rev doc.Rev, text []byte) error) er
 }
 
 func eachBody(r pebble.Reader, id string, fn func(rev doc.Rev, text []byte) error) error {
-	return each(r, docSpace(spaceBodies, id), docSpaceEnd(spaceBodies, id), func(key, value []byte) error {
-		_, rev, ok := cutBodyKey(key)
+	return each(r, keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id), func(key, value []byte) error {
+		_, rev, ok := keyspace.CutBody(key)
 		if !ok {
 			return corruptKey("body", id)
 		}
@@ -81,8 +82,8 @@ func (s *Snapshot) Content(id string, key [16]byte, fn func(chunk []byte) error)
 		return err
 	}
 	next := uint32(0)
-	return each(s.snap, appendContent(nil, id, key), contentEnd(id, key), func(k, value []byte) error {
-		_, _, chunk, ok := cutChunkKey(k)
+	return each(s.snap, keyspace.AppendContent(nil, id, key), keyspace.ContentEnd(id, key), func(k, value []byte) error {
+		_, _, chunk, ok := keyspace.CutChunk(k)
 		if !ok || chunk != next {
 			return corruptKey("attachment", id)
 		}
@@ -96,7 +97,7 @@ func (s *Store) HasContent(id string, key [16]byte) (bool, error) {
 	if err := s.Err(); err != nil {
 		return false, err
 	}
-	_, closer, err := s.inst.DB().Get(appendChunkKey(nil, id, key, 0))
+	_, closer, err := s.inst.DB().Get(keyspace.AppendChunk(nil, id, key, 0))
 	return found(closer, err)
 }
 

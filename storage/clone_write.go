@@ -12,6 +12,7 @@ import (
 	"divan/storage/doc"
 	"divan/storage/fault"
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // found turns what Get returns into whether there is such a key.
@@ -61,9 +62,9 @@ func (b *Batch) Erase(ids []string) {
 		if old == nil {
 			return nil
 		}
-		b.key = appendDocKey(b.key[:0], ids[i])
+		b.key = keyspace.AppendDoc(b.key[:0], ids[i])
 		b.delete()
-		b.key = appendHeadKey(b.key[:0], ids[i])
+		b.key = keyspace.AppendHead(b.key[:0], ids[i])
 		b.delete()
 		b.dropSeq(old.Seq)
 		b.countSums(ids[i], headSums(old).Neg(), false)
@@ -94,14 +95,14 @@ func (b *Batch) replace(d *StoredDoc, old *doc.Head) error {
 	if err := doc.DecodeHead(d.Record, &h); err != nil {
 		return fmt.Errorf("document %q: %w", d.ID, err)
 	}
-	b.key = appendDocKey(b.key[:0], d.ID)
+	b.key = keyspace.AppendDoc(b.key[:0], d.ID)
 	b.val = append(b.val[:0], d.Record...)
 	b.set()
 	next := doc.Record{ID: d.ID, Seq: h.Seq, Winner: h.Winner, Deleted: h.Deleted, External: h.External, Active: h.Active}
-	b.key = appendHeadKey(b.key[:0], d.ID)
+	b.key = keyspace.AppendHead(b.key[:0], d.ID)
 	b.val = next.AppendHead(b.val[:0])
 	b.set()
-	b.key = appendSeqKey(b.key[:0], h.Seq)
+	b.key = keyspace.AppendSeq(b.key[:0], h.Seq)
 	b.val = append(b.val[:0], d.Change...)
 	b.set()
 	sums := headSums(&h)
@@ -175,7 +176,7 @@ func (b *Batch) AdvancePurges(seq, trimmed uint64) {
 	b.counters.PurgeSeq = max(b.counters.PurgeSeq, seq)
 	if trimmed > max(b.s.Counters().PurgeTrimmed, b.counters.PurgeTrimmed) {
 		b.counters.PurgeTrimmed = trimmed
-		b.note(b.b.DeleteRange(appendPurgeKey(nil, 0), appendPurgeKey(nil, trimmed+1), nil))
+		b.note(b.b.DeleteRange(keyspace.AppendPurge(nil, 0), keyspace.AppendPurge(nil, trimmed+1), nil))
 	}
 }
 
@@ -186,7 +187,7 @@ const maxOrigins = 16
 // SetOrigins notes the stores that this one continues, the newest first.
 func (b *Batch) SetOrigins(origins []Origin) {
 	b.origins = slices.Clone(origins[:min(len(origins), maxOrigins)])
-	b.key = appendMetaKey(b.key[:0], metaOrigins)
+	b.key = keyspace.AppendMeta(b.key[:0], keyspace.MetaOrigins)
 	b.val = format.AppendOrigins(b.val[:0], b.origins)
 	b.set()
 }

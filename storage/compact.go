@@ -10,6 +10,7 @@ import (
 	"divan/storage/diskspace"
 	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // CompactOptions say how Compact reaches the store's writer.
@@ -46,7 +47,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}
 	}
-	for pass, space := range [...]byte{spaceBodies, spaceAttachments} {
+	for pass, space := range [...]byte{keyspace.Bodies, keyspace.Attachments} {
 		if err := s.trimSpace(ctx, &o, space, pass); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 			return err
 		}
 	}
-	if err := s.inst.Compact(ctx, spaceStart(spaceAttachments), spaceEnd(spaceUploads)); err != nil {
+	if err := s.inst.Compact(ctx, keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Uploads)); err != nil {
 		return fmt.Errorf("compact files: %w", err)
 	}
 	return nil
@@ -73,7 +74,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) error {
 // trims those with garbage. No iterator stays open between two batches, so that
 // what is deleted meanwhile can go.
 func (s *Store) trimSpace(ctx context.Context, o *CompactOptions, space byte, pass int) error {
-	next := spaceStart(space)
+	next := keyspace.Start(space)
 	for next != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -97,7 +98,7 @@ func (s *Store) trimSpace(ctx context.Context, o *CompactOptions, space byte, pa
 		}
 		next = nil
 		if last != "" {
-			next = docSpaceEnd(space, last)
+			next = keyspace.OfDocEnd(space, last)
 		}
 		if err := s.progress(o, pass, last); err != nil {
 			return err
@@ -135,13 +136,13 @@ const findPage = 4096
 // at, empty when the keyspace is done.
 func (s *Store) findGarbage(space byte, from []byte) (ids []string, last string, err error) {
 	db := s.inst.DB()
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: spaceEnd(space)})
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: keyspace.End(space)})
 	if err != nil {
 		return nil, "", fmt.Errorf("compact: %w", err)
 	}
 	seen := 0
-	for ok := it.First(); ok && err == nil; ok = it.SeekGE(docSpaceEnd(space, last)) {
-		raw, _, whole := cutEscaped(keyTail(it.Key()))
+	for ok := it.First(); ok && err == nil; ok = it.SeekGE(keyspace.OfDocEnd(space, last)) {
+		raw, _, whole := keyspace.CutEscaped(keyspace.Tail(it.Key()))
 		if !whole {
 			err = format.Corrupt("key")
 			break
@@ -166,8 +167,8 @@ type garbage struct {
 	old      doc.Record // as stored; zero when there is none
 	revs     []doc.Rev  // bodies of revisions that are not leaves
 	unstored []doc.Rev  // nodes that will have no body
-	contents []contentKey
-	marked   []contentKey // contents in use that are still noted as uploads
+	contents []keyspace.ContentKey
+	marked   []keyspace.ContentKey // contents in use that are still noted as uploads
 }
 
 func (g *garbage) empty() bool {
@@ -191,10 +192,10 @@ func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
 			g.unstored = append(g.unstored, n.Rev)
 		}
 	}
-	used := map[contentKey]bool{}
-	lo, hi := docSpace(spaceBodies, id), docSpaceEnd(spaceBodies, id)
+	used := map[keyspace.ContentKey]bool{}
+	lo, hi := keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id)
 	err = each(r, lo, hi, func(key, value []byte) error {
-		_, rev, ok := cutBodyKey(key)
+		_, rev, ok := keyspace.CutBody(key)
 		if !ok {
 			return format.Corrupt("body key")
 		}
@@ -214,7 +215,7 @@ func (s *Store) findIn(r pebble.Reader, id string) (g garbage, err error) {
 }
 
 // useContents notes the contents that an encoded revision refers to.
-func useContents(used map[contentKey]bool, encoded []byte) error {
+func useContents(used map[keyspace.ContentKey]bool, encoded []byte) error {
 	v, err := doc.DecodeRevision(encoded)
 	if err != nil {
 		return err
@@ -227,26 +228,26 @@ func useContents(used map[contentKey]bool, encoded []byte) error {
 
 // findContents adds the contents of a document that are neither used nor on
 // their way to be. One that is both came twice; it is on no way any more.
-func (s *Store) findContents(r pebble.Reader, id string, used map[contentKey]bool, g *garbage) error {
+func (s *Store) findContents(r pebble.Reader, id string, used map[keyspace.ContentKey]bool, g *garbage) error {
 	it, err := r.NewIter(&pebble.IterOptions{
-		LowerBound: docSpace(spaceAttachments, id),
-		UpperBound: docSpaceEnd(spaceAttachments, id),
+		LowerBound: keyspace.OfDoc(keyspace.Attachments, id),
+		UpperBound: keyspace.OfDocEnd(keyspace.Attachments, id),
 	})
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	for ok := it.First(); ok; {
-		_, key, _, whole := cutChunkKey(it.Key())
+		_, key, _, whole := keyspace.CutChunk(it.Key())
 		if !whole {
 			return errors.Join(format.Corrupt("attachment key"), it.Close())
 		}
-		switch upload := s.uploads.Has(uploadKey(id, key)); {
+		switch upload := s.uploads.Has(keyspace.Upload(id, key)); {
 		case used[key] && upload:
 			g.marked = append(g.marked, key)
 		case !used[key] && !upload:
 			g.contents = append(g.contents, key)
 		}
-		ok = it.SeekGE(contentEnd(id, key))
+		ok = it.SeekGE(keyspace.ContentEnd(id, key))
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return fmt.Errorf("compact: %w", err)
@@ -273,7 +274,7 @@ func (b *Batch) Trim(id string) error {
 		b.DeleteAttachment(id, key)
 	}
 	for _, key := range g.marked {
-		b.endUpload(uploadKey(id, key))
+		b.endUpload(keyspace.Upload(id, key))
 	}
 	if len(g.unstored) > 0 {
 		next := g.old

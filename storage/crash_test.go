@@ -14,6 +14,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 	"divan/storage/storagetest"
 )
 
@@ -103,7 +104,7 @@ func (l *crashLoad) uploader() {
 		case <-l.loads:
 		}
 		id := fmt.Sprintf("att%02d", n%8)
-		key := contentKey{byte(n), byte(n >> 8)}
+		key := keyspace.ContentKey{byte(n), byte(n >> 8)}
 		w, err := l.s.NewAttachment(id, key)
 		if err != nil {
 			l.t.Errorf("NewAttachment: %v", err)
@@ -276,11 +277,11 @@ func (l *crashLoad) verify(fs vfs.FS, acked uint64) (batches uint64, swept int) 
 	}
 	l.verifyPrefix(s, batches)
 	// Whatever an upload left is gone, or referred to.
-	must(t, each(s.inst.DB(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
+	must(t, each(s.inst.DB(), keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
 		return fmt.Errorf("upload %x was not swept", k)
 	}))
-	must(t, each(s.inst.DB(), spaceStart(spaceAttachments), spaceEnd(spaceAttachments), func(k, _ []byte) error {
-		_, key, chunk, _ := cutChunkKey(k)
+	must(t, each(s.inst.DB(), keyspace.Start(keyspace.Attachments), keyspace.End(keyspace.Attachments), func(k, _ []byte) error {
+		_, key, chunk, _ := keyspace.CutChunk(k)
 		if chunk == 0 && (int(key[0])+int(key[1])<<8)%3 == 0 {
 			t.Errorf("content %x, which nobody referred to, is there", key)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"divan/storage/diskspace"
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 )
 
 // tellingFS is a file system that tells how much room there is.
@@ -52,7 +53,7 @@ func TestLittleRoom(t *testing.T) {
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("Apply: %v", err)
 		}
-		if _, err := s.NewAttachment("a", contentKey{}); !fault.Is(err, fault.InsufficientStorage) {
+		if _, err := s.NewAttachment("a", keyspace.ContentKey{}); !fault.Is(err, fault.InsufficientStorage) {
 			t.Errorf("NewAttachment: %v", err)
 		}
 		if err := e.DiskFull(); !fault.Is(err, fault.InsufficientStorage) {

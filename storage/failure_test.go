@@ -15,6 +15,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 )
 
 // failing is a file system on which chosen operations fail while on is set.
@@ -107,8 +108,8 @@ func everythingFails(t *testing.T, s *Store, kind fault.Kind) {
 		"Local":          func() error { _, _, err := s.Local("a"); return err },
 		"Snapshot":       func() error { _, err := s.Snapshot(); return err },
 		"Batch":          func() error { _, err := s.NewBatch().Apply(); return err },
-		"NewAttachment":  func() error { _, err := s.NewAttachment("a", contentKey{}); return err },
-		"OpenAttachment": func() error { _, err := s.OpenAttachment("a", contentKey{}, 0, -1); return err },
+		"NewAttachment":  func() error { _, err := s.NewAttachment("a", keyspace.ContentKey{}); return err },
+		"OpenAttachment": func() error { _, err := s.OpenAttachment("a", keyspace.ContentKey{}, 0, -1); return err },
 		"Purges":         func() error { _, err := s.Purges(0); return err },
 		"FileSize":       func() error { _, err := s.FileSize(); return err },
 		"Compact":        func() error { return s.Compact(context.Background(), CompactOptions{}) },

@@ -11,11 +11,12 @@ import (
 	"divan/storage/doc"
 	"divan/storage/format"
 	"divan/storage/identity"
+	"divan/storage/keyspace"
 )
 
 // TestFormat holds the bytes of FORMAT.md. A change here is a new format.
 func TestFormat(t *testing.T) {
-	key := contentKey{0xc0, 15: 0x0c}
+	key := keyspace.ContentKey{0xc0, 15: 0x0c}
 	rev := doc.Rev{Pos: 2, ID: strings.Repeat("\xab", 16)}
 	text := doc.Rev{Pos: 300, ID: "local"}
 	rec := &doc.Record{ID: "doc", Seq: 7, Winner: rev}
@@ -27,22 +28,22 @@ func TestFormat(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{"document", appendDocKey(nil, "a\x00b"), "64 00 610062"},
-		{"head", appendHeadKey(nil, "a\x00b"), "68 00 610062"},
-		{"local", appendLocalKey(nil, "_local/x"), "6c 00 5f6c6f63616c2f78"},
-		{"sequence", appendSeqKey(nil, 0x0102), "73 00 0000000000000102"},
-		{"purge", appendPurgeKey(nil, 3), "70 00 0000000000000003"},
-		{"counters key", appendMetaKey(nil, metaCounters), "6d 00 636f756e74657273"},
-		{"body", appendBodyKey(nil, "a\x00b", rev), "62 00 6100ff62 0001 0000000000000002 abababababababababababababababab"},
-		{"chunk", appendChunkKey(nil, "d", key, 5), "61 00 64 0001 c000000000000000000000000000000c 00000005"},
-		{"upload", uploadKey("d", key), "75 00 64 0001 c000000000000000000000000000000c"},
-		{"low block", appendAggKey(nil, aggDocs, levelLow, "id"), "67 00 64 01 6964"},
-		{"top block", appendAggKey(nil, aggSeqs, levelTop, "\x00\x00\x00\x00\x00\x01\x00\x00"), "67 00 73 02 0000000000010000"},
+		{"document", keyspace.AppendDoc(nil, "a\x00b"), "64 00 610062"},
+		{"head", keyspace.AppendHead(nil, "a\x00b"), "68 00 610062"},
+		{"local", keyspace.AppendLocal(nil, "_local/x"), "6c 00 5f6c6f63616c2f78"},
+		{"sequence", keyspace.AppendSeq(nil, 0x0102), "73 00 0000000000000102"},
+		{"purge", keyspace.AppendPurge(nil, 3), "70 00 0000000000000003"},
+		{"counters key", keyspace.AppendMeta(nil, keyspace.MetaCounters), "6d 00 636f756e74657273"},
+		{"body", keyspace.AppendBody(nil, "a\x00b", rev), "62 00 6100ff62 0001 0000000000000002 abababababababababababababababab"},
+		{"chunk", keyspace.AppendChunk(nil, "d", key, 5), "61 00 64 0001 c000000000000000000000000000000c 00000005"},
+		{"upload", keyspace.Upload("d", key), "75 00 64 0001 c000000000000000000000000000000c"},
+		{"low block", keyspace.AppendAgg(nil, keyspace.AggDocs, keyspace.LevelLow, "id"), "67 00 64 01 6964"},
+		{"top block", keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelTop, "\x00\x00\x00\x00\x00\x01\x00\x00"), "67 00 73 02 0000000000010000"},
 		{
 			"counters", format.AppendCounters(nil, 300, &Counters{Live: 1, Deleted: 2, Seq: 3, PurgeSeq: 4, PurgeTrimmed: 5, External: -6, Active: 700}),
 			"10 ac02 01 02 03 04 05 0b f80a",
 		},
-		{"origins key", appendMetaKey(nil, metaOrigins), "6d 00 6f726967696e73"},
+		{"origins key", keyspace.AppendMeta(nil, keyspace.MetaOrigins), "6d 00 6f726967696e73"},
 		{"origins", format.AppendOrigins(nil, []Origin{{UUID: [16]byte{1}, Upto: 300}}), "10 01 01000000000000000000000000000000 ac02"},
 		{
 			"change", format.AppendChange(nil, rec),
@@ -71,8 +72,8 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]uint64{"": 0x8570e254, "a": 0x82b19d9c, "doc-00000001": 0xcbdacbd6} {
-		if got := borderHash(id); got != want {
-			t.Errorf("borderHash(%q) = %#x, want %#x", id, got, want)
+		if got := keyspace.BorderHash(id); got != want {
+			t.Errorf("keyspace.BorderHash(%q) = %#x, want %#x", id, got, want)
 		}
 	}
 	if got, err := identity.Find([]string{"x", id.FileName()}); err != nil || got != id {
@@ -85,22 +86,22 @@ func TestKeysKeepOrder(t *testing.T) {
 	ids := rapid.StringOf(rapid.RuneFrom([]rune("ab\x00\x01\xff")))
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := ids.Draw(t, "a"), ids.Draw(t, "b")
-		key := contentKey(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "key"))
+		key := keyspace.ContentKey(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "key"))
 		ra := doc.Rev{Pos: rapid.Uint64().Draw(t, "pos"), ID: ids.Draw(t, "rev")}
-		ka, kb := appendBodyKey(nil, a, ra), appendBodyKey(nil, b, doc.Rev{})
+		ka, kb := keyspace.AppendBody(nil, a, ra), keyspace.AppendBody(nil, b, doc.Rev{})
 		if a != b && (bytes.Compare(ka, kb) < 0) != (a < b) {
 			t.Fatalf("%q and %q order as %x and %x", a, b, ka, kb)
 		}
-		if id, rev, ok := cutBodyKey(ka); !ok || string(id) != a || rev != ra {
-			t.Fatalf("cutBodyKey(%x) = %q, %v, %v", ka, id, rev, ok)
+		if id, rev, ok := keyspace.CutBody(ka); !ok || string(id) != a || rev != ra {
+			t.Fatalf("keyspace.CutBody(%x) = %q, %v, %v", ka, id, rev, ok)
 		}
-		if id, k, n, ok := cutChunkKey(appendChunkKey(nil, a, key, 7)); !ok || string(id) != a || k != key || n != 7 {
-			t.Fatalf("cutChunkKey: %q, %x, %d, %v", id, k, n, ok)
+		if id, k, n, ok := keyspace.CutChunk(keyspace.AppendChunk(nil, a, key, 7)); !ok || string(id) != a || k != key || n != 7 {
+			t.Fatalf("keyspace.CutChunk: %q, %x, %d, %v", id, k, n, ok)
 		}
-		if id, k, ok := cutUploadKey(uploadKey(a, key)); !ok || string(id) != a || k != key {
-			t.Fatalf("cutUploadKey: %q, %x, %v", id, k, ok)
+		if id, k, ok := keyspace.CutUpload(keyspace.Upload(a, key)); !ok || string(id) != a || k != key {
+			t.Fatalf("keyspace.CutUpload: %q, %x, %v", id, k, ok)
 		}
-		lo, hi := docSpace(spaceBodies, a), docSpaceEnd(spaceBodies, a)
+		lo, hi := keyspace.OfDoc(keyspace.Bodies, a), keyspace.OfDocEnd(keyspace.Bodies, a)
 		if inside := bytes.Compare(kb, lo) >= 0 && bytes.Compare(kb, hi) < 0; inside != (a == b) {
 			t.Fatalf("a key of %q lies in the space of %q: %v", b, a, inside)
 		}
@@ -136,8 +137,8 @@ func fuzzSeeds(f *testing.F) {
 	rec := &doc.Record{ID: "doc"}
 	rec.Tree.Merge(doc.Path{Start: 1, IDs: []string{"x"}}, doc.Node{Rev: doc.Rev{Pos: 1, ID: "x"}})
 	f.Add(format.AppendChange(nil, rec))
-	f.Add(appendBodyKey(nil, "a\x00b", doc.Rev{Pos: 1, ID: "x"}))
-	f.Add(appendChunkKey(nil, "a", contentKey{1}, 3))
+	f.Add(keyspace.AppendBody(nil, "a\x00b", doc.Rev{Pos: 1, ID: "x"}))
+	f.Add(keyspace.AppendChunk(nil, "a", keyspace.ContentKey{1}, 3))
 }
 
 // FuzzDecode: damaged bytes give errors, not panics, and what decodes does so to
@@ -163,16 +164,16 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		_, _ = identity.Find([]string{string(b), identity.Prefix + string(b), identity.Prefix + "1-" + string(b)})
-		if len(b) < prefixLen {
+		if len(b) < keyspace.PrefixLen {
 			return
 		}
-		if id, rev, ok := cutBodyKey(b); ok && !bytes.Equal(appendBodyKey(nil, string(id), rev)[prefixLen:], b[prefixLen:]) {
+		if id, rev, ok := keyspace.CutBody(b); ok && !bytes.Equal(keyspace.AppendBody(nil, string(id), rev)[keyspace.PrefixLen:], b[keyspace.PrefixLen:]) {
 			t.Errorf("body key %x", b)
 		}
-		if id, key, n, ok := cutChunkKey(b); ok && !bytes.Equal(appendChunkKey(nil, string(id), key, n)[prefixLen:], b[prefixLen:]) {
+		if id, key, n, ok := keyspace.CutChunk(b); ok && !bytes.Equal(keyspace.AppendChunk(nil, string(id), key, n)[keyspace.PrefixLen:], b[keyspace.PrefixLen:]) {
 			t.Errorf("chunk key %x", b)
 		}
-		if id, key, ok := cutUploadKey(b); ok && !bytes.Equal(uploadKey(string(id), key)[prefixLen:], b[prefixLen:]) {
+		if id, key, ok := keyspace.CutUpload(b); ok && !bytes.Equal(keyspace.Upload(string(id), key)[keyspace.PrefixLen:], b[keyspace.PrefixLen:]) {
 			t.Errorf("upload key %x", b)
 		}
 	})

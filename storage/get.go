@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/keyspace"
 )
 
 // Point reads, from the store as it is or from a snapshot.
@@ -29,7 +30,7 @@ func getCopy(r pebble.Reader, key []byte) ([]byte, bool, error) {
 // reads a block for every new id; an iterator with UseL6Filters does.
 func getRecord(r pebble.Reader, id string) (rec doc.Record, ok bool, err error) {
 	var buf [128]byte
-	key := appendDocKey(buf[:0], id)
+	key := keyspace.AppendDoc(buf[:0], id)
 	it, err := r.NewIter(&pebble.IterOptions{
 		LowerBound: key, UpperBound: append(key[:len(key):len(key)], 0), UseL6Filters: true,
 	})
@@ -48,12 +49,12 @@ func getRecord(r pebble.Reader, id string) (rec doc.Record, ok bool, err error) 
 
 // lastID returns the highest id of a document, empty when there is none.
 func lastID(r pebble.Reader) (id string, err error) {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: spaceStart(spaceDocs), UpperBound: spaceEnd(spaceDocs)})
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: keyspace.Start(keyspace.Docs), UpperBound: keyspace.End(keyspace.Docs)})
 	if err != nil {
 		return "", fmt.Errorf("find the last document: %w", err)
 	}
 	if it.Last() {
-		id = string(keyTail(it.Key()))
+		id = string(keyspace.Tail(it.Key()))
 	}
 	if err = errors.Join(it.Error(), it.Close()); err != nil {
 		return "", fmt.Errorf("find the last document: %w", err)
@@ -71,12 +72,12 @@ func decodeRecordCopy(id string, it *pebble.Iterator) (doc.Record, error) {
 
 func getHead(r pebble.Reader, id string, h *doc.Head) (bool, error) {
 	var buf [128]byte
-	return decodeHeadAt(r, appendDocKey(buf[:0], id), h)
+	return decodeHeadAt(r, keyspace.AppendDoc(buf[:0], id), h)
 }
 
 func getFront(r pebble.Reader, id string, h *doc.Head) (bool, error) {
 	var buf [128]byte
-	return decodeHeadAt(r, appendHeadKey(buf[:0], id), h)
+	return decodeHeadAt(r, keyspace.AppendHead(buf[:0], id), h)
 }
 
 func decodeHeadAt(r pebble.Reader, key []byte, h *doc.Head) (bool, error) {
@@ -98,7 +99,7 @@ func decodeHeadAt(r pebble.Reader, key []byte, h *doc.Head) (bool, error) {
 
 func getRevision(r pebble.Reader, id string, rev doc.Rev) (v doc.Revision, ok bool, err error) {
 	var buf [160]byte
-	value, ok, err := getCopy(r, appendBodyKey(buf[:0], id, rev))
+	value, ok, err := getCopy(r, keyspace.AppendBody(buf[:0], id, rev))
 	if err != nil || !ok {
 		return v, false, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // Range selects ids with Lo <= id < Hi, in descending order when Desc. An empty
@@ -35,11 +36,11 @@ func newRows(r pebble.Reader, lo, hi []byte, desc bool) (rows, error) {
 // rangeBounds are the keys of a Range in the keyspace of documents or local
 // documents.
 func rangeBounds(space byte, r Range) (lo, hi []byte) {
-	lo = append(appendSpace(nil, space), r.Lo...)
+	lo = append(keyspace.AppendSpace(nil, space), r.Lo...)
 	if r.Hi == "" {
-		return lo, spaceEnd(space)
+		return lo, keyspace.End(space)
 	}
-	return lo, append(appendSpace(nil, space), r.Hi...)
+	return lo, append(keyspace.AppendSpace(nil, space), r.Hi...)
 }
 
 func (r *rows) first() bool {
@@ -99,11 +100,11 @@ type Docs struct {
 }
 
 // Docs returns an iterator, to be closed before the snapshot.
-func (s *Snapshot) Docs(r Range) (*Docs, error) { return s.docs(spaceDocs, r) }
+func (s *Snapshot) Docs(r Range) (*Docs, error) { return s.docs(keyspace.Docs, r) }
 
 // Heads is Docs for those who want no bodies: Head has no Inline, Record is not
 // to be called. It reads a twentieth of the bytes.
-func (s *Snapshot) Heads(r Range) (*Docs, error) { return s.docs(spaceHeads, r) }
+func (s *Snapshot) Heads(r Range) (*Docs, error) { return s.docs(keyspace.Heads, r) }
 
 func (s *Snapshot) docs(space byte, r Range) (*Docs, error) {
 	if err := s.s.Err(); err != nil {
@@ -121,9 +122,9 @@ func (s *Snapshot) docs(space byte, r Range) (*Docs, error) {
 // documents before the listing's Lo, or before its Hi when Desc. One iterator
 // serves both: counting ends where the listing begins.
 func (s *Snapshot) Listing(r Range, bodies bool) (d *Docs, before uint64, err error) {
-	space := byte(spaceHeads)
+	space := byte(keyspace.Heads)
 	if bodies {
-		space = spaceDocs
+		space = keyspace.Docs
 	}
 	at := r.Lo
 	if r.Desc {
@@ -140,7 +141,7 @@ func (s *Snapshot) Listing(r Range, bodies bool) (d *Docs, before uint64, err er
 	if err != nil {
 		return nil, 0, err
 	}
-	inner, err := newRows(s.snap, appendHeadKey(nil, border), appendHeadKey(nil, at), r.Desc)
+	inner, err := newRows(s.snap, keyspace.AppendHead(nil, border), keyspace.AppendHead(nil, at), r.Desc)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -193,7 +194,7 @@ func (d *Docs) NextLive() bool {
 // Seek goes to the first row at id or behind it in the direction of the
 // iteration; it reports whether there is one.
 func (d *Docs) Seek(id string) bool {
-	d.key = append(appendSpace(d.key[:0], d.space), id...)
+	d.key = append(keyspace.AppendSpace(d.key[:0], d.space), id...)
 	if !d.desc {
 		return d.it.SeekGE(d.key) && d.decode()
 	}
@@ -216,7 +217,7 @@ func (d *Docs) decode() bool {
 }
 
 // ID returns the id of the row. It aliases the iterator.
-func (d *Docs) ID() []byte { return keyTail(d.it.Key()) }
+func (d *Docs) ID() []byte { return keyspace.Tail(d.it.Key()) }
 
 // Head returns the front of the row's record. It is reused by the next row, and
 // its Inline aliases the iterator.
@@ -246,7 +247,7 @@ func (s *Snapshot) Locals(r Range) (*Locals, error) {
 	if err := s.s.Err(); err != nil {
 		return nil, err
 	}
-	lo, hi := rangeBounds(spaceLocal, r)
+	lo, hi := rangeBounds(keyspace.Local, r)
 	inner, err := newRows(s.snap, lo, hi, r.Desc)
 	if err != nil {
 		return nil, err
@@ -261,7 +262,7 @@ func (l *Locals) First() bool { return l.first() }
 func (l *Locals) Next() bool { return l.next() }
 
 // ID returns the id of the row as it was put.
-func (l *Locals) ID() []byte { return keyTail(l.it.Key()) }
+func (l *Locals) ID() []byte { return keyspace.Tail(l.it.Key()) }
 
 // Value returns the text of the row.
 func (l *Locals) Value() []byte { return l.it.Value() }
@@ -285,11 +286,11 @@ func (s *Snapshot) Changes(r SeqRange) (*Changes, error) {
 	if err := s.s.Err(); err != nil {
 		return nil, err
 	}
-	hi := spaceEnd(spaceSequence)
+	hi := keyspace.End(keyspace.Sequence)
 	if r.Upto != 0 {
-		hi = appendSeqKey(nil, r.Upto+1)
+		hi = keyspace.AppendSeq(nil, r.Upto+1)
 	}
-	inner, err := newRows(s.snap, appendSeqKey(nil, r.After+1), hi, r.Desc)
+	inner, err := newRows(s.snap, keyspace.AppendSeq(nil, r.After+1), hi, r.Desc)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +308,7 @@ func (c *Changes) decode() bool {
 	if err != nil {
 		return c.failed(fmt.Errorf("iterate: %w", err))
 	}
-	seq, ok := keySeq(c.it.Key())
+	seq, ok := keyspace.Seq(c.it.Key())
 	if !ok {
 		return c.failed(format.Corrupt("sequence key"))
 	}
@@ -343,7 +344,7 @@ func (s *Store) purges(r pebble.Reader, since uint64) (*Purges, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	inner, err := newRows(r, appendPurgeKey(nil, since+1), spaceEnd(spacePurges), false)
+	inner, err := newRows(r, keyspace.AppendPurge(nil, since+1), keyspace.End(keyspace.Purges), false)
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +359,7 @@ func (p *Purges) First() bool { return p.first() && p.decode() }
 func (p *Purges) Next() bool { return p.next() && p.decode() }
 
 func (p *Purges) decode() bool {
-	seq, ok := keySeq(p.it.Key())
+	seq, ok := keyspace.Seq(p.it.Key())
 	if !ok {
 		return p.failed(format.Corrupt("purge key"))
 	}

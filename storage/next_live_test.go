@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"divan/storage/keyspace"
 )
 
 // blockIDs are ids in their order, every tenth of which opens a top-level block.
@@ -15,10 +17,10 @@ func blockIDs(n int) []string {
 	var top, plain []string
 	for i := 0; len(top) < n/10; i++ {
 		id := fmt.Sprintf("k%07d", i*7919%10000000)
-		switch h := borderHash(id); {
-		case h&topMask == 0:
+		switch h := keyspace.BorderHash(id); {
+		case h&keyspace.TopMask == 0:
 			top = append(top, id)
-		case h&lowMask != 0 && len(plain) < n-n/10:
+		case h&keyspace.LowMask != 0 && len(plain) < n-n/10:
 			plain = append(plain, id)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/storage/doc"
+	"divan/storage/keyspace"
 )
 
 const zapErrorLevel = zapcore.FatalLevel // failures that a test provokes are not shown
@@ -24,12 +25,12 @@ func borderIDs() []string {
 	var top, low, plain []string
 	for i := 0; len(top) < 12 || len(low) < 40 || len(plain) < 80; i++ {
 		id := fmt.Sprintf("k%06d", i*7919%1000000)
-		switch h := borderHash(id); {
-		case h&topMask == 0 && len(top) < 12:
+		switch h := keyspace.BorderHash(id); {
+		case h&keyspace.TopMask == 0 && len(top) < 12:
 			top = append(top, id)
-		case h&topMask != 0 && h&lowMask == 0 && len(low) < 40:
+		case h&keyspace.TopMask != 0 && h&keyspace.LowMask == 0 && len(low) < 40:
 			low = append(low, id)
-		case h&lowMask != 0 && len(plain) < 80:
+		case h&keyspace.LowMask != 0 && len(plain) < 80:
 			plain = append(plain, id)
 		}
 	}
@@ -136,7 +137,7 @@ func (m *machine) putDoc(b *Batch, id string, kind int) {
 	m.w.put(b, ed)
 }
 
-func (m *machine) contentKey() (key contentKey) {
+func (m *machine) contentKey() (key keyspace.ContentKey) {
 	m.nkey++
 	key[0], key[1] = m.nkey, byte(m.w.seq)
 	return key
@@ -154,13 +155,13 @@ func (m *machine) forget(id string) {
 // upload streams a content and lets a document refer to it, or gives it up.
 func (m *machine) upload() {
 	id, key := m.id(), m.contentKey()
-	data := bytes.Repeat([]byte{m.nkey, 1, 2}, rapid.SampledFrom([]int{0, 1000, chunkSize / 3, chunkSize, 3 * chunkSize}).Draw(m.t, "bytes"))
+	data := bytes.Repeat([]byte{m.nkey, 1, 2}, rapid.SampledFrom([]int{0, 1000, keyspace.ChunkSize / 3, keyspace.ChunkSize, 3 * keyspace.ChunkSize}).Draw(m.t, "bytes"))
 	w, err := m.s.NewAttachment(id, key)
 	if err != nil {
 		m.t.Fatalf("NewAttachment: %v", err)
 	}
 	for rest := data; len(rest) > 0; {
-		n := min(len(rest), rapid.SampledFrom([]int{1000, chunkSize, chunkSize + 17}).Draw(m.t, "write"))
+		n := min(len(rest), rapid.SampledFrom([]int{1000, keyspace.ChunkSize, keyspace.ChunkSize + 17}).Draw(m.t, "write"))
 		if _, err := w.Write(rest[:n]); err != nil {
 			m.t.Fatalf("Write: %v", err)
 		}
@@ -240,7 +241,7 @@ func (m *machine) compact() {
 }
 
 func (m *machine) absent(k string) {
-	id, key := k[:len(k)-16], contentKey([]byte(k[len(k)-16:]))
+	id, key := k[:len(k)-16], keyspace.ContentKey([]byte(k[len(k)-16:]))
 	r, err := m.s.OpenAttachment(id, key, 0, -1)
 	if err == nil {
 		_ = r.Close()
@@ -424,7 +425,7 @@ func (m *machine) verifyPurges() {
 }
 
 func (m *machine) verifyContent(k string, data []byte) {
-	id, key := k[:len(k)-16], contentKey([]byte(k[len(k)-16:]))
+	id, key := k[:len(k)-16], keyspace.ContentKey([]byte(k[len(k)-16:]))
 	off := rapid.IntRange(0, len(data)).Draw(m.t, "offset")
 	n := rapid.IntRange(0, len(data)-off).Draw(m.t, "length")
 	r, err := m.s.OpenAttachment(id, key, int64(off), int64(n))

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/doc"
+	"divan/storage/keyspace"
 )
 
 // Records reads many documents, whose ids are in ascending order, and calls fn for
@@ -15,7 +16,7 @@ import (
 // what as many calls of Record do. The records belong to fn; nothing aliases the
 // store.
 func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
-	return s.walk(spaceDocs, ids, func(i int, it *pebble.Iterator) error {
+	return s.walk(keyspace.Docs, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			fn(i, nil)
 			return nil
@@ -32,7 +33,7 @@ func (s *Store) Records(ids []string, fn func(i int, rec *doc.Record)) error {
 // document that does not exist. It comes from the keyspace of heads, which has a
 // twentieth of the bytes. A front is valid until fn returns.
 func (s *Store) Fronts(ids []string, fn func(i int, front []byte) error) error {
-	return s.walk(spaceHeads, ids, func(i int, it *pebble.Iterator) error {
+	return s.walk(keyspace.Heads, ids, func(i int, it *pebble.Iterator) error {
 		if it == nil {
 			return fn(i, nil)
 		}
@@ -69,14 +70,14 @@ func walkKnown(r pebble.Reader, space byte, ids []string, fn func(i int, it *peb
 		return nil
 	}
 	it, err := r.NewIter(&pebble.IterOptions{
-		LowerBound: spaceStart(space), UpperBound: spaceEnd(space), UseL6Filters: true,
+		LowerBound: keyspace.Start(space), UpperBound: keyspace.End(space), UseL6Filters: true,
 	})
 	if err != nil {
 		return err
 	}
 	var key []byte
 	for i, id := range ids {
-		key = append(appendSpace(key[:0], space), id...)
+		key = append(keyspace.AppendSpace(key[:0], space), id...)
 		switch {
 		case it.SeekPrefixGE(key):
 			err = fn(i, it)

@@ -10,6 +10,7 @@ import (
 
 	"divan/storage/format"
 	"divan/storage/instance"
+	"divan/storage/keyspace"
 )
 
 // storeKind is what the instances of shard copies are.
@@ -45,10 +46,10 @@ func (s *Store) load(db *pebble.DB) error {
 	if v.last, err = lastID(db); err != nil {
 		return err
 	}
-	if v.docs, err = loadTopBlocks(db, aggDocs); err != nil {
+	if v.docs, err = loadTopBlocks(db, keyspace.AggDocs); err != nil {
 		return err
 	}
-	if v.seqs, err = loadTopBlocks(db, aggSeqs); err != nil {
+	if v.seqs, err = loadTopBlocks(db, keyspace.AggSeqs); err != nil {
 		return err
 	}
 	s.states.Store(&statePair{prev: v})
@@ -70,8 +71,8 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 	}
 	b := db.NewBatch()
 	var u uses // of the document of the last upload
-	errs = append(errs, each(db, spaceStart(spaceUploads), spaceEnd(spaceUploads), func(k, _ []byte) error {
-		id, key, ok := cutUploadKey(k)
+	errs = append(errs, each(db, keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
+		id, key, ok := keyspace.CutUpload(k)
 		if !ok {
 			return format.Corrupt("upload key")
 		}
@@ -87,7 +88,7 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 			return b.Delete(k, nil)
 		}
 		s.swept++
-		lo, hi := appendContent(nil, u.id, key), contentEnd(u.id, key)
+		lo, hi := keyspace.AppendContent(nil, u.id, key), keyspace.ContentEnd(u.id, key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
 	}))
 	if err = errors.Join(errs...); err == nil && !b.Empty() {

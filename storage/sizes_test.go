@@ -3,6 +3,8 @@ package storage
 import (
 	"fmt"
 	"testing"
+
+	"divan/storage/keyspace"
 )
 
 // TestFileSizeOfLog: what only the log holds counts, and a compaction that drops
@@ -22,9 +24,9 @@ func TestFileSizeOfLog(t *testing.T) {
 		t.Errorf("%d bytes with 300 documents in the log", small)
 	}
 	data := noise(200<<10, 1)
-	upload(t, s, "a", contentKey{1}, data)
+	upload(t, s, "a", keyspace.ContentKey{1}, data)
 	b := s.NewBatch()
-	w.put(b, edit{id: "a", atts: uploadOf(contentKey{1}, data)})
+	w.put(b, edit{id: "a", atts: uploadOf(keyspace.ContentKey{1}, data)})
 	commit(t, b)
 	large := size()
 	if large < small+int64(len(data)) {

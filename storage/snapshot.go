@@ -8,6 +8,7 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // Snapshot is a store at one moment: between two batches, whatever is applied
@@ -183,17 +184,17 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 		return total, nil
 	case after >= c.Seq:
 		return 0, nil
-	case c.Seq-after <= 1<<lowShift:
+	case c.Seq-after <= 1<<keyspace.LowShift:
 		return s.countSeqs(after+1, c.Seq+1)
 	}
 	first := after + 1
-	border := seqBorder(first, topShift)
+	border := keyspace.SeqBorder(first, keyspace.TopShift)
 	sums := s.state.seqs.below(string(border[:])) // the block itself may have been removed
 	upto, err := s.lowSeqs(first)
 	if err != nil {
 		return 0, err
 	}
-	rest, err := s.countSeqs(first>>lowShift<<lowShift, first)
+	rest, err := s.countSeqs(first>>keyspace.LowShift<<keyspace.LowShift, first)
 	if err != nil {
 		return 0, err
 	}
@@ -203,9 +204,9 @@ func (s *Snapshot) CountChanges(after uint64) (uint64, error) {
 // lowSeqs counts the entries in the low-level blocks before the one of seq,
 // inside its top-level block.
 func (s *Snapshot) lowSeqs(seq uint64) (uint64, error) {
-	lo, hi := seqBorder(seq, topShift), seqBorder(seq, lowShift)
+	lo, hi := keyspace.SeqBorder(seq, keyspace.TopShift), keyspace.SeqBorder(seq, keyspace.LowShift)
 	var sums Sums
-	err := each(s.snap, appendAggKey(nil, aggSeqs, levelLow, string(lo[:])), appendAggKey(nil, aggSeqs, levelLow, string(hi[:])),
+	err := each(s.snap, keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(lo[:])), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, string(hi[:])),
 		func(_, value []byte) error {
 			one, err := format.DecodeSums(value)
 			sums.Add(one)
@@ -222,7 +223,7 @@ func (s *Snapshot) countSeqs(lo, hi uint64) (n uint64, err error) {
 	if lo >= hi {
 		return 0, nil
 	}
-	err = each(s.snap, appendSeqKey(nil, lo), appendSeqKey(nil, hi), func(_, _ []byte) error {
+	err = each(s.snap, keyspace.AppendSeq(nil, lo), keyspace.AppendSeq(nil, hi), func(_, _ []byte) error {
 		n++
 		return nil
 	})

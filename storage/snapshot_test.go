@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/storage/doc"
+	"divan/storage/keyspace"
 )
 
 // TestSnapshotIsOneMoment: rows, changes, counters and aggregates of a snapshot
@@ -164,7 +165,7 @@ func TestOldSequencesVanish(t *testing.T) {
 		return r
 	}
 	var old *doc.Record
-	const last = 3<<topShift + 10
+	const last = 3<<keyspace.TopShift + 10
 	for seq := uint64(1); seq <= last; {
 		b := s.NewBatch()
 		for range 1000 {
@@ -183,7 +184,7 @@ func TestOldSequencesVanish(t *testing.T) {
 		t.Errorf("%d top-level blocks are left", n)
 	}
 	n := 0
-	must(t, each(s.inst.DB(), appendAggKey(nil, aggSeqs, levelLow, ""), appendAggKey(nil, aggSeqs, levelLow+1, ""),
+	must(t, each(s.inst.DB(), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow, ""), keyspace.AppendAgg(nil, keyspace.AggSeqs, keyspace.LevelLow+1, ""),
 		func(_, _ []byte) error { n++; return nil }))
 	if n > 2 {
 		t.Errorf("%d low-level blocks are left", n)
@@ -206,7 +207,7 @@ func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
 		defer e.Release(s)
 		w := newEdits()
 		for range rapid.IntRange(1, 20).Draw(t, "batches") {
-			w.seq += rapid.SampledFrom([]uint64{0, 200, 1 << topShift, 3 << topShift}).Draw(t, "leap")
+			w.seq += rapid.SampledFrom([]uint64{0, 200, 1 << keyspace.TopShift, 3 << keyspace.TopShift}).Draw(t, "leap")
 			b := s.NewBatch()
 			for range rapid.IntRange(1, 3).Draw(t, "edits") {
 				w.put(b, edit{id: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")})
@@ -219,7 +220,7 @@ func TestCountChangesAcrossRemovedBlocks(t *testing.T) {
 			t.Fatalf("Snapshot: %v", err)
 		}
 		defer func() { _ = snap.Close() }() // read only: nothing to lose
-		for after := uint64(0); after <= w.seq; after += 1 << (topShift - 2) {
+		for after := uint64(0); after <= w.seq; after += 1 << (keyspace.TopShift - 2) {
 			want := uint64(0)
 			for _, rec := range w.recs {
 				if rec.Seq > after {

@@ -1,5 +1,7 @@
 package storage
 
+import "divan/storage/keyspace"
+
 // tableEnd is the instance.Kind.TableEnd of a store: it returns the key at which a table that begins with start ends, nil
 // for none. The keyspaces between heads and sequences are small and share one.
 func tableEnd(start []byte) []byte {
@@ -7,12 +9,12 @@ func tableEnd(start []byte) []byte {
 		return nil
 	}
 	switch space := start[0]; {
-	case space <= spaceHeads:
-		return spaceEnd(space)
-	case space < spaceSequence:
-		return spaceStart(spaceSequence)
-	case space == spaceSequence:
-		return spaceEnd(space)
+	case space <= keyspace.Heads:
+		return keyspace.End(space)
+	case space < keyspace.Sequence:
+		return keyspace.Start(keyspace.Sequence)
+	case space == keyspace.Sequence:
+		return keyspace.End(space)
 	default:
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"divan/storage/format"
 	"divan/storage/identity"
 	"divan/storage/instance"
+	"divan/storage/keyspace"
 	"divan/storage/uploads"
 )
 
@@ -242,7 +243,7 @@ func (s *Store) Local(id string) (text []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	var key [128]byte
-	return getCopy(s.inst.DB(), appendLocalKey(key[:0], id))
+	return getCopy(s.inst.DB(), keyspace.AppendLocal(key[:0], id))
 }
 
 // discardLogger is for the engine's own empty instance, which does no I/O.

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 )
 
 // A large content is durable before the document that refers to it. In between
@@ -31,18 +32,18 @@ const uploadSuffix = ".upload"
 type uses struct {
 	id      string
 	damaged bool // the document cannot be read; it may refer to anything
-	keys    map[contentKey]bool
+	keys    map[keyspace.ContentKey]bool
 }
 
 // readUses costs a read of everything the document has but its contents.
 func readUses(r pebble.Reader, id string) (uses, error) {
-	u := uses{id: id, keys: map[contentKey]bool{}}
+	u := uses{id: id, keys: map[keyspace.ContentKey]bool{}}
 	rec, _, err := getRecord(r, id)
 	if err == nil && rec.Inline != nil {
 		err = useContents(u.keys, rec.Inline)
 	}
 	if err == nil {
-		err = each(r, docSpace(spaceBodies, id), docSpaceEnd(spaceBodies, id), func(_, value []byte) error {
+		err = each(r, keyspace.OfDoc(keyspace.Bodies, id), keyspace.OfDocEnd(keyspace.Bodies, id), func(_, value []byte) error {
 			return useContents(u.keys, value)
 		})
 	}
@@ -55,7 +56,7 @@ func readUses(r pebble.Reader, id string) (uses, error) {
 	return u, nil
 }
 
-func (u *uses) has(key contentKey) bool { return u.damaged || u.keys[key] }
+func (u *uses) has(key keyspace.ContentKey) bool { return u.damaged || u.keys[key] }
 
 // DropUploads drops contents of a document that were uploaded for an edit that has
 // been refused. One that is no upload any more stays: a revision has claimed
@@ -65,7 +66,7 @@ func (u *uses) has(key contentKey) bool { return u.damaged || u.keys[key] }
 func (b *Batch) DropUploads(id string, keys ...[16]byte) {
 	var u *uses
 	for _, key := range keys {
-		upload := uploadKey(id, key)
+		upload := keyspace.Upload(id, key)
 		if b.err != nil || !b.s.uploads.Has(upload) || b.endsUpload(upload) {
 			continue
 		}

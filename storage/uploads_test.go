@@ -11,15 +11,16 @@ import (
 
 	"divan/storage/doc"
 	"divan/storage/fault"
+	"divan/storage/keyspace"
 )
 
 // uploadOf is the entry of a revision for a content of so many bytes.
-func uploadOf(key contentKey, data []byte) []doc.Attachment {
+func uploadOf(key keyspace.ContentKey, data []byte) []doc.Attachment {
 	return []doc.Attachment{{Name: "big", Key: key, Length: int64(len(data)), StoredLength: int64(len(data))}}
 }
 
 // hasContent reports whether there is a content.
-func hasContent(tb testing.TB, s *Store, id string, key contentKey) bool {
+func hasContent(tb testing.TB, s *Store, id string, key keyspace.ContentKey) bool {
 	tb.Helper()
 	r, err := s.OpenAttachment(id, key, 0, -1)
 	if fault.Is(err, fault.NotFound) {
@@ -33,25 +34,25 @@ func hasContent(tb testing.TB, s *Store, id string, key contentKey) bool {
 // notes counts the notes of uploads, on disk and known.
 func notes(tb testing.TB, s *Store) (disk, known int) {
 	tb.Helper()
-	must(tb, each(s.inst.DB(), spaceStart(spaceUploads), spaceEnd(spaceUploads), func(_, _ []byte) error { disk++; return nil }))
+	must(tb, each(s.inst.DB(), keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(_, _ []byte) error { disk++; return nil }))
 	return disk, s.uploads.Len()
 }
 
 // TestSweepKeepsWhatIsReferredTo: content that came a second time, after its
 // document, is not deleted when the process starts anew, only the note is.
 func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
-	data := noise(chunkSize+5, 1)
+	data := noise(keyspace.ChunkSize+5, 1)
 	for name, refer := range map[string]func(b *Batch, w *edits){
 		"in the record": func(b *Batch, w *edits) {
-			w.put(b, edit{id: "a", atts: uploadOf(contentKey{1}, data)})
+			w.put(b, edit{id: "a", atts: uploadOf(keyspace.ContentKey{1}, data)})
 		},
 		"beside the record": func(b *Batch, w *edits) {
-			w.put(b, edit{id: "a", body: largeBody(), atts: uploadOf(contentKey{1}, data)})
+			w.put(b, edit{id: "a", body: largeBody(), atts: uploadOf(keyspace.ContentKey{1}, data)})
 		},
 		"in a losing leaf": func(b *Batch, w *edits) {
 			w.put(b, edit{id: "a", body: largeBody()})
 			w.put(b, edit{id: "a", body: largeBody()})
-			w.put(b, edit{id: "a", root: true, atts: uploadOf(contentKey{1}, data)})
+			w.put(b, edit{id: "a", root: true, atts: uploadOf(keyspace.ContentKey{1}, data)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,14 +62,14 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 			s, err := e.Acquire(testStore)
 			must(t, err)
 			w := newEdits()
-			upload(t, s, "a", contentKey{1}, data)
+			upload(t, s, "a", keyspace.ContentKey{1}, data)
 			b := s.NewBatch()
 			refer(b, w)
 			commit(t, b)
 			if disk, known := notes(t, s); disk+known != 0 {
 				t.Fatalf("a revision refers to the content, but %d notes of it are on disk, %d known", disk, known)
 			}
-			upload(t, s, "a", contentKey{1}, data)
+			upload(t, s, "a", keyspace.ContentKey{1}, data)
 			if disk, known := notes(t, s); disk != 1 || known != 1 {
 				t.Fatalf("%d notes of the second upload are on disk, %d known", disk, known)
 			}
@@ -78,7 +79,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 
 			e, _ = startEngine(t, Options{FS: fs})
 			s = acquire(t, e, testStore)
-			if !hasContent(t, s, "a", contentKey{1}) || s.swept != 0 {
+			if !hasContent(t, s, "a", keyspace.ContentKey{1}) || s.swept != 0 {
 				t.Errorf("the content is gone, %d swept", s.swept)
 			}
 			if disk, known := notes(t, s); disk+known != 0 {
@@ -90,7 +91,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 			w.purge(b, "a")
 			commit(t, b)
 			compactStore(t, s)
-			if hasContent(t, s, "a", contentKey{1}) {
+			if hasContent(t, s, "a", keyspace.ContentKey{1}) {
 				t.Error("compaction left the content")
 			}
 		})
@@ -124,14 +125,14 @@ func TestSweepOfOneDocument(t *testing.T) {
 	data := noise(1000, 1)
 	w := newEdits()
 	for _, id := range []string{"a", "b"} {
-		upload(t, s, id, contentKey{1}, data)
+		upload(t, s, id, keyspace.ContentKey{1}, data)
 		b := s.NewBatch()
-		w.put(b, edit{id: id, atts: uploadOf(contentKey{1}, data)})
+		w.put(b, edit{id: id, atts: uploadOf(keyspace.ContentKey{1}, data)})
 		commit(t, b)
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		for key := range byte(3) {
-			upload(t, s, id, contentKey{key}, data)
+			upload(t, s, id, keyspace.ContentKey{key}, data)
 		}
 	}
 	e.Release(s)
@@ -141,7 +142,7 @@ func TestSweepOfOneDocument(t *testing.T) {
 	var left []string
 	for _, id := range []string{"a", "b", "c"} {
 		for key := range byte(3) {
-			if hasContent(t, s, id, contentKey{key}) {
+			if hasContent(t, s, id, keyspace.ContentKey{key}) {
 				left = append(left, fmt.Sprint(id, key))
 			}
 		}
@@ -159,12 +160,12 @@ func TestSweepOfDamagedDocument(t *testing.T) {
 	must(t, e.Create(testStore, CreateOptions{}))
 	s, err := e.Acquire(testStore)
 	must(t, err)
-	upload(t, s, "a", contentKey{1}, noise(1000, 1))
-	must(t, s.inst.DB().Set(appendDocKey(nil, "a"), []byte{0xff}, pebble.Sync))
+	upload(t, s, "a", keyspace.ContentKey{1}, noise(1000, 1))
+	must(t, s.inst.DB().Set(keyspace.AppendDoc(nil, "a"), []byte{0xff}, pebble.Sync))
 	e.Release(s)
 	stop()
 	e, _ = startEngine(t, Options{FS: fs})
-	if s = acquire(t, e, testStore); !hasContent(t, s, "a", contentKey{1}) {
+	if s = acquire(t, e, testStore); !hasContent(t, s, "a", keyspace.ContentKey{1}) {
 		t.Error("the content is gone")
 	}
 }
@@ -172,35 +173,35 @@ func TestSweepOfDamagedDocument(t *testing.T) {
 // TestGiveUp: only what is an upload and nothing else is dropped.
 func TestGiveUp(t *testing.T) {
 	s := newStore(t, CreateOptions{})
-	data := noise(chunkSize+5, 1)
+	data := noise(keyspace.ChunkSize+5, 1)
 	w := newEdits()
 	var rev doc.Rev
 	for _, step := range []struct {
 		what string
 		key  byte
-		do   func(b *Batch, key contentKey)
+		do   func(b *Batch, key keyspace.ContentKey)
 		left bool
 	}{
-		{"an upload", 1, func(*Batch, contentKey) { upload(t, s, "a", contentKey{1}, data) }, false},
-		{"what is not there", 1, func(*Batch, contentKey) {}, false},
-		{"what this batch refers to", 2, func(b *Batch, key contentKey) {
+		{"an upload", 1, func(*Batch, keyspace.ContentKey) { upload(t, s, "a", keyspace.ContentKey{1}, data) }, false},
+		{"what is not there", 1, func(*Batch, keyspace.ContentKey) {}, false},
+		{"what this batch refers to", 2, func(b *Batch, key keyspace.ContentKey) {
 			upload(t, s, "a", key, data)
 			rev = w.put(b, edit{id: "a", atts: uploadOf(key, data)})
 		}, true},
-		{"what a leaf refers to", 2, func(*Batch, contentKey) {}, true},
-		{"what came a second time", 2, func(_ *Batch, key contentKey) { upload(t, s, "a", key, data) }, true},
-		{"what was small", 3, func(b *Batch, key contentKey) { b.PutAttachment("a", key, data) }, true},
-		{"what a large revision of this batch refers to", 4, func(b *Batch, key contentKey) {
+		{"what a leaf refers to", 2, func(*Batch, keyspace.ContentKey) {}, true},
+		{"what came a second time", 2, func(_ *Batch, key keyspace.ContentKey) { upload(t, s, "a", key, data) }, true},
+		{"what was small", 3, func(b *Batch, key keyspace.ContentKey) { b.PutAttachment("a", key, data) }, true},
+		{"what a large revision of this batch refers to", 4, func(b *Batch, key keyspace.ContentKey) {
 			upload(t, s, "a", key, data)
 			w.put(b, edit{id: "a", parent: rev, body: largeBody(), atts: uploadOf(key, data)})
 		}, true},
-		{"what an inner revision refers to", 2, func(_ *Batch, key contentKey) { upload(t, s, "a", key, data) }, true},
-		{"an upload of a document with others", 5, func(_ *Batch, key contentKey) { upload(t, s, "a", key, data) }, false},
+		{"what an inner revision refers to", 2, func(_ *Batch, key keyspace.ContentKey) { upload(t, s, "a", key, data) }, true},
+		{"an upload of a document with others", 5, func(_ *Batch, key keyspace.ContentKey) { upload(t, s, "a", key, data) }, false},
 	} {
 		b := s.NewBatch()
-		key := contentKey{step.key}
+		key := keyspace.ContentKey{step.key}
 		step.do(b, key)
-		b.DropUploads("a", contentKey{200}, key)
+		b.DropUploads("a", keyspace.ContentKey{200}, key)
 		commit(t, b)
 		if hasContent(t, s, "a", key) != step.left {
 			t.Errorf("%s: it is there: %v", step.what, !step.left)
@@ -217,17 +218,17 @@ func TestGiveUp(t *testing.T) {
 // document waits on.
 func TestCompactionEndsUploads(t *testing.T) {
 	s := newStore(t, CreateOptions{})
-	data := noise(chunkSize+5, 1)
+	data := noise(keyspace.ChunkSize+5, 1)
 	w := newEdits()
 	for range 2 {
-		upload(t, s, "a", contentKey{1}, data)
+		upload(t, s, "a", keyspace.ContentKey{1}, data)
 		if w.seq == 0 {
 			b := s.NewBatch()
-			w.put(b, edit{id: "a", atts: uploadOf(contentKey{1}, data)})
+			w.put(b, edit{id: "a", atts: uploadOf(keyspace.ContentKey{1}, data)})
 			commit(t, b)
 		}
 	}
-	upload(t, s, "a", contentKey{2}, data)
+	upload(t, s, "a", keyspace.ContentKey{2}, data)
 	compactStore(t, s)
 	if disk, known := notes(t, s); disk != 1 || known != 1 {
 		t.Errorf("%d notes are on disk, %d known", disk, known)
@@ -236,7 +237,7 @@ func TestCompactionEndsUploads(t *testing.T) {
 	w.put(b, edit{id: "a"})
 	commit(t, b)
 	compactStore(t, s)
-	if hasContent(t, s, "a", contentKey{1}) || !hasContent(t, s, "a", contentKey{2}) {
+	if hasContent(t, s, "a", keyspace.ContentKey{1}) || !hasContent(t, s, "a", keyspace.ContentKey{2}) {
 		t.Error("compaction left what nothing refers to, or took what waits for its document")
 	}
 }
@@ -245,10 +246,10 @@ func TestCompactionEndsUploads(t *testing.T) {
 // second of two uploads leaves when the first is claimed while it is ingested.
 func TestDeletedContentLeavesNoNote(t *testing.T) {
 	s := newStore(t, CreateOptions{})
-	upload(t, s, "a", contentKey{1}, noise(1000, 1))
-	s.uploads.Drop(uploadKey("a", contentKey{1}))
+	upload(t, s, "a", keyspace.ContentKey{1}, noise(1000, 1))
+	s.uploads.Drop(keyspace.Upload("a", keyspace.ContentKey{1}))
 	compactStore(t, s)
-	if disk, _ := notes(t, s); disk != 0 || hasContent(t, s, "a", contentKey{1}) {
+	if disk, _ := notes(t, s); disk != 0 || hasContent(t, s, "a", keyspace.ContentKey{1}) {
 		t.Errorf("%d notes are on disk", disk)
 	}
 	checkStore(t, s)

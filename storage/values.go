@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"divan/storage/format"
+	"divan/storage/keyspace"
 )
 
 // The stored values that have a meaning outside of this package.
@@ -26,7 +27,7 @@ type (
 )
 
 func readCounters(r pebble.Reader) (uint64, Counters, error) {
-	value, closer, err := r.Get(appendMetaKey(nil, metaCounters))
+	value, closer, err := r.Get(keyspace.AppendMeta(nil, keyspace.MetaCounters))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, Counters{}, nil
 	}
@@ -38,7 +39,7 @@ func readCounters(r pebble.Reader) (uint64, Counters, error) {
 }
 
 func readOrigins(r pebble.Reader) ([]Origin, error) {
-	value, ok, err := getCopy(r, appendMetaKey(nil, metaOrigins))
+	value, ok, err := getCopy(r, keyspace.AppendMeta(nil, keyspace.MetaOrigins))
 	if err != nil || !ok {
 		return nil, err
 	}

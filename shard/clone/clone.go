@@ -26,11 +26,15 @@ type Options struct {
 	Progress func(done, total uint64)
 	// StepBytes is the size of a step, more or less; 0: 1 MB.
 	StepBytes int
+	// Pace, when set, returns when so many bytes more may be copied.
+	Pace func(ctx context.Context, bytes int) error
 }
 
 // Run clones. The target has been cloned from the same source before, as far as its
-// sequence tells, or is empty. Steps are in the order of sequences, purges of before
-// in front of them; each leaves a target that another Run goes on with:
+// sequence tells, or is empty. One that is empty is filled by tables, all in one step:
+// when that is interrupted it is empty still. For others steps are in the order of
+// sequences, purges of before in front of them; each leaves a target that another Run
+// goes on with:
 //
 //	R1  What the source has of a document up to the target's sequence is what
 //	    the target has of it, unless an entry of the source's purge log above
@@ -47,12 +51,18 @@ func Run(ctx context.Context, o Options) error {
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}
 	}
+	if o.Pace == nil {
+		o.Pace = func(ctx context.Context, _ int) error { return ctx.Err() }
+	}
 	if o.StepBytes <= 0 {
 		o.StepBytes = stepBytes
 	}
-	r := &run{Options: o, steps: make(chan *Step, 1), free: make(chan *Step, stepsInUse)}
+	r := &run{Options: o, steps: make(chan *Step, 1), free: make(chan *Step, stepsInUse), pace: pace{limit: o.Pace}}
 	if done, err := r.begin(); done || err != nil {
 		return err
+	}
+	if r.from == 0 && r.Target.Counters().PurgeSeq == 0 {
+		return r.fill(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -87,6 +97,7 @@ type run struct {
 	step    *Step  // being filled
 	steps   chan *Step
 	free    chan *Step // to be used again
+	pace    pace
 }
 
 // begin compares where the two are; done: nothing is to be cloned.
@@ -140,6 +151,9 @@ func (r *run) take() *Step {
 
 // emit hands the step on and begins another.
 func (r *run) emit() error {
+	if err := r.pace.wait(r.ctx, r.step.bytes); err != nil {
+		return err
+	}
 	select {
 	case r.steps <- r.step:
 		r.step = r.take()

@@ -24,10 +24,11 @@ type Step struct {
 	Last bool
 
 	run      *run
-	expected uint64 // the target's sequence before
-	seq      uint64 // after
-	purgeSeq uint64 // after; 0: as before
-	trimmed  uint64 // entries of the purge log up to here are gone in the source
+	filling  *storage.Filling // instead of all that follows
+	expected uint64           // the target's sequence before
+	seq      uint64           // after
+	purgeSeq uint64           // after; 0: as before
+	trimmed  uint64           // entries of the purge log up to here are gone in the source
 	erased   []string
 	purges   []storage.Purge
 	docs     []storage.StoredDoc
@@ -45,6 +46,9 @@ type content struct {
 
 // Fill puts the step into a batch of the target's writer.
 func (s *Step) Fill(b *storage.Batch) error {
+	if s.filling != nil {
+		return s.filling.Ingest()
+	}
 	t := s.run.Target
 	if t.Counters().Seq != s.expected {
 		return errOwn()

@@ -69,3 +69,14 @@ func DecodeChange(b []byte, c *Change) error {
 	}
 	return nil
 }
+
+// ChangeID returns the id that a sequence entry names. It aliases b.
+func ChangeID(b []byte) ([]byte, error) {
+	r := cursor{b: b}
+	head := r.byte()
+	id := r.take(r.uvarint())
+	if r.bad || head&^changeDeleted != valueVersion {
+		return nil, Corrupt("sequence entry")
+	}
+	return id, nil
+}
