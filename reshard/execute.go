@@ -10,7 +10,6 @@ import (
 
 	"divan/cluster/meta"
 	"divan/reshard/job"
-	"divan/shard"
 	"divan/shard/ring"
 	"divan/storage/fault"
 	"divan/storage/pause"
@@ -229,7 +228,13 @@ func (w *work) do(ctx context.Context, j *job.Job, todo *job.Todo) error {
 		return w.r.o.Map.AddCopies(ctx, j.Database, j.DatabaseID, out)
 	case job.Propose:
 		return w.r.table.propose(ctx, j, todo.Changes)
-	case job.Clone, job.Index, job.Locals:
+	case job.Clone:
+		db, ok := w.r.table.database(j)
+		if !ok {
+			return nil // which is seen next
+		}
+		return w.cloneAll(ctx, db, j, todo.Ranges)
+	case job.Index, job.Locals:
 		db, ok := w.r.table.database(j)
 		if !ok {
 			return nil // which is seen next
@@ -248,19 +253,14 @@ func (w *work) do(ctx context.Context, j *job.Job, todo *job.Todo) error {
 //
 // When the map has changed so that there is nothing to do it does nothing: that is seen next.
 func (w *work) doTo(ctx context.Context, db *meta.Database, j *job.Job, what job.Action, r ring.Range) error {
-	o := shard.CloneOptions{Source: j.Name(), Target: db.CopyName(r), Range: r, Partitioned: db.Partitioned, Progress: w.task.progress}
+	o := w.cloneOptions(db, j, r)
 	if there, err := w.made(ctx, j, o.Target); err != nil || !there {
 		return err
 	}
-	switch what {
-	case job.Index:
+	if what == job.Index {
 		return w.r.o.Index(ctx, db.Name, o.Target)
-	case job.Locals:
-		return w.r.o.Clones.LocalDocs(ctx, o)
-	default:
-		_, err := w.r.o.Clones.Range(ctx, o)
-		return err
 	}
+	return w.r.o.Clones.LocalDocs(ctx, o)
 }
 
 // made waits until this node has the copy that the map has, and not an older one of that name.

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/bandwidth"
 	"divan/cluster/config"
 	"divan/reshard/job"
 	"divan/shard"
@@ -53,7 +54,8 @@ type Options struct {
 type Resharder struct {
 	o     Options
 	table *Table
-	wake  chan struct{} // has one token when Run is to look
+	limit *bandwidth.Limit // of all clones
+	wake  chan struct{}    // has one token when Run is to look
 
 	mu struct {
 		sync.Mutex
@@ -67,6 +69,7 @@ func New(o Options) (*Resharder, error) {
 		return nil, errors.New("reshard: an option is missing")
 	}
 	r := &Resharder{o: o, table: NewTable(o.Records, o.Map, o.Config), wake: make(chan struct{}, 1)}
+	r.limit = bandwidth.New(func() int64 { return o.Config.Load().Reshard.MaxBytesPerSecond })
 	r.mu.works = map[string]*work{}
 	return r, nil
 }

@@ -41,7 +41,7 @@ func TestClusterSettings(t *testing.T) {
 		},
 		"mem3":           {"sync_delay": "10", "sync_concurrency": "2", "sync_batch_size": "7", "sync_batch_count": "3", "sync_max_bytes_per_second": "infinity"},
 		"global_changes": {"max_event_delay": "1", "max_write_delay": "2", "update_db": "false"},
-		"reshard":        {"max_jobs": "3", "max_history": "0", "max_retries": "0", "retry_interval_sec": "2", "require_node_param": "true"},
+		"reshard":        {"max_jobs": "3", "max_history": "0", "max_retries": "0", "retry_interval_sec": "2", "max_bytes_per_second": "infinity", "require_node_param": "true"},
 	})
 	want := Clustering{
 		Cluster: Cluster{
@@ -53,7 +53,7 @@ func TestClusterSettings(t *testing.T) {
 		Fabric:        Default().Fabric,
 		GlobalChanges: GlobalChanges{MaxEventDelay: time.Millisecond, MaxWriteDelay: 2 * time.Millisecond},
 		Replicator:    Default().Replicator,
-		Reshard:       Reshard{MaxJobs: 3, MaxHistory: 20, MaxRetries: 0, RetryInterval: 2 * time.Second, RequireNode: true},
+		Reshard:       Reshard{MaxJobs: 3, MaxHistory: 20, MaxRetries: 0, RetryInterval: 2 * time.Second, MaxBytesPerSecond: Infinity, RequireNode: true},
 	}
 	if !reflect.DeepEqual(s.Clustering, want) {
 		t.Errorf("%+v", s.Clustering)

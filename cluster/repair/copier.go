@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/bandwidth"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/ring"
@@ -53,8 +54,8 @@ type Copier struct {
 	source, target End
 	limits         shard.Limits
 	log            *zap.Logger
-	batch          int        // documents asked about at once
-	bandwidth      *bandwidth // nil: no limit
+	batch          int              // documents asked about at once
+	bandwidth      *bandwidth.Limit // nil: no limit
 	progress       *progress
 
 	seen uint64 // the target's purges that the source has done as well
@@ -184,5 +185,5 @@ func (c *Copier) wait(ctx context.Context, bytes int) error {
 	}
 	c.progress.rest()
 	defer c.progress.touch()
-	return c.bandwidth.wait(ctx, bytes)
+	return c.bandwidth.Wait(ctx, bytes)
 }

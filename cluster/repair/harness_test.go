@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"divan/cluster/bandwidth"
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/storage"
@@ -261,7 +262,7 @@ func (n *node) pushTo(to *node, copies Copies) *push {
 			return digest(ctx, to.Local, &message{Copy: to.copy, Since: since, Limit: limit, Seed: &s})
 		},
 	}
-	p.batch, p.bandwidth = 500, &bandwidth{rate: func() int64 { return math.MaxInt64 }}
+	p.batch, p.bandwidth = 500, bandwidth.New(func() int64 { return math.MaxInt64 })
 	return p
 }
 

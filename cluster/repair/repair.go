@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"divan/cluster/bandwidth"
 	"divan/cluster/config"
 	"divan/cluster/meta"
 	"divan/cluster/replica"
@@ -58,7 +59,7 @@ type Options struct {
 type Repair struct {
 	o         Options
 	log       *zap.Logger
-	bandwidth bandwidth
+	bandwidth *bandwidth.Limit
 	wake      chan struct{} // there is something new to decide
 	work      sync.WaitGroup
 
@@ -82,7 +83,7 @@ func New(o Options) (*Repair, error) {
 	if r.log == nil {
 		r.log = zap.NewNop()
 	}
-	r.bandwidth.rate = func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond }
+	r.bandwidth = bandwidth.New(func() int64 { return o.Config.Load().Repair.MaxBytesPerSecond })
 	r.mu.schedule = newSchedule(o.Config.Load().Repair.SyncDelay, r.pairsFrom)
 	r.mu.entropy = antiEntropy{self: o.Node, jitter: r.mu.schedule.jitter}
 	r.mu.tell = make(map[missing]struct{})
@@ -204,7 +205,7 @@ func (r *Repair) pushPair(ctx context.Context, it *item) ending {
 			return r.ask(ctx, it.node, message{Op: opDigest, Copy: it.target(), Since: since, Limit: limit, Seed: &s})
 		},
 	}
-	p.batch, p.bandwidth, p.progress = cfg.BatchSize, &r.bandwidth, it.progress
+	p.batch, p.bandwidth, p.progress = cfg.BatchSize, r.bandwidth, it.progress
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.progress.stall = time.AfterFunc(stallTime, func() { cancel(errStalled) })

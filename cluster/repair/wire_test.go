@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"divan/cluster/bandwidth"
 	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/cluster/wire/simnet"
@@ -119,7 +120,7 @@ func TestNetworkFailsDuringPush(t *testing.T) {
 		a.put("att", doc.Rev{}, `{}`, a.attach("att", "large", 1, content(3_000_000, 'a')))
 		started := time.Now()
 		p := a.pushTo(b, peer)
-		p.bandwidth.rate = func() int64 { return 1_000_000 }
+		p.bandwidth = bandwidth.New(func() int64 { return 1_000_000 })
 		done := make(chan error)
 		go func() {
 			_, err := p.run(wire.ForRepair(context.Background()))
