@@ -133,7 +133,7 @@ func TestStopJob(t *testing.T) {
 		w.onClone(untilStopped)
 		id := w.mustSplit("pond")
 		w.state(id, time.Second)
-		if tasks := w.r.Tasks(); len(tasks) != 1 || tasks[0].Step != job.InitialCopy || tasks[0].Done != 1 || tasks[0].Total != 2 {
+		if tasks := w.r.Tasks(); len(tasks) != 1 || tasks[0].Step != job.InitialCopy || tasks[0].Done != 2 || tasks[0].Total != 4 {
 			t.Errorf("%+v", tasks)
 		}
 		if err := w.r.table.StopJob(t.Context(), id, "enough"); err != nil {

@@ -5,8 +5,8 @@
 // An Engine opens stores on demand and closes those that nobody uses. A Store
 // is read by many goroutines and written by one: the shard's writer builds a
 // Batch, applies it (visible at once), goes on with the next one and waits for
-// durability in order. FORMAT.md describes every byte on disk; keys.go is the
-// only code that builds a key.
+// durability in order. FORMAT.md describes every byte on disk; package
+// keyspace is the only code that builds a key.
 //
 // # Where to look
 //
