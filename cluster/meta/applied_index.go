@@ -25,7 +25,7 @@ func soleMemberKey() []byte { return []byte("divan_alone") }
 type appliedIndex struct {
 	group  *Group
 	fsm    *stateMachine
-	stores *openStores
+	stores *nodeStores
 }
 
 // keep writes down what was applied until ctx ends. A group of one does

@@ -2,8 +2,8 @@ package meta
 
 import "context"
 
-// Catalog is the databases of the cluster: what this node knows of them, and how they are made,
-// altered (change_db.go) and deleted.
+// Catalog is the databases of the cluster: what this node knows of them, and how they are made, altered
+// and deleted (change_db.go).
 type Catalog struct {
 	fsm      *stateMachine
 	proposer *proposer

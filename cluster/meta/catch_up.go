@@ -12,7 +12,7 @@ import (
 type Reader struct {
 	group  *Group
 	fsm    *stateMachine
-	stores *openStores
+	stores *nodeStores
 	calls  chan catchUp // of CatchUp
 }
 

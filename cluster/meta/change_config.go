@@ -55,7 +55,7 @@ func (f *Configuration) Set(ctx context.Context, c ConfigChange) (old string, er
 	} else if err := f.write(ctx, c, metapb.ConfigChange_SET); err != nil {
 		return "", err
 	}
-	f.note("configuration set", c)
+	f.logChange("configuration set", c)
 	return old, nil
 }
 
@@ -81,7 +81,7 @@ func (f *Configuration) Delete(ctx context.Context, c ConfigChange) (old string,
 		return "", err
 	}
 	c.Value = ""
-	f.note("configuration deleted", c)
+	f.logChange("configuration deleted", c)
 	return old, nil
 }
 
@@ -116,7 +116,7 @@ func changeConfigCommand(c *metapb.ConfigChange) *metapb.Command {
 	return &metapb.Command{Op: &metapb.Command_ChangeConfig{ChangeConfig: c}}
 }
 
-func (f *Configuration) note(msg string, c ConfigChange) {
+func (f *Configuration) logChange(msg string, c ConfigChange) {
 	value := c.Value
 	if config.Sensitive(c.Section, c.Key) {
 		value = "****"

@@ -122,7 +122,7 @@ type CopyChange struct {
 type Copies struct {
 	fsm      *stateMachine
 	proposer *proposer
-	stores   *openStores
+	stores   *nodeStores
 	log      *zap.Logger
 }
 

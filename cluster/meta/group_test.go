@@ -343,7 +343,6 @@ func TestRaftLog(t *testing.T) {
 // A message to a follower must get there in time, also when it has the largest
 // entries that clients can make: at 10 MB in a second, which any network has.
 func TestMessagesFitTheirTimeout(t *testing.T) {
-
 	const perSecond, timeout = 10 << 20, 10 // of the transport, in seconds
 	if most := raftConfig("", raftTimeout, raftlog.New(zap.NewNop())).MaxAppendEntries * maxSecurity; most > perSecond*timeout {
 		t.Errorf("a message can have %d MB", most>>20)

@@ -26,7 +26,7 @@ type leadership struct {
 	group      *Group
 	fsm        *stateMachine
 	proposer   *proposer
-	stores     *openStores
+	stores     *nodeStores
 	membership *membership
 	admission  *admission
 	copies     *Copies

@@ -139,7 +139,7 @@ func New(o Options) (*Meta, error) {
 		o.Logger = zap.NewNop()
 	}
 	m := &Meta{Group: newGroup(&o), fsm: newStateMachine(o.Self.Name, o.Config), ready: newReadiness(), stop: make(chan struct{})}
-	stores, log := &openStores{}, o.Logger
+	stores, log := &nodeStores{}, o.Logger
 	m.proposer = &proposer{group: m.Group, fsm: m.fsm, stores: stores, ready: m.ready, versionTurn: make(chan struct{}, 1), log: log}
 	m.Reader = &Reader{group: m.Group, fsm: m.fsm, stores: stores, calls: make(chan catchUp)}
 	m.Catalog = &Catalog{fsm: m.fsm, proposer: m.proposer, reader: m.Reader}

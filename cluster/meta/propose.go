@@ -54,7 +54,7 @@ func errRemoved() error { return fault.New(fault.Unavailable, TextRemoved) }
 type proposer struct {
 	group  *Group
 	fsm    *stateMachine
-	stores *openStores
+	stores *nodeStores
 	ready  *readiness
 	log    *zap.Logger
 

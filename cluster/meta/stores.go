@@ -4,9 +4,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"divan/cluster/meta/metapb"
-
 	"github.com/hashicorp/raft"
+
+	"divan/cluster/meta/metapb"
 )
 
 // Stores is where Raft keeps its log, its vote and its snapshots.
@@ -16,11 +16,11 @@ type Stores struct {
 	Snapshots raft.SnapshotStore
 }
 
-// openStores is the stores of this node, nil before Run has opened them.
-type openStores struct{ atomic.Pointer[Stores] }
+// nodeStores is the stores of this node, nil before Run has opened them.
+type nodeStores struct{ atomic.Pointer[Stores] }
 
 // log returns this node's log, nil before Run has opened it.
-func (o *openStores) log() raft.LogStore {
+func (o *nodeStores) log() raft.LogStore {
 	if s := o.Load(); s != nil {
 		return s.Log
 	}

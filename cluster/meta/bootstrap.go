@@ -70,7 +70,7 @@ type bootstrap struct {
 	opts       Options
 	group      *Group
 	fsm        *stateMachine
-	stores     *openStores
+	stores     *nodeStores
 	membership *membership
 }
 
