@@ -93,7 +93,7 @@ func (b *background) refuse() {
 	b.mu.Unlock()
 }
 
-// wait returns when all has ended that runs. What detach runs is ended after some seconds.
+// wait returns when all has ended that runs. The functions of detach are ended after some seconds.
 func (b *background) wait() {
 	late := time.AfterFunc(closePatience, b.giveUp)
 	defer late.Stop()

@@ -40,8 +40,8 @@ type Options struct {
 }
 
 // Local does every operation on the copies of this node. Its own methods read and write
-// the documents of a copy, and what follows from them: listings, changes, purges. What
-// else can be done with copies has a type of its own. It is safe for concurrent use.
+// the documents of a copy, with their listings, changes and purges; every other concern has
+// a type of its own. It is safe for concurrent use.
 type Local struct {
 	Copies      *Copies      // which copies there are: made, removed, held, lost
 	Compactions *Compactions // those that run
