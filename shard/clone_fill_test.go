@@ -154,6 +154,11 @@ func fillSource(t *testing.T) storagetest.CrashFS {
 	if err := n.scatter(context.Background(), rand.New(rand.NewPCG(5, 6)), 30); err != nil {
 		t.Fatal(err)
 	}
+	edits := make([]Edit, 1500) // so that not all is in one table
+	for i := range edits {
+		edits[i] = Edit{ID: fmt.Sprint("many", i), Body: body(300)}
+	}
+	n.edits(true, edits...)
 	n.stop()
 	return disk
 }
@@ -214,6 +219,7 @@ func TestFillPowerCuts(t *testing.T) {
 		ended := disk.count.Load() < n
 		node.stop()
 		if after == nil {
+			t.Logf("%d operations", n-1)
 			break
 		}
 		if ended {

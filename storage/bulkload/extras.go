@@ -22,24 +22,32 @@ type extras struct {
 
 func newExtras(f *filler) (*extras, error) {
 	e := &extras{f: f}
-	var err error
-	for space, w := range map[byte]*walker{keyspace.Bodies: &e.bodies, keyspace.Attachments: &e.contents} {
-		o := &pebble.IterOptions{LowerBound: keyspace.Start(space), UpperBound: keyspace.End(space)}
-		if w.it, err = f.Source.NewIter(o); err != nil {
-			return nil, errors.Join(err, e.close())
-		}
+	if err := e.open(); err != nil {
+		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
 }
 
-func (e *extras) close() error {
-	var errs []error
-	for _, w := range []*walker{&e.bodies, &e.contents} {
-		if w.it != nil {
-			errs = append(errs, w.it.Error(), w.it.Close())
+func (e *extras) open() error {
+	for space, w := range map[byte]*walker{keyspace.Bodies: &e.bodies, keyspace.Attachments: &e.contents} {
+		o := &pebble.IterOptions{LowerBound: keyspace.Start(space), UpperBound: keyspace.End(space)}
+		it, err := e.f.Source.NewIter(o)
+		if err != nil {
+			return err
 		}
+		w.it = it
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+func (e *extras) close() error { return errors.Join(e.bodies.close(), e.contents.close()) }
+
+// rest begins anew where the documents are: see pieceBytes.
+func (e *extras) rest() error {
+	if err := e.close(); err != nil {
+		return err
+	}
+	return e.open()
 }
 
 // copy copies what a document with that record has.

@@ -54,6 +54,7 @@ type filler struct {
 	contents, bodies, docs, aggregates, heads, meta, purges, sequence *stream
 
 	looked, lookedBytes int
+	read                int64  // bytes, of everything
 	sum                 uint64 // over documents, less that over entries of the sequence
 	entries             uint64 // of the sequence
 	key, val            []byte
@@ -100,6 +101,7 @@ func (f *filler) write() error {
 // look notes what was looked at.
 func (f *filler) look(docs, bytes int) error {
 	f.looked += docs
+	f.read += int64(bytes)
 	f.lookedBytes += bytes
 	if f.lookedBytes < lookBytes {
 		return nil
@@ -109,13 +111,38 @@ func (f *filler) look(docs, bytes int) error {
 	return errors.Join(err, f.out.err)
 }
 
-// walk calls fn for each entry of a keyspace from a key on.
-func (f *filler) walk(lo []byte, docs int, fn func(key, value []byte) error) error {
+// pieceBytes is how much is read of a keyspace by one iterator, about: files that
+// compactions of the source have replaced stay on the disk while an iterator is open.
+const pieceBytes = 4 << 20
+
+// walk calls fn for each entry of a keyspace from a key on. Between pieces it calls rest.
+func (f *filler) walk(lo []byte, docs int, fn func(key, value []byte) error, rest func() error) error {
+	for {
+		next, err := f.walkPiece(lo, docs, fn)
+		if next == nil || err != nil {
+			return err
+		}
+		if rest != nil {
+			if err := rest(); err != nil {
+				return err
+			}
+		}
+		lo = next
+	}
+}
+
+// walkPiece returns where the next piece begins; nil: this one was the last.
+func (f *filler) walkPiece(lo []byte, docs int, fn func(key, value []byte) error) (next []byte, err error) {
 	it, err := f.Source.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: keyspace.End(lo[0])})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	begin := f.read
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		if f.read-begin >= pieceBytes {
+			next = bytes.Clone(it.Key())
+			break
+		}
 		var value []byte
 		if value, err = it.ValueAndErr(); err == nil {
 			err = fn(it.Key(), value)
@@ -124,7 +151,7 @@ func (f *filler) walk(lo []byte, docs int, fn func(key, value []byte) error) err
 			err = f.look(docs, len(it.Key())+len(value))
 		}
 	}
-	return errors.Join(err, it.Error(), it.Close())
+	return next, errors.Join(err, it.Error(), it.Close())
 }
 
 // fingerprint is that of a document at a sequence.
@@ -150,7 +177,7 @@ func (f *filler) copyDocs() error {
 			return fmt.Errorf("document %q: %w", id, err)
 		}
 		return nil
-	})
+	}, e.rest)
 	counts.end()
 	f.out.Docs = counts.done
 	return errors.Join(err, e.close())
@@ -224,7 +251,7 @@ func (f *filler) copySequence() error {
 		f.entries++
 		f.sum -= fingerprint(keyspace.BorderHash(id), seq)
 		return nil
-	})
+	}, nil)
 	counts.end()
 	f.out.Seqs = counts.done
 	return err
@@ -244,13 +271,23 @@ func (f *filler) copyPurges() error {
 			f.purges.put(key, value)
 		}
 		return nil
-	})
+	}, nil)
 }
 
 // walker goes to keys in ascending order.
 type walker struct {
 	it *pebble.Iterator
 	on bool // it has been at a key
+}
+
+// close closes the iterator, when there is one.
+func (w *walker) close() error {
+	if w.it == nil {
+		return nil
+	}
+	err := errors.Join(w.it.Error(), w.it.Close())
+	*w = walker{}
+	return err
 }
 
 // nearby is how many entries a walker passes before it seeks.
