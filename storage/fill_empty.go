@@ -18,9 +18,9 @@ type FillOptions struct {
 	Origins []Origin  // that the store has then, the newest first
 	// Belongs reports whether a document belongs into the store.
 	Belongs func(id string) bool
-	// Looked hears now and then how many documents, and bytes, were looked at since. Its
-	// error ends the work.
-	Looked func(docs, bytes int) error
+	// Looked hears now and then how many documents were looked at since, and how many bytes
+	// copied. Its error ends the work.
+	Looked func(docs, copied int) error
 }
 
 // Filling is what an empty store is about to be filled with: tables beside it, durable.
@@ -43,11 +43,11 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 	filled, err := bulkload.Write(bulkload.Options{
 		Source: src.snap, Counters: src.state.counters, Origins: origins, Batch: prev.batch + 1,
 		Partitioned: s.id.Partitioned, Belongs: o.Belongs, Files: fillFiles{s},
-		Looked: func(docs, bytes int) error {
+		Looked: func(docs, copied int) error {
 			if err := errors.Join(s.Err(), src.s.Err(), s.engine.space.Err()); err != nil {
 				return err
 			}
-			return o.Looked(docs, bytes)
+			return o.Looked(docs, copied)
 		},
 	})
 	if err != nil {

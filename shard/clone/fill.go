@@ -14,10 +14,10 @@ func (r *run) fill(ctx context.Context) error {
 	done, total := uint64(0), c.Live+c.Deleted
 	filling, err := r.Target.Fill(storage.FillOptions{
 		Source: r.Source, Origins: r.originsAt(c.Seq), Belongs: r.Belongs,
-		Looked: func(docs, bytes int) error {
+		Looked: func(docs, copied int) error {
 			done += uint64(docs)
 			r.Progress(done, total)
-			return r.pace.wait(ctx, bytes)
+			return r.pace.wait(ctx, copied)
 		},
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// paceBytes is how much is read before the limit of bandwidth is asked, about.
+	// paceBytes is how much is copied before the limit of bandwidth is asked, about.
 	paceBytes = 256 << 10
 	// contended is how long a yield takes when others wait for the processor; one that
 	// nobody uses takes less than a microsecond.
@@ -29,7 +29,7 @@ type pace struct {
 	owed  time.Duration // that it has still to be away
 }
 
-// wait is called after each few of the bytes that a Run reads.
+// wait is called after each slice, with the bytes that it has copied.
 func (p *pace) wait(ctx context.Context, bytes int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -26,6 +26,7 @@ const (
 type Tables struct {
 	files Files
 	paths []string
+	put   int // bytes of all entries since Looked was called
 	all   []*stream // in the order of their keys
 	err   error
 }
@@ -70,6 +71,7 @@ func (t *Tables) create() *sstable.Writer {
 // put adds an entry; keys come in ascending order. Errors are kept.
 func (s *stream) put(key, value []byte) {
 	n := len(key) + len(value)
+	s.t.put += n
 	switch {
 	case s.t.err != nil:
 		return

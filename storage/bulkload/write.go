@@ -26,9 +26,9 @@ type Options struct {
 	// Partitioned says that blocks count bytes.
 	Partitioned bool
 	Belongs     func(id string) bool
-	// Looked hears now and then how many documents, and bytes of everything, were looked
-	// at since. Its error ends the work.
-	Looked func(docs, bytes int) error
+	// Looked hears now and then how many documents were looked at since, and how many bytes
+	// copied. Its error ends the work.
+	Looked func(docs, copied int) error
 	Files  Files
 }
 
@@ -106,8 +106,8 @@ func (f *filler) look(docs, bytes int) error {
 	if f.lookedBytes < lookBytes {
 		return nil
 	}
-	err := f.Looked(f.looked, f.lookedBytes)
-	f.looked, f.lookedBytes = 0, 0
+	err := f.Looked(f.looked, f.out.put)
+	f.looked, f.lookedBytes, f.out.put = 0, 0, 0
 	return errors.Join(err, f.out.err)
 }
 
