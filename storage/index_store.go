@@ -148,7 +148,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 
 func (e *Engine) openInstance(name string) (member, error) {
 	x := &Index{handle: e.newHandle(name)}
-	kind := instance.Kind{Derived: true, TableEnd: func(start []byte) []byte {
+	kind := instance.Kind{Merger: indexMerger(e.o.JoinIndex), Derived: true, TableEnd: func(start []byte) []byte {
 		if len(start) == 0 || start[0] == 0xff {
 			return nil
 		}
