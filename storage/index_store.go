@@ -17,6 +17,7 @@ import (
 
 	"divan/storage/diskspace"
 	"divan/storage/fault"
+	"divan/storage/format"
 	"divan/storage/instance"
 )
 
@@ -148,7 +149,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 
 func (e *Engine) openInstance(name string) (member, error) {
 	x := &Index{handle: e.newHandle(name)}
-	kind := instance.Kind{Merger: indexMerger(e.o.JoinIndex), Derived: true, TableEnd: func(start []byte) []byte {
+	kind := instance.Kind{Merger: format.IndexMerger(e.o.JoinIndex), Derived: true, TableEnd: func(start []byte) []byte {
 		if len(start) == 0 || start[0] == 0xff {
 			return nil
 		}

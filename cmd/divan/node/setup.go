@@ -12,6 +12,7 @@ import (
 	"divan/cluster/setup"
 	"divan/shard"
 	"divan/shard/query"
+	"divan/shard/search/postings"
 	"divan/storage"
 	"divan/storage/fault"
 )
@@ -19,6 +20,7 @@ import (
 func engineOptions(cfg Config, s *config.Snapshot, d descriptors, log *zap.Logger) storage.Options {
 	o := storage.Options{
 		Dir: cfg.DataDir, FS: cfg.fileSystem(), Logger: log.Named("storage"), MaxOpen: storage.DefaultMaxOpen, MaxTables: d.tables,
+		JoinIndex: postings.Join,
 	}
 	if _, said := s.Get("couchdb", "max_dbs_open"); said { // else the engine's own number
 		o.MaxOpen = s.CouchDB.MaxDBsOpen
