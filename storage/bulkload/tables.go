@@ -26,7 +26,7 @@ const (
 type Tables struct {
 	files Files
 	paths []string
-	put   int // bytes of all entries since Looked was called
+	put   int       // bytes of all entries since Looked was called
 	all   []*stream // in the order of their keys
 	err   error
 }
