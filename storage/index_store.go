@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -375,6 +376,9 @@ func (b *IndexBatch) Iterate(lo, hi []byte) (*IndexIterator, error) {
 // Set gives a key a value.
 func (b *IndexBatch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails with a batch that is too large only, as Commit does
 
+// Merge appends to the value of a key; see Options.JoinIndex.
+func (b *IndexBatch) Merge(key, operand []byte) { _ = b.b.Merge(key, operand, nil) } // as Set
+
 // Delete removes a key.
 func (b *IndexBatch) Delete(key []byte) { _ = b.b.Delete(key, nil) }
 
@@ -471,6 +475,19 @@ func (s *IndexSnapshot) Get(dst, key []byte) (value []byte, ok bool, err error) 
 		return dst, false, err
 	}
 	return getAppend(s.snap, dst, key)
+}
+
+// Borrow returns the value of a key without a copy, until back is closed, before the
+// snapshot. There is no such key where back is nil.
+func (s *IndexSnapshot) Borrow(key []byte) (value []byte, back io.Closer, err error) {
+	if err := s.x.Err(); err != nil {
+		return nil, nil, err
+	}
+	value, back, err = s.snap.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil, nil
+	}
+	return value, back, indexError(err)
 }
 
 // Get is IndexSnapshot.Get as of the last committed batch.

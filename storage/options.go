@@ -27,9 +27,8 @@ type Options struct {
 	// ReadOnly has nothing written, whatever there would be to write: stores are read
 	// as they are.
 	ReadOnly bool
-	// JoinIndex may make the value of a key of an index shorter, of which several operands
-	// were put one behind the other, and returns it; what the value means stays the same.
-	// It gets the values of all indexes, damaged ones too. Default: values stay as they are.
+	// JoinIndex returns a value of an index, put together of operands of merges, damaged ones
+	// too, in a shorter form that means the same. Default: values stay as they are.
 	JoinIndex func(key, value []byte) []byte
 	// Logger gets what happens to stores; default nothing.
 	Logger *zap.Logger

@@ -36,7 +36,7 @@ func cutEntry(kind Column, b []byte) (offset uint32, value, rest []byte, ok bool
 		return 0, nil, nil, false
 	}
 	offset, b = uint32(binary.BigEndian.Uint16(b)), b[offsetBytes:]
-	n := 0
+	var n int
 	switch kind {
 	case Lengths:
 		n = 1

@@ -234,3 +234,6 @@ func (v *Inverter) Finish() *Inverted {
 	}
 	return out
 }
+
+// Docs returns how many documents were kept and deleted.
+func (in *Inverted) Docs() int { return len(in.docs) }

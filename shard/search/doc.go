@@ -1,0 +1,13 @@
+// Package search keeps full-text indexes of the copies of a node and answers queries of
+// one copy.
+//
+// An Indexer makes fields of a document. What is stored of them is in package postings;
+// which documents are read when is the work of package index. A query is a tree of package
+// syntax; its words are analysed here, per field, by the Analyzer that the fields of
+// documents went through.
+//
+// A query is evaluated chunk by chunk, document by document in the order of their numbers.
+// What matches many terms (prefixes, wildcards, ranges) becomes a set of 8 KB for each
+// chunk, so that the memory of a query does not grow with what it matches: it is its lists,
+// its sets, and the hits that are asked for.
+package search

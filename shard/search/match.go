@@ -1,0 +1,200 @@
+package search
+
+import (
+	"math"
+
+	"divan/shard/search/postings"
+)
+
+// matcher walks over the documents of a chunk that match, by their offsets.
+type matcher interface {
+	// seek returns the first one that is not below an offset, which does not descend from
+	// call to call; postings.End: there is none.
+	seek(offset uint32) uint32
+	// score is that of the document that seek returned.
+	score() float64
+}
+
+// termNode matches a term.
+type termNode struct {
+	field  string
+	term   []byte
+	weight float64
+}
+
+func (n *termNode) open(e *evaluation) (matcher, error) {
+	m := &termMatcher{n: n, e: e}
+	return m, e.list(&m.list, n.field, n.term)
+}
+
+type termMatcher struct {
+	n    *termNode
+	e    *evaluation
+	list postings.List
+	at   uint32
+}
+
+func (m *termMatcher) seek(offset uint32) uint32 {
+	m.at = m.list.Seek(offset)
+	return m.at
+}
+
+func (m *termMatcher) score() float64 {
+	return tfIDF(float64(m.list.Freq()), m.n.weight, m.e.length(m.n.field, m.at))
+}
+
+// tfIDF is the score of a term or a phrase: weight is idf² and the boost.
+func tfIDF(frequency, weight, length float64) float64 {
+	return math.Sqrt(frequency) * weight / math.Sqrt(length)
+}
+
+// allNode matches everything.
+type allNode struct{ boost float64 }
+
+func (n *allNode) open(e *evaluation) (matcher, error) { return &allMatcher{n.boost, e.size}, nil }
+
+type allMatcher struct {
+	boost float64
+	size  uint32
+}
+
+func (m *allMatcher) seek(offset uint32) uint32 {
+	if offset >= m.size {
+		return postings.End
+	}
+	return offset
+}
+
+func (m *allMatcher) score() float64 { return m.boost }
+
+// setMatcher matches what was found before, all with one score.
+type setMatcher struct {
+	boost float64
+	set   postings.Set
+}
+
+func (m *setMatcher) seek(offset uint32) uint32 { return m.set.Seek(offset) }
+func (m *setMatcher) score() float64            { return m.boost }
+
+// numbersNode matches numbers between two.
+type numbersNode struct {
+	field                        string
+	lower, upper                 float64
+	includesLower, includesUpper bool
+	boost                        float64
+}
+
+func (n *numbersNode) open(e *evaluation) (matcher, error) {
+	m := &setMatcher{boost: n.boost}
+	return m, e.r.EachValue(e.chunk, postings.Numbers, n.field, func(offset uint32, value []byte) {
+		v := postings.DecodeFloat(value)
+		if (v > n.lower || n.includesLower && v == n.lower) && (v < n.upper || n.includesUpper && v == n.upper) {
+			m.set.Add(offset)
+		}
+	})
+}
+
+// booleanNode matches what all of must, at least minimum of should and none of not match.
+type booleanNode struct {
+	must, should, not []node
+	minimum           int
+	clauses           int // of which the share that matches counts for the score; 0: it does not
+}
+
+func (n *booleanNode) open(e *evaluation) (matcher, error) {
+	m := &booleanMatcher{n: n}
+	for _, part := range [...]struct {
+		from []node
+		to   *[]clause
+	}{{n.must, &m.must}, {n.should, &m.should}, {n.not, &m.not}} {
+		*part.to = make([]clause, len(part.from))
+		for i, c := range part.from {
+			opened, err := c.open(e)
+			if err != nil {
+				return nil, err
+			}
+			(*part.to)[i] = clause{m: opened}
+		}
+	}
+	return m, nil
+}
+
+// clause is one of a boolean query, and where it stands.
+type clause struct {
+	m     matcher
+	at    uint32
+	known bool // at is what it returned last
+}
+
+func (c *clause) seek(offset uint32) uint32 {
+	if !c.known || c.at < offset {
+		c.at, c.known = c.m.seek(offset), true
+	}
+	return c.at
+}
+
+type booleanMatcher struct {
+	n                 *booleanNode
+	must, should, not []clause
+	at                uint32
+}
+
+func (m *booleanMatcher) seek(offset uint32) uint32 {
+	for m.at = m.candidate(offset); m.at < postings.End && !m.matches(); {
+		m.at = m.candidate(m.at + 1)
+	}
+	return m.at
+}
+
+// candidate returns the first offset that all of must match, or else one of should.
+func (m *booleanMatcher) candidate(offset uint32) uint32 {
+	if len(m.must) == 0 {
+		first := uint32(postings.End)
+		for i := range m.should {
+			first = min(first, m.should[i].seek(offset))
+		}
+		return first
+	}
+	for i := 0; i < len(m.must) && offset < postings.End; i++ {
+		if at := m.must[i].seek(offset); at > offset {
+			offset, i = at, -1
+		}
+	}
+	return offset
+}
+
+// matches reports whether the other clauses let a candidate pass.
+func (m *booleanMatcher) matches() bool {
+	for i := range m.not {
+		if m.not[i].seek(m.at) == m.at {
+			return false
+		}
+	}
+	found := 0
+	for i := range m.should {
+		if found >= m.n.minimum {
+			return true
+		}
+		if m.should[i].seek(m.at) == m.at {
+			found++
+		}
+	}
+	return found >= m.n.minimum
+}
+
+func (m *booleanMatcher) score() (sum float64) {
+	found := len(m.must)
+	for i := range m.must {
+		sum += m.must[i].m.score()
+	}
+	for i := range m.should {
+		if m.should[i].seek(m.at) == m.at {
+			sum += m.should[i].m.score()
+			found++
+		}
+	}
+	if m.n.clauses > 1 {
+		sum *= float64(found) / float64(m.n.clauses)
+	}
+	return sum
+}
