@@ -64,6 +64,22 @@ func TestManyDocuments(t *testing.T) {
 	n.expectTotal(syntax.All{}, 1998)
 }
 
+// TestDroppedCopy: the index of a copy goes with it.
+func TestDroppedCopy(t *testing.T) {
+	n := start(t, vfs.NewMem())
+	defer n.stop()
+	n.create()
+	n.putAll(10)
+	n.expectTotal(syntax.All{}, 10)
+	must(t, n.shards.Drop(t.Context(), copyName))
+	if _, err := n.indexes.Query(t.Context(), n.request(syntax.All{})); !fault.Is(err, fault.NoCopy) {
+		t.Errorf("a query of a copy that is gone: %v", err)
+	}
+	n.create()
+	n.putAll(3)
+	n.expectTotal(syntax.All{}, 3)
+}
+
 // TestScores: rarer words, more of them and shorter texts are better.
 func TestScores(t *testing.T) {
 	n := start(t, vfs.NewMem())

@@ -81,7 +81,8 @@ func start(t *testing.T, fs vfs.FS) *world {
 	t.Helper()
 	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20, JoinIndex: postings.Join})
 	must(t, err)
-	n := &world{t: t, engine: e, shards: shard.New(shard.Options{Engine: e}), docs: map[string]content{}}
+	n := &world{t: t, engine: e, docs: map[string]content{}}
+	n.shards = shard.New(shard.Options{Engine: e, OnDrop: func(name string) { n.indexes.CopyDropped(name) }})
 	n.indexes = New(Options{Engine: e, Shards: n.shards})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
