@@ -9,8 +9,10 @@ import (
 // Type says what an index holds and which package keeps it.
 type Type string
 
-// View is that of views and of JSON indexes of Mango.
-const View Type = "view"
+const (
+	View   Type = "view"   // views, and JSON indexes of Mango
+	Search Type = "search" // full text
+)
 
 // Name names an index of a copy.
 type Name struct {

@@ -40,6 +40,8 @@ type Definition struct {
 	Analyzer  func(field string) Analyzer // safe for concurrent use
 }
 
+func (d *Definition) name() index.Name { return index.Name{Type: index.Search, Signature: d.Signature} }
+
 // searchIndex is the index.Kind of full-text indexes.
 type searchIndex struct {
 	def *Definition

@@ -31,7 +31,7 @@ func (n *world) putAll(docs int) {
 
 func (n *world) create() {
 	n.t.Helper()
-	must(n.t, n.shards.Create(n.t.Context(), copyName, shard.CreateOptions{}))
+	must(n.t, n.shards.Copies.Create(n.t.Context(), copyName, shard.CreateOptions{}))
 }
 
 // expectTotal fails unless a query finds so many documents.
@@ -71,7 +71,7 @@ func TestDroppedCopy(t *testing.T) {
 	n.create()
 	n.putAll(10)
 	n.expectTotal(syntax.All{}, 10)
-	must(t, n.shards.Drop(t.Context(), copyName))
+	must(t, n.shards.Copies.Drop(t.Context(), copyName))
 	if _, err := n.indexes.Query(t.Context(), n.request(syntax.All{})); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("a query of a copy that is gone: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestCrash(t *testing.T) {
 			if rnd.IntN(2) == 0 {
 				s, err := n.engine.Acquire(copyName)
 				must(t, err)
-				x, err := n.engine.AcquireIndex(s, n.request(nil).Definition.Signature)
+				x, err := n.engine.AcquireIndex(s, n.request(nil).Definition.name().String())
 				must(t, err)
 				must(t, x.Flush())
 				n.engine.ReleaseIndex(x)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"divan/shard"
+	"divan/shard/index"
 	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
 	"divan/storage"
@@ -71,6 +72,7 @@ type world struct {
 	t       *testing.T
 	engine  *storage.Engine
 	shards  *shard.Local
+	manager *index.Manager
 	indexes *Indexes
 	stop    func()
 	docs    map[string]content
@@ -82,11 +84,12 @@ func start(t *testing.T, fs vfs.FS) *world {
 	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20, JoinIndex: postings.Join})
 	must(t, err)
 	n := &world{t: t, engine: e, docs: map[string]content{}}
-	n.shards = shard.New(shard.Options{Engine: e, OnDrop: func(name string) { n.indexes.CopyDropped(name) }})
-	n.indexes = New(Options{Engine: e, Shards: n.shards})
+	n.shards = shard.New(shard.Options{Engine: e, OnDrop: func(name string) { n.manager.CopyDropped(name) }})
+	n.manager = index.New(index.Options{Engine: e, Shards: n.shards})
+	n.indexes = New(n.manager)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{n.indexes.Run, e.Run} {
+	for _, run := range []func(context.Context) error{n.manager.Run, e.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -96,7 +99,7 @@ func start(t *testing.T, fs vfs.FS) *world {
 	n.stop = func() {
 		cancel()
 		running.Wait()
-		for _, err := range []error{n.indexes.Close(), n.shards.Close(), e.Close()} {
+		for _, err := range []error{n.manager.Close(), n.shards.Close(), e.Close()} {
 			must(t, err)
 		}
 	}
@@ -212,7 +215,7 @@ func TestQueries(t *testing.T) {
 		fs := vfs.NewMem()
 		n := start(t, fs)
 		defer func() { n.stop() }()
-		must(t, n.shards.Create(t.Context(), copyName, shard.CreateOptions{}))
+		must(t, n.shards.Copies.Create(t.Context(), copyName, shard.CreateOptions{}))
 		for range rapid.IntRange(1, 4).Draw(r, "rounds") {
 			for range rapid.IntRange(0, 15).Draw(r, "edits") {
 				id := fmt.Sprint("d", rapid.IntRange(0, 20).Draw(r, "id"))
@@ -247,7 +250,7 @@ func TestQueries(t *testing.T) {
 			case 1:
 				s, err := n.engine.Acquire(copyName)
 				must(t, err)
-				x, err := n.engine.AcquireIndex(s, n.request(nil).Definition.Signature)
+				x, err := n.engine.AcquireIndex(s, n.request(nil).Definition.name().String())
 				must(t, err)
 				must(t, x.Compact(t.Context()))
 				n.engine.ReleaseIndex(x)
