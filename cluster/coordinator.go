@@ -190,8 +190,8 @@ func (h *handles) forget(name string) {
 // Close waits for the writes to slower copies that are still under way, for
 // some seconds at most. No operation may be started after Close.
 func (c *Coordinator) Close() error {
-	c.background.refuse()
+	c.refuse()
 	c.leave()
-	c.background.wait()
+	c.wait()
 	return nil
 }

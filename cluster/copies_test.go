@@ -15,7 +15,7 @@ import (
 )
 
 // settleWrites waits for the writes to slower copies.
-func (w *world) settleWrites() { w.background.running.Wait() }
+func (w *world) settleWrites() { w.running.Wait() }
 
 // everywhere returns what each copy of a document's route holds.
 func (w *world) everywhere(t tester, d *DB, id string) map[string]string {

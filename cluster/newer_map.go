@@ -47,21 +47,21 @@ func (d *replicaSet) renewed(ctx context.Context) (*DB, bool) {
 // map, as long as there is one, for those that f returns as open. They may belong to several
 // routes by that. Reads are done unless a copy has refused meanwhile because it knows a newer
 // map; writes when enough copies have taken everything.
-func (s *replicaSet) byNewestMap(ctx context.Context, g routing.Group, id func(i int) string, f func(d *DB, g routing.Group) (open []int)) {
-	d := s.db
+func (d *replicaSet) byNewestMap(ctx context.Context, g routing.Group, id func(i int) string, f func(d *DB, g routing.Group) (open []int)) {
+	newest := d.db
 	for groups := []routing.Group{g}; ; {
 		var open []int
 		for _, g := range groups {
-			open = append(open, f(d, g)...)
+			open = append(open, f(newest, g)...)
 		}
 		if len(open) == 0 {
 			return
 		}
-		next, ok := d.renewed(ctx)
+		next, ok := newest.renewed(ctx)
 		if !ok {
 			return
 		}
-		d, groups = next, next.routing.Group(len(open), func(i int) string { return id(open[i]) })
+		newest, groups = next, next.routing.Group(len(open), func(i int) string { return id(open[i]) })
 		for _, g := range groups {
 			for k, i := range g.Items {
 				g.Items[k] = open[i]

@@ -90,7 +90,7 @@ func TestDropMeetsItsEdit(t *testing.T) {
 			req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{
 				ID: "d", Body: []byte("{}"), Atts: []EditAttachment{n.putBig("d", 1, data)},
 			}}}
-			edit := &updateTask{states: n.Local.states, req: &req, validator: cachingValidator{ctx: context.Background(), req: &req}}
+			edit := &updateTask{states: n.states, req: &req, validator: cachingValidator{ctx: context.Background(), req: &req}}
 			if err := edit.prepare(context.Background()); err != nil {
 				t.Fatal(err)
 			}

@@ -167,7 +167,7 @@ func TestCloneLocalDocsBetween(t *testing.T) {
 	n.createHalves(CreateOptions{})
 	ctx := context.Background()
 	o := halves[0]
-	c := localsClone{states: n.Local.states, ctx: ctx, o: &o}
+	c := localsClone{states: n.states, ctx: ctx, o: &o}
 	n.acquire(t, copyName, func(source *storage.Store) {
 		n.acquire(t, o.Target, func(target *storage.Store) {
 			c.source, c.target = source, target

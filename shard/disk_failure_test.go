@@ -177,7 +177,7 @@ func TestRequestPreparedBeforeTheFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "a", Parent: res[0].Rev, Body: []byte(`{"v":2}`)}}}
-		late := &updateTask{states: n.Local.states, req: &req}
+		late := &updateTask{states: n.states, req: &req}
 		late.validator = cachingValidator{ctx: ctx, req: &req}
 		if err := late.prepare(ctx); err != nil {
 			t.Fatal(err)

@@ -420,7 +420,7 @@ func TestContentDroppedMeanwhile(t *testing.T) {
 	}
 	big := EditAttachment{Attachment: doc.Attachment{Name: "big", Key: [16]byte{1}, Length: 7, StoredLength: 7}}
 	req := UpdateRequest{Copy: copyName, NewEdits: true, Edits: []Edit{{ID: "d", Body: []byte("{}"), Atts: []EditAttachment{big}}, {ID: "e", Body: []byte("{}")}}}
-	task := &updateTask{states: n.Local.states, req: &req, validator: cachingValidator{ctx: ctx, req: &req}}
+	task := &updateTask{states: n.states, req: &req, validator: cachingValidator{ctx: ctx, req: &req}}
 	if err := task.prepare(ctx); err != nil || task.plan.results[0].Err != nil {
 		t.Fatal(err, task.plan.results)
 	}

@@ -9,6 +9,7 @@ import (
 // Type says what an index holds and which package keeps it.
 type Type string
 
+// The types of indexes.
 const (
 	View   Type = "view"   // views, and JSON indexes of Mango
 	Search Type = "search" // full text
