@@ -17,11 +17,11 @@ func (w *work) cloneOptions(db *meta.Database, j *job.Job, r ring.Range) shard.C
 }
 
 // cloneAll clones all targets at once: each reads the same source, which is in the cache
-// then.
+// then. An error of one leaves the others alone: what they have done stays.
 //
 // When the map has changed so that there is nothing to do it does nothing: that is seen next.
 func (w *work) cloneAll(ctx context.Context, db *meta.Database, j *job.Job, ranges []ring.Range) error {
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	p := progress{report: w.task.progress, done: make([]uint64, len(ranges)), total: make([]uint64, len(ranges))}
 	for i, r := range ranges {
 		group.Go(func() error {

@@ -52,6 +52,9 @@ func (s *Store) newBatch(reserve bool) *Batch {
 	return b
 }
 
+// Err returns why the batch cannot be applied, as far as that is known.
+func (b *Batch) Err() error { return b.err }
+
 // note keeps the first error.
 func (b *Batch) note(err error) {
 	if b.err == nil && err != nil {

@@ -44,7 +44,7 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 		Source: src.snap, Counters: src.state.counters, Origins: origins, Batch: prev.batch + 1,
 		Partitioned: s.id.Partitioned, Belongs: o.Belongs, Files: fillFiles{s},
 		Looked: func(docs, copied int) error {
-			if err := errors.Join(s.Err(), src.s.Err(), s.engine.space.Err()); err != nil {
+			if err := errors.Join(s.checkPlace(), src.s.checkPlace(), s.Err(), src.s.Err(), s.engine.space.Err()); err != nil {
 				return err
 			}
 			return o.Looked(docs, copied)
@@ -57,6 +57,17 @@ func (s *Store) Fill(o FillOptions) (*Filling, error) {
 		batch: prev.batch + 1, counters: filled.Counters, last: filled.Last, origins: origins,
 		docs: topBlocksOf(filled.Docs), seqs: topBlocksOf(filled.Seqs),
 	}}, nil
+}
+
+// checkPlace returns fault.NoCopy when the store was dropped while it is in use.
+func (s *Store) checkPlace() error {
+	e := s.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if en := e.mu.entries[s.name]; en == nil || en.dropped {
+		return noStore()
+	}
+	return nil
 }
 
 // topBlocksOf makes the top level of blocks in their order.

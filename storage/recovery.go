@@ -28,8 +28,14 @@ func (s *Store) openPebble() error {
 }
 
 // load reads counters and top-level aggregates, and drops uploads that a crash
-// left without a document.
+// left without a document. Their files go from a full disk too: that gives room back.
 func (s *Store) load(db *pebble.DB) error {
+	if err := s.removeUploadFiles(); err != nil {
+		if !s.inst.ReadOnly() {
+			return err
+		}
+		s.log.Warn("files of uploads stay on a full disk", zap.Error(err))
+	}
 	if !s.inst.ReadOnly() {
 		if err := s.sweepUploads(db); err != nil {
 			return err
@@ -56,9 +62,9 @@ func (s *Store) load(db *pebble.DB) error {
 	return nil
 }
 
-// sweepUploads deletes what was uploaded but not referred to before a crash.
+// removeUploadFiles removes tables that did not become part of the store before a crash.
 // The store is not in use yet.
-func (s *Store) sweepUploads(db *pebble.DB) error {
+func (s *Store) removeUploadFiles() error {
 	files, err := s.engine.o.FS.List(s.inst.Dir)
 	if err != nil {
 		return instance.DiskError("list store", err)
@@ -69,6 +75,16 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 			errs = append(errs, s.engine.o.FS.Remove(s.engine.o.FS.PathJoin(s.inst.Dir, name)))
 		}
 	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove files of uploads: %w", err)
+	}
+	return nil
+}
+
+// sweepUploads deletes what was uploaded but not referred to before a crash.
+// The store is not in use yet.
+func (s *Store) sweepUploads(db *pebble.DB) error {
+	var errs []error
 	b := db.NewBatch()
 	var u uses // of the document of the last upload
 	errs = append(errs, each(db, keyspace.Start(keyspace.Uploads), keyspace.End(keyspace.Uploads), func(k, _ []byte) error {
@@ -80,6 +96,7 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 			return nil
 		}
 		if u.keys == nil || u.id != string(id) {
+			var err error
 			if u, err = readUses(db, string(id)); err != nil {
 				return err
 			}
@@ -91,7 +108,8 @@ func (s *Store) sweepUploads(db *pebble.DB) error {
 		lo, hi := keyspace.AppendContent(nil, u.id, key), keyspace.ContentEnd(u.id, key)
 		return errors.Join(b.Delete(k, nil), b.DeleteRange(lo, hi, nil))
 	}))
-	if err = errors.Join(errs...); err == nil && !b.Empty() {
+	err := errors.Join(errs...)
+	if err == nil && !b.Empty() {
 		// Not synced: what is lost again is swept again.
 		err = b.Commit(pebble.NoSync)
 	}

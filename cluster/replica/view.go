@@ -77,7 +77,7 @@ var IndexCleanup = declare(Operation[CleanupRequest, Done]{
 				return &wirepb.ViewCleanup{Copy: q.Copy, Keep: q.Keep, Type: string(q.Type)}
 			},
 			func(m *wirepb.ViewCleanup) CleanupRequest {
-				return CleanupRequest{name(m.Copy), cmp.Or(index.Type(name(m.Type)), index.View), m.Keep}
+				return CleanupRequest{name(m.Copy), index.Type(name(m.Type)), m.Keep}
 			},
 		}, doneCodec()),
 })

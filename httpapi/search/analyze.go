@@ -39,6 +39,9 @@ func members(c *core.Call) (map[string]json.RawMessage, error) {
 	if err := c.Body.RequireJSON(); err != nil {
 		return nil, err
 	}
+	if _, err := c.Body.ReadAll(c.Config.CouchDB.MaxDocumentSize); err != nil { // no larger text is indexed
+		return nil, err
+	}
 	body, err := c.Body.ReadValue()
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package clone
 
 import (
-	"context"
 	"errors"
 
 	"divan/storage"
@@ -67,10 +66,10 @@ func (r *run) copyContent(id string, a *doc.Attachment) error {
 func (r *run) ingest(id string, key [16]byte) error {
 	var w *storage.AttachmentWriter
 	err := r.Source.Content(id, key, func(chunk []byte) error {
-		if r.ctx.Err() != nil {
-			return context.Cause(r.ctx)
+		err := r.pace.wait(r.ctx, len(chunk))
+		if err != nil {
+			return err
 		}
-		var err error
 		if w == nil {
 			if w, err = r.Target.NewAttachment(id, key); err != nil {
 				return err

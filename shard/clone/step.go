@@ -47,6 +47,9 @@ type content struct {
 // Fill puts the step into a batch of the target's writer.
 func (s *Step) Fill(b *storage.Batch) error {
 	if s.filling != nil {
+		if err := b.Err(); err != nil { // else the store would be filled, and the writer not know it
+			return err
+		}
 		return s.filling.Ingest()
 	}
 	t := s.run.Target

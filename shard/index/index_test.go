@@ -151,6 +151,28 @@ func TestTypesOfIndexes(t *testing.T) {
 	}
 }
 
+// An index of any type that was set aside while another user has it is found again by that one.
+func TestReopenOfAnyType(t *testing.T) {
+	for _, typ := range []Type{View, Search} {
+		n := start(t)
+		n.write(0, 10, 1, false)
+		spec := n.spec()
+		spec.Type = typ
+		one, err := n.m.Acquire(t.Context(), copyName, spec)
+		must(t, err)
+		two, err := n.m.Acquire(t.Context(), copyName, spec)
+		must(t, err)
+		must(t, one.Update(t.Context()))
+		one.Discard(fault.New(fault.Corruption, "damaged"))
+		one.Release()
+		must(t, two.Update(t.Context()))
+		two.Release()
+		if names, err := namesOf(n.engine, copyName); err != nil || !slices.Equal(names, []Name{spec.Name}) {
+			t.Errorf("indexes %v, %v", names, err)
+		}
+	}
+}
+
 // once does something when the first documents are mapped.
 func once(do func()) func([]Doc) error {
 	var first sync.Once

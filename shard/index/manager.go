@@ -270,7 +270,7 @@ func (u *Use) Update(ctx context.Context) error {
 // reopen goes on with the index that has taken the place of a discarded one.
 func (u *Use) reopen() error {
 	e := u.f.m.o.Engine
-	x, err := e.AcquireIndex(u.store, u.f.spec.Signature)
+	x, err := e.AcquireIndex(u.store, u.f.spec.String())
 	if err != nil {
 		return fmt.Errorf("open index of %s: %w", u.f.copyName, err)
 	}

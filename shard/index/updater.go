@@ -85,6 +85,7 @@ func (up *updater) fill(ctx context.Context) error {
 	defer s.Close()
 	if scanned == "" {
 		up.reading.Seq = s.Seq
+		up.f.held = false // the checkpoint went with an index that was dropped
 	}
 	if err := up.begin(ctx, s.Total-s.Before); err != nil {
 		return err

@@ -87,7 +87,7 @@ func (s *Stream) classicEnd(i int) int {
 		end = max(end, s.apostrophes(first.end), s.company(first.end))
 	}
 	if first.one {
-		end = max(end, s.acronym(first.end))
+		end = max(end, s.acronym(i, first.end))
 	}
 	return max(end, s.host(i, first.end), s.number(i, first), s.address(i, first.end))
 }
@@ -142,8 +142,8 @@ func (s *Stream) company(end int) int {
 }
 
 // acronym reads U.S.A. with its last dot.
-func (s *Stream) acronym(end int) int {
-	for count := 0; end < len(s.text) && s.text[end] == '.'; count++ {
+func (s *Stream) acronym(i, end int) int {
+	for count := 0; end < len(s.text) && end-i <= classicLimit && s.text[end] == '.'; count++ {
 		p := s.part(end + 1)
 		if !p.one {
 			if count == 0 {

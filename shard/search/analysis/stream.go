@@ -20,6 +20,7 @@ type Stream struct {
 	text     string
 	classes  *[tabled]class
 	at       int // where the next token is looked for
+	runEnd   int // of a token that is too long, of which pieces were taken; nothing is looked for before
 	position int // of the next token
 	term     []byte
 	pairs    pairs
@@ -107,9 +108,10 @@ const maxTerm = 255
 // piece returns the borders of the next token that is not too long.
 func (s *Stream) piece() (start, end int, ok bool) {
 	for {
-		start, end, ok = s.analyzer.cut(s)
-		if !ok {
-			return 0, 0, false
+		if start, end = s.at, s.runEnd; start >= end {
+			if start, end, ok = s.analyzer.cut(s); !ok {
+				return 0, 0, false
+			}
 		}
 		s.at = end
 		if end-start <= maxTerm {
@@ -123,7 +125,7 @@ func (s *Stream) piece() (start, end int, ok bool) {
 			return start, end, true
 		}
 		if s.analyzer.splits {
-			s.at = cut
+			s.at, s.runEnd = cut, end
 			return start, cut, true
 		}
 		s.position++ // it is dropped, and leaves a gap
