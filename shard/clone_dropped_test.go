@@ -27,13 +27,13 @@ func TestFillOfDropped(t *testing.T) {
 			n.must(n.edits(true, e)[0])
 		}
 		dropped, after := false, 0
-		o.Pace = func(_ context.Context, bytes int) error {
+		o.Pace = func(ctx context.Context, bytes int) error {
 			if dropped {
 				after += bytes
 				return nil
 			}
 			dropped = true
-			return n.Copies.Drop(context.Background(), which)
+			return n.Copies.Drop(ctx, which)
 		}
 		if _, err := n.Clones.Range(context.Background(), o); !fault.Is(err, fault.NoCopy) {
 			t.Errorf("%s was dropped: %v", which, err)
