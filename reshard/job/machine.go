@@ -43,7 +43,7 @@ func (t *Todo) Next() Step {
 // Seen is what the map of a database says of the copies of a job.
 type Seen struct {
 	Database bool      // it is there
-	Source   ring.Copy // of that state; of a merge it is the first that is not full, if any
+	Source   ring.Copy // of that state; of a merge it is the first part that is neither full nor gone, else one that is gone, if any
 	Targets  [2]ring.Copy
 	Covered  bool // its node has copies of the whole range without the source, full or joining
 }
@@ -66,9 +66,10 @@ func (j *Job) See(shards []ring.Shard) *Seen {
 	}
 	s := &Seen{Database: true, Targets: [2]ring.Copy{gone(), gone()}}
 	if j.Type == Merge {
-		for _, r := range j.Parts {
-			if s.Source = find(r, j.Node); s.Source.State != ring.StateFull {
-				break
+		for i, r := range j.Parts {
+			part := find(r, j.Node)
+			if i == 0 || s.Source.State == ring.StateFull || s.Source.State == ring.StateGone && part.State != ring.StateFull {
+				s.Source = part
 			}
 		}
 	} else {

@@ -341,3 +341,24 @@ func TestHalves(t *testing.T) {
 		t.Error("a point is split")
 	}
 }
+
+// TestMergeOfLostParts: when the merged copy is full, every part that joins because it had lost its files
+// goes: also the second one, when the first is gone already.
+func TestMergeOfLostParts(t *testing.T) {
+	parts := ring.Split(2)
+	j := job.NewJob(&job.Source{Type: job.Merge, Node: here, Database: "pond", Range: ring.Full(), Parts: parts}, 0)
+	shards := []ring.Shard{{Range: ring.Full(), Copies: []ring.Copy{{ID: 3, Node: here, State: ring.StateFull}}}}
+	for i, r := range parts {
+		shards = append(shards, ring.Shard{Range: r, Copies: []ring.Copy{{ID: uint64(1 + i), Node: here, State: ring.StateJoining}}})
+	}
+	for len(shards) > 1 {
+		todo := j.Next(j.See(shards), j.Step)
+		if todo.Do != job.Propose || len(todo.Changes) != 1 || todo.Changes[0].To != ring.StateGone {
+			t.Fatalf("with %d parts: %+v", len(shards)-1, todo)
+		}
+		shards = slices.DeleteFunc(shards, func(s ring.Shard) bool { return s.Copies[0].ID == todo.Changes[0].Copy })
+	}
+	if todo := j.Next(j.See(shards), j.Step); todo.Do != job.Finish {
+		t.Errorf("without parts: %+v", todo)
+	}
+}
