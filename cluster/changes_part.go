@@ -182,9 +182,11 @@ func (f *Feed) choices(ctx context.Context, t fanout.Target) []fanout.Target {
 	return copies
 }
 
-// holder returns which of the copies has an id, 0 when none says so soon.
+// holder returns which of the copies has an id, 0 when none says so soon. It is
+// worth some time: a client reads all of a range again that goes on from another
+// copy. The first copy that has the id ends the search.
 func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.CopyID) int {
-	ctx, cancel := context.WithTimeout(ctx, f.db.latency.reads.Patience(fanout.WritePatience))
+	ctx, cancel := context.WithTimeout(ctx, fanout.NudgeLimit)
 	defer cancel()
 	has := func(i int) bool {
 		rep := f.db.replica(copies[i])
@@ -201,7 +203,11 @@ func (f *Feed) holder(ctx context.Context, copies []fanout.Target, id sequence.C
 	var asking sync.WaitGroup
 	for i := range copies {
 		if copies[i].Node != f.db.node {
-			asking.Go(func() { found[i] = has(i) })
+			asking.Go(func() {
+				if found[i] = has(i); found[i] {
+					cancel() // the others need not answer
+				}
+			})
 		}
 	}
 	asking.Wait()

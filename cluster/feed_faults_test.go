@@ -54,7 +54,19 @@ func TestFeedKeepsToItsCopy(t *testing.T) {
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 {
 			t.Fatalf("%v", rows)
 		}
-		w.trouble(silent, far.routing.Routes[0].Near[0].Node)
+		its := far.routing.Routes[0].Near[0].Node
+		well := w.trouble(slow, its)
+		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 {
+			t.Fatalf("from a slow copy: %v", rows)
+		}
+		well()
+		well = w.trouble(silent, far.routing.Routes[0].Near[1].Node)
+		begun := time.Now()
+		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); len(rows) != 3 || time.Since(begun) > fanout.ReadPatience {
+			t.Fatalf("while another copy is silent: %v in %v", rows, time.Since(begun))
+		}
+		well()
+		w.trouble(silent, its)
 		if rows, _, _ := changes(t, d, ChangesQuery{Limit: NoLimit, Since: since(t, last)}); distinctIDs(rows) != 13 {
 			t.Fatalf("without it: %v", rows)
 		}
