@@ -13,7 +13,8 @@ import (
 // Nothing waits for it while it holds a JavaScript VM, and what an update needs to
 // go on is never refused, so that no two updates wait for each other:
 //
-//   - documents are read when there is room for them;
+//   - documents are read when there is room for them; before an update waits for that,
+//     it commits what it has gathered;
 //   - Map takes what is there, and gives a document back that does not fit. That
 //     document is mapped again when it is the next one of its update to be
 //     committed, beyond the budget if need be. One update of the node does that at
@@ -77,10 +78,22 @@ func (a *account) read(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
+// tryRead is read, if there is room.
+func (a *account) tryRead() (n int64, ok bool) {
+	n = min(readRoom, a.b.size/2)
+	if !a.b.room.TryAcquire(n) {
+		return 0, false
+	}
+	a.held.Add(n)
+	return n, true
+}
+
+// share is what an update may take.
+func (a *account) share() int64 { return a.b.size / (1 + max(a.b.updates.Load(), 1)) }
+
 // try takes room that is there.
 func (a *account) try(n int64) bool {
-	share := a.b.size / (1 + max(a.b.updates.Load(), 1))
-	if a.held.Add(n) > share || !a.b.room.TryAcquire(n) {
+	if a.held.Add(n) > a.share() || !a.b.room.TryAcquire(n) {
 		a.held.Add(-n)
 		return false
 	}

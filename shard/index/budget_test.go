@@ -74,6 +74,9 @@ func TestBudget(t *testing.T) {
 			spec := n.spec()
 			spec.Signature = fmt.Sprintf("%016x%016x", round, u)
 			spec.Open = func(context.Context) (Kind, bool, error) { return kind, false, nil }
+			if rng.IntN(2) == 0 {
+				spec.Open = func(context.Context) (Kind, bool, error) { return &gathering{revisions: kind}, false, nil }
+			}
 			mapped := atomic.Int64{}
 			kind.fail = func(Doc) error {
 				switch {

@@ -19,6 +19,7 @@ type DocumentError struct {
 	ID       string
 	Function string // what failed, "map function of view x"; may be empty
 	Err      error
+	Bare     bool // clients are told the reason of Err as it is; the rest is in the log
 }
 
 // Error implements error.
@@ -109,6 +110,9 @@ func (w *failure) fault(design string) error {
 	}
 	if out.Reason == "" {
 		out.Reason = "The document cannot be indexed."
+	}
+	if w.cause.Bare {
+		return out
 	}
 	where := design
 	if w.cause.Function != "" {

@@ -19,6 +19,7 @@ type batch struct {
 	pos     Position                  // and when they are all applied
 	at      func(p *Position, d *Doc) // moves a position behind a document; nil: only the whole batch has one
 	room    int64                     // of the budget, for the documents
+	more    bool                      // something comes behind
 	rows    shard.RowBatch
 	changes shard.ChangeBatch
 }
@@ -31,7 +32,8 @@ type piece struct {
 	mapped Mapped
 	room   *Room
 	last   bool          // of the part
-	ends   bool          // it is the last one of the batch: what is applied is committed
+	ends   bool          // it is the last one of the batch: what is applied is committed, unless more is gathered
+	more   bool          // another batch comes behind
 	err    error         // instead: of the next document, or of what comes between
 	turn   chan struct{} // instead: closed when everything before is committed
 }
@@ -71,7 +73,7 @@ func (b *batch) rest() {
 		b.rows, b.changes = shard.RowBatch{}, shard.ChangeBatch{}
 	}
 	clear(b.docs)
-	b.docs, b.room = b.docs[:0], 0
+	b.docs, b.room, b.more = b.docs[:0], 0, false
 }
 
 // inlineDocs is up to how many documents are mapped where they are read: more
@@ -89,7 +91,7 @@ func (up *updater) feed(ctx context.Context, fresh bool, read readBatch) error {
 	for more := true; more; {
 		began := time.Now()
 		var err error
-		if more, err = up.read(ctx, first, read); err != nil {
+		if more, err = up.read(ctx, first, read, nil); err != nil {
 			return err
 		}
 		background := !up.f.waited()
@@ -109,15 +111,22 @@ func (up *updater) feed(ctx context.Context, fresh bool, read readBatch) error {
 	return nil
 }
 
-// read fills a batch with documents that come after what was read last.
-func (up *updater) read(ctx context.Context, b *batch, read readBatch) (more bool, err error) {
+// read fills a batch with documents that come after what was read last. Before it waits for
+// room it calls full, which may be nil.
+func (up *updater) read(ctx context.Context, b *batch, read readBatch, full func()) (more bool, err error) {
 	if !up.f.m.o.Shards.Copies.Has(up.f.copyName) { // the snapshot would outlive it
 		return false, fault.New(fault.NoCopy, "no_db_file")
 	}
 	b.rest()
 	b.from, b.pos = up.reading, up.reading
-	if b.room, err = up.account.read(ctx); err != nil {
-		return false, err
+	var ok bool
+	if b.room, ok = up.account.tryRead(); !ok {
+		if full != nil {
+			full()
+		}
+		if b.room, err = up.account.read(ctx); err != nil {
+			return false, err
+		}
 	}
 	if more, err = read(b); err != nil {
 		return false, err
@@ -171,8 +180,8 @@ func (up *updater) take(ctx context.Context, p piece, fresh bool) error {
 	if err := up.apply(ctx, &p, fresh); err != nil {
 		return err
 	}
-	up.applied = append(up.applied, p)
-	if p.ends || p.room.last || up.reads || up.b.Len() >= CommitBytes {
+	up.applied, up.weighs = append(up.applied, p), up.weighs+p.room.used
+	if p.ends && !up.gathers(&p) || p.room.last || up.reads || up.large() {
 		return up.commit(ctx)
 	}
 	return nil
@@ -205,7 +214,7 @@ func (up *updater) mapPart(ctx context.Context, of *part, out func(p piece) erro
 		up.weight.add(len(p.docs), room.used)
 		p.pos, p.last = of.b.behind(&pos, p.docs), len(docs) == 0 && err == nil
 		if p.last {
-			p.pos, p.ends = of.pos, of.last
+			p.pos, p.ends, p.more = of.pos, of.last, of.b.more
 		}
 		refused := room.refused
 		if len(p.docs) == 0 && !p.last {
@@ -305,8 +314,14 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 	g.Go(up.f.contained(func() error {
 		defer close(toMap)
 		defer close(inOrder)
+		// What was gathered is committed: this goroutine goes on when there is room.
+		full := func() {
+			turn := make(chan piece, 1)
+			turn <- piece{turn: make(chan struct{}), last: true}
+			send(ctx, inOrder, &part{pieces: turn})
+		}
 		for b := first; ; {
-			if !up.parts(b, func(p *part) bool { return send(ctx, toMap, p) && send(ctx, inOrder, p) }) || !more {
+			if b.more = more; !up.parts(b, func(p *part) bool { return send(ctx, toMap, p) && send(ctx, inOrder, p) }) || !more {
 				return ctx.Err()
 			}
 			var ok bool
@@ -314,7 +329,7 @@ func (up *updater) parallel(ctx context.Context, fresh bool, first *batch, more 
 				return ctx.Err()
 			}
 			var err error
-			if more, err = up.read(ctx, b, read); err != nil {
+			if more, err = up.read(ctx, b, read, full); err != nil {
 				return err
 			}
 		}

@@ -326,7 +326,7 @@ func (f *follower) task() (Task, bool) {
 	defer f.mu.Unlock()
 	p, w := &f.progress, f.mu.failure
 	t := Task{
-		Name: f.spec.Name, Copy: f.copyName, Design: f.spec.Design,
+		Name: f.spec.Name, Copy: f.copyName, Design: f.spec.Design, Label: f.spec.Label,
 		StartedMS: p.started.Load(), UpdatedMS: p.updated.Load(), Done: p.done.Load(), Total: p.total.Load(),
 	}
 	if w != nil {

@@ -142,6 +142,35 @@ func (r *revisions) Apply(b *storage.IndexBatch, m Mapped, first int, fresh bool
 	return n, nil
 }
 
+// gathering is that kind as a Gatherer. A document does not come twice in a batch.
+type gathering struct {
+	*revisions
+	left    []revision
+	flushes int // with something
+}
+
+// Apply implements Kind.
+func (g *gathering) Apply(_ *storage.IndexBatch, m Mapped, first int, _ bool) (n int, err error) {
+	g.left = append(g.left, m.([]revision)[first:]...)
+	return len(m.([]revision)) - first, nil
+}
+
+// Flush implements Gatherer.
+func (g *gathering) Flush(b *storage.IndexBatch) error {
+	if len(g.left) > 0 {
+		g.flushes++
+	}
+	_, err := g.revisions.Apply(b, g.left, 0, false)
+	g.left = nil
+	return err
+}
+
+// Begin implements Kind.
+func (g *gathering) Begin(ctx context.Context, x *storage.Index, changes uint64) (bool, error) {
+	g.left = nil
+	return g.revisions.Begin(ctx, x, changes)
+}
+
 // End implements Kind.
 func (r *revisions) End(context.Context, *storage.Index) error { return nil }
 

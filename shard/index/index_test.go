@@ -80,6 +80,30 @@ func TestAppliesInSeveralBatches(t *testing.T) {
 	}
 }
 
+// A kind that gathers has few commits, and all documents when it is up to date.
+func TestGathers(t *testing.T) {
+	n := start(t)
+	const docs = 6000
+	n.write(0, docs, 1, false)
+	kind := &gathering{revisions: n.kind}
+	spec := n.spec()
+	spec.Open = func(context.Context) (Kind, bool, error) { return kind, false, nil }
+	u, err := n.m.Acquire(t.Context(), copyName, spec)
+	must(t, err)
+	defer u.Release()
+	must(t, u.Update(t.Context()))
+	count, _, err := u.Index.Get(nil, []byte(countKey))
+	must(t, err)
+	if len(count) != docs || kind.flushes != 2 {
+		t.Errorf("%d documents in %d batches", len(count), kind.flushes)
+	}
+	n.write(0, 10, 2, false)
+	must(t, u.Update(t.Context()))
+	if kind.flushes != 3 || len(kind.left) > 0 {
+		t.Errorf("%d batches, %d documents are left", kind.flushes, len(kind.left))
+	}
+}
+
 // The purge log of a copy waits for its indexes; an index that is dropped does not
 // hold it any more.
 func TestPurgeCheckpoint(t *testing.T) {

@@ -50,10 +50,20 @@ type Stages interface {
 	Rest()
 }
 
+// Gatherer is a Kind that gains from large batches: Apply may leave what it takes out of the
+// batch until Flush, and the batch is not committed with each batch of documents, but when
+// more has come together or nothing comes behind.
+type Gatherer interface {
+	Kind
+	// Flush adds to the batch what Apply left out. The batch is committed next.
+	Flush(b *storage.IndexBatch) error
+}
+
 // Spec names an index and says how to make its kind.
 type Spec struct {
 	Name
 	Design string // a design document that wants it, for Task
+	Label  string // what that calls it; empty: it has no name of its own
 	// Open makes the Kind; sequences says that Map always needs Doc.Seq.
 	Open func(ctx context.Context) (kind Kind, sequences bool, err error)
 }

@@ -376,7 +376,7 @@ func (m *Manager) poke() {
 // Task is an update that is under way, or waits to try a document again.
 type Task struct {
 	Name
-	Copy, Design         string
+	Copy, Design, Label  string
 	StartedMS, UpdatedMS int64 // unix time, milliseconds
 	Done, Total          uint64
 
@@ -490,6 +490,12 @@ func (m *Manager) Cleanup(ctx context.Context, copyName string, t Type, keep []s
 		}
 	}
 	return nil
+}
+
+// Has reports whether a copy has an index. The error is fault.NoCopy when there is no such copy.
+func (m *Manager) Has(copyName string, name Name) (bool, error) {
+	names, err := namesOf(m.o.Engine, copyName)
+	return slices.Contains(names, name), err
 }
 
 // drop removes one index. Who reads it goes on until it is done; work on it ends

@@ -52,6 +52,7 @@ func namesOf(e *storage.Engine, copyName string) ([]Name, error) {
 type Definition struct {
 	Name
 	Design string // the id of the document
+	Label  string // what the document calls the index, for Task; empty: it has no name of its own
 	Text   []byte // what counts for the index, as the package of its type reads it
 	Manual bool   // it is brought up to date only by those who ask it ("autoupdate": false)
 }

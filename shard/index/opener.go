@@ -15,7 +15,7 @@ func (m *Manager) Register(t Type, open Opener) { m.openers[t] = open }
 
 // spec says how an index is made.
 func (m *Manager) spec(copyName string, d Definition) Spec {
-	return Spec{Name: d.Name, Design: d.Design, Open: func(ctx context.Context) (Kind, bool, error) {
+	return Spec{Name: d.Name, Design: d.Design, Label: d.Label, Open: func(ctx context.Context) (Kind, bool, error) {
 		open := m.openers[d.Type]
 		if open == nil {
 			return nil, false, fault.Newf(fault.Unavailable, "This node keeps no indexes of the type %q.", d.Type)

@@ -20,6 +20,7 @@ type updater struct {
 	reading Position // as read
 	docs    int      // that were committed
 	applied []piece  // that were not, yet
+	weighs  int64    // bytes of room that those have used
 	key     []byte
 	account *account
 	weight  weight
@@ -163,6 +164,31 @@ func (up *updater) purge(ctx context.Context, upto uint64) error {
 // than many small ones.
 const CommitBytes = 24 << 20
 
+// What a Gatherer gathers: documents, and bytes of room, unless the share of the update is
+// smaller.
+const (
+	gatherDocs  = 5000
+	gatherBytes = 8 << 20
+)
+
+// gathers reports whether more should come together before a commit.
+func (up *updater) gathers(p *piece) bool {
+	if _, ok := up.f.kind.(Gatherer); !ok || !p.more {
+		return false
+	}
+	docs := 0
+	for i := range up.applied {
+		docs += len(up.applied[i].docs)
+	}
+	return docs < gatherDocs && up.weighs < min(gatherBytes, up.account.share()/4)
+}
+
+// large reports that a commit does not wait for the end of its batch of documents.
+func (up *updater) large() bool {
+	_, gathers := up.f.kind.(Gatherer)
+	return up.b.Len() >= CommitBytes || gathers && up.weighs >= CommitBytes
+}
+
 // commit commits what was applied, and gives the memory of that back.
 func (up *updater) commit(ctx context.Context) error {
 	if len(up.applied) == 0 {
@@ -173,6 +199,11 @@ func (up *updater) commit(ctx context.Context) error {
 
 // commitBatch is commit, though there may be nothing whose position is known.
 func (up *updater) commitBatch(ctx context.Context) error {
+	if g, ok := up.f.kind.(Gatherer); ok {
+		if err := g.Flush(up.b); err != nil {
+			return indexed(err)
+		}
+	}
 	if n := len(up.applied); n > 0 {
 		up.pos = up.applied[n-1].pos
 		up.key = up.pos.append(up.key[:0])
@@ -193,7 +224,7 @@ func (up *updater) commitBatch(ctx context.Context) error {
 	}
 	progress.updated.Store(time.Now().UnixMilli())
 	clear(up.applied)
-	up.applied = up.applied[:0]
+	up.applied, up.weighs = up.applied[:0], 0
 	return nil
 }
 
