@@ -2,11 +2,9 @@ package search
 
 import (
 	"math"
-	"strconv"
 
 	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
-	"divan/storage/fault"
 )
 
 // node is a query whose words were analysed and weighed.
@@ -25,66 +23,98 @@ func (e *evaluation) compile(q syntax.Query, boost float64) (node, error) {
 	case *syntax.Boolean:
 		return e.boolean(q, boost)
 	case syntax.Term:
-		if n, ok := parseNumber(q.Text); ok && e.req.Dialect == syntax.Nouveau {
-			if numeric, err := e.r.Has(postings.Numbers, q.Field); numeric || err != nil {
-				return &numbersNode{field: q.Field, lower: n, upper: n, includesLower: true, includesUpper: true, boost: boost}, err
-			}
+		if n, err := e.number(q.Field, q.Text, boost); n != nil || err != nil {
+			return n, err
 		}
 		return e.words(q, boost)
 	case syntax.Phrase:
+		if n, err := e.number(q.Field, q.Text, boost); n != nil || err != nil {
+			return n, err
+		}
 		return e.phrase(q, boost)
 	case syntax.Number:
-		return &numbersNode{field: q.Field, lower: q.Value, upper: q.Value, includesLower: true, includesUpper: true, boost: boost}, nil
+		return &numbersNode{exactly(q.Value), q.Field, boost}, nil
 	case syntax.NumberRange:
-		return &numbersNode{q.Field, q.Lower, q.Upper, q.IncludesLower, q.IncludesUpper, boost}, nil
+		return &numbersNode{NumberRange{"", q.Lower, q.Upper, q.IncludesLower, q.IncludesUpper}, q.Field, boost}, nil
 	case syntax.Range:
 		return e.bounds(q, boost)
-	case syntax.Prefix:
-		text := e.req.Definition.Analyzer(q.Field).Normalize(q.Text)
-		return &termsNode{field: q.Field, from: text, accept: prefixed(text), boost: boost}, nil
-	case syntax.Wildcard:
-		p := e.req.Definition.Analyzer(q.Field).Normalize(q.Pattern)
-		return &termsNode{field: q.Field, from: literalPrefix(p), accept: wildcard(p), boost: boost}, nil
 	case syntax.Fuzzy:
 		return e.fuzzy(q, boost)
 	}
-	return nil, fault.New(fault.BadRequest, "Regular expressions are not supported.")
+	n, err := e.pattern(q, boost)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return e.terms(n)
 }
 
-// parseNumber reads a bound or a word of Nouveau as a number.
-func parseNumber(text string) (float64, bool) {
-	n, err := strconv.ParseFloat(text, 64)
-	return n, err == nil && !math.IsNaN(n)
+// pattern compiles what stands for many terms; nil: it is something else.
+func (e *evaluation) pattern(q syntax.Query, boost float64) (n *termsNode, err error) {
+	switch q := q.(type) {
+	case syntax.Prefix:
+		text := e.def.Analyzers.Of(q.Field).Normalize(q.Text)
+		n = &termsNode{field: q.Field, from: text, accept: prefixed(text), boost: boost}
+	case syntax.Wildcard:
+		p := e.def.Analyzers.Of(q.Field).Normalize(q.Pattern)
+		n = &termsNode{field: q.Field, from: literalPrefix(p), accept: wildcard(p), boost: boost}
+	case syntax.Regexp:
+		n = &termsNode{field: q.Field, boost: boost}
+		n.accept, n.from, err = e.matching(e.def.Analyzers.Of(q.Field).Normalize(q.Pattern))
+	case syntax.Range:
+		a := e.def.Analyzers.Of(q.Field)
+		q.Lower.Text, q.Upper.Text = a.Normalize(q.Lower.Text), a.Normalize(q.Upper.Text)
+		n = &termsNode{field: q.Field, from: q.Lower.Text, accept: between(q.Lower, q.Upper), boost: boost}
+	}
+	return n, err
 }
 
-// bounds compiles a range: over numbers where the field has some, in Nouveau.
+// number compiles a word of a field of numbers of _nouveau; nil: it is another field.
+func (e *evaluation) number(field, text string, boost float64) (node, error) {
+	if t, err := e.fieldType(field); t != postings.DoubleType || err != nil {
+		return nil, err
+	}
+	v, err := syntax.Decimal(text, e.req.Locale)
+	if err != nil {
+		return nil, err
+	}
+	return &numbersNode{exactly(v), field, boost}, nil
+}
+
+// bounds compiles a range: over numbers where the field has those, in _nouveau.
 func (e *evaluation) bounds(q syntax.Range, boost float64) (node, error) {
-	if e.req.Dialect == syntax.Nouveau {
-		n := &numbersNode{q.Field, math.Inf(-1), math.Inf(1), true, true, boost}
-		ok := true
-		if !q.Lower.Open {
-			n.lower, ok = parseNumber(q.Lower.Text)
-			n.includesLower = q.Lower.Inclusive
+	t, err := e.fieldType(q.Field)
+	if err != nil {
+		return nil, err
+	}
+	if t != postings.DoubleType {
+		of, err := e.pattern(q, boost)
+		if err != nil {
+			return nil, err
 		}
-		if !q.Upper.Open && ok {
-			n.upper, ok = parseNumber(q.Upper.Text)
-			n.includesUpper = q.Upper.Inclusive
-		}
-		if numeric, err := e.r.Has(postings.Numbers, q.Field); err != nil || numeric && ok {
-			return n, err
+		return e.terms(of)
+	}
+	n := &numbersNode{NumberRange{"", math.Inf(-1), math.Inf(1), true, true}, q.Field, boost}
+	if !q.Lower.Open {
+		n.IncludesLower = q.Lower.Inclusive
+		if n.Lower, err = syntax.Decimal(q.Lower.Text, e.req.Locale); err != nil {
+			return nil, err
 		}
 	}
-	a := e.req.Definition.Analyzer(q.Field)
-	q.Lower.Text, q.Upper.Text = a.Normalize(q.Lower.Text), a.Normalize(q.Upper.Text)
-	return &termsNode{field: q.Field, from: q.Lower.Text, accept: between(q.Lower, q.Upper), boost: boost}, nil
+	if !q.Upper.Open {
+		n.IncludesUpper = q.Upper.Inclusive
+		if n.Upper, err = syntax.Decimal(q.Upper.Text, e.req.Locale); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
 }
 
 // words compiles a word: any of its tokens.
 func (e *evaluation) words(q syntax.Term, boost float64) (node, error) {
-	tokens := e.req.Definition.Analyzer(q.Field).Tokens(nil, q.Text)
+	tokens := e.tokens(q.Field, q.Text)
 	var some booleanNode
 	for _, t := range tokens {
-		n, err := e.term(q.Field, t.Term, boost)
+		n, err := e.term(q.Field, t.term, boost)
 		if err != nil {
 			return nil, err
 		}
@@ -96,20 +126,19 @@ func (e *evaluation) words(q syntax.Term, boost float64) (node, error) {
 	case 1:
 		return some.should[0], nil
 	}
-	some.minimum, some.clauses = 1, len(tokens)
+	if some.minimum = 1; e.def.Dialect == syntax.Search {
+		some.clauses = len(tokens)
+	}
 	return &some, nil
 }
 
 // term weighs a term.
 func (e *evaluation) term(field string, term []byte, boost float64) (node, error) {
-	idf, err := e.idf(field, term)
-	return &termNode{field, term, idf * idf * boost}, err
-}
-
-// idf says how much a term tells, by how rare it is.
-func (e *evaluation) idf(field string, term []byte) (float64, error) {
-	df, err := e.r.Frequency(field, term)
-	return max(0, 1+math.Log(float64(max(e.r.Live, 1))/float64(df+1))), err
+	if e.byID(field) {
+		return e.named(field, string(term), boost)
+	}
+	w, err := e.weigh(field, boost, term)
+	return &termNode{field, term, w}, err
 }
 
 // boolean compiles clauses.
@@ -139,7 +168,10 @@ func (e *evaluation) boolean(q *syntax.Boolean, boost float64) (node, error) {
 			out.should = append(out.should, clauses[i])
 		}
 	}
-	if out.clauses = len(out.must) + len(out.should); len(out.must) == 0 {
+	if e.def.Dialect == syntax.Search {
+		out.clauses = len(out.must) + len(out.should)
+	}
+	if len(out.must) == 0 {
 		out.minimum = max(1, out.minimum)
 	}
 	return out, nil

@@ -9,5 +9,10 @@
 // A query is evaluated chunk by chunk, document by document in the order of their numbers.
 // What matches many terms (prefixes, wildcards, ranges) becomes a set of 8 KB for each
 // chunk, so that the memory of a query does not grow with what it matches: it is its lists,
-// its sets, and the hits that are asked for.
+// its sets, and the hits that are asked for. Those are bounded (room.go).
+//
+// Collectors take what matches: the first hits (top.go), groups (group.go), counts of facets
+// (counts.go) and of ranges (ranges.go). Filters say what is looked at: drilldown.go, and a
+// partition by its ids (ids.go), which is also how _id is queried. Compare and CompareGroups
+// are the orders in which the answers of copies are merged.
 package search

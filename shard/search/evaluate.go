@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
+	"divan/shard/search/analysis"
+	"divan/shard/search/highlight"
 	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
 	"divan/storage"
@@ -14,53 +17,177 @@ import (
 type evaluation struct {
 	ctx     context.Context
 	r       *postings.Reader
+	def     *Definition
+	query   syntax.Query
 	req     *Request
+	room    room
 	lengths map[string]*postings.Values // by field
+	byByte  [256]float64                // lengths that are known
+	// versions is how many documents scores are reckoned by: dead ones are in the frequencies
+	// of terms as well.
+	versions uint64
+	fields   map[string]postings.FieldTotals
+	filters  []filter
+	// included are the stored fields of Request.IncludeFields.
+	included map[string]struct{}
+	marked   *highlight.Query // what is highlighted, when it is known
 
 	// Of the chunk at hand:
 	chunk  uint32
 	size   uint32
 	lists  []*postings.List
 	opened []io.Closer
+	taken  int   // of the room, for matchers
 	err    error // of what is read while matching
+}
+
+// collector takes the documents that match, in the order of their numbers.
+type collector interface {
+	// collect takes one; m is what matched it.
+	collect(n postings.Number, m matcher) error
+	// finish adds to an answer what was collected.
+	finish(a *Answer) error
+}
+
+// filter says which documents are looked at, without a score.
+type filter interface {
+	// add adds those of the chunk at hand to an empty set.
+	add(e *evaluation, to *postings.Set) error
 }
 
 // checkEvery is how many documents or terms are looked at between two looks at the context.
 const checkEvery = 4096
 
-// run answers a request from a snapshot.
-func run(ctx context.Context, snap *storage.IndexSnapshot, req *Request) (*Answer, error) {
+// newEvaluation returns what answers a request from a snapshot.
+func newEvaluation(ctx context.Context, snap *storage.IndexSnapshot, def *Definition, req *Request) (*evaluation, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	q, err := syntax.Parse(req.Query, def.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	included := make(map[string]struct{}, len(req.IncludeFields))
+	for _, name := range req.IncludeFields {
+		included[name] = struct{}{}
+	}
 	r, err := postings.NewReader(snap)
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation{ctx: ctx, r: r, req: req, lengths: map[string]*postings.Values{}}
-	t, err := newTop(e)
+	return &evaluation{
+		ctx: ctx, r: r, def: def, query: q, req: req, room: room{roomBytes},
+		lengths: map[string]*postings.Values{}, fields: map[string]postings.FieldTotals{}, included: included,
+		versions: r.Versions(),
+	}, nil
+}
+
+// run answers the request.
+func (e *evaluation) run() (*Answer, error) {
+	collectors, err := e.collectors()
 	if err != nil {
 		return nil, err
 	}
-	root, err := e.compile(req.Query, 1)
-	if err != nil || root == nil {
-		return &Answer{}, err
+	root, err := e.compile(e.query, 1)
+	if err != nil {
+		return nil, err
 	}
 	a := &Answer{}
-	for e.chunk = range r.Chunks() {
-		n, err := e.evaluate(root, t)
+	if root != nil {
+		if err := e.openFilters(); err != nil {
+			return nil, err
+		}
+		for e.chunk = range e.r.Chunks() {
+			n, err := e.evaluate(root, collectors)
+			if err != nil {
+				return nil, err
+			}
+			a.Total += n
+		}
+	}
+	for _, c := range collectors {
+		if err := c.finish(a); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// collectors returns what collects the parts of the answer.
+func (e *evaluation) collectors() (out []collector, err error) {
+	var hits collector
+	if e.req.Group != nil {
+		hits, err = newGroupCollector(e)
+	} else {
+		hits, err = newHitCollector(e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, hits)
+	for _, field := range e.req.Counts {
+		c, err := newCounter(e, field)
 		if err != nil {
 			return nil, err
 		}
-		a.Total += n
+		out = append(out, c)
 	}
-	a.Hits, err = t.finish()
-	return a, err
+	for i := range e.req.Ranges {
+		c, err := newRanger(e, &e.req.Ranges[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// openFilters finds out which documents the request is about.
+func (e *evaluation) openFilters() error {
+	if e.req.Partition != "" {
+		s, err := e.partition(e.req.Partition, 0)
+		if err != nil {
+			return err
+		}
+		e.filters = append(e.filters, s)
+	}
+	for i := range e.req.Drilldown {
+		e.filters = append(e.filters, newDrilldown(&e.req.Drilldown[i]))
+	}
+	return nil
+}
+
+// filtered returns what passes all filters in the chunk at hand; nil: there are no filters.
+func (e *evaluation) filtered() (*postings.Set, error) {
+	var all *postings.Set
+	for _, f := range e.filters {
+		one := &postings.Set{}
+		if err := f.add(e, one); err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = one
+		} else {
+			all.Keep(one)
+		}
+		if all.Seek(0) == postings.End {
+			break
+		}
+	}
+	return all, nil
 }
 
 // evaluate looks at the documents of a chunk and returns how many match.
-func (e *evaluation) evaluate(root node, t *top) (total uint64, err error) {
+func (e *evaluation) evaluate(root node, collectors []collector) (total uint64, err error) {
 	defer func() { err = errors.Join(err, e.closeChunk()) }()
-	if e.size, err = e.r.Size(e.chunk); err != nil {
+	if e.ctx.Err() != nil {
+		return 0, e.ctx.Err()
+	}
+	pass, err := e.filtered()
+	if err != nil || pass != nil && pass.Seek(0) == postings.End {
 		return 0, err
 	}
+	e.size = e.r.Size(e.chunk)
 	var dead postings.Set
 	if err := e.r.Dead(e.chunk, &dead); err != nil {
 		return 0, err
@@ -70,19 +197,33 @@ func (e *evaluation) evaluate(root node, t *top) (total uint64, err error) {
 		return 0, err
 	}
 	looked := 0
-	for d := m.seek(0); d < postings.End && e.err == nil; d = m.seek(d + 1) {
+	for d := uint32(0); e.err == nil; d++ {
+		if pass != nil {
+			d = pass.Seek(d)
+		}
+		if d = m.seek(d); d >= postings.End {
+			break
+		}
 		if looked++; looked%checkEvery == 0 && e.ctx.Err() != nil {
 			return 0, e.ctx.Err()
 		}
-		if dead.Has(d) {
+		if dead.Has(d) || pass != nil && !pass.Has(d) {
 			continue
 		}
 		total++
-		if err := t.offer(postings.At(e.chunk, d), m); err != nil {
-			return 0, err
+		for _, c := range collectors {
+			if err := c.collect(postings.At(e.chunk, d), m); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return total, e.err
+}
+
+// take takes room for a matcher of the chunk at hand.
+func (e *evaluation) take(bytes int) error {
+	e.taken += bytes
+	return e.room.take(bytes)
 }
 
 // closeChunk gives back what was read of a chunk, and tells what was damaged.
@@ -94,6 +235,7 @@ func (e *evaluation) closeChunk() (err error) {
 		err = errors.Join(err, c.Close())
 	}
 	e.lists, e.opened = e.lists[:0], e.opened[:0]
+	e.room.left, e.taken = e.room.left+e.taken, 0
 	return err
 }
 
@@ -109,24 +251,23 @@ func (e *evaluation) list(l *postings.List, field string, term []byte) error {
 	return nil
 }
 
-// length returns how many terms a document of the chunk has of a field, about.
-func (e *evaluation) length(field string, offset uint32) float64 {
-	v := e.lengths[field]
-	if v == nil {
-		v = e.r.Values(postings.Lengths, field)
-		e.lengths[field] = v
-	}
-	b, ok, err := v.Seek(postings.At(e.chunk, offset))
-	if err != nil && e.err == nil {
-		e.err = err
-	}
-	if !ok {
-		return 1
-	}
-	return max(1, postings.Length(b[0]))
-}
-
 // occurs is Boolean.Occurs for the clauses of which something is left.
 func (e *evaluation) occurs(b *syntax.Boolean, clauses []node) []syntax.Occur {
-	return b.Occurs(e.req.Dialect, func(i int) bool { return clauses[i] == nil })
+	return b.Occurs(e.def.Dialect, func(i int) bool { return clauses[i] == nil })
+}
+
+// token is a word of a query.
+type token struct {
+	term     []byte
+	position int
+}
+
+// tokens analyses a text of a query as the texts of a field were.
+func (e *evaluation) tokens(field, text string) (out []token) {
+	var s analysis.Stream
+	s.Reset(e.def.Analyzers.Of(field), text)
+	for t, ok := s.Next(); ok; t, ok = s.Next() {
+		out = append(out, token{slices.Clone(t.Term), t.Position})
+	}
+	return out
 }

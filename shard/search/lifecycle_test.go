@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/shard"
+	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -35,7 +36,7 @@ func (n *world) create() {
 }
 
 // expectTotal fails unless a query finds so many documents.
-func (n *world) expectTotal(q syntax.Query, want uint64) {
+func (n *world) expectTotal(q string, want uint64) {
 	n.t.Helper()
 	if _, total := n.ids(n.request(q)); total != want {
 		n.t.Errorf("%s finds %d documents in place of %d", q, total, want)
@@ -49,10 +50,10 @@ func TestManyDocuments(t *testing.T) {
 	defer n.stop()
 	n.create()
 	n.putAll(2000)
-	n.expectTotal(syntax.All{}, 2000)
-	n.expectTotal(syntax.Term{Field: "t", Text: "w3"}, 200)
+	n.expectTotal("*:*", 2000)
+	n.expectTotal("t:w3", 200)
 	n.putAll(100) // again, without a change
-	n.expectTotal(syntax.All{}, 2000)
+	n.expectTotal("*:*", 2000)
 	n.edits = 1
 	n.put("d3", nil)
 	purged, err := n.shards.Purge(t.Context(), copyName, []shard.PurgeItem{{ID: "d13", Revs: []doc.Rev{{Pos: 1, ID: fmt.Sprintf("%032x", 1)}}}})
@@ -60,8 +61,8 @@ func TestManyDocuments(t *testing.T) {
 	if len(purged) != 1 || len(purged[0].Purged) != 1 {
 		t.Fatalf("purged %v", purged)
 	}
-	n.expectTotal(syntax.Term{Field: "t", Text: "w3"}, 198)
-	n.expectTotal(syntax.All{}, 1998)
+	n.expectTotal("t:w3", 198)
+	n.expectTotal("*:*", 1998)
 }
 
 // TestDroppedCopy: the index of a copy goes with it.
@@ -70,14 +71,14 @@ func TestDroppedCopy(t *testing.T) {
 	defer n.stop()
 	n.create()
 	n.putAll(10)
-	n.expectTotal(syntax.All{}, 10)
+	n.expectTotal("*:*", 10)
 	must(t, n.shards.Copies.Drop(t.Context(), copyName))
-	if _, err := n.indexes.Query(t.Context(), n.request(syntax.All{})); !fault.Is(err, fault.NoCopy) {
+	if _, err := n.indexes.Query(t.Context(), n.request("*:*")); !fault.Is(err, fault.NoCopy) {
 		t.Errorf("a query of a copy that is gone: %v", err)
 	}
 	n.create()
 	n.putAll(3)
-	n.expectTotal(syntax.All{}, 3)
+	n.expectTotal("*:*", 3)
 }
 
 // TestScores: rarer words, more of them and shorter texts are better.
@@ -102,9 +103,7 @@ func TestScores(t *testing.T) {
 		{"t:b*", []string{"once", "rare", "twice"}},
 		{`t:"b c d"`, []string{"once", "rare"}},
 	} {
-		q, err := syntax.Parse(c.query, syntax.Search)
-		must(t, err)
-		if got, _ := n.ids(n.request(q)); fmt.Sprint(got) != fmt.Sprint(c.want) {
+		if got, _ := n.ids(n.request(c.query)); fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v in place of %v", c.query, got, c.want)
 		}
 	}
@@ -120,7 +119,7 @@ func TestRefused(t *testing.T) {
 		func(r *Request) { r.Sort = []Sort{{By: ByNumber, Field: "t"}} },
 		func(r *Request) { r.After = &Position{ID: "x"} },
 	} {
-		req := n.request(syntax.All{})
+		req := n.request("*:*")
 		change(&req)
 		if _, err := n.indexes.Query(t.Context(), req); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%v, %v: %v", req.Sort, req.After, err)
@@ -135,11 +134,7 @@ func TestNouveauNumbers(t *testing.T) {
 	n.create()
 	n.putAll(20)
 	for text, want := range map[string]uint64{"n:7": 1, "n:7.0": 1, "t:7": 0, "t:w7": 2, "n:[5 TO 8}": 3, "n>17": 2, "n:[* TO *]": 20, "t:[w8 TO w9]": 4} {
-		q, err := syntax.Parse(text, syntax.Nouveau)
-		must(t, err)
-		req := n.request(q)
-		req.Dialect = syntax.Nouveau
-		if _, total := n.ids(req); total != want {
+		if _, total := n.ids(n.nouveau(text)); total != want {
 			t.Errorf("%s finds %d documents in place of %d", text, total, want)
 		}
 	}
@@ -151,16 +146,17 @@ func TestCrash(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		fs := storagetest.NewCrashFS()
 		n := start(t, fs)
+		n.indexes.chunkBytes = 300
 		n.create()
 		for i := range 5 {
 			for j := range 20 {
 				n.put(fmt.Sprint("d", rnd.IntN(30)), &content{Text: fmt.Sprintf("r%d w%d", i, j%3)})
 			}
-			n.expectTotal(syntax.All{}, uint64(len(n.docs)))
+			n.expectTotal("*:*", uint64(len(n.docs)))
 			if rnd.IntN(2) == 0 {
 				s, err := n.engine.Acquire(copyName)
 				must(t, err)
-				x, err := n.engine.AcquireIndex(s, n.request(nil).Definition.name().String())
+				x, err := n.engine.AcquireIndex(s, indexName.String())
 				must(t, err)
 				must(t, x.Flush())
 				n.engine.ReleaseIndex(x)
@@ -171,17 +167,39 @@ func TestCrash(t *testing.T) {
 		docs := n.docs
 		n.stop()
 		n = start(t, after)
+		n.indexes.chunkBytes = 300
 		n.docs = docs
 		for _, word := range []string{"r4", "w1"} {
-			want := uint64(0)
-			for _, c := range docs {
-				if found, _ := matches(&c, syntax.Term{Field: "t", Text: word}); found {
-					want++
-				}
-			}
-			n.expectTotal(syntax.Term{Field: "t", Text: word}, want)
+			want, _ := n.model().Find(syntax.Term{Field: "t", Text: word})
+			n.expectTotal("t:"+word, uint64(len(want)))
 		}
-		n.expectTotal(syntax.All{}, uint64(len(docs)))
+		n.expectTotal("*:*", uint64(len(docs)))
+		n.stop()
+	}
+}
+
+// TestReplacedOften: documents that were replaced are told as many as they are, whichever
+// chunks they are in, and do not make the words of the others worthless.
+func TestReplacedOften(t *testing.T) {
+	for _, chunkBytes := range []uint64{1, postings.ChunkBytes} {
+		n := start(t, vfs.NewMem())
+		n.indexes.chunkBytes = chunkBytes
+		n.create()
+		for i := range 5 {
+			n.put("a", &content{Text: fmt.Sprint("word ", i)})
+			n.put("b", &content{Text: fmt.Sprint("word word word", i)})
+			n.expectTotal("t:word", 2)
+		}
+		a, err := n.indexes.Query(t.Context(), n.request("t:word"))
+		must(t, err)
+		if a.Hits[1].Order[0].Number <= 0 {
+			t.Errorf("chunks of %d bytes: the scores are %v and %v", chunkBytes, a.Hits[0].Order, a.Hits[1].Order)
+		}
+		info, err := n.indexes.Info(t.Context(), copyName, signature, []byte(definition))
+		must(t, err)
+		if info.Live != 2 || info.Dead > 8 {
+			t.Errorf("chunks of %d bytes: %d documents, %d dead", chunkBytes, info.Live, info.Dead)
+		}
 		n.stop()
 	}
 }

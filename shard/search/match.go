@@ -1,8 +1,6 @@
 package search
 
 import (
-	"math"
-
 	"divan/shard/search/postings"
 )
 
@@ -19,19 +17,23 @@ type matcher interface {
 type termNode struct {
 	field  string
 	term   []byte
-	weight float64
+	weight weight
 }
 
 func (n *termNode) open(e *evaluation) (matcher, error) {
-	m := &termMatcher{n: n, e: e}
+	if err := e.take(matcherBytes); err != nil {
+		return nil, err
+	}
+	m := &termMatcher{n: n, e: e, lengths: e.lengthsOf(n.field)}
 	return m, e.list(&m.list, n.field, n.term)
 }
 
 type termMatcher struct {
-	n    *termNode
-	e    *evaluation
-	list postings.List
-	at   uint32
+	n       *termNode
+	e       *evaluation
+	list    postings.List
+	lengths *postings.Values
+	at      uint32
 }
 
 func (m *termMatcher) seek(offset uint32) uint32 {
@@ -40,12 +42,7 @@ func (m *termMatcher) seek(offset uint32) uint32 {
 }
 
 func (m *termMatcher) score() float64 {
-	return tfIDF(float64(m.list.Freq()), m.n.weight, m.e.length(m.n.field, m.at))
-}
-
-// tfIDF is the score of a term or a phrase: weight is idf² and the boost.
-func tfIDF(frequency, weight, length float64) float64 {
-	return math.Sqrt(frequency) * weight / math.Sqrt(length)
+	return m.n.weight.score(float64(m.list.Freq()), m.e.length(m.lengths, m.at))
 }
 
 // allNode matches everything.
@@ -70,7 +67,12 @@ func (m *allMatcher) score() float64 { return m.boost }
 // setMatcher matches what was found before, all with one score.
 type setMatcher struct {
 	boost float64
-	set   postings.Set
+	set   *postings.Set
+}
+
+// newSet returns an empty set, and takes room for it.
+func (e *evaluation) newSet(boost float64) (*setMatcher, error) {
+	return &setMatcher{boost, &postings.Set{}}, e.take(postings.ChunkSize / 8)
 }
 
 func (m *setMatcher) seek(offset uint32) uint32 { return m.set.Seek(offset) }
@@ -78,17 +80,23 @@ func (m *setMatcher) score() float64            { return m.boost }
 
 // numbersNode matches numbers between two.
 type numbersNode struct {
-	field                        string
-	lower, upper                 float64
-	includesLower, includesUpper bool
-	boost                        float64
+	NumberRange
+	field string
+	boost float64
+}
+
+// exactly is the range of one number.
+func exactly(v float64) NumberRange {
+	return NumberRange{Lower: v, Upper: v, IncludesLower: true, IncludesUpper: true}
 }
 
 func (n *numbersNode) open(e *evaluation) (matcher, error) {
-	m := &setMatcher{boost: n.boost}
+	m, err := e.newSet(n.boost)
+	if err != nil {
+		return nil, err
+	}
 	return m, e.r.EachValue(e.chunk, postings.Numbers, n.field, func(offset uint32, value []byte) {
-		v := postings.DecodeFloat(value)
-		if (v > n.lower || n.includesLower && v == n.lower) && (v < n.upper || n.includesUpper && v == n.upper) {
+		if n.holds(postings.DecodeFloat(value)) {
 			m.set.Add(offset)
 		}
 	})

@@ -1,39 +1,44 @@
 package search
 
 import (
-	"bytes"
+	"math/bits"
 	"slices"
 
 	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
+	"divan/storage/fault"
 )
 
 // phrase compiles tokens at their distances.
 func (e *evaluation) phrase(q syntax.Phrase, boost float64) (node, error) {
-	tokens := e.req.Definition.Analyzer(q.Field).Tokens(nil, q.Text)
+	tokens := e.tokens(q.Field, q.Text)
 	switch len(tokens) {
 	case 0:
 		return nil, nil //nolint:nilnil // nothing is left
 	case 1:
-		return e.term(q.Field, tokens[0].Term, boost)
+		return e.term(q.Field, tokens[0].term, boost)
+	}
+	if t, err := e.fieldType(q.Field); err != nil {
+		return nil, err
+	} else if t == postings.StringType {
+		return nil, fault.Newf(fault.BadRequest, "field %q was indexed without position data; cannot run a phrase query", q.Field)
 	}
 	n := &phraseNode{field: q.Field, slop: q.Slop}
-	sum := 0.0
+	var terms [][]byte
+	known := map[string]int{} // words, by term
 	for _, t := range tokens {
-		idf, err := e.idf(q.Field, t.Term)
-		if err != nil {
-			return nil, err
-		}
-		sum += idf
-		i := slices.IndexFunc(n.words, func(w phraseWord) bool { return bytes.Equal(w.term, t.Term) })
-		if i < 0 {
+		terms = append(terms, t.term)
+		i, ok := known[string(t.term)]
+		if !ok {
 			i = len(n.words)
-			n.words = append(n.words, phraseWord{term: t.Term})
+			known[string(t.term)] = i
+			n.words = append(n.words, phraseWord{term: t.term})
 		}
-		n.words[i].places = append(n.words[i].places, t.Position-tokens[0].Position)
+		n.words[i].places = append(n.words[i].places, t.position-tokens[0].position)
 	}
-	n.weight = sum * sum * boost
-	return n, nil
+	var err error
+	n.weight, err = e.weigh(q.Field, boost, terms...)
+	return n, err
 }
 
 // phraseNode matches words at places that are right up to slop moves.
@@ -41,7 +46,7 @@ type phraseNode struct {
 	field  string
 	words  []phraseWord // different ones; the first has the place 0
 	slop   int
-	weight float64
+	weight weight
 }
 
 // phraseWord is a word and where in the phrase it is, ascending.
@@ -51,7 +56,10 @@ type phraseWord struct {
 }
 
 func (n *phraseNode) open(e *evaluation) (matcher, error) {
-	m := &phraseMatcher{n: n, e: e, lists: make([]postings.List, len(n.words)), positions: make([][]uint32, len(n.words))}
+	if err := e.take(len(n.words) * matcherBytes); err != nil {
+		return nil, err
+	}
+	m := &phraseMatcher{n: n, e: e, lengths: e.lengthsOf(n.field), lists: make([]postings.List, len(n.words)), positions: make([][]uint32, len(n.words))}
 	for i := range n.words {
 		if err := e.list(&m.lists[i], n.field, n.words[i].term); err != nil {
 			return nil, err
@@ -64,8 +72,12 @@ type phraseMatcher struct {
 	n         *phraseNode
 	e         *evaluation
 	lists     []postings.List
+	lengths   *postings.Values
 	positions [][]uint32 // of each word in the document
-	starts    []int
+	starts    []int      // without moves: where the phrase may begin
+	begins    []uint64   // with moves: bits of where it may begin, from -before on
+	before    int
+	work      int // places that were looked at since the last look at the context
 	at        uint32
 	frequency float64
 }
@@ -86,7 +98,12 @@ func (m *phraseMatcher) seek(offset uint32) uint32 {
 		for i := range m.lists {
 			m.positions[i] = m.lists[i].Positions(m.positions[i][:0])
 		}
-		if m.frequency = m.count(); m.frequency > 0 {
+		m.frequency = m.count()
+		switch {
+		case m.e.err != nil:
+			m.frequency, m.at = 0, postings.End
+			return postings.End
+		case m.frequency > 0:
 			return offset
 		}
 	}
@@ -94,27 +111,98 @@ func (m *phraseMatcher) seek(offset uint32) uint32 {
 
 // count returns how often the phrase is in the document; one with moves counts less.
 func (m *phraseMatcher) count() (sum float64) {
-	m.starts = m.starts[:0]
-	for i := range m.n.words {
-		for _, place := range m.n.words[i].places {
-			for _, p := range m.positions[i] {
-				m.starts = append(m.starts, int(p)-place)
-			}
-			if m.n.slop == 0 { // it begins with the first word
-				break
-			}
-		}
-		if m.n.slop == 0 {
-			break
-		}
+	if m.n.slop == 0 {
+		return float64(m.exactly())
 	}
-	slices.Sort(m.starts)
-	for _, start := range slices.Compact(m.starts) {
-		if moves, ok := m.moves(start); ok {
-			sum += 1 / float64(1+moves)
+	if !m.mark() {
+		return 0
+	}
+	for i, word := range m.begins {
+		for ; word != 0; word &= word - 1 {
+			if moves, ok := m.moves(i<<6 + bits.TrailingZeros64(word) - m.before); ok {
+				sum += 1 / float64(1+moves)
+			}
+			if !m.worked(1) {
+				return 0
+			}
 		}
 	}
 	return sum
+}
+
+// mark marks where the phrase may begin: where some word of it is at its place. That is a bit
+// for each position, however often the phrase has the word. It is false when the query ended.
+func (m *phraseMatcher) mark() bool {
+	m.before = 0
+	last := uint32(0)
+	for i := range m.n.words {
+		places := m.n.words[i].places
+		m.before = max(m.before, places[len(places)-1])
+		if p := m.positions[i]; len(p) > 0 {
+			last = max(last, p[len(p)-1])
+		}
+	}
+	n := (int(last)+m.before)>>6 + 1
+	if more := n - cap(m.begins); more > 0 {
+		if m.e.err = m.e.take(more * 8); m.e.err != nil {
+			return false
+		}
+		m.begins = make([]uint64, n)
+	}
+	m.begins = m.begins[:n]
+	clear(m.begins)
+	for i := range m.n.words {
+		for _, place := range m.n.words[i].places {
+			for _, p := range m.positions[i] {
+				at := int(p) - place + m.before
+				m.begins[at>>6] |= 1 << (at & 63)
+			}
+			if !m.worked(len(m.positions[i])) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// worked is called behind some work on one document, which may be long. It is false when
+// the query ended.
+func (m *phraseMatcher) worked(places int) bool {
+	if m.work += places; m.work >= checkEvery {
+		m.work = 0
+		if err := m.e.ctx.Err(); err != nil {
+			m.e.err = err
+		}
+	}
+	return m.e.err == nil
+}
+
+// exactly returns how often the phrase is in the document without moves.
+func (m *phraseMatcher) exactly() int {
+	m.starts = m.starts[:0]
+	for _, p := range m.positions[0] {
+		m.starts = append(m.starts, int(p))
+	}
+	for i := range m.n.words {
+		for at, place := range m.n.words[i].places {
+			if i+at == 0 {
+				continue // where it begins
+			}
+			left, rest := m.starts[:0], m.positions[i]
+			for _, start := range m.starts {
+				for len(rest) > 0 && int(rest[0]) < start+place {
+					rest = rest[1:]
+				}
+				if len(rest) > 0 && int(rest[0]) == start+place {
+					left = append(left, start)
+				}
+			}
+			if m.starts = left; len(left) == 0 || !m.worked(len(left)+len(m.positions[i])) {
+				return 0
+			}
+		}
+	}
+	return len(m.starts)
 }
 
 // moves returns by how much the phrase is stretched that begins at a position; ok is false
@@ -124,7 +212,11 @@ func (m *phraseMatcher) moves(start int) (moves int, ok bool) {
 	for i := range m.n.words {
 		rest := m.positions[i]
 		for _, place := range m.n.words[i].places {
-			at, _ := slices.BinarySearchFunc(rest, start+place, func(p uint32, want int) int { return int(p) - want })
+			m.work++
+			at := 0
+			if len(rest) > 0 && int(rest[0]) < start+place {
+				at, _ = slices.BinarySearchFunc(rest, start+place, func(p uint32, want int) int { return int(p) - want })
+			}
 			if at == len(rest) || int(rest[at]) > start+place+m.n.slop {
 				return 0, false
 			}
@@ -136,5 +228,5 @@ func (m *phraseMatcher) moves(start int) (moves int, ok bool) {
 }
 
 func (m *phraseMatcher) score() float64 {
-	return tfIDF(m.frequency, m.n.weight, m.e.length(m.n.field, m.at))
+	return m.n.weight.score(m.frequency, m.e.length(m.lengths, m.at))
 }

@@ -1,10 +1,10 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +16,9 @@ import (
 
 	"divan/shard"
 	"divan/shard/index"
+	"divan/shard/search/analysis"
 	"divan/shard/search/postings"
+	"divan/shard/search/searchtest"
 	"divan/shard/search/syntax"
 	"divan/storage"
 	"divan/storage/doc"
@@ -26,31 +28,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const copyName = "shards/00000000-ffffffff/db.1763600000"
 
-// words splits at blanks and leaves out "the", which leaves a gap.
-type words struct{}
-
-func (words) Tokens(dst []Token, text string) []Token {
-	for i, w := range strings.Fields(strings.ToLower(text)) {
-		if w != "the" {
-			dst = append(dst, Token{[]byte(w), i})
-		}
-	}
-	return dst
-}
-
-func (words) Normalize(text string) string { return strings.ToLower(text) }
-
 // content is a document of tests.
 type content struct {
 	Text    string
 	Tags    []string
 	Numbers []float64
+	Place   []float64 // longitude and latitude, or only that, or nothing
+	id      string
 }
 
 // indexer makes the fields t, tag and n of such documents.
-type indexer struct{}
+type indexer struct{ nouveau bool }
 
-func (indexer) Index(_ context.Context, dst []Field, d *shard.Doc) ([]Field, error) {
+func (x indexer) Index(_ context.Context, dst []Field, d *shard.Doc) ([]Field, error) {
 	var c content
 	if err := json.Unmarshal(d.Body, &c); err != nil {
 		return dst, err
@@ -60,7 +50,16 @@ func (indexer) Index(_ context.Context, dst []Field, d *shard.Doc) ([]Field, err
 		dst = append(dst, Field{Name: "tag", Text: tag, Indexed: true, Facet: true})
 	}
 	for _, n := range c.Numbers {
-		dst = append(dst, Field{Name: "n", Number: n, IsNumber: true, Indexed: true})
+		dst = append(dst, Field{Name: "n", Number: n, IsNumber: true, Indexed: true, Facet: true})
+	}
+	for i, v := range c.Place {
+		dst = append(dst, Field{Name: []string{"lon", "lat"}[i], Number: v, IsNumber: true, Indexed: true})
+	}
+	if x.nouveau {
+		types := map[string]postings.FieldType{"t": postings.TextType, "tag": postings.StringType, "n": postings.DoubleType, "lon": postings.DoubleType, "lat": postings.DoubleType}
+		for i := range dst {
+			dst[i].Type, dst[i].Exact = types[dst[i].Name], dst[i].Name == "tag"
+		}
 	}
 	return dst, nil
 }
@@ -69,7 +68,7 @@ func (indexer) Close() {}
 
 // world is what a node has of one copy.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	engine  *storage.Engine
 	shards  *shard.Local
 	manager *index.Manager
@@ -79,20 +78,22 @@ type world struct {
 	edits   int
 }
 
-func start(t *testing.T, fs vfs.FS) *world {
-	t.Helper()
+func start(tb testing.TB, fs vfs.FS) *world {
+	tb.Helper()
 	e, err := storage.NewEngine(storage.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20, JoinIndex: postings.Join})
-	must(t, err)
-	n := &world{t: t, engine: e, docs: map[string]content{}}
+	must(tb, err)
+	n := &world{t: tb, engine: e, docs: map[string]content{}}
 	n.shards = shard.New(shard.Options{Engine: e, OnDrop: func(name string) { n.manager.CopyDropped(name) }})
 	n.manager = index.New(index.Options{Engine: e, Shards: n.shards})
-	n.indexes = New(n.manager)
-	ctx, cancel := context.WithCancel(t.Context())
+	n.indexes = New(n.manager, func(_ context.Context, _ string, d *Definition) (Indexer, error) {
+		return indexer{d.Dialect == syntax.Nouveau}, nil
+	})
+	ctx, cancel := context.WithCancel(tb.Context())
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{n.manager.Run, e.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
-				t.Error(err)
+				tb.Error(err)
 			}
 		})
 	}
@@ -100,16 +101,16 @@ func start(t *testing.T, fs vfs.FS) *world {
 		cancel()
 		running.Wait()
 		for _, err := range []error{n.manager.Close(), n.shards.Close(), e.Close()} {
-			must(t, err)
+			must(tb, err)
 		}
 	}
 	return n
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -124,17 +125,33 @@ func (n *world) put(id string, c *content) {
 	delete(n.docs, id)
 	if c != nil {
 		e.Body, _ = json.Marshal(c) // of texts and numbers
-		n.docs[id] = *c
+		kept := *c
+		kept.id = id
+		n.docs[id] = kept
 	}
 	results, err := n.shards.Update(n.t.Context(), shard.UpdateRequest{Copy: copyName, Trusted: true, Edits: []shard.Edit{e}})
 	must(n.t, err)
 	must(n.t, results[0].Err)
 }
 
-func (n *world) request(q syntax.Query) Request {
-	return Request{Copy: copyName, Query: q, Limit: 1000, Definition: &Definition{
-		Signature: "0123456789abcdef0123456789abcdef", Indexer: indexer{}, Analyzer: func(string) Analyzer { return words{} },
-	}}
+// signature and definition are those of the index of tests: "the" leaves a gap.
+const (
+	signature  = "0123456789abcdef0123456789abcdef"
+	definition = `{"type":"search","analyzer":{"name":"standard","stopwords":["the"]},"index":""}`
+
+	nouveauSignature  = "fedcba9876543210fedcba9876543210"
+	nouveauDefinition = `{"type":"nouveau","default_analyzer":"standard","index":""}`
+)
+
+var indexName = index.Name{Type: index.Search, Signature: signature}
+
+func (n *world) request(q string) Request {
+	return Request{Copy: copyName, Signature: signature, Definition: []byte(definition), Query: q, Limit: 1000}
+}
+
+// nouveau is request for the index of _nouveau.
+func (n *world) nouveau(q string) Request {
+	return Request{Copy: copyName, Signature: nouveauSignature, Definition: []byte(nouveauDefinition), Query: q, Limit: 1000}
 }
 
 // ids are those of the hits of a query.
@@ -157,17 +174,21 @@ func drawContent(r *rapid.T) *content {
 		Text:    strings.Join(rapid.SliceOfN(word, 0, 8).Draw(r, "text"), " "),
 		Tags:    rapid.SliceOfN(word, 0, 2).Draw(r, "tags"),
 		Numbers: rapid.SliceOfN(rapid.SampledFrom([]float64{-2, 0, 1.5, 3}), 0, 2).Draw(r, "numbers"),
+		Place:   rapid.SliceOfN(rapid.SampledFrom([]float64{-179, -10, 0, 10, 89}), 0, 2).Draw(r, "place"),
 	}
 }
 
 // drawQuery makes a query of some depth.
 func drawQuery(r *rapid.T, depth int) syntax.Query {
-	field := rapid.SampledFrom([]string{"t", "t", "tag", "none"}).Draw(r, "field")
+	field := rapid.SampledFrom([]string{"t", "t", "tag", "none", "_id"}).Draw(r, "field")
 	word := rapid.SampledFrom(vocabulary[:])
+	if field == idField {
+		word = rapid.SampledFrom([]string{"p1", "p1:d2", "p1:d3", "p2:d1", "a", "the"})
+	}
 	number := rapid.SampledFrom([]float64{-2, 0, 1, 1.5, 3})
-	kinds := 9
+	kinds := 10
 	if depth > 0 {
-		kinds = 12
+		kinds = 13
 	}
 	switch rapid.IntRange(0, kinds).Draw(r, "kind") {
 	case 0:
@@ -180,7 +201,7 @@ func drawQuery(r *rapid.T, depth int) syntax.Query {
 	case 4:
 		return syntax.Prefix{Field: field, Text: word.Draw(r, "word")}
 	case 5:
-		return syntax.Wildcard{Field: field, Pattern: rapid.SampledFrom([]string{"a*b", "a?", "a*", "?b?", "ü*", `a\*`, "b*b*", "a**"}).Draw(r, "pattern")}
+		return syntax.Wildcard{Field: field, Pattern: rapid.SampledFrom([]string{"a*b", "a?", "a*", "b?b", "ü*", `a\*b*`, "b*b*", "a**", "p1*d?", "p?:d2"}).Draw(r, "pattern")}
 	case 6:
 		return syntax.Fuzzy{Field: field, Text: word.Draw(r, "word"), Edits: rapid.IntRange(0, 2).Draw(r, "edits")}
 	case 7:
@@ -196,6 +217,8 @@ func drawQuery(r *rapid.T, depth int) syntax.Query {
 	case 9:
 		return syntax.Number{Field: "n", Value: number.Draw(r, "number")}
 	case 10:
+		return syntax.Regexp{Field: field, Pattern: rapid.SampledFrom([]string{"a.*", "[^a].*", "a(b|c)+", "p1.*", "p<0-1>:.{2}", "~(.*b.*)", "@"}).Draw(r, "regexp")}
+	case 11:
 		return syntax.Boosted{Query: drawQuery(r, 0), Factor: 2.5}
 	}
 	b := &syntax.Boolean{}
@@ -215,10 +238,13 @@ func TestQueries(t *testing.T) {
 		fs := vfs.NewMem()
 		n := start(t, fs)
 		defer func() { n.stop() }()
+		chunkBytes := rapid.SampledFrom([]uint64{1, 1000, postings.ChunkBytes}).Draw(r, "chunk")
+		n.indexes.chunkBytes = chunkBytes
 		must(t, n.shards.Copies.Create(t.Context(), copyName, shard.CreateOptions{}))
 		for range rapid.IntRange(1, 4).Draw(r, "rounds") {
 			for range rapid.IntRange(0, 15).Draw(r, "edits") {
-				id := fmt.Sprint("d", rapid.IntRange(0, 20).Draw(r, "id"))
+				i := rapid.IntRange(0, 20).Draw(r, "id")
+				id := fmt.Sprintf("p%d:d%d", i%3, i)
 				if rapid.IntRange(0, 4).Draw(r, "delete") == 0 {
 					n.put(id, nil)
 				} else {
@@ -226,20 +252,17 @@ func TestQueries(t *testing.T) {
 				}
 			}
 			for range 4 {
-				q := drawQuery(r, 2)
-				req := n.request(q)
+				text := drawQuery(r, 2).String()
+				q, err := syntax.Parse(text, syntax.Search)
+				must(t, err)
+				req := n.request(text)
 				ids, total := n.ids(req)
-				var want []string
-				for id, c := range n.docs {
-					if found, gone := matches(&c, q); found && !gone {
-						want = append(want, id)
-					}
-				}
-				slices.Sort(want)
+				want, _ := n.model().Find(q)
 				if got := slices.Sorted(slices.Values(ids)); !slices.Equal(got, want) || total != uint64(len(want)) {
 					r.Fatalf("%s finds %v (%d) in place of %v of %v", q, got, total, want, n.docs)
 				}
 				checkOrder(r, n, req)
+				checkParts(r, n, req, want)
 			}
 			switch rapid.IntRange(0, 3).Draw(r, "then") {
 			case 0:
@@ -247,10 +270,11 @@ func TestQueries(t *testing.T) {
 				n.stop()
 				n = start(t, fs)
 				n.docs, n.edits = docs, edits
+				n.indexes.chunkBytes = chunkBytes
 			case 1:
 				s, err := n.engine.Acquire(copyName)
 				must(t, err)
-				x, err := n.engine.AcquireIndex(s, n.request(nil).Definition.name().String())
+				x, err := n.engine.AcquireIndex(s, indexName.String())
 				must(t, err)
 				must(t, x.Compact(t.Context()))
 				n.engine.ReleaseIndex(x)
@@ -262,13 +286,15 @@ func TestQueries(t *testing.T) {
 
 // checkOrder reads all hits in some order, at once and page by page.
 func checkOrder(r *rapid.T, n *world, req Request) {
-	switch rapid.IntRange(0, 3).Draw(r, "order") {
+	switch rapid.IntRange(0, 4).Draw(r, "order") {
 	case 0:
 		req.Sort = []Sort{{By: ByID, Descending: true}}
 	case 1:
 		req.Sort = []Sort{{By: ByString, Field: "tag", Descending: rapid.Bool().Draw(r, "descending")}, {By: ByNumber, Field: "n"}}
 	case 2:
 		req.Sort = []Sort{{By: ByNumber, Field: "n", Descending: true}, {By: ByScore}}
+	case 3:
+		req.Sort = []Sort{{By: ByDistance, Field: "lon", LatitudeField: "lat", Longitude: 20, Latitude: -30, Descending: rapid.Bool().Draw(r, "descending")}}
 	}
 	all, total := n.ids(req)
 	if less := func(a, b string) int { return n.compare(&req, a, b) }; req.Sort != nil && req.Sort[len(req.Sort)-1].By != ByScore && !slices.IsSortedFunc(all, less) {
@@ -280,7 +306,14 @@ func checkOrder(r *rapid.T, n *world, req Request) {
 		if err != nil || a.Total != total {
 			r.Fatalf("a page of %d in place of %d, %v", a.Total, total, err)
 		}
-		for _, h := range a.Hits {
+		for i := range a.Hits {
+			h, before := &a.Hits[i], req.After
+			if i > 0 {
+				before = &a.Hits[i-1].Position
+			}
+			if before != nil && Compare(req.Sort, before, &h.Position) >= 0 {
+				r.Fatalf("%v does not come before %v", before, h.Position)
+			}
 			pages = append(pages, h.ID)
 			if len(h.Fields) != 1 || string(h.Fields[0].Value) != n.docs[h.ID].Text {
 				r.Fatalf("%s has %v", h.ID, h.Fields)
@@ -296,18 +329,45 @@ func checkOrder(r *rapid.T, n *world, req Request) {
 	}
 }
 
+// model is another engine with the same documents.
+func (n *world) model() *searchtest.Index {
+	n.t.Helper()
+	fields, err := analysis.SearchFields([]byte(`{"name":"standard","stopwords":["the"]}`))
+	must(n.t, err)
+	// The patterns of tests mean the same in Go, but for these.
+	out := searchtest.New(searchtest.Options{Analyzers: fields, Regexps: strings.NewReplacer("<0-1>", "[01]", "~(.*b.*)", "[^b]*", "@", ".*")})
+	for id, c := range n.docs {
+		values := []searchtest.Value{{Field: "t", Text: c.Text}}
+		for _, tag := range c.Tags {
+			values = append(values, searchtest.Value{Field: "tag", Text: tag})
+		}
+		for _, v := range c.Numbers {
+			values = append(values, searchtest.Value{Field: "n", Number: v, IsNumber: true})
+		}
+		out.Put(id, values)
+	}
+	return out
+}
+
 // compare is the order of tests, of documents.
 func (n *world) compare(req *Request, a, b string) int {
 	x, y := n.docs[a], n.docs[b]
-	for _, s := range req.Sort {
+	return cmp.Or(compareContents(req.Sort, &x, &y), strings.Compare(a, b))
+}
+
+// compareContents leaves the ids out.
+func compareContents(sort []Sort, x, y *content) int {
+	for _, s := range sort {
 		order := 0
 		switch s.By {
 		case ByID:
-			order = strings.Compare(a, b)
+			order = strings.Compare(x.id, y.id)
 		case ByString:
 			order = strings.Compare(greatest(x.Tags), greatest(y.Tags))
 		case ByNumber:
-			order = int(2*greatestNumber(x.Numbers) - 2*greatestNumber(y.Numbers))
+			order = cmp.Compare(greatestNumber(x.Numbers), greatestNumber(y.Numbers))
+		case ByDistance:
+			order = cmp.Compare(x.distance(&s), y.distance(&s))
 		default:
 		}
 		if s.Descending {
@@ -317,7 +377,7 @@ func (n *world) compare(req *Request, a, b string) int {
 			return order
 		}
 	}
-	return strings.Compare(a, b)
+	return 0
 }
 
 func greatest(tags []string) (out string) {
@@ -334,136 +394,4 @@ func greatestNumber(list []float64) float64 {
 		return 0
 	}
 	return slices.Max(list)
-}
-
-// matches looks at one document; gone says that analysis leaves nothing of the query.
-func matches(c *content, q syntax.Query) (found, gone bool) {
-	switch q := q.(type) {
-	case syntax.All:
-		return true, false
-	case syntax.Boosted:
-		return matches(c, q.Query)
-	case *syntax.Boolean:
-		return matchesBoolean(c, q)
-	case syntax.Number:
-		return slices.Contains(c.Numbers, q.Value), false
-	case syntax.NumberRange:
-		return slices.ContainsFunc(c.Numbers, func(n float64) bool {
-			return (n > q.Lower || q.IncludesLower && n == q.Lower) && (n < q.Upper || q.IncludesUpper && n == q.Upper)
-		}), false
-	case syntax.Phrase:
-		tokens := words{}.Tokens(nil, q.Text)
-		return len(tokens) > 0 && matchesPhrase(c.tokens(q.Field), tokens, q.Slop, nil), len(tokens) == 0
-	case syntax.Term:
-		tokens := words{}.Tokens(nil, q.Text)
-		return slices.ContainsFunc(tokens, func(t Token) bool {
-			return c.any(q.Field, func(term string) bool { return term == string(t.Term) })
-		}), len(tokens) == 0
-	case syntax.Prefix:
-		return c.any(q.Field, func(term string) bool { return strings.HasPrefix(term, q.Text) }), false
-	case syntax.Wildcard:
-		return c.any(q.Field, func(term string) bool { return matchesWildcard([]rune(term), []rune(q.Pattern)) }), false
-	case syntax.Fuzzy:
-		return c.any(q.Field, func(term string) bool { return editsOf([]rune(term), []rune(q.Text)) <= q.Edits }), false
-	case syntax.Range:
-		return c.any(q.Field, func(term string) bool {
-			return (q.Lower.Open || term > q.Lower.Text || q.Lower.Inclusive && term == q.Lower.Text) &&
-				(q.Upper.Open || term < q.Upper.Text || q.Upper.Inclusive && term == q.Upper.Text)
-		}), false
-	}
-	return false, false
-}
-
-func matchesBoolean(c *content, q *syntax.Boolean) (found, gone bool) {
-	left, must, should, one := 0, true, 0, false
-	isGone := func(i int) bool { _, gone := matches(c, q.Clauses[i].Query); return gone }
-	for i, occur := range q.Occurs(syntax.Search, isGone) {
-		match, gone := matches(c, q.Clauses[i].Query)
-		if gone {
-			continue
-		}
-		left++
-		switch occur {
-		case syntax.Must:
-			one, must = true, must && match
-		case syntax.MustNot:
-			must = must && !match
-		default:
-			if match {
-				should++
-			}
-		}
-	}
-	return must && (one || should > 0), left == 0
-}
-
-// tokens are those of a field.
-func (c *content) tokens(field string) (out []Token) {
-	switch field {
-	case "t":
-		return words{}.Tokens(nil, c.Text)
-	case "tag":
-		base := 0
-		for _, tag := range c.Tags {
-			for _, t := range (words{}).Tokens(nil, tag) {
-				out = append(out, Token{t.Term, base})
-				base++
-			}
-		}
-	}
-	return out
-}
-
-func (c *content) any(field string, f func(string) bool) bool {
-	return slices.ContainsFunc(c.tokens(field), func(t Token) bool { return f(string(t.Term)) })
-}
-
-// matchesPhrase tries all occurrences for each word of a phrase.
-func matchesPhrase(in, phrase []Token, slop int, chosen map[int]int) bool {
-	at := len(chosen)
-	if at == len(phrase) {
-		shifts := slices.Collect(maps.Values(chosen))
-		return slices.Max(shifts)-slices.Min(shifts) <= slop
-	}
-	for _, t := range in {
-		if _, used := chosen[t.Position]; used || string(t.Term) != string(phrase[at].Term) {
-			continue
-		}
-		with := map[int]int{t.Position: t.Position - phrase[at].Position}
-		maps.Copy(with, chosen)
-		if matchesPhrase(in, phrase, slop, with) {
-			return true
-		}
-	}
-	return false
-}
-
-func matchesWildcard(term, pattern []rune) bool {
-	switch {
-	case len(pattern) == 0:
-		return len(term) == 0
-	case pattern[0] == '*':
-		return matchesWildcard(term, pattern[1:]) || len(term) > 0 && matchesWildcard(term[1:], pattern)
-	case len(term) == 0:
-		return false
-	case pattern[0] == '\\':
-		return term[0] == pattern[1] && matchesWildcard(term[1:], pattern[2:])
-	}
-	return (pattern[0] == '?' || pattern[0] == term[0]) && matchesWildcard(term[1:], pattern[1:])
-}
-
-func editsOf(a, b []rune) int {
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) + len(b)
-	}
-	i, j := len(a)-1, len(b)-1
-	best := min(editsOf(a[:i], b)+1, editsOf(a, b[:j])+1)
-	if a[i] == b[j] {
-		return min(best, editsOf(a[:i], b[:j]))
-	}
-	best = min(best, editsOf(a[:i], b[:j])+1)
-	if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-		best = min(best, editsOf(a[:i-1], b[:j-1])+1)
-	}
-	return best
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
 )
 
@@ -23,20 +24,32 @@ const (
 type termsNode struct {
 	field  string
 	from   string // no term below is accepted
-	accept func(term []byte) verdict
+	accept func(term []byte) (verdict, error)
 	boost  float64
 }
 
+// terms compiles a query of many terms.
+func (e *evaluation) terms(n *termsNode) (node, error) {
+	if e.byID(n.field) {
+		return e.accepted(n)
+	}
+	return n, nil
+}
+
 func (n *termsNode) open(e *evaluation) (matcher, error) {
-	m := &setMatcher{boost: n.boost}
+	m, err := e.newSet(n.boost)
+	if err != nil {
+		return nil, err
+	}
 	return m, e.eachTerm(n.field, n.from, func(term, list []byte) (bool, error) {
-		switch n.accept(term) {
-		case accepted:
+		v, err := n.accept(term)
+		switch {
+		case err != nil:
+			return false, err
+		case v == accepted:
 			return true, m.set.AddList(list)
-		case behind:
-			return false, nil
 		default:
-			return true, nil
+			return v != behind, nil
 		}
 	})
 }
@@ -45,36 +58,38 @@ func (n *termsNode) open(e *evaluation) (matcher, error) {
 func (e *evaluation) eachTerm(field, from string, f func(term, list []byte) (bool, error)) error {
 	looked := 0
 	return e.r.Terms(e.chunk, field, []byte(from), func(term, list []byte) (bool, error) {
-		if looked++; looked%checkEvery == 0 && e.ctx.Err() != nil {
-			return false, e.ctx.Err()
+		if looked += 1 + len(term)/64; looked >= checkEvery {
+			if looked = 0; e.ctx.Err() != nil {
+				return false, e.ctx.Err()
+			}
 		}
 		return f(term, list)
 	})
 }
 
-func prefixed(prefix string) func([]byte) verdict {
-	return func(term []byte) verdict {
+func prefixed(prefix string) func([]byte) (verdict, error) {
+	return func(term []byte) (verdict, error) {
 		if bytes.HasPrefix(term, []byte(prefix)) {
-			return accepted
+			return accepted, nil
 		}
-		return behind
+		return behind, nil
 	}
 }
 
 // between accepts the terms of a range whose lower bound is where it begins.
-func between(lower, upper syntax.Bound) func([]byte) verdict {
-	return func(term []byte) verdict {
+func between(lower, upper syntax.Bound) func([]byte) (verdict, error) {
+	return func(term []byte) (verdict, error) {
 		order := -1
 		if !upper.Open {
 			order = cmp.Compare(string(term), upper.Text)
 		}
 		switch {
 		case order > 0 || order == 0 && !upper.Inclusive:
-			return behind
+			return behind, nil
 		case !lower.Open && !lower.Inclusive && string(term) == lower.Text:
-			return refused
+			return refused, nil
 		}
-		return accepted
+		return accepted, nil
 	}
 }
 
@@ -91,7 +106,7 @@ func literalPrefix(pattern string) string {
 }
 
 // wildcard accepts the terms that match a pattern of syntax.Wildcard.
-func wildcard(pattern string) func([]byte) verdict {
+func wildcard(pattern string) func([]byte) (verdict, error) {
 	const anyRun, anyOne = -1, -2
 	var parts []rune
 	for i := 0; i < len(pattern); {
@@ -109,9 +124,9 @@ func wildcard(pattern string) func([]byte) verdict {
 		parts = append(parts, r)
 	}
 	prefix := []byte(literalPrefix(pattern))
-	return func(term []byte) verdict {
+	return func(term []byte) (verdict, error) {
 		if !bytes.HasPrefix(term, prefix) {
-			return behind
+			return behind, nil
 		}
 		// A failed match goes on behind the last run of any characters, which takes one more.
 		at, back, again := 0, -1, []byte(nil)
@@ -128,10 +143,10 @@ func wildcard(pattern string) func([]byte) verdict {
 				again = again[n:]
 				at, term = back+1, again
 			default:
-				return refused
+				return refused, nil
 			}
 		}
-		return accepted
+		return accepted, nil
 	}
 }
 
@@ -150,28 +165,14 @@ func compareSimilar(a, b similar) int {
 
 // fuzzy compiles a word: any of the nearest terms, of which nearer ones weigh more.
 func (e *evaluation) fuzzy(q syntax.Fuzzy, boost float64) (node, error) {
-	text := e.req.Definition.Analyzer(q.Field).Normalize(q.Text)
+	text := e.def.Analyzers.Of(q.Field).Normalize(q.Text)
 	word := []rune(text)
 	if q.Edits == 0 {
 		return e.term(q.Field, []byte(text), boost)
 	}
-	var best []similar // ascending
-	d := distance{word: word, most: q.Edits}
-	for e.chunk = range e.r.Chunks() {
-		if err := e.eachTerm(q.Field, "", func(term, _ []byte) (bool, error) {
-			edits, ok := d.of(term)
-			if !ok {
-				return true, nil
-			}
-			one := similar{string(term), edits}
-			if i, found := slices.BinarySearchFunc(best, one, compareSimilar); !found && i < nearest {
-				best = slices.Insert(best, i, one)
-				best = best[:min(len(best), nearest)]
-			}
-			return true, nil
-		}); err != nil {
-			return nil, err
-		}
+	best, err := e.similar(q.Field, word, q.Edits)
+	if err != nil {
+		return nil, err
 	}
 	out := &booleanNode{minimum: 1}
 	for _, one := range best {
@@ -183,6 +184,37 @@ func (e *evaluation) fuzzy(q syntax.Fuzzy, boost float64) (node, error) {
 		out.should = append(out.should, n)
 	}
 	return out, nil
+}
+
+// similar finds the nearest terms of a word, ascending.
+func (e *evaluation) similar(field string, word []rune, most int) (best []similar, err error) {
+	d := distance{word: word, most: most}
+	look := func(term []byte) {
+		edits, ok := d.of(term)
+		if !ok {
+			return
+		}
+		one := similar{string(term), edits}
+		if i, found := slices.BinarySearchFunc(best, one, compareSimilar); !found && i < nearest {
+			best = slices.Insert(best, i, one)
+			best = best[:min(len(best), nearest)]
+		}
+	}
+	if e.byID(field) {
+		return best, e.eachNamed(field, "", func(term []byte, _ postings.Number) (bool, error) {
+			look(term)
+			return true, nil
+		})
+	}
+	for e.chunk = range e.r.Chunks() {
+		if err := e.eachTerm(field, "", func(term, _ []byte) (bool, error) {
+			look(term)
+			return true, nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return best, nil
 }
 
 // distance measures how many insertions, deletions, replacements and swaps of neighbours
@@ -210,15 +242,23 @@ func (d *distance) of(term []byte) (edits int, ok bool) {
 		d.lines[i] = slices.Grow(d.lines[i][:0], len(d.word)+1)[:len(d.word)+1]
 	}
 	before, last, line := d.lines[0], d.lines[1], d.lines[2]
-	for j := range line {
+	for j := range min(len(line), d.most+2) {
 		line[j] = j
 	}
+	// Further than most from the diagonal all is beyond most: a line is a few numbers, and the
+	// ones beside them.
 	for i, r := range d.term {
 		before, last, line = last, line, before
-		line[0] = i + 1
-		least := line[0]
-		for j, w := range d.word {
-			replaced := last[j]
+		from, to := max(0, i-d.most), min(len(d.word), i+d.most+1)
+		if line[from] = d.most + 1; from == 0 {
+			line[0] = i + 1
+		}
+		if to < len(d.word) {
+			line[to+1] = d.most + 1
+		}
+		least := line[from]
+		for j := from; j < to; j++ {
+			w, replaced := d.word[j], last[j]
 			if r != w {
 				replaced++
 			}

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -9,161 +8,125 @@ import (
 	"divan/storage/fault"
 )
 
-// top keeps the first hits in the order of a request: a heap with the last one first.
+// top keeps the first hits in an order: a heap with the last one first.
 type top struct {
-	e       *evaluation
-	sort    []Sort
-	columns []*postings.Values // by part of the order; nil: it has none
-	hits    []numbered
-	order   []Value // of the document at hand
+	o     *order
+	limit int
+	after *Position // hits behind this one only; nil: all
+	hits  []numbered
+	err   error // of what is read to compare hits
 }
 
+// numbered is a hit. Its id is read when another one has the same order, or at the end.
 type numbered struct {
-	Position
+	order  []Value
 	number postings.Number
+	id     string
+	known  bool
 }
 
-func newTop(e *evaluation) (*top, error) {
-	t := &top{e: e, sort: e.req.Sort}
-	if len(t.sort) == 0 {
-		t.sort = []Sort{{By: ByScore, Descending: true}}
+// hitCollector collects the hits of a request without groups.
+type hitCollector struct{ top }
+
+func newHitCollector(e *evaluation) (*hitCollector, error) {
+	o, err := newOrder(e, e.req.Sort)
+	if err != nil {
+		return nil, err
 	}
-	t.columns, t.order = make([]*postings.Values, len(t.sort)), make([]Value, len(t.sort))
-	for i, s := range t.sort {
-		switch s.By {
-		case ByNumber:
-			numeric, err := e.r.Has(postings.Numbers, s.Field)
-			if err != nil {
-				return nil, err
-			}
-			strings, err := e.r.Has(postings.Greatest, s.Field)
-			if err != nil {
-				return nil, err
-			}
-			if strings && !numeric {
-				return nil, fault.New(fault.BadRequest, "cannot sort string field as numeric field")
-			}
-			t.columns[i] = e.r.Values(postings.Numbers, s.Field)
-		case ByString:
-			t.columns[i] = e.r.Values(postings.Greatest, s.Field)
-		default:
-		}
-	}
-	if e.req.After != nil && len(e.req.After.Order) != len(t.sort) {
+	if e.req.After != nil && len(e.req.After.Order) != len(o.sort) {
 		return nil, fault.New(fault.BadRequest, "sort order not compatible with given bookmark")
 	}
-	return t, nil
+	return &hitCollector{top{o: o, limit: e.req.Limit, after: e.req.After}}, nil
 }
 
-// offer takes a document that matches, if it is among the first ones.
-func (t *top) offer(n postings.Number, m matcher) error {
-	if t.e.req.Limit <= 0 {
+func (c *hitCollector) collect(n postings.Number, m matcher) error {
+	if c.limit <= 0 {
 		return nil
 	}
-	if err := t.values(n, m); err != nil {
+	if err := c.o.read(n, m); err != nil {
 		return err
 	}
-	if after := t.e.req.After; after != nil {
-		order, err := t.compare(n, after)
+	return c.offer(n)
+}
+
+func (c *hitCollector) finish(a *Answer) (err error) {
+	a.Hits, err = c.sorted()
+	return err
+}
+
+// offer takes a document whose order was read, if it is among the first ones.
+func (t *top) offer(n postings.Number) error {
+	if t.after != nil {
+		order, err := t.o.compare(n, t.after)
 		if err != nil || order <= 0 {
 			return err
 		}
 	}
-	if len(t.hits) == t.e.req.Limit {
-		order, err := t.compare(n, &t.hits[0].Position)
-		if err != nil || order >= 0 {
-			return err
+	full := len(t.hits) == t.limit
+	if full {
+		if t.limit <= 0 {
+			return nil
+		}
+		order := compareValues(t.o.sort, t.o.values, t.hits[0].order)
+		if order == 0 {
+			id, err := t.id(&t.hits[0])
+			if err != nil {
+				return err
+			}
+			if order, err = t.o.compareID(n, id); err != nil {
+				return err
+			}
+		}
+		if order >= 0 {
+			return nil
 		}
 	}
-	id, err := t.e.r.ID(n)
+	values, err := t.o.kept(hitBytes)
 	if err != nil {
 		return err
 	}
-	hit := numbered{Position{slices.Clone(t.order), string(id)}, n}
-	if len(t.hits) < t.e.req.Limit {
+	hit := numbered{order: values, number: n}
+	if !full {
 		t.hits = append(t.hits, hit)
 		t.up()
-		return nil
+		return t.err
 	}
+	t.o.free(t.hits[0].order, hitBytes+len(t.hits[0].id))
 	t.hits[0] = hit
 	t.down()
-	return nil
+	return t.err
 }
 
-// values reads what the document at hand is ordered by.
-func (t *top) values(n postings.Number, m matcher) error {
-	for i, s := range t.sort {
-		v := Value{}
-		switch s.By {
-		case ByScore:
-			v.Number = float64(float32(m.score())) // sums in another order are the same
-		case ByID:
-			id, err := t.e.r.ID(n)
-			if err != nil {
-				return err
-			}
-			v.Text = string(id)
-		case ByNumber:
-			b, ok, err := t.columns[i].Seek(n)
-			for first := true; ok; b, ok, err = t.columns[i].Next() {
-				if number := postings.DecodeFloat(b); first || number > v.Number {
-					v.Number, first = number, false
-				}
-			}
-			if err != nil {
-				return err
-			}
-		case ByString:
-			b, ok, err := t.columns[i].Seek(n)
-			if err != nil {
-				return err
-			}
-			v.Text, v.Missing = string(b), !ok
-			if !ok {
-				v.Text = ""
-			}
+// id returns the id of a hit.
+func (t *top) id(h *numbered) (string, error) {
+	if !h.known {
+		id, err := t.o.e.r.ID(h.number)
+		if err != nil {
+			return "", err
 		}
-		t.order[i] = v
-	}
-	return nil
-}
-
-// compare compares the document at hand to a position. Its id is read only if it has to be.
-func (t *top) compare(n postings.Number, p *Position) (int, error) {
-	if order := t.compareOrder(t.order, p.Order); order != 0 {
-		return order, nil
-	}
-	id, err := t.e.r.ID(n)
-	return cmp.Compare(string(id), p.ID), err
-}
-
-// compareOrder compares the values of two documents.
-func (t *top) compareOrder(a, b []Value) int {
-	for i, s := range t.sort {
-		var order int
-		switch {
-		case s.By == ByString && a[i].Missing != b[i].Missing:
-			if order = 1; a[i].Missing {
-				order = -1
-			}
-		case s.By == ByString || s.By == ByID:
-			order = strings.Compare(a[i].Text, b[i].Text)
-		default:
-			order = cmp.Compare(a[i].Number, b[i].Number)
-		}
-		switch {
-		case order == 0:
-		case s.Descending:
-			return -order
-		default:
-			return order
+		h.id, h.known = string(id), true
+		if err := t.o.e.room.take(len(id)); err != nil {
+			return "", err
 		}
 	}
-	return 0
+	return h.id, nil
 }
 
+// compareHits compares two hits. After an error it means nothing.
 func (t *top) compareHits(a, b *numbered) int {
-	return cmp.Or(t.compareOrder(a.Order, b.Order), strings.Compare(a.ID, b.ID))
+	if order := compareValues(t.o.sort, a.order, b.order); order != 0 {
+		return order
+	}
+	x, err := t.id(a)
+	if err != nil {
+		t.err = err
+		return 0
+	}
+	y, err := t.id(b)
+	if err != nil {
+		t.err = err
+	}
+	return strings.Compare(x, y)
 }
 
 // up moves the hit at the end of the heap to its place.
@@ -196,16 +159,24 @@ func (t *top) down() {
 	}
 }
 
-// finish returns the hits in their order, with what is stored of them.
-func (t *top) finish() ([]Hit, error) {
+// sorted returns the hits in their order, with what is stored of them.
+func (t *top) sorted() ([]Hit, error) {
+	for i := range t.hits {
+		if _, err := t.id(&t.hits[i]); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortFunc(t.hits, func(a, b numbered) int { return t.compareHits(&a, &b) })
 	out := make([]Hit, len(t.hits))
 	for i, h := range t.hits {
-		fields, err := t.e.r.Stored(h.number)
+		fields, err := t.o.e.stored(h.number)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = Hit{h.Position, fields}
+		out[i] = Hit{Position: Position{h.order, h.id}, Fields: fields}
+		if err := t.o.e.highlight(&out[i]); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"sort"
 )
 
 // Column is what a column holds. The entries of a block are in the order of their
@@ -14,19 +15,27 @@ type Column byte
 
 // The columns of a field.
 const (
-	Lengths  Column = 'l' // how many terms a document has of the field, as LengthByte: one entry
-	Numbers  Column = 'n' // numbers: 8 bytes, IEEE 754
-	Greatest Column = 's' // the greatest term of a document: one entry, behind its length
-	Facets   Column = 'f' // values that are counted, each behind its length
+	Lengths      Column = 'l' // how many terms a document has of the field, as LengthByte: one entry
+	Numbers      Column = 'n' // numbers: 8 bytes, IEEE 754
+	Greatest     Column = 's' // the greatest term of a document: one entry, behind its length
+	Facets       Column = 'f' // values that are counted, each behind its length
+	NumberFacets Column = 'm' // numbers that are counted by ranges, as Numbers
 )
 
-// LengthByte keeps a number of terms within 5 % of it: 16 · log2(n + 1).
-func LengthByte(n uint32) byte {
-	return byte(min(math.MaxUint8, math.Round(16*math.Log2(float64(n)+1))))
+// What LengthByte can hold: 8 steps for each doubling, from 2 to the power of -12 on.
+const (
+	lengthSteps = 8
+	lengthShift = 12
+)
+
+// LengthByte keeps a positive length within 5 % of it, from 1/4,096 to a million; what is
+// beyond becomes the next one. A field that was boosted is short.
+func LengthByte(length float64) byte {
+	return byte(max(0, min(math.MaxUint8, math.Round(lengthSteps*(math.Log2(length)+lengthShift)))))
 }
 
 // Length is what LengthByte was made of, about.
-func Length(b byte) float64 { return math.Exp2(float64(b)/16) - 1 }
+func Length(b byte) float64 { return math.Exp2(float64(b)/lengthSteps - lengthShift) }
 
 const offsetBytes = 2
 
@@ -40,7 +49,7 @@ func cutEntry(kind Column, b []byte) (offset uint32, value, rest []byte, ok bool
 	switch kind {
 	case Lengths:
 		n = 1
-	case Numbers:
+	case Numbers, NumberFacets:
 		n = 8
 	default:
 		value, rest, ok = cutText(b)
@@ -63,6 +72,7 @@ type Values struct {
 
 	chunk, block uint32
 	open         bool
+	asked        uint32 // the offset in the block that Seek looked for last
 	rest         []byte // of the block
 	offset       uint32 // of the entry at hand
 	value        []byte
@@ -79,12 +89,21 @@ func (r *Reader) Values(kind Column, field string) *Values {
 // from call to call within a block, or another block is begun.
 func (v *Values) Seek(n Number) (value []byte, ok bool, err error) {
 	chunk, block, offset := n.Chunk(), n.Offset()>>columnBits, n.Offset()&(1<<columnBits-1)
-	if !v.open || v.chunk != chunk || v.block != block || v.have && v.offset > offset {
+	switch same := v.open && v.chunk == chunk && v.block == block; {
+	case same && v.have && v.offset > offset && offset > v.asked: // there is none between what was asked for and the entry at hand
+		v.asked = offset
+		return nil, false, nil
+	case !same || v.have && v.offset > offset:
 		v.key = append(appendColumnKey(v.key[:0], chunk, v.kind, v.field), byte(block))
 		if v.buf, _, err = v.r.snap.Get(v.buf[:0], v.key); err != nil {
 			return nil, false, err
 		}
 		v.open, v.chunk, v.block, v.rest, v.have = true, chunk, block, v.buf, false
+		v.skip(offset)
+	}
+	v.asked = offset
+	if v.have && v.offset < offset {
+		v.skip(offset)
 	}
 	for !v.have || v.offset < offset {
 		if ok, err := v.step(); !ok {
@@ -92,6 +111,20 @@ func (v *Values) Seek(n Number) (value []byte, ok bool, err error) {
 		}
 	}
 	return v.value, v.offset == offset, nil
+}
+
+// skip leaves out entries before an offset, where all entries are of the same length.
+func (v *Values) skip(offset uint32) {
+	n := offsetBytes + 1
+	switch v.kind {
+	case Lengths:
+	case Numbers, NumberFacets:
+		n = offsetBytes + 8
+	default:
+		return
+	}
+	i := sort.Search(len(v.rest)/n, func(i int) bool { return uint32(binary.BigEndian.Uint16(v.rest[i*n:])) >= offset })
+	v.rest = v.rest[i*n:]
 }
 
 // step goes to the next entry.

@@ -5,14 +5,16 @@
 // # Numbers
 //
 // Each version of a document gets the next number. 65,536 numbers are a chunk; an offset
-// is a number within its chunk. A chunk ends earlier when its lists are large. A version
-// that was replaced or deleted is dead: its number stays in lists and columns.
+// is a number within its chunk. A chunk ends earlier when it has many bytes. A version that
+// was replaced or deleted is dead: its number stays in lists and columns. When half of a
+// chunk is dead, the rest gets new numbers in the last one, and the chunk is gone (empty.go).
 //
 //	key                            value                              written
 //	b id                           number                             set
+//	f field                        what is known of it (fields.go)    set
 //	i number / 256                 ids, each behind its length        merged: appended
 //	d chunk                        offsets of dead numbers            merged: appended
-//	e chunk                        numbers that it has, if fewer      set
+//	e chunk                        numbers that it has, at its end    set
 //	c chunk kind field block       entries of a column (columns.go)   merged: appended
 //	p chunk field term             runs (run.go)                      merged: small runs are joined
 //	s number                       stored fields                      set

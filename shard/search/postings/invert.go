@@ -21,6 +21,7 @@ type Inverter struct {
 	byField     map[string]int
 	fields      []fieldOfDoc
 	touched     []int // fields of the document
+	types       map[string]typedField
 	columns     []column
 	byColumn    map[string]int
 	docs        []docOf
@@ -39,8 +40,12 @@ type occurrence struct{ term, document, position uint32 }
 // fieldOfDoc is what a document has of a field.
 type fieldOfDoc struct {
 	name     string
-	terms    uint32
+	has      bool   // a term
+	terms    uint32 // that count for its length
+	boost    float64
 	greatest []byte
+
+	docs, sum uint64 // of the documents that were kept: those that have it, and their terms
 }
 
 // value is one of a column, of the document at hand.
@@ -68,6 +73,7 @@ type Inverted struct {
 	docs    []docOf
 	live    uint32
 	columns []column
+	types   []typedField   // ascending
 	terms   []invertedTerm // ascending
 	runs    []byte
 }
@@ -80,10 +86,11 @@ type invertedTerm struct {
 // Begin begins a document. MaxDocs of them may be kept.
 func (v *Inverter) Begin(id string) {
 	if v.byTerm == nil {
-		v.byTerm, v.byField, v.byColumn = map[string]uint32{}, map[string]int{}, map[string]int{}
+		v.byTerm, v.byField, v.byColumn, v.types = map[string]uint32{}, map[string]int{}, map[string]int{}, map[string]typedField{}
 	}
 	for _, f := range v.touched {
-		v.fields[f].terms, v.fields[f].greatest = 0, v.fields[f].greatest[:0]
+		of := &v.fields[f]
+		of.has, of.terms, of.boost, of.greatest = false, 0, 1, of.greatest[:0]
 	}
 	v.occurrences = v.occurrences[:v.kept]
 	v.id, v.touched, v.values, v.stored = id, v.touched[:0], v.values[:0], nil
@@ -103,17 +110,38 @@ func (v *Inverter) Term(field string, term []byte, position int) {
 	if len(term) > MaxTerm {
 		return
 	}
-	f, ok := v.byField[field]
+	v.add(field, term, position).terms++
+}
+
+// Value adds a term that does not count for the length of the field.
+func (v *Inverter) Value(field string, term []byte, position int) {
+	if len(term) <= MaxTerm {
+		v.add(field, term, position)
+	}
+}
+
+// Boost says that terms of a field of the document weigh so many times as much.
+func (v *Inverter) Boost(field string, by float64) { v.field(field).boost *= by }
+
+// field is what the document at hand has of a field.
+func (v *Inverter) field(name string) *fieldOfDoc {
+	f, ok := v.byField[name]
 	if !ok {
 		f = len(v.fields)
-		v.byField[field] = f
-		v.fields = append(v.fields, fieldOfDoc{name: field})
+		v.byField[name] = f
+		v.fields = append(v.fields, fieldOfDoc{name: name, boost: 1})
 	}
 	of := &v.fields[f]
-	if of.terms++; of.terms == 1 {
+	if !of.has {
+		of.has = true
 		v.touched = append(v.touched, f)
 	}
-	if of.terms == 1 || bytes.Compare(term, of.greatest) > 0 {
+	return of
+}
+
+func (v *Inverter) add(field string, term []byte, position int) *fieldOfDoc {
+	of := v.field(field)
+	if bytes.Compare(term, of.greatest) > 0 {
 		of.greatest = append(of.greatest[:0], term...)
 	}
 	v.key = append(appendField(v.key[:0], field), term...)
@@ -127,17 +155,23 @@ func (v *Inverter) Term(field string, term []byte, position int) {
 	}
 	v.occurrences = append(v.occurrences, occurrence{t, v.live, uint32(position)})
 	v.size += occurrenceSize
+	return of
 }
 
 // Number adds a number to a field.
-func (v *Inverter) Number(field string, number float64) {
-	v.add(Numbers, field, binary.BigEndian.AppendUint64(nil, math.Float64bits(number)))
+func (v *Inverter) Number(field string, number float64) { v.number(Numbers, field, number) }
+
+// NumberFacet adds a number that is counted by ranges to a field.
+func (v *Inverter) NumberFacet(field string, number float64) { v.number(NumberFacets, field, number) }
+
+func (v *Inverter) number(kind Column, field string, number float64) {
+	v.column(kind, field, binary.BigEndian.AppendUint64(nil, math.Float64bits(number)))
 }
 
 // Facet adds a value that is counted to a field.
-func (v *Inverter) Facet(field, text string) { v.add(Facets, field, appendField(nil, text)) }
+func (v *Inverter) Facet(field, text string) { v.column(Facets, field, appendField(nil, text)) }
 
-func (v *Inverter) add(kind Column, field string, b []byte) {
+func (v *Inverter) column(kind Column, field string, b []byte) {
 	v.values = append(v.values, value{kind, field, b})
 	v.size += valueSize + len(b)
 }
@@ -165,8 +199,12 @@ func (v *Inverter) Keep() {
 	slices.Sort(v.touched)
 	for _, f := range v.touched {
 		of := &v.fields[f]
-		v.add(Lengths, of.name, []byte{LengthByte(of.terms)})
-		v.add(Greatest, of.name, append(binary.AppendUvarint(nil, uint64(len(of.greatest))), of.greatest...))
+		if of.terms > 0 {
+			v.column(Lengths, of.name, []byte{LengthByte(float64(of.terms) / (of.boost * of.boost))})
+		}
+		v.column(Greatest, of.name, append(binary.AppendUvarint(nil, uint64(len(of.greatest))), of.greatest...))
+		of.docs++
+		of.sum += uint64(of.terms)
 	}
 	for _, one := range v.values {
 		v.key = append(append(v.key[:0], byte(one.kind)), one.field...)
@@ -187,7 +225,7 @@ func (v *Inverter) Keep() {
 
 // Finish returns what was kept. The Inverter is not used after that.
 func (v *Inverter) Finish() *Inverted {
-	out := &Inverted{docs: v.docs, live: v.live, columns: v.columns}
+	out := &Inverted{docs: v.docs, live: v.live, columns: v.columns, types: v.typed()}
 	ends := make([]int, len(v.terms)+1) // of each term among the sorted occurrences, one later
 	all := v.occurrences[:v.kept]
 	for _, o := range all {

@@ -31,6 +31,7 @@ const (
 	spaceID     = 'b'
 	spaceColumn = 'c'
 	spaceDead   = 'd'
+	spaceField  = 'f'
 	spaceSize   = 'e'
 	spaceIDs    = 'i'
 	spaceList   = 'p'
@@ -55,6 +56,10 @@ func appendIDKey(dst []byte, id string) []byte { return append(append(dst, space
 func appendIDsKey(dst []byte, n Number) []byte {
 	dst = binary.BigEndian.AppendUint32(append(dst, spaceIDs), n.Chunk())
 	return append(dst, byte(n.Offset()>>idBits))
+}
+
+func appendFieldKey(dst []byte, field string) []byte {
+	return append(append(dst, spaceField), field...)
 }
 
 func appendStoredKey(dst []byte, n Number) []byte { return appendNumber(append(dst, spaceStored), n) }
@@ -90,6 +95,9 @@ func errDamaged() error {
 // cutUvarint takes a number of at most limit from the front; ok is false when there
 // is none.
 func cutUvarint(b []byte, limit uint64) (v uint64, rest []byte, ok bool) {
+	if len(b) > 0 && b[0] < 0x80 && uint64(b[0]) <= limit { // most are
+		return uint64(b[0]), b[1:], true
+	}
 	v, n := binary.Uvarint(b)
 	if n <= 0 || v > limit {
 		return 0, nil, false

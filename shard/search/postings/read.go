@@ -1,9 +1,12 @@
 package postings
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
+	"iter"
+	"slices"
 
 	"divan/storage"
 )
@@ -12,7 +15,7 @@ import (
 type Totals struct {
 	Next  Number // of the next document
 	Live  uint64 // documents
-	Bytes uint64 // that were written to lists of the last chunk
+	Bytes uint64 // that were written to the last chunk, about
 }
 
 const totalsVersion = 1
@@ -60,8 +63,9 @@ func readTotals(from getter) (Totals, error) {
 // Reader reads an index as of a snapshot. It belongs to one goroutine.
 type Reader struct {
 	Totals
-	snap *storage.IndexSnapshot
-	key  []byte
+	snap   *storage.IndexSnapshot
+	chunks []chunk
+	key    []byte
 
 	ids     []byte // a block of them
 	idsAt   [1 << idBits]uint32
@@ -75,29 +79,56 @@ func NewReader(snap *storage.IndexSnapshot) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{Totals: t, snap: snap}, nil
+	r := &Reader{Totals: t, snap: snap}
+	return r, r.readChunks()
 }
 
-// Chunks returns how many chunks there are: those from 0 on.
-func (r *Reader) Chunks() uint32 { return (r.Next + ChunkSize - 1).Chunk() }
+// chunk is one that has documents.
+type chunk struct{ number, size uint32 }
+
+func (r *Reader) readChunks() error {
+	err := r.each([]byte{spaceSize}, nil, func(key, value []byte) (bool, error) {
+		if len(key) != 4 || len(value) != 4 {
+			return false, errDamaged()
+		}
+		c := chunk{binary.BigEndian.Uint32(key), binary.BigEndian.Uint32(value)}
+		if r.chunks = append(r.chunks, c); c.number >= r.Next.Chunk() || c.size > ChunkSize {
+			return false, errDamaged()
+		}
+		return true, nil
+	})
+	if size := r.Next.Offset(); size > 0 {
+		r.chunks = append(r.chunks, chunk{r.Next.Chunk(), size})
+	}
+	return err
+}
+
+// Versions returns how many versions of documents the index holds, dead ones too.
+func (r *Reader) Versions() (n uint64) {
+	for _, c := range r.chunks {
+		n += uint64(c.size)
+	}
+	return n
+}
+
+// Chunks yields the chunks that have documents, ascending.
+func (r *Reader) Chunks() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for _, c := range r.chunks {
+			if !yield(c.number) {
+				return
+			}
+		}
+	}
+}
 
 // Size returns how many offsets of a chunk were given out: those from 0 on.
-func (r *Reader) Size(chunk uint32) (uint32, error) {
-	if chunk == r.Next.Chunk() {
-		return r.Next.Offset(), nil
+func (r *Reader) Size(number uint32) uint32 {
+	i, ok := slices.BinarySearchFunc(r.chunks, number, func(c chunk, n uint32) int { return cmp.Compare(c.number, n) })
+	if !ok {
+		return 0
 	}
-	r.key = appendSizeKey(r.key[:0], chunk)
-	var buf [2]byte
-	b, ok, err := r.snap.Get(buf[:0], r.key)
-	switch {
-	case err != nil:
-		return 0, err
-	case !ok:
-		return ChunkSize, nil
-	case len(b) != len(buf):
-		return 0, errDamaged()
-	}
-	return uint32(binary.BigEndian.Uint16(b)), nil
+	return r.chunks[i].size
 }
 
 // List begins the list of a term in a chunk. What is returned is closed when the list is
@@ -165,6 +196,30 @@ func (r *Reader) ID(n Number) ([]byte, error) {
 	}
 	id, _, _ := cutText(r.ids[r.idsAt[i]:]) // it was read once
 	return id, nil
+}
+
+// Number returns the number of a document by its id.
+func (r *Reader) Number(id string) (n Number, ok bool, err error) {
+	r.key = appendIDKey(r.key[:0], id)
+	var buf [8]byte
+	b, ok, err := r.snap.Get(buf[:0], r.key)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	n, err = decodeNumber(b)
+	return n, err == nil, err
+}
+
+// IDs calls f for the documents that are not dead in the order of their ids, from one on, as
+// long as it returns true. An id is valid during the call.
+func (r *Reader) IDs(from string, f func(id []byte, n Number) (more bool, err error)) error {
+	return r.each([]byte{spaceID}, []byte(from), func(id, value []byte) (bool, error) {
+		n, err := decodeNumber(value)
+		if err != nil {
+			return false, err
+		}
+		return f(id, n)
+	})
 }
 
 func (r *Reader) readIDs(first Number) (err error) {

@@ -27,6 +27,21 @@ func (s *Set) Seek(offset uint32) uint32 {
 	}
 }
 
+// Len returns how many offsets the set has.
+func (s *Set) Len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// Keep removes what is not in another set.
+func (s *Set) Keep(o *Set) {
+	for i := range s {
+		s[i] &= o[i]
+	}
+}
+
 // AddList adds the documents of the value of a list.
 func (s *Set) AddList(value []byte) error {
 	var l List

@@ -2,22 +2,28 @@ package postings
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"divan/storage"
 )
 
-// chunkBytes is how many bytes of lists end a chunk.
-const chunkBytes = 32 << 20
+// ChunkBytes is how many bytes end a chunk. It is what emptying one may take of memory, and
+// half of that in most cases.
+const ChunkBytes = 32 << 20
 
 // Writer adds documents to an index. It belongs to one update and one goroutine.
 type Writer struct {
-	x      *storage.Index
-	totals Totals
+	x          *storage.Index
+	chunkBytes uint64 // that end a chunk
+	totals     Totals
 	// pending are the documents of the batch, which is not committed; length is how long
 	// it was left.
 	pending  map[string]pending
 	length   int
 	dead     map[uint32][]byte // by chunk
+	gathered []gathered
+	touched  map[uint32]struct{} // chunks in which a document died
+	fields   map[string]FieldTotals
 	key, buf []byte
 }
 
@@ -27,23 +33,34 @@ type pending struct {
 	live   bool
 }
 
-// NewWriter returns a writer that goes on where the index is.
-func NewWriter(x *storage.Index) (*Writer, error) {
+// NewWriter returns a writer that goes on where the index is. So many bytes end a chunk:
+// ChunkBytes, but for tests.
+func NewWriter(x *storage.Index, chunkBytes uint64) (*Writer, error) {
 	t, err := readTotals(x)
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{x: x, totals: t, pending: map[string]pending{}, dead: map[uint32][]byte{}}, nil
+	return &Writer{
+		x: x, chunkBytes: chunkBytes, totals: t, pending: map[string]pending{}, dead: map[uint32][]byte{},
+		touched: map[uint32]struct{}{}, fields: map[string]FieldTotals{},
+	}, nil
 }
 
 // Apply adds documents to a batch in the place of what the index holds of them. fresh says
-// that it holds nothing of them, and that none comes twice.
+// that it holds nothing of them, and that none comes twice. A *WrongType leaves all as it was.
+// The lists of documents are added by Flush.
 func (w *Writer) Apply(b *storage.IndexBatch, in *Inverted, fresh bool) error {
 	if b.Len() != w.length { // it was committed
 		clear(w.pending)
 	}
+	if err := w.check(in); err != nil {
+		return err
+	}
 	t := &w.totals
-	if t.Bytes >= chunkBytes || t.Next.Offset()+in.live > ChunkSize {
+	if t.Bytes >= w.chunkBytes || t.Next.Offset()+in.live > ChunkSize {
+		if err := w.Flush(b); err != nil {
+			return err
+		}
 		w.end(b)
 	}
 	if err := w.documents(b, in, fresh); err != nil {
@@ -54,26 +71,46 @@ func (w *Writer) Apply(b *storage.IndexBatch, in *Inverted, fresh bool) error {
 			return err
 		}
 	}
-	if err := w.lists(b, in); err != nil {
-		return err
+	w.gathered = append(w.gathered, gathered{in.terms, in.runs, t.Next})
+	for i := range in.types {
+		f := &in.types[i]
+		sum := w.fields[f.name]
+		sum.Type, sum.Docs, sum.Terms = f.Type, sum.Docs+f.Docs, sum.Terms+f.Terms
+		w.fields[f.name] = sum
+		w.key, w.buf = appendFieldKey(w.key[:0], f.name), sum.append(w.buf[:0])
+		b.Set(w.key, w.buf)
 	}
-	t.Next += Number(in.live)
-	if t.Bytes += uint64(len(in.runs)); t.Next.Offset() == 0 {
+	t.Bytes += uint64(len(in.runs))
+	w.moved(b, in.live)
+	if w.length = b.Len(); t.Next.Offset() == 0 {
+		return w.Flush(b)
+	}
+	return nil
+}
+
+// moved goes on behind so many documents, which were written.
+func (w *Writer) moved(b *storage.IndexBatch, live uint32) {
+	t := &w.totals
+	if t.Next += Number(live); live > 0 && t.Next.Offset() == 0 {
+		w.size(b, t.Next.Chunk()-1, ChunkSize)
 		t.Bytes = 0
 	}
 	w.buf = t.append(w.buf[:0])
 	b.Set([]byte(totalsKey), w.buf)
-	w.length = b.Len()
-	return nil
+}
+
+// size stores how large a chunk is, which is at its end.
+func (w *Writer) size(b *storage.IndexBatch, chunk, size uint32) {
+	w.key = appendSizeKey(w.key[:0], chunk)
+	w.buf = binary.BigEndian.AppendUint32(w.buf[:0], size)
+	b.Set(w.key, w.buf)
 }
 
 // end begins another chunk, and stores how large the last one is.
 func (w *Writer) end(b *storage.IndexBatch) {
 	t := &w.totals
 	if size := t.Next.Offset(); size > 0 {
-		w.key = appendSizeKey(w.key[:0], t.Next.Chunk())
-		w.buf = binary.BigEndian.AppendUint16(w.buf[:0], uint16(size))
-		b.Set(w.key, w.buf)
+		w.size(b, t.Next.Chunk(), size)
 		t.Next = At(t.Next.Chunk()+1, 0)
 	}
 	t.Bytes = 0
@@ -90,7 +127,7 @@ func (w *Writer) documents(b *storage.IndexBatch, in *Inverted, fresh bool) erro
 			if err := w.remove(d.id); err != nil {
 				return err
 			}
-			w.pending[d.id] = pending{n, !d.deleted}
+			w.pending[strings.Clone(d.id)] = pending{n, !d.deleted}
 		}
 		if d.deleted {
 			b.Delete(w.key)
@@ -102,6 +139,7 @@ func (w *Writer) documents(b *storage.IndexBatch, in *Inverted, fresh bool) erro
 		if len(d.stored) > 0 {
 			w.key = appendStoredKey(w.key[:0], n)
 			b.Set(w.key, d.stored)
+			w.totals.Bytes += uint64(len(d.stored))
 		}
 		block = appendField(block, d.id)
 		if n++; n&(1<<idBits-1) == 0 {
@@ -115,6 +153,7 @@ func (w *Writer) documents(b *storage.IndexBatch, in *Inverted, fresh bool) erro
 		b.Merge(w.key, block)
 	}
 	for chunk, offsets := range w.dead {
+		w.touched[chunk] = struct{}{}
 		w.key = appendDeadKey(w.key[:0], chunk)
 		b.Merge(w.key, offsets)
 	}
@@ -176,27 +215,6 @@ func (w *Writer) block(b *storage.IndexBatch, c *column, block Number) {
 	n := block << columnBits
 	w.key = append(appendColumnKey(w.key[:0], n.Chunk(), c.kind, c.field), byte(n.Offset()>>columnBits))
 	b.Merge(w.key, w.buf)
+	w.totals.Bytes += uint64(len(w.buf))
 	w.buf = w.buf[:0]
-}
-
-// lists writes the runs of all terms.
-func (w *Writer) lists(b *storage.IndexBatch, in *Inverted) error {
-	w.key = binary.BigEndian.AppendUint32(append(w.key[:0], spaceList), w.totals.Next.Chunk())
-	prefix, from := len(w.key), 0
-	for i := range in.terms {
-		t := &in.terms[i]
-		w.buf = w.buf[:0]
-		for rest := in.runs[from:t.end]; len(rest) > 0; {
-			var r run
-			var ok bool
-			if r, rest, ok = cutRun(rest); !ok {
-				return errDamaged()
-			}
-			w.buf = r.append(w.buf, w.totals.Next.Offset())
-		}
-		from = t.end
-		w.key = append(w.key[:prefix], t.key...)
-		b.Merge(w.key, w.buf)
-	}
-	return nil
 }

@@ -1,0 +1,117 @@
+package search
+
+import (
+	"math"
+
+	"divan/shard/search/postings"
+	"divan/shard/search/syntax"
+)
+
+// Of BM25: how soon more of the same term counts less, and how much the length counts.
+const (
+	k1 = 1.2
+	b  = 0.75
+)
+
+// weight is what a term or a phrase is worth.
+type weight struct {
+	factor float64
+	mean   float64 // length of the field, of BM25; 0: the score is TF-IDF
+}
+
+// weigh returns what a phrase of terms of a field is worth; it may be a single term.
+func (e *evaluation) weigh(field string, boost float64, terms ...[]byte) (weight, error) {
+	if e.def.Dialect == syntax.Nouveau {
+		return e.weighBM25(field, boost, terms)
+	}
+	idf := 0.0
+	for _, term := range terms {
+		df, err := e.r.Frequency(field, term)
+		if err != nil {
+			return weight{}, err
+		}
+		idf += max(0, 1+math.Log(float64(max(e.versions, 1))/float64(df+1)))
+	}
+	return weight{factor: idf * idf * boost}, nil
+}
+
+func (e *evaluation) weighBM25(field string, boost float64, terms [][]byte) (weight, error) {
+	totals, err := e.totals(field)
+	if err != nil {
+		return weight{}, err
+	}
+	w := weight{mean: 1}
+	if totals.Docs > 0 && totals.Terms > 0 {
+		w.mean = float64(totals.Terms) / float64(totals.Docs)
+	}
+	for _, term := range terms {
+		df, err := e.r.Frequency(field, term)
+		if err != nil {
+			return weight{}, err
+		}
+		docs := max(min(totals.Docs, e.versions), uint64(df))
+		w.factor += boost * math.Log1p((float64(docs)-float64(df)+0.5)/(float64(df)+0.5))
+	}
+	return w, nil
+}
+
+// score is that of a frequency in a document; length is 0 where the length of the field does
+// not count.
+func (w weight) score(frequency, length float64) float64 {
+	if w.mean == 0 {
+		if length == 0 {
+			length = 1
+		}
+		return math.Sqrt(frequency) * w.factor / math.Sqrt(length)
+	}
+	if length == 0 {
+		length = w.mean
+	}
+	return w.factor * frequency / (frequency + k1*(1-b+b*length/w.mean))
+}
+
+// lengthsOf returns the lengths of a field.
+func (e *evaluation) lengthsOf(field string) *postings.Values {
+	v := e.lengths[field]
+	if v == nil {
+		v = e.r.Values(postings.Lengths, field)
+		e.lengths[field] = v
+	}
+	return v
+}
+
+// length returns how many terms a document of the chunk has of a field, about; 0: that does
+// not count.
+func (e *evaluation) length(of *postings.Values, offset uint32) float64 {
+	b, ok, err := of.Seek(postings.At(e.chunk, offset))
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	if !ok {
+		return 0
+	}
+	n := &e.byByte[b[0]]
+	if *n == 0 {
+		*n = postings.Length(b[0])
+	}
+	return *n
+}
+
+// totals returns what an index of _nouveau knows of a field.
+func (e *evaluation) totals(field string) (postings.FieldTotals, error) {
+	t, ok := e.fields[field]
+	if ok {
+		return t, nil
+	}
+	t, err := e.r.Field(field)
+	if err == nil {
+		e.fields[field] = t
+	}
+	return t, err
+}
+
+// fieldType returns what a field is in an index of _nouveau; in others all are Untyped.
+func (e *evaluation) fieldType(field string) (postings.FieldType, error) {
+	t, err := e.totals(field)
+	return t.Type, err
+}
