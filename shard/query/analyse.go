@@ -33,11 +33,9 @@ func (s *Selector) each(fn func(n *node)) {
 }
 
 // Text reports whether the selector needs a full-text index.
-func (s *Selector) Text() bool {
-	var walk func(n *node) bool
-	walk = func(n *node) bool { return n.op == opDefault || slices.ContainsFunc(n.kids, walk) }
-	return s.root != nil && walk(s.root)
-}
+func (s *Selector) Text() bool { return s.root != nil && s.root.text() }
+
+func (n *node) text() bool { return n.op == opDefault || slices.ContainsFunc(n.kids, (*node).text) }
 
 // Special reports whether the selector looks at members of a document that are
 // no part of its body: _id, _rev and the like.

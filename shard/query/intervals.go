@@ -97,7 +97,7 @@ func (n *node) bounded(raw, alternatives bool) []Interval {
 func points(list []byte, raw bool) []Interval {
 	var out []Interval
 	for e := (elements{text: list}); e.next(); {
-		at := newBound(once(e.value), raw)
+		at := newBound(Once(e.value), raw)
 		out = append(out, Interval{Lo: at, Hi: at})
 	}
 	if len(out) == 0 || raw {

@@ -87,7 +87,7 @@ func (k *Key) Append(w *Work, dst, document []byte) (key []byte, ok bool, err er
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, once(v)...)
+		dst = append(dst, Once(v)...)
 	}
 	return append(dst, ']'), true, nil
 }

@@ -18,7 +18,7 @@ type literal struct {
 }
 
 func newLiteral(text []byte) (literal, error) {
-	text = once(text)
+	text = Once(text)
 	l := literal{kind: kindOf(text), text: text}
 	switch l.kind {
 	case kindNumber:
@@ -80,7 +80,7 @@ func (w *Work) key(v []byte) []byte {
 	if !w.take(keyByte * len(v)) {
 		return nil
 	}
-	key, err := collate.AppendKey(w.scratch[:0], once(v))
+	key, err := collate.AppendKey(w.scratch[:0], Once(v))
 	if err != nil {
 		return nil // v is no canonical text
 	}

@@ -198,7 +198,7 @@ func all(n *node, v []byte) bool {
 	if len(n.terms) == 0 || kindOf(v) != kindArray {
 		return false
 	}
-	v = once(v)
+	v = Once(v)
 	if n.whole != nil && sameTerm(n.whole, v) {
 		return true
 	}

@@ -7,9 +7,9 @@ import "bytes"
 // a whole is compared without the others: it is what a client reads and would
 // write back.
 
-// once returns a value in which each object has each name once, with its last
+// Once returns a canonical value in which each object has each name once, with its last
 // value at its first place. It is v itself when that holds already.
-func once(v []byte) []byte {
+func Once(v []byte) []byte {
 	if bytes.IndexByte(v, '{') < 0 {
 		return v // the usual case: a scalar, or an array of them
 	}

@@ -93,7 +93,7 @@ func newAll(arg []byte, b *budget) (*node, error) {
 	if err := b.take(setMemory); err != nil {
 		return nil, err
 	}
-	arg = once(arg)
+	arg = Once(arg)
 	n := &node{op: opAll, arg: literal{text: arg}, terms: map[string]struct{}{}}
 	count := 0
 	for e := (elements{text: arg}); e.next(); count++ {

@@ -226,31 +226,31 @@ func TestOnce(t *testing.T) {
 		`{"":null,"\"":{},"":{}}`:                   `{"":{},"\"":{}}`,
 		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"0":0,"1":1,"9":[],"x":0,"x":1}`: `{"1":1,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":[],"0":0,"x":1}`,
 	} {
-		if got := string(once([]byte(text))); got != want {
+		if got := string(Once([]byte(text))); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 	for _, text := range []string{``, `"{"`, `{}`, `[]`, `[{},[]]`, `{"a":{"a":{"a":1}},"b":{"a":1}}`, `[1,"{",{"k":[{"k":1}]}]`} {
-		if got := once([]byte(text)); string(got) != text {
+		if got := Once([]byte(text)); string(got) != text {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
 	// Text that is no JSON means nothing and does no harm.
 	for _, text := range []string{`{`, `{"`, `{"a`, `{"a"`, `{"a":`, `[{"a":1,"a"`, `[{`, `{"a":1,"a":{`, `{{"a":1,"a":2}`, `]{`, `{"a":1]"a":2}`} {
-		once([]byte(text))
+		Once([]byte(text))
 	}
 }
 
 func FuzzOnce(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":{"c":[],"c":"x"},"a":3}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		once(text) // must not panic
+		Once(text) // must not panic
 		canonical, err := doc.Canonical(nil, text)
 		if err != nil {
 			return
 		}
 		want := encode(nil, single(decode(t, canonical)))
-		if got := once(canonical); string(got) != string(want) {
+		if got := Once(canonical); string(got) != string(want) {
 			t.Fatalf("%s: %s, want %s", canonical, got, want)
 		}
 	})

@@ -147,3 +147,35 @@ func BenchmarkSmall(b *testing.B) {
 		})
 	}
 }
+
+// callCount counts calls of index().
+type callCount int
+
+func (n *callCount) Call(*Call) error { *n++; return nil }
+func (n *callCount) Drop(int)         {}
+
+func BenchmarkIndex(b *testing.B) {
+	m, err := newEngine(b, Options{}).Mapper(b.Context(), Program{IndexArguments: 2, Maps: []string{
+		"function (doc) { index('title', doc.title, {store: true}); index('body', doc.body); index('author', doc.author, {facet: true, index: 'not_analyzed'}); index('views', doc.stats.views); }",
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	vm, err := m.Acquire(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Release(vm)
+	docs := benchDocs(1000)
+	var calls callCount
+	b.ReportAllocs()
+	defer cpuTime(b)()
+	for i := 0; b.Loop(); i++ {
+		if err := vm.Index(b.Context(), docs[i%len(docs)], &calls); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if int(calls) < 4*b.N {
+		b.Fatal(calls)
+	}
+}

@@ -153,9 +153,11 @@ type functionSet struct {
 	key      string          // sets with the same key share VMs; empty: none do
 	kind     useKind         // what its VMs are used for
 	setUp    func(*vm) error // compiles the functions, in a new VM
-	name     string          // for the log
-	told     atomic.Bool     // the log has it that a function changes what all share
-	closed   bool            // guarded by engine.mu
+	// indexArguments is that of Program, 0 for all other functions.
+	indexArguments int
+	name           string      // for the log
+	told           atomic.Bool // the log has it that a function changes what all share
+	closed         bool        // guarded by engine.mu
 }
 
 // keyOf is the key of sets that have the same sources and belong to the same

@@ -11,12 +11,15 @@ import (
 	"divan/storage/fault"
 )
 
-// Program is what an index runs over each document: its map functions, and the
-// modules that they may require (views.lib, JSON; nil: none).
+// Program is what an index runs over each document: its functions, and the modules
+// that they may require (views.lib, JSON; nil: none).
 type Program struct {
 	Instance string // the database whose functions these are, and no other of its name; for the log
 	Maps     []string
 	Lib      []byte
+	// IndexArguments is how many arguments index() has before its options. 0: these are
+	// map functions, which emit; all others are run by Index, and have index() instead.
+	IndexArguments int
 }
 
 // Mapper has the VMs of a program. It is safe for concurrent use.
@@ -30,7 +33,7 @@ type Mapper struct {
 // kind CompilationError.
 func (e *Engine) Mapper(ctx context.Context, p Program) (*Mapper, error) {
 	m := &Mapper{pure: true}
-	m.set = functionSet{engine: e, name: p.Instance, instance: p.Instance, kind: forIndexes, setUp: func(v *vm) error { return v.setUpMaps(p) }}
+	m.set = functionSet{engine: e, name: p.Instance, instance: p.Instance, kind: forIndexes, indexArguments: p.IndexArguments, setUp: func(v *vm) error { return v.setUpMaps(p) }}
 	for _, source := range p.Maps {
 		u := analyse(source)
 		m.read = m.read.and(u.of(0))
@@ -137,6 +140,16 @@ func OutOfMemory(err error) bool { return errors.Is(err, errOutOfMemory) }
 // time, memory or the stack are over, there are too many rows, or a function threw
 // what CouchDB calls fatal. It is a FunctionError once a function was called.
 func (vm *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
+	vm.host.rows = rows
+	defer func() { vm.host.rows = nil }()
+	return vm.run(ctx, doc, rows)
+}
+
+// taker takes what functions give of a document: Rows or Calls.
+type taker interface{ Drop(fn int) }
+
+// run runs all functions over a document.
+func (vm *MapVM) run(ctx caller, doc []byte, t taker) error {
 	v := vm.vm
 	if err := v.stopped(); err != nil {
 		return err
@@ -145,8 +158,8 @@ func (vm *MapVM) Map(ctx context.Context, doc []byte, rows Rows) error {
 	if v.yield(v.polled); v.halted != nil {
 		return v.stopped()
 	}
-	v.host.rows = rows
-	defer func() { v.host.rows = nil }()
+	v.host.taker = t
+	defer func() { v.host.taker = nil }()
 	if err := v.makeFunctions(); err != nil {
 		return err
 	}
@@ -211,14 +224,14 @@ func (vm *MapVM) mapOne(fn int, d *document) error {
 	if !d.projected || v.object.untouched() {
 		return nil
 	}
-	v.host.rows.Drop(fn)
+	v.host.taker.Drop(fn)
 	if err := vm.open(d, false); err != nil {
 		return err
 	}
 	return v.mapOnce(fn, d)
 }
 
-// mapOnce gives the rows of one function to host.rows.
+// mapOnce gives what one function emits, or has indexed, to host.taker.
 func (v *vm) mapOnce(fn int, d *document) error {
 	v.out = v.out[:0]
 	v.host.fn, v.host.emit = fn, emitRows
@@ -228,7 +241,7 @@ func (v *vm) mapOnce(fn int, d *document) error {
 		v.returned(fn, r)
 		return nil
 	}
-	v.host.rows.Drop(fn)
+	v.host.taker.Drop(fn)
 	t := v.thrown()
 	if t == nil {
 		return v.stopped()
@@ -236,9 +249,17 @@ func (v *vm) mapOnce(fn int, d *document) error {
 	if err := t.fatal(); err != nil {
 		return err
 	}
-	v.set.engine.o.Logger.Info("a map function raised an exception", zap.String("error", bounded(t.Error())),
+	v.set.engine.o.Logger.Info(v.set.what()+" raised an exception", zap.String("error", bounded(t.Error())),
 		zap.String("document", documentID(d.text)))
 	return nil
+}
+
+// what is the kind of the functions of an index, for the log.
+func (s *functionSet) what() string {
+	if s.indexArguments > 0 {
+		return "an index function"
+	}
+	return "a map function"
 }
 
 // errRowTooLarge is that of a row whose text goes beyond what a VM may write.

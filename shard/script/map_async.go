@@ -41,7 +41,7 @@ func nativeRejected(_ *libc.TLS, ctx uintptr, promise, _ value, handled int32, _
 	v := vmOf(ctx)
 	at := v.promiseAt(promise)
 	switch {
-	case v.host.rows == nil:
+	case v.host.taker == nil:
 	case handled != 0 && at >= 0:
 		v.free(v.promises[at].promise)
 		v.promises = slices.Delete(v.promises, at, at+1)
@@ -68,9 +68,11 @@ func (v *vm) settleMaps(document []byte) error {
 		if len(v.promises) > 0 {
 			last = v.promises[0].fn
 		}
-		return &FunctionError{last, &fault.Error{
-			Kind: fault.BadFunction, Code: "late_emit", Reason: "The script emits a row when its map function has returned already.",
-		}}
+		reason := "The script emits a row when its map function has returned already."
+		if v.set.indexArguments > 0 {
+			reason = "The script calls index when its function has returned already."
+		}
+		return &FunctionError{last, &fault.Error{Kind: fault.BadFunction, Code: "late_emit", Reason: reason}}
 	}
 	for _, p := range v.promises {
 		if lib.XJS_PromiseState(v.tls, v.ctx, p.promise) != lib.EJS_PROMISE_REJECTED {
@@ -82,7 +84,7 @@ func (v *vm) settleMaps(document []byte) error {
 		if err := t.fatal(); err != nil {
 			return &FunctionError{p.fn, err}
 		}
-		v.set.engine.o.Logger.Info("a map function raised an exception after its rows", zap.String("error", bounded(t.Error())), zap.String("document", documentID(document)))
+		v.set.engine.o.Logger.Info(v.set.what()+" raised an exception after it had returned", zap.String("error", bounded(t.Error())), zap.String("document", documentID(document)))
 	}
 	return nil
 }

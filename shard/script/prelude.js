@@ -9,6 +9,7 @@
   const { create, freeze, values, defineProperty, hasOwn } = Object;
   const { isArray } = Array;
   const { apply } = Reflect;
+  const IndexError = Error, IndexTypeError = TypeError;
 
   const show = (name, value) =>
     defineProperty(global, name, { value, writable: true, enumerable: true, configurable: true });
@@ -51,6 +52,13 @@
     }
     const all = values(e);
     return ['unknown_error', text(all.length ? all[0] : e)];
+  }
+
+  // refuse throws what index() throws.
+  function refuse(name, message) {
+    const e = name === 'TypeError' ? new IndexTypeError(message) : new IndexError(message);
+    if (name !== 'TypeError') defineProperty(e, 'name', { value: name, writable: true, enumerable: false, configurable: true });
+    throw e;
   }
 
   // Modules --------------------------------------------------------------
@@ -431,6 +439,7 @@
   // What scripts see -----------------------------------------------------
 
   show('emit', host.emit);
+  if (host.index) show('index', host.index);
   show('log', (x) => { host.log(spell(x)); });
   show('toJSON', (x) => stringify(x));
   show('isArray', isArray);
@@ -475,6 +484,6 @@
   const frozenFunction = create(Function.prototype, { length: { value: 0 }, name: { value: '' } });
 
   return {
-    changeable, frozenFunction, describe, load, seal, compare, forget, runShow, runUpdate, runList, runRewrite, runFilter, runFilterView, runValidate,
+    changeable, frozenFunction, describe, refuse, load, seal, compare, forget, runShow, runUpdate, runList, runRewrite, runFilter, runFilterView, runValidate,
   };
 })

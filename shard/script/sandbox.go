@@ -44,6 +44,7 @@ func (v *vm) sandbox() error {
 		length int32
 	}{
 		{"emit", nativeEmit, 2},
+		{"index", nativeIndex, 2},
 		{"emitted", nativeEmitted, 0},
 		{"log", nativeLog, 1},
 		{"module", nativeModule, 2},
@@ -52,6 +53,9 @@ func (v *vm) sandbox() error {
 		{"send", nativeSend, 1},
 		{"row", nativeRow, 0},
 	} {
+		if f.name == "index" && v.set.indexArguments == 0 {
+			continue
+		}
 		if !v.setProperty(host, f.name, v.newFunction(f.name, f.f, f.length)) {
 			return v.failed()
 		}
@@ -114,6 +118,9 @@ func (v *vm) invoke(name string, args ...value) value {
 func nativeEmit(_ *libc.TLS, ctx uintptr, _ value, argc int32, argv uintptr) (result value) {
 	v := vmOf(ctx)
 	defer v.contain(&result)
+	if v.set.indexArguments > 0 {
+		return undefined()
+	}
 	if v.host.onlyCount {
 		v.host.emitted = true
 		return undefined()

@@ -49,6 +49,7 @@ type known struct {
 	evaluator     uintptr // what it compiles source with
 	toJSON        lib.TJSAtom
 	length        lib.TJSAtom
+	options       [4]lib.TJSAtom // of index(), as optionNames has them
 	guarded       []guard
 	object, array prototype
 	analysed      bool // the functions are what analyse took them for
@@ -89,8 +90,11 @@ type host struct {
 	overflow bool // out went beyond its limit
 	encoded  uint // values
 	emit     emitState
-	rows     Rows // of the map functions that run
-	fn       int  // the one that runs
+	taker    taker // of what the functions of an index give; nil: none are running
+	rows     Rows  // it, when they are map functions
+	calls    Calls // it, when they are index functions
+	call     Call  // the one that is read
+	fn       int   // the one that runs
 	// A filter by a view: emit only says that there was one.
 	onlyCount, emitted bool
 	list               *listing
@@ -151,7 +155,11 @@ func newVM(memory int64) (*vm, error) {
 }
 
 func (v *vm) atoms() error {
-	for name, atom := range map[string]*lib.TJSAtom{"toJSON": &v.toJSON, "length": &v.length} {
+	atoms := map[string]*lib.TJSAtom{"toJSON": &v.toJSON, "length": &v.length}
+	for i, name := range optionNames() {
+		atoms[name] = &v.options[i]
+	}
+	for name, atom := range atoms {
 		p, err := v.input([]byte(name))
 		if err != nil {
 			return err
@@ -175,6 +183,9 @@ func (v *vm) close() {
 		v.free(v.api)
 		lib.XJS_FreeAtom(v.tls, v.ctx, v.toJSON)
 		lib.XJS_FreeAtom(v.tls, v.ctx, v.length)
+		for _, atom := range v.options {
+			lib.XJS_FreeAtom(v.tls, v.ctx, atom)
+		}
 		lib.XJS_FreeContext(v.tls, v.ctx)
 	}
 	if v.rt != 0 {
