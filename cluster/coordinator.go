@@ -19,6 +19,7 @@ import (
 	"divan/cluster/replica"
 	"divan/shard"
 	"divan/shard/index"
+	"divan/shard/search"
 	"divan/shard/view"
 )
 
@@ -28,9 +29,10 @@ type Options struct {
 	NodeName string // this node, as the shard maps name it
 	Meta     *meta.Meta
 	Config   *config.Holder
-	Local    *shard.Local   // the copies on this node
-	Indexes  *index.Manager // of those copies; nil: indexes are not asked for
-	Views    *view.Views    // likewise
+	Local    *shard.Local    // the copies on this node
+	Indexes  *index.Manager  // of those copies; nil: indexes are not asked for
+	Views    *view.Views     // likewise
+	Searches *search.Indexes // likewise
 	Logger   *zap.Logger
 	Peers    peers.Directory // nil: this node stands alone
 	Repair   Repair          // nil: copies are not brought in line
@@ -78,7 +80,7 @@ func New(o Options) (*Coordinator, error) {
 	if c.design == nil {
 		c.design = func(context.Context, *DB) {}
 	}
-	c.held = replica.Held{Shards: o.Local, Indexes: o.Indexes, Views: o.Views, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
+	c.held = replica.Held{Shards: o.Local, Indexes: o.Indexes, Views: o.Views, Searches: o.Searches, Place: PlaceOn(o.NodeName, o.Meta), Heard: c.heard, Make: c.makeAsked, Dropped: c.lost.NoteDropped}
 	c.local = replica.NewLocal(c.held)
 	c.handles.c, c.handles.byName = c, make(map[string]*DB)
 	c.readRepairs.figures = &c.figures

@@ -29,7 +29,7 @@ func build(v Values) (*Snapshot, []Problem) {
 		Functions:   readFunctions(r),
 		Log:         readLog(r),
 		Prometheus:  readPrometheus(r),
-		Mango:       readMango(r),
+		Queries:     Queries{Mango: readMango(r), Search: readSearch(r)},
 		Limits:      readLimits(r),
 		Vendor:      readVendor(r),
 		SSL:         readSSL(r),

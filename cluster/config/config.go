@@ -35,6 +35,7 @@ const Infinity = math.MaxInt64
 // may change a map or a slice reached through it.
 type Snapshot struct {
 	Clustering
+	Queries
 	CouchDB     CouchDB
 	Chttpd      Chttpd
 	ChttpdAuth  ChttpdAuth
@@ -49,7 +50,6 @@ type Snapshot struct {
 	Functions   Functions
 	Log         Log
 	Prometheus  Prometheus
-	Mango       Mango
 	Limits      Limits
 	Vendor      Vendor
 	SSL         SSL

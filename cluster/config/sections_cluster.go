@@ -175,6 +175,8 @@ type Fabric struct {
 	AttachmentsTimeout   time.Duration // 0: infinity
 	ViewTimeout          time.Duration // 0: infinity
 	PartitionViewTimeout time.Duration // 0: infinity
+	SearchTimeout        time.Duration // 0: infinity
+	NouveauTimeout       time.Duration // 0: infinity
 	ChangesDuration      time.Duration // longest life of a continuous feed; 0: infinity
 	AllDocsConcurrency   int
 }
@@ -189,6 +191,8 @@ func readFabric(r *reader) Fabric {
 		AttachmentsTimeout:   ms("attachments_timeout", 10*time.Minute),
 		ViewTimeout:          ms("view_timeout", 0),
 		PartitionViewTimeout: ms("partition_view_timeout", 0),
+		SearchTimeout:        ms("search_timeout", 0),
+		NouveauTimeout:       ms("nouveau_timeout", 0),
 		ChangesDuration:      ms("changes_duration", 0),
 		AllDocsConcurrency:   r.count("fabric", "all_docs_concurrency", 10, atLeast(1)),
 	}

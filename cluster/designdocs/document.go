@@ -11,6 +11,8 @@ import (
 	"divan/shard/index"
 	"divan/shard/query/plan"
 	"divan/shard/script"
+	"divan/shard/search"
+	"divan/shard/search/syntax"
 	"divan/shard/view"
 	"divan/storage/doc"
 )
@@ -19,6 +21,7 @@ import (
 const (
 	documentBytes = 512
 	entryBytes    = 512
+	searchBytes   = 512 // of each full-text index
 )
 
 // Document is a design document. It never changes.
@@ -32,6 +35,8 @@ type Document struct {
 	functions func() *script.Design
 	parse     [2]func() (*view.Definition, error) // for a database that is not partitioned, and one that is
 	indexes   [2]func() []*plan.Index             // likewise
+	searches  [2]func() []search.Named            // likewise
+	count     int                                 // of searches, about
 }
 
 // newDocument makes a document of what was read of an instance of a database.
@@ -54,8 +59,31 @@ func newDocument(scripts *script.Engine, instance string, d *shard.Doc) *Documen
 			return def, err
 		})
 		out.indexes[i] = sync.OnceValue(func() []*plan.Index { return plan.IndexesOf(out.ID, out.Body, i == 1) })
+		out.searches[i] = sync.OnceValue(func() []search.Named { return out.parseSearches(i == 1) })
 	}
+	out.count = members(doc.Lookup(d.Body, "indexes")) + members(doc.Lookup(d.Body, "nouveau"))
 	return out
+}
+
+// members is how many members a value has.
+func members(value []byte) (n int) {
+	if doc.IsObject(value) {
+		_ = doc.EachMember(value, func(string, []byte) error { // canonical
+			n++
+			return nil
+		})
+	}
+	return n
+}
+
+func (d *Document) parseSearches(partitioned bool) []search.Named {
+	all := search.ParseAll(d.Body, partitioned)
+	for i := range all {
+		if def := all[i].Definition; def != nil {
+			def.Design, def.Label = d.ID, all[i].Name
+		}
+	}
+	return all
 }
 
 // Name returns the id without "_design/".
@@ -72,10 +100,39 @@ func (d *Document) Definition(partitioned bool) (*view.Definition, error) {
 	return d.parse[0]()
 }
 
-// Wanted returns the indexes that it wants. A member that cannot be read wants none.
+// Searches returns its full-text indexes, those that cannot be read with the reason, in the
+// order that search.Find wants. They must not be changed.
+func (d *Document) Searches(partitioned bool) []search.Named {
+	if partitioned {
+		return d.searches[1]()
+	}
+	return d.searches[0]()
+}
+
+// Search returns a full-text index, of "indexes" or of "nouveau" as the dialect says. Errors
+// are those of search.Parse.
+func (d *Document) Search(dialect syntax.Dialect, name string, partitioned bool) (*search.Definition, error) {
+	if n, ok := search.Find(d.Searches(partitioned), dialect, name); ok {
+		return n.Definition, n.Err
+	}
+	return search.Parse(d.Body, dialect, name, partitioned) // which says what is not there
+}
+
+// Wanted returns the indexes that it wants, each once. A member that cannot be read wants
+// none.
 func (d *Document) Wanted(partitioned bool) (out []index.Definition) {
 	if def, err := d.Definition(partitioned); err == nil && def != nil {
 		out = append(out, def.Wanted())
+	}
+	seen := map[string]struct{}{}
+	for _, n := range d.Searches(partitioned) {
+		if n.Definition == nil {
+			continue
+		}
+		if _, there := seen[n.Definition.Signature]; !there {
+			seen[n.Definition.Signature] = struct{}{}
+			out = append(out, n.Definition.Wanted())
+		}
 	}
 	manual := string(d.Member("autoupdate")) == "false"
 	for i := range out {
@@ -132,7 +189,7 @@ func newSet(ranges [][]*Document) *set {
 	}
 	for _, d := range s.byID { // a document that two ranges have, while one is split, once
 		s.all = append(s.all, d)
-		s.bytes += documentBytes + 2*len(d.Body) // as text for the functions as well
+		s.bytes += documentBytes + 3*len(d.Body) + searchBytes*d.count // as text for the functions, and in definitions, as well
 	}
 	slices.SortFunc(s.all, func(a, b *Document) int { return strings.Compare(a.ID, b.ID) })
 	for _, d := range s.all {

@@ -90,6 +90,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		v.SetUint(uint64(rapid.Uint8().Draw(t, "byte")))
 	case reflect.Uint64:
 		v.SetUint(rapid.Uint64().Draw(t, "uint"))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64().Draw(t, "number"))
 	case reflect.String:
 		v.SetString(string(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "string")))
 	case reflect.Slice:
@@ -143,6 +145,8 @@ func curb(t *rapid.T, v any) {
 		v.Uncounted = false
 	case *find.Request:
 		v.Parsed = nil
+	case *SearchHead:
+		v.Hits = nil // they are the rows
 	case *OpenRevsManyRequest:
 		for i := range v.Docs {
 			v.Docs[i].Copy = ""

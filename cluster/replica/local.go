@@ -6,14 +6,16 @@ import (
 	"divan/cluster/wire"
 	"divan/shard"
 	"divan/shard/index"
+	"divan/shard/search"
 	"divan/shard/view"
 )
 
 // Held is the copies of this node and what follows them.
 type Held struct {
-	Shards  *shard.Local
-	Indexes *index.Manager // nil: indexes are not asked for
-	Views   *view.Views    // likewise
+	Shards   *shard.Local
+	Indexes  *index.Manager  // nil: indexes are not asked for
+	Views    *view.Views     // likewise
+	Searches *search.Indexes // likewise
 	// Place returns what the map says of a copy here. nil: requests are compared with
 	// the directories only.
 	Place func(name string) Place

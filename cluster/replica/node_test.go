@@ -14,6 +14,8 @@ import (
 	"divan/shard"
 	"divan/shard/index"
 	"divan/shard/script"
+	"divan/shard/search"
+	"divan/shard/search/indexer"
 	"divan/shard/view"
 	"divan/storage"
 	"divan/storage/fault"
@@ -40,6 +42,7 @@ func newLocalOn(tb testing.TB, fs vfs.FS) *Local {
 	}
 	scripts := script.New(script.Options{})
 	indexes := index.New(index.Options{Engine: e, Shards: l})
+	searches := search.New(indexes, indexer.New(scripts))
 	views := view.New(view.Options{Indexes: indexes, Shards: l, Scripts: scripts})
 	tb.Cleanup(func() {
 		for _, c := range []func() error{indexes.Close, scripts.Close, l.Close, e.Close} {
@@ -48,7 +51,7 @@ func newLocalOn(tb testing.TB, fs vfs.FS) *Local {
 			}
 		}
 	})
-	return NewLocal(Held{Shards: l, Indexes: indexes, Views: views})
+	return NewLocal(Held{Shards: l, Indexes: indexes, Views: views, Searches: searches})
 }
 
 // testNode is a port with a server and a pool.

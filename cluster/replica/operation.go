@@ -136,7 +136,8 @@ func all() []served {
 		Open, OpenRevs, OpenRevsMany, Missing, DocsByID, LocalGet, ReadAttachment,
 		AllDocs, LocalDocs, Changes, Find, Purges, Position, Watch,
 		Create, Drop, Info, Partition, Compact,
-		ViewQuery, ViewInfo, IndexCleanup, ViewCompact,
+		ViewQuery, ViewInfo, ViewCompact, ViewCleanup,
+		Search, SearchInfo, IndexCleanup,
 	}
 }
 

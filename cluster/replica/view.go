@@ -1,12 +1,10 @@
 package replica
 
 import (
-	"cmp"
 	"context"
 
 	"divan/cluster/wire"
 	"divan/cluster/wire/wirepb"
-	"divan/shard/index"
 	"divan/shard/view"
 )
 
@@ -56,28 +54,3 @@ func indexCodec() codec[IndexRequest, *wirepb.CopyDefinition] {
 		func(m *wirepb.CopyDefinition) IndexRequest { return IndexRequest{name(m.Copy), m.Definition} },
 	}
 }
-
-// CleanupRequest names the indexes of a type that are wanted of a copy.
-type CleanupRequest struct {
-	Copy string
-	Type index.Type // empty from nodes that know views only
-	Keep []string   // signatures
-}
-
-// IndexCleanup drops the indexes of a copy that no design document wants any more.
-var IndexCleanup = declare(Operation[CleanupRequest, Done]{
-	Copy:  func(q CleanupRequest) string { return q.Copy },
-	Needs: Present,
-	Run: func(h *Held, ctx context.Context, q CleanupRequest) (Done, error) {
-		return Done{}, h.Indexes.Cleanup(ctx, q.Copy, cmp.Or(q.Type, index.View), q.Keep)
-	},
-	Over: unary(wirepb.Op_VIEW_CLEANUP, wire.ClassWrite,
-		codec[CleanupRequest, *wirepb.ViewCleanup]{
-			func(q *CleanupRequest) *wirepb.ViewCleanup {
-				return &wirepb.ViewCleanup{Copy: q.Copy, Keep: q.Keep, Type: string(q.Type)}
-			},
-			func(m *wirepb.ViewCleanup) CleanupRequest {
-				return CleanupRequest{name(m.Copy), index.Type(name(m.Type)), m.Keep}
-			},
-		}, doneCodec()),
-})

@@ -63,6 +63,7 @@ type Task struct {
 	Type               string // database_compaction, …
 	Database           string // the name of the copy
 	DesignDocument     string // of an index; may be empty
+	Index              string // what that calls it; may be empty
 	Phase              string // may be empty
 	FailedDocument     string // of an index that stays at a document; empty: there is none
 	Error              string // what went wrong with it

@@ -70,6 +70,7 @@ func appendJSON(t *core.Task, dst []byte) []byte {
 		{"status", status},
 		{"database", t.Database},
 		{"design_document", t.DesignDocument},
+		{"index", t.Index},
 		{"indexer_pid", indexer},
 		{"phase", t.Phase},
 		{"failed_document", t.FailedDocument},

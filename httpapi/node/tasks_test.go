@@ -20,6 +20,7 @@ func TestTaskMembers(t *testing.T) {
 	}{
 		{core.Task{Type: "indexer", PID: "<0.1>", DesignDocument: "_design/a"}, "design_document indexer_pid"},
 		{core.Task{Type: "indexer", PID: "<0.1>", DesignDocument: "_design/a", FailedDocument: "x", Error: "bad"}, "design_document indexer_pid failed_document error"},
+		{core.Task{Type: "search_indexer", PID: "<0.1>", DesignDocument: "_design/a", Index: "i"}, "design_document index"},
 		{core.Task{Type: "database_compaction", PID: "<0.1>", Phase: "document_copy"}, "phase"},
 	} {
 		tc.task.Node, tc.task.Database, tc.task.StartedOn, tc.task.Updated = "n", "db", time.Unix(1, 0), time.Unix(2, 0)

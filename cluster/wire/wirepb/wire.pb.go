@@ -54,9 +54,12 @@ const (
 	Op_VIEW_QUERY Op = 21 // ViewRequest; ViewHead, ViewRows
 	Op_FIND       Op = 30 // FindRequest; FindHead, FindRows
 	// Indexes
-	Op_VIEW_INFO    Op = 22 // CopyDefinition, ViewInfo
-	Op_VIEW_CLEANUP Op = 23 // ViewCleanup, Nothing
-	Op_VIEW_COMPACT Op = 24 // CopyDefinition, Nothing
+	Op_VIEW_INFO     Op = 22 // CopyDefinition, ViewInfo
+	Op_VIEW_CLEANUP  Op = 23 // ViewCleanup, Nothing
+	Op_VIEW_COMPACT  Op = 24 // CopyDefinition, Nothing
+	Op_SEARCH        Op = 31 // SearchRequest; SearchHead, SearchHits
+	Op_SEARCH_INFO   Op = 32 // SearchInfoRequest, SearchInfo
+	Op_INDEX_CLEANUP Op = 33 // ViewCleanup, Nothing: of types that nodes before did not know
 )
 
 // Enum value maps for Op.
@@ -88,6 +91,9 @@ var (
 		22: "VIEW_INFO",
 		23: "VIEW_CLEANUP",
 		24: "VIEW_COMPACT",
+		31: "SEARCH",
+		32: "SEARCH_INFO",
+		33: "INDEX_CLEANUP",
 	}
 	Op_value = map[string]int32{
 		"NONE":             0,
@@ -116,6 +122,9 @@ var (
 		"VIEW_INFO":        22,
 		"VIEW_CLEANUP":     23,
 		"VIEW_COMPACT":     24,
+		"SEARCH":           31,
+		"SEARCH_INFO":      32,
+		"INDEX_CLEANUP":    33,
 	}
 )
 
@@ -4979,6 +4988,1451 @@ func (x *ViewCleanup) GetType() string {
 	return ""
 }
 
+// SearchSort is a part of an order of hits.
+type SearchSort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            uint32                 `protobuf:"varint,1,opt,name=by,proto3" json:"by,omitempty"` // of package search
+	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
+	Descending    bool                   `protobuf:"varint,3,opt,name=descending,proto3" json:"descending,omitempty"`
+	LatitudeField string                 `protobuf:"bytes,4,opt,name=latitude_field,json=latitudeField,proto3" json:"latitude_field,omitempty"`
+	Longitude     float64                `protobuf:"fixed64,5,opt,name=longitude,proto3" json:"longitude,omitempty"`
+	Latitude      float64                `protobuf:"fixed64,6,opt,name=latitude,proto3" json:"latitude,omitempty"`
+	Miles         bool                   `protobuf:"varint,7,opt,name=miles,proto3" json:"miles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchSort) Reset() {
+	*x = SearchSort{}
+	mi := &file_wire_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchSort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchSort) ProtoMessage() {}
+
+func (x *SearchSort) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchSort.ProtoReflect.Descriptor instead.
+func (*SearchSort) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *SearchSort) GetBy() uint32 {
+	if x != nil {
+		return x.By
+	}
+	return 0
+}
+
+func (x *SearchSort) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *SearchSort) GetDescending() bool {
+	if x != nil {
+		return x.Descending
+	}
+	return false
+}
+
+func (x *SearchSort) GetLatitudeField() string {
+	if x != nil {
+		return x.LatitudeField
+	}
+	return ""
+}
+
+func (x *SearchSort) GetLongitude() float64 {
+	if x != nil {
+		return x.Longitude
+	}
+	return 0
+}
+
+func (x *SearchSort) GetLatitude() float64 {
+	if x != nil {
+		return x.Latitude
+	}
+	return 0
+}
+
+func (x *SearchSort) GetMiles() bool {
+	if x != nil {
+		return x.Miles
+	}
+	return false
+}
+
+type SearchValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        float64                `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Kind          uint32                 `protobuf:"varint,3,opt,name=kind,proto3" json:"kind,omitempty"` // of package search
+	Missing       bool                   `protobuf:"varint,4,opt,name=missing,proto3" json:"missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchValue) Reset() {
+	*x = SearchValue{}
+	mi := &file_wire_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchValue) ProtoMessage() {}
+
+func (x *SearchValue) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchValue.ProtoReflect.Descriptor instead.
+func (*SearchValue) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *SearchValue) GetNumber() float64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SearchValue) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *SearchValue) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *SearchValue) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+type SearchPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Order         []*SearchValue         `protobuf:"bytes,1,rep,name=order,proto3" json:"order,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchPosition) Reset() {
+	*x = SearchPosition{}
+	mi := &file_wire_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchPosition) ProtoMessage() {}
+
+func (x *SearchPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchPosition.ProtoReflect.Descriptor instead.
+func (*SearchPosition) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *SearchPosition) GetOrder() []*SearchValue {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *SearchPosition) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type SearchDrilldown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	Values        []string               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchDrilldown) Reset() {
+	*x = SearchDrilldown{}
+	mi := &file_wire_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchDrilldown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchDrilldown) ProtoMessage() {}
+
+func (x *SearchDrilldown) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchDrilldown.ProtoReflect.Descriptor instead.
+func (*SearchDrilldown) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *SearchDrilldown) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *SearchDrilldown) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+type SearchNumberRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Lower         float64                `protobuf:"fixed64,2,opt,name=lower,proto3" json:"lower,omitempty"`
+	Upper         float64                `protobuf:"fixed64,3,opt,name=upper,proto3" json:"upper,omitempty"`
+	IncludesLower bool                   `protobuf:"varint,4,opt,name=includes_lower,json=includesLower,proto3" json:"includes_lower,omitempty"`
+	IncludesUpper bool                   `protobuf:"varint,5,opt,name=includes_upper,json=includesUpper,proto3" json:"includes_upper,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchNumberRange) Reset() {
+	*x = SearchNumberRange{}
+	mi := &file_wire_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchNumberRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchNumberRange) ProtoMessage() {}
+
+func (x *SearchNumberRange) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchNumberRange.ProtoReflect.Descriptor instead.
+func (*SearchNumberRange) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *SearchNumberRange) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *SearchNumberRange) GetLower() float64 {
+	if x != nil {
+		return x.Lower
+	}
+	return 0
+}
+
+func (x *SearchNumberRange) GetUpper() float64 {
+	if x != nil {
+		return x.Upper
+	}
+	return 0
+}
+
+func (x *SearchNumberRange) GetIncludesLower() bool {
+	if x != nil {
+		return x.IncludesLower
+	}
+	return false
+}
+
+func (x *SearchNumberRange) GetIncludesUpper() bool {
+	if x != nil {
+		return x.IncludesUpper
+	}
+	return false
+}
+
+type SearchFieldRanges struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	Ranges        []*SearchNumberRange   `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchFieldRanges) Reset() {
+	*x = SearchFieldRanges{}
+	mi := &file_wire_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchFieldRanges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchFieldRanges) ProtoMessage() {}
+
+func (x *SearchFieldRanges) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchFieldRanges.ProtoReflect.Descriptor instead.
+func (*SearchFieldRanges) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *SearchFieldRanges) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *SearchFieldRanges) GetRanges() []*SearchNumberRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+type SearchGroupName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
+	Missing       bool                   `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchGroupName) Reset() {
+	*x = SearchGroupName{}
+	mi := &file_wire_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchGroupName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchGroupName) ProtoMessage() {}
+
+func (x *SearchGroupName) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchGroupName.ProtoReflect.Descriptor instead.
+func (*SearchGroupName) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *SearchGroupName) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *SearchGroupName) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+type SearchGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	Sort          []*SearchSort          `protobuf:"bytes,2,rep,name=sort,proto3" json:"sort,omitempty"`
+	Limit         int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Second        bool                   `protobuf:"varint,4,opt,name=second,proto3" json:"second,omitempty"` // the hits of named groups are wanted
+	Names         []*SearchGroupName     `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchGroup) Reset() {
+	*x = SearchGroup{}
+	mi := &file_wire_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchGroup) ProtoMessage() {}
+
+func (x *SearchGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchGroup.ProtoReflect.Descriptor instead.
+func (*SearchGroup) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *SearchGroup) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *SearchGroup) GetSort() []*SearchSort {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *SearchGroup) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *SearchGroup) GetSecond() bool {
+	if x != nil {
+		return x.Second
+	}
+	return false
+}
+
+func (x *SearchGroup) GetNames() []*SearchGroupName {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+type SearchHighlight struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fields        []string               `protobuf:"bytes,1,rep,name=fields,proto3" json:"fields,omitempty"`
+	Before        string                 `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"`
+	After         string                 `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	Number        int64                  `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
+	Size          int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHighlight) Reset() {
+	*x = SearchHighlight{}
+	mi := &file_wire_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHighlight) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHighlight) ProtoMessage() {}
+
+func (x *SearchHighlight) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHighlight.ProtoReflect.Descriptor instead.
+func (*SearchHighlight) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *SearchHighlight) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *SearchHighlight) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *SearchHighlight) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *SearchHighlight) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SearchHighlight) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+type SearchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Signature     string                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,3,opt,name=definition,proto3" json:"definition,omitempty"`
+	Design        string                 `protobuf:"bytes,4,opt,name=design,proto3" json:"design,omitempty"`
+	Stale         bool                   `protobuf:"varint,5,opt,name=stale,proto3" json:"stale,omitempty"`
+	Query         string                 `protobuf:"bytes,6,opt,name=query,proto3" json:"query,omitempty"`
+	Partition     string                 `protobuf:"bytes,7,opt,name=partition,proto3" json:"partition,omitempty"`
+	Locale        string                 `protobuf:"bytes,8,opt,name=locale,proto3" json:"locale,omitempty"`
+	Drilldown     []*SearchDrilldown     `protobuf:"bytes,9,rep,name=drilldown,proto3" json:"drilldown,omitempty"`
+	Limit         int64                  `protobuf:"varint,10,opt,name=limit,proto3" json:"limit,omitempty"`
+	Sort          []*SearchSort          `protobuf:"bytes,11,rep,name=sort,proto3" json:"sort,omitempty"`
+	After         *SearchPosition        `protobuf:"bytes,12,opt,name=after,proto3" json:"after,omitempty"`
+	Counts        []string               `protobuf:"bytes,13,rep,name=counts,proto3" json:"counts,omitempty"`
+	Ranges        []*SearchFieldRanges   `protobuf:"bytes,14,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Group         *SearchGroup           `protobuf:"bytes,15,opt,name=group,proto3" json:"group,omitempty"`
+	SomeFields    bool                   `protobuf:"varint,16,opt,name=some_fields,json=someFields,proto3" json:"some_fields,omitempty"` // include_fields are all that are wanted
+	IncludeFields []string               `protobuf:"bytes,17,rep,name=include_fields,json=includeFields,proto3" json:"include_fields,omitempty"`
+	Highlight     *SearchHighlight       `protobuf:"bytes,18,opt,name=highlight,proto3" json:"highlight,omitempty"`
+	Label         string                 `protobuf:"bytes,19,opt,name=label,proto3" json:"label,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRequest) Reset() {
+	*x = SearchRequest{}
+	mi := &file_wire_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRequest) ProtoMessage() {}
+
+func (x *SearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
+func (*SearchRequest) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *SearchRequest) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetDesign() string {
+	if x != nil {
+		return x.Design
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+func (x *SearchRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetLocale() string {
+	if x != nil {
+		return x.Locale
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetDrilldown() []*SearchDrilldown {
+	if x != nil {
+		return x.Drilldown
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetSort() []*SearchSort {
+	if x != nil {
+		return x.Sort
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetAfter() *SearchPosition {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetCounts() []string {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetRanges() []*SearchFieldRanges {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetGroup() *SearchGroup {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetSomeFields() bool {
+	if x != nil {
+		return x.SomeFields
+	}
+	return false
+}
+
+func (x *SearchRequest) GetIncludeFields() []string {
+	if x != nil {
+		return x.IncludeFields
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetHighlight() *SearchHighlight {
+	if x != nil {
+		return x.Highlight
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+type SearchStored struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchStored) Reset() {
+	*x = SearchStored{}
+	mi := &file_wire_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchStored) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchStored) ProtoMessage() {}
+
+func (x *SearchStored) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchStored.ProtoReflect.Descriptor instead.
+func (*SearchStored) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *SearchStored) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SearchStored) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+type SearchHighlighted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	Pieces        []string               `protobuf:"bytes,2,rep,name=pieces,proto3" json:"pieces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHighlighted) Reset() {
+	*x = SearchHighlighted{}
+	mi := &file_wire_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHighlighted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHighlighted) ProtoMessage() {}
+
+func (x *SearchHighlighted) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHighlighted.ProtoReflect.Descriptor instead.
+func (*SearchHighlighted) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *SearchHighlighted) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *SearchHighlighted) GetPieces() []string {
+	if x != nil {
+		return x.Pieces
+	}
+	return nil
+}
+
+type SearchHit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Order         []*SearchValue         `protobuf:"bytes,1,rep,name=order,proto3" json:"order,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Fields        []*SearchStored        `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`
+	Highlights    []*SearchHighlighted   `protobuf:"bytes,4,rep,name=highlights,proto3" json:"highlights,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHit) Reset() {
+	*x = SearchHit{}
+	mi := &file_wire_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHit) ProtoMessage() {}
+
+func (x *SearchHit) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
+func (*SearchHit) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *SearchHit) GetOrder() []*SearchValue {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *SearchHit) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SearchHit) GetFields() []*SearchStored {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *SearchHit) GetHighlights() []*SearchHighlighted {
+	if x != nil {
+		return x.Highlights
+	}
+	return nil
+}
+
+type SearchCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         string                 `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	Count         uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchCount) Reset() {
+	*x = SearchCount{}
+	mi := &file_wire_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchCount) ProtoMessage() {}
+
+func (x *SearchCount) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchCount.ProtoReflect.Descriptor instead.
+func (*SearchCount) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *SearchCount) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *SearchCount) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type SearchCounts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Known         bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	Values        []*SearchCount         `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchCounts) Reset() {
+	*x = SearchCounts{}
+	mi := &file_wire_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchCounts) ProtoMessage() {}
+
+func (x *SearchCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchCounts.ProtoReflect.Descriptor instead.
+func (*SearchCounts) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *SearchCounts) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *SearchCounts) GetValues() []*SearchCount {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+type SearchRangeCounts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []uint64               `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRangeCounts) Reset() {
+	*x = SearchRangeCounts{}
+	mi := &file_wire_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRangeCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRangeCounts) ProtoMessage() {}
+
+func (x *SearchRangeCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRangeCounts.ProtoReflect.Descriptor instead.
+func (*SearchRangeCounts) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *SearchRangeCounts) GetCounts() []uint64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+type SearchGroupHits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
+	Missing       bool                   `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	Order         []*SearchValue         `protobuf:"bytes,3,rep,name=order,proto3" json:"order,omitempty"`
+	Total         uint64                 `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
+	Hits          []*SearchHit           `protobuf:"bytes,5,rep,name=hits,proto3" json:"hits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchGroupHits) Reset() {
+	*x = SearchGroupHits{}
+	mi := &file_wire_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchGroupHits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchGroupHits) ProtoMessage() {}
+
+func (x *SearchGroupHits) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchGroupHits.ProtoReflect.Descriptor instead.
+func (*SearchGroupHits) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *SearchGroupHits) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *SearchGroupHits) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+func (x *SearchGroupHits) GetOrder() []*SearchValue {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *SearchGroupHits) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *SearchGroupHits) GetHits() []*SearchHit {
+	if x != nil {
+		return x.Hits
+	}
+	return nil
+}
+
+type SearchHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Total         uint64                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	Counts        []*SearchCounts        `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty"`
+	Ranges        []*SearchRangeCounts   `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Groups        []*SearchGroupHits     `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Waited        int64                  `protobuf:"varint,5,opt,name=waited,proto3" json:"waited,omitempty"` // nanoseconds, for the index to be brought up to date
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHead) Reset() {
+	*x = SearchHead{}
+	mi := &file_wire_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHead) ProtoMessage() {}
+
+func (x *SearchHead) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHead.ProtoReflect.Descriptor instead.
+func (*SearchHead) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *SearchHead) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *SearchHead) GetCounts() []*SearchCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *SearchHead) GetRanges() []*SearchRangeCounts {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *SearchHead) GetGroups() []*SearchGroupHits {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *SearchHead) GetWaited() int64 {
+	if x != nil {
+		return x.Waited
+	}
+	return 0
+}
+
+type SearchHits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hits          []*SearchHit           `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHits) Reset() {
+	*x = SearchHits{}
+	mi := &file_wire_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHits) ProtoMessage() {}
+
+func (x *SearchHits) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHits.ProtoReflect.Descriptor instead.
+func (*SearchHits) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *SearchHits) GetHits() []*SearchHit {
+	if x != nil {
+		return x.Hits
+	}
+	return nil
+}
+
+type SearchInfoRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
+	Signature     string                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,3,opt,name=definition,proto3" json:"definition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchInfoRequest) Reset() {
+	*x = SearchInfoRequest{}
+	mi := &file_wire_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchInfoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchInfoRequest) ProtoMessage() {}
+
+func (x *SearchInfoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchInfoRequest.ProtoReflect.Descriptor instead.
+func (*SearchInfoRequest) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *SearchInfoRequest) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
+}
+
+func (x *SearchInfoRequest) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+func (x *SearchInfoRequest) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+type SearchInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Exists        bool                   `protobuf:"varint,1,opt,name=exists,proto3" json:"exists,omitempty"`
+	Seq           uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	PurgeSeq      uint64                 `protobuf:"varint,3,opt,name=purge_seq,json=purgeSeq,proto3" json:"purge_seq,omitempty"`
+	Live          uint64                 `protobuf:"varint,4,opt,name=live,proto3" json:"live,omitempty"`
+	Dead          uint64                 `protobuf:"varint,5,opt,name=dead,proto3" json:"dead,omitempty"`
+	Size          int64                  `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchInfo) Reset() {
+	*x = SearchInfo{}
+	mi := &file_wire_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchInfo) ProtoMessage() {}
+
+func (x *SearchInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchInfo.ProtoReflect.Descriptor instead.
+func (*SearchInfo) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *SearchInfo) GetExists() bool {
+	if x != nil {
+		return x.Exists
+	}
+	return false
+}
+
+func (x *SearchInfo) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *SearchInfo) GetPurgeSeq() uint64 {
+	if x != nil {
+		return x.PurgeSeq
+	}
+	return 0
+}
+
+func (x *SearchInfo) GetLive() uint64 {
+	if x != nil {
+		return x.Live
+	}
+	return 0
+}
+
+func (x *SearchInfo) GetDead() uint64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *SearchInfo) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 type AttachmentRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Copy          string                 `protobuf:"bytes,1,opt,name=copy,proto3" json:"copy,omitempty"`
@@ -4995,7 +6449,7 @@ type AttachmentRange struct {
 
 func (x *AttachmentRange) Reset() {
 	*x = AttachmentRange{}
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5007,7 +6461,7 @@ func (x *AttachmentRange) String() string {
 func (*AttachmentRange) ProtoMessage() {}
 
 func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[70]
+	mi := &file_wire_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5020,7 +6474,7 @@ func (x *AttachmentRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentRange.ProtoReflect.Descriptor instead.
 func (*AttachmentRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AttachmentRange) GetCopy() string {
@@ -5095,7 +6549,7 @@ type AttachmentPart struct {
 
 func (x *AttachmentPart) Reset() {
 	*x = AttachmentPart{}
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5107,7 +6561,7 @@ func (x *AttachmentPart) String() string {
 func (*AttachmentPart) ProtoMessage() {}
 
 func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[71]
+	mi := &file_wire_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5120,7 +6574,7 @@ func (x *AttachmentPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachmentPart.ProtoReflect.Descriptor instead.
 func (*AttachmentPart) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AttachmentPart) GetCopy() string {
@@ -5190,7 +6644,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_wire_proto_msgTypes[72]
+	mi := &file_wire_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5202,7 +6656,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[72]
+	mi := &file_wire_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5215,7 +6669,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -5245,7 +6699,7 @@ type WatchCommand struct {
 
 func (x *WatchCommand) Reset() {
 	*x = WatchCommand{}
-	mi := &file_wire_proto_msgTypes[73]
+	mi := &file_wire_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5257,7 +6711,7 @@ func (x *WatchCommand) String() string {
 func (*WatchCommand) ProtoMessage() {}
 
 func (x *WatchCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[73]
+	mi := &file_wire_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5270,7 +6724,7 @@ func (x *WatchCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCommand.ProtoReflect.Descriptor instead.
 func (*WatchCommand) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *WatchCommand) GetNumber() uint64 {
@@ -5314,7 +6768,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_wire_proto_msgTypes[74]
+	mi := &file_wire_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5326,7 +6780,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[74]
+	mi := &file_wire_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5339,7 +6793,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *WatchEvent) GetMoved() []uint64 {
@@ -5384,7 +6838,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_wire_proto_msgTypes[75]
+	mi := &file_wire_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5396,7 +6850,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[75]
+	mi := &file_wire_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5409,7 +6863,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *FindRequest) GetCopy() string {
@@ -5511,7 +6965,7 @@ type FindIndex struct {
 
 func (x *FindIndex) Reset() {
 	*x = FindIndex{}
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +6977,7 @@ func (x *FindIndex) String() string {
 func (*FindIndex) ProtoMessage() {}
 
 func (x *FindIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[76]
+	mi := &file_wire_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +6990,7 @@ func (x *FindIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIndex.ProtoReflect.Descriptor instead.
 func (*FindIndex) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *FindIndex) GetSignature() string {
@@ -5599,7 +7053,7 @@ type FindRange struct {
 
 func (x *FindRange) Reset() {
 	*x = FindRange{}
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5611,7 +7065,7 @@ func (x *FindRange) String() string {
 func (*FindRange) ProtoMessage() {}
 
 func (x *FindRange) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[77]
+	mi := &file_wire_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5624,7 +7078,7 @@ func (x *FindRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRange.ProtoReflect.Descriptor instead.
 func (*FindRange) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *FindRange) GetLo() []byte {
@@ -5658,7 +7112,7 @@ type FindPosition struct {
 
 func (x *FindPosition) Reset() {
 	*x = FindPosition{}
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5670,7 +7124,7 @@ func (x *FindPosition) String() string {
 func (*FindPosition) ProtoMessage() {}
 
 func (x *FindPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[78]
+	mi := &file_wire_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5683,7 +7137,7 @@ func (x *FindPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPosition.ProtoReflect.Descriptor instead.
 func (*FindPosition) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *FindPosition) GetSort() []byte {
@@ -5709,7 +7163,7 @@ type FindHead struct {
 
 func (x *FindHead) Reset() {
 	*x = FindHead{}
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5721,7 +7175,7 @@ func (x *FindHead) String() string {
 func (*FindHead) ProtoMessage() {}
 
 func (x *FindHead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[79]
+	mi := &file_wire_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5734,7 +7188,7 @@ func (x *FindHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHead.ProtoReflect.Descriptor instead.
 func (*FindHead) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *FindHead) GetSeq() uint64 {
@@ -5757,7 +7211,7 @@ type FindRows struct {
 
 func (x *FindRows) Reset() {
 	*x = FindRows{}
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5769,7 +7223,7 @@ func (x *FindRows) String() string {
 func (*FindRows) ProtoMessage() {}
 
 func (x *FindRows) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[80]
+	mi := &file_wire_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5782,7 +7236,7 @@ func (x *FindRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRows.ProtoReflect.Descriptor instead.
 func (*FindRows) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *FindRows) GetRows() []*FindRow {
@@ -5831,7 +7285,7 @@ type FindRow struct {
 
 func (x *FindRow) Reset() {
 	*x = FindRow{}
-	mi := &file_wire_proto_msgTypes[81]
+	mi := &file_wire_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +7297,7 @@ func (x *FindRow) String() string {
 func (*FindRow) ProtoMessage() {}
 
 func (x *FindRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[81]
+	mi := &file_wire_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +7310,7 @@ func (x *FindRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRow.ProtoReflect.Descriptor instead.
 func (*FindRow) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *FindRow) GetSort() []byte {
@@ -6273,7 +7727,128 @@ const file_wire_proto_rawDesc = "" +
 	"\vViewCleanup\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x12\n" +
 	"\x04keep\x18\x02 \x03(\tR\x04keep\x12\x12\n" +
-	"\x04type\x18\x03 \x01(\tR\x04type\"\xc8\x01\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\"\xc9\x01\n" +
+	"\n" +
+	"SearchSort\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\rR\x02by\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field\x12\x1e\n" +
+	"\n" +
+	"descending\x18\x03 \x01(\bR\n" +
+	"descending\x12%\n" +
+	"\x0elatitude_field\x18\x04 \x01(\tR\rlatitudeField\x12\x1c\n" +
+	"\tlongitude\x18\x05 \x01(\x01R\tlongitude\x12\x1a\n" +
+	"\blatitude\x18\x06 \x01(\x01R\blatitude\x12\x14\n" +
+	"\x05miles\x18\a \x01(\bR\x05miles\"g\n" +
+	"\vSearchValue\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x01R\x06number\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\x12\x18\n" +
+	"\amissing\x18\x04 \x01(\bR\amissing\"O\n" +
+	"\x0eSearchPosition\x12-\n" +
+	"\x05order\x18\x01 \x03(\v2\x17.divan.wire.SearchValueR\x05order\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"?\n" +
+	"\x0fSearchDrilldown\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\tR\x06values\"\xa3\x01\n" +
+	"\x11SearchNumberRange\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
+	"\x05lower\x18\x02 \x01(\x01R\x05lower\x12\x14\n" +
+	"\x05upper\x18\x03 \x01(\x01R\x05upper\x12%\n" +
+	"\x0eincludes_lower\x18\x04 \x01(\bR\rincludesLower\x12%\n" +
+	"\x0eincludes_upper\x18\x05 \x01(\bR\rincludesUpper\"`\n" +
+	"\x11SearchFieldRanges\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x125\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x1d.divan.wire.SearchNumberRangeR\x06ranges\";\n" +
+	"\x0fSearchGroupName\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\x12\x18\n" +
+	"\amissing\x18\x02 \x01(\bR\amissing\"\xb0\x01\n" +
+	"\vSearchGroup\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12*\n" +
+	"\x04sort\x18\x02 \x03(\v2\x16.divan.wire.SearchSortR\x04sort\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x16\n" +
+	"\x06second\x18\x04 \x01(\bR\x06second\x121\n" +
+	"\x05names\x18\x05 \x03(\v2\x1b.divan.wire.SearchGroupNameR\x05names\"\x83\x01\n" +
+	"\x0fSearchHighlight\x12\x16\n" +
+	"\x06fields\x18\x01 \x03(\tR\x06fields\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x03R\x06number\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\"\xa1\x05\n" +
+	"\rSearchRequest\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x03 \x01(\fR\n" +
+	"definition\x12\x16\n" +
+	"\x06design\x18\x04 \x01(\tR\x06design\x12\x14\n" +
+	"\x05stale\x18\x05 \x01(\bR\x05stale\x12\x14\n" +
+	"\x05query\x18\x06 \x01(\tR\x05query\x12\x1c\n" +
+	"\tpartition\x18\a \x01(\tR\tpartition\x12\x16\n" +
+	"\x06locale\x18\b \x01(\tR\x06locale\x129\n" +
+	"\tdrilldown\x18\t \x03(\v2\x1b.divan.wire.SearchDrilldownR\tdrilldown\x12\x14\n" +
+	"\x05limit\x18\n" +
+	" \x01(\x03R\x05limit\x12*\n" +
+	"\x04sort\x18\v \x03(\v2\x16.divan.wire.SearchSortR\x04sort\x120\n" +
+	"\x05after\x18\f \x01(\v2\x1a.divan.wire.SearchPositionR\x05after\x12\x16\n" +
+	"\x06counts\x18\r \x03(\tR\x06counts\x125\n" +
+	"\x06ranges\x18\x0e \x03(\v2\x1d.divan.wire.SearchFieldRangesR\x06ranges\x12-\n" +
+	"\x05group\x18\x0f \x01(\v2\x17.divan.wire.SearchGroupR\x05group\x12\x1f\n" +
+	"\vsome_fields\x18\x10 \x01(\bR\n" +
+	"someFields\x12%\n" +
+	"\x0einclude_fields\x18\x11 \x03(\tR\rincludeFields\x129\n" +
+	"\thighlight\x18\x12 \x01(\v2\x1b.divan.wire.SearchHighlightR\thighlight\x12\x14\n" +
+	"\x05label\x18\x13 \x01(\tR\x05label\"8\n" +
+	"\fSearchStored\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"A\n" +
+	"\x11SearchHighlighted\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x16\n" +
+	"\x06pieces\x18\x02 \x03(\tR\x06pieces\"\xbb\x01\n" +
+	"\tSearchHit\x12-\n" +
+	"\x05order\x18\x01 \x03(\v2\x17.divan.wire.SearchValueR\x05order\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x120\n" +
+	"\x06fields\x18\x03 \x03(\v2\x18.divan.wire.SearchStoredR\x06fields\x12=\n" +
+	"\n" +
+	"highlights\x18\x04 \x03(\v2\x1d.divan.wire.SearchHighlightedR\n" +
+	"highlights\"9\n" +
+	"\vSearchCount\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\tR\x05value\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"U\n" +
+	"\fSearchCounts\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12/\n" +
+	"\x06values\x18\x02 \x03(\v2\x17.divan.wire.SearchCountR\x06values\"+\n" +
+	"\x11SearchRangeCounts\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\x04R\x06counts\"\xab\x01\n" +
+	"\x0fSearchGroupHits\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\x12\x18\n" +
+	"\amissing\x18\x02 \x01(\bR\amissing\x12-\n" +
+	"\x05order\x18\x03 \x03(\v2\x17.divan.wire.SearchValueR\x05order\x12\x14\n" +
+	"\x05total\x18\x04 \x01(\x04R\x05total\x12)\n" +
+	"\x04hits\x18\x05 \x03(\v2\x15.divan.wire.SearchHitR\x04hits\"\xd8\x01\n" +
+	"\n" +
+	"SearchHead\x12\x14\n" +
+	"\x05total\x18\x01 \x01(\x04R\x05total\x120\n" +
+	"\x06counts\x18\x02 \x03(\v2\x18.divan.wire.SearchCountsR\x06counts\x125\n" +
+	"\x06ranges\x18\x03 \x03(\v2\x1d.divan.wire.SearchRangeCountsR\x06ranges\x123\n" +
+	"\x06groups\x18\x04 \x03(\v2\x1b.divan.wire.SearchGroupHitsR\x06groups\x12\x16\n" +
+	"\x06waited\x18\x05 \x01(\x03R\x06waited\"7\n" +
+	"\n" +
+	"SearchHits\x12)\n" +
+	"\x04hits\x18\x01 \x03(\v2\x15.divan.wire.SearchHitR\x04hits\"e\n" +
+	"\x11SearchInfoRequest\x12\x12\n" +
+	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\tR\tsignature\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x03 \x01(\fR\n" +
+	"definition\"\x8f\x01\n" +
+	"\n" +
+	"SearchInfo\x12\x16\n" +
+	"\x06exists\x18\x01 \x01(\bR\x06exists\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1b\n" +
+	"\tpurge_seq\x18\x03 \x01(\x04R\bpurgeSeq\x12\x12\n" +
+	"\x04live\x18\x04 \x01(\x04R\x04live\x12\x12\n" +
+	"\x04dead\x18\x05 \x01(\x04R\x04dead\x12\x12\n" +
+	"\x04size\x18\x06 \x01(\x03R\x04size\"\xc8\x01\n" +
 	"\x0fAttachmentRange\x12\x12\n" +
 	"\x04copy\x18\x01 \x01(\tR\x04copy\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -6353,7 +7928,7 @@ const file_wire_proto_rawDesc = "" +
 	"\aFindRow\x12\x12\n" +
 	"\x04sort\x18\x01 \x01(\fR\x04sort\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\fR\x03doc*\xeb\x02\n" +
+	"\x03doc\x18\x03 \x01(\fR\x03doc*\x9b\x03\n" +
 	"\x02Op\x12\b\n" +
 	"\x04NONE\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\n" +
@@ -6387,7 +7962,11 @@ const file_wire_proto_rawDesc = "" +
 	"\x04FIND\x10\x1e\x12\r\n" +
 	"\tVIEW_INFO\x10\x16\x12\x10\n" +
 	"\fVIEW_CLEANUP\x10\x17\x12\x10\n" +
-	"\fVIEW_COMPACT\x10\x18*C\n" +
+	"\fVIEW_COMPACT\x10\x18\x12\n" +
+	"\n" +
+	"\x06SEARCH\x10\x1f\x12\x0f\n" +
+	"\vSEARCH_INFO\x10 \x12\x11\n" +
+	"\rINDEX_CLEANUP\x10!*C\n" +
 	"\x06Ending\x12\x0f\n" +
 	"\vENDING_NONE\x10\x00\x12\x13\n" +
 	"\x0fENDING_DEADLINE\x10\x01\x12\x13\n" +
@@ -6413,7 +7992,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
 var file_wire_proto_goTypes = []any{
 	(Op)(0),                        // 0: divan.wire.Op
 	(Ending)(0),                    // 1: divan.wire.Ending
@@ -6487,106 +8066,147 @@ var file_wire_proto_goTypes = []any{
 	(*CopyDefinition)(nil),         // 69: divan.wire.CopyDefinition
 	(*ViewInfo)(nil),               // 70: divan.wire.ViewInfo
 	(*ViewCleanup)(nil),            // 71: divan.wire.ViewCleanup
-	(*AttachmentRange)(nil),        // 72: divan.wire.AttachmentRange
-	(*AttachmentPart)(nil),         // 73: divan.wire.AttachmentPart
-	(*Chunk)(nil),                  // 74: divan.wire.Chunk
-	(*WatchCommand)(nil),           // 75: divan.wire.WatchCommand
-	(*WatchEvent)(nil),             // 76: divan.wire.WatchEvent
-	(*FindRequest)(nil),            // 77: divan.wire.FindRequest
-	(*FindIndex)(nil),              // 78: divan.wire.FindIndex
-	(*FindRange)(nil),              // 79: divan.wire.FindRange
-	(*FindPosition)(nil),           // 80: divan.wire.FindPosition
-	(*FindHead)(nil),               // 81: divan.wire.FindHead
-	(*FindRows)(nil),               // 82: divan.wire.FindRows
-	(*FindRow)(nil),                // 83: divan.wire.FindRow
+	(*SearchSort)(nil),             // 72: divan.wire.SearchSort
+	(*SearchValue)(nil),            // 73: divan.wire.SearchValue
+	(*SearchPosition)(nil),         // 74: divan.wire.SearchPosition
+	(*SearchDrilldown)(nil),        // 75: divan.wire.SearchDrilldown
+	(*SearchNumberRange)(nil),      // 76: divan.wire.SearchNumberRange
+	(*SearchFieldRanges)(nil),      // 77: divan.wire.SearchFieldRanges
+	(*SearchGroupName)(nil),        // 78: divan.wire.SearchGroupName
+	(*SearchGroup)(nil),            // 79: divan.wire.SearchGroup
+	(*SearchHighlight)(nil),        // 80: divan.wire.SearchHighlight
+	(*SearchRequest)(nil),          // 81: divan.wire.SearchRequest
+	(*SearchStored)(nil),           // 82: divan.wire.SearchStored
+	(*SearchHighlighted)(nil),      // 83: divan.wire.SearchHighlighted
+	(*SearchHit)(nil),              // 84: divan.wire.SearchHit
+	(*SearchCount)(nil),            // 85: divan.wire.SearchCount
+	(*SearchCounts)(nil),           // 86: divan.wire.SearchCounts
+	(*SearchRangeCounts)(nil),      // 87: divan.wire.SearchRangeCounts
+	(*SearchGroupHits)(nil),        // 88: divan.wire.SearchGroupHits
+	(*SearchHead)(nil),             // 89: divan.wire.SearchHead
+	(*SearchHits)(nil),             // 90: divan.wire.SearchHits
+	(*SearchInfoRequest)(nil),      // 91: divan.wire.SearchInfoRequest
+	(*SearchInfo)(nil),             // 92: divan.wire.SearchInfo
+	(*AttachmentRange)(nil),        // 93: divan.wire.AttachmentRange
+	(*AttachmentPart)(nil),         // 94: divan.wire.AttachmentPart
+	(*Chunk)(nil),                  // 95: divan.wire.Chunk
+	(*WatchCommand)(nil),           // 96: divan.wire.WatchCommand
+	(*WatchEvent)(nil),             // 97: divan.wire.WatchEvent
+	(*FindRequest)(nil),            // 98: divan.wire.FindRequest
+	(*FindIndex)(nil),              // 99: divan.wire.FindIndex
+	(*FindRange)(nil),              // 100: divan.wire.FindRange
+	(*FindPosition)(nil),           // 101: divan.wire.FindPosition
+	(*FindHead)(nil),               // 102: divan.wire.FindHead
+	(*FindRows)(nil),               // 103: divan.wire.FindRows
+	(*FindRow)(nil),                // 104: divan.wire.FindRow
 }
 var file_wire_proto_depIdxs = []int32{
-	3,  // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
-	0,  // 1: divan.wire.Piece.op:type_name -> divan.wire.Op
-	4,  // 2: divan.wire.Piece.fault:type_name -> divan.wire.Fault
-	1,  // 3: divan.wire.Fault.ending:type_name -> divan.wire.Ending
-	15, // 4: divan.wire.EditAttachment.attachment:type_name -> divan.wire.Attachment
-	12, // 5: divan.wire.Edit.parent:type_name -> divan.wire.Rev
-	14, // 6: divan.wire.Edit.path:type_name -> divan.wire.Path
-	16, // 7: divan.wire.Edit.atts:type_name -> divan.wire.EditAttachment
-	17, // 8: divan.wire.UpdateRequest.edits:type_name -> divan.wire.Edit
-	18, // 9: divan.wire.UpdateRequest.limits:type_name -> divan.wire.Limits
-	19, // 10: divan.wire.UpdateRequest.user:type_name -> divan.wire.User
-	12, // 11: divan.wire.EditResult.rev:type_name -> divan.wire.Rev
-	14, // 12: divan.wire.EditResult.path:type_name -> divan.wire.Path
-	4,  // 13: divan.wire.EditResult.fault:type_name -> divan.wire.Fault
-	15, // 14: divan.wire.EditResult.kept:type_name -> divan.wire.Attachment
-	21, // 15: divan.wire.EditResults.results:type_name -> divan.wire.EditResult
-	12, // 16: divan.wire.OpenRequest.rev:type_name -> divan.wire.Rev
-	12, // 17: divan.wire.RevInfo.rev:type_name -> divan.wire.Rev
-	12, // 18: divan.wire.Doc.rev:type_name -> divan.wire.Rev
-	15, // 19: divan.wire.Doc.atts:type_name -> divan.wire.Attachment
-	14, // 20: divan.wire.Doc.revisions:type_name -> divan.wire.Path
-	24, // 21: divan.wire.Doc.revs_info:type_name -> divan.wire.RevInfo
-	13, // 22: divan.wire.Doc.conflicts:type_name -> divan.wire.Revs
-	13, // 23: divan.wire.Doc.deleted_conflicts:type_name -> divan.wire.Revs
-	13, // 24: divan.wire.OpenRevsRequest.revs:type_name -> divan.wire.Revs
-	26, // 25: divan.wire.OpenRevsList.requests:type_name -> divan.wire.OpenRevsRequest
-	12, // 26: divan.wire.RevResult.rev:type_name -> divan.wire.Rev
-	25, // 27: divan.wire.RevResult.doc:type_name -> divan.wire.Doc
-	28, // 28: divan.wire.RevResults.results:type_name -> divan.wire.RevResult
-	4,  // 29: divan.wire.RevResults.fault:type_name -> divan.wire.Fault
-	29, // 30: divan.wire.RevResultsList.answers:type_name -> divan.wire.RevResults
-	13, // 31: divan.wire.IDRevs.revs:type_name -> divan.wire.Revs
-	31, // 32: divan.wire.MissingRequest.ids:type_name -> divan.wire.IDRevs
-	13, // 33: divan.wire.IDMissing.missing:type_name -> divan.wire.Revs
-	13, // 34: divan.wire.IDMissing.possible_ancestors:type_name -> divan.wire.Revs
-	33, // 35: divan.wire.Missings.answers:type_name -> divan.wire.IDMissing
-	25, // 36: divan.wire.Row.doc:type_name -> divan.wire.Doc
-	36, // 37: divan.wire.Rows.rows:type_name -> divan.wire.Row
-	13, // 38: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
-	14, // 39: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
-	39, // 40: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
-	13, // 41: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
-	41, // 42: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
-	13, // 43: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
-	14, // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
-	43, // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
-	18, // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
-	53, // 47: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
-	12, // 48: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
-	52, // 49: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
-	13, // 50: divan.wire.Change.leaves:type_name -> divan.wire.Revs
-	25, // 51: divan.wire.Change.doc:type_name -> divan.wire.Doc
-	38, // 52: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
-	55, // 53: divan.wire.Changes.rows:type_name -> divan.wire.Change
-	0,  // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
-	4,  // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
-	62, // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
-	63, // 57: divan.wire.ViewRange.lo:type_name -> divan.wire.ViewBound
-	63, // 58: divan.wire.ViewRange.hi:type_name -> divan.wire.ViewBound
-	64, // 59: divan.wire.ViewRequest.ranges:type_name -> divan.wire.ViewRange
-	25, // 60: divan.wire.ViewRow.doc:type_name -> divan.wire.Doc
-	67, // 61: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
-	4,  // 62: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
-	4,  // 63: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
-	79, // 64: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
-	80, // 65: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
-	78, // 66: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
-	83, // 67: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
-	80, // 68: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
-	2,  // 69: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
-	5,  // 70: divan.wire.Node.Ping:input_type -> divan.wire.Beat
-	58, // 71: divan.wire.Node.List:input_type -> divan.wire.ListCommand
-	72, // 72: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
-	73, // 73: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
-	75, // 74: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
-	2,  // 75: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
-	5,  // 76: divan.wire.Node.Ping:output_type -> divan.wire.Beat
-	59, // 77: divan.wire.Node.List:output_type -> divan.wire.ListPart
-	74, // 78: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
-	74, // 79: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
-	76, // 80: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
-	75, // [75:81] is the sub-list for method output_type
-	69, // [69:75] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	3,   // 0: divan.wire.Frame.pieces:type_name -> divan.wire.Piece
+	0,   // 1: divan.wire.Piece.op:type_name -> divan.wire.Op
+	4,   // 2: divan.wire.Piece.fault:type_name -> divan.wire.Fault
+	1,   // 3: divan.wire.Fault.ending:type_name -> divan.wire.Ending
+	15,  // 4: divan.wire.EditAttachment.attachment:type_name -> divan.wire.Attachment
+	12,  // 5: divan.wire.Edit.parent:type_name -> divan.wire.Rev
+	14,  // 6: divan.wire.Edit.path:type_name -> divan.wire.Path
+	16,  // 7: divan.wire.Edit.atts:type_name -> divan.wire.EditAttachment
+	17,  // 8: divan.wire.UpdateRequest.edits:type_name -> divan.wire.Edit
+	18,  // 9: divan.wire.UpdateRequest.limits:type_name -> divan.wire.Limits
+	19,  // 10: divan.wire.UpdateRequest.user:type_name -> divan.wire.User
+	12,  // 11: divan.wire.EditResult.rev:type_name -> divan.wire.Rev
+	14,  // 12: divan.wire.EditResult.path:type_name -> divan.wire.Path
+	4,   // 13: divan.wire.EditResult.fault:type_name -> divan.wire.Fault
+	15,  // 14: divan.wire.EditResult.kept:type_name -> divan.wire.Attachment
+	21,  // 15: divan.wire.EditResults.results:type_name -> divan.wire.EditResult
+	12,  // 16: divan.wire.OpenRequest.rev:type_name -> divan.wire.Rev
+	12,  // 17: divan.wire.RevInfo.rev:type_name -> divan.wire.Rev
+	12,  // 18: divan.wire.Doc.rev:type_name -> divan.wire.Rev
+	15,  // 19: divan.wire.Doc.atts:type_name -> divan.wire.Attachment
+	14,  // 20: divan.wire.Doc.revisions:type_name -> divan.wire.Path
+	24,  // 21: divan.wire.Doc.revs_info:type_name -> divan.wire.RevInfo
+	13,  // 22: divan.wire.Doc.conflicts:type_name -> divan.wire.Revs
+	13,  // 23: divan.wire.Doc.deleted_conflicts:type_name -> divan.wire.Revs
+	13,  // 24: divan.wire.OpenRevsRequest.revs:type_name -> divan.wire.Revs
+	26,  // 25: divan.wire.OpenRevsList.requests:type_name -> divan.wire.OpenRevsRequest
+	12,  // 26: divan.wire.RevResult.rev:type_name -> divan.wire.Rev
+	25,  // 27: divan.wire.RevResult.doc:type_name -> divan.wire.Doc
+	28,  // 28: divan.wire.RevResults.results:type_name -> divan.wire.RevResult
+	4,   // 29: divan.wire.RevResults.fault:type_name -> divan.wire.Fault
+	29,  // 30: divan.wire.RevResultsList.answers:type_name -> divan.wire.RevResults
+	13,  // 31: divan.wire.IDRevs.revs:type_name -> divan.wire.Revs
+	31,  // 32: divan.wire.MissingRequest.ids:type_name -> divan.wire.IDRevs
+	13,  // 33: divan.wire.IDMissing.missing:type_name -> divan.wire.Revs
+	13,  // 34: divan.wire.IDMissing.possible_ancestors:type_name -> divan.wire.Revs
+	33,  // 35: divan.wire.Missings.answers:type_name -> divan.wire.IDMissing
+	25,  // 36: divan.wire.Row.doc:type_name -> divan.wire.Doc
+	36,  // 37: divan.wire.Rows.rows:type_name -> divan.wire.Row
+	13,  // 38: divan.wire.PurgeItem.revs:type_name -> divan.wire.Revs
+	14,  // 39: divan.wire.PurgeItem.paths:type_name -> divan.wire.Path
+	39,  // 40: divan.wire.PurgeRequest.items:type_name -> divan.wire.PurgeItem
+	13,  // 41: divan.wire.PurgeResult.purged:type_name -> divan.wire.Revs
+	41,  // 42: divan.wire.PurgeResults.results:type_name -> divan.wire.PurgeResult
+	13,  // 43: divan.wire.PurgeInfo.revs:type_name -> divan.wire.Revs
+	14,  // 44: divan.wire.PurgeInfo.paths:type_name -> divan.wire.Path
+	43,  // 45: divan.wire.PurgeInfos.infos:type_name -> divan.wire.PurgeInfo
+	18,  // 46: divan.wire.CompactRequest.limits:type_name -> divan.wire.Limits
+	53,  // 47: divan.wire.Filter.function:type_name -> divan.wire.FilterFunc
+	12,  // 48: divan.wire.FilterFunc.rev:type_name -> divan.wire.Rev
+	52,  // 49: divan.wire.ChangesRequest.filter:type_name -> divan.wire.Filter
+	13,  // 50: divan.wire.Change.leaves:type_name -> divan.wire.Revs
+	25,  // 51: divan.wire.Change.doc:type_name -> divan.wire.Doc
+	38,  // 52: divan.wire.LocalDocs.rows:type_name -> divan.wire.LocalDoc
+	55,  // 53: divan.wire.Changes.rows:type_name -> divan.wire.Change
+	0,   // 54: divan.wire.ListCommand.op:type_name -> divan.wire.Op
+	4,   // 55: divan.wire.ListPart.fault:type_name -> divan.wire.Fault
+	62,  // 56: divan.wire.ChangesHead.origins:type_name -> divan.wire.Origin
+	63,  // 57: divan.wire.ViewRange.lo:type_name -> divan.wire.ViewBound
+	63,  // 58: divan.wire.ViewRange.hi:type_name -> divan.wire.ViewBound
+	64,  // 59: divan.wire.ViewRequest.ranges:type_name -> divan.wire.ViewRange
+	25,  // 60: divan.wire.ViewRow.doc:type_name -> divan.wire.Doc
+	67,  // 61: divan.wire.ViewRows.rows:type_name -> divan.wire.ViewRow
+	73,  // 62: divan.wire.SearchPosition.order:type_name -> divan.wire.SearchValue
+	76,  // 63: divan.wire.SearchFieldRanges.ranges:type_name -> divan.wire.SearchNumberRange
+	72,  // 64: divan.wire.SearchGroup.sort:type_name -> divan.wire.SearchSort
+	78,  // 65: divan.wire.SearchGroup.names:type_name -> divan.wire.SearchGroupName
+	75,  // 66: divan.wire.SearchRequest.drilldown:type_name -> divan.wire.SearchDrilldown
+	72,  // 67: divan.wire.SearchRequest.sort:type_name -> divan.wire.SearchSort
+	74,  // 68: divan.wire.SearchRequest.after:type_name -> divan.wire.SearchPosition
+	77,  // 69: divan.wire.SearchRequest.ranges:type_name -> divan.wire.SearchFieldRanges
+	79,  // 70: divan.wire.SearchRequest.group:type_name -> divan.wire.SearchGroup
+	80,  // 71: divan.wire.SearchRequest.highlight:type_name -> divan.wire.SearchHighlight
+	73,  // 72: divan.wire.SearchHit.order:type_name -> divan.wire.SearchValue
+	82,  // 73: divan.wire.SearchHit.fields:type_name -> divan.wire.SearchStored
+	83,  // 74: divan.wire.SearchHit.highlights:type_name -> divan.wire.SearchHighlighted
+	85,  // 75: divan.wire.SearchCounts.values:type_name -> divan.wire.SearchCount
+	73,  // 76: divan.wire.SearchGroupHits.order:type_name -> divan.wire.SearchValue
+	84,  // 77: divan.wire.SearchGroupHits.hits:type_name -> divan.wire.SearchHit
+	86,  // 78: divan.wire.SearchHead.counts:type_name -> divan.wire.SearchCounts
+	87,  // 79: divan.wire.SearchHead.ranges:type_name -> divan.wire.SearchRangeCounts
+	88,  // 80: divan.wire.SearchHead.groups:type_name -> divan.wire.SearchGroupHits
+	84,  // 81: divan.wire.SearchHits.hits:type_name -> divan.wire.SearchHit
+	4,   // 82: divan.wire.Chunk.fault:type_name -> divan.wire.Fault
+	4,   // 83: divan.wire.WatchEvent.fault:type_name -> divan.wire.Fault
+	100, // 84: divan.wire.FindRequest.ranges:type_name -> divan.wire.FindRange
+	101, // 85: divan.wire.FindRequest.after:type_name -> divan.wire.FindPosition
+	99,  // 86: divan.wire.FindRequest.index:type_name -> divan.wire.FindIndex
+	104, // 87: divan.wire.FindRows.rows:type_name -> divan.wire.FindRow
+	101, // 88: divan.wire.FindRows.last:type_name -> divan.wire.FindPosition
+	2,   // 89: divan.wire.Node.Exchange:input_type -> divan.wire.Frame
+	5,   // 90: divan.wire.Node.Ping:input_type -> divan.wire.Beat
+	58,  // 91: divan.wire.Node.List:input_type -> divan.wire.ListCommand
+	93,  // 92: divan.wire.Node.ReadAttachment:input_type -> divan.wire.AttachmentRange
+	94,  // 93: divan.wire.Node.PutAttachment:input_type -> divan.wire.AttachmentPart
+	96,  // 94: divan.wire.Node.Watch:input_type -> divan.wire.WatchCommand
+	2,   // 95: divan.wire.Node.Exchange:output_type -> divan.wire.Frame
+	5,   // 96: divan.wire.Node.Ping:output_type -> divan.wire.Beat
+	59,  // 97: divan.wire.Node.List:output_type -> divan.wire.ListPart
+	95,  // 98: divan.wire.Node.ReadAttachment:output_type -> divan.wire.Chunk
+	95,  // 99: divan.wire.Node.PutAttachment:output_type -> divan.wire.Chunk
+	97,  // 100: divan.wire.Node.Watch:output_type -> divan.wire.WatchEvent
+	95,  // [95:101] is the sub-list for method output_type
+	89,  // [89:95] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -6602,7 +8222,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   82,
+			NumMessages:   103,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

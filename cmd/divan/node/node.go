@@ -30,6 +30,8 @@ import (
 	"divan/shard/index"
 	"divan/shard/query"
 	"divan/shard/script"
+	"divan/shard/search"
+	"divan/shard/search/indexer"
 	"divan/shard/view"
 	"divan/storage"
 )
@@ -75,12 +77,13 @@ type upkeep struct {
 
 // functions is what comes of design documents.
 type functions struct {
-	scripts *script.Engine
-	designs *designdocs.Cache
-	indexes *index.Manager     // of this node's copies
-	views   *view.Views        // those of views
-	wanted  *indexes.Indexes   // what design documents want
-	queries *clusterview.Views // of databases
+	scripts  *script.Engine
+	designs  *designdocs.Cache
+	indexes  *index.Manager     // of this node's copies
+	views    *view.Views        // those of views
+	searches *search.Indexes    // those of full text
+	wanted   *indexes.Indexes   // what design documents want
+	queries  *clusterview.Views // of databases
 }
 
 // New opens the data directory and builds every part; nothing runs yet. A node
@@ -193,6 +196,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	})
 	n.indexes = index.New(index.Options{Engine: n.engine, Shards: n.local, Logger: n.log.Named("indexes"), Memory: s.Limits.MaxIndexMemory})
 	n.views = view.New(view.Options{Indexes: n.indexes, Shards: n.local, Scripts: n.scripts, Logger: n.log.Named("indexes"), Limit: n.reduceLimit})
+	n.searches = search.New(n.indexes, indexer.New(n.scripts))
 	if !s.CouchDB.SingleNode {
 		if n.links, err = n.newLinks(ctx); err != nil {
 			return err
@@ -203,7 +207,7 @@ func (n *Node) build(ctx context.Context) (err error) {
 	}
 	n.newDesigns()
 	options := cluster.Options{
-		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Indexes: n.indexes, Views: n.views, Logger: n.log.Named("cluster"),
+		NodeName: n.name, Meta: n.meta, Config: n.config, Local: n.local, Indexes: n.indexes, Views: n.views, Searches: n.searches, Logger: n.log.Named("cluster"),
 		DesignWritten: n.designs.Written,
 	}
 	if err := n.newRepair(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"divan/cluster/replica"
 	"divan/cluster/wire"
 	"divan/httpapi"
+	"divan/shard/index"
 )
 
 const serviceRepair = "repair" // the service of a node for the repair of copies elsewhere
@@ -28,7 +29,7 @@ func (p peerCopies) Copies(node string) replica.Copies {
 func (n *Node) newRepair() (err error) {
 	o := repair.Options{
 		Node: n.name, Meta: n.meta, Local: n.local, Config: n.config,
-		Own:    replica.NewLocal(replica.Held{Shards: n.local, Indexes: n.indexes, Views: n.views, Place: cluster.PlaceOn(n.name, n.meta)}),
+		Own:    replica.NewLocal(replica.Held{Shards: n.local, Indexes: n.indexes, Views: n.views, Searches: n.searches, Place: cluster.PlaceOn(n.name, n.meta)}),
 		Logger: n.log.Named("repair"), Index: n.buildIndexes,
 	}
 	if n.links != nil {
@@ -69,8 +70,12 @@ func (n *Node) tasks() []httpapi.Task {
 		})
 	}
 	for _, t := range n.indexes.Tasks() {
+		kind := "indexer"
+		if t.Type == index.Search {
+			kind = "search_indexer"
+		}
 		out = append(out, httpapi.Task{
-			Node: n.name, PID: "<0." + t.Copy + "." + t.String() + ">", Type: "indexer", Database: t.Copy, DesignDocument: t.Design,
+			Node: n.name, PID: "<0." + t.Copy + "." + t.String() + ">", Type: kind, Database: t.Copy, DesignDocument: t.Design, Index: t.Label,
 			FailedDocument: t.Document, Error: t.Error,
 			ChangesDone: t.Done, TotalChanges: t.Total, StartedOn: time.UnixMilli(t.StartedMS), Updated: time.UnixMilli(t.UpdatedMS),
 		})
