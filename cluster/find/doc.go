@@ -10,4 +10,6 @@
 //     given out, or where the reading stood when nothing matched ([fanout.FailoverStream]).
 //   - With r above 1 copies give ids only; each document is read from r copies, and
 //     matched here.
+//   - An index of full text is asked by package cluster/search, a page of hits at a time;
+//     their documents are read as they are now, and matched here.
 package find

@@ -14,6 +14,7 @@ import (
 	"divan/cluster/designdocs"
 	"divan/cluster/fanout"
 	"divan/cluster/quorum"
+	"divan/cluster/search"
 	"divan/cluster/window"
 	"divan/shard/find"
 	"divan/shard/query"
@@ -33,14 +34,18 @@ type Options struct {
 }
 
 // Finder answers Mango queries. It is safe for concurrent use.
-type Finder struct{ o Options }
+type Finder struct {
+	o        Options
+	searcher *search.Searcher
+}
 
 // New returns a Finder.
 func New(o Options) (*Finder, error) {
 	if o.Config == nil || o.Designs == nil || o.Logger == nil {
 		return nil, errors.New("cluster/find: an option is missing")
 	}
-	return &Finder{o}, nil
+	s, err := search.New(search.Options{Config: o.Config, Logger: o.Logger})
+	return &Finder{o, s}, err
 }
 
 // Parse reads the body of a query.
@@ -57,11 +62,15 @@ func (f *Finder) Explain(ctx context.Context, db *cluster.DB, q *plan.Find, dst 
 	if err != nil {
 		return nil, err
 	}
-	return plan.AppendExplain(dst, q, indexes.List, describe(db))
+	return plan.AppendExplain(dst, q, indexes.List, f.describe(db))
 }
 
-func describe(db *cluster.DB) plan.Database {
-	return plan.Database{Name: db.Name(), Partitioned: db.Meta().Partitioned}
+func (f *Finder) describe(db *cluster.DB) plan.Database {
+	set := f.o.Config.Load().Search
+	return plan.Database{
+		Name: db.Name(), Partitioned: db.Meta().Partitioned,
+		TextLimits: [2]int{int(set.MaxLimit), int(set.NouveauMaxLimit)},
+	}
 }
 
 func checkPartition(db *cluster.DB, name string) error {
@@ -86,7 +95,7 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Choose(q, indexes.List, describe(db))
+	p, err := plan.Choose(q, indexes.List, f.describe(db))
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +103,21 @@ func (f *Finder) Find(ctx context.Context, db *cluster.DB, q *plan.Find) (*Rows,
 		ctx: ctx, db: db, find: q, plan: p, of: indexes.definitions[p.Index.Design], skip: q.Skip, left: q.Limit, started: time.Now(),
 		threshold: f.o.Config.Load().Mango.IndexScanWarningThreshold,
 	}
+	if p.Text != nil {
+		r.left = p.Text.Limit
+	}
 	if p.Nothing || q.Limit == 0 && !q.Count {
 		r.left = 0
+		return r, nil
+	}
+	if p.Text != nil {
+		def, err := indexes.definition(p.Index, db.Meta().Partitioned)
+		if err == nil {
+			err = f.openText(r, def)
+		}
+		if err != nil {
+			return nil, err
+		}
 		return r, nil
 	}
 	if err := f.open(ctx, r); err != nil {

@@ -36,6 +36,7 @@ type Rows struct {
 	order  *quorum.Merge[place]
 	best   int        // the part whose row was handed out last; -1: none
 	quorum *rereading // nil: copies have matched
+	text   *textRows  // nil: the index is none of full text
 
 	skip  int
 	left  int // rows that may still be handed out
@@ -69,9 +70,12 @@ func (r *Rows) Next() bool {
 	}
 	for {
 		var ok bool
-		if r.quorum != nil {
+		switch {
+		case r.text != nil:
+			ok, r.err = r.text.next(&r.row)
+		case r.quorum != nil:
 			ok, r.err = r.quorum.next(&r.row)
-		} else {
+		default:
 			ok, r.err = r.merged(&r.row)
 		}
 		if r.err != nil {
@@ -164,6 +168,11 @@ func (r *Rows) Err() error { return r.err }
 
 // Count reads all there is and returns the number of matches: for a query with Count.
 func (r *Rows) Count() (int64, error) {
+	if r.text != nil {
+		n, err := r.text.count()
+		r.given = n
+		return n, r.db.Asking().Explain(r.ctx, err)
+	}
 	err := fanout.Each(len(r.parts), func(i int) error { return r.parts[i].drain() })
 	for _, p := range r.parts {
 		r.given += int64(p.looks.Matches)
@@ -210,6 +219,9 @@ func (r *Rows) Stats() Stats {
 		looks.Docs -= min(n-1, looks.Docs)
 	}
 	out := Stats{Keys: looks.Keys, Docs: looks.Docs, Results: r.given, Time: time.Since(r.started), Unindexed: r.plan.Index.AllDocs(), Ignored: r.plan.Ignored}
+	if r.text != nil {
+		out.Keys, out.Docs = r.text.examined, r.text.examined
+	}
 	if r.quorum != nil {
 		out.QuorumDocs = r.quorum.examined
 	}

@@ -24,6 +24,9 @@ import (
 	"divan/shard/index"
 	"divan/shard/query"
 	"divan/shard/script"
+	"divan/shard/search"
+	"divan/shard/search/indexer"
+	"divan/shard/search/postings"
 	"divan/shard/view"
 	"divan/storage"
 	"divan/storage/fault"
@@ -93,7 +96,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	stored, err := auth.HashAdmin(ctx, "pass", "pbkdf2", "sha256", 1)
 	Must(tb, err)
 	holder := configured(tb, stored, values)
-	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
+	engine, err := storage.NewEngine(storage.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20, JoinIndex: postings.Join})
 	Must(tb, err)
 	scripts := script.New(script.Options{})
 	var coordinator *cluster.Coordinator
@@ -107,6 +110,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	})
 	manager := index.New(index.Options{Engine: engine, Shards: local})
 	views := view.New(view.Options{Indexes: manager, Shards: local, Scripts: scripts})
+	searches := search.New(manager, indexer.New(scripts))
 	run("indexes", manager.Run)
 	group, err := meta.New(meta.Options{Self: meta.Node{Name: name}, Bootstrap: true, Config: holder})
 	Must(tb, err)
@@ -115,7 +119,7 @@ func NodeDeps(tb testing.TB, name string, values config.Values) core.Deps {
 	defer done()
 	Must(tb, group.WaitReady(wait))
 	coordinator, err = cluster.New(cluster.Options{
-		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Indexes: manager, Views: views, Logger: zap.NewNop(), DesignWritten: designs.Written,
+		NodeName: group.Self(), Meta: group, Config: holder, Local: local, Indexes: manager, Views: views, Searches: searches, Logger: zap.NewNop(), DesignWritten: designs.Written,
 	})
 	Must(tb, err)
 	run("coordinator", coordinator.Run)

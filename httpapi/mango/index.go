@@ -2,7 +2,6 @@ package mango
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 
 	"divan/cluster"
@@ -72,6 +71,9 @@ func (f *Family) createIndex(c *core.Call) error {
 	}
 	x, err := plan.ParseCreate(text)
 	if err != nil {
+		return err
+	}
+	if err := x.Restrict(c.Config.Mango.IndexAllDisabled); err != nil {
 		return err
 	}
 	if err := c.Rights().WriteDesign(); err != nil {
@@ -150,34 +152,32 @@ func (f *Family) deleteIndex(c *core.Call) error {
 		w, _ = strconv.Atoi(text) // anything else is the default
 	}
 	path := c.Path[len(c.Path)-3:]
-	if path[1] != "json" {
-		return fault.New(fault.NotFound, "missing")
-	}
-	if err := drop(c, plan.DesignID(path[0]), path[2], w); err != nil {
+	of := func(x *plan.Index) bool { return x.Kind.String() == path[1] && x.Name == path[2] }
+	if err := drop(c, plan.DesignID(path[0]), of, w); err != nil {
 		return err
 	}
 	return c.Response.SendJSON(http.StatusOK, []byte(`{"ok":true}`))
 }
 
-// drop takes an index, or all when the name is empty, out of a design document, and
-// deletes that when nothing else is in it.
-func drop(c *core.Call, design, name string, w int) error {
+// drop takes those indexes out of a design document, and deletes that when nothing else is
+// in it.
+func drop(c *core.Call, design string, which func(*plan.Index) bool, w int) error {
 	was, err := openDesign(c, design)
 	if err != nil {
 		return err
 	}
-	var names []string
+	var out []*plan.Index
 	if was != nil && !was.Deleted {
 		for _, x := range plan.IndexesOf(design, was.Body, false) {
-			names = append(names, x.Name)
+			if which(x) {
+				out = append(out, x)
+			}
 		}
 	}
-	if name != "" && slices.Contains(names, name) {
-		names = []string{name}
-	} else if name != "" || len(names) == 0 {
+	if len(out) == 0 {
 		return fault.New(fault.NotFound, "missing")
 	}
-	edit := shard.Edit{ID: design, Parent: was.Rev, Body: plan.RemoveFrom(was.Body, names)}
+	edit := shard.Edit{ID: design, Parent: was.Rev, Body: plan.RemoveFrom(was.Body, out)}
 	if edit.Body == nil {
 		edit.Deleted, edit.Body = true, []byte("{}")
 	}
@@ -199,7 +199,7 @@ func (f *Family) deleteIndexes(c *core.Call) error {
 	}
 	var done, failed []byte
 	for _, id := range b.Designs {
-		err := drop(c, id, "", b.W)
+		err := drop(c, id, func(*plan.Index) bool { return true }, b.W)
 		if fault.Is(err, fault.NoDatabase) {
 			return err
 		}

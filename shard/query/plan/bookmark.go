@@ -69,6 +69,10 @@ func (x *Index) fingerprint(desc bool) uint64 {
 	for _, c := range x.Columns {
 		write(c.Name)
 	}
+	if x.text != nil {
+		write(x.Kind.String())
+		write(string(x.text.shown))
+	}
 	if desc {
 		write("desc")
 	}

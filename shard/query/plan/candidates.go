@@ -40,7 +40,7 @@ func (c *chooser) group(x *candidate) group {
 		return unusable
 	case w != nil && w.named(c.find.UseIndex) && !x.named(c.find.UseIndex):
 		return excluded
-	case w == nil || kind(x) != kind(w):
+	case w == nil || x.Kind != w.Kind:
 		return otherType
 	default:
 		return chosenType
@@ -119,7 +119,7 @@ func (c *chooser) appendCandidates(dst []byte) []byte {
 		dst = append(dst, `}],"ranking":`...)
 		dst = strconv.AppendInt(dst, int64(x.rank), 10)
 		dst = append(dst, `,"covering":`...)
-		if x.AllDocs() {
+		if x.Kind != JSON {
 			dst = append(dst, "null"...)
 		} else {
 			dst = appendBool(dst, x.holds(c.find.names))

@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"divan/shard/query"
+	"divan/shard/query/text"
 )
 
 // Plan is how a query is answered.
 type Plan struct {
 	Index    *Index
+	Text     *TextPlan // of an index of full text; nil: it is another one
 	Desc     bool
 	Ranges   []Range // what is read, in ascending order; none: everything
 	Nothing  bool    // no document can match: nothing is read
@@ -32,6 +34,7 @@ func (p *Plan) Bookmark(sort []byte, id string) *Bookmark {
 type Database struct {
 	Name        string
 	Partitioned bool
+	TextLimits  [2]int // rows of an answer at most, from indexes of the types Text and Nouveau
 }
 
 // The reasons why an index is not used, as _explain names them.
@@ -42,6 +45,7 @@ const (
 	needsTextSearch = "needs_text_search"
 	scopeMismatch   = "scope_mismatch"
 	sortMismatch    = "sort_order_mismatch"
+	emptySelector   = "empty_selector"
 	comesAfter      = "alphabetically_comes_after"
 	lessOverlap     = "less_overlap"
 	tooManyFields   = "too_many_fields"
@@ -63,6 +67,7 @@ type chooser struct {
 	indexable  []string     // fields that the selector bounds, as CouchDB sees it
 	impossible string       // the first of them that has no value in any match; empty: none
 	bounded    []string     // those by which indexes are compared, with columns that $in and $or bound
+	shown      *text.Shown  // the selector as a query of full text; nil: no index is of such
 	winner     *candidate   // nil: none
 	choiceless error        // why there is none
 }
@@ -70,14 +75,23 @@ type chooser struct {
 // Choose returns how a query is answered. The error is a *fault.Error when it
 // needs an index that is not there.
 func Choose(f *Find, indexes []*Index, db Database) (*Plan, error) {
-	if f.unreadable {
-		return nil, f.invalidBookmark()
+	if f.unreadable && !f.start {
+		return nil, f.InvalidBookmark()
 	}
-	c := newChooser(f, indexes, db)
-	if c.winner == nil {
+	c, err := newChooser(f, indexes, db)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.unreadable && (c.winner == nil || c.winner.text == nil):
+		return nil, f.InvalidBookmark()
+	case c.winner == nil:
 		return nil, c.choiceless
 	}
 	x := c.winner.Index
+	if x.text != nil {
+		return c.textPlan()
+	}
 	p := &Plan{
 		Index: x, Desc: f.Descending(), After: f.Bookmark, Ignored: c.ignored(), Warnings: c.warnings(),
 		Covering: x.covers(f), fingerprint: x.fingerprint(f.Descending()),
@@ -88,9 +102,12 @@ func Choose(f *Find, indexes []*Index, db Database) (*Plan, error) {
 	return p, nil
 }
 
-func newChooser(f *Find, indexes []*Index, db Database) *chooser {
+func newChooser(f *Find, indexes []*Index, db Database) (*chooser, error) {
 	c := &chooser{find: f, db: db, indexable: f.Selector.Indexable()}
 	list := List(indexes)
+	if err := c.show(list); err != nil {
+		return nil, err
+	}
 	c.bounded = slices.Clone(c.indexable)
 	for _, field := range c.indexable {
 		if len(f.Selector.Intervals(field, false)) == 0 { // the others are of no interest to CouchDB then
@@ -112,7 +129,7 @@ func newChooser(f *Find, indexes []*Index, db Database) *chooser {
 		return cmp.Or(cmp.Compare(a.Design, b.Design), cmp.Compare(a.Name, b.Name))
 	})
 	c.winner, c.choiceless = c.choose()
-	return c
+	return c, nil
 }
 
 // judge says whether an index can be used, and how much of the query it serves.
@@ -130,6 +147,11 @@ func (c *chooser) judge(x *Index) *candidate {
 	if !x.AllDocs() {
 		add(x.partial != nil && !x.named(c.find.UseIndex), isPartial)
 		add(x.Partitioned != (c.find.Partition != ""), scopeMismatch)
+		if x.text != nil {
+			add(sel.Empty(), emptySelector)
+			add(!c.covered(x) || x.Broken && !x.named(c.find.UseIndex), fieldMismatch)
+			return out
+		}
 		add(!sel.Requires(x.needed(c.find.Sort)), fieldMismatch)
 	} else if !sel.Text() {
 		add(out.prefix == 0, fieldMismatch)
@@ -190,19 +212,23 @@ func (c *chooser) choose() (*candidate, error) {
 	default:
 		return nil, refusal("invalid_index", useIndexText(use)+" specified by `use_index` could not be found or it is not suitable.")
 	}
-	if len(usable) > 0 {
-		return slices.MinFunc(usable, rank), nil
+	if len(usable) == 0 {
+		return c.fallback()
 	}
-	return c.fallback()
+	best := slices.MinFunc(usable, rank)
+	if best.text != nil && slices.ContainsFunc(usable, func(x *candidate) bool { return x != best && x.Kind == best.Kind }) {
+		return nil, refusal("multiple_"+best.Kind.String()+"_indexes", "You must specify an index with the `use_index` parameter.")
+	}
+	return best, nil
 }
 
 // fallback is the choice when no index is usable.
 func (c *chooser) fallback() (*candidate, error) {
 	switch {
+	case len(c.find.Sort) == 0: // also for $text, which is true of every document there
+		return c.all[0], nil
 	case c.find.Selector.Text():
 		return nil, refusal("no_usable_index", "There is no index available for this selector.")
-	case len(c.find.Sort) == 0:
-		return c.all[0], nil
 	case c.find.Partition != "":
 		return nil, refusal("no_usable_index", "No partitioned index exists for this sort, try indexing by the sort fields.")
 	case c.db.Partitioned:
@@ -223,26 +249,18 @@ func (c *chooser) continued(usable []*candidate, b *Bookmark) (*candidate, error
 			return x, nil
 		}
 	}
-	return nil, c.find.invalidBookmark()
+	return nil, c.find.InvalidBookmark()
 }
 
 // rank orders usable candidates, the best first.
 func rank(a, b *candidate) int {
 	return cmp.Or(
-		cmp.Compare(kind(a), kind(b)),
+		cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(b.prefix, a.prefix),
 		cmp.Compare(len(a.Columns), len(b.Columns)),
 		cmp.Compare(a.Design, b.Design),
 		cmp.Compare(a.Name, b.Name),
 	)
-}
-
-// kind puts _all_docs behind all others.
-func kind(c *candidate) int {
-	if c.AllDocs() {
-		return 1
-	}
-	return 0
 }
 
 func useIndexText(use []string) string {

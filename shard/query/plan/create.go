@@ -15,8 +15,10 @@ type Create struct {
 	Name   string
 	W      int // copies that must have it; 0: not given
 
+	kind        Kind
+	allFields   bool   // of full text: it has all fields
 	partitioned []byte // "true" or "false"; nil: not given
-	definition  []byte // the map of the view
+	definition  []byte // the map of the view; of full text the whole entry
 	given       []byte // "index" as the client sent it
 }
 
@@ -39,14 +41,18 @@ func ParseCreate(body []byte) (*Create, error) {
 	if err := o.end(); err != nil {
 		return nil, err
 	}
+	define := c.defineText
 	switch kind {
 	case "", "json":
-	case "text", "nouveau":
-		return nil, refuseText(kind, c.given)
+		define = c.define
+	case "text":
+		c.kind = Text
+	case "nouveau":
+		c.kind = Nouveau
 	default:
 		return nil, refusal("invalid_index", "Invalid type for index: "+kind)
 	}
-	if err := c.define(); err != nil {
+	if err := define(); err != nil {
 		return nil, err
 	}
 	definition := append(append([]byte(kind), 0), c.given...)
@@ -110,6 +116,9 @@ func (c *Create) AddTo(body []byte) ([]byte, error) {
 	} else if err := c.fits(body); err != nil {
 		return nil, err
 	}
+	if c.kind != JSON {
+		return c.addText(body), nil
+	}
 	view := append([]byte(`{"map":`), c.definition...)
 	view = append(append(view, `,"reduce":"_count","options":{"def":`...), c.given...)
 	view = append(view, "}}"...)
@@ -145,15 +154,15 @@ func (c *Create) Partitioned() bool { return string(c.partitioned) == "true" }
 
 // RemoveFrom returns the body of a design document without some of its indexes;
 // nil when nothing is left that it would be for.
-func RemoveFrom(body []byte, names []string) []byte {
-	views := doc.Lookup(body, "views")
-	for _, name := range names {
-		views = withMember(views, name, nil)
+func RemoveFrom(body []byte, indexes []*Index) []byte {
+	for _, x := range indexes {
+		member := x.Kind.member()
+		rest := withMember(doc.Lookup(body, member), x.Name, nil)
+		if len(rest) == len("{}") {
+			rest = nil
+		}
+		body = withMember(body, member, rest)
 	}
-	if len(views) > len("{}") {
-		return withMember(body, "views", views)
-	}
-	body = withMember(body, "views", nil)
 	rest := withMember(withMember(body, "language", nil), "options", nil)
 	if len(rest) == len("{}") {
 		return nil

@@ -15,11 +15,14 @@ const maxKey = `"<MAX>"`
 // range of keys that CouchDB would read. A query that needs an index which is not
 // there has null as its index; other refusals are errors.
 func AppendExplain(dst []byte, f *Find, indexes []*Index, db Database) ([]byte, error) {
-	c := newChooser(f, indexes, db)
-	if c.winner == nil && f.Bookmark != nil { // of an index that is gone: only _find refuses it
+	c, err := newChooser(f, indexes, db)
+	if err == nil && c.winner == nil && f.Bookmark != nil { // of an index that is gone: only _find refuses it
 		start := *f
 		start.Bookmark = nil
-		c = newChooser(&start, indexes, db)
+		c, err = newChooser(&start, indexes, db)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if c.winner == nil && len(f.Sort) == 0 {
 		return nil, c.choiceless
@@ -38,14 +41,24 @@ func AppendExplain(dst []byte, f *Find, indexes []*Index, db Database) ([]byte, 
 	dst = f.Selector.Append(dst)
 	dst = f.appendOptions(append(dst, `,"opts":`...))
 	dst = append(dst, `,"limit":`...)
-	dst = strconv.AppendInt(dst, int64(f.Limit), 10)
+	limit := f.Limit
+	if c.winner != nil && c.winner.text != nil {
+		limit = c.textLimit()
+	}
+	dst = strconv.AppendInt(dst, int64(limit), 10)
 	dst = append(dst, `,"skip":`...)
 	dst = strconv.AppendInt(dst, int64(f.Skip), 10)
 	dst = append(append(dst, `,"fields":`...), f.fieldList...)
 	dst = c.appendCandidates(append(dst, `,"index_candidates":[`...))
 	dst = c.appendHints(append(dst, `],"selector_hints":[`...))
 	dst = append(dst, ']')
-	if c.winner != nil {
+	switch {
+	case c.winner == nil:
+	case c.winner.text != nil:
+		if dst, err = c.appendText(dst); err != nil {
+			return nil, err
+		}
+	default:
 		dst = c.appendMRArgs(append(dst, `,"mrargs":`...))
 		dst = append(dst, `,"covering":`...)
 		dst = appendBool(dst, c.winner.covers(f))
@@ -113,7 +126,7 @@ func (c *chooser) appendHints(dst []byte) []byte {
 	dst = appendStrings(dst, c.indexable)
 	dst = append(dst, `,"unindexable_fields":`...)
 	dst = appendStrings(dst, rest)
-	if c.winner != nil { // beyond CouchDB: $in and $or read several ranges
+	if c.winner != nil && c.winner.text == nil { // beyond CouchDB: $in and $or read several ranges
 		list, nothing := ranges(c.find, c.winner.Index)
 		n := max(len(list), 1)
 		if nothing {
@@ -122,7 +135,40 @@ func (c *chooser) appendHints(dst []byte) []byte {
 		dst = append(dst, `,"key_ranges":`...)
 		dst = strconv.AppendInt(dst, int64(n), 10)
 	}
-	return append(dst, '}')
+	dst = append(dst, '}')
+	if c.shown == nil {
+		return dst
+	}
+	dst = append(dst, `,{"type":"text","indexable_fields":`...)
+	return append(appendStrings(dst, c.shown.Fields), `,"unindexable_fields":[]}`...)
+}
+
+// appendText appends what an index of full text is asked.
+func (c *chooser) appendText(dst []byte) ([]byte, error) {
+	sort, err := c.textSort()
+	if err != nil {
+		return nil, err
+	}
+	dst = doc.AppendString(append(dst, `,"query":`...), c.shown.Text)
+	dst = append(dst, `,"partition":`...)
+	if c.find.Partition == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = doc.AppendString(dst, c.find.Partition)
+	}
+	dst = append(dst, `,"sort":`...)
+	switch {
+	case len(sort) > 0:
+		var list []string
+		for i := range sort {
+			list = append(list, sort[i].appendText("", c.winner.Kind))
+		}
+		return appendStrings(dst, list), nil
+	case c.winner.Kind == Nouveau:
+		return append(dst, "null"...), nil
+	default:
+		return append(dst, `"relevance"`...), nil
+	}
 }
 
 // appendMRArgs appends the range of keys as the arguments of a view.

@@ -23,6 +23,7 @@ type Find struct {
 	fieldList  []byte   // Fields as JSON
 	bookmark   []byte   // as the client sent it, as JSON; nil: none
 	unreadable bool     // the bookmark is none: _find refuses it, _explain shows it
+	start      bool     // it is NoBookmark, which is the start for an index of full text only
 }
 
 // Options are the switches of a request.
@@ -50,7 +51,8 @@ func (f *Find) SentBookmark() []byte {
 	return f.bookmark
 }
 
-func (f *Find) invalidBookmark() error {
+// InvalidBookmark is the refusal of the bookmark.
+func (f *Find) InvalidBookmark() error {
 	return refusal("invalid_bookmark", "Invalid bookmark value: "+string(f.bookmark))
 }
 
@@ -92,6 +94,7 @@ func (f *Find) takeBookmark(o *options) {
 		f.Bookmark, ok = decodeBookmark(text)
 	}
 	f.unreadable = !ok
+	f.start = text == NoBookmark
 }
 
 func (f *Find) takeFields(o *options) {

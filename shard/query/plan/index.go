@@ -12,17 +12,40 @@ import (
 type Index struct {
 	Design      string // id of the design document; empty: _all_docs
 	Name        string
-	Columns     []Column
+	Kind        Kind
+	Columns     []Column // of JSON
 	Partitioned bool
+	Broken      bool // of full text: its definition cannot be; it is used only where it is named
 
-	partial []byte // partial_filter_selector; nil: none
+	partial []byte     // partial_filter_selector; nil: none
+	text    *textIndex // nil: it is none of full text
 }
 
+// Kind is the type of an index.
+type Kind uint8
+
+// The types, in the order in which queries prefer them.
+const (
+	JSON Kind = iota
+	Text
+	Nouveau // built and asked as Text is
+	Special // _all_docs
+	kinds
+)
+
+// String returns the type as clients see it.
+func (k Kind) String() string { return [kinds]string{"json", "text", "nouveau", "special"}[k] }
+
+// member returns the member of a design document that has the indexes of a type.
+func (k Kind) member() string { return [kinds]string{"views", "indexes", "nouveau", ""}[k] }
+
 // allDocs is what every database has.
-func allDocs() *Index { return &Index{Name: "_all_docs", Columns: []Column{{Name: "_id"}}} }
+func allDocs() *Index {
+	return &Index{Name: "_all_docs", Kind: Special, Columns: []Column{{Name: "_id"}}}
+}
 
 // AllDocs reports whether the index is the list of documents itself.
-func (x *Index) AllDocs() bool { return x.Design == "" }
+func (x *Index) AllDocs() bool { return x.Kind == Special }
 
 // IndexesOf returns the indexes that the body of a design document defines.
 // Views in JavaScript are none. partitioned says that the database is.
@@ -30,32 +53,47 @@ func IndexesOf(id string, body []byte, partitioned bool) []*Index {
 	if language, _ := doc.Unquote(doc.Lookup(body, "language")); language != "query" {
 		return nil
 	}
-	views := doc.Lookup(body, "views")
-	if !doc.IsObject(views) {
-		return nil
-	}
 	if string(doc.Lookup(doc.Lookup(body, "options"), "partitioned")) == "false" {
 		partitioned = false
 	}
 	var out []*Index
-	_ = doc.EachMember(views, func(name string, view []byte) error { // well-formed
-		definition := doc.Lookup(view, "map")
-		fields := doc.Lookup(definition, "fields")
-		if !doc.IsObject(fields) {
-			return nil
+	for _, kind := range []Kind{JSON, Text, Nouveau} {
+		all := doc.Lookup(body, kind.member())
+		if !doc.IsObject(all) {
+			continue
 		}
-		x := &Index{Design: id, Name: name, Partitioned: partitioned}
-		_ = doc.EachMember(fields, func(name string, direction []byte) error {
-			x.Columns = append(x.Columns, Column{Name: name, Desc: string(direction) == `"desc"`})
+		_ = doc.EachMember(all, func(name string, given []byte) error { // well-formed
+			x := &Index{Design: id, Name: name, Kind: kind, Partitioned: partitioned}
+			if kind == JSON && x.readColumns(given) || kind != JSON && x.readText(given) {
+				out = append(out, x)
+			}
 			return nil
 		})
-		if p := doc.Lookup(definition, "partial_filter_selector"); doc.IsObject(p) && len(p) > len("{}") {
-			x.partial = slices.Clone(p)
-		}
-		out = append(out, x)
+	}
+	return out
+}
+
+// readColumns reads the view of an index of JSON; false: it is none.
+func (x *Index) readColumns(view []byte) bool {
+	definition := doc.Lookup(view, "map")
+	fields := doc.Lookup(definition, "fields")
+	if !doc.IsObject(fields) {
+		return false
+	}
+	_ = doc.EachMember(fields, func(name string, direction []byte) error {
+		x.Columns = append(x.Columns, Column{Name: name, Desc: string(direction) == `"desc"`})
 		return nil
 	})
-	return out
+	x.partial = filterOf(definition, "partial_filter_selector")
+	return true
+}
+
+// filterOf returns a copy of a selector of a definition; nil: there is none.
+func filterOf(definition []byte, name string) []byte {
+	if p := doc.Lookup(definition, name); doc.IsObject(p) && len(p) > len("{}") {
+		return slices.Clone(p)
+	}
+	return nil
 }
 
 // List returns the indexes of a database as GET _index shows them: _all_docs
@@ -73,8 +111,11 @@ func (x *Index) AppendJSON(dst []byte) []byte {
 	} else {
 		dst = doc.AppendString(append(dst, `{"ddoc":`...), x.Design)
 		dst = doc.AppendString(append(dst, `,"name":`...), x.Name)
-		dst = append(dst, `,"type":"json","partitioned":`...)
+		dst = append(append(append(dst, `,"type":"`...), x.Kind.String()...), `","partitioned":`...)
 		dst = appendBool(dst, x.Partitioned)
+	}
+	if x.text != nil {
+		return append(append(append(dst, `,"def":`...), x.text.shown...), '}')
 	}
 	dst = append(dst, `,"def":{"fields":[`...)
 	for i, c := range x.Columns {

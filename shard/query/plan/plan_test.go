@@ -80,7 +80,8 @@ func TestChoose(t *testing.T) {
 		{`{"selector":{"n":1,"_id":{"$gt":null}},"sort":[{"_id":"desc"}]}`, "_all_docs 0 No matching"},
 		{`{"selector":{"n":1},"partition":"p"}`, "p-n 1"},
 		{`{"selector":{"t":1},"sort":["t"],"partition":"p"}`, "no_usable_index"},
-		{`{"selector":{"$text":"x"}}`, "no_usable_index"},
+		{`{"selector":{"$text":"x"}}`, "_all_docs 0 No matching"},
+		{`{"selector":{"$text":"x"},"sort":["n"]}`, "no_usable_index"},
 	} {
 		f, err := ParseFind([]byte(tc.request), 25)
 		if err != nil {
@@ -180,7 +181,7 @@ func FuzzFind(f *testing.F) {
 				t.Fatalf("%q: added twice", body)
 			}
 			indexes = append(indexes, IndexesOf(c.Design, text, false)...)
-			if left := RemoveFrom(text, []string{c.Name}); left != nil {
+			if left := RemoveFrom(text, IndexesOf(c.Design, text, false)); left != nil {
 				t.Fatalf("%q: %s is left", body, left)
 			}
 		}
