@@ -68,16 +68,19 @@ func mounted(a *core.API) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	searches, err := search.New(a)
+	if err != nil {
+		return nil, err
+	}
 	a.Mount(
 		view.Routes(),
 		design.Routes(),
-		server.AbsentRoutes(),
+		searches.Routes(),
 		docs.Routes(),
 		listing.Routes(),
 		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
-		search.Routes(),
 		replication.Routes(),
 		reshard.Routes(),
 		node.Routes(),

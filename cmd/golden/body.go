@@ -56,7 +56,7 @@ func normalBody(s *step, a *answer, n *names) (any, error) {
 	if err != nil { // what is no JSON is compared as text
 		return plainText(text, n), nil
 	}
-	return normal(sel.apply(v, nil), n, ""), nil
+	return normal(sel.apply(inOrder(s, v), nil), n, ""), nil
 }
 
 // foldHeartbeats shows a run of heartbeats as one, or leaves them out.

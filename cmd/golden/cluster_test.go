@@ -263,6 +263,12 @@ func ofClusters(key string) bool { return strings.HasPrefix(key, "cluster/") }
 // one node: on three there are as many jobs, and shards, as there are copies.
 func ofResharding(key string) bool { return strings.HasPrefix(key, "reshard/") }
 
+// ofSearch are transcripts of full-text search.
+func ofSearch(key string) bool {
+	kind, _, _ := strings.Cut(key, "/")
+	return slices.Contains([]string{"search", "nouveau", "mango-text"}, kind)
+}
+
 // ofOneNode are transcripts that are about a node that stands alone.
 func ofOneNode(key string) bool {
 	return ofResharding(key) || slices.Contains([]string{"server/12-cluster-setup.http"}, key)

@@ -109,6 +109,41 @@ func (d *differ) arrays(want, got []any, path string) {
 	}
 }
 
+// inOrder puts lists that may come in any order into the order of the transcript, by the ids of
+// their items: what a server makes up is named as it comes.
+func inOrder(s *step, body any) any {
+	want, err := decode(s.wantBody)
+	if err != nil {
+		return body
+	}
+	for _, path := range s.paths("unordered") {
+		wanted, _ := at(want, path).([]any)
+		got, _ := at(body, path).([]any)
+		place := map[string]int{}
+		for i, w := range wanted {
+			place[idOf(w)] = i
+		}
+		slices.SortStableFunc(got, func(a, b any) int { return place[idOf(a)] - place[idOf(b)] })
+	}
+	return body
+}
+
+// at returns a member of members.
+func at(v any, path []string) any {
+	for _, name := range path {
+		o, _ := v.(object)
+		v, _ = o.get(name)
+	}
+	return v
+}
+
+func idOf(v any) string {
+	o, _ := v.(object)
+	id, _ := o.get("id")
+	text, _ := id.(string)
+	return text
+}
+
 func cut(s string, n int) string {
 	if len(s) > n {
 		return s[:n]

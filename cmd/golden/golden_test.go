@@ -152,7 +152,7 @@ func transcripts(t *testing.T) map[string]string {
 }
 
 // TestGolden replays the transcripts, first against a node that stands alone,
-// then against a node of three. Files whose steps change settings that hold for
+// then against a node of three, and those of full-text search while one of three is down. Files whose steps change settings that hold for
 // the whole node have a node, or a cluster, of their own; the others share one
 // and run side by side.
 func TestGolden(t *testing.T) {
@@ -163,6 +163,7 @@ func TestGolden(t *testing.T) {
 		return
 	}
 	t.Run("three", func(t *testing.T) { replayInCluster(t, files, exceptions) })
+	t.Run("two of three", func(t *testing.T) { replayWithOneDown(t, files, exceptions) })
 	if t.Failed() {
 		return
 	}
@@ -222,6 +223,28 @@ func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*e
 			f.base, f.again = startNode(t), false
 		}
 		replayFile(t, f, func(title string) *exception { return exceptions[key+": "+title] })
+	})
+}
+
+// replayWithOneDown replays the transcripts of full-text search against a cluster of three
+// of whose nodes one is stopped.
+func replayWithOneDown(t *testing.T, files map[string]string, exceptions map[string]*exception) {
+	t.Helper()
+	c := startCluster(t)
+	c.stop(c.nodes[2])
+	c.await(2)
+	guests := make(chan struct{}, maxGuests)
+	named(t, files, func(key string) bool { return !ofSearch(key) || changesSettings(files[key]) }, func(t *testing.T, key string) {
+		t.Helper()
+		guests <- struct{}{}
+		defer func() { <-guests }()
+		f := transcript{name: key, text: files[key], base: c.nodes[0].url, copies: true, again: true, nodes: []*url.URL{c.nodes[0].url, c.nodes[1].url}}
+		replayFile(t, f, func(title string) *exception {
+			if e := exceptions[key+": "+title]; e != nil {
+				return e
+			}
+			return exceptions[threeNodes+key+": "+title]
+		})
 	})
 }
 

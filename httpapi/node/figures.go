@@ -48,8 +48,8 @@ func figures(a *core.API) []figure {
 		count("number of document write operations", &s.DocumentWrites, "couchdb", "document_writes"),
 		count("number of abandoned streaming requests", &s.Broken.Abandoned, "couchdb", "httpd", "abandoned_streaming_requests"),
 		count("number of aborted requests", &s.Broken.Aborted, "couchdb", "httpd", "aborted_requests"),
-		{path: []string{"couchdb", "httpd", "bulk_docs"}, kind: "histogram", desc: "distribution of the number of docs in _bulk_docs requests", hist: &s.BulkDocs, thousands: true},
-		count("number of bulk requests", &s.BulkRequests, "couchdb", "httpd", "bulk_requests"),
+		{path: []string{"couchdb", "httpd", "bulk_docs"}, kind: "histogram", desc: "distribution of the number of docs in _bulk_docs requests", hist: &s.Bulk.Docs, thousands: true},
+		count("number of bulk requests", &s.Bulk.Requests, "couchdb", "httpd", "bulk_requests"),
 		{path: []string{"couchdb", "httpd", "clients_requesting_changes"}, kind: "counter", desc: "number of clients for continuous _changes", value: float64(a.OpenFeeds())},
 		count("number of purge requests", &s.Purges.Requests, "couchdb", "httpd", "purge_requests"),
 		count("number of HTTP requests", &s.Requests, "couchdb", "httpd", "requests"),
@@ -77,6 +77,8 @@ func figures(a *core.API) []figure {
 		count("number of rows returned by mango queries", &mango.Results, "mango", "results_returned"),
 		count("number of mango queries that generated an index scan warning", &mango.Wasteful, "mango", "too_many_docs_scanned"),
 		count("number of mango queries that could not use an index", &mango.Unindexed, "mango", "unindexed_queries"),
+		figure{path: []string{"dreyfus", "httpd", "search"}, kind: "histogram", desc: "Distribution of overall search request latency as experienced by the end user", hist: &s.FullText.Search, milli: true},
+		figure{path: []string{"nouveau", "search_latency"}, kind: "histogram", desc: "Distribution of overall search request latency as experienced by the end user", hist: &s.FullText.Nouveau, milli: true},
 	)
 }
 

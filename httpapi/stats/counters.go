@@ -21,8 +21,7 @@ type Counters struct {
 	DocumentInserts   Counter // documents made
 	DocumentWrites    Counter // edits
 	LocalWrites       Counter
-	BulkRequests      Counter
-	BulkDocs          Histogram // documents in a _bulk_docs request
+	Bulk              Bulk
 	Purges            Purges
 	ViewReads         Counter   // requests to views
 	DatabaseInfo      Histogram // microseconds that a GET /{db} takes
@@ -30,7 +29,17 @@ type Counters struct {
 	Timeouts          Queries   // that took too long
 	PartitionTimeouts Queries
 	Mango             Mango
+	FullText          FullText
 }
+
+// Bulk is what requests with several documents leave behind.
+type Bulk struct {
+	Requests Counter
+	Docs     Histogram // in one of them
+}
+
+// FullText is the time of full-text queries, in microseconds.
+type FullText struct{ Search, Nouveau Histogram }
 
 // Broken are the answers that did not arrive.
 type Broken struct {
@@ -126,8 +135,13 @@ func (s *Counters) CountInfo(took time.Duration, now time.Time) {
 	s.DatabaseInfo.record(uint64(max(took.Microseconds(), 0)), now)
 }
 
+// CountSearch counts a full-text query.
+func (s *Counters) CountSearch(into *Histogram, took time.Duration, now time.Time) {
+	into.record(uint64(max(took.Microseconds(), 0)), now)
+}
+
 // CountBulk counts a request with several documents.
 func (s *Counters) CountBulk(documents int, now time.Time) {
-	s.BulkRequests.Inc()
-	s.BulkDocs.record(uint64(max(documents, 0)), now)
+	s.Bulk.Requests.Inc()
+	s.Bulk.Docs.record(uint64(max(documents, 0)), now)
 }

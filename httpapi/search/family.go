@@ -1,0 +1,23 @@
+package search
+
+import (
+	cluster "divan/cluster/search"
+	"divan/httpapi/core"
+)
+
+// Family is the endpoints of full-text search.
+type Family struct {
+	searcher *cluster.Searcher
+	patterns *patterns
+	search   map[string]form
+	nouveau  map[string]form
+}
+
+// New returns the family.
+func New(a *core.API) (*Family, error) {
+	s, err := cluster.New(cluster.Options{Config: a.Deps.Config, Logger: a.Deps.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return &Family{searcher: s, patterns: newPatterns(), search: searchForms(), nouveau: nouveauForms()}, nil
+}

@@ -1,0 +1,99 @@
+package search
+
+import (
+	"net/http"
+	"strconv"
+
+	"divan/httpapi/core"
+	"divan/shard/index"
+	"divan/shard/search"
+	"divan/shard/search/syntax"
+	"divan/storage/doc"
+	"divan/storage/fault"
+)
+
+// count is a member of an object that is a number.
+type count struct {
+	name string
+	n    uint64
+}
+
+// info reads what a path of information names, and begins the answer.
+func (f *Family) info(c *core.Call, d syntax.Dialect) (dst []byte, signature string, out search.Info, err error) {
+	at, err := placeOf(c)
+	if err != nil {
+		return nil, "", out, err
+	}
+	def, err := at.definition(c, d)
+	if err != nil {
+		return nil, "", out, err
+	}
+	out, err = f.searcher.Info(c.Request.Context(), c.DB, def)
+	dst = doc.AppendString([]byte(`{"name":`), at.ddoc+"/"+at.index)
+	return append(dst, `,"search_index":{`...), def.Signature, out, err
+}
+
+func appendCounts(dst []byte, counts []count) []byte {
+	for i, m := range counts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(append(append(append(dst, '"'), m.name...), `":`...), m.n, 10)
+	}
+	return dst
+}
+
+// getSearchInfo answers GET /{db}/_design/{ddoc}/_search_info/{index}.
+func (f *Family) getSearchInfo(c *core.Call) error {
+	dst, signature, i, err := f.info(c, syntax.Search)
+	if err != nil {
+		return err
+	}
+	dst = appendCounts(dst, []count{
+		{"pending_seq", i.Seq}, {"doc_del_count", i.Dead}, {"doc_count", i.Live}, {"disk_size", uint64(i.Size)}, {"committed_seq", i.Seq},
+	})
+	dst = doc.AppendString(append(dst, `,"signature":`...), signature)
+	return c.Response.SendJSON(http.StatusOK, append(dst, "}}"...))
+}
+
+// getSearchDiskSize answers GET /{db}/_design/{ddoc}/_search_disk_size/{index}.
+func (f *Family) getSearchDiskSize(c *core.Call) error {
+	dst, _, i, err := f.info(c, syntax.Search)
+	if err != nil {
+		return err
+	}
+	return c.Response.SendJSON(http.StatusOK, append(appendCounts(dst, []count{{"disk_size", uint64(i.Size)}}), "}}"...))
+}
+
+// getNouveauInfo answers GET /{db}/_design/{ddoc}/_nouveau_info/{index}.
+func (f *Family) getNouveauInfo(c *core.Call) error {
+	dst, signature, i, err := f.info(c, syntax.Nouveau)
+	switch {
+	case err != nil:
+		return err
+	case !i.Exists:
+		return fault.New(fault.NotFound, "Index does not exist")
+	}
+	dst = appendCounts(dst, []count{
+		{"update_seq", i.Seq}, {"purge_seq", i.PurgeSeq}, {"num_docs", i.Live}, {"disk_size", uint64(i.Size)},
+	})
+	dst = doc.AppendString(append(dst, `,"signature":`...), signature)
+	return c.Response.SendJSON(http.StatusOK, append(dst, "}}"...))
+}
+
+// cleanup answers POST /{db}/_search_cleanup: indexes that no design document wants any more
+// are removed, those of _nouveau as well.
+func cleanup(c *core.Call) error {
+	if err := c.API.Deps.Indexes.Cleanup(c.Request.Context(), c.DB, index.Search); err != nil {
+		return err
+	}
+	return c.Response.SendOK(http.StatusAccepted)
+}
+
+// cleanupJSON answers POST /{db}/_nouveau_cleanup, which is the same.
+func cleanupJSON(c *core.Call) error {
+	if err := c.Body.RequireJSON(); err != nil {
+		return err
+	}
+	return cleanup(c)
+}
