@@ -97,6 +97,10 @@ func workloads() []workload {
 		{"find_build", "documents", (*bench).findBuild},
 		{"find", "requests", (*bench).find},
 		{"find_scan", "documents", (*bench).findScan},
+		{"search_build", "documents", (*bench).searchBuild},
+		{"search_term", "requests", (*bench).searchTerm},
+		{"search_phrase", "requests", (*bench).searchPhrase},
+		{"search_facet", "requests", (*bench).searchFacet},
 		{"attachment_put", "bytes", (*bench).attachmentPut},
 		{"attachment_get", "bytes", (*bench).attachmentGet},
 		{"create_database", "databases", (*bench).createDatabases},
@@ -126,6 +130,8 @@ type bench struct {
 	settled  bool          // and the server has had its time with them
 	viewed   bool          // its views are built
 	indexed  bool          // its Mango index is built
+	searched bool          // the search database and its index are there
+	words    words         // of the texts that are searched
 	copied   bool          // the database rep is a copy of it
 	peer     *bench        // the second server; nil: none
 	text     text          // of the documents

@@ -87,8 +87,15 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 	if err := b.create("bulk"); err != nil {
 		return err
 	}
+	err := b.bulkInto(ctx, r, "bulk", b.appendDoc)
+	b.loaded = err == nil
+	return err
+}
+
+// bulkInto writes all documents, each as appendDoc makes it of its id and number.
+func (b *bench) bulkInto(ctx context.Context, r *recorder, db string, appendDoc func(dst, id, rev []byte, n int64) []byte) error {
 	var next atomic.Int64
-	err := b.parallel(ctx, min(b.cfg.Clients, 8), r, func(int) client {
+	return b.parallel(ctx, min(b.cfg.Clients, 8), r, func(int) client {
 		var id, body []byte
 		return func(a *call, _ int64) (int64, error) {
 			first := next.Add(int64(b.cfg.Batch)) - int64(b.cfg.Batch)
@@ -102,14 +109,12 @@ func (b *bench) bulk(ctx context.Context, r *recorder) error {
 					body = append(body, ',')
 				}
 				id = b.appendID(id[:0], first+i)
-				body = b.appendDoc(body, id, nil, first+i)
+				body = appendDoc(body, id, nil, first+i)
 			}
 			body = append(body, `]}`...)
-			return n, a.do(fasthttp.MethodPost, []byte("/"+b.prefix+"bulk/_bulk_docs"), body, fasthttp.StatusCreated)
+			return n, a.do(fasthttp.MethodPost, []byte("/"+b.prefix+db+"/_bulk_docs"), body, fasthttp.StatusCreated)
 		}
 	})
-	b.loaded = err == nil
-	return err
 }
 
 // load makes sure that the documents of the bulk workload are there and that
