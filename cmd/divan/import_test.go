@@ -191,7 +191,7 @@ func TestImportDifferences(t *testing.T) {
 	for _, doc := range []struct{ name, text string }{
 		{"erlang", `{"language":"erlang","views":{"v":{"map":"fun({Doc}) -> ok end."}}}`},
 		{"old", `{"views":{"v":{"map":"function (doc) { emit(doc.toSource(), Array.map([], f)); }"}},
-			"filters":{"f":"function (doc) { for each (var x in doc) {} }"},"indexes":{"text":{"index":"function () {}"}}}`},
+			"filters":{"f":"function (doc) { for each (var x in doc) {} }"},"indexes":{"fine":{"index":"function () {}"},"odd":{"index":"function () {}","analyzer":"klingon"},"text":{"index":"function ( {}"}}}`},
 		{"wide", `{"views":{"v":{"map":"function (doc) { emit(1, 1); }","reduce":"function () { return 'x'.repeat(3000); }"},
 			"n":{"map":"function (doc) { emit(1, 1); }","reduce":"_count"}}}`},
 	} {
@@ -213,13 +213,14 @@ Not as many are at NEW in:
 
 Different here:
   pond: _design/erlang: its language is erlang: its functions do not run here
-  pond: _design/old: its search indexes (indexes) are not built here
+  pond: _design/old: its full-text index odd is not built here: no_such_analyzer
   pond: _design/old: views.v.map uses toSource(), which the JavaScript here does not have
   pond: _design/old: views.v.map uses functions of arrays as members of Array, which the JavaScript here does not have
   pond: _design/wide: views.v.reduce gives 3002 bytes; the limit is 5000 (reduce_limit_threshold)
 
 Fails at the source as well:
   pond: _design/old: filters.f does not compile: SyntaxError: expecting '(' (function (doc) { for each (var x in doc) {} })
+  pond: _design/old: indexes.text.index does not compile: SyntaxError: expecting ',' (function ( {})
 `+leftBehind+`  _replicator: 1 document. They start to run as soon as they are here: end them at the source, then run this command again with --replications
 
 Nothing was written.

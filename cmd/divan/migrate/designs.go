@@ -13,6 +13,7 @@ import (
 	"divan/cmd/divan/httpclient"
 	"divan/httpapi/guard"
 	"divan/shard/script"
+	"divan/shard/search"
 	"divan/shard/view/reduce"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -79,9 +80,14 @@ func examine(ctx context.Context, scripts *script.Engine, body []byte, partition
 	if err := guard.CheckDesignDoc(compiles, body, partitioned); err != nil {
 		out.different = append(out.different, "is refused here: "+reason(err))
 	}
-	for _, name := range []string{"indexes", "nouveau", "st_indexes", "fulltext"} {
+	for _, name := range []string{"st_indexes", "fulltext"} {
 		if value := doc.Lookup(body, name); doc.IsObject(value) && string(value) != "{}" {
-			out.different = append(out.different, "its search indexes ("+name+") are not built here")
+			out.different = append(out.different, "its indexes ("+name+") are not built here")
+		}
+	}
+	for _, x := range search.ParseAll(body, partitioned) {
+		if x.Err != nil {
+			out.different = append(out.different, fmt.Sprintf("its full-text index %s is not built here: %s", x.Name, reason(x.Err)))
 		}
 	}
 	if language, ok := doc.Unquote(doc.Lookup(body, "language")); ok && language != "javascript" {
@@ -126,7 +132,7 @@ func eachFunction(body []byte, fn func(name, source string, isView bool) error) 
 		switch kind {
 		case "validate_doc_update", "rewrites":
 			return one(kind, value, false)
-		case "filters", "updates", "lists", "shows", "views":
+		case "filters", "updates", "lists", "shows", "views", "indexes", "nouveau":
 		default:
 			return nil
 		}
@@ -134,17 +140,22 @@ func eachFunction(body []byte, fn func(name, source string, isView bool) error) 
 			return nil
 		}
 		return doc.EachMember(value, func(name string, value []byte) error {
-			if kind != "views" {
+			switch kind {
+			case "views", "indexes", "nouveau":
+			default:
 				return one(kind+"."+name, value, false)
 			}
-			if name == "lib" || !doc.IsObject(value) {
+			if kind == "views" && name == "lib" || !doc.IsObject(value) {
 				return nil
 			}
 			return doc.EachMember(value, func(part string, source []byte) error {
-				if part != "map" && part != "reduce" {
-					return nil
+				switch {
+				case kind == "views" && (part == "map" || part == "reduce"):
+					return one("views."+name+"."+part, source, true)
+				case kind != "views" && part == "index":
+					return one(kind+"."+name+".index", source, false)
 				}
-				return one("views."+name+"."+part, source, true)
+				return nil
 			})
 		})
 	})
