@@ -123,8 +123,12 @@ func TestDeepPaging(t *testing.T) {
 	s := searched{t, nodeAPI(t, nil)}
 	s.fill("pond", 230)
 	for _, c := range []struct{ kind, more string }{
-		{"_search", ""}, {"_search", `,"sort":"-n"`}, {"_search", `,"sort":["n<number>","-<score>"]`},
-		{"_nouveau", ""}, {"_nouveau", `,"sort":["-n"]`}, {"_nouveau", `,"sort":"_id"`},
+		{"_search", ""},
+		{"_search", `,"sort":"-n"`},
+		{"_search", `,"sort":["n<number>","-<score>"]`},
+		{"_nouveau", ""},
+		{"_nouveau", `,"sort":["-n"]`},
+		{"_nouveau", `,"sort":"_id"`},
 	} {
 		var all []string
 		for bookmark := ""; ; {
