@@ -46,12 +46,14 @@ func TestMemory(t *testing.T) {
 		must(t, err)
 		snap, err := use.Index.Snapshot()
 		must(t, err)
-		e, err := newEvaluation(t.Context(), snap, use.Kind().(*searchIndex).def, &req)
+		turn := n.indexes.turns.newTurn(t.Context(), "x")
+		e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, &req)
 		must(t, err)
-		e.room.left = 100
+		e.room = room{left: 100}
 		if _, err := e.run(); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%v, %v, %v with 100 bytes: %v", req.Counts, req.Sort, req.Group, err)
 		}
+		turn.end()
 		snap.Close()
 		use.Release()
 	}
@@ -161,7 +163,9 @@ func (n *world) evaluate(ctx context.Context, req *Request) (*Answer, error) {
 	snap, err := use.Index.Snapshot()
 	must(n.t, err)
 	defer snap.Close()
-	e, err := newEvaluation(ctx, snap, use.Kind().(*searchIndex).def, req)
+	turn := n.indexes.turns.newTurn(ctx, "x")
+	defer turn.end()
+	e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, req)
 	must(n.t, err)
 	return e.run()
 }

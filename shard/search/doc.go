@@ -9,7 +9,8 @@
 // A query is evaluated chunk by chunk, document by document in the order of their numbers.
 // What matches many terms (prefixes, wildcards, ranges) becomes a set of 8 KB for each
 // chunk, so that the memory of a query does not grow with what it matches: it is its lists,
-// its sets, and the hits that are asked for. Those are bounded (room.go).
+// its sets, and the hits that are asked for. Those are bounded (room.go). Queries that look at
+// much, or need much memory, wait for their turns (turn.go); others do not.
 //
 // Collectors take what matches: the first hits (top.go), groups (group.go), counts of facets
 // (counts.go) and of ranges (ranges.go). Filters say what is looked at: drilldown.go, and a

@@ -16,6 +16,7 @@ import (
 // evaluation is one query on a snapshot.
 type evaluation struct {
 	ctx     context.Context
+	turn    *turn
 	r       *postings.Reader
 	def     *Definition
 	query   syntax.Query
@@ -58,8 +59,8 @@ type filter interface {
 // checkEvery is how many documents or terms are looked at between two looks at the context.
 const checkEvery = 4096
 
-// newEvaluation returns what answers a request from a snapshot.
-func newEvaluation(ctx context.Context, snap *storage.IndexSnapshot, def *Definition, req *Request) (*evaluation, error) {
+// newEvaluation returns what answers a request from a snapshot, in the turns of its query.
+func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, req *Request) (*evaluation, error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func newEvaluation(ctx context.Context, snap *storage.IndexSnapshot, def *Defini
 		return nil, err
 	}
 	return &evaluation{
-		ctx: ctx, r: r, def: def, query: q, req: req, room: room{roomBytes},
+		ctx: t.ctx, turn: t, r: r, def: def, query: q, req: req, room: room{left: smallBytes, grow: t.grow},
 		lengths: map[string]*postings.Values{}, fields: map[string]postings.FieldTotals{}, included: included,
 		versions: r.Versions(),
 	}, nil
@@ -204,8 +205,10 @@ func (e *evaluation) evaluate(root node, collectors []collector) (total uint64, 
 		if d = m.seek(d); d >= postings.End {
 			break
 		}
-		if looked++; looked%checkEvery == 0 && e.ctx.Err() != nil {
-			return 0, e.ctx.Err()
+		if looked++; looked%checkEvery == 0 {
+			if err := e.turn.check(); err != nil {
+				return 0, err
+			}
 		}
 		if dead.Has(d) || pass != nil && !pass.Has(d) {
 			continue

@@ -22,8 +22,8 @@ func (e *evaluation) highlight(hit *Hit) error {
 		}
 	}
 	for _, field := range h.Fields {
-		if e.ctx.Err() != nil {
-			return e.ctx.Err()
+		if err := e.turn.check(); err != nil { // a stored text may be long
+			return err
 		}
 		var pieces []highlight.Piece
 		taken := 0
@@ -32,7 +32,7 @@ func (e *evaluation) highlight(hit *Hit) error {
 			if hit.Fields[i].Name != field || json.Unmarshal(hit.Fields[i].Value, &text) != nil {
 				continue
 			}
-			style := highlight.Style{Before: h.Before, After: h.After, Size: max(1, h.Size), Most: e.room.left}
+			style := highlight.Style{Before: h.Before, After: h.After, Size: max(1, h.Size), Most: e.room.most()}
 			more, err := e.marked.Pieces(e.ctx, text, e.textTokens(field, text), style)
 			if errors.Is(err, highlight.ErrTooLarge) {
 				return errNoRoom()

@@ -103,8 +103,10 @@ func (e *evaluation) eachNamed(field, from string, f func(term []byte, n posting
 func (e *evaluation) eachID(from string, f func(id []byte, n postings.Number) (bool, error)) error {
 	looked := 0
 	return e.r.IDs(from, func(id []byte, n postings.Number) (bool, error) {
-		if looked++; looked%checkEvery == 0 && e.ctx.Err() != nil {
-			return false, e.ctx.Err()
+		if looked++; looked%checkEvery == 0 {
+			if err := e.turn.check(); err != nil {
+				return false, err
+			}
 		}
 		return f(id, n)
 	})

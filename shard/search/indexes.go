@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"divan/shard/index"
@@ -20,11 +21,12 @@ type Indexes struct {
 	manager    *index.Manager
 	open       OpenIndexer
 	chunkBytes uint64 // as of postings.NewWriter
+	turns      *turns
 }
 
 // New returns the indexes of the copies of this node, which its manager keeps.
 func New(manager *index.Manager, open OpenIndexer) *Indexes {
-	s := &Indexes{manager, open, postings.ChunkBytes}
+	s := &Indexes{manager, open, postings.ChunkBytes, newTurns(runtime.GOMAXPROCS(0))}
 	manager.Register(index.Search, func(ctx context.Context, copyName string, d index.Definition) (index.Kind, bool, error) {
 		return s.kind(ctx, copyName, d.Signature, d.Text)
 	})
@@ -86,7 +88,9 @@ func (s *Indexes) query(ctx context.Context, req *Request, use *index.Use) (*Ans
 		return nil, err
 	}
 	defer snap.Close()
-	e, err := newEvaluation(ctx, snap, def, req)
+	t := s.turns.newTurn(ctx, ring.CopyTail(req.Copy))
+	defer t.end()
+	e, err := newEvaluation(t, snap, def, req)
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (m *phraseMatcher) mark() bool {
 func (m *phraseMatcher) worked(places int) bool {
 	if m.work += places; m.work >= checkEvery {
 		m.work = 0
-		if err := m.e.ctx.Err(); err != nil {
+		if err := m.e.turn.check(); err != nil {
 			m.e.err = err
 		}
 	}

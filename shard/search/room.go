@@ -8,15 +8,37 @@ import (
 // chunk.
 const roomBytes = 64 << 20
 
-// room counts the memory of a query.
-type room struct{ left int }
+// smallBytes is how much of that each query may take, whatever others do.
+const smallBytes = 4 << 20
 
-// take takes bytes. An error is a *fault.Error: there are not so many.
+// room counts the memory of a query.
+type room struct {
+	left int
+	grow func() error // waits until there may be all of roomBytes; nil: there may
+}
+
+// take takes bytes. An error is a *fault.Error: there are not so many; or that of the context.
 func (r *room) take(bytes int) error {
-	if r.left -= bytes; r.left < 0 {
-		return errNoRoom()
+	r.left -= bytes
+	if r.left >= 0 {
+		return nil
 	}
-	return nil
+	if r.grow != nil && r.most() >= 0 {
+		if err := r.grow(); err != nil {
+			return err
+		}
+		r.left, r.grow = r.most(), nil
+		return nil
+	}
+	return errNoRoom()
+}
+
+// most returns how many bytes may be left to the query.
+func (r *room) most() int {
+	if r.grow == nil {
+		return r.left
+	}
+	return r.left + roomBytes - smallBytes
 }
 
 func errNoRoom() error {

@@ -8,8 +8,8 @@ import (
 
 // stored returns the stored fields of a document that the request asks for.
 func (e *evaluation) stored(n postings.Number) ([]postings.Stored, error) {
-	if e.ctx.Err() != nil {
-		return nil, e.ctx.Err()
+	if err := e.ctx.Err(); err != nil {
+		return nil, err
 	}
 	if e.req.IncludeFields != nil && len(e.req.IncludeFields) == 0 {
 		return nil, nil

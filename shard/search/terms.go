@@ -59,8 +59,9 @@ func (e *evaluation) eachTerm(field, from string, f func(term, list []byte) (boo
 	looked := 0
 	return e.r.Terms(e.chunk, field, []byte(from), func(term, list []byte) (bool, error) {
 		if looked += 1 + len(term)/64; looked >= checkEvery {
-			if looked = 0; e.ctx.Err() != nil {
-				return false, e.ctx.Err()
+			looked = 0
+			if err := e.turn.check(); err != nil {
+				return false, err
 			}
 		}
 		return f(term, list)
