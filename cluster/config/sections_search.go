@@ -18,9 +18,10 @@ type Search struct {
 
 func readSearch(r *reader) Search {
 	const s = "dreyfus"
+	const usual = 200
 	partitions := int64(2000)
-	most := r.integer(s, "max_limit", 200, between(1, 1<<20))
-	if _, set := r.lookup(s, "max_limit"); set != "" { // it counts for both then
+	most := r.integer(s, "max_limit", usual, between(1, 1<<20))
+	if most != usual { // it counts for both then
 		partitions = most
 	}
 	return Search{
