@@ -47,6 +47,19 @@ func AppendBookmark(dst []byte, p *search.Position) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, b)
 }
 
+// AppendNext appends the bookmark of what comes behind some hits. Behind none it is the one that
+// was given with the request, which ParseBookmark has read; nil: none was, and it is the start.
+func AppendNext(dst []byte, hits []search.Hit, given *string) []byte {
+	switch {
+	case len(hits) > 0:
+		return AppendBookmark(dst, &hits[len(hits)-1].Position)
+	case given != nil:
+		return append(dst, *given...)
+	default:
+		return AppendBookmark(dst, nil)
+	}
+}
+
 // ParseBookmark reads a bookmark; nil: the start.
 func ParseBookmark(text string) (*search.Position, error) {
 	if text == start || text == startOfNouveau {

@@ -18,13 +18,13 @@ func errTooLarge() error {
 }
 
 // hits merges the best hits of all ranges, and adds up what is counted.
-func (r *request) hits() (*Result, error) {
+func (r *request) hits() (*search.Answer, error) {
 	parts, err := r.open(r.req)
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll(parts)
-	out := &Result{Known: true}
+	out := &search.Answer{}
 	if err := r.count(out, parts); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (r *request) hits() (*Result, error) {
 }
 
 // count adds up what the ranges tell before their hits.
-func (r *request) count(out *Result, parts []*part) error {
+func (r *request) count(out *search.Answer, parts []*part) error {
 	out.Counts = make([]search.FieldCounts, len(r.req.Counts))
 	out.Ranges = make([]search.RangeCounts, len(r.req.Ranges))
 	for i := range out.Ranges {
@@ -109,12 +109,12 @@ func addCounts(a, b []search.Count) []search.Count {
 }
 
 // groups finds the best groups over all ranges first, and then the hits of those.
-func (r *request) groups() (*Result, error) {
+func (r *request) groups() (*search.Answer, error) {
 	total, names, err := r.bestGroups()
 	if err != nil {
 		return nil, err
 	}
-	out := &Result{Known: true}
+	out := &search.Answer{}
 	out.Total = total
 	if len(names) == 0 {
 		return out, nil

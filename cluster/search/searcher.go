@@ -37,19 +37,13 @@ type Query struct {
 	search.Request
 }
 
-// Result is the answer of a database.
-type Result struct {
-	search.Answer
-	Known bool // some document has one of the facets that are counted
-}
-
 // deciderPatience is how long the copy that decides edits is waited for before another one is
 // asked as well: its index may have to be built. A node that cannot be reached is noticed at once.
 const deciderPatience = 24 * time.Hour
 
 // Query answers a query of a database. Without Request.Stale it has every edit that was
 // acknowledged before.
-func (s *Searcher) Query(ctx context.Context, db *cluster.DB, q Query) (*Result, error) {
+func (s *Searcher) Query(ctx context.Context, db *cluster.DB, q Query) (*search.Answer, error) {
 	q.Signature, q.Request.Definition = q.Definition.Signature, q.Definition.Text
 	q.Design, q.Label = q.Definition.Design, q.Definition.Label
 	r := &request{searcher: s, ctx: ctx, db: db, dialect: q.Definition.Dialect, req: q.Request}

@@ -192,12 +192,6 @@ func late(f transcript, reports []report) bool {
 	return (strings.Contains(f.text, "\n# @during ") || strings.Contains(f.text, "update=false")) && slices.ContainsFunc(reports, func(r report) bool { return len(r.diffs) > 0 && !f.known(r.title) })
 }
 
-// repeated reports whether a replication found changes again that it had seen: a feed goes
-// back when the copy that its sequence names does not answer for seconds.
-func repeated(reports []report) bool {
-	return slices.ContainsFunc(reports, func(r report) bool { return slices.Contains(r.diffs, ".no_changes: missing (want true)") })
-}
-
 // named is a subtest of a file; the subtest that holds all of them waits.
 func named(t *testing.T, files map[string]string, skip func(key string) bool, replay func(t *testing.T, key string)) {
 	t.Helper()
@@ -276,7 +270,7 @@ func replayFile(t *testing.T, f transcript, excuse func(title string) *exception
 	passed, excused := 0, 0
 	f.known = func(title string) bool { return excuse(title) != nil }
 	reports := replay(t.Context(), f)
-	for again := 2; again > 0 && f.again && (outOfReach(reports) || late(f, reports) || len(f.nodes) > 1 && repeated(reports)); again-- {
+	for again := 2; again > 0 && f.again && (outOfReach(reports) || late(f, reports)); again-- {
 		t.Logf("%s: once more", f.name)
 		reports = replay(t.Context(), f)
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"divan/storage/doc"
 )
@@ -17,6 +18,24 @@ func AppendStrings(dst []byte, list []string) []byte {
 		dst = doc.AppendString(dst, s)
 	}
 	return append(dst, ']')
+}
+
+// Count is a member of an object that is a number.
+type Count struct {
+	Name string
+	N    uint64
+}
+
+// AppendCounts appends members, separated by commas.
+func AppendCounts(dst []byte, counts []Count) []byte {
+	for i, m := range counts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), m.Name...), `":`...)
+		dst = strconv.AppendUint(dst, m.N, 10)
+	}
+	return dst
 }
 
 // AppendTexts appends a JSON object whose values are strings, sorted by name.

@@ -2,7 +2,6 @@ package search
 
 import (
 	"net/http"
-	"strconv"
 
 	"divan/httpapi/core"
 	"divan/shard/index"
@@ -11,12 +10,6 @@ import (
 	"divan/storage/doc"
 	"divan/storage/fault"
 )
-
-// count is a member of an object that is a number.
-type count struct {
-	name string
-	n    uint64
-}
 
 // info reads what a path of information names, and begins the answer.
 func (f *Family) info(c *core.Call, d syntax.Dialect) (dst []byte, signature string, out search.Info, err error) {
@@ -33,24 +26,14 @@ func (f *Family) info(c *core.Call, d syntax.Dialect) (dst []byte, signature str
 	return append(dst, `,"search_index":{`...), def.Signature, out, err
 }
 
-func appendCounts(dst []byte, counts []count) []byte {
-	for i, m := range counts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(append(append(append(dst, '"'), m.name...), `":`...), m.n, 10)
-	}
-	return dst
-}
-
 // getSearchInfo answers GET /{db}/_design/{ddoc}/_search_info/{index}.
 func (f *Family) getSearchInfo(c *core.Call) error {
 	dst, signature, i, err := f.info(c, syntax.Search)
 	if err != nil {
 		return err
 	}
-	dst = appendCounts(dst, []count{
-		{"pending_seq", i.Seq}, {"doc_del_count", i.Dead}, {"doc_count", i.Live}, {"disk_size", uint64(i.Size)}, {"committed_seq", i.Seq},
+	dst = core.AppendCounts(dst, []core.Count{
+		{Name: "pending_seq", N: i.Seq}, {Name: "doc_del_count", N: i.Dead}, {Name: "doc_count", N: i.Live}, {Name: "disk_size", N: uint64(i.Size)}, {Name: "committed_seq", N: i.Seq},
 	})
 	dst = doc.AppendString(append(dst, `,"signature":`...), signature)
 	return c.Response.SendJSON(http.StatusOK, append(dst, "}}"...))
@@ -62,7 +45,7 @@ func (f *Family) getSearchDiskSize(c *core.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Response.SendJSON(http.StatusOK, append(appendCounts(dst, []count{{"disk_size", uint64(i.Size)}}), "}}"...))
+	return c.Response.SendJSON(http.StatusOK, append(core.AppendCounts(dst, []core.Count{{Name: "disk_size", N: uint64(i.Size)}}), "}}"...))
 }
 
 // getNouveauInfo answers GET /{db}/_design/{ddoc}/_nouveau_info/{index}.
@@ -74,8 +57,8 @@ func (f *Family) getNouveauInfo(c *core.Call) error {
 	case !i.Exists:
 		return fault.New(fault.NotFound, "Index does not exist")
 	}
-	dst = appendCounts(dst, []count{
-		{"update_seq", i.Seq}, {"purge_seq", i.PurgeSeq}, {"num_docs", i.Live}, {"disk_size", uint64(i.Size)},
+	dst = core.AppendCounts(dst, []core.Count{
+		{Name: "update_seq", N: i.Seq}, {Name: "purge_seq", N: i.PurgeSeq}, {Name: "num_docs", N: i.Live}, {Name: "disk_size", N: uint64(i.Size)},
 	})
 	dst = doc.AppendString(append(dst, `,"signature":`...), signature)
 	return c.Response.SendJSON(http.StatusOK, append(dst, "}}"...))

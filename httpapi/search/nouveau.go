@@ -85,7 +85,7 @@ func (f *Family) answerNouveau(c *core.Call, list []param) error {
 type nouveauAnswer struct {
 	c      *core.Call
 	params *nouveauParams
-	result *search.Result
+	result *index.Answer
 	docs   *documents // nil: without documents
 	out    *core.Stream
 }
@@ -110,14 +110,7 @@ func (a *nouveauAnswer) write() error {
 	a.out.Buf = append(a.out.Buf, ']')
 	a.counts()
 	a.out.Buf = append(a.out.Buf, `,"bookmark":"`...)
-	switch {
-	case len(hits) > 0:
-		a.out.Buf = search.AppendBookmark(a.out.Buf, &hits[len(hits)-1].Position)
-	case a.params.bookmark != nil:
-		a.out.Buf = append(a.out.Buf, *a.params.bookmark...) // it was read, so that it has no character to be escaped
-	default:
-		a.out.Buf = search.AppendBookmark(a.out.Buf, nil)
-	}
+	a.out.Buf = search.AppendNext(a.out.Buf, hits, a.params.bookmark)
 	a.out.Buf = strconv.AppendInt(append(a.out.Buf, `","update_latency":`...), a.result.Waited.Milliseconds(), 10)
 	a.out.Buf = append(a.out.Buf, "}\n"...)
 	return a.out.Close()

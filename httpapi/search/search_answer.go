@@ -13,7 +13,7 @@ import (
 type searchAnswer struct {
 	c      *core.Call
 	params *searchParams
-	result *search.Result
+	result *index.Answer
 	docs   *documents // nil: without documents
 	out    *core.Stream
 }
@@ -35,14 +35,7 @@ func (a *searchAnswer) write() error {
 	}
 	a.out.Buf = strconv.AppendUint(append(a.out.Buf, `{"total_rows":`...), a.result.Total, 10)
 	a.out.Buf = append(a.out.Buf, `,"bookmark":"`...)
-	switch hits := a.result.Hits; {
-	case len(hits) > 0:
-		a.out.Buf = search.AppendBookmark(a.out.Buf, &hits[len(hits)-1].Position)
-	case a.params.bookmark != nil:
-		a.out.Buf = append(a.out.Buf, *a.params.bookmark...) // it was read, so that it has no character to be escaped
-	default:
-		a.out.Buf = search.AppendBookmark(a.out.Buf, nil)
-	}
+	a.out.Buf = search.AppendNext(a.out.Buf, a.result.Hits, a.params.bookmark)
 	a.out.Buf = append(a.out.Buf, `","rows":`...)
 	if err := a.rows(a.result.Hits); err != nil {
 		return err

@@ -28,40 +28,22 @@ func getInfo(c *core.Call) error {
 
 func appendInfo(dst []byte, name string, i *view.Info) []byte {
 	dst = doc.AppendString(append(dst, `{"name":`...), name)
-	dst = appendCounts(append(dst, `,"view_index":{"updates_pending":{`...), []count{
-		{"minimum", i.Pending.Minimum}, {"preferred", i.Pending.Preferred}, {"total", i.Pending.Total},
+	dst = core.AppendCounts(append(dst, `,"view_index":{"updates_pending":{`...), []core.Count{
+		{Name: "minimum", N: i.Pending.Minimum}, {Name: "preferred", N: i.Pending.Preferred}, {Name: "total", N: i.Pending.Total},
 	})
 	dst = append(dst, `},"waiting_commit":false,`...)
-	dst = appendCounts(dst, []count{{"waiting_clients", uint64(i.Waiting)}})
+	dst = core.AppendCounts(dst, []core.Count{{Name: "waiting_clients", N: uint64(i.Waiting)}})
 	dst = strconv.AppendBool(append(dst, `,"updater_running":`...), i.Updating)
-	dst = appendCounts(append(dst, ','), []count{{"update_seq", i.Seq}})
-	dst = appendCounts(append(dst, `,"sizes":{`...), []count{
-		{"file", uint64(i.File)}, {"external", uint64(i.External)}, {"active", uint64(i.Active)},
+	dst = core.AppendCounts(append(dst, ','), []core.Count{{Name: "update_seq", N: i.Seq}})
+	dst = core.AppendCounts(append(dst, `,"sizes":{`...), []core.Count{
+		{Name: "file", N: uint64(i.File)}, {Name: "external", N: uint64(i.External)}, {Name: "active", N: uint64(i.Active)},
 	})
 	dst = doc.AppendString(append(dst, `},"signature":`...), i.Signature)
-	dst = appendCounts(append(dst, ','), []count{{"purge_seq", i.PurgeSeq}})
+	dst = core.AppendCounts(append(dst, ','), []core.Count{{Name: "purge_seq", N: i.PurgeSeq}})
 	dst = doc.AppendString(append(dst, `,"language":`...), i.Language)
 	dst = strconv.AppendBool(append(dst, `,"compact_running":`...), i.Compacting)
 	dst = core.AppendStrings(append(dst, `,"collator_versions":`...), i.Collations)
 	return append(dst, "}}"...)
-}
-
-// count is a member of an object that is a number.
-type count struct {
-	name string
-	n    uint64
-}
-
-// appendCounts appends members, separated by commas.
-func appendCounts(dst []byte, counts []count) []byte {
-	for i, m := range counts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(append(append(dst, '"'), m.name...), `":`...)
-		dst = strconv.AppendUint(dst, m.n, 10)
-	}
-	return dst
 }
 
 // compact answers POST /{db}/_compact/{ddoc}.

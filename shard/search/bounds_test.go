@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/shard/index"
+	"divan/shard/search/syntax"
 	"divan/storage/fault"
 )
 
@@ -47,7 +48,7 @@ func TestMemory(t *testing.T) {
 		snap, err := use.Index.Snapshot()
 		must(t, err)
 		turn := n.indexes.turns.newTurn(t.Context(), "x")
-		e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, &req)
+		e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, syntax.All{}, &req)
 		must(t, err)
 		e.room = room{left: 100}
 		if _, err := e.run(); !fault.Is(err, fault.BadRequest) {
@@ -165,7 +166,9 @@ func (n *world) evaluate(ctx context.Context, req *Request) (*Answer, error) {
 	defer snap.Close()
 	turn := n.indexes.turns.newTurn(ctx, "x")
 	defer turn.end()
-	e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, req)
+	q, err := syntax.Parse(req.Query, syntax.Search)
+	must(n.t, err)
+	e, err := newEvaluation(turn, snap, use.Kind().(*searchIndex).def, q, req)
 	must(n.t, err)
 	return e.run()
 }

@@ -58,12 +58,12 @@ type definitionText struct {
 
 // ParseText returns the definition whose Text it is given. The error is a *fault.Error: there
 // is no such analyzer.
-func ParseText(signature string, text []byte) (*Definition, error) {
+func ParseText(text []byte) (*Definition, error) {
 	var t definitionText
 	if err := json.Unmarshal(text, &t); err != nil {
 		return nil, fault.Wrap(fault.InvalidDesignDoc, "a definition of an index that cannot be read", err)
 	}
-	d := &Definition{Signature: signature, Text: text, Function: t.Index, Partitioned: t.Partitioned}
+	d := &Definition{Text: text, Function: t.Index, Partitioned: t.Partitioned}
 	var err error
 	switch t.Type {
 	case "search":
@@ -75,5 +75,6 @@ func ParseText(signature string, text []byte) (*Definition, error) {
 	default:
 		err = fault.Newf(fault.InvalidDesignDoc, "unknown type of full-text index: %q", t.Type)
 	}
+	d.Signature = signatureOf(d.Dialect, text)
 	return d, err
 }

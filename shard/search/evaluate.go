@@ -59,15 +59,9 @@ type filter interface {
 // checkEvery is how many documents or terms are looked at between two looks at the context.
 const checkEvery = 4096
 
-// newEvaluation returns what answers a request from a snapshot, in the turns of its query.
-func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, req *Request) (*evaluation, error) {
-	if err := req.check(); err != nil {
-		return nil, err
-	}
-	q, err := syntax.Parse(req.Query, def.Dialect)
-	if err != nil {
-		return nil, err
-	}
+// newEvaluation returns what answers a request, whose query was parsed, from a snapshot, in the
+// turns of that.
+func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, q syntax.Query, req *Request) (*evaluation, error) {
 	included := make(map[string]struct{}, len(req.IncludeFields))
 	for _, name := range req.IncludeFields {
 		included[name] = struct{}{}

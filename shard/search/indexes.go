@@ -35,7 +35,10 @@ func New(manager *index.Manager, open OpenIndexer) *Indexes {
 
 // kind makes the index of a definition on a copy.
 func (s *Indexes) kind(ctx context.Context, copyName, signature string, text []byte) (kind index.Kind, sequences bool, err error) {
-	d, err := ParseText(signature, text)
+	d, err := ParseText(text)
+	if err == nil && d.Signature != signature {
+		err = fault.New(fault.BadRequest, "The signature is not that of the definition.")
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -73,7 +76,11 @@ func (s *Indexes) Query(ctx context.Context, req Request) (*Answer, error) {
 
 func (s *Indexes) query(ctx context.Context, req *Request, use *index.Use) (*Answer, error) {
 	def := use.Kind().(*searchIndex).def
-	if _, err := syntax.Parse(req.Query, def.Dialect); err != nil { // before the index is brought up to date
+	if err := req.check(); err != nil { // before the index is brought up to date
+		return nil, err
+	}
+	q, err := syntax.Parse(req.Query, def.Dialect)
+	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -90,7 +97,7 @@ func (s *Indexes) query(ctx context.Context, req *Request, use *index.Use) (*Ans
 	defer snap.Close()
 	t := s.turns.newTurn(ctx, ring.CopyTail(req.Copy))
 	defer t.end()
-	e, err := newEvaluation(t, snap, def, req)
+	e, err := newEvaluation(t, snap, def, q, req)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/shard"
+	"divan/shard/search/syntax"
 )
 
 // fieldsIndexer makes of a document what a test says of its id.
@@ -80,7 +81,11 @@ func TestDesignDocuments(t *testing.T) {
 		`{"type":"search","partitioned":true,"index":""}`, `{"type":"search","index":{}}`, `{"type":"nouveau","index":""}`,
 	} {
 		req := n.request("f:x")
-		req.Signature, req.Definition = fmt.Sprintf("%032x", i), []byte(text)
+		dialect := syntax.Search
+		if i == 2 {
+			dialect = syntax.Nouveau
+		}
+		req.Signature, req.Definition = signatureOf(dialect, []byte(text)), []byte(text)
 		n.expect(req, "p:a p:b q:a")
 		if i > 0 {
 			req.Query = "_partition:p"

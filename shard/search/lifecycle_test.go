@@ -118,6 +118,7 @@ func TestRefused(t *testing.T) {
 	for _, change := range []func(*Request){
 		func(r *Request) { r.Sort = []Sort{{By: ByNumber, Field: "t"}} },
 		func(r *Request) { r.After = &Position{ID: "x"} },
+		func(r *Request) { r.Signature = signatureOf(syntax.Search, []byte("{}")) }, // that of another definition
 	} {
 		req := n.request("*:*")
 		change(&req)

@@ -233,11 +233,15 @@ func (d *Definition) seal(analyzers []byte) {
 	text = append(text, d.Function...)
 	d.Function = text[at:len(text):len(text)] // nothing else of the design document is kept
 	d.Text = append(text, '}')
-	if d.Dialect == syntax.Nouveau {
-		sum := sha256.Sum256(d.Text)
-		d.Signature = hex.EncodeToString(sum[:])
-		return
+	d.Signature = signatureOf(d.Dialect, d.Text)
+}
+
+// signatureOf is as long as CouchDB's is in each dialect.
+func signatureOf(d syntax.Dialect, text []byte) string {
+	if d == syntax.Nouveau {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:])
 	}
-	sum := md5.Sum(d.Text)
-	d.Signature = hex.EncodeToString(sum[:])
+	sum := md5.Sum(text)
+	return hex.EncodeToString(sum[:])
 }

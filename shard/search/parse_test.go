@@ -18,7 +18,7 @@ func parse(t *testing.T, dialect syntax.Dialect, index string) *Definition {
 	if err != nil {
 		t.Fatalf("%s: %v", index, err)
 	}
-	again, err := ParseText(d.Signature, d.Text)
+	again, err := ParseText(d.Text)
 	if err != nil || again.Dialect != d.Dialect || !bytes.Equal(again.Function, d.Function) || again.Partitioned != d.Partitioned {
 		t.Fatalf("%s: the text is read as %+v, %v", d.Text, again, err)
 	}
@@ -201,7 +201,7 @@ func FuzzParse(f *testing.F) {
 			if d == nil {
 				continue
 			}
-			again, err := ParseText(d.Signature, d.Text)
+			again, err := ParseText(d.Text)
 			if err != nil || again.Dialect != d.Dialect || again.Partitioned != partitioned || !bytes.Equal(bytes.TrimSpace(again.Function), bytes.TrimSpace(d.Function)) {
 				t.Fatalf("%q of %q: %+v, %v", d.Text, ddoc, again, err)
 			}

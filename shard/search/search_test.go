@@ -136,14 +136,16 @@ func (n *world) put(id string, c *content) {
 
 // signature and definition are those of the index of tests: "the" leaves a gap.
 const (
-	signature  = "0123456789abcdef0123456789abcdef"
 	definition = `{"type":"search","analyzer":{"name":"standard","stopwords":["the"]},"index":""}`
 
-	nouveauSignature  = "fedcba9876543210fedcba9876543210"
 	nouveauDefinition = `{"type":"nouveau","default_analyzer":"standard","index":""}`
 )
 
-var indexName = index.Name{Type: index.Search, Signature: signature}
+var (
+	signature        = signatureOf(syntax.Search, []byte(definition))
+	nouveauSignature = signatureOf(syntax.Nouveau, []byte(nouveauDefinition))
+	indexName        = index.Name{Type: index.Search, Signature: signature}
+)
 
 func (n *world) request(q string) Request {
 	return Request{Copy: copyName, Signature: signature, Definition: []byte(definition), Query: q, Limit: 1000}

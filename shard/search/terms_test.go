@@ -9,39 +9,18 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"divan/shard/search/searchtest"
 )
 
-// edits is distance.of by its definition, without a limit.
-func edits(a, b []rune) int {
-	lines := make([][]int, len(a)+1)
-	for i := range lines {
-		lines[i] = make([]int, len(b)+1)
-		for j := range lines[i] {
-			switch {
-			case i == 0 || j == 0:
-				lines[i][j] = i + j
-				continue
-			case a[i-1] == b[j-1]:
-				lines[i][j] = lines[i-1][j-1]
-			default:
-				lines[i][j] = lines[i-1][j-1] + 1
-			}
-			lines[i][j] = min(lines[i][j], lines[i-1][j]+1, lines[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				lines[i][j] = min(lines[i][j], lines[i-2][j-2]+1)
-			}
-		}
-	}
-	return lines[len(a)][len(b)]
-}
-
+// TestDistance: the distance in a band is that of the second engine.
 func TestDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringOfN(rapid.SampledFrom([]rune("abü")), 0, 8, -1)
 		d := distance{word: []rune(word.Draw(t, "word")), most: rapid.IntRange(1, 2).Draw(t, "most")}
 		for range 3 { // one is used for many terms
 			term := word.Draw(t, "term")
-			want := edits(d.word, []rune(term))
+			want := searchtest.Edits(d.word, []rune(term))
 			if got, ok := d.of([]byte(term)); ok != (want <= d.most) || ok && got != want {
 				t.Fatalf("%q and %q: %d, %v in place of %d, %d at most", string(d.word), term, got, ok, want, d.most)
 			}

@@ -30,13 +30,13 @@ func newTurns(processors int) *turns {
 
 // turn is what a query has of the turns. It belongs to one goroutine.
 type turn struct {
-	turns *turns
-	ctx   context.Context
-	flow  fairqueue.Flow
-	work  fairqueue.Turn
-	large fairqueue.Turn
-	works bool
-	is    bool // large
+	turns   *turns
+	ctx     context.Context
+	flow    fairqueue.Flow
+	work    fairqueue.Turn
+	large   fairqueue.Turn
+	working bool // it has work
+	isLarge bool // it has large
 }
 
 // newTurn returns that of a query of a database, by its instance.
@@ -51,43 +51,43 @@ func (t *turn) check() error {
 		return err
 	}
 	now := time.Now()
-	if !t.works {
+	if !t.working {
 		err := t.turns.work.Acquire(t.ctx, &t.work, t.flow, now, 0)
-		t.works = err == nil
+		t.working = err == nil
 		return err
 	}
 	if !t.work.Wanted(now) {
 		return nil
 	}
 	_, err := t.work.Yield(t.ctx, now)
-	t.works = err == nil
+	t.working = err == nil
 	return err
 }
 
-// grow waits until the query may be large. It works for nobody meanwhile.
+// grow waits until the query may be large. It has no processor meanwhile.
 func (t *turn) grow() error {
-	if t.is {
+	if t.isLarge {
 		return nil
 	}
 	t.rest()
 	err := t.turns.large.Acquire(t.ctx, &t.large, t.flow, time.Now(), 0)
-	t.is = err == nil
+	t.isLarge = err == nil
 	return err
 }
 
 // rest gives the processor to others.
 func (t *turn) rest() {
-	if t.works {
+	if t.working {
 		t.work.Release(time.Now())
-		t.works = false
+		t.working = false
 	}
 }
 
 // end gives back everything.
 func (t *turn) end() {
 	t.rest()
-	if t.is {
+	if t.isLarge {
 		t.large.Release(time.Now())
-		t.is = false
+		t.isLarge = false
 	}
 }

@@ -53,7 +53,7 @@ func (c *compiler) pattern(q syntax.Query) matcher {
 	case syntax.Fuzzy:
 		text, near := []rune(c.normal(q.Field, q.Text)), 0
 		m := c.any(q.Field, func(term string) bool {
-			if editsOf([]rune(term), text) > q.Edits {
+			if Edits([]rune(term), text) > q.Edits {
 				return false
 			}
 			near++
@@ -243,9 +243,9 @@ func matchesWildcard(term, pattern []rune) bool {
 	return (pattern[0] == '?' || pattern[0] == term[0]) && matchesWildcard(term[1:], pattern[1:])
 }
 
-// editsOf is how many insertions, deletions, replacements and swaps of neighbours make one
+// Edits is how many insertions, deletions, replacements and swaps of neighbours make one
 // word of the other.
-func editsOf(a, b []rune) int {
+func Edits(a, b []rune) int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
 		table[i] = make([]int, len(b)+1)
