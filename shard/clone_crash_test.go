@@ -105,6 +105,9 @@ func (n *node) scatterPurge(ctx context.Context, rng *rand.Rand) error {
 // end.
 func TestClonePowerCut(t *testing.T) {
 	iterations := 20
+	if testing.Short() {
+		iterations = 3
+	}
 	if text := os.Getenv(crashIterations); text != "" {
 		var err error
 		if iterations, err = strconv.Atoi(text); err != nil {

@@ -57,6 +57,14 @@ func keysOf(t *testing.T, fs vfs.FS, name string) map[string]string {
 	return out
 }
 
+// stride is the step of a loop over operations that fail: 1, and n in a short run.
+func stride(n int64) int64 {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}
@@ -66,7 +74,7 @@ func (quiet) Fatalf(string, ...any) {}
 // An empty target that is filled by tables has the same keys and values as one that
 // nearly all came to in the order of sequences.
 func TestFillEqualsSteps(t *testing.T) {
-	for i := range uint64(12) {
+	for i := uint64(0); i < 12; i += uint64(stride(5)) {
 		partitioned := i%2 == 1
 		fs := newFS()
 		n := open(t, fs, Options{})
@@ -201,8 +209,8 @@ func afterFill(t *testing.T, disk storagetest.CrashFS, ended bool) {
 // and the next clone goes on.
 func TestFillPowerCuts(t *testing.T) {
 	base := fillSource(t)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for n := int64(1); ; n++ {
+	rng, every := rand.New(rand.NewPCG(1, 1)), stride(8)
+	for n := 1 + rand.Int64N(every); ; n += every {
 		disk := &interrupting{CrashFS: base.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng})}
 		var after *storagetest.CrashFS
 		disk.at = func(k int64) error {
@@ -233,9 +241,9 @@ func TestFillPowerCuts(t *testing.T) {
 // the next one goes on.
 func TestFillFails(t *testing.T) {
 	base := fillSource(t)
-	rng := rand.New(rand.NewPCG(2, 2))
+	rng, every := rand.New(rand.NewPCG(2, 2)), stride(8)
 	failed := 0
-	for n := int64(1); ; n++ {
+	for n := 1 + rand.Int64N(every); ; n += every {
 		disk := &interrupting{CrashFS: base.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng})}
 		var off atomic.Bool
 		disk.at = func(k int64) error {
@@ -262,7 +270,7 @@ func TestFillFails(t *testing.T) {
 		}
 		afterFill(t, left, err == nil)
 	}
-	if failed < 10 {
+	if failed*int(every) < 10 {
 		t.Errorf("only %d operations failed", failed)
 	}
 }

@@ -379,9 +379,9 @@ func compactAlways(ctx context.Context, n *node, h *history, _ *rand.Rand, _ int
 	if err := n.Compactions.Start(ctx, copyName, Limits{PurgedInfos: 3}, "db"); err != nil {
 		return err
 	}
-	n.states.mu.RLock()
+	n.Compactions.mu.Lock()
 	c := n.Compactions.running[copyName]
-	n.states.mu.RUnlock()
+	n.Compactions.mu.Unlock()
 	if c != nil {
 		<-c.ended
 	}

@@ -97,9 +97,9 @@ func TestExceptionsHaveTests(t *testing.T) {
 	}
 }
 
-// startNode runs a node in this process and returns its URL with the
+// startNode runs a node in this process, with settings, and returns its URL with the
 // administrator.
-func startNode(t *testing.T) *url.URL {
+func startNode(t *testing.T, settings ...string) *url.URL {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -107,7 +107,7 @@ func startNode(t *testing.T) *url.URL {
 	}
 	n, err := node.New(t.Context(), node.Config{
 		DataDir: t.TempDir(), Listener: listener, Admin: "adm:pass", Version: "test", Logger: zap.NewNop(),
-		Environ: []string{shortFeeds},
+		Environ: append(settings, shortFeeds),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -207,14 +207,24 @@ func named(t *testing.T, files map[string]string, skip func(key string) bool, re
 	})
 }
 
+// defaultIterations are in a transcript that shows how many rounds a hash has by default.
+const defaultIterations = "\n600000\n"
+
 func replayAlone(t *testing.T, files map[string]string, exceptions map[string]*exception) {
 	t.Helper()
-	shared := startNode(t)
+	var settings []string
+	if testing.Short() { // the race detector makes a hash take seconds
+		settings = []string{"DIVAN_CHTTPD_AUTH__ITERATIONS=10000"}
+	}
+	shared := startNode(t, settings...)
 	named(t, files, ofClusters, func(t *testing.T, key string) {
 		t.Helper()
 		f := transcript{name: key, text: files[key], base: shared, again: true}
-		if changesSettings(f.text) || ofResharding(key) {
-			f.base, f.again = startNode(t), false
+		switch {
+		case strings.Contains(f.text, defaultIterations):
+			f.base = startNode(t)
+		case changesSettings(f.text) || ofResharding(key):
+			f.base, f.again = startNode(t, settings...), false
 		}
 		replayFile(t, f, func(title string) *exception { return exceptions[key+": "+title] })
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -325,7 +326,7 @@ func TestModulesAreThoseOfTheDocument(t *testing.T) {
 // VM instead.
 func TestManyGlobals(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, Options{})
+	e := newEngine(t, Options{Timeout: func() time.Duration { return time.Minute }})
 	d := e.Design("/pond.1", ddoc(t, map[string]any{
 		"rewrites": "function (req) { if (typeof left5 === 'undefined') { for (var i = 0; i < req.n; i++) { globalThis['left' + i] = i; } return {path: 'x'}; } }",
 	}))
