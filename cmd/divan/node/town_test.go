@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -61,6 +62,16 @@ func newTown(t *testing.T) *town {
 		}},
 	}
 	return w
+}
+
+// someOf returns all cases of a test, and in a short run n of them by chance: under the
+// race detector a town of nodes takes long.
+func someOf[T any](cases []T, n int) []T {
+	if !testing.Short() {
+		return cases
+	}
+	rand.Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
+	return cases[:min(n, len(cases))]
 }
 
 // inTown runs a test of several nodes. What libraries have still under way at
