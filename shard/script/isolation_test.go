@@ -230,7 +230,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			t.Errorf("%s in %s: %s sees %s", way, in, k.name, difference(got, fresh[k.name]))
 		}
 	}
-	for way, leave := range leavings {
+	tried := 0
+	for way, leave := range leavings { // in any order
+		if tried++; testing.Short() && tried > 3 {
+			break
+		}
 		mine, recreated := world(t, e, "/pond.1", leave), world(t, e, "/pond.2", leave)
 		for s, kinds := range mine {
 			for i, k := range kinds {
