@@ -88,7 +88,7 @@ type Node struct {
 	HTTP     string // addresses, host:port; empty when not known
 	RPC      string // where other nodes find the cluster port
 	Zone     string
-	Draining bool   // gets no new copies
+	Draining bool   // gets no new copies that have another place (ring.Place)
 	Version  string // of its program
 
 	ClusterVersion uint64 // the newest whose operations it knows; see ClusterVersion

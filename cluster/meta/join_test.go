@@ -269,8 +269,21 @@ func TestDraining(t *testing.T) {
 		if db := create(t, m, "films"); db.N != 2 || db.Shards[0].On(name) {
 			t.Errorf("placed on %v", db.Shards)
 		}
-		if err := m.SetDraining(ctx, name, false); err != nil {
-			t.Fatal(err)
+		// Without a second one there would be no quorum of three.
+		for k := range g.nodes {
+			if k != i && k != g.leader() {
+				if err := m.SetDraining(ctx, g.nodes[k].name, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if db := create(t, m, "plays"); db.N != 2 {
+			t.Errorf("placed on %v", db.Shards)
+		}
+		for k := range g.nodes {
+			if err := m.SetDraining(ctx, g.nodes[k].name, false); err != nil {
+				t.Fatal(err)
+			}
 		}
 		// A node that is down gets its copies all the same.
 		g.stop(i)

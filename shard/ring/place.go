@@ -11,7 +11,7 @@ import (
 type Node struct {
 	Name     string
 	Zone     string // empty when the node is in no zone
-	Draining bool   // gets no new copies
+	Draining bool   // gets new copies only where there would be less than a quorum without it
 }
 
 // ZoneCount says how many copies of each range go to a zone.
@@ -56,7 +56,7 @@ func (p Placement) String() string {
 // Request is what Place needs to know.
 type Request struct {
 	Nodes     []Node    // all nodes of the cluster, in an order all callers share
-	Q, N      int       // ranges, copies of each; N is cut to the number of usable nodes
+	Q, N      int       // ranges, copies of each; N is cut to the number of usable nodes (see usable)
 	Placement Placement // overrides N when not empty
 	Rotate    uint64    // where in the list of nodes to begin; a random number spreads databases evenly
 }
@@ -78,24 +78,33 @@ func Place(r Request) ([]Shard, error) {
 		return nil, fault.Newf(fault.BadRequest, "a database needs 1 to %d shards and at least one copy of each", MaxQ)
 	}
 	if len(r.Placement) == 0 {
-		return shards, attach(shards, usable(r.Nodes, nil), r.N, r.Rotate)
+		return shards, attach(shards, usable(r.Nodes, nil, r.N), r.N, r.Rotate)
 	}
 	for _, z := range r.Placement {
-		if err := attach(shards, usable(r.Nodes, &z.Zone), z.N, r.Rotate); err != nil {
+		if err := attach(shards, usable(r.Nodes, &z.Zone, z.N), z.N, r.Rotate); err != nil {
 			return nil, err
 		}
 	}
 	return shards, nil
 }
 
-// usable returns the names of the nodes that take new copies, of one zone or
-// of all.
-func usable(nodes []Node, zone *string) []string {
-	var out []string
-	for _, n := range nodes {
-		if !n.Draining && (zone == nil || n.Zone == *zone) {
-			out = append(out, n.Name)
+// usable returns the names of the nodes that take new copies, of one zone or of all: those
+// that are not drained, and of those that are as many as a quorum of n copies lacks. An
+// edit that one disk has is lost with it, and a database keeps the number of copies that
+// it was made with.
+func usable(nodes []Node, zone *string, n int) []string {
+	var out, draining []string
+	for _, c := range nodes {
+		switch {
+		case zone != nil && c.Zone != *zone:
+		case c.Draining:
+			draining = append(draining, c.Name)
+		default:
+			out = append(out, c.Name)
 		}
+	}
+	if lacking := n/2 + 1 - len(out); len(out) > 0 && lacking > 0 {
+		out = append(out, draining[:min(lacking, len(draining))]...)
 	}
 	return out
 }
