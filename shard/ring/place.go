@@ -89,7 +89,7 @@ func Place(r Request) ([]Shard, error) {
 }
 
 // usable returns the names of the nodes that take new copies, of one zone or of all: those
-// that are not drained, and of those that are as many as a quorum of n copies lacks. An
+// that are not drained, and of those that are as many as a quorum lacks of n copies, or of all nodes if they are fewer. An
 // edit that one disk has is lost with it, and a database keeps the number of copies that
 // it was made with.
 func usable(nodes []Node, zone *string, n int) []string {
@@ -103,8 +103,9 @@ func usable(nodes []Node, zone *string, n int) []string {
 			out = append(out, c.Name)
 		}
 	}
+	n = min(n, len(out)+len(draining))
 	if lacking := n/2 + 1 - len(out); len(out) > 0 && lacking > 0 {
-		out = append(out, draining[:min(lacking, len(draining))]...)
+		out = append(out, draining[:lacking]...)
 	}
 	return out
 }

@@ -149,8 +149,9 @@ func TestPlace(t *testing.T) {
 		if err != nil || len(shards) != r.Q || !Covers(shards) {
 			t.Fatalf("%+v: %v, %v", r, shards, err)
 		}
-		needed := min(r.N/2+1, r.N, len(nodes)) > live // nodes that are drained
-		live = max(live, min(r.N/2+1, r.N, len(nodes)))
+		quorum := min(r.N, len(nodes))/2 + 1
+		needed := quorum > live // nodes that are drained
+		live = max(live, quorum)
 		copies, leads := map[string]int{}, map[string]int{}
 		for _, s := range shards {
 			if len(s.Nodes()) != min(r.N, live) {
