@@ -89,9 +89,9 @@ func Place(r Request) ([]Shard, error) {
 }
 
 // usable returns the names of the nodes that take new copies, of one zone or of all: those
-// that are not drained, and of those that are as many as a quorum lacks of n copies, or of all nodes if they are fewer. An
-// edit that one disk has is lost with it, and a database keeps the number of copies that
-// it was made with.
+// that are not drained. Where they are fewer than a quorum of n copies, or of all nodes if
+// these are fewer than n, drained ones make up for it: a database keeps the number of
+// copies that it was made with, and what only one disk has is lost with it.
 func usable(nodes []Node, zone *string, n int) []string {
 	var out, draining []string
 	for _, c := range nodes {

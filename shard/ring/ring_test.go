@@ -150,7 +150,7 @@ func TestPlace(t *testing.T) {
 			t.Fatalf("%+v: %v, %v", r, shards, err)
 		}
 		quorum := min(r.N, len(nodes))/2 + 1
-		needed := quorum > live // nodes that are drained
+		drained := max(quorum-live, 0) // as many have to take copies
 		live = max(live, quorum)
 		copies, leads := map[string]int{}, map[string]int{}
 		for _, s := range shards {
@@ -160,9 +160,15 @@ func TestPlace(t *testing.T) {
 			leads[s.Nodes()[0]]++
 			for _, n := range s.Nodes() {
 				copies[n]++
-				if !needed && slices.ContainsFunc(nodes, func(c Node) bool { return c.Name == n && c.Draining }) {
-					t.Fatalf("a copy on the draining %s", n)
+			}
+			on := 0
+			for _, n := range nodes {
+				if n.Draining && s.On(n.Name) {
+					on++
 				}
+			}
+			if on != drained {
+				t.Fatalf("copies on %d draining nodes, want %d: %v", on, drained, s.Nodes())
 			}
 		}
 		if spread := most(copies) - r.Q*min(r.N, live)/live; spread > 1 {
