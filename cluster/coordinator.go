@@ -143,6 +143,12 @@ func (h *handles) get(m *meta.Database) *DB {
 	return d
 }
 
+// made reports whether the copies of this node were made by that map of a database.
+func (h *handles) made(m *meta.Database) bool {
+	d := h.held(m.Name)
+	return d != nil && d.meta == m && d.made.Load()
+}
+
 // secure makes the copies of a database on this node that are not there yet.
 func (h *handles) secure(ctx context.Context, d *DB) error {
 	done := h.making.DoChan(d.Instance(), func() (any, error) {

@@ -47,6 +47,8 @@ type replicaSet struct {
 	stale    atomic.Uint64 // how often a copy has refused because it knows a newer map
 	newer    atomic.Uint64 // the newest map that a copy has said to know; see renewed
 	unheard  atomic.Uint64 // the one that this node was waited for in vain to hear of
+
+	made atomic.Bool // the copies of this node were made, by this map
 }
 
 // newDB makes a handle on a database by its metadata.

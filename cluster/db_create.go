@@ -84,6 +84,7 @@ func (c *Coordinator) populate(ctx context.Context, m *meta.Database) error {
 	failure := d.explain(ctx, c.handles.secure(context.WithoutCancel(ctx), d))
 	switch {
 	case failure == nil:
+		d.made.Store(true)
 		c.handles.put(d)
 		return nil
 	case c.gone(m):
