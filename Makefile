@@ -9,7 +9,7 @@ TIMES ?= 50
 export CGO_ENABLED ?= 0
 export VERSION
 
-.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim replay chaos outage peers clients attack bench clean
+.PHONY: help generate build run cluster image deb up test race verify fix lint fuzz crash sim replay chaos outage peers clients console browser attack bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,10 +54,11 @@ lint: ## golangci-lint and dead code
 	go run $(GOLANGCI) run ./...
 	@out=$$(go run $(DEADCODE) -test ./...) && test -z "$$out" || { echo "dead code:"; echo "$$out"; exit 1; }
 
-verify: ## what CI checks before the tests: format, module files, vet, lint
+verify: ## what CI checks before the tests: format, module files, vet, the console's files, lint
 	@out=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	go mod tidy -diff
 	go vet ./...
+	go run ./cmd/console check
 	$(MAKE) lint
 
 fix: ## repairs what verify finds, as far as a tool can
@@ -90,6 +91,13 @@ outage: build ## what requests take while one of three nodes is away (needs root
 
 peers: build ## replicates with PouchDB and pouchdb-server in every direction (needs Node.js and the npm registry)
 	go run ./cmd/peers $(PEERS)
+
+console: ## the files of the web console, from httpapi/console/web
+	go run ./cmd/console build
+
+browser: ## the web console in Chromium (Debian: installed when it is missing)
+	command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; }
+	DIVAN_REQUIRE_BROWSER=1 go test -count=1 ./cmd/browser
 
 clients: build ## tries pouchdb-find, PouchDB's queries, nano, couchbackup and promtool on a server (needs Node.js, the npm registry and the Go proxy)
 	go run ./cmd/clients $(CLIENTS)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"divan/httpapi/changes"
+	"divan/httpapi/console"
 	"divan/httpapi/core"
 	"divan/httpapi/db"
 	"divan/httpapi/design"
@@ -72,6 +73,10 @@ func mounted(a *core.API) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := console.Routes()
+	if err != nil {
+		return nil, err
+	}
 	a.Mount(
 		view.Routes(),
 		design.Routes(),
@@ -81,6 +86,7 @@ func mounted(a *core.API) (*API, error) {
 		queries.Routes(),
 		changes.Routes(),
 		server.Routes(),
+		pages,
 		replication.Routes(),
 		reshard.Routes(),
 		node.Routes(),

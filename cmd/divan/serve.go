@@ -132,8 +132,8 @@ func details(n *node.Node, dataDir string, admins []string) string {
 	if dir, err := filepath.Abs(dataDir); err == nil {
 		dataDir = dir
 	}
-	text := fmt.Sprintf("  version    %s\n  data       %s, %d databases\n  listens    %s\n",
-		programVersion(), dataDir, n.Databases(), strings.Join(n.Addresses(), ", "))
+	text := fmt.Sprintf("  version    %s\n  data       %s, %d databases\n  listens    %s\n  console    http://%s/_utils/\n",
+		programVersion(), dataDir, n.Databases(), strings.Join(n.Addresses(), ", "), n.Addr())
 	if len(admins) > 0 {
 		text += fmt.Sprintf("  try        curl -u %s \"http://%s/_all_dbs\"\n", admins[0], n.Addr())
 	}

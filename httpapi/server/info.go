@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"divan/httpapi/core"
 	"divan/storage/doc"
@@ -14,7 +15,7 @@ import (
 
 // Routes lists the endpoints of the server that say something about it.
 func Routes() []core.Route {
-	return append(utilsRoutes(), []core.Route{
+	return []core.Route{
 		{Table: core.ServerTable, Path: "/", Allow: "GET,HEAD", Methods: core.Methods{Get: getRoot}},
 		{Table: core.ServerTable, Path: "/_up", Allow: "GET,HEAD", Methods: core.Methods{Get: getUp}},
 		{
@@ -24,14 +25,15 @@ func Routes() []core.Route {
 		{Table: core.ServerTable, Path: "/_uuids", Allow: "GET", Methods: core.Methods{Get: getUUIDs}},
 		{Table: core.ServerTable, Path: "/_reload_query_servers", Allow: "POST", Methods: core.Methods{Post: reloadQueryServers}},
 		{Table: core.ServerTable, Path: "/favicon.ico", Allow: "GET", Methods: core.Methods{Get: getFavicon}},
-	}...)
+	}
 }
 
-// getRoot answers GET /: a browser gets the page for people.
+// getRoot answers GET /: a browser is sent to the console.
 func getRoot(c *core.Call) error {
 	c.Response.Header()["Vary"] = []string{"Accept"}
 	if wantsPage(c) {
-		return sendWelcome(c)
+		c.Response.Header()["Location"] = []string{c.BaseURL() + "/_utils/"}
+		return c.Response.SendEmpty(http.StatusFound)
 	}
 	out := []byte(`{"couchdb":"Welcome","divan":"Welcome","version":"` + core.CouchDBVersion + `","git_sha":"`)
 	out = append(out, gitSHA(c.API.Deps.Version)...)
@@ -43,6 +45,13 @@ func getRoot(c *core.Call) error {
 	vendor["version"] = cmp.Or(c.Config.Vendor.Version, c.API.Deps.Version)
 	out = core.AppendTexts(out, vendor)
 	return c.Response.SendJSON(http.StatusOK, append(out, '}'))
+}
+
+// wantsPage reports whether a browser asks: it names text/html, which programs
+// that take everything do not, and no JSON.
+func wantsPage(c *core.Call) bool {
+	accept := strings.Join(c.Request.Header["Accept"], ",")
+	return strings.Contains(accept, "text/html") && core.Accepts(c.Request, "text/html") && !strings.Contains(accept, "application/json")
 }
 
 // gitSHA stands for the commit: nine digits that tell versions apart.

@@ -1,0 +1,88 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"divan/httpapi/core"
+	"divan/storage/fault"
+)
+
+// Routes lists the files of the console. It fails when those that are part of the program
+// are not what cmd/console makes.
+func Routes() ([]core.Route, error) {
+	files, err := load()
+	if err != nil {
+		return nil, err
+	}
+	const allow = "GET,HEAD"
+	get := func(path string, h core.Handler) core.Route {
+		return core.Route{Table: core.ServerTable, Path: path, Allow: allow, Methods: core.Methods{Get: h}}
+	}
+	return []core.Route{
+		get("/_utils", files.getRoot),
+		get("/_utils/index.html", files.getIndex),
+		get(formPath, getLoginForm),
+		get("/_utils/{file}", files.get),
+		get("/_utils/{rest:.+}", core.NotHere),
+	}, nil
+}
+
+// getRoot answers GET /_utils/, and sends GET /_utils there.
+func (f *files) getRoot(c *core.Call) error {
+	path, _, _ := strings.Cut(c.Request.RequestURI, "?")
+	if !strings.HasSuffix(path, "/") {
+		c.Response.Header()["Location"] = []string{c.BaseURL() + "/_utils/"}
+		return c.Response.SendEmpty(http.StatusMovedPermanently)
+	}
+	return f.getIndex(c)
+}
+
+// policy allows the page what comes from this server as files, and requests to it. Editors show
+// images of attachments that scripts have loaded.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// getIndex answers with the page that loads everything else.
+func (f *files) getIndex(c *core.Call) error {
+	page := &f.index
+	if len(c.Config.Admins) == 0 {
+		page = &f.indexWithoutAdmins
+	}
+	h := pageHeaders(c, policy)
+	h["Cache-Control"] = []string{"no-cache"} // the next version has files of other names
+	c.Response.SetETag(page.etag)
+	if core.ETagMatches(c.Request, `"`+page.etag+`"`) {
+		return c.Response.SendEmpty(http.StatusNotModified)
+	}
+	return send(c, page.body)
+}
+
+// get answers with a file. Names with a hash of the content stand for that content for ever.
+func (f *files) get(c *core.Call) error {
+	file, ok := f.byName[c.Path[1]]
+	if !ok {
+		return fault.New(fault.NotFound, "missing")
+	}
+	h := c.Response.Header()
+	h["Content-Type"] = []string{file.contentType}
+	h["Cache-Control"] = []string{"no-cache"}
+	if strings.Contains(c.Path[1], "-") {
+		h["Cache-Control"] = []string{"public, max-age=31536000, immutable"}
+	}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["Vary"] = append(h["Vary"], "Accept-Encoding")
+	c.Response.SetETag(file.etag)
+	if core.ETagMatches(c.Request, `"`+file.etag+`"`) {
+		return c.Response.SendEmpty(http.StatusNotModified)
+	}
+	if !core.AcceptsGzip(c.Request) {
+		body, err := file.plain()
+		if err != nil {
+			return err
+		}
+		return send(c, body)
+	}
+	h["Content-Encoding"] = []string{"gzip"}
+	return send(c, file.body)
+}

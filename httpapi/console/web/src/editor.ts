@@ -1,0 +1,95 @@
+// The editor for JSON. It stands in a shadow root: there its styles need no exception from the
+// Content-Security-Policy of the page.
+import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, lintKeymap, linter } from "@codemirror/lint";
+import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
+import { EditorState, Transaction } from "@codemirror/state";
+import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import type { EditorHandle } from "./editorbox";
+
+export interface EditorOptions {
+  label: string;
+  text: string;
+  readOnly: boolean;
+  onChange: (text: string) => void;
+  onSave: () => void;
+}
+
+const colors = HighlightStyle.define([
+  { tag: tags.propertyName, color: "var(--code-name)" },
+  { tag: tags.string, color: "var(--code-string)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-value)" },
+  { tag: tags.invalid, color: "var(--danger)" },
+]);
+
+const theme = EditorView.theme({
+  "&": { height: "100%", backgroundColor: "var(--paper)", color: "var(--ink)", fontSize: "13px" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
+  ".cm-content": { caretColor: "var(--ink)" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": { backgroundColor: "var(--paper)", color: "var(--quiet)", border: "none" },
+  ".cm-activeLine": { backgroundColor: "var(--line-active)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--selection)" },
+  ".cm-tooltip, .cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--border)" },
+  ".cm-foldPlaceholder": { backgroundColor: "var(--raised)", color: "var(--quiet)", border: "none" },
+});
+
+/** tellAfter is how long after the last key the view is told, in milliseconds: large texts cost time. */
+const tellAfter = 300;
+
+export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  let timer: number | undefined;
+  const tell = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    o.onChange(view.state.doc.toString());
+  };
+  const editable = [
+    history(),
+    closeBrackets(),
+    indentOnInput(),
+    lintGutter(),
+    linter((v) => (v.state.doc.length === 0 ? [] : jsonParseLinter()(v)), { delay: 500 }),
+    keymap.of([
+      { key: "Mod-s", run: () => (tell(), o.onSave(), true) },
+      ...closeBracketsKeymap, ...historyKeymap, ...lintKeymap, indentWithTab,
+    ]),
+    EditorView.updateListener.of((u) => {
+      if (!u.docChanged) return;
+      clearTimeout(timer);
+      timer = setTimeout(tell, tellAfter);
+    }),
+  ];
+  const view = new EditorView({
+    root,
+    parent: root,
+    state: EditorState.create({
+      doc: o.text,
+      extensions: [
+        lineNumbers(), foldGutter(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(),
+        json(), syntaxHighlighting(colors), theme, EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ "aria-label": o.label }),
+        o.readOnly ? [EditorState.readOnly.of(true), EditorView.contentAttributes.of({ tabindex: "0" })] : editable,
+        keymap.of([...searchKeymap, ...foldKeymap, ...defaultKeymap]),
+      ],
+    }),
+  });
+  if (!o.readOnly) view.focus();
+  return {
+    text: () => view.state.doc.toString(),
+    replace: (text) => {
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, annotations: Transaction.addToHistory.of(true) });
+      tell();
+    },
+    close: () => {
+      clearTimeout(timer);
+      view.destroy();
+    },
+  };
+}

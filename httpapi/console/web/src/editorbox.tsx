@@ -1,0 +1,52 @@
+// The place of an editor in a view. The editor itself is loaded when the first one is shown.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+export interface EditorHandle {
+  text(): string;
+  replace(text: string): void;
+  close(): void;
+}
+
+interface Props {
+  label: string;
+  text: string; // what it begins with
+  readOnly?: boolean;
+  handle?: { current: EditorHandle | undefined };
+  onChange?: (text: string) => void;
+  onSave?: () => void;
+}
+
+export function EditorBox(props: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  const newest = useRef(props); // of its functions, the editor calls those of the last rendering
+  newest.current = props;
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    let editor: EditorHandle | undefined;
+    let gone = false;
+    import("./editor").then(
+      ({ open }) => {
+        if (gone || !host.current) return;
+        editor = open(host.current, {
+          label: props.label,
+          text: props.text,
+          readOnly: props.readOnly ?? false,
+          onChange: (text) => newest.current.onChange?.(text),
+          onSave: () => newest.current.onSave?.(),
+        });
+        if (props.handle) props.handle.current = editor;
+      },
+      () => setFailed(true),
+    );
+    return () => {
+      gone = true;
+      if (props.handle) props.handle.current = undefined;
+      editor?.close();
+    };
+  }, []);
+  return (
+    <div class="editor" ref={host}>
+      {failed && <p class="refusal" role="alert">The editor could not be loaded. Reload the page.</p>}
+    </div>
+  );
+}

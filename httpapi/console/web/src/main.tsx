@@ -1,0 +1,91 @@
+// The console: which view the URL names, and who is logged in.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { onRefused } from "./api";
+import { Databases } from "./databases";
+import { Document } from "./document";
+import { Documents } from "./documents";
+import { useLoad } from "./load";
+import { Dialog, Name, Refusal, Title } from "./parts";
+import { link, usePlace, type Place } from "./route";
+import { LoginForm, logOut, whoAmI, type User } from "./session";
+import "./style.css";
+
+function View({ place, user }: { place: Place; user: User }) {
+  const [kind, db, id, ...more] = place.segments;
+  if (kind === undefined) return <Databases place={place} user={user} />;
+  if (more.length === 0 && db !== undefined) {
+    if (kind === "db" && id === undefined) return <Documents key={db} db={db} place={place} user={user} />;
+    if (kind === "doc" && id !== undefined) return <Document key={`${db}/${id}`} db={db} id={id} user={user} />;
+    if (kind === "new" && id === undefined) return <Document key={db} db={db} user={user} />;
+  }
+  return (
+    <main>
+      <Title text="Nothing here">Nothing here</Title>
+      <p>This address names no view of the console. <a href={link([])}>Databases</a></p>
+    </main>
+  );
+}
+
+function Console() {
+  const place = usePlace();
+  const session = useLoad(() => whoAmI(), []);
+  const [user, setUser] = useState<User>();
+  const [asked, setAsked] = useState(false); // a log-in is wanted, by the server or the person
+  useEffect(() => {
+    if (session.value) setUser(session.value);
+  }, [session.value]);
+  const name = user?.name;
+  // An account that may not do something is told so by the view; only one that the server does not
+  // know any more, or none at all, is asked to log in.
+  useEffect(() => onRefused(() => void whoAmI().then((now) => now.name === null && setAsked(true), () => {})), []);
+  useEffect(() => {
+    if (name === null) setAsked(false); // another view may be open to all
+  }, [place, name]);
+
+  const loggedIn = (now: User) => {
+    setAsked(false);
+    setUser(now);
+  };
+  const leave = async () => {
+    await logOut();
+    setUser({ name: null, roles: [] });
+  };
+  const expired = asked && user !== undefined && user.name !== null;
+  const barred = asked && user !== undefined && user.name === null;
+  return (
+    <>
+      <header class="top">
+        <a class="brand" href={link([])}>Divan</a>
+        <nav aria-label="Console">
+          <a href={link([])} aria-current={place.segments.length === 0 ? "page" : undefined}>Databases</a>
+        </nav>
+        <div class="account">
+          {user?.name && (
+            <>
+              <Name of={user.name} />
+              <button type="button" onClick={() => void leave()}>Log out</button>
+            </>
+          )}
+          {user && !user.name && !barred && <button type="button" onClick={() => setAsked(true)}>Log in</button>}
+        </div>
+      </header>
+      {session.problem && <main><Title text="Divan">Divan</Title><Refusal of={session.problem} again={session.again} /></main>}
+      {barred && (
+        <main class="narrow">
+          <Title text="Log in">Log in</Title>
+          <LoginForm done={loggedIn} />
+        </main>
+      )}
+      {user && !barred && <View key={user.name ?? ""} place={place} user={user} />}
+      {expired && (
+        <Dialog title="Your session has ended" close={() => setAsked(false)}>
+          <p>What you have written is still here. Log in again to go on.</p>
+          <LoginForm done={loggedIn} name={user.name ?? undefined} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+render(<Console />, document.getElementById("console")!);
