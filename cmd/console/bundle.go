@@ -82,8 +82,11 @@ func licenses(modules, metafile string) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		dir := filepath.Join(modules, filepath.FromSlash(name))
 		found, err := fs.Glob(os.DirFS(dir), "[Ll][Ii][Cc][Ee][Nn][SsCc][Ee]*")
-		if err != nil || len(found) == 0 {
-			return nil, fmt.Errorf("package %s has no license: %w", name, err)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("package %s has no license", name)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, found[0]))
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -41,6 +42,9 @@ func (l *locked) fits() bool {
 
 // maxArchive bounds the archive of one package, in bytes, and what it unpacks to.
 const maxArchive, maxUnpacked = 64 << 20, 256 << 20
+
+// timeout bounds one download.
+const timeout = 5 * time.Minute
 
 // retries is how often a download is tried again.
 const retries = 2
@@ -128,7 +132,7 @@ func get(ctx context.Context, from string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.DefaultClient.Do(req)
+	answer, err := (&http.Client{Timeout: timeout}).Do(req)
 	if err != nil {
 		return nil, err
 	}

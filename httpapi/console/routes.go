@@ -32,7 +32,7 @@ func Routes() ([]core.Route, error) {
 func (f *files) getRoot(c *core.Call) error {
 	path, _, _ := strings.Cut(c.Request.RequestURI, "?")
 	if !strings.HasSuffix(path, "/") {
-		c.Response.Header()["Location"] = []string{c.BaseURL() + "/_utils/"}
+		c.Response.Header()["Location"] = []string{"_utils/"} // a proxy may have put a path in front
 		return c.Response.SendEmpty(http.StatusMovedPermanently)
 	}
 	return f.getIndex(c)
@@ -72,11 +72,15 @@ func (f *files) get(c *core.Call) error {
 	}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["Vary"] = append(h["Vary"], "Accept-Encoding")
-	c.Response.SetETag(file.etag)
-	if core.ETagMatches(c.Request, `"`+file.etag+`"`) {
+	etag, packed := file.etag, core.AcceptsGzip(c.Request)
+	if packed {
+		etag += "-gz"
+	}
+	c.Response.SetETag(etag)
+	if core.ETagMatches(c.Request, `"`+etag+`"`) {
 		return c.Response.SendEmpty(http.StatusNotModified)
 	}
-	if !core.AcceptsGzip(c.Request) {
+	if !packed {
 		body, err := file.plain()
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func Routes() []core.Route {
 func getRoot(c *core.Call) error {
 	c.Response.Header()["Vary"] = []string{"Accept"}
 	if wantsPage(c) {
-		c.Response.Header()["Location"] = []string{c.BaseURL() + "/_utils/"}
+		c.Response.Header()["Location"] = []string{"_utils/"} // a proxy may have put a path in front
 		return c.Response.SendEmpty(http.StatusFound)
 	}
 	out := []byte(`{"couchdb":"Welcome","divan":"Welcome","version":"` + core.CouchDBVersion + `","git_sha":"`)

@@ -12,17 +12,28 @@ export class Problem extends Error {
 }
 
 /** root is the address of the server: the console lies one level below it, also behind a proxy. */
-const root = new URL("../", new URL(location.pathname, location.origin));
+const root = new URL(location.origin + location.pathname.replace(/_utils\/[^]*$/, "").replace(/^\/+/, "/"));
 
-/** path makes a path of segments that may hold anything; slashes in ids of design documents stay. */
+/** path makes a path of segments that may hold anything. */
 export function path(...segments: string[]): string {
-  return segments.map(encodeURIComponent).join("/");
+  return segments.map(segment).join("/");
+}
+
+/**
+ * segment encodes a segment of a path. Browsers take "." and ".." out of paths, also when they are
+ * encoded: a request would go to the database instead of its document.
+ */
+function segment(name: string): string {
+  if (name === "" || name === "." || name === "..") {
+    throw new Problem(0, "no address", `A browser cannot make a request for the name “${name}”.`);
+  }
+  return encodeURIComponent(name);
 }
 
 /** documentPath is the path of a document; those of design and local documents have two segments. */
 export function documentPath(db: string, id: string): string {
   const [, prefix, rest] = /^(_design|_local)\/(.*)$/s.exec(id) ?? [];
-  return prefix === undefined ? path(db, id) : `${path(db)}/${prefix}/${encodeURIComponent(rest!)}`;
+  return prefix === undefined ? path(db, id) : `${path(db)}/${prefix}/${segment(rest!)}`;
 }
 
 /** query makes a query string of what is given. */
@@ -47,7 +58,8 @@ export function onRefused(f: () => void): () => void {
 
 /** text returns the body of an answer as it came. It throws a Problem for any status but 2xx. */
 export async function text(to: string, options: Options = {}): Promise<string> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+  // The browser would ask for a name and a password itself.
+  const headers: Record<string, string> = { Accept: "application/json", "X-CouchDB-WWW-Authenticate": "Cookie" };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   let answer: Response;
   try {
@@ -70,11 +82,13 @@ export async function text(to: string, options: Options = {}): Promise<string> {
     if (options.signal?.aborted) throw e;
     throw new Problem(0, "no answer", "The connection broke off.");
   }
-  if (answer.ok) return body;
+  const isJSON = /json/.test(answer.headers.get("Content-Type") ?? "");
+  if (answer.ok && isJSON) return body;
+  if (answer.ok) throw new Problem(answer.status, "no JSON", "Something else than the server has answered.");
   if (answer.status === 401 && to !== "_session") listeners.forEach((f) => f());
   let told: { error?: unknown; reason?: unknown } = {};
   try {
-    told = JSON.parse(body);
+    told = JSON.parse(body) ?? {};
   } catch {
     // a proxy may answer with anything
   }

@@ -3,11 +3,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { documentPath, json, path, query, text } from "./api";
 import { Problem } from "./api";
 import { EditorBox, type EditorHandle } from "./editorbox";
-import { layOut, withRev } from "./jsontext";
+import { layOut, revOf, withRev } from "./jsontext";
 import { asProblem, useLoad } from "./load";
 import { Dialog, Name, Refusal, Title } from "./parts";
 import { short } from "./documents";
-import { draftOf, dropDraft, keepDraft } from "./draft";
+import { draftOf, dropDraft, keepDraft, type Draft } from "./draft";
 import { go, link } from "./route";
 import type { User } from "./session";
 
@@ -44,53 +44,59 @@ export function Document({ db, id, user }: { db: string; id?: string; user: User
           <p class="quiet" role="status">Loading …</p>
         </>
       )}
-      {stored.value !== undefined && <Editing key={stored.value} db={db} id={id} stored={stored.value} reload={stored.again} />}
+      {stored.value !== undefined && <Editing key={stored.value} of={{ owner: user.name ?? "", db, id }} stored={stored.value} reload={stored.again} />}
     </main>
   );
 }
 
 interface Editing {
-  db: string;
-  id?: string;
+  of: Draft;
   stored: string;
   reload: () => void;
 }
 
-function Editing({ db, id, stored, reload }: Editing) {
-  const draft = useRef(draftOf(db, id));
+function Editing({ of, stored, reload }: Editing) {
+  const { db, id } = of;
+  const draft = useRef(draftOf(of));
   const first = draft.current ?? stored;
   const editor = useRef<EditorHandle | undefined>(undefined);
-  const [base, setBase] = useState(stored); // the text that the server has
+  const base = useRef(stored); // the text that the server has
+  const saving = useRef(false);
   const [changed, setChanged] = useState(first !== stored);
   const [note, setNote] = useState(draft.current !== undefined && draft.current !== stored ? "This is the draft from before, which was not saved." : "");
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
+  const [kept, setKept] = useState(true); // the draft is
+  const here = useRef(true);
+  useEffect(() => () => {
+    here.current = false;
+  }, []);
   const [theirs, setTheirs] = useState<string>(); // what somebody else has saved meanwhile
   const [deleting, setDeleting] = useState(false);
 
   useEffect(() => {
     if (!changed) return;
-    const stay = (e: BeforeUnloadEvent) => keepDraft(db, id, editor.current?.text() ?? first) || e.preventDefault();
+    const stay = (e: BeforeUnloadEvent) => keepDraft(of, editor.current?.text() ?? first) || e.preventDefault();
     addEventListener("beforeunload", stay);
     return () => removeEventListener("beforeunload", stay);
   }, [changed]);
 
   const edited = (now: string) => {
-    setChanged(now !== base);
-    if (now === base) dropDraft(db, id);
-    else keepDraft(db, id, now);
+    setChanged(now !== base.current);
+    if (now === base.current) dropDraft(of);
+    else setKept(keepDraft(of, now));
   };
 
-  /** replace puts another text into the editor that is the stored one. */
+  /** replace puts the text that is stored now into the editor. */
   const replace = (now: string) => {
-    setBase(now);
-    setChanged(false);
+    base.current = now;
     setTheirs(undefined);
-    dropDraft(db, id);
-    editor.current?.replace(now);
+    editor.current?.replace(now); // tells edited
   };
 
   const save = async (body: string) => {
+    if (saving.current) return;
+    saving.current = true;
     setBusy(true);
     setProblem(undefined);
     setNote("");
@@ -98,27 +104,36 @@ function Editing({ db, id, stored, reload }: Editing) {
       const saved = id === undefined
         ? await json<Saved>(path(db), { method: "POST", body })
         : await json<Saved>(documentPath(db, id), { method: "PUT", body });
-      dropDraft(db, id);
       if (id === undefined) {
-        go(link(["doc", db, saved.id]));
+        base.current = editor.current?.text() ?? body;
+        dropDraft(of);
+        if (here.current) go(link(["doc", db, saved.id]));
         return;
       }
-      replace(withRev(body, saved.rev));
+      // What was typed while it was saved stays, as a change of what is stored now.
+      const now = editor.current?.text() ?? body;
+      base.current = withRev(body, saved.rev);
+      setTheirs(undefined);
       setNote(`Saved as revision ${short(saved.rev)}.`);
+      if (editor.current) editor.current.replace(withRev(now, saved.rev)); // tells edited
+      else if (draftOf(of) === body) dropDraft(of);
     } catch (e) {
-      await refused(asProblem(e));
+      await refused(asProblem(e), body);
     } finally {
+      saving.current = false;
       setBusy(false);
     }
   };
 
-  const refused = async (p: Problem) => {
+  const refused = async (p: Problem, body: string) => {
     if (p.status !== 409 || id === undefined) {
       setProblem(p);
       return;
     }
     try {
-      setTheirs(layOut(await text(documentPath(db, id))));
+      const stored = layOut(await text(documentPath(db, id)));
+      if (withRev(stored, "") !== withRev(layOut(body), "")) setTheirs(stored);
+      else replace(stored); // it was saved before, and the answer was lost
     } catch (e) {
       const why = asProblem(e);
       setProblem(why.status === 404 ? new Problem(409, "conflict", "Somebody has deleted this document meanwhile.") : why);
@@ -126,7 +141,6 @@ function Editing({ db, id, stored, reload }: Editing) {
   };
 
   const saveNow = () => void save(editor.current?.text() ?? first);
-  const revision = (of: string) => /^\s*\{[^]*?"_rev"\s*:\s*"([^"]+)"/.exec(of)?.[1] ?? "";
 
   return (
     <>
@@ -134,19 +148,20 @@ function Editing({ db, id, stored, reload }: Editing) {
         <Title text={id ?? "New document"} />
         <span class="quiet" role="status">{busy ? "Saving …" : changed ? "Not saved" : note}</span>
         {id !== undefined && <button type="button" class="danger" onClick={() => setDeleting(true)}>Delete</button>}
-        <button type="button" disabled={!changed || busy || id === undefined} onClick={() => replace(base)}>Discard changes</button>
+        <button type="button" disabled={!changed || busy} onClick={() => replace(base.current)}>Discard changes</button>
         <button type="button" class="main" disabled={busy || (!changed && id !== undefined)} onClick={saveNow}>Save</button>
       </header>
       {changed && note && <p class="note">{note}</p>}
+      {changed && !kept && <p class="note">This text is too large to be kept over a reload of the page. Save it before you leave.</p>}
       {problem && <Refusal of={problem} again={problem.status === 0 ? saveNow : undefined} />}
       {theirs !== undefined && (
         <div class="note" role="alert">
           <p>
-            Somebody else has saved revision <code>{short(revision(theirs))}</code> meanwhile. Yours is on the left, theirs on the right.
+            Somebody else has saved revision <code>{short(revOf(theirs))}</code> meanwhile. Yours is on the left, theirs on the right.
           </p>
           <div class="buttons">
-            <button type="button" onClick={() => replace(theirs)}>Take theirs</button>
-            <button type="button" class="main" onClick={() => void save(withRev(editor.current?.text() ?? first, revision(theirs)))}>Save mine over theirs</button>
+            <button type="button" disabled={busy} onClick={() => replace(theirs)}>Take theirs</button>
+            <button type="button" class="main" disabled={busy} onClick={() => void save(withRev(editor.current?.text() ?? first, revOf(theirs)))}>Save mine over theirs</button>
           </div>
         </div>
       )}
@@ -155,25 +170,25 @@ function Editing({ db, id, stored, reload }: Editing) {
         {theirs !== undefined && <EditorBox key={theirs} label="What somebody else has saved" text={theirs} readOnly />}
       </div>
       {deleting && id !== undefined && (
-        <DeleteDocument db={db} id={id} rev={revision(base)} close={() => setDeleting(false)} reload={reload} />
+        <DeleteDocument of={of} id={id} rev={revOf(base.current)} close={() => setDeleting(false)} reload={reload} />
       )}
     </>
   );
 }
 
-function DeleteDocument({ db, id, rev, close, reload }: { db: string; id: string; rev: string; close: () => void; reload: () => void }) {
+function DeleteDocument({ of, id, rev, close, reload }: { of: Draft; id: string; rev: string; close: () => void; reload: () => void }) {
   const [problem, setProblem] = useState<Problem>();
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
     try {
-      await json(documentPath(db, id) + query({ rev }), { method: "DELETE" });
-      dropDraft(db, id);
+      await json(documentPath(of.db, id) + query({ rev }), { method: "DELETE" });
+      dropDraft(of);
       close();
-      go(link(["db", db]));
+      go(link(["db", of.db]));
     } catch (e) {
       const p = asProblem(e);
       setProblem(p);
-      if (p.status === 409) reload();
+      if (p.status === 409) reload(); // the newest one is shown before anything is deleted
     }
   };
   return (

@@ -1,13 +1,13 @@
 // The editor for JSON. It stands in a shadow root: there its styles need no exception from the
 // Content-Security-Policy of the page.
 import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, linter } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { EditorState, Transaction } from "@codemirror/state";
-import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { EditorView, drawSelection, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { EditorHandle } from "./editorbox";
 
@@ -58,7 +58,7 @@ export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
     linter((v) => (v.state.doc.length === 0 ? [] : jsonParseLinter()(v)), { delay: 500 }),
     keymap.of([
       { key: "Mod-s", run: () => (tell(), o.onSave(), true) },
-      ...closeBracketsKeymap, ...historyKeymap, ...lintKeymap, indentWithTab,
+      ...closeBracketsKeymap, ...historyKeymap, ...lintKeymap,
     ]),
     EditorView.updateListener.of((u) => {
       if (!u.docChanged) return;
@@ -72,24 +72,39 @@ export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
     state: EditorState.create({
       doc: o.text,
       extensions: [
-        lineNumbers(), foldGutter(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(),
+        lineNumbers(), foldGutter(), highlightSpecialChars(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(),
         json(), syntaxHighlighting(colors), theme, EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": o.label }),
-        o.readOnly ? [EditorState.readOnly.of(true), EditorView.contentAttributes.of({ tabindex: "0" })] : editable,
+        EditorView.contentAttributes.of({ "aria-label": o.label, tabindex: "0" }),
+        o.readOnly ? EditorState.readOnly.of(true) : editable,
         keymap.of([...searchKeymap, ...foldKeymap, ...defaultKeymap]),
       ],
     }),
   });
+  const flush = () => {
+    if (timer !== undefined) tell();
+  };
+  addEventListener("pagehide", flush);
   if (!o.readOnly) view.focus();
   return {
     text: () => view.state.doc.toString(),
     replace: (text) => {
-      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, annotations: Transaction.addToHistory.of(true) });
+      view.dispatch({ changes: difference(view.state.doc.toString(), text), annotations: Transaction.addToHistory.of(true) });
       tell();
     },
     close: () => {
-      clearTimeout(timer);
+      removeEventListener("pagehide", flush);
+      flush();
       view.destroy();
     },
   };
+}
+
+/** difference is the change of one text to another: what they have in common stays, and the cursor in it. */
+function difference(from: string, to: string): { from: number; to: number; insert: string } {
+  const shorter = Math.min(from.length, to.length);
+  let head = 0;
+  while (head < shorter && from[head] === to[head]) head++;
+  let tail = 0;
+  while (tail < shorter - head && from[from.length - 1 - tail] === to[to.length - 1 - tail]) tail++;
+  return { from: head, to: from.length - tail, insert: to.slice(head, to.length - tail) };
 }

@@ -16,7 +16,7 @@ export function useLoad<T>(f: (signal: AbortSignal) => Promise<T>, dependsOn: un
   useEffect(() => {
     const call = new AbortController();
     set((before) => ({ value: before.value, loading: true }));
-    f(call.signal).then(
+    Promise.resolve().then(() => f(call.signal)).then( // f may throw at once
       (value) => call.signal.aborted || set({ value, loading: false }),
       (e: unknown) => {
         if (call.signal.aborted) return;

@@ -1,11 +1,12 @@
 // The console: which view the URL names, and who is logged in.
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { onRefused } from "./api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { onRefused, type Problem } from "./api";
 import { Databases } from "./databases";
 import { Document } from "./document";
+import { dropDrafts } from "./draft";
 import { Documents } from "./documents";
-import { useLoad } from "./load";
+import { asProblem, useLoad } from "./load";
 import { Dialog, Name, Refusal, Title } from "./parts";
 import { link, usePlace, type Place } from "./route";
 import { LoginForm, logOut, whoAmI, type User } from "./session";
@@ -14,10 +15,11 @@ import "./style.css";
 function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
   if (kind === undefined) return <Databases place={place} user={user} />;
-  if (more.length === 0 && db !== undefined) {
-    if (kind === "db" && id === undefined) return <Documents key={db} db={db} place={place} user={user} />;
-    if (kind === "doc" && id !== undefined) return <Document key={`${db}/${id}`} db={db} id={id} user={user} />;
-    if (kind === "new" && id === undefined) return <Document key={db} db={db} user={user} />;
+  const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
+  if (more.length === 0 && db !== undefined && !reserved) {
+    if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
+    if (kind === "doc" && id !== undefined) return <Document key={JSON.stringify([kind, db, id])} db={db} id={id} user={user} />;
+    if (kind === "new" && id === undefined) return <Document key={JSON.stringify([kind, db])} db={db} user={user} />;
   }
   return (
     <main>
@@ -47,10 +49,23 @@ function Console() {
     setAsked(false);
     setUser(now);
   };
+  const left = useRef<string | null>(null); // who has logged out
+  const [problem, setProblem] = useState<Problem>();
   const leave = async () => {
-    await logOut();
-    setUser({ name: null, roles: [] });
+    setProblem(undefined);
+    try {
+      await logOut();
+      const now = await whoAmI();
+      left.current = user?.name ?? null;
+      setUser(now); // a certificate or a proxy may still say who it is
+    } catch (e) {
+      setProblem(asProblem(e));
+    }
   };
+  useEffect(() => {
+    if (name === null && left.current !== null) dropDrafts(left.current); // views are gone, which keep some
+    left.current = null;
+  }, [name]);
   const expired = asked && user !== undefined && user.name !== null;
   const barred = asked && user !== undefined && user.name === null;
   return (
@@ -71,6 +86,7 @@ function Console() {
         </div>
       </header>
       {session.problem && <main><Title text="Divan">Divan</Title><Refusal of={session.problem} again={session.again} /></main>}
+      {problem && <Refusal of={problem} again={() => void leave()} />}
       {barred && (
         <main class="narrow">
           <Title text="Log in">Log in</Title>

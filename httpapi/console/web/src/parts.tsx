@@ -5,13 +5,15 @@ import type { Problem } from "./api";
 
 /** Name shows a name that a user has chosen: its direction of writing ends with it. */
 export function Name({ of }: { of: string }) {
-  return <bdi class="name" title={of.length > 40 ? of.slice(0, 1000) : undefined}>{visible(of)}</bdi>;
+  return <bdi class="name" title={of.length > 40 ? visible(of.slice(0, 1000)) : undefined}>{visible(of)}</bdi>;
 }
 
 /** visible shows characters that are not seen, and would make two names look the same. */
 export function visible(s: string): string {
-  return s.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, (c) =>
-    `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return s.replace(/[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}]/gu, (c) => {
+    const code = c.codePointAt(0)!.toString(16).padStart(4, "0");
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code}`;
+  });
 }
 
 /** Refusal tells what the server has said. */
@@ -39,7 +41,11 @@ export function Title({ text, children }: { text: string; children?: ComponentCh
 /** Dialog is shown above everything, and closed by Escape. */
 export function Dialog({ title, close, children }: { title: string; close?: () => void; children: ComponentChildren }) {
   const self = useRef<HTMLDialogElement>(null);
-  useEffect(() => self.current?.showModal(), []);
+  useEffect(() => {
+    const dialog = self.current!;
+    dialog.showModal();
+    return () => dialog.close(); // gives the focus back
+  }, []);
   return (
     <dialog
       ref={self}

@@ -10,7 +10,12 @@ export interface User {
 }
 
 export async function whoAmI(): Promise<User> {
-  return (await json<{ userCtx: User }>("_session")).userCtx;
+  try {
+    return (await json<{ userCtx: User }>("_session")).userCtx;
+  } catch (e) {
+    if (asProblem(e).status === 401) return { name: null, roles: [] }; // where everything needs an account
+    throw e;
+  }
 }
 
 export async function logOut(): Promise<void> {
@@ -48,7 +53,7 @@ export function LoginForm({ done, name: before }: { done: (user: User) => void; 
         </p>
       )}
       <label>
-        Name <input ref={first} name="name" autocomplete="username" required value={before} spellcheck={false} autocapitalize="none" />
+        Name <input ref={first} name="name" autocomplete="username" required defaultValue={before} spellcheck={false} autocapitalize="none" />
       </label>
       <label>
         Password <input name="password" type="password" autocomplete="current-password" required />
