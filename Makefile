@@ -95,8 +95,7 @@ peers: build ## replicates with PouchDB and pouchdb-server in every direction (n
 console: ## the files of the web console, from httpapi/console/web
 	go run ./cmd/console build
 
-browser: ## the web console in Chromium (Debian: installed when it is missing)
-	command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; }
+browser: ## the web console in Chromium, which ./dev browser installs when there is none
 	DIVAN_REQUIRE_BROWSER=1 go test -count=1 ./cmd/browser
 
 clients: build ## tries pouchdb-find, PouchDB's queries, nano, couchbackup and promtool on a server (needs Node.js, the npm registry and the Go proxy)

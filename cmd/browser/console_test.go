@@ -78,12 +78,7 @@ func quote(v any) string {
 // Somebody else saves first: both texts are shown, and either can win.
 func TestConflictOnSave(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	s.call("PUT", "/pond", "", 201)
-	rev := s.call("PUT", "/pond/frog", `{"legs":4}`, 201)["rev"]
-	c := newScreen(t, s)
-	c.open("#/doc/pond/frog")
-	c.logIn("adm", "pass")
+	s, c, rev := newEditing(t)
 	c.write(fmt.Sprintf(`{"_id":"frog","_rev":%s,"legs":"mine"}`, quote(rev)))
 	second := s.call("PUT", "/pond/frog", fmt.Sprintf(`{"_rev":%s,"legs":"theirs"}`, quote(rev)), 201)["rev"]
 	c.press("Save")
@@ -111,12 +106,7 @@ func TestConflictOnSave(t *testing.T) {
 // Nothing that was written is lost: not by a reload, the end of a session, or a server that is away.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	s.call("PUT", "/pond", "", 201)
-	rev := s.call("PUT", "/pond/frog", `{"legs":4}`, 201)["rev"]
-	c := newScreen(t, s)
-	c.open("#/doc/pond/frog")
-	c.logIn("adm", "pass")
+	s, c, rev := newEditing(t)
 	c.write(fmt.Sprintf(`{"_id":"frog","_rev":%s,"legs":6}`, quote(rev)))
 	c.says("Not saved")
 	c.run("reload", chromedp.Reload())
@@ -146,12 +136,7 @@ func TestNothingIsLost(t *testing.T) {
 // What is typed while a text is saved stays, and is saved next.
 func TestTypingWhileSaving(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	s.call("PUT", "/pond", "", 201)
-	rev := s.call("PUT", "/pond/frog", `{"legs":4}`, 201)["rev"]
-	c := newScreen(t, s)
-	c.open("#/doc/pond/frog")
-	c.logIn("adm", "pass")
+	s, c, rev := newEditing(t)
 	c.write(fmt.Sprintf(`{"_id":"frog","_rev":%s,"legs":1}`, quote(rev)))
 	c.exec("hold requests", `
 		const send = window.fetch, held = new Promise((go) => window.release = go);

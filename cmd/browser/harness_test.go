@@ -41,6 +41,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
+	browserProgram(t) // no node is started for a test that is skipped
 	s := &server{t: t, host: "127.0.0.1:0", data: t.TempDir()}
 	s.start()
 	t.Cleanup(s.stop)
@@ -108,7 +109,7 @@ func (s *server) call(method, path, body string, want int) map[string]any {
 	return out
 }
 
-// browserProgram returns the browser of this machine; the test is skipped when it has none.
+// browserProgram returns the browser of this machine. The test is skipped where no browser is asked for.
 func browserProgram(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("DIVAN_REQUIRE_BROWSER") == "" {
@@ -121,6 +122,18 @@ func browserProgram(t *testing.T) string {
 	}
 	t.Fatal("there is no Chromium")
 	return ""
+}
+
+// newEditing is a server with a document, whose revision is returned, and the document in the console.
+func newEditing(t *testing.T) (s *server, c *screen, rev any) {
+	t.Helper()
+	s = newServer(t)
+	s.call("PUT", "/pond", "", 201)
+	rev = s.call("PUT", "/pond/frog", `{"legs":4}`, 201)["rev"]
+	c = newScreen(t, s)
+	c.open("#/doc/pond/frog")
+	c.logIn("adm", "pass")
+	return s, c, rev
 }
 
 // screen is a page of a browser with a session of its own. What goes wrong in there fails the test.
