@@ -129,9 +129,13 @@ func propose(t *rapid.T, shards []Shard, ids *NewCopies) ([]Shard, bool) {
 	node := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "node")
 	var own []Copy
 	var full []uint64
+	splits, joins := part(t, "of"), false
 	for _, s := range shards {
 		if c, ok := s.CopyOn(node); ok {
-			own = append(own, c)
+			own, joins = append(own, c), joins || c.State == StateJoining
+			if c.State == StateFull && s.End-s.Begin > Split(8)[0].End {
+				splits = s.Range
+			}
 		}
 		for _, c := range s.Full() {
 			full = append(full, c.ID)
@@ -150,14 +154,13 @@ func propose(t *rapid.T, shards []Shard, ids *NewCopies) ([]Shard, bool) {
 		}
 		return nil, false
 	case what < 2:
-		r := part(t, "of")
-		half := Range{r.Begin, r.Begin + (r.End-r.Begin)/2}
-		return Add(shards, []Addition{{Range: half, Node: node}, {Range: Range{half.End + 1, r.End}, Node: node}}, ids)
+		half := Range{splits.Begin, splits.Begin + (splits.End-splits.Begin)/2}
+		return Add(shards, []Addition{{Range: half, Node: node}, {Range: Range{half.End + 1, splits.End}, Node: node}}, ids)
 	case what == 2:
 		return Add(shards, []Addition{{Range: part(t, "union"), Node: node}}, ids)
 	case what == 3:
 		return Replace(shards, node, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "by"), ids)
-	case what < 7: // all of the node that joins takes the place of what is full there
+	case what < 7 || joins && what == 7: // all of the node that joins takes the place of what is full there
 		var changes []Change
 		for _, c := range own {
 			switch c.State {
@@ -166,7 +169,7 @@ func propose(t *rapid.T, shards []Shard, ids *NewCopies) ([]Shard, bool) {
 			case StateJoining:
 				changes = append(changes, Change{Copy: c.ID, To: StateFull, Filled: full})
 			case StateFull:
-				if rapid.Bool().Draw(t, "leaves") {
+				if joins && rapid.IntRange(0, 3).Draw(t, "stays") < 3 {
 					changes = append(changes, Change{Copy: c.ID, To: StateLeaving})
 				}
 			default:
