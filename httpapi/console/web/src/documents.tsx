@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { json, path, query } from "./api";
 import { asProblem, useLoad } from "./load";
+import { DatabaseNavigation } from "./navigation";
 import { Dialog, Name, Refusal, Title, count, visible } from "./parts";
 import { go, link, type Place } from "./route";
 import type { Problem } from "./api";
@@ -33,6 +34,7 @@ export function Documents({ db, place, user }: { db: string; place: Place; user:
   };
   return (
     <main>
+      <DatabaseNavigation db={db} kind="db" user={user} />
       <header class="bar">
         <Title text={db} />
         <form onSubmit={jump} role="search">

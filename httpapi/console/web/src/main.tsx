@@ -2,32 +2,14 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { onRefused, type Problem } from "./api";
-import { Databases } from "./databases";
-import { Document } from "./document";
 import { dropDrafts } from "./draft";
-import { Documents } from "./documents";
 import { asProblem, useLoad } from "./load";
+import { ServerNavigation } from "./navigation";
 import { Dialog, Name, Refusal, Title } from "./parts";
-import { link, usePlace, type Place } from "./route";
+import { link, usePlace } from "./route";
 import { LoginForm, logOut, whoAmI, type User } from "./session";
 import "./style.css";
-
-function View({ place, user }: { place: Place; user: User }) {
-  const [kind, db, id, ...more] = place.segments;
-  if (kind === undefined) return <Databases place={place} user={user} />;
-  const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
-  if (more.length === 0 && db !== undefined && !reserved) {
-    if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
-    if (kind === "doc" && id !== undefined) return <Document key={JSON.stringify([kind, db, id])} db={db} id={id} user={user} />;
-    if (kind === "new" && id === undefined) return <Document key={JSON.stringify([kind, db])} db={db} user={user} />;
-  }
-  return (
-    <main>
-      <Title text="Nothing here">Nothing here</Title>
-      <p>This address names no view of the console. <a href={link([])}>Databases</a></p>
-    </main>
-  );
-}
+import { View } from "./views";
 
 function Console() {
   const place = usePlace();
@@ -72,9 +54,7 @@ function Console() {
     <>
       <header class="top">
         <a class="brand" href={link([])}>Divan</a>
-        <nav aria-label="Console">
-          <a href={link([])} aria-current={place.segments.length === 0 ? "page" : undefined}>Databases</a>
-        </nav>
+        <ServerNavigation place={place} user={user} />
         <div class="account">
           {user?.name && (
             <>

@@ -1,0 +1,24 @@
+// Which view an address names.
+import { Databases } from "./databases";
+import { Document } from "./document";
+import { Documents } from "./documents";
+import { Title } from "./parts";
+import { link, type Place } from "./route";
+import type { User } from "./session";
+
+export function View({ place, user }: { place: Place; user: User }) {
+  const [kind, db, id, ...more] = place.segments;
+  if (kind === undefined) return <Databases place={place} user={user} />;
+  const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
+  if (more.length === 0 && db !== undefined && !reserved) {
+    if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
+    if (kind === "doc" && id !== undefined) return <Document key={JSON.stringify([kind, db, id])} db={db} id={id} user={user} />;
+    if (kind === "new" && id === undefined) return <Document key={JSON.stringify([kind, db])} db={db} user={user} />;
+  }
+  return (
+    <main>
+      <Title text="Nothing here">Nothing here</Title>
+      <p>This address names no view of the console. <a href={link([])}>Databases</a></p>
+    </main>
+  );
+}
