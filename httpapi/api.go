@@ -57,14 +57,24 @@ func New(d Deps) (*API, error) {
 	return mounted(core.New(d))
 }
 
-// mounted gives an API its endpoints: each family is one line. Rows of a table
-// are tried in this order: what is called most comes first, and the family of
-// databases last, which ends with a row that takes all that is left.
+// mounted gives an API its endpoints.
 func mounted(a *core.API) (*API, error) {
 	node, err := node.New(a)
 	if err != nil {
 		return nil, err
 	}
+	rows, err := routes(a, node)
+	if err != nil {
+		return nil, err
+	}
+	a.Mount(rows...)
+	return &API{API: a, node: node}, nil
+}
+
+// routes lists all endpoints: each family is one line. Rows of a table
+// are tried in this order: what is called most comes first, and the family of
+// databases last, which ends with a row that takes all that is left.
+func routes(a *core.API, node *node.Family) ([][]core.Route, error) {
 	queries, err := mango.New(a)
 	if err != nil {
 		return nil, err
@@ -77,7 +87,7 @@ func mounted(a *core.API) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Mount(
+	return [][]core.Route{
 		view.Routes(),
 		design.Routes(),
 		searches.Routes(),
@@ -91,8 +101,7 @@ func mounted(a *core.API) (*API, error) {
 		reshard.Routes(),
 		node.Routes(),
 		db.Routes(),
-	)
-	return &API{API: a, node: node}, nil
+	}, nil
 }
 
 // Handler returns the API as an http.Handler for the whole path space.

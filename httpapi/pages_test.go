@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 		{"licenses", "GET /_utils/licenses.txt", nil, 200, map[string]string{"Content-Encoding": "-", "Cache-Control": "no-cache"}, "Permission is hereby granted", ""},
 		{"what is not there", "GET /_utils/fauxton.js", nil, 404, nil, `{"error":"not_found","reason":"missing"}`, ""},
 		{"what is not there, below", "GET /_utils/a/b", nil, 404, nil, `{"error":"not_found","reason":"missing"}`, ""},
-		{"another method", "DELETE /_utils/", nil, 401, nil, "", ""},
+		{"another method", "DELETE /_utils/", nil, 405, nil, "", ""},
 		{"the login form", "GET /_utils/session.html?return=/_all_dbs&reason=You%20are%20%3Cnot%3E", nil, 200, form, "You are &lt;not&gt;", "<not>"},
 		{"an address elsewhere", "GET /_utils/session.html?return=https://evil.example", nil, 200, form, "next=%2F_utils%2F", "evil"},
 	} {

@@ -151,13 +151,6 @@ func (w ReplicationWrite) Prepare() ([]byte, error) {
 	return closeObject(out), err
 }
 
-// ReplicationsOpenTo is UsersOpenTo for a replicator database and whoever does not
-// administer it. The list shows what single documents do; selectors, filters and views
-// would see credentials.
-func ReplicationsOpenTo(method string, segments []string) bool {
-	return UsersOpenTo(method, segments) || len(segments) > 0 && segments[0] == "_all_docs"
-}
-
 // ScreenReplication takes from a document of a replicator database what only its
 // owner and administrators may see: credentials. Such a document cannot be
 // written back, so it has a revision that does not exist.

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
@@ -63,30 +62,6 @@ func (r UserRead) Visible(body []byte) ([]byte, error) {
 		return nil, errMissing()
 	}
 	return closeObject(out), nil
-}
-
-// UsersOpenTo reports whether a request for the authentication database may be
-// made by somebody who is not a server administrator, as far as the security
-// object of the database lets them in (golden auth/04). method is the HTTP
-// method with HEAD as GET; segments is the decoded path below the database.
-// Single documents are judged one by one; everything that lists documents, or
-// tells which exist, is for administrators.
-func UsersOpenTo(method string, segments []string) bool {
-	if len(segments) == 0 {
-		return method == http.MethodGet || method == http.MethodPost
-	}
-	if !strings.HasPrefix(segments[0], "_") {
-		return true
-	}
-	switch segments[0] {
-	case "_bulk_docs", "_bulk_get", "_ensure_full_commit":
-		return true
-	case "_security", "_revs_limit":
-		return method == http.MethodGet
-	case "_design": // reading one is refused with its own text, see MayRead
-		return len(segments) == 2
-	}
-	return false
 }
 
 // IsUsersDatabase reports whether the rules of this package hold for the

@@ -195,25 +195,6 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-func TestUsersOpenTo(t *testing.T) {
-	tests := map[string]bool{
-		"GET": true, "POST": true, "PUT": false, "DELETE": false,
-		"GET org.couchdb.user:a": true, "PUT org.couchdb.user:a": true, "DELETE org.couchdb.user:a": true,
-		"GET org.couchdb.user:a photo.png": true,
-		"GET _security":                    true, "PUT _security": false, "GET _revs_limit": true,
-		"POST _bulk_docs": true, "POST _bulk_get": true,
-		"GET _all_docs": false, "POST _all_docs": false, "GET _changes": false, "POST _find": false, "POST _index": false,
-		"GET _design_docs": false, "GET _local_docs": false, "GET _local x": false, "POST _revs_diff": false, "POST _missing_revs": false,
-		"GET _design _auth": true, "GET _design d _view v": false, "POST _purge": false, "GET _partition p _all_docs": false,
-	}
-	for path, want := range tests {
-		parts := strings.Fields(path)
-		if got := UsersOpenTo(parts[0], parts[1:]); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
-	}
-}
-
 // TestSignUpsTakeTurns: whoever signs many names up keeps nobody at another address
 // from signing up.
 func TestSignUpsTakeTurns(t *testing.T) {

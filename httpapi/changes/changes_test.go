@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/cluster/config"
 	"divan/cluster/sequence"
 	"divan/httpapi/apitest"
@@ -133,7 +134,7 @@ func changesNode(t *testing.T, fn core.Handler) {
 	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))
 	a := core.New(d)
 	called := false
-	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Methods: core.Methods{Get: func(c *core.Call) error {
+	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Access: access.Documents, Methods: core.Methods{Get: func(c *core.Call) error {
 		called = true
 		return fn(c)
 	}}}})

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"divan/cluster/access"
 	"divan/httpapi/core"
 )
 
@@ -8,7 +9,7 @@ import (
 func Routes() []core.Route {
 	return []core.Route{
 		{
-			Table: core.DBTable, Path: "/_changes", Allow: "GET,POST,HEAD", Name: "changes",
+			Table: core.DBTable, Path: "/_changes", Access: access.Changes, Allow: "GET,POST,HEAD", Name: "changes",
 			Methods: core.Methods{Get: changes, Post: changes},
 		},
 		{Table: core.ServerTable, Path: "/_db_updates", Allow: "GET", Methods: core.Methods{Get: getDBUpdates}},

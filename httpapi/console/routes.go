@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"divan/cluster/access"
 	"divan/httpapi/core"
 	"divan/storage/fault"
 )
@@ -17,7 +18,7 @@ func Routes() ([]core.Route, error) {
 	}
 	const allow = "GET,HEAD"
 	get := func(path string, h core.Handler) core.Route {
-		return core.Route{Table: core.ServerTable, Path: path, Allow: allow, Methods: core.Methods{Get: h}}
+		return core.Route{Table: core.ServerTable, Path: path, Access: access.LogIn, Allow: allow, Methods: core.Methods{Get: h}}
 	}
 	return []core.Route{
 		get("/_utils", files.getRoot),

@@ -231,10 +231,10 @@ func (c *Call) run(active int64) (err error) {
 	if err := c.refuseRemoved(); err != nil {
 		return err
 	}
+	c.route = c.API.router.route(&c.Target)
 	if err := c.identify(); err != nil {
 		return err
 	}
-	c.route = c.API.router.route(&c.Target)
 	return c.answer()
 }
 
@@ -310,7 +310,7 @@ func (c *Call) identify() error {
 	if result.RefreshCookie != "" && (len(c.Path) != 1 || c.Path[0] != "_session") {
 		c.Response.Header()["Set-Cookie"] = []string{result.RefreshCookie}
 	}
-	return requireUser(&c.Target, &c.User, &c.Config.Chttpd)
+	return requireUser(c.need(), &c.User, &c.Config.Chttpd)
 }
 
 // dispatch runs the endpoint's handler for the method.

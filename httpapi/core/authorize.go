@@ -1,9 +1,9 @@
 package core
 
 import (
-	"net/http"
 	"slices"
 
+	"divan/cluster/access"
 	"divan/cluster/config"
 	"divan/httpapi/auth"
 	"divan/httpapi/guard"
@@ -13,90 +13,53 @@ import (
 
 // The refusals of api.md section 3; clients and test suites compare them.
 const (
-	textMetrics        = "You are not a server admin or read-only metrics user"
-	textNeedsUser      = "You are not an authenticated user"
-	textAuthenticate   = "Authentication required."
-	metricsRole        = "_metrics"
-	usersDatabase      = "_users"
-	replicatorDatabase = "_replicator"
+	textMetrics      = "You are not a server admin or read-only metrics user"
+	textNeedsUser    = "You are not an authenticated user"
+	textAuthenticate = "Authentication required."
+	metricsRole      = "_metrics"
 )
 
 // requireUser refuses a caller without a name when the server demands one for
 // everything. Trying to log in is always allowed.
-func requireUser(t *Target, u *shard.User, set *config.Chttpd) error {
-	if !u.Anonymous {
-		return nil
-	}
+func requireUser(need access.Need, u *shard.User, set *config.Chttpd) error {
 	needed := set.RequireValidUser || set.ExceptUp
-	if len(t.Path) == 1 {
-		switch t.Path[0] {
-		case "_session":
-			needed = needed && t.Method != http.MethodPost
-		case "_up":
-			needed = set.RequireValidUser && !set.ExceptUp
-		}
+	switch need { //nolint:exhaustive // the others are not excepted
+	case access.LogIn:
+		needed = false
+	case access.Health:
+		needed = set.RequireValidUser && !set.ExceptUp
 	}
-	if len(t.Path) > 0 && t.Path[0] == "_utils" && t.Method == http.MethodGet {
-		needed = false // the console and its log-in are the same for everybody
-	}
-	if needed {
+	if needed && u.Anonymous {
 		return fault.New(fault.Unauthorized, textAuthenticate)
 	}
 	return nil
 }
 
-// authorize decides whether the user may make this call, by the path and the
+// need returns who may make this call. A path of no route needs what the most careful one of its place
+// does: a stranger is not told what exists.
+func (c *Call) need() access.Need {
+	switch {
+	case c.DBName == "" && c.route != nil:
+		return c.route.needOf(c.Method)
+	case c.DBName == "" || c.DBName[0] == '_' && !guard.IsSystemDatabase(c.DBName):
+		return access.ServerAdmin
+	case c.route == nil:
+		return access.Contents
+	default:
+		return c.route.needOf(c.Method)
+	}
+}
+
+// authorize decides whether the user may make this call, by its route and the
 // method alone (api.md section 3). What depends on the document, its author or
 // a validation function is decided where the document is known. For calls on a
 // database the database is open afterwards, except for those that create one.
 func (c *Call) authorize() error {
-	p := c.Path
-	if len(p) == 0 || p[0] == "favicon.ico" {
-		return nil
+	need := c.need()
+	if c.DBName == "" {
+		return authorizeServer(need, c.User, &c.Config.Chttpd)
 	}
-	if p[0][0] == '_' {
-		switch p[0] {
-		case "_all_dbs", "_dbs_info":
-			if !c.Config.Chttpd.AdminOnlyAllDBs {
-				return nil
-			}
-			return guard.RequireAdmin(c.User)
-		case usersDatabase, replicatorDatabase:
-			return c.authorizeDatabase()
-		default:
-			return authorizeServer(&c.Target, &c.User)
-		}
-	}
-	return c.authorizeDatabase()
-}
-
-// authorizeServer is for paths that start with an underscore, known or not:
-// a stranger is not told which exist.
-func authorizeServer(t *Target, u *shard.User) error {
-	p := t.Path
-	switch {
-	case len(p) == 1 && (p[0] == "_up" || p[0] == "_uuids" || p[0] == "_session"):
-		return nil
-	case p[0] == "_utils" && t.Method == http.MethodGet:
-		return nil
-	case len(p) == 1 && p[0] == "_replicate", len(p) == 3 && p[0] == "_node" && p[2] == "_replicate":
-		if u.Anonymous {
-			return fault.New(fault.Unauthorized, textNeedsUser)
-		}
-		return nil
-	case len(p) > 2 && p[0] == "_node" && (p[2] == "_stats" || p[2] == "_system" || p[2] == "_prometheus"):
-		if u.Admin() || slices.Contains(u.Roles, metricsRole) {
-			return nil
-		}
-		return fault.New(fault.Unauthorized, textMetrics)
-	default:
-		return guard.RequireAdmin(*u)
-	}
-}
-
-// authorizeDatabase is for everything below a database.
-func (c *Call) authorizeDatabase() error {
-	if guard.NeedOf(c.Path[0], c.Method, c.Path[1:]) == guard.ServerAdmin {
+	if guard.ServerAdminOnly(c.DBName, need) {
 		return guard.RequireAdmin(c.User)
 	}
 	if c.DB == nil {
@@ -104,7 +67,30 @@ func (c *Call) authorizeDatabase() error {
 			return err
 		}
 	}
-	return c.Rights().Request(c.Method, c.Path[1:]...)
+	return c.Rights().May(need)
+}
+
+// authorizeServer is authorize for what belongs to no database.
+func authorizeServer(need access.Need, u shard.User, set *config.Chttpd) error {
+	switch need { //nolint:exhaustive // all others are for server administrators
+	case access.Anyone, access.LogIn, access.Health:
+		return nil
+	case access.DatabaseNames:
+		if !set.AdminOnlyAllDBs {
+			return nil
+		}
+	case access.Account:
+		if u.Anonymous {
+			return fault.New(fault.Unauthorized, textNeedsUser)
+		}
+		return nil
+	case access.Metrics:
+		if u.Admin() || slices.Contains(u.Roles, metricsRole) {
+			return nil
+		}
+		return fault.New(fault.Unauthorized, textMetrics)
+	}
+	return guard.RequireAdmin(u)
 }
 
 // Rights returns what the user may do with the database of the call.

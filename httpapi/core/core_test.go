@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"divan/cluster/access"
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
 	"divan/httpapi/core"
@@ -70,7 +71,7 @@ func TestFewLinesOfRefusals(t *testing.T) {
 	d.Logger = zap.New(sink)
 	a := core.New(d)
 	var err error
-	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(*core.Call) error { return err }}}})
+	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Access: access.Anyone, Methods: core.Methods{Get: func(*core.Call) error { return err }}}})
 	ask := func(n, status int) {
 		for range n {
 			if w := apitest.Ask(t, a, "GET /_up", ""); w.Code != status {
@@ -92,7 +93,7 @@ func TestFewLinesOfRefusals(t *testing.T) {
 
 func TestPanicIsA500(t *testing.T) {
 	a := coreAPI(t, nil)
-	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(*core.Call) error { panic("boom") }}}})
+	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Access: access.Anyone, Methods: core.Methods{Get: func(*core.Call) error { panic("boom") }}}})
 	w := apitest.Ask(t, a, "GET /_up", "", "X-Couch-Request-ID: abc")
 	if w.Code != 500 || !strings.Contains(w.Body.String(), "abc") || strings.Contains(w.Body.String(), "boom") {
 		t.Errorf("got %d %s", w.Code, w.Body)
@@ -226,7 +227,7 @@ func TestStreams(t *testing.T) {
 		{"callback that is a script", "/_up?callback=alert(1)%2F%2F", func(s *core.Stream) error { return s.Close() }, 400, `{"error":"bad_request","reason":"invalid_callback"}` + "\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(c *core.Call) error {
+			a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Access: access.Anyone, Methods: core.Methods{Get: func(c *core.Call) error {
 				return tc.serve(c.Stream(""))
 			}}}})
 			w := apitest.Ask(t, a, "GET "+tc.target, "")
@@ -240,7 +241,7 @@ func TestStreams(t *testing.T) {
 func TestStreamOfHeadStops(t *testing.T) {
 	a := coreAPI(t, nil)
 	writes := 0
-	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Methods: core.Methods{Get: func(c *core.Call) error {
+	a.Mount([]core.Route{{Table: core.ServerTable, Path: "/_up", Access: access.Anyone, Methods: core.Methods{Get: func(c *core.Call) error {
 		s := c.Stream("")
 		for range 1000 {
 			writes++

@@ -5,7 +5,9 @@
 // authorize.go (who may) → the handler of the endpoint → response.go or stream.go,
 // or errors.go when the handler returned an error.
 //
-// A family of endpoints declares rows (Route) with handlers (Handler). A handler
+// A family of endpoints declares rows (Route) with handlers (Handler) and who may
+// use them (Access; server administrators when the row does not say). All of them stand
+// in testdata/access.txt of package httpapi, which a test holds. A handler
 // gets a Call, with the database open where the path names one. A Call is made of
 // what each has a concern of the request: Target (what is asked for), Body and
 // Memory (what the client sends, within limits), Response (the answer). The

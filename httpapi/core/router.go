@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"divan/cluster/access"
 	"divan/storage/fault"
 )
 
@@ -33,56 +34,73 @@ type Methods struct {
 // path: their methods are joined, the Allow list comes from the row that has
 // one.
 type Route struct {
-	Table Table
-	Path  string // gorilla/mux template on the escaped path, "/" for the root of the table
-	Allow string // value of Allow, exactly as CouchDB writes it: its order, with or without HEAD
-	Name  string // for the access log and the request statistics
+	Table  Table
+	Path   string      // gorilla/mux template on the escaped path, "/" for the root of the table
+	Access access.Need // who may use the methods of this row
+	Allow  string      // value of Allow, exactly as CouchDB writes it: its order, with or without HEAD
+	Name   string      // for the access log and the request statistics
 	Methods
 }
 
 // endpoint is a route in its table. It is the http.Handler that gorilla/mux
 // hands back, and is not called.
-type endpoint struct{ Route }
+type endpoint struct {
+	Route                          // Access: of methods without a handler, as the first row for the path has it
+	needs [methodSlots]access.Need // of those with one
+}
+
+// methodSlots is how many handlers Methods has.
+const methodSlots = 7
+
+// slots returns the places of the handlers.
+func (m *Methods) slots() [methodSlots]*Handler {
+	return [...]*Handler{&m.Get, &m.Post, &m.Put, &m.Delete, &m.Copy, &m.Options, &m.Any}
+}
 
 // ServeHTTP implements http.Handler.
 func (*endpoint) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// handlerFor returns the handler of a method, nil when it is not allowed.
-func (m *Methods) handlerFor(method string) Handler {
-	var h Handler
+// slotOf returns the slot of the handler of a method; that of Any, which may have none, when no other has it.
+func (m *Methods) slotOf(method string) int {
+	slot, h := methodSlots-1, Handler(nil)
 	switch method {
 	case http.MethodGet:
-		h = m.Get
-	case http.MethodPut:
-		h = m.Put
+		slot, h = 0, m.Get
 	case http.MethodPost:
-		h = m.Post
+		slot, h = 1, m.Post
+	case http.MethodPut:
+		slot, h = 2, m.Put
 	case http.MethodDelete:
-		h = m.Delete
+		slot, h = 3, m.Delete
 	case "COPY":
-		h = m.Copy
+		slot, h = 4, m.Copy
 	case http.MethodOptions:
-		h = m.Options
+		slot, h = 5, m.Options
 	}
 	if h == nil {
-		return m.Any
+		return methodSlots - 1
 	}
-	return h
+	return slot
+}
+
+// handlerFor returns the handler of a method, nil when it is not allowed.
+func (m *Methods) handlerFor(method string) Handler { return *m.slots()[m.slotOf(method)] }
+
+// needOf returns who may use a method.
+func (e *endpoint) needOf(method string) access.Need {
+	slot := e.slotOf(method)
+	if slot == methodSlots-1 && e.Any == nil {
+		return e.Access
+	}
+	return e.needs[slot]
 }
 
 // join adds the methods and the Allow list of another row for the same path.
 func (e *endpoint) join(r Route) {
-	for _, p := range []struct{ to, from *Handler }{
-		{&e.Get, &r.Get},
-		{&e.Post, &r.Post},
-		{&e.Put, &r.Put},
-		{&e.Delete, &r.Delete},
-		{&e.Copy, &r.Copy},
-		{&e.Options, &r.Options},
-		{&e.Any, &r.Any},
-	} {
-		if *p.from != nil {
-			*p.to = *p.from
+	to := e.slots()
+	for i, from := range r.slots() {
+		if *from != nil {
+			*to[i], e.needs[i] = *from, r.Access
 		}
 	}
 	if r.Allow != "" {
@@ -120,6 +138,7 @@ func newRouter(rows []Route) *router {
 			continue
 		}
 		e := &endpoint{Route: r}
+		e.join(r)
 		seen[k] = e
 		rt.tables[r.Table].Path(r.Path).Handler(e)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"divan/cluster/access"
 	"divan/httpapi/core"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -16,9 +17,6 @@ func getSecurity(c *core.Call) error { return c.Response.SendJSON(http.StatusOK,
 // putSecurity answers PUT /{db}/_security: administrators of the server and of
 // the database may (api.md section 20, row 20).
 func putSecurity(c *core.Call) error {
-	if err := c.Rights().ChangeSettings(); err != nil {
-		return err
-	}
 	if c.DBName == c.Config.ChttpdAuth.AuthenticationDB && !c.Config.CouchDB.UsersDBSecurityEditable {
 		return fault.New(fault.Forbidden, "You can't edit the security object of the user database.")
 	}
@@ -39,7 +37,7 @@ func putSecurity(c *core.Call) error {
 // administrators refuses those who may not change settings of the database that
 // the call has open then.
 func administrators(c *core.Call) func() error {
-	return func() error { return c.Rights().ChangeSettings() }
+	return func() error { return c.Rights().May(access.Settings) }
 }
 
 // settingTries is how often a setting is changed at most: each time but the
@@ -107,9 +105,6 @@ func sendNumber(c *core.Call, n int) error {
 
 // putRevsLimit answers PUT /{db}/_revs_limit.
 func putRevsLimit(c *core.Call) error {
-	if err := c.Rights().ChangeSettings(); err != nil {
-		return err
-	}
 	n, err := readLimit(c, "`revs_limit` must be a positive integer")
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/httpapi/apitest"
 	"divan/httpapi/core"
 	"divan/storage/fault"
@@ -15,7 +16,7 @@ func TestSettingFindsTheSuccessor(t *testing.T) {
 	d := apitest.NodeDeps(t, "divan@127.0.0.1", nil)
 	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))
 	a := core.New(d)
-	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Methods: core.Methods{Get: func(c *core.Call) error { return findSuccessor(t, c) }}}})
+	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Access: access.Documents, Methods: core.Methods{Get: func(c *core.Call) error { return findSuccessor(t, c) }}}})
 	if w := apitest.Ask(t, a, "GET /db/_probe", "", "Authorization: Basic YWRtOnBhc3M="); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/cluster/config"
 	"divan/httpapi/apitest"
 	"divan/httpapi/core"
@@ -88,7 +89,7 @@ func TestBulkGetIsBounded(t *testing.T) {
 	d := apitest.NodeDeps(t, "divan@127.0.0.1", config.Values{"couchdb": {"max_document_size": "5000000"}})
 	apitest.Must(t, d.Coordinator.CreateDB(t.Context(), "db", cluster.CreateOptions{}))
 	a := core.New(d)
-	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Methods: core.Methods{Get: func(c *core.Call) error {
+	a.Mount([]core.Route{{Table: core.DBTable, Path: "/_probe", Access: access.Documents, Methods: core.Methods{Get: func(c *core.Call) error {
 		_, err := c.DB.Update(t.Context(), cluster.UpdateOptions{NewEdits: true, User: c.User}, []shard.Edit{{ID: "d", Body: []byte("{}")}})
 		apitest.Must(t, err)
 		r := newBulkGetReader(c, &docOptions{}, make([]bulkGetItem, 1000))

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"divan/cluster/access"
 	"divan/httpapi/core"
 )
 
@@ -15,15 +16,15 @@ func Routes() []core.Route {
 	doc := core.Methods{Get: getDocument, Put: putDocument, Delete: deleteDocument, Post: postForm, Copy: copyDocument}
 	att := core.Methods{Get: getAttachment, Put: putAttachment, Delete: deleteAttachment}
 	return []core.Route{
-		{Table: core.DocTable, Path: "/{doc}", Allow: document, Name: "document", Methods: doc},
-		{Table: core.DocTable, Path: "/_design/{doc}", Allow: document, Name: "design document", Methods: doc},
-		{Table: core.DocTable, Path: "/_local/{doc}", Allow: document, Name: "local document", Methods: doc},
-		{Table: core.DocTable, Path: "/_design/{doc}/{attachment:.+}", Allow: attachment, Name: "attachment", Methods: att},
-		{Table: core.DocTable, Path: "/_local/{doc}/{attachment:.+}", Allow: attachment, Name: "attachment", Methods: att},
-		{Table: core.DocTable, Path: "/{doc}/{attachment:.+}", Allow: attachment, Name: "attachment", Methods: att},
+		{Table: core.DocTable, Path: "/{doc}", Access: access.Documents, Allow: document, Name: "document", Methods: doc},
+		{Table: core.DocTable, Path: "/_design/{doc}", Access: access.Documents, Allow: document, Name: "design document", Methods: doc},
+		{Table: core.DocTable, Path: "/_local/{doc}", Access: access.Contents, Allow: document, Name: "local document", Methods: doc},
+		{Table: core.DocTable, Path: "/_design/{doc}/{attachment:.+}", Access: access.Contents, Allow: attachment, Name: "attachment", Methods: att},
+		{Table: core.DocTable, Path: "/_local/{doc}/{attachment:.+}", Access: access.Contents, Allow: attachment, Name: "attachment", Methods: att},
+		{Table: core.DocTable, Path: "/{doc}/{attachment:.+}", Access: access.Documents, Allow: attachment, Name: "attachment", Methods: att},
 
-		{Table: core.DBTable, Path: "/", Name: "database", Methods: core.Methods{Post: postDocument}},
-		{Table: core.DBTable, Path: "/_bulk_docs", Allow: post, Name: "bulk docs", Methods: core.Methods{Post: bulkDocs}},
-		{Table: core.DBTable, Path: "/_bulk_get", Allow: post, Name: "bulk get", Methods: core.Methods{Post: bulkGet}},
+		{Table: core.DBTable, Path: "/", Access: access.Documents, Name: "database", Methods: core.Methods{Post: postDocument}},
+		{Table: core.DBTable, Path: "/_bulk_docs", Access: access.Documents, Allow: post, Name: "bulk docs", Methods: core.Methods{Post: bulkDocs}},
+		{Table: core.DBTable, Path: "/_bulk_get", Access: access.Documents, Allow: post, Name: "bulk get", Methods: core.Methods{Post: bulkGet}},
 	}
 }

@@ -2,9 +2,9 @@ package guard
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
+	"divan/cluster/access"
 	"divan/httpapi/auth"
 	"divan/replicator/spec"
 	"divan/shard"
@@ -73,7 +73,7 @@ func (r Rights) Edit(ctx context.Context, e *shard.Edit) error {
 // before content of attachments is taken.
 func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 	if doc.IsLocal(edit.ID) {
-		return r.local(http.MethodPut, edit.ID) // whatever way it is written
+		return r.May(access.Contents) // whatever way it is written
 	}
 	if strings.HasPrefix(edit.ID, doc.DesignPrefix) {
 		if err := r.WriteDesign(); err != nil {
@@ -101,9 +101,6 @@ func (r Rights) Prepare(ctx context.Context, edit *shard.Edit) error {
 	edit.Body = body
 	return nil
 }
-
-// local refuses requests about local documents as if their path named the document.
-func (r Rights) local(method, id string) error { return r.Request(method, strings.Split(id, "/")...) }
 
 // prepareReplication is Prepare for a document that describes a replication.
 func (r Rights) prepareReplication(edit *shard.Edit) error {
@@ -147,7 +144,7 @@ func (r Rights) Read(id string) error {
 		return err
 	}
 	if doc.IsLocal(id) {
-		return r.local(http.MethodGet, id)
+		return r.May(access.Contents)
 	}
 	if !auth.IsUsersDatabase(r.Config, r.DB.Name) {
 		return nil

@@ -4,8 +4,6 @@
 package guard
 
 import (
-	"net/http"
-
 	"divan/cluster/access"
 	"divan/cluster/config"
 	"divan/cluster/meta"
@@ -42,61 +40,39 @@ type Rights struct {
 	Peer   string // address of the client, where passwords may be written; empty: there is none
 }
 
-// Need is who may make a request.
-type Need uint8
-
-// Who may make a request on a database.
-const (
-	Reader      Need = iota // whoever may read it
-	DBAdmin                 // its administrators
-	ServerAdmin             // server administrators only: nobody else learns whether it exists
-)
-
-// NeedOf tells who may make a request on a database, by the method, with HEAD as
-// GET, and the decoded path below the database alone (api.md section 3). What
-// depends on the document, its author or a validation function is decided where
-// the document is known.
-func NeedOf(db, method string, below []string) Need {
-	if len(below) == 0 {
-		if method == http.MethodPut || method == http.MethodDelete {
-			return ServerAdmin
-		}
-		return Reader
-	}
-	if db == "_users" || db == "_replicator" {
-		if below[0] == "_all_docs" || below[0] == "_changes" {
-			return ServerAdmin
-		}
-		return Reader
-	}
-	switch {
-	case below[0] == "_compact", below[0] == "_view_cleanup" && len(below) == 1:
-		return DBAdmin
-	case len(below) == 1 && (below[0] == "_sync_shards" || below[0] == "_purge" || below[0] == "_purged_infos_limit"):
-		return ServerAdmin
-	}
-	return Reader
+// ServerAdminOnly reports whether only server administrators may make a request on the database
+// of that name: then nobody else learns whether it exists.
+func ServerAdminOnly(db string, need access.Need) bool {
+	return need == access.ServerAdmin || IsSystemDatabase(db) && (need == access.AllDocs || need == access.Changes)
 }
 
-// Request refuses a request that the account may not make.
-func (r Rights) Request(method string, below ...string) error {
-	need := NeedOf(r.DB.Name, method, below)
-	if need == ServerAdmin {
+// IsSystemDatabase reports whether a name that begins with "_" is that of a database.
+func IsSystemDatabase(name string) bool { return name == "_users" || name == "_replicator" }
+
+// May refuses a request on the database that the account may not make.
+func (r Rights) May(need access.Need) error {
+	if ServerAdminOnly(r.DB.Name, need) {
 		return RequireAdmin(r.User)
 	}
-	if err := r.member(); err != nil {
+	if err := r.member(); err != nil || r.User.Admin() {
 		return err
 	}
 	switch {
-	case need == DBAdmin && !r.IsAdmin():
-		return fault.New(fault.Unauthorized, textServerOrDB)
-	case need == DBAdmin || r.User.Admin():
+	case need == access.Documents:
 		return nil
-	case auth.IsUsersDatabase(r.Config, r.DB.Name) && !auth.UsersOpenTo(method, below),
-		spec.IsDatabase(r.DB.Name) && !r.IsAdmin() && !auth.ReplicationsOpenTo(method, below):
+	case auth.IsUsersDatabase(r.Config, r.DB.Name):
 		return RequireAdmin(r.User) // it would show more than single documents
+	case spec.IsDatabase(r.DB.Name) && need != access.AllDocs && !r.IsAdmin():
+		return RequireAdmin(r.User)
+	case need == access.DBAdmin && !r.IsAdmin():
+		return fault.New(fault.Unauthorized, textServerOrDB)
+	case need == access.Settings && !r.IsAdmin():
+		return fault.New(fault.Unauthorized, textDBOrServer)
+	case need == access.DBAdmin, need == access.Settings, need == access.Contents, need == access.AllDocs, need == access.Changes:
+		return nil
+	default: // that of another kind of request
+		return RequireAdmin(r.User)
 	}
-	return nil
 }
 
 // RequireAdmin refuses everybody but server administrators: with 401 even those
@@ -121,14 +97,6 @@ func (r Rights) member() error {
 
 // IsAdmin reports whether the account administers the database.
 func (r Rights) IsAdmin() bool { return r.User.Admin() || r.Guard.Security.Of(r.DB).Admin(r.User) }
-
-// ChangeSettings refuses those who may not change settings of the database.
-func (r Rights) ChangeSettings() error {
-	if r.IsAdmin() {
-		return nil
-	}
-	return fault.New(fault.Unauthorized, textDBOrServer)
-}
 
 // WriteDesign refuses those who may not write design documents: it asks nobody
 // in particular to log in, and tells everybody else no.

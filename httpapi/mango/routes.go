@@ -1,6 +1,7 @@
 package mango
 
 import (
+	"divan/cluster/access"
 	"divan/cluster/find"
 	"divan/httpapi/core"
 	"divan/storage/fault"
@@ -21,21 +22,21 @@ func New(a *core.API) (*Family, error) {
 // Routes lists the endpoints.
 func (f *Family) Routes() []core.Route {
 	post := func(path, name string, h core.Handler) core.Route {
-		return core.Route{Table: core.DBTable, Path: path, Allow: "POST", Name: name, Methods: core.Methods{Post: h}}
+		return core.Route{Table: core.DBTable, Path: path, Access: access.Contents, Allow: "POST", Name: name, Methods: core.Methods{Post: h}}
 	}
 	index := core.Methods{Get: f.listIndexes, Post: f.createIndex}
 	drop := core.Methods{Delete: f.deleteIndex}
 	return []core.Route{
 		post("/_find", "find", f.find),
 		post("/_explain", "explain", f.explain),
-		{Table: core.DBTable, Path: "/_index", Allow: "GET,POST", Name: "index", Methods: index},
+		{Table: core.DBTable, Path: "/_index", Access: access.Contents, Allow: "GET,POST", Name: "index", Methods: index},
 		post("/_index/_bulk_delete", "index", f.deleteIndexes),
-		{Table: core.DBTable, Path: "/_index/_design/{ddoc}/{type}/{name}", Allow: "DELETE", Name: "index", Methods: drop},
-		{Table: core.DBTable, Path: "/_index/{ddoc}/{type}/{name}", Allow: "DELETE", Name: "index", Methods: drop},
-		{Table: core.DBTable, Path: "/_index/{rest:.+}", Allow: "DELETE", Name: "index", Methods: core.Methods{Any: core.NotHere}},
+		{Table: core.DBTable, Path: "/_index/_design/{ddoc}/{type}/{name}", Access: access.Contents, Allow: "DELETE", Name: "index", Methods: drop},
+		{Table: core.DBTable, Path: "/_index/{ddoc}/{type}/{name}", Access: access.Contents, Allow: "DELETE", Name: "index", Methods: drop},
+		{Table: core.DBTable, Path: "/_index/{rest:.+}", Access: access.Contents, Allow: "DELETE", Name: "index", Methods: core.Methods{Any: core.NotHere}},
 		post("/_partition/{partition}/_find", "partition find", f.find),
 		post("/_partition/{partition}/_explain", "partition explain", f.explain),
-		{Table: core.DBTable, Path: "/_partition/{partition}/_index", Allow: "GET,POST", Name: "partition index", Methods: index},
+		{Table: core.DBTable, Path: "/_partition/{partition}/_index", Access: access.Contents, Allow: "GET,POST", Name: "partition index", Methods: index},
 	}
 }
 

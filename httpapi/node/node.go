@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"divan/cluster/access"
 	"divan/httpapi/core"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -33,6 +34,11 @@ func (n *Family) Routes() []core.Route {
 		}
 		return core.Route{Table: core.ServerTable, Path: "/_node/{node}" + path, Allow: allow, Methods: m}
 	}
+	metrics := func(path string, h core.Handler) core.Route {
+		r := node(path, "GET", core.Methods{Get: h})
+		r.Access = access.Metrics
+		return r
+	}
 	return append(nodeDocRoutes(node), []core.Route{
 		{Table: core.ServerTable, Path: "/_membership", Allow: "GET", Methods: core.Methods{Get: getMembership}},
 		{Table: core.ServerTable, Path: "/_active_tasks", Allow: "GET,HEAD", Methods: core.Methods{Get: getActiveTasks}},
@@ -43,10 +49,10 @@ func (n *Family) Routes() []core.Route {
 		node("/_config/_reload", "POST", core.Methods{Post: reloadConfig}),
 		node("/_config/{section}", "GET", core.Methods{Get: getConfigSection}),
 		node("/_config/{section}/{key}", "GET,PUT,DELETE", core.Methods{Get: getConfigKey, Put: putConfigKey, Delete: n.deleteConfigKey}),
-		node("/_stats", "GET", core.Methods{Get: getStats}),
-		node("/_stats/{path:.*}", "GET", core.Methods{Get: getStats}),
-		node("/_system", "GET", core.Methods{Get: getSystem}),
-		node("/_prometheus", "GET", core.Methods{Get: n.getPrometheus}),
+		metrics("/_stats", getStats),
+		metrics("/_stats/{path:.*}", getStats),
+		metrics("/_system", getSystem),
+		metrics("/_prometheus", n.getPrometheus),
 		node("/_versions", "GET", core.Methods{Get: getVersions}),
 		node("/_restart", "POST", core.Methods{Post: restartNode}),
 		node("/_smoosh/status", "GET", core.Methods{Get: getSmoosh}),

@@ -3,6 +3,7 @@ package replication
 import (
 	"net/http"
 
+	"divan/cluster/access"
 	"divan/httpapi/core"
 	"divan/storage/fault"
 )
@@ -16,8 +17,14 @@ func Routes() []core.Route {
 		return server(path, "GET,HEAD", core.Methods{Get: h})
 	}
 	return []core.Route{
-		server("/_replicate", "POST", core.Methods{Get: noBody, Post: postReplicate}),
-		server("/_node/{node}/_replicate", "POST", core.Methods{Post: onNode(postNodeReplicate)}),
+		{
+			Table: core.ServerTable, Path: "/_replicate", Access: access.Account, Allow: "POST",
+			Methods: core.Methods{Get: noBody, Post: postReplicate},
+		},
+		{
+			Table: core.ServerTable, Path: "/_node/{node}/_replicate", Access: access.Account, Allow: "POST",
+			Methods: core.Methods{Post: onNode(postNodeReplicate)},
+		},
 		read("/_scheduler/jobs", getJobs),
 		read("/_scheduler/jobs/{id}", getJob),
 		read("/_scheduler/docs", getDocs),

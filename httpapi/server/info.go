@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"divan/cluster/access"
 	"divan/httpapi/core"
 	"divan/storage/doc"
 	"divan/storage/fault"
@@ -16,15 +17,16 @@ import (
 // Routes lists the endpoints of the server that say something about it.
 func Routes() []core.Route {
 	return []core.Route{
-		{Table: core.ServerTable, Path: "/", Allow: "GET,HEAD", Methods: core.Methods{Get: getRoot}},
-		{Table: core.ServerTable, Path: "/_up", Allow: "GET,HEAD", Methods: core.Methods{Get: getUp}},
+		{Table: core.ServerTable, Path: "/", Access: access.Anyone, Allow: "GET,HEAD", Methods: core.Methods{Get: getRoot}},
+		{Table: core.ServerTable, Path: "/_up", Access: access.Health, Allow: "GET,HEAD", Methods: core.Methods{Get: getUp}},
 		{
-			Table: core.ServerTable, Path: "/_session", Allow: "GET,HEAD,POST,DELETE", Name: "session",
-			Methods: core.Methods{Get: getSession, Post: postSession, Delete: deleteSession},
+			Table: core.ServerTable, Path: "/_session", Access: access.Anyone, Allow: "GET,HEAD,POST,DELETE", Name: "session",
+			Methods: core.Methods{Get: getSession, Delete: deleteSession},
 		},
-		{Table: core.ServerTable, Path: "/_uuids", Allow: "GET", Methods: core.Methods{Get: getUUIDs}},
+		{Table: core.ServerTable, Path: "/_session", Access: access.LogIn, Methods: core.Methods{Post: postSession}},
+		{Table: core.ServerTable, Path: "/_uuids", Access: access.Anyone, Allow: "GET", Methods: core.Methods{Get: getUUIDs}},
 		{Table: core.ServerTable, Path: "/_reload_query_servers", Allow: "POST", Methods: core.Methods{Post: reloadQueryServers}},
-		{Table: core.ServerTable, Path: "/favicon.ico", Allow: "GET", Methods: core.Methods{Get: getFavicon}},
+		{Table: core.ServerTable, Path: "/favicon.ico", Access: access.Anyone, Allow: "GET", Methods: core.Methods{Get: getFavicon}},
 	}
 }
 

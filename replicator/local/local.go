@@ -2,9 +2,9 @@ package local
 
 import (
 	"context"
-	"net/http"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/replicator/endpoint"
 	"divan/shard"
 	"divan/storage/doc"
@@ -30,9 +30,8 @@ type Access interface {
 
 // Rights are what an account may do with one database.
 type Rights interface {
-	// Request refuses a request that the account may not make, by its method
-	// and its path below the database.
-	Request(method string, below ...string) error
+	// May refuses a request that the account may not make.
+	May(need access.Need) error
 	// Edit refuses an edit that cannot be, or that the account may not make, and
 	// makes it what is to be written.
 	Edit(ctx context.Context, e *shard.Edit) error
@@ -79,7 +78,7 @@ type userRights struct {
 }
 
 // open returns the database when the account may make a request of it.
-func (d *Database) open(ctx context.Context, method string, below ...string) (*cluster.DB, userRights, error) {
+func (d *Database) open(ctx context.Context, need access.Need) (*cluster.DB, userRights, error) {
 	u, err := d.account(ctx)
 	if err != nil {
 		return nil, userRights{}, err
@@ -89,12 +88,12 @@ func (d *Database) open(ctx context.Context, method string, below ...string) (*c
 		return nil, userRights{}, err
 	}
 	rights := userRights{d.Access.Rights(db, u), u}
-	return db, rights, rights.Request(method, below...)
+	return db, rights, rights.May(need)
 }
 
 // Info implements endpoint.Database.
 func (d *Database) Info(ctx context.Context) (endpoint.Info, error) {
-	db, _, err := d.open(ctx, http.MethodGet)
+	db, _, err := d.open(ctx, access.Documents)
 	if err != nil {
 		return endpoint.Info{}, err
 	}
@@ -112,7 +111,7 @@ func seqOf(text string) endpoint.Seq { return endpoint.Seq(`"` + text + `"`) }
 
 // Local implements endpoint.Database.
 func (d *Database) Local(ctx context.Context, id string) (body []byte, rev string, err error) {
-	db, _, err := d.open(ctx, http.MethodGet, "_local", id)
+	db, _, err := d.open(ctx, access.Contents)
 	if err != nil {
 		return nil, "", err
 	}
@@ -126,7 +125,7 @@ func (d *Database) Local(ctx context.Context, id string) (body []byte, rev strin
 // PutLocal implements endpoint.Database. Nobody else's write is noticed, as
 // over HTTP: local documents are replaced whatever is there.
 func (d *Database) PutLocal(ctx context.Context, id, rev string, body []byte) (newRev string, err error) {
-	db, rights, err := d.open(ctx, http.MethodPut, "_local", id)
+	db, rights, err := d.open(ctx, access.Contents)
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +147,7 @@ func (d *Database) PutLocal(ctx context.Context, id, rev string, body []byte) (n
 
 // Commit implements endpoint.Database.
 func (d *Database) Commit(ctx context.Context) (instanceStart string, err error) {
-	db, _, err := d.open(ctx, http.MethodPost, "_ensure_full_commit")
+	db, _, err := d.open(ctx, access.Documents)
 	if err != nil {
 		return "", err
 	}

@@ -3,10 +3,10 @@ package local
 import (
 	"context"
 	"io"
-	"net/http"
 	"slices"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/cluster/docformat"
 	"divan/cluster/sequence"
 	"divan/replicator/endpoint"
@@ -17,7 +17,7 @@ import (
 
 // Changes implements endpoint.Source.
 func (d *Database) Changes(ctx context.Context, q endpoint.ChangesQuery) (endpoint.Feed, error) {
-	db, rights, err := d.open(ctx, http.MethodGet, "_changes")
+	db, rights, err := d.open(ctx, access.Changes)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (f *changesFeed) Next(ctx context.Context, rows []endpoint.Change) (int, er
 		if err := f.from.Wait(ctx); err != nil {
 			return 0, err
 		}
-		if _, _, err := f.d.open(ctx, http.MethodGet, "_changes"); err != nil {
+		if _, _, err := f.d.open(ctx, access.Changes); err != nil {
 			return 0, err // what has come may not be for this account any more
 		}
 	}
@@ -100,7 +100,7 @@ func (f *changesFeed) Close() { f.from.Close() }
 
 // Design implements endpoint.Source.
 func (d *Database) Design(ctx context.Context, id string) ([]byte, error) {
-	db, rights, err := d.open(ctx, http.MethodGet, id)
+	db, rights, err := d.open(ctx, access.Documents)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (d *Database) Design(ctx context.Context, id string) ([]byte, error) {
 
 // Pending implements endpoint.Source.
 func (d *Database) Pending(ctx context.Context, since endpoint.Seq) (int64, error) {
-	db, _, err := d.open(ctx, http.MethodGet, "_changes")
+	db, _, err := d.open(ctx, access.Changes)
 	if err != nil {
 		return 0, err
 	}
@@ -145,7 +145,7 @@ const (
 
 // Fetch implements endpoint.Source.
 func (d *Database) Fetch(ctx context.Context, o endpoint.FetchOptions, wanted []endpoint.Wanted, take func(*endpoint.Doc, endpoint.Contents) error) error {
-	db, rights, err := d.open(ctx, http.MethodPost, "_bulk_get")
+	db, rights, err := d.open(ctx, access.Documents)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,9 @@ package local
 
 import (
 	"context"
-	"net/http"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/replicator/endpoint"
 	"divan/shard"
 	"divan/storage/fault"
@@ -28,7 +28,7 @@ func (d *Database) Create(ctx context.Context, o endpoint.CreateOptions) error {
 
 // Missing implements endpoint.Target.
 func (d *Database) Missing(ctx context.Context, ids []shard.IDRevs) ([]shard.IDMissing, error) {
-	db, _, err := d.open(ctx, http.MethodPost, "_revs_diff")
+	db, _, err := d.open(ctx, access.Contents)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ type writing struct {
 }
 
 func (d *Database) writing(ctx context.Context) (*writing, error) {
-	db, rights, err := d.open(ctx, http.MethodPost, "_bulk_docs")
+	db, rights, err := d.open(ctx, access.Documents)
 	if err != nil {
 		return nil, err
 	}
