@@ -56,14 +56,14 @@ export function onRefused(f: () => void): () => void {
   return () => listeners.delete(f);
 }
 
-/** text returns the body of an answer as it came. It throws a Problem for any status but 2xx. */
-export async function text(to: string, options: Options = {}): Promise<string> {
+/** ask returns an answer whose body is not read yet. It throws a Problem for any status but 2xx. */
+export async function ask(to: string, options: Options = {}): Promise<Response> {
   // The browser would ask for a name and a password itself.
   const headers: Record<string, string> = { Accept: "application/json", "X-CouchDB-WWW-Authenticate": "Cookie" };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   let answer: Response;
   try {
-    answer = await fetch(new URL(to, root), {
+    answer = await fetch(address(to), {
       method: options.method ?? "GET",
       headers,
       body: options.body,
@@ -75,27 +75,57 @@ export async function text(to: string, options: Options = {}): Promise<string> {
     if (options.signal?.aborted) throw e;
     throw new Problem(0, "no answer", "The server cannot be reached.");
   }
-  let body: string;
-  try {
-    body = await answer.text();
-  } catch (e) {
-    if (options.signal?.aborted) throw e;
-    throw new Problem(0, "no answer", "The connection broke off.");
-  }
-  const isJSON = /json/.test(answer.headers.get("Content-Type") ?? "");
-  if (answer.ok && isJSON) return body;
-  if (answer.ok) throw new Problem(answer.status, "no JSON", "Something else than the server has answered.");
-  if (answer.status === 401 && to !== "_session") listeners.forEach((f) => f());
+  if (answer.ok) return answer;
+  const body = await whole(answer, options);
+  if (answer.status === 401 && to !== "_session") demandLogin();
+  throw problemOf(answer.status, answer.statusText, body);
+}
+
+/** problemOf is the Problem that an answer tells in its body. */
+export function problemOf(status: number, statusText: string, body: string): Problem {
   let told: { error?: unknown; reason?: unknown } = {};
   try {
     told = JSON.parse(body) ?? {};
   } catch {
     // a proxy may answer with anything
   }
-  throw new Problem(answer.status, String(told.error ?? answer.status), String(told.reason ?? answer.statusText));
+  return new Problem(status, String(told.error ?? status), String(told.reason ?? statusText));
+}
+
+async function whole(answer: Response, options: Options): Promise<string> {
+  try {
+    return await answer.text();
+  } catch (e) {
+    if (options.signal?.aborted) throw e;
+    throw new Problem(0, "no answer", "The connection broke off.");
+  }
+}
+
+/** text returns the body of an answer as it came. It throws a Problem for any status but 2xx. */
+export async function text(to: string, options: Options = {}): Promise<string> {
+  const answer = await ask(to, options);
+  const body = await whole(answer, options);
+  if (/json/.test(answer.headers.get("Content-Type") ?? "")) return body;
+  throw new Problem(answer.status, "no JSON", "Something else than the server has answered.");
 }
 
 /** json is text, parsed. */
 export async function json<T>(to: string, options: Options = {}): Promise<T> {
   return JSON.parse(await text(to, options)) as T;
+}
+
+/** write is json for what changes something. accepted: fewer copies than asked have it, the others will (202). */
+export async function write<T>(to: string, options: Options): Promise<{ value: T; accepted: boolean }> {
+  const answer = await ask(to, options);
+  return { value: JSON.parse(await whole(answer, options)) as T, accepted: answer.status === 202 };
+}
+
+/** address is the URL of a path on the server. */
+export function address(to: string): string {
+  return new URL(to, root).href;
+}
+
+/** demandLogin tells that the session has ended. */
+export function demandLogin(): void {
+  listeners.forEach((f) => f());
 }

@@ -66,16 +66,18 @@ export function layOut(json: string): string {
   return out.join("");
 }
 
-function skipSpace(s: string, i: number): number {
+/** skipSpace returns the index of the first character from i on that is not white space. */
+export function skipSpace(s: string, i: number): number {
   while (i < s.length && " \t\r\n".includes(s[i]!)) i++;
   return i;
 }
 
 /** stringEnd returns the index behind the string that begins at i. */
-function stringEnd(s: string, i: number): number {
-  for (i++; i < s.length; i++) {
-    if (s[i] === "\\") i++;
-    else if (s[i] === '"') return i + 1;
+export function stringEnd(s: string, i: number): number {
+  for (let end = s.indexOf('"', i + 1); end >= 0; end = s.indexOf('"', end + 1)) {
+    let escapes = end;
+    while (s[escapes - 1] === "\\" && escapes - 1 > i) escapes--;
+    if ((end - escapes) % 2 === 0) return end + 1;
   }
   return s.length;
 }

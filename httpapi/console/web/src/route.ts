@@ -41,3 +41,9 @@ export function usePlace(): Place {
   }, []);
   return place;
 }
+
+/** replace goes to a URL that takes the place of this one in the browser's history. */
+export function replace(to: string): void {
+  history.replaceState(null, "", to);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}

@@ -1,10 +1,12 @@
 // Which view an address names.
 import { Databases } from "./databases";
-import { Document } from "./document";
-import { Documents } from "./documents";
+import { lazy } from "./lazy";
 import { Title } from "./parts";
 import { link, type Place } from "./route";
 import type { User } from "./session";
+
+const Document = lazy(() => import("./document").then((m) => m.Document));
+const Documents = lazy(() => import("./documents").then((m) => m.Documents));
 
 export function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
