@@ -2,6 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { documentPath, json, path, query, text } from "./api";
 import { Problem } from "./api";
+import { DocumentNavigation } from "./document_navigation";
+import { documentParts, type DocumentParts } from "./document_parts";
 import { EditorBox, type EditorHandle } from "./editorbox";
 import { layOut, revOf, withRev } from "./jsontext";
 import { asProblem, useLoad } from "./load";
@@ -16,11 +18,14 @@ interface Saved {
   rev: string;
 }
 
-/** load returns the text of a document; of a new one, a text to begin with. */
-async function load(db: string, id: string | undefined, signal: AbortSignal): Promise<string> {
-  if (id !== undefined) return layOut(await text(documentPath(db, id), { signal }));
+/** load returns the text of a document and what it says; of a new one, a text to begin with. */
+async function load(db: string, id: string | undefined, signal: AbortSignal): Promise<DocumentParts> {
+  if (id !== undefined) {
+    const parts = documentParts(await text(documentPath(db, id) + query({ conflicts: true }), { signal }));
+    return { ...parts, text: layOut(parts.text) };
+  }
   const { uuids } = await json<{ uuids: string[] }>("_uuids", { signal });
-  return `{\n  "_id": ${JSON.stringify(uuids[0])}\n}`;
+  return { text: `{\n  "_id": ${JSON.stringify(uuids[0])}\n}`, conflicts: 0, attachments: 0 };
 }
 
 /** Document shows a document, or makes a new one when there is no id. */
@@ -29,9 +34,8 @@ export function Document({ db, id, user }: { db: string; id?: string; user: User
   const name = id ?? "New document";
   return (
     <main class="full">
-      <p class="crumbs">
-        <a href={link(["db", db], { from: id })}><Name of={db} /></a>
-      </p>
+      {id === undefined && <p class="crumbs"><a href={link(["db", db])}><Name of={db} /></a></p>}
+      {id !== undefined && <DocumentNavigation db={db} id={id} kind="doc" conflicts={stored.value?.conflicts} attachments={stored.value?.attachments} />}
       {stored.problem && (
         <>
           <Title text={name} />
@@ -44,7 +48,7 @@ export function Document({ db, id, user }: { db: string; id?: string; user: User
           <p class="quiet" role="status">Loading …</p>
         </>
       )}
-      {stored.value !== undefined && <Editing key={stored.value} of={{ owner: user.name ?? "", db, id }} stored={stored.value} reload={stored.again} />}
+      {stored.value !== undefined && <Editing key={stored.value.text} of={{ owner: user.name ?? "", db, id }} stored={stored.value.text} reload={stored.again} />}
     </main>
   );
 }

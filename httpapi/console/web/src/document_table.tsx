@@ -30,9 +30,10 @@ async function load(db: string, ids: string[], signal: AbortSignal): Promise<Map
 }
 
 function fieldsOf(document: string): Fields {
-  const fields: Fields = new Map(membersOf(document));
-  fields.delete("_id");
-  fields.delete("_rev");
+  const fields: Fields = new Map();
+  for (const [name, value] of membersOf(document)) {
+    if (name !== "_id" && name !== "_rev") fields.set(name, value);
+  }
   return fields;
 }
 

@@ -16,15 +16,15 @@ function valueEnd(json: string, i: number): number {
   return json.length;
 }
 
-/** membersOf returns the names and the texts of the values of an object, nothing for other JSON. */
-export function* membersOf(json: string): Generator<[name: string, value: string]> {
+/** membersOf returns the names and the texts of the values of an object, and where they lie; nothing for other JSON. */
+export function* membersOf(json: string): Generator<[name: string, value: string, from: number, to: number]> {
   let i = skipSpace(json, 0);
   if (json[i] !== "{") return;
   for (i = skipSpace(json, i + 1); json[i] === '"'; ) {
     const nameEnd = stringEnd(json, i);
     const from = skipSpace(json, skipSpace(json, nameEnd) + 1); // behind the colon
     const to = valueEnd(json, from);
-    yield [JSON.parse(json.slice(i, nameEnd)) as string, json.slice(from, to)];
+    yield [JSON.parse(json.slice(i, nameEnd)) as string, json.slice(from, to), i, to];
     i = skipSpace(json, skipSpace(json, to) + 1);
   }
 }

@@ -1,0 +1,104 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// conflicting stores a document with three live leaves, a deleted one, and two whose ancestors are not known.
+func conflicting(s *server) {
+	s.call("PUT", "/pond", "", 201)
+	leaf := func(members, path string, start int) string {
+		return fmt.Sprintf(`{"_id":"frog",%s,"_revisions":{"start":%d,"ids":[%s]}}`, members, start, path)
+	}
+	s.call("POST", "/pond/_bulk_docs", `{"new_edits":false,"docs":[`+strings.Join([]string{
+		leaf(`"legs":4,"color":"green","weight":12345678901234567890`, `"cccccccccccccccccccccccccccccccc","bb","aa"`, 3),
+		leaf(`"legs":5,"color":"green"`, `"dddddddddddddddddddddddddddddddd","bb","aa"`, 3),
+		leaf(`"_deleted":true`, `"ee","aa"`, 2),
+		leaf(`"legs":6`, `"ff","77","66","55","44","33","22"`, 9),
+	}, ",")+`]}`, 201)
+}
+
+// The tree of revisions shows conflicts, two of them side by side, and ends them with two clicks.
+func TestConflictIsResolved(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	conflicting(s)
+	c := newScreen(t, s)
+	c.open("#/doc/pond/frog")
+	c.logIn("adm", "pass")
+	if text := c.editorText(); strings.Contains(text, "_conflicts") {
+		t.Errorf("the editor shows %s", text)
+	}
+	c.press("Revisions: 2 conflicts")
+	c.says("3 revisions in conflict, 1 deleted leaf.")
+	c.until(`document.querySelectorAll("svg.revisions a").length === 4`)
+	states := eval[string](c, `[...document.querySelectorAll("svg.revisions a")].map((a) => a.ariaLabel).sort().join("; ")`)
+	if want := "2-ee, deleted; 3-cccccccccccccccccccccccccccccccc, conflict; 3-dddddddddddddddddddddddddddddddd, conflict; 9-ff, winner"; states != want {
+		t.Errorf("leaves %s, want %s", states, want)
+	}
+	for _, text := range []string{"2 older", "5 more", "1-aa", "2-bb"} {
+		c.until(`document.querySelector("svg.revisions").textContent.includes(` + quote(text) + `)`)
+	}
+	c.until(`document.querySelectorAll(".editor").length === 2`)
+	c.says("Different: legs, color")
+	c.until(`[...document.querySelectorAll(".editor")].every((e) => e.shadowRoot?.textContent.includes("legs"))`)
+	c.shot("tree")
+	c.accessible()
+	// By the keyboard: a leaf of the drawing is a link.
+	c.exec("focus a leaf", `document.querySelector("svg.revisions a.deleted").focus()`)
+	c.run("enter", chromedp.KeyEvent("\r"))
+	c.until(`new URLSearchParams(location.hash.split("?")[1]).getAll("rev").includes("2-ee")`)
+	c.until(`[...document.querySelectorAll(".editor")].some((e) => e.shadowRoot?.textContent.includes('"_deleted": true'))`)
+	c.exec("keep", `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("3-cccc")).querySelector("button").click()`)
+	c.says("is kept. 2 revisions in conflict with it are deleted")
+	c.shot("ask")
+	c.accessible()
+	c.press("Delete 2 revisions")
+	c.says("2 revisions deleted.")
+	c.says("No conflict, 3 deleted leaves.")
+	doc := s.call("GET", "/pond/frog?conflicts=true", "", 200)
+	if doc["_rev"] != "3-cccccccccccccccccccccccccccccccc" || doc["_conflicts"] != nil {
+		t.Errorf("it is now %v", doc)
+	}
+	c.accessible()
+}
+
+// What somebody else did to a leaf meanwhile is told, and nothing of it is lost.
+func TestConflictChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	conflicting(s)
+	c := newScreen(t, s)
+	c.open("#/revisions/pond/frog")
+	c.logIn("adm", "pass")
+	c.says("3 revisions in conflict")
+	rev := s.call("PUT", "/pond/frog", `{"_rev":"9-ff","legs":7}`, 201)["rev"]
+	c.exec("keep", `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("3-cccc")).querySelector("button").click()`)
+	c.press("Delete 2 revisions")
+	c.says("1 revision deleted. Not deleted: 9-ff: somebody has changed it meanwhile.")
+	c.says("2 revisions in conflict")
+	if doc := s.call("GET", "/pond/frog", "", 200); doc["_rev"] != rev {
+		t.Errorf("it is now %v", doc)
+	}
+}
+
+// A deleted document has revisions too; one that was never there has none.
+func TestRevisionsOfDeleted(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.call("PUT", "/pond", "", 201)
+	rev := s.call("PUT", "/pond/frog", "{}", 201)["rev"]
+	s.call("DELETE", fmt.Sprintf("/pond/frog?rev=%s", rev), "", 200)
+	c := newScreen(t, s)
+	c.open("#/revisions/pond/frog")
+	c.logIn("adm", "pass")
+	c.says("The document is deleted")
+	c.until(`document.querySelectorAll("svg.revisions a.deleted").length === 1`)
+	c.accessible()
+	c.open("#/revisions/pond/none")
+	c.says("missing")
+}
