@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 			"Referrer-Policy":         "no-referrer",
 		}
 	}
-	page := strict("script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; ")
+	page := strict("script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self'; connect-src 'self'; ")
 	form := strict("style-src 'sha256-[^']+'; ")
 	sent := map[string]string{"Location": "_utils/", "Vary": "Accept"}
 	json := map[string]string{"Content-Type": "application/json", "Vary": "Accept", "Content-Security-Policy": "-"}

@@ -88,11 +88,17 @@ func (s *server) stop() {
 // call makes a request as the administrator, wants a status, and returns the answer.
 func (s *server) call(method, path, body string, want int) map[string]any {
 	s.t.Helper()
+	return s.callAs(method, path, "application/json", body, want)
+}
+
+// callAs is call with a body of another type.
+func (s *server) callAs(method, path, contentType, body string, want int) map[string]any {
+	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://adm:pass@"+s.host+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", contentType)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)

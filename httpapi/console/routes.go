@@ -39,9 +39,9 @@ func (f *files) getRoot(c *core.Call) error {
 	return f.getIndex(c)
 }
 
-// policy allows the page what comes from this server as files, and requests to it. Editors show
-// images of attachments that scripts have loaded.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
+// policy allows the page what comes from this server as files, and requests to it. Attachments are
+// shown: images that scripts have loaded, and sound and film as they come.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // getIndex answers with the page that loads everything else.

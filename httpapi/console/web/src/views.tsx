@@ -8,6 +8,7 @@ import type { User } from "./session";
 const Document = lazy(() => import("./document").then((m) => m.Document));
 const Documents = lazy(() => import("./documents").then((m) => m.Documents));
 const Revisions = lazy(() => import("./revisions").then((m) => m.View));
+const Attachments = lazy(() => import("./attachments").then((m) => m.View));
 
 export function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
@@ -17,6 +18,7 @@ export function View({ place, user }: { place: Place; user: User }) {
     if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
     if (kind === "doc" && id !== undefined) return <Document key={JSON.stringify([kind, db, id])} db={db} id={id} user={user} />;
     if (kind === "revisions" && id !== undefined) return <Revisions key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;
+    if (kind === "attachments" && id !== undefined) return <Attachments key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;
     if (kind === "new" && id === undefined) return <Document key={JSON.stringify([kind, db])} db={db} user={user} />;
   }
   return (
