@@ -26,6 +26,7 @@ export async function loadAttachments(db: string, id: string, signal?: AbortSign
     if (name !== "_attachments") continue;
     const stubs = JSON.parse(value) as Record<string, { content_type: string; length: number; digest: string }>;
     found.list = Object.entries(stubs).map(([name, s]) => ({ name, type: s.content_type, length: s.length, digest: s.digest }));
+    found.list.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
   return found;
 }

@@ -14,6 +14,11 @@ import type { User } from "./session";
 /** step is how many attachments are listed more each time. */
 const step = 200;
 
+/** toView shows what is below a long list. */
+function toView(self: HTMLElement | null): void {
+  self?.scrollIntoView({ block: "start" });
+}
+
 export function View({ db, id, place, user }: { db: string; id: string; place: Place; user: User }) {
   const local = id.startsWith("_local/");
   const loaded = useLoad(async (signal) => (local ? undefined : loadAttachments(db, id, signal)), [db, id, user.name]);
@@ -61,12 +66,12 @@ export function View({ db, id, place, user }: { db: string; id: string; place: P
       {list.length > listed && <p><button type="button" onClick={() => setListed(listed + step)}>Show more of {count(list.length)}</button></p>}
       {shown !== undefined && loaded.value && !preview && <p class="quiet">There is no attachment <Name of={shown} />.</p>}
       {preview && (
-        <section class="looked-at" aria-label="Preview">
+        <section class="looked-at" key={`${preview.name} ${preview.digest}`} aria-label="Preview" ref={toView}>
           <header class="bar">
             <h2><Name of={preview.name} /></h2>
             <a class="button" href={link(place.segments)}>Close</a>
           </header>
-          <Preview key={`${preview.name} ${preview.digest}`} db={db} id={id} of={preview} />
+          <Preview db={db} id={id} of={preview} />
         </section>
       )}
       {loaded.value && <Uploads db={db} id={id} owner={user.name} known={loaded.value} stored={loaded.again} />}

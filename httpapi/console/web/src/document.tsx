@@ -1,16 +1,18 @@
 // One document: its text in an editor, saved, deleted; what somebody else saved meanwhile beside it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { documentPath, json, path, query, text } from "./api";
-import { Problem } from "./api";
+import { Problem, documentPath, json, path, query, text, write } from "./api";
+import { OtherNote, TheirsNote } from "./both_texts";
+import { DeleteDocument } from "./delete_document";
 import { DocumentNavigation } from "./document_navigation";
 import { documentParts, type DocumentParts } from "./document_parts";
 import { EditorBox, type EditorHandle } from "./editorbox";
 import { layOut, revOf, withRev } from "./jsontext";
 import { asProblem, useLoad } from "./load";
-import { Dialog, Name, Refusal, Title } from "./parts";
+import { Name, Refusal, Title } from "./parts";
 import { short } from "./documents";
 import { draftOf, dropDraft, keepDraft, type Draft } from "./draft";
-import { go, link } from "./route";
+import { goWith, link } from "./route";
+import { OtherAccount, sameAccount } from "./same_account";
 import type { User } from "./session";
 
 interface Saved {
@@ -48,18 +50,16 @@ export function Document({ db, id, user }: { db: string; id?: string; user: User
           <p class="quiet" role="status">Loading …</p>
         </>
       )}
-      {stored.value !== undefined && <Editing key={stored.value.text} of={{ owner: user.name ?? "", db, id }} stored={stored.value.text} reload={stored.again} />}
+      {stored.value !== undefined && <Editing key={stored.value.text} of={{ owner: user.name ?? "", db, id }} stored={stored.value.text} />}
     </main>
   );
 }
 
-interface Editing {
-  of: Draft;
-  stored: string;
-  reload: () => void;
+function acceptedAs(rev: string): string {
+  return `Accepted as revision ${short(rev)}: fewer copies than asked have it yet.`;
 }
 
-function Editing({ of, stored, reload }: Editing) {
+function Editing({ of, stored }: { of: Draft; stored: string }) {
   const { db, id } = of;
   const draft = useRef(draftOf(of));
   const first = draft.current ?? stored;
@@ -67,7 +67,12 @@ function Editing({ of, stored, reload }: Editing) {
   const base = useRef(stored); // the text that the server has
   const saving = useRef(false);
   const [changed, setChanged] = useState(first !== stored);
-  const [note, setNote] = useState(draft.current !== undefined && draft.current !== stored ? "This is the draft from before, which was not saved." : "");
+  const [note, setNote] = useState("");
+  const [told, setTold] = useState(() => { // what one should not miss
+    if (draft.current !== undefined && draft.current !== stored) return "This is the draft from before, which was not saved.";
+    const { accepted } = (history.state ?? {}) as { accepted?: string }; // of a new document
+    return accepted !== undefined && accepted === revOf(stored) ? acceptedAs(accepted) : "";
+  });
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const [kept, setKept] = useState(true); // the draft is
@@ -75,7 +80,7 @@ function Editing({ of, stored, reload }: Editing) {
   useEffect(() => () => {
     here.current = false;
   }, []);
-  const [theirs, setTheirs] = useState<string>(); // what somebody else has saved meanwhile
+  const [theirs, setTheirs] = useState<{ text: string; deleting: boolean }>(); // what somebody else has saved meanwhile
   const [deleting, setDeleting] = useState(false);
 
   useEffect(() => {
@@ -98,27 +103,31 @@ function Editing({ of, stored, reload }: Editing) {
     editor.current?.replace(now); // tells edited
   };
 
-  const save = async (body: string) => {
+  /** save sends a text. anyway: as whoever is logged in now. */
+  const save = async (body: string, anyway = false) => {
     if (saving.current) return;
     saving.current = true;
     setBusy(true);
     setProblem(undefined);
     setNote("");
+    setTold("");
     try {
-      const saved = id === undefined
-        ? await json<Saved>(path(db), { method: "POST", body })
-        : await json<Saved>(documentPath(db, id), { method: "PUT", body });
+      if (!anyway) await sameAccount(of.owner || null);
+      const { value: saved, accepted } = id === undefined
+        ? await write<Saved>(path(db), { method: "POST", body })
+        : await write<Saved>(documentPath(db, id), { method: "PUT", body });
       if (id === undefined) {
         base.current = editor.current?.text() ?? body;
         dropDraft(of);
-        if (here.current) go(link(["doc", db, saved.id]));
+        if (here.current) goWith(link(["doc", db, saved.id]), accepted ? { accepted: saved.rev } : null);
         return;
       }
       // What was typed while it was saved stays, as a change of what is stored now.
       const now = editor.current?.text() ?? body;
       base.current = withRev(body, saved.rev);
       setTheirs(undefined);
-      setNote(`Saved as revision ${short(saved.rev)}.`);
+      if (accepted) setTold(acceptedAs(saved.rev));
+      else setNote(`Saved as revision ${short(saved.rev)}.`);
       if (editor.current) editor.current.replace(withRev(now, saved.rev)); // tells edited
       else if (draftOf(of) === body) dropDraft(of);
     } catch (e) {
@@ -134,14 +143,34 @@ function Editing({ of, stored, reload }: Editing) {
       setProblem(p);
       return;
     }
-    try {
-      const stored = layOut(await text(documentPath(db, id)));
-      if (withRev(stored, "") !== withRev(layOut(body), "")) setTheirs(stored);
+    await newest((stored) => {
+      if (withRev(stored, "") !== withRev(layOut(body), "")) setTheirs({ text: stored, deleting: false });
       else replace(stored); // it was saved before, and the answer was lost
+    });
+  };
+
+  /** newest gives show the text that the server has now. */
+  const newest = async (show: (stored: string) => void) => {
+    try {
+      show(layOut(await text(documentPath(db, id!))));
     } catch (e) {
       const why = asProblem(e);
       setProblem(why.status === 404 ? new Problem(409, "conflict", "Somebody has deleted this document meanwhile.") : why);
     }
+  };
+
+  /** notDeleted shows what somebody else has saved before the document was deleted. */
+  const notDeleted = async () => {
+    setDeleting(false);
+    setTold("");
+    await newest((stored) => {
+      if (changed) {
+        setTheirs({ text: stored, deleting: true });
+        return;
+      }
+      replace(stored);
+      setTold(`Nothing was deleted: somebody has changed the document meanwhile. This is what they saved, revision ${short(revOf(stored))}.`);
+    });
   };
 
   const saveNow = () => void save(editor.current?.text() ?? first);
@@ -155,58 +184,26 @@ function Editing({ of, stored, reload }: Editing) {
         <button type="button" disabled={!changed || busy} onClick={() => replace(base.current)}>Discard changes</button>
         <button type="button" class="main" disabled={busy || (!changed && id !== undefined)} onClick={saveNow}>Save</button>
       </header>
-      {changed && note && <p class="note">{note}</p>}
+      {told && <p class="note" role="status">{told}</p>}
       {changed && !kept && <p class="note">This text is too large to be kept over a reload of the page. Save it before you leave.</p>}
-      {problem && <Refusal of={problem} again={problem.status === 0 ? saveNow : undefined} />}
-      {theirs !== undefined && (
-        <div class="note" role="alert">
-          <p>
-            Somebody else has saved revision <code>{short(revOf(theirs))}</code> meanwhile. Yours is on the left, theirs on the right.
-          </p>
-          <div class="buttons">
-            <button type="button" disabled={busy} onClick={() => replace(theirs)}>Take theirs</button>
-            <button type="button" class="main" disabled={busy} onClick={() => void save(withRev(editor.current?.text() ?? first, revOf(theirs)))}>Save mine over theirs</button>
-          </div>
-        </div>
+      {problem instanceof OtherAccount && <OtherNote of={problem} busy={busy} again={saveNow} anyway={() => void save(editor.current?.text() ?? first, true)} />}
+      {problem && !(problem instanceof OtherAccount) && <Refusal of={problem} again={problem.status === 0 ? saveNow : undefined} />}
+      {theirs && (
+        <TheirsNote
+          text={theirs.text}
+          deleting={theirs.deleting}
+          busy={busy}
+          take={() => replace(theirs.text)}
+          save={() => void save(withRev(editor.current?.text() ?? first, revOf(theirs.text)))}
+        />
       )}
       <div class={theirs === undefined ? "editors" : "editors two"}>
         <EditorBox label="Document" text={first} handle={editor} onChange={edited} onSave={saveNow} />
-        {theirs !== undefined && <EditorBox key={theirs} label="What somebody else has saved" text={theirs} readOnly />}
+        {theirs && <EditorBox key={theirs.text} label="What somebody else has saved" text={theirs.text} readOnly />}
       </div>
       {deleting && id !== undefined && (
-        <DeleteDocument of={of} id={id} rev={revOf(base.current)} close={() => setDeleting(false)} reload={reload} />
+        <DeleteDocument of={of} id={id} rev={revOf(base.current)} close={() => setDeleting(false)} changed={() => void notDeleted()} />
       )}
     </>
-  );
-}
-
-function DeleteDocument({ of, id, rev, close, reload }: { of: Draft; id: string; rev: string; close: () => void; reload: () => void }) {
-  const [problem, setProblem] = useState<Problem>();
-  const submit = async (e: SubmitEvent) => {
-    e.preventDefault();
-    try {
-      await json(documentPath(of.db, id) + query({ rev }), { method: "DELETE" });
-      dropDraft(of);
-      close();
-      go(link(["db", of.db]));
-    } catch (e) {
-      const p = asProblem(e);
-      setProblem(p);
-      if (p.status === 409) reload(); // the newest one is shown before anything is deleted
-    }
-  };
-  return (
-    <Dialog title="Delete document" close={close}>
-      <form onSubmit={submit}>
-        <p>
-          <b><Name of={id} /></b> is deleted, at revision <code>{short(rev)}</code>.
-        </p>
-        {problem && <Refusal of={problem} />}
-        <div class="buttons">
-          <button type="button" onClick={close}>Cancel</button>
-          <button class="danger">Delete</button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

@@ -47,3 +47,9 @@ export function replace(to: string): void {
   history.replaceState(null, "", to);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
+
+/** goWith goes to a URL with something to tell its view, which the browser keeps in its history. */
+export function goWith(to: string, state: unknown): void {
+  history.pushState(state, "", to);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}

@@ -57,7 +57,7 @@ export function Uploads({ db, id, owner, known, stored }: Props) {
         />
       </label>
       {folders > 0 && <p class="note" role="status">Folders are left out: an attachment is one file.</p>}
-      {q.sending && <p class="quiet">Who leaves this view cancels what is on its way.</p>}
+      {q.sending && <p class="quiet">Leaving this view cancels what is on its way.</p>}
       {q.items.length > 0 && (
         <ul class="queue">
           {q.items.map((item, i) => <QueueItem key={i} item={item} queue={q} />)}
