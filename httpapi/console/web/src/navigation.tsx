@@ -14,6 +14,9 @@ const ofServer: Target[] = [
 
 const ofDatabase: Target[] = [
   { text: "Documents", kind: "db" },
+  { text: "Views", kind: "designs" },
+  { text: "Query", kind: "mango" },
+  { text: "Changes", kind: "changes" },
 ];
 
 /** ServerNavigation leads to the views of the server. */

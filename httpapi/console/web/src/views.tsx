@@ -4,6 +4,12 @@ import { lazy } from "./lazy";
 import { Title } from "./parts";
 import { link, type Place } from "./route";
 import type { User } from "./session";
+import { lazy } from "./lazy";
+
+/** indexed are views of what is read by an index, or by the feed of changes: how many segments their addresses have. */
+const indexed = {
+  designs: { of: lazy(() => import("./designs").then((m) => m.View)), segments: [2] },
+};
 
 const Document = lazy(() => import("./document").then((m) => m.Document));
 const Documents = lazy(() => import("./documents").then((m) => m.Documents));
@@ -21,6 +27,8 @@ export function View({ place, user }: { place: Place; user: User }) {
     if (kind === "attachments" && id !== undefined) return <Attachments key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;
     if (kind === "new" && id === undefined) return <Document key={JSON.stringify([kind, db])} db={db} user={user} />;
   }
+  const found = Object.entries(indexed).find((e) => e[0] === kind)?.[1];
+  if (found?.segments.includes(place.segments.length)) return <found.of key={JSON.stringify(place.segments)} place={place} user={user} />;
   return (
     <main>
       <Title text="Nothing here">Nothing here</Title>

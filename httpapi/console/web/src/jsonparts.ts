@@ -1,0 +1,97 @@
+// Members and elements of JSON text, read and changed in place: all other text stays as it is, and
+// numbers keep their digits. The text has to be JSON.
+import { skipSpace, stringEnd } from "./jsontext";
+
+/** Part is a member of an object, or an element of an array, whose name is "". */
+export interface Part {
+  name: string;
+  begin: number; // where its name begins; of an element, its value
+  from: number; // its value is [from, to)
+  to: number;
+}
+
+/** parts returns what is in the object or array that begins at an index, of anything else nothing. */
+export function parts(json: string, at = 0): Part[] {
+  const out: Part[] = [];
+  const open = skipSpace(json, at);
+  if (json[open] !== "{" && json[open] !== "[") return out;
+  for (let i = skipSpace(json, open + 1); i < json.length && json[i] !== "}" && json[i] !== "]"; ) {
+    const begin = i;
+    let name = "";
+    if (json[open] === "{") {
+      const end = stringEnd(json, i);
+      name = JSON.parse(json.slice(i, end)) as string;
+      i = skipSpace(json, skipSpace(json, end) + 1);
+    }
+    const to = valueEnd(json, i);
+    out.push({ name, begin, from: i, to });
+    i = skipSpace(json, to);
+    if (json[i] === ",") i = skipSpace(json, i + 1);
+  }
+  return out;
+}
+
+/** valueEnd returns the index behind the value that begins at i. */
+function valueEnd(json: string, i: number): number {
+  let depth = 0;
+  for (; i < json.length; ) {
+    const c = json[i]!;
+    if (c === '"') {
+      i = stringEnd(json, i);
+      if (depth === 0) return i;
+      continue;
+    }
+    if (c === "{" || c === "[") depth++;
+    if (depth === 0 && ",}] \t\r\n".includes(c)) return i;
+    if ((c === "}" || c === "]") && --depth === 0) return i + 1;
+    i++;
+  }
+  return i;
+}
+
+/** lastOf returns the index of the last part of that name, which is the one that counts; -1: none. */
+function lastOf(all: Part[], name: string): number {
+  return all.map((p) => p.name).lastIndexOf(name);
+}
+
+/** get returns the text of what a path of members leads to. */
+export function get(json: string, ...path: string[]): string | undefined {
+  let value: string | undefined = json;
+  for (const name of path) {
+    const all: Part[] = parts(value ?? "");
+    const p = all[lastOf(all, name)];
+    value = p && value!.slice(p.from, p.to);
+  }
+  return value;
+}
+
+/** elements returns the texts of the elements of an array, or of the values of an object. */
+export function elements(json: string): string[] {
+  return parts(json).map((p) => json.slice(p.from, p.to));
+}
+
+/** set returns the text of an object in which a path of members leads to a value, which is JSON. */
+export function set(json: string, path: string[], value: string): string {
+  const [name, ...rest] = path as [string, ...string[]];
+  const all = parts(json);
+  const p = all[lastOf(all, name)];
+  const was = p ? json.slice(p.from, p.to) : "{}";
+  const now = rest.length === 0 ? value : set(was.startsWith("{") ? was : "{}", rest, value);
+  if (p) return json.slice(0, p.from) + now + json.slice(p.to);
+  const last = all.at(-1);
+  const at = last ? last.to : skipSpace(json, 0) + 1;
+  return `${json.slice(0, at)}${last ? "," : ""}${JSON.stringify(name)}:${now}${json.slice(at)}`;
+}
+
+/** remove returns the text of an object without what a path of members leads to. */
+export function remove(json: string, path: string[]): string {
+  const [name, ...rest] = path as [string, ...string[]];
+  const all = parts(json);
+  const i = lastOf(all, name);
+  const p = all[i];
+  if (!p) return json;
+  if (rest.length > 0) return json.slice(0, p.from) + remove(json.slice(p.from, p.to), rest) + json.slice(p.to);
+  if (i > 0) return remove(json.slice(0, all[i - 1]!.to) + json.slice(p.to), path); // there may be another one
+  const next = all[1];
+  return next ? remove(json.slice(0, p.begin) + json.slice(next.begin), path) : json.slice(0, p.begin) + json.slice(p.to);
+}
