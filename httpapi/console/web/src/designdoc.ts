@@ -1,5 +1,5 @@
 // What a design document holds.
-import { documentPath, json } from "./api";
+import { documentPath, json, path, query } from "./api";
 import { elements, get, parts } from "./jsonparts";
 
 export interface Design {
@@ -44,6 +44,13 @@ export function designOf(text: string): Design {
 /** designsOf reads the rows of a list of design documents. */
 export function designsOf(list: string): Design[] {
   return elements(get(list, "rows") ?? "[]").map((row) => get(row, "doc")).filter((d) => d?.startsWith("{")).map((d) => designOf(d!));
+}
+
+/** designNames returns the first names of design documents, without those that Mango has made up. */
+export async function designNames(db: string, signal: AbortSignal): Promise<string[]> {
+  const range = { startkey: '"_design/"', endkey: '"_design0"', limit: 100 };
+  const { rows } = await json<{ rows: { id: string }[] }>(path(db, "_all_docs") + query(range), { signal });
+  return rows.map((r) => r.id.slice("_design/".length)).filter((name) => !/^[0-9a-f]{40}$/.test(name));
 }
 
 /** IndexState is what is told of an index. */

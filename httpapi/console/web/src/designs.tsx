@@ -25,6 +25,7 @@ export function View({ place, user }: { place: Place; user: User }) {
       <DatabaseNavigation db={db} kind="designs" user={user} />
       <header class="bar">
         <Title text={`Views of ${db}`}>Views and search indexes</Title>
+        <span class="quiet">of <a href={link(["db", db])}><Name of={db} /></a></span>
         <a class="button main" href={link(["view", db])}>New view</a>
       </header>
       {page.problem && <Refusal of={page.problem} again={page.again} />}

@@ -1,4 +1,4 @@
-// The editor for JSON. It stands in a shadow root: there its styles need no exception from the
+// The editor, for JSON when no other language is given. It stands in a shadow root: there its styles need no exception from the
 // Content-Security-Policy of the page.
 import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
@@ -6,7 +6,7 @@ import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, linter } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState, Transaction } from "@codemirror/state";
+import { EditorState, Transaction, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { EditorHandle } from "./editorbox";
@@ -15,6 +15,8 @@ export interface EditorOptions {
   label: string;
   text: string;
   readOnly: boolean;
+  focus: boolean;
+  language?: Extension;
   onChange: (text: string) => void;
   onSave: () => void;
 }
@@ -23,6 +25,8 @@ const colors = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--code-name)" },
   { tag: tags.string, color: "var(--code-string)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--code-value)" },
+  { tag: [tags.keyword, tags.operatorKeyword, tags.regexp], color: "var(--code-value)" },
+  { tag: [tags.lineComment, tags.blockComment], color: "var(--quiet)" },
   { tag: tags.invalid, color: "var(--danger)" },
 ]);
 
@@ -39,6 +43,22 @@ const theme = EditorView.theme({
   ".cm-foldPlaceholder": { backgroundColor: "var(--raised)", color: "var(--quiet)", border: "none" },
 });
 
+/**
+ * typeOver replaces what is selected by what is typed. Chromium would keep the colors of what was there
+ * by an attribute, which the Content-Security-Policy forbids.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput: (e, view) => {
+    const { from, to, empty } = view.state.selection.main;
+    if (e.inputType !== "insertText" || !e.data || e.isComposing || empty || view.state.selection.ranges.length > 1) return false;
+    const text = e.data;
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    if (!view.state.facet(EditorView.inputHandler).some((f) => f(view, from, to, text, insert))) view.dispatch(insert());
+    e.preventDefault();
+    return true;
+  },
+});
+
 /** tellAfter is how long after the last key the view is told, in milliseconds: large texts cost time. */
 const tellAfter = 300;
 
@@ -52,10 +72,11 @@ export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
   };
   const editable = [
     history(),
+    typeOver,
     closeBrackets(),
     indentOnInput(),
     lintGutter(),
-    linter((v) => (v.state.doc.length === 0 ? [] : jsonParseLinter()(v)), { delay: 500 }),
+    o.language ? [] : linter((v) => (v.state.doc.length === 0 ? [] : jsonParseLinter()(v)), { delay: 500 }),
     keymap.of([
       { key: "Mod-s", run: () => (tell(), o.onSave(), true) },
       ...closeBracketsKeymap, ...historyKeymap, ...lintKeymap,
@@ -73,7 +94,7 @@ export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
       doc: o.text,
       extensions: [
         lineNumbers(), foldGutter(), highlightSpecialChars(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(),
-        json(), syntaxHighlighting(colors), theme, EditorView.lineWrapping,
+        o.language ?? json(), syntaxHighlighting(colors), theme, EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": o.label, tabindex: "0" }),
         o.readOnly ? EditorState.readOnly.of(true) : editable,
         keymap.of([...searchKeymap, ...foldKeymap, ...defaultKeymap]),
@@ -84,7 +105,7 @@ export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
     if (timer !== undefined) tell();
   };
   addEventListener("pagehide", flush);
-  if (!o.readOnly) view.focus();
+  if (o.focus) view.focus();
   return {
     text: () => view.state.doc.toString(),
     replace: (text) => {

@@ -11,6 +11,8 @@ interface Props {
   label: string;
   text: string; // what it begins with
   readOnly?: boolean;
+  focus?: boolean; // false: not when it appears
+  language?: "javascript"; // none: JSON
   handle?: { current: EditorHandle | undefined };
   onChange?: (text: string) => void;
   onSave?: () => void;
@@ -24,13 +26,16 @@ export function EditorBox(props: Props) {
   useEffect(() => {
     let editor: EditorHandle | undefined;
     let gone = false;
-    import("./editor").then(
-      ({ open }) => {
+    const language = props.language && import("./javascript").then((m) => m.javascript);
+    Promise.all([import("./editor"), language]).then(
+      ([{ open }, language]) => {
         if (gone || !host.current) return;
         editor = open(host.current, {
           label: props.label,
           text: props.text,
           readOnly: props.readOnly ?? false,
+          focus: props.focus ?? !props.readOnly,
+          language,
           onChange: (text) => newest.current.onChange?.(text),
           onSave: () => newest.current.onSave?.(),
         });

@@ -9,6 +9,7 @@ import { lazy } from "./lazy";
 /** indexed are views of what is read by an index, or by the feed of changes: how many segments their addresses have. */
 const indexed = {
   designs: { of: lazy(() => import("./designs").then((m) => m.View)), segments: [2] },
+  view: { of: lazy(() => import("./view").then((m) => m.View)), segments: [2, 4] },
 };
 
 const Document = lazy(() => import("./document").then((m) => m.Document));
