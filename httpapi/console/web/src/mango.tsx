@@ -82,8 +82,8 @@ function Result({ db, query, bookmark, make }: { db: string; query: string; book
       {missing && <Proposal query={query} make={make} />}
       {found?.stats && (
         <p class="quiet">
-          {count(found.stats.results_returned)} {found.stats.results_returned === 1 ? "result" : "results"} of {count(found.stats.total_keys_examined)} keys
-          and {count(found.stats.total_docs_examined)} documents, in {found.stats.execution_time_ms.toFixed(1)} ms
+          {count(found.stats.results_returned)} {found.stats.results_returned === 1 ? "result" : "results"}; {count(found.stats.total_keys_examined)} keys
+          and {count(found.stats.total_docs_examined)} documents were read, in {found.stats.execution_time_ms.toFixed(1)} ms
         </p>
       )}
       {found && found.docs.length > 0 && <Documents db={db} query={query} docs={found.docs} busy={page.loading} />}

@@ -47,7 +47,7 @@ export function explainedOf(answer: string): Explained {
     return { name: titleOf(of.index), why: of.analysis.reasons.map((r) => reasons[r.name] ?? r.name).join("; ") };
   });
   if (index === null) return { index: "No index fits the sort", scan: false, lines: ["The server refuses this query until there is one."], others };
-  const { all, other } = conditionsOf(JSON.parse(get(answer, "selector") ?? "{}"));
+  const { all, other } = conditionsOf(get(answer, "selector") ?? "{}");
   const lines: string[] = [];
   const query = get(answer, "query");
   if (query !== undefined) {
@@ -65,17 +65,22 @@ export function explainedOf(answer: string): Explained {
   if (get(answer, "covering") === "true") lines.push("Documents are not read: the index holds all that is asked for.");
   else lines.push("The document of each key is read.");
   if (after.length > 0 || other) {
-    const conditions = after.map((c) => `${c.field} ${c.op} ${JSON.stringify(c.value)}`);
+    const conditions = after.map((c) => `${c.field} ${c.op} ${c.value}`);
     lines.push(`Filtered afterwards: ${[...conditions, ...(other ? ["what stands in $or, $nor, $not or $text"] : [])].join(", ")}.`);
   } else lines.push("Nothing is filtered afterwards.");
   return { index: titleOf(index), scan, lines, others };
+}
+
+/** shortName is the name of an index; of one that the server has made up, its beginning. */
+export function shortName(name: string): string {
+  return /^[0-9a-f]{40}$/.test(name) ? name.slice(0, 8) + "…" : name;
 }
 
 /** titleOf names an index. */
 export function titleOf(i: Index): string {
   if (i.type === "special") return "All documents, by _id";
   const fields = fieldsOf(i.def);
-  return `${i.name} (${i.type}${fields.length > 0 ? `: ${fields.join(", ")}` : ""})`;
+  return `${shortName(i.name)} (${i.type}${fields.length > 0 ? `: ${fields.join(", ")}` : ""})`;
 }
 
 interface Range {

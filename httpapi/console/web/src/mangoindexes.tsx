@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { json, path, query } from "./api";
 import { asProblem, useLoad } from "./load";
-import { fieldsOf } from "./mangoexplain";
+import { fieldsOf, shortName } from "./mangoexplain";
 import { Dialog, Name, Refusal, count, visible } from "./parts";
 import type { Problem } from "./api";
 
@@ -35,7 +35,7 @@ export function Indexes({ db, turn, make }: { db: string; turn: number; make: ()
             <tbody>
               {list.value.indexes.map((i) => (
                 <tr key={`${i.ddoc} ${i.type} ${i.name}`}>
-                  <th scope="row" title={i.ddoc === null ? undefined : visible(i.ddoc)}><Name of={i.name} /></th>
+                  <th scope="row" title={i.ddoc === null ? undefined : visible(`${i.ddoc}, ${i.name}`)}><Name of={shortName(i.name)} /></th>
                   <td>{i.type}{i.def.partial_filter_selector !== undefined && ", partial"}</td>
                   <td>{fieldsOf(i.def).map(visible).join(", ") || "all"}</td>
                   <td class="number">

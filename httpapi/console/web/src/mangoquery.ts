@@ -80,20 +80,25 @@ export function cell(doc: string, column: string): string {
 export interface Condition {
   field: string;
   op: string;
-  value: unknown;
+  value: string; // JSON
 }
 
-/** conditionsOf lists what a selector wants of fields in each case, and whether it says anything else. */
-export function conditionsOf(selector: unknown, prefix = ""): { all: Condition[]; other: boolean } {
-  const out: { all: Condition[]; other: boolean } = { all: [], other: false };
-  if (typeof selector !== "object" || selector === null || Array.isArray(selector)) return out;
-  const join = (more: { all: Condition[]; other: boolean }) => {
+export interface Conditions {
+  all: Condition[];
+  other: boolean; // it says something else than what it wants of fields in each case
+}
+
+/** conditionsOf lists what a selector wants of fields in each case. */
+export function conditionsOf(selector: string, prefix = ""): Conditions {
+  const out: Conditions = { all: [], other: false };
+  const join = (more: Conditions) => {
     out.all.push(...more.all);
     out.other ||= more.other;
   };
-  for (const [name, value] of Object.entries(selector)) {
-    if (name === "$and" && Array.isArray(value)) {
-      for (const part of value) join(conditionsOf(part, prefix));
+  for (const { name, from, to } of selector.startsWith("{") ? parts(selector) : []) {
+    const value = selector.slice(from, to);
+    if (name === "$and" && value.startsWith("[")) {
+      for (const part of elements(value)) join(conditionsOf(part, prefix));
       continue;
     }
     if (name.startsWith("$")) {
@@ -102,8 +107,7 @@ export function conditionsOf(selector: unknown, prefix = ""): { all: Condition[]
       continue;
     }
     const field = prefix === "" ? name : `${prefix}.${name}`;
-    const nested = typeof value === "object" && value !== null && !Array.isArray(value);
-    if (nested) join(conditionsOf(value, field));
+    if (value.startsWith("{")) join(conditionsOf(value, field));
     else out.all.push({ field, op: "$eq", value });
   }
   return out;
@@ -117,10 +121,9 @@ const ranges = ["$gt", "$gte", "$lt", "$lte", "$beginsWith", "$in", "$exists"];
  */
 export function proposalOf(query: string): string[] {
   if (!isObject(query)) return [];
-  const { selector, sort } = JSON.parse(query) as { selector?: unknown; sort?: unknown };
-  const { all } = conditionsOf(selector);
-  const sorted = (Array.isArray(sort) ? sort : []).flatMap((s: unknown) => (typeof s === "string" ? [s] : Object.keys(s ?? {})));
+  const { all } = conditionsOf(get(query, "selector") ?? "{}");
+  const sorted = elements(get(query, "sort") ?? "").flatMap((s) => (s.startsWith('"') ? [string(s)] : parts(s).map((p) => p.name)));
   const equal = all.filter((c) => c.op === "$eq" && !sorted.includes(c.field)).map((c) => c.field);
-  const range = all.find((c) => ranges.includes(c.op) && c.value !== false && !equal.includes(c.field) && !sorted.includes(c.field));
+  const range = all.find((c) => ranges.includes(c.op) && c.value !== "false" && !equal.includes(c.field) && !sorted.includes(c.field));
   return [...new Set([...equal, ...sorted, ...(range ? [range.field] : [])])].filter((f) => f !== "_id");
 }
