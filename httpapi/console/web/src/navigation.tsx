@@ -10,6 +10,7 @@ interface Target {
 
 const ofServer: Target[] = [
   { text: "Databases" },
+  { text: "Tasks", kind: "tasks", admin: true },
 ];
 
 const ofDatabase: Target[] = [

@@ -1,5 +1,7 @@
 // Which view an address names.
 import { Databases } from "./databases";
+import { Document } from "./document";
+import { Documents } from "./documents";
 import { lazy } from "./lazy";
 import { Title } from "./parts";
 import { link, type Place } from "./route";
@@ -19,9 +21,14 @@ const Documents = lazy(() => import("./documents").then((m) => m.Documents));
 const Revisions = lazy(() => import("./revisions").then((m) => m.View));
 const Attachments = lazy(() => import("./attachments").then((m) => m.View));
 
+const Tasks = lazy(() => import("./tasks").then((m) => m.Tasks));
+
 export function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
   if (kind === undefined) return <Databases place={place} user={user} />;
+  if (db === undefined) {
+    if (kind === "tasks") return <Tasks />;
+  }
   const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
   if (more.length === 0 && db !== undefined && !reserved) {
     if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
