@@ -12,7 +12,7 @@ export class Problem extends Error {
 }
 
 /** root is the address of the server: the console lies one level below it, also behind a proxy. */
-const root = new URL(location.origin + location.pathname.replace(/_utils\/[^]*$/, "").replace(/^\/+/, "/"));
+export const root = new URL(location.origin + location.pathname.replace(/_utils\/[^]*$/, "").replace(/^\/+/, "/"));
 
 /** path makes a path of segments that may hold anything. */
 export function path(...segments: string[]): string {

@@ -10,6 +10,7 @@ interface Target {
 
 const ofServer: Target[] = [
   { text: "Databases" },
+  { text: "Replications", kind: "replications" },
   { text: "Tasks", kind: "tasks", admin: true },
 ];
 

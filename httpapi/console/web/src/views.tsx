@@ -22,12 +22,16 @@ const Revisions = lazy(() => import("./revisions").then((m) => m.View));
 const Attachments = lazy(() => import("./attachments").then((m) => m.View));
 
 const Tasks = lazy(() => import("./tasks").then((m) => m.Tasks));
+const Replications = lazy(() => import("./replications").then((m) => m.Replications));
+const Replicate = lazy(() => import("./replicate").then((m) => m.Replicate));
 
 export function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
   if (kind === undefined) return <Databases place={place} user={user} />;
   if (db === undefined) {
     if (kind === "tasks") return <Tasks />;
+    if (kind === "replications") return <Replications place={place} />;
+    if (kind === "replicate") return <Replicate place={place} />;
   }
   const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
   if (more.length === 0 && db !== undefined && !reserved) {
