@@ -32,3 +32,10 @@ func key(letter string, modifiers int64) chromedp.Action[chromedp.Void] {
 		return err
 	})
 }
+
+// enter presses the Enter key.
+func enter() chromedp.Action[chromedp.Void] {
+	return command(input.DispatchKeyEvent, input.DispatchKeyEventParams{
+		Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13,
+	})
+}

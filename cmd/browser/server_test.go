@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // newAdminScreen is a server, and its console at an address, with the administrator logged in.
@@ -100,4 +102,92 @@ func TestServerViewsOfAReader(t *testing.T) {
 		}
 	}
 	c.accessible()
+}
+
+// Permissions are told in words, changed, and keep what else the security object has.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/users")
+	c.says("There are no accounts")
+	s.call("PUT", "/pond", "", 201)
+	c.open("#/security/pond")
+	c.says("Only server administrators may read and write documents.")
+	s.call("PUT", "/pond/_security", `{"other":12345678901234567890,"members":{"names":["ada"],"roles":["_admin"]}}`, 200)
+	c.run("reload", chromedp.Reload())
+	c.says("The account ada and server administrators may read and write documents.")
+	c.fill("Add to Members: roles", "frogs")
+	c.says("accounts with the role frogs")
+	c.press("Save permissions")
+	c.says("Not saved")
+	c.until(`!document.body.innerText.includes("When saved:")`)
+	c.fill("Add to Administrators: accounts", "zoe")
+	c.run("enter", enter())
+	c.press("Save permissions")
+	c.until(`!document.body.innerText.includes("When saved:")`)
+	c.says("The account zoe and server administrators may also change")
+	c.shot("permissions")
+	c.accessible()
+	if got := quote(s.call("GET", "/pond/_security", "", 200)); got !=
+		`{"admins":{"names":["zoe"],"roles":[]},"members":{"names":["ada"],"roles":["_admin","frogs"]},"other":12345678901234567890}` {
+		t.Errorf("stored: %s", got)
+	}
+	s.call("PUT", "/pond/_security", `{}`, 200)
+	c.exec("remove", `document.querySelector("[aria-label='Remove frogs']").click()`)
+	c.press("Save permissions")
+	c.says("Somebody else has changed these permissions meanwhile.")
+	c.run("reload", chromedp.Reload())
+	c.says("Everybody may read and write documents, even without an account")
+}
+
+// Accounts are made, get other roles and passwords, and are deleted.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/users")
+	c.says("There are no accounts")
+	c.press("New account")
+	c.fill("Name", "ada")
+	c.fill("Password", "secret")
+	c.fill("Add to Roles", "frogs")
+	c.accessible()
+	c.press("Create")
+	c.until(`document.querySelector("dialog") === null && document.querySelector("tbody")?.innerText.includes("frogs")`)
+	s.call("PUT", "/_users/org.couchdb.user:bob", `{"name":"bob","password":"x","roles":[],"type":"user","n":12345678901234567890}`, 201)
+	c.run("reload", chromedp.Reload())
+	c.says("bob")
+	c.shot("users")
+	c.accessible()
+	press := func(label string) {
+		t.Helper()
+		c.until(fmt.Sprintf("document.querySelector(%q) !== null", "[aria-label='"+label+"']"))
+		c.exec(label, fmt.Sprintf("document.querySelector(%q).click()", "[aria-label='"+label+"']"))
+	}
+	press("Roles of bob")
+	c.fill("Add to Roles", "newts")
+	c.press("Save roles")
+	c.until(`document.querySelector("tbody")?.innerText.includes("newts")`)
+	press("Password of bob")
+	c.fill("Password", "new")
+	c.press("Change password")
+	c.until(`document.querySelector("dialog") === null`)
+	s.call("POST", "/_session", `{"name":"bob","password":"new"}`, 200)
+	if doc := s.call("GET", "/_users/org.couchdb.user:bob", "", 200); quote(doc["n"]) != "12345678901234567890" || quote(doc["roles"]) != `["newts"]` {
+		t.Errorf("stored: %v", doc)
+	}
+	c.run("reload", chromedp.Reload()) // with the revision that the password has made
+	press("Delete of bob")
+	c.press("Delete")
+	c.until(`!document.body.innerText.includes("bob")`)
+	c.press("New administrator")
+	c.fill("Name", "zoe")
+	c.fill("Password", "apple")
+	c.accessible()
+	c.press("Create")
+	c.says("zoe")
+	press("Remove zoe")
+	c.says("is no server administrator any more.")
+	c.press("Remove")
+	c.until(`document.querySelector("dialog") === null && !document.body.innerText.includes("zoe")`)
+	press("Remove adm")
+	c.press("Remove")
+	c.says("The last server administrator cannot be deleted")
 }

@@ -47,3 +47,10 @@ export function member(json: string, name: string): string | undefined {
   }
   return undefined;
 }
+
+/** withMember returns an object's text with a member set; without it, for undefined. */
+export function withMember(json: string, name: string, value: unknown): string {
+  const all = [...membersOf(json)].filter(([n]) => n !== name).map(([n, v]) => `${JSON.stringify(n)}:${v}`);
+  if (value !== undefined) all.push(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  return `{${all.join(",")}}`;
+}

@@ -12,6 +12,7 @@ const ofServer: Target[] = [
   { text: "Databases" },
   { text: "Replications", kind: "replications" },
   { text: "Tasks", kind: "tasks", admin: true },
+  { text: "Users", kind: "users", admin: true },
 ];
 
 const ofDatabase: Target[] = [
@@ -19,6 +20,7 @@ const ofDatabase: Target[] = [
   { text: "Views", kind: "designs" },
   { text: "Query", kind: "mango" },
   { text: "Changes", kind: "changes" },
+  { text: "Permissions", kind: "security" },
 ];
 
 /** ServerNavigation leads to the views of the server. */

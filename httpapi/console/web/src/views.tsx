@@ -24,6 +24,8 @@ const Attachments = lazy(() => import("./attachments").then((m) => m.View));
 const Tasks = lazy(() => import("./tasks").then((m) => m.Tasks));
 const Replications = lazy(() => import("./replications").then((m) => m.Replications));
 const Replicate = lazy(() => import("./replicate").then((m) => m.Replicate));
+const Permissions = lazy(() => import("./security").then((m) => m.Permissions));
+const Users = lazy(() => import("./users").then((m) => m.Users));
 
 export function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
@@ -31,11 +33,13 @@ export function View({ place, user }: { place: Place; user: User }) {
   if (db === undefined) {
     if (kind === "tasks") return <Tasks />;
     if (kind === "replications") return <Replications place={place} />;
+    if (kind === "users") return <Users place={place} user={user} />;
     if (kind === "replicate") return <Replicate place={place} />;
   }
   const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
   if (more.length === 0 && db !== undefined && !reserved) {
     if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
+    if (kind === "security" && id === undefined) return <Permissions key={JSON.stringify([kind, db])} db={db} user={user} />;
     if (kind === "doc" && id !== undefined) return <Document key={JSON.stringify([kind, db, id])} db={db} id={id} user={user} />;
     if (kind === "revisions" && id !== undefined) return <Revisions key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;
     if (kind === "attachments" && id !== undefined) return <Attachments key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;
