@@ -1,6 +1,8 @@
 package main
 
 import (
+	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -106,3 +108,97 @@ func TestDocumentedDefaults(t *testing.T) {
 		t.Errorf("only %d defaults found", checked)
 	}
 }
+
+// describe has TestDescriptions write the file.
+var describe = flag.Bool("describe", false, "write cluster/config/described.txt")
+
+// TestDescriptions: what GET /_node/{name}/_settings tells of a setting is what the
+// documentation says.
+func TestDescriptions(t *testing.T) {
+	path := filepath.Join("..", "..", "cluster", "config", "described.txt")
+	want := strings.Join(descriptions(t), "")
+	if *describe {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what docs/configuration.md says: go test -run TestDescriptions ./cmd/divan -describe", path)
+	}
+	if n := strings.Count(want, "\n"); n < 200 {
+		t.Errorf("only %d settings found", n)
+	}
+}
+
+// descriptions are the lines of the tables of docs/configuration.md, one for each key.
+func descriptions(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, idle, _ := strings.Cut(string(text), "Known, checked when they are set, and without effect today:")
+	section, lines := "", map[[2]string]string{}
+	add := func(key, value, meaning string) {
+		lines[[2]string{section, key}] = strings.Join([]string{section, key, value, meaning}, "\t") + "\n"
+	}
+	for line := range strings.Lines(tables) {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			section = m[1]
+			continue
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 || section == "" {
+			continue
+		}
+		keys := quoted.FindAllStringSubmatch(cells[1], -1)
+		for i, value := range defaultsOf(cells[2], len(keys)) {
+			add(keys[i][1], value, plain(strings.Join(cells[3:len(cells)-1], "|")))
+		}
+	}
+	for _, m := range quoted.FindAllStringSubmatch(idle, -1) {
+		if name, is := strings.CutPrefix(m[1], "["); is {
+			section = strings.TrimSuffix(name, "]")
+			continue
+		}
+		add(m[1], "", "known, and without effect today")
+	}
+	keys := slices.SortedFunc(maps.Keys(lines), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, lines[k])
+	}
+	return out
+}
+
+// defaultsOf takes a cell with the defaults of so many keys apart. One that begins with
+// a dash has the beginning of the first.
+func defaultsOf(cell string, keys int) []string {
+	var values []string
+	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+		values = append(values, m[1])
+	}
+	if parts := strings.Split(plain(cell), ", "); len(values) != keys && len(parts) == keys {
+		values = parts
+	} else if len(values) != keys {
+		values = slices.Repeat([]string{plain(cell)}, keys)
+	}
+	for i, v := range values {
+		if strings.HasPrefix(v, "-") && len(v) > 2 {
+			values[i] = values[0][:strings.LastIndexByte(values[0], '-')] + v
+		}
+	}
+	return values
+}
+
+// plain drops the marks of Markdown.
+func plain(cell string) string {
+	return strings.TrimSpace(strings.ReplaceAll(link.ReplaceAllString(cell, "$1"), "`", ""))
+}
+
+var link = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)

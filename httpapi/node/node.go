@@ -49,6 +49,7 @@ func (n *Family) Routes() []core.Route {
 		node("/_config/_reload", "POST", core.Methods{Post: reloadConfig}),
 		node("/_config/{section}", "GET", core.Methods{Get: getConfigSection}),
 		node("/_config/{section}/{key}", "GET,PUT,DELETE", core.Methods{Get: getConfigKey, Put: putConfigKey, Delete: n.deleteConfigKey}),
+		node("/_settings", "GET", core.Methods{Get: getSettings}),
 		metrics("/_stats", getStats),
 		metrics("/_stats/{path:.*}", getStats),
 		metrics("/_system", getSystem),
