@@ -35,6 +35,7 @@ type server struct {
 	t      *testing.T
 	host   string // HOST:PORT
 	data   string
+	member func(*node.Config) // makes it part of a cluster; nil: it stands alone
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -56,10 +57,14 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	s.host = listener.Addr().String()
-	n, err := node.New(s.t.Context(), node.Config{
+	cfg := node.Config{
 		DataDir: s.data, Listener: listener, Admin: "adm:pass", Version: "test", Logger: zap.NewNop(),
 		Environ: []string{"DIVAN_CHTTPD_AUTH__ITERATIONS=10"},
-	})
+	}
+	if s.member != nil {
+		s.member(&cfg)
+	}
+	n, err := node.New(s.t.Context(), cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -117,8 +117,8 @@ func TestPermissions(t *testing.T) {
 	c.says("The account ada and server administrators may read and write documents.")
 	c.fill("Add to Members: roles", "frogs")
 	c.says("accounts with the role frogs")
-	c.press("Save permissions")
 	c.says("Not saved")
+	c.press("Save permissions")
 	c.until(`!document.body.innerText.includes("When saved:")`)
 	c.fill("Add to Administrators: accounts", "zoe")
 	c.run("enter", enter())
@@ -190,4 +190,47 @@ func TestUsers(t *testing.T) {
 	press("Remove adm")
 	c.press("Remove")
 	c.says("The last server administrator cannot be deleted")
+}
+
+// A setting is found by its meaning, changed, refused, and reset; secrets are not shown.
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/configuration")
+	c.says("[chttpd_auth]")
+	c.shot("all")
+	c.accessible()
+	secret := s.call("GET", "/_node/_local/_config/chttpd_auth", "", 200)["secret"]
+	if eval[bool](c, "document.documentElement.innerHTML.includes("+quote(secret)+")") {
+		t.Error("the secret is shown")
+	}
+	c.fill("Search settings", "threshold failures")
+	c.until(`document.querySelectorAll("tbody tr").length === 1 && document.body.innerText.includes("Failures of a user")`)
+	c.exec("change", `document.querySelector("[aria-label='Change threshold']").click()`)
+	c.fill("Value", "many")
+	c.press("Set")
+	c.says("the value should be an integer")
+	c.shot("change")
+	c.accessible()
+	c.fill("Value", "7")
+	c.press("Set")
+	c.says("set here, for this node")
+	c.says("[chttpd_auth_lockout] threshold is set.")
+	if value := s.call("GET", "/_node/_local/_config/chttpd_auth_lockout", "", 200)["threshold"]; value != "7" {
+		t.Errorf("it is %v", value)
+	}
+	c.open("#/configuration?changed=true")
+	c.says("threshold")
+	c.exec("change", `document.querySelector("[aria-label='Change threshold']").click()`)
+	c.press("Reset to default")
+	c.says("[chttpd_auth_lockout] threshold is reset.")
+	if value, set := s.call("GET", "/_node/_local/_config/chttpd_auth_lockout", "", 200)["threshold"]; set {
+		t.Errorf("it is still %v", value)
+	}
+	c.press("Other key …")
+	c.fill("Section", "own")
+	c.fill("Key", "<b>")
+	c.fill("Value", "1")
+	c.press("Set")
+	c.says("[own]")
+	c.accessible()
 }

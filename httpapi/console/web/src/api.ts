@@ -86,6 +86,7 @@ export function problemOf(status: number, statusText: string, body: string): Pro
   let told: { error?: unknown; reason?: unknown } = {};
   try {
     told = JSON.parse(body) ?? {};
+    if (Array.isArray(told)) told = { error: told[0]?.error, reason: told[0]?.error }; // of several things none was done
   } catch {
     // a proxy may answer with anything
   }

@@ -13,6 +13,8 @@ const ofServer: Target[] = [
   { text: "Replications", kind: "replications" },
   { text: "Tasks", kind: "tasks", admin: true },
   { text: "Users", kind: "users", admin: true },
+  { text: "Configuration", kind: "configuration", admin: true },
+  { text: "Cluster", kind: "cluster", admin: true },
 ];
 
 const ofDatabase: Target[] = [
@@ -21,6 +23,7 @@ const ofDatabase: Target[] = [
   { text: "Query", kind: "mango" },
   { text: "Changes", kind: "changes" },
   { text: "Permissions", kind: "security" },
+  { text: "Shards", kind: "shards" },
 ];
 
 /** ServerNavigation leads to the views of the server. */

@@ -26,6 +26,9 @@ const Replications = lazy(() => import("./replications").then((m) => m.Replicati
 const Replicate = lazy(() => import("./replicate").then((m) => m.Replicate));
 const Permissions = lazy(() => import("./security").then((m) => m.Permissions));
 const Users = lazy(() => import("./users").then((m) => m.Users));
+const Configuration = lazy(() => import("./configuration").then((m) => m.Configuration));
+const Cluster = lazy(() => import("./cluster").then((m) => m.Cluster));
+const Shards = lazy(() => import("./shards").then((m) => m.Shards));
 
 export function View({ place, user }: { place: Place; user: User }) {
   const [kind, db, id, ...more] = place.segments;
@@ -34,12 +37,15 @@ export function View({ place, user }: { place: Place; user: User }) {
     if (kind === "tasks") return <Tasks />;
     if (kind === "replications") return <Replications place={place} />;
     if (kind === "users") return <Users place={place} user={user} />;
+    if (kind === "configuration") return <Configuration place={place} user={user} />;
+    if (kind === "cluster") return <Cluster />;
     if (kind === "replicate") return <Replicate place={place} />;
   }
   const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
   if (more.length === 0 && db !== undefined && !reserved) {
     if (kind === "db" && id === undefined) return <Documents key={JSON.stringify([kind, db])} db={db} place={place} user={user} />;
     if (kind === "security" && id === undefined) return <Permissions key={JSON.stringify([kind, db])} db={db} user={user} />;
+    if (kind === "shards" && id === undefined) return <Shards key={JSON.stringify([kind, db])} db={db} user={user} />;
     if (kind === "doc" && id !== undefined) return <Document key={JSON.stringify([kind, db, id])} db={db} id={id} user={user} />;
     if (kind === "revisions" && id !== undefined) return <Revisions key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;
     if (kind === "attachments" && id !== undefined) return <Attachments key={JSON.stringify([kind, db, id])} db={db} id={id} place={place} user={user} />;

@@ -1,0 +1,118 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"divan/cmd/divan/node"
+)
+
+// newCluster is nodes of this process that are one cluster.
+func newCluster(t *testing.T, names ...string) []*server {
+	t.Helper()
+	browserProgram(t)
+	var seeds []string
+	var all []*server
+	for _, name := range names {
+		port := freePort(t)
+		seeds = append(seeds, fmt.Sprintf("%s@127.0.0.1:%d", name, port))
+		all = append(all, &server{t: t, host: "127.0.0.1:0", data: t.TempDir(), member: func(c *node.Config) {
+			c.NodeName, c.ClusterAddress = name+"@127.0.0.1", fmt.Sprintf("127.0.0.1:%d", port)
+			c.Environ = append(c.Environ, "DIVAN_CLUSTER__SECRET=the secret of the test", "DIVAN_CLUSTER__ZONE=zone-"+name,
+				"DIVAN_CLUSTER__SEEDLIST="+strings.Join(seeds, ","))
+		}})
+	}
+	for _, s := range all {
+		s.start()
+		t.Cleanup(s.stop)
+	}
+	return all
+}
+
+// freePort is one of TCP that nobody has now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Three nodes are seen, one is drained and takes copies again, and one goes away.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	all := newCluster(t, "one", "two", "three")
+	s := all[0]
+	s.call("POST", "/_cluster_setup", `{"action":"finish_cluster"}`, 201)
+	s.call("PUT", "/pond?q=4&n=2", "", 201)
+	s.call("PUT", "/pond/frog", `{"legs":4}`, 201)
+	c := newScreen(t, s)
+	c.open("#/cluster")
+	c.logIn("adm", "pass")
+	c.says("three@127.0.0.1")
+	c.says("leader")
+	c.says("zone-two")
+	c.until(`document.querySelector("[aria-label='Drain three@127.0.0.1']") !== null`)
+	c.shot("cluster")
+	c.accessible()
+	c.press("Plan a rebalance …")
+	c.says("Start rebalance")
+	c.shot("plan")
+	c.accessible()
+	c.press("Start rebalance")
+	c.until(`!document.body.innerText.includes("none was asked for")`)
+	c.says("Rebalance is done")
+	c.exec("drain", `document.querySelector("[aria-label='Drain three@127.0.0.1']").click()`)
+	c.until(`/\d+ cop(y|ies) move, /.test(document.querySelector("dialog").innerText)`)
+	c.accessible()
+	c.exec("confirm", `document.querySelector("dialog .danger").click()`)
+	c.says("End drain …")
+	c.says("three@127.0.0.1 is drained.") // the reason of the rebalance
+	c.shot("drained")
+	c.press("End drain …")
+	c.says("takes copies again")
+	c.press("End drain")
+	c.until(`document.querySelector("[aria-label='Drain three@127.0.0.1']") !== null`)
+	all[1].stop()
+	c.says("1 node is away.")
+	c.shot("away")
+	c.accessible()
+}
+
+// A shard is split: the ring has one more, and the job is seen and removed.
+func TestShards(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/")
+	c.says("_replicator")
+	s.call("PUT", "/pond?q=4", "", 201)
+	s.call("PUT", "/pond/frog", `{"legs":4}`, 201)
+	c.open("#/shards/pond")
+	c.says("c0000000-ffffffff")
+	c.says("4 shards")
+	c.exec("split", `document.querySelector("[aria-label='Split 40000000-7fffffff']").click()`)
+	c.says("becomes two of half its size")
+	c.accessible()
+	c.press("Split")
+	c.says("60000000-7fffffff")
+	c.says("1/8")
+	c.until(`document.querySelectorAll("svg rect").length === 5`)
+	c.says("completed")
+	c.shot("split")
+	c.accessible()
+	c.open("#/cluster")
+	c.says("This node is not part of a cluster")
+	c.press("Remove …")
+	c.says("Only the record of the job goes.")
+	c.press("Remove")
+	c.says("No shard is split, merged or moved.")
+	s.call("PUT", "/pond/_security", "{}", 200)
+	s.account("ada", "secret")
+	c.press("Log out")
+	c.open("#/shards/pond")
+	c.says("60000000-7fffffff")
+	c.until(`![...document.querySelectorAll("button")].some((b) => b.innerText === "Split …")`)
+}
