@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"divan/cmd/divan/node"
 )
 
@@ -47,13 +49,18 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	all := newCluster(t, "one", "two", "three")
 	s := all[0]
-	s.call("POST", "/_cluster_setup", `{"action":"finish_cluster"}`, 201)
-	s.call("PUT", "/pond?q=4&n=2", "", 201)
-	s.call("PUT", "/pond/frog", `{"legs":4}`, 201)
 	c := newScreen(t, s)
 	c.open("#/cluster")
 	c.logIn("adm", "pass")
+	c.says("two@127.0.0.1")
 	c.says("three@127.0.0.1")
+	s.call("PUT", "/pond?q=4&n=2", "", 201)
+	s.call("PUT", "/pond/frog", `{"legs":4}`, 201)
+	c.open("#/shards/pond")
+	c.until(`document.querySelectorAll("svg").length === 3 && document.querySelectorAll("svg rect").length === 12`)
+	c.shot("shards")
+	c.accessible()
+	c.open("#/cluster")
 	c.says("leader")
 	c.says("zone-two")
 	c.until(`document.querySelector("[aria-label='Drain three@127.0.0.1']") !== null`)
@@ -115,4 +122,37 @@ func TestShards(t *testing.T) {
 	c.open("#/shards/pond")
 	c.says("60000000-7fffffff")
 	c.until(`![...document.querySelectorAll("button")].some((b) => b.innerText === "Split …")`)
+}
+
+// Figures of all nodes are drawn and told as text, and outlive a reload but not the log-out.
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	all := newCluster(t, "one", "two", "three")
+	s := all[0]
+	c := newScreen(t, s)
+	c.open("#/figures")
+	c.logIn("adm", "pass")
+	c.says("Newest values")
+	c.until(`document.querySelectorAll("thead th").length === 5`) // all nodes
+	s.call("PUT", "/pond", "", 201)
+	for i := range 20 {
+		s.call("PUT", fmt.Sprintf("/pond/doc-%d", i), "{}", 201)
+	}
+	c.until(`document.querySelectorAll(".uplot canvas").length === 12`)
+	const written = `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.startsWith("Documents written")).innerText`
+	c.until(`/per s\s+[0-9.]*[1-9]/.test(` + written + `)`)
+	c.shot("figures")
+	c.accessible()
+	c.run("reload", chromedp.Reload())
+	c.says("Newest values")
+	if eval[bool](c, `Object.keys(sessionStorage).length === 0`) {
+		t.Error("samples are not kept over a reload")
+	}
+	all[2].stop()
+	c.says("three@127.0.0.1 does not answer.")
+	c.shot("away")
+	c.accessible()
+	c.press("Log out")
+	c.says("Password")
+	c.until("sessionStorage.length === 0")
 }

@@ -8,6 +8,7 @@ import { ServerNavigation } from "./navigation";
 import { Dialog, Name, Refusal, Title } from "./parts";
 import { link, usePlace } from "./route";
 import { LoginForm, logOut, whoAmI, type User } from "./session";
+import "uplot/dist/uPlot.min.css"; // of a view that is loaded later: styles are one file
 import "./style.css";
 import { View } from "./views";
 

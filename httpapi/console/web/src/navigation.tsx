@@ -15,6 +15,7 @@ const ofServer: Target[] = [
   { text: "Users", kind: "users", admin: true },
   { text: "Configuration", kind: "configuration", admin: true },
   { text: "Cluster", kind: "cluster", admin: true },
+  { text: "Figures", kind: "figures", admin: true },
 ];
 
 const ofDatabase: Target[] = [

@@ -44,7 +44,7 @@ export function Nodes({ live, places, again }: Props) {
                 <tr key={node}>
                   <th scope="row"><Name of={node} /> {leader === node && <span class="chip">leader</span>}</th>
                   <td class="states">
-                    <State of={system} />{drain?.draining && <span class="quiet"> {drain.drained ? "drained" : "is drained"}</span>}
+                    <State of={system} />{drain?.draining && <span class="quiet">, {drain.drained ? "drained" : "draining"}</span>}
                     {here && here.run_queue > 0 && <p class="quiet">{plural(here.run_queue, "thread waits", "threads wait")} for a processor</p>}
                   </td>
                   <td>{visible(places?.zones.get(node) ?? "")}</td>

@@ -41,7 +41,9 @@ export function Rebalancing({ of, again }: { of: Rebalance; again: () => void })
       {of.state !== "none" && (
         <p>
           <span class="share"><progress max={Math.max(planned.copies, 1)} value={moved.copies} aria-label="Copies moved" /></span>{" "}
-          {moved.copies} of {plural(planned.copies, "copy", "copies")} moved, {bytes(moved.bytes)} of {bytes(planned.bytes)}
+          {planned.copies === 0
+            ? (of.state === "running" ? "finding out what moves …" : "nothing had to move")
+            : `${moved.copies} of ${plural(planned.copies, "copy", "copies")} moved, ${bytes(moved.bytes)} of ${bytes(planned.bytes)}`}
           {(of.failed?.copies ?? 0) > 0 && <span class="failed">, {of.failed!.copies} failed</span>}
           {of.reason && <span class="quiet"> · {visible(of.reason)}</span>}
         </p>
@@ -131,7 +133,7 @@ function PlanDialog({ close, done }: Props) {
                 <tbody>
                   {p.nodes.map((n) => (
                     <tr key={n.node}>
-                      <th scope="row"><Name of={n.node} /> {n.draining && <span class="quiet">is drained</span>}</th>
+                      <th scope="row"><Name of={n.node} /> {n.draining && <span class="quiet">draining</span>}</th>
                       <td class="number">{bytes(n.before)}</td>
                       <td class="number">{bytes(n.after)}</td>
                     </tr>

@@ -28,6 +28,7 @@ const Permissions = lazy(() => import("./security").then((m) => m.Permissions));
 const Users = lazy(() => import("./users").then((m) => m.Users));
 const Configuration = lazy(() => import("./configuration").then((m) => m.Configuration));
 const Cluster = lazy(() => import("./cluster").then((m) => m.Cluster));
+const Figures = lazy(() => import("./figures").then((m) => m.Figures));
 const Shards = lazy(() => import("./shards").then((m) => m.Shards));
 
 export function View({ place, user }: { place: Place; user: User }) {
@@ -38,6 +39,7 @@ export function View({ place, user }: { place: Place; user: User }) {
     if (kind === "replications") return <Replications place={place} />;
     if (kind === "users") return <Users place={place} user={user} />;
     if (kind === "configuration") return <Configuration place={place} user={user} />;
+    if (kind === "figures") return <Figures user={user} />;
     if (kind === "cluster") return <Cluster />;
     if (kind === "replicate") return <Replicate place={place} />;
   }
