@@ -4,7 +4,7 @@ import { documentPath, json, query, text, type Problem } from "./api";
 import { withRev } from "./jsontext";
 import { itemsOf, ListEditor, type List } from "./listeditor";
 import { asProblem } from "./load";
-import { withMember } from "./members";
+import { set } from "./jsonparts";
 import { Dialog, Name, Refusal } from "./parts";
 
 export const idPrefix = "org.couchdb.user:";
@@ -38,7 +38,7 @@ async function make(change: Change, of: Account | undefined, given: Given): Prom
   }
   // With the revision that was shown: what somebody else has saved since is a conflict.
   const stored = withRev(await text(to), of.rev);
-  const body = change === "password" ? withMember(stored, "password", given.password) : withMember(stored, "roles", given.roles);
+  const body = change === "password" ? set(stored, ["password"], JSON.stringify(given.password)) : set(stored, ["roles"], JSON.stringify(given.roles));
   await json(to, { method: "PUT", body });
 }
 

@@ -131,23 +131,6 @@ export function demandLogin(): void {
   listeners.forEach((f) => f());
 }
 
-/** answer returns an answer whose body is not read yet: of a feed, or one whose status counts. It throws as text does. */
-export async function answer(to: string, options: Options = {}): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json", "X-CouchDB-WWW-Authenticate": "Cookie" };
-  if (options.body !== undefined) headers["Content-Type"] = "application/json";
-  let got: Response;
-  try {
-    got = await fetch(new URL(to, root), { method: options.method ?? "GET", headers, body: options.body, signal: options.signal, cache: "no-cache" });
-  } catch (e) {
-    if (options.signal?.aborted) throw e;
-    throw new Problem(0, "no answer", "The server cannot be reached.");
-  }
-  if (got.ok) return got;
-  if (got.status === 401) listeners.forEach((f) => f());
-  const told = (await got.json().catch(() => null)) as { error?: unknown; reason?: unknown } | null;
-  throw new Problem(got.status, String(told?.error ?? got.status), String(told?.reason ?? got.statusText));
-}
-
 /** forget sends a DELETE that outlives the page. */
 export function forget(of: string): void {
   void fetch(new URL(of, root), { method: "DELETE", keepalive: true, headers: { Accept: "application/json" } }).catch(() => {});

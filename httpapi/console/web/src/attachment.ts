@@ -1,6 +1,6 @@
 // The attachments of a document, as the API has them.
 import { documentPath, path, text } from "./api";
-import { membersOf } from "./members";
+import { membersOf } from "./jsonparts";
 
 export interface Attachment {
   name: string;

@@ -1,5 +1,5 @@
 // What the text of a document says of the document itself.
-import { elementsOf, membersOf } from "./members";
+import { elementsOf, membersOf } from "./jsonparts";
 
 export interface DocumentParts {
   text: string; // without _conflicts

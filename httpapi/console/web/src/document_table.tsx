@@ -6,7 +6,7 @@ import { cellOf, chosenColumns, fieldNames, type Fields } from "./columns";
 import { short } from "./documents";
 import { lines } from "./lines";
 import { useLoad } from "./load";
-import { member, membersOf } from "./members";
+import { member, membersOf } from "./jsonparts";
 import { Name, Refusal } from "./parts";
 import { link, replace, type Place } from "./route";
 import { SelectAll, SelectOne, type Selection } from "./selection";

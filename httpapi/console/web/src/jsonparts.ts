@@ -10,11 +10,10 @@ export interface Part {
   to: number;
 }
 
-/** parts returns what is in the object or array that begins at an index, of anything else nothing. */
-export function parts(json: string, at = 0): Part[] {
-  const out: Part[] = [];
+/** eachPart finds one after the other what is in the object or array that begins at an index, of anything else nothing. */
+export function* eachPart(json: string, at = 0): Generator<Part> {
   const open = skipSpace(json, at);
-  if (json[open] !== "{" && json[open] !== "[") return out;
+  if (json[open] !== "{" && json[open] !== "[") return;
   for (let i = skipSpace(json, open + 1); i < json.length && json[i] !== "}" && json[i] !== "]"; ) {
     const begin = i;
     let name = "";
@@ -24,29 +23,30 @@ export function parts(json: string, at = 0): Part[] {
       i = skipSpace(json, skipSpace(json, end) + 1);
     }
     const to = valueEnd(json, i);
-    out.push({ name, begin, from: i, to });
+    yield { name, begin, from: i, to };
     i = skipSpace(json, to);
     if (json[i] === ",") i = skipSpace(json, i + 1);
   }
-  return out;
+}
+
+/** parts returns all that eachPart finds. */
+export function parts(json: string, at = 0): Part[] {
+  return [...eachPart(json, at)];
 }
 
 /** valueEnd returns the index behind the value that begins at i. */
 function valueEnd(json: string, i: number): number {
-  let depth = 0;
-  for (; i < json.length; ) {
-    const c = json[i]!;
-    if (c === '"') {
-      i = stringEnd(json, i);
-      if (depth === 0) return i;
-      continue;
-    }
-    if (c === "{" || c === "[") depth++;
-    if (depth === 0 && ",}] \t\r\n".includes(c)) return i;
-    if ((c === "}" || c === "]") && --depth === 0) return i + 1;
-    i++;
+  if (json[i] === '"') return stringEnd(json, i);
+  const nested = json[i] === "{" || json[i] === "[";
+  const next = nested ? /["{}[\]]/g : /[,}\]\s]/g;
+  next.lastIndex = i;
+  for (let depth = 0, at = next.exec(json); at; at = next.exec(json)) {
+    if (!nested) return at.index;
+    if (at[0] === '"') next.lastIndex = stringEnd(json, at.index);
+    else depth += at[0] === "{" || at[0] === "[" ? 1 : -1;
+    if (depth === 0) return next.lastIndex;
   }
-  return i;
+  return json.length;
 }
 
 /** lastOf returns the index of the last part of that name, which is the one that counts; -1: none. */
@@ -94,4 +94,24 @@ export function remove(json: string, path: string[]): string {
   if (i > 0) return remove(json.slice(0, all[i - 1]!.to) + json.slice(p.to), path); // there may be another one
   const next = all[1];
   return next ? remove(json.slice(0, p.begin) + json.slice(next.begin), path) : json.slice(0, p.begin) + json.slice(p.to);
+}
+
+/** membersOf returns the names and the texts of the values of an object, and where they lie; nothing for other JSON. */
+export function* membersOf(json: string): Generator<[name: string, value: string, begin: number, to: number]> {
+  if (json[skipSpace(json, 0)] !== "{") return;
+  for (const p of eachPart(json)) yield [p.name, json.slice(p.from, p.to), p.begin, p.to];
+}
+
+/** elementsOf returns the texts of the elements of an array, nothing for other JSON. */
+export function* elementsOf(json: string): Generator<string> {
+  if (json[skipSpace(json, 0)] !== "[") return;
+  for (const p of eachPart(json)) yield json.slice(p.from, p.to);
+}
+
+/** member returns the text of the first value of that name, undefined when there is none. */
+export function member(json: string, name: string): string | undefined {
+  for (const p of eachPart(json)) {
+    if (p.name === name) return json.slice(p.from, p.to);
+  }
+  return undefined;
 }

@@ -5,7 +5,7 @@ import { DocumentNavigation } from "./document_navigation";
 import { short } from "./documents";
 import { KeepRevision } from "./keep_revision";
 import { useLoad } from "./load";
-import { elementsOf, member, membersOf } from "./members";
+import { elementsOf, member, membersOf } from "./jsonparts";
 import { Refusal, Title, count } from "./parts";
 import { RevisionDrawing, state } from "./revision_drawing";
 import { byRank, generation, revisionTree, toggled, type Leaf } from "./revision_tree";

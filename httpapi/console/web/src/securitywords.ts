@@ -1,5 +1,5 @@
 // The security object of a database, and what it means in words.
-import { membersOf, withMember } from "./members";
+import { parts, remove, set } from "./jsonparts";
 
 export interface Group {
   names: string[];
@@ -20,14 +20,14 @@ function groupOf(json: string | undefined): Group {
 
 /** parseSecurity reads the text of an object. "readers" is what "members" was called once. */
 export function parseSecurity(json: string): Security {
-  const all = new Map(membersOf(json));
+  const all = new Map(parts(json).map((p) => [p.name, json.slice(p.from, p.to)]));
   const others = [...all.keys()].filter((name) => name !== "admins" && name !== "members" && name !== "readers");
   return { admins: groupOf(all.get("admins")), members: groupOf(all.get("members") ?? all.get("readers")), others };
 }
 
 /** withGroups returns the text of an object with other groups. */
 export function withGroups(json: string, admins: Group, members: Group): string {
-  return withMember(withMember(withMember(json, "readers", undefined), "admins", admins), "members", members);
+  return set(set(remove(json, ["readers"]), ["admins"], JSON.stringify(admins)), ["members"], JSON.stringify(members));
 }
 
 function people(g: Group, quoted: (s: string) => string): string[] {

@@ -4,7 +4,7 @@ import { short } from "./documents";
 import { EditorBox } from "./editorbox";
 import { layOut } from "./jsontext";
 import { useLoad } from "./load";
-import { membersOf } from "./members";
+import { membersOf } from "./jsonparts";
 import { Name, Refusal } from "./parts";
 import type { User } from "./session";
 

@@ -1,6 +1,6 @@
 // The functions of a view in editors: tried, saved into their design document.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { answer, documentPath, text } from "./api";
+import { ask, documentPath, text } from "./api";
 import { Problem } from "./api";
 import { draftOf, dropDraft, keepDraft, type Draft } from "./draft";
 import { short } from "./documents";
@@ -79,7 +79,7 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
   const put = async (into: string, ddoc: string, view: string) => {
     const source = current();
     const body = withView(into, view, source);
-    const got = await answer(documentPath(db, "_design/" + ddoc), { method: "PUT", body });
+    const got = await ask(documentPath(db, "_design/" + ddoc), { method: "PUT", body });
     const { rev } = (await got.json()) as { rev: string };
     dropDraft(of);
     setTheirs(undefined);

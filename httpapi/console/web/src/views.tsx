@@ -1,12 +1,9 @@
 // Which view an address names.
 import { Databases } from "./databases";
-import { Document } from "./document";
-import { Documents } from "./documents";
 import { lazy } from "./lazy";
 import { Title } from "./parts";
 import { link, type Place } from "./route";
 import type { User } from "./session";
-import { lazy } from "./lazy";
 
 /** indexed are views of what is read by an index, or by the feed of changes: how many segments their addresses have. */
 const indexed = {
