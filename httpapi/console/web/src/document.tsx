@@ -6,7 +6,10 @@ import { DeleteDocument } from "./delete_document";
 import { DocumentNavigation } from "./document_navigation";
 import { documentParts, type DocumentParts } from "./document_parts";
 import { EditorBox, type EditorHandle } from "./editorbox";
+import { JSONBox } from "./json_box";
+import { startOf, type Start } from "./json_start";
 import { layOut, revOf, withRev } from "./jsontext";
+import { LargeDocument } from "./large_document";
 import { asProblem, useLoad } from "./load";
 import { Name, Refusal, Title } from "./parts";
 import { short } from "./documents";
@@ -20,19 +23,27 @@ interface Saved {
   rev: string;
 }
 
-/** load returns the text of a document and what it says; of a new one, a text to begin with. */
-async function load(db: string, id: string | undefined, signal: AbortSignal): Promise<DocumentParts> {
+interface Loaded extends DocumentParts {
+  shown: Start; // of the text
+}
+
+/** load returns the text of a document, all of it or what is shown without a question; of a new one, a text to begin with. */
+async function load(db: string, id: string | undefined, all: boolean, signal: AbortSignal): Promise<Loaded> {
   if (id !== undefined) {
-    const parts = documentParts(await text(documentPath(db, id) + query({ conflicts: true }), { signal }));
-    return { ...parts, text: layOut(parts.text) };
+    const parts = await documentParts(await text(documentPath(db, id) + query({ conflicts: true }), { signal }), signal);
+    return { ...parts, shown: all ? { text: await layOut(parts.text, signal), whole: true } : startOf(parts.text) };
   }
   const { uuids } = await json<{ uuids: string[] }>("_uuids", { signal });
-  return { text: `{\n  "_id": ${JSON.stringify(uuids[0])}\n}`, conflicts: 0, attachments: 0 };
+  const first = `{\n  "_id": ${JSON.stringify(uuids[0])}\n}`;
+  return { text: first, rev: "", conflicts: 0, attachments: 0, shown: { text: first, whole: true } };
 }
 
 /** Document shows a document, or makes a new one when there is no id. */
 export function Document({ db, id, user }: { db: string; id?: string; user: User }) {
-  const stored = useLoad((signal) => load(db, id, signal), [db, id, user.name]);
+  const of = { owner: user.name ?? "", db, id };
+  const [all, setAll] = useState(() => draftOf(of) !== undefined); // a long text is edited
+  const stored = useLoad((signal) => load(db, id, all, signal), [db, id, all, user.name]);
+  const shown = stored.value?.shown;
   const name = id ?? "New document";
   return (
     <main class="full">
@@ -50,7 +61,18 @@ export function Document({ db, id, user }: { db: string; id?: string; user: User
           <p class="quiet" role="status">Loading …</p>
         </>
       )}
-      {stored.value !== undefined && <Editing key={stored.value.text} of={{ owner: user.name ?? "", db, id }} stored={stored.value.text} />}
+      {shown?.whole && <Editing key={shown.text} of={of} stored={shown.text} />}
+      {shown && !shown.whole && id !== undefined && (
+        <LargeDocument
+          of={of}
+          id={id}
+          rev={stored.value!.rev}
+          length={stored.value!.text.length}
+          start={shown.text}
+          edit={() => setAll(true)}
+          reload={stored.again}
+        />
+      )}
     </main>
   );
 }
@@ -143,8 +165,9 @@ function Editing({ of, stored }: { of: Draft; stored: string }) {
       setProblem(p);
       return;
     }
+    const mine = await layOut(body);
     await newest((stored) => {
-      if (withRev(stored, "") !== withRev(layOut(body), "")) setTheirs({ text: stored, deleting: false });
+      if (withRev(stored, "") !== withRev(mine, "")) setTheirs({ text: stored, deleting: false });
       else replace(stored); // it was saved before, and the answer was lost
     });
   };
@@ -152,7 +175,7 @@ function Editing({ of, stored }: { of: Draft; stored: string }) {
   /** newest gives show the text that the server has now. */
   const newest = async (show: (stored: string) => void) => {
     try {
-      show(layOut(await text(documentPath(db, id!))));
+      show(await layOut(await text(documentPath(db, id!))));
     } catch (e) {
       const why = asProblem(e);
       setProblem(why.status === 404 ? new Problem(409, "conflict", "Somebody has deleted this document meanwhile.") : why);
@@ -199,7 +222,7 @@ function Editing({ of, stored }: { of: Draft; stored: string }) {
       )}
       <div class={theirs === undefined ? "editors" : "editors two"}>
         <EditorBox label="Document" text={first} handle={editor} onChange={edited} onSave={saveNow} />
-        {theirs && <EditorBox key={theirs.text} label="What somebody else has saved" text={theirs.text} readOnly />}
+        {theirs && <JSONBox label="What somebody else has saved" json={theirs.text} />}
       </div>
       {deleting && id !== undefined && (
         <DeleteDocument of={of} id={id} rev={revOf(base.current)} close={() => setDeleting(false)} changed={() => void notDeleted()} />

@@ -9,6 +9,7 @@ import { useLoad } from "./load";
 import { member, membersOf } from "./jsonparts";
 import { Name, Refusal } from "./parts";
 import { link, replace, type Place } from "./route";
+import { Slice } from "./slice";
 import { SelectAll, SelectOne, type Selection } from "./selection";
 import type { Row } from "./documents";
 
@@ -22,9 +23,11 @@ async function load(db: string, ids: string[], signal: AbortSignal): Promise<Map
   const found = new Map<string, Fields>();
   if (ids.length === 0) return found;
   const answer = await ask(path(db, "_all_docs") + "?include_docs=true", { method: "POST", body: JSON.stringify({ keys: ids }), signal });
+  const slice = new Slice(signal);
   for await (const line of lines(answer, longest)) { // each row is a line
     const id = line.cut ? undefined : member(line.text, "id");
     if (id !== undefined) found.set(JSON.parse(id) as string, fieldsOf(member(line.text, "doc") ?? "null"));
+    await slice.pause();
   }
   return found;
 }
@@ -92,6 +95,6 @@ function Values({ of, shown, tooLong }: { of?: Fields; shown: string[]; tooLong:
     const value = of?.get(name);
     if (value === undefined) return <td key={name} />;
     const cell = cellOf(value);
-    return <td key={name} class={cell.number ? "number" : undefined} title={cell.title}><bdi>{cell.text}</bdi></td>;
+    return <td key={name} class={cell.number ? "number" : undefined} title={cell.title}>{cell.text}</td>;
   });
 }

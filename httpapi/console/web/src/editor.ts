@@ -62,6 +62,9 @@ const typeOver = EditorView.domEventHandlers({
 /** tellAfter is how long after the last key the view is told, in milliseconds: large texts cost time. */
 const tellAfter = 300;
 
+/** mostChecked is how many characters a text has that is checked while it is typed. */
+const mostChecked = 1_000_000;
+
 export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   let timer: number | undefined;
@@ -76,7 +79,7 @@ export function open(host: HTMLElement, o: EditorOptions): EditorHandle {
     closeBrackets(),
     indentOnInput(),
     lintGutter(),
-    o.language ? [] : linter((v) => (v.state.doc.length === 0 ? [] : jsonParseLinter()(v)), { delay: 500 }),
+    o.language ? [] : linter((v) => (v.state.doc.length === 0 || v.state.doc.length > mostChecked ? [] : jsonParseLinter()(v)), { delay: 500 }),
     keymap.of([
       { key: "Mod-s", run: () => (tell(), o.onSave(), true) },
       ...closeBracketsKeymap, ...historyKeymap, ...lintKeymap,

@@ -1,6 +1,21 @@
 // Members and elements of JSON text, read and changed in place: all other text stays as it is, and
-// numbers keep their digits. The text has to be JSON.
-import { skipSpace, stringEnd } from "./jsontext";
+// numbers keep their digits. What is changed has to be JSON; of other text nothing is found from where it is none.
+
+/** skipSpace returns the index of the first character from i on that is not white space. */
+export function skipSpace(s: string, i: number): number {
+  while (i < s.length && " \t\r\n".includes(s[i]!)) i++;
+  return i;
+}
+
+/** stringEnd returns the index behind the string that begins at i. */
+export function stringEnd(s: string, i: number): number {
+  for (let end = s.indexOf('"', i + 1); end >= 0; end = s.indexOf('"', end + 1)) {
+    let escapes = end;
+    while (s[escapes - 1] === "\\" && escapes - 1 > i) escapes--;
+    if ((end - escapes) % 2 === 0) return end + 1;
+  }
+  return s.length;
+}
 
 /** Part is a member of an object, or an element of an array, whose name is "". */
 export interface Part {
@@ -16,10 +31,11 @@ export function* eachPart(json: string, at = 0): Generator<Part> {
   if (json[open] !== "{" && json[open] !== "[") return;
   for (let i = skipSpace(json, open + 1); i < json.length && json[i] !== "}" && json[i] !== "]"; ) {
     const begin = i;
-    let name = "";
+    let name: string | undefined = "";
     if (json[open] === "{") {
       const end = stringEnd(json, i);
-      name = JSON.parse(json.slice(i, end)) as string;
+      name = nameOf(json.slice(i, end));
+      if (name === undefined) return;
       i = skipSpace(json, skipSpace(json, end) + 1);
     }
     const to = valueEnd(json, i);
@@ -34,19 +50,39 @@ export function parts(json: string, at = 0): Part[] {
   return [...eachPart(json, at)];
 }
 
+const structure = /["{}[\]]/g; // stateful: only valueEnd uses it, from where it sets it to
+
 /** valueEnd returns the index behind the value that begins at i. */
 function valueEnd(json: string, i: number): number {
   if (json[i] === '"') return stringEnd(json, i);
-  const nested = json[i] === "{" || json[i] === "[";
-  const next = nested ? /["{}[\]]/g : /[,}\]\s]/g;
-  next.lastIndex = i;
-  for (let depth = 0, at = next.exec(json); at; at = next.exec(json)) {
-    if (!nested) return at.index;
-    if (at[0] === '"') next.lastIndex = stringEnd(json, at.index);
+  if (json[i] !== "{" && json[i] !== "[") {
+    while (i < json.length && !endsScalar(json.charCodeAt(i))) i++;
+    return i;
+  }
+  let depth = 0;
+  structure.lastIndex = i;
+  for (let at = structure.exec(json); at; at = structure.exec(json)) {
+    if (at[0] === '"') structure.lastIndex = stringEnd(json, at.index);
     else depth += at[0] === "{" || at[0] === "[" ? 1 : -1;
-    if (depth === 0) return next.lastIndex;
+    if (depth === 0) return structure.lastIndex;
   }
   return json.length;
+}
+
+/** endsScalar reports whether a character is one of , ] } and white space. */
+function endsScalar(code: number): boolean {
+  return code === 0x2c || code === 0x5d || code === 0x7d || code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+/** nameOf reads the name of a member, which may be of a text that is no JSON. */
+function nameOf(token: string): string | undefined {
+  if (token[0] !== '"') return undefined;
+  if (!token.includes("\\")) return token.slice(1, -1);
+  try {
+    return JSON.parse(token) as string;
+  } catch {
+    return undefined;
+  }
 }
 
 /** lastOf returns the index of the last part of that name, which is the one that counts; -1: none. */

@@ -1,16 +1,40 @@
 // JSON as text. Numbers of documents may have more digits than those of JavaScript, and members an
 // order: so a document is never parsed and printed again, only laid out.
+import { membersOf, skipSpace, stringEnd } from "./jsonparts";
+import { Slice } from "./slice";
 
 // Deeper lines begin where the deepest of these does, or a small document of deep arrays would be
 // laid out as one that no browser can hold.
 const starts = Array.from({ length: 40 }, (_, depth) => "\n" + "  ".repeat(depth));
 
-/** layOut puts each member of JSON on a line of its own, and changes no token. */
-export function layOut(json: string): string {
-  const out: string[] = [];
+/** layOut puts each member of JSON on a line of its own, and changes no token. The page answers meanwhile. */
+export async function layOut(json: string, signal?: AbortSignal): Promise<string> {
+  const parts: string[] = [];
+  const slice = new Slice(signal);
+  for (const part of layingOut(json)) {
+    parts.push(part);
+    if (slice.over()) await slice.pause();
+  }
+  return parts.join("");
+}
+
+/** longText is from how many characters on lines begin further left. */
+const longText = 1_000_000;
+
+/** piecesOfPart is how many pieces of the text make one part. */
+const piecesOfPart = 4096;
+
+/** layingOut returns the text that is laid out, part by part. */
+export function* layingOut(json: string): Generator<string> {
+  const deepest = json.length > longText ? 4 : starts.length - 1;
+  let out: string[] = [];
   let depth = 0;
-  const line = () => out.push(starts[Math.min(depth, starts.length - 1)]!);
+  const line = () => out.push(starts[Math.min(depth, deepest)]!);
   for (let i = 0; i < json.length; ) {
+    if (out.length >= piecesOfPart) {
+      yield out.join("");
+      out = [];
+    }
     const c = json[i]!;
     switch (c) {
       case " ":
@@ -63,58 +87,16 @@ export function layOut(json: string): string {
       }
     }
   }
-  return out.join("");
-}
-
-/** skipSpace returns the index of the first character from i on that is not white space. */
-export function skipSpace(s: string, i: number): number {
-  while (i < s.length && " \t\r\n".includes(s[i]!)) i++;
-  return i;
-}
-
-/** stringEnd returns the index behind the string that begins at i. */
-export function stringEnd(s: string, i: number): number {
-  for (let end = s.indexOf('"', i + 1); end >= 0; end = s.indexOf('"', end + 1)) {
-    let escapes = end;
-    while (s[escapes - 1] === "\\" && escapes - 1 > i) escapes--;
-    if ((end - escapes) % 2 === 0) return end + 1;
-  }
-  return s.length;
+  yield out.join("");
 }
 
 /** revAt returns where the revision in the text of a document lies: [from, to). Of several the last one counts. */
 function revAt(document: string): [number, number] | undefined {
-  let depth = 0;
   let found: [number, number] | undefined;
-  for (let i = 0; i < document.length; ) {
-    const c = document[i]!;
-    if (c === '"') {
-      const end = stringEnd(document, i);
-      const colon = skipSpace(document, end);
-      if (depth === 1 && document[colon] === ":" && isRev(document.slice(i, end))) {
-        const from = skipSpace(document, colon + 1);
-        let to = document[from] === '"' ? stringEnd(document, from) : from;
-        while (to < document.length && !",}]\n".includes(document[to]!)) to++;
-        found = [from, to];
-        i = to;
-        continue;
-      }
-      i = end;
-      continue;
-    }
-    if (c === "{" || c === "[") depth++;
-    if (c === "}" || c === "]") depth--;
-    i++;
+  for (const [name, value, , to] of membersOf(document)) {
+    if (name === "_rev") found = [to - value.length, to];
   }
   return found;
-}
-
-function isRev(token: string): boolean {
-  try {
-    return token === '"_rev"' || (token.includes("\\") && JSON.parse(token) === "_rev");
-  } catch {
-    return false;
-  }
 }
 
 /** revOf returns the revision in the text of a document, "" when there is none. */

@@ -2,8 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { address, ask } from "./api";
 import { attachmentPath, type Attachment } from "./attachment";
-import { EditorBox } from "./editorbox";
-import { layOut } from "./jsontext";
+import { JSONBox } from "./json_box";
 import { useLoad } from "./load";
 import { Refusal, bytes, visible } from "./parts";
 import { baseType, previewKind } from "./preview_kind";
@@ -89,7 +88,7 @@ function Text({ db, id, of, json }: Props & { json: boolean }) {
     <>
       {!all && <p class="note">These are the first {bytes(mostText)} of {bytes(of.length)}.</p>}
       {json
-        ? <EditorBox key={text} label={`Preview of ${visible(of.name)}`} text={layOut(text)} readOnly />
+        ? <JSONBox label={`Preview of ${visible(of.name)}`} json={text} />
         : <pre class="scroll" tabIndex={0} role="region" aria-label={`Preview of ${visible(of.name)}`}>{visibleLines(text)}</pre>}
     </>
   );

@@ -1,14 +1,16 @@
 // Two revisions of a document beside each other.
 import { documentPath, query, text } from "./api";
 import { short } from "./documents";
-import { EditorBox } from "./editorbox";
-import { layOut } from "./jsontext";
+import { JSONBox } from "./json_box";
 import { useLoad } from "./load";
 import { membersOf } from "./jsonparts";
 import { Name, Refusal } from "./parts";
 import type { User } from "./session";
 
 const mostNames = 20;
+
+/** mostCompared is how many characters two texts have that are compared field by field. */
+const mostCompared = 2_000_000;
 
 export function SideBySide({ db, id, revs, user }: { db: string; id: string; revs: string[]; user: User }) {
   const texts = useLoad(
@@ -26,7 +28,7 @@ export function SideBySide({ db, id, revs, user }: { db: string; id: string; rev
         {revs.map((rev, i) => (
           <section key={rev} class="beside" aria-label={`Revision ${rev}`}>
             <h2><code title={rev}>{short(rev)}</code></h2>
-            <EditorBox label={`Revision ${rev}`} text={layOut(texts.value![i]!)} readOnly />
+            <JSONBox label={`Revision ${rev}`} json={texts.value![i]!} />
           </section>
         ))}
       </div>
@@ -36,6 +38,7 @@ export function SideBySide({ db, id, revs, user }: { db: string; id: string; rev
 
 /** Differences names the fields that are not the same. */
 function Differences({ left, right }: { left: string; right: string }) {
+  if (left.length + right.length > mostCompared) return <p class="differences">They are too large to be compared field by field.</p>;
   const fields = (json: string) => new Map([...membersOf(json)].map(([name, value]) => [name, value]));
   const [l, r] = [fields(left), fields(right)];
   const names = [...new Set([...l.keys(), ...r.keys()])].filter((n) => n !== "_rev" && l.get(n) !== r.get(n));
