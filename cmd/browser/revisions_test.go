@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// conflicting stores a document with three live leaves, a deleted one, and two whose ancestors are not known.
+// conflicting stores a document with four live leaves, of which two do not know all their ancestors, one less than the other, and a deleted one.
 func conflicting(s *server) {
 	s.call("PUT", "/pond", "", 201)
 	leaf := func(members, path string, start int) string {
@@ -19,6 +19,7 @@ func conflicting(s *server) {
 		leaf(`"legs":5,"color":"green"`, `"dddddddddddddddddddddddddddddddd","bb","aa"`, 3),
 		leaf(`"_deleted":true`, `"ee","aa"`, 2),
 		leaf(`"legs":6`, `"ff","77","66","55","44","33","22"`, 9),
+		leaf(`"legs":8`, `"fe","77","66","55","44","33","22","11"`, 9),
 	}, ",")+`]}`, 201)
 }
 
@@ -33,18 +34,18 @@ func TestConflictIsResolved(t *testing.T) {
 	if text := c.editorText(); strings.Contains(text, "_conflicts") {
 		t.Errorf("the editor shows %s", text)
 	}
-	c.press("Revisions: 2 conflicts")
-	c.says("3 revisions in conflict, 1 deleted leaf.")
-	c.until(`document.querySelectorAll("svg.revisions a").length === 4`)
+	c.press("Revisions: 3 conflicts")
+	c.says("4 revisions in conflict, 1 deleted leaf.")
+	c.until(`document.querySelectorAll("svg.revisions a").length === 5`)
 	states := eval[string](c, `[...document.querySelectorAll("svg.revisions a")].map((a) => a.ariaLabel).sort().join("; ")`)
-	if want := "2-ee, deleted; 3-cccccccccccccccccccccccccccccccc, conflict; 3-dddddddddddddddddddddddddddddddd, conflict; 9-ff, winner"; states != want {
+	if want := "2-ee, deleted; 3-cccccccccccccccccccccccccccccccc, conflict; 3-dddddddddddddddddddddddddddddddd, conflict; 9-fe, conflict; 9-ff, winner"; states != want {
 		t.Errorf("leaves %s, want %s", states, want)
 	}
-	for _, text := range []string{"2 older", "5 more", "1-aa", "2-bb"} {
+	for _, text := range []string{"1 older", "5 more", "2-11", "8-77", "1-aa", "2-bb"} {
 		c.until(`document.querySelector("svg.revisions").textContent.includes(` + quote(text) + `)`)
 	}
 	c.until(`document.querySelectorAll(".editor").length === 2`)
-	c.says("Different: legs, color")
+	c.says("Different: legs")
 	c.until(`[...document.querySelectorAll(".editor")].every((e) => e.shadowRoot?.textContent.includes("legs"))`)
 	c.shot("tree")
 	c.accessible()
@@ -54,12 +55,12 @@ func TestConflictIsResolved(t *testing.T) {
 	c.until(`new URLSearchParams(location.hash.split("?")[1]).getAll("rev").includes("2-ee")`)
 	c.until(`[...document.querySelectorAll(".editor")].some((e) => e.shadowRoot?.textContent.includes('"_deleted": true'))`)
 	c.exec("keep", `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("3-cccc")).querySelector("button").click()`)
-	c.says("is kept. 2 revisions in conflict with it are deleted")
+	c.says("is kept. 3 revisions in conflict with it are deleted")
 	c.shot("ask")
 	c.accessible()
-	c.press("Delete 2 revisions")
-	c.says("2 revisions deleted.")
-	c.says("No conflict, 3 deleted leaves.")
+	c.press("Delete 3 revisions")
+	c.says("3 revisions deleted.")
+	c.says("No conflict, 4 deleted leaves.")
 	doc := s.call("GET", "/pond/frog?conflicts=true", "", 200)
 	if doc["_rev"] != "3-cccccccccccccccccccccccccccccccc" || doc["_conflicts"] != nil {
 		t.Errorf("it is now %v", doc)
@@ -75,11 +76,11 @@ func TestConflictChangesMeanwhile(t *testing.T) {
 	c := newScreen(t, s)
 	c.open("#/revisions/pond/frog")
 	c.logIn("adm", "pass")
-	c.says("3 revisions in conflict")
+	c.says("4 revisions in conflict")
 	rev := s.call("PUT", "/pond/frog", `{"_rev":"9-ff","legs":7}`, 201)["rev"]
 	c.exec("keep", `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("3-cccc")).querySelector("button").click()`)
-	c.press("Delete 2 revisions")
-	c.says("1 revision deleted. Not deleted: 9-ff: somebody has changed it meanwhile.")
+	c.press("Delete 3 revisions")
+	c.says("2 revisions deleted. Not deleted: 9-ff: somebody has changed it meanwhile.")
 	c.says("2 revisions in conflict")
 	if doc := s.call("GET", "/pond/frog", "", 200); doc["_rev"] != rev {
 		t.Errorf("it is now %v", doc)

@@ -68,6 +68,7 @@ export function Documents({ db, place, user }: { db: string; place: Place; user:
         {user.roles.includes("_admin") && <button type="button" class="danger" onClick={() => setDeleting("database")}>Delete database</button>}
       </header>
       {page.problem && <Refusal of={page.problem} again={page.again} />}
+      {info.problem && !page.problem && <Refusal of={info.problem} again={info.again} />}
       <div class="bar">
         <span class="quiet grow">
           {listing?.total_rows != null && <>{count(listing.total_rows)} {listing.total_rows === 1 ? "document" : "documents"}</>}

@@ -51,9 +51,10 @@ function join(leaves: Leaf[]): Node[] {
     let below = node(leaf.rev);
     below.leaf = leaf;
     for (const rev of leaf.path.slice(1)) {
-      if (below.parent) break; // the rest is known from another leaf
-      below.parent = node(rev);
-      below.parent.children.push(below);
+      if (!below.parent) { // another leaf may know less of what they have in common
+        below.parent = node(rev);
+        below.parent.children.push(below);
+      }
       below = below.parent;
     }
   }
