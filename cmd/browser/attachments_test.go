@@ -15,6 +15,7 @@ import (
 
 // pictureOf is a PNG of some pixels.
 func pictureOf(t *testing.T) string {
+	t.Helper()
 	var out bytes.Buffer
 	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ new PerformanceObserver((list) => longTasks.push(...list.getEntries().map((e) =>
 
 // newMeasured is a screen whose pages note their long tasks.
 func newMeasured(t *testing.T, s *server) *screen {
+	t.Helper()
 	c := newScreen(t, s)
 	c.run("note long tasks", command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: longTasks}))
 	return c
