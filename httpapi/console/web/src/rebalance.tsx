@@ -51,7 +51,7 @@ export function Rebalancing({ of, again }: { of: Rebalance; again: () => void })
       {of.refused && <p class="note">Moves are not begun: {visible(of.refused)}</p>}
       <Moves label="Moves under way" of={of.running} />
       <Moves label="Moves that failed" of={of.failures ?? []} />
-      {(of.left ?? []).map((l) => <p class="quiet" key={l.why}>{plural(l.copies, "copy stays", "copies stay")}: {visible(l.why)}</p>)}
+      {(of.left ?? []).map((l) => <p class="quiet" key={l.why}>{plural(l.copies, "copy is left as it is", "copies are left as they are")}: {visible(l.why)}</p>)}
       {planning && <PlanDialog close={() => setPlanning(false)} done={again} />}
       {cancelling && <CancelDialog close={() => setCancelling(false)} done={again} />}
     </section>
@@ -142,7 +142,7 @@ function PlanDialog({ close, done }: Props) {
               </table>
             </div>
             {p.away && p.away.length > 0 && <p class="note">Nothing moves from or to {p.away.map(visible).join(", ")}: away.</p>}
-            {p.total_left > 0 && <p class="note">{plural(p.total_left, "copy stays", "copies stay")} as they should not: {visible(p.left?.[0]?.why ?? "")}</p>}
+            {p.total_left > 0 && <p class="note">{plural(p.total_left, "copy is left as it is", "copies are left as they are")}: {visible(p.left?.[0]?.why ?? "")}</p>}
             <Moves label="Moves" of={p.moves ?? []} />
           </>
         )}
