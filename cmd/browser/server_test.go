@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -30,7 +31,7 @@ func TestReplications(t *testing.T) {
 	c.fill("Source: database", "pond")
 	c.fill("Source: account", "adm")
 	c.fill("Source: password", "pass")
-	c.fill("Target: database", "http://adm:pass@"+s.host+"/lake")
+	c.fill("Target: database", "http://"+s.host+"/lake")
 	c.exec("choose", `for (const n of ["create", "continuous"]) document.querySelector("input[name=" + n + "]").click();
 		document.querySelector("summary").click()`)
 	c.fill("Id of the document", "to-the-lake")
@@ -39,7 +40,12 @@ func TestReplications(t *testing.T) {
 	c.accessible()
 	c.press("Start replication")
 	c.says("Selector: this is not a JSON object.")
-	c.exec("selector", `document.querySelector("textarea[name=selector]").value = '{"legs":{"$gt":3}}'`)
+	c.exec("selector", `const f = document.querySelector("textarea[name=selector]"); f.value = '{"legs":{"$gt":3}}'; f.dispatchEvent(new Event("input", { bubbles: true }))`)
+	c.run("reload", chromedp.Reload())
+	c.until(`document.querySelector("textarea[name=selector]")?.value === '{"legs":{"$gt":3}}'`)
+	c.fill("Source: password", "pass") // no draft keeps it
+	c.fill("Target: password", "pass")
+	c.fill("Target: account", "adm")
 	c.press("Start replication")
 	c.says("to-the-lake")
 	c.says("1 document written")
@@ -65,6 +71,52 @@ func TestReplications(t *testing.T) {
 	c.press("Cancel the replication")
 	c.says("No document asks for a replication.")
 	s.call("GET", "/_replicator/to-the-lake", "", 404)
+}
+
+// A password in a URL goes where no view shows it.
+func TestReplicationURLWithPassword(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/replications")
+	c.says("No document")
+	c.open("#/replicate?source=pond")
+	c.fill("Source: account", "adm")
+	c.fill("Source: password", "pa/ss")
+	c.fill("Target: database", "http://adm:pa%2Fss@"+s.host+"/lake")
+	c.exec("more", `document.querySelector("summary").click()`)
+	c.fill("Id of the document", "moved")
+	c.press("Start replication")
+	c.says("moved")
+	doc := s.call("GET", "/_replicator/moved", "", 200)
+	want := `{"auth":{"basic":{"password":"pa/ss","username":"adm"}},"url":"http://` + s.host
+	if got := quote(doc["source"]); got != want+`/pond"}` {
+		t.Errorf("the source is %s", got)
+	}
+	if got := quote(doc["target"]); got != want+`/lake"}` {
+		t.Errorf("the target is %s", got)
+	}
+}
+
+// No view of the server makes the page wider than the window of a telephone.
+func TestNarrowServerViews(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/users")
+	s.call("PUT", "/pond", "", 201)
+	s.account("somebody-with-a-long-name-that-does-not-fit", "secret")
+	s.call("PUT", "/_replicator/long", `{"source":"http://127.0.0.1:1/`+strings.Repeat("long", 30)+`","target":"http://127.0.0.1:1/pond"}`, 201)
+	c.says("Log out")
+	c.run("narrow", command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1}))
+	for view, text := range map[string]string{
+		"users": "somebody", "replications": "long", "replicate": "Start replication", "tasks": "Active tasks", "configuration": "[chttpd]",
+		"cluster": "Resharding", "figures": "Newest values", "security/pond": "Save permissions", "shards/pond": "Split …",
+	} {
+		c.open("#/" + view)
+		c.says(text)
+		c.shot(strings.ReplaceAll(view, "/", "-"))
+		if eval[bool](c, `document.documentElement.scrollWidth > innerWidth`) {
+			t.Errorf("%s is wider than the window", view)
+		}
+	}
+	c.accessible()
 }
 
 // What goes wrong with a replication is told, and one without a document is seen and cancelled.

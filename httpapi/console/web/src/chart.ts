@@ -30,7 +30,7 @@ export function open(host: HTMLElement, nodes: string[], columns: uPlot.AlignedD
       width: Math.max(host.clientWidth, 100), height,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, sync: { key: "figures" } },
-      scales: { y: { range: (_u, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
+      scales: { x: { range: (_u, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_u, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
       axes: [{ ...axis, size: 24, space: 70, values: (_u, times) => times.map(clock) }, { ...axis, size: 44, values: (_u, ticks) => ticks.map((t) => valueWords(t)) }],
       series: [{}, ...nodes.map((label, i) => ({
         label, stroke: color(`--series-${i % 8}`), width: 1.5, dash: dashes[i % dashes.length], points: { size: 4 },

@@ -38,7 +38,7 @@ export function View({ place, user }: { place: Place; user: User }) {
     if (kind === "configuration") return <Configuration place={place} user={user} />;
     if (kind === "figures") return <Figures user={user} />;
     if (kind === "cluster") return <Cluster />;
-    if (kind === "replicate") return <Replicate place={place} />;
+    if (kind === "replicate") return <Replicate place={place} user={user} />;
   }
   const reserved = id?.startsWith("_") && !/^_(design|local)\//.test(id);
   if (more.length === 0 && db !== undefined && !reserved) {
