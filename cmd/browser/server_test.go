@@ -99,7 +99,7 @@ func TestReplicationURLWithPassword(t *testing.T) {
 // No view of the server makes the page wider than the window of a telephone.
 func TestNarrowServerViews(t *testing.T) {
 	t.Parallel()
-	s, c := newAdminScreen(t, "#/users")
+	s, c := newAdminScreen(t, "#/tasks")
 	s.call("PUT", "/pond", "", 201)
 	s.account("somebody-with-a-long-name-that-does-not-fit", "secret")
 	s.call("PUT", "/_replicator/long", `{"source":"http://127.0.0.1:1/`+strings.Repeat("long", 30)+`","target":"http://127.0.0.1:1/pond"}`, 201)
@@ -189,6 +189,14 @@ func TestPermissions(t *testing.T) {
 	c.says("Somebody else has changed these permissions meanwhile.")
 	c.run("reload", chromedp.Reload())
 	c.says("Everybody may read and write documents, even without an account")
+	s.account("ada", "secret")
+	c.press("Log out")
+	c.press("Log in")
+	c.logIn("ada", "secret")
+	c.says("Log out")
+	c.fill("Add to Members: accounts", "ada")
+	c.press("Save permissions")
+	c.says("You are not a db or server admin.")
 }
 
 // Accounts are made, get other roles and passwords, and are deleted.
