@@ -126,6 +126,7 @@ func TestShards(t *testing.T) {
 	s.call("PUT", "/pond/_security", "{}", 200)
 	s.account("ada", "secret")
 	c.press("Log out")
+	c.says("Password")
 	c.open("#/shards/pond")
 	c.says("60000000-7fffffff")
 	c.until(`![...document.querySelectorAll("button")].some((b) => b.innerText === "Split …")`)

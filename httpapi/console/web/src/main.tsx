@@ -23,7 +23,10 @@ function Console() {
   const name = user?.name;
   // An account that may not do something is told so by the view; only one that the server does not
   // know any more, or none at all, is asked to log in.
-  useEffect(() => onRefused(() => void whoAmI().then((now) => now.name === null && setAsked(true), () => {})), []);
+  useEffect(() => onRefused(() => {
+    const at = location.hash; // a view that has gone meanwhile asks for nothing
+    void whoAmI().then((now) => now.name === null && location.hash === at && setAsked(true), () => {});
+  }), []);
   useEffect(() => {
     if (name === null) setAsked(false); // another view may be open to all
   }, [place, name]);
