@@ -164,3 +164,25 @@ func TestFigures(t *testing.T) {
 	c.says("Password")
 	c.until("sessionStorage.length === 0")
 }
+
+// A job waits while all are stopped, which is told, as is that it cannot be resumed alone.
+func TestReshardJobs(t *testing.T) {
+	t.Parallel()
+	s, c := newAdminScreen(t, "#/cluster")
+	c.says("No shard is split, merged or moved.")
+	s.call("PUT", "/_reshard/state", `{"state":"stopped","reason":"by the test"}`, 200)
+	s.call("PUT", "/pond?q=1", "", 201)
+	c.open("#/shards/pond")
+	c.press("Split …")
+	c.press("Split")
+	c.says("Split")
+	c.open("#/cluster")
+	c.says("No jobs run on this cluster: by the test")
+	c.press("Resume")
+	c.until(`document.querySelector(".refusal") !== null`)
+	c.shot("stopped")
+	c.accessible()
+	s.call("PUT", "/_reshard/state", `{"state":"running"}`, 200)
+	c.says("completed")
+	c.until(`!document.body.innerText.includes("No jobs run")`)
+}
