@@ -1,0 +1,110 @@
+// The feed of changes of a database: its request, and the reading of what comes.
+import { Problem, answer, path, query } from "./api";
+
+export interface Change {
+  n: number; // counts what has come
+  seq: string;
+  id: string;
+  revs: string[];
+  deleted: boolean;
+  at: string; // when it came, as a clock shows it
+}
+
+/** Asked is what the address of a feed says. */
+export interface Asked {
+  filter: string; // "", a built-in one, or "function"
+  value: string; // ids, one on a line; a selector; DESIGN/VIEW; DESIGN/FILTER
+  args: string; // for a function: a=1&b=2
+  start: boolean; // from the beginning, not from now on
+}
+
+export function askedOf(params: URLSearchParams): Asked {
+  const given = (name: string) => params.get(name) ?? "";
+  return { filter: given("filter"), value: given("value"), args: given("args"), start: given("since") === "0" };
+}
+
+export function paramsOf(a: Asked): Record<string, string | undefined> {
+  return { filter: a.filter || undefined, value: a.value || undefined, args: a.args || undefined, since: a.start ? "0" : undefined };
+}
+
+/** heartbeat is how often the server sends something, and silence how long it may send nothing, in milliseconds. */
+const heartbeat = 10_000, silence = 35_000;
+
+/** requestOf returns the address and the body of a feed. */
+export function requestOf(db: string, a: Asked, since: string): { to: string; body?: string } {
+  const of = { feed: "continuous", heartbeat, since };
+  const at = (more: Record<string, string | undefined>) => path(db, "_changes") + query({ ...of, ...more });
+  switch (a.filter) {
+    case "":
+      return { to: at({}) };
+    case "_doc_ids": {
+      const ids = a.value.split("\n").map((id) => id.trim()).filter((id) => id !== "");
+      return { to: at({ filter: a.filter }), body: JSON.stringify({ doc_ids: ids }) };
+    }
+    case "_selector":
+      return { to: at({ filter: a.filter }), body: `{"selector":${a.value.trim() || "null"}}` }; // as it was written: the server reads it
+    case "_view":
+      return { to: at({ filter: a.filter, view: a.value }) };
+    case "function": {
+      const args = Object.fromEntries(new URLSearchParams(a.args));
+      return { to: path(db, "_changes") + query({ ...args, ...of, filter: a.value }) };
+    }
+    default:
+      return { to: at({ filter: a.filter }) };
+  }
+}
+
+interface Line {
+  seq?: string;
+  id?: string;
+  changes?: { rev: string }[];
+  deleted?: boolean;
+  error?: string;
+  reason?: string;
+}
+
+/**
+ * follow reads a feed until it ends, which is always an error. heard is called for each part that comes,
+ * with its changes: none in a heartbeat.
+ */
+export async function follow(to: string, body: string | undefined, signal: AbortSignal, heard: (of: Line[]) => void): Promise<never> {
+  const call = new AbortController();
+  const abort = () => call.abort();
+  signal.addEventListener("abort", abort);
+  let silent = setTimeout(abort, silence);
+  try {
+    const got = await answer(to, { method: body === undefined ? "GET" : "POST", body, signal: call.signal });
+    const reader = got.body!.getReader();
+    const text = new TextDecoder();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      clearTimeout(silent);
+      silent = setTimeout(abort, silence);
+      const lines = (rest + text.decode(value, { stream: true })).split("\n");
+      rest = lines.pop()!;
+      const all = lines.filter((l) => l.trim() !== "").map((l) => JSON.parse(l) as Line);
+      const wrong = all.find((l) => l.error !== undefined);
+      if (wrong) throw new Problem(0, wrong.error!, wrong.reason ?? "");
+      heard(all.filter((l) => l.id !== undefined));
+    }
+  } catch (e) {
+    if (signal.aborted || e instanceof Problem) throw e;
+  } finally {
+    clearTimeout(silent);
+    signal.removeEventListener("abort", abort);
+    call.abort();
+  }
+  throw new Problem(0, "no answer", "The connection broke off.");
+}
+
+/** wait is how long to wait before try n, from 0 on, in milliseconds. */
+export function wait(n: number): number {
+  return Math.min(1000 * 2 ** n, 30_000);
+}
+
+/** final reports whether trying again is of no use. */
+export function final(p: Problem): boolean {
+  return p.status >= 400 && p.status < 500 && p.status !== 408 && p.status !== 429;
+}
