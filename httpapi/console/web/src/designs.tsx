@@ -1,10 +1,11 @@
 // The design documents of a database: their views, search indexes and functions.
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { path, query, text } from "./api";
 import { type Design, designsOf, stateOf } from "./designdoc";
 import { useLoad } from "./load";
 import { DatabaseNavigation } from "./navigation";
-import { Name, Refusal, Title, bytes, count } from "./parts";
+import { NewFunction } from "./newfunction";
+import { Name, Refusal, Title, bytes, count, visible } from "./parts";
 import { link, type Place } from "./route";
 import { short } from "./documents";
 import type { User } from "./session";
@@ -18,6 +19,7 @@ export function View({ place, user }: { place: Place; user: User }) {
     const range = { startkey: JSON.stringify(from), endkey: JSON.stringify("_design0"), include_docs: true, limit: pageSize + 1 };
     return designsOf(await text(path(db, "_all_docs") + query(range), { signal }));
   }, [db, from, user.name]);
+  const [making, setMaking] = useState(false);
   const shown = page.value?.slice(0, pageSize) ?? [];
   const next = page.value?.[pageSize]?.id;
   return (
@@ -26,6 +28,7 @@ export function View({ place, user }: { place: Place; user: User }) {
       <header class="bar">
         <Title text={`Views of ${db}`}>Views and search indexes</Title>
         <span class="quiet">of <a href={link(["db", db])}><Name of={db} /></a></span>
+        <button type="button" onClick={() => setMaking(true)}>New function</button>
         <a class="button main" href={link(["view", db])}>New view</a>
       </header>
       {page.problem && <Refusal of={page.problem} again={page.again} />}
@@ -36,6 +39,7 @@ export function View({ place, user }: { place: Place; user: User }) {
         {place.params.has("from") && <a href={link(["designs", db])}>First page</a>}
         {next !== undefined && <a href={link(["designs", db], { from: next })}>Next page</a>}
       </nav>
+      {making && <NewFunction db={db} designs={shown.filter((d) => !d.query).map((d) => d.name)} close={() => setMaking(false)} />}
     </main>
   );
 }
@@ -78,6 +82,7 @@ function DesignCard({ db, of: d }: { db: string; of: Design }) {
                   <li key={s.info + s.name}>
                     <a href={link(["search", db, d.name, s.name], { engine: s.engine })}><Name of={s.name} /></a>
                     {s.engine && <span class="quiet"> nouveau</span>}
+                    {!d.query && <a class="aside" href={link(["function", db, d.name, s.engine ?? "indexes", s.name])} aria-label={`Function of ${visible(s.name)}`}>function</a>}
                     <State db={db} id={d.id} info={`${s.info}/${encodeURIComponent(s.name)}`} />
                   </li>
                 ))}
@@ -88,10 +93,10 @@ function DesignCard({ db, of: d }: { db: string; of: Design }) {
         {d.functions.map((f) => (
           <>
             <dt>{f.kind[0]!.toUpperCase() + f.kind.slice(1)}</dt>
-            <dd><ul>{f.names.map((n) => <li key={n}><Name of={n} /></li>)}</ul></dd>
+            <dd><ul>{f.names.map((n) => <li key={n}><a href={link(["function", db, d.name, f.kind, n])}><Name of={n} /></a></li>)}</ul></dd>
           </>
         ))}
-        {d.validates && <><dt>Validation</dt><dd>of each document that is written</dd></>}
+        {d.validates && <><dt>Validation</dt><dd><a href={link(["function", db, d.name, "validate_doc_update"])}>of each document that is written</a></dd></>}
       </dl>
     </section>
   );

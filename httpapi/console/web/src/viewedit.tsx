@@ -51,10 +51,12 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
   const reducer = useRef<EditorHandle | undefined>(undefined);
   const names = useRef<HTMLFormElement>(null);
   const trying = useRef<AbortController | undefined>(undefined);
+  const made = useRef(false); // a new view is saved: its draft is over
   useEffect(() => () => trying.current?.abort(), []);
 
   const current = (): Source => ({ map: map.current?.text() ?? now.current.map, reduce: reducer.current?.text() ?? now.current.reduce });
   const edited = () => {
+    if (made.current) return;
     now.current = current();
     const differs = !same(now.current, stored() ?? blank);
     setChanged(differs);
@@ -82,6 +84,7 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
     const got = await ask(documentPath(db, "_design/" + ddoc), { method: "PUT", body });
     const { rev } = (await got.json()) as { rev: string };
     dropDraft(of);
+    made.current = of.id === "_view//";
     setTheirs(undefined);
     base.current = withRev(body, rev);
     setNote(got.status === 202 ? `Accepted as revision ${short(rev)}, not yet by enough copies.` : `Saved as revision ${short(rev)}.`);

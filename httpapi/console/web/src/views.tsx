@@ -10,6 +10,7 @@ const indexed = {
   designs: { of: lazy(() => import("./designs").then((m) => m.View)), segments: [2] },
   view: { of: lazy(() => import("./view").then((m) => m.View)), segments: [2, 4] },
   search: { of: lazy(() => import("./search").then((m) => m.View)), segments: [4] },
+  function: { of: lazy(() => import("./function").then((m) => m.View)), segments: [4, 5] },
   changes: { of: lazy(() => import("./changes").then((m) => m.View)), segments: [2] },
   mango: { of: lazy(() => import("./mango").then((m) => m.View)), segments: [2] },
 };
