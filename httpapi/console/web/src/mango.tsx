@@ -56,11 +56,11 @@ export function View({ place, user }: { place: Place; user: User }) {
             <button type="button" onClick={() => ask(true)}>Explain</button>
             <button type="button" class="main" onClick={() => ask(false)}>Run</button>
           </div>
-          <Indexes db={db} turn={made} make={() => setMaking([])} />
         </section>
         {asked === undefined && <section class="rows" aria-label="Result"><p class="quiet">Run shows the documents that match, Explain how the server finds them. Ctrl-S runs too.</p></section>}
         {asked !== undefined && explain && <Explanation key={`${made} ${turn}`} db={db} query={asked} make={setMaking} />}
         {asked !== undefined && !explain && <Result key={`${made} ${turn}`} db={db} query={asked} bookmark={bookmark} make={setMaking} />}
+        <Indexes db={db} turn={made} make={() => setMaking([])} />
       </div>
       {making && <NewIndex db={db} fields={making} close={() => setMaking(undefined)} made={() => setMade((n) => n + 1)} />}
     </main>
@@ -72,7 +72,7 @@ function Result({ db, query, bookmark, make }: { db: string; query: string; book
     const body = requestOf(query, bookmark);
     return foundOf(await text(path(db, "_find"), { method: "POST", body, signal }), limitOf(query));
   }, [db, query, bookmark]);
-  const found = page.value;
+  const found = page.problem ? undefined : page.value;
   const missing = page.problem?.error === "no_usable_index" || found?.warnings.some((w) => w.startsWith("No matching index"));
   return (
     <section class="rows" aria-label="Result">
@@ -138,7 +138,7 @@ function Proposal({ query, make }: { query: string; make: (fields: string[]) => 
 
 function Explanation({ db, query, make }: { db: string; query: string; make: (fields: string[]) => void }) {
   const answer = useLoad(async (signal) => explainedOf(await text(path(db, "_explain"), { method: "POST", body: query, signal })), [db, query]);
-  const e = answer.value;
+  const e = answer.problem ? undefined : answer.value;
   return (
     <section class="rows" aria-label="Explanation">
       {answer.problem && <Refusal of={answer.problem} again={answer.again} />}

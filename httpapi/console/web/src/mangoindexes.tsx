@@ -20,14 +20,14 @@ export function Indexes({ db, turn, make }: { db: string; turn: number; make: ()
   const [deleting, setDeleting] = useState<Index>();
   const list = useLoad((signal) => json<{ total_rows: number; indexes: Index[] }>(path(db, "_index") + query({ limit: mostShown }), { signal }), [db, turn, deleted]);
   return (
-    <>
-      <header class="bar indexes">
+    <section class="indexes" aria-label="Indexes">
+      <header class="bar">
         <h2>Indexes</h2>
         <button type="button" onClick={make}>New index</button>
       </header>
       {list.problem && <Refusal of={list.problem} again={list.again} />}
       {list.value && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Indexes">
+        <div class="scroll" tabIndex={0} role="region" aria-label="List of indexes">
           <table>
             <thead>
               <tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">Fields</th><th scope="col"><span class="unseen">Delete</span></th></tr>
@@ -49,7 +49,7 @@ export function Indexes({ db, turn, make }: { db: string; turn: number; make: ()
       )}
       {list.value && list.value.total_rows > mostShown && <p class="quiet">The first {mostShown} of {count(list.value.total_rows)}.</p>}
       {deleting && <DeleteIndex db={db} of={deleting} close={() => setDeleting(undefined)} done={() => setDeleted((n) => n + 1)} />}
-    </>
+    </section>
   );
 }
 

@@ -28,8 +28,9 @@ export function Rows({ place, user, db, ddoc, view, reduces, partitioned, turn }
     const answer = await text(of + query(requestOf(asked, reduces)), { signal });
     return { rows: rowsOf(answer), total: /"total_rows":(\d+)/.exec(answer.slice(0, 100))?.[1] };
   }, [JSON.stringify(asked), reduces, turn, wanting]);
-  const rows = page.value?.rows.slice(0, pageSize) ?? [];
-  const next = page.value && nextOf(asked, page.value.rows);
+  const value = page.problem ? undefined : page.value; // what was there before is not what was asked for
+  const rows = value?.rows.slice(0, pageSize) ?? [];
+  const next = value && nextOf(asked, value.rows);
   const at = (a: Asked) => link(["view", db, ddoc, view], paramsOf(a));
   const first = { ...asked, from: undefined, fromID: undefined, skip: 0 };
   const isFirst = asked.from === undefined && asked.skip === 0;
@@ -40,11 +41,11 @@ export function Rows({ place, user, db, ddoc, view, reduces, partitioned, turn }
       {page.loading && <Waiting db={db} ddoc={ddoc} user={user} />}
       {wanting && <p class="quiet">This view is of one partition at a time: name it above.</p>}
       {rows.length > 0 && <RowTable db={db} rows={rows} busy={page.loading} />}
-      {page.value && rows.length === 0 && !page.loading && <p class="quiet">{isFirst ? "No rows." : "No rows from here on."}</p>}
+      {value && rows.length === 0 && !page.loading && <p class="quiet">{isFirst ? "No rows." : "No rows from here on."}</p>}
       <nav class="pages" aria-label="Pages">
         {!isFirst && <a href={at(first)}>First page</a>}
         {next && <a href={at(next)}>Next page</a>}
-        {page.value?.total && <span class="quiet">{count(Number(page.value.total))} {page.value.total === "1" ? "row" : "rows"} in the view</span>}
+        {value?.total && <span class="quiet">{count(Number(value.total))} {value.total === "1" ? "row" : "rows"} in the view</span>}
       </nav>
     </section>
   );
