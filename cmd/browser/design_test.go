@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // newPond is a server with a database of some frogs, and the console, where the administrator is logged in.
@@ -139,6 +141,31 @@ func TestConflictOfViews(t *testing.T) {
 	if text := quote(now); !strings.Contains(text, "emit(3)") || !strings.Contains(text, "emit(doc.color)") || !strings.Contains(text, `"theirs":1`) {
 		t.Errorf("stored: %s", text)
 	}
+}
+
+// A draft outlives a reload; what somebody else has saved meanwhile is not overwritten unseen.
+func TestDraftOfView(t *testing.T) {
+	t.Parallel()
+	s, c := newPond(t, 3)
+	const ddoc = "/pond/_design/frogs"
+	rev := s.call("PUT", ddoc, `{"views":{"a":{"map":"function (doc) { emit(1) }"}}}`, 201)["rev"]
+	c.open("#/view/pond/frogs/a")
+	c.says("3 rows in the view")
+	c.write("function (doc) { emit('mine') }")
+	c.until("sessionStorage.length === 1")
+	c.run("reload", chromedp.Reload())
+	c.says("The draft from before, not saved")
+	if text := c.editorText(); text != "function (doc) { emit('mine') }" {
+		t.Errorf("after a reload: %s", text)
+	}
+	s.call("PUT", ddoc, fmt.Sprintf(`{"_rev":%s,"views":{"a":{"map":"function (doc) { emit('theirs') }"}}}`, quote(rev)), 201)
+	c.run("reload", chromedp.Reload())
+	c.says("It has other functions for this view.")
+	c.until(`[...document.querySelectorAll("button")].find((b) => b.innerText === "Save").disabled`)
+	c.press("Take theirs")
+	c.until(`document.querySelector(".editor").shadowRoot.textContent.includes("theirs")`)
+	c.until("sessionStorage.length === 0")
+	c.says(`"theirs"`)
 }
 
 // An account without rights reads views, and is told that it may not save any.

@@ -27,6 +27,9 @@ export function paramsOf(a: Asked): Record<string, string | undefined> {
   return { filter: a.filter || undefined, value: a.value || undefined, args: a.args || undefined, since: a.start ? "0" : undefined };
 }
 
+/** noAnswer is the error of connections that broke off. */
+const noAnswer = "no answer";
+
 /** heartbeat is how often the server sends something, and silence how long it may send nothing, in milliseconds. */
 const heartbeat = 10_000, silence = 35_000;
 
@@ -96,7 +99,7 @@ export async function follow(to: string, body: string | undefined, signal: Abort
     signal.removeEventListener("abort", abort);
     call.abort();
   }
-  throw new Problem(0, "no answer", "The connection broke off.");
+  throw new Problem(0, noAnswer, "The connection broke off.");
 }
 
 /** wait is how long to wait before try n, from 0 on, in milliseconds. */
@@ -104,7 +107,7 @@ export function wait(n: number): number {
   return Math.min(1000 * 2 ** n, 30_000);
 }
 
-/** final reports whether trying again is of no use. */
+/** final reports whether trying again is of no use: the request is refused, or the feed says itself why it ends. */
 export function final(p: Problem): boolean {
-  return p.status >= 400 && p.status < 500 && p.status !== 408 && p.status !== 429;
+  return (p.status === 0 && p.error !== noAnswer) || p.status >= 400 && p.status < 500 && p.status !== 408 && p.status !== 429;
 }

@@ -44,6 +44,22 @@ export function View({ place, user }: { place: Place; user: User }) {
   );
 }
 
+/** Written is a draft: what is written, and what the design document had when it was begun. */
+interface Written {
+  text: string;
+  from?: string;
+}
+
+/** writtenOf reads a draft; one that cannot be read is none. */
+function writtenOf(draft: string | undefined): Written | undefined {
+  try {
+    const of = JSON.parse(draft ?? "null") as Written | null;
+    return typeof of?.text === "string" ? of : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 interface Props {
   of: Draft;
   ddoc: string;
@@ -55,33 +71,40 @@ interface Props {
 
 function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
   const base = useRef(design); // the design document that the server has
-  const stored = () => {
-    const there = get(base.current, ...member);
+  const functionOf = (design: string) => {
+    const there = get(design, ...member);
     return there === undefined ? undefined : string(there);
   };
-  const first = useRef(draftOf(of) ?? stored() ?? blank).current;
+  const stored = () => functionOf(base.current);
+  const draft = useRef(writtenOf(draftOf(of)));
+  const from = useRef(draft.current ? draft.current.from : stored()); // what was there when this was begun
+  const first = useRef(draft.current?.text ?? stored() ?? blank).current;
   const editor = useRef<EditorHandle | undefined>(undefined);
   const [changed, setChanged] = useState(first !== stored());
   const [busy, setBusy] = useState(false);
   const [note, setNote] = useState("");
   const [problem, setProblem] = useState<Problem>();
-  const [theirs, setTheirs] = useState<string>();
+  const [restored, setRestored] = useState(draft.current !== undefined);
+  const [theirs, setTheirs] = useState(from.current === stored() ? undefined : design); // what somebody else has saved meanwhile
   const edited = (now: string) => {
     setChanged(now !== stored());
     if (now === (stored() ?? blank)) dropDraft(of);
-    else keepDraft(of, now);
+    else keepDraft(of, JSON.stringify({ text: now, from: from.current }));
   };
-  const save = async (into = base.current) => {
-    if (busy) return;
+  const save = async (into?: string) => {
+    if (busy || (theirs !== undefined && into === undefined)) return; // which one wins is asked
     setBusy(true);
     setProblem(undefined);
     setNote("");
     const to = documentPath(of.db, "_design/" + ddoc);
     try {
-      const body = set(into, member, JSON.stringify(editor.current?.text() ?? first));
+      const source = editor.current?.text() ?? first;
+      const body = set(into ?? base.current, member, JSON.stringify(source));
       const got = await answer(to, { method: "PUT", body });
       const { rev } = (await got.json()) as { rev: string };
       base.current = withRev(body, rev);
+      from.current = source;
+      setRestored(false);
       setTheirs(undefined);
       setNote(got.status === 202 ? `Accepted as revision ${short(rev)}, not yet by enough copies.` : `Saved as revision ${short(rev)}.`);
       edited(editor.current?.text() ?? first);
@@ -95,6 +118,7 @@ function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
   };
   const take = (now: string) => {
     base.current = now;
+    from.current = stored();
     setTheirs(undefined);
     editor.current?.replace(stored() ?? blank); // tells edited
   };
@@ -106,7 +130,7 @@ function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
         <div class="note" role="alert">
           <p>
             Somebody else has saved revision <code>{short(revOf(theirs))}</code> of the design document meanwhile.{" "}
-            {get(theirs, ...member) === get(base.current, ...member) ? "This function is the same in it." : "This function is another one in it."}
+            {functionOf(theirs) === from.current ? "This function is the same in it." : "This function is another one in it."}
           </p>
           <div class="buttons">
             <button type="button" onClick={() => take(theirs)}>Take theirs</button>
@@ -118,9 +142,9 @@ function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
         <EditorBox label="Function" language="javascript" text={first} handle={editor} onChange={edited} onSave={() => void save()} />
       </div>
       <div class="buttons">
-        <span class="quiet" role="status">{busy ? "Saving …" : changed ? "Not saved" : note}</span>
-        <button type="button" disabled={!changed || busy} onClick={() => take(base.current)}>Discard changes</button>
-        <button type="button" class="main" disabled={!changed || busy} onClick={() => void save()}>Save</button>
+        <span class="quiet" role="status">{busy ? "Saving …" : changed ? (restored ? "The draft from before, not saved" : "Not saved") : note}</span>
+        <button type="button" disabled={!changed || busy || theirs !== undefined} onClick={() => take(base.current)}>Discard changes</button>
+        <button type="button" class="main" disabled={!changed || busy || theirs !== undefined} onClick={() => void save()}>Save</button>
       </div>
     </>
   );

@@ -11,7 +11,7 @@ import { revOf, withRev } from "./jsontext";
 import { asProblem, useLoad } from "./load";
 import { Refusal } from "./parts";
 import { go, link } from "./route";
-import { type Source, blank, blankReduce, builtIn, emptyDesign, same, sourceOf, withView } from "./viewsource";
+import { type Source, blank, blankReduce, builtIn, emptyDesign, same, sourceOf, withView, writtenOf } from "./viewsource";
 import { type Tried, sampleSize, tryView } from "./tryview";
 import type { User } from "./session";
 
@@ -25,28 +25,21 @@ interface Props {
   tried: (of: Tried) => void;
 }
 
-/** draft reads the draft of a view; one that cannot be read is none. */
-function draft(of: Draft): Source | undefined {
-  try {
-    const { map, reduce } = JSON.parse(draftOf(of) ?? "null") as Source;
-    return { map: String(map), reduce: String(reduce) };
-  } catch {
-    return undefined;
-  }
-}
-
 export function Definition({ db, ddoc, view, design, user, saved, tried }: Props) {
   const of: Draft = { owner: user.name ?? "", db, id: `_view/${ddoc ?? ""}/${view ?? ""}` };
   const base = useRef(design); // the design document that the server has
   const stored = () => (view !== undefined && base.current !== undefined ? sourceOf(base.current, view) : undefined);
-  const first = useRef(draft(of) ?? stored() ?? blank).current;
+  const draft = useRef(writtenOf(draftOf(of)));
+  const from = useRef(draft.current ? draft.current.from : stored()); // what was there when this was begun
+  const first = useRef(draft.current?.source ?? stored() ?? blank).current;
   const now = useRef<Source>({ ...first });
   const [reduce, setReduce] = useState(first.reduce);
   const [changed, setChanged] = useState(!same(first, stored() ?? blank));
   const [busy, setBusy] = useState("");
   const [note, setNote] = useState("");
   const [problem, setProblem] = useState<Problem>();
-  const [theirs, setTheirs] = useState<string>(); // the design document that somebody else has saved meanwhile
+  const [restored, setRestored] = useState(draft.current !== undefined);
+  const [theirs, setTheirs] = useState(same(from.current, stored()) ? undefined : design); // the design document that somebody else has saved meanwhile
   const map = useRef<EditorHandle | undefined>(undefined);
   const reducer = useRef<EditorHandle | undefined>(undefined);
   const names = useRef<HTMLFormElement>(null);
@@ -60,7 +53,7 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
     now.current = current();
     const differs = !same(now.current, stored() ?? blank);
     setChanged(differs);
-    if (differs) keepDraft(of, JSON.stringify(now.current));
+    if (differs) keepDraft(of, JSON.stringify({ source: now.current, from: from.current }));
     else dropDraft(of);
   };
   const choose = (kind: string) => {
@@ -87,11 +80,14 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
     made.current = of.id === "_view//";
     setTheirs(undefined);
     base.current = withRev(body, rev);
+    from.current = source;
+    setRestored(false);
     setNote(got.status === 202 ? `Accepted as revision ${short(rev)}, not yet by enough copies.` : `Saved as revision ${short(rev)}.`);
     edited(); // what was typed meanwhile stays
     saved(base.current);
   };
   const save = (into?: string) => act("Saving …", async () => {
+    if (theirs !== undefined && into === undefined) return; // which one wins is asked
     if (ddoc !== undefined && view !== undefined) return put(into ?? base.current ?? emptyDesign(ddoc), ddoc, view);
     const fields = new FormData(names.current!);
     const [d, v] = [String(fields.get("ddoc")), String(fields.get("view"))];
@@ -154,9 +150,10 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
       {theirs !== undefined && view !== undefined && (
         <Theirs
           design={theirs}
-          changed={!same(sourceOf(theirs, view), stored())}
+          changed={!same(sourceOf(theirs, view), from.current)}
           take={() => {
             base.current = theirs;
+            from.current = sourceOf(theirs, view);
             setTheirs(undefined);
             replace(sourceOf(theirs, view) ?? blank);
             saved(theirs);
@@ -165,10 +162,10 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
         />
       )}
       <div class="buttons">
-        <span class="quiet" role="status">{busy || (changed ? "Not saved" : note)}</span>
+        <span class="quiet" role="status">{busy || (changed ? (restored ? "The draft from before, not saved" : "Not saved") : note)}</span>
         {admin && <button type="button" disabled={busy !== ""} onClick={() => void tryNow()}>Try on {sampleSize} documents</button>}
-        <button type="button" disabled={busy !== "" || !changed || ddoc === undefined} onClick={() => replace(stored() ?? blank)}>Discard changes</button>
-        <button type="button" class="main" disabled={busy !== "" || (!changed && stored() !== undefined)} onClick={() => void save()}>Save</button>
+        <button type="button" disabled={busy !== "" || theirs !== undefined || !changed || ddoc === undefined} onClick={() => replace(stored() ?? blank)}>Discard changes</button>
+        <button type="button" class="main" disabled={busy !== "" || theirs !== undefined || (!changed && stored() !== undefined)} onClick={() => void save()}>Save</button>
       </div>
       <p class="quiet">
         {admin

@@ -35,3 +35,19 @@ export function withView(design: string, view: string, of: Source): string {
 export function same(a: Source | undefined, b: Source | undefined): boolean {
   return a?.map === b?.map && a?.reduce === b?.reduce;
 }
+
+/** Written is a draft: what is written, and what the design document had when it was begun. */
+export interface Written {
+  source: Source;
+  from?: Source; // none: no such view
+}
+
+/** writtenOf reads a draft; one that cannot be read is none. */
+export function writtenOf(draft: string | undefined): Written | undefined {
+  try {
+    const of = JSON.parse(draft ?? "null") as Written | null;
+    return typeof of?.source?.map === "string" && typeof of.source.reduce === "string" ? of : undefined;
+  } catch {
+    return undefined;
+  }
+}
