@@ -1,5 +1,5 @@
 // Rows of a view: what is asked for, and which page comes next.
-import { elements, get } from "./jsonparts";
+import { elements, get, parts } from "./jsonparts";
 import { string } from "./designdoc";
 
 export const pageSize = 50;
@@ -13,8 +13,9 @@ export interface Row {
 /** rowsOf reads the answer of a view. Keys and values stay text, and numbers in them keep their digits. */
 export function rowsOf(answer: string): Row[] {
   return elements(get(answer, "rows") ?? "[]").map((row) => {
-    const id = get(row, "id");
-    return { id: id === undefined ? undefined : string(id), key: get(row, "key") ?? "null", value: get(row, "value") ?? "null" };
+    const of = new Map(parts(row).map((p) => [p.name, row.slice(p.from, p.to)]));
+    const id = of.get("id");
+    return { id: id === undefined ? undefined : string(id), key: of.get("key") ?? "null", value: of.get("value") ?? "null" };
   });
 }
 
