@@ -1,5 +1,5 @@
 // The feed of changes of a database: its request, and the reading of what comes.
-import { Problem, answer, path, query } from "./api";
+import { Problem, ask, path, query } from "./api";
 
 export interface Change {
   n: number; // counts what has come
@@ -76,7 +76,7 @@ export async function follow(to: string, body: string | undefined, signal: Abort
   signal.addEventListener("abort", abort);
   let silent = setTimeout(abort, silence);
   try {
-    const got = await answer(to, { method: body === undefined ? "GET" : "POST", body, signal: call.signal });
+    const got = await ask(to, { method: body === undefined ? "GET" : "POST", body, signal: call.signal });
     const reader = got.body!.getReader();
     const text = new TextDecoder();
     let rest = "";

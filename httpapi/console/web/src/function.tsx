@@ -1,6 +1,6 @@
 // One function of a design document in an editor: of a filter, an update, a search index, or the validation.
 import { useRef, useState } from "preact/hooks";
-import { Problem, answer, documentPath, text } from "./api";
+import { Problem, ask, documentPath, text } from "./api";
 import { string } from "./designdoc";
 import { short } from "./documents";
 import { draftOf, dropDraft, keepDraft, type Draft } from "./draft";
@@ -100,7 +100,7 @@ function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
     try {
       const source = editor.current?.text() ?? first;
       const body = set(into ?? base.current, member, JSON.stringify(source));
-      const got = await answer(to, { method: "PUT", body });
+      const got = await ask(to, { method: "PUT", body });
       const { rev } = (await got.json()) as { rev: string };
       base.current = withRev(body, rev);
       from.current = source;
