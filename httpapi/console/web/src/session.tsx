@@ -1,5 +1,5 @@
 // Who is logged in.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { json, type Problem } from "./api";
 import { asProblem } from "./load";
 import { Refusal } from "./parts";
@@ -27,7 +27,7 @@ export function LoginForm({ done, name: before }: { done: (user: User) => void; 
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const first = useRef<HTMLInputElement>(null);
-  useEffect(() => first.current?.focus(), []);
+  useLayoutEffect(() => first.current?.focus(), []); // before anybody types
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
     const fields = new FormData(e.currentTarget as HTMLFormElement);
