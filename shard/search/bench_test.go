@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"divan/shard"
+	"divan/shard/search/postings"
 	"divan/storage/doc"
 )
 
@@ -57,5 +58,45 @@ func BenchmarkQueries(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkTerms asks for words in few and in many of 200,000 documents of 150 to 180 words, of
+// which many have the same score.
+func BenchmarkTerms(b *testing.B) {
+	n := start(b, vfs.NewMem())
+	defer n.stop()
+	n.create()
+	const docs, atOnce = 200_000, 250
+	for _, text := range []string{definition, nouveauDefinition} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		w := n.write(text, postings.ChunkBytes)
+		for from := 0; from < docs; from += atOnce {
+			var v postings.Inverter
+			for i := range atOnce {
+				v.Begin(fmt.Sprintf("%016x", rnd.Uint64()))
+				words := []string{"all"}
+				if (from+i)%40 == 0 {
+					words = append(words, "few")
+				}
+				if rnd.IntN(2) == 0 {
+					words = append(words, "half")
+				}
+				for range max(0, rnd.IntN(8)-3) {
+					words = append(words, "often")
+				}
+				w.document(&v, words, 150+rnd.IntN(31))
+			}
+			w.apply(&v, from%5000 == 0)
+		}
+		w.apply(&postings.Inverter{}, true)
+		for _, q := range []string{"t:few", "t:half", "t:often", "t:all", "t:half t:often", "t:half AND t:often"} {
+			b.Run(fmt.Sprint(w.def.Dialect, " ", q), func(b *testing.B) {
+				for b.Loop() {
+					w.answer(&Request{Query: q, Limit: 25})
+				}
+			})
+		}
+		w.close()
 	}
 }

@@ -77,8 +77,9 @@ func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, q synt
 	}, nil
 }
 
-// run answers the request.
-func (e *evaluation) run() (*Answer, error) {
+// run answers the request. It is called once.
+func (e *evaluation) run() (a *Answer, err error) {
+	defer func() { err = errors.Join(err, e.r.Close()) }()
 	collectors, err := e.collectors()
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (e *evaluation) run() (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{}
+	a = &Answer{}
 	if root != nil {
 		if err := e.openFilters(); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package postings
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"slices"
 
@@ -17,7 +18,7 @@ const emptiedAtOnce = 4
 // all others, and deletes the chunks; each in a batch of its own. It looks at those in which
 // this Writer let documents die, and at one other, so that what is left now is found later.
 // All that was applied is committed.
-func (w *Writer) Empty(ctx context.Context) error {
+func (w *Writer) Empty(ctx context.Context) (err error) {
 	clear(w.pending)
 	if len(w.touched) == 0 {
 		return nil
@@ -31,6 +32,7 @@ func (w *Writer) Empty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, r.Close()) }()
 	if n := uint64(len(r.chunks)); n > 0 {
 		w.touched[r.chunks[uint64(r.Next)%n].number] = struct{}{}
 	}

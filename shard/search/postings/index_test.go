@@ -173,6 +173,7 @@ func check(t *testing.T, r *rapid.T, x *storage.Index, want map[string]document)
 	defer snap.Close()
 	reader, err := postings.NewReader(snap)
 	must(t, err)
+	defer func() { must(t, reader.Close()) }()
 	if reader.Live != uint64(len(want)) {
 		r.Fatalf("%d documents, %d wanted", reader.Live, len(want))
 	}

@@ -66,14 +66,11 @@ type Reader struct {
 	snap   *storage.IndexSnapshot
 	chunks []chunk
 	key    []byte
-
-	ids     []byte // a block of them
-	idsAt   [1 << idBits]uint32
-	idsHave int
-	idsOf   Number // the first number of the block
+	ids    ids
 }
 
-// NewReader returns a reader of a snapshot, which stays the caller's.
+// NewReader returns a reader of a snapshot, which stays the caller's. A reader of which ID was
+// called is closed before the snapshot.
 func NewReader(snap *storage.IndexSnapshot) (*Reader, error) {
 	t, err := readTotals(snap)
 	if err != nil {
@@ -182,22 +179,6 @@ func (r *Reader) Dead(chunk uint32, s *Set) error {
 	return back.Close()
 }
 
-// ID returns the id of a document; it is valid until the next call.
-func (r *Reader) ID(n Number) ([]byte, error) {
-	first := n &^ (1<<idBits - 1)
-	if r.idsHave == 0 || r.idsOf != first {
-		if err := r.readIDs(first); err != nil {
-			return nil, err
-		}
-	}
-	i := int(n - first)
-	if i >= r.idsHave {
-		return nil, errDamaged()
-	}
-	id, _, _ := cutText(r.ids[r.idsAt[i]:]) // it was read once
-	return id, nil
-}
-
 // Number returns the number of a document by its id.
 func (r *Reader) Number(id string) (n Number, ok bool, err error) {
 	r.key = appendIDKey(r.key[:0], id)
@@ -220,27 +201,6 @@ func (r *Reader) IDs(from string, f func(id []byte, n Number) (more bool, err er
 		}
 		return f(id, n)
 	})
-}
-
-func (r *Reader) readIDs(first Number) (err error) {
-	r.key = appendIDsKey(r.key[:0], first)
-	r.idsHave, r.idsOf = 0, first
-	if r.ids, _, err = r.snap.Get(r.ids[:0], r.key); err != nil {
-		return err
-	}
-	n := 0
-	for rest := r.ids; len(rest) > 0; n++ {
-		if n == len(r.idsAt) {
-			return errDamaged()
-		}
-		r.idsAt[n] = uint32(len(r.ids) - len(rest))
-		var ok bool
-		if _, rest, ok = cutText(rest); !ok {
-			return errDamaged()
-		}
-	}
-	r.idsHave = n
-	return nil
 }
 
 // Stored is a stored field.

@@ -1,0 +1,82 @@
+package search
+
+import (
+	"math"
+
+	"divan/shard/search/postings"
+	"divan/shard/search/syntax"
+	"divan/storage"
+)
+
+// written is an index whose postings a test writes itself, so that it has many documents soon.
+type written struct {
+	n   *world
+	def *Definition
+	s   *storage.Store
+	x   *storage.Index
+	w   *postings.Writer
+	b   *storage.IndexBatch
+}
+
+// write begins an index of a definition; so many bytes end a chunk.
+func (n *world) write(definition string, chunkBytes uint64) *written {
+	n.t.Helper()
+	def, err := ParseText([]byte(definition))
+	must(n.t, err)
+	w := &written{n: n, def: def}
+	w.s, err = n.engine.Acquire(copyName)
+	must(n.t, err)
+	w.x, err = n.engine.AcquireIndex(w.s, def.name().String())
+	must(n.t, err)
+	w.w, err = postings.NewWriter(w.x, chunkBytes)
+	must(n.t, err)
+	w.b = w.x.NewBatch(false)
+	return w
+}
+
+func (w *written) close() {
+	w.b.Close()
+	w.n.engine.ReleaseIndex(w.x)
+	w.n.engine.Release(w.s)
+}
+
+// document adds words of the field t to a document, which Begin began, and keeps it. It is as
+// long as if it had so many words.
+func (w *written) document(v *postings.Inverter, words []string, length int) {
+	w.n.t.Helper()
+	if w.def.Dialect == syntax.Nouveau {
+		must(w.n.t, v.Type("t", postings.TextType))
+	}
+	for i, word := range words {
+		v.Term("t", []byte(word), i)
+	}
+	v.Boost("t", math.Sqrt(float64(len(words))/float64(length)))
+	v.Keep()
+}
+
+// apply writes documents, and commits them.
+func (w *written) apply(v *postings.Inverter, commit bool) {
+	w.n.t.Helper()
+	must(w.n.t, w.w.Apply(w.b, v.Finish(), false))
+	if commit {
+		must(w.n.t, w.w.Flush(w.b))
+		must(w.n.t, w.b.Commit(w.n.t.Context()))
+	}
+}
+
+// answer answers a request from what was committed.
+func (w *written) answer(req *Request) *Answer {
+	w.n.t.Helper()
+	snap, err := w.x.Snapshot()
+	must(w.n.t, err)
+	defer snap.Close()
+	turn := w.n.indexes.turns.newTurn(w.n.t.Context(), "x")
+	defer turn.end()
+	q, err := syntax.Parse(req.Query, w.def.Dialect)
+	must(w.n.t, err)
+	e, err := newEvaluation(turn, snap, w.def, q, req)
+	must(w.n.t, err)
+	a, err := e.run()
+	must(w.n.t, err)
+	return a
+}
