@@ -113,7 +113,8 @@ func (v *Values) Seek(n Number) (value []byte, ok bool, err error) {
 	return v.value, v.offset == offset, nil
 }
 
-// skip leaves out entries before an offset, where all entries are of the same length.
+// skip leaves out entries before an offset, where all entries are of the same length. Where each
+// document has one entry, it is known where it is.
 func (v *Values) skip(offset uint32) {
 	n := offsetBytes + 1
 	switch v.kind {
@@ -123,7 +124,15 @@ func (v *Values) skip(offset uint32) {
 	default:
 		return
 	}
-	i := sort.Search(len(v.rest)/n, func(i int) bool { return uint32(binary.BigEndian.Uint16(v.rest[i*n:])) >= offset })
+	at := func(i int) uint32 { return uint32(binary.BigEndian.Uint16(v.rest[i*n:])) }
+	entries := len(v.rest) / n
+	if entries == 0 || at(0) >= offset {
+		return
+	}
+	i := int(offset - at(0))
+	if i >= entries || at(i) != offset || at(i-1) == offset {
+		i = sort.Search(entries, func(i int) bool { return at(i) >= offset })
+	}
 	v.rest = v.rest[i*n:]
 }
 
