@@ -5,6 +5,7 @@ import (
 
 	"divan/shard/index"
 	"divan/shard/search/postings"
+	"divan/storage/fault"
 )
 
 // Info describes the index of a copy. It is zero where there is none.
@@ -16,33 +17,49 @@ type Info struct {
 	Size          int64  // bytes on disk
 }
 
-// Info describes the index of a definition on a copy; none is made.
+// Info describes the index of a definition on a copy; none is made. One that turns out to be
+// damaged is emptied, and built anew when it is next updated.
 func (s *Indexes) Info(ctx context.Context, copyName, signature string, definition []byte) (info Info, err error) {
 	name := index.Name{Type: index.Search, Signature: signature}
 	if info.Exists, err = s.manager.Has(copyName, name); err != nil || !info.Exists {
 		return info, err
 	}
-	use, err := s.manager.Acquire(ctx, copyName, index.Spec{Name: name, Open: func(ctx context.Context) (index.Kind, bool, error) {
+	spec := index.Spec{Name: name, Open: func(ctx context.Context) (index.Kind, bool, error) {
 		return s.kind(ctx, copyName, signature, definition)
-	}})
-	if err != nil {
-		return info, err
+	}}
+	for retried := false; ; retried = true {
+		use, err := s.manager.Acquire(ctx, copyName, spec)
+		if err != nil {
+			return info, err
+		}
+		err = info.read(ctx, use)
+		damaged := fault.Is(err, fault.Corruption)
+		if damaged {
+			use.Discard(err)
+		}
+		use.Release()
+		if !damaged || retried {
+			return info, err
+		}
 	}
-	defer use.Release()
+}
+
+// read fills in all but Exists.
+func (i *Info) read(ctx context.Context, use *index.Use) error {
 	snap, err := use.Index.Snapshot()
 	if err != nil {
-		return info, err
+		return err
 	}
 	defer snap.Close()
 	r, err := postings.NewReader(snap)
 	if err != nil {
-		return info, err
+		return err
 	}
 	status, err := use.Status(ctx, snap)
 	if err != nil {
-		return info, err
+		return err
 	}
-	info.Seq, info.PurgeSeq, info.Live, info.Dead = status.Seq, status.PurgeSeq, r.Live, max(r.Versions(), r.Live)-r.Live
-	info.Size, _, err = use.Index.Sizes()
-	return info, err
+	i.Seq, i.PurgeSeq, i.Live, i.Dead = status.Seq, status.PurgeSeq, r.Live, max(r.Versions(), r.Live)-r.Live
+	i.Size, _, err = use.Index.Sizes()
+	return err
 }

@@ -186,7 +186,14 @@ func (m *mover) lists(b *storage.IndexBatch) error {
 	var l List
 	var r run
 	var positions []uint32
+	lengths := fieldLengths{of: make([]byte, ChunkSize)}
 	return m.r.each(binary.BigEndian.AppendUint32([]byte{spaceList}, m.chunk), nil, func(key, value []byte) (bool, error) {
+		if field, other := lengths.begin(key); other {
+			err := m.r.EachValue(m.chunk, Lengths, field, func(offset uint32, value []byte) { lengths.of[offset] = value[0] })
+			if err != nil {
+				return false, err
+			}
+		}
 		l.Reset(value)
 		w.buf = w.buf[:0]
 		for d := l.Seek(0); d < End; d = l.Seek(d + 1) {
@@ -198,7 +205,7 @@ func (m *mover) lists(b *storage.IndexBatch) error {
 				w.buf = r.append(w.buf, 0)
 				r.reset()
 			}
-			r.add(m.to.Offset()+uint32(m.moved[d]), positions)
+			r.add(m.to.Offset()+uint32(m.moved[d]), positions, lengths.of[d])
 		}
 		if r.docs > 0 {
 			w.buf = r.append(w.buf, 0)

@@ -246,6 +246,7 @@ func (v *Inverter) Finish() *Inverted {
 	slices.SortFunc(order, func(a, b uint32) int { return strings.Compare(v.terms[a], v.terms[b]) })
 	var r run
 	var positions []uint32
+	lengths := fieldLengths{of: make([]byte, v.live)}
 	for _, t := range order {
 		from := 0
 		if t > 0 {
@@ -254,6 +255,9 @@ func (v *Inverter) Finish() *Inverted {
 		list := sorted[from:ends[t]]
 		if len(list) == 0 {
 			continue // of documents that were not kept
+		}
+		if field, other := lengths.begin([]byte(v.terms[t])); other {
+			v.lengths(field, lengths.of)
 		}
 		for len(list) > 0 {
 			document, n := list[0].document, 0
@@ -264,13 +268,28 @@ func (v *Inverter) Finish() *Inverted {
 				out.runs = r.append(out.runs, 0)
 				r.reset()
 			}
-			r.add(document, positions)
+			r.add(document, positions, lengths.of[document])
 		}
 		out.runs = r.append(out.runs, 0)
 		r.reset()
 		out.terms = append(out.terms, invertedTerm{v.terms[t], len(out.runs)})
 	}
 	return out
+}
+
+// lengths fills in those of a field.
+func (v *Inverter) lengths(field string, of []byte) {
+	c, ok := v.byColumn[string(rune(Lengths))+field]
+	if !ok {
+		return
+	}
+	for rest := v.columns[c].entries; len(rest) > 0; {
+		document, value, behind, ok := cutEntry(Lengths, rest)
+		if !ok {
+			return // it was written by Keep
+		}
+		of[document], rest = value[0], behind
+	}
 }
 
 // Docs returns how many documents were kept and deleted.

@@ -15,6 +15,9 @@ const (
 	ChunkSize  = 1 << ChunkBits
 	idBits     = 8
 	columnBits = 12
+
+	// IDsAtOnce is how many ids are read at once.
+	IDsAtOnce = 1 << idBits
 )
 
 // Chunk returns the chunk of a number.

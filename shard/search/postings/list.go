@@ -66,7 +66,7 @@ func (l *List) Seek(offset uint32) uint32 {
 
 // decode reads the offsets and frequencies of the run.
 func (l *List) decode() bool {
-	b, offset, total := l.run.list, uint64(l.run.first), uint64(0)
+	b, offset, total, highest := l.run.list, uint64(l.run.first), uint64(0), uint64(0)
 	for i := range l.run.docs {
 		code, rest, ok := cutUvarint(b, 2*ChunkSize)
 		freq := uint64(1)
@@ -79,10 +79,11 @@ func (l *List) decode() bool {
 		b = rest
 		offset += code >> 1
 		total += freq
+		highest = max(highest, freq)
 		l.offsets[i], l.freqs[i] = uint32(offset), uint32(freq)
 	}
 	l.decoded, l.at, l.skipped, l.left = true, 0, 0, l.run.positions
-	return len(b) == 0 && offset == uint64(l.run.last) && total <= uint64(len(l.run.positions))
+	return len(b) == 0 && offset == uint64(l.run.last) && highest == uint64(l.run.highest) && total <= uint64(len(l.run.positions))
 }
 
 // Freq returns how often the term is in the document that Seek found.

@@ -18,7 +18,9 @@ type Totals struct {
 	Bytes uint64 // that were written to the last chunk, about
 }
 
-const totalsVersion = 1
+// totalsVersion is the format of all that an index holds. One of another format is damaged to
+// readers and writers: it is built anew. 2: heads of runs have bounds.
+const totalsVersion = 2
 
 func (t *Totals) append(dst []byte) []byte {
 	dst = append(dst, totalsVersion)

@@ -26,6 +26,7 @@ func TestJoinInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var parts [][]byte
 		offset, docs := uint32(0), 0
+		lengths := map[uint32]byte{}
 		for range rapid.IntRange(1, 40).Draw(r, "operands") {
 			var one run
 			for range rapid.IntRange(1, 40).Draw(r, "documents") {
@@ -36,7 +37,8 @@ func TestJoinInAnyOrder(t *testing.T) {
 					position += uint32(rapid.IntRange(0, 300).Draw(r, "position"))
 					positions = append(positions, position)
 				}
-				one.add(offset, positions)
+				lengths[offset] = rapid.Byte().Draw(r, "length")
+				one.add(offset, positions, lengths[offset])
 				docs++
 			}
 			parts = append(parts, one.append(nil, 0))
@@ -57,10 +59,35 @@ func TestJoinInAnyOrder(t *testing.T) {
 		if n, err := count(parts[0]); err != nil || n != docs {
 			r.Fatalf("%d documents in place of %d: %v", n, docs, err)
 		}
+		if err := checkHeads(parts[0], lengths); err != nil {
+			r.Fatal(err)
+		}
 		if again := Join([]byte{spaceColumn}, parts[0]); !bytes.Equal(again, parts[0]) {
 			r.Fatal("the value of another key was changed")
 		}
 	})
+}
+
+// checkHeads compares what the heads of a list tell to its documents.
+func checkHeads(value []byte, lengths map[uint32]byte) error {
+	runs, docs := Runs{rest: value}, 0
+	for head, ok := runs.Next(); ok; head, ok = runs.Next() {
+		var l List
+		var of run
+		l.ResetTo(&head)
+		for d := l.Seek(0); d < End; d = l.Seek(d + 1) {
+			of.add(d, make([]uint32, l.Freq()), lengths[d])
+		}
+		if got := (run{docs: head.Docs, first: head.First, last: head.Last, highest: head.Highest, shortest: head.Shortest}); l.Err() != nil ||
+			got.docs != of.docs || got.first != of.first || got.last != of.last || got.highest != of.highest || got.shortest != of.shortest {
+			return fmt.Errorf("the head %+v is of %+v: %w", got, of, l.Err())
+		}
+		docs += of.docs
+	}
+	if n, err := count(value); err != nil || docs != n || runs.Err() != nil {
+		return fmt.Errorf("runs of %d of %d documents: %w, %w", docs, n, err, runs.Err())
+	}
+	return nil
 }
 
 // TestJoinFillsRuns: runs of one document become one.
@@ -68,7 +95,7 @@ func TestJoinFillsRuns(t *testing.T) {
 	var all []byte
 	for i := range uint32(runDocs) {
 		var one run
-		one.add(i, []uint32{i})
+		one.add(i, []uint32{i}, 1)
 		all = one.append(all, 0)
 	}
 	joined := Join([]byte{spaceList}, all)
@@ -81,13 +108,21 @@ func TestJoinFillsRuns(t *testing.T) {
 // FuzzList: bytes that are no list are fault.Corruption, and joining changes no list.
 func FuzzList(f *testing.F) {
 	var one run
-	one.add(3, []uint32{1, 7})
-	one.add(900, []uint32{5})
+	one.add(3, []uint32{1, 7}, 9)
+	one.add(900, []uint32{5}, 200)
 	f.Add(one.append(nil, 0))
 	f.Add(one.append(one.append(nil, 0), 5000))
-	f.Add([]byte{1, 0, 0, 1, 1, 1, 0})
+	f.Add([]byte{1, 0, 0, 1, 1, 1, 9, 1, 0})
+	f.Add([]byte{1, 0, 0, 1, 1, 2, 9, 1, 0}) // a frequency that no document has
 	f.Fuzz(func(t *testing.T, value []byte) {
+		runs, docs := Runs{rest: value}, 0
+		for r, ok := runs.Next(); ok; r, ok = runs.Next() {
+			docs += r.Docs
+		}
 		want, err := listed(value)
+		if err == nil && runs.Err() != nil {
+			t.Fatal("a list has no runs: ", runs.Err())
+		}
 		if err != nil {
 			if !fault.Is(err, fault.Corruption) {
 				t.Fatal(err)
@@ -98,8 +133,8 @@ func FuzzList(f *testing.F) {
 		if got, err := listed(Join([]byte{spaceList}, value)); err != nil || got != want {
 			t.Fatalf("%s became %s, %v", want, got, err)
 		}
-		if _, err := count(value); err != nil {
-			t.Fatal(err)
+		if n, err := count(value); err != nil || n != docs {
+			t.Fatal(n, docs, err)
 		}
 		var s Set
 		if err := s.AddList(value); err != nil {
