@@ -90,6 +90,7 @@ func BenchmarkTerms(b *testing.B) {
 			w.apply(&v, from%5000 == 0)
 		}
 		w.apply(&postings.Inverter{}, true)
+		must(b, w.x.Compact(b.Context()))
 		for _, q := range []string{"t:few", "t:half", "t:often", "t:all", "t:half t:often", "t:half AND t:often"} {
 			b.Run(fmt.Sprint(w.def.Dialect, " ", q), func(b *testing.B) {
 				for b.Loop() {

@@ -117,6 +117,22 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestOldFormat: an index of another format is empty until it is built anew.
+func TestOldFormat(t *testing.T) {
+	n := start(t, vfs.NewMem())
+	defer n.stop()
+	n.create()
+	n.put("d", &content{Text: "word"})
+	n.expectTotal("t:word", 1)
+	n.damage(t, 't', "\x01\x01\x01\x00") // as format 1 had it
+	if info, err := n.indexes.Info(t.Context(), copyName, signature, []byte(definition)); err != nil || !info.Exists || info.Live != 0 || info.Seq != 0 {
+		t.Errorf("an index of another format has %+v, %v", info, err)
+	}
+	n.expectTotal("t:word", 1)
+	n.damage(t, 't', "\x01\x01\x01\x00")
+	n.expectTotal("t:word", 1)
+}
+
 // damage sets all values of a space of keys.
 func (n *world) damage(t *testing.T, space byte, value string) (keys int) {
 	t.Helper()

@@ -12,6 +12,10 @@
 // its sets, and the hits that are asked for. Those are bounded (room.go). Queries that look at
 // much, or need much memory, wait for their turns (turn.go); others do not.
 //
+// A query of one term in the order of scores looks only at the runs of its lists that may have a
+// hit (block_max.go). Hits with equal values are in the order of their ids, which are read when
+// all is collected (ties.go).
+//
 // Collectors take what matches: the first hits (top.go), groups (group.go), counts of facets
 // (counts.go) and of ranges (ranges.go). Filters say what is looked at: drilldown.go, and a
 // partition by its ids (ids.go), which is also how _id is queried. Compare and CompareGroups

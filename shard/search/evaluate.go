@@ -22,6 +22,7 @@ type evaluation struct {
 	query   syntax.Query
 	req     *Request
 	room    room
+	ties    int                         // hits that wait for their ids, at most
 	lengths map[string]*postings.Values // by field
 	byByte  [256]float64                // lengths that are known
 	// versions is how many documents scores are reckoned by: dead ones are in the frequencies
@@ -38,7 +39,6 @@ type evaluation struct {
 	size   uint32
 	lists  []*postings.List
 	opened []io.Closer
-	taken  int   // of the room, for matchers
 	err    error // of what is read while matching
 }
 
@@ -73,7 +73,7 @@ func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, q synt
 	return &evaluation{
 		ctx: t.ctx, turn: t, r: r, def: def, query: q, req: req, room: room{left: smallBytes, grow: t.grow},
 		lengths: map[string]*postings.Values{}, fields: map[string]postings.FieldTotals{}, included: included,
-		versions: r.Versions(),
+		versions: r.Versions(), ties: tiesAtOnce,
 	}, nil
 }
 
@@ -93,12 +93,8 @@ func (e *evaluation) run() (a *Answer, err error) {
 		if err := e.openFilters(); err != nil {
 			return nil, err
 		}
-		for e.chunk = range e.r.Chunks() {
-			n, err := e.evaluate(root, collectors)
-			if err != nil {
-				return nil, err
-			}
-			a.Total += n
+		if a.Total, err = e.chunks(root, collectors); err != nil {
+			return nil, err
 		}
 	}
 	for _, c := range collectors {
@@ -107,6 +103,25 @@ func (e *evaluation) run() (a *Answer, err error) {
 		}
 	}
 	return a, nil
+}
+
+// chunks looks at all chunks and returns how many documents match.
+func (e *evaluation) chunks(root node, collectors []collector) (total uint64, err error) {
+	evaluate := func() (uint64, error) { return e.evaluate(root, collectors) }
+	switch b, err := e.blockMax(root, collectors); {
+	case err != nil:
+		return 0, err
+	case b != nil:
+		evaluate = b.evaluate
+	}
+	for e.chunk = range e.r.Chunks() {
+		n, err := evaluate()
+		if err := errors.Join(err, e.closeChunk()); err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
 }
 
 // collectors returns what collects the parts of the answer.
@@ -175,7 +190,6 @@ func (e *evaluation) filtered() (*postings.Set, error) {
 
 // evaluate looks at the documents of a chunk and returns how many match.
 func (e *evaluation) evaluate(root node, collectors []collector) (total uint64, err error) {
-	defer func() { err = errors.Join(err, e.closeChunk()) }()
 	if e.ctx.Err() != nil {
 		return 0, e.ctx.Err()
 	}
@@ -220,7 +234,7 @@ func (e *evaluation) evaluate(root node, collectors []collector) (total uint64, 
 
 // take takes room for a matcher of the chunk at hand.
 func (e *evaluation) take(bytes int) error {
-	e.taken += bytes
+	e.room.taken += bytes
 	return e.room.take(bytes)
 }
 
@@ -233,7 +247,7 @@ func (e *evaluation) closeChunk() (err error) {
 		err = errors.Join(err, c.Close())
 	}
 	e.lists, e.opened = e.lists[:0], e.opened[:0]
-	e.room.left, e.taken = e.room.left+e.taken, 0
+	e.room.left, e.room.taken = e.room.left+e.room.taken, 0
 	return err
 }
 

@@ -31,7 +31,7 @@ func newGroupCollector(e *evaluation) (collector, error) {
 		}
 		c := &groupHits{groupOf: of, o: o, names: g.Names, tops: make([]top, len(g.Names)), totals: make([]uint64, len(g.Names)), byName: map[string]int{}, missing: -1}
 		for i, name := range g.Names {
-			c.tops[i] = top{o: o, limit: e.req.Limit}
+			c.tops[i] = top{o: o, limit: e.req.Limit, ties: e.ties/len(g.Names) + 1}
 			if name.Missing {
 				c.missing = i
 			} else {

@@ -13,8 +13,9 @@ const smallBytes = 4 << 20
 
 // room counts the memory of a query.
 type room struct {
-	left int
-	grow func() error // waits until there may be all of roomBytes; nil: there may
+	left  int
+	taken int          // for matchers of the chunk at hand
+	grow  func() error // waits until there may be all of roomBytes; nil: there may
 }
 
 // take takes bytes. An error is a *fault.Error: there are not so many; or that of the context.

@@ -90,9 +90,14 @@ func (e *evaluation) length(of *postings.Values, offset uint32) float64 {
 	if !ok {
 		return 0
 	}
-	n := &e.byByte[b[0]]
+	return e.lengthOf(b[0])
+}
+
+// lengthOf is postings.Length.
+func (e *evaluation) lengthOf(b byte) float64 {
+	n := &e.byByte[b]
 	if *n == 0 {
-		*n = postings.Length(b[0])
+		*n = postings.Length(b)
 	}
 	return *n
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,15 +15,15 @@ type top struct {
 	limit int
 	after *Position // hits behind this one only; nil: all
 	hits  []numbered
-	err   error // of what is read to compare hits
+	tied  []postings.Number // documents that have the values of the last hit, when there are limit hits
+	ties  int               // how many of those there may be
 }
 
-// numbered is a hit. Its id is read when another one has the same order, or at the end.
+// numbered is a hit. Its id is read at the end.
 type numbered struct {
 	order  []Value
 	number postings.Number
 	id     string
-	known  bool
 }
 
 // hitCollector collects the hits of a request without groups.
@@ -36,7 +37,7 @@ func newHitCollector(e *evaluation) (*hitCollector, error) {
 	if e.req.After != nil && len(e.req.After.Order) != len(o.sort) {
 		return nil, fault.New(fault.BadRequest, "sort order not compatible with given bookmark")
 	}
-	return &hitCollector{top{o: o, limit: e.req.Limit, after: e.req.After}}, nil
+	return &hitCollector{top{o: o, limit: e.req.Limit, after: e.req.After, ties: e.ties}}, nil
 }
 
 func (c *hitCollector) collect(n postings.Number, m matcher) error {
@@ -67,18 +68,11 @@ func (t *top) offer(n postings.Number) error {
 		if t.limit <= 0 {
 			return nil
 		}
-		order := compareValues(t.o.sort, t.o.values, t.hits[0].order)
-		if order == 0 {
-			id, err := t.id(&t.hits[0])
-			if err != nil {
-				return err
-			}
-			if order, err = t.o.compareID(n, id); err != nil {
-				return err
-			}
-		}
-		if order >= 0 {
+		switch order := compareValues(t.o.sort, t.o.values, t.hits[0].order); {
+		case order > 0:
 			return nil
+		case order == 0:
+			return t.tie(n)
 		}
 	}
 	values, err := t.o.kept(hitBytes)
@@ -89,51 +83,39 @@ func (t *top) offer(n postings.Number) error {
 	if !full {
 		t.hits = append(t.hits, hit)
 		t.up()
-		return t.err
+		return nil
 	}
-	t.o.free(t.hits[0].order, hitBytes+len(t.hits[0].id))
+	last := t.hits[0]
 	t.hits[0] = hit
 	t.down()
-	return t.err
+	t.o.free(last.order, hitBytes)
+	if compareValues(t.o.sort, last.order, t.hits[0].order) == 0 {
+		return t.tie(last.number)
+	}
+	t.drop()
+	return nil
 }
 
-// id returns the id of a hit.
-func (t *top) id(h *numbered) (string, error) {
-	if !h.known {
-		id, err := t.o.e.r.ID(h.number)
-		if err != nil {
-			return "", err
-		}
-		h.id, h.known = string(id), true
-		if err := t.o.e.room.take(len(id)); err != nil {
-			return "", err
-		}
+// readID reads the id of a hit.
+func (t *top) readID(h *numbered) error {
+	id, err := t.o.e.r.ID(h.number)
+	if err != nil {
+		return err
 	}
-	return h.id, nil
+	h.id = string(id)
+	return t.o.e.room.take(len(id))
 }
 
-// compareHits compares two hits. After an error it means nothing.
-func (t *top) compareHits(a, b *numbered) int {
-	if order := compareValues(t.o.sort, a.order, b.order); order != 0 {
-		return order
-	}
-	x, err := t.id(a)
-	if err != nil {
-		t.err = err
-		return 0
-	}
-	y, err := t.id(b)
-	if err != nil {
-		t.err = err
-	}
-	return strings.Compare(x, y)
+// compareOrders compares two hits without their ids.
+func (t *top) compareOrders(i, j int) int {
+	return compareValues(t.o.sort, t.hits[i].order, t.hits[j].order)
 }
 
 // up moves the hit at the end of the heap to its place.
 func (t *top) up() {
 	for i := len(t.hits) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if t.compareHits(&t.hits[i], &t.hits[parent]) <= 0 {
+		if t.compareOrders(i, parent) <= 0 {
 			return
 		}
 		t.hits[i], t.hits[parent] = t.hits[parent], t.hits[i]
@@ -148,10 +130,10 @@ func (t *top) down() {
 		if child >= len(t.hits) {
 			return
 		}
-		if child+1 < len(t.hits) && t.compareHits(&t.hits[child+1], &t.hits[child]) > 0 {
+		if child+1 < len(t.hits) && t.compareOrders(child+1, child) > 0 {
 			child++
 		}
-		if t.compareHits(&t.hits[child], &t.hits[i]) <= 0 {
+		if t.compareOrders(child, i) <= 0 {
 			return
 		}
 		t.hits[i], t.hits[child] = t.hits[child], t.hits[i]
@@ -161,12 +143,17 @@ func (t *top) down() {
 
 // sorted returns the hits in their order, with what is stored of them.
 func (t *top) sorted() ([]Hit, error) {
+	if err := t.settle(); err != nil {
+		return nil, err
+	}
 	for i := range t.hits {
-		if _, err := t.id(&t.hits[i]); err != nil {
+		if err := t.readID(&t.hits[i]); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(t.hits, func(a, b numbered) int { return t.compareHits(&a, &b) })
+	slices.SortFunc(t.hits, func(a, b numbered) int {
+		return cmp.Or(compareValues(t.o.sort, a.order, b.order), strings.Compare(a.id, b.id))
+	})
 	out := make([]Hit, len(t.hits))
 	for i, h := range t.hits {
 		fields, err := t.o.e.stored(h.number)

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"strings"
 
 	"divan/shard/search/postings"
 	"divan/shard/search/syntax"
@@ -16,6 +17,8 @@ type written struct {
 	x   *storage.Index
 	w   *postings.Writer
 	b   *storage.IndexBatch
+
+	ties int // evaluation.ties; 0: as it is
 }
 
 // write begins an index of a definition; so many bytes end a chunk.
@@ -64,8 +67,35 @@ func (w *written) apply(v *postings.Inverter, commit bool) {
 	}
 }
 
+// list is the key and the value of the list of a term of the first chunk.
+func (w *written) list(term string) (key, value string) {
+	w.n.t.Helper()
+	snap, err := w.x.Snapshot()
+	must(w.n.t, err)
+	defer snap.Close()
+	it, err := snap.Iterate([]byte("p"), []byte("q"))
+	must(w.n.t, err)
+	defer func() { must(w.n.t, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		if key = string(it.Key()); strings.HasSuffix(key, term) {
+			v, err := it.Value()
+			must(w.n.t, err)
+			return key, string(v)
+		}
+	}
+	return "", ""
+}
+
 // answer answers a request from what was committed.
 func (w *written) answer(req *Request) *Answer {
+	w.n.t.Helper()
+	a, err := w.try(req)
+	must(w.n.t, err)
+	return a
+}
+
+// try is answer, or returns why there is none.
+func (w *written) try(req *Request) (*Answer, error) {
 	w.n.t.Helper()
 	snap, err := w.x.Snapshot()
 	must(w.n.t, err)
@@ -76,7 +106,8 @@ func (w *written) answer(req *Request) *Answer {
 	must(w.n.t, err)
 	e, err := newEvaluation(turn, snap, w.def, q, req)
 	must(w.n.t, err)
-	a, err := e.run()
-	must(w.n.t, err)
-	return a
+	if w.ties > 0 {
+		e.ties = w.ties
+	}
+	return e.run()
 }
