@@ -184,6 +184,7 @@ var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 
 // mayAsk returns the accounts that may make a request.
 func mayAsk(t *testing.T, a http.Handler, method, path string) string {
+	t.Helper()
 	path = placeholder.ReplaceAllString(strings.ReplaceAll(path, "{node}", "_local"), "x")
 	var may []string
 	for _, who := range accounts {
