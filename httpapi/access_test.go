@@ -149,7 +149,10 @@ func matrix(t *testing.T, a http.Handler, rows []core.Route) string {
 			add(path, "any other", "PATCH")
 		}
 	}
-	for _, path := range []string{"/_unknown", "/_global_changes", "/{db}/_unknown", "/{db}/_unknown/more"} { // of no row
+	for _, path := range []string{ // of no row, or written in another way
+		"/_unknown", "/_global_changes", "/{db}/_unknown", "/{db}/_unknown/more", "/{db}/_local%2F{doc}", "/{db}/_design%2F{doc}",
+		"/{db}/_design%2F{doc}/{attachment}", "/{db}/_%61ll_docs", "/{db}//_all_docs",
+	} {
 		add(path, "GET", "GET")
 	}
 	var out strings.Builder

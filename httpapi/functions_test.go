@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,8 @@ const functions = `{
 	"shows": {
 		"title": "function (doc, req) { return doc ? doc.title : 'none'; }",
 		"headers": "function (doc, req) { return {json: {auth: req.headers.Authorization || null, cookie: req.cookie, own: req.headers['X-Own']}}; }",
-		"split": "function (doc, req) { return {body: 'x', headers: {'X-Split': req.query.v}}; }"},
+		"split": "function (doc, req) { return {body: 'x', headers: {'X-Split': req.query.v}}; }",
+		"policy": "function () { return {body: '<script></script>', headers: {'Content-Type': 'text/html', 'Content-Security-Policy': \"default-src *\"}}; }"},
 	"updates": {
 		"bad": "function (doc, req) { return [{_id: 'made', bad: true}, 'written']; }",
 		"touch": "function (doc, req) { doc = doc || {_id: req.id}; doc.n = (doc.n || 0) + 1; return [doc, String(doc.n)]; }",
@@ -49,6 +51,9 @@ func TestFunctions(t *testing.T) {
 	}
 	if res := s.do("GET", "/db/_design/f/_show/split?v=a%0d%0aSet-Cookie:%20x", nil); res.Header.Get("X-Split") != "" || res.Header.Get("Set-Cookie") != "" {
 		t.Errorf("headers of a function: %v", res.Header)
+	}
+	if res := s.do("GET", "/db/_design/f/_show/policy", nil); !slices.Equal(res.Header["Content-Security-Policy"], []string{"sandbox", "default-src *"}) {
+		t.Errorf("a function is out of the sandbox: %v", res.Header)
 	}
 
 	for i := range 3 {

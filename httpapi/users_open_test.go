@@ -55,6 +55,9 @@ func TestUsersOpenForSignUp(t *testing.T) {
 		{"by an administrator", "POST /_users", `{"_id":"_local/x","a":1}`, admin, 201, ""},
 		{"read in bulk", "POST /_users/_bulk_get", `{"docs":[{"id":"_local/x"}]}`, "", 200, "not a server admin"},
 		{"read", "GET /_users/_local/x", "", "", 401, "not a server admin"},
+		{"read as one segment", "GET /_users/_local%2Fx", "", "", 401, "not a server admin"},
+		{"by a user, as one segment", "GET /_users/_local%2Fx", "", bob, 401, "not a server admin"},
+		{"by an administrator, as one segment", "GET /_users/_local%2Fx", "", admin, 200, `"a":1`},
 		{"by an administrator in bulk", "POST /_users/_bulk_docs", `{"docs":[{"_id":"_local/y"}]}`, admin, 201, `"ok":true`},
 	} {
 		headers := []string{jsonBody, "Destination: _local/z"}

@@ -43,11 +43,17 @@ func (c *Call) need() access.Need {
 		return c.route.needOf(c.Method)
 	case c.DBName == "" || c.DBName[0] == '_' && !guard.IsSystemDatabase(c.DBName):
 		return access.ServerAdmin
-	case c.route == nil:
+	case c.route == nil || c.oddDocument():
 		return access.Contents
 	default:
 		return c.route.needOf(c.Method)
 	}
+}
+
+// oddDocument reports whether the path names a document that begins with "_" in one segment, as
+// "_local%2Fx": that is no ordinary document, though it matches the pattern of those.
+func (c *Call) oddDocument() bool {
+	return c.route.Table == DocTable && c.Path[1][0] == '_' && c.Path[1] != "_design"
 }
 
 // authorize decides whether the user may make this call, by its route and the

@@ -98,6 +98,10 @@ func (a *answer) setHeaders(c *core.Call, own ...string) {
 		if !valid(name, p.Value) || contains(own, name) {
 			continue
 		}
+		if name == "Content-Security-Policy" { // clients keep to both: the sandbox stays
+			h[name] = append(h[name], p.Value)
+			continue
+		}
 		h[name] = []string{p.Value}
 	}
 }

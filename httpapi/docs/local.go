@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"divan/cluster"
+	"divan/cluster/access"
 	"divan/cluster/docformat"
 	"divan/httpapi/core"
 	"divan/shard"
@@ -18,6 +19,9 @@ import (
 
 // openLocal reads a local document as if it were a revision of another one.
 func openLocal(c *core.Call, id string) (*shard.Doc, error) {
+	if err := c.Rights().May(access.Contents); err != nil {
+		return nil, err
+	}
 	l, err := c.DB.LocalGet(c.Request.Context(), id)
 	if err != nil {
 		return nil, err

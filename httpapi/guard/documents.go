@@ -156,6 +156,9 @@ func (r Rights) Read(id string) error {
 // database, what this account may see; fault.NotFound when that is nothing.
 func (r Rights) Screen(d *shard.Doc) error {
 	if spec.IsDatabase(r.DB.Name) {
+		if doc.IsLocal(d.ID) {
+			return r.May(access.Contents)
+		}
 		return auth.ScreenReplication(d, r.User, r.IsAdmin())
 	}
 	if !auth.IsUsersDatabase(r.Config, r.DB.Name) {

@@ -46,6 +46,18 @@ export interface Options {
   method?: string;
   body?: string; // JSON
   signal?: AbortSignal;
+  writes?: boolean; // a POST that changes something; PUT and DELETE do
+  anyone?: boolean; // as whoever is logged in by now
+}
+
+let check: (() => Promise<void>) | undefined;
+
+/** beforeChanges sets what may stop a request that changes something, by throwing; it returns what ends that. */
+export function beforeChanges(f: () => Promise<void>): () => void {
+  check = f;
+  return () => {
+    if (check === f) check = undefined;
+  };
 }
 
 const listeners = new Set<() => void>();
@@ -58,6 +70,8 @@ export function onRefused(f: () => void): () => void {
 
 /** ask returns an answer whose body is not read yet. It throws a Problem for any status but 2xx. */
 export async function ask(to: string, options: Options = {}): Promise<Response> {
+  const changes = options.method === "PUT" || options.method === "DELETE" || options.writes;
+  if (changes && !options.anyone && to !== "_session") await check?.();
   // The browser would ask for a name and a password itself.
   const headers: Record<string, string> = { Accept: "application/json", "X-CouchDB-WWW-Authenticate": "Cookie" };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";

@@ -152,7 +152,7 @@ function Change({ node, of, close, done }: Props) {
         )}
         <label>
           Value {of?.sensitive
-            ? <input name="value" type="password" autocomplete="off" />
+            ? <input name="value" type="password" autocomplete="off" required />
             : <input name="value" autocomplete="off" defaultValue={of?.value ?? ""} spellcheck={false} />}
         </label>
         <p class="quiet">

@@ -4,7 +4,6 @@ import { query, write } from "./api";
 import { attachmentPath } from "./attachment";
 import { asProblem } from "./load";
 import { Dialog, Name, Refusal } from "./parts";
-import { sameAccount } from "./same_account";
 import type { Problem } from "./api";
 import type { Target } from "./upload_queue";
 
@@ -15,18 +14,21 @@ interface Props extends Target {
   done: (told: string) => void;
 }
 
-export function DeleteAttachment({ db, id, owner, name, rev, close, done }: Props) {
+export function DeleteAttachment({ db, id, name, rev, close, done }: Props) {
   const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState(false);
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
+    if (busy) return;
+    setBusy(true);
     try {
-      await sameAccount(owner);
       const { accepted } = await write(attachmentPath(db, id, name) + query({ rev }), { method: "DELETE" });
       done(accepted ? "The deletion is accepted, and fewer copies than asked have it yet." : "");
     } catch (e) {
       const p = asProblem(e);
       if (p.status === 409) done("Nothing was deleted: somebody has changed the document meanwhile. This is what it has now.");
       else setProblem(p);
+      setBusy(false);
     }
   };
   return (
@@ -36,7 +38,7 @@ export function DeleteAttachment({ db, id, owner, name, rev, close, done }: Prop
         {problem && <Refusal of={problem} />}
         <div class="buttons">
           <button type="button" onClick={close}>Cancel</button>
-          <button class="danger">Delete</button>
+          <button class="danger" disabled={busy}>Delete</button>
         </div>
       </form>
     </Dialog>

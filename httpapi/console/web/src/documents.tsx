@@ -91,7 +91,6 @@ export function Documents({ db, place, user }: { db: string; place: Place; user:
       {deleting === "documents" && (
         <DeleteDocuments
           db={db}
-          owner={user.name}
           revs={selection.revs}
           close={(done) => {
             setDeleting(undefined);

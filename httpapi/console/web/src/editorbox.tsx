@@ -45,8 +45,8 @@ export function EditorBox(props: Props) {
     );
     return () => {
       gone = true;
+      editor?.close(); // tells what was typed last
       if (props.handle) props.handle.current = undefined;
-      editor?.close();
     };
   }, []);
   return (

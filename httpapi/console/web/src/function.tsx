@@ -97,8 +97,8 @@ function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
     setProblem(undefined);
     setNote("");
     const to = documentPath(of.db, "_design/" + ddoc);
+    const source = editor.current?.text() ?? first;
     try {
-      const source = editor.current?.text() ?? first;
       const body = set(into ?? base.current, member, JSON.stringify(source));
       const got = await ask(to, { method: "PUT", body });
       const { rev } = (await got.json()) as { rev: string };
@@ -107,14 +107,20 @@ function Editing({ of, ddoc, design, member, blank, note: about }: Props) {
       setRestored(false);
       setTheirs(undefined);
       setNote(got.status === 202 ? `Accepted as revision ${short(rev)}, not yet by enough copies.` : `Saved as revision ${short(rev)}.`);
-      edited(editor.current?.text() ?? first);
+      edited(editor.current?.text() ?? source);
     } catch (e) {
       const p = asProblem(e);
       if (p.status !== 409) setProblem(p);
-      else await text(to).then(setTheirs, (e) => setProblem(asProblem(e)));
+      else await text(to).then(setTheirs, (e) => gone(asProblem(e)));
     } finally {
       setBusy(false);
     }
+  };
+  const gone = (why: Problem) => {
+    if (why.status !== 404) return setProblem(why);
+    base.current = JSON.stringify({ _id: "_design/" + ddoc, language: "javascript" });
+    setTheirs(undefined);
+    setProblem(new Problem(409, "conflict", "Somebody has deleted this design document meanwhile. Save makes it again, with this function only."));
   };
   const take = (now: string) => {
     base.current = now;

@@ -1,11 +1,9 @@
 // The end of a conflict: one revision is kept, the other leaves are deleted.
 import { useState } from "preact/hooks";
-import { path, write } from "./api";
+import { Problem, documentPath, json, path, query, write } from "./api";
 import { short } from "./documents";
 import { asProblem } from "./load";
 import { Dialog, Refusal, count } from "./parts";
-import { sameAccount } from "./same_account";
-import type { Problem } from "./api";
 
 interface Outcome {
   ok?: boolean;
@@ -17,7 +15,6 @@ interface Outcome {
 interface Props {
   db: string;
   id: string;
-  owner: string | null;
   keep: string;
   others: string[]; // the other leaves that are not deleted
   close: () => void;
@@ -28,7 +25,7 @@ function revisions(n: number): string {
   return `${count(n)} ${n === 1 ? "revision" : "revisions"}`;
 }
 
-export function KeepRevision({ db, id, owner, keep, others, close, done }: Props) {
+export function KeepRevision({ db, id, keep, others, close, done }: Props) {
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const submit = async (e: SubmitEvent) => {
@@ -36,9 +33,13 @@ export function KeepRevision({ db, id, owner, keep, others, close, done }: Props
     setBusy(true);
     setProblem(undefined);
     try {
-      await sameAccount(owner);
+      // The one to keep may have gone: then the others would leave nothing.
+      const now = await json<{ _conflicts?: string[]; _rev: string }>(documentPath(db, id) + query({ conflicts: true }));
+      if (now._rev !== keep && !now._conflicts?.includes(keep)) {
+        throw new Problem(0, "conflict", "The revision to keep has been changed or deleted meanwhile. Nothing was deleted.");
+      }
       const docs = others.map((_rev) => ({ _id: id, _rev, _deleted: true }));
-      const { value } = await write<Outcome[]>(path(db, "_bulk_docs"), { method: "POST", body: JSON.stringify({ docs }) });
+      const { value } = await write<Outcome[]>(path(db, "_bulk_docs"), { method: "POST", body: JSON.stringify({ docs }), writes: true });
       done(told(others, value));
     } catch (e) {
       setProblem(asProblem(e));

@@ -1,12 +1,13 @@
 // The console: which view the URL names, and who is logged in.
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { onRefused, type Problem } from "./api";
+import { beforeChanges, onRefused, type Problem } from "./api";
 import { dropDrafts } from "./draft";
 import { asProblem, useLoad } from "./load";
 import { ServerNavigation } from "./navigation";
 import { Dialog, Name, Refusal, Title } from "./parts";
 import { link, usePlace } from "./route";
+import { sameAccount } from "./same_account";
 import { LoginForm, logOut, whoAmI, type User } from "./session";
 import "uplot/dist/uPlot.min.css"; // of a view that is loaded later: styles are one file
 import "./style.css";
@@ -27,6 +28,7 @@ function Console() {
     const at = location.hash; // a view that has gone meanwhile asks for nothing
     void whoAmI().then((now) => now.name === null && location.hash === at && setAsked(true), () => {});
   }), []);
+  useEffect(() => (name === undefined ? undefined : beforeChanges(() => sameAccount(name))), [name]);
   useEffect(() => {
     if (name === null) setAsked(false); // another view may be open to all
   }, [place, name]);

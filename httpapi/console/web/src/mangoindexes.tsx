@@ -104,7 +104,7 @@ export function NewIndex({ db, fields, close, made }: { db: string; fields: stri
     setNote("");
     try {
       const body = definition(new FormData(e.currentTarget as HTMLFormElement));
-      const { result, name } = await json<{ result: string; name: string }>(path(db, "_index"), { method: "POST", body });
+      const { result, name } = await json<{ result: string; name: string }>(path(db, "_index"), { method: "POST", body, writes: true });
       if (result === "exists") {
         setNote(`There is such an index already: ${name}.`);
         return;

@@ -88,7 +88,7 @@ function DrainDialog({ node, on, close, done }: { node: string; on: boolean; clo
     e.preventDefault();
     setBusy(true);
     try {
-      await json(to, on ? { method: "POST", body: "{}" } : { method: "DELETE" });
+      await json(to, on ? { method: "POST", body: "{}", writes: true } : { method: "DELETE" });
       close();
       done();
     } catch (e) {

@@ -104,7 +104,7 @@ function PlanDialog({ close, done }: Props) {
     e.preventDefault();
     setBusy(true);
     try {
-      await json("_cluster/rebalance" + query({ limit: 0 }), { method: "POST", body: "{}" });
+      await json("_cluster/rebalance" + query({ limit: 0 }), { method: "POST", body: "{}", writes: true });
       close();
       done();
     } catch (e) {

@@ -10,9 +10,10 @@ import type { User } from "./session";
 
 type Fields = Record<string, string | undefined>;
 
-/** fieldsOf is what a draft keeps: all but the passwords. */
+/** fieldsOf is what a draft keeps: all but the passwords, which may be in addresses, too. */
 function fieldsOf(form: HTMLFormElement): Fields {
-  return Object.fromEntries([...new FormData(form)].filter(([name]) => !name.endsWith("password")).map(([name, value]) => [name, String(value)]));
+  const fields = [...new FormData(form)].filter(([name]) => !name.endsWith("password"));
+  return Object.fromEntries(fields.map(([name, value]) => [name, String(value).replace(/(\/\/)[^/@]*(:[^/]*)?@/g, "$1")]));
 }
 
 export function Replicate({ place, user }: { place: Place; user: User }) {
@@ -35,7 +36,7 @@ export function Replicate({ place, user }: { place: Place; user: User }) {
       }, root.href);
       const body = JSON.stringify(doc);
       if (text("id") !== "") await json(documentPath("_replicator", text("id")), { method: "PUT", body });
-      else await json(path("_replicator"), { method: "POST", body });
+      else await json(path("_replicator"), { method: "POST", body, writes: true });
       dropDraft(draft);
       go(link(["replications"]));
     } catch (e) {

@@ -131,7 +131,7 @@ function JobRow({ of, end }: { of: Job; end: () => void }) {
 
 async function cancel(of: Ending): Promise<void> {
   if ("job" in of) {
-    await json("_replicate", { method: "POST", body: JSON.stringify({ replication_id: of.job.id, cancel: true }) });
+    await json("_replicate", { method: "POST", body: JSON.stringify({ replication_id: of.job.id, cancel: true }), writes: true });
     return;
   }
   const to = documentPath(of.doc.database, of.doc.doc_id);

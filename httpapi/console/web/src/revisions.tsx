@@ -91,7 +91,6 @@ export function View({ db, id, place, user }: { db: string; id: string; place: P
         <KeepRevision
           db={db}
           id={id}
-          owner={user.name}
           keep={keeping}
           others={live.filter((rev) => rev !== keeping)}
           close={() => setKeeping(undefined)}

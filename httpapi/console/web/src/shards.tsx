@@ -147,7 +147,7 @@ function Split({ db, range, copies, close, done }: { db: string; range: string; 
     setBusy(true);
     setProblem(undefined);
     try {
-      const results = await json<Result[]>("_reshard/jobs", { method: "POST", body: JSON.stringify({ type: "split", db, range, node }) });
+      const results = await json<Result[]>("_reshard/jobs", { method: "POST", body: JSON.stringify({ type: "split", db, range, node }), writes: true });
       const failed = results.filter((r) => !r.ok);
       setRefused(failed);
       done();

@@ -14,13 +14,14 @@ const mostCompared = 2_000_000;
 
 export function SideBySide({ db, id, revs, user }: { db: string; id: string; revs: string[]; user: User }) {
   const texts = useLoad(
-    (signal) => Promise.all(revs.map((rev) => text(documentPath(db, id) + query({ rev }), { signal }))),
+    async (signal) => ({ of: revs, texts: await Promise.all(revs.map((rev) => text(documentPath(db, id) + query({ rev }), { signal }))) }),
     [db, id, JSON.stringify(revs), user.name],
   );
   if (revs.length === 0) return <p class="quiet">Choose one or two leaves to see their texts.</p>;
   if (texts.problem) return <Refusal of={texts.problem} again={texts.again} />;
-  if (!texts.value || texts.loading) return <p class="quiet" role="status">Loading …</p>;
-  const [left, right] = texts.value;
+  if (texts.value?.of !== revs && JSON.stringify(texts.value?.of) !== JSON.stringify(revs)) return <p class="quiet" role="status">Loading …</p>;
+  const shown = texts.value!.texts;
+  const [left, right] = shown;
   return (
     <>
       {left !== undefined && right !== undefined && <Differences left={left} right={right} />}
@@ -28,7 +29,7 @@ export function SideBySide({ db, id, revs, user }: { db: string; id: string; rev
         {revs.map((rev, i) => (
           <section key={rev} class="beside" aria-label={`Revision ${rev}`}>
             <h2><code title={rev}>{short(rev)}</code></h2>
-            <JSONBox label={`Revision ${rev}`} json={texts.value![i]!} />
+            <JSONBox label={`Revision ${rev}`} json={shown[i]!} />
           </section>
         ))}
       </div>

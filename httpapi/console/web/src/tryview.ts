@@ -1,6 +1,6 @@
 // A view is tried on a few documents before it is saved. The server runs functions of saved views
 // only: so the documents are copied into a database of their own, which goes with the answer.
-import { forget, json, path, query, text } from "./api";
+import { Problem, forget, json, path, query, text } from "./api";
 import { get, elements, remove } from "./jsonparts";
 import { rowsOf, type Row } from "./rowpages";
 import type { Source } from "./viewsource";
@@ -27,17 +27,22 @@ export async function tryView(db: string, of: Source, options: string | undefine
   const drop = () => forget(path(name)); // the page may be closed meanwhile
   addEventListener("pagehide", drop);
   let left: string | undefined;
-  let out: Omit<Tried, "left">;
+  let out: Omit<Tried, "left"> | undefined;
+  let failed: unknown;
   try {
     await json(path(name) + query({ q: 1, n: 1 }), { method: "PUT" });
     out = await fill(name, of, options, sample, signal);
+  } catch (e) {
+    failed = e;
   } finally {
     removeEventListener("pagehide", drop);
     await json(path(name), { method: "DELETE" }).catch((e: { status?: number }) => {
       if (e.status !== 404) left = name;
     });
   }
-  return { ...out, left };
+  if (out) return { ...out, left };
+  if (left === undefined) throw failed;
+  throw new Problem(0, "left behind", `${failed instanceof Error ? failed.message : String(failed)} The database ${name} could not be deleted; it has copies of documents.`);
 }
 
 /** fill puts documents and the view into a new database, and reads the view. */

@@ -56,9 +56,12 @@ export function Definition({ db, ddoc, view, design, user, saved, tried }: Props
     if (differs) keepDraft(of, JSON.stringify({ source: now.current, from: from.current }));
     else dropDraft(of);
   };
+  const written = useRef(blankReduce); // the reduce function that was there before another kind was chosen
   const choose = (kind: string) => {
+    const was = current();
+    if (was.reduce !== "" && !builtIn.includes(was.reduce)) written.current = was.reduce;
     reducer.current = undefined;
-    now.current = { map: current().map, reduce: kind === "custom" ? blankReduce : kind };
+    now.current = { map: was.map, reduce: kind === "custom" ? written.current : kind };
     setReduce(now.current.reduce);
     edited();
   };
