@@ -39,6 +39,10 @@ func TestListOfReplications(t *testing.T) {
 	}
 	s.text(401, "POST", db+"/_find", `{"selector":{"source":{"$regex":"hidden"}}}`, bob, jsonBody)
 	s.text(401, "GET", db+"/_changes?include_docs=true", nil, bob, jsonBody)
+	s.text(201, "PUT", db+"/_local/checkpoint", `{"of":"job"}`, "Authorization: Basic YWRtOnBhc3M=", jsonBody)
+	if got := s.text(401, "POST", list, `{"keys":["_local/checkpoint"]}`, bob, jsonBody); strings.Contains(got, `"of"`) {
+		t.Errorf("a local document: %s", got)
+	}
 	s.text(401, "GET", list, nil, "Authorization: Basic ZXZlOnB3")
 	s.text(401, "GET", "/_replicator/_all_docs", nil, bob, jsonBody)
 	s.text(401, "GET", "/_users/_all_docs", nil, bob, jsonBody)
