@@ -3,12 +3,14 @@ package browser
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"divan/cmd/divan/node"
+	"divan/httpapi/apitest"
 )
 
 // newCluster is nodes of this process that are one cluster.
@@ -30,7 +32,27 @@ func newCluster(t *testing.T, names ...string) []*server {
 		s.start()
 		t.Cleanup(s.stop)
 	}
+	for _, s := range all {
+		s.isUp()
+	}
 	return all
+}
+
+// isUp waits until the node is a member of its cluster.
+func (s *server) isUp() {
+	s.t.Helper()
+	apitest.WaitFor(s.t, func() bool {
+		r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.host+"/_up", http.NoBody)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close() // it is not read
+		return answer.StatusCode == http.StatusOK
+	})
 }
 
 // freePort is one of TCP that nobody has now.

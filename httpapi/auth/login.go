@@ -117,7 +117,8 @@ type Session struct {
 	SetCookie string // value of the Set-Cookie header
 }
 
-var errNoSecret = errors.New("[chttpd_auth] secret is not set: no session can be signed")
+var errNoSecret = fault.New(fault.Unavailable,
+	"No session can be signed: [chttpd_auth] secret is not set. A node that joins a cluster has it a moment after it is a member.")
 
 // Login opens a session. fault.Unauthorized: the name or the password is
 // wrong; fault.Forbidden: too many failures, or the iteration count is outside

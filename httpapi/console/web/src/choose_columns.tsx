@@ -4,7 +4,7 @@ import { Name, count } from "./parts";
 
 /** offered is how many fields are offered at once, and mostColumns how many a table has: each cell of it costs time. */
 const offered = 100;
-const mostColumns = 40;
+const mostColumns = 30;
 
 interface Props {
   names: string[]; // of all fields on the page

@@ -1,6 +1,6 @@
 // The console: which view the URL names, and who is logged in.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { beforeChanges, onRefused, type Problem } from "./api";
 import { dropDrafts } from "./draft";
 import { asProblem, useLoad } from "./load";
@@ -29,7 +29,7 @@ function Console() {
     void whoAmI().then((now) => now.name === null && location.hash === at && setAsked(true), () => {});
   }), []);
   useEffect(() => (name === undefined ? undefined : beforeChanges(() => sameAccount(name))), [name]);
-  useEffect(() => {
+  useLayoutEffect(() => { // before somebody asks to log in
     if (name === null) setAsked(false); // another view may be open to all
   }, [place, name]);
 
