@@ -61,6 +61,7 @@ func TestDraftWhenLeaving(t *testing.T) {
 func TestNoPasswordInDraft(t *testing.T) {
 	t.Parallel()
 	_, c := newAdminScreen(t, "#/tasks")
+	c.says("Log out")
 	c.open("#/replicate")
 	c.fill("Source: database", "https://u:topsecret@far.example/db")
 	c.until(`JSON.stringify(sessionStorage).includes("far.example")`)
