@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"golang.org/x/sync/errgroup"
 )
 
 // longestTask is how long the page may not answer, in milliseconds.
@@ -190,4 +193,65 @@ func TestHostileDocuments(t *testing.T) {
 	if eval[bool](c, `"ran" in window`) {
 		t.Error("a script ran")
 	}
+}
+
+// manyOf is how many of something a test makes: DIVAN_CONSOLE_… says another number.
+func manyOf(t *testing.T, name string, ordinary int) int {
+	t.Helper()
+	text, ok := os.LookupEnv("DIVAN_CONSOLE_" + name)
+	if !ok {
+		return ordinary
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Many databases and documents are found by the beginning of a name, and gone through page by page.
+func TestManyDatabasesAndDocuments(t *testing.T) {
+	s := newServer(t)
+	databases, docs := manyOf(t, "DATABASES", 300), manyOf(t, "DOCS", 5000)
+	var work errgroup.Group
+	work.SetLimit(32)
+	for i := range databases {
+		work.Go(func() error {
+			s.call("PUT", fmt.Sprintf("/db%07d?q=1", i), "", 201)
+			return nil
+		})
+	}
+	s.call("PUT", "/pond", "", 201)
+	const batch = 1000
+	for from := 0; from < docs; from += batch {
+		work.Go(func() error {
+			var body strings.Builder
+			for i := from; i < from+batch; i++ {
+				fmt.Fprintf(&body, `,{"_id":"%09d","n":%d}`, i, i)
+			}
+			s.call("POST", "/pond/_bulk_docs", `{"docs":[`+body.String()[1:]+`]}`, 201)
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	c := newMeasured(t, s)
+	c.open("#/")
+	c.logIn("adm", "pass")
+	c.says("db0000001")
+	c.answers("databases")
+	last := fmt.Sprintf("db%07d", databases-1)
+	c.fill("Databases whose names begin with", last)
+	c.says(last)
+	c.answers("one of them")
+	c.open("#/db/pond")
+	c.says("000000001")
+	c.answers("documents")
+	c.open(fmt.Sprintf("#/db/pond?as=table&from=%09d", docs-3))
+	c.says(fmt.Sprintf("%09d", docs-1))
+	c.answers("the last ones")
+	c.open("#/changes/pond")
+	c.says("pond")
+	c.answers("changes")
 }
