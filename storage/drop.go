@@ -78,9 +78,10 @@ func (e *Engine) moveToStaging(name string) error {
 	_, orphan := e.mu.orphans[name]
 	delete(e.mu.orphans, name)
 	e.mu.Unlock()
-	out := e.stage
-	if orphan {
-		out = e.setAside
+	out := e.setAside
+	if !orphan {
+		out = e.stage
+		e.made.Forget(name) // also what a creation has noted that ended after Drop began
 	}
 	if err := out(name); err != nil {
 		return err

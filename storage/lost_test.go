@@ -7,10 +7,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"divan/storage/fault"
 	"divan/storage/storagetest"
@@ -209,4 +212,38 @@ func take(t *testing.T, e *Engine, name string) *Store {
 	s, err := e.Acquire(name)
 	must(t, err)
 	return s
+}
+
+// TestDropWhileMade: a store that is dropped while it is made is not missed afterwards.
+func TestDropWhileMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		making, goOn := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if strings.Contains(op.Path, "pond.") {
+				once.Do(func() {
+					close(making)
+					<-goOn
+				})
+			}
+			return nil
+		}))
+		e, stop := startEngine(t, Options{FS: fs})
+		var made, dropped error
+		var both sync.WaitGroup
+		both.Go(func() { made = e.Create(lostName, CreateOptions{}) })
+		<-making
+		both.Go(func() { dropped = e.Drop(lostName) })
+		synctest.Wait() // it waits for what is made
+		close(goOn)
+		both.Wait()
+		must(t, errors.Join(made, dropped))
+		if e.Has(lostName) || e.Lost(lostName) {
+			t.Errorf("it is here: %v, it is missed: %v", e.Has(lostName), e.Lost(lostName))
+		}
+		if _, err := e.Acquire(lostName); !fault.Is(err, fault.NoCopy) {
+			t.Errorf("got %v", err)
+		}
+		stop()
+	})
 }

@@ -5,14 +5,10 @@ import (
 	"testing"
 )
 
-// A revision that is to be kept and was deleted meanwhile takes the others with it to nowhere: nothing is deleted.
+// Nothing is deleted for a revision that was deleted itself meanwhile: no leaf would be left.
 func TestKeptRevisionIsGone(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	conflicting(s)
-	c := newScreen(t, s)
-	c.open("#/revisions/pond/frog?rev=9-ff")
-	c.logIn("adm", "pass")
+	s, c := newConflict(t, "#/revisions/pond/frog?rev=9-ff")
 	c.until(`document.querySelectorAll(".editor").length === 1`)
 	c.exec("choose a second leaf", `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("3-cccc")).querySelector("input").click()`)
 	c.until(`document.querySelectorAll(".editor").length === 2`)

@@ -23,14 +23,21 @@ func conflicting(s *server) {
 	}, ",")+`]}`, 201)
 }
 
-// The tree of revisions shows conflicts, two of them side by side, and ends them with two clicks.
-func TestConflictIsResolved(t *testing.T) {
-	t.Parallel()
+// newConflict is a server with that document, and a view of the console with the administrator logged in.
+func newConflict(t *testing.T, hash string) (*server, *screen) {
+	t.Helper()
 	s := newServer(t)
 	conflicting(s)
 	c := newScreen(t, s)
-	c.open("#/doc/pond/frog")
+	c.open(hash)
 	c.logIn("adm", "pass")
+	return s, c
+}
+
+// The tree of revisions shows conflicts, two of them side by side, and ends them with two clicks.
+func TestConflictIsResolved(t *testing.T) {
+	t.Parallel()
+	s, c := newConflict(t, "#/doc/pond/frog")
 	if text := c.editorText(); strings.Contains(text, "_conflicts") {
 		t.Errorf("the editor shows %s", text)
 	}
@@ -71,11 +78,7 @@ func TestConflictIsResolved(t *testing.T) {
 // What somebody else did to a leaf meanwhile is told, and nothing of it is lost.
 func TestConflictChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	conflicting(s)
-	c := newScreen(t, s)
-	c.open("#/revisions/pond/frog")
-	c.logIn("adm", "pass")
+	s, c := newConflict(t, "#/revisions/pond/frog")
 	c.says("4 revisions in conflict")
 	rev := s.call("PUT", "/pond/frog", `{"_rev":"9-ff","legs":7}`, 201)["rev"]
 	c.exec("keep", `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("3-cccc")).querySelector("button").click()`)
