@@ -1,5 +1,5 @@
 // One document: its text in an editor, saved, deleted; what somebody else saved meanwhile beside it.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem, documentPath, json, path, query, text, write } from "./api";
 import { OtherNote, TheirsNote } from "./both_texts";
 import { DeleteDocument } from "./delete_document";
@@ -105,7 +105,7 @@ function Editing({ of, stored }: { of: Draft; stored: string }) {
   const [theirs, setTheirs] = useState<{ text: string; deleting: boolean }>(); // what somebody else has saved meanwhile
   const [deleting, setDeleting] = useState(false);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!changed) return;
     const stay = (e: BeforeUnloadEvent) => keepDraft(of, editor.current?.text() ?? first) || e.preventDefault();
     addEventListener("beforeunload", stay);

@@ -24,11 +24,11 @@ function Console() {
   const name = user?.name;
   // An account that may not do something is told so by the view; only one that the server does not
   // know any more, or none at all, is asked to log in.
-  useEffect(() => onRefused(() => {
+  useLayoutEffect(() => onRefused(() => {
     const at = location.hash; // a view that has gone meanwhile asks for nothing
     void whoAmI().then((now) => now.name === null && location.hash === at && setAsked(true), () => {});
   }), []);
-  useEffect(() => (name === undefined ? undefined : beforeChanges(() => sameAccount(name))), [name]);
+  useLayoutEffect(() => (name === undefined ? undefined : beforeChanges(() => sameAccount(name))), [name]); // before a view can change anything
   useLayoutEffect(() => { // before somebody asks to log in
     if (name === null) setAsked(false); // another view may be open to all
   }, [place, name]);

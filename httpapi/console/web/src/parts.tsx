@@ -1,6 +1,6 @@
 // Small parts that several views are made of.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Problem } from "./api";
 
 /** Name shows a name that a user has chosen: its direction of writing ends with it. */
@@ -41,7 +41,7 @@ export function Title({ text, children }: { text: string; children?: ComponentCh
 /** Dialog is shown above everything, and closed by Escape. */
 export function Dialog({ title, close, children }: { title: string; close?: () => void; children: ComponentChildren }) {
   const self = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = self.current!;
     dialog.showModal();
     return () => dialog.close(); // gives the focus back

@@ -1,5 +1,5 @@
 // Files that are dropped or chosen, and how far they are.
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Name, bytes, visible } from "./parts";
 import { UploadQueue, type Item, type Target } from "./upload_queue";
 import type { Attachments } from "./attachment";
@@ -16,13 +16,13 @@ export function Uploads({ db, id, owner, known, stored }: Props) {
   const queue = useRef<UploadQueue>(undefined);
   queue.current ??= new UploadQueue({ db, id, owner }, known, () => redraw(undefined), stored);
   const q = queue.current;
-  useEffect(() => q.know(known), [known]);
+  useLayoutEffect(() => q.know(known), [known]);
   useEffect(() => () => q.close(), []);
   const add = (files: File[], left = 0) => {
     setFolders(left);
     q.add(files);
   };
-  useEffect(() => {
+  useLayoutEffect(() => { // before anything can be dropped
     // Anywhere on the page: a browser opens files that are dropped beside a target.
     const drag = (e: DragEvent) => {
       if (!e.dataTransfer?.types.includes("Files")) return;
@@ -37,7 +37,7 @@ export function Uploads({ db, id, owner, known, stored }: Props) {
     kinds.forEach((k) => addEventListener(k, drag));
     return () => kinds.forEach((k) => removeEventListener(k, drag));
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!q.sending) return;
     const stay = (e: BeforeUnloadEvent) => e.preventDefault();
     addEventListener("beforeunload", stay);
