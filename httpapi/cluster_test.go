@@ -207,10 +207,10 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 
 func TestClusterFigures(t *testing.T) {
 	a, _ := couple(t)
-	a.Deps.Figures = func() core.Figures { return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70} }
+	a.Deps.Figures = func() core.Figures { return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70, DiskFree: 5 << 40, DiskSize: 7 << 40} }
 	w := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", "Authorization: Basic YWRtOnBhc3M=")
 	for _, line := range []string{
-		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_metadata_leader 1\n",
+		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_disk_free_bytes 5497558138880\n", "couchdb_disk_size_bytes 7696581394432\n", "couchdb_metadata_leader 1\n",
 		"couchdb_cluster_nodes 3\n", "couchdb_cluster_node_up{node=\"away@127.0.0.1\"} 0\n", "couchdb_cluster_node_up{node=\"two@127.0.0.1\"} 1\n",
 	} {
 		if !strings.Contains(w.Body.String(), line) {
@@ -218,7 +218,7 @@ func TestClusterFigures(t *testing.T) {
 		}
 	}
 	w = apitest.Ask(t, a, "GET /_node/_local/_system", "", "Authorization: Basic YWRtOnBhc3M=")
-	for _, part := range []string{`"internal_replication_jobs":3`, `"metadata":{"leader":"one@127.0.0.1","voters":["one@127.0.0.1"],"applied_index":`} {
+	for _, part := range []string{`"internal_replication_jobs":3`, `"disk":{"free":5497558138880,"size":7696581394432}`, `"metadata":{"leader":"one@127.0.0.1","voters":["one@127.0.0.1"],"applied_index":`} {
 		if !strings.Contains(w.Body.String(), part) {
 			t.Errorf("no %s in %s", part, w.Body)
 		}

@@ -48,6 +48,9 @@ func TestLittleRoom(t *testing.T) {
 		indexWaits(t, x)
 		writeOne(t, s)
 		must(t, e.DiskFull())
+		if s := e.Stats(); s.DiskFree != 2*diskspace.Kept-1 || s.DiskSize != 1<<40 {
+			t.Errorf("free %d of %d", s.DiskFree, s.DiskSize)
+		}
 		free.Store(diskspace.Kept - 1)
 		<-time.After(diskspace.Look)
 		if _, err := s.NewBatch().Apply(); !fault.Is(err, fault.InsufficientStorage) {

@@ -259,6 +259,7 @@ type Stats struct {
 	CacheBytes             int64  // blocks in the cache
 	MemtableBytes          int64  // that memtables of open stores take at most
 	CacheHits, CacheMisses int64  // since the start
+	DiskFree, DiskSize     uint64 // bytes of the disk of the data directory; 0: it does not tell
 	Commits                uint64 // batches whose way to the disk has ended, since the start
 }
 
@@ -267,6 +268,7 @@ func (e *Engine) Stats() Stats {
 	m := e.shared.Memory.Cache.Metrics()
 	s := Stats{CacheBytes: m.Size, CacheHits: m.Hits, CacheMisses: m.Misses}
 	s.Commits = e.commits.Load()
+	s.DiskFree, s.DiskSize = e.space.Usage()
 	s.Compactions, s.MemtableBytes = e.shared.Scheduler.Running(), e.shared.Memory.Memtables()
 	e.mu.Lock()
 	defer e.mu.Unlock()

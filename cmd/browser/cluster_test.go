@@ -168,7 +168,8 @@ func TestFigures(t *testing.T) {
 	for i := range 20 {
 		s.call("PUT", fmt.Sprintf("/pond/doc-%d", i), "{}", 201)
 	}
-	c.until(`document.querySelectorAll(".uplot canvas").length === 12`)
+	c.until(`document.querySelectorAll(".uplot canvas").length === 13`)
+	c.until(`/Room left on the disk\s+GB(\s+[0-9.]*[1-9]){3}/.test(document.body.innerText)`)
 	const written = `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.startsWith("Documents written")).innerText`
 	c.until(`/per s\s+[0-9.]*[1-9]/.test(` + written + `)`)
 	c.shot("figures")

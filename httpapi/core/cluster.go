@@ -80,6 +80,7 @@ type Figures struct {
 	ScriptEngines      int               // JavaScript engines that exist
 	ScriptBytes        int64             // which they have outside of Go's heap
 	OrphanedShards     int               // that no database names and that were set aside
+	DiskFree, DiskSize uint64            // bytes of the disk of the data directory; 0: it does not tell
 	Commits            uint64            // groups of writes that were made durable
 	LogLines           map[string]uint64 // lines of the log, by level
 	ReplicationBacklog int               // pushes between copies that run or wait

@@ -134,7 +134,11 @@ func getSystem(c *core.Call) error {
 	out = strconv.AppendInt(out, goroutineLimit, 10)
 	out = append(out, `,"message_queues":{"couch_file":{},"couch_db_updater":{},"couch_server":0,"index_server":0},"internal_replication_jobs":`...)
 	out = strconv.AppendInt(out, int64(node.ReplicationBacklog), 10)
-	out = append(out, `,"distribution":{},"distribution_events":{},"metadata":`...)
+	out = append(out, `,"distribution":{},"distribution_events":{},"disk":{"free":`...)
+	out = strconv.AppendUint(out, node.DiskFree, 10)
+	out = append(out, `,"size":`...)
+	out = strconv.AppendUint(out, node.DiskSize, 10)
+	out = append(out, `},"metadata":`...)
 	return c.Response.SendJSON(http.StatusOK, append(appendMetadata(c.API, out), '}'))
 }
 

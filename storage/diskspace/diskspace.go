@@ -44,6 +44,8 @@ type Space struct {
 	tight  atomic.Bool  // for indexes
 	since  atomic.Int64 // nanoseconds of the clock when it became tight
 
+	free, total atomic.Uint64 // bytes as of the last look, 0 where the file system does not tell
+
 	spare   atomic.Int64 // bytes above what indexes leave, as of the last look
 	seen    atomic.Bool  // there was one
 	changes sync.Mutex   // held while Hold is told
@@ -128,10 +130,19 @@ func errIndexesWait() error {
 	return fault.New(fault.InsufficientStorage, "Too little space is left on the disk to update the index.")
 }
 
+// Usage returns the bytes that programs may still take of the disk, and its size, as of
+// Look ago at most; both are 0 where the file system does not tell.
+func (d *Space) Usage() (free, total uint64) {
+	d.refresh(Look)
+	return d.free.Load(), d.total.Load()
+}
+
 // room returns the bytes that are free, and those to be kept. ok is false on a file
 // system that does not tell.
 func (d *Space) room() (free, kept uint64, ok bool) {
 	usage, err := d.FS.GetDiskUsage(d.Dir)
+	d.free.Store(usage.AvailBytes)
+	d.total.Store(usage.TotalBytes)
 	if err != nil || usage.TotalBytes == 0 {
 		return 0, 0, false
 	}

@@ -97,7 +97,7 @@ func (n *Node) figures() httpapi.Figures {
 	f := httpapi.Figures{
 		OpenDatabases: stores.OpenStores, OrphanedShards: len(orphans),
 		CacheBytes: stores.CacheBytes, MemtableBytes: stores.MemtableBytes, ScriptEngines: scripts.VMs, ScriptBytes: scripts.Bytes,
-		Commits: stores.Commits, LogLines: n.journal.lines(),
+		DiskFree: stores.DiskFree, DiskSize: stores.DiskSize, Commits: stores.Commits, LogLines: n.journal.lines(),
 	}
 	f.ReplicationBacklog = n.repair.Jobs()
 	f.ReplicationLag = n.repair.Lag(n.life)

@@ -14,6 +14,7 @@ export interface System {
   memory: Record<string, number>; // bytes
   run_queue: number;
   internal_replication_jobs: number;
+  disk?: { free: number; size: number }; // bytes; an older program tells nothing, a file system that tells nothing 0
   metadata: { leader: string; voters: string[] };
 }
 

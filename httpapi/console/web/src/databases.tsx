@@ -1,8 +1,10 @@
 // The list of databases, page by page, and a new one.
 import { useState } from "preact/hooks";
 import { json, path, query } from "./api";
+import { useDatabaseEvents } from "./database_events";
 import { asProblem, useLoad } from "./load";
 import { Dialog, Name, Refusal, Title, bytes, count } from "./parts";
+import { isRefusal } from "./poll";
 import { go, link, type Place } from "./route";
 import type { Problem } from "./api";
 import type { User } from "./session";
@@ -47,9 +49,14 @@ async function load(from: string, prefix: string, signal: AbortSignal): Promise<
 export function Databases({ place, user }: { place: Place; user: User }) {
   const from = place.params.get("from") ?? "";
   const prefix = place.params.get("name") ?? "";
-  const page = useLoad((signal) => load(from, prefix, signal), [from, prefix, user.name]);
-  const [making, setMaking] = useState(false);
   const admin = user.roles.includes("_admin");
+  const concerns = (db: string, cameOrWent: boolean) => {
+    const { rows = [], next } = page.value ?? {};
+    return rows.some((r) => r.name === db) || (cameOrWent && db >= from && db.startsWith(prefix) && (next === undefined || db < next));
+  };
+  const ready = useDatabaseEvents(admin, concerns, () => page.problem && isRefusal(page.problem) || page.again());
+  const page = useLoad((signal) => (ready ? load(from, prefix, signal) : new Promise<Page>(() => {})), [from, prefix, user.name, ready]);
+  const [making, setMaking] = useState(false);
   return (
     <main>
       <header class="bar">

@@ -1,5 +1,6 @@
-// The feed of changes of a database: its request, and the reading of what comes.
+// Feeds of changes: their requests, the reading of what comes, and opening them again when they break off.
 import { Problem, ask, path, query } from "./api";
+import { asProblem } from "./load";
 
 export interface Change {
   n: number; // counts what has come
@@ -31,7 +32,8 @@ export function paramsOf(a: Asked): Record<string, string | undefined> {
 const noAnswer = "no answer";
 
 /** heartbeat is how often the server sends something, and silence how long it may send nothing, in milliseconds. */
-const heartbeat = 10_000, silence = 35_000;
+export const heartbeat = 10_000;
+const silence = 35_000;
 
 /** requestOf returns the address and the body of a feed. */
 export function requestOf(db: string, a: Asked, since: string): { to: string; body?: string } {
@@ -57,9 +59,11 @@ export function requestOf(db: string, a: Asked, since: string): { to: string; bo
   }
 }
 
-interface Line {
+export interface Line {
   seq?: string;
-  id?: string;
+  id?: string; // in a feed of documents
+  db_name?: string; // in one of databases
+  type?: string; // likewise: created, updated, deleted
   changes?: { rev: string }[];
   deleted?: boolean;
   error?: string;
@@ -70,7 +74,7 @@ interface Line {
  * follow reads a feed until it ends, which is always an error. heard is called for each part that comes,
  * with its changes: none in a heartbeat.
  */
-export async function follow(to: string, body: string | undefined, signal: AbortSignal, heard: (of: Line[]) => void): Promise<never> {
+async function follow(to: string, body: string | undefined, signal: AbortSignal, heard: (of: Line[]) => void): Promise<never> {
   const call = new AbortController();
   const abort = () => call.abort();
   signal.addEventListener("abort", abort);
@@ -90,7 +94,7 @@ export async function follow(to: string, body: string | undefined, signal: Abort
       const all = lines.filter((l) => l.trim() !== "").map((l) => JSON.parse(l) as Line);
       const wrong = all.find((l) => l.error !== undefined);
       if (wrong) throw new Problem(0, wrong.error!, wrong.reason ?? "");
-      heard(all.filter((l) => l.id !== undefined));
+      heard(all.filter((l) => l.id !== undefined || l.db_name !== undefined));
     }
   } catch (e) {
     if (signal.aborted || e instanceof Problem) throw e;
@@ -102,12 +106,53 @@ export async function follow(to: string, body: string | undefined, signal: Abort
   throw new Problem(0, noAnswer, "The connection broke off.");
 }
 
+/** State is that of a feed that is opened again and again. */
+export interface State {
+  state: "opening" | "live" | "broken" | "refused";
+  problem?: Problem; // why it is broken or refused
+  seconds?: number; // until it is tried again
+}
+
+/**
+ * followAgain reads a feed, and opens it again when it breaks off, until the signal is given or it is refused.
+ * request is asked before each opening; heard gets what comes, told how the feed is.
+ */
+export async function followAgain(
+  request: (signal: AbortSignal) => Promise<{ to: string; body?: string }>,
+  heard: (of: Line[]) => void,
+  told: (of: State) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let failures = 0; ; failures++) {
+    told({ state: "opening" });
+    try {
+      const { to, body } = await request(signal);
+      let first = true;
+      await follow(to, body, signal, (lines) => {
+        failures = 0;
+        heard(lines);
+        if (first) told({ state: "live" });
+        first = false;
+      });
+    } catch (e) {
+      if (signal.aborted) return;
+      const problem = asProblem(e);
+      if (final(problem)) return told({ state: "refused", problem });
+      for (let left = wait(failures) / 1000; left > 0 && !signal.aborted; left--) {
+        told({ state: "broken", problem, seconds: left });
+        await new Promise((go) => setTimeout(go, 1000));
+      }
+      if (signal.aborted) return;
+    }
+  }
+}
+
 /** wait is how long to wait before try n, from 0 on, in milliseconds. */
-export function wait(n: number): number {
+function wait(n: number): number {
   return Math.min(1000 * 2 ** n, 30_000);
 }
 
 /** final reports whether trying again is of no use: the request is refused, or the feed says itself why it ends. */
-export function final(p: Problem): boolean {
+function final(p: Problem): boolean {
   return (p.status === 0 && p.error !== noAnswer) || p.status >= 400 && p.status < 500 && p.status !== 408 && p.status !== 429;
 }

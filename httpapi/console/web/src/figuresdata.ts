@@ -20,6 +20,7 @@ export const figures: Figure[] = [
   { name: "Read, disk and network", unit: "MB/s" },
   { name: "Written, disk and network", unit: "MB/s" },
   { name: "Memory", unit: "MB" },
+  { name: "Room left on the disk", unit: "GB" },
   { name: "Compactions and index builds", unit: "at work" },
   { name: "Replications, and copies that catch up", unit: "at work" },
 ];
@@ -99,7 +100,7 @@ export class History {
       const [requests, errors, refused, reads, writes, input, output] = rates as [number, number, number, number, number, number, number];
       const memory = Object.values(y.memory).reduce((a, b) => a + b, 0) / 1e6;
       sample.nodes[node] = [
-        requests, percentile(s, 50), percentile(s, 99), errors, refused, reads, writes, input, output, memory,
+        requests, percentile(s, 50), percentile(s, 99), errors, refused, reads, writes, input, output, memory, y.disk?.size ? y.disk.free / 1e9 : null,
         own(["database_compaction", "view_compaction", "indexer", "search_indexer"]), own(["replication", "shard_sync"]),
       ].map((v) => (v === null ? null : Math.round(v * 1000) / 1000));
     }
@@ -133,11 +134,11 @@ export class History {
     }
   }
 
-  /** restore takes what store has returned, but for what is older than an hour. */
+  /** restore takes what store has returned, but for what is older than an hour or of another version of the console. */
   restore(text: string): void {
     try {
       const since = Date.now() / 1000 - 3600;
-      this.samples = (JSON.parse(text) as Sample[]).filter((s) => s.at > since).slice(-kept);
+      this.samples = (JSON.parse(text) as Sample[]).filter((s) => s.at > since && Object.values(s.nodes).every((v) => v.length === figures.length)).slice(-kept);
     } catch {
       this.samples = [];
     }

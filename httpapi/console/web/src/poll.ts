@@ -4,7 +4,7 @@ import type { Problem } from "./api";
 import { asProblem, type Loaded } from "./load";
 
 /** isRefusal tells that asking again would be answered alike. */
-function isRefusal(p: Problem): boolean {
+export function isRefusal(p: Problem): boolean {
   return p.status >= 400 && p.status < 500 && p.status !== 408 && p.status !== 429;
 }
 

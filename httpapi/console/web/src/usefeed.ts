@@ -1,8 +1,7 @@
 // A feed of changes that goes on: it is opened again when it breaks off, and closed while nobody sees it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Problem, json, path, query } from "./api";
-import { type Asked, type Change, final, follow, requestOf, wait } from "./feed";
-import { asProblem } from "./load";
+import { json, path, query } from "./api";
+import { type Asked, type Change, type Line, type State, followAgain, requestOf } from "./feed";
 
 /** mostShown is how many changes are kept. */
 export const mostShown = 500;
@@ -10,12 +9,10 @@ export const mostShown = 500;
 /** showEvery is how often what has come is shown, in milliseconds. */
 const showEvery = 200;
 
-export interface Feed {
+export interface Feed extends Omit<State, "state"> {
   changes: Change[]; // the newest first
   count: number; // of all that have come
-  state: "opening" | "live" | "broken" | "refused" | "paused";
-  problem?: Problem; // why it is broken or refused
-  seconds?: number; // until it is tried again
+  state: State["state"] | "paused";
 }
 
 /** useFeed follows the changes of a database. What it has seen stays while it pauses. */
@@ -37,42 +34,20 @@ export function useFeed(db: string, asked: Asked, paused: boolean, turn: number)
       timer = undefined;
       if (!call.signal.aborted) set({ ...seen.current, ...of });
     };
-    const run = async () => {
-      for (let failures = 0; ; ) {
-        show({ state: "opening" });
-        try {
-          if (since.current === "") {
-            const now = await json<{ last_seq: string }>(path(db, "_changes") + query({ since: "now", limit: 1 }), { signal: call.signal });
-            since.current = now.last_seq;
-          }
-          const { to, body } = requestOf(db, asked, since.current);
-          let first = true;
-          await follow(to, body, call.signal, (lines) => {
-            failures = 0;
-            const at = new Date().toLocaleTimeString("en-GB");
-            const come = lines.map((l, i): Change => ({
-              n: seen.current.count + i, seq: l.seq!, id: l.id!, revs: (l.changes ?? []).map((c) => c.rev), deleted: l.deleted === true, at,
-            }));
-            since.current = come.at(-1)?.seq ?? since.current;
-            seen.current = { changes: [...come.slice(-mostShown).reverse(), ...seen.current.changes].slice(0, mostShown), count: seen.current.count + come.length };
-            if (first) show({ state: "live" });
-            else if (come.length > 0) timer ??= setTimeout(() => show({ state: "live" }), showEvery);
-            first = false;
-          });
-        } catch (e) {
-          if (call.signal.aborted) return;
-          const problem = asProblem(e);
-          if (final(problem)) return show({ state: "refused", problem });
-          for (let left = wait(failures) / 1000; left > 0 && !call.signal.aborted; left--) {
-            show({ state: "broken", problem, seconds: left });
-            await new Promise((go) => setTimeout(go, 1000));
-          }
-          if (call.signal.aborted) return;
-          failures++;
-        }
-      }
+    const request = async (signal: AbortSignal) => {
+      since.current ||= (await json<{ last_seq: string }>(path(db, "_changes") + query({ since: "now", limit: 1 }), { signal })).last_seq;
+      return requestOf(db, asked, since.current);
     };
-    void run();
+    const heard = (lines: Line[]) => {
+      const at = new Date().toLocaleTimeString("en-GB");
+      const come = lines.map((l, i): Change => ({
+        n: seen.current.count + i, seq: l.seq!, id: l.id!, revs: (l.changes ?? []).map((c) => c.rev), deleted: l.deleted === true, at,
+      }));
+      since.current = come.at(-1)?.seq ?? since.current;
+      seen.current = { changes: [...come.slice(-mostShown).reverse(), ...seen.current.changes].slice(0, mostShown), count: seen.current.count + come.length };
+      if (come.length > 0) timer ??= setTimeout(() => show({ state: "live" }), showEvery);
+    };
+    void followAgain(request, heard, show, call.signal);
     return () => {
       call.abort();
       clearTimeout(timer);
@@ -82,7 +57,7 @@ export function useFeed(db: string, asked: Asked, paused: boolean, turn: number)
 }
 
 /** useVisible reports whether the page is seen. A feed takes one of the few connections that a browser makes. */
-function useVisible(): boolean {
+export function useVisible(): boolean {
   const [visible, set] = useState(document.visibilityState === "visible");
   useEffect(() => {
     const changed = () => set(document.visibilityState === "visible");
