@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -140,7 +141,7 @@ func TestShards(t *testing.T) {
 	c.shot("split")
 	c.accessible()
 	c.open("#/cluster")
-	c.says("This node is not part of a cluster")
+	c.says("Set-up a node of its own")
 	c.press("Remove …")
 	c.says("Only the record of the job goes.")
 	c.press("Remove")
@@ -152,6 +153,68 @@ func TestShards(t *testing.T) {
 	c.open("#/shards/pond")
 	c.says("60000000-7fffffff")
 	c.until(`![...document.querySelectorAll("button")].some((b) => b.innerText === "Split …")`)
+}
+
+// A cluster is set up by hand: the first node is made ready, a node is added, the system databases are made, and a node is
+// taken out.
+func TestSetUp(t *testing.T) {
+	t.Parallel()
+	browserProgram(t)
+	meant := func(name string) *server {
+		port := freePort(t)
+		s := &server{t: t, host: "127.0.0.1:0", data: t.TempDir(), member: func(c *node.Config) {
+			c.NodeName = name + "@127.0.0.1"
+			c.Environ = append(c.Environ, "DIVAN_COUCHDB__SINGLE_NODE=false", fmt.Sprintf("DIVAN_CLUSTER__PORT=%d", port))
+		}}
+		s.start()
+		t.Cleanup(s.stop)
+		return s
+	}
+	s, other := meant("one"), meant("two")
+	c := newScreen(t, s)
+	c.open("#/cluster")
+	c.logIn("adm", "pass")
+	c.says("Set-up not begun")
+	c.press("Make it a cluster …")
+	c.accessible()
+	c.shot("enable")
+	c.fill("Number of nodes, this one too", "2")
+	c.press("Begin")
+	c.says("Cluster setup requires a remote bind_address")
+	c.fill("Address to listen on", "0.0.0.0")
+	c.press("Begin")
+	c.says("Set-up not finished")
+	c.press("Add a node …")
+	host, port, _ := net.SplitHostPort(other.host)
+	c.fill("Host", host)
+	c.fill("Port of HTTP", port)
+	c.fill("Administrator there", "adm")
+	c.fill("Its password", "wrong")
+	c.press("Add")
+	c.says("Invalid admin credentials")
+	c.accessible()
+	c.shot("add")
+	c.fill("Its password", "pass")
+	c.press("Add")
+	c.says("two@127.0.0.1")
+	c.press("Finish …")
+	c.press("Finish")
+	c.says("Set-up finished")
+	if n := s.call("GET", "/_users", "", 200)["cluster"].(map[string]any)["n"]; n != json.Number("2") {
+		t.Errorf("_users has %v copies", n)
+	}
+	c.accessible()
+	c.shot("finished")
+	other.stop()
+	c.says("1 node is away.")
+	c.exec("take out", `document.querySelector("[aria-label='Take out two@127.0.0.1']").click()`)
+	c.says("A rebalance makes them anew on other nodes")
+	c.accessible()
+	c.shot("take-out")
+	c.fill("Its name, to be sure", "two@127.0.0.1")
+	c.until(`!document.querySelector("dialog .danger").disabled`)
+	c.exec("confirm", `document.querySelector("dialog .danger").click()`)
+	c.until(`document.querySelector("dialog") === null && !document.querySelector("table").innerText.includes("two@127.0.0.1")`)
 }
 
 // Figures of all nodes are drawn and told as text, and outlive a reload but not the log-out.

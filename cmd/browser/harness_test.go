@@ -52,9 +52,34 @@ func newServer(t *testing.T) *server {
 // start runs the node, on the port that it had before.
 func (s *server) start() {
 	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	n, err := s.newNode(ctx)
+	if err != nil {
+		cancel()
+		s.t.Fatal(err)
+	}
+	ready := n.Ready()
+	s.cancel, s.done = cancel, make(chan error, 1)
+	go func() {
+		err := n.Run(ctx)
+		for errors.Is(err, node.ErrRestart) { // it was taken into a cluster
+			if n, err = s.newNode(ctx); err == nil {
+				err = n.Run(ctx)
+			}
+		}
+		s.done <- err
+	}()
+	select {
+	case <-ready:
+	case err := <-s.done:
+		s.t.Fatalf("the node did not start: %v", err)
+	}
+}
+
+func (s *server) newNode(ctx context.Context) (*node.Node, error) {
 	listener, err := net.Listen("tcp", s.host)
 	if err != nil {
-		s.t.Fatal(err)
+		return nil, err
 	}
 	s.host = listener.Addr().String()
 	cfg := node.Config{
@@ -64,18 +89,7 @@ func (s *server) start() {
 	if s.member != nil {
 		s.member(&cfg)
 	}
-	n, err := node.New(s.t.Context(), cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel, s.done = cancel, make(chan error, 1)
-	go func() { s.done <- n.Run(ctx) }()
-	select {
-	case <-n.Ready():
-	case err := <-s.done:
-		s.t.Fatalf("the node did not start: %v", err)
-	}
+	return node.New(ctx, cfg)
 }
 
 // stop ends the node; a second time it does nothing.

@@ -4,6 +4,7 @@ import { Nodes } from "./nodes";
 import { Name, Refusal, Title } from "./parts";
 import { usePolled } from "./poll";
 import { Rebalancing } from "./rebalance";
+import { Setup } from "./setup";
 import { Jobs } from "./reshardjobs";
 import { plural } from "./words";
 
@@ -38,9 +39,8 @@ export function Cluster() {
       {live.value && (
         <>
           <Nodes live={live.value} places={places.value} again={again} />
-          {live.value.rebalance
-            ? <Rebalancing of={live.value.rebalance} again={again} />
-            : <p class="quiet">This node is not part of a cluster: there is no other one to move copies to.</p>}
+          {places.value && <Setup state={places.value.setup} again={again} />}
+          {live.value.rebalance && <Rebalancing of={live.value.rebalance} again={again} />}
           <Jobs of={live.value.jobs} stopped={live.value.stopped} again={again} />
         </>
       )}

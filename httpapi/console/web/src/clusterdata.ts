@@ -1,6 +1,7 @@
 // What the cluster view knows of the nodes, the rebalance and the jobs, and how it asks.
 import { json, path, Problem, query } from "./api";
 import { asProblem } from "./load";
+import type { SetupState } from "./setup";
 
 /** Membership is GET /_membership. */
 export interface Membership {
@@ -139,6 +140,7 @@ export async function loadLive(signal: AbortSignal): Promise<Live> {
 
 /** Places is what takes longer to find out, and changes slowly. */
 export interface Places {
+  setup: SetupState;
   zones: Map<string, string>;
   versions: Map<string, string>;
   drains: Map<string, Drain>;
@@ -150,7 +152,8 @@ export interface Places {
 export async function loadPlaces(signal: AbortSignal): Promise<Places> {
   const members = await json<Membership>("_membership", { signal });
   const here = members.cluster_nodes.filter((n) => members.all_nodes.includes(n));
-  const [docs, plan, versions, shards, drains] = await Promise.all([
+  const [setup, docs, plan, versions, shards, drains] = await Promise.all([
+    json<{ state: SetupState }>("_cluster_setup", { signal }),
     json<{ rows: { id: string; doc: { zone?: string } }[] }>("_node/_local/_nodes/_all_docs?include_docs=true", { signal }),
     unless(alone, json<Plan>("_cluster/rebalance" + query({ limit: 0 }), { method: "POST", body: '{"dry_run":true}', signal })),
     each(here, (n) => json<{ divan: { version: string } }>(path("_node", n, "_versions"), { signal }), signal),
@@ -162,7 +165,7 @@ export async function loadPlaces(signal: AbortSignal): Promise<Places> {
   const zones = new Map(docs.rows.map((r) => [r.id, r.doc.zone ?? ""]));
   for (const n of plan?.nodes ?? []) if (n.zone) zones.set(n.node, n.zone);
   return {
-    zones, versions: known(versions, (v) => v.divan.version), drains: known(drains, (d) => d),
+    setup: setup.state, zones, versions: known(versions, (v) => v.divan.version), drains: known(drains, (d) => d),
     bytes: new Map(plan?.nodes.filter((n) => !plan.away?.includes(n.node)).map((n) => [n.node, n.before])),
     removed: plan?.nodes.filter((n) => n.removed).map((n) => n.node) ?? [],
     lost: [...known(shards, (s) => s)].flatMap(([node, s]) => [

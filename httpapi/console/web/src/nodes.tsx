@@ -4,6 +4,7 @@ import { json, path, Problem } from "./api";
 import type { Drain, Live, Places, System } from "./clusterdata";
 import { asProblem, useLoad } from "./load";
 import { Dialog, Name, Refusal, bytes, count, visible } from "./parts";
+import { TakeOut } from "./takeout";
 import { duration, plural } from "./words";
 
 interface Props {
@@ -14,6 +15,7 @@ interface Props {
 
 export function Nodes({ live, places, again }: Props) {
   const [draining, setDraining] = useState<{ node: string; on: boolean }>();
+  const [leaving, setLeaving] = useState<{ node: string; copies: number; away: boolean }>();
   const several = live.members.cluster_nodes.length > 1;
   const leader = [...live.systems.values()].flatMap((s) => (s instanceof Problem ? [] : [s.metadata.leader])).find(Boolean);
   return (
@@ -61,6 +63,11 @@ export function Nodes({ live, places, again }: Props) {
                         {drain.draining ? "End drain …" : "Drain …"}
                       </button>
                     )}
+                    {several && drain && (drain.drained || !system) && (
+                      <button type="button" class="danger" aria-label={`Take out ${visible(node)}`} onClick={() => setLeaving({ node, copies: drain.copies, away: !system })}>
+                        Take out …
+                      </button>
+                    )}
                   </td>
                 </tr>
               );
@@ -70,6 +77,7 @@ export function Nodes({ live, places, again }: Props) {
       </div>
       {places?.removed.map((n) => <p class="note" key={n}><Name of={n} /> was removed from the cluster and has copies still.</p>)}
       {live.members.upgrade && <p class="note">The cluster is being upgraded: {live.members.upgrade.waits_for.map(visible).join(", ")} run an older program.</p>}
+      {leaving && <TakeOut {...leaving} close={() => setLeaving(undefined)} done={again} />}
       {draining && <DrainDialog {...draining} close={() => setDraining(undefined)} done={again} />}
     </section>
   );

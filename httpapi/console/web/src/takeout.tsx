@@ -1,0 +1,59 @@
+// Taking a node out of the cluster for good.
+import { useState } from "preact/hooks";
+import { json, path, query, type Problem } from "./api";
+import { asProblem, useLoad } from "./load";
+import { Dialog, Name, Refusal } from "./parts";
+import { plural } from "./words";
+
+interface Props {
+  node: string;
+  copies: number; // that it has
+  away: boolean;
+  close: () => void;
+  done: () => void;
+}
+
+export function TakeOut({ node, copies, away, close, done }: Props) {
+  const to = path("_node", "_local", "_nodes", node);
+  const member = useLoad((signal) => json<{ _rev: string }>(to, { signal }), [node]);
+  const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState(false);
+  const [typed, setTyped] = useState("");
+  const submit = async (e: SubmitEvent) => {
+    e.preventDefault();
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await json(to + query({ rev: member.value!._rev }), { method: "DELETE" });
+      close();
+      done();
+    } catch (e) {
+      setProblem(asProblem(e));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Take a node out" close={close}>
+      <form onSubmit={submit}>
+        <p><b><Name of={node} /></b> is no member of the cluster any more. It comes back with an empty data directory only, as a new node.</p>
+        {copies > 0 && (
+          <p class="note">
+            It has {plural(copies, "copy", "copies")}. A rebalance makes them anew on other nodes, from the copies there; what no other node has cannot be read any more.
+          </p>
+        )}
+        {away
+          ? <p>It is away. Make sure that its process has ended: it may show what is old to those who reach it.</p>
+          : <p>Stop its process afterwards: it does not end by itself.</p>}
+        <label>
+          Its name, to be sure <input value={typed} onInput={(e) => setTyped(e.currentTarget.value)} spellcheck={false} autocapitalize="none" autocomplete="off" />
+        </label>
+        {member.problem && <Refusal of={member.problem} />}
+        {problem && <Refusal of={problem} />}
+        <div class="buttons">
+          <button type="button" onClick={close}>Cancel</button>
+          <button class="danger" disabled={busy || !member.value || typed !== node}>Take out</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
