@@ -10,7 +10,7 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	s, c := newPond(t, 60)
 	s.call("PUT", "/pond/_design/frogs", `{"indexes":{"all":{"index":"function (doc) { index('default', doc.name, {store: true}); `+
-		`index('color', doc.color, {facet: true, store: true}); index('age', doc.age); }"}},
+		`index('color', doc.color, {facet: true, store: true}); index('age', doc.age, {facet: true}); }"}},
 		"nouveau":{"all":{"index":"function (doc) { index('text', 'name', doc.name, {store: true}); index('string', 'color', doc.color); }"}}}`, 201)
 	s.call("PUT", "/pond/script", `{"name":"a frog <img src=x onerror=alert(1)> <em>of</em> others","color":"red","age":1}`, 201)
 	c.press("Views")
@@ -36,6 +36,16 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%d elements were made of a document's text", n)
 	}
 	c.accessible()
+	c.exec("take the value away", `document.querySelector("a.small").click()`)
+	c.says("61 documents match")
+	c.fill("Ranges", `{"age": {"young": "[0 TO 2]", "old": "[3 TO 99]"}}`)
+	c.press("Search")
+	c.until(`/young \d+\s+old \d+|old \d+\s+young \d+/.test(document.querySelector(".counts").innerText)`)
+	c.accessible()
+	c.fill("Ranges", `{"age": `)
+	c.press("Search")
+	c.says("invalid UTF-8 JSON")
+	c.fill("Ranges", "")
 	c.fill("Query", "frog AND (")
 	c.press("Search")
 	c.says("Cannot parse")

@@ -250,6 +250,16 @@ func TestUsers(t *testing.T) {
 	press("Remove adm")
 	c.press("Remove")
 	c.says("The last server administrator cannot be deleted")
+	c.press("Cancel")
+	s.call("PUT", "/people", "", 201)
+	s.call("PUT", "/_node/_local/_config/chttpd_auth/authentication_db", `"people"`, 200)
+	c.run("reload", chromedp.Reload())
+	c.press("New account")
+	c.fill("Name", "eve")
+	c.fill("Password", "secret")
+	c.press("Create")
+	c.until(`document.querySelector("dialog") === null`)
+	s.call("GET", "/people/org.couchdb.user:eve", "", 200)
 }
 
 // A setting is found by its meaning, changed, refused, and reset; secrets are not shown.

@@ -26,8 +26,8 @@ interface Given {
   roles: string[];
 }
 
-async function make(change: Change, of: Account | undefined, given: Given): Promise<void> {
-  const to = documentPath("_users", idPrefix + (of?.name ?? given.name));
+async function make(db: string, change: Change, of: Account | undefined, given: Given): Promise<void> {
+  const to = documentPath(db, idPrefix + (of?.name ?? given.name));
   if (of === undefined) {
     await json(to, { method: "PUT", body: JSON.stringify({ type: "user", ...given }) });
     return;
@@ -43,13 +43,14 @@ async function make(change: Change, of: Account | undefined, given: Given): Prom
 }
 
 interface Props {
+  db: string; // that accounts are in
   change: Change;
   of?: Account; // none: a new one
   close: () => void;
   done: () => void;
 }
 
-export function AccountDialog({ change, of, close, done }: Props) {
+export function AccountDialog({ db, change, of, close, done }: Props) {
   const [roles, setRoles] = useState<List>({ items: of?.roles ?? [], typed: "" });
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
@@ -58,7 +59,7 @@ export function AccountDialog({ change, of, close, done }: Props) {
     const fields = new FormData(e.currentTarget as HTMLFormElement);
     setBusy(true);
     try {
-      await make(change, of, { name: String(fields.get("name") ?? ""), password: String(fields.get("password") ?? ""), roles: itemsOf(roles) });
+      await make(db, change, of, { name: String(fields.get("name") ?? ""), password: String(fields.get("password") ?? ""), roles: itemsOf(roles) });
       close();
       done();
     } catch (e) {

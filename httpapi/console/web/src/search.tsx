@@ -55,10 +55,10 @@ function Form({ asked, nouveau, at }: { asked: Asked; nouveau: boolean; at: (a: 
     const fields = new FormData(e.currentTarget as HTMLFormElement);
     const given = (name: string) => String(fields.get(name) ?? "").trim();
     go(at({
-      ...asked, q: given("q"), sort: given("sort"), counts: given("counts"), highlight: given("highlight"), limit: Number(given("limit")) || 25,
+      ...asked, q: given("q"), sort: given("sort"), counts: given("counts"), ranges: given("ranges"), highlight: given("highlight"), limit: Number(given("limit")) || 25,
     }));
   };
-  const box = (name: "sort" | "counts" | "highlight", label: string, placeholder: string) => (
+  const box = (name: "sort" | "counts" | "ranges" | "highlight", label: string, placeholder: string) => (
     <label>{label} <input name={name} defaultValue={asked[name]} placeholder={placeholder} spellcheck={false} autocapitalize="none" /></label>
   );
   return (
@@ -66,6 +66,7 @@ function Form({ asked, nouveau, at }: { asked: Asked; nouveau: boolean; at: (a: 
       <label class="wide">Query <input name="q" defaultValue={asked.q} spellcheck={false} autocapitalize="none" /></label>
       {box("sort", "Sort by", nouveau ? "-price, name" : "-price<number>, name<string>")}
       {box("counts", "Count by", "fields")}
+      {box("ranges", "Ranges", nouveau ? '{"age": [{"label": "old", "min": 7}]}' : '{"age": {"old": "[7 TO 99]"}}')}
       {!nouveau && box("highlight", "Highlight", "fields")}
       <label class="few">Results on a page <input name="limit" type="number" min="1" max="200" defaultValue={String(asked.limit)} /></label>
       <button class="main">Search</button>
@@ -90,15 +91,15 @@ function Counts({ of, asked, at, nouveau }: { of: Found; asked: Asked; at: (a: A
           ))}
         </p>
       )}
-      {of.counts.length > 0 && (
+      {of.counts.length + of.ranges.length > 0 && (
         <section class="counts" aria-label="Counts">
-          {of.counts.map((c) => (
-            <div key={c.field}>
+          {[...of.counts, ...of.ranges].map((c, i) => (
+            <div key={i}>
               <h2><Name of={c.field} /></h2>
               <ul>
                 {c.values.slice(0, mostValues).map((v) => (
                   <li key={v.value}>
-                    {nouveau ? <Name of={v.value} /> : <a href={only(c.field, v.value)}><Name of={v.value} /></a>} <span class="quiet">{count(v.n)}</span>
+                    {nouveau || i >= of.counts.length ? <Name of={v.value} /> : <a href={only(c.field, v.value)}><Name of={v.value} /></a>} <span class="quiet">{count(v.n)}</span>
                   </li>
                 ))}
               </ul>

@@ -7,6 +7,7 @@ export interface Asked {
   sort: string; // names with commas between them
   limit: number;
   counts: string;
+  ranges: string; // JSON
   highlight: string;
   drilldown: [string, string][]; // only documents with these values
   bookmark?: string;
@@ -19,7 +20,7 @@ export function askedOf(params: URLSearchParams): Asked {
   });
   const given = (name: string) => params.get(name) ?? "";
   return {
-    q: given("q"), sort: given("sort"), limit: Number(params.get("limit")) || 25, counts: given("counts"),
+    q: given("q"), sort: given("sort"), limit: Number(params.get("limit")) || 25, counts: given("counts"), ranges: given("ranges"),
     highlight: given("highlight"), drilldown, bookmark: params.get("bookmark") ?? undefined,
   };
 }
@@ -33,6 +34,7 @@ export function searchOf(engine: string | undefined, a: Asked): string {
   add("sort", a.sort);
   add("limit", a.limit === 25 ? "" : String(a.limit));
   add("counts", a.counts);
+  add("ranges", a.ranges);
   add("highlight", a.highlight);
   for (const [field, value] of a.drilldown) out.append("only", `${field}=${value}`);
   add("bookmark", a.bookmark);
@@ -50,7 +52,7 @@ function list(text: string): string[] | undefined {
 /** requestOf is the body of a request. */
 export function requestOf(a: Asked, nouveau: boolean): string {
   const highlight = nouveau ? undefined : list(a.highlight);
-  return JSON.stringify({
+  const body = JSON.stringify({
     q: a.q, limit: a.limit, sort: list(a.sort), counts: list(a.counts), bookmark: a.bookmark,
     drilldown: nouveau || a.drilldown.length === 0 ? undefined : a.drilldown,
     highlight_fields: highlight,
@@ -58,6 +60,7 @@ export function requestOf(a: Asked, nouveau: boolean): string {
     highlight_post_tag: highlight && tags[1],
     highlight_number: highlight && 3,
   });
+  return a.ranges.trim() === "" ? body : `${body.slice(0, -1)},"ranges":${a.ranges}}`; // as it was written: the server reads it
 }
 
 export interface Piece {
@@ -72,10 +75,16 @@ export interface Hit {
   highlights: { field: string; fragments: Piece[][] }[];
 }
 
+export interface Counted {
+  field: string;
+  values: { value: string; n: number }[]; // of ranges their names
+}
+
 export interface Found {
   total: number;
   hits: Hit[];
-  counts: { field: string; values: { value: string; n: number }[] }[];
+  counts: Counted[];
+  ranges: Counted[];
   bookmark?: string; // none: there is no next page
 }
 
@@ -90,14 +99,15 @@ export function foundOf(answer: string, a: Asked): Found {
       highlights: members(get(h, "highlights")).map(({ name, value }) => ({ field: name, fragments: elements(value).map((f) => piecesOf(string(f))) })),
     };
   });
-  const counts = members(get(answer, "counts")).map(({ name, value }) => ({
+  const counted = (member: string) => members(get(answer, member)).map(({ name, value }) => ({
     field: name,
     values: members(value).map((v) => ({ value: v.name, n: Number(v.value) })).sort((x, y) => y.n - x.n),
   }));
   return {
     total: Number(get(answer, "total_rows") ?? get(answer, "total_hits")),
     hits,
-    counts,
+    counts: counted("counts"),
+    ranges: counted("ranges"),
     bookmark: hits.length > 0 && hits.length >= a.limit ? string(get(answer, "bookmark")) || undefined : undefined,
   };
 }

@@ -11,14 +11,16 @@ import type { User } from "./session";
 const pageSize = 50;
 
 interface Page {
+  db: string; // that accounts are in
   accounts: Account[];
   next?: string;
 }
 
 /** load returns the accounts from a name on, whose names begin with prefix. */
 async function load(from: string, prefix: string, signal: AbortSignal): Promise<Page> {
+  const { authentication_db: db = "_users" } = await json<{ authentication_db?: string }>(path("_node", "_local", "_config", "chttpd_auth"), { signal });
   const { rows } = await json<{ rows: { id: string; doc: { _rev: string; roles?: unknown } | null }[] }>(
-    path("_users", "_all_docs") + query({
+    path(db, "_all_docs") + query({
       startkey: JSON.stringify(idPrefix + (from || prefix)), endkey: JSON.stringify(idPrefix + prefix + "\ufff0"),
       limit: pageSize + 1, include_docs: true,
     }),
@@ -28,7 +30,7 @@ async function load(from: string, prefix: string, signal: AbortSignal): Promise<
   const accounts = rows.slice(0, pageSize).map(({ id, doc }) => ({
     name: name(id), rev: doc?._rev ?? "", roles: Array.isArray(doc?.roles) ? doc.roles.map(String) : [],
   }));
-  return { accounts, next: rows[pageSize] && name(rows[pageSize].id) };
+  return { db, accounts, next: rows[pageSize] && name(rows[pageSize].id) };
 }
 
 export function Users({ place, user }: { place: Place; user: User }) {
@@ -55,7 +57,7 @@ export function Users({ place, user }: { place: Place; user: User }) {
             dispatchEvent(new HashChangeEvent("hashchange"));
           }}
         />
-        <button type="button" class="main" onClick={() => setChanging({ change: "new" })}>New account</button>
+        <button type="button" class="main" disabled={!page.value} onClick={() => setChanging({ change: "new" })}>New account</button>
       </header>
       {page.problem && <Refusal of={page.problem} again={page.again} />}
       {!page.value && page.loading && <p class="quiet" role="status">Loading …</p>}
@@ -73,7 +75,7 @@ export function Users({ place, user }: { place: Place; user: User }) {
             <tbody>
               {accounts.map((a) => (
                 <tr key={a.name}>
-                  <th scope="row"><a href={link(["doc", "_users", idPrefix + a.name])}><Name of={a.name} /></a></th>
+                  <th scope="row"><a href={link(["doc", page.value!.db, idPrefix + a.name])}><Name of={a.name} /></a></th>
                   <td class="wraps">{a.roles.map((r) => <span class="chip" key={r}><Name of={r} /></span>)}</td>
                   <td class="number actions">
                     {button("password", a, "Password")}
@@ -91,7 +93,7 @@ export function Users({ place, user }: { place: Place; user: User }) {
         {page.value?.next !== undefined && <a href={link(["users"], { name: prefix || undefined, from: page.value.next })}>Next page</a>}
       </nav>
       <Admins user={user} />
-      {changing && <AccountDialog {...changing} close={() => setChanging(undefined)} done={page.again} />}
+      {changing && page.value && <AccountDialog db={page.value.db} {...changing} close={() => setChanging(undefined)} done={page.again} />}
     </main>
   );
 }
