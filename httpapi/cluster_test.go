@@ -207,7 +207,9 @@ func TestMaintenanceEndsFeeds(t *testing.T) {
 
 func TestClusterFigures(t *testing.T) {
 	a, _ := couple(t)
-	a.Deps.Figures = func() core.Figures { return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70, DiskFree: 5 << 40, DiskSize: 7 << 40} }
+	a.Deps.Figures = func() core.Figures {
+		return core.Figures{ReplicationBacklog: 3, ReplicationLag: 70, DiskFree: 5 << 40, DiskSize: 7 << 40}
+	}
 	w := apitest.Ask(t, a, "GET /_node/_local/_prometheus", "", "Authorization: Basic YWRtOnBhc3M=")
 	for _, line := range []string{
 		"couchdb_internal_replication_jobs 3\n", "couchdb_internal_replication_lag 70\n", "couchdb_disk_free_bytes 5497558138880\n", "couchdb_disk_size_bytes 7696581394432\n", "couchdb_metadata_leader 1\n",

@@ -33,6 +33,8 @@ func TestDatabasesAreLive(t *testing.T) {
 	s.call("DELETE", "/lake", "", 200)
 	c.until(`!document.body.innerText.includes("lake")`)
 	s.stop()
+	c.says("What changes is not shown at the moment")
+	c.until(`performance.getEntriesByType("resource").some((e) => e.name.includes("_db_updates"))`)
 	s.start()
 	s.call("PUT", "/pond/newt", `{}`, 201)
 	count(c, "pond", 5)

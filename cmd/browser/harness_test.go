@@ -53,17 +53,18 @@ func newServer(t *testing.T) *server {
 func (s *server) start() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	n, err := s.newNode(ctx)
+	n, host, err := s.newNode(ctx, s.host)
 	if err != nil {
 		cancel()
 		s.t.Fatal(err)
 	}
+	s.host = host
 	ready := n.Ready()
 	s.cancel, s.done = cancel, make(chan error, 1)
 	go func() {
 		err := n.Run(ctx)
 		for errors.Is(err, node.ErrRestart) { // it was taken into a cluster
-			if n, err = s.newNode(ctx); err == nil {
+			if n, _, err = s.newNode(ctx, host); err == nil {
 				err = n.Run(ctx)
 			}
 		}
@@ -76,12 +77,12 @@ func (s *server) start() {
 	}
 }
 
-func (s *server) newNode(ctx context.Context) (*node.Node, error) {
-	listener, err := net.Listen("tcp", s.host)
+// newNode makes a node that listens on an address, and returns that with its port.
+func (s *server) newNode(ctx context.Context, on string) (n *node.Node, host string, err error) {
+	listener, err := net.Listen("tcp", on)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	s.host = listener.Addr().String()
 	cfg := node.Config{
 		DataDir: s.data, Listener: listener, Admin: "adm:pass", Version: "test", Logger: zap.NewNop(),
 		Environ: []string{"DIVAN_CHTTPD_AUTH__ITERATIONS=10"},
@@ -89,7 +90,8 @@ func (s *server) newNode(ctx context.Context) (*node.Node, error) {
 	if s.member != nil {
 		s.member(&cfg)
 	}
-	return node.New(ctx, cfg)
+	n, err = node.New(ctx, cfg)
+	return n, listener.Addr().String(), err
 }
 
 // stop ends the node; a second time it does nothing.

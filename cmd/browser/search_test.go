@@ -44,7 +44,7 @@ func TestSearch(t *testing.T) {
 	c.accessible()
 	c.fill("Ranges", `{"age": `)
 	c.press("Search")
-	c.says("invalid UTF-8 JSON")
+	c.says("The ranges are not JSON.")
 	c.fill("Ranges", "")
 	c.fill("Query", "frog AND (")
 	c.press("Search")

@@ -259,7 +259,9 @@ func TestUsers(t *testing.T) {
 	c.fill("Password", "secret")
 	c.press("Create")
 	c.until(`document.querySelector("dialog") === null`)
-	s.call("GET", "/people/org.couchdb.user:eve", "", 200)
+	if eve := s.call("GET", "/people/org.couchdb.user:eve", "", 200); eve["derived_key"] == nil || eve["password"] != nil {
+		t.Errorf("stored: %v", eve)
+	}
 }
 
 // A setting is found by its meaning, changed, refused, and reset; secrets are not shown.

@@ -64,7 +64,7 @@ func startCluster(t *testing.T) *cluster {
 		}
 		h.config = node.Config{
 			DataDir: t.TempDir(), Listen: h.url.Host, Version: "test", Logger: logger(t, h.name),
-			NodeName: h.name, ClusterAddress: host + ":5986", Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=false", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass", shortFeeds, slowNodes},
+			NodeName: h.name, ClusterAddress: host + ":5986", Environ: []string{"DIVAN_COUCHDB__SINGLE_NODE=false", "COUCHDB_USER=adm", "COUCHDB_PASSWORD=pass", shortFeeds, slowFunctions, slowNodes},
 		}
 		c.nodes = append(c.nodes, h)
 		urls = append(urls, "http://"+h.url.Host)
@@ -204,6 +204,10 @@ func changesSettings(text string) bool {
 // slowNodes lets three nodes in one process be silent for longer than usual: other tests
 // may have the processors.
 const slowNodes = "DIVAN_CLUSTER__NODE_DOWN_AFTER=5000"
+
+// slowFunctions lets functions of design documents take a minute, and wait as long for their
+// turn: under the race detector, on a machine with other work, five seconds are little.
+const slowFunctions = "DIVAN_COUCHDB__OS_PROCESS_TIMEOUT=60000"
 
 // shortFeeds bounds how long a feed waits: _db_updates takes its timeout for
 // seconds (api.md section 20, row 5), the transcripts give milliseconds.

@@ -107,7 +107,7 @@ func startNode(t *testing.T, settings ...string) *url.URL {
 	}
 	n, err := node.New(t.Context(), node.Config{
 		DataDir: t.TempDir(), Listener: listener, Admin: "adm:pass", Version: "test", Logger: zap.NewNop(),
-		Environ: append([]string{shortFeeds}, settings...), // nodes that start side by side share settings
+		Environ: append([]string{shortFeeds, slowFunctions}, settings...), // nodes that start side by side share settings
 	})
 	if err != nil {
 		t.Fatal(err)

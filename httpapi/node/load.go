@@ -2,20 +2,24 @@ package node
 
 import "divan/httpapi/core"
 
-// loadFigures lists the metrics about what is taken of the limits of the node.
+// loadFigures lists the metrics about resources of the node that are limited.
 func loadFigures(a *core.API) []runtimeFigure {
 	c, logins, node := a.Connections.Stats(), a.Deps.Auth.Figures(), nodeFigures(a)
-	return []runtimeFigure{
+	out := []runtimeFigure{
 		{"couchdb_connections", "connections of clients", "gauge", "", float64(c.Open)},
 		{"couchdb_connections_evicted_total", "connections that were cut off to make room for others", "counter", "", float64(c.Evicted)},
 		{"couchdb_connections_refused_total", "connections for which there was no room", "counter", "", float64(c.Refused)},
 		{"couchdb_request_bodies_bytes", "memory that the bodies of requests take", "gauge", "", float64(a.Memory.Used())},
 		{"couchdb_block_cache_bytes", "blocks of stores that are kept in memory", "gauge", "", float64(node.CacheBytes)},
 		{"couchdb_memtable_bytes", "memory that the memtables of open stores take at most", "gauge", "", float64(node.MemtableBytes)},
-		{"couchdb_disk_free_bytes", "what programs may still take of the disk of the data directory", "gauge", "", float64(node.DiskFree)},
-		{"couchdb_disk_size_bytes", "the size of the disk of the data directory", "gauge", "", float64(node.DiskSize)},
 		{"couchdb_javascript_engines", "JavaScript engines that exist", "gauge", "", float64(node.ScriptEngines)},
 		{"couchdb_javascript_bytes", "memory that JavaScript engines have outside of the heap of the runtime", "gauge", "", float64(node.ScriptBytes)},
 		{"couchdb_logins_waiting", "logins that wait for their turn to be checked", "gauge", "", float64(logins.Waiting)},
 	}
+	if node.DiskSize > 0 { // the disk tells
+		out = append(out,
+			runtimeFigure{"couchdb_disk_free_bytes", "bytes free on the disk of the data directory", "gauge", "", float64(node.DiskFree)},
+			runtimeFigure{"couchdb_disk_size_bytes", "bytes of the disk of the data directory", "gauge", "", float64(node.DiskSize)})
+	}
+	return out
 }

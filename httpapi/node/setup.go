@@ -95,10 +95,15 @@ func enableCluster(c *core.Call, req *setupRequest) error {
 	case req.nodes == 0:
 		return fault.New(fault.BadRequest, "Cluster setup requires node_count to be configured")
 	case c.API.Deps.Cluster == nil:
-		return fault.New(fault.BadRequest, "This node stands alone, because [couchdb] single_node is true or nothing says otherwise. "+
-			"Set it to false (in local.ini, or DIVAN_COUCHDB__SINGLE_NODE=false), restart the node, and enable the cluster again.")
+		return errAlone()
 	}
 	return enableHere(c, req)
+}
+
+// errAlone is the refusal of a node without a cluster port, which opens at a start only.
+func errAlone() error {
+	return fault.New(fault.BadRequest, "This node stands alone, because [couchdb] single_node is true or nothing says otherwise. "+
+		"Set it to false (in local.ini, or DIVAN_COUCHDB__SINGLE_NODE=false), restart the node, and enable the cluster again.")
 }
 
 func loopback(address string) bool {
@@ -191,6 +196,9 @@ func addNode(c *core.Call, req *setupRequest) error {
 // invite has a node join. wanted is the name that it must have, empty for any.
 func invite(c *core.Call, to remoteCall, wanted string) error {
 	const what = "Add node"
+	if c.API.Deps.Cluster == nil && !c.Config.CouchDB.SingleNode && c.Config.Cluster.N != 1 {
+		return errAlone() // it has been told otherwise since its start
+	}
 	if !clusterEnabled(c) {
 		return fault.New(fault.BadRequest, "Cluster is not enabled.")
 	}

@@ -134,12 +134,19 @@ func getSystem(c *core.Call) error {
 	out = strconv.AppendInt(out, goroutineLimit, 10)
 	out = append(out, `,"message_queues":{"couch_file":{},"couch_db_updater":{},"couch_server":0,"index_server":0},"internal_replication_jobs":`...)
 	out = strconv.AppendInt(out, int64(node.ReplicationBacklog), 10)
-	out = append(out, `,"distribution":{},"distribution_events":{},"disk":{"free":`...)
-	out = strconv.AppendUint(out, node.DiskFree, 10)
-	out = append(out, `,"size":`...)
-	out = strconv.AppendUint(out, node.DiskSize, 10)
-	out = append(out, `},"metadata":`...)
+	out = append(out, `,"distribution":{},"distribution_events":{},"disk":`...)
+	out = append(appendDisk(out, &node), `,"metadata":`...)
 	return c.Response.SendJSON(http.StatusOK, append(appendMetadata(c.API, out), '}'))
+}
+
+// appendDisk appends the room on the disk of the data directory, null when it does not tell.
+func appendDisk(dst []byte, node *core.Figures) []byte {
+	if node.DiskSize == 0 {
+		return append(dst, "null"...)
+	}
+	dst = strconv.AppendUint(append(dst, `{"free":`...), node.DiskFree, 10)
+	dst = strconv.AppendUint(append(dst, `,"size":`...), node.DiskSize, 10)
+	return append(dst, '}')
 }
 
 // goroutineLimit is told as process_limit: the runtime has none but memory.

@@ -130,8 +130,8 @@ func errIndexesWait() error {
 	return fault.New(fault.InsufficientStorage, "Too little space is left on the disk to update the index.")
 }
 
-// Usage returns the bytes that programs may still take of the disk, and its size, as of
-// Look ago at most; both are 0 where the file system does not tell.
+// Usage returns the bytes that are free on the disk, and its size, as of about Look ago;
+// both are 0 where the file system does not tell.
 func (d *Space) Usage() (free, total uint64) {
 	d.refresh(Look)
 	return d.free.Load(), d.total.Load()

@@ -1,6 +1,6 @@
 // Changes of one account.
 import { useState } from "preact/hooks";
-import { documentPath, json, query, text, type Problem } from "./api";
+import { documentPath, json, query, text, Problem } from "./api";
 import { withRev } from "./jsontext";
 import { itemsOf, ListEditor, type List } from "./listeditor";
 import { asProblem } from "./load";
@@ -26,7 +26,16 @@ interface Given {
   roles: string[];
 }
 
+/** accountsDB returns the name of the database that accounts are in. */
+export async function accountsDB(signal?: AbortSignal): Promise<string> {
+  const { info } = await json<{ info: { authentication_db?: string } }>("_session", { signal });
+  return info.authentication_db || "_users";
+}
+
 async function make(db: string, change: Change, of: Account | undefined, given: Given): Promise<void> {
+  if ((await accountsDB()) !== db) { // a password would be stored as it is
+    throw new Problem(0, "conflict", "Accounts are in another database now. Load this view again.");
+  }
   const to = documentPath(db, idPrefix + (of?.name ?? given.name));
   if (of === undefined) {
     await json(to, { method: "PUT", body: JSON.stringify({ type: "user", ...given }) });

@@ -1,10 +1,10 @@
 // The cluster: its nodes, what moves between them, and jobs of resharding.
+import { Setup } from "./cluster_setup";
 import { loadLive, loadPlaces } from "./clusterdata";
 import { Nodes } from "./nodes";
 import { Name, Refusal, Title } from "./parts";
 import { usePolled } from "./poll";
 import { Rebalancing } from "./rebalance";
-import { Setup } from "./setup";
 import { Jobs } from "./reshardjobs";
 import { plural } from "./words";
 
@@ -39,7 +39,7 @@ export function Cluster() {
       {live.value && (
         <>
           <Nodes live={live.value} places={places.value} again={again} />
-          {places.value && <Setup state={places.value.setup} again={again} />}
+          {places.value && <Setup state={places.value.setup} members={live.value.members.cluster_nodes.length} again={again} />}
           {live.value.rebalance && <Rebalancing of={live.value.rebalance} again={again} />}
           <Jobs of={live.value.jobs} stopped={live.value.stopped} again={again} />
         </>

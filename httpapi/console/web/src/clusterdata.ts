@@ -1,7 +1,6 @@
 // What the cluster view knows of the nodes, the rebalance and the jobs, and how it asks.
 import { json, path, Problem, query } from "./api";
 import { asProblem } from "./load";
-import type { SetupState } from "./setup";
 
 /** Membership is GET /_membership. */
 export interface Membership {
@@ -15,9 +14,12 @@ export interface System {
   memory: Record<string, number>; // bytes
   run_queue: number;
   internal_replication_jobs: number;
-  disk?: { free: number; size: number }; // bytes; an older program tells nothing, a file system that tells nothing 0
+  disk?: { free: number; size: number } | null; // bytes; null: the file system does not tell, none: an older program
   metadata: { leader: string; voters: string[] };
 }
+
+/** SetupState is GET /_cluster_setup. */
+export type SetupState = "cluster_disabled" | "cluster_enabled" | "cluster_finished" | "single_node_disabled" | "single_node_enabled";
 
 /** Sum counts copies. */
 export interface Sum {

@@ -1,52 +1,69 @@
-// Databases that come, go and change, as the server tells it to administrators; others look now and then.
+// Databases that come, go and change: the server tells administrators of it, other accounts ask every few seconds.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { query } from "./api";
 import { followAgain, heartbeat } from "./feed";
-import { useVisible } from "./usefeed";
+import { useVisible } from "./visible";
 
 /**
- * between is how long after one look the next one is taken at the earliest, lookAgain how often an account looks
- * that has no feed, and patience how long the first look waits for the feed, in milliseconds.
+ * between is how long after one request the next one is made at the earliest, askAgain how often an account asks
+ * that has no feed, and patience how long the first request waits for the feed, in milliseconds.
  */
-const between = 3000, lookAgain = 10_000, patience = 500;
+const between = 3000, askAgain = 10_000, patience = 500;
 
-/**
- * useDatabaseEvents calls again, while the page is visible, when a database changes that concerns says to matter.
- * concerns gets its name, and whether it is one that came or went. It reports whether the first look can be
- * taken: of what comes after it, everything is told.
- */
-export function useDatabaseEvents(feed: boolean, concerns: (db: string, cameOrWent: boolean) => boolean, again: () => void): boolean {
-  const newest = useRef({ concerns, again });
-  newest.current = { concerns, again };
+/** Listed is what a list of databases does about events. */
+export interface Listed {
+  /** concerns reports whether the list changes with a database, and cameOrWent whether it is one that came or went. */
+  concerns: (db: string, cameOrWent: boolean) => boolean;
+  again: () => void; // asks for the list
+  busy: () => boolean; // it is being asked for
+}
+
+export interface Events {
+  ready: boolean; // the first request can be made: of what comes after it, everything is told
+  broken?: string; // why nothing is told at the moment
+}
+
+/** useDatabaseEvents asks for a list again when something happens that concerns it, while the page is visible. */
+export function useDatabaseEvents(feed: boolean, list: Listed): Events {
+  const newest = useRef(list);
+  newest.current = list;
   const visible = useVisible();
   const [ready, setReady] = useState(!feed);
-  const begun = useRef(false); // a look was taken
+  const [broken, setBroken] = useState<string>();
+  const begun = useRef(false); // a request was made
   begun.current ||= ready;
+  const asked = useRef(Date.now());
   useEffect(() => {
     if (!visible) return;
     const call = new AbortController();
     let timer: number | undefined;
     let poll: number | undefined;
-    let looked = Date.now();
-    const look = () => {
+    const ask = () => {
       timer ??= setTimeout(() => {
         timer = undefined;
-        looked = Date.now();
-        newest.current.again();
-      }, Math.max(0, looked + between - Date.now()));
+        asked.current = Date.now();
+        if (newest.current.busy()) ask(); // an answer that is on its way is not given up
+        else newest.current.again();
+      }, Math.max(0, asked.current + between - Date.now()));
     };
-    /** begin lets the first look be taken; later ones are for what was not told meanwhile. */
-    const begin = () => (begun.current ? look() : setReady(true));
+    const pollOnly = () => {
+      poll ??= setInterval(ask, askAgain);
+    };
+    /** begin lets the first request be made; later ones are for what was not told meanwhile. */
+    const begin = () => (begun.current ? ask() : setReady(true));
     const late = setTimeout(() => begun.current || setReady(true), patience);
     if (!feed) {
-      poll = setInterval(look, lookAgain);
+      pollOnly();
+      if (Date.now() - asked.current > between) ask(); // the page was not visible
     } else {
       void followAgain(
         () => Promise.resolve({ to: "_db_updates" + query({ feed: "continuous", since: "now", heartbeat }) }),
-        (lines) => lines.some((l) => newest.current.concerns(l.db_name!, l.type !== "updated")) && look(),
-        ({ state }) => {
-          if (state === "refused") poll ??= setInterval(look, lookAgain); // there is no database of updates
-          if (state !== "opening") begin();
+        (lines) => lines.some((l) => newest.current.concerns(l.db_name!, l.type !== "updated")) && ask(),
+        ({ state, problem }) => {
+          if (state === "refused") pollOnly(); // there is no database of updates
+          if (state === "refused" || state === "live") begin();
+          if (state === "broken" && !begun.current) setReady(true);
+          if (state !== "opening") setBroken(state === "broken" ? problem?.reason : undefined);
         },
         call.signal,
       );
@@ -58,5 +75,5 @@ export function useDatabaseEvents(feed: boolean, concerns: (db: string, cameOrWe
       clearInterval(poll);
     };
   }, [feed, visible]);
-  return ready;
+  return { ready, broken };
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { json, path, query } from "./api";
 import { useDatabaseEvents } from "./database_events";
 import { asProblem, useLoad } from "./load";
-import { Dialog, Name, Refusal, Title, bytes, count } from "./parts";
+import { Dialog, Name, Refusal, Title, bytes, count, visible } from "./parts";
 import { isRefusal } from "./poll";
 import { go, link, type Place } from "./route";
 import type { Problem } from "./api";
@@ -52,9 +52,11 @@ export function Databases({ place, user }: { place: Place; user: User }) {
   const admin = user.roles.includes("_admin");
   const concerns = (db: string, cameOrWent: boolean) => {
     const { rows = [], next } = page.value ?? {};
-    return rows.some((r) => r.name === db) || (cameOrWent && db >= from && db.startsWith(prefix) && (next === undefined || db < next));
+    return page.loading || rows.some((r) => r.name === db) || (cameOrWent && db >= from && db.startsWith(prefix) && (next === undefined || db < next));
   };
-  const ready = useDatabaseEvents(admin, concerns, () => page.problem && isRefusal(page.problem) || page.again());
+  const busy = () => page.loading;
+  const again = () => page.problem && isRefusal(page.problem) || page.again();
+  const { ready, broken } = useDatabaseEvents(admin, { concerns, again, busy });
   const page = useLoad((signal) => (ready ? load(from, prefix, signal) : new Promise<Page>(() => {})), [from, prefix, user.name, ready]);
   const [making, setMaking] = useState(false);
   return (
@@ -76,6 +78,7 @@ export function Databases({ place, user }: { place: Place; user: User }) {
         {admin && <button type="button" class="main" onClick={() => setMaking(true)}>New database</button>}
       </header>
       {page.problem && <Refusal of={page.problem} again={page.again} />}
+      {broken !== undefined && !page.problem && <p class="note" role="status">What changes is not shown at the moment: {visible(broken)}</p>}
       {page.value && page.value.rows.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label="List of databases">
         <table aria-busy={page.loading}>

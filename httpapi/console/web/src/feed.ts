@@ -1,6 +1,7 @@
 // Feeds of changes: their requests, the reading of what comes, and opening them again when they break off.
 import { Problem, ask, path, query } from "./api";
 import { asProblem } from "./load";
+import { isRefusal } from "./poll";
 
 export interface Change {
   n: number; // counts what has come
@@ -128,8 +129,9 @@ export async function followAgain(
     try {
       const { to, body } = await request(signal);
       let first = true;
+      const began = Date.now();
       await follow(to, body, signal, (lines) => {
-        failures = 0;
+        if (Date.now() - began >= heartbeat) failures = 0; // it does not end at once each time
         heard(lines);
         if (first) told({ state: "live" });
         first = false;
@@ -149,10 +151,10 @@ export async function followAgain(
 
 /** wait is how long to wait before try n, from 0 on, in milliseconds. */
 function wait(n: number): number {
-  return Math.min(1000 * 2 ** n, 30_000);
+  return Math.min(2000 * 2 ** n, 30_000);
 }
 
 /** final reports whether trying again is of no use: the request is refused, or the feed says itself why it ends. */
 function final(p: Problem): boolean {
-  return (p.status === 0 && p.error !== noAnswer) || p.status >= 400 && p.status < 500 && p.status !== 408 && p.status !== 429;
+  return (p.status === 0 && p.error !== noAnswer) || isRefusal(p);
 }

@@ -148,5 +148,5 @@ export class History {
 /** valueWords says a value in the space that there is. */
 export function valueWords(v: number | null | undefined): string {
   if (v === null || v === undefined) return "–";
-  return v >= 100 || Number.isInteger(v) ? String(Math.round(v)) : v.toPrecision(2);
+  return v >= 99.5 || Number.isInteger(v) ? String(Math.round(v)) : v.toPrecision(2);
 }

@@ -4,7 +4,7 @@ import { json, path, Problem } from "./api";
 import type { Drain, Live, Places, System } from "./clusterdata";
 import { asProblem, useLoad } from "./load";
 import { Dialog, Name, Refusal, bytes, count, visible } from "./parts";
-import { TakeOut } from "./takeout";
+import { TakeOut } from "./take_out_node";
 import { duration, plural } from "./words";
 
 interface Props {
@@ -15,8 +15,9 @@ interface Props {
 
 export function Nodes({ live, places, again }: Props) {
   const [draining, setDraining] = useState<{ node: string; on: boolean }>();
-  const [leaving, setLeaving] = useState<{ node: string; copies: number; away: boolean }>();
+  const [leaving, setLeaving] = useState<{ node: string; away: boolean }>();
   const several = live.members.cluster_nodes.length > 1;
+  const voters = new Set([...live.systems.values()].flatMap((s) => (s instanceof Problem ? [] : s.metadata.voters)));
   const leader = [...live.systems.values()].flatMap((s) => (s instanceof Problem ? [] : [s.metadata.leader])).find(Boolean);
   return (
     <section class="group">
@@ -45,7 +46,7 @@ export function Nodes({ live, places, again }: Props) {
               const size = places?.bytes.get(node);
               return (
                 <tr key={node}>
-                  <th scope="row"><Name of={node} /> {leader === node && <span class="chip">leader</span>}</th>
+                  <th scope="row"><Name of={node} /> {leader === node ? <span class="chip">leader</span> : several && voters.has(node) && <span class="chip" title="It votes on the metadata">votes</span>}</th>
                   <td class="states">
                     <State of={system} />{drain?.draining && <span class="quiet">, {drain.drained ? "drained" : "draining"}</span>}
                     {here && here.run_queue > 0 && <p class="quiet">{plural(here.run_queue, "thread waits", "threads wait")} for a processor</p>}
@@ -64,7 +65,7 @@ export function Nodes({ live, places, again }: Props) {
                       </button>
                     )}
                     {several && drain && (drain.drained || !system) && (
-                      <button type="button" class="danger" aria-label={`Take out ${visible(node)}`} onClick={() => setLeaving({ node, copies: drain.copies, away: !system })}>
+                      <button type="button" class="danger" aria-label={`Take out ${visible(node)}`} onClick={() => setLeaving({ node, away: !system })}>
                         Take out …
                       </button>
                     )}
@@ -83,10 +84,11 @@ export function Nodes({ live, places, again }: Props) {
   );
 }
 
-/** Room is what is free of the disk of a node; below a tenth of it an administrator should look. */
+/** Room is what is free of the disk of a node; below a tenth of it that is told as little. */
 function Room({ of }: { of: System["disk"] }) {
   if (!of?.size) return <></>;
-  return <span class={of.free < of.size / 10 ? "failed" : undefined} title={`${count(of.free)} of ${count(of.size)} bytes are free`}>{bytes(of.free)} of {bytes(of.size)}</span>;
+  const little = of.free < of.size / 10;
+  return <span class={little ? "failed" : undefined} title={`${count(of.free)} of ${count(of.size)} bytes are free`}>{little && "little: "}{bytes(of.free)} of {bytes(of.size)}</span>;
 }
 
 function State({ of }: { of: System | Problem | undefined }) {

@@ -1,5 +1,5 @@
 // Each view has a URL: the part behind "#", whose segments are encoded, and its parameters.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
   segments: string[]; // decoded
@@ -33,10 +33,12 @@ export function go(to: string): void {
 
 /** usePlace follows the URL. */
 export function usePlace(): Place {
-  const [place, set] = useState(() => parsePlace(location.hash));
+  const at = useRef(location.hash);
+  const [place, set] = useState(() => parsePlace(at.current));
   useEffect(() => {
     const changed = () => set(parsePlace(location.hash));
     addEventListener("hashchange", changed);
+    if (location.hash !== at.current) changed(); // since the view was drawn
     return () => removeEventListener("hashchange", changed);
   }, []);
   return place;

@@ -1,5 +1,6 @@
 // A search: its request, and its answer, which the two engines write in different ways.
 import { elements, get, parts } from "./jsonparts";
+import { Problem } from "./api";
 import { string } from "./designdoc";
 
 export interface Asked {
@@ -60,7 +61,13 @@ export function requestOf(a: Asked, nouveau: boolean): string {
     highlight_post_tag: highlight && tags[1],
     highlight_number: highlight && 3,
   });
-  return a.ranges.trim() === "" ? body : `${body.slice(0, -1)},"ranges":${a.ranges}}`; // as it was written: the server reads it
+  if (a.ranges.trim() === "") return body;
+  try {
+    JSON.parse(a.ranges); // one value, which adds no other member to the request
+  } catch {
+    throw new Problem(0, "bad_request", "The ranges are not JSON.");
+  }
+  return `${body.slice(0, -1)},"ranges":${a.ranges}}`; // as it was written
 }
 
 export interface Piece {

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { json, path, query } from "./api";
 import { type Asked, type Change, type Line, type State, followAgain, requestOf } from "./feed";
+import { useVisible } from "./visible";
 
 /** mostShown is how many changes are kept. */
 export const mostShown = 500;
@@ -54,15 +55,4 @@ export function useFeed(db: string, asked: Asked, paused: boolean, turn: number)
     };
   }, [db, open, turn]);
   return feed;
-}
-
-/** useVisible reports whether the page is seen. A feed takes one of the few connections that a browser makes. */
-export function useVisible(): boolean {
-  const [visible, set] = useState(document.visibilityState === "visible");
-  useEffect(() => {
-    const changed = () => set(document.visibilityState === "visible");
-    document.addEventListener("visibilitychange", changed);
-    return () => document.removeEventListener("visibilitychange", changed);
-  }, []);
-  return visible;
 }

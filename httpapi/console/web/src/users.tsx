@@ -5,7 +5,7 @@ import { useLoad } from "./load";
 import { Name, Refusal, Title, visible } from "./parts";
 import { link, type Place } from "./route";
 import { Admins } from "./admins";
-import { AccountDialog, idPrefix, type Account, type Change } from "./account";
+import { AccountDialog, accountsDB, idPrefix, type Account, type Change } from "./account";
 import type { User } from "./session";
 
 const pageSize = 50;
@@ -18,7 +18,7 @@ interface Page {
 
 /** load returns the accounts from a name on, whose names begin with prefix. */
 async function load(from: string, prefix: string, signal: AbortSignal): Promise<Page> {
-  const { authentication_db: db = "_users" } = await json<{ authentication_db?: string }>(path("_node", "_local", "_config", "chttpd_auth"), { signal });
+  const db = await accountsDB(signal);
   const { rows } = await json<{ rows: { id: string; doc: { _rev: string; roles?: unknown } | null }[] }>(
     path(db, "_all_docs") + query({
       startkey: JSON.stringify(idPrefix + (from || prefix)), endkey: JSON.stringify(idPrefix + prefix + "\ufff0"),

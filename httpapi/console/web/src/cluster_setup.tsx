@@ -2,14 +2,14 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { json, type Problem } from "./api";
+import type { SetupState } from "./clusterdata";
 import { asProblem } from "./load";
+import { plural } from "./words";
 import { Dialog, Refusal, visible } from "./parts";
-
-/** SetupState is GET /_cluster_setup. */
-export type SetupState = "cluster_disabled" | "cluster_enabled" | "cluster_finished" | "single_node_disabled" | "single_node_enabled";
 
 interface Props {
   state: SetupState;
+  members: number; // of the cluster
   again: () => void;
 }
 
@@ -21,36 +21,39 @@ const states: Record<SetupState, string> = {
   single_node_enabled: "a node of its own",
 };
 
-export function Setup({ state, again }: Props) {
+export function Setup({ state: told, members, again }: Props) {
   const [asked, setAsked] = useState<"enable" | "add" | "finish" | "single">();
   const close = () => setAsked(undefined);
-  const several = state === "cluster_enabled" || state === "cluster_finished";
+  const state = members > 1 && told.startsWith("single_node") ? "cluster_finished" : told; // [cluster] n is 1
+  const open = state === "cluster_enabled" || state === "cluster_finished";
   return (
     <section class="group">
       <header class="bar">
         <h2>Set-up <span class="quiet">{states[state] ?? visible(state)}</span></h2>
         {state === "cluster_disabled" && <button type="button" class="main" onClick={() => setAsked("enable")}>Make it a cluster …</button>}
-        {several && <button type="button" onClick={() => setAsked("add")}>Add a node …</button>}
+        {open && <button type="button" onClick={() => setAsked("add")}>Add a node …</button>}
         {state === "cluster_enabled" && <button type="button" class="main" onClick={() => setAsked("finish")}>Finish …</button>}
         {(state === "cluster_disabled" || state === "single_node_disabled") && <button type="button" onClick={() => setAsked("single")}>Keep it a node of its own …</button>}
       </header>
       {state === "cluster_enabled" && <p class="quiet">Add the other nodes, then finish: that makes the system databases, with copies on several nodes.</p>}
       {state === "single_node_enabled" && (
         <p class="quiet">
-          To make a cluster, start each node with <code>single_node = false</code> in the section <code>[couchdb]</code> of its configuration, under a name by which the
-          others reach it.
+          To make a cluster, start each node with <code>single_node = false</code> in the section <code>[couchdb]</code> of its configuration, and with a name by which the
+          others reach it. Where <code>n</code> in <code>[cluster]</code> is 1, reset it.
         </p>
       )}
       {asked === "enable" && <Enable close={close} done={again} />}
       {asked === "add" && <AddNode close={close} done={again} />}
       {asked === "finish" && (
         <Step title="Finish the set-up" action="finish_cluster" button="Finish" close={close} done={again} body={() => ({})}>
-          <p>The system databases are made, with copies on the nodes that are members now.</p>
+          <p>The system databases are made, with copies on the nodes that are members now: {plural(members, "node")}.</p>
+          {members < 3 && <p class="note">Nodes that are added later get no copies of them by themselves, only by a rebalance, and they keep their number.</p>}
         </Step>
       )}
       {asked === "single" && (
         <Step title="A node of its own" action="enable_single_node" button="Keep it so" close={close} done={again} body={() => ({})}>
           <p>Databases get one copy, on this node, and the system databases are made.</p>
+          <p class="note">This sets <code>[cluster] n</code> to 1. To take others in later, reset it first.</p>
         </Step>
       )}
     </section>
@@ -62,7 +65,7 @@ function Enable(props: { close: () => void; done: () => void }) {
   return (
     <Step title="Make it a cluster" action="enable_cluster" button="Begin" body={body} {...props}>
       <label>
-        Number of nodes, this one too <input name="nodes" type="number" min="1" required defaultValue="3" aria-describedby="nodes-rule" />
+        Number of nodes, this one too <input name="nodes" type="number" min="2" required defaultValue="3" aria-describedby="nodes-rule" />
       </label>
       <p id="nodes-rule" class="quiet">New databases get as many copies, three at most.</p>
       <label>
@@ -75,24 +78,24 @@ function Enable(props: { close: () => void; done: () => void }) {
 
 function AddNode(props: { close: () => void; done: () => void }) {
   const body = (given: (name: string) => string) => ({
-    host: given("host").trim(), port: Number(given("port")), username: given("username").trim(), password: given("password"),
+    host: given("host").trim(), port: Number(given("port")) || undefined, username: given("username").trim(), password: given("password"),
   });
   return (
     <Step title="Add a node" action="add_node" button="Add" body={body} {...props}>
       <p>
-        The node runs, is empty, and has <code>single_node = false</code>. It starts anew as a member, and takes over this cluster's administrators. Its answer may take half a minute.
+        The node runs, is empty, and has <code>single_node = false</code>. It starts anew as a member, and takes over this cluster's administrators. That may take a minute.
       </p>
       <label>
         Host <input name="host" required spellcheck={false} autocapitalize="none" placeholder="10.0.0.2, or https://10.0.0.2" />
       </label>
       <label>
-        Port of HTTP <input name="port" type="number" min="1" max="65535" required defaultValue="5984" />
+        Port <input name="port" type="number" min="1" max="65535" placeholder="5984, or 6984 for HTTPS" />
       </label>
       <label>
         Administrator there <input name="username" required autocomplete="off" spellcheck={false} autocapitalize="none" />
       </label>
       <label>
-        Its password <input name="password" type="password" required autocomplete="off" />
+        Its password <input name="password" type="password" required autocomplete="new-password" />
       </label>
       <p class="quiet">The cluster's secret goes to that port: over a network that others can listen on use its HTTPS port.</p>
     </Step>
@@ -129,13 +132,13 @@ function Step({ title, action, button, body, close, done, children }: StepProps)
     }
   };
   return (
-    <Dialog title={title} close={close}>
+    <Dialog title={title} close={busy ? undefined : close}>
       <form onSubmit={submit}>
         {children}
         {problem && <Refusal of={problem} />}
         {busy && <p class="quiet" role="status">This is being done …</p>}
         <div class="buttons">
-          <button type="button" onClick={close}>Cancel</button>
+          <button type="button" disabled={busy} onClick={close}>Cancel</button>
           <button class="main" disabled={busy}>{button}</button>
         </div>
       </form>

@@ -1,21 +1,28 @@
 // Taking a node out of the cluster for good.
 import { useState } from "preact/hooks";
 import { json, path, query, type Problem } from "./api";
+import type { Drain } from "./clusterdata";
 import { asProblem, useLoad } from "./load";
 import { Dialog, Name, Refusal } from "./parts";
 import { plural } from "./words";
 
 interface Props {
   node: string;
-  copies: number; // that it has
   away: boolean;
   close: () => void;
   done: () => void;
 }
 
-export function TakeOut({ node, copies, away, close, done }: Props) {
+export function TakeOut({ node, away, close, done }: Props) {
   const to = path("_node", "_local", "_nodes", node);
-  const member = useLoad((signal) => json<{ _rev: string }>(to, { signal }), [node]);
+  const member = useLoad(async (signal) => {
+    const [document, drain, here] = await Promise.all([
+      json<{ _rev: string }>(to, { signal }),
+      json<Drain>(path("_node", node, "_drain"), { signal }),
+      json<{ name: string }>(path("_node", "_local"), { signal }),
+    ]);
+    return { rev: document._rev, copies: drain.copies, here: here.name === node };
+  }, [node]);
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const [typed, setTyped] = useState("");
@@ -24,18 +31,22 @@ export function TakeOut({ node, copies, away, close, done }: Props) {
     setBusy(true);
     setProblem(undefined);
     try {
-      await json(to + query({ rev: member.value!._rev }), { method: "DELETE" });
+      await json(to + query({ rev: member.value!.rev }), { method: "DELETE" });
       close();
       done();
     } catch (e) {
       setProblem(asProblem(e));
       setBusy(false);
+      member.again(); // it may have another revision, or copies again
     }
   };
+  const { copies = 0, here = false } = member.value ?? {};
   return (
     <Dialog title="Take a node out" close={close}>
       <form onSubmit={submit}>
         <p><b><Name of={node} /></b> is no member of the cluster any more. It comes back with an empty data directory only, as a new node.</p>
+        {member.loading && !member.value && <p class="quiet" role="status">Loading …</p>}
+        {here && <p class="note">This console is served by it, and ends with it: open the console of another node.</p>}
         {copies > 0 && (
           <p class="note">
             It has {plural(copies, "copy", "copies")}. A rebalance makes them anew on other nodes, from the copies there; what no other node has cannot be read any more.
