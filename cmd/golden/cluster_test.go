@@ -22,6 +22,7 @@ import (
 	"divan/cmd/divan/node"
 	"divan/cmd/divan/setup"
 	"divan/storage/pause"
+	"divan/storage/storagetest"
 )
 
 // patience bounds the waits for a cluster.
@@ -91,7 +92,7 @@ func logger(t *testing.T, name string) *zap.Logger {
 	t.Helper()
 	dir := os.Getenv("GOLDEN_LOGS")
 	if dir == "" {
-		return zap.NewNop()
+		return storagetest.FailOnPanics(t)
 	}
 	conf := zap.NewDevelopmentConfig()
 	conf.OutputPaths = []string{filepath.Join(dir, strings.NewReplacer("/", "_", "=", "_").Replace(t.Name())+"."+name+".log")}

@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/zap"
 
 	"divan/cmd/divan/node"
+	"divan/storage/storagetest"
 )
 
 // TestMain lets many transcripts run side by side: most of their time they wait
@@ -106,7 +106,7 @@ func startNode(t *testing.T, settings ...string) *url.URL {
 		t.Fatal(err)
 	}
 	n, err := node.New(t.Context(), node.Config{
-		DataDir: t.TempDir(), Listener: listener, Admin: "adm:pass", Version: "test", Logger: zap.NewNop(),
+		DataDir: t.TempDir(), Listener: listener, Admin: "adm:pass", Version: "test", Logger: storagetest.FailOnPanics(t),
 		Environ: append([]string{shortFeeds, slowFunctions}, settings...), // nodes that start side by side share settings
 	})
 	if err != nil {

@@ -113,7 +113,13 @@ func runSeed(t *testing.T, p plan) (found []string, log []byte) {
 		return nil, nil
 	}
 	t.Log(h.Summary())
-	return history.Check(h), journal.text()
+	found, log = history.Check(h), journal.text()
+	for line := range bytes.Lines(log) {
+		if bytes.Contains(line, []byte("panicked")) { // requests go on after one
+			found = append(found, string(line))
+		}
+	}
+	return found, log
 }
 
 // endWithin is how long one simulated cluster may take. The clock of a bubble that does not end
@@ -168,11 +174,11 @@ func (j *journal) text() []byte {
 }
 
 func (j *journal) logger() *zap.Logger {
+	level := zapcore.DebugLevel
 	if os.Getenv(logVariable) == "" {
-		return zap.NewNop()
+		level = zapcore.ErrorLevel
 	}
-	conf := zap.NewDevelopmentEncoderConfig()
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(conf), j, zapcore.DebugLevel))
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), j, level))
 }
 
 // live runs the cluster of a plan from its first to its last moment.

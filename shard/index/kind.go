@@ -43,7 +43,7 @@ type Stages interface {
 	// before. fresh says that the index holds nothing of them; then none is left.
 	Apply(b *storage.IndexBatch, m Mapped, first int, fresh bool) (n int, err error)
 	// End is called when everything is applied and committed, before anybody who
-	// waits is told.
+	// waits is told. An update that finds nothing to do does not call Begin before.
 	End(ctx context.Context, x *storage.Index) error
 	// Rest is called when an update is over, however it ended: nothing of the store
 	// is kept, which may be closed from now on.

@@ -179,7 +179,12 @@ func (k *searchIndex) Apply(b *storage.IndexBatch, m index.Mapped, _ int, fresh 
 func (k *searchIndex) Flush(b *storage.IndexBatch) error { return k.w.Flush(b) }
 
 // End implements index.Kind.
-func (k *searchIndex) End(ctx context.Context, _ *storage.Index) error { return k.w.Empty(ctx) }
+func (k *searchIndex) End(ctx context.Context, _ *storage.Index) error {
+	if k.w == nil { // there was nothing to do
+		return nil
+	}
+	return k.w.Empty(ctx)
+}
 
 // Rest implements index.Kind.
 func (k *searchIndex) Rest() { k.w = nil }

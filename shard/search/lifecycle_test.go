@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -63,6 +64,23 @@ func TestManyDocuments(t *testing.T) {
 	}
 	n.expectTotal("t:w3", 198)
 	n.expectTotal("*:*", 1998)
+}
+
+// TestNothingNew: an update in the background that finds nothing to do is one.
+func TestNothingNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, vfs.NewMem())
+		defer n.stop()
+		n.create()
+		n.putAll(10)
+		n.expectTotal("*:*", 10)
+		use, err := n.manager.Acquire(t.Context(), copyName, n.spec())
+		must(t, err)
+		defer use.Release()
+		use.Start()
+		synctest.Wait()
+		n.expectTotal("*:*", 10)
+	})
 }
 
 // TestDroppedCopy: the index of a copy goes with it.

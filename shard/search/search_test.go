@@ -22,6 +22,7 @@ import (
 	"divan/shard/search/syntax"
 	"divan/storage"
 	"divan/storage/doc"
+	"divan/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,7 +85,7 @@ func start(tb testing.TB, fs vfs.FS) *world {
 	must(tb, err)
 	n := &world{t: tb, engine: e, docs: map[string]content{}}
 	n.shards = shard.New(shard.Options{Engine: e, OnDrop: func(name string) { n.manager.CopyDropped(name) }})
-	n.manager = index.New(index.Options{Engine: e, Shards: n.shards})
+	n.manager = index.New(index.Options{Engine: e, Shards: n.shards, Logger: storagetest.FailOnPanics(tb)})
 	n.indexes = New(n.manager, func(_ context.Context, _ string, d *Definition) (Indexer, error) {
 		return indexer{d.Dialect == syntax.Nouveau}, nil
 	})

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"divan/cluster/wire/simnet"
+	"divan/storage/storagetest"
 )
 
 // town is nodes in one bubble, each on a host of its own.
@@ -131,7 +132,7 @@ func (h *home) live() {
 	h.town.t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	h.logs = logs
-	h.cfg.Logger, h.cfg.Network = zap.New(core), h.host
+	h.cfg.Logger, h.cfg.Network = zap.New(zapcore.NewTee(core, storagetest.FailOnPanics(h.town.t).Core())), h.host
 	h.build()
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(h.town.t.Context()))
