@@ -44,7 +44,7 @@ export function TakeOut({ node, away, close, done }: Props) {
   return (
     <Dialog title="Take a node out" close={close}>
       <form onSubmit={submit}>
-        <p><b><Name of={node} /></b> is no member of the cluster any more. It comes back with an empty data directory only, as a new node.</p>
+        <p><b><Name of={node} /></b> leaves the cluster for good: it comes back with an empty data directory only, as a new node.</p>
         {member.loading && !member.value && <p class="quiet" role="status">Loading …</p>}
         {here && <p class="note">This console is served by it, and ends with it: open the console of another node.</p>}
         {copies > 0 && (
