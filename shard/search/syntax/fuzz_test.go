@@ -11,7 +11,7 @@ func FuzzParse(f *testing.F) {
 	for _, e := range append(parsed(), refused()...) {
 		f.Add(e.query)
 	}
-	for _, s := range []string{`((a b)@2^3 x<="y") fn:or(a)`, `a\u0041\uD83D\uDC4D*?`, `["a\" TO b} AND {* TO *]`, "(a^3)^2~1", `/a\/b/~ - x`} {
+	for _, s := range []string{`((a b)@2^3 x<="y") fn:or(a)`, `a\u0041\uD83D\uDC4D*?`, `["a\" TO b} AND {* TO *]`, "(a^3)^2~1", `/a\/b/~ - x`, `\u=`, `\u>5`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -220,6 +220,9 @@ func (p *parser) weigh(q Query, by float32) Query {
 // comparison reads an operator of Nouveau and what it compares a field with.
 func (p *parser) comparison(field string, depth int) Query {
 	operator := p.token.text
+	if operator == "" { // the name of the field was refused
+		return All{}
+	}
 	p.advance()
 	if operator == "=" {
 		return p.operand(field, depth)
