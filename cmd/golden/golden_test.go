@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-
 	"divan/cmd/divan/node"
 	"divan/storage/storagetest"
 )

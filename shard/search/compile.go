@@ -137,6 +137,9 @@ func (e *evaluation) term(field string, term []byte, boost float64) (node, error
 	if e.byID(field) {
 		return e.named(field, string(term), boost)
 	}
+	if err := e.room.take(nodeBytes + len(term)); err != nil {
+		return nil, err
+	}
 	w, err := e.weigh(field, boost, term)
 	return &termNode{field, term, w}, err
 }

@@ -15,21 +15,16 @@ import (
 
 // evaluation is one query on a snapshot.
 type evaluation struct {
-	ctx     context.Context
-	turn    *turn
-	r       *postings.Reader
-	def     *Definition
-	query   syntax.Query
-	req     *Request
-	room    room
-	ties    int                         // hits that wait for their ids, at most
-	lengths map[string]*postings.Values // by field
-	byByte  [256]float64                // lengths that are known
-	// versions is how many documents scores are reckoned by: dead ones are in the frequencies
-	// of terms as well.
-	versions uint64
-	fields   map[string]postings.FieldTotals
-	filters  []filter
+	ctx   context.Context
+	turn  *turn
+	r     *postings.Reader
+	def   *Definition
+	query syntax.Query
+	req   *Request
+	room  room
+	ties  int // hits that wait for their ids, at most
+	statistics
+	filters []filter
 	// included are the stored fields of Request.IncludeFields.
 	included map[string]struct{}
 	marked   *highlight.Query // what is highlighted, when it is known
@@ -72,8 +67,7 @@ func newEvaluation(t *turn, snap *storage.IndexSnapshot, def *Definition, q synt
 	}
 	return &evaluation{
 		ctx: t.ctx, turn: t, r: r, def: def, query: q, req: req, room: room{left: smallBytes, grow: t.grow},
-		lengths: map[string]*postings.Values{}, fields: map[string]postings.FieldTotals{}, included: included,
-		versions: r.Versions(), ties: tiesAtOnce,
+		statistics: newStatistics(r.Versions()), included: included, ties: tiesAtOnce,
 	}, nil
 }
 

@@ -36,7 +36,7 @@ func (s *idSet) open(e *evaluation) (matcher, error) {
 	if set := s.sets[e.chunk]; set != nil {
 		return &setMatcher{s.score, set}, nil
 	}
-	return &setMatcher{s.score, &postings.Set{}}, nil
+	return &setMatcher{s.score, &e.none}, nil
 }
 
 func (s *idSet) add(e *evaluation, to *postings.Set) error {
@@ -61,6 +61,9 @@ func (e *evaluation) partition(name string, score float64) (*idSet, error) {
 func (e *evaluation) named(field, term string, score float64) (*idSet, error) {
 	if field == partitionField {
 		return e.partition(term, score)
+	}
+	if err := e.room.take(nodeBytes + valueBytes); err != nil {
+		return nil, err
 	}
 	s := &idSet{map[uint32]*postings.Set{}, score}
 	n, ok, err := e.r.Number(term)

@@ -62,6 +62,9 @@ func (s *Indexes) Query(ctx context.Context, req Request) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		if retried && req.Stale { // which waits for nothing; what was damaged is built all the same
+			use.Start()
+		}
 		a, err := s.query(ctx, &req, use)
 		damaged := fault.Is(err, fault.Corruption)
 		if damaged {

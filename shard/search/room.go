@@ -53,4 +53,5 @@ const (
 	labelBytes   = 96
 	storedBytes  = 48
 	matcherBytes = 1 << 11
+	nodeBytes    = 128
 )

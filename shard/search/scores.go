@@ -19,6 +19,54 @@ type weight struct {
 	mean   float64 // length of the field, of BM25; 0: the score is TF-IDF
 }
 
+// shortTerms is how many terms are looked for by a query that needs no turn.
+const shortTerms = 64
+
+type fieldTerm struct{ field, term string }
+
+// statistics are what scores are reckoned from, as far as it is known.
+type statistics struct {
+	lengths map[string]*postings.Values // by field
+	byByte  [256]float64                // lengths
+	// versions is how many documents there are: dead ones are in the frequencies of terms as well.
+	versions    uint64
+	fields      map[string]postings.FieldTotals
+	frequencies map[fieldTerm]int
+	none        postings.Set // of no document; it is only read
+}
+
+func newStatistics(versions uint64) statistics {
+	return statistics{
+		lengths: map[string]*postings.Values{}, versions: versions,
+		fields: map[string]postings.FieldTotals{}, frequencies: map[fieldTerm]int{},
+	}
+}
+
+// frequency returns how many documents have a term. Each term is looked for once, and many
+// of them in turns with other queries.
+func (e *evaluation) frequency(field string, term []byte) (int, error) {
+	key := fieldTerm{field, string(term)}
+	if n, ok := e.frequencies[key]; ok {
+		return n, nil
+	}
+	if err := e.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if (len(e.frequencies)+1)%shortTerms == 0 {
+		if err := e.turn.check(); err != nil {
+			return 0, err
+		}
+	}
+	if err := e.room.take(valueBytes + len(term)); err != nil {
+		return 0, err
+	}
+	n, err := e.r.Frequency(field, term)
+	if err == nil {
+		e.frequencies[key] = n
+	}
+	return n, err
+}
+
 // weigh returns what a phrase of terms of a field is worth; it may be a single term.
 func (e *evaluation) weigh(field string, boost float64, terms ...[]byte) (weight, error) {
 	if e.def.Dialect == syntax.Nouveau {
@@ -26,7 +74,7 @@ func (e *evaluation) weigh(field string, boost float64, terms ...[]byte) (weight
 	}
 	idf := 0.0
 	for _, term := range terms {
-		df, err := e.r.Frequency(field, term)
+		df, err := e.frequency(field, term)
 		if err != nil {
 			return weight{}, err
 		}
@@ -45,7 +93,7 @@ func (e *evaluation) weighBM25(field string, boost float64, terms [][]byte) (wei
 		w.mean = float64(totals.Terms) / float64(totals.Docs)
 	}
 	for _, term := range terms {
-		df, err := e.r.Frequency(field, term)
+		df, err := e.frequency(field, term)
 		if err != nil {
 			return weight{}, err
 		}

@@ -61,11 +61,20 @@ func (v *Inverter) Type(field string, t FieldType) error {
 	switch {
 	case !ok:
 		v.types[field] = typedField{FieldTotals: FieldTotals{Type: t}, name: field, id: v.id}
+		v.newTypes = append(v.newTypes, field)
 		v.size += termSize + len(field)
 	case was.Type != t:
 		return &WrongType{v.id, field, t, was.Type}
 	}
 	return nil
+}
+
+// dropTypes forgets what a document that was not kept has said first.
+func (v *Inverter) dropTypes() {
+	for _, field := range v.newTypes {
+		delete(v.types, field)
+	}
+	v.newTypes = v.newTypes[:0]
 }
 
 // typed returns the fields that have a type, with what the documents that were kept have of

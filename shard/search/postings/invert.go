@@ -22,6 +22,7 @@ type Inverter struct {
 	fields      []fieldOfDoc
 	touched     []int // fields of the document
 	types       map[string]typedField
+	newTypes    []string // of the document at hand
 	columns     []column
 	byColumn    map[string]int
 	docs        []docOf
@@ -93,6 +94,7 @@ func (v *Inverter) Begin(id string) {
 		of.has, of.terms, of.boost, of.greatest = false, 0, 1, of.greatest[:0]
 	}
 	v.occurrences = v.occurrences[:v.kept]
+	v.dropTypes()
 	v.id, v.touched, v.values, v.stored = id, v.touched[:0], v.values[:0], nil
 }
 
@@ -220,11 +222,13 @@ func (v *Inverter) Keep() {
 	v.docs = append(v.docs, docOf{id: v.id, stored: v.stored})
 	v.size += docSize + len(v.id)
 	v.live++
+	v.newTypes = v.newTypes[:0]
 	v.kept = len(v.occurrences)
 }
 
 // Finish returns what was kept. The Inverter is not used after that.
 func (v *Inverter) Finish() *Inverted {
+	v.dropTypes()
 	out := &Inverted{docs: v.docs, live: v.live, columns: v.columns, types: v.typed()}
 	ends := make([]int, len(v.terms)+1) // of each term among the sorted occurrences, one later
 	all := v.occurrences[:v.kept]

@@ -11,6 +11,7 @@ import (
 const (
 	maxBytes   = 100_000
 	maxClauses = 1024 // of one level
+	maxAll     = 4096 // clauses of all levels
 	maxDepth   = 500  // of groups
 )
 
@@ -39,6 +40,7 @@ type parser struct {
 	token token
 	ahead *token // the one after token, when it was asked for
 	wrong *fault.Error
+	all   int // clauses, of all levels
 }
 
 func (p *parser) advance() {
@@ -130,6 +132,9 @@ func (p *parser) query(field string, depth int) Query {
 
 func (p *parser) clause(field string, depth int) Clause {
 	c := Clause{}
+	if p.all++; p.all > maxAll {
+		p.fail("too many boolean clauses")
+	}
 	switch {
 	case p.take(plusToken):
 		c.Modifier = Plus

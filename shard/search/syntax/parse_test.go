@@ -178,6 +178,7 @@ func TestLimits(t *testing.T) {
 		name, within, beyond string
 	}{
 		{"clauses", strings.Repeat("a ", maxClauses), strings.Repeat("a ", maxClauses+1)},
+		{"clauses of all levels", strings.Repeat("(a b c) ", maxAll/4), strings.Repeat("(a b c) ", maxAll/4-1) + "(a b c d) a"},
 		{"depth", strings.Repeat("(", maxDepth) + "a" + strings.Repeat(")", maxDepth), strings.Repeat("(", maxDepth+1) + "a" + strings.Repeat(")", maxDepth+1)},
 		{"bytes", strings.Repeat("a", maxBytes), strings.Repeat("a", maxBytes+1)},
 		{"open groups", "a", strings.Repeat("(", maxBytes)},
