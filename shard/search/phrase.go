@@ -96,7 +96,11 @@ func (m *phraseMatcher) seek(offset uint32) uint32 {
 			return postings.End
 		}
 		for i := range m.lists {
+			had := cap(m.positions[i])
 			m.positions[i] = m.lists[i].Positions(m.positions[i][:0])
+			if more := cap(m.positions[i]) - had; more > 0 && m.e.err == nil {
+				m.e.err = m.e.take(more * 4)
+			}
 		}
 		m.frequency = m.count()
 		switch {
@@ -111,6 +115,9 @@ func (m *phraseMatcher) seek(offset uint32) uint32 {
 
 // count returns how often the phrase is in the document; one with moves counts less.
 func (m *phraseMatcher) count() (sum float64) {
+	if m.e.err != nil {
+		return 0
+	}
 	if m.n.slop == 0 {
 		return float64(m.exactly())
 	}
@@ -179,6 +186,12 @@ func (m *phraseMatcher) worked(places int) bool {
 
 // exactly returns how often the phrase is in the document without moves.
 func (m *phraseMatcher) exactly() int {
+	if more := len(m.positions[0]) - cap(m.starts); more > 0 {
+		if m.e.err = m.e.take(more * 8); m.e.err != nil {
+			return 0
+		}
+		m.starts = make([]int, 0, len(m.positions[0]))
+	}
 	m.starts = m.starts[:0]
 	for _, p := range m.positions[0] {
 		m.starts = append(m.starts, int(p))

@@ -108,3 +108,48 @@ func TestLargeQueries(t *testing.T) {
 		t.Errorf("room is left to a query that has ended: %+v", s)
 	}
 }
+
+// waits fails unless a query waits for a turn before it answers with so many documents.
+func (n *world) waits(q *fairqueue.Queue, give func(), text string, want uint64) {
+	n.t.Helper()
+	answered := make(chan error)
+	req := n.request(text)
+	req.IncludeFields = []string{}
+	go func() {
+		a, err := n.indexes.Query(n.t.Context(), req)
+		if err == nil && a.Total != want {
+			err = fmt.Errorf("%d documents", a.Total)
+		}
+		answered <- err
+	}()
+	waiting(q, 1)
+	give()
+	must(n.t, <-answered)
+}
+
+// TestLargePhrase: what a phrase takes for the words of a long document is counted.
+func TestLargePhrase(t *testing.T) {
+	n := start(t, vfs.NewMem())
+	defer n.stop()
+	n.create()
+	n.put("d", &content{Text: strings.Repeat("a ", smallBytes/8)})
+	n.expectTotal("t:a", 1)
+	n.waits(n.indexes.turns.large, held(t, n.indexes.turns.large, largeQueries), `t:"a a"`, 1)
+}
+
+// TestManyTerms: a query that has many terms looks for them in turns with others, and for each
+// once.
+func TestManyTerms(t *testing.T) {
+	n := start(t, vfs.NewMem())
+	defer n.stop()
+	n.create()
+	n.put("d", &content{Text: "a b"})
+	n.indexes.turns = newTurns(1)
+	give := held(t, n.indexes.turns.work, 1)
+	n.expectTotal(strings.Repeat("t:a ", 4*shortTerms), 1)
+	var terms strings.Builder
+	for i := range shortTerms {
+		fmt.Fprintf(&terms, "t:w%d ", i)
+	}
+	n.waits(n.indexes.turns.work, give, terms.String()+"t:b", 1)
+}
