@@ -276,10 +276,18 @@ func (c *screen) exec(what, statements string) {
 	_ = do(c, what, chromedp.Evaluate[bool]("{ "+statements+" }; true"))
 }
 
-// until waits until an expression of JavaScript is true.
+// until waits until an expression of JavaScript is true. A page that is loaded again meanwhile takes what waits in it along.
 func (c *screen) until(expression string) {
 	c.t.Helper()
-	do(c, "until "+expression, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	poll := chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience))
+	do(c, "until "+expression, func(ctx context.Context, t *chromedp.Target) (bool, error) {
+		for {
+			ok, err := poll(ctx, t)
+			if err == nil || !strings.Contains(err.Error(), "Cannot find context with specified id") {
+				return ok, err
+			}
+		}
+	})
 }
 
 // says waits until the page shows a text.

@@ -1,6 +1,7 @@
 // The place of an editor in a view. The editor itself is loaded when the first one is shown.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
+/** EditorHandle is there from the first rendering on: until the editor is loaded it keeps the text for it. */
 export interface EditorHandle {
   text(): string;
   replace(text: string): void;
@@ -23,23 +24,34 @@ export function EditorBox(props: Props) {
   const newest = useRef(props); // of its functions, the editor calls those of the last rendering
   newest.current = props;
   const [failed, setFailed] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let editor: EditorHandle | undefined;
+    let text = props.text; // until then
     let gone = false;
+    if (props.handle) {
+      props.handle.current = {
+        text: () => editor?.text() ?? text,
+        replace: (by) => {
+          if (editor) return editor.replace(by);
+          text = by;
+          newest.current.onChange?.(by);
+        },
+        close: () => editor?.close(),
+      };
+    }
     const language = props.language && import("./javascript").then((m) => m.javascript);
     Promise.all([import("./editor"), language]).then(
       ([{ open }, language]) => {
         if (gone || !host.current) return;
         editor = open(host.current, {
           label: props.label,
-          text: props.text,
+          text,
           readOnly: props.readOnly ?? false,
           focus: props.focus ?? !props.readOnly,
           language,
           onChange: (text) => newest.current.onChange?.(text),
           onSave: () => newest.current.onSave?.(),
         });
-        if (props.handle) props.handle.current = editor;
       },
       () => setFailed(true),
     );

@@ -26,7 +26,10 @@ export function View({ place, user }: { place: Place; user: User }) {
   const [turn, setTurn] = useState(0); // one more for each time that the same is asked
   const [making, setMaking] = useState<string[]>(); // fields of a new index
   const [made, setMade] = useState(0);
+  const shown = useRef(asked);
   useEffect(() => {
+    if (asked === shown.current) return; // a draft stays
+    shown.current = asked;
     if (asked !== undefined && editor.current && editor.current.text() !== asked) editor.current.replace(asked); // one went back
   }, [asked]);
   const ask = (explain: boolean) => {
