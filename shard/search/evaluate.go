@@ -25,6 +25,7 @@ type evaluation struct {
 	ties  int // hits that wait for their ids, at most
 	statistics
 	filters []filter
+	none    postings.Set // of no document; it is only read
 	// included are the stored fields of Request.IncludeFields.
 	included map[string]struct{}
 	marked   *highlight.Query // what is highlighted, when it is known

@@ -32,7 +32,6 @@ type statistics struct {
 	versions    uint64
 	fields      map[string]postings.FieldTotals
 	frequencies map[fieldTerm]int
-	none        postings.Set // of no document; it is only read
 }
 
 func newStatistics(versions uint64) statistics {
