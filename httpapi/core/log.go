@@ -24,11 +24,14 @@ func (c *Call) finish() {
 		if c.User.Anonymous || user == "" {
 			user = "-"
 		}
-		ce.Write(
+		line := &c.scratch.line
+		*line = [...]zap.Field{
 			zap.String("request", c.RequestID), zap.String("peer", c.API.Deps.Auth.Peer(c.Request)), zap.String("user", user),
 			zap.String("method", c.Request.Method), zap.String("path", c.logPath()), zap.Int("status", c.Response.Status),
 			zap.Int64("bytes", c.Response.bytes), zap.Duration("took", took),
-		)
+		}
+		ce.Write(line[:]...) // cores copy what they keep
+		clear(line[:])
 	}
 }
 

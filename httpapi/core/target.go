@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"go.uber.org/zap"
 )
 
 // Target is what a request asks for: its method, its path and its query string.
@@ -24,9 +26,10 @@ type Target struct {
 type scratch struct {
 	req      http.Request
 	url      url.URL
-	escaped  []string // segments as they are matched
-	segments []string // backing of Path
-	params   []Param  // backing of Query
+	escaped  []string     // segments as they are matched
+	segments []string     // backing of Path
+	params   []Param      // backing of Query
+	line     [8]zap.Field // of the access log
 }
 
 // overrideMethod honours X-HTTP-Method-Override on a POST.

@@ -66,7 +66,7 @@ func (c Config) journal(l config.Log) (*journal, error) {
 	}
 	format := zap.NewProductionEncoderConfig()
 	format.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	encoder := zapcore.NewConsoleEncoder(format)
+	var encoder zapcore.Encoder = newLineEncoder(format)
 	if l.Format == "json" {
 		encoder = zapcore.NewJSONEncoder(format)
 	}
