@@ -70,6 +70,7 @@ type Authenticator struct {
 	users    *accounts
 	verifier *verifier
 	lockout  lockout
+	basic    *basicLogins
 	tokens   *lru[tokenUse, uint64] // one-time tokens that were used
 	upgrades chan upgrade
 }
@@ -85,6 +86,7 @@ func New(o Options) *Authenticator {
 		users:    newAccounts(o.Users, max(accountLimit, snap.ChttpdAuth.AuthCacheSize)),
 		verifier: newVerifier(cmp.Or(o.Processors, runtime.GOMAXPROCS(0))/2, locked),
 		lockout:  locked,
+		basic:    newBasicLogins(),
 		tokens:   newLRU[tokenUse, uint64](accountLimit),
 		upgrades: make(chan upgrade, upgradeQueue),
 	}
@@ -108,6 +110,7 @@ func (a *Authenticator) settings() *settings {
 	if s == nil || s.from != snap {
 		s = newSettings(snap)
 		a.derived.Store(s)
+		a.basic.seen.clear() // they held on to the settings from before
 	}
 	return s
 }
@@ -167,12 +170,12 @@ func (s *settings) usable(acc *account) error {
 // the caches, and anybody may send one as long as the header of a request (I6).
 const maxName = 1024
 
-// account returns the account of a name, nil when there is none. A server
+// account returns the account of a name. A server
 // administrator counts even when the authentication database cannot be read:
 // somebody must be able to mend it.
-func (a *Authenticator) account(ctx context.Context, s *settings, name string, now time.Time) (*account, error) {
+func (a *Authenticator) account(ctx context.Context, s *settings, name string, now time.Time) (reading, error) {
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) {
-		return nil, nil
+		return reading{}, nil
 	}
 	acc, err := a.users.get(ctx, accountKey{s.db, name}, now)
 	h, isAdmin := s.admins[name]
@@ -182,9 +185,9 @@ func (a *Authenticator) account(ctx context.Context, s *settings, name string, n
 	if err != nil {
 		a.log.Warn("roles of a server administrator are incomplete: the user document cannot be read",
 			zap.String("user", name), zap.Error(err))
-		acc = nil
+		acc = reading{}
 	}
-	return s.admin(name, h, acc), nil
+	return reading{s.admin(name, h, acc.account), acc.at}, nil
 }
 
 // Invalidate forgets what is known of users whose documents were written

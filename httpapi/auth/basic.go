@@ -12,11 +12,10 @@ import (
 // credential, when it has no colon, and for the user "_" with the password "_"
 // that browsers are given to forget a login.
 func parseBasic(header string) (name, password string, ok bool, err error) {
-	const prefix = "basic "
-	if len(header) < len(prefix) || !strings.EqualFold(header[:len(prefix)], prefix) {
+	if !isBasic(header) {
 		return "", "", false, nil
 	}
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(header[len(prefix):]))
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(header[len(basicPrefix):]))
 	if err != nil {
 		return "", "", false, fault.New(fault.BadRequest, "Authorization header has invalid base64 value")
 	}
@@ -27,14 +26,29 @@ func parseBasic(header string) (name, password string, ok bool, err error) {
 	return name, password, true, nil
 }
 
+const basicPrefix = "basic "
+
+func isBasic(header string) bool {
+	return len(header) >= len(basicPrefix) && strings.EqualFold(header[:len(basicPrefix)], basicPrefix)
+}
+
 func (a *Authenticator) byBasic(r *http.Request, s *settings) (Result, bool, error) {
-	name, password, ok, err := parseBasic(r.Header.Get("Authorization"))
+	header := r.Header.Get("Authorization")
+	if !isBasic(header) {
+		return Result{}, false, nil
+	}
+	login := a.newBasicLogin(s, s.peer.Peer(r), header)
+	if user, ok := a.knows(&login); ok {
+		return Result{User: user}, true, nil
+	}
+	name, password, ok, err := parseBasic(header)
 	if !ok || err != nil {
 		return Result{}, false, err
 	}
-	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: s.peer.Peer(r)})
+	acc, err := a.check(r.Context(), s, credential{name: name, password: password, peer: login.peer})
 	if err != nil {
 		return Result{}, false, err
 	}
+	a.remember(&login, acc)
 	return Result{User: acc.user()}, true, nil
 }

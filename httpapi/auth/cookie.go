@@ -169,10 +169,10 @@ func (a *Authenticator) byCookie(r *http.Request, s *settings) (Result, bool, er
 		return Result{}, false, nil
 	}
 	acc, err := a.account(r.Context(), s, ses.name, now)
-	if err != nil || acc == nil || !s.cookie.signedBy(ses, acc.salt) {
+	if err != nil || acc.account == nil || !s.cookie.signedBy(ses, acc.salt) {
 		return Result{}, false, err
 	}
-	if err := s.usable(acc); err != nil {
+	if err := s.usable(acc.account); err != nil {
 		return Result{}, false, err
 	}
 	res := Result{User: acc.user()}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"divan/cluster/network"
@@ -50,11 +51,13 @@ func networkOf(peer string) string {
 // lockout counts failed logins.
 type lockout struct {
 	failures *lru[attempt, int]
+	// changes counts the failures: while it stays, nothing is locked that was not before.
+	changes *atomic.Uint64
 }
 
 // newLockout remembers at most limit attempts (I6).
 func newLockout(limit int) lockout {
-	return lockout{failures: newLRU[attempt, int](limit)}
+	return lockout{failures: newLRU[attempt, int](limit), changes: new(atomic.Uint64)}
 }
 
 // locked reports whether there were as many failures as a rule that is enforced allows.
@@ -77,6 +80,7 @@ func (l lockout) failed(r lockoutRule, a attempt, now time.Time) bool {
 		count = n + 1
 		return count
 	})
+	l.changes.Add(1)
 	return count == r.threshold
 }
 

@@ -33,39 +33,39 @@ const tokenMemory = 3 * totpPeriod * time.Second
 
 // check returns the account that c proves to own. The order is the same for
 // names that exist and that do not (I2): lockout, password, second factor.
-func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (*account, error) {
+func (a *Authenticator) check(ctx context.Context, s *settings, c credential) (reading, error) {
 	now := time.Now()
 	acc, err := a.account(ctx, s, c.name, now)
 	if err != nil {
-		return nil, err
+		return reading{}, err
 	}
 	hash := &s.nobody
-	if acc != nil {
+	if acc.account != nil {
 		hash = &acc.hash
 	}
 	t := try{credential: c, hash: hash, attempt: newAttempt(c.peer, c.name, hash), from: s}
 	if a.lockout.locked(s.lockout, t.attempt, now) {
-		return nil, errLocked()
+		return reading{}, errLocked()
 	}
 	if err := s.passwords.allows(hash); err != nil {
-		return nil, err
+		return reading{}, err
 	}
 	ok, err := a.verifier.verify(ctx, t, now)
 	if err != nil {
 		if errors.Is(err, errUnfinished) { // else whoever does not wait for answers has as many attempts as they like
 			a.failed(t)
 		}
-		return nil, err
+		return reading{}, err
 	}
-	if !ok || acc == nil || !a.secondFactor(acc, c, now) {
+	if !ok || acc.account == nil || !a.secondFactor(acc.account, c, now) {
 		a.log.Warn("login failed", zap.String("user", c.name), zap.String("peer", c.peer))
 		a.failed(t)
-		return nil, errPassword()
+		return reading{}, errPassword()
 	}
-	if err := s.usable(acc); err != nil {
-		return nil, err
+	if err := s.usable(acc.account); err != nil {
+		return reading{}, err
 	}
-	a.offerUpgrade(s, acc, c.password)
+	a.offerUpgrade(s, acc.account, c.password)
 	return acc, nil
 }
 

@@ -26,7 +26,7 @@ type upgrade struct {
 // password when the stored one is weaker than new ones are ([chttpd_auth]
 // upgrade_hash_on_auth).
 func (a *Authenticator) offerUpgrade(s *settings, acc *account, password string) {
-	if !s.upgrade || !acc.inDB || !s.passwords.outdated(acc.hash) || !acc.upgrading.CompareAndSwap(false, true) {
+	if !s.outdated(acc) || !acc.upgrading.CompareAndSwap(false, true) {
 		return
 	}
 	select {
@@ -34,6 +34,11 @@ func (a *Authenticator) offerUpgrade(s *settings, acc *account, password string)
 	default:
 		acc.upgrading.Store(false)
 	}
+}
+
+// outdated reports whether the hash of an account is to be made anew.
+func (s *settings) outdated(acc *account) bool {
+	return s.upgrade && acc.inDB && s.passwords.outdated(acc.hash)
 }
 
 // Run follows the changes of the authentication database and rewrites outdated

@@ -27,10 +27,10 @@ type accountKey struct{ db, name string }
 // accounts reads user documents through a cache.
 type accounts struct {
 	store UserStore
-	cache *lru[accountKey, *account] // nil values: there is no such user
+	cache *lru[accountKey, reading]
 	// flight's key has the generation, so that nobody is given an answer that
 	// was asked for before a change it knows about.
-	flight singleflight[accountFlight, *account]
+	flight singleflight[accountFlight, reading]
 	// mu makes an account enter the cache only when no invalidation came since
 	// it was read: generation moves with each, under mu.
 	mu         sync.Mutex
@@ -40,52 +40,63 @@ type accounts struct {
 	hits, misses atomic.Uint64
 }
 
+// reading is what was found when a user document was read. What is made of an account
+// that has none, a server administrator's, has the time at which that was found.
+type reading struct {
+	*account // nil: there is no such user
+	at       time.Time
+}
+
 type accountFlight struct {
 	accountKey
 	generation uint64
 }
 
 func newAccounts(store UserStore, limit int) *accounts {
-	return &accounts{store: store, cache: newLRU[accountKey, *account](limit)}
+	return &accounts{store: store, cache: newLRU[accountKey, reading](limit)}
 }
 
-// get returns the account of a user document, nil when there is none.
-func (s *accounts) get(ctx context.Context, k accountKey, now time.Time) (*account, error) {
-	age := accountTrust
+// age is how long what was read counts. It changes together with the generation.
+func (s *accounts) age() time.Duration {
 	if s.following.Load() {
-		age = accountAge
+		return accountAge
 	}
-	if a, ok := s.cache.get(k, now, age, false); ok {
+	return accountTrust
+}
+
+// get returns the account of a user document.
+func (s *accounts) get(ctx context.Context, k accountKey, now time.Time) (reading, error) {
+	if a, ok := s.cache.get(k, now, s.age(), false); ok {
 		s.hits.Add(1)
 		return a, nil
 	}
 	s.misses.Add(1)
 	generation := s.generation.Load()
-	return s.flight.do(ctx, accountFlight{k, generation}, func(ctx context.Context) (*account, error) {
+	return s.flight.do(ctx, accountFlight{k, generation}, func(ctx context.Context) (reading, error) {
 		return s.load(ctx, k, generation, now)
 	})
 }
 
-func (s *accounts) load(ctx context.Context, k accountKey, generation uint64, now time.Time) (*account, error) {
+func (s *accounts) load(ctx context.Context, k accountKey, generation uint64, now time.Time) (reading, error) {
 	u, err := s.store.Get(ctx, k.db, k.name)
 	var a *account
 	switch {
 	case fault.Is(err, fault.NotFound):
 	case err != nil:
-		return nil, err
+		return reading{}, err
 	default:
 		if a, err = parseAccount(u); err != nil {
-			return nil, err
+			return reading{}, err
 		}
 	}
 	if a == nil || a.size() <= accountSize {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.generation.Load() == generation {
-			s.cache.put(k, a, now)
+			s.cache.put(k, reading{a, now}, now)
 		}
 	}
-	return a, nil
+	return reading{a, now}, nil
 }
 
 // invalidate forgets one account.
