@@ -119,12 +119,22 @@ const (
 	renewAfter     = 5 * time.Second
 )
 
+// SetWriteDeadline implements net.Conn, but for lifting the deadline: net/http does that
+// after each answer, and the next one would have none for as long as Write believes that
+// the one it has set is there.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		return nil
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
 // Write implements net.Conn. One goroutine at a time writes.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	for {
 		if now := time.Now(); now.Sub(c.bound) > renewAfter {
 			c.bound = now
-			if err := c.SetWriteDeadline(now.Add(readerPatience)); err != nil {
+			if err := c.Conn.SetWriteDeadline(now.Add(readerPatience)); err != nil {
 				return n, err
 			}
 		}

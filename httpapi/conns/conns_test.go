@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/netip"
@@ -250,6 +251,29 @@ func TestReaderThatTakesNothing(t *testing.T) {
 			t.Errorf("%d bytes in %v: %v", n, time.Since(began), err)
 		}
 		if err := errors.Join(<-taken, c.Close(), client.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNextAnswerHasItsDeadline: net/http lifts the deadline of writes after an answer; the
+// next one on the same connection has one all the same.
+func TestNextAnswerHasItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		c, _ := New(Options{}).Admit(from{server, "10.0.0.2"})
+		go func() { _, _ = io.ReadFull(client, make([]byte, 5)) }()
+		if _, err := c.Write([]byte("first")); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetWriteDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := c.Write([]byte("second")); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) > readerPatience {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := errors.Join(c.Close(), client.Close()); err != nil {
 			t.Error(err)
 		}
 	})
