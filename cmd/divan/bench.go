@@ -8,14 +8,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"divan/cmd/divan/bench"
 )
 
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	cfg    bench.Config
+	procs  int
+	asJSON bool
+}
+
 func benchCommand() *cobra.Command {
-	cfg := bench.Config{}
-	asJSON := false
-	procs := max(1, runtime.NumCPU()/2) // the server usually stands on the same machine
+	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench URL",
 		Short: "Load a CouchDB-compatible server and measure it",
@@ -26,34 +32,24 @@ func benchCommand() *cobra.Command {
 It makes databases of its own, whose names start with bench_, and drops them at the end.
 The workloads: ` + strings.Join(bench.Names(), ", ") + `.
 On a cluster get compares the usual number of copies, two of three, and get_r1 reads one copy only.
+update_hot updates one document for each client, which has a history of 400 revisions when it starts. put_one is put with one client.
 replicate_local copies from database to database of the server, replicate_idle looks at all changes of such a copy again,
 and replicate_http, which runs when there is a --peer, copies to that second server over HTTP. With --pid (give the
-processes of both) their processor time is that of one document, not of one request.`,
+processes of both) their processor time is that of one document, not of one request.
+With --pid, handlers tells how many times the processor time of a net/http handler that answers a constant a request took:
+the handler is another process, which gets requests of the same kind right before and after each workload.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkServerURL(args[0]); err != nil {
-				return err
-			}
-			cfg.URL = args[0]
-			runtime.GOMAXPROCS(procs)
-			if onTerminal(os.Stderr) { // its lines write over each other, which a file or a pipe would keep
-				cfg.Progress = cmd.ErrOrStderr()
-			}
-			report, err := bench.Run(cmd.Context(), cfg)
-			if report != nil && len(report.Results) > 0 {
-				show := report.Print
-				if asJSON {
-					show = report.PrintJSON
-				}
-				if printErr := show(cmd.OutOrStdout()); printErr != nil {
-					return fmt.Errorf("print the report: %w", printErr)
-				}
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
-	f := cmd.Flags()
-	f.IntVar(&procs, "procs", procs, "processors that the clients may use at the same time")
+	o.register(cmd.Flags())
+	cmd.AddCommand(benchConstantCommand())
+	return cmd
+}
+
+func (o *benchOptions) register(f *pflag.FlagSet) {
+	cfg := &o.cfg
+	f.IntVar(&o.procs, "procs", max(1, runtime.NumCPU()/2), // the server usually stands on the same machine
+		"processors that the clients may use at the same time")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests under way at the same time")
 	f.DurationVar(&cfg.Duration, "duration", 10*time.Second, "time for each workload that has no fixed amount of work")
 	f.DurationVar(&cfg.Settle, "settle", 10*time.Second, "pause between the bulk load and the first read, for what a server still does behind a load")
@@ -68,7 +64,49 @@ processes of both) their processor time is that of one document, not of one requ
 	f.StringVar(&cfg.Peer, "peer", "", "URL of a second server, for replicate_http")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
 	f.IntSliceVar(&cfg.PIDs, "pid", nil, "processes of a server on this machine: tells its processor time per request (Linux)")
-	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
+	f.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
+}
+
+func (o *benchOptions) run(cmd *cobra.Command, url string) error {
+	if err := checkServerURL(url); err != nil {
+		return err
+	}
+	o.cfg.URL = url
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, which is the constant handler too: %w", err)
+	}
+	o.cfg.Constant = []string{program, "bench", "constant"}
+	runtime.GOMAXPROCS(o.procs)
+	if onTerminal(os.Stderr) { // its lines write over each other, which a file or a pipe would keep
+		o.cfg.Progress = cmd.ErrOrStderr()
+	}
+	report, err := bench.Run(cmd.Context(), o.cfg)
+	if report != nil && len(report.Results) > 0 {
+		show := report.Print
+		if o.asJSON {
+			show = report.PrintJSON
+		}
+		if printErr := show(cmd.OutOrStdout()); printErr != nil {
+			return fmt.Errorf("print the report: %w", printErr)
+		}
+	}
+	return err
+}
+
+// benchConstantCommand is the process that --pid compares a server with.
+func benchConstantCommand() *cobra.Command {
+	docSize := 0
+	cmd := &cobra.Command{
+		Use:    "constant",
+		Short:  "Answer a constant to every request until the input ends",
+		Hidden: true, // the bench starts it
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return bench.ServeConstant(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), docSize)
+		},
+	}
+	cmd.Flags().IntVar(&docSize, "doc-size", 1024, "bytes of the answer to GET")
 	return cmd
 }
 

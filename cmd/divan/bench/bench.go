@@ -37,6 +37,7 @@ type Config struct {
 	Peer            string        // URL of a second server, that databases are replicated to; empty: none
 	Keep            bool          // leave the databases behind
 	PIDs            []int         // processes of the server, when it is on this machine: their processor time is measured
+	Constant        []string      // the command that starts the constant handler, see ServeConstant, which PIDs are compared with; empty: none
 	Progress        io.Writer     // one line per workload while it runs; nil for none
 }
 
@@ -56,6 +57,10 @@ type Result struct {
 	// ServerCPU is the processor time that one request, or one document of a
 	// replication, cost the processes of Config.PIDs, in milliseconds.
 	ServerCPU float64 `json:"server_cpu_ms,omitempty"`
+	// HandlerCPU is the processor time that one request like those of the workload cost the constant
+	// handler, in milliseconds; 0 where not one request is the unit. Handlers is ServerCPU / HandlerCPU.
+	HandlerCPU float64 `json:"handler_cpu_ms,omitempty"`
+	Handlers   float64 `json:"handlers,omitempty"`
 }
 
 // Report is the outcome of a whole run.
@@ -81,8 +86,10 @@ type workload struct {
 func workloads() []workload {
 	return []workload{
 		{"put", "documents", (*bench).put},
+		{"put_one", "documents", (*bench).putOne},
 		{"put_view", "documents", (*bench).putView},
 		{"update", "documents", (*bench).update},
+		{"update_hot", "documents", (*bench).updateHot},
 		{"bulk", "documents", (*bench).bulk},
 		{"get", "documents", (*bench).get},
 		{"get_r1", "documents", (*bench).getR1},
@@ -123,6 +130,7 @@ func Names() []string {
 type bench struct {
 	cfg      Config
 	client   *fasthttp.HostClient
+	constant *constant     // nil: requests are not compared with it
 	auth     string        // value of the Authorization header, or empty
 	prefix   string        // of the databases of this run
 	idPrefix string        // of ascending ids
@@ -170,6 +178,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	}
 	defer b.cleanUp()
+	if len(cfg.PIDs) > 0 && len(cfg.Constant) > 0 {
+		if b.constant, err = startConstant(ctx, cfg); err != nil {
+			return nil, err
+		}
+		defer b.constant.stop()
+	}
 	for _, w := range workloads() {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, w.name) || w.name == replicateHTTP && b.peer == nil {
 			continue
@@ -189,22 +203,26 @@ func newBench(cfg Config) (*bench, error) {
 		return nil, fmt.Errorf("the server's URL: %w", err)
 	}
 	if u.Scheme != "http" || u.Host == "" {
-		return nil, fmt.Errorf("the server's URL must look like http://user:password@host:port, not %q", cfg.URL)
+		return nil, fmt.Errorf("the server's URL must look like http://user:password@host:port, not %q", u.Redacted())
 	}
 	now := uint64(time.Now().UnixNano())
 	b := &bench{cfg: cfg, prefix: fmt.Sprintf("bench_%x_", now&0xffffffffff), idPrefix: fmt.Sprintf("%016x%016x", mix(now), mix(now+1))}
 	b.text, b.patience = newText(cfg.DocSize), time.Minute
-	b.client = &fasthttp.HostClient{
-		Addr: u.Host, MaxConns: cfg.Clients + 16, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
-		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, // what is larger is not read at once
-		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
-		MaxIdemponentCallAttempts: 1, // a request that fails is counted, not repeated
-	}
+	b.client = newHostClient(u.Host, cfg.Clients+16)
 	if u.User != nil {
 		password, _ := u.User.Password()
 		b.auth = basic(u.User.Username(), password)
 	}
 	return b, nil
+}
+
+func newHostClient(address string, conns int) *fasthttp.HostClient {
+	return &fasthttp.HostClient{
+		Addr: address, MaxConns: conns, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
+		StreamResponseBody: true, MaxResponseBodySize: 1 << 20, // what is larger is not read at once
+		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
+		MaxIdemponentCallAttempts: 1, // a request that fails is counted, not repeated
+	}
 }
 
 // addPeer makes sure that the second server is there.
@@ -242,7 +260,7 @@ func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return r.result()
+	return r.result(), nil
 }
 
 // cleanUp drops the databases of this run.
@@ -253,7 +271,7 @@ func (b *bench) cleanUp() {
 	if b.peer != nil {
 		b.peer.cleanUp()
 	}
-	names := []string{"put", "warm", "bulk", "fresh", "att", "rep"}
+	names := []string{"put", "one", "warm", "hot", "bulk", "fresh", "att", "rep"}
 	for i := range b.cfg.Databases {
 		names = append(names, fmt.Sprintf("c%d", i))
 	}

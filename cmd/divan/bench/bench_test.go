@@ -12,9 +12,11 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -25,6 +27,8 @@ type couch struct {
 	revs map[string]string // of documents, by path
 	peer *couch            // another server
 	puts int64             // documents written one by one
+
+	refuses bool // histories
 }
 
 // ServeHTTP implements http.Handler.
@@ -177,17 +181,44 @@ func (c *couch) replicate(w http.ResponseWriter, r *http.Request) {
 func (c *couch) bulk(w http.ResponseWriter, r *http.Request, db string) {
 	var in struct {
 		Docs []struct {
-			ID string `json:"_id"`
+			ID        string `json:"_id"`
+			Rev       string `json:"_rev"`
+			Revisions struct {
+				Start int
+				IDs   []string
+			} `json:"_revisions"`
 		}
+		NewEdits *bool `json:"new_edits"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	history := in.NewEdits != nil && !*in.NewEdits
 	for _, d := range in.Docs {
-		c.revs["/"+db+"/"+d.ID] = "1-abc"
+		rev := "1-abc"
+		if history {
+			rev = d.Rev
+			ids := d.Revisions.IDs
+			if len(ids) != 400 || d.Revisions.Start != 400 || rev != "400-"+ids[0] || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != 400 {
+				http.Error(w, fmt.Sprint("the history of ", rev), http.StatusBadRequest)
+				return
+			}
+		}
+		c.revs["/"+db+"/"+d.ID] = rev
 	}
 	w.WriteHeader(http.StatusCreated)
+	if history {
+		fmt.Fprintln(w, c.refusals())
+	}
+}
+
+// refusals are what a write of a history is answered with.
+func (c *couch) refusals() string {
+	if c.refuses {
+		return `[{"id":"u-0-0","error":"forbidden","reason":"no"}]`
+	}
+	return "[]"
 }
 
 func TestRun(t *testing.T) {
@@ -202,15 +233,15 @@ func TestRun(t *testing.T) {
 		server := httptest.NewServer(&couch{revs: map[string]string{}, peer: peer})
 		defer server.Close()
 		report, err := Run(t.Context(), Config{
-			URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Peer: strings.Replace(second.URL, "//", "//adm:p%3Ass@", 1), Clients: 5, Duration: 200 * time.Millisecond,
+			URL: withPassword(server), Peer: withPassword(second), Clients: 5, Duration: 200 * time.Millisecond,
 			Docs: 250, DocSize: 300, Batch: 100, RandomIDs: random, PIDs: pids,
 			Only: []string{
-				"put", "put_view", "update", "bulk", "get", "all_docs_limit_20",
+				"put", "put_one", "put_view", "update", "update_hot", "bulk", "get", "all_docs_limit_20",
 				"view_build", "view_range", "view_reduce", "view_group", "view_fresh", "find_build", "find", "find_scan",
 				"search_build", "search_term", "search_phrase", "search_facet", "replicate_local", "replicate_http", "replicate_idle",
 			},
 		})
-		if err != nil || len(report.Results) != 21 || report.Server != "Couch" {
+		if err != nil || len(report.Results) != 23 || report.Server != "Couch" {
 			t.Fatalf("error %v, report %+v", err, report)
 		}
 		cpu := 0.0
@@ -227,7 +258,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("the requests took %f ms of processor time", cpu)
 		}
 		var out bytes.Buffer
-		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 23 {
+		if err := report.Print(&out); err != nil || strings.Count(out.String(), "\n") != 25 {
 			t.Errorf("error %v, report %s", err, &out)
 		}
 	}
@@ -294,7 +325,7 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	var rows sync.Once
 	report, err := Run(ctx, Config{
-		URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 2, Duration: time.Hour, Docs: 10, DocSize: 300, Batch: 5,
+		URL: withPassword(server), Clients: 2, Duration: time.Hour, Docs: 10, DocSize: 300, Batch: 5,
 		Only: []string{"bulk", "get", "all_docs_limit_20"}, Progress: writer(func(line string) {
 			if strings.Contains(line, "get") { // it is under way
 				rows.Do(cancel)
@@ -318,19 +349,59 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What update does before its clock runs is not counted: its documents are made.
-func TestUpdateMeasuresUpdates(t *testing.T) {
-	c := &couch{revs: map[string]string{}}
-	server := httptest.NewServer(c)
-	defer server.Close()
-	report, err := Run(t.Context(), Config{
-		URL: strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1), Clients: 3, Duration: 50 * time.Millisecond, DocSize: 300,
-		Only: []string{"update"}, Keep: true,
-	})
-	if err != nil {
-		t.Fatal(err)
+// What the updates do before their clock runs is not counted: their documents are made.
+func TestUpdatesMeasureUpdates(t *testing.T) {
+	for name, c := range map[string]struct {
+		docs  int
+		first int64 // documents written one by one before the clock runs
+	}{"update": {300, 300}, "update_hot": {3, 0}} {
+		t.Run(name, func(t *testing.T) {
+			server := &couch{revs: map[string]string{}}
+			report, err := runOn(t, server, Config{Clients: 3, Duration: 50 * time.Millisecond, Only: []string{name}, Keep: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := report.Results[0]; len(server.revs) != c.docs || r.Count != server.puts-c.first || r.Errors != 0 {
+				t.Errorf("%d documents, %d writes, of which %d count, %d failed", len(server.revs), server.puts, r.Count, r.Errors)
+			}
+		})
 	}
-	if r := report.Results[0]; len(c.revs) != 300 || r.Count != c.puts-300 || r.Errors != 0 {
-		t.Errorf("%d documents, %d writes, of which %d count, %d failed", len(c.revs), c.puts, r.Count, r.Errors)
+}
+
+// A history that the server refuses is no document to update.
+func TestRefusedHistory(t *testing.T) {
+	_, err := runOn(t, &couch{revs: map[string]string{}, refuses: true}, Config{Clients: 1, Duration: time.Hour, Only: []string{"update_hot"}})
+	if err == nil || !strings.Contains(err.Error(), "update_hot: the history was not written") || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("error %v", err)
 	}
+}
+
+// put_one never has two requests under way.
+func TestPutOneHasOneClient(t *testing.T) {
+	server := &couch{revs: map[string]string{}}
+	var under, most atomic.Int64
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		most.Store(max(most.Load(), under.Add(1)))
+		defer under.Add(-1)
+		server.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	report, err := Run(t.Context(), Config{URL: withPassword(web), Clients: 8, Duration: 50 * time.Millisecond, Only: []string{"put_one"}})
+	if err != nil || report.Results[0].Count == 0 || most.Load() != 1 {
+		t.Errorf("%d at the same time, error %v", most.Load(), err)
+	}
+}
+
+// runOn loads that server.
+func runOn(t *testing.T, server *couch, cfg Config) (*Report, error) {
+	t.Helper()
+	web := httptest.NewServer(server)
+	t.Cleanup(web.Close)
+	cfg.URL, cfg.DocSize = withPassword(web), 300
+	return Run(t.Context(), cfg)
+}
+
+// withPassword is the URL of a server with the user that it lets in.
+func withPassword(server *httptest.Server) string {
+	return strings.Replace(server.URL, "//", "//adm:p%3Ass@", 1)
 }

@@ -15,10 +15,11 @@ import (
 
 // call is one client's request and response, used again and again.
 type call struct {
-	client *fasthttp.HostClient
-	req    *fasthttp.Request
-	resp   *fasthttp.Response
-	body   body // of the last answer
+	client   *fasthttp.HostClient
+	constant *fasthttp.HostClient // of the constant handler, which is asked in place of the server; nil: the server is asked
+	req      *fasthttp.Request
+	resp     *fasthttp.Response
+	body     body // of the last answer
 }
 
 func (b *bench) newCall() *call {
@@ -56,7 +57,11 @@ func (a *call) upload(path []byte, r io.Reader, size int64, statuses ...int) err
 }
 
 func (a *call) exchange(statuses []int) error {
-	if err := a.client.Do(a.req, a.resp); err != nil {
+	client := a.client
+	if a.constant != nil {
+		client = a.constant
+	}
+	if err := client.Do(a.req, a.resp); err != nil {
 		return err
 	}
 	a.body = body{start: a.body.start[:0]}
@@ -65,6 +70,9 @@ func (a *call) exchange(statuses []int) error {
 	}
 	if length := a.resp.Header.ContentLength(); length >= 0 && a.body.size != int64(length) {
 		return fmt.Errorf("%d bytes came of %d: %w", a.body.size, length, io.ErrUnexpectedEOF)
+	}
+	if a.constant != nil {
+		return errConstantAnswered
 	}
 	if !slices.Contains(statuses, a.resp.StatusCode()) {
 		return fmt.Errorf("status %d: %s", a.resp.StatusCode(), a.body.start)
@@ -94,7 +102,11 @@ type client func(a *call, i int64) (done int64, err error)
 // timed runs all clients until the time for a workload is up; the requests that
 // are under way then are finished.
 func (b *bench) timed(ctx context.Context, r *recorder, newClient func(nr int) client) error {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duration)
+	return b.during(ctx, b.cfg.Duration, r, newClient)
+}
+
+func (b *bench) during(ctx context.Context, duration time.Duration, r *recorder, newClient func(nr int) client) error {
+	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	return b.parallel(ctx, b.cfg.Clients, r, func(nr int) client {
 		work := newClient(nr)
@@ -118,10 +130,11 @@ func (b *bench) parallel(ctx context.Context, clients int, r *recorder, newClien
 		wg.Go(func() { errs[nr] = b.oneClient(ctx, r, newClient(nr)) })
 	}
 	wg.Wait()
+	err := r.end()
 	if r.count.Load() == 0 {
-		return errors.Join(errs...)
+		return errors.Join(append(errs, err)...)
 	}
-	return nil
+	return err
 }
 
 // maxErrors is how many requests may fail before the clients give up.

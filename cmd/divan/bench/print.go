@@ -8,12 +8,12 @@ import (
 
 // Print writes the report as a table for people.
 func (r *Report) Print(w io.Writer) error {
-	cpuTitle := ""
+	title := ""
 	if len(r.PIDs) > 0 {
-		cpuTitle = fmt.Sprintf(" %13s", "server cpu ms")
+		title = fmt.Sprintf(" %13s %14s %8s", "server cpu ms", "handler cpu ms", "handlers")
 	}
 	if _, err := fmt.Fprintf(w, "server %s, %d clients, documents of %d bytes\n%-20s %14s %-12s %9s %9s %9s %9s %7s%s\n",
-		r.Server, r.Clients, r.DocSize, "workload", "per second", "of", "p50 ms", "p90 ms", "p99 ms", "max ms", "errors", cpuTitle); err != nil {
+		r.Server, r.Clients, r.DocSize, "workload", "per second", "of", "p50 ms", "p90 ms", "p99 ms", "max ms", "errors", title); err != nil {
 		return err
 	}
 	for _, x := range r.Results {
@@ -22,7 +22,7 @@ func (r *Report) Print(w io.Writer) error {
 			rate, unit = rate/1e6, "MB"
 		}
 		if len(r.PIDs) > 0 {
-			cpu = fmt.Sprintf(" %13.3f", x.ServerCPU)
+			cpu = x.cpuColumns()
 		}
 		if _, err := fmt.Fprintf(w, "%-20s %14.0f %-12s %9.2f %9.2f %9.2f %9.2f %7d%s\n",
 			x.Name, rate, unit, x.P50, x.P90, x.P99, x.Max, x.Errors, cpu); err != nil {
@@ -30,6 +30,14 @@ func (r *Report) Print(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// cpuColumns has dashes where there is nothing to compare with.
+func (x *Result) cpuColumns() string {
+	if x.HandlerCPU == 0 {
+		return fmt.Sprintf(" %13.3f %14s %8s", x.ServerCPU, "-", "-")
+	}
+	return fmt.Sprintf(" %13.3f %14.3f %8.2f", x.ServerCPU, x.HandlerCPU, x.Handlers)
 }
 
 // PrintJSON writes the report for machines.

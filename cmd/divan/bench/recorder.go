@@ -16,10 +16,12 @@ import (
 type recorder struct {
 	w        workload
 	progress io.Writer
-	pids     []int     // of the server
-	start    time.Time // of the first request
-	cpu      float64   // seconds of processor time that the server had used then
-	perItem  bool      // processor time is told for each of the unit, not for each request
+	pids     []int         // of the server
+	start    time.Time     // of the first request
+	took     time.Duration // from then to the end of the last one
+	cpu      float64       // seconds of processor time that the server had used at the start, then those between
+	perItem  bool          // processor time is told for each of the unit, not for each request
+	constant usage         // of the constant handler under the same requests
 	count    atomic.Int64
 	errors   atomic.Int64
 	mu       struct {
@@ -38,6 +40,14 @@ func newRecorder(w workload, cfg Config) *recorder {
 func (r *recorder) begin() (err error) {
 	r.cpu, err = processTime(r.pids)
 	r.start = time.Now()
+	return err
+}
+
+// end stops the clocks, as soon as the last request has ended.
+func (r *recorder) end() error {
+	r.took = time.Since(r.start)
+	cpu, err := processTime(r.pids)
+	r.cpu = cpu - r.cpu
 	return err
 }
 
@@ -79,23 +89,40 @@ func (r *recorder) showProgress(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// result sums up, as soon as the workload has ended.
-func (r *recorder) result() (Result, error) {
-	took := time.Since(r.start)
-	cpu, err := processTime(r.pids)
+// usage is the processor time that requests took.
+type usage struct {
+	seconds  float64
+	requests int64
+}
+
+// perRequest is in milliseconds.
+func (u usage) perRequest() float64 { return u.seconds * 1000 / float64(max(u.requests, 1)) }
+
+// usage is that of the server, once the clocks have stopped.
+func (r *recorder) usage() usage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return usage{r.cpu, r.mu.latency.TotalCount() + r.errors.Load()}
+}
+
+// result sums up what there is when the clocks have stopped.
+func (r *recorder) result() Result {
+	n, used := r.count.Load(), r.usage()
+	if r.perItem {
+		used.requests = n
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ms := func(q float64) float64 { return float64(r.mu.latency.ValueAtQuantile(q)) / 1000 }
-	n := r.count.Load()
-	requests := max(r.mu.latency.TotalCount()+r.errors.Load(), 1)
-	if r.perItem {
-		requests = max(n, 1)
-	}
-	return Result{
-		Name: r.w.name, Unit: r.w.unit, Count: n, Seconds: took.Seconds(), PerSecond: float64(n) / took.Seconds(),
+	out := Result{
+		Name: r.w.name, Unit: r.w.unit, Count: n, Seconds: r.took.Seconds(), PerSecond: float64(n) / r.took.Seconds(),
 		Errors: r.errors.Load(), P50: ms(50), P90: ms(90), P99: ms(99), Max: float64(r.mu.latency.Max()) / 1000,
-		ServerCPU: (cpu - r.cpu) * 1000 / float64(requests),
-	}, err
+		ServerCPU: used.perRequest(), HandlerCPU: r.constant.perRequest(),
+	}
+	if out.HandlerCPU > 0 { // or it was asked for too short a time to be counted
+		out.Handlers = out.ServerCPU / out.HandlerCPU
+	}
+	return out
 }
 
 func basic(user, password string) string {

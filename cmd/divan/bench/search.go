@@ -143,7 +143,7 @@ func (b *bench) ask(ctx context.Context, r *recorder, query func(dst []byte) []b
 			return err
 		}
 	}
-	return b.timed(ctx, r, func(int) client {
+	return b.timedRequests(ctx, r, func(int) client {
 		var path []byte
 		return func(a *call, _ int64) (int64, error) {
 			path = query(append(path[:0], b.searchPath("")...))

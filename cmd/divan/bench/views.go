@@ -84,7 +84,7 @@ func (b *bench) askViews(ctx context.Context, r *recorder, part string, view fun
 	if err := b.views(ctx); err != nil {
 		return err
 	}
-	return b.timed(ctx, r, func(int) client {
+	return b.timedRequests(ctx, r, func(int) client {
 		var path []byte
 		return func(a *call, _ int64) (int64, error) {
 			path = append(append(append(path[:0], '/'), b.prefix...), "bulk/_design/bench/_view/"...)
@@ -172,7 +172,7 @@ func (b *bench) find(ctx context.Context, r *recorder) error {
 			return err
 		}
 	}
-	return b.timed(ctx, r, func(int) client {
+	return b.timedRequests(ctx, r, func(int) client {
 		var query []byte
 		return func(a *call, _ int64) (int64, error) {
 			query = fmt.Appendf(query[:0], `{"selector":{"n":%d}}`, rand.IntN(b.cfg.Docs))

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -30,13 +29,20 @@ func (b *bench) createPath(name string) []byte {
 
 func (b *bench) put(ctx context.Context, r *recorder) error { return b.putInto(ctx, r, "put") }
 
+// putOne is put with one client: how long a write takes when there is no other.
+func (b *bench) putOne(ctx context.Context, r *recorder) error {
+	alone := *b
+	alone.cfg.Clients = 1
+	return alone.putInto(ctx, r, "one")
+}
+
 // putInto writes new documents one by one.
 func (b *bench) putInto(ctx context.Context, r *recorder, db string) error {
 	if err := b.create(db); err != nil {
 		return err
 	}
 	var next atomic.Int64
-	return b.timed(ctx, r, func(int) client {
+	return b.timedRequests(ctx, r, func(int) client {
 		var path, body []byte
 		return func(a *call, _ int64) (int64, error) {
 			n := next.Add(1) - 1
@@ -45,42 +51,6 @@ func (b *bench) putInto(ctx context.Context, r *recorder, db string) error {
 			return 1, a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated)
 		}
 	})
-}
-
-// update writes each client's own documents again and again. They are made before
-// anything is measured.
-func (b *bench) update(ctx context.Context, r *recorder) error {
-	if err := b.create("put"); err != nil {
-		return err
-	}
-	const own = 100
-	revs := make([][own][]byte, b.cfg.Clients)
-	write := func(nr int) client {
-		var path, body []byte
-		return func(a *call, i int64) (int64, error) {
-			rev := &revs[nr][i%own]
-			path = fmt.Appendf(path[:0], "/%sput/u-%d-%d", b.prefix, nr, i%own)
-			body = b.appendDoc(body[:0], nil, *rev, i)
-			if err := a.do(fasthttp.MethodPut, path, body, fasthttp.StatusCreated); err != nil {
-				return 0, err
-			}
-			*rev = append((*rev)[:0], bytes.Trim(a.resp.Header.Peek("ETag"), `"`)...)
-			return 1, nil
-		}
-	}
-	first := func(nr int) client {
-		work := write(nr)
-		return func(a *call, i int64) (int64, error) {
-			if i >= own {
-				return 0, io.EOF
-			}
-			return work(a, i)
-		}
-	}
-	if err := b.parallel(ctx, b.cfg.Clients, newRecorder(workload{}, Config{}), first); err != nil {
-		return err
-	}
-	return b.timed(ctx, r, write)
 }
 
 func (b *bench) bulk(ctx context.Context, r *recorder) error {
@@ -145,7 +115,7 @@ func (b *bench) read(ctx context.Context, r *recorder, before, after string) err
 	if err := b.load(ctx); err != nil {
 		return err
 	}
-	return b.timed(ctx, r, func(int) client {
+	return b.timedRequests(ctx, r, func(int) client {
 		var path []byte
 		return func(a *call, _ int64) (int64, error) {
 			path = append(append(append(path[:0], '/'), b.prefix...), before...)
