@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -15,9 +17,10 @@ import (
 
 // benchOptions are the flags of bench.
 type benchOptions struct {
-	cfg    bench.Config
-	procs  int
-	asJSON bool
+	cfg     bench.Config
+	against bench.Against
+	procs   int
+	asJSON  bool
 }
 
 func benchCommand() *cobra.Command {
@@ -37,7 +40,9 @@ replicate_local copies from database to database of the server, replicate_idle l
 and replicate_http, which runs when there is a --peer, copies to that second server over HTTP. With --pid (give the
 processes of both) their processor time is that of one document, not of one request.
 With --pid, handlers tells how many times the processor time of a net/http handler that answers a constant a request took:
-the handler is another process, which gets requests of the same kind right before and after each workload.`,
+the handler is another process, which gets requests of the same kind right before and after each workload.
+With --against every workload runs on two servers in turn, in several --rounds, of which each has databases of its own: what is told
+are the ratios of both (the first server / the one of --against), their medians, the least and the most of them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
@@ -64,11 +69,33 @@ func (o *benchOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&cfg.Peer, "peer", "", "URL of a second server, for replicate_http")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the databases behind")
 	f.IntSliceVar(&cfg.PIDs, "pid", nil, "processes of a server on this machine: tells its processor time per request (Linux)")
+	f.StringVar(&o.against.URL, "against", "", "URL of another server: every workload runs on both in turn, and the ratios are told")
+	f.IntSliceVar(&o.against.PIDs, "against-pid", nil, "processes of the server of --against, as --pid")
+	f.IntVar(&o.against.Rounds, "rounds", 5, "how often both servers do every workload, with --against")
 	f.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
+}
+
+// checkAgainst refuses options of a comparison when there is none.
+func (o *benchOptions) checkAgainst(f *pflag.FlagSet) error {
+	if f.Changed("against") {
+		if err := checkServerURL(o.against.URL); err != nil {
+			return fmt.Errorf("--against: %w", err)
+		}
+		return nil
+	}
+	for _, name := range []string{"against-pid", "rounds"} {
+		if f.Changed(name) {
+			return fmt.Errorf("--%s needs the URL of the server to compare with: --against http://admin:password@127.0.0.1:6984", name)
+		}
+	}
+	return nil
 }
 
 func (o *benchOptions) run(cmd *cobra.Command, url string) error {
 	if err := checkServerURL(url); err != nil {
+		return err
+	}
+	if err := o.checkAgainst(cmd.Flags()); err != nil {
 		return err
 	}
 	o.cfg.URL = url
@@ -81,17 +108,37 @@ func (o *benchOptions) run(cmd *cobra.Command, url string) error {
 	if onTerminal(os.Stderr) { // its lines write over each other, which a file or a pipe would keep
 		o.cfg.Progress = cmd.ErrOrStderr()
 	}
+	out := cmd.OutOrStdout()
+	if o.against.URL != "" {
+		report, err := bench.Compare(cmd.Context(), o.cfg, o.against)
+		if report != nil && len(report.Workloads) > 0 {
+			return errors.Join(o.print(out, report), err)
+		}
+		return err
+	}
 	report, err := bench.Run(cmd.Context(), o.cfg)
 	if report != nil && len(report.Results) > 0 {
-		show := report.Print
-		if o.asJSON {
-			show = report.PrintJSON
-		}
-		if printErr := show(cmd.OutOrStdout()); printErr != nil {
-			return fmt.Errorf("print the report: %w", printErr)
-		}
+		return errors.Join(o.print(out, report), err)
 	}
 	return err
+}
+
+// benchReport is of one server or of a comparison.
+type benchReport interface {
+	Print(w io.Writer) error
+	PrintJSON(w io.Writer) error
+}
+
+// print writes what a run has measured, whole or until it failed.
+func (o *benchOptions) print(out io.Writer, report benchReport) error {
+	show := report.Print
+	if o.asJSON {
+		show = report.PrintJSON
+	}
+	if err := show(out); err != nil {
+		return fmt.Errorf("print the report: %w", err)
+	}
+	return nil
 }
 
 // benchConstantCommand is the process that --pid compares a server with.

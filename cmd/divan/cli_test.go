@@ -68,7 +68,6 @@ func TestRefusals(t *testing.T) {
 		{[]string{"serve", "--data", dir + "/secret.ini/data"}, "make data directory: mkdir " + dir + "/secret.ini: not a directory"},
 		{[]string{"serve", "--data", couch}, couch + " is a data directory of CouchDB (it holds _dbs.couch), whose files Divan does not read: give Divan " +
 			"a directory of its own, start CouchDB on this one, and copy from one to the other with divan import (docs/moving.md)"},
-		{[]string{"bench", "constant", "x"}, `unknown command "x" for "divan bench constant"` + usage("divan bench constant [flags]")},
 		{[]string{"bench"}, "accepts 1 arg(s), received 0" + usage("divan bench URL [flags]")},
 		{[]string{"check"}, "accepts 1 arg(s), received 0" + usage("divan check DIR [flags]")},
 		{[]string{"check", dir + "/none"}, "stat " + dir + "/none: no such file or directory"},

@@ -3,8 +3,13 @@
 // Mango queries, attachments, the creation of databases and replication. It uses nothing that CouchDB does
 // not have, so that the same command measures both.
 //
+// What its figures are worth on a machine with other work: Run compares the processor time
+// of a request with that of a handler that answers a constant, and Compare has two
+// servers take turns.
+//
 // Its goroutines: one per client, and one that prints the progress. A workload
-// waits for all of its own.
+// waits for all of its own. In the process of the constant handler one waits for the
+// end of the input.
 package bench
 
 import (
@@ -149,33 +154,38 @@ type bench struct {
 // ErrUnknownWorkload is the error of a name in Config.Only that is none.
 var ErrUnknownWorkload = errors.New("unknown workload")
 
+// check refuses what no run can be made of.
+func (cfg *Config) check() error {
+	for _, name := range cfg.Only {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("%w: %q (there are %s)", ErrUnknownWorkload, name, strings.Join(Names(), ", "))
+		}
+	}
+	if cfg.Peer == "" && slices.Contains(cfg.Only, replicateHTTP) {
+		return errNoPeer
+	}
+	_, err := processTime(cfg.PIDs)
+	return err
+}
+
+// wants reports whether a run has that workload.
+func (cfg *Config) wants(name string) bool {
+	if name == replicateHTTP && cfg.Peer == "" {
+		return false
+	}
+	return len(cfg.Only) == 0 || slices.Contains(cfg.Only, name)
+}
+
 // Run measures the workloads one after the other. It drops its databases at the
 // end, unless told to keep them, also when it fails. The report has what was
 // measured whole until then.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	for _, name := range cfg.Only {
-		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("%w: %q (there are %s)", ErrUnknownWorkload, name, strings.Join(Names(), ", "))
-		}
-	}
-	if cfg.Peer == "" && slices.Contains(cfg.Only, replicateHTTP) {
-		return nil, errNoPeer
-	}
-	if _, err := processTime(cfg.PIDs); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	b, err := newBench(cfg)
+	b, server, err := open(cfg)
 	if err != nil {
 		return nil, err
-	}
-	report := &Report{Started: time.Now().UTC().Format(time.RFC3339), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize, PIDs: cfg.PIDs}
-	if report.Server, err = b.hello(); err != nil {
-		return nil, err
-	}
-	if cfg.Peer != "" {
-		if err := b.addPeer(); err != nil {
-			return nil, fmt.Errorf("the second server: %w", err)
-		}
 	}
 	defer b.cleanUp()
 	if len(cfg.PIDs) > 0 && len(cfg.Constant) > 0 {
@@ -184,8 +194,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		defer b.constant.stop()
 	}
+	report := &Report{Server: server, Started: now(), Clients: cfg.Clients, Docs: cfg.Docs, DocSize: cfg.DocSize, PIDs: cfg.PIDs}
 	for _, w := range workloads() {
-		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, w.name) || w.name == replicateHTTP && b.peer == nil {
+		if !cfg.wants(w.name) {
 			continue
 		}
 		result, err := b.measure(ctx, w)
@@ -195,6 +206,25 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		report.Results = append(report.Results, result)
 	}
 	return report, nil
+}
+
+// now is how reports write when they began.
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// open makes sure that the server is there, and the second one of Config.Peer; it tells the server's name.
+func open(cfg Config) (b *bench, server string, err error) {
+	if b, err = newBench(cfg); err != nil {
+		return nil, "", err
+	}
+	if server, err = b.hello(); err != nil {
+		return nil, "", err
+	}
+	if cfg.Peer != "" {
+		if err := b.addPeer(); err != nil {
+			return nil, "", fmt.Errorf("the server of --peer: %w", err)
+		}
+	}
+	return b, server, nil
 }
 
 func newBench(cfg Config) (*bench, error) {
@@ -263,8 +293,9 @@ func (b *bench) measure(ctx context.Context, w workload) (Result, error) {
 	return r.result(), nil
 }
 
-// cleanUp drops the databases of this run.
+// cleanUp drops the databases of this run and closes its connections.
 func (b *bench) cleanUp() {
+	defer b.client.CloseIdleConnections()
 	if b.cfg.Keep {
 		return
 	}
