@@ -302,7 +302,7 @@ func (b *bench) cleanUp() {
 	if b.peer != nil {
 		b.peer.cleanUp()
 	}
-	names := []string{"put", "one", "warm", "hot", "bulk", "fresh", "att", "rep"}
+	names := []string{"put", "one", "warm", "hot", "bulk", "fresh", "search", "att", "rep"}
 	for i := range b.cfg.Databases {
 		names = append(names, fmt.Sprintf("c%d", i))
 	}
