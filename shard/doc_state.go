@@ -212,16 +212,20 @@ func (s *docState) write(b *storage.Batch, seq uint64) bool {
 	return true
 }
 
-// reader is what reading records and contents takes: a store, or a snapshot
+// reader is what reading contents takes: a store, or a snapshot
 // of it.
 type reader interface {
-	Record(id string) (doc.Record, bool, error)
 	Revision(id string, rev doc.Rev) (doc.Revision, bool, error)
 }
 
-// readDocState reads a document to decide on it.
-func readDocState(from reader, id string) (*docState, error) {
-	rec, ok, err := from.Record(id)
+// readDocState reads a document to decide on it. fresh says that it most likely does
+// not exist.
+func readDocState(from *storage.Store, id string, fresh bool) (*docState, error) {
+	look := from.Record
+	if fresh {
+		look = from.ProbeRecord
+	}
+	rec, ok, err := look(id)
 	if err != nil {
 		return nil, fmt.Errorf("read document %q: %w", id, err)
 	}

@@ -213,11 +213,11 @@ func answerAll(jobs []*job, err error) {
 
 // state returns a copy of a document's state in this group, for a task that
 // may yet fail; adopt makes it the group's.
-func (g *groupCommit) state(id string) (*docState, error) {
+func (g *groupCommit) state(id string, fresh bool) (*docState, error) {
 	if s := g.states[id]; s != nil {
 		return s.clone(), nil
 	}
-	return readDocState(g.store, id)
+	return readDocState(g.store, id, fresh)
 }
 
 // revision reads stored content for a task.

@@ -70,7 +70,7 @@ func (t *purgeTask) stage(g *groupCommit) error {
 		if done && len(fresh) == 0 {
 			continue
 		}
-		s, err := d.state(it.ID)
+		s, err := d.state(it.ID, false)
 		if err != nil {
 			return err
 		}

@@ -192,11 +192,11 @@ func (s *stored) readAhead(edits []Edit) error {
 	return nil
 }
 
-func (s stored) state(id string) (*docState, error) {
+func (s stored) state(id string, fresh bool) (*docState, error) {
 	if rec, ok := s.ahead[id]; ok {
 		return newDocState(id, rec), nil
 	}
-	return readDocState(s.store, id)
+	return readDocState(s.store, id, fresh)
 }
 
 func (s stored) revision(id string, rev doc.Rev) (doc.Revision, error) {

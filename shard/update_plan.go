@@ -17,8 +17,9 @@ const (
 // docSource is where an updatePlan gets what it does not have at hand: on the
 // request's goroutine the store, on the writer's the group.
 type docSource interface {
-	// state returns a document to decide on; the caller owns it.
-	state(id string) (*docState, error)
+	// state returns a document to decide on; the caller owns it. fresh says that it most
+	// likely does not exist.
+	state(id string, fresh bool) (*docState, error)
 	revision(id string, rev doc.Rev) (doc.Revision, error)
 }
 
@@ -77,7 +78,7 @@ func (p *updatePlan) edit(i int) error {
 		p.local(e, res)
 		return nil
 	}
-	s, err := p.state(e.ID)
+	s, err := p.state(e.ID, e.Parent.IsZero() && e.Path.Start <= 1)
 	if err != nil {
 		return err
 	}
@@ -242,8 +243,9 @@ func refuse(res *EditResult, err error) error {
 	return nil
 }
 
-// state returns the document of an edit, the same one for all edits of it.
-func (p *updatePlan) state(id string) (*docState, error) {
+// state returns the document of an edit, the same one for all edits of it. fresh says
+// that it most likely does not exist: the edit names no earlier revision.
+func (p *updatePlan) state(id string, fresh bool) (*docState, error) {
 	if p.byID != nil {
 		if s := p.byID[id]; s != nil {
 			return s, nil
@@ -255,7 +257,7 @@ func (p *updatePlan) state(id string) (*docState, error) {
 			}
 		}
 	}
-	s, err := p.from.state(id)
+	s, err := p.from.state(id, fresh)
 	if err != nil {
 		return nil, err
 	}

@@ -197,10 +197,18 @@ func (s *Store) Partitioned() bool { return s.id.Partitioned }
 // durable yet.
 func (s *Store) Counters() Counters { return s.states.Load().prev.counters }
 
+// ProbeRecord is Record for a document that most likely does not exist, as a new one
+// does not: for that it costs microseconds.
+func (s *Store) ProbeRecord(id string) (rec doc.Record, ok bool, err error) {
+	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
+		return rec, false, err
+	}
+	return probeRecord(s.inst.DB(), id)
+}
+
 // Record returns the record of a document as of the last applied batch; ok is
-// false when there is none. It costs microseconds for an id that does not
-// exist, which is what every new document asks, and nothing for one above all
-// others, as ids made of the time are. Nothing aliases the store.
+// false when there is none. It costs nothing for an id above all others, as ids made
+// of the time are. Nothing aliases the store.
 func (s *Store) Record(id string) (rec doc.Record, ok bool, err error) {
 	if err := s.Err(); err != nil || id > s.states.Load().prev.last {
 		return rec, false, err
