@@ -262,7 +262,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 2,
-		L0CompactionThreshold:       2,
+		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       neverStall,
 		WALMinSyncInterval:          i.shared.SyncInterval,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, i.shared.Scheduler.Slots() },
