@@ -20,6 +20,7 @@ import (
 	"divan/storage/fault"
 	"divan/storage/format"
 	"divan/storage/instance"
+	"divan/storage/rewritten"
 )
 
 // Index is an open store for something that is derived from a shard copy: keys
@@ -46,6 +47,7 @@ type Index struct {
 	version    atomic.Uint64
 	committing atomic.Int32
 	large      atomic.Bool // a batch that the engine may hold still; see Settle
+	rewritten  *rewritten.Keys
 }
 
 // indexPrefix begins the name of the file that makes a directory an index:
@@ -149,7 +151,7 @@ func (e *Engine) makeIndex(path, identity string) error {
 }
 
 func (e *Engine) openInstance(name string) (member, error) {
-	x := &Index{handle: e.newHandle(name)}
+	x := &Index{handle: e.newHandle(name), rewritten: rewritten.New()}
 	kind := instance.Kind{Merger: format.IndexMerger(e.o.JoinIndex), Derived: true, TableEnd: func(start []byte) []byte {
 		if len(start) == 0 || start[0] == 0xff {
 			return nil
@@ -370,11 +372,17 @@ func (x *Index) NewBatch(reads bool) *IndexBatch {
 // Iterate returns an iterator over the index as it is with the changes of the
 // batch so far, which was made for that.
 func (b *IndexBatch) Iterate(lo, hi []byte) (*IndexIterator, error) {
-	return newIndexIterator(b.b, lo, hi)
+	return b.x.newIterator(b.b, lo, hi)
 }
 
 // Set gives a key a value.
 func (b *IndexBatch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails with a batch that is too large only, as Commit does
+
+// Rewrite is Set for a key that is written again and again.
+func (b *IndexBatch) Rewrite(key, value []byte) {
+	b.x.rewritten.Wrote(key)
+	b.Set(key, value)
+}
 
 // Merge appends to the value of a key; see Options.JoinIndex.
 func (b *IndexBatch) Merge(key, operand []byte) { _ = b.b.Merge(key, operand, nil) } // as Set
@@ -515,20 +523,24 @@ func (s *IndexSnapshot) Iterate(lo, hi []byte) (*IndexIterator, error) {
 	if err := s.x.Err(); err != nil {
 		return nil, err
 	}
-	return newIndexIterator(s.snap, lo, hi)
+	return s.x.newIterator(s.snap, lo, hi)
 }
 
-func newIndexIterator(r pebble.Reader, lo, hi []byte) (*IndexIterator, error) {
+func (x *Index) newIterator(r pebble.Reader, lo, hi []byte) (*IndexIterator, error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return nil, indexError(err)
 	}
-	return &IndexIterator{it}, nil
+	return &IndexIterator{it: it, hot: x.rewritten.Hot()}, nil
 }
 
 // IndexIterator walks over keys in either direction. Each step reports whether it
 // stands on a key.
-type IndexIterator struct{ it *pebble.Iterator }
+type IndexIterator struct {
+	it   *pebble.Iterator
+	hot  rewritten.Hot
+	seek []byte // scratch
+}
 
 // First moves to the first key.
 func (i *IndexIterator) First() bool { return i.it.First() }
@@ -538,6 +550,15 @@ func (i *IndexIterator) Last() bool { return i.it.Last() }
 
 // Next moves to the following key.
 func (i *IndexIterator) Next() bool { return i.it.Next() }
+
+// NextRewritten is Next among keys that IndexBatch.Rewrite has set.
+func (i *IndexIterator) NextRewritten() bool {
+	if key := i.it.Key(); i.hot.Has(key) {
+		i.seek = append(append(i.seek[:0], key...), 0)
+		return i.it.SeekGE(i.seek)
+	}
+	return i.it.Next()
+}
 
 // Prev moves to the preceding key.
 func (i *IndexIterator) Prev() bool { return i.it.Prev() }

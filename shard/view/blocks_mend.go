@@ -134,7 +134,7 @@ func (m *levelMender) make(border []byte) error {
 	m.border, m.end, m.made = border, nil, true
 	ok := m.blocks.SeekGE(key)
 	if ok && bytes.Equal(m.blocks.Key(), key) {
-		ok = m.blocks.Next()
+		ok = m.blocks.NextRewritten()
 	}
 	if ok {
 		m.end = bytes.Clone(m.blocks.Key()[blockPrefix:])
@@ -145,7 +145,7 @@ func (m *levelMender) make(border []byte) error {
 		return err
 	}
 	m.e.val = appendBlock(m.e.val[:0], c.rows, c.finish())
-	m.e.b.Set(key, m.e.val)
+	m.e.b.Rewrite(key, m.e.val)
 	m.e.above = append(m.e.above, border)
 	return nil
 }
@@ -154,7 +154,7 @@ func (m *levelMender) make(border []byte) error {
 func (m *levelMender) collect(c *collector) error {
 	var b block
 	lo := append(append([]byte{}, m.from...), m.border...)
-	for ok := m.below.SeekGE(lo); ok; ok = m.below.Next() {
+	for ok := m.below.SeekGE(lo); ok; ok = m.below.NextRewritten() {
 		key := m.below.Key()[len(m.from):]
 		if m.end != nil && bytes.Compare(key, m.end) >= 0 {
 			break

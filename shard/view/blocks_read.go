@@ -159,7 +159,7 @@ func (s *summer) add(level int, lo, hi []byte) error {
 			return err
 		}
 		state, known := s.take()
-		last := !s.blockIt.Next() || int(s.blockIt.Key()[treePrefix]) != level
+		last := !s.blockIt.NextRewritten() || int(s.blockIt.Key()[treePrefix]) != level
 		if err := s.blockIt.Err(); err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func readTops(snap *storage.IndexSnapshot, t *tree, lowest, highest int) (out *t
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	out = &tops{lowest: lowest, levels: make([]topLevel, highest+1-lowest)}
-	for ok := it.First(); ok; ok = it.Next() {
+	for ok := it.First(); ok; ok = it.NextRewritten() {
 		v, err := it.Value()
 		if err != nil {
 			return nil, 0, err
