@@ -146,6 +146,7 @@ func (g *groupCommit) commitBatch(b *storage.Batch, seq uint64, ids []string) er
 	g.group = c.groups
 	edits := g.exclusive != nil && g.exclusive.edits
 	c.durable.begin(g.group, g.seq, len(g.locals) > 0 || len(g.purges) > 0 || edits)
+	b.Waiters(len(g.jobs))
 	commit, err := b.Apply()
 	if err != nil {
 		return fmt.Errorf("apply a batch: %w", err)

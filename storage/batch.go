@@ -27,7 +27,8 @@ type Batch struct {
 	counters Counters // what this batch adds; sequences are the highest of it
 	docs     []docDelta
 	seqs     []seqDelta
-	last     string   // the highest id that was put
+	last     string // the highest id that was put
+	waiters  int
 	claimed  [][]byte // upload keys that end with this batch, most because a document of it refers to them
 	origins  []Origin // nil: they stay
 	key, val []byte
@@ -54,6 +55,9 @@ func (s *Store) newBatch(reserve bool) *Batch {
 
 // Err returns why the batch cannot be applied, as far as that is known.
 func (b *Batch) Err() error { return b.err }
+
+// Waiters says how many requests wait until the batch is durable.
+func (b *Batch) Waiters(n int) { b.waiters = n }
 
 // note keeps the first error.
 func (b *Batch) note(err error) {
@@ -322,16 +326,17 @@ func (b *Batch) Apply() (*Commit, error) {
 		return nil, err
 	}
 	s.states.Store(&statePair{prev: prev, next: next})
+	s.engine.waiting.Add(int64(b.waiters))
 	if s.inflight.Add(1) == 1 {
 		s.engine.syncing.Add(1)
 	}
 	if err := s.apply(b.b); err != nil {
-		s.syncEnded()
+		s.syncEnded(b.waiters)
 		return nil, s.inst.Fail(err)
 	}
 	s.states.Store(&statePair{prev: next})
 	s.uploads.Drop(b.claimed...)
-	return &Commit{s: s, b: b.b}, nil
+	return &Commit{s: s, b: b.b, waiters: b.waiters}, nil
 }
 
 // finish adds counters and aggregates and returns the state that the batch
@@ -369,8 +374,9 @@ func (s *Store) apply(b *pebble.Batch) error {
 
 // Commit is an applied batch on its way to the disk.
 type Commit struct {
-	s *Store
-	b *pebble.Batch
+	s       *Store
+	b       *pebble.Batch
+	waiters int
 }
 
 // Wait blocks until the batch and all before it are durable. It must be called
@@ -378,7 +384,7 @@ type Commit struct {
 // stopped.
 func (c *Commit) Wait() error {
 	err := c.b.SyncWait()
-	c.s.syncEnded()
+	c.s.syncEnded(c.waiters)
 	c.s.engine.commits.Add(1)
 	if err == nil {
 		// The log keeps its errors from Pebble (package instance): they are found here.
@@ -394,26 +400,30 @@ func (c *Commit) Wait() error {
 }
 
 // syncEnded notes that a batch is no longer on its way to the disk.
-func (s *Store) syncEnded() {
+func (s *Store) syncEnded(waiters int) {
+	s.engine.waiting.Add(-int64(waiters))
 	if s.inflight.Add(-1) == 0 {
 		s.engine.syncing.Add(-1)
 	}
 }
 
-// syncInterval is how long a log waits between two syncs. With one busy store
-// the disk is the limit and waiting only costs; with many, each syncs for
-// itself and a short wait gathers more edits per sync.
+// syncInterval is how long a log waits between two syncs. While few requests wait,
+// waiting only costs. With many busy stores each syncs for itself, and with many requests
+// they and not the disk are the limit: a short wait gathers more edits per sync, which
+// costs a processor as much as several of them.
 func (e *Engine) syncInterval() time.Duration {
-	if e.syncing.Load() >= manyStores {
+	if e.syncing.Load() >= manyStores || e.waiting.Load() >= manyWaiters {
 		return groupInterval
 	}
 	return 0
 }
 
-// manyStores is the number of stores with a batch on its way to the disk from
-// which on logs wait for each other.
-const manyStores = 3
+// manyStores is the number of stores with a batch on its way to the disk, and
+// manyWaiters that of requests that wait for such batches, from which on logs wait.
+const (
+	manyStores  = 3
+	manyWaiters = 16
+)
 
-// groupInterval is how long a log waits after a sync before the next one, while
-// many stores are written at once: fewer syncs with more edits each.
+// groupInterval is how long a log waits after a sync before the next one, then.
 const groupInterval = time.Millisecond

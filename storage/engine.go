@@ -45,6 +45,7 @@ type Engine struct {
 	sweep   chan struct{} // something lies in the staging folder
 	drained chan struct{} // closed, and no entry left
 	syncing atomic.Int32  // stores with a batch on its way to the disk
+	waiting atomic.Int64  // requests that wait for these batches
 	commits atomic.Uint64 // batches whose way has ended
 
 	versions atomic.Uint64 // given to contents of indexes
