@@ -80,7 +80,7 @@ func appendField(line *buffer.Buffer, f *zapcore.Field) {
 func plainFields(fields []zapcore.Field) bool {
 	for i := range fields {
 		f := &fields[i]
-		switch f.Type { //nolint:exhaustive // all others are for the console encoder
+		switch f.Type { // all others are for the console encoder
 		case zapcore.StringType, zapcore.Int64Type, zapcore.DurationType:
 		default:
 			return false
