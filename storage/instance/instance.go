@@ -250,6 +250,10 @@ const (
 // options are the options of one instance. Everything shared comes from the
 // node; the rest is measured (1 KB documents, two cores).
 func (i *Instance) options(k Kind) *pebble.Options {
+	sublevels := 4 // of L0, until they are compacted
+	if k.Derived {
+		sublevels = 2 // indexes are read in ranges, which goes through each
+	}
 	o := &pebble.Options{
 		Cache:                       i.shared.Memory.Cache,
 		FileCache:                   i.shared.Files,
@@ -262,7 +266,7 @@ func (i *Instance) options(k Kind) *pebble.Options {
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 2,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       sublevels,
 		L0StopWritesThreshold:       neverStall,
 		WALMinSyncInterval:          i.shared.SyncInterval,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, i.shared.Scheduler.Slots() },
