@@ -410,7 +410,7 @@ func (s *Store) syncEnded(waiters int) {
 // syncInterval is how long a log waits between two syncs. While few requests wait,
 // waiting only costs. With many busy stores each syncs for itself, and with many requests
 // they and not the disk are the limit: a short wait gathers more edits per sync, which
-// costs a processor as much as several of them.
+// costs a processor more than an edit does.
 func (e *Engine) syncInterval() time.Duration {
 	if e.syncing.Load() >= manyStores || e.waiting.Load() >= manyWaiters {
 		return groupInterval
@@ -425,5 +425,5 @@ const (
 	manyWaiters = 16
 )
 
-// groupInterval is how long a log waits after a sync before the next one, then.
+// groupInterval is how long they wait after a sync before the next one.
 const groupInterval = time.Millisecond

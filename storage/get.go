@@ -43,7 +43,7 @@ func getRecord(r pebble.Reader, id string) (rec doc.Record, ok bool, err error) 
 // probeRecord looks up a document that most likely does not exist. Pebble's Get
 // never asks the filters of the lowest level, where most keys are, and so
 // reads a block for every new id; an iterator with UseL6Filters does. It opens all
-// levels, which costs a document that does exist five times as much as Get.
+// levels, which costs a document that was updated lately three times as much as Get.
 func probeRecord(r pebble.Reader, id string) (rec doc.Record, ok bool, err error) {
 	var buf [128]byte
 	key := keyspace.AppendDoc(buf[:0], id)

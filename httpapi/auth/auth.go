@@ -170,7 +170,7 @@ func (s *settings) usable(acc *account) error {
 // the caches, and anybody may send one as long as the header of a request (I6).
 const maxName = 1024
 
-// account returns the account of a name. A server
+// account returns the account of a name; it has none where there is no such user. A server
 // administrator counts even when the authentication database cannot be read:
 // somebody must be able to mend it.
 func (a *Authenticator) account(ctx context.Context, s *settings, name string, now time.Time) (reading, error) {

@@ -1,7 +1,7 @@
 // Package rewritten knows which keys of an index have many versions. Pebble keeps each
 // version of a key until its memtable is flushed, and a step of an iterator goes through
 // all of them: a key that every update writes again, such as the topmost block of a view,
-// has thousands. A seek passes them at once, but costs ten steps among other keys.
+// has thousands. A seek passes them at once, but costs more than a step among other keys.
 package rewritten
 
 import (
@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// hotWrites is how often a key is written until it counts as hot: a seek costs about
-	// as much as a step over so many versions.
+	// hotWrites is how often a key is written until it counts as hot: few
+	// versions are passed by a step.
 	hotWrites = 16
 	// maxKeys is how many keys are counted.
 	maxKeys = 1024
